@@ -41,7 +41,7 @@ struct executor_message {
 struct executor_mailbox {
     struct loop *loop;
     struct executor_handler *handler; /* of the loop; NULL: closed */
-    const struct executor_handler_conf *conf;
+    struct executor_handler_conf conf;
     struct memory_account *buffered;         /* NULL: not accounted */
     _Atomic(struct executor_message *) done; /* see note: notice */
     struct task notice;
@@ -135,7 +135,7 @@ static void executor_run_message(struct task *t)
 {
     struct executor_message *m = CONTAINER_OF(t, struct executor_message, task);
 
-    executor_work(m->mailbox->conf, m->data, m->len);
+    executor_work(&m->mailbox->conf, m->data, m->len);
     executor_mailbox_put(m);
 }
 
@@ -211,7 +211,7 @@ static int executor_open(struct executor_handler *x)
     }
     mailbox->loop = conf.loop;
     mailbox->handler = x;
-    mailbox->conf = &x->step->conf->executor;
+    mailbox->conf = x->step->conf->executor;
     mailbox->buffered = channel_net(x->handler.channel)->buffered;
     mailbox->notice.type = &executor_notice_type;
     atomic_init(&mailbox->users, 1);

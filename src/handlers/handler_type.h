@@ -57,7 +57,7 @@ struct handler_step {
     const struct handler_type *type;
     const struct pipeline_conf *conf;
     struct executor *executor; /* NULL: none */
-    void *shared;              /* initially zero; written by all loops */
+    void *shared;              /* initially zero; written by all loops, of all generations */
     size_t offset;             /* of the state */
 };
 

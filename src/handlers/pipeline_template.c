@@ -3,14 +3,26 @@
 
 #include <errno.h>
 #include <stdalign.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "handlers/fault_handler.h"
 #include "handlers/log_handler.h"
 #include "handlers/pipeline_conf.h"
 
+/* Of all templates that continue it. */
+struct handler_shared {
+    atomic_uint references;
+    max_align_t bytes[];
+};
+
 struct pipeline_template {
+    atomic_uint references;
+    struct arena *memory;
+    struct pipeline_conf conf;
     size_t bytes;
     unsigned n;
     struct handler_step steps[];
@@ -39,16 +51,33 @@ static size_t pipeline_template_round_up(size_t bytes)
     return (bytes + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
 }
 
+static struct handler_shared *pipeline_template_shared(const struct handler_step *step)
+{
+    return CONTAINER_OF(step->shared, struct handler_shared, bytes);
+}
+
+static void pipeline_template_release_shared(const struct handler_step *step)
+{
+    struct handler_shared *shared = pipeline_template_shared(step);
+
+    if (atomic_fetch_sub_explicit(&shared->references, 1, memory_order_acq_rel) == 1)
+        free(shared);
+}
+
 static int pipeline_template_put(struct pipeline_template *p, const struct handler_type *type,
-                                 const struct pipeline_conf *conf, struct executor *executor)
+                                 struct executor *executor)
 {
     struct handler_step *step = &p->steps[p->n];
+    struct handler_shared *shared = calloc(1, sizeof(*shared) + type->shared_bytes);
 
-    *step =
-        (struct handler_step){.type = type, .conf = conf, .executor = executor, .offset = p->bytes};
-    step->shared = calloc(1, type->shared_bytes);
-    if (!step->shared && type->shared_bytes > 0)
+    if (!shared)
         return -ENOMEM;
+    atomic_init(&shared->references, 1);
+    *step = (struct handler_step){.type = type,
+                                  .conf = &p->conf,
+                                  .executor = executor,
+                                  .shared = shared->bytes,
+                                  .offset = p->bytes};
     p->bytes += pipeline_template_round_up(type->state_bytes);
     p->n++;
     return 0;
@@ -68,19 +97,22 @@ bool pipeline_template_has(const struct pipeline_conf *conf, const char *name)
 }
 
 int pipeline_template_create(struct pipeline_template **out, const struct pipeline_conf *conf,
-                             struct executor *executor)
+                             struct arena *memory, struct executor *executor)
 {
     struct pipeline_template *p = calloc(1, sizeof(*p) + (conf->n + 1) * sizeof(p->steps[0]));
     int rc = 0;
 
     if (!p)
         return -ENOMEM;
+    atomic_init(&p->references, 1);
+    p->conf = *conf;
+    p->memory = arena_hold(memory);
     if (fault_handler_wanted(&conf->fault))
-        rc = pipeline_template_put(p, &fault_handler_type, conf, executor);
+        rc = pipeline_template_put(p, &fault_handler_type, executor);
     for (unsigned i = 0; rc == 0 && i < conf->n; i++)
-        rc = pipeline_template_put(p, conf->list[i], conf, executor);
+        rc = pipeline_template_put(p, conf->list[i], executor);
     if (rc < 0) {
-        pipeline_template_destroy(p);
+        pipeline_template_release(p);
         return rc;
     }
     *out = p;
@@ -107,11 +139,32 @@ void pipeline_template_log_stats(const struct pipeline_template *p, const char *
             p->steps[i].type->log_stats(p->steps[i].shared, listener);
 }
 
-void pipeline_template_destroy(struct pipeline_template *p)
+void pipeline_template_inherit(struct pipeline_template *p, const struct pipeline_template *from)
 {
-    if (!p)
+    for (unsigned i = 0; i < p->n; i++)
+        for (unsigned j = 0; from && j < from->n; j++) {
+            if (p->steps[i].type != from->steps[j].type)
+                continue;
+            pipeline_template_release_shared(&p->steps[i]);
+            p->steps[i].shared = from->steps[j].shared;
+            atomic_fetch_add_explicit(&pipeline_template_shared(&p->steps[i])->references, 1,
+                                      memory_order_relaxed);
+        }
+}
+
+struct pipeline_template *pipeline_template_hold(struct pipeline_template *p)
+{
+    if (p)
+        atomic_fetch_add_explicit(&p->references, 1, memory_order_relaxed);
+    return p;
+}
+
+void pipeline_template_release(struct pipeline_template *p)
+{
+    if (!p || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) > 1)
         return;
     for (unsigned i = 0; i < p->n; i++)
-        free(p->steps[i].shared);
+        pipeline_template_release_shared(&p->steps[i]);
+    arena_release(p->memory);
     free(p);
 }

@@ -1,9 +1,9 @@
 /*
- * handlers/pipeline_template: the handlers of a listener's sessions, computed once.
+ * handlers/pipeline_template: the handlers of a listener's sessions, computed once per generation.
  *
  *   | state of the 1st handler | state of the 2nd | ...    behind the session, in one allocation
  *
- * Constant, except handler_step.shared. Sessions borrow it.
+ * Constant, except handler_step.shared. Each session holds it: a new generation has another.
  */
 #ifndef HANDLERS_PIPELINE_TEMPLATE_H
 #define HANDLERS_PIPELINE_TEMPLATE_H
@@ -14,6 +14,7 @@
 #include "base/must.h"
 #include "handlers/handler_type.h"
 
+struct arena;
 struct pipeline_template;
 
 /*
@@ -43,15 +44,23 @@ bool pipeline_template_wanted(const struct pipeline_conf *conf);
 bool pipeline_template_has(const struct pipeline_conf *conf, const char *name);
 
 /*
- * pipeline_template_create(out, conf, executor):
+ * pipeline_template_create(out, conf, memory, executor):
  * Create the template for ${conf}.
  *
- * Thread: before start
- * Owns:   the caller owns ${out}; ${conf} and ${executor} are borrowed
+ * Thread: any
+ * Owns:   the caller has a reference; ${conf} is copied, its ${memory} held, ${executor} borrowed
  * Errors: 0; -ENOMEM
  */
 int pipeline_template_create(struct pipeline_template **out, const struct pipeline_conf *conf,
-                             struct executor *executor) NODISCARD;
+                             struct arena *memory, struct executor *executor) NODISCARD;
+
+/*
+ * pipeline_template_inherit(p, from):
+ * Continue the counters of equal handlers in ${from}, or NULL.
+ *
+ * Thread: any, before ${p} is used
+ */
+void pipeline_template_inherit(struct pipeline_template *p, const struct pipeline_template *from);
 
 /*
  * pipeline_template_bytes(p):
@@ -80,11 +89,12 @@ void pipeline_template_add(const struct pipeline_template *p, void *room, struct
 void pipeline_template_log_stats(const struct pipeline_template *p, const char *listener);
 
 /*
- * pipeline_template_destroy(p):
- * Free ${p} or NULL; no session may use it.
+ * pipeline_template_hold(p) / pipeline_template_release(p):
+ * Add a reference, and return ${p}; give up one. The last frees it. NULL is allowed.
  *
- * Thread: before start or after stop
+ * Thread: any
  */
-void pipeline_template_destroy(struct pipeline_template *p);
+struct pipeline_template *pipeline_template_hold(struct pipeline_template *p);
+void pipeline_template_release(struct pipeline_template *p);
 
 #endif

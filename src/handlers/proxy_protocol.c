@@ -48,7 +48,7 @@ void proxy_protocol_log_refusal(struct proxy_protocol_gate *gate, const struct a
 enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *gate,
                                                   const struct address *peer)
 {
-    if (!gate)
+    if (!gate || gate->conf->mode == PROXY_PROTOCOL_OFF)
         return PROXY_PROTOCOL_PASS;
     if (cidr_any_has(gate->conf->trusted.list, gate->conf->trusted.n, peer))
         return PROXY_PROTOCOL_READ;
@@ -198,6 +198,11 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
     *pp = (struct proxy_protocol){.gate = gate, .done = done, .header.local = true};
     buffer_init(&pp->held);
     pipeline_add(&ch->pipeline, &pp->handler, &proxy_protocol_ops);
+}
+
+void proxy_protocol_set_gate(struct proxy_protocol *pp, struct proxy_protocol_gate *gate)
+{
+    pp->gate = gate;
 }
 
 void proxy_protocol_give_up(struct proxy_protocol *pp)

@@ -63,8 +63,8 @@ struct proxy_protocol {
 
 /*
  * proxy_protocol_expect(gate, peer):
- * Read a header from ${peer}, pass it without one, or refuse it (logged once a second)? A NULL
- * ${gate} passes all.
+ * Read a header from ${peer}, pass it without one, or refuse it (logged once a second)? A ${gate}
+ * that is NULL or PROXY_PROTOCOL_OFF passes all.
  *
  * Thread: any
  */
@@ -76,11 +76,19 @@ enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *ga
  * Add ${pp} to the pipeline of ${ch} as first handler.
  *
  * Thread: loop of ${ch}
- * Owns:   ${pp} and ${gate} must live as long as ${ch}
+ * Owns:   ${pp} must live as long as ${ch}, ${gate} until done()
  */
 void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
                         struct proxy_protocol_gate *gate,
                         void (*done)(struct proxy_protocol *pp, int error));
+
+/*
+ * proxy_protocol_set_gate(pp, gate):
+ * Replace the gate.
+ *
+ * Thread: the channel's loop
+ */
+void proxy_protocol_set_gate(struct proxy_protocol *pp, struct proxy_protocol_gate *gate);
 
 /*
  * proxy_protocol_give_up(pp):

@@ -2,7 +2,6 @@
 #include "limits/acl.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -14,9 +13,8 @@
 #define ACL_LOG_INTERVAL_NS (1 * NS_PER_S)
 
 struct acl {
-    const struct acl_conf *conf;
+    struct acl_conf conf;
     struct prefix_table *table;
-    _Atomic uint64_t denied; /* relaxed: independent counter */
     struct log_limit log_limit;
 };
 
@@ -31,7 +29,7 @@ int acl_create(struct acl **out, const struct acl_conf *conf)
     a = calloc(1, sizeof(*a));
     if (!a)
         return -ENOMEM;
-    a->conf = conf;
+    a->conf = *conf;
     rc = prefix_table_create(&a->table, conf->blocks, conf->n);
     if (rc < 0) {
         free(a);
@@ -54,7 +52,7 @@ static void acl_log_denied(struct acl *a, const char *listener, const struct add
     log_info(
         "listen %s: client %s: denied%s%s%s", listener, address_format(peer, sizeof(peer), client),
         rule == PREFIX_TABLE_NONE ? ": no rule matched" : " by rule ",
-        rule == PREFIX_TABLE_NONE ? "" : cidr_format(block, sizeof(block), &a->conf->blocks[rule]),
+        rule == PREFIX_TABLE_NONE ? "" : cidr_format(block, sizeof(block), &a->conf.blocks[rule]),
         LOG_SUPPRESSED(suppressed));
 }
 
@@ -65,16 +63,10 @@ bool acl_allows(struct acl *a, const char *listener, const struct address *clien
     if (!a)
         return true;
     rule = prefix_table_find(a->table, client);
-    if (rule == PREFIX_TABLE_NONE ? !a->conf->deny_others : a->conf->allow[rule])
+    if (rule == PREFIX_TABLE_NONE ? !a->conf.deny_others : a->conf.allow[rule])
         return true;
-    atomic_fetch_add_explicit(&a->denied, 1, memory_order_relaxed);
     acl_log_denied(a, listener, client, rule);
     return false;
-}
-
-uint64_t acl_denied(const struct acl *a)
-{
-    return a ? atomic_load_explicit(&a->denied, memory_order_relaxed) : 0;
 }
 
 void acl_destroy(struct acl *a)

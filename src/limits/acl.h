@@ -8,7 +8,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/must.h"
 
@@ -25,7 +24,7 @@ struct acl_conf {
 
 /*
  * acl_create(out, conf):
- * Compile ${conf}, which is borrowed. ${out} is NULL when all clients are allowed.
+ * Compile ${conf}, whose arrays are borrowed. ${out} is NULL when all clients are allowed.
  *
  * Thread: any
  * Errors: 0; -ENOMEM
@@ -34,19 +33,11 @@ int acl_create(struct acl **out, const struct acl_conf *conf) NODISCARD;
 
 /*
  * acl_allows(a, listener, client):
- * Is ${client} allowed? Count denials; log one a second at info level. NULL ${a}: allow all.
+ * Is ${client} allowed? Log one denial a second at info level. NULL ${a}: allow all.
  *
  * Thread: any
  */
 bool acl_allows(struct acl *a, const char *listener, const struct address *client);
-
-/*
- * acl_denied(a):
- * Return the number of denied clients.
- *
- * Thread: any
- */
-uint64_t acl_denied(const struct acl *a);
 
 /*
  * acl_destroy(a):

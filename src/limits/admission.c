@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -12,13 +13,21 @@
 /* Minimum between two lines of a kind. */
 #define ADMISSION_LOG_NS (10 * NS_PER_S)
 
+/* Of a listener's admissions, one after the other. */
+struct admission_history {
+    atomic_uint references;
+    _Atomic uint64_t denied; /* relaxed: independent counter */
+    struct log_limit denied_limit;
+    struct log_limit refused;
+    struct log_limit uncounted;
+    struct log_limit forgotten;
+};
+
 struct admission {
     struct admission_conf conf;
     struct acl *access;           /* NULL: allow all */
     struct client_table *clients; /* NULL: no limits */
-    struct log_limit refused;
-    struct log_limit uncounted;
-    struct log_limit forgotten;
+    struct admission_history *history;
 };
 
 static bool admission_is_limited(const struct client_table_conf *conf)
@@ -26,18 +35,45 @@ static bool admission_is_limited(const struct client_table_conf *conf)
     return conf->each.max_connections > 0 || conf->each.rate.tokens > 0;
 }
 
+static int admission_create_history(struct admission *ad, const struct admission *before)
+{
+    if (before) {
+        ad->history = before->history;
+        atomic_fetch_add_explicit(&ad->history->references, 1, memory_order_relaxed);
+        return 0;
+    }
+    ad->history = calloc(1, sizeof(*ad->history));
+    if (!ad->history)
+        return -ENOMEM;
+    atomic_init(&ad->history->references, 1);
+    return 0;
+}
+
+static int admission_create_clients(struct admission *ad, const struct admission *before)
+{
+    const struct client_table_conf *conf = &ad->conf.clients;
+
+    if (!admission_is_limited(conf))
+        return 0;
+    if (!before || !before->clients || !client_table_fits(before->clients, conf))
+        return client_table_create(&ad->clients, conf);
+    ad->clients = client_table_hold(before->clients);
+    return 0;
+}
+
 int admission_create(struct admission **out, const struct admission_conf *conf)
 {
     struct admission *ad = calloc(1, sizeof(*ad));
-    int rc = 0;
+    int rc;
 
     if (!ad)
         return -ENOMEM;
     ad->conf = *conf;
-    if (conf->access)
+    rc = admission_create_history(ad, conf->before);
+    if (rc == 0 && conf->access)
         rc = acl_create(&ad->access, conf->access);
-    if (rc == 0 && admission_is_limited(&conf->clients))
-        rc = client_table_create(&ad->clients, &conf->clients);
+    if (rc == 0)
+        rc = admission_create_clients(ad, conf->before);
     if (rc < 0) {
         admission_destroy(ad);
         return rc;
@@ -46,13 +82,37 @@ int admission_create(struct admission **out, const struct admission_conf *conf)
     return 0;
 }
 
+void admission_begin(struct admission *ad, int64_t now_ns)
+{
+    const struct admission *before = ad->conf.before;
+
+    ad->conf.before = NULL;
+    if (!before || !before->clients || !ad->clients)
+        return;
+    if (before->clients == ad->clients)
+        client_table_set(ad->clients, &ad->conf.clients.each, now_ns);
+    else
+        client_table_continue(ad->clients, before->clients);
+}
+
+void admission_carry_over(struct admission *ad, struct admission_ticket *ticket,
+                          const struct address *client)
+{
+    if (ticket->of == ad->clients)
+        return;
+    admission_leave(ticket);
+    if (ad->clients)
+        *ticket = (struct admission_ticket){
+            .of = ad->clients, .client = client_table_count(ad->clients, client, clock_now_ns())};
+}
+
 static void admission_log_refused(struct admission *ad, const struct address *client,
                                   enum client_table_answer answer)
 {
     char text[ADDRESS_TEXT_BYTES];
     unsigned suppressed;
 
-    if (log_allowed(&ad->refused, ADMISSION_LOG_NS, &suppressed))
+    if (log_allowed(&ad->history->refused, ADMISSION_LOG_NS, &suppressed))
         log_warning("listen %s: client %s: refused: %s%s", ad->conf.listener,
                     address_format(text, sizeof(text), client),
                     answer == CLIENT_TABLE_TOO_MANY ? "max_connections_per_client reached"
@@ -64,7 +124,7 @@ static void admission_log_uncounted(struct admission *ad)
 {
     unsigned suppressed;
 
-    if (log_allowed(&ad->uncounted, ADMISSION_LOG_NS, &suppressed))
+    if (log_allowed(&ad->history->uncounted, ADMISSION_LOG_NS, &suppressed))
         log_warning(
             "listen %s: all client_table_size known clients are connected; further clients are "
             "not limited%s",
@@ -75,7 +135,7 @@ static void admission_log_forgotten(struct admission *ad)
 {
     unsigned suppressed;
 
-    if (log_allowed(&ad->forgotten, ADMISSION_LOG_NS, &suppressed))
+    if (log_allowed(&ad->history->forgotten, ADMISSION_LOG_NS, &suppressed))
         log_warning(
             "listen %s: client_table_size is too small: a client was forgotten too early, and "
             "may exceed connection_rate_per_client%s",
@@ -102,11 +162,13 @@ enum admission_verdict admission_enter(struct admission *ad, struct admission_ti
 {
     MUST(!ticket->of);
     *reason = SESSION_LIMIT;
-    if (!acl_allows(ad->access, ad->conf.listener, client))
+    if (!acl_allows(ad->access, ad->conf.listener, client)) {
+        atomic_fetch_add_explicit(&ad->history->denied, 1, memory_order_relaxed);
         return ad->conf.on_deny;
+    }
     if (ad->clients && !admission_count(ad, &ticket->client, client))
         return ad->conf.over == QUOTA_OVER_CLOSE ? ADMISSION_CLOSE : ADMISSION_RESET;
-    ticket->of = ad;
+    ticket->of = ad->clients;
     *reason = SESSION_OPEN;
     return ADMISSION_ADMIT;
 }
@@ -114,16 +176,17 @@ enum admission_verdict admission_enter(struct admission *ad, struct admission_ti
 void admission_leave(struct admission_ticket *ticket)
 {
     if (ticket->of)
-        client_table_leave(ticket->of->clients, ticket->client);
+        client_table_leave(ticket->of, ticket->client);
     *ticket = (struct admission_ticket){0};
 }
 
 void admission_log_stats(const struct admission *ad)
 {
+    uint64_t denied = atomic_load_explicit(&ad->history->denied, memory_order_relaxed);
     struct client_table_view v;
 
-    if (ad->access)
-        log_notice("stats listen %s denied=%" PRIu64, ad->conf.listener, acl_denied(ad->access));
+    if (ad->access || denied > 0)
+        log_notice("stats listen %s denied=%" PRIu64, ad->conf.listener, denied);
     if (!ad->clients)
         return;
     client_table_read(ad->clients, &v);
@@ -139,6 +202,9 @@ void admission_destroy(struct admission *ad)
     if (!ad)
         return;
     acl_destroy(ad->access);
-    client_table_destroy(ad->clients);
+    client_table_release(ad->clients);
+    if (ad->history &&
+        atomic_fetch_sub_explicit(&ad->history->references, 1, memory_order_acq_rel) == 1)
+        free(ad->history);
     free(ad);
 }

@@ -1,5 +1,5 @@
 /*
- * limits/admission: access control by client: ACL, then per-client limits.
+ * limits/admission: access control by client: ACL, then per-client limits. One per generation.
  *
  * Asked once a client: by the boss after accept, or by the worker when a trusted proxy has named
  * the client (session_admit()).
@@ -22,7 +22,7 @@ enum admission_verdict { ADMISSION_ADMIT, ADMISSION_CLOSE, ADMISSION_RESET };
 
 /* An admitted client; zeroed: none. */
 struct admission_ticket {
-    struct admission *of;
+    struct client_table *of;
     struct client *client; /* NULL: not counted */
 };
 
@@ -31,18 +31,36 @@ struct admission_conf {
     const struct acl_conf *access; /* borrowed; NULL: allow all */
     enum admission_verdict on_deny;
     struct client_table_conf clients;
-    enum quota_over over; /* QUOTA_OVER_WAIT resets: an accepted client cannot wait */
+    enum quota_over over;           /* QUOTA_OVER_WAIT resets: an accepted client cannot wait */
+    const struct admission *before; /* the replaced one; NULL: none */
 };
 
 /*
  * admission_create(out, conf):
- * Create the access control of a listener.
+ * Create the access control of a listener. It shares what can be kept with conf->before.
  *
- * Thread: main
+ * Thread: any
  * Owns:   ${conf} is copied
  * Errors: 0; as acl_create() and client_table_create()
  */
 int admission_create(struct admission **out, const struct admission_conf *conf) NODISCARD;
+
+/*
+ * admission_begin(ad, now_ns):
+ * Use ${ad} in place of conf->before: apply the limits, continue the counters.
+ *
+ * Thread: any; one at a time
+ */
+void admission_begin(struct admission *ad, int64_t now_ns);
+
+/*
+ * admission_carry_over(ad, ticket, client):
+ * Count ${client} in ${ad}, whatever its limits, instead of the replaced one.
+ *
+ * Thread: any
+ */
+void admission_carry_over(struct admission *ad, struct admission_ticket *ticket,
+                          const struct address *client);
 
 /*
  * admission_enter(ad, ticket, client, reason):
@@ -74,7 +92,7 @@ void admission_log_stats(const struct admission *ad);
  * admission_destroy(ad):
  * Free ${ad} or NULL.
  *
- * Thread: main, after the last admission_leave()
+ * Thread: any, without users
  */
 void admission_destroy(struct admission *ad);
 

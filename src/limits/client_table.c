@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ struct client {
 };
 
 struct client_table {
-    struct client_table_conf conf;
+    atomic_uint references;
+    struct client_table_conf conf; /* `each` is guarded by the lock */
     struct hash_key key;
     struct lock lock;       /* guards all below; see note: one lock */
     struct client *clients; /* entry i is clients[i - 1] */
@@ -209,6 +211,40 @@ enum client_table_answer client_table_enter(struct client_table *t, const struct
     return answer;
 }
 
+struct client *client_table_count(struct client_table *t, const struct address *a, int64_t now_ns)
+{
+    struct client_name who;
+    struct client *c;
+
+    if (!client_table_identify(t, &who, a))
+        return NULL;
+    lock_take(&t->lock);
+    c = client_table_get(t, &who, now_ns);
+    if (c)
+        c->open++;
+    else
+        t->counts.uncounted++;
+    lock_release(&t->lock);
+    return c;
+}
+
+bool client_table_fits(const struct client_table *t, const struct client_table_conf *conf)
+{
+    return t->conf.max_clients == conf->max_clients && t->conf.prefix_v4 == conf->prefix_v4 &&
+           t->conf.prefix_v6 == conf->prefix_v6;
+}
+
+/* A million clients take some milliseconds. */
+void client_table_set(struct client_table *t, const struct quota_conf *each, int64_t now_ns)
+{
+    lock_take(&t->lock);
+    for (uint32_t place = 1; place <= t->n; place++)
+        token_bucket_convert(&client_table_at(t, place)->bucket, &t->conf.each.rate, &each->rate,
+                             now_ns);
+    t->conf.each = *each;
+    lock_release(&t->lock);
+}
+
 void client_table_leave(struct client_table *t, struct client *c)
 {
     if (!c)
@@ -228,6 +264,16 @@ void client_table_read(struct client_table *t, struct client_table_view *out)
     lock_release(&t->lock);
 }
 
+void client_table_continue(struct client_table *t, struct client_table *from)
+{
+    struct client_table_view counts;
+
+    client_table_read(from, &counts);
+    lock_take(&t->lock);
+    t->counts = counts;
+    lock_release(&t->lock);
+}
+
 int client_table_create(struct client_table **out, const struct client_table_conf *conf)
 {
     struct client_table *t = calloc(1, sizeof(*t));
@@ -238,6 +284,7 @@ int client_table_create(struct client_table **out, const struct client_table_con
         return -ENOMEM;
     while (n_chains < conf->max_clients)
         n_chains *= 2;
+    atomic_init(&t->references, 1);
     t->conf = *conf;
     t->chain_mask = n_chains - 1;
     lock_init(&t->lock);
@@ -248,16 +295,23 @@ int client_table_create(struct client_table **out, const struct client_table_con
     else if (getrandom(&t->key, sizeof(t->key), 0) < 0)
         rc = -errno;
     if (rc < 0) {
-        client_table_destroy(t);
+        client_table_release(t);
         return rc;
     }
     *out = t;
     return 0;
 }
 
-void client_table_destroy(struct client_table *t)
+struct client_table *client_table_hold(struct client_table *t)
 {
-    if (!t)
+    if (t)
+        atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed);
+    return t;
+}
+
+void client_table_release(struct client_table *t)
+{
+    if (!t || atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) > 1)
         return;
     free(t->chains);
     free(t->clients);

@@ -60,6 +60,23 @@ struct client_table_view {
 int client_table_create(struct client_table **out, const struct client_table_conf *conf) NODISCARD;
 
 /*
+ * client_table_fits(t, conf) / client_table_set(t, each, now_ns):
+ * Does ${conf} differ in the limits alone? Change the limits, for all clients at once.
+ *
+ * Thread: any
+ */
+bool client_table_fits(const struct client_table *t, const struct client_table_conf *conf);
+void client_table_set(struct client_table *t, const struct quota_conf *each, int64_t now_ns);
+
+/*
+ * client_table_count(t, a, now_ns):
+ * Count a connection of ${a} whatever the limits; NULL if uncounted.
+ *
+ * Thread: any
+ */
+struct client *client_table_count(struct client_table *t, const struct address *a, int64_t now_ns);
+
+/*
  * client_table_enter(t, a, now_ns, out, forgot):
  * Count a connection of client ${a}. CLIENT_TABLE_IN: ${out} is for client_table_leave(), NULL if
  * uncounted. ${forgot}: a client was evicted before its rate recovered.
@@ -79,19 +96,21 @@ enum client_table_answer client_table_enter(struct client_table *t, const struct
 void client_table_leave(struct client_table *t, struct client *c);
 
 /*
- * client_table_read(t, out):
- * Copy the counters.
+ * client_table_read(t, out) / client_table_continue(t, from):
+ * Copy the counters; begin with those of ${from}.
  *
  * Thread: any
  */
 void client_table_read(struct client_table *t, struct client_table_view *out);
+void client_table_continue(struct client_table *t, struct client_table *from);
 
 /*
- * client_table_destroy(t):
- * Free ${t} or NULL.
+ * client_table_hold(t) / client_table_release(t):
+ * Add a reference, and return ${t}; give up one. The last frees it. NULL is allowed.
  *
- * Thread: any, as the last user
+ * Thread: any
  */
-void client_table_destroy(struct client_table *t);
+struct client_table *client_table_hold(struct client_table *t);
+void client_table_release(struct client_table *t);
 
 #endif

@@ -24,7 +24,7 @@
 #define THROTTLE_LEAST_NS (5 * NS_PER_MS)
 
 struct throttle {
-    struct throttle_plan *plan;
+    const struct throttle_plan *plan; /* NULL: unlimited */
     struct channel *channel;
     unsigned directions;
     size_t grant_bytes;  /* of the tightest limit */
@@ -59,14 +59,23 @@ static void throttle_limit_init(struct throttle_limit *limit, unsigned each, uns
     limit->all = throttle_rate(all);
     limit->grant_bytes = throttle_grant(0, each, THROTTLE_EACH_PART);
     limit->grant_bytes = throttle_grant(limit->grant_bytes, all, THROTTLE_ALL_PART);
-    atomic_init(&limit->bucket.full_at_ns, 0);
 }
 
-bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *conf)
+bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *conf,
+                        struct throttle_shared *shared)
 {
+    plan->shared = shared;
     throttle_limit_init(&plan->limits[0], conf->each_in, conf->all_in);
     throttle_limit_init(&plan->limits[1], conf->each_out, conf->all_out);
     return plan->limits[0].grant_bytes > 0 || plan->limits[1].grant_bytes > 0;
+}
+
+void throttle_plan_begin(const struct throttle_plan *plan, const struct throttle_plan *before,
+                         int64_t now_ns)
+{
+    for (unsigned i = 0; i < THROTTLE_DIRECTIONS; i++)
+        token_bucket_convert(&plan->shared->of[i].bucket, &before->limits[i].all,
+                             &plan->limits[i].all, now_ns);
 }
 
 static bool throttle_has(const struct throttle *t, unsigned i)
@@ -79,13 +88,14 @@ static int64_t throttle_reserve(struct throttle *t, int64_t now_ns)
     int64_t wait_ns = 0;
 
     for (unsigned i = 0; i < THROTTLE_DIRECTIONS; i++) {
-        struct throttle_limit *limit = &t->plan->limits[i];
+        const struct throttle_limit *limit = &t->plan->limits[i];
         int64_t each_ns, all_ns;
 
         if (!throttle_has(t, i))
             continue;
         each_ns = token_bucket_reserve(&t->each[i], &limit->each, t->grant_bytes, now_ns);
-        all_ns = token_bucket_reserve(&limit->bucket, &limit->all, t->grant_bytes, now_ns);
+        all_ns = token_bucket_reserve(&t->plan->shared->of[i].bucket, &limit->all, t->grant_bytes,
+                                      now_ns);
         wait_ns = each_ns > wait_ns ? each_ns : wait_ns;
         wait_ns = all_ns > wait_ns ? all_ns : wait_ns;
     }
@@ -95,12 +105,12 @@ static int64_t throttle_reserve(struct throttle *t, int64_t now_ns)
 static void throttle_give_back(struct throttle *t)
 {
     for (unsigned i = 0; t->credit_bytes > 0 && i < THROTTLE_DIRECTIONS; i++) {
-        struct throttle_limit *limit = &t->plan->limits[i];
+        const struct throttle_limit *limit = &t->plan->limits[i];
 
         if (!throttle_has(t, i))
             continue;
         token_bucket_give_back(&t->each[i], &limit->each, t->credit_bytes);
-        token_bucket_give_back(&limit->bucket, &limit->all, t->credit_bytes);
+        token_bucket_give_back(&t->plan->shared->of[i].bucket, &limit->all, t->credit_bytes);
     }
     t->credit_bytes = 0;
 }
@@ -111,6 +121,8 @@ size_t throttle_allow(struct throttle *t, size_t max)
 
     MUST(loop_is_current(loop) &&
          t->timer.state == TIMER_IDLE); /* throttled until the timer fires */
+    if (t->grant_bytes == 0)
+        return max;
     if (t->credit_bytes == 0) {
         int64_t wait_ns = throttle_reserve(t, loop_now_ns(loop));
 
@@ -126,6 +138,8 @@ size_t throttle_allow(struct throttle *t, size_t max)
 
 void throttle_took(struct throttle *t, size_t len, bool drained)
 {
+    if (t->grant_bytes == 0)
+        return;
     MUST(len <= t->credit_bytes);
     t->credit_bytes -= len;
     if (drained)
@@ -147,18 +161,26 @@ static void throttle_drop_timer(struct task *t)
 static const struct task_type throttle_timer_type = {
     .name = "bandwidth", .run = throttle_run_timer, .drop = throttle_drop_timer};
 
-int throttle_create(struct throttle **out, struct throttle_plan *plan, struct channel *ch,
-                    unsigned directions)
+/* The tightest of ${plan} in ${directions}. */
+static size_t throttle_plan_grant(const struct throttle_plan *plan, unsigned directions)
 {
     size_t grant = 0;
-    struct throttle *t;
 
-    for (unsigned i = 0; i < THROTTLE_DIRECTIONS; i++) {
+    for (unsigned i = 0; plan && i < THROTTLE_DIRECTIONS; i++) {
         size_t own = plan->limits[i].grant_bytes;
 
         if (directions & 1U << i && own > 0 && (grant == 0 || own < grant))
             grant = own;
     }
+    return grant;
+}
+
+int throttle_create(struct throttle **out, const struct throttle_plan *plan, struct channel *ch,
+                    unsigned directions)
+{
+    size_t grant = throttle_plan_grant(plan, directions);
+    struct throttle *t;
+
     *out = NULL;
     if (grant == 0)
         return 0;
@@ -173,6 +195,21 @@ int throttle_create(struct throttle **out, struct throttle_plan *plan, struct ch
     channel_meter(ch);
     *out = t;
     return 0;
+}
+
+void throttle_set(struct throttle *t, const struct throttle_plan *plan)
+{
+    struct loop *loop = channel_net(t->channel)->loop;
+
+    MUST(loop_is_current(loop));
+    throttle_give_back(t);
+    for (unsigned i = 0; t->plan && plan && i < THROTTLE_DIRECTIONS; i++)
+        token_bucket_convert(&t->each[i], &t->plan->limits[i].each, &plan->limits[i].each,
+                             loop_now_ns(loop));
+    t->plan = plan;
+    t->grant_bytes = throttle_plan_grant(plan, t->directions);
+    loop_cancel(loop, &t->timer);
+    channel_resume_reading(t->channel, CHANNEL_STOP_METER);
 }
 
 void throttle_destroy(struct throttle *t)

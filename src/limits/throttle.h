@@ -38,22 +38,41 @@ struct throttle_limit {
     struct token_bucket_conf each;
     struct token_bucket_conf all;
     size_t grant_bytes; /* size of a reservation; 0: no limit */
-    char apart[CACHE_LINE_BYTES];
-    struct token_bucket bucket; /* of `all`; see note: turns */
-    char apart_too[CACHE_LINE_BYTES];
 };
 
+/* Of a listener; zeroed: full. See note: turns. */
+struct throttle_shared {
+    struct {
+        char apart[CACHE_LINE_BYTES];
+        struct token_bucket bucket; /* of `all` */
+    } of[THROTTLE_DIRECTIONS];
+    char apart[CACHE_LINE_BYTES];
+};
+
+/* Of a generation; immutable. */
 struct throttle_plan {
     struct throttle_limit limits[THROTTLE_DIRECTIONS];
+    struct throttle_shared *shared;
 };
 
 /*
- * throttle_plan_init(plan, conf):
+ * throttle_plan_init(plan, conf, shared):
  * Copy the limits of ${conf}; false: none.
  *
- * Thread: before start
+ * Thread: any
+ * Owns:   ${shared} is borrowed
  */
-bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *conf);
+bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *conf,
+                        struct throttle_shared *shared);
+
+/*
+ * throttle_plan_begin(plan, before, now_ns):
+ * Use ${plan} in place of ${before}, of the same buckets.
+ *
+ * Thread: any; one at a time
+ */
+void throttle_plan_begin(const struct throttle_plan *plan, const struct throttle_plan *before,
+                         int64_t now_ns);
 
 /*
  * throttle_create(out, plan, ch, directions):
@@ -64,8 +83,16 @@ bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *
  * Owns:   the caller frees ${out} when ${ch} is closed; ${plan} is borrowed
  * Errors: 0; -ENOMEM
  */
-int throttle_create(struct throttle **out, struct throttle_plan *plan, struct channel *ch,
+int throttle_create(struct throttle **out, const struct throttle_plan *plan, struct channel *ch,
                     unsigned directions) NODISCARD;
+
+/*
+ * throttle_set(t, plan):
+ * Limit by ${plan} from now on; NULL: unlimited.
+ *
+ * Thread: loop of its channel
+ */
+void throttle_set(struct throttle *t, const struct throttle_plan *plan);
 
 /*
  * throttle_allow(t, max) / throttle_took(t, len, drained):

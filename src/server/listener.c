@@ -49,6 +49,7 @@ struct listener {
     struct log_limit full_limit;
     struct proxy_protocol_gate proxies;
     struct throttle_plan throttle;
+    struct throttle_shared bandwidth;
     unsigned n_sockets;
     struct listener_socket sockets[];
 };
@@ -334,7 +335,7 @@ static void listener_init_service(struct listener *ls)
                                    .conf = &conf->session};
     if (conf->accept_proxy.mode != PROXY_PROTOCOL_OFF)
         ls->service.proxies = &ls->proxies;
-    if (throttle_plan_init(&ls->throttle, &conf->bandwidth))
+    if (throttle_plan_init(&ls->throttle, &conf->bandwidth, &ls->bandwidth))
         ls->service.throttle = &ls->throttle;
     if (ls->env.mirror) {
         ls->mirror.upstream = ls->env.mirror;
@@ -359,8 +360,10 @@ int listener_create(struct listener **out, const struct listener_conf *conf,
     quota_init(&ls->quota, &conf->quota);
     ls->proxies = (struct proxy_protocol_gate){.conf = &conf->accept_proxy, .listener = conf->name};
     rc = listener_create_admission(ls);
+    if (rc == 0 && env->mirror)
+        rc = mirror_counters_create(&ls->mirror.counters);
     if (rc == 0 && pipeline_template_wanted(&conf->pipeline))
-        rc = pipeline_template_create(&ls->plan, &conf->pipeline, env->executor);
+        rc = pipeline_template_create(&ls->plan, &conf->pipeline, conf->memory, env->executor);
     if (rc == 0) {
         listener_init_service(ls);
         rc = listener_open_all(ls);
@@ -416,7 +419,7 @@ void listener_log_stats(const struct listener *ls)
     counters_log(&ls->counters, "listen", ls->conf->name);
     admission_log_stats(ls->admission);
     if (ls->service.mirror)
-        mirror_log_stats(ls->service.mirror, ls->conf->name);
+        mirror_log_stats(ls->mirror.counters, ls->conf->name);
     if (ls->plan)
         pipeline_template_log_stats(ls->plan, ls->conf->name);
     if (waits > 0)
@@ -433,6 +436,8 @@ void listener_destroy(struct listener *ls)
         acceptor_destroy(ls->sockets[i].acceptor);
     }
     admission_destroy(ls->admission);
-    pipeline_template_destroy(ls->plan);
+    if (ls->mirror.counters)
+        mirror_counters_release(ls->mirror.counters);
+    pipeline_template_release(ls->plan);
     free(ls);
 }

@@ -57,6 +57,11 @@ static void echo_cancel(struct session *s)
     (void)s; /* an echo session connects to no server */
 }
 
+static void echo_carry_over(struct session *s)
+{
+    relay_carry_over(&echo_of(s)->back);
+}
+
 static bool echo_finished(const struct session *s)
 {
     const struct channel *client = &echo_of(s)->client;
@@ -72,4 +77,5 @@ const struct service_ops echo_ops = {.name = "echo",
                                      .start = echo_start,
                                      .cancel = echo_cancel,
                                      .finished = echo_finished,
+                                     .carry_over = echo_carry_over,
                                      .free = echo_free};

@@ -27,9 +27,9 @@ struct mirror {
         CACHE_LINE_BYTES) struct channel ch; /* to the mirror; see note: layout in net/channel.h */
     struct handler tail;
     struct handler handler;
-    struct mirror_plan *plan;
+    struct mirror_plan plan; /* its counters are held */
     struct netloop *net;
-    const struct channel_linger_conf *linger;
+    struct channel_linger_conf linger;
     enum mirror_state state;
     bool eof;
     bool client_gone;
@@ -47,12 +47,28 @@ static void mirror_count(_Atomic uint64_t *counter, uint64_t n)
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
+int mirror_counters_create(struct mirror_counters **out)
+{
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
+        return -ENOMEM;
+    atomic_init(&(*out)->references, 1);
+    return 0;
+}
+
+void mirror_counters_release(struct mirror_counters *c)
+{
+    if (atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) == 1)
+        free(c);
+}
+
 static void mirror_free_if_done(struct mirror *m)
 {
     if (!m->client_gone || m->state != MIRROR_OVER)
         return;
-    mirror_count(&m->plan->bytes, m->ch.bytes_out);
-    mirror_count(&m->plan->lost, m->offered - m->ch.bytes_out);
+    mirror_count(&m->plan.counters->bytes, m->ch.bytes_out);
+    mirror_count(&m->plan.counters->lost, m->offered - m->ch.bytes_out);
+    mirror_counters_release(m->plan.counters);
     free(m);
 }
 
@@ -64,7 +80,7 @@ static void mirror_over(struct mirror *m, enum upstream_outcome outcome)
         return;
     endpoint_release_addresses(m->addresses);
     m->addresses = NULL;
-    upstream_leave(m->plan->upstream, m->at, outcome);
+    upstream_leave(m->plan.upstream, m->at, outcome);
     m->at = NULL;
     if (m->net->descriptors)
         descriptor_budget_release(m->net->descriptors, 1);
@@ -85,7 +101,7 @@ static void mirror_give_up(struct mirror *m)
 static void mirror_cut(struct mirror *m, bool is_whole)
 {
     if (m->state == MIRROR_OPEN || (m->state == MIRROR_CONNECTING && !is_whole))
-        mirror_count(&m->plan->cut, 1);
+        mirror_count(&m->plan.counters->cut, 1);
     mirror_give_up(m);
 }
 
@@ -93,7 +109,7 @@ static void mirror_abandon(struct mirror *m)
 {
     if (m->state != MIRROR_OPEN && m->state != MIRROR_CONNECTING)
         return;
-    mirror_count(&m->plan->abandoned, 1);
+    mirror_count(&m->plan.counters->abandoned, 1);
     mirror_give_up(m);
 }
 
@@ -110,7 +126,7 @@ static struct mirror *mirror_of_tail(struct handler *h)
 static void mirror_closed(struct mirror *m)
 {
     if (m->state == MIRROR_OPEN && !m->eof)
-        mirror_count(&m->plan->abandoned, 1);
+        mirror_count(&m->plan.counters->abandoned, 1);
     mirror_over(m, UPSTREAM_UNKNOWN);
     mirror_free_if_done(m);
 }
@@ -133,7 +149,7 @@ static const struct handler_ops mirror_tail_ops = {.name = "mirror",
 
 static void mirror_send(struct mirror *m, const void *data, size_t len)
 {
-    if (len > 0 && (channel_pending_bytes(&m->ch) + len > m->plan->buffer_bytes ||
+    if (len > 0 && (channel_pending_bytes(&m->ch) + len > m->plan.buffer_bytes ||
                     channel_write(&m->ch, data, len) < 0))
         mirror_abandon(m);
 }
@@ -142,7 +158,7 @@ static void mirror_failed(struct mirror *m, int error)
 {
     bool is_mine = sock_error_is_exhaustion(error) || sock_error_is_ours(error);
 
-    mirror_count(&m->plan->failed, 1);
+    mirror_count(&m->plan.counters->failed, 1);
     if (m->at)
         counters_connect_failed(&m->at->connects);
     mirror_over(m, is_mine ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED);
@@ -156,14 +172,14 @@ static void mirror_connected(struct connector *c, int fd, int error)
         mirror_failed(m, error);
         return;
     }
-    mirror_count(&m->plan->connected, 1);
-    upstream_connected(m->plan->upstream, m->at);
+    mirror_count(&m->plan.counters->connected, 1);
+    upstream_connected(m->plan.upstream, m->at);
     counters_connected(&m->at->connects, clock_now_ns() - m->tried_at_ns);
     m->state = MIRROR_OPEN;
     channel_init(&m->ch, m->net, fd);
     pipeline_init(&m->ch.pipeline, &m->ch, &m->tail, &mirror_tail_ops);
     channel_discard(&m->ch, 0);
-    m->ch.linger_conf = m->linger;
+    m->ch.linger_conf = &m->linger;
     channel_start(&m->ch);
     mirror_send(m, buffer_front(&m->early), buffer_bytes(&m->early));
     memory_account_clear(m->net->buffered, &m->early);
@@ -173,7 +189,7 @@ static void mirror_connected(struct connector *c, int fd, int error)
 
 static void mirror_connect(struct mirror *m)
 {
-    struct upstream *up = m->plan->upstream;
+    struct upstream *up = m->plan.upstream;
     struct balancer_pick_state pick;
 
     balancer_begin(&pick, m->key);
@@ -217,7 +233,7 @@ static void mirror_client_read(struct handler *h, const uint8_t *data, size_t le
     if (m->state == MIRROR_OPEN)
         mirror_send(m, data, len);
     else if (m->state == MIRROR_CONNECTING &&
-             (buffer_bytes(&m->early) + len > m->plan->buffer_bytes ||
+             (buffer_bytes(&m->early) + len > m->plan.buffer_bytes ||
               memory_account_append(m->net->buffered, &m->early, data, len) < 0))
         mirror_abandon(m);
 }
@@ -283,16 +299,18 @@ static const struct handler_ops mirror_ops = {.name = "mirror",
 
 void mirror_add(struct session *s, struct channel *ch)
 {
+    const struct mirror_plan *plan = s->service->mirror;
     struct mirror *m = aligned_alloc(alignof(struct mirror), sizeof(*m));
 
     if (!m) {
-        mirror_count(&s->service->mirror->failed, 1);
+        mirror_count(&plan->counters->failed, 1);
         return;
     }
     memset(m, 0, sizeof(*m));
-    m->plan = s->service->mirror;
+    m->plan = *plan;
+    atomic_fetch_add_explicit(&plan->counters->references, 1, memory_order_relaxed);
     m->net = s->owner->net;
-    m->linger = &s->service->conf->linger;
+    m->linger = s->service->conf->linger;
     m->key = session_key(s);
     buffer_init(&m->early);
     pipeline_add(&ch->pipeline, &m->handler, &mirror_ops);
@@ -303,12 +321,11 @@ static uint64_t mirror_get(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-void mirror_log_stats(const struct mirror_plan *plan, const char *listener)
+void mirror_log_stats(const struct mirror_counters *c, const char *listener)
 {
-    log_notice("stats listen %s mirrors=%" PRIu64 " mirror_failures=%" PRIu64
-               " mirrors_abandoned=%" PRIu64 " mirror_bytes=%" PRIu64 " mirror_bytes_lost=%" PRIu64
-               " mirrors_cut=%" PRIu64,
-               listener, mirror_get(&plan->connected), mirror_get(&plan->failed),
-               mirror_get(&plan->abandoned), mirror_get(&plan->bytes), mirror_get(&plan->lost),
-               mirror_get(&plan->cut));
+    log_notice(
+        "stats listen %s mirrors=%" PRIu64 " mirror_failures=%" PRIu64 " mirrors_abandoned=%" PRIu64
+        " mirror_bytes=%" PRIu64 " mirror_bytes_lost=%" PRIu64 " mirrors_cut=%" PRIu64,
+        listener, mirror_get(&c->connected), mirror_get(&c->failed), mirror_get(&c->abandoned),
+        mirror_get(&c->bytes), mirror_get(&c->lost), mirror_get(&c->cut));
 }

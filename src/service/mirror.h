@@ -16,14 +16,15 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/must.h"
+
 struct channel;
 struct session;
 struct upstream;
 
-/* One per listener; relaxed counters, updated once per client. */
-struct mirror_plan {
-    struct upstream *upstream;
-    unsigned buffer_bytes; /* per client, also while connecting */
+/* Of a listener and its mirrors, which may outlive it; relaxed, updated once per client. */
+struct mirror_counters {
+    atomic_uint references;
     _Atomic uint64_t connected;
     _Atomic uint64_t failed;    /* not connected, or not tried */
     _Atomic uint64_t abandoned; /* too slow, or ended before the client */
@@ -31,6 +32,22 @@ struct mirror_plan {
     _Atomic uint64_t bytes;     /* sent to the mirror */
     _Atomic uint64_t lost;      /* not sent to the mirror */
 };
+
+struct mirror_plan {
+    struct upstream *upstream;
+    unsigned buffer_bytes; /* per client, also while connecting */
+    struct mirror_counters *counters;
+};
+
+/*
+ * mirror_counters_create(out) / mirror_counters_release(c):
+ * Create them with a reference; give up one. The last frees them.
+ *
+ * Thread: any
+ * Errors: 0; -ENOMEM
+ */
+int mirror_counters_create(struct mirror_counters **out) NODISCARD;
+void mirror_counters_release(struct mirror_counters *c);
 
 /*
  * mirror_add(s, ch):
@@ -43,11 +60,11 @@ struct mirror_plan {
 void mirror_add(struct session *s, struct channel *ch);
 
 /*
- * mirror_log_stats(plan, listener):
- * Log its counters at notice level.
+ * mirror_log_stats(c, listener):
+ * Log the counters at notice level.
  *
  * Thread: any
  */
-void mirror_log_stats(const struct mirror_plan *plan, const char *listener);
+void mirror_log_stats(const struct mirror_counters *c, const char *listener);
 
 #endif

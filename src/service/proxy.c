@@ -56,6 +56,7 @@ static int proxy_create(struct session **out, const struct service *service)
     if (!p)
         return -ENOMEM;
     session_init(&p->session, service);
+    p->upstream = service->upstream;
     p->ticket = NULL;
     p->at = NULL;
     p->addresses = NULL;
@@ -337,6 +338,7 @@ static void proxy_describe(const struct session *s, struct access_log_record *r)
 {
     const struct proxy *p = proxy_of(s);
 
+    r->upstream = p->upstream->conf->name;
     r->server = p->at ? p->at->name : p->tried ? p->tried->id : NULL;
     if (p->addresses && s->legs[1])
         r->server_address = &p->addresses->list[p->connector.connected];
@@ -344,6 +346,16 @@ static void proxy_describe(const struct session *s, struct access_log_record *r)
     r->connect_ns = proxy_ns_of(p->times.connect_us);
     r->first_byte_ns = proxy_ns_of(p->times.first_byte_us);
     r->tries = p->tries_before + p->pick.n_tried;
+}
+
+static void proxy_carry_over(struct session *s)
+{
+    struct proxy *p = proxy_of(s);
+
+    if (!s->legs[1])
+        return;
+    relay_carry_over(&p->to_server);
+    relay_carry_over(&p->to_client);
 }
 
 /* A session still connecting loses nothing: connect it to another server. */
@@ -374,4 +386,5 @@ const struct service_ops proxy_ops = {.name = "proxy",
                                       .describe = proxy_describe,
                                       .first_byte = proxy_first_byte,
                                       .evict = proxy_evict,
+                                      .carry_over = proxy_carry_over,
                                       .free = proxy_free};

@@ -55,7 +55,7 @@ static const struct address *proxy_attach_header_destination(const struct sessio
 /* Send the PROXY header of `send_proxy`, before the first byte: client and destination. */
 static void proxy_attach_send_header(struct session *s, struct channel *server)
 {
-    const struct proxy_header_conf *conf = &s->service->upstream->conf->send_proxy;
+    const struct proxy_header_conf *conf = &proxy_of(s)->upstream->conf->send_proxy;
     uint8_t header[PROXY_HEADER_ENCODED_BYTES];
     char id[SESSION_ID_TEXT_BYTES];
     const struct address *destination;

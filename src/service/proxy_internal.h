@@ -28,6 +28,7 @@ struct proxy {
     alignas(CACHE_LINE_BYTES) struct channel server;
     struct relay to_client;
     struct session session;
+    struct upstream *upstream; /* also when the listener has another now */
     struct connector connector;
     struct balancer_pick_state pick;
     struct wait_ticket *ticket;
@@ -60,7 +61,7 @@ static inline struct proxy *proxy_of(const struct session *s)
 
 static inline struct upstream *proxy_upstream(const struct proxy *p)
 {
-    return p->session.service->upstream;
+    return p->upstream;
 }
 
 /*

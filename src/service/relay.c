@@ -45,20 +45,27 @@ static void relay_writable(struct handler *h)
 /* Limits of a direction's bytes, spliced ones too. */
 static size_t relay_allow(struct handler *h, size_t max)
 {
-    return throttle_allow(relay_of(h)->throttle, max);
+    struct throttle *t = relay_of(h)->throttle;
+
+    return t ? throttle_allow(t, max) : max;
 }
 
 static void relay_took(struct handler *h, size_t len, bool drained)
 {
-    throttle_took(relay_of(h)->throttle, len, drained);
+    struct throttle *t = relay_of(h)->throttle;
+
+    if (t)
+        throttle_took(t, len, drained);
 }
 
 static void relay_ended(struct handler *h, enum handler_end what, int error)
 {
     struct relay *r = relay_of(h);
 
-    if (what == HANDLER_CLOSED)
+    if (what == HANDLER_CLOSED) {
         throttle_destroy(r->throttle);
+        r->throttle = NULL;
+    }
     session_leg_ended(r->session, h->channel, what, error);
 }
 
@@ -101,6 +108,18 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
     channel_splice_to(from, to, session->service->conf->splice);
     if (session->service->throttle && relay_throttle(r, from) < 0)
         channel_abort(from, -ENOMEM);
+}
+
+/* Without memory for a first limit the channel stays unlimited. */
+void relay_carry_over(struct relay *r)
+{
+    const struct throttle_plan *plan = r->session->service->throttle;
+    struct channel *from = r->handler.channel;
+
+    if (r->throttle)
+        throttle_set(r->throttle, plan);
+    else if (plan && !channel_ended(from) && relay_throttle(r, from) < 0)
+        r->throttle = NULL;
 }
 
 void relay_undo(struct relay *r, struct channel *from)

@@ -40,6 +40,14 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
 void relay_tell_first(struct relay *r);
 
 /*
+ * relay_carry_over(r):
+ * Use the bandwidths of the session's new service.
+ *
+ * Thread: loop of the session
+ */
+void relay_carry_over(struct relay *r);
+
+/*
  * relay_undo(r, from):
  * Undo relay_init() when one of its channels is closed; ${from} is not read until the next
  * relay_init().

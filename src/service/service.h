@@ -1,7 +1,7 @@
 /*
  * service/service: a listener's service (echo or proxy) and its settings.
  *
- * Immutable; sessions borrow it.
+ * Immutable, one per generation; sessions borrow it until session_carry_over().
  */
 #ifndef SERVICE_SERVICE_H
 #define SERVICE_SERVICE_H
@@ -38,14 +38,14 @@ struct service {
     const struct service_ops *ops;
     const struct session_conf *conf; /* the listener's, borrowed */
     const char *listener;
-    struct counters *counters;                /* mutable; NULL: not counted */
-    struct admission *admission;              /* NULL: all clients are served */
-    struct upstream *upstream;                /* proxy only */
-    struct mirror_plan *mirror;               /* NULL: none */
-    struct proxy_protocol_gate *proxies;      /* that may send PROXY headers; NULL: none */
-    struct throttle_plan *throttle;           /* bandwidths; NULL: no limit */
-    const struct pipeline_template *pipeline; /* NULL: none */
-    struct access_log *access_log;            /* NULL: none */
+    struct counters *counters;            /* mutable; NULL: not counted */
+    struct admission *admission;          /* NULL: all clients are served */
+    struct upstream *upstream;            /* proxy only */
+    const struct mirror_plan *mirror;     /* NULL: none */
+    struct proxy_protocol_gate *proxies;  /* that may send PROXY headers; NULL: none */
+    const struct throttle_plan *throttle; /* bandwidths; NULL: no limit */
+    struct pipeline_template *pipeline;   /* NULL: none */
+    struct access_log *access_log;        /* NULL: none */
     const struct access_log_format *access_log_format;
     int64_t access_log_interval_ns;   /* between lines of an open connection; 0: only at its end */
     int64_t upstream_idle_timeout_ns; /* no bytes from the server; 0: none */

@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "handlers/pipeline_template.h"
+#include "handlers/proxy_protocol.h"
 #include "service/session_access_log.h"
 #include "service/session_internal.h"
 #include "stats/counters.h"
@@ -23,7 +25,8 @@ void session_count_off(struct session *s, enum session_counted where, enum sessi
 
 void session_init(struct session *s, const struct service *service)
 {
-    *s = (struct session){.service = service, .client_fd = -1};
+    *s = (struct session){
+        .service = service, .client_fd = -1, .pipeline = pipeline_template_hold(service->pipeline)};
     list_init(&s->link);
     session_timer_init(s);
     session_access_log_begin(s);
@@ -36,12 +39,43 @@ void session_adopt(struct session *s, struct session_owner *owner)
     MUST(loop_is_current(owner->net->loop) && !s->owner);
     s->owner = owner;
     s->began_at_ns = loop_now_ns(owner->net->loop);
+    s->last_read_updated_at_ns = s->began_at_ns;
     session_timer_start(s);
     s->service->ops->open(s);
     if (s->preface)
         channel_start(s->legs[0]); /* reads the PROXY header only: see service/session_preface.h */
     else
         s->service->ops->start(s);
+    session_timer_arm(s);
+}
+
+static void session_carry_client_over(struct session *s)
+{
+    const struct service *service = s->service;
+
+    if (s->preface)
+        proxy_protocol_set_gate(s->proxied, service->proxies);
+    else if (service->admission)
+        admission_carry_over(service->admission, &s->ticket, &s->peer);
+    if (s->number == 0)
+        session_access_log_begin(s);
+}
+
+void session_carry_over(struct session *s, const struct service *service)
+{
+    const struct session_conf *before = s->service->conf, *conf = service->conf;
+
+    MUST(loop_is_current(s->owner->net->loop) && service->ops == s->service->ops);
+    s->service = service;
+    for (unsigned i = 0; i < SESSION_LEGS; i++)
+        if (s->legs[i])
+            s->legs[i]->linger_conf = &conf->linger;
+    session_carry_client_over(s);
+    if (conf->max_lifetime_ns != before->max_lifetime_ns ||
+        conf->lifetime_jitter != before->lifetime_jitter)
+        session_timer_start(s);
+    if (service->ops->carry_over && !s->ending)
+        service->ops->carry_over(s);
     session_timer_arm(s);
 }
 

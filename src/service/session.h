@@ -29,6 +29,7 @@
 
 struct access_log_record;
 struct counters;
+struct pipeline_template;
 struct proxy_protocol;
 struct session;
 struct spare_pool;
@@ -82,6 +83,8 @@ struct service_ops {
      * ${server} is down: leave it if sent there until ${before_ns}; else false. NULL: no servers.
      */
     bool (*evict)(struct session *s, const struct upstream_server *server, int64_t before_ns);
+    /* After s->service was replaced: use what it changed. NULL: nothing to do. */
+    void (*carry_over)(struct session *s);
     void (*free)(struct session *s);
 };
 
@@ -114,7 +117,8 @@ struct session {
     struct counters *counted[SESSION_COUNTED]; /* NULL: not counted */
     struct session_id id;                      /* see session_id() */
     struct admission_ticket ticket;
-    struct proxy_protocol *proxied; /* PROXY header; NULL: none */
+    struct proxy_protocol *proxied;     /* PROXY header; NULL: none */
+    struct pipeline_template *pipeline; /* of its handlers, held; NULL: none */
 };
 
 /*
@@ -142,6 +146,16 @@ void session_adopt(struct session *s, struct session_owner *owner);
  * Thread: loop of ${s}
  */
 bool session_admit(struct session *s, const struct address *client);
+
+/*
+ * session_carry_over(s, service):
+ * Use the settings of ${service}, the next generation of the same listener: timeouts, linger,
+ * bandwidths, limits per client, access log, and for a mirror or PROXY header yet to come.
+ *
+ * Thread: loop of ${s}
+ * Owns:   ${s} has forgotten the old service when this returns
+ */
+void session_carry_over(struct session *s, const struct service *service);
 
 /*
  * session_refuse(s):

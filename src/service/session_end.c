@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "handlers/pipeline_template.h"
 #include "net/sock.h"
 #include "service/session_access_log.h"
 #include "service/session_internal.h"
@@ -53,16 +54,23 @@ static void session_log_end(const struct session *s)
               client ? client->bytes_out : 0, lasted_ns / NS_PER_MS);
 }
 
+static void session_free(struct session *s, const struct service_ops *ops)
+{
+    pipeline_template_release(s->pipeline);
+    ops->free(s);
+}
+
 static void session_run_free(struct task *t)
 {
     struct session *s = CONTAINER_OF(t, struct session, task);
+    const struct service_ops *ops = s->service->ops;
 
     session_log_end(s);
     session_access_log_end(s);
     session_count_end(s);
     admission_leave(&s->ticket);
-    s->owner->ended(s->owner, s);
-    s->service->ops->free(s);
+    s->owner->ended(s->owner, s); /* from now on the service may be gone */
+    session_free(s, ops);
 }
 
 static const struct task_type session_free_type = {
@@ -89,7 +97,7 @@ void session_refuse(struct session *s)
     session_access_log_end(s);
     session_count_end(s);
     admission_leave(&s->ticket);
-    s->service->ops->free(s);
+    session_free(s, s->service->ops);
 }
 
 /* ---- we end it ---- */

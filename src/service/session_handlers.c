@@ -64,11 +64,11 @@ void session_handlers_add_template(struct session *s, struct channel *ch, void *
 {
     struct session_handlers *all = room;
 
-    if (s->service->pipeline) {
+    if (s->pipeline) {
         all->session = s;
         all->context = (struct handler_context){
             .ops = &session_handlers_ops, .listener = s->service->listener, .peer = &s->peer};
-        pipeline_template_add(s->service->pipeline, all->states, ch, &all->context);
+        pipeline_template_add(s->pipeline, all->states, ch, &all->context);
     }
     if (s->service->mirror)
         mirror_add(s, ch);

@@ -24,8 +24,8 @@ static inline struct channel *session_receiver(const struct session *s, const st
 
 /*
  * session_timer_init(s) / session_timer_start(s) / session_timer_stop(s):
- * Parts of session_init(), session_adopt() and the session's end. Only session_timer_arm() arms the
- * timer.
+ * Parts of session_init(), session_adopt() and the session's end; starting again draws another
+ * lifetime. Only session_timer_arm() arms the timer.
  *
  * Thread: loop of ${s}; any for session_timer_init()
  */

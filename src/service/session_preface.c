@@ -65,7 +65,9 @@ static void session_preface_done(struct proxy_protocol *pp, int error)
 
 size_t session_preface_bytes(const struct service *service)
 {
-    return service->proxies ? sizeof(struct session_preface) : 0;
+    const struct proxy_protocol_gate *gate = service->proxies;
+
+    return gate && gate->conf->mode != PROXY_PROTOCOL_OFF ? sizeof(struct session_preface) : 0;
 }
 
 void session_preface_add(struct session *s, struct channel *ch, void *room, void *handlers_room)

@@ -218,9 +218,9 @@ void session_timer_init(struct session *s)
 
 void session_timer_start(struct session *s)
 {
-    s->last_read_updated_at_ns = s->began_at_ns;
-    if (s->service->conf->max_lifetime_ns > 0)
-        s->expires_at_ns = clock_add_ns(s->began_at_ns, session_draw_lifetime_ns(s));
+    s->expires_at_ns = s->service->conf->max_lifetime_ns > 0
+                           ? clock_add_ns(s->began_at_ns, session_draw_lifetime_ns(s))
+                           : CLOCK_NEVER;
 }
 
 void session_timer_stop(struct session *s)

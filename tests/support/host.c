@@ -14,6 +14,7 @@ struct call {
     struct session *s;
     enum session_reason reason;
     size_t pending;
+    const struct service *service;
 };
 
 static void on_ended(struct session_owner *owner, struct session *s)
@@ -42,8 +43,8 @@ void host_pipeline(struct host *h, const char *name, struct executor *executor)
 
     ck_assert_msg(type != NULL, "%s", name);
     h->pipeline.list[h->pipeline.n++] = type;
-    pipeline_template_destroy(h->plan);
-    ck_assert_int_eq(pipeline_template_create(&h->plan, &h->pipeline, executor), 0);
+    pipeline_template_release(h->plan);
+    ck_assert_int_eq(pipeline_template_create(&h->plan, &h->pipeline, NULL, executor), 0);
     h->service.pipeline = h->plan;
 }
 
@@ -106,6 +107,21 @@ void host_abort(struct host *h, enum session_reason reason)
     loop_runner_call(h->loop, do_abort, &c);
 }
 
+static void do_carry_over(void *arg)
+{
+    struct call *c = arg;
+
+    list_for_each (node, &c->h->sessions)
+        session_carry_over(LIST_ENTRY(node, struct session, link), c->service);
+}
+
+void host_carry_over(struct host *h, const struct service *service)
+{
+    struct call c = {.h = h, .service = service};
+
+    loop_runner_call(h->loop, do_carry_over, &c);
+}
+
 static void do_pending(void *arg)
 {
     struct call *c = arg;
@@ -141,5 +157,5 @@ void host_close(struct host *h)
     ck_assert_uint_eq(atomic_load(&h->ended), atomic_load(&h->adopted));
     netloop_destroy(h->owner.net);
     loop_destroy(h->loop);
-    pipeline_template_destroy(h->plan);
+    pipeline_template_release(h->plan);
 }

@@ -80,6 +80,14 @@ void host_drain(struct host *h);
 void host_abort(struct host *h, enum session_reason reason);
 
 /*
+ * host_carry_over(h, service):
+ * session_carry_over() for each session.
+ *
+ * Thread: the test's
+ */
+void host_carry_over(struct host *h, const struct service *service);
+
+/*
  * host_pending(h):
  * The bytes that wait in all channels of all sessions.
  *

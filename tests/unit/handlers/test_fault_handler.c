@@ -34,7 +34,7 @@ static void teardown(void)
 static int disturbed(void)
 {
     if (!host.plan)
-        ck_assert_int_eq(pipeline_template_create(&host.plan, &host.pipeline, NULL), 0);
+        ck_assert_int_eq(pipeline_template_create(&host.plan, &host.pipeline, NULL, NULL), 0);
     host.service.pipeline = host.plan;
     return host_client(&host);
 }

@@ -256,8 +256,8 @@ TEST(frame_handler, a_last_line_without_its_delimiter_that_is_skipped_is_an_end)
 
 TEST(frame_handler, lines_about_bad_frames_are_held_back)
 {
-    begin(FRAME_HANDLER_SKIP);
     host.pipeline.frame.decoder.max_length = 3;
+    begin(FRAME_HANDLER_SKIP);
     for (int i = 0; i < 100; i++)
         SAY("\0\2ab");
     SAY("\0\1z");

@@ -84,7 +84,7 @@ static int begin(int keeper, int64_t delay_ns)
         host_pipeline(&host, "executor", e);
     } else if (keeper == FAULT) {
         host.pipeline.fault = (struct fault_handler_conf){.delay_ns = delay_ns, .percent = 100};
-        ck_assert_int_eq(pipeline_template_create(&host.plan, &host.pipeline, NULL), 0);
+        ck_assert_int_eq(pipeline_template_create(&host.plan, &host.pipeline, NULL, NULL), 0);
         host.service.pipeline = host.plan;
     } else {
         host.service.proxies = &gate;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "handlers/pipeline_conf.h"
 #include "handlers/pipeline_template.h"
 #include "net/channel.h"
@@ -62,10 +63,10 @@ TEST(pipeline_plan, a_plan_without_handlers_takes_no_room)
     const struct pipeline_conf conf = {.n = 0};
     struct pipeline_template *p;
 
-    ck_assert_int_eq(pipeline_template_create(&p, &conf, NULL), 0);
+    ck_assert_int_eq(pipeline_template_create(&p, &conf, NULL, NULL), 0);
     ck_assert_uint_eq(pipeline_template_bytes(p), 0);
-    pipeline_template_destroy(p);
-    pipeline_template_destroy(NULL);
+    pipeline_template_release(p);
+    pipeline_template_release(NULL);
 }
 
 static const struct letter *letter_of(const struct handler *h)
@@ -83,7 +84,7 @@ TEST(pipeline_plan, handlers_stand_in_their_order_with_states_of_their_own)
     const struct letter *first, *second;
     void *room;
 
-    ck_assert_int_eq(pipeline_template_create(&p, &conf, NULL), 0);
+    ck_assert_int_eq(pipeline_template_create(&p, &conf, NULL, NULL), 0);
     room = malloc(pipeline_template_bytes(p)); /* AddressSanitizer sees its end */
     pipeline_init(&ch.pipeline, &ch, &tail, &ops);
     memset(room, 0xa5, pipeline_template_bytes(p));
@@ -95,8 +96,58 @@ TEST(pipeline_plan, handlers_stand_in_their_order_with_states_of_their_own)
     ck_assert_ptr_eq(first->step->type, &sharing);
     ck_assert_ptr_eq(second->step->type, &shy);
     ck_assert_ptr_eq(second->context, &context);
-    ck_assert_ptr_eq(second->step->conf, &conf);
+    ck_assert_uint_eq(second->step->conf->n, 2);
     ck_assert_uint_eq(*(unsigned *)first->step->shared, 0);
     free(room);
-    pipeline_template_destroy(p);
+    pipeline_template_release(p);
+}
+
+static unsigned *counter_of(struct pipeline_template *p, struct channel *ch, void *room)
+{
+    static struct handler_context context = {.listener = "test"};
+    static struct handler tail;
+
+    pipeline_init(&ch->pipeline, ch, &tail, &ops);
+    pipeline_template_add(p, room, ch, &context);
+    return letter_of(ch->pipeline.head)->step->shared;
+}
+
+TEST(pipeline_plan, a_successor_continues_the_counters_of_equal_handlers)
+{
+    const struct pipeline_conf conf = {.list = {&sharing}, .n = 1};
+    const struct pipeline_conf longer = {.list = {&sharing, &shy}, .n = 2};
+    struct pipeline_template *first, *second;
+    struct channel ch = {.flags = 0};
+    max_align_t room[64];
+    unsigned *counter;
+
+    ck_assert_int_eq(pipeline_template_create(&first, &conf, NULL, NULL), 0);
+    ck_assert_int_eq(pipeline_template_create(&second, &longer, NULL, NULL), 0);
+    counter = counter_of(first, &ch, room);
+    *counter = 7;
+    pipeline_template_inherit(second, NULL);
+    ck_assert_uint_eq(*counter_of(second, &ch, room), 0);
+    pipeline_template_inherit(second, first);
+    pipeline_template_release(first);
+    ck_assert_uint_eq(*counter_of(second, &ch, room), 7);
+    pipeline_template_release(second);
+}
+
+TEST(pipeline_plan, a_plan_lives_as_long_as_one_holds_it)
+{
+    struct pipeline_template *p;
+    struct arena *memory;
+    char *text;
+
+    ck_assert_int_eq(arena_create(&memory), 0);
+    text = arena_text(memory, "x", 1);
+    ck_assert_int_eq(pipeline_template_create(&p, &(struct pipeline_conf){.n = 0}, memory, NULL),
+                     0);
+    arena_release(memory);
+    ck_assert_ptr_eq(pipeline_template_hold(p), p);
+    pipeline_template_release(p);
+    ck_assert_str_eq(text, "x");
+    ck_assert_uint_eq(pipeline_template_bytes(p), 0);
+    pipeline_template_release(p);
+    ck_assert_ptr_null(pipeline_template_hold(NULL));
 }

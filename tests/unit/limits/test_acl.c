@@ -48,7 +48,6 @@ TEST(rules, without_rules_there_is_nothing_to_ask)
     make();
     ck_assert_ptr_null(rules);
     ck_assert(allows("10.0.0.1:1"));
-    ck_assert_uint_eq(acl_denied(rules), 0);
 }
 
 TEST(rules, an_empty_list_of_those_who_may_lets_nobody_in)
@@ -58,7 +57,6 @@ TEST(rules, an_empty_list_of_those_who_may_lets_nobody_in)
     ck_assert(!allows("10.0.0.1:1"));
     ck_assert(!allows("[::1]:1"));
     ck_assert(!allows("/run/x"));
-    ck_assert_uint_eq(acl_denied(rules), 3);
 }
 
 TEST(rules, the_first_rule_decides)
@@ -75,7 +73,6 @@ TEST(rules, the_first_rule_decides)
     ck_assert(!allows("[2001:db8::1]:1"));
     ck_assert(!allows("[::ffff:10.0.0.6]:1"));
     ck_assert(allows("/run/x"));
-    ck_assert_uint_eq(acl_denied(rules), 3);
 }
 
 TEST(rules, unix_clients_have_a_rule_of_their_own)

@@ -4,6 +4,7 @@
 #include "limits/admission.h"
 #include "net/address.h"
 #include "net/cidr.h"
+#include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/sockets.h"
 #include "support/suite.h"
@@ -126,6 +127,86 @@ TEST(admission, a_client_that_a_rule_denies_is_sent_away_as_configured)
     admission_log_stats(ad);
     ck_assert_uint_eq(log_lines_with("stats listen front denied=1"), 1);
     ck_assert_uint_eq(log_lines_with("clients_known=0"), 1); /* the limits do not count it */
+}
+
+/* ---- the next generation ---- */
+
+static void replace(void)
+{
+    struct admission *before = ad;
+
+    conf.before = before;
+    create();
+    admission_begin(ad, clock_now_ns());
+    admission_carry_over(ad, &first, &client);
+    admission_destroy(before);
+}
+
+/* 0: other limits; 1: another table; 2: none before. */
+TEST_EACH(admission, a_client_that_came_before_is_counted_after, 3)
+{
+    if (_i == 2)
+        conf.clients.each.max_connections = 0;
+    create();
+    ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
+    conf.clients.each.max_connections = 2;
+    conf.clients.max_clients = _i == 1 ? 8 : 4;
+    replace();
+    ck_assert_int_eq(enter(&second), ADMISSION_ADMIT);
+    admission_leave(&second);
+    conf.clients.each.max_connections = 1;
+    replace();
+    ck_assert_int_eq(enter(&second), ADMISSION_RESET);
+    admission_leave(&first);
+    ck_assert_int_eq(enter(&second), ADMISSION_ADMIT);
+}
+
+TEST(admission, without_limits_any_more_a_client_leaves_nothing)
+{
+    create();
+    ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
+    conf.clients.each.max_connections = 0;
+    replace();
+    ck_assert_ptr_null(first.of);
+    ck_assert_int_eq(enter(&second), ADMISSION_ADMIT);
+}
+
+TEST(admission, counters_go_on)
+{
+    static const struct acl_conf nobody = {.deny_others = true};
+
+    create();
+    ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
+    ck_assert_int_eq(enter(&second), ADMISSION_RESET);
+    conf.access = &nobody;
+    replace();
+    ck_assert_int_eq(enter(&second), ADMISSION_ADMIT + conf.on_deny);
+    conf.access = NULL;
+    conf.clients.prefix_v4 = 24;
+    replace();
+    admission_log_stats(ad);
+    ck_assert_uint_eq(log_lines_with("denied=1"), 1);
+    ck_assert_uint_eq(log_lines_with("over_max_connections_per_client=1"), 1);
+}
+
+static int attempt(void *cookie)
+{
+    struct admission *next;
+    int rc = admission_create(&next, cookie);
+
+    if (rc == 0)
+        admission_destroy(next);
+    return rc;
+}
+
+TEST(admission, without_memory_the_one_before_stays_as_it_was)
+{
+    create();
+    ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
+    conf.clients.max_clients = 9;
+    conf.before = ad;
+    ck_assert_uint_eq(fault_each_allocation(attempt, &conf), 4);
+    ck_assert_int_eq(enter(&second), ADMISSION_RESET);
 }
 
 TEST_ABORTS(admission, entering_with_a_place_is_a_bug)

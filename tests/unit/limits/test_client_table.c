@@ -39,7 +39,7 @@ static void create(unsigned places, unsigned connections, unsigned tokens)
 
 static void teardown(void)
 {
-    client_table_destroy(t);
+    client_table_release(t);
     t = NULL;
 }
 
@@ -349,4 +349,85 @@ TEST(client_table, a_table_of_one_place_works)
     for (int i = 0; i < 10; i++)
         client_table_leave(t, in(i % 2 ? &a : &other));
     read_table(1, 0);
+}
+
+/* ---- limits that change ---- */
+
+static void change(unsigned connections, unsigned tokens)
+{
+    client_table_set(t,
+                     &(struct quota_conf){.max_connections = connections,
+                                          .rate = {tokens, NS_PER_S, tokens ? tokens : 1}},
+                     now_ns);
+}
+
+TEST(client_table, a_lowered_limit_counts_those_that_came_before)
+{
+    struct address a = numbered(1);
+    struct client *c[3], *refused;
+
+    create(4, 0, 1000);
+    for (int i = 0; i < 3; i++)
+        c[i] = in(&a);
+    change(2, 0);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(enter(&a, &refused), CLIENT_TABLE_TOO_MANY);
+        client_table_leave(t, c[i]);
+    }
+    c[0] = in(&a);
+    client_table_leave(t, c[0]);
+    client_table_leave(t, c[2]);
+}
+
+TEST(client_table, a_raised_rate_does_not_wait_for_the_tokens_of_the_old_one)
+{
+    struct address a = numbered(1);
+    struct client *refused;
+
+    create(4, 0, 1);
+    client_table_leave(t, in(&a));
+    ck_assert_int_eq(enter(&a, &refused), CLIENT_TABLE_TOO_FAST);
+    change(0, 100);
+    client_table_leave(t, in(&a));
+}
+
+TEST(client_table, a_connection_can_be_counted_above_the_limits)
+{
+    struct address a = numbered(1);
+    struct client *c, *refused;
+
+    create(4, 1, 1);
+    c = client_table_count(t, &a, now_ns);
+    ck_assert_ptr_nonnull(c);
+    ck_assert_ptr_eq(client_table_count(t, &a, now_ns), c);
+    client_table_leave(t, c);
+    ck_assert_int_eq(enter(&a, &refused), CLIENT_TABLE_TOO_MANY);
+    client_table_leave(t, c);
+    client_table_leave(t, in(&a)); /* counting took no token */
+}
+
+TEST(client_table, a_successor_fits_if_only_limits_differ_and_continues_the_counters)
+{
+    struct client_table_conf conf = {
+        .max_clients = 4, .prefix_v4 = 32, .prefix_v6 = 64, .each = {.max_connections = 1}};
+    struct client_table *old;
+    struct address a = numbered(1);
+    struct client *c, *refused;
+
+    create(4, 1, 0);
+    c = in(&a);
+    ck_assert_int_eq(enter(&a, &refused), CLIENT_TABLE_TOO_MANY);
+    client_table_leave(t, c);
+    ck_assert(client_table_fits(t, &conf));
+    conf.prefix_v6 = 48;
+    ck_assert(!client_table_fits(t, &conf));
+    old = t;
+    ck_assert_int_eq(client_table_create(&t, &conf), 0);
+    client_table_continue(t, old);
+    client_table_release(old);
+    read_table(0, 0);
+    ck_assert_uint_eq(v.refused[CLIENT_TABLE_TOO_MANY], 1);
+    ck_assert_ptr_eq(client_table_hold(t), t);
+    client_table_release(t);
+    read_table(0, 0);
 }

@@ -16,6 +16,7 @@ static struct loop *loop;
 static struct netloop *net;
 static struct channel ch;
 static struct throttle_plan plan;
+static struct throttle_shared shared;
 static struct throttle *throttle;
 static int peer;
 static size_t asked;
@@ -59,8 +60,8 @@ static void teardown(void)
 
 static void begin(unsigned each_in, unsigned all_in)
 {
-    ck_assert(
-        throttle_plan_init(&plan, &(struct throttle_conf){.each_in = each_in, .all_in = all_in}));
+    ck_assert(throttle_plan_init(
+        &plan, &(struct throttle_conf){.each_in = each_in, .all_in = all_in}, &shared));
     call(make);
 }
 
@@ -91,8 +92,8 @@ GROUP(throttle, setup, teardown);
 
 TEST(throttle, nothing_is_limited_and_nothing_is_made_without_a_bandwidth)
 {
-    ck_assert(!throttle_plan_init(&plan, &(struct throttle_conf){0}));
-    ck_assert(throttle_plan_init(&plan, &(struct throttle_conf){.each_out = 5000}));
+    ck_assert(!throttle_plan_init(&plan, &(struct throttle_conf){0}, &shared));
+    ck_assert(throttle_plan_init(&plan, &(struct throttle_conf){.each_out = 5000}, &shared));
     call(make);
     ck_assert_ptr_null(throttle);
 }
@@ -117,11 +118,12 @@ TEST(throttle, a_grant_is_small_when_it_is_shared)
 {
     begin(0, 256000);
     ck_assert_uint_eq(plan.limits[0].grant_bytes, 1000);
-    throttle_plan_init(&plan, &(struct throttle_conf){.each_in = 20000, .all_in = 256000000});
+    throttle_plan_init(&plan, &(struct throttle_conf){.each_in = 20000, .all_in = 256000000},
+                       &shared);
     ck_assert_uint_eq(plan.limits[0].grant_bytes, 1000);
-    throttle_plan_init(&plan, &(struct throttle_conf){.each_in = UINT32_C(3) << 30});
+    throttle_plan_init(&plan, &(struct throttle_conf){.each_in = UINT32_C(3) << 30}, &shared);
     ck_assert_uint_eq(plan.limits[0].grant_bytes, 65536);
-    throttle_plan_init(&plan, &(struct throttle_conf){.all_in = 1024});
+    throttle_plan_init(&plan, &(struct throttle_conf){.all_in = 1024}, &shared);
     ck_assert_uint_eq(plan.limits[0].grant_bytes, 4);
 }
 
@@ -131,7 +133,53 @@ TEST(throttle, who_ends_while_it_waits_leaves_its_turn_to_others)
 
     begin(0, 100000);
     call(take_all);
-    full_at_ns = plan.limits[0].bucket.full_at_ns;
+    full_at_ns = shared.of[0].bucket.full_at_ns;
     call(forget);
-    ck_assert_int_lt(plan.limits[0].bucket.full_at_ns, full_at_ns);
+    ck_assert_int_lt(shared.of[0].bucket.full_at_ns, full_at_ns);
+}
+
+/* ---- limits that change ---- */
+
+static struct throttle_plan *change(unsigned each_in, unsigned all_in)
+{
+    static struct throttle_plan next;
+
+    throttle_plan_init(&next, &(struct throttle_conf){.each_in = each_in, .all_in = all_in},
+                       &shared);
+    throttle_plan_begin(&next, &plan, clock_now_ns());
+    return &next;
+}
+
+static void set(void *arg)
+{
+    throttle_set(throttle, arg);
+}
+
+TEST(throttle, who_waits_for_a_low_limit_goes_on_when_it_is_raised)
+{
+    begin(1000, 1000);
+    call(take_all);
+    loop_runner_call(loop, set, change(100000000, 100000000));
+    call(take_all);
+    ck_assert_uint_ge(asked, 1000000);
+}
+
+TEST(throttle, without_a_limit_any_more_all_is_allowed)
+{
+    begin(1000, 0);
+    call(take_all);
+    loop_runner_call(loop, set, NULL);
+    for (int i = 0; i < 2; i++)
+        call(take_little);
+    loop_runner_call(loop, set, &plan); /* and with one again */
+    call(take_all);
+    ck_assert_uint_le(asked, 1000);
+}
+
+TEST(throttle, a_lowered_limit_does_not_begin_with_the_old_burst)
+{
+    begin(10000000, 0);
+    loop_runner_call(loop, set, change(1000, 0));
+    call(take_all);
+    ck_assert_uint_le(asked, 200);
 }

@@ -37,6 +37,7 @@ static void setup(void)
     atomic_store(&descriptors.used, 0);
     host.owner.net->descriptors = &descriptors;
     plan = (struct mirror_plan){.buffer_bytes = 65536};
+    ck_assert_int_eq(mirror_counters_create(&plan.counters), 0);
     ck_assert_int_eq(upstream_create(&plan.upstream, &conf, NULL), 0);
     host.service.mirror = &plan;
 }
@@ -45,6 +46,7 @@ static void teardown(void)
 {
     host_close(&host);
     upstream_destroy(plan.upstream);
+    mirror_counters_release(plan.counters);
     close(listener);
     ck_assert_uint_eq(atomic_load(&descriptors.used), 0);
 }
@@ -76,10 +78,10 @@ TEST(echo, the_mirror_hears_what_the_client_says_and_its_end)
     leave(client);
     sockets_hear_end(mirror);
     close(mirror);
-    ck_assert_uint_eq(atomic_load(&plan.connected), 1);
-    UNTIL(atomic_load(&plan.bytes) == 5);
-    ck_assert_uint_eq(atomic_load(&plan.lost), 0);
-    ck_assert_uint_eq(atomic_load(&plan.cut), 0);
+    ck_assert_uint_eq(atomic_load(&plan.counters->connected), 1);
+    UNTIL(atomic_load(&plan.counters->bytes) == 5);
+    ck_assert_uint_eq(atomic_load(&plan.counters->lost), 0);
+    ck_assert_uint_eq(atomic_load(&plan.counters->cut), 0);
 }
 
 TEST(echo, a_client_that_breaks_its_connection_breaks_the_mirrors)
@@ -91,7 +93,7 @@ TEST(echo, a_client_that_breaks_its_connection_breaks_the_mirrors)
     sockets_reset(client);
     sockets_hear_reset(mirror);
     host_expect_end(&host, SESSION_CLIENT_RESET);
-    UNTIL(atomic_load(&plan.cut) == 1);
+    UNTIL(atomic_load(&plan.counters->cut) == 1);
     close(mirror);
 }
 
@@ -116,8 +118,8 @@ TEST(echo, without_a_descriptor_to_spare_a_client_is_served)
     client = host_client(&host);
     echo_once(client);
     leave(client);
-    ck_assert_uint_eq(atomic_load(&plan.failed), 1);
-    ck_assert_uint_eq(atomic_load(&plan.lost), 5);
+    ck_assert_uint_eq(atomic_load(&plan.counters->failed), 1);
+    ck_assert_uint_eq(atomic_load(&plan.counters->lost), 5);
 }
 
 TEST(echo, without_a_server_a_client_is_served)
@@ -129,21 +131,21 @@ TEST(echo, without_a_server_a_client_is_served)
     client = host_client(&host);
     echo_once(client);
     leave(client);
-    ck_assert_uint_eq(atomic_load(&plan.failed), 1);
-    ck_assert_uint_eq(atomic_load(&plan.connected), 0);
+    ck_assert_uint_eq(atomic_load(&plan.counters->failed), 1);
+    ck_assert_uint_eq(atomic_load(&plan.counters->connected), 0);
 }
 
 TEST(echo, a_mirror_that_leaves_is_let_go_of_at_once)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
-    UNTIL(atomic_load(&plan.connected) == 1); /* or it would only have failed */
+    UNTIL(atomic_load(&plan.counters->connected) == 1); /* or it would only have failed */
     sockets_reset(mirror);
     UNTIL(atomic_load(&descriptors.used) == 0);
     echo_once(client);
     leave(client);
-    ck_assert_uint_eq(atomic_load(&plan.abandoned), 1);
-    ck_assert_uint_eq(atomic_load(&plan.lost), 5);
+    ck_assert_uint_eq(atomic_load(&plan.counters->abandoned), 1);
+    ck_assert_uint_eq(atomic_load(&plan.counters->lost), 5);
 }
 
 /* A client that has not yet read what it gets back, so that its session goes on after its end. */
@@ -219,13 +221,13 @@ TEST(echo, a_mirror_that_is_not_connected_in_time_for_its_buffer_is_given_up)
     int filler = stop_answering(), client = host_client(&host);
 
     echo_much(client, plan.buffer_bytes);
-    ck_assert_uint_eq(atomic_load(&plan.abandoned), 0);
+    ck_assert_uint_eq(atomic_load(&plan.counters->abandoned), 0);
     ck_assert_uint_eq(atomic_load(&descriptors.used), 1);
     echo_much(client, 1);
-    UNTIL(atomic_load(&plan.abandoned) == 1);
+    UNTIL(atomic_load(&plan.counters->abandoned) == 1);
     UNTIL(atomic_load(&descriptors.used) == 0);
     leave(client);
-    ck_assert_uint_eq(atomic_load(&plan.lost), plan.buffer_bytes + 4096);
+    ck_assert_uint_eq(atomic_load(&plan.counters->lost), plan.buffer_bytes + 4096);
     close(filler);
 }
 
@@ -233,15 +235,15 @@ TEST(echo, a_mirror_that_does_not_read_is_given_up_and_its_client_served)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
-    for (size_t sent = 0; atomic_load(&plan.abandoned) == 0; sent += 4096) {
+    for (size_t sent = 0; atomic_load(&plan.counters->abandoned) == 0; sent += 4096) {
         ck_assert_uint_lt(sent, 64u << 20); /* more than any socket buffer */
         echo_much(client, 1);
     }
-    ck_assert_uint_eq(atomic_load(&plan.connected), 1);
+    ck_assert_uint_eq(atomic_load(&plan.counters->connected), 1);
     UNTIL(atomic_load(&descriptors.used) == 0);
     echo_once(client);
     leave(client);
-    ck_assert_uint_eq(atomic_load(&plan.abandoned), 1);
+    ck_assert_uint_eq(atomic_load(&plan.counters->abandoned), 1);
     close(mirror);
 }
 
@@ -268,7 +270,7 @@ TEST(echo, where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_cl
     loop_runner_call(host.loop, reclaim, &relieved);
     ck_assert_uint_ge(relieved, 1 << 20);
     UNTIL(atomic_load(&buffered.bytes) == 0);
-    ck_assert_uint_eq(atomic_load(&plan.abandoned), 1);
+    ck_assert_uint_eq(atomic_load(&plan.counters->abandoned), 1);
     echo_once(client);
     leave(client);
     close(mirror);
