@@ -63,8 +63,8 @@ struct server {
     struct descriptor_budget descriptors; /* see note: descriptors */
     struct log_limit refused_limit;
     /*
-     * note: holds. Open sessions and listen sockets; at 0 the server is drained. Acquire and
-     * release: the last one, which calls drained(), sees others' writes.
+     * note: holds. Open sessions and listen sockets, and the server until server_drain(); at 0 it
+     * is drained. Acquire and release: the last, which calls drained(), sees others' writes.
      */
     atomic_uint holds;
 };
@@ -280,7 +280,7 @@ static int server_create_listeners(struct server *sv)
         log_warning(
             "boss: %u threads, but %u listen sockets: the other threads stay idle (see reuseport)",
             loop_group_size(sv->threads.boss), sockets);
-    atomic_store(&sv->holds, sockets);
+    atomic_fetch_add(&sv->holds, sockets);
     server_limit_descriptors(sv);
     return 0;
 }
@@ -295,6 +295,7 @@ int server_create(struct server **out, const struct server_conf *conf,
         return -ENOMEM;
     sv->conf = conf;
     sv->events = *events;
+    atomic_init(&sv->holds, 1); /* see note: holds */
     connection_limit_init(&sv->room, &conf->quota);
     rc = threads_create(&sv->threads, conf);
     if (rc == 0)
@@ -355,6 +356,7 @@ void server_drain(struct server *sv)
         listener_stop(sv->listeners[i]);
     for (unsigned i = 0; i < loop_group_size(sv->threads.workers); i++)
         worker_drain(sv->worker[i]);
+    server_release(sv);
 }
 
 /*

@@ -294,6 +294,21 @@ TEST(server, a_server_without_sessions_is_drained_at_once)
     ck_assert_uint_eq(atomic_load(&drained), 1);
 }
 
+/* Sockets and sessions may all be gone while it runs. */
+TEST(server, a_server_without_sockets_and_sessions_is_not_drained_until_it_is_told)
+{
+    conf.n_listeners = 0;
+    start();
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&drained), 0);
+    server_drain(server);
+    ck_assert_uint_eq(atomic_load(&drained), 1);
+    server_drain(server);
+    ck_assert_uint_eq(stop_server(), 0);
+    destroy();
+    ck_assert_uint_eq(atomic_load(&drained), 1);
+}
+
 TEST(server, draining_refuses_new_clients_and_lets_old_ones_finish)
 {
     int client;
