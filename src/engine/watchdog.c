@@ -20,7 +20,7 @@ struct watch {
 struct watchdog {
     int64_t threshold_ns;
     unsigned max_loops;
-    unsigned n_loops;
+    atomic_uint n_loops; /* release/acquire: publishes a watch */
     struct watch watches[];
 };
 
@@ -47,13 +47,14 @@ int watchdog_create(struct watchdog **out, unsigned max_loops, int64_t threshold
 
 void watchdog_add(struct watchdog *w, struct loop *loop)
 {
-    struct watch *watch = &w->watches[w->n_loops];
+    unsigned n = atomic_load_explicit(&w->n_loops, memory_order_relaxed);
+    struct watch *watch = &w->watches[n];
 
-    MUST(w->n_loops < w->max_loops);
+    MUST(n < w->max_loops);
     watch->loop = loop;
     watch->beat.type = &watchdog_beat_type;
     atomic_init(&watch->beating, false);
-    w->n_loops++;
+    atomic_store_explicit(&w->n_loops, n + 1, memory_order_release);
 }
 
 int64_t watchdog_interval_ns(const struct watchdog *w)
@@ -110,10 +111,11 @@ static bool watchdog_answers(const struct watchdog *w, struct watch *watch, int6
 
 bool watchdog_check(struct watchdog *w)
 {
+    unsigned n = atomic_load_explicit(&w->n_loops, memory_order_acquire);
     int64_t now_ns = clock_now_ns();
     bool all = true;
 
-    for (unsigned i = 0; i < w->n_loops; i++) {
+    for (unsigned i = 0; i < n; i++) {
         enum loop_state state = loop_state(w->watches[i].loop);
 
         if (state == LOOP_NOT_STARTED || state == LOOP_TERMINATED)

@@ -35,7 +35,7 @@ int watchdog_create(struct watchdog **out, unsigned max_loops, int64_t threshold
  * watchdog_add(w, loop):
  * Watch ${loop}, in any state.
  *
- * Thread: the checking one
+ * Thread: one, not the checking one's alone
  * Owns:   ${loop} is borrowed
  */
 void watchdog_add(struct watchdog *w, struct loop *loop);

@@ -440,6 +440,16 @@ TEST_ABORTS(size, more_loops_than_there_is_room_for_are_a_bug)
     (void)!loop_group_prepare(group, ROOM + 1, &change);
 }
 
+TEST_ABORTS(size, to_ask_for_a_loop_of_a_cancelled_change_is_a_bug)
+{
+    struct loop_group_change change;
+
+    ck_assert_int_eq(create(1), 0);
+    ck_assert_int_eq(loop_group_prepare(group, 3, &change), 0);
+    loop_group_cancel(&change);
+    (void)loop_group_at(group, 2);
+}
+
 /* ---- up and down under load ---- */
 
 #define PRODUCERS 3

@@ -2,6 +2,7 @@
  * engine/watchdog: a loop that hangs in a turn, and one that sleeps though it should not, are told
  * once and by name.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -62,7 +63,7 @@ static void setup_with(int64_t threshold_ns)
     loop = create("one");
     other = create("two");
     third = create("three");
-    ck_assert_int_eq(watchdog_create(&w, 3, threshold_ns), 0);
+    ck_assert_int_eq(watchdog_create(&w, 4, threshold_ns), 0);
     watchdog_add(w, loop);
     watchdog_add(w, other);
     watchdog_add(w, third);
@@ -110,6 +111,29 @@ TEST(stall, loops_that_turn_have_not_started_or_have_ended_are_fine)
     ck_assert_uint_eq(log_lines_with(""), 0);
     ck_assert_int_eq(loop_state(third), LOOP_NOT_STARTED); /* it has started none */
     ck_assert_uint_le(process_loops(), 1);
+}
+
+static struct loop *fourth;
+
+static void *add_fourth(void *arg)
+{
+    watchdog_add(w, fourth);
+    return arg;
+}
+
+TEST(stall, a_loop_that_is_added_while_others_are_checked_is_watched_too)
+{
+    pthread_t adding;
+
+    fourth = create("four");
+    tasks_block_begin(&block, fourth);
+    pthread_create(&adding, NULL, add_fourth, NULL);
+    UNTIL(!watchdog_check(w));
+    pthread_join(adding, NULL);
+    ck_assert_uint_eq(log_lines_with("loop four: stalled: "), 1);
+    tasks_block_end(&block);
+    UNTIL(watchdog_check(w));
+    loop_runner_destroy(fourth);
 }
 
 TEST(stall, a_turn_that_lasts_too_long_is_told_once_with_its_task)
@@ -257,6 +281,7 @@ TEST_EACH(stall, it_looks_twice_in_a_threshold_and_twice_a_second, ARRAY_LEN(int
 
 TEST_ABORTS(stall, adding_more_than_there_is_room_for_is_a_bug)
 {
+    watchdog_add(w, loop);
     watchdog_add(w, loop);
 }
 
