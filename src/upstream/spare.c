@@ -6,17 +6,18 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "engine/loop_group.h"
 #include "upstream/spare_internal.h"
 
-int spare_group_init(struct spare_group *g, const struct spare_conf *conf, unsigned n_loops)
+int spare_group_init(struct spare_group *g, const struct spare_conf *conf, struct loop_group *loops)
 {
-    *g = (struct spare_group){0};
+    *g = (struct spare_group){.loops = loops};
     if (conf->keep == 0)
         return 0;
-    g->pools = calloc(n_loops, sizeof(*g->pools));
+    g->pools = calloc(loops ? loop_group_max(loops) : 1, sizeof(*g->pools));
     if (!g->pools)
         return -ENOMEM;
-    g->n_loops = n_loops;
+    g->n_loops = loops ? loop_group_size(loops) : 1;
     return 0;
 }
 
@@ -26,9 +27,19 @@ void spare_group_close(struct spare_group *g)
     *g = (struct spare_group){0};
 }
 
+/* See note: size in engine/loop_group.h. */
+static unsigned spare_group_size(const struct spare_group *g)
+{
+    if (g->pools && g->loops)
+        return loop_group_size(g->loops);
+    return g->n_loops;
+}
+
 void spare_group_refresh(const struct spare_group *g)
 {
-    for (unsigned i = 0; i < g->n_loops; i++)
+    unsigned n = spare_group_size(g);
+
+    for (unsigned i = 0; i < n; i++)
         if (g->pools[i])
             spare_pool_refresh(g->pools[i]);
 }
@@ -44,6 +55,12 @@ static bool spare_is_wanted(const struct upstream *up, const struct upstream_ser
     return true;
 }
 
+static void spare_init_parts(struct spare *sp, struct spare_list *parts, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        parts[i] = (struct spare_list){.spare = sp};
+}
+
 int spare_create(struct spare **out, struct upstream *up, struct upstream_server *server)
 {
     unsigned n = up->spares.n_loops;
@@ -55,11 +72,110 @@ int spare_create(struct spare **out, struct upstream *up, struct upstream_server
     sp = aligned_alloc(alignof(struct spare), sizeof(*sp) + n * sizeof(sp->parts[0]));
     if (!sp)
         return -ENOMEM;
-    *sp = (struct spare){.up = up, .server = server, .share = (up->conf->spare.keep + n - 1) / n};
-    for (unsigned i = 0; i < n; i++)
-        sp->parts[i] = (struct spare_list){.spare = sp};
+    *sp = (struct spare){.up = up, .server = server, .n_parts = n};
+    spare_init_parts(sp, sp->parts, n);
     *out = sp;
     return 0;
+}
+
+static struct spare_parts **spare_end_of_parts(struct spare *sp, unsigned *end)
+{
+    struct spare_parts **at = &sp->more;
+
+    *end = sp->n_parts;
+    for (; *at; at = &(*at)->next)
+        *end = (*at)->end;
+    return at;
+}
+
+static int spare_add_parts(struct spare *sp, unsigned end)
+{
+    unsigned first;
+    struct spare_parts **at = spare_end_of_parts(sp, &first), *more;
+
+    if (first >= end)
+        return 0;
+    more = aligned_alloc(alignof(struct spare_parts),
+                         sizeof(*more) + (end - first) * sizeof(more->parts[0]));
+    if (!more)
+        return -ENOMEM;
+    *more = (struct spare_parts){.first = first, .end = end};
+    spare_init_parts(sp, more->parts, end - first);
+    *at = more;
+    return 0;
+}
+
+/* Free the parts from number ${n} up. */
+static void spare_drop_parts(struct spare *sp, unsigned n)
+{
+    struct spare_parts **at = &sp->more;
+
+    while (*at && (*at)->first < n)
+        at = &(*at)->next;
+    while (*at) {
+        struct spare_parts *last = *at;
+
+        *at = last->next;
+        free(last);
+    }
+}
+
+int spare_group_prepare(struct upstream *up, unsigned n)
+{
+    struct spare_group *g = &up->spares;
+    int rc = 0;
+
+    if (n <= g->n_loops || g->n_loops == 0)
+        return 0;
+    list_for_each (node, &up->membership.servers) {
+        struct spare *sp = LIST_ENTRY(node, struct upstream_server, link)->spare;
+
+        if (sp && rc == 0)
+            rc = spare_add_parts(sp, n);
+    }
+    if (rc < 0)
+        spare_group_cancel(up);
+    else
+        g->n_loops = n;
+    return rc;
+}
+
+void spare_group_cancel(struct upstream *up)
+{
+    struct spare_group *g = &up->spares;
+    unsigned n = spare_group_size(g);
+
+    if (g->n_loops == 0)
+        return;
+    for (unsigned i = n; i < g->n_loops; i++)
+        g->pools[i] = NULL;
+    g->n_loops = n;
+    list_for_each (node, &up->membership.servers) {
+        struct spare *sp = LIST_ENTRY(node, struct upstream_server, link)->spare;
+
+        if (sp)
+            spare_drop_parts(sp, n);
+    }
+}
+
+struct spare_list *spare_part(struct spare *sp, unsigned number)
+{
+    struct spare_parts *more = sp->more;
+
+    if (number < sp->n_parts)
+        return &sp->parts[number];
+    while (more && number >= more->end)
+        more = more->next;
+    MUST(more);
+    return &more->parts[number - more->first];
+}
+
+unsigned spare_share(const struct spare_list *part)
+{
+    const struct upstream *up = part->spare->up;
+    unsigned n = up->spares.loops ? loop_group_in_use(up->spares.loops) : 1;
+
+    return part->pool->number < n ? (up->conf->spare.keep + n - 1) / n : 0;
 }
 
 void spare_destroy(struct spare *sp)
@@ -67,6 +183,7 @@ void spare_destroy(struct spare *sp)
     if (!sp)
         return;
     MUST(spare_now(sp) == 0);
+    spare_drop_parts(sp, 0);
     free(sp);
 }
 

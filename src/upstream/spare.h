@@ -10,9 +10,9 @@
  *                  |                     |                        else: it speaks first
  *                  \--failed: pause      \--expired, ended, unfit, descriptors wanted--> closed
  *
- * Each loop keeps an equal share of a server's spares, at least one. The balancer does not count
- * them; they give way to sessions at max_connections. A server that speaks first gets none: it
- * would start a session on each.
+ * Each loop in use keeps an equal share of a server's spares, at least one. The balancer does not
+ * count them; they give way to sessions at max_connections. A server that speaks first gets none:
+ * it would start a session on each.
  */
 #ifndef UPSTREAM_SPARE_H
 #define UPSTREAM_SPARE_H
@@ -22,6 +22,7 @@
 #include "base/must.h"
 
 struct endpoint_addresses;
+struct loop_group;
 struct netloop;
 struct spare;
 struct spare_pool;
@@ -35,19 +36,31 @@ struct spare_conf {
 
 struct spare_group {
     struct spare_pool **pools; /* by loop; NULL: none */
-    unsigned n_loops;          /* 0: no spares */
+    struct loop_group *loops;  /* NULL: one loop, in tests */
+    unsigned n_loops;          /* with parts; 0: no spares; control loop */
 };
 
 /*
- * spare_group_init(g, conf, n_loops) / spare_group_close(g):
+ * spare_group_init(g, conf, loops) / spare_group_close(g):
  * Allocate the pool table, if spares are configured; free it.
  *
  * Thread: before start; after the last loop has ended
  * Errors: 0; -ENOMEM
  */
 int spare_group_init(struct spare_group *g, const struct spare_conf *conf,
-                     unsigned n_loops) NODISCARD;
+                     struct loop_group *loops) NODISCARD;
 void spare_group_close(struct spare_group *g);
+
+/*
+ * spare_group_prepare(up, n) / spare_group_cancel(up):
+ * Create parts for ${n} loops, before spare_pool_add() of new ones / free those of loops that did
+ * not come, with their pools.
+ *
+ * Thread: control loop
+ * Errors: 0; -ENOMEM
+ */
+int spare_group_prepare(struct upstream *up, unsigned n) NODISCARD;
+void spare_group_cancel(struct upstream *up);
 
 /*
  * spare_group_refresh(g):
@@ -89,7 +102,7 @@ void spare_log_stats(const struct spare *sp, const char *name);
 
 /*
  * spare_pool_create(out, net, number):
- * Create the pool of a loop; ${number} is below n_loops of spare_group_init().
+ * Create the pool of a loop with this ${number}.
  *
  * Thread: before start
  * Owns:   ${net} is borrowed
@@ -101,7 +114,7 @@ int spare_pool_create(struct spare_pool **out, struct netloop *net, unsigned num
  * spare_pool_add(pool, up):
  * Keep spares for ${up}, if configured.
  *
- * Thread: before start
+ * Thread: before the loop starts
  * Owns:   ${up} is borrowed and has no pool of this number yet
  * Errors: 0; -ENOMEM
  */

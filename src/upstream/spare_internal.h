@@ -56,12 +56,20 @@ struct spare_list {
 struct spare {
     struct upstream *up;
     struct upstream_server *server;
-    unsigned share;                        /* number for each loop */
     atomic_uint n;                         /* including `opening` */
     atomic_bool speaks_first;              /* so none are kept */
     atomic_bool failing;                   /* a failure to open was logged */
     _Atomic uint64_t counts[SPARE_COUNTS]; /* relaxed */
+    struct spare_parts *more;              /* of loops that came later */
+    unsigned n_parts;
     struct spare_list parts[];
+};
+
+/* A loop reads up to its own: `next` changes behind it, while loops are prepared. */
+struct spare_parts {
+    struct spare_parts *next;
+    unsigned first, end; /* numbers of their loops */
+    alignas(CACHE_LINE_BYTES) struct spare_list parts[];
 };
 
 /*
@@ -92,6 +100,15 @@ static inline bool spare_over_limit(const struct spare *sp, unsigned spares)
 
     return e->max_connections > 0 && endpoint_active(e) + spares > e->max_connections;
 }
+
+/*
+ * spare_part(sp, number) / spare_share(part):
+ * The part of a loop / number of spares to keep there.
+ *
+ * Thread: the loop
+ */
+struct spare_list *spare_part(struct spare *sp, unsigned number);
+unsigned spare_share(const struct spare_list *part);
 
 /*
  * spare_pool_wants(pool, sp):

@@ -299,7 +299,10 @@ static void spare_close_moved(struct spare_list *part, struct list *l)
 /* Close spares above max_connections. */
 static void spare_make_way(struct spare_list *part)
 {
-    while (spare_over_limit(part->spare, spare_now(part->spare)) && part->n > 0) {
+    unsigned share = spare_share(part);
+
+    while (part->n > share ||
+           (spare_over_limit(part->spare, spare_now(part->spare)) && part->n > 0)) {
         struct list *l = !list_empty(&part->opening) ? &part->opening
                          : !list_empty(&part->idle)  ? &part->idle
                                                      : &part->spoken;
@@ -311,20 +314,20 @@ static void spare_make_way(struct spare_list *part)
 /* Returns when to continue. */
 static int64_t spare_refill(struct spare_list *part, int64_t now_ns)
 {
-    unsigned begun = 0;
+    unsigned begun = 0, share = spare_share(part);
 
-    if (part->n >= part->spare->share || !spare_pool_wants(part->pool, part->spare))
+    if (part->n >= share || !spare_pool_wants(part->pool, part->spare))
         return CLOCK_NEVER;
     if (part->not_before_ns > now_ns)
         return part->not_before_ns;
-    while (part->n < part->spare->share && begun < SPARE_BATCH) {
+    while (part->n < share && begun < SPARE_BATCH) {
         if (!spare_open(part)) {
             spare_not_before(part, now_ns + SPARE_RETRY_NS);
             return part->not_before_ns;
         }
         begun++;
     }
-    return part->n < part->spare->share ? now_ns : CLOCK_NEVER;
+    return part->n < share ? now_ns : CLOCK_NEVER;
 }
 
 static void spare_list_clear(struct spare_list *part)
@@ -420,7 +423,7 @@ int spare_list_take(struct spare_list *part, struct endpoint_addresses **at, uns
     int64_t now_ns = clock_now_ns();
 
     spare_count(sp, fd < 0 ? SPARE_MISSED : SPARE_USED);
-    if (part->n < sp->share)
+    if (part->n < spare_share(part))
         spare_arm(part, part->not_before_ns > now_ns ? part->not_before_ns : now_ns);
     return fd;
 }

@@ -37,7 +37,7 @@ static void spare_look_at_parts(struct spare_pool *pool)
 /* Initializes the list at first use. */
 static struct spare_list *spare_list_of(struct spare_pool *pool, struct spare *sp)
 {
-    struct spare_list *part = &sp->parts[pool->number];
+    struct spare_list *part = spare_part(sp, pool->number);
 
     if (!part->pool)
         spare_list_begin(part, pool);
@@ -51,7 +51,7 @@ static void spare_begin_parts(struct spare_pool *pool, const struct upstream *up
     for (unsigned i = 0; i < set->n; i++) {
         struct upstream_server *server = set->servers[i];
 
-        if (server->spare && !server->spare->parts[pool->number].pool &&
+        if (server->spare && !spare_part(server->spare, pool->number)->pool &&
             (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT) == 0)
             spare_list_refresh(spare_list_of(pool, server->spare));
     }

@@ -44,7 +44,7 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
     retry_budget_init(&up->retry_budget, conf->retry_budget);
     wait_queue_init(&up->waiting, conf->queue_length, conf->queue_timeout_ns);
     up->group.changed = upstream_changed;
-    rc = spare_group_init(&up->spares, &conf->spare, workers ? loop_group_size(workers) : 1);
+    rc = spare_group_init(&up->spares, &conf->spare, workers);
     if (rc == 0)
         rc = membership_open(&up->membership, up);
     if (rc < 0) {
