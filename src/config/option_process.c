@@ -105,7 +105,7 @@ static const struct option reactord_rows[] = {
 static const struct option boss_rows[] = {
     {"threads", &option_kind_number, 0, "1",
      "1 to 64", "threads that accept connections",
-     BOSS(threads), 1, 64, NULL},
+     BOSS(threads), 1, SERVER_BOSS_MAX, NULL},
     {"accept_batch", &option_kind_number, 0, "64",
      "1 to 4096", "connections accepted from one socket before the next gets its turn",
      BOSS(accept_batch), 1, 4096, NULL},
@@ -123,7 +123,7 @@ static const struct option boss_rows[] = {
 static const struct option worker_rows[] = {
     {"threads", &option_kind_number, 0, "0",
      "0 to 256", "threads that serve connections; 0: two a processor",
-     WORKER(threads), 0, 256, NULL},
+     WORKER(threads), 0, SERVER_WORKERS_MAX, NULL},
     {"io_ratio", &option_kind_percent, 0, "50",
      "1 to 100", "share of a loop's time that is for I/O, the rest being for tasks",
      WORKER(io_ratio), 1, 100, NULL},

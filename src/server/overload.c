@@ -52,7 +52,6 @@ static int64_t overload_memory_in_use(void)
 
 struct overload_part {
     struct overload *overload;
-    struct loop *loop;
     struct task task;
     int64_t bytes; /* share of the excess when submitted */
     atomic_bool busy;
@@ -80,8 +79,8 @@ struct overload {
     _Atomic uint64_t episodes;
     _Atomic uint64_t closed; /* connections, in all episodes */
     uint64_t closed_before;  /* this episode; control loop only */
-    unsigned n;
-    struct overload_part parts[];
+    struct loop_group *workers;
+    struct overload_part parts[]; /* room for all loops that may come */
 };
 
 static int64_t overload_bytes(const struct overload *ov)
@@ -162,7 +161,7 @@ static void overload_run_part(struct task *t)
     struct overload_part *part = CONTAINER_OF(t, struct overload_part, task);
 
     if (memory_account_is_over(&part->overload->buffered))
-        overload_shed(part->overload, loop_cookie(part->loop), part->bytes);
+        overload_shed(part->overload, loop_cookie(loop_current()), part->bytes);
     atomic_store(&part->busy, false);
 }
 
@@ -179,14 +178,16 @@ static const struct task_type overload_part_type = {
 static void overload_send_parts(struct overload *ov)
 {
     int64_t excess = overload_excess(ov);
+    unsigned n = loop_group_size(ov->workers);
 
-    for (unsigned i = 0; i < ov->n; i++) {
+    for (unsigned i = 0; i < n; i++) {
         struct overload_part *part = &ov->parts[i];
+        struct loop *loop = loop_group_at(ov->workers, i);
 
-        if (loop_state(part->loop) == LOOP_NOT_STARTED || atomic_exchange(&part->busy, true))
+        if (loop_state(loop) == LOOP_NOT_STARTED || atomic_exchange(&part->busy, true))
             continue; /* no sessions, or its last task is queued */
-        part->bytes = excess / ov->n + 1;
-        if (loop_submit(part->loop, LOOP_TAIL, &part->task) < 0)
+        part->bytes = excess / n + 1;
+        if (loop_submit(loop, LOOP_TAIL, &part->task) < 0)
             atomic_store(&part->busy, false);
     }
 }
@@ -286,10 +287,10 @@ static void overload_on_over(void *cookie)
 
 static unsigned overload_sessions(const struct overload *ov)
 {
-    unsigned n = 0;
+    unsigned loops = loop_group_size(ov->workers), n = 0;
 
-    for (unsigned i = 0; i < ov->n; i++)
-        n += loop_load(ov->parts[i].loop);
+    for (unsigned i = 0; i < loops; i++)
+        n += loop_load(loop_group_at(ov->workers, i));
     return n;
 }
 
@@ -340,17 +341,10 @@ static const struct task_type overload_sample_type = {
 
 /* ---- main ---- */
 
-static void overload_init_part(struct overload *ov, unsigned i, struct loop *loop)
-{
-    ov->parts[i].overload = ov;
-    ov->parts[i].loop = loop;
-    ov->parts[i].task.type = &overload_part_type;
-}
-
 int overload_create(struct overload **out, const struct overload_conf *conf,
                     const struct threads *threads, struct connection_limit *room)
 {
-    unsigned n = loop_group_size(threads->workers);
+    unsigned n = loop_group_max(threads->workers);
     uint64_t limit = conf->max_buffered_bytes > 0 ? conf->max_buffered_bytes : INT64_MAX;
     struct overload *ov;
 
@@ -370,9 +364,11 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
     ov->control = threads_control(threads);
     timer_init(&ov->tick, &overload_tick_type);
     timer_init(&ov->sample, &overload_sample_type);
-    ov->n = n;
-    for (unsigned i = 0; i < n; i++)
-        overload_init_part(ov, i, loop_group_at(threads->workers, i));
+    ov->workers = threads->workers;
+    for (unsigned i = 0; i < n; i++) {
+        ov->parts[i].overload = ov;
+        ov->parts[i].task.type = &overload_part_type;
+    }
     *out = ov;
     return 0;
 }

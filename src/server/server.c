@@ -18,10 +18,12 @@
 #include "server/checks.h"
 #include "server/overload.h"
 #include "server/proxy_loop.h"
+#include "server/resize.h"
 #include "server/spares.h"
 #include "server/threads.h"
 #include "server/worker.h"
 #include "server/worker_assign.h"
+#include "server/workers.h"
 #include "service/session.h"
 #include "upstream/checker.h"
 #include "upstream/resolver.h"
@@ -49,7 +51,7 @@ struct server {
     const struct server_conf *conf;
     struct server_events events;
     struct threads threads;
-    struct worker **worker;
+    struct workers *workers;
     struct upstream **upstreams;
     struct resolver *resolver;
     struct checks *checks;
@@ -83,8 +85,7 @@ static int64_t server_on_admit(void *cookie, unsigned descriptors)
 
     if (descriptor_budget_wanted_back(&sv->descriptors)) {
         spares_refill(sv->spares);
-        for (unsigned i = 0; i < loop_group_size(sv->threads.workers); i++)
-            worker_give_back_pipes(sv->worker[i]);
+        workers_give_back_pipes(sv->workers);
     }
     if (descriptor_budget_left(&sv->descriptors, descriptors))
         return worker_assign_wait_ns(sv->threads.workers);
@@ -139,18 +140,8 @@ static int server_create_workers(struct server *sv)
                              .buffered = overload_buffered(sv->overload),
                              .ended = server_on_ended,
                              .cookie = sv};
-    unsigned n = loop_group_size(sv->threads.workers);
 
-    sv->worker = calloc(n, sizeof(struct worker *));
-    if (!sv->worker)
-        return -ENOMEM;
-    for (unsigned i = 0; i < n; i++) {
-        int rc = worker_create(&sv->worker[i], loop_group_at(sv->threads.workers, i), &env);
-
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
+    return workers_create(&sv->workers, sv->threads.workers, &env);
 }
 
 static int server_create_upstreams(struct server *sv)
@@ -210,7 +201,7 @@ static int server_create_checks(struct server *sv)
                                .n_upstreams = sv->conf->n_upstreams,
                                .max_under_way = server_checks_at_a_time(sv),
                                .loops = sv->threads.workers,
-                               .workers = sv->worker};
+                               .workers = workers_list(sv->workers)};
 
     if (conf.max_under_way == 0)
         return 0;
@@ -309,7 +300,8 @@ int server_create(struct server **out, const struct server_conf *conf,
     if (rc == 0)
         rc = server_create_checks(sv);
     if (rc == 0)
-        rc = spares_create(&sv->spares, conf, sv->upstreams, sv->threads.workers, sv->worker);
+        rc = spares_create(&sv->spares, conf, sv->upstreams, sv->threads.workers,
+                           workers_list(sv->workers));
     if (rc == 0)
         rc = server_create_listeners(sv);
     if (rc < 0) {
@@ -348,14 +340,23 @@ int server_start(struct server *sv)
     return 0;
 }
 
+int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,
+                           struct resize *change)
+{
+    *change = (struct resize){.threads = &sv->threads,
+                              .workers = sv->workers,
+                              .spares = sv->spares,
+                              .descriptors = &sv->descriptors};
+    return resize_prepare(change, boss, workers);
+}
+
 void server_drain(struct server *sv)
 {
     if (atomic_exchange(&sv->draining, true))
         return;
     for (unsigned i = 0; i < sv->conf->n_listeners; i++)
         listener_stop(sv->listeners[i]);
-    for (unsigned i = 0; i < loop_group_size(sv->threads.workers); i++)
-        worker_drain(sv->worker[i]);
+    workers_drain(sv->workers);
     server_release(sv);
 }
 
@@ -423,8 +424,7 @@ void server_destroy(struct server *sv)
     server_end_loops(sv);
     for (unsigned i = 0; sv->listeners && i < sv->conf->n_listeners; i++)
         listener_destroy(sv->listeners[i]);
-    for (unsigned i = 0; sv->worker && i < loop_group_size(sv->threads.workers); i++)
-        worker_destroy(sv->worker[i]);
+    workers_destroy(sv->workers);
     spares_destroy(sv->spares);
     checks_destroy(sv->checks);
     resolver_destroy(sv->resolver);
@@ -433,7 +433,6 @@ void server_destroy(struct server *sv)
     threads_destroy(&sv->threads);
     overload_destroy(sv->overload); /* after the loops, which count in it */
     free(sv->listeners);
-    free(sv->worker);
     free(sv->upstreams);
     free(sv);
 }

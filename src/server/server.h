@@ -18,6 +18,11 @@
 #include "upstream/upstream.h"
 
 struct server;
+struct resize;
+
+/* Most threads; groups have room for so many. */
+#define SERVER_BOSS_MAX    64
+#define SERVER_WORKERS_MAX 256
 
 /* CPU affinity of a group's threads. */
 enum server_affinity {
@@ -119,6 +124,15 @@ int server_create(struct server **out, const struct server_conf *conf,
  *         overload_start()
  */
 int server_start(struct server *sv) NODISCARD;
+
+/*
+ * server_prepare_threads(sv, boss, workers, change):
+ * As resize_prepare().
+ *
+ * Thread: control loop
+ */
+int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,
+                           struct resize *change) NODISCARD;
 
 /*
  * server_drain(sv):

@@ -5,6 +5,7 @@
 #include "base/must.h"
 
 struct loop_group;
+struct loop_group_change;
 struct server_conf;
 struct spares;
 struct upstream;
@@ -23,9 +24,18 @@ int spares_create(struct spares **out, const struct server_conf *conf,
                   struct worker *const *workers) NODISCARD;
 
 /*
+ * spares_prepare(s, change) / spares_cancel(s, change):
+ * Create the pools of new workers / undo that.
+ *
+ * Thread: control loop
+ * Errors: 0; -ENOMEM
+ */
+int spares_prepare(struct spares *s, const struct loop_group_change *change) NODISCARD;
+void spares_cancel(struct spares *s, const struct loop_group_change *change);
+
+/*
  * spares_refill(s):
- * Let every pool open missing connections, or close them if descriptors are short. Starts the
- * workers' threads.
+ * Let every pool open missing connections, or close surplus ones. Starts the workers' threads.
  *
  * Thread: any
  */

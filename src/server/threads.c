@@ -90,6 +90,8 @@ static int threads_create_loops(struct threads *t, const struct server_conf *con
     struct loop_group_conf control = {.name = "ctrl", .pool = 4, .n_loops = 1, .loop = loop};
     int rc;
 
+    boss.max_loops = SERVER_BOSS_MAX;
+    workers.max_loops = SERVER_WORKERS_MAX;
     boss.loop.affinity.scheduling = conf->boss.scheduling;
     workers.n_loops = worker->threads > 0 ? worker->threads : threads_default(n_allowed);
     if (threads_place(&boss, &conf->boss.cpus, allowed, n_allowed) < 0 ||
@@ -106,23 +108,23 @@ static int threads_create_loops(struct threads *t, const struct server_conf *con
     return rc;
 }
 
-static void threads_watch_group(struct threads *t, const struct loop_group *g)
+static void threads_watch_loops(struct threads *t, const struct loop_group *g, unsigned first)
 {
-    for (unsigned i = 0; i < loop_group_size(g); i++)
+    for (unsigned i = first; i < loop_group_size(g); i++)
         watchdog_add(t->watchdog, loop_group_at(g, i));
 }
 
 static int threads_create_watchdog(struct threads *t, int64_t threshold_ns)
 {
     unsigned loops =
-        loop_group_size(t->boss) + loop_group_size(t->workers) + loop_group_size(t->control);
+        loop_group_max(t->boss) + loop_group_max(t->workers) + loop_group_max(t->control);
     int rc = watchdog_create(&t->watchdog, loops, threshold_ns);
 
     if (rc < 0)
         return rc;
-    threads_watch_group(t, t->boss);
-    threads_watch_group(t, t->workers);
-    threads_watch_group(t, t->control);
+    threads_watch_loops(t, t->boss, 0);
+    threads_watch_loops(t, t->workers, 0);
+    threads_watch_loops(t, t->control, 0);
     return 0;
 }
 
@@ -143,6 +145,33 @@ int threads_create(struct threads *t, const struct server_conf *conf)
     if (rc < 0)
         threads_destroy(t);
     return rc;
+}
+
+int threads_prepare(struct threads *t, unsigned boss, unsigned workers,
+                    struct threads_change *change)
+{
+    int rc = loop_group_prepare(t->boss, boss, &change->boss);
+
+    if (rc < 0)
+        return rc;
+    rc = loop_group_prepare(t->workers, workers, &change->workers);
+    if (rc < 0)
+        loop_group_cancel(&change->boss);
+    return rc;
+}
+
+void threads_commit(struct threads *t, const struct threads_change *change)
+{
+    loop_group_commit(&change->boss);
+    loop_group_commit(&change->workers);
+    threads_watch_loops(t, t->boss, change->boss.first);
+    threads_watch_loops(t, t->workers, change->workers.first);
+}
+
+void threads_cancel(const struct threads_change *change)
+{
+    loop_group_cancel(&change->workers);
+    loop_group_cancel(&change->boss);
 }
 
 struct loop *threads_control(const struct threads *t)

@@ -9,10 +9,9 @@
 #include <stdint.h>
 
 #include "base/must.h"
+#include "engine/loop_group.h"
 
 struct executor;
-struct loop;
-struct loop_group;
 struct server_conf;
 struct watchdog;
 
@@ -32,6 +31,24 @@ struct threads {
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EINVAL (a processor that this process may not use)
  */
 int threads_create(struct threads *t, const struct server_conf *conf) NODISCARD;
+
+/* A prepared number of threads. */
+struct threads_change {
+    struct loop_group_change boss, workers;
+};
+
+/*
+ * threads_prepare(t, boss, workers, change) / threads_commit(t, change) / threads_cancel(change):
+ * As loop_group_prepare() and so on, for these numbers of threads; the watchdog watches new loops.
+ *
+ * Thread: control loop
+ * Units:  up to SERVER_BOSS_MAX and SERVER_WORKERS_MAX
+ * Errors: as loop_group_prepare()
+ */
+int threads_prepare(struct threads *t, unsigned boss, unsigned workers,
+                    struct threads_change *change) NODISCARD;
+void threads_commit(struct threads *t, const struct threads_change *change);
+void threads_cancel(const struct threads_change *change);
 
 /*
  * threads_end_boss(t) / threads_end_workers(t) / threads_end_control(t) / threads_end_executor(t):

@@ -16,7 +16,7 @@ int worker_assign(struct loop_group *workers, struct session *s)
 {
     int rc = -ESHUTDOWN;
 
-    for (unsigned i = 0; i < loop_group_size(workers) && rc < 0; i++) {
+    for (unsigned i = 0; i < loop_group_in_use(workers) && rc < 0; i++) {
         struct loop *loop = loop_group_next(workers);
 
         if (!loop)

@@ -1,0 +1,34 @@
+/* server/resize: changes the number of boss and worker threads while clients are served. */
+#ifndef SERVER_RESIZE_H
+#define SERVER_RESIZE_H
+
+#include "base/must.h"
+#include "server/threads.h"
+
+struct descriptor_budget;
+struct spares;
+struct workers;
+
+/* A change. */
+struct resize {
+    struct threads *threads;
+    struct workers *workers;
+    struct spares *spares;
+    struct descriptor_budget *descriptors;
+    struct threads_change change; /* set by resize_prepare() */
+};
+
+/*
+ * resize_prepare(r, boss, workers) / resize_commit(r) / resize_cancel(r):
+ * Create all that more threads need / use these numbers of threads from now on / undo the prepare.
+ * Surplus threads are parked: they keep sessions and sockets, and get no others.
+ *
+ * Thread: control loop
+ * Units:  as threads_prepare()
+ * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
+ */
+int resize_prepare(struct resize *r, unsigned boss, unsigned workers) NODISCARD;
+void resize_commit(const struct resize *r);
+void resize_cancel(const struct resize *r);
+
+#endif

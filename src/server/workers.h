@@ -1,0 +1,59 @@
+/* server/workers: all workers of the server. */
+#ifndef SERVER_WORKERS_H
+#define SERVER_WORKERS_H
+
+#include "base/must.h"
+
+struct loop_group;
+struct loop_group_change;
+struct worker;
+struct worker_env;
+struct workers;
+
+/*
+ * workers_create(out, loops, env):
+ * Create a worker for each loop.
+ *
+ * Thread: main, before start
+ * Owns:   ${loops} is borrowed, ${env} copied
+ * Errors: as worker_create()
+ */
+int workers_create(struct workers **out, struct loop_group *loops,
+                   const struct worker_env *env) NODISCARD;
+
+/*
+ * workers_prepare(ws, change) / workers_cancel(ws, change):
+ * Create the workers of new loops / undo that, before the loops' own cancel.
+ *
+ * Thread: control loop
+ * Errors: as worker_create()
+ */
+int workers_prepare(struct workers *ws, const struct loop_group_change *change) NODISCARD;
+void workers_cancel(struct workers *ws, const struct loop_group_change *change);
+
+/*
+ * workers_list(ws):
+ * Return the workers, by number of their loops, with room for loop_group_max().
+ *
+ * Thread: any
+ */
+struct worker **workers_list(struct workers *ws);
+
+/*
+ * workers_give_back_pipes(ws) / workers_drain(ws):
+ * As worker_give_back_pipes() / worker_drain(), for each.
+ *
+ * Thread: any / main
+ */
+void workers_give_back_pipes(struct workers *ws);
+void workers_drain(struct workers *ws);
+
+/*
+ * workers_destroy(ws):
+ * Free ${ws} or NULL.
+ *
+ * Thread: main, while no loop runs
+ */
+void workers_destroy(struct workers *ws);
+
+#endif

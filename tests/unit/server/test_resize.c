@@ -1,0 +1,368 @@
+/*
+ * server/resize: more and fewer boss and worker threads while clients are served; whatever fails,
+ * nothing has changed.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "server/resize.h"
+#include "server/server.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define SPARES 4
+
+static struct server *server;
+static struct address addresses[2], back;
+static struct listener_conf listeners[2];
+static struct upstream_server_conf upstream_server = {
+    .id = "a", .address_text = "there", .addresses = &back, .n_addresses = 1, .weight = 1};
+static struct upstream_conf upstream = {.name = "back",
+                                        .servers = &upstream_server,
+                                        .n_servers = 1,
+                                        .connect_timeout_ns = 5 * NS_PER_S,
+                                        .spare = {.keep = SPARES, .max_age_ns = 3600 * NS_PER_S}};
+static struct server_conf conf;
+static int holders[2]; /* of the addresses' ports */
+static int listening;
+static unsigned before;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    before = process_descriptors();
+    listening = sockets_listen(&back, 64);
+    for (int i = 0; i < 2; i++) {
+        holders[i] = sockets_bound(&addresses[i]);
+        listeners[i] = (struct listener_conf){.name = i ? "front" : "echo",
+                                              .addresses = &addresses[i],
+                                              .n_addresses = 1,
+                                              .service = i ? LISTENER_PROXY : LISTENER_ECHO,
+                                              .upstream = i ? "back" : NULL,
+                                              .backlog = 128,
+                                              .reuseport = 1};
+    }
+    conf = (struct server_conf){.boss = {.threads = 1, .accept_batch = 16},
+                                .worker = {.threads = 2,
+                                           .io_ratio = 50,
+                                           .task_quantum_ns = 5 * NS_PER_MS,
+                                           .max_pending_tasks = 65536},
+                                .executor = {.threads = 1, .max_pending_tasks = 16},
+                                .listeners = listeners,
+                                .n_listeners = 1,
+                                .upstreams = &upstream,
+                                .n_upstreams = 1};
+}
+
+static void start(void)
+{
+    struct server_events events = {.drained = NULL};
+
+    ck_assert_int_eq(server_create(&server, &conf, &events), 0);
+    ck_assert_int_eq(server_start(server), 0);
+}
+
+static void teardown(void)
+{
+    unsigned cut;
+
+    ck_assert_int_eq(server_stop(server, &cut), 0);
+    server_destroy(server);
+    close(listening);
+    for (int i = 0; i < 2; i++)
+        close(holders[i]);
+    UNTIL(process_loops() == 0);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static void resize(unsigned boss, unsigned workers)
+{
+    struct resize change;
+
+    ck_assert_int_eq(server_prepare_threads(server, boss, workers, &change), 0);
+    resize_commit(&change);
+}
+
+static void exchange(int fd)
+{
+    sockets_say(fd, "hello");
+    sockets_hear(fd, "hello");
+}
+
+static int clients[64];
+static unsigned n_clients;
+
+/* ${n} more; the workers take turns. */
+static void come(unsigned n)
+{
+    while (n-- > 0) {
+        clients[n_clients] = sockets_connect(&addresses[0]);
+        exchange(clients[n_clients++]);
+    }
+}
+
+static void leave(void)
+{
+    while (n_clients > 0)
+        close(clients[--n_clients]);
+    UNTIL(server_sessions(server) == 0);
+}
+
+/* Threads of loops, when ${n} more clients have been served. */
+static unsigned loops_after(unsigned n)
+{
+    come(n);
+    return process_loops();
+}
+
+GROUP(resize, setup, teardown);
+
+TEST(resize, more_workers_take_clients)
+{
+    start();
+    ck_assert_uint_eq(loops_after(4), 1 + 2); /* with the boss */
+    resize(1, 5);
+    ck_assert_uint_eq(process_loops(), 1 + 2);
+    ck_assert_uint_eq(loops_after(5), 1 + 5);
+    for (unsigned i = 0; i < n_clients; i++)
+        exchange(clients[i]);
+    leave();
+}
+
+TEST(resize, a_parked_worker_keeps_its_clients_and_gets_no_others)
+{
+    start();
+    resize(1, 3);
+    come(2);
+    resize(1, 1);
+    ck_assert_uint_eq(loops_after(6), 1 + 2); /* the third has not been started */
+    for (unsigned i = 0; i < n_clients; i++)
+        exchange(clients[i]);
+    resize(1, 3);
+    ck_assert_uint_eq(loops_after(3), 1 + 3);
+    leave();
+}
+
+TEST(resize, sessions_of_new_workers_drain_and_are_stopped)
+{
+    unsigned cut;
+
+    start();
+    resize(1, 4);
+    come(4);
+    resize(1, 1);
+    ck_assert_int_eq(server_stop(server, &cut), 0);
+    ck_assert_uint_eq(cut, 4);
+    for (unsigned i = 0; i < n_clients; i++)
+        close(clients[i]);
+}
+
+TEST(resize, new_loops_are_in_the_statistics)
+{
+    start();
+    resize(2, 3);
+    come(3);
+    server_log_stats(server);
+    ck_assert_uint_ge(log_lines_with("boss-1-2"), 1);
+    ck_assert_uint_ge(log_lines_with("work-2-3"), 1);
+    ck_assert(server_watch(server));
+    leave();
+}
+
+/* ---- spare connections ---- */
+
+static int spares[64];
+static unsigned n_spares;
+
+/* Those that come, until there are ${n} in all. */
+static void accept_spares(unsigned n)
+{
+    while (n_spares < n)
+        spares[n_spares++] = sockets_accept(listening);
+    PAUSE_MS(30);
+    ck_assert_int_eq(poll(&(struct pollfd){.fd = listening, .events = POLLIN}, 1, 0), 0);
+}
+
+/* Of those accepted. */
+static unsigned spares_open(void)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < n_spares; i++)
+        n += poll(&(struct pollfd){.fd = spares[i], .events = POLLIN}, 1, 0) == 0;
+    return n;
+}
+
+static void close_spares(void)
+{
+    while (n_spares > 0)
+        close(spares[--n_spares]);
+}
+
+TEST(resize, each_worker_in_use_keeps_its_share_of_spares)
+{
+    conf.n_listeners = 2;
+    start();
+    accept_spares(SPARES);
+    resize(1, 4); /* one each, so that two of each old worker's are closed */
+    accept_spares(SPARES + 2);
+    UNTIL(spares_open() == SPARES);
+    resize(1, 8); /* at least one each */
+    accept_spares(SPARES + 2 + 4);
+    UNTIL(spares_open() == 8);
+    resize(1, 1);
+    accept_spares(SPARES + 2 + 4 + 3);
+    UNTIL(spares_open() == SPARES);
+    resize(1, 2);
+    accept_spares(SPARES + 2 + 4 + 3 + 2);
+    UNTIL(spares_open() == SPARES);
+    close_spares();
+}
+
+TEST(resize, sessions_of_a_new_worker_use_its_spares)
+{
+    conf.n_listeners = 2;
+    conf.worker.threads = 1;
+    start();
+    accept_spares(SPARES);
+    resize(1, 2);
+    accept_spares(SPARES + 2);
+    for (unsigned i = 0; i < 2; i++) {
+        int client = sockets_connect(&addresses[1]);
+        bool found = false;
+
+        sockets_say(client, "question");
+        while (!found)
+            for (unsigned s = 0; s < n_spares; s++) {
+                char text[8];
+
+                found |= recv(spares[s], text, sizeof(text), MSG_DONTWAIT) == sizeof(text);
+            }
+        close(client);
+    }
+    close_spares();
+}
+
+/* ---- when it fails ---- */
+
+TEST(resize, a_cancelled_change_leaves_nothing)
+{
+    struct resize change;
+    unsigned open;
+
+    conf.n_listeners = 2;
+    start();
+    accept_spares(SPARES);
+    open = process_descriptors();
+    for (unsigned n = 1; n < 20; n++) {
+        ck_assert_int_eq(server_prepare_threads(server, n, 21 - n, &change), 0);
+        resize_cancel(&change);
+    }
+    ck_assert_uint_eq(process_descriptors(), open);
+    accept_spares(SPARES);
+    ck_assert_uint_eq(loops_after(4), 1 + 2);
+    resize(1, 3);
+    ck_assert_uint_eq(loops_after(3), 1 + 3);
+    leave();
+    close_spares();
+}
+
+static int prepare(void *cookie)
+{
+    return server_prepare_threads(server, 3, 5, cookie);
+}
+
+TEST(resize, when_memory_fails_nothing_has_changed)
+{
+    struct resize change;
+    unsigned open;
+
+    conf.n_listeners = 2;
+    start();
+    accept_spares(SPARES);
+    open = process_descriptors();
+    /* Five loops; of each of three workers at least itself, its net and its pool; spare parts. */
+    ck_assert_uint_ge(fault_each_allocation(prepare, &change), 5 + 3 * 3 + 1);
+    resize_cancel(&change);
+    ck_assert_uint_eq(process_descriptors(), open);
+    accept_spares(SPARES);
+    ck_assert_uint_eq(loops_after(4), 1 + 2);
+    leave();
+    close_spares();
+}
+
+TEST_EACH(resize, when_descriptors_fail_nothing_has_changed, 9)
+{
+    struct resize change;
+    unsigned open;
+
+    conf.n_listeners = 2;
+    start();
+    accept_spares(SPARES);
+    open = process_descriptors();
+    process_allow_descriptors((unsigned)_i);
+    ck_assert_int_eq(server_prepare_threads(server, 3, 5, &change), -EMFILE);
+    process_allow_any_descriptors();
+    ck_assert_uint_eq(process_descriptors(), open);
+    ck_assert_uint_eq(loops_after(4), 1 + 2);
+    leave();
+    close_spares();
+}
+
+/* ---- under load ---- */
+
+static atomic_bool storm_over;
+static atomic_uint served;
+
+static void *storm(void *arg)
+{
+    while (!atomic_load(&storm_over)) {
+        int fd = sockets_connect(&addresses[0]);
+
+        exchange(fd);
+        close(fd);
+        atomic_fetch_add(&served, 1);
+    }
+    return arg;
+}
+
+TEST_EACH(resize, clients_are_served_while_the_numbers_change, 3)
+{
+    static const enum chooser_kind kinds[] = {CHOOSER_ROUND_ROBIN, CHOOSER_LEAST_CONNECTIONS,
+                                              CHOOSER_P2C};
+    pthread_t threads[3];
+
+    conf.worker.chooser = kinds[_i];
+    conf.n_listeners = 2;
+    start();
+    come(8);
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, storm, NULL);
+    for (unsigned i = 0; i < 60; i++) {
+        struct resize change;
+
+        ck_assert_int_eq(
+            server_prepare_threads(server, 1 + i % 3, 1 + i * 7 % (i / 4 + 2), &change), 0);
+        if (i % 5 == 4)
+            resize_cancel(&change);
+        else
+            resize_commit(&change);
+        (void)server_watch(server);
+        PAUSE_MS(2);
+    }
+    UNTIL(atomic_load(&served) > 100);
+    atomic_store(&storm_over, true);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < n_clients; i++)
+        exchange(clients[i]);
+    leave();
+}
