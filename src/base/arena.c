@@ -1,4 +1,3 @@
-/* base/arena: see arena.h. */
 #include "base/arena.h"
 
 #include <errno.h>
@@ -12,7 +11,10 @@ struct arena_piece {
     max_align_t bytes[];
 };
 
-/* note: references. The last release sees what others did with the pieces before theirs. */
+/*
+ * note: references. acq_rel: before the last release frees the pieces, it sees what other threads
+ * wrote to them.
+ */
 struct arena {
     atomic_uint references;
     struct arena_piece *pieces;

@@ -1,7 +1,7 @@
 /*
- * base/arena: arena allocator: all pieces are freed at once, with the last reference.
+ * base/arena: arena allocator: releasing the last reference to an arena frees all its pieces.
  *
- * Each piece is its own allocation: AddressSanitizer and valgrind see its bounds.
+ * Each piece is one calloc(), so that AddressSanitizer and valgrind see its bounds.
  */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
@@ -16,7 +16,7 @@ struct arena;
  * arena_create(out):
  * Create an empty arena; the caller has its first reference.
  *
- * Thread: any; one user at a time
+ * Thread: any; one at a time for an arena
  * Errors: 0; -ENOMEM
  */
 int arena_create(struct arena **out) NODISCARD;
@@ -41,8 +41,8 @@ char *arena_text(struct arena *a, const char *text, size_t len) NODISCARD;
 
 /*
  * arena_hold(a) / arena_release(a):
- * Add a reference, and return ${a}; give up one. The last frees ${a} and all its pieces. NULL is
- * allowed: pieces that are never freed.
+ * Add a reference and return ${a} / release one; the last release frees ${a} and all pieces. NULL,
+ * for memory that is never freed, is ignored.
  *
  * Thread: any
  */

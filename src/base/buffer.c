@@ -1,4 +1,3 @@
-/* base/buffer: see buffer.h. */
 #include "base/buffer.h"
 
 #include <errno.h>
@@ -21,7 +20,6 @@ bool buffer_ok(const struct buffer *b)
     return b->head <= b->tail && b->tail <= b->cap && (b->data != NULL) == (b->cap > 0);
 }
 
-/* Move the bytes to the front, when that copies no more than it frees. */
 static void buffer_compact(struct buffer *b)
 {
     memmove(b->data, b->data + b->head, buffer_bytes(b));
@@ -35,7 +33,7 @@ static int buffer_grow(struct buffer *b, size_t need)
     uint8_t *data;
 
     while (cap < need)
-        cap *= 2; /* a power of two, like BUFFER_MAX_BYTES */
+        cap *= 2; /* the loop ends: need <= BUFFER_MAX_BYTES, a power of two */
     data = realloc(b->data, cap);
     if (!data)
         return -ENOMEM;

@@ -22,15 +22,15 @@ struct buffer {
     uint32_t cap;
 };
 
-/* First allocation. */
+/* Capacity of the first allocation; growing doubles it. */
 #define BUFFER_FIRST_BYTES 4096
 
-/* Fits 32 bits, which keep a channel's cold part in one cache line. */
+/* 32-bit offsets keep the cold part of struct channel in one cache line. */
 #define BUFFER_MAX_BYTES (UINT32_C(1) << 31)
 
 /*
  * buffer_init(b) / buffer_clear(b):
- * Make ${b} empty / and free its memory.
+ * Make ${b} empty / free its memory and make it empty.
  *
  * Thread: owner
  */
@@ -39,7 +39,6 @@ void buffer_clear(struct buffer *b);
 
 /*
  * buffer_ok(b):
- * Check the invariant drawn above.
  *
  * Thread: owner
  */

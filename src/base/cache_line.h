@@ -4,7 +4,7 @@
 #ifndef BASE_CACHE_LINE_H
 #define BASE_CACHE_LINE_H
 
-/* x86-64 and most ARM cores. Longer lines elsewhere cost speed, not correctness. */
+/* On x86-64 and most ARM cores. */
 #define CACHE_LINE_BYTES 64
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * base/clock: instants and durations in nanoseconds.
  *
- * An instant is `..._at_ns` (CLOCK_MONOTONIC), a duration `..._ns`. Both saturate at CLOCK_NEVER:
- * for ever.
+ * Instants (CLOCK_MONOTONIC) are named `..._at_ns`, durations `..._ns`. CLOCK_NEVER is an instant
+ * that never comes, and a duration without end.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -32,7 +32,7 @@ static inline int64_t clock_now_ns(void)
 
 /*
  * clock_thread_ns():
- * Return the processor time this thread has used. A system call.
+ * Return the processor time the calling thread has used; makes a system call.
  *
  * Thread: any
  */
@@ -61,7 +61,6 @@ static inline int64_t clock_add_ns(int64_t at_ns, int64_t delay_ns)
 
 /*
  * clock_sooner(a_at_ns, b_at_ns) / clock_later(a_at_ns, b_at_ns):
- * Return the earlier / the later instant.
  *
  * Thread: any
  */

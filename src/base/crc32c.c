@@ -1,4 +1,3 @@
-/* base/crc32c: see crc32c.h. */
 #include "base/crc32c.h"
 
 /* CRC of each nibble: the polynomial, bit-reversed. */

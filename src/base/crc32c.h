@@ -1,7 +1,5 @@
 /*
  * base/crc32c: CRC-32C (Castagnoli), as in SCTP and the PROXY protocol.
- *
- * Four bits a step, with a table of one cache line.
  */
 #ifndef BASE_CRC32C_H
 #define BASE_CRC32C_H
@@ -11,10 +9,10 @@
 
 /*
  * crc32c_add(crc, data, len):
- * Extend ${crc}, the checksum so far (0 at first), by ${data}.
+ * Return the checksum of ${data} appended to data whose checksum is ${crc} (0: no data).
  *
  * Thread: any
- * Source: RFC 9260, appendix A; the generator polynomial is 0x1edc6f41
+ * Source: RFC 9260, appendix A
  */
 uint32_t crc32c_add(uint32_t crc, const void *data, size_t len);
 

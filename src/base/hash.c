@@ -1,4 +1,3 @@
-/* base/hash: see hash.h. */
 #include "base/hash.h"
 
 #include <sys/random.h>
@@ -36,7 +35,7 @@ static inline void hash_rounds(struct hash_state *s, int n)
     }
 }
 
-/* Little-endian on any machine. */
+/* Read a little-endian number. */
 static inline uint64_t hash_word(const unsigned char *at, size_t len)
 {
     uint64_t word = 0;
@@ -55,7 +54,7 @@ static inline void hash_absorb(struct hash_state *s, uint64_t word)
 
 uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len)
 {
-    /* Initial state of the paper: "somepseudorandomlygeneratedbytes". */
+    /* Constants of the paper: "somepseudorandomlygeneratedbytes". */
     struct hash_state s = {.v0 = key->k0 ^ UINT64_C(0x736f6d6570736575),
                            .v1 = key->k1 ^ UINT64_C(0x646f72616e646f6d),
                            .v2 = key->k0 ^ UINT64_C(0x6c7967656e657261),
@@ -73,7 +72,7 @@ uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len)
 
 uint64_t hash_stable(const void *data, size_t len)
 {
-    /* First bits of pi. A change would move the keys of every installation. */
+    /* First bits of pi. Another key would assign clients to other servers. */
     static const struct hash_key key = {UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344)};
 
     return hash_bytes(&key, data, len);

@@ -1,7 +1,5 @@
 /*
  * base/hash: SipHash for bytes, SplitMix64 for integers.
- *
- * Hashes are the same in every process and machine: consistent hashing survives restarts.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -15,7 +13,7 @@ struct hash_key {
 
 /*
  * hash_bytes(key, data, len):
- * Return SipHash-2-4 of ${data}. Collisions cannot be chosen without ${key}.
+ * Return SipHash-2-4 of ${data}. Without ${key}, an attacker cannot construct collisions.
  *
  * Thread: any
  * Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012)
@@ -24,7 +22,7 @@ uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len);
 
 /*
  * hash_stable(data, len):
- * hash_bytes() with a fixed key, for hashes that must stay the same.
+ * hash_bytes() with a fixed key: the same hashes after a restart.
  *
  * Thread: any
  */
@@ -32,11 +30,10 @@ uint64_t hash_stable(const void *data, size_t len);
 
 /*
  * hash_mix(x):
- * Spread ${x} over all 64 bits, one to one: a counter gives pseudo-random numbers.
+ * Map ${x} one to one to a pseudo-random number.
  *
  * Thread: any
- * Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014),
- *         SplitMix64
+ * Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014)
  */
 static inline uint64_t hash_mix(uint64_t x)
 {
@@ -48,7 +45,7 @@ static inline uint64_t hash_mix(uint64_t x)
 
 /*
  * hash_seed():
- * Return a random start for a hash_mix() sequence, different in each process.
+ * Return a random first counter value for hash_mix().
  *
  * Thread: any
  */
@@ -56,7 +53,7 @@ uint64_t hash_seed(void);
 
 /*
  * hash_reduce(hash, n):
- * Map ${hash} evenly to 0 ... ${n} - 1 by its upper half, without a division.
+ * Map the upper 32 bits of ${hash} evenly to 0 ... ${n} - 1, without a division.
  *
  * Thread: any
  * Source: D. Lemire, "Fast Random Integer Generation in an Interval" (2019)

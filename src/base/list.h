@@ -73,7 +73,7 @@ static inline void list_append_all(struct list *l, struct list *from)
 
 /*
  * list_remove(node):
- * Unlink ${node}, if it is linked.
+ * Unlink ${node}; no effect if it is unlinked.
  *
  * Thread: owner of the list
  */

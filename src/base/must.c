@@ -1,4 +1,3 @@
-/* base/must: see must.h. */
 #include "base/must.h"
 
 #include <stdio.h>

@@ -17,7 +17,6 @@
             must_fail(__FILE__, __LINE__, __func__, #cond); \
     } while (0)
 
-/* The object whose ${member} is at ${ptr}. */
 #define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

@@ -1,4 +1,3 @@
-/* base/parse: see parse.h. -EINVAL for no number at all comes before -ERANGE for overflow. */
 #include "base/parse.h"
 
 #include <errno.h>
@@ -27,10 +26,7 @@ static const struct unit duration_units[] = {
     {"h", 3600 * NS_PER_S}, {"d", NS_PER_DAY}, {NULL, 0},
 };
 
-/*
- * Parse leading digits up to ${end}; overflow gives UINT64_MAX. A leading zero is refused: it
- * suggests octal.
- */
+/* Parse the digits before ${end}. A leading zero, which suggests octal, is an error. */
 static int parse_digits(uint64_t *out, const char *word, const char **end, bool *overflow)
 {
     uint64_t n = 0;

@@ -1,7 +1,8 @@
 /*
  * base/parse: strict conversion of words to numbers.
  *
- * No blanks, sign, octal or trailing characters. Errors leave the out-parameter unchanged.
+ * Blanks, signs, leading zeros and trailing characters are errors. After an error the out-parameter
+ * is unchanged.
  */
 #ifndef BASE_PARSE_H
 #define BASE_PARSE_H
@@ -22,19 +23,20 @@ int parse_uint(uint64_t *out, const char *word, uint64_t max) NODISCARD;
 
 /*
  * parse_size(out_bytes, word, max_bytes):
- * Parse bytes with an optional unit, in either case: b, k (1024), m (1024^2), g (1024^3).
+ * Parse a number of bytes with an optional unit in upper or lower case: b, k (1024), m (1024^2), g
+ * (1024^3).
  *
  * Thread: any
- * Errors: 0; -EINVAL (also unknown unit); -ERANGE (above ${max_bytes})
+ * Errors: 0; -EINVAL; -ERANGE (above ${max_bytes})
  */
 int parse_size(uint64_t *out_bytes, const char *word, uint64_t max_bytes) NODISCARD;
 
 /*
  * parse_duration(out_ns, word, max_ns):
- * Parse a duration with its unit: us, ms, s, m, h or d. Only 0 needs none.
+ * Parse a duration with its unit: us, ms, s, m, h or d. Only 0 may omit the unit.
  *
  * Thread: any
- * Errors: 0; -EINVAL (also unknown unit); -ERANGE (above ${max_ns})
+ * Errors: 0; -EINVAL; -ERANGE (above ${max_ns})
  */
 int parse_duration(int64_t *out_ns, const char *word, int64_t max_ns) NODISCARD;
 
@@ -49,7 +51,7 @@ int parse_percent(unsigned *out, const char *word) NODISCARD;
 
 /*
  * parse_bool(out, word):
- * Parse yes, on, true, 1 or no, off, false, 0, in either case.
+ * Parse yes, on, true, 1 or no, off, false, 0, in upper or lower case.
  *
  * Thread: any
  * Errors: 0; -EINVAL

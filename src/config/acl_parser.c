@@ -1,4 +1,3 @@
-/* config/acl_parser: see acl_parser.h. */
 #include "config/acl_parser.h"
 
 #include <errno.h>
@@ -13,12 +12,11 @@
 #include "net/cidr.h"
 
 #define BLANKS     " \t\r"
-#define LINE_WORDS 3 /* one or two are valid */
+#define LINE_WORDS 3 /* a third word is an error */
 
-/* Above any valid line without comment. */
+/* Longer than any valid line, without its comment. */
 #define LINE_BYTES 256
 
-/* After an error some arrays stay larger, harmlessly. */
 static int acl_parser_grow(struct acl_parser *t)
 {
     size_t room = t->room > 0 ? 2 * t->room : 16;
@@ -121,7 +119,7 @@ int acl_parser_shadowed(unsigned **out, const struct acl_parser *t)
     }
     for (size_t i = 0; i < t->n; i++)
         if (t->allow[by[i]] == t->allow[i])
-            by[i] = (uint32_t)i; /* same verdict */
+            by[i] = (uint32_t)i;
     *out = by;
     return 0;
 }
@@ -142,7 +140,6 @@ static bool acl_parser_is_verdict(const char *word)
     return strcmp(word, "allow") == 0 || strcmp(word, "deny") == 0;
 }
 
-/* The problem of a line of ${n} > 0 words, or NULL. */
 static const char *acl_parser_misshapen(enum acl_parser_kind kind, char *const *words, unsigned n)
 {
     if (kind == ACL_PARSER_BOTH)
@@ -160,7 +157,6 @@ static struct diagnostics_place acl_parser_place_of(const struct acl_parser_file
     return (struct diagnostics_place){.line = file->line, .path = file->path, .path_line = number};
 }
 
-/* Parse a line; -E2BIG: too many rules. */
 static int acl_parser_parse_line(struct acl_parser *t, const struct acl_parser_file *file,
                                  unsigned number, const char *bytes, size_t len)
 {

@@ -1,9 +1,9 @@
 /*
  * config/acl_parser: access rules in options and files.
  *
- *   10.0.0.0/8   2001:db8::/32   192.0.2.1   unix   all    a block; `all` is every client
- *   file:/etc/reactord/office                              option: a file with one block a line
- *   allow 10.0.0.0/8                                       rules file: verdict and block
+ *   10.0.0.0/8   2001:db8::/32   192.0.2.1   unix   all   a block; `all` is every client
+ *   file:/etc/reactord/office                             an option's file: one block a line
+ *   allow 10.0.0.0/8                                      a rules file's line: verdict and block
  *
  * `#` starts a comment in files.
  */
@@ -18,23 +18,23 @@
 struct cidr;
 struct diagnostics;
 
-/* Before an absolute path in an option. */
+/* Prefix of an absolute path in an option. */
 #define ACL_PARSER_FILE "file:"
 
-/* Maximum of a file: twice the Internet's routing table. */
+/* Limits of a file: twice the size of the Internet's routing table. */
 #define ACL_PARSER_FILE_BYTES (64 << 20)
 #define ACL_PARSER_RULES      2000000
 
-/* Maximum for one word (`all`). */
+/* Maximum blocks for one word (`all`). */
 #define ACL_PARSER_BLOCKS 3
 
 #define ACL_PARSER_PROBLEM_BYTES 512
 
-/* Ordered rules; zeroed: none. */
+/* Ordered rules; all 0: no rules. */
 struct acl_parser {
     struct cidr *blocks;
     bool *allow;
-    unsigned *line; /* in its file; 0: in an option */
+    unsigned *line; /* line of each rule in its file; 0: in an option */
     size_t n, room;
 };
 
@@ -50,7 +50,7 @@ struct acl_parser_file {
     enum acl_parser_kind kind;
     const char *section;
     const char *key;
-    unsigned line; /* in the configuration */
+    unsigned line; /* line of the option in the configuration */
     struct diagnostics *diagnostics;
 };
 
@@ -86,7 +86,7 @@ int acl_parser_lines(struct acl_parser *t, const struct acl_parser_file *file, c
 
 /*
  * acl_parser_load(t, file):
- * Read ${file} and add its rules. An unreadable file is a problem of the option.
+ * Read ${file} and add its rules. If it is unreadable, report that at the option.
  *
  * Thread: before start
  * Errors: as acl_parser_lines()
@@ -95,8 +95,8 @@ int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file) NO
 
 /*
  * acl_parser_shadowed(out, t):
- * Find rules that never apply, since an earlier rule with the other verdict covers their block:
- * (*${out})[i] is that rule, else i.
+ * Find rules that never apply, since an earlier rule with the other verdict covers their block.
+ * (*${out})[i] is the number of the earlier rule; i: none.
  *
  * Thread: any
  * Owns:   the caller frees *${out}

@@ -1,8 +1,8 @@
 /*
  * config/config_acl: access rules of each listener, from its options and their files.
  *
- * Order: `deny`, `allow`, then deny others if there is an `allow`; or the `access_rules` file,
- * which ends with `all`.
+ * Order of the rules: `deny`, `allow`, then deny others if there is an `allow`; or the
+ * `access_rules` file, which ends with `all`.
  */
 #include "config/config_memory.h"
 
@@ -33,7 +33,7 @@ static const struct ini_entry *config_acl_given(const struct config_section *sec
     return entry && *entry->value != '\0' ? entry : NULL;
 }
 
-/* Read the blocks in the option, or with ${files} those in its files. */
+/* Read the blocks in the option; with ${files}, only those in its files. */
 static int config_acl_read_list(struct reading *r, const struct ini_entry *entry, bool allow,
                                 bool files)
 {
@@ -58,7 +58,7 @@ static int config_acl_read_list(struct reading *r, const struct ini_entry *entry
         rc = is_file ? acl_parser_load(&r->text, &file)
                      : acl_parser_add(&r->text, item, allow, 0, problem);
     }
-    MUST(rc != -EINVAL); /* the option was validated */
+    MUST(rc != -EINVAL);
     if (rc != -E2BIG)
         return rc;
     diagnostics_add(r->diagnostics, entry->line, "[%s] %s: %s", r->section->source->name,
@@ -66,7 +66,6 @@ static int config_acl_read_list(struct reading *r, const struct ini_entry *entry
     return 0;
 }
 
-/* Report rules of ${entry}, or of its file, that never apply. */
 static int config_acl_check_dead(struct reading *r, const struct ini_entry *entry, const char *path)
 {
     char text[CIDR_TEXT_BYTES], before[CIDR_TEXT_BYTES];
@@ -98,7 +97,6 @@ static int config_acl_check_dead(struct reading *r, const struct ini_entry *entr
     return 0;
 }
 
-/* `deny`, then `allow`; order within does not matter. */
 static int config_acl_read_lists(struct reading *r)
 {
     const struct ini_entry *deny = config_acl_given(r->section, "deny"),
@@ -109,8 +107,9 @@ static int config_acl_read_lists(struct reading *r)
         rc = config_acl_read_list(r, deny, false, false);
         if (rc == 0)
             rc = config_acl_read_list(r, allow, true, false);
+        /* Only rules in the options: files may contradict each other. */
         if (rc == 0)
-            rc = config_acl_check_dead(r, allow, NULL); /* files may contradict each other */
+            rc = config_acl_check_dead(r, allow, NULL);
         acl_parser_free(&r->text);
     }
     for (unsigned files = 0; rc == 0 && deny && files < 2; files++)
@@ -120,7 +119,7 @@ static int config_acl_read_lists(struct reading *r)
     return rc;
 }
 
-/* Is the last line for `all`? It makes three rules. */
+/* Is the last line for `all`, which makes three rules? */
 static bool config_acl_ends_with_all(const struct acl_parser *t)
 {
     size_t last = t->n - 1;
@@ -175,7 +174,6 @@ static bool config_acl_is_there(const struct config_section *section, const char
     return config_section_refused(section, key) || config_acl_given(section, key);
 }
 
-/* `deny` and `allow` exclude access_rules: no order between them. */
 static void config_acl_check_section(const struct config_section *section,
                                      struct diagnostics *diagnostics)
 {

@@ -1,4 +1,3 @@
-/* config/config_addresses: see config_addresses.h. */
 #include "config/config_addresses.h"
 
 #include "config/config.h"

@@ -92,7 +92,6 @@ static bool config_build_classify(struct config_section *out, struct ini_section
     return true;
 }
 
-/* Optional sections first, then the file's. */
 static int config_build_list_sections(struct config_memory *m, struct diagnostics *diagnostics)
 {
     bool seen[OPTION_SECTIONS] = {false};
@@ -129,7 +128,7 @@ static unsigned config_build_count(const struct config_memory *m, enum option_se
     return n;
 }
 
-/* What the structs point at outlives the file. */
+/* The structs outlive the text of the file. */
 static const char *config_build_copy(const struct config_section *section, const char *text)
 {
     return arena_text(section->arena, text, strlen(text));
@@ -196,7 +195,7 @@ static int config_build_set_defaults(const struct config_section *section)
     return 0;
 }
 
-/* Compare a family by the part before the dot. */
+/* Of an option family, compare only the part before the dot. */
 static void config_build_offer_key(struct diagnostics_suggestion *near, const struct option *o,
                                    const char *key)
 {
@@ -226,7 +225,6 @@ static const char *config_build_nearest_key(const struct option *table, unsigned
     return near.best;
 }
 
-/* Report an unknown key: reactord's name, a near miss, or the right section. */
 static int config_build_refuse_key(const struct config_section *section,
                                    const struct ini_entry *entry, struct diagnostics *diagnostics)
 {

@@ -1,7 +1,7 @@
 /*
  * config/config_check: checks across options and sections (second half of config_load()).
  *
- * Problems are reported at the key to change, or at the section if it is missing.
+ * A problem is reported at the key that must change; if it is missing, at the section.
  */
 #include "config/config_memory.h"
 
@@ -96,7 +96,6 @@ static void config_check_service(const struct config_check *c, const struct conf
             section->source->name);
 }
 
-/* Report limits that can never be reached. */
 static void config_check_limits(const struct config_check *c, const struct config_section *section)
 {
     const struct listener_conf *conf = section->conf;
@@ -125,10 +124,7 @@ static void config_check_accept_proxy(const struct config_check *c,
                         section->source->name);
 }
 
-/*
- * Return the next proxy listener after ${after} at an address of ${server}, or NULL. Host names are
- * checked once resolved.
- */
+/* Return the next proxy listener after ${after} at an address of ${server}, or NULL. */
 static const struct listener_conf *config_check_reached(const struct config_check *c,
                                                         const struct upstream_server_conf *server,
                                                         const struct listener_conf *after)
@@ -151,10 +147,7 @@ static const struct listener_conf *config_check_reached(const struct config_chec
     return NULL;
 }
 
-/*
- * Does proxy ${from} reach upstream ${goal}, perhaps through our other proxies? ${queue},
- * ${queued}: one element an upstream.
- */
+/* Does the proxy listener ${from} reach upstream ${goal}, directly or through other listeners? */
 static bool config_check_leads_to(const struct config_check *c, const struct listener_conf *from,
                                   int goal, unsigned *queue, bool *queued)
 {
@@ -236,7 +229,7 @@ static void config_check_ejection(const struct config_check *c,
                         section->source->name);
 }
 
-/* Valid: the servers may get a weight later. */
+/* Only warn: the servers may get a weight later. */
 static void config_check_used(const struct config_check *c, const struct config_section *section)
 {
     const struct upstream_conf *conf = section->conf;

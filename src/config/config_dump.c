@@ -7,7 +7,7 @@
 #include "config/config_effect.h"
 #include "config/config_memory.h"
 
-/* Needs no quotes; blanks only inside the value. */
+/* Bytes that need no quotes; a blank needs them at the begin or end. */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "_.,:/@*%[]=+- ";
 
@@ -18,7 +18,7 @@ static void config_dump_write_value(FILE *out, const char *key, const char *valu
 
     if (value[strspn(value, plain)] != '\0' ||
         (len > 0 && (value[0] == ' ' || value[len - 1] == ' ')))
-        quote = strchr(value, '"') ? "'" : "\""; /* a value never has both */
+        quote = strchr(value, '"') ? "'" : "\""; /* a value never has both kinds of quotes */
     fprintf(out, "%s =%s%s%s%s\n", key, len > 0 ? " " : "", quote, value, quote);
 }
 

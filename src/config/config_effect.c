@@ -1,4 +1,3 @@
-/* config/config_effect: see config_effect.h. */
 #include "config/config_effect.h"
 
 #include <string.h>
@@ -10,8 +9,6 @@
 #include "net/address.h"
 #include "server/listener.h"
 #include "upstream/upstream.h"
-
-/* ---- [listen] ---- */
 
 static const struct listener_conf *config_effect_listener(const struct config_section *section)
 {
@@ -99,8 +96,6 @@ static bool config_effect_reads_proxy_header(const struct config_section *sectio
            config_section_refused(section, "accept_proxy");
 }
 
-/* ---- [upstream] ---- */
-
 static const struct upstream_conf *config_effect_upstream(const struct config_section *section)
 {
     return section->conf;
@@ -138,8 +133,6 @@ static bool config_effect_sends_tlvs(const struct config_section *section)
            config_section_refused(section, "send_proxy");
 }
 
-/* ---- the table ---- */
-
 #define HANDLER(name) "needs the handler " name " (pipeline = " name ", or a list with it)"
 #define FRAME_BY(by)  "needs frame_by = " by
 #define NO_FAULT                                                                                   \
@@ -152,7 +145,7 @@ static bool config_effect_sends_tlvs(const struct config_section *section)
 #define NO_CHECKS   "has no effect without health checks (set check = tcp)"
 #define NO_EJECTION "has no effect without ejection (set eject_failures)"
 
-/* The first failing row of a key counts. */
+/* A key can have several rows; the first row that fails gives the reason. */
 static const struct {
     enum option_section section;
     const char *key;
@@ -238,7 +231,7 @@ void config_effect_check(const struct config_section *section, struct diagnostic
         const char *missing;
 
         if (entry->refused || entry->value[0] == '\0')
-            continue; /* an empty value is "not set" */
+            continue;
         missing = config_effect_missing(section, entry->key);
         if (missing)
             diagnostics_add(diagnostics, entry->line, "[%s] %s: %s", section->source->name,

@@ -1,5 +1,6 @@
 /*
- * config/config_effect: finds options without effect, given the others of their section.
+ * config/config_effect: finds options without effect, such as one whose handler is not in the
+ * pipeline.
  *
  * config_load() refuses such an option, even with its default value; config_dump() comments it out,
  * so that a dump can be loaded.
@@ -13,7 +14,7 @@ struct diagnostics;
 
 /*
  * config_effect_missing(section, key):
- * Return why ${key} has no effect; NULL: it has, or an option that decides this was refused.
+ * Return why ${key} has no effect; NULL: it has one, or an option that it depends on was refused.
  *
  * Thread: before start
  */
@@ -21,7 +22,7 @@ const char *config_effect_missing(const struct config_section *section, const ch
 
 /*
  * config_effect_check(section, diagnostics):
- * Report options in the file without effect.
+ * Report options of the file that have no effect.
  *
  * Thread: before start
  */

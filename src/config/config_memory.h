@@ -14,13 +14,13 @@ struct config;
 struct ini;
 struct diagnostics;
 
-/* ${sections}: missing ones first, then the file's. */
+/* `sections`: first the unnamed sections that the file lacks, then those of the file. */
 struct config_memory {
-    struct arena *arena; /* of the rest: a section has its own */
+    struct arena *arena; /* what a section points at is in the section's own arena */
     struct ini *ini;
     struct config_section *sections;
     unsigned n_sections;
-    bool incomplete; /* the file has a refused section */
+    bool incomplete; /* a section of the file was refused */
 };
 
 /*

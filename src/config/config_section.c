@@ -1,4 +1,3 @@
-/* config/config_section: see config_section.h. */
 #include "config/config_section.h"
 
 const struct ini_entry *config_section_entry(const struct config_section *section, const char *key)

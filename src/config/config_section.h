@@ -15,13 +15,13 @@ struct config_section {
     enum option_section kind;
     const char *name;           /* NULL: unnamed kind */
     struct ini_section *source; /* NULL: not in the file */
-    void *conf;                 /* struct it fills: config, server_boss_conf, ... */
-    struct arena *arena;        /* of all that the struct points at */
+    void *conf;                 /* struct that its options fill: config, server_boss_conf, ... */
+    struct arena *arena;        /* owns all that the struct points at */
 };
 
 /*
  * config_section_entry(section, key):
- * Return the line of ${key}; NULL: not in the file.
+ * Return the entry of ${key}; NULL: not in the file.
  *
  * Thread: before start
  */
@@ -29,7 +29,7 @@ const struct ini_entry *config_section_entry(const struct config_section *sectio
 
 /*
  * config_section_valid_entry(section, key):
- * Return the line of ${key}; NULL: not in the file, or refused.
+ * Return the entry of ${key}; NULL: not in the file, or refused.
  *
  * Thread: before start
  */
@@ -38,7 +38,7 @@ const struct ini_entry *config_section_valid_entry(const struct config_section *
 
 /*
  * config_section_refused(section, key):
- * Was the value of ${key} refused, so that it is unknown?
+ * Does the file set ${key} to a refused value?
  *
  * Thread: before start
  */

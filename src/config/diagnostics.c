@@ -1,4 +1,3 @@
-/* config/diagnostics: see diagnostics.h. */
 #include "config/diagnostics.h"
 
 #include <ctype.h>
@@ -11,12 +10,11 @@
 #include <string.h>
 
 struct problem {
-    struct diagnostics_place at; /* path owned; NULL: the report's */
+    struct diagnostics_place at; /* `path` is owned; NULL: the report's file */
     unsigned order;              /* for a stable qsort(3) */
     char *text;
 };
 
-/* Lines from ${line} on come from ${path}, from ${path_line} on. */
 struct source {
     unsigned line;
     char *path;
@@ -45,7 +43,7 @@ int diagnostics_create(struct diagnostics **out, const char *path)
     return 0;
 }
 
-/* Own ${text}; NULL: no memory. */
+/* Takes ownership of ${text}; NULL: no memory. */
 static void diagnostics_append(struct diagnostics *r, const struct diagnostics_place *at,
                                char *text)
 {
@@ -69,7 +67,7 @@ static char *PRINTF_LIKE(1, 0) text_of(const char *format, va_list args)
     return vasprintf(&text, format, args) < 0 ? NULL : text;
 }
 
-/* False: the text cannot be kept. */
+/* False: no room to keep the text. */
 static bool diagnostics_count_problem(struct diagnostics *r)
 {
     bool is_kept = r->n_kept < DIAGNOSTICS_KEPT;
@@ -134,7 +132,7 @@ int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *pat
     return 0;
 }
 
-/* NULL: the report's file. */
+/* Returns NULL if ${line} is in the report's file. */
 static const struct source *diagnostics_source_of(const struct diagnostics *r, unsigned line)
 {
     unsigned low = 0, high = r->n_sources;
@@ -263,7 +261,7 @@ static bool diagnostics_same(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Three rows of the edit distance table. */
+/* Edit distance; three rows of its table suffice. */
 static unsigned diagnostics_distance(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     unsigned rows[3][SUGGEST_WORD_BYTES + 1];

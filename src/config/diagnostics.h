@@ -14,7 +14,7 @@ struct diagnostics;
 
 #define DIAGNOSTICS_WHOLE_FILE 0
 
-/* More are only counted. */
+/* Further problems are only counted. */
 #define DIAGNOSTICS_KEPT 200
 
 /*
@@ -39,23 +39,23 @@ void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, .
 
 /*
  * diagnostics_warn(r, line, format, ...):
- * Add a likely mistake as `warning: ...`, uncounted; dropped after DIAGNOSTICS_KEPT.
+ * Add `warning: ...` for a likely mistake. It is not counted, and dropped after DIAGNOSTICS_KEPT.
  *
  * Thread: user of ${r}
  */
 void diagnostics_warn(struct diagnostics *r, unsigned line, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
-/* A line of another file, named by one of ours. */
+/* A line of another file, such as a file of access rules. */
 struct diagnostics_place {
-    unsigned line; /* ours */
+    unsigned line; /* line of the configuration that names the file */
     const char *path;
     unsigned path_line;
 };
 
 /*
  * diagnostics_add_in(r, at, format, ...):
- * Add a problem of another file, sorted by our line.
+ * Add a problem of another file; diagnostics_write() sorts it by ${at}->line.
  *
  * Thread: user of ${r}
  */
@@ -64,8 +64,8 @@ void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *a
 
 /*
  * diagnostics_add_source(r, line, path, path_line):
- * Map lines from ${line} on to ${path}, from ${path_line} on. Call in line order; earlier lines
- * belong to the report's file.
+ * Lines from ${line} on come from ${path}, beginning at ${path_line}. Call in line order; lines
+ * before the first call belong to the report's file.
  *
  * Thread: user of ${r}
  * Owns:   ${path} is copied
@@ -76,7 +76,7 @@ int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *pat
 
 /*
  * diagnostics_begins_source(r, line):
- * Is ${line} the first of a source?
+ * Was diagnostics_add_source() called for this ${line}?
  *
  * Thread: user of ${r}
  */
@@ -112,7 +112,7 @@ unsigned diagnostics_count(const struct diagnostics *r);
  * Write problems as `path:line: text`, by line, then by order of addition.
  *
  * Thread: user of ${r}
- * Errors: 0; -ENOMEM (a text was lost); -EIO
+ * Errors: 0; -ENOMEM (a problem could not be stored); -EIO
  */
 int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
 
@@ -123,8 +123,6 @@ int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
  * Thread: user of ${r}
  */
 void diagnostics_destroy(struct diagnostics *r);
-
-/* ---- quoting ---- */
 
 /* Longer texts end in "...". */
 #define QUOTE_SHOWN_BYTES 64
@@ -145,20 +143,18 @@ const char *diagnostics_quote_bytes(struct diagnostics_quote *q, const char *tex
 /* diagnostics_quote_text() into a temporary of the enclosing block. */
 #define QUOTE_TEXT(text) diagnostics_quote_text(&(struct diagnostics_quote){{0}}, (text))
 
-/* ---- near misses ---- */
-
 /* Longer words are not compared. */
 #define SUGGEST_WORD_BYTES 64
 
 struct diagnostics_suggestion {
     const char *word;
-    const char *best; /* NULL: no near miss so far */
+    const char *best; /* NULL: no similar word so far */
     unsigned distance;
 };
 
 /*
  * diagnostics_suggest(s, word):
- * Start a search for near misses of ${word}, which is borrowed.
+ * Start a search for words similar to ${word}, which is borrowed.
  *
  * Thread: user of ${s}
  */
@@ -166,7 +162,7 @@ void diagnostics_suggest(struct diagnostics_suggestion *s, const char *word);
 
 /*
  * diagnostics_offer(s, known):
- * Set s->best to ${known} if nearer than before: at most two typing errors (letter added, missing,
+ * Set s->best to ${known} if it is more similar: at most two typing errors (letter added, missing,
  * wrong, or two swapped), most letters right, case ignored.
  *
  * Thread: user of ${s}

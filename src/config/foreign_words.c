@@ -1,4 +1,3 @@
-/* config/foreign_words: see foreign_words.h. */
 #include "config/foreign_words.h"
 
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * config/foreign_words: option names and values of HAProxy, nginx and Envoy in reactord's words.
- */
+/* config/foreign_words: translates option names and values of HAProxy, nginx and Envoy. */
 #ifndef CONFIG_FOREIGN_WORDS_H
 #define CONFIG_FOREIGN_WORDS_H
 
@@ -13,7 +11,7 @@
 
 #define FOREIGN_WORDS_HINT_BYTES 128
 
-/* ${where}: section kind for an option, option for a value, or FOREIGN_WORDS_*. */
+/* `where`: an option's section, a value's option, or FOREIGN_WORDS_*. */
 struct foreign_word {
     const char *where;
     const char *word;

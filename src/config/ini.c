@@ -1,4 +1,3 @@
-/* config/ini: see ini.h. */
 #include "config/ini.h"
 
 #include <errno.h>

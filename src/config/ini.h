@@ -13,11 +13,11 @@
 
 struct diagnostics;
 
-/* iniparser 4.1 stops at a line of 1023 bytes; shorter values fit as `key = "value"`. */
+/* iniparser 4.1 stops at a line of 1023 bytes; values leave room for `key = ""`. */
 #define INI_FILE_BYTES   (32 << 20)
 #define INI_LINE_BYTES   1000
 #define INI_VALUE_BYTES  900
-#define INI_NAME_BYTES   64 /* key, or word of a section name */
+#define INI_NAME_BYTES   64 /* of a key, or of a word in a section name */
 #define INI_MAX_SECTIONS 8192
 #define INI_MAX_ENTRIES  524288
 
@@ -25,7 +25,7 @@ struct ini_entry {
     const char *key;   /* lower case */
     const char *value; /* without outer blanks and quotes */
     unsigned line;
-    bool refused; /* invalid, reported */
+    bool refused; /* invalid, and reported */
 };
 
 struct ini_section {
@@ -38,14 +38,14 @@ struct ini_section {
 struct ini {
     struct ini_section *sections; /* in file order, unique */
     unsigned n_sections;
-    unsigned n_refused; /* sections reported and left out */
+    unsigned n_refused; /* invalid sections, reported and left out */
     struct ini_memory *memory;
 };
 
 /*
  * ini_load(out, path, diagnostics):
- * Read ${path}; report problems of lines and keep the rest. An unreadable or binary file is
- * reported without ${out}.
+ * Read ${path}. Report invalid lines and keep the others. An unreadable or binary file is reported,
+ * and ${out} is not set.
  *
  * Thread: main, one call at a time (iniparser's error callback is global)
  * Errors: 0 (see diagnostics_count()); -errno from opening or reading; -EISDIR; -EINVAL (not a

@@ -1,8 +1,6 @@
 /*
- * config/ini_adapter: see ini_adapter.h.
- *
- * iniparser loads only paths, so it reads a memfd. Only iniparser_getstring() is safe: others crash
- * on section names (CVE-2023-33461) and read "4x" as 4.
+ * iniparser loads only paths, so it reads a memfd. Of its getters only iniparser_getstring() is
+ * safe: others crash on section names (CVE-2023-33461) and read "4x" as 4.
  */
 #include "config/ini_adapter.h"
 
@@ -16,16 +14,14 @@
 
 #include "config/diagnostics.h"
 
-/* iniparser's entry name: `section:key`. */
 #define ENTRY_NAME_BYTES (3 * INI_NAME_BYTES + sizeof(" :"))
 
-/* Longer files are split. */
 #define PART_ENTRIES 1024
 
 struct ini_part {
     dictionary *dictionary;
     unsigned last_line;
-    size_t n_names; /* expected sections and entries */
+    size_t n_names; /* number of names that iniparser must find */
 };
 
 struct ini_values {
@@ -80,7 +76,7 @@ static int ini_adapter_load_dictionary(dictionary **out, const struct ini_text *
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         iniparser_set_error_callback(ini_adapter_ignore_error);
         *out = iniparser_load(path);
-        iniparser_set_error_callback(NULL); /* its default */
+        iniparser_set_error_callback(NULL);
         if (*out == NULL)
             rc = -EIO;
     }
@@ -97,7 +93,7 @@ static struct ini_text ini_adapter_cutter_peek(const struct cutter *c)
     return (struct ini_text){begin, end ? (size_t)(end - begin) + 1 : left};
 }
 
-/* First byte after blanks; '\n': empty. */
+/* First byte of ${line} after blanks; '\n': none. */
 static char ini_adapter_first_byte(const struct ini_text *line)
 {
     size_t i = 0;
@@ -107,7 +103,6 @@ static char ini_adapter_first_byte(const struct ini_text *line)
     return i < line->len ? line->bytes[i] : '\n';
 }
 
-/* Add the next line; false: the part is full. */
 static bool ini_adapter_cutter_add_line(struct cutter *c)
 {
     struct ini_text line = ini_adapter_cutter_peek(c);
@@ -126,7 +121,7 @@ static bool ini_adapter_cutter_add_line(struct cutter *c)
     return true;
 }
 
-/* Load the part up to ${c}: repeated ${head}, then ${body}. */
+/* Load the part before ${c}: section header ${head}, then ${body}. */
 static int ini_adapter_add_part(struct ini_values *values, const struct cutter *c,
                                 const struct ini_text *head, const struct ini_text *body)
 {
@@ -150,7 +145,7 @@ static int ini_adapter_load_parts(struct ini_values *values, struct cutter *c)
     int rc = 0;
 
     do {
-        /* no repeated header before a section */
+        /* a part that begins with a section needs no header */
         struct ini_text head = c->head, body = ini_adapter_cutter_peek(c);
         size_t begin = c->at;
 
@@ -209,8 +204,8 @@ static const struct ini_part *ini_adapter_part_of(const struct ini_values *value
 }
 
 /*
- * Is ${value} iniparser 4.2's reading of quoted ${text}? It drops a backslash and keeps the next
- * byte, even the closing quote. We have no escapes.
+ * Is ${value} what iniparser 4.2 reads from the quoted ${text}? There a backslash escapes the next
+ * byte, even the closing quote; in reactord it is an ordinary byte.
  */
 static bool ini_adapter_is_unescaped(const char *value, const char *text)
 {
@@ -223,7 +218,7 @@ static bool ini_adapter_is_unescaped(const char *value, const char *text)
     return *value == '\0';
 }
 
-/* Set ${entry} to iniparser's value; false: the scanner's differs. */
+/* Set ${entry} to iniparser's value; false: it differs from the scanner's. */
 static bool ini_adapter_take_value(struct ini_entry *entry, const char *section, dictionary *d)
 {
     char name[ENTRY_NAME_BYTES];

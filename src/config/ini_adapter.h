@@ -1,7 +1,7 @@
 /*
  * config/ini_adapter: reads values with iniparser.
  *
- * Its lookup is linear: long files are split, repeating the section header.
+ * iniparser searches linearly, so it gets a long file in parts, each with a section header.
  */
 #ifndef CONFIG_INI_ADAPTER_H
 #define CONFIG_INI_ADAPTER_H
@@ -23,8 +23,8 @@ int ini_adapter_load(struct ini_values **out, const struct ini_text *text) NODIS
 
 /*
  * ini_adapter_take(values, ini, diagnostics):
- * Set the entries of ${ini} that are not refused to iniparser's values; refuse and report
- * differences from the scanner's.
+ * Set entries of ${ini}, except refused entries, to iniparser's values. If a value differs from the
+ * scanner's, refuse the entry and report it.
  *
  * Thread: before start
  * Owns:   the entries then point into ${values}

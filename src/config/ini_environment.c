@@ -1,4 +1,3 @@
-/* config/ini_environment: see ini_environment.h. */
 #include "config/ini_environment.h"
 
 #include <errno.h>
@@ -10,12 +9,11 @@
 #define CAPITALS   "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 #define DIGITS     "0123456789"
 
-/* `${NAME}` or `${NAME:-DEFAULT}`. */
 struct reference {
     char name[NAME_BYTES + 1];
     const char *fallback; /* NULL: none */
     size_t fallback_len;
-    const char *end; /* after the brace */
+    const char *end; /* behind the closing brace */
 };
 
 static bool ini_environment_parse_reference(struct reference *r, const char *text)
@@ -36,7 +34,6 @@ static bool ini_environment_parse_reference(struct reference *r, const char *tex
     return name + len == close;
 }
 
-/* Is the value valid in a file, without another reference? */
 static bool ini_environment_fits_in_a_file(const char *value)
 {
     for (const char *p = value; *p != '\0'; p++) {

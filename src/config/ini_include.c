@@ -1,4 +1,3 @@
-/* config/ini_include: see ini_include.h. */
 #include "config/ini_include.h"
 
 #include <dirent.h>
@@ -20,7 +19,7 @@
 #define KEY    "include"
 
 struct source {
-    const struct source *parent; /* NULL: the first */
+    const struct source *parent; /* the including file; NULL: none */
     const char *path;
     dev_t dev; /* dev and ino 0: unknown */
     ino_t ino;
@@ -31,7 +30,7 @@ struct reader {
     struct diagnostics *diagnostics;
     char *bytes;
     size_t len, room;
-    unsigned line; /* last of the text */
+    unsigned line; /* number of the text's last line */
     unsigned n_files;
 };
 
@@ -139,7 +138,7 @@ static int ini_include_add_included(struct reader *r, char *text, const struct s
     return ini_include_add_file(r, path, from);
 }
 
-/* Value text of an `include = VALUE` line, or NULL. */
+/* VALUE, if the line is `include = VALUE`; otherwise NULL. */
 static char *ini_include_value_of(char *line)
 {
     line += strspn(line, BLANKS);
@@ -194,7 +193,7 @@ static bool ini_include_includes_itself(const struct source *file)
     return false;
 }
 
-/* Report ${problem} at the include and return 0; for the first file return ${rc}. */
+/* Report ${problem} of an included file and return 0; of the main file, return ${rc}. */
 static int ini_include_refuse(struct reader *r, const char *path, const struct source *parent,
                               int rc, const char *problem)
 {

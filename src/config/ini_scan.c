@@ -1,4 +1,3 @@
-/* config/ini_scan: see ini_scan.h. */
 #include "config/ini_scan.h"
 
 #include <ctype.h>
@@ -29,20 +28,18 @@ struct scan {
     struct ini_entry *entries;
     struct ini_section *section; /* NULL: none, or refused */
     bool before_first;
-    void *sections_by_name; /* tsearch(3) trees */
-    void *entries_by_key;   /* of ${section} */
+    void *sections_by_name; /* tsearch(3) tree */
+    void *entries_by_key;   /* tree for `section` */
     int rc;
 };
 
 enum verdict { KEEP, DROP };
 
-/* C0 controls except tab and newline; DEL. */
 static bool ini_scan_is_control(unsigned char c)
 {
     return (c < ' ' && c != '\t' && c != '\n') || c == 0x7f;
 }
 
-/* ${diagnostics} may be NULL. */
 #define TELL(diagnostics, ...)                         \
     do {                                               \
         if ((diagnostics))                             \
@@ -80,7 +77,7 @@ static enum verdict ini_scan_out_of_memory(struct scan *s)
     return DROP;
 }
 
-/* As iniparser stores names; NULL: no memory. */
+/* Copy in lower case, as iniparser stores names; NULL: no memory. */
 static char *ini_scan_lower(struct scan *s, const char *text, size_t len)
 {
     char *copy = arena_text(s->arena, text, len);
@@ -116,7 +113,6 @@ static void ini_scan_keep_node(void *node)
     (void)node; /* owned by the arena */
 }
 
-/* Valid: `kind` or `kind name`. Return the problem, or NULL. */
 static const char *ini_scan_section_problem(const char *name)
 {
     size_t kind = strspn(name, NAME_CHARS);
@@ -206,7 +202,6 @@ static enum verdict ini_scan_section(struct scan *s, char *line)
     return ini_scan_open_section(s, name);
 }
 
-/* Only a comment may follow the closing quote. */
 static const char *ini_scan_quoted(char *value, const char **out)
 {
     char *end = strchr(value + 1, *value);
@@ -222,7 +217,6 @@ static const char *ini_scan_quoted(char *value, const char **out)
     return NULL;
 }
 
-/* A '#' or ';' starts a comment after a blank or in place of the value. */
 static const char *ini_scan_plain(char *value, const char **out)
 {
     char *hash = strpbrk(value, COMMENT);
@@ -362,7 +356,7 @@ static enum verdict ini_scan_entry(struct scan *s, char *line)
         return DROP;
     }
     if (!s->section)
-        return DROP; /* section already reported */
+        return DROP; /* the section was refused */
     return ini_scan_add_entry(s, key, equals + 1);
 }
 
@@ -392,7 +386,7 @@ static enum verdict ini_scan_line(struct scan *s, const char *bytes, size_t len)
     return *line == '[' ? ini_scan_section(s, line) : ini_scan_entry(s, line);
 }
 
-/* Allocate by the counts of '[' and '='. */
+/* There are at most as many sections as '[', and as many entries as '='. */
 static int ini_scan_make_room(struct scan *s, const struct ini_text *text)
 {
     size_t n_sections = 0, n_entries = 0;
@@ -410,7 +404,7 @@ static int ini_scan_make_room(struct scan *s, const struct ini_text *text)
     return !s->ini->sections || !s->entries ? -ENOMEM : 0;
 }
 
-/* A section does not continue in the next file. */
+/* A section ends at the end of its file. */
 static void ini_scan_begin_file(struct scan *s)
 {
     s->before_first = true;

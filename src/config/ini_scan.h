@@ -1,7 +1,7 @@
 /*
  * config/ini_scan: strict scanner of INI lines.
  *
- * Refuses what iniparser misreads: continued lines, colons in names, a `#` unlike a comment.
+ * Refuses what iniparser misreads: continued lines, colons in names, a `#` inside a value.
  */
 #ifndef CONFIG_INI_SCAN_H
 #define CONFIG_INI_SCAN_H
@@ -22,8 +22,8 @@ struct ini_text {
 
 /*
  * ini_scan_value(out, text):
- * Cut the value from ${text} after the '=', without quotes, blanks and comment. Return NULL, or the
- * problem.
+ * Find the value in ${text}, the rest of a line after the '=': without quotes, blanks and comment.
+ * Return NULL, or the problem.
  *
  * Thread: any
  * Owns:   ${out} points into ${text}
@@ -32,7 +32,7 @@ const char *ini_scan_value(const char **out, char *text) NODISCARD;
 
 /*
  * ini_scan_is_text(text, diagnostics):
- * Refuse byte order mark, carriage return, NUL and other control characters; report the first
+ * Refuse byte order mark, carriage return, NUL and other control characters; report the first one
  * unless ${diagnostics} is NULL.
  *
  * Thread: any
@@ -42,7 +42,7 @@ int ini_scan_is_text(const struct ini_text *text, struct diagnostics *diagnostic
 
 /*
  * ini_scan_lines(ini, text, arena, diagnostics):
- * Fill ${ini} from ${text}. Report refused lines and blank them in ${text}.
+ * Fill ${ini} from ${text}. Report refused lines and overwrite them with blanks in ${text}.
  *
  * Thread: any
  * Owns:   ${arena} owns what ${ini} points at

@@ -9,7 +9,7 @@
 
 #include "config/option.h"
 
-/* struct check_bytes, up to option.max */
+/* struct check_bytes, at most option.max bytes */
 extern const struct option_kind option_bytes;
 
 /*

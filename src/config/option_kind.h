@@ -12,7 +12,7 @@
 #define OPTION_KIND_NAME_BYTES 32
 
 extern const struct option_kind option_kind_number;    /* unsigned, option.min to option.max */
-extern const struct option_kind option_kind_percent;   /* same, optional '%' */
+extern const struct option_kind option_kind_percent;   /* a number, optional '%' */
 extern const struct option_kind option_kind_duration;  /* int64_t ns */
 extern const struct option_kind option_kind_size;      /* unsigned bytes */
 extern const struct option_kind option_kind_size_long; /* uint64_t bytes */
@@ -20,9 +20,9 @@ extern const struct option_kind option_kind_bool;      /* bool, as parse_bool() 
 extern const struct option_kind option_kind_word;      /* enum, by option.words */
 extern const struct option_kind
     option_kind_account;                          /* const char *: user or group, name or number */
-extern const struct option_kind option_kind_path; /* const char *: absolute file */
+extern const struct option_kind option_kind_path; /* const char *: absolute path */
 extern const struct option_kind option_kind_log;  /* const char *: one of option.words, or a path */
-extern const struct option_kind option_kind_name; /* const char *: a section's, lower case */
+extern const struct option_kind option_kind_name; /* const char *: name of a section, lower case */
 
 /*
  * option_kind_find_word(o, v):
@@ -34,8 +34,8 @@ const struct option_word *option_kind_find_word(const struct option *o, struct o
 
 /*
  * option_kind_next_item(list):
- * Cut the next item, perhaps empty, from a comma-separated list and trim it; advance *${list}, NULL
- * after the last.
+ * Return the next item of a comma-separated list, trimmed and perhaps empty. Set *${list} to the
+ * items after it, or NULL.
  *
  * Thread: any
  */

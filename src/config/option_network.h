@@ -7,13 +7,12 @@
 
 #include "config/option.h"
 
-/* Maximum for a listener. */
 #define OPTION_NETWORK_LISTEN_ADDRESSES 64
 
 /* addresses and n_addresses of a listener_conf */
 extern const struct option_kind option_network_addresses;
 
-/* next server of an upstream_conf, which has room; host names are only checked for form */
+/* next server of an upstream_conf, with room for it; host names are not resolved */
 extern const struct option_kind option_network_server;
 
 #endif

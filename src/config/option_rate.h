@@ -10,8 +10,8 @@
 #define OPTION_RATE_MAX 1000000
 
 /*
- * struct token_bucket_conf: 0, or 1 to OPTION_RATE_MAX a second, minute or hour; default burst: a
- * tenth of a second, at least 1.
+ * struct token_bucket_conf: 0, or 1 to OPTION_RATE_MAX per second, minute or hour. Default burst:
+ * what the rate allows in a tenth of a second, at least 1.
  */
 extern const struct option_kind option_rate;
 

@@ -6,10 +6,10 @@
 
 #include "config/option.h"
 
-/* struct sock_keepalive: `off`, or up to three items */
+/* struct sock_keepalive: `off`, or idle time, interval and count */
 extern const struct option_kind option_socket_keepalive;
 
-/* sources of a struct sock_connect_conf; unchecked until connecting */
+/* sources of a struct sock_connect_conf; not checked before a connect */
 extern const struct option_kind option_socket_source;
 
 #endif

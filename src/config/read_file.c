@@ -1,4 +1,3 @@
-/* config/read_file: see read_file.h. */
 #include "config/read_file.h"
 
 #include <errno.h>
@@ -23,7 +22,6 @@ static int read_file_refuse_errno(struct file_content *f, int rc, const char *wh
     return rc;
 }
 
-/* O_NONBLOCK: a FIFO must not block. */
 static int read_file_open_file(int *out, struct file_content *f, const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -46,7 +44,7 @@ static int read_file_open_file(int *out, struct file_content *f, const char *pat
     return rc;
 }
 
-/* Ignore st_size: may be stale, and is 0 in /proc. */
+/* st_size is not used: it may be stale, and is 0 in /proc. */
 static int read_all(struct file_content *f, int fd, size_t max_bytes)
 {
     size_t room = 0;

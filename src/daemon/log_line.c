@@ -1,4 +1,3 @@
-/* daemon/log_line: see log_line.h. */
 #include "daemon/log_line.h"
 
 #include <stdarg.h>
@@ -100,7 +99,7 @@ static void log_line_end(struct log_line *line, const char *text)
 void log_line_head(struct log_line *line, enum log_line_layout layout, enum log_level level,
                    const char *thread)
 {
-    int priority = LOG_ERR + (int)level; /* same order, see enum log_level */
+    int priority = LOG_ERR + (int)level; /* enum log_level has the same order */
     struct timespec now;
 
     line->len = 0;

@@ -30,10 +30,10 @@ struct log_line {
 
 /*
  * log_line_build(line, layout, level, text):
- * Build ${line} from ${text}, time, process and calling thread, with a newline except for syslog.
- * Cut lines end in "...".
+ * Build ${line} from ${text}, time, process and calling thread, with a newline except for syslog. A
+ * truncated line ends in "...".
  *
- * Thread: any (takes libc's time zone lock once a second and thread)
+ * Thread: any (each thread takes libc's time zone lock once a second)
  */
 void log_line_build(struct log_line *line, enum log_line_layout layout, enum log_level level,
                     const char *text);

@@ -1,8 +1,9 @@
 /*
- * daemon/privileges: drop root.
+ * daemon/privileges: drops root, keeps CAP_NET_BIND_SERVICE: listeners of a later reload may need
+ * low ports.
  *
- * Look up names first; drop root after opening sockets, log and pid file, before the first thread.
- * Failures are logged.
+ * Look up user and group first; drop root after opening sockets, log and pid file, before the first
+ * thread. Failures are logged.
  */
 #ifndef DAEMON_PRIVILEGES_H
 #define DAEMON_PRIVILEGES_H
@@ -14,10 +15,10 @@
 #include "base/must.h"
 
 struct privileges {
-    bool change; /* false: keep the user; the ids are then ours */
+    bool change; /* false: keep the user; uid and gid are the process's */
     uid_t uid;
     gid_t gid;
-    char login[LOGIN_NAME_MAX]; /* for supplementary groups; "": none */
+    char login[LOGIN_NAME_MAX]; /* its supplementary groups are used; "": none */
 };
 
 /*
@@ -33,7 +34,8 @@ int privileges_lookup(struct privileges *out, const char *user, const char *grou
 
 /*
  * privileges_take_groups(out, p) / privileges_return_groups(ours):
- * Set the effective and supplementary groups of ${p}; restore the previous ones and free ${ours}.
+ * Set the effective and supplementary groups of ${p}; restore ${ours}, the previous groups, and
+ * free them.
  *
  * Thread: main, as root
  * Errors: 0; -ENOMEM; -errno, logged; groups unchanged
@@ -53,8 +55,8 @@ void privileges_set_no_new_privs(void);
 
 /*
  * privileges_drop(p):
- * Switch to ${p} for good: real, effective and saved ids, supplementary groups. After an error
- * exit: ids may be mixed.
+ * Switch to ${p} forever: real, effective and saved ids, supplementary groups, capabilities. Exit
+ * after an error: ids may be mixed.
  *
  * Thread: main, before any other thread
  * Errors: 0; -errno of the failed call; -EPERM (root could be regained)

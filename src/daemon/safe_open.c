@@ -1,8 +1,4 @@
-/*
- * daemon/safe_open: see safe_open.h.
- *
- * Root walks the path with a descriptor of each directory: it uses what it checked.
- */
+/* Root walks the path by directory descriptors, so that it uses the directories it checked. */
 #include "daemon/safe_open.h"
 
 #include <errno.h>
@@ -22,14 +18,14 @@
 
 struct walk {
     const struct safe_open *how;
-    int dir;             /* current directory; O_PATH */
-    char rest[PATH_MAX]; /* remaining path */
+    int dir; /* current directory; O_PATH */
+    char rest[PATH_MAX];
     unsigned links;
 };
 
 /*
- * Is ${fd} in /proc? Users cannot create entries there; links may name files without a path
- * (/dev/stdout).
+ * Is ${fd} in /proc? Users cannot create entries there; links there may lead to files without a
+ * path (/dev/stdout).
  */
 static bool safe_open_is_in_proc(int fd)
 {
@@ -38,7 +34,10 @@ static bool safe_open_is_in_proc(int fd)
     return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-/* Can the user replace entries of ${w}->dir? ${*sticky}: only its own, unlink(2). */
+/*
+ * Can the user replace entries of ${w}->dir? Set *${sticky} if only those that the user owns, see
+ * unlink(2).
+ */
 static bool safe_open_user_can_change(const struct walk *w, bool *sticky)
 {
     uid_t uid = w->how->user->uid;
@@ -56,13 +55,13 @@ static bool safe_open_user_can_change(const struct walk *w, bool *sticky)
     return writable && !*sticky;
 }
 
-/* Sticky directory: may the user have made this entry, or link to it? */
+/* In a sticky directory: may the user have made this entry, perhaps as a hard link? */
 static bool safe_open_user_can_have_made(const struct stat *st)
 {
     return st->st_uid != 0 || S_ISLNK(st->st_mode) || (!S_ISDIR(st->st_mode) && st->st_nlink > 1);
 }
 
-/* NULL at the end. */
+/* Take the next name of the path. NULL: none is left, or it is too long. */
 static const char *safe_open_next_name(struct walk *w, char name[NAME_MAX + 1], bool *last)
 {
     const char *begin = w->rest + strspn(w->rest, "/");
@@ -84,7 +83,7 @@ static void safe_open_walk_to(struct walk *w, int fd)
     w->dir = fd;
 }
 
-/* Follow the symbolic link ${fd}; -EAGAIN: continue. */
+/* Follow the symbolic link ${fd}; -EAGAIN: go on with the next component. */
 static int safe_open_follow(struct walk *w, int fd)
 {
     char target[PATH_MAX], joined[2 * PATH_MAX];
@@ -115,7 +114,7 @@ static int safe_open_last(const struct walk *w, const char *name, int more_flags
     return fd < 0 ? -errno : fd;
 }
 
-/* Is ${fd} the file that was checked? It may have been replaced. */
+/* The file may have been replaced since it was checked. */
 static bool safe_open_is_same_file(int fd, const struct stat *looked_at)
 {
     struct stat st;
@@ -138,7 +137,9 @@ static int safe_open_entry(const struct walk *w, const char *name, const struct 
     return -EACCES;
 }
 
-/* Resolve one component: descriptor, -EAGAIN: continue, or -errno. */
+/*
+ * Resolve one component. Returns a descriptor, -EAGAIN to go on with the next component, or -errno.
+ */
 static int safe_open_walk_step(struct walk *w)
 {
     char name[NAME_MAX + 1];

@@ -1,8 +1,9 @@
 /*
  * daemon/safe_open: safely open a file as root in a user's directory.
  *
- * On a user's path, links could lead root to any file. So open as the user; only if denied, as
- * root, through directories that the user cannot change. (As Postfix's safe_open().)
+ * In a user's directory, links could lead root to any file. So a file is opened as the user; only
+ * if this is denied, as root, through directories that the user cannot change. (As Postfix's
+ * safe_open().)
  */
 #ifndef DAEMON_SAFE_OPEN_H
 #define DAEMON_SAFE_OPEN_H
@@ -23,7 +24,7 @@ struct safe_open {
 
 /*
  * safe_open(out_fd, as_root, how):
- * Open ${how}->path. *${as_root}: opened by root. Log a path unsafe for root.
+ * Open ${how}->path. Set *${as_root} if root opened it. A path that is unsafe for root is logged.
  *
  * Thread: main, before any other thread unless ${how}->user is the process's user
  * Errors: 0; -EACCES (denied, or unsafe); -ELOOP; -ENOMEM; -errno of open(2)

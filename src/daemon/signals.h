@@ -18,8 +18,9 @@ struct signal_notice {
 
 /*
  * signals_open(out_fd):
- * Block SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1 and SIGUSR2 and read them from ${out_fd}; ignore
- * SIGPIPE and SIGXFSZ: errno suffices (splice(2), write(2) lack MSG_NOSIGNAL).
+ * Block SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN and read them from
+ * ${out_fd}; ignore SIGPIPE and SIGXFSZ: system calls return an error instead (splice(2), write(2)
+ * lack MSG_NOSIGNAL).
  *
  * Thread: main, before any other thread
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM

@@ -1,4 +1,3 @@
-/* daemon/watchdog_feeder: see watchdog_feeder.h. */
 #include "daemon/watchdog_feeder.h"
 
 #include "base/clock.h"

@@ -1,8 +1,8 @@
 /*
  * daemon/watchdog_feeder: stall checks of the loops, and systemd's watchdog.
  *
- * One timer serves both: the last check within half of systemd's timeout feeds the watchdog. A
- * stall withholds the feed until the next check.
+ * One timer serves both: the last check within half of systemd's timeout feeds the watchdog, unless
+ * a loop is stalled.
  */
 #ifndef DAEMON_WATCHDOG_FEEDER_H
 #define DAEMON_WATCHDOG_FEEDER_H
@@ -18,8 +18,8 @@ struct watchdog_feeder {
     int64_t look_every_ns; /* CLOCK_NEVER: neither stall checks nor a watchdog */
     int64_t look_at_ns;
     int64_t feed_every_ns; /* CLOCK_NEVER: no watchdog */
-    int64_t feed_at_ns;    /* at the latest */
-    bool withheld;         /* overdue by a stall, and logged */
+    int64_t feed_at_ns;    /* latest time to feed it */
+    bool withheld;         /* not fed because of a stall; logged */
 };
 
 /*
@@ -41,7 +41,7 @@ int64_t watchdog_feeder_due_at_ns(const struct watchdog_feeder *watchdog_feeder)
 
 /*
  * watchdog_feeder_look(watchdog_feeder):
- * When due, check the loops and feed or withhold.
+ * If due, check the loops, and feed the watchdog unless a loop is stalled.
  *
  * Thread: main
  */

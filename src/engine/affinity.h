@@ -1,14 +1,13 @@
 /*
  * engine/affinity: CPU affinity and scheduling policy of threads.
  *
- * A loop's thread would inherit both from the thread that submits first. So it sets its own: the
- * policy noted when its loop was created, and the main thread's processors (`taskset -a -p` changes
- * all alike).
+ * A loop's thread does not inherit these from the thread that submits first: it takes the policy of
+ * the loop's creator, and the main thread's processors.
  *
- * note: SCHED_BATCH. A waking thread preempts the running one: two context switches per client if
- * boss and worker share a processor. Under SCHED_BATCH it waits until the other idles or the
- * scheduler ticks, and finds many clients; on an idle processor it wakes as fast. That saves a
- * fifth of the processor time of short connections (tests/bench). Only SCHED_OTHER is replaced.
+ * note: SCHED_BATCH. Under SCHED_OTHER a waking boss preempts a worker on the same processor: two
+ * context switches per client. Under SCHED_BATCH the boss waits until the worker sleeps or the
+ * scheduler ticks, and then accepts many clients; an idle processor runs it at once. This saves a
+ * fifth of the processor time of short connections (tests/bench).
  */
 #ifndef ENGINE_AFFINITY_H
 #define ENGINE_AFFINITY_H
@@ -16,19 +15,19 @@
 #include <stdbool.h>
 
 enum affinity_scheduling {
-    AFFINITY_INHERIT, /* the creating thread's policy */
+    AFFINITY_INHERIT, /* policy of the thread that called affinity_note() */
     AFFINITY_BATCH
 };
 
 struct affinity_conf {
-    bool pinned; /* to `cpu`; a failure is logged, the thread runs anywhere */
+    bool pinned; /* to processor `cpu`; a failure is only logged */
     unsigned cpu;
     enum affinity_scheduling scheduling;
 };
 
 struct affinity {
     struct affinity_conf conf;
-    int policy; /* of the creating thread */
+    int policy; /* of the thread that called affinity_note() */
 };
 
 /*
@@ -41,9 +40,9 @@ void affinity_note(struct affinity *p, const struct affinity_conf *conf);
 
 /*
  * affinity_take(p, name):
- * Apply both to the calling thread; log failures.
+ * Set processors and policy of the calling thread; log failures under ${name}.
  *
- * Thread: the new one
+ * Thread: the new thread
  */
 void affinity_take(const struct affinity *p, const char *name);
 

@@ -1,11 +1,10 @@
 /*
  * engine/backend: the loop's epoll instance and its repair.
  *
- * note: trouble. If epoll_wait fails, or returns early again and again, libev gets a new epoll
- * instance; watchers, timers and pending events stay (level triggering reports readiness again). If
- * that does not help, the loop is paced: before each poll it waits BACKEND_PACE_NS on its wake-up
- * descriptor alone, so tasks and timers go on. It rebuilds each BACKEND_CURE_NS. If a descriptor
- * cannot be watched, its watcher gets EV_ERROR and the owner ends the connection.
+ * note: trouble. If epoll_wait fails, or returns too early `threshold` times in a row, libev gets a
+ * new epoll instance and keeps its watchers, timers and pending events. If polls stay bad, the loop
+ * is paced: before each poll it waits up to BACKEND_PACE_NS for its wake-up descriptor alone, so
+ * that tasks and timers go on; every BACKEND_CURE_NS it rebuilds again.
  */
 #ifndef ENGINE_BACKEND_H
 #define ENGINE_BACKEND_H
@@ -20,32 +19,31 @@
 #define BACKEND_PACE_NS (1 * NS_PER_MS)
 #define BACKEND_CURE_NS (1 * NS_PER_S)
 
-/* Verdict on a turn's poll. */
 enum backend_poll {
-    BACKEND_GOOD,    /* brought events, or lasted its full time */
-    BACKEND_NEUTRAL, /* did not block; or ended by a signal or a wake-up with tasks */
-    BACKEND_EARLY,   /* ended before its time, without events */
+    BACKEND_GOOD,    /* returned events or woke for tasks, or lasted its full time */
+    BACKEND_NEUTRAL, /* did not block, ended by a signal, or early but something ran */
+    BACKEND_EARLY,   /* ended early, and nothing ran */
     BACKEND_FAILED   /* epoll_wait failed */
 };
 
 struct backend {
     struct ev_loop *ev;
     const char *name;
-    int nudge_fd;       /* watched eventfd: writing ends a poll */
-    unsigned threshold; /* early polls in a row that trigger a rebuild; 0: never */
+    int nudge_fd;       /* eventfd the loop watches: a write ends a poll */
+    unsigned threshold; /* rebuild after so many BACKEND_EARLY in a row; 0: never */
     unsigned early;
-    int error;             /* of the last poll; 0: none */
+    int error;             /* errno of the last poll; 0: success */
     int64_t rebuilt_at_ns; /* last rebuild attempt; 0: never */
     int64_t bad_at_ns;
-    bool in_trouble; /* until polls were good for BACKEND_CURE_NS */
-    bool paced;      /* the rebuild did not help */
-    bool fresh;      /* watchers not yet registered: must not block */
+    bool in_trouble; /* ends after BACKEND_CURE_NS without a bad poll */
+    bool paced;      /* see note: trouble */
+    bool fresh;      /* new instance, watchers not yet registered: do not block */
     bool blocking;
 };
 
 /*
  * backend_open(b, name, nudge_fd, threshold):
- * Create an epoll instance; borrows ${name} and ${nudge_fd}.
+ * Create an epoll instance; ${name} and ${nudge_fd} must outlive ${b}.
  *
  * Thread: any
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
@@ -54,7 +52,6 @@ int backend_open(struct backend *b, const char *name, int nudge_fd, unsigned thr
 
 /*
  * backend_close(b):
- * Close the instance.
  *
  * Thread: any, while the loop has no thread
  */
@@ -62,7 +59,7 @@ void backend_close(struct backend *b);
 
 /*
  * backend_poll(b, may_block):
- * Run one pass of libev; b->error is the errno of epoll_wait, also EINTR.
+ * Run libev once; sets b->error to the errno of epoll_wait, EINTR included.
  *
  * Thread: loop
  */
@@ -70,7 +67,8 @@ void backend_poll(struct backend *b, bool may_block);
 
 /*
  * backend_judge(b, poll, cause):
- * Record a verdict and rebuild if needed (note: trouble), logging ${cause}; true if rebuilt.
+ * Act on the verdict ${poll}, as in note: trouble; ${cause} is for the log. True: the epoll
+ * instance was rebuilt.
  *
  * Thread: loop
  */
@@ -78,10 +76,10 @@ bool backend_judge(struct backend *b, enum backend_poll poll, const char *cause)
 
 /*
  * backend_rebuild(b):
- * Replace the epoll instance before the next poll, unnoticed by watchers.
+ * Replace the epoll instance; the next poll registers all watchers in it.
  *
  * Thread: loop
- * Errors: 0; -EMFILE, -ENFILE, -ENOMEM (the old one stays)
+ * Errors: 0; -EMFILE, -ENFILE, -ENOMEM (the old instance stays)
  * Source: Netty NioEventLoop.rebuildSelector(); libev ev_loop_fork()
  */
 int backend_rebuild(struct backend *b) NODISCARD;

@@ -1,12 +1,12 @@
 /*
  * engine/budget: a turn's time budget for tasks, from io_ratio and task_quantum.
  *
- * With io_ratio r below 100, tasks get io_ns * (100 - r) / r, at least one batch of 64; with 100
- * all tasks queued at the start. The quantum caps both. Without I/O at least 100 us: a poll costs
- * as much as 30 quick tasks.
+ * With io_ratio r below 100, tasks get the time io_ns * (100 - r) / r, but at least 64 tasks run.
+ * In a turn without I/O they get 100 us, since a poll costs as much as 30 quick tasks. With
+ * io_ratio 100, all tasks queued at the start run. task_quantum limits both.
  *
- * The clock is read after tasks 1, 2, 4 ... 64, each 64th, and each slow task: only one can
- * overshoot the quantum.
+ * The clock is read after 1, 2, 4 ... 64 tasks, then after every 64th; slow tasks start this again
+ * from 1.
  */
 #ifndef ENGINE_BUDGET_H
 #define ENGINE_BUDGET_H
@@ -21,33 +21,33 @@
 
 struct budget_conf {
     unsigned io_ratio;  /* 1 to 100 */
-    int64_t quantum_ns; /* cap per turn */
+    int64_t quantum_ns; /* limit for each step with tasks */
 };
 
 struct budget {
     int64_t start_at_ns;
-    int64_t limit_ns; /* from io_ratio */
+    int64_t limit_ns; /* the tasks' time by io_ratio */
     int64_t quantum_ns;
     int64_t checked_at_ns;
     uint64_t max_tasks;
     uint64_t run;
-    uint64_t next_check; /* read the clock at this `run` */
+    uint64_t next_check; /* value of `run` at which to read the clock */
     unsigned stride;
 };
 
 /*
  * budget_share_ns(io_ns, io_ratio):
- * Return io_ns * (100 - io_ratio) / io_ratio, saturating.
+ * Return the tasks' share of time after ${io_ns} of I/O.
  *
  * Thread: any
- * Units:  ns, percent
+ * Units:  ${io_ratio} percent, 1 to 100
  * Source: Netty NioEventLoop.run()
  */
 int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio);
 
 /*
  * budget_begin(b, conf, io_ns, now_ns, queued):
- * Start the budget of a turn with ${io_ns} of I/O and ${queued} tasks.
+ * Start the budget of a turn that has spent ${io_ns} on I/O and has ${queued} tasks.
  *
  * Thread: owner
  */
@@ -56,7 +56,7 @@ void budget_begin(struct budget *b, const struct budget_conf *conf, int64_t io_n
 
 /*
  * budget_count(b):
- * Count one task run; true when budget_spent() is due.
+ * Count one task that has run. True: call budget_spent() now.
  *
  * Thread: owner
  */
@@ -67,7 +67,7 @@ static inline bool budget_count(struct budget *b)
 
 /*
  * budget_spent(b, now_ns):
- * Is the budget used up? If not, plan the next check.
+ * Is the budget used up?
  *
  * Thread: owner
  */

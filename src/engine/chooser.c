@@ -16,7 +16,7 @@ static struct loop *chooser_at(struct loop *const *loops, unsigned n, unsigned i
     return loops[i < n ? i : i - n];
 }
 
-/* Among equals, the first from ${start} on. */
+/* Return the first loop of the best availability, from ${start} on. */
 static struct loop *chooser_from(struct loop *const *loops, unsigned n, unsigned start,
                                  enum loop_availability *found)
 {
@@ -35,7 +35,7 @@ static struct loop *chooser_from(struct loop *const *loops, unsigned n, unsigned
     return best;
 }
 
-/* Starts at ${start}, so that loops of equal load take turns. */
+/* Of loops with equal load, the first from ${start} on. */
 static struct loop *chooser_least(struct loop *const *loops, unsigned n, unsigned start)
 {
     enum loop_availability found = LOOP_NOT_AVAILABLE;
@@ -82,7 +82,6 @@ enum loop_availability chooser_availability(const struct chooser *c, struct loop
 
 struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned n)
 {
-    /* Relaxed: only the sequence of values matters. */
     uint64_t tick = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed);
     unsigned start = chooser_start(tick, n);
     enum loop_availability found;

@@ -1,8 +1,8 @@
 /*
  * engine/chooser: selects the loop for the next connection.
  *
- * round_robin is Netty's rule, blind to load; the others read each loop's load. All prefer
- * available loops: one that cannot start has no load.
+ * round_robin, Netty's rule, ignores load; the others compare loop_load(). All prefer available
+ * loops: a loop that cannot start would always have the least load.
  */
 #ifndef ENGINE_CHOOSER_H
 #define ENGINE_CHOOSER_H
@@ -22,7 +22,6 @@ struct chooser {
 
 /*
  * chooser_init(c, kind):
- * Start at the first loop.
  *
  * Thread: before start
  */
@@ -34,7 +33,7 @@ void chooser_init(struct chooser *c, enum chooser_kind kind);
  * start. NULL when all have ended.
  *
  * Thread: any
- * Source: Netty DefaultEventExecutorChooserFactory; Mitzenmacher, "The Power of Two Choices" (2001)
+ * Source: Mitzenmacher, "The Power of Two Choices" (2001)
  */
 struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned n);
 

@@ -1,4 +1,3 @@
-/* engine/executor: life cycle, admission and statistics; executor_thread.c has the threads. */
 #include "engine/executor.h"
 
 #include <errno.h>
@@ -11,7 +10,6 @@
 #include "engine/loop.h"
 #include "engine/strand_internal.h"
 
-/* Makes timed waits use the clock of base/clock. */
 static void executor_init_condition(pthread_cond_t *cond)
 {
     pthread_condattr_t attr;
@@ -159,10 +157,10 @@ static uint64_t executor_free_places(const struct executor *e)
     return e->n_pending > half ? 0 : e->max_pending - e->n_pending - kept;
 }
 
-/* Divides all places, not only the free ones, to be fair over time. */
+/* Divides max_pending, not only what is free, to be fair over time. */
 static uint64_t executor_share_of_each(const struct executor *e)
 {
-    uint64_t n = e->n_contending > 2 ? e->n_contending : 2; /* wakes a single waiter at half, too */
+    uint64_t n = e->n_contending > 2 ? e->n_contending : 2; /* a single waiter gets half */
 
     return n < e->max_pending ? e->max_pending / n : 1;
 }
@@ -273,7 +271,7 @@ static void executor_add_timer(struct executor *e, struct timer *t)
 {
     timer_heap_add(&e->schedule, t);
     if (e->timekeeper && e->schedule.root == t)
-        pthread_cond_signal(&e->timekeeper->wake); /* it must wake earlier now */
+        pthread_cond_signal(&e->timekeeper->wake);
     executor_thread_wake(e);
 }
 
@@ -328,7 +326,6 @@ void executor_stop(struct executor *e, int64_t timeout_ns)
         t->type->drop(t);
 }
 
-/* All threads have ended or are about to. */
 static void executor_join_threads(struct executor *e)
 {
     while (e->n_joined < e->n_threads)
@@ -370,7 +367,6 @@ static int64_t executor_place_at_ns(struct task *place)
     return s ? strand_oldest_at_ns(s) : place->queued_at_ns;
 }
 
-/* Of the queue and of running strands. */
 static int64_t executor_oldest_at_ns(const struct executor *e)
 {
     int64_t oldest_ns = CLOCK_NEVER;

@@ -1,15 +1,14 @@
 /*
  * engine/executor: thread pool for blocking or slow work, such as DNS lookups.
  *
- * Threads start on demand and share one FIFO queue: a slow task delays only its own thread. Tasks
- * own what they touch, and answer by a task for a loop.
+ * Threads start on demand and share one FIFO queue, so a slow task occupies only one thread. A task
+ * owns the memory it uses, and returns its result in a task for a loop.
  *
- * note: pool. One lock guards the queue; it is not held while tasks run or are dropped.
- *
- * note: shares. Refused producers (strands) wait in order; each in turn gets an equal share of all
- * places. While others wait or have unused shares, a strand has only its own; after that it waits
- * behind them. At most half of max_pending_tasks is reserved, so a hung loop does not block the
- * others.
+ * note: shares. A strand whose task is refused waits in line. When half of max_pending_tasks is
+ * free, the first in line gets a share: max_pending_tasks divided by the number of strands that
+ * contend. While others wait or have unused shares, a strand may submit only its share, and then
+ * waits in line again. At most half of max_pending_tasks is kept for unused shares, so a hung loop
+ * does not block other loops.
  */
 #ifndef ENGINE_EXECUTOR_H
 #define ENGINE_EXECUTOR_H
@@ -28,7 +27,7 @@ struct executor_conf {
     const char *name; /* threads are called NAME-POOL-1, NAME-POOL-2 ... */
     unsigned pool;
     unsigned threads;           /* at least 1 */
-    unsigned max_pending_tasks; /* at least 16; fewer count as 16 */
+    unsigned max_pending_tasks; /* less than 16 counts as 16 */
 };
 
 struct executor_stats {
@@ -36,26 +35,28 @@ struct executor_stats {
     uint64_t tasks_run;
     uint64_t tasks_dropped;
     uint64_t tasks_rejected;
-    uint64_t tasks_pending; /* accepted, not begun */
-    int64_t oldest_ns;      /* of the oldest waiting task, also in running strands */
-    int64_t longest_ns;     /* longest finished task */
+    uint64_t tasks_pending; /* not begun */
+    int64_t oldest_ns;      /* age of the oldest pending task */
+    int64_t longest_ns;     /* duration of the longest finished task */
     const char *longest_name;
-    const char *running_name; /* longest-running task now; NULL: none */
+    const char *running_name; /* task that has been running longest; NULL: none */
     int64_t running_ns;
 };
 
-/* Waits for room: run() when there is some, drop() when its loop has ended. See note: shares. */
+/*
+ * A strand that waits for room (note: shares). run() is called when there is room, drop() if the
+ * loop has ended.
+ */
 struct executor_waiter {
-    struct timer timer; /* initialised by the caller with its type; all else is 0 */
+    struct timer timer; /* the caller initialises it, and sets all other fields to 0 */
     struct loop *loop;
-    unsigned n_places; /* of its share, unused; under the executor's lock */
-    bool contends;     /* refused, with tasks left; under the lock */
-    bool gone;         /* wants no share; under the lock */
+    unsigned n_places; /* unused part of its share, in tasks; under the executor's lock */
+    bool contends;     /* waits, or has a share; under the lock */
+    bool gone;         /* destroyed: gets no share; under the lock */
 };
 
 /*
  * executor_create(out, conf):
- * Create an executor.
  *
  * Thread: any
  * Owns:   copies ${conf}
@@ -75,7 +76,7 @@ int executor_submit(struct executor *e, struct task *t) NODISCARD;
 
 /*
  * executor_submit_more(e, t):
- * Submit a task's continuation: without bound, and also while draining.
+ * Submit a further task of the same work, also above max_pending_tasks and during the drain.
  *
  * Thread: a task of ${e}
  * Owns:   as executor_submit()
@@ -85,8 +86,8 @@ int executor_submit_more(struct executor *e, struct task *t) NODISCARD;
 
 /*
  * executor_schedule(e, t, delay_ns):
- * Run the idle ${t} once after ${delay_ns}, never early. A due timer queues behind queued tasks.
- * Timers are not pending tasks; stopping drops them.
+ * Run the idle ${t} once, ${delay_ns} from now or later: when due, it queues behind the queued
+ * tasks. Timers do not count as pending tasks.
  *
  * Thread: any
  * Owns:   ${t} must live until run or dropped
@@ -96,8 +97,8 @@ int executor_schedule(struct executor *e, struct timer *t, int64_t delay_ns) NOD
 
 /*
  * executor_await_room(e, w, loop):
- * After -EAGAIN: run ${w} on ${loop} (control queue) on its turn, when at most half of
- * max_pending_tasks wait, or when the executor stops; without a thread, after 10 ms.
+ * Call this after -EAGAIN. ${w} will run as a control task of ${loop}: when it gets its share
+ * (note: shares), when the executor stops, or, if no thread could start, after 10 ms.
  *
  * Thread: loop of ${loop}
  * Owns:   the executor uses ${w} and ${loop} until ${w} was run or dropped
@@ -106,16 +107,16 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
 
 /*
  * executor_return_share(e, w):
- * Return the unused share of ${w}, when it has no more tasks.
+ * Give up the unused share of ${w}, which has no more tasks to submit.
  *
- * Thread: loop of ${w}, or after its end
+ * Thread: loop of ${w}; any after the loop's end
  */
 void executor_return_share(struct executor *e, struct executor_waiter *w);
 
 /*
  * executor_stop(e, timeout_ns):
- * Refuse tasks, drop timers, drain the queue for ${timeout_ns} >= 0, then drop the rest: at once if
- * 0, in executor_join(), or after a task that ends later. Does not wait; the first call decides.
+ * Refuse new tasks, drop timers, and run queued tasks for ${timeout_ns} >= 0; after that, the
+ * remaining tasks are dropped. Does not wait; later calls have no effect.
  *
  * Thread: any but a task of ${e}
  */
@@ -123,16 +124,17 @@ void executor_stop(struct executor *e, int64_t timeout_ns);
 
 /*
  * executor_join(e, timeout_ns):
- * Wait for all threads to end, after executor_stop(); CLOCK_NEVER: for ever, <= 0: only look.
+ * After executor_stop(): wait until all threads have ended (CLOCK_NEVER: for ever, <= 0: do not
+ * wait).
  *
- * Thread: neither a loop nor a task of ${e}; one at a time
- * Errors: 0; -ETIMEDOUT (a task still runs; must not be destroyed)
+ * Thread: any but loops and tasks of ${e}; one at a time
+ * Errors: 0; -ETIMEDOUT (a task still runs: do not destroy ${e})
  */
 int executor_join(struct executor *e, int64_t timeout_ns) NODISCARD;
 
 /*
  * executor_destroy(e):
- * Free ${e} (or NULL), joined or without threads, and without strands.
+ * Free ${e}, which has no strands, and was joined or has no threads. NULL is ignored.
  *
  * Thread: any but a task of ${e}
  */
@@ -140,7 +142,6 @@ void executor_destroy(struct executor *e);
 
 /*
  * executor_stats(e, out):
- * Read the counters.
  *
  * Thread: any
  */

@@ -1,12 +1,13 @@
 /*
- * engine/executor_internal: shared by executor.c, executor_thread.c and strand.c; all under the
- * executor's lock.
+ * engine/executor_internal: shared by executor.c, executor_thread.c and strand.c. The executor's
+ * lock guards all of it.
  *
- * The queue holds places: tasks, and strands (note: place in strand.c).
+ * An entry of the queue is called a place: a task, or a strand (note: place in strand.c).
  *
- * note: calling. A thread is busy, idle, or on its way to the queue. Another is called only if more
- * is queued than those on their way will take; each taking thread checks again. One idle thread,
- * the timekeeper, sleeps until the first timer: busy threads delay none.
+ * note: calling. A thread is busy with a task, idle, or coming to the queue. Another one is woken
+ * or started only if there are more places than threads coming; each thread checks this again when
+ * it takes one. One idle thread, the timekeeper, sleeps until the first timer is due, so that
+ * timers do not wait for busy threads.
  */
 #ifndef ENGINE_EXECUTOR_INTERNAL_H
 #define ENGINE_EXECUTOR_INTERNAL_H
@@ -23,9 +24,9 @@
 #include "engine/timer_heap.h"
 
 #define EXECUTOR_PENDING_MIN 16
-#define EXECUTOR_NAME_BYTES  16 /* the kernel's limit */
+#define EXECUTOR_NAME_BYTES  16 /* the kernel's limit for thread names */
 
-/* After a thread failed to start. */
+/* From a failed start of a thread to the next try. */
 #define EXECUTOR_RETRY_NS (10 * NS_PER_MS)
 
 struct strand;
@@ -34,17 +35,17 @@ struct strand;
 enum executor_state {
     EXECUTOR_OPEN,
     EXECUTOR_DRAINING, /* refuses tasks, runs what is queued */
-    EXECUTOR_OVER      /* the queue stays empty */
+    EXECUTOR_OVER      /* the queue is empty and stays so */
 };
 
 struct executor_thread {
     struct executor *executor;
     unsigned number; /* from 1 */
     pthread_t id;
-    pthread_cond_t wake; /* one each, to choose which thread wakes */
-    struct list idle;    /* on executor->idle */
+    pthread_cond_t wake;
+    struct list idle;
     struct strand *strand;
-    const char *running; /* the task's name; NULL: none */
+    const char *running; /* name of the running task; NULL: none */
     int64_t began_at_ns;
 };
 
@@ -61,14 +62,14 @@ struct executor {
     /* Work. */
     struct task_list queue;
     uint64_t n_queued;
-    uint64_t n_taken; /* from the queue, in total */
+    uint64_t n_taken; /* places taken from the queue so far */
     struct timer_heap schedule;
-    uint64_t n_pending;       /* accepted, not begun, also in strands */
+    uint64_t n_pending;       /* tasks accepted and not begun, those in strands too */
     struct task_list waiting; /* struct executor_waiter */
     unsigned n_waiting;
-    unsigned n_contending; /* waiters, and strands with a share */
-    uint64_t n_places;     /* unused, of all shares (note: shares) */
-    struct task_list told; /* waiters to call in executor_unlock() */
+    unsigned n_contending; /* waiters with `contends` set */
+    uint64_t n_places;     /* sum of the waiters' n_places */
+    struct task_list told; /* waiters for executor_unlock() to call */
 
     /* Life cycle. */
     enum executor_state state;
@@ -97,7 +98,7 @@ struct executor {
 
 /*
  * executor_lock(e) / executor_unlock(e):
- * Unlocking also calls due waiters and logs a failed start.
+ * Lock / unlock, call the waiters in `told` and log `start_error`.
  *
  * Thread: any
  */
@@ -106,7 +107,7 @@ void executor_unlock(struct executor *e);
 
 /*
  * executor_sleep(e, cond, at_ns):
- * Wait on ${cond} until ${at_ns} or earlier.
+ * Wait for ${cond} until ${at_ns}; may return early.
  *
  * Thread: any, locked
  */
@@ -114,18 +115,18 @@ void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns);
 
 /*
  * executor_admit(e, w) / executor_count_out(e, n):
- * Count in one task, from the share of ${w} (NULL: any place) / count out ${n} that begin or are
- * dropped.
+ * Count one task as pending, within the share of ${w} (NULL: no strand) / count out ${n} tasks that
+ * begin or are dropped.
  *
  * Thread: any, locked
- * Errors: as executor_submit(); -EAGAIN also on other producers' turn
+ * Errors: as executor_submit(); -EAGAIN also when ${w} must wait (note: shares)
  */
 int executor_admit(struct executor *e, struct executor_waiter *w) NODISCARD;
 void executor_count_out(struct executor *e, unsigned n);
 
 /*
  * executor_give_back(e, w) / executor_leave(e, w):
- * Take back the share of ${w} / and end its contention.
+ * Take back the unused share of ${w} / the same, and ${w} no longer contends.
  *
  * Thread: any, locked
  */
@@ -134,7 +135,7 @@ void executor_leave(struct executor *e, struct executor_waiter *w);
 
 /*
  * executor_push(e, place):
- * Append ${place} to the queue and call a thread.
+ * Queue ${place} and call executor_thread_wake().
  *
  * Thread: any, locked
  */
@@ -150,7 +151,6 @@ void executor_tell(struct executor *e, struct executor_waiter *w);
 
 /*
  * executor_thread_start(e):
- * Start a thread.
  *
  * Thread: any, locked
  * Errors: 0; -EAGAIN
@@ -159,7 +159,7 @@ int executor_thread_start(struct executor *e) NODISCARD;
 
 /*
  * executor_thread_wake(e) / executor_thread_call_all(e):
- * Wake or start a thread if needed / wake all.
+ * Wake or start one thread if needed (note: calling) / wake all idle threads.
  *
  * Thread: any, locked
  */
@@ -168,7 +168,7 @@ void executor_thread_call_all(struct executor *e);
 
 /*
  * executor_thread_finish(e):
- * End the drain: drop all queued tasks. Unlocks meanwhile.
+ * End the drain: drop all queued tasks. Unlocks while drop() runs.
  *
  * Thread: any, locked; once
  */
@@ -176,7 +176,6 @@ void executor_thread_finish(struct executor *e);
 
 /*
  * executor_thread_is_current(e):
- * Is the caller one of its threads?
  *
  * Thread: any
  */

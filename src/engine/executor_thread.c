@@ -1,4 +1,4 @@
-/* engine/executor_thread: the threads of an executor; see note: calling. */
+/* engine/executor_thread: see note: calling in executor_internal.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -23,7 +23,7 @@ static void executor_thread_stop_idling(struct executor *e, struct executor_thre
         e->timekeeper = NULL;
 }
 
-/* Wake the most recently idle thread (warm caches); the timekeeper last. */
+/* Wake the thread that became idle last (warm caches); the timekeeper only if no other is idle. */
 static void executor_thread_call_idle(struct executor *e)
 {
     struct list *last = e->idle.prev;
@@ -35,7 +35,7 @@ static void executor_thread_call_idle(struct executor *e)
     pthread_cond_signal(&th->wake);
 }
 
-/* Other threads exist, so a failure refuses no task: log it once. */
+/* Other threads exist, so a failure is only logged, once. */
 static void executor_thread_start_another(struct executor *e)
 {
     bool failed_before = e->start_failed_at_ns > 0;
@@ -79,7 +79,7 @@ static void executor_thread_wait_for_call(struct executor *e, struct executor_th
     executor_thread_stop_idling(e, me);
 }
 
-/* Due timers queue behind queued tasks, so neither starves the other. */
+/* Due timers run behind the tasks queued before, so that neither starves the other. */
 static void executor_thread_fetch_due(struct executor *e)
 {
     if (e->schedule.count > 0)
@@ -97,7 +97,10 @@ static struct task *executor_thread_take_due(struct executor *e)
     return &t->task;
 }
 
-/* Take the first place or NULL; a task has begun then, the tasks of a strand have not. */
+/*
+ * Take the first place of the queue, or NULL. This counts a task as begun, but not the tasks of a
+ * strand.
+ */
 static struct task *executor_thread_take_place(struct executor *e)
 {
     struct task *t = executor_thread_take_due(e);
@@ -194,7 +197,6 @@ static void executor_thread_run_task(struct executor *e, struct executor_thread 
     e->n_busy--;
 }
 
-/* When too long, cut the executor's name, not the number. */
 static void executor_thread_set_name(const struct executor *e, const struct executor_thread *me)
 {
     char suffix[24], name[EXECUTOR_NAME_BYTES + sizeof(suffix)];

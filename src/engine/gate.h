@@ -1,8 +1,9 @@
 /*
- * engine/gate: counts tasks in and out, and can be closed.
+ * engine/gate: counts the tasks of a queue, and can refuse new ones.
  *
- * One word holds the count and a closed bit. Producers enter before they push; the consumer leaves
- * for them. Closed with count zero: no push is under way, no task is lost.
+ * One atomic word holds the count and a closed bit. Producers call gate_enter() before they push,
+ * the consumer calls gate_leave() for finished tasks. When closed and at zero, the queue is empty
+ * and no push is under way.
  */
 #ifndef ENGINE_GATE_H
 #define ENGINE_GATE_H
@@ -22,7 +23,6 @@ struct gate {
 
 /*
  * gate_init(g):
- * Open the gate, with count 0.
  *
  * Thread: before start
  */
@@ -30,14 +30,14 @@ void gate_init(struct gate *g);
 
 /*
  * gate_enter(g, max):
- * Count one task in. Returns the number inside before.
+ * Count one task in; return the count before.
  *
  * Thread: any
- * Errors: 0 or more; -EAGAIN (${max} reached); -ESHUTDOWN (closed)
+ * Errors: >= 0; -EAGAIN (${max} reached); -ESHUTDOWN (closed)
  */
 static inline int64_t gate_enter(struct gate *g, uint64_t max)
 {
-    /* acq_rel: the next to enter sees what the consumer wrote before gate_leave(). */
+    /* acq_rel: a producer that enters sees what the consumer wrote before gate_leave(). */
     uint64_t old = atomic_fetch_add_explicit(&g->word, 1, memory_order_acq_rel);
 
     if (__builtin_expect(!(old & GATE_CLOSED) && old < max, 1))
@@ -50,7 +50,7 @@ static inline int64_t gate_enter(struct gate *g, uint64_t max)
  * gate_leave(g, n):
  * Count ${n} tasks out.
  *
- * Thread: consumer, or a producer that entered and pushed nothing
+ * Thread: consumer, or a producer that entered and did not push
  */
 void gate_leave(struct gate *g, uint64_t n);
 
@@ -64,7 +64,6 @@ void gate_close(struct gate *g);
 
 /*
  * gate_count(g):
- * Return the number of tasks inside.
  *
  * Thread: any
  */

@@ -8,21 +8,24 @@
 #include "engine/loop.h"
 #include "engine/promise.h"
 
-/* Visits a loop, until its task has run or the loop has ended; then n_visits loops further. */
+/* Visits loops `at`, `at` + n_visits ... in turn: the next when one has run the task, or ended. */
 struct grace_visit {
     struct task task;
     struct promise_listener ended;
     struct grace *grace;
-    unsigned at; /* number of its loop */
+    unsigned at;
 };
 
 struct grace {
     struct loop_group *group;
     void (*over)(void *cookie);
     void *cookie;
-    unsigned n_loops; /* at grace_begin(): the group may have grown */
+    unsigned n_loops; /* size of the group at grace_begin() */
     unsigned n_visits;
-    /* Visits under way, plus grace_begin(). acq_rel: the last frees what others read. */
+    /*
+     * Visits under way, plus one for grace_begin(). acq_rel: the last to finish frees what the
+     * others have read.
+     */
     atomic_uint left;
     struct grace_visit visits[];
 };
@@ -36,8 +39,9 @@ static void grace_release(struct grace *gr)
 }
 
 /*
- * Both accesses are sequentially consistent: a loop that starts later reads the new pointer. A loop
- * that refuses the task may still run others: wait for its end.
+ * The load of the loop's state and the caller's store of the new pointer are sequentially
+ * consistent: a loop that starts later reads the new pointer. A loop that refuses the task may
+ * still run others: wait for its end.
  */
 static void grace_visit_next(struct grace_visit *v)
 {
@@ -55,7 +59,6 @@ static void grace_visit_next(struct grace_visit *v)
     grace_release(gr);
 }
 
-/* Readers of the old pointer on this loop have finished. */
 static void grace_visit_over(struct grace_visit *v)
 {
     v->at += v->grace->n_visits;

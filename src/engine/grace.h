@@ -1,12 +1,12 @@
 /*
  * engine/grace: RCU-like grace period: wait until no loop of a group can use a replaced object.
  *
- * Once each loop has run a task submitted after the replacement, the old object can be freed,
- * unless a reader is counted in. Readers and the replacing thread never wait. The tasks wake no
- * loop: a grace period lasts until each loop's next turn.
+ * A loop that has run a task submitted after the replacement uses the old object only through a
+ * counted reference. The tasks do not wake loops: a grace period lasts until every loop's next
+ * turn.
  *
- * note: grace. A reader loads the pointer and counts itself in within one task or handler; then it
- * may keep the object across turns.
+ * note: grace. To use the object across turns, a reader takes a reference in the same task or
+ * callback in which it loads the pointer.
  */
 #ifndef ENGINE_GRACE_H
 #define ENGINE_GRACE_H
@@ -21,7 +21,7 @@ struct grace;
  * Allocate a grace period, so that grace_begin() cannot fail.
  *
  * Thread: any
- * Owns:   the caller, until grace_begin() or grace_destroy()
+ * Owns:   the caller owns ${out} until grace_begin() or grace_destroy()
  * Errors: 0; -ENOMEM
  */
 int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *cookie),
@@ -29,8 +29,8 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
 
 /*
  * grace_begin(gr):
- * Call over(cookie) once every loop with a thread has run a tail task or ended: on a loop, or
- * inside this call. Frees ${gr}.
+ * Once every loop with a thread has run a tail task or ended, call over(cookie) and free ${gr}: on
+ * a loop, or inside this call.
  *
  * Thread: any, after a sequentially consistent store of the new pointer
  */
@@ -38,7 +38,7 @@ void grace_begin(struct grace *gr);
 
 /*
  * grace_destroy(gr):
- * Free ${gr}, never begun, or NULL.
+ * Free ${gr}, if grace_begin() was not called, or NULL.
  *
  * Thread: any
  */

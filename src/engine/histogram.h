@@ -1,9 +1,9 @@
 /*
  * engine/histogram: durations in power-of-two buckets.
  *
- *   bucket 0: under 1 us | 1: under 2 us | 2: under 4 us | ... | 24: under 16.8 s | 25: longer
+ *   bucket 0: under 1 us | 1: under 2 us | ... | 24: under 16.8 s | 25: longer
  *
- * One thread writes, any reads.
+ * One thread writes; any thread reads.
  */
 #ifndef ENGINE_HISTOGRAM_H
 #define ENGINE_HISTOGRAM_H
@@ -25,7 +25,7 @@ struct histogram_view {
 
 /*
  * histogram_bucket(ns):
- * Return the bucket of ${ns}; negative: 0.
+ * Return the bucket of ${ns}; bucket 0 if negative.
  *
  * Thread: any
  */
@@ -39,7 +39,6 @@ static inline unsigned histogram_bucket(int64_t ns)
 
 /*
  * histogram_count(h, ns):
- * Count one duration.
  *
  * Thread: the writer
  */
@@ -53,7 +52,6 @@ static inline void histogram_count(struct histogram *h, int64_t ns)
 
 /*
  * histogram_read(h, out):
- * Read all counts.
  *
  * Thread: any
  */
@@ -69,7 +67,8 @@ int64_t histogram_limit_ns(unsigned bucket);
 
 /*
  * histogram_quantile_ns(v, permille):
- * Return the limit of the bucket with the ${permille} quantile, 1 to 1000; 0 when empty.
+ * Return the upper limit of the bucket that has the ${permille} quantile (1 to 1000); 0 if ${v} is
+ * empty.
  *
  * Thread: any
  */
@@ -77,7 +76,8 @@ int64_t histogram_quantile_ns(const struct histogram_view *v, unsigned permille)
 
 /*
  * histogram_format(text, size, v):
- * Format the non-empty buckets as " under_1us=5 ... longer=1", cut to ${size} > 0. Returns ${text}.
+ * Format the non-empty buckets as " under_1us=5 ... longer=1", truncated to ${size} > 0 bytes.
+ * Returns ${text}.
  *
  * Thread: any
  */

@@ -1,7 +1,7 @@
 /*
- * engine/lock: mutex for rare, short sections of the layers above.
+ * engine/lock: mutex of the layers above, for rare and short critical sections.
  *
- * No blocking call or callback inside; per-byte and per-task work takes no lock.
+ * Do not block or call back while holding it.
  */
 #ifndef ENGINE_LOCK_H
 #define ENGINE_LOCK_H
@@ -14,7 +14,6 @@ struct lock {
 
 /*
  * lock_init(l) / lock_close(l):
- * Initialize / destroy.
  *
  * Thread: one
  */
@@ -30,9 +29,8 @@ static inline void lock_close(struct lock *l)
 
 /*
  * lock_take(l) / lock_release(l):
- * Lock / unlock.
  *
- * Thread: any; the same one
+ * Thread: any; the thread that locked unlocks
  */
 static inline void lock_take(struct lock *l)
 {

@@ -1,4 +1,3 @@
-/* engine/loop: a loop's life cycle; loop_submit.c has submission, turn.c the turn. */
 #include "engine/loop.h"
 
 #include <errno.h>
@@ -12,7 +11,7 @@
 #include "base/log.h"
 #include "engine/loop_internal.h"
 
-/* A loop whose thread failed to start is avoided this long. */
+/* How long choosers avoid a loop after its thread failed to start. */
 #define LOOP_START_RETRY_NS (1 * NS_PER_S)
 
 _Thread_local struct loop *loop_of_this_thread;
@@ -108,7 +107,7 @@ static void loop_drop_queue(struct loop *l, unsigned queue)
         queue_take(&l->queues[queue]);
         t = queue_pop(&l->queues[queue]);
         if (!t) {
-            sched_yield(); /* a producer is between gate and queue */
+            sched_yield(); /* a producer has entered the gate, but not pushed yet */
             continue;
         }
         t->type->drop(t);
@@ -155,7 +154,7 @@ static void loop_drop_at_stop(struct loop *l)
         t->type->drop(t);
 }
 
-/* Logs the first failure and the recovery; under start_lock. */
+/* Under start_lock. */
 static void loop_note_start(struct loop *l, int error)
 {
     int64_t now_ns;
@@ -216,7 +215,7 @@ void loop_cancel(struct loop *l, struct timer *t)
     loop_end_period(l, t);
     timer_heap_remove(&l->schedule, t);
     t->period_ns = 0;
-    (void)timer_move_claim(t, TIMER_HELD, TIMER_FREE); /* else a withdrawal is under way */
+    (void)timer_move_claim(t, TIMER_HELD, TIMER_FREE); /* fails if not submitted, or withdrawn */
 }
 
 int loop_set_io_ratio(struct loop *l, unsigned io_ratio)
@@ -250,7 +249,7 @@ void loop_stop(struct loop *l, int64_t quiet_ns, int64_t timeout_ns)
 
     MUST(quiet_ns >= 0 && quiet_ns <= timeout_ns);
     if (!atomic_compare_exchange_strong(&l->stop_quiet_ns, &unset, quiet_ns))
-        return; /* the first call decides */
+        return;
     atomic_store(&l->stop_timeout_ns, timeout_ns);
     pthread_mutex_lock(&l->start_lock);
     if (loop_move_state(l, LOOP_NOT_STARTED, LOOP_SHUTDOWN)) {
@@ -333,7 +332,6 @@ unsigned loop_load(const struct loop *l)
     return atomic_load_explicit(&l->load, memory_order_relaxed);
 }
 
-/* The clock is read only after a failed start. */
 static bool loop_is_without_thread(const struct loop *l)
 {
     int64_t failed_at_ns = atomic_load_explicit(&l->start_failed_at_ns, memory_order_relaxed);

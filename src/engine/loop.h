@@ -5,14 +5,14 @@
  *
  *   1. Poll, without blocking if tasks wait.
  *   2. Run I/O callbacks in order of arrival (engine/ready). Due timers queue behind queued tasks.
- *   3. Run the control queue: at most 1,024 tasks or task_quantum. First, so that new connections
- *      never wait behind a backlog. If tasks wait then, poll again.
+ *   3. Run the control queue: at most 1,024 tasks, within task_quantum. It precedes step 4 so that
+ *      new connections do not wait behind a backlog. If tasks wait now, poll again.
  *   4. Run tasks within the budget of io_ratio and task_quantum (engine/budget).
- *   5. Run the tail tasks queued by now, within task_quantum.
- *   6. Reap: free objects that ended; the only place that frees.
+ *   5. Run the tail tasks queued before this step, within task_quantum.
+ *   6. Reap: free ended objects; no other step does.
  *   7. Shut down, if requested.
  *
- * Functions for the loop's thread assert it. The first submitted task starts the thread.
+ * The first submitted task starts the thread.
  */
 #ifndef ENGINE_LOOP_H
 #define ENGINE_LOOP_H
@@ -37,7 +37,7 @@ enum loop_state {
     LOOP_NOT_STARTED,
     LOOP_STARTED,
     LOOP_SHUTTING_DOWN, /* still accepts tasks */
-    LOOP_SHUTDOWN,      /* refuses tasks, ends */
+    LOOP_SHUTDOWN,      /* refuses tasks */
     LOOP_TERMINATED
 };
 
@@ -45,23 +45,22 @@ enum loop_state {
 enum loop_availability {
     LOOP_AVAILABLE,
     LOOP_FULL,         /* max_pending_tasks control tasks wait */
-    LOOP_NO_THREAD,    /* its thread just failed to start */
+    LOOP_NO_THREAD,    /* its thread failed to start within the last second */
     LOOP_NOT_AVAILABLE /* ended */
 };
 
 enum loop_queue {
-    LOOP_CONTROL, /* step 3; unbounded, see loop_availability() */
+    LOOP_CONTROL, /* step 3; no limit, see loop_availability() */
     LOOP_TASKS,   /* step 4 */
-    LOOP_TAIL     /* step 5; unbounded */
+    LOOP_TAIL     /* step 5; no limit */
 };
 
-/* Retries before a full task queue refuses; not on a loop's thread. */
+/* Retries of a submit to a full task queue, except on loop threads. */
 struct loop_backoff {
-    unsigned retries; /* 0: refuse at once */
+    unsigned retries;
     int64_t delay_ns; /* before each retry */
 };
 
-/* Lower bound of max_pending_tasks. */
 #define LOOP_PENDING_MIN 16
 
 struct loop_conf {
@@ -76,7 +75,6 @@ struct loop_conf {
 
 /*
  * loop_create(out, conf):
- * Create a loop.
  *
  * Thread: any
  * Owns:   copies ${conf}
@@ -86,7 +84,7 @@ int loop_create(struct loop **out, const struct loop_conf *conf) NODISCARD;
 
 /*
  * loop_destroy(loop):
- * Free a loop, joined or never started.
+ * Free a loop that was joined or never started.
  *
  * Thread: any but the loop's
  */
@@ -94,12 +92,12 @@ void loop_destroy(struct loop *loop);
 
 /*
  * loop_submit(loop, queue, t):
- * Queue ${t}; start the thread or end its sleep.
+ * Queue ${t}; start the loop's thread, or wake it.
  *
  * Thread: any
  * Owns:   on 0 the loop runs or drops ${t}; on error the caller keeps it
  * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could start); -ESHUTDOWN
- * Source: Netty SingleThreadEventExecutor.execute(), which starts the thread last
+ * Source: Netty SingleThreadEventExecutor.execute()
  */
 int loop_submit(struct loop *loop, enum loop_queue queue, struct task *t) NODISCARD;
 
@@ -113,8 +111,7 @@ int loop_submit_lazy(struct loop *loop, enum loop_queue queue, struct task *t) N
 
 /*
  * loop_submit_after(loop, t, delay_ns, period_ns):
- * As loop_schedule_every(), from any thread. The delay counts from this call; wakes the loop only
- * if it would sleep longer.
+ * loop_schedule_every() for any thread. The delay counts from this call.
  *
  * Thread: any
  * Owns, Errors: as loop_submit()
@@ -124,7 +121,8 @@ int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
 
 /*
  * loop_withdraw(loop, t):
- * Cancel a timer of loop_submit_after(). True: dropped soon without another run; false: too late.
+ * Cancel a timer of loop_submit_after(). True: drop() will be called, and run() no more; false: too
+ * late.
  *
  * Thread: any
  * Owns:   ${t} must outlive the call
@@ -133,8 +131,8 @@ bool loop_withdraw(struct loop *loop, struct timer *t);
 
 /*
  * loop_schedule(loop, t, delay_ns) / loop_schedule_every(loop, t, delay_ns, period_ns):
- * Run the idle ${t} after ${delay_ns}, never early, / then each ${period_ns}: > 0 fixed rate, < 0
- * fixed delay after each run. A loop that ends drops it.
+ * Run the idle ${t} once, ${delay_ns} from now or later / and then periodically: every ${period_ns}
+ * if > 0; if < 0, -${period_ns} after the end of each run. A loop that ends drops ${t}.
  *
  * Thread: loop
  * Owns:   ${t} must live until run, dropped or cancelled
@@ -144,8 +142,8 @@ void loop_schedule_every(struct loop *loop, struct timer *t, int64_t delay_ns, i
 
 /*
  * loop_cancel(loop, t):
- * Make ${t} idle, without run or drop; no effect before loop_submit_after() arrives. A periodic
- * ${t} may cancel itself in its run, and be freed at once.
+ * Make ${t} idle without run() or drop(). A timer of loop_submit_after() must have arrived. run()
+ * of a periodic ${t} may cancel and free it.
  *
  * Thread: loop
  */
@@ -178,8 +176,8 @@ void loop_reap(struct loop *loop, struct task *t);
 
 /*
  * loop_at_stop(loop, t):
- * Run ${t} when shutdown begins (this turn if it has), in order of addition. Dropped if the loop
- * never had a thread.
+ * Run ${t} when shutdown begins, in order of addition; in this turn if shutdown has begun. Drop
+ * ${t} if the loop never had a thread.
  *
  * Thread: loop, or before start
  */
@@ -187,8 +185,8 @@ void loop_at_stop(struct loop *loop, struct task *t);
 
 /*
  * loop_stop(loop, quiet_ns, timeout_ns):
- * Shut down: run at-stop tasks, drop timers, end after ${quiet_ns} without tasks or ${timeout_ns}
- * in all. Does not wait; the first call decides. A loop without a thread ends at once.
+ * Shut down: run at-stop tasks, drop timers, and end after ${quiet_ns} without tasks, or after
+ * ${timeout_ns}. Does not wait; later calls have no effect. A loop without a thread ends at once.
  *
  * Thread: any
  * Units:  0 <= ${quiet_ns} <= ${timeout_ns}
@@ -197,17 +195,17 @@ void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
 
 /*
  * loop_join_until(loop, at_ns):
- * Wait for the loop's end until ${at_ns} (CLOCK_NEVER: for ever); after loop_stop().
+ * After loop_stop(): wait until the loop has ended, or until ${at_ns} (CLOCK_NEVER: for ever).
  *
  * Thread: any but a loop
- * Errors: 0; -ETIMEDOUT (still runs: must not be destroyed)
+ * Errors: 0; -ETIMEDOUT (still runs: do not destroy it)
  */
 int loop_join_until(struct loop *loop, int64_t at_ns) NODISCARD;
 
 /*
  * loop_listen_end(loop, l):
- * Call ${l} at the loop's end: inside this call, on the loop's thread, or in loop_stop() of a loop
- * without one.
+ * Call ${l} when the loop has ended: inside this call if it has, else on its thread, or inside
+ * loop_stop() if it has none.
  *
  * Thread: any
  * Owns:   ${l} must live until called
@@ -216,7 +214,6 @@ void loop_listen_end(struct loop *loop, struct promise_listener *l);
 
 /*
  * loop_state(loop) / loop_name(loop):
- * Return its state / name.
  *
  * Thread: any
  */
@@ -234,16 +231,16 @@ struct loop *loop_current(void);
 
 /*
  * loop_set_cookie(loop, cookie) / loop_cookie(loop):
- * The upper layer's data.
+ * Set / return a pointer for the layer above.
  *
- * Thread: before start; any
+ * Thread: before start (set); any
  */
 void loop_set_cookie(struct loop *loop, void *cookie);
 void *loop_cookie(const struct loop *loop);
 
 /*
  * loop_now_ns(loop):
- * Return the clock of this turn's last poll, cached.
+ * Return when this turn's last poll ended, without reading the clock.
  *
  * Thread: loop
  */
@@ -268,7 +265,8 @@ unsigned loop_load(const struct loop *loop);
 
 /*
  * loop_availability(loop):
- * Check this before adding a connection: a full control queue does not refuse.
+ * Check this before handing a connection to the loop: the control queue accepts tasks without
+ * limit.
  *
  * Thread: any
  */
@@ -276,7 +274,7 @@ enum loop_availability loop_availability(const struct loop *loop);
 
 /*
  * loop_backend_text(text, size):
- * Format "libev 4.33 (epoll)".
+ * Write libev's version and backend: "libev 4.33 (epoll)".
  *
  * Thread: any
  */

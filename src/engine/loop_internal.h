@@ -18,34 +18,34 @@
 #include "engine/wakeup.h"
 
 #define LOOP_QUEUES     3
-#define LOOP_NAME_BYTES 16 /* the kernel's limit */
+#define LOOP_NAME_BYTES 16
 
 struct loop {
     /* The loop's thread only. */
     struct backend backend;
-    int64_t now_ns;                        /* end of this turn's last poll */
-    int64_t turn_at_ns;                    /* end of its first */
-    int64_t clock_at_ns;                   /* last clock reading */
-    const struct task_type *type;          /* of the tasks since; NULL: none */
-    int64_t sleep_at_ns;                   /* begin of its poll */
-    int64_t sleep_until_ns;                /* deadline of the poll; 0: must not block */
-    int64_t io_ns;                         /* of this turn */
-    unsigned io_events;                    /* without wake-up and timer */
-    bool ran;                              /* something ran */
-    bool woken;                            /* the wake-up descriptor was readable */
-    bool wakeup_lost;                      /* libev could not watch it */
-    struct task_list reap;                 /* of this turn */
-    uint64_t tasks_taken;                  /* from the task queue, in total */
-    int64_t last_stamp_at_ns[LOOP_QUEUES]; /* of the last timestamped task */
+    int64_t now_ns;               /* when this turn's last poll ended */
+    int64_t turn_at_ns;           /* when this turn's first poll ended */
+    int64_t clock_at_ns;          /* last clock reading */
+    const struct task_type *type; /* type of the tasks run since clock_at_ns; NULL: none */
+    int64_t sleep_at_ns;          /* when this turn's first poll began */
+    int64_t sleep_until_ns;       /* deadline of the poll; 0: it did not block */
+    int64_t io_ns;                /* of I/O callbacks in this turn */
+    unsigned io_events;           /* in this turn, those of `wakeup_io` and `timer` excluded */
+    bool ran;                     /* a callback, task or timer ran in this turn */
+    bool woken;                   /* the wake-up descriptor was readable in this turn */
+    bool wakeup_lost;             /* libev could not watch the wake-up descriptor */
+    struct task_list reap;        /* for step 6 */
+    uint64_t tasks_taken;         /* from LOOP_TASKS, so far */
+    int64_t last_stamp_at_ns[LOOP_QUEUES]; /* when the last timestamped task was submitted */
     struct timer_heap schedule;
-    struct timer *periodic; /* running, to be scheduled again; NULL: none, or cancelled */
+    struct timer *periodic; /* periodic timer now running; NULL: none, or cancelled */
     struct ev_io wakeup_io;
     struct ev_timer timer;
     int64_t timer_at_ns; /* expiry of `timer`; CLOCK_NEVER: not armed */
     int64_t quantum_ns;
     int64_t stall_threshold_ns;
     struct task_list at_stop;
-    int64_t stop_began_at_ns; /* 0: not begun */
+    int64_t stop_began_at_ns; /* 0: shutdown has not begun */
     int64_t last_task_at_ns;
     struct telemetry telemetry;
 
@@ -53,28 +53,28 @@ struct loop {
     alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, seldom written */
     struct queue queues[LOOP_QUEUES];
     /*
-     * By queue: submission time of its oldest task or slightly earlier. Written by the loop, and by
-     * a submitter that finds the queue empty (ordered by the gate).
+     * For each queue: when its oldest task was submitted, or slightly earlier. Written by the loop,
+     * and by a submitter that finds the queue empty; the gate orders them.
      */
     _Atomic int64_t oldest_at_ns[LOOP_QUEUES];
     alignas(CACHE_LINE_BYTES) unsigned max_pending_tasks;
     struct loop_backoff backoff;
-    atomic_uint io_ratio; /* relaxed: independent number */
+    atomic_uint io_ratio; /* relaxed: orders nothing */
     _Atomic uint64_t tasks_rejected;
-    _Atomic uint64_t tasks_lazy; /* by other threads, without wake-up */
+    _Atomic uint64_t tasks_lazy; /* submitted by other threads, without wake-up */
     _Atomic int state;
     atomic_uint load;
     /*
-     * note: start. Excludes starting and stopping a loop without a thread from each other. A loop
-     * becomes STARTED only with its thread, so a failed start needs no undo.
+     * note: start. The lock serializes starting and stopping of a loop without a thread. The state
+     * becomes LOOP_STARTED after the thread exists, so a failed start needs no undo.
      */
     pthread_mutex_t start_lock;
-    _Atomic int64_t start_failed_at_ns; /* relaxed: a hint; 0: never */
-    int64_t start_trouble_at_ns;        /* first failure */
+    _Atomic int64_t start_failed_at_ns; /* last failure; relaxed: a hint; 0: never */
+    int64_t start_trouble_at_ns;
     unsigned start_failures;
     pthread_t thread;
     bool joinable;
-    struct promise terminated; /* completed last by the thread */
+    struct promise terminated; /* completed when the loop has ended */
     _Atomic int64_t stop_quiet_ns;
     _Atomic int64_t stop_timeout_ns;
     struct affinity affinity;
@@ -87,7 +87,8 @@ extern _Thread_local struct loop *loop_of_this_thread;
 
 /*
  * loop_end_period(loop, t):
- * In the run of the periodic ${t}: do not reschedule it, so that it may be handed on.
+ * Called in run() of the periodic ${t}: do not schedule it again, as run() gives it away or frees
+ * it.
  *
  * Thread: loop
  */
@@ -108,9 +109,8 @@ int loop_start(struct loop *loop) NODISCARD;
 
 /*
  * loop_set_state(loop, state):
- * Advance the state.
  *
- * Thread: loop, or the one that ends a loop without thread
+ * Thread: loop, or the thread that stops a loop without thread
  */
 void loop_set_state(struct loop *loop, enum loop_state state);
 
@@ -158,7 +158,8 @@ void turn_reap(struct loop *loop);
 /*
  * turn_poll_init(loop) / turn_poll_run(loop) / turn_poll_again(loop) / turn_poll_count(loop) /
  * turn_poll_judge(loop):
- * Start watchers / steps 1 and 2 / repeat without blocking / count / judge the poll.
+ * Start the watchers / run steps 1 and 2 / repeat them without blocking / add to the telemetry /
+ * judge the poll for backend_judge().
  *
  * Thread: before start (init); loop
  */
@@ -186,7 +187,7 @@ bool turn_stop_requested(const struct loop *loop);
 
 /*
  * turn_stop_next_at_ns(loop):
- * Return the shutdown's next check; CLOCK_NEVER: none.
+ * Return when to check the shutdown again; CLOCK_NEVER: none has begun.
  *
  * Thread: loop
  */

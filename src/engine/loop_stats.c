@@ -34,7 +34,7 @@ void loop_stats(const struct loop *l, struct loop_stats *out)
 {
     const struct telemetry *t = &l->telemetry;
     int64_t turn_at_ns = TELEMETRY_GET(t->turn_at_ns);
-    int64_t now_ns = clock_now_ns(); /* after turn_at_ns: else turn_ns could be negative */
+    int64_t now_ns = clock_now_ns(); /* read after turn_at_ns: else turn_ns could be negative */
     int64_t busy_ns;
 
     loop_stats_tasks(l, now_ns, out);

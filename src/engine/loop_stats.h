@@ -21,20 +21,20 @@ struct loop_stats {
     uint64_t tasks_dropped;
     uint64_t tasks_rejected;
     uint64_t tasks_pending;
-    uint64_t wakeups_sent;  /* system calls */
-    uint64_t wakeups_saved; /* tasks of other threads without one */
+    uint64_t wakeups_sent;  /* by system calls */
+    uint64_t wakeups_saved; /* tasks of other threads that needed no system call */
     uint64_t rebuilds;
     uint64_t stalls;
     int64_t poll_ns;
     int64_t io_ns;
     int64_t task_ns;
-    unsigned io_ratio;          /* configured percent */
-    unsigned io_ratio_achieved; /* percent of I/O in io_ns + task_ns; 100 without tasks */
-    int64_t oldest_ns;          /* upper bound of the oldest waiting task's age */
-    /* longest task; between two clock readings, a run of tasks of one type counts as one */
+    unsigned io_ratio;          /* configured, in percent */
+    unsigned io_ratio_achieved; /* io_ns in percent of io_ns + task_ns; 100 if both are 0 */
+    int64_t oldest_ns;          /* age of the oldest waiting task, or slightly more */
+    /* tasks of one type between two clock readings count as one */
     int64_t longest_ns;
     const char *longest_name; /* NULL: none */
-    int64_t turn_ns;          /* so far; 0: polling */
+    int64_t turn_ns;          /* age of the current turn; 0: polling */
     const char *doing;
     struct histogram_view turn;
     struct histogram_view queue_wait; /* tasks that found the queue empty, and 1 in 64 others */
@@ -50,7 +50,7 @@ void loop_stats(const struct loop *loop, struct loop_stats *out);
 
 /*
  * loop_stats_log(loop):
- * Log them at notice level, as `stats NAME key=value ...`.
+ * Log `stats NAME key=value ...` at notice level.
  *
  * Thread: any
  */

@@ -1,16 +1,15 @@
-/* engine/loop_submit: submitting tasks and timers to a loop from any thread. */
 #include <errno.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/* Timestamp one task in this many: reading the clock costs more than the hand-off. */
+/* One task in so many gets a timestamp: reading the clock costs more than submitting. */
 #define LOOP_STAMP_EACH 64
 
 /*
- * Inlined: calls between the two atomic operations cost a quarter, as other threads take the cache
- * line.
+ * Function calls between the two atomic operations make a submit a quarter slower, as other threads
+ * take the cache line meanwhile.
  */
 #define LOOP_SUBMIT_INLINE static inline __attribute__((always_inline))
 
@@ -21,7 +20,6 @@ static uint64_t loop_submit_max(const struct loop *l, enum loop_queue queue)
     return queue == LOOP_TASKS ? l->max_pending_tasks : LOOP_NO_BOUND;
 }
 
-/* Applies loop_backoff. */
 static int64_t loop_submit_patiently(struct loop *l, enum loop_queue queue)
 {
     const struct timespec delay = {.tv_sec = l->backoff.delay_ns / NS_PER_S,
@@ -36,11 +34,11 @@ static int64_t loop_submit_patiently(struct loop *l, enum loop_queue queue)
     return inside;
 }
 
-/* Retries if this thread may sleep. Returns the tasks inside before, or the error. */
+/* Retry if this thread may sleep. Returns the result of gate_enter(). */
 static int64_t loop_submit_refused(struct loop *l, enum loop_queue queue, int64_t error)
 {
     if (error == -EAGAIN)
-        wakeup_send(&l->wakeup); /* it may sleep on lazily submitted tasks */
+        wakeup_send(&l->wakeup); /* tasks submitted lazily have not woken it */
     if (error == -EAGAIN && !loop_current())
         error = loop_submit_patiently(l, queue);
     if (error < 0)
@@ -48,7 +46,7 @@ static int64_t loop_submit_refused(struct loop *l, enum loop_queue queue, int64_
     return error;
 }
 
-/* Queue a task that entered after ${inside} others. */
+/* Queue ${t}, for which gate_enter() returned ${inside}. */
 LOOP_SUBMIT_INLINE void loop_submit_push(struct loop *l, enum loop_queue queue, struct task *t,
                                          int64_t inside)
 {
@@ -77,7 +75,7 @@ LOOP_SUBMIT_INLINE int loop_submit_quietly(struct loop *l, enum loop_queue queue
     return 0;
 }
 
-/* Own tasks need no wake-up. */
+/* Does the loop submit to itself? Then it needs no wake-up. */
 LOOP_SUBMIT_INLINE bool loop_submit_is_own(struct loop *l)
 {
     if (loop_of_this_thread != l)
@@ -115,7 +113,6 @@ static struct timer *loop_timer_of(struct task *t)
     return CONTAINER_OF(t, struct timer, task);
 }
 
-/* The caller alone has ${t}. */
 static void loop_free_timer(struct timer *t)
 {
     t->task.type = t->own_type;
@@ -142,7 +139,7 @@ static void loop_run_arrival(struct task *task)
         loop_drop_timer(l, t);
 }
 
-/* The loop ended first; loop_drop_queue() counts the drop. */
+/* The loop ended before the timer arrived; loop_drop_queue() counts the drop. */
 static void loop_drop_arrival(struct task *task)
 {
     loop_free_timer(loop_timer_of(task));
@@ -193,7 +190,7 @@ int loop_submit_after(struct loop *l, struct timer *t, int64_t delay_ns, int64_t
     return 0;
 }
 
-/* Enters the gate first, so that the loop cannot end meanwhile; an ended loop is not touched. */
+/* gate_enter() keeps the loop from ending during this call; it fails if the loop has ended. */
 bool loop_withdraw(struct loop *l, struct timer *t)
 {
     int64_t inside = gate_enter(&l->queues[LOOP_CONTROL].gate, LOOP_NO_BOUND);

@@ -9,7 +9,6 @@
 #include "engine/loop.h"
 #include "engine/task_list.h"
 
-/* Enough that notifying threads seldom wait for each other. */
 #define STRIPES 64
 
 /* On the stack of a notifying thread. */
@@ -18,12 +17,12 @@ struct promise_notifier {
     bool is_over; /* the promise was closed; under the stripe */
 };
 
-/* Each guards promise.notifier and its target, for promises that hash to it. */
+/* Each guards the notifiers of the promises that hash to it. */
 static struct {
     alignas(CACHE_LINE_BYTES) pthread_mutex_t lock;
 } stripes[STRIPES] = {[0 ... STRIPES - 1] = {PTHREAD_MUTEX_INITIALIZER}};
 
-/* This thread's nesting depth of notifications, and those deferred to depth 0. */
+/* How deep this thread's notifications are nested, and the promises deferred to depth 0. */
 static _Thread_local struct {
     unsigned depth;
     struct task_list later; /* promise.notify */
@@ -53,7 +52,7 @@ void promise_init(struct promise *p, struct loop *loop)
     p->notifier = NULL;
 }
 
-/* Knuth's multiplicative hash: addresses are often multiples of a size. */
+/* Knuth's multiplicative hash. */
 static pthread_mutex_t *promise_stripe(const struct promise *p)
 {
     uint32_t hash = (uint32_t)((uintptr_t)p >> 4) * UINT32_C(2654435761);
@@ -83,7 +82,7 @@ static bool promise_claim_notifying(struct promise *p)
     return true;
 }
 
-/* Unlink the next listener, unless the promise was closed or has none. */
+/* Unlink and return the next listener; NULL: none, or the promise was closed. */
 static struct promise_listener *promise_take(struct promise *p, struct promise_notifier *me)
 {
     struct promise_listener *l = NULL;
@@ -114,7 +113,7 @@ static void promise_tell(struct promise *p)
     here.depth--;
 }
 
-/* Defers deep nesting to the outermost call, to bound the stack. */
+/* To bound the stack, deeply nested notifications are left to the outermost call. */
 static void promise_tell_here(struct promise *p)
 {
     struct task *t;

@@ -4,15 +4,12 @@
  *   PENDING -------------------> SUCCEEDED | FAILED | CANCELLED
  *      \--> UNCANCELLABLE -----> SUCCEEDED | FAILED
  *
- * The first completion wins. Listeners are called once each, one after another, in order of
- * addition. Where:
+ * The first completion wins. Listeners are called one after another, in order of addition:
  *
- *   with a loop     inside the completing or adding call, if on the loop's thread and nested less
- *                   than PROMISE_NESTED_MAX deep; else by a control task of the loop
- *   without a loop  on the completing or adding thread, or on one that still calls earlier ones;
- *                   also if the loop refuses the task. A dropped task calls on the dropping thread
- *
- * When it may be freed: note: last touch.
+ *   with a loop     on its thread: inside the call that completes the promise or adds the listener,
+ *                   or in a control task. On another thread if the loop refuses or drops the task
+ *   without a loop  on the thread that completes the promise or adds the listener, or on a thread
+ *                   that is still calling earlier listeners
  */
 #ifndef ENGINE_PROMISE_H
 #define ENGINE_PROMISE_H
@@ -30,18 +27,18 @@ struct loop;
 struct promise;
 struct promise_notifier;
 
-/* As Netty's maxListenerStackDepth, for promises that complete each other in done(). */
+/* Bounds the recursion when done() completes another promise. */
 #define PROMISE_NESTED_MAX 8
 
 enum promise_state {
     PROMISE_PENDING,
-    PROMISE_UNCANCELLABLE, /* pending */
+    PROMISE_UNCANCELLABLE, /* still pending */
     PROMISE_SUCCEEDED,
     PROMISE_FAILED,
     PROMISE_CANCELLED
 };
 
-/* May be freed once done() is called. */
+/* done() may free it. */
 struct promise_listener {
     struct list link;
     void (*done)(struct promise_listener *l, struct promise *p);
@@ -49,51 +46,48 @@ struct promise_listener {
 
 /*
  * note: completion. The state changes only under the lock, so one completion wins. The error is
- * written before the state is released; a reader that acquires a completed state sees it without
- * the lock.
+ * written before the state is stored (release); a reader that loads a completed state (acquire)
+ * sees the error without the lock.
  *
  * note: last touch. A promise may be freed
  *
- *   - by a waiting thread, when promise_await() has returned to all waiters, with 0 to one of them,
- *     and no listener was added;
- *   - by the last listener ever added, in its done(), or by a thread that gets the promise there;
+ *   - without listeners: by a waiting thread, after promise_await() has returned to all waiters,
+ *     and with 0 to at least one;
+ *   - in done() of the last listener ever added, or by a thread that gets the promise from there;
  *   - by its creator, if no other thread knows it.
  *
- * Completion sets the state, wakes waiters and checks for listeners in one critical section;
- * without listeners, unlocking is its last access. That suffices: a mutex may be destroyed once it
- * can be locked, even if another thread still leaves pthread_mutex_unlock() (POSIX, rationale of
- * pthread_mutex_destroy()). So promise_await() locks even a complete promise; it permits freeing,
- * promise_is_done() does not.
+ * Completion is one critical section; without listeners, its last access is the unlock. A mutex may
+ * be destroyed once it can be locked (POSIX, rationale of pthread_mutex_destroy()). So
+ * promise_await() locks a completed promise, too, and permits freeing; promise_is_done() does not.
  *
- * The notifying thread returns to the promise after each listener, but the last may have closed it.
- * So the promise points to the notifier meanwhile, and promise_close() marks it, under a stripe: a
- * lock that outlives both.
+ * The notifying thread accesses the promise after each done(), but the last done() may have closed
+ * it. So the promise points to a notifier on that thread's stack, in which promise_close() sets
+ * `is_over`. Both use a static lock, the stripe.
  */
 struct promise {
     atomic_int state;
     int error; /* FAILED: -errno; CANCELLED: -ECANCELED; else 0 */
     struct loop *loop;
-    struct task notify; /* notifies on the loop */
+    struct task notify; /* calls the listeners on the loop */
     pthread_mutex_t lock;
     pthread_cond_t completed;
     struct list listeners;             /* under the lock */
-    bool notifying;                    /* under the lock: begun or queued */
+    bool notifying;                    /* under the lock: notification has begun or is queued */
     struct promise_notifier *notifier; /* see note: last touch */
 };
 
 /*
  * promise_init(p, loop):
- * Initialize as pending; listeners run on ${loop} (NULL: anywhere).
+ * Initialize as pending; listeners run on ${loop} (NULL: any thread).
  *
  * Thread: any
- * Owns:   ${loop} may end before ${p} completes, but be destroyed only after the listeners were
- *         called
+ * Owns:   ${loop} may end, but not be destroyed, before the listeners are called
  */
 void promise_init(struct promise *p, struct loop *loop);
 
 /*
  * promise_close(p):
- * Release resources (note: last touch), complete or not; asserts that no listener is left.
+ * Release resources, complete or not (note: last touch). No listener may be left.
  *
  * Thread: any
  */
@@ -112,7 +106,7 @@ bool promise_fail(struct promise *p, int error);
 
 /*
  * promise_cancel(p):
- * As promise_fail(), but false also if uncancellable.
+ * promise_fail() with -ECANCELED; false also if uncancellable.
  *
  * Thread: any
  */
@@ -128,18 +122,18 @@ bool promise_set_uncancellable(struct promise *p);
 
 /*
  * promise_listen(p, l):
- * Call ${l} on completion, maybe inside this call; if the loop refuses, elsewhere: check
- * loop_is_current().
+ * Call ${l} on completion, perhaps inside this call. It runs on another thread if the loop refuses
+ * the task: check loop_is_current().
  *
  * Thread: any
- * Owns:   ${l} must live until called; ${p} as promise_succeed()
+ * Owns:   ${l} must live until called; ${p} as for promise_succeed()
  */
 void promise_listen(struct promise *p, struct promise_listener *l);
 
 /*
  * promise_await(p, timeout_ns):
- * Wait for completion (CLOCK_NEVER: for ever; 0 or less: only look); listeners may still be
- * pending. Never waits on a loop's thread: completion might need it.
+ * Wait for completion (CLOCK_NEVER: for ever; <= 0: do not wait). Listeners may not have been
+ * called yet. Does not wait on a loop's thread, as completion might need that thread.
  *
  * Thread: any
  * Errors: 0 (complete, whatever the outcome); -ETIMEDOUT; -EDEADLK (on a loop's thread)
@@ -148,7 +142,6 @@ int promise_await(struct promise *p, int64_t timeout_ns) NODISCARD;
 
 /*
  * promise_state(p) / promise_is_done(p):
- * Return the state / whether it is complete.
  *
  * Thread: any
  */

@@ -4,11 +4,10 @@
  *   newest -> task -> ... -> task        producers push in front
  *   first  -> task -> ... -> task        the consumer took all at once and reversed them
  *
- * FIFO. A push writes only its own task and `newest`, which the consumer touches once a batch. (In
- * D. Vyukov's queue also the previous task, in another processor's cache.)
+ * FIFO. A push writes only its own task and `newest`, which the consumer accesses once per batch.
  *
- * No ABA problem: taking exchanges for NULL, so a task pushed onto a reused `newest` is still in
- * front.
+ * No ABA problem: if `newest` was popped and pushed again since a producer read it, it is the
+ * newest task again, and the push in front of it is right.
  */
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H
@@ -24,13 +23,12 @@
 
 struct queue {
     alignas(CACHE_LINE_BYTES) _Atomic(struct task *) newest; /* producers */
-    struct gate gate;                             /* the queue's: submits write both words */
+    struct gate gate; /* in the cache line of `newest`: a submit writes both */
     alignas(CACHE_LINE_BYTES) struct task *first; /* consumer */
 };
 
 /*
  * queue_init(q):
- * Make ${q} empty.
  *
  * Thread: before start
  */
@@ -57,7 +55,7 @@ static inline void queue_push(struct queue *q, struct task *t)
 
 /*
  * queue_take(q):
- * Give pushed tasks to queue_pop(), when it has none.
+ * Make pushed tasks available to queue_pop(), if it has none.
  *
  * Thread: consumer
  */
@@ -65,7 +63,7 @@ void queue_take(struct queue *q);
 
 /*
  * queue_pop(q) / queue_peek(q):
- * Remove / return the first taken task, or NULL.
+ * Remove / only return the first task made available, or NULL.
  *
  * Thread: consumer
  */

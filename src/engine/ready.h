@@ -5,8 +5,8 @@
  * poll: the first call makes its watcher pending again at a lower priority, which restores the
  * order. Stopping a watcher clears its pending event.
  *
- * ev.pod forbids changing an active watcher's priority, but ev.c (4.33) reads it only for pending
- * events, and none is pending during its callback. test_ready checks the order.
+ * libev's manual forbids changing an active watcher's priority, but ev.c (4.33) reads it only for
+ * pending watchers, and a watcher is not pending in its callback.
  */
 #ifndef ENGINE_READY_H
 #define ENGINE_READY_H
@@ -16,13 +16,13 @@
 
 #include "base/must.h"
 
-#define READY_FIRST 0 /* unless the second call is pending */
+#define READY_FIRST 0 /* of the first call */
 #define READY_TURN  (-1)
 
 /*
  * ready_in_order(ev, w, revents):
- * Call first in each callback of ${w}. True: work now; false: return, libev calls again after
- * watchers ready earlier.
+ * Call this first in the callback of ${w}. True: do the work now; false: return, libev calls again
+ * after the watchers that were ready earlier.
  *
  * Thread: loop
  */
@@ -39,7 +39,7 @@ static inline bool NODISCARD ready_in_order(struct ev_loop *ev, struct ev_io *w,
 
 /*
  * ready_stop(ev, w):
- * Call ev_io_stop() for a watcher of ready_in_order().
+ * ev_io_stop() for a watcher that uses ready_in_order().
  *
  * Thread: loop
  */

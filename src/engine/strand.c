@@ -1,9 +1,7 @@
 /*
- * engine/strand: see strand.h.
- *
  * note: place. A strand with tasks has one place, in the executor's queue or taken by a thread.
- * That thread runs task after task, then gives the place up or queues it again. The executor's lock
- * covers this and both bounds.
+ * That thread runs one task after the other, then removes the place or queues it again. The
+ * executor's lock guards this and both limits.
  *
  * note: users. The owner, the place and the waiter each hold a reference while in use; the last one
  * frees the strand.
@@ -22,12 +20,12 @@ struct strand {
     struct task place;
     struct task_list tasks;
     unsigned n_tasks;
-    unsigned in_a_row; /* since the place was taken */
+    unsigned in_a_row; /* tasks run since the place was queued */
     bool placed;       /* see note: place */
-    bool was_full;     /* call the waiter at half */
+    bool was_full;     /* call the waiter when half empty */
 
     /* Owned by the loop. */
-    bool refused; /* room() is due */
+    bool refused; /* room() will be called */
     bool gone;
     struct executor_waiter waiter;
 

@@ -1,27 +1,27 @@
 /*
  * engine/strand: serial queue: tasks that run one after the other on an executor.
  *
- * Keeps one connection's tasks in order. Takes one place in the executor's queue; queues again
- * after STRAND_BATCH tasks. Each task counts towards the executor's bound.
+ * Keeps the tasks of one connection in order. A strand is one entry of the executor's queue, and
+ * queues again after STRAND_BATCH tasks. Each task counts towards the executor's max_pending_tasks.
  */
 #ifndef ENGINE_STRAND_H
 #define ENGINE_STRAND_H
 
 #include "engine/executor.h"
 
-/* Tasks per turn. (Netty's NonStickyEventExecutorGroup: 1,024, but these tasks are longer.) */
+/* Tasks per turn of a strand. */
 #define STRAND_BATCH 64
 
 struct strand;
 
-/* Must not outlive the executor or the loop; destroy the loop only after executor_stop(). */
+/* The strand must not outlive executor or loop; destroy the loop only after executor_stop(). */
 struct strand_conf {
     struct executor *executor;
-    struct loop *loop;          /* the producer's */
+    struct loop *loop;          /* the thread that submits */
     unsigned max_pending_tasks; /* of this strand, at least 1 */
     /*
-     * After -EAGAIN: half of the full bound is free, or the executor has stopped. Called on
-     * ${loop}, if that lives; may submit or destroy the strand.
+     * Called after -EAGAIN, on ${loop}, when half of the limit that was reached is free, or when
+     * the executor has stopped; not if the loop has ended. May submit, or destroy the strand.
      */
     void (*room)(void *cookie);
     void *cookie;
@@ -29,7 +29,6 @@ struct strand_conf {
 
 /*
  * strand_create(out, conf):
- * Create an empty strand.
  *
  * Thread: loop of conf->loop
  * Owns:   copies ${conf}
@@ -41,7 +40,7 @@ int strand_create(struct strand **out, const struct strand_conf *conf) NODISCARD
  * strand_submit(s, t):
  * Run ${t} after earlier tasks.
  *
- * Thread: loop of ${s}
+ * Thread: loop
  * Owns:   as executor_submit()
  * Errors: 0; -EAGAIN (strand or executor full: pause, conf->room will be called once); -ESHUTDOWN
  */
@@ -49,9 +48,10 @@ int strand_submit(struct strand *s, struct task *t) NODISCARD;
 
 /*
  * strand_destroy(s):
- * Drop tasks that have not begun, and call conf->room no more; the running task's end frees ${s}.
+ * Drop the tasks that have not begun; conf->room will not be called. ${s} is freed after its
+ * running task.
  *
- * Thread: loop of ${s}, or after its end
+ * Thread: loop of ${s}; any after the loop's end
  */
 void strand_destroy(struct strand *s);
 

@@ -11,7 +11,7 @@
 
 /*
  * strand_of(place):
- * Return the strand of ${place}; NULL: it is a task.
+ * Return the strand that ${place} stands for; NULL: ${place} is a task.
  *
  * Thread: any, locked
  */
@@ -19,7 +19,8 @@ struct strand *strand_of(struct task *place);
 
 /*
  * strand_take(s):
- * Return the next task for the thread with the place; NULL: done, ${s} may be freed.
+ * Return the next task for the thread that took the place of ${s}. NULL: the thread has no more to
+ * do with ${s}, which may be freed.
  *
  * Thread: of the executor, locked
  */

@@ -1,8 +1,8 @@
 /*
  * engine/task: unit of work for a loop or executor, embedded in its object.
  *
- * An accepted task is run or dropped, once, on its loop or executor, or on the thread that ended
- * it. drop() releases its resources. run() may submit its task again.
+ * An accepted task is run or dropped, once: by its loop or executor, or by the thread that stops
+ * them. drop() releases the object's resources. run() may submit the task again.
  */
 #ifndef ENGINE_TASK_H
 #define ENGINE_TASK_H
@@ -21,7 +21,7 @@ struct task_type {
 struct task {
     _Atomic(struct task *) next; /* in its queue */
     const struct task_type *type;
-    int64_t queued_at_ns; /* set by the submit */
+    int64_t queued_at_ns; /* when submitted; loops: 0 if not measured */
 };
 
 #endif

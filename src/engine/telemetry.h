@@ -1,7 +1,7 @@
 /*
- * engine/telemetry: a loop's own counters; others read engine/loop_stats.
+ * engine/telemetry: counters of a loop, for engine/loop_stats.
  *
- * One thread writes, without read-modify-write; any reads, relaxed.
+ * One thread writes, so without atomic read-modify-write; any thread reads. All is relaxed.
  */
 #ifndef ENGINE_TELEMETRY_H
 #define ENGINE_TELEMETRY_H
@@ -18,7 +18,7 @@ struct telemetry {
     _Atomic uint64_t polls_blocking;
     _Atomic uint64_t io_events;
     _Atomic uint64_t tasks_run;
-    _Atomic uint64_t tasks_dropped; /* also by the thread that ends a loop without thread */
+    _Atomic uint64_t tasks_dropped; /* written by the loop; without a thread, by who stops it */
     _Atomic uint64_t tasks_own;     /* submitted by the loop itself */
     _Atomic uint64_t rebuilds;
     _Atomic uint64_t stalls;
@@ -29,11 +29,11 @@ struct telemetry {
     _Atomic(const char *) longest_name;
     _Atomic int64_t turn_at_ns;  /* end of this turn's poll; 0: polling */
     _Atomic(const char *) doing; /* task type or handler running */
-    struct histogram turn;       /* from the poll's end to the turn's */
-    struct histogram queue_wait; /* of timestamped tasks */
+    struct histogram turn;       /* durations of turns, without the poll */
+    struct histogram queue_wait; /* waits of timestamped tasks */
 };
 
-/* Only by the counter's single writer. */
+/* For the counter's only writer. */
 #define TELEMETRY_ADD(counter, n)                                                       \
     atomic_store_explicit(&(counter),                                                   \
                           atomic_load_explicit(&(counter), memory_order_relaxed) + (n), \

@@ -3,13 +3,13 @@
  *
  *   IDLE --timer_heap_add--> WAITING --timer_heap_fetch_due--> DUE --run, timer_heap_remove--> IDLE
  *
- * note: claim. Another thread may withdraw a submitted timer while the loop is about to run it: the
- * one that changes `claim` has it. The states above are the loop's.
+ * note: claim. Another thread may withdraw a submitted timer just when the loop runs it: the thread
+ * that changes `claim` wins. Only the loop changes the states above.
  *
  *   FREE --loop_submit_after--> COMING (task queue) --arrives--> HELD --loop runs or drops--> FREE
  *                                  \--loop_withdraw--> WITHDRAWN <--loop_withdraw--/
  *
- * Acquire and release: the winner sees the other's writes.
+ * Acquire and release: the winner sees what the other thread wrote.
  */
 #ifndef ENGINE_TIMER_H
 #define ENGINE_TIMER_H
@@ -28,7 +28,7 @@ enum timer_claim { TIMER_FREE, TIMER_COMING, TIMER_HELD, TIMER_WITHDRAWN };
 
 struct timer {
     struct task task;
-    int64_t at_ns;     /* due; base of a fixed rate */
+    int64_t at_ns;     /* when it is due; a fixed rate adds to this */
     int64_t rank_ns;   /* WAITING: key in the heap; see timer_heap_add_again() */
     int64_t period_ns; /* 0: once; > 0: fixed rate; < 0: fixed delay */
     uint64_t order;    /* WAITING: insertion order; DUE: position among the loop's tasks */
@@ -41,14 +41,13 @@ struct timer {
         struct list due;
     } u;
     enum timer_state state;
-    atomic_int claim; /* see note: claim */
+    atomic_int claim;
     const struct task_type
-        *own_type; /* unless FREE: the caller's type, while task.type is internal */
+        *own_type; /* unless `claim` is FREE: the caller's type, as task.type is internal */
 };
 
 /*
  * timer_init(t, type):
- * Initialize ${t} as idle.
  *
  * Thread: owner
  */
@@ -66,7 +65,7 @@ static inline void timer_init(struct timer *t, const struct task_type *type)
 
 /*
  * timer_move_claim(t, from, to):
- * Change the claim if it is ${from}; true if it was. See note: claim.
+ * Change `claim` from ${from} to ${to}; false if it is not ${from} (note: claim).
  *
  * Thread: any
  */

@@ -1,8 +1,7 @@
 /*
- * engine/timer_heap: timers in a pairing heap, and a list of due ones.
+ * engine/timer_heap: timers in a pairing heap, and a list of due timers.
  *
- * Timers are the nodes, so adding cannot fail; equal instants keep their order. Fetching costs
- * O(log n) per timer.
+ * Timers are the nodes, so adding cannot fail. Timers of one instant keep their order.
  */
 #ifndef ENGINE_TIMER_HEAP_H
 #define ENGINE_TIMER_HEAP_H
@@ -12,20 +11,19 @@
 
 #include "engine/timer.h"
 
-/* Limits how many timers a queued task waits for. */
+/* Limit of the list: how many timers a queued task may wait for. */
 #define TIMER_HEAP_DUE_MAX 1024
 
 struct timer_heap {
     struct timer *root;
     uint64_t next_order;
-    unsigned count;  /* in the heap */
-    unsigned n_due;  /* in the list */
+    unsigned count;
+    unsigned n_due;
     struct list due; /* struct timer, in due order */
 };
 
 /*
  * timer_heap_init(s):
- * Make ${s} empty.
  *
  * Thread: owner
  */
@@ -42,7 +40,8 @@ void timer_heap_add(struct timer_heap *s, struct timer *t);
 
 /*
  * timer_heap_add_again(s, t, now_ns):
- * Add a periodic ${t} after its run; a late one behind timers due by ${now_ns}, not to starve them.
+ * Add a periodic ${t} after its run. If late, it goes behind the timers due by ${now_ns}, so as not
+ * to starve them.
  *
  * Thread: owner
  */
@@ -74,7 +73,8 @@ struct timer *timer_heap_take_due(struct timer_heap *s, int64_t now_ns);
 
 /*
  * timer_heap_fetch_due(s, now_ns, place, max):
- * Move due timers to the list, at position ${place}, until it has ${max}.
+ * Move due timers to the list until it has ${max}; ${place} is their position among the loop's
+ * tasks.
  *
  * Thread: owner
  */
@@ -82,7 +82,7 @@ void timer_heap_fetch_due(struct timer_heap *s, int64_t now_ns, uint64_t place, 
 
 /*
  * timer_heap_first_due(s):
- * Return the first of the list, still linked; NULL: empty.
+ * Return the first timer of the list, without removing it; NULL: none.
  *
  * Thread: owner
  */

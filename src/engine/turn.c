@@ -1,23 +1,24 @@
 /*
  * engine/turn: one turn of a loop, in the steps of loop.h.
  *
- * note: stretch. The work between two clock readings, with tasks of one type, to name a long one.
- * The clock is read when the budget asks, when the type changes, and after each step with tasks.
+ * note: stretch. Tasks of one type between two readings of the clock are measured together, as a
+ * stretch; the longest is reported with its type.
  *
- * note: newer tasks. Step 4 runs the tasks queued at its start. It takes newer ones if the turn had
- * I/O, whose ratio gives them time; if it ran little, since a turn costs more than a check; or if a
- * timer is due, which must not overtake earlier tasks. Else the queue's cache line stays with the
- * producers.
+ * note: newer tasks. Step 4 runs the tasks queued at its start. It takes newer tasks only if the
+ * turn had I/O, as io_ratio gives tasks time; if few tasks ran, as another turn costs more; or if a
+ * timer is due, which must not overtake earlier tasks. Otherwise the queue's cache line stays with
+ * the producers.
  */
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/* Per turn: control tasks submitting others cannot delay I/O. */
+/* Per turn: control tasks that submit others must not delay I/O for ever. */
 #define TURN_CONTROL_MAX 1024
 
 /*
- * Leave the gate in batches: each costs producers and loop a cache miss. At most a sixteenth of the
- * bound: finished tasks keep others out.
+ * Finished tasks leave the gate in batches, as each gate_leave() costs producers and loop a cache
+ * miss. A batch is at most a sixteenth of max_pending_tasks: until then, finished tasks count as
+ * pending.
  */
 #define TURN_LEAVE_EACH 1024
 #define TURN_LEAVE_PART 16
@@ -80,7 +81,7 @@ static struct task *turn_take(struct loop *l, enum loop_queue queue)
     return t;
 }
 
-/* Publish the oldest task's age, count ${n} finished tasks out. */
+/* Publish when the oldest task was submitted; count ${n} finished tasks out. */
 static void turn_leave(struct loop *l, enum loop_queue queue, uint64_t n)
 {
     const struct task *next;
@@ -93,7 +94,6 @@ static void turn_leave(struct loop *l, enum loop_queue queue, uint64_t n)
     gate_leave(&l->queues[queue].gate, n);
 }
 
-/* Step 2, end. */
 static void turn_fetch_due(struct loop *l)
 {
     if (timer_heap_next_at_ns(&l->schedule) > l->now_ns)
@@ -126,7 +126,7 @@ static uint64_t turn_queue(struct loop *l, enum loop_queue queue, uint64_t max)
     return budget.run;
 }
 
-/* Step 3. New connections may have bytes: poll before step 4, which may take a quantum. */
+/* Step 3. New connections may have bytes: poll before step 4, which may last task_quantum. */
 static void turn_control(struct loop *l)
 {
     if (queue_empty(&l->queues[LOOP_CONTROL]) || turn_queue(l, LOOP_CONTROL, TURN_CONTROL_MAX) == 0)
@@ -137,8 +137,8 @@ static void turn_control(struct loop *l)
 }
 
 /*
- * run() may free or hand on a one-shot timer, or a cancelled periodic one: do not touch it later
- * (see loop->periodic). A withdrawn timer is left to the task that drops it.
+ * run() may free a one-shot timer, or a periodic one that it cancels (loop->periodic is NULL then):
+ * do not access the timer afterwards. A withdrawn timer is left to the task that drops it.
  */
 static void turn_run_timer(struct loop *l, struct timer *t)
 {
@@ -189,7 +189,6 @@ static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t 
     return due != NULL;
 }
 
-/* Step 4. */
 static void turn_tasks(struct loop *l)
 {
     struct budget_conf conf = {.io_ratio = TELEMETRY_GET(l->io_ratio), .quantum_ns = l->quantum_ns};
@@ -222,14 +221,14 @@ static void turn_tasks(struct loop *l)
     TELEMETRY_ADD(l->telemetry.tasks_run, budget.run);
 }
 
-/* Step 5: only tasks queued by now. */
+/* Step 5: only tasks queued before it. */
 static void turn_tail(struct loop *l)
 {
     if (!queue_empty(&l->queues[LOOP_TAIL]))
         (void)turn_queue(l, LOOP_TAIL, gate_count(&l->queues[LOOP_TAIL].gate));
 }
 
-/* Step 6, including objects reaped meanwhile. */
+/* Step 6, including tasks that these tasks add. */
 void turn_reap(struct loop *l)
 {
     struct task *t;
@@ -255,14 +254,14 @@ static void turn_count(struct loop *l)
 
 bool turn_run(struct loop *l)
 {
-    turn_poll_run(l);  /* 1, 2 */
-    turn_fetch_due(l); /* 2, its end */
-    turn_control(l);   /* 3 */
+    turn_poll_run(l);  /* steps 1 and 2 */
+    turn_fetch_due(l); /* end of step 2 */
+    turn_control(l);   /* step 3 */
     turn_poll_count(l);
-    turn_tasks(l); /* 4 */
-    turn_tail(l);  /* 5 */
-    turn_reap(l);  /* 6 */
+    turn_tasks(l); /* step 4 */
+    turn_tail(l);  /* step 5 */
+    turn_reap(l);  /* step 6 */
     turn_count(l);
     turn_poll_judge(l);
-    return turn_stop_run(l); /* 7 */
+    return turn_stop_run(l); /* step 7 */
 }

@@ -1,4 +1,4 @@
-/* engine/turn_poll: steps 1 and 2 of a turn: poll, wake up, run I/O callbacks. */
+/* engine/turn_poll: steps 1 and 2 of a turn. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/* libev itself ends a poll after about a minute: not early. */
+/* libev ends every poll after about a minute; that is not early. */
 #define TURN_POLL_MAX_NS (59 * NS_PER_S)
 
-/* Tolerance: epoll counts in milliseconds. */
+/* Tolerance for early polls: epoll_wait counts milliseconds. */
 #define TURN_POLL_SLACK_NS (2 * NS_PER_MS)
 
 static void turn_poll_on_wakeup(struct ev_loop *ev, struct ev_io *w, int revents)
@@ -71,7 +71,7 @@ void turn_poll_init(struct loop *l)
     l->timer_at_ns = CLOCK_NEVER;
 }
 
-/* Only moved to earlier: an idle turn costs less than re-arming. */
+/* The libev timer is never moved to a later time: an idle turn costs less than re-arming. */
 static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
 {
     int64_t delay_ns;
@@ -79,14 +79,14 @@ static void turn_poll_arm_timer(struct loop *l, int64_t at_ns)
     if (at_ns >= l->timer_at_ns)
         return;
     ev_timer_stop(l->backend.ev, &l->timer);
-    ev_now_update(l->backend.ev); /* libev adds to its cached clock */
+    ev_now_update(l->backend.ev); /* libev adds the delay to its cached clock */
     delay_ns = at_ns - clock_now_ns();
     ev_timer_set(&l->timer, delay_ns > 0 ? (double)delay_ns / (double)NS_PER_S : 0., 0.);
     ev_timer_start(l->backend.ev, &l->timer);
     l->timer_at_ns = at_ns;
 }
 
-/* epoll lost the wake-up descriptor: register it again before sleeping. */
+/* libev stopped watching the wake-up descriptor: register it again before sleeping. */
 static void turn_poll_find_wakeup(struct loop *l)
 {
     /* libev ignores an unchanged watcher that it just stopped: set it anew. */
@@ -104,7 +104,7 @@ static void turn_poll_nap(int64_t until_ns)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
 
-/* Sleep shortly on the wake-up descriptor alone (note: trouble). */
+/* Wait briefly for the wake-up descriptor alone (note: trouble in backend.h). */
 static void turn_poll_pace(struct loop *l, int64_t until_ns)
 {
     int64_t pace_until_ns = clock_add_ns(clock_now_ns(), BACKEND_PACE_NS);
@@ -135,7 +135,6 @@ static void turn_poll_sleep(struct loop *l, int64_t until_ns)
     wakeup_done(&l->wakeup);
 }
 
-/* Step 1. */
 static void turn_poll_wait(struct loop *l)
 {
     int64_t stop_at_ns = turn_stop_next_at_ns(l);
@@ -178,7 +177,7 @@ void turn_poll_again(struct loop *l)
 
     backend_poll(&l->backend, false);
     if (l->backend.error == 0)
-        l->backend.error = error; /* of the turn */
+        l->backend.error = error; /* keep the error of the turn's first poll */
 }
 
 void turn_poll_count(struct loop *l)
@@ -188,7 +187,7 @@ void turn_poll_count(struct loop *l)
     TELEMETRY_ADD(l->telemetry.io_events, l->io_events);
 }
 
-/* Did a poll that could block end before its time? */
+/* Did a blocking poll end before its deadline? */
 static bool turn_poll_is_early(const struct loop *l)
 {
     int64_t at_ns = clock_add_ns(l->sleep_at_ns, TURN_POLL_MAX_NS);

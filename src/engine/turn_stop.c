@@ -19,7 +19,6 @@ int64_t turn_stop_next_at_ns(const struct loop *l)
     return clock_sooner(quiet_at_ns, limit_at_ns);
 }
 
-/* A withdrawn timer is dropped by its withdrawal's task. */
 static void turn_stop_drop_timer(struct loop *l, struct timer *t)
 {
     timer_heap_remove(&l->schedule, t);
@@ -94,7 +93,7 @@ bool turn_stop_run(struct loop *l)
     if (!turn_stop_may_end(l))
         return true;
     loop_refuse_and_drop(l);
-    do { /* drops and reaps may add more */
+    do { /* drop() and run() may add more */
         turn_stop_run_tasks(l);
         turn_stop_drop_timers(l);
         turn_reap(l);

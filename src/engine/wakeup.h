@@ -4,8 +4,6 @@
  * note: wake-up. A producer pushes its task, then checks whether the loop sleeps; the loop
  * publishes its sleep, then checks for tasks. All four accesses are sequentially consistent: at
  * least one side sees the other. An exchange lets one producer make the system call.
- *
- * `sleeps_until_ns`: WAKEUP_AWAKE, or the sleep's end: does a new deadline need a wake-up?
  */
 #ifndef ENGINE_WAKEUP_H
 #define ENGINE_WAKEUP_H
@@ -35,9 +33,8 @@ int wakeup_open(struct wakeup *w) NODISCARD;
 
 /*
  * wakeup_close(w):
- * Close the eventfd.
  *
- * Thread: any, when none can call wakeup_send()
+ * Thread: any, when no thread can call wakeup_send()
  */
 void wakeup_close(struct wakeup *w);
 
@@ -51,7 +48,7 @@ void wakeup_end_sleep(struct wakeup *w);
 
 /*
  * wakeup_send(w):
- * End the loop's sleep, after the push (note: wake-up).
+ * Wake the loop if it sleeps; call this after the push (note: wake-up).
  *
  * Thread: any
  */
@@ -64,7 +61,7 @@ static inline void wakeup_send(struct wakeup *w)
 
 /*
  * wakeup_send_before(w, at_ns):
- * As wakeup_send(), unless the loop wakes by ${at_ns} anyway.
+ * wakeup_send(), unless the loop wakes by ${at_ns} anyway.
  *
  * Thread: any
  */
@@ -80,7 +77,6 @@ void wakeup_prepare(struct wakeup *w, int64_t until_ns);
 
 /*
  * wakeup_done(w):
- * Publish that the loop is awake.
  *
  * Thread: loop
  */
@@ -96,7 +92,7 @@ void wakeup_clear(struct wakeup *w);
 
 /*
  * wakeup_wait(w, at_ns):
- * Sleep on the eventfd alone until ${at_ns}, when epoll fails.
+ * Wait for the eventfd until ${at_ns}, without epoll, which has failed.
  *
  * Thread: loop
  */

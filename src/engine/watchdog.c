@@ -8,13 +8,11 @@
 
 struct watch {
     struct loop *loop;
-    int64_t stalled_at_ns; /* the turn reported as stalled; 0: none */
+    int64_t stalled_at_ns; /* begin of the turn reported as stalled; 0: none */
     struct task beat;
-    atomic_bool
-        /* under way; release/acquire: the task is free again */
-        beating;
-    int64_t beat_at_ns; /* last sent; 0: never */
-    bool asleep;        /* a missed beat was reported */
+    atomic_bool beating; /* `beat` is queued; release/acquire: may be submitted again */
+    int64_t beat_at_ns;  /* last sent; 0: never */
+    bool asleep;         /* a missed beat was reported */
 };
 
 struct watchdog {
@@ -101,11 +99,11 @@ static bool watchdog_answers(const struct watchdog *w, struct watch *watch, int6
     if (beating)
         return false;
     if (loop_state(watch->loop) != LOOP_STARTED)
-        return true; /* a task would prolong the quiet period */
+        return true; /* a beat would prolong the quiet period of the stop */
     watch->beat_at_ns = now_ns;
     atomic_store_explicit(&watch->beating, true, memory_order_relaxed);
     if (loop_submit(watch->loop, LOOP_CONTROL, &watch->beat) < 0)
-        atomic_store_explicit(&watch->beating, false, memory_order_relaxed); /* ended */
+        atomic_store_explicit(&watch->beating, false, memory_order_relaxed);
     return true;
 }
 

@@ -1,8 +1,8 @@
 /*
- * engine/watchdog: detects stalled and sleeping loops.
+ * engine/watchdog: detects loops that stall, or sleep while tasks wait.
  *
- * A turn longer than the threshold is a stall. Each loop must also run a control task, the beat,
- * before the next one, a threshold or more later: that finds loops asleep with tasks queued.
+ * A turn longer than the threshold is a stall. The watchdog also sends each loop a control task,
+ * the beat. A loop that has not run its beat when the next one is due sleeps while tasks wait.
  */
 #ifndef ENGINE_WATCHDOG_H
 #define ENGINE_WATCHDOG_H
@@ -16,15 +16,15 @@
 struct loop;
 struct watchdog;
 
-/* Between beats. */
+/* Interval of beats, unless the threshold is longer. */
 #define WATCHDOG_BEAT_NS (5 * NS_PER_S)
 
-/* Longest check interval: stalls are reported within a second. */
+/* Longest interval of watchdog_check(). */
 #define WATCHDOG_LOOK_MAX_NS (500 * NS_PER_MS)
 
 /*
  * watchdog_create(out, max_loops, threshold_ns):
- * Create a watchdog without loops; ${threshold_ns} 0: no stalls, only beats.
+ * Create a watchdog without loops. If ${threshold_ns} is 0, it checks only the beats.
  *
  * Thread: any
  * Errors: 0; -ENOMEM
@@ -35,14 +35,14 @@ int watchdog_create(struct watchdog **out, unsigned max_loops, int64_t threshold
  * watchdog_add(w, loop):
  * Watch ${loop}, in any state.
  *
- * Thread: one, not the checking one's alone
- * Owns:   ${loop} is borrowed
+ * Thread: one; it need not be that of watchdog_check()
+ * Owns:   ${loop} must outlive the last check
  */
 void watchdog_add(struct watchdog *w, struct loop *loop);
 
 /*
  * watchdog_interval_ns(w):
- * Return the interval for watchdog_check().
+ * Return how often to call watchdog_check().
  *
  * Thread: any
  */
@@ -50,7 +50,7 @@ int64_t watchdog_interval_ns(const struct watchdog *w);
 
 /*
  * watchdog_check(w):
- * Check all loops, log begin and end of stalls; true when all turn.
+ * Check all loops, log begin and end of stalls; true if no loop stalls or sleeps.
  *
  * Thread: one, not a loop
  */

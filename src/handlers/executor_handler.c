@@ -1,14 +1,11 @@
 /*
- * handlers/executor_handler: see executor_handler.h.
- *
- * note: mailbox. A session may end before its messages on the executor, so shared state lives in a
- * reference-counted mailbox. The handler, each submitted message and the pending notice
- * hold a reference. Only the loop reads mailbox->handler.
+ * note: mailbox. A session may end before its messages on the executor, so both sides share a
+ * reference-counted mailbox. The handler, each submitted message and the pending notice hold a
+ * reference. Only the loop reads mailbox->handler.
  *
  * note: notice. Executor threads push finished messages to a list, newest first, by
  * compare-and-swap. A push onto an empty list submits the notice to the loop, which takes the whole
- * list by one exchange. So the loop has at most one such task. If the task queue is full, the
- * control queue (unbounded) takes the notice.
+ * list by one exchange. If the task queue is full, the control queue (unbounded) takes the notice.
  */
 #include "handlers/executor_handler.h"
 
@@ -26,26 +23,26 @@
 #include "net/channel.h"
 #include "net/memory_account.h"
 
-/* One client must not fill the executor with small messages. */
+/* Most messages of one client in the executor. */
 #define EXECUTOR_MESSAGES 64
 
 struct executor_message {
     struct task task;
     struct executor_mailbox *mailbox;
     struct executor_message *next;
-    bool dropped; /* the executor has stopped */
+    bool dropped;
     size_t len;
     uint8_t data[];
 };
 
 struct executor_mailbox {
     struct loop *loop;
-    struct executor_handler *handler; /* of the loop; NULL: closed */
+    struct executor_handler *handler; /* NULL: the channel is closed */
     struct executor_handler_conf conf;
-    struct memory_account *buffered;         /* NULL: not accounted */
-    _Atomic(struct executor_message *) done; /* see note: notice */
+    struct memory_account *buffered;         /* NULL: memory is not accounted */
+    _Atomic(struct executor_message *) done; /* messages executed; see note: notice */
     struct task notice;
-    atomic_uint users; /* see note: mailbox */
+    atomic_uint users;
 };
 
 struct executor_handler {
@@ -54,10 +51,10 @@ struct executor_handler {
     const struct handler_step *step;
     struct executor_mailbox *mailbox; /* mailbox and strand are NULL until the first byte */
     struct strand *strand;
-    struct task_list refused; /* not yet taken by the strand */
-    size_t bytes;             /* of all messages */
-    bool eof;                 /* pending, behind the messages */
-    int rejected;             /* likewise, error of HANDLER_REJECTED; 0: none */
+    struct task_list refused; /* messages that the strand did not take yet */
+    size_t bytes;             /* of messages not passed on yet */
+    bool eof;                 /* end of file, to pass on after the messages */
+    int rejected;             /* error to pass on after the messages; 0: none */
 };
 
 static struct executor_handler *executor_of(struct handler *h)
@@ -75,7 +72,6 @@ static void executor_mailbox_join(struct executor_mailbox *mailbox)
     atomic_fetch_add_explicit(&mailbox->users, 1, memory_order_relaxed);
 }
 
-/* The caller holds a mailbox reference. */
 static void executor_free(struct executor_message *m)
 {
     memory_account_charge(m->mailbox->buffered, executor_message_bytes(m), 0);
@@ -95,8 +91,6 @@ static void executor_mailbox_leave(struct executor_mailbox *mailbox)
     free(mailbox);
 }
 
-/* ---- on the executor ---- */
-
 static void executor_work(const struct executor_handler_conf *conf, const uint8_t *data, size_t len)
 {
     struct timespec left = {.tv_sec = conf->delay_ns / NS_PER_S,
@@ -108,7 +102,7 @@ static void executor_work(const struct executor_handler_conf *conf, const uint8_
         ;
 }
 
-/* The notice is dropped after the loop has ended. */
+/* If the second queue refuses the notice too, the loop has ended: nobody needs it. */
 static void executor_mailbox_notify(struct executor_mailbox *mailbox)
 {
     executor_mailbox_join(mailbox);
@@ -151,8 +145,6 @@ static void executor_drop_message(struct task *t)
 static const struct task_type executor_message_type = {
     .name = "executor handler", .run = executor_run_message, .drop = executor_drop_message};
 
-/* ---- loop to executor ---- */
-
 static void executor_submit_refused(struct executor_handler *x)
 {
     while (x->refused.first) {
@@ -161,7 +153,7 @@ static void executor_submit_refused(struct executor_handler *x)
         int rc;
 
         executor_mailbox_join(x->mailbox);
-        rc = strand_submit(x->strand, t); /* may already have run and been freed */
+        rc = strand_submit(x->strand, t); /* ${t} may be freed when this returns */
         if (rc < 0) {
             executor_mailbox_leave(x->mailbox);
             if (rc == -ESHUTDOWN)
@@ -251,7 +243,7 @@ static void executor_read(struct handler *h, const uint8_t *data, size_t len)
         channel_stop_reading(h->channel, CHANNEL_STOP_HANDLER);
 }
 
-/* Bursts end here; executor_run_notice() begins new ones. */
+/* executor_run_notice() makes its own bursts. */
 static void executor_burst(struct handler *h, bool begins)
 {
     (void)h;
@@ -288,8 +280,6 @@ static void executor_ended(struct handler *h, enum handler_end what, int error)
     handler_ended(h->next, what, error);
 }
 
-/* ---- executor to loop ---- */
-
 static struct executor_message *executor_mailbox_take_done(struct executor_mailbox *mailbox)
 {
     struct executor_message *m =
@@ -317,7 +307,6 @@ static void executor_pass_on(struct executor_handler *x, struct executor_message
         handler_read(x->handler.next, m->data, m->len);
 }
 
-/* Deliver a pending end of input. */
 static void executor_pass_end(struct executor_handler *x)
 {
     bool eof = x->eof;
@@ -382,8 +371,6 @@ static const struct handler_ops executor_ops = {.name = "executor",
                                                 .burst = executor_burst,
                                                 .ended = executor_ended,
                                                 .held = executor_held};
-
-/* ---- handler type ---- */
 
 static void executor_add(void *state, struct channel *ch, struct handler_context *context,
                          const struct handler_step *step)

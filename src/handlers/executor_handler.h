@@ -3,12 +3,12 @@
  *
  *   loop: read -> [message] -> strand ... executor: work -> [done] -> loop: next handler
  *
- * Each read is one message. Messages of one client keep their order and never overlap, but no
- * thread is reserved. End of file waits for them. Reading pauses when too many bytes are pending or
- * the executor is full; nothing is dropped. Memory is bounded by EXECUTOR_HANDLER_BYTES plus one
- * read, which behind `frame` is one message per frame.
+ * Each read is one message. Messages of one client run one after the other, in order, but not
+ * always on the same thread. End of file is passed on after them. Reading pauses when too many
+ * bytes are pending or the executor is full; nothing is dropped. A client's memory is bounded by
+ * EXECUTOR_HANDLER_BYTES plus one read.
  *
- * The built-in work waits for `delay_ns`, as a slow service would; replace it in executor_work().
+ * The built-in work only sleeps for `delay_ns`; put real work into executor_work().
  *
  * Source: Netty ChannelPipeline.addLast(group, handler).
  */
@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-/* Pause reading above this, resume at half; includes overhead per message. */
+/* Pause reading above this, resume at half of it. Each message counts with its overhead. */
 #define EXECUTOR_HANDLER_BYTES (64 * 1024)
 
 struct executor_handler_conf {

@@ -19,20 +19,20 @@
 
 enum fault_drop_as { FAULT_DROP_RESET, FAULT_DROP_SILENCE };
 
-/* 0: off. */
+/* 0 turns a fault off. */
 struct fault_handler_conf {
-    int64_t delay_ns;     /* of the client's bytes */
-    int64_t jitter_ns;    /* random, added per read */
-    unsigned rate;        /* bytes a second, each direction */
-    unsigned reset_after; /* bytes, both directions together */
-    unsigned drop;        /* percent of selected connections not served */
+    int64_t delay_ns;     /* added before the client's bytes */
+    int64_t jitter_ns;    /* largest additional delay; random for each read */
+    unsigned rate;        /* bytes a second, in each direction */
+    unsigned reset_after; /* bytes of both directions together */
+    unsigned drop;        /* percent of the selected connections that get no service */
     enum fault_drop_as drop_as;
-    unsigned percent;         /* of connections selected */
-    struct cidr_list clients; /* select only these; empty: all */
-    unsigned seed;            /* seed of the draws, per connection; 0: random */
+    unsigned percent;         /* of the connections that are selected */
+    struct cidr_list clients; /* select only connections of these; empty: of all */
+    unsigned seed;            /* for random decisions; 0: from the clock */
 };
 
-/* Not allowed in the option `pipeline`; always comes first. */
+/* Always the first handler; cannot be named in option `pipeline`. */
 extern const struct handler_type fault_handler_type;
 
 /*

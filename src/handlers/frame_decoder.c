@@ -1,18 +1,14 @@
-/* handlers/frame_decoder: see frame_decoder.h. */
 #include "handlers/frame_decoder.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* First allocation; most frames are short. */
 #define FRAME_DECODER_FIRST_BYTES 256
 
 static unsigned frame_header_bytes(const struct frame_decoder_conf *conf)
 {
     return conf->length_offset + conf->length_width;
 }
-
-/* ---- partial frame ---- */
 
 static void frame_use(struct frame_decoder_bytes *in, size_t n)
 {
@@ -28,7 +24,6 @@ static void frame_drop_piece(struct frame_decoder *d)
     d->is_out = false;
 }
 
-/* Double the piece, to at least ${need} and at most ${whole} bytes. */
 static bool frame_grow_piece(struct frame_decoder *d, size_t need, size_t whole)
 {
     size_t room = 2 * (size_t)d->piece_room;
@@ -64,8 +59,6 @@ static bool frame_fill_piece(struct frame_decoder *d, struct frame_decoder_bytes
     return true;
 }
 
-/* ---- the header ---- */
-
 static uint64_t frame_length_field(const struct frame_decoder_conf *conf, const uint8_t *header)
 {
     const uint8_t *field = header + conf->length_offset;
@@ -80,8 +73,8 @@ static uint64_t frame_length_field(const struct frame_decoder_conf *conf, const 
 }
 
 /*
- * Compute the frame length, or the bytes to discard of a bad frame. With ${value} below 2^63 the
- * sum cannot overflow.
+ * ${bytes}: length of the frame, or how much to discard of a bad one. The sum cannot overflow:
+ * ${value} is below 2^63.
  */
 static enum frame_decoder_result frame_measure(const struct frame_decoder_conf *conf,
                                                unsigned header_bytes, uint64_t value,
@@ -99,8 +92,6 @@ static enum frame_decoder_result frame_measure(const struct frame_decoder_conf *
     return *bytes > conf->max_length ? FRAME_DECODER_LONG : FRAME_DECODER_FRAME;
 }
 
-/* ---- bad frames ---- */
-
 /* Discard ${bytes} of the stream, the piece included. True: report the error now. */
 static bool frame_refuse(struct frame_decoder *d, const struct frame_decoder_conf *conf,
                          enum frame_decoder_result why, uint64_t bytes)
@@ -114,7 +105,6 @@ static bool frame_refuse(struct frame_decoder *d, const struct frame_decoder_con
     return false;
 }
 
-/* Discard up to the next delimiter or length_end. */
 static enum frame_decoder_result frame_refuse_to_end(struct frame_decoder *d,
                                                      const struct frame_decoder_conf *conf,
                                                      enum frame_decoder_result why)
@@ -127,7 +117,6 @@ static enum frame_decoder_result frame_refuse_to_end(struct frame_decoder *d,
     return FRAME_DECODER_MORE;
 }
 
-/* Append to the tail, keeping the last bytes. */
 static void frame_keep_tail(struct frame_decoder *d, const uint8_t *data, size_t len)
 {
     size_t kept = d->tail_bytes;
@@ -178,8 +167,6 @@ static bool frame_discard(struct frame_decoder *d, const struct frame_decoder_co
     d->discard_bytes -= n;
     return d->discard_bytes == 0;
 }
-
-/* ---- next frame ---- */
 
 static enum frame_decoder_result frame_judge(struct frame_decoder *d,
                                              const struct frame_decoder_conf *conf,
@@ -275,7 +262,7 @@ static enum frame_decoder_result frame_begin_delimiter(struct frame_decoder *d,
     return frame_refuse_to_end(d, conf, FRAME_DECODER_LONG);
 }
 
-/* Find frame_bytes. MORE: the header is incomplete, or bytes are being discarded. */
+/* Set frame_bytes. MORE: the header is incomplete, or bytes are being discarded. */
 static enum frame_decoder_result frame_begin(struct frame_decoder *d,
                                              const struct frame_decoder_conf *conf,
                                              struct frame_decoder_bytes *in)

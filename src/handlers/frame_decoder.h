@@ -14,12 +14,14 @@
  *
  * FRAME_DECODER_DELIMITER: see frame_delimiter.h.
  *
- * A frame within the input is returned in place; a partial frame is copied, into memory that grows
- * with it, up to max_length. Between frames it holds none. Searches every byte once.
+ * A frame that is complete in the input is returned in place. A partial frame is copied to memory
+ * that grows up to max_length; it is freed after the frame.
  *
- * A bad frame is reported once and discarded. If its end is unknown, the decoder discards the
- * header (length below the header), or up to the next length_end (not a number) or delimiter (none
- * within max_length).
+ * A bad frame is reported once and discarded. When its end is unknown, this is discarded:
+ *
+ *   length negative, or below that of the header   the header
+ *   text length not a number                       all up to the next length_end
+ *   no delimiter within max_length                 all up to the next delimiter
  *
  * Source: RFC 6587, 3.4.1 and 3.4.2; Netty LengthFieldBasedFrameDecoder.
  */
@@ -41,16 +43,16 @@ enum frame_decoder_by { FRAME_DECODER_LENGTH, FRAME_DECODER_TEXT_LENGTH, FRAME_D
 enum frame_decoder_order { FRAME_DECODER_BIG, FRAME_DECODER_LITTLE };
 
 /*
- * max_length and fail_fast apply to every framing. max_length is at least strip and the longest
- * header (length_offset + length_width, or FRAME_DECODER_TEXT_BYTES). Lengths are below 2^31.
+ * max_length must not be below `strip`, nor below the longest header (length_offset + length_width,
+ * or FRAME_DECODER_TEXT_BYTES). All lengths are below 2^31.
  */
 struct frame_decoder_conf {
     enum frame_decoder_by by;
-    unsigned max_length; /* before stripping */
+    unsigned max_length; /* of a frame, before stripping */
     unsigned length_offset;
     unsigned length_width;     /* 1, 2, 3, 4 or 8 */
     int64_t length_adjustment; /* also for text lengths */
-    unsigned strip;            /* bytes to remove in front */
+    unsigned strip;            /* bytes to remove from a frame's front */
     enum frame_decoder_order byte_order;
     uint8_t length_end; /* ends a text length; not a digit */
     bool strip_length;  /* remove the text length header */
@@ -62,12 +64,12 @@ struct frame_decoder_conf {
 enum frame_decoder_result {
     FRAME_DECODER_MORE,
     FRAME_DECODER_FRAME,
-    FRAME_DECODER_NEGATIVE,           /* bad: length field below 0 (8 bytes only) */
-    FRAME_DECODER_SHORT,              /* bad: shorter than its header */
-    FRAME_DECODER_LONG,               /* bad: longer than max_length */
-    FRAME_DECODER_SHORTER_THAN_STRIP, /* bad: shorter than strip */
-    FRAME_DECODER_NOT_NUMBER,         /* bad: text length not a number */
-    FRAME_DECODER_NO_MEMORY           /* the stream is lost */
+    FRAME_DECODER_NEGATIVE, /* bad: the length is negative */
+    FRAME_DECODER_SHORT,    /* bad: shorter than its header */
+    FRAME_DECODER_LONG,     /* bad: longer than max_length */
+    FRAME_DECODER_SHORTER_THAN_STRIP,
+    FRAME_DECODER_NOT_NUMBER,
+    FRAME_DECODER_NO_MEMORY /* the stream is lost */
 };
 
 struct frame_decoder_bytes {
@@ -80,21 +82,21 @@ struct frame_decoder {
     uint8_t *piece; /* partial frame; NULL: none */
     uint32_t piece_bytes;
     uint32_t piece_room;
-    uint32_t frame_bytes;                 /* 0: unknown */
-    uint32_t strip_front;                 /* bytes to remove in front */
-    uint8_t strip_back;                   /* and at the end */
-    bool is_out;                          /* the piece is a frame already returned */
-    enum frame_decoder_result to_be_told; /* report after discarding; MORE: none */
+    uint32_t frame_bytes;                 /* length of the current frame; 0: unknown */
+    uint32_t strip_front;                 /* bytes to remove from the frame's front */
+    uint8_t strip_back;                   /* bytes to remove from the frame's end */
+    bool is_out;                          /* the piece is whole, and was returned */
+    enum frame_decoder_result to_be_told; /* error to report after discarding; MORE: none */
     uint64_t discard_bytes;
-    bool discards_to_end; /* up to the next length_end or delimiter */
+    bool discards_to_end; /* discard up to the next length_end or delimiter */
     uint8_t tail_bytes;
-    uint8_t tail[FRAME_DELIMITER_BYTES - 1]; /* discarded bytes that may begin a delimiter */
+    uint8_t tail[FRAME_DELIMITER_BYTES - 1]; /* last discarded bytes: a delimiter may begin there */
 };
 
 /*
  * frame_decoder_next(d, conf, in, out):
- * Consume ${in} up to the end of a good or bad frame. FRAME sets ${out}, possibly empty. Call until
- * MORE.
+ * Consume ${in} up to the end of a good or bad frame. FRAME sets ${out} to the frame, which may be
+ * empty. Call again until the result is MORE.
  *
  * Thread: owner of ${d}
  * Owns:   ${out} is valid until the next call or the end of ${in}

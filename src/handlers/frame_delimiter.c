@@ -1,4 +1,3 @@
-/* handlers/frame_delimiter: see frame_delimiter.h. */
 #include "handlers/frame_delimiter.h"
 
 #include <stdbool.h>
@@ -6,10 +5,7 @@
 
 #include "base/must.h"
 
-/*
- * Search block by block: a rare last byte is not searched to the end of the input per frame. With a
- * single last byte the block is the whole input.
- */
+/* Search by blocks: else each frame would search the whole input for a last byte that is rare. */
 #define FRAME_DELIMITER_STEP_BYTES 256
 
 void frame_delimiter_add(struct frame_delimiter_list *list, const uint8_t *bytes, size_t len)
@@ -28,10 +24,10 @@ struct frame_delimiter_search {
     const struct frame_delimiter_list *list;
     const uint8_t *data;
     size_t len;
-    size_t next[FRAME_DELIMITER_MAX]; /* by `last`: next match, or end of the bytes searched */
+    size_t next[FRAME_DELIMITER_MAX]; /* by index of `last`: match, or end of search */
 };
 
-/* First position from ${from} of a delimiter's last byte, or ${end}. */
+/* First position in the block ${from} to ${end} where a delimiter may end; ${end}: none. */
 static size_t frame_delimiter_next_in_block(struct frame_delimiter_search *s, size_t from,
                                             size_t end)
 {
@@ -49,7 +45,7 @@ static size_t frame_delimiter_next_in_block(struct frame_delimiter_search *s, si
     return end;
 }
 
-/* As above, up to ${s}->len. */
+/* First position from ${from} on where a delimiter may end; ${s}->len: none. */
 static size_t frame_delimiter_next_last(struct frame_delimiter_search *s, size_t from)
 {
     size_t step = s->list->last_n == 1 ? s->len : FRAME_DELIMITER_STEP_BYTES;
@@ -62,7 +58,6 @@ static size_t frame_delimiter_next_last(struct frame_delimiter_search *s, size_t
     return at;
 }
 
-/* ${before_end}: end of the bytes before ${data}. */
 static bool frame_delimiter_ends_with(const struct frame_delimiter *delimiter,
                                       const uint8_t *before_end, const uint8_t *data, size_t end)
 {

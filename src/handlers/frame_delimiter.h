@@ -1,9 +1,9 @@
 /*
  * handlers/frame_delimiter: finds the first of several delimiters in a stream.
  *
- * The delimiter that ends first ends the frame; of several that end there, the longest is removed.
- * So "\n" with "\r\n" handles both line ends, however reads are cut. Searches every byte once, by
- * memchr(3).
+ * The delimiter that ends first ends the frame; of several that end at the same byte, the longest
+ * is removed. So "\n" with "\r\n" handles both line ends, wherever a read ends. Every byte is
+ * searched once, by memchr(3).
  *
  * Source: Netty DelimiterBasedFrameDecoder.
  */
@@ -26,12 +26,12 @@ struct frame_delimiter_list {
     unsigned n;
     unsigned last_n;
     struct frame_delimiter list[FRAME_DELIMITER_MAX];
-    uint8_t last[FRAME_DELIMITER_MAX]; /* last bytes, without duplicates */
+    uint8_t last[FRAME_DELIMITER_MAX]; /* last byte of each delimiter, without duplicates */
 };
 
 struct frame_delimiter_match {
-    size_t end;   /* offset behind the delimiter; 0: none */
-    unsigned len; /* of the delimiter; may begin before the input */
+    size_t end;   /* offset in ${data} behind the delimiter; 0: none found */
+    unsigned len; /* of the delimiter, which may begin before ${data} */
 };
 
 /*
@@ -44,8 +44,8 @@ void frame_delimiter_add(struct frame_delimiter_list *list, const uint8_t *bytes
 
 /*
  * frame_delimiter_find(list, before, before_len, data, len):
- * Find the first delimiter that ends in ${data}. It may begin in ${before}, the frame's earlier
- * bytes, where none ends.
+ * Find the first delimiter that ends in ${data}. It may begin in ${before}: earlier bytes of the
+ * frame, already searched.
  *
  * Thread: any
  */

@@ -1,9 +1,10 @@
 /*
  * handlers/frame_handler: passes on whole frames, one per read.
  *
- * Bad frames, or one cut off by end of file, are counted and logged; frame_on_error then resets the
- * session, behind earlier frames, or skips the frame. Empty frames are skipped. A timeout within a
- * frame resets the session. Any frame cut off by a session's end is counted.
+ * A bad frame, or one that end of file cuts off, is counted and logged. Then frame_on_error
+ * decides: the session is reset, after the earlier frames, or the frame is skipped. Empty frames
+ * are not passed on. A timeout within a frame resets the session. A frame that the end of a session
+ * cuts off is counted.
  */
 #ifndef HANDLERS_FRAME_HANDLER_H
 #define HANDLERS_FRAME_HANDLER_H

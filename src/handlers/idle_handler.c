@@ -1,4 +1,3 @@
-/* handlers/idle_handler: see idle_handler.h. */
 #include "handlers/idle_handler.h"
 
 #include <inttypes.h>
@@ -10,16 +9,15 @@
 #include "net/address.h"
 #include "net/channel.h"
 
-/* Per listener. */
 #define IDLE_LOG_INTERVAL_NS (1 * NS_PER_S)
 
 /* Polls per timeout; see note: polls. */
 #define IDLE_POLLS 4
 
 /*
- * note: polls. Each read and write stores a time stamp. Buffered output is sent later without this
- * handler, so meanwhile the timer polls the channel's byte counter. If it grew, the channel's last
- * I/O, possibly a read, counts as a write. A client may be idle one poll longer.
+ * note: polls. Reads and writes store a time stamp. Buffered output is sent without this handler:
+ * meanwhile the timer polls the channel's byte counter. If it grew, the channel's last I/O, perhaps
+ * a read, counts as a write. So a timeout may come one poll late.
  */
 
 enum idle_kind { IDLE_READ, IDLE_WRITE, IDLE_ALL, IDLE_KINDS };
@@ -36,8 +34,8 @@ struct idle_handler {
     struct timer timer;
     int64_t read_at_ns;
     int64_t write_at_ns;
-    int64_t found_at_ns[IDLE_KINDS]; /* last report: restarts the timeout */
-    uint64_t bytes_out;              /* of the channel, at write_at_ns */
+    int64_t found_at_ns[IDLE_KINDS]; /* last report, which restarts the timeout */
+    uint64_t bytes_out;              /* the channel's counter, at the last write or poll */
     bool read_ended;
 };
 
@@ -80,7 +78,7 @@ static int64_t idle_due_at_ns(const struct idle_handler *idle, enum idle_kind ki
     return limit_ns > 0 ? clock_add_ns(from_ns, limit_ns) : CLOCK_NEVER;
 }
 
-/* Next timeout, or poll of pending output. */
+/* Time of the next timeout, or poll of buffered output. */
 static int64_t idle_poll_at_ns(const struct idle_handler *idle, int64_t now_ns)
 {
     bool waits = channel_pending_bytes(idle->handler.channel) > 0;
@@ -150,13 +148,13 @@ static void idle_run_timer(struct task *t)
 
     idle_poll(idle, now_ns);
     idle_judge(idle, now_ns);
-    if (!channel_discards(idle->handler.channel)) /* closing has its own timeouts */
+    if (!channel_discards(idle->handler.channel)) /* a channel has timeouts for its end */
         idle_arm(idle, now_ns);
 }
 
 static void idle_drop_timer(struct task *t)
 {
-    (void)t; /* the session ends with the loop */
+    (void)t;
 }
 
 static const struct task_type idle_timer_type = {

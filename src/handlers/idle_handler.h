@@ -2,8 +2,8 @@
  * handlers/idle_handler: read, write and all-idle timeouts; logs the client or ends its session.
  * Behind `frame`, only whole frames count as reads.
  *
- * A write counts when the kernel takes bytes: a client that does not read is idle. While paused it
- * is not read-idle. After end of file, only writes are checked.
+ * A write counts when the kernel takes bytes: a client that does not read is idle. While reading is
+ * paused, the client is not read-idle. After its end of file only writes count.
  *
  * Source: Netty IdleStateHandler, with observeOutput.
  */
@@ -16,7 +16,7 @@
 
 enum idle_handler_action { IDLE_HANDLER_CLOSE, IDLE_HANDLER_LOG };
 
-/* 0: off. */
+/* A timeout of 0 is off. */
 struct idle_handler_conf {
     int64_t read_ns;
     int64_t write_ns;

@@ -1,4 +1,3 @@
-/* handlers/log_handler: see log_handler.h. */
 #include "handlers/log_handler.h"
 
 #include <ctype.h>
@@ -9,7 +8,6 @@
 #include "net/address.h"
 #include "net/channel.h"
 
-/* Bytes shown of each read and write. */
 #define LOG_DUMP_BYTES 256
 #define LOG_ROW_BYTES  16
 

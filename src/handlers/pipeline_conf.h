@@ -17,7 +17,7 @@ struct pipeline_conf {
     struct frame_handler_conf frame;
     struct idle_handler_conf idle;
     struct executor_handler_conf executor;
-    struct fault_handler_conf fault; /* precedes the list */
+    struct fault_handler_conf fault;
 };
 
 #endif

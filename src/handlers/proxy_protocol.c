@@ -1,4 +1,3 @@
-/* handlers/proxy_protocol: see proxy_protocol.h. */
 #include "handlers/proxy_protocol.h"
 
 #include <errno.h>
@@ -73,7 +72,7 @@ static size_t proxy_protocol_held(const struct handler *h)
     return CONTAINER_OF(h, const struct proxy_protocol, handler)->held.cap;
 }
 
-/* Copy the rest of the read, unless done() released it. */
+/* Copy the bytes of this read behind the header, unless done() has passed them on. */
 static void proxy_protocol_hold_rest(struct proxy_protocol *pp)
 {
     struct channel *ch = pp->handler.channel;
@@ -85,7 +84,6 @@ static void proxy_protocol_hold_rest(struct proxy_protocol *pp)
     pp->rest_bytes = 0;
 }
 
-/* ${rest}: the client's part of the current read. */
 static void proxy_protocol_decide(struct proxy_protocol *pp, int error, const uint8_t *rest,
                                   size_t rest_bytes)
 {
@@ -97,7 +95,9 @@ static void proxy_protocol_decide(struct proxy_protocol *pp, int error, const ui
     proxy_protocol_hold_rest(pp);
 }
 
-/* Is ${n} final? A missing optional header becomes 0. */
+/*
+ * Is ${n}, the result of proxy_header_decode(), final? For a missing optional header, set it to 0.
+ */
 static bool proxy_protocol_settles(const struct proxy_protocol *pp, int *n)
 {
     if (*n == -EAGAIN)
@@ -141,16 +141,13 @@ static void proxy_protocol_read(struct handler *h, const uint8_t *data, size_t l
 {
     struct proxy_protocol *pp = proxy_protocol_of(h);
 
-    MUST(!pp->is_decided); /* reading is paused then */
+    MUST(!pp->is_decided); /* after the decision reading is paused */
     if (buffer_bytes(&pp->held) == 0)
         proxy_protocol_read_first(pp, data, len);
     else
         proxy_protocol_read_more(pp, data, len);
 }
 
-/*
- * End of file or timeout. An optional header that has not begun is no error.
- */
 static void proxy_protocol_conclude(struct proxy_protocol *pp, int error)
 {
     bool begun = buffer_bytes(&pp->held) > 0 &&
@@ -169,7 +166,7 @@ static void proxy_protocol_eof(struct proxy_protocol *pp)
 
 static void proxy_protocol_active(struct handler *h)
 {
-    (void)h; /* sent at the release */
+    (void)h;
 }
 
 static void proxy_protocol_ended(struct handler *h, enum handler_end what, int error)
@@ -222,7 +219,7 @@ static void proxy_protocol_pass(struct proxy_protocol *pp, const uint8_t *data, 
         handler_read(pp->handler.next, data, len);
 }
 
-/* Leave the pipeline first: the receiver may pause reading again. */
+/* Resume reading before passing bytes on: their receiver may pause it again. */
 void proxy_protocol_release(struct proxy_protocol *pp)
 {
     struct handler *h = &pp->handler;

@@ -6,8 +6,8 @@
  *   add -> reading -> done(), reading is paused -> proxy_protocol_release() -> removed
  *             \-- proxy_protocol_give_up(): timeout --^
  *
- * Between done() and the release, which delivers bytes behind the header, the session picks a
- * server and adds handlers.
+ * After done() the session picks a server and adds handlers. The release then passes on the bytes
+ * behind the header.
  *
  * Only configured peers are trusted: a header can claim any address.
  */
@@ -27,19 +27,19 @@
 
 enum proxy_protocol_mode {
     PROXY_PROTOCOL_OFF,
-    PROXY_PROTOCOL_OPTIONAL, /* trusted peers may send one */
-    PROXY_PROTOCOL_REQUIRED  /* peers without one are refused */
+    PROXY_PROTOCOL_OPTIONAL, /* trusted peers may send a header */
+    PROXY_PROTOCOL_REQUIRED  /* all peers must be trusted and send a header */
 };
 
 struct proxy_protocol_conf {
     enum proxy_protocol_mode mode;
     struct cidr_list trusted; /* peers whose header is used */
-    int64_t timeout_ns;       /* from the beginning of the session */
+    int64_t timeout_ns;       /* to receive the header, from the beginning of the session */
 };
 
 struct proxy_protocol_gate {
     const struct proxy_protocol_conf *conf;
-    const char *listener; /* name, for logs */
+    const char *listener;
     struct log_limit log_limit;
 };
 
@@ -49,22 +49,23 @@ struct proxy_protocol {
     struct handler handler;
     struct proxy_protocol_gate *gate;
     /*
-     * Reading has ended: 0, an error of proxy_header_decode(), -ETIMEDOUT, -ENODATA (end of file
-     * before any byte), or -ENOMEM. At most once; not on a closed channel. May release ${pp}.
+     * The header is read (0), or failed: an error of proxy_header_decode(), -ETIMEDOUT, -ENODATA
+     * (end of file before any byte), or -ENOMEM. Called at most once; not after the channel is
+     * closed. May call proxy_protocol_release().
      */
     void (*done)(struct proxy_protocol *pp, int error);
-    struct proxy_header header; /* `local` without a header; its pointers are invalid */
+    struct proxy_header header; /* `local` if there was none; its pointers dangle */
     struct buffer held;
-    const uint8_t *rest; /* in done(): the client's part of the current read */
+    const uint8_t *rest; /* in done(): bytes of the current read behind the header */
     size_t rest_bytes;
     bool is_decided;
-    bool has_ended; /* end of file to forward */
+    bool has_ended; /* pass on end of file after the release */
 };
 
 /*
  * proxy_protocol_expect(gate, peer):
- * Read a header from ${peer}, pass it without one, or refuse it (logged once a second)? A ${gate}
- * that is NULL or PROXY_PROTOCOL_OFF passes all.
+ * Decide about ${peer}: read its header, pass it without a header, or refuse it (logged at most
+ * once a second). If ${gate} is NULL or PROXY_PROTOCOL_OFF, pass.
  *
  * Thread: any
  */
@@ -92,8 +93,8 @@ void proxy_protocol_set_gate(struct proxy_protocol *pp, struct proxy_protocol_ga
 
 /*
  * proxy_protocol_give_up(pp):
- * Timeout: call done() with -ETIMEDOUT, or 0 for an optional header not begun. No-op once decided
- * or closed.
+ * The timeout has expired: call done() with -ETIMEDOUT, or with 0 if an optional header has not
+ * begun. No-op after done() or the end of the channel.
  *
  * Thread: the channel's loop
  */
@@ -101,7 +102,7 @@ void proxy_protocol_give_up(struct proxy_protocol *pp);
 
 /*
  * proxy_protocol_release(pp):
- * After done(pp, 0): leave the pipeline, forward `active` and held bytes.
+ * After done(pp, 0): leave the pipeline, then pass on `active` and the bytes behind the header.
  *
  * Thread: the channel's loop
  */
@@ -109,7 +110,7 @@ void proxy_protocol_release(struct proxy_protocol *pp);
 
 /*
  * proxy_protocol_rest_bytes(pp):
- * After done(): bytes received behind the header.
+ * After done(): number of bytes received behind the header.
  *
  * Thread: the channel's loop
  */
@@ -117,7 +118,7 @@ size_t proxy_protocol_rest_bytes(const struct proxy_protocol *pp);
 
 /*
  * proxy_protocol_log_refusal(gate, peer, error):
- * Log why ${peer} is refused, once a second.
+ * Log why ${peer} is refused, at most once a second.
  *
  * Thread: any
  */

@@ -1,4 +1,3 @@
-/* limits/acl: see acl.h. */
 #include "limits/acl.h"
 
 #include <errno.h>
@@ -39,7 +38,6 @@ int acl_create(struct acl **out, const struct acl_conf *conf)
     return 0;
 }
 
-/* ${rule}: PREFIX_TABLE_NONE: none matched. */
 static void acl_log_denied(struct acl *a, const char *listener, const struct address *client,
                            uint32_t rule)
 {

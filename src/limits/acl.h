@@ -33,7 +33,7 @@ int acl_create(struct acl **out, const struct acl_conf *conf) NODISCARD;
 
 /*
  * acl_allows(a, listener, client):
- * Is ${client} allowed? Log one denial a second at info level. NULL ${a}: allow all.
+ * Is ${client} allowed? Log denials at info level, at most one a second. NULL ${a}: allow all.
  *
  * Thread: any
  */

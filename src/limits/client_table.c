@@ -1,4 +1,4 @@
-/* limits/client_table: see client_table.h. Entries are numbered from 1; 0: none. */
+/* Entries are numbered from 1; 0: none. */
 #include "limits/client_table.h"
 
 #include <errno.h>
@@ -16,31 +16,29 @@
 struct client_name {
     uint64_t host[2]; /* prefix, IPv4 as IPv4-mapped */
     uint32_t zone;    /* scope id if link-local; else 0 */
-    uint32_t hash;    /* of the above */
+    uint32_t hash;    /* of `host` and `zone` */
 };
 
 struct client {
     struct client_name name;
     struct token_bucket bucket;
     uint32_t open;
-    uint32_t chain;        /* next in hash chain */
-    uint32_t newer, older; /* neighbours in the LRU list, if without connections */
+    uint32_t chain;
+    uint32_t newer, older; /* in the LRU list of clients without connections */
 };
 
 struct client_table {
     atomic_uint references;
     struct client_table_conf conf; /* `each` is guarded by the lock */
     struct hash_key key;
-    struct lock lock;       /* guards all below; see note: one lock */
+    struct lock lock;       /* guards the fields below; see note: one lock */
     struct client *clients; /* entry i is clients[i - 1] */
     uint32_t n;             /* entries used so far */
     uint32_t *chains;
     uint32_t chain_mask;
-    uint32_t newest, oldest; /* of the LRU list */
+    uint32_t newest, oldest;
     struct client_table_view counts;
 };
-
-/* ---- with the lock held ---- */
 
 static struct client *client_table_at(const struct client_table *t, uint32_t place)
 {
@@ -52,7 +50,7 @@ static uint32_t client_table_place(const struct client_table *t, const struct cl
     return (uint32_t)(c - t->clients) + 1;
 }
 
-/* Remove ${c}, now in use, from the LRU list. */
+/* Remove ${c} from the LRU list. */
 static void client_table_keep(struct client_table *t, struct client *c)
 {
     if (c->newer)
@@ -66,7 +64,6 @@ static void client_table_keep(struct client_table *t, struct client *c)
     c->newer = c->older = 0;
 }
 
-/* Add ${c} to the LRU list as the newest. */
 static void client_table_lru_add(struct client_table *t, struct client *c)
 {
     uint32_t place = client_table_place(t, c);
@@ -94,7 +91,7 @@ static void client_table_unchain(struct client_table *t, const struct client *c)
     *at = c->chain;
 }
 
-/* Return a free entry, or evict the oldest; NULL: all are connected. */
+/* Return a free entry, or evict the oldest; NULL: all clients have connections. */
 static struct client *client_table_evict(struct client_table *t, int64_t now_ns)
 {
     const struct token_bucket_conf *rate = &t->conf.each.rate;
@@ -143,8 +140,6 @@ static enum client_table_answer client_table_ask(const struct quota_conf *each, 
         return CLIENT_TABLE_TOO_FAST;
     return CLIENT_TABLE_IN;
 }
-
-/* ---- without the lock ---- */
 
 /* Zero all but the first ${bits} of ${host}. */
 static void client_table_cut(uint8_t *host, unsigned bits)
@@ -234,7 +229,7 @@ bool client_table_fits(const struct client_table *t, const struct client_table_c
            t->conf.prefix_v6 == conf->prefix_v6;
 }
 
-/* A million clients take some milliseconds. */
+/* With a million clients the lock is held for some milliseconds. */
 void client_table_set(struct client_table *t, const struct quota_conf *each, int64_t now_ns)
 {
     lock_take(&t->lock);

@@ -5,15 +5,15 @@
  * sockets are not counted.
  *
  * The number of entries is fixed. A client without connections keeps its entry, for its rate, until
- * evicted: least recently used first, counted as forgotten if its rate had not recovered. If all
- * have connections, a new client is admitted without limits: else one with many addresses could
- * lock out others.
+ * it is evicted, least recently used first; counted as `forgotten` if its rate had not recovered.
+ * If all clients have connections, a new one is admitted without limits: otherwise a client with
+ * many addresses could lock out others.
  *
  * The hash key is random, against chosen collisions.
  *
- * note: one lock. Boss threads enter, workers leave: two short locks a connection. Not atomics:
- * when a count leaves or reaches 0, count, hash chain and LRU list change together. Not shards: one
- * could evict while others have free entries.
+ * note: one lock. It is taken twice per connection, briefly: by a boss thread, then by a worker.
+ * Atomics would not do: when a count leaves or reaches 0, count, hash chain and LRU list change
+ * together.
  */
 #ifndef LIMITS_CLIENT_TABLE_H
 #define LIMITS_CLIENT_TABLE_H
@@ -29,9 +29,9 @@ struct client;
 struct client_table;
 
 struct client_table_conf {
-    unsigned max_clients; /* entries */
-    unsigned prefix_v4;   /* bits of an IPv4 address that identify a client, 1 to 32 */
-    unsigned prefix_v6;   /* of IPv6, 1 to 128 */
+    unsigned max_clients;
+    unsigned prefix_v4; /* bits of an IPv4 address that identify a client, 1 to 32 */
+    unsigned prefix_v6; /* the same for IPv6, 1 to 128 */
     struct quota_conf each;
 };
 
@@ -45,13 +45,13 @@ enum client_table_answer {
 struct client_table_view {
     uint64_t clients; /* entries in use */
     uint64_t refused[CLIENT_TABLE_ANSWERS];
-    uint64_t uncounted; /* admitted without an entry */
-    uint64_t forgotten; /* evicted before their rate recovered */
+    uint64_t uncounted; /* connections admitted without an entry */
+    uint64_t forgotten; /* clients evicted before their rate recovered */
 };
 
 /*
  * client_table_create(out, conf):
- * Create an empty table. Clients touch its memory as they come.
+ * Create an empty table.
  *
  * Thread: any
  * Owns:   ${conf} is copied
@@ -61,7 +61,7 @@ int client_table_create(struct client_table **out, const struct client_table_con
 
 /*
  * client_table_fits(t, conf) / client_table_set(t, each, now_ns):
- * Does ${conf} differ in the limits alone? Change the limits, for all clients at once.
+ * Does ${conf} differ only in the limits? Change the limits of all clients.
  *
  * Thread: any
  */
@@ -70,7 +70,7 @@ void client_table_set(struct client_table *t, const struct quota_conf *each, int
 
 /*
  * client_table_count(t, a, now_ns):
- * Count a connection of ${a} whatever the limits; NULL if uncounted.
+ * Count a connection of ${a}, even over the limits. NULL: not counted.
  *
  * Thread: any
  */
@@ -79,7 +79,7 @@ struct client *client_table_count(struct client_table *t, const struct address *
 /*
  * client_table_enter(t, a, now_ns, out, forgot):
  * Count a connection of client ${a}. CLIENT_TABLE_IN: ${out} is for client_table_leave(), NULL if
- * uncounted. ${forgot}: a client was evicted before its rate recovered.
+ * not counted. ${forgot}: a client was evicted before its rate recovered.
  *
  * Thread: any
  */
@@ -89,7 +89,7 @@ enum client_table_answer client_table_enter(struct client_table *t, const struct
 
 /*
  * client_table_leave(t, c):
- * Uncount a connection of ${c}; NULL is allowed.
+ * Count a connection of ${c} out; NULL is allowed.
  *
  * Thread: any
  */
@@ -97,7 +97,7 @@ void client_table_leave(struct client_table *t, struct client *c);
 
 /*
  * client_table_read(t, out) / client_table_continue(t, from):
- * Copy the counters; begin with those of ${from}.
+ * Copy the counters; take over those of ${from}.
  *
  * Thread: any
  */
@@ -106,7 +106,8 @@ void client_table_continue(struct client_table *t, struct client_table *from);
 
 /*
  * client_table_hold(t) / client_table_release(t):
- * Add a reference, and return ${t}; give up one. The last frees it. NULL is allowed.
+ * Add a reference, and return ${t}; release a reference. The last release frees it. NULL is
+ * allowed.
  *
  * Thread: any
  */

@@ -1,13 +1,13 @@
 /*
- * limits/connection_limit: connection limits of process and listeners; listen sockets waiting for
- * room.
+ * limits/connection_limit: connection limits of the process and its listeners; listen sockets that
+ * wait at a limit.
  *
- * note: room. A socket without room publishes that it waits, then checks again; a leaving session
- * uncounts itself, then submits waiters' tasks to their boss loops. Both are sequentially
- * consistent, so one sees the other.
+ * note: room. A socket at a limit publishes that it waits, then checks the limit again. A leaving
+ * session counts itself out, then submits the tasks of waiting sockets to their boss loops. Both
+ * are sequentially consistent: one of the two sees the other.
  *
  *   NONE --no room--> WAITING --a session leaves--> WOKEN (task submitted) --task runs--> NONE
- *                         \--room after all--> NONE
+ *                         \--second check: room--> NONE
  */
 #ifndef LIMITS_CONNECTION_LIMIT_H
 #define LIMITS_CONNECTION_LIMIT_H
@@ -32,7 +32,7 @@ enum connection_limit_waiter_state {
 
 struct connection_limit_waiter {
     struct loop *loop;
-    void (*again)(struct connection_limit_waiter *w); /* retry; on ${loop} */
+    void (*again)(struct connection_limit_waiter *w); /* retry; called on `loop` */
     atomic_int state; /* enum connection_limit_waiter_state; see note: room */
     struct task wake;
     struct list link; /* empty: not registered */
@@ -40,14 +40,13 @@ struct connection_limit_waiter {
 
 struct connection_limit {
     struct quota quota;
-    _Atomic(const char *)
-        closed_by; /* the option that closed the door to all clients; NULL: open */
+    _Atomic(const char *) closed_by; /* option that refuses all clients; NULL: none */
     atomic_uint waiting;
-    struct lock lock; /* of the list */
+    struct lock lock; /* guards `waiters` */
     struct list waiters;
 };
 
-/* Longest time until a retry, in case the wake-up is refused. */
+/* Longest time until a retry, in case a wake-up cannot be submitted. */
 #define CONNECTION_LIMIT_RETRY_NS INT64_C(1000000000)
 
 /*
@@ -69,10 +68,10 @@ void connection_limit_set(struct connection_limit *room, struct quota *own,
 
 /*
  * connection_limit_add(room, w, loop, again) / connection_limit_remove(room, w):
- * Register ${w} as a waiter on ${loop}; remove it, also twice.
+ * Register ${w} as a waiter on ${loop}; remove it, no-op if it is not registered.
  *
  * Thread: any; loop of ${w}, or any once it has ended
- * Owns:   until a control task that was submitted after the removal, ${w} may still be woken
+ * Owns:   ${w} must live until a control task runs that was submitted after the removal
  */
 void connection_limit_add(struct connection_limit *room, struct connection_limit_waiter *w,
                           struct loop *loop, void (*again)(struct connection_limit_waiter *w));
@@ -80,8 +79,8 @@ void connection_limit_remove(struct connection_limit *room, struct connection_li
 
 /*
  * connection_limit_enter(room, own) / connection_limit_enter_or_wait(room, own, w):
- * Count a client in the process and in its listener's quota ${own}: 0, or the time until a retry.
- * The latter also wakes ${w} when a session leaves.
+ * Count a client in, at the process and at its listener's quota ${own}. Returns 0, or the time
+ * until a retry. enter_or_wait also wakes ${w} when a session leaves.
  *
  * Thread: any; loop of ${w}
  * Units:  ns, at most CONNECTION_LIMIT_RETRY_NS
@@ -92,8 +91,8 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
 
 /*
  * connection_limit_leave(room, own) / connection_limit_withdraw(room, own):
- * Uncount a client; withdraw also returns the rate token, if no client came or it was refused
- * otherwise.
+ * Count a client out. Withdraw also gives back the rate token: no client came, or it was refused
+ * for another reason.
  *
  * Thread: any
  */

@@ -1,4 +1,3 @@
-/* limits/prefix_table: see prefix_table.h. */
 #include "limits/prefix_table.h"
 
 #include <errno.h>
@@ -8,7 +7,6 @@
 #include "net/address.h"
 #include "net/cidr.h"
 
-/* An address as an integer. */
 __extension__ typedef unsigned __int128 number;
 
 struct span {
@@ -70,7 +68,6 @@ static int prefix_table_span_compare(const void *va, const void *vb)
     return a->rule < b->rule ? -1 : 1;
 }
 
-/* Prefixes of ${list} with ${len}-byte addresses, in order. */
 static int prefix_table_spans_create(struct span **out, size_t *n_out, const struct cidr *list,
                                      size_t n, size_t len)
 {
@@ -88,10 +85,6 @@ static int prefix_table_spans_create(struct span **out, size_t *n_out, const str
     return 0;
 }
 
-/*
- * Start an interval at ${begin}, replacing one that starts there. Space: see
- * prefix_table_intervals_create().
- */
 static void prefix_table_intervals_put(struct intervals *v, number begin, uint32_t rule)
 {
     if (v->n > 0 && v->begin[v->n - 1] == begin)
@@ -103,7 +96,10 @@ static void prefix_table_intervals_put(struct intervals *v, number begin, uint32
     v->n++;
 }
 
-/* Spans around the current one, each with the lowest rule of itself and its ancestors. */
+/*
+ * Spans that contain the current one, outermost first. `rule`: the lowest of the span and those
+ * around it.
+ */
 struct walk {
     struct span open[MAX_DEPTH];
     unsigned depth;
@@ -153,7 +149,7 @@ static void prefix_table_intervals_destroy(struct intervals *v)
     free(v->steps);
 }
 
-/* Shrink to size; a failed realloc is harmless. */
+/* A failed realloc is harmless. */
 static void prefix_table_intervals_trim(struct intervals *v)
 {
     number *begin = realloc(v->begin, v->n * sizeof(*begin));
@@ -188,7 +184,7 @@ static int prefix_table_intervals_create(struct intervals *v, const struct cidr 
 
     if (rc < 0)
         return rc;
-    /* One at 0; each span adds a start and an end. */
+    /* One interval starts at 0, one at each span, one behind each span. */
     v->begin = malloc((2 * n_spans + 1) * sizeof(*v->begin));
     v->rule = malloc((2 * n_spans + 1) * sizeof(*v->rule));
     if (!v->begin || !v->rule) {
@@ -264,8 +260,8 @@ void prefix_table_destroy(struct prefix_table *t)
 }
 
 /*
- * Index of the last of ${n} sorted numbers not above ${x}; the first is not above. Iterations
- * depend on ${n} alone: no mispredicted branches.
+ * Index of the last number <= ${x}; the caller ensures that list[0] is. The number of iterations
+ * depends on ${n} alone: no mispredicted branches.
  */
 static size_t prefix_table_last_not_above(const number *list, size_t n, number x)
 {

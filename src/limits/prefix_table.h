@@ -7,7 +7,6 @@
  *   prefixes, in their order      0: 10.1.0.0/16    1: 10.0.0.0/8    2: 10.1.2.0/24
  *   intervals      0.0.0.0: none | 10.0.0.0: 1 | 10.1.0.0: 0 | 10.2.0.0: 1 | 11.0.0.0: none
  *
- * IPv4 and IPv6 have separate intervals. Immutable.
  */
 #ifndef LIMITS_PREFIX_TABLE_H
 #define LIMITS_PREFIX_TABLE_H
@@ -35,7 +34,7 @@ int prefix_table_create(struct prefix_table **out, const struct cidr *list, size
 
 /*
  * prefix_table_find(t, a):
- * Return the lowest prefix number that contains ${a}, or PREFIX_TABLE_NONE.
+ * Return the lowest number of a prefix that contains ${a}, or PREFIX_TABLE_NONE.
  *
  * Thread: any
  */
@@ -43,8 +42,8 @@ uint32_t prefix_table_find(const struct prefix_table *t, const struct address *a
 
 /*
  * prefix_table_covers(by, list, n):
- * Set ${by[i]} to the lowest prefix that covers all of ${list[i]}: i, or an earlier one. Coverage
- * by several together is not detected.
+ * Set ${by[i]} to the lowest number of a prefix that covers all of ${list[i]}: at most i. Coverage
+ * by several prefixes together is not detected.
  *
  * Thread: any
  * Errors: 0; -ENOMEM

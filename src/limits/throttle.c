@@ -1,4 +1,3 @@
-/* limits/throttle: see throttle.h. */
 #include "limits/throttle.h"
 
 #include <errno.h>
@@ -8,19 +7,17 @@
 #include "net/channel.h"
 
 /*
- * A tenth of a second: a loop late by less loses nothing, and ten seconds exceed the rate by one
- * percent at most.
+ * Burst: bytes of a tenth of a second. A loop that is late by less loses no bandwidth; ten seconds
+ * exceed the rate by at most one percent.
  */
 #define THROTTLE_BURST_PART 10
 
-/*
- * A grant is a twentieth of a connection's second, much less of a shared rate; at most one read.
- */
+/* Grant: this part of a second's bytes, smaller for a shared rate; at most one read. */
 #define THROTTLE_EACH_PART   20
 #define THROTTLE_ALL_PART    256
 #define THROTTLE_GRANT_BYTES ((size_t)SPLICE_MAX_BYTES)
 
-/* Shorter sleeps cost more wake-ups than smoothness is worth. */
+/* Shortest sleep, to limit the number of wake-ups. */
 #define THROTTLE_LEAST_NS (5 * NS_PER_MS)
 
 struct throttle {
@@ -120,7 +117,7 @@ size_t throttle_allow(struct throttle *t, size_t max)
     struct loop *loop = channel_net(t->channel)->loop;
 
     MUST(loop_is_current(loop) &&
-         t->timer.state == TIMER_IDLE); /* throttled until the timer fires */
+         t->timer.state == TIMER_IDLE); /* no reads until the timer fires */
     if (t->grant_bytes == 0)
         return max;
     if (t->credit_bytes == 0) {
@@ -155,13 +152,13 @@ static void throttle_run_timer(struct task *t)
 
 static void throttle_drop_timer(struct task *t)
 {
-    (void)t; /* the loop ends: the worker aborts its sessions */
+    (void)t;
 }
 
 static const struct task_type throttle_timer_type = {
     .name = "bandwidth", .run = throttle_run_timer, .drop = throttle_drop_timer};
 
-/* The tightest of ${plan} in ${directions}. */
+/* The smallest grant of ${plan} in ${directions}; 0: no limit. */
 static size_t throttle_plan_grant(const struct throttle_plan *plan, unsigned directions)
 {
     size_t grant = 0;

@@ -2,11 +2,13 @@
  * limits/throttle: bandwidth limits of connections and listeners.
  *
  * Bytes are charged when read (channel_meter()), spliced ones too: unread bytes wait in the socket,
- * and TCP slows the sender. A reader reserves a grant from all its buckets, sleeps until it is due,
- * and reads until it is used up. A drained socket gives back the rest.
+ * and TCP slows the sender. A channel reserves a grant of bytes from all its buckets, sleeps until
+ * the grant is due, and reads until it is used up. When the socket is drained, the rest is given
+ * back.
  *
  * note: turns. Connections of all workers share a listener's bucket without a lock
- * (limits/token_bucket): reservations are served in order. Small grants: frequent turns.
+ * (limits/token_bucket): reservations are served in order. Grants are small, so that turns come
+ * often.
  */
 #ifndef LIMITS_THROTTLE_H
 #define LIMITS_THROTTLE_H
@@ -21,7 +23,7 @@
 struct channel;
 struct throttle;
 
-/* From the client; to the client. */
+/* IN: from the client; OUT: to the client. */
 enum throttle_direction { THROTTLE_IN = 1 << 0, THROTTLE_OUT = 1 << 1 };
 
 #define THROTTLE_DIRECTIONS 2
@@ -40,7 +42,7 @@ struct throttle_limit {
     size_t grant_bytes; /* size of a reservation; 0: no limit */
 };
 
-/* Of a listener; zeroed: full. See note: turns. */
+/* A listener's buckets; zeroed: full. See note: turns. */
 struct throttle_shared {
     struct {
         char apart[CACHE_LINE_BYTES];
@@ -49,7 +51,7 @@ struct throttle_shared {
     char apart[CACHE_LINE_BYTES];
 };
 
-/* Of a generation; immutable. */
+/* The limits of a generation; never modified. */
 struct throttle_plan {
     struct throttle_limit limits[THROTTLE_DIRECTIONS];
     struct throttle_shared *shared;
@@ -57,7 +59,7 @@ struct throttle_plan {
 
 /*
  * throttle_plan_init(plan, conf, shared):
- * Copy the limits of ${conf}; false: none.
+ * Copy the limits of ${conf}; false: it has none.
  *
  * Thread: any
  * Owns:   ${shared} is borrowed
@@ -67,7 +69,7 @@ bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *
 
 /*
  * throttle_plan_begin(plan, before, now_ns):
- * Use ${plan} in place of ${before}, of the same buckets.
+ * Use ${plan} in place of ${before}, which shares its buckets.
  *
  * Thread: any; one at a time
  */

@@ -1,6 +1,4 @@
-/*
- * limits/token_bucket: see token_bucket.h. All accesses are relaxed: the state is one number.
- */
+/* All accesses are relaxed: the state is one number. */
 #include "limits/token_bucket.h"
 
 #include "base/clock.h"
@@ -63,7 +61,7 @@ int64_t token_bucket_reserve(struct token_bucket *b, const struct token_bucket_c
     return token_bucket_debt_ns(conf, next_ns, now_ns);
 }
 
-/* Rounded down: repeated taking and giving back gains nothing. */
+/* Rounded down: repeated taking and giving back gains no tokens. */
 void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_conf *conf,
                             uint64_t n)
 {

@@ -2,12 +2,12 @@
  * limits/token_bucket: rate limit with a burst.
  *
  * A bucket holds up to `burst` tokens and gains `tokens` each `period_ns`, evenly. Its state is one
- * number: the instant when it will be full. Taking tokens moves it by the time of their return. No
- * lock, no timer; an idle bucket is full.
+ * number: the instant when it will be full. Taking tokens delays it by the time that gains as many.
+ * No lock, no timer.
  *
  *   tokens now = burst - (full_at - now) / (period / tokens)        full_at <= now: full
  *
- * Zeroed: full. Threads may share one: the total is exact.
+ * Zeroed: full. Threads may share a bucket: the rate is kept exactly.
  */
 #ifndef LIMITS_TOKEN_BUCKET_H
 #define LIMITS_TOKEN_BUCKET_H
@@ -30,7 +30,7 @@ struct token_bucket {
 
 /*
  * token_bucket_take(b, conf, n, now_ns):
- * Take ${n} tokens, or none and return false; false if above conf->burst.
+ * Take ${n} tokens, or none and return false. Above conf->burst: always false.
  *
  * Thread: any
  * Source: ITU-T I.371, Annex A (generic cell rate algorithm, virtual scheduling)
@@ -40,8 +40,8 @@ bool token_bucket_take(struct token_bucket *b, const struct token_bucket_conf *c
 
 /*
  * token_bucket_reserve(b, conf, n, now_ns):
- * Take ${n} tokens, overdrawing if needed; return the time until they are due. First come, first
- * served.
+ * Take ${n} tokens, overdrawing the bucket if needed; return the time until they are due. First
+ * come, first served.
  *
  * Thread: any
  */
@@ -59,7 +59,7 @@ void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_co
 
 /*
  * token_bucket_wait_ns(b, conf, n, now_ns):
- * Return the time until there are ${n} tokens, at most conf->burst.
+ * Return the time until there are ${n} tokens; ${n} is at most conf->burst.
  *
  * Thread: any
  */
@@ -68,7 +68,7 @@ int64_t token_bucket_wait_ns(const struct token_bucket *b, const struct token_bu
 
 /*
  * token_bucket_convert(b, from, to, now_ns):
- * The rate changed: the tokens missing from the burst stay as many, at most all.
+ * The rate changed: as many tokens stay missing from the burst as before, or all.
  *
  * Thread: any
  */

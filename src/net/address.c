@@ -1,8 +1,4 @@
-/*
- * net/address: see address.h.
- *
- * inet_pton(3) rejects "127.1" and "010.0.0.1", unlike getaddrinfo(3), which gets host names only.
- */
+/* inet_pton(3) rejects "127.1" and "010.0.0.1"; getaddrinfo(3) would accept them. */
 #include "net/address.h"
 
 #include <arpa/inet.h>
@@ -14,7 +10,7 @@
 
 #include "base/parse.h"
 
-/* RFC 1035, section 2.3.4; no final dot */
+/* RFC 1035, section 2.3.4; without final dot */
 #define HOST_NAME_BYTES 253
 #define LABEL_BYTES     63
 
@@ -117,7 +113,7 @@ static bool address_is_label(const char *label, size_t len)
            label[len - 1] != '-';
 }
 
-/* Not a mistyped IPv4 address: the last label is no number (RFC 1123, section 2.1). */
+/* The last label is not a number: RFC 1123, section 2.1. */
 static bool address_is_host_name(const char *host)
 {
     const char *label = host;
@@ -228,7 +224,7 @@ int address_parse_target(struct address *out, size_t max, const char *word)
         return rc;
     if (strcasecmp(host, "localhost") != 0)
         return -ENOENT;
-    /* IPv4 first: more servers listen there only. */
+    /* IPv4 first: more servers listen on IPv4 only. */
     address_set_ipv4(&out[0], &(struct in_addr){.s_addr = htonl(INADDR_LOOPBACK)}, port);
     address_set_ipv6(&out[1], &in6addr_loopback, 0, port);
     return 2;
@@ -250,7 +246,7 @@ bool address_equal(const struct address *a, const struct address *b)
     }
 }
 
-/* The kernel connects 0.0.0.0 to 127.0.0.1, :: to ::1: ip(7); RFC 4291, section 2.5.2. */
+/* The kernel connects 0.0.0.0 to 127.0.0.1 and :: to ::1 (ip(7); RFC 4291, section 2.5.2). */
 static bool address_covers_ipv4(in_addr_t listen, in_addr_t target)
 {
     if (target == INADDR_ANY)

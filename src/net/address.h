@@ -3,7 +3,8 @@
  *
  *   127.0.0.1:7   [::1]:7   name:7   *:7   /run/x.sock   @abstract
  *
- * `*:7` is 0.0.0.0 and [::] (always IPv6 only). Mapped IPv4 ([::ffff:127.0.0.1]:7) becomes IPv4.
+ * `*:7` is 0.0.0.0 and [::]; sockets on [::] do not accept IPv4. IPv4-mapped addresses
+ * ([::ffff:127.0.0.1]:7) become IPv4.
  */
 #ifndef NET_ADDRESS_H
 #define NET_ADDRESS_H
@@ -30,7 +31,7 @@ struct address {
 /* Longest text of address_format(), with NUL. */
 #define ADDRESS_TEXT_BYTES 128
 
-/* Longest host name, final dot and NUL: RFC 1035, section 2.3.4. */
+/* Longest host name, with final dot and NUL: RFC 1035, section 2.3.4. */
 #define ADDRESS_HOST_BYTES 255
 
 /*
@@ -39,14 +40,14 @@ struct address {
  *
  * Thread: any
  * Units:  ${max} addresses, at least 2
- * Errors: number of addresses; -EINVAL; -ENOENT (host name and port, by form); -ERANGE (port not 1
- *         to 65535); -ENAMETOOLONG (unix path)
+ * Errors: number of addresses; -EINVAL; -ENOENT (looks like a host name and port); -ERANGE (port
+ *         not 1 to 65535); -ENAMETOOLONG (unix path)
  */
 int address_parse(struct address *out, size_t max, const char *word) NODISCARD;
 
 /*
  * address_parse_target(out, max, word):
- * As address_parse(), to connect to: `localhost:port` is both loopback addresses.
+ * address_parse() for an address to connect to: `localhost:port` gives both loopback addresses.
  *
  * Thread: any
  * Errors: as address_parse(); -ENOENT: use resolve_host()
@@ -59,7 +60,7 @@ int address_parse_target(struct address *out, size_t max, const char *word) NODI
  * Parse an IP address without port: `192.0.2.1`, `[2001:db8::1]`, `2001:db8::1`.
  *
  * Thread: any
- * Errors: 0; -EINVAL (also `*`); -ENOENT (host name, by form)
+ * Errors: 0; -EINVAL (also `*`); -ENOENT (looks like a host name)
  */
 int address_parse_host(struct address *out, const char *word) NODISCARD;
 
@@ -74,8 +75,8 @@ int address_split_port(char *host, size_t size, const char *word, uint16_t *port
 
 /*
  * address_format(text, size, a):
- * Write ${a} as configured. Unix peers: `unix:` if unnamed, `unix:PATH` if relative. Returns
- * ${text}.
+ * Write ${a} as in the configuration; unnamed unix sockets as `unix:`, relative paths as
+ * `unix:PATH`. Returns ${text}.
  *
  * Thread: any
  * Units:  ${size} bytes, at least ADDRESS_TEXT_BYTES
@@ -92,9 +93,9 @@ bool address_equal(const struct address *a, const struct address *b);
 
 /*
  * address_covers(listen, target):
- * Would ${target} reach our socket on ${listen}? True if equal, or if ${listen} is a wildcard and
- * ${target} loopback of the same family and port. A wildcard ${target} counts as loopback. Ignores
- * interface addresses.
+ * Would connecting to ${target} reach our socket on ${listen}? True if they are equal, or if
+ * ${listen} is a wildcard and ${target} loopback of the same family and port. A wildcard ${target}
+ * counts as loopback.
  *
  * Thread: any
  */
@@ -102,9 +103,8 @@ bool address_covers(const struct address *listen, const struct address *target);
 
 /*
  * address_conflicts(a, b, reuseport):
- * Would bind(2) or listen(2) fail on ${b} after ${a}? A wildcard takes its family's port on all
- * addresses, unless both use SO_REUSEPORT. Equal addresses always conflict: they would share
- * clients.
+ * Would a listener on ${b} fail, or share clients with one on ${a}? A wildcard takes its family's
+ * port on all addresses, unless both use SO_REUSEPORT.
  *
  * Thread: any
  */
@@ -112,7 +112,7 @@ bool address_conflicts(const struct address *a, const struct address *b, bool re
 
 /*
  * address_host(a, len):
- * The 4 or 16 bytes of an IP address (mapped IPv4: 4). NULL: unix.
+ * Return the 4 or 16 bytes of an IP address (IPv4-mapped: 4); NULL: a unix socket.
  *
  * Thread: any
  * Owns:   points into ${a}
@@ -121,7 +121,7 @@ const void *address_host(const struct address *a, size_t *len);
 
 /*
  * address_path(a, len):
- * The path or abstract name of a unix socket. NULL: none, as for clients.
+ * Return the path or abstract name of a unix socket; NULL: unnamed, as clients are.
  *
  * Thread: any
  * Owns:   points into ${a}
@@ -130,7 +130,7 @@ const void *address_path(const struct address *a, size_t *len);
 
 /*
  * address_set_host(out, host, len, port):
- * Inverse of address_host(). Mapped IPv4 becomes IPv4.
+ * Inverse of address_host(). IPv4-mapped becomes IPv4.
  *
  * Thread: any
  */
@@ -138,7 +138,7 @@ void address_set_host(struct address *out, const void *host, size_t len, uint16_
 
 /*
  * address_port(a) / address_set_port(a, port) / address_is_unix(a):
- * Get the port (unix: 0); set it; is ${a} a unix socket?
+ * Return the port (unix: 0) / set it / is ${a} a unix socket?
  *
  * Thread: any
  */

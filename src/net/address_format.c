@@ -1,4 +1,3 @@
-/* net/address_format: see address.h. */
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <stdint.h>

@@ -1,4 +1,3 @@
-/* net/channel: setup and reading; see channel.h. */
 #include "net/channel.h"
 
 #include <errno.h>
@@ -10,11 +9,11 @@
 #include "net/memory_account.h"
 #include "net/sock.h"
 
-/* Full reads per event; then other channels get their turn. */
+/* Full reads per event, before other channels get their turn. */
 #define CHANNEL_COPY_ROUNDS   4
 #define CHANNEL_SPLICE_ROUNDS 16
 
-/* Some empty reads of a readable descriptor happen by chance. */
+/* A readable descriptor counts as broken after so many reads in a row without data. */
 #define CHANNEL_EMPTY_READS 200
 
 _Static_assert(SPLICE_MAX_BYTES <= NETLOOP_SCRATCH_BYTES, "what splice cannot read is copied");
@@ -39,8 +38,6 @@ void channel_watch(struct channel *ch)
         channel_notice_reset(ch);
     }
 }
-
-/* ---- reading ---- */
 
 void channel_stop_reading(struct channel *ch, unsigned why)
 {
@@ -75,7 +72,6 @@ static bool channel_metered(const struct channel *ch)
     return (ch->flags & (CHANNEL_METERED | CHANNEL_DISCARD)) == CHANNEL_METERED;
 }
 
-/* Bytes of ${max} that may be read; if 0, stop reading. */
 static size_t channel_allowed(struct channel *ch, size_t max)
 {
     size_t n = ch->pipeline.tail->ops->allow(ch->pipeline.tail, max);
@@ -86,8 +82,9 @@ static size_t channel_allowed(struct channel *ch, size_t max)
 }
 
 /*
- * After send(2) has reported a reset, recv(2) returns end of file. ECONNRESET tells this from the
- * EPIPE of a peer that had ended cleanly (tcp_reset(), Linux net/ipv4/tcp_input.c).
+ * After send(2) has reported a reset, recv(2) returns end of file. The error of send(2) was
+ * ECONNRESET then, but EPIPE if the peer had ended cleanly (tcp_reset(), Linux
+ * net/ipv4/tcp_input.c).
  */
 static void channel_on_eof(struct channel *ch)
 {
@@ -126,8 +123,8 @@ static size_t channel_read_room(bool spliced, bool scarce)
 
 /*
  * note: urgent data. splice(2) never passes a TCP urgent byte: it returns EAGAIN, or 0 after end of
- * file, although bytes are readable (tcp_read_sock(), Linux net/ipv4/tcp.c). recv(2) does. So
- * EAGAIN of splice(2) counts only after a read that moved bytes; otherwise, and at 0, recv(2)
+ * file, although bytes are readable (tcp_read_sock(), Linux net/ipv4/tcp.c). recv(2) passes it. So
+ * EAGAIN of splice(2) counts only after a read that moved bytes; otherwise, and after 0, recv(2)
  * decides.
  */
 static ssize_t channel_receive(struct channel *ch, size_t room, bool *spliced, bool first)
@@ -142,7 +139,6 @@ static ssize_t channel_receive(struct channel *ch, size_t room, bool *spliced, b
     return channel_transport(ch)->recv(ch, channel_net(ch)->scratch, room);
 }
 
-/* A descriptor that stays readable without data would spin the loop. */
 static void channel_count_empty_read(struct channel *ch)
 {
     static struct log_limit limit;
@@ -160,7 +156,7 @@ static void channel_count_empty_read(struct channel *ch)
     channel_abort(ch, -EIO);
 }
 
-/* True: maybe more. ${first}: first read of this event. */
+/* True: there may be more input. ${first}: first read of this event. */
 static bool channel_read_once(struct channel *ch, bool first)
 {
     bool scarce = memory_account_is_over(channel_net(ch)->buffered);
@@ -219,8 +215,6 @@ static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
     if ((revents & EV_READ) && (ch->watched & EV_READ))
         channel_read(ch);
 }
-
-/* ---- life ---- */
 
 static const struct task_type channel_end_type = {
     .name = "channel end", .run = channel_run_end, .drop = channel_run_end};

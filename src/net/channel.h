@@ -5,7 +5,7 @@
  * does not take.
  *
  * Water marks: above CHANNEL_HIGH_BYTES of pending output the channel is unwritable; below
- * CHANNEL_LOW_BYTES it fires `writable`. The source should pause, but may write.
+ * CHANNEL_LOW_BYTES it fires `writable`. Until then the source should pause, but may write.
  *
  *   init -> start -> [ peer's eof ] [ our eof sent ] -> both: ended -> HANDLER_CLOSED -> free
  *                    any error, channel_abort() --------------^
@@ -40,16 +40,16 @@ struct channel_linger;
 
 /* How long an ending channel waits for its peer; 0: unbounded. */
 struct channel_linger_conf {
-    int64_t timeout_ns; /* longest time without progress while bytes are unacknowledged */
-    int64_t max_ns;     /* in total, with CHANNEL_END_BOUNDED */
+    int64_t timeout_ns; /* longest time in which nothing is acknowledged */
+    int64_t max_ns;     /* total time, with CHANNEL_END_BOUNDED */
 };
 
 enum channel_stop {
-    CHANNEL_STOP_RECEIVER = 1 << 0, /* slow receiver */
-    CHANNEL_STOP_HANDLER = 1 << 1,  /* a handler is full */
-    CHANNEL_STOP_METER = 1 << 2,    /* see channel_meter() */
-    CHANNEL_STOP_DELAY = 1 << 3,    /* a handler delays input, end of file included */
-    CHANNEL_STOP_RETRY = 1 << 4,    /* connecting to another server */
+    CHANNEL_STOP_RECEIVER = 1 << 0,
+    CHANNEL_STOP_HANDLER = 1 << 1, /* a handler is full */
+    CHANNEL_STOP_METER = 1 << 2,   /* see channel_meter() */
+    CHANNEL_STOP_DELAY = 1 << 3,   /* a handler delays input, end of file included */
+    CHANNEL_STOP_RETRY = 1 << 4,   /* connecting to another server */
     CHANNEL_STOP_ANY = 0xff,
 };
 
@@ -58,7 +58,7 @@ enum channel_end_how {
     CHANNEL_END_RESET,
     CHANNEL_END_INPUT_ONLY,
     CHANNEL_END_NOW,
-    CHANNEL_END_BOUNDED = 1 << 4, /* added to one of the first three: within linger_conf->max_ns */
+    CHANNEL_END_BOUNDED = 1 << 4, /* flag for the first three: limit by linger_conf->max_ns */
 };
 
 /*
@@ -69,26 +69,26 @@ enum channel_end_how {
  *   | seldom: 128 bytes | watcher, state: 64 bytes | pipeline, counters: 32 | tail handler ...
  */
 struct channel {
-    struct pipe *pipe; /* spliced bytes to send, before `out` */
+    struct pipe *pipe; /* spliced bytes to send before `out`, or NULL */
     struct buffer out;
     struct channel *splice_to; /* NULL: never splice */
     struct task end;
     const struct channel_linger_conf *linger_conf; /* borrowed */
-    struct channel_linger *linger;                 /* NULL: channel_end() does not wait */
+    struct channel_linger *linger;                 /* NULL: not lingering */
     struct hangup_watch hangup;                    /* listens while `io` does not */
     int16_t error;                                 /* 0 or -errno */
-    uint8_t input_pending;                         /* handlers that hold input */
+    uint8_t input_pending;                         /* number of handlers that hold input */
 
-    /* For both directions; its data is the netloop. */
+    /* Watcher for both directions; io.data is the netloop. */
     alignas(CACHE_LINE_BYTES) struct ev_io io;
     uint64_t bytes_out;
     uint32_t flags;
     uint8_t watched;       /* events of `io` */
     uint8_t stopped;       /* enum channel_stop */
-    uint8_t empty_reads;   /* in a row, though readable */
+    uint8_t empty_reads;   /* in a row, without data though readable */
     uint8_t transport : 2; /* enum transport_kind */
     uint8_t splice_mode : 2;
-    int8_t read_trend : 4; /* > 0: large reads in a row; < 0: small moves by splice */
+    int8_t read_trend : 4; /* > 0: large reads in a row; < 0: last splice was small */
 
     struct pipeline pipeline;
     uint64_t bytes_in;
@@ -100,9 +100,8 @@ _Static_assert(offsetof(struct channel, pipeline) == 3 * CACHE_LINE_BYTES, "see 
 
 /*
  * channel_net(ch):
- * The netloop of ${ch}.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 static inline struct netloop *channel_net(const struct channel *ch)
 {
@@ -113,16 +112,16 @@ static inline struct netloop *channel_net(const struct channel *ch)
  * channel_init(ch, net, fd):
  * Take over the connected, non-blocking ${fd}.
  *
- * Thread: loop of ${net}
+ * Thread: loop
  * Owns:   the channel owns ${fd}; ${ch} must live until HANDLER_CLOSED
  */
 void channel_init(struct channel *ch, struct netloop *net, int fd);
 
 /*
  * channel_start(ch):
- * Fire `active` and start reading.
+ * Fire active() and start reading.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_start(struct channel *ch);
 
@@ -130,7 +129,7 @@ void channel_start(struct channel *ch);
  * channel_write(ch, data, len):
  * Send ${data} through the pipeline.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  * Errors: 0; -EPIPE (sending has ended or failed; nothing kept); -ENOMEM (nothing kept, ${ch} is
  *         aborted)
  */
@@ -138,9 +137,9 @@ int channel_write(struct channel *ch, const void *data, size_t len) NODISCARD;
 
 /*
  * channel_cork(ch) / channel_uncork(ch):
- * Batch writes / send the batch, before returning to the loop.
+ * Collect writes / send the collected ones; uncork before returning to the loop.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_cork(struct channel *ch);
 void channel_uncork(struct channel *ch);
@@ -150,16 +149,17 @@ void channel_uncork(struct channel *ch);
  * Send end of file through the pipeline, behind pending output. After the peer's end of file this
  * ends the channel.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_shutdown_write(struct channel *ch);
 
 /*
  * channel_stop_reading(ch, why) / channel_resume_reading(ch, why) / channel_stopped(ch, why):
- * Add reasons to stop reading; remove them; is any set? Without reasons reading resumes. A stopped
- * channel notices no end of file, only a reset (net/hangup.h). No-op while discarding.
+ * Add reasons to stop reading / remove them / is any of them set? Reading resumes when none is
+ * left. A stopped channel notices resets (net/hangup.h), but not end of file. No-op while input is
+ * discarded.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_stop_reading(struct channel *ch, unsigned why);
 void channel_resume_reading(struct channel *ch, unsigned why);
@@ -167,46 +167,47 @@ bool channel_stopped(const struct channel *ch, unsigned why);
 
 /*
  * channel_meter(ch):
- * Before each read ask the tail's `allow`, afterwards call its `took`. At 0, stop with
- * CHANNEL_STOP_METER. Discarded input is not metered.
+ * Call the tail's allow() before each read and its took() afterwards. When allow() returns 0, stop
+ * with CHANNEL_STOP_METER. Discarded input is not metered.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_meter(struct channel *ch);
 
 /*
  * channel_set_input_pending(ch, pending) / channel_input_pending(ch):
- * Count a handler that holds input or end of file in or out. Is input held, or delayed by
- * CHANNEL_STOP_DELAY, and not discarded? Then the end of both directions does not end ${ch}.
+ * A handler begins or ceases to hold input or end of file / is input held, or delayed by
+ * CHANNEL_STOP_DELAY, and not discarded? If so, ${ch} stays open even when both directions have
+ * ended.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_set_input_pending(struct channel *ch, bool pending);
 bool channel_input_pending(const struct channel *ch);
 
 /*
  * channel_pace_writing(ch, wait):
- * For a rate-limiting handler: make ${ch} unwritable, until `writable`.
+ * For a handler that limits the output rate: make ${ch} unwritable while ${wait}.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_pace_writing(struct channel *ch, bool wait);
 
 /*
  * channel_writable(ch):
- * False from above the high water mark (memory scarce: with any pending output) until below the low
- * one, with pending spliced bytes, or while paced.
+ * False after pending output exceeded the high water mark (0, if memory is scarce) until it is
+ * below the low one; also with pending spliced bytes, and while a handler paces writing.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 bool channel_writable(const struct channel *ch);
 
 /*
  * channel_pending_bytes(ch) / channel_held_bytes(ch) / channel_unsent_bytes(ch):
- * Pending output; memory of buffer, pipe and handlers; bytes not acknowledged, pending or in the
- * kernel (one system call).
+ * Return pending output / memory of buffer, pipe and handlers / unacknowledged bytes, pending or in
+ * the kernel (a system call).
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 size_t channel_pending_bytes(const struct channel *ch);
 
@@ -216,11 +217,11 @@ size_t channel_unsent_bytes(const struct channel *ch);
 
 /*
  * channel_discard(ch, quiet_ns) / channel_discards(ch) / channel_input_cut(ch):
- * Discard input from now on. Is input discarded, or has ${ch} ended? Was input lost: unread, held
- * by a handler, discarded, or reset before the peer's end of file? More input is expected, and so
- * lost, if some came and ${ch} read, or sent pending output, in the last ${quiet_ns}.
+ * Discard input from now on / is input discarded, or has ${ch} ended? / was input lost: unread,
+ * held by a handler, discarded, or reset before the peer's end of file? Input also counts as lost
+ * if ${ch} has read some, and was active in the ${quiet_ns} before channel_discard().
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_discard(struct channel *ch, int64_t quiet_ns);
 bool channel_discards(const struct channel *ch);
@@ -231,8 +232,7 @@ bool channel_input_cut(const struct channel *ch);
  * Close the connection; HANDLER_CLOSED follows. A later call can only be more abrupt.
  *
  *   CHANNEL_END_FLUSH       send pending bytes, in handlers too, then end of file; discard input
- *                           until the peer's. Closing with unread input would send a reset that
- *                           overtakes our last bytes.
+ *                           until the peer's end of file
  *   CHANNEL_END_RESET       send pending bytes; when all are acknowledged, reset (error 0).
  *                           Discard input.
  *   CHANNEL_END_INPUT_ONLY  discard input; write on until channel_shutdown_write().
@@ -240,47 +240,47 @@ bool channel_input_cut(const struct channel *ch);
  *                           cross); later input gets a reset. For channels without pending bytes.
  *
  * The first three linger as long as the peer acknowledges bytes (struct channel_linger_conf). When
- * all are acknowledged, FLUSH waits for the peer's end of file, and INPUT_ONLY for further writes,
- * for timeout_ns but at most 5 s; RESET does not wait. Then ${ch} is closed if all is acknowledged,
- * our end of file too, else aborted with -ETIMEDOUT. Without memory it is aborted.
+ * all are acknowledged, FLUSH waits for the peer's end of file, and INPUT_ONLY for further writes:
+ * for timeout_ns, at most 5 s. Finally ${ch} is closed if all bytes and our end of file are
+ * acknowledged, else aborted with -ETIMEDOUT. When out of memory, it is aborted at once.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  * Source: nginx lingering_close; RFC 1122 4.2.2.13
  */
 void channel_end(struct channel *ch, unsigned how);
 
 /*
  * channel_abort(ch, error):
- * Reset the connection and lose pending bytes; HANDLER_CLOSED gets ${error} (0 or -errno). A
- * unix peer sees end of file, or ECONNRESET if input is unread.
+ * Reset the connection; pending bytes are lost. HANDLER_CLOSED gets ${error} (0 or -errno). A unix
+ * peer sees end of file, or ECONNRESET if it sent bytes that were not read.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_abort(struct channel *ch, int error);
 
 /*
  * channel_notice_reset(ch):
- * Report, even before channel_start(), a reset, and a unix peer that closes without sending:
- * HANDLER_BROKEN or HANDLER_CLOSED follow.
+ * Report a reset, or a unix peer that closes without sending, by HANDLER_BROKEN or HANDLER_CLOSED;
+ * even before channel_start().
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_notice_reset(struct channel *ch);
 
 /*
  * channel_splice_to(ch, dst, mode):
- * All input of ${ch} goes unchanged to ${dst}, on the same loop: splice large reads as ${mode}
- * says. Handlers in either pipeline prevent it.
+ * The caller writes all input of ${ch} unchanged to ${dst}, on the same loop: splice large reads,
+ * as ${mode} says. Handlers in either pipeline prevent splicing.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_splice_to(struct channel *ch, struct channel *dst, enum splice_mode mode);
 
 /*
  * channel_read_ended(ch) / channel_write_ended(ch) / channel_ended(ch):
- * Has the peer sent end of file? Have we, or has writing failed? Is it over?
+ * Has the peer sent end of file? / have we, or has writing failed? / has ${ch} ended?
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 bool channel_read_ended(const struct channel *ch);
 bool channel_write_ended(const struct channel *ch);

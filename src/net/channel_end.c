@@ -1,4 +1,3 @@
-/* net/channel_end: see channel.h. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -12,7 +11,7 @@ void channel_run_end(struct task *t)
     hangup_leave(&channel_net(ch)->hangup, &ch->hangup);
     channel_drop_pending(ch);
     channel_linger_end(ch);
-    if ((ch->flags & CHANNEL_RESET) && ch->error != -ECONNRESET) /* the peer has reset already */
+    if ((ch->flags & CHANNEL_RESET) && ch->error != -ECONNRESET) /* else the peer has reset it */
         sock_close_reset(ch->io.fd);
     else
         close(ch->io.fd);
@@ -29,7 +28,7 @@ void channel_retire(struct channel *ch, int error)
     loop_reap(channel_net(ch)->loop, &ch->end);
 }
 
-/* A channel to be reset is closed by its linger timer. */
+/* A channel that is to be reset is closed by its linger timer. */
 void channel_retire_if_done(struct channel *ch)
 {
     bool broken = ch->flags & CHANNEL_WRITE_BROKEN;
@@ -58,7 +57,6 @@ bool channel_input_pending(const struct channel *ch)
            !(ch->flags & CHANNEL_DISCARD);
 }
 
-/* Would reading no more lose input? */
 static bool channel_would_lose_input(const struct channel *ch, int64_t quiet_ns)
 {
     int64_t silent_ns = loop_now_ns(channel_net(ch)->loop) - ch->last_io_at_ns;
@@ -109,7 +107,7 @@ static void channel_end_with_reset(struct channel *ch)
         channel_abort(ch, 0);
         return;
     }
-    ch->flags &= ~CHANNEL_EOF_WANTED; /* a cut stream must not end cleanly */
+    ch->flags &= ~CHANNEL_EOF_WANTED; /* an incomplete stream must not end cleanly */
     ch->flags |= CHANNEL_RESET;
 }
 

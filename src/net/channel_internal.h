@@ -1,5 +1,5 @@
 /*
- * net/channel_internal: shared by net/channel*.c, splice and pipeline. On the channel's loop.
+ * net/channel_internal: shared by channel*.c, handler.c, pipeline.c and splice.c.
  */
 #ifndef NET_CHANNEL_INTERNAL_H
 #define NET_CHANNEL_INTERNAL_H
@@ -7,16 +7,16 @@
 #include "net/channel.h"
 
 enum channel_flag {
-    CHANNEL_READ_ENDED = 1 << 0, /* by the peer's end of file */
+    CHANNEL_READ_ENDED = 1 << 0, /* the peer has sent end of file */
     CHANNEL_DISCARD = 1 << 1,
     CHANNEL_PENDING = 1 << 2,
     CHANNEL_UNWRITABLE = 1 << 3,   /* above the high water mark */
     CHANNEL_EOF_WANTED = 1 << 4,   /* end of file follows pending output */
-    CHANNEL_WRITE_ENDED = 1 << 5,  /* ours was sent */
+    CHANNEL_WRITE_ENDED = 1 << 5,  /* our end of file was sent */
     CHANNEL_WRITE_BROKEN = 1 << 6, /* writing failed; reading goes on */
     CHANNEL_RESET = 1 << 7,
     CHANNEL_ENDED = 1 << 8,        /* closed in the reap step */
-    CHANNEL_HANDLERS = 1 << 9,     /* besides the tail */
+    CHANNEL_HANDLERS = 1 << 9,     /* there are handlers before the tail */
     CHANNEL_METERED = 1 << 10,     /* the tail limits reads */
     CHANNEL_WRITE_PACED = 1 << 11, /* a handler delays output */
     CHANNEL_INPUT_CUT = 1 << 12,
@@ -28,9 +28,8 @@ enum channel_flag {
 
 /*
  * channel_transport(ch):
- * The transport of ${ch}.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 static inline const struct transport *channel_transport(const struct channel *ch)
 {
@@ -39,9 +38,9 @@ static inline const struct transport *channel_transport(const struct channel *ch
 
 /*
  * channel_send(ch, data, len) / channel_send_eof(ch):
- * For net/handler: write to the socket, behind the last handler.
+ * For net/handler: write to the socket / send end of file.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  * Errors: as channel_write()
  */
 int channel_send(struct channel *ch, const void *data, size_t len) NODISCARD;
@@ -49,9 +48,9 @@ void channel_send_eof(struct channel *ch);
 
 /*
  * channel_watch(ch) / channel_flush(ch) / channel_drop_pending(ch):
- * Update the watcher, at no cost if unchanged; send pending output; discard it.
+ * Update the watcher, at no cost if unchanged / send pending output / drop it.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_watch(struct channel *ch);
 
@@ -61,34 +60,34 @@ void channel_drop_pending(struct channel *ch);
 
 /*
  * channel_retire(ch, error) / channel_retire_if_done(ch):
- * Close ${ch} in this turn's reap step; only if both directions are done.
+ * Close ${ch} in this turn's reap step / the same, if both directions have ended.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_retire(struct channel *ch, int error);
 void channel_retire_if_done(struct channel *ch);
 
 /*
  * channel_linger_begin(ch, bounded) / channel_linger_end(ch):
- * Wait for the peer within ${ch}->linger_conf (max_ns only if ${bounded}), then retire or abort
- * ${ch}, at once without memory; wait no more.
+ * Wait for the peer as ch->linger_conf says (max_ns only if ${bounded}), then retire or abort ${ch}
+ * / stop waiting.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_linger_begin(struct channel *ch, bool bounded);
 void channel_linger_end(struct channel *ch);
 
 /*
  * channel_run_end(t):
- * Reap step of the channel with `end` ${t}.
+ * Close the channel whose `end` is ${t}.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 void channel_run_end(struct task *t);
 
 /*
  * channel_on_hangup(w):
- * epoll(7) reports EPOLLERR or EPOLLHUP for the channel whose `hangup` is ${w}.
+ * Called when epoll(7) reports EPOLLERR or EPOLLHUP for the channel whose `hangup` is ${w}.
  *
  * Thread: loop of the channel
  */
@@ -96,9 +95,8 @@ void channel_on_hangup(struct hangup_watch *w);
 
 /*
  * channel_reading(ch):
- * Should ${ch} be read?
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 static inline bool channel_reading(const struct channel *ch)
 {
@@ -107,18 +105,19 @@ static inline bool channel_reading(const struct channel *ch)
 
 /*
  * channel_set_handlers(ch, any):
- * For net/pipeline: are there handlers before the tail? Otherwise writes go straight to the socket.
+ * For net/pipeline: set whether there are handlers before the tail. Without them, writes go
+ * straight to the socket.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_set_handlers(struct channel *ch, bool any);
 
 /*
  * channel_can_splice_from(ch) / channel_can_splice_into(ch):
- * For net/splice: may input be spliced (large reads, no handlers)? May output (nothing pending, no
- * handlers, writing not ended)?
+ * For net/splice: may input be spliced (large reads, no handlers)? / may output be spliced (nothing
+ * pending, no handlers, writing not ended)?
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 bool channel_can_splice_from(const struct channel *ch);
 bool channel_can_splice_into(const struct channel *ch);
@@ -127,16 +126,16 @@ bool channel_can_splice_into(const struct channel *ch);
  * channel_write_broken(ch, error):
  * Stop writing because of ${error}; deliver unread input, then abort with ${error} unless -EPIPE.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 void channel_write_broken(struct channel *ch, int error);
 
 /*
  * channel_give_pipe(ch, p) / channel_copy_pipe(ch) / channel_write_failed(ch, error):
- * For net/splice: keep ${p} as pending output; copy its bytes to memory and return it to the pool
- * (out of memory: abort); end writing because of ${error}.
+ * For net/splice: keep ${p} as pending output / copy its bytes to memory and return it to the pool
+ * (out of memory: abort ${ch}) / end writing because of ${error}.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  * Owns:   the channel owns ${p}
  */
 void channel_give_pipe(struct channel *ch, struct pipe *p);

@@ -1,8 +1,8 @@
 /*
  * net/channel_linger: timers of channel_end().
  *
- * Acknowledged bytes are those sent less those in the kernel (SIOCOUTQ). Polled, less often without
- * progress: the kernel has no event.
+ * Bytes are acknowledged when sent and no longer in the kernel (SIOCOUTQ). The kernel has no event
+ * for this: a timer polls, less often without progress.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #define CHANNEL_LINGER_FIRST_NS (20 * NS_PER_MS)
 #define CHANNEL_LINGER_LAST_NS  (1 * NS_PER_S)
 
-/* For the peer's end of file (nginx: lingering_timeout). */
+/* Wait for the peer's end of file (nginx: lingering_timeout). */
 #define CHANNEL_LINGER_EOF_NS (5 * NS_PER_S)
 
 struct channel_linger {
@@ -30,7 +30,7 @@ static uint64_t channel_acknowledged_bytes(const struct channel *ch, size_t unse
     return ch->bytes_out + channel_pending_bytes(ch) - unsent;
 }
 
-/* When to give up without further acknowledgements. */
+/* When to give up if nothing more is acknowledged. */
 static int64_t channel_linger_deadline_ns(const struct channel_linger *l, size_t unsent)
 {
     int64_t timeout_ns = l->channel->linger_conf->timeout_ns;

@@ -1,4 +1,3 @@
-/* net/channel_write: see channel.h. */
 #include <errno.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -8,9 +7,7 @@
 #include "net/memory_account.h"
 #include "net/sock.h"
 
-/* ---- memory ---- */
-
-/* Charged here; handlers charge their own. */
+/* What this file charges; handlers charge their own memory. */
 static size_t channel_own_bytes(const struct channel *ch)
 {
     return ch->out.cap + (ch->pipe ? SPLICE_MAX_BYTES : 0);
@@ -22,7 +19,7 @@ size_t channel_held_bytes(const struct channel *ch)
            (ch->flags & CHANNEL_HANDLERS ? pipeline_held_bytes(&ch->pipeline) : 0);
 }
 
-/* Update the charge, ${before} until now. */
+/* Charge what is held now, instead of ${before}. */
 static void channel_count_held(const struct channel *ch, size_t before)
 {
     memory_account_charge(channel_net(ch)->buffered, before, channel_own_bytes(ch));
@@ -77,7 +74,7 @@ void channel_pace_writing(struct channel *ch, bool wait)
         handler_writable(ch->pipeline.head);
 }
 
-/* The tail decides what follows. */
+/* After EPIPE or ECONNRESET, the tail decides what follows. */
 void channel_write_failed(struct channel *ch, int error)
 {
     if (error == -EPIPE || error == -ECONNRESET) {
@@ -101,7 +98,7 @@ void channel_write_broken(struct channel *ch, int error)
     channel_retire_if_done(ch);
 }
 
-/* ENOTCONN: reset by the peer; its input can still be read. */
+/* After a reset by the peer, shutdown(2) fails with ENOTCONN; input can still be read. */
 static void channel_do_eof(struct channel *ch)
 {
     if (channel_transport(ch)->shutdown_write(ch) < 0) {
@@ -114,10 +111,7 @@ static void channel_do_eof(struct channel *ch)
     channel_retire_if_done(ch);
 }
 
-/*
- * Output is pending or has grown. While memory is over its limit, any pending output means
- * unwritable.
- */
+/* While memory is over its limit, any pending output makes ${ch} unwritable. */
 static void channel_note_pending(struct channel *ch, size_t before)
 {
     channel_count_held(ch, before);
@@ -185,7 +179,7 @@ int channel_send(struct channel *ch, const void *data, size_t len)
             return -EPIPE;
         }
         if (n > 0) {
-            ch->bytes_out += (uint64_t)n; /* last_io_at_ns is set by the reader: note: layout */
+            ch->bytes_out += (uint64_t)n; /* not last_io_at_ns: see note: layout */
             rest += n;
             len -= (size_t)n;
         }
@@ -222,7 +216,7 @@ void channel_shutdown_write(struct channel *ch)
     handler_shutdown_write(ch->pipeline.tail);
 }
 
-/* The pipe first, it is older. 0: all sent; -EAGAIN; -errno. */
+/* The bytes in the pipe are older than `out`. Returns 0: all sent; -EAGAIN; -errno. */
 static int channel_send_pending(struct channel *ch)
 {
     ssize_t n;
@@ -265,7 +259,7 @@ void channel_flush(struct channel *ch)
         channel_become_writable(ch);
 }
 
-/* With PENDING set, writes are appended to the buffer; uncork flushes it before the loop polls. */
+/* PENDING makes writes append to the buffer. Uncork schedules its flush, before the next poll. */
 void channel_cork(struct channel *ch)
 {
     if (!(ch->flags & CHANNEL_NO_WRITE))
@@ -282,7 +276,7 @@ size_t channel_unsent_bytes(const struct channel *ch)
 {
     int queued = 0;
 
-    (void)ioctl(ch->io.fd, SIOCOUTQ, &queued); /* unsupported: count only ours */
+    (void)ioctl(ch->io.fd, SIOCOUTQ, &queued); /* if unsupported, count only pending bytes */
     return channel_pending_bytes(ch) + (size_t)queued;
 }
 

@@ -1,4 +1,3 @@
-/* net/cidr: see cidr.h. */
 #include "net/cidr.h"
 
 #include <arpa/inet.h>
@@ -27,7 +26,7 @@ static int cidr_parse_host(struct cidr *c, const char *host)
     return 0;
 }
 
-/* Clear the bits behind the prefix; were any set? */
+/* Clear the bits behind the prefix; true if any was set. */
 static bool cidr_cut_host(struct cidr *c)
 {
     bool any = false;
@@ -42,7 +41,7 @@ static bool cidr_cut_host(struct cidr *c)
     return any;
 }
 
-/* A shorter prefix also covers real IPv6. */
+/* An IPv4-mapped block becomes IPv4, unless its prefix is so short that it contains IPv6. */
 static void cidr_unmap(struct cidr *c)
 {
     struct in6_addr in6;

@@ -3,8 +3,8 @@
  *
  *   10.0.0.0/8   10.1.2.3   2001:db8::/32   ::1   unix
  *
- * `unix` contains every unix socket. Mapped IPv4 is IPv4: ::ffff:10.0.0.0/104 is 10.0.0.0/8, and
- * ::/0 contains no IPv4 address.
+ * `unix` contains every unix socket. IPv4-mapped blocks are IPv4: ::ffff:10.0.0.0/104 is
+ * 10.0.0.0/8; ::/0 contains no IPv4 address.
  */
 #ifndef NET_CIDR_H
 #define NET_CIDR_H
@@ -19,7 +19,7 @@
 struct address;
 
 struct cidr {
-    uint8_t len;      /* of ${host}: 4, 16; 0: `unix` */
+    uint8_t len;      /* bytes of `host`: 4, 16; 0: `unix` */
     uint8_t bits;     /* prefix length */
     uint8_t host[16]; /* zero behind the prefix */
 };
@@ -34,11 +34,10 @@ struct cidr_list {
 
 /*
  * cidr_parse(out, word):
- * Parse a block.
  *
  * Thread: any
- * Errors: 0; -EINVAL; -ERANGE (prefix longer than the address); -EDOM (bits behind the prefix,
- *         cleared in ${out})
+ * Errors: 0; -EINVAL; -ERANGE (prefix longer than the address); -EDOM (bits set behind the prefix;
+ *         ${out} has them cleared)
  * Source: RFC 4632, section 3.1; RFC 4291, section 2.3
  */
 int cidr_parse(struct cidr *out, const char *word) NODISCARD;

@@ -1,4 +1,3 @@
-/* net/descriptor_budget: see descriptor_budget.h. */
 #include "net/descriptor_budget.h"
 
 #include <dirent.h>

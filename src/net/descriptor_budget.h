@@ -1,5 +1,5 @@
 /*
- * net/descriptor_budget: counts and limits the descriptors of connections, before they are opened.
+ * net/descriptor_budget: counts and limits the descriptors of connections.
  */
 #ifndef NET_DESCRIPTOR_BUDGET_H
 #define NET_DESCRIPTOR_BUDGET_H
@@ -9,18 +9,18 @@
 
 /*
  * note: lent. Spare connections and pipes borrow descriptors. The budget lends while twice the
- * reserve stays free and recalls when less than the reserve is free: lending does not oscillate.
+ * reserve stays free, and wants them back when less than the reserve is free.
  */
 struct descriptor_budget {
-    atomic_uint used; /* relaxed, as the next: independent numbers */
-    atomic_uint lent; /* of `used`; see note: lent */
+    atomic_uint used; /* `used` and `lent` are relaxed: they order nothing */
+    atomic_uint lent; /* part of `used`; see note: lent */
     unsigned max;     /* max, reserve: set before start */
     unsigned reserve;
 };
 
 /*
  * descriptor_budget_left(d, n):
- * Are ${n} free? A hint only.
+ * Are ${n} free? Only a hint.
  *
  * Thread: any
  */
@@ -31,7 +31,7 @@ static inline bool descriptor_budget_left(const struct descriptor_budget *d, uns
 
 /*
  * descriptor_budget_count(d, n) / descriptor_budget_release(d, n):
- * Reserve ${n} without a check; release them.
+ * Reserve ${n} without a check / release ${n}.
  *
  * Thread: any
  */
@@ -61,7 +61,7 @@ static inline bool descriptor_budget_take(struct descriptor_budget *d)
 
 /*
  * descriptor_budget_limit() / descriptor_budget_open():
- * RLIMIT_NOFILE; number of open descriptors.
+ * Return RLIMIT_NOFILE / the number of open descriptors.
  *
  * Thread: any
  */
@@ -70,7 +70,7 @@ unsigned descriptor_budget_open(void);
 
 /*
  * descriptor_budget_lend(d, n) / descriptor_budget_return(d, n):
- * Lend ${n}, false when too few are free; return them (note: lent).
+ * Lend ${n}, false if too few are free / take ${n} back (note: lent).
  *
  * Thread: any
  */
@@ -91,7 +91,7 @@ static inline void descriptor_budget_return(struct descriptor_budget *d, unsigne
 
 /*
  * descriptor_budget_are_lent(d) / descriptor_budget_wanted_back(d):
- * Are any lent? Are they recalled?
+ * Are any lent? / are they wanted back?
  *
  * Thread: any
  */

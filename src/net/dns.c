@@ -1,4 +1,3 @@
-/* net/dns: see dns.h. */
 #include "net/dns.h"
 
 #include <arpa/nameser.h>
@@ -25,7 +24,7 @@ static int dns_error(const struct dns_lookup *l)
     case HOST_NOT_FOUND:
     case NO_DATA: return -ENOENT;
     case TRY_AGAIN:
-        /* A rejected answer stays in the buffer. */
+        /* The buffer has a refusal or, after a timeout, zeros. */
         return ((const HEADER *)(const void *)l->answer)->rcode != ns_r_noerror ? -EREMOTEIO
                                                                                 : -EAGAIN;
     case NO_RECOVERY: return -EREMOTEIO;
@@ -74,9 +73,7 @@ static int dns_ask(struct dns_lookup *l, const char *domain, uint16_t type)
     return dns_read(l, len < NS_MAXMSG ? len : NS_MAXMSG, type);
 }
 
-/*
- * All types of the name; one found is success: some name servers drop AAAA queries.
- */
+/* One type found is success: some name servers drop AAAA queries. */
 static int dns_ask_all(struct dns_lookup *l, const char *domain)
 {
     int found = 0, error = -ENOENT;
@@ -98,7 +95,7 @@ static int dns_ask_all(struct dns_lookup *l, const char *domain)
     return found > 0 ? found : error;
 }
 
-/* Does ${rc} end the search? Other failures may concern this domain alone. */
+/* Other failures may concern this domain alone. */
 static bool dns_is_final(int rc)
 {
     return rc > 0 || rc == -EAGAIN || rc == -ENOMEM;

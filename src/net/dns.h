@@ -1,5 +1,5 @@
 /*
- * net/dns: DNS queries by libc's resolver and /etc/resolv.conf.
+ * net/dns: DNS queries by libc's resolver, as /etc/resolv.conf says.
  *
  * Unlike getaddrinfo(3) it returns SRV records and TTLs. Blocks; threads may query in parallel.
  */
@@ -12,7 +12,7 @@
 #include "base/must.h"
 
 struct dns_terms {
-    unsigned timeout_s; /* one attempt per name server; 0: as resolv.conf */
+    unsigned timeout_s; /* of one attempt per name server; 0: as resolv.conf says */
     int64_t ttl_ns;     /* result: TTL; CLOCK_NEVER: unknown */
 };
 
@@ -20,12 +20,12 @@ struct dns_record {
     uint16_t type;
     const unsigned char *data;
     size_t len;
-    const unsigned char *answer, *end; /* for compressed names */
+    const unsigned char *answer, *end; /* the whole answer, for compressed names */
 };
 
 struct dns_search {
     const char *name;      /* search domains apply, unless it ends in a dot */
-    const uint16_t *types; /* all queried; one found is success */
+    const uint16_t *types; /* all are queried; one type found is success */
     unsigned n_types;
     void (*on_record)(void *cookie, const struct dns_record *record);
     void *cookie;
@@ -33,8 +33,8 @@ struct dns_search {
 
 /*
  * dns_search(s, terms):
- * Query all ${s}->types and pass each record to ${s}->on_record(). ${terms}->ttl_ns becomes the
- * shortest TTL, aliases included. A malformed record ends its answer.
+ * Query all s->types and pass each record to s->on_record(). terms->ttl_ns becomes the shortest
+ * TTL, those of aliases included. Records behind a malformed one are ignored.
  *
  * Thread: any but a loop
  * Errors: number of records; -ENOENT (no such name or records); -EAGAIN (timeout); -EREMOTEIO
@@ -45,7 +45,7 @@ int dns_search(const struct dns_search *s, struct dns_terms *terms) NODISCARD;
 
 /*
  * dns_name(out, size, record, offset):
- * Expand the name at ${offset} of ${record}'s data, without final dot.
+ * Expand the name at ${offset} in the record's data, without final dot.
  *
  * Thread: any
  * Errors: 0; -EINVAL (malformed or too long)

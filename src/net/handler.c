@@ -1,4 +1,3 @@
-/* net/handler: see handler.h. */
 #include "net/handler.h"
 
 #include "net/channel_internal.h"

@@ -15,13 +15,13 @@
 struct channel;
 struct handler;
 
-/* What has ended; once each. */
+/* What has ended; each is reported at most once. */
 enum handler_end {
     /* Input, by the peer's end of file: nothing is lost. */
     HANDLER_EOF,
-    /* Input, cut by an earlier handler: -EMSGSIZE (too long) or -EPROTO (malformed). */
+    /* Input, rejected by an earlier handler: -EMSGSIZE (too long) or -EPROTO (malformed). */
     HANDLER_REJECTED,
-    /* Output: writing failed with -errno. Earlier input is still read. */
+    /* Output: writing failed with -errno. Input that came before is still read. */
     HANDLER_BROKEN,
     /* The channel, with 0 or -errno (reset, failure): the last event, at the end of the turn. */
     HANDLER_CLOSED,
@@ -34,29 +34,26 @@ struct handler_ops {
     void (*active)(struct handler *h);
     /* ${len} > 0; ${data} is valid until this returns. */
     void (*read)(struct handler *h, const uint8_t *data, size_t len);
-    /* A series of reads begins or ends: a hint to batch writes. Always optional. */
+    /* A series of reads begins or ends: a hint to batch writes. */
     void (*burst)(struct handler *h, bool begins);
-    /* No reads follow the end of input, no writes are sent after that of output. */
+    /* After the end of input read() is not called; after the end of output nothing is sent. */
     void (*ended)(struct handler *h, enum handler_end what, int error);
-    /* channel_writable() again: output fell below the low water mark, or pacing ended. */
+    /* channel_writable() is true again. */
     void (*writable)(struct handler *h);
-    /* Tail, if metered (channel_meter()): bytes of ${max} to read now; 0: none yet. */
+    /* Tail, with channel_meter(): how many bytes of ${max} to read now; 0: none. */
     size_t (*allow)(struct handler *h, size_t max);
     /*
-     * Tail, if metered: bytes read, before `read` of them; spliced ones are sent already.
-     * ${drained}: no more now.
+     * Tail, with channel_meter(): ${len} bytes were received. read() follows, unless they were
+     * spliced. ${drained}: no more input now.
      */
     void (*took)(struct handler *h, size_t len, bool drained);
     /* Output; pass on with handler_write(). */
     int (*write)(struct handler *h, const void *data, size_t len);
-    /* Send end of file; pass on with handler_shutdown_write(). May repeat. */
+    /* Send end of file; pass on with handler_shutdown_write(). May be called again. */
     void (*shutdown_write)(struct handler *h);
     /* Bytes held, as charged to net/memory_account. */
     size_t (*held)(const struct handler *h);
-    /*
-     * Memory is scarce: give up what is dispensable, freed at the end of the turn; returns its
-     * size.
-     */
+    /* Memory is scarce: give up dispensable memory at the end of the turn; returns its size. */
     size_t (*reclaim)(struct handler *h);
 };
 
@@ -70,10 +67,10 @@ struct handler {
 /*
  * handler_active(h) / handler_read(h, data, len) / handler_burst(h, begins) /
  * handler_ended(h, what, error) / handler_writable(h):
- * Pass an inbound event to ${h}, or else the next handler that implements it. Handlers pass
- * ${h}->next.
+ * Pass an inbound event to ${h}, or else to the next handler that implements it. A handler passes
+ * its h->next.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 void handler_active(struct handler *h);
 void handler_read(struct handler *h, const uint8_t *data, size_t len);
@@ -85,7 +82,7 @@ void handler_writable(struct handler *h);
  * handler_write(h, data, len) / handler_shutdown_write(h):
  * Pass output to the previous handler that implements it, or else to the socket.
  *
- * Thread: the channel's loop
+ * Thread: loop
  * Errors: as channel_write()
  */
 int handler_write(struct handler *h, const void *data, size_t len) NODISCARD;

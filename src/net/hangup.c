@@ -1,4 +1,3 @@
-/* net/hangup: see hangup.h. */
 #include "net/hangup.h"
 
 #include <errno.h>
@@ -10,7 +9,6 @@
 #include "base/log.h"
 #include "engine/ready.h"
 
-/* Events per call; the rest follow next turn. */
 #define HANGUP_BATCH 64
 
 static struct hangup_watch *hangup_first(struct list *l)
@@ -24,7 +22,7 @@ static void hangup_move(struct hangup_watch *w, struct list *to)
     list_append(to, &w->link);
 }
 
-/* When the timer is needed; CLOCK_NEVER: not at all. */
+/* When the timer is needed; CLOCK_NEVER: never. */
 static int64_t hangup_next_at_ns(const struct hangup *h)
 {
     int64_t at_ns = CLOCK_NEVER;
@@ -62,8 +60,6 @@ static void hangup_report(struct hangup *h, struct hangup_watch *w, bool is_erro
     w->event(w);
 }
 
-/* ---- registering ---- */
-
 static void hangup_log_refusal(struct hangup *h, int error)
 {
     if (!h->logged)
@@ -97,8 +93,8 @@ static void hangup_register(struct hangup *h, struct hangup_watch *w)
 }
 
 /*
- * EV_ERROR: libev has stopped the watcher, but events may be pending: read them. Watch again now
- * after a full batch, else at the next probe.
+ * After EV_ERROR libev has stopped the watcher, but events may be pending: read them. If the batch
+ * was full, watch again now, else at the next probe.
  */
 static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
 {
@@ -113,7 +109,7 @@ static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
     for (int i = 0; i < n; i++) {
         struct hangup_watch *w = events[i].data.ptr;
 
-        if (w->registered) /* an earlier event may have unregistered it */
+        if (w->registered) /* the callback of an earlier event may have unregistered it */
             hangup_report(h, w, events[i].events & EPOLLERR);
     }
     if (!(revents & EV_ERROR))
@@ -124,8 +120,6 @@ static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
         hangup_watch_instance(h);
     hangup_arm(h);
 }
-
-/* ---- the timer ---- */
 
 static void hangup_settle(struct hangup *h, int64_t now_ns, unsigned *left)
 {
@@ -151,7 +145,7 @@ static void hangup_poll(struct hangup *h, struct hangup_watch *w)
         hangup_report(h, w, is_error);
 }
 
-/* Poll up to ${left} sockets. Events change the lists. */
+/* The callbacks change the lists. */
 static void hangup_probe(struct hangup *h, int64_t now_ns, unsigned left)
 {
     if (now_ns >= h->probe_at_ns) {
@@ -187,8 +181,6 @@ static void hangup_drop_timer(struct task *t)
 
 static const struct task_type hangup_timer_type = {
     .name = "hangup", .run = hangup_run_timer, .drop = hangup_drop_timer};
-
-/* ---- life ---- */
 
 int hangup_open(struct hangup *h, struct loop *loop)
 {

@@ -1,17 +1,15 @@
 /*
  * net/hangup: notices resets of sockets that are not read.
  *
- * libev reports EPOLLERR and EPOLLHUP only to watchers of EV_READ or EV_WRITE; a paused channel has
- * neither. So each loop has a second epoll instance for paused sockets (epoll(7) always reports
- * both), whose descriptor libev watches for EV_READ. EPOLLRDHUP is not requested: a half-closed
- * peer may still wait for an answer.
+ * libev reports EPOLLERR and EPOLLHUP only to watchers of EV_READ or EV_WRITE, and a paused channel
+ * has none. So each loop has a second epoll instance for paused sockets, which libev watches for
+ * EV_READ. epoll(7) reports both events unasked.
  *
  * note: settle time. Most pauses are short: a socket is registered only after one to two
- * HANGUP_SETTLE_NS, in the lists `just_paused`, then `still_paused`.
+ * HANGUP_SETTLE_NS, which it spends in the lists `just_paused` and `still_paused`.
  *
- * note: polled. A socket is polled every HANGUP_PROBE_NS when epoll_ctl(2) refused it, or after
- * EPOLLHUP without an error, as when both halves have ended: epoll would report that without end,
- * and a reset may still follow.
+ * note: polled. A socket is polled every HANGUP_PROBE_NS if epoll_ctl(2) refused it, or after
+ * EPOLLHUP without an error, as when both halves have ended: a reset may still follow.
  */
 #ifndef NET_HANGUP_H
 #define NET_HANGUP_H
@@ -35,38 +33,38 @@
 
 struct hangup_watch;
 
-/* EPOLLERR, or EPOLLHUP before it, at most once each per hangup_listen(). On the loop. */
+/* Called on the loop for EPOLLHUP and EPOLLERR, at most once each after hangup_listen(). */
 typedef void hangup_event(struct hangup_watch *w);
 
 struct hangup_watch {
-    struct list link; /* in a list of struct hangup, while listening */
+    struct list link; /* in a list of struct hangup after hangup_listen() */
     hangup_event *event;
     int fd;
     bool registered;
-    bool hung_up; /* EPOLLHUP is reported */
+    bool hung_up; /* `event` was called */
 };
 
 struct hangup {
     struct loop *loop;
     struct ev_io io;
-    int fd;                  /* epoll instance; -1: none */
-    struct list just_paused; /* see note: settle time; as the next */
+    int fd; /* epoll instance; -1: none */
+    struct list just_paused;
     struct list still_paused;
     struct list registered;
-    struct list polled;     /* see note: polled; as the next */
+    struct list polled;
     struct list to_poll;    /* still to poll in this round */
-    struct list reported;   /* EPOLLERR, in this pause; some are still registered */
-    struct timer timer;     /* runs unless all are registered or reported */
-    int64_t timer_at_ns;    /* of the timer, unless idle */
+    struct list reported;   /* EPOLLERR was reported; some are still registered */
+    struct timer timer;     /* idle if all sockets are registered or reported */
+    int64_t timer_at_ns;    /* when `timer` is due */
     int64_t register_at_ns; /* when `still_paused` is registered */
-    int64_t probe_at_ns;    /* next round, and next try to watch the epoll instance */
-    bool unwatched;         /* libev could not watch the epoll instance */
-    bool logged;            /* epoll_ctl(2)'s refusal */
+    int64_t probe_at_ns;    /* when the next round of polls begins */
+    bool unwatched;
+    bool logged; /* a refusal by epoll_ctl(2) was logged */
 };
 
 /*
  * hangup_open(h, loop) / hangup_close(h):
- * Create the epoll instance of ${loop}; close it after the loop has ended.
+ * Create the epoll instance of ${loop} / close it after the loop has ended.
  *
  * Thread: any
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM
@@ -76,9 +74,8 @@ void hangup_close(struct hangup *h);
 
 /*
  * hangup_watch_init(w, event):
- * Initialize ${w}, not listening.
  *
- * Thread: owner of ${w}
+ * Thread: owner
  */
 static inline void hangup_watch_init(struct hangup_watch *w, hangup_event *event)
 {
@@ -90,7 +87,7 @@ static inline void hangup_watch_init(struct hangup_watch *w, hangup_event *event
 
 /*
  * hangup_listen(h, w, fd) / hangup_leave(h, w):
- * Report a reset of ${fd}; stop, before closing ${fd}. Idempotent.
+ * Report a reset of ${fd} / stop reporting, before closing ${fd}. Idempotent.
  *
  * Thread: loop
  * Owns:   ${w} and ${fd} are borrowed until hangup_leave()

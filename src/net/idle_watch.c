@@ -1,4 +1,3 @@
-/* net/idle_watch: see idle_watch.h. */
 #include "net/idle_watch.h"
 
 #include <unistd.h>

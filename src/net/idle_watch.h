@@ -1,4 +1,4 @@
-/* net/idle_watch: watches an idle connection for input or close, without reading. */
+/* net/idle_watch: watches a connection for input or close, without reading. */
 #ifndef NET_IDLE_WATCH_H
 #define NET_IDLE_WATCH_H
 
@@ -10,7 +10,10 @@
 
 struct idle_watch;
 
-/* SOCK_READABLE or SOCK_ENDED. On the loop, each turn until taken, closed or rested. */
+/*
+ * Called on the loop with SOCK_READABLE or SOCK_ENDED, each turn until the socket is taken, closed
+ * or rested.
+ */
 typedef void idle_watch_event(struct idle_watch *s, enum sock_peek what);
 
 struct idle_watch {
@@ -22,26 +25,24 @@ struct idle_watch {
 
 /*
  * idle_watch_init(s, net, event):
- * Initialize, without socket.
  *
- * Thread: loop of ${net}
+ * Thread: loop
  */
 void idle_watch_init(struct idle_watch *s, struct netloop *net, idle_watch_event *event);
 
 /*
  * idle_watch_watch(s, fd):
- * Watch ${fd}.
  *
- * Thread: loop of ${s}
+ * Thread: loop
  * Owns:   ${fd}
  */
 void idle_watch_watch(struct idle_watch *s, int fd);
 
 /*
  * idle_watch_rest(s) / idle_watch_peek(s):
- * Stop watching, but keep the socket; sock_peek() it.
+ * Stop watching, but keep the socket / sock_peek() it.
  *
- * Thread: loop of ${s}
+ * Thread: loop
  */
 void idle_watch_rest(struct idle_watch *s);
 
@@ -49,9 +50,10 @@ enum sock_peek idle_watch_peek(const struct idle_watch *s);
 
 /*
  * idle_watch_take(s) / idle_watch_close(s):
- * Give the socket to the caller (-1: none); close it, with a reset only for unread input.
+ * Give the socket to the caller (-1: none) / close it; the kernel sends a reset only if input is
+ * unread.
  *
- * Thread: loop of ${s}
+ * Thread: loop
  */
 int idle_watch_take(struct idle_watch *s);
 void idle_watch_close(struct idle_watch *s);

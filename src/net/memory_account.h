@@ -1,8 +1,9 @@
 /*
- * net/memory_account: memory of all channels' and handlers' buffered bytes, and its limit.
+ * net/memory_account: counts the memory of bytes that channels and handlers buffer, up to a limit.
  *
- * Charged when buffers change size. Exceeding the limit calls over() and begins an episode, which
- * the callee ends. Meanwhile channels read little, and nothing for a receiver with pending output.
+ * Memory is charged when buffers change size. Above the limit an episode begins: over() is called,
+ * whose owner ends the episode later. Until then channels read little, and nothing for a receiver
+ * with pending output.
  */
 #ifndef NET_MEMORY_ACCOUNT_H
 #define NET_MEMORY_ACCOUNT_H
@@ -16,10 +17,10 @@
 
 struct memory_account {
     _Atomic int64_t bytes;
-    _Atomic int64_t pipe_bytes; /* of `bytes`: kernel memory of pipes */
+    _Atomic int64_t pipe_bytes; /* part of `bytes`: kernel memory of pipes */
     _Atomic int64_t max_bytes;  /* may change at any time */
-    void (*over)(void *cookie); /* called when an episode begins; on any loop, must not block */
-    void *cookie;               /* set before start, as over */
+    void (*over)(void *cookie); /* runs on any loop; must not block */
+    void *cookie;               /* over and cookie: set before start */
     atomic_bool is_over;
 };
 
@@ -45,7 +46,7 @@ static inline void memory_account_charge(struct memory_account *b, size_t before
 /*
  * memory_account_append(b, to, data, len) / memory_account_consume(b, from, len) /
  * memory_account_clear(b, what):
- * As in base/buffer, and charge the capacity to ${b}, possibly NULL.
+ * buffer_append() etc., charging the change of capacity to ${b}, which may be NULL.
  *
  * Thread: owner of the buffer
  * Errors: as buffer_append()
@@ -78,7 +79,7 @@ static inline void memory_account_clear(struct memory_account *b, struct buffer 
 
 /*
  * memory_account_charge_pipe(b, bytes):
- * Add ${bytes}, possibly negative, to the part in pipes. ${b} may be NULL.
+ * Add ${bytes}, which may be negative, to pipe_bytes. ${b} may be NULL.
  *
  * Thread: any
  */

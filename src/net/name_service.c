@@ -1,4 +1,3 @@
-/* net/name_service: see name_service.h. */
 #include "net/name_service.h"
 
 #include <stdio.h>

@@ -11,7 +11,7 @@
 
 /*
  * name_service_is_dns(host):
- * Does ${host} come from DNS alone? Reads both files.
+ * Does ${host} come from DNS alone?
  *
  * Thread: any but a loop
  */
@@ -19,7 +19,7 @@ bool name_service_is_dns(const char *host);
 
 /*
  * name_service_is_dns_line(line, files):
- * Does ${line} list DNS alone, or besides /etc/hosts? *${files}: /etc/hosts comes first.
+ * Does ${line} list only `dns`, or `files dns`? *${files}: `files` comes first.
  *
  * Thread: any
  */

@@ -1,4 +1,3 @@
-/* net/netloop: see netloop.h. */
 #include "net/netloop.h"
 
 #include <errno.h>

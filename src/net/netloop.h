@@ -12,7 +12,7 @@
 #include "net/hangup.h"
 #include "net/pipe_pool.h"
 
-/* Largest read. Measured: larger reads help only where splice helps more. */
+/* Largest read. */
 #define NETLOOP_SCRATCH_BYTES (64 * 1024)
 
 struct memory_account;
@@ -30,7 +30,6 @@ struct netloop {
 
 /*
  * netloop_create(out, loop):
- * Create the resources of ${loop}.
  *
  * Thread: any
  * Owns:   the caller owns ${out}; ${loop} is borrowed

@@ -1,4 +1,3 @@
-/* net/pipe_pool: see pipe_pool.h. */
 #include "net/pipe_pool.h"
 
 #include <errno.h>
@@ -100,7 +99,7 @@ struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool)
     return NULL;
 }
 
-/* A loop always keeps its own pipe. */
+/* A loop always keeps the pipe that is not lent. */
 static bool pipe_pool_may_keep(const struct pipe_pool *pool, const struct pipe *p)
 {
     return !p->lent || (pool->n_free < PIPE_POOL_KEEP &&

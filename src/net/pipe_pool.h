@@ -1,8 +1,8 @@
 /*
  * net/pipe_pool: a loop's pipes for splice(2).
  *
- * While receivers keep up one pipe suffices. Otherwise the blocked connection keeps it until empty,
- * and the loop opens another.
+ * While receivers keep up one pipe suffices. A receiver that blocks keeps the pipe until it is
+ * empty, and the loop opens another.
  *
  * note: lent pipes. The first pipe is the loop's own. Others borrow descriptors (note: lent in
  * net/descriptor_budget.h). Without a pipe, bytes are copied.
@@ -38,9 +38,9 @@ struct pipe_pool {
 
 /*
  * pipe_pool_init(pool) / pipe_pool_close(pool):
- * Initialize an empty pool; close its free pipes.
+ * Initialize an empty pool / close its free pipes.
  *
- * Thread: owner of ${pool}
+ * Thread: owner
  */
 void pipe_pool_init(struct pipe_pool *pool);
 void pipe_pool_close(struct pipe_pool *pool);
@@ -49,7 +49,7 @@ void pipe_pool_close(struct pipe_pool *pool);
  * pipe_pool_get(pool, out):
  * Get an empty pipe.
  *
- * Thread: owner of ${pool}
+ * Thread: owner
  * Owns:   the caller owns ${out}, until pipe_pool_put()
  * Errors: 0; -EMFILE (also: descriptor budget), -ENFILE, -ENOMEM
  */
@@ -57,9 +57,9 @@ int pipe_pool_get(struct pipe_pool *pool, struct pipe **out) NODISCARD;
 
 /*
  * pipe_pool_hold(pool, p, holder) / pipe_pool_first_lent(pool):
- * Keep ${p} for ${holder} beyond this turn; get a lent pipe so kept, or NULL.
+ * Keep ${p} for the blocked ${holder} / return a lent pipe that a receiver keeps, or NULL.
  *
- * Thread: owner of ${pool}
+ * Thread: owner
  */
 void pipe_pool_hold(struct pipe_pool *pool, struct pipe *p, struct channel *holder);
 struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool);
@@ -68,16 +68,16 @@ struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool);
  * pipe_pool_trim(pool):
  * Close the empty lent pipes.
  *
- * Thread: owner of ${pool}
+ * Thread: owner
  */
 void pipe_pool_trim(struct pipe_pool *pool);
 
 /*
  * pipe_pool_put(pool, p):
- * Return a pipe: kept if empty, else closed, its bytes lost. A lent one is closed when the budget
- * recalls.
+ * Return a pipe: it is kept if empty, else closed and its bytes lost. A lent pipe is closed if the
+ * budget wants it back.
  *
- * Thread: owner of ${pool}
+ * Thread: owner
  */
 void pipe_pool_put(struct pipe_pool *pool, struct pipe *p);
 

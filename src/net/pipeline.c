@@ -1,4 +1,3 @@
-/* net/pipeline: see pipeline.h. */
 #include "net/pipeline.h"
 
 #include "net/channel_internal.h"
@@ -29,10 +28,7 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
     channel_set_handlers(tail->channel, true);
 }
 
-/*
- * A removed handler keeps its links, so that its current operation can still pass events on,
- * whatever else is removed.
- */
+/* A removed handler keeps its links, so that its current operation can still pass events on. */
 static const struct handler_ops pipeline_removed_ops = {.name = "removed"};
 
 void pipeline_remove(struct pipeline *p, struct handler *h)

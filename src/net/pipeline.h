@@ -28,9 +28,8 @@ void pipeline_init(struct pipeline *p, struct channel *ch, struct handler *tail,
 
 /*
  * pipeline_set_tail(p, ops):
- * Replace the operations of the tail.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 void pipeline_set_tail(struct pipeline *p, const struct handler_ops *ops);
 
@@ -45,18 +44,18 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
 
 /*
  * pipeline_remove(p, h):
- * Remove ${h}, also within its own operations, where it can still pass events on.
+ * Remove ${h}. Its operations may call this, and pass events on afterwards.
  *
- * Thread: the channel's loop
+ * Thread: loop
  * Owns:   ${h} must outlive the channel's current event
  */
 void pipeline_remove(struct pipeline *p, struct handler *h);
 
 /*
  * pipeline_held_bytes(p) / pipeline_reclaim(p):
- * Sum of the handlers' `held`; call their `reclaim`, and sum.
+ * Return the sum of the handlers' held() / call their reclaim() and return the sum.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 size_t pipeline_held_bytes(const struct pipeline *p);
 size_t pipeline_reclaim(struct pipeline *p);

@@ -1,10 +1,9 @@
-/* net/proxy_header: version detection; see proxy_header.h. */
 #include <errno.h>
 #include <string.h>
 
 #include "net/proxy_header_internal.h"
 
-/* ${data} begins with ${mark}? 1: yes; 0: no; -EAGAIN: incomplete. */
+/* Does ${data} begin with ${mark}? 1: yes; 0: no; -EAGAIN: too short to tell. */
 static int proxy_header_begins_with(const uint8_t *data, size_t len, const char *mark,
                                     size_t mark_len)
 {
@@ -13,7 +12,7 @@ static int proxy_header_begins_with(const uint8_t *data, size_t len, const char 
     return len < mark_len ? -EAGAIN : 1;
 }
 
-/* Version by its mark; 0: none; -EAGAIN: incomplete. */
+/* Return the version whose mark begins ${data}; 0: none; -EAGAIN: too short to tell. */
 static int proxy_header_version_of(const uint8_t *data, size_t len)
 {
     int v1 =

@@ -18,13 +18,11 @@
 #include "base/must.h"
 #include "net/address.h"
 
-/* Longest accepted, as in nginx (NGX_PROXY_PROTOCOL_MAX_HEADER). */
+/* Longest accepted header, as in nginx (NGX_PROXY_PROTOCOL_MAX_HEADER). */
 #define PROXY_HEADER_MAX_BYTES 4096
 
-/* Longest header of proxy_header_encode(). */
 #define PROXY_HEADER_ENCODED_BYTES 128
 
-/* Longest unique ID. */
 #define PROXY_HEADER_UNIQUE_ID_BYTES 128
 
 enum proxy_header_version { PROXY_HEADER_NONE, PROXY_HEADER_V1, PROXY_HEADER_V2 };
@@ -32,7 +30,7 @@ enum proxy_header_version { PROXY_HEADER_NONE, PROXY_HEADER_V1, PROXY_HEADER_V2 
 struct proxy_header {
     enum proxy_header_version version;
     bool
-        /* names no client: addresses are not set */
+        /* no client: addresses are not set */
         local;
     struct address source;
     struct address destination;
@@ -42,14 +40,14 @@ struct proxy_header {
 
 struct proxy_header_conf {
     enum proxy_header_version version;
-    bool crc32c; /* v2 only, as the next */
+    bool crc32c; /* crc32c and unique_id: v2 only */
     bool unique_id;
 };
 
 /*
  * proxy_header_decode(out, data, len):
  * Decode the header at the start of ${data}; fail at the first invalid byte. Verifies a checksum;
- * ignores the content of LOCAL.
+ * ignores the content of a LOCAL header.
  *
  * Thread: any
  * Owns:   ${out} points into ${data}
@@ -60,7 +58,7 @@ int proxy_header_decode(struct proxy_header *out, const uint8_t *data, size_t le
 
 /*
  * proxy_header_begun(data, len):
- * Does ${data} begin with a complete mark?
+ * Does ${data} begin with the complete signature of a version?
  *
  * Thread: any
  */

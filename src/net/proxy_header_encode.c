@@ -1,4 +1,3 @@
-/* net/proxy_header_encode: see proxy_header.h. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,7 +5,7 @@
 #include "base/crc32c.h"
 #include "net/proxy_header_internal.h"
 
-#define UNIQUE_ID_BYTES 48 /* what the longest header leaves */
+#define UNIQUE_ID_BYTES 48
 
 _Static_assert(PROXY_HEADER_V1_MAX_BYTES < PROXY_HEADER_ENCODED_BYTES, "and a NUL behind it");
 _Static_assert(PROXY_HEADER_V2_BYTES + PROXY_HEADER_TCP6_BYTES + PROXY_HEADER_TLV_BYTES +
@@ -14,7 +13,7 @@ _Static_assert(PROXY_HEADER_V2_BYTES + PROXY_HEADER_TCP6_BYTES + PROXY_HEADER_TL
                    PROXY_HEADER_ENCODED_BYTES,
                "the longest header has no room");
 
-/* Write ${a} as 4 bytes, or 16, mapped if IPv4. */
+/* Write ${a} as 4 bytes, or as 16, IPv4-mapped if it is IPv4. */
 static void proxy_header_encode_put_host(uint8_t *out, const struct address *a, size_t bytes)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -26,7 +25,7 @@ static void proxy_header_encode_put_host(uint8_t *out, const struct address *a, 
     memcpy(out + bytes - len, host, len);
 }
 
-/* Size of either address in a common family; 0: none. */
+/* Bytes of each address in the family that fits both; 0: not IP. */
 static size_t proxy_header_encode_host_bytes(const struct address *source,
                                              const struct address *destination)
 {
@@ -82,7 +81,7 @@ static uint8_t *proxy_header_encode_put_addresses(uint8_t *at, const struct addr
     return proxy_header_encode_put_16(at, address_port(destination));
 }
 
-/* With zeros in place of the checksum. */
+/* The checksum is computed with zeros in its place. */
 static void proxy_header_encode_put_crc32c(uint8_t *out, uint8_t *end)
 {
     uint32_t crc = crc32c_add(0, out, (size_t)(end - out));

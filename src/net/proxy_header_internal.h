@@ -11,7 +11,7 @@
 /* Section 2.2. */
 #define PROXY_HEADER_V2_MARK       "\r\n\r\n\0\r\nQUIT\n"
 #define PROXY_HEADER_V2_MARK_BYTES 12
-#define PROXY_HEADER_V2_BYTES      16 /* up to the length, included */
+#define PROXY_HEADER_V2_BYTES      16 /* up to and including the length field */
 #define PROXY_HEADER_V2_LOCAL      0x20
 #define PROXY_HEADER_V2_PROXY      0x21
 #define PROXY_HEADER_UNSPEC        0x00
@@ -26,12 +26,12 @@
 #define PROXY_HEADER_TLV_CRC32C    0x03
 #define PROXY_HEADER_TLV_UNIQUE_ID 0x05
 #define PROXY_HEADER_TLV_SSL       0x20
-#define PROXY_HEADER_SSL_BYTES     5 /* before its own TLVs */
+#define PROXY_HEADER_SSL_BYTES     5 /* of an SSL TLV, before the TLVs inside it */
 #define PROXY_HEADER_CRC32C_BYTES  4
 
 /*
  * proxy_header_v1_decode(out, data, len) / proxy_header_v2_decode(out, data, len):
- * proxy_header_decode() for ${data} with the mark of that version.
+ * proxy_header_decode() for ${data} that begins with the mark of the version.
  *
  * Thread: any
  * Errors: as proxy_header_decode(), except -ENOMSG

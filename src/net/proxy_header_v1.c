@@ -1,4 +1,3 @@
-/* net/proxy_header_v1: see proxy_header.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,10 +6,10 @@
 #include "base/parse.h"
 #include "net/proxy_header_internal.h"
 
-/* The rest of the line. */
+/* Unread part of the line. */
 struct line {
     const uint8_t *at, *end; /* end of the data or of the longest line */
-    bool cut;                /* ${end} is that of the longest line */
+    bool cut;                /* ${end} is the end of the longest line */
 };
 
 static int proxy_header_v1_line_ends(const struct line *l)
@@ -18,7 +17,6 @@ static int proxy_header_v1_line_ends(const struct line *l)
     return l->cut ? -EPROTO : -EAGAIN;
 }
 
-/* Skip ${word}. */
 static int proxy_header_v1_take_word(struct line *l, const char *word)
 {
     for (; *word != '\0'; word++, l->at++) {
@@ -31,7 +29,8 @@ static int proxy_header_v1_take_word(struct line *l, const char *word)
 }
 
 /*
- * Read 1 to ${size} - 1 of ${allowed}, up to ${stop}, and skip that. -EAGAIN: ${text} is partial.
+ * Read 1 to ${size} - 1 characters of ${allowed}, up to ${stop}, and skip ${stop}. -EAGAIN: the
+ * data ends before ${stop}.
  */
 static int proxy_header_v1_take_field(struct line *l, char *text, size_t size, const char *allowed,
                                       char stop)
@@ -50,7 +49,7 @@ static int proxy_header_v1_take_field(struct line *l, char *text, size_t size, c
     return n > 0 ? 0 : -EPROTO;
 }
 
-/* Can ${text} become an address? Then one of these endings makes it one. */
+/* Can ${text} become an address? If so, one of these endings completes it. */
 static bool proxy_header_v1_may_become_host(const char *text, int family)
 {
     static const char *const ends[] = {"",       "0",       ".0", "0.0", ".0.0", "0.0.0",

@@ -1,4 +1,3 @@
-/* net/proxy_header_v2: see proxy_header.h. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
@@ -74,7 +73,7 @@ static int proxy_header_v2_address_bytes(uint8_t family)
     }
 }
 
-/* -ENODATA: no more. */
+/* -ENODATA: no TLV is left. */
 static int proxy_header_v2_next_tlv(struct tlvs *t, struct tlv *out)
 {
     size_t room = (size_t)(t->end - t->at), come = (size_t)(t->have - t->at);
@@ -96,7 +95,7 @@ static int proxy_header_v2_next_tlv(struct tlvs *t, struct tlv *out)
     return 0;
 }
 
-/* Not used, but must be well-formed. */
+/* The TLV is not used, but must be well-formed. */
 static int proxy_header_v2_check_ssl(const struct tlv *ssl)
 {
     struct tlvs inner = {.end = ssl->value + ssl->len};
@@ -113,7 +112,6 @@ static int proxy_header_v2_check_ssl(const struct tlv *ssl)
     return rc == -ENODATA ? 0 : rc;
 }
 
-/* Store a known TLV; ignore others. */
 static int proxy_header_v2_take_tlv(struct proxy_header *h, const struct tlv *tlv,
                                     const uint8_t **crc32c)
 {
@@ -134,7 +132,7 @@ static int proxy_header_v2_take_tlv(struct proxy_header *h, const struct tlv *tl
     }
 }
 
-/* Computed with zeros in its own place. */
+/* The checksum is computed with zeros in its place. */
 static int proxy_header_v2_check_crc32c(const uint8_t *data, size_t len, const uint8_t *value)
 {
     static const uint8_t zeros[PROXY_HEADER_CRC32C_BYTES];
@@ -149,7 +147,7 @@ static int proxy_header_v2_check_crc32c(const uint8_t *data, size_t len, const u
                : -EPROTO;
 }
 
-/* Length of the whole header; -EAGAIN: not known yet. */
+/* Length of the whole header; -EAGAIN: ${data} is too short to tell. */
 static int proxy_header_v2_read_length(const uint8_t *data, size_t len)
 {
     bool local = len > 12 && data[12] == PROXY_HEADER_V2_LOCAL;

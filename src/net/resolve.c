@@ -1,4 +1,3 @@
-/* net/resolve: see resolve.h. */
 #include "net/resolve.h"
 
 #include <arpa/nameser.h>
@@ -18,7 +17,7 @@ struct resolve_list {
     uint16_t port;
 };
 
-/* /etc/hosts often has duplicates. */
+/* Skips duplicates, frequent in /etc/hosts. */
 static void resolve_add(struct resolve_list *list, const void *host, size_t len, uint32_t zone)
 {
     struct address *a = &list->out[list->n];
@@ -51,7 +50,10 @@ static bool resolve_is_routed(const struct address *a)
     return routed;
 }
 
-/* IPv6 addresses, from ${first}, to the front if routed: RFC 6724, rules 1 and 6. */
+/*
+ * Move the IPv6 addresses, which begin at ${first}, to the front if IPv6 is routed: RFC 6724, rules
+ * 1 and 6.
+ */
 static int resolve_ipv6_first(struct resolve_list *list, size_t first)
 {
     size_t n6 = list->n - first;

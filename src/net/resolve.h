@@ -13,8 +13,8 @@
 
 /*
  * resolve_host(out, max, word, terms):
- * As address_parse_target(), plus lookup, which may block long. Up to ${max} different addresses,
- * IPv6 first if routed. getaddrinfo(3) ignores ${terms}->timeout_s.
+ * address_parse_target() with lookup of host names, which may block for long. Returns up to ${max}
+ * different addresses, IPv6 first if IPv6 is routed. getaddrinfo(3) ignores terms->timeout_s.
  *
  * Thread: any but a loop
  * Errors: number of addresses; as address_parse(), -ENOENT: no such name; -EAGAIN (timeout);

@@ -1,4 +1,3 @@
-/* net/splice: see splice.h. */
 #include "net/splice.h"
 
 #include <errno.h>
@@ -21,7 +20,7 @@ static ssize_t splice_once(int from_fd, int to_fd, size_t len)
     return n < 0 ? -errno : n;
 }
 
-/* After two small moves copy again. */
+/* Two small moves in a row end splicing. */
 static void splice_note_size(struct channel *ch, ssize_t n)
 {
     if (n >= SPLICE_WORTH_BYTES)

@@ -1,8 +1,8 @@
 /*
  * net/splice: moves bytes between sockets through a pipe, without copying to user space.
  *
- * Pays from 4 KiB per read (tests/bench/README.md): on after two large reads in a row, off after
- * two small moves. No SPLICE_F_MORE: it delays the last segment by 200 ms.
+ * Splicing pays from 4 KiB per read (tests/bench/README.md): it begins after two large reads in a
+ * row, and ends after two small moves.
  */
 #ifndef NET_SPLICE_H
 #define NET_SPLICE_H
@@ -20,22 +20,24 @@ enum splice_mode { SPLICE_AUTO, SPLICE_ON, SPLICE_OFF };
 
 #define SPLICE_WORTH_BYTES 4096
 #define SPLICE_AFTER_READS 2
-/* Default pipe size; larger gained nothing, measured. */
+/* Default size of a pipe. */
 #define SPLICE_MAX_BYTES (64 * 1024)
 
 /*
  * splice_possible(ch):
- * Splice the next read of ${ch}? Not past pending bytes or handlers, nor small reads.
+ * Should the next read of ${ch} be spliced? Only large reads, without handlers, and if the receiver
+ * has no pending output.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  */
 bool splice_possible(const struct channel *ch);
 
 /*
  * splice_forward(ch, max):
- * Move up to ${max} bytes (at most SPLICE_MAX_BYTES) to ch->splice_to; its pipe keeps the rest.
+ * Move up to ${max} bytes (at most SPLICE_MAX_BYTES) to ch->splice_to, which keeps unsent bytes in
+ * its pipe.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  * Errors: bytes moved; 0 (end of file); -EAGAIN; -EOPNOTSUPP (nothing moved, copy instead); -errno
  *         of the read side
  */
@@ -45,7 +47,7 @@ ssize_t splice_forward(struct channel *ch, size_t max) NODISCARD;
  * splice_pipe_out(ch, p):
  * Send the bytes of ${p}.
  *
- * Thread: loop of ${ch}
+ * Thread: loop
  * Errors: bytes sent; -EAGAIN; -errno
  */
 ssize_t splice_pipe_out(struct channel *ch, struct pipe *p) NODISCARD;
@@ -55,7 +57,7 @@ ssize_t splice_pipe_out(struct channel *ch, struct pipe *p) NODISCARD;
  * Return the descriptors of lent pipes (note: lent pipes in net/pipe_pool.h); copy their bytes to
  * memory.
  *
- * Thread: loop of ${net}
+ * Thread: loop
  */
 void splice_give_back_pipes(struct netloop *net);
 

@@ -1,4 +1,3 @@
-/* net/srv: see srv.h. */
 #include "net/srv.h"
 
 #include <arpa/nameser.h>
@@ -11,7 +10,6 @@
 /* RFC 2782: priority, weight, port. */
 #define SRV_HEAD_BYTES 6
 
-/* The most in a 64 KiB answer. */
 #define SRV_MAX_RECORDS (NS_MAXMSG / (NS_RRFIXEDSZ + SRV_HEAD_BYTES))
 
 struct srv_list {
@@ -20,7 +18,7 @@ struct srv_list {
     bool full; /* out of memory */
 };
 
-/* Not the root ("no service"), "*" or a unix path. */
+/* False for the root ("no service"), "*" and unix paths. */
 static bool srv_is_host(const char *host)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
@@ -31,7 +29,7 @@ static bool srv_is_host(const char *host)
            len + sizeof(":65535") <= SRV_TARGET_BYTES;
 }
 
-/* A total order: name servers rotate their answers. */
+/* A total order, as name servers rotate their answers. */
 static int srv_compare(const void *a, const void *b)
 {
     const struct srv_record *one = a, *other = b;
@@ -96,7 +94,6 @@ int srv_resolve(struct srv_record *out, size_t max, const char *name, struct dns
     if (rc >= 0)
         rc = list.full ? -ENOMEM : list.n == 0 ? -ENOENT : 0;
     if (rc == 0) {
-        /* Sort before truncating. */
         qsort(list.all, list.n, sizeof(*list.all), srv_compare);
         rc = (int)(list.n < max ? list.n : max);
         memcpy(out, list.all, (size_t)rc * sizeof(*out));

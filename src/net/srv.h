@@ -19,8 +19,8 @@ struct srv_record {
 
 /*
  * srv_resolve(out, max, name, terms):
- * Look up `_service._tcp.domain` by dns_search(); blocks. Up to ${max} records by priority,
- * heaviest first, without invalid hosts.
+ * Look up `_service._tcp.domain` by dns_search(); blocks. Returns up to ${max} records with valid
+ * hosts, by priority, then the heaviest first.
  *
  * Thread: any but a loop
  * Errors: number of records; as dns_search(), -ENOENT also: service not offered

@@ -1,4 +1,3 @@
-/* net/transport: see transport.h. */
 #include "net/transport.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /*
- * net/transport: reads and writes a channel's descriptor. Plain: the socket. TLS would be another
- * table.
+ * net/transport: reads and writes a channel's descriptor. TLS would be another kind.
  */
 #ifndef NET_TRANSPORT_H
 #define NET_TRANSPORT_H
@@ -23,7 +22,7 @@ struct transport {
     bool can_splice;
 };
 
-/* A byte in the channel, not a pointer: saves space in its hottest cache line. */
+/* Stored in two bits, not as a pointer: saves space in the channel's hottest cache line. */
 enum transport_kind { TRANSPORT_PLAIN };
 
 extern const struct transport *const transport_table[];

@@ -1,4 +1,3 @@
-/* server/cpu_quota: see cpu_quota.h. */
 #include "server/cpu_quota.h"
 
 #include <limits.h>
@@ -11,10 +10,10 @@
 
 #define NUMBER_BYTES 64
 
-/* v1's hierarchy with the controller cpu, or v2. */
+/* The v1 hierarchy with the controller cpu, or the v2 hierarchy. */
 struct hierarchy {
     bool is_v2;
-    char group[PATH_MAX]; /* the process's, from the hierarchy's root */
+    char group[PATH_MAX]; /* path of the process's group in the hierarchy */
     char root[PATH_MAX];  /* the mounted directory */
     char mount[PATH_MAX];
 };
@@ -128,7 +127,6 @@ static const char *cpu_quota_mounted_part(const struct hierarchy *h)
     return h->group + len;
 }
 
-/* From the group up to the mount point. */
 static void cpu_quota_read_hierarchy(struct cpu_quota *lowest, const struct hierarchy *h)
 {
     char dir[2 * PATH_MAX];

@@ -13,8 +13,8 @@ struct cpu_quota {
 
 /*
  * cpu_quota_read(proc):
- * Lowest limit of the process's group and its mounted ancestors; an unreadable limit counts as
- * none. ${proc} is "/proc/self", or a directory with `cgroup` and `mountinfo`.
+ * Lowest limit of the process's group and its mounted ancestors; a limit that cannot be read is
+ * ignored. ${proc} is "/proc/self", or a directory with `cgroup` and `mountinfo`.
  *
  * Thread: any
  * Units:  microseconds of CPU time in a period
@@ -24,7 +24,7 @@ struct cpu_quota cpu_quota_read(const char *proc) NODISCARD;
 
 /*
  * cpu_quota_threads(q, per_cpu):
- * ${per_cpu} threads for each CPU of the quota, rounded up; UINT_MAX without one.
+ * ${per_cpu} threads for each CPU of the quota, rounded up; UINT_MAX without a quota.
  *
  * Thread: any
  */

@@ -1,4 +1,3 @@
-/* server/eviction: see eviction.h. */
 #include "server/eviction.h"
 
 #include <errno.h>
@@ -23,7 +22,7 @@ struct eviction {
     int64_t began_at_ns;
     unsigned max_each_tick;
     int64_t tick_ns;
-    atomic_uint parts_left; /* plus one for eviction_begin(); the last one frees */
+    atomic_uint parts_left; /* plus one for eviction_begin(); the last release frees */
     struct eviction_part parts[];
 };
 
@@ -61,7 +60,7 @@ static void eviction_drop_tick(struct task *t)
 static const struct task_type eviction_tick_type = {
     .name = "end sessions of a server", .run = eviction_run_tick, .drop = eviction_drop_tick};
 
-/* Split the rate: sessions per worker and tick, and length of a tick. */
+/* Sessions per worker and tick, and length of a tick. */
 static void eviction_pace(struct eviction *ev, const struct eviction_conf *conf, unsigned n)
 {
     uint64_t each = (uint64_t)conf->rate * EVICTION_TICK_NS / NS_PER_S / n;

@@ -1,6 +1,6 @@
 /*
  * server/eviction: slowly ends the sessions at a server that is down, so that their clients do not
- * storm the others.
+ * all reconnect to other servers at once.
  */
 #ifndef SERVER_EVICTION_H
 #define SERVER_EVICTION_H
@@ -13,19 +13,19 @@ struct loop_group;
 struct upstream_server;
 struct worker;
 
-/* A worker's tick; longer when one session per tick exceeds the rate. */
+/* Interval of a worker's evictions; longer if one session per interval exceeds the rate. */
 #define EVICTION_TICK_NS INT64_C(10000000)
 
 struct eviction_conf {
     struct loop_group *loops;
     struct worker **workers;
     struct upstream_server *server;
-    unsigned rate; /* sessions per second, all workers; 0: no limit */
+    unsigned rate; /* sessions per second of all workers; 0: no limit */
 };
 
 /*
  * eviction_begin(conf):
- * End the sessions now at ${conf}->server, while it stays down. The eviction frees itself.
+ * End the current sessions at ${conf}->server, while it stays down. The eviction frees itself.
  *
  * Thread: control loop
  * Owns:   ${conf} is copied; its pointers are borrowed

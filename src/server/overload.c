@@ -2,11 +2,11 @@
  * server/overload: see overload.h.
  *
  * note: tick. During an episode the control loop sends each worker a task every OVERLOAD_TICK_NS,
- * to close connections. `ticking` is set before the first tick and cleared by the last, which then
- * checks for a new episode: each episode has one series of ticks.
+ * to close connections. `ticking` is set before the first tick and cleared by the last tick, which
+ * then looks for a new episode: so each episode has one series of ticks.
  *
- * note: samples. Between samples, growth of buffers counts as memory, and each sample limits their
- * growth to the room left. `surplus` is the last sample's excess less the bytes closed since.
+ * note: samples. Between samples, growth of buffers counts as memory. `surplus` is the excess at
+ * the last sample less the bytes closed since.
  */
 #include "server/overload.h"
 
@@ -29,7 +29,7 @@
 
 /*
  * Bytes allocated (RSS does not shrink with them). Locks each arena and walks its free blocks: 1 ms
- * with 10,000 connections and 16 workers.
+ * for 10,000 connections.
  */
 static int64_t overload_memory_in_use(void)
 {
@@ -40,34 +40,38 @@ static int64_t overload_memory_in_use(void)
 
 #define OVERLOAD_TICK_NS (20 * NS_PER_MS)
 
-/* Samples take 1 / OVERLOAD_SAMPLE_PART of a CPU at most, but one is due each second. */
+/*
+ * Sampling takes 1 / OVERLOAD_SAMPLE_PART of a CPU at most, but at least one sample a second is
+ * taken.
+ */
 #define OVERLOAD_SAMPLE_PART   100
 #define OVERLOAD_SAMPLE_MAX_NS (1 * NS_PER_S)
 
-/* Least memory of an idle session; a proxied one takes four times as much. */
+/* Minimum memory of an idle session; a proxied session takes four times as much. */
 #define OVERLOAD_SESSION_BYTES 512
 
-/* Connections closed per worker and turn. */
+/* Maximum closed per worker and turn. */
 #define OVERLOAD_VICTIMS 64
 
 struct overload_part {
     struct overload *overload;
     struct task task;
-    int64_t bytes; /* share of the excess when submitted */
+    int64_t bytes; /* this worker's share of the excess when submitted */
     atomic_bool busy;
 };
 
 struct overload {
     struct memory_account buffered;
     struct overload_conf conf;
-    int64_t high_bytes; /* of buffered bytes: begin and end of an episode */
+    int64_t high_bytes; /* begin of an episode, in buffered bytes; low_bytes: its end */
     int64_t low_bytes;
-    int64_t idle_memory_bytes; /* without clients; set by overload_start(), as the next two */
+    /* usage without clients; this and the next two are set by overload_start() */
+    int64_t idle_memory_bytes;
     int64_t high_memory_bytes;
     int64_t low_memory_bytes;
     struct timer sample;
-    _Atomic int64_t memory_bytes;  /* last sample, with pipes */
-    _Atomic int64_t held_bytes;    /* at the last sample */
+    _Atomic int64_t memory_bytes;  /* at the last sample, with pipes */
+    _Atomic int64_t held_bytes;    /* buffered at the last sample */
     _Atomic int64_t session_bytes; /* estimate, without buffers */
     _Atomic int64_t surplus_bytes;
     struct connection_limit *room;
@@ -78,9 +82,9 @@ struct overload {
     struct token_bucket pace;
     _Atomic uint64_t episodes;
     _Atomic uint64_t closed; /* connections, in all episodes */
-    uint64_t closed_before;  /* this episode; control loop only */
+    uint64_t closed_before;  /* `closed` at the begin of this episode; control loop only */
     struct loop_group *workers;
-    struct overload_part parts[]; /* room for all loops that may come */
+    struct overload_part parts[]; /* room for loop_group_max() loops */
 };
 
 static int64_t overload_bytes(const struct overload *ov)
@@ -88,7 +92,7 @@ static int64_t overload_bytes(const struct overload *ov)
     return atomic_load_explicit(&ov->buffered.bytes, memory_order_relaxed);
 }
 
-/* Estimate of now; see note: samples. */
+/* Estimated memory now; see note: samples. */
 static int64_t overload_memory(const struct overload *ov)
 {
     return atomic_load_explicit(&ov->memory_bytes, memory_order_relaxed) + overload_bytes(ov) -
@@ -100,7 +104,6 @@ static int64_t overload_min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Bytes in excess; 0 or less: none. */
 static int64_t overload_excess(const struct overload *ov)
 {
     int64_t held = overload_bytes(ov) - ov->low_bytes;
@@ -111,14 +114,14 @@ static int64_t overload_excess(const struct overload *ov)
 
 /* ---- worker ---- */
 
-/* Is more memory in excess than all buffers would free? */
+/* Is the excess memory more than closing all buffers would free? */
 static bool overload_is_of_idle(const struct overload *ov)
 {
     return ov->conf.max_memory_bytes > 0 &&
            overload_memory(ov) - ov->low_memory_bytes > overload_bytes(ov);
 }
 
-/* Close ${s} or its optional part; bytes freed, 0: the pace forbids. */
+/* Close ${s} or its optional part; returns bytes freed, 0: the pace forbids it. */
 static int64_t overload_close(struct overload *ov, struct session *s)
 {
     size_t relieved = session_reclaim(s);
@@ -135,7 +138,10 @@ static int64_t overload_close(struct overload *ov, struct session *s)
     return bytes;
 }
 
-/* Free this worker's share, unless others freed more; effective at the end of the turn. */
+/*
+ * Free this worker's share, or the current excess if that is less; effective at the end of the
+ * turn.
+ */
 static void overload_shed(struct overload *ov, struct worker *w, int64_t part)
 {
     int64_t excess = overload_min(part, overload_excess(ov));
@@ -185,14 +191,14 @@ static void overload_send_parts(struct overload *ov)
         struct loop *loop = loop_group_at(ov->workers, i);
 
         if (loop_state(loop) == LOOP_NOT_STARTED || atomic_exchange(&part->busy, true))
-            continue; /* no sessions, or its last task is queued */
+            continue; /* no sessions, or the previous task is still queued */
         part->bytes = excess / n + 1;
         if (loop_submit(loop, LOOP_TAIL, &part->task) < 0)
             atomic_store(&part->busy, false);
     }
 }
 
-/* In this order: a new episode may close the limit again. */
+/* In this order: once is_over is false, a new episode may close the limit again. */
 static void overload_reopen(struct overload *ov)
 {
     connection_limit_open(ov->room);
@@ -338,8 +344,6 @@ static void overload_run_sample(struct task *t)
 
 static const struct task_type overload_sample_type = {
     .name = "sample memory", .run = overload_run_sample, .drop = overload_drop_tick};
-
-/* ---- main ---- */
 
 int overload_create(struct overload **out, const struct overload_conf *conf,
                     const struct threads *threads, struct connection_limit *room)

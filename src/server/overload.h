@@ -2,17 +2,18 @@
  * server/overload: overload protection: limits buffered bytes (max_buffered) and memory in use
  * (max_memory).
  *
- * An episode begins at three quarters of max_buffered (net/memory_account), for bytes in flight,
- * and ends at half. Meanwhile no client is accepted (limits/connection_limit), channels read
- * little, and connections are closed slowly.
+ * An episode begins at three quarters of max_buffered (net/memory_account), which leaves room for
+ * bytes in flight, and ends at half. During an episode no client is accepted
+ * (limits/connection_limit), channels read little, and connections are closed slowly.
  *
- * Memory in use (mallinfo2, plus pipes) is sampled. Of the limit less the usage without clients,
- * three quarters begin an episode and five eighths end it. Between samples buffers may grow only by
- * the room left.
+ * Memory in use (mallinfo2, plus pipes) is sampled. Of max_memory less the usage without clients,
+ * three quarters begin an episode and five eighths end it. Between samples, buffers may not grow
+ * past the first threshold.
  *
- * Victims: connections with buffered bytes, longest without progress first (water marks make sizes
- * alike). If that cannot free enough memory, the idlest of all. Optional parts (a mirror) go first.
- * Each worker picks among its own sessions; one token bucket paces all.
+ * Victims: connections with buffered bytes, longest without progress first. (Water marks keep their
+ * sizes alike.) If these cannot free enough memory, all connections, longest idle first. Optional
+ * parts of connections (a mirror) go before them. Each worker picks among its own sessions; one
+ * token bucket paces all.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H
@@ -28,10 +29,9 @@ struct connection_limit;
 struct threads;
 
 struct overload_conf {
-    uint64_t max_buffered_bytes; /* 0: no limit */
-    uint64_t max_memory_bytes;   /* 0: no limit */
-    struct token_bucket_conf
-        shedding; /* connections closed per second; none: only stop accepting */
+    uint64_t max_buffered_bytes;       /* 0: no limit */
+    uint64_t max_memory_bytes;         /* 0: no limit */
+    struct token_bucket_conf shedding; /* connections closed per second; 0: only stop accepting */
 };
 
 /* Interval of memory samples; longer if sampling is slow. */
@@ -39,7 +39,7 @@ struct overload_conf {
 
 /*
  * overload_create(out, conf, threads, room):
- * Prepare overload protection; ${out} is NULL without limits.
+ * Prepare; ${out} is NULL without limits.
  *
  * Thread: main, before the workers are created
  * Owns:   ${threads} and ${room} are borrowed
@@ -50,17 +50,17 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
 
 /*
  * overload_start(ov):
- * With max_memory: measure the usage without clients, then sample the usage periodically. NULL is
- * allowed; failures are logged.
+ * With max_memory: measure the usage without clients, then sample it periodically. NULL is allowed;
+ * failures are logged.
  *
  * Thread: main, before the first client
- * Errors: 0; -ERANGE (over half of the limit is in use already); as loop_submit_after()
+ * Errors: 0; -ERANGE (over half of max_memory is in use already); as loop_submit_after()
  */
 int overload_start(struct overload *ov) NODISCARD;
 
 /*
  * overload_buffered(ov):
- * The workers' memory account; NULL if ${ov} is.
+ * The workers' memory account; NULL if ${ov} is NULL.
  *
  * Thread: any
  */

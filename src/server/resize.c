@@ -1,4 +1,3 @@
-/* server/resize: see resize.h. */
 #include "server/resize.h"
 
 #include <errno.h>
@@ -7,7 +6,7 @@
 #include "server/spares.h"
 #include "server/workers.h"
 
-/* Of a loop: epoll, eventfd, timerfd; and a worker's pipe. */
+/* Descriptors of a loop: epoll, eventfd, timerfd; of a worker also a pipe. */
 #define RESIZE_LOOP_DESCRIPTORS 3
 #define RESIZE_PIPE_DESCRIPTORS 2
 

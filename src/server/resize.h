@@ -9,7 +9,6 @@ struct descriptor_budget;
 struct spares;
 struct workers;
 
-/* A change. */
 struct resize {
     struct threads *threads;
     struct workers *workers;
@@ -20,8 +19,8 @@ struct resize {
 
 /*
  * resize_prepare(r, boss, workers) / resize_commit(r) / resize_cancel(r):
- * Create all that more threads need / use these numbers of threads from now on / undo the prepare.
- * Surplus threads are parked: they keep sessions and sockets, and get no others.
+ * Create what more threads need / use the new numbers / undo the prepare. Surplus threads are
+ * parked: they keep their sessions and sockets, and get no new ones.
  *
  * Thread: control loop
  * Units:  as threads_prepare()

@@ -1,4 +1,3 @@
-/* server/worker_assign: see worker_assign.h. */
 #include "server/worker_assign.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@ struct session;
 
 /*
  * worker_assign(workers, s):
- * Give ${s} to a worker; if its thread cannot be started, try the next.
+ * Give ${s} to a worker; if its thread cannot be started, try the next worker.
  *
  * Thread: any
  * Owns:   as worker_hand_over()
@@ -21,8 +21,8 @@ int worker_assign(struct loop_group *workers, struct session *s) NODISCARD;
 
 /*
  * worker_assign_wait_ns(workers):
- * 0, or the time until the next try if all workers have max_pending_tasks queued (logged every 10 s
- * at most).
+ * 0; or, if all workers have max_pending_tasks queued, the time until the next try (logged every 10
+ * s at most).
  *
  * Thread: any
  */

@@ -1,4 +1,3 @@
-/* server/workers: see workers.h. */
 #include "server/workers.h"
 
 #include <errno.h>
@@ -45,7 +44,7 @@ int workers_prepare(struct workers *ws, const struct loop_group_change *change)
     return rc;
 }
 
-/* The loops end first: they have tasks of their workers for their stop. */
+/* The loops end first: at their stop they run tasks of their workers. */
 void workers_cancel(struct workers *ws, const struct loop_group_change *change)
 {
     for (unsigned i = change->first; i < change->end; i++) {

@@ -23,7 +23,7 @@ int workers_create(struct workers **out, struct loop_group *loops,
 
 /*
  * workers_prepare(ws, change) / workers_cancel(ws, change):
- * Create the workers of new loops / undo that, before the loops' own cancel.
+ * Create the workers of new loops / undo that; call it before the loops are cancelled.
  *
  * Thread: control loop
  * Errors: as worker_create()
@@ -33,7 +33,7 @@ void workers_cancel(struct workers *ws, const struct loop_group_change *change);
 
 /*
  * workers_list(ws):
- * Return the workers, by number of their loops, with room for loop_group_max().
+ * The workers by number of their loops; room for loop_group_max().
  *
  * Thread: any
  */
@@ -41,7 +41,7 @@ struct worker **workers_list(struct workers *ws);
 
 /*
  * workers_give_back_pipes(ws) / workers_drain(ws):
- * As worker_give_back_pipes() / worker_drain(), for each.
+ * As worker_give_back_pipes() / worker_drain(), for each worker.
  *
  * Thread: any / main
  */

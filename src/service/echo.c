@@ -1,4 +1,3 @@
-/* service/echo: see echo.h. */
 #include "service/echo.h"
 
 #include <errno.h>
@@ -54,7 +53,7 @@ static void echo_start(struct session *s)
 
 static void echo_cancel(struct session *s)
 {
-    (void)s; /* an echo session connects to no server */
+    (void)s;
 }
 
 static void echo_carry_over(struct session *s)

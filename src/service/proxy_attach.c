@@ -39,7 +39,7 @@ void proxy_dial(struct proxy *p)
                     proxy_time_left_ns(p, p->tried_at_ns), &proxy_upstream(p)->conf->connect);
 }
 
-/* The client's destination; NULL if unknown or useless. */
+/* Returns NULL if it is unknown. */
 static const struct address *proxy_attach_header_destination(const struct session *s,
                                                              struct address *room)
 {
@@ -52,7 +52,7 @@ static const struct address *proxy_attach_header_destination(const struct sessio
     return room;
 }
 
-/* Send the PROXY header of `send_proxy`, before the first byte: client and destination. */
+/* The PROXY header comes before any other byte. */
 static void proxy_attach_send_header(struct session *s, struct channel *server)
 {
     const struct proxy_header_conf *conf = &proxy_of(s)->upstream->conf->send_proxy;
@@ -73,7 +73,7 @@ static void proxy_attach_send_header(struct session *s, struct channel *server)
     (void)rc; /* relay_ended() reports the failure */
 }
 
-/* The stale retry begins before the first bytes are sent, to see their failure. */
+/* Begin the stale retry before the first bytes are sent: it must see them fail. */
 void proxy_attach(struct proxy *p, int fd)
 {
     struct session *s = &p->session;
@@ -112,7 +112,7 @@ static void proxy_replace(struct session *s)
     proxy_dial(p);
 }
 
-/* One spare per session: after a stale one, or without memory for a retry, connect normally. */
+/* Use one spare per session at most: if it was stale, connect anew. */
 bool proxy_take_spare(struct proxy *p)
 {
     struct stale_retry_conf conf = {.session = &p->session,

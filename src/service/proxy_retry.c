@@ -1,8 +1,8 @@
 /*
- * service/proxy_retry: pauses, then tries all servers again. See proxy_internal.h.
+ * service/proxy_retry: pauses, then tries all servers again.
  *
- * Pauses begin short, for servers that restart, and double, with jitter. Without budget
- * (upstream/retry_budget) the session pauses again.
+ * Pauses begin short, for servers that restart, and double, with jitter. If the retry budget
+ * (upstream/retry_budget) is empty, the session pauses again.
  */
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ struct proxy_pause {
     uint64_t random;
 };
 
-/* False: it would end too late. */
+/* False: the pause would end after retry_until_ns. */
 static bool proxy_pause_schedule(struct proxy_pause *pause, int64_t now_ns)
 {
     int64_t base_ns = pause->next_ns;
@@ -51,7 +51,7 @@ static void proxy_run_pause(struct task *task)
 
 static void proxy_drop_pause(struct task *task)
 {
-    (void)task; /* the loop ends, with its sessions */
+    (void)task;
 }
 
 static const struct task_type proxy_pause_type = {

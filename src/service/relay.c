@@ -1,4 +1,3 @@
-/* service/relay: see relay.h. All runs on the loop of the session. */
 #include "service/relay.h"
 
 #include <errno.h>
@@ -20,7 +19,7 @@ static void relay_read(struct handler *h, const uint8_t *data, size_t len)
     struct relay *r = relay_of(h);
 
     if (channel_write(r->to, data, len) < 0)
-        return; /* ${data} is lost: relay_ended() of that channel follows */
+        return; /* ${data} is lost: relay_ended() follows for `to` */
     if (!channel_writable(r->to))
         channel_stop_reading(h->channel, CHANNEL_STOP_RECEIVER);
 }
@@ -34,15 +33,13 @@ static void relay_burst(struct handler *h, bool begins)
 }
 
 /*
- * Our channel accepts bytes again: resume the one whose relay writes to it. Relays cross, so that
- * is our ${to}.
+ * This channel accepts bytes again: resume reading from `to`, whose relay writes to this channel.
  */
 static void relay_writable(struct handler *h)
 {
     channel_resume_reading(relay_of(h)->to, CHANNEL_STOP_RECEIVER);
 }
 
-/* Limits of a direction's bytes, spliced ones too. */
 static size_t relay_allow(struct handler *h, size_t max)
 {
     struct throttle *t = relay_of(h)->throttle;
@@ -69,7 +66,6 @@ static void relay_ended(struct handler *h, enum handler_end what, int error)
     session_leg_ended(r->session, h->channel, what, error);
 }
 
-/* The relay before the first bytes differs in its read only. */
 #define RELAY_OPS(how_to_read)                                                                     \
     {                                                                                              \
         .name = "relay", .active = relay_active, .read = (how_to_read), .burst = relay_burst,      \
@@ -78,10 +74,7 @@ static void relay_ended(struct handler *h, enum handler_end what, int error)
 
 static const struct handler_ops relay_ops = RELAY_OPS(relay_read);
 
-/*
- * The client's channel carries THROTTLE_IN; the channel relayed to the client carries THROTTLE_OUT.
- * Echo has both.
- */
+/* THROTTLE_IN limits reads from the client, THROTTLE_OUT reads for the client. An echo has both. */
 static int relay_throttle(struct relay *r, struct channel *from)
 {
     const struct session *s = r->session;
@@ -110,7 +103,7 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
         channel_abort(from, -ENOMEM);
 }
 
-/* Without memory for a first limit the channel stays unlimited. */
+/* Without memory, a channel that had no limit stays unlimited. */
 void relay_carry_over(struct relay *r)
 {
     const struct throttle_plan *plan = r->session->service->throttle;

@@ -1,9 +1,9 @@
 /*
  * service/relay: pipeline tail that writes the bytes it reads to another channel.
  *
- * Echo is one relay to its own channel, a proxied session two that cross. Pauses the source above
- * the destination's high water mark, splices large reads, applies bandwidths (limits/throttle). The
- * session decides what ends: session_leg_ended().
+ * An echo is one relay to its own channel, a proxied session one in each direction. Pauses the
+ * source above the destination's high water mark, splices large reads, applies bandwidths
+ * (limits/throttle). The session decides what ends: session_leg_ended().
  */
 #ifndef SERVICE_RELAY_H
 #define SERVICE_RELAY_H
@@ -17,13 +17,13 @@ struct relay {
     struct channel *to;
     struct handler handler;
     struct session *session;
-    struct throttle *throttle; /* of reads; NULL: none */
+    struct throttle *throttle; /* limits reads; NULL: no limit */
 };
 
 /*
  * relay_init(r, session, from, to):
- * Make ${r} the tail of ${from}'s pipeline, writing to ${to}; if it is already, handlers before it
- * stay. Without memory for a throttle ${from} is aborted.
+ * Make ${r}, which writes to ${to}, the tail of ${from}'s pipeline. A repeated call keeps the
+ * handlers before it. Without memory for a throttle ${from} is aborted.
  *
  * Thread: loop of ${session}
  * Owns:   ${r} must live as long as ${from}
@@ -32,8 +32,8 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
 
 /*
  * relay_tell_first(r):
- * Call service_ops.first_byte() for the first bytes, without splicing them. Call it between
- * relay_init() and channel_start().
+ * Call service_ops.first_byte() when ${r} reads its first bytes; they are not spliced. Call this
+ * between relay_init() and channel_start().
  *
  * Thread: loop of the session
  */

@@ -1,7 +1,8 @@
 /*
  * service/service: a listener's service (echo or proxy) and its settings.
  *
- * Immutable, one per generation; sessions borrow it until session_carry_over().
+ * One per generation of a listener, never modified; its sessions borrow it until
+ * session_carry_over().
  */
 #ifndef SERVICE_SERVICE_H
 #define SERVICE_SERVICE_H
@@ -22,32 +23,32 @@ struct service_ops;
 struct mirror_plan;
 struct throttle_plan;
 
-/* What a listener says of its sessions. Timeouts of 0: none. */
+/* A listener's settings for its sessions. A timeout of 0 is off. */
 struct session_conf {
     enum splice_mode splice;
-    int64_t idle_timeout_ns;        /* no bytes either way */
+    int64_t idle_timeout_ns;        /* no bytes in either direction */
     int64_t client_idle_timeout_ns; /* no bytes from the client */
     int64_t half_close_timeout_ns;  /* no bytes, and one direction has ended */
-    int64_t first_byte_timeout_ns;  /* no bytes from the client since the start */
+    int64_t first_byte_timeout_ns;  /* no bytes from the client since the session's start */
     int64_t max_lifetime_ns;
-    unsigned lifetime_jitter;          /* percent of max_lifetime_ns, at most */
-    struct channel_linger_conf linger; /* bounds of a graceful close */
+    unsigned lifetime_jitter; /* shortens a lifetime by at most this percentage */
+    struct channel_linger_conf linger;
 };
 
 struct service {
     const struct service_ops *ops;
-    const struct session_conf *conf; /* the listener's, borrowed */
+    const struct session_conf *conf; /* borrowed from the listener */
     const char *listener;
-    struct counters *counters;            /* mutable; NULL: not counted */
-    struct admission *admission;          /* NULL: all clients are served */
-    struct upstream *upstream;            /* proxy only */
-    const struct mirror_plan *mirror;     /* NULL: none */
-    struct proxy_protocol_gate *proxies;  /* that may send PROXY headers; NULL: none */
-    const struct throttle_plan *throttle; /* bandwidths; NULL: no limit */
-    struct pipeline_template *pipeline;   /* NULL: none */
-    struct access_log *access_log;        /* NULL: none */
+    struct counters *counters;           /* NULL: not counted */
+    struct admission *admission;         /* NULL: all clients are served */
+    struct upstream *upstream;           /* proxy only */
+    const struct mirror_plan *mirror;    /* NULL: none */
+    struct proxy_protocol_gate *proxies; /* peers that may send PROXY headers; NULL: none */
+    const struct throttle_plan *throttle;
+    struct pipeline_template *pipeline; /* NULL: none */
+    struct access_log *access_log;      /* NULL: none */
     const struct access_log_format *access_log_format;
-    int64_t access_log_interval_ns;   /* between lines of an open connection; 0: only at its end */
+    int64_t access_log_interval_ns;   /* between lines of an open session; 0: none before its end */
     int64_t upstream_idle_timeout_ns; /* no bytes from the server; 0: none */
 };
 

@@ -15,9 +15,9 @@ struct session;
 
 /*
  * session_access_log_begin(s) / session_access_log_end(s):
- * Set its number in the access log; write its last line.
+ * Give ${s} its number in the access log; write its last line.
  *
- * Thread: any before it was adopted; the ending thread
+ * Thread: loop of ${s}; any before it was adopted
  */
 void session_access_log_begin(struct session *s);
 void session_access_log_end(struct session *s);

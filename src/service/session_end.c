@@ -17,7 +17,7 @@
 #include "service/session_internal.h"
 #include "stats/counters.h"
 
-/* After a timeout, a stream silent this long (or half of the timeout) is not cut. */
+/* At a timeout, a stream without bytes for this long (at most half of the timeout) is complete. */
 #define SESSION_CUT_NS (1 * NS_PER_S)
 
 void session_set_reason(struct session *s, enum session_reason reason)
@@ -25,8 +25,6 @@ void session_set_reason(struct session *s, enum session_reason reason)
     if (s->reason == SESSION_OPEN)
         s->reason = reason;
 }
-
-/* ---- no leg is left ---- */
 
 static void session_count_end(struct session *s)
 {
@@ -41,8 +39,7 @@ static void session_count_end(struct session *s)
 static void session_log_end(const struct session *s)
 {
     const struct channel *client = s->legs[0];
-    bool may_have_peer =
-        s->owner && s->service->ops->peer_name; /* before adoption it is not set up */
+    bool may_have_peer = s->owner && s->service->ops->peer_name;
     const char *to = may_have_peer ? s->service->ops->peer_name(s) : NULL;
     int64_t lasted_ns = s->owner ? clock_now_ns() - s->began_at_ns : 0;
     char peer[ADDRESS_TEXT_BYTES];
@@ -69,14 +66,13 @@ static void session_run_free(struct task *t)
     session_access_log_end(s);
     session_count_end(s);
     admission_leave(&s->ticket);
-    s->owner->ended(s->owner, s); /* from now on the service may be gone */
+    s->owner->ended(s->owner, s); /* after this the service may be freed */
     session_free(s, ops);
 }
 
 static const struct task_type session_free_type = {
     .name = "session free", .run = session_run_free, .drop = session_run_free};
 
-/* Free the session at the end of the turn. */
 static void session_end(struct session *s)
 {
     if (s->ending)
@@ -100,8 +96,6 @@ void session_refuse(struct session *s)
     session_free(s, s->service->ops);
 }
 
-/* ---- we end it ---- */
-
 void session_abort(struct session *s, enum session_reason reason)
 {
     session_set_reason(s, reason);
@@ -112,7 +106,7 @@ void session_abort(struct session *s, enum session_reason reason)
         session_end(s);
 }
 
-/* From now on only the channels' linger bounds apply. */
+/* From now on only the timeouts of channel_end() apply. */
 static void session_closing_begin(struct session *s, enum session_reason reason)
 {
     session_set_reason(s, reason);
@@ -140,7 +134,9 @@ void session_close(struct session *s, enum session_reason reason)
         channel_end(leg, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
 }
 
-/* Was the stream to this leg cut? Its source is the other leg; in an echo the same. */
+/*
+ * Is the stream to ${leg} incomplete? It comes from the other leg, in an echo from ${leg} itself.
+ */
 static bool session_stream_cut(const struct session *s, unsigned leg)
 {
     const struct channel *from = s->legs[s->service->ops->peer_name ? !leg : leg];
@@ -160,7 +156,7 @@ void session_time_out(struct session *s, enum session_reason reason, int64_t lim
     session_closing_begin(s, reason);
     session_for_each_leg (leg, s)
         channel_discard(leg, quiet_ns);
-    /* Decide both first: our own reset would count as a cut. */
+    /* Decide for both legs first: our reset of one would make the other stream incomplete. */
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         how[i] = session_stream_cut(s, i) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH;
     for (unsigned i = 0; i < SESSION_LEGS; i++)
@@ -175,8 +171,6 @@ void session_reset(struct session *s, enum session_reason reason)
         channel_end(leg, CHANNEL_END_RESET | CHANNEL_END_BOUNDED);
 }
 
-/* ---- a leg ends ---- */
-
 static enum session_reason session_reason_of(const struct session *s, const struct channel *ch,
                                              enum handler_end what, int error)
 {
@@ -189,7 +183,6 @@ static enum session_reason session_reason_of(const struct session *s, const stru
     switch (error) {
     case -ECONNRESET:
     case -EPIPE:
-    /* the peer's host is unreachable */
     case -ETIMEDOUT:
     case -EHOSTUNREACH:
     case -ENETUNREACH: return is_client ? SESSION_CLIENT_RESET : SESSION_UPSTREAM_RESET;
@@ -197,7 +190,6 @@ static enum session_reason session_reason_of(const struct session *s, const stru
     }
 }
 
-/* The other open leg, or NULL. */
 static struct channel *session_other_leg(const struct session *s, const struct channel *ch)
 {
     session_for_each_leg (leg, s)
@@ -207,21 +199,20 @@ static struct channel *session_other_leg(const struct session *s, const struct c
 }
 
 /*
- * Has the peer acknowledged all bytes, and is our end of file sent? Then a reset loses none. The
- * kernel counts an unacknowledged end of file as a byte.
+ * Has the peer acknowledged all bytes, and is our end of file sent? Then a reset loses no bytes.
+ * The kernel counts an unacknowledged end of file as a byte.
  */
 static bool session_has_all(const struct channel *ch)
 {
     return channel_write_ended(ch) && channel_unsent_bytes(ch) <= 1;
 }
 
-/* Writing to ${ch} failed: deliver its earlier input to the other leg, then end that. */
 static void session_leg_broken(struct session *s, struct channel *ch, int error)
 {
     struct channel *other = session_other_leg(s, ch);
 
     if (!other) {
-        channel_abort(ch, error); /* an echo: its bytes would go back to itself */
+        channel_abort(ch, error); /* an echo: its input could only go back to ${ch} */
         return;
     }
     if ((channel_read_ended(ch) && !channel_input_pending(ch)) || channel_discards(ch))
@@ -231,7 +222,6 @@ static void session_leg_broken(struct session *s, struct channel *ch, int error)
     channel_resume_reading(ch, CHANNEL_STOP_RECEIVER);
 }
 
-/* After an error: reset the other leg behind the bytes read for it, unless both are closing. */
 static void session_leg_closed(struct session *s, struct channel *ch, int error)
 {
     struct channel *other;

@@ -1,4 +1,3 @@
-/* service/session_handlers: see session_handlers.h. */
 #include "service/session_handlers.h"
 
 #include <stdalign.h>

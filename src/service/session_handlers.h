@@ -3,7 +3,7 @@
  *
  *   | struct echo or struct proxy | service/session_preface | session_handlers | handler states |
  *
- * Without handlers, only the first part; without PROXY headers, no second.
+ * The second part exists only with PROXY headers, the last two only with handlers.
  */
 #ifndef SERVICE_SESSION_HANDLERS_H
 #define SERVICE_SESSION_HANDLERS_H
@@ -14,7 +14,8 @@
 
 /*
  * session_handlers_alloc(service, bytes):
- * Allocate a cache-line aligned session of ${bytes}, then its handlers' memory, for free().
+ * Allocate a session of ${bytes}, aligned to a cache line, and behind it the memory of its preface
+ * and handlers. Free it with free().
  *
  * Thread: any
  * Units:  bytes, a multiple of CACHE_LINE_BYTES
@@ -24,8 +25,8 @@ void *session_handlers_alloc(const struct service *service, size_t bytes) NODISC
 
 /*
  * session_handlers_add(s, ch, room):
- * Add the listener's handlers to the client's channel ${ch}; if `preface` is set, first the PROXY
- * header's reader alone. ${room}: the memory behind the session.
+ * Add the listener's handlers to the client's channel ${ch}; if `preface` is set, only the reader
+ * of the PROXY header. ${room}: the memory behind the session.
  *
  * Thread: loop of ${s}
  */
@@ -33,7 +34,7 @@ void session_handlers_add(struct session *s, struct channel *ch, void *room);
 
 /*
  * session_handlers_add_template(s, ch, room):
- * Add the handlers after the preface; ${room} is their memory.
+ * Add the handlers, and the mirror, without waiting for a PROXY header; ${room} is their memory.
  *
  * Thread: loop of ${s}
  */

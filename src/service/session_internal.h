@@ -1,6 +1,6 @@
 /*
  * service/session_internal: shared by session.c (begin), session_end.c (end) and session_timer.c
- * (timeouts). All runs on the loop of the session.
+ * (timeouts).
  */
 #ifndef SERVICE_SESSION_INTERNAL_H
 #define SERVICE_SESSION_INTERNAL_H
@@ -13,7 +13,7 @@
 
 /*
  * session_receiver(s, leg):
- * The leg that sends what ${leg} reads: the other one, or in an echo itself.
+ * The leg that sends what ${leg} reads: the other leg, or ${leg} itself in an echo.
  *
  * Thread: loop of ${s}
  */
@@ -24,8 +24,8 @@ static inline struct channel *session_receiver(const struct session *s, const st
 
 /*
  * session_timer_init(s) / session_timer_start(s) / session_timer_stop(s):
- * Parts of session_init(), session_adopt() and the session's end; starting again draws another
- * lifetime. Only session_timer_arm() arms the timer.
+ * Parts of session_init(), session_adopt() and session_end(). Start draws a lifetime, but does not
+ * arm the timer.
  *
  * Thread: loop of ${s}; any for session_timer_init()
  */
@@ -35,7 +35,7 @@ void session_timer_stop(struct session *s);
 
 /*
  * session_timer_arm(s):
- * Move the timer if a deadline is now nearer. Bytes never bring one nearer.
+ * Call this when a deadline may have come nearer; bytes read or written never bring one nearer.
  *
  * Thread: loop of ${s}
  */
@@ -43,8 +43,8 @@ void session_timer_arm(struct session *s);
 
 /*
  * session_time_out(s, reason, limit_ns):
- * As session_close(), after a timeout of ${limit_ns}. If bytes still arrive or are unread, the
- * stream is cut: its receiver gets the bytes read, then a reset.
+ * As session_close(), after a timeout of ${limit_ns}. But a stream with bytes still arriving or
+ * unread is incomplete: its receiver gets the bytes read, then a reset.
  *
  * Thread: loop of ${s}
  */

@@ -1,4 +1,3 @@
-/* service/session_preface: see session_preface.h. */
 #include "service/session_preface.h"
 
 #include <errno.h>
@@ -12,11 +11,11 @@
 struct session_preface {
     alignas(max_align_t) struct proxy_protocol header;
     struct session *session;
-    struct address proxy; /* the peer's address, if it named a client */
-    void *handlers_room;  /* of the handlers added once the client is known */
+    struct address proxy; /* sender of a header that names a client */
+    void *handlers_room;  /* memory of the handlers added after the header */
 };
 
-/* A connection without any bytes, as of a port check, is no error. */
+/* A client that closes without sending a byte, as port checks do, is no error. */
 static void session_preface_failed(struct session *s, int error)
 {
     if (error == -ENODATA) {
@@ -41,7 +40,7 @@ static void session_preface_rename(struct session_preface *o)
     s->peer = *client;
 }
 
-/* The header is not counted: the client's bytes and timeouts begin here. */
+/* Byte counts and timeouts begin here: the header does not count. */
 static void session_preface_done(struct proxy_protocol *pp, int error)
 {
     struct session_preface *o = CONTAINER_OF(pp, struct session_preface, header);

@@ -3,8 +3,9 @@
  *
  *   session_adopt -> header is read -> admission -> service_ops.start -> ... session_preface_read
  *
- * The named client replaces the peer in logs, ACLs, limits and server choice. Bytes behind the
- * header wait in handlers/proxy_protocol, not metered, until a server is connected.
+ * The client that the header names replaces the peer in logs, ACLs, limits and server choice. Bytes
+ * behind the header wait in handlers/proxy_protocol until a server is connected; bandwidth limits
+ * do not count them.
  */
 #ifndef SERVICE_SESSION_PREFACE_H
 #define SERVICE_SESSION_PREFACE_H
@@ -15,7 +16,7 @@
 
 /*
  * session_preface_bytes(service):
- * Memory of the preface, aligned for any type; 0 without PROXY headers.
+ * Bytes to allocate for the preface; 0 without PROXY headers.
  *
  * Thread: any
  */
@@ -32,7 +33,7 @@ void session_preface_add(struct session *s, struct channel *ch, void *room, void
 
 /*
  * session_preface_read(s):
- * Called by services to read the client, starting with bytes behind a header.
+ * Called by services: begin to read the client, first the bytes behind a header.
  *
  * Thread: loop of ${s}
  */
@@ -40,7 +41,7 @@ void session_preface_read(struct session *s);
 
 /*
  * session_preface_timeout_ns(s) / session_preface_give_up(s):
- * Time for the header; its expiry. For the timer.
+ * How long to wait for the header; stop waiting.
  *
  * Thread: loop of ${s}
  */
@@ -49,8 +50,8 @@ void session_preface_give_up(struct session *s);
 
 /*
  * session_preface_proxy(s) / session_preface_destination(s):
- * The proxy's address; the client's destination in the header. NULL without a header that names a
- * client.
+ * Address of the proxy that sent the header; destination of the client in the header. NULL without
+ * a header, or if it names no client.
  *
  * Thread: loop of ${s}
  */

@@ -1,4 +1,3 @@
-/* service/stale_retry: see stale_retry.h. All runs on the loop of the session. */
 #include "service/stale_retry.h"
 
 #include <errno.h>
@@ -13,11 +12,11 @@ enum stale_retry_state { STALE_RETRY_ARMED, STALE_RETRY_LOST, STALE_RETRY_DONE }
 
 struct stale_retry {
     struct stale_retry_conf conf;
-    struct handler client; /* in the pipeline of conf.client; the next: of conf.server */
-    struct handler server;
+    struct handler client; /* in the pipeline of conf.client */
+    struct handler server; /* in the pipeline of conf.server */
     enum stale_retry_state state;
-    bool ended;         /* LOST: end of file from the client */
-    struct buffer held; /* LOST: bytes from the client before */
+    bool ended;         /* while LOST: end of file from the client */
+    struct buffer held; /* while LOST: bytes from the client, to replay */
 };
 
 /* Only an end caused by the server is retried. */
@@ -48,7 +47,7 @@ static bool stale_retry_server_is_gone(const struct stale_retry *t)
     return channel_ended(t->conf.server) || sock_peek(t->conf.server->io.fd) == SOCK_ENDED;
 }
 
-/* First bytes or end of file. False: the spare connection is stale. */
+/* The first bytes or end of file came. False: the spare connection is stale. */
 static bool stale_retry_passed(struct stale_retry *t)
 {
     if (t->state == STALE_RETRY_ARMED && stale_retry_server_is_gone(t) &&
@@ -93,7 +92,7 @@ static struct stale_retry *stale_retry_of_server(struct handler *h)
     return CONTAINER_OF(h, struct stale_retry, server);
 }
 
-/* Bytes followed by an end are the server's reason for closing an idle connection: drop them. */
+/* Bytes just before an end of file only say why the server closes an idle connection: drop them. */
 static void stale_retry_server_read(struct handler *h, const uint8_t *data, size_t len)
 {
     if (stale_retry_passed(stale_retry_of_server(h)))

@@ -2,7 +2,8 @@
  * service/stale_retry: replaces a spare connection that the server closed before its first use.
  *
  * A spare connection that ends before any bytes have moved is replaced; the client notices nothing.
- * It is checked again before the client's first bytes; then no more: the server may have read them.
+ * It is checked again before the client's first bytes are sent. After them it is not replaced: the
+ * server may have read them.
  *
  * One handler in each pipeline, before the tail; both remove themselves.
  *

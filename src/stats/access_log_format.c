@@ -1,6 +1,3 @@
-/*
- * stats/access_log_format: see access_log_format.h.
- */
 #include "stats/access_log_format.h"
 
 #include <ctype.h>
@@ -12,7 +9,7 @@
 #include "stats/access_log_text.h"
 #include "stats/access_log_variable.h"
 
-/* Literal bytes, then a variable; NULL: literal only. */
+/* Literal bytes, then a variable (NULL: none). */
 struct access_piece {
     const char *bytes;
     size_t len;
@@ -26,7 +23,7 @@ struct access_log_format {
     struct access_piece *pieces;
 };
 
-/* Parsers count columns: append only. */
+/* Only append columns: readers of the log count them. */
 static const char text_format[] =
     "$time $connection $client $client_port $listener $listen_address $upstream $server "
     "$server_address $bytes_in $bytes_out $duration $queue_time $connect_time $first_byte_time "
@@ -82,7 +79,7 @@ static size_t access_log_format_name_len(const char *text)
     return len;
 }
 
-/* *${text}: after the `$`; moved past the reference. */
+/* *${text} points behind the `$`; moves it behind the variable. */
 static int access_log_format_parse_dollar(const struct access_parser *p, const char **text)
 {
     bool braces = **text == '{';

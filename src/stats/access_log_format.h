@@ -3,10 +3,10 @@
  *
  *   text                    default columns, separated by blanks
  *   json                    object of all variables
- *   json:NAME,NAME          object of these
+ *   json:NAME,NAME          object of these variables
  *   ... $NAME ... ${NAME}   template; $$ is a dollar sign
  *
- * Parsing bounds the length of a line, so lines are never cut.
+ * Parsing checks the longest possible line, so that no line is truncated.
  */
 #ifndef STATS_ACCESS_LOG_FORMAT_H
 #define STATS_ACCESS_LOG_FORMAT_H
@@ -28,22 +28,21 @@ struct access_log_format_problem {
         ACCESS_LOG_FORMAT_NO_NAME, /* `$` without a name, or `{` without `}` */
         ACCESS_LOG_FORMAT_UNKNOWN,
         ACCESS_LOG_FORMAT_TWICE, /* repeated JSON key */
-        /* no variable: all lines would be the same */
+        /* no variable */
         ACCESS_LOG_FORMAT_CONSTANT,
         ACCESS_LOG_FORMAT_LONG
     } kind;
     const char *
-        /* offending ${len} bytes */
+        /* the ${len} offending bytes */
         name;
     size_t len;
 };
 
 /*
  * access_log_format_parse(out, text, arena, problem):
- * Parse the format ${text}.
  *
  * Thread: before start
- * Owns:   ${arena} owns ${out}; ${text} must live as long
+ * Owns:   ${arena} owns ${out}; ${text} must live as long as ${arena}
  * Errors: 0; -EINVAL (see ${problem}); -ENOMEM
  */
 int access_log_format_parse(const struct access_log_format **out, const char *text,

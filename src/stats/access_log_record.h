@@ -15,8 +15,8 @@ struct session_id;
 #define ACCESS_LOG_RECORD_NONE_NS (-1)
 
 /*
- * Pointers are borrowed for a call; NULL: unknown or inapplicable. Text may hold any byte and is
- * cut if too long.
+ * Pointers are borrowed for one call; NULL: unknown or inapplicable. Text may hold any byte; too
+ * long text is truncated.
  */
 struct access_log_record {
     int64_t time_ns;     /* of the line, since 1970 (UTC) */
@@ -27,7 +27,7 @@ struct access_log_record {
     const char *worker;
     const struct address *client;
     const struct address *listen;
-    const struct address *proxy; /* that sent the client's address */
+    const struct address *proxy; /* the peer, if it sent a PROXY header with the client's address */
     const struct address *server_address;
     const struct session_id *id;
     uint64_t bytes_in;  /* from the client */
@@ -35,7 +35,7 @@ struct access_log_record {
     int64_t duration_ns;
     int64_t queue_ns;
     int64_t connect_ns;
-    int64_t first_byte_ns;      /* since the connection began */
+    int64_t first_byte_ns;      /* from the begin of the connection to the first byte */
     unsigned tries;             /* servers tried */
     enum session_reason reason; /* SESSION_OPEN: still connected */
 };

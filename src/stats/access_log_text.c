@@ -1,4 +1,3 @@
-/* stats/access_log_text: see access_log_text.h. */
 #include "stats/access_log_text.h"
 
 #include <stdbool.h>

@@ -1,11 +1,11 @@
 /*
  * stats/access_log_text: write escaped values and numbers, without printf(3).
  *
- *   ACCESS_LOG_TEXT_PLAIN  unquoted; blank, `"`, `\` and bytes other than printable ASCII are \xNN,
- *                          so no value can end a line or field; missing: `-`
- *   ACCESS_LOG_TEXT_JSON   JSON values; invalid UTF-8 becomes U+FFFD; missing: null
+ *   ACCESS_LOG_TEXT_PLAIN  unquoted; blanks, `"`, `\` and all but printable ASCII become \xNN, so
+ *                          that no value can end a line or field; a missing value is `-`
+ *   ACCESS_LOG_TEXT_JSON   JSON values; invalid UTF-8 becomes U+FFFD; a missing value is null
  *
- * The caller ensures space (access_log_format.h).
+ * The caller provides enough space (access_log_format.h).
  */
 #ifndef STATS_ACCESS_LOG_TEXT_H
 #define STATS_ACCESS_LOG_TEXT_H
@@ -15,7 +15,7 @@
 
 enum access_log_text_style { ACCESS_LOG_TEXT_PLAIN, ACCESS_LOG_TEXT_JSON };
 
-/* Maximum of an escaped byte (\u00NN), and of a number. */
+/* Longest escaped byte (\u00NN); longest number. */
 #define ACCESS_LOG_TEXT_ESCAPE_BYTES 6
 #define ACCESS_LOG_TEXT_NUMBER_BYTES 27 /* seconds: 20 digits, point, 6 digits */
 
@@ -29,32 +29,30 @@ struct access_log_text {
  * access_log_text_copy(t, bytes, len):
  * Write ${bytes} unescaped.
  *
- * Thread: user of ${t}
+ * Thread: user
  */
 void access_log_text_copy(struct access_log_text *t, const char *bytes, size_t len);
 
 /*
  * access_log_text_value(t, bytes, len):
- * Write a text value, escaped.
  *
- * Thread: user of ${t}
+ * Thread: user
  * Source: RFC 8259, section 7; RFC 3629, section 4 (UTF-8)
  */
 void access_log_text_value(struct access_log_text *t, const char *bytes, size_t len);
 
 /*
  * access_log_text_missing(t):
- * Write a missing value.
  *
- * Thread: user of ${t}
+ * Thread: user
  */
 void access_log_text_missing(struct access_log_text *t);
 
 /*
  * access_log_text_number(t, n) / access_log_text_seconds(t, ns):
- * Write ${n}; write ${ns} >= 0 as seconds with six decimals.
+ * Write ${n} / write ${ns} >= 0 as seconds with six decimals.
  *
- * Thread: user of ${t}
+ * Thread: user
  */
 void access_log_text_number(struct access_log_text *t, uint64_t n);
 void access_log_text_seconds(struct access_log_text *t, int64_t ns);
@@ -63,7 +61,7 @@ void access_log_text_seconds(struct access_log_text *t, int64_t ns);
  * access_log_text_digits(t, n, width):
  * Write ${n} zero-padded to ${width} digits.
  *
- * Thread: user of ${t}
+ * Thread: user
  */
 void access_log_text_digits(struct access_log_text *t, uint64_t n, unsigned width);
 

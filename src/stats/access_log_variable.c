@@ -1,4 +1,3 @@
-/* stats/access_log_variable: see access_log_variable.h. */
 #include "stats/access_log_variable.h"
 
 #include <arpa/inet.h>
@@ -13,7 +12,7 @@
 #include "stats/access_log_text.h"
 #include "stats/session_id.h"
 
-/* Longer values are cut. Section and server names have at most 32 bytes, thread names 15. */
+/* Longer values are truncated. Section and server names have at most 32 bytes, thread names 15. */
 #define NAME_BYTES   32
 #define SERVER_BYTES (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
 #define TIME_BYTES   sizeof("2026-11-21T12:00:00.123Z")
@@ -115,7 +114,7 @@ static void access_log_variable_write_client_port(struct access_log_text *t,
     const struct address *a = r->client;
     size_t len;
 
-    if (a && a->len > 0 && address_host(a, &len)) /* also port 0 */
+    if (a && a->len > 0 && address_host(a, &len)) /* the port may be 0 */
         access_log_text_number(t, address_port(a));
     else
         access_log_text_missing(t);
@@ -257,7 +256,7 @@ static void access_log_variable_write_first_byte_time(struct access_log_text *t,
     access_log_variable_put_duration(t, r->first_byte_ns);
 }
 
-/* In the order of `json`. */
+/* In the order of the format `json`. */
 static const struct access_log_variable variables[] = {
     {"time", access_log_variable_write_time, TIME_BYTES},
     {"msec", access_log_variable_write_msec, 0},

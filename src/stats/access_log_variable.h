@@ -12,12 +12,12 @@ struct access_log_text;
 struct access_log_variable {
     const char *name;
     void (*write)(struct access_log_text *t, const struct access_log_record *r);
-    size_t text_bytes; /* maximum before escaping; 0: a number */
+    size_t text_bytes; /* longest text before escaping; 0: a number */
 };
 
 /*
  * access_log_variable_count() / access_log_variable_at(i):
- * Return the number of variables; return variable ${i}, from 0.
+ * Return the number of variables / variable ${i}, from 0.
  *
  * Thread: any
  */
@@ -26,7 +26,7 @@ const struct access_log_variable *access_log_variable_at(unsigned i);
 
 /*
  * access_log_variable_find(name, len):
- * Find the variable named by ${len} bytes; NULL: unknown.
+ * Find a variable by the ${len} bytes of its name; NULL: unknown.
  *
  * Thread: any
  */
@@ -34,7 +34,7 @@ const struct access_log_variable *access_log_variable_find(const char *name, siz
 
 /*
  * access_log_variable_max_bytes(v):
- * Return the maximum of a written value, in either style.
+ * Return the length of the longest written value, in any style.
  *
  * Thread: any
  */

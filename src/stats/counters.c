@@ -1,4 +1,3 @@
-/* stats/counters: see counters.h. */
 #include "stats/counters.h"
 
 #include <inttypes.h>
@@ -8,7 +7,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* Relaxed except where note: sums says otherwise. */
 static void counters_add(_Atomic uint64_t *counter, uint64_t n)
 {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
@@ -59,7 +57,7 @@ void counters_read(const struct counters *c, struct counters_view *out)
     out->open = out->began - ended; /* see note: sums */
 }
 
-/* Longest reason with 20 digits. */
+/* Longest reason with a count of 20 digits. */
 #define COUNTERS_REASON_BYTES 40
 
 void counters_log(const struct counters *c, const char *kind, const char *name)

@@ -1,7 +1,7 @@
 /*
  * stats/counters: session counters of a listener, upstream or server.
  *
- * Embedded and zeroed. Any thread writes, when a session begins and ends, and reads.
+ * Embedded and zeroed. Any thread may write, when a session begins and ends, and read.
  *
  *   began = open + sum of `ended`      (see note: sums)
  */
@@ -16,18 +16,18 @@
 #include "stats/session_reason.h"
 
 /*
- * note: sums. An end is counted with release, after beginning and bytes; readers load ends first,
- * with acquire. So they see the beginning and bytes of each end, and `open` is never negative.
+ * note: sums. A session's end is counted with release, after its begin and its bytes; readers load
+ * the ends first, with acquire. So they see begin and bytes of each session whose end they see, and
+ * `open` is never negative.
  */
 struct counters {
-    _Atomic uint64_t began; /* written by the boss, at a listener */
+    _Atomic uint64_t began; /* of a listener: written by the boss */
     char apart[CACHE_LINE_BYTES - sizeof(uint64_t)];
-    _Atomic uint64_t bytes_in; /* from here on written by workers */
+    _Atomic uint64_t bytes_in; /* this and the rest: written by workers */
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t ended[SESSION_REASONS];
 };
 
-/* Connects of a server. */
 struct counters_connects {
     _Atomic uint64_t failed;
     _Atomic uint64_t ns; /* total of the successful connects */
@@ -44,7 +44,6 @@ struct counters_view {
 
 /*
  * counters_began(c):
- * Count a session's beginning.
  *
  * Thread: any
  */
@@ -52,7 +51,7 @@ void counters_began(struct counters *c);
 
 /*
  * counters_ended(c, reason, bytes_in, bytes_out):
- * Count a session's end and its bytes, after counters_began().
+ * Count the end and the bytes of a session, after counters_began().
  *
  * Thread: any
  */
@@ -70,7 +69,6 @@ void counters_connect_failed(struct counters_connects *c);
 
 /*
  * counters_read(c, out):
- * Read the counters.
  *
  * Thread: any
  */
@@ -78,7 +76,8 @@ void counters_read(const struct counters *c, struct counters_view *out);
 
 /*
  * counters_log(c, kind, name) / counters_log_connects(c, kind, name):
- * Log `stats KIND NAME key=value ...` at notice level, with the reasons that occurred as keys.
+ * Log the sessions and the reasons of their ends / the connects, as `stats KIND NAME key=value ...`
+ * at notice level.
  *
  * Thread: any
  */

@@ -1,4 +1,3 @@
-/* stats/session_id: see session_id.h. */
 #include "stats/session_id.h"
 
 #include <inttypes.h>
@@ -8,10 +7,10 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-/* The thread's next ID before mixing; high 0: not seeded. */
+/* This thread's next ID, before hash_mix(); high 0: not seeded. */
 static _Thread_local struct session_id session_id_next;
 
-/* Non-blocking: without entropy after boot, address and time must do. */
+/* Without entropy at boot, address and time must do. */
 static void session_id_seed(struct session_id *next)
 {
     if (getrandom(next, sizeof(*next), GRND_NONBLOCK) != (ssize_t)sizeof(*next)) {

@@ -10,12 +10,11 @@ struct session_id {
     uint64_t high, low; /* both 0: none */
 };
 
-/* With the NUL. */
 #define SESSION_ID_TEXT_BYTES 33
 
 /*
  * session_id_make(out):
- * Make an ID: upper half random for each thread, lower half different each time.
+ * Make an ID: the upper half is random for each thread, the lower half different each time.
  *
  * Thread: any
  */

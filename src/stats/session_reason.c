@@ -1,4 +1,3 @@
-/* stats/session_reason: see session_reason.h. */
 #include "stats/session_reason.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 /*
- * stats/session_reason: why a session ended: exactly one reason, the first that applied.
+ * stats/session_reason: why a session ended: the first reason that applied.
  */
 #ifndef STATS_SESSION_REASON_H
 #define STATS_SESSION_REASON_H
 
 enum session_reason {
-    SESSION_OPEN, /* not ended */
+    SESSION_OPEN,
     SESSION_CLIENT_FIN,
     SESSION_CLIENT_RESET, /* or its host stopped answering */
     SESSION_UPSTREAM_FIN,
@@ -14,10 +14,10 @@ enum session_reason {
     SESSION_CONNECT_TIMEOUT,
     SESSION_NO_SERVER, /* no server could be tried */
     SESSION_QUEUE_TIMEOUT,
-    SESSION_IDLE, /* one side, or both, silent for too long */
+    SESSION_IDLE, /* one side or both were silent for too long */
     SESSION_LIFETIME,
     SESSION_LIMIT,
-    SESSION_DRAIN, /* shutdown: drained or cut */
+    SESSION_DRAIN, /* reactord stops, or the listener was removed */
     SESSION_SERVER_DOWN,
     SESSION_ERROR, /* internal, or any other error */
     SESSION_REASONS
@@ -25,18 +25,17 @@ enum session_reason {
 
 /*
  * session_reason_text(reason):
- * Return it as text, such as `client fin`.
+ * Return ${reason} as text, such as `client fin`.
  *
  * Thread: any
  */
 const char *session_reason_text(enum session_reason reason);
 
-/* With the NUL. */
 #define SESSION_REASON_WORD_BYTES 32
 
 /*
  * session_reason_word(word, reason):
- * Write it as one word, such as `client_fin`, to SESSION_REASON_WORD_BYTES; return ${word}.
+ * Write ${reason} as one word, such as `client_fin`, to SESSION_REASON_WORD_BYTES; return ${word}.
  *
  * Thread: any
  */
@@ -44,7 +43,7 @@ const char *session_reason_word(char *word, enum session_reason reason);
 
 /*
  * session_reason_of_connect(error):
- * Map the connect error of the last server tried.
+ * Return the reason for the connect error of the last server tried.
  *
  * Thread: any
  */

@@ -1,9 +1,9 @@
 /*
  * upstream/balancer_cycle: smooth weighted round robin from a precomputed cycle.
  *
- * nginx's rule: in each step every endpoint gains its weight; the one with most is next and pays
- * the sum of weights. Equal weights follow in list order, so only heads of runs (at most 256) are
- * compared.
+ * nginx's rule: in each step every endpoint gains its weight as credit; the one with most credit is
+ * next and pays the sum of weights. Equal weights follow in list order, so only the first places of
+ * runs (at most 256) are compared.
  */
 #include "upstream/balancer_internal.h"
 
@@ -46,7 +46,7 @@ static uint32_t balancer_cycle_begin(struct balancer_cycle_head *heads,
     return total;
 }
 
-/* One step; of equals the heaviest wins. */
+/* Of equal credits the heaviest wins. */
 static uint16_t balancer_cycle_step(struct balancer_cycle_head *heads,
                                     const struct balancer_pool *pool)
 {

@@ -2,10 +2,10 @@
  * upstream/balancer_least: least connections by weight.
  *
  * The cost of a place is (sessions + 1) / weight; within a run, comparing sessions is enough. Flags
- * are bits above the count, so one comparison checks both: a thousand places in 0.4 us.
+ * are bits above the count, so one comparison checks both.
  *
- * A warming endpoint counts with a part of its weight. Among idle endpoints that would starve it,
- * so a draw decides whether all of it counts.
+ * A warming endpoint counts with a part of its weight. Among idle endpoints this would starve it,
+ * so a draw decides whether its full weight counts.
  */
 #include "upstream/balancer_internal.h"
 
@@ -33,10 +33,7 @@ static inline uint32_t balancer_least_load(const struct balancer_least *l, unsig
     return balancer_load(l->a->b, place) & l->visible;
 }
 
-/*
- * First place in [from, to) with a load below ${bound}, or ${to}. Unrolling saves a quarter of the
- * time.
- */
+/* First place in [from, to) with a load below ${bound}, or ${to}. Unrolled: a quarter faster. */
 static unsigned balancer_least_search(const struct balancer_least *l, unsigned from, unsigned to,
                                       uint32_t bound)
 {

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "net/sock.h"
 
-/* Poll interval for unsent bytes. */
 #define CHECK_SENT_AGAIN_NS (10 * NS_PER_MS)
 
 static const struct {
@@ -26,8 +25,6 @@ static const struct {
     [CHECK_NO_RESOURCES] = {"out of descriptors or memory", CHECK_NEITHER},
     [CHECK_CANCELLED] = {"cancelled", CHECK_NEITHER},
 };
-
-/* ---- scripts and texts ---- */
 
 int check_script_init(struct check_script *s, const struct check_conf *conf)
 {
@@ -90,8 +87,6 @@ const char *check_describe(char *text, size_t size, const struct check_result *r
     return text;
 }
 
-/* ---- outcomes ---- */
-
 static enum check_outcome check_outcome_of(int error, enum check_outcome timeout)
 {
     switch (error) {
@@ -104,7 +99,7 @@ static enum check_outcome check_outcome_of(int error, enum check_outcome timeout
     }
 }
 
-/* The descriptor is closed. */
+/* The descriptor is already closed. */
 static void check_finish(struct check *c)
 {
     c->result.duration_ns = clock_now_ns() - c->began_at_ns;
@@ -112,7 +107,7 @@ static void check_finish(struct check *c)
     c->done(c);
 }
 
-/* Close; see "How it ends" in check.h. check_on_closed() reports. */
+/* Close the connection: see "How it ends" in check.h. check_on_closed() reports. */
 static void check_decide(struct check *c, enum check_outcome outcome)
 {
     if (c->state != CHECK_EXCHANGING)
@@ -122,8 +117,6 @@ static void check_decide(struct check *c, enum check_outcome outcome)
     loop_cancel(c->net->loop, &c->timer);
     channel_end(&c->channel, CHANNEL_END_NOW);
 }
-
-/* ---- sending and the answer ---- */
 
 static void check_on_active(struct handler *h)
 {
@@ -181,7 +174,7 @@ static void check_on_writable(struct handler *h)
     (void)h; /* never unwritable: too few bytes */
 }
 
-/* With an expected answer, go on reading: its end decides. */
+/* If an answer is expected, go on reading: end of file decides. */
 static void check_on_broken(struct check *c, int error)
 {
     if (c->script->conf.expect.len == 0)
@@ -204,7 +197,7 @@ static void check_on_end(struct handler *h, enum handler_end what, int error)
 
     switch (what) {
     case HANDLER_EOF: check_on_eof(c); break;
-    case HANDLER_REJECTED: break; /* by a handler before the tail: there is none */
+    case HANDLER_REJECTED: break; /* no handler is before the tail */
     case HANDLER_BROKEN: check_on_broken(c, error); break;
     case HANDLER_CLOSED: check_on_closed(c, error); break;
     }
@@ -292,8 +285,6 @@ static void check_exchange(struct check *c, int fd)
         loop_schedule(c->net->loop, &c->timer,
                       clock_add_ns(c->began_at_ns, conf->timeout_ns) - clock_now_ns());
 }
-
-/* ---- life ---- */
 
 static void check_on_connected(struct connector *connector, int fd, int error)
 {

@@ -1,16 +1,17 @@
 /*
- * upstream/check: one health check: connect, and perhaps send bytes and expect others.
+ * upstream/check: one health check: connect, then optionally send bytes and expect an answer.
  *
  *   IDLE --check_start--> CONNECTING --> EXCHANGING --> ENDING --> done(), IDLE
  *                              \-- nothing to send or expect, or it failed --^
  *
  * Expected bytes may come anywhere in the answer (HAProxy `tcp-check expect string`).
  *
- * Its end leaves nothing on either side:
- *   - Nothing to send or expect: a reset replaces the handshake's last ACK (as in HAProxy): the
- *     server's accept(2) never returns it.
- *   - Otherwise: end of file, and the kernel drops the connection. The server reads a clean end (it
- *     would log a reset); no TIME_WAIT stays here, unless both ends of file cross.
+ * How it ends, leaving nothing behind on either side:
+ *   - Nothing to send or expect: a reset replaces the handshake's last ACK (as in HAProxy):
+ *     accept(2) of the server never returns the connection.
+ *   - Otherwise: end of file is sent, and the kernel discards the connection. The server reads end
+ *     of file, not a reset that it would log. TIME_WAIT stays here only if both sides close at
+ *     once.
  */
 #ifndef UPSTREAM_CHECK_H
 #define UPSTREAM_CHECK_H
@@ -27,7 +28,6 @@
 #include "net/netloop.h"
 #include "net/proxy_header.h"
 
-/* Limit of sent and expected bytes. */
 #define CHECK_BYTES_MAX 512
 
 /* After so many bytes without a match the answer is wrong. */
@@ -36,7 +36,6 @@
 /* Bytes of an answer kept for the log. */
 #define CHECK_SHOWN_BYTES 32
 
-/* For the longest text of check_describe(). */
 #define CHECK_TEXT_BYTES 256
 
 enum check_outcome {
@@ -57,7 +56,7 @@ enum check_outcome {
 enum check_verdict {
     CHECK_FOR,
     CHECK_AGAINST,
-    CHECK_NEITHER /* the failure is ours */
+    CHECK_NEITHER /* the failure is on our side */
 };
 
 struct check_bytes {
@@ -66,7 +65,7 @@ struct check_bytes {
 };
 
 struct check_conf {
-    struct proxy_header_conf send_proxy; /* PROXY header, unless only the port is checked */
+    struct proxy_header_conf send_proxy; /* PROXY header; unused if nothing is sent or expected */
     struct check_bytes send;
     struct check_bytes expect;
     int64_t timeout_ns;            /* total for all addresses */
@@ -77,8 +76,8 @@ struct check_conf {
 struct check_script {
     struct check_conf conf;
     /*
-     * note: back. back[m]: when expect[0..m] have matched and the next byte does not, the length of
-     * the longest shorter match. Matches across reads without buffering.
+     * note: back. When expect[0..m] have matched and the next byte does not, back[m] bytes still
+     * match. So matches continue across reads without buffering.
      */
     uint16_t back[CHECK_BYTES_MAX];
 };
@@ -88,7 +87,7 @@ struct check_result {
     int error;
     int64_t duration_ns;
     size_t answer_bytes;
-    uint8_t shown[CHECK_SHOWN_BYTES]; /* its first bytes */
+    uint8_t shown[CHECK_SHOWN_BYTES]; /* first bytes of the answer */
 };
 
 struct check;
@@ -105,8 +104,8 @@ struct check {
     struct connector connector;
     struct channel channel;
     struct handler tail;
-    struct timer timer; /* EXCHANGING: timeout, or polls whether all is sent */
-    struct task end;    /* cancelled while CONNECTING */
+    struct timer timer; /* EXCHANGING: timeout, or poll for unsent bytes */
+    struct task end;    /* reports a cancel while CONNECTING */
     struct netloop *net;
     check_done *done;
     const struct check_script *script;
@@ -155,7 +154,7 @@ void check_cancel(struct check *c);
 
 /*
  * check_verdict(outcome):
- * Does the outcome speak for or against the server?
+ * Verdict on the server.
  *
  * Thread: any
  */
@@ -163,8 +162,8 @@ enum check_verdict check_verdict(enum check_outcome outcome);
 
 /*
  * check_outcome_text(outcome) / check_describe(text, size, result):
- * The outcome in words; with its cause, such as a wrong answer's first bytes (NUL as a dot; the log
- * escapes others). Returns ${text}.
+ * The outcome in words; the same with its cause, such as a wrong answer's first bytes (NUL shown as
+ * a dot). Returns ${text}.
  *
  * Thread: any
  * Units:  ${size} at least CHECK_TEXT_BYTES
