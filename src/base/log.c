@@ -1,4 +1,3 @@
-/* base/log: see log.h. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -13,7 +12,6 @@ static const char *const level_names[] = {
     [LOG_LEVEL_INFO] = "info",   [LOG_LEVEL_DEBUG] = "debug",
 };
 
-/* Console output until a sink is installed. */
 static void log_stderr_write(void *cookie, enum log_level level, const char *text)
 {
     char line[LOG_LINE_BYTES + 32];
@@ -22,11 +20,12 @@ static void log_stderr_write(void *cookie, enum log_level level, const char *tex
     (void)cookie;
     len = snprintf(line, sizeof(line), "reactord: %s: %s\n", level_names[level], text);
     if (write(STDERR_FILENO, line, (size_t)len) < 0)
-        return; /* nowhere left to report it */
+        return;
 }
 
 static const struct log_sink stderr_sink = {.write = log_stderr_write};
 static const struct log_sink *current_sink = &stderr_sink;
+static _Atomic(const struct log_sink *) copy_sink;
 static atomic_int current_level = LOG_LEVEL_INFO;
 
 void log_set_sink(const struct log_sink *sink)
@@ -38,6 +37,11 @@ void log_unset_sink(const struct log_sink *sink)
 {
     if (current_sink == sink)
         log_set_sink(NULL);
+}
+
+void log_set_copy(const struct log_sink *sink)
+{
+    atomic_store_explicit(&copy_sink, sink, memory_order_release);
 }
 
 void log_set_level(enum log_level level)
@@ -57,6 +61,7 @@ const char *log_level_name(enum log_level level)
 
 void log_write(enum log_level level, const char *format, ...)
 {
+    const struct log_sink *copy = atomic_load_explicit(&copy_sink, memory_order_acquire);
     char text[LOG_LINE_BYTES];
     int saved_errno = errno; /* callers log between a failed call and their use of errno */
     va_list args;
@@ -72,6 +77,8 @@ void log_write(enum log_level level, const char *format, ...)
     if ((size_t)len >= sizeof(text))
         memcpy(text + sizeof(text) - sizeof("..."), "...", sizeof("..."));
     current_sink->write(current_sink->cookie, level, text);
+    if (copy && level <= LOG_LEVEL_WARNING)
+        copy->write(copy->cookie, level, text);
     errno = saved_errno;
 }
 
@@ -80,7 +87,6 @@ bool log_allowed(struct log_limit *limit, int64_t interval_ns, unsigned *suppres
     int64_t now_ns = clock_now_ns();
     int64_t next_at_ns = atomic_load_explicit(&limit->next_at_ns, memory_order_relaxed);
 
-    /* The exchange lets one thread through and counts the others. */
     if (now_ns < next_at_ns ||
         !atomic_compare_exchange_strong_explicit(&limit->next_at_ns, &next_at_ns,
                                                  clock_add_ns(now_ns, interval_ns),

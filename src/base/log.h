@@ -1,8 +1,5 @@
 /*
  * base/log: log lines with a level, sent to one sink.
- *
- * daemon/ installs the sink (stderr until then). Formatting neither allocates nor locks: any thread
- * may log.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -23,19 +20,19 @@ enum log_level {
     LOG_LEVEL_DEBUG
 };
 
-/* Longer lines are cut and end in "...". */
+/* Longer lines are truncated and end in "...". */
 #define LOG_LINE_BYTES 1024
 
 /*
- * Log target. write() gets the text without level, time or newline, from several threads at once;
- * it must not log.
+ * Log target. Several threads may call write() at once; it must not log. ${text} has no level, time
+ * or newline.
  */
 struct log_sink {
     void (*write)(void *cookie, enum log_level level, const char *text);
     void *cookie;
 };
 
-/* Rate limit of one kind of line, for all threads; zero-initialised. */
+/* Rate limit of one kind of line, shared by all threads; zero-initialised. */
 struct log_limit {
     _Atomic int64_t next_at_ns;
     atomic_uint suppressed;
@@ -43,7 +40,8 @@ struct log_limit {
 
 /*
  * log_set_sink(sink) / log_set_level(level):
- * Send lines to ${sink}, borrowed (NULL: stderr) / suppress lines less severe than ${level}.
+ * Send lines to ${sink} (NULL: stderr), which the caller keeps alive / suppress lines less severe
+ * than ${level}.
  *
  * Thread: before start (sink); any (level)
  */
@@ -52,15 +50,24 @@ void log_set_level(enum log_level level);
 
 /*
  * log_unset_sink(sink):
- * Return to stderr if lines go to ${sink}.
+ * Send lines to stderr again if ${sink} is the current sink.
  *
  * Thread: before start, or after all other threads have ended
  */
 void log_unset_sink(const struct log_sink *sink);
 
 /*
+ * log_set_copy(sink):
+ * Send warnings and errors to ${sink}, too; NULL: no longer. Lines under way may still come.
+ *
+ * Thread: any
+ * Owns:   ${sink} is borrowed, for good
+ */
+void log_set_copy(const struct log_sink *sink);
+
+/*
  * log_wanted(level):
- * Is ${level} logged? Ask before work for a log line.
+ * Are lines of ${level} logged?
  *
  * Thread: any
  */
@@ -68,7 +75,7 @@ bool log_wanted(enum log_level level);
 
 /*
  * log_level_name(level):
- * Return the configuration's name of ${level}.
+ * Return the name of ${level} in the configuration.
  *
  * Thread: any
  */
@@ -76,8 +83,7 @@ const char *log_level_name(enum log_level level);
 
 /*
  * log_write(level, format, ...):
- * Log one line if ${level} is wanted; lost if it cannot be written. Use log_error() ...
- * log_debug().
+ * Log one line, if log_wanted(). Called by log_error() ... log_debug().
  *
  * Thread: any
  */
@@ -85,7 +91,8 @@ void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /*
  * log_allowed(limit, interval_ns, suppressed):
- * Allow one line per ${interval_ns}; if true, sets ${suppressed} to the lines held back.
+ * Allow one line per ${interval_ns}; if true, ${suppressed} is the number of lines refused since
+ * the last one.
  *
  * Thread: any
  */
@@ -104,7 +111,7 @@ struct log_held_back {
  */
 const char *log_held_back_text(struct log_held_back *h, unsigned suppressed);
 
-/* As log_held_back_text(), with memory of the enclosing block. */
+/* log_held_back_text() in a buffer of the enclosing block. */
 #define LOG_SUPPRESSED(suppressed) log_held_back_text(&(struct log_held_back){{0}}, (suppressed))
 
 #define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)

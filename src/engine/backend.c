@@ -1,4 +1,3 @@
-/* engine/backend: see backend.h. All but open and close runs on the loop's thread. */
 #include "engine/backend.h"
 
 #include <errno.h>
@@ -9,10 +8,13 @@
 
 #include "base/log.h"
 
-/* libev's error callback is global: the backend that this thread polls. */
+/* The backend that this thread polls, for libev's error callback, which gets no argument. */
 static _Thread_local struct backend *polling;
 
-/* Keeps libev from aborting: it continues without events, or retries epoll_create. */
+/*
+ * Without this callback libev would abort; with it, libev retries epoll_create and ignores other
+ * errors.
+ */
 static void backend_on_error(const char *what) EV_NOEXCEPT
 {
     const struct timespec pause = {.tv_nsec = BACKEND_PACE_NS};
@@ -31,8 +33,8 @@ static void backend_on_error(const char *what) EV_NOEXCEPT
 }
 
 /*
- * Runs just before epoll_wait. libev delivers registration errors only after the poll: end it at
- * once.
+ * libev calls this just before epoll_wait. Events pending here are errors of epoll_ctl, which libev
+ * delivers after epoll_wait: the write ends that at once.
  */
 static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
 {
@@ -45,7 +47,7 @@ static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
     errno = 0;
 }
 
-/* Runs after epoll_wait: libev hides EINTR. */
+/* libev calls this just after epoll_wait, and hides EINTR. */
 static void backend_after_wait(struct ev_loop *ev) EV_NOEXCEPT
 {
     (void)ev;
@@ -74,7 +76,7 @@ void backend_poll(struct backend *b, bool may_block)
 {
     b->error = 0;
     b->blocking = may_block && !b->fresh;
-    b->fresh = false; /* before the callbacks: one may rebuild */
+    b->fresh = false; /* now, as a callback may rebuild */
     polling = b;
     ev_run(b->ev, b->blocking ? EVRUN_ONCE : EVRUN_NOWAIT);
     polling = NULL;
@@ -86,13 +88,12 @@ int backend_rebuild(struct backend *b)
 
     if (fd < 0)
         return -errno;
-    close(fd); /* the limit has room: libev closes before it opens */
+    close(fd); /* only a test: libev closes its descriptor before it opens a new one */
     ev_loop_fork(b->ev);
     b->fresh = true;
     return 0;
 }
 
-/* Logs once per episode. */
 static bool backend_cure(struct backend *b, const char *cause)
 {
     bool is_news = !b->in_trouble;
@@ -109,14 +110,13 @@ static bool backend_cure(struct backend *b, const char *cause)
     return rc == 0;
 }
 
-/* A few good polls between bad ones are no recovery. */
 static void backend_recover(struct backend *b)
 {
     b->early = 0;
     if (!b->in_trouble || clock_now_ns() - b->bad_at_ns < BACKEND_CURE_NS)
         return;
     if (b->paced)
-        log_notice("loop %s: polls work again", b->name);
+        log_notice("loop %s: polling for events succeeds again", b->name);
     b->in_trouble = false;
     b->paced = false;
 }

@@ -7,16 +7,16 @@
 
 struct loop_group {
     struct chooser chooser;
-    atomic_uint size;   /* see note: size, as the next three */
+    atomic_uint size;   /* this and the next three: see note: size */
     atomic_uint in_use; /* at most `size` */
     atomic_bool stopping;
     atomic_uint io_ratio;
-    unsigned n_made; /* above `size` in a change */
+    unsigned n_made; /* loops created; above `size` during a change */
     unsigned max_loops;
     char name[16];
     unsigned pool;
     struct loop_conf loop;
-    unsigned *cpus; /* behind `loops` */
+    unsigned *cpus;
     unsigned n_cpus;
     struct loop *loops[]; /* NULL from n_made up */
 };
@@ -82,7 +82,10 @@ int loop_group_prepare(struct loop_group *g, unsigned n, struct loop_group_chang
     return rc;
 }
 
-/* See note: size. New loops are not chosen before the end, so a stop finds them without threads. */
+/*
+ * See note: size. New loops are chosen only after the last store, so loop_stop() finds them without
+ * threads.
+ */
 void loop_group_commit(const struct loop_group_change *change)
 {
     struct loop_group *g = change->group;
@@ -106,6 +109,11 @@ void loop_group_cancel(const struct loop_group_change *change)
         loop_destroy(g->loops[--g->n_made]);
         g->loops[g->n_made] = NULL;
     }
+}
+
+unsigned loop_group_made(const struct loop_group *g)
+{
+    return g->n_made;
 }
 
 unsigned loop_group_size(const struct loop_group *g)

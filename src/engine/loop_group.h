@@ -4,9 +4,10 @@
  * Creation makes all epoll instances, but no threads. A loop out of use is parked: no longer
  * chosen, kept for later growth.
  *
- * note: size. Loops keep their places. A commit publishes new loops, and other objects by loop, in
- * slots filled before it, with the size. Sequentially consistent: a commit sees stops and ratios or
- * is seen by them; loops that grace_begin() misses see the replacement.
+ * note: size. A loop keeps its number. Storing a new size publishes the new loops, and what other
+ * modules keep per loop: all were created before. The store is sequentially consistent: either the
+ * commit sees a stop or a new io_ratio, or that call sees the new size; and a loop that
+ * grace_begin() does not see reads the replaced pointer.
  */
 #ifndef ENGINE_LOOP_GROUP_H
 #define ENGINE_LOOP_GROUP_H
@@ -21,23 +22,22 @@ struct loop_group_conf {
     const char *name; /* threads are called NAME-POOL-1, NAME-POOL-2 ... */
     unsigned pool;
     unsigned n_loops;   /* at least 1 */
-    unsigned max_loops; /* room to grow; 0: n_loops */
+    unsigned max_loops; /* 0: n_loops */
     enum chooser_kind chooser;
-    struct loop_conf loop; /* name and processor unused */
-    const unsigned *cpus;  /* processor of loop i, cyclic */
+    struct loop_conf loop; /* name and processor are set for each loop */
+    const unsigned *cpus;  /* of loop i: cpus[i % n_cpus] */
     unsigned n_cpus;       /* 0: not pinned */
 };
 
-/* A prepared change. */
+/* A prepared change of the number of loops in use. */
 struct loop_group_change {
     struct loop_group *group;
     unsigned n_in_use;
-    unsigned first, end; /* numbers of the new loops: from first to below end */
+    unsigned first, end; /* numbers of the new loops: first to end - 1 */
 };
 
 /*
  * loop_group_create(out, conf):
- * Create all loops, or none.
  *
  * Thread: any
  * Owns:   copies ${conf}
@@ -47,8 +47,8 @@ int loop_group_create(struct loop_group **out, const struct loop_group_conf *con
 
 /*
  * loop_group_prepare(g, n, change) / loop_group_commit(change) / loop_group_cancel(change):
- * Create the loops missing for ${n} in use / put the first ${n} in use and park the others / undo
- * the prepare. One change at a time.
+ * Create the loops that are missing for ${n} in use / use the first ${n} loops and park the others
+ * / destroy the created loops. One change at a time.
  *
  * Thread: one, for all changes
  * Units:  1 <= ${n} <= max_loops
@@ -61,7 +61,7 @@ void loop_group_cancel(const struct loop_group_change *change);
 
 /*
  * loop_group_size(g) / loop_group_in_use(g) / loop_group_max(g):
- * Return the number of loops, parked ones too / of loops that are chosen / the largest size.
+ * Return the number of loops, parked ones included / of loops in use / max_loops.
  *
  * Thread: any
  */
@@ -70,8 +70,16 @@ unsigned loop_group_in_use(const struct loop_group *g);
 unsigned loop_group_max(const struct loop_group *g);
 
 /*
+ * loop_group_made(g):
+ * Return the size that a change under way would give; without one, loop_group_size().
+ *
+ * Thread: that of the changes
+ */
+unsigned loop_group_made(const struct loop_group *g);
+
+/*
  * loop_group_at(g, i):
- * Return loop ${i} from 0, in a change also a new one.
+ * Return loop ${i}, from 0; during a change also a new one.
  *
  * Thread: any
  */
@@ -79,7 +87,7 @@ struct loop *loop_group_at(const struct loop_group *g, unsigned i);
 
 /*
  * loop_group_next(g):
- * Return the chooser's loop; NULL when all in use have ended.
+ * Return the loop for the next connection; NULL if all in use have ended.
  *
  * Thread: any
  */
@@ -87,7 +95,7 @@ struct loop *loop_group_next(struct loop_group *g);
 
 /*
  * loop_group_availability(g):
- * Return the best availability of loops in use.
+ * The best availability among the loops in use.
  *
  * Thread: any
  */
@@ -95,7 +103,7 @@ enum loop_availability loop_group_availability(const struct loop_group *g);
 
 /*
  * loop_group_stop(g, quiet_ns, timeout_ns):
- * Stop each loop, and those that a change adds later.
+ * Stop all loops, and those that a change adds later.
  *
  * Thread: any
  */
@@ -103,7 +111,7 @@ void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns)
 
 /*
  * loop_group_join_until(g, at_ns):
- * Wait for all loops to end, until ${at_ns}.
+ * Wait until all loops have ended, or until ${at_ns}.
  *
  * Thread: any but a loop
  * Errors: 0; -ETIMEDOUT (see loop_state() of each)
@@ -112,7 +120,7 @@ int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;
 
 /*
  * loop_group_state(g):
- * Return the state of the loop furthest behind.
+ * Return the least advanced state among the loops.
  *
  * Thread: any
  */
@@ -120,7 +128,7 @@ enum loop_state loop_group_state(const struct loop_group *g);
 
 /*
  * loop_group_set_io_ratio(g, io_ratio):
- * Set it for each loop.
+ * Set it for all loops, later ones too.
  *
  * Thread: any
  * Errors: 0; -EINVAL (not 1 to 100)
@@ -129,7 +137,7 @@ int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio) NODISCARD;
 
 /*
  * loop_group_destroy(g):
- * Free ${g}, ended or never started, or NULL.
+ * Free ${g}, whose loops have ended or never started, or NULL.
  *
  * Thread: any but a loop
  */

@@ -167,3 +167,27 @@ TEST(log, of_many_threads_one_gets_the_line_and_the_others_are_all_counted)
     ck_assert_uint_eq(atomic_load(&told) + atomic_load(&shared_limit.suppressed),
                       THREADS * ASKED - 1);
 }
+
+static int copied;
+
+static void count_copy(void *cookie, enum log_level level, const char *text)
+{
+    ck_assert_ptr_eq(cookie, &copied);
+    ck_assert_int_le(level, LOG_LEVEL_WARNING);
+    ck_assert_str_eq(text, "seen");
+    copied++;
+}
+
+TEST(log, warnings_and_errors_have_a_copy)
+{
+    static const struct log_sink copy = {.write = count_copy, .cookie = &copied};
+
+    log_set_copy(&copy);
+    log_error("seen");
+    log_warning("seen");
+    log_notice("not seen");
+    log_set_copy(NULL);
+    log_error("no longer");
+    ck_assert_int_eq(copied, 2);
+    ck_assert_int_eq(seen.lines, 4);
+}

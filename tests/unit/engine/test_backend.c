@@ -288,7 +288,7 @@ TEST(judge, some_good_polls_between_bad_ones_are_no_recovery)
     judge_times(2, BACKEND_FAILED);
     judge_times(1000, BACKEND_GOOD);
     ck_assert(b.paced && b.in_trouble);
-    ck_assert_uint_eq(log_lines_with("polls work again"), 0);
+    ck_assert_uint_eq(log_lines_with("polling for events succeeds again"), 0);
 }
 
 TEST(judge, what_was_never_slowed_down_recovers_in_silence)
@@ -308,7 +308,7 @@ TEST(judge, a_new_episode_is_told_anew)
         ck_assert(!judge(BACKEND_GOOD));
         ck_assert_uint_eq(log_lines_with("is rebuilt"), i);
         ck_assert_uint_eq(log_lines_with("does not help"), i);
-        ck_assert_uint_eq(log_lines_with("polls work again"), i);
+        ck_assert_uint_eq(log_lines_with("polling for events succeeds again"), i);
     }
 }
 

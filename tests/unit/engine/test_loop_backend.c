@@ -164,7 +164,7 @@ TEST_EACH(fail, it_recovers_when_polls_work_again_and_says_each_thing_once,
     PAUSE_MS(50);
     fault_plan(FAULT_EPOLL_WAIT, 0, 0, 0);
     expect_all_well(&bell);
-    UNTIL((bell_ring(&bell), log_lines_with("loop test: polls work again") == 1));
+    UNTIL((bell_ring(&bell), log_lines_with("loop test: polling for events succeeds again") == 1));
     ck_assert_uint_eq(log_lines_with(""), 3); /* rebuilt, slowed down, work again */
     PAUSE_MS(20);                             /* it has heard the last ring */
     ck_assert_uint_le(polls_meanwhile(), 5);
@@ -185,7 +185,7 @@ TEST_EACH(fail, it_recovers_by_timers_and_by_tasks_too, 2)
     timers_noted_init(&every);
     if (_i == 0)
         ck_assert_int_eq(loop_submit_after(loop, &every.timer, 0, MS(20)), 0);
-    for (int i = 0; i < 200 && log_lines_with("polls work again") == 0; i++) {
+    for (int i = 0; i < 200 && log_lines_with("polling for events succeeds again") == 0; i++) {
         PAUSE_MS(50);
         if (_i == 0)
             continue;
@@ -193,7 +193,7 @@ TEST_EACH(fail, it_recovers_by_timers_and_by_tasks_too, 2)
         ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &t.task), 0);
         UNTIL(atomic_load(&t.run) == 1);
     }
-    ck_assert_uint_eq(log_lines_with("polls work again"), 1);
+    ck_assert_uint_eq(log_lines_with("polling for events succeeds again"), 1);
     loop_runner_stop(loop);
 }
 
