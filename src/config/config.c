@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "config/config_compare.h"
 #include "config/config_memory.h"
 #include "config/diagnostics.h"
 #include "config/ini.h"
@@ -32,8 +33,22 @@ err_arena:
     return -ENOMEM;
 }
 
-/* Report all problems except -ENOMEM. */
-static int config_read(struct config *config, const char *path, struct diagnostics *diagnostics)
+static int config_refuse_upgrades(const struct config *config, const struct config *running,
+                                  struct diagnostics *diagnostics)
+{
+    struct config_compare *cmp;
+    int rc = config_compare_create(&cmp, running, config);
+
+    if (rc < 0)
+        return rc;
+    config_compare_refuse(cmp, diagnostics);
+    config_compare_destroy(cmp);
+    return 0;
+}
+
+/* Report all problems except -ENOMEM. ${running}: NULL at start. */
+static int config_read(struct config *config, const char *path, const struct config *running,
+                       struct diagnostics *diagnostics)
 {
     int rc = ini_load(&config->memory->ini, path, diagnostics);
 
@@ -46,12 +61,19 @@ static int config_read(struct config *config, const char *path, struct diagnosti
     if (rc < 0)
         return rc;
     rc = config_check_all(config, diagnostics);
+    if (rc == 0 && running && diagnostics_count(diagnostics) == 0)
+        rc = config_refuse_upgrades(config, running, diagnostics);
     if (rc < 0)
         return rc;
     return diagnostics_count(diagnostics) > 0 ? -EINVAL : 0;
 }
 
 int config_load(struct config **out, const char *path, FILE *errors)
+{
+    return config_reload(out, path, NULL, errors);
+}
+
+int config_reload(struct config **out, const char *path, const struct config *running, FILE *errors)
 {
     struct config *config;
     struct diagnostics *diagnostics;
@@ -65,7 +87,7 @@ int config_load(struct config **out, const char *path, FILE *errors)
     rc = config_create(&config);
     if (rc < 0)
         goto err_report;
-    rc = config_read(config, path, diagnostics);
+    rc = config_read(config, path, running, diagnostics);
     written = diagnostics_write(diagnostics, errors);
     if (rc == 0 && written < 0)
         rc = written;

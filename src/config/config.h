@@ -1,8 +1,8 @@
 /*
  * config/config: the configuration, read from an INI file.
  *
- * Each layer declares its struct; only this module fills them. config_load()'s result is complete,
- * checked, immutable.
+ * Each layer declares the struct of its settings; only this module fills it. The result of
+ * config_load() is complete, valid and never modified.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -17,19 +17,22 @@
 
 struct process_conf {
     const char *user;     /* NULL: unchanged */
-    const char *group;    /* NULL: the user's */
+    const char *group;    /* NULL: the group of `user` */
     const char *pid_file; /* NULL: none */
     const char *log;      /* stderr, syslog, journal or an absolute path */
     enum log_level log_level;
     unsigned access_log_buffer_bytes;
     bool allow_faults;
-    int64_t drain_timeout_ns; /* 0: wait for ever */
+    int64_t drain_timeout_ns;  /* 0: wait for ever */
+    int64_t reload_confirm_ns; /* 0: a reload needs no confirmation */
+    int64_t upgrade_timeout_ns;
+    unsigned max_old_processes;
 };
 
 struct config {
     struct process_conf process;
     struct server_conf server;
-    struct config_memory *memory; /* owns all that is pointed at above, see config_free() */
+    struct config_memory *memory; /* owns what the fields above point at, see config_free() */
 };
 
 /*
@@ -43,6 +46,18 @@ struct config {
 int config_load(struct config **out, const char *path, FILE *errors) NODISCARD;
 
 /*
+ * config_reload(out, path, running, errors):
+ * As config_load(). Also refuse a value that differs from ${running}, if only an upgrade can change
+ * it (option.applies).
+ *
+ * Thread: one call at a time
+ * Owns:   ${running} is only read
+ * Errors: as config_load()
+ */
+int config_reload(struct config **out, const char *path, const struct config *running,
+                  FILE *errors) NODISCARD;
+
+/*
  * config_dump(config, out):
  * Write the effective configuration, with defaults, as a file for config_load().
  *
@@ -53,7 +68,7 @@ int config_dump(const struct config *config, FILE *out) NODISCARD;
 
 /*
  * config_free(config):
- * Free ${config} or NULL, but for sections of which others hold the memory (listener_conf.memory,
+ * Free ${config} or NULL. A section lives on while others hold its memory (listener_conf.memory,
  * upstream_conf.memory).
  *
  * Thread: before start or after stop

@@ -1,4 +1,3 @@
-/* config/config_listen: see config_listen.h. */
 #include "config/config_listen.h"
 
 #include <string.h>
@@ -9,9 +8,8 @@
 #include "handlers/fault_handler.h"
 #include "handlers/pipeline_template.h"
 #include "server/listener.h"
-#include "server/proxy_loop.h"
 
-/* Report a ${value} above the longest frame, at its line or that of frame_max_length. */
+/* At the line of ${key}, or else of frame_max_length. */
 static void config_listen_check_within(const struct config_section *section, const char *key,
                                        const char *what, unsigned value,
                                        struct diagnostics *diagnostics)
@@ -123,7 +121,16 @@ static void config_listen_check_faults(const struct config_section *section, boo
                 diagnostics);
 }
 
-/* A copy back to one of our listeners may be copied for ever. */
+static bool config_listen_is_ours(const struct server_conf *conf, const struct address *a)
+{
+    for (unsigned i = 0; i < conf->n_listeners; i++)
+        for (unsigned j = 0; j < conf->listeners[i].n_addresses; j++)
+            if (address_covers(&conf->listeners[i].addresses[j], a))
+                return true;
+    return false;
+}
+
+/* A mirror that leads to one of our listeners could copy bytes for ever. */
 static void config_listen_check_servers(const struct config *config,
                                         const struct config_section *section,
                                         const struct upstream_conf *up,
@@ -135,7 +142,7 @@ static void config_listen_check_servers(const struct config *config,
         const struct upstream_server_conf *server = &up->servers[i];
 
         for (unsigned j = 0; j < server->n_addresses; j++)
-            if (proxy_loop_is(&config->server, up, &server->addresses[j]))
+            if (config_listen_is_ours(&config->server, &server->addresses[j]))
                 diagnostics_add(
                     diagnostics, line,
                     "[%s] mirror: %s of [upstream %s] is one of our listeners: the copy would "

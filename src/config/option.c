@@ -1,4 +1,3 @@
-/* config/option: see option.h. */
 #include "config/option.h"
 
 #include <errno.h>
@@ -54,6 +53,17 @@ const struct option *option_find(enum option_section section, const char *key)
         if (option_matches(&rows->list[i], key))
             return &rows->list[i];
     }
+    return NULL;
+}
+
+const char *option_applies_text(enum option_applies applies)
+{
+    switch (applies) {
+    case OPTION_LIVE: return "live";
+    case OPTION_NEW_CONNECTIONS: return "new connections";
+    case OPTION_UPGRADE: return "upgrade";
+    }
+    MUST(!"an enum option_applies");
     return NULL;
 }
 

@@ -2,10 +2,9 @@
  * config/option: table of all options.
  *
  * The rows (option_process.c, option_listen.c, option_upstream.c) determine the syntax of the file,
- * the allowed values in errors, --dump-config and (by tests/lint) the sample file and manual page.
- * A new option needs a row, a field in its section's struct (of a session: service/service.h), and
- * its place in sample and manual, in the table's order. A new kind needs a function in an
- * option_*.c.
+ * the allowed values in errors, --dump-config, what a reload can change, and (by tests/lint) the
+ * sample file and manual page. A new option needs a row, a field in its section's struct (for
+ * sessions: service/service.h), and an entry in sample and manual, in the table's order.
  */
 #ifndef CONFIG_OPTION_H
 #define CONFIG_OPTION_H
@@ -20,7 +19,7 @@ struct arena;
 struct option;
 struct option_value;
 
-/* In the order of a dump of defaults. */
+/* In the order of --dump-config for an empty file. */
 enum option_section {
     OPTION_REACTORD,
     OPTION_BOSS,
@@ -33,15 +32,23 @@ enum option_section {
 
 enum {
     OPTION_REQUIRED = 1 << 0, /* no default */
-    OPTION_EMPTY = 1 << 1,    /* empty: the default, "not set" */
+    OPTION_EMPTY = 1 << 1,    /* may be empty: "not set", the default */
     OPTION_FAMILY = 1 << 2,   /* `server.ID`: any key starting with `server.` */
-    OPTION_ZERO = 1 << 3      /* 0 is allowed besides option.min to option.max */
+    OPTION_ZERO = 1 << 3      /* 0 is allowed too, outside option.min to option.max */
+};
+
+/* What a reload applies a changed value to. */
+enum option_applies {
+    OPTION_LIVE,            /* new and open connections */
+    OPTION_NEW_CONNECTIONS, /* open connections keep the old value */
+    OPTION_UPGRADE          /* nothing: the reload is refused */
 };
 
 struct option_kind {
     /* See option_set(). */
     int (*set)(const struct option *o, struct option_value *v);
     const char *units; /* appended to option.allowed, or "" */
+    size_t bytes;      /* size of the field, to compare values; 0: compare their texts */
 };
 
 struct option_word {
@@ -53,10 +60,11 @@ struct option {
     const char *key;
     const struct option_kind *kind;
     unsigned flags;
-    const char *fallback; /* as text; "" with OPTION_EMPTY, NULL if required */
-    const char *allowed;  /* as in errors and the manual page */
+    enum option_applies applies;
+    const char *fallback; /* default, as text; NULL with OPTION_REQUIRED */
+    const char *allowed;  /* allowed values, for errors and the manual page */
     const char *help;
-    size_t offset;                   /* in the section's struct */
+    size_t offset;                   /* of the field in the section's struct */
     int64_t min, max;                /* durations in ns */
     const struct option_word *words; /* for enumerations */
 };
@@ -64,7 +72,7 @@ struct option {
 #define OPTION_PROBLEM_BYTES 2048
 
 struct option_value {
-    const char *key; /* lower case, as in the file; a family's member */
+    const char *key; /* as in the file, in lower case; of a family: `server.ID` */
     const char *text;
     void *conf;
     struct arena *arena;
@@ -104,6 +112,14 @@ bool option_matches(const struct option *o, const char *key);
 const char *option_member(const struct option *o, const char *key);
 
 /*
+ * option_applies_text(applies):
+ * Return `live`, `new connections` or `upgrade`.
+ *
+ * Thread: any
+ */
+const char *option_applies_text(enum option_applies applies);
+
+/*
  * option_section_name(section) / option_section_title(section):
  * Return `listen`; return `[listen NAME]`.
  *
@@ -114,7 +130,7 @@ const char *option_section_title(enum option_section section);
 
 /*
  * option_section_named(section):
- * Can there be many such sections, with names?
+ * Do such sections have names, so that there can be many?
  *
  * Thread: any
  */

@@ -1,4 +1,3 @@
-/* config/option_access_log: see option_access_log.h. */
 #include "config/option_access_log.h"
 
 #include <errno.h>
@@ -36,7 +35,7 @@ static int option_access_log_refuse_name(struct option_value *v, const char *nam
     return option_refuse(v, "there is no variable %s; there are %s", QUOTE_TEXT(name), names);
 }
 
-/* A constant was meant as the name of a format. */
+/* A format without variables: probably the name of a format, misspelt. */
 static int option_access_log_refuse_constant(struct option_value *v)
 {
     struct diagnostics_suggestion near;
@@ -83,4 +82,4 @@ static int option_access_log_set_format(const struct option *o, struct option_va
     return rc;
 }
 
-const struct option_kind option_access_log_format = {option_access_log_set_format, ""};
+const struct option_kind option_access_log_format = {option_access_log_set_format, "", 0};

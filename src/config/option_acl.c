@@ -1,4 +1,3 @@
-/* config/option_acl: see option_acl.h. */
 #include "config/option_acl.h"
 
 #include <errno.h>
@@ -51,5 +50,5 @@ static int option_acl_set_file(const struct option *o, struct option_value *v)
     return option_acl_check_path(v, v->text);
 }
 
-const struct option_kind option_access_list = {option_acl_set_list, ""};
-const struct option_kind option_access_file = {option_acl_set_file, ""};
+const struct option_kind option_access_list = {option_acl_set_list, "", 0};
+const struct option_kind option_access_file = {option_acl_set_file, "", 0};

@@ -1,4 +1,3 @@
-/* config/option_bytes: see option_bytes.h. */
 #include "config/option_bytes.h"
 
 #include <ctype.h>
@@ -9,7 +8,6 @@
 #include "config/diagnostics.h"
 #include "upstream/check.h"
 
-/* Bytes shown of an invalid escape. */
 #define ESCAPE_SHOWN_BYTES 4
 
 static int option_bytes_refuse_escape(struct option_value *v, const char *at)
@@ -82,4 +80,4 @@ static int option_bytes_set_bytes(const struct option *o, struct option_value *v
     return 0;
 }
 
-const struct option_kind option_bytes = {option_bytes_set_bytes, ""};
+const struct option_kind option_bytes = {option_bytes_set_bytes, "", 0};

@@ -1,4 +1,3 @@
-/* config/option_cpus: see option_cpus.h. */
 #include "config/option_cpus.h"
 
 #include <ctype.h>
@@ -45,7 +44,7 @@ static int option_cpus_add_range(struct option_value *v, struct numbers *numbers
     return 0;
 }
 
-/* Add `N` or `N-M`; modifies it. */
+/* Add the processors of `N` or `N-M`; modifies ${item}. */
 static int option_cpus_add_item(struct option_value *v, struct numbers *numbers, char *item)
 {
     char *last_word = strchr(item, '-');
@@ -109,4 +108,4 @@ static int option_cpus_set_affinity(const struct option *o, struct option_value 
     return 0;
 }
 
-const struct option_kind option_cpus_affinity = {option_cpus_set_affinity, ""};
+const struct option_kind option_cpus_affinity = {option_cpus_set_affinity, "", 0};

@@ -1,4 +1,3 @@
-/* config/option_kind: see option_kind.h. */
 #include "config/option_kind.h"
 
 #include <ctype.h>
@@ -24,7 +23,7 @@ static void option_kind_put_text(const struct option *o, const struct option_val
     memcpy(option_field(o, v), &text, sizeof(text));
 }
 
-/* Invalid (${rc} of parse_...()) or out of range. */
+/* ${rc} of a parse function: -EINVAL, or out of range. */
 static int option_kind_refuse_number(struct option_value *v, int rc, const char *what)
 {
     if (rc == -EINVAL)
@@ -217,15 +216,18 @@ static int option_kind_set_name(const struct option *o, struct option_value *v)
     return 0;
 }
 
-const struct option_kind option_kind_number = {option_kind_set_number, ""};
-const struct option_kind option_kind_percent = {option_kind_set_percent, ", in percent"};
+const struct option_kind option_kind_number = {option_kind_set_number, "", sizeof(unsigned)};
+const struct option_kind option_kind_percent = {option_kind_set_percent, ", in percent",
+                                                sizeof(unsigned)};
 const struct option_kind option_kind_duration = {option_kind_set_duration,
-                                                 ", in us, ms, s, m, h or d"};
-const struct option_kind option_kind_size = {option_kind_set_size, ", in b, k, m or g"};
-const struct option_kind option_kind_size_long = {option_kind_set_size_long, ", in b, k, m or g"};
-const struct option_kind option_kind_bool = {option_kind_set_bool, ""};
-const struct option_kind option_kind_word = {option_kind_set_word, ""};
-const struct option_kind option_kind_account = {option_kind_set_account, ""};
-const struct option_kind option_kind_path = {option_kind_set_path, ""};
-const struct option_kind option_kind_log = {option_kind_set_log, ""};
-const struct option_kind option_kind_name = {option_kind_set_name, ""};
+                                                 ", in us, ms, s, m, h or d", sizeof(int64_t)};
+const struct option_kind option_kind_size = {option_kind_set_size, ", in b, k, m or g",
+                                             sizeof(unsigned)};
+const struct option_kind option_kind_size_long = {option_kind_set_size_long, ", in b, k, m or g",
+                                                  sizeof(uint64_t)};
+const struct option_kind option_kind_bool = {option_kind_set_bool, "", sizeof(bool)};
+const struct option_kind option_kind_word = {option_kind_set_word, "", sizeof(unsigned)};
+const struct option_kind option_kind_account = {option_kind_set_account, "", 0};
+const struct option_kind option_kind_path = {option_kind_set_path, "", 0};
+const struct option_kind option_kind_log = {option_kind_set_log, "", 0};
+const struct option_kind option_kind_name = {option_kind_set_name, "", 0};

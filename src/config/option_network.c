@@ -1,4 +1,3 @@
-/* config/option_network: see option_network.h. */
 #include "config/option_network.h"
 
 #include <errno.h>
@@ -20,7 +19,7 @@
 /* not given */
 #define NO_WEIGHT UINT_MAX
 
-/* Refuse an address without host or port. ${names}: host names are allowed. */
+/* ${names}: host names are allowed. */
 static int option_network_refuse_incomplete(struct option_value *v, const char *word, bool names)
 {
     struct address a;
@@ -103,7 +102,7 @@ static int option_network_set_addresses(const struct option *o, struct option_va
     return 0;
 }
 
-/* `NAME=N`, ${word} at N; 0 in ${field}: not set yet. */
+/* Parse ${word}, the N of `NAME=N`. ${field} is 0 until it is set. */
 static int option_network_set_server_number(struct option_value *v, unsigned *field,
                                             const char *word, const char *name, unsigned max)
 {
@@ -117,7 +116,6 @@ static int option_network_set_server_number(struct option_value *v, unsigned *fi
     return 0;
 }
 
-/* `weight=N`, ${word} at N. */
 static int option_network_set_server_weight(struct option_value *v,
                                             struct upstream_server_conf *server, const char *word)
 {
@@ -168,7 +166,6 @@ static int option_network_set_server_check_address(struct option_value *v,
     return !server->check_address ? -ENOMEM : 0;
 }
 
-/* Is ${word} `NAME` or `NAME=`, for a word with a value? */
 static bool option_network_lacks_value(const char *word)
 {
     static const char *const names[] = {"weight", "max_connections", "check_address", "check_port",
@@ -226,7 +223,6 @@ static bool option_network_is_service(const char *text)
            !strchr(text, ':') && strlen(protocol) > 6;
 }
 
-/* Its SRV records give addresses and weights. */
 static int option_network_set_service(struct option_value *v, struct upstream_server_conf *server)
 {
     if (server->weight != 0 && server->weight != NO_WEIGHT)
@@ -301,5 +297,5 @@ static int option_network_set_server(const struct option *o, struct option_value
     return 0;
 }
 
-const struct option_kind option_network_addresses = {option_network_set_addresses, ""};
-const struct option_kind option_network_server = {option_network_set_server, ""};
+const struct option_kind option_network_addresses = {option_network_set_addresses, "", 0};
+const struct option_kind option_network_server = {option_network_set_server, "", 0};

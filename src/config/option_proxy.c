@@ -1,4 +1,3 @@
-/* config/option_proxy: see option_proxy.h. */
 #include "config/option_proxy.h"
 
 #include <errno.h>
@@ -92,5 +91,5 @@ static int option_proxy_set_tlvs(const struct option *o, struct option_value *v)
     return 0;
 }
 
-const struct option_kind option_proxy_trusted = {option_proxy_set_trusted, ""};
-const struct option_kind option_proxy_tlvs = {option_proxy_set_tlvs, ""};
+const struct option_kind option_proxy_trusted = {option_proxy_set_trusted, "", 0};
+const struct option_kind option_proxy_tlvs = {option_proxy_set_tlvs, "", 0};

@@ -1,4 +1,3 @@
-/* config/option_rate: see option_rate.h. */
 #include "config/option_rate.h"
 
 #include <errno.h>
@@ -13,7 +12,7 @@
 #define BLANKS " \t"
 #define BURST  "burst="
 
-/* Default burst. */
+/* The default burst is what the rate allows in this time. */
 #define BURST_NS (100 * NS_PER_MS)
 
 static int option_rate_parse_number(struct option_value *v, uint64_t *out, const char *word,
@@ -41,7 +40,7 @@ static int option_rate_parse_period(struct option_value *v, int64_t *out_ns, con
     return option_refuse(v, "%s is not s, m or h", QUOTE_TEXT(word));
 }
 
-/* Parse `100/s`; modifies it. */
+/* Parse `100/s`; modifies ${word}. */
 static int option_rate_parse_rate(struct option_value *v, struct token_bucket_conf *rate,
                                   char *word)
 {
@@ -62,7 +61,7 @@ static int option_rate_parse_rate(struct option_value *v, struct token_bucket_co
     return 0;
 }
 
-/* Parse `100/s burst=20`; modifies it. */
+/* Parse `100/s burst=20`; modifies ${rest}. */
 static int option_rate_parse_words(struct option_value *v, struct token_bucket_conf *rate,
                                    char *rest)
 {
@@ -91,4 +90,4 @@ static int option_rate_set_rate(const struct option *o, struct option_value *v)
     return rc;
 }
 
-const struct option_kind option_rate = {option_rate_set_rate, ""};
+const struct option_kind option_rate = {option_rate_set_rate, "", 0};

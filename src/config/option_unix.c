@@ -1,4 +1,3 @@
-/* config/option_unix: see option_unix.h. */
 #include "config/option_unix.h"
 
 #include <errno.h>
@@ -58,6 +57,6 @@ static int option_unix_set_group(const struct option *o, struct option_value *v)
     return 0;
 }
 
-const struct option_kind option_unix_mode = {option_unix_set_mode, ""};
-const struct option_kind option_unix_user = {option_unix_set_user, ""};
-const struct option_kind option_unix_group = {option_unix_set_group, ""};
+const struct option_kind option_unix_mode = {option_unix_set_mode, "", 0};
+const struct option_kind option_unix_user = {option_unix_set_user, "", 0};
+const struct option_kind option_unix_group = {option_unix_set_group, "", 0};

@@ -6,7 +6,8 @@ So do the handlers of a pipeline and what all three say of the option `pipeline`
 Usage: check_options.py PRINT_OPTIONS
 
 The sample has each option once, as `#key = default` under a comment that begins with the table's help. The
-manual page has each as an item `.It Cm key`, followed by its default and by what is allowed.
+manual page has each as an item `.It Cm key`, followed by its default, by what is allowed and by what a change
+applies to.
 """
 import collections
 import re
@@ -17,14 +18,14 @@ SAMPLE = "conf/reactord.ini"
 MANUAL = "man/reactord.ini.5"
 REQUIRED = "(required)"
 
-Option = collections.namedtuple("Option", "section key default allowed help")
+Option = collections.namedtuple("Option", "section key default allowed applies help")
 
 
 def table(program):
     """The options, and the names of the handlers."""
     text = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     rows = [line.split("\t") for line in text.splitlines()]
-    return [Option(*row) for row in rows if len(row) == 5], [row[1] for row in rows if row[0] == "handler"]
+    return [Option(*row) for row in rows if len(row) == 6], [row[1] for row in rows if row[0] == "handler"]
 
 
 def family(option, key):
@@ -94,7 +95,7 @@ def check_manual(options):
         documented.append((section, key))
         default = {REQUIRED: "Required.", "": "Default: empty."}
         for wanted in (default.get(option.default, f"Default: {option.default}."),
-                       f"Allowed: {option.allowed}."):
+                       f"Allowed: {option.allowed}.", f"Applies: {option.applies}."):
             if wanted not in lines:
                 yield f"{MANUAL}:{number}: [{section}] {key} has no line '{wanted}'"
     yield from check_order(MANUAL, options, documented)

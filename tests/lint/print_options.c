@@ -1,6 +1,6 @@
 /*
- * Prints for check_options.py, with tabs between: the option table (section, key, default, allowed
- * and help), and `handler` with the name of each handler of a pipeline.
+ * Prints for check_options.py, with tabs between: the option table (section, key, default, allowed,
+ * what a change applies to, and help), and `handler` with the name of each handler of a pipeline.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,9 @@ int main(void)
         const struct option *o = option_table(section, &n);
 
         for (const struct option *end = o + n; o < end; o++)
-            printf("%s\t%s\t%s\t%s\t%s\n", option_section_name(section), o->key,
-                   o->flags & OPTION_REQUIRED ? "(required)" : o->fallback, o->allowed, o->help);
+            printf("%s\t%s\t%s\t%s\t%s\t%s\n", option_section_name(section), o->key,
+                   o->flags & OPTION_REQUIRED ? "(required)" : o->fallback, o->allowed,
+                   option_applies_text(o->applies), o->help);
     }
     for (unsigned i = 0; (type = pipeline_template_type(i)) != NULL; i++)
         printf("handler\t%s\n", type->name);

@@ -111,6 +111,15 @@ TEST(table, each_option_has_its_texts)
     }
 }
 
+TEST(table, what_a_change_applies_to_is_said_in_the_words_of_the_manual)
+{
+    ck_assert_str_eq(option_applies_text(option_find(OPTION_REACTORD, "user")->applies), "upgrade");
+    ck_assert_str_eq(option_applies_text(option_find(OPTION_LISTEN, "idle_timeout")->applies),
+                     "live");
+    ck_assert_str_eq(option_applies_text(option_find(OPTION_LISTEN, "pipeline")->applies),
+                     "new connections");
+}
+
 TEST(table, each_default_is_allowed)
 {
     for (unsigned i = 0; row(i) != NULL; i++) {

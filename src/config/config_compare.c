@@ -1,0 +1,278 @@
+#include "config/config_compare.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "config/config_memory.h"
+#include "config/diagnostics.h"
+#include "net/cidr.h"
+#include "server/listener.h"
+
+#define CONFIG_COMPARE_FIRST_ROOM 64
+
+/* A section of both configurations. */
+struct pair {
+    const struct config_section *from, *to;
+};
+
+static int config_compare_add(struct config_compare *cmp, struct config_compare_change change)
+{
+    size_t room = cmp->room > 0 ? 2 * cmp->room : CONFIG_COMPARE_FIRST_ROOM;
+    struct config_compare_change *larger;
+
+    if (cmp->n == cmp->room) {
+        larger = realloc(cmp->list, room * sizeof(*larger));
+        if (!larger)
+            return -ENOMEM;
+        cmp->list = larger;
+        cmp->room = room;
+    }
+    cmp->list[cmp->n++] = change;
+    return 0;
+}
+
+static unsigned config_compare_line(const struct config_section *section,
+                                    const struct ini_entry *entry)
+{
+    if (entry)
+        return entry->line;
+    return section->source ? section->source->line : DIAGNOSTICS_WHOLE_FILE;
+}
+
+/* Iterates over the rules of one option: for deny the deny rules, for allow the allow rules. */
+struct rules {
+    const struct acl_conf *conf;
+    bool all, allow;
+    size_t at;
+};
+
+static bool config_compare_next_rule(struct rules *r)
+{
+    while (r->at < r->conf->n && !r->all && r->conf->allow[r->at] != r->allow)
+        r->at++;
+    return r->at < r->conf->n;
+}
+
+static size_t config_compare_count_rules(struct rules r)
+{
+    size_t n = 0;
+
+    for (; config_compare_next_rule(&r); r.at++)
+        n++;
+    return n;
+}
+
+static bool config_compare_same_rule(const struct rules *a, const struct rules *b)
+{
+    const struct cidr *x = &a->conf->blocks[a->at], *y = &b->conf->blocks[b->at];
+
+    return a->conf->allow[a->at] == b->conf->allow[b->at] && x->len == y->len &&
+           x->bits == y->bits && memcmp(x->host, y->host, sizeof(x->host)) == 0;
+}
+
+static bool config_compare_same_rules(struct rules a, struct rules b)
+{
+    for (; config_compare_next_rule(&a) && config_compare_next_rule(&b); a.at++, b.at++)
+        if (!config_compare_same_rule(&a, &b))
+            return false;
+    return !config_compare_next_rule(&a) && !config_compare_next_rule(&b);
+}
+
+/* Compare the rules of an option whose text is the same. */
+static int config_compare_rules(struct config_compare *cmp, const struct pair *sections,
+                                const struct option *o, const struct ini_entry *entry)
+{
+    const struct listener_conf *from = sections->from->conf, *to = sections->to->conf;
+    struct rules a = {.conf = &from->access,
+                      .all = strcmp(o->key, "access_rules") == 0,
+                      .allow = strcmp(o->key, "allow") == 0};
+    struct rules b = a;
+
+    b.conf = &to->access;
+    if (config_compare_same_rules(a, b))
+        return 0;
+    return config_compare_add(
+        cmp, (struct config_compare_change){.kind = CONFIG_COMPARE_RULES,
+                                            .section = OPTION_LISTEN,
+                                            .name = sections->to->name,
+                                            .key = o->key,
+                                            .old_text = entry->value,
+                                            .new_text = entry->value,
+                                            .old_rules = config_compare_count_rules(a),
+                                            .new_rules = config_compare_count_rules(b),
+                                            .applies = o->applies,
+                                            .line = entry->line});
+}
+
+static bool config_compare_reads_files(const struct option *o)
+{
+    static const char *const keys[] = {"deny", "allow", "access_rules"};
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        if (option_find(OPTION_LISTEN, keys[i]) == o)
+            return true;
+    return false;
+}
+
+static bool config_compare_same_value(const struct option *o, const struct pair *sections)
+{
+    const char *from = sections->from->conf, *to = sections->to->conf;
+
+    return o->kind->bytes > 0 && memcmp(from + o->offset, to + o->offset, o->kind->bytes) == 0;
+}
+
+/* ${from} or ${to} is NULL if the option is not in that file. */
+static int config_compare_option(struct config_compare *cmp, const struct pair *sections,
+                                 const struct ini_entry *from, const struct ini_entry *to)
+{
+    enum option_section kind = sections->to->kind;
+    const struct option *o = option_find(kind, from ? from->key : to->key);
+    bool family = (o->flags & OPTION_FAMILY) != 0;
+    struct config_compare_change change = {.kind = CONFIG_COMPARE_CHANGED,
+                                           .section = kind,
+                                           .name = sections->to->name,
+                                           .key = from ? from->key : to->key,
+                                           .old_text = from ? from->value : o->fallback,
+                                           .new_text = to ? to->value : o->fallback,
+                                           .applies = o->applies,
+                                           .line = config_compare_line(sections->to, to)};
+
+    if (family && !from)
+        change.kind = CONFIG_COMPARE_ADDED;
+    else if (family && !to)
+        change.kind = CONFIG_COMPARE_REMOVED;
+    else if (strcmp(change.old_text, change.new_text) == 0)
+        return to && config_compare_reads_files(o) ? config_compare_rules(cmp, sections, o, to) : 0;
+    else if (config_compare_same_value(o, sections))
+        return 0;
+    return config_compare_add(cmp, change);
+}
+
+static int config_compare_by_key(const void *va, const void *vb)
+{
+    const struct ini_entry *const *a = va, *const *b = vb;
+
+    return strcmp((*a)->key, (*b)->key);
+}
+
+/* The entries sorted by key, then NULL; the caller frees the list. */
+static const struct ini_entry **config_compare_entries(const struct config_section *section)
+{
+    unsigned n = section->source ? section->source->n_entries : 0;
+    const struct ini_entry **list = calloc(n + 1, sizeof(*list));
+
+    for (unsigned i = 0; list && i < n; i++)
+        list[i] = &section->source->entries[i];
+    if (list)
+        qsort(list, n, sizeof(*list), config_compare_by_key);
+    return list;
+}
+
+/* Compare the entries of both; entries with the same key are a pair. */
+static int config_compare_options(struct config_compare *cmp, const struct pair *sections)
+{
+    const struct ini_entry **all_from = config_compare_entries(sections->from);
+    const struct ini_entry **all_to = config_compare_entries(sections->to);
+    const struct ini_entry **from = all_from, **to = all_to;
+    int rc = all_from && all_to ? 0 : -ENOMEM;
+
+    while (rc == 0 && (*from || *to)) {
+        int order = !*from ? 1 : !*to ? -1 : strcmp((*from)->key, (*to)->key);
+
+        rc = config_compare_option(cmp, sections, order <= 0 ? *from : NULL,
+                                   order >= 0 ? *to : NULL);
+        from += order <= 0;
+        to += order >= 0;
+    }
+    free(all_from);
+    free(all_to);
+    return rc;
+}
+
+static int config_compare_order(const struct config_section *a, const struct config_section *b)
+{
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    return a->name ? strcmp(a->name, b->name) : 0;
+}
+
+static int config_compare_by_name(const void *va, const void *vb)
+{
+    const struct config_section *const *a = va, *const *b = vb;
+
+    return config_compare_order(*a, *b);
+}
+
+/* The sections in order, then NULL; the caller frees the list. */
+static const struct config_section **config_compare_sections(const struct config *config)
+{
+    const struct config_memory *m = config->memory;
+    const struct config_section **list = calloc(m->n_sections + 1, sizeof(*list));
+
+    for (unsigned i = 0; list && i < m->n_sections; i++)
+        list[i] = &m->sections[i];
+    if (list)
+        qsort(list, m->n_sections, sizeof(*list), config_compare_by_name);
+    return list;
+}
+
+/* ${from} or ${to} is NULL if the section is missing there. */
+static int config_compare_section(struct config_compare *cmp, const struct config_section *from,
+                                  const struct config_section *to)
+{
+    const struct config_section *section = to ? to : from;
+
+    if (from && to)
+        return config_compare_options(cmp, &(struct pair){from, to});
+    return config_compare_add(
+        cmp, (struct config_compare_change){
+                 .kind = to ? CONFIG_COMPARE_ADDED : CONFIG_COMPARE_REMOVED,
+                 .section = section->kind,
+                 .name = section->name,
+                 .applies = OPTION_LIVE,
+                 .line = to ? config_compare_line(to, NULL) : DIAGNOSTICS_WHOLE_FILE});
+}
+
+static int config_compare_all(struct config_compare *cmp, const struct config_section **from,
+                              const struct config_section **to)
+{
+    int rc = 0;
+
+    while (rc == 0 && (*from || *to)) {
+        int order = !*from ? 1 : !*to ? -1 : config_compare_order(*from, *to);
+
+        rc = config_compare_section(cmp, order <= 0 ? *from : NULL, order >= 0 ? *to : NULL);
+        from += order <= 0;
+        to += order >= 0;
+    }
+    return rc;
+}
+
+int config_compare_create(struct config_compare **out, const struct config *from,
+                          const struct config *to)
+{
+    struct config_compare *cmp = calloc(1, sizeof(*cmp));
+    const struct config_section **all_from = config_compare_sections(from);
+    const struct config_section **all_to = config_compare_sections(to);
+    int rc = cmp && all_from && all_to ? config_compare_all(cmp, all_from, all_to) : -ENOMEM;
+
+    free(all_from);
+    free(all_to);
+    if (rc < 0) {
+        config_compare_destroy(cmp);
+        return rc;
+    }
+    *out = cmp;
+    return 0;
+}
+
+void config_compare_destroy(struct config_compare *cmp)
+{
+    if (!cmp)
+        return;
+    free(cmp->list);
+    free(cmp);
+}
