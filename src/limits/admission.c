@@ -1,4 +1,3 @@
-/* limits/admission: see admission.h. */
 #include "limits/admission.h"
 
 #include <errno.h>
@@ -9,14 +8,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "limits/acl.h"
+#include "stats/counters_set.h"
 
-/* Minimum between two lines of a kind. */
 #define ADMISSION_LOG_NS (10 * NS_PER_S)
 
-/* Of a listener's admissions, one after the other. */
+/* Shared by the admissions of a listener's generations. */
 struct admission_history {
     atomic_uint references;
-    _Atomic uint64_t denied; /* relaxed: independent counter */
+    _Atomic uint64_t denied;
     struct log_limit denied_limit;
     struct log_limit refused;
     struct log_limit uncounted;
@@ -178,6 +177,11 @@ void admission_leave(struct admission_ticket *ticket)
     if (ticket->of)
         client_table_leave(ticket->of, ticket->client);
     *ticket = (struct admission_ticket){0};
+}
+
+void admission_add_counters(const struct admission *ad, struct counters_set *set)
+{
+    counters_set_add(set, "denied", &ad->history->denied);
 }
 
 void admission_log_stats(const struct admission *ad)

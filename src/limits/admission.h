@@ -1,7 +1,7 @@
 /*
  * limits/admission: access control by client: ACL, then per-client limits. One per generation.
  *
- * Asked once a client: by the boss after accept, or by the worker when a trusted proxy has named
+ * Called once per client: by the boss after accept, or by the worker when a trusted proxy has named
  * the client (session_admit()).
  *
  *   admission_enter -> ADMIT: the session keeps the ticket until admission_leave
@@ -17,6 +17,7 @@
 
 struct acl_conf;
 struct admission;
+struct counters_set;
 
 enum admission_verdict { ADMISSION_ADMIT, ADMISSION_CLOSE, ADMISSION_RESET };
 
@@ -32,12 +33,13 @@ struct admission_conf {
     enum admission_verdict on_deny;
     struct client_table_conf clients;
     enum quota_over over;           /* QUOTA_OVER_WAIT resets: an accepted client cannot wait */
-    const struct admission *before; /* the replaced one; NULL: none */
+    const struct admission *before; /* the admission that this one replaces; NULL: none */
 };
 
 /*
  * admission_create(out, conf):
- * Create the access control of a listener. It shares what can be kept with conf->before.
+ * Create the access control of a listener. It shares the counters of conf->before, and its client
+ * table if the configuration allows.
  *
  * Thread: any
  * Owns:   ${conf} is copied
@@ -55,7 +57,7 @@ void admission_begin(struct admission *ad, int64_t now_ns);
 
 /*
  * admission_carry_over(ad, ticket, client):
- * Count ${client} in ${ad}, whatever its limits, instead of the replaced one.
+ * Count ${client} in ${ad}, even over its limits, and no longer in the admission of ${ticket}.
  *
  * Thread: any
  */
@@ -74,11 +76,19 @@ enum admission_verdict admission_enter(struct admission *ad, struct admission_ti
 
 /*
  * admission_leave(ticket):
- * Uncount the client and empty ${ticket}, which may be empty.
+ * Count the client out and empty ${ticket}. No-op if it is empty.
  *
  * Thread: any
  */
 void admission_leave(struct admission_ticket *ticket);
+
+/*
+ * admission_add_counters(ad, set):
+ * Add the counters that another process can continue: those of the ACL.
+ *
+ * Thread: any, while ${set} is used
+ */
+void admission_add_counters(const struct admission *ad, struct counters_set *set);
 
 /*
  * admission_log_stats(ad):

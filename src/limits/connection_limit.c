@@ -1,4 +1,3 @@
-/* limits/connection_limit: see connection_limit.h. */
 #include "limits/connection_limit.h"
 
 #include "base/clock.h"
@@ -23,7 +22,7 @@ static void connection_limit_run_wake(struct task *t)
 
 static void connection_limit_drop_wake(struct task *t)
 {
-    (void)t; /* the boss loop has ended */
+    (void)t;
 }
 
 static const struct task_type connection_limit_wake_type = {.name = "room for a client",
@@ -58,7 +57,7 @@ void connection_limit_remove(struct connection_limit *room, struct connection_li
     lock_release(&room->lock);
 }
 
-/* Wake all: only a retry shows whose listener has room too. */
+/* Wake all waiters: only a retry shows whether their listener has room, too. */
 static void connection_limit_wake(struct connection_limit *room)
 {
     if (atomic_load(&room->waiting) == 0) /* see note: room */
@@ -95,8 +94,8 @@ static int64_t connection_limit_wait_ns(const struct connection_limit *room,
 }
 
 /*
- * Check both first: two sockets that each take one quota and miss the other would wake each other
- * for ever.
+ * Check both quotas before taking one: otherwise two sockets that each get one, but not the other,
+ * would wake each other for ever.
  */
 static int64_t connection_limit_try(struct connection_limit *room, struct quota *own)
 {
@@ -104,7 +103,12 @@ static int64_t connection_limit_try(struct connection_limit *room, struct quota 
 
     if (atomic_load(&room->closed_by))
         return CLOCK_NEVER;
-    now_ns = quota_is_limited(&room->quota) || quota_is_limited(own) ? clock_now_ns() : 0;
+    if (!quota_is_limited(&room->quota) && !quota_is_limited(own)) {
+        quota_count(own);
+        quota_count(&room->quota);
+        return 0;
+    }
+    now_ns = clock_now_ns();
     while ((wait_ns = connection_limit_wait_ns(room, own, now_ns)) == 0) {
         if (!quota_enter(own, now_ns))
             continue; /* another thread took the place */
@@ -133,7 +137,7 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
 
     if (wait_ns != CLOCK_NEVER)
         return connection_limit_look_again_ns(wait_ns);
-    atomic_fetch_add(&room->waiting, 1); /* before the state: `waiting` is never too low */
+    atomic_fetch_add(&room->waiting, 1); /* before the state changes: `waiting` is never too low */
     if (!connection_limit_move(w, CONNECTION_LIMIT_NONE, CONNECTION_LIMIT_WAITING)) {
         atomic_fetch_sub(&room->waiting, 1);
         return connection_limit_look_again_ns(wait_ns);

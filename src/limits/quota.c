@@ -1,6 +1,4 @@
-/*
- * limits/quota: see quota.h. Sequentially consistent for note: room in limits/connection_limit.h.
- */
+/* Sequentially consistent for note: room in limits/connection_limit.h. */
 #include "limits/quota.h"
 
 #include "base/clock.h"
@@ -8,12 +6,12 @@
 static struct token_bucket_conf quota_rate(const struct quota *q)
 {
     return (struct token_bucket_conf){
-        .tokens = atomic_load_explicit(&q->tokens, memory_order_acquire), /* the first: quota_put */
+        .tokens = atomic_load_explicit(&q->tokens, memory_order_acquire), /* first, see quota_put */
         .period_ns = atomic_load_explicit(&q->period_ns, memory_order_relaxed),
         .burst = atomic_load_explicit(&q->burst, memory_order_relaxed)};
 }
 
-/* Period and burst before the tokens, which switch the rate on. */
+/* Store period and burst before the tokens, which switch the rate on. */
 static void quota_put(struct quota *q, const struct quota_conf *conf)
 {
     if (conf->rate.tokens > 0) {
@@ -54,7 +52,7 @@ int64_t quota_wait_ns(const struct quota *q, int64_t now_ns)
     return token_bucket_wait_ns(&q->bucket, &rate, 1, now_ns);
 }
 
-/* Compare and exchange: a refused client never takes another's place. */
+/* Compare and exchange: a refused client is never counted, not even for a moment. */
 static bool quota_take_place(struct quota *q)
 {
     unsigned max = atomic_load(&q->max_connections);
@@ -65,6 +63,11 @@ static bool quota_take_place(struct quota *q)
             return false;
     } while (!atomic_compare_exchange_weak(&q->open, &open, open + 1));
     return true;
+}
+
+void quota_count(struct quota *q)
+{
+    atomic_fetch_add(&q->open, 1);
 }
 
 bool quota_enter(struct quota *q, int64_t now_ns)

@@ -1,8 +1,8 @@
 /*
  * limits/quota: maximum connections and connection rate.
  *
- * note: settings. Each is an atomic of its own: a check beside quota_set() may see old and new
- * ones, for one connection.
+ * note: settings. Each setting is a separate atomic: a check during quota_set() may see old and new
+ * settings, for one connection.
  */
 #ifndef LIMITS_QUOTA_H
 #define LIMITS_QUOTA_H
@@ -14,9 +14,9 @@
 #include "base/must.h"
 #include "limits/token_bucket.h"
 
-/* Over the limit. */
+/* What a connection over a limit does. */
 enum quota_over {
-    QUOTA_OVER_WAIT, /* in the kernel's backlog, until there is room */
+    QUOTA_OVER_WAIT, /* wait in the kernel's backlog */
     QUOTA_OVER_CLOSE,
     QUOTA_OVER_RESET
 };
@@ -27,7 +27,7 @@ struct quota_conf {
 };
 
 struct quota {
-    atomic_uint max_connections; /* this and the rate: see note: settings */
+    atomic_uint max_connections; /* see note: settings, also for the rate */
     _Atomic uint64_t tokens;
     _Atomic int64_t period_ns;
     _Atomic uint64_t burst;
@@ -61,7 +61,7 @@ bool quota_is_limited(const struct quota *q);
 
 /*
  * quota_wait_ns(q, now_ns):
- * Return the time until the next connection may come: 0: now; CLOCK_NEVER: after one has left.
+ * Return the time until the next connection may enter. 0: now; CLOCK_NEVER: when one leaves.
  *
  * Thread: any
  */
@@ -74,6 +74,14 @@ int64_t quota_wait_ns(const struct quota *q, int64_t now_ns);
  * Thread: any
  */
 bool quota_enter(struct quota *q, int64_t now_ns) NODISCARD;
+
+/*
+ * quota_count(q):
+ * Count one connection in, whatever the limits are.
+ *
+ * Thread: any
+ */
+void quota_count(struct quota *q);
 
 /*
  * quota_leave(q) / quota_withdraw(q):

@@ -1,4 +1,3 @@
-/* stats/access_log: see access_log.h. */
 #include "stats/access_log.h"
 
 #include <errno.h>
@@ -17,15 +16,15 @@
 #include "engine/queue.h"
 #include "stats/access_log_format.h"
 
-/* Delay of the writer: after the first line; after -EAGAIN; during losses. */
+/* Delays of the writer: after the first line; after -EAGAIN; during an episode of losses. */
 #define ACCESS_LOG_DELAY_NS (10 * NS_PER_MS)
 #define ACCESS_LOG_AGAIN_NS (20 * NS_PER_MS)
 #define ACCESS_LOG_WATCH_NS (250 * NS_PER_MS)
 
-/* An episode ends after this time without loss. */
+/* An episode of losses ends after this time without one. */
 #define ACCESS_LOG_CALM_NS (1 * NS_PER_S)
 
-/* Bytes of a write; writes of a run, so that access_log_finish() waits briefly. */
+/* Limits: bytes per write; writes per run, so that access_log_finish() waits briefly. */
 #define ACCESS_LOG_BATCH_BYTES (64 * 1024)
 #define ACCESS_LOG_BATCHES     16
 
@@ -46,6 +45,8 @@ struct access_log {
     struct access_log_conf conf;
     struct executor *executor; /* one thread: runs never overlap */
     struct queue lines;
+    atomic_uint users;
+    atomic_size_t max_bytes;
     alignas(CACHE_LINE_BYTES) atomic_size_t waiting_bytes;
     _Atomic uint64_t numbers;
     _Atomic uint64_t dropped;
@@ -53,12 +54,12 @@ struct access_log {
     atomic_bool losing;
     alignas(CACHE_LINE_BYTES) struct timer writer;
     _Atomic uint64_t written;
-    uint64_t dropped_before; /* before this episode */
-    uint64_t dropped_seen;   /* at `calm_since_ns` */
+    uint64_t dropped_before; /* dropped before this episode */
+    uint64_t dropped_seen;   /* dropped at `calm_since_ns` */
     int64_t calm_since_ns;
     size_t head, tail;
     bool torn;  /* the sink took only part of a line */
-    bool mends; /* the batch starts with the newline of a torn line */
+    bool mends; /* the batch starts with a newline that ends a torn line */
     char batch[ACCESS_LOG_BATCH_BYTES];
 };
 
@@ -70,7 +71,6 @@ static void access_log_schedule(struct access_log *al, int64_t delay_ns)
         atomic_store(&al->scheduled, false); /* no thread: the next line retries */
 }
 
-/* Count ${n} lost lines; log the first cause of an episode. */
 static void access_log_lose(struct access_log *al, uint64_t n, const char *why)
 {
     atomic_fetch_add_explicit(&al->dropped, n, memory_order_relaxed);
@@ -85,6 +85,30 @@ static size_t access_line_cost(size_t len)
     return sizeof(struct access_line) + len;
 }
 
+struct access_log *access_log_hold(struct access_log *al)
+{
+    if (al)
+        atomic_fetch_add_explicit(&al->users, 1, memory_order_relaxed);
+    return al;
+}
+
+void access_log_release(struct access_log *al)
+{
+    if (al)
+        MUST(atomic_fetch_sub_explicit(&al->users, 1, memory_order_release) > 0);
+}
+
+bool access_log_used(const struct access_log *al)
+{
+    return atomic_load_explicit(&al->users, memory_order_acquire) > 0;
+}
+
+void access_log_set_max_bytes(struct access_log *al, size_t max_bytes)
+{
+    MUST(max_bytes >= ACCESS_LOG_BATCH_BYTES);
+    atomic_store_explicit(&al->max_bytes, max_bytes, memory_order_relaxed);
+}
+
 uint64_t access_log_number(struct access_log *al)
 {
     return atomic_fetch_add_explicit(&al->numbers, 1, memory_order_relaxed) + 1;
@@ -97,7 +121,7 @@ void access_log_put(struct access_log *al, const char *line, size_t len)
 
     MUST(len > 0 && len <= ACCESS_LOG_LINE_BYTES && line[len - 1] == '\n');
     if (atomic_fetch_add_explicit(&al->waiting_bytes, cost, memory_order_relaxed) >
-        al->conf.max_bytes - cost) {
+        atomic_load_explicit(&al->max_bytes, memory_order_relaxed) - cost) {
         atomic_fetch_sub_explicit(&al->waiting_bytes, cost, memory_order_relaxed);
         access_log_lose(al, 1, "access_log_buffer is full");
         return;
@@ -179,7 +203,10 @@ static void access_log_drop_batch(struct access_log *al, const char *why)
     access_log_lose(al, access_log_clear_batch(al), why);
 }
 
-/* 0: all written; -EAGAIN: the sink takes nothing now; -EINPROGRESS: enough for one run. */
+/*
+ * Returns 0: all written; -EAGAIN: the sink takes nothing now; -EINPROGRESS: lines are left for the
+ * next run.
+ */
 static int access_log_write(struct access_log *al)
 {
     for (unsigned i = 0; i < ACCESS_LOG_BATCHES; i++) {
@@ -209,7 +236,6 @@ static void access_log_end_episode(struct access_log *al)
     atomic_store(&al->losing, false);
 }
 
-/* End the episode when calm. Losses meanwhile belong to the next episode. */
 static void access_log_watch(struct access_log *al, bool all_written)
 {
     uint64_t dropped = atomic_load_explicit(&al->dropped, memory_order_relaxed);
@@ -253,7 +279,6 @@ int access_log_create(struct access_log **out, const struct access_log_conf *con
     struct access_log *al = aligned_alloc(alignof(struct access_log), sizeof(*al));
     int rc;
 
-    MUST(conf->max_bytes >= ACCESS_LOG_BATCH_BYTES);
     if (!al)
         return -ENOMEM;
     memset(al, 0, offsetof(struct access_log, batch));
@@ -263,6 +288,7 @@ int access_log_create(struct access_log **out, const struct access_log_conf *con
         return rc;
     }
     al->conf = *conf;
+    access_log_set_max_bytes(al, conf->max_bytes);
     queue_init(&al->lines);
     timer_init(&al->writer, &access_log_type);
     *out = al;

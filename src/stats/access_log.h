@@ -4,18 +4,19 @@
  *   any thread --access_log_put()--> bounded queue --writer thread, in batches--> sink
  *
  * A loop never blocks: it pushes a line on a lock-free queue and, if needed, schedules the writer
- * in 10 ms. The writer retries lines that the sink does not take. A blocked sink delays only its
- * own log.
+ * in 10 ms. The writer offers lines again that the sink did not take.
  *
- * Lines are dropped when the queue is full or the sink fails; counted, and logged at the first and
- * after a second without loss.
+ * When the queue is full or the sink fails, lines are dropped and counted. The first loss is
+ * logged, and the end: a second without loss.
  *
- * note: scheduled. A producer sets `scheduled` with the writer; the writer clears it before it
- * reads the queue. Both are exchanges: a producer schedules again, or this run sees its line.
+ * note: scheduled. A producer sets `scheduled` when it schedules the writer; the writer clears it
+ * before it reads the queue. Both are exchanges: either the producer schedules the writer again, or
+ * the running writer sees the new line.
  */
 #ifndef STATS_ACCESS_LOG_H
 #define STATS_ACCESS_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,7 +27,7 @@ struct access_log;
 
 struct access_sink {
     /*
-     * Write some of ${len} bytes of whole lines; the rest is offered again, first.
+     * Write some of ${len} bytes of whole lines. The rest is offered first at the next call.
      * Thread: the log's, or access_log_finish()
      * Errors: bytes taken, > 0; -EAGAIN (retry later); -errno (drop these lines)
      */
@@ -37,25 +38,50 @@ struct access_sink {
 struct access_log_conf {
     const char *name;
     struct access_sink sink;
-    unsigned pool;    /* of the thread `alog-POOL-1` */
+    unsigned pool;    /* number in the thread's name, `alog-POOL-1` */
     size_t max_bytes; /* of queued lines, at least 64 KiB */
 };
 
 struct access_log_stats {
-    uint64_t lines;   /* taken by the sink */
+    uint64_t lines;   /* that the sink took */
     uint64_t dropped; /* queue full, or sink failed */
     size_t waiting_bytes;
 };
 
 /*
  * access_log_create(out, conf):
- * Create an empty log; its thread starts with the first line.
+ * Create a log; its thread starts with the first line.
  *
  * Thread: main
- * Owns:   pointers in ${conf} are borrowed
+ * Owns:   pointers in ${conf} must outlive the log
  * Errors: 0; -ENOMEM
  */
 int access_log_create(struct access_log **out, const struct access_log_conf *conf) NODISCARD;
+
+/*
+ * access_log_hold(al) / access_log_release(al):
+ * Add a user and return ${al} / remove a user, which must not use ${al} any more. NULL is ignored.
+ *
+ * Thread: any
+ */
+struct access_log *access_log_hold(struct access_log *al);
+void access_log_release(struct access_log *al);
+
+/*
+ * access_log_used(al):
+ * Has ${al} users? Without users, no line can come.
+ *
+ * Thread: any
+ */
+bool access_log_used(const struct access_log *al);
+
+/*
+ * access_log_set_max_bytes(al, max_bytes):
+ * Change conf.max_bytes. Queued lines stay.
+ *
+ * Thread: any
+ */
+void access_log_set_max_bytes(struct access_log *al, size_t max_bytes);
 
 /*
  * access_log_number(al):
@@ -67,7 +93,7 @@ uint64_t access_log_number(struct access_log *al);
 
 /*
  * access_log_put(al, line, len):
- * Queue a copy of ${line}, which ends in a newline; drop and count it without space.
+ * Queue a copy of ${line}, which ends in a newline; without space, drop and count it.
  *
  * Thread: any
  */
@@ -85,7 +111,6 @@ int access_log_finish(struct access_log *al, int64_t until_ns) NODISCARD;
 
 /*
  * access_log_stats(al, out):
- * Read the counters.
  *
  * Thread: any
  */
@@ -95,7 +120,7 @@ void access_log_stats(const struct access_log *al, struct access_log_stats *out)
  * access_log_destroy(al):
  * Free ${al} or NULL.
  *
- * Thread: main, after access_log_finish(), or if no line ever came
+ * Thread: main, after access_log_finish(), or if no line was ever put
  */
 void access_log_destroy(struct access_log *al);
 

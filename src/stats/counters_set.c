@@ -1,0 +1,123 @@
+#include "stats/counters_set.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/parse.h"
+
+#define COUNTERS_SET_BEGAN "sessions_total"
+
+/* A uint64_t in decimal, with NUL. */
+#define COUNTERS_SET_NUMBER_BYTES 21
+
+void counters_set_add(struct counters_set *set, const char *key, _Atomic uint64_t *counter)
+{
+    struct counters_set_item *item = &set->items[set->n++];
+
+    MUST(set->n <= COUNTERS_SET_MAX && strlen(key) < sizeof(item->key));
+    memcpy(item->key, key, strlen(key) + 1);
+    item->counter = counter;
+}
+
+/* The ends are added last: see note: sums in stats/counters.h. */
+void counters_set_add_sessions(struct counters_set *set, struct counters *c)
+{
+    char word[SESSION_REASON_WORD_BYTES];
+
+    counters_set_add(set, COUNTERS_SET_BEGAN, &c->began);
+    counters_set_add(set, "bytes_in", &c->bytes_in);
+    counters_set_add(set, "bytes_out", &c->bytes_out);
+    for (unsigned i = SESSION_OPEN + 1; i < SESSION_REASONS; i++)
+        counters_set_add(set, session_reason_word(word, (enum session_reason)i), &c->ended[i]);
+}
+
+void counters_set_add_connects(struct counters_set *set, struct counters_connects *c)
+{
+    char key[SESSION_REASON_WORD_BYTES];
+
+    counters_set_add(set, "connect_failures", &c->failed);
+    counters_set_add(set, "connect_ns", &c->ns);
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        snprintf(key, sizeof(key), "connects_%u", i);
+        counters_set_add(set, key, &c->time.bucket[i]);
+    }
+}
+
+/* Acquire, in reverse order, so that ends are read first: see note: sums in stats/counters.h. */
+void counters_set_write(const struct counters_set *set, FILE *f)
+{
+    for (unsigned i = set->n; i > 0; i--) {
+        const struct counters_set_item *item = &set->items[i - 1];
+        uint64_t value = atomic_load_explicit(item->counter, memory_order_acquire);
+
+        if (value > 0)
+            fprintf(f, " %s=%" PRIu64, item->key, value);
+    }
+}
+
+/* Value of ${key} in ${text}; 0: missing, or not a number. */
+static uint64_t counters_set_find(const char *text, const char *key)
+{
+    size_t len = strlen(key);
+
+    for (const char *word = text; word; word = strchr(word, ' ')) {
+        char number[COUNTERS_SET_NUMBER_BYTES];
+        uint64_t value;
+        size_t digits;
+
+        word += strspn(word, " ");
+        if (strncmp(word, key, len) != 0 || word[len] != '=')
+            continue;
+        digits = strcspn(word + len + 1, " ");
+        if (digits >= sizeof(number))
+            return 0;
+        memcpy(number, word + len + 1, digits);
+        number[digits] = '\0';
+        return parse_uint(&value, number, UINT64_MAX) == 0 ? value : 0;
+    }
+    return 0;
+}
+
+/* Release: see note: sums in stats/counters.h. */
+static void counters_set_count(_Atomic uint64_t *counter, uint64_t n)
+{
+    if (n > 0)
+        atomic_fetch_add_explicit(counter, n, memory_order_release);
+}
+
+void counters_set_continue(const struct counters_set *set, const char *text, const char *before)
+{
+    for (unsigned i = 0; i < set->n; i++) {
+        uint64_t now = counters_set_find(text, set->items[i].key);
+        uint64_t was = counters_set_find(before, set->items[i].key);
+
+        if (now > was)
+            counters_set_count(set->items[i].counter, now - was);
+    }
+}
+
+int counters_set_close_text(char **out, const char *text)
+{
+    uint64_t open = counters_set_find(text, COUNTERS_SET_BEGAN);
+    char word[SESSION_REASON_WORD_BYTES];
+
+    for (unsigned i = SESSION_OPEN + 1; i < SESSION_REASONS; i++) {
+        uint64_t ended = counters_set_find(text, session_reason_word(word, (enum session_reason)i));
+
+        open -= ended < open ? ended : open;
+    }
+    session_reason_word(word, SESSION_ERROR);
+    /* in front, as counters_set_find() takes the first */
+    if (asprintf(out, " %s=%" PRIu64 " %s", word, open + counters_set_find(text, word), text) < 0)
+        return -ENOMEM;
+    return 0;
+}
+
+void counters_set_merge(const struct counters_set *set, const struct counters_set *from)
+{
+    MUST(set->n == from->n);
+    for (unsigned i = 0; i < set->n; i++)
+        counters_set_count(set->items[i].counter,
+                           atomic_load_explicit(from->items[i].counter, memory_order_relaxed));
+}

@@ -1,0 +1,82 @@
+/*
+ * stats/counters_set: counters of an object by name, so that a new process can continue those of an
+ * old one.
+ *
+ *   old process: counters_set_write() -> " sessions_total=9 client_fin=7"
+ *   new process: counters_set_continue() adds what the old one counted since its previous text
+ */
+#ifndef STATS_COUNTERS_SET_H
+#define STATS_COUNTERS_SET_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/must.h"
+#include "stats/counters.h"
+#include "stats/session_reason.h"
+
+#define COUNTERS_SET_MAX (SESSION_REASONS + HISTOGRAM_BUCKETS + 24)
+
+struct counters_set {
+    unsigned n;
+    struct counters_set_item {
+        char key[SESSION_REASON_WORD_BYTES];
+        _Atomic uint64_t *counter;
+    } items[COUNTERS_SET_MAX];
+};
+
+/*
+ * counters_set_add(set, key, counter):
+ *
+ * Thread: owner of ${set}
+ * Owns:   copies ${key}; ${counter} must outlive ${set}
+ */
+void counters_set_add(struct counters_set *set, const char *key, _Atomic uint64_t *counter);
+
+/*
+ * counters_set_add_sessions(set, c) / counters_set_add_connects(set, c):
+ * Add all counters of ${c}.
+ *
+ * Thread: owner of ${set}
+ */
+void counters_set_add_sessions(struct counters_set *set, struct counters *c);
+void counters_set_add_connects(struct counters_set *set, struct counters_connects *c);
+
+/*
+ * counters_set_write(set, f):
+ * Write ` KEY=VALUE` for each counter that is not 0. Not more sessions have ended in the text than
+ * begun.
+ *
+ * Thread: any
+ */
+void counters_set_write(const struct counters_set *set, FILE *f);
+
+/*
+ * counters_set_continue(set, text, before):
+ * Add to each counter its increase from ${before} to ${text}, two texts of another process. Unknown
+ * keys are ignored.
+ *
+ * Thread: any
+ */
+void counters_set_continue(const struct counters_set *set, const char *text, const char *before);
+
+/*
+ * counters_set_close_text(out, text):
+ * For a process that was killed: copy ${text}, with its open sessions ended as SESSION_ERROR.
+ *
+ * Thread: any
+ * Owns:   the caller frees ${out}
+ * Errors: 0; -ENOMEM
+ */
+int counters_set_close_text(char **out, const char *text) NODISCARD;
+
+/*
+ * counters_set_merge(set, from):
+ * Add the values of ${from}, a set with the same keys in the same order.
+ *
+ * Thread: any, while no thread writes ${from}
+ */
+void counters_set_merge(const struct counters_set *set, const struct counters_set *from);
+
+#endif
