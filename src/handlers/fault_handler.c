@@ -1,4 +1,3 @@
-/* handlers/fault_handler: see fault_handler.h. */
 #include "handlers/fault_handler.h"
 
 #include <errno.h>
@@ -13,11 +12,11 @@
 #include "handlers/pipeline_conf.h"
 #include "net/channel.h"
 #include "net/memory_account.h"
+#include "stats/counters_set.h"
 
-/* Send interval under a rate. */
+/* With a rate, delayed bytes are passed on at this interval. */
 #define FAULT_SLICE_NS (20 * NS_PER_MS)
 
-/* Relaxed: independent counters. */
 struct fault_shared {
     _Atomic uint64_t connections;
     _Atomic uint64_t selected;
@@ -29,7 +28,7 @@ struct fault_line {
     struct buffer delayed;
     struct timer timer;
     int64_t free_at_ns; /* when the rate allows the next byte */
-    bool eof;           /* pending: follows the delayed bytes */
+    bool eof;           /* end of file follows the delayed bytes */
 };
 
 struct fault_handler {
@@ -37,10 +36,10 @@ struct fault_handler {
     struct handler_context *context;
     const struct fault_handler_conf *conf;
     struct fault_shared *shared;
-    uint64_t draws; /* state of fault_draw() */
-    uint64_t left;  /* bytes until reset_after */
+    uint64_t draws;
+    uint64_t left; /* bytes until reset_after */
     bool dropped;
-    bool over; /* cut, or out of memory: discard everything */
+    bool over; /* reset_after is reached, or no memory: discard everything */
     struct fault_line in;
     struct fault_line out;
 };
@@ -66,7 +65,7 @@ static uint32_t fault_draw(struct fault_handler *f, uint32_t n)
     return hash_reduce(hash_mix(f->draws++), n);
 }
 
-/* Bytes of ${len} that pass before reset_after. */
+/* Count ${len} bytes; returns how many of them pass before reset_after. */
 static size_t fault_take(struct fault_handler *f, size_t len)
 {
     if (f->conf->reset_after == 0)
@@ -92,7 +91,7 @@ static void fault_pass_in(struct fault_handler *f, const uint8_t *data, size_t l
     if (n > 0)
         handler_read(f->handler.next, data, n);
     if (fault_cuts(f))
-        handler_ended(f->handler.next, HANDLER_REJECTED, -EMSGSIZE); /* behind bytes of handlers */
+        handler_ended(f->handler.next, HANDLER_REJECTED, -EMSGSIZE);
 }
 
 static int fault_pass_out(struct fault_handler *f, const void *data, size_t len)
@@ -128,7 +127,6 @@ static void fault_arm(struct fault_handler *f, struct fault_line *line, int64_t 
     loop_schedule(fault_loop(f), &line->timer, at_ns - now_ns);
 }
 
-/* Bytes to send now. */
 static size_t fault_slice(const struct fault_handler *f, const struct fault_line *line)
 {
     size_t delayed = buffer_bytes(&line->delayed);
@@ -175,7 +173,7 @@ static void fault_run_out(struct task *t)
     int rc = fault_pass_out(f, buffer_front(&f->out.delayed), n);
 
     if (f->over || rc < 0)
-        return; /* fault_ended() discards the rest */
+        return;
     fault_consume(f, &f->out, n);
     if (buffer_bytes(&f->out.delayed) > 0)
         return;
@@ -187,7 +185,7 @@ static void fault_run_out(struct task *t)
 
 static void fault_drop_timer(struct task *t)
 {
-    (void)t; /* the worker aborts its sessions */
+    (void)t;
 }
 
 static const struct task_type fault_in_type = {
@@ -202,7 +200,7 @@ static int64_t fault_delay_ns(struct fault_handler *f)
     return f->conf->delay_ns + (int64_t)fault_draw(f, (uint32_t)jitter_us + 1) * NS_PER_US;
 }
 
-/* Not in fault_add(): only a begun session can end. */
+/* Dropped here, not in fault_add(): a session cannot end before it has begun. */
 static void fault_active(struct handler *h)
 {
     struct fault_handler *f = fault_of(h);
@@ -237,7 +235,7 @@ static void fault_read(struct handler *h, const uint8_t *data, size_t len)
     fault_arm(f, &f->in, fault_delay_ns(f));
 }
 
-/* Pass end of file now? Else it follows delayed input, or ends a dropped session. */
+/* True: pass on end of file now; false: after delayed input, or never in a dropped session. */
 static bool fault_passes_eof(struct fault_handler *f)
 {
     if (f->dropped)
@@ -261,7 +259,7 @@ static void fault_ended(struct handler *h, enum handler_end what, int error)
 
     if (what == HANDLER_EOF && !fault_passes_eof(f))
         return;
-    if (what == HANDLER_BROKEN) { /* delayed output is lost, as is the channel's */
+    if (what == HANDLER_BROKEN) {
         loop_cancel(fault_loop(f), &f->out.timer);
         channel_pace_writing(h->channel, false);
     } else if (what == HANDLER_CLOSED) {
@@ -342,6 +340,15 @@ static uint64_t fault_get(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
+static void fault_add_counters(void *shared, struct counters_set *set)
+{
+    struct fault_shared *s = shared;
+
+    counters_set_add(set, "faults", &s->selected);
+    counters_set_add(set, "fault_drops", &s->dropped);
+    counters_set_add(set, "fault_resets", &s->cut);
+}
+
 static void fault_log_stats(const void *shared, const char *listener)
 {
     const struct fault_shared *s = shared;
@@ -354,4 +361,5 @@ const struct handler_type fault_handler_type = {.name = "fault",
                                                 .state_bytes = sizeof(struct fault_handler),
                                                 .shared_bytes = sizeof(struct fault_shared),
                                                 .add = fault_add,
-                                                .log_stats = fault_log_stats};
+                                                .log_stats = fault_log_stats,
+                                                .add_counters = fault_add_counters};

@@ -1,4 +1,3 @@
-/* handlers/frame_handler: see frame_handler.h. */
 #include "handlers/frame_handler.h"
 
 #include <errno.h>
@@ -11,17 +10,16 @@
 #include "net/address.h"
 #include "net/channel.h"
 #include "net/memory_account.h"
+#include "stats/counters_set.h"
 
-/* Per listener. */
 #define FRAME_LOG_INTERVAL_NS (1 * NS_PER_S)
 
-/* Larger frames are not worth batching. */
 #define FRAME_SMALL_BYTES 4096
 
 enum frame_fault { FRAME_TOO_LONG, FRAME_CORRUPT, FRAME_CUT_OFF, FRAME_FAULTS };
 
 struct frame_shared {
-    atomic_ullong faults[FRAME_FAULTS];
+    _Atomic uint64_t faults[FRAME_FAULTS];
     struct log_limit log_limit;
 };
 
@@ -31,7 +29,7 @@ struct frame_handler {
     const struct frame_handler_conf *conf;
     struct frame_shared *shared;
     struct frame_decoder decoder;
-    bool failed;      /* discard what follows */
+    bool failed;      /* after a bad frame: discard input */
     bool holds_input; /* a partial frame; see channel_set_input_pending() */
 };
 
@@ -93,7 +91,6 @@ static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
     }
 }
 
-/* Account for a piece of ${before} bytes. */
 static void frame_count(const struct frame_handler *f, size_t before)
 {
     memory_account_charge(channel_net(f->handler.channel)->buffered, before, f->decoder.piece_room);
@@ -180,6 +177,15 @@ static void frame_add(void *state, struct channel *ch, struct handler_context *c
     pipeline_add(&ch->pipeline, &f->handler, &frame_ops);
 }
 
+static void frame_add_counters(void *shared, struct counters_set *set)
+{
+    struct frame_shared *s = shared;
+
+    counters_set_add(set, "frames_too_long", &s->faults[FRAME_TOO_LONG]);
+    counters_set_add(set, "frames_corrupt", &s->faults[FRAME_CORRUPT]);
+    counters_set_add(set, "frames_cut_off", &s->faults[FRAME_CUT_OFF]);
+}
+
 static void frame_log_stats(const void *shared, const char *listener)
 {
     const struct frame_shared *s = shared;
@@ -195,4 +201,5 @@ const struct handler_type frame_handler_type = {.name = "frame",
                                                 .state_bytes = sizeof(struct frame_handler),
                                                 .shared_bytes = sizeof(struct frame_shared),
                                                 .add = frame_add,
-                                                .log_stats = frame_log_stats};
+                                                .log_stats = frame_log_stats,
+                                                .add_counters = frame_add_counters};

@@ -1,8 +1,8 @@
 /*
- * handlers/handler_type: description of a handler, and its calls to the session.
+ * handlers/handler_type: a type of handler, and the calls of a handler to its session.
  *
- * handlers/pipeline_template keeps states in the session's memory and adds handlers to the client's
- * channel. Life cycle: net/handler.h. A new handler needs a struct handler_type, a line in `types`
+ * handlers/pipeline_template keeps handler states in the session's memory and adds handlers to the
+ * client's channel. A new handler needs a struct handler_type, a line in `types`
  * (pipeline_template.c), its name in option `pipeline`, the sample and the manual; settings go to
  * pipeline_conf.h, option_listen.c and `handler_options` (config_listen.c). Example: log_handler.c.
  */
@@ -17,10 +17,11 @@ struct address;
 struct channel;
 struct executor;
 struct handler_context;
+struct counters_set;
 struct handler_step;
 struct pipeline_conf;
 
-/* Call these on the session's loop, from any handler operation; the first reason wins. */
+/* Calls from a handler's operations, on the session's loop. The first reason given is kept. */
 struct handler_context_ops {
     /* Send pending bytes, then end of file; discard input. */
     void (*end)(struct handler_context *context, enum session_reason reason);
@@ -30,10 +31,10 @@ struct handler_context_ops {
     void (*abort)(struct handler_context *context, enum session_reason reason);
 };
 
-/* The session of a handler; outlives it. */
+/* What a handler sees of its session. */
 struct handler_context {
     const struct handler_context_ops *ops;
-    const char *listener; /* name, for logs */
+    const char *listener;
     const struct address *peer;
 };
 
@@ -43,22 +44,24 @@ struct handler_type {
     size_t shared_bytes; /* per listener: counters, log limits */
     /*
      * Add a handler to the pipeline of ${ch}, on its loop. Cannot fail. ${state}: state_bytes,
-     * zeroed, aligned for anything, lives as long as the session. Allocate the rest on first use
-     * and free it at HANDLER_CLOSED; a channel may close without `active`.
+     * zeroed, aligned for anything, lives as long as the session. Allocate other memory on first
+     * use and free it at HANDLER_CLOSED: a channel may close without `active`.
      */
     void (*add)(void *state, struct channel *ch, struct handler_context *context,
                 const struct handler_step *step);
-    /* Log ${shared} at notice level, on any thread. NULL: no counters. */
+    /* Log the counters in ${shared} at notice level, on any thread. NULL: no counters. */
     void (*log_stats)(const void *shared, const char *listener);
+    /* Add them to ${set}, to be continued in another process. Likewise. */
+    void (*add_counters)(void *shared, struct counters_set *set);
 };
 
-/* A listener's handler, shared by all sessions. */
+/* A handler in a listener's pipeline; common to all its sessions. */
 struct handler_step {
     const struct handler_type *type;
     const struct pipeline_conf *conf;
     struct executor *executor; /* NULL: none */
-    void *shared;              /* initially zero; written by all loops, of all generations */
-    size_t offset;             /* of the state */
+    void *shared;              /* zeroed; used on all loops, and by all generations */
+    size_t offset;             /* of its state among a session's handler states */
 };
 
 #endif

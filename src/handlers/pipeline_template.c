@@ -1,4 +1,3 @@
-/* handlers/pipeline_template: see pipeline_template.h. */
 #include "handlers/pipeline_template.h"
 
 #include <errno.h>
@@ -13,7 +12,7 @@
 #include "handlers/log_handler.h"
 #include "handlers/pipeline_conf.h"
 
-/* Of all templates that continue it. */
+/* handler_step.shared: its references are the templates that share it. */
 struct handler_shared {
     atomic_uint references;
     max_align_t bytes[];
@@ -130,6 +129,13 @@ void pipeline_template_add(const struct pipeline_template *p, void *room, struct
     memset(room, 0, p->bytes);
     for (unsigned i = 0; i < p->n; i++)
         p->steps[i].type->add((char *)room + p->steps[i].offset, ch, context, &p->steps[i]);
+}
+
+void pipeline_template_add_counters(const struct pipeline_template *p, struct counters_set *set)
+{
+    for (unsigned i = 0; i < p->n; i++)
+        if (p->steps[i].type->add_counters)
+            p->steps[i].type->add_counters(p->steps[i].shared, set);
 }
 
 void pipeline_template_log_stats(const struct pipeline_template *p, const char *listener)

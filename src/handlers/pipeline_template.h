@@ -1,9 +1,11 @@
 /*
- * handlers/pipeline_template: the handlers of a listener's sessions, computed once per generation.
+ * handlers/pipeline_template: the handlers of a listener's pipeline, and the layout of their
+ * states.
  *
  *   | state of the 1st handler | state of the 2nd | ...    behind the session, in one allocation
  *
- * Constant, except handler_step.shared. Each session holds it: a new generation has another.
+ * Only handler_step.shared changes after creation. Each generation of a listener has a template;
+ * its sessions hold references.
  */
 #ifndef HANDLERS_PIPELINE_TEMPLATE_H
 #define HANDLERS_PIPELINE_TEMPLATE_H
@@ -15,14 +17,15 @@
 #include "handlers/handler_type.h"
 
 struct arena;
+struct counters_set;
 struct pipeline_template;
 
 /*
  * pipeline_template_type(i) / pipeline_template_find(name):
- * Enumerate the handler types; find one by name.
+ * Enumerate the handler types; find a type by its name.
  *
  * Thread: any
- * Errors: NULL: no more; unknown name
+ * Errors: NULL (no more types; unknown name)
  */
 const struct handler_type *pipeline_template_type(unsigned i);
 const struct handler_type *pipeline_template_find(const char *name);
@@ -56,7 +59,7 @@ int pipeline_template_create(struct pipeline_template **out, const struct pipeli
 
 /*
  * pipeline_template_inherit(p, from):
- * Continue the counters of equal handlers in ${from}, or NULL.
+ * Share the counters of handlers of the same types in ${from}, unless ${from} is NULL.
  *
  * Thread: any, before ${p} is used
  */
@@ -81,6 +84,14 @@ void pipeline_template_add(const struct pipeline_template *p, void *room, struct
                            struct handler_context *context);
 
 /*
+ * pipeline_template_add_counters(p, set):
+ * Add the counters of its handlers, to be continued in another process.
+ *
+ * Thread: any, while ${set} is used
+ */
+void pipeline_template_add_counters(const struct pipeline_template *p, struct counters_set *set);
+
+/*
  * pipeline_template_log_stats(p, listener):
  * Log the handlers' counters.
  *
@@ -90,7 +101,8 @@ void pipeline_template_log_stats(const struct pipeline_template *p, const char *
 
 /*
  * pipeline_template_hold(p) / pipeline_template_release(p):
- * Add a reference, and return ${p}; give up one. The last frees it. NULL is allowed.
+ * Add a reference, and return ${p}; release a reference. The last release frees it. NULL is
+ * allowed.
  *
  * Thread: any
  */
