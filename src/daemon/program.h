@@ -1,0 +1,33 @@
+/* daemon/program: path and arguments of this program, to start it again. */
+#ifndef DAEMON_PROGRAM_H
+#define DAEMON_PROGRAM_H
+
+#include <signal.h>
+
+#include "base/must.h"
+
+struct program {
+    char *path;    /* absolute; the file at this path is started */
+    char **argv;   /* main()'s */
+    sigset_t mask; /* signals blocked when main() began */
+};
+
+/*
+ * program_open(p, argv):
+ * Find the path from ${argv}[0] as the shell does, without following symbolic links.
+ *
+ * Thread: main, before signals_open()
+ * Owns:   ${argv} is borrowed
+ * Errors: 0; -ENOMEM; as readlink(2) and getcwd(3)
+ */
+int program_open(struct program *p, char **argv) NODISCARD;
+
+/*
+ * program_close(p):
+ * Free what program_open() allocated.
+ *
+ * Thread: main
+ */
+void program_close(struct program *p);
+
+#endif
