@@ -1,8 +1,8 @@
-/* net/acceptor: see acceptor.h. */
 #include "net/acceptor.h"
 
 #include <errno.h>
 #include <ev.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,41 +11,35 @@
 #include "base/log.h"
 #include "engine/ready.h"
 
-/* Retry interval when out of resources. */
 #define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
 
-/*
- * An episode ends after this time without errors, not with each descriptor freed at the limit.
- */
+/* An episode of failures ends after this time without one. */
 #define ACCEPTOR_CALM_NS (1 * NS_PER_S)
 
 enum acceptor_pause {
     ACCEPTOR_ACCEPTS,
     ACCEPTOR_PAUSED_EXHAUSTED,
-    ACCEPTOR_PAUSED_BY_OWNER /* by acceptor_ops.admit */
+    ACCEPTOR_PAUSED_BY_OWNER /* by admit() */
 };
 
 struct acceptor {
     struct ev_io io;
     struct loop *loop; /* NULL: not started */
     int fd;            /* -1: stopped */
-    unsigned batch;
+    atomic_uint batch; /* relaxed: an independent number */
     const struct acceptor_ops *ops;
     void *cookie;
     struct timer retry;
-    int64_t episode_at_ns; /* first failure; 0: no episode */
-    int64_t error_at_ns;   /* last failure */
+    int64_t episode_at_ns; /* its first failure; 0: no episode */
+    int64_t error_at_ns;
     unsigned episode_errors;
     enum acceptor_pause paused;
-    char *name;
 };
 
 /* More than any backlog. */
 #define ACCEPTOR_DRAIN_MAX 65536
 
-/*
- * Errors of the new connection, passed on by Linux: accept(2), "Error handling". All others pause.
- */
+/* Errors of the new connection, not of accepting: accept(2), "Error handling". */
 static bool acceptor_error_is_transient(int error)
 {
     switch (error) {
@@ -72,13 +66,22 @@ static void acceptor_pause(struct acceptor *ac, enum acceptor_pause pause, int64
     loop_schedule(ac->loop, &ac->retry, ns);
 }
 
+static const char *acceptor_name(const struct acceptor *ac, char *text, size_t size)
+{
+    ac->ops->name(ac->cookie, text, size);
+    return text;
+}
+
 static void acceptor_exhausted(struct acceptor *ac, int error)
 {
+    char name[ACCEPTOR_NAME_BYTES];
+
     ac->error_at_ns = clock_now_ns();
     if (ac->episode_at_ns == 0) {
         ac->episode_at_ns = ac->error_at_ns;
         ac->episode_errors = 0;
-        log_warning("%s: cannot accept: %s; new clients wait", ac->name, strerror(error));
+        log_warning("%s: cannot accept: %s; new clients wait",
+                    acceptor_name(ac, name, sizeof(name)), strerror(error));
     }
     ac->episode_errors++;
     acceptor_pause(ac, ACCEPTOR_PAUSED_EXHAUSTED, ACCEPTOR_PAUSE_NS);
@@ -87,13 +90,13 @@ static void acceptor_exhausted(struct acceptor *ac, int error)
 static void acceptor_end_episode(struct acceptor *ac)
 {
     double seconds = (double)(clock_now_ns() - ac->episode_at_ns) / (double)NS_PER_S;
+    char name[ACCEPTOR_NAME_BYTES];
 
-    log_notice("%s: accepting again after %.1f s; errors: %u", ac->name, seconds,
-               ac->episode_errors);
+    log_notice("%s: accepting again after %.1f s; errors: %u",
+               acceptor_name(ac, name, sizeof(name)), seconds, ac->episode_errors);
     ac->episode_at_ns = 0;
 }
 
-/* 0, or the error of accept4(2). */
 static int acceptor_accept(struct acceptor *ac)
 {
     struct address peer = {.len = sizeof(peer.u)};
@@ -109,7 +112,7 @@ static int acceptor_accept(struct acceptor *ac)
     return error;
 }
 
-/* 0: maybe more; EAGAIN: none, or paused for ${wait_ns}; else out of resources. */
+/* Returns 0: more may wait; EAGAIN: none waits, or pause for ${wait_ns}; else out of resources. */
 static int acceptor_burst(struct acceptor *ac, unsigned max, int64_t *wait_ns)
 {
     *wait_ns = 0;
@@ -138,15 +141,17 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
     if (!ready_in_order(ev, w, revents))
         return;
     loop_set_activity(ac->loop, "accept");
-    /* libev stopped the watcher: out of memory */
-    error = revents & EV_ERROR ? ENOMEM : acceptor_burst(ac, ac->batch, &wait_ns);
+    /* EV_ERROR: libev stopped the watcher, out of memory */
+    error =
+        revents & EV_ERROR
+            ? ENOMEM
+            : acceptor_burst(ac, atomic_load_explicit(&ac->batch, memory_order_relaxed), &wait_ns);
     if (wait_ns > 0)
         acceptor_pause(ac, ACCEPTOR_PAUSED_BY_OWNER, wait_ns);
     else if (error != 0 && error != EAGAIN)
         acceptor_exhausted(ac, error);
 }
 
-/* Accept again; schedule the end of an episode. */
 static void acceptor_go_on(struct acceptor *ac)
 {
     ac->paused = ACCEPTOR_ACCEPTS;
@@ -176,20 +181,15 @@ static void acceptor_drop_retry(struct task *t)
 static const struct task_type acceptor_retry_type = {
     .name = "accept again", .run = acceptor_run_retry, .drop = acceptor_drop_retry};
 
-int acceptor_create(struct acceptor **out, const struct acceptor_conf *conf, int fd,
-                    const struct acceptor_ops *ops, void *cookie)
+int acceptor_create(struct acceptor **out, unsigned batch, int fd, const struct acceptor_ops *ops,
+                    void *cookie)
 {
     struct acceptor *ac = calloc(1, sizeof(*ac));
 
     if (!ac)
         return -ENOMEM;
-    ac->name = strdup(conf->name);
-    if (!ac->name) {
-        free(ac);
-        return -ENOMEM;
-    }
     ac->fd = fd;
-    ac->batch = conf->batch;
+    atomic_init(&ac->batch, batch);
     ac->ops = ops;
     ac->cookie = cookie;
     timer_init(&ac->retry, &acceptor_retry_type);
@@ -205,6 +205,11 @@ void acceptor_start(struct acceptor *ac, struct loop *loop)
         return;
     ac->loop = loop;
     ev_io_start(loop_ev(loop), &ac->io);
+}
+
+void acceptor_set_batch(struct acceptor *ac, unsigned batch)
+{
+    atomic_store_explicit(&ac->batch, batch, memory_order_relaxed);
 }
 
 void acceptor_resume(struct acceptor *ac)
@@ -238,6 +243,5 @@ void acceptor_destroy(struct acceptor *ac)
     if (!ac)
         return;
     MUST(ac->fd < 0);
-    free(ac->name);
     free(ac);
 }

@@ -1,11 +1,12 @@
 /*
  * net/acceptor: accepts clients from a listen socket, in bursts.
  *
- * Pauses without descriptors or memory (logged once), or when the owner asks.
+ * Pauses when out of descriptors or memory, or when admit() asks.
  */
 #ifndef NET_ACCEPTOR_H
 #define NET_ACCEPTOR_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/must.h"
@@ -14,42 +15,42 @@
 
 struct acceptor;
 
-/* Pause as if accept(2) had failed. */
+/* Result of admit(): pause as if accept(2) had failed. */
 #define ACCEPTOR_EXHAUSTED (-1)
 
 struct acceptor_ops {
     /*
-     * Accept a client? 0: yes; `accepted` or `nobody` follows. ACCEPTOR_EXHAUSTED: no resources.
-     * Else pause for so many ns, or until acceptor_resume(). NULL: always 0.
+     * May a client be accepted? 0: yes, and accepted() or nobody() follows. > 0: pause for so many
+     * ns, or until acceptor_resume(). Or ACCEPTOR_EXHAUSTED. NULL: always 0.
      */
     int64_t (*admit)(void *cookie);
-    /* No client after `admit` allowed one; optional. */
+    /* accept(2) failed after admit() returned 0; optional. */
     void (*nobody)(void *cookie);
-    /* Take over ${fd}, non-blocking. On the acceptor's loop. */
+    /* The callee owns the non-blocking ${fd}. On the acceptor's loop. */
     void (*accepted)(void *cookie, int fd, const struct address *peer);
+    /* Write the name for logs, of at most ACCEPTOR_NAME_BYTES. */
+    void (*name)(void *cookie, char *text, size_t size);
 };
 
-struct acceptor_conf {
-    const char *name; /* for logs; copied */
-    unsigned batch;   /* accepts per event */
-};
+#define ACCEPTOR_NAME_BYTES (ADDRESS_TEXT_BYTES + 72)
 
 /*
- * acceptor_create(out, conf, fd, ops, cookie):
- * Create an acceptor for the listening ${fd}.
+ * acceptor_create(out, batch, fd, ops, cookie) / acceptor_set_batch(ac, batch):
+ * Create an acceptor for the listening ${fd} / change ${batch}, the limit of accepts per event.
  *
  * Thread: any
- * Owns:   on 0 ${fd}; borrows ${ops} and ${cookie}
+ * Owns:   on 0 the acceptor owns ${fd}; ${ops} and ${cookie} must outlive it
  * Errors: 0; -ENOMEM
  */
-int acceptor_create(struct acceptor **out, const struct acceptor_conf *conf, int fd,
-                    const struct acceptor_ops *ops, void *cookie) NODISCARD;
+int acceptor_create(struct acceptor **out, unsigned batch, int fd, const struct acceptor_ops *ops,
+                    void *cookie) NODISCARD;
+void acceptor_set_batch(struct acceptor *ac, unsigned batch);
 
 /*
  * acceptor_start(ac, loop) / acceptor_resume(ac):
- * Begin to accept on ${loop}; end a pause of acceptor_ops.admit.
+ * Begin to accept on ${loop} / end a pause that admit() asked for.
  *
- * Thread: loop of ${ac}
+ * Thread: loop
  */
 void acceptor_start(struct acceptor *ac, struct loop *loop);
 
@@ -59,7 +60,7 @@ void acceptor_resume(struct acceptor *ac);
  * acceptor_drain(ac):
  * Accept the kernel's backlog, which acceptor_stop() would reset.
  *
- * Thread: loop of ${ac}
+ * Thread: loop
  */
 void acceptor_drain(struct acceptor *ac);
 
@@ -75,7 +76,7 @@ void acceptor_stop(struct acceptor *ac);
  * acceptor_destroy(ac):
  * Free a stopped acceptor or NULL.
  *
- * Thread: loop of ${ac}; any once it has ended
+ * Thread: loop of ${ac}; any if the loop has ended
  */
 void acceptor_destroy(struct acceptor *ac);
 

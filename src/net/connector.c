@@ -1,17 +1,15 @@
-/* net/connector: see connector.h. */
 #include "net/connector.h"
 
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "engine/ready.h"
 #include "net/descriptor_budget.h"
 
-/* A full unix backlog gives no event when it drains. */
+/* Retry interval while a unix backlog is full: no event tells when it has room. */
 #define CONNECTOR_AGAIN_NS (10 * NS_PER_MS)
-
-/* ---- address order ---- */
 
 static bool connector_has_family(const struct address *list, unsigned n, sa_family_t family)
 {
@@ -21,7 +19,7 @@ static bool connector_has_family(const struct address *list, unsigned n, sa_fami
     return false;
 }
 
-/* Address ${k} of those in ${family} (${is}), or of the others. */
+/* Address ${k} of those whose family is ${family}, or, if not ${is}, of the others. */
 static const struct address *connector_nth(const struct address *list, sa_family_t family, bool is,
                                            unsigned k)
 {
@@ -30,7 +28,7 @@ static const struct address *connector_nth(const struct address *list, sa_family
     return list;
 }
 
-/* Address ${k} with alternating families, while both have some left. */
+/* Address ${k} when families alternate while both have addresses left. */
 static const struct address *connector_take_turns(const struct address *list, unsigned n,
                                                   unsigned k)
 {
@@ -56,8 +54,6 @@ static bool connector_address_waits(const struct connector *c)
 {
     return c->begun < c->n_addresses;
 }
-
-/* ---- attempts ---- */
 
 static unsigned connector_running(const struct connector *c)
 {
@@ -120,17 +116,25 @@ static void connector_fail(struct connector *c, struct connector_attempt *at, in
     c->next_at_ns = 0;
 }
 
+static void connector_rest(struct connector *c)
+{
+    if (c->conf)
+        arena_release(c->conf->memory);
+    c->conf = NULL;
+}
+
 static void connector_finish(struct connector *c, int fd, int error)
 {
     loop_cancel(c->net->loop, &c->timer);
     for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++)
         connector_close(c, &c->attempts[i]);
+    connector_rest(c);
     c->done(c, fd, error);
 }
 
 /*
- * 0: connecting, or failed. -EAGAIN: unix backlog full, retried by timer. Out of resources: only
- * while another attempt runs.
+ * Returns 0: connecting, or failed; -EAGAIN: unix backlog full, the timer retries; an error of
+ * exhaustion: only while another attempt runs.
  */
 static int connector_try(struct connector *c, struct connector_attempt *at)
 {
@@ -147,7 +151,7 @@ static int connector_try(struct connector *c, struct connector_attempt *at)
     return 0;
 }
 
-/* Equal shares, so that a black hole does not use all of the time. */
+/* Equal shares, so that an address that never answers does not use all the time. */
 static void connector_begin(struct connector *c, int64_t now_ns)
 {
     struct connector_attempt *at = &c->attempts[c->attempts[0].address != NULL];
@@ -168,9 +172,6 @@ static void connector_begin(struct connector *c, int64_t now_ns)
     }
 }
 
-/* ---- timer ---- */
-
-/* The attempt to give up first. */
 static struct connector_attempt *connector_oldest(struct connector *c)
 {
     struct connector_attempt *a = &c->attempts[0], *b = &c->attempts[1];
@@ -188,7 +189,7 @@ static bool connector_waits_again(const struct connector *c)
     return false;
 }
 
-/* Outcomes are reported by timer or watcher, never inside the caller. */
+/* A failure is reported by the timer, never inside connector_start(). */
 static void connector_arm(struct connector *c, int64_t now_ns)
 {
     int64_t at_ns = c->deadline_at_ns;
@@ -244,7 +245,7 @@ static void connector_drop_timer(struct task *t)
 static const struct task_type connector_timer_type = {
     .name = "connect timer", .run = connector_run_timer, .drop = connector_drop_timer};
 
-/* A failed connection is also readable; so is one whose server sends first. */
+/* A readable connection has failed, or its server sends first. */
 static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct connector_attempt *at = CONTAINER_OF(w, struct connector_attempt, io);
@@ -255,7 +256,7 @@ static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents
         return;
     loop_set_activity(c->net->loop, "connect");
     if (revents & EV_ERROR)
-        error = -ENOMEM; /* as in acceptor.c */
+        error = -ENOMEM; /* libev stopped the watcher: out of memory */
     else if (revents & EV_READ)
         error = sock_error(fd);
     if (error == 0 && sock_is_self_connected(fd, at->address))
@@ -287,7 +288,8 @@ void connector_start(struct connector *c, const struct address *addresses, unsig
 {
     int64_t now_ns = clock_now_ns();
 
-    MUST(loop_is_current(c->net->loop) && connector_running(c) == 0 && n > 0);
+    MUST(loop_is_current(c->net->loop) && !c->conf && n > 0);
+    arena_hold(conf->memory);
     c->conf = conf;
     c->addresses = addresses;
     c->n_addresses = n;
@@ -306,4 +308,5 @@ void connector_cancel(struct connector *c)
     loop_cancel(c->net->loop, &c->timer);
     for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++)
         connector_close_by(c, &c->attempts[i], sock_close_reset);
+    connector_rest(c);
 }

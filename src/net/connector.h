@@ -1,14 +1,13 @@
 /*
  * net/connector: connects to a server with one or more addresses.
  *
- * Tries them in order under one deadline, each with an equal share of the remaining time; the first
- * to answer wins. Does not allocate.
+ * Tries the addresses in order under one deadline, each with an equal share of the remaining time;
+ * the first to answer wins.
  *
  * note: happy eyeballs. With IPv4 and IPv6 addresses the families alternate, the first address's
  * family first. The next attempt begins after conf->attempt_delay_ns, or when one fails: a broken
- * family costs only a delay. At most two attempts run, one per family; a third waits for the end of
- * the older one's share, as that server may be distant. Without a descriptor for the second, the
- * first continues alone.
+ * family costs only a delay. At most two attempts run at once; a third waits until the older one's
+ * share of the time ends, and replaces it.
  */
 #ifndef NET_CONNECTOR_H
 #define NET_CONNECTOR_H
@@ -25,20 +24,19 @@
 
 #define CONNECTOR_ATTEMPTS 2
 
+struct arena;
 struct connector;
 
 /*
- * Called once, on the loop, never inside connector_start(). ${fd} is connected and the callee's; or
- * it is -1, with -ETIMEDOUT (deadline) or the error of the last address, preferably one with a
- * route. May restart ${c}.
+ * Called once, on the loop, never inside connector_start(). The callee owns the connected ${fd}. On
+ * failure ${fd} is -1, and ${error} is -ETIMEDOUT (deadline) or that of ${c}. May restart ${c}.
  */
 typedef void connector_done(struct connector *c, int fd, int error);
 
 struct connector_conf {
+    struct arena *memory; /* held while connecting; NULL: static */
     struct sock_connect_conf sock;
-    int64_t
-        /* 0: one at a time; see note: happy eyeballs */
-        attempt_delay_ns;
+    int64_t attempt_delay_ns; /* 0: one attempt at a time */
 };
 
 /*
@@ -50,7 +48,7 @@ struct connector_attempt {
     struct connector *connector;
     const struct address *address; /* NULL: FREE */
     int fd;                        /* -1: FREE or AGAIN */
-    int64_t until_ns;              /* end of its share; then a waiting address may replace it */
+    int64_t until_ns;              /* end of its share of the time */
 };
 
 struct connector {
@@ -58,24 +56,23 @@ struct connector {
     struct timer timer; /* see connector_arm() */
     struct netloop *net;
     connector_done *done;
-    const struct connector_conf *conf;
+    const struct connector_conf *conf; /* NULL: idle */
     const struct address *addresses;
     unsigned n_addresses;
-    unsigned begun; /* addresses tried */
+    unsigned begun; /* addresses tried so far */
     unsigned width; /* parallel attempts allowed */
-    bool mixed;     /* families alternate */
-    bool borrowed;  /* for a second attempt */
+    bool mixed;
+    bool borrowed; /* a descriptor, for the second attempt */
     int64_t deadline_at_ns;
-    int64_t next_at_ns; /* next attempt */
-    int error;          /* of the last failed address, preferably with a route */
+    int64_t next_at_ns; /* when the next attempt may begin */
+    int error;          /* of the last failed address with a route; if none has, of the first */
     unsigned connected; /* on success: index into addresses */
 };
 
 /*
  * connector_init(c, net, done):
- * Initialize ${c}, idle.
  *
- * Thread: loop of ${net}
+ * Thread: loop
  */
 void connector_init(struct connector *c, struct netloop *net, connector_done *done);
 
@@ -83,9 +80,9 @@ void connector_init(struct connector *c, struct netloop *net, connector_done *do
  * connector_start(c, addresses, n, timeout_ns, conf):
  * Connect to one of ${n} > 0 addresses.
  *
- * Thread: loop of ${c}
- * Owns:   borrows ${addresses} and ${conf} until done()
- * Units:  ns, for all addresses together
+ * Thread: loop
+ * Owns:   borrows ${addresses} until done(); conf->memory keeps ${conf}
+ * Units:  ${timeout_ns} for all addresses together
  * Source: RFC 8305, sections 4 and 5
  */
 void connector_start(struct connector *c, const struct address *addresses, unsigned n,
@@ -94,9 +91,9 @@ void connector_start(struct connector *c, const struct address *addresses, unsig
 /*
  * connector_cancel(c):
  * Abort without done(). A server that has accepted gets a reset: end of file would look like a
- * silent client. No-op when idle.
+ * client that sends nothing. No-op when idle.
  *
- * Thread: loop of ${c}
+ * Thread: loop
  */
 void connector_cancel(struct connector *c);
 

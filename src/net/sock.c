@@ -1,8 +1,8 @@
-/* net/sock: see sock.h. */
 #include "net/sock.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -29,7 +29,6 @@ static bool sock_is_path(const struct address *a)
     return address_is_unix(a) && a->u.un.sun_path[0] != '\0';
 }
 
-/* Remove a stale unix socket file. */
 static int sock_clear_path(const struct address *a)
 {
     static const struct sock_connect_conf plain;
@@ -63,9 +62,14 @@ static int sock_set_listen_options(int fd, const struct address *a,
     return rc;
 }
 
+static bool sock_owner_differs(const struct stat *st, const struct sock_file *file)
+{
+    return (file->set_uid && st->st_uid != file->uid) || (file->set_gid && st->st_gid != file->gid);
+}
+
 /*
- * Called before listen(2), hence before clients connect. By descriptor: the path may be replaced
- * meanwhile.
+ * Called before clients can connect. The path may be replaced meanwhile: use a descriptor. Mode and
+ * owner that are right are left alone: the file of an inherited socket may be another user's.
  */
 static int sock_set_file(const struct address *a, const struct sock_file *file)
 {
@@ -86,9 +90,10 @@ static int sock_set_file(const struct address *a, const struct sock_file *file)
         rc = -errno;
     else if (!S_ISSOCK(st.st_mode))
         rc = -ENOTSOCK;
-    else if ((file->set_uid || file->set_gid) && fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0)
+    else if (sock_owner_differs(&st, file) && fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0)
         rc = -errno;
-    else if (file->set_mode && chmod(self, file->mode) < 0) /* fchmod(2) rejects O_PATH */
+    else if (file->set_mode && (st.st_mode & ALLPERMS) != file->mode &&
+             chmod(self, file->mode) < 0) /* fchmod(2) rejects O_PATH */
         rc = -errno;
     close(fd);
     return rc;
@@ -98,7 +103,9 @@ static int sock_bind(int fd, const struct address *a, const struct sock_file *fi
 {
     int rc = 0;
 
-    /* Linux creates the file with the socket's mode less umask: never more than configured. */
+    /*
+     * Linux creates the file with the socket's mode less umask, so never with more than configured.
+     */
     if (sock_is_path(a) && file->set_mode && fchmod(fd, file->mode) < 0)
         return -errno;
     if (bind(fd, &a->u.sa, a->len) < 0)
@@ -127,7 +134,7 @@ int sock_listen(int *out_fd, const struct address *a, const struct sock_listen_c
     rc = sock_bind(fd, a, &conf->file);
     if (rc < 0)
         goto err_close;
-    if (listen(fd, conf->backlog) < 0) {
+    if (!conf->bind_only && listen(fd, conf->backlog) < 0) {
         rc = -errno;
         goto err_unlink;
     }
@@ -139,6 +146,37 @@ err_unlink:
 err_close:
     close(fd);
     return rc;
+}
+
+int sock_share_port(int fd, bool shared)
+{
+    int value = shared;
+
+    return setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &value, sizeof(value)) < 0 ? -errno : 0;
+}
+
+int sock_inherit(int fd, const struct address *a, const struct sock_listen_conf *conf)
+{
+    int flags = fcntl(fd, F_GETFL), rc;
+
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -errno;
+    sock_options_change(fd, a->u.sa.sa_family, NULL, &conf->options);
+    rc = sock_options_set(fd, a->u.sa.sa_family, &conf->options);
+    if (rc == 0 && conf->reuseport && !address_is_unix(a))
+        rc = sock_share_port(fd, true);
+    if (rc == 0 && sock_is_path(a))
+        rc = sock_set_file(a, &conf->file);
+    if (rc == 0 && listen(fd, conf->backlog) < 0)
+        rc = -errno;
+    return rc;
+}
+
+void sock_hide(int fd)
+{
+    int nowhere = INT_MAX;
+
+    (void)setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &nowhere, sizeof(nowhere));
 }
 
 void sock_unlink(const struct address *a)

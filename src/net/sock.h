@@ -9,7 +9,10 @@
 #include "net/address.h"
 #include "net/sock_options.h"
 
-/* Of a unix socket file; zeroed: as bind(2) creates it. Clients need write permission. */
+/*
+ * Mode and owner of a unix socket file; zeroed: as bind(2) creates it. Clients need write
+ * permission.
+ */
 struct sock_file {
     bool set_mode, set_uid, set_gid;
     mode_t mode;
@@ -20,22 +23,22 @@ struct sock_file {
 struct sock_listen_conf {
     int backlog;
     bool reuseport;
+    bool bind_only;        /* do not call listen(2) */
     struct sock_file file; /* for unix paths */
     struct sock_options options;
 };
 
 /*
- * note: source. bind(2) before connect(2) reserves a source port for all destinations: 28,232
- * connections per address by default. IP_BIND_ADDRESS_NO_PORT defers the choice to connect(2): only
- * the 4-tuple must be unique.
+ * note: source. bind(2) before connect(2) reserves a source port for all destinations.
+ * IP_BIND_ADDRESS_NO_PORT defers the choice to connect(2): only the 4-tuple must be unique.
  *
- * note: unseen. A port probe. With the handshake's last ACK delayed (until data, or some 40 ms),
- * sock_close_reset() hides the connection from the server's accept(2). Not on unix sockets.
- * (HAProxy, tcp_connect_server() with CONNECT_DELACK_ALWAYS; tcp(7), TCP_QUICKACK.)
+ * note: unseen. For health checks by connect. The handshake's last ACK is delayed (until data, or
+ * some 40 ms); if sock_close_reset() comes before it, the server's accept(2) never returns the
+ * connection. Not for unix sockets. (HAProxy: CONNECT_DELACK_ALWAYS; tcp(7): TCP_QUICKACK.)
  */
 struct sock_connect_conf {
     struct sock_options options;
-    struct address source_ipv4; /* len 0: kernel's choice; as the next. Port 0 */
+    struct address source_ipv4; /* len 0: chosen by the kernel; the port is 0 */
     struct address source_ipv6;
     bool unseen; /* see note: unseen */
 };
@@ -47,12 +50,43 @@ struct sock_connect_conf {
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd}; sock_unlink() removes the file
- * Errors: 0; -EADDRINUSE (also: live unix socket); -EADDRNOTAVAIL; -EACCES; -EAFNOSUPPORT;
- *         -ENOTSOCK (path is another file); -EPERM (may not set mode or owner); -errno of the
- *         system calls
+ * Errors: 0; -EADDRINUSE (also: live unix socket); -ENOTSOCK (path is another file); -EPERM (may
+ *         not set mode or owner); other -errno
  */
 int sock_listen(int *out_fd, const struct address *a,
                 const struct sock_listen_conf *conf) NODISCARD;
+
+/*
+ * sock_share_port(fd, shared):
+ * Allow or forbid other sockets of this user to bind to the address of ${fd} (SO_REUSEPORT).
+ *
+ * Thread: owner of ${fd}
+ * Errors: 0; -errno of setsockopt(2)
+ */
+int sock_share_port(int fd, bool shared);
+
+/*
+ * sock_inherit(fd, a, conf):
+ * Configure ${fd}, on which another process listens at ${a}, as sock_listen() would; clients in its
+ * backlog stay.
+ *
+ * Thread: any
+ * Owns:   the caller still owns ${fd}
+ * Errors: 0; -EPERM (may not set mode or owner of the file); other -errno
+ */
+int sock_inherit(int fd, const struct address *a, const struct sock_listen_conf *conf) NODISCARD;
+
+/*
+ * sock_hide(fd):
+ * Let no client reach the listening TCP socket ${fd} any more, before its queue is accepted and it
+ * is closed: a client that came in between would be reset. Also hides it from processes that share
+ * it. Ignores errors.
+ *
+ * Thread: owner of ${fd}
+ * Source: Linux, inet_listener compute_score(): a socket bound to an interface that does not exist
+ *         is not found; socket(7), SO_BINDTODEVICE
+ */
+void sock_hide(int fd);
 
 /*
  * sock_unlink(a):
@@ -64,22 +98,21 @@ void sock_unlink(const struct address *a);
 
 /*
  * sock_connect(out_fd, a, conf):
- * Start connecting, from the source of the family (note: source). When writable, sock_error() has
- * the outcome.
+ * Start connecting, from the source address of the family (note: source). When ${out_fd} is
+ * writable, sock_error() tells the outcome.
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd} on 0 or -EINPROGRESS
- * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix backlog full; no event follows); -EMFILE,
- *         -ENFILE; -EADDRNOTAVAIL (also: source not local); -errno of the system calls
+ * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix backlog full; no event follows);
+ *         -EADDRNOTAVAIL (also: source not local); other -errno
  */
 int sock_connect(int *out_fd, const struct address *a,
                  const struct sock_connect_conf *conf) NODISCARD;
 
 /*
  * sock_close_reset(fd):
- * Close ${fd} with a reset.
  *
- * Thread: owner of ${fd}
+ * Thread: owner
  */
 void sock_close_reset(int fd);
 
@@ -95,7 +128,6 @@ void sock_skip_time_wait(int fd);
 
 /*
  * sock_has_unread(fd):
- * Is there input?
  *
  * Thread: any
  */
@@ -105,7 +137,7 @@ bool sock_has_unread(int fd);
  * sock_error(fd):
  * Read and clear SO_ERROR.
  *
- * Thread: owner of ${fd}
+ * Thread: owner
  * Errors: 0; -errno
  */
 int sock_error(int fd);
@@ -120,13 +152,13 @@ enum sock_peek {
  * sock_peek(fd):
  * Check ${fd} without reading; clears a pending error. One system call if silent.
  *
- * Thread: owner of ${fd}
+ * Thread: owner
  */
 enum sock_peek sock_peek(int fd);
 
 /*
  * sock_error_is_exhaustion(error) / sock_error_is_ours(error):
- * Are resources exhausted? Is there no local route or port? Neither is the peer's fault.
+ * Are resources exhausted? / is a local route or port missing? Neither is the peer's fault.
  *
  * Thread: any
  */
@@ -135,7 +167,6 @@ bool sock_error_is_ours(int error);
 
 /*
  * sock_local(out, fd) / sock_peer(out, fd):
- * Local and remote address.
  *
  * Thread: any
  * Errors: 0; as getsockname(2), getpeername(2)
@@ -145,10 +176,10 @@ int sock_peer(struct address *out, int fd) NODISCARD;
 
 /*
  * sock_is_self_connected(fd, target):
- * Is ${fd} connected to itself? Happens if the kernel picks a local ${target} port without listener
- * as source.
+ * Is ${fd} connected to itself? If nothing listens on a local ${target}, the kernel may pick its
+ * port as source.
  *
- * Thread: owner of ${fd}
+ * Thread: owner
  */
 bool sock_is_self_connected(int fd, const struct address *target);
 

@@ -1,11 +1,12 @@
 /*
  * net/sock_options: socket options of clients and servers.
  *
- * All zero: kernel defaults, one system call (note: inline). Accepted TCP sockets inherit the
- * listener's. Unix sockets have only a send buffer and inherit nothing.
+ * With all fields zero, the kernel's defaults apply, except for note: inline. Accepted TCP sockets
+ * inherit the listener's options. Of these, unix sockets have only the send buffer, and inherit
+ * nothing.
  *
- * note: inline. SO_OOBINLINE keeps an urgent (MSG_OOB) byte in the stream, else the receiver misses
- * it (required by RFC 6093, section 6).
+ * note: inline. SO_OOBINLINE keeps an urgent (MSG_OOB) byte in the stream, as RFC 6093, section 6,
+ * requires; without it the byte would be lost.
  */
 #ifndef NET_SOCK_OPTIONS_H
 #define NET_SOCK_OPTIONS_H
@@ -27,9 +28,9 @@ struct sock_keepalive {
 
 struct sock_options {
     struct sock_keepalive keepalive;
-    int64_t user_timeout_ns; /* TCP_USER_TIMEOUT; 0: kernel retries */
+    int64_t user_timeout_ns; /* TCP_USER_TIMEOUT; 0: kernel default */
     bool nodelay;
-    unsigned send_buffer_bytes; /* 0: autotuning; so the next */
+    unsigned send_buffer_bytes; /* 0: autotuning */
     unsigned receive_buffer_bytes;
 };
 
@@ -38,17 +39,28 @@ struct sock_options {
  * Set the options of ${family}. Call before connect(2) or listen(2): the receive buffer sets the
  * window scale.
  *
- * Thread: owner of ${fd}
+ * Thread: owner
  * Errors: 0; -errno of setsockopt(2)
  * Source: tcp(7), socket(7); RFC 7323, section 2.2
  */
 int sock_options_set(int fd, int family, const struct sock_options *o) NODISCARD;
 
 /*
- * sock_options_set_accepted(fd, family, o):
- * Set what an accepted socket does not inherit; nothing for TCP. Ignores errors.
+ * sock_options_change(fd, family, from, to):
+ * Change the options of a listening ${fd} from ${from} (NULL: unknown) to ${to}, for clients that
+ * connect later; options that are 0 in ${to} return to the kernel's default. Ignores errors.
  *
  * Thread: owner of ${fd}
+ * Source: socket(7); Linux, sk_setsockopt(), SO_BUF_LOCK (5.14: returns to autotuning)
+ */
+void sock_options_change(int fd, int family, const struct sock_options *from,
+                         const struct sock_options *to);
+
+/*
+ * sock_options_set_accepted(fd, family, o):
+ * Set the options that an accepted socket does not inherit; none for TCP. Ignores errors.
+ *
+ * Thread: owner
  */
 void sock_options_set_accepted(int fd, int family, const struct sock_options *o);
 

@@ -1,4 +1,3 @@
-/* server/checks: see checks.h. */
 #include "server/checks.h"
 
 #include <errno.h>
@@ -6,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "engine/loop.h"
 #include "engine/promise.h"
@@ -15,28 +15,49 @@
 #include "upstream/upstream.h"
 
 struct checks_group {
+    struct list link;
     struct checks *checks;
     struct upstream *upstream;
-    struct checker_group *group; /* NULL: not checked, or not yet */
+    struct checker_group *group;
+    bool is_kept; /* by the current commit */
 };
 
 struct checks {
     struct checks_conf conf;
-    struct netloop *net;
+    struct netloop *net; /* NULL: no server was ever checked */
     struct checker *checker;
-    struct task open;
+    struct list groups;
+    struct task start;
+    struct checks_change *first; /* of checks_start() */
     struct promise decided; /* all servers with initial_state = checked had their first check */
-    struct checks_group groups[];
 };
 
-unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigned max)
+struct checks_step {
+    struct upstream *upstream;
+    struct checks_group *group; /* NULL: the upstream is not checked */
+    struct checker_rules *rules;
+};
+
+struct checks_change {
+    struct checks *checks;
+    unsigned at_a_time;
+    unsigned n;
+    struct checks_step steps[];
+};
+
+static bool checks_has(const struct upstream_conf *conf)
+{
+    return conf->checks.kind != UPSTREAM_CHECK_OFF;
+}
+
+unsigned checks_at_a_time(const struct upstream_next *list, unsigned n, unsigned max)
 {
     uint64_t servers = 0;
 
     for (unsigned i = 0; i < n; i++) {
-        const struct upstream_conf *conf = upstreams[i]->conf;
+        const struct upstream_conf *conf = list[i].conf;
 
-        for (unsigned s = 0; s < conf->n_servers && conf->checks.kind != UPSTREAM_CHECK_OFF; s++)
+        for (unsigned s = 0; s < conf->n_servers && checks_has(conf); s++)
             if (!conf->servers[s].disabled)
                 servers += conf->servers[s].names == UPSTREAM_LITERAL ? 1 : CHECKS_OF_A_NAME;
     }
@@ -46,7 +67,6 @@ unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigne
 
 /* ---- control loop ---- */
 
-/* on_down = close: end its sessions. */
 static void checks_evict(const struct checks *c, const struct upstream *up,
                          struct upstream_server *server)
 {
@@ -60,15 +80,15 @@ static void checks_evict(const struct checks *c, const struct upstream *up,
         return;
     rc = eviction_begin(&conf);
     if (rc < 0)
-        log_error("upstream %s: server %s: is down, but its sessions cannot be reset: %s",
-                  up->conf->name, server->name, strerror(-rc));
+        log_error("upstream %s: server %s: is down, but its sessions cannot be reset: %s", up->name,
+                  server->name, strerror(-rc));
 }
 
 static void checks_changed(void *cookie, struct endpoint *e, bool is_up)
 {
     struct checks_group *g = cookie;
 
-    /* Down, too, helps waiting clients: it may enable backups or panic mode. */
+    /* Also when a server goes down: backups or panic mode may now serve waiting clients. */
     upstream_serve(g->upstream);
     if (!is_up)
         checks_evict(g->checks, g->upstream, upstream_server_of(e));
@@ -81,47 +101,55 @@ static void checks_passed(void *cookie, struct endpoint *e)
     upstream_passed(g->upstream, upstream_server_of(e));
 }
 
-static void checks_add(struct checks_group *g, struct upstream_server *server)
+static void checks_add(struct checks_group *g, struct upstream_server *server,
+                       const struct checker_target_conf *conf)
 {
-    struct checker_target_conf conf = {.endpoint = &server->endpoint,
-                                       .address = server->conf->check_address,
-                                       .port = server->conf->check_port};
-    int rc;
+    int rc = checker_add(server->target, g->group, conf);
 
-    if (server->conf->disabled)
-        return;
-    rc = checker_add(&server->target, g->group, &conf);
     if (rc < 0)
         (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
-    if (rc < 0 && rc != -ESHUTDOWN)
-        log_error("upstream %s: server %s: counts as up, cannot be checked: %s",
-                  g->upstream->conf->name, server->name, strerror(-rc));
 }
 
-static void checks_added(void *cookie, struct upstream_server *server)
+/* Without checks ${server} counts as up; it may be added again. */
+static void checks_remove(struct upstream_server *server)
 {
-    struct checks_group *g = cookie;
-
-    if (g->group)
-        checks_add(g, server);
-}
-
-/* Reset the flags: the server may be added again. */
-static void checks_removed(void *cookie, struct upstream_server *server)
-{
-    (void)cookie;
-    if (!server->target)
+    if (!checker_has(server->target))
         return;
     checker_remove(server->target);
-    server->target = NULL;
     (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
     (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_WARMING);
 }
 
-static void checks_address_changed(void *cookie, struct upstream_server *server)
+static void checks_look(struct checks_group *g, struct upstream_server *server)
+{
+    struct checker_target_conf conf = {.endpoint = &server->endpoint,
+                                       .address = server->conf->check_address,
+                                       .port = server->conf->check_port};
+
+    if (server->conf->disabled)
+        checks_remove(server);
+    else if (checker_has(server->target))
+        checker_use(server->target, &conf);
+    else
+        checks_add(g, server, &conf);
+}
+
+/* ${server} is new, or its line has changed. */
+static void checks_came(void *cookie, struct upstream_server *server)
+{
+    checks_look(cookie, server);
+}
+
+static void checks_went(void *cookie, struct upstream_server *server)
 {
     (void)cookie;
-    if (server->target)
+    checks_remove(server);
+}
+
+static void checks_moved(void *cookie, struct upstream_server *server)
+{
+    (void)cookie;
+    if (checker_has(server->target))
         checker_retry_now(server->target);
 }
 
@@ -132,116 +160,244 @@ static void checks_decided(void *cookie)
     promise_succeed(&c->decided);
 }
 
-/* Without checks its servers count as up. */
-static void checks_open_failed(const struct checks_group *g, int error)
+static bool checks_is_owner(const struct checks *c)
 {
-    const struct server_set *set = membership_now(&g->upstream->membership);
+    enum loop_state state = loop_state(c->conf.control);
 
-    log_error("upstream %s: servers count as up, they cannot be checked: %s",
-              g->upstream->conf->name, strerror(-error));
-    for (unsigned i = 0; i < set->n; i++)
-        (void)endpoint_clear_flag(&set->servers[i]->endpoint, ENDPOINT_DOWN);
+    return loop_is_current(c->conf.control) || state == LOOP_NOT_STARTED ||
+           state == LOOP_TERMINATED;
 }
 
-static int checks_open_group(struct checks_group *g)
+static int checks_open(struct checks *c)
 {
-    const struct upstream_conf *conf = g->upstream->conf;
-    const struct server_set *set = membership_now(&g->upstream->membership);
-    struct checker_group_conf group = {.name = conf->name,
-                                       .check = conf->checks.check,
-                                       .health = conf->checks.health,
-                                       .slow_start_ns = conf->slow_start_ns,
-                                       .changed = checks_changed,
-                                       .passed = checks_passed,
-                                       .cookie = g,
-                                       .n_late = &g->upstream->late_checks};
-    int rc;
+    struct checker_conf conf = {.seed = hash_seed(), .decided = checks_decided, .cookie = c};
+    int rc = 0;
 
-    group.check.send_proxy = conf->send_proxy;
-    group.check.connect = conf->connect;
-    group.check.connect.attempt_delay_ns = 0; /* one attempt at a time, for one descriptor */
-    rc = checker_group_open(&g->group, g->checks->checker, &group);
-    for (unsigned i = 0; rc == 0 && i < set->n; i++)
-        checks_add(g, set->servers[i]);
+    if (!c->net)
+        rc = netloop_create(&c->net, c->conf.control);
+    if (rc == 0 && !c->checker)
+        rc = checker_create(&c->checker, c->net, &conf);
     return rc;
 }
 
-static bool checks_has(const struct checks_group *g)
+static struct checks_group *checks_find(const struct checks *c, const struct upstream *up)
 {
-    return g->upstream->conf->checks.kind != UPSTREAM_CHECK_OFF;
+    list_for_each (node, &c->groups) {
+        struct checks_group *g = LIST_ENTRY(node, struct checks_group, link);
+
+        if (g->upstream == up)
+            return g;
+    }
+    return NULL;
 }
 
-static void checks_run_open(struct task *t)
+static int checks_create_group(struct checks_group **out, struct checks *c, struct upstream *up)
 {
-    struct checks *c = CONTAINER_OF(t, struct checks, open);
-    struct checker_load load;
+    struct checks_group *g = calloc(1, sizeof(*g));
+    struct checker_group_conf conf = {.name = up->name,
+                                      .changed = checks_changed,
+                                      .passed = checks_passed,
+                                      .cookie = g,
+                                      .n_late = &up->late_checks};
+    int rc;
 
-    for (unsigned i = 0; i < c->conf.n_upstreams; i++) {
-        int rc = checks_has(&c->groups[i]) ? checks_open_group(&c->groups[i]) : 0;
-
-        if (rc < 0)
-            checks_open_failed(&c->groups[i], rc);
+    if (!g)
+        return -ENOMEM;
+    list_init(&g->link);
+    g->checks = c;
+    g->upstream = up;
+    rc = checker_group_create(&g->group, c->checker, &conf);
+    if (rc < 0) {
+        free(g);
+        return rc;
     }
-    checker_load(c->checker, &load);
+    *out = g;
+    return 0;
+}
+
+static int checks_create_rules(struct checker_rules **out, const struct upstream_conf *conf)
+{
+    struct checker_rules_conf rules = {.memory = conf->memory,
+                                       .check = conf->checks.check,
+                                       .health = conf->checks.health,
+                                       .slow_start_ns = conf->slow_start_ns};
+
+    rules.check.send_proxy = conf->send_proxy;
+    rules.check.connect = conf->connect;
+    rules.check.connect.attempt_delay_ns = 0; /* one attempt at a time, for one descriptor */
+    return checker_rules_create(out, &rules);
+}
+
+static int checks_prepare_step(struct checks *c, struct checks_step *step,
+                               const struct upstream_next *next)
+{
+    int rc;
+
+    step->upstream = next->upstream;
+    if (!checks_has(next->conf))
+        return 0;
+    rc = checks_open(c);
+    if (rc < 0)
+        return rc;
+    step->group = checks_find(c, next->upstream);
+    if (!step->group)
+        rc = checks_create_group(&step->group, c, next->upstream);
+    if (rc < 0)
+        return rc;
+    rc = checks_create_rules(&step->rules, next->conf);
+    if (rc < 0 && rc != -ENOMEM)
+        log_error("upstream %s: servers cannot be checked: %s", next->upstream->name,
+                  strerror(-rc));
+    return rc;
+}
+
+int checks_prepare(struct checks *c, const struct upstream_next *list, unsigned n,
+                   unsigned at_a_time, struct checks_change **out)
+{
+    struct checks_change *change = calloc(1, sizeof(*change) + n * sizeof(change->steps[0]));
+    int rc = 0;
+
+    MUST(checks_is_owner(c));
+    if (!change)
+        return -ENOMEM;
+    change->checks = c;
+    change->at_a_time = at_a_time;
+    change->n = n;
+    for (unsigned i = 0; rc == 0 && i < n; i++)
+        rc = checks_prepare_step(c, &change->steps[i], &list[i]);
+    if (rc == 0 && c->checker)
+        rc = checker_reserve(c->checker, at_a_time);
+    if (rc < 0) {
+        checks_cancel(change);
+        return rc;
+    }
+    *out = change;
+    return 0;
+}
+
+static bool checks_is_new(const struct checks_group *g)
+{
+    return list_empty(&g->link);
+}
+
+void checks_cancel(struct checks_change *change)
+{
+    for (unsigned i = 0; i < change->n; i++) {
+        struct checks_step *step = &change->steps[i];
+
+        checker_rules_release(step->rules);
+        if (!step->group || !checks_is_new(step->group))
+            continue;
+        checker_group_close(step->group->group);
+        free(step->group);
+    }
+    free(change);
+}
+
+static void checks_use(struct checks_group *g, struct checker_rules *rules)
+{
+    struct membership *m = &g->upstream->membership;
+    const struct server_set *set = membership_now(m);
+
+    if (checks_is_new(g))
+        list_append(&g->checks->groups, &g->link);
+    g->is_kept = true;
+    checker_group_use(g->group, rules);
+    m->watch = (struct membership_watch){.came = checks_came,
+                                         .went = checks_went,
+                                         .moved = checks_moved,
+                                         .changed = checks_came,
+                                         .cookie = g};
+    for (unsigned i = 0; i < set->n; i++)
+        checks_look(g, set->servers[i]);
+}
+
+/* Stop the checks of an upstream; its servers count as up. */
+static void checks_free_upstream(struct upstream *up)
+{
+    const struct server_set *set = membership_now(&up->membership);
+
+    for (unsigned i = 0; i < set->n; i++)
+        checks_remove(set->servers[i]);
+    upstream_serve(up);
+}
+
+/* Servers of a removed upstream keep their flags for its last sessions. */
+static void checks_close(struct checks_group *g)
+{
+    g->upstream->membership.watch = (struct membership_watch){0};
+    list_remove(&g->link);
+    checker_group_close(g->group);
+    free(g);
+}
+
+void checks_commit(struct checks_change *change)
+{
+    struct checks *c = change->checks;
+
+    MUST(loop_is_current(c->conf.control));
+    for (unsigned i = 0; i < change->n; i++) {
+        struct checks_step *step = &change->steps[i];
+
+        if (step->group)
+            checks_use(step->group, step->rules);
+        else
+            checks_free_upstream(step->upstream);
+    }
+    list_for_each_safe (node, &c->groups) {
+        struct checks_group *g = LIST_ENTRY(node, struct checks_group, link);
+
+        if (!g->is_kept)
+            checks_close(g);
+        else
+            g->is_kept = false;
+    }
+    if (c->checker)
+        checker_set_limit(c->checker, change->at_a_time);
+    free(change);
+}
+
+static void checks_run_start(struct task *t)
+{
+    struct checks *c = CONTAINER_OF(t, struct checks, start);
+    struct checker_load load = {0};
+
+    checks_commit(c->first);
+    c->first = NULL;
+    if (c->checker)
+        checker_load(c->checker, &load);
     if (load.undecided == 0)
         checks_decided(c);
 }
 
-static void checks_drop_open(struct task *t)
+static void checks_drop_start(struct task *t)
 {
-    promise_cancel(&CONTAINER_OF(t, struct checks, open)->decided);
+    promise_cancel(&CONTAINER_OF(t, struct checks, start)->decided);
 }
 
-static const struct task_type checks_open_type = {
-    .name = "begin health checks", .run = checks_run_open, .drop = checks_drop_open};
-
-/* ---- main ---- */
-
-static void checks_watch(struct checks *c)
-{
-    for (unsigned i = 0; i < c->conf.n_upstreams; i++) {
-        struct checks_group *g = &c->groups[i];
-
-        g->checks = c;
-        g->upstream = c->conf.upstreams[i];
-        if (checks_has(g))
-            g->upstream->membership.watch =
-                (struct membership_watch){.came = checks_added,
-                                          .went = checks_removed,
-                                          .moved = checks_address_changed,
-                                          .cookie = g};
-    }
-}
+static const struct task_type checks_start_type = {
+    .name = "begin health checks", .run = checks_run_start, .drop = checks_drop_start};
 
 int checks_create(struct checks **out, const struct checks_conf *conf)
 {
-    struct checker_conf checker = {
-        .max_under_way = conf->max_under_way, .seed = hash_seed(), .decided = checks_decided};
-    struct checks *c = calloc(1, sizeof(*c) + conf->n_upstreams * sizeof(c->groups[0]));
-    int rc;
+    struct checks *c = calloc(1, sizeof(*c));
 
     if (!c)
         return -ENOMEM;
     c->conf = *conf;
-    checker.cookie = c;
+    list_init(&c->groups);
     promise_init(&c->decided, NULL);
-    c->open.type = &checks_open_type;
-    checks_watch(c);
-    rc = netloop_create(&c->net, conf->control);
-    if (rc == 0)
-        rc = checker_create(&c->checker, c->net, &checker);
-    if (rc < 0) {
-        checks_destroy(c);
-        return rc;
-    }
+    c->start.type = &checks_start_type;
     *out = c;
     return 0;
 }
 
-int checks_start(struct checks *c, int64_t wait_ns)
+int checks_start(struct checks *c, struct checks_change *change, int64_t wait_ns)
 {
-    int rc = loop_submit(c->conf.control, LOOP_CONTROL, &c->open);
+    int rc;
 
+    c->first = change;
+    rc = loop_submit(c->conf.control, LOOP_CONTROL, &c->start);
     if (rc < 0)
         return rc;
     if (promise_await(&c->decided, wait_ns) < 0 && promise_cancel(&c->decided))
@@ -255,8 +411,12 @@ void checks_destroy(struct checks *c)
 {
     if (!c)
         return;
+    if (c->first)
+        checks_cancel(c->first);
     checker_destroy(c->checker);
     netloop_destroy(c->net);
+    list_for_each_safe (node, &c->groups)
+        free(LIST_ENTRY(node, struct checks_group, link));
     promise_close(&c->decided);
     free(c);
 }

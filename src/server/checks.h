@@ -7,9 +7,10 @@
 #include "base/must.h"
 
 struct checks;
+struct checks_change;
 struct loop;
 struct loop_group;
-struct upstream;
+struct upstream_next;
 struct worker;
 
 /* Servers to assume for a name that is not resolved yet. */
@@ -17,24 +18,22 @@ struct worker;
 
 struct checks_conf {
     struct loop *control;
-    struct upstream **upstreams;
-    unsigned n_upstreams;
-    unsigned max_under_way; /* descriptors for checks; at least 1 */
     struct loop_group *loops;
     struct worker **workers;
 };
 
 /*
- * checks_at_a_time(upstreams, n, max):
- * Estimate how many checks run at a time, at most ${max} (at least 1); 0: no server is checked.
+ * checks_at_a_time(list, n, max):
+ * Estimate how many checks of ${n} upstreams run at a time, from 1 to ${max}; 0: no server is
+ * checked.
  *
  * Thread: any
  */
-unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigned max);
+unsigned checks_at_a_time(const struct upstream_next *list, unsigned n, unsigned max);
 
 /*
  * checks_create(out, conf):
- * Prepare the checks.
+ * Create the checks, without upstreams.
  *
  * Thread: before start
  * Owns:   ${conf} is copied, what it points at is borrowed
@@ -43,14 +42,30 @@ unsigned checks_at_a_time(struct upstream *const *upstreams, unsigned n, unsigne
 int checks_create(struct checks **out, const struct checks_conf *conf) NODISCARD;
 
 /*
- * checks_start(c, wait_ns):
- * Start checking; wait up to ${wait_ns} for the first checks of servers with initial_state =
- * checked.
+ * checks_prepare(c, list, n, at_a_time, out) / checks_commit(change) / checks_cancel(change):
+ * Allocate for the checks of ${n} upstreams / from now on check these upstreams only, by their new
+ * configurations and at most ${at_a_time} at once / free what was allocated. Servers keep their
+ * health. Commit after the upstreams have their new configurations.
+ *
+ * Thread: control loop; prepare and cancel also while it does not run
+ * Owns:   ${list} is copied, the upstreams are borrowed until a change commits without them
+ * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; as check_script_init() (logged)
+ */
+int checks_prepare(struct checks *c, const struct upstream_next *list, unsigned n,
+                   unsigned at_a_time, struct checks_change **out) NODISCARD;
+void checks_commit(struct checks_change *change);
+void checks_cancel(struct checks_change *change);
+
+/*
+ * checks_start(c, change, wait_ns):
+ * Commit ${change} on the control loop; wait up to ${wait_ns} for the first checks of servers with
+ * initial_state = checked.
  *
  * Thread: main
+ * Owns:   ${c} owns ${change}
  * Errors: 0; as loop_submit()
  */
-int checks_start(struct checks *c, int64_t wait_ns) NODISCARD;
+int checks_start(struct checks *c, struct checks_change *change, int64_t wait_ns) NODISCARD;
 
 /*
  * checks_destroy(c):

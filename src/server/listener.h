@@ -1,7 +1,12 @@
 /*
- * server/listener: a named set of listen addresses and their service.
+ * server/listener: what stays of a listener when its configuration is replaced.
  *
- * Each address has one acceptor on a boss loop (reuseport = N: N).
+ *   listener: name, counters <- generation: settings, service <- socket: address, acceptor
+ *                                                             <- session
+ *
+ * A reload gives each listener its next generation (server/listener_generation), and each socket a
+ * generation of the listener that now has its address (server/listener_socket). server/listeners
+ * holds them all.
  */
 #ifndef SERVER_LISTENER_H
 #define SERVER_LISTENER_H
@@ -22,14 +27,10 @@
 #include "service/service.h"
 
 struct arena;
-struct executor;
 struct access_log_format;
 struct access_log;
 struct listener;
-struct loop_group;
 struct connection_limit;
-struct session;
-struct upstream;
 
 struct listener_access_log_conf {
     const char *where; /* off, stderr, syslog, journal or an absolute path */
@@ -40,7 +41,8 @@ struct listener_access_log_conf {
 enum listener_service { LISTENER_ECHO, LISTENER_PROXY };
 
 struct listener_conf {
-    struct arena *memory; /* of all that is pointed at below; NULL: static. See arena_hold() */
+    /* holds what the pointers below refer to; NULL: static data. See arena_hold() */
+    struct arena *memory;
     const char *name;
     struct address *addresses;
     unsigned n_addresses;
@@ -59,86 +61,37 @@ struct listener_conf {
     enum admission_verdict on_deny;
     struct session_conf session;
     struct quota_conf quota;
-    struct client_table_conf clients; /* with the limits per client */
+    struct client_table_conf clients; /* limits per client */
     enum quota_over over_limit;
     struct throttle_conf bandwidth;
 };
 
-struct listener_env {
-    struct loop_group *boss;
-    unsigned accept_batch;
-    struct upstream *upstream; /* proxy only */
-    struct upstream *mirror;   /* NULL: none */
-    struct executor *executor;
-    struct connection_limit *room; /* of the process */
-    struct access_log *access_log; /* NULL: conf->access_log.where is off */
-    /* As acceptor_ops.admit, for a session with ${descriptors}. On a boss loop. */
-    int64_t (*admit)(void *cookie, unsigned descriptors);
-    /* On a boss loop; the callee owns ${s}. */
-    void (*accepted)(void *cookie, struct session *s);
-    /* Once per socket after listener_stop(), on any thread. */
-    void (*stopped)(void *cookie);
-    void *cookie;
-};
-
 /*
- * listener_create(out, conf, env):
- * Bind and listen on all addresses, without accepting. Failures are logged.
+ * listener_create(out, name, quota, room):
+ * Create a listener without generation, with its own limits ${quota} and the process' ${room}.
  *
- * Thread: main
- * Owns:   ${conf} and pointers in ${env} are borrowed
- * Errors: 0; -ENOMEM; as sock_listen()
+ * Thread: any
+ * Owns:   the caller has a reference; ${name} is copied, ${room} borrowed
+ * Errors: 0; -ENOMEM
  */
-int listener_create(struct listener **out, const struct listener_conf *conf,
-                    const struct listener_env *env) NODISCARD;
+int listener_create(struct listener **out, const char *name, const struct quota_conf *quota,
+                    struct connection_limit *room) NODISCARD;
 
 /*
- * listener_start(ls):
- * Begin to accept.
- *
- * Thread: main
- * Errors: 0; -EAGAIN (no thread could be started)
- */
-int listener_start(struct listener *ls) NODISCARD;
-
-/*
- * listener_stop(ls):
- * Close the sockets on their boss loops; env->stopped() follows. Call it once.
- *
- * Thread: main
- */
-void listener_stop(struct listener *ls);
-
-/*
- * listener_left(s):
- * Release the place of ${s} in the connection limits.
+ * listener_left(service):
+ * A session of ${service} has ended: release its slot in the connection limits, and its generation.
  *
  * Thread: any
  */
-void listener_left(const struct session *s);
+void listener_left(const struct service *service);
 
 /*
- * listener_sockets(ls):
- * Number of listen sockets.
+ * listener_hold(ls) / listener_release(ls):
+ * Add a reference and return ${ls}; drop one. The last frees ${ls}.
  *
  * Thread: any
  */
-unsigned listener_sockets(const struct listener *ls);
-
-/*
- * listener_log_stats(ls):
- * As counters_log().
- *
- * Thread: any
- */
-void listener_log_stats(const struct listener *ls);
-
-/*
- * listener_destroy(ls):
- * Free ${ls} and its sockets; NULL is allowed.
- *
- * Thread: main, while no boss loop runs
- */
-void listener_destroy(struct listener *ls);
+struct listener *listener_hold(struct listener *ls);
+void listener_release(struct listener *ls);
 
 #endif

@@ -1,35 +1,149 @@
-/* server/proxy_loop: see proxy_loop.h. */
 #include "server/proxy_loop.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "server/server.h"
 
-static bool proxy_loop_names(const char *name, const struct upstream_conf *up)
+struct proxy_loop_listener {
+    const char *upstream; /* NULL: none */
+    const char *mirror;
+    struct address *addresses;
+    unsigned n;
+};
+
+struct proxy_loop {
+    struct arena *memory; /* holds this struct and what it points at */
+    struct proxy_loop_listener *listeners;
+    unsigned n;
+};
+
+static int proxy_loop_copy_text(struct arena *a, const char **out, const char *text)
 {
-    return name && strcmp(name, up->name) == 0;
+    if (!text)
+        return 0;
+    *out = arena_text(a, text, strlen(text));
+    return *out ? 0 : -ENOMEM;
 }
 
-static bool proxy_loop_is_mirror(const struct server_conf *conf, const struct upstream_conf *up)
+static int proxy_loop_copy(struct arena *a, struct proxy_loop_listener *l,
+                           const struct listener_conf *conf)
 {
-    for (unsigned i = 0; i < conf->n_listeners; i++)
-        if (proxy_loop_names(conf->listeners[i].mirror, up))
+    int rc = proxy_loop_copy_text(a, &l->upstream, conf->upstream);
+
+    if (rc == 0)
+        rc = proxy_loop_copy_text(a, &l->mirror, conf->mirror);
+    if (rc < 0)
+        return rc;
+    l->addresses = arena_alloc(a, conf->n_addresses, sizeof(l->addresses[0]));
+    if (!l->addresses)
+        return -ENOMEM;
+    for (; l->n < conf->n_addresses; l->n++)
+        l->addresses[l->n] = conf->addresses[l->n];
+    return 0;
+}
+
+static bool proxy_loop_same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool proxy_loop_same(const struct proxy_loop *p, const struct server_conf *conf)
+{
+    bool same = p->n == conf->n_listeners;
+
+    for (unsigned i = 0; same && i < p->n; i++) {
+        const struct proxy_loop_listener *l = &p->listeners[i];
+        const struct listener_conf *other = &conf->listeners[i];
+
+        same = proxy_loop_same_text(l->upstream, other->upstream) &&
+               proxy_loop_same_text(l->mirror, other->mirror) && l->n == other->n_addresses;
+        for (unsigned j = 0; same && j < l->n; j++)
+            same = address_equal(&l->addresses[j], &other->addresses[j]);
+    }
+    return same;
+}
+
+static int proxy_loop_fill(struct proxy_loop *p, const struct server_conf *conf)
+{
+    int rc = 0;
+
+    p->listeners = arena_alloc(p->memory, conf->n_listeners, sizeof(p->listeners[0]));
+    if (!p->listeners)
+        return -ENOMEM;
+    for (; rc == 0 && p->n < conf->n_listeners; p->n++)
+        rc = proxy_loop_copy(p->memory, &p->listeners[p->n], &conf->listeners[p->n]);
+    return rc;
+}
+
+int proxy_loop_create(struct proxy_loop **out, const struct server_conf *conf,
+                      struct proxy_loop *before)
+{
+    struct proxy_loop *p;
+    struct arena *memory;
+    int rc;
+
+    if (before && proxy_loop_same(before, conf)) {
+        proxy_loop_hold(before);
+        *out = before;
+        return 0;
+    }
+    rc = arena_create(&memory);
+    if (rc < 0)
+        return rc;
+    p = arena_alloc(memory, 1, sizeof(*p));
+    rc = -ENOMEM;
+    if (!p)
+        goto err_memory;
+    p->memory = memory;
+    rc = proxy_loop_fill(p, conf);
+    if (rc < 0)
+        goto err_memory;
+    *out = p;
+    return 0;
+
+err_memory:
+    arena_release(memory);
+    return rc;
+}
+
+void proxy_loop_hold(struct proxy_loop *p)
+{
+    if (p)
+        (void)arena_hold(p->memory);
+}
+
+void proxy_loop_release(struct proxy_loop *p)
+{
+    if (p)
+        arena_release(p->memory);
+}
+
+static bool proxy_loop_names(const char *name, const char *upstream)
+{
+    return name && strcmp(name, upstream) == 0;
+}
+
+static bool proxy_loop_is_mirror(const struct proxy_loop *p, const char *upstream)
+{
+    for (unsigned i = 0; i < p->n; i++)
+        if (proxy_loop_names(p->listeners[i].mirror, upstream))
             return true;
     return false;
 }
 
-bool proxy_loop_is(const struct server_conf *conf, const struct upstream_conf *up,
-                   const struct address *a)
+bool proxy_loop_is(const struct proxy_loop *p, const char *upstream, const struct address *a)
 {
-    bool mirror = proxy_loop_is_mirror(conf, up);
+    bool mirror = proxy_loop_is_mirror(p, upstream);
 
-    for (unsigned i = 0; i < conf->n_listeners; i++) {
-        const struct listener_conf *listener = &conf->listeners[i];
+    for (unsigned i = 0; i < p->n; i++) {
+        const struct proxy_loop_listener *l = &p->listeners[i];
 
-        if (!mirror && !proxy_loop_names(listener->upstream, up))
+        if (!mirror && !proxy_loop_names(l->upstream, upstream))
             continue;
-        for (unsigned j = 0; j < listener->n_addresses; j++)
-            if (address_covers(&listener->addresses[j], a))
+        for (unsigned j = 0; j < l->n; j++)
+            if (address_covers(&l->addresses[j], a))
                 return true;
     }
     return false;

@@ -7,18 +7,40 @@
 
 #include <stdbool.h>
 
+#include "base/must.h"
+
 struct address;
+struct proxy_loop;
 struct server_conf;
-struct upstream_conf;
 
 /*
- * proxy_loop_is(conf, up, a):
- * True if a server of ${up} at ${a} is a listener of ${conf} that leads to ${up} again. For a
- * mirror, any listener counts: a mirror multiplies what it is sent.
+ * proxy_loop_create(out, conf, before):
+ * Copy the listeners' addresses, and where they lead, from ${conf}. If ${before} (may be NULL) has
+ * the same, return it with another reference.
+ *
+ * Thread: any
+ * Owns:   immutable; the caller has a reference
+ * Errors: 0; -ENOMEM
+ */
+int proxy_loop_create(struct proxy_loop **out, const struct server_conf *conf,
+                      struct proxy_loop *before) NODISCARD;
+
+/*
+ * proxy_loop_hold(p) / proxy_loop_release(p):
+ * Add a reference; drop one. The last frees ${p}. NULL is allowed.
  *
  * Thread: any
  */
-bool proxy_loop_is(const struct server_conf *conf, const struct upstream_conf *up,
-                   const struct address *a);
+void proxy_loop_hold(struct proxy_loop *p);
+void proxy_loop_release(struct proxy_loop *p);
+
+/*
+ * proxy_loop_is(p, upstream, a):
+ * True if ${a}, as a server of ${upstream}, is a listener that leads to ${upstream} again. For a
+ * mirror any listener counts.
+ *
+ * Thread: any
+ */
+bool proxy_loop_is(const struct proxy_loop *p, const char *upstream, const struct address *a);
 
 #endif

@@ -1,5 +1,4 @@
-/* server/server: see server.h. */
-#include "server/server.h"
+#include "server/server_internal.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -9,6 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "engine/executor.h"
 #include "engine/loop_group.h"
 #include "limits/connection_limit.h"
 #include "net/acceptor.h"
@@ -16,60 +16,25 @@
 #include "net/resolve.h"
 #include "net/srv.h"
 #include "server/checks.h"
+#include "server/descriptors.h"
+#include "server/listeners.h"
 #include "server/overload.h"
 #include "server/proxy_loop.h"
 #include "server/resize.h"
 #include "server/spares.h"
 #include "server/threads.h"
+#include "server/upstreams.h"
 #include "server/worker.h"
 #include "server/worker_assign.h"
 #include "server/workers.h"
 #include "service/session.h"
-#include "upstream/checker.h"
 #include "upstream/resolver.h"
+#include "upstream/spare_pools.h"
 
-/* Wait at start for all host names, and again for the first checks. */
-#define SERVER_START_WAIT_NS   (3 * NS_PER_S)
 #define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S) /* maximum pause, for an unknown name */
 
-/* Time for all hosts of one SRV service; the rest come first the next time. */
+/* Time for all hosts of one SRV service; the next lookup begins with the hosts that are left. */
 #define SERVER_LOOKUP_SERVICE_NS (5 * NS_PER_S)
-
-/*
- * note: descriptors. A client is accepted only if its session's descriptors are available: at the
- * limit clients wait in the kernel's queue instead of being reset. Set aside: those open at listen
- * time, some for a log file, lookups and checks, a pipe per worker. Other pipes and spare
- * connections borrow (note: lent in net/descriptor_budget.h).
- */
-#define SERVER_SPARE_DESCRIPTORS  4
-#define SERVER_LOOKUP_DESCRIPTORS 3
-
-/* One in so many descriptors is never lent. */
-#define SERVER_RESERVE_PART 16
-
-struct server {
-    const struct server_conf *conf;
-    struct server_events events;
-    struct threads threads;
-    struct workers *workers;
-    struct upstream **upstreams;
-    struct resolver *resolver;
-    struct checks *checks;
-    struct spares *spares;
-    struct listener **listeners;
-    bool started;
-    atomic_bool draining;
-    atomic_uint sessions;
-    struct connection_limit room;
-    struct overload *overload;            /* NULL: no limit */
-    struct descriptor_budget descriptors; /* see note: descriptors */
-    struct log_limit refused_limit;
-    /*
-     * note: holds. Open sessions and listen sockets, and the server until server_drain(); at 0 it
-     * is drained. Acquire and release: the last, which calls drained(), sees others' writes.
-     */
-    atomic_uint holds;
-};
 
 /* ---- any loop ---- */
 
@@ -92,12 +57,12 @@ static int64_t server_on_admit(void *cookie, unsigned descriptors)
     return descriptor_budget_are_lent(&sv->descriptors) ? WORKER_GIVE_BACK_NS : ACCEPTOR_EXHAUSTED;
 }
 
-static void server_on_ended(void *cookie, struct session *s)
+static void server_on_ended(void *cookie, const struct service *service)
 {
     struct server *sv = cookie;
 
-    descriptor_budget_release(&sv->descriptors, s->service->ops->descriptors);
-    listener_left(s);
+    descriptor_budget_release(&sv->descriptors, service->ops->descriptors);
+    listener_left(service);
     atomic_fetch_sub_explicit(&sv->sessions, 1, memory_order_relaxed);
     server_release(sv);
 }
@@ -105,23 +70,31 @@ static void server_on_ended(void *cookie, struct session *s)
 static void server_on_accepted(void *cookie, struct session *s)
 {
     struct server *sv = cookie;
+    const struct service *service = s->service;
     unsigned suppressed;
     int rc;
 
     atomic_fetch_add_explicit(&sv->sessions, 1, memory_order_relaxed);
-    descriptor_budget_count(&sv->descriptors, s->service->ops->descriptors);
+    descriptor_budget_count(&sv->descriptors, service->ops->descriptors);
     atomic_fetch_add_explicit(&sv->holds, 1, memory_order_relaxed);
     rc = worker_assign(sv->threads.workers, s);
     if (rc == 0)
         return;
     if (log_allowed(&sv->refused_limit, NS_PER_S, &suppressed))
-        log_warning("listen %s: client reset: no worker accepts it: %s%s", s->service->listener,
+        log_warning("listen %s: client reset: no worker accepts it: %s%s", service->listener,
                     strerror(-rc), LOG_SUPPRESSED(suppressed));
-    server_on_ended(sv, s);
     session_refuse(s);
+    server_on_ended(sv, service);
 }
 
-static void server_on_socket_done(void *cookie)
+static void server_on_socket_opened(void *cookie)
+{
+    struct server *sv = cookie;
+
+    atomic_fetch_add_explicit(&sv->holds, 1, memory_order_relaxed);
+}
+
+static void server_on_socket_stopped(void *cookie)
 {
     server_release(cookie);
 }
@@ -146,133 +119,136 @@ static int server_create_workers(struct server *sv)
 
 static int server_create_upstreams(struct server *sv)
 {
-    sv->upstreams = calloc(sv->conf->n_upstreams + 1, sizeof(struct upstream *));
-    if (!sv->upstreams)
+    struct upstreams_change *change;
+    const struct upstream_next *next;
+    unsigned n;
+    int rc = upstreams_create(&sv->upstreams, sv->threads.workers, threads_control(&sv->threads));
+
+    if (rc == 0)
+        rc = upstreams_prepare(sv->upstreams, sv->conf, &change);
+    if (rc < 0)
+        return rc;
+    sv->first_upstreams = change;
+    next = upstreams_next(change, &n);
+    sv->next = calloc((size_t)n + 1, sizeof(*sv->next));
+    if (!sv->next)
         return -ENOMEM;
-    for (unsigned i = 0; i < sv->conf->n_upstreams; i++) {
-        int rc = upstream_create(&sv->upstreams[i], &sv->conf->upstreams[i], sv->threads.workers);
-
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-/* On an executor thread; the configuration is immutable. */
-static bool server_leads_back(void *cookie, const struct upstream *up, const struct address *a)
-{
-    const struct server *sv = cookie;
-
-    return proxy_loop_is(sv->conf, up->conf, a);
+    memcpy(sv->next, next, n * sizeof(*next));
+    return upstreams_complete(change, NULL, NULL);
 }
 
 static int server_create_resolver(struct server *sv)
 {
     struct resolver_conf conf = {.executor = sv->threads.executor,
                                  .control = threads_control(&sv->threads),
-                                 .upstreams = sv->upstreams,
-                                 .n_upstreams = sv->conf->n_upstreams,
                                  .retry_ns = SERVER_LOOKUP_RETRY_NS,
                                  .service_ns = SERVER_LOOKUP_SERVICE_NS,
                                  .seed = hash_seed(),
                                  .lookup = resolve_host,
                                  .lookup_service = srv_resolve,
-                                 .leads_back = server_leads_back,
-                                 .cookie = sv};
+                                 .leads_back = proxy_loop_is,
+                                 .hold = proxy_loop_hold,
+                                 .release = proxy_loop_release};
+    int rc = resolver_create(&sv->resolver, &conf);
 
-    return resolver_create(&sv->resolver, &conf);
+    return rc == 0 ? proxy_loop_create(&sv->proxy_loop, sv->conf, NULL) : rc;
 }
 
-/* Health checks get one in so many descriptors at most. */
-#define SERVER_CHECKS_PART 16
-
-static unsigned server_checks_at_a_time(const struct server *sv)
+static int server_prepare_checks(struct server *sv)
 {
-    unsigned max = descriptor_budget_limit() / SERVER_CHECKS_PART;
+    unsigned n = sv->conf->n_upstreams;
 
-    return checks_at_a_time(sv->upstreams, sv->conf->n_upstreams,
-                            max < CHECKER_UNDER_WAY ? max : CHECKER_UNDER_WAY);
+    sv->aside = server_aside(sv, sv->conf, sv->next);
+    if (sv->aside.checks == 0)
+        return 0;
+    return checks_prepare(sv->checks, sv->next, n, sv->aside.checks, &sv->first_checks);
 }
 
 static int server_create_checks(struct server *sv)
 {
     struct checks_conf conf = {.control = threads_control(&sv->threads),
-                               .upstreams = sv->upstreams,
-                               .n_upstreams = sv->conf->n_upstreams,
-                               .max_under_way = server_checks_at_a_time(sv),
                                .loops = sv->threads.workers,
                                .workers = workers_list(sv->workers)};
+    int rc = checks_create(&sv->checks, &conf);
 
-    if (conf.max_under_way == 0)
-        return 0;
-    return checks_create(&sv->checks, &conf);
+    return rc == 0 ? server_prepare_checks(sv) : rc;
 }
 
-static struct upstream *server_find_upstream(const struct server *sv, const char *name)
+static int server_create_spares(struct server *sv)
 {
-    int i = name ? server_conf_find_upstream(sv->conf, name) : -1;
+    struct spare_pools_change *change;
+    int rc = spares_create(&sv->spares, sv->threads.workers, workers_list(sv->workers));
 
-    return i < 0 ? NULL : sv->upstreams[i];
+    if (rc == 0)
+        rc = spares_choose(sv->spares, sv->conf, sv->next, &change);
+    if (rc == 0)
+        spare_pools_commit(change);
+    return rc;
 }
 
-/* Concurrent lookups. */
-static unsigned server_lookups(const struct server *sv)
+static struct upstream *server_find_upstream(void *cookie, const char *name)
 {
-    unsigned names = resolver_names(sv->resolver), threads = sv->conf->executor.threads;
-
-    return names < threads ? names : threads;
+    return upstreams_find(((const struct server *)cookie)->first_upstreams, name);
 }
 
-static void server_limit_descriptors(struct server *sv)
+struct descriptors_aside server_aside(const struct server *sv, const struct server_conf *conf,
+                                      const struct upstream_next *next)
 {
-    unsigned aside = descriptor_budget_open() + SERVER_SPARE_DESCRIPTORS +
-                     SERVER_LOOKUP_DESCRIPTORS * server_lookups(sv) + server_checks_at_a_time(sv) +
-                     2 * loop_group_size(sv->threads.workers);
+    unsigned names = resolver_names(next, conf->n_upstreams), threads = conf->executor.threads;
 
-    sv->descriptors.max = descriptor_budget_limit();
-    sv->descriptors.max = sv->descriptors.max > aside ? sv->descriptors.max - aside : 0;
-    sv->descriptors.reserve = sv->descriptors.max / SERVER_RESERVE_PART;
-    if (sv->descriptors.max < 2)
-        log_warning(
-            "no descriptors are left for clients: raise the limit of open files (ulimit -n)");
+    return (struct descriptors_aside){
+        .lookups = names < threads ? names : threads,
+        .checks = checks_at_a_time(next, conf->n_upstreams, descriptors_checks_max()),
+        .workers = loop_group_size(sv->threads.workers)};
+}
+
+static struct access_log *server_find_access_log(void *cookie, const char *where)
+{
+    const struct server_events *events = &((const struct server *)cookie)->events;
+
+    return events->access_log ? events->access_log(events->access_cookie, where) : NULL;
+}
+
+static int server_open_listeners(struct server *sv)
+{
+    struct listeners_sources sources = {
+        .upstream = server_find_upstream, .access_log = server_find_access_log, .cookie = sv};
+    struct listeners_change *change;
+    int rc = listeners_prepare(sv->listeners, sv->conf, &sources, &change);
+
+    if (rc == 0)
+        listeners_commit(change);
+    return rc;
 }
 
 static int server_create_listeners(struct server *sv)
 {
-    unsigned sockets = 0;
+    struct listeners_env env = {.control = threads_control(&sv->threads),
+                                .boss = sv->threads.boss,
+                                .workers = sv->threads.workers,
+                                .worker_list = workers_list(sv->workers),
+                                .executor = sv->threads.executor,
+                                .room = &sv->room,
+                                .descriptors = &sv->descriptors,
+                                .store = &sv->events.sockets,
+                                .admit = server_on_admit,
+                                .accepted = server_on_accepted,
+                                .opened = server_on_socket_opened,
+                                .stopped = server_on_socket_stopped,
+                                .cookie = sv};
+    int rc = listeners_create(&sv->listeners, &env);
+    unsigned sockets;
 
-    sv->listeners = calloc(sv->conf->n_listeners + 1, sizeof(struct listener *));
-    if (!sv->listeners)
-        return -ENOMEM;
-    for (unsigned i = 0; i < sv->conf->n_listeners; i++) {
-        const struct listener_conf *conf = &sv->conf->listeners[i];
-        struct listener_env env = {.boss = sv->threads.boss,
-                                   .accept_batch = sv->conf->boss.accept_batch,
-                                   .upstream = server_find_upstream(sv, conf->upstream),
-                                   .mirror = server_find_upstream(sv, conf->mirror),
-                                   .executor = sv->threads.executor,
-                                   .room = &sv->room,
-                                   .admit = server_on_admit,
-                                   .accepted = server_on_accepted,
-                                   .stopped = server_on_socket_done,
-                                   .cookie = sv};
-        int rc;
-
-        if (sv->events.access_log && conf->access_log.where)
-            env.access_log =
-                sv->events.access_log(sv->events.access_cookie, conf->access_log.where);
-        MUST(conf->service == LISTENER_ECHO || env.upstream);
-        rc = listener_create(&sv->listeners[i], conf, &env);
-        if (rc < 0)
-            return rc;
-        sockets += listener_sockets(sv->listeners[i]);
-    }
+    if (rc == 0)
+        rc = server_open_listeners(sv);
+    if (rc < 0)
+        return rc;
+    sockets = listeners_sockets_wanted(sv->listeners);
     if (loop_group_size(sv->threads.boss) > sockets)
         log_warning(
             "boss: %u threads, but %u listen sockets: the other threads stay idle (see reuseport)",
             loop_group_size(sv->threads.boss), sockets);
-    atomic_fetch_add(&sv->holds, sockets);
-    server_limit_descriptors(sv);
+    descriptors_set_limit(&sv->descriptors, &sv->aside);
     return 0;
 }
 
@@ -300,8 +276,7 @@ int server_create(struct server **out, const struct server_conf *conf,
     if (rc == 0)
         rc = server_create_checks(sv);
     if (rc == 0)
-        rc = spares_create(&sv->spares, conf, sv->upstreams, sv->threads.workers,
-                           workers_list(sv->workers));
+        rc = server_create_spares(sv);
     if (rc == 0)
         rc = server_create_listeners(sv);
     if (rc < 0) {
@@ -310,18 +285,38 @@ int server_create(struct server **out, const struct server_conf *conf,
         server_destroy(sv);
         return rc;
     }
+    upstreams_commit(sv->first_upstreams);
+    sv->first_upstreams = NULL;
     *out = sv;
     return 0;
 }
 
+static int server_start_names(struct server *sv)
+{
+    struct resolver_next next = {.list = sv->next,
+                                 .n = sv->conf->n_upstreams,
+                                 .listeners = sv->proxy_loop,
+                                 .wait_ns = SERVER_WAIT_NS};
+
+    return resolver_start(sv->resolver, &next);
+}
+
+static int server_start_checks(struct server *sv)
+{
+    struct checks_change *change = sv->first_checks;
+
+    sv->first_checks = NULL;
+    return change ? checks_start(sv->checks, change, SERVER_WAIT_NS) : 0;
+}
+
 int server_start(struct server *sv)
 {
-    int rc = resolver_start(sv->resolver, SERVER_START_WAIT_NS);
+    int rc = server_start_names(sv);
 
     if (rc < 0)
         return rc;
     sv->started = true;
-    rc = sv->checks ? checks_start(sv->checks, SERVER_START_WAIT_NS) : 0;
+    rc = server_start_checks(sv);
     if (rc < 0) {
         log_error("cannot start the control thread: %s", strerror(-rc));
         return rc;
@@ -330,14 +325,10 @@ int server_start(struct server *sv)
     if (rc < 0)
         return rc;
     spares_refill(sv->spares);
-    for (unsigned i = 0; i < sv->conf->n_listeners; i++) {
-        rc = listener_start(sv->listeners[i]);
-        if (rc < 0) {
-            log_error("cannot start a boss thread: %s", strerror(-rc));
-            return rc;
-        }
-    }
-    return 0;
+    rc = listeners_start(sv->listeners);
+    if (rc < 0)
+        log_error("cannot start a boss thread: %s", strerror(-rc));
+    return rc;
 }
 
 int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,
@@ -350,12 +341,16 @@ int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,
     return resize_prepare(change, boss, workers);
 }
 
+int server_submit_slow(struct server *sv, struct task *t)
+{
+    return executor_submit(sv->threads.executor, t);
+}
+
 void server_drain(struct server *sv)
 {
     if (atomic_exchange(&sv->draining, true))
         return;
-    for (unsigned i = 0; i < sv->conf->n_listeners; i++)
-        listener_stop(sv->listeners[i]);
+    listeners_stop(sv->listeners);
     workers_drain(sv->workers);
     server_release(sv);
 }
@@ -391,14 +386,18 @@ int64_t server_watch_interval_ns(const struct server *sv)
     return threads_watch_interval_ns(&sv->threads);
 }
 
+static void server_log_upstream(struct upstream *up, void *cookie)
+{
+    (void)cookie;
+    upstream_log_stats(up);
+}
+
 void server_log_stats(struct server *sv)
 {
     threads_log_stats(&sv->threads);
     overload_log_stats(sv->overload);
-    for (unsigned i = 0; i < sv->conf->n_listeners; i++)
-        listener_log_stats(sv->listeners[i]);
-    for (unsigned i = 0; i < sv->conf->n_upstreams; i++)
-        upstream_log_stats(sv->upstreams[i]);
+    listeners_log_stats(sv->listeners);
+    upstreams_each(sv->upstreams, server_log_upstream, NULL);
 }
 
 unsigned server_sessions(const struct server *sv)
@@ -406,7 +405,7 @@ unsigned server_sessions(const struct server *sv)
     return atomic_load_explicit(&sv->sessions, memory_order_relaxed);
 }
 
-/* End loops that never had a thread, while their workers exist. */
+/* End loops that never had a thread, before their workers are freed. */
 static void server_end_loops(struct server *sv)
 {
     if (sv->threads.boss)
@@ -422,17 +421,19 @@ void server_destroy(struct server *sv)
     if (!sv)
         return;
     server_end_loops(sv);
-    for (unsigned i = 0; sv->listeners && i < sv->conf->n_listeners; i++)
-        listener_destroy(sv->listeners[i]);
+    listeners_destroy(sv->listeners);
     workers_destroy(sv->workers);
     spares_destroy(sv->spares);
+    if (sv->first_checks)
+        checks_cancel(sv->first_checks);
     checks_destroy(sv->checks);
     resolver_destroy(sv->resolver);
-    for (unsigned i = 0; sv->upstreams && i < sv->conf->n_upstreams; i++)
-        upstream_destroy(sv->upstreams[i]);
+    proxy_loop_release(sv->proxy_loop);
+    if (sv->first_upstreams)
+        upstreams_cancel(sv->first_upstreams);
+    upstreams_destroy(sv->upstreams);
     threads_destroy(&sv->threads);
     overload_destroy(sv->overload); /* after the loops, which count in it */
-    free(sv->listeners);
-    free(sv->upstreams);
+    free(sv->next);
     free(sv);
 }

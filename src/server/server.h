@@ -15,19 +15,22 @@
 #include "engine/chooser.h"
 #include "server/listener.h"
 #include "server/overload.h"
+#include "server/socket_store.h"
 #include "upstream/upstream.h"
 
+struct loop;
 struct server;
+struct upstreams;
 struct resize;
+struct task;
 
-/* Most threads; groups have room for so many. */
+/* Limits of the numbers of threads. */
 #define SERVER_BOSS_MAX    64
 #define SERVER_WORKERS_MAX 256
 
-/* CPU affinity of a group's threads. */
 enum server_affinity {
     SERVER_AFFINITY_OFF,
-    SERVER_AFFINITY_AUTO, /* thread i on the i-th usable processor, cyclically */
+    SERVER_AFFINITY_AUTO, /* thread i on the i-th processor that the process may use, cyclically */
     SERVER_AFFINITY_LIST  /* the same with `list` */
 };
 
@@ -39,19 +42,20 @@ struct server_cpus {
 
 struct server_boss_conf {
     unsigned threads;
-    unsigned accept_batch; /* per readiness event */
+    unsigned accept_batch; /* clients accepted per readiness event */
     struct server_cpus cpus;
     enum affinity_scheduling scheduling;
 };
 
 struct server_worker_conf {
-    unsigned threads;        /* 0: two per processor, or fewer by CPU quota */
-    unsigned io_ratio;       /* 1 to 100: percent of a turn for I/O */
-    int64_t task_quantum_ns; /* per turn, for tasks */
+    unsigned threads;        /* 0: two per processor, fewer with a CPU quota */
+    unsigned io_ratio;       /* percent of a turn for I/O, 1 to 100 */
+    int64_t task_quantum_ns; /* time for tasks in a turn */
     unsigned max_pending_tasks;
     enum chooser_kind chooser;
-    unsigned rebuild_threshold; /* early empty polls in a row; 0: never rebuild */
-    int64_t stall_threshold_ns; /* a longer turn is a stall; 0: not watched */
+    /* epoll is rebuilt after so many early, empty polls in a row; 0: never */
+    unsigned rebuild_threshold;
+    int64_t stall_threshold_ns; /* a longer turn is logged as a stall; 0: never */
     struct server_cpus cpus;
 };
 
@@ -75,7 +79,7 @@ struct server_conf {
 
 /*
  * server_conf_find_upstream(conf, name):
- * Index of the upstream ${name}.
+ * Index of the upstream ${name} in ${conf}.
  *
  * Thread: any
  * Errors: -1 (not found)
@@ -88,20 +92,20 @@ static inline int server_conf_find_upstream(const struct server_conf *conf, cons
     return -1;
 }
 
-/* Callbacks to the process. */
 struct server_events {
     /*
-     * The last session ended after server_drain(). Called once, by any loop, server_drain() or
-     * server_stop().
+     * Called once when the last session has ended after server_drain(), by any loop, server_drain()
+     * or server_stop().
      */
     void (*drained)(void *cookie);
     void *cookie;
     /*
-     * Returns the log at ${where} (listener_access_log_conf.where); NULL for "off". NULL: no access
-     * logs.
+     * Returns the log at ${where} (listener_access_log_conf.where), NULL for "off". May be NULL: no
+     * access logs.
      */
     struct access_log *(*access_log)(void *access_cookie, const char *where);
     void *access_cookie;
+    struct socket_store sockets;
 };
 
 /*
@@ -117,13 +121,55 @@ int server_create(struct server **out, const struct server_conf *conf,
 
 /*
  * server_start(sv):
- * Resolve names (for 3 s at most), run first checks (3 s), then accept.
+ * Resolve names (3 s at most), wait for first checks (3 s at most), then accept.
  *
  * Thread: main
  * Errors: 0; -EAGAIN (no thread could be started); as resolver_start(), checks_start(),
  *         overload_start()
  */
 int server_start(struct server *sv) NODISCARD;
+
+struct server_reload {
+    const struct server_conf *conf;
+    /* As server_events.access_log, for ${conf}. On the control loop. */
+    struct access_log *(*access_log)(void *access_cookie, const char *where);
+    void *access_cookie;
+    int64_t drain_timeout_ns; /* time for sessions of removed listeners; 0: no limit */
+    /*
+     * Called on the control loop at the end of the reload; not if the server is stopped. ${rc}: 0;
+     * or, if nothing was changed, -ECANCELED (given up), -ESHUTDOWN, or the error that was logged.
+     */
+    void (*done)(void *cookie, int rc);
+    void *cookie;
+};
+
+/*
+ * server_reload(sv, reload):
+ * Change the configuration of ${sv} while clients are served. One reload at a time. Until done()
+ * only server_watch(), server_reload_give_up() and functions for any thread may be called.
+ *
+ * Thread: main, after server_start()
+ * Owns:   ${reload} is copied; its conf is borrowed until done(), later each part holds the memory
+ *         that it uses
+ * Errors: as loop_submit()
+ */
+int server_reload(struct server *sv, const struct server_reload *reload) NODISCARD;
+
+/*
+ * server_reload_give_up(sv):
+ * Cancel the reload under way, unless it is already at its commit; done() follows.
+ *
+ * Thread: main
+ */
+void server_reload_give_up(struct server *sv);
+
+/*
+ * server_submit_slow(sv, t):
+ * As executor_submit().
+ *
+ * Thread: any
+ */
+int server_submit_slow(struct server *sv, struct task *t) NODISCARD;
 
 /*
  * server_prepare_threads(sv, boss, workers, change):
@@ -144,8 +190,8 @@ void server_drain(struct server *sv);
 
 /*
  * server_stop(sv, cut):
- * Reset the remaining ${cut} sessions and join all threads. Logs a hanging thread with its task;
- * then do not destroy ${sv}.
+ * Reset the remaining sessions, count them in ${cut}, and join all threads. A hanging thread is
+ * logged with its task; then do not destroy ${sv}.
  *
  * Thread: main
  * Errors: 0; -ETIMEDOUT (a loop hangs); -EBUSY (only an executor task hangs, such as a lookup)
@@ -154,7 +200,7 @@ int server_stop(struct server *sv, unsigned *cut) NODISCARD;
 
 /*
  * server_watch(sv) / server_watch_interval_ns(sv):
- * Log stalls of loops, and their ends; true without stalls. Call it at this interval.
+ * Log begin and end of stalls of loops, true if none is stalled; the interval at which to call it.
  *
  * Thread: main
  */
@@ -163,7 +209,7 @@ int64_t server_watch_interval_ns(const struct server *sv);
 
 /*
  * server_log_stats(sv):
- * Log all statistics at notice level.
+ * Log all statistics, as notices.
  *
  * Thread: main
  */

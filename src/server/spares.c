@@ -1,4 +1,3 @@
-/* server/spares: see spares.h. */
 #include "server/spares.h"
 
 #include <errno.h>
@@ -10,76 +9,104 @@
 #include "server/server.h"
 #include "server/worker.h"
 #include "upstream/spare.h"
+#include "upstream/spare_pools.h"
 #include "upstream/upstream.h"
 
 struct spares {
-    const struct server_conf *conf;
-    struct upstream *const *upstreams;
     struct worker *const *workers;
-    const struct loop_group *loops; /* NULL: no upstream keeps spares */
-    struct spare_pool *pools[];     /* room for all loops that may come */
+    struct spare_pools *pools;
 };
 
-static bool spares_wanted(const struct server_conf *conf, const struct upstream *up)
+static bool spares_wanted(const struct server_conf *conf, const struct upstream_conf *up)
 {
-    if (up->conf->spare.keep == 0)
+    if (up->spare.keep == 0)
         return false;
     for (unsigned i = 0; i < conf->n_listeners; i++) {
         const char *name = conf->listeners[i].upstream;
 
-        if (name && strcmp(name, up->conf->name) == 0)
+        if (name && strcmp(name, up->name) == 0)
             return true;
     }
     return false;
 }
 
-static bool spares_any(const struct server_conf *conf, struct upstream *const *upstreams)
+int spares_choose(const struct spares *s, const struct server_conf *conf,
+                  const struct upstream_next *next, struct spare_pools_change **out)
 {
-    bool any = false;
+    struct upstream **list = calloc((size_t)conf->n_upstreams + 1, sizeof(struct upstream *));
+    unsigned n = 0;
+    int rc;
 
+    if (!list)
+        return -ENOMEM;
     for (unsigned i = 0; i < conf->n_upstreams; i++)
-        any |= spares_wanted(conf, upstreams[i]);
-    return any;
+        if (spares_wanted(conf, next[i].conf))
+            list[n++] = next[i].upstream;
+    rc = spare_pools_prepare(s->pools, list, n, out);
+    free(list);
+    return rc;
 }
+
+/* ---- threads ---- */
 
 static int spares_prepare_upstreams(const struct spares *s, unsigned n)
 {
+    const struct spare_upstreams *wanted = spare_pools_wanted(s->pools);
     int rc = 0;
 
-    for (unsigned i = 0; i < s->conf->n_upstreams && rc == 0; i++)
-        rc = spare_group_prepare(s->upstreams[i], n);
+    for (unsigned i = 0; i < wanted->n && rc == 0; i++)
+        rc = spare_group_prepare(wanted->list[i], n);
     return rc;
 }
 
-static int spares_add_pool(struct spares *s, unsigned number)
+static int spares_add_pools(const struct spares *s, unsigned first, unsigned end)
 {
-    int rc = spare_pool_create(&s->pools[number], worker_net(s->workers[number]), number);
+    int rc = 0;
 
-    for (unsigned i = 0; i < s->conf->n_upstreams && rc == 0; i++)
-        if (spares_wanted(s->conf, s->upstreams[i]))
-            rc = spare_pool_add(s->pools[number], s->upstreams[i]);
+    for (unsigned i = first; i < end && rc == 0; i++) {
+        struct spare_pool *pool;
+
+        rc = spare_pools_add(s->pools, worker_net(s->workers[i]), i, &pool);
+        if (rc == 0)
+            worker_use_spares(s->workers[i], pool);
+    }
+    return rc;
+}
+
+int spares_prepare(struct spares *s, const struct loop_group_change *change)
+{
+    int rc = spares_prepare_upstreams(s, change->end);
+
     if (rc == 0)
-        worker_use_spares(s->workers[number], s->pools[number]);
+        rc = spares_add_pools(s, change->first, change->end);
+    if (rc < 0)
+        spares_cancel(s, change);
     return rc;
 }
 
-int spares_create(struct spares **out, const struct server_conf *conf,
-                  struct upstream *const *upstreams, const struct loop_group *loops,
-                  struct worker *const *workers)
+void spares_cancel(struct spares *s, const struct loop_group_change *change)
 {
-    bool any = spares_any(conf, upstreams);
-    unsigned n = any ? loop_group_max(loops) : 0;
-    struct spares *s = calloc(1, sizeof(*s) + n * sizeof(s->pools[0]));
-    int rc = 0;
+    const struct spare_upstreams *wanted = spare_pools_wanted(s->pools);
+
+    for (unsigned i = 0; i < wanted->n; i++)
+        spare_group_cancel(wanted->list[i]);
+    for (unsigned i = change->first; i < change->end; i++) {
+        spare_pools_remove(s->pools, i);
+        worker_use_spares(s->workers[i], NULL);
+    }
+}
+
+int spares_create(struct spares **out, struct loop_group *loops, struct worker *const *workers)
+{
+    struct spares *s = calloc(1, sizeof(*s));
+    int rc;
 
     if (!s)
         return -ENOMEM;
-    s->conf = conf;
-    s->upstreams = upstreams;
     s->workers = workers;
-    s->loops = any ? loops : NULL;
-    for (unsigned i = 0; any && i < loop_group_size(loops) && rc == 0; i++)
-        rc = spares_add_pool(s, i);
+    rc = spare_pools_create(&s->pools, loops);
+    if (rc == 0)
+        rc = spares_add_pools(s, 0, loop_group_size(loops));
     if (rc < 0) {
         spares_destroy(s);
         return rc;
@@ -88,42 +115,15 @@ int spares_create(struct spares **out, const struct server_conf *conf,
     return 0;
 }
 
-int spares_prepare(struct spares *s, const struct loop_group_change *change)
-{
-    int rc;
-
-    if (!s->loops)
-        return 0;
-    rc = spares_prepare_upstreams(s, change->end);
-    for (unsigned i = change->first; i < change->end && rc == 0; i++)
-        rc = spares_add_pool(s, i);
-    if (rc < 0)
-        spares_cancel(s, change);
-    return rc;
-}
-
-void spares_cancel(struct spares *s, const struct loop_group_change *change)
-{
-    if (!s->loops)
-        return;
-    for (unsigned i = 0; i < s->conf->n_upstreams; i++)
-        spare_group_cancel(s->upstreams[i]);
-    for (unsigned i = change->first; i < change->end; i++) {
-        spare_pool_destroy(s->pools[i]);
-        s->pools[i] = NULL;
-        worker_use_spares(s->workers[i], NULL);
-    }
-}
-
 void spares_refill(const struct spares *s)
 {
-    for (unsigned i = 0; s->loops && i < loop_group_size(s->loops); i++)
-        spare_pool_refresh(s->pools[i]);
+    spare_pools_refresh(s->pools);
 }
 
 void spares_destroy(struct spares *s)
 {
-    for (unsigned i = 0; s && s->loops && i < loop_group_size(s->loops); i++)
-        spare_pool_destroy(s->pools[i]);
+    if (!s)
+        return;
+    spare_pools_destroy(s->pools);
     free(s);
 }

@@ -7,25 +7,38 @@
 struct loop_group;
 struct loop_group_change;
 struct server_conf;
+struct spare_pools_change;
 struct spares;
-struct upstream;
+struct upstream_next;
 struct worker;
 
 /*
- * spares_create(out, conf, upstreams, loops, workers):
- * Create a pool for each worker, if a listener of ${conf} uses an upstream with spares.
+ * spares_create(out, loops, workers):
+ * Create a pool for each worker.
  *
  * Thread: before start
- * Owns:   ${upstreams} and ${workers} are borrowed
+ * Owns:   ${loops} and ${workers} are borrowed
  * Errors: 0; -ENOMEM
  */
-int spares_create(struct spares **out, const struct server_conf *conf,
-                  struct upstream *const *upstreams, const struct loop_group *loops,
+int spares_create(struct spares **out, struct loop_group *loops,
                   struct worker *const *workers) NODISCARD;
 
 /*
+ * spares_choose(s, conf, next, out):
+ * Prepare spares for the upstreams that listeners of ${conf} use; ${next} has all its upstreams.
+ * Commit after the upstreams, then call spares_refill().
+ *
+ * Thread: control loop, or before start
+ * Owns:   as spare_pools_prepare()
+ * Errors: 0; -ENOMEM
+ */
+int spares_choose(const struct spares *s, const struct server_conf *conf,
+                  const struct upstream_next *next, struct spare_pools_change **out) NODISCARD;
+
+/*
  * spares_prepare(s, change) / spares_cancel(s, change):
- * Create the pools of new workers / undo that.
+ * Create a pool for each new worker / undo that. In a reload, call spares_prepare() before
+ * upstreams_complete().
  *
  * Thread: control loop
  * Errors: 0; -ENOMEM
@@ -35,7 +48,7 @@ void spares_cancel(struct spares *s, const struct loop_group_change *change);
 
 /*
  * spares_refill(s):
- * Let every pool open missing connections, or close surplus ones. Starts the workers' threads.
+ * Let every pool open missing and close surplus connections. Starts the workers' threads.
  *
  * Thread: any
  */

@@ -1,4 +1,3 @@
-/* server/threads: see threads.h. */
 #include "server/threads.h"
 
 #include <errno.h>
@@ -14,11 +13,11 @@
 #include "server/cpu_quota.h"
 #include "server/server.h"
 
-/* Time for a loop to end, and further time to join it. */
+/* Time for a loop to end, then for joining its thread. */
 #define THREADS_STOP_NS (5 * NS_PER_S)
 #define THREADS_JOIN_NS (1 * NS_PER_S)
 
-/* List the CPUs this process may use, ascending, in ${out}[CPU_SETSIZE]; return their number. */
+/* Ascending; ${out} has CPU_SETSIZE elements. */
 static unsigned threads_allowed_cpus(unsigned *out)
 {
     cpu_set_t set;
@@ -40,7 +39,6 @@ static bool threads_has_cpu(const unsigned *cpus, unsigned n, unsigned cpu)
     return false;
 }
 
-/* ${allowed} is borrowed until the group is created. */
 static int threads_place(struct loop_group_conf *group, const struct server_cpus *conf,
                          const unsigned *allowed, unsigned n_allowed)
 {
@@ -57,7 +55,6 @@ static int threads_place(struct loop_group_conf *group, const struct server_cpus
     return 0;
 }
 
-/* Worker threads per usable CPU, unless configured. */
 #define THREADS_PER_CPU 2
 
 static unsigned threads_default(unsigned n_allowed)
@@ -71,6 +68,14 @@ static unsigned threads_default(unsigned n_allowed)
     log_info("worker: %u threads instead of %u: the control group's quota is %.2f processors",
              limit, n, (double)quota.quota_us / (double)quota.period_us);
     return limit;
+}
+
+unsigned threads_workers(const struct server_conf *conf)
+{
+    unsigned allowed[CPU_SETSIZE];
+
+    return conf->worker.threads > 0 ? conf->worker.threads
+                                    : threads_default(threads_allowed_cpus(allowed));
 }
 
 static int threads_create_loops(struct threads *t, const struct server_conf *conf)
@@ -93,7 +98,7 @@ static int threads_create_loops(struct threads *t, const struct server_conf *con
     boss.max_loops = SERVER_BOSS_MAX;
     workers.max_loops = SERVER_WORKERS_MAX;
     boss.loop.affinity.scheduling = conf->boss.scheduling;
-    workers.n_loops = worker->threads > 0 ? worker->threads : threads_default(n_allowed);
+    workers.n_loops = threads_workers(conf);
     if (threads_place(&boss, &conf->boss.cpus, allowed, n_allowed) < 0 ||
         threads_place(&workers, &worker->cpus, allowed, n_allowed) < 0)
         return -EINVAL;
@@ -262,7 +267,7 @@ int threads_end_control(struct threads *t)
     return threads_end_group(t->control);
 }
 
-/* Queued tasks are dropped. A running task cannot be interrupted: a lookup may wait long. */
+/* Drops queued tasks. A running task cannot be interrupted: a lookup may take long. */
 int threads_end_executor(struct threads *t)
 {
     struct executor_stats s;

@@ -18,7 +18,7 @@ struct watchdog;
 struct threads {
     struct loop_group *boss;
     struct loop_group *workers;
-    struct loop_group *control; /* one loop, for work common to all workers */
+    struct loop_group *control; /* one loop */
     struct executor *executor;
     struct watchdog *watchdog;
 };
@@ -32,14 +32,22 @@ struct threads {
  */
 int threads_create(struct threads *t, const struct server_conf *conf) NODISCARD;
 
-/* A prepared number of threads. */
+/*
+ * threads_workers(conf):
+ * Number of worker threads for ${conf}.
+ *
+ * Thread: any
+ */
+unsigned threads_workers(const struct server_conf *conf);
+
 struct threads_change {
     struct loop_group_change boss, workers;
 };
 
 /*
  * threads_prepare(t, boss, workers, change) / threads_commit(t, change) / threads_cancel(change):
- * As loop_group_prepare() and so on, for these numbers of threads; the watchdog watches new loops.
+ * As loop_group_prepare(), loop_group_commit() and loop_group_cancel(), for bosses and workers; the
+ * watchdog watches new loops.
  *
  * Thread: control loop
  * Units:  up to SERVER_BOSS_MAX and SERVER_WORKERS_MAX
@@ -52,7 +60,7 @@ void threads_cancel(const struct threads_change *change);
 
 /*
  * threads_end_boss(t) / threads_end_workers(t) / threads_end_control(t) / threads_end_executor(t):
- * Stop and join these threads; one that hangs for seconds is logged.
+ * Stop and join these threads. A thread that does not end within seconds is logged.
  *
  * Thread: main
  * Errors: 0; -ETIMEDOUT

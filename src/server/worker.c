@@ -1,4 +1,3 @@
-/* server/worker: see worker.h. */
 #include "server/worker.h"
 
 #include <errno.h>
@@ -9,6 +8,8 @@
 #include "engine/loop.h"
 #include "net/netloop.h"
 #include "net/splice.h"
+#include "server/listener_generation.h"
+#include "server/worker_leave.h"
 #include "service/session.h"
 #include "upstream/spare.h"
 
@@ -16,6 +17,8 @@ struct worker {
     struct session_owner owner;
     struct worker_env env;
     struct list sessions;
+    struct list *carry_next; /* next session of worker_carry_over(); NULL: not under way */
+    bool some_leave;         /* found by that walk: worker_leave() follows */
     struct task drain;
     struct task stop;
     struct task give_back;
@@ -26,9 +29,11 @@ static void worker_on_ended(struct session_owner *owner, struct session *s)
 {
     struct worker *w = CONTAINER_OF(owner, struct worker, owner);
 
+    if (w->carry_next == &s->link)
+        w->carry_next = s->link.next;
     list_remove(&s->link);
     loop_load_add(w->owner.net->loop, -1);
-    w->env.ended(w->env.cookie, s);
+    w->env.ended(w->env.cookie, s->service);
 }
 
 static void worker_run_hand_over(struct task *t)
@@ -44,16 +49,17 @@ static void worker_run_hand_over(struct task *t)
         session_abort(s, SESSION_DRAIN);
 }
 
-/* The loop ended before adopting the session; on any thread. */
+/* The loop ended before it adopted the session; on any thread. */
 static void worker_drop_hand_over(struct task *t)
 {
     struct session *s = CONTAINER_OF(t, struct session, task);
+    const struct service *service = s->service;
     struct worker *w = s->handed_to;
 
     loop_load_add(w->owner.net->loop, -1);
     session_set_reason(s, SESSION_DRAIN);
-    w->env.ended(w->env.cookie, s);
     session_refuse(s);
+    w->env.ended(w->env.cookie, service);
 }
 
 static const struct task_type worker_hand_over_type = {
@@ -72,7 +78,7 @@ int worker_hand_over(struct loop *loop, struct session *s)
     return rc;
 }
 
-/* No more clients will come that could use them. */
+/* No more clients will come to use spare connections. */
 static void worker_stop_spares(struct worker *w)
 {
     if (w->owner.spares)
@@ -168,9 +174,9 @@ void worker_drain(struct worker *w)
 {
     struct loop *loop = w->owner.net->loop;
 
-    /* A loop that has not started yet reads env->draining. */
+    /* Sessions of a loop that starts later read env->draining. */
     if (loop_state(loop) != LOOP_NOT_STARTED && loop_submit(loop, LOOP_CONTROL, &w->drain) < 0)
-        return; /* it has ended, with its sessions */
+        return; /* the loop has ended, with its sessions */
 }
 
 bool worker_evict(struct worker *w, const struct upstream_server *server, int64_t before_ns,
@@ -191,9 +197,31 @@ bool worker_evict(struct worker *w, const struct upstream_server *server, int64_
     return false;
 }
 
-/* The first ${max} sessions by an instant, earliest first. */
+bool worker_carry_over(struct worker *w, unsigned max)
+{
+    struct list *node = w->carry_next ? w->carry_next : w->sessions.next;
+
+    MUST(loop_is_current(w->owner.net->loop));
+    for (unsigned n = 0; node != &w->sessions && n < max; n++) {
+        struct session *s = LIST_ENTRY(node, struct session, link);
+
+        node = node->next;
+        if (!s->ending)
+            listener_generation_carry_over(s);
+        w->some_leave |= worker_leave_applies(s);
+    }
+    w->carry_next = node == &w->sessions ? NULL : node;
+    if (w->carry_next)
+        return false;
+    if (w->some_leave)
+        worker_leave(&w->sessions);
+    w->some_leave = false;
+    return true;
+}
+
+/* The ${max} sessions with the earliest at_ns(), in order. */
 struct worker_first {
-    int64_t (*at_ns)(const struct session *s); /* CLOCK_NEVER: leave it out */
+    int64_t (*at_ns)(const struct session *s); /* CLOCK_NEVER: skip the session */
     struct session **list;
     unsigned n, max;
 };

@@ -12,6 +12,7 @@ struct memory_account;
 struct descriptor_budget;
 struct loop;
 struct netloop;
+struct service;
 struct session;
 struct spare_pool;
 struct upstream_server;
@@ -20,9 +21,12 @@ struct worker;
 struct worker_env {
     const atomic_bool *draining;
     struct descriptor_budget *descriptors; /* of all workers; NULL: not counted */
-    struct memory_account *buffered;       /* likewise */
-    /* ${s} is freed next. On the worker's loop, or if never adopted on any thread. */
-    void (*ended)(void *cookie, struct session *s);
+    struct memory_account *buffered;       /* of all workers; NULL: not counted */
+    /*
+     * A session of ${service} has ended. On the worker's loop; on any thread if no worker adopted
+     * it.
+     */
+    void (*ended)(void *cookie, const struct service *service);
     void *cookie;
 };
 
@@ -38,7 +42,7 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
 
 /*
  * worker_net(w) / worker_use_spares(w, pool):
- * Get its netloop; set its pool of spare connections.
+ * Its netloop; set its pool of spare connections.
  *
  * Thread: before start
  * Owns:   ${pool} is borrowed
@@ -48,7 +52,7 @@ void worker_use_spares(struct worker *w, struct spare_pool *pool);
 
 /*
  * worker_hand_over(loop, s):
- * Give ${s} to the worker of ${loop}, ahead of queued tasks.
+ * Give ${s} to the worker of ${loop}, before queued tasks.
  *
  * Thread: any
  * Owns:   on 0 the worker owns ${s}, and resets it if the loop ends first
@@ -58,13 +62,12 @@ int worker_hand_over(struct loop *loop, struct session *s) NODISCARD;
 
 /*
  * worker_drain(w):
- * Drain its sessions; later ones read env->draining. Call it once.
+ * Drain its sessions; later sessions read env->draining. Call it once.
  *
  * Thread: main
  */
 void worker_drain(struct worker *w);
 
-/* A turn or two. */
 #define WORKER_GIVE_BACK_NS (2 * NS_PER_MS)
 
 /*
@@ -76,13 +79,16 @@ void worker_drain(struct worker *w);
 void worker_give_back_pipes(struct worker *w);
 
 /*
- * worker_evict(w, server, before_ns, max):
- * End up to ${max} sessions sent to ${server} until ${before_ns}. True if there may be more.
+ * worker_evict(w, server, before_ns, max) / worker_carry_over(w, max):
+ * End up to ${max} sessions that were sent to ${server} until ${before_ns}, true if there may be
+ * more; move the next ${max} sessions to the current generation of their listener, true after the
+ * last session (then the next call begins anew).
  *
  * Thread: loop of ${w}
  */
 bool worker_evict(struct worker *w, const struct upstream_server *server, int64_t before_ns,
                   unsigned max);
+bool worker_carry_over(struct worker *w, unsigned max);
 
 /*
  * worker_stalled(w, victims, max) / worker_idlest(w, victims, max):

@@ -1,4 +1,3 @@
-/* service/mirror: see mirror.h. All runs on the loop of the session. */
 #include "service/mirror.h"
 
 #include <errno.h>
@@ -16,18 +15,17 @@
 #include "service/session.h"
 #include "stats/counters.h"
 #include "upstream/upstream.h"
+#include "stats/counters_set.h"
 
-/*
- *   NEW -> CONNECTING -> OPEN -> ENDING -> OVER      and from each to OVER, until the client closes
- */
+/* NEW -> CONNECTING -> OPEN -> ENDING -> OVER      each state may change to OVER directly */
 enum mirror_state { MIRROR_NEW, MIRROR_CONNECTING, MIRROR_OPEN, MIRROR_ENDING, MIRROR_OVER };
 
 struct mirror {
     alignas(
-        CACHE_LINE_BYTES) struct channel ch; /* to the mirror; see note: layout in net/channel.h */
+        CACHE_LINE_BYTES) struct channel ch; /* to the server; see note: layout in net/channel.h */
     struct handler tail;
     struct handler handler;
-    struct mirror_plan plan; /* its counters are held */
+    struct mirror_plan plan; /* with references to its counters and upstream */
     struct netloop *net;
     struct channel_linger_conf linger;
     enum mirror_state state;
@@ -38,7 +36,7 @@ struct mirror {
     struct buffer early; /* from the client, until connected */
     struct connector connector;
     struct upstream_server *at;
-    struct endpoint_addresses *addresses; /* of `at`, while connected */
+    struct endpoint_addresses *addresses; /* of `at`; held until `at` is left */
     int64_t tried_at_ns;
 };
 
@@ -56,6 +54,12 @@ int mirror_counters_create(struct mirror_counters **out)
     return 0;
 }
 
+struct mirror_counters *mirror_counters_hold(struct mirror_counters *c)
+{
+    atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
+    return c;
+}
+
 void mirror_counters_release(struct mirror_counters *c)
 {
     if (atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) == 1)
@@ -69,6 +73,7 @@ static void mirror_free_if_done(struct mirror *m)
     mirror_count(&m->plan.counters->bytes, m->ch.bytes_out);
     mirror_count(&m->plan.counters->lost, m->offered - m->ch.bytes_out);
     mirror_counters_release(m->plan.counters);
+    upstream_release(m->plan.upstream);
     free(m);
 }
 
@@ -86,7 +91,6 @@ static void mirror_over(struct mirror *m, enum upstream_outcome outcome)
         descriptor_budget_release(m->net->descriptors, 1);
 }
 
-/* Reset the mirror's connection; the client is not mirrored any more. */
 static void mirror_give_up(struct mirror *m)
 {
     if (m->state == MIRROR_OPEN) {
@@ -245,7 +249,6 @@ static void mirror_client_eof(struct mirror *m)
         channel_shutdown_write(&m->ch);
 }
 
-/* Flush to the mirror, or reset it if the client's stream was cut: it must not look complete. */
 static void mirror_client_closed(struct mirror *m, int error)
 {
     bool is_whole = m->eof || (error == 0 && !channel_input_cut(m->handler.channel));
@@ -262,7 +265,7 @@ static void mirror_client_closed(struct mirror *m, int error)
     mirror_free_if_done(m);
 }
 
-/* Tell the session first, except at HANDLER_CLOSED: that may free it. */
+/* Pass the event on first, except HANDLER_CLOSED: passing it on may free the session. */
 static void mirror_client_ended(struct handler *h, enum handler_end what, int error)
 {
     struct handler *next = h->next;
@@ -308,7 +311,8 @@ void mirror_add(struct session *s, struct channel *ch)
     }
     memset(m, 0, sizeof(*m));
     m->plan = *plan;
-    atomic_fetch_add_explicit(&plan->counters->references, 1, memory_order_relaxed);
+    (void)mirror_counters_hold(plan->counters);
+    (void)upstream_hold(plan->upstream);
     m->net = s->owner->net;
     m->linger = s->service->conf->linger;
     m->key = session_key(s);
@@ -319,6 +323,16 @@ void mirror_add(struct session *s, struct channel *ch)
 static uint64_t mirror_get(const _Atomic uint64_t *counter)
 {
     return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void mirror_add_counters(struct mirror_counters *c, struct counters_set *set)
+{
+    counters_set_add(set, "mirrors", &c->connected);
+    counters_set_add(set, "mirror_failures", &c->failed);
+    counters_set_add(set, "mirrors_abandoned", &c->abandoned);
+    counters_set_add(set, "mirror_bytes", &c->bytes);
+    counters_set_add(set, "mirror_bytes_lost", &c->lost);
+    counters_set_add(set, "mirrors_cut", &c->cut);
 }
 
 void mirror_log_stats(const struct mirror_counters *c, const char *listener)

@@ -1,14 +1,16 @@
 /*
- * service/mirror: copies the clients' bytes to a second upstream, and discards its answers.
+ * service/mirror: copies a client's bytes to a server of another upstream, and discards its
+ * answers.
  *
- *   client -> handlers -> [mirror] -> the service, as without it
+ *   client -> handlers -> [mirror] -> the service, unchanged
  *                             \-> at most `buffer_bytes` -> a server of the mirror
  *
- * The client never waits for the mirror. A full buffer resets the mirror. Without a server, memory
- * or descriptors there is no copy. All are counted.
+ * The client never waits for the mirror. A full buffer resets the mirror's connection. Without a
+ * server, memory or descriptors the client is not mirrored. Each case is counted.
  *
  * A mirror is freed when both its channel and the client's are closed. After the client's end,
- * buffered bytes are sent within the listener's `linger`; a cut stream ends in a reset.
+ * buffered bytes are sent within the listener's `linger`; if the client's stream is incomplete, the
+ * mirror's is reset.
  */
 #ifndef SERVICE_MIRROR_H
 #define SERVICE_MIRROR_H
@@ -22,15 +24,20 @@ struct channel;
 struct session;
 struct upstream;
 
-/* Of a listener and its mirrors, which may outlive it; relaxed, updated once per client. */
+/*
+ * A listener's counters. Mirrors have references: they may outlive it. Relaxed: updated once per
+ * client.
+ */
+struct counters_set;
+
 struct mirror_counters {
     atomic_uint references;
     _Atomic uint64_t connected;
-    _Atomic uint64_t failed;    /* not connected, or not tried */
+    _Atomic uint64_t failed;    /* failed to connect, or did not try */
     _Atomic uint64_t abandoned; /* too slow, or ended before the client */
-    _Atomic uint64_t cut;       /* reset, as the client's stream was cut */
-    _Atomic uint64_t bytes;     /* sent to the mirror */
-    _Atomic uint64_t lost;      /* not sent to the mirror */
+    _Atomic uint64_t cut;       /* reset: the client's stream was incomplete */
+    _Atomic uint64_t bytes;
+    _Atomic uint64_t lost; /* not sent to the mirror */
 };
 
 struct mirror_plan {
@@ -40,13 +47,15 @@ struct mirror_plan {
 };
 
 /*
- * mirror_counters_create(out) / mirror_counters_release(c):
- * Create them with a reference; give up one. The last frees them.
+ * mirror_counters_create(out) / mirror_counters_hold(c) / mirror_counters_release(c):
+ * Create counters with a reference; add one, and return ${c}; release one. The last release frees
+ * them.
  *
  * Thread: any
  * Errors: 0; -ENOMEM
  */
 int mirror_counters_create(struct mirror_counters **out) NODISCARD;
+struct mirror_counters *mirror_counters_hold(struct mirror_counters *c);
 void mirror_counters_release(struct mirror_counters *c);
 
 /*
@@ -58,6 +67,14 @@ void mirror_counters_release(struct mirror_counters *c);
  * Owns:   the mirror frees itself
  */
 void mirror_add(struct session *s, struct channel *ch);
+
+/*
+ * mirror_add_counters(c, set):
+ * Add all of ${c}, to be continued in another process.
+ *
+ * Thread: any, while ${set} is used
+ */
+void mirror_add_counters(struct mirror_counters *c, struct counters_set *set);
 
 /*
  * mirror_log_stats(c, listener):

@@ -1,4 +1,4 @@
-/* service/proxy: see proxy.h. All but proxy_create() runs on the loop of the session. */
+/* All but proxy_create() runs on the loop of the session. */
 #include "service/proxy.h"
 
 #include <errno.h>
@@ -14,7 +14,6 @@
 #include "service/stale_retry.h"
 #include "stats/access_log_record.h"
 
-/* Interval of log lines per unreachable server. */
 #define PROXY_LOG_INTERVAL_NS (1 * NS_PER_S)
 
 static void proxy_leave(struct proxy *p, enum upstream_outcome outcome)
@@ -24,6 +23,17 @@ static void proxy_leave(struct proxy *p, enum upstream_outcome outcome)
     p->at = NULL;
     if (at)
         upstream_leave(proxy_upstream(p), at, outcome);
+}
+
+/* For the access log; a server may be freed when its last session has left. */
+static void proxy_remember(struct proxy *p, struct upstream_server *server)
+{
+    if (!p->session.service->access_log || !server)
+        return;
+    if (p->tried)
+        membership_let_go(p->tried);
+    membership_hold(server);
+    p->tried = server;
 }
 
 /* A server that sent bytes works, whatever followed. */
@@ -46,6 +56,9 @@ static void proxy_free(struct session *s)
     proxy_leave(p, proxy_outcome(p));
     proxy_end_pause(p);
     stale_retry_destroy(p->stale_retry);
+    if (p->tried)
+        membership_let_go(p->tried);
+    upstream_release(p->upstream);
     free(p);
 }
 
@@ -56,7 +69,7 @@ static int proxy_create(struct session **out, const struct service *service)
     if (!p)
         return -ENOMEM;
     session_init(&p->session, service);
-    p->upstream = service->upstream;
+    p->upstream = upstream_hold(service->upstream);
     p->ticket = NULL;
     p->at = NULL;
     p->addresses = NULL;
@@ -90,9 +103,8 @@ static void proxy_log_failure(const struct proxy *p, const char *why, const char
 
     if (!log_allowed(&server->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
         return;
-    log_warning("upstream %s: server %s (%s): cannot connect: %s; %s%s",
-                proxy_upstream(p)->conf->name, server->name, server->conf->address_text, why, then,
-                LOG_SUPPRESSED(suppressed));
+    log_warning("upstream %s: server %s (%s): cannot connect: %s; %s%s", proxy_upstream(p)->name,
+                server->name, server->conf->address_text, why, then, LOG_SUPPRESSED(suppressed));
 }
 
 static const char *proxy_none_text(const struct proxy *p, int error)
@@ -119,7 +131,6 @@ static enum session_reason proxy_none_reason(const struct proxy *p, int error)
     }
 }
 
-/* Pause before retrying, or reset the client. */
 static void proxy_no_server(struct proxy *p, int error)
 {
     struct upstream *up = proxy_upstream(p);
@@ -128,8 +139,8 @@ static void proxy_no_server(struct proxy *p, int error)
     if (error == -ENOENT && proxy_pause(p))
         return;
     if (log_allowed(&up->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
-        log_warning("upstream %s: %s; the client is reset%s", up->conf->name,
-                    proxy_none_text(p, error), LOG_SUPPRESSED(suppressed));
+        log_warning("upstream %s: %s; the client is reset%s", up->name, proxy_none_text(p, error),
+                    LOG_SUPPRESSED(suppressed));
     session_abort(&p->session, proxy_none_reason(p, error));
 }
 
@@ -144,13 +155,12 @@ static bool proxy_may_retry(const struct proxy *p)
 static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
 {
     p->at = server;
-    p->tried = server->conf;
     session_count_at(&p->session, SESSION_AT_SERVER, &server->counters);
     if (!proxy_take_spare(p))
         proxy_dial(p);
 }
 
-/* Without retry_timeout pauses last no longer than connect_timeout. */
+/* Without retry_timeout, pauses end after connect_timeout. */
 int64_t proxy_retry_until_ns(const struct proxy *p)
 {
     const struct upstream_conf *conf = proxy_upstream(p)->conf;
@@ -166,7 +176,7 @@ static uint32_t proxy_us(int64_t ns)
     return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
 }
 
-/* A session may queue again after a failed server. */
+/* Add up: a session may queue again after a server failed. */
 static void proxy_add_us(uint32_t *sum_us, uint32_t us)
 {
     if (*sum_us == UINT32_MAX)
@@ -182,7 +192,7 @@ static void proxy_waited(void *cookie, struct endpoint *e, int error)
 
     p->ticket = NULL;
     proxy_add_us(&p->times.queue_us, proxy_us(waited_ns));
-    /* Time in the queue has its own limit: do not charge it to connecting. */
+    /* Time in the queue has its own limit: it does not count as connecting. */
     p->give_up_at_ns = clock_add_ns(p->give_up_at_ns, waited_ns);
     p->retry_until_ns = clock_add_ns(p->retry_until_ns, waited_ns);
     if (e)
@@ -191,7 +201,6 @@ static void proxy_waited(void *cookie, struct endpoint *e, int error)
         proxy_no_server(p, error);
 }
 
-/* Connect to the next server, queue while all are full, or pause. */
 static void proxy_connect(struct proxy *p)
 {
     struct upstream *up = proxy_upstream(p);
@@ -220,6 +229,7 @@ static void proxy_give_up_server(struct proxy *p, enum upstream_outcome outcome,
                                  enum session_reason reason)
 {
     session_count_off(&p->session, SESSION_AT_SERVER, reason);
+    proxy_remember(p, p->at);
     proxy_leave(p, outcome);
     p->reason = reason;
 }
@@ -312,8 +322,9 @@ static void proxy_cancel(struct session *s)
     proxy_end_pause(p);
     connector_cancel(&p->connector);
     proxy_release_addresses(p);
-    /* Free the place now: the client may take long to close. */
+    /* Free the session's place at the server now: the client may take long to close. */
     session_count_off(s, SESSION_AT_SERVER, s->reason);
+    proxy_remember(p, p->at);
     proxy_leave(p, UPSTREAM_UNKNOWN);
 }
 
@@ -338,8 +349,8 @@ static void proxy_describe(const struct session *s, struct access_log_record *r)
 {
     const struct proxy *p = proxy_of(s);
 
-    r->upstream = p->upstream->conf->name;
-    r->server = p->at ? p->at->name : p->tried ? p->tried->id : NULL;
+    r->upstream = p->upstream->name;
+    r->server = p->at ? p->at->name : p->tried ? p->tried->conf->id : NULL;
     if (p->addresses && s->legs[1])
         r->server_address = &p->addresses->list[p->connector.connected];
     r->queue_ns = proxy_ns_of(p->times.queue_us);

@@ -1,6 +1,6 @@
 /*
  * service/proxy_internal: shared by proxy.c (choice of the server), proxy_retry.c and
- * proxy_attach.c. All runs on the loop of the session.
+ * proxy_attach.c.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
 #define SERVICE_PROXY_INTERNAL_H
@@ -15,9 +15,9 @@
 struct proxy_pause;
 struct stale_retry;
 
-/* Durations for the access log, up to an hour. */
+/* Durations for the access log. UINT32_MAX: none, or longer than an hour. */
 struct proxy_times {
-    uint32_t connect_us; /* of each, UINT32_MAX: none, or longer */
+    uint32_t connect_us;
     uint32_t queue_us;
     uint32_t first_byte_us;
 };
@@ -28,24 +28,24 @@ struct proxy {
     alignas(CACHE_LINE_BYTES) struct channel server;
     struct relay to_client;
     struct session session;
-    struct upstream *upstream; /* also when the listener has another now */
+    struct upstream *upstream; /* kept if the listener gets another one */
     struct connector connector;
     struct balancer_pick_state pick;
     struct wait_ticket *ticket;
-    struct upstream_server *at; /* the server it was sent to; NULL: none */
+    struct upstream_server *at; /* the session's server; NULL: none */
     struct endpoint_addresses
-        *addresses; /* of `at`, while connecting; with an access log, to the end */
+        *addresses; /* of `at`; held while connecting, with an access log until the end */
     struct proxy_pause *pause;
     int64_t give_up_at_ns;  /* deadline for trying servers */
     int64_t retry_until_ns; /* deadline of pauses */
     int64_t tried_at_ns;
-    enum session_reason reason; /* of the last failed server, else SESSION_OPEN */
+    enum session_reason reason; /* why the last server failed; SESSION_OPEN: none failed */
     int64_t waits_since_ns;
-    const struct upstream_server_conf *tried; /* last `at`; for the access log, as the next */
+    struct upstream_server *tried; /* server left last, with a reference; for the access log */
     struct proxy_times times;
     struct stale_retry *stale_retry; /* of a spare connection; NULL: none */
-    unsigned tries_before;           /* before the last pause */
-    bool has_failed;                 /* some connect failed */
+    unsigned tries_before;           /* servers tried before the last pause */
+    bool has_failed;
 };
 
 /*
@@ -74,7 +74,7 @@ void proxy_release_addresses(struct proxy *p);
 
 /*
  * proxy_deadline_ns(p) / proxy_retry_until_ns(p) / proxy_time_left_ns(p, now_ns):
- * Deadline for trying servers, and of pauses, from now; limit of the next connect.
+ * If trying began now: deadline of all tries; deadline of pauses. Time limit of the next try.
  *
  * Thread: loop of ${p}
  */
@@ -84,7 +84,7 @@ int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns);
 
 /*
  * proxy_pause(p) / proxy_end_pause(p):
- * Call proxy_try_again() after a pause; cancel it.
+ * Call proxy_try_again() after a pause; cancel the pause.
  *
  * Thread: loop of ${p}
  * Errors: false (no server failed, retries off, no time or memory left)
@@ -110,7 +110,7 @@ void proxy_dial(struct proxy *p);
 
 /*
  * proxy_attach(p, fd):
- * Link both sides; ${fd} is connected to ${p}->at.
+ * Link the client with ${fd}, which is connected to ${p}->at.
  *
  * Thread: loop of ${p}
  * Owns:   the session owns ${fd}

@@ -1,4 +1,3 @@
-/* service/session: see session.h. */
 #include "service/session.h"
 
 #include "base/clock.h"
@@ -134,6 +133,15 @@ void session_leg_lost(struct session *s, unsigned leg)
 void session_drain(struct session *s)
 {
     s->draining = true;
+    session_timer_arm(s);
+}
+
+void session_leave_by(struct session *s, int64_t at_ns)
+{
+    MUST(loop_is_current(s->owner->net->loop));
+    s->leaving = true;
+    if (at_ns < s->expires_at_ns)
+        s->expires_at_ns = at_ns;
     session_timer_arm(s);
 }
 

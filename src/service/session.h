@@ -67,23 +67,24 @@ struct service_ops {
     int (*create)(struct session **out, const struct service *service);
     /* After adoption: make the client's channel the first leg. */
     void (*open)(struct session *s);
-    /* The client is known: begin. */
+    /* The client is known, its PROXY header read: begin to serve it. */
     void (*start)(struct session *s);
     /* Cancel connecting, if under way. */
     void (*cancel)(struct session *s);
     /* Has the client got all its answers? NULL: unknown. */
     bool (*finished)(const struct session *s);
-    /* Name of the server, for logs. NULL: one leg only. */
+    /* Name of the server, for logs. NULL: no servers. */
     const char *(*peer_name)(const struct session *s);
-    /* Add the server to the access log record. NULL: one leg only. */
+    /* Add the server to the access log record. NULL: no servers. */
     void (*describe)(const struct session *s, struct access_log_record *r);
-    /* First bytes of the relay of relay_tell_first(). NULL: not used. */
+    /* The relay of relay_tell_first() has read its first bytes. NULL: not used. */
     void (*first_byte)(struct session *s);
     /*
-     * ${server} is down: leave it if sent there until ${before_ns}; else false. NULL: no servers.
+     * ${server} is down: if the session was sent to it by ${before_ns}, leave it and return true.
+     * NULL: no servers.
      */
     bool (*evict)(struct session *s, const struct upstream_server *server, int64_t before_ns);
-    /* After s->service was replaced: use what it changed. NULL: nothing to do. */
+    /* s->service was replaced: use its settings. NULL: nothing to do. */
     void (*carry_over)(struct session *s);
     void (*free)(struct session *s);
 };
@@ -93,32 +94,33 @@ struct session {
     const struct service *service;
     struct session_owner *owner;
     void *handed_to;                    /* the worker, before adoption */
-    struct channel *legs[SESSION_LEGS]; /* [0] the client's; NULL: not open yet */
+    struct channel *legs[SESSION_LEGS]; /* [0]: the client's, [1]: the server's; NULL: not open */
     unsigned open_legs;
     int client_fd; /* -1 once the client's channel owns it */
     bool preface;  /* a PROXY header is expected */
     bool connecting;
     bool draining;
-    bool closing; /* graceful close: bounded by the channels only, see channel_end() */
+    bool leaving; /* session_leave_by() was called */
+    bool closing; /* graceful close: only the timeouts of channel_end() apply */
     bool ending;  /* session_end() was called */
     enum session_reason reason;
-    uint32_t access_lines;        /* interval lines in the access log */
-    uint64_t number;              /* in the access log; 0: no log */
-    const struct address *listen; /* our address; NULL: unknown */
+    uint32_t access_lines; /* access log: intervals since the begin, as of the last interval line */
+    uint64_t number;       /* in the access log; 0: not logged */
+    const struct address *listen; /* local address; NULL: unknown */
     int64_t began_at_ns;
-    int64_t opened_at_ns;            /* when the last leg was opened */
-    int64_t expires_at_ns;           /* with jitter; CLOCK_NEVER: none */
-    int64_t last_read_updated_at_ns; /* last update of `last_reads` */
+    int64_t opened_at_ns;  /* when the last leg was opened */
+    int64_t expires_at_ns; /* end of its lifetime; CLOCK_NEVER: unlimited */
+    int64_t last_read_updated_at_ns;
     struct session_last_read last_reads[SESSION_LEGS];
     int64_t checked_at_ns;
     struct timer timer;
     struct task task; /* hand-off, then reaping */
     struct address peer;
     struct counters *counted[SESSION_COUNTED]; /* NULL: not counted */
-    struct session_id id;                      /* see session_id() */
+    struct session_id id;
     struct admission_ticket ticket;
-    struct proxy_protocol *proxied;     /* PROXY header; NULL: none */
-    struct pipeline_template *pipeline; /* of its handlers, held; NULL: none */
+    struct proxy_protocol *proxied;     /* reader of its PROXY header; NULL: none */
+    struct pipeline_template *pipeline; /* of its handlers, with a reference; NULL: no handlers */
 };
 
 /*
@@ -149,17 +151,18 @@ bool session_admit(struct session *s, const struct address *client);
 
 /*
  * session_carry_over(s, service):
- * Use the settings of ${service}, the next generation of the same listener: timeouts, linger,
- * bandwidths, limits per client, access log, and for a mirror or PROXY header yet to come.
+ * Use the settings of ${service}, the next generation of the same listener; those of the PROXY
+ * header and the mirror only if they have not begun.
  *
  * Thread: loop of ${s}
- * Owns:   ${s} has forgotten the old service when this returns
+ * Owns:   ${s} no longer uses the old service
  */
 void session_carry_over(struct session *s, const struct service *service);
 
 /*
  * session_refuse(s):
- * Reset the client and free ${s}, which was not adopted; default reason SESSION_ERROR.
+ * Reset the client and free ${s}, which was not adopted. The reason is SESSION_ERROR, unless one
+ * was set.
  *
  * Thread: any
  */
@@ -175,8 +178,8 @@ const struct session_id *session_id(struct session *s);
 
 /*
  * session_key(s):
- * Hash of the client's address without port, for SOURCE_HASH and MAGLEV. Unix clients: of the path,
- * or random without one.
+ * Hash of the client's address without port, for SOURCE_HASH and MAGLEV. For a unix client: of its
+ * path, or a random number without path.
  *
  * Thread: loop of ${s}
  */
@@ -192,7 +195,7 @@ void session_leg_open(struct session *s, unsigned leg, struct channel *ch);
 
 /*
  * session_leg_lost(s, leg):
- * ${leg} is closed and will be reconnected; replaces session_leg_ended().
+ * Leg ${leg} is closed and will be reconnected. Call this instead of session_leg_ended().
  *
  * Thread: loop of ${s}
  */
@@ -200,12 +203,12 @@ void session_leg_lost(struct session *s, unsigned leg);
 
 /*
  * session_leg_ended(s, ch, what, error):
- * Input, output or all of ${ch} has ended: decide the reason, and what the other leg does.
+ * Input, output or all of ${ch} has ended: set the reason, and act on the other leg:
  *
  *   HANDLER_EOF       send end of file to the receiver of its bytes
  *   HANDLER_REJECTED  session_reset()
- *   HANDLER_BROKEN    discard bytes for ${ch}, deliver bytes from it, then end the other leg
- *   HANDLER_CLOSED    after an error: reset the other leg behind the bytes read for it
+ *   HANDLER_BROKEN    discard bytes for ${ch}, deliver its input, then end the other leg
+ *   HANDLER_CLOSED    after an error: send the other leg the bytes read for it, then reset it
  *
  * Thread: loop of ${s}
  */
@@ -213,11 +216,20 @@ void session_leg_ended(struct session *s, struct channel *ch, enum handler_end w
 
 /*
  * session_drain(s):
- * End when ops->finished() says so; without it, when a peer closes.
+ * End ${s} once ops->finished() is true. If the service has no finished(), wait until a peer
+ * closes.
  *
  * Thread: loop of ${s}
  */
 void session_drain(struct session *s);
+
+/*
+ * session_leave_by(s, at_ns):
+ * End at ${at_ns} at the latest, as by a timeout, for SESSION_DRAIN.
+ *
+ * Thread: loop of ${s}
+ */
+void session_leave_by(struct session *s, int64_t at_ns);
 
 /*
  * session_set_reason(s, reason):
@@ -230,7 +242,7 @@ void session_set_reason(struct session *s, enum session_reason reason);
 /*
  * session_close(s, reason):
  * Close gracefully: send buffers, then end of file, within `linger`; discard input. If a handler
- * holds bytes: session_abort().
+ * holds input, abort instead.
  *
  * Thread: loop of ${s}
  */
@@ -254,11 +266,10 @@ void session_abort(struct session *s, enum session_reason reason);
 
 /*
  * session_held_bytes(s) / session_stalled_since_ns(s) / session_active_at_ns(s):
- * Buffered bytes; earliest last I/O of legs with buffered bytes, or CLOCK_NEVER; last I/O of any
- * leg.
+ * Bytes buffered; since when a leg with buffered bytes has had no I/O, or CLOCK_NEVER; time of the
+ * last I/O of any leg.
  *
  * Thread: loop of ${s}
- * Units:  bytes; ns
  */
 size_t session_held_bytes(const struct session *s);
 int64_t session_stalled_since_ns(const struct session *s);
@@ -269,7 +280,6 @@ int64_t session_active_at_ns(const struct session *s);
  * Give up optional memory (a mirror) by the end of the turn; return its size.
  *
  * Thread: loop of ${s}
- * Units:  bytes
  */
 size_t session_reclaim(struct session *s);
 
@@ -284,7 +294,7 @@ void session_count_at(struct session *s, enum session_counted where, struct coun
 
 /*
  * session_count_off(s, where, reason):
- * Stop counting ${s} there, if it is counted, with ${reason} and no bytes.
+ * If ${s} is counted at ${where}, count its end there, with ${reason} and no bytes.
  *
  * Thread: loop of ${s}
  */

@@ -1,4 +1,3 @@
-/* service/session_access_log: see session_access_log.h. */
 #include "service/session_access_log.h"
 
 #include <time.h>
@@ -25,13 +24,12 @@ static int64_t session_access_log_time_ns(void)
     return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
-/* The part known without a session. */
 static struct access_log_record session_access_log_record(const struct service *service)
 {
     return (struct access_log_record){
         .time_ns = session_access_log_time_ns(),
         .listener = service->listener,
-        .upstream = service->upstream ? service->upstream->conf->name : NULL,
+        .upstream = service->upstream ? service->upstream->name : NULL,
         .queue_ns = ACCESS_LOG_RECORD_NONE_NS,
         .connect_ns = ACCESS_LOG_RECORD_NONE_NS,
         .first_byte_ns = ACCESS_LOG_RECORD_NONE_NS,
@@ -46,7 +44,6 @@ static void session_access_log_put(const struct service *service, const struct a
                    access_log_format_write(service->access_log_format, r, line));
 }
 
-/* A session that was not adopted has no loop, and no events. */
 static void session_access_log_write(struct session *s, enum session_reason reason)
 {
     struct access_log_record r = session_access_log_record(s->service);
@@ -92,7 +89,7 @@ void session_access_log_end(struct session *s)
         session_access_log_write(s, s->reason);
 }
 
-/* Lines at whole intervals since the beginning, even after a late line. */
+/* Lines are due at whole intervals from the beginning, even if one was late. */
 int64_t session_access_log_due_ns(const struct session *s)
 {
     int64_t interval_ns = s->service->access_log_interval_ns;

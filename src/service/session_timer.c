@@ -1,8 +1,8 @@
 /*
- * service/session_timer: one timer for all timeouts of a session. See session.h.
+ * service/session_timer: one timer for all timeouts of a session.
  *
- * The deadline is computed when the timer fires, and on events that may bring it nearer, which
- * bytes never do.
+ * The deadline is computed when the timer fires, and on events that may bring it nearer. Bytes read
+ * or written never do.
  */
 #include "base/clock.h"
 #include "service/session_access_log.h"
@@ -22,17 +22,16 @@ enum session_due {
 
 struct session_deadline {
     int64_t at_ns;
-    int64_t limit_ns; /* the timeout that expires then */
+    int64_t limit_ns;
     enum session_due due;
 };
 
 /*
- * note: last read. The channel's byte count tells whether a leg was read, its last I/O's time stamp
- * when: no cost per byte. Output to a slow receiver sets the stamp too: its session may end a
- * quarter of the timeout late.
+ * note: last read. A changed byte count shows that a channel was read, and its last I/O shows when:
+ * no cost per byte. As the last I/O may be a write, a session may end a quarter of its timeout
+ * late.
  *
- * A leg paused by its receiver, bandwidth or a handler may have unread bytes: each update restarts
- * its timeout.
+ * A leg whose reading is paused may have unread bytes: each update restarts its timeout.
  */
 static int64_t session_last_read_timeout_ns(const struct session *s, unsigned leg)
 {
@@ -63,7 +62,7 @@ static void session_update_last_read(struct session *s, int64_t now_ns)
     s->last_read_updated_at_ns = now_ns;
 }
 
-/* A leg paused by its bandwidth is not idle. */
+/* A leg paused by a bandwidth limit is not idle. */
 static int64_t session_last_io_at_ns(const struct session *s)
 {
     int64_t at_ns = s->began_at_ns;
@@ -87,7 +86,9 @@ static bool session_half_closed(const struct session *s)
     return false;
 }
 
-/* The sooner of ${d} and ${from_ns} + ${limit_ns}; a limit of 0 is none. */
+/*
+ * Bring ${d} forward to ${from_ns} + ${limit_ns}, if that is sooner. A ${limit_ns} of 0: no limit.
+ */
 static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t limit_ns,
                            enum session_due due)
 {
@@ -97,7 +98,7 @@ static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t 
         *d = (struct session_deadline){.at_ns = at_ns, .limit_ns = limit_ns, .due = due};
 }
 
-/* Timeouts of one side; none is read before all legs are open. */
+/* Read timeouts of one leg; they begin when all legs are open. */
 static void session_leg_deadlines(const struct session *s, unsigned i, struct session_deadline *d)
 {
     const struct channel *leg = s->legs[i];
@@ -116,7 +117,6 @@ static void session_leg_deadlines(const struct session *s, unsigned i, struct se
                        SESSION_DUE_IDLE);
 }
 
-/* The next deadline if no bytes move. */
 static struct session_deadline session_deadline(const struct session *s)
 {
     struct session_deadline d = {.at_ns = CLOCK_NEVER, .due = SESSION_DUE_NOTHING};
@@ -124,7 +124,7 @@ static struct session_deadline session_deadline(const struct session *s)
     int64_t seen_ns = s->checked_at_ns > last_ns ? s->checked_at_ns : last_ns;
 
     if (s->closing)
-        return d; /* its channels have timers of their own */
+        return d; /* channel_end() has its own timers */
     d.at_ns = session_access_log_due_ns(s);
     if (s->preface)
         session_sooner(&d, s->began_at_ns, session_preface_timeout_ns(s), SESSION_DUE_PREFACE);
@@ -135,7 +135,7 @@ static struct session_deadline session_deadline(const struct session *s)
     session_sooner(&d, last_ns, s->service->conf->idle_timeout_ns, SESSION_DUE_IDLE);
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         session_leg_deadlines(s, i, &d);
-    if (session_half_closed(s)) /* the first half-close has set the reason */
+    if (session_half_closed(s)) /* the reason was set at the half-close */
         session_sooner(&d, last_ns, s->service->conf->half_close_timeout_ns, SESSION_DUE_IDLE);
     if (s->draining && s->service->ops->finished)
         session_sooner(&d, seen_ns, SESSION_QUIET_NS, SESSION_DUE_QUIET);
@@ -165,7 +165,9 @@ static void session_act(struct session *s, const struct session_deadline *d)
     switch (d->due) {
     case SESSION_DUE_NOTHING: break;
     case SESSION_DUE_PREFACE: session_preface_give_up(s); break;
-    case SESSION_DUE_LIFETIME: session_time_out(s, SESSION_LIFETIME, d->limit_ns); break;
+    case SESSION_DUE_LIFETIME:
+        session_time_out(s, s->leaving ? SESSION_DRAIN : SESSION_LIFETIME, d->limit_ns);
+        break;
     case SESSION_DUE_IDLE: session_time_out(s, SESSION_IDLE, d->limit_ns); break;
     case SESSION_DUE_QUIET:
         if (s->service->ops->finished(s))
@@ -190,15 +192,15 @@ static void session_run_timer(struct task *t)
 
 static void session_drop_timer(struct task *t)
 {
-    (void)t; /* the worker aborts its sessions */
+    (void)t;
 }
 
 static const struct task_type session_timer_type = {
     .name = "session timer", .run = session_run_timer, .drop = session_drop_timer};
 
 /*
- * Random in the last ${lifetime_jitter} percent, to spread the ends. Fibonacci hashing (Knuth,
- * TAOCP 3, 6.4) spreads consecutive addresses evenly.
+ * max_lifetime_ns less a random part, so that sessions do not end together. Fibonacci hashing
+ * (Knuth, TAOCP 3, 6.4) spreads consecutive addresses evenly.
  */
 static int64_t session_draw_lifetime_ns(const struct session *s)
 {

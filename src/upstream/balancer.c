@@ -30,11 +30,19 @@ static const struct balancer_kind_ops balancer_kinds[] = {
     [BALANCER_FIRST] = {.choose = balancer_first_choose, .in_order = true},
 };
 
-/* ---- creation ---- */
-
-static bool balancer_accepts(const struct endpoint *e)
+static struct balancer_share balancer_share(const struct balancer_conf *conf, unsigned i)
 {
-    return balancer_weight(e) <= BALANCER_MAX_WEIGHT && e->level < BALANCER_LEVELS;
+    struct endpoint *e = conf->endpoints[i];
+
+    if (conf->shares)
+        return conf->shares[i];
+    return (struct balancer_share){
+        .weight = e->weight, .level = e->level, .max_connections = e->max_connections};
+}
+
+static bool balancer_accepts(struct balancer_share share)
+{
+    return share.weight <= BALANCER_MAX_WEIGHT && share.level < BALANCER_LEVELS;
 }
 
 static int balancer_check(const struct balancer_conf *conf)
@@ -42,15 +50,24 @@ static int balancer_check(const struct balancer_conf *conf)
     if (conf->n_endpoints > BALANCER_MAX_ENDPOINTS)
         return -EINVAL;
     for (unsigned i = 0; i < conf->n_endpoints; i++)
-        if (!balancer_accepts(conf->endpoints[i]))
+        if (!balancer_accepts(balancer_share(conf, i)))
             return -EINVAL;
     return 0;
 }
 
 /* Sort key within a level: heaviest first, or configuration order. */
-static unsigned balancer_rank(const struct balancer *b, const struct endpoint *e)
+static unsigned balancer_rank(const struct balancer *b, struct balancer_share share)
 {
-    return b->ops->in_order ? 0 : BALANCER_MAX_WEIGHT - balancer_weight(e);
+    return b->ops->in_order ? 0 : BALANCER_MAX_WEIGHT - share.weight;
+}
+
+static void balancer_set_place(struct balancer *b, unsigned place, struct endpoint *e,
+                               struct balancer_share share)
+{
+    b->list[place] = e;
+    b->loads[place] = e->load;
+    b->limits[place] = share.max_connections > 0 ? share.max_connections : UINT32_MAX;
+    b->weights[place] = (uint16_t)share.weight;
 }
 
 /* Stable counting sort of the endpoints with a weight. */
@@ -59,9 +76,12 @@ static void balancer_list(struct balancer *b, const struct balancer_conf *conf)
     unsigned starts[BALANCER_LEVELS][BALANCER_MAX_WEIGHT] = {{0}};
     unsigned at = 0;
 
-    for (unsigned i = 0; i < conf->n_endpoints; i++)
-        if (balancer_weight(conf->endpoints[i]) > 0)
-            starts[conf->endpoints[i]->level][balancer_rank(b, conf->endpoints[i])]++;
+    for (unsigned i = 0; i < conf->n_endpoints; i++) {
+        struct balancer_share share = balancer_share(conf, i);
+
+        if (share.weight > 0)
+            starts[share.level][balancer_rank(b, share)]++;
+    }
     for (unsigned level = 0; level < BALANCER_LEVELS; level++) {
         struct balancer_pool *pool = &b->pools[b->n_pools];
 
@@ -76,10 +96,11 @@ static void balancer_list(struct balancer *b, const struct balancer_conf *conf)
         b->n_pools += pool->n > 0;
     }
     for (unsigned i = 0; i < conf->n_endpoints; i++) {
-        struct endpoint *e = conf->endpoints[i];
+        struct balancer_share share = balancer_share(conf, i);
 
-        if (balancer_weight(e) > 0)
-            b->list[starts[e->level][balancer_rank(b, e)]++] = e;
+        if (share.weight > 0)
+            balancer_set_place(b, starts[share.level][balancer_rank(b, share)]++,
+                               conf->endpoints[i], share);
     }
     b->n = at;
 }
@@ -89,16 +110,15 @@ static int balancer_find_runs(const struct balancer *b, struct balancer_pool *po
     unsigned at = pool->from, to = pool->from + pool->n;
 
     for (unsigned place = at; place < to; place++)
-        pool->n_runs +=
-            place == at || balancer_weight(b->list[place]) != balancer_weight(b->list[place - 1]);
+        pool->n_runs += place == at || balancer_weight(b, place) != balancer_weight(b, place - 1);
     pool->runs = calloc(pool->n_runs, sizeof(*pool->runs));
     if (!pool->runs)
         return -ENOMEM;
     for (unsigned i = 0; i < pool->n_runs; i++) {
         struct balancer_run *run = &pool->runs[i];
 
-        *run = (struct balancer_run){.weight = balancer_weight(b->list[at]), .from = at};
-        while (at < to && balancer_weight(b->list[at]) == run->weight)
+        *run = (struct balancer_run){.weight = balancer_weight(b, at), .from = at};
+        while (at < to && balancer_weight(b, at) == run->weight)
             at++;
         run->to = at;
     }
@@ -112,15 +132,10 @@ static int balancer_fill(struct balancer *b, const struct balancer_conf *conf)
     b->list = calloc(n, sizeof(*b->list));
     b->loads = calloc(n, sizeof(*b->loads));
     b->limits = calloc(n, sizeof(*b->limits));
-    if (!b->list || !b->loads || !b->limits)
+    b->weights = calloc(n, sizeof(*b->weights));
+    if (!b->list || !b->loads || !b->limits || !b->weights)
         return -ENOMEM;
     balancer_list(b, conf);
-    for (unsigned place = 0; place < b->n; place++) {
-        const struct endpoint *e = b->list[place];
-
-        b->loads[place] = e->load;
-        b->limits[place] = e->max_connections > 0 ? e->max_connections : UINT32_MAX;
-    }
     if (b->n > 0)
         b->group = b->list[0]->group;
     return 0;
@@ -173,20 +188,19 @@ void balancer_destroy(struct balancer *b)
         free(b->pools[i].owners);
         free(b->pools[i].runs);
     }
+    free(b->weights);
     free(b->limits);
     free(b->loads);
     free(b->list);
     free(b);
 }
 
-/* ---- picking ---- */
-
 uint64_t balancer_random(void)
 {
     static _Atomic uint64_t threads;
     static _Thread_local uint64_t state;
 
-    if (state == 0) /* threads begin far from each other */
+    if (state == 0) /* each thread starts elsewhere */
         state = hash_mix(atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed));
     return hash_mix(state++);
 }
@@ -252,7 +266,7 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place)
 
     if (!balancer_takes(a, place))
         return false;
-    if (endpoint_enter(e) < 0) { /* another thread took the last place */
+    if (endpoint_enter(e) < 0) { /* another thread took the last slot */
         a->busy = true;
         return false;
     }
@@ -281,7 +295,7 @@ static bool balancer_scan(struct balancer_attempt *a, unsigned start)
     return false;
 }
 
-/* The kind's order, then rejected warming endpoints too, then every place. */
+/* Try the kind's order, then with rejected warming endpoints, then every place. */
 static bool balancer_attempt(struct balancer_attempt *a)
 {
     uint64_t start;
@@ -302,7 +316,7 @@ void balancer_begin(struct balancer_pick_state *pick, uint64_t key)
     pick->generation = 0;
 }
 
-/* Forget the places of another balancer. */
+/* Forget the places tried in another balancer. */
 static void balancer_recognize(const struct balancer *b, struct balancer_pick_state *pick)
 {
     for (unsigned i = 0; pick->generation != b->generation && i < pick->n_tried; i++)
@@ -310,7 +324,6 @@ static void balancer_recognize(const struct balancer *b, struct balancer_pick_st
     pick->generation = b->generation;
 }
 
-/* Pick from one pool. 0, -EBUSY or -ENOENT. */
 static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *pick,
                             const struct balancer_totals *c, unsigned pool, struct endpoint **out)
 {
@@ -329,7 +342,7 @@ static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *pick
     return a.busy ? -EBUSY : -ENOENT;
 }
 
-/* Pick from the sharing pools, a drawn one first. ${last} gets the last one. */
+/* Pick from the pools that share sessions, a drawn one first. Sets ${last} to the last of them. */
 static int balancer_pick_shared(struct balancer *b, struct balancer_pick_state *pick,
                                 const struct balancer_totals *c, unsigned *last,
                                 struct endpoint **out)

@@ -1,19 +1,20 @@
 /*
  * upstream/balancer: load balancing: pick an endpoint for a session and its retries.
  *
- * Immutable; a change of endpoints makes a new one. Picks read the endpoints' current flags and
- * counts, without lock or allocation. Endpoints of weight 0 are left out.
+ * A balancer is immutable; changed endpoints need a new one. Picks take no lock and read current
+ * flags and session counts. Endpoints of weight 0 are left out.
  *
- * Levels: a higher one is used only when all fit endpoints below were tried; full is no reason.
- *   - When too few of the lowest level are fit (panic_threshold), higher levels share its sessions
- *     by weight, or take over if none is fit.
- *   - Panic: all levels together have too few. Flags but ABSENT are ignored, not to overload the
- *     few that are fit.
- *   - Endpoints that are only ejected are the last resort.
+ * Levels: a higher level is used only when all fit endpoints of lower levels were tried. That these
+ * are full is no reason.
+ *   - When the lowest level has too few fit endpoints (panic_threshold), higher levels share its
+ *     sessions by weight; when it has none, they take over.
+ *   - Panic: all levels together have too few fit endpoints. All flags but ENDPOINT_ABSENT are
+ *     ignored, so that the few are not overloaded.
+ *   - The last resort are endpoints with no other flag than ENDPOINT_EJECTED.
  *
- * Slow start: an endpoint's share grows from a tenth to all. Kinds that compare loads reduce its
- * weight; others accept it with that probability, hashing kinds by the key, so that clients stay.
- * If only warming endpoints are left, they count fully.
+ * Slow start: an endpoint's share grows from a tenth to all of its weight. Kinds that compare loads
+ * reduce the weight; others accept the endpoint with that probability. Hashing kinds draw by the
+ * key, so that clients keep their server. If all endpoints are warming, they count fully.
  */
 #ifndef UPSTREAM_BALANCER_H
 #define UPSTREAM_BALANCER_H
@@ -27,7 +28,7 @@
 #define BALANCER_MAX_WEIGHT    256
 #define BALANCER_MAX_ENDPOINTS 65535
 
-/* Endpoints tried for a session. */
+/* Maximum endpoints tried for a session. */
 #define BALANCER_TRIES 16
 
 #define BALANCER_LEVELS 8
@@ -37,25 +38,35 @@ enum balancer_kind {
     BALANCER_LEAST_CONNECTIONS, /* fewest sessions per weight */
     BALANCER_RANDOM,            /* the less loaded of two that are drawn by weight */
     BALANCER_SOURCE_HASH,       /* client address, rendezvous hashing */
-    BALANCER_MAGLEV,            /* the same with a lookup table */
+    BALANCER_MAGLEV,            /* client address, lookup table */
     BALANCER_FIRST              /* the first that is not full */
 };
 
 struct balancer;
 
+/* Parameters of one endpoint. */
+struct balancer_share {
+    unsigned weight;          /* 0: no sessions */
+    unsigned level;           /* lowest first */
+    unsigned max_connections; /* 0: unlimited */
+};
+
 struct balancer_conf {
     enum balancer_kind kind;
-    struct endpoint *const *endpoints; /* of one group, in configuration order; copied */
+    struct endpoint *const *endpoints;   /* of one group, in configuration order; copied */
+    const struct balancer_share *shares; /* in the order of `endpoints`; NULL: theirs */
     unsigned n_endpoints;
-    unsigned hash_balance_factor; /* for hashing: limit, percent of fair share; 0: none */
-    unsigned panic_threshold;     /* percent of the lowest level that must be fit; 0: never panic */
-    int64_t slow_start_ns;        /* duration of ENDPOINT_WARMING */
-    uint32_t generation;          /* unique in the group */
+    /* hashing kinds: limit of an endpoint's sessions, percent of its fair share; 0: none */
+    unsigned hash_balance_factor;
+    /* percent of the lowest level's endpoints that must be fit; 0: never panic */
+    unsigned panic_threshold;
+    int64_t slow_start_ns; /* duration of ENDPOINT_WARMING */
+    uint32_t generation;   /* unique in the group */
 };
 
 struct balancer_pick_state {
     uint64_t key;
-    uint32_t generation; /* balancer whose places are in `tried` */
+    uint32_t generation; /* of the balancer that `tried` refers to */
     uint16_t n_tried;
     uint16_t tried[BALANCER_TRIES]; /* see balancer_internal.h */
 };
@@ -67,10 +78,9 @@ struct balancer_pick_state {
  * Thread: any
  * Owns:   the endpoints are borrowed and must outlive ${out}
  * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS or BALANCER_MAX_WEIGHT, or a bad level); -ENOMEM
- * Source: nginx, ngx_http_upstream_round_robin; Thaler and Ravishankar (1998) and Schindelhauer and
- *         Schomaker (2005), weighted rendezvous hashing; Eisenbud et al., "Maglev" (NSDI 2016) 3.4;
- *         Mirrokni et al., "Consistent Hashing with Bounded Loads" (2017); Mitzenmacher, "The Power
- *         of Two Choices" (2001)
+ * Source: nginx, ngx_http_upstream_round_robin; weighted rendezvous hashing: Thaler, Ravishankar
+ *         (1998), Schindelhauer, Schomaker (2005); Eisenbud et al., "Maglev" (NSDI 2016) 3.4;
+ *         bounded loads: Mirrokni et al. (2017); two choices: Mitzenmacher (2001)
  */
 int balancer_create(struct balancer **out, const struct balancer_conf *conf) NODISCARD;
 

@@ -1,16 +1,17 @@
 /*
  * upstream/balancer_internal: shared by the kinds of balancer.
  *
- * A place is an index of `list`, sorted by level. Each level in use is a pool with its own table,
- * in which endpoints of equal weight form a run, heaviest first. (FIRST keeps configuration order,
- * without runs.) A kind only offers places; balancer_offer() decides.
+ * A place is an index of `list`, which is sorted by level. Each level with endpoints is a pool with
+ * its own table. In a pool, endpoints of equal weight form a run, heaviest first. (FIRST keeps
+ * configuration order, without runs.) A kind of balancer only offers places; balancer_offer()
+ * decides.
  *
  *   place   0              pools[1].from         n
  *           |   pools[0]   |      pools[1]       |        no pool is empty
  *
  * note: totals. The first pick after a flag change recomputes the totals and caches them in one
- * word with the change count. Older totals that win a race do not match the count: the next pick
- * recomputes.
+ * word with the change count. If a race leaves older totals there, their count differs: the next
+ * pick recomputes.
  */
 #ifndef UPSTREAM_BALANCER_INTERNAL_H
 #define UPSTREAM_BALANCER_INTERNAL_H
@@ -44,7 +45,7 @@ struct balancer_pool {
     unsigned n_runs;
     uint16_t *table; /* ROUND_ROBIN, RANDOM: places of one cycle */
     uint32_t table_len;
-    uint64_t *hashes; /* SOURCE_HASH, MAGLEV: of the endpoints */
+    uint64_t *hashes; /* SOURCE_HASH, MAGLEV: hashes of the endpoints */
     /* MAGLEV: owner + 1 by slot; 0: unknown. See note: slots in balancer_rendezvous.c. */
     _Atomic uint16_t *owners;
 };
@@ -57,10 +58,11 @@ struct balancer {
     int64_t slow_start_ns;
     uint32_t generation;
 
-    /* By place. `loads` points to the endpoints' words; a search needs nothing else. */
+    /* Arrays by place. A search reads only `loads`, pointers to the endpoints' load words. */
     struct endpoint **list;
     _Atomic uint32_t **loads;
     uint32_t *limits; /* sessions */
+    uint16_t *weights;
 
     struct endpoint_group *group; /* NULL: no endpoint */
     unsigned n_pools;
@@ -84,25 +86,25 @@ struct balancer_attempt {
     struct balancer *b;
     const struct balancer_pool *pool;
     struct balancer_pick_state *pick;
-    uint32_t unfit;  /* excluding flags */
+    uint32_t unfit;  /* flags that exclude an endpoint */
     uint32_t weight; /* usable weight of the pool; 0: unknown */
     bool keyed;      /* the kind hashes the key */
     bool lottery;    /* warming endpoints are accepted by chance */
-    bool refused;    /* a warming one was rejected */
-    bool busy;       /* an offered one was full */
+    bool refused;    /* a warming endpoint was rejected */
+    bool busy;       /* an offered endpoint was full */
     struct endpoint *taken;
 };
 
 struct balancer_kind_ops {
     int (*build)(const struct balancer *b, struct balancer_pool *pool); /* NULL: no table */
-    bool (*choose)(struct balancer_attempt *a);                         /* false: gave up */
+    bool (*choose)(struct balancer_attempt *a);                         /* false: none was taken */
     bool keyed;
     bool in_order; /* configuration order */
 };
 
 /*
- * balancer_load(b, place):
- * The load word.
+ * balancer_load(b, place) / balancer_weight(b, place):
+ * The load word; the weight.
  *
  * Thread: any
  */
@@ -111,20 +113,14 @@ static inline uint32_t balancer_load(const struct balancer *b, unsigned place)
     return atomic_load_explicit(b->loads[place], memory_order_relaxed);
 }
 
-/*
- * balancer_weight(e):
- * Current weight.
- *
- * Thread: any
- */
-static inline unsigned balancer_weight(const struct endpoint *e)
+static inline unsigned balancer_weight(const struct balancer *b, unsigned place)
 {
-    return atomic_load_explicit(&e->weight, memory_order_relaxed);
+    return b->weights[place];
 }
 
 /*
  * balancer_totals(b) / balancer_remember(b, c):
- * Current totals, recomputed after a flag change; cache them.
+ * Current totals, recomputed after a flag change; cache ${c}.
  *
  * Thread: any
  */
@@ -133,8 +129,8 @@ void balancer_remember(struct balancer *b, const struct balancer_totals *c);
 
 /*
  * balancer_draw_pool(b, c, drawn, last):
- * Select one of the sharing pools, ${c}->first to ${last}, by fit weight with the random number
- * ${drawn}. Reads all their endpoints.
+ * Select one of the pools that share sessions, ${c}->first to ${last}, by the weight of fit
+ * endpoints and the random number ${drawn}. Reads all their endpoints.
  *
  * Thread: any
  */
@@ -142,67 +138,38 @@ unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_tota
                             uint64_t drawn, unsigned *last);
 
 /*
- * balancer_offer(a, place):
- * Enter ${place} unless it is unfit, tried, full or rejected by slow start. True if entered.
+ * balancer_offer(a, place) / balancer_offer_warm(a, place):
+ * Enter ${place} unless it is unfit, tried, full or rejected by slow start; the same without slow
+ * start, for kinds that have already applied it. True if entered.
+ *
+ * balancer_takes(a, place) / balancer_open(a, place):
+ * Would balancer_offer() succeed now? Is ${place} fit and untried?
  *
  * Thread: any
  */
 bool balancer_offer(struct balancer_attempt *a, unsigned place);
-
-/*
- * balancer_offer_warm(a, place):
- * balancer_offer() without the draw of slow start, for kinds that have already applied it.
- *
- * Thread: any
- */
 bool balancer_offer_warm(struct balancer_attempt *a, unsigned place);
-
-/*
- * balancer_takes(a, place):
- * Would balancer_offer() succeed now?
- *
- * Thread: any
- */
 bool balancer_takes(struct balancer_attempt *a, unsigned place);
-
-/*
- * balancer_open(a, place):
- * True if ${place} is fit and untried.
- *
- * Thread: any
- */
 bool balancer_open(const struct balancer_attempt *a, unsigned place);
 
 /*
- * balancer_part(b, e):
- * Slow-start factor, below 1 while warming. Clears ENDPOINT_WARMING at the end.
+ * balancer_part(b, e) / balancer_warmup_draw(a, e):
+ * Slow-start factor, below 1 while warming (clears ENDPOINT_WARMING at the end); draw: true with
+ * that probability, or without ${a}->lottery.
  *
  * Thread: any
  */
 double balancer_part(const struct balancer *b, struct endpoint *e);
-
-/*
- * balancer_warmup_draw(a, e):
- * Draw with probability balancer_part(); always true without ${a}->lottery.
- *
- * Thread: any
- */
 bool balancer_warmup_draw(const struct balancer_attempt *a, struct endpoint *e);
 
 /*
- * balancer_random():
- * 64 pseudo-random bits.
+ * balancer_random() / balancer_turn(b):
+ * 64 pseudo-random bits; the next turn number, counted over all threads.
  *
  * Thread: any
  */
 uint64_t balancer_random(void);
 
-/*
- * balancer_turn(b):
- * Next turn number of all threads.
- *
- * Thread: any
- */
 static inline uint64_t balancer_turn(struct balancer *b)
 {
     return atomic_fetch_add_explicit(&b->next, 1, memory_order_relaxed);
@@ -223,7 +190,7 @@ int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool) 
 /*
  * balancer_cycle_choose(a), balancer_random_choose(), balancer_least_choose(),
  * balancer_rendezvous_choose(), balancer_maglev_choose():
- * Offer places until one is taken, or give up.
+ * Offer places until one is taken; false if none is.
  *
  * Thread: any
  */

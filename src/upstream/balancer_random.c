@@ -19,14 +19,12 @@ static uint32_t balancer_random_draw(const struct balancer_attempt *a)
     return BALANCER_NO_PLACE32;
 }
 
-/* Weight, reduced during slow start. */
 static double balancer_random_weight(const struct balancer_attempt *a, uint32_t place)
 {
-    struct endpoint *e = a->b->list[place];
-    double weight = balancer_weight(e);
+    double weight = balancer_weight(a->b, place);
 
     return a->lottery && (balancer_load(a->b, place) & ENDPOINT_WARMING)
-               ? weight * balancer_part(a->b, e)
+               ? weight * balancer_part(a->b, a->b->list[place])
                : weight;
 }
 

@@ -3,13 +3,11 @@
  * loads.
  *
  * A key gives each endpoint a pseudo-random cost, exponentially distributed with its weight as the
- * rate; the least cost owns the key. A cost depends on key and endpoint only: shares are exact, an
- * added endpoint moves no key between others, and a removed or unfit one moves only its own, to all
- * others by weight.
+ * rate; the least cost owns the key. Shares are exact. An added endpoint moves no key between
+ * others; a removed or unfit one moves only its own keys, to the others by weight.
  *
- * SOURCE_HASH computes this for each pick. MAGLEV maps the key to one of 2^19 slots and caches each
- * owner at its first pick: picks cost the same for any group size, changes of the group nothing at
- * once. (The paper's permutations also move other slots.)
+ * SOURCE_HASH computes this for each pick. MAGLEV maps the key to one of 2^19 slots, whose owner is
+ * cached at its first pick: picks cost the same for any group size.
  *
  * note: slots. Owners depend only on slot and endpoints, which never change: racing threads store
  * the same owner, relaxed.
@@ -22,18 +20,16 @@
 
 #include "base/hash.h"
 
-/*
- * 1,000 endpoints have 524 slots each, a standard deviation of 4.4 % (1 / sqrt(524)). At most 1 MB.
- */
+/* With 1,000 endpoints, shares deviate by 4.4 % (1 / sqrt(524)). At most 1 MB. */
 #define BALANCER_SLOTS (UINT32_C(1) << 19)
 
-/* For fewer endpoints computing is as quick as a lookup. */
+/* With fewer endpoints, computing is as quick as a lookup. */
 #define BALANCER_SLOTS_FROM 64
 
-/* Sessions that the load bound always allows. */
+/* Sessions that the load bound always allows at an endpoint. */
 #define BALANCER_LEAST_BOUND 8
 
-/* Searches when other threads filled the owner. */
+/* Searches repeated because other threads filled the owner. */
 #define BALANCER_RENDEZVOUS_ROUNDS 8
 
 int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *pool)
@@ -65,7 +61,7 @@ static bool balancer_within_bound(const struct balancer_attempt *a, unsigned pla
         return true;
     active = balancer_load(a->b, place) & ENDPOINT_COUNT_MASK;
     all = atomic_load_explicit(&a->b->group->load, memory_order_relaxed) + UINT64_C(1);
-    weight = balancer_weight(a->b->list[place]);
+    weight = balancer_weight(a->b, place);
     /* active < ceil(x / y) if and only if active * y < x */
     return active < BALANCER_LEAST_BOUND ||
            active * 100 * a->weight < a->b->hash_balance_factor * all * weight;
@@ -87,7 +83,7 @@ static double balancer_cost(uint64_t draw, unsigned weight)
     return -log1p(-(double)draw * 0x1p-64) / weight;
 }
 
-/* Lowest draw in ${run}; with ${a} only of places it may take. */
+/* Place with the lowest draw in ${run}; with ${a}, among places that it may take. */
 static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct balancer_run *run,
                                 uint64_t key, struct balancer_attempt *a, uint64_t *lowest)
 {
@@ -106,7 +102,7 @@ static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct b
     return found;
 }
 
-/* Owner of ${key}; ${a} likewise. */
+/* Owner of ${key}; with ${a}, among places that it may take. */
 static uint32_t balancer_owner(const struct balancer_pool *pool, uint64_t key,
                                struct balancer_attempt *a)
 {

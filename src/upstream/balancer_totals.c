@@ -37,7 +37,6 @@ struct balancer_sum {
     unsigned n_steady; /* not warming up */
 };
 
-/* Sum up a pool's endpoints without ${unfit} flags. */
 static struct balancer_sum balancer_sum(const struct balancer *b, unsigned pool, uint32_t unfit)
 {
     unsigned from = b->pools[pool].from, to = from + b->pools[pool].n;
@@ -49,7 +48,7 @@ static struct balancer_sum balancer_sum(const struct balancer *b, unsigned pool,
         if (load & unfit)
             continue;
         sum.n++;
-        sum.weight += balancer_weight(b->list[place]);
+        sum.weight += balancer_weight(b, place);
         sum.n_steady += !(load & ENDPOINT_WARMING);
     }
     return sum;

@@ -7,9 +7,12 @@
  *   target:   TIMER --due--> WAITING --a slot is free--> UNDER WAY --outcome--> TIMER
  *
  * At most max_under_way checks run at once. Other due targets wait by due time; groups take turns
- * (checker_turn.c). Intervals run from start to start; late checks are counted and logged.
+ * (checker_turn.c).
  *
- * Without descriptors or memory, checks pause and no server changes state.
+ * A group's rules can change: targets keep health and statistics; a check under way ends by its old
+ * rules.
+ *
+ * When descriptors or memory run out, checks pause and no server changes state.
  */
 #ifndef UPSTREAM_CHECKER_H
 #define UPSTREAM_CHECKER_H
@@ -25,34 +28,42 @@
 #include "upstream/endpoint.h"
 #include "upstream/health.h"
 
-/* Default of max_under_way: a quarter of a process' usual descriptors. */
+/* Default of max_under_way: a quarter of the usual descriptor limit. */
 #define CHECKER_UNDER_WAY 256
 
+struct arena;
 struct checker;
 struct checker_group;
+struct checker_rules;
 struct checker_target;
 
 struct checker_conf {
-    unsigned max_under_way; /* at least 1; each takes a descriptor */
-    uint64_t seed;          /* for jitter; unique to the process */
-    /* All HEALTH_STARTS_CHECKED targets are decided or removed. On the loop; may be NULL. */
+    uint64_t seed; /* for jitter; unique to the process */
+    /*
+     * Called on the loop when each HEALTH_STARTS_CHECKED target had a result or was removed; may be
+     * NULL.
+     */
     void (*decided)(void *cookie);
     void *cookie;
 };
 
-struct checker_group_conf {
-    const char *name; /* of the upstream, for logs */
+struct checker_rules_conf {
+    struct arena *memory; /* holds the bytes below; NULL: static data. See arena_hold() */
     struct check_conf check;
     struct health_conf health;
     int64_t slow_start_ns; /* duration of ENDPOINT_WARMING; 0: off */
+};
+
+struct checker_group_conf {
+    const char *name; /* of the upstream, for logs */
     /*
-     * ${e} went down or came up and is flagged. On the loop; may add and remove any target. May be
-     * NULL.
+     * Called on the loop when ${e} went down or came up, after its flag changed; may add and remove
+     * any target. May be NULL.
      */
     void (*changed)(void *cookie, struct endpoint *e, bool is_up);
     /*
-     * A check of ${e}, which is up, passed at its session addresses. On the loop; must not add or
-     * remove targets. May be NULL.
+     * Called on the loop when ${e}, which is up, passed a check at the addresses that sessions use;
+     * must not add or remove targets. May be NULL.
      */
     void (*passed)(void *cookie, struct endpoint *e);
     void *cookie;
@@ -61,15 +72,15 @@ struct checker_group_conf {
 
 struct checker_target_conf {
     struct endpoint *endpoint;
-    const struct address *address; /* NULL: the endpoint's; may lack a port: the endpoint's */
-    unsigned port;                 /* 0: the address' */
+    const struct address *address; /* NULL: the endpoint's addresses; port 0: the endpoint's port */
+    unsigned port;                 /* 0: as in the address */
 };
 
 struct checker_stats {
     uint64_t checks;
     uint64_t failed;
-    uint64_t undecided; /* without verdict: no descriptor, memory or local port for the check */
-    uint64_t late;      /* began late */
+    uint64_t undecided; /* no verdict: we had no descriptor, memory or local port */
+    uint64_t late;
     bool is_up;
     int64_t since_at_ns;
     enum check_outcome last; /* valid when checks > 0 */
@@ -79,13 +90,13 @@ struct checker_stats {
 struct checker_load {
     unsigned targets;
     unsigned under_way;
-    unsigned waiting;   /* due, but no slot or resources */
+    unsigned waiting;   /* due, but without slot or resources */
     unsigned undecided; /* HEALTH_STARTS_CHECKED, not yet checked */
 };
 
 /*
  * checker_create(out, net, conf):
- * Create a checker.
+ * Create a checker; it makes no checks before checker_set_limit().
  *
  * Thread: loop of ${net}, or before it starts
  * Owns:   ${net} is borrowed
@@ -96,46 +107,109 @@ int checker_create(struct checker **out, struct netloop *net,
 
 /*
  * checker_destroy(k):
- * Free it with groups and targets; NULL is allowed.
+ * Free it with its groups, and remove their targets; NULL is allowed.
  *
  * Thread: after the loop has ended
  */
 void checker_destroy(struct checker *k);
 
 /*
- * checker_group_open(out, k, conf):
- * Create a group.
+ * checker_reserve(k, max_under_way) / checker_set_limit(k, max_under_way):
+ * Allocate for ${max_under_way} checks at once; limit the checks under way to so many. Checks above
+ * a lowered limit end normally.
  *
- * Thread: loop of ${k}
- * Owns:   the checker owns ${out}; ${conf} is copied, its text and bytes are borrowed
- * Errors: 0; -ENOMEM; as check_script_init()
+ * Thread: checker's loop, or before it starts
+ * Units:  each check takes a descriptor; 0: no checks
+ * Errors: 0; -ENOMEM
  */
-int checker_group_open(struct checker_group **out, struct checker *k,
-                       const struct checker_group_conf *conf) NODISCARD;
+int checker_reserve(struct checker *k, unsigned max_under_way) NODISCARD;
+void checker_set_limit(struct checker *k, unsigned max_under_way);
 
 /*
- * checker_add(out, g, conf):
- * Check an endpoint: first within an interval if it starts up, else (ENDPOINT_DOWN set by the
- * caller) at once.
+ * checker_rules_create(out, conf) / checker_rules_release(r):
+ * Prepare rules; release them (NULL is allowed).
  *
  * Thread: checker's loop
- * Owns:   the group owns ${out}; ${conf} is copied, endpoint and address are borrowed
- * Errors: 0; -ENOMEM; -ESHUTDOWN (the loop is ending)
+ * Owns:   ${conf} is copied, its memory held
+ * Errors: 0; -ENOMEM; as check_script_init()
  */
-int checker_add(struct checker_target **out, struct checker_group *g,
+int checker_rules_create(struct checker_rules **out,
+                         const struct checker_rules_conf *conf) NODISCARD;
+void checker_rules_release(struct checker_rules *r);
+
+/*
+ * checker_group_create(out, k, conf) / checker_group_close(g):
+ * Create a group, without rules or targets; remove its targets and free it.
+ *
+ * Thread: checker's loop
+ * Owns:   the checker owns ${out}; ${conf} is copied, its name borrowed
+ * Errors: 0; -ENOMEM
+ */
+int checker_group_create(struct checker_group **out, struct checker *k,
+                         const struct checker_group_conf *conf) NODISCARD;
+void checker_group_close(struct checker_group *g);
+
+/*
+ * checker_group_use(g, r):
+ * Check ${g} by ${r} from now on. A shorter interval applies at once.
+ *
+ * Thread: checker's loop
+ * Owns:   the group owns ${r}
+ */
+void checker_group_use(struct checker_group *g, struct checker_rules *r);
+
+/*
+ * checker_target_create(out) / checker_target_destroy(t):
+ * Create a target; free one that is in no group (NULL is allowed).
+ *
+ * Thread: any
+ * Errors: 0; -ENOMEM
+ */
+int checker_target_create(struct checker_target **out) NODISCARD;
+void checker_target_destroy(struct checker_target *t);
+
+/*
+ * checker_add(t, g, conf):
+ * Check an endpoint. With ENDPOINT_DOWN it starts down and is checked at once; else it starts up,
+ * and its first check is within an interval.
+ *
+ * Thread: checker's loop
+ * Owns:   ${t}, in no group, is borrowed until checker_remove(); ${conf} is copied, endpoint and
+ *         address are borrowed
+ * Errors: 0; -ESHUTDOWN (the loop is ending)
+ */
+int checker_add(struct checker_target *t, struct checker_group *g,
                 const struct checker_target_conf *conf) NODISCARD;
 
 /*
+ * checker_use(t, conf):
+ * Check ${t} at another address or port from now on.
+ *
+ * Thread: checker's loop
+ * Owns:   as checker_add()
+ */
+void checker_use(struct checker_target *t, const struct checker_target_conf *conf);
+
+/*
  * checker_remove(t):
- * Free ${t} and cancel its check. The endpoint keeps its flags.
+ * Remove ${t} from its group and cancel its check. The endpoint keeps its flags.
  *
  * Thread: checker's loop
  */
 void checker_remove(struct checker_target *t);
 
 /*
+ * checker_has(t):
+ * Is ${t} in a group?
+ *
+ * Thread: checker's loop, or when it does not run
+ */
+bool checker_has(const struct checker_target *t);
+
+/*
  * checker_retry_now(t):
- * Repeat a check skipped for lack of an address. Call it when one may be known.
+ * Check ${t} now, if its last check was skipped for lack of an address. Call it when the address
+ * may be known.
  *
  * Thread: checker's loop
  */

@@ -2,12 +2,13 @@
  * upstream/checker_internal: shared by checker.c, checker_turn.c and checker_run.c.
  *
  * note: turns. A group's due targets wait in its queue; checker.share limits its checks under way.
- * Groups below the limit take turns, one check each: servers that hold slots until timeout delay
- * only their group.
+ * Groups below that limit take turns, one check each: servers that time out delay only their own
+ * group.
  */
 #ifndef UPSTREAM_CHECKER_INTERNAL_H
 #define UPSTREAM_CHECKER_INTERNAL_H
 
+#include "base/arena.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "upstream/checker.h"
@@ -16,22 +17,39 @@ struct checker_slot {
     struct check check;
     struct list link;
     struct checker *checker;
-    struct checker_target *target; /* of the check under way; NULL: removed */
-    bool as_sessions;              /* checks where sessions connect */
+    struct checker_target *target; /* NULL: removed during the check */
+    struct checker_rules *rules;   /* a reference, for the check under way */
+    bool as_sessions;              /* checks the addresses that sessions use */
     struct address addresses[ENDPOINT_ADDRESSES];
+};
+
+/* Slots of one checker_reserve(). */
+struct checker_block {
+    struct list link;
+    unsigned n;
+    unsigned n_used; /* used so far; the others were never touched */
+    struct checker_slot slots[];
+};
+
+struct checker_rules {
+    unsigned references; /* by groups and checks under way */
+    struct checker_rules_conf conf;
+    struct check_script script;
 };
 
 struct checker_target {
     struct timer timer;
     struct list link;
-    struct list waiting; /* queue of the group */
-    struct checker_group *group;
-    struct checker_slot *slot; /* NULL: no check under way */
+    struct list waiting;         /* in the group's queue */
+    struct checker_group *group; /* NULL: none */
+    struct checker_slot *slot;   /* NULL: no check under way */
     struct checker_target_conf conf;
     struct health health;
     struct checker_stats stats;
     int64_t due_at_ns;
+    uint64_t nth;
     int64_t first_ns; /* offset in the interval, spreads targets */
+    bool starts_up;
     bool warming;
     bool was_up;
     bool is_used; /* counted in the group's n_used */
@@ -46,7 +64,7 @@ struct checker_group {
     struct list turn;    /* in checker.turns */
     struct checker *checker;
     struct checker_group_conf conf;
-    struct check_script script;
+    struct checker_rules *rules; /* NULL: none yet */
     unsigned n_targets;
     unsigned n_used;
     unsigned n_up;
@@ -59,9 +77,11 @@ struct checker {
     struct checker_conf conf;
     struct list groups;
     struct list turns; /* groups, see note: turns */
-    unsigned share;    /* of a group; 0: recompute */
-    struct list free;  /* slots used before */
-    unsigned n_slots;  /* ever used; others are untouched */
+    unsigned share;    /* limit of each group; 0: recompute */
+    struct list blocks;
+    struct list free; /* free slots, used before */
+    unsigned n_slots;
+    unsigned max_under_way;
     unsigned under_way;
     unsigned n_targets;
     unsigned n_waiting;
@@ -74,7 +94,6 @@ struct checker {
     int64_t episode_at_ns; /* start of the shortage; 0: none */
     unsigned episode_errors;
     struct log_limit log_limit;
-    struct checker_slot slots[];
 };
 
 /* Timer of a due check; of the retry after a shortage. */
@@ -82,55 +101,37 @@ extern const struct task_type checker_timer_type;
 extern const struct task_type checker_retry_type;
 
 /*
- * checker_schedule(t, at_ns):
- * Start the timer of an idle ${t}.
+ * checker_feed(k) / checker_schedule(t, at_ns):
+ * Begin due checks while slots are free; start the timer of an idle ${t}.
+ *
+ * checker_next(k) / checker_end_one(g):
+ * Dequeue the next target and count its check as under way, NULL if none may start; count one
+ * check of ${g} as ended.
  *
  * Thread: checker's loop
  */
+void checker_feed(struct checker *k);
 void checker_schedule(struct checker_target *t, int64_t at_ns);
+struct checker_target *checker_next(struct checker *k);
+void checker_end_one(struct checker_group *g);
 
 /*
- * checker_decided(k):
- * Decrement n_undecided; the last one calls conf.decided().
+ * checker_decided(k) / checker_resize(g, n):
+ * Decrement n_undecided, call conf.decided() at 0; change the target counts by ${n}: 1 or -1.
  *
- * Thread: checker's loop, or after its end
- */
-void checker_decided(struct checker *k);
-
-/*
- * checker_resize(g, n):
- * Add ${n} (or -1) to the target counts.
- *
- * Thread: checker's loop, or after its end
- */
-void checker_resize(struct checker_group *g, int n);
-
-/*
  * checker_count(t) / checker_uncount(t):
- * Recount ${t} in n_used and n_up; remove it from them.
+ * Update the counts n_used and n_up for ${t}; remove ${t} from them.
  *
- * Thread: checker's loop, or after its end
- */
-void checker_count(struct checker_target *t);
-void checker_uncount(struct checker_target *t);
-
-/*
  * checker_wait(t) / checker_unwait(t):
  * Queue the due ${t}; dequeue it, if queued.
  *
  * Thread: checker's loop, or after its end
  */
+void checker_decided(struct checker *k);
+void checker_resize(struct checker_group *g, int n);
+void checker_count(struct checker_target *t);
+void checker_uncount(struct checker_target *t);
 void checker_wait(struct checker_target *t);
 void checker_unwait(struct checker_target *t);
-
-/*
- * checker_next(k) / checker_end_one(g):
- * Dequeue the next target and count it under way, NULL if none may start; count one of ${g} as
- * over.
- *
- * Thread: checker's loop
- */
-struct checker_target *checker_next(struct checker *k);
-void checker_end_one(struct checker_group *g);
 
 #endif

@@ -5,38 +5,48 @@
 #include "base/log.h"
 #include "upstream/checker_internal.h"
 
-/* Pause without resources; time without errors that ends a shortage: as in net/acceptor. */
+/* Pause when resources run out; time without errors that ends a shortage. As in net/acceptor. */
 #define CHECKER_PAUSE_NS (100 * NS_PER_MS)
 #define CHECKER_CALM_NS  (1 * NS_PER_S)
 
 #define CHECKER_LOG_INTERVAL_NS (60 * NS_PER_S)
 
-/* Late: begins later than both a part of the interval and a minimum after it was due. */
+/*
+ * A check is late if it begins more than this part of the interval, and more than this minimum,
+ * after it was due.
+ */
 #define CHECKER_LATE_PART   10
 #define CHECKER_LATE_MIN_NS (100 * NS_PER_MS)
 
-static void checker_feed(struct checker *k);
-
-/* ---- slots ---- */
-
 static void checker_on_done(struct check *c);
+
+static struct checker_slot *checker_new_slot(struct checker *k)
+{
+    list_for_each (node, &k->blocks) {
+        struct checker_block *block = LIST_ENTRY(node, struct checker_block, link);
+        struct checker_slot *slot = &block->slots[block->n_used];
+
+        if (block->n_used == block->n)
+            continue;
+        block->n_used++;
+        slot->checker = k;
+        list_init(&slot->link);
+        check_init(&slot->check, k->net, checker_on_done);
+        return slot;
+    }
+    MUST(!"a slot for each check at once");
+    return NULL;
+}
 
 static struct checker_slot *checker_take_slot(struct checker *k)
 {
     struct checker_slot *slot;
 
-    if (!list_empty(&k->free)) {
-        slot = LIST_FIRST(&k->free, struct checker_slot, link);
-        list_remove(&slot->link);
-    } else if (k->n_slots < k->conf.max_under_way) {
-        slot = &k->slots[k->n_slots++];
-        slot->checker = k;
-        list_init(&slot->link);
-        check_init(&slot->check, k->net, checker_on_done);
-    } else {
-        return NULL;
-    }
     k->under_way++;
+    if (list_empty(&k->free))
+        return checker_new_slot(k);
+    slot = LIST_FIRST(&k->free, struct checker_slot, link);
+    list_remove(&slot->link);
     return slot;
 }
 
@@ -55,8 +65,6 @@ void checker_schedule(struct checker_target *t, int64_t at_ns)
     t->due_at_ns = at_ns > now_ns ? at_ns : now_ns;
     loop_schedule(loop, &t->timer, t->due_at_ns - now_ns);
 }
-
-/* ---- a check ---- */
 
 /* True if sessions use all ${n} addresses of ${list}. */
 static bool checker_is_session_way(const struct endpoint_addresses *at, const struct address *list,
@@ -113,7 +121,7 @@ static void checker_note_late(struct checker_target *t)
     int64_t late_ns = clock_now_ns() - t->due_at_ns;
     unsigned suppressed;
 
-    if (late_ns <= checker_patience_ns(&g->conf.health))
+    if (late_ns <= checker_patience_ns(&g->rules->conf.health))
         return;
     t->stats.late++;
     if (g->conf.n_late)
@@ -131,7 +139,7 @@ static void checker_begin(struct checker_target *t, struct checker_slot *slot)
     unsigned n = checker_addresses(t, slot);
 
     t->has_no_address = n == 0;
-    if (n == 0) { /* no sessions either; the resolver has logged it */
+    if (n == 0) { /* sessions have no address either; the resolver logged it */
         checker_give_slot(slot->checker, slot);
         checker_end(t);
         checker_schedule(t, clock_add_ns(clock_now_ns(), health_interval_ns(&t->health)));
@@ -139,13 +147,15 @@ static void checker_begin(struct checker_target *t, struct checker_slot *slot)
     }
     t->slot = slot;
     slot->target = t;
+    slot->rules = t->group->rules;
+    slot->rules->references++;
     checker_note_late(t);
-    check_start(&slot->check, &t->group->script, slot->addresses, n);
+    check_start(&slot->check, &slot->rules->script, slot->addresses, n);
 }
 
-static void checker_feed(struct checker *k)
+void checker_feed(struct checker *k)
 {
-    while (!k->stopped && !k->paused && k->under_way < k->conf.max_under_way) {
+    while (!k->stopped && !k->paused && k->under_way < k->max_under_way) {
         struct checker_target *t = checker_next(k);
 
         if (!t)
@@ -154,13 +164,11 @@ static void checker_feed(struct checker *k)
     }
 }
 
-/* ---- results ---- */
-
 static void checker_warm(struct checker_target *t, int64_t now_ns)
 {
     struct endpoint *e = t->conf.endpoint;
 
-    if (t->group->conf.slow_start_ns == 0)
+    if (t->group->rules->conf.slow_start_ns == 0)
         return;
     t->warming = true;
     atomic_store_explicit(&e->warming_since_ns, now_ns, memory_order_relaxed);
@@ -173,7 +181,7 @@ static void checker_look_warm(struct checker_target *t, int64_t now_ns)
     struct endpoint *e = t->conf.endpoint;
 
     if (!t->warming || now_ns - atomic_load_explicit(&e->warming_since_ns, memory_order_relaxed) <
-                           t->group->conf.slow_start_ns)
+                           t->group->rules->conf.slow_start_ns)
         return;
     t->warming = false;
     (void)endpoint_clear_flag(e, ENDPOINT_WARMING);
@@ -188,18 +196,18 @@ static enum log_level checker_down_level(const struct checker_target *t)
 static void checker_went_down(struct checker_target *t, const struct check_result *result)
 {
     struct checker_group *g = t->group;
-    const struct checker_group_conf *conf = &g->conf;
+    const struct checker_rules_conf *conf = &g->rules->conf;
     char text[CHECK_TEXT_BYTES];
 
     (void)endpoint_set_flag(t->conf.endpoint, ENDPOINT_DOWN);
     log_write(checker_down_level(t),
               "upstream %s: server %s: down: checks failed in a row: %u, the last: %s; servers up: "
               "%u of %u",
-              conf->name, t->conf.endpoint->name, conf->health.fall,
+              g->conf.name, t->conf.endpoint->name, conf->health.fall,
               check_describe(text, sizeof(text), result), g->n_up, g->n_used);
 }
 
-/* First time up: restart a slow start that is running, begin none. */
+/* The server comes up for the first time: restart a running slow start, begin none. */
 static void checker_warm_first(struct checker_target *t, int64_t now_ns)
 {
     if (endpoint_load(t->conf.endpoint) & ENDPOINT_WARMING)
@@ -210,7 +218,7 @@ static void checker_came_up(struct checker_target *t, bool is_first, int64_t dow
                             int64_t now_ns)
 {
     struct checker_group *g = t->group;
-    const struct checker_group_conf *conf = &g->conf;
+    const struct checker_rules_conf *conf = &g->rules->conf;
 
     if (t->was_up)
         checker_warm(t, now_ns); /* before its first session */
@@ -219,7 +227,7 @@ static void checker_came_up(struct checker_target *t, bool is_first, int64_t dow
     (void)endpoint_clear_flag(t->conf.endpoint, ENDPOINT_DOWN);
     log_notice("upstream %s: server %s: up: checks passed in a row: %u, it was down for %.1f s; "
                "servers up: %u of %u",
-               conf->name, t->conf.endpoint->name, is_first ? 1 : conf->health.rise,
+               g->conf.name, t->conf.endpoint->name, is_first ? 1 : conf->health.rise,
                (double)down_ns / NS_PER_S, g->n_up, g->n_used);
 }
 
@@ -253,11 +261,11 @@ static void checker_tell(struct checker_target *t, enum health_change change, bo
         conf->changed(conf->cookie, t->conf.endpoint, change == HEALTH_CAME_UP);
 }
 
-/* Targets that start down are checked at once, then spread over the interval. */
+/* Targets that start down are checked at once; their second checks are spread over the interval. */
 static int64_t checker_interval_ns(struct checker_target *t)
 {
     int64_t interval_ns = health_interval_ns(&t->health);
-    bool is_spread = t->stats.checks > 1 || t->group->conf.health.initial == HEALTH_STARTS_UP;
+    bool is_spread = t->stats.checks > 1 || t->starts_up;
 
     return is_spread || t->first_ns == 0 || t->first_ns > interval_ns ? interval_ns : t->first_ns;
 }
@@ -355,6 +363,7 @@ static void checker_on_done(struct check *c)
     struct checker *k = slot->checker;
     struct checker_target *t = slot->target;
 
+    checker_rules_release(slot->rules);
     checker_give_slot(k, slot);
     if (t) {
         checker_end(t);
@@ -363,8 +372,6 @@ static void checker_on_done(struct check *c)
     }
     checker_feed(k);
 }
-
-/* ---- timers ---- */
 
 static void checker_run_timer(struct task *task)
 {
@@ -377,7 +384,7 @@ static void checker_run_timer(struct task *task)
     checker_feed(k);
 }
 
-/* Resume checks; later, end the shortage. */
+/* Resume checks; after CHECKER_CALM_NS without error, end the shortage. */
 static void checker_run_retry(struct task *task)
 {
     struct checker *k = CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct checker, retry);

@@ -2,12 +2,12 @@
 #include "upstream/checker_internal.h"
 
 /*
- * Group limit: the largest at which the sum of min(targets, limit) fits the slots, so smaller
- * groups never wait. At least 1.
+ * Limit of each group: the largest at which the sum of min(targets, limit) fits the slots, so
+ * smaller groups never wait. At least 1.
  */
 static unsigned checker_fair_share(const struct checker *k)
 {
-    unsigned low = 1, high = k->conf.max_under_way;
+    unsigned low = 1, high = k->max_under_way;
 
     while (low < high) {
         unsigned share = low + (high - low + 1) / 2;
@@ -18,7 +18,7 @@ static unsigned checker_fair_share(const struct checker *k)
 
             wanted += n < share ? n : share;
         }
-        if (wanted <= k->conf.max_under_way)
+        if (wanted <= k->max_under_way)
             low = share;
         else
             high = share - 1;
@@ -26,7 +26,6 @@ static unsigned checker_fair_share(const struct checker *k)
     return low;
 }
 
-/* Queue ${g} if it may make another check, else dequeue it. */
 static void checker_line_up(struct checker_group *g)
 {
     if (list_empty(&g->waiting) || g->under_way >= g->checker->share)

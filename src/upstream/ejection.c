@@ -1,10 +1,10 @@
 /*
  * upstream/ejection: see ejection.h.
  *
- * note: sweep. Ejecting stores OUT, then writes `next_return_at_ns` (release), even when not lower.
- * A sweep raises it (acquire), then reads the endpoints. Either the sweep sees OUT, or the lower
- * value comes later and stays. A sweep skips claimed endpoints: their claimers lower the value
- * afterwards.
+ * note: sweep. Ejecting stores OUT, then writes `next_return_at_ns` (release), even an unchanged
+ * value. A sweep sets it to CLOCK_NEVER (acquire), then reads the endpoints. Either the sweep sees
+ * OUT, or the lower value is written later and stays. A sweep skips claimed endpoints: their
+ * claimers lower the value afterwards.
  */
 #include "upstream/ejection.h"
 
@@ -13,10 +13,15 @@
 void ejection_group_init(struct ejection_group *g, const struct ejection_conf *conf,
                          unsigned n_endpoints)
 {
-    g->conf = conf;
+    atomic_init(&g->conf, conf);
     atomic_init(&g->n_endpoints, n_endpoints);
     atomic_init(&g->n_out, 0);
     atomic_init(&g->next_return_at_ns, CLOCK_NEVER);
+}
+
+void ejection_group_use(struct ejection_group *g, const struct ejection_conf *conf)
+{
+    atomic_store(&g->conf, conf); /* sequentially consistent, for grace_begin() */
 }
 
 void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints)
@@ -26,7 +31,7 @@ void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints)
 
 void ejection_worked(struct ejection *x)
 {
-    /* Load first: keeps the line shared while all is well. */
+    /* Load first: without failures the cache line stays shared. */
     if (atomic_load_explicit(&x->failures, memory_order_relaxed) > 0)
         atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
 }
@@ -44,13 +49,16 @@ static void ejection_give_back(struct ejection *x, enum ejection_state to)
     atomic_store_explicit(&x->state, (int)to, memory_order_release);
 }
 
-/* Maximum ejected: at least 1, unless max_percent or the number of others is 0. */
+/*
+ * Maximum of ejected endpoints: at least 1, unless max_percent is 0 or the group has one endpoint.
+ */
 static unsigned ejection_max_out(const struct ejection_group *g)
 {
     uint64_t n = atomic_load_explicit(&g->n_endpoints, memory_order_relaxed);
-    unsigned max = (unsigned)(n * g->conf->max_percent / 100);
+    unsigned max_percent = atomic_load(&g->conf)->max_percent;
+    unsigned max = (unsigned)(n * max_percent / 100);
 
-    if (n < 2 || g->conf->max_percent == 0)
+    if (n < 2 || max_percent == 0)
         return 0;
     return max > 0 ? max : 1;
 }
@@ -84,15 +92,15 @@ static int64_t ejection_time_ns(const struct ejection_conf *conf, unsigned times
     return time_ns;
 }
 
-/* Eject the claimed ${e}; returns for how long. */
 static int64_t ejection_eject(struct ejection_group *g, struct ejection *x, struct endpoint *e,
                               int64_t now_ns)
 {
+    const struct ejection_conf *conf = g->conf;
     int64_t time_ns, returns_at_ns;
 
-    if (now_ns - x->returns_at_ns >= g->conf->time_max_ns)
-        x->times = 0; /* long enough since its return */
-    time_ns = ejection_time_ns(g->conf, ++x->times);
+    if (now_ns - x->returns_at_ns >= conf->time_max_ns)
+        x->times = 0; /* in service for long enough */
+    time_ns = ejection_time_ns(conf, ++x->times);
     returns_at_ns = clock_add_ns(now_ns, time_ns);
     x->returns_at_ns = returns_at_ns;
     (void)endpoint_set_flag(e, ENDPOINT_EJECTED);
@@ -125,7 +133,7 @@ void ejection_sweep_begin(struct ejection_group *g)
 
 static void ejection_return_now(struct ejection_group *g, struct ejection *x, struct endpoint *e)
 {
-    /* These sessions began before the ejection. */
+    /* The failed sessions began before the ejection. */
     atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
     (void)endpoint_clear_flag(e, ENDPOINT_EJECTED);
     atomic_fetch_sub_explicit(&g->n_out, 1, memory_order_relaxed);

@@ -1,10 +1,12 @@
 /*
  * upstream/ejection: passive outlier detection: eject endpoints where sessions fail.
  *
- * Several failures in a row set ENDPOINT_EJECTED, each time for longer. On return failures count
- * from zero. Only a part of a group is ejected: if most fail, the cause is likely here.
+ * Several failures in a row set ENDPOINT_EJECTED, each time for longer. After the ejection,
+ * failures count from zero. At most max_percent of a group is ejected: if most servers fail, the
+ * cause is likely on our side.
  *
- * No timer: the next pick returns endpoints (for waiting sessions upstream/upstream does).
+ * Without a timer: the next pick ends ejections whose time is over (for waiting sessions
+ * upstream/upstream sets a timer).
  */
 #ifndef UPSTREAM_EJECTION_H
 #define UPSTREAM_EJECTION_H
@@ -17,14 +19,14 @@
 
 struct ejection_conf {
     unsigned failures;   /* in a row; 0: never eject */
-    int64_t time_ns;     /* times the number of successive ejections */
-    int64_t time_max_ns; /* maximum; after this time in service the number restarts */
+    int64_t time_ns;     /* ejection time, multiplied by the number of successive ejections */
+    int64_t time_max_ns; /* longest ejection; after so long without ejection the number restarts */
     unsigned max_percent;
     bool resets; /* a reset before the first byte is a failure */
 };
 
 struct ejection_group {
-    const struct ejection_conf *conf;
+    _Atomic(const struct ejection_conf *) conf;
     atomic_uint n_endpoints;
     atomic_uint n_out;
     _Atomic int64_t next_return_at_ns; /* earliest return; CLOCK_NEVER when none is ejected */
@@ -39,7 +41,7 @@ struct ejection {
      * (release). The members below belong to the claimer; others skip a claimed endpoint.
      */
     atomic_int state;
-    unsigned times; /* in succession */
+    unsigned times; /* successive ejections */
     int64_t returns_at_ns;
 };
 
@@ -54,17 +56,19 @@ void ejection_group_init(struct ejection_group *g, const struct ejection_conf *c
                          unsigned n_endpoints);
 
 /*
- * ejection_group_resize(g, n_endpoints):
- * Set the number of endpoints.
+ * ejection_group_resize(g, n_endpoints) / ejection_group_use(g, conf):
+ * Set the number of endpoints; replace the configuration. Ejected endpoints keep their return time.
  *
  * Thread: one at a time
+ * Owns:   ${conf} is borrowed; other threads may read the old one for a grace period
  */
+void ejection_group_use(struct ejection_group *g, const struct ejection_conf *conf);
 void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints);
 
 /*
  * ejection_worked(x) / ejection_failed(g, x, e, now_ns, others):
- * Record success or failure. Returns for how long ${e} is newly ejected, in ns, else 0. Never
- * ejects without ${others} that are fit.
+ * Record a success or failure. A failure returns the ejection time in ns if it ejects ${e}, else 0.
+ * ${others}: other endpoints are fit; without them nothing is ejected.
  *
  * Thread: any
  */
@@ -74,7 +78,7 @@ int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct end
 
 /*
  * ejection_some_out(g) / ejection_due(g, now_ns):
- * True while an endpoint is ejected; true if one may return.
+ * True while an endpoint is ejected; true if an ejection may be over.
  *
  * Thread: any
  */
@@ -90,8 +94,7 @@ static inline bool ejection_due(const struct ejection_group *g, int64_t now_ns)
 
 /*
  * ejection_sweep_begin(g) / ejection_return(g, x, e, now_ns):
- * When ejection_due(), begin a sweep; then return each endpoint whose time is over. True if it
- * returned.
+ * When ejection_due(), begin a sweep; then end each ejection whose time is over. True if it ended.
  *
  * Thread: any
  */

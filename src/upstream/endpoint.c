@@ -6,13 +6,13 @@
 
 #include "engine/grace.h"
 
-/* Compare-and-swap: with add and undo, others would see it full when it is not. */
-static int endpoint_enter_bounded(struct endpoint *e)
+/* Compare-and-swap: an add that is undone would briefly show a full endpoint to others. */
+static int endpoint_enter_bounded(struct endpoint *e, uint32_t max)
 {
     uint32_t load = atomic_load_explicit(e->load, memory_order_relaxed);
 
     do
-        if ((load & ENDPOINT_COUNT_MASK) >= e->max_connections)
+        if ((load & ENDPOINT_COUNT_MASK) >= max)
             return -EBUSY;
     while (!atomic_compare_exchange_weak_explicit(e->load, &load, load + 1, memory_order_acquire,
                                                   memory_order_relaxed));
@@ -20,14 +20,16 @@ static int endpoint_enter_bounded(struct endpoint *e)
 }
 
 /*
- * Acquire in both branches: pairs with endpoint_clear_flag(); what made it fit is visible, such as
- * addresses.
+ * Acquire in both branches pairs with endpoint_clear_flag(): what made the endpoint fit, such as
+ * its addresses, is visible.
  */
 int endpoint_enter(struct endpoint *e)
 {
-    if (e->max_connections == 0)
+    uint32_t max = atomic_load_explicit(&e->max_connections, memory_order_relaxed);
+
+    if (max == 0)
         atomic_fetch_add_explicit(e->load, 1, memory_order_acquire);
-    else if (endpoint_enter_bounded(e) < 0)
+    else if (endpoint_enter_bounded(e, max) < 0)
         return -EBUSY;
     atomic_fetch_add_explicit(&e->group->load, 1, memory_order_relaxed);
     return 0;
@@ -104,7 +106,7 @@ struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e)
 
 void endpoint_release_addresses(struct endpoint_addresses *at)
 {
-    /* Acquire and release: the last one frees what all have read. */
+    /* Acquire and release: the last user frees what others read. */
     if (at && atomic_fetch_sub_explicit(&at->users, 1, memory_order_acq_rel) == 1)
         free(at);
 }

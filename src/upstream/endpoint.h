@@ -28,15 +28,14 @@ enum endpoint_flag {
 /* Excluded from picks; in panic only ABSENT is. */
 #define ENDPOINT_UNFIT (ENDPOINT_DOWN | ENDPOINT_EJECTED | ENDPOINT_ABSENT)
 
-/* Addresses used of one endpoint. */
 #define ENDPOINT_ADDRESSES 16
 
 /* Addresses in the order to try; immutable once published. */
 struct endpoint_addresses {
     /*
-     * note: users. References of the endpoint and of connecting sessions; the last one frees. A
-     * session counts itself in after reading the pointer; a replaced list is released after a grace
-     * period (engine/grace): no worker is in between.
+     * note: users. References by the endpoint and by connecting sessions; the last release frees. A
+     * session reads the pointer, then adds a reference. So the endpoint drops a replaced list only
+     * after a grace period (engine/grace): no worker is between these steps.
      */
     atomic_uint users;
     unsigned n;
@@ -44,29 +43,29 @@ struct endpoint_addresses {
 };
 
 struct endpoint_group {
-    _Atomic uint32_t load; /* sessions at all endpoints */
+    _Atomic uint32_t load; /* sessions at all endpoints of the group */
     char apart[CACHE_LINE_BYTES - sizeof(uint32_t)];
     /* Number of flag changes; see note: flags. Seldom written. */
     _Atomic uint32_t changes;
-    /* A flag or address has changed. On the changing thread; may be NULL. */
+    /* Called when a flag or address changed, on the thread that changed it; may be NULL. */
     void (*changed)(struct endpoint_group *g);
 };
 
 struct endpoint {
     const char *name;
     _Atomic(struct endpoint_addresses *) addresses; /* NULL: unresolved; see note: users */
-    atomic_uint weight;       /* 0: no sessions; a change needs a new balancer */
-    unsigned max_connections; /* 0: unlimited */
-    atomic_uint level;        /* priority, 0 first; a change needs a new balancer */
-    uint64_t hash;            /* of its name, stable over restarts */
+    atomic_uint weight;          /* 0: no sessions; a change needs a new balancer */
+    atomic_uint max_connections; /* 0: unlimited */
+    atomic_uint level;           /* priority, 0 first; a change needs a new balancer */
+    uint64_t hash;               /* hash of the name, equal after a restart */
 
     /*
      * note: flags. A flag change and the following increment of `changes` are releases: a thread
-     * that sees the count sees the flag, and with ENDPOINT_WARMING its start time. So totals are
+     * that sees the new count sees the flag, and for ENDPOINT_WARMING its start time. So totals are
      * computed once per change.
      *
-     * note: load. Flags and number of sessions, connecting ones included. A group's words are
-     * adjacent: searching a thousand reads 4 KiB, not a thousand cache lines.
+     * note: load. Flags and session count, connecting sessions included. A group's words are
+     * adjacent, for fast searches.
      */
     _Atomic uint32_t *load;
     struct endpoint_group *group;
@@ -74,8 +73,8 @@ struct endpoint {
 };
 
 /*
- * endpoint_load(e) / endpoint_active(e):
- * The load word, see note: load; its sessions.
+ * endpoint_load(e) / endpoint_active(e) / endpoint_is_used(e):
+ * The load word (note: load); the session count in it; may it get sessions (weight > 0)?
  *
  * Thread: any
  */
@@ -89,12 +88,6 @@ static inline uint32_t endpoint_active(const struct endpoint *e)
     return endpoint_load(e) & ENDPOINT_COUNT_MASK;
 }
 
-/*
- * endpoint_is_used(e):
- * May it get sessions (weight > 0)?
- *
- * Thread: any
- */
 static inline bool endpoint_is_used(const struct endpoint *e)
 {
     return atomic_load_explicit(&e->weight, memory_order_relaxed) > 0;
@@ -102,7 +95,7 @@ static inline bool endpoint_is_used(const struct endpoint *e)
 
 /*
  * endpoint_enter(e) / endpoint_leave(e):
- * Count a session in, within max_connections; count it out. The count never exceeds the limit, not
+ * Add a session, unless the endpoint is full; remove one. The count never exceeds max_connections,
  * even briefly.
  *
  * Thread: any
@@ -115,7 +108,7 @@ void endpoint_leave(struct endpoint *e);
  * endpoint_use_addresses(e) / endpoint_release_addresses(at):
  * Reference the addresses, NULL when unresolved; release them (NULL is allowed).
  *
- * Thread: a ${readers} loop of endpoint_set_addresses(), or its caller's; any
+ * Thread: a loop of ${readers} in endpoint_set_addresses(), or the thread that calls it; any
  */
 struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e);
 void endpoint_release_addresses(struct endpoint_addresses *at);
@@ -131,10 +124,10 @@ bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct ad
 
 /*
  * endpoint_set_addresses(e, readers, list, n):
- * Replace the addresses by ${n} > 0 others; order does not count. ${readers}: loops that may be
+ * Replace the addresses by ${n} > 0 others; order is ignored. ${readers}: loops that may be
  * reading; NULL before they start.
  *
- * Thread: one at a time for each endpoint
+ * Thread: one thread at a time for each endpoint
  * Owns:   ${list} is copied
  * Errors: 0 (no change); 1 (changed); -ENOMEM (no change)
  */

@@ -20,14 +20,20 @@ static int64_t health_share_ns(int64_t whole_ns, uint64_t part)
     return (int64_t)(((unsigned __int128)(uint64_t)whole_ns * part) >> 64);
 }
 
-void health_init(struct health *h, const struct health_conf *conf, uint64_t seed, int64_t now_ns)
+void health_use(struct health *h, const struct health_conf *conf)
 {
     MUST(conf->rise > 0 && conf->fall > 0 && conf->interval_ns > 0 && conf->fast_interval_ns >= 0);
-    *h = (struct health){.conf = conf,
-                         .random = seed,
-                         .is_up = conf->initial == HEALTH_STARTS_UP,
-                         .is_decided = conf->initial != HEALTH_STARTS_CHECKED,
+    h->conf = conf;
+}
+
+void health_init(struct health *h, const struct health_conf *conf, enum health_initial initial,
+                 uint64_t seed, int64_t now_ns)
+{
+    *h = (struct health){.random = seed,
+                         .is_up = initial == HEALTH_STARTS_UP,
+                         .is_decided = initial != HEALTH_STARTS_CHECKED,
                          .since_at_ns = now_ns};
+    health_use(h, conf);
 }
 
 enum health_change health_report(struct health *h, bool passed, int64_t now_ns)

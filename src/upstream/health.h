@@ -18,20 +18,20 @@
 enum health_initial { HEALTH_STARTS_UP, HEALTH_STARTS_DOWN, HEALTH_STARTS_CHECKED };
 
 struct health_conf {
-    enum health_initial initial;
+    enum health_initial initial; /* of a new server */
     unsigned rise;
     unsigned fall;
     int64_t interval_ns;      /* from start to start of checks */
     int64_t fast_interval_ns; /* while a streak may change the state; 0: interval_ns */
-    unsigned jitter_percent;  /* added to an interval, at most */
+    unsigned jitter_percent;  /* longest jitter, percent of the interval */
 };
 
 struct health {
     const struct health_conf *conf;
     uint64_t random;
-    unsigned streak; /* checks in a row against the state */
+    unsigned streak; /* checks in a row that contradict is_up */
     bool is_up;
-    bool is_decided; /* by a check or by conf.initial */
+    bool is_decided; /* by a check or by its initial state */
     int64_t since_at_ns;
 };
 
@@ -39,13 +39,16 @@ struct health {
 enum health_change { HEALTH_SAME, HEALTH_CAME_UP, HEALTH_WENT_DOWN, HEALTH_STAYS_DOWN };
 
 /*
- * health_init(h, conf, seed, now_ns):
- * Initialize; ${seed} is for the jitter.
+ * health_init(h, conf, initial, seed, now_ns) / health_use(h, conf):
+ * Initialize as ${initial}, with ${seed} for the jitter; use other thresholds and intervals, keep
+ * state and streak.
  *
  * Thread: owner of ${h}
  * Owns:   ${conf} is borrowed
  */
-void health_init(struct health *h, const struct health_conf *conf, uint64_t seed, int64_t now_ns);
+void health_init(struct health *h, const struct health_conf *conf, enum health_initial initial,
+                 uint64_t seed, int64_t now_ns);
+void health_use(struct health *h, const struct health_conf *conf);
 
 /*
  * health_report(h, passed, now_ns):

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "engine/grace.h"
 #include "upstream/membership_internal.h"
+#include "upstream/server_line.h"
 #include "upstream/upstream.h"
 
 struct server_set *membership_take(struct membership *r)
@@ -24,8 +26,6 @@ void membership_give_back(struct server_set *set)
     atomic_fetch_sub_explicit(&set->held, 1, memory_order_release);
 }
 
-/* ---- servers ---- */
-
 void membership_hold(struct upstream_server *server)
 {
     atomic_fetch_add_explicit(&server->held, 1, memory_order_relaxed);
@@ -33,7 +33,7 @@ void membership_hold(struct upstream_server *server)
 
 void membership_let_go(struct upstream_server *server)
 {
-    /* Release: pairs with the acquire before the free. */
+    /* Release: pairs with the acquire in membership_is_unused(). */
     MUST(atomic_fetch_sub_explicit(&server->held, 1, memory_order_release) > 0);
 }
 
@@ -45,9 +45,7 @@ static bool membership_is_unused(const struct upstream_server *server)
            atomic_load_explicit(&server->held, memory_order_acquire) == 0;
 }
 
-/* ---- sets ---- */
-
-static void membership_free_set(struct server_set *set)
+void membership_free_set(struct server_set *set)
 {
     if (!set)
         return;
@@ -55,12 +53,14 @@ static void membership_free_set(struct server_set *set)
     free(set);
 }
 
-static int membership_build_balancer(struct membership *r, struct server_set *set)
+static int membership_build_balancer(struct membership *r, struct server_set *set,
+                                     const struct upstream_conf *conf,
+                                     const struct balancer_share *shares)
 {
-    const struct upstream_conf *conf = r->upstream->conf;
     struct endpoint **list = calloc((size_t)set->n + 1, sizeof(struct endpoint *));
     struct balancer_conf balancer = {.kind = conf->balance,
                                      .endpoints = list,
+                                     .shares = shares,
                                      .n_endpoints = set->n,
                                      .hash_balance_factor = conf->hash_balance_factor,
                                      .panic_threshold = conf->panic_threshold,
@@ -77,28 +77,25 @@ static int membership_build_balancer(struct membership *r, struct server_set *se
     return rc;
 }
 
-static int membership_build_set(struct server_set **out, struct membership *r)
+int membership_build_set(struct server_set **out, struct membership *r,
+                         const struct upstream_conf *conf, const struct membership_wanted *wanted)
 {
     struct server_set *set;
-    unsigned n = 0;
     int rc;
 
-    list_for_each (node, &r->servers)
-        n += LIST_ENTRY(node, struct upstream_server, link)->is_wanted;
-    if (n > BALANCER_MAX_ENDPOINTS)
+    if (wanted->n > BALANCER_MAX_ENDPOINTS)
         return -E2BIG;
-    set = calloc(1, sizeof(*set) + n * sizeof(set->servers[0]));
+    set = calloc(1, sizeof(*set) + wanted->n * sizeof(set->servers[0]));
     if (!set)
         return -ENOMEM;
     list_init(&set->link);
-    list_for_each (node, &r->servers) {
-        struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
-
-        if (server->is_wanted)
-            set->servers[set->n++] = server;
-        set->n_used += server->is_wanted && atomic_load(&server->endpoint.weight) > 0;
+    set->n = wanted->n;
+    for (unsigned i = 0; i < set->n; i++) {
+        set->servers[i] = wanted->servers[i];
+        set->n_used += wanted->shares ? wanted->shares[i].weight > 0
+                                      : endpoint_is_used(&wanted->servers[i]->endpoint);
     }
-    rc = membership_build_balancer(r, set);
+    rc = membership_build_balancer(r, set, conf, wanted->shares);
     if (rc < 0) {
         membership_free_set(set);
         return rc;
@@ -107,15 +104,47 @@ static int membership_build_set(struct server_set **out, struct membership *r)
     return 0;
 }
 
-static void membership_set_unseen(void *cookie)
+static int membership_build_wanted(struct server_set **out, struct membership *r)
+{
+    struct membership_wanted wanted = {0};
+    unsigned n = 0;
+    int rc;
+
+    list_for_each (node, &r->servers)
+        n += LIST_ENTRY(node, struct upstream_server, link)->is_wanted;
+    wanted.servers = calloc((size_t)n + 1, sizeof(struct upstream_server *));
+    if (!wanted.servers)
+        return -ENOMEM;
+    list_for_each (node, &r->servers) {
+        struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
+
+        if (server->is_wanted)
+            wanted.servers[wanted.n++] = server;
+    }
+    rc = membership_build_set(out, r, r->upstream->conf, &wanted);
+    free(wanted.servers);
+    return rc;
+}
+
+void membership_set_unseen(void *cookie)
 {
     struct server_set *set = cookie;
 
     atomic_store_explicit(&set->unseen, true, memory_order_release);
 }
 
-void membership_sweep(struct membership *r)
+static bool membership_has_garbage(const struct membership *r)
 {
+    list_for_each (node, &r->servers)
+        if (!LIST_ENTRY(node, struct upstream_server, link)->is_listed)
+            return true;
+    return !list_empty(&r->replaced);
+}
+
+bool membership_sweep(struct membership *r)
+{
+    if (r->is_being_changed)
+        return true; /* the change may use unlisted servers */
     list_for_each_safe (node, &r->replaced) {
         struct server_set *set = LIST_ENTRY(node, struct server_set, link);
 
@@ -126,7 +155,7 @@ void membership_sweep(struct membership *r)
         membership_free_set(set);
     }
     if (!list_empty(&r->replaced))
-        return; /* it may contain unlisted servers */
+        return true; /* a replaced set may have unlisted servers */
     list_for_each_safe (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
 
@@ -138,21 +167,20 @@ void membership_sweep(struct membership *r)
         list_remove(&server->link);
         membership_free_server(server);
     }
+    return membership_has_garbage(r);
 }
 
-/* ---- a change ---- */
-
-static bool membership_is_at(const struct upstream_server *server,
-                             const struct membership_place *place)
+bool membership_is_at(const struct upstream_server *server, const struct membership_place *place)
 {
     struct endpoint_addresses *at = endpoint_use_addresses(&server->endpoint);
-    bool is_there = at && endpoint_addresses_are(at, place->list, place->n);
+    bool is_there = at ? endpoint_addresses_are(at, place->list, place->n) : place->n == 0;
 
     endpoint_release_addresses(at);
     return is_there;
 }
 
-static struct upstream_server *membership_find(const struct membership *r, unsigned line,
+static struct upstream_server *membership_find(const struct membership *r,
+                                               const struct server_line *line,
                                                const struct membership_place *place)
 {
     list_for_each (node, &r->servers) {
@@ -164,8 +192,7 @@ static struct upstream_server *membership_find(const struct membership *r, unsig
     return NULL;
 }
 
-/* Slow start for an added server, unless the whole line is new. */
-static void membership_warm(const struct membership *r, struct upstream_server *server)
+void membership_warm(const struct membership *r, struct upstream_server *server)
 {
     if (r->upstream->conf->slow_start_ns == 0)
         return;
@@ -173,11 +200,12 @@ static void membership_warm(const struct membership *r, struct upstream_server *
     (void)endpoint_set_flag(&server->endpoint, ENDPOINT_WARMING);
 }
 
-/* Mark the wanted servers; 1 if a new set is needed. */
-static int membership_plan(struct membership *r, unsigned line,
+/* Mark the wanted servers; returns 1 if a new set is needed. */
+static int membership_plan(struct membership *r, unsigned position,
                            const struct membership_place *places, unsigned n)
 {
-    const struct upstream_server_conf *conf = &r->upstream->conf->servers[line];
+    const struct server_line *line = r->lines[position];
+    const struct upstream_server_conf *conf = &line->conf;
     bool was_known = false, changed = false;
 
     list_for_each (node, &r->servers) {
@@ -192,7 +220,7 @@ static int membership_plan(struct membership *r, unsigned line,
                  weight = membership_weight(conf, &places[i]);
 
         if (!server) {
-            int rc = membership_add_server(&server, r, line, &places[i]);
+            int rc = membership_add_server(&server, r, position, &places[i]);
 
             if (rc < 0)
                 return rc;
@@ -204,6 +232,8 @@ static int membership_plan(struct membership *r, unsigned line,
             server->endpoint.level != level)
             r->is_stale = true;
         server->endpoint.level = level;
+        server->place_weight = places[i].weight;
+        server->place_level = places[i].level;
         server->is_wanted = true;
     }
     list_for_each (node, &r->servers) {
@@ -214,7 +244,7 @@ static int membership_plan(struct membership *r, unsigned line,
     return changed || r->is_stale;
 }
 
-static void membership_publish(struct membership *r, struct server_set *set, struct grace *grace)
+struct server_set *membership_publish(struct membership *r, struct server_set *set)
 {
     struct server_set *before = membership_now(r);
 
@@ -224,17 +254,13 @@ static void membership_publish(struct membership *r, struct server_set *set, str
     wait_queue_use(&r->upstream->waiting, set->balancer);
     ejection_group_resize(&r->upstream->ejection, set->n_used);
     r->is_stale = false;
-    if (!before)
-        return;
-    list_append(&r->replaced, &before->link);
-    if (grace)
-        grace_begin(grace);
-    else
-        membership_set_unseen(before);
+    if (before)
+        list_append(&r->replaced, &before->link);
+    return before;
 }
 
 /* Clear flags of servers that return, before publishing: the set may have no others. */
-static void membership_reset_returning(struct membership *r)
+void membership_reset_returning(struct membership *r)
 {
     list_for_each (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
@@ -245,13 +271,13 @@ static void membership_reset_returning(struct membership *r)
         if (upstream_starts_down(r->upstream->conf) && !server->conf->disabled)
             /* before it can get sessions */
             (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
+        upstream_state_came(r->upstream, server);
         if (atomic_load(&server->endpoint.addresses))
             (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_ABSENT);
     }
 }
 
-/* Set `is_listed` from `is_wanted`, and report changes to the watch. */
-static void membership_note_changes(struct membership *r)
+void membership_note_changes(struct membership *r)
 {
     list_for_each (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
@@ -270,12 +296,11 @@ static void membership_note_changes(struct membership *r)
     }
 }
 
-/* Build and publish a set of the wanted servers. */
 static int membership_change(struct membership *r)
 {
     struct server_set *before = membership_now(r), *set;
     struct grace *grace = NULL;
-    int rc = membership_build_set(&set, r);
+    int rc = membership_build_wanted(&set, r);
 
     if (rc < 0)
         return rc;
@@ -286,19 +311,37 @@ static int membership_change(struct membership *r)
         return rc;
     }
     membership_reset_returning(r);
-    membership_publish(r, set, grace);
+    (void)membership_publish(r, set);
     membership_note_changes(r);
+    if (grace)
+        grace_begin(grace);
+    else if (before)
+        membership_set_unseen(before);
     return 0;
 }
 
-int membership_update(struct membership *r, unsigned line, const struct membership_place *places,
-                      unsigned n)
+static unsigned membership_position(const struct membership *r, const struct server_line *line)
 {
+    unsigned i = 0;
+
+    while (i < r->n_lines && r->lines[i] != line)
+        i++;
+    return i;
+}
+
+int membership_update(struct membership *r, const struct server_line *line,
+                      const struct membership_place *places, unsigned n)
+{
+    unsigned position = membership_position(r, line);
     int rc;
 
     MUST(n > 0);
-    membership_sweep(r);
-    rc = membership_plan(r, line, places, n);
+    if (position == r->n_lines)
+        return -ESTALE;
+    if (r->is_being_changed)
+        return -EBUSY;
+    (void)membership_sweep(r);
+    rc = membership_plan(r, position, places, n);
     if (rc <= 0)
         return rc;
     rc = membership_change(r);
@@ -309,30 +352,51 @@ int membership_update(struct membership *r, unsigned line, const struct membersh
     return 1;
 }
 
-/* ---- life ---- */
+static int membership_add_lines(struct membership *r, const struct upstream_conf *conf)
+{
+    r->lines = calloc((size_t)conf->n_servers + 1, sizeof(struct server_line *));
+    if (!r->lines)
+        return -ENOMEM;
+    for (; r->n_lines < conf->n_servers; r->n_lines++) {
+        int rc = server_line_create(&r->lines[r->n_lines], &conf->servers[r->n_lines]);
+
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+struct server_line *membership_find_line(const struct membership *r, const char *id)
+{
+    for (unsigned i = 0; i < r->n_lines; i++)
+        if (strcmp(r->lines[i]->conf.id, id) == 0)
+            return r->lines[i];
+    return NULL;
+}
 
 int membership_open(struct membership *r, struct upstream *up)
 {
+    int rc;
+
     *r = (struct membership){.upstream = up};
     lock_init(&r->lock);
     list_init(&r->servers);
     list_init(&r->slabs);
     list_init(&r->replaced);
-    for (unsigned line = 0; line < up->conf->n_servers; line++) {
-        const struct upstream_server_conf *conf = &up->conf->servers[line];
+    rc = membership_add_lines(r, up->conf);
+    for (unsigned i = 0; i < r->n_lines && rc == 0; i++) {
+        const struct upstream_server_conf *conf = &r->lines[i]->conf;
         struct membership_place place = {
             .list = conf->addresses, .n = conf->n_addresses, .weight = conf->weight};
         struct upstream_server *server;
-        int rc;
 
         if (!membership_is_one(conf))
             continue;
-        rc = membership_add_server(&server, r, line, &place);
-        if (rc < 0)
-            return rc;
-        server->is_wanted = true;
+        rc = membership_add_server(&server, r, i, &place);
+        if (rc == 0)
+            server->is_wanted = true;
     }
-    return membership_change(r);
+    return rc == 0 ? membership_change(r) : rc;
 }
 
 void membership_close(struct membership *r)
@@ -345,5 +409,8 @@ void membership_close(struct membership *r)
     list_for_each_safe (node, &r->servers)
         membership_free_server(LIST_ENTRY(node, struct upstream_server, link));
     membership_free_slabs(r);
+    for (unsigned i = 0; i < r->n_lines; i++)
+        server_line_release(r->lines[i]);
+    free(r->lines);
     lock_close(&r->lock);
 }

@@ -3,13 +3,14 @@
  *
  *   line (configuration) -- places (its addresses now) -- servers
  *
- * A line is one server for good, or a name: a server for each address or SRV record, which change
- * while sessions run. Readers load an atomic pointer to an immutable set of all servers and their
- * balancer; a change publishes a new one.
+ * A line (upstream/server_line) is one server forever, or a name with a server for each address or
+ * SRV record, which change at run time. Readers load an atomic pointer to an immutable set of all
+ * servers and their balancer; a change publishes a new set.
  *
- * A server is identified by line and addresses. If these are found again before it is freed, it
- * keeps sessions and state. Otherwise it is ENDPOINT_ABSENT and in no set. It is freed when it has
- * no sessions or holds (membership_hold()) and no worker can see a set with it (engine/grace).
+ * A server is identified by line and addresses. A removed server is ENDPOINT_ABSENT and in no set;
+ * if its addresses come back before it is freed, it returns with sessions and state. It is freed
+ * when it has no sessions and no holds (membership_hold()), and no worker can see a set with it
+ * (engine/grace).
  */
 #ifndef UPSTREAM_MEMBERSHIP_H
 #define UPSTREAM_MEMBERSHIP_H
@@ -24,9 +25,9 @@
 #include "upstream/upstream_server.h"
 
 struct loop_group;
+struct server_line;
 struct upstream;
 
-/* Addresses and parameters of one server. */
 struct membership_place {
     const struct address *list; /* in the order to try */
     unsigned n;
@@ -36,9 +37,9 @@ struct membership_place {
 
 /* Servers of an upstream; immutable. */
 struct server_set {
-    struct list link;   /* replaced sets */
+    struct list link;   /* in membership.replaced */
     atomic_bool unseen; /* no worker can see it */
-    atomic_uint held;   /* by membership_take() */
+    atomic_uint held;   /* references by membership_take() */
     struct balancer *balancer;
     unsigned n_used;
     unsigned n;
@@ -50,6 +51,8 @@ struct membership_watch {
     void (*came)(void *cookie, struct upstream_server *server);
     void (*went)(void *cookie, struct upstream_server *server);
     void (*moved)(void *cookie, struct upstream_server *server); /* addresses changed */
+    /* The configuration of its line changed: replace pointers into the old one. */
+    void (*changed)(void *cookie, struct upstream_server *server);
     void *cookie;
 };
 
@@ -57,15 +60,19 @@ struct membership {
     struct upstream *upstream;
     _Atomic(struct server_set *) set; /* see note: grace in engine/grace.h */
     /*
-     * note: owner. The rest belongs to the control loop, before start to the main thread. The lock
-     * lets threads unknown to engine/grace load the set and count in `held` in one step.
+     * note: owner. The members below belong to the control loop, before start to the main thread.
+     * Threads unknown to engine/grace take the lock to load the set and count in `held` in one
+     * step.
      */
     struct lock lock;
-    struct list servers; /* all, including those in no set */
+    struct server_line **lines; /* in the order of the configuration; references */
+    unsigned n_lines;
+    struct list servers; /* all, also those in no set */
     struct list slabs;   /* of load words */
     struct list replaced;
-    uint32_t generation; /* of the newest balancer */
-    bool is_stale;       /* weights or levels differ from the set's */
+    uint32_t generation;   /* of the newest balancer */
+    bool is_being_changed; /* see membership_change_prepare() */
+    bool is_stale;         /* weights or levels differ from the set's */
     struct membership_watch watch;
 };
 
@@ -100,7 +107,7 @@ static inline struct server_set *membership_now(const struct membership *r)
 
 /*
  * membership_take(r) / membership_give_back(set):
- * Reference the current set, on threads that are no loop; release it.
+ * Reference the current set on a thread without loop; release it.
  *
  * Thread: any
  * Owns:   the servers live until membership_give_back()
@@ -109,32 +116,42 @@ struct server_set *membership_take(struct membership *r);
 void membership_give_back(struct server_set *set);
 
 /*
+ * membership_find_line(r, id):
+ * The line with this ID; NULL: none.
+ *
+ * Thread: control loop, or before start
+ * Owns:   borrowed, until the configuration changes; server_line_hold() keeps it
+ */
+struct server_line *membership_find_line(const struct membership *r, const char *id);
+
+/*
  * membership_update(r, line, places, n):
- * Replace the servers of ${line}, a line of several, by ${n} > 0 distinct places.
+ * Replace the servers of ${line}, a line of several servers, by ${n} > 0 distinct places.
  *
  * Thread: control loop
  * Owns:   ${places} are copied
- * Errors: 0 (no change); 1 (changed); -ENOMEM; -E2BIG (over BALANCER_MAX_ENDPOINTS). Errors change
- *         no set
+ * Errors: 0 (no change); 1 (changed); -ENOMEM; -E2BIG (over BALANCER_MAX_ENDPOINTS); -ESTALE
+ *         (${line} is no longer configured); -EBUSY (another configuration is prepared). Errors
+ *         change no set
  */
-int membership_update(struct membership *r, unsigned line, const struct membership_place *places,
-                      unsigned n) NODISCARD;
+int membership_update(struct membership *r, const struct server_line *line,
+                      const struct membership_place *places, unsigned n) NODISCARD;
 
 /*
  * membership_hold(server) / membership_let_go(server):
- * Hold a server across tasks without a session there; release it.
+ * Keep a server across tasks without a session there; release it.
  *
- * Thread: as membership_now(), where it was found; any
+ * Thread: in the task that found it by membership_now(); any
  */
 void membership_hold(struct upstream_server *server);
 void membership_let_go(struct upstream_server *server);
 
 /*
  * membership_sweep(r):
- * Free unreachable sets and servers, as membership_update() does.
+ * Free unreachable sets and servers, as membership_update() does. True if some cannot be freed yet.
  *
  * Thread: control loop
  */
-void membership_sweep(struct membership *r);
+bool membership_sweep(struct membership *r);
 
 #endif

@@ -5,9 +5,11 @@
 #include "upstream/balancer.h"
 #include "upstream/membership.h"
 
+struct upstream_conf;
+
 /*
- * membership_is_one(conf):
- * Is the line one server for good?
+ * membership_is_one(conf) / membership_level(conf, place) / membership_weight(conf, place):
+ * Is the line one server forever? Level of a server (backups: the last); weight (unused line: 0).
  *
  * Thread: any
  */
@@ -16,24 +18,12 @@ static inline bool membership_is_one(const struct upstream_server_conf *conf)
     return conf->names == UPSTREAM_LITERAL || conf->names == UPSTREAM_NAME_ONE || conf->disabled;
 }
 
-/*
- * membership_level(conf, place):
- * Level of a server; backups are always on the last one.
- *
- * Thread: any
- */
 static inline unsigned membership_level(const struct upstream_server_conf *conf,
                                         const struct membership_place *place)
 {
     return conf->backup ? BALANCER_LEVELS - 1 : place->level;
 }
 
-/*
- * membership_weight(conf, place):
- * Weight of a server; 0 if its line is unused.
- *
- * Thread: any
- */
 static inline unsigned membership_weight(const struct upstream_server_conf *conf,
                                          const struct membership_place *place)
 {
@@ -41,15 +31,73 @@ static inline unsigned membership_weight(const struct upstream_server_conf *conf
 }
 
 /*
- * membership_add_server(out, r, line, place):
- * Create a server at ${place} (may be unresolved), in no set yet.
+ * membership_create_server(out, r, line, place) / membership_add_server(out, r, position, place):
+ * Create a server at ${place} (may be unresolved), in no set; create one for the line at
+ * ${position} and add it to ${r}.
  *
  * Thread: control loop, or before start
- * Owns:   ${r} owns it; membership_sweep() frees it unless a set gets it
+ * Owns:   the caller owns ${out}; ${r} owns it, and membership_sweep() frees it unless a set gets
+ *         it
  * Errors: 0; -ENOMEM
  */
-int membership_add_server(struct upstream_server **out, struct membership *r, unsigned line,
+int membership_create_server(struct upstream_server **out, struct membership *r,
+                             struct server_line *line,
+                             const struct membership_place *place) NODISCARD;
+int membership_add_server(struct upstream_server **out, struct membership *r, unsigned position,
                           const struct membership_place *place) NODISCARD;
+
+/*
+ * membership_is_at(server, place):
+ * Has ${server} the addresses of ${place}?
+ *
+ * Thread: control loop
+ */
+bool membership_is_at(const struct upstream_server *server, const struct membership_place *place);
+
+struct membership_wanted {
+    struct upstream_server **servers;
+    struct balancer_share *shares; /* NULL: as balancer_conf.shares */
+    unsigned n;
+};
+
+/*
+ * membership_build_set(out, r, conf, wanted) / membership_free_set(set):
+ * Build a set, with a balancer of ${conf}; free it, or NULL.
+ *
+ * Thread: control loop, or before start
+ * Errors: 0; -ENOMEM; -E2BIG
+ */
+int membership_build_set(struct server_set **out, struct membership *r,
+                         const struct upstream_conf *conf,
+                         const struct membership_wanted *wanted) NODISCARD;
+void membership_free_set(struct server_set *set);
+
+/*
+ * membership_reset_returning(r) / membership_publish(r, set) / membership_note_changes(r):
+ * The steps of a change, in this order, with `is_wanted` set: clear flags of returning servers;
+ * replace the set and return the old one; report to the watch.
+ *
+ * Thread: control loop, or before start
+ */
+void membership_reset_returning(struct membership *r);
+struct server_set *membership_publish(struct membership *r, struct server_set *set);
+void membership_note_changes(struct membership *r);
+
+/*
+ * membership_warm(r, server):
+ * Begin the slow start of an added server, if configured.
+ *
+ * Thread: control loop
+ */
+void membership_warm(const struct membership *r, struct upstream_server *server);
+
+/*
+ * membership_set_unseen(set):
+ * No worker can see ${set}, a struct server_set, any more.
+ *
+ * Thread: any
+ */
+void membership_set_unseen(void *set);
 
 /*
  * membership_free_server(server) / membership_free_slabs(r):

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "upstream/checker.h"
 #include "upstream/membership_internal.h"
+#include "upstream/server_line.h"
 #include "upstream/upstream.h"
 
-/* Load words of a slab; one bit of `used` each. */
+/* Load words of a slab; `used` has a bit for each. */
 #define MEMBERSHIP_SLAB_LOADS 64
 
 struct membership_slab {
@@ -38,7 +40,7 @@ static int membership_take_load(struct membership *r, struct upstream_server *se
         if (!slab)
             return -ENOMEM;
         slab->used = 0;
-        list_append(r->slabs.next, &slab->link); /* before the full ones */
+        list_append(r->slabs.next, &slab->link); /* before full slabs */
     }
     i = (unsigned)__builtin_ctzll(~slab->used);
     slab->used |= UINT64_C(1) << i;
@@ -57,12 +59,13 @@ static void membership_give_load_back(struct upstream_server *server)
 void membership_free_server(struct upstream_server *server)
 {
     spare_destroy(server->spare);
+    checker_target_destroy(server->target);
     endpoint_close(&server->endpoint);
     membership_give_load_back(server);
+    server_line_release(server->line);
     free(server);
 }
 
-/* Insert in order of line and name. */
 static void membership_insert(struct membership *r, struct upstream_server *server)
 {
     struct list *before = &r->servers;
@@ -71,8 +74,8 @@ static void membership_insert(struct membership *r, struct upstream_server *serv
         const struct upstream_server *other =
             LIST_ENTRY(before->prev, struct upstream_server, link);
 
-        if (other->line < server->line ||
-            (other->line == server->line && strcmp(other->name, server->name) < 0))
+        if (other->position < server->position ||
+            (other->position == server->position && strcmp(other->name, server->name) < 0))
             break;
         before = before->prev;
     }
@@ -99,10 +102,21 @@ static struct upstream_server *membership_alloc_server(const struct upstream_ser
     return server;
 }
 
-int membership_add_server(struct upstream_server **out, struct membership *r, unsigned line,
-                          const struct membership_place *place)
+static int membership_create_spare(const struct membership *r, struct upstream_server *server)
 {
-    const struct upstream_server_conf *conf = &r->upstream->conf->servers[line];
+    struct spare *sp = NULL;
+    int rc = 0;
+
+    if (spare_is_wanted(r->upstream->conf, &server->line->conf))
+        rc = spare_create(&sp, r->upstream, server);
+    atomic_init(&server->spare, sp);
+    return rc;
+}
+
+int membership_create_server(struct upstream_server **out, struct membership *r,
+                             struct server_line *line, const struct membership_place *place)
+{
+    const struct upstream_server_conf *conf = &line->conf;
     struct upstream_server *server = membership_alloc_server(conf, place);
     struct endpoint *e;
     int rc;
@@ -110,7 +124,11 @@ int membership_add_server(struct upstream_server **out, struct membership *r, un
     if (!server)
         return -ENOMEM;
     server->conf = conf;
-    server->line = line;
+    atomic_init(&server->is_disabled, conf->disabled);
+    server->line = server_line_hold(line);
+    server->place_weight = place->weight;
+    server->place_level = place->level;
+    list_init(&server->link);
     e = &server->endpoint;
     e->name = server->name;
     atomic_init(&e->weight, membership_weight(conf, place));
@@ -120,15 +138,28 @@ int membership_add_server(struct upstream_server **out, struct membership *r, un
     e->group = &r->upstream->group;
     rc = membership_take_load(r, server);
     if (rc == 0)
-        rc = spare_create(&server->spare, r->upstream, server);
+        rc = checker_target_create(&server->target);
+    if (rc == 0)
+        rc = membership_create_spare(r, server);
     if (rc == 0 && place->n > 0)
         rc = endpoint_set_addresses(e, NULL, place->list, place->n);
     if (rc < 0) {
         membership_free_server(server);
         return rc;
     }
-    membership_insert(r, server);
     *out = server;
+    return 0;
+}
+
+int membership_add_server(struct upstream_server **out, struct membership *r, unsigned position,
+                          const struct membership_place *place)
+{
+    int rc = membership_create_server(out, r, r->lines[position], place);
+
+    if (rc < 0)
+        return rc;
+    (*out)->position = position;
+    membership_insert(r, *out);
     return 0;
 }
 

@@ -1,335 +1,404 @@
+/* upstream/resolver: the names of a configuration, and of the next one. */
 #include "upstream/resolver.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
-#include "engine/executor.h"
 #include "engine/loop.h"
 #include "upstream/resolver_internal.h"
+#include "upstream/server_line.h"
+#include "upstream/upstream.h"
 
-/* ---- on the executor ---- */
-
-static void resolver_forget(struct resolver_name *name)
+static bool resolver_is_asked(const struct upstream_server_conf *line)
 {
-    resolver_free_found(name->found);
-    name->found = NULL;
+    return line->names != UPSTREAM_LITERAL && !line->disabled;
 }
 
-static void resolver_look_up_in(struct resolver_name *name, int64_t delay_ns)
+unsigned resolver_names(const struct upstream_next *list, unsigned n)
 {
-    if (executor_schedule(name->resolver->conf.executor, &name->lookup, delay_ns) < 0)
-        promise_cancel(&name->answered); /* the executor has ended: no more lookups */
+    unsigned names = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned s = 0; s < list[i].conf->n_servers; s++)
+            names += resolver_is_asked(&list[i].conf->servers[s]);
+    return names;
 }
 
-static int64_t resolver_draw(struct resolver_name *name, int64_t least_ns, int64_t most_ns)
+static void resolver_make_ready(struct resolver_change *change)
 {
-    uint64_t random = hash_mix(name->drawn++);
+    struct loop *control = change->resolver->conf.control;
 
-    return least_ns + (int64_t)((unsigned __int128)(uint64_t)(most_ns - least_ns) * random >> 64);
+    loop_cancel(control, &change->timer);
+    loop_schedule(control, &change->timer, 0);
 }
 
-static int64_t resolver_retry_ns(const struct resolver_name *name)
+static bool resolver_is_known(const struct resolver_name *name)
 {
-    int64_t retry_ns = name->resolver->conf.retry_ns;
-    int64_t interval_ns = name->upstream->conf->resolve_interval_ns;
-
-    return interval_ns > 0 && interval_ns < retry_ns ? interval_ns : retry_ns;
+    return name->known || (name->has_answer && name->looked_up == 0);
 }
 
-/* Pause, with a jitter of one fifth. */
-static int64_t resolver_pause(struct resolver_name *name, int64_t most_ns)
+static const char *resolver_why_unknown(const struct resolver_name *name)
 {
-    return resolver_draw(name, most_ns - most_ns / 5, most_ns);
+    int error = name->has_answer ? name->looked_up : name->error;
+
+    return error < 0 ? resolver_error_text(error) : "it is still being looked up";
 }
 
-/*
- * Pause after a success: the TTL, at least the minimum, plus up to a quarter, within
- * resolve_interval. The first is up to half shorter, to separate names.
- */
-static int64_t resolver_pause_known(struct resolver_name *name)
+static int resolver_look_at(const struct resolver_step *step)
 {
-    const struct upstream_conf *conf = name->upstream->conf;
-    const struct resolver_found_addresses *f = name->found;
-    int64_t interval_ns = conf->resolve_interval_ns, min_ns = conf->resolve_interval_min_ns;
-    int64_t ttl_ns = f->ttl_ns > min_ns ? f->ttl_ns : min_ns, most_ns, least_ns;
+    struct resolver_name *name = step->name;
 
-    if (f->service && f->service->n_failed > 0)
-        return resolver_pause(name, resolver_retry_ns(name));
-    if (interval_ns == 0)
+    if (!step->is_new || resolver_is_known(name))
         return 0;
-    most_ns = ttl_ns < interval_ns - ttl_ns / 4 ? ttl_ns + ttl_ns / 4 : interval_ns;
-    if (name->known)
-        return resolver_pause(name, most_ns);
-    least_ns = most_ns / 2 < min_ns && min_ns < most_ns ? min_ns : most_ns / 2;
-    return resolver_draw(name, least_ns, most_ns);
-}
-
-static void resolver_run_lookup(struct task *t)
-{
-    struct resolver_name *name =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct resolver_name, lookup);
-
-    name->looked_up = resolver_look_up(name);
-    if (name->looked_up == RESOLVER_MORE) {
-        if (executor_submit_more(name->resolver->conf.executor, t) < 0)
-            promise_cancel(&name->answered); /* the executor has ended */
-        return;
+    name->late = true;
+    if (step->is_required) {
+        log_error("upstream %s: server %s (%s): the name has no address yet, and "
+                  "resolve_required is set: %s",
+                  name->upstream_name, name->id, name->word, resolver_why_unknown(name));
+        return -ENODATA;
     }
-    if (loop_submit(name->resolver->conf.control, LOOP_CONTROL, &name->answer) == 0)
-        return;
-    resolver_forget(name);
-    resolver_look_up_in(name, resolver_pause(name, resolver_retry_ns(name)));
-}
-
-static void resolver_drop_lookup(struct task *t)
-{
-    struct resolver_name *name =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct resolver_name, lookup);
-
-    promise_cancel(&name->answered);
-}
-
-static const struct task_type resolver_lookup_type = {
-    .name = "look up a host name", .run = resolver_run_lookup, .drop = resolver_drop_lookup};
-
-/* ---- on the control loop ---- */
-
-/* Log an answer: the first, in time, as info; others as notices. */
-static void resolver_log_known(struct resolver_name *name, bool moved)
-{
-    const struct upstream_server_conf *server = name->server;
-    bool in_time = promise_set_uncancellable(&name->answered) && name->error == 0;
-    const char *how = !name->known ? "is known"
-                      : moved      ? "resolves to other addresses"
-                                   : "is known again";
-    char text[ADDRESS_TEXT_BYTES], more[32] = "";
-
-    if (name->found->n > 1)
-        snprintf(more, sizeof(more), " and %u more", name->found->n - 1);
-    log_write(in_time && !name->known ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE,
-              "upstream %s: server %s (%s): the name %s: %s%s", name->upstream->conf->name,
-              server->id, server->address_text, how,
-              address_format(text, sizeof(text), &name->found->list[0]), more);
-}
-
-static void resolver_log_failure(const struct resolver_name *name, int error)
-{
-    const struct upstream_server_conf *server = name->server;
-
-    log_warning(
-        "upstream %s: server %s (%s): cannot look up the name: %s; %strying again within %g s",
-        name->upstream->conf->name, server->id, server->address_text, resolver_error_text(error),
-        name->known ? "its addresses stay in use; " : "",
-        (double)resolver_retry_ns(name) / NS_PER_S);
-}
-
-/*
- * How many addresses from ${i} on are one server: 2 for a host's only IPv4 and only IPv6 address,
- * else 1.
- */
-static unsigned resolver_place_len(const struct resolver_found_addresses *f, unsigned i)
-{
-    unsigned n = 0;
-
-    while (i + n < f->n && f->record[i + n] == f->record[i])
-        n++;
-    if ((i == 0 || f->record[i - 1] != f->record[i]) && n == 2 &&
-        f->list[i].u.sa.sa_family != f->list[i + 1].u.sa.sa_family)
-        return 2;
-    return 1;
-}
-
-static int resolver_use_each(struct resolver_name *name)
-{
-    const struct resolver_found_addresses *f = name->found;
-    struct membership_place places[RESOLVER_ADDRESSES];
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < f->n; i += places[n++].n)
-        places[n] = (struct membership_place){.list = &f->list[i],
-                                              .n = resolver_place_len(f, i),
-                                              .weight = f->weight[i],
-                                              .level = f->level[i]};
-    return membership_update(&name->upstream->membership, name->line, places, n);
-}
-
-/* Set the addresses of the one server of this name, which is in every set. */
-static int resolver_use_all(struct resolver_name *name)
-{
-    const struct server_set *set = membership_now(&name->upstream->membership);
-
-    for (unsigned i = 0; i < set->n; i++)
-        if (set->servers[i]->line == name->line)
-            return upstream_set_addresses(name->upstream, set->servers[i], name->found->list,
-                                          name->found->n);
-    MUST(!"a line that is one server");
-    return -ENOENT;
-}
-
-/* Keep a service's answer for hosts that fail later. */
-static void resolver_keep(struct resolver_name *name)
-{
-    if (!name->found->service)
-        return;
-    resolver_free_found(name->last);
-    name->last = name->found;
-    name->found = NULL;
-}
-
-/* Returns the pause before the next lookup; 0: none. */
-static int64_t resolver_answer(struct resolver_name *name)
-{
-    int64_t pause_ns;
-    int rc = name->looked_up;
-
-    if (rc == 0)
-        rc = name->server->names == UPSTREAM_NAME_ONE ? resolver_use_all(name)
-                                                      : resolver_use_each(name);
-    if (rc < 0) {
-        if (rc != name->error)
-            resolver_log_failure(name, rc);
-        name->error = rc;
-        promise_fail(&name->answered, rc);
-        return resolver_pause(name, resolver_retry_ns(name));
-    }
-    if (rc > 0 || name->error < 0)
-        resolver_log_known(name, rc > 0);
-    pause_ns = resolver_pause_known(name);
-    name->known = true;
-    name->error = 0;
-    resolver_keep(name);
-    promise_succeed(&name->answered);
-    return pause_ns;
-}
-
-static void resolver_run_answer(struct task *t)
-{
-    struct resolver_name *name = CONTAINER_OF(t, struct resolver_name, answer);
-    int64_t delay_ns = resolver_answer(name);
-
-    resolver_forget(name);
-    if (delay_ns > 0)
-        resolver_look_up_in(name, delay_ns);
-}
-
-static void resolver_drop_answer(struct task *t)
-{
-    struct resolver_name *name = CONTAINER_OF(t, struct resolver_name, answer);
-
-    resolver_forget(name);
-    promise_cancel(&name->answered);
-}
-
-static const struct task_type resolver_answer_type = {.name = "use the addresses of a name",
-                                                      .run = resolver_run_answer,
-                                                      .drop = resolver_drop_answer};
-
-/* ---- main ---- */
-
-static bool resolver_is_asked(const struct upstream_server_conf *server)
-{
-    return server->names != UPSTREAM_LITERAL && !server->disabled;
-}
-
-static unsigned resolver_count(const struct resolver_conf *conf)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < conf->n_upstreams; i++)
-        for (unsigned s = 0; s < conf->upstreams[i]->conf->n_servers; s++)
-            n += resolver_is_asked(&conf->upstreams[i]->conf->servers[s]);
-    return n;
-}
-
-static void resolver_add(struct resolver *r, struct upstream *up, unsigned line)
-{
-    struct resolver_name *name = &r->names[r->n_names++];
-
-    name->resolver = r;
-    name->drawn = hash_mix(r->conf.seed + r->n_names);
-    name->upstream = up;
-    name->server = &up->conf->servers[line];
-    name->line = line;
-    timer_init(&name->lookup, &resolver_lookup_type);
-    name->answer.type = &resolver_answer_type;
-    promise_init(&name->answered, NULL);
-}
-
-int resolver_create(struct resolver **out, const struct resolver_conf *conf)
-{
-    struct resolver *r = calloc(1, sizeof(*r) + resolver_count(conf) * sizeof(r->names[0]));
-
-    if (!r)
-        return -ENOMEM;
-    r->conf = *conf;
-    for (unsigned i = 0; i < conf->n_upstreams; i++) {
-        struct upstream *up = conf->upstreams[i];
-
-        for (unsigned line = 0; line < up->conf->n_servers; line++)
-            if (resolver_is_asked(&up->conf->servers[line]))
-                resolver_add(r, up, line);
-    }
-    *out = r;
-    return 0;
-}
-
-unsigned resolver_names(const struct resolver *r)
-{
-    return r->n_names;
-}
-
-static int resolver_wait(struct resolver_name *name, int64_t until_ns)
-{
-    const struct upstream_server_conf *server = name->server;
-    int rc = promise_await(&name->answered, until_ns - clock_now_ns());
-    int error = rc == 0 ? promise_error(&name->answered) : rc;
-
-    if (rc < 0 && promise_cancel(&name->answered))
+    if (!name->has_answer && name->error == 0)
         log_warning(
             "upstream %s: server %s (%s): the name is still being looked up; until then clients "
             "get other servers",
-            name->upstream->conf->name, server->id, server->address_text);
-    if (error == 0 || !name->upstream->conf->resolve_required)
-        return 0;
-    log_error(
-        "upstream %s: server %s (%s): the name has no address yet, and resolve_required is set; "
-        "not starting",
-        name->upstream->conf->name, server->id, server->address_text);
-    return -ENODATA;
+            name->upstream_name, name->id, name->word);
+    return 0;
 }
 
-int resolver_start(struct resolver *r, int64_t wait_ns)
+static void resolver_run_ready(struct task *t)
 {
-    int64_t until_ns = clock_add_ns(clock_now_ns(), wait_ns);
-    int result = 0;
+    struct resolver_change *change =
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct resolver_change, timer);
+    int error = 0;
 
-    for (unsigned i = 0; i < r->n_names; i++) {
-        int rc = executor_schedule(r->conf.executor, &r->names[i].lookup, 0);
+    change->is_ready = true;
+    for (unsigned i = 0; i < change->n; i++)
+        if (resolver_look_at(&change->steps[i]) < 0)
+            error = -ENODATA;
+    change->next.ready(change->next.cookie, error);
+}
 
+/* The loop ends: resolver_destroy() frees the change. */
+static void resolver_drop_ready(struct task *t)
+{
+    struct resolver_change *change =
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct resolver_change, timer);
+
+    promise_cancel(&change->resolver->started);
+}
+
+static const struct task_type resolver_ready_type = {
+    .name = "names are looked up", .run = resolver_run_ready, .drop = resolver_drop_ready};
+
+static bool resolver_is_name_of(const struct resolver_name *name, const struct upstream *up,
+                                const struct upstream_server_conf *line)
+{
+    return name->upstream == up && name->names == line->names && strcmp(name->id, line->id) == 0 &&
+           strcmp(name->word, line->address_text) == 0;
+}
+
+/* Search from ${from} and wrap around: lines mostly keep their order. */
+static struct resolver_name *resolver_find(const struct resolver *r, struct list *from,
+                                           const struct upstream *up,
+                                           const struct upstream_server_conf *line)
+{
+    struct list *node = from;
+
+    do {
+        if (node != &r->names) {
+            struct resolver_name *name = LIST_ENTRY(node, struct resolver_name, link);
+
+            if (resolver_is_name_of(name, up, line))
+                return name;
+        }
+        node = node->next;
+    } while (node != from);
+    return NULL;
+}
+
+static int resolver_add_steps(struct resolver_change *change)
+{
+    struct resolver *r = change->resolver;
+    struct list *from = r->names.next;
+
+    for (unsigned i = 0; i < change->next.n; i++) {
+        struct upstream *up = change->next.list[i].upstream;
+        const struct upstream_conf *conf = change->next.list[i].conf;
+
+        for (unsigned s = 0; s < conf->n_servers; s++) {
+            const struct upstream_server_conf *line = &conf->servers[s];
+            struct resolver_step *step = &change->steps[change->n];
+            int rc;
+
+            if (!resolver_is_asked(line))
+                continue;
+            step->position = s;
+            step->is_required = conf->resolve_required;
+            step->name = resolver_find(r, from, up, line);
+            if (step->name) {
+                from = step->name->link.next;
+            } else {
+                rc = resolver_name_create(&step->name, r, up, line);
+                if (rc < 0)
+                    return rc;
+                step->name->change = change;
+                step->is_new = true;
+            }
+            change->n++;
+        }
+    }
+    return 0;
+}
+
+static int resolver_look_up_new(struct resolver_change *change)
+{
+    for (unsigned i = 0; i < change->n; i++) {
+        struct resolver_name *name = change->steps[i].name;
+        int rc;
+
+        if (!name->change)
+            continue;
+        rc = resolver_name_look_up(name, change->next.listeners);
         if (rc < 0) {
             log_error("executor: cannot start a thread: %s", strerror(-rc));
             return rc;
         }
+        change->n_waiting++;
     }
-    for (unsigned i = 0; i < r->n_names; i++)
-        if (resolver_wait(&r->names[i], until_ns) < 0)
-            result = -ENODATA;
-    return result;
+    return 0;
+}
+
+int resolver_prepare(struct resolver *r, const struct resolver_next *next,
+                     struct resolver_change **out)
+{
+    unsigned n = resolver_names(next->list, next->n);
+    struct resolver_change *change = calloc(1, sizeof(*change) + n * sizeof(change->steps[0]));
+    struct loop *control = r->conf.control;
+    int rc;
+
+    MUST(loop_is_current(control) && !r->change);
+    if (!change)
+        return -ENOMEM;
+    change->resolver = r;
+    change->next = *next;
+    timer_init(&change->timer, &resolver_ready_type);
+    r->conf.hold(next->listeners);
+    r->change = change;
+    rc = resolver_add_steps(change);
+    if (rc == 0)
+        rc = resolver_look_up_new(change);
+    if (rc < 0) {
+        resolver_cancel(change);
+        return rc;
+    }
+    change->next.list = NULL; /* the caller's */
+    loop_schedule(control, &change->timer, change->n_waiting > 0 ? next->wait_ns : 0);
+    *out = change;
+    return 0;
+}
+
+unsigned resolver_find_places(const struct resolver_change *change, const struct upstream *up,
+                              const struct upstream_server_conf *line,
+                              struct membership_place *places)
+{
+    for (unsigned i = 0; i < change->n; i++) {
+        const struct resolver_name *name = change->steps[i].name;
+
+        if (name->change && resolver_is_name_of(name, up, line))
+            return resolver_is_known(name) ? resolver_name_places(name, line, places) : 0;
+    }
+    return 0;
+}
+
+/* Free ${change}, but not its names. */
+static void resolver_end(struct resolver_change *change)
+{
+    struct resolver *r = change->resolver;
+
+    loop_cancel(r->conf.control, &change->timer);
+    r->change = NULL;
+    free(change);
+}
+
+void resolver_cancel(struct resolver_change *change)
+{
+    struct resolver *r = change->resolver;
+
+    MUST(loop_is_current(r->conf.control));
+    for (unsigned i = 0; i < change->n; i++)
+        if (change->steps[i].name->change)
+            resolver_name_remove(change->steps[i].name);
+    r->conf.release(change->next.listeners);
+    resolver_end(change);
+}
+
+/* First try ${position}, where its line is mostly. */
+static void resolver_bind(struct resolver_name *name, unsigned position)
+{
+    const struct membership *m = &name->upstream->membership;
+    bool is_there = position < m->n_lines && strcmp(m->lines[position]->conf.id, name->id) == 0;
+    struct server_line *line = is_there ? m->lines[position] : membership_find_line(m, name->id);
+
+    MUST(line);
+    server_line_release(name->line);
+    name->line = server_line_hold(line);
+}
+
+static void resolver_remove_others(struct resolver *r)
+{
+    list_for_each_safe (node, &r->names) {
+        struct resolver_name *name = LIST_ENTRY(node, struct resolver_name, link);
+
+        if (name->is_kept)
+            name->is_kept = false;
+        else
+            resolver_name_remove(name);
+    }
+}
+
+/* The name is new no longer. */
+static void resolver_begin(struct resolver_name *name)
+{
+    name->change = NULL;
+    list_append(&name->resolver->names, &name->link);
+}
+
+/* At the start nothing is replaced: answers are used as they come. */
+void resolver_answered(struct resolver_name *name)
+{
+    struct resolver_change *change = name->change;
+
+    if (--change->n_waiting == 0 && !change->is_ready)
+        resolver_make_ready(change);
+    if (change->is_first) {
+        resolver_bind(name, 0);
+        resolver_begin(name);
+        resolver_name_use(name);
+    }
+}
+
+void resolver_commit(struct resolver_change *change)
+{
+    struct resolver *r = change->resolver;
+    bool moved = r->listeners != change->next.listeners;
+
+    MUST(loop_is_current(r->conf.control) && change->is_ready);
+    for (unsigned i = 0; i < change->n; i++) {
+        struct resolver_step *step = &change->steps[i];
+
+        resolver_bind(step->name, step->position);
+        step->name->is_kept = !step->name->change;
+    }
+    resolver_remove_others(r);
+    r->conf.release(r->listeners);
+    r->listeners = change->next.listeners;
+    for (unsigned i = 0; i < change->n; i++) {
+        struct resolver_name *name = change->steps[i].name;
+
+        if (!name->change) {
+            resolver_name_hurry(name, moved);
+            continue;
+        }
+        resolver_begin(name);
+        if (name->has_answer)
+            resolver_name_use_soon(name);
+    }
+    resolver_end(change);
+}
+
+static void resolver_run_started(void *cookie, int error)
+{
+    struct resolver *r = cookie;
+
+    if (error < 0) {
+        resolver_cancel(r->change);
+        promise_fail(&r->started, error);
+        return;
+    }
+    resolver_commit(r->change);
+    promise_succeed(&r->started);
+}
+
+static void resolver_run_start(struct task *t)
+{
+    struct resolver *r = CONTAINER_OF(t, struct resolver, start);
+    struct resolver_next next = *r->first;
+    struct resolver_change *change;
+    int rc;
+
+    next.ready = resolver_run_started;
+    next.cookie = r;
+    rc = resolver_prepare(r, &next, &change);
+    if (rc < 0) {
+        promise_fail(&r->started, rc);
+        return;
+    }
+    change->is_first = true;
+    r->conf.hold(next.listeners);
+    r->listeners = next.listeners;
+}
+
+static void resolver_drop_start(struct task *t)
+{
+    promise_cancel(&CONTAINER_OF(t, struct resolver, start)->started);
+}
+
+static const struct task_type resolver_start_type = {
+    .name = "begin lookups", .run = resolver_run_start, .drop = resolver_drop_start};
+
+int resolver_create(struct resolver **out, const struct resolver_conf *conf)
+{
+    struct resolver *r = calloc(1, sizeof(*r));
+
+    if (!r)
+        return -ENOMEM;
+    r->conf = *conf;
+    list_init(&r->names);
+    list_init(&r->removed);
+    r->start.type = &resolver_start_type;
+    promise_init(&r->started, NULL);
+    *out = r;
+    return 0;
+}
+
+int resolver_start(struct resolver *r, const struct resolver_next *next)
+{
+    int rc;
+
+    if (resolver_names(next->list, next->n) == 0)
+        return 0;
+    r->first = next;
+    rc = loop_submit(r->conf.control, LOOP_CONTROL, &r->start);
+    if (rc < 0) {
+        log_error("cannot start the control thread: %s", strerror(-rc));
+        return rc;
+    }
+    rc = promise_await(&r->started, CLOCK_NEVER);
+    return rc == 0 ? promise_error(&r->started) : rc;
+}
+
+static void resolver_free_all(struct list *names)
+{
+    list_for_each_safe (node, names)
+        resolver_name_free(LIST_ENTRY(node, struct resolver_name, link));
 }
 
 void resolver_destroy(struct resolver *r)
 {
     if (!r)
         return;
-    for (unsigned i = 0; i < r->n_names; i++) {
-        promise_close(&r->names[i].answered);
-        resolver_free_found(r->names[i].found);
-        resolver_free_found(r->names[i].last);
+    if (r->change) {
+        for (unsigned i = 0; i < r->change->n; i++)
+            if (r->change->steps[i].name->change)
+                resolver_name_free(r->change->steps[i].name);
+        r->conf.release(r->change->next.listeners);
+        free(r->change);
     }
+    resolver_free_all(&r->names);
+    resolver_free_all(&r->removed);
+    r->conf.release(r->listeners);
+    promise_close(&r->started);
     free(r);
 }

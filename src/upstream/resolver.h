@@ -2,12 +2,16 @@
  * upstream/resolver: resolve host names and SRV records periodically and update their servers.
  *
  * Lookups block, so they run on the executor; the control loop applies answers. The next lookup
- * comes when the TTL expires, within resolve_interval_min and resolve_interval; a failure keeps the
- * last answer and waits for the shorter of resolve_interval and ${retry_ns}. Jitter keeps names
- * apart. Sessions never wait for a lookup.
+ * comes when the TTL expires, within resolve_interval_min and resolve_interval. A failure keeps the
+ * last answer; the next lookup comes after resolve_interval or ${retry_ns}, whichever is shorter.
+ * Jitter spreads lookups.
  *
- * A service takes one task for its SRV records and one per host; hosts have ${service_ns} in total.
- * A failed host keeps its last addresses; an unknown one is left out.
+ * A service takes one task for its SRV records and one per host; all hosts together get
+ * ${service_ns}. A host whose lookup fails keeps its last addresses; a host without any is left
+ * out.
+ *
+ * A new configuration is used when its new names are looked up; its other names keep addresses and
+ * timers. The result of a lookup whose name was removed is ignored.
  */
 #ifndef UPSTREAM_RESOLVER_H
 #define UPSTREAM_RESOLVER_H
@@ -21,8 +25,10 @@
 
 struct dns_terms;
 struct executor;
+struct proxy_loop; /* defined by the caller */
 struct srv_record;
 struct resolver;
+struct resolver_change;
 
 /* Maximum addresses of a name. */
 #define RESOLVER_ADDRESSES 256
@@ -30,24 +36,42 @@ struct resolver;
 struct resolver_conf {
     struct executor *executor;
     struct loop *control;
-    struct upstream **upstreams;
-    unsigned n_upstreams;
     int64_t retry_ns;   /* maximum pause after a failure */
-    int64_t service_ns; /* for all hosts of a service, until the last lookup begins */
+    int64_t service_ns; /* within this time the lookups of a service's hosts begin */
     uint64_t seed;      /* for jitter; unique to the process */
-    /* resolve_host() or a test double. On an executor thread. */
+    /* resolve_host() or a test double, called on an executor thread. */
     int (*lookup)(struct address *out, size_t max, const char *word, struct dns_terms *terms);
-    /* srv_resolve(), likewise. */
+    /* srv_resolve() or a test double, called on an executor thread. */
     int (*lookup_service)(struct srv_record *out, size_t max, const char *name,
                           struct dns_terms *terms);
-    /* Loop check: would a connection from ${up} to ${a} reach ${up}? On an executor thread. */
-    bool (*leads_back)(void *cookie, const struct upstream *up, const struct address *a);
+    /*
+     * Loop check: would a connection from ${upstream} to ${a} reach ${upstream}? On an executor
+     * thread, or the control loop.
+     */
+    bool (*leads_back)(const struct proxy_loop *listeners, const char *upstream,
+                       const struct address *a);
+    /* Add a reference to ${listeners}; drop one (NULL is allowed). Not on executor threads. */
+    void (*hold)(struct proxy_loop *listeners);
+    void (*release)(struct proxy_loop *listeners);
+};
+
+struct resolver_next {
+    const struct upstream_next *list; /* all upstreams */
+    unsigned n;
+    struct proxy_loop *listeners; /* for leads_back(); a reference is kept */
+    int64_t wait_ns;              /* longest wait for the first answers of new names */
+    /*
+     * Called on the control loop when all new names have an answer or wait_ns is over; not inside
+     * resolver_prepare(), not when the loop ends. ${error}: 0; -ENODATA (logged): a new name has no
+     * address, and resolve_required is set.
+     */
+    void (*ready)(void *cookie, int error);
     void *cookie;
 };
 
 /*
  * resolver_create(out, conf):
- * Collect the lines to resolve: names of servers that are not disabled.
+ * Create a resolver, without names.
  *
  * Thread: before start
  * Owns:   ${conf} is copied, what it points at is borrowed
@@ -56,22 +80,59 @@ struct resolver_conf {
 int resolver_create(struct resolver **out, const struct resolver_conf *conf) NODISCARD;
 
 /*
- * resolver_names(r):
- * Number of names to look up.
+ * resolver_names(list, n):
+ * Number of names to look up: of servers that are not disabled.
  *
  * Thread: any
  */
-unsigned resolver_names(const struct resolver *r);
+unsigned resolver_names(const struct upstream_next *list, unsigned n);
 
 /*
- * resolver_start(r, wait_ns):
- * Start all lookups and wait for the first results, ${wait_ns} at most in total. Logs results and
- * errors.
+ * resolver_prepare(r, next, out):
+ * Look up the new names of ${next}; ready() follows. One change at a time.
+ *
+ * Thread: control loop
+ * Owns:   ${next} and its list are copied; the upstreams are borrowed until a change commits
+ *         without them
+ * Errors: 0; -ENOMEM; -EAGAIN, -ESHUTDOWN (logged: the executor has no thread)
+ */
+int resolver_prepare(struct resolver *r, const struct resolver_next *next,
+                     struct resolver_change **out) NODISCARD;
+
+/*
+ * resolver_find_places(change, up, line, places):
+ * Fill ${places} with the servers of ${line} from the first answer. Returns how many; 0: no answer,
+ * or the name is not new.
+ *
+ * Thread: control loop
+ * Owns:   the addresses are valid until resolver_commit() or resolver_cancel()
+ * Units:  room for RESOLVER_ADDRESSES
+ */
+unsigned resolver_find_places(const struct resolver_change *change, const struct upstream *up,
+                              const struct upstream_server_conf *line,
+                              struct membership_place *places);
+
+/*
+ * resolver_commit(change) / resolver_cancel(change):
+ * Look up the names of the next configuration from now on, and no others / forget it. Commit after
+ * ready(), when the upstreams have their new lines.
+ *
+ * Thread: control loop
+ */
+void resolver_commit(struct resolver_change *change);
+void resolver_cancel(struct resolver_change *change);
+
+/*
+ * resolver_start(r, next):
+ * Prepare and commit ${next} on the control loop, and wait for the commit; next->ready() is not
+ * called. Logs results and errors.
  *
  * Thread: main
- * Errors: 0; -ENODATA (a resolve_required name is unknown); as executor_schedule()
+ * Owns:   ${next} is borrowed until this returns
+ * Errors: 0; -ENODATA (a resolve_required name is unknown); as resolver_prepare(); as loop_submit()
+ *         (logged)
  */
-int resolver_start(struct resolver *r, int64_t wait_ns) NODISCARD;
+int resolver_start(struct resolver *r, const struct resolver_next *next) NODISCARD;
 
 /*
  * resolver_destroy(r):

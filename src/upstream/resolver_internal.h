@@ -1,4 +1,4 @@
-/* upstream/resolver_internal: shared by resolver.c, resolver_lookup.c and resolver_service.c. */
+/* upstream/resolver_internal: shared by the files of upstream/resolver. */
 #ifndef UPSTREAM_RESOLVER_INTERNAL_H
 #define UPSTREAM_RESOLVER_INTERNAL_H
 
@@ -10,10 +10,10 @@
 struct resolver_service {
     unsigned n;
     unsigned begin;    /* first record to look up; wraps around */
-    unsigned done;     /* finished or given up */
+    unsigned done;     /* records finished or given up */
     int64_t until_ns;  /* deadline to begin a lookup */
     int error;         /* of the first failed host */
-    unsigned n_failed; /* without unknown hosts */
+    unsigned n_failed; /* failed hosts, not counting unknown hosts */
     int errors[RESOLVER_ADDRESSES];
     struct srv_record records[RESOLVER_ADDRESSES];
 };
@@ -29,32 +29,137 @@ struct resolver_found_addresses {
     struct resolver_service *service; /* NULL: a host name */
 };
 
-/* Members belong to the one of the two tasks that is queued or running. */
+/* A name. Owned by the control loop, except that a lookup under way owns the members marked (L). */
 struct resolver_name {
-    struct timer lookup;
+    struct timer lookup; /* (L) */
     struct task answer;
-    struct promise answered; /* first answer; cancelled: no waiter */
+    struct timer pause; /* until the next lookup */
+    struct list link;
     struct resolver *resolver;
+    struct resolver_change *change; /* that adds the name; NULL: committed */
     struct upstream *upstream;
-    const struct upstream_server_conf *server;
-    unsigned line;
+    struct server_line *line;     /* a reference; NULL: not committed yet */
+    struct proxy_loop *listeners; /* a reference, for the lookup under way */
+    bool is_under_way;
+    bool is_removed; /* while its lookup was under way */
+    bool is_kept;    /* kept by the current commit */
+    bool has_answer; /* that is not applied yet */
     bool known;
-    bool loops;     /* addresses failed the loop check (logged) */
-    int error;      /* of the last lookup */
-    int looked_up;  /* result to apply: 0 or -errno */
+    bool late; /* the first answer failed or was not in time */
+    int error; /* of the last answer */
+    int64_t answered_at_ns;
     uint64_t drawn; /* random state */
-    unsigned begin; /* index to start at: where the last lookup ran out of time */
-    struct resolver_found_addresses *found; /* of the current lookup */
-    struct resolver_found_addresses *last;  /* last answer of a service */
+    int looked_up;  /* (L) result to apply: 0 or -errno */
+    bool loops;     /* (L) addresses failed the loop check (logged) */
+    unsigned begin; /* (L) index to start at: where the last lookup ran out of time */
+    struct resolver_found_addresses *found; /* (L) of the current lookup */
+    struct resolver_found_addresses *last;  /* (L) last answer of a service */
+    /* Constant. */
+    enum upstream_names names;
+    const char *upstream_name;
+    const char *id;
+    const char *word; /* ADDRESS of the line */
 };
 
 struct resolver {
     struct resolver_conf conf;
-    unsigned n_names;
-    struct resolver_name names[];
+    struct list names;
+    struct list removed; /* names with lookups under way */
+    uint64_t n_added;
+    struct proxy_loop *listeners;   /* a reference; NULL: none yet */
+    struct resolver_change *change; /* NULL: none */
+    struct task start;
+    const struct resolver_next *first; /* of resolver_start() */
+    struct promise started;
+};
+
+/* A name of the next configuration. */
+struct resolver_step {
+    struct resolver_name *name;
+    unsigned position; /* of its line */
+    bool is_new;
+    bool is_required;
+};
+
+struct resolver_change {
+    struct resolver *resolver;
+    struct resolver_next next;
+    struct timer timer; /* calls ready() */
+    unsigned n_waiting; /* new names without an answer */
+    bool is_ready;
+    bool is_first; /* begun by resolver_start() */
+    unsigned n;
+    struct resolver_step steps[];
 };
 
 #define RESOLVER_MORE 1
+
+/*
+ * resolver_name_create(out, r, up, conf):
+ * Create the name of a line; it is in no list.
+ *
+ * Thread: control loop
+ * Errors: 0; -ENOMEM
+ */
+int resolver_name_create(struct resolver_name **out, struct resolver *r, struct upstream *up,
+                         const struct upstream_server_conf *conf) NODISCARD;
+
+/*
+ * resolver_name_free(name) / resolver_name_remove(name):
+ * Free ${name}, which is in no list and whose timers have ended; free it now or at the end of its
+ * lookup.
+ *
+ * Thread: control loop; free also when the loop has ended
+ */
+void resolver_name_free(struct resolver_name *name);
+void resolver_name_remove(struct resolver_name *name);
+
+/*
+ * resolver_name_look_up(name, listeners):
+ * Begin a lookup.
+ *
+ * Thread: control loop
+ * Errors: 0; as executor_schedule()
+ */
+int resolver_name_look_up(struct resolver_name *name, struct proxy_loop *listeners) NODISCARD;
+
+/*
+ * resolver_name_use(name) / resolver_name_use_soon(name):
+ * Apply the answer and schedule the next lookup; do so in another task, as many names in one task
+ * take long.
+ *
+ * Thread: control loop
+ */
+void resolver_name_use(struct resolver_name *name);
+void resolver_name_use_soon(struct resolver_name *name);
+
+/*
+ * resolver_name_hurry(name, check_loops):
+ * Apply new intervals to the pause of a committed name; with ${check_loops}, look it up at once if
+ * it leads back to the new listeners.
+ *
+ * Thread: control loop
+ */
+void resolver_name_hurry(struct resolver_name *name, bool check_loops);
+
+/*
+ * resolver_name_places(name, line, places):
+ * Fill ${places} from the answer, for a line of several servers; returns how many.
+ *
+ * Thread: control loop
+ * Owns:   the places point into the answer
+ */
+unsigned resolver_name_places(const struct resolver_name *name,
+                              const struct upstream_server_conf *line,
+                              struct membership_place *places);
+
+/*
+ * resolver_answered(name):
+ * The new ${name} has its first answer.
+ *
+ * Thread: control loop
+ */
+void resolver_answered(struct resolver_name *name);
 
 /*
  * resolver_look_up(name):
@@ -63,7 +168,7 @@ struct resolver {
  * Thread: an executor thread
  * Owns:   the caller frees ${name}->found, also after an error
  * Errors: 0; RESOLVER_MORE (call again in a new task); as resolver_conf.lookup() and
- *         lookup_service(); -ELOOP (none passes the loop check); -ENOMEM
+ *         lookup_service(); -ELOOP (no address passes the loop check); -ENOMEM
  */
 int resolver_look_up(struct resolver_name *name) NODISCARD;
 
@@ -79,7 +184,7 @@ int resolver_ask(const struct resolver_name *name, struct address *out, unsigned
 
 /*
  * resolver_service_begin(name) / resolver_service_go_on(name):
- * Look up the SRV records; a host. The last one completes ${name}->found.
+ * Look up the SRV records; look up one host. The last host completes ${name}->found.
  *
  * Thread: an executor thread
  * Errors: as resolver_look_up()
@@ -88,19 +193,12 @@ int resolver_service_begin(struct resolver_name *name) NODISCARD;
 int resolver_service_go_on(struct resolver_name *name) NODISCARD;
 
 /*
- * resolver_error_text(error):
- * Cause of a failed lookup, for the log.
+ * resolver_error_text(error) / resolver_free_found(found):
+ * Cause of a failed lookup, for the log; free ${found} or NULL.
  *
  * Thread: any
  */
 const char *resolver_error_text(int error);
-
-/*
- * resolver_free_found(found):
- * Free ${found} or NULL.
- *
- * Thread: any
- */
 void resolver_free_found(struct resolver_found_addresses *found);
 
 #endif

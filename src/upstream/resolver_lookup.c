@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "upstream/resolver_internal.h"
 
-/* Addresses read of an answer; real ones have fewer. */
+/* Maximum addresses read from an answer. */
 #define RESOLVER_ANSWER 4096
 
 static int resolver_compare(const void *a, const void *b)
@@ -66,7 +66,7 @@ static void resolver_move(struct resolver_found_addresses *f, unsigned to, unsig
     f->level[to] = f->level[from];
 }
 
-/* Remove addresses that fail the loop check. 0, or -ELOOP when none is left. */
+/* -ELOOP: no address is left. */
 static int resolver_filter_loops(struct resolver_name *name)
 {
     const struct resolver_conf *conf = &name->resolver->conf;
@@ -77,7 +77,7 @@ static int resolver_filter_loops(struct resolver_name *name)
 
     name->loops = false;
     for (unsigned i = 0; i < f->n; i++) {
-        if (!conf->leads_back(conf->cookie, name->upstream, &f->list[i])) {
+        if (!conf->leads_back(name->listeners, name->upstream_name, &f->list[i])) {
             resolver_move(f, kept++, i);
             continue;
         }
@@ -86,7 +86,7 @@ static int resolver_filter_loops(struct resolver_name *name)
             log_error(
                 "upstream %s: server %s (%s): proxy loop: %s is a listener that proxies to this "
                 "upstream; the address is not used",
-                name->upstream->conf->name, name->server->id, name->server->address_text,
+                name->upstream_name, name->id, name->word,
                 address_format(text, sizeof(text), &f->list[i]));
     }
     f->n = kept;
@@ -97,19 +97,18 @@ static int resolver_look_up_host(struct resolver_name *name)
 {
     struct resolver_found_addresses *f = name->found;
     struct dns_terms terms = {.ttl_ns = CLOCK_NEVER};
-    int n = resolver_ask(name, f->list, ARRAY_LEN(f->list), name->server->address_text, &terms);
+    int n = resolver_ask(name, f->list, ARRAY_LEN(f->list), name->word, &terms);
 
     f->ttl_ns = terms.ttl_ns;
     f->n = n > 0 ? (unsigned)n : 0;
     for (unsigned i = 0; i < f->n; i++) {
         f->record[i] = 0;
-        f->weight[i] = name->server->weight;
+        f->weight[i] = 1;
         f->level[i] = 0;
     }
     return n < 0 ? n : 0;
 }
 
-/* Limit to the addresses of one endpoint. */
 static int resolver_keep_one(struct resolver_found_addresses *f)
 {
     int n = resolver_choose(f->list, f->n, ENDPOINT_ADDRESSES);
@@ -139,7 +138,7 @@ const char *resolver_error_text(int error)
 
 int resolver_look_up(struct resolver_name *name)
 {
-    bool is_service = name->server->names == UPSTREAM_SERVICE, begins = !name->found;
+    bool is_service = name->names == UPSTREAM_SERVICE, begins = !name->found;
     int rc;
 
     if (begins) {
@@ -155,7 +154,7 @@ int resolver_look_up(struct resolver_name *name)
         rc = resolver_look_up_host(name);
     if (rc == 0)
         rc = resolver_filter_loops(name);
-    if (rc == 0 && name->server->names == UPSTREAM_NAME_ONE)
+    if (rc == 0 && name->names == UPSTREAM_NAME_ONE)
         rc = resolver_keep_one(name->found);
     return rc;
 }

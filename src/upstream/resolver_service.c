@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "upstream/resolver_internal.h"
 
-/* Timeout of a host's one attempt at each name server. */
+/* Timeout of the only attempt at each name server. */
 #define RESOLVER_HOST_TIMEOUT_S 1
 
 /* Number of distinct priorities before ${record}; records are sorted. */
@@ -74,7 +74,7 @@ static void resolver_add_address(struct resolver_found_addresses *f, const struc
         f->list[resolver_insert(f, record)] = *a;
 }
 
-/* Record in the last answer; -1: none. */
+/* Index of the record for ${target} in the last answer; -1: none. */
 static int resolver_last_record(const struct resolver_name *name, const char *target)
 {
     const struct resolver_service *last = name->last ? name->last->service : NULL;
@@ -121,7 +121,6 @@ static void resolver_look_up_record(struct resolver_name *name, unsigned record)
 static void resolver_log_hosts(const struct resolver_name *name)
 {
     const struct resolver_service *s = name->found->service;
-    const struct upstream_server_conf *server = name->server;
     int first = -1;
 
     for (unsigned i = 0; first < 0 && i < s->n; i++) {
@@ -134,11 +133,11 @@ static void resolver_log_hosts(const struct resolver_name *name)
         log_warning(
             "upstream %s: server %s (%s): %u of %u SRV hosts cannot be looked up, such as %s: "
             "%s; they keep their addresses",
-            name->upstream->conf->name, server->id, server->address_text, s->n_failed, s->n,
-            s->records[first].target, resolver_error_text(s->errors[first]));
+            name->upstream_name, name->id, name->word, s->n_failed, s->n, s->records[first].target,
+            resolver_error_text(s->errors[first]));
     else if (s->n_failed == 0 && name->last && name->last->service->n_failed > 0)
         log_notice("upstream %s: server %s (%s): all SRV hosts can be looked up again",
-                   name->upstream->conf->name, server->id, server->address_text);
+                   name->upstream_name, name->id, name->word);
 }
 
 static int resolver_service_end(struct resolver_name *name)
@@ -165,7 +164,7 @@ int resolver_service_begin(struct resolver_name *name)
     if (!s)
         return -ENOMEM;
     name->found->service = s;
-    n = conf->lookup_service(s->records, ARRAY_LEN(s->records), name->server->address_text, &terms);
+    n = conf->lookup_service(s->records, ARRAY_LEN(s->records), name->word, &terms);
     if (n < 0)
         return n;
     name->found->ttl_ns = terms.ttl_ns;

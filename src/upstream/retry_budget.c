@@ -13,12 +13,23 @@ void retry_budget_init(struct retry_budget *b, unsigned percent)
     *b = (struct retry_budget){.percent = percent};
 }
 
+void retry_budget_set(struct retry_budget *b, unsigned percent)
+{
+    atomic_store_explicit(&b->percent, percent, memory_order_relaxed);
+}
+
+static unsigned retry_budget_percent(const struct retry_budget *b)
+{
+    return atomic_load_explicit(&b->percent, memory_order_relaxed);
+}
+
 void retry_budget_add(struct retry_budget *b)
 {
     uint64_t reserve = atomic_load_explicit(&b->reserve, memory_order_relaxed), more;
+    unsigned percent = retry_budget_percent(b);
 
     do {
-        more = reserve + b->percent;
+        more = reserve + percent;
         more = more < RETRY_BUDGET_FULL ? more : RETRY_BUDGET_FULL;
         if (more == reserve)
             return;
@@ -40,9 +51,9 @@ static bool retry_budget_take_reserve(struct retry_budget *b)
 
 bool retry_budget_take(struct retry_budget *b, int64_t now_ns)
 {
-    bool taken =
-        b->percent > 0 && (retry_budget_take_reserve(b) ||
-                           token_bucket_take(&b->min_rate, &retry_budget_min_rate, 1, now_ns));
+    bool taken = retry_budget_percent(b) > 0 &&
+                 (retry_budget_take_reserve(b) ||
+                  token_bucket_take(&b->min_rate, &retry_budget_min_rate, 1, now_ns));
 
     atomic_fetch_add_explicit(taken ? &b->retries : &b->refused, 1, memory_order_relaxed);
     return taken;

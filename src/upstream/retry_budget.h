@@ -18,7 +18,7 @@
 #define RETRY_BUDGET_MIN_RATE 10
 
 struct retry_budget {
-    unsigned percent;         /* retries per 100 sessions; 0: none at all */
+    atomic_uint percent;      /* retries per 100 sessions; 0: no retries */
     _Atomic uint64_t reserve; /* hundredths of a retry */
     struct token_bucket min_rate;
     _Atomic uint64_t retries;
@@ -34,11 +34,12 @@ struct retry_budget {
 void retry_budget_init(struct retry_budget *b, unsigned percent);
 
 /*
- * retry_budget_add(b):
- * Count a session; writes nothing while the reserve is full.
+ * retry_budget_set(b, percent) / retry_budget_add(b):
+ * Change the share, not the reserve; count a session (writes nothing while the reserve is full).
  *
  * Thread: any
  */
+void retry_budget_set(struct retry_budget *b, unsigned percent);
 void retry_budget_add(struct retry_budget *b);
 
 /*

@@ -9,50 +9,43 @@
 #include "engine/loop_group.h"
 #include "upstream/spare_internal.h"
 
-int spare_group_init(struct spare_group *g, const struct spare_conf *conf, struct loop_group *loops)
+void spare_group_init(struct spare_group *g, struct loop_group *loops)
 {
-    *g = (struct spare_group){.loops = loops};
-    if (conf->keep == 0)
-        return 0;
-    g->pools = calloc(loops ? loop_group_max(loops) : 1, sizeof(*g->pools));
-    if (!g->pools)
-        return -ENOMEM;
-    g->n_loops = loops ? loop_group_size(loops) : 1;
-    return 0;
+    g->loops = loops;
+    atomic_init(&g->pools, NULL);
+    atomic_init(&g->is_wanted, false);
 }
 
-void spare_group_close(struct spare_group *g)
+void spare_group_refresh(struct spare_group *g)
 {
-    free(g->pools);
-    *g = (struct spare_group){0};
+    struct spare_pools *pools = atomic_load(&g->pools);
+
+    if (pools)
+        spare_pools_refresh(pools);
 }
 
-/* See note: size in engine/loop_group.h. */
-static unsigned spare_group_size(const struct spare_group *g)
+/* All loops, also those of a prepared change. */
+static unsigned spare_group_loops(const struct spare_group *g)
 {
-    if (g->pools && g->loops)
-        return loop_group_size(g->loops);
-    return g->n_loops;
+    return g->loops ? loop_group_made(g->loops) : 1;
 }
 
-void spare_group_refresh(const struct spare_group *g)
+bool spare_is_wanted(const struct upstream_conf *conf, const struct upstream_server_conf *line)
 {
-    unsigned n = spare_group_size(g);
-
-    for (unsigned i = 0; i < n; i++)
-        if (g->pools[i])
-            spare_pool_refresh(g->pools[i]);
-}
-
-/* No spares for backups, unless all servers are backups. */
-static bool spare_is_wanted(const struct upstream *up, const struct upstream_server *server)
-{
-    if (!server->conf->backup)
+    if (conf->spare.keep == 0)
+        return false;
+    if (!line->backup)
         return true;
-    for (unsigned i = 0; i < up->conf->n_servers; i++)
-        if (!up->conf->servers[i].backup && upstream_server_is_used(&up->conf->servers[i]))
+    for (unsigned i = 0; i < conf->n_servers; i++)
+        if (!conf->servers[i].backup && upstream_server_is_used(&conf->servers[i]))
             return false;
     return true;
+}
+
+void spare_set_wanted(struct spare *sp, bool is_wanted)
+{
+    if (sp)
+        atomic_store(&sp->is_wanted, is_wanted);
 }
 
 static void spare_init_parts(struct spare *sp, struct spare_list *parts, unsigned n)
@@ -63,16 +56,13 @@ static void spare_init_parts(struct spare *sp, struct spare_list *parts, unsigne
 
 int spare_create(struct spare **out, struct upstream *up, struct upstream_server *server)
 {
-    unsigned n = up->spares.n_loops;
+    unsigned n = spare_group_loops(&up->spares);
     struct spare *sp;
 
-    *out = NULL;
-    if (n == 0 || !spare_is_wanted(up, server))
-        return 0;
     sp = aligned_alloc(alignof(struct spare), sizeof(*sp) + n * sizeof(sp->parts[0]));
     if (!sp)
         return -ENOMEM;
-    *sp = (struct spare){.up = up, .server = server, .n_parts = n};
+    *sp = (struct spare){.up = up, .server = server, .is_wanted = true, .n_parts = n};
     spare_init_parts(sp, sp->parts, n);
     *out = sp;
     return 0;
@@ -105,7 +95,11 @@ static int spare_add_parts(struct spare *sp, unsigned end)
     return 0;
 }
 
-/* Free the parts from number ${n} up. */
+int spare_prepare(struct spare *sp)
+{
+    return spare_add_parts(sp, spare_group_loops(&sp->up->spares));
+}
+
 static void spare_drop_parts(struct spare *sp, unsigned n)
 {
     struct spare_parts **at = &sp->more;
@@ -122,34 +116,21 @@ static void spare_drop_parts(struct spare *sp, unsigned n)
 
 int spare_group_prepare(struct upstream *up, unsigned n)
 {
-    struct spare_group *g = &up->spares;
     int rc = 0;
 
-    if (n <= g->n_loops || g->n_loops == 0)
-        return 0;
     list_for_each (node, &up->membership.servers) {
         struct spare *sp = LIST_ENTRY(node, struct upstream_server, link)->spare;
 
         if (sp && rc == 0)
             rc = spare_add_parts(sp, n);
     }
-    if (rc < 0)
-        spare_group_cancel(up);
-    else
-        g->n_loops = n;
     return rc;
 }
 
 void spare_group_cancel(struct upstream *up)
 {
-    struct spare_group *g = &up->spares;
-    unsigned n = spare_group_size(g);
+    unsigned n = up->spares.loops ? loop_group_size(up->spares.loops) : 1;
 
-    if (g->n_loops == 0)
-        return;
-    for (unsigned i = n; i < g->n_loops; i++)
-        g->pools[i] = NULL;
-    g->n_loops = n;
     list_for_each (node, &up->membership.servers) {
         struct spare *sp = LIST_ENTRY(node, struct upstream_server, link)->spare;
 
@@ -166,8 +147,7 @@ struct spare_list *spare_part(struct spare *sp, unsigned number)
         return &sp->parts[number];
     while (more && number >= more->end)
         more = more->next;
-    MUST(more);
-    return &more->parts[number - more->first];
+    return more ? &more->parts[number - more->first] : NULL;
 }
 
 unsigned spare_share(const struct spare_list *part)
@@ -175,7 +155,9 @@ unsigned spare_share(const struct spare_list *part)
     const struct upstream *up = part->spare->up;
     unsigned n = up->spares.loops ? loop_group_in_use(up->spares.loops) : 1;
 
-    return part->pool->number < n ? (up->conf->spare.keep + n - 1) / n : 0;
+    if (part->pool->number >= n || !atomic_load(&up->spares.is_wanted))
+        return 0;
+    return (up->conf->spare.keep + n - 1) / n;
 }
 
 void spare_destroy(struct spare *sp)

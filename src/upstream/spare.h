@@ -1,7 +1,7 @@
 /*
  * upstream/spare: pool of pre-opened connections to servers.
  *
- *   spare_group   of an upstream: the pools with its spares
+ *   spare_group   of an upstream: its pools
  *   spare         of a server: counters, and its part of each pool
  *   spare_pool    of a loop: its parts, for all upstreams; private to the loop
  *
@@ -11,12 +11,14 @@
  *                  \--failed: pause      \--expired, ended, unfit, descriptors wanted--> closed
  *
  * Each loop in use keeps an equal share of a server's spares, at least one. The balancer does not
- * count them; they give way to sessions at max_connections. A server that speaks first gets none:
- * it would start a session on each.
+ * count spares; at max_connections they are closed for sessions. A server that speaks first gets
+ * none: each would start a session there.
  */
 #ifndef UPSTREAM_SPARE_H
 #define UPSTREAM_SPARE_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/must.h"
@@ -26,8 +28,11 @@ struct loop_group;
 struct netloop;
 struct spare;
 struct spare_pool;
+struct spare_pools;
 struct upstream;
+struct upstream_conf;
 struct upstream_server;
+struct upstream_server_conf;
 
 struct spare_conf {
     unsigned keep; /* for each server; 0: none */
@@ -35,26 +40,24 @@ struct spare_conf {
 };
 
 struct spare_group {
-    struct spare_pool **pools; /* by loop; NULL: none */
-    struct loop_group *loops;  /* NULL: one loop, in tests */
-    unsigned n_loops;          /* with parts; 0: no spares; control loop */
+    struct loop_group *loops; /* NULL: one loop, in tests */
+    /* Set once, by spare_pools_commit(). NULL: no listener has used spares so far. */
+    _Atomic(struct spare_pools *) pools;
+    atomic_bool is_wanted; /* a listener uses the upstream */
 };
 
 /*
- * spare_group_init(g, conf, loops) / spare_group_close(g):
- * Allocate the pool table, if spares are configured; free it.
+ * spare_group_init(g, loops):
+ * Initialize.
  *
- * Thread: before start; after the last loop has ended
- * Errors: 0; -ENOMEM
+ * Thread: before start
+ * Owns:   ${loops} is borrowed
  */
-int spare_group_init(struct spare_group *g, const struct spare_conf *conf,
-                     struct loop_group *loops) NODISCARD;
-void spare_group_close(struct spare_group *g);
+void spare_group_init(struct spare_group *g, struct loop_group *loops);
 
 /*
  * spare_group_prepare(up, n) / spare_group_cancel(up):
- * Create parts for ${n} loops, before spare_pool_add() of new ones / free those of loops that did
- * not come, with their pools.
+ * Create parts for ${n} loops, before their pools / free the parts of loops that were not created.
  *
  * Thread: control loop
  * Errors: 0; -ENOMEM
@@ -64,21 +67,46 @@ void spare_group_cancel(struct upstream *up);
 
 /*
  * spare_group_refresh(g):
- * Have each pool look at its spares after a change of a server.
+ * Have each pool check its spares, after a server changed.
  *
  * Thread: any
  */
-void spare_group_refresh(const struct spare_group *g);
+void spare_group_refresh(struct spare_group *g);
 
 /*
  * spare_create(out, up, server):
- * Prepare spares for ${server}; NULL if ${up} keeps none.
+ * Prepare spares for ${server}, by number of loops of ${up}.
  *
- * Thread: any
+ * Thread: control loop, or before start
  * Owns:   ${up} and ${server} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int spare_create(struct spare **out, struct upstream *up, struct upstream_server *server) NODISCARD;
+
+/*
+ * spare_prepare(sp):
+ * Create parts for loops that came while ${sp} was not used.
+ *
+ * Thread: control loop
+ * Errors: 0; -ENOMEM
+ */
+int spare_prepare(struct spare *sp) NODISCARD;
+
+/*
+ * spare_is_wanted(conf, line):
+ * Keeps ${conf} spares for servers of ${line}? None for backups, unless all servers are backups.
+ *
+ * Thread: any
+ */
+bool spare_is_wanted(const struct upstream_conf *conf, const struct upstream_server_conf *line);
+
+/*
+ * spare_set_wanted(sp, is_wanted):
+ * Keep spares, or none. NULL is allowed.
+ *
+ * Thread: control loop
+ */
+void spare_set_wanted(struct spare *sp, bool is_wanted);
 
 /*
  * spare_destroy(sp):
@@ -101,26 +129,6 @@ void spare_destroy(struct spare *sp);
 void spare_log_stats(const struct spare *sp, const char *name);
 
 /*
- * spare_pool_create(out, net, number):
- * Create the pool of a loop with this ${number}.
- *
- * Thread: before start
- * Owns:   ${net} is borrowed
- * Errors: 0; -ENOMEM
- */
-int spare_pool_create(struct spare_pool **out, struct netloop *net, unsigned number) NODISCARD;
-
-/*
- * spare_pool_add(pool, up):
- * Keep spares for ${up}, if configured.
- *
- * Thread: before the loop starts
- * Owns:   ${up} is borrowed and has no pool of this number yet
- * Errors: 0; -ENOMEM
- */
-int spare_pool_add(struct spare_pool *pool, struct upstream *up) NODISCARD;
-
-/*
  * spare_pool_refresh(pool):
  * Submit a control task that closes and opens spares as needed. Starts the loop's thread; no-op
  * when the loop has ended.
@@ -138,16 +146,8 @@ void spare_pool_refresh(struct spare_pool *pool);
 void spare_pool_stop(struct spare_pool *pool);
 
 /*
- * spare_pool_destroy(pool):
- * Free ${pool} or NULL.
- *
- * Thread: when its loop has ended or never started
- */
-void spare_pool_destroy(struct spare_pool *pool);
-
-/*
  * spare_take(pool, server, at, which):
- * Take the youngest usable spare; a timer opens another. ${pool} may be NULL. ${at}[${which}] is
+ * Take the youngest usable spare; a timer replaces it. ${pool} may be NULL. ${at}[${which}] gets
  * its address; unchanged on failure.
  *
  * Thread: loop of ${pool}
@@ -159,7 +159,7 @@ int spare_take(struct spare_pool *pool, struct upstream_server *server,
 
 /*
  * spare_count_stale(server):
- * Count a taken spare found closed before its first byte.
+ * Count a taken spare that the server closed before its first byte.
  *
  * Thread: any
  */

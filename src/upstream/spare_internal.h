@@ -9,6 +9,7 @@
 #include "base/cache_line.h"
 #include "base/list.h"
 #include "engine/loop.h"
+#include "upstream/spare_pools.h"
 #include "upstream/upstream.h"
 
 enum spare_count {
@@ -26,20 +27,19 @@ enum spare_count {
 struct spare_pool {
     struct netloop *net;
     unsigned number;
-    unsigned n_upstreams;
-    struct upstream **upstreams;
+    const struct spare_pools *pools;
     struct list parts;
     uint64_t drawn; /* random state */
     bool stopped;
     /*
-     * note: looking. Set when a look is queued, cleared before it reads. Both are exchanges: if a
-     * thread finds it set, the look will see its change.
+     * note: looking. Set when the task is queued, cleared before it looks. Both are exchanges: a
+     * thread that finds it set knows that the task will see its change.
      */
     atomic_bool looking;
     struct task look;
 };
 
-/* One server on one loop; private to the loop once begun. */
+/* Spares of one server on one loop; private to it after spare_list_begin(). */
 struct spare_list {
     alignas(CACHE_LINE_BYTES) struct spare *spare;
     struct list link;
@@ -49,26 +49,27 @@ struct spare_list {
     struct list spoken;                /* idle until the server sent bytes */
     unsigned n;                        /* in all lists */
     int64_t not_before_ns;             /* earliest next connect */
-    int64_t paused_until_ns, pause_ns; /* of the last failure; 0: none */
+    int64_t paused_until_ns, pause_ns; /* after the last failure; 0: none */
     struct timer timer;
 };
 
 struct spare {
     struct upstream *up;
     struct upstream_server *server;
-    atomic_uint n;                         /* including `opening` */
-    atomic_bool speaks_first;              /* so none are kept */
+    atomic_uint n;                         /* spares on all loops, also `opening` */
+    atomic_bool is_wanted;                 /* see spare_is_wanted() */
+    atomic_bool speaks_first;              /* the server sends first: keep none */
     atomic_bool failing;                   /* a failure to open was logged */
     _Atomic uint64_t counts[SPARE_COUNTS]; /* relaxed */
-    struct spare_parts *more;              /* of loops that came later */
+    struct spare_parts *more;              /* for loops added later */
     unsigned n_parts;
     struct spare_list parts[];
 };
 
-/* A loop reads up to its own: `next` changes behind it, while loops are prepared. */
+/* A loop reads only up to its own element. Loops that are prepared append elements behind it. */
 struct spare_parts {
     struct spare_parts *next;
-    unsigned first, end; /* numbers of their loops */
+    unsigned first, end; /* of loops number `first` up to `end` */
     alignas(CACHE_LINE_BYTES) struct spare_list parts[];
 };
 
@@ -85,7 +86,8 @@ static inline void spare_count(struct spare *sp, enum spare_count what)
 
 /*
  * spare_now(sp) / spare_over_limit(sp, spares):
- * Number of spares; true if ${spares} and sessions exceed max_connections.
+ * Number of spares on all loops; true if ${spares} and the server's sessions exceed
+ * max_connections.
  *
  * Thread: any
  */
@@ -97,13 +99,14 @@ static inline unsigned spare_now(const struct spare *sp)
 static inline bool spare_over_limit(const struct spare *sp, unsigned spares)
 {
     const struct endpoint *e = &sp->server->endpoint;
+    unsigned max = atomic_load_explicit(&e->max_connections, memory_order_relaxed);
 
-    return e->max_connections > 0 && endpoint_active(e) + spares > e->max_connections;
+    return max > 0 && endpoint_active(e) + spares > max;
 }
 
 /*
  * spare_part(sp, number) / spare_share(part):
- * The part of a loop / number of spares to keep there.
+ * The part of a loop, NULL if it has none / number of spares to keep there.
  *
  * Thread: the loop
  */
@@ -119,8 +122,20 @@ unsigned spare_share(const struct spare_list *part);
 bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp);
 
 /*
+ * spare_pool_create(out, pools, net, number) / spare_pool_destroy(pool):
+ * Create the pool of a loop with this ${number}; free it, or NULL.
+ *
+ * Thread: before its loop starts; when that has ended or never started
+ * Owns:   ${pools} and ${net} are borrowed
+ * Errors: 0; -ENOMEM
+ */
+int spare_pool_create(struct spare_pool **out, const struct spare_pools *pools, struct netloop *net,
+                      unsigned number) NODISCARD;
+void spare_pool_destroy(struct spare_pool *pool);
+
+/*
  * spare_list_begin(part, pool) / spare_list_end(part):
- * Link ${part} to ${pool} and hold its server; close its spares and undo that.
+ * Link ${part} to ${pool} and hold its server; close its spares, unlink it and release the server.
  *
  * Thread: loop of ${pool}
  */
@@ -129,7 +144,7 @@ void spare_list_end(struct spare_list *part);
 
 /*
  * spare_list_refresh(part):
- * Close unwanted and open missing spares; without any wanted, cancel the timer.
+ * Close unwanted and open missing spares; if none are wanted, cancel the timer.
  *
  * Thread: loop of ${part}
  */

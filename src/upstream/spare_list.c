@@ -11,23 +11,22 @@
 #include "net/idle_watch.h"
 #include "upstream/spare_internal.h"
 
-/* After a failure; doubles with each further one in a row. */
+/* Pause after a failure; doubles with each further failure in a row. */
 #define SPARE_PAUSE_NS     (100 * NS_PER_MS)
 #define SPARE_PAUSE_MAX_NS (5 * NS_PER_S)
 
-/* A connection that the server ends this early was rejected. */
+/* A connection that the server ends earlier was rejected. */
 #define SPARE_SHORT_LIFE_NS (1 * NS_PER_S)
 
-/* Delay before replacing timed-out spares: equally old ones are replaced together. */
+/* Delay before expired spares are replaced, to replace spares of the same age together. */
 #define SPARE_GATHER_NS (100 * NS_PER_MS)
 
-/* Time for an end to follow a server's bytes. */
+/* Time for the server to close after it sent bytes. */
 #define SPARE_LAST_WORDS_NS (1 * NS_PER_S)
 
-/* Poll interval for descriptors, memory or free connections. */
+/* Interval of attempts without descriptor, memory or connection slot. */
 #define SPARE_RETRY_NS (1 * NS_PER_S)
 
-/* Spares opened per look. */
 #define SPARE_BATCH 8
 
 struct spare_conn {
@@ -35,9 +34,9 @@ struct spare_conn {
     struct spare_list *part;
     struct idle_watch idle_watch;
     struct connector connector;
-    struct endpoint_addresses *addresses; /* connected to one of these */
+    struct endpoint_addresses *addresses; /* the connection is to one of them */
     int64_t opened_at_ns;                 /* `opening`: start */
-    int64_t expires_at_ns;                /* `spoken`: deadline of the end */
+    int64_t expires_at_ns;                /* `spoken`: deadline for the server to close */
     struct task end;
 };
 
@@ -54,9 +53,7 @@ static int64_t spare_jitter_ns(struct spare_pool *pool, int64_t ns)
     return ns - (int64_t)hash_reduce(random, 1u << 16) * (ns >> 18);
 }
 
-/* ---- the timer ---- */
-
-/* Run the timer by ${at_ns}. */
+/* Run the timer at ${at_ns} at the latest. */
 static void spare_arm(struct spare_list *part, int64_t at_ns)
 {
     struct loop *loop = part->pool->net->loop;
@@ -74,8 +71,8 @@ static void spare_not_before(struct spare_list *part, int64_t at_ns)
 }
 
 /*
- * Pause after a failed or rejected spare. Attempts begun before a pause share it; one soon after
- * doubles it.
+ * Pause after a failed or rejected spare. An attempt that began before a pause does not extend it;
+ * one that began soon after doubles the pause.
  */
 static void spare_pause(struct spare_list *part, int64_t begun_at_ns)
 {
@@ -91,8 +88,6 @@ static void spare_pause(struct spare_list *part, int64_t begun_at_ns)
     spare_arm(part, part->not_before_ns);
 }
 
-/* ---- one spare ---- */
-
 static void spare_run_end(struct task *t)
 {
     free(CONTAINER_OF(t, struct spare_conn, end));
@@ -101,7 +96,7 @@ static void spare_run_end(struct task *t)
 static const struct task_type spare_end_type = {
     .name = "end of a spare connection", .run = spare_run_end, .drop = spare_run_end};
 
-/* Unlink ${c}, to be freed in the reap step: callers may still use it. */
+/* Unlink ${c}; the reap step frees it, as callers may still use it. */
 static void spare_leave(struct spare_conn *c)
 {
     struct spare_list *part = c->part;
@@ -148,7 +143,7 @@ static void spare_ended(struct spare_conn *c)
     spare_arm(part, part->not_before_ns);
 }
 
-/* Bytes came: last words, or the server speaks first. */
+/* The server sent bytes: before it closes, or because it speaks first. */
 static void spare_spoke(struct spare_conn *c)
 {
     idle_watch_rest(&c->idle_watch);
@@ -183,11 +178,11 @@ static void spare_opened(struct spare_conn *c, int fd)
     upstream_connected(sp->up, sp->server);
     spare_arm(part, c->expires_at_ns);
     if (atomic_exchange(&sp->failing, false))
-        log_notice("upstream %s: server %s: spare connections can be opened again",
-                   sp->up->conf->name, sp->server->name);
+        log_notice("upstream %s: server %s: spare connections can be opened again", sp->up->name,
+                   sp->server->name);
 }
 
-/* Not held against the server: no session failed. */
+/* No failure for ejection: no session failed. */
 static void spare_failed(struct spare_conn *c, int error)
 {
     struct spare_list *part = c->part;
@@ -199,7 +194,7 @@ static void spare_failed(struct spare_conn *c, int error)
     spare_pause(part, begun_at_ns);
     if (!atomic_exchange(&sp->failing, true))
         log_warning("upstream %s: server %s (%s): cannot open a spare connection: %s; trying again",
-                    sp->up->conf->name, sp->server->name, sp->server->conf->address_text,
+                    sp->up->name, sp->server->name, sp->server->conf->address_text,
                     strerror(-error));
 }
 
@@ -213,7 +208,7 @@ static void spare_connected(struct connector *connector, int fd, int error)
         spare_opened(c, fd);
 }
 
-/* Count a spare, unless sessions or other descriptors need its place. */
+/* Count a spare, unless sessions need its connection slot or others its descriptor. */
 static bool spare_may_open(struct spare_list *part)
 {
     struct spare *sp = part->spare;
@@ -250,15 +245,13 @@ static bool spare_open(struct spare_list *part)
     return true;
 }
 
-/* ---- look ---- */
-
 static void spare_speaks_first(struct spare *sp)
 {
     if (atomic_exchange(&sp->speaks_first, true))
         return;
     log_warning("upstream %s: server %s (%s): speaks before its client does; it gets no more spare "
                 "connections",
-                sp->up->conf->name, sp->server->name, sp->server->conf->address_text);
+                sp->up->name, sp->server->name, sp->server->conf->address_text);
     spare_group_refresh(&sp->up->spares);
 }
 
@@ -291,12 +284,11 @@ static void spare_close_moved(struct spare_list *part, struct list *l)
     list_for_each_safe (node, l) {
         struct spare_conn *c = LIST_ENTRY(node, struct spare_conn, link);
 
-        if (c->addresses != at) /* held by ${c}, so the pointer is not reused */
+        if (c->addresses != at) /* ${c} holds the old list, so its address is not reused */
             spare_close(c, SPARE_DROPPED);
     }
 }
 
-/* Close spares above max_connections. */
 static void spare_make_way(struct spare_list *part)
 {
     unsigned share = spare_share(part);
@@ -311,7 +303,7 @@ static void spare_make_way(struct spare_list *part)
     }
 }
 
-/* Returns when to continue. */
+/* Returns the time to continue. */
 static int64_t spare_refill(struct spare_list *part, int64_t now_ns)
 {
     unsigned begun = 0, share = spare_share(part);
@@ -367,7 +359,7 @@ static void spare_run_timer(struct task *t)
 
 static void spare_drop_timer(struct task *t)
 {
-    (void)t; /* the loop ends: its at-stop task closes all */
+    (void)t; /* the loop ends: worker_stop_spares() closes all */
 }
 
 static const struct task_type spare_timer_type = {
@@ -392,8 +384,6 @@ void spare_list_end(struct spare_list *part)
     part->pool = NULL;
     membership_let_go(part->spare->server); /* may free the part */
 }
-
-/* ---- taking one ---- */
 
 static int spare_take_living(struct spare_list *part, struct endpoint_addresses **at,
                              unsigned *which)

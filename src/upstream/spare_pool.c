@@ -11,17 +11,17 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
     const struct upstream_server *server = sp->server;
 
     /*
-     * Hosts of a service may change level: backups get none. Backup lines have spares when all
-     * lines are backups.
+     * Hosts of a service may change level; a level above 0 gets no spares. Backup lines get spares
+     * if all lines are backups.
      */
     if (!server->conf->backup && atomic_load(&server->endpoint.level) > 0)
         return false;
-    return !pool->stopped && endpoint_is_used(&server->endpoint) &&
+    return !pool->stopped && atomic_load(&sp->is_wanted) && endpoint_is_used(&server->endpoint) &&
            !atomic_load(&sp->speaks_first) &&
            (endpoint_load(&server->endpoint) & ENDPOINT_UNFIT) == 0;
 }
 
-/* Drop parts of removed servers, which they hold; look at the others. */
+/* Refresh the parts, except those of removed servers: end them, as they hold the servers. */
 static void spare_look_at_parts(struct spare_pool *pool)
 {
     list_for_each_safe (node, &pool->parts) {
@@ -34,12 +34,12 @@ static void spare_look_at_parts(struct spare_pool *pool)
     }
 }
 
-/* Initializes the list at first use. */
+/* NULL: the loop has no part. */
 static struct spare_list *spare_list_of(struct spare_pool *pool, struct spare *sp)
 {
     struct spare_list *part = spare_part(sp, pool->number);
 
-    if (!part->pool)
+    if (part && !part->pool)
         spare_list_begin(part, pool);
     return part;
 }
@@ -50,21 +50,24 @@ static void spare_begin_parts(struct spare_pool *pool, const struct upstream *up
 
     for (unsigned i = 0; i < set->n; i++) {
         struct upstream_server *server = set->servers[i];
+        struct spare *sp = server->spare;
+        const struct spare_list *part = sp ? spare_part(sp, pool->number) : NULL;
 
-        if (server->spare && !spare_part(server->spare, pool->number)->pool &&
-            (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT) == 0)
-            spare_list_refresh(spare_list_of(pool, server->spare));
+        if (part && !part->pool && (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT) == 0)
+            spare_list_refresh(spare_list_of(pool, sp));
     }
 }
 
 static void spare_run_look(struct task *t)
 {
     struct spare_pool *pool = CONTAINER_OF(t, struct spare_pool, look);
+    const struct spare_upstreams *wanted;
 
     atomic_exchange(&pool->looking, false); /* see note: looking */
+    wanted = spare_pools_wanted(pool->pools);
     spare_look_at_parts(pool);
-    for (unsigned i = 0; i < pool->n_upstreams && !pool->stopped; i++)
-        spare_begin_parts(pool, pool->upstreams[i]);
+    for (unsigned i = 0; i < wanted->n && !pool->stopped; i++)
+        spare_begin_parts(pool, wanted->list[i]);
 }
 
 static void spare_drop_look(struct task *t)
@@ -75,34 +78,20 @@ static void spare_drop_look(struct task *t)
 static const struct task_type spare_look_type = {
     .name = "look at spare connections", .run = spare_run_look, .drop = spare_drop_look};
 
-int spare_pool_create(struct spare_pool **out, struct netloop *net, unsigned number)
+int spare_pool_create(struct spare_pool **out, const struct spare_pools *pools, struct netloop *net,
+                      unsigned number)
 {
     struct spare_pool *pool = calloc(1, sizeof(*pool));
 
     if (!pool)
         return -ENOMEM;
+    pool->pools = pools;
     pool->net = net;
     pool->number = number;
     pool->drawn = (uint64_t)clock_now_ns();
     list_init(&pool->parts);
     pool->look.type = &spare_look_type;
     *out = pool;
-    return 0;
-}
-
-int spare_pool_add(struct spare_pool *pool, struct upstream *up)
-{
-    struct upstream **upstreams;
-
-    if (up->spares.n_loops == 0)
-        return 0;
-    MUST(pool->number < up->spares.n_loops && !up->spares.pools[pool->number]);
-    upstreams = realloc(pool->upstreams, (pool->n_upstreams + 1) * sizeof(*upstreams));
-    if (!upstreams)
-        return -ENOMEM;
-    pool->upstreams = upstreams;
-    pool->upstreams[pool->n_upstreams++] = up;
-    up->spares.pools[pool->number] = pool;
     return 0;
 }
 
@@ -127,7 +116,6 @@ void spare_pool_destroy(struct spare_pool *pool)
     if (!pool)
         return;
     MUST(list_empty(&pool->parts));
-    free(pool->upstreams);
     free(pool);
 }
 
@@ -135,15 +123,17 @@ int spare_take(struct spare_pool *pool, struct upstream_server *server,
                struct endpoint_addresses **at, unsigned *which)
 {
     struct spare *sp = server->spare;
+    struct spare_list *part;
     int fd;
 
     if (!pool || !sp)
         return -1;
     MUST(loop_is_current(pool->net->loop));
-    if (!spare_pool_wants(pool, sp))
+    part = spare_pool_wants(pool, sp) ? spare_list_of(pool, sp) : NULL;
+    if (!part)
         return -1;
-    fd = spare_list_take(spare_list_of(pool, sp), at, which);
+    fd = spare_list_take(part, at, which);
     if (fd < 0 && spare_over_limit(sp, spare_now(sp)))
-        spare_group_refresh(&sp->up->spares); /* the session needs a place that a spare holds */
+        spare_group_refresh(&sp->up->spares); /* the session needs the connection slot of a spare */
     return fd;
 }

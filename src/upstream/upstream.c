@@ -1,15 +1,17 @@
-#include "upstream/upstream.h"
+#include "upstream/upstream_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 
-/* Longer names are cut. */
+/* Longer names are truncated. */
 #define UPSTREAM_NAME_BYTES 128
 
 static void upstream_changed(struct endpoint_group *g)
@@ -28,6 +30,33 @@ static void upstream_log_unused(const struct upstream_conf *conf)
     }
 }
 
+const struct upstream_conf *upstream_keep_conf(const struct upstream_conf *conf)
+{
+    struct upstream_conf *copy;
+
+    if (!conf->memory)
+        return conf;
+    copy = arena_alloc(conf->memory, 1, sizeof(*copy));
+    if (!copy)
+        return NULL;
+    *copy = *conf;
+    copy->connect.memory = arena_hold(conf->memory);
+    return copy;
+}
+
+void upstream_drop_conf(const struct upstream_conf *conf)
+{
+    arena_release(conf->memory);
+}
+
+bool upstream_is_bounded(const struct upstream_conf *conf)
+{
+    for (unsigned i = 0; i < conf->n_servers; i++)
+        if (conf->servers[i].max_connections > 0)
+            return true;
+    return false;
+}
+
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
                     struct loop_group *workers)
 {
@@ -36,17 +65,24 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
 
     if (!up)
         return -ENOMEM;
-    up->conf = conf;
     up->workers = workers;
+    up->name = strdup(conf->name);
+    conf = up->name ? upstream_keep_conf(conf) : NULL;
+    if (!conf) {
+        free(up->name);
+        free(up);
+        return -ENOMEM;
+    }
+    up->conf = conf;
+    atomic_init(&up->users, 1);
     ejection_group_init(&up->ejection, &conf->ejection, conf->n_servers);
-    for (unsigned i = 0; i < conf->n_servers; i++)
-        up->bounded |= conf->servers[i].max_connections > 0;
+    atomic_init(&up->bounded, upstream_is_bounded(conf));
     retry_budget_init(&up->retry_budget, conf->retry_budget);
     wait_queue_init(&up->waiting, conf->queue_length, conf->queue_timeout_ns);
     up->group.changed = upstream_changed;
-    rc = spare_group_init(&up->spares, &conf->spare, workers);
-    if (rc == 0)
-        rc = membership_open(&up->membership, up);
+    upstream_state_init(&up->state);
+    spare_group_init(&up->spares, workers);
+    rc = membership_open(&up->membership, up);
     if (rc < 0) {
         upstream_destroy(up);
         return rc;
@@ -56,23 +92,52 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
     return 0;
 }
 
+struct upstream *upstream_hold(struct upstream *up)
+{
+    atomic_fetch_add_explicit(&up->users, 1, memory_order_relaxed);
+    return up;
+}
+
+void upstream_release(struct upstream *up)
+{
+    /* Release: pairs with the acquire in upstream_is_unused(). */
+    MUST(atomic_fetch_sub_explicit(&up->users, 1, memory_order_release) > 0);
+}
+
+bool upstream_sweep_unused(struct upstream *up)
+{
+    return membership_sweep(&up->membership);
+}
+
+bool upstream_is_unused(const struct upstream *up)
+{
+    return atomic_load_explicit(&up->users, memory_order_acquire) == 0 &&
+           wait_queue_is_idle(&up->waiting);
+}
+
 void upstream_destroy(struct upstream *up)
 {
     if (!up)
         return;
     wait_queue_close(&up->waiting);
     membership_close(&up->membership);
-    spare_group_close(&up->spares);
+    upstream_state_close(&up->state);
+    upstream_drop_conf(up->conf);
+    free(up->name);
     free(up);
+}
+
+static bool upstream_may_have_queue(const struct upstream *up)
+{
+    return atomic_load_explicit(&up->bounded, memory_order_relaxed);
 }
 
 void upstream_serve(struct upstream *up)
 {
-    if (up->bounded)
+    if (upstream_may_have_queue(up))
         wait_queue_serve(&up->waiting);
 }
 
-/* Return servers whose ejection is over. */
 static void upstream_sweep(struct upstream *up)
 {
     const struct server_set *set = membership_now(&up->membership);
@@ -85,15 +150,18 @@ static void upstream_sweep(struct upstream *up)
         struct upstream_server *server = set->servers[i];
 
         if (ejection_return(&up->ejection, &server->ejection, &server->endpoint, now_ns))
-            log_notice("upstream %s: server %s: ejection over", up->conf->name, server->name);
+            log_notice("upstream %s: server %s: ejection over", up->name, server->name);
     }
     upstream_serve(up);
 }
 
-/* Must a new session queue? With a full queue it may try: a place may suit no waiter. */
+/*
+ * Must a new session queue? If the queue is full it may try: waiters may have failed at a free
+ * server.
+ */
 static bool upstream_has_queue(const struct upstream *up)
 {
-    unsigned n = up->bounded ? wait_queue_length(&up->waiting) : 0;
+    unsigned n = upstream_may_have_queue(up) ? wait_queue_length(&up->waiting) : 0;
 
     return n > 0 && n < up->conf->queue_length;
 }
@@ -114,7 +182,7 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
     return rc;
 }
 
-/* For waiting sessions: without new picks nothing would end the ejection. */
+/* Ends an ejection for waiting sessions: without new picks nothing else would. */
 struct upstream_return {
     struct timer timer;
     struct upstream *upstream;
@@ -130,27 +198,31 @@ static void upstream_run_return(struct task *t)
     struct upstream_return *r = upstream_return_of(t);
 
     upstream_sweep(r->upstream);
+    upstream_release(r->upstream);
     free(r);
 }
 
 static void upstream_drop_return(struct task *t)
 {
-    free(upstream_return_of(t)); /* at shutdown: other loops' picks and leaves do it */
+    struct upstream_return *r = upstream_return_of(t);
+
+    upstream_release(r->upstream); /* at shutdown: sessions of other loops end ejections */
+    free(r);
 }
 
 static const struct task_type upstream_return_type = {
     .name = "return of a server", .run = upstream_run_return, .drop = upstream_drop_return};
 
-/* Without memory the next pick does it. */
+/* Start a timer for the end of the ejection. Without memory the next pick ends it. */
 static void upstream_expect_return(struct upstream *up, int64_t out_ns)
 {
     struct loop *loop = loop_current();
-    struct upstream_return *r = up->bounded && loop ? malloc(sizeof(*r)) : NULL;
+    struct upstream_return *r = upstream_may_have_queue(up) && loop ? malloc(sizeof(*r)) : NULL;
 
     if (!r)
         return;
     timer_init(&r->timer, &upstream_return_type);
-    r->upstream = up;
+    r->upstream = upstream_hold(up);
     loop_schedule(loop, &r->timer, out_ns);
 }
 
@@ -170,14 +242,13 @@ static void upstream_failed(struct upstream *up, struct upstream_server *server)
     int64_t out_ns;
 
     if (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT)
-        return; /* removed from the set: nothing would return it */
+        return; /* removed from the set: nothing would end the ejection */
     out_ns = ejection_failed(&up->ejection, &server->ejection, &server->endpoint, clock_now_ns(),
                              upstream_has_other(up, server));
     if (out_ns == 0)
         return;
     log_warning("upstream %s: server %s: ejected for %g s: connections failed in a row: %u",
-                up->conf->name, server->name, (double)out_ns / NS_PER_S,
-                up->conf->ejection.failures);
+                up->name, server->name, (double)out_ns / NS_PER_S, up->conf->ejection.failures);
     upstream_expect_return(up, out_ns);
 }
 
@@ -192,8 +263,7 @@ void upstream_passed(struct upstream *up, struct upstream_server *server)
     if (up->conf->ejection.resets || !ejection_some_out(&up->ejection) ||
         !ejection_cancel(&up->ejection, &server->ejection, &server->endpoint))
         return;
-    log_notice("upstream %s: server %s: ejection over: a check has passed", up->conf->name,
-               server->name);
+    log_notice("upstream %s: server %s: ejection over: a check has passed", up->name, server->name);
     upstream_serve(up);
 }
 
@@ -223,7 +293,7 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
 
 static const char *upstream_state_text(const struct upstream_server *server, uint32_t load)
 {
-    if (server->conf->disabled)
+    if (atomic_load(&server->is_disabled))
         return "disabled";
     if (load & ENDPOINT_ABSENT)
         return "absent";
@@ -241,7 +311,7 @@ static void upstream_log_server(const struct upstream *up, const struct upstream
     char name[UPSTREAM_NAME_BYTES + ADDRESS_TEXT_BYTES];
     uint32_t load = endpoint_load(&server->endpoint);
 
-    snprintf(name, sizeof(name), "%s/%s", up->conf->name, server->name);
+    snprintf(name, sizeof(name), "%s/%s", up->name, server->name);
     log_notice("stats server %s state=%s connections=%u", name, upstream_state_text(server, load),
                load & ENDPOINT_COUNT_MASK);
     counters_log(&server->counters, "server", name);
@@ -256,12 +326,12 @@ void upstream_log_stats(struct upstream *up)
     log_notice(
         "stats upstream %s connections=%u waiting=%u servers=%u panic=%s late_checks=%" PRIu64
         " retries=%" PRIu64 " retries_refused=%" PRIu64,
-        up->conf->name, atomic_load_explicit(&up->group.load, memory_order_relaxed),
+        up->name, atomic_load_explicit(&up->group.load, memory_order_relaxed),
         wait_queue_length(&up->waiting), set->n, balancer_panics(set->balancer) ? "yes" : "no",
         atomic_load_explicit(&up->late_checks, memory_order_relaxed),
         atomic_load_explicit(&up->retry_budget.retries, memory_order_relaxed),
         atomic_load_explicit(&up->retry_budget.refused, memory_order_relaxed));
-    counters_log(&up->counters, "upstream", up->conf->name);
+    counters_log(&up->counters, "upstream", up->name);
     for (unsigned i = 0; i < set->n; i++)
         upstream_log_server(up, set->servers[i]);
     membership_give_back(set);

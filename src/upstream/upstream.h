@@ -23,11 +23,12 @@
 #include "upstream/retry_budget.h"
 #include "upstream/spare.h"
 #include "upstream/upstream_server.h"
+#include "upstream/upstream_state.h"
 #include "upstream/wait_queue.h"
 
 struct arena;
 
-/* For the sessions of a server that goes down. */
+/* What happens to the sessions of a server that goes down. */
 enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
 
 enum upstream_check { UPSTREAM_CHECK_OFF, UPSTREAM_CHECK_TCP };
@@ -37,54 +38,74 @@ struct upstream_checks_conf {
     struct check_conf check;
     struct health_conf health;
     enum upstream_on_down on_down;
-    unsigned on_down_rate; /* sessions a second; 0: all at once */
+    unsigned on_down_rate; /* sessions to close per second; 0: all at once */
 };
 
 struct upstream_conf {
-    struct arena *memory; /* of all that is pointed at below; NULL: static. See arena_hold() */
+    /* holds what the pointers below refer to; NULL: static data. See arena_hold() */
+    struct arena *memory;
     const char *name;
     struct upstream_server_conf *servers;
     unsigned n_servers;
     enum balancer_kind balance;
-    unsigned hash_balance_factor; /* percent; 0: unbounded */
-    unsigned panic_threshold;     /* percent; 0: never */
-    int64_t slow_start_ns;        /* 0: none */
-    int64_t connect_timeout_ns;   /* total for all addresses of a server */
+    /* limit of a server's sessions, percent of its fair share; 0: none */
+    unsigned hash_balance_factor;
+    unsigned panic_threshold;   /* percent of the servers that must be fit, else panic; 0: never */
+    int64_t slow_start_ns;      /* 0: none */
+    int64_t connect_timeout_ns; /* total for all addresses of a server */
     struct connector_conf connect;
     struct proxy_header_conf send_proxy; /* PROXY header sent to the server */
-    int64_t retry_timeout_ns;            /* total for all servers; 0: none */
-    unsigned retries;                    /* further servers to try */
-    unsigned retry_budget;               /* percent; 0: no delayed retries */
-    int64_t idle_timeout_ns;             /* read-idle of the server; 0: none */
+    int64_t retry_timeout_ns;            /* total for all servers; 0: no limit */
+    unsigned retries;                    /* servers to try after the first */
+    unsigned retry_budget; /* most retries that wait first, per 100 sessions; 0: no such retries */
+    int64_t idle_timeout_ns; /* timeout of a server that sends nothing; 0: none */
     struct ejection_conf ejection;
-    unsigned queue_length; /* 0: no waiting */
+    unsigned queue_length; /* sessions that may wait for a server; 0: none */
     int64_t queue_timeout_ns;
     struct upstream_checks_conf checks;
     struct spare_conf spare;
     int64_t resolve_interval_ns; /* 0: resolve once */
     int64_t resolve_interval_min_ns;
-    bool resolve_required; /* do not start with unknown names */
+    bool resolve_required; /* reject the configuration if a name does not resolve */
 };
 
 struct upstream {
-    const struct upstream_conf *conf;
+    char *name;
+    /*
+     * Current configuration: replaced as a whole, the old one released after a grace period (note:
+     * grace in engine/grace.h). Worker and control loops read it within a task; other threads must
+     * not.
+     */
+    _Atomic(const struct upstream_conf *) conf;
     struct loop_group *workers;
     struct membership membership;
     struct ejection_group ejection;
     struct wait_queue waiting;
-    bool bounded; /* some server has max_connections */
+    atomic_bool bounded; /* a server has, or once had, max_connections */
+    /*
+     * note: users. References by the configuration, sessions and pending timers. Add one only while
+     * you own one, or within a task that found the upstream in the configuration.
+     */
+    atomic_uint users;
     struct endpoint_group group;
     struct spare_group spares;
     struct log_limit log_limit;
     struct counters counters;
     struct retry_budget retry_budget;
     _Atomic uint64_t late_checks;
+    struct upstream_state state;
+};
+
+/* An upstream with its current or next configuration. */
+struct upstream_next {
+    struct upstream *upstream;
+    const struct upstream_conf *conf;
 };
 
 enum upstream_outcome {
     UPSTREAM_WORKED,
     UPSTREAM_FAILED, /* no connection; or a reset before the first byte (ejection.resets) */
-    UPSTREAM_UNKNOWN /* not the server's doing, or recorded before */
+    UPSTREAM_UNKNOWN /* not caused by the server, or already recorded */
 };
 
 /*
@@ -104,7 +125,8 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf)
  * Build the group.
  *
  * Thread: before start
- * Owns:   ${conf} and ${workers}, its users (NULL: tests), are borrowed and must outlive it
+ * Owns:   ${workers} (NULL in tests) is borrowed and must outlive ${out}. ${conf} is copied and its
+ *         memory held; if that is NULL, ${conf} is borrowed
  * Errors: 0; -ENOMEM
  */
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
@@ -122,24 +144,17 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
                   struct upstream_server **out) NODISCARD;
 
 /*
- * upstream_connected(up, server):
- * Record a connect as success, unless resets are failures.
+ * upstream_connected(up, server) / upstream_passed(up, server):
+ * Record a connect as success; end an ejection as a check passed. Neither if resets are failures.
  *
  * Thread: any
  */
 void upstream_connected(struct upstream *up, struct upstream_server *server);
-
-/*
- * upstream_passed(up, server):
- * Record a passed check: ends an ejection, unless resets are failures.
- *
- * Thread: any
- */
 void upstream_passed(struct upstream *up, struct upstream_server *server);
 
 /*
  * upstream_leave(up, server, outcome):
- * Count out a session at ${server}.
+ * End a session at ${server} and record its outcome.
  *
  * Thread: any
  */
@@ -147,26 +162,20 @@ void upstream_leave(struct upstream *up, struct upstream_server *server,
                     enum upstream_outcome outcome);
 
 /*
- * upstream_serve(up):
- * Assign places to waiting sessions when a server may be usable again.
+ * upstream_serve(up) / upstream_log_stats(up):
+ * Assign servers to waiting sessions, when a server may be usable again; log statistics of ${up}
+ * and its servers at notice level.
  *
  * Thread: any
  */
 void upstream_serve(struct upstream *up);
-
-/*
- * upstream_log_stats(up):
- * Log the statistics of group and servers at notice level.
- *
- * Thread: any
- */
 void upstream_log_stats(struct upstream *up);
 
 /*
  * upstream_set_addresses(up, server, list, n):
  * endpoint_set_addresses() for a server of UPSTREAM_NAME_ONE.
  *
- * Thread: one at a time for each server
+ * Thread: one thread at a time for each server
  * Owns:   ${list} is copied
  * Errors: as endpoint_set_addresses()
  */
@@ -174,10 +183,30 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
                            const struct address *list, unsigned n) NODISCARD;
 
 /*
+ * upstream_hold(up) / upstream_release(up):
+ * Add a reference and return ${up}; drop one (see note: users).
+ *
+ * Thread: any
+ */
+struct upstream *upstream_hold(struct upstream *up);
+void upstream_release(struct upstream *up);
+
+/*
+ * upstream_sweep_unused(up) / upstream_is_unused(up):
+ * Free removed servers that are no longer used, true if some are still used; true if ${up}, no
+ * longer configured, has no references: it may be destroyed after a grace period of the workers.
+ *
+ * Thread: control loop
+ */
+bool upstream_sweep_unused(struct upstream *up);
+bool upstream_is_unused(const struct upstream *up);
+
+/*
  * upstream_destroy(up):
  * Free ${up} or NULL.
  *
- * Thread: after the last worker and the resolver have ended
+ * Thread: after the last worker and the resolver have ended; or control loop, see
+ *         upstream_is_unused()
  */
 void upstream_destroy(struct upstream *up);
 

@@ -15,24 +15,24 @@
 
 struct checker_target;
 struct membership_slab;
+struct server_line;
 struct spare;
 
 enum upstream_names {
     UPSTREAM_LITERAL,   /* literal */
     UPSTREAM_NAME_EACH, /* host name: a server for each address */
     UPSTREAM_NAME_ONE,  /* host name: one server */
-    UPSTREAM_SERVICE    /* SRV records: a server or more each */
+    UPSTREAM_SERVICE    /* SRV records: one server or more for each */
 };
 
-/* Line `server.ID = ADDRESS [weight=N] ...`. */
 struct upstream_server_conf {
     const char *id;
     const char *address_text;
     enum upstream_names names;
     struct address *addresses; /* UPSTREAM_LITERAL */
     unsigned n_addresses;
-    unsigned weight;                     /* 0: no sessions; UPSTREAM_SERVICE: 0 or 1 */
-    unsigned max_connections;            /* of each server; 0: unlimited */
+    unsigned weight;          /* 0: no sessions; UPSTREAM_SERVICE: 0, else by SRV records */
+    unsigned max_connections; /* of each server; 0: unlimited */
     const struct address *check_address; /* NULL: the server's */
     unsigned check_port;                 /* 0: the address' port */
     bool backup;
@@ -40,22 +40,26 @@ struct upstream_server_conf {
 };
 
 struct upstream_server {
-    const struct upstream_server_conf *conf;
+    /* of `line`; who may read it: see upstream.conf */
+    _Atomic(const struct upstream_server_conf *) conf;
+    atomic_bool is_disabled; /* copy for threads that must not read `conf` */
     struct endpoint endpoint;
     struct ejection ejection;
     struct log_limit log_limit;
     struct counters counters;
-    struct counters_connects connects; /* of sessions, without spare connections */
-    struct spare *spare;               /* NULL: none are kept */
+    struct counters_connects connects; /* of sessions, not of spare connections */
+    _Atomic(struct spare *) spare;     /* NULL: no spares are kept */
 
-    /* Of upstream/membership, on the control loop. */
+    /* Owned by upstream/membership, on the control loop. */
     struct list link;
-    unsigned line;
-    bool is_listed;   /* in the set */
-    bool is_wanted;   /* in the next set */
-    atomic_uint held; /* see membership_hold() */
+    struct server_line *line;           /* a reference */
+    unsigned position;                  /* of the line in the configuration */
+    unsigned place_weight, place_level; /* of struct membership_place */
+    bool is_listed;                     /* in the set */
+    bool is_wanted;                     /* in the next set */
+    atomic_uint held;                   /* see membership_hold() */
     struct membership_slab *slab;
-    struct checker_target *target; /* of server/checks; NULL: not checked */
+    struct checker_target *target; /* owned by server/checks */
     char name[];                   /* ID, or ID@ADDRESS if the line can be several servers */
 };
 

@@ -5,9 +5,7 @@
 
 #include "engine/loop.h"
 
-/*
- * Queued (under the lock), submitted to its loop, or briefly neither. Only its loop uses `is_left`.
- */
+/* First queued (under the lock), then submitted to its loop. Only this loop uses `is_left`. */
 struct wait_ticket {
     struct task given; /* carries the result to its loop */
     struct endpoint *endpoint;
@@ -24,12 +22,23 @@ struct wait_ticket {
     void *cookie;
 };
 
+void wait_queue_set(struct wait_queue *q, unsigned max, int64_t timeout_ns)
+{
+    atomic_store_explicit(&q->max, max, memory_order_relaxed);
+    atomic_store_explicit(&q->timeout_ns, timeout_ns, memory_order_relaxed);
+}
+
+static bool wait_queue_has_room(const struct wait_queue *q)
+{
+    return wait_queue_length(q) < atomic_load_explicit(&q->max, memory_order_relaxed);
+}
+
 void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns)
 {
     q->balancer = NULL;
-    q->max = max;
-    q->timeout_ns = timeout_ns;
+    wait_queue_set(q, max, timeout_ns);
     atomic_init(&q->n, 0);
+    atomic_init(&q->tickets_in_use, 0);
     lock_init(&q->lock);
     list_init(&q->tickets);
 }
@@ -47,7 +56,7 @@ void wait_queue_close(struct wait_queue *q)
     lock_close(&q->lock);
 }
 
-/* Locked. */
+/* With the lock held. */
 static void wait_queue_remove(struct wait_queue *q, struct wait_ticket *t)
 {
     list_remove(&t->link);
@@ -69,23 +78,29 @@ static bool wait_queue_take_back(struct wait_ticket *t)
     return was_queued;
 }
 
+/* The last access to ${q}, which may be freed now. */
+static void wait_queue_free_ticket(struct wait_queue *q, struct wait_ticket *t)
+{
+    free(t);
+    atomic_fetch_sub_explicit(&q->tickets_in_use, 1, memory_order_release);
+}
+
 /* ---- on the waiter's loop ---- */
 
 static void wait_queue_free(struct wait_ticket *t)
 {
     loop_cancel(t->loop, &t->timeout);
-    free(t);
+    wait_queue_free_ticket(t->queue, t);
 }
 
-/* Give the place to the next waiter. */
 static void wait_queue_pass_on(struct wait_ticket *t)
 {
     struct wait_queue *q = t->queue;
 
     if (t->endpoint)
         endpoint_leave(t->endpoint);
-    free(t);
     wait_queue_serve(q);
+    wait_queue_free_ticket(q, t);
 }
 
 static void wait_queue_run_given(struct task *task)
@@ -122,7 +137,7 @@ static void wait_queue_run_timeout(struct task *task)
 
     if (!wait_queue_take_back(t))
         return; /* too late: the result is under way */
-    free(t);
+    wait_queue_free_ticket(t->queue, t);
     done(cookie, NULL, -ETIMEDOUT);
 }
 
@@ -139,10 +154,11 @@ static bool wait_queue_append(struct wait_queue *q, struct wait_ticket *t)
     bool has_room;
 
     lock_take(&q->lock);
-    has_room = wait_queue_length(q) < q->max;
+    has_room = wait_queue_has_room(q);
     if (has_room) {
         list_append(&q->tickets, &t->link);
         t->is_queued = true;
+        atomic_fetch_add_explicit(&q->tickets_in_use, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&q->n, 1, memory_order_relaxed);
     }
     lock_release(&q->lock);
@@ -154,7 +170,7 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
 {
     struct wait_ticket *t;
 
-    if (wait_queue_length(q) >= q->max)
+    if (!wait_queue_has_room(q))
         return -ENOBUFS;
     t = calloc(1, sizeof(*t));
     if (!t)
@@ -172,7 +188,7 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
         return -ENOBUFS;
     }
     *out = t;
-    loop_schedule(t->loop, &t->timeout, q->timeout_ns);
+    loop_schedule(t->loop, &t->timeout, atomic_load_explicit(&q->timeout_ns, memory_order_relaxed));
     wait_queue_serve(q); /* see note: freed or joined */
     return 0;
 }
@@ -182,7 +198,7 @@ void wait_queue_leave(struct wait_ticket *t)
     MUST(loop_is_current(t->loop));
     loop_cancel(t->loop, &t->timeout);
     if (wait_queue_take_back(t))
-        free(t);
+        wait_queue_free_ticket(t->queue, t);
     else
         t->is_left = true;
 }
@@ -194,7 +210,7 @@ static bool wait_queue_goes_on(const struct wait_ticket *t)
     return t->error == -EBUSY || (t->error == -ENOENT && t->pick->n_tried == 0);
 }
 
-/* Dequeue the first waiter with a place or an error; NULL: all wait on. */
+/* Dequeue the first waiter with a slot or an error; NULL: all wait on. */
 static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
 {
     struct wait_ticket *served = NULL;
@@ -210,7 +226,7 @@ static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
             break;
         }
         if (t->pick->n_tried == 0)
-            break; /* if it finds none, no later waiter does */
+            break; /* without an endpoint for it, there is none for later waiters */
     }
     lock_release(&q->lock);
     return served;
@@ -229,7 +245,7 @@ void wait_queue_serve(struct wait_queue *q)
         /* The waiter's loop has ended. */
         if (t->endpoint)
             endpoint_leave(t->endpoint);
-        free(t);
+        wait_queue_free_ticket(q, t);
         atomic_thread_fence(memory_order_seq_cst);
     }
 }

@@ -1,14 +1,14 @@
 /*
  * upstream/wait_queue: queue of sessions while all servers of their group are full.
  *
- * First come, first served, over all workers. The thread that frees a place gives it to the first
- * session that has not tried the endpoint in vain, and notifies its loop.
+ * First come, first served, over all workers. A thread that frees a connection slot gives it to the
+ * first session that has not failed at this endpoint, and notifies its loop.
  *
- * note: lock. Workers share the queue under a lock, taken only while sessions wait; else a
- * session's end costs one load.
+ * note: lock. Workers share the queue under a lock, taken only while sessions wait; without waiters
+ * a session's end costs one load.
  *
- * note: freed or joined. A session joins, then looks for a free place; an ending session frees its
- * place, then looks for waiters. Sequentially consistent fences between the steps let at least one
+ * note: freed or joined. A session joins, then looks for a free slot; an ending session frees its
+ * slot, then looks for waiters. Sequentially consistent fences between the steps let at least one
  * see the other.
  */
 #ifndef UPSTREAM_WAIT_QUEUE_H
@@ -27,16 +27,18 @@ struct loop;
 struct wait_ticket;
 
 /*
- * Ends a wait, once, on the loop that joined, never inside wait_queue_join(): ${e}, entered for the
- * session; or NULL and ${error}: -ETIMEDOUT, or -ENOENT as balancer_pick() if it has tried servers.
- * (With none tried it waits on, even if all are down.) The ticket is freed.
+ * Called once at the end of a wait, on the loop that joined, never inside wait_queue_join(). ${e}:
+ * entered for the session; or NULL, and ${error} is -ETIMEDOUT or, if the session has tried
+ * servers, -ENOENT as of balancer_pick(). (With none tried it waits on, even if all servers are
+ * down.) The ticket is freed.
  */
 typedef void wait_queue_done(void *cookie, struct endpoint *e, int error);
 
 struct wait_queue {
-    unsigned max; /* maximum length; 0: no waiting */
-    int64_t timeout_ns;
+    atomic_uint max; /* maximum length; 0: no waiting */
+    _Atomic int64_t timeout_ns;
     atomic_uint n;
+    atomic_uint tickets_in_use; /* queued, or their result is under way */
     struct lock lock;
     struct balancer *balancer; /* locked */
     struct list tickets;       /* locked */
@@ -51,6 +53,14 @@ struct wait_queue {
 void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 
 /*
+ * wait_queue_set(q, max, timeout_ns):
+ * Change the limits for sessions that join later; waiting sessions keep their timeout.
+ *
+ * Thread: any
+ */
+void wait_queue_set(struct wait_queue *q, unsigned max, int64_t timeout_ns);
+
+/*
  * wait_queue_use(q, balancer):
  * Pick with ${balancer} from now on. Call wait_queue_serve() next.
  *
@@ -63,13 +73,14 @@ void wait_queue_use(struct wait_queue *q, struct balancer *balancer);
  * wait_queue_close(q):
  * Release its resources.
  *
- * Thread: when no waiter is left, and none can come
+ * Thread: after the last session
  */
 void wait_queue_close(struct wait_queue *q);
 
 /*
- * wait_queue_length(q):
- * Number of waiting sessions.
+ * wait_queue_length(q) / wait_queue_is_idle(q):
+ * Number of waiting sessions; true if no ticket is in use, so that nothing accesses ${q} unless a
+ * session joins.
  *
  * Thread: any
  */
@@ -78,12 +89,17 @@ static inline unsigned wait_queue_length(const struct wait_queue *q)
     return atomic_load_explicit(&q->n, memory_order_relaxed);
 }
 
+static inline bool wait_queue_is_idle(const struct wait_queue *q)
+{
+    return atomic_load_explicit(&q->tickets_in_use, memory_order_acquire) == 0;
+}
+
 /*
  * wait_queue_join(q, out, pick, done, cookie):
  * Wait for an endpoint that ${pick} has not tried.
  *
  * Thread: a loop
- * Owns:   until done() or wait_queue_leave(), ${pick} is borrowed, for any thread
+ * Owns:   until done() or wait_queue_leave(), ${pick} is borrowed, and used on any thread
  * Errors: 0; -ENOBUFS (queue full); -ENOMEM
  */
 int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
@@ -92,7 +108,7 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
 
 /*
  * wait_queue_leave(t):
- * Stop waiting, without done(). A place already assigned goes to the next waiter.
+ * Stop waiting, without done(). A slot already assigned goes to the next waiter.
  *
  * Thread: the loop that joined
  * Owns:   frees ${t}
@@ -101,7 +117,7 @@ void wait_queue_leave(struct wait_ticket *t);
 
 /*
  * wait_queue_serve(q):
- * Assign free places. Call it after endpoint_leave() and when an endpoint becomes fit.
+ * Assign free slots. Call it after endpoint_leave() and when an endpoint becomes fit.
  *
  * Thread: any
  */

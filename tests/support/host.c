@@ -3,6 +3,8 @@
 
 #include <check.h>
 
+#include "base/clock.h"
+
 #include "handlers/pipeline_template.h"
 #include "handlers/proxy_protocol.h"
 #include "support/loop_runner.h"
@@ -15,6 +17,7 @@ struct call {
     enum session_reason reason;
     size_t pending;
     const struct service *service;
+    int64_t at_ns;
 };
 
 static void on_ended(struct session_owner *owner, struct session *s)
@@ -120,6 +123,21 @@ void host_carry_over(struct host *h, const struct service *service)
     struct call c = {.h = h, .service = service};
 
     loop_runner_call(h->loop, do_carry_over, &c);
+}
+
+static void do_leave(void *arg)
+{
+    struct call *c = arg;
+
+    list_for_each (node, &c->h->sessions)
+        session_leave_by(LIST_ENTRY(node, struct session, link), c->at_ns);
+}
+
+void host_leave_in(struct host *h, int64_t ns)
+{
+    struct call c = {.h = h, .at_ns = clock_now_ns() + ns};
+
+    loop_runner_call(h->loop, do_leave, &c);
 }
 
 static void do_pending(void *arg)

@@ -88,6 +88,14 @@ void host_abort(struct host *h, enum session_reason reason);
 void host_carry_over(struct host *h, const struct service *service);
 
 /*
+ * host_leave_in(h, ns):
+ * session_leave_by() for each session, so long from now.
+ *
+ * Thread: the test's
+ */
+void host_leave_in(struct host *h, int64_t ns);
+
+/*
  * host_pending(h):
  * The bytes that wait in all channels of all sessions.
  *

@@ -74,16 +74,32 @@ void sockets_loopback(struct address *out, unsigned port)
     out->u.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 }
 
-int sockets_bound(struct address *out)
+static int sockets_hold(struct address *out)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
-    sockets_loopback(out, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(bind(fd, &out->u.sa, out->len), 0);
     ck_assert_int_eq(getsockname(fd, &out->u.sa, &out->len), 0);
     /* Not before bind(2): the port must be nobody else's. */
     ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
+    return fd;
+}
+
+int sockets_bound(struct address *out)
+{
+    sockets_loopback(out, 0);
+    return sockets_hold(out);
+}
+
+int sockets_bound_everywhere(struct address *out)
+{
+    int fd;
+
+    sockets_loopback(out, 0);
+    out->u.in.sin_addr.s_addr = INADDR_ANY;
+    fd = sockets_hold(out);
+    out->u.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return fd;
 }
 

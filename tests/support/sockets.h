@@ -53,9 +53,10 @@ void sockets_small(int fd);
 void sockets_loopback(struct address *out, unsigned port);
 
 /*
- * sockets_listen(out, backlog) / sockets_bound(out):
+ * sockets_listen(out, backlog) / sockets_bound(out) / sockets_bound_everywhere(out):
  * A listening socket on a free loopback port; one that is only bound: connecting to it is refused,
- * and as long as it is open nobody gets the port but who binds to it with SO_REUSEADDR.
+ * and as long as it is open nobody gets the port but who binds to it with SO_REUSEADDR / on any
+ * IPv4 address, for tests that listen on the wildcard.
  *
  * Thread: any
  * Owns:   the caller owns the descriptor
@@ -63,6 +64,7 @@ void sockets_loopback(struct address *out, unsigned port);
  */
 int sockets_listen(struct address *out, int backlog);
 int sockets_bound(struct address *out);
+int sockets_bound_everywhere(struct address *out);
 
 /*
  * sockets_listen_deaf(out, filler):

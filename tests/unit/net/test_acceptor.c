@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "net/acceptor.h"
@@ -65,11 +66,16 @@ static void on_nobody(void *cookie)
     atomic_fetch_add(&nobody, 1);
 }
 
+static void on_name(void *cookie, char *text, size_t size)
+{
+    ck_assert_ptr_eq(cookie, &acceptor);
+    snprintf(text, size, "listen test");
+}
+
 static void setup(void)
 {
     static const struct acceptor_ops ops = {
-        .admit = on_admit, .nobody = on_nobody, .accepted = on_accepted};
-    struct acceptor_conf conf = {.name = "listen test", .batch = BATCH};
+        .admit = on_admit, .nobody = on_nobody, .accepted = on_accepted, .name = on_name};
     int fd;
 
     log_lines_capture(LOG_LEVEL_NOTICE);
@@ -77,7 +83,7 @@ static void setup(void)
     before = process_descriptors();
     fd = sockets_listen(&a, CLIENTS);
     ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
-    ck_assert_int_eq(acceptor_create(&acceptor, &conf, fd, &ops, &acceptor), 0);
+    ck_assert_int_eq(acceptor_create(&acceptor, BATCH, fd, &ops, &acceptor), 0);
     loop = loop_runner_create();
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "net/connector.h"
 #include "support/loop_runner.h"
 #include "support/process.h"
@@ -28,12 +29,20 @@ static int outcome_fd, outcome_error;
 static bool inside_start;
 static bool start_again; /* from done(), once */
 
+static const struct connector_conf *begin_with = &conf;
+
 static void begin(void *arg)
 {
     (void)arg;
     inside_start = true;
-    connector_start(&connector, addresses, n_addresses, timeout_ns, &conf);
+    connector_start(&connector, addresses, n_addresses, timeout_ns, begin_with);
     inside_start = false;
+}
+
+static void begin_and_release(void *memory)
+{
+    begin(NULL);
+    arena_release(memory);
 }
 
 static void on_done(struct connector *c, int fd, int error)
@@ -117,6 +126,33 @@ TEST(connector, a_server_that_answers_is_connected_to)
     expect_connected(listening);
     PAUSE_MS(30);
     ck_assert_uint_eq(atomic_load(&outcomes), 1);
+}
+
+/* On the loop, which may not have told epoll yet that the connector has left the descriptor. */
+static void close_outcome(void *arg)
+{
+    (void)arg;
+    close(outcome_fd);
+}
+
+/* AddressSanitizer sees that it is neither freed before nor kept after. */
+TEST(connector, the_memory_of_its_configuration_is_held_while_it_connects)
+{
+    struct arena *memory;
+    struct connector_conf *own;
+    int fd = sockets_listen(&addresses[0], 1);
+
+    ck_assert_int_eq(arena_create(&memory), 0);
+    own = arena_alloc(memory, 1, sizeof(*own));
+    *own = conf;
+    own->memory = memory;
+    begin_with = own;
+    loop_runner_call(loop, begin_and_release, memory);
+    UNTIL(atomic_load(&outcomes) == 1);
+    ck_assert_int_eq(outcome_error, 0);
+    begin_with = &conf;
+    loop_runner_call(loop, close_outcome, NULL);
+    close(fd);
 }
 
 TEST(connector, a_refusal_is_the_outcome_when_there_is_no_other_address)

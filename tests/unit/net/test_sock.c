@@ -152,6 +152,117 @@ TEST(sock, without_descriptors_nothing_is_made)
     process_allow_any_descriptors();
 }
 
+/* ---- inherited sockets ---- */
+
+TEST(sock, an_inherited_socket_keeps_its_queue_and_gets_the_options)
+{
+    struct sock_listen_conf with = {.backlog = 16, .options = {.nodelay = true}};
+    int fd = sockets_listen(&a, 1), early = sockets_connect(&a), late, server;
+
+    ck_assert_int_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+    ck_assert_int_eq(sock_inherit(fd, &a, &with), 0);
+    ck_assert_int_ne(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+    ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_REUSEPORT), 0);
+    late = sockets_connect(&a);
+    close(accept(fd, NULL, NULL));
+    sockets_hear_end(early);
+    server = accept(fd, NULL, NULL);
+    ck_assert_int_ne(sockets_option(server, IPPROTO_TCP, TCP_NODELAY), 0);
+    close(server);
+    close(late);
+    close(early);
+    close(fd);
+}
+
+TEST(sock, an_inherited_socket_loses_the_options_that_are_not_configured)
+{
+    struct sock_listen_conf with = {.backlog = 16,
+                                    .options = {.keepalive = {.idle_s = 7, .count = 3},
+                                                .nodelay = true,
+                                                .receive_buffer_bytes = 8192}};
+    int fd, plain = socket(AF_INET, SOCK_STREAM, 0);
+
+    sockets_loopback(&a, 0);
+    fd = listen_on(&with);
+    ck_assert_int_eq(sock_inherit(fd, &a, &conf), 0);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_NODELAY), 0);
+    ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_KEEPALIVE), 0);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_KEEPCNT),
+                     sockets_option(plain, IPPROTO_TCP, TCP_KEEPCNT));
+    ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_RCVBUF),
+                     sockets_option(plain, SOL_SOCKET, SO_RCVBUF));
+    close(plain);
+    close(fd);
+}
+
+TEST(sock, an_inherited_socket_gets_the_backlog)
+{
+    struct sock_listen_conf with = {.backlog = 16};
+    int filler, fd = sockets_listen_deaf(&a, &filler), clients[10];
+
+    ck_assert_int_eq(sock_inherit(fd, &a, &with), 0);
+    for (int i = 0; i < 10; i++)
+        clients[i] = sockets_connect(&a);
+    for (int i = 0; i < 10; i++)
+        close(clients[i]);
+    close(filler);
+    close(fd);
+}
+
+TEST(sock, an_inherited_socket_can_share_its_port)
+{
+    struct sock_listen_conf with = {.backlog = 16, .reuseport = true};
+    int fd = listen_loopback(), second;
+
+    ck_assert_int_eq(sock_inherit(fd, &a, &with), 0);
+    ck_assert_int_eq(sock_listen(&second, &a, &with), 0);
+    close(second);
+    close(fd);
+}
+
+TEST(sock, what_is_no_socket_cannot_be_inherited)
+{
+    ck_assert_int_eq(sock_inherit(-1, &a, &conf), -EBADF);
+}
+
+TEST(sock, an_inherited_unix_socket_is_given_to_its_user_and_group)
+{
+    struct sock_listen_conf with = conf;
+    struct stat st;
+    int fd;
+
+    sockets_path(&a, "sock");
+    ck_assert_int_eq(sock_listen(&fd, &a, &with), 0);
+    with.file = (struct sock_file){.set_mode = true, .mode = 0640};
+    ck_assert_int_eq(sock_inherit(fd, &a, &with), 0);
+    ck_assert_int_eq(stat(a.u.un.sun_path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 0777, 0640);
+    close(fd);
+    sock_unlink(&a);
+}
+
+/* Only root or its owner may change it. */
+TEST(sock, the_file_of_another_user_is_taken_as_it_should_be)
+{
+    struct sock_listen_conf with = conf;
+    int fd;
+
+    if (geteuid() != 0)
+        return;
+    sockets_path(&a, "sock");
+    with.file = (struct sock_file){.set_mode = true, .set_uid = true, .mode = 0660};
+    ck_assert_int_eq(sock_listen(&fd, &a, &with), 0);
+    ck_assert_int_eq(seteuid(65534), 0);
+    ck_assert_int_eq(sock_inherit(fd, &a, &with), 0);
+    with.file.mode = 0666;
+    ck_assert_int_eq(sock_inherit(fd, &a, &with), -EPERM);
+    with.file = (struct sock_file){.set_uid = true, .uid = 65534};
+    ck_assert_int_eq(sock_inherit(fd, &a, &with), -EPERM);
+    ck_assert_int_eq(seteuid(0), 0);
+    close(fd);
+    sock_unlink(&a);
+}
+
 /* ---- unix sockets ---- */
 
 TEST(sock, a_unix_socket_is_a_file_until_it_is_unlinked)
@@ -449,4 +560,21 @@ TEST(sock, a_unix_socket_is_never_connected_to_itself)
     close(client);
     close(fd);
     sock_unlink(&a);
+}
+
+TEST(sock, a_hidden_socket_refuses_clients_and_keeps_its_queue)
+{
+    int fd = sockets_listen(&a, 5), client = sockets_connect(&a), late, served;
+
+    sock_hide(fd);
+    late = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(connect(late, &a.u.sa, a.len), -1);
+    ck_assert_int_eq(errno, ECONNREFUSED);
+    served = sockets_accept(fd);
+    sockets_say(served, "hello");
+    sockets_hear(client, "hello");
+    close(served);
+    close(late);
+    close(client);
+    close(fd);
 }

@@ -105,6 +105,72 @@ TEST_EACH(sock_options, an_accepted_tcp_socket_has_all_from_its_listener, 2)
     close(fd);
 }
 
+static int accepted_from(int listening)
+{
+    int client, server;
+
+    ck_assert_int_eq(getsockname(listening, &a.u.sa, &a.len), 0);
+    client = sockets_connect(&a);
+    server = accept(listening, NULL, NULL);
+    close(client);
+    return server;
+}
+
+TEST(sock_options, options_that_come_later_are_for_clients_to_come)
+{
+    static const struct sock_options none;
+    int fd, server;
+
+    sockets_loopback(&a, 0);
+    fd = listen_with(&none);
+    sock_options_change(fd, AF_INET, &none, &all);
+    expect_all(fd);
+    server = accepted_from(fd);
+    expect_all(server);
+    close(server);
+    close(fd);
+}
+
+TEST(sock_options, options_that_go_leave_what_a_new_socket_has)
+{
+    static const struct sock_options none;
+    int fd, untouched, server, as;
+
+    sockets_loopback(&a, 0);
+    fd = listen_with(&all);
+    sockets_loopback(&a, 0);
+    untouched = listen_with(&none);
+    sock_options_change(fd, AF_INET, &all, &none);
+    expect_same(fd, untouched);
+    ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_BUF_LOCK), 0);
+    server = accepted_from(fd);
+    as = accepted_from(untouched);
+    expect_same(server, as);
+    close(server);
+    close(as);
+    close(untouched);
+    close(fd);
+}
+
+TEST(sock_options, an_option_that_stays_is_not_touched)
+{
+    struct sock_options from = all, to = all;
+    int fd;
+
+    sockets_loopback(&a, 0);
+    fd = listen_with(&all);
+    from.keepalive.idle_s = 0; /* a lie, to see that it is set */
+    to.keepalive.idle_s = 44;
+    from.send_buffer_bytes = to.send_buffer_bytes = 0; /* else it would be reset */
+    to.receive_buffer_bytes = 0;
+    sock_options_change(fd, AF_INET, &from, &to);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_KEEPIDLE), 44);
+    ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_SNDBUF), 60000);
+    ck_assert_int_ne(sockets_option(fd, SOL_SOCKET, SO_RCVBUF), 80000);
+    ck_assert_int_eq(sockets_option(fd, SOL_SOCKET, SO_BUF_LOCK), 1); /* the send buffer's */
+    close(fd);
+}
+
 TEST(sock_options, a_socket_that_connects_has_all_before_it_does)
 {
     int listening = sockets_listen(&a, 5), fd = connect_with(&all);

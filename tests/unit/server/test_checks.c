@@ -2,6 +2,7 @@
  * server/checks: what a start waits for, and what follows when a server fails or passes a check.
  */
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,7 +17,9 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/checker.h"
 #include "upstream/upstream.h"
+#include "upstream/upstream_change.h"
 
 #define SERVERS  2
 #define NEVER_NS (3600 * NS_PER_S)
@@ -25,7 +28,9 @@ static struct loop *control;
 static struct loop_group *workers;
 static struct worker *worker;
 static struct checks *checks;
+static struct checks_change *change;
 static struct upstream *upstream;
+static struct upstream_next next;
 static struct upstream_conf conf;
 static struct upstream_server_conf servers[SERVERS];
 static struct address addresses[SERVERS];
@@ -36,10 +41,10 @@ static atomic_bool draining;
 static atomic_uint ended;
 static unsigned before;
 
-static void on_ended(void *cookie, struct session *s)
+static void on_ended(void *cookie, const struct service *of)
 {
     (void)cookie;
-    (void)s;
+    (void)of;
     atomic_fetch_add(&ended, 1);
 }
 
@@ -83,15 +88,12 @@ static void setup(void)
 
 static void create(void)
 {
-    struct checks_conf checks_conf = {.control = control,
-                                      .upstreams = &upstream,
-                                      .n_upstreams = 1,
-                                      .max_under_way = 4,
-                                      .loops = workers,
-                                      .workers = &worker};
+    struct checks_conf checks_conf = {.control = control, .loops = workers, .workers = &worker};
 
     ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
     ck_assert_int_eq(checks_create(&checks, &checks_conf), 0);
+    next = (struct upstream_next){upstream, &conf};
+    ck_assert_int_eq(checks_prepare(checks, &next, 1, 4, &change), 0);
     service = (struct service){
         .ops = &proxy_ops, .conf = &session_conf, .listener = "test", .upstream = upstream};
 }
@@ -100,7 +102,7 @@ static void create(void)
 static void start(void)
 {
     create();
-    ck_assert_int_eq(checks_start(checks, UNTIL_LIMIT_NS), 0);
+    ck_assert_int_eq(checks_start(checks, change, UNTIL_LIMIT_NS), 0);
     ck_assert_uint_eq(log_lines_with("have no result yet"), 0);
 }
 
@@ -163,7 +165,7 @@ TEST(checks, first_checks_that_take_too_long_are_warned_of)
     filler = sockets_connect(&addresses[0]); /* the backlog is full: no answer */
     conf.checks.health.initial = HEALTH_STARTS_CHECKED;
     create();
-    ck_assert_int_eq(checks_start(checks, 50 * NS_PER_MS), 0);
+    ck_assert_int_eq(checks_start(checks, change, 50 * NS_PER_MS), 0);
     ck_assert_uint_eq(log_lines_with("have no result yet"), 1);
     close(filler);
 }
@@ -172,17 +174,7 @@ TEST(checks, start_fails_without_a_control_thread)
 {
     create();
     fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
-    ck_assert_int_eq(checks_start(checks, UNTIL_LIMIT_NS), -EAGAIN);
-}
-
-TEST(checks, servers_that_cannot_be_checked_count_as_up)
-{
-    conf.checks.check.timeout_ns = 0;
-    start_checked();
-    ck_assert_uint_eq(
-        log_lines_with("upstream back: servers count as up, they cannot be checked: Invalid"), 1);
-    ck_assert_uint_eq(flags_of(0), 0);
-    ck_assert_uint_eq(flags_of(1), 0);
+    ck_assert_int_eq(checks_start(checks, change, UNTIL_LIMIT_NS), -EAGAIN);
 }
 
 /* 0: the server is disabled; 1: its upstream has no checks. */
@@ -194,8 +186,8 @@ TEST_EACH(checks, server_without_checks_is_not_checked, 2)
         conf.checks.kind = UPSTREAM_CHECK_OFF;
     start_checked();
     loop_runner_turn(control);
-    ck_assert_ptr_null(server_at(1)->target);
-    ck_assert_int_eq(server_at(0)->target != NULL, _i == 0);
+    ck_assert(!checker_has(server_at(1)->target));
+    ck_assert_int_eq(checker_has(server_at(0)->target), _i == 0);
     ck_assert_uint_eq(flags_of(1), 0);
 }
 
@@ -223,7 +215,7 @@ TEST(checks, passed_check_ends_an_ejection)
     upstream_leave(upstream, server, UPSTREAM_FAILED);
     ck_assert_ptr_eq(server, server_at(0));
     ck_assert_uint_eq(flags_of(0), ENDPOINT_EJECTED);
-    ck_assert_int_eq(checks_start(checks, UNTIL_LIMIT_NS), 0);
+    ck_assert_int_eq(checks_start(checks, change, UNTIL_LIMIT_NS), 0);
     UNTIL(flags_of(0) == 0);
     UNTIL(log_lines_with("server a: ejection over: a check has passed") == 1); /* logged after */
 }
@@ -295,8 +287,9 @@ TEST(checks, server_that_comes_up_takes_the_clients_that_wait)
 static void do_lead_to(void *address)
 {
     struct membership_place place = {.list = address, .n = 1, .weight = 1};
+    struct membership *m = &upstream->membership;
 
-    ck_assert_int_eq(membership_update(&upstream->membership, 1, &place, 1), 1);
+    ck_assert_int_eq(membership_update(m, membership_find_line(m, "b"), &place, 1), 1);
 }
 
 TEST(checks, server_of_a_name_is_checked_while_the_name_leads_to_it)
@@ -311,9 +304,9 @@ TEST(checks, server_of_a_name_is_checked_while_the_name_leads_to_it)
     membership_hold(server);
     loop_runner_call(control, do_lead_to, &addresses[0]);
     ck_assert_ptr_ne(server_at(1), server);
-    ck_assert_ptr_null(server->target);
+    ck_assert(!checker_has(server->target));
     ck_assert_uint_eq(endpoint_load(&server->endpoint), ENDPOINT_ABSENT);
-    ck_assert_ptr_nonnull(server_at(1)->target);
+    ck_assert(checker_has(server_at(1)->target));
     membership_let_go(server);
 }
 
@@ -330,10 +323,230 @@ TEST(checks, server_is_checked_as_soon_as_its_address_is_known)
     conf.checks.health.initial = HEALTH_STARTS_CHECKED;
     conf.checks.health.interval_ns = NEVER_NS;
     create();
-    ck_assert_int_eq(checks_start(checks, 50 * NS_PER_MS), 0);
+    ck_assert_int_eq(checks_start(checks, change, 50 * NS_PER_MS), 0);
     ck_assert_uint_eq(flags_of(1), ENDPOINT_DOWN | ENDPOINT_ABSENT);
     loop_runner_call(control, do_name, NULL);
     UNTIL(flags_of(1) == 0);
+}
+
+/* ---- other configurations ---- */
+
+static struct upstream_conf other_conf;
+
+static int prepare(void *cookie)
+{
+    return checks_prepare(checks, cookie, 1, 8, &change);
+}
+
+static void do_change(void *arg)
+{
+    ck_assert_int_eq(prepare(arg), 0);
+    checks_commit(change);
+}
+
+static void do_cancel(void *arg)
+{
+    ck_assert_int_eq(prepare(arg), 0);
+    checks_cancel(change);
+}
+
+static void do_remove_all(void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(checks_prepare(checks, NULL, 0, 0, &change), 0);
+    checks_commit(change);
+}
+
+static void change_to(const struct upstream_conf *to)
+{
+    struct upstream_next list = {upstream, to};
+
+    loop_runner_call(control, do_change, &list);
+}
+
+TEST(checks, servers_that_were_not_checked_stay_up_until_their_checks_fail)
+{
+    other_conf = conf;
+    conf.checks.kind = UPSTREAM_CHECK_OFF;
+    start();
+    other_conf.checks.health.initial = HEALTH_STARTS_CHECKED;
+    other_conf.checks.health.fall = 1000000;
+    change_to(&other_conf);
+    ck_assert(checker_has(server_at(0)->target));
+    PAUSE_MS(50);
+    ck_assert_uint_eq(flags_of(0), 0);
+    ck_assert_uint_eq(flags_of(1), 0);
+    other_conf.checks.health.fall = 1;
+    change_to(&other_conf);
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+}
+
+TEST(checks, servers_that_are_not_checked_any_more_count_as_up)
+{
+    start();
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+    other_conf = conf;
+    other_conf.checks.kind = UPSTREAM_CHECK_OFF;
+    change_to(&other_conf);
+    ck_assert_uint_eq(flags_of(1), 0);
+    ck_assert(!checker_has(server_at(1)->target));
+    ck_assert_ptr_null(upstream->membership.watch.came);
+    change_to(&conf);
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+}
+
+TEST(checks, servers_of_an_upstream_that_is_removed_keep_their_flags)
+{
+    start();
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+    ck_assert_int_eq(listen(fds[1], 16), 0);
+    loop_runner_call(control, do_remove_all, NULL);
+    ck_assert(!checker_has(server_at(1)->target));
+    PAUSE_MS(50);
+    ck_assert_uint_eq(flags_of(1), ENDPOINT_DOWN);
+}
+
+TEST(checks, another_configuration_leaves_servers_up_or_down)
+{
+    start();
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+    other_conf = conf;
+    other_conf.checks.health.initial = HEALTH_STARTS_DOWN;
+    other_conf.checks.health.rise = other_conf.checks.health.fall = 1000000;
+    change_to(&other_conf);
+    ck_assert_uint_eq(flags_of(0), 0);
+    ck_assert_int_eq(listen(fds[1], 16), 0);
+    PAUSE_MS(50);
+    ck_assert_uint_eq(flags_of(0), 0);
+    ck_assert_uint_eq(flags_of(1), ENDPOINT_DOWN);
+    other_conf.checks.health.rise = 1;
+    change_to(&other_conf);
+    UNTIL(flags_of(1) == 0);
+}
+
+static struct upstream_server_conf other_servers[SERVERS];
+
+/* The upstream gets `other_conf` with `other_servers`; its checks stay as they are. */
+static void do_use_others(void *arg)
+{
+    struct upstream_change *use;
+
+    (void)arg;
+    other_conf.servers = other_servers;
+    ck_assert_int_eq(upstream_change_prepare(&use, upstream, &other_conf), 0);
+    upstream_change_commit(use);
+}
+
+static void start_with_others(void)
+{
+    start();
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+    other_conf = conf;
+    memcpy(other_servers, servers, sizeof(servers));
+}
+
+TEST(checks, server_can_be_disabled_and_enabled)
+{
+    start_with_others();
+    other_servers[1].disabled = true;
+    loop_runner_call(control, do_use_others, NULL);
+    ck_assert(!checker_has(server_at(1)->target));
+    ck_assert_uint_eq(flags_of(1), 0);
+    other_servers[1].disabled = false;
+    loop_runner_call(control, do_use_others, NULL);
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+}
+
+/* 0: address; 1: port. The line before is gone, with its address. */
+TEST_EACH(checks, server_can_be_checked_elsewhere, 2)
+{
+    start_with_others();
+    if (_i == 0)
+        other_servers[1].check_address = &addresses[0];
+    else
+        other_servers[1].check_port = address_port(&addresses[0]);
+    loop_runner_call(control, do_use_others, NULL);
+    UNTIL(flags_of(1) == 0);
+    other_servers[1].check_address = NULL;
+    other_servers[1].check_port = 0;
+    loop_runner_call(control, do_use_others, NULL);
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+}
+
+TEST(checks, server_that_comes_and_goes_with_a_configuration_is_checked)
+{
+    start_with_others();
+    other_conf.n_servers = 1;
+    loop_runner_call(control, do_use_others, NULL);
+    PAUSE_MS(50);
+    other_conf.n_servers = 2;
+    loop_runner_call(control, do_use_others, NULL);
+    ck_assert(checker_has(server_at(1)->target));
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+}
+
+TEST(checks, cancelled_change_leaves_no_trace)
+{
+    struct upstream_next list = {NULL, &other_conf};
+    unsigned open;
+
+    conf.checks.kind = UPSTREAM_CHECK_OFF;
+    start();
+    other_conf = conf;
+    other_conf.checks.kind = UPSTREAM_CHECK_TCP;
+    list.upstream = upstream;
+    open = process_descriptors();
+    loop_runner_call(control, do_cancel, &list);
+    ck_assert_uint_le(process_descriptors(), open + 1); /* of the loop, for checks */
+    ck_assert(!checker_has(server_at(0)->target));
+    ck_assert_ptr_null(upstream->membership.watch.came);
+    change_to(&other_conf);
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+    loop_runner_call(control, do_cancel, &list);
+    ck_assert(checker_has(server_at(0)->target));
+}
+
+static void do_fail(void *arg)
+{
+    /* What the first group needs stays for later ones; then the change, a group of two, rules. */
+    ck_assert_uint_ge(fault_each_allocation(prepare, arg), 5);
+    checks_cancel(change);
+    ck_assert_uint_ge(fault_each_allocation(prepare, arg), 4);
+    checks_cancel(change);
+}
+
+TEST(checks, when_memory_fails_nothing_has_changed)
+{
+    struct upstream_next list = {NULL, &other_conf};
+
+    conf.checks.kind = UPSTREAM_CHECK_OFF;
+    start();
+    other_conf = conf;
+    other_conf.checks.kind = UPSTREAM_CHECK_TCP;
+    list.upstream = upstream;
+    loop_runner_call(control, do_fail, &list);
+    ck_assert(!checker_has(server_at(0)->target));
+    ck_assert_uint_eq(flags_of(1), 0);
+    change_to(&other_conf);
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
+}
+
+static void do_prepare_wrong(void *arg)
+{
+    ck_assert_int_eq(prepare(arg), -EINVAL);
+}
+
+TEST(checks, what_cannot_be_checked_is_refused_and_logged)
+{
+    struct upstream_next list = {NULL, &other_conf};
+
+    start();
+    other_conf = conf;
+    other_conf.checks.check.timeout_ns = 0;
+    list.upstream = upstream;
+    loop_runner_call(control, do_prepare_wrong, &list);
+    ck_assert_uint_eq(log_lines_with("upstream back: servers cannot be checked: Invalid"), 1);
+    UNTIL(flags_of(1) == ENDPOINT_DOWN);
 }
 
 /* ---- at a time ---- */
@@ -341,13 +554,13 @@ TEST(checks, server_is_checked_as_soon_as_its_address_is_known)
 TEST(checks, no_more_checks_than_servers_run_at_a_time)
 {
     create();
-    ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 100), 2);
-    ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 1), 1);
-    ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 0), 1);
+    ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), 2);
+    ck_assert_uint_eq(checks_at_a_time(&next, 1, 1), 1);
+    ck_assert_uint_eq(checks_at_a_time(&next, 1, 0), 1);
     servers[0].disabled = true;
-    ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 100), 1);
+    ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), 1);
     servers[1].names = UPSTREAM_NAME_EACH;
-    ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 100), CHECKS_OF_A_NAME);
+    ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), CHECKS_OF_A_NAME);
     conf.checks.kind = UPSTREAM_CHECK_OFF;
-    ck_assert_uint_eq(checks_at_a_time(&upstream, 1, 100), 0);
+    ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), 0);
 }

@@ -29,10 +29,10 @@ static struct endpoint_group endpoints;
 static _Atomic uint32_t load;
 static struct upstream_server server;
 
-static void on_ended(void *cookie, struct session *s)
+static void on_ended(void *cookie, const struct service *of)
 {
     (void)cookie;
-    (void)s;
+    (void)of;
     atomic_fetch_add(&ended, 1);
 }
 

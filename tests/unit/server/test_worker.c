@@ -25,10 +25,10 @@ static atomic_uint ended;
 static struct tasks_block block;
 static unsigned before;
 
-static void on_ended(void *cookie, struct session *s)
+static void on_ended(void *cookie, const struct service *of)
 {
     ck_assert_ptr_eq(cookie, &service);
-    ck_assert_ptr_eq(s->service, &service);
+    ck_assert_ptr_eq(of, &service);
     atomic_fetch_add(&ended, 1);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "net/splice.h"
 #include "service/echo.h"
 #include "service/proxy.h"
@@ -19,9 +20,11 @@
 #include "stats/access_log_format.h"
 #include "support/host.h"
 #include "support/log_lines.h"
+#include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/upstream_change.h"
 
 static struct host host;
 static struct arena *arena;
@@ -230,6 +233,39 @@ TEST(lines, who_reaches_no_server_is_in_the_log_with_the_last_that_was_tried)
     expect("back a - - 1 connect_refused\n");
 }
 
+static void remove_servers(void *arg)
+{
+    static struct upstream_conf next;
+    struct upstream_change *change;
+
+    (void)arg;
+    next = conf;
+    next.n_servers = 0;
+    ck_assert_int_eq(upstream_change_prepare(&change, upstream, &next), 0);
+    upstream_change_commit(change);
+    (void)upstream_sweep_unused(upstream);
+}
+
+/* It pauses, to try again; meanwhile the server that it tried is removed. */
+TEST(lines, the_last_server_that_was_tried_is_named_though_it_was_removed)
+{
+    struct upstream_server *a;
+    int client;
+
+    conf.n_servers = 1;
+    conf.retries = 1;
+    conf.retry_budget = 100;
+    conf.retry_timeout_ns = NS_PER_S;
+    open_proxy("$server $reason");
+    a = membership_now(&upstream->membership)->servers[0];
+    client = host_client(&host);
+    UNTIL(atomic_load(&a->held) > 0 && endpoint_active(&a->endpoint) == 0);
+    loop_runner_call(host.loop, remove_servers, NULL);
+    sockets_hear_reset(client);
+    close(client);
+    expect("a connect_refused\n");
+}
+
 TEST(lines, a_connection_that_goes_on_is_in_the_log_each_interval)
 {
     int client;
@@ -262,7 +298,7 @@ TEST(lines, the_interval_does_not_keep_a_session_from_being_idle)
 
     open_host(&echo_ops, "$reason");
     host.service.access_log_interval_ns = 50 * NS_PER_MS;
-    host.conf.idle_timeout_ns = 220 * NS_PER_MS;
+    host.conf.idle_timeout_ns = 2 * NS_PER_S;
     client = host_client(&host);
     sockets_hear_end(client);
     close(client);

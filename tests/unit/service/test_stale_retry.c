@@ -32,6 +32,7 @@ static struct upstream_conf conf = {.name = "back",
                                     .spare = {.keep = 1, .max_age_ns = 3600 * NS_PER_S}};
 static struct upstream *upstream;
 static struct descriptor_budget descriptors;
+static struct spare_pools *pools;
 static struct spare_pool *pool;
 static int listening, client, spare; /* the server's end of the spare connection */
 static unsigned before;
@@ -43,16 +44,20 @@ static uint64_t counted(enum spare_count what)
 
 static void setup(void)
 {
+    struct spare_pools_change *change;
+
     before = process_descriptors();
     listening = sockets_listen(&address, 16);
     ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
     host_open(&host, &proxy_ops, upstream);
     descriptors = (struct descriptor_budget){.max = 1000, .reserve = 10};
     host.owner.net->descriptors = &descriptors;
-    ck_assert_int_eq(spare_pool_create(&pool, host.owner.net, 0), 0);
-    ck_assert_int_eq(spare_pool_add(pool, upstream), 0);
+    ck_assert_int_eq(spare_pools_create(&pools, NULL), 0);
+    ck_assert_int_eq(spare_pools_add(pools, host.owner.net, 0, &pool), 0);
+    ck_assert_int_eq(spare_pools_prepare(pools, &upstream, 1, &change), 0);
+    spare_pools_commit(change);
     host.owner.spares = pool;
-    spare_pool_refresh(pool);
+    spare_pools_refresh(pools);
     spare = sockets_accept(listening);
     UNTIL(counted(SPARE_OPENED) == 1);
 }
@@ -74,7 +79,7 @@ static void teardown(void)
 {
     loop_runner_call(host.loop, do_stop, NULL);
     host_close(&host);
-    spare_pool_destroy(pool);
+    spare_pools_destroy(pools);
     upstream_destroy(upstream);
     close_now(&listening);
     close_now(&client);

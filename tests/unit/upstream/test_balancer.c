@@ -62,6 +62,24 @@ TEST_EACH(picking, one_endpoint_is_the_only_choice, KINDS)
     ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
 }
 
+/* As the next configuration has them, while this one is still in use. */
+TEST_EACH(picking, shares_may_differ_from_what_the_endpoints_have, KINDS)
+{
+    static const struct balancer_share shares[] = {
+        {.weight = 0}, {.weight = 3, .level = 1}, {.weight = 2, .max_connections = 1}};
+
+    endpoints_open(&es, 3);
+    es.conf.shares = shares;
+    b = endpoints_balancer(&es, _i);
+    ck_assert_int_eq(endpoints_pick(&es, b, 1), 2);
+    ck_assert_int_eq(endpoints_pick(&es, b, 2), -EBUSY);
+    endpoint_set_flag(&es.all[2], ENDPOINT_DOWN);
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert_int_eq(endpoints_pick(&es, b, i), 1);
+    es.all[2].max_connections = 1;
+    endpoints_leave_all(&es);
+}
+
 TEST_EACH(picking, what_cannot_be_balanced_is_refused, KINDS)
 {
     endpoints_open(&es, 2);

@@ -26,6 +26,8 @@ static struct loop *loop;
 static struct netloop *net;
 static struct checker *checker;
 static struct checker_conf conf;
+static unsigned max_under_way;
+static struct checker_rules_conf rules_conf;
 static struct checker_group_conf group_conf;
 static struct checker_group *group;
 static struct checker_target_conf target_conf;
@@ -141,12 +143,24 @@ static void do_create(void *arg)
 {
     (void)arg;
     ck_assert_int_eq(checker_create(&checker, net, &conf), 0);
+    ck_assert_int_eq(checker_reserve(checker, max_under_way), 0);
+    checker_set_limit(checker, max_under_way);
+}
+
+static void do_use(void *arg)
+{
+    struct checker_rules *rules;
+
+    (void)arg;
+    ck_assert_int_eq(checker_rules_create(&rules, &rules_conf), 0);
+    checker_group_use(group, rules);
 }
 
 static void do_open(void *arg)
 {
     (void)arg;
-    ck_assert_int_eq(checker_group_open(&group, checker, &group_conf), 0);
+    ck_assert_int_eq(checker_group_create(&group, checker, &group_conf), 0);
+    do_use(NULL);
 }
 
 static void do_add(void *arg)
@@ -154,7 +168,9 @@ static void do_add(void *arg)
     unsigned *n = arg;
 
     target_conf.endpoint = &endpoints[*n];
-    ck_assert_int_eq(checker_add(&targets[*n], group, &target_conf), 0);
+    if (!targets[*n])
+        ck_assert_int_eq(checker_target_create(&targets[*n]), 0);
+    ck_assert_int_eq(checker_add(targets[*n], group, &target_conf), 0);
 }
 
 static void do_add_all(void *arg)
@@ -224,13 +240,13 @@ static void setup(void)
     for (unsigned i = 0; i < ENDPOINTS; i++)
         endpoints[i] =
             (struct endpoint){.name = "a", .weight = 1, .load = &loads[i], .group = &group_of_all};
-    conf = (struct checker_conf){.max_under_way = 16, .seed = 1};
+    conf = (struct checker_conf){.seed = 1};
+    max_under_way = 16;
+    rules_conf =
+        (struct checker_rules_conf){.check = {.timeout_ns = 5 * NS_PER_S},
+                                    .health = {.rise = 2, .fall = 3, .interval_ns = INTERVAL_NS}};
     group_conf =
-        (struct checker_group_conf){.name = "back",
-                                    .check = {.timeout_ns = 5 * NS_PER_S},
-                                    .health = {.rise = 2, .fall = 3, .interval_ns = INTERVAL_NS},
-                                    .changed = on_changed,
-                                    .cookie = &group_conf};
+        (struct checker_group_conf){.name = "back", .changed = on_changed, .cookie = &group_conf};
     loop = loop_runner_create();
     ck_assert_int_eq(netloop_create(&net, loop), 0);
 }
@@ -250,8 +266,10 @@ static void teardown(void)
     checker_destroy(checker);
     netloop_destroy(net);
     loop_destroy(loop);
-    for (unsigned i = 0; i < ENDPOINTS; i++)
+    for (unsigned i = 0; i < ENDPOINTS; i++) {
+        checker_target_destroy(targets[i]);
         endpoint_close(&endpoints[i]);
+    }
     ck_assert_uint_eq(process_descriptors(), before);
 }
 
@@ -313,7 +331,7 @@ TEST_EACH(checker, a_server_without_a_weight_that_is_down_is_no_warning, 2)
 
     log_lines_capture(LOG_LEVEL_WARNING);
     if (_i == 1)
-        group_conf.health.initial = HEALTH_STARTS_CHECKED;
+        rules_conf.health.initial = HEALTH_STARTS_CHECKED;
     for (unsigned i = 0; i < 2; i++) {
         set_address(i, &a);
         if (_i == 1)
@@ -369,8 +387,8 @@ TEST(checker, a_wrong_answer_is_in_the_log)
     struct address a;
     int listening = sockets_listen(&a, 5), server;
 
-    group_conf.check.expect = (struct check_bytes){(const uint8_t *)"PONG", 4};
-    group_conf.health.fall = 1;
+    rules_conf.check.expect = (struct check_bytes){(const uint8_t *)"PONG", 4};
+    rules_conf.health.fall = 1;
     set_address(0, &a);
     start(1);
     server = sockets_accept(listening);
@@ -392,7 +410,7 @@ TEST(checker, one_that_comes_up_warms_for_the_time_of_slow_start)
     int bound = sockets_bound(&a), listening;
     int64_t down_at_ns, since_at_ns;
 
-    group_conf.slow_start_ns = 150 * NS_PER_MS;
+    rules_conf.slow_start_ns = 150 * NS_PER_MS;
     set_address(0, &a);
     start(1);
     UNTIL(atomic_load(&n_changes) == 1);
@@ -414,7 +432,7 @@ TEST(checker, a_start_is_not_slow)
     struct address a;
     int listening = sockets_listen(&a, 5);
 
-    group_conf.slow_start_ns = LATER_NS;
+    rules_conf.slow_start_ns = LATER_NS;
     set_address(0, &a);
     start(1);
     UNTIL(checks_of(0) >= 3);
@@ -457,7 +475,7 @@ TEST_EACH(checker, no_check_comes_sooner_than_the_interval_up_or_down, 2)
     int fd = _i ? sockets_bound(&a) : sockets_listen(&a, 5);
     int64_t mean_ns;
 
-    group_conf.health.jitter_percent = 50;
+    rules_conf.health.jitter_percent = 50;
     set_address(0, &a);
     start(1);
     UNTIL(atomic_load(&n_connects) > 40);
@@ -480,8 +498,8 @@ TEST(checker, between_the_states_the_fast_interval_applies)
     int bound = sockets_bound(&a);
     int64_t began_at_ns = clock_now_ns();
 
-    group_conf.health.interval_ns = LATER_NS;
-    group_conf.health.fast_interval_ns = INTERVAL_NS;
+    rules_conf.health.interval_ns = LATER_NS;
+    rules_conf.health.fast_interval_ns = INTERVAL_NS;
     set_address(0, &a);
     start(1);
     UNTIL(atomic_load(&n_changes) == 1);
@@ -497,7 +515,7 @@ TEST(checker, one_that_takes_longer_than_the_interval_is_not_checked_twice_at_a_
     int filler, deaf = sockets_listen_deaf(&a, &filler);
     int64_t mean_ns;
 
-    group_conf.check.timeout_ns = 3 * INTERVAL_NS;
+    rules_conf.check.timeout_ns = 3 * INTERVAL_NS;
     set_address(0, &a);
     start(1);
     UNTIL(atomic_load(&n_connects) > 5);
@@ -515,7 +533,7 @@ TEST(checker, the_first_checks_are_spread_over_the_interval)
     int listening = sockets_listen(&a, 5);
     unsigned halves[2] = {0};
 
-    group_conf.health.interval_ns = NS_PER_S;
+    rules_conf.health.interval_ns = NS_PER_S;
     for (unsigned i = 0; i < 200; i++)
         set_address(i, &a);
     start(200);
@@ -559,9 +577,9 @@ TEST(checker, the_interval_holds_for_a_thousand_servers_and_few_checks_at_a_time
     int listening = sockets_listen(&a, 1000);
     double part, most = 0;
 
-    group_conf.health.interval_ns = NS_PER_S;
-    group_conf.health.jitter_percent = 10;
-    conf.max_under_way = 8;
+    rules_conf.health.interval_ns = NS_PER_S;
+    rules_conf.health.jitter_percent = 10;
+    max_under_way = 8;
     for (unsigned i = 0; i < ENDPOINTS; i++)
         set_address(i, &a);
     start(ENDPOINTS);
@@ -579,8 +597,8 @@ TEST(checker, the_interval_holds_for_a_thousand_servers_and_few_checks_at_a_time
 
 static int by_first(const void *a, const void *b)
 {
-    int64_t x = health_first_ns(&group_conf.health, *(const unsigned *)a);
-    int64_t y = health_first_ns(&group_conf.health, *(const unsigned *)b);
+    int64_t x = health_first_ns(&rules_conf.health, *(const unsigned *)a);
+    int64_t y = health_first_ns(&rules_conf.health, *(const unsigned *)b);
 
     return (x > y) - (x < y);
 }
@@ -609,8 +627,8 @@ TEST(checker, more_than_may_be_made_at_a_time_wait_in_the_order_in_which_they_ar
     int filler, deaf = listen_deaf_everywhere(list, &filler);
     unsigned order[20];
 
-    conf.max_under_way = 2;
-    group_conf.check.timeout_ns = 30 * NS_PER_MS;
+    max_under_way = 2;
+    rules_conf.check.timeout_ns = 30 * NS_PER_MS;
     for (unsigned i = 0; i < 20; i++) {
         order[i] = i;
         set_address(i, &list[i]);
@@ -755,8 +773,8 @@ TEST(checker, one_that_is_checked_first_is_used_when_its_first_check_has_passed)
 
     conf.decided = on_decided;
     conf.cookie = &conf;
-    group_conf.health.initial = HEALTH_STARTS_CHECKED;
-    group_conf.health.interval_ns = LATER_NS;
+    rules_conf.health.initial = HEALTH_STARTS_CHECKED;
+    rules_conf.health.interval_ns = LATER_NS;
     set_address(0, &a);
     set_address(1, &b);
     endpoint_set_flag(&endpoints[0], ENDPOINT_DOWN);
@@ -780,8 +798,8 @@ TEST(checker, one_that_starts_down_is_used_after_rise_checks)
     struct address a;
     int listening = sockets_listen(&a, 5);
 
-    group_conf.health.initial = HEALTH_STARTS_DOWN;
-    group_conf.health.rise = 3;
+    rules_conf.health.initial = HEALTH_STARTS_DOWN;
+    rules_conf.health.rise = 3;
     set_address(0, &a);
     endpoint_set_flag(&endpoints[0], ENDPOINT_DOWN);
     start(1);
@@ -803,8 +821,8 @@ TEST(checker, one_without_an_address_is_checked_as_soon_as_it_has_one)
     struct address a;
     int listening = sockets_listen(&a, 5);
 
-    group_conf.health.initial = HEALTH_STARTS_CHECKED;
-    group_conf.health.interval_ns = LATER_NS;
+    rules_conf.health.initial = HEALTH_STARTS_CHECKED;
+    rules_conf.health.interval_ns = LATER_NS;
     endpoint_set_flag(&endpoints[0], ENDPOINT_DOWN);
     start(1);
     UNTIL(load_now().waiting == 0);
@@ -821,9 +839,9 @@ TEST(checker, a_first_address_does_not_disturb_one_that_waits_for_a_slot)
     struct address a, served;
     int filler, deaf = sockets_listen_deaf(&a, &filler), listening = sockets_listen(&served, 5);
 
-    conf.max_under_way = 1;
-    group_conf.check.timeout_ns = LATER_NS;
-    group_conf.health.initial = HEALTH_STARTS_CHECKED;
+    max_under_way = 1;
+    rules_conf.check.timeout_ns = LATER_NS;
+    rules_conf.health.initial = HEALTH_STARTS_CHECKED;
     endpoint_set_flag(&endpoints[0], ENDPOINT_DOWN);
     endpoint_set_flag(&endpoints[1], ENDPOINT_DOWN);
     set_address(1, &a);
@@ -886,8 +904,8 @@ TEST(checker, what_had_to_wait_for_descriptors_keeps_its_place)
     int filler, deaf = listen_deaf_everywhere(list, &filler);
     unsigned order[20], from;
 
-    conf.max_under_way = 4;
-    group_conf.check.timeout_ns = 10 * NS_PER_MS;
+    max_under_way = 4;
+    rules_conf.check.timeout_ns = 10 * NS_PER_MS;
     for (unsigned i = 0; i < 20; i++) {
         order[i] = i;
         set_address(i, &list[i]);
@@ -937,8 +955,8 @@ TEST(life, one_that_is_removed_while_it_is_checked_is_forgotten)
     unsigned descriptors;
 
     set_address(0, &a);
-    group_conf.check.timeout_ns = LATER_NS;
-    group_conf.health.fall = 1;
+    rules_conf.check.timeout_ns = LATER_NS;
+    rules_conf.health.fall = 1;
     on_loop(do_create, 0);
     on_loop(do_open, 0);
     descriptors = process_descriptors();
@@ -960,8 +978,8 @@ TEST(life, one_that_waits_for_the_answer_can_be_removed_and_its_server_reads_the
     struct address a;
     int listening = sockets_listen(&a, 5), server;
 
-    group_conf.check.timeout_ns = LATER_NS;
-    group_conf.check.expect = (struct check_bytes){(const uint8_t *)"PONG", 4};
+    rules_conf.check.timeout_ns = LATER_NS;
+    rules_conf.check.expect = (struct check_bytes){(const uint8_t *)"PONG", 4};
     set_address(0, &a);
     start(1);
     server = sockets_accept(listening);
@@ -977,8 +995,8 @@ TEST(life, one_that_waits_for_its_turn_can_be_removed)
     struct address a;
     int filler, deaf = sockets_listen_deaf(&a, &filler);
 
-    conf.max_under_way = 1;
-    group_conf.health.interval_ns = NS_PER_MS;
+    max_under_way = 1;
+    rules_conf.health.interval_ns = NS_PER_MS;
     for (unsigned i = 0; i < 3; i++)
         set_address(i, &a);
     start(3);
@@ -1016,7 +1034,7 @@ TEST(life, all_can_be_removed_whatever_they_do)
     struct address a;
     int filler, deaf = sockets_listen_deaf(&a, &filler);
 
-    conf.max_under_way = 2;
+    max_under_way = 2;
     for (unsigned i = 0; i < 10; i++)
         set_address(i, &a);
     start(10);
@@ -1037,7 +1055,7 @@ TEST(life, the_end_of_the_loop_ends_the_checks)
     struct address a;
     int filler, deaf = sockets_listen_deaf(&a, &filler);
 
-    conf.max_under_way = 5;
+    max_under_way = 5;
     for (unsigned i = 0; i < 10; i++)
         set_address(i, &a);
     start(10);
@@ -1054,8 +1072,8 @@ TEST(life, the_end_of_the_loop_ends_those_that_wait_for_an_answer)
     struct address a;
     int listening = sockets_listen(&a, 5), server;
 
-    group_conf.check.send = (struct check_bytes){(const uint8_t *)"PING", 4};
-    group_conf.check.expect = (struct check_bytes){(const uint8_t *)"PONG", 4};
+    rules_conf.check.send = (struct check_bytes){(const uint8_t *)"PING", 4};
+    rules_conf.check.expect = (struct check_bytes){(const uint8_t *)"PONG", 4};
     set_address(0, &a);
     start(1);
     server = sockets_accept(listening);
@@ -1071,10 +1089,10 @@ static atomic_int added_late;
 static void run_late(struct task *t)
 {
     struct checker_target_conf late = {.endpoint = &endpoints[0]};
-    struct checker_target *target;
 
     (void)t;
-    atomic_store(&added_late, checker_add(&target, group, &late));
+    ck_assert_int_eq(checker_target_create(&targets[0]), 0);
+    atomic_store(&added_late, checker_add(targets[0], group, &late));
 }
 
 static const struct task_type late_type = {.name = "late", .run = run_late, .drop = run_late};

@@ -20,7 +20,9 @@
 struct group {
     struct checker_group *group;
     struct checker_target *targets[ENDPOINTS];
-    struct checker_group_conf conf;
+    struct checker_rules_conf conf;
+    const char *name;
+    _Atomic uint64_t *n_late;
     const struct address *at;
     unsigned n;
 };
@@ -29,6 +31,7 @@ static struct loop *loop;
 static struct netloop *net;
 static struct checker *checker;
 static struct endpoint endpoints[ENDPOINTS];
+static struct checker_target *targets[ENDPOINTS];
 static _Atomic uint32_t loads[ENDPOINTS];
 static struct endpoint_group group_of_all;
 static unsigned n_endpoints;
@@ -39,9 +42,9 @@ static int listening[2], filler;
 static void do_create(void *arg)
 {
     (void)arg;
-    ck_assert_int_eq(
-        checker_create(&checker, net, &(struct checker_conf){.max_under_way = SLOTS, .seed = 1}),
-        0);
+    ck_assert_int_eq(checker_create(&checker, net, &(struct checker_conf){.seed = 1}), 0);
+    ck_assert_int_eq(checker_reserve(checker, SLOTS), 0);
+    checker_set_limit(checker, SLOTS);
 }
 
 /* A group whose servers do not answer: a listener with a full queue. */
@@ -64,8 +67,10 @@ static void teardown(void)
     checker_destroy(checker);
     netloop_destroy(net);
     loop_destroy(loop);
-    for (unsigned i = 0; i < ENDPOINTS; i++)
+    for (unsigned i = 0; i < ENDPOINTS; i++) {
+        checker_target_destroy(targets[i]);
         endpoint_close(&endpoints[i]);
+    }
     close(filler);
     close(listening[0]);
     close(listening[1]);
@@ -74,25 +79,29 @@ static void teardown(void)
 static void do_open(void *arg)
 {
     struct group *g = arg;
+    struct checker_group_conf group_conf = {.name = g->name, .n_late = g->n_late};
+    struct checker_rules *rules;
 
-    ck_assert_int_eq(checker_group_open(&g->group, checker, &g->conf), 0);
+    ck_assert_int_eq(checker_group_create(&g->group, checker, &group_conf), 0);
+    ck_assert_int_eq(checker_rules_create(&rules, &g->conf), 0);
+    checker_group_use(g->group, rules);
     for (unsigned i = 0; i < g->n; i++, n_endpoints++) {
         struct checker_target_conf conf = {.endpoint = &endpoints[n_endpoints]};
 
         ck_assert_int_ge(endpoint_set_addresses(&endpoints[n_endpoints], NULL, g->at, 1), 0);
-        ck_assert_int_eq(checker_add(&g->targets[i], g->group, &conf), 0);
+        ck_assert_int_eq(checker_target_create(&targets[n_endpoints]), 0);
+        g->targets[i] = targets[n_endpoints];
+        ck_assert_int_eq(checker_add(g->targets[i], g->group, &conf), 0);
     }
 }
 
 /* ${n} servers at ${at}. */
 static void prepare(struct group *g, const struct address *at, unsigned n)
 {
-    *g = (struct group){.at = at, .n = n};
+    *g = (struct group){.at = at, .n = n, .name = "back", .n_late = &n_late};
     g->conf =
-        (struct checker_group_conf){.name = "back",
-                                    .check = {.timeout_ns = LONG_NS},
-                                    .health = {.rise = 1, .fall = 3, .interval_ns = NS_PER_MS},
-                                    .n_late = &n_late};
+        (struct checker_rules_conf){.check = {.timeout_ns = LONG_NS},
+                                    .health = {.rise = 1, .fall = 3, .interval_ns = NS_PER_MS}};
 }
 
 struct groups {
@@ -227,8 +236,8 @@ TEST(turns, a_check_that_begins_late_is_counted_and_logged)
 
     prepare(&groups[0], &served, 1);
     prepare(&groups[1], &deaf, 20);
-    groups[1].conf.name = "full";
-    groups[1].conf.n_late = &n_late_here;
+    groups[1].name = "full";
+    groups[1].n_late = &n_late_here;
     open_groups(groups, 2);
     UNTIL(all_checked(&groups[0], 5));
     UNTIL(load_now().waiting >= 20 - SLOTS);

@@ -414,3 +414,16 @@ TEST(ejection, one_that_is_left_out_while_another_looks_is_not_back_before_its_t
     pthread_join(looking, NULL);
     ck_assert_uint_eq(atomic_load(&returned), 0);
 }
+
+TEST(ejection, other_limits_apply_from_the_next_failure)
+{
+    struct ejection_conf other = conf;
+
+    open_group(2);
+    ck_assert_int_eq(fail_at(0, NS_PER_S), 0);
+    other.failures = 2;
+    other.time_ns = 7 * NS_PER_S;
+    ejection_group_use(&group, &other);
+    ck_assert_int_eq(fail_at(0, NS_PER_S), 7 * NS_PER_S);
+    ck_assert(is_out(0));
+}

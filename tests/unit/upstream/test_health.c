@@ -16,7 +16,7 @@ static void setup(void)
     conf = (struct health_conf){
         .rise = 2, .fall = 3, .interval_ns = INTERVAL_NS, .jitter_percent = 10};
     now_ns = 100;
-    health_init(&h, &conf, 1, now_ns);
+    health_init(&h, &conf, conf.initial, 1, now_ns);
 }
 
 /*
@@ -122,7 +122,7 @@ TEST(health, servers_with_neighbouring_seeds_do_not_keep_in_step)
     struct health other;
     unsigned near = 0;
 
-    health_init(&other, &conf, 2, 0);
+    health_init(&other, &conf, conf.initial, 2, 0);
     for (unsigned i = 0; i < 1000; i++) {
         int64_t apart_ns = health_interval_ns(&h) - health_interval_ns(&other);
 
@@ -211,7 +211,7 @@ TEST(health, one_that_starts_down_is_up_after_rise_passed)
         .initial = HEALTH_STARTS_DOWN, .rise = 2, .fall = 3, .interval_ns = NS_PER_S};
     struct health x;
 
-    health_init(&x, &c, 1, 0);
+    health_init(&x, &c, c.initial, 1, 0);
     ck_assert(!x.is_up && x.is_decided);
     ck_assert_int_eq(health_report(&x, true, 1), HEALTH_SAME);
     ck_assert_int_eq(health_report(&x, false, 2), HEALTH_SAME);
@@ -226,7 +226,7 @@ TEST_EACH(health, the_first_check_decides_for_one_that_is_checked_first, 2)
         .initial = HEALTH_STARTS_CHECKED, .rise = 2, .fall = 3, .interval_ns = NS_PER_S};
     struct health x;
 
-    health_init(&x, &c, 1, 0);
+    health_init(&x, &c, c.initial, 1, 0);
     ck_assert(!x.is_up && !x.is_decided);
     ck_assert_int_eq(health_report(&x, _i == 0, 1), _i == 0 ? HEALTH_CAME_UP : HEALTH_STAYS_DOWN);
     ck_assert(x.is_decided);

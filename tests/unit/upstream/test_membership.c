@@ -2,6 +2,7 @@
  * upstream/membership: servers come and go with what a name stands for, and nobody loses one that
  * is used.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/server_line.h"
 #include "upstream/upstream.h"
 
 #define LINES   3
@@ -58,6 +60,13 @@ static void teardown(void)
     upstream_destroy(upstream);
 }
 
+static int update_places(unsigned line, const struct membership_place *places, unsigned n)
+{
+    struct membership *m = &upstream->membership;
+
+    return membership_update(m, m->lines[line], places, n);
+}
+
 /* ${text} is the ports at which the servers of ${line} are, a digit each; what comes of it. */
 static int update(unsigned line, const char *text)
 {
@@ -69,7 +78,7 @@ static int update(unsigned line, const char *text)
         sockets_loopback(&list[n], 1000 + (unsigned)(text[n] - '0'));
         places[n] = (struct membership_place){.list = &list[n], .n = 1, .weight = 1};
     }
-    return membership_update(&upstream->membership, line, places, n);
+    return update_places(line, places, n);
 }
 
 /* The names of all servers of now. */
@@ -154,7 +163,7 @@ TEST(membership, sessions_are_spread_over_all_of_them)
     for (unsigned i = 0; i < 50; i++) {
         const struct upstream_server *server = pick();
 
-        n[server->line == 0 ? 0 : server->name[strlen(server->name) - 1] - '0']++;
+        n[server->position == 0 ? 0 : server->name[strlen(server->name) - 1] - '0']++;
     }
     for (unsigned i = 0; i < 5; i++)
         ck_assert_uint_eq(n[i], 10);
@@ -182,17 +191,17 @@ TEST(membership, weights_and_levels_follow)
         sockets_loopback(&list[i], 1001 + i);
         places[i] = (struct membership_place){.list = &list[i], .n = 1, .weight = 1};
     }
-    ck_assert_int_eq(membership_update(&upstream->membership, 1, places, 2), 1);
+    ck_assert_int_eq(update_places(1, places, 2), 1);
     server = find("one@127.0.0.1:1002");
     places[1].weight = 6;
-    ck_assert_int_eq(membership_update(&upstream->membership, 1, places, 2), 1);
+    ck_assert_int_eq(update_places(1, places, 2), 1);
     ck_assert_ptr_eq(find("one@127.0.0.1:1002"), server);
     for (unsigned i = 0; i < 8; i++)
         (void)pick();
     ck_assert_uint_eq(endpoint_active(&server->endpoint), 6);
     places[1].level = 3;
-    ck_assert_int_eq(membership_update(&upstream->membership, 1, places, 2), 1);
-    ck_assert_int_eq(membership_update(&upstream->membership, 1, places, 2), 0);
+    ck_assert_int_eq(update_places(1, places, 2), 1);
+    ck_assert_int_eq(update_places(1, places, 2), 0);
     for (unsigned i = 0; i < 8; i++)
         (void)pick();
     ck_assert_uint_eq(endpoint_active(&server->endpoint), 6);
@@ -206,15 +215,15 @@ TEST(membership, a_weight_may_become_0_and_more_again)
 
     open_group();
     sockets_loopback(&at, 1001);
-    ck_assert_int_eq(membership_update(&upstream->membership, 1, &place, 1), 1);
+    ck_assert_int_eq(update_places(1, &place, 1), 1);
     server = find("one@127.0.0.1:1001");
     place.weight = 0;
-    ck_assert_int_eq(membership_update(&upstream->membership, 1, &place, 1), 1);
+    ck_assert_int_eq(update_places(1, &place, 1), 1);
     ck_assert_ptr_eq(find("one@127.0.0.1:1001"), server);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_uint_eq(pick()->line, 0);
+        ck_assert_uint_eq(pick()->position, 0);
     place.weight = 1;
-    ck_assert_int_eq(membership_update(&upstream->membership, 1, &place, 1), 1);
+    ck_assert_int_eq(update_places(1, &place, 1), 1);
     for (unsigned i = 0; i < 6; i++)
         (void)pick();
     ck_assert_uint_eq(endpoint_active(&server->endpoint), 3);
@@ -228,11 +237,11 @@ TEST(membership, the_servers_of_a_line_without_weight_get_no_sessions_whatever_t
     lines[1].weight = 0;
     open_group();
     sockets_loopback(&at, 1001);
-    ck_assert_int_eq(membership_update(&upstream->membership, 1, &place, 1), 1);
-    ck_assert_int_eq(membership_update(&upstream->membership, 1, &place, 1), 0);
+    ck_assert_int_eq(update_places(1, &place, 1), 1);
+    ck_assert_int_eq(update_places(1, &place, 1), 0);
     ck_assert_ptr_nonnull(find("one@127.0.0.1:1001"));
     for (unsigned i = 0; i < 20; i++)
-        ck_assert_uint_eq(pick()->line, 0);
+        ck_assert_uint_eq(pick()->position, 0);
 }
 
 /* 0: a host name; 1: a service. */
@@ -243,7 +252,7 @@ TEST_EACH(membership, a_disabled_name_is_one_server_without_an_address, 2)
     open_group();
     ck_assert_uint_eq(endpoint_load(&find("one")->endpoint), ENDPOINT_ABSENT);
     for (unsigned i = 0; i < 20; i++)
-        ck_assert_uint_eq(pick()->line, 0);
+        ck_assert_uint_eq(pick()->position, 0);
 }
 
 TEST(membership, one_that_is_a_backup_now_may_have_spares_later)
@@ -255,7 +264,7 @@ TEST(membership, one_that_is_a_backup_now_may_have_spares_later)
     lines[2].backup = true;
     open_group();
     sockets_loopback(&at, 1001);
-    ck_assert_int_eq(membership_update(&upstream->membership, 1, &place, 1), 1);
+    ck_assert_int_eq(update_places(1, &place, 1), 1);
     ck_assert_ptr_nonnull(find("one@127.0.0.1:1001")->spare);
     ck_assert_int_eq(update(2, "2"), 1);
     ck_assert_ptr_null(find("two@127.0.0.1:1002")->spare);
@@ -267,9 +276,28 @@ TEST(membership, a_backup_line_has_backups_only)
     open_group();
     ck_assert_int_eq(update(1, "12"), 1);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert_uint_eq(pick()->line, 0);
+        ck_assert_uint_eq(pick()->position, 0);
     endpoint_set_flag(&find("fixed")->endpoint, ENDPOINT_DOWN);
-    ck_assert_uint_eq(pick()->line, 1);
+    ck_assert_uint_eq(pick()->position, 1);
+}
+
+TEST(membership, a_line_is_found_by_its_id)
+{
+    open_group();
+    ck_assert_str_eq(membership_find_line(&upstream->membership, "two")->conf.id, "two");
+    ck_assert_ptr_null(membership_find_line(&upstream->membership, "tw"));
+}
+
+TEST(membership, a_line_that_is_no_longer_configured_changes_nothing)
+{
+    struct server_line *line;
+    struct membership_place place = {.list = &literal, .n = 1, .weight = 1};
+
+    open_group();
+    ck_assert_int_eq(server_line_create(&line, &lines[1]), 0);
+    ck_assert_int_eq(membership_update(&upstream->membership, line, &place, 1), -ESTALE);
+    ck_assert_str_eq(names(), "fixed");
+    server_line_release(line);
 }
 
 /* ---- those that go ---- */

@@ -28,7 +28,8 @@
  */
 #define SILENT 0
 static atomic_int answers[NAMES];
-static atomic_uint shift; /* what is added to all ports: the servers have moved */
+static atomic_bool only_once; /* no second lookup has an answer */
+static atomic_uint shift;     /* what is added to all ports: the servers have moved */
 static atomic_uint lookups[NAMES], running, most_running;
 static _Atomic int64_t looked_up_at_ns;
 static _Atomic int64_t ttl_ns;                /* of all answers */
@@ -36,7 +37,7 @@ static _Atomic int64_t second_at_ns[NAMES];   /* of the second lookup */
 static atomic_uint order, first_order[NAMES]; /* the first lookups, from 1 on */
 
 static struct upstream_server_conf server_confs[NAMES];
-static char texts[NAMES][16];
+static char texts[NAMES][16], ids[NAMES][16];
 static struct upstream_conf upstream_conf = {
     .name = "back", .servers = server_confs, .connect_timeout_ns = NS_PER_S};
 static struct upstream *upstream;
@@ -44,6 +45,11 @@ static struct executor *executor;
 static struct loop *control;
 static struct resolver_conf conf;
 static struct resolver *resolver;
+static struct upstream_next upstream_next;
+static struct resolver_next next;
+static struct proxy_loop {
+    atomic_int references;
+} listeners;
 static atomic_uint loop_port; /* addresses with this port lead back; 0: none does */
 
 /*
@@ -69,7 +75,8 @@ static int look_up(struct address *out, size_t max, const char *word, struct dns
     else if (atomic_load(&second_at_ns[n]) == 0)
         atomic_store(&second_at_ns[n], clock_now_ns());
     terms->ttl_ns = atomic_load(&ttl_ns);
-    while ((answer = atomic_load(&answers[n])) == SILENT)
+    while ((answer = atomic_load(&answers[n])) == SILENT ||
+           (atomic_load(&lookups[n]) > 1 && atomic_load(&only_once)))
         usleep(500);
     ck_assert_uint_ge(max, 16);
     for (int i = 0; i < answer; i++)
@@ -78,29 +85,40 @@ static int look_up(struct address *out, size_t max, const char *word, struct dns
     return answer;
 }
 
-static bool leads_back(void *cookie, const struct upstream *up, const struct address *a)
+static bool leads_back(const struct proxy_loop *p, const char *name, const struct address *a)
 {
-    ck_assert_ptr_eq(cookie, &conf);
-    ck_assert_ptr_eq(up, upstream);
+    ck_assert_ptr_eq(p, &listeners);
+    ck_assert_str_eq(name, "back");
     return ntohs(a->u.in.sin_port) == atomic_load(&loop_port);
+}
+
+static void hold(struct proxy_loop *p)
+{
+    atomic_fetch_add(&p->references, 1);
+}
+
+static void release(struct proxy_loop *p)
+{
+    if (p)
+        atomic_fetch_sub(&p->references, 1);
 }
 
 static void setup(void)
 {
     log_lines_capture(LOG_LEVEL_INFO);
     atomic_store(&ttl_ns, CLOCK_NEVER);
-    conf = (struct resolver_conf){.upstreams = &upstream,
-                                  .n_upstreams = 1,
-                                  .retry_ns = LATER,
+    conf = (struct resolver_conf){.retry_ns = LATER,
                                   .service_ns = LATER,
                                   .lookup = look_up,
                                   .leads_back = leads_back,
-                                  .cookie = &conf};
+                                  .hold = hold,
+                                  .release = release};
     control = loop_runner_create();
     for (unsigned i = 0; i < NAMES; i++) {
         snprintf(texts[i], sizeof(texts[i]), "%u", i);
+        snprintf(ids[i], sizeof(ids[i]), i > 0 ? "s%u" : "s", i);
         server_confs[i] = (struct upstream_server_conf){
-            .id = "s", .address_text = texts[i], .names = UPSTREAM_NAME_ONE, .weight = 1};
+            .id = ids[i], .address_text = texts[i], .names = UPSTREAM_NAME_ONE, .weight = 1};
         atomic_store(&answers[i], 1);
     }
 }
@@ -117,12 +135,20 @@ static void create(unsigned n, unsigned threads)
     conf.executor = executor;
     conf.control = control;
     ck_assert_int_eq(resolver_create(&resolver, &conf), 0);
+    upstream_next = (struct upstream_next){upstream, &upstream_conf};
+    next = (struct resolver_next){.list = &upstream_next, .n = 1, .listeners = &listeners};
+}
+
+static int try_start(int64_t wait_ns)
+{
+    next.wait_ns = wait_ns;
+    return resolver_start(resolver, &next);
 }
 
 static void start(unsigned n, int64_t wait_ns)
 {
     create(n, 4);
-    ck_assert_int_eq(resolver_start(resolver, wait_ns), 0);
+    ck_assert_int_eq(try_start(wait_ns), 0);
 }
 
 static void end_control(void)
@@ -141,6 +167,7 @@ static void teardown(void)
     end_control();
     end_executor();
     resolver_destroy(resolver);
+    ck_assert_int_eq(atomic_load(&listeners.references), 0);
     upstream_destroy(upstream);
     executor_destroy(executor);
     loop_runner_destroy(control);
@@ -201,7 +228,8 @@ TEST(resolver, names_are_known_when_the_start_returns)
     }
     ck_assert_uint_eq(port_of(1, 2), 1102);
     ck_assert_uint_eq(
-        log_lines_with("upstream back: server s (1): the name is known: 127.0.0.1:1100 and 2 more"),
+        log_lines_with(
+            "upstream back: server s1 (1): the name is known: 127.0.0.1:1100 and 2 more"),
         1);
 }
 
@@ -214,7 +242,7 @@ TEST(resolver, what_is_no_name_is_not_looked_up)
     server_confs[1].addresses = &literal;
     server_confs[1].n_addresses = 1;
     start(3, UNTIL_LIMIT_NS);
-    ck_assert_uint_eq(resolver_names(resolver), 2);
+    ck_assert_uint_eq(resolver_names(&upstream_next, 1), 2);
     ck_assert_uint_eq(atomic_load(&lookups[1]), 0);
     ck_assert_uint_eq(port_of(1, 0), 7);
     ck_assert_uint_eq(port_of(2, 0), 1200);
@@ -230,7 +258,7 @@ TEST(resolver, a_disabled_name_is_not_looked_up)
     for (unsigned i = 0; i < 3; i++)
         atomic_store(&answers[i], -ENOENT);
     start(4, UNTIL_LIMIT_NS);
-    ck_assert_uint_eq(resolver_names(resolver), 1);
+    ck_assert_uint_eq(resolver_names(&upstream_next, 1), 1);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_uint_eq(atomic_load(&lookups[i]), 0);
     ck_assert_uint_eq(port_of(3, 0), 1300);
@@ -264,7 +292,7 @@ TEST(resolver, names_are_looked_up_at_the_same_time)
 TEST(resolver, more_names_than_may_be_pending_are_all_looked_up)
 {
     create(NAMES, 2);
-    ck_assert_int_eq(resolver_start(resolver, UNTIL_LIMIT_NS), 0);
+    ck_assert_int_eq(try_start(UNTIL_LIMIT_NS), 0);
     for (unsigned n = 0; n < NAMES; n++)
         ck_assert(is_known(n));
     ck_assert_uint_le(atomic_load(&most_running), 2);
@@ -345,8 +373,8 @@ static void read_due(void *arg)
 {
     int64_t *due_at_ns = arg;
 
-    for (unsigned n = 0; n < NAMES; n++)
-        due_at_ns[n] = resolver->names[n].lookup.at_ns;
+    list_for_each (node, &resolver->names)
+        *due_at_ns++ = LIST_ENTRY(node, struct resolver_name, link)->pause.at_ns;
 }
 
 TEST(resolver, names_that_fail_together_are_tried_again_up_to_a_fifth_earlier)
@@ -377,9 +405,13 @@ TEST(resolver, no_answer_is_lost_however_many_come_while_the_control_loop_is_bus
 
     loop_runner_destroy(control);
     control = loop_runner_create_with(budget, LOOP_PENDING_MIN);
+    for (unsigned n = 0; n < NAMES; n++)
+        atomic_store(&answers[n], SILENT);
     create(NAMES, 2);
+    ck_assert_int_eq(try_start(0), 0);
     tasks_block_begin(&block, control);
-    ck_assert_int_eq(resolver_start(resolver, 0), 0);
+    for (unsigned n = 0; n < NAMES; n++)
+        atomic_store(&answers[n], 1);
     for (unsigned n = 0; n < NAMES; n++)
         UNTIL(atomic_load(&lookups[n]) == 1);
     UNTIL(atomic_load(&running) == 0);
@@ -389,14 +421,14 @@ TEST(resolver, no_answer_is_lost_however_many_come_while_the_control_loop_is_bus
         UNTIL(is_known(n));
 }
 
-TEST(resolver, an_answer_that_finds_no_control_thread_is_asked_for_again)
+/* 0: of the control loop; 1: of the executor */
+TEST_EACH(resolver, without_a_thread_there_is_no_start, 2)
 {
-    conf.retry_ns = 10 * NS_PER_MS;
-    fault_plan(FAULT_PTHREAD_CREATE, 1, 2, EAGAIN); /* the executor gets its own */
-    create(1, 1);
-    ck_assert_int_eq(resolver_start(resolver, UNTIL_LIMIT_NS), 0);
-    ck_assert(is_known(0));
-    ck_assert_uint_eq(atomic_load(&lookups[0]), 3);
+    fault_plan(FAULT_PTHREAD_CREATE, (unsigned)_i, 1, EAGAIN);
+    create(2, 1);
+    ck_assert_int_eq(try_start(UNTIL_LIMIT_NS), -EAGAIN);
+    ck_assert_uint_eq(log_lines_with("cannot start the control thread"), _i == 0);
+    ck_assert_uint_eq(log_lines_with("executor: cannot start a thread"), _i == 1);
 }
 
 /* ---- names that are known ---- */
@@ -436,6 +468,22 @@ TEST(resolver, with_an_interval_it_is_and_a_change_is_used_and_told)
     atomic_store(&answers[0], 1);
     UNTIL(known(0) == 1);
     UNTIL(log_lines_with("resolves to other addresses: 127.0.0.1:6000") == 2);
+}
+
+TEST(resolver, the_interval_begins_with_the_answer_even_if_the_start_waits_for_others)
+{
+    int64_t due_at_ns[NAMES], started_at_ns;
+
+    upstream_conf.resolve_interval_ns = 100 * NS_PER_MS;
+    atomic_store(&answers[1], SILENT);
+    atomic_store(&only_once, true);
+    start(2, 300 * NS_PER_MS);
+    loop_runner_call(control, read_due, due_at_ns);
+    started_at_ns = clock_now_ns();
+    ck_assert_int_gt(due_at_ns[0], 0);
+    ck_assert_int_le(due_at_ns[0], started_at_ns);
+    atomic_store(&only_once, false);
+    atomic_store(&answers[1], 1);
 }
 
 TEST(resolver, it_is_not_asked_for_before_the_interval_is_over)
@@ -863,7 +911,7 @@ TEST(resolver, other_names_have_their_turn_between_two_hosts)
     atomic_store(&n_records, 3);
     atomic_store(&answers[7], SILENT);
     create(2, 1);
-    ck_assert_int_eq(resolver_start(resolver, 0), 0);
+    ck_assert_int_eq(try_start(0), 0);
     UNTIL(atomic_load(&lookups[7]) == 1);
     atomic_store(&answers[7], 1);
     UNTIL(atomic_load(&first_order[9]) > 0 && atomic_load(&first_order[1]) > 0);
@@ -875,9 +923,9 @@ TEST_EACH(resolver, a_name_that_is_required_and_not_known_keeps_it_from_starting
     upstream_conf.resolve_required = true;
     atomic_store(&answers[1], _i ? -ENOENT : SILENT);
     create(2, 4);
-    ck_assert_int_eq(resolver_start(resolver, _i ? UNTIL_LIMIT_NS : 500 * NS_PER_MS), -ENODATA);
+    ck_assert_int_eq(try_start(_i ? UNTIL_LIMIT_NS : 500 * NS_PER_MS), -ENODATA);
     ck_assert_uint_eq(
-        log_lines_with("server s (1): the name has no address yet, and resolve_required"), 1);
+        log_lines_with("server s1 (1): the name has no address yet, and resolve_required"), 1);
     ck_assert_uint_eq(log_lines_with("resolve_required"), 1);
     atomic_store(&answers[1], 1);
 }
@@ -978,19 +1026,21 @@ enum end_state {
 
 static void reach(enum end_state state, struct tasks_block *block)
 {
-    if (state == END_LOOKING_UP)
+    if (state <= END_ANSWERED)
         for (unsigned n = 0; n < 8; n++)
             atomic_store(&answers[n], SILENT);
     if (state == END_ALL_THE_TIME)
         upstream_conf.resolve_interval_ns = conf.retry_ns = 1;
     create(8, 2);
-    if (state == END_ANSWERED)
-        tasks_block_begin(block, control);
-    ck_assert_int_eq(resolver_start(resolver, state < END_WAITING ? 0 : UNTIL_LIMIT_NS), 0);
+    ck_assert_int_eq(try_start(state < END_WAITING ? 0 : UNTIL_LIMIT_NS), 0);
     if (state == END_LOOKING_UP)
         UNTIL(atomic_load(&running) == 2);
-    if (state == END_ANSWERED)
-        UNTIL(atomic_load(&lookups[7]) == 1);
+    if (state != END_ANSWERED)
+        return;
+    tasks_block_begin(block, control);
+    for (unsigned n = 0; n < 8; n++)
+        atomic_store(&answers[n], 1);
+    UNTIL(atomic_load(&lookups[7]) == 1);
 }
 
 /* What it holds the control loop or the lookups by is let go of when they have been told to end. */

@@ -54,3 +54,14 @@ TEST(budget, without_a_share_there_are_none)
     open_budget(0, 1000);
     ck_assert_uint_eq(take(100, NS_PER_S), 0);
 }
+
+TEST(budget, another_share_counts_for_the_sessions_that_come)
+{
+    open_budget(20, 100);
+    retry_budget_set(&b, 50);
+    for (unsigned i = 0; i < 100; i++)
+        retry_budget_add(&b);
+    ck_assert_uint_eq(take(100, NS_PER_S), 20 + 50);
+    retry_budget_set(&b, 0);
+    ck_assert_uint_eq(take(100, 9 * NS_PER_S), 0);
+}

@@ -32,6 +32,7 @@ static struct upstream_server *server;
 static struct loop *loop;
 static struct netloop *net;
 static struct descriptor_budget descriptors;
+static struct spare_pools *pools;
 static struct spare_pool *pool;
 static int listening, accepted[PLACE];
 static unsigned n_accepted, before;
@@ -54,14 +55,18 @@ static void setup(void)
 
 static void open_pool(void)
 {
+    struct spare_pools_change *change;
+
     ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
     server = membership_now(&upstream->membership)->servers[0];
     loop = loop_runner_create();
     ck_assert_int_eq(netloop_create(&net, loop), 0);
     net->descriptors = &descriptors;
-    ck_assert_int_eq(spare_pool_create(&pool, net, 0), 0);
-    ck_assert_int_eq(spare_pool_add(pool, upstream), 0);
-    spare_pool_refresh(pool);
+    ck_assert_int_eq(spare_pools_create(&pools, NULL), 0);
+    ck_assert_int_eq(spare_pools_add(pools, net, 0, &pool), 0);
+    ck_assert_int_eq(spare_pools_prepare(pools, &upstream, 1, &change), 0);
+    spare_pools_commit(change);
+    spare_pools_refresh(pools);
 }
 
 static void do_stop(void *arg)
@@ -76,7 +81,7 @@ static void teardown(void)
     loop_runner_stop(loop);
     ck_assert_uint_eq(atomic_load(&server->held), 0);
     ck_assert_uint_eq(atomic_load(&descriptors.used) + atomic_load(&descriptors.lent), 0);
-    spare_pool_destroy(pool);
+    spare_pools_destroy(pools);
     netloop_destroy(net);
     loop_destroy(loop);
     upstream_destroy(upstream);
@@ -223,7 +228,6 @@ TEST(what_a_loop_gives, without_a_pool_or_a_wish_there_are_none)
     conf.spare.keep = 0;
     open_pool();
     ck_assert_ptr_null(server->spare);
-    ck_assert_ptr_null(upstream->spares.pools);
     loop_runner_call(loop, do_take, &t);
     ck_assert_int_eq(t.fd, -1);
     ck_assert_uint_eq(atomic_load(&server->held), 0);

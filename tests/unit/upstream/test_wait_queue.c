@@ -99,3 +99,27 @@ TEST(wait, one_that_has_tried_a_server_is_told_that_none_is_left)
     all_go_down();
     UNTIL(atomic_load(&ended) == -ENOENT);
 }
+
+static void do_join_in_vain(void *arg)
+{
+    struct wait_ticket *other;
+    struct balancer_pick_state none;
+
+    (void)arg;
+    balancer_begin(&none, 2);
+    ck_assert_int_eq(wait_queue_join(&queue, &other, &none, on_done, &pick), -ENOBUFS);
+}
+
+TEST(wait, a_shorter_queue_keeps_those_in_it)
+{
+    join(3600 * NS_PER_S);
+    wait_queue_set(&queue, 1, NS_PER_S);
+    loop_runner_call(loop, do_join_in_vain, NULL);
+    wait_queue_set(&queue, 0, NS_PER_S);
+    ck_assert_uint_eq(wait_queue_length(&queue), 1);
+    endpoint_leave(&es.all[1]);
+    wait_queue_serve(&queue);
+    UNTIL(atomic_load(&ended) == 1);
+    endpoint_leave(&es.all[1]);
+    endpoint_leave(&es.all[0]);
+}

@@ -1,6 +1,6 @@
 /*
- * server/listener: all addresses or none, each closed once, and nothing left of a unix socket but
- * for others.
+ * server/listeners at the start: all addresses or none, each closed once, and nothing left of a
+ * unix socket but for others.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,8 +11,10 @@
 #include "engine/loop_group.h"
 #include "limits/connection_limit.h"
 #include "net/sock.h"
-#include "server/listener.h"
+#include "server/listeners.h"
+#include "server/server.h"
 #include "service/session.h"
+#include "stats/access_log.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
@@ -23,11 +25,12 @@
 #include "support/until.h"
 
 static struct loop_group *boss;
-static struct listener *listener;
+static struct listeners *listeners;
 static struct address addresses[2];
 static struct listener_conf conf;
 static struct connection_limit room;
-static atomic_uint accepted, stopped;
+static struct access_log *access_log; /* NULL: off */
+static atomic_uint accepted, opened, stopped;
 static atomic_bool preface; /* of the last accepted */
 static int holders[2];      /* of the addresses' ports */
 static unsigned before;
@@ -41,12 +44,20 @@ static int64_t on_admit(void *cookie, unsigned descriptors)
 
 static void on_accepted(void *cookie, struct session *s)
 {
+    const struct service *service = s->service;
+
     ck_assert_ptr_eq(cookie, &conf);
-    ck_assert_str_eq(s->service->listener, "front");
+    ck_assert_str_eq(service->listener, "front");
     atomic_store(&preface, s->preface);
-    listener_left(s);
     session_refuse(s);
+    listener_left(service);
     atomic_fetch_add(&accepted, 1);
+}
+
+static void on_opened(void *cookie)
+{
+    ck_assert_ptr_eq(cookie, &conf);
+    atomic_fetch_add(&opened, 1);
 }
 
 static void on_stopped(void *cookie)
@@ -77,17 +88,33 @@ static void setup(void)
     before = process_descriptors();
 }
 
+static struct access_log *find_access_log(void *cookie, const char *where)
+{
+    ck_assert_ptr_eq(cookie, &conf);
+    ck_assert_str_eq(where, "x");
+    return access_log;
+}
+
 static int create(void)
 {
-    struct listener_env env = {.boss = boss,
-                               .accept_batch = 16,
-                               .room = &room,
-                               .admit = on_admit,
-                               .accepted = on_accepted,
-                               .stopped = on_stopped,
-                               .cookie = &conf};
+    struct listeners_env env = {.boss = boss,
+                                .workers = boss, /* no session is carried over */
+                                .room = &room,
+                                .admit = on_admit,
+                                .accepted = on_accepted,
+                                .opened = on_opened,
+                                .stopped = on_stopped,
+                                .cookie = &conf};
+    struct server_conf server = {.boss.accept_batch = 16, .listeners = &conf, .n_listeners = 1};
+    const struct listeners_sources sources = {.access_log = find_access_log, .cookie = &conf};
+    struct listeners_change *change;
+    int rc;
 
-    return listener_create(&listener, &conf, &env);
+    ck_assert_int_eq(listeners_create(&listeners, &env), 0);
+    rc = listeners_prepare(listeners, &server, &sources, &change);
+    if (rc == 0)
+        listeners_commit(change);
+    return rc;
 }
 
 static void end_boss(void)
@@ -100,7 +127,7 @@ static void teardown(void)
 {
     if (loop_group_next(boss))
         end_boss();
-    listener_destroy(listener);
+    listeners_destroy(listeners);
     ck_assert_uint_eq(process_descriptors(), before);
     loop_group_destroy(boss);
     for (int i = 0; i < 2; i++)
@@ -116,15 +143,15 @@ static void expect_refused(const struct address *a)
     close(fd);
 }
 
-GROUP(listener, setup, teardown);
+GROUP(listeners, setup, teardown);
 
-TEST(listener, a_new_listener_listens_and_accepts_nobody)
+TEST(listeners, a_new_listener_listens_and_accepts_nobody)
 {
     int client;
 
     conf.n_addresses = 2;
     ck_assert_int_eq(create(), 0);
-    ck_assert_uint_eq(listener_sockets(listener), 2);
+    ck_assert_uint_eq(listeners_sockets(listeners), 2);
     UNTIL(process_loops() == 0);
     ck_assert_uint_eq(log_lines_with("listen front: echo on 127.0.0.1:"), 2);
     client = sockets_connect(&addresses[1]);
@@ -133,21 +160,43 @@ TEST(listener, a_new_listener_listens_and_accepts_nobody)
     close(client);
 }
 
-TEST(listener, a_started_listener_accepts_on_every_address)
+static ssize_t write_nothing(void *cookie, const char *lines, size_t len)
+{
+    (void)cookie, (void)lines;
+    return (ssize_t)len;
+}
+
+TEST(listeners, a_listener_uses_its_access_log_until_it_is_gone)
+{
+    const struct access_log_conf log = {
+        .name = "x", .sink = {.write = write_nothing}, .pool = 5, .max_bytes = 1 << 20};
+
+    ck_assert_int_eq(access_log_create(&access_log, &log), 0);
+    conf.access_log.where = "x";
+    ck_assert_int_eq(create(), 0);
+    ck_assert(access_log_used(access_log));
+    listeners_destroy(listeners);
+    listeners = NULL;
+    ck_assert(!access_log_used(access_log));
+    access_log_destroy(access_log);
+    access_log = NULL;
+}
+
+TEST(listeners, a_started_listener_accepts_on_every_address)
 {
     conf.n_addresses = 2;
     ck_assert_int_eq(create(), 0);
-    ck_assert_int_eq(listener_start(listener), 0);
+    ck_assert_int_eq(listeners_start(listeners), 0);
     for (int i = 0; i < 2; i++)
         close(sockets_connect(&addresses[i]));
     UNTIL(atomic_load(&accepted) == 2);
-    listener_stop(listener);
+    listeners_stop(listeners);
     UNTIL(atomic_load(&stopped) == 2);
     expect_refused(&addresses[0]);
     expect_refused(&addresses[1]);
 }
 
-TEST(listener, when_one_address_cannot_be_had_none_is_kept)
+TEST(listeners, when_one_address_cannot_be_had_none_is_kept)
 {
     struct sock_listen_conf listen_conf = {.backlog = 1};
     int fd;
@@ -159,81 +208,80 @@ TEST(listener, when_one_address_cannot_be_had_none_is_kept)
     ck_assert_uint_eq(log_lines_with("cannot listen: Address already in use"), 1);
     ck_assert_int_eq(sock_listen(&fd, &addresses[0], &listen_conf), 0);
     close(fd);
-    listener = NULL;
 }
 
-TEST(listener, each_address_has_as_many_sockets_as_reuseport_says)
+TEST(listeners, each_address_has_as_many_sockets_as_reuseport_says)
 {
     conf.n_addresses = 2;
     conf.reuseport = 4;
     sockets_path(&addresses[1], "front");
     ck_assert_int_eq(create(), 0);
-    ck_assert_uint_eq(listener_sockets(listener), 5); /* a unix socket cannot be shared */
-    ck_assert_int_eq(listener_start(listener), 0);
+    ck_assert_uint_eq(listeners_sockets(listeners), 5); /* a unix socket cannot be shared */
+    ck_assert_int_eq(listeners_start(listeners), 0);
     for (int i = 0; i < 40; i++)
         close(sockets_connect(&addresses[0]));
     UNTIL(atomic_load(&accepted) == 40);
-    listener_stop(listener);
+    listeners_stop(listeners);
     UNTIL(atomic_load(&stopped) == 5);
 }
 
-TEST(listener, clients_that_wait_when_it_stops_are_still_accepted)
+TEST(listeners, clients_that_wait_when_it_stops_are_still_accepted)
 {
     int clients[10];
 
     ck_assert_int_eq(create(), 0);
-    ck_assert_int_eq(listener_start(listener), 0);
+    ck_assert_int_eq(listeners_start(listeners), 0);
     fault_plan(FAULT_ACCEPT4, 0, 1, EMFILE); /* the listener pauses */
     for (int i = 0; i < 10; i++)
         clients[i] = sockets_connect(&addresses[0]);
     UNTIL(fault_calls(FAULT_ACCEPT4) > 0);
-    listener_stop(listener);
+    listeners_stop(listeners);
     UNTIL(atomic_load(&stopped) == 1);
     ck_assert_uint_eq(atomic_load(&accepted), 10);
     for (int i = 0; i < 10; i++)
         close(clients[i]);
 }
 
-TEST(listener, a_boss_that_cannot_start_is_told)
+TEST(listeners, a_boss_that_cannot_start_is_told)
 {
     ck_assert_int_eq(create(), 0);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
-    ck_assert_int_eq(listener_start(listener), -EAGAIN);
+    ck_assert_int_eq(listeners_start(listeners), -EAGAIN);
 }
 
-TEST(listener, stopping_one_that_was_never_started_is_told_too)
+TEST(listeners, stopping_one_that_was_never_started_is_told_too)
 {
     ck_assert_int_eq(create(), 0);
-    listener_stop(listener);
+    listeners_stop(listeners);
     UNTIL(atomic_load(&stopped) == 1);
 }
 
-TEST(listener, stopping_when_the_boss_has_ended_is_told_too)
+TEST(listeners, stopping_when_the_boss_has_ended_is_told_too)
 {
     ck_assert_int_eq(create(), 0);
-    ck_assert_int_eq(listener_start(listener), 0);
+    ck_assert_int_eq(listeners_start(listeners), 0);
     end_boss();
-    listener_stop(listener);
+    listeners_stop(listeners);
     ck_assert_uint_eq(atomic_load(&stopped), 1);
 }
 
-TEST(listener, what_a_boss_that_was_cut_off_left_open_is_only_closed)
+TEST(listeners, what_a_boss_that_was_cut_off_left_open_is_only_closed)
 {
     struct tasks_block block;
     int client;
 
     ck_assert_int_eq(create(), 0);
-    ck_assert_int_eq(listener_start(listener), 0);
+    ck_assert_int_eq(listeners_start(listeners), 0);
     loop_runner_stats(loop_group_at(boss, 0));
     tasks_block_begin(&block, loop_group_at(boss, 0));
     client = sockets_connect(&addresses[0]);
-    listener_stop(listener);
+    listeners_stop(listeners);
     loop_group_stop(boss, 0, 0);
     tasks_block_end(&block);
     loop_runner_join_group(boss);
     ck_assert_uint_eq(atomic_load(&stopped), 1);
-    listener_destroy(listener);
-    listener = NULL;
+    listeners_destroy(listeners);
+    listeners = NULL;
     ck_assert_uint_eq(atomic_load(&accepted), 0); /* there is no loop any more to do it on */
     sockets_hear_reset(client);
     close(client);
@@ -248,17 +296,17 @@ static void start_with_one_place(enum quota_over over)
     conf.quota.max_connections = 1;
     conf.over_limit = over;
     ck_assert_int_eq(create(), 0);
-    ck_assert_int_eq(listener_start(listener), 0);
+    ck_assert_int_eq(listeners_start(listeners), 0);
 }
 
 static void stop_with_all_places_free(void)
 {
-    listener_stop(listener);
+    listeners_stop(listeners);
     UNTIL(atomic_load(&stopped) == 1);
     ck_assert_uint_eq(atomic_load(&room.quota.open), 0);
 }
 
-TEST_EACH(listener, a_place_that_no_client_takes_is_free_again, 2)
+TEST_EACH(listeners, a_place_that_no_client_takes_is_free_again, 2)
 {
     start_with_one_place(_i == 0 ? QUOTA_OVER_WAIT : QUOTA_OVER_CLOSE);
     for (unsigned i = 1; i <= 3; i++) {
@@ -270,7 +318,7 @@ TEST_EACH(listener, a_place_that_no_client_takes_is_free_again, 2)
     stop_with_all_places_free();
 }
 
-TEST_EACH(listener, a_client_that_is_denied_leaves_its_place, 2)
+TEST_EACH(listeners, a_client_that_is_denied_leaves_its_place, 2)
 {
     conf.access.deny_others = true;
     conf.on_deny = ADMISSION_CLOSE;
@@ -289,7 +337,7 @@ TEST_EACH(listener, a_client_that_is_denied_leaves_its_place, 2)
 /* ---- proxies ---- */
 
 /* 0: no header is accepted; 1: one is required, and the peer is no proxy; 2: it is one. */
-TEST_EACH(listener, only_a_trusted_proxy_may_name_its_client, 3)
+TEST_EACH(listeners, only_a_trusted_proxy_may_name_its_client, 3)
 {
     struct cidr trusted;
     int client;
@@ -299,10 +347,10 @@ TEST_EACH(listener, only_a_trusted_proxy_may_name_its_client, 3)
         (struct proxy_protocol_conf){.mode = _i == 0 ? PROXY_PROTOCOL_OFF : PROXY_PROTOCOL_REQUIRED,
                                      .trusted = {.list = &trusted, .n = 1}};
     ck_assert_int_eq(create(), 0);
-    ck_assert_int_eq(listener_start(listener), 0);
+    ck_assert_int_eq(listeners_start(listeners), 0);
     client = sockets_connect(&addresses[0]);
     sockets_hear_reset(client); /* all are: see on_accepted() */
-    listener_stop(listener);
+    listeners_stop(listeners);
     UNTIL(atomic_load(&stopped) == 1);
     ck_assert_uint_eq(atomic_load(&accepted), _i != 1);
     ck_assert_int_eq(atomic_load(&preface), _i == 2);
@@ -319,49 +367,49 @@ static bool exists(void)
     return lstat(addresses[0].u.un.sun_path, &st) == 0;
 }
 
-TEST(listener, a_unix_socket_is_gone_when_the_listener_has_stopped)
+TEST(listeners, a_unix_socket_is_gone_when_the_listener_has_stopped)
 {
     sockets_path(&addresses[0], "front");
     ck_assert_int_eq(create(), 0);
     ck_assert(exists());
-    ck_assert_int_eq(listener_start(listener), 0);
+    ck_assert_int_eq(listeners_start(listeners), 0);
     close(sockets_connect(&addresses[0]));
     UNTIL(atomic_load(&accepted) == 1);
-    listener_stop(listener);
+    listeners_stop(listeners);
     UNTIL(atomic_load(&stopped) == 1);
     ck_assert(!exists());
 }
 
-TEST(listener, a_unix_socket_of_a_successor_is_left_alone)
+TEST(listeners, a_unix_socket_of_a_successor_is_left_alone)
 {
     struct sock_listen_conf listen_conf = {.backlog = 1};
     int fd;
 
     sockets_path(&addresses[0], "front");
     ck_assert_int_eq(create(), 0);
-    ck_assert_int_eq(listener_start(listener), 0);
-    listener_stop(listener);
+    ck_assert_int_eq(listeners_start(listeners), 0);
+    listeners_stop(listeners);
     UNTIL(atomic_load(&stopped) == 1);
     ck_assert_int_eq(sock_listen(&fd, &addresses[0], &listen_conf), 0);
     end_boss();
-    listener_destroy(listener);
-    listener = NULL;
+    listeners_destroy(listeners);
+    listeners = NULL;
     ck_assert(exists());
     close(fd);
     sock_unlink(&addresses[0]);
 }
 
-TEST(listener, a_unix_socket_that_was_never_started_is_removed)
+TEST(listeners, a_unix_socket_that_was_never_started_is_removed)
 {
     sockets_path(&addresses[0], "front");
     ck_assert_int_eq(create(), 0);
     end_boss();
-    listener_destroy(listener);
-    listener = NULL;
+    listeners_destroy(listeners);
+    listeners = NULL;
     ck_assert(!exists());
 }
 
-TEST(listener, destroying_none_is_allowed)
+TEST(listeners, destroying_none_is_allowed)
 {
-    listener_destroy(NULL);
+    listeners_destroy(NULL);
 }

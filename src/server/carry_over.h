@@ -1,0 +1,60 @@
+/*
+ * server/carry_over: moves open sessions to the current generation of their listener, then releases
+ * the replaced ones.
+ *
+ *   begin -> each boss runs a task -> each worker walks its sessions -> released -> [next begin]
+ *
+ * The tasks of the bosses are a grace period (engine/grace), but wake their loops: afterwards no
+ * boss creates a session of a replaced generation, and sessions handed over before are ahead of the
+ * walk. The walks are a grace period of the workers. A session keeps its generation if its listener
+ * was removed or has another service now.
+ */
+#ifndef SERVER_CARRY_OVER_H
+#define SERVER_CARRY_OVER_H
+
+#include "base/must.h"
+
+struct carry_over;
+struct list;
+struct loop;
+struct loop_group;
+struct worker;
+
+#define CARRY_OVER_SESSIONS 256
+
+struct carry_over_conf {
+    struct loop *control;
+    struct loop_group *boss;
+    struct loop_group *workers;
+    struct worker **list; /* by number of their loops; room for loop_group_max() */
+};
+
+/*
+ * carry_over_create(out, conf):
+ * Allocate all that carry_over_begin() needs.
+ *
+ * Thread: main
+ * Owns:   ${conf} is copied, and what it points at borrowed
+ * Errors: 0; -ENOMEM
+ */
+int carry_over_create(struct carry_over **out, const struct carry_over_conf *conf) NODISCARD;
+
+/*
+ * carry_over_begin(co, replaced):
+ * Move sessions, then release the generations in ${replaced}. If a run is under way, another one
+ * follows.
+ *
+ * Thread: control loop, after the new generations were made current
+ * Owns:   takes all of ${replaced}
+ */
+void carry_over_begin(struct carry_over *co, struct list *replaced);
+
+/*
+ * carry_over_destroy(co):
+ * Free ${co} or NULL, and release the waiting generations.
+ *
+ * Thread: main, while no loop runs
+ */
+void carry_over_destroy(struct carry_over *co);
+
+#endif

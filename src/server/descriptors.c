@@ -1,0 +1,76 @@
+#include "server/descriptors.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "net/descriptor_budget.h"
+#include "upstream/checker.h"
+
+#define DESCRIPTORS_SPARE      4
+#define DESCRIPTORS_PER_LOOKUP 3
+#define DESCRIPTORS_PER_WORKER 2
+
+/* Health checks get at most one descriptor in so many. */
+#define DESCRIPTORS_CHECKS_PART 16
+
+/* One descriptor in so many is never lent. */
+#define DESCRIPTORS_RESERVE_PART 16
+
+unsigned descriptors_checks_max(void)
+{
+    unsigned max = descriptor_budget_limit() / DESCRIPTORS_CHECKS_PART;
+
+    return max < CHECKER_UNDER_WAY ? max : CHECKER_UNDER_WAY;
+}
+
+static unsigned descriptors_of(const struct descriptors_aside *aside)
+{
+    return DESCRIPTORS_PER_LOOKUP * aside->lookups + aside->checks +
+           DESCRIPTORS_PER_WORKER * aside->workers;
+}
+
+void descriptors_set_limit(struct descriptor_budget *d, const struct descriptors_aside *aside)
+{
+    unsigned counted = atomic_load_explicit(&d->used, memory_order_relaxed);
+    unsigned limit = descriptor_budget_limit();
+    unsigned open = descriptor_budget_open() - counted + DESCRIPTORS_SPARE;
+    unsigned n = descriptors_of(aside);
+
+    d->max = limit > open ? limit - open : 0;
+    d->reserve = d->max > n ? (d->max - n) / DESCRIPTORS_RESERVE_PART : 0;
+    descriptor_budget_count(d, n);
+    if (!descriptor_budget_left(d, 2))
+        log_warning(
+            "no descriptors are left for clients: raise the limit of open files (ulimit -n)");
+}
+
+static unsigned descriptors_more(const struct descriptors_aside *from,
+                                 const struct descriptors_aside *to)
+{
+    unsigned before = descriptors_of(from), after = descriptors_of(to);
+
+    return after > before ? after - before : 0;
+}
+
+int descriptors_prepare(struct descriptor_budget *d, const struct descriptors_aside *from,
+                        const struct descriptors_aside *to)
+{
+    unsigned n = descriptors_more(from, to);
+
+    if (n > 0 && !descriptor_budget_left(d, n))
+        return -EMFILE;
+    descriptor_budget_count(d, n);
+    return 0;
+}
+
+void descriptors_commit(struct descriptor_budget *d, const struct descriptors_aside *from,
+                        const struct descriptors_aside *to)
+{
+    descriptor_budget_release(d, descriptors_more(to, from));
+}
+
+void descriptors_cancel(struct descriptor_budget *d, const struct descriptors_aside *from,
+                        const struct descriptors_aside *to)
+{
+    descriptor_budget_release(d, descriptors_more(from, to));
+}

@@ -1,0 +1,56 @@
+/*
+ * server/descriptors: splits the process' descriptors between clients and other uses.
+ *
+ * note: descriptors. A client is accepted only if descriptors for its session are available: at the
+ * limit clients wait in the kernel's queue. Set aside are those open at start, and some for a log
+ * file, lookups, checks, and a pipe per worker. More pipes, and spare connections, borrow (note:
+ * lent in net/descriptor_budget.h).
+ */
+#ifndef SERVER_DESCRIPTORS_H
+#define SERVER_DESCRIPTORS_H
+
+#include "base/must.h"
+
+struct descriptor_budget;
+
+/* Numbers of other users of descriptors that run at a time. */
+struct descriptors_aside {
+    unsigned lookups;
+    unsigned checks;
+    unsigned workers;
+};
+
+/*
+ * descriptors_checks_max():
+ * Maximum of health checks at a time.
+ *
+ * Thread: any
+ */
+unsigned descriptors_checks_max(void);
+
+/*
+ * descriptors_set_limit(d, aside):
+ * Limit ${d} to what the process may still open, less ${aside}. The listen sockets, which ${d}
+ * counts, are open already.
+ *
+ * Thread: before start, when the listen sockets are open
+ */
+void descriptors_set_limit(struct descriptor_budget *d, const struct descriptors_aside *aside);
+
+/*
+ * descriptors_prepare(d, from, to) / descriptors_commit(d, from, to) / descriptors_cancel(d, from,
+ * to):
+ * Set aside what ${to} needs more than ${from} / return what ${to} needs less than ${from} / undo
+ * the prepare.
+ *
+ * Thread: control loop
+ * Errors: 0; -EMFILE
+ */
+int descriptors_prepare(struct descriptor_budget *d, const struct descriptors_aside *from,
+                        const struct descriptors_aside *to) NODISCARD;
+void descriptors_commit(struct descriptor_budget *d, const struct descriptors_aside *from,
+                        const struct descriptors_aside *to);
+void descriptors_cancel(struct descriptor_budget *d, const struct descriptors_aside *from,
+                        const struct descriptors_aside *to);
+
+#endif

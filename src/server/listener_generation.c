@@ -1,0 +1,230 @@
+#include "server/listener_generation.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "handlers/pipeline_template.h"
+#include "limits/admission.h"
+#include "server/listener_internal.h"
+#include "server/listeners.h"
+#include "server/server.h"
+#include "service/echo.h"
+#include "service/proxy.h"
+#include "service/session.h"
+#include "stats/access_log.h"
+#include "stats/counters_set.h"
+
+static struct listener_generation *listener_generation_current(const struct listener *ls)
+{
+    return atomic_load(&ls->current); /* see note: current */
+}
+
+static int listener_generation_create_admission(struct listener_generation *gen,
+                                                const struct listener_generation *before)
+{
+    struct admission_conf conf = {.listener = gen->listener->name,
+                                  .access = &gen->conf.access,
+                                  .on_deny = gen->conf.on_deny,
+                                  .clients = gen->conf.clients,
+                                  .over = gen->conf.over_limit,
+                                  .before = before ? before->admission : NULL};
+
+    return admission_create(&gen->admission, &conf);
+}
+
+/* The counters stay while no mirror is configured. */
+static int listener_generation_create_mirror(struct listener_generation *gen,
+                                             const struct listener_generation *before)
+{
+    if (before && before->mirror.counters) {
+        gen->mirror.counters = mirror_counters_hold(before->mirror.counters);
+        return 0;
+    }
+    return gen->mirror.upstream ? mirror_counters_create(&gen->mirror.counters) : 0;
+}
+
+static int listener_generation_create_plan(struct listener_generation *gen,
+                                           const struct listener_generation *before,
+                                           struct executor *executor)
+{
+    const struct listener_conf *conf = &gen->conf;
+    int rc;
+
+    if (!pipeline_template_wanted(&conf->pipeline))
+        return 0;
+    rc = pipeline_template_create(&gen->plan, &conf->pipeline, conf->memory, executor);
+    if (rc == 0)
+        pipeline_template_inherit(gen->plan, before ? before->plan : NULL);
+    return rc;
+}
+
+/*
+ * The idle timeout comes from ${from}: the upstream gets its new configuration only at the commit.
+ */
+static void listener_generation_use_upstream(struct listener_generation *gen,
+                                             const struct listener_generation_from *from)
+{
+    const struct listeners_sources *src = from->sources;
+    const char *name = gen->conf.upstream;
+    int i = server_conf_find_upstream(from->conf, name);
+
+    gen->service.upstream = upstream_hold(src->upstream(src->cookie, name));
+    gen->service.upstream_idle_timeout_ns = from->conf->upstreams[i].idle_timeout_ns;
+}
+
+static void listener_generation_init_service(struct listener_generation *gen,
+                                             const struct listener_generation_from *from)
+{
+    const struct listeners_sources *src = from->sources;
+    const struct listener_conf *conf = &gen->conf;
+    struct service *service = &gen->service;
+
+    *service = (struct service){.ops = conf->service == LISTENER_ECHO ? &echo_ops : &proxy_ops,
+                                .listener = gen->listener->name,
+                                .counters = &gen->listener->counters,
+                                .admission = gen->admission,
+                                .pipeline = gen->plan,
+                                .access_log_format = conf->access_log.format,
+                                .access_log_interval_ns = conf->access_log.interval_ns,
+                                .conf = &conf->session};
+    MUST(conf->service == LISTENER_ECHO || conf->upstream);
+    if (conf->upstream)
+        listener_generation_use_upstream(gen, from);
+    if (src->access_log && conf->access_log.where)
+        service->access_log = access_log_hold(src->access_log(src->cookie, conf->access_log.where));
+    if (conf->accept_proxy.mode != PROXY_PROTOCOL_OFF)
+        service->proxies = &gen->proxies;
+    if (throttle_plan_init(&gen->throttle, &conf->bandwidth, &gen->listener->bandwidth))
+        service->throttle = &gen->throttle;
+    if (gen->mirror.upstream)
+        service->mirror = &gen->mirror;
+}
+
+int listener_generation_create(struct listener_generation **out, struct listener *ls,
+                               const struct listener_conf *conf,
+                               const struct listener_generation_from *from)
+{
+    const struct listeners_sources *src = from->sources;
+    const struct listener_generation *before = listener_generation_current(ls);
+    struct listener_generation *gen = calloc(1, sizeof(*gen));
+    int rc;
+
+    if (!gen)
+        return -ENOMEM;
+    gen->listener = listener_hold(ls);
+    gen->conf = *conf;
+    (void)arena_hold(conf->memory);
+    list_init(&gen->link);
+    atomic_init(&gen->references, 1);
+    gen->proxies =
+        (struct proxy_protocol_gate){.conf = &gen->conf.accept_proxy, .listener = ls->name};
+    gen->mirror.buffer_bytes = conf->mirror_buffer_bytes;
+    if (conf->mirror)
+        gen->mirror.upstream = upstream_hold(src->upstream(src->cookie, conf->mirror));
+    rc = listener_generation_create_admission(gen, before);
+    if (rc == 0)
+        rc = listener_generation_create_mirror(gen, before);
+    if (rc == 0)
+        rc = listener_generation_create_plan(gen, before, from->executor);
+    if (rc < 0) {
+        listener_generation_release(gen);
+        return rc;
+    }
+    listener_generation_init_service(gen, from);
+    *out = gen;
+    return 0;
+}
+
+struct listener_generation *listener_generation_begin(struct listener_generation *gen)
+{
+    struct listener *ls = gen->listener;
+    struct listener_generation *before = listener_generation_current(ls);
+    int64_t now_ns = clock_now_ns();
+
+    admission_begin(gen->admission, now_ns);
+    if (before)
+        throttle_plan_begin(&gen->throttle, &before->throttle, now_ns);
+    atomic_store(&ls->current, gen); /* see note: current */
+    return before;
+}
+
+struct listener_generation *listener_generation_end(struct listener *ls, int64_t leave_by_ns)
+{
+    atomic_store_explicit(&ls->leave_by_ns, leave_by_ns, memory_order_relaxed);
+    return atomic_exchange(&ls->current, NULL); /* see note: current */
+}
+
+int64_t listener_generation_leave_by_ns(const struct session *s)
+{
+    const struct listener *ls = listener_generation_of(s->service)->listener;
+
+    return atomic_load_explicit(&ls->leave_by_ns, memory_order_relaxed);
+}
+
+void listener_generation_carry_over(struct session *s)
+{
+    struct listener_generation *from = listener_generation_of(s->service);
+    struct listener_generation *to = listener_generation_current(from->listener);
+
+    if (!to || to == from || to->service.ops != from->service.ops)
+        return;
+    session_carry_over(s, &listener_generation_hold(to)->service);
+    listener_generation_release(from);
+}
+
+void listener_generation_counters(const struct listener_generation *gen, struct counters_set *set)
+{
+    struct listener *ls = gen->listener;
+
+    set->n = 0;
+    counters_set_add_sessions(set, &ls->counters);
+    counters_set_add(set, "limit_waits", &ls->waits);
+    admission_add_counters(gen->admission, set);
+    if (gen->mirror.counters)
+        mirror_add_counters(gen->mirror.counters, set);
+    if (gen->plan)
+        pipeline_template_add_counters(gen->plan, set);
+}
+
+void listener_generation_log_stats(const struct listener_generation *gen)
+{
+    const struct listener *ls = gen->listener;
+    uint64_t waits = atomic_load_explicit(&ls->waits, memory_order_relaxed);
+
+    counters_log(&ls->counters, "listen", ls->name);
+    admission_log_stats(gen->admission);
+    if (gen->mirror.counters)
+        mirror_log_stats(gen->mirror.counters, ls->name);
+    if (gen->plan)
+        pipeline_template_log_stats(gen->plan, ls->name);
+    if (waits > 0)
+        log_notice("stats listen %s limit_waits=%" PRIu64, ls->name, waits);
+}
+
+struct listener_generation *listener_generation_hold(struct listener_generation *gen)
+{
+    if (gen)
+        atomic_fetch_add_explicit(&gen->references, 1, memory_order_relaxed);
+    return gen;
+}
+
+void listener_generation_release(struct listener_generation *gen)
+{
+    if (!gen || atomic_fetch_sub_explicit(&gen->references, 1, memory_order_acq_rel) > 1)
+        return;
+    admission_destroy(gen->admission);
+    if (gen->mirror.counters)
+        mirror_counters_release(gen->mirror.counters);
+    pipeline_template_release(gen->plan);
+    access_log_release(gen->service.access_log);
+    if (gen->service.upstream)
+        upstream_release(gen->service.upstream);
+    if (gen->mirror.upstream)
+        upstream_release(gen->mirror.upstream);
+    arena_release(gen->conf.memory);
+    listener_release(gen->listener);
+    free(gen);
+}

@@ -1,0 +1,138 @@
+/*
+ * server/listener_generation: the settings that one configuration gives a listener, and what is
+ * built from them.
+ *
+ * Immutable after listener_generation_begin(). Each session has a reference; the last release frees
+ * the generation and its part of the configuration.
+ *
+ * note: current. Sockets and listeners point at the current generation. A boss or worker loads the
+ * pointer and takes a reference within one task: a replaced generation is released when every loop
+ * has run another task (server/carry_over). Sequentially consistent, as engine/grace requires.
+ */
+#ifndef SERVER_LISTENER_GENERATION_H
+#define SERVER_LISTENER_GENERATION_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/cache_line.h"
+#include "base/list.h"
+#include "base/must.h"
+#include "handlers/proxy_protocol.h"
+#include "limits/throttle.h"
+#include "server/listener.h"
+#include "service/mirror.h"
+#include "service/service.h"
+
+struct admission;
+struct counters_set;
+struct executor;
+struct listeners_sources;
+struct server_conf;
+struct session;
+
+struct listener_generation {
+    struct listener *listener; /* held */
+    struct listener_conf conf; /* a copy; conf.memory holds what it points at */
+    struct service service;
+    struct admission *admission;
+    struct mirror_plan mirror;
+    struct proxy_protocol_gate proxies;
+    struct throttle_plan throttle;
+    struct pipeline_template *plan; /* NULL: no handlers */
+    struct list link;               /* in a list of replaced generations */
+    char apart[CACHE_LINE_BYTES];   /* separates `references` from the members that sessions read */
+    atomic_uint references;
+};
+
+struct listener_generation_from {
+    const struct server_conf *conf;
+    const struct listeners_sources *sources;
+    struct executor *executor;
+};
+
+/*
+ * listener_generation_create(out, ls, conf, from):
+ * Create the next generation of ${ls}.
+ *
+ * Thread: control loop, or main before start
+ * Owns:   the caller has a reference; ${conf} is copied, its memory held, from->executor borrowed
+ * Errors: 0; as admission_create() and pipeline_template_create()
+ */
+int listener_generation_create(struct listener_generation **out, struct listener *ls,
+                               const struct listener_conf *conf,
+                               const struct listener_generation_from *from) NODISCARD;
+
+/*
+ * listener_generation_begin(gen):
+ * Make ${gen} the current generation of its listener. Returns the previous one, with its reference,
+ * or NULL.
+ *
+ * Thread: control loop, or main before start
+ * Owns:   takes the reference to ${gen}
+ */
+struct listener_generation *listener_generation_begin(struct listener_generation *gen);
+
+/*
+ * listener_generation_end(ls, leave_by_ns):
+ * Remove the current generation of ${ls}, as the listener was removed, and return it with its
+ * reference. Its sessions end until ${leave_by_ns}.
+ *
+ * Thread: control loop
+ */
+struct listener_generation *listener_generation_end(struct listener *ls, int64_t leave_by_ns);
+
+/*
+ * listener_generation_leave_by_ns(s):
+ * When ${s} must have ended, as its listener was removed; CLOCK_NEVER: no limit.
+ *
+ * Thread: loop of ${s}
+ */
+int64_t listener_generation_leave_by_ns(const struct session *s);
+
+/*
+ * listener_generation_carry_over(s):
+ * Move ${s} to the current generation of its listener, unless the listener was removed or has
+ * another service now.
+ *
+ * Thread: loop of ${s}
+ */
+void listener_generation_carry_over(struct session *s);
+
+/*
+ * listener_generation_of(service):
+ * The generation of a session's ${service}.
+ *
+ * Thread: any
+ */
+static inline struct listener_generation *listener_generation_of(const struct service *service)
+{
+    return CONTAINER_OF(service, struct listener_generation, service);
+}
+
+/*
+ * listener_generation_counters(gen, set):
+ * Fill ${set} with the counters of the listener, to be continued in another process.
+ *
+ * Thread: any, while ${set} is used
+ */
+void listener_generation_counters(const struct listener_generation *gen, struct counters_set *set);
+
+/*
+ * listener_generation_log_stats(gen):
+ * Log all statistics of the listener, as counters_log().
+ *
+ * Thread: any
+ */
+void listener_generation_log_stats(const struct listener_generation *gen);
+
+/*
+ * listener_generation_hold(gen) / listener_generation_release(gen):
+ * Add a reference and return ${gen}; drop one. The last frees it. NULL is allowed.
+ *
+ * Thread: any
+ */
+struct listener_generation *listener_generation_hold(struct listener_generation *gen);
+void listener_generation_release(struct listener_generation *gen);
+
+#endif

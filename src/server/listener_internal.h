@@ -1,0 +1,36 @@
+/* server/listener_internal: struct listener, for the files of listeners. */
+#ifndef SERVER_LISTENER_INTERNAL_H
+#define SERVER_LISTENER_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "limits/quota.h"
+#include "limits/throttle.h"
+#include "server/listener.h"
+#include "stats/counters.h"
+
+struct listener_generation;
+
+struct listener {
+    char *name;
+    struct connection_limit *room; /* of the process */
+    struct counters counters;
+    struct quota quota;
+    struct throttle_shared bandwidth;
+    _Atomic uint64_t waits; /* pauses at a connection limit */
+    struct log_limit memory_limit;
+    struct log_limit full_limit;
+    /* NULL: none yet, or removed. See note: current in server/listener_generation.h. */
+    _Atomic(struct listener_generation *) current;
+    /* of a removed listener: its sessions end by then; CLOCK_NEVER: no limit */
+    _Atomic int64_t leave_by_ns;
+    /*
+     * References by the set and each generation. acq_rel: the last release frees what other threads
+     * wrote.
+     */
+    atomic_uint references;
+};
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * server/listener_socket: a listen socket and its acceptor, on a boss loop.
+ *
+ * A socket points at a generation of the listener that has its address. listener_socket_give()
+ * points it at the next generation, perhaps of another listener; clients in the kernel's queue
+ * stay.
+ *
+ *   open -> [give] -> start -> [give] -> stop -> freed on its boss, two tasks later
+ */
+#ifndef SERVER_LISTENER_SOCKET_H
+#define SERVER_LISTENER_SOCKET_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/list.h"
+#include "base/must.h"
+#include "engine/task.h"
+#include "limits/connection_limit.h"
+
+struct acceptor;
+struct address;
+struct listener_generation;
+struct listeners_env;
+struct lock;
+struct loop;
+
+struct listener_socket {
+    struct list link;
+    struct lock *lock; /* protects the list that contains the socket */
+    const struct listeners_env *env;
+    const struct address *address;
+    /*
+     * See note: current in server/listener_generation.h. A reference from listener_socket_stop()
+     * on.
+     */
+    _Atomic(struct listener_generation *) generation;
+    struct listener_generation *admitted; /* generation for the client being accepted */
+    struct acceptor *acceptor;
+    int fd;            /* descriptor of `acceptor` */
+    bool bind_only;    /* listener_socket_listen() comes later */
+    bool linked;       /* a unix socket: remove its file at the close */
+    bool leaving;      /* another process accepts from its queue */
+    bool stopping;     /* `generation` has a reference */
+    struct loop *boss; /* NULL: not started */
+    struct connection_limit_waiter waiter;
+    struct task start;
+    struct task stop;
+};
+
+struct listener_socket_conf {
+    const struct listeners_env *env;
+    struct lock *lock;
+    const struct address *address; /* must outlive all sessions */
+    unsigned accept_batch;
+    bool bind_only;  /* do not listen: listener_socket_listen() does */
+    bool share_port; /* SO_REUSEPORT, whatever the configuration says */
+};
+
+/*
+ * listener_socket_open(out, conf, gen):
+ * Bind and listen, without accepting.
+ *
+ * Thread: control loop, or main before start
+ * Owns:   ${gen} is borrowed, until listener_socket_give()
+ * Errors: 0; -ENOMEM; as sock_listen()
+ */
+int listener_socket_open(struct listener_socket **out, const struct listener_socket_conf *conf,
+                         struct listener_generation *gen) NODISCARD;
+
+/*
+ * listener_socket_configure(sock):
+ * Configure an inherited socket that another process used until now, as its generation says.
+ *
+ * Thread: main, while no change is under way
+ * Errors: as sock_inherit()
+ */
+int listener_socket_configure(struct listener_socket *sock) NODISCARD;
+
+/*
+ * listener_socket_listen(sock):
+ * Listen, with the backlog of its generation.
+ *
+ * Thread: as listener_socket_open()
+ * Errors: 0; as listen(2)
+ */
+int listener_socket_listen(struct listener_socket *sock) NODISCARD;
+
+/*
+ * listener_socket_give(sock, gen, accept_batch):
+ * Accept clients for ${gen} from now on, and apply the socket options that can be changed.
+ *
+ * Thread: as listener_socket_open()
+ */
+void listener_socket_give(struct listener_socket *sock, struct listener_generation *gen,
+                          unsigned accept_batch);
+
+/*
+ * listener_socket_start(sock):
+ * Begin to accept, on a boss loop.
+ *
+ * Thread: as listener_socket_open()
+ * Errors: 0; -EAGAIN (no thread could be started); -ESHUTDOWN (all have ended)
+ */
+int listener_socket_start(struct listener_socket *sock) NODISCARD;
+
+/*
+ * listener_socket_stop(sock):
+ * Accept the clients in the kernel's queue, then close; env->stopped() follows, and ${sock} is
+ * freed. True if it was closed at once: then the caller calls env->stopped(), and frees ${sock}
+ * when no boss loop runs.
+ *
+ * Thread: any, while sock->lock is held
+ */
+bool listener_socket_stop(struct listener_socket *sock) NODISCARD;
+
+/*
+ * listener_socket_destroy(sock):
+ * Close and free ${sock}.
+ *
+ * Thread: its boss; any if not started or while no boss loop runs
+ */
+void listener_socket_destroy(struct listener_socket *sock);
+
+#endif

@@ -1,0 +1,251 @@
+#include "server/listeners.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/sock.h"
+#include "server/carry_over.h"
+#include "server/listener_generation.h"
+#include "server/listener_internal.h"
+#include "server/listener_socket.h"
+#include "server/listeners_internal.h"
+#include "server/socket_store.h"
+#include "stats/counters_set.h"
+
+int listeners_create(struct listeners **out, const struct listeners_env *env)
+{
+    struct carry_over_conf carry_over = {.control = env->control,
+                                         .boss = env->boss,
+                                         .workers = env->workers,
+                                         .list = env->worker_list};
+    struct listeners *ls = calloc(1, sizeof(*ls));
+    int rc;
+
+    if (!ls)
+        return -ENOMEM;
+    rc = carry_over_create(&ls->carry_over, &carry_over);
+    if (rc < 0) {
+        free(ls);
+        return rc;
+    }
+    ls->env = *env;
+    lock_init(&ls->lock);
+    list_init(&ls->addresses);
+    list_init(&ls->closing);
+    *out = ls;
+    return 0;
+}
+
+int listeners_start(struct listeners *ls)
+{
+    int rc = 0;
+
+    lock_take(&ls->lock);
+    atomic_store(&ls->started, true);
+    list_for_each (at, &ls->addresses) {
+        struct listeners_address *la = LIST_ENTRY(at, struct listeners_address, link);
+
+        list_for_each (node, &la->sockets)
+            if (rc == 0)
+                rc = listener_socket_start(LIST_ENTRY(node, struct listener_socket, link));
+        if (rc == 0)
+            listeners_commit_opened(ls, la);
+    }
+    lock_release(&ls->lock);
+    return rc;
+}
+
+static void listeners_close_all(struct listeners *ls, bool leave)
+{
+    unsigned n_closed = 0;
+
+    lock_take(&ls->lock);
+    ls->stopping = true;
+    list_for_each (at, &ls->addresses) {
+        struct listeners_address *la = LIST_ENTRY(at, struct listeners_address, link);
+
+        list_for_each (node, &la->sockets) {
+            struct listener_socket *sock = LIST_ENTRY(node, struct listener_socket, link);
+
+            if (sock->stopping)
+                continue;
+            sock->leaving = leave;
+            n_closed += listener_socket_stop(sock);
+        }
+    }
+    lock_release(&ls->lock);
+    while (n_closed-- > 0)
+        ls->env.stopped(ls->env.cookie);
+}
+
+void listeners_stop(struct listeners *ls)
+{
+    listeners_close_all(ls, false);
+}
+
+void listeners_leave(struct listeners *ls)
+{
+    listeners_close_all(ls, true);
+}
+
+static void listeners_keep_address(struct listeners *ls, struct listeners_address *la)
+{
+    list_for_each (node, &la->sockets) {
+        struct listener_socket *sock = LIST_ENTRY(node, struct listener_socket, link);
+
+        sock->linked = !socket_store_keep(ls->env.store, sock->address, sock->fd);
+    }
+}
+
+void listeners_keep(struct listeners *ls)
+{
+    lock_take(&ls->lock);
+    list_for_each (at, &ls->addresses) {
+        struct listeners_address *la = LIST_ENTRY(at, struct listeners_address, link);
+
+        if (!ls->stopping)
+            listeners_keep_address(ls, la);
+        else if (socket_store_forget(ls->env.store, &la->address))
+            sock_unlink(&la->address);
+    }
+    lock_release(&ls->lock);
+    if (socket_store_is_shared(ls->env.store))
+        listeners_configure_inherited(ls);
+}
+
+static void listeners_copy_descriptors(struct listeners *ls, struct listeners_descriptor *list)
+{
+    list_for_each (at, &ls->addresses) {
+        struct listeners_address *la = LIST_ENTRY(at, struct listeners_address, link);
+
+        list_for_each (node, &la->sockets)
+            *list++ = (struct listeners_descriptor){
+                .fd = LIST_ENTRY(node, struct listener_socket, link)->fd, .address = la->address};
+    }
+}
+
+int listeners_descriptors(struct listeners *ls, struct listeners_descriptor **out, unsigned *n)
+{
+    unsigned sockets = listeners_sockets(ls);
+    struct listeners_descriptor *list = calloc(sockets + 1, sizeof(*list));
+
+    if (!list)
+        return -ENOMEM;
+    lock_take(&ls->lock);
+    listeners_copy_descriptors(ls, list);
+    lock_release(&ls->lock);
+    *out = list;
+    *n = sockets;
+    return 0;
+}
+
+unsigned listeners_sockets(struct listeners *ls)
+{
+    unsigned n = 0;
+
+    lock_take(&ls->lock);
+    list_for_each (at, &ls->addresses)
+        n += LIST_ENTRY(at, struct listeners_address, link)->n_sockets;
+    lock_release(&ls->lock);
+    return n;
+}
+
+unsigned listeners_sockets_wanted(struct listeners *ls)
+{
+    unsigned n = 0;
+
+    lock_take(&ls->lock);
+    list_for_each (at, &ls->addresses) {
+        const struct listeners_address *la = LIST_ENTRY(at, struct listeners_address, link);
+        unsigned wanted = la->current ? listeners_want(la, la->current) : 0;
+
+        n += la->n_sockets > wanted ? la->n_sockets : wanted;
+    }
+    lock_release(&ls->lock);
+    return n;
+}
+
+/* Listeners may be added or removed between two calls. */
+static struct listener_generation *listeners_hold(struct listeners *ls, unsigned i)
+{
+    struct listener_generation *gen = NULL;
+
+    lock_take(&ls->lock);
+    if (i < ls->n)
+        gen = listener_generation_hold(atomic_load(&ls->list[i]->current));
+    lock_release(&ls->lock);
+    return gen;
+}
+
+void listeners_log_stats(struct listeners *ls)
+{
+    struct listener_generation *gen;
+
+    for (unsigned i = 0; (gen = listeners_hold(ls, i)); i++) {
+        listener_generation_log_stats(gen);
+        listener_generation_release(gen);
+    }
+}
+
+void listeners_write_state(struct listeners *ls, FILE *f)
+{
+    struct listener_generation *gen;
+    struct counters_set set;
+
+    for (unsigned i = 0; (gen = listeners_hold(ls, i)); i++) {
+        fprintf(f, "listen %s", gen->listener->name);
+        listener_generation_counters(gen, &set);
+        counters_set_write(&set, f);
+        fputc('\n', f);
+        listener_generation_release(gen);
+    }
+}
+
+void listeners_continue(struct listeners *ls, const char *name, const char *text,
+                        const char *before)
+{
+    struct listener_generation *gen;
+    struct counters_set set;
+
+    for (unsigned i = 0; (gen = listeners_hold(ls, i)); i++) {
+        if (strcmp(gen->listener->name, name) == 0) {
+            listener_generation_counters(gen, &set);
+            counters_set_continue(&set, text, before);
+        }
+        listener_generation_release(gen);
+    }
+}
+
+static void listeners_destroy_sockets(struct list *sockets)
+{
+    while (!list_empty(sockets)) {
+        struct listener_socket *sock = LIST_FIRST(sockets, struct listener_socket, link);
+
+        list_remove(&sock->link);
+        listener_socket_destroy(sock);
+    }
+}
+
+void listeners_destroy(struct listeners *ls)
+{
+    if (!ls)
+        return;
+    listeners_destroy_sockets(&ls->closing);
+    while (!list_empty(&ls->addresses)) {
+        struct listeners_address *la = LIST_FIRST(&ls->addresses, struct listeners_address, link);
+
+        listeners_destroy_sockets(&la->opened);
+        listeners_destroy_sockets(&la->sockets);
+        list_remove(&la->link);
+        free(la);
+    }
+    carry_over_destroy(ls->carry_over);
+    for (unsigned i = 0; i < ls->n; i++) {
+        listener_generation_release(listener_generation_end(ls->list[i], CLOCK_NEVER));
+        listener_release(ls->list[i]);
+    }
+    lock_close(&ls->lock);
+    free(ls->list);
+    free(ls);
+}

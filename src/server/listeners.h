@@ -1,0 +1,208 @@
+/*
+ * server/listeners: all listeners of the server, and how a new configuration replaces theirs.
+ *
+ * A listener of the same name keeps its counters and connection limits. A socket of the same
+ * address keeps its queue of clients, even if another listener has the address now. A removed
+ * listener closes its sockets at once and is freed after its last session. A later listener of the
+ * same name is a new one.
+ *
+ * If an address needs fewer sockets than before (reuseport), the others stay open: closing a socket
+ * resets the clients in its queue.
+ *
+ *   prepare (binds) -> commit (accepts) | cancel (closes what was bound)
+ */
+#ifndef SERVER_LISTENERS_H
+#define SERVER_LISTENERS_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/must.h"
+#include "server/listener.h"
+
+struct access_log;
+struct connection_limit;
+struct descriptor_budget;
+struct executor;
+struct listeners;
+struct listeners_change;
+struct loop;
+struct loop_group;
+struct server_conf;
+struct session;
+struct socket_store;
+struct upstream;
+struct worker;
+
+struct listeners_env {
+    struct loop *control;
+    struct loop_group *boss;
+    struct loop_group *workers;
+    struct worker **worker_list; /* by number of their loops; room for loop_group_max() */
+    struct executor *executor;
+    struct connection_limit *room;         /* of the process */
+    struct descriptor_budget *descriptors; /* counts listen sockets; NULL: not counted */
+    const struct socket_store *store;      /* NULL: sockets end with the process */
+    /* As acceptor_ops.admit, for a session that needs ${descriptors}. On a boss loop. */
+    int64_t (*admit)(void *cookie, unsigned descriptors);
+    /* On a boss loop; the callee owns ${s}, and calls listener_left() after its end. */
+    void (*accepted)(void *cookie, struct session *s);
+    /* Called for each new socket, by listeners_commit(). */
+    void (*opened)(void *cookie);
+    /* Called for each of these sockets when it is closed; on any thread. */
+    void (*stopped)(void *cookie);
+    void *cookie;
+};
+
+/* What listeners use of the new configuration. */
+struct listeners_sources {
+    /* Returns the upstream ${name} of the new configuration. */
+    struct upstream *(*upstream)(void *cookie, const char *name);
+    /*
+     * Returns the log at ${where} (listener_access_log_conf.where), NULL: off. May be NULL: no
+     * logs.
+     */
+    struct access_log *(*access_log)(void *cookie, const char *where);
+    void *cookie;
+    int64_t leave_ns; /* time for the sessions of removed listeners; 0: no limit */
+};
+
+/*
+ * listeners_create(out, env):
+ * Create an empty set.
+ *
+ * Thread: main
+ * Owns:   ${env} is copied, what it points at is borrowed
+ * Errors: 0; -ENOMEM
+ */
+int listeners_create(struct listeners **out, const struct listeners_env *env) NODISCARD;
+
+/*
+ * listeners_prepare(ls, conf, src, out):
+ * Create what the listeners of ${conf} need, and bind their new addresses. One change at a time. A
+ * failure is logged and changes nothing. If a removed socket is still closing, its address is
+ * waited for, a second at most.
+ *
+ * Thread: control loop, or main before start
+ * Owns:   ${conf} and ${src} are borrowed during the call; the memory of each section is held
+ * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EADDRINUSE (also if configured twice); as sock_listen()
+ */
+int listeners_prepare(struct listeners *ls, const struct server_conf *conf,
+                      const struct listeners_sources *src, struct listeners_change **out) NODISCARD;
+
+/*
+ * listeners_commit(change) / listeners_cancel(change):
+ * Use the new configuration from now on / undo the prepare. New sockets accept after
+ * listeners_start(). Other sockets go to the listener that now has their address. Sessions follow
+ * (server/carry_over).
+ *
+ * Thread: as listeners_prepare()
+ * Owns:   ${change} is freed
+ */
+void listeners_commit(struct listeners_change *change);
+void listeners_cancel(struct listeners_change *change);
+
+/*
+ * listeners_start(ls):
+ * Begin to accept.
+ *
+ * Thread: main
+ * Errors: 0; -EAGAIN (no thread could be started)
+ */
+int listeners_start(struct listeners *ls) NODISCARD;
+
+/*
+ * listeners_stop(ls):
+ * Accept the clients in the kernel's queues and close all sockets, also those of later changes;
+ * env->stopped() follows for each. Call it once.
+ *
+ * Thread: any
+ */
+void listeners_stop(struct listeners *ls);
+
+/*
+ * listeners_leave(ls):
+ * As listeners_stop(), but another process has the sockets too: leave it the kernel's queues and
+ * the files of unix sockets. May be called again, and before listeners_stop().
+ *
+ * Thread: any
+ */
+void listeners_leave(struct listeners *ls);
+
+/*
+ * listeners_keep(ls):
+ * Store the sockets in use, as listeners_commit() does, when this process has replaced another. It
+ * then owns the files of unix sockets that are not stored. Inherited sockets get the options that
+ * are configured, and further ones beside them if these are too few; failures are logged. After
+ * listeners_leave() no socket is in use: remove them from the store, and remove the files.
+ *
+ * Thread: main
+ */
+void listeners_keep(struct listeners *ls);
+
+struct listeners_descriptor {
+    int fd;
+    struct address address;
+};
+
+/*
+ * listeners_descriptors(ls, out, n):
+ * Return the listen sockets in use.
+ *
+ * Thread: any, while no change is under way
+ * Owns:   the caller frees ${out}; the descriptors are borrowed
+ * Errors: 0; -ENOMEM
+ */
+int listeners_descriptors(struct listeners *ls, struct listeners_descriptor **out,
+                          unsigned *n) NODISCARD;
+
+/*
+ * listeners_sockets(ls):
+ * Number of listen sockets in use.
+ *
+ * Thread: any
+ */
+unsigned listeners_sockets(struct listeners *ls);
+
+/*
+ * listeners_sockets_wanted(ls):
+ * As listeners_sockets(), with those that listeners_start() and listeners_keep() are to add.
+ *
+ * Thread: any
+ */
+unsigned listeners_sockets_wanted(struct listeners *ls);
+
+/*
+ * listeners_log_stats(ls):
+ * As counters_log(), for each listener.
+ *
+ * Thread: any
+ */
+void listeners_log_stats(struct listeners *ls);
+
+/*
+ * listeners_write_state(ls, f):
+ * Write the counters of each listener, as in server/server_state.
+ *
+ * Thread: any
+ */
+void listeners_write_state(struct listeners *ls, FILE *f);
+
+/*
+ * listeners_continue(ls, name, text, before):
+ * Continue the counters of the listener ${name}, if it exists, as counters_set_continue().
+ *
+ * Thread: any
+ */
+void listeners_continue(struct listeners *ls, const char *name, const char *text,
+                        const char *before);
+
+/*
+ * listeners_destroy(ls):
+ * Free ${ls} and its sockets; NULL is allowed.
+ *
+ * Thread: main, while no loop runs and no session is left
+ */
+void listeners_destroy(struct listeners *ls);
+
+#endif

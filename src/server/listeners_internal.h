@@ -1,0 +1,124 @@
+/*
+ * server/listeners_internal: the set of listeners and a change of it.
+ *
+ * note: lists. Only the control loop changes listeners and addresses, under the lock, and reads
+ * them without it. Other threads read them under the lock; bosses remove closed sockets, and any
+ * thread may stop sockets.
+ *
+ * note: in the way. A wildcard address and an address of the same port can both be bound only if
+ * they share the port (SO_REUSEPORT). If one replaces the other, they share it, and the new socket
+ * listens at the commit only: it would take clients from the old one. It keeps the option, as Linux
+ * lets processes of the same user share the port anyway (inet_csk_get_port(), fastreuseport).
+ */
+#ifndef SERVER_LISTENERS_INTERNAL_H
+#define SERVER_LISTENERS_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/list.h"
+#include "engine/lock.h"
+#include "net/address.h"
+#include "server/listeners.h"
+
+struct carry_over;
+struct listener_generation;
+
+/* An address that was ever listened on; kept, since sessions point at it. */
+struct listeners_address {
+    struct list link;
+    struct address address;
+    struct list sockets; /* commit moves sockets to close to listeners.closing */
+    unsigned n_sockets;
+    struct listener_generation *current; /* of the listener that has the sockets; NULL: none */
+    struct listener_generation *next;    /* of the change under way; NULL: none */
+    struct list opened;                  /* of the change under way; or for listeners_start() */
+    unsigned n_opened;
+    bool shared;     /* SO_REUSEPORT was set for the change under way */
+    bool in_the_way; /* see note: in the way */
+};
+
+struct listeners {
+    struct listeners_env env;
+    struct lock lock; /* see note: lists */
+    struct listener **list;
+    unsigned n;
+    struct list addresses;
+    struct list closing; /* sockets */
+    struct carry_over *carry_over;
+    unsigned accept_batch; /* of the last change */
+    atomic_bool started;
+    bool stopping;
+};
+
+struct listeners_change_item {
+    struct listener *listener; /* held */
+    struct listener_generation *generation;
+};
+
+struct listeners_change {
+    struct listeners *listeners;
+    struct list replaced; /* generations */
+    unsigned accept_batch;
+    int64_t leave_ns;
+    struct listener **list; /* the next listeners.list */
+    unsigned n;
+    struct listeners_change_item items[];
+};
+
+/*
+ * listeners_want(la, gen):
+ * Number of sockets that ${gen} wants for ${la}.
+ *
+ * Thread: any
+ */
+unsigned listeners_want(const struct listeners_address *la, const struct listener_generation *gen);
+
+/*
+ * listeners_open_sockets(ls, la, gen, accept_batch):
+ * Take or open the sockets that ${la} still needs for ${gen}. They are in la->opened, also after an
+ * error.
+ *
+ * Thread: control loop, or main before start
+ * Errors: 0; -ENOMEM; -EMFILE; as sock_listen()
+ */
+int listeners_open_sockets(struct listeners *ls, struct listeners_address *la,
+                           struct listener_generation *gen, unsigned accept_batch) NODISCARD;
+
+/*
+ * listeners_configure_inherited(ls):
+ * Configure the inherited sockets, which another process used until now, and open those that their
+ * addresses still need. Failures are logged.
+ *
+ * Thread: main, while no change is under way
+ */
+void listeners_configure_inherited(struct listeners *ls);
+
+/*
+ * listeners_find_conflict(ls, la):
+ * Find another address of the change under way that cannot be bound beside ${la}; NULL: none.
+ *
+ * Thread: as listeners_open_sockets()
+ */
+const struct listeners_address *listeners_find_conflict(const struct listeners *ls,
+                                                        const struct listeners_address *la);
+
+/*
+ * listeners_share(ls, la, shared):
+ * Allow or forbid other sockets to bind to ${la}: all its sockets must allow it.
+ *
+ * Thread: as listeners_open_sockets()
+ * Errors: 0; as sock_share_port()
+ */
+int listeners_share(struct listeners *ls, struct listeners_address *la, bool shared);
+
+/*
+ * listeners_commit_opened(ls, la):
+ * Use the opened sockets of ${la}. Before listeners_start() those that do not listen yet stay
+ * opened: the kernel would give them clients, whom a start that fails would reset.
+ *
+ * Thread: as listeners_open_sockets(), while the lock is held
+ */
+void listeners_commit_opened(struct listeners *ls, struct listeners_address *la);
+
+#endif

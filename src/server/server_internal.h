@@ -1,0 +1,94 @@
+/* server/server_internal: struct server, for start and end (server.c) and reload. */
+#ifndef SERVER_SERVER_INTERNAL_H
+#define SERVER_SERVER_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/task.h"
+#include "limits/connection_limit.h"
+#include "net/descriptor_budget.h"
+#include "server/descriptors.h"
+#include "server/resize.h"
+#include "server/server.h"
+#include "server/threads.h"
+
+struct checks;
+struct checks_change;
+struct listeners;
+struct listeners_change;
+struct overload;
+struct proxy_loop;
+struct resolver;
+struct spare_pools_change;
+struct spares;
+struct upstream_next;
+struct upstreams;
+struct upstreams_change;
+struct workers;
+
+/* A reload under way; on the control loop only, except `under_way` and `given_up`. */
+struct server_change {
+    struct server_reload reload;
+    struct task begin;
+    struct task give_up;
+    atomic_bool under_way;
+    atomic_bool given_up;
+    bool waits;          /* for new names */
+    unsigned n_prepared; /* number of steps; see server/server_reload.c */
+    struct resize resize;
+    struct upstreams_change *upstreams;
+    struct descriptors_aside aside;
+    struct checks_change *checks;
+    struct resolver_change *names;
+    struct proxy_loop *proxy_loop; /* held */
+    struct spare_pools_change *spares;
+    struct listeners_change *listeners;
+};
+
+struct server {
+    const struct server_conf *conf;
+    struct server_events events;
+    struct threads threads;
+    struct workers *workers;
+    struct upstreams *upstreams;
+    struct upstreams_change *first_upstreams; /* from server_create() to server_start() */
+    struct upstream_next *next;
+    struct proxy_loop *proxy_loop;
+    struct resolver *resolver;
+    struct checks *checks;
+    struct checks_change *first_checks; /* as first_upstreams; NULL: none */
+    struct spares *spares;
+    struct listeners *listeners;
+    bool started;
+    atomic_bool draining;
+    atomic_uint sessions;
+    struct connection_limit room;
+    struct overload *overload;            /* NULL: no limits */
+    struct descriptor_budget descriptors; /* see note: descriptors in server/descriptors.h */
+    struct descriptors_aside aside;
+    struct log_limit refused_limit;
+    struct server_change change;
+    /*
+     * note: holds. Number of open sessions and listen sockets, plus one until server_drain(); at 0
+     * the server is drained. Acquire and release: the thread that calls drained() sees the others'
+     * writes.
+     */
+    atomic_uint holds;
+};
+
+/*
+ * server_aside(sv, conf, next):
+ * Other descriptors than those of sessions that ${conf} needs; ${next}: its upstreams.
+ *
+ * Thread: control loop, or main before start
+ */
+struct descriptors_aside server_aside(const struct server *sv, const struct server_conf *conf,
+                                      const struct upstream_next *next);
+
+/* Longest wait for new host names, at start and in a reload; at start also for the first checks. */
+#define SERVER_WAIT_NS (3 * NS_PER_S)
+
+#endif

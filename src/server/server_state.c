@@ -1,0 +1,338 @@
+#include "server/server_state.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "engine/loop.h"
+#include "server/listeners.h"
+#include "server/server_internal.h"
+#include "server/upstreams.h"
+#include "stats/counters_set.h"
+#include "upstream/upstream.h"
+
+struct server_state {
+    struct server *server;
+    char *text; /* the last report */
+};
+
+struct server_state_line {
+    const char *kind; /* listen, upstream or server */
+    const char *name;
+    const char *values;
+};
+
+struct server_state_lines {
+    char *text; /* cut */
+    struct server_state_line *list;
+    unsigned n;
+};
+
+/* Two reports submitted to the control loop. */
+struct server_state_update {
+    struct task task;
+    struct server *server;
+    bool is_first;
+    struct server_state_lines now, before; /* the latter sorted */
+};
+
+static void server_state_lines_close(struct server_state_lines *lines)
+{
+    free(lines->list);
+    free(lines->text);
+    *lines = (struct server_state_lines){.n = 0};
+}
+
+/* End the word at ${at} with NUL at ${mark}; returns the text after it. */
+static char *server_state_cut(char *at, char mark)
+{
+    char *end = strchr(at, mark);
+
+    if (!end)
+        return strchr(at, '\0');
+    *end = '\0';
+    return end + 1;
+}
+
+static int server_state_lines_open(struct server_state_lines *out, const char *text)
+{
+    struct server_state_lines lines = {.text = strdup(text)};
+    unsigned n = 1;
+
+    if (!lines.text)
+        return -ENOMEM;
+    for (const char *c = text; *c; c++)
+        n += *c == '\n';
+    lines.list = calloc(n, sizeof(lines.list[0]));
+    if (!lines.list) {
+        free(lines.text);
+        return -ENOMEM;
+    }
+    for (char *at = lines.text; *at;) {
+        struct server_state_line *line = &lines.list[lines.n++];
+        char *next = server_state_cut(at, '\n');
+        char *name = server_state_cut(at, ' ');
+
+        *line = (struct server_state_line){
+            .kind = at, .name = name, .values = server_state_cut(name, ' ')};
+        at = next;
+    }
+    *out = lines;
+    return 0;
+}
+
+static int server_state_compare(const void *a, const void *b)
+{
+    const struct server_state_line *first = a, *second = b;
+    int order = strcmp(first->name, second->name);
+
+    return order != 0 ? order : strcmp(first->kind, second->kind);
+}
+
+static int server_state_sorted_open(struct server_state_lines *out, const char *text)
+{
+    int rc = server_state_lines_open(out, text);
+
+    if (rc == 0)
+        qsort(out->list, out->n, sizeof(out->list[0]), server_state_compare);
+    return rc;
+}
+
+/* NULL: not in ${sorted}. */
+static const char *server_state_find(const struct server_state_lines *sorted,
+                                     const struct server_state_line *wanted)
+{
+    const struct server_state_line *line =
+        bsearch(wanted, sorted->list, sorted->n, sizeof(sorted->list[0]), server_state_compare);
+
+    return line ? line->values : NULL;
+}
+
+/* ---- control loop, or main before start ---- */
+
+/* Unknown objects are ignored. ${before} NULL: the first report, with health. */
+static int server_state_continue(const struct server *sv, const struct server_state_line *line,
+                                 const char *before)
+{
+    size_t len = strcspn(line->name, "/");
+    struct upstream *up;
+
+    if (strcmp(line->kind, "listen") == 0)
+        listeners_continue(sv->listeners, line->name, line->values, before ? before : "");
+    up = upstreams_configured(sv->upstreams, line->name, len);
+    if (up && strcmp(line->kind, "upstream") == 0 && line->name[len] == '\0')
+        upstream_state_continue(up, line->values, before ? before : "");
+    else if (up && strcmp(line->kind, "server") == 0 && line->name[len] == '/')
+        return upstream_state_continue_server(up, line->name + len + 1, line->values, before);
+    return 0;
+}
+
+static void server_state_apply(const struct server_state_update *u)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; i < u->now.n && rc == 0; i++) {
+        const struct server_state_line *line = &u->now.list[i];
+        const char *before = server_state_find(&u->before, line);
+
+        if (u->is_first || !before || strcmp(line->values, before) != 0)
+            rc = server_state_continue(u->server, line, u->is_first ? NULL : before ? before : "");
+    }
+    if (rc < 0)
+        log_warning("counters of the replaced process are lost: %s", strerror(-rc));
+}
+
+static struct server_state_update *server_state_update_of(struct task *t)
+{
+    return CONTAINER_OF(t, struct server_state_update, task);
+}
+
+static void server_state_free_update(struct server_state_update *u)
+{
+    server_state_lines_close(&u->now);
+    server_state_lines_close(&u->before);
+    free(u);
+}
+
+static void server_state_run(struct task *t)
+{
+    struct server_state_update *u = server_state_update_of(t);
+
+    server_state_apply(u);
+    server_state_free_update(u);
+}
+
+static void server_state_drop(struct task *t)
+{
+    server_state_free_update(server_state_update_of(t));
+}
+
+static const struct task_type server_state_update_type = {
+    .name = "counters of another process", .run = server_state_run, .drop = server_state_drop};
+
+/* ---- main ---- */
+
+static void server_state_write_upstream(struct upstream *up, void *f)
+{
+    upstream_state_write(up, f);
+}
+
+void server_state_write(const struct server *sv, FILE *f)
+{
+    listeners_write_state(sv->listeners, f);
+    upstreams_each(sv->upstreams, server_state_write_upstream, f);
+}
+
+int server_state_create(struct server_state **out, struct server *sv, const char *text)
+{
+    struct server_state *st = calloc(1, sizeof(*st));
+
+    if (!st)
+        return -ENOMEM;
+    st->server = sv;
+    st->text = strdup(text);
+    if (!st->text) {
+        free(st);
+        return -ENOMEM;
+    }
+    *out = st;
+    return 0;
+}
+
+static int server_state_create_update(struct server_state_update **out,
+                                      const struct server_state *st, const char *text)
+{
+    struct server_state_update *u = calloc(1, sizeof(*u));
+    int rc;
+
+    if (!u)
+        return -ENOMEM;
+    u->task.type = &server_state_update_type;
+    u->server = st->server;
+    u->is_first = *st->text == '\0';
+    rc = server_state_lines_open(&u->now, text);
+    if (rc == 0)
+        rc = server_state_sorted_open(&u->before, st->text);
+    if (rc < 0) {
+        server_state_free_update(u);
+        return rc;
+    }
+    *out = u;
+    return 0;
+}
+
+/*
+ * Copy ${text} with the lines of the last report that it lacks: a server that left its upstream may
+ * come again, and its sessions may be open.
+ */
+static int server_state_keep(char **out, const char *text, const char *last)
+{
+    struct server_state_lines now = {.n = 0}, before = {.n = 0};
+    int rc = server_state_sorted_open(&now, text);
+    size_t len;
+    FILE *f = NULL;
+
+    if (rc == 0)
+        rc = server_state_lines_open(&before, last);
+    if (rc == 0) {
+        f = open_memstream(out, &len);
+        rc = f ? 0 : -ENOMEM;
+    }
+    if (f)
+        fputs(text, f);
+    for (unsigned i = 0; f && i < before.n; i++)
+        if (!server_state_find(&now, &before.list[i]))
+            fprintf(f, "%s %s %s\n", before.list[i].kind, before.list[i].name,
+                    before.list[i].values);
+    server_state_lines_close(&now);
+    server_state_lines_close(&before);
+    if (f && fclose(f) != 0)
+        rc = -ENOMEM;
+    if (rc < 0 && f)
+        free(*out);
+    return rc;
+}
+
+int server_state_report(struct server_state *st, const char *text)
+{
+    struct loop *control = threads_control(&st->server->threads);
+    struct server_state_update *u;
+    char *kept;
+    int rc = server_state_keep(&kept, text, st->text);
+
+    if (rc < 0)
+        return rc;
+    rc = server_state_create_update(&u, st, kept);
+    if (rc < 0) {
+        free(kept);
+        return rc;
+    }
+    if (loop_state(control) == LOOP_NOT_STARTED)
+        server_state_run(&u->task);
+    else
+        rc = loop_submit(control, LOOP_CONTROL, &u->task);
+    if (rc < 0) {
+        server_state_free_update(u);
+        free(kept);
+        return rc;
+    }
+    free(st->text);
+    st->text = kept;
+    return 0;
+}
+
+/* Write ${lines} as if every open session had ended. */
+static int server_state_write_closed(char **out, const struct server_state_lines *lines)
+{
+    size_t len;
+    FILE *f = open_memstream(out, &len);
+    int rc = f ? 0 : -ENOMEM;
+
+    for (unsigned i = 0; i < lines->n && rc == 0; i++) {
+        const struct server_state_line *line = &lines->list[i];
+        char *closed;
+
+        rc = counters_set_close_text(&closed, line->values);
+        if (rc < 0)
+            break;
+        fprintf(f, "%s %s%s\n", line->kind, line->name, closed);
+        free(closed);
+    }
+    if (f && fclose(f) != 0)
+        rc = -ENOMEM;
+    if (rc < 0 && f)
+        free(*out);
+    return rc;
+}
+
+int server_state_close(struct server_state *st)
+{
+    struct server_state_lines lines;
+    char *text;
+    int rc = server_state_lines_open(&lines, st->text);
+
+    if (rc < 0)
+        return rc;
+    rc = server_state_write_closed(&text, &lines);
+    server_state_lines_close(&lines);
+    if (rc < 0)
+        return rc;
+    rc = server_state_report(st, text);
+    free(text);
+    return rc;
+}
+
+const char *server_state_text(const struct server_state *st)
+{
+    return st->text;
+}
+
+void server_state_destroy(struct server_state *st)
+{
+    if (!st)
+        return;
+    free(st->text);
+    free(st);
+}

@@ -1,0 +1,20 @@
+#include "server/server_upgrade.h"
+
+#include "server/listeners.h"
+#include "server/server_internal.h"
+
+int server_upgrade_descriptors(struct server *sv, struct listeners_descriptor **out, unsigned *n)
+{
+    return listeners_descriptors(sv->listeners, out, n);
+}
+
+void server_upgrade_leave(struct server *sv)
+{
+    listeners_leave(sv->listeners);
+    server_drain(sv); /* finds all sockets closed */
+}
+
+void server_upgrade_keep(struct server *sv)
+{
+    listeners_keep(sv->listeners);
+}

@@ -1,0 +1,38 @@
+/* server/server_upgrade: hands listen sockets over when a new process replaces an old one. */
+#ifndef SERVER_SERVER_UPGRADE_H
+#define SERVER_SERVER_UPGRADE_H
+
+#include "base/must.h"
+
+struct listeners_descriptor;
+struct server;
+
+/*
+ * server_upgrade_descriptors(sv, out, n):
+ * As listeners_descriptors().
+ *
+ * Thread: main, while no reload is under way
+ * Owns:   the caller frees ${out}; the descriptors are borrowed
+ * Errors: 0; -ENOMEM
+ */
+int server_upgrade_descriptors(struct server *sv, struct listeners_descriptor **out,
+                               unsigned *n) NODISCARD;
+
+/*
+ * server_upgrade_leave(sv):
+ * As server_drain(), but leave the sockets and their files to the other process that accepts from
+ * them. Idempotent.
+ *
+ * Thread: main
+ */
+void server_upgrade_leave(struct server *sv);
+
+/*
+ * server_upgrade_keep(sv):
+ * As listeners_keep().
+ *
+ * Thread: main
+ */
+void server_upgrade_keep(struct server *sv);
+
+#endif

@@ -1,0 +1,127 @@
+/*
+ * server/upstreams: all upstreams of the server, and how a new configuration replaces theirs.
+ *
+ * An upstream of the same name keeps its servers (upstream/upstream_change). A removed upstream
+ * serves its sessions until they end, and is freed after the last user (upstream_hold()).
+ *
+ *   prepare (creates the new ones) -> complete (builds all sets) -> commit | cancel
+ *
+ * Between prepare and complete other tasks may run, such as lookups. Complete and commit, or
+ * cancel, are in one task.
+ */
+#ifndef SERVER_UPSTREAMS_H
+#define SERVER_UPSTREAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/must.h"
+
+struct loop;
+struct loop_group;
+struct membership_place;
+struct server_conf;
+struct upstream;
+struct upstream_next;
+struct upstream_server_conf;
+struct upstreams;
+struct upstreams_change;
+
+/* Interval of upstreams_sweep() while something is to be freed. */
+#define UPSTREAMS_SWEEP_NS INT64_C(1000000000)
+
+/*
+ * upstreams_create(out, workers, control):
+ * Create an empty set.
+ *
+ * Thread: main
+ * Owns:   ${workers} and ${control} are borrowed
+ * Errors: 0; -ENOMEM
+ */
+int upstreams_create(struct upstreams **out, struct loop_group *workers,
+                     struct loop *control) NODISCARD;
+
+/*
+ * upstreams_prepare(us, conf, out):
+ * Create the new upstreams of ${conf}. One change at a time.
+ *
+ * Thread: control loop, or main before start
+ * Owns:   ${conf} is borrowed until upstreams_complete(); then its sections' memory is held
+ * Errors: 0; -ENOMEM; as upstream_create()
+ */
+int upstreams_prepare(struct upstreams *us, const struct server_conf *conf,
+                      struct upstreams_change **out) NODISCARD;
+
+/*
+ * upstreams_find(change, name) / upstreams_next(change, n):
+ * The upstream ${name} of the new configuration, or NULL; all its ${n} upstreams, in file order.
+ *
+ * Thread: as upstreams_prepare()
+ * Owns:   borrowed until commit or cancel, unless upstream_hold() keeps an upstream
+ */
+struct upstream *upstreams_find(const struct upstreams_change *change, const char *name);
+const struct upstream_next *upstreams_next(const struct upstreams_change *change, unsigned *n);
+
+/* Fills in the first places of a new name, as resolver_find_places(). */
+typedef unsigned upstreams_places(const void *cookie, const struct upstream *up,
+                                  const struct upstream_server_conf *line,
+                                  struct membership_place *places);
+
+/*
+ * upstreams_complete(change, places, cookie):
+ * Build all that the new configuration needs. ${places}: finds addresses of new names (NULL: none
+ * are known).
+ *
+ * Thread: as upstreams_prepare()
+ * Errors: 0; -ENOMEM; -E2BIG (too many servers)
+ */
+int upstreams_complete(struct upstreams_change *change, upstreams_places *places,
+                       const void *cookie) NODISCARD;
+
+/*
+ * upstreams_commit(change) / upstreams_cancel(change):
+ * Use the new configuration from now on, after upstreams_complete() / undo the prepare.
+ *
+ * Thread: as upstreams_prepare()
+ * Owns:   ${change} is freed
+ */
+void upstreams_commit(struct upstreams_change *change);
+void upstreams_cancel(struct upstreams_change *change);
+
+/*
+ * upstreams_sweep(us):
+ * Free removed upstreams and servers without users; true if some still have users. After a commit
+ * the control loop calls it every UPSTREAMS_SWEEP_NS, as long as it returns true.
+ *
+ * Thread: control loop
+ */
+bool upstreams_sweep(struct upstreams *us);
+
+/*
+ * upstreams_configured(us, name, len):
+ * The upstream with this name of ${len} bytes in the current configuration; or NULL.
+ *
+ * Thread: as upstreams_prepare()
+ */
+struct upstream *upstreams_configured(const struct upstreams *us, const char *name, size_t len);
+
+/*
+ * upstreams_each(us, visit, cookie):
+ * Call visit(up, cookie) for each upstream, also for removed upstreams with users.
+ *
+ * Thread: any
+ * Owns:   ${up} is held during the call
+ */
+void upstreams_each(struct upstreams *us, void (*visit)(struct upstream *up, void *cookie),
+                    void *cookie);
+
+/*
+ * upstreams_destroy(us):
+ * Free ${us} and all upstreams; NULL is allowed.
+ *
+ * Thread: main, while no loop runs and no session is left
+ */
+void upstreams_destroy(struct upstreams *us);
+
+#endif

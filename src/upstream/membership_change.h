@@ -1,0 +1,83 @@
+/*
+ * upstream/membership_change: the servers of another configuration of an upstream.
+ *
+ * A line continues if its ID and address are the same: its servers keep sessions and state. Prepare
+ * creates the other servers of the new configuration. Commit removes the servers that it does not
+ * have.
+ */
+#ifndef UPSTREAM_MEMBERSHIP_CHANGE_H
+#define UPSTREAM_MEMBERSHIP_CHANGE_H
+
+#include "base/must.h"
+#include "upstream/membership.h"
+
+struct membership_change;
+struct upstream_conf;
+
+/*
+ * membership_change_prepare(out, r, conf):
+ * Build the set of ${conf}. Until commit or cancel, membership_update() is refused.
+ *
+ * Thread: control loop
+ * Owns:   ${conf} is borrowed until commit
+ * Errors: 0; -ENOMEM; -E2BIG (over BALANCER_MAX_ENDPOINTS); -EBUSY (another change is prepared)
+ */
+int membership_change_prepare(struct membership_change **out, struct membership *r,
+                              const struct upstream_conf *conf) NODISCARD;
+
+/*
+ * membership_change_line(change, id):
+ * A line of the new configuration; NULL: none.
+ *
+ * Thread: control loop
+ * Owns:   borrowed, as by membership_find_line()
+ */
+struct server_line *membership_change_line(const struct membership_change *change, const char *id);
+
+/*
+ * membership_change_places(change, line, places, n):
+ * Set the servers or addresses of a new name to ${n} > 0 places, known before the commit;
+ * membership_change_build() follows. Ignored if the line continues: its servers are up to date.
+ *
+ * Thread: control loop
+ * Owns:   ${places} are copied
+ * Errors: 0; -ENOMEM
+ */
+int membership_change_places(struct membership_change *change, const struct server_line *line,
+                             const struct membership_place *places, unsigned n) NODISCARD;
+
+/*
+ * membership_change_build(change):
+ * Build the set, if it lacks places, after the last membership_change_places().
+ *
+ * Thread: control loop
+ * Errors: 0; -ENOMEM; -E2BIG (over BALANCER_MAX_ENDPOINTS)
+ */
+int membership_change_build(struct membership_change *change) NODISCARD;
+
+/*
+ * membership_change_commit(change):
+ * Publish the set. upstream.conf must be the new configuration.
+ *
+ * Thread: control loop
+ * Owns:   the caller calls membership_change_end() after a grace period of the workers
+ */
+void membership_change_commit(struct membership_change *change);
+
+/*
+ * membership_change_end(change):
+ * Free ${change} and what it replaced.
+ *
+ * Thread: any
+ */
+void membership_change_end(struct membership_change *change);
+
+/*
+ * membership_change_cancel(change):
+ * Free ${change}, never committed, or NULL.
+ *
+ * Thread: control loop
+ */
+void membership_change_cancel(struct membership_change *change);
+
+#endif

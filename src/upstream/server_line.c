@@ -1,0 +1,81 @@
+#include "upstream/server_line.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One allocation: the line, its addresses, its check address, its texts. */
+struct server_line_memory {
+    struct server_line line;
+    struct address addresses[];
+};
+
+static const char *server_line_copy_text(char **to, const char *text)
+{
+    const char *copy = *to;
+    size_t bytes = strlen(text) + 1;
+
+    memcpy(*to, text, bytes);
+    *to += bytes;
+    return copy;
+}
+
+int server_line_create(struct server_line **out, const struct upstream_server_conf *conf)
+{
+    size_t n = (size_t)conf->n_addresses + (conf->check_address != NULL);
+    size_t text_bytes = strlen(conf->id) + 1 + strlen(conf->address_text) + 1;
+    struct server_line_memory *m = calloc(1, sizeof(*m) + n * sizeof(m->addresses[0]) + text_bytes);
+    char *text;
+
+    if (!m)
+        return -ENOMEM;
+    atomic_init(&m->line.references, 1);
+    m->line.conf = *conf;
+    text = (char *)&m->addresses[n];
+    m->line.conf.id = server_line_copy_text(&text, conf->id);
+    m->line.conf.address_text = server_line_copy_text(&text, conf->address_text);
+    if (conf->n_addresses > 0)
+        memcpy(m->addresses, conf->addresses, conf->n_addresses * sizeof(m->addresses[0]));
+    m->line.conf.addresses = m->addresses;
+    if (conf->check_address) {
+        m->addresses[conf->n_addresses] = *conf->check_address;
+        m->line.conf.check_address = &m->addresses[conf->n_addresses];
+    }
+    *out = &m->line;
+    return 0;
+}
+
+static bool server_line_has_addresses(const struct upstream_server_conf *a,
+                                      const struct upstream_server_conf *b)
+{
+    if (a->n_addresses != b->n_addresses || !a->check_address != !b->check_address)
+        return false;
+    for (unsigned i = 0; i < a->n_addresses; i++)
+        if (!address_equal(&a->addresses[i], &b->addresses[i]))
+            return false;
+    return !a->check_address || address_equal(a->check_address, b->check_address);
+}
+
+bool server_line_is(const struct server_line *line, const struct upstream_server_conf *conf)
+{
+    const struct upstream_server_conf *own = &line->conf;
+
+    return strcmp(own->id, conf->id) == 0 && strcmp(own->address_text, conf->address_text) == 0 &&
+           own->names == conf->names && own->weight == conf->weight &&
+           own->max_connections == conf->max_connections && own->check_port == conf->check_port &&
+           own->backup == conf->backup && own->disabled == conf->disabled &&
+           server_line_has_addresses(own, conf);
+}
+
+struct server_line *server_line_hold(struct server_line *line)
+{
+    atomic_fetch_add_explicit(&line->references, 1, memory_order_relaxed);
+    return line;
+}
+
+void server_line_release(struct server_line *line)
+{
+    /* Acquire and release: the last frees what the others have read. */
+    if (line && atomic_fetch_sub_explicit(&line->references, 1, memory_order_acq_rel) == 1)
+        free(CONTAINER_OF(line, struct server_line_memory, line));
+}

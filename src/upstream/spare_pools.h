@@ -1,0 +1,82 @@
+/* upstream/spare_pools: the loops' pools of spare connections, and the upstreams that use them. */
+#ifndef UPSTREAM_SPARE_POOLS_H
+#define UPSTREAM_SPARE_POOLS_H
+
+#include "base/must.h"
+
+struct loop_group;
+struct netloop;
+struct spare_pool;
+struct spare_pools;
+struct spare_pools_change;
+struct upstream;
+
+/* Immutable; replaced as a whole. */
+struct spare_upstreams {
+    unsigned n;
+    struct upstream *list[];
+};
+
+/*
+ * spare_pools_create(out, loops):
+ * Create the table, without pools and upstreams. ${loops} NULL: one loop, in tests.
+ *
+ * Thread: before start
+ * Owns:   ${loops} is borrowed
+ * Errors: 0; -ENOMEM
+ */
+int spare_pools_create(struct spare_pools **out, struct loop_group *loops) NODISCARD;
+
+/*
+ * spare_pools_destroy(pools):
+ * Free ${pools} with all pools; NULL is allowed.
+ *
+ * Thread: when all loops have ended or never started
+ */
+void spare_pools_destroy(struct spare_pools *pools);
+
+/*
+ * spare_pools_add(pools, net, number, out) / spare_pools_remove(pools, number):
+ * Create the pool of the loop ${number}, before the loop starts; free it, if it exists.
+ *
+ * Thread: control loop, or before start
+ * Owns:   ${net} is borrowed; the pools own ${out}
+ * Errors: 0; -ENOMEM
+ */
+int spare_pools_add(struct spare_pools *pools, struct netloop *net, unsigned number,
+                    struct spare_pool **out) NODISCARD;
+void spare_pools_remove(struct spare_pools *pools, unsigned number);
+
+/*
+ * spare_pools_wanted(pools):
+ * Current upstreams, valid within the task.
+ *
+ * Thread: a loop of ${pools}, or control loop
+ */
+const struct spare_upstreams *spare_pools_wanted(const struct spare_pools *pools);
+
+/*
+ * spare_pools_prepare(pools, list, n, out), spare_pools_commit(change),
+ * spare_pools_cancel(change):
+ * Allocate for a change / from now on keep spares for the servers of these ${n} upstreams only, as
+ * configured / free ${change}.
+ *
+ * Thread: control loop, or before start
+ * Owns:   ${list} is copied; the upstreams are borrowed until a grace period after a commit without
+ *         them
+ * Errors: 0; -ENOMEM
+ */
+int spare_pools_prepare(struct spare_pools *pools, struct upstream *const *list, unsigned n,
+                        struct spare_pools_change **out) NODISCARD;
+void spare_pools_commit(struct spare_pools_change *change);
+void spare_pools_cancel(struct spare_pools_change *change);
+
+/*
+ * spare_pools_refresh(pools):
+ * spare_pool_refresh() for each pool, if an upstream has spares.
+ *
+ * Thread: any
+ */
+void spare_pools_refresh(struct spare_pools *pools);
+
+#endif

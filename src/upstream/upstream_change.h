@@ -1,0 +1,56 @@
+/*
+ * upstream/upstream_change: gives an upstream another configuration while it serves.
+ *
+ *   upstream_change_prepare -> [upstream_change_places: first addresses of new names
+ *                               -> upstream_change_build]
+ *                           -> upstream_change_commit | upstream_change_cancel
+ *
+ * Servers with the same ID and address keep sessions and state; waiting sessions keep their
+ * timeout.
+ */
+#ifndef UPSTREAM_UPSTREAM_CHANGE_H
+#define UPSTREAM_UPSTREAM_CHANGE_H
+
+#include "base/must.h"
+
+struct membership_place;
+struct server_line;
+struct upstream;
+struct upstream_change;
+struct upstream_conf;
+
+/*
+ * upstream_change_prepare(out, up, conf):
+ * Create all that ${conf} needs, without any visible change. Until commit or cancel,
+ * membership_update() of ${up} is refused.
+ *
+ * Thread: control loop
+ * Owns:   as upstream_create()
+ * Errors: 0; -ENOMEM; -E2BIG (too many servers); -EBUSY (another change is prepared)
+ */
+int upstream_change_prepare(struct upstream_change **out, struct upstream *up,
+                            const struct upstream_conf *conf) NODISCARD;
+
+/*
+ * upstream_change_line(change, id) / upstream_change_places(change, line, places, n) /
+ * upstream_change_build(change):
+ * As membership_change_line() / membership_change_places() / membership_change_build().
+ *
+ * Thread: control loop
+ */
+struct server_line *upstream_change_line(const struct upstream_change *change, const char *id);
+int upstream_change_places(struct upstream_change *change, const struct server_line *line,
+                           const struct membership_place *places, unsigned n) NODISCARD;
+int upstream_change_build(struct upstream_change *change) NODISCARD;
+
+/*
+ * upstream_change_commit(change) / upstream_change_cancel(change):
+ * Use the configuration from now on; free ${change}, never committed, or NULL.
+ *
+ * Thread: control loop
+ * Owns:   commit frees ${change}, after a grace period
+ */
+void upstream_change_commit(struct upstream_change *change);
+void upstream_change_cancel(struct upstream_change *change);
+
+#endif

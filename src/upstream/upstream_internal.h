@@ -1,0 +1,26 @@
+/* upstream/upstream_internal: shared by upstream.c and upstream_change.c. */
+#ifndef UPSTREAM_UPSTREAM_INTERNAL_H
+#define UPSTREAM_UPSTREAM_INTERNAL_H
+
+#include "upstream/upstream.h"
+
+/*
+ * upstream_keep_conf(conf) / upstream_drop_conf(conf):
+ * Copy ${conf} into its memory and hold that; if the memory is NULL, return ${conf}. Release the
+ * copy.
+ *
+ * Thread: control loop, or before start; any
+ * Errors: NULL (no memory)
+ */
+const struct upstream_conf *upstream_keep_conf(const struct upstream_conf *conf) NODISCARD;
+void upstream_drop_conf(const struct upstream_conf *conf);
+
+/*
+ * upstream_is_bounded(conf):
+ * Has any server max_connections?
+ *
+ * Thread: any
+ */
+bool upstream_is_bounded(const struct upstream_conf *conf);
+
+#endif

@@ -1,0 +1,240 @@
+#include "upstream/upstream_state.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stats/counters_set.h"
+#include "upstream/spare_internal.h"
+#include "upstream/upstream.h"
+
+enum upstream_state_health { UPSTREAM_STATE_UNKNOWN, UPSTREAM_STATE_UP, UPSTREAM_STATE_DOWN };
+
+/* State of an unresolved server. */
+struct upstream_state_server {
+    struct list link;
+    struct counters counters;
+    struct counters_connects connects;
+    _Atomic uint64_t spares[SPARE_COUNTS];
+    enum upstream_state_health health;
+    char name[];
+};
+
+static void upstream_state_add_spares(struct counters_set *out, _Atomic uint64_t *counts)
+{
+    static const char *const keys[SPARE_COUNTS] = {
+        [SPARE_OPENED] = "spares_opened",   [SPARE_FAILED] = "spares_failed",
+        [SPARE_USED] = "spares_used",       [SPARE_MISSED] = "spares_missed",
+        [SPARE_EXPIRED] = "spares_expired", [SPARE_CLOSED] = "spares_closed",
+        [SPARE_DROPPED] = "spares_dropped", [SPARE_REPLACED] = "spares_replaced"};
+
+    for (unsigned i = 0; i < SPARE_COUNTS; i++)
+        counters_set_add(out, keys[i], &counts[i]);
+}
+
+static void upstream_state_server_set(struct counters_set *out, struct upstream_server *server)
+{
+    struct spare *sp = atomic_load(&server->spare);
+
+    out->n = 0;
+    counters_set_add_sessions(out, &server->counters);
+    counters_set_add_connects(out, &server->connects);
+    if (sp)
+        upstream_state_add_spares(out, sp->counts);
+}
+
+/* Of a server without spares none are taken. */
+static void upstream_state_expected_set(struct counters_set *out, struct upstream_state_server *s,
+                                        bool has_spares)
+{
+    out->n = 0;
+    counters_set_add_sessions(out, &s->counters);
+    counters_set_add_connects(out, &s->connects);
+    if (has_spares)
+        upstream_state_add_spares(out, s->spares);
+}
+
+static void upstream_state_set(struct counters_set *out, struct upstream *up)
+{
+    out->n = 0;
+    counters_set_add_sessions(out, &up->counters);
+    counters_set_add(out, "late_checks", &up->late_checks);
+    counters_set_add(out, "retries", &up->retry_budget.retries);
+    counters_set_add(out, "retries_refused", &up->retry_budget.refused);
+}
+
+void upstream_state_init(struct upstream_state *st)
+{
+    list_init(&st->expected);
+    st->last = &st->expected;
+}
+
+void upstream_state_close(struct upstream_state *st)
+{
+    list_for_each_safe (node, &st->expected)
+        free(LIST_ENTRY(node, struct upstream_state_server, link));
+    list_init(&st->expected);
+}
+
+static void upstream_state_write_server(const struct upstream *up, struct upstream_server *server,
+                                        FILE *f)
+{
+    bool down = (endpoint_load(&server->endpoint) & ENDPOINT_DOWN) != 0;
+    struct counters_set set;
+
+    fprintf(f, "server %s/%s down=%s", up->name, server->name, down ? "yes" : "no");
+    upstream_state_server_set(&set, server);
+    counters_set_write(&set, f);
+    fputc('\n', f);
+}
+
+void upstream_state_write(struct upstream *up, FILE *f)
+{
+    struct server_set *servers = membership_take(&up->membership);
+    struct counters_set set;
+
+    fprintf(f, "upstream %s", up->name);
+    upstream_state_set(&set, up);
+    counters_set_write(&set, f);
+    fputc('\n', f);
+    for (unsigned i = 0; i < servers->n; i++)
+        upstream_state_write_server(up, servers->servers[i], f);
+    membership_give_back(servers);
+}
+
+void upstream_state_continue(struct upstream *up, const char *text, const char *before)
+{
+    struct counters_set set;
+
+    upstream_state_set(&set, up);
+    counters_set_continue(&set, text, before);
+}
+
+static enum upstream_state_health upstream_state_health_of(const char *text)
+{
+    if (strncmp(text, "down=yes", strlen("down=yes")) == 0)
+        return UPSTREAM_STATE_DOWN;
+    if (strncmp(text, "down=no", strlen("down=no")) == 0)
+        return UPSTREAM_STATE_UP;
+    return UPSTREAM_STATE_UNKNOWN;
+}
+
+static bool upstream_state_is_checked(const struct upstream *up,
+                                      const struct upstream_server *server)
+{
+    return atomic_load(&up->conf)->checks.kind != UPSTREAM_CHECK_OFF &&
+           !atomic_load(&server->is_disabled);
+}
+
+static void upstream_state_use_health(struct upstream *up, struct upstream_server *server,
+                                      enum upstream_state_health health)
+{
+    if (health == UPSTREAM_STATE_UNKNOWN || !upstream_state_is_checked(up, server))
+        return;
+    if (health == UPSTREAM_STATE_DOWN)
+        (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
+    else
+        (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
+}
+
+static struct upstream_server *upstream_state_find(struct upstream *up, const char *name)
+{
+    const struct server_set *set = membership_now(&up->membership);
+
+    for (unsigned i = 0; i < set->n; i++) {
+        unsigned at = (up->state.next + i) % set->n;
+
+        if (strcmp(set->servers[at]->name, name) != 0)
+            continue;
+        up->state.next = at + 1;
+        return set->servers[at];
+    }
+    return NULL;
+}
+
+static struct upstream_state_server *upstream_state_find_expected(struct upstream *up,
+                                                                  const char *name)
+{
+    struct upstream_state *st = &up->state;
+    struct list *node = st->last;
+
+    do {
+        struct upstream_state_server *s;
+
+        node = node->next;
+        if (node == &st->expected)
+            continue;
+        s = LIST_ENTRY(node, struct upstream_state_server, link);
+        if (strcmp(s->name, name) != 0)
+            continue;
+        st->last = node;
+        return s;
+    } while (node != st->last);
+    return NULL;
+}
+
+static void upstream_state_forget(struct upstream_state *st, struct upstream_state_server *s)
+{
+    if (st->last == &s->link)
+        st->last = s->link.prev;
+    list_remove(&s->link);
+    st->n_expected--;
+    free(s);
+}
+
+static struct upstream_state_server *upstream_state_expect(struct upstream *up, const char *name)
+{
+    struct upstream_state *st = &up->state;
+    struct upstream_state_server *s = upstream_state_find_expected(up, name);
+
+    if (s)
+        return s;
+    s = calloc(1, sizeof(*s) + strlen(name) + 1);
+    if (!s)
+        return NULL;
+    memcpy(s->name, name, strlen(name) + 1);
+    if (st->n_expected == BALANCER_MAX_ENDPOINTS) /* the oldest may never come */
+        upstream_state_forget(st, LIST_FIRST(&st->expected, struct upstream_state_server, link));
+    list_append(&st->expected, &s->link);
+    st->n_expected++;
+    return s;
+}
+
+int upstream_state_continue_server(struct upstream *up, const char *name, const char *text,
+                                   const char *before)
+{
+    enum upstream_state_health health =
+        before ? UPSTREAM_STATE_UNKNOWN : upstream_state_health_of(text);
+    struct upstream_server *server = upstream_state_find(up, name);
+    struct upstream_state_server *expected;
+    struct counters_set set;
+
+    if (server) {
+        upstream_state_use_health(up, server, health);
+        upstream_state_server_set(&set, server);
+    } else {
+        expected = upstream_state_expect(up, name);
+        if (!expected)
+            return -ENOMEM;
+        if (health != UPSTREAM_STATE_UNKNOWN)
+            expected->health = health;
+        upstream_state_expected_set(&set, expected, true);
+    }
+    counters_set_continue(&set, text, before ? before : "");
+    return 0;
+}
+
+void upstream_state_came(struct upstream *up, struct upstream_server *server)
+{
+    struct upstream_state_server *s = upstream_state_find_expected(up, server->name);
+    struct counters_set to, from;
+
+    if (!s)
+        return;
+    upstream_state_use_health(up, server, s->health);
+    upstream_state_server_set(&to, server);
+    upstream_state_expected_set(&from, s, server->spare != NULL);
+    counters_set_merge(&to, &from);
+    upstream_state_forget(&up->state, s);
+}

@@ -1,0 +1,67 @@
+/*
+ * upstream/upstream_state: counters and health of an upstream and its servers, for the process that
+ * replaces this one.
+ *
+ *   upstream NAME KEY=VALUE ...
+ *   server UPSTREAM/NAME down=yes KEY=VALUE ...
+ *
+ * The state of a server whose name is not resolved yet is kept until it is.
+ */
+#ifndef UPSTREAM_UPSTREAM_STATE_H
+#define UPSTREAM_UPSTREAM_STATE_H
+
+#include <stdio.h>
+
+#include "base/list.h"
+#include "base/must.h"
+
+struct upstream;
+struct upstream_server;
+
+/* Control loop only. Searches begin after the server found last: reports have the same order. */
+struct upstream_state {
+    unsigned next;        /* in the server set */
+    struct list expected; /* state of unresolved servers, at most BALANCER_MAX_ENDPOINTS */
+    unsigned n_expected;
+    struct list *last; /* found in `expected`, or its head */
+};
+
+/*
+ * upstream_state_init(st) / upstream_state_close(st):
+ * Initialize; free the state that is still kept.
+ *
+ * Thread: before start; after the control loop has ended
+ */
+void upstream_state_init(struct upstream_state *st);
+void upstream_state_close(struct upstream_state *st);
+
+/*
+ * upstream_state_write(up, f) / upstream_state_continue(up, text, before):
+ * Write the lines of ${up} and its servers; continue the counters of ${up}, as
+ * counters_set_continue().
+ *
+ * Thread: any
+ */
+void upstream_state_write(struct upstream *up, FILE *f);
+void upstream_state_continue(struct upstream *up, const char *text, const char *before);
+
+/*
+ * upstream_state_continue_server(up, name, text, before):
+ * Continue the counters of the server ${name}; the first time, with ${before} NULL, take over its
+ * health too.
+ *
+ * Thread: control loop, or main before start
+ * Errors: 0; -ENOMEM (an unresolved server)
+ */
+int upstream_state_continue_server(struct upstream *up, const char *name, const char *text,
+                                   const char *before) NODISCARD;
+
+/*
+ * upstream_state_came(up, server):
+ * Give ${server}, which is new, the state kept for it.
+ *
+ * Thread: as upstream_state_continue_server(), before sessions can pick it
+ */
+void upstream_state_came(struct upstream *up, struct upstream_server *server);
+
+#endif

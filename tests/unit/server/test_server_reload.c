@@ -1,0 +1,319 @@
+/*
+ * server/server_reload: another configuration for a server that runs: all of it is used, or nothing
+ * has changed.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "server/server.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define CHURN_RELOADS 60
+
+/* Two configurations: `conf` is in use first. */
+static struct server *server;
+static struct address addresses[3], backs[2];
+static struct upstream_server_conf servers[2];
+static struct upstream_conf upstreams[2][2];
+static struct listener_conf listeners[2][3];
+static struct server_conf confs[2];
+static int holders[3]; /* of the addresses' ports */
+static int listening[2];
+static int done_fd;
+static int done_rc;
+static unsigned before;
+
+static void done(void *cookie, int rc)
+{
+    (void)cookie;
+    done_rc = rc;
+    (void)eventfd_write(done_fd, 1);
+}
+
+static struct listener_conf listener_of(const char *name, unsigned address, const char *upstream)
+{
+    return (struct listener_conf){.name = name,
+                                  .addresses = &addresses[address],
+                                  .n_addresses = 1,
+                                  .service = upstream ? LISTENER_PROXY : LISTENER_ECHO,
+                                  .upstream = upstream,
+                                  .backlog = 128,
+                                  .reuseport = 1};
+}
+
+static struct upstream_conf upstream_of(const char *name, unsigned n)
+{
+    return (struct upstream_conf){
+        .name = name, .servers = &servers[n], .n_servers = 1, .connect_timeout_ns = 5 * NS_PER_S};
+}
+
+static struct server_conf server_of(unsigned which, unsigned workers, unsigned n_listeners,
+                                    unsigned n_upstreams)
+{
+    return (struct server_conf){.boss = {.threads = 1, .accept_batch = 16},
+                                .worker = {.threads = workers,
+                                           .io_ratio = 50,
+                                           .task_quantum_ns = 5 * NS_PER_MS,
+                                           .max_pending_tasks = 65536},
+                                .executor = {.threads = 1, .max_pending_tasks = 16},
+                                .listeners = listeners[which],
+                                .n_listeners = n_listeners,
+                                .upstreams = upstreams[which],
+                                .n_upstreams = n_upstreams};
+}
+
+/* The second: "front" has another server, "echo" another address, "more" comes. */
+static void configure(void)
+{
+    for (unsigned i = 0; i < 2; i++)
+        servers[i] = (struct upstream_server_conf){.id = i ? "b" : "a",
+                                                   .address_text = "there",
+                                                   .addresses = &backs[i],
+                                                   .n_addresses = 1,
+                                                   .weight = 1};
+    upstreams[0][0] = upstream_of("back", 0);
+    upstreams[1][0] = upstream_of("back", 1);
+    upstreams[1][1] = upstream_of("other", 0);
+    listeners[0][0] = listener_of("front", 0, "back");
+    listeners[0][1] = listener_of("echo", 1, NULL);
+    listeners[1][0] = listener_of("front", 0, "back");
+    listeners[1][1] = listener_of("echo", 2, NULL);
+    listeners[1][2] = listener_of("more", 1, "other");
+    confs[0] = server_of(0, 2, 2, 1);
+    confs[1] = server_of(1, 3, 3, 2);
+}
+
+static void setup(void)
+{
+    struct server_events events = {.drained = NULL};
+
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    before = process_descriptors();
+    done_fd = eventfd(0, EFD_CLOEXEC);
+    for (int i = 0; i < 2; i++)
+        listening[i] = sockets_listen(&backs[i], 64);
+    for (int i = 0; i < 3; i++)
+        holders[i] = sockets_bound(&addresses[i]);
+    configure();
+    ck_assert_int_eq(server_create(&server, &confs[0], &events), 0);
+    ck_assert_int_eq(server_start(server), 0);
+}
+
+static void teardown(void)
+{
+    unsigned cut;
+
+    ck_assert_int_eq(server_stop(server, &cut), 0);
+    server_destroy(server);
+    close(done_fd);
+    for (int i = 0; i < 2; i++)
+        close(listening[i]);
+    for (int i = 0; i < 3; i++)
+        close(holders[i]);
+    UNTIL(process_loops() == 0);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static int reload(void *cookie)
+{
+    const struct server_reload to = {.conf = cookie, .done = done};
+    eventfd_t n;
+    int rc = server_reload(server, &to);
+
+    if (rc == 0)
+        rc = eventfd_read(done_fd, &n) == 0 ? done_rc : -errno;
+    return rc;
+}
+
+static void exchange(int fd)
+{
+    sockets_say(fd, "hello");
+    sockets_hear(fd, "hello");
+}
+
+static bool is_refused(unsigned address)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool refused = connect(fd, &addresses[address].u.sa, addresses[address].len) < 0;
+
+    close(fd);
+    return refused;
+}
+
+/* A new client of "front" reaches this server, and only this one. */
+static void expect_server(unsigned n)
+{
+    int client = sockets_connect(&addresses[0]);
+    int fd = accept(listening[n], NULL, NULL);
+
+    ck_assert_int_ge(fd, 0);
+    sockets_say(client, "hello");
+    sockets_hear(fd, "hello");
+    close(client);
+    close(fd);
+}
+
+static void expect_echo(unsigned address)
+{
+    int client = sockets_connect(&addresses[address]);
+
+    exchange(client);
+    close(client);
+}
+
+static void expect_first(void)
+{
+    expect_server(0);
+    expect_echo(1);
+    ck_assert(is_refused(2));
+}
+
+static void expect_second(void)
+{
+    expect_server(1);
+    expect_echo(2);
+}
+
+GROUP(reload, setup, teardown);
+
+TEST(reload, changes_servers_addresses_listeners_and_threads)
+{
+    expect_first();
+    ck_assert_int_eq(reload(&confs[1]), 0);
+    expect_second();
+    ck_assert_int_eq(reload(&confs[0]), 0);
+    expect_first();
+}
+
+TEST(reload, that_lacks_memory_anywhere_changes_nothing)
+{
+    unsigned descriptors;
+
+    expect_first();
+    UNTIL(server_sessions(server) == 0);
+    descriptors = process_descriptors();
+    ck_assert_uint_gt(fault_each_allocation(reload, &confs[1]), 20);
+    expect_second();
+    ck_assert_int_eq(reload(&confs[0]), 0);
+    UNTIL(process_descriptors() <= descriptors + 5); /* a parked worker's */
+}
+
+TEST(reload, that_lacks_memory_closes_no_socket_in_use)
+{
+    for (unsigned skip = 0;; skip++) {
+        int rc;
+
+        fault_plan(FAULT_MEMORY, skip, 1, ENOMEM);
+        rc = reload(&confs[1]);
+        fault_plan(FAULT_MEMORY, 0, 0, 0);
+        if (rc == 0)
+            return;
+        ck_assert_int_eq(rc, -ENOMEM);
+        expect_echo(1);
+        UNTIL(server_sessions(server) == 0);
+    }
+}
+
+TEST(reload, keeps_open_sessions_at_what_is_removed)
+{
+    int client = sockets_connect(&addresses[0]);
+    int fd = accept(listening[0], NULL, NULL);
+    int echo = sockets_connect(&addresses[1]);
+
+    sockets_say(client, "x");
+    sockets_hear(fd, "x");
+    exchange(echo);
+    for (unsigned i = 1; i < 6; i++)
+        ck_assert_int_eq(reload(&confs[i % 2]), 0);
+    sockets_say(client, "still");
+    sockets_hear(fd, "still");
+    exchange(echo);
+    close(client);
+    close(fd);
+    close(echo);
+    UNTIL(server_sessions(server) == 0);
+}
+
+/* Each of the second one's three threads keeps one, also the one that comes. */
+TEST(reload, begins_and_ends_spare_connections)
+{
+    int spares[3];
+
+    upstreams[1][0].spare = (struct spare_conf){.keep = 3, .max_age_ns = 3600 * NS_PER_S};
+    ck_assert_int_eq(reload(&confs[1]), 0);
+    for (unsigned i = 0; i < 3; i++)
+        spares[i] = sockets_accept(listening[1]);
+    ck_assert_int_eq(reload(&confs[0]), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        sockets_hear_end(spares[i]);
+        close(spares[i]);
+    }
+}
+
+TEST(reload, opens_spare_connections_for_a_listener_that_uses_the_upstream_now)
+{
+    int spare;
+
+    upstreams[0][0].spare = upstreams[1][0].spare =
+        (struct spare_conf){.keep = 1, .max_age_ns = 3600 * NS_PER_S};
+    listeners[0][0] = listener_of("front", 0, NULL);
+    upstreams[1][0] = upstreams[0][0];
+    ck_assert_int_eq(reload(&confs[0]), 0);
+    ck_assert_int_eq(reload(&confs[1]), 0);
+    spare = sockets_accept(listening[0]);
+    ck_assert_int_eq(reload(&confs[0]), 0);
+    sockets_hear_end(spare);
+    close(spare);
+}
+
+TEST(reload, that_is_given_up_changes_nothing_or_all)
+{
+    const struct server_reload to = {.conf = &confs[1], .done = done};
+    eventfd_t n;
+
+    ck_assert_int_eq(server_reload(server, &to), 0);
+    server_reload_give_up(server);
+    ck_assert_int_eq(eventfd_read(done_fd, &n), 0);
+    ck_assert(done_rc == 0 || done_rc == -ECANCELED);
+    if (done_rc == 0)
+        expect_second();
+    else
+        expect_first();
+}
+
+static _Atomic bool churning;
+
+/* Clients of an echo that is always there, one after the other. */
+static void *churn(void *cookie)
+{
+    while (atomic_load(&churning)) {
+        int fd = sockets_connect(&addresses[1]);
+
+        exchange(fd);
+        close(fd);
+    }
+    return cookie;
+}
+
+TEST(reload, under_churn_loses_no_client)
+{
+    pthread_t thread;
+
+    listeners[1][2] = listener_of("more", 1, NULL); /* its socket moves from "echo" and back */
+    atomic_store(&churning, true);
+    ck_assert_int_eq(pthread_create(&thread, NULL, churn, NULL), 0);
+    for (unsigned i = 1; i <= CHURN_RELOADS; i++)
+        ck_assert_int_eq(reload(&confs[i % 2]), 0);
+    atomic_store(&churning, false);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}

@@ -1,0 +1,211 @@
+/*
+ * server/server_state: what another process reports, before the start, while the server runs, and
+ * after that process was killed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "server/server.h"
+#include "server/server_state.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+static struct address addresses[2], upstream_address;
+static struct listener_conf listeners[2];
+static struct upstream_server_conf servers[2];
+static struct upstream_conf upstream = {
+    .name = "back", .servers = servers, .n_servers = 2, .connect_timeout_ns = NS_PER_S};
+static struct server_conf conf;
+static struct server *server;
+static struct server_state *state;
+static int holders[2];
+static char *text;
+static size_t text_len;
+
+static void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    sockets_loopback(&upstream_address, 7);
+    for (int i = 0; i < 2; i++) {
+        holders[i] = sockets_bound(&addresses[i]);
+        listeners[i] = (struct listener_conf){.name = i ? "front" : "echo",
+                                              .addresses = &addresses[i],
+                                              .n_addresses = 1,
+                                              .service = i ? LISTENER_PROXY : LISTENER_ECHO,
+                                              .upstream = i ? "back" : NULL,
+                                              .backlog = 128,
+                                              .reuseport = 1};
+        servers[i] = (struct upstream_server_conf){.id = i ? "b" : "a",
+                                                   .address_text = "there",
+                                                   .addresses = &upstream_address,
+                                                   .n_addresses = 1,
+                                                   .weight = 1};
+    }
+    conf = (struct server_conf){.boss = {.threads = 1, .accept_batch = 16},
+                                .worker = {.threads = 1,
+                                           .io_ratio = 50,
+                                           .task_quantum_ns = 5 * NS_PER_MS,
+                                           .max_pending_tasks = 65536},
+                                .executor = {.threads = 1, .max_pending_tasks = 16},
+                                .listeners = listeners,
+                                .n_listeners = 2,
+                                .upstreams = &upstream,
+                                .n_upstreams = 1};
+    ck_assert_int_eq(server_create(&server, &conf, &(struct server_events){0}), 0);
+    ck_assert_int_eq(server_state_create(&state, server, ""), 0);
+}
+
+static void teardown(void)
+{
+    unsigned cut;
+
+    ck_assert_int_eq(server_stop(server, &cut), 0);
+    server_state_destroy(state);
+    server_destroy(server);
+    free(text);
+    text = NULL;
+    for (int i = 0; i < 2; i++)
+        close(holders[i]);
+}
+
+static const char *write_text(void)
+{
+    FILE *f;
+
+    free(text);
+    f = open_memstream(&text, &text_len);
+    ck_assert_ptr_nonnull(f);
+    server_state_write(server, f);
+    ck_assert_int_eq(fclose(f), 0);
+    return text;
+}
+
+static void report(const char *lines)
+{
+    ck_assert_int_eq(server_state_report(state, lines), 0);
+    ck_assert_str_eq(server_state_text(state), lines);
+}
+
+GROUP(server_state, setup, teardown);
+
+TEST(server_state, a_line_for_each_object)
+{
+    ck_assert_str_eq(write_text(), "listen echo\nlisten front\nupstream back\n"
+                                   "server back/a down=no\nserver back/b down=no\n");
+}
+
+static const char all[] = "listen echo limit_waits=3 idle=1 bytes_out=9 bytes_in=8 "
+                          "sessions_total=4\n"
+                          "listen front sessions_total=1\n"
+                          "upstream back retries=5\n"
+                          "server back/a down=no client_fin=1 sessions_total=1\n"
+                          "server back/b down=no\n";
+
+TEST(server_state, before_the_start_a_report_is_continued_at_once)
+{
+    report(all);
+    ck_assert_str_eq(write_text(), all);
+}
+
+static const char *const ignored[] = {
+    "\n\n\n",
+    "listen\n",
+    "listen echo\n",
+    "listen other sessions_total=4\n",
+    "upstream echo sessions_total=4\n",
+    "upstream back/a sessions_total=4\n",
+    "server back sessions_total=4\n",
+    "server back/ sessions_total=4\n",
+    "server other/a sessions_total=4\n",
+    "server bac/a sessions_total=4\n",
+    "later back sessions_total=4\n",
+    "no lines at all",
+};
+
+TEST_EACH(server_state, what_is_unknown_is_ignored, ARRAY_LEN(ignored))
+{
+    report(ignored[_i]);
+    ck_assert_str_eq(write_text(), "listen echo\nlisten front\nupstream back\n"
+                                   "server back/a down=no\nserver back/b down=no\n");
+}
+
+TEST(server_state, while_the_server_runs_what_a_report_has_more_is_added)
+{
+    report("listen echo sessions_total=4\nserver back/a down=no\n");
+    ck_assert_int_eq(server_start(server), 0);
+    report("server back/a down=no sessions_total=2\nlisten echo idle=1 sessions_total=5\n"
+           "listen front sessions_total=1\n");
+    report("listen front sessions_total=2\nlisten echo idle=4 sessions_total=5\n"
+           "server back/a down=no sessions_total=2\n");
+    UNTIL(strcmp(write_text(), "listen echo idle=4 sessions_total=5\n"
+                               "listen front sessions_total=2\nupstream back\n"
+                               "server back/a down=no sessions_total=2\n"
+                               "server back/b down=no\n") == 0);
+}
+
+TEST(server_state, a_server_that_a_report_lacks_goes_on_where_it_was)
+{
+    report("listen echo\nserver back/a down=no sessions_total=2\n");
+    ck_assert_int_eq(server_state_report(state, "listen echo\n"), 0);
+    report("listen echo\nserver back/a down=no idle=1 sessions_total=3\n");
+    ck_assert_ptr_nonnull(strstr(write_text(), "server back/a down=no idle=1 sessions_total=3\n"));
+    ck_assert_int_eq(server_state_report(state, "listen echo\n"), 0);
+    ck_assert_int_eq(server_state_close(state), 0);
+    ck_assert_ptr_nonnull(
+        strstr(write_text(), "server back/a down=no error=2 idle=1 sessions_total=3\n"));
+}
+
+TEST(server_state, what_was_continued_by_another_process_is_not_counted_again)
+{
+    struct server_state *known;
+
+    ck_assert_int_eq(server_state_create(&known, server, "listen echo sessions_total=4\n"), 0);
+    ck_assert_int_eq(server_state_report(known, "listen echo sessions_total=5\n"), 0);
+    ck_assert_ptr_nonnull(strstr(write_text(), "listen echo sessions_total=1\n"));
+    server_state_destroy(known);
+}
+
+TEST(server_state, sessions_of_a_killed_process_have_failed)
+{
+    report("listen echo idle=1 sessions_total=4\nserver back/a down=no sessions_total=2\n");
+    ck_assert_int_eq(server_state_close(state), 0);
+    ck_assert_str_eq(write_text(), "listen echo error=3 idle=1 sessions_total=4\n"
+                                   "listen front\nupstream back\n"
+                                   "server back/a down=no error=2 sessions_total=2\n"
+                                   "server back/b down=no\n");
+}
+
+TEST(server_state, a_report_after_the_end_is_refused)
+{
+    unsigned cut;
+
+    ck_assert_int_eq(server_start(server), 0);
+    ck_assert_int_eq(server_stop(server, &cut), 0);
+    ck_assert_int_eq(server_state_report(state, all), -ESHUTDOWN);
+    ck_assert_str_eq(server_state_text(state), "");
+}
+
+static int attempt(void *cookie)
+{
+    struct server_state *st = NULL;
+    int rc = server_state_create(&st, server, "listen echo sessions_total=1\n");
+
+    (void)cookie;
+    if (rc == 0)
+        rc = server_state_report(st, all);
+    if (rc == 0)
+        rc = server_state_close(st);
+    server_state_destroy(st);
+    return rc;
+}
+
+TEST(server_state, without_memory_nothing_is_left)
+{
+    ck_assert_uint_ge(fault_each_allocation(attempt, NULL), 8);
+}

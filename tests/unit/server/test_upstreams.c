@@ -1,0 +1,310 @@
+/*
+ * server/upstreams: upstreams come, change and go with the configuration; one that is used is never
+ * freed.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/loop_group.h"
+#include "server/server.h"
+#include "server/upstreams.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define UPSTREAMS 4
+
+static struct address address;
+static struct upstream_server_conf server_conf[2];
+static struct upstream_conf confs[UPSTREAMS]; /* one, two, three, four */
+static struct server_conf conf;
+static struct loop *control;
+static struct upstreams *upstreams;
+static struct upstreams_change *change;
+
+static void setup(void)
+{
+    static const char *const names[UPSTREAMS] = {"one", "two", "three", "four"};
+    static const char *const ids[] = {"a", "b"};
+
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    sockets_loopback(&address, 7);
+    for (unsigned i = 0; i < 2; i++)
+        server_conf[i] = (struct upstream_server_conf){.id = ids[i],
+                                                       .address_text = "there",
+                                                       .addresses = &address,
+                                                       .n_addresses = 1,
+                                                       .weight = 1};
+    for (unsigned i = 0; i < UPSTREAMS; i++)
+        confs[i] = (struct upstream_conf){.name = names[i], .servers = server_conf, .n_servers = 1};
+    conf = (struct server_conf){.upstreams = confs, .n_upstreams = 2};
+    control = loop_runner_create();
+    ck_assert_int_eq(upstreams_create(&upstreams, NULL, control), 0);
+}
+
+static void teardown(void)
+{
+    loop_runner_destroy(control);
+    upstreams_destroy(upstreams);
+}
+
+static int prepare(void)
+{
+    return upstreams_prepare(upstreams, &conf, &change);
+}
+
+static void do_change(void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(prepare(), 0);
+    ck_assert_int_eq(upstreams_complete(change, NULL, NULL), 0);
+    upstreams_commit(change);
+}
+
+static void change_all(void)
+{
+    loop_runner_call(control, do_change, NULL);
+}
+
+static void do_sweep(void *is_left)
+{
+    *(bool *)is_left = upstreams_sweep(upstreams);
+}
+
+static bool sweep(void)
+{
+    bool is_left;
+
+    loop_runner_call(control, do_sweep, &is_left);
+    return is_left;
+}
+
+/* By a change that is cancelled. */
+static void do_find(void *up)
+{
+    const char *name = *(const char **)up;
+
+    ck_assert_int_eq(prepare(), 0);
+    *(struct upstream **)up = upstreams_find(change, name);
+    upstreams_cancel(change);
+}
+
+static struct upstream *find(const char *name)
+{
+    const void *up = name;
+
+    loop_runner_call(control, do_find, &up);
+    return (struct upstream *)up;
+}
+
+static struct upstream_server *server_of(const struct upstream *up)
+{
+    return membership_now(&up->membership)->servers[0];
+}
+
+GROUP(upstreams, setup, teardown);
+
+TEST(upstreams, all_of_the_configuration_are_found_by_name)
+{
+    unsigned n;
+
+    ck_assert_int_eq(prepare(), 0);
+    ck_assert_str_eq(upstreams_find(change, "two")->name, "two");
+    ck_assert_ptr_null(upstreams_find(change, "three"));
+    ck_assert_str_eq(upstreams_next(change, &n)[0].upstream->name, "one");
+    ck_assert_ptr_eq(upstreams_next(change, &n)[1].conf, &confs[1]);
+    ck_assert_uint_eq(n, 2);
+    ck_assert_int_eq(upstreams_complete(change, NULL, NULL), 0);
+    upstreams_commit(change);
+}
+
+TEST(upstreams, one_that_stays_is_the_same_and_gets_its_configuration)
+{
+    struct upstream *one;
+
+    change_all();
+    one = find("one");
+    confs[0].queue_length = 7;
+    confs[0].n_servers = 2;
+    conf.n_upstreams = 3;
+    change_all();
+    ck_assert_ptr_eq(find("one"), one);
+    ck_assert_uint_eq(atomic_load(&one->conf)->queue_length, 7);
+    ck_assert_uint_eq(membership_now(&one->membership)->n, 2);
+    ck_assert_str_eq(find("three")->name, "three");
+    ck_assert(!sweep());
+}
+
+TEST(upstreams, a_removed_one_is_freed_when_nothing_uses_it)
+{
+    struct upstream *two;
+
+    change_all();
+    two = upstream_hold(find("two"));
+    conf.n_upstreams = 1;
+    change_all();
+    ck_assert(sweep());
+    ck_assert(sweep());
+    ck_assert_uint_eq(endpoint_load(&server_of(two)->endpoint), 0); /* it serves its sessions */
+    upstream_release(two);
+    UNTIL(!sweep());
+    ck_assert_ptr_null(find("two"));
+}
+
+TEST(upstreams, a_removed_one_waits_for_its_servers)
+{
+    struct upstream *two;
+    struct upstream_server *server;
+
+    change_all();
+    two = find("two");
+    server = server_of(two);
+    membership_hold(server);
+    conf.n_upstreams = 1;
+    change_all();
+    for (unsigned i = 0; i < 4; i++)
+        ck_assert(sweep());
+    ck_assert_uint_eq(endpoint_load(&server->endpoint), ENDPOINT_ABSENT);
+    membership_let_go(server);
+    UNTIL(!sweep());
+}
+
+TEST(upstreams, one_that_comes_again_is_another)
+{
+    struct upstream *two;
+
+    change_all();
+    two = upstream_hold(find("two"));
+    conf.n_upstreams = 1;
+    change_all();
+    conf.n_upstreams = 2;
+    change_all();
+    ck_assert_ptr_ne(find("two"), two);
+    upstream_release(two);
+    UNTIL(!sweep());
+}
+
+static void log_stats(struct upstream *up, void *cookie)
+{
+    (void)cookie;
+    upstream_log_stats(up);
+}
+
+static bool has_statistics(const char *start)
+{
+    unsigned before = log_lines_with(start);
+
+    PAUSE_MS(50); /* while they are written it is used */
+    upstreams_each(upstreams, log_stats, NULL);
+    return log_lines_with(start) > before;
+}
+
+TEST(upstreams, the_statistics_have_a_removed_one_until_it_is_freed_by_itself)
+{
+    change_all();
+    ck_assert(has_statistics("stats upstream two connections="));
+    conf.n_upstreams = 1;
+    change_all();
+    ck_assert(has_statistics("stats upstream two connections="));
+    UNTIL(!has_statistics("stats upstream two connections="));
+    ck_assert(has_statistics("stats upstream one connections="));
+}
+
+TEST(upstreams, a_cancelled_change_changes_nothing)
+{
+    struct upstream *one, *two;
+
+    change_all();
+    one = find("one");
+    two = find("two");
+    conf.upstreams = &confs[1]; /* without one, and with three */
+    ck_assert_int_eq(prepare(), 0);
+    ck_assert_int_eq(upstreams_complete(change, NULL, NULL), 0);
+    ck_assert_ptr_eq(upstreams_find(change, "two"), two);
+    upstreams_cancel(change);
+    conf.upstreams = confs;
+    ck_assert_ptr_eq(find("one"), one);
+    ck_assert_uint_eq(atomic_load(&one->users), 1);
+    ck_assert(!one->membership.is_being_changed && !two->membership.is_being_changed);
+}
+
+/* ---- names ---- */
+
+static unsigned on_places(const void *cookie, const struct upstream *up,
+                          const struct upstream_server_conf *line, struct membership_place *places)
+{
+    ck_assert_ptr_eq(cookie, &conf);
+    if (strcmp(up->name, "two") != 0 && strcmp(up->name, "three") != 0)
+        return 0;
+    ck_assert_str_eq(line->id, "b");
+    places[0] = (struct membership_place){.list = &address, .n = 1, .weight = 1};
+    return 1;
+}
+
+/* Of an upstream that there was, and of a new one; 0: a name of several servers; 1: of one. */
+TEST_EACH(upstreams, new_names_begin_with_the_places_that_are_known, 2)
+{
+    static const struct upstream_server_conf literal = {
+        .id = "a", .address_text = "there", .addresses = &address, .n_addresses = 1, .weight = 1};
+    struct upstream_server_conf lines[2] = {literal, server_conf[1]};
+
+    change_all();
+    lines[1].names = _i == 0 ? UPSTREAM_NAME_EACH : UPSTREAM_NAME_ONE;
+    lines[1].n_addresses = 0;
+    for (unsigned i = 0; i < 3; i++)
+        confs[i] = (struct upstream_conf){.name = confs[i].name, .servers = lines, .n_servers = 2};
+    conf.n_upstreams = 3;
+    ck_assert_int_eq(prepare(), 0);
+    ck_assert_int_eq(upstreams_complete(change, on_places, &conf), 0);
+    upstreams_commit(change);
+    ck_assert_uint_eq(membership_now(&find("one")->membership)->n, _i == 0 ? 1 : 2);
+    for (unsigned i = 1; i < 3; i++) {
+        const struct server_set *set = membership_now(&find(confs[i].name)->membership);
+
+        ck_assert_uint_eq(set->n, 2);
+        ck_assert_uint_eq(endpoint_load(&set->servers[1]->endpoint), 0);
+    }
+}
+
+/* ---- memory ---- */
+
+static int attempt(void *cookie)
+{
+    int rc = prepare();
+
+    (void)cookie;
+    if (rc < 0)
+        return rc;
+    rc = upstreams_complete(change, NULL, NULL);
+    upstreams_cancel(change);
+    return rc;
+}
+
+TEST(upstreams, without_memory_nothing_changes)
+{
+    struct upstream *two;
+
+    change_all();
+    two = find("two");
+    conf.upstreams = &confs[1];
+    conf.n_upstreams = 3;
+    ck_assert_uint_gt(fault_each_allocation(attempt, NULL), 50);
+    ck_assert_ptr_eq(find("two"), two);
+    change_all();
+    ck_assert_ptr_eq(find("two"), two);
+    UNTIL(!sweep());
+}
+
+TEST(upstreams, without_memory_there_are_none)
+{
+    struct upstreams *none = NULL;
+
+    fault_plan(FAULT_MEMORY, 0, 1, ENOMEM);
+    ck_assert_int_eq(upstreams_create(&none, NULL, control), -ENOMEM);
+    ck_assert_ptr_null(none);
+    upstreams_destroy(NULL);
+}

@@ -1,0 +1,84 @@
+/* upstream/server_line: a copy of a line that lives as long as somebody has it. */
+#include <string.h>
+
+#include "support/fault.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "upstream/server_line.h"
+
+static struct address addresses[2], check;
+static struct upstream_server_conf conf;
+static struct server_line *line;
+
+static void setup(void)
+{
+    sockets_loopback(&addresses[0], 1);
+    sockets_loopback(&addresses[1], 2);
+    sockets_loopback(&check, 3);
+    conf = (struct upstream_server_conf){.id = "a",
+                                         .address_text = "there:80",
+                                         .addresses = addresses,
+                                         .n_addresses = 2,
+                                         .weight = 7,
+                                         .check_address = &check};
+}
+
+static void teardown(void)
+{
+}
+
+GROUP(server_line, setup, teardown);
+
+TEST(server_line, copies_all_that_the_configuration_points_at)
+{
+    char id[] = "a", text[] = "there:80";
+
+    conf.id = id;
+    conf.address_text = text;
+    ck_assert_int_eq(server_line_create(&line, &conf), 0);
+    id[0] = text[0] = 'x';
+    memset(addresses, 0, sizeof(addresses));
+    memset(&check, 0, sizeof(check));
+    setup();
+    ck_assert_str_eq(line->conf.id, "a");
+    ck_assert_str_eq(line->conf.address_text, "there:80");
+    ck_assert_uint_eq(line->conf.n_addresses, 2);
+    ck_assert(address_equal(&line->conf.addresses[1], &addresses[1]));
+    ck_assert(address_equal(line->conf.check_address, &check));
+    ck_assert_uint_eq(line->conf.weight, 7);
+    server_line_release(line);
+}
+
+TEST(server_line, without_addresses_has_none)
+{
+    conf.n_addresses = 0;
+    conf.check_address = NULL;
+    ck_assert_int_eq(server_line_create(&line, &conf), 0);
+    ck_assert_uint_eq(line->conf.n_addresses, 0);
+    ck_assert_ptr_null(line->conf.check_address);
+    server_line_release(line);
+}
+
+TEST(server_line, lives_until_its_last_reference_is_given_up)
+{
+    ck_assert_int_eq(server_line_create(&line, &conf), 0);
+    ck_assert_ptr_eq(server_line_hold(line), line);
+    server_line_release(line);
+    ck_assert_str_eq(line->conf.id, "a");
+    server_line_release(line);
+    server_line_release(NULL);
+}
+
+static int attempt(void *cookie)
+{
+    int rc = server_line_create(&line, cookie);
+
+    if (rc == 0)
+        server_line_release(line);
+    return rc;
+}
+
+TEST(server_line, without_memory_is_not_created)
+{
+    ck_assert_uint_eq(fault_each_allocation(attempt, &conf), 1);
+}

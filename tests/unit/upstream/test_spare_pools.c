@@ -1,0 +1,327 @@
+/*
+ * upstream/spare_pools: spare connections follow the configuration, on all loops, while sessions
+ * take them.
+ */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "engine/loop_group.h"
+#include "net/netloop.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+#include "upstream/spare_internal.h"
+#include "upstream/upstream_change.h"
+
+#define WORKERS 2
+#define SERVERS 3
+#define CHANGES 100
+
+static struct address addresses[SERVERS];
+static struct upstream_server_conf servers[SERVERS]; /* a, b, c */
+static struct upstream_conf conf, next, none;        /* in use, each from its change on */
+static struct upstream *upstream;
+static struct loop_group *workers;
+static struct loop *control;
+static struct netloop *nets[WORKERS];
+static struct spare_pool *pool_list[WORKERS];
+static struct spare_pools *pools;
+static int listening[SERVERS];
+static unsigned before;
+
+static void setup(void)
+{
+    static const char *const ids[] = {"a", "b", "c"};
+    struct loop_group_conf group = {
+        .name = "work",
+        .pool = 2,
+        .n_loops = WORKERS,
+        .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS}, .max_pending_tasks = 64}};
+
+    log_lines_capture(LOG_LEVEL_ERROR);
+    before = process_descriptors();
+    for (unsigned i = 0; i < SERVERS; i++) {
+        listening[i] = sockets_listen(&addresses[i], 1024);
+        servers[i] = (struct upstream_server_conf){.id = ids[i],
+                                                   .address_text = "there",
+                                                   .addresses = &addresses[i],
+                                                   .n_addresses = 1,
+                                                   .weight = 1};
+    }
+    conf = (struct upstream_conf){.name = "back",
+                                  .servers = servers,
+                                  .n_servers = 1,
+                                  .connect_timeout_ns = UNTIL_LIMIT_NS,
+                                  .spare = {.keep = WORKERS, .max_age_ns = 100 * UNTIL_LIMIT_NS}};
+    control = loop_runner_create();
+    ck_assert_int_eq(loop_group_create(&workers, &group), 0);
+    ck_assert_int_eq(spare_pools_create(&pools, workers), 0);
+    for (unsigned i = 0; i < WORKERS; i++) {
+        ck_assert_int_eq(netloop_create(&nets[i], loop_group_at(workers, i)), 0);
+        ck_assert_int_eq(spare_pools_add(pools, nets[i], i, &pool_list[i]), 0);
+    }
+}
+
+static void do_stop(void *pool)
+{
+    spare_pool_stop(pool);
+}
+
+static void teardown(void)
+{
+    for (unsigned i = 0; i < WORKERS; i++)
+        loop_runner_call(loop_group_at(workers, i), do_stop, pool_list[i]);
+    loop_group_stop(workers, 0, NS_PER_S);
+    loop_runner_join_group(workers);
+    loop_runner_stop(control);
+    spare_pools_destroy(pools);
+    for (unsigned i = 0; i < WORKERS; i++)
+        netloop_destroy(nets[i]);
+    upstream_destroy(upstream);
+    loop_runner_destroy(control);
+    loop_group_destroy(workers);
+    for (unsigned i = 0; i < SERVERS; i++)
+        close(listening[i]);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+/* As one listener does, or none. */
+static void do_want(void *is_wanted)
+{
+    struct spare_pools_change *change;
+
+    ck_assert_int_eq(spare_pools_prepare(pools, &upstream, *(bool *)is_wanted ? 1 : 0, &change), 0);
+    spare_pools_commit(change);
+    spare_pools_refresh(pools);
+}
+
+static void want(bool is_wanted)
+{
+    loop_runner_call(control, do_want, &is_wanted);
+}
+
+static void open_upstream(void)
+{
+    ck_assert_int_eq(upstream_create(&upstream, &conf, workers), 0);
+    want(true);
+}
+
+static void do_change(void *arg)
+{
+    struct upstream_change *change;
+
+    ck_assert_int_eq(upstream_change_prepare(&change, upstream, arg), 0);
+    upstream_change_commit(change);
+}
+
+/* ${to} stays in use. */
+static void change_to(const struct upstream_conf *to)
+{
+    loop_runner_call(control, do_change, (void *)(uintptr_t)to);
+}
+
+static struct upstream_server *server_at(unsigned i)
+{
+    return membership_now(&upstream->membership)->servers[i];
+}
+
+static unsigned spares_of(const struct upstream_server *server)
+{
+    const struct spare *sp = atomic_load(&server->spare);
+
+    return sp ? spare_now(sp) : 0;
+}
+
+GROUP(pools, setup, teardown);
+
+TEST(pools, spares_begin_and_end_with_the_configuration)
+{
+    next = none = conf;
+    none.spare.keep = conf.spare.keep = 0;
+    next.spare.keep = 2 * WORKERS;
+    open_upstream();
+    ck_assert_ptr_null(atomic_load(&server_at(0)->spare));
+    change_to(&next);
+    UNTIL(spares_of(server_at(0)) == 2 * WORKERS);
+    change_to(&none);
+    UNTIL(spares_of(server_at(0)) == 0);
+    change_to(&next);
+    UNTIL(spares_of(server_at(0)) == 2 * WORKERS);
+}
+
+TEST(pools, spares_stay_when_nothing_of_them_changes)
+{
+    open_upstream();
+    UNTIL(spares_of(server_at(0)) == WORKERS);
+    next = conf;
+    next.retries = 9;
+    change_to(&next);
+    PAUSE_MS(20);
+    ck_assert_uint_eq(spares_of(server_at(0)), WORKERS);
+    ck_assert_uint_eq(atomic_load(&server_at(0)->spare)->counts[SPARE_DROPPED], 0);
+}
+
+TEST(pools, new_servers_have_spares_and_removed_ones_none)
+{
+    struct upstream_server *a;
+
+    open_upstream();
+    next = conf;
+    a = server_at(0);
+    UNTIL(spares_of(a) == WORKERS);
+    next.servers = &servers[1];
+    next.n_servers = 2;
+    membership_hold(a);
+    change_to(&next);
+    UNTIL(spares_of(a) == 0);
+    for (unsigned i = 0; i < 2; i++)
+        UNTIL(spares_of(server_at(i)) == WORKERS);
+    membership_let_go(a);
+}
+
+TEST(pools, an_upstream_that_no_listener_uses_has_none)
+{
+    open_upstream();
+    UNTIL(spares_of(server_at(0)) == WORKERS);
+    want(false);
+    UNTIL(spares_of(server_at(0)) == 0);
+    want(true);
+    UNTIL(spares_of(server_at(0)) == WORKERS);
+}
+
+TEST(pools, a_backup_has_none_once_there_are_others)
+{
+    static struct upstream_server_conf two[2];
+
+    next = conf;
+    servers[0].backup = true;
+    two[0] = servers[0];
+    two[1] = servers[1];
+    next.servers = two;
+    open_upstream();
+    UNTIL(spares_of(server_at(0)) == WORKERS);
+    next.n_servers = 2;
+    change_to(&next);
+    UNTIL(spares_of(server_at(0)) == 0);
+    UNTIL(spares_of(server_at(1)) == WORKERS);
+}
+
+TEST(pools, as_many_as_max_connections_leaves_room_for)
+{
+    static struct upstream_server_conf one;
+
+    one = servers[0];
+    next = conf;
+    one.max_connections = 1;
+    next.servers = &one;
+    open_upstream();
+    UNTIL(spares_of(server_at(0)) == WORKERS);
+    change_to(&next);
+    UNTIL(spares_of(server_at(0)) == 1);
+}
+
+static int attempt(void *arg)
+{
+    struct spare_pools_change *change;
+    int rc = spare_pools_prepare(pools, &upstream, 1, &change);
+
+    (void)arg;
+    if (rc == 0)
+        spare_pools_cancel(change);
+    return rc;
+}
+
+static int attempt_change(void *to)
+{
+    struct upstream_change *change;
+    int rc = upstream_change_prepare(&change, upstream, to);
+
+    if (rc == 0)
+        upstream_change_cancel(change);
+    return rc;
+}
+
+TEST(pools, without_memory_nothing_changes)
+{
+    next = conf;
+    conf.spare.keep = 0;
+    open_upstream();
+    PAUSE_MS(10); /* no other thread allocates */
+    ck_assert_uint_eq(fault_each_allocation(attempt, NULL), 3);
+    (void)fault_each_allocation(attempt_change, &next);
+    ck_assert_ptr_null(atomic_load(&server_at(0)->spare));
+}
+
+/* ---- while they are used ---- */
+
+static atomic_bool over;
+
+static void take_some(void *arg)
+{
+    unsigned i = (unsigned)(uintptr_t)arg;
+    struct balancer_pick_state pick;
+    struct upstream_server *server;
+    struct endpoint_addresses *at;
+    unsigned which;
+    int fd;
+
+    balancer_begin(&pick, 0);
+    if (upstream_pick(upstream, &pick, &server) < 0)
+        return;
+    fd = spare_take(pool_list[i], server, &at, &which);
+    if (fd >= 0) {
+        ck_assert_uint_lt(which, at->n);
+        endpoint_release_addresses(at);
+        close(fd);
+    }
+    upstream_leave(upstream, server, UPSTREAM_UNKNOWN);
+}
+
+static void *work(void *arg)
+{
+    while (!atomic_load(&over))
+        loop_runner_call(loop_group_at(workers, (unsigned)(uintptr_t)arg), take_some, arg);
+    return NULL;
+}
+
+static void change_some(void *arg)
+{
+    unsigned n = *(unsigned *)arg;
+    struct upstream_change *change;
+    struct spare_pools_change *spares;
+
+    next = conf;
+    ck_assert_int_eq(arena_create(&next.memory), 0);
+    next.n_servers = 1 + n % SERVERS;
+    next.spare.keep = n % 4;
+    ck_assert_int_eq(upstream_change_prepare(&change, upstream, &next), 0);
+    ck_assert_int_eq(spare_pools_prepare(pools, &upstream, n % 5 > 0, &spares), 0);
+    upstream_change_commit(change);
+    spare_pools_commit(spares);
+    spare_pools_refresh(pools);
+    arena_release(next.memory);
+    (void)upstream_sweep_unused(upstream);
+}
+
+TEST(pools, sessions_take_spares_while_all_of_it_changes)
+{
+    pthread_t threads[WORKERS];
+
+    open_upstream();
+    for (uintptr_t i = 0; i < WORKERS; i++)
+        pthread_create(&threads[i], NULL, work, (void *)i);
+    for (unsigned i = 0; i < CHANGES; i++)
+        loop_runner_call(control, change_some, &i);
+    atomic_store(&over, true);
+    for (unsigned i = 0; i < WORKERS; i++)
+        pthread_join(threads[i], NULL);
+    change_to(&conf);
+    want(true);
+    UNTIL(spares_of(server_at(0)) == WORKERS);
+}

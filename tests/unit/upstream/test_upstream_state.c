@@ -1,0 +1,266 @@
+/*
+ * upstream/upstream_state: counters and health that outlive the process, also of servers whose
+ * names are looked up later.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/fault.h"
+#include "support/log_lines.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "upstream/spare_internal.h"
+#include "upstream/upstream.h"
+
+#define LINES 3
+
+static struct address literal;
+static struct upstream_server_conf lines[LINES]; /* two addresses, a name */
+static struct upstream_conf conf;
+static struct upstream *upstream;
+static char *text;
+static size_t text_len;
+
+static void setup(void)
+{
+    static const char *const ids[LINES] = {"a", "b", "name"};
+
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    sockets_loopback(&literal, 7);
+    conf = (struct upstream_conf){
+        .name = "back",
+        .servers = lines,
+        .n_servers = LINES,
+        .checks = {.kind = UPSTREAM_CHECK_TCP, .health = {.initial = HEALTH_STARTS_UP}}};
+    for (unsigned i = 0; i < LINES; i++)
+        lines[i] = (struct upstream_server_conf){.id = ids[i],
+                                                 .address_text = "there",
+                                                 .addresses = &literal,
+                                                 .n_addresses = 1,
+                                                 .weight = 1};
+    lines[2].names = UPSTREAM_NAME_EACH;
+    lines[2].addresses = NULL;
+    lines[2].n_addresses = 0;
+}
+
+static void open_group(void)
+{
+    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
+}
+
+static void teardown(void)
+{
+    upstream_destroy(upstream);
+    upstream = NULL;
+    free(text);
+    text = NULL;
+}
+
+static struct upstream_server *find(const char *name)
+{
+    const struct server_set *set = membership_now(&upstream->membership);
+
+    for (unsigned i = 0; i < set->n; i++)
+        if (strcmp(set->servers[i]->name, name) == 0)
+            return set->servers[i];
+    ck_abort_msg("no server %s", name);
+}
+
+static bool is_down(const char *name)
+{
+    return (endpoint_load(&find(name)->endpoint) & ENDPOINT_DOWN) != 0;
+}
+
+static uint64_t began(const char *name)
+{
+    return atomic_load(&find(name)->counters.began);
+}
+
+static void continue_server(const char *name, const char *now, const char *before)
+{
+    ck_assert_int_eq(upstream_state_continue_server(upstream, name, now, before), 0);
+}
+
+/* The line `name` is looked up: 127.0.0.1:1001. */
+static void look_up(void)
+{
+    struct membership *m = &upstream->membership;
+    struct address a;
+    struct membership_place place = {.list = &a, .n = 1, .weight = 1};
+
+    sockets_loopback(&a, 1001);
+    ck_assert_int_eq(membership_update(m, m->lines[2], &place, 1), 1);
+}
+
+static const char *write_text(void)
+{
+    FILE *f;
+
+    free(text);
+    f = open_memstream(&text, &text_len);
+    ck_assert_ptr_nonnull(f);
+    upstream_state_write(upstream, f);
+    ck_assert_int_eq(fclose(f), 0);
+    return text;
+}
+
+GROUP(upstream_state, setup, teardown);
+
+TEST(upstream_state, a_line_for_the_group_and_for_each_server)
+{
+    open_group();
+    look_up();
+    counters_began(&upstream->counters);
+    atomic_store(&upstream->late_checks, 4);
+    counters_began(&find("b")->counters);
+    counters_ended(&find("b")->counters, SESSION_IDLE, 1, 2);
+    counters_connect_failed(&find("b")->connects);
+    (void)endpoint_set_flag(&find("a")->endpoint, ENDPOINT_DOWN);
+    ck_assert_str_eq(write_text(), "upstream back late_checks=4 sessions_total=1\n"
+                                   "server back/a down=yes\n"
+                                   "server back/b down=no connect_failures=1 idle=1 bytes_out=2 "
+                                   "bytes_in=1 sessions_total=1\n"
+                                   "server back/name@127.0.0.1:1001 down=no\n");
+}
+
+TEST(upstream_state, the_group_continues)
+{
+    open_group();
+    upstream_state_continue(upstream, " retries=3 sessions_total=5 late_checks=2", "");
+    upstream_state_continue(upstream, " retries=4 sessions_total=5 retries_refused=1",
+                            " retries=3 sessions_total=5");
+    ck_assert_uint_eq(atomic_load(&upstream->counters.began), 5);
+    ck_assert_uint_eq(atomic_load(&upstream->late_checks), 2);
+    ck_assert_uint_eq(atomic_load(&upstream->retry_budget.retries), 4);
+    ck_assert_uint_eq(atomic_load(&upstream->retry_budget.refused), 1);
+}
+
+TEST(upstream_state, a_server_continues_with_its_health)
+{
+    open_group();
+    continue_server("a", "down=yes sessions_total=5", NULL);
+    continue_server("b", "down=no sessions_total=6", NULL);
+    ck_assert(is_down("a") && !is_down("b"));
+    ck_assert_uint_eq(began("a"), 5);
+    ck_assert_uint_eq(began("b"), 6);
+}
+
+TEST(upstream_state, a_server_that_was_up_needs_no_first_check)
+{
+    conf.checks.health.initial = HEALTH_STARTS_CHECKED;
+    open_group();
+    ck_assert(is_down("a") && is_down("b"));
+    continue_server("a", "down=no", NULL);
+    ck_assert(!is_down("a") && is_down("b"));
+}
+
+TEST(upstream_state, later_reports_change_no_health)
+{
+    open_group();
+    continue_server("a", "down=yes sessions_total=5", " sessions_total=4");
+    ck_assert(!is_down("a"));
+    ck_assert_uint_eq(began("a"), 1);
+}
+
+TEST(upstream_state, a_server_that_is_not_checked_is_not_down)
+{
+    conf.checks.kind = UPSTREAM_CHECK_OFF;
+    open_group();
+    continue_server("a", "down=yes", NULL);
+    ck_assert(!is_down("a"));
+}
+
+TEST(upstream_state, a_disabled_server_is_not_down)
+{
+    lines[0].disabled = true;
+    open_group();
+    continue_server("a", "down=yes", NULL);
+    ck_assert(!is_down("a"));
+}
+
+TEST(upstream_state, state_waits_for_a_server_that_is_looked_up_later)
+{
+    open_group();
+    continue_server("name@127.0.0.1:1001", "down=yes sessions_total=5 idle=2", NULL);
+    continue_server("name@127.0.0.1:1001", " sessions_total=6 idle=3", " sessions_total=5 idle=2");
+    continue_server("name@127.0.0.1:1002", " sessions_total=9", NULL);
+    look_up();
+    ck_assert(is_down("name@127.0.0.1:1001"));
+    ck_assert_uint_eq(began("name@127.0.0.1:1001"), 6);
+    ck_assert_uint_eq(atomic_load(&find("name@127.0.0.1:1001")->counters.ended[SESSION_IDLE]), 3);
+    continue_server("name@127.0.0.1:1001", " sessions_total=7", " sessions_total=6");
+    ck_assert_uint_eq(began("name@127.0.0.1:1001"), 7);
+}
+
+TEST(upstream_state, a_report_in_the_order_of_the_set_is_not_searched)
+{
+    open_group();
+    continue_server("a", "", NULL);
+    ck_assert_uint_eq(upstream->state.next, 1);
+    continue_server("b", " sessions_total=1", "");
+    ck_assert_uint_eq(upstream->state.next, 2);
+    continue_server("a", " sessions_total=2", "");
+    ck_assert_uint_eq(upstream->state.next, 1);
+    continue_server("a", " sessions_total=3", " sessions_total=2");
+    ck_assert_uint_eq(began("a"), 3);
+    ck_assert_uint_eq(began("b"), 1);
+}
+
+TEST(upstream_state, servers_that_are_waited_for_are_not_searched)
+{
+    struct list *first;
+
+    open_group();
+    continue_server("name@127.0.0.1:1001", " sessions_total=1", NULL);
+    continue_server("name@127.0.0.1:1002", " sessions_total=1", NULL);
+    first = upstream->state.expected.next;
+    continue_server("name@127.0.0.1:1001", " sessions_total=2", " sessions_total=1");
+    ck_assert_ptr_eq(upstream->state.last, first);
+    continue_server("name@127.0.0.1:1002", " sessions_total=2", " sessions_total=1");
+    ck_assert_ptr_eq(upstream->state.last, first->next);
+    look_up();
+    ck_assert_uint_eq(began("name@127.0.0.1:1001"), 2);
+    continue_server("name@127.0.0.1:1002", " sessions_total=3", " sessions_total=2");
+    ck_assert_uint_eq(upstream->state.n_expected, 1);
+}
+
+TEST(upstream_state, servers_that_never_come_are_bounded)
+{
+    open_group();
+    continue_server("name@127.0.0.1:1001", " sessions_total=1", NULL);
+    continue_server("name@127.0.0.1:1002", " sessions_total=1", NULL);
+    upstream->state.n_expected = BALANCER_MAX_ENDPOINTS; /* as if there were so many */
+    continue_server("name@127.0.0.1:1003", " sessions_total=1", NULL);
+    ck_assert_uint_eq(upstream->state.n_expected, BALANCER_MAX_ENDPOINTS);
+    upstream->state.n_expected = 2;
+    look_up();
+    ck_assert_uint_eq(began("name@127.0.0.1:1001"), 0);
+    ck_assert_uint_eq(upstream->state.n_expected, 2);
+}
+
+TEST(upstream_state, without_memory_nothing_waits)
+{
+    open_group();
+    fault_plan(FAULT_MEMORY, 0, 1, 0);
+    ck_assert_int_eq(upstream_state_continue_server(upstream, "name@127.0.0.1:1001", "", NULL),
+                     -ENOMEM);
+    look_up();
+    ck_assert_uint_eq(began("name@127.0.0.1:1001"), 0);
+}
+
+TEST(upstream_state, spare_connections_go_on_being_counted_also_of_a_name)
+{
+    conf.spare = (struct spare_conf){.keep = 2, .max_age_ns = 3600 * NS_PER_S};
+    open_group();
+    spare_count(find("a")->spare, SPARE_OPENED);
+    spare_count(find("a")->spare, SPARE_USED);
+    ck_assert_ptr_nonnull(
+        strstr(write_text(), "server back/a down=no spares_used=1 spares_opened=1\n"));
+    continue_server("a", "spares_opened=7 spares_used=5", "spares_opened=2 spares_used=1");
+    ck_assert_ptr_nonnull(strstr(write_text(), " spares_used=5 spares_opened=6\n"));
+    continue_server("name@127.0.0.1:1001", "spares_opened=9", NULL);
+    look_up();
+    ck_assert_ptr_nonnull(
+        strstr(write_text(), "server back/name@127.0.0.1:1001 down=no spares_opened=9\n"));
+}
