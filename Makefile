@@ -60,7 +60,7 @@ CHECK_LDLIBS   = $(eval CHECK_LDLIBS := $(shell $(PKG_CONFIG) --libs check))$(CH
 BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libsystemd-dev netcat-openbsd
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
-                  wrk iperf3 dnsmasq-base debootstrap
+                  wrk iperf3 dnsmasq-base debootstrap systemd-container
 
 LAYERS  := base engine net stats limits upstream handlers service server config daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
@@ -109,8 +109,10 @@ help:
 #: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
 #: make bench-failover      whose clients fail when servers fail, beside HAProxy and nginx (root; BENCH_FLAGS)
+#: make bench-reload         what clients notice of reloads and upgrades, beside HAProxy and nginx (BENCH_FLAGS)
 #: make test-build          build with other flags, paths and tools, and install (minutes)
 #: make test-debian13       build, and run unit tests and the quickstart, in a new Debian 13 root (as root)
+#: make test-systemd        run it as a service of a systemd that systemd-nspawn boots in a new Debian root (as root)
 #: make test-fresh          the two commands of README.md in a new Debian root (as root)
 #: make install | uninstall PREFIX, DESTDIR, SBINDIR, MANDIR, CONFDIR, UNITDIR
 #: make dist | format | clean
@@ -295,9 +297,17 @@ bench-failover: $(PROGRAM)
 	$(PYTHON) tests/bench/failover.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
 	    $(BENCH_FLAGS)
 
+.PHONY: bench-reload
+bench-reload: $(PROGRAM)
+	$(PYTHON) tests/bench/reload.py --reactord $(PROGRAM) $(BENCH_FLAGS)
+
 .PHONY: test-fresh
 test-fresh:
 	tests/integration/fresh.sh
+
+.PHONY: test-systemd
+test-systemd: $(PROGRAM)
+	tests/systemd/run.sh $(TEST_FLAGS)
 
 .PHONY: test-build test-debian13
 test-build:
@@ -336,6 +346,7 @@ install: $(PROGRAM)
 	$(INSTALL) -m 644 man/reactord.ini.5 $(call in_destdir,$(MANDIR)/man5/)
 	$(substitute) systemd/reactord.service > $(call in_destdir,$(UNITDIR)/reactord.service)
 	chmod 644 $(call in_destdir,$(UNITDIR)/reactord.service)
+	$(INSTALL) -m 644 systemd/reactord.socket $(call in_destdir,$(UNITDIR)/reactord.socket)
 	@# A configuration that is there is the administrator's.
 	test -e $(call in_destdir,$(CONFDIR)/reactord.ini) || \
 	    $(INSTALL) -m 644 conf/reactord.ini $(call in_destdir,$(CONFDIR)/reactord.ini)
@@ -343,7 +354,7 @@ install: $(PROGRAM)
 .PHONY: uninstall
 uninstall:
 	rm -f $(call in_destdir,$(SBINDIR)/reactord) $(call in_destdir,$(UNITDIR)/reactord.service) \
-	    $(call in_destdir,$(MANDIR)/man8/reactord.8) $(call in_destdir,$(MANDIR)/man5/reactord.ini.5)
+	    $(call in_destdir,$(UNITDIR)/reactord.socket) $(call in_destdir,$(MANDIR)/man8/reactord.8) $(call in_destdir,$(MANDIR)/man5/reactord.ini.5)
 
 # Without a repository, as in an unpacked archive, what is there goes into the archive, less what was built.
 DIST_NAME  := reactord-$(VERSION)

@@ -1,40 +1,62 @@
-/* daemon/access_logs: see access_logs.h. */
+/*
+ * daemon/access_logs: see access_logs.h.
+ *
+ * Any thread may add entries, only main removes them: main takes the lock for each step of a walk,
+ * so that files are opened and written without it.
+ */
 #include "daemon/access_logs.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "daemon/log_target.h"
+#include "engine/lock.h"
 #include "server/server.h"
 #include "stats/access_log.h"
 
 #define ACCESS_LOGS_FINISH_NS (2 * NS_PER_S)
 
-/* Lower numbers: boss, workers, executor, control loop. */
+/* For an unused log: pause before the next look; time for its idle thread to end. */
+#define ACCESS_LOGS_LOOK_NS (1 * NS_PER_S)
+#define ACCESS_LOGS_JOIN_NS (100 * NS_PER_MS)
+
+/* Lower pool numbers: boss, workers, executor, control loop. Names have room for six digits. */
 #define ACCESS_LOGS_FIRST_POOL 5
+#define ACCESS_LOGS_LAST_POOL  999999
 
 struct access_logs_entry {
-    const char *where;
+    struct list link;
     struct log_target *target;
     struct access_log *log;
+    bool wanted;          /* configured; under the lock */
+    bool hangs;           /* access_log_finish() has failed; under the lock */
+    int64_t unused_at_ns; /* since when; 0: in use. Main only */
+    char where[];
 };
 
 struct access_logs {
-    unsigned n;
-    struct access_logs_entry entries[];
+    const struct privileges *user;
+    struct lock lock; /* of the list */
+    struct list entries;
+    unsigned pool; /* of the next log's thread */
+    int unused_fd;
 };
 
-static struct access_logs_entry *access_logs_entry_of(struct access_logs *logs, const char *where)
-{
-    for (unsigned i = 0; i < logs->n; i++)
-        if (strcmp(logs->entries[i].where, where) == 0)
-            return &logs->entries[i];
-    return NULL;
-}
+/* Each entry's log is held. */
+struct access_logs_change {
+    struct access_logs *logs;
+    size_t buffer_bytes;
+    struct list opened;
+    unsigned n; /* including `opened` */
+    struct access_logs_entry *entries[];
+};
 
 static ssize_t access_logs_entry_write(void *cookie, const char *lines, size_t len)
 {
@@ -43,81 +65,319 @@ static ssize_t access_logs_entry_write(void *cookie, const char *lines, size_t l
     return log_target_put_lines(entry->target, lines, len);
 }
 
-static int access_logs_add_entry(struct access_logs *logs, const char *where, size_t buffer_bytes,
-                                 const struct privileges *user)
+static int access_logs_entry_open(struct access_logs_entry **out, struct access_logs *logs,
+                                  const char *where, size_t buffer_bytes)
 {
-    struct access_logs_entry *entry = &logs->entries[logs->n];
+    struct access_logs_entry *entry = calloc(1, sizeof(*entry) + strlen(where) + 1);
     const struct access_log_conf conf = {
-        .name = where,
+        .name = entry ? entry->where : NULL,
         .sink = {.write = access_logs_entry_write, .cookie = entry},
-        .pool = ACCESS_LOGS_FIRST_POOL + logs->n,
+        .pool = logs->pool,
         .max_bytes = buffer_bytes};
-    int rc = log_target_open(&entry->target, where, user);
+    int rc;
 
+    if (!entry)
+        return -ENOMEM;
+    list_init(&entry->link);
+    strcpy(entry->where, where);
+    rc = log_target_open(&entry->target, where, logs->user);
     if (rc < 0) {
         log_error("access log %s: cannot be opened: %s", where, strerror(-rc));
-        return rc;
+        goto err_free;
     }
     rc = access_log_create(&entry->log, &conf);
-    if (rc < 0) {
-        log_target_close(entry->target);
-        return rc;
-    }
-    entry->where = where;
-    logs->n++;
+    if (rc < 0)
+        goto err_close;
+    logs->pool = logs->pool < ACCESS_LOGS_LAST_POOL ? logs->pool + 1 : ACCESS_LOGS_FIRST_POOL;
+    *out = entry;
     return 0;
+err_close:
+    log_target_close(entry->target);
+err_free:
+    free(entry);
+    return rc;
 }
 
-int access_logs_open(struct access_logs **out, const struct server_conf *conf, size_t buffer_bytes,
-                     const struct privileges *user)
+/* Call after access_log_finish(), or if no line was ever logged. */
+static void access_logs_entry_close(struct access_logs_entry *entry)
 {
-    struct access_logs *logs =
-        calloc(1, sizeof(*logs) + conf->n_listeners * sizeof(logs->entries[0]));
+    access_log_destroy(entry->log);
+    log_target_close(entry->target);
+    free(entry);
+}
+
+/* The entry after ${entry} (NULL: the first); NULL: none. */
+static struct access_logs_entry *access_logs_next(struct access_logs *logs,
+                                                  struct access_logs_entry *entry)
+{
+    struct list *next;
+
+    lock_take(&logs->lock);
+    next = entry ? entry->link.next : logs->entries.next;
+    lock_release(&logs->lock);
+    return next == &logs->entries ? NULL : LIST_ENTRY(next, struct access_logs_entry, link);
+}
+
+/* Find the log and hold it; NULL: not open, or about to close. */
+static struct access_logs_entry *access_logs_hold_open(struct access_logs *logs, const char *where)
+{
+    struct access_logs_entry *found = NULL;
+
+    lock_take(&logs->lock);
+    list_for_each (node, &logs->entries) {
+        struct access_logs_entry *entry = LIST_ENTRY(node, struct access_logs_entry, link);
+
+        if (!entry->hangs && strcmp(entry->where, where) == 0)
+            found = entry;
+    }
+    if (found)
+        access_log_hold(found->log);
+    lock_release(&logs->lock);
+    return found;
+}
+
+int access_logs_create(struct access_logs **out, const struct privileges *user)
+{
+    struct access_logs *logs = calloc(1, sizeof(*logs));
+    int rc;
 
     if (!logs)
         return -ENOMEM;
-    for (unsigned i = 0; i < conf->n_listeners; i++) {
-        const char *where = conf->listeners[i].access_log.where;
-        int rc;
-
-        if (strcmp(where, "off") == 0 || access_logs_entry_of(logs, where))
-            continue;
-        rc = access_logs_add_entry(logs, where, buffer_bytes, user);
-        if (rc < 0) {
-            access_logs_close(logs);
-            return rc;
-        }
+    logs->unused_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (logs->unused_fd < 0) {
+        rc = -errno;
+        free(logs);
+        return rc;
     }
+    logs->user = user;
+    logs->pool = ACCESS_LOGS_FIRST_POOL;
+    list_init(&logs->entries);
+    lock_init(&logs->lock);
     *out = logs;
     return 0;
 }
 
-struct access_log *access_logs_find(void *logs, const char *where)
+struct access_log *access_logs_find(void *cookie, const char *where)
 {
-    struct access_logs_entry *entry = access_logs_entry_of(logs, where);
+    struct access_logs *logs = cookie;
+    struct access_log *found = NULL;
+
+    lock_take(&logs->lock);
+    list_for_each (node, &logs->entries) {
+        const struct access_logs_entry *entry = LIST_ENTRY(node, struct access_logs_entry, link);
+
+        if (entry->wanted && strcmp(entry->where, where) == 0)
+            found = entry->log;
+    }
+    lock_release(&logs->lock);
+    return found;
+}
+
+static struct access_logs_entry *access_logs_change_entry(const struct access_logs_change *change,
+                                                          const char *where)
+{
+    for (unsigned i = 0; i < change->n; i++)
+        if (strcmp(change->entries[i]->where, where) == 0)
+            return change->entries[i];
+    return NULL;
+}
+
+struct access_log *access_logs_change_find(void *change, const char *where)
+{
+    const struct access_logs_entry *entry = access_logs_change_entry(change, where);
 
     return entry ? entry->log : NULL;
 }
 
+static int access_logs_change_add(struct access_logs_change *change, const char *where)
+{
+    struct access_logs_entry *entry = access_logs_hold_open(change->logs, where);
+    int rc;
+
+    if (!entry) {
+        rc = access_logs_entry_open(&entry, change->logs, where, change->buffer_bytes);
+        if (rc < 0)
+            return rc;
+        access_log_hold(entry->log);
+        list_append(&change->opened, &entry->link);
+    }
+    change->entries[change->n++] = entry;
+    return 0;
+}
+
+int access_logs_prepare(struct access_logs *logs, const struct server_conf *conf,
+                        size_t buffer_bytes, struct access_logs_change **out)
+{
+    struct access_logs_change *change =
+        calloc(1, sizeof(*change) + conf->n_listeners * sizeof(change->entries[0]));
+    int rc = 0;
+
+    if (!change)
+        return -ENOMEM;
+    change->logs = logs;
+    change->buffer_bytes = buffer_bytes;
+    list_init(&change->opened);
+    for (unsigned i = 0; rc == 0 && i < conf->n_listeners; i++) {
+        const char *where = conf->listeners[i].access_log.where;
+
+        if (strcmp(where, "off") != 0 && !access_logs_change_entry(change, where))
+            rc = access_logs_change_add(change, where);
+    }
+    if (rc < 0) {
+        access_logs_cancel(change);
+        return rc;
+    }
+    *out = change;
+    return 0;
+}
+
+/* Only the logs of ${change} are wanted now. True if other logs are open. */
+static bool access_logs_replace(struct access_logs *logs, struct access_logs_change *change)
+{
+    bool unwanted = false;
+
+    lock_take(&logs->lock);
+    list_append_all(&logs->entries, &change->opened);
+    list_for_each (node, &logs->entries)
+        LIST_ENTRY(node, struct access_logs_entry, link)->wanted = false;
+    for (unsigned i = 0; i < change->n; i++)
+        change->entries[i]->wanted = true;
+    list_for_each (node, &logs->entries)
+        unwanted = unwanted || !LIST_ENTRY(node, struct access_logs_entry, link)->wanted;
+    lock_release(&logs->lock);
+    return unwanted;
+}
+
+void access_logs_commit(struct access_logs_change *change)
+{
+    struct access_logs *logs = change->logs;
+
+    if (access_logs_replace(logs, change))
+        eventfd_write(logs->unused_fd, 1); /* fails only when it is readable already */
+    for (unsigned i = 0; i < change->n; i++) {
+        access_log_set_max_bytes(change->entries[i]->log, change->buffer_bytes);
+        access_log_release(change->entries[i]->log);
+    }
+    free(change);
+}
+
+void access_logs_cancel(struct access_logs_change *change)
+{
+    if (!change)
+        return;
+    for (unsigned i = 0; i < change->n; i++)
+        access_log_release(change->entries[i]->log);
+    list_for_each_safe (node, &change->opened)
+        access_logs_entry_close(LIST_ENTRY(node, struct access_logs_entry, link));
+    free(change);
+}
+
+int access_logs_fd(const struct access_logs *logs)
+{
+    return logs ? logs->unused_fd : -1;
+}
+
+/* False: the writer may still write the queue. */
+static bool access_logs_is_due(struct access_logs_entry *entry, int64_t now_ns)
+{
+    struct access_log_stats s;
+
+    if (entry->unused_at_ns == 0)
+        entry->unused_at_ns = now_ns;
+    access_log_stats(entry->log, &s);
+    return s.waiting_bytes == 0 || now_ns - entry->unused_at_ns >= ACCESS_LOGS_FINISH_NS;
+}
+
+/*
+ * Remove ${entry} from the list, so that a new configuration does not find it; true if it is to be
+ * closed.
+ */
+static bool access_logs_take_unused(struct access_logs *logs, struct access_logs_entry *entry,
+                                    int64_t now_ns, bool *unwanted)
+{
+    bool take = false;
+
+    lock_take(&logs->lock);
+    if (entry->wanted) {
+        entry->unused_at_ns = 0;
+    } else if (!entry->hangs) {
+        take = !access_log_used(entry->log) && access_logs_is_due(entry, now_ns);
+        *unwanted = *unwanted || !take;
+    }
+    if (take)
+        list_remove(&entry->link);
+    lock_release(&logs->lock);
+    return take;
+}
+
+/* A log whose thread hangs stays in the list, for access_logs_finish(). */
+static void access_logs_close_taken(struct access_logs *logs, struct access_logs_entry *entry)
+{
+    if (access_log_finish(entry->log, clock_add_ns(clock_now_ns(), ACCESS_LOGS_JOIN_NS)) == 0) {
+        log_info("access log %s: closed; no listener uses it", entry->where);
+        access_logs_entry_close(entry);
+        return;
+    }
+    lock_take(&logs->lock);
+    entry->hangs = true;
+    list_append(&logs->entries, &entry->link);
+    lock_release(&logs->lock);
+}
+
+int64_t access_logs_close_unused(struct access_logs *logs)
+{
+    int64_t now_ns = clock_now_ns();
+    struct access_logs_entry *entry, *next;
+    bool unwanted = false;
+    eventfd_t n;
+
+    if (!logs)
+        return CLOCK_NEVER;
+    eventfd_read(logs->unused_fd, &n);
+    for (entry = access_logs_next(logs, NULL); entry; entry = next) {
+        next = access_logs_next(logs, entry);
+        if (access_logs_take_unused(logs, entry, now_ns, &unwanted))
+            access_logs_close_taken(logs, entry);
+    }
+    return unwanted ? clock_add_ns(now_ns, ACCESS_LOGS_LOOK_NS) : CLOCK_NEVER;
+}
+
 void access_logs_reopen(struct access_logs *logs)
 {
-    for (unsigned i = 0; logs && i < logs->n; i++) {
-        int rc = log_target_reopen(logs->entries[i].target);
+    struct access_logs_entry *entry = NULL;
+
+    while (logs && (entry = access_logs_next(logs, entry))) {
+        int rc = log_target_reopen(entry->target);
 
         if (rc < 0)
             log_error("access log %s: cannot be reopened: %s; the old file stays in use",
-                      logs->entries[i].where, strerror(-rc));
+                      entry->where, strerror(-rc));
     }
 }
 
-void access_logs_log_stats(const struct access_logs *logs)
+void access_logs_check_user(struct access_logs *logs)
 {
-    for (unsigned i = 0; logs && i < logs->n; i++) {
+    struct access_logs_entry *entry = NULL;
+
+    while ((entry = access_logs_next(logs, entry))) {
+        int rc = log_target_may_reopen(entry->target);
+
+        if (rc < 0)
+            log_warning("access log %s: cannot be reopened by uid %ld: %s", entry->where,
+                        (long)geteuid(), strerror(-rc));
+    }
+}
+
+void access_logs_log_stats(struct access_logs *logs)
+{
+    struct access_logs_entry *entry = NULL;
+
+    while (logs && (entry = access_logs_next(logs, entry))) {
         struct access_log_stats s;
 
-        access_log_stats(logs->entries[i].log, &s);
+        access_log_stats(entry->log, &s);
         log_notice("stats access_log %s lines=%" PRIu64 " dropped=%" PRIu64 " waiting_bytes=%zu",
-                   logs->entries[i].where, s.lines, s.dropped, s.waiting_bytes);
+                   entry->where, s.lines, s.dropped, s.waiting_bytes);
     }
 }
 
@@ -126,9 +386,12 @@ int access_logs_finish(struct access_logs *logs)
     int64_t until_ns = clock_add_ns(clock_now_ns(), ACCESS_LOGS_FINISH_NS);
     int rc = 0;
 
-    for (unsigned i = 0; i < logs->n; i++)
-        if (access_log_finish(logs->entries[i].log, until_ns) < 0)
+    list_for_each (node, &logs->entries) {
+        struct access_logs_entry *entry = LIST_ENTRY(node, struct access_logs_entry, link);
+
+        if (entry->hangs || access_log_finish(entry->log, until_ns) < 0)
             rc = -ETIMEDOUT;
+    }
     return rc;
 }
 
@@ -136,9 +399,9 @@ void access_logs_close(struct access_logs *logs)
 {
     if (!logs)
         return;
-    for (unsigned i = 0; i < logs->n; i++) {
-        access_log_destroy(logs->entries[i].log);
-        log_target_close(logs->entries[i].target);
-    }
+    list_for_each_safe (node, &logs->entries)
+        access_logs_entry_close(LIST_ENTRY(node, struct access_logs_entry, link));
+    close(logs->unused_fd);
+    lock_close(&logs->lock);
     free(logs);
 }

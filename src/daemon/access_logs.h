@@ -1,5 +1,10 @@
 /*
  * daemon/access_logs: access logs of all listeners, each opened once.
+ *
+ *   prepare -> commit or cancel        for each configuration, the first one too
+ *
+ * A log that is no longer configured stays open for its users (access_log_hold()); then the main
+ * thread writes its queued lines and closes it.
  */
 #ifndef DAEMON_ACCESS_LOGS_H
 #define DAEMON_ACCESS_LOGS_H
@@ -12,35 +17,99 @@
 
 struct access_log;
 struct access_logs;
+struct access_logs_change;
 struct privileges;
 struct server_conf;
 
 /*
- * access_logs_open(out, conf, buffer_bytes, user):
- * Open the access logs in ${conf} for ${user}, each with a queue of ${buffer_bytes}. Log failures.
+ * access_logs_create(out, user):
+ * Create an empty set. Files are opened for ${user}: see log_target_open().
  *
  * Thread: main, before any other thread
- * Owns:   ${conf} and ${user} are borrowed
- * Errors: 0; as log_target_open()
+ * Owns:   ${user} is borrowed
+ * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
-int access_logs_open(struct access_logs **out, const struct server_conf *conf, size_t buffer_bytes,
-                     const struct privileges *user) NODISCARD;
+int access_logs_create(struct access_logs **out, const struct privileges *user) NODISCARD;
+
+/*
+ * access_logs_prepare(logs, conf, buffer_bytes, out):
+ * Hold the open logs that ${conf} names, and open the others. Log failures.
+ *
+ * Thread: main or control loop; one change at a time
+ * Owns:   ${conf} is not used later; the caller commits or cancels ${out}
+ * Errors: 0; -ENOMEM; as log_target_open()
+ */
+int access_logs_prepare(struct access_logs *logs, const struct server_conf *conf,
+                        size_t buffer_bytes, struct access_logs_change **out) NODISCARD;
+
+/*
+ * access_logs_change_find(change, where):
+ * Return the log for `access_log = ${where}` of the new configuration; NULL: off. As
+ * server_events.access_log.
+ *
+ * Thread: any, one at a time
+ */
+struct access_log *access_logs_change_find(void *change, const char *where);
+
+/*
+ * access_logs_commit(change):
+ * Use the logs of ${change}, with its buffer_bytes.
+ *
+ * Thread: main or control loop
+ * Owns:   frees ${change}
+ */
+void access_logs_commit(struct access_logs_change *change);
+
+/*
+ * access_logs_cancel(change):
+ * Close the logs that prepare opened. NULL is allowed.
+ *
+ * Thread: main or control loop
+ * Owns:   frees ${change}
+ */
+void access_logs_cancel(struct access_logs_change *change);
 
 /*
  * access_logs_find(logs, where):
  * Return the log for `access_log = ${where}`; NULL: off. Implements server_events.access_log.
  *
- * Thread: main
+ * Thread: any
  */
 struct access_log *access_logs_find(void *logs, const char *where);
 
 /*
+ * access_logs_fd(logs):
+ * Descriptor that is readable when access_logs_close_unused() has work; -1 for NULL.
+ *
+ * Thread: main
+ */
+int access_logs_fd(const struct access_logs *logs);
+
+/*
+ * access_logs_close_unused(logs):
+ * Close logs that are neither configured nor in use; a log with queued lines after two seconds at
+ * most. Return when to call it again; CLOCK_NEVER: when access_logs_fd() is readable. NULL is
+ * allowed.
+ *
+ * Thread: main
+ */
+int64_t access_logs_close_unused(struct access_logs *logs);
+
+/*
  * access_logs_reopen(logs):
- * Reopen all; after a logged failure the old file stays in use. NULL is allowed.
+ * Reopen all logs; after a failure, which is logged, the old file stays in use. NULL is allowed.
  *
  * Thread: main
  */
 void access_logs_reopen(struct access_logs *logs);
+
+/*
+ * access_logs_check_user(logs):
+ * Warn of each log that the process's user cannot reopen.
+ *
+ * Thread: main
+ */
+void access_logs_check_user(struct access_logs *logs);
 
 /*
  * access_logs_log_stats(logs):
@@ -48,11 +117,11 @@ void access_logs_reopen(struct access_logs *logs);
  *
  * Thread: main
  */
-void access_logs_log_stats(const struct access_logs *logs);
+void access_logs_log_stats(struct access_logs *logs);
 
 /*
  * access_logs_finish(logs):
- * Write all queues within two seconds; drop and log the rest. Call once.
+ * Write all queues within two seconds; drop the other lines and log their number. Call once.
  *
  * Thread: main, after the server has stopped
  * Errors: 0; -ETIMEDOUT (a thread hangs: close nothing)

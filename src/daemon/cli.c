@@ -1,4 +1,3 @@
-/* daemon/cli: see cli.h. */
 #include "daemon/cli.h"
 
 #include <errno.h>
@@ -46,8 +45,9 @@ static const char help_text[] =
     "  SIGQUIT            as the first SIGTERM\n"
     "  SIGINT             stop at once, cutting open sessions\n"
     "  SIGUSR1            reopen the log file and the access logs\n"
-    "  SIGUSR2            write statistics to the log\n"
-    "  SIGHUP             no more than a warning: a new configuration needs a restart\n"
+    "  SIGUSR2            replace the running program while clients are served\n"
+    "  SIGRTMIN           write statistics to the log\n"
+    "  SIGHUP             read the configuration again and apply it\n"
     "\n"
     "Exit status:\n"
     "  0  stopped as asked\n"
@@ -96,10 +96,10 @@ int cli_parse(struct cli *out, int argc, char **argv, FILE *errors)
 
     optind = 1;
     while (rc == 0) {
-        /* optind stays at a cluster such as -tx */
+        /* optind does not move within a word such as -tx */
         const char *word = argv[optind];
 
-        /* +: stop at the first non-option. :: report missing values as such. */
+        /* "+" stops at the first argument that is no option; ":" reports a missing value. */
         c = getopt_long(argc, argv, "+:c:tVh", long_options, NULL);
         if (c == -1)
             break;

@@ -1,8 +1,6 @@
 /*
- * daemon/log_target: see log_target.h.
- *
- * syslog(3) and sd_journal_send(3) block with their daemon, allocate, and do not report its
- * absence. So we send the datagrams.
+ * syslog(3) and sd_journal_send(3) block if their daemon is slow, allocate memory, and do not
+ * report that it is missing. So the datagrams are sent here.
  */
 #include "daemon/log_target.h"
 
@@ -46,7 +44,6 @@ struct log_target {
     atomic_uint lost;
 };
 
-/* Write with one non-blocking system call; return the bytes taken, or -1. */
 static ssize_t log_target_line_send(const struct log_target *lt, const char *data, size_t len)
 {
     struct pollfd writable = {.fd = lt->fd, .events = POLLOUT};
@@ -54,11 +51,11 @@ static ssize_t log_target_line_send(const struct log_target *lt, const char *dat
     switch (lt->medium) {
     case MEDIUM_STREAM: return send(lt->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
     case MEDIUM_DATAGRAM:
-        /* By path each time, to find a restarted syslogd. */
+        /* Send to the path: a restarted syslogd has another socket there. */
         return sendto(lt->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL,
                       (const struct sockaddr *)&lt->peer, sizeof(lt->peer));
     case MEDIUM_SHARED:
-        /* A writable pipe takes PIPE_BUF. */
+        /* A writable pipe takes PIPE_BUF bytes. */
         if (poll(&writable, 1, 0) != 1 || !(writable.revents & POLLOUT)) {
             errno = EAGAIN;
             return -1;
@@ -69,7 +66,7 @@ static ssize_t log_target_line_send(const struct log_target *lt, const char *dat
     return write(lt->fd, data, len);
 }
 
-/* End a line written in part, as on a full disk, so that the next is whole. */
+/* End a line that was written in part, as on a full disk. */
 static bool log_target_mend(struct log_target *lt)
 {
     if (log_target_line_send(lt, "\n", 1) != 1)
@@ -95,7 +92,8 @@ static bool log_target_line_put(struct log_target *lt, enum log_level level, con
 }
 
 /*
- * Length of the next write: all to a file, else whole lines up to PIPE_BUF, which is atomic.
+ * Length of the next write: to a file, all; else whole lines up to PIPE_BUF bytes, which are
+ * written atomically.
  */
 static size_t log_target_piece_of(const struct log_target *lt, const char *lines, size_t len)
 {
@@ -108,7 +106,6 @@ static size_t log_target_piece_of(const struct log_target *lt, const char *lines
     return end ? (size_t)(end + 1 - lines) : PIPE_BUF;
 }
 
-/* Send ${text} with its header as one message; 0 or -errno. */
 static int log_target_message_send(struct log_target *lt, const char *text, size_t len)
 {
     bool datagram = lt->medium == MEDIUM_DATAGRAM;
@@ -126,7 +123,7 @@ static int log_target_message_send(struct log_target *lt, const char *text, size
     n = sendmsg(lt->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0)
         return -errno;
-    return (size_t)n == head.len + len ? 0 : -EIO; /* a stream took less */
+    return (size_t)n == head.len + len ? 0 : -EIO; /* a stream took only a part */
 }
 
 static ssize_t log_target_messages_send(struct log_target *lt, const char *lines, size_t len)
@@ -177,7 +174,7 @@ static void log_target_write(void *cookie, enum log_level level, const char *tex
         atomic_fetch_add_explicit(&lt->lost, lost, memory_order_relaxed);
 }
 
-/* Is stderr the journal? See systemd.exec(5), JOURNAL_STREAM. */
+/* See systemd.exec(5), JOURNAL_STREAM. */
 static bool log_target_is_journal_stream(const struct stat *st)
 {
     const char *value = getenv("JOURNAL_STREAM");
@@ -188,8 +185,8 @@ static bool log_target_is_journal_stream(const struct stat *st)
 }
 
 /*
- * O_NONBLOCK belongs to the open file, which stderr shares: open a pipe or terminal anew. (Another
- * user's terminal refuses.) A file never blocks; keep its shared position.
+ * O_NONBLOCK belongs to the open file, which stderr shares with other processes: open a pipe or
+ * terminal anew, if permitted. A regular file never blocks: keep its shared position.
  */
 static int log_target_open_stderr(struct log_target *lt)
 {
@@ -224,7 +221,7 @@ static int log_target_open_file(int *out_fd, const char *path, const struct priv
     }
     if (rc != -EEXIST)
         return rc;
-    how.flags = flags; /* still O_CREAT: may be a symbolic link to a missing file */
+    how.flags = flags; /* still O_CREAT: ${path} may link to a missing file */
     return safe_open(out_fd, &as_root, &how);
 }
 
@@ -240,7 +237,7 @@ static int log_target_open_datagram(struct log_target *lt, enum log_line_layout 
     lt->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (lt->fd < 0)
         return -errno;
-    /* Fail if no daemon listens; then disconnect. */
+    /* Connect only to see that a daemon listens; then disconnect. */
     if (connect(lt->fd, (struct sockaddr *)&lt->peer, sizeof(lt->peer)) < 0)
         return -errno;
     return connect(lt->fd, &nobody, sizeof(nobody)) < 0 ? -errno : 0;
@@ -296,6 +293,13 @@ int log_target_reopen(struct log_target *lt)
         atomic_store(&lt->torn, false);
     close(fd);
     return rc;
+}
+
+int log_target_may_reopen(const struct log_target *lt)
+{
+    if (!lt->path || faccessat(AT_FDCWD, lt->path, W_OK, AT_EACCESS) == 0)
+        return 0;
+    return -errno;
 }
 
 void log_target_close(struct log_target *lt)

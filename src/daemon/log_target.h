@@ -6,8 +6,8 @@
  *   syslog    facility daemon, local time
  *   journal   fields, with REACTORD_THREAD
  *
- * A line (daemon/log_line) is one non-blocking system call. Lines not taken (full disk or pipe, no
- * reader) are lost, and counted in the log later, except with log_target_put_lines().
+ * A line (daemon/log_line) is one non-blocking system call. Lines that cannot be written (full disk
+ * or pipe, no reader) are lost; their number is logged later, except with log_target_put_lines().
  */
 #ifndef DAEMON_LOG_TARGET_H
 #define DAEMON_LOG_TARGET_H
@@ -25,7 +25,7 @@ struct privileges;
  * Open ${where}: "stderr", "syslog", "journal" or an absolute path. A new file gets mode 0640 and
  * belongs to ${user}, who reopens it (daemon/safe_open); NULL: the process's user.
  *
- * Thread: main, before any other thread
+ * Thread: main, before any other thread, unless ${user} is the process's user
  * Owns:   ${where} is copied; ${user} must outlive the target
  * Errors: 0; -ENOMEM; as safe_open(); -errno of connect(2) to syslog or the journal
  */
@@ -42,10 +42,10 @@ const struct log_sink *log_target_sink(const struct log_target *lt);
 
 /*
  * log_target_put_lines(lt, lines, len):
- * Write whole lines as they are, without blocking: to a file at once, to a pipe or terminal in
- * pieces, to syslog and journal one message a line.
+ * Write whole lines unchanged, without blocking: to a file in one write, to a pipe or terminal in
+ * several, to syslog and journal one message for each line.
  *
- * Thread: any; one at a time to keep the order
+ * Thread: any; one call at a time, to keep the order
  * Errors: bytes written, > 0; -EAGAIN; -errno of write(2) or send(2)
  */
 ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t len) NODISCARD;
@@ -60,10 +60,20 @@ ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t le
 int log_target_reopen(struct log_target *lt) NODISCARD;
 
 /*
+ * log_target_may_reopen(lt):
+ * Would log_target_reopen() be permitted, with the file that is there now?
+ *
+ * Thread: main
+ * Errors: 0; -errno of access(2)
+ */
+int log_target_may_reopen(const struct log_target *lt) NODISCARD;
+
+/*
  * log_target_close(lt):
  * Close and free; the log goes to stderr again. NULL is allowed.
  *
- * Thread: main, after all other threads have ended
+ * Thread: any, after the last line; for the target of the log: main, after all other threads have
+ *         ended
  */
 void log_target_close(struct log_target *lt);
 

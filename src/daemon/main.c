@@ -1,13 +1,14 @@
 /*
  * daemon/main: start and end of the process.
  *
- * Signals before threads; lookups, and all that needs root, before dropping root; threads last. A
- * failed start leaves nothing behind.
+ * The start blocks signals, looks up user and group, does what needs root, drops root, and starts
+ * threads. A failed start leaves nothing behind.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -17,25 +18,37 @@
 #include "daemon/access_logs.h"
 #include "daemon/cli.h"
 #include "daemon/exit_code.h"
+#include "daemon/fd_store.h"
 #include "daemon/log_target.h"
 #include "daemon/notify.h"
 #include "daemon/pid_file.h"
+#include "daemon/predecessors.h"
 #include "daemon/privileges.h"
+#include "daemon/program.h"
+#include "daemon/reload.h"
 #include "daemon/run.h"
+#include "daemon/upgrade.h"
+#include "daemon/user_check.h"
 #include "engine/loop.h"
 #include "server/server.h"
+#include "server/server_upgrade.h"
 
-/* In the order of the start. */
+/* Members in the order of creation. */
 struct process {
+    struct program program;
+    struct predecessors *predecessors;
     struct privileges privileges;
     struct run *run;
     struct log_target *log;
+    struct fd_store *sockets;
     struct access_logs *access_logs;
-    struct pid_file *pid_file; /* NULL: none configured */
+    struct pid_file *pid_file;
     struct server *server;
+    struct reload *reload;
+    struct upgrade *upgrade;
 };
 
-/* Occupy descriptors 0 to 2: no later one is taken for stdout or stderr. */
+/* Occupy descriptors 0 to 2, so that no descriptor opened later is taken for stdout or stderr. */
 static int open_standard_descriptors(void)
 {
     int fd;
@@ -91,7 +104,23 @@ static int open_log(struct process *p, const struct process_conf *conf)
     return 0;
 }
 
-/* Point stderr to the log with the reason. */
+static int open_access_logs(struct process *p, const struct config *config)
+{
+    struct access_logs_change *first;
+    int rc = access_logs_create(&p->access_logs, &p->privileges);
+
+    if (rc < 0)
+        return start_failed("access logs", NULL, rc);
+    rc = access_logs_prepare(p->access_logs, &config->server,
+                             config->process.access_log_buffer_bytes, &first);
+    if (rc < 0) {
+        access_logs_close(p->access_logs);
+        return rc;
+    }
+    access_logs_commit(first);
+    return 0;
+}
+
 static void close_log_of_failed_start(struct process *p, const struct process_conf *conf)
 {
     log_target_close(p->log);
@@ -99,8 +128,52 @@ static void close_log_of_failed_start(struct process *p, const struct process_co
         log_error("could not start; the log (%s) says why", conf->log);
 }
 
-/* All before the first thread. */
-static int process_open(struct process *p, const struct config *config, const char *config_path)
+static int process_create_reload(struct process *p, struct config *config, const char *path)
+{
+    const struct reload_conf conf = {
+        .path = path, .server = p->server, .access_logs = p->access_logs};
+
+    return reload_create(&p->reload, &conf, config);
+}
+
+/* Adopt the pid file of the starter, or create it. */
+static int open_pid_file(struct process *p, const char *path)
+{
+    int fd = predecessors_take_pid_file(p->predecessors), rc = -ESTALE;
+
+    if (fd >= 0 && path)
+        rc = pid_file_adopt(&p->pid_file, path, fd);
+    if (rc < 0 && fd >= 0)
+        close(fd);
+    if (rc == -ESTALE)
+        rc = path ? pid_file_create(&p->pid_file, path, &p->privileges) : 0;
+    return rc;
+}
+
+static int create_upgrade(struct process *p)
+{
+    const struct upgrade_conf conf = {.program = &p->program,
+                                      .server = p->server,
+                                      .predecessors = p->predecessors,
+                                      .sockets = p->sockets,
+                                      .pid_file = p->pid_file};
+    int rc = upgrade_create(&p->upgrade, &conf);
+
+    if (rc < 0)
+        return start_failed("upgrade", NULL, rc);
+    predecessors_attach(p->predecessors, p->server);
+    return 0;
+}
+
+/* What this process inherited and does not want is its starter's until it takes over. */
+static void give_up_sockets(struct process *p)
+{
+    if (!predecessors_is_pending(p->predecessors))
+        fd_store_give_up(p->sockets);
+}
+
+/* Everything before the first thread. */
+static int process_open(struct process *p, struct config *config, const char *config_path)
 {
     const struct process_conf *conf = &config->process;
     struct server_events events;
@@ -118,29 +191,55 @@ static int process_open(struct process *p, const struct config *config, const ch
         goto err_destroy_run;
     log_versions(config_path);
     raise_descriptor_limit();
-    rc = access_logs_open(&p->access_logs, &config->server, conf->access_log_buffer_bytes,
-                          &p->privileges);
+    rc = fd_store_open(&p->sockets);
     if (rc < 0)
         goto err_close_log;
-    rc = conf->pid_file ? pid_file_create(&p->pid_file, conf->pid_file, &p->privileges) : 0;
+    give_up_sockets(p);
+    rc = open_access_logs(p, config);
+    if (rc < 0)
+        goto err_close_sockets;
+    rc = open_pid_file(p, conf->pid_file);
     if (rc < 0)
         goto err_close_access_logs;
     events = run_events(p->run);
     events.access_log = access_logs_find;
     events.access_cookie = p->access_logs;
+    events.sockets = fd_store_ops(p->sockets);
+    events.sockets.shared = predecessors_is_pending(p->predecessors);
     rc = server_create(&p->server, &config->server, &events);
     if (rc < 0)
         goto err_remove_pid_file;
+    fd_store_close_unwanted(p->sockets);
+    give_up_sockets(p);
+    rc = process_create_reload(p, config, config_path);
+    if (rc < 0) {
+        start_failed("reload", NULL, rc);
+        goto err_destroy_server;
+    }
+    rc = create_upgrade(p);
+    if (rc < 0)
+        goto err_destroy_reload;
     rc = privileges_drop(&p->privileges);
     if (rc < 0)
-        goto err_destroy_server;
+        goto err_destroy_upgrade;
+    user_check(&(struct user_check){.user = &p->privileges,
+                                    .config = config,
+                                    .config_path = config_path,
+                                    .log = p->log,
+                                    .access_logs = p->access_logs});
     return 0;
+err_destroy_upgrade:
+    upgrade_destroy(p->upgrade);
+err_destroy_reload:
+    (void)reload_destroy(p->reload); /* the caller owns ${config} */
 err_destroy_server:
     server_destroy(p->server);
 err_remove_pid_file:
     pid_file_remove(p->pid_file);
 err_close_access_logs:
     access_logs_close(p->access_logs);
+err_close_sockets:
+    fd_store_close(p->sockets);
 err_close_log:
     close_log_of_failed_start(p, conf);
 err_destroy_run:
@@ -151,23 +250,16 @@ err_destroy_run:
 /* The server has stopped or never started. */
 static void process_close(struct process *p)
 {
+    upgrade_destroy(p->upgrade);
     server_destroy(p->server);
     pid_file_remove(p->pid_file);
     access_logs_close(p->access_logs);
+    fd_store_close(p->sockets);
     log_target_close(p->log);
     run_destroy(p->run);
 }
 
-static unsigned count_addresses(const struct server_conf *conf)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < conf->n_listeners; i++)
-        n += conf->listeners[i].n_addresses;
-    return n;
-}
-
-/* Other threads run: free nothing, but remove the pid file. */
+/* Other threads still run: free nothing, but remove the pid file. */
 static _Noreturn void process_leave(struct process *p, enum exit_code code)
 {
     log_write(code == EXIT_CODE_OK ? LOG_LEVEL_NOTICE : LOG_LEVEL_ERROR,
@@ -176,13 +268,14 @@ static _Noreturn void process_leave(struct process *p, enum exit_code code)
     _exit(code);
 }
 
-static enum exit_code process_run(struct process *p, const struct config *config)
+static enum exit_code process_run(struct process *p)
 {
     const struct run_conf conf = {
         .server = p->server,
         .log = p->log,
         .access_logs = p->access_logs,
-        .drain_timeout_ns = config->process.drain_timeout_ns,
+        .reload = p->reload,
+        .upgrade = p->upgrade,
     };
     enum exit_code code;
     unsigned cut;
@@ -190,10 +283,13 @@ static enum exit_code process_run(struct process *p, const struct config *config
 
     if (server_start(p->server) == 0) {
         log_notice("ready");
-        notify_ready("Accepting, listen addresses: %u", count_addresses(&config->server));
+        if (!predecessors_ready(p->predecessors, pid_file_is_adopted(p->pid_file)))
+            reload_notify_ready(p->reload);
         code = run_until_stopped(p->run, &conf, &alone);
     } else {
-        alone = server_stop(p->server, &cut) == 0; /* some loops may have started */
+        if (upgrade_is_pending(p->upgrade))
+            server_upgrade_leave(p->server);
+        alone = server_stop(p->server, &cut) == 0; /* loops may have started */
         code = EXIT_CODE_START;
     }
     if (access_logs_finish(p->access_logs) < 0 || !alone)
@@ -201,15 +297,19 @@ static enum exit_code process_run(struct process *p, const struct config *config
     return code;
 }
 
-static enum exit_code serve(const struct config *config, const char *config_path)
+/* Frees ${config}, or the configuration that replaced it. */
+static enum exit_code serve(struct process *process, struct config *config, const char *config_path)
 {
-    struct process process = {.run = NULL};
     enum exit_code code;
 
-    if (process_open(&process, config, config_path) < 0)
+    if (process_open(process, config, config_path) < 0) {
+        config_free(config);
         return EXIT_CODE_START;
-    code = process_run(&process, config);
-    process_close(&process);
+    }
+    code = process_run(process);
+    config = reload_destroy(process->reload);
+    process_close(process);
+    config_free(config);
     return code;
 }
 
@@ -221,27 +321,74 @@ static enum exit_code finish_output(void)
     return EXIT_CODE_FAILED;
 }
 
+static int load_config(struct config **out, const char *path)
+{
+    int rc = config_load(out, path, stderr);
+
+    if (rc == -ENOMEM) /* config_load() has reported other errors */
+        fprintf(stderr, "reactord: %s: %s\n", path, strerror(ENOMEM));
+    return rc;
+}
+
+/* As load_config(), but errors go to the starter, too. */
+static int load_config_of_successor(struct config **out, const char *path, struct predecessors *p)
+{
+    char *errors = NULL;
+    size_t len;
+    FILE *f = open_memstream(&errors, &len);
+    int rc = f ? config_load(out, path, f) : -ENOMEM;
+
+    if (rc == -ENOMEM && f)
+        fprintf(f, "reactord: %s: %s\n", path, strerror(ENOMEM));
+    if (f && fclose(f) == 0) {
+        fputs(errors, stderr);
+        predecessors_tell_lines(p, errors);
+    }
+    free(errors);
+    return rc;
+}
+
 static enum exit_code use_config(const struct cli *cli)
 {
     struct config *config = NULL;
     enum exit_code code;
-    int rc = config_load(&config, cli->config_path, stderr);
 
-    if (rc < 0) {
-        if (rc == -ENOMEM) /* config_load() reports all else */
-            fprintf(stderr, "reactord: %s: %s\n", cli->config_path, strerror(ENOMEM));
+    if (load_config(&config, cli->config_path) < 0)
         return EXIT_CODE_CONFIG;
-    }
     if (cli->action == CLI_TEST) {
         printf("reactord: %s: configuration is valid\n", cli->config_path);
         code = finish_output();
-    } else if (cli->action == CLI_DUMP_CONFIG) {
-        rc = config_dump(config, stdout);
-        code = rc < 0 ? EXIT_CODE_FAILED : finish_output();
     } else {
-        code = serve(config, cli->config_path);
+        code = config_dump(config, stdout) < 0 ? EXIT_CODE_FAILED : finish_output();
     }
     config_free(config);
+    return code;
+}
+
+static enum exit_code run_daemon(const struct cli *cli, char **argv)
+{
+    struct process process = {.run = NULL};
+    struct config *config = NULL;
+    enum exit_code code = EXIT_CODE_CONFIG;
+    int rc = program_open(&process.program, argv);
+
+    if (rc == 0)
+        rc = predecessors_open(&process.predecessors);
+    if (rc < 0) {
+        fprintf(stderr, "reactord: cannot start: %s\n", strerror(-rc));
+        program_close(&process.program);
+        return EXIT_CODE_START;
+    }
+    if (predecessors_is_pending(process.predecessors)) {
+        notify_set_main(false);
+        rc = load_config_of_successor(&config, cli->config_path, process.predecessors);
+    } else {
+        rc = load_config(&config, cli->config_path);
+    }
+    if (rc == 0)
+        code = serve(&process, config, cli->config_path);
+    predecessors_close(process.predecessors);
+    program_close(&process.program);
     return code;
 }
 
@@ -253,13 +400,12 @@ int main(int argc, char **argv)
         return EXIT_CODE_START;
     if (cli_parse(&cli, argc, argv, stderr) < 0)
         return EXIT_CODE_USAGE;
-    if (cli.action == CLI_HELP) {
-        cli_print_help(stdout);
-        return finish_output();
+    switch (cli.action) {
+    case CLI_HELP: cli_print_help(stdout); return finish_output();
+    case CLI_VERSION: cli_print_version(stdout); return finish_output();
+    case CLI_TEST:
+    case CLI_DUMP_CONFIG: return use_config(&cli);
+    case CLI_RUN: break;
     }
-    if (cli.action == CLI_VERSION) {
-        cli_print_version(stdout);
-        return finish_output();
-    }
-    return use_config(&cli);
+    return run_daemon(&cli, argv);
 }

@@ -1,8 +1,8 @@
-/* daemon/notify: see notify.h. */
 #include "daemon/notify.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
@@ -11,11 +11,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define STATUS_BYTES 256
+#define STATUS_BYTES      256
+#define ASSIGNMENTS_BYTES 64 /* before STATUS */
+
+/* FDNAME has 255 bytes at most. */
+#define NOTIFY_STORE_BYTES 320
+
+static atomic_bool is_not_main; /* see notify_set_main() */
 
 static void notify_send_state(const char *state)
 {
-    int rc = sd_notify(0, state);
+    int rc = atomic_load(&is_not_main) ? 0 : sd_notify(0, state);
 
     if (rc < 0)
         log_debug("systemd cannot be notified: %s", strerror(-rc));
@@ -23,7 +29,7 @@ static void notify_send_state(const char *state)
 
 static void PRINTF_LIKE(2, 0) send_status(const char *assignments, const char *format, va_list args)
 {
-    char status[STATUS_BYTES], state[STATUS_BYTES + 64];
+    char status[STATUS_BYTES], state[ASSIGNMENTS_BYTES + STATUS_BYTES + sizeof("STATUS=\n")];
 
     vsnprintf(status, sizeof(status), format, args);
     snprintf(state, sizeof(state), "%sSTATUS=%s\n", assignments, status);
@@ -32,10 +38,22 @@ static void PRINTF_LIKE(2, 0) send_status(const char *assignments, const char *f
 
 void notify_ready(const char *format, ...)
 {
-    char assignments[48];
+    char assignments[ASSIGNMENTS_BYTES];
     va_list args;
 
     snprintf(assignments, sizeof(assignments), "READY=1\nMAINPID=%ld\n", (long)getpid());
+    va_start(args, format);
+    send_status(assignments, format, args);
+    va_end(args);
+}
+
+void notify_reloading(const char *format, ...)
+{
+    char assignments[ASSIGNMENTS_BYTES];
+    va_list args;
+
+    snprintf(assignments, sizeof(assignments), "RELOADING=1\nMONOTONIC_USEC=%" PRId64 "\n",
+             clock_now_ns() / NS_PER_US);
     va_start(args, format);
     send_status(assignments, format, args);
     va_end(args);
@@ -57,6 +75,20 @@ void notify_status(const char *format, ...)
     va_start(args, format);
     send_status("", format, args);
     va_end(args);
+}
+
+void notify_set_main(bool is_main)
+{
+    atomic_store(&is_not_main, !is_main);
+}
+
+void notify_hand_over(pid_t pid)
+{
+    char state[ASSIGNMENTS_BYTES];
+
+    snprintf(state, sizeof(state), "MAINPID=%ld\n", (long)pid);
+    notify_send_state(state);
+    notify_set_main(false);
 }
 
 void notify_extend(int64_t extend_ns)
@@ -83,4 +115,22 @@ int64_t notify_watchdog_interval_ns(void)
 void notify_watchdog(void)
 {
     notify_send_state("WATCHDOG=1");
+}
+
+int notify_store(const char *name, int fd)
+{
+    char state[NOTIFY_STORE_BYTES];
+    int rc;
+
+    snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s\n", name);
+    rc = atomic_load(&is_not_main) ? 0 : sd_pid_notify_with_fds(0, 0, state, &fd, 1);
+    return rc < 0 ? rc : 0;
+}
+
+void notify_unstore(const char *name)
+{
+    char state[NOTIFY_STORE_BYTES];
+
+    snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s\n", name);
+    notify_send_state(state);
 }

@@ -1,25 +1,54 @@
 /*
  * daemon/notify: messages to systemd over NOTIFY_SOCKET.
  *
- * No effect without it. Send failures are logged at debug level.
+ * Without NOTIFY_SOCKET nothing is sent. Send failures are logged at debug level.
  */
 #ifndef DAEMON_NOTIFY_H
 #define DAEMON_NOTIFY_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/must.h"
 
 /*
  * notify_ready(format, ...) / notify_stopping(format, ...) / notify_status(format, ...):
- * Report readiness; report shutdown; report neither. All set the line in `systemctl status`.
+ * Report readiness; report shutdown; only set the status. All set the line in `systemctl status`.
  *
- * Thread: main
+ * Thread: any
  * Source: sd_notify(3): READY, MAINPID, STOPPING, STATUS
  */
 void notify_ready(const char *format, ...) PRINTF_LIKE(1, 2);
 void notify_stopping(const char *format, ...) PRINTF_LIKE(1, 2);
 void notify_status(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/*
+ * notify_reloading(format, ...):
+ * Report the begin of a reload; notify_ready() reports its end, successful or not.
+ *
+ * Thread: any
+ * Source: sd_notify(3): RELOADING, MONOTONIC_USEC (systemd 253)
+ */
+void notify_reloading(const char *format, ...) PRINTF_LIKE(1, 2);
+
+/*
+ * notify_hand_over(pid):
+ * Report ${pid} as the main process. Call notify_set_main(false) next.
+ *
+ * Thread: main
+ * Source: sd_notify(3): MAINPID
+ */
+void notify_hand_over(pid_t pid);
+
+/*
+ * notify_set_main(is_main):
+ * Set whether this is the main process. If not, nothing is sent: systemd hears one process.
+ *
+ * Thread: main
+ * Source: systemd.service(5): NotifyAccess
+ */
+void notify_set_main(bool is_main);
 
 /*
  * notify_extend(extend_ns):
@@ -47,5 +76,17 @@ int64_t notify_watchdog_interval_ns(void);
  * Source: sd_notify(3): WATCHDOG
  */
 void notify_watchdog(void);
+
+/*
+ * notify_store(name, fd) / notify_unstore(name):
+ * Let systemd keep a copy of ${fd} for the next process, if FileDescriptorStoreMax allows; let it
+ * close all its copies with this name.
+ *
+ * Thread: any
+ * Errors: 0; -errno of the socket (notify_unstore(): logged at debug level)
+ * Source: sd_notify(3): FDSTORE, FDSTOREREMOVE, FDNAME
+ */
+int notify_store(const char *name, int fd) NODISCARD;
+void notify_unstore(const char *name);
 
 #endif

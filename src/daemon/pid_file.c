@@ -1,4 +1,3 @@
-/* daemon/pid_file: see pid_file.h. */
 #include "daemon/pid_file.h"
 
 #include <errno.h>
@@ -14,15 +13,16 @@
 #include "base/parse.h"
 #include "daemon/safe_open.h"
 
-/* pid, newline, NUL, space to detect more */
+/* Longer than a pid with newline, to recognize other content. */
 #define CONTENT_BYTES 32
 
-/* Retries if another reactord removes the file between open and lock. */
+/* Maximum attempts: another reactord may remove the file between open and lock. */
 #define ATTEMPTS 16
 
 struct pid_file {
     int fd;
     char *path;
+    bool is_given; /* another process' */
 };
 
 /* OFD locks belong to the open file, not the process: fcntl_locking(2). */
@@ -41,7 +41,7 @@ static bool pid_file_is_at_path(int fd, const char *path)
            open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
-/* 0: empty file; -EINVAL: not a pid. */
+/* Returns 0 for an empty file, -EINVAL if its content is no pid. */
 static long pid_file_read_pid(int fd)
 {
     char content[CONTENT_BYTES];
@@ -62,18 +62,17 @@ static long pid_file_read_pid(int fd)
     return (long)pid;
 }
 
-static int pid_file_write_pid(int fd)
+static int pid_file_write_pid(int fd, pid_t pid)
 {
     char content[CONTENT_BYTES];
-    int len = snprintf(content, sizeof(content), "%ld\n", (long)getpid());
+    int len = snprintf(content, sizeof(content), "%ld\n", (long)pid);
     ssize_t n;
 
-    if (ftruncate(fd, 0) < 0)
-        return -errno;
+    /* Cut behind the write: whoever reads the file meanwhile finds a pid in its first line. */
     n = pwrite(fd, content, (size_t)len, 0);
-    if (n == len)
-        return 0;
-    return n < 0 ? -errno : -ENOSPC;
+    if (n != len)
+        return n < 0 ? -errno : -ENOSPC;
+    return ftruncate(fd, len) < 0 ? -errno : 0;
 }
 
 static int pid_file_create_failed(const char *path, int rc, long pid)
@@ -89,7 +88,7 @@ static int pid_file_create_failed(const char *path, int rc, long pid)
     return rc;
 }
 
-/* Open and lock ${path}; -EAGAIN: removed meanwhile. */
+/* Open and lock ${path}; -EAGAIN: the file was removed meanwhile. */
 static int pid_file_acquire(int *out_fd, long *holder, const char *path,
                             const struct privileges *user)
 {
@@ -141,7 +140,7 @@ int pid_file_create(struct pid_file **out, const char *path, const struct privil
     if (rc < 0)
         goto err_free;
     pid = pid_file_read_pid(pf->fd);
-    rc = pid < 0 ? (int)pid : pid_file_write_pid(pf->fd);
+    rc = pid < 0 ? (int)pid : pid_file_write_pid(pf->fd, getpid());
     if (rc < 0)
         goto err_close;
     if (pid > 0)
@@ -157,19 +156,85 @@ err_free:
     return rc;
 }
 
-void pid_file_remove(struct pid_file *pf)
+int pid_file_adopt(struct pid_file **out, const char *path, int fd)
+{
+    struct pid_file *pf;
+
+    if (!pid_file_is_at_path(fd, path))
+        return -ESTALE;
+    pf = calloc(1, sizeof(*pf));
+    if (!pf)
+        return -ENOMEM;
+    pf->path = strdup(path);
+    if (!pf->path) {
+        free(pf);
+        return -ENOMEM;
+    }
+    pf->fd = fd;
+    pf->is_given = true;
+    *out = pf;
+    return 0;
+}
+
+static void pid_file_write(const struct pid_file *pf, pid_t pid)
+{
+    int rc = pid_file_write_pid(pf->fd, pid);
+
+    if (rc < 0)
+        log_warning("pid file %s: cannot be written: %s", pf->path, strerror(-rc));
+}
+
+bool pid_file_is_adopted(const struct pid_file *pf)
+{
+    return pf && pf->is_given;
+}
+
+void pid_file_claim(struct pid_file *pf)
 {
     if (!pf)
         return;
+    pf->is_given = false;
+    pid_file_write(pf, getpid());
+}
+
+static void pid_file_unlink(const struct pid_file *pf)
+{
     /*
-     * Before unlocking: a waiting process sees the file gone and retries. Emptying is safe even if
-     * ${path} names another file now.
+     * Remove the file before unlocking it: a process that waits sees that it is gone and retries.
+     * Emptying is safe even if the path names another file now.
      */
     if (!(pid_file_is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) &&
         ftruncate(pf->fd, 0) < 0)
         log_warning("pid file %s: can be neither removed nor emptied: %s", pf->path,
                     strerror(errno));
-    close(pf->fd);
+}
+
+void pid_file_give(struct pid_file *pf, pid_t pid)
+{
+    if (!pf)
+        return;
+    if (pid > 0)
+        pid_file_write(pf, pid);
+    else
+        pid_file_unlink(pf);
+    pf->is_given = true;
+    close(pf->fd); /* the lock ends with the other process, also while this one drains */
+    pf->fd = -1;
+}
+
+int pid_file_descriptor(const struct pid_file *pf)
+{
+    return pf ? pf->fd : -1;
+}
+
+void pid_file_remove(struct pid_file *pf)
+{
+    if (!pf)
+        return;
+    if (!pf->is_given)
+        pid_file_unlink(pf);
+    if (pf->fd >= 0)
+        close(pf->fd);
     free(pf->path);
     free(pf);
 }

@@ -1,10 +1,14 @@
 /*
  * daemon/pid_file: locked pid file.
  *
- * The lock is held for life, so a crashed daemon's file is recognized. Failures are logged.
+ * The process holds the lock while it lives, so the file of a crashed daemon is recognized.
+ * Failures are logged.
  */
 #ifndef DAEMON_PID_FILE_H
 #define DAEMON_PID_FILE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/must.h"
 
@@ -13,9 +17,9 @@ struct privileges;
 
 /*
  * pid_file_create(out, path, user):
- * Lock ${path} and write our pid. Replaces a stale pid file, no other content. Mode 0600: any
- * process that can open the file can lock it. Opened as ${user} if permitted, else as root
- * (daemon/safe_open); NULL: as the process's user.
+ * Lock ${path} and write the pid of this process. A stale pid is replaced, other content is not.
+ * Mode 0600, as any process that can open the file can lock it. Opened as ${user} if permitted,
+ * else as root (daemon/safe_open); NULL: as the process's user.
  *
  * Thread: main
  * Owns:   ${path} is copied
@@ -25,8 +29,55 @@ int pid_file_create(struct pid_file **out, const char *path,
                     const struct privileges *user) NODISCARD;
 
 /*
+ * pid_file_adopt(out, path, fd):
+ * Take over ${fd}, open and locked, from the process that this one replaces, if ${fd} is the file
+ * at ${path}. The file keeps its content and belongs to that process until pid_file_claim().
+ *
+ * Thread: main
+ * Owns:   ${path} is copied; takes ${fd}, except after an error
+ * Errors: 0; -ESTALE (not at ${path}); -ENOMEM
+ */
+int pid_file_adopt(struct pid_file **out, const char *path, int fd) NODISCARD;
+
+/*
+ * pid_file_is_adopted(pf):
+ * Does the file belong to another process, until pid_file_claim()? False for NULL.
+ *
+ * Thread: main
+ */
+bool pid_file_is_adopted(const struct pid_file *pf);
+
+/*
+ * pid_file_claim(pf):
+ * Write the pid of this process, which owns the file from now on. NULL is allowed. Failures are
+ * logged.
+ *
+ * Thread: main
+ */
+void pid_file_claim(struct pid_file *pf);
+
+/*
+ * pid_file_give(pf, pid):
+ * Write ${pid} of the process that replaces this one, and that owns the file and its lock from now
+ * on. 0: that process has not adopted the file; remove it. NULL is allowed.
+ *
+ * Thread: main
+ */
+void pid_file_give(struct pid_file *pf, pid_t pid);
+
+/*
+ * pid_file_descriptor(pf):
+ * The open file; -1 for NULL.
+ *
+ * Thread: main
+ * Owns:   borrowed
+ */
+int pid_file_descriptor(const struct pid_file *pf);
+
+/*
  * pid_file_remove(pf):
- * Remove the file if still ours, or empty it if that is denied; unlock. NULL is allowed.
+ * Remove the file if this process owns it, or empty it if removing is denied. Unlock it. NULL is
+ * allowed.
  *
  * Thread: main
  */

@@ -1,4 +1,3 @@
-/* daemon/privileges: see privileges.h. */
 #include "daemon/privileges.h"
 
 #include <errno.h>
@@ -12,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/parse.h"
+#include "daemon/capabilities.h"
 
 /* (uid_t)-1 means "keep" to setresuid(2). */
 #define ID_MAX (UINT32_MAX - 1)
@@ -41,7 +41,7 @@ static int privileges_lookup_user(struct privileges *p, bool *has_gid, const cha
         entry = getpwuid((uid_t)number);
     if (!entry && !is_number)
         return privileges_lookup_failed("user", user, errno);
-    if (!entry) { /* a number needs no entry */
+    if (!entry) { /* a numeric user needs no entry */
         p->uid = (uid_t)number;
         return 0;
     }
@@ -108,7 +108,6 @@ static int privileges_drop_failed(const char *what)
     return -error;
 }
 
-/* Check that root cannot be regained, as with kept capabilities. */
 static int privileges_verify_dropped(const struct privileges *p)
 {
     uid_t ruid, euid, suid;
@@ -177,21 +176,53 @@ void privileges_set_no_new_privs(void)
         log_warning("cannot set PR_SET_NO_NEW_PRIVS: %s", strerror(errno));
 }
 
-int privileges_drop(const struct privileges *p)
+static int privileges_set_ids(const struct privileges *p)
 {
-    int rc;
+    int rc = privileges_set_groups(p);
 
-    if (!p->change)
-        return 0;
-    rc = privileges_set_groups(p);
     if (rc < 0)
         return rc;
     if (setresgid(p->gid, p->gid, p->gid) < 0)
         return privileges_drop_failed("the group cannot be changed");
     if (setresuid(p->uid, p->uid, p->uid) < 0)
         return privileges_drop_failed("the user cannot be changed");
+    return 0;
+}
+
+/* Become the user of ${p}, who is not root, keeping only CAP_NET_BIND_SERVICE. */
+static int privileges_drop_root(const struct privileges *p)
+{
+    bool survive = capabilities_survive_user(true) == 0, kept = false;
+    int rc = privileges_set_ids(p);
+
+    if (rc < 0)
+        return rc;
+    rc = capabilities_reduce(&kept);
+    if (rc == 0 && survive)
+        rc = capabilities_survive_user(false);
+    if (rc < 0) {
+        errno = -rc;
+        return privileges_drop_failed("the capabilities of root cannot be dropped");
+    }
     if (privileges_verify_dropped(p) < 0)
         return -EPERM;
-    log_info("running as uid %ld gid %ld", (long)p->uid, (long)p->gid);
+    log_info("running as uid %ld gid %ld %s CAP_NET_BIND_SERVICE", (long)p->uid, (long)p->gid,
+             kept ? "with" : "without");
     return 0;
+}
+
+int privileges_drop(const struct privileges *p)
+{
+    int rc;
+
+    if (!p->change)
+        return 0;
+    if (p->uid != 0)
+        return privileges_drop_root(p);
+    rc = privileges_set_ids(p);
+    if (rc == 0)
+        rc = privileges_verify_dropped(p);
+    if (rc == 0)
+        log_info("running as uid %ld gid %ld", (long)p->uid, (long)p->gid);
+    return rc;
 }

@@ -1,4 +1,3 @@
-/* daemon/run: see run.h. */
 #include "daemon/run.h"
 
 #include <errno.h>
@@ -12,17 +11,30 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "config/config.h"
 #include "daemon/access_logs.h"
 #include "daemon/notify.h"
+#include "daemon/reload.h"
 #include "daemon/signals.h"
+#include "daemon/upgrade.h"
 #include "daemon/watchdog_feeder.h"
+#include "server/server_upgrade.h"
 
 /*
- * While draining, extend systemd's stop timeout every TICK_NS: drains may exceed TimeoutStopSec,
- * hangs not. server_stop() takes less than EXTEND_NS.
+ * While draining, extend systemd's stop timeout every TICK_NS: a drain may take longer than
+ * TimeoutStopSec, a hang may not. server_stop() takes less than EXTEND_NS.
  */
 #define TICK_NS   (5 * NS_PER_S)
 #define EXTEND_NS (20 * NS_PER_S)
+
+/* Maximum of signals that wait for the end of a reload; of further ones only a stop is kept. */
+#define RUN_DELAYED 8
+
+/* How often a replaced process reports its counters. */
+#define REPORT_NS NS_PER_S
+
+/* Indices of polled descriptors. */
+enum { RUN_SIGNALS, RUN_DRAINED, RUN_RELOAD, RUN_LOGS, RUN_UPGRADE };
 
 enum state { STATE_RUNNING, STATE_DRAINING, STATE_STOPPED };
 
@@ -30,10 +42,15 @@ struct run {
     int signal_fd;
     int drained_fd;
     enum state state;
-    int64_t deadline_at_ns; /* of the drain */
+    bool told_to_end;       /* by a signal, while draining */
+    bool drained;           /* no session is left; replaced processes are waited for */
+    int64_t deadline_at_ns; /* for the drain */
     int64_t tick_at_ns;
+    int64_t logs_at_ns; /* next access_logs_close_unused(); CLOCK_NEVER: none */
     struct watchdog_feeder watchdog_feeder;
-    int stop_rc; /* result of server_stop() */
+    struct signal_notice delayed[RUN_DELAYED];
+    unsigned n_delayed;
+    int stop_rc;
 };
 
 static void run_on_drained(void *cookie)
@@ -82,27 +99,50 @@ void run_destroy(struct run *run)
     free(run);
 }
 
-static void run_drain_begin(struct run *run, const struct run_conf *conf)
+static void run_set_draining(struct run *run, const struct run_conf *conf, int64_t tick_ns)
 {
-    unsigned sessions = server_sessions(conf->server);
+    int64_t timeout_ns = reload_running(conf->reload)->process.drain_timeout_ns;
     int64_t now_ns = clock_now_ns();
 
-    log_notice("draining: accepts no more clients; sessions left: %u", sessions);
-    notify_stopping("Draining, sessions left: %u", sessions);
-    notify_extend(EXTEND_NS);
+    log_notice("draining: accepts no more clients; sessions left: %u",
+               server_sessions(conf->server));
     run->state = STATE_DRAINING;
-    run->tick_at_ns = clock_add_ns(now_ns, TICK_NS);
-    run->deadline_at_ns =
-        conf->drain_timeout_ns > 0 ? clock_add_ns(now_ns, conf->drain_timeout_ns) : CLOCK_NEVER;
-    server_drain(conf->server);
+    run->tick_at_ns = clock_add_ns(now_ns, tick_ns);
+    run->deadline_at_ns = timeout_ns > 0 ? clock_add_ns(now_ns, timeout_ns) : CLOCK_NEVER;
+    reload_give_up(conf->reload);
 }
 
-/* False: a loop hangs, as the server has logged. */
+/* Until this process has taken over, the sockets and their files belong to its starter. */
+static void run_close_server(const struct run_conf *conf)
+{
+    if (upgrade_is_pending(conf->upgrade))
+        server_upgrade_leave(conf->server);
+    else
+        server_drain(conf->server);
+}
+
+static void run_drain_begin(struct run *run, const struct run_conf *conf)
+{
+    upgrade_cancel(conf->upgrade, "told to end");
+    run->told_to_end = true;
+    run_set_draining(run, conf, TICK_NS);
+    notify_stopping("Draining, sessions left: %u", server_sessions(conf->server));
+    notify_extend(EXTEND_NS);
+    run_close_server(conf);
+    upgrade_tell_old(conf->upgrade, "drain");
+}
+
+/* False: a loop hangs; the server has logged it. */
 static bool run_stop_server(struct run *run, const struct run_conf *conf, unsigned *cut)
 {
     notify_extend(EXTEND_NS);
+    upgrade_cancel(conf->upgrade, "told to end");
+    upgrade_tell_old(conf->upgrade, "stop");
+    if (upgrade_is_pending(conf->upgrade))
+        server_upgrade_leave(conf->server);
     run->stop_rc = server_stop(conf->server, cut);
     run->state = STATE_STOPPED;
+    upgrade_report(conf->upgrade, "end");
     return run->stop_rc != -ETIMEDOUT;
 }
 
@@ -125,17 +165,45 @@ static void run_reopen_log(struct log_target *log)
         log_notice("log: reopened");
 }
 
+static void run_log_stats(const struct run_conf *conf)
+{
+    server_log_stats(conf->server);
+    access_logs_log_stats(conf->access_logs);
+    log_notice("stats end");
+}
+
+static void run_reload(struct run *run, const struct run_conf *conf)
+{
+    if (run->state != STATE_RUNNING)
+        log_error("reload: refused: draining; nothing was changed");
+    else if (upgrade_is_starting(conf->upgrade) || upgrade_is_pending(conf->upgrade))
+        log_error("reload: refused: an upgrade is under way; nothing was changed");
+    else
+        reload_begin(conf->reload);
+}
+
+static void run_upgrade(const struct run *run, const struct run_conf *conf)
+{
+    const struct process_conf *process = &reload_running(conf->reload)->process;
+
+    if (run->state != STATE_RUNNING)
+        log_error("upgrade: refused: draining");
+    else if (reload_is_open(conf->reload))
+        log_error("upgrade: refused: a reload is under way, or not confirmed yet");
+    else
+        upgrade_begin(conf->upgrade, process->upgrade_timeout_ns, process->max_old_processes);
+}
+
 static void run_act_on_signal(struct run *run, const struct run_conf *conf,
                               const struct signal_notice *notice)
 {
-    log_notice("%s from pid %ld uid %ld", signals_name(notice->number), (long)notice->pid,
-               (long)notice->uid);
     switch (notice->number) {
     case SIGTERM:
-        if (run->state == STATE_DRAINING)
-            run_stop_now(run, conf);
-        else
+        if (run->state == STATE_RUNNING)
             run_drain_begin(run, conf);
+        else if (run->told_to_end)
+            run_stop_now(run, conf);
+        run->told_to_end = true;
         break;
     case SIGQUIT:
         if (run->state == STATE_RUNNING)
@@ -146,29 +214,67 @@ static void run_act_on_signal(struct run *run, const struct run_conf *conf,
         run_reopen_log(conf->log);
         access_logs_reopen(conf->access_logs);
         break;
-    case SIGUSR2:
-        server_log_stats(conf->server);
-        access_logs_log_stats(conf->access_logs);
-        log_notice("stats end");
-        break;
-    case SIGHUP: log_warning("the configuration cannot be reloaded: restart to change it"); break;
+    case SIGUSR2: run_upgrade(run, conf); break;
+    case SIGHUP: run_reload(run, conf); break;
     default: break;
     }
+    if (notice->number == SIGRTMIN) /* not a constant: cannot be a case */
+        run_log_stats(conf);
+}
+
+/* Delay a signal to the end of the reload. */
+static void run_delay(struct run *run, const struct run_conf *conf,
+                      const struct signal_notice *notice)
+{
+    bool stops = notice->number == SIGTERM || notice->number == SIGINT || notice->number == SIGQUIT;
+
+    if (run->n_delayed < RUN_DELAYED)
+        run->delayed[run->n_delayed++] = *notice;
+    else if (stops)
+        run->delayed[RUN_DELAYED - 1] = *notice;
+    if (stops)
+        reload_give_up(conf->reload);
+}
+
+/* Not another reload, which follows by itself, nor an upgrade, which a reload refuses. */
+static bool run_waits(const struct signal_notice *notice)
+{
+    return notice->number != SIGHUP && notice->number != SIGUSR2;
 }
 
 static void run_take_signals(struct run *run, const struct run_conf *conf)
 {
     struct signal_notice notice;
 
-    while (run->state != STATE_STOPPED && signals_read(run->signal_fd, &notice) == 0)
-        run_act_on_signal(run, conf, &notice);
+    while (run->state != STATE_STOPPED && signals_read(run->signal_fd, &notice) == 0) {
+        log_notice("%s from pid %ld uid %ld", signals_name(notice.number), (long)notice.pid,
+                   (long)notice.uid);
+        if (run_waits(&notice) && reload_is_applying(conf->reload))
+            run_delay(run, conf, &notice);
+        else
+            run_act_on_signal(run, conf, &notice);
+    }
 }
 
+static void run_reload_step(struct run *run, const struct run_conf *conf)
+{
+    reload_step(conf->reload);
+    if (reload_is_applying(conf->reload))
+        return;
+    for (unsigned i = 0; i < run->n_delayed && run->state != STATE_STOPPED; i++)
+        run_act_on_signal(run, conf, &run->delayed[i]);
+    run->n_delayed = 0;
+}
+
+/* The last session has ended; wait for replaced processes. */
 static void run_drain_finish(struct run *run, const struct run_conf *conf)
 {
-    unsigned cut; /* unused: no session is left */
+    unsigned old = upgrade_old(conf->upgrade), cut; /* unused: no session is left */
 
-    if (run_stop_server(run, conf, &cut))
+    if (old > 0 && !run->drained)
+        log_notice("all sessions have finished; replaced processes that drain: %u", old);
+    run->drained = true;
+    if (old == 0 && run_stop_server(run, conf, &cut))
         log_notice("stopped; all sessions have finished");
 }
 
@@ -181,6 +287,9 @@ static void run_drain_tick(struct run *run, const struct run_conf *conf)
 
         if (run_stop_server(run, conf, &cut))
             log_warning("drain_timeout is over; sessions reset: %u", cut);
+    } else if (now_ns >= run->tick_at_ns && upgrade_is_replaced(conf->upgrade)) {
+        upgrade_report(conf->upgrade, "state");
+        run->tick_at_ns = clock_add_ns(now_ns, REPORT_NS);
     } else if (now_ns >= run->tick_at_ns) {
         notify_status("Draining, sessions left: %u", server_sessions(conf->server));
         notify_extend(EXTEND_NS);
@@ -189,11 +298,14 @@ static void run_drain_tick(struct run *run, const struct run_conf *conf)
 }
 
 /* Timeout of poll(2) in ms, rounded up: never early. */
-static int run_wait_ms(const struct run *run)
+static int run_wait_ms(const struct run *run, const struct run_conf *conf)
 {
-    int64_t due_at_ns = watchdog_feeder_due_at_ns(&run->watchdog_feeder);
+    int64_t due_at_ns =
+        clock_sooner(run->logs_at_ns, watchdog_feeder_due_at_ns(&run->watchdog_feeder));
     int64_t rest_ns;
 
+    if (run->state == STATE_RUNNING)
+        due_at_ns = clock_sooner(due_at_ns, reload_due_at_ns(conf->reload));
     if (run->state == STATE_DRAINING)
         due_at_ns = clock_sooner(due_at_ns, clock_sooner(run->tick_at_ns, run->deadline_at_ns));
     if (due_at_ns == CLOCK_NEVER)
@@ -204,31 +316,80 @@ static int run_wait_ms(const struct run *run)
     return rest_ns <= INT_MAX * NS_PER_MS ? (int)((rest_ns + NS_PER_MS - 1) / NS_PER_MS) : INT_MAX;
 }
 
-/* Handle all events, the most final first. */
-static void run_act(struct run *run, const struct run_conf *conf, bool drained, bool signalled)
+static void run_close_logs(struct run *run, const struct run_conf *conf, bool unused)
 {
-    if (drained)
+    if (unused || clock_now_ns() >= run->logs_at_ns)
+        run->logs_at_ns = access_logs_close_unused(conf->access_logs);
+}
+
+/* The starter may have said "go" before it knew that this process drains. */
+static void run_take_over(const struct run *run, const struct run_conf *conf)
+{
+    server_upgrade_keep(conf->server);
+    if (run->state == STATE_RUNNING)
+        reload_notify_ready(conf->reload);
+    else
+        notify_stopping("Draining, sessions left: %u", server_sessions(conf->server));
+}
+
+static void run_upgrade_step(struct run *run, const struct run_conf *conf)
+{
+    switch (upgrade_step(conf->upgrade)) {
+    case UPGRADE_NOTHING:
+    case UPGRADE_FAILED:
+    case UPGRADE_TOLD_DRAIN: /* draining already */ break;
+    case UPGRADE_TOOK_OVER: run_take_over(run, conf); break;
+    case UPGRADE_REPLACED:
+        run_set_draining(run, conf, REPORT_NS);
+        server_upgrade_leave(conf->server);
+        break;
+    case UPGRADE_TOLD_STOP: run_stop_now(run, conf); break;
+    case UPGRADE_OLD_ENDED:
+        if (run->drained)
+            run_drain_finish(run, conf);
+        break;
+    }
+}
+
+/* Handle all events, first those that may stop the server. */
+static void run_act(struct run *run, const struct run_conf *conf, const struct pollfd *fds)
+{
+    eventfd_t once;
+
+    if (fds[RUN_DRAINED].revents != 0 && eventfd_read(run->drained_fd, &once) == 0)
         run_drain_finish(run, conf);
-    if (run->state != STATE_STOPPED && signalled)
+    if (run->state != STATE_STOPPED && fds[RUN_RELOAD].revents != 0)
+        run_reload_step(run, conf);
+    if (run->state == STATE_RUNNING)
+        reload_look(conf->reload);
+    if (run->state != STATE_STOPPED && fds[RUN_SIGNALS].revents != 0)
         run_take_signals(run, conf);
+    if (run->state != STATE_STOPPED && fds[RUN_UPGRADE].revents != 0)
+        run_upgrade_step(run, conf);
     if (run->state == STATE_DRAINING)
         run_drain_tick(run, conf);
     if (run->state != STATE_STOPPED)
         watchdog_feeder_look(&run->watchdog_feeder);
+    if (run->state != STATE_STOPPED)
+        run_close_logs(run, conf, fds[RUN_LOGS].revents != 0);
 }
 
 enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, bool *alone)
 {
     struct pollfd fds[] = {
-        {.fd = run->signal_fd, .events = POLLIN},
-        {.fd = run->drained_fd, .events = POLLIN},
+        [RUN_SIGNALS] = {.fd = run->signal_fd, .events = POLLIN},
+        [RUN_DRAINED] = {.fd = run->drained_fd, .events = POLLIN},
+        [RUN_RELOAD] = {.fd = reload_fd(conf->reload), .events = POLLIN},
+        [RUN_LOGS] = {.fd = access_logs_fd(conf->access_logs), .events = POLLIN},
+        [RUN_UPGRADE] = {.fd = upgrade_fd(conf->upgrade), .events = POLLIN},
     };
     enum exit_code code = EXIT_CODE_OK;
 
+    run->logs_at_ns = CLOCK_NEVER;
     watchdog_feeder_start(&run->watchdog_feeder, conf->server);
     while (run->state != STATE_STOPPED) {
-        if (poll(fds, ARRAY_LEN(fds), run_wait_ms(run)) >= 0) {
-            run_act(run, conf, fds[1].revents != 0, fds[0].revents != 0);
+        if (poll(fds, ARRAY_LEN(fds), run_wait_ms(run, conf)) >= 0) {
+            run_act(run, conf, fds);
         } else if (errno != EINTR && errno != EAGAIN) {
             log_error("cannot wait for signals: %s; stopping", strerror(errno));
             run_stop_now(run, conf);

@@ -4,8 +4,12 @@
  *   running --SIGTERM, SIGQUIT--> draining --last session ended, drain_timeout, SIGTERM--> stopped
  *   running or draining --SIGINT--> stopped
  *
- * In both, SIGUSR1 reopens logs, SIGUSR2 logs statistics, SIGHUP logs a warning, and
- * daemon/watchdog_feeder watches the loops.
+ *   running --SIGUSR2, and another process is ready--> draining, without the listen sockets
+ *
+ * While running or draining, SIGUSR1 reopens logs, SIGRTMIN logs statistics, and
+ * daemon/watchdog_feeder watches the loops. SIGHUP reloads (daemon/reload); other signals wait
+ * while a reload changes the server. Processes that this one replaced (daemon/upgrade) drain with
+ * it, and it ends last.
  */
 #ifndef DAEMON_RUN_H
 #define DAEMON_RUN_H
@@ -19,13 +23,16 @@
 #include "server/server.h"
 
 struct access_logs;
+struct reload;
 struct run;
+struct upgrade;
 
 struct run_conf {
     struct server *server; /* started */
     struct log_target *log;
     struct access_logs *access_logs; /* NULL: none */
-    int64_t drain_timeout_ns;        /* 0: wait for ever */
+    struct reload *reload;
+    struct upgrade *upgrade;
 };
 
 /*
@@ -48,7 +55,8 @@ struct server_events run_events(struct run *run);
 
 /*
  * run_until_stopped(run, conf, alone):
- * Run until the server has stopped. Unless ${alone}, threads still run: free nothing, exit.
+ * Run until the server has stopped. If ${alone} is false, other threads still run: free nothing and
+ * exit.
  *
  * Thread: main
  * Errors: EXIT_CODE_OK; EXIT_CODE_FAILED (poll(2) failed, or a loop hangs)

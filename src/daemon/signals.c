@@ -1,4 +1,3 @@
-/* daemon/signals: see signals.h. */
 #include "daemon/signals.h"
 
 #include <errno.h>
@@ -21,6 +20,7 @@ int signals_open(int *out_fd)
     int fd;
 
     sigemptyset(&mask);
+    sigaddset(&mask, SIGRTMIN); /* not a constant: not in the table */
     for (size_t i = 0; i < ARRAY_LEN(collected); i++)
         sigaddset(&mask, collected[i].number);
     fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -51,5 +51,5 @@ const char *signals_name(int number)
     for (size_t i = 0; i < ARRAY_LEN(collected); i++)
         if (collected[i].number == number)
             return collected[i].name;
-    return "signal";
+    return number == SIGRTMIN ? "SIGRTMIN" : "signal";
 }

@@ -33,12 +33,13 @@ from pathlib import Path
 
 from support.case import CASES, Context, Options, Skipped, missing_programs
 
-ORDER = ("start", "echo", "listen", "config", "broken", "proxy", "splice", "upstream", "checks", "down",
+ORDER = ("start", "echo", "listen", "inherited", "config", "broken", "proxy", "splice", "upstream", "checks", "down",
          "balance", "ejection", "retry", "waiting", "spare", "names", "zones", "sockets", "programs", "timeouts",
          "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "pipeline", "faults", "mirror",
-         "stop", "threads", "hang", "backend", "logs", "accesslog", "everything")
+         "stop", "reload", "reload_listeners", "reload_servers", "upgrade", "threads", "hang", "backend", "logs",
+         "accesslog", "everything")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
-ON_ONE_THREAD = ("listen", "config", "broken", "splice", "zones", "sockets", "programs", "timeouts", "ends", "reasons",
+ON_ONE_THREAD = ("listen", "inherited", "config", "broken", "splice", "zones", "sockets", "programs", "timeouts", "ends", "reasons",
                  "bandwidth", "access", "proxyproto", "faults", "mirror")
 HERE = Path(__file__).resolve().parent
 PASSED, FAILED, SKIPPED = 0, 1, 2

@@ -1,6 +1,7 @@
 """access: which clients a listener lets in, from lists and files, and what becomes of the others."""
 
 import re
+import signal
 import socket
 
 from support import net
@@ -56,7 +57,7 @@ def how_it_ends(t, how, seen):
     with t.daemon(echo(address, f"deny = all\non_deny = {how}")) as daemon:
         for _ in range(20):
             check_equal(ending(address, "127.0.0.1"), seen, "it ends by")
-        daemon.send_signal(12)
+        daemon.send_signal(signal.SIGRTMIN)
         t.eventually(lambda: daemon.log_lines(r"stats listen echo .*denied=20"), "20 are counted")
         check(daemon.log_lines(r"stats listen echo sessions=0 .*limit=20"), "the reason is the limit")
 

@@ -67,7 +67,7 @@ def one_echo(address, message=b"hello"):
 
 
 def dropped(daemon, path):
-    """The numbers of lines and of dropped lines that SIGUSR2 tells."""
+    """The numbers of lines and of dropped lines that SIGRTMIN tells."""
     counts = daemon.counts(f"access_log {path} ")
     return [counts["lines"], counts["dropped"]]
 
@@ -195,7 +195,7 @@ def waiting_clients(t):
             net.exchange(first, b"x")
             with net.connect(front) as second:
                 second.sendall(b"y")
-                time.sleep(0.4)
+                time.sleep(1.5)
                 net.reset(first)
                 check_equal(net.read_exactly(second, 1), b"y", "the echo")
         t.eventually(lambda: len(whole_lines(path)) == 2, "two lines")

@@ -61,7 +61,7 @@ class Setup:
         """The log has so many lines of each kind about the thread's polls, no more and no fewer."""
         patterns = {"rebuilt": "its epoll instance is rebuilt",
                     "not_rebuilt": "its epoll instance cannot be rebuilt",
-                    "slowed": "the loop is slowed down", "over": "polls work again"}
+                    "slowed": "the loop is slowed down", "over": "polling for events succeeds again"}
         for kind, pattern in patterns.items():
             found = self.daemon.log_lines(rf"loop {thread}: .*{pattern}")
             check_equal(len(found), wanted.get(kind, 0), f"lines '{pattern}'")

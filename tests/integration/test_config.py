@@ -48,7 +48,7 @@ def help_text(t, option):
     """{option} describes the options on stdout and exits with 0"""
     done = t.reactord(option)
     check_equal((done.code, done.err), (0, ""), "exit code and stderr")
-    for word in ("-c", "-t", "--dump-config", "--version", "SIGTERM", "SIGUSR2"):
+    for word in ("-c", "-t", "--dump-config", "--version", "SIGTERM", "SIGHUP", "SIGUSR2", "SIGRTMIN"):
         check(word in done.out, f"{word} is not in the help")
 
 

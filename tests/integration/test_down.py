@@ -14,7 +14,7 @@ from test_upstream import who
 
 @test()
 def keep(t):
-    """with on_down = keep an open connection goes on when its server goes down, and SIGUSR2 shows both"""
+    """with on_down = keep an open connection goes on when its server goes down, and SIGRTMIN shows both"""
     front = t.address()
     with ready(t, "ab") as servers, t.daemon(checked(front, lines_of(servers, "b"))) as daemon:
         with net.connect(front) as client:

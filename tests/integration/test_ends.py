@@ -212,7 +212,7 @@ def timeout_in_an_echo(t):
     """an echo that max_lifetime cuts ends in a reset behind what came back"""
     address = t.address()
     config = f"[listen echo]\naddress = {address}\nservice = echo\n" \
-             "max_lifetime = 1s\nlifetime_jitter = 0\n"
+             "max_lifetime = 4s\nlifetime_jitter = 0\n"
     with t.daemon(config), net.connect(address) as client:
         got, how = talk(client)
         check(got > 0, "nothing came")

@@ -228,7 +228,7 @@ COUNTED = ("sessions", "connections", "buffered", "tasks_pending", "waiting_byte
 
 
 def left(daemon):
-    """What SIGUSR2 says is still there."""
+    """What SIGRTMIN says is still there."""
     return [f"{key} in {line}" for line in daemon.statistics()
             for key, value in re.findall(r"(\w+)=(\d+)", line) if key in COUNTED and int(value) != 0]
 
@@ -278,7 +278,7 @@ def disturb(daemon, log, until):
         os.rename(log, f"{log}.{number}")
         daemon.send_signal(signal.SIGUSR1)
         time.sleep(0.3)
-        daemon.send_signal(signal.SIGUSR2)
+        daemon.send_signal(signal.SIGRTMIN)
         time.sleep(0.2)
 
 

@@ -111,7 +111,7 @@ def dropped(t):
                 fates.append(False)
         lost = fates.count(False)
         check(5 <= lost <= 50, f"{lost} of 100 were not served where 25 should be")
-        daemon.send_signal(12)
+        daemon.send_signal(signal.SIGRTMIN)
         t.eventually(lambda: daemon.log_lines(rf"stats listen echo faults=\d+ fault_drops={lost} "),
                      f"{lost} are counted")
 
@@ -182,7 +182,7 @@ def cut_behind_a_thread(t):
             check_equal(net.ending(client), "reset", "the client's end")
 
         def counted():
-            daemon.send_signal(signal.SIGUSR2)
+            daemon.send_signal(signal.SIGRTMIN)
             return daemon.log_lines("stats listen front sessions=0 .* limit=1")
 
         t.eventually(counted, "the reason")

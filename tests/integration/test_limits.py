@@ -271,7 +271,8 @@ def a_worker_is_held(t):
             check_equal(daemon.fd_count(), before + 16, "descriptors while the worker is held")
             check_equal(len(crowd.served(20 * t.scale)), 200, "clients served afterwards")
         lines = daemon.log_lines("all are at max_pending_tasks")
-        check_equal(len(lines), 1, f"lines about it: {lines}")
+        most = 1 + 5 * t.scale // 10  # one each ten seconds
+        check(1 <= len(lines) <= most, f"lines about it: {lines}")
 
 
 def _hold_connections(front, count, rounds, reports):

@@ -25,7 +25,7 @@ class Mirrored:
         self.daemon = stack.enter_context(t.daemon(config))
 
     def stats(self, pattern):
-        """Wait for such a line of SIGUSR2."""
+        """Wait for such a line of SIGRTMIN."""
         def told():
             line, = self.daemon.statistics("listen front mirrors=")
             return re.match(f"listen front mirrors={pattern}", line)

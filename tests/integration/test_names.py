@@ -49,7 +49,7 @@ def addresses(front, count):
 
 
 def servers(daemon):
-    """The names of the group's servers, as SIGUSR2 writes them."""
+    """The names of the group's servers, as SIGRTMIN writes them."""
     return [re.search(r"server back/(\S+) state", line).group(1)
             for line in daemon.statistics("server back/") if " state=" in line]
 

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import random
 import re
+import signal
 import socket
 import struct
 import time
@@ -525,7 +526,7 @@ def pipeline(t):
             check_equal(net.read_exactly(client, 6), b"\5hello", "the echo of a frame")
         t.eventually(lambda: daemon.log_lines("192.0.2.1:56324 active"), "the log handler's line")
         check(not daemon.log_lines("127.0.0.1:.* active"), "a handler saw the proxy")
-        daemon.send_signal(12)
+        daemon.send_signal(signal.SIGRTMIN)
         t.eventually(lambda: daemon.log_lines("stats listen echo faults=1 "), "the fault handler's count")
 
 

@@ -26,7 +26,7 @@ def spared(front, servers, spare=4, options="", threads=1):
 
 
 def counts(daemon, server="back/a"):
-    """What SIGUSR2 writes about the spare connections to a server."""
+    """What SIGRTMIN writes about the spare connections to a server."""
     found = daemon.counts(f"server {server} spares=")
     return {key.removeprefix("spares_"): value for key, value in found.items()}
 

@@ -298,14 +298,15 @@ def connect_storm(t, kind):
 
 @test()
 def storm_of_signals(t):
-    """SIGHUP, SIGUSR1 and SIGUSR2 in quick succession, 300 times, do not disturb a session or the
-    stop"""
+    """SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN in quick succession, 400 times, do not disturb a session
+    or the stop"""
     address = t.address()
     with t.daemon(echo(address)) as daemon, net.connect(address) as client:
         for i in range(100):
             daemon.send_signal(signal.SIGHUP)
             daemon.send_signal(signal.SIGUSR1)
             daemon.send_signal(signal.SIGUSR2)
+            daemon.send_signal(signal.SIGRTMIN)
             check_equal(net.exchange(client, b"%03d" % i), b"%03d" % i, "the echo")
         client.close()
         daemon.stop()

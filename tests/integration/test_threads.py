@@ -37,30 +37,30 @@ def stats_lines(daemon, name):
 
 @test()
 def statistics(t):
-    """SIGUSR2 writes lines about every loop to the log, while a client is being served"""
+    """SIGRTMIN writes lines about every loop to the log, while a client is being served"""
     address = t.address()
     with t.daemon(echo(address, WORKERS_2)) as daemon, net.connect(address) as client:
         net.exchange(client, b"before")
-        daemon.send_signal(signal.SIGUSR2)
+        daemon.send_signal(signal.SIGRTMIN)
         for i in range(50):
             check_equal(net.exchange(client, b"%02d" % i), b"%02d" % i, "the echo")
         for name in ("boss-1-1", "work-2-1"):
             t.eventually(lambda name=name: stats_lines(daemon, name), f"a line about {name}")
         before = len(stats_lines(daemon, "work-2-1"))
-        daemon.send_signal(signal.SIGUSR2)
+        daemon.send_signal(signal.SIGRTMIN)
         t.eventually(lambda: len(stats_lines(daemon, "work-2-1")) > before, "another one")
         check_equal(net.exchange(client, b"after"), b"after", "the echo")
 
 
 @test()
 def statistics_while_draining(t):
-    """SIGUSR2 is answered after SIGTERM too, and does not disturb the drain"""
+    """SIGRTMIN is answered after SIGTERM too, and does not disturb the drain"""
     front, back = t.address(), t.address()
     with net.listen(back) as listener, t.daemon(proxy(front, back)) as daemon:
         with net.proxied(front, listener) as (client, server):
             daemon.send_signal(signal.SIGTERM)
             t.eventually(lambda: daemon.has_notified("STOPPING=1"), "STOPPING=1")
-            daemon.send_signal(signal.SIGUSR2)
+            daemon.send_signal(signal.SIGRTMIN)
             t.eventually(lambda: stats_lines(daemon, "work-2-1"), "a line about work-2-1")
             client.sendall(b"still")
             check_equal(net.read_exactly(server, 5), b"still", "what the server got")
@@ -189,7 +189,7 @@ def stall(t):
             before = fed(daemon)
             time.sleep(0.8)
             check_equal(fed(daemon), before, "signs of life")
-            daemon.send_signal(signal.SIGUSR2)
+            daemon.send_signal(signal.SIGRTMIN)
             t.eventually(lambda: stats_lines(daemon, "work-2-1"), "statistics during the stall")
         check_equal(net.read_exactly(client, 5), b"stall", "the echo after the stall")
         t.eventually(lambda: fed(daemon) > before, "a sign of life")

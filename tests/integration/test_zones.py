@@ -195,5 +195,5 @@ def service_of_hosts_without_answers(t):
         with t.daemon("[executor]\nthreads = 1\n" + text):
             t.eventually(lambda: len(zone.asked["other.test"]) >= 7, "the other is asked for",
                          within=40)
-            longest = max(pauses(zone.asked["other.test"]))
+            longest = max(pauses(zone.asked["other.test"])[1:])  # the first has the start's 3 s
             check(longest < 4 * t.scale, f"another name had a pause of {longest:.1f} s")

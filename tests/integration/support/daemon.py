@@ -8,14 +8,19 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+INHERIT = Path(__file__).resolve().parent / "inherit.py"
 START_LIMIT_S = 10
 STOP_LIMIT_S = 15
 STATISTICS_LIMIT_S = 10
+RELOAD_LIMIT_S = 15
 PR_SET_PDEATHSIG = 1
+
+RELOAD_END = r"reload: (done|refused|nothing has changed)"
 
 # What must never be in stderr, whatever the test asks: our own MUST(), and the sanitisers' reports.
 REPORT = re.compile(r"^.*(\bbug: |runtime error: |(ERROR|WARNING|SUMMARY): \w+Sanitizer).*$",
@@ -50,16 +55,21 @@ class Daemon:
 
     `with` starts it, waits for READY=1, and ends it by SIGTERM and a look at the exit code and at
     stderr. When the body fails, that failure is what counts: the daemon is just killed.
+
+    inherited: (name, descriptor) pairs that it gets as from a service manager. What it stores there is in
+    `stored`, in the same form, and stays open.
     """
 
     def __init__(self, program, directory, number, config, *, scale=1, nofile=None, arguments=(),
-                 environment=None):
+                 environment=None, inherited=()):
         self.program = program
         self.config = config
         self.scale = scale
         self.nofile = nofile
         self.arguments = arguments
         self.environment = environment or {}
+        self.inherited = inherited
+        self.stored = []
         self.config_path = Path(directory, f"reactord-{number}.ini")
         self.err_path = Path(directory, f"stderr-{number}.log")
         self.notify_path = Path(directory, f"notify-{number}.sock")
@@ -94,10 +104,14 @@ class Daemon:
         self.notify.bind(str(self.notify_path))
         os.chmod(self.notify_path, 0o777)  # the daemon may have dropped its user by then
         self.notify.setblocking(False)
+        command = [self.program, "-c", str(self.config_path), *self.arguments]
+        if self.inherited:
+            pairs = ",".join(f"{name}={fd}" for name, fd in self.inherited)
+            command = [sys.executable, INHERIT, pairs, *command]
         with open(self.err_path, "wb") as err:
             self.process = subprocess.Popen(
-                [self.program, "-c", str(self.config_path), *self.arguments], cwd=self.directory,
-                stdin=subprocess.DEVNULL, stdout=err, stderr=err,
+                command, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=err, stderr=err,
+                pass_fds=[fd for _, fd in self.inherited],
                 env={**os.environ, "NOTIFY_SOCKET": str(self.notify_path), **self.environment},
                 preexec_fn=_child_setup(self.nofile))
         try:
@@ -119,20 +133,34 @@ class Daemon:
     def has_notified(self, line):
         try:
             while True:
-                self.notified += self.notify.recv(4096).decode().splitlines()
+                message, fds, _, _ = socket.recv_fds(self.notify, 4096, 16)
+                lines = message.decode().splitlines()
+                self.notified += lines
+                self._store(dict(line.split("=", 1) for line in lines), fds)
         except BlockingIOError:
             return line in self.notified
+
+    def _store(self, message, fds):
+        name = message.get("FDNAME")
+        if "FDSTORE" in message:
+            self.stored += [(name, fd) for fd in fds]
+        if "FDSTOREREMOVE" in message:
+            self.stored = [pair for pair in self.stored if pair[0] != name]
 
     def send_signal(self, number):
         self.process.send_signal(number)
 
     def wait(self, within_s=STOP_LIMIT_S):
         """The exit code, which must come within that time."""
-        try:
-            return self.process.wait(within_s * self.scale)
-        except subprocess.TimeoutExpired:
-            raise DaemonError(f"reactord still runs after {within_s * self.scale} s, "
-                              f"with {self.fd_count()} descriptors") from None
+        end = time.monotonic() + within_s * self.scale
+        while time.monotonic() < end:
+            self.has_notified("STOPPING=1")  # reads what it says: it waits when the socket is full
+            try:
+                return self.process.wait(0.05)
+            except subprocess.TimeoutExpired:
+                pass
+        raise DaemonError(f"reactord still runs after {within_s * self.scale} s, "
+                          f"with {self.fd_count()} descriptors")
 
     def stop(self, number=signal.SIGTERM, within_s=STOP_LIMIT_S):
         """Send a signal that ends it, and expect exit code 0."""
@@ -157,6 +185,28 @@ class Daemon:
         if found:
             raise DaemonError(f"stderr has: {found.group()}")
 
+    def reload(self, config=None, wanted="done"):
+        """Reload, with another configuration if one is given; the lines that says, which end as wanted."""
+        if config is not None:
+            self.config_path.write_text(config, encoding="utf-8")
+        before = len(self.log_lines(RELOAD_END))
+        self.send_signal(signal.SIGHUP)
+        return self.wait_reloaded(before + 1, wanted)
+
+    def wait_reloaded(self, number, wanted="done"):
+        """The lines of that reload, once it is over as wanted."""
+        end = time.monotonic() + RELOAD_LIMIT_S * self.scale
+        while len(self.log_lines(RELOAD_END)) < number:
+            self.has_notified("READY=1")  # reads what it says: it waits when the socket is full
+            if not self.running() or time.monotonic() > end:
+                raise DaemonError(f"no end of reload {number}")
+            time.sleep(0.01)
+        last = self.log_lines(RELOAD_END)[number - 1]
+        if f"reload: {wanted}" not in last:
+            raise DaemonError(f"a reload did not end as {wanted}: {last}")
+        log = self.log()
+        return log[:log.index(last) + len(last)].rpartition(" SIGHUP from ")[2].splitlines()
+
     # What it says
 
     def log(self):
@@ -167,15 +217,15 @@ class Daemon:
         return [line for line in self.log().splitlines() if re.search(pattern, line, re.IGNORECASE)]
 
     def statistics(self, what=""):
-        """What it writes on SIGUSR2, that is: the lines about it, from their beginning."""
+        """What it writes on SIGRTMIN, that is: the lines about it, from their beginning."""
         done = len(self.log_lines(" stats end$"))
-        self.send_signal(signal.SIGUSR2)
+        self.send_signal(signal.SIGRTMIN)
         end = time.monotonic() + STATISTICS_LIMIT_S * self.scale
         while len(self.log_lines(" stats end$")) == done:
             if time.monotonic() > end:
-                raise DaemonError("no statistics after SIGUSR2")
+                raise DaemonError("no statistics after SIGRTMIN")
             time.sleep(0.01)
-        lines = self.log().rpartition(" stats end\n")[0].rpartition(" SIGUSR2 from ")[2].splitlines()
+        lines = self.log().rpartition(" stats end\n")[0].rpartition(" SIGRTMIN from ")[2].splitlines()
         found = [line.partition(" stats ")[2] for line in lines if " stats " in line]
         return [line for line in found if line.startswith(what)]
 

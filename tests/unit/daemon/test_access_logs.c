@@ -3,16 +3,22 @@
  * which formats are refused.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "config/config.h"
 #include "daemon/access_logs.h"
 #include "stats/access_log.h"
 #include "support/config_file.h"
+#include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/process.h"
 #include "support/suite.h"
@@ -25,6 +31,7 @@ static char first[64], second[64], rotated[64];
 static struct listener_conf listeners[4];
 static const struct server_conf conf = {.listeners = listeners, .n_listeners = 4};
 static struct access_logs *logs;
+static struct access_logs_change *change;
 static unsigned before;
 
 static void setup(void)
@@ -32,6 +39,8 @@ static void setup(void)
     log_lines_capture(LOG_LEVEL_INFO);
     before = process_descriptors();
     ck_assert_ptr_nonnull(mkdtemp(dir));
+    ck_assert_int_eq(access_logs_create(&logs, NULL), 0);
+    ck_assert_uint_eq(process_descriptors(), before + 1);
     snprintf(first, sizeof(first), "%s/first.log", dir);
     snprintf(second, sizeof(second), "%s/second.log", dir);
     snprintf(rotated, sizeof(rotated), "%s/first.log.1", dir);
@@ -49,9 +58,15 @@ static void teardown(void)
     ck_assert_uint_eq(process_descriptors(), before);
 }
 
+static int prepare(void)
+{
+    return access_logs_prepare(logs, &conf, BUFFER_BYTES, &change);
+}
+
 static void open_logs(void)
 {
-    ck_assert_int_eq(access_logs_open(&logs, &conf, BUFFER_BYTES, NULL), 0);
+    ck_assert_int_eq(prepare(), 0);
+    access_logs_commit(change);
 }
 
 static void expect_file(const char *path, const char *wanted)
@@ -77,14 +92,15 @@ TEST(life, listeners_that_name_the_same_share_it)
     ck_assert_ptr_eq(access_logs_find(logs, first), access_logs_find(logs, strdupa(first)));
     ck_assert_ptr_ne(access_logs_find(logs, first), access_logs_find(logs, second));
     ck_assert_ptr_null(access_logs_find(logs, "off"));
-    ck_assert_uint_eq(process_descriptors(), before + 2);
+    ck_assert_uint_eq(process_descriptors(), before + 3);
 }
 
 TEST(life, a_log_that_cannot_be_opened_is_named_and_nothing_stays_open)
 {
     listeners[0].access_log.where = first;
     listeners[1].access_log.where = "/nonexistent/x.log";
-    ck_assert_int_eq(access_logs_open(&logs, &conf, BUFFER_BYTES, NULL), -ENOENT);
+    ck_assert_int_eq(prepare(), -ENOENT);
+    ck_assert_uint_eq(process_descriptors(), before + 1);
     ck_assert_uint_eq(
         log_lines_with("access log /nonexistent/x.log: cannot be opened: No such file"), 1);
 }
@@ -113,9 +129,232 @@ TEST(life, no_logs_are_reopened_and_told_of_as_well)
 {
     access_logs_reopen(NULL);
     access_logs_log_stats(NULL);
+    ck_assert_int_eq(access_logs_fd(NULL), -1);
+    ck_assert_int_eq(access_logs_close_unused(NULL), CLOCK_NEVER);
     open_logs();
     access_logs_reopen(logs);
     ck_assert_int_eq(access_logs_finish(logs), 0);
+}
+
+/* ---- another configuration ---- */
+
+GROUP(other, setup, teardown);
+
+static bool readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1;
+}
+
+TEST(other, a_log_that_stays_is_found_again_and_keeps_its_count)
+{
+    struct access_log *al;
+    unsigned descriptors;
+
+    listeners[0].access_log.where = first;
+    open_logs();
+    al = access_logs_find(logs, first);
+    ck_assert_uint_eq(access_log_number(al), 1);
+    descriptors = process_descriptors();
+    listeners[0].access_log.where = "off";
+    listeners[1].access_log.where = strdupa(first);
+    ck_assert_int_eq(prepare(), 0);
+    ck_assert_ptr_eq(access_logs_change_find(change, first), al);
+    ck_assert_ptr_null(access_logs_change_find(change, "off"));
+    access_logs_commit(change);
+    ck_assert_ptr_eq(access_logs_find(logs, first), al);
+    ck_assert_uint_eq(access_log_number(al), 2);
+    ck_assert_uint_eq(process_descriptors(), descriptors);
+    ck_assert(!readable(access_logs_fd(logs)));
+}
+
+TEST(other, a_new_log_is_found_by_its_change_alone_before_that_is_committed)
+{
+    struct access_log *al;
+
+    open_logs();
+    listeners[0].access_log.where = first;
+    ck_assert_int_eq(prepare(), 0);
+    al = access_logs_change_find(change, first);
+    ck_assert_ptr_nonnull(al);
+    ck_assert_ptr_null(access_logs_find(logs, first));
+    access_logs_commit(change);
+    ck_assert_ptr_eq(access_logs_find(logs, first), al);
+    access_log_put(al, "one\n", 4);
+    ck_assert_int_eq(access_logs_finish(logs), 0);
+    expect_file(first, "one\n");
+}
+
+TEST(other, a_cancelled_change_closes_what_it_opened_and_nothing_else)
+{
+    struct access_log *al;
+
+    listeners[0].access_log.where = first;
+    open_logs();
+    al = access_logs_find(logs, first);
+    listeners[1].access_log.where = second;
+    ck_assert_int_eq(prepare(), 0);
+    ck_assert_uint_eq(process_descriptors(), before + 3);
+    access_logs_cancel(change);
+    access_logs_cancel(NULL);
+    ck_assert_uint_eq(process_descriptors(), before + 2);
+    ck_assert_ptr_eq(access_logs_find(logs, first), al);
+    ck_assert(!access_log_used(al));
+}
+
+TEST(other, a_change_with_a_log_that_cannot_be_opened_leaves_all_as_it_was)
+{
+    listeners[0].access_log.where = first;
+    open_logs();
+    listeners[0].access_log.where = second;
+    listeners[1].access_log.where = "/nonexistent/x.log";
+    ck_assert_int_eq(prepare(), -ENOENT);
+    ck_assert_uint_eq(process_descriptors(), before + 2);
+    ck_assert_ptr_nonnull(access_logs_find(logs, first));
+    ck_assert_int_eq(access_logs_close_unused(logs), CLOCK_NEVER);
+    ck_assert_uint_eq(process_descriptors(), before + 2);
+}
+
+TEST(other, a_log_is_closed_after_its_last_user_with_all_its_lines)
+{
+    struct access_log *al;
+
+    listeners[0].access_log.where = first;
+    open_logs();
+    al = access_log_hold(access_logs_find(logs, first));
+    listeners[0].access_log.where = "off";
+    open_logs();
+    ck_assert(readable(access_logs_fd(logs)));
+    ck_assert_ptr_null(access_logs_find(logs, first));
+    ck_assert_int_lt(access_logs_close_unused(logs), CLOCK_NEVER);
+    ck_assert(!readable(access_logs_fd(logs)));
+    access_log_put(al, "one\n", 4);
+    access_log_put(al, "two\n", 4);
+    access_log_release(al);
+    UNTIL(access_logs_close_unused(logs) == CLOCK_NEVER);
+    ck_assert_uint_eq(process_descriptors(), before + 1);
+    expect_file(first, "one\ntwo\n");
+    ck_assert_uint_eq(log_lines_with("first.log: closed; no listener uses it"), 1);
+}
+
+TEST(other, a_log_that_is_wanted_again_before_it_is_closed_goes_on)
+{
+    struct access_log *al;
+
+    listeners[0].access_log.where = first;
+    open_logs();
+    al = access_log_hold(access_logs_find(logs, first));
+    listeners[0].access_log.where = "off";
+    open_logs();
+    ck_assert_int_lt(access_logs_close_unused(logs), CLOCK_NEVER);
+    listeners[0].access_log.where = first;
+    ck_assert_int_eq(prepare(), 0);
+    access_log_release(al);
+    ck_assert_int_lt(access_logs_close_unused(logs), CLOCK_NEVER);
+    access_logs_commit(change);
+    ck_assert_ptr_eq(access_logs_find(logs, first), al);
+    ck_assert_int_eq(access_logs_close_unused(logs), CLOCK_NEVER);
+}
+
+TEST(other, the_lines_of_a_log_whose_reader_sleeps_wait_two_seconds)
+{
+    static const char line[] = "0123456789012345678901234567890123456789012345678901234567890\n";
+    struct access_log *al;
+    int64_t begin_ns;
+    int reader;
+
+    ck_assert_int_eq(mkfifo(first, 0600), 0);
+    reader = open(first, O_RDONLY | O_NONBLOCK);
+    listeners[0].access_log.where = first;
+    open_logs();
+    al = access_logs_find(logs, first);
+    for (unsigned i = 0; i < 1100; i++) /* a pipe has room for 64 kilobytes, as the writer has */
+        access_log_put(al, line, sizeof(line) - 1);
+    for (unsigned i = 0; i < 700; i++) {
+        access_log_put(al, line, sizeof(line) - 1);
+        PAUSE_MS(i % 100 == 0 ? 20 : 0);
+    }
+    listeners[0].access_log.where = "off";
+    open_logs();
+    begin_ns = clock_now_ns();
+    UNTIL(access_logs_close_unused(logs) == CLOCK_NEVER);
+    ck_assert_int_ge(clock_now_ns() - begin_ns, 2 * NS_PER_S);
+    ck_assert_uint_eq(log_lines_with("first.log: lines dropped:"), 1);
+    close(reader);
+}
+
+TEST(other, the_configuration_says_how_much_may_wait)
+{
+    static const char line[1000] = {[0 ... 998] = 'x', [999] = '\n'};
+    struct access_log_stats s;
+    struct access_log *al;
+
+    listeners[0].access_log.where = first;
+    open_logs();
+    al = access_logs_find(logs, first);
+    ck_assert_int_eq(access_logs_prepare(logs, &conf, 2 << 20, &change), 0);
+    access_logs_commit(change);
+    for (unsigned i = 0; i < 500; i++)
+        access_log_put(al, line, sizeof(line));
+    access_log_stats(al, &s);
+    ck_assert_uint_eq(s.dropped, 0);
+    ck_assert_int_eq(access_logs_finish(logs), 0);
+}
+
+/* As the control loop: changes, whose listeners write lines until the next. */
+static void *change_often(void *done)
+{
+    for (unsigned i = 0; i < 100; i++) {
+        struct access_log *al;
+
+        listeners[0].access_log.where = i % 2 == 0 ? first : second;
+        ck_assert_int_eq(prepare(), 0);
+        al = access_log_hold(access_logs_change_find(change, listeners[0].access_log.where));
+        access_logs_commit(change);
+        access_log_put(al, "x\n", 2);
+        access_log_release(al);
+    }
+    atomic_store((atomic_bool *)done, true);
+    return NULL;
+}
+
+TEST(other, changes_come_while_main_closes_and_reopens)
+{
+    atomic_bool done = false;
+    pthread_t thread;
+
+    ck_assert_int_eq(pthread_create(&thread, NULL, change_often, &done), 0);
+    while (!atomic_load(&done)) {
+        access_logs_close_unused(logs);
+        access_logs_reopen(logs);
+        access_logs_log_stats(logs);
+    }
+    pthread_join(thread, NULL);
+    UNTIL(access_logs_close_unused(logs) == CLOCK_NEVER);
+    ck_assert_uint_eq(process_descriptors(), before + 2);
+    ck_assert_int_eq(access_logs_finish(logs), 0);
+}
+
+static int attempt(void *cookie)
+{
+    struct access_logs_change *c;
+    int rc = access_logs_prepare(logs, &conf, BUFFER_BYTES, &c);
+
+    (void)cookie;
+    if (rc == 0)
+        access_logs_cancel(c);
+    return rc;
+}
+
+TEST(other, without_memory_nothing_stays_open)
+{
+    listeners[0].access_log.where = first;
+    open_logs();
+    listeners[1].access_log.where = second;
+    ck_assert_uint_gt(fault_each_allocation(attempt, NULL), 3);
+    ck_assert_uint_eq(process_descriptors(), before + 2);
+    ck_assert(!access_log_used(access_logs_find(logs, first)));
 }
 
 /* ---- formats ---- */

@@ -1,5 +1,7 @@
 /* daemon/notify: what arrives at the socket of a service manager. */
 #include <check.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,20 @@ TEST(notify, ready_is_told_with_the_process_and_a_status)
     ck_assert_str_eq(manager_received(), expected);
 }
 
+TEST(notify, a_reload_is_told_with_its_time_and_a_status)
+{
+    int64_t before_us = clock_now_ns() / NS_PER_US, at_us;
+    char rest[64];
+
+    notify_reloading("Reloading %s", "it");
+    ck_assert_int_eq(sscanf(manager_received(), "RELOADING=1\nMONOTONIC_USEC=%" SCNd64 "\n%63[^*]",
+                            &at_us, rest),
+                     2);
+    ck_assert_int_ge(at_us, before_us);
+    ck_assert_int_le(at_us, clock_now_ns() / NS_PER_US);
+    ck_assert_str_eq(rest, "STATUS=Reloading it\n");
+}
+
 TEST(notify, stopping_is_told_with_a_status)
 {
     notify_stopping("Draining, sessions left: %u", 2u);
@@ -39,6 +55,16 @@ TEST(notify, an_extension_is_told_in_microseconds)
 {
     notify_extend(20 * NS_PER_S);
     ck_assert_str_eq(manager_received(), "EXTEND_TIMEOUT_USEC=20000000\n");
+}
+
+TEST(notify, a_stored_descriptor_goes_with_its_name)
+{
+    ck_assert_int_eq(notify_store("web", 0), 0);
+    ck_assert_str_eq(manager_received(), "FDSTORE=1\nFDNAME=web\n");
+    notify_unstore("web");
+    ck_assert_str_eq(manager_received(), "FDSTOREREMOVE=1\nFDNAME=web\n");
+    manager_close();
+    ck_assert_int_eq(notify_store("web", 0), -ECONNREFUSED);
 }
 
 TEST(notify, a_status_that_is_too_long_is_cut)
@@ -98,6 +124,7 @@ TEST(notify, without_a_service_manager_nothing_is_sent)
 {
     ck_assert_int_eq(unsetenv("NOTIFY_SOCKET"), 0);
     notify_ready("ready");
+    notify_reloading("reloading");
     notify_stopping("stopping");
     notify_status("status");
     notify_extend(NS_PER_S);
@@ -110,4 +137,17 @@ TEST(notify, a_service_manager_that_is_gone_is_no_error)
     manager_close();
     notify_ready("ready");
     notify_status("status");
+}
+
+TEST(notify, another_main_process_is_told_and_nothing_after_it)
+{
+    notify_hand_over(4711);
+    ck_assert_str_eq(manager_received(), "MAINPID=4711\n");
+    notify_status("Draining");
+    notify_watchdog();
+    ck_assert_int_eq(notify_store("name", 0), 0);
+    ck_assert_str_eq(manager_received(), "");
+    notify_set_main(true);
+    notify_watchdog();
+    ck_assert_str_eq(manager_received(), "WATCHDOG=1");
 }

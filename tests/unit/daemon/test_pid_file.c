@@ -248,3 +248,89 @@ TEST(pid_file, removing_no_file_is_allowed)
 {
     pid_file_remove(NULL);
 }
+
+/* ---- another process takes over ---- */
+
+/* As that process has it: its own descriptor of the open file. */
+static struct pid_file *adopt(const struct pid_file *from)
+{
+    struct pid_file *pf;
+
+    ck_assert_int_eq(pid_file_adopt(&pf, path, dup(pid_file_descriptor(from))), 0);
+    return pf;
+}
+
+TEST(pid_file, a_file_that_was_adopted_is_not_ours_until_it_is_claimed)
+{
+    struct pid_file *old, *new;
+
+    ck_assert_int_eq(pid_file_create(&old, path, NULL), 0);
+    new = adopt(old);
+    ck_assert(pid_file_is_adopted(new) && !pid_file_is_adopted(old));
+    pid_file_remove(new);
+    assert_holds_our_pid();
+    pid_file_remove(old);
+    ck_assert(!exists(path));
+}
+
+TEST(pid_file, a_file_that_was_given_away_names_the_other_and_stays)
+{
+    struct pid_file *old, *new;
+
+    ck_assert_int_eq(pid_file_create(&old, path, NULL), 0);
+    new = adopt(old);
+    pid_file_give(old, 4711);
+    assert_content(path, "4711\n");
+    pid_file_remove(old);
+    assert_content(path, "4711\n");
+    pid_file_claim(new);
+    assert_holds_our_pid();
+    pid_file_remove(new);
+    ck_assert(!exists(path));
+}
+
+TEST(pid_file, a_file_that_the_other_has_not_adopted_is_removed)
+{
+    struct pid_file *old;
+
+    ck_assert_int_eq(pid_file_create(&old, path, NULL), 0);
+    pid_file_give(old, 0);
+    ck_assert(!exists(path));
+    pid_file_remove(old);
+}
+
+TEST(pid_file, a_file_that_was_given_away_is_free_when_the_other_has_ended)
+{
+    struct pid_file *old, *new, *next;
+
+    ck_assert_int_eq(pid_file_create(&old, path, NULL), 0);
+    new = adopt(old);
+    pid_file_give(old, 4711);
+    ck_assert_int_eq(pid_file_create(&next, path, NULL), -EBUSY);
+    pid_file_claim(new);
+    pid_file_remove(new);
+    ck_assert_int_eq(pid_file_create(&next, path, NULL), 0);
+    pid_file_remove(old);
+    assert_holds_our_pid();
+    pid_file_remove(next);
+}
+
+TEST(pid_file, another_file_at_the_path_is_not_adopted)
+{
+    struct pid_file *old, *new;
+
+    ck_assert_int_eq(pid_file_create(&old, path, NULL), 0);
+    ck_assert_int_eq(rename(path, other), 0);
+    write_file(path, "1\n");
+    ck_assert_int_eq(pid_file_adopt(&new, path, pid_file_descriptor(old)), -ESTALE);
+    pid_file_remove(old);
+    assert_content(path, "1\n");
+}
+
+TEST(pid_file, without_a_file_nothing_is_given_or_claimed)
+{
+    pid_file_give(NULL, 1);
+    pid_file_claim(NULL);
+    ck_assert(!pid_file_is_adopted(NULL));
+    ck_assert_int_eq(pid_file_descriptor(NULL), -1);
+}

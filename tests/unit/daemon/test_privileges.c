@@ -6,7 +6,10 @@
 #include <grp.h>
 #include <pwd.h>
 #include <linux/securebits.h>
+#include <netinet/in.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "daemon/privileges.h"
@@ -160,9 +163,25 @@ TEST(privileges, a_drop_that_is_not_permitted_is_an_error)
     ck_assert_int_eq(privileges_drop(&p), -EPERM);
 }
 
+TEST(privileges, ports_below_1024_can_still_be_bound)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(1)};
+    int fd;
+
+    if (geteuid() != 0)
+        return;
+    become_nobody();
+    if (strcmp(log_lines_last(), "running as uid 65534 gid 65534 with CAP_NET_BIND_SERVICE") != 0)
+        return; /* not permitted to this root */
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    close(fd);
+}
+
 /*
- * Capabilities outlive the change of the user: capabilities(7). The bit is of one thread, and libc
- * aborts when setresuid() is allowed to one and not to another: the thread sanitizer's.
+ * The bits are of one thread, and libc aborts when setresuid() is allowed to one and not to
+ * another: the thread sanitizer's.
  */
 #ifdef __SANITIZE_THREAD__
 #define ANOTHER_THREAD true
@@ -170,15 +189,24 @@ TEST(privileges, a_drop_that_is_not_permitted_is_an_error)
 #define ANOTHER_THREAD false
 #endif
 
-TEST(privileges, a_drop_after_which_root_can_be_regained_is_an_error)
+TEST(privileges, capabilities_that_outlive_root_are_given_up)
 {
-    struct privileges p;
-
     if (geteuid() != 0 || ANOTHER_THREAD ||
         prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) < 0)
         return;
-    ck_assert_int_eq(privileges_lookup(&p, "nobody", NULL), 0);
-    ck_assert_int_eq(privileges_drop(&p), -EPERM);
+    become_nobody();
+    ck_assert_int_eq(setuid(0), -1);
+    ck_assert_int_ne(access("/etc/shadow", R_OK), 0);
+}
+
+TEST(privileges, a_drop_that_leaves_no_capability_says_so)
+{
+    if (geteuid() != 0 || ANOTHER_THREAD ||
+        prctl(PR_SET_SECUREBITS, SECBIT_KEEP_CAPS_LOCKED, 0, 0, 0) < 0)
+        return;
+    become_nobody();
+    ck_assert_str_eq(log_lines_last(),
+                     "running as uid 65534 gid 65534 without CAP_NET_BIND_SERVICE");
 }
 
 TEST(privileges, a_number_without_an_entry_has_no_supplementary_groups)

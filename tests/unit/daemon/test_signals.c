@@ -48,6 +48,17 @@ TEST_EACH(signals, a_signal_has_its_name, ARRAY_LEN(answered))
     ck_assert_str_eq(signals_name(answered[_i].number), answered[_i].name);
 }
 
+TEST(signals, sigrtmin_is_read_with_its_name)
+{
+    struct signal_notice notice;
+
+    ck_assert_int_eq(kill(getpid(), SIGRTMIN), 0);
+    ck_assert_int_eq(signals_read(fd, &notice), 0);
+    ck_assert_int_eq(notice.number, SIGRTMIN);
+    ck_assert_str_eq(signals_name(notice.number), "SIGRTMIN");
+    ck_assert_str_eq(signals_name(SIGRTMIN + 1), "signal");
+}
+
 TEST(signals, a_signal_that_came_twice_may_be_read_once)
 {
     struct signal_notice notice;

@@ -1,0 +1,85 @@
+/*
+ * daemon/fd_store: keeps listen sockets in the service manager while no process runs.
+ *
+ * Clients that connect meanwhile wait in the kernel's queue for the next process. systemd stores
+ * the sockets, with their address as name, if FDSTORE is set. A socket of a .socket unit is not
+ * stored: systemd has it anyway.
+ */
+#ifndef DAEMON_FD_STORE_H
+#define DAEMON_FD_STORE_H
+
+#include <stddef.h>
+
+#include "base/must.h"
+#include "net/address.h"
+#include "server/socket_store.h"
+
+struct fd_store;
+
+/* Size of a name, see FDNAME in sd_pid_notify_with_fds(3). */
+#define FD_STORE_NAME_BYTES 256
+
+/*
+ * fd_store_open(out):
+ * Take the inherited sockets: inherited_read().
+ *
+ * Thread: main, before any other thread
+ * Errors: 0; -ENOMEM
+ */
+int fd_store_open(struct fd_store **out) NODISCARD;
+
+/*
+ * fd_store_ops(store):
+ * Return the functions for the server.
+ *
+ * Thread: main
+ * Owns:   ${store} must outlive the server
+ */
+struct socket_store fd_store_ops(struct fd_store *store);
+
+/*
+ * fd_store_close_unwanted(store):
+ * Close the inherited sockets that no listener took, and log it.
+ *
+ * Thread: main, before any other thread
+ */
+void fd_store_close_unwanted(struct fd_store *store);
+
+/*
+ * fd_store_give_up(store):
+ * Have systemd close its copies of the inherited sockets that were closed, and remove the files of
+ * unix sockets. Not before this process has taken over: until then they are its starter's.
+ *
+ * Thread: main, before listeners_keep()
+ */
+void fd_store_give_up(struct fd_store *store);
+
+/*
+ * fd_store_hand_over_name(store, a, name):
+ * Write to ${name}, of FD_STORE_NAME_BYTES, under which name the next process gets sockets bound to
+ * ${a}: the name by which they were inherited or are stored, else HAND_OVER_LISTEN. NULL ${store}:
+ * no socket is stored.
+ *
+ * Thread: main
+ */
+void fd_store_hand_over_name(const struct fd_store *store, const struct address *a, char *name);
+
+/*
+ * fd_store_close(store):
+ * Free ${store} or NULL. Stored sockets stay stored.
+ *
+ * Thread: main
+ */
+void fd_store_close(struct fd_store *store);
+
+/*
+ * fd_store_name(name, size, a):
+ * Write the name of sockets bound to ${a}: the address, `:` and bytes outside ASCII as %XX.
+ *
+ * Thread: any
+ * Units:  ${size} bytes
+ * Errors: 0; -ENAMETOOLONG
+ */
+int fd_store_name(char *name, size_t size, const struct address *a) NODISCARD;
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * daemon/hand_over: messages between an old process and the new process that replaces it.
+ *
+ * Each message is a packet of text, perhaps with a descriptor of a memory file with the state,
+ * which is too long for a packet.
+ *
+ *   new -> old: log TEXT             a warning or an error of its start
+ *               ready [pid_file]     it accepts; it has adopted the pid file
+ *               drain | stop         later, to one that drains: as SIGTERM, SIGINT
+ *   old -> new: go + state           it is the process now
+ *               state + state        what was counted since, repeatedly
+ *               end + state          the last one
+ *
+ * Unknown messages are ignored: the other process may have another version.
+ */
+#ifndef DAEMON_HAND_OVER_H
+#define DAEMON_HAND_OVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/must.h"
+
+/* Names, in LISTEN_FDNAMES, of the descriptors that the new process gets. */
+#define HAND_OVER_NAME      "reactord-upgrade" /* the socket to it */
+#define HAND_OVER_STATE     "reactord-state"   /* its state */
+#define HAND_OVER_OLD       "reactord-old"     /* socket to one that drains */
+#define HAND_OVER_OLD_STATE "reactord-old-state"
+#define HAND_OVER_PID_FILE  "reactord-pid-file" /* open and locked */
+#define HAND_OVER_LISTEN    "reactord-listen"   /* a listen socket, with the file of a unix one */
+
+/* Size of the longest text, with NUL. */
+#define HAND_OVER_TEXT_BYTES 2048
+
+/*
+ * hand_over_open(ends):
+ * Create two connected sockets, non-blocking.
+ *
+ * Thread: any
+ * Errors: 0; -EMFILE, -ENFILE, -ENOMEM
+ */
+int hand_over_open(int ends[2]) NODISCARD;
+
+/*
+ * hand_over_send(fd, text, state_fd):
+ * Send ${text}, truncated to HAND_OVER_TEXT_BYTES, and ${state_fd} unless it is -1.
+ *
+ * Thread: any
+ * Errors: 0; -EAGAIN (the queue is full); -EPIPE, -ECONNRESET (the other process has ended)
+ */
+int hand_over_send(int fd, const char *text, int state_fd) NODISCARD;
+
+/*
+ * hand_over_receive(fd, text, state_fd):
+ * Receive one message; ${text} has HAND_OVER_TEXT_BYTES. ${state_fd} gets -1 if the message has no
+ * descriptor.
+ *
+ * Thread: any
+ * Owns:   the caller owns ${state_fd}
+ * Errors: 0; -EAGAIN (none); -EPIPE (the other process has ended)
+ */
+int hand_over_receive(int fd, char *text, int *state_fd) NODISCARD;
+
+/*
+ * hand_over_write_state(out_fd, text, len) / hand_over_read_state(out, fd):
+ * Create a memory file with ${text}; read a whole memory file, and append NUL.
+ *
+ * Thread: any
+ * Owns:   the caller owns ${out_fd}, and frees ${out}
+ * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EINVAL (not a file, or too long); -errno of read(2) and
+ *         write(2)
+ */
+int hand_over_write_state(int *out_fd, const char *text, size_t len) NODISCARD;
+int hand_over_read_state(char **out, int fd) NODISCARD;
+
+/*
+ * hand_over_is_own(name):
+ * Is it one of the names above, except HAND_OVER_LISTEN?
+ *
+ * Thread: any
+ */
+bool hand_over_is_own(const char *name);
+
+/*
+ * hand_over_is(text, word):
+ * If ${word} is the first word of ${text}, return the text after it, else NULL.
+ *
+ * Thread: any
+ */
+const char *hand_over_is(const char *text, const char *word);
+
+#endif

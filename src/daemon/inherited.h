@@ -1,0 +1,50 @@
+/*
+ * daemon/inherited: listen sockets from the service manager: LISTEN_FDS, LISTEN_FDNAMES.
+ *
+ * The sockets are of a .socket unit, or of an earlier process, from systemd's file descriptor
+ * store.
+ */
+#ifndef DAEMON_INHERITED_H
+#define DAEMON_INHERITED_H
+
+#include <stdbool.h>
+
+#include "base/must.h"
+#include "net/address.h"
+
+struct inherited_socket {
+    int fd;                 /* -1: closed, or taken by another module */
+    struct address address; /* all 0: it cannot be used */
+    bool unwanted;          /* closed; the service manager may store it */
+    char *name;             /* in LISTEN_FDNAMES */
+};
+
+/*
+ * inherited_read(out, n):
+ * Return the listening stream sockets that the environment names, and remove them from it. Other
+ * descriptors are closed, with a log line.
+ *
+ * Thread: main, before any other thread
+ * Owns:   the caller owns the array: inherited_free()
+ * Errors: 0; -ENOMEM
+ * Source: sd_listen_fds(3)
+ */
+int inherited_read(struct inherited_socket **out, unsigned *n) NODISCARD;
+
+/*
+ * inherited_close(s):
+ * Close the open socket ${s}.
+ *
+ * Thread: main
+ */
+void inherited_close(struct inherited_socket *s);
+
+/*
+ * inherited_free(sockets, n):
+ * Close the open sockets and free the array.
+ *
+ * Thread: main
+ */
+void inherited_free(struct inherited_socket *sockets, unsigned n);
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * daemon/launch: starts a program, with named descriptors, that is no child of this process.
+ *
+ *   this process -- fork --> parent -- fork --> execve(2) of the program
+ *
+ * The parent waits for the program, to report how it ended. It is killed when the program no longer
+ * depends on this process: then init, or systemd, becomes its parent.
+ */
+#ifndef DAEMON_LAUNCH_H
+#define DAEMON_LAUNCH_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/must.h"
+
+struct launch_descriptor {
+    int fd;
+    const char *name; /* in LISTEN_FDNAMES: no colon */
+};
+
+struct launch_conf {
+    const char *path;
+    char *const *argv;
+    const sigset_t *mask; /* of blocked signals */
+    const struct launch_descriptor *descriptors;
+    unsigned n;
+};
+
+struct launch {
+    pid_t pid;
+    int pidfd; /* -1: the kernel has no pidfd */
+    pid_t parent;
+    int report_fd;   /* readable: launch_result() */
+    int *exec_error; /* errno of execve(2); 0: none. Shared memory */
+};
+
+#define LAUNCH_RESULT_BYTES 160
+
+/*
+ * launch_start(out, conf):
+ * Start the program. It gets the environment of this process, with its own LISTEN_FDS,
+ * LISTEN_FDNAMES, LISTEN_PID and WATCHDOG_PID, and the descriptors 0 to 2 and those of ${conf}.
+ *
+ * Thread: main
+ * Owns:   ${conf} and its descriptors are borrowed; the caller calls launch_close()
+ * Errors: 0; -ENOMEM, -EAGAIN (no process), -ECHILD (killed at once), -EMFILE, -ENFILE
+ * Source: sd_listen_fds(3)
+ */
+int launch_start(struct launch *out, const struct launch_conf *conf) NODISCARD;
+
+/*
+ * launch_result(l, text, size):
+ * Write how the program ended, such as `exited with status 1`; `runs` if it has not ended. Call it
+ * once.
+ *
+ * Thread: main
+ */
+const char *launch_result(const struct launch *l, char *text, size_t size);
+
+/*
+ * launch_kill(l):
+ * Kill the program.
+ *
+ * Thread: main
+ */
+void launch_kill(const struct launch *l);
+
+/*
+ * launch_close(l):
+ * End the parent; the program goes on.
+ *
+ * Thread: main
+ */
+void launch_close(struct launch *l);
+
+#endif

@@ -1,0 +1,422 @@
+#include "daemon/predecessors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "base/log.h"
+#include "daemon/hand_over.h"
+#include "server/server_state.h"
+
+struct predecessor {
+    struct list link;
+    int fd;
+    int state_fd; /* its state when this process started, or for the successor; -1: none */
+    struct server_state *state;
+    bool has_ended; /* its last report has come */
+};
+
+struct predecessors {
+    struct list list;
+    struct predecessor *starter; /* NULL: none, or it was replaced */
+    int pid_file_fd;
+    int state_fd; /* state of `starter` when this process started */
+    int epoll_fd;
+    int log_fd; /* to `starter`; open for good, as other threads may be logging */
+    bool lent;
+    struct log_sink sink;
+};
+
+/* Pid of the process that created the socket. */
+static long predecessors_pid(int fd)
+{
+    struct ucred other = {.pid = 0};
+    socklen_t len = sizeof(other);
+
+    (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &len);
+    return other.pid;
+}
+
+/* Until this process has taken over, the others report to the starter. */
+static bool predecessors_is_read(const struct predecessors *p, const struct predecessor *q)
+{
+    return !p->lent && (!p->starter || q == p->starter);
+}
+
+static void predecessors_watch(struct predecessors *p)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    list_for_each (node, &p->list) {
+        const struct predecessor *q = LIST_ENTRY(node, struct predecessor, link);
+        int rc = epoll_ctl(p->epoll_fd, predecessors_is_read(p, q) ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
+                           q->fd, &event);
+
+        MUST(rc == 0 || errno == EEXIST || errno == ENOENT || errno == ENOMEM || errno == ENOSPC);
+    }
+}
+
+static void predecessors_send_line(const struct predecessors *p, const char *line, size_t len)
+{
+    char message[HAND_OVER_TEXT_BYTES];
+
+    snprintf(message, sizeof(message), "log %.*s", (int)len, line);
+    if (hand_over_send(p->log_fd, message, -1) < 0)
+        return; /* the starter's queue is full, or it has ended */
+}
+
+static void predecessors_copy_line(void *cookie, enum log_level level, const char *text)
+{
+    (void)level;
+    predecessors_send_line(cookie, text, LOG_LINE_BYTES);
+}
+
+static int predecessors_add(struct predecessors *p, int fd)
+{
+    struct predecessor *q = calloc(1, sizeof(*q));
+
+    if (!q)
+        return -ENOMEM;
+    q->fd = fd;
+    q->state_fd = -1;
+    list_append(&p->list, &q->link);
+    return 0;
+}
+
+/* The state of a draining process comes after its socket. */
+static void predecessors_add_state(struct predecessors *p, int fd)
+{
+    struct predecessor *q =
+        list_empty(&p->list) ? NULL : LIST_ENTRY(p->list.prev, struct predecessor, link);
+
+    if (q && q->state_fd < 0)
+        q->state_fd = fd;
+    else
+        close(fd);
+}
+
+/* Take one descriptor of the environment, if its name is one of hand_over.h. */
+static int predecessors_take(struct predecessors *p, const char *name, int fd)
+{
+    int rc = 0;
+
+    if (strcmp(name, HAND_OVER_NAME) == 0 && !p->starter) {
+        rc = predecessors_add(p, fd);
+        if (rc == 0)
+            p->starter = LIST_ENTRY(p->list.prev, struct predecessor, link);
+    } else if (strcmp(name, HAND_OVER_OLD) == 0) {
+        rc = predecessors_add(p, fd);
+    } else if (strcmp(name, HAND_OVER_OLD_STATE) == 0) {
+        predecessors_add_state(p, fd);
+    } else if (strcmp(name, HAND_OVER_STATE) == 0 && p->state_fd < 0) {
+        p->state_fd = fd;
+    } else if (strcmp(name, HAND_OVER_PID_FILE) == 0 && p->pid_file_fd < 0) {
+        p->pid_file_fd = fd;
+    }
+    return rc;
+}
+
+static int predecessors_read(struct predecessors *p)
+{
+    char **names = NULL;
+    int n = sd_listen_fds_with_names(0, &names), rc = 0;
+
+    if (n == -ENOMEM)
+        return n;
+    for (int i = 0; i < n; i++) {
+        if (rc == 0)
+            rc = predecessors_take(p, names[i], SD_LISTEN_FDS_START + i);
+        free(names[i]);
+    }
+    free(names);
+    return rc;
+}
+
+int predecessors_open(struct predecessors **out)
+{
+    struct predecessors *p = calloc(1, sizeof(*p));
+    int rc;
+
+    if (!p)
+        return -ENOMEM;
+    list_init(&p->list);
+    p->pid_file_fd = p->state_fd = p->log_fd = -1;
+    p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (p->epoll_fd < 0) {
+        rc = -errno;
+        free(p);
+        return rc;
+    }
+    rc = predecessors_read(p);
+    if (rc < 0) {
+        predecessors_close(p);
+        return rc;
+    }
+    if (p->starter) {
+        p->starter->state_fd = p->state_fd;
+        p->state_fd = -1;
+        p->log_fd = fcntl(p->starter->fd, F_DUPFD_CLOEXEC, 0);
+    }
+    p->sink = (struct log_sink){.write = predecessors_copy_line, .cookie = p};
+    if (p->starter)
+        log_set_copy(&p->sink);
+    predecessors_watch(p);
+    *out = p;
+    return 0;
+}
+
+void predecessors_tell_lines(struct predecessors *p, const char *lines)
+{
+    while (p->starter && *lines) {
+        size_t len = strcspn(lines, "\n");
+
+        predecessors_send_line(p, lines, len < LOG_LINE_BYTES ? len : LOG_LINE_BYTES);
+        lines += len + (lines[len] == '\n');
+    }
+}
+
+int predecessors_take_pid_file(struct predecessors *p)
+{
+    int fd = p->pid_file_fd;
+
+    p->pid_file_fd = -1;
+    return fd;
+}
+
+static void predecessors_attach_one(struct predecessors *p, struct predecessor *q,
+                                    struct server *sv)
+{
+    char *text = NULL;
+    int rc = hand_over_read_state(&text, q->state_fd);
+
+    if (rc == 0 && q != p->starter) {
+        rc = server_state_create(&q->state, sv, text);
+    } else if (rc == 0) {
+        rc = server_state_create(&q->state, sv, "");
+        if (rc == 0)
+            rc = server_state_report(q->state, text);
+    }
+    if (rc < 0)
+        log_warning("upgrade: the counters of process %ld are not continued: %s",
+                    predecessors_pid(q->fd), strerror(-rc));
+    free(text);
+    if (q->state_fd >= 0)
+        close(q->state_fd);
+    q->state_fd = -1;
+}
+
+void predecessors_attach(struct predecessors *p, struct server *sv)
+{
+    list_for_each (node, &p->list)
+        predecessors_attach_one(p, LIST_ENTRY(node, struct predecessor, link), sv);
+}
+
+/* If ${q} has ended predecessors_step() will notice. */
+static void predecessors_say(const struct predecessor *q, const char *text)
+{
+    struct pollfd writable = {.fd = q->fd, .events = POLLOUT};
+
+    while (hand_over_send(q->fd, text, -1) == -EAGAIN)
+        (void)poll(&writable, 1, -1); /* it has not read our log lines yet */
+}
+
+bool predecessors_ready(struct predecessors *p, bool has_pid_file)
+{
+    if (!p->starter)
+        return false;
+    predecessors_say(p->starter, has_pid_file ? "ready pid_file" : "ready");
+    return true;
+}
+
+int predecessors_fd(const struct predecessors *p)
+{
+    return p->epoll_fd;
+}
+
+bool predecessors_is_pending(const struct predecessors *p)
+{
+    return p->starter != NULL;
+}
+
+unsigned predecessors_draining(const struct predecessors *p)
+{
+    unsigned n = 0;
+
+    list_for_each (node, &p->list)
+        n += LIST_ENTRY(node, struct predecessor, link) != p->starter;
+    return n;
+}
+
+static void predecessors_report(struct predecessor *q, int state_fd)
+{
+    char *text;
+
+    if (!q->state || state_fd < 0 || hand_over_read_state(&text, state_fd) < 0)
+        return;
+    if (server_state_report(q->state, text) < 0)
+        log_debug("upgrade: a report of process %ld is lost", predecessors_pid(q->fd));
+    free(text);
+}
+
+static void predecessors_take_over(struct predecessors *p)
+{
+    log_set_copy(NULL);
+    p->starter = NULL;
+    predecessors_watch(p);
+}
+
+static bool predecessors_act(struct predecessors *p, struct predecessor *q, const char *text,
+                             int state_fd)
+{
+    bool go = hand_over_is(text, "go") && q == p->starter;
+
+    if (go || hand_over_is(text, "state") || hand_over_is(text, "end"))
+        predecessors_report(q, state_fd);
+    if (hand_over_is(text, "end"))
+        q->has_ended = true;
+    if (state_fd >= 0)
+        close(state_fd);
+    if (!go)
+        return false;
+    predecessors_say(q, "taken");
+    log_notice("upgrade: took over from process %ld, which drains", predecessors_pid(q->fd));
+    predecessors_take_over(p);
+    return true;
+}
+
+static void predecessors_remove(struct predecessors *p, struct predecessor *q)
+{
+    /* a copy of the descriptor may stay open */
+    (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, q->fd, NULL);
+    list_remove(&q->link);
+    server_state_destroy(q->state);
+    if (q->state_fd >= 0)
+        close(q->state_fd);
+    close(q->fd);
+    free(q);
+}
+
+/* True: ${q} was the starter. */
+static bool predecessors_lose(struct predecessors *p, struct predecessor *q)
+{
+    bool was_starter = q == p->starter;
+    long pid = predecessors_pid(q->fd);
+
+    if (was_starter) {
+        predecessors_take_over(p);
+        log_warning("upgrade: took over from process %ld, which has ended", pid);
+    } else if (q->has_ended) {
+        log_notice("upgrade: process %ld has drained and ended", pid);
+    } else {
+        log_warning(
+            "upgrade: process %ld ended before it had drained: its sessions count as errors", pid);
+    }
+    if (!q->has_ended && q->state && server_state_close(q->state) < 0)
+        log_warning("upgrade: sessions of process %ld still count as open", pid);
+    predecessors_remove(p, q);
+    return was_starter;
+}
+
+static bool predecessors_step_one(struct predecessors *p, struct predecessor *q)
+{
+    char text[HAND_OVER_TEXT_BYTES];
+    bool now = false;
+    int state_fd, rc;
+
+    while ((rc = hand_over_receive(q->fd, text, &state_fd)) == 0)
+        now |= predecessors_act(p, q, text, state_fd);
+    if (rc == -EPIPE)
+        now |= predecessors_lose(p, q);
+    return now;
+}
+
+bool predecessors_step(struct predecessors *p)
+{
+    bool now = false;
+
+    list_for_each_safe (node, &p->list) {
+        struct predecessor *q = LIST_ENTRY(node, struct predecessor, link);
+
+        if (predecessors_is_read(p, q))
+            now |= predecessors_step_one(p, q);
+    }
+    return now;
+}
+
+void predecessors_tell(struct predecessors *p, const char *word)
+{
+    list_for_each (node, &p->list) {
+        const struct predecessor *q = LIST_ENTRY(node, struct predecessor, link);
+
+        if (q != p->starter && hand_over_send(q->fd, word, -1) < 0)
+            log_debug("upgrade: process %ld cannot be told to %s", predecessors_pid(q->fd), word);
+    }
+}
+
+static int predecessors_lend_one(struct predecessor *q, struct launch_descriptor *list)
+{
+    const char *text = q->state ? server_state_text(q->state) : "";
+    int rc = hand_over_write_state(&q->state_fd, text, strlen(text));
+
+    if (rc < 0)
+        return rc;
+    list[0] = (struct launch_descriptor){.fd = q->fd, .name = HAND_OVER_OLD};
+    list[1] = (struct launch_descriptor){.fd = q->state_fd, .name = HAND_OVER_OLD_STATE};
+    return 0;
+}
+
+int predecessors_lend(struct predecessors *p, struct launch_descriptor *list)
+{
+    MUST(!p->starter && !p->lent);
+    p->lent = true;
+    predecessors_watch(p);
+    list_for_each (node, &p->list) {
+        int rc = predecessors_lend_one(LIST_ENTRY(node, struct predecessor, link), list);
+
+        if (rc < 0) {
+            predecessors_return(p);
+            return rc;
+        }
+        list += PREDECESSORS_DESCRIPTORS;
+    }
+    return 0;
+}
+
+void predecessors_return(struct predecessors *p)
+{
+    p->lent = false;
+    list_for_each (node, &p->list) {
+        struct predecessor *q = LIST_ENTRY(node, struct predecessor, link);
+
+        if (q->state_fd >= 0)
+            close(q->state_fd);
+        q->state_fd = -1;
+    }
+    predecessors_watch(p);
+}
+
+void predecessors_close(struct predecessors *p)
+{
+    if (!p)
+        return;
+    if (p->starter)
+        log_set_copy(NULL);
+    list_for_each_safe (node, &p->list)
+        predecessors_remove(p, LIST_ENTRY(node, struct predecessor, link));
+    if (p->pid_file_fd >= 0)
+        close(p->pid_file_fd);
+    if (p->state_fd >= 0)
+        close(p->state_fd);
+    if (p->log_fd >= 0)
+        close(p->log_fd);
+    close(p->epoll_fd);
+    free(p);
+}

@@ -1,0 +1,122 @@
+/*
+ * daemon/predecessors: the processes that this one replaces: its starter (the process that started
+ * it), and processes that still drain after earlier upgrades.
+ *
+ *   open -> attach -> [server_start()] -> ready -> step: taken over -> step ... -> close
+ */
+#ifndef DAEMON_PREDECESSORS_H
+#define DAEMON_PREDECESSORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/must.h"
+#include "daemon/launch.h"
+
+struct predecessors;
+struct server;
+
+/*
+ * predecessors_open(out):
+ * Find the predecessors' descriptors by LISTEN_FDS and LISTEN_FDNAMES, which stay in the
+ * environment. From now on warnings and errors are also sent to the starter.
+ *
+ * Thread: main, before any other thread
+ * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
+ */
+int predecessors_open(struct predecessors **out) NODISCARD;
+
+/*
+ * predecessors_tell_lines(p, lines):
+ * Send ${lines} to the starter, as if they were logged.
+ *
+ * Thread: main
+ */
+void predecessors_tell_lines(struct predecessors *p, const char *lines);
+
+/*
+ * predecessors_take_pid_file(p):
+ * The pid file, open and locked; -1: none.
+ *
+ * Thread: main
+ * Owns:   the caller
+ */
+int predecessors_take_pid_file(struct predecessors *p);
+
+/*
+ * predecessors_attach(p, sv):
+ * Continue the predecessors' counters and server health in ${sv}. Failures are logged.
+ *
+ * Thread: main, before server_start()
+ * Owns:   ${sv} must outlive ${p}
+ */
+void predecessors_attach(struct predecessors *p, struct server *sv);
+
+/*
+ * predecessors_ready(p, has_pid_file):
+ * Tell the starter that this process accepts clients. True: wait for its answer by
+ * predecessors_step(). False: there is no starter.
+ *
+ * Thread: main
+ */
+bool predecessors_ready(struct predecessors *p, bool has_pid_file) NODISCARD;
+
+/*
+ * predecessors_fd(p) / predecessors_step(p):
+ * Descriptor that is readable when predecessors_step() has something to do / do it; return true
+ * once this process has taken over from its starter.
+ *
+ * Thread: main
+ */
+int predecessors_fd(const struct predecessors *p);
+bool predecessors_step(struct predecessors *p) NODISCARD;
+
+/*
+ * predecessors_is_pending(p):
+ * Is the starter still the serving process?
+ *
+ * Thread: main
+ */
+bool predecessors_is_pending(const struct predecessors *p);
+
+/*
+ * predecessors_draining(p):
+ * Number of processes that drain.
+ *
+ * Thread: main
+ */
+unsigned predecessors_draining(const struct predecessors *p);
+
+/*
+ * predecessors_tell(p, word):
+ * Send "drain" or "stop" to all that drain.
+ *
+ * Thread: main
+ */
+void predecessors_tell(struct predecessors *p, const char *word);
+
+/* Descriptors for each process. */
+#define PREDECESSORS_DESCRIPTORS 2
+
+/*
+ * predecessors_lend(p, list):
+ * Fill ${list} with the descriptors that the successor gets, PREDECESSORS_DESCRIPTORS for each of
+ * predecessors_draining(), with current states. Read no more messages until predecessors_return()
+ * or predecessors_close().
+ *
+ * Thread: main
+ * Owns:   the descriptors are borrowed until then
+ * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
+ */
+int predecessors_lend(struct predecessors *p, struct launch_descriptor *list) NODISCARD;
+void predecessors_return(struct predecessors *p);
+
+/*
+ * predecessors_close(p):
+ * Free ${p}; the processes go on. NULL is allowed.
+ *
+ * Thread: main
+ */
+void predecessors_close(struct predecessors *p);
+
+#endif

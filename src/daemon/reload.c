@@ -1,0 +1,382 @@
+#include "daemon/reload.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "config/config_compare.h"
+#include "daemon/access_logs.h"
+#include "daemon/notify.h"
+#include "engine/task.h"
+#include "server/server.h"
+
+/* Until the next try to return to an earlier configuration, after one that failed. */
+#define RELOAD_RETURN_NS (5 * NS_PER_S)
+
+enum reload_state { RELOAD_IDLE, RELOAD_LOADING, RELOAD_APPLYING };
+
+struct reload {
+    struct reload_conf conf;
+    struct config *running;
+    enum reload_state state;
+    bool again; /* another reload was requested meanwhile */
+    /* previous configuration, until the new one is confirmed; NULL: none */
+    struct config *confirmed;
+    int64_t confirm_by_ns; /* CLOCK_NEVER: nothing to confirm */
+    bool returning;        /* `next` is the previous configuration */
+    bool given_up;         /* the server is about to stop */
+    bool refused;          /* the last reload was refused */
+    int step_fd;
+    struct task load;
+    /* Written by the executor or the control loop before `step_fd`. */
+    int rc;
+    struct config *next;
+    char *problems; /* lines of config_reload() */
+    size_t problems_len;
+    struct config_compare *changes;
+    struct access_logs_change *access_logs;
+};
+
+static void reload_wake(struct reload *r)
+{
+    MUST(eventfd_write(r->step_fd, 1) == 0); /* called once for each state: no overflow */
+}
+
+/* ---- executor ---- */
+
+static int reload_load(struct reload *r)
+{
+    FILE *problems = open_memstream(&r->problems, &r->problems_len);
+    int rc;
+
+    if (!problems)
+        return -ENOMEM;
+    rc = config_reload(&r->next, r->conf.path, r->running, problems);
+    if (fclose(problems) != 0 && rc == 0)
+        rc = -ENOMEM;
+    return rc;
+}
+
+static void reload_run_load(struct task *t)
+{
+    struct reload *r = CONTAINER_OF(t, struct reload, load);
+
+    r->rc = reload_load(r);
+    reload_wake(r);
+}
+
+static void reload_drop_load(struct task *t)
+{
+    struct reload *r = CONTAINER_OF(t, struct reload, load);
+
+    r->rc = -ESHUTDOWN;
+    reload_wake(r);
+}
+
+static const struct task_type reload_load_type = {
+    .name = "read the configuration", .run = reload_run_load, .drop = reload_drop_load};
+
+/* ---- control loop ---- */
+
+static void reload_applied(void *cookie, int rc)
+{
+    struct reload *r = cookie;
+
+    r->rc = rc;
+    reload_wake(r);
+}
+
+/* ---- main ---- */
+
+int reload_create(struct reload **out, const struct reload_conf *conf, struct config *running)
+{
+    struct reload *r = calloc(1, sizeof(*r));
+    int rc;
+
+    if (!r)
+        return -ENOMEM;
+    r->conf = *conf;
+    r->load.type = &reload_load_type;
+    r->step_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (r->step_fd < 0) {
+        rc = -errno;
+        free(r);
+        return rc;
+    }
+    r->running = running;
+    r->confirm_by_ns = CLOCK_NEVER;
+    *out = r;
+    return 0;
+}
+
+const struct config *reload_running(const struct reload *r)
+{
+    return r->running;
+}
+
+int reload_fd(const struct reload *r)
+{
+    return r->step_fd;
+}
+
+bool reload_is_open(const struct reload *r)
+{
+    return r->state != RELOAD_IDLE || r->confirm_by_ns != CLOCK_NEVER;
+}
+
+bool reload_is_applying(const struct reload *r)
+{
+    return r->state == RELOAD_APPLYING;
+}
+
+static unsigned reload_addresses(const struct server_conf *conf)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < conf->n_listeners; i++)
+        n += conf->listeners[i].n_addresses;
+    return n;
+}
+
+void reload_notify_ready(const struct reload *r)
+{
+    notify_ready("Accepting, listen addresses: %u%s", reload_addresses(&r->running->server),
+                 r->refused ? "; the last reload was refused, see the log" : "");
+}
+
+/* Free what the reload did not use; the next reload may begin. */
+static void reload_end(struct reload *r)
+{
+    config_compare_destroy(r->changes);
+    r->changes = NULL;
+    config_free(r->next);
+    r->next = NULL;
+    free(r->problems);
+    r->problems = NULL;
+    r->returning = false;
+    r->state = RELOAD_IDLE;
+    if (!r->given_up)
+        reload_notify_ready(r);
+    if (!r->again)
+        return;
+    r->again = false;
+    reload_begin(r);
+}
+
+/* Try again later. */
+static void reload_fail_to_return(struct reload *r, const char *why)
+{
+    log_error("reload: the previous configuration cannot be restored: %s; trying again in %g s",
+              why, (double)RELOAD_RETURN_NS / NS_PER_S);
+    r->confirmed = r->next;
+    r->next = NULL;
+    r->confirm_by_ns = clock_add_ns(clock_now_ns(), RELOAD_RETURN_NS);
+    reload_end(r);
+}
+
+static void reload_fail(struct reload *r, const char *why)
+{
+    if (r->returning && !r->given_up) {
+        reload_fail_to_return(r, why);
+        return;
+    }
+    log_error("reload: refused: %s; nothing was changed", why);
+    r->refused = true;
+    reload_end(r);
+}
+
+void reload_begin(struct reload *r)
+{
+    int rc;
+
+    if (r->state != RELOAD_IDLE) {
+        r->again = true;
+        return;
+    }
+    notify_reloading("Reloading");
+    r->refused = false;
+    rc = server_submit_slow(r->conf.server, &r->load);
+    if (rc < 0) {
+        reload_fail(r, strerror(-rc));
+        return;
+    }
+    r->state = RELOAD_LOADING;
+}
+
+static void reload_log_lines(char *lines)
+{
+    char *rest = lines;
+    char *line;
+
+    while ((line = strsep(&rest, "\n")))
+        if (*line != '\0')
+            log_error("reload: %s", line);
+}
+
+static void reload_log_changes(const struct reload *r)
+{
+    struct config_compare_text text;
+
+    for (size_t i = 0; i < r->changes->n; i++)
+        log_notice("reload: %s", config_compare_text(&text, &r->changes->list[i]));
+}
+
+static void reload_apply(struct reload *r)
+{
+    struct server_reload apply = {.conf = &r->next->server,
+                                  .access_log = access_logs_change_find,
+                                  .drain_timeout_ns = r->next->process.drain_timeout_ns,
+                                  .done = reload_applied,
+                                  .cookie = r};
+    int rc = access_logs_prepare(r->conf.access_logs, &r->next->server,
+                                 r->next->process.access_log_buffer_bytes, &r->access_logs);
+
+    if (rc < 0) {
+        reload_fail(r, "an access log cannot be opened");
+        return;
+    }
+    apply.access_cookie = r->access_logs;
+    r->state = RELOAD_APPLYING;
+    r->rc = -ECANCELED; /* unless done() says otherwise */
+    rc = server_reload(r->conf.server, &apply);
+    if (rc == 0)
+        return;
+    access_logs_cancel(r->access_logs);
+    reload_fail(r, strerror(-rc));
+}
+
+static void reload_forget_confirmed(struct reload *r)
+{
+    config_free(r->confirmed);
+    r->confirmed = NULL;
+    r->confirm_by_ns = CLOCK_NEVER;
+}
+
+static void reload_loaded(struct reload *r)
+{
+    int rc = r->given_up ? -ECANCELED : r->rc;
+
+    if (rc == 0)
+        rc = config_compare_create(&r->changes, r->running, r->next);
+    if (rc == 0 && r->changes->n > 0) {
+        reload_apply(r);
+        return;
+    }
+    if (rc == 0) {
+        log_notice("reload: nothing has changed in %s%s", r->conf.path,
+                   r->confirmed ? "; its last change is confirmed" : "");
+        reload_forget_confirmed(r);
+        reload_end(r);
+        return;
+    }
+    if (r->problems)
+        reload_log_lines(r->problems);
+    reload_fail(r, rc == -EINVAL ? r->conf.path : strerror(-rc));
+}
+
+/* Keep the previous configuration (r->next) until the new one is confirmed. */
+static void reload_expect_confirmation(struct reload *r)
+{
+    int64_t within_ns = r->running->process.reload_confirm_ns;
+
+    if (r->returning || within_ns == 0) {
+        reload_forget_confirmed(r);
+        return;
+    }
+    log_notice("reload: to confirm the new configuration send SIGHUP within %g s; otherwise the "
+               "previous one is restored",
+               (double)within_ns / NS_PER_S);
+    if (!r->confirmed) {
+        r->confirmed = r->next;
+        r->next = NULL;
+    }
+    r->confirm_by_ns = clock_add_ns(clock_now_ns(), within_ns);
+}
+
+static void reload_finish(struct reload *r)
+{
+    struct config *before = r->running;
+
+    if (r->rc < 0) {
+        access_logs_cancel(r->access_logs);
+        reload_fail(r, strerror(-r->rc));
+        return;
+    }
+    access_logs_commit(r->access_logs);
+    log_set_level(r->next->process.log_level);
+    reload_log_changes(r);
+    log_notice("reload: done; changes: %zu, open sessions: %u", r->changes->n,
+               server_sessions(r->conf.server));
+    r->running = r->next;
+    r->next = before;
+    reload_expect_confirmation(r);
+    reload_end(r);
+}
+
+int64_t reload_due_at_ns(const struct reload *r)
+{
+    return r->state == RELOAD_IDLE ? r->confirm_by_ns : CLOCK_NEVER;
+}
+
+void reload_look(struct reload *r)
+{
+    int rc;
+
+    if (clock_now_ns() < reload_due_at_ns(r))
+        return;
+    log_warning("reload: not confirmed in time; the previous configuration is restored");
+    r->next = r->confirmed;
+    r->confirmed = NULL;
+    r->confirm_by_ns = CLOCK_NEVER;
+    r->returning = true;
+    rc = config_compare_create(&r->changes, r->running, r->next);
+    if (rc < 0)
+        reload_fail(r, strerror(-rc));
+    else
+        reload_apply(r);
+}
+
+void reload_step(struct reload *r)
+{
+    eventfd_t n;
+
+    if (eventfd_read(r->step_fd, &n) < 0)
+        return;
+    switch (r->state) {
+    case RELOAD_LOADING: reload_loaded(r); break;
+    case RELOAD_APPLYING: reload_finish(r); break;
+    case RELOAD_IDLE: break;
+    }
+}
+
+void reload_give_up(struct reload *r)
+{
+    r->again = false;
+    r->given_up = true;
+    if (r->state == RELOAD_APPLYING)
+        server_reload_give_up(r->conf.server);
+}
+
+struct config *reload_destroy(struct reload *r)
+{
+    struct config *running;
+
+    if (!r)
+        return NULL;
+    r->again = false;
+    if (r->state == RELOAD_APPLYING)
+        reload_finish(r);
+    running = r->running;
+    config_free(r->next); /* loaded while the server was stopping */
+    config_free(r->confirmed);
+    free(r->problems);
+    close(r->step_fd);
+    free(r);
+    return running;
+}

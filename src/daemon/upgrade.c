@@ -1,0 +1,340 @@
+#include "daemon/upgrade.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/fd_store.h"
+#include "daemon/hand_over.h"
+#include "daemon/notify.h"
+#include "daemon/pid_file.h"
+#include "daemon/predecessors.h"
+#include "daemon/program.h"
+#include "daemon/successor.h"
+#include "server/listeners.h"
+#include "server/server.h"
+#include "server/server_state.h"
+#include "server/server_upgrade.h"
+
+enum upgrade_state { UPGRADE_SERVING, UPGRADE_STARTING, UPGRADE_IS_REPLACED };
+
+struct upgrade {
+    struct upgrade_conf conf;
+    enum upgrade_state state;
+    struct successor *successor; /* NULL: SERVING */
+    bool is_going;               /* told to take over, and has not said that it did */
+    int epoll_fd;
+};
+
+/* Descriptors for the new process. */
+struct upgrade_gift {
+    struct listeners_descriptor *sockets;
+    unsigned n_sockets;
+    char (*names)[FD_STORE_NAME_BYTES];
+    int state_fd;
+    struct launch_descriptor *list;
+    unsigned n;
+};
+
+static int upgrade_watch(const struct upgrade *u, int fd, int operation)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    return epoll_ctl(u->epoll_fd, operation, fd, &event) < 0 ? -errno : 0;
+}
+
+int upgrade_create(struct upgrade **out, const struct upgrade_conf *conf)
+{
+    struct upgrade *u = calloc(1, sizeof(*u));
+    int rc;
+
+    if (!u)
+        return -ENOMEM;
+    u->conf = *conf;
+    u->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (u->epoll_fd < 0) {
+        rc = -errno;
+        free(u);
+        return rc;
+    }
+    rc = upgrade_watch(u, predecessors_fd(conf->predecessors), EPOLL_CTL_ADD);
+    if (rc < 0) {
+        upgrade_destroy(u);
+        return rc;
+    }
+    *out = u;
+    return 0;
+}
+
+int upgrade_fd(const struct upgrade *u)
+{
+    return u->epoll_fd;
+}
+
+bool upgrade_is_starting(const struct upgrade *u)
+{
+    return u->state == UPGRADE_STARTING;
+}
+
+bool upgrade_is_pending(const struct upgrade *u)
+{
+    return predecessors_is_pending(u->conf.predecessors);
+}
+
+bool upgrade_is_replaced(const struct upgrade *u)
+{
+    return u->state == UPGRADE_IS_REPLACED;
+}
+
+unsigned upgrade_old(const struct upgrade *u)
+{
+    if (u->state == UPGRADE_IS_REPLACED || upgrade_is_pending(u))
+        return 0; /* they are another process' */
+    return predecessors_draining(u->conf.predecessors);
+}
+
+void upgrade_tell_old(struct upgrade *u, const char *word)
+{
+    if (u->state != UPGRADE_IS_REPLACED && !upgrade_is_pending(u))
+        predecessors_tell(u->conf.predecessors, word);
+}
+
+static int upgrade_write_state(const struct upgrade *u, int *out_fd)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+    int rc = -ENOMEM;
+
+    if (!f)
+        return rc;
+    server_state_write(u->conf.server, f);
+    if (fclose(f) == 0)
+        rc = hand_over_write_state(out_fd, text, len);
+    free(text);
+    return rc;
+}
+
+static void upgrade_gift_close(struct upgrade_gift *g)
+{
+    if (g->state_fd >= 0)
+        close(g->state_fd);
+    free(g->sockets);
+    free(g->names);
+    free(g->list);
+}
+
+static void upgrade_gift_add(struct upgrade_gift *g, int fd, const char *name)
+{
+    g->list[g->n++] = (struct launch_descriptor){.fd = fd, .name = name};
+}
+
+/* The last two elements are the hand-over socket and the state. */
+static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
+{
+    struct predecessors *old = u->conf.predecessors;
+    unsigned n_old = PREDECESSORS_DESCRIPTORS * predecessors_draining(old);
+    int pid_file = pid_file_descriptor(u->conf.pid_file), rc;
+
+    *g = (struct upgrade_gift){.state_fd = -1};
+    rc = server_upgrade_descriptors(u->conf.server, &g->sockets, &g->n_sockets);
+    if (rc == 0)
+        rc = upgrade_write_state(u, &g->state_fd);
+    if (rc < 0)
+        return rc;
+    g->list = calloc(g->n_sockets + n_old + 3, sizeof(*g->list));
+    g->names = calloc(g->n_sockets + 1, sizeof(*g->names));
+    if (!g->list || !g->names)
+        return -ENOMEM;
+    for (unsigned i = 0; i < g->n_sockets; i++) {
+        fd_store_hand_over_name(u->conf.sockets, &g->sockets[i].address, g->names[i]);
+        upgrade_gift_add(g, g->sockets[i].fd, g->names[i]);
+    }
+    if (pid_file >= 0)
+        upgrade_gift_add(g, pid_file, HAND_OVER_PID_FILE);
+    rc = predecessors_lend(old, &g->list[g->n]);
+    if (rc < 0)
+        return rc;
+    g->n += n_old;
+    upgrade_gift_add(g, g->state_fd, HAND_OVER_STATE);
+    upgrade_gift_add(g, -1, HAND_OVER_NAME);
+    return 0;
+}
+
+static void upgrade_fail(struct upgrade *u, const char *why)
+{
+    log_error("upgrade: failed: %s; this process goes on", why);
+    if (u->is_going) {
+        notify_set_main(true);
+        notify_ready("Accepting");
+    }
+    u->is_going = false;
+    notify_status("Accepting; the upgrade failed: %s", why);
+    successor_destroy(u->successor);
+    u->successor = NULL;
+    u->state = UPGRADE_SERVING;
+    predecessors_return(u->conf.predecessors);
+    pid_file_claim(u->conf.pid_file);
+}
+
+static int upgrade_start(struct upgrade *u, int64_t timeout_ns)
+{
+    struct successor_conf conf = {.program = u->conf.program, .timeout_ns = timeout_ns};
+    struct upgrade_gift gift;
+    int rc = upgrade_gift_open(&gift, u);
+
+    if (rc == 0) {
+        conf.descriptors = gift.list;
+        conf.n = gift.n;
+        rc = successor_start(&u->successor, &conf);
+    }
+    upgrade_gift_close(&gift);
+    if (rc == 0)
+        rc = upgrade_watch(u, successor_fd(u->successor), EPOLL_CTL_ADD);
+    return rc;
+}
+
+/* Why an upgrade cannot begin; NULL: it can. */
+static const char *upgrade_obstacle(const struct upgrade *u, unsigned max_old)
+{
+    if (upgrade_is_pending(u))
+        return "this process has not taken over from the one that started it";
+    if (upgrade_is_starting(u))
+        return "another is under way";
+    if (upgrade_is_replaced(u))
+        return "this process was replaced";
+    if (getpid() == 1)
+        return "this is process 1, whose end is that of all others: start another container";
+    return upgrade_old(u) >= max_old ? "max_old_processes drain" : NULL;
+}
+
+void upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old)
+{
+    const char *obstacle = upgrade_obstacle(u, max_old);
+    int rc;
+
+    if (obstacle) {
+        log_error("upgrade: refused: %s", obstacle);
+        return;
+    }
+    rc = upgrade_start(u, timeout_ns);
+    if (rc < 0) {
+        upgrade_fail(u, strerror(-rc));
+        return;
+    }
+    u->state = UPGRADE_STARTING;
+    log_notice("upgrade: started %s as process %ld", u->conf.program->path,
+               (long)successor_pid(u->successor));
+    notify_status("Accepting; an upgrade is under way");
+}
+
+void upgrade_cancel(struct upgrade *u, const char *why)
+{
+    if (upgrade_is_starting(u))
+        upgrade_fail(u, why);
+}
+
+void upgrade_report(struct upgrade *u, const char *word)
+{
+    int fd, rc;
+
+    if (!upgrade_is_replaced(u))
+        return;
+    rc = upgrade_write_state(u, &fd);
+    if (rc < 0) {
+        log_warning("upgrade: the new process does not get the final counters of this one: %s",
+                    strerror(-rc));
+        return;
+    }
+    successor_report(u->successor, word, fd);
+    close(fd);
+}
+
+/* It replaces this process when it says that it has heard it: until then it may still fail. */
+static enum upgrade_event upgrade_go(struct upgrade *u)
+{
+    struct successor *s = u->successor;
+    pid_t pid = successor_pid(s);
+    int state_fd = -1, rc = upgrade_write_state(u, &state_fd);
+
+    if (rc < 0)
+        log_warning("upgrade: process %ld gets the counters of this one later: %s", (long)pid,
+                    strerror(-rc));
+    u->is_going = true;
+    notify_hand_over(pid); /* before its first message: systemd reads them in order */
+    rc = successor_go(s, state_fd);
+    if (state_fd >= 0)
+        close(state_fd);
+    if (rc == 0)
+        return UPGRADE_NOTHING;
+    upgrade_fail(u, rc == -EPIPE ? successor_reason(s) : strerror(-rc));
+    return UPGRADE_FAILED;
+}
+
+static enum upgrade_event upgrade_replace(struct upgrade *u)
+{
+    pid_t pid = successor_pid(u->successor);
+
+    pid_file_give(u->conf.pid_file, successor_has_pid_file(u->successor) ? pid : 0);
+    u->is_going = false;
+    u->state = UPGRADE_IS_REPLACED;
+    log_notice("upgrade: process %ld has replaced this one", (long)pid);
+    return UPGRADE_REPLACED;
+}
+
+static enum upgrade_event upgrade_take_orders(struct upgrade *u)
+{
+    enum upgrade_event event = UPGRADE_NOTHING;
+    char text[HAND_OVER_TEXT_BYTES];
+
+    while (successor_order(u->successor, text)) {
+        if (hand_over_is(text, "drain") && event == UPGRADE_NOTHING)
+            event = UPGRADE_TOLD_DRAIN;
+        if (hand_over_is(text, "stop"))
+            event = UPGRADE_TOLD_STOP;
+    }
+    return event;
+}
+
+static enum upgrade_event upgrade_step_successor(struct upgrade *u)
+{
+    if (upgrade_is_replaced(u))
+        return upgrade_take_orders(u);
+    switch (successor_step(u->successor)) {
+    case SUCCESSOR_STARTING: break;
+    case SUCCESSOR_READY: return upgrade_go(u);
+    case SUCCESSOR_TOOK_OVER: return upgrade_replace(u);
+    case SUCCESSOR_FAILED: upgrade_fail(u, successor_reason(u->successor)); return UPGRADE_FAILED;
+    }
+    return UPGRADE_NOTHING;
+}
+
+enum upgrade_event upgrade_step(struct upgrade *u)
+{
+    struct predecessors *old = u->conf.predecessors;
+    unsigned before = predecessors_draining(old);
+
+    if (u->successor)
+        return upgrade_step_successor(u);
+    if (predecessors_step(old)) {
+        notify_set_main(true);
+        pid_file_claim(u->conf.pid_file);
+        fd_store_give_up(u->conf.sockets);
+        return UPGRADE_TOOK_OVER;
+    }
+    return predecessors_draining(old) < before ? UPGRADE_OLD_ENDED : UPGRADE_NOTHING;
+}
+
+void upgrade_destroy(struct upgrade *u)
+{
+    if (!u)
+        return;
+    successor_destroy(u->successor);
+    close(u->epoll_fd);
+    free(u);
+}

@@ -1,0 +1,116 @@
+/*
+ * daemon/upgrade: another process replaces this one, without refusing or losing a client.
+ *
+ *   SERVING --upgrade_begin()--> STARTING --its "ready"--> REPLACED: this process drains
+ *                                    \--ended, hangs, upgrade_cancel()--> SERVING
+ *
+ * The new process is PENDING until the old one lets it take over. Both accept from the same sockets
+ * meanwhile. See daemon/hand_over for the messages.
+ */
+#ifndef DAEMON_UPGRADE_H
+#define DAEMON_UPGRADE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+
+struct fd_store;
+struct pid_file;
+struct predecessors;
+struct program;
+struct server;
+struct upgrade;
+
+struct upgrade_conf {
+    const struct program *program;
+    struct server *server;
+    struct predecessors *predecessors;
+    struct fd_store *sockets;
+    struct pid_file *pid_file; /* NULL: none */
+};
+
+enum upgrade_event {
+    UPGRADE_NOTHING,
+    UPGRADE_FAILED,     /* logged; this process goes on serving */
+    UPGRADE_REPLACED,   /* the successor has taken over: leave it the sockets, and drain */
+    UPGRADE_TOOK_OVER,  /* this process has replaced its starter */
+    UPGRADE_TOLD_DRAIN, /* message of the successor, as SIGTERM */
+    UPGRADE_TOLD_STOP,  /* as SIGINT */
+    UPGRADE_OLD_ENDED   /* a replaced process has ended */
+};
+
+/*
+ * upgrade_create(out, conf):
+ * Create the state, without an upgrade under way.
+ *
+ * Thread: main
+ * Owns:   what ${conf} points at is borrowed
+ * Errors: 0; -ENOMEM, -EMFILE, -ENFILE
+ */
+int upgrade_create(struct upgrade **out, const struct upgrade_conf *conf) NODISCARD;
+
+/*
+ * upgrade_fd(u) / upgrade_step(u):
+ * Descriptor that is readable when upgrade_step() has something to do.
+ *
+ * Thread: main
+ */
+int upgrade_fd(const struct upgrade *u);
+enum upgrade_event upgrade_step(struct upgrade *u) NODISCARD;
+
+/*
+ * upgrade_begin(u, timeout_ns, max_old):
+ * Start the program again, from its path; it must be ready within ${timeout_ns}. Refused, and
+ * logged, while another upgrade is under way or ${max_old} processes drain.
+ *
+ * Thread: main
+ */
+void upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old);
+
+/*
+ * upgrade_cancel(u, why):
+ * Kill the process that is being started, if any.
+ *
+ * Thread: main
+ */
+void upgrade_cancel(struct upgrade *u, const char *why);
+
+/*
+ * upgrade_is_starting(u) / upgrade_is_pending(u) / upgrade_is_replaced(u):
+ * Is a process being started to replace this one; is this process to replace its starter; has
+ * another process replaced this one?
+ *
+ * Thread: main
+ */
+bool upgrade_is_starting(const struct upgrade *u);
+bool upgrade_is_pending(const struct upgrade *u);
+bool upgrade_is_replaced(const struct upgrade *u);
+
+/*
+ * upgrade_old(u) / upgrade_tell_old(u, word):
+ * Number of replaced processes that drain; send them "drain" or "stop".
+ *
+ * Thread: main
+ */
+unsigned upgrade_old(const struct upgrade *u);
+void upgrade_tell_old(struct upgrade *u, const char *word);
+
+/*
+ * upgrade_report(u, word):
+ * After the replacement, send this process's counters to the new process: "state", or "end" the
+ * last time.
+ *
+ * Thread: main
+ */
+void upgrade_report(struct upgrade *u, const char *word);
+
+/*
+ * upgrade_destroy(u):
+ * Free ${u}; NULL is allowed. Draining processes go on.
+ *
+ * Thread: main
+ */
+void upgrade_destroy(struct upgrade *u);
+
+#endif

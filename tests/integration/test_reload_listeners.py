@@ -1,0 +1,87 @@
+"""reload_listeners: sockets that move, come and go while clients connect; each is served, and counted once."""
+
+import contextlib
+import threading
+
+from support import net
+from support.case import check_equal, test
+from support.net import Task
+
+RELOADS = 40
+CLIENTS = 4
+
+
+def echo(name, addresses, options=""):
+    return f"[listen {name}]\naddress = {addresses}\nservice = echo\n{options}\n"
+
+
+def churn(address, over):
+    """Connect, exchange and close; how often."""
+    n = 0
+    while not over.is_set():
+        with net.connect(address) as client:
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+        n += 1
+    return n
+
+
+def under_load(t, addresses, config):
+    """Reload config(i) again and again; the daemon's counters of listeners, and how many clients it had."""
+    over = threading.Event()
+    with t.daemon(config(0)) as daemon, contextlib.ExitStack() as stack:
+        held = [stack.enter_context(net.connect(address)) for address in addresses]
+        for client in held:
+            net.exchange(client, b"hello")
+        fds = daemon.fd_count()
+        tasks = [Task(churn, addresses[i % len(addresses)], over) for i in range(CLIENTS)]
+        try:
+            for i in range(1, RELOADS + 1):
+                daemon.reload(config(i))
+        finally:
+            over.set()
+        total = sum(task.result() for task in tasks) + len(held)
+        for client in held:
+            check_equal(net.exchange(client, b"still"), b"still", "the echo of a session that is open")
+        t.eventually(lambda: daemon.fd_count() <= fds, "descriptors as before")
+        names = {line.split()[0] for line in config(RELOADS).split("[listen ")[1:]}
+        counts = [daemon.counts(f"listen {name.rstrip(']')} ")["sessions_total"] for name in names]
+        check_equal(sum(counts), total, "sessions counted by all listeners")
+
+
+@test()
+def addresses_change_places(t):
+    """two listeners that exchange their addresses again and again"""
+    first, second = t.address(), t.address()
+
+    def config(i):
+        one, two = (second, first) if i % 2 else (first, second)
+        return echo("one", one) + echo("two", two)
+
+    under_load(t, [first, second], config)
+
+
+@test()
+def more_and_fewer_sockets(t):
+    """reuseport goes up and down: no client that is queued is reset, and surplus sockets stay"""
+    address = t.address()
+    under_load(t, [address], lambda i: echo("one", address, f"reuseport = {4 if i == 0 else 1 + i % 4}"))
+
+
+@test()
+def options_of_sockets(t):
+    """backlog and socket options change; a listener beside comes and goes"""
+    address, other = t.address(), t.address()
+
+    def config(i):
+        options = f"backlog = {100 + i}\nkeepalive = {'30s' if i % 2 else 'off'}\n"
+        return echo("one", address, options) + (echo("two", other) if i % 2 else "")
+
+    under_load(t, [address], config)
+
+
+@test()
+def wildcard_and_back(t):
+    """an address and the wildcard of its port replace each other"""
+    address = t.address()
+    port = str(address).rsplit(":", 1)[1]
+    under_load(t, [address], lambda i: echo("one", f"*:{port}" if i % 2 else address))
