@@ -12,7 +12,10 @@
 #include "base/log.h"
 #include "common/die.h"
 #include "engine/loop_group.h"
+#include "limits/connection_limit.h"
 #include "server/listener.h"
+#include "server/listeners.h"
+#include "server/server.h"
 #include "server/worker.h"
 #include "service/session.h"
 
@@ -44,7 +47,8 @@ static struct {
     struct loop_group *workers;
     struct loop *loop; /* the only one of `workers` */
     struct worker *worker;
-    struct listener *listener;
+    struct listeners *listeners;
+    struct connection_limit room;
     atomic_bool draining;
     struct address address[2]; /* address_parse() wants room for two */
     struct listener_conf listener_conf;
@@ -127,15 +131,15 @@ static void on_accepted(void *cookie, struct session *s)
         session_refuse(s);
 }
 
-static void on_stopped(void *cookie)
+static void on_socket(void *cookie)
 {
     (void)cookie;
 }
 
-static void on_ended(void *cookie, struct session *s)
+static void on_ended(void *cookie, const struct service *of)
 {
     (void)cookie;
-    (void)s;
+    listener_left(of);
 }
 
 static struct loop_group *open_group(const char *name, unsigned io_ratio)
@@ -158,10 +162,15 @@ static struct loop_group *open_group(const char *name, unsigned io_ratio)
 static void open_server(const char *port, unsigned io_ratio)
 {
     struct worker_env worker_env = {.draining = &host.draining, .ended = on_ended};
-    struct listener_env listener_env = {.accept_batch = ACCEPT_BATCH,
-                                        .admit = on_admit,
-                                        .accepted = on_accepted,
-                                        .stopped = on_stopped};
+    struct listeners_env listeners_env = {.room = &host.room,
+                                          .admit = on_admit,
+                                          .accepted = on_accepted,
+                                          .opened = on_socket,
+                                          .stopped = on_socket};
+    struct server_conf conf = {
+        .boss.accept_batch = ACCEPT_BATCH, .listeners = &host.listener_conf, .n_listeners = 1};
+    const struct listeners_sources sources = {0};
+    struct listeners_change *change;
     char text[ADDRESS_TEXT_BYTES];
 
     snprintf(text, sizeof(text), "127.0.0.1:%s", port);
@@ -176,10 +185,15 @@ static void open_server(const char *port, unsigned io_ratio)
                                                 .service = LISTENER_ECHO,
                                                 .backlog = BACKLOG,
                                                 .reuseport = 1};
-    listener_env.boss = host.boss;
+    listeners_env.boss = host.boss;
+    listeners_env.workers = host.workers;
+    connection_limit_init(&host.room, &(struct quota_conf){0});
     if (worker_create(&host.worker, host.loop, &worker_env) < 0 ||
-        listener_create(&host.listener, &host.listener_conf, &listener_env) < 0 ||
-        listener_start(host.listener) < 0)
+        listeners_create(&host.listeners, &listeners_env) < 0 ||
+        listeners_prepare(host.listeners, &conf, &sources, &change) < 0)
+        die("the server cannot be created");
+    listeners_commit(change);
+    if (listeners_start(host.listeners) < 0)
         die("the server cannot be started");
 }
 
@@ -190,7 +204,7 @@ static void close_server(void)
     (void)loop_group_join_until(host.boss, CLOCK_NEVER);
     loop_group_stop(host.workers, 0, LAST_STOP_MS * NS_PER_MS);
     (void)loop_group_join_until(host.workers, CLOCK_NEVER);
-    listener_destroy(host.listener);
+    listeners_destroy(host.listeners);
     worker_destroy(host.worker);
     loop_group_destroy(host.workers);
     loop_group_destroy(host.boss);
