@@ -186,18 +186,30 @@ class Nginx(Reloaded):
         return ["-e", "stderr", "-c", f"{self.inside}/conf"]
 
     def master(self):
-        """The process that wrote the pid file."""
-        return int((self.directory / "nginx.pid").read_text(encoding="ascii") or 0)
+        """The process that wrote the pid file; 0 while an upgrade writes it anew."""
+        try:
+            return int((self.directory / "nginx.pid").read_text(encoding="ascii") or 0)
+        except FileNotFoundError:
+            return 0
+
+    def running(self):
+        """The master, waited for."""
+        end = time.monotonic() + STOP_S
+        while self.master() == 0:
+            if time.monotonic() > end:
+                raise BenchError("nginx writes no pid file")
+            time.sleep(0.02)
+        return self.master()
 
     def reload(self):
-        os.kill(self.master(), signal.SIGHUP)
+        os.kill(self.running(), signal.SIGHUP)
 
     def upgrade(self):
         """USR2, and QUIT to the old master once the new one has written its pid."""
-        old = self.master()
+        old = self.running()
         os.kill(old, signal.SIGUSR2)
         end = time.monotonic() + STOP_S
-        while not (self.directory / "nginx.pid").exists() or self.master() in (0, old):
+        while self.master() in (0, old):
             if time.monotonic() > end or "binary signal is ignored" in self.log():
                 return False  # not while an older one drains
             time.sleep(0.02)
