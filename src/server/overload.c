@@ -4,16 +4,12 @@
  * note: tick. During an episode the control loop sends each worker a task every OVERLOAD_TICK_NS,
  * to close connections. `ticking` is set before the first tick and cleared by the last tick, which
  * then looks for a new episode: so each episode has one series of ticks.
- *
- * note: samples. Between samples, growth of buffers counts as memory. `surplus` is the excess at
- * the last sample less the bytes closed since.
  */
 #include "server/overload.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,10 +18,8 @@
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 #include "limits/connection_limit.h"
-#include "net/memory_account.h"
+#include "server/overload_internal.h"
 #include "server/threads.h"
-#include "server/worker.h"
-#include "service/session.h"
 
 /*
  * Bytes allocated (RSS does not shrink with them). Locks each arena and walks its free blocks: 1 ms
@@ -50,153 +44,7 @@ static int64_t overload_memory_in_use(void)
 /* Minimum memory of an idle session; a proxied session takes four times as much. */
 #define OVERLOAD_SESSION_BYTES 512
 
-/* Maximum closed per worker and turn. */
-#define OVERLOAD_VICTIMS 64
-
-struct overload_part {
-    struct overload *overload;
-    struct task task;
-    int64_t bytes; /* this worker's share of the excess when submitted */
-    atomic_bool busy;
-};
-
-struct overload {
-    struct memory_account buffered;
-    struct overload_conf conf;
-    int64_t high_bytes; /* begin of an episode, in buffered bytes; low_bytes: its end */
-    int64_t low_bytes;
-    /* usage without clients; this and the next two are set by overload_start() */
-    int64_t idle_memory_bytes;
-    int64_t high_memory_bytes;
-    int64_t low_memory_bytes;
-    struct timer sample;
-    _Atomic int64_t memory_bytes;  /* at the last sample, with pipes */
-    _Atomic int64_t held_bytes;    /* buffered at the last sample */
-    _Atomic int64_t session_bytes; /* estimate, without buffers */
-    _Atomic int64_t surplus_bytes;
-    struct connection_limit *room;
-    struct loop *control;
-    struct timer tick;
-    atomic_bool ticking; /* see note: tick */
-    _Atomic int64_t began_at_ns;
-    struct token_bucket pace;
-    _Atomic uint64_t episodes;
-    _Atomic uint64_t closed; /* connections, in all episodes */
-    uint64_t closed_before;  /* `closed` at the begin of this episode; control loop only */
-    struct loop_group *workers;
-    struct overload_part parts[]; /* room for loop_group_max() loops */
-};
-
-static int64_t overload_bytes(const struct overload *ov)
-{
-    return atomic_load_explicit(&ov->buffered.bytes, memory_order_relaxed);
-}
-
-/* Estimated memory now; see note: samples. */
-static int64_t overload_memory(const struct overload *ov)
-{
-    return atomic_load_explicit(&ov->memory_bytes, memory_order_relaxed) + overload_bytes(ov) -
-           atomic_load_explicit(&ov->held_bytes, memory_order_relaxed);
-}
-
-static int64_t overload_min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t overload_excess(const struct overload *ov)
-{
-    int64_t held = overload_bytes(ov) - ov->low_bytes;
-    int64_t surplus = atomic_load_explicit(&ov->surplus_bytes, memory_order_relaxed);
-
-    return held > surplus ? held : surplus;
-}
-
-/* ---- worker ---- */
-
-/* Is the excess memory more than closing all buffers would free? */
-static bool overload_is_of_idle(const struct overload *ov)
-{
-    return ov->conf.max_memory_bytes > 0 &&
-           overload_memory(ov) - ov->low_memory_bytes > overload_bytes(ov);
-}
-
-/* Close ${s} or its optional part; returns bytes freed, 0: the pace forbids it. */
-static int64_t overload_close(struct overload *ov, struct session *s)
-{
-    size_t relieved = session_reclaim(s);
-    int64_t bytes;
-
-    if (relieved > 0)
-        return (int64_t)relieved;
-    if (!token_bucket_take(&ov->pace, &ov->conf.shedding, 1, clock_now_ns()))
-        return 0;
-    bytes = (int64_t)session_held_bytes(s) +
-            atomic_load_explicit(&ov->session_bytes, memory_order_relaxed);
-    session_abort(s, SESSION_LIMIT);
-    atomic_fetch_add_explicit(&ov->closed, 1, memory_order_relaxed);
-    return bytes;
-}
-
-/*
- * Free this worker's share, or the current excess if that is less; effective at the end of the
- * turn.
- */
-static void overload_shed(struct overload *ov, struct worker *w, int64_t part)
-{
-    int64_t excess = overload_min(part, overload_excess(ov));
-    struct session *victims[OVERLOAD_VICTIMS];
-    unsigned n;
-
-    if (excess <= 0)
-        return;
-    n = overload_is_of_idle(ov) ? worker_idlest(w, victims, OVERLOAD_VICTIMS)
-                                : worker_stalled(w, victims, OVERLOAD_VICTIMS);
-    for (unsigned i = 0; i < n && excess > 0; i++) {
-        int64_t bytes = overload_close(ov, victims[i]);
-
-        if (bytes == 0)
-            return;
-        excess -= bytes;
-        atomic_fetch_sub_explicit(&ov->surplus_bytes, bytes, memory_order_relaxed);
-    }
-}
-
-static void overload_run_part(struct task *t)
-{
-    struct overload_part *part = CONTAINER_OF(t, struct overload_part, task);
-
-    if (memory_account_is_over(&part->overload->buffered))
-        overload_shed(part->overload, loop_cookie(loop_current()), part->bytes);
-    atomic_store(&part->busy, false);
-}
-
-static void overload_drop_part(struct task *t)
-{
-    atomic_store(&CONTAINER_OF(t, struct overload_part, task)->busy, false);
-}
-
-static const struct task_type overload_part_type = {
-    .name = "close stalled sessions", .run = overload_run_part, .drop = overload_drop_part};
-
 /* ---- control loop ---- */
-
-static void overload_send_parts(struct overload *ov)
-{
-    int64_t excess = overload_excess(ov);
-    unsigned n = loop_group_size(ov->workers);
-
-    for (unsigned i = 0; i < n; i++) {
-        struct overload_part *part = &ov->parts[i];
-        struct loop *loop = loop_group_at(ov->workers, i);
-
-        if (loop_state(loop) == LOOP_NOT_STARTED || atomic_exchange(&part->busy, true))
-            continue; /* no sessions, or the previous task is still queued */
-        part->bytes = excess / n + 1;
-        if (loop_submit(loop, LOOP_TAIL, &part->task) < 0)
-            atomic_store(&part->busy, false);
-    }
-}
 
 /* In this order: once is_over is false, a new episode may close the limit again. */
 static void overload_reopen(struct overload *ov)
@@ -240,7 +88,7 @@ static void overload_run_tick(struct task *t)
         overload_end_episode(ov);
     if (memory_account_is_over(&ov->buffered)) {
         if (ov->conf.shedding.tokens > 0)
-            overload_send_parts(ov);
+            overload_begin_round(ov);
         return;
     }
     loop_cancel(ov->control, &ov->tick);
@@ -369,10 +217,8 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
     timer_init(&ov->tick, &overload_tick_type);
     timer_init(&ov->sample, &overload_sample_type);
     ov->workers = threads->workers;
-    for (unsigned i = 0; i < n; i++) {
-        ov->parts[i].overload = ov;
-        ov->parts[i].task.type = &overload_part_type;
-    }
+    for (unsigned i = 0; i < n; i++)
+        overload_part_init(&ov->parts[i], ov);
     *out = ov;
     return 0;
 }

@@ -12,8 +12,8 @@
  *
  * Victims: connections with buffered bytes, longest without progress first. (Water marks keep their
  * sizes alike.) If these cannot free enough memory, all connections, longest idle first. Optional
- * parts of connections (a mirror) go before them. Each worker picks among its own sessions; one
- * token bucket paces all.
+ * parts of connections (a mirror) go before them. Each worker picks among its own sessions, and
+ * closes its share of all, by their number; one token bucket paces all.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H

@@ -153,6 +153,29 @@ TEST(memory, the_idlest_clients_are_closed_until_there_is_memory_again)
     go();
 }
 
+/* Clients went to the workers in turn. Two of them keep five clients, the third all of its 20. */
+TEST(memory, each_worker_closes_its_share_of_all_clients)
+{
+    unsigned closed_of_few = 0;
+
+    ck_assert_int_eq(start(), 0);
+    come();
+    for (int i = 15; i < CLIENTS; i++)
+        if (i % 3 != 0)
+            close(clients[i]);
+    UNTIL(server_sessions(server) == 30);
+    atomic_store(&client_bytes, 2 * MB); /* 70 MB in all: 14 have to go, 9 of them from the 20 */
+    UNTIL(log_lines_with("overload is over") == 1);
+    for (int i = 0; i < 15; i++)
+        closed_of_few += i % 3 != 0 && was_closed(clients[i]);
+    ck_assert_uint_le(closed_of_few, 7);
+    atomic_store(&client_bytes, 0);
+    for (int i = 0; i < CLIENTS; i++)
+        if (i % 3 == 0 || i < 15)
+            close(clients[i]);
+    UNTIL(server_sessions(server) == 0);
+}
+
 TEST(memory, near_the_limit_is_not_above_it)
 {
     ck_assert_int_eq(start(), 0);

@@ -1,0 +1,124 @@
+/*
+ * server/overload_internal: shared by overload*.c.
+ *
+ * note: samples. Between samples, growth of buffers counts as memory. `surplus` is the excess at
+ * the last sample less the bytes closed since.
+ */
+#ifndef SERVER_OVERLOAD_INTERNAL_H
+#define SERVER_OVERLOAD_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/task.h"
+#include "engine/timer.h"
+#include "limits/token_bucket.h"
+#include "net/memory_account.h"
+#include "server/overload.h"
+
+struct connection_limit;
+struct loop;
+struct loop_group;
+
+/* What a worker does in a round; set before it is submitted. */
+struct overload_part {
+    struct overload *overload;
+    struct task task;
+    unsigned weight; /* sessions, by which the work is shared; control loop only */
+    int64_t bytes;   /* its share of the excess */
+    unsigned tokens; /* its share of those of `pace` */
+    atomic_bool busy;
+    atomic_bool had_few; /* it had less to close than its share */
+};
+
+struct overload {
+    struct memory_account buffered;
+    struct overload_conf conf;
+    int64_t high_bytes; /* begin of an episode, in buffered bytes; low_bytes: its end */
+    int64_t low_bytes;
+    /* usage without clients; this and the next two are set by overload_start() */
+    int64_t idle_memory_bytes;
+    int64_t high_memory_bytes;
+    int64_t low_memory_bytes;
+    struct timer sample;
+    _Atomic int64_t memory_bytes;  /* at the last sample, with pipes */
+    _Atomic int64_t held_bytes;    /* buffered at the last sample */
+    _Atomic int64_t session_bytes; /* estimate, without buffers */
+    _Atomic int64_t surplus_bytes;
+    struct connection_limit *room;
+    struct loop *control;
+    struct timer tick;
+    atomic_bool ticking; /* see note: tick */
+    _Atomic int64_t began_at_ns;
+    struct token_bucket pace;
+    unsigned round; /* its number; this and the next: control loop only */
+    unsigned ticks_waited;
+    _Atomic uint64_t episodes;
+    _Atomic uint64_t closed; /* connections, in all episodes */
+    uint64_t closed_before;  /* `closed` at the begin of this episode; control loop only */
+    struct loop_group *workers;
+    struct overload_part parts[]; /* room for loop_group_max() loops */
+};
+
+/*
+ * overload_bytes(ov) / overload_memory(ov) / overload_min(a, b):
+ * Bytes buffered now / memory in use, estimated: see note: samples / the smaller one.
+ *
+ * Thread: any
+ */
+static inline int64_t overload_bytes(const struct overload *ov)
+{
+    return atomic_load_explicit(&ov->buffered.bytes, memory_order_relaxed);
+}
+
+static inline int64_t overload_memory(const struct overload *ov)
+{
+    return atomic_load_explicit(&ov->memory_bytes, memory_order_relaxed) + overload_bytes(ov) -
+           atomic_load_explicit(&ov->held_bytes, memory_order_relaxed);
+}
+
+static inline int64_t overload_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/*
+ * overload_excess(ov) / overload_is_of_idle(ov):
+ * Return the bytes to be freed; at most 0: none. Are they more than closing all buffers would free?
+ *
+ * Thread: any
+ */
+static inline int64_t overload_excess(const struct overload *ov)
+{
+    int64_t held = overload_bytes(ov) - ov->low_bytes;
+    int64_t surplus = atomic_load_explicit(&ov->surplus_bytes, memory_order_relaxed);
+
+    return held > surplus ? held : surplus;
+}
+
+static inline bool overload_is_of_idle(const struct overload *ov)
+{
+    return ov->conf.max_memory_bytes > 0 &&
+           overload_memory(ov) - ov->low_memory_bytes > overload_bytes(ov);
+}
+
+/*
+ * overload_part_init(part, ov):
+ * Prepare a worker's part of rounds.
+ *
+ * Thread: main
+ */
+void overload_part_init(struct overload_part *part, struct overload *ov);
+
+/*
+ * overload_begin_round(ov):
+ * Have the workers close connections: each its share of the excess and of the pace's tokens, by the
+ * number of its sessions, so that ages stay alike. Waits for workers that are late in the last
+ * round, but not for long.
+ *
+ * Thread: control loop
+ */
+void overload_begin_round(struct overload *ov);
+
+#endif

@@ -1,0 +1,162 @@
+/* server/overload_round: see overload_internal.h. */
+#include "engine/loop.h"
+#include "engine/loop_group.h"
+#include "server/overload_internal.h"
+#include "server/worker.h"
+#include "service/session.h"
+
+/* Maximum closed per worker and turn. */
+#define OVERLOAD_VICTIMS 64
+
+/* Ticks that a new round waits for workers that have not done their part of the last one. */
+#define OVERLOAD_PATIENCE 25
+
+/* ---- worker ---- */
+
+/* Close ${s} (takes a token) or its optional part; returns bytes freed, 0: no token is left. */
+static int64_t overload_close(struct overload_part *part, struct session *s)
+{
+    struct overload *ov = part->overload;
+    size_t relieved = session_reclaim(s);
+    int64_t bytes;
+
+    if (relieved > 0)
+        return (int64_t)relieved;
+    if (part->tokens == 0)
+        return 0;
+    part->tokens--;
+    bytes = (int64_t)session_held_bytes(s) +
+            atomic_load_explicit(&ov->session_bytes, memory_order_relaxed);
+    session_abort(s, SESSION_LIMIT);
+    atomic_fetch_add_explicit(&ov->closed, 1, memory_order_relaxed);
+    return bytes;
+}
+
+/*
+ * Free this worker's share, or the current excess if that is less; effective at the end of the
+ * turn.
+ */
+static void overload_shed(struct overload_part *part, struct worker *w)
+{
+    struct overload *ov = part->overload;
+    int64_t excess = overload_min(part->bytes, overload_excess(ov));
+    struct session *victims[OVERLOAD_VICTIMS];
+    unsigned n;
+
+    if (excess <= 0)
+        return;
+    n = overload_is_of_idle(ov) ? worker_idlest(w, victims, OVERLOAD_VICTIMS)
+                                : worker_stalled(w, victims, OVERLOAD_VICTIMS);
+    for (unsigned i = 0; i < n && excess > 0; i++) {
+        int64_t bytes = overload_close(part, victims[i]);
+
+        if (bytes == 0)
+            return;
+        excess -= bytes;
+        atomic_fetch_sub_explicit(&ov->surplus_bytes, bytes, memory_order_relaxed);
+    }
+    atomic_store_explicit(&part->had_few, excess > 0 && n < OVERLOAD_VICTIMS, memory_order_relaxed);
+}
+
+static void overload_end_part(struct overload_part *part)
+{
+    struct overload *ov = part->overload;
+
+    token_bucket_give_back(&ov->pace, &ov->conf.shedding, part->tokens);
+    atomic_store(&part->busy, false);
+}
+
+static void overload_run_part(struct task *t)
+{
+    struct overload_part *part = CONTAINER_OF(t, struct overload_part, task);
+
+    if (memory_account_is_over(&part->overload->buffered))
+        overload_shed(part, loop_cookie(loop_current()));
+    overload_end_part(part);
+}
+
+static void overload_drop_part(struct task *t)
+{
+    overload_end_part(CONTAINER_OF(t, struct overload_part, task));
+}
+
+static const struct task_type overload_part_type = {
+    .name = "close stalled sessions", .run = overload_run_part, .drop = overload_drop_part};
+
+void overload_part_init(struct overload_part *part, struct overload *ov)
+{
+    part->overload = ov;
+    part->task.type = &overload_part_type;
+}
+
+/* ---- control loop ---- */
+
+/* Are parts of the last round under way that are worth waiting for? */
+static bool overload_waits(struct overload *ov)
+{
+    unsigned n = loop_group_size(ov->workers);
+
+    for (unsigned i = 0; i < n; i++)
+        if (atomic_load(&ov->parts[i].busy) && ov->ticks_waited < OVERLOAD_PATIENCE) {
+            ov->ticks_waited++;
+            return true;
+        }
+    ov->ticks_waited = 0;
+    return false;
+}
+
+/* Weigh all parts; returns the sum. */
+static unsigned overload_weigh_parts(struct overload *ov)
+{
+    unsigned n = loop_group_size(ov->workers), sum = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        struct overload_part *part = &ov->parts[i];
+        struct loop *loop = loop_group_at(ov->workers, i);
+        bool is_able = loop_state(loop) != LOOP_NOT_STARTED && !atomic_load(&part->busy);
+
+        /* One that had few is left out once, for the others to have its tokens. */
+        if (atomic_exchange_explicit(&part->had_few, false, memory_order_relaxed))
+            is_able = false;
+        part->weight = is_able ? loop_load(loop) : 0;
+        sum += part->weight;
+    }
+    return sum;
+}
+
+static unsigned overload_take_tokens(struct overload *ov, unsigned max)
+{
+    int64_t now_ns = clock_now_ns();
+    unsigned n = 0;
+
+    while (n < max && token_bucket_take(&ov->pace, &ov->conf.shedding, 1, now_ns))
+        n++;
+    return n;
+}
+
+void overload_begin_round(struct overload *ov)
+{
+    unsigned n = loop_group_size(ov->workers), left, tokens;
+    int64_t excess = overload_excess(ov);
+
+    if (excess <= 0 || overload_waits(ov))
+        return;
+    left = overload_weigh_parts(ov);
+    tokens = left > 0 ? overload_take_tokens(ov, n * OVERLOAD_VICTIMS) : 0;
+    ov->round++;
+    for (unsigned i = 0; i < n && left > 0; i++) {
+        unsigned which = (ov->round + i) % n;
+        struct overload_part *part = &ov->parts[which];
+
+        if (part->weight == 0)
+            continue;
+        part->bytes = excess * part->weight / left + 1;
+        part->tokens = (unsigned)(((uint64_t)tokens * part->weight + left / 2) / left);
+        excess -= part->bytes;
+        tokens -= part->tokens;
+        left -= part->weight;
+        atomic_store(&part->busy, true);
+        if (loop_submit(loop_group_at(ov->workers, which), LOOP_TAIL, &part->task) < 0)
+            overload_end_part(part);
+    }
+}
