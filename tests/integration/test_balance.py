@@ -186,10 +186,10 @@ def random(t):
     with Fleet(t, 3) as fleet:
         with t.daemon(balanced(front, fleet.lines("weight=2"), "random")):
             got = many_visits(front, 1600)
-            # 800, 400 and 400 by weight alone; a connection that is not quite gone weighs less on the
-            # two light ones, where it is a choice between none and one.
+            # 800, 400 and 400 by weight alone. A connection that is not quite gone counts against a light
+            # server, whose next one would be its second: on a busy machine such a server has less.
             heavy, *light = (got[i] for i in range(3))
-            check(heavy <= 960 and min(light) >= 300 and max(light) <= heavy, f"connections: {got}")
+            check(640 <= heavy <= 960 and min(light) >= 160, f"connections: {got}")
 
 
 @test()

@@ -279,6 +279,7 @@ TEST_EACH(rules, a_server_starts_as_it_is, 2)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
+    bool down;
 
     rules_conf.health.initial = _i == 0 ? HEALTH_STARTS_CHECKED : HEALTH_STARTS_UP;
     rules_conf.health.rise = 2;
@@ -287,7 +288,8 @@ TEST_EACH(rules, a_server_starts_as_it_is, 2)
     set_address(0, &a);
     start(1);
     ck_assert_uint_eq(load_now().undecided, 0);
-    ck_assert_int_eq(is_down(0), _i == 1);
+    down = is_down(0);
+    ck_assert(_i == 0 ? !down : down || checks_of(0) >= 2);
     if (_i == 1) {
         UNTIL(!is_down(0));
         ck_assert_uint_ge(checks_of(0), 2);
