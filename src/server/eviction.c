@@ -7,14 +7,21 @@
 #include "base/clock.h"
 #include "engine/loop.h"
 #include "engine/loop_group.h"
+#include "server/session_set.h"
 #include "server/worker.h"
+#include "service/session.h"
 #include "upstream/upstream.h"
+
+/* Sessions that one task ends. */
+#define EVICTION_STEP 32
 
 struct eviction_part {
     struct timer tick;
     struct eviction *eviction;
     struct loop *loop;
     struct worker *worker;
+    struct session_set_walk walk;
+    unsigned left; /* sessions to end in this tick */
 };
 
 struct eviction {
@@ -39,22 +46,52 @@ static struct eviction_part *eviction_part_of(struct task *t)
     return CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct eviction_part, tick);
 }
 
+/* False: all sessions were visited. */
+static bool eviction_step(struct eviction_part *part)
+{
+    const struct eviction *ev = part->eviction;
+    unsigned ended = 0;
+
+    for (unsigned n = 0; n < SESSION_SET_STEP && ended < EVICTION_STEP && part->left > 0; n++) {
+        struct session *s = session_set_next(&part->walk);
+
+        if (!s)
+            return false;
+        if (s->ending || s->closing || !s->service->ops->evict ||
+            !s->service->ops->evict(s, ev->server, ev->began_at_ns))
+            continue;
+        ended++;
+        part->left--;
+    }
+    return true;
+}
+
+static void eviction_end_part(struct eviction_part *part)
+{
+    session_set_end(&part->walk);
+    eviction_release(part->eviction);
+}
+
 static void eviction_run_tick(struct task *t)
 {
     struct eviction_part *part = eviction_part_of(t);
     struct eviction *ev = part->eviction;
 
-    if (endpoint_load(&ev->server->endpoint) & ENDPOINT_DOWN &&
-        worker_evict(part->worker, ev->server, ev->began_at_ns, ev->max_each_tick))
+    if (!session_set_walks(&part->walk))
+        session_set_begin(&part->walk, worker_sessions(part->worker));
+    if (part->left == 0)
+        part->left = ev->max_each_tick;
+    if (!(endpoint_load(&ev->server->endpoint) & ENDPOINT_DOWN) || !eviction_step(part))
+        eviction_end_part(part);
+    else if (part->left == 0)
         loop_schedule(part->loop, &part->tick, ev->tick_ns);
-    else
-        eviction_release(ev);
+    else if (loop_submit(part->loop, LOOP_TAIL, t) < 0)
+        eviction_end_part(part);
 }
 
 static void eviction_drop_tick(struct task *t)
 {
-    eviction_release(
-        eviction_part_of(t)->eviction); /* the worker has ended, with all its sessions */
+    eviction_end_part(eviction_part_of(t)); /* the worker has ended, with all its sessions */
 }
 
 static const struct task_type eviction_tick_type = {
@@ -87,6 +124,7 @@ int eviction_begin(const struct eviction_conf *conf)
         part->eviction = ev;
         part->loop = loop_group_at(conf->loops, i);
         part->worker = conf->workers[i];
+        session_set_walk_init(&part->walk);
         timer_init(&part->tick, &eviction_tick_type);
         /*
          * Loops without a thread have no sessions. The first tick, a control task, overtakes queued

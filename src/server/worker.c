@@ -9,6 +9,7 @@
 #include "net/netloop.h"
 #include "net/splice.h"
 #include "server/listener_generation.h"
+#include "server/session_set.h"
 #include "server/worker_leave.h"
 #include "service/session.h"
 #include "upstream/spare.h"
@@ -16,9 +17,10 @@
 struct worker {
     struct session_owner owner;
     struct worker_env env;
-    struct list sessions;
-    struct list *carry_next; /* next session of worker_carry_over(); NULL: not under way */
-    bool some_leave;         /* found by that walk: worker_leave() follows */
+    struct session_set sessions;
+    struct session_set_walk carrying; /* of worker_carry_over() */
+    bool some_leave;                  /* found by that walk: worker_leave() follows */
+    struct session_set_walk drained;
     struct task drain;
     struct task stop;
     struct task give_back;
@@ -29,9 +31,7 @@ static void worker_on_ended(struct session_owner *owner, struct session *s)
 {
     struct worker *w = CONTAINER_OF(owner, struct worker, owner);
 
-    if (w->carry_next == &s->link)
-        w->carry_next = s->link.next;
-    list_remove(&s->link);
+    session_set_remove(&w->sessions, s);
     loop_load_add(w->owner.net->loop, -1);
     w->env.ended(w->env.cookie, s->service);
 }
@@ -41,7 +41,7 @@ static void worker_run_hand_over(struct task *t)
     struct session *s = CONTAINER_OF(t, struct session, task);
     struct worker *w = loop_cookie(loop_current());
 
-    list_append(&w->sessions, &s->link);
+    session_set_add(&w->sessions, s);
     session_adopt(s, &w->owner);
     if (atomic_load(w->env.draining))
         session_drain(s);
@@ -89,9 +89,16 @@ static void worker_run_drain(struct task *t)
 {
     struct worker *w = CONTAINER_OF(t, struct worker, drain);
 
-    worker_stop_spares(w);
-    list_for_each (node, &w->sessions)
-        session_drain(LIST_ENTRY(node, struct session, link));
+    if (!session_set_walks(&w->drained)) {
+        worker_stop_spares(w);
+        session_set_begin(&w->drained, &w->sessions);
+    }
+    for (unsigned n = 0; n < SESSION_SET_STEP && !session_set_is_through(&w->drained); n++)
+        session_drain(session_set_next(&w->drained));
+    if (session_set_is_through(&w->drained))
+        session_set_end(&w->drained);
+    else if (loop_submit(w->owner.net->loop, LOOP_TAIL, t) < 0)
+        return; /* the loop ends, with its sessions */
 }
 
 static void worker_run_stop(struct task *t)
@@ -99,7 +106,7 @@ static void worker_run_stop(struct task *t)
     struct worker *w = CONTAINER_OF(t, struct worker, stop);
 
     worker_stop_spares(w);
-    list_for_each (node, &w->sessions)
+    list_for_each (node, &w->sessions.sessions)
         session_abort(LIST_ENTRY(node, struct session, link), SESSION_DRAIN);
 }
 
@@ -140,7 +147,9 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
     w->owner.net->buffered = env->buffered;
     w->owner.ended = worker_on_ended;
     w->env = *env;
-    list_init(&w->sessions);
+    session_set_init(&w->sessions);
+    session_set_walk_init(&w->carrying);
+    session_set_walk_init(&w->drained);
     w->drain.type = &worker_drain_type;
     w->stop.type = &worker_stop_type;
     w->give_back.type = &worker_give_back_type;
@@ -179,42 +188,29 @@ void worker_drain(struct worker *w)
         return; /* the loop has ended, with its sessions */
 }
 
-bool worker_evict(struct worker *w, const struct upstream_server *server, int64_t before_ns,
-                  unsigned max)
+struct session_set *worker_sessions(struct worker *w)
 {
-    unsigned n = 0;
-
     MUST(loop_is_current(w->owner.net->loop));
-    list_for_each (node, &w->sessions) {
-        struct session *s = LIST_ENTRY(node, struct session, link);
-
-        if (s->ending || s->closing || !s->service->ops->evict)
-            continue;
-        if (n == max)
-            return true;
-        n += s->service->ops->evict(s, server, before_ns);
-    }
-    return false;
+    return &w->sessions;
 }
 
 bool worker_carry_over(struct worker *w, unsigned max)
 {
-    struct list *node = w->carry_next ? w->carry_next : w->sessions.next;
-
     MUST(loop_is_current(w->owner.net->loop));
-    for (unsigned n = 0; node != &w->sessions && n < max; n++) {
-        struct session *s = LIST_ENTRY(node, struct session, link);
+    if (!session_set_walks(&w->carrying))
+        session_set_begin(&w->carrying, &w->sessions);
+    for (unsigned n = 0; n < max && !session_set_is_through(&w->carrying); n++) {
+        struct session *s = session_set_next(&w->carrying);
 
-        node = node->next;
         if (!s->ending)
             listener_generation_carry_over(s);
         w->some_leave |= worker_leave_applies(s);
     }
-    w->carry_next = node == &w->sessions ? NULL : node;
-    if (w->carry_next)
+    if (!session_set_is_through(&w->carrying))
         return false;
+    session_set_end(&w->carrying);
     if (w->some_leave)
-        worker_leave(&w->sessions);
+        worker_leave(&w->sessions.sessions);
     w->some_leave = false;
     return true;
 }
@@ -246,7 +242,7 @@ static void worker_insert(struct worker_first *first, struct session *s)
 static unsigned worker_find(struct worker *w, struct worker_first *first)
 {
     MUST(loop_is_current(w->owner.net->loop) && first->max > 0);
-    list_for_each (node, &w->sessions) {
+    list_for_each (node, &w->sessions.sessions) {
         struct session *s = LIST_ENTRY(node, struct session, link);
 
         if (!s->ending)
@@ -273,7 +269,7 @@ void worker_destroy(struct worker *w)
 {
     if (!w)
         return;
-    MUST(list_empty(&w->sessions));
+    MUST(list_empty(&w->sessions.sessions));
     netloop_destroy(w->owner.net);
     free(w);
 }

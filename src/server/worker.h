@@ -14,8 +14,8 @@ struct loop;
 struct netloop;
 struct service;
 struct session;
+struct session_set;
 struct spare_pool;
-struct upstream_server;
 struct worker;
 
 struct worker_env {
@@ -79,15 +79,20 @@ void worker_drain(struct worker *w);
 void worker_give_back_pipes(struct worker *w);
 
 /*
- * worker_evict(w, server, before_ns, max) / worker_carry_over(w, max):
- * End up to ${max} sessions that were sent to ${server} until ${before_ns}, true if there may be
- * more; move the next ${max} sessions to the current generation of their listener, true after the
- * last session (then the next call begins anew).
+ * worker_sessions(w):
+ * Its sessions.
  *
  * Thread: loop of ${w}
  */
-bool worker_evict(struct worker *w, const struct upstream_server *server, int64_t before_ns,
-                  unsigned max);
+struct session_set *worker_sessions(struct worker *w);
+
+/*
+ * worker_carry_over(w, max):
+ * Move the next ${max} sessions to the current generation of their listener; true after the last
+ * session (then the next call begins anew).
+ *
+ * Thread: loop of ${w}
+ */
 bool worker_carry_over(struct worker *w, unsigned max);
 
 /*

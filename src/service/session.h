@@ -106,6 +106,7 @@ struct session {
     enum session_reason reason;
     uint32_t access_lines; /* access log: intervals since the begin, as of the last interval line */
     uint64_t number;       /* in the access log; 0: not logged */
+    uint64_t order;        /* among the sessions of its worker */
     const struct address *listen; /* local address; NULL: unknown */
     int64_t began_at_ns;
     int64_t opened_at_ns;  /* when the last leg was opened */

@@ -1,0 +1,92 @@
+/*
+ * server/session_set: the sessions of a worker in the order of their adoption, and walks over them
+ * that may pause between tasks.
+ *
+ *   begin -> next ... next (NULL: through) -> end
+ *
+ * A walk points at its next session; the removal of this session moves it on. Sessions added after
+ * its begin are not part of it, so it ends however many come.
+ */
+#ifndef SERVER_SESSION_SET_H
+#define SERVER_SESSION_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+
+struct session;
+
+/* Sessions that one task looks at. */
+#define SESSION_SET_STEP 256
+
+struct session_set {
+    struct list sessions;
+    struct list walks; /* under way */
+    uint64_t last;     /* session.order of the newest */
+};
+
+struct session_set_walk {
+    struct list link;
+    const struct session_set *set;
+    struct list *next;
+    uint64_t last; /* the newest session of the walk */
+};
+
+/*
+ * session_set_init(set):
+ * Initialise an empty set.
+ *
+ * Thread: before start
+ */
+void session_set_init(struct session_set *set);
+
+/*
+ * session_set_add(set, s) / session_set_remove(set, s):
+ * Append ${s}, and number it; remove it.
+ *
+ * Thread: loop of the worker
+ */
+void session_set_add(struct session_set *set, struct session *s);
+void session_set_remove(struct session_set *set, struct session *s);
+
+/*
+ * session_set_walk_init(walk) / session_set_begin(walk, set) / session_set_end(walk):
+ * Initialise a walk that is not under way / begin at the oldest session / end, also if it is not
+ * under way.
+ *
+ * Thread: loop of the worker; any for session_set_walk_init()
+ */
+void session_set_walk_init(struct session_set_walk *walk);
+void session_set_begin(struct session_set_walk *walk, struct session_set *set);
+void session_set_end(struct session_set_walk *walk);
+
+/*
+ * session_set_next(walk):
+ * Return the next session, perhaps one that is ending, and move on; NULL: none is left.
+ *
+ * Thread: loop of the worker
+ * Owns:   the session is valid until the end of the turn
+ */
+struct session *session_set_next(struct session_set_walk *walk);
+
+/*
+ * session_set_is_through(walk):
+ * Would session_set_next() return NULL?
+ *
+ * Thread: loop of the worker
+ */
+bool session_set_is_through(const struct session_set_walk *walk);
+
+/*
+ * session_set_walks(walk):
+ * Is ${walk} under way?
+ *
+ * Thread: loop of the worker
+ */
+static inline bool session_set_walks(const struct session_set_walk *walk)
+{
+    return !list_empty(&walk->link);
+}
+
+#endif
