@@ -355,6 +355,15 @@ void server_drain(struct server *sv)
     server_release(sv);
 }
 
+/* No drain of the workers: it would end idle echo sessions by FIN. */
+static void server_stop_listeners(struct server *sv)
+{
+    if (atomic_exchange(&sv->draining, true))
+        return;
+    listeners_stop(sv->listeners);
+    server_release(sv);
+}
+
 /*
  * Bosses first, so that workers get no new sessions, the executor last. A hanging group does not
  * stop the others.
@@ -364,7 +373,7 @@ int server_stop(struct server *sv, unsigned *cut)
     int boss, workers, control, executor;
 
     if (sv->started)
-        server_drain(sv); /* the listeners close on their own loops */
+        server_stop_listeners(sv); /* they close on their own loops */
     boss = threads_end_boss(&sv->threads);
     *cut = server_sessions(sv);
     workers = threads_end_workers(&sv->threads);

@@ -222,6 +222,7 @@ def interrupt(t):
             other = stack.enter_context(net.connect(echo_address))
             net.exchange(other, b"x")
             sockets += [client, server, other]
+        time.sleep(1.2)  # a drain would end idle echo sessions by FIN then
         began = time.monotonic()
         daemon.stop(signal.SIGINT)
         check(time.monotonic() - began < 3 * t.scale, "it took long")
