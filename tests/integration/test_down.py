@@ -89,17 +89,19 @@ def connecting_to_the_last(t):
     with contextlib.ExitStack() as stack:
         hung = stack.enter_context(contextlib.ExitStack())
         hung.enter_context(full_queue(address))
-        hung.enter_context(port_to_check(f"127.0.0.1:{health}"))
+        is_up = stack.enter_context(contextlib.ExitStack())
+        is_up.enter_context(port_to_check(f"127.0.0.1:{health}"))
         with t.daemon(checked(front, lines, log="debug", **options)) as daemon:
             wait_down(t, daemon, "b")
             clients = [net.connect(front) for _ in range(20)]
             t.eventually(lambda: statistics(daemon, "server back/a")["connections"] == "20",
                          "they are being connected")
-            hung.close()
+            is_up.close()
             for client in clients:
                 check_equal(net.ending(client), "reset", "the client's end")
                 client.close()
             expect(t, daemon, "listen front", server_down=20)
+            hung.close()
             stack.enter_context(Moody("a", address))
             stack.enter_context(port_to_check(f"127.0.0.1:{health}"))
             wait_up(t, daemon)

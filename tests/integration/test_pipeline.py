@@ -212,8 +212,8 @@ def idle(t, action):
     address = t.address()
     options = f"pipeline = frame, idle\nidle_read = 400ms\nidle_action = {action}"
     with t.daemon("[reactord]\nlog_level = debug\n" + echo(address, options)) as daemon:
+        began = time.monotonic()
         with net.connect(address) as s:
-            began = time.monotonic()
             s.sendall(b"\0\0\0\5hel")
             if action == "close":
                 check_equal(net.ending(s), "reset", "the end")

@@ -450,8 +450,8 @@ def too_late(t, said):
     """after proxy_header_timeout, and not before, a client that said {said} of a header is reset"""
     front = t.address()
     with t.daemon(echo(front, f"{ACCEPT}\nproxy_header_timeout = 500ms")) as daemon:
+        began = time.monotonic()
         with net.connect(front) as client:
-            began = time.monotonic()
             if said == "a part":
                 client.sendall(LINE[:30])
             check(net.wait_cut(client, 10 * t.scale), "it is there still")

@@ -270,8 +270,8 @@ def lifetimes_spread(t):
     max_lifetime"""
     address = t.address()
     with t.daemon(echo(address, "max_lifetime = 3s\nlifetime_jitter = 50%")):
-        clients = [net.connect(address) for _ in range(40)]
         began = time.monotonic()
+        clients = [net.connect(address) for _ in range(40)]
         tasks = [Task(_ended_at, client) for client in clients]
         times = sorted(task.result() - began for task in tasks)
         for client in clients:
