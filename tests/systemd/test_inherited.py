@@ -36,7 +36,7 @@ class Visitors:
             with client:
                 try:
                     self.answered += net.exchange(client, b"hello") == b"hello"
-                except OSError:  # it was connected to a process that was killed
+                except (OSError, EOFError):  # it was connected to a process that was killed
                     self.cut += 1
 
 
