@@ -6,6 +6,7 @@ PREFIX  ?= /usr/local
 DESTDIR ?=
 SBINDIR ?= $(PREFIX)/sbin
 MANDIR  ?= $(PREFIX)/share/man
+DOCDIR  ?= $(PREFIX)/share/doc/reactord
 CONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)/reactord
 UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/lib,$(PREFIX)/lib)/systemd/system
 
@@ -60,7 +61,8 @@ CHECK_LDLIBS   = $(eval CHECK_LDLIBS := $(shell $(PKG_CONFIG) --libs check))$(CH
 BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libsystemd-dev netcat-openbsd
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
-                  wrk iperf3 dnsmasq-base debootstrap systemd-container
+                  wrk iperf3 dnsmasq-base debootstrap systemd-container \
+                  postgresql postfix rsyslog
 
 LAYERS  := base engine net stats limits upstream handlers service server config daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
@@ -114,7 +116,7 @@ help:
 #: make test-debian13       build, and run unit tests and the quickstart, in a new Debian 13 root (as root)
 #: make test-systemd        run it as a service of a systemd that systemd-nspawn boots in a new Debian root (as root)
 #: make test-fresh          the two commands of README.md in a new Debian root (as root)
-#: make install | uninstall PREFIX, DESTDIR, SBINDIR, MANDIR, CONFDIR, UNITDIR
+#: make install | uninstall PREFIX, DESTDIR, SBINDIR, MANDIR, DOCDIR, CONFDIR, UNITDIR
 #: make dist | format | clean
 
 # ---- build ----
@@ -241,8 +243,9 @@ lint: $(PROGRAM) $(BUILD)/tests/lint/print_options
 	$(PYTHON) tests/lint/check_sizes.py
 	$(PYTHON) tests/lint/check_design.py
 	$(PYTHON) tests/lint/check_options.py $(BUILD)/tests/lint/print_options
+	$(PYTHON) tests/lint/check_migrating.py $(BUILD)/tests/lint/print_options
 	$(PYTHON) tests/lint/check_statistics.py
-	mandoc -T lint -W warning man/reactord.8 man/reactord.ini.5
+	mandoc -T lint -W warning man/reactord.8 man/reactord.ini.5 man/reactord-migrating.7
 	$(PROGRAM) -t -c conf/reactord.ini
 	$(PROGRAM) -t -c conf/reactord-minimal.ini
 
@@ -337,13 +340,18 @@ quickstart: $(PROGRAM)
 substitute = sed -e $(call quoted,s|@SBINDIR@|$(SBINDIR)|g) -e $(call quoted,s|@CONFDIR@|$(CONFDIR)|g)
 in_destdir = $(call quoted,$(DESTDIR)$(1))
 
+EXAMPLES := $(wildcard conf/examples/*)
+
 .PHONY: install
 install: $(PROGRAM)
 	$(INSTALL) -d $(call in_destdir,$(SBINDIR)) $(call in_destdir,$(CONFDIR)) \
-	    $(call in_destdir,$(UNITDIR)) $(call in_destdir,$(MANDIR)/man5) $(call in_destdir,$(MANDIR)/man8)
+	    $(call in_destdir,$(UNITDIR)) $(call in_destdir,$(MANDIR)/man5) $(call in_destdir,$(MANDIR)/man7) \
+	    $(call in_destdir,$(MANDIR)/man8) $(call in_destdir,$(DOCDIR)/examples)
 	$(INSTALL) -m 755 $(PROGRAM) $(call in_destdir,$(SBINDIR)/reactord)
 	$(INSTALL) -m 644 man/reactord.8 $(call in_destdir,$(MANDIR)/man8/)
 	$(INSTALL) -m 644 man/reactord.ini.5 $(call in_destdir,$(MANDIR)/man5/)
+	$(INSTALL) -m 644 man/reactord-migrating.7 $(call in_destdir,$(MANDIR)/man7/)
+	$(INSTALL) -m 644 $(EXAMPLES) $(call in_destdir,$(DOCDIR)/examples/)
 	$(substitute) systemd/reactord.service > $(call in_destdir,$(UNITDIR)/reactord.service)
 	chmod 644 $(call in_destdir,$(UNITDIR)/reactord.service)
 	$(INSTALL) -m 644 systemd/reactord.socket $(call in_destdir,$(UNITDIR)/reactord.socket)
@@ -354,7 +362,9 @@ install: $(PROGRAM)
 .PHONY: uninstall
 uninstall:
 	rm -f $(call in_destdir,$(SBINDIR)/reactord) $(call in_destdir,$(UNITDIR)/reactord.service) \
-	    $(call in_destdir,$(UNITDIR)/reactord.socket) $(call in_destdir,$(MANDIR)/man8/reactord.8) $(call in_destdir,$(MANDIR)/man5/reactord.ini.5)
+	    $(call in_destdir,$(UNITDIR)/reactord.socket) $(call in_destdir,$(MANDIR)/man8/reactord.8) $(call in_destdir,$(MANDIR)/man5/reactord.ini.5) \
+	    $(call in_destdir,$(MANDIR)/man7/reactord-migrating.7)
+	rm -rf $(call in_destdir,$(DOCDIR)/examples)
 
 # Without a repository, as in an unpacked archive, what is there goes into the archive, less what was built.
 DIST_NAME  := reactord-$(VERSION)

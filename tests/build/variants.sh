@@ -68,8 +68,14 @@ test -f "$dest/etc/reactord/reactord.ini" || fail "no configuration is installed
 grep -q '^ExecStart=/usr/sbin/reactord -c /etc/reactord/reactord.ini$' \
     "$dest/lib/systemd/system/reactord.service" || fail "the unit has other paths"
 ! grep -q 'CC .*src/base' "$dir/log" || fail "another PREFIX compiled everything anew"
+for file in "$dest"/usr/share/doc/reactord/examples/*.ini; do
+    SMTP_DENY="$PWD/conf/examples/smtp.deny" "$dest/usr/sbin/reactord" -t -c "$file" > /dev/null ||
+        fail "an example is not valid: $file"
+done
+test -f "$dest/usr/share/man/man7/reactord-migrating.7" || fail "a manual page is not installed"
 quietly make uninstall PREFIX=/usr BUILD="$out" DESTDIR="$dest"
 test ! -e "$dest/usr/sbin/reactord" || fail "uninstall left the program"
+test ! -e "$dest/usr/share/doc/reactord/examples" || fail "uninstall left the examples"
 
 step "other flags build objects anew, the same ones do not"
 object=build/src/base/parse.o
