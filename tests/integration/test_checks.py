@@ -1,5 +1,6 @@
 """checks: the daemon finds out by itself which servers serve."""
 
+import re
 import signal
 import time
 
@@ -298,7 +299,10 @@ def slow_neighbours(t):
             t.eventually(lambda: daemon.log_lines("upstream deaf.: server s[0-9]*: a check begins .* s late: "),
                          "late checks are logged", within=20)
             check(int(statistics(daemon, "upstream deaf0")["late_checks"]) > 0, "late checks are not counted")
-            check_equal(daemon.log_lines("upstream back: server .*: a check begins"), [], "late checks of back")
+            # A busy machine delays them a little, a queue shared with the others by seconds.
+            late = [line for line in daemon.log_lines("upstream back: server .*: a check begins")
+                    if float(re.search(r"begins ([0-9.]+) s late", line).group(1)) > 1.5]
+            check_equal(late, [], "late checks of back")
 
 
 @test()
@@ -327,10 +331,10 @@ def first_state_down(t):
 
 
 def time_waits(*ports):
-    """How many connections wait in TIME_WAIT with one of these ports at either end."""
+    """The connections that wait in TIME_WAIT with one of these ports at either end."""
     with open("/proc/net/tcp", encoding="ascii") as f:
-        ends = [(line.split()[1], line.split()[2]) for line in f if line.split()[3] == TIME_WAIT]
-    return sum(int(end.rpartition(":")[2], 16) in ports for pair in ends for end in pair)
+        pairs = {tuple(line.split()[1:3]) for line in f if line.split()[3] == TIME_WAIT}
+    return {pair for pair in pairs if any(int(end.rpartition(":")[2], 16) in ports for end in pair)}
 
 
 @test()
@@ -340,13 +344,14 @@ def nothing_left_behind(t):
     front = t.address()
     with Talker("a", t.address(), PONG) as a, Ready(t, "b") as b:
         ports = [int(a.address.rpartition(":")[2]), b.check_port]
+        of_earlier_tests = time_waits(*ports)
         with t.daemon(talking_and_plain(front, a, b)) as daemon:
             t.eventually(lambda: len(a.accepted) >= 20, "checks are made", within=10)
             # Between checks.
             before = min(daemon.fd_count() for _ in range(50))
             t.eventually(lambda: len(a.accepted) >= 220, "checks are made", within=20)
             t.eventually(lambda: daemon.fd_count() <= before, "as many descriptors as before")
-            check_equal(time_waits(*ports), 0, "connections in TIME_WAIT")
+            check_equal(time_waits(*ports) - of_earlier_tests, set(), "connections in TIME_WAIT")
             check_equal(daemon.log_lines("a check failed"), [], "failures")
 
 
