@@ -7,7 +7,6 @@
 #include "daemon/access_logs.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,6 +19,8 @@
 #include "engine/lock.h"
 #include "server/server.h"
 #include "stats/access_log.h"
+#include "stats/figure.h"
+#include "stats/figure_log.h"
 
 #define ACCESS_LOGS_FINISH_NS (2 * NS_PER_S)
 
@@ -368,16 +369,25 @@ void access_logs_check_user(struct access_logs *logs)
     }
 }
 
+static const struct figure access_logs_rows[] = {
+    FIGURE_OF(struct access_log_stats, COUNTER, NUMBER, lines, "Lines that were written."),
+    FIGURE_OF(struct access_log_stats, COUNTER, NUMBER, dropped, "Lines that were lost."),
+    FIGURE_OF(struct access_log_stats, GAUGE, BYTES, waiting_bytes, "Bytes of lines that wait."),
+};
+
+static const struct figure_table access_logs_table = {
+    FIGURE_TABLE(struct access_log_stats, access_logs_rows)};
+
 void access_logs_log_stats(struct access_logs *logs)
 {
     struct access_logs_entry *entry = NULL;
 
     while (logs && (entry = access_logs_next(logs, entry))) {
+        const struct figure_object object = {.subject = FIGURE_ACCESS_LOG, .name = entry->where};
         struct access_log_stats s;
 
         access_log_stats(entry->log, &s);
-        log_notice("stats access_log %s lines=%" PRIu64 " dropped=%" PRIu64 " waiting_bytes=%zu",
-                   entry->where, s.lines, s.dropped, s.waiting_bytes);
+        figure_show(figure_log(), &access_logs_table, &object, &s);
     }
 }
 

@@ -18,6 +18,7 @@
 #include "daemon/signals.h"
 #include "daemon/upgrade.h"
 #include "daemon/watchdog_feeder.h"
+#include "server/server_figures.h"
 #include "server/server_upgrade.h"
 
 /*
@@ -167,7 +168,7 @@ static void run_reopen_log(struct log_target *log)
 
 static void run_log_stats(const struct run_conf *conf)
 {
-    server_log_stats(conf->server);
+    server_figures_log(conf->server);
     access_logs_log_stats(conf->access_logs);
     log_notice("stats end");
 }

@@ -9,6 +9,7 @@
 void histogram_read(const struct histogram *h, struct histogram_view *out)
 {
     out->count = 0;
+    out->ns = atomic_load_explicit(&h->ns, memory_order_relaxed);
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
         out->bucket[i] = atomic_load_explicit(&h->bucket[i], memory_order_relaxed);
         out->count += out->bucket[i];

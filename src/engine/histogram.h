@@ -3,7 +3,7 @@
  *
  *   bucket 0: under 1 us | 1: under 2 us | ... | 24: under 16.8 s | 25: longer
  *
- * One thread writes; any thread reads.
+ * One thread writes, or several by histogram_count_shared(); any thread reads.
  */
 #ifndef ENGINE_HISTOGRAM_H
 #define ENGINE_HISTOGRAM_H
@@ -15,12 +15,14 @@
 #define HISTOGRAM_BUCKETS 26
 
 struct histogram {
-    _Atomic uint64_t bucket[HISTOGRAM_BUCKETS]; /* relaxed */
+    _Atomic uint64_t bucket[HISTOGRAM_BUCKETS]; /* relaxed, as is `ns` */
+    _Atomic uint64_t ns;                        /* sum of the durations */
 };
 
 struct histogram_view {
     uint64_t bucket[HISTOGRAM_BUCKETS];
     uint64_t count;
+    uint64_t ns;
 };
 
 /*
@@ -48,6 +50,23 @@ static inline void histogram_count(struct histogram *h, int64_t ns)
 
     atomic_store_explicit(bucket, atomic_load_explicit(bucket, memory_order_relaxed) + 1,
                           memory_order_relaxed);
+    if (ns > 0)
+        atomic_store_explicit(&h->ns,
+                              atomic_load_explicit(&h->ns, memory_order_relaxed) + (uint64_t)ns,
+                              memory_order_relaxed);
+}
+
+/*
+ * histogram_count_shared(h, ns):
+ * As histogram_count(), for several writers.
+ *
+ * Thread: any
+ */
+static inline void histogram_count_shared(struct histogram *h, int64_t ns)
+{
+    if (ns > 0)
+        atomic_fetch_add_explicit(&h->ns, (uint64_t)ns, memory_order_relaxed);
+    atomic_fetch_add_explicit(&h->bucket[histogram_bucket(ns)], 1, memory_order_relaxed);
 }
 
 /*

@@ -1,9 +1,6 @@
 #include "engine/loop_stats.h"
 
-#include <inttypes.h>
-
 #include "base/clock.h"
-#include "base/log.h"
 #include "engine/loop_internal.h"
 
 static void loop_stats_tasks(const struct loop *l, int64_t now_ns, struct loop_stats *out)
@@ -58,40 +55,4 @@ void loop_stats(const struct loop *l, struct loop_stats *out)
     out->doing = TELEMETRY_GET(t->doing);
     histogram_read(&t->turn, &out->turn);
     histogram_read(&t->queue_wait, &out->queue_wait);
-}
-
-static void loop_stats_log_histogram(const struct loop *l, const char *what,
-                                     const struct histogram_view *v)
-{
-    char text[LOG_LINE_BYTES];
-
-    log_notice("stats %s %s count=%" PRIu64 "%s", l->name, what, v->count,
-               histogram_format(text, sizeof(text), v));
-}
-
-#define MS(ns) ((double)(ns) / (double)NS_PER_MS)
-
-void loop_stats_log(const struct loop *l)
-{
-    static const char *const states[] = {"not_started", "started", "shutting_down", "shutdown",
-                                         "terminated"};
-    struct loop_stats s;
-
-    loop_stats(l, &s);
-    log_notice("stats %s state=%s connections=%u turns=%" PRIu64 " turns_empty=%" PRIu64
-               " polls_blocking=%" PRIu64 " io_events=%" PRIu64 " poll_ms=%.0f io_ms=%.0f"
-               " task_ms=%.0f io_ratio=%u io_ratio_achieved=%u rebuilds=%" PRIu64 " stalls=%" PRIu64
-               " turn_ms=%.1f doing=\"%s\"",
-               l->name, states[loop_state(l)], s.connections, s.turns, s.turns_empty,
-               s.polls_blocking, s.io_events, MS(s.poll_ns), MS(s.io_ns), MS(s.task_ns), s.io_ratio,
-               s.io_ratio_achieved, s.rebuilds, s.stalls, MS(s.turn_ns),
-               s.turn_ns > 0 && s.doing ? s.doing : "");
-    log_notice("stats %s tasks_run=%" PRIu64 " tasks_dropped=%" PRIu64 " tasks_rejected=%" PRIu64
-               " tasks_pending=%" PRIu64 " oldest_ms=%.1f longest_ms=%.3f longest=\"%s\""
-               " wakeups_sent=%" PRIu64 " wakeups_saved=%" PRIu64,
-               l->name, s.tasks_run, s.tasks_dropped, s.tasks_rejected, s.tasks_pending,
-               MS(s.oldest_ns), MS(s.longest_ns), s.longest_name ? s.longest_name : "",
-               s.wakeups_sent, s.wakeups_saved);
-    loop_stats_log_histogram(l, "turn", &s.turn);
-    loop_stats_log_histogram(l, "queue_wait", &s.queue_wait);
 }

@@ -48,12 +48,4 @@ struct loop_stats {
  */
 void loop_stats(const struct loop *loop, struct loop_stats *out);
 
-/*
- * loop_stats_log(loop):
- * Log `stats NAME key=value ...` at notice level.
- *
- * Thread: any
- */
-void loop_stats_log(const struct loop *loop);
-
 #endif

@@ -1,7 +1,6 @@
 #include "handlers/fault_handler.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdatomic.h>
 
 #include "base/buffer.h"
@@ -13,6 +12,7 @@
 #include "net/channel.h"
 #include "net/memory_account.h"
 #include "stats/counters_set.h"
+#include "stats/figure.h"
 
 /* With a rate, delayed bytes are passed on at this interval. */
 #define FAULT_SLICE_NS (20 * NS_PER_MS)
@@ -349,17 +349,34 @@ static void fault_add_counters(void *shared, struct counters_set *set)
     counters_set_add(set, "fault_resets", &s->cut);
 }
 
-static void fault_log_stats(const void *shared, const char *listener)
+struct fault_view {
+    uint64_t faults, fault_drops, fault_resets;
+};
+
+static const struct figure fault_rows[] = {
+    FIGURE_OF(struct fault_view, COUNTER, NUMBER, faults, "Connections with faults."),
+    FIGURE_OF(struct fault_view, COUNTER, NUMBER, fault_drops,
+              "Connections that were not served, by fault_drop."),
+    FIGURE_OF(struct fault_view, COUNTER, NUMBER, fault_resets,
+              "Connections that were cut, by fault_reset_after."),
+};
+
+static const struct figure_table fault_table = {FIGURE_TABLE(struct fault_view, fault_rows)};
+
+static void fault_figures(const void *shared, const struct figure_object *listener,
+                          struct figure_visitor *v)
 {
     const struct fault_shared *s = shared;
+    const struct fault_view view = {.faults = fault_get(&s->selected),
+                                    .fault_drops = fault_get(&s->dropped),
+                                    .fault_resets = fault_get(&s->cut)};
 
-    log_notice("stats listen %s faults=%" PRIu64 " fault_drops=%" PRIu64 " fault_resets=%" PRIu64,
-               listener, fault_get(&s->selected), fault_get(&s->dropped), fault_get(&s->cut));
+    figure_show(v, &fault_table, listener, &view);
 }
 
 const struct handler_type fault_handler_type = {.name = "fault",
                                                 .state_bytes = sizeof(struct fault_handler),
                                                 .shared_bytes = sizeof(struct fault_shared),
                                                 .add = fault_add,
-                                                .log_stats = fault_log_stats,
+                                                .figures = fault_figures,
                                                 .add_counters = fault_add_counters};

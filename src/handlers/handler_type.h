@@ -16,6 +16,8 @@
 struct address;
 struct channel;
 struct executor;
+struct figure_object;
+struct figure_visitor;
 struct handler_context;
 struct counters_set;
 struct handler_step;
@@ -49,8 +51,9 @@ struct handler_type {
      */
     void (*add)(void *state, struct channel *ch, struct handler_context *context,
                 const struct handler_step *step);
-    /* Log the counters in ${shared} at notice level, on any thread. NULL: no counters. */
-    void (*log_stats)(const void *shared, const char *listener);
+    /* Show ${v} the counters in ${shared}, of a listener; on any thread. NULL: no counters. */
+    void (*figures)(const void *shared, const struct figure_object *listener,
+                    struct figure_visitor *v);
     /* Add them to ${set}, to be continued in another process. Likewise. */
     void (*add_counters)(void *shared, struct counters_set *set);
 };

@@ -138,11 +138,12 @@ void pipeline_template_add_counters(const struct pipeline_template *p, struct co
             p->steps[i].type->add_counters(p->steps[i].shared, set);
 }
 
-void pipeline_template_log_stats(const struct pipeline_template *p, const char *listener)
+void pipeline_template_figures(const struct pipeline_template *p,
+                               const struct figure_object *listener, struct figure_visitor *v)
 {
     for (unsigned i = 0; i < p->n; i++)
-        if (p->steps[i].type->log_stats)
-            p->steps[i].type->log_stats(p->steps[i].shared, listener);
+        if (p->steps[i].type->figures)
+            p->steps[i].type->figures(p->steps[i].shared, listener, v);
 }
 
 void pipeline_template_inherit(struct pipeline_template *p, const struct pipeline_template *from)

@@ -92,12 +92,13 @@ void pipeline_template_add(const struct pipeline_template *p, void *room, struct
 void pipeline_template_add_counters(const struct pipeline_template *p, struct counters_set *set);
 
 /*
- * pipeline_template_log_stats(p, listener):
- * Log the handlers' counters.
+ * pipeline_template_figures(p, listener, v):
+ * Show ${v} the handlers' counters.
  *
  * Thread: any
  */
-void pipeline_template_log_stats(const struct pipeline_template *p, const char *listener);
+void pipeline_template_figures(const struct pipeline_template *p,
+                               const struct figure_object *listener, struct figure_visitor *v);
 
 /*
  * pipeline_template_hold(p) / pipeline_template_release(p):

@@ -1,7 +1,6 @@
 #include "limits/admission.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -9,6 +8,7 @@
 #include "base/log.h"
 #include "limits/acl.h"
 #include "stats/counters_set.h"
+#include "stats/figure.h"
 
 #define ADMISSION_LOG_NS (10 * NS_PER_S)
 
@@ -184,21 +184,49 @@ void admission_add_counters(const struct admission *ad, struct counters_set *set
     counters_set_add(set, "denied", &ad->history->denied);
 }
 
-void admission_log_stats(const struct admission *ad)
-{
-    uint64_t denied = atomic_load_explicit(&ad->history->denied, memory_order_relaxed);
-    struct client_table_view v;
+struct admission_rules_view {
+    uint64_t denied;
+};
 
-    if (ad->access || denied > 0)
-        log_notice("stats listen %s denied=%" PRIu64, ad->conf.listener, denied);
+static const struct figure admission_rules_rows[] = {
+    FIGURE_OF(struct admission_rules_view, COUNTER, NUMBER, denied,
+              "Clients that deny, allow or access_rules turned away."),
+};
+
+static const struct figure_table admission_rules_table = {
+    FIGURE_TABLE(struct admission_rules_view, admission_rules_rows)};
+
+static const struct figure admission_clients_rows[] = {
+    FIGURE_ROW(struct client_table_view, clients, "clients_known", FIGURE_GAUGE, FIGURE_NUMBER, 0,
+               "Client addresses in the table."),
+    FIGURE_ROW(struct client_table_view, refused[CLIENT_TABLE_TOO_MANY],
+               "over_max_connections_per_client", FIGURE_COUNTER, FIGURE_NUMBER, 0,
+               "Clients above max_connections_per_client."),
+    FIGURE_ROW(struct client_table_view, refused[CLIENT_TABLE_TOO_FAST],
+               "over_connection_rate_per_client", FIGURE_COUNTER, FIGURE_NUMBER, 0,
+               "Clients above connection_rate_per_client."),
+    FIGURE_OF(struct client_table_view, COUNTER, NUMBER, uncounted,
+              "Connections without a limit of their own, as the table was full."),
+    FIGURE_OF(struct client_table_view, COUNTER, NUMBER, forgotten,
+              "Clients removed from the full table before their rate allowed a connection."),
+};
+
+static const struct figure_table admission_clients_table = {
+    FIGURE_TABLE(struct client_table_view, admission_clients_rows)};
+
+void admission_figures(const struct admission *ad, const struct figure_object *object,
+                       struct figure_visitor *v)
+{
+    const struct admission_rules_view rules = {
+        atomic_load_explicit(&ad->history->denied, memory_order_relaxed)};
+    struct client_table_view clients;
+
+    if (ad->access || rules.denied > 0)
+        figure_show(v, &admission_rules_table, object, &rules);
     if (!ad->clients)
         return;
-    client_table_read(ad->clients, &v);
-    log_notice("stats listen %s clients_known=%" PRIu64 " over_max_connections_per_client=%" PRIu64
-               " over_connection_rate_per_client=%" PRIu64 " uncounted=%" PRIu64
-               " forgotten=%" PRIu64,
-               ad->conf.listener, v.clients, v.refused[CLIENT_TABLE_TOO_MANY],
-               v.refused[CLIENT_TABLE_TOO_FAST], v.uncounted, v.forgotten);
+    client_table_read(ad->clients, &clients);
+    figure_show(v, &admission_clients_table, object, &clients);
 }
 
 void admission_destroy(struct admission *ad)

@@ -15,6 +15,8 @@
 #include "net/address.h"
 #include "stats/session_reason.h"
 
+struct figure_object;
+struct figure_visitor;
 struct acl_conf;
 struct admission;
 struct counters_set;
@@ -91,12 +93,13 @@ void admission_leave(struct admission_ticket *ticket);
 void admission_add_counters(const struct admission *ad, struct counters_set *set);
 
 /*
- * admission_log_stats(ad):
- * Log the counters of ACL and per-client limits.
+ * admission_figures(ad, object, v):
+ * Show ${v} the counters of ACL and per-client limits, of the listener ${object}.
  *
  * Thread: any
  */
-void admission_log_stats(const struct admission *ad);
+void admission_figures(const struct admission *ad, const struct figure_object *object,
+                       struct figure_visitor *v);
 
 /*
  * admission_destroy(ad):

@@ -1,7 +1,6 @@
 #include "server/listener_generation.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -16,6 +15,7 @@
 #include "service/session.h"
 #include "stats/access_log.h"
 #include "stats/counters_set.h"
+#include "stats/figure.h"
 
 static struct listener_generation *listener_generation_current(const struct listener *ls)
 {
@@ -189,19 +189,55 @@ void listener_generation_counters(const struct listener_generation *gen, struct 
         pipeline_template_add_counters(gen->plan, set);
 }
 
-void listener_generation_log_stats(const struct listener_generation *gen)
+struct listener_generation_waits {
+    uint64_t limit_waits;
+};
+
+static const struct figure listener_generation_waits_rows[] = {
+    FIGURE_OF(struct listener_generation_waits, COUNTER, NUMBER, limit_waits,
+              "Times that new clients had to wait for a limit."),
+};
+
+static const struct figure_table listener_generation_waits_table = {
+    .is_not_logged_at_zero = true,
+    FIGURE_TABLE(struct listener_generation_waits, listener_generation_waits_rows)};
+
+struct listener_generation_view {
+    const char *service, *upstream, *state;
+    unsigned max_connections;
+};
+
+static const struct figure listener_generation_rows[] = {
+    FIGURE_OF(struct listener_generation_view, TEXT, NUMBER, service, "Service: echo or proxy."),
+    FIGURE_OF(struct listener_generation_view, TEXT, NUMBER, upstream, "Upstream of a proxy."),
+    FIGURE_OF(struct listener_generation_view, STATE, NUMBER, state, "State of the listener."),
+    FIGURE_OF(struct listener_generation_view, GAUGE, NUMBER, max_connections,
+              "Connections that are allowed; 0: no limit."),
+};
+
+static const struct figure_table listener_generation_table = {
+    .is_not_logged = true, FIGURE_TABLE(struct listener_generation_view, listener_generation_rows)};
+
+void listener_generation_figures(const struct listener_generation *gen, struct figure_visitor *v)
 {
     const struct listener *ls = gen->listener;
-    uint64_t waits = atomic_load_explicit(&ls->waits, memory_order_relaxed);
+    const struct figure_object object = {.subject = FIGURE_LISTENER, .name = ls->name};
+    const struct listener_generation_view view = {
+        .service = gen->conf.service == LISTENER_ECHO ? "echo" : "proxy",
+        .upstream = gen->conf.upstream,
+        .state = "accepting",
+        .max_connections = atomic_load_explicit(&ls->quota.max_connections, memory_order_relaxed)};
+    const struct listener_generation_waits waits = {
+        atomic_load_explicit(&ls->waits, memory_order_relaxed)};
 
-    counters_log(&ls->counters, "listen", ls->name);
-    admission_log_stats(gen->admission);
+    figure_show(v, &listener_generation_table, &object, &view);
+    counters_figures(&ls->counters, &object, v);
+    admission_figures(gen->admission, &object, v);
     if (gen->mirror.counters)
-        mirror_log_stats(gen->mirror.counters, ls->name);
+        mirror_figures(gen->mirror.counters, &object, v);
     if (gen->plan)
-        pipeline_template_log_stats(gen->plan, ls->name);
-    if (waits > 0)
-        log_notice("stats listen %s limit_waits=%" PRIu64, ls->name, waits);
+        pipeline_template_figures(gen->plan, &object, v);
+    figure_show(v, &listener_generation_waits_table, &object, &waits);
 }
 
 struct listener_generation *listener_generation_hold(struct listener_generation *gen)

@@ -27,6 +27,7 @@
 struct admission;
 struct counters_set;
 struct executor;
+struct figure_visitor;
 struct listeners_sources;
 struct server_conf;
 struct session;
@@ -119,12 +120,12 @@ static inline struct listener_generation *listener_generation_of(const struct se
 void listener_generation_counters(const struct listener_generation *gen, struct counters_set *set);
 
 /*
- * listener_generation_log_stats(gen):
- * Log all statistics of the listener, as counters_log().
+ * listener_generation_figures(gen, v):
+ * Show ${v} all figures of the listener.
  *
  * Thread: any
  */
-void listener_generation_log_stats(const struct listener_generation *gen);
+void listener_generation_figures(const struct listener_generation *gen, struct figure_visitor *v);
 
 /*
  * listener_generation_hold(gen) / listener_generation_release(gen):

@@ -178,14 +178,19 @@ static struct listener_generation *listeners_hold(struct listeners *ls, unsigned
     return gen;
 }
 
-void listeners_log_stats(struct listeners *ls)
+struct listener_generation **listeners_hold_all(struct listeners *ls, unsigned *n)
 {
-    struct listener_generation *gen;
+    struct listener_generation **list;
 
-    for (unsigned i = 0; (gen = listeners_hold(ls, i)); i++) {
-        listener_generation_log_stats(gen);
-        listener_generation_release(gen);
+    *n = 0;
+    lock_take(&ls->lock);
+    list = calloc((size_t)ls->n + 1, sizeof(struct listener_generation *));
+    for (unsigned i = 0; list && i < ls->n; i++) {
+        list[*n] = listener_generation_hold(atomic_load(&ls->list[i]->current));
+        *n += list[*n] != NULL;
     }
+    lock_release(&ls->lock);
+    return list;
 }
 
 void listeners_write_state(struct listeners *ls, FILE *f)

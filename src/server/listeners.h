@@ -24,6 +24,7 @@ struct access_log;
 struct connection_limit;
 struct descriptor_budget;
 struct executor;
+struct listener_generation;
 struct listeners;
 struct listeners_change;
 struct loop;
@@ -173,12 +174,14 @@ unsigned listeners_sockets(struct listeners *ls);
 unsigned listeners_sockets_wanted(struct listeners *ls);
 
 /*
- * listeners_log_stats(ls):
- * As counters_log(), for each listener.
+ * listeners_hold_all(ls, n):
+ * List the current generations of all listeners, in the order of the configuration.
  *
  * Thread: any
+ * Owns:   the caller releases each of the ${n}, and frees the list
+ * Errors: NULL (out of memory)
  */
-void listeners_log_stats(struct listeners *ls);
+struct listener_generation **listeners_hold_all(struct listeners *ls, unsigned *n);
 
 /*
  * listeners_write_state(ls, f):

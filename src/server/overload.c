@@ -20,6 +20,7 @@
 #include "limits/connection_limit.h"
 #include "server/overload_internal.h"
 #include "server/threads.h"
+#include "stats/figure.h"
 
 /*
  * Bytes allocated (RSS does not shrink with them). Locks each arena and walks its free blocks: 1 ms
@@ -254,18 +255,78 @@ struct memory_account *overload_buffered(struct overload *ov)
     return ov ? &ov->buffered : NULL;
 }
 
-void overload_log_stats(const struct overload *ov)
-{
-    struct mallinfo2 info = mallinfo2();
+struct overload_heap_view {
+    uint64_t in_use, free;
+};
 
-    log_notice("stats memory in_use=%zu free=%zu", info.uordblks + info.hblkhd, info.fordblks);
-    if (ov)
-        log_notice("stats overload buffered=%" PRId64 " pipes=%" PRId64 " episodes=%" PRIu64
-                   " closed=%" PRIu64,
-                   overload_bytes(ov),
-                   atomic_load_explicit(&ov->buffered.pipe_bytes, memory_order_relaxed),
-                   atomic_load_explicit(&ov->episodes, memory_order_relaxed),
-                   atomic_load_explicit(&ov->closed, memory_order_relaxed));
+static const struct figure overload_heap_rows[] = {
+    FIGURE_OF(struct overload_heap_view, GAUGE, BYTES, in_use, "Bytes of the heap in use."),
+    FIGURE_OF(struct overload_heap_view, GAUGE, BYTES, free, "Bytes that the allocator keeps."),
+};
+
+static const struct figure_table overload_heap_table = {
+    FIGURE_TABLE(struct overload_heap_view, overload_heap_rows)};
+
+void overload_heap_figures(struct figure_visitor *v)
+{
+    const struct figure_object object = {.subject = FIGURE_MEMORY};
+    struct mallinfo2 info = mallinfo2();
+    const struct overload_heap_view view = {.in_use = info.uordblks + info.hblkhd,
+                                            .free = info.fordblks};
+
+    figure_show(v, &overload_heap_table, &object, &view);
+}
+
+struct overload_view {
+    int64_t buffered, pipes;
+    uint64_t episodes, closed;
+};
+
+static const struct figure overload_rows[] = {
+    FIGURE_OF(struct overload_view, GAUGE, BYTES, buffered,
+              "Bytes for receivers that do not keep up."),
+    FIGURE_OF(struct overload_view, GAUGE, BYTES, pipes, "Bytes of `buffered` that are in pipes."),
+    FIGURE_OF(struct overload_view, COUNTER, NUMBER, episodes, "Episodes of overload."),
+    FIGURE_OF(struct overload_view, COUNTER, NUMBER, closed,
+              "Connections that were closed by an overload."),
+};
+
+static const struct figure_table overload_table = {
+    FIGURE_TABLE(struct overload_view, overload_rows)};
+
+struct overload_state_view {
+    bool is_over;
+    int64_t max_buffered, max_memory;
+};
+
+static const struct figure overload_state_rows[] = {
+    FIGURE_ROW(struct overload_state_view, is_over, "active", FIGURE_GAUGE, FIGURE_NUMBER, 0,
+               "1 during an overload, while no client is accepted."),
+    FIGURE_OF(struct overload_state_view, GAUGE, BYTES, max_buffered, "max_buffered; 0: no limit."),
+    FIGURE_OF(struct overload_state_view, GAUGE, BYTES, max_memory, "max_memory; 0: no limit."),
+};
+
+static const struct figure_table overload_state_table = {
+    .is_not_logged = true, FIGURE_TABLE(struct overload_state_view, overload_state_rows)};
+
+void overload_figures(const struct overload *ov, struct figure_visitor *v)
+{
+    const struct figure_object object = {.subject = FIGURE_OVERLOAD};
+    struct overload_view view;
+    struct overload_state_view state;
+
+    if (!ov)
+        return;
+    view = (struct overload_view){
+        .buffered = overload_bytes(ov),
+        .pipes = atomic_load_explicit(&ov->buffered.pipe_bytes, memory_order_relaxed),
+        .episodes = atomic_load_explicit(&ov->episodes, memory_order_relaxed),
+        .closed = atomic_load_explicit(&ov->closed, memory_order_relaxed)};
+    state = (struct overload_state_view){.is_over = atomic_load(&ov->buffered.is_over),
+                                         .max_buffered = (int64_t)ov->conf.max_buffered_bytes,
+                                         .max_memory = (int64_t)ov->conf.max_memory_bytes};
+    figure_show(v, &overload_table, &object, &view);
+    figure_show(v, &overload_state_table, &object, &state);
 }
 
 void overload_destroy(struct overload *ov)

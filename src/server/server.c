@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -316,6 +317,7 @@ int server_start(struct server *sv)
     if (rc < 0)
         return rc;
     sv->started = true;
+    sv->started_at_s = (int64_t)time(NULL);
     rc = server_start_checks(sv);
     if (rc < 0) {
         log_error("cannot start the control thread: %s", strerror(-rc));
@@ -393,20 +395,6 @@ bool server_watch(struct server *sv)
 int64_t server_watch_interval_ns(const struct server *sv)
 {
     return threads_watch_interval_ns(&sv->threads);
-}
-
-static void server_log_upstream(struct upstream *up, void *cookie)
-{
-    (void)cookie;
-    upstream_log_stats(up);
-}
-
-void server_log_stats(struct server *sv)
-{
-    threads_log_stats(&sv->threads);
-    overload_log_stats(sv->overload);
-    listeners_log_stats(sv->listeners);
-    upstreams_each(sv->upstreams, server_log_upstream, NULL);
 }
 
 unsigned server_sessions(const struct server *sv)

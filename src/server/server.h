@@ -208,14 +208,6 @@ bool server_watch(struct server *sv);
 int64_t server_watch_interval_ns(const struct server *sv);
 
 /*
- * server_log_stats(sv):
- * Log all statistics, as notices.
- *
- * Thread: main
- */
-void server_log_stats(struct server *sv);
-
-/*
  * server_sessions(sv):
  * Number of open sessions.
  *

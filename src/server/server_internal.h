@@ -63,6 +63,7 @@ struct server {
     struct spares *spares;
     struct listeners *listeners;
     bool started;
+    int64_t started_at_s; /* Unix time of server_start() */
     atomic_bool draining;
     atomic_uint sessions;
     struct connection_limit room;

@@ -194,33 +194,23 @@ int64_t threads_watch_interval_ns(const struct threads *t)
     return watchdog_interval_ns(t->watchdog);
 }
 
-static void threads_log_group(const struct loop_group *g)
+struct loop **threads_loops(const struct threads *t, unsigned *n)
 {
-    for (unsigned i = 0; i < loop_group_size(g); i++)
-        loop_stats_log(loop_group_at(g, i));
-}
+    const struct loop_group *const groups[] = {t->boss, t->workers, t->control};
+    unsigned max = 0;
+    struct loop **list;
 
-static void threads_log_executor(struct executor *e)
-{
-    struct executor_stats s;
+    for (unsigned g = 0; g < ARRAY_LEN(groups); g++)
+        max += loop_group_max(groups[g]);
+    list = calloc(max, sizeof(struct loop *));
+    *n = 0;
+    for (unsigned g = 0; list && g < ARRAY_LEN(groups); g++) {
+        unsigned size = loop_group_size(groups[g]);
 
-    executor_stats(e, &s);
-    log_notice("stats executor threads=%u tasks_run=%llu tasks_dropped=%llu tasks_rejected=%llu"
-               " tasks_pending=%llu oldest_ms=%.1f longest_ms=%.3f longest=\"%s\" running_ms=%.1f"
-               " running=\"%s\"",
-               s.threads, (unsigned long long)s.tasks_run, (unsigned long long)s.tasks_dropped,
-               (unsigned long long)s.tasks_rejected, (unsigned long long)s.tasks_pending,
-               (double)s.oldest_ns / (double)NS_PER_MS, (double)s.longest_ns / (double)NS_PER_MS,
-               s.longest_name ? s.longest_name : "", (double)s.running_ns / (double)NS_PER_MS,
-               s.running_name ? s.running_name : "");
-}
-
-void threads_log_stats(struct threads *t)
-{
-    threads_log_group(t->boss);
-    threads_log_group(t->workers);
-    threads_log_group(t->control);
-    threads_log_executor(t->executor);
+        for (unsigned i = 0; i < size; i++)
+            list[(*n)++] = loop_group_at(groups[g], i);
+    }
+    return list;
 }
 
 static void threads_log_hung(const struct loop_group *g)

@@ -88,12 +88,14 @@ bool threads_watch(struct threads *t);
 int64_t threads_watch_interval_ns(const struct threads *t);
 
 /*
- * threads_log_stats(t):
- * Log the counters.
+ * threads_loops(t, n):
+ * List the ${n} loops: bosses, workers, control loop.
  *
- * Thread: main
+ * Thread: any
+ * Owns:   the caller frees the list; the loops live as long as ${t}
+ * Errors: NULL (out of memory)
  */
-void threads_log_stats(struct threads *t);
+struct loop **threads_loops(const struct threads *t, unsigned *n);
 
 /*
  * threads_destroy(t):

@@ -28,7 +28,7 @@ struct upstreams_entry {
 struct upstreams {
     struct loop_group *workers;
     struct loop *control;
-    struct lock lock; /* protects `entries`, which only the control loop changes */
+    struct lock lock; /* of `entries` and their states, which only the control loop changes */
     struct list entries;
     struct timer sweep; /* runs while something is to be freed */
     bool is_being_changed;
@@ -104,7 +104,9 @@ static bool upstreams_sweep_entry(struct upstreams *us, struct upstreams_entry *
     if (e->state == UPSTREAMS_REMOVED && upstream_is_unused(e->up)) {
         upstream_change_commit(e->change);
         e->change = NULL;
+        lock_take(&us->lock);
         e->state = UPSTREAMS_EMPTY;
+        lock_release(&us->lock);
     }
     has_garbage = upstream_sweep_unused(e->up);
     if (e->state == UPSTREAMS_CONFIGURED || has_garbage || !upstreams_may_be_freed(e))
@@ -265,13 +267,17 @@ static void upstreams_free_change(struct upstreams_change *change)
 /* Removed upstreams keep their change until they have no users. */
 static void upstreams_commit_removals(const struct upstreams_change *change)
 {
-    list_for_each (node, &change->us->entries) {
+    struct upstreams *us = change->us;
+
+    list_for_each (node, &us->entries) {
         struct upstreams_entry *e = LIST_ENTRY(node, struct upstreams_entry, link);
 
         if (!upstreams_removes(change, e))
             continue;
         MUST(e->change);
+        lock_take(&us->lock);
         e->state = UPSTREAMS_REMOVED;
+        lock_release(&us->lock);
         upstream_release(e->up);
     }
 }
@@ -280,12 +286,12 @@ static void upstreams_commit_one(struct upstreams *us, struct upstreams_entry *e
 {
     struct upstream_change *change = e->change;
 
+    MUST(change || e->state == UPSTREAMS_NEW);
     lock_take(&us->lock);
     list_remove(&e->link);
     list_append(&us->entries, &e->link); /* statistics in the order of the configuration */
-    lock_release(&us->lock);
-    MUST(change || e->state == UPSTREAMS_NEW);
     e->state = UPSTREAMS_CONFIGURED;
+    lock_release(&us->lock);
     e->change = NULL;
     if (change)
         upstream_change_commit(change);
@@ -334,8 +340,7 @@ int upstreams_create(struct upstreams **out, struct loop_group *workers, struct 
     return 0;
 }
 
-/* Hold all, to visit them without the lock. */
-static struct upstream **upstreams_hold_all(struct upstreams *us, unsigned *n)
+struct upstream **upstreams_hold_all(struct upstreams *us, bool removed, unsigned *n)
 {
     struct upstream **list;
     unsigned size = 0;
@@ -345,9 +350,12 @@ static struct upstream **upstreams_hold_all(struct upstreams *us, unsigned *n)
     list_for_each (node, &us->entries)
         size++;
     list = calloc((size_t)size + 1, sizeof(struct upstream *));
-    list_for_each (node, &us->entries)
-        if (list)
-            list[(*n)++] = upstream_hold(LIST_ENTRY(node, struct upstreams_entry, link)->up);
+    list_for_each (node, &us->entries) {
+        const struct upstreams_entry *e = LIST_ENTRY(node, struct upstreams_entry, link);
+
+        if (list && (removed || e->state == UPSTREAMS_CONFIGURED))
+            list[(*n)++] = upstream_hold(e->up);
+    }
     lock_release(&us->lock);
     return list;
 }
@@ -356,7 +364,7 @@ void upstreams_each(struct upstreams *us, void (*visit)(struct upstream *up, voi
                     void *cookie)
 {
     unsigned n;
-    struct upstream **list = upstreams_hold_all(us, &n);
+    struct upstream **list = upstreams_hold_all(us, true, &n);
 
     for (unsigned i = 0; i < n; i++) {
         visit(list[i], cookie);

@@ -107,6 +107,17 @@ bool upstreams_sweep(struct upstreams *us);
 struct upstream *upstreams_configured(const struct upstreams *us, const char *name, size_t len);
 
 /*
+ * upstreams_hold_all(us, removed, n):
+ * List the upstreams, in the order of the configuration; with ${removed} also removed upstreams
+ * with users, of which several may have one name.
+ *
+ * Thread: any
+ * Owns:   the caller releases each of the ${n}, and frees the list
+ * Errors: NULL (out of memory)
+ */
+struct upstream **upstreams_hold_all(struct upstreams *us, bool removed, unsigned *n);
+
+/*
  * upstreams_each(us, visit, cookie):
  * Call visit(up, cookie) for each upstream, also for removed upstreams with users.
  *

@@ -1,7 +1,6 @@
 #include "service/mirror.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "stats/counters.h"
 #include "upstream/upstream.h"
 #include "stats/counters_set.h"
+#include "stats/figure.h"
 
 /* NEW -> CONNECTING -> OPEN -> ENDING -> OVER      each state may change to OVER directly */
 enum mirror_state { MIRROR_NEW, MIRROR_CONNECTING, MIRROR_OPEN, MIRROR_ENDING, MIRROR_OVER };
@@ -335,11 +335,36 @@ void mirror_add_counters(struct mirror_counters *c, struct counters_set *set)
     counters_set_add(set, "mirrors_cut", &c->cut);
 }
 
-void mirror_log_stats(const struct mirror_counters *c, const char *listener)
+struct mirror_view {
+    uint64_t mirrors, mirror_failures, mirrors_abandoned, mirror_bytes, mirror_bytes_lost;
+    uint64_t mirrors_cut;
+};
+
+static const struct figure mirror_rows[] = {
+    FIGURE_OF(struct mirror_view, COUNTER, NUMBER, mirrors, "Clients that had a mirror."),
+    FIGURE_OF(struct mirror_view, COUNTER, NUMBER, mirror_failures,
+              "Clients that should have had a mirror but did not."),
+    FIGURE_OF(struct mirror_view, COUNTER, NUMBER, mirrors_abandoned,
+              "Mirrors that were too slow or ended before their client."),
+    FIGURE_OF(struct mirror_view, COUNTER, BYTES, mirror_bytes,
+              "Bytes that mirrors got, of clients that have gone."),
+    FIGURE_OF(struct mirror_view, COUNTER, BYTES, mirror_bytes_lost,
+              "Bytes that mirrors did not get, of clients that have gone."),
+    FIGURE_OF(struct mirror_view, COUNTER, NUMBER, mirrors_cut,
+              "Mirrors that were reset, as the stream of their client was cut."),
+};
+
+static const struct figure_table mirror_table = {FIGURE_TABLE(struct mirror_view, mirror_rows)};
+
+void mirror_figures(const struct mirror_counters *c, const struct figure_object *object,
+                    struct figure_visitor *v)
 {
-    log_notice(
-        "stats listen %s mirrors=%" PRIu64 " mirror_failures=%" PRIu64 " mirrors_abandoned=%" PRIu64
-        " mirror_bytes=%" PRIu64 " mirror_bytes_lost=%" PRIu64 " mirrors_cut=%" PRIu64,
-        listener, mirror_get(&c->connected), mirror_get(&c->failed), mirror_get(&c->abandoned),
-        mirror_get(&c->bytes), mirror_get(&c->lost), mirror_get(&c->cut));
+    const struct mirror_view view = {.mirrors = mirror_get(&c->connected),
+                                     .mirror_failures = mirror_get(&c->failed),
+                                     .mirrors_abandoned = mirror_get(&c->abandoned),
+                                     .mirror_bytes = mirror_get(&c->bytes),
+                                     .mirror_bytes_lost = mirror_get(&c->lost),
+                                     .mirrors_cut = mirror_get(&c->cut)};
+
+    figure_show(v, &mirror_table, object, &view);
 }

@@ -21,6 +21,8 @@
 #include "base/must.h"
 
 struct channel;
+struct figure_object;
+struct figure_visitor;
 struct session;
 struct upstream;
 
@@ -77,11 +79,12 @@ void mirror_add(struct session *s, struct channel *ch);
 void mirror_add_counters(struct mirror_counters *c, struct counters_set *set);
 
 /*
- * mirror_log_stats(c, listener):
- * Log the counters at notice level.
+ * mirror_figures(c, object, v):
+ * Show ${v} the counters, of the listener ${object}.
  *
  * Thread: any
  */
-void mirror_log_stats(const struct mirror_counters *c, const char *listener);
+void mirror_figures(const struct mirror_counters *c, const struct figure_object *object,
+                    struct figure_visitor *v);
 
 #endif

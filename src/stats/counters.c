@@ -1,11 +1,7 @@
 #include "stats/counters.h"
 
-#include <inttypes.h>
-#include <stddef.h>
-#include <stdio.h>
-
-#include "base/clock.h"
-#include "base/log.h"
+#include "base/must.h"
+#include "stats/figure.h"
 
 static void counters_add(_Atomic uint64_t *counter, uint64_t n)
 {
@@ -33,9 +29,7 @@ void counters_ended(struct counters *c, enum session_reason reason, uint64_t byt
 
 void counters_connected(struct counters_connects *c, int64_t ns)
 {
-    counters_add(&c->ns, (uint64_t)ns);
-    counters_add(&c->time.bucket[histogram_bucket(ns)],
-                 1); /* not histogram_count(): it has one writer only */
+    histogram_count_shared(&c->time, ns);
 }
 
 void counters_connect_failed(struct counters_connects *c)
@@ -57,35 +51,57 @@ void counters_read(const struct counters *c, struct counters_view *out)
     out->open = out->began - ended; /* see note: sums */
 }
 
-/* Longest reason with a count of 20 digits. */
-#define COUNTERS_REASON_BYTES 40
+static const struct figure counters_rows[] = {
+    FIGURE_ROW(struct counters_view, open, "sessions", FIGURE_GAUGE, FIGURE_NUMBER, 0,
+               "Sessions open now."),
+    FIGURE_ROW(struct counters_view, began, "sessions_total", FIGURE_COUNTER, FIGURE_NUMBER, 0,
+               "Sessions; of a server: attempts to connect."),
+    FIGURE_OF(struct counters_view, COUNTER, BYTES, bytes_in,
+              "Bytes from clients, of sessions that have ended."),
+    FIGURE_OF(struct counters_view, COUNTER, BYTES, bytes_out,
+              "Bytes to clients, of sessions that have ended."),
+    FIGURE_OF(struct counters_view, REASONS, NUMBER, ended, "Sessions that ended, by reason."),
+};
 
-void counters_log(const struct counters *c, const char *kind, const char *name)
+static const struct figure_table counters_table = {
+    FIGURE_TABLE(struct counters_view, counters_rows)};
+
+void counters_figures(const struct counters *c, const struct figure_object *object,
+                      struct figure_visitor *v)
 {
-    char reasons[SESSION_REASONS * COUNTERS_REASON_BYTES] = "", word[SESSION_REASON_WORD_BYTES];
-    struct counters_view v;
-    size_t len = 0;
+    struct counters_view view;
 
-    counters_read(c, &v);
-    for (unsigned i = SESSION_OPEN + 1; i < SESSION_REASONS; i++)
-        if (v.ended[i] > 0)
-            len += (size_t)snprintf(reasons + len, sizeof(reasons) - len, " %s=%" PRIu64,
-                                    session_reason_word(word, (enum session_reason)i), v.ended[i]);
-    log_notice("stats %s %s sessions=%" PRIu64 " sessions_total=%" PRIu64 " bytes_in=%" PRIu64
-               " bytes_out=%" PRIu64 "%s",
-               kind, name, v.open, v.began, v.bytes_in, v.bytes_out, reasons);
+    counters_read(c, &view);
+    figure_show(v, &counters_table, object, &view);
 }
 
-void counters_log_connects(const struct counters_connects *c, const char *kind, const char *name)
-{
-    double ms = (double)counters_get(&c->ns) / (double)NS_PER_MS;
-    char buckets[LOG_LINE_BYTES];
-    struct histogram_view time;
+struct counters_connects_view {
+    uint64_t failures;
+    int64_t average_ns;
+    struct histogram_view duration;
+};
 
-    histogram_read(&c->time, &time);
-    log_notice("stats %s %s connects=%" PRIu64 " connect_failures=%" PRIu64
-               " connect_ms_average=%.3f%s",
-               kind, name, time.count, counters_get(&c->failed),
-               time.count > 0 ? ms / (double)time.count : 0,
-               histogram_format(buckets, sizeof(buckets), &time));
+static const struct figure counters_connects_rows[] = {
+    FIGURE_ROW(struct counters_connects_view, duration.count, "connects", FIGURE_DERIVED,
+               FIGURE_NUMBER, 0, "Attempts to connect that succeeded."),
+    FIGURE_ROW(struct counters_connects_view, failures, "connect_failures", FIGURE_COUNTER,
+               FIGURE_NUMBER, 0, "Attempts to connect that failed."),
+    FIGURE_ROW(struct counters_connects_view, average_ns, "connect_ms_average", FIGURE_DERIVED,
+               FIGURE_NS, 3, "Average duration of the attempts that succeeded."),
+    FIGURE_ROW(struct counters_connects_view, duration, "connect_duration", FIGURE_HISTOGRAM,
+               FIGURE_NS, 0, "Duration of the attempts to connect that succeeded."),
+};
+
+static const struct figure_table counters_connects_table = {
+    FIGURE_TABLE(struct counters_connects_view, counters_connects_rows)};
+
+void counters_connects_figures(const struct counters_connects *c,
+                               const struct figure_object *object, struct figure_visitor *v)
+{
+    struct counters_connects_view view = {.failures = counters_get(&c->failed)};
+
+    histogram_read(&c->time, &view.duration);
+    if (view.duration.count > 0)
+        view.average_ns = (int64_t)(view.duration.ns / view.duration.count);
+    figure_show(v, &counters_connects_table, object, &view);
 }

@@ -15,6 +15,9 @@
 #include "engine/histogram.h"
 #include "stats/session_reason.h"
 
+struct figure_object;
+struct figure_visitor;
+
 /*
  * note: sums. A session's end is counted with release, after its begin and its bytes; readers load
  * the ends first, with acquire. So they see begin and bytes of each session whose end they see, and
@@ -30,8 +33,7 @@ struct counters {
 
 struct counters_connects {
     _Atomic uint64_t failed;
-    _Atomic uint64_t ns; /* total of the successful connects */
-    struct histogram time;
+    struct histogram time; /* of the successful connects */
 };
 
 struct counters_view {
@@ -75,13 +77,14 @@ void counters_connect_failed(struct counters_connects *c);
 void counters_read(const struct counters *c, struct counters_view *out);
 
 /*
- * counters_log(c, kind, name) / counters_log_connects(c, kind, name):
- * Log the sessions and the reasons of their ends / the connects, as `stats KIND NAME key=value ...`
- * at notice level.
+ * counters_figures(c, object, v) / counters_connects_figures(c, object, v):
+ * Show ${v} the sessions and the reasons of their ends / the connects, of ${object}.
  *
  * Thread: any
  */
-void counters_log(const struct counters *c, const char *kind, const char *name);
-void counters_log_connects(const struct counters_connects *c, const char *kind, const char *name);
+void counters_figures(const struct counters *c, const struct figure_object *object,
+                      struct figure_visitor *v);
+void counters_connects_figures(const struct counters_connects *c,
+                               const struct figure_object *object, struct figure_visitor *v);
 
 #endif

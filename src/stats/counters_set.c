@@ -37,7 +37,7 @@ void counters_set_add_connects(struct counters_set *set, struct counters_connect
     char key[SESSION_REASON_WORD_BYTES];
 
     counters_set_add(set, "connect_failures", &c->failed);
-    counters_set_add(set, "connect_ns", &c->ns);
+    counters_set_add(set, "connect_ns", &c->time.ns);
     for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
         snprintf(key, sizeof(key), "connects_%u", i);
         counters_set_add(set, key, &c->time.bucket[i]);

@@ -85,20 +85,25 @@ static void membership_insert(struct membership *r, struct upstream_server *serv
 static struct upstream_server *membership_alloc_server(const struct upstream_server_conf *conf,
                                                        const struct membership_place *place)
 {
-    char text[ADDRESS_TEXT_BYTES] = "";
-    size_t len = strlen(conf->id);
+    char text[ADDRESS_TEXT_BYTES];
+    const char *address = conf->address_text;
+    size_t len = strlen(conf->id), name_bytes = len + 1;
     struct upstream_server *server;
 
-    if (!membership_is_one(conf))
+    if (!membership_is_one(conf)) {
         address_format(text, sizeof(text), &place->list[0]);
-    server = calloc(1, sizeof(*server) + len + 1 + strlen(text) + 1);
+        address = text;
+        name_bytes += strlen(text) + 1;
+    }
+    server = calloc(1, sizeof(*server) + name_bytes + strlen(address) + 1);
     if (!server)
         return NULL;
     memcpy(server->name, conf->id, len);
-    if (text[0] != '\0') {
+    if (address == text) {
         server->name[len] = '@';
         memcpy(server->name + len + 1, text, strlen(text));
     }
+    server->address_text = strcpy(server->name + name_bytes, address);
     return server;
 }
 

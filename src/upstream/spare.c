@@ -2,11 +2,11 @@
 #include "upstream/spare.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "engine/loop_group.h"
+#include "stats/figure.h"
 #include "upstream/spare_internal.h"
 
 void spare_group_init(struct spare_group *g, struct loop_group *loops)
@@ -179,17 +179,54 @@ static uint64_t spare_counted(const struct spare *sp, enum spare_count what)
     return atomic_load_explicit(&sp->counts[what], memory_order_relaxed);
 }
 
-void spare_log_stats(const struct spare *sp, const char *name)
+struct spare_view {
+    unsigned spares;
+    uint64_t spares_opened, spares_failed, spares_used, spares_missed, spares_expired;
+    uint64_t spares_closed, spares_dropped, spares_replaced;
+    bool speaks_first;
+};
+
+static const struct figure spare_rows[] = {
+    FIGURE_OF(struct spare_view, GAUGE, NUMBER, spares,
+              "Spare connections, with those that are being opened."),
+    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_opened,
+              "Spare connections that were opened."),
+    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_failed,
+              "Attempts to open a spare connection that failed."),
+    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_used,
+              "Clients that took a spare connection."),
+    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_missed,
+              "Clients that found no spare connection."),
+    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_expired,
+              "Spare connections that were closed at spare_max_age."),
+    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_closed,
+              "Spare connections that the server closed."),
+    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_dropped,
+              "Spare connections that were closed for another reason."),
+    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_replaced,
+              "Spare connections that were found closed after a client took them."),
+    FIGURE_OF(struct spare_view, GAUGE, NUMBER, speaks_first,
+              "1 if the server sends before a client does: no spares are kept."),
+};
+
+static const struct figure_table spare_table = {FIGURE_TABLE(struct spare_view, spare_rows)};
+
+void spare_figures(const struct spare *sp, const struct figure_object *object,
+                   struct figure_visitor *v)
 {
+    struct spare_view view;
+
     if (!sp)
         return;
-    log_notice("stats server %s spares=%u spares_opened=%" PRIu64 " spares_failed=%" PRIu64
-               " spares_used=%" PRIu64 " spares_missed=%" PRIu64 " spares_expired=%" PRIu64
-               " spares_closed=%" PRIu64 " spares_dropped=%" PRIu64 " spares_replaced=%" PRIu64
-               " speaks_first=%s",
-               name, spare_now(sp), spare_counted(sp, SPARE_OPENED),
-               spare_counted(sp, SPARE_FAILED), spare_counted(sp, SPARE_USED),
-               spare_counted(sp, SPARE_MISSED), spare_counted(sp, SPARE_EXPIRED),
-               spare_counted(sp, SPARE_CLOSED), spare_counted(sp, SPARE_DROPPED),
-               spare_counted(sp, SPARE_REPLACED), atomic_load(&sp->speaks_first) ? "yes" : "no");
+    view = (struct spare_view){.spares = spare_now(sp),
+                               .spares_opened = spare_counted(sp, SPARE_OPENED),
+                               .spares_failed = spare_counted(sp, SPARE_FAILED),
+                               .spares_used = spare_counted(sp, SPARE_USED),
+                               .spares_missed = spare_counted(sp, SPARE_MISSED),
+                               .spares_expired = spare_counted(sp, SPARE_EXPIRED),
+                               .spares_closed = spare_counted(sp, SPARE_CLOSED),
+                               .spares_dropped = spare_counted(sp, SPARE_DROPPED),
+                               .spares_replaced = spare_counted(sp, SPARE_REPLACED),
+                               .speaks_first = atomic_load(&sp->speaks_first)};
+    figure_show(v, &spare_table, object, &view);
 }

@@ -23,6 +23,8 @@
 
 #include "base/must.h"
 
+struct figure_object;
+struct figure_visitor;
 struct endpoint_addresses;
 struct loop_group;
 struct netloop;
@@ -118,15 +120,16 @@ void spare_set_wanted(struct spare *sp, bool is_wanted);
 void spare_destroy(struct spare *sp);
 
 /*
- * spare_log_stats(sp, name):
- * Log `stats server NAME spares=...` at notice level. NULL is allowed.
+ * spare_figures(sp, object, v):
+ * Show ${v} the counters, of the server ${object}. NULL is allowed.
  *
  *   spares_opened = idle now + used + expired + closed (by the server) + dropped (server unfit or
  *                   moved, descriptors or connections needed, shutdown)
  *
  * Thread: any
  */
-void spare_log_stats(const struct spare *sp, const char *name);
+void spare_figures(const struct spare *sp, const struct figure_object *object,
+                   struct figure_visitor *v);
 
 /*
  * spare_pool_refresh(pool):

@@ -1,7 +1,6 @@
 #include "upstream/upstream_internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,50 +288,4 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
     if (rc > 0)
         upstream_serve(up); /* it may be usable for the first time */
     return rc;
-}
-
-static const char *upstream_state_text(const struct upstream_server *server, uint32_t load)
-{
-    if (atomic_load(&server->is_disabled))
-        return "disabled";
-    if (load & ENDPOINT_ABSENT)
-        return "absent";
-    if (load & ENDPOINT_DOWN)
-        return "down";
-    if (load & ENDPOINT_EJECTED)
-        return "ejected";
-    if (!endpoint_is_used(&server->endpoint))
-        return "drained";
-    return load & ENDPOINT_WARMING ? "warming" : "up";
-}
-
-static void upstream_log_server(const struct upstream *up, const struct upstream_server *server)
-{
-    char name[UPSTREAM_NAME_BYTES + ADDRESS_TEXT_BYTES];
-    uint32_t load = endpoint_load(&server->endpoint);
-
-    snprintf(name, sizeof(name), "%s/%s", up->name, server->name);
-    log_notice("stats server %s state=%s connections=%u", name, upstream_state_text(server, load),
-               load & ENDPOINT_COUNT_MASK);
-    counters_log(&server->counters, "server", name);
-    counters_log_connects(&server->connects, "server", name);
-    spare_log_stats(server->spare, name);
-}
-
-void upstream_log_stats(struct upstream *up)
-{
-    struct server_set *set = membership_take(&up->membership);
-
-    log_notice(
-        "stats upstream %s connections=%u waiting=%u servers=%u panic=%s late_checks=%" PRIu64
-        " retries=%" PRIu64 " retries_refused=%" PRIu64,
-        up->name, atomic_load_explicit(&up->group.load, memory_order_relaxed),
-        wait_queue_length(&up->waiting), set->n, balancer_panics(set->balancer) ? "yes" : "no",
-        atomic_load_explicit(&up->late_checks, memory_order_relaxed),
-        atomic_load_explicit(&up->retry_budget.retries, memory_order_relaxed),
-        atomic_load_explicit(&up->retry_budget.refused, memory_order_relaxed));
-    counters_log(&up->counters, "upstream", up->name);
-    for (unsigned i = 0; i < set->n; i++)
-        upstream_log_server(up, set->servers[i]);
-    membership_give_back(set);
 }

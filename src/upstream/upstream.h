@@ -162,14 +162,12 @@ void upstream_leave(struct upstream *up, struct upstream_server *server,
                     enum upstream_outcome outcome);
 
 /*
- * upstream_serve(up) / upstream_log_stats(up):
- * Assign servers to waiting sessions, when a server may be usable again; log statistics of ${up}
- * and its servers at notice level.
+ * upstream_serve(up):
+ * Assign servers to waiting sessions, when a server may be usable again.
  *
  * Thread: any
  */
 void upstream_serve(struct upstream *up);
-void upstream_log_stats(struct upstream *up);
 
 /*
  * upstream_set_addresses(up, server, list, n):

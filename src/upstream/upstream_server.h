@@ -60,6 +60,7 @@ struct upstream_server {
     atomic_uint held;                   /* see membership_hold() */
     struct membership_slab *slab;
     struct checker_target *target; /* owned by server/checks */
+    const char *address_text;      /* its ADDRESS, or that of the line; for statistics */
     char name[];                   /* ID, or ID@ADDRESS if the line can be several servers */
 };
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""man/reactord.8 describes every statistic that the code logs, and no other.
+"""man/reactord.8 describes every figure of the tables in the code (stats/figure.h), and no other.
 
-In the code a line is a literal that begins with "stats KIND"; in the manual a kind is a `.Ss` of the section
-STATISTICS, and a key an `.It Cm KEY , KEY` there. Reasons are the items of HOW CONNECTIONS END.
+In the manual a kind is a `.Ss` of the section STATISTICS, and a key an `.It Cm KEY , KEY` there. Which kind the
+rows of a table belong to is below. Reasons are the items of HOW CONNECTIONS END.
 """
 import glob
 import re
@@ -10,31 +10,67 @@ import sys
 
 MANUAL = "man/reactord.8"
 REASONS = "src/stats/session_reason.c"
-# Where the kind of a line, or a part of it, is not in the literal.
+# Kinds of rows, by file, or by the name of the rows where a file has several.
 KINDS = {
-    "src/engine/loop_stats.c": "loop",
-    "src/engine/histogram.c": "times",
-    "src/stats/counters.c": "sessions",
+    "loop_figures": "loop",
+    "executor_figures": "executor",
+    "counters": "sessions",
+    "counters_connects": "sessions",
+    "admission_rules": "listen",
+    "admission_clients": "listen",
+    "mirror": "listen",
+    "fault": "listen",
+    "frame": "frame",
+    "listener_generation": "listen",
+    "listener_generation_waits": "listen",
+    "spare": "server",
+    "upstream_figures": "upstream",
+    "upstream_figures_fit": "upstream",
+    "upstream_figures_server": "server",
+    "upstream_figures_line": "server",
+    "overload_heap": "memory",
+    "overload": "overload",
+    "overload_state": "overload",
+    "access_logs": "access_log",
+    "server_figures": "process",
+    "server_figures_left_out": "process",
 }
+# Not described one by one: the buckets of histograms, and a figure for each reason.
+FAMILIES = {"duration", "connect_duration", "ended"}
+TIMES = [("times", "under_Nus"), ("times", "longer")]
 
 
-def literals(path):
-    """The string literals of a file, adjacent ones joined; N stands for a number in the middle."""
-    text = open(path, encoding="utf-8").read()
-    string = r'"(?:\\.|[^"\\])*"'
-    for match in re.finditer(rf"{string}(?:\s*(?:PRI\w+\s*)?{string})*", text):
-        joined = re.sub(r'%"\s*PRI\w+\s*"', "N", match[0])
-        yield re.sub(r'"\s*(?:PRI\w+\s*)?"', "", joined).strip('"')
+def kind_of(rows, path):
+    for name in (rows.removesuffix("_rows"), re.sub(r".*/|\.c$", "", path)):
+        if name in KINDS:
+            return KINDS[name]
+    return f"(no kind in {sys.argv[0]} for {rows} of {path})"
+
+
+def key_of(macro, arguments):
+    """The name of a figure in the arguments of a macro of stats/figure.h, or of a file's own."""
+    words = [word.strip() for word in arguments.split(",")]
+    keys = {"FIGURE_OF": lambda: words[3], "FIGURE_MS_OF": lambda: words[2] + "_ms",
+            "LOOP_FIGURE": lambda: words[2], "LOOP_FIGURE_MS": lambda: words[1] + "_ms",
+            "FIGURE_ROW": lambda: re.search(r'"(\w+)"', arguments)[1]}
+    return keys[macro]()
+
+
+def rows_of(text):
+    """(name of the array, key of a row) of all tables in a source."""
+    for rows, body in re.findall(r"static const struct figure (\w+)\[\] = \{\n(.*?\n)\};", text, re.S):
+        for macro, arguments in re.findall(r"(\w+)\((.*?)\),\n", body, re.S):
+            yield rows, key_of(macro, arguments)
 
 
 def written():
-    """(kind, key) of each statistic that the code writes."""
+    """(kind, key) of each figure of the tables."""
     for path in glob.glob("src/**/*.c", recursive=True):
-        for text in literals(path):
-            kind = re.match(r"stats (\w+) .*=", text)
-            if kind or text.startswith("stats %s ") or path.endswith("/histogram.c"):
-                for key in re.findall(r"(\w+)=", text):
-                    yield (kind[1] if kind else KINDS.get(path, path)), key
+        text = open(path, encoding="utf-8").read()
+        for rows, key in rows_of(text):
+            if key not in FAMILIES:
+                yield kind_of(rows, path), key
+    yield from TIMES
 
 
 def section(name):
@@ -75,7 +111,9 @@ def main():
     for kind, key in sorted(code - manual):
         print(f"{MANUAL}: {kind}: {key} is not described")
     for kind, key in sorted(manual - code):
-        print(f"{MANUAL}: {kind}: {key} is not written by any code")
+        print(f"{MANUAL}: {kind}: {key} is not in any table")
+    if code == manual:
+        print(f"statistics: {len(code)} figures and reasons are described")
     return code != manual
 
 

@@ -16,6 +16,7 @@
 #include "daemon/reload.h"
 #include "daemon/run.h"
 #include "daemon/upgrade.h"
+#include "server/server_figures.h"
 #include "server/server_upgrade.h"
 #include "support/log_lines.h"
 #include "support/manager.h"
@@ -83,7 +84,7 @@ int64_t server_watch_interval_ns(const struct server *sv)
     return server.watch_interval_ns;
 }
 
-void server_log_stats(struct server *sv)
+void server_figures_log(struct server *sv)
 {
     (void)sv;
     server.stats++;

@@ -9,6 +9,8 @@
 #include "handlers/fault_handler.h"
 #include "handlers/pipeline_template.h"
 #include "service/echo.h"
+#include "stats/figure.h"
+#include "stats/figure_log.h"
 #include "support/host.h"
 #include "support/log_lines.h"
 #include "support/sockets.h"
@@ -38,6 +40,8 @@ static int disturbed(void)
     host.service.pipeline = host.plan;
     return host_client(&host);
 }
+
+static const struct figure_object listener = {.subject = FIGURE_LISTENER, .name = "test"};
 
 GROUP(echo, setup, teardown);
 
@@ -275,7 +279,7 @@ TEST(echo, what_was_done_is_counted)
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_LIMIT);
     close(client);
-    pipeline_template_log_stats(host.plan, "test");
+    pipeline_template_figures(host.plan, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with("stats listen test faults=1 fault_drops=0 fault_resets=1"), 1);
 }
 

@@ -5,6 +5,8 @@
 #include "handlers/pipeline_template.h"
 #include "service/echo.h"
 #include "service/session_internal.h"
+#include "stats/figure.h"
+#include "stats/figure_log.h"
 #include "support/executor_runner.h"
 #include "support/fault.h"
 #include "support/host.h"
@@ -54,6 +56,8 @@ static void hear(const char *data, size_t len)
 
 #define SAY(text)  sockets_say_bytes(client, (text), sizeof(text) - 1)
 #define HEAR(text) hear((text), sizeof(text) - 1)
+
+static const struct figure_object listener = {.subject = FIGURE_LISTENER, .name = "test"};
 
 GROUP(frame_handler, setup, teardown);
 
@@ -195,7 +199,7 @@ TEST(frame_handler, a_skipped_frame_is_left_out_and_nothing_else)
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
     ck_assert_uint_eq(log_lines_with("frame_max_length; the frame is skipped"), 1);
-    pipeline_template_log_stats(host.plan, "test");
+    pipeline_template_figures(host.plan, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with("stats frame test too_long=1 corrupt=0 cut_off=0"), 1);
 }
 
@@ -207,7 +211,7 @@ TEST(frame_handler, an_end_within_a_frame_that_is_skipped_is_an_end)
     HEAR("\0\1a");
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
-    pipeline_template_log_stats(host.plan, "test");
+    pipeline_template_figures(host.plan, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with("too_long=0 corrupt=0 cut_off=1"), 1);
 }
 
@@ -237,7 +241,7 @@ TEST(frame_handler, a_line_that_is_too_long_is_skipped_to_its_delimiter)
     sockets_end(client);
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
-    pipeline_template_log_stats(host.plan, "test");
+    pipeline_template_figures(host.plan, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with("too_long=1 corrupt=0 cut_off=0"), 1);
 }
 
@@ -250,7 +254,7 @@ TEST(frame_handler, a_last_line_without_its_delimiter_that_is_skipped_is_an_end)
     sockets_end(client);
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
-    pipeline_template_log_stats(host.plan, "test");
+    pipeline_template_figures(host.plan, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with("too_long=0 corrupt=0 cut_off=1"), 1);
 }
 
@@ -263,7 +267,7 @@ TEST(frame_handler, lines_about_bad_frames_are_held_back)
     SAY("\0\1z");
     HEAR("\0\1z");
     ck_assert_uint_le(log_lines_with("the frame is skipped"), 10);
-    pipeline_template_log_stats(host.plan, "test");
+    pipeline_template_figures(host.plan, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with("too_long=100"), 1);
 }
 
@@ -275,7 +279,7 @@ TEST(frame_handler, a_client_that_goes_within_a_frame_leaves_no_memory)
     sockets_reset(client);
     client = -1;
     host_expect_end(&host, SESSION_CLIENT_RESET);
-    pipeline_template_log_stats(host.plan, "test");
+    pipeline_template_figures(host.plan, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with("cut_off=1"), 1);
 }
 
@@ -305,7 +309,7 @@ static void expect_cut_off(const char *counted)
     loop_runner_call(host.loop, time_out, NULL);
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_IDLE);
-    pipeline_template_log_stats(host.plan, "test");
+    pipeline_template_figures(host.plan, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with(counted), 1);
 }
 
@@ -331,7 +335,7 @@ TEST(frame_handler, a_timeout_between_frames_is_an_end)
     sockets_hear_end(client);
     sockets_end(client);
     host_expect_end(&host, SESSION_IDLE);
-    pipeline_template_log_stats(host.plan, "test");
+    pipeline_template_figures(host.plan, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with("cut_off=0"), 1);
 }
 

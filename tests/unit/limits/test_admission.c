@@ -4,6 +4,8 @@
 #include "limits/admission.h"
 #include "net/address.h"
 #include "net/cidr.h"
+#include "stats/figure.h"
+#include "stats/figure_log.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/sockets.h"
@@ -45,6 +47,8 @@ static enum admission_verdict enter(struct admission_ticket *ticket)
     return admission_enter(ad, ticket, &client, &reason);
 }
 
+static const struct figure_object listener = {.subject = FIGURE_LISTENER, .name = "front"};
+
 GROUP(admission, setup, teardown);
 
 TEST(admission, without_rules_and_limits_everybody_is_let_in)
@@ -56,7 +60,7 @@ TEST(admission, without_rules_and_limits_everybody_is_let_in)
         ck_assert_int_eq(reason, SESSION_OPEN);
         admission_leave(&first);
     }
-    admission_log_stats(ad);
+    admission_figures(ad, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with("stats"), 0);
 }
 
@@ -92,7 +96,7 @@ TEST_EACH(admission, who_is_above_its_limit_is_sent_away_as_configured, ARRAY_LE
                       1);
     (void)enter(&second);
     ck_assert_uint_eq(log_lines_with(": refused: "), 1); /* one line in a while */
-    admission_log_stats(ad);
+    admission_figures(ad, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with("stats listen front clients_known=1 "
                                      "over_max_connections_per_client=2 "
                                      "over_connection_rate_per_client=0 uncounted=0 "
@@ -124,7 +128,7 @@ TEST(admission, a_client_that_a_rule_denies_is_sent_away_as_configured)
     create();
     ck_assert_int_eq(enter(&first), ADMISSION_CLOSE);
     ck_assert_int_eq(reason, SESSION_LIMIT);
-    admission_log_stats(ad);
+    admission_figures(ad, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with("stats listen front denied=1"), 1);
     ck_assert_uint_eq(log_lines_with("clients_known=0"), 1); /* the limits do not count it */
 }
@@ -184,7 +188,7 @@ TEST(admission, counters_go_on)
     conf.access = NULL;
     conf.clients.prefix_v4 = 24;
     replace();
-    admission_log_stats(ad);
+    admission_figures(ad, &listener, figure_log());
     ck_assert_uint_eq(log_lines_with("denied=1"), 1);
     ck_assert_uint_eq(log_lines_with("over_max_connections_per_client=1"), 1);
 }

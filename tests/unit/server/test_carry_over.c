@@ -11,6 +11,7 @@
 #include "server/worker.h"
 #include "service/session.h"
 #include "stats/access_log.h"
+#include "support/figures.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/served.h"
@@ -266,7 +267,7 @@ TEST(carry_over, changes_under_load_lose_no_client)
         served.listeners[0].reuseport = 1 + i % 3;
         served.listeners[0].quota.max_connections = i % 5;
         served_change(2 + i % 2);
-        listeners_log_stats(served.all);
+        figures_log_listeners(served.all);
     }
     atomic_store(&over, true);
     for (unsigned i = 0; i < 4; i++)

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "engine/loop_group.h"
 #include "stats/access_log.h"
+#include "support/figures.h"
 #include "support/log_lines.h"
 #include "support/served.h"
 #include "support/sockets.h"
@@ -133,7 +134,7 @@ TEST(carry_over_proxied, sessions_of_another_service_stay_as_they_are)
     sockets_say(echo, "more");
     sockets_hear(echo, "more");
     ck_assert(access_log_used(served.logs[0]));
-    listeners_log_stats(served.all);
+    figures_log_listeners(served.all);
     ck_assert_uint_eq(log_lines_with("stats listen front sessions=2 sessions_total=2"), 1);
     close(echo);
     UNTIL(!access_log_used(served.logs[0]));
@@ -183,6 +184,6 @@ TEST(carry_over_proxied, a_mirror_of_a_listener_is_held_too)
     served.listeners[0].mirror = NULL;
     served_change(1);
     UNTIL(users_of(1) == users);
-    listeners_log_stats(served.all);
+    figures_log_listeners(served.all);
     ck_assert_uint_eq(log_lines_with("stats listen front mirrors=0"), 1); /* counters stay */
 }

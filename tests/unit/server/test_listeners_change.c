@@ -13,6 +13,7 @@
 #include "net/sock.h"
 #include "stats/access_log.h"
 #include "support/fault.h"
+#include "support/figures.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/process.h"
@@ -91,7 +92,7 @@ TEST(listeners_change, the_same_configuration_keeps_sockets_sessions_and_counter
     sockets_hear(fd, "more");
     close(served_client(0));
     UNTIL(atomic_load(&served.ended) == 1);
-    listeners_log_stats(served.all);
+    figures_log_listeners(served.all);
     ck_assert_uint_eq(log_lines_with("stats listen front sessions=1 sessions_total=2"), 1);
     close(fd);
 }
@@ -252,7 +253,7 @@ TEST(listeners_change, a_removed_listener_that_comes_again_begins_anew)
     served_change(1);
     UNTIL(atomic_load(&served.stopped) == 1);
     served_change(2);
-    listeners_log_stats(served.all);
+    figures_log_listeners(served.all);
     ck_assert_uint_eq(log_lines_with("stats listen other sessions=0 sessions_total=0"), 1);
     close(fd);
 }
@@ -262,7 +263,7 @@ TEST(listeners_change, listeners_can_all_go_and_come)
     served_start(1);
     served_change(0);
     UNTIL(atomic_load(&served.stopped) == 1);
-    listeners_log_stats(served.all);
+    figures_log_listeners(served.all);
     ck_assert_uint_eq(log_lines_with("stats listen"), 0);
     served_change(3);
     for (unsigned i = 0; i < 3; i++)
@@ -610,7 +611,7 @@ TEST(listeners_change, what_admission_has_counted_goes_on)
     served.listeners[0].access.deny_others = false;
     served_change(1);
     close(served_client(0));
-    listeners_log_stats(served.all);
+    figures_log_listeners(served.all);
     ck_assert_uint_eq(log_lines_with("stats listen front denied=1"), 1);
 }
 

@@ -10,6 +10,7 @@
 #include "server/overload.h"
 #include "server/server.h"
 #include "server/threads.h"
+#include "stats/figure_log.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/suite.h"
@@ -105,6 +106,6 @@ TEST(max_buffered, without_a_limit_there_is_no_account)
     ck_assert_ptr_null(none);
     ck_assert_ptr_null(overload_buffered(none));
     ck_assert_int_eq(overload_start(none), 0);
-    overload_log_stats(none);
+    overload_figures(none, figure_log());
     overload_destroy(none);
 }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "server/resize.h"
 #include "server/server.h"
+#include "server/server_figures.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/process.h"
@@ -170,7 +171,7 @@ TEST(resize, new_loops_are_in_the_statistics)
     start();
     resize(2, 3);
     come(3);
-    server_log_stats(server);
+    server_figures_log(server);
     ck_assert_uint_ge(log_lines_with("boss-1-2"), 1);
     ck_assert_uint_ge(log_lines_with("work-2-3"), 1);
     ck_assert(server_watch(server));

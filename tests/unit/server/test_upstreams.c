@@ -10,6 +10,7 @@
 #include "server/server.h"
 #include "server/upstreams.h"
 #include "support/fault.h"
+#include "support/figures.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
@@ -191,7 +192,7 @@ TEST(upstreams, one_that_comes_again_is_another)
 static void log_stats(struct upstream *up, void *cookie)
 {
     (void)cookie;
-    upstream_log_stats(up);
+    figures_log_upstream(up);
 }
 
 static bool has_statistics(const char *start)

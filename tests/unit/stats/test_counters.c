@@ -4,11 +4,19 @@
 #include "base/clock.h"
 #include "base/must.h"
 #include "stats/counters.h"
+#include "stats/figure.h"
+#include "stats/figure_log.h"
 #include "support/log_lines.h"
 #include "support/suite.h"
 
 static struct counters c;
 static struct counters_connects connects;
+
+static const struct figure_object front = {.subject = FIGURE_LISTENER, .name = "front"};
+static const struct figure_object a = {.subject = FIGURE_SERVER, .name = "a", .owner = "back"};
+static const struct figure_object longest = {.subject = FIGURE_SERVER,
+                                             .name = "a-server-of-32-letters-012345678",
+                                             .owner = "an-upstream-of-32-letters-0123456"};
 
 static void setup(void)
 {
@@ -81,7 +89,7 @@ TEST(counters, the_log_has_the_reasons_that_occurred)
         counters_began(&c);
     counters_ended(&c, SESSION_CONNECT_REFUSED, 1, 2);
     counters_ended(&c, SESSION_LIFETIME, 3, 4);
-    counters_log(&c, "listen", "front");
+    counters_figures(&c, &front, figure_log());
     ck_assert_uint_eq(log_lines_with("stats listen front sessions=1 sessions_total=3 bytes_in=4 "
                                      "bytes_out=6 connect_refused=1 lifetime=1"),
                       1);
@@ -95,8 +103,7 @@ TEST(counters, the_largest_counts_fit_into_one_line)
     atomic_store(&c.bytes_out, UINT64_MAX);
     for (unsigned i = SESSION_CLIENT_FIN; i < SESSION_REASONS; i++)
         atomic_store(&c.ended[i], UINT64_MAX);
-    counters_log(&c, "server",
-                 "an-upstream-of-32-letters-0123456/a-server-of-32-letters-012345678");
+    counters_figures(&c, &longest, figure_log());
     ck_assert_uint_eq(log_lines_with("server_down=18446744073709551615 error=18446744073709551615"),
                       1);
     ck_assert_uint_eq(log_lines_with("..."), 0);
@@ -107,7 +114,7 @@ TEST(counters, connects_are_counted_with_what_they_took)
     counters_connected(&connects, 100 * NS_PER_US);
     counters_connected(&connects, 300 * NS_PER_US);
     counters_connect_failed(&connects);
-    counters_log_connects(&connects, "server", "back/a");
+    counters_connects_figures(&connects, &a, figure_log());
     ck_assert_uint_eq(log_lines_with("stats server back/a connects=2 connect_failures=1 "
                                      "connect_ms_average=0.200 under_128us=1 under_512us=1"),
                       1);
@@ -115,13 +122,13 @@ TEST(counters, connects_are_counted_with_what_they_took)
 
 TEST(counters, a_server_nobody_connected_to_has_no_average)
 {
-    counters_log_connects(&connects, "server", "back/a");
+    counters_connects_figures(&connects, &a, figure_log());
     ck_assert_uint_eq(log_lines_with("connects=0 connect_failures=0 connect_ms_average=0.000"), 1);
 }
 
 TEST(counters, a_connect_that_took_for_ever_is_longer)
 {
     counters_connected(&connects, 3600 * NS_PER_S);
-    counters_log_connects(&connects, "server", "back/a");
+    counters_connects_figures(&connects, &a, figure_log());
     ck_assert_uint_eq(log_lines_with("connect_ms_average=3600000.000 longer=1"), 1);
 }

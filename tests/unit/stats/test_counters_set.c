@@ -82,7 +82,7 @@ TEST(counters_set, all_counters_go_on_from_the_text)
     ck_assert_uint_eq(v.bytes_out, 20);
     ck_assert_uint_eq(v.ended[SESSION_IDLE], 1);
     ck_assert_uint_eq(atomic_load(&after.connects.failed), 1);
-    ck_assert_uint_eq(atomic_load(&after.connects.ns), 3 * NS_PER_MS);
+    ck_assert_uint_eq(atomic_load(&after.connects.time.ns), 3 * NS_PER_MS);
     ck_assert_uint_eq(atomic_load(&after.connects.time.bucket[histogram_bucket(3 * NS_PER_MS)]), 1);
     ck_assert_uint_eq(atomic_load(&after.waits), UINT64_MAX - 1);
 }

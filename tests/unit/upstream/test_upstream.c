@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "support/figures.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
@@ -125,7 +126,7 @@ TEST(upstream, servers_without_sessions_are_said_once)
     ck_assert_uint_eq(log_lines_with("gets no connections"), 2);
     ck_assert_uint_eq(membership_now(&upstream->membership)->n, 4);
     ck_assert_uint_eq(membership_now(&upstream->membership)->n_used, 2);
-    upstream_log_stats(upstream);
+    figures_log_upstream(upstream);
     ck_assert_uint_eq(log_lines_with("stats server back/a state=up"), 1);
     ck_assert_uint_eq(log_lines_with("stats server back/b state=drained"), 1);
     ck_assert_uint_eq(log_lines_with("stats server back/c state=disabled"), 1);

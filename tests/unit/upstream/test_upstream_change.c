@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "engine/loop_group.h"
 #include "support/fault.h"
+#include "support/figures.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
@@ -751,7 +752,7 @@ static void *read_statistics(void *arg)
 {
     (void)arg;
     while (!atomic_load(&over))
-        upstream_log_stats(upstream);
+        figures_log_upstream(upstream);
     return NULL;
 }
 

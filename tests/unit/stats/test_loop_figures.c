@@ -1,8 +1,10 @@
-/* engine/loop_stats, the lines it writes to the log. */
+/* stats/loop_figures, as log lines. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "stats/figure_log.h"
+#include "stats/loop_figures.h"
 #include "support/loop_runner.h"
 #include "support/observe.h"
 #include "support/suite.h"
@@ -64,7 +66,7 @@ static void log_it(void)
 
     log_set_sink(&sink);
     n_lines = 0;
-    loop_stats_log(loop);
+    loop_figures(loop, figure_log());
     ck_assert_uint_eq(n_lines, LINES);
     for (unsigned i = 0; i < LINES; i++)
         ck_assert_msg(strncmp(lines[i], "stats test ", strlen("stats test ")) == 0, "%s", lines[i]);

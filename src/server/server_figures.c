@@ -1,0 +1,251 @@
+#include "server/server_figures.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "server/listener_generation.h"
+#include "server/listeners.h"
+#include "server/overload.h"
+#include "server/server_internal.h"
+#include "server/upstreams.h"
+#include "stats/executor_figures.h"
+#include "stats/figure.h"
+#include "stats/figure_log.h"
+#include "stats/loop_figures.h"
+#include "upstream/upstream_figures.h"
+
+struct server_figures {
+    struct server *server;
+    struct server_figures_conf conf;
+    bool has_shown_process, has_shown_common;
+    struct loop **loops;
+    unsigned n_loops, next_loop;
+    struct listener_generation **listeners; /* from `next` on they are held */
+    unsigned n_listeners, next_listener;
+    struct upstream **upstreams; /* likewise */
+    unsigned n_upstreams, next_upstream;
+    struct server_set *set; /* of the upstream before `next`; NULL: shown */
+    unsigned next_server;
+    unsigned n_servers;        /* shown */
+    uint64_t servers_left_out; /* of the sets that were shown */
+};
+
+struct server_figures_view {
+    const char *version;
+    int64_t start_ns, cpu_ns;
+    bool draining;
+    unsigned sessions, max_connections, descriptors, max_descriptors;
+    uint64_t resident;
+};
+
+static const struct figure server_figures_rows[] = {
+    FIGURE_OF(struct server_figures_view, STATE, NUMBER, version, "Version of reactord."),
+    FIGURE_ROW(struct server_figures_view, start_ns, "start_time_ms", FIGURE_GAUGE, FIGURE_NS, 0,
+               "Start of the process, in Unix time."),
+    FIGURE_OF(struct server_figures_view, GAUGE, NUMBER, draining, "1 while the process drains."),
+    FIGURE_OF(struct server_figures_view, GAUGE, NUMBER, sessions, "Sessions open now."),
+    FIGURE_OF(struct server_figures_view, GAUGE, NUMBER, max_connections,
+              "Connections that are allowed to the process; 0: no limit."),
+    FIGURE_OF(struct server_figures_view, GAUGE, NUMBER, descriptors,
+              "Descriptors that connections use or have reserved."),
+    FIGURE_OF(struct server_figures_view, GAUGE, NUMBER, max_descriptors,
+              "Descriptors that connections may use."),
+    FIGURE_MS_OF(struct server_figures_view, COUNTER, cpu, 0, "Processor time of the process."),
+    FIGURE_OF(struct server_figures_view, GAUGE, BYTES, resident, "Resident memory."),
+};
+
+static const struct figure_table server_figures_table = {
+    .is_not_logged = true, FIGURE_TABLE(struct server_figures_view, server_figures_rows)};
+
+struct server_figures_left_out {
+    uint64_t servers_left_out;
+};
+
+static const struct figure server_figures_left_out_rows[] = {
+    FIGURE_OF(struct server_figures_left_out, GAUGE, NUMBER, servers_left_out,
+              "Servers without metrics, beyond metrics_servers."),
+};
+
+static const struct figure_table server_figures_left_out_table = {
+    .is_not_logged = true,
+    FIGURE_TABLE(struct server_figures_left_out, server_figures_left_out_rows)};
+
+static const struct figure_object server_figures_process = {.subject = FIGURE_PROCESS};
+
+static int64_t server_figures_time_ns(const struct timeval *tv)
+{
+    return tv->tv_sec * NS_PER_S + tv->tv_usec * NS_PER_US;
+}
+
+static int64_t server_figures_cpu_ns(void)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_SELF, &usage) < 0)
+        return 0;
+    return server_figures_time_ns(&usage.ru_utime) + server_figures_time_ns(&usage.ru_stime);
+}
+
+/* 0: unknown, as in a chroot without /proc. */
+static uint64_t server_figures_resident(void)
+{
+    unsigned long long size, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+
+    if (!f)
+        return 0;
+    if (fscanf(f, "%llu %llu", &size, &resident) != 2)
+        resident = 0;
+    fclose(f);
+    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void server_figures_show_process(struct server *sv, struct figure_visitor *v)
+{
+    const struct descriptor_budget *d = &sv->descriptors;
+    const struct server_figures_view view = {
+        .version = REACTORD_VERSION,
+        .start_ns = sv->started_at_s * NS_PER_S,
+        .draining = atomic_load(&sv->draining),
+        .sessions = server_sessions(sv),
+        .max_connections =
+            atomic_load_explicit(&sv->room.quota.max_connections, memory_order_relaxed),
+        .descriptors = atomic_load_explicit(&d->used, memory_order_relaxed),
+        .max_descriptors = d->max,
+        .cpu_ns = server_figures_cpu_ns(),
+        .resident = server_figures_resident()};
+
+    figure_show(v, &server_figures_table, &server_figures_process, &view);
+}
+
+int server_figures_begin(struct server_figures **out, struct server *sv,
+                         const struct server_figures_conf *conf)
+{
+    struct server_figures *w = calloc(1, sizeof(*w));
+
+    if (!w)
+        return -ENOMEM;
+    w->server = sv;
+    w->conf = *conf;
+    w->loops = threads_loops(&sv->threads, &w->n_loops);
+    w->listeners = listeners_hold_all(sv->listeners, &w->n_listeners);
+    w->upstreams = upstreams_hold_all(sv->upstreams, conf->removed, &w->n_upstreams);
+    if (!w->loops || !w->listeners || !w->upstreams) {
+        server_figures_end(w);
+        return -ENOMEM;
+    }
+    *out = w;
+    return 0;
+}
+
+static void server_figures_show_common(struct server_figures *w, struct figure_visitor *v)
+{
+    executor_figures(w->server->threads.executor, v);
+    if (w->conf.heap)
+        overload_heap_figures(v);
+    overload_figures(w->server->overload, v);
+}
+
+static void server_figures_show_listener(struct server_figures *w, struct figure_visitor *v)
+{
+    struct listener_generation *gen = w->listeners[w->next_listener++];
+
+    listener_generation_figures(gen, v);
+    listener_generation_release(gen);
+}
+
+static void server_figures_leave_set(struct server_figures *w)
+{
+    if (!w->set)
+        return;
+    membership_give_back(w->set);
+    w->set = NULL;
+    upstream_release(w->upstreams[w->next_upstream - 1]);
+}
+
+static void server_figures_show_upstream(struct server_figures *w, struct figure_visitor *v)
+{
+    struct upstream *up = w->upstreams[w->next_upstream++];
+
+    w->set = membership_take(&up->membership);
+    w->next_server = 0;
+    upstream_figures(up, w->set, v);
+}
+
+static void server_figures_show_server(struct server_figures *w, struct figure_visitor *v)
+{
+    const struct server_set *set = w->set;
+
+    if (w->next_server == set->n) {
+        server_figures_leave_set(w);
+    } else if (w->n_servers == w->conf.max_servers) {
+        w->servers_left_out += set->n - w->next_server;
+        server_figures_leave_set(w);
+    } else {
+        upstream_figures_server(w->upstreams[w->next_upstream - 1], set->servers[w->next_server++],
+                                v);
+        w->n_servers++;
+    }
+}
+
+bool server_figures_step(struct server_figures *w, struct figure_visitor *v)
+{
+    struct server_figures_left_out left_out;
+
+    if (!w->has_shown_process) {
+        w->has_shown_process = true;
+        server_figures_show_process(w->server, v);
+    } else if (w->next_loop < w->n_loops) {
+        loop_figures(w->loops[w->next_loop++], v);
+    } else if (!w->has_shown_common) {
+        w->has_shown_common = true;
+        server_figures_show_common(w, v);
+    } else if (w->next_listener < w->n_listeners) {
+        server_figures_show_listener(w, v);
+    } else if (w->set) {
+        server_figures_show_server(w, v);
+    } else if (w->next_upstream < w->n_upstreams) {
+        server_figures_show_upstream(w, v);
+    } else {
+        left_out.servers_left_out = w->servers_left_out;
+        figure_show(v, &server_figures_left_out_table, &server_figures_process, &left_out);
+        return false;
+    }
+    return true;
+}
+
+void server_figures_end(struct server_figures *w)
+{
+    if (!w)
+        return;
+    server_figures_leave_set(w);
+    while (w->next_listener < w->n_listeners)
+        listener_generation_release(w->listeners[w->next_listener++]);
+    while (w->next_upstream < w->n_upstreams)
+        upstream_release(w->upstreams[w->next_upstream++]);
+    free(w->loops);
+    free(w->listeners);
+    free(w->upstreams);
+    free(w);
+}
+
+void server_figures_log(struct server *sv)
+{
+    const struct server_figures_conf conf = {
+        .max_servers = UINT_MAX, .removed = true, .heap = true};
+    struct server_figures *w;
+
+    if (server_figures_begin(&w, sv, &conf) < 0) {
+        log_error("statistics: out of memory");
+        return;
+    }
+    while (server_figures_step(w, figure_log()))
+        continue;
+    server_figures_end(w);
+}

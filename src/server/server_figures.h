@@ -1,0 +1,61 @@
+/*
+ * server/server_figures: a walk over all objects of the server that shows their figures.
+ *
+ * The walk holds what it shows, so it may be interrupted at each step, for any time, while the
+ * configuration changes: it shows each object once. End it before server_destroy().
+ *
+ *   begin -> step ... step -> end
+ */
+#ifndef SERVER_SERVER_FIGURES_H
+#define SERVER_SERVER_FIGURES_H
+
+#include <stdbool.h>
+
+#include "base/must.h"
+
+struct figure_visitor;
+struct server;
+struct server_figures;
+
+struct server_figures_conf {
+    unsigned max_servers; /* the servers behind so many are left out, and counted */
+    bool removed;         /* also removed upstreams with users: names may be there twice */
+    bool heap;            /* also overload_heap_figures() */
+};
+
+/*
+ * server_figures_begin(out, sv, conf):
+ * List the objects.
+ *
+ * Thread: any
+ * Owns:   the caller calls server_figures_end()
+ * Errors: 0; -ENOMEM
+ */
+int server_figures_begin(struct server_figures **out, struct server *sv,
+                         const struct server_figures_conf *conf) NODISCARD;
+
+/*
+ * server_figures_step(w, v):
+ * Show ${v} the next object. False: it was the last one.
+ *
+ * Thread: any, one at a time
+ */
+bool server_figures_step(struct server_figures *w, struct figure_visitor *v);
+
+/*
+ * server_figures_end(w):
+ * Free ${w} or NULL, also before the last step.
+ *
+ * Thread: any
+ */
+void server_figures_end(struct server_figures *w);
+
+/*
+ * server_figures_log(sv):
+ * Log all figures, as notices.
+ *
+ * Thread: any
+ */
+void server_figures_log(struct server *sv);
+
+#endif

@@ -1,0 +1,152 @@
+/*
+ * stats/figure: tables of the figures that reactord tells of its objects.
+ *
+ * A table describes the members of a struct, which is read from an object at once. It is the only
+ * place that names a figure: the lines of SIGRTMIN (stats/figure_log), metrics (stats/exposition)
+ * and JSON (stats/figure_json) follow from it.
+ *
+ *   walk over objects -> figure_show(visitor, table, object, values) -> log line, JSON, metric
+ *
+ * note: names. `poll_ms` of a loop, a counter, is the metric reactord_loop_poll_seconds_total: the
+ * object, the table's prefix, the name with a base unit, and _total for a counter.
+ */
+#ifndef STATS_FIGURE_H
+#define STATS_FIGURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/histogram.h"
+
+enum figure_subject {
+    FIGURE_PROCESS,
+    FIGURE_LOOP,
+    FIGURE_EXECUTOR,
+    FIGURE_MEMORY,
+    FIGURE_OVERLOAD,
+    FIGURE_LISTENER,
+    FIGURE_UPSTREAM,
+    FIGURE_SERVER,
+    FIGURE_ACCESS_LOG,
+    FIGURE_SUBJECTS
+};
+
+enum figure_kind {
+    FIGURE_COUNTER,
+    FIGURE_GAUGE,
+    FIGURE_STATE,     /* one of few words; metric: 1, with the word as a label */
+    FIGURE_TEXT,      /* no metric */
+    FIGURE_DERIVED,   /* follows from a histogram: only in log lines */
+    FIGURE_HISTOGRAM, /* last in its table */
+    FIGURE_REASONS    /* a counter for each enum session_reason; last in its table */
+};
+
+enum figure_unit { FIGURE_NUMBER, FIGURE_BYTES, FIGURE_PERCENT, FIGURE_NS };
+
+/* Of the member; chosen by FIGURE_TYPE(). */
+enum figure_type {
+    FIGURE_BOOL,
+    FIGURE_UNSIGNED,
+    FIGURE_UINT64,
+    FIGURE_INT64,
+    FIGURE_STRING, /* const char *; NULL: empty */
+    FIGURE_TIMES,  /* struct histogram_view */
+    FIGURE_ENDS    /* uint64_t[SESSION_REASONS] */
+};
+
+struct figure {
+    const char *name; /* in log lines and JSON; FIGURE_NS: ends in _ms, unless a histogram */
+    const char *help;
+    enum figure_kind kind;
+    enum figure_unit unit;
+    enum figure_type type;
+    unsigned decimals; /* of milliseconds in log lines */
+    size_t offset;
+};
+
+#define FIGURE_TYPE(s, member) \
+    _Generic(((s *)0)->member,             \
+             _Bool: FIGURE_BOOL,           \
+             unsigned: FIGURE_UNSIGNED,    \
+             uint64_t: FIGURE_UINT64,      \
+             int64_t: FIGURE_INT64,        \
+             const char *: FIGURE_STRING,  \
+             struct histogram_view: FIGURE_TIMES, \
+             uint64_t *: FIGURE_ENDS)
+
+#define FIGURE_ROW(s, member, key, figure_kind, figure_unit, digits, text)                  \
+    {                                                                                       \
+        .name = (key), .help = (text), .kind = (figure_kind), .unit = (figure_unit),        \
+        .type = FIGURE_TYPE(s, member), .decimals = (digits), .offset = offsetof(s, member) \
+    }
+
+/* A row for ${member} of ${s}: under its own name, or in milliseconds for `member`_ns. */
+#define FIGURE_OF(s, kind, unit, member, help) \
+    FIGURE_ROW(s, member, #member, FIGURE_##kind, FIGURE_##unit, 0, help)
+#define FIGURE_MS_OF(s, kind, member, digits, help) \
+    FIGURE_ROW(s, member##_ns, #member "_ms", FIGURE_##kind, FIGURE_NS, digits, help)
+
+/* All figures of a struct that are one log line. */
+struct figure_table {
+    const char *word;   /* kind of the log line; NULL: that of the object */
+    const char *part;   /* word behind the object's name in the log line, key in JSON; or NULL */
+    const char *prefix; /* of its metrics; NULL: none */
+    bool is_not_logged;
+    bool is_not_logged_at_zero;
+    const struct figure *figures;
+    unsigned n;
+    size_t bytes; /* of the struct */
+};
+
+#define FIGURE_TABLE(s, rows) .figures = (rows), .n = ARRAY_LEN(rows), .bytes = sizeof(s)
+
+/* The caller keeps both names while an object is shown. */
+struct figure_object {
+    enum figure_subject subject;
+    const char *name;  /* NULL: there is only one */
+    const char *owner; /* FIGURE_SERVER: its upstream; else NULL */
+};
+
+struct figure_visitor {
+    /* ${values}: the table's struct; valid during the call, string members longer (literals). */
+    void (*visit)(struct figure_visitor *v, const struct figure_table *table,
+                  const struct figure_object *object, const void *values);
+};
+
+/* What a subject is called. NULL: not at all. */
+struct figure_words {
+    const char *log;
+    const char *metric;
+    const char *label;
+    const char *owner_label;
+};
+
+/*
+ * figure_show(v, table, object, values):
+ * Tell ${v} of the figures.
+ *
+ * Thread: any
+ */
+void figure_show(struct figure_visitor *v, const struct figure_table *table,
+                 const struct figure_object *object, const void *values);
+
+/*
+ * figure_words(subject):
+ *
+ * Thread: any
+ */
+const struct figure_words *figure_words(enum figure_subject subject);
+
+#define FIGURE_METRIC_BYTES 128
+
+/*
+ * figure_metric(name, subject, table, figure):
+ * Write the name of the metric (see note: names) to FIGURE_METRIC_BYTES; false: it has no metric.
+ *
+ * Thread: any
+ */
+bool figure_metric(char *name, enum figure_subject subject, const struct figure_table *table,
+                   const struct figure *figure);
+
+#endif

@@ -1,0 +1,133 @@
+#include "upstream/upstream_figures.h"
+
+#include "stats/figure.h"
+#include "upstream/upstream.h"
+
+struct upstream_figures_view {
+    unsigned connections, waiting, servers;
+    bool panic;
+    uint64_t late_checks, retries, retries_refused;
+};
+
+static const struct figure upstream_figures_rows[] = {
+    FIGURE_OF(struct upstream_figures_view, GAUGE, NUMBER, connections,
+              "Connections to the servers."),
+    FIGURE_OF(struct upstream_figures_view, GAUGE, NUMBER, waiting, "Clients in the queue."),
+    FIGURE_OF(struct upstream_figures_view, GAUGE, NUMBER, servers,
+              "Servers, with those that are disabled or have weight 0."),
+    FIGURE_OF(struct upstream_figures_view, GAUGE, NUMBER, panic,
+              "1 while all servers are used, fit or not."),
+    FIGURE_OF(struct upstream_figures_view, COUNTER, NUMBER, late_checks,
+              "Health checks that began late."),
+    FIGURE_OF(struct upstream_figures_view, COUNTER, NUMBER, retries, "Retries after a pause."),
+    FIGURE_OF(struct upstream_figures_view, COUNTER, NUMBER, retries_refused,
+              "Retries that retry_budget put off."),
+};
+
+static const struct figure_table upstream_figures_table = {
+    FIGURE_TABLE(struct upstream_figures_view, upstream_figures_rows)};
+
+struct upstream_figures_fit {
+    unsigned servers_up;
+};
+
+static const struct figure upstream_figures_fit_rows[] = {
+    FIGURE_OF(struct upstream_figures_fit, GAUGE, NUMBER, servers_up,
+              "Servers that get sessions: up or warming."),
+};
+
+static const struct figure_table upstream_figures_fit_table = {
+    .is_not_logged = true, FIGURE_TABLE(struct upstream_figures_fit, upstream_figures_fit_rows)};
+
+static bool upstream_figures_is_up(const struct endpoint *e)
+{
+    return endpoint_is_used(e) && (endpoint_load(e) & ENDPOINT_UNFIT) == 0;
+}
+
+void upstream_figures(const struct upstream *up, const struct server_set *set,
+                      struct figure_visitor *v)
+{
+    const struct figure_object object = {.subject = FIGURE_UPSTREAM, .name = up->name};
+    const struct upstream_figures_view view = {
+        .connections = atomic_load_explicit(&up->group.load, memory_order_relaxed),
+        .waiting = wait_queue_length(&up->waiting),
+        .servers = set->n,
+        .panic = balancer_panics(set->balancer),
+        .late_checks = atomic_load_explicit(&up->late_checks, memory_order_relaxed),
+        .retries = atomic_load_explicit(&up->retry_budget.retries, memory_order_relaxed),
+        .retries_refused = atomic_load_explicit(&up->retry_budget.refused, memory_order_relaxed)};
+    struct upstream_figures_fit fit = {.servers_up = 0};
+
+    for (unsigned i = 0; i < set->n; i++)
+        fit.servers_up += upstream_figures_is_up(&set->servers[i]->endpoint);
+    figure_show(v, &upstream_figures_table, &object, &view);
+    figure_show(v, &upstream_figures_fit_table, &object, &fit);
+    counters_figures(&up->counters, &object, v);
+}
+
+struct upstream_figures_server_view {
+    const char *state;
+    unsigned connections;
+};
+
+static const struct figure upstream_figures_server_rows[] = {
+    FIGURE_OF(struct upstream_figures_server_view, STATE, NUMBER, state, "State of the server."),
+    FIGURE_OF(struct upstream_figures_server_view, GAUGE, NUMBER, connections,
+              "Connections of clients to the server."),
+};
+
+static const struct figure_table upstream_figures_server_table = {
+    FIGURE_TABLE(struct upstream_figures_server_view, upstream_figures_server_rows)};
+
+struct upstream_figures_line_view {
+    const char *address;
+    unsigned weight, max_connections;
+};
+
+static const struct figure upstream_figures_line_rows[] = {
+    FIGURE_OF(struct upstream_figures_line_view, TEXT, NUMBER, address,
+              "Address, as configured or found."),
+    FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, weight, "Weight for balancing."),
+    FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, max_connections,
+              "Connections that are allowed; 0: no limit."),
+};
+
+static const struct figure_table upstream_figures_line_table = {
+    .is_not_logged = true,
+    FIGURE_TABLE(struct upstream_figures_line_view, upstream_figures_line_rows)};
+
+static const char *upstream_figures_state(const struct upstream_server *server, uint32_t load)
+{
+    if (atomic_load(&server->is_disabled))
+        return "disabled";
+    if (load & ENDPOINT_ABSENT)
+        return "absent";
+    if (load & ENDPOINT_DOWN)
+        return "down";
+    if (load & ENDPOINT_EJECTED)
+        return "ejected";
+    if (!endpoint_is_used(&server->endpoint))
+        return "drained";
+    return load & ENDPOINT_WARMING ? "warming" : "up";
+}
+
+void upstream_figures_server(const struct upstream *up, const struct upstream_server *server,
+                             struct figure_visitor *v)
+{
+    const struct figure_object object = {
+        .subject = FIGURE_SERVER, .name = server->name, .owner = up->name};
+    const struct endpoint *e = &server->endpoint;
+    uint32_t load = endpoint_load(e);
+    const struct upstream_figures_server_view view = {.state = upstream_figures_state(server, load),
+                                                      .connections = load & ENDPOINT_COUNT_MASK};
+    const struct upstream_figures_line_view line = {
+        .address = server->address_text,
+        .weight = atomic_load_explicit(&e->weight, memory_order_relaxed),
+        .max_connections = atomic_load_explicit(&e->max_connections, memory_order_relaxed)};
+
+    figure_show(v, &upstream_figures_server_table, &object, &view);
+    figure_show(v, &upstream_figures_line_table, &object, &line);
+    counters_figures(&server->counters, &object, v);
+    counters_connects_figures(&server->connects, &object, v);
+    spare_figures(atomic_load(&server->spare), &object, v);
+}

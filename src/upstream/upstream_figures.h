@@ -1,0 +1,24 @@
+/*
+ * upstream/upstream_figures: the figures of upstreams and their servers.
+ */
+#ifndef UPSTREAM_UPSTREAM_FIGURES_H
+#define UPSTREAM_UPSTREAM_FIGURES_H
+
+struct figure_visitor;
+struct server_set;
+struct upstream;
+struct upstream_server;
+
+/*
+ * upstream_figures(up, set, v) / upstream_figures_server(up, server, v):
+ * Show ${v} the figures of ${up}, but not of its servers / of ${server}. ${set} is its server set
+ * (membership_take()), ${server} one of it.
+ *
+ * Thread: any
+ */
+void upstream_figures(const struct upstream *up, const struct server_set *set,
+                      struct figure_visitor *v);
+void upstream_figures_server(const struct upstream *up, const struct upstream_server *server,
+                             struct figure_visitor *v);
+
+#endif

@@ -1,0 +1,31 @@
+#include "support/figures.h"
+
+#include <stdlib.h>
+
+#include "server/listener_generation.h"
+#include "server/listeners.h"
+#include "stats/figure_log.h"
+#include "upstream/upstream.h"
+#include "upstream/upstream_figures.h"
+
+void figures_log_upstream(struct upstream *up)
+{
+    struct server_set *set = membership_take(&up->membership);
+
+    upstream_figures(up, set, figure_log());
+    for (unsigned i = 0; i < set->n; i++)
+        upstream_figures_server(up, set->servers[i], figure_log());
+    membership_give_back(set);
+}
+
+void figures_log_listeners(struct listeners *ls)
+{
+    unsigned n;
+    struct listener_generation **list = listeners_hold_all(ls, &n);
+
+    for (unsigned i = 0; i < n; i++) {
+        listener_generation_figures(list[i], figure_log());
+        listener_generation_release(list[i]);
+    }
+    free(list);
+}
