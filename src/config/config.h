@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/must.h"
+#include "net/sock.h"
 #include "server/server.h"
 
 struct process_conf {
@@ -29,8 +30,28 @@ struct process_conf {
     unsigned max_old_processes;
 };
 
+/* Connections above [admin] max_connections, and other descriptors of the admin interface. */
+#define ADMIN_CONNECTIONS_EXTRA 64
+#define ADMIN_DESCRIPTORS       16
+
+/* Longest token, without NUL. */
+#define ADMIN_TOKEN_MAX_BYTES 512
+
+struct admin_conf {
+    struct address *addresses;
+    unsigned n_addresses;   /* 0: no admin interface */
+    struct sock_file file;  /* of unix sockets */
+    const char *token_file; /* NULL: none */
+    const char *token;      /* content of the file */
+    bool allow_remote;
+    int64_t request_timeout_ns;
+    unsigned max_connections;
+    bool write; /* actions are allowed */
+};
+
 struct config {
     struct process_conf process;
+    struct admin_conf admin;
     struct server_conf server;
     struct config_memory *memory; /* owns what the fields above point at, see config_free() */
 };

@@ -166,6 +166,7 @@ static int config_build_attach(struct config *config, struct config_section *sec
     case OPTION_BOSS: section->conf = &config->server.boss; return 0;
     case OPTION_WORKER: section->conf = &config->server.worker; return 0;
     case OPTION_EXECUTOR: section->conf = &config->server.executor; return 0;
+    case OPTION_ADMIN: section->conf = &config->admin; return 0;
     case OPTION_LISTEN: return config_build_add_listener(config, section);
     case OPTION_UPSTREAM: return config_build_add_upstream(config, section);
     case OPTION_SECTIONS: break;
@@ -313,5 +314,8 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics)
         if (rc == 0)
             rc = config_build_fill(&m->sections[i], diagnostics);
     }
+    if (config->admin.n_addresses > 0)
+        config->server.set_aside = config->admin.n_addresses + config->admin.max_connections +
+                                   ADMIN_CONNECTIONS_EXTRA + ADMIN_DESCRIPTORS;
     return rc;
 }

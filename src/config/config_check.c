@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "config/config.h"
 #include "config/config_addresses.h"
+#include "config/config_admin.h"
 #include "config/config_effect.h"
 #include "config/config_listen.h"
 #include "config/diagnostics.h"
@@ -261,6 +262,12 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
         if (section->source)
             config_check_required(&c, section);
         config_effect_check(section, diagnostics);
+        if (section->kind == OPTION_ADMIN) {
+            int rc = config_admin_check(config, section, diagnostics);
+
+            if (rc < 0)
+                return rc;
+        }
         if (section->kind == OPTION_LISTEN) {
             config_check_service(&c, section);
             config_check_limits(&c, section);

@@ -124,6 +124,17 @@ static bool config_compare_same_value(const struct option *o, const struct pair 
     return o->kind->bytes > 0 && memcmp(from + o->offset, to + o->offset, o->kind->bytes) == 0;
 }
 
+/* Is ${change} of the option token_file, with the same path and another token? */
+static bool config_compare_has_other_token(const struct option *o, const struct pair *sections,
+                                           const struct config_compare_change *change)
+{
+    const struct admin_conf *from = sections->from->conf, *to = sections->to->conf;
+
+    return o == option_find(OPTION_ADMIN, "token_file") &&
+           strcmp(change->old_text, change->new_text) == 0 && from->token && to->token &&
+           strcmp(from->token, to->token) != 0;
+}
+
 /* ${from} or ${to} is NULL if the option is not in that file. */
 static int config_compare_option(struct config_compare *cmp, const struct pair *sections,
                                  const struct ini_entry *from, const struct ini_entry *to)
@@ -144,6 +155,8 @@ static int config_compare_option(struct config_compare *cmp, const struct pair *
         change.kind = CONFIG_COMPARE_ADDED;
     else if (family && !to)
         change.kind = CONFIG_COMPARE_REMOVED;
+    else if (to && config_compare_has_other_token(o, sections, &change))
+        change.kind = CONFIG_COMPARE_TOKEN;
     else if (strcmp(change.old_text, change.new_text) == 0)
         return to && config_compare_reads_files(o) ? config_compare_rules(cmp, sections, o, to) : 0;
     else if (config_compare_same_value(o, sections))

@@ -19,7 +19,8 @@ enum config_compare_kind {
     CONFIG_COMPARE_ADDED,   /* a section, or a member of a family: server.ID */
     CONFIG_COMPARE_REMOVED,
     /* an unchanged deny, allow or access_rules, whose files have other rules */
-    CONFIG_COMPARE_RULES
+    CONFIG_COMPARE_RULES,
+    CONFIG_COMPARE_TOKEN /* an unchanged token_file, which has another token */
 };
 
 struct config_compare_change {

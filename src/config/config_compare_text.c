@@ -104,6 +104,7 @@ static void config_compare_write_option(char *out, size_t size,
         snprintf(out, size, "removed: %s", config_compare_cut(&v, c->old_text, 0));
         break;
     case CONFIG_COMPARE_CHANGED: config_compare_write_values(out, size, c); break;
+    case CONFIG_COMPARE_TOKEN: snprintf(out, size, "another token in the file"); break;
     case CONFIG_COMPARE_RULES:
         snprintf(out, size, "other rules in the file: %zu -> %zu", c->old_rules, c->new_rules);
         break;

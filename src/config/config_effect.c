@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/must.h"
+#include "config/config.h"
 #include "config/diagnostics.h"
 #include "handlers/fault_handler.h"
 #include "handlers/pipeline_template.h"
@@ -96,6 +97,37 @@ static bool config_effect_reads_proxy_header(const struct config_section *sectio
            config_section_refused(section, "accept_proxy");
 }
 
+static const struct admin_conf *config_effect_admin(const struct config_section *section)
+{
+    return section->conf;
+}
+
+static bool config_effect_has_admin(const struct config_section *section)
+{
+    return config_effect_admin(section)->n_addresses > 0 ||
+           config_section_refused(section, "address");
+}
+
+static bool config_effect_admin_has(const struct config_section *section, bool is_unix)
+{
+    const struct admin_conf *conf = config_effect_admin(section);
+
+    for (unsigned i = 0; i < conf->n_addresses; i++)
+        if (address_is_unix(&conf->addresses[i]) == is_unix)
+            return true;
+    return config_section_refused(section, "address");
+}
+
+static bool config_effect_admin_has_unix(const struct config_section *section)
+{
+    return config_effect_admin_has(section, true);
+}
+
+static bool config_effect_admin_has_tcp(const struct config_section *section)
+{
+    return config_effect_admin_has(section, false);
+}
+
 static const struct upstream_conf *config_effect_upstream(const struct config_section *section)
 {
     return section->conf;
@@ -142,8 +174,10 @@ static bool config_effect_sends_tlvs(const struct config_section *section)
 #define NO_SOCKET_FILE "has no effect without a unix socket (set an address such as /run/x.sock)"
 #define NO_PROXY_HEADER \
     "has no effect: no PROXY header is read (set accept_proxy = optional or required)"
-#define NO_CHECKS   "has no effect without health checks (set check = tcp)"
-#define NO_EJECTION "has no effect without ejection (set eject_failures)"
+#define NO_ADMIN     "has no effect without an admin interface (set address)"
+#define NO_ADMIN_TCP "has no effect without a TCP address (set address)"
+#define NO_CHECKS    "has no effect without health checks (set check = tcp)"
+#define NO_EJECTION  "has no effect without ejection (set eject_failures)"
 
 /* A key can have several rows; the first row that fails gives the reason. */
 static const struct {
@@ -152,6 +186,13 @@ static const struct {
     bool (*applies)(const struct config_section *section);
     const char *missing;
 } rows[] = {
+    {OPTION_ADMIN, "mode", config_effect_admin_has_unix, NO_SOCKET_FILE},
+    {OPTION_ADMIN, "token_file", config_effect_admin_has_tcp, NO_ADMIN_TCP},
+    {OPTION_ADMIN, "allow_remote", config_effect_admin_has_tcp, NO_ADMIN_TCP},
+    {OPTION_ADMIN, "request_timeout", config_effect_has_admin, NO_ADMIN},
+    {OPTION_ADMIN, "max_connections", config_effect_has_admin, NO_ADMIN},
+    {OPTION_ADMIN, "write", config_effect_has_admin, NO_ADMIN},
+
     {OPTION_LISTEN, "frame_by", config_effect_has_frame, HANDLER("frame")},
     {OPTION_LISTEN, "frame_max_length", config_effect_has_frame, HANDLER("frame")},
     {OPTION_LISTEN, "frame_length_offset", config_effect_has_frame, HANDLER("frame")},

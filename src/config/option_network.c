@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
+#include "config/config.h"
 #include "config/diagnostics.h"
 #include "config/foreign_words.h"
 #include "config/option_kind.h"
@@ -76,15 +77,14 @@ static struct address *option_network_keep_addresses(struct option_value *v,
     return kept;
 }
 
-static int option_network_set_addresses(const struct option *o, struct option_value *v)
+static int option_network_read_addresses(struct option_value *v, struct address **out,
+                                         unsigned *out_n)
 {
     struct address found[OPTION_NETWORK_LISTEN_ADDRESSES + 2]; /* an item may add two */
-    struct listener_conf *conf = v->conf;
     struct address *kept;
     char *list = arena_text(v->arena, v->text, strlen(v->text));
     unsigned n = 0;
 
-    (void)o;
     if (!list)
         return -ENOMEM;
     while (list) {
@@ -97,9 +97,25 @@ static int option_network_set_addresses(const struct option *o, struct option_va
     kept = option_network_keep_addresses(v, found, n);
     if (!kept)
         return -ENOMEM;
-    conf->addresses = kept;
-    conf->n_addresses = n;
+    *out = kept;
+    *out_n = n;
     return 0;
+}
+
+static int option_network_set_addresses(const struct option *o, struct option_value *v)
+{
+    struct listener_conf *conf = v->conf;
+
+    (void)o;
+    return option_network_read_addresses(v, &conf->addresses, &conf->n_addresses);
+}
+
+static int option_network_set_admin_addresses(const struct option *o, struct option_value *v)
+{
+    struct admin_conf *conf = v->conf;
+
+    (void)o;
+    return option_network_read_addresses(v, &conf->addresses, &conf->n_addresses);
 }
 
 /* Parse ${word}, the N of `NAME=N`. ${field} is 0 until it is set. */
@@ -297,5 +313,7 @@ static int option_network_set_server(const struct option *o, struct option_value
     return 0;
 }
 
+const struct option_kind option_network_admin_addresses = {option_network_set_admin_addresses, "",
+                                                           0};
 const struct option_kind option_network_addresses = {option_network_set_addresses, "", 0};
 const struct option_kind option_network_server = {option_network_set_server, "", 0};

@@ -13,9 +13,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "admin/admin.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "daemon/access_logs.h"
+#include "daemon/admin_desk.h"
 #include "daemon/cli.h"
 #include "daemon/exit_code.h"
 #include "daemon/fd_store.h"
@@ -43,7 +45,9 @@ struct process {
     struct fd_store *sockets;
     struct access_logs *access_logs;
     struct pid_file *pid_file;
+    struct socket_store socket_store;
     struct server *server;
+    struct admin_desk *desk;
     struct reload *reload;
     struct upgrade *upgrade;
 };
@@ -130,8 +134,11 @@ static void close_log_of_failed_start(struct process *p, const struct process_co
 
 static int process_create_reload(struct process *p, struct config *config, const char *path)
 {
-    const struct reload_conf conf = {
-        .path = path, .server = p->server, .access_logs = p->access_logs};
+    const struct reload_conf conf = {.path = path,
+                                     .server = p->server,
+                                     .access_logs = p->access_logs,
+                                     .changed = admin_desk_changed,
+                                     .cookie = p->desk};
 
     return reload_create(&p->reload, &conf, config);
 }
@@ -156,7 +163,8 @@ static int create_upgrade(struct process *p)
                                       .server = p->server,
                                       .predecessors = p->predecessors,
                                       .sockets = p->sockets,
-                                      .pid_file = p->pid_file};
+                                      .pid_file = p->pid_file,
+                                      .admin = admin_desk_admin(p->desk)};
     int rc = upgrade_create(&p->upgrade, &conf);
 
     if (rc < 0)
@@ -170,6 +178,19 @@ static void give_up_sockets(struct process *p)
 {
     if (!predecessors_is_pending(p->predecessors))
         fd_store_give_up(p->sockets);
+}
+
+/* Sockets that this process inherited, and keeps for the next one. */
+static int open_sockets(struct process *p)
+{
+    int rc = fd_store_open(&p->sockets);
+
+    if (rc < 0)
+        return rc;
+    p->socket_store = fd_store_ops(p->sockets);
+    p->socket_store.shared = predecessors_is_pending(p->predecessors);
+    give_up_sockets(p);
+    return 0;
 }
 
 /* Everything before the first thread. */
@@ -191,10 +212,9 @@ static int process_open(struct process *p, struct config *config, const char *co
         goto err_destroy_run;
     log_versions(config_path);
     raise_descriptor_limit();
-    rc = fd_store_open(&p->sockets);
+    rc = open_sockets(p);
     if (rc < 0)
         goto err_close_log;
-    give_up_sockets(p);
     rc = open_access_logs(p, config);
     if (rc < 0)
         goto err_close_sockets;
@@ -204,21 +224,26 @@ static int process_open(struct process *p, struct config *config, const char *co
     events = run_events(p->run);
     events.access_log = access_logs_find;
     events.access_cookie = p->access_logs;
-    events.sockets = fd_store_ops(p->sockets);
-    events.sockets.shared = predecessors_is_pending(p->predecessors);
+    events.sockets = p->socket_store;
     rc = server_create(&p->server, &config->server, &events);
     if (rc < 0)
         goto err_remove_pid_file;
+    rc = admin_desk_create(&p->desk, &config->admin, p->server, &p->socket_store);
+    if (rc < 0)
+        goto err_destroy_server;
     fd_store_close_unwanted(p->sockets);
     give_up_sockets(p);
     rc = process_create_reload(p, config, config_path);
     if (rc < 0) {
         start_failed("reload", NULL, rc);
-        goto err_destroy_server;
+        goto err_destroy_desk;
     }
     rc = create_upgrade(p);
     if (rc < 0)
         goto err_destroy_reload;
+    admin_desk_open(p->desk, &(struct admin_desk_conf){.config_path = config_path,
+                                                       .reload = p->reload,
+                                                       .upgrade = p->upgrade});
     rc = privileges_drop(&p->privileges);
     if (rc < 0)
         goto err_destroy_upgrade;
@@ -232,6 +257,8 @@ err_destroy_upgrade:
     upgrade_destroy(p->upgrade);
 err_destroy_reload:
     (void)reload_destroy(p->reload); /* the caller owns ${config} */
+err_destroy_desk:
+    admin_desk_destroy(p->desk);
 err_destroy_server:
     server_destroy(p->server);
 err_remove_pid_file:
@@ -251,6 +278,7 @@ err_destroy_run:
 static void process_close(struct process *p)
 {
     upgrade_destroy(p->upgrade);
+    admin_desk_destroy(p->desk);
     server_destroy(p->server);
     pid_file_remove(p->pid_file);
     access_logs_close(p->access_logs);
@@ -276,6 +304,8 @@ static enum exit_code process_run(struct process *p)
         .access_logs = p->access_logs,
         .reload = p->reload,
         .upgrade = p->upgrade,
+        .admin = admin_desk_admin(p->desk),
+        .desk = p->desk,
     };
     enum exit_code code;
     unsigned cut;
@@ -290,6 +320,7 @@ static enum exit_code process_run(struct process *p)
         if (upgrade_is_pending(p->upgrade))
             server_upgrade_leave(p->server);
         alone = server_stop(p->server, &cut) == 0; /* loops may have started */
+        alone = admin_stop(admin_desk_admin(p->desk)) == 0 && alone;
         code = EXIT_CODE_START;
     }
     if (access_logs_finish(p->access_logs) < 0 || !alone)

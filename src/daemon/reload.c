@@ -1,4 +1,4 @@
-#include "daemon/reload.h"
+#include "daemon/reload_internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,30 +18,6 @@
 
 /* Until the next try to return to an earlier configuration, after one that failed. */
 #define RELOAD_RETURN_NS (5 * NS_PER_S)
-
-enum reload_state { RELOAD_IDLE, RELOAD_LOADING, RELOAD_APPLYING };
-
-struct reload {
-    struct reload_conf conf;
-    struct config *running;
-    enum reload_state state;
-    bool again; /* another reload was requested meanwhile */
-    /* previous configuration, until the new one is confirmed; NULL: none */
-    struct config *confirmed;
-    int64_t confirm_by_ns; /* CLOCK_NEVER: nothing to confirm */
-    bool returning;        /* `next` is the previous configuration */
-    bool given_up;         /* the server is about to stop */
-    bool refused;          /* the last reload was refused */
-    int step_fd;
-    struct task load;
-    /* Written by the executor or the control loop before `step_fd`. */
-    int rc;
-    struct config *next;
-    char *problems; /* lines of config_reload() */
-    size_t problems_len;
-    struct config_compare *changes;
-    struct access_logs_change *access_logs;
-};
 
 static void reload_wake(struct reload *r)
 {
@@ -153,6 +129,9 @@ void reload_notify_ready(const struct reload *r)
 /* Free what the reload did not use; the next reload may begin. */
 static void reload_end(struct reload *r)
 {
+    bool changed = !r->request.dry_run;
+
+    r->request = reload_by_signal;
     config_compare_destroy(r->changes);
     r->changes = NULL;
     config_free(r->next);
@@ -161,7 +140,7 @@ static void reload_end(struct reload *r)
     r->problems = NULL;
     r->returning = false;
     r->state = RELOAD_IDLE;
-    if (!r->given_up)
+    if (!r->given_up && changed)
         reload_notify_ready(r);
     if (!r->again)
         return;
@@ -177,6 +156,8 @@ static void reload_fail_to_return(struct reload *r, const char *why)
     r->confirmed = r->next;
     r->next = NULL;
     r->confirm_by_ns = clock_add_ns(clock_now_ns(), RELOAD_RETURN_NS);
+    r->n_failed++;
+    reload_answer(r, why, NULL);
     reload_end(r);
 }
 
@@ -186,21 +167,24 @@ static void reload_fail(struct reload *r, const char *why)
         reload_fail_to_return(r, why);
         return;
     }
-    log_error("reload: refused: %s; nothing was changed", why);
-    r->refused = true;
+    if (!r->request.dry_run) {
+        log_error("reload: refused: %s; nothing was changed", why);
+        r->refused = true;
+        r->n_failed++;
+    }
+    reload_answer(r, why, r->problems);
     reload_end(r);
 }
 
-void reload_begin(struct reload *r)
+void reload_start(struct reload *r, const struct reload_request *request)
 {
     int rc;
 
-    if (r->state != RELOAD_IDLE) {
-        r->again = true;
-        return;
+    r->request = *request;
+    if (!request->dry_run) {
+        notify_reloading("Reloading");
+        r->refused = false;
     }
-    notify_reloading("Reloading");
-    r->refused = false;
     rc = server_submit_slow(r->conf.server, &r->load);
     if (rc < 0) {
         reload_fail(r, strerror(-rc));
@@ -209,14 +193,23 @@ void reload_begin(struct reload *r)
     r->state = RELOAD_LOADING;
 }
 
-static void reload_log_lines(char *lines)
+void reload_begin(struct reload *r)
 {
-    char *rest = lines;
-    char *line;
+    if (r->state != RELOAD_IDLE)
+        r->again = true;
+    else
+        reload_start(r, &reload_by_signal);
+}
 
-    while ((line = strsep(&rest, "\n")))
-        if (*line != '\0')
-            log_error("reload: %s", line);
+static void reload_log_lines(const char *lines)
+{
+    for (const char *line = lines; *line != '\0'; line += strspn(line, "\n")) {
+        int len = (int)strcspn(line, "\n");
+
+        if (len > 0)
+            log_error("reload: %.*s", len, line);
+        line += len;
+    }
 }
 
 static void reload_log_changes(const struct reload *r)
@@ -251,7 +244,7 @@ static void reload_apply(struct reload *r)
     reload_fail(r, strerror(-rc));
 }
 
-static void reload_forget_confirmed(struct reload *r)
+void reload_forget_confirmed(struct reload *r)
 {
     config_free(r->confirmed);
     r->confirmed = NULL;
@@ -264,6 +257,11 @@ static void reload_loaded(struct reload *r)
 
     if (rc == 0)
         rc = config_compare_create(&r->changes, r->running, r->next);
+    if (rc == 0 && r->request.dry_run) {
+        reload_answer_changes(r);
+        reload_end(r);
+        return;
+    }
     if (rc == 0 && r->changes->n > 0) {
         reload_apply(r);
         return;
@@ -272,10 +270,12 @@ static void reload_loaded(struct reload *r)
         log_notice("reload: nothing has changed in %s%s", r->conf.path,
                    r->confirmed ? "; its last change is confirmed" : "");
         reload_forget_confirmed(r);
+        r->n_done++;
+        reload_answer_changes(r);
         reload_end(r);
         return;
     }
-    if (r->problems)
+    if (r->problems && !r->request.dry_run)
         reload_log_lines(r->problems);
     reload_fail(r, rc == -EINVAL ? r->conf.path : strerror(-rc));
 }
@@ -283,7 +283,9 @@ static void reload_loaded(struct reload *r)
 /* Keep the previous configuration (r->next) until the new one is confirmed. */
 static void reload_expect_confirmation(struct reload *r)
 {
-    int64_t within_ns = r->running->process.reload_confirm_ns;
+    int64_t within_ns = r->request.confirm_ns != RELOAD_CONFIRM_AS_CONFIGURED
+                            ? r->request.confirm_ns
+                            : r->running->process.reload_confirm_ns;
 
     if (r->returning || within_ns == 0) {
         reload_forget_confirmed(r);
@@ -309,10 +311,14 @@ static void reload_finish(struct reload *r)
         return;
     }
     access_logs_commit(r->access_logs);
+    if (r->conf.changed)
+        r->conf.changed(r->conf.cookie, r->next);
     log_set_level(r->next->process.log_level);
     reload_log_changes(r);
     log_notice("reload: done; changes: %zu, open sessions: %u", r->changes->n,
                server_sessions(r->conf.server));
+    r->n_done++;
+    reload_answer_changes(r);
     r->running = r->next;
     r->next = before;
     reload_expect_confirmation(r);
@@ -324,13 +330,10 @@ int64_t reload_due_at_ns(const struct reload *r)
     return r->state == RELOAD_IDLE ? r->confirm_by_ns : CLOCK_NEVER;
 }
 
-void reload_look(struct reload *r)
+void reload_return(struct reload *r)
 {
     int rc;
 
-    if (clock_now_ns() < reload_due_at_ns(r))
-        return;
-    log_warning("reload: not confirmed in time; the previous configuration is restored");
     r->next = r->confirmed;
     r->confirmed = NULL;
     r->confirm_by_ns = CLOCK_NEVER;
@@ -340,6 +343,14 @@ void reload_look(struct reload *r)
         reload_fail(r, strerror(-rc));
     else
         reload_apply(r);
+}
+
+void reload_look(struct reload *r)
+{
+    if (clock_now_ns() < reload_due_at_ns(r))
+        return;
+    log_warning("reload: not confirmed in time; the previous configuration is restored");
+    reload_return(r);
 }
 
 void reload_step(struct reload *r)

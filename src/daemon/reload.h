@@ -26,6 +26,29 @@ struct reload_conf {
     const char *path;
     struct server *server;           /* started */
     struct access_logs *access_logs; /* NULL: none */
+    /* Another configuration is in use: also one that is restored. May be NULL. */
+    void (*changed)(void *cookie, const struct config *now);
+    void *cookie;
+};
+
+#define RELOAD_CONFIRM_AS_CONFIGURED (-1)
+
+/* A reload with an answer. */
+struct reload_request {
+    bool dry_run;       /* only check, and compare */
+    int64_t confirm_ns; /* instead of `reload_confirm`; 0: no confirmation */
+    /*
+     * Called once, unless reload_drop_request() comes first. ${error} NULL: done, and ${lines} are
+     * the changes; else why not, and the problems. Lines are NULL if there are none.
+     */
+    void (*done)(void *cookie, const char *error, const char *lines);
+    void *cookie;
+};
+
+struct reload_status {
+    bool is_applying;
+    unsigned n_done, n_failed;
+    int64_t confirm_by_ns; /* CLOCK_NEVER: nothing to confirm */
 };
 
 /*
@@ -63,6 +86,34 @@ void reload_notify_ready(const struct reload *r);
  * Thread: main
  */
 void reload_begin(struct reload *r);
+
+/*
+ * reload_begin_request(r, request) / reload_drop_request(r):
+ * Begin a reload that is answered / forget who waits for the answer.
+ *
+ * Thread: main
+ * Owns:   ${request} is copied
+ * Errors: 0; -EBUSY (a reload is under way)
+ */
+int reload_begin_request(struct reload *r, const struct reload_request *request) NODISCARD;
+void reload_drop_request(struct reload *r);
+
+/*
+ * reload_confirm(r) / reload_revert(r, request):
+ * Keep the configuration that waits for confirmation / restore the one before, and answer.
+ *
+ * Thread: main
+ * Errors: 0; -ENOENT (nothing waits); -EBUSY (a reload is under way)
+ */
+int reload_confirm(struct reload *r) NODISCARD;
+int reload_revert(struct reload *r, const struct reload_request *request) NODISCARD;
+
+/*
+ * reload_status(r, out):
+ *
+ * Thread: main
+ */
+void reload_status(const struct reload *r, struct reload_status *out);
 
 /*
  * reload_fd(r) / reload_step(r):

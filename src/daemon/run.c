@@ -9,10 +9,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "admin/admin.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "daemon/access_logs.h"
+#include "daemon/admin_desk.h"
 #include "daemon/notify.h"
 #include "daemon/reload.h"
 #include "daemon/signals.h"
@@ -35,7 +37,7 @@
 #define REPORT_NS NS_PER_S
 
 /* Indices of polled descriptors. */
-enum { RUN_SIGNALS, RUN_DRAINED, RUN_RELOAD, RUN_LOGS, RUN_UPGRADE };
+enum { RUN_SIGNALS, RUN_DRAINED, RUN_RELOAD, RUN_LOGS, RUN_UPGRADE, RUN_ADMIN };
 
 enum state { STATE_RUNNING, STATE_DRAINING, STATE_STOPPED };
 
@@ -108,6 +110,7 @@ static void run_set_draining(struct run *run, const struct run_conf *conf, int64
     log_notice("draining: accepts no more clients; sessions left: %u",
                server_sessions(conf->server));
     run->state = STATE_DRAINING;
+    admin_set_state(conf->admin, ADMIN_DRAINING);
     run->tick_at_ns = clock_add_ns(now_ns, tick_ns);
     run->deadline_at_ns = timeout_ns > 0 ? clock_add_ns(now_ns, timeout_ns) : CLOCK_NEVER;
     reload_give_up(conf->reload);
@@ -139,9 +142,12 @@ static bool run_stop_server(struct run *run, const struct run_conf *conf, unsign
     notify_extend(EXTEND_NS);
     upgrade_cancel(conf->upgrade, "told to end");
     upgrade_tell_old(conf->upgrade, "stop");
+    admin_desk_close(conf->desk);
     if (upgrade_is_pending(conf->upgrade))
         server_upgrade_leave(conf->server);
     run->stop_rc = server_stop(conf->server, cut);
+    if (admin_stop(conf->admin) < 0) /* after the loops whose tasks answer its requests */
+        run->stop_rc = -ETIMEDOUT;
     run->state = STATE_STOPPED;
     upgrade_report(conf->upgrade, "end");
     return run->stop_rc != -ETIMEDOUT;
@@ -323,10 +329,19 @@ static void run_close_logs(struct run *run, const struct run_conf *conf, bool un
         run->logs_at_ns = access_logs_close_unused(conf->access_logs);
 }
 
+static void run_start_admin(const struct run_conf *conf)
+{
+    int rc = admin_start(conf->admin);
+
+    if (rc < 0)
+        log_error("admin: cannot start: %s", strerror(-rc));
+}
+
 /* The starter may have said "go" before it knew that this process drains. */
 static void run_take_over(const struct run *run, const struct run_conf *conf)
 {
     server_upgrade_keep(conf->server);
+    run_start_admin(conf);
     if (run->state == STATE_RUNNING)
         reload_notify_ready(conf->reload);
     else
@@ -342,6 +357,7 @@ static void run_upgrade_step(struct run *run, const struct run_conf *conf)
     case UPGRADE_TOOK_OVER: run_take_over(run, conf); break;
     case UPGRADE_REPLACED:
         run_set_draining(run, conf, REPORT_NS);
+        admin_leave(conf->admin);
         server_upgrade_leave(conf->server);
         break;
     case UPGRADE_TOLD_STOP: run_stop_now(run, conf); break;
@@ -350,6 +366,14 @@ static void run_upgrade_step(struct run *run, const struct run_conf *conf)
             run_drain_finish(run, conf);
         break;
     }
+}
+
+/* Why nothing may be changed now; NULL: it may. */
+static const char *run_obstacle(const struct run *run, const struct run_conf *conf)
+{
+    if (run->state != STATE_RUNNING)
+        return "draining";
+    return upgrade_is_pending(conf->upgrade) ? "an upgrade is under way" : NULL;
 }
 
 /* Handle all events, first those that may stop the server. */
@@ -367,6 +391,8 @@ static void run_act(struct run *run, const struct run_conf *conf, const struct p
         run_take_signals(run, conf);
     if (run->state != STATE_STOPPED && fds[RUN_UPGRADE].revents != 0)
         run_upgrade_step(run, conf);
+    if (run->state != STATE_STOPPED)
+        admin_desk_step(conf->desk, run_obstacle(run, conf));
     if (run->state == STATE_DRAINING)
         run_drain_tick(run, conf);
     if (run->state != STATE_STOPPED)
@@ -383,10 +409,13 @@ enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, b
         [RUN_RELOAD] = {.fd = reload_fd(conf->reload), .events = POLLIN},
         [RUN_LOGS] = {.fd = access_logs_fd(conf->access_logs), .events = POLLIN},
         [RUN_UPGRADE] = {.fd = upgrade_fd(conf->upgrade), .events = POLLIN},
+        [RUN_ADMIN] = {.fd = admin_desk_fd(conf->desk), .events = POLLIN},
     };
     enum exit_code code = EXIT_CODE_OK;
 
     run->logs_at_ns = CLOCK_NEVER;
+    if (!upgrade_is_pending(conf->upgrade))
+        run_start_admin(conf);
     watchdog_feeder_start(&run->watchdog_feeder, conf->server);
     while (run->state != STATE_STOPPED) {
         if (poll(fds, ARRAY_LEN(fds), run_wait_ms(run, conf)) >= 0) {

@@ -23,6 +23,8 @@
 #include "server/server.h"
 
 struct access_logs;
+struct admin;
+struct admin_desk;
 struct reload;
 struct run;
 struct upgrade;
@@ -33,6 +35,8 @@ struct run_conf {
     struct access_logs *access_logs; /* NULL: none */
     struct reload *reload;
     struct upgrade *upgrade;
+    struct admin *admin; /* NULL: none */
+    struct admin_desk *desk;
 };
 
 /*

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "admin/admin.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/fd_store.h"
@@ -29,6 +30,7 @@ struct upgrade {
     struct successor *successor; /* NULL: SERVING */
     bool is_going;               /* told to take over, and has not said that it did */
     int epoll_fd;
+    char failure[UPGRADE_FAILURE_BYTES]; /* of the last attempt */
 };
 
 /* Descriptors for the new process. */
@@ -134,6 +136,30 @@ static void upgrade_gift_add(struct upgrade_gift *g, int fd, const char *name)
     g->list[g->n++] = (struct launch_descriptor){.fd = fd, .name = name};
 }
 
+/* Listen sockets of the server, then those of the admin interface. */
+static int upgrade_gift_list_sockets(struct upgrade_gift *g, const struct upgrade *u)
+{
+    struct listeners_descriptor *larger;
+    const struct address *address;
+    unsigned n_admin = 0;
+    int rc = server_upgrade_descriptors(u->conf.server, &g->sockets, &g->n_sockets);
+
+    while (admin_descriptor(u->conf.admin, n_admin, &address) >= 0)
+        n_admin++;
+    if (rc < 0 || n_admin == 0)
+        return rc;
+    larger = realloc(g->sockets, (g->n_sockets + n_admin) * sizeof(*larger));
+    if (!larger)
+        return -ENOMEM;
+    g->sockets = larger;
+    for (unsigned i = 0; i < n_admin; i++) {
+        int fd = admin_descriptor(u->conf.admin, i, &address);
+
+        g->sockets[g->n_sockets++] = (struct listeners_descriptor){.fd = fd, .address = *address};
+    }
+    return 0;
+}
+
 /* The last two elements are the hand-over socket and the state. */
 static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
 {
@@ -142,7 +168,7 @@ static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
     int pid_file = pid_file_descriptor(u->conf.pid_file), rc;
 
     *g = (struct upgrade_gift){.state_fd = -1};
-    rc = server_upgrade_descriptors(u->conf.server, &g->sockets, &g->n_sockets);
+    rc = upgrade_gift_list_sockets(g, u);
     if (rc == 0)
         rc = upgrade_write_state(u, &g->state_fd);
     if (rc < 0)
@@ -169,6 +195,7 @@ static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
 static void upgrade_fail(struct upgrade *u, const char *why)
 {
     log_error("upgrade: failed: %s; this process goes on", why);
+    snprintf(u->failure, sizeof(u->failure), "%s", why);
     if (u->is_going) {
         notify_set_main(true);
         notify_ready("Accepting");
@@ -213,24 +240,31 @@ static const char *upgrade_obstacle(const struct upgrade *u, unsigned max_old)
     return upgrade_old(u) >= max_old ? "max_old_processes drain" : NULL;
 }
 
-void upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old)
+const char *upgrade_failure(const struct upgrade *u)
+{
+    return u->failure;
+}
+
+int upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old)
 {
     const char *obstacle = upgrade_obstacle(u, max_old);
     int rc;
 
     if (obstacle) {
         log_error("upgrade: refused: %s", obstacle);
-        return;
+        snprintf(u->failure, sizeof(u->failure), "%s", obstacle);
+        return -EBUSY;
     }
     rc = upgrade_start(u, timeout_ns);
     if (rc < 0) {
         upgrade_fail(u, strerror(-rc));
-        return;
+        return rc;
     }
     u->state = UPGRADE_STARTING;
     log_notice("upgrade: started %s as process %ld", u->conf.program->path,
                (long)successor_pid(u->successor));
     notify_status("Accepting; an upgrade is under way");
+    return 0;
 }
 
 void upgrade_cancel(struct upgrade *u, const char *why)

@@ -15,6 +15,7 @@
 
 #include "base/must.h"
 
+struct admin;
 struct fd_store;
 struct pid_file;
 struct predecessors;
@@ -22,12 +23,15 @@ struct program;
 struct server;
 struct upgrade;
 
+#define UPGRADE_FAILURE_BYTES 256
+
 struct upgrade_conf {
     const struct program *program;
     struct server *server;
     struct predecessors *predecessors;
     struct fd_store *sockets;
     struct pid_file *pid_file; /* NULL: none */
+    struct admin *admin;       /* NULL: none */
 };
 
 enum upgrade_event {
@@ -65,8 +69,17 @@ enum upgrade_event upgrade_step(struct upgrade *u) NODISCARD;
  * logged, while another upgrade is under way or ${max_old} processes drain.
  *
  * Thread: main
+ * Errors: 0; -errno, see upgrade_failure()
  */
-void upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old);
+int upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old);
+
+/*
+ * upgrade_failure(u):
+ * Why the last upgrade was refused or failed.
+ *
+ * Thread: main
+ */
+const char *upgrade_failure(const struct upgrade *u);
 
 /*
  * upgrade_cancel(u, why):

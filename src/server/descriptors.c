@@ -26,7 +26,7 @@ unsigned descriptors_checks_max(void)
 static unsigned descriptors_of(const struct descriptors_aside *aside)
 {
     return DESCRIPTORS_PER_LOOKUP * aside->lookups + aside->checks +
-           DESCRIPTORS_PER_WORKER * aside->workers;
+           DESCRIPTORS_PER_WORKER * aside->workers + aside->others;
 }
 
 void descriptors_set_limit(struct descriptor_budget *d, const struct descriptors_aside *aside)

@@ -200,7 +200,8 @@ struct descriptors_aside server_aside(const struct server *sv, const struct serv
     return (struct descriptors_aside){
         .lookups = names < threads ? names : threads,
         .checks = checks_at_a_time(next, conf->n_upstreams, descriptors_checks_max()),
-        .workers = loop_group_size(sv->threads.workers)};
+        .workers = loop_group_size(sv->threads.workers),
+        .others = conf->set_aside};
 }
 
 static struct access_log *server_find_access_log(void *cookie, const char *where)
@@ -385,16 +386,6 @@ int server_stop(struct server *sv, unsigned *cut)
         return -ETIMEDOUT;
     MUST(server_sessions(sv) == 0);
     return executor < 0 ? -EBUSY : 0;
-}
-
-bool server_watch(struct server *sv)
-{
-    return threads_watch(&sv->threads);
-}
-
-int64_t server_watch_interval_ns(const struct server *sv)
-{
-    return threads_watch_interval_ns(&sv->threads);
 }
 
 unsigned server_sessions(const struct server *sv)

@@ -75,6 +75,7 @@ struct server_conf {
     unsigned n_upstreams;
     struct quota_conf quota; /* of all listeners together */
     struct overload_conf overload;
+    unsigned set_aside; /* descriptors for the layers above */
 };
 
 /*
@@ -179,6 +180,15 @@ int server_submit_slow(struct server *sv, struct task *t) NODISCARD;
  */
 int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,
                            struct resize *change) NODISCARD;
+
+/*
+ * server_add_loop(sv, loop):
+ * Watch one loop of a layer above, and show its figures, as those of the server's loops.
+ *
+ * Thread: main, before server_start()
+ * Owns:   ${loop} must outlive the last server_watch()
+ */
+void server_add_loop(struct server *sv, struct loop *loop);
 
 /*
  * server_drain(sv):

@@ -17,6 +17,9 @@
 #define THREADS_STOP_NS (5 * NS_PER_S)
 #define THREADS_JOIN_NS (1 * NS_PER_S)
 
+/* threads.other */
+#define THREADS_OTHERS 1
+
 /* Ascending; ${out} has CPU_SETSIZE elements. */
 static unsigned threads_allowed_cpus(unsigned *out)
 {
@@ -121,8 +124,8 @@ static void threads_watch_loops(struct threads *t, const struct loop_group *g, u
 
 static int threads_create_watchdog(struct threads *t, int64_t threshold_ns)
 {
-    unsigned loops =
-        loop_group_max(t->boss) + loop_group_max(t->workers) + loop_group_max(t->control);
+    unsigned loops = loop_group_max(t->boss) + loop_group_max(t->workers) +
+                     loop_group_max(t->control) + THREADS_OTHERS;
     int rc = watchdog_create(&t->watchdog, loops, threshold_ns);
 
     if (rc < 0)
@@ -189,6 +192,13 @@ bool threads_watch(struct threads *t)
     return watchdog_check(t->watchdog);
 }
 
+void threads_add(struct threads *t, struct loop *loop)
+{
+    MUST(!t->other);
+    t->other = loop;
+    watchdog_add(t->watchdog, loop);
+}
+
 int64_t threads_watch_interval_ns(const struct threads *t)
 {
     return watchdog_interval_ns(t->watchdog);
@@ -197,7 +207,7 @@ int64_t threads_watch_interval_ns(const struct threads *t)
 struct loop **threads_loops(const struct threads *t, unsigned *n)
 {
     const struct loop_group *const groups[] = {t->boss, t->workers, t->control};
-    unsigned max = 0;
+    unsigned max = THREADS_OTHERS;
     struct loop **list;
 
     for (unsigned g = 0; g < ARRAY_LEN(groups); g++)
@@ -210,6 +220,8 @@ struct loop **threads_loops(const struct threads *t, unsigned *n)
         for (unsigned i = 0; i < size; i++)
             list[(*n)++] = loop_group_at(groups[g], i);
     }
+    if (list && t->other)
+        list[(*n)++] = t->other;
     return list;
 }
 

@@ -19,6 +19,7 @@ struct threads {
     struct loop_group *boss;
     struct loop_group *workers;
     struct loop_group *control; /* one loop */
+    struct loop *other;         /* of a layer above; NULL: none */
     struct executor *executor;
     struct watchdog *watchdog;
 };
@@ -79,17 +80,18 @@ int threads_end_executor(struct threads *t) NODISCARD;
 struct loop *threads_control(const struct threads *t);
 
 /*
- * threads_watch(t) / threads_watch_interval_ns(t):
- * As server_watch(), server_watch_interval_ns().
+ * threads_watch(t) / threads_watch_interval_ns(t) / threads_add(t, loop):
+ * As server_watch(), server_watch_interval_ns(), server_add_loop().
  *
  * Thread: main
  */
 bool threads_watch(struct threads *t);
 int64_t threads_watch_interval_ns(const struct threads *t);
+void threads_add(struct threads *t, struct loop *loop);
 
 /*
  * threads_loops(t, n):
- * List the ${n} loops: bosses, workers, control loop.
+ * List the ${n} loops: bosses, workers, control loop, and that of threads_add().
  *
  * Thread: any
  * Owns:   the caller frees the list; the loops live as long as ${t}

@@ -8,6 +8,8 @@ import statistics
 import sys
 
 MAX_FILE, MAX_WIDTH, MAX_FUNCTION, MAX_PARAMETERS = 450, 100, 80, 5
+# libmicrohttpd gives its callback so many.
+FOREIGN = {"admin_http_on_request"}
 START = re.compile(r"^(?:[\w*]+[ *]+)+?\**(\w+)\(([^;{}]*)\)\n\{\n", re.M)
 
 
@@ -39,7 +41,7 @@ def main():
             lengths.append(length)
             if length > MAX_FUNCTION:
                 problems.append(f"{path}: {name}() has {length} lines")
-            if count > MAX_PARAMETERS:
+            if count > MAX_PARAMETERS and name not in FOREIGN:
                 problems.append(f"{path}: {name}() has {count} parameters")
     for path in sorted(pathlib.Path("tests").rglob("*.[ch]")):
         problems += wide(path, path.read_text())

@@ -10,11 +10,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "admin/admin.h"
 #include "base/clock.h"
 #include "config/config.h"
 #include "daemon/notify.h"
 #include "daemon/reload.h"
 #include "daemon/run.h"
+#include "daemon/admin_desk.h"
 #include "daemon/upgrade.h"
 #include "server/server_figures.h"
 #include "server/server_upgrade.h"
@@ -199,12 +201,13 @@ enum upgrade_event upgrade_step(struct upgrade *u)
     return upgrade.event;
 }
 
-void upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old)
+int upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old)
 {
     (void)u;
     upgrade.begun++;
     upgrade.timeout_ns = timeout_ns;
     upgrade.max_old = max_old;
+    return 0;
 }
 
 void upgrade_cancel(struct upgrade *u, const char *why)
@@ -252,6 +255,60 @@ void upgrade_report(struct upgrade *u, const char *word)
 }
 
 static struct run *run;
+/* ---- the admin interface ---- */
+
+static struct {
+    unsigned started, left, stopped, steps;
+    bool draining, closed;
+    const char *obstacle; /* of the last step */
+} admin;
+
+int admin_start(struct admin *a)
+{
+    (void)a;
+    admin.started++;
+    return 0;
+}
+
+void admin_set_state(struct admin *a, enum admin_state state)
+{
+    (void)a;
+    admin.draining = state == ADMIN_DRAINING;
+}
+
+void admin_leave(struct admin *a)
+{
+    (void)a;
+    admin.left++;
+}
+
+int admin_stop(struct admin *a)
+{
+    (void)a;
+    ck_assert(admin.closed); /* no action is out */
+    admin.stopped++;
+    return 0;
+}
+
+int admin_desk_fd(const struct admin_desk *desk)
+{
+    (void)desk;
+    return -1;
+}
+
+void admin_desk_step(struct admin_desk *desk, const char *obstacle)
+{
+    (void)desk;
+    admin.steps++;
+    admin.obstacle = obstacle;
+}
+
+void admin_desk_close(struct admin_desk *desk)
+{
+    (void)desk;
+    admin.closed = true;
+}
+
 static struct run_conf conf;
 static bool alone;
 
@@ -266,6 +323,7 @@ static void setup(void)
     changes.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     ck_assert_int_ge(changes.fd, 0);
     memset(&upgrade, 0, sizeof(upgrade));
+    memset(&admin, 0, sizeof(admin));
     upgrade.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     ck_assert_int_ge(upgrade.fd, 0);
     ck_assert_int_eq(run_create(&run), 0);

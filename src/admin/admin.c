@@ -1,0 +1,192 @@
+#include "admin/admin.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/admin_client.h"
+#include "admin/admin_http.h"
+#include "admin/admin_internal.h"
+#include "admin/admin_settings.h"
+#include "admin/admin_socket.h"
+#include "admin/route_process.h"
+#include "base/clock.h"
+#include "engine/loop.h"
+#include "server/server.h"
+
+/* Time for the loop to end, then for joining its thread. */
+#define STOP_NS (2 * NS_PER_S)
+#define JOIN_NS (1 * NS_PER_S)
+
+#define IO_RATIO    50
+#define QUANTUM_NS  (10 * NS_PER_MS)
+#define MAX_PENDING 100000
+#define STALL_NS    (500 * NS_PER_MS)
+
+static const struct loop_conf loop_conf = {
+    .name = "admn-5-1",
+    .budget = {.io_ratio = IO_RATIO, .quantum_ns = QUANTUM_NS},
+    .max_pending_tasks = MAX_PENDING,
+    .stall_threshold_ns = STALL_NS,
+};
+
+/* ---- admin loop ---- */
+
+static void admin_run_start(struct task *t)
+{
+    struct admin *a = CONTAINER_OF(t, struct admin, start);
+
+    admin_http_start(a->http);
+    admin_socket_start_all(a);
+}
+
+static void admin_run_leave(struct task *t)
+{
+    struct admin *a = CONTAINER_OF(t, struct admin, leave);
+
+    a->closing = true;
+    admin_socket_close_all(a, false);
+    admin_client_close_idle(a);
+}
+
+static void admin_run_at_stop(struct task *t)
+{
+    struct admin *a = CONTAINER_OF(t, struct admin, at_stop);
+
+    a->closing = true;
+    admin_socket_close_all(a, true);
+    admin_http_stop(a->http);
+}
+
+static void admin_drop(struct task *t)
+{
+    (void)t; /* admin_destroy() closes all */
+}
+
+static const struct task_type admin_start_type = {
+    .name = "admin start", .run = admin_run_start, .drop = admin_drop};
+static const struct task_type admin_leave_type = {
+    .name = "admin leave", .run = admin_run_leave, .drop = admin_drop};
+static const struct task_type admin_at_stop_type = {
+    .name = "admin stop", .run = admin_run_at_stop, .drop = admin_drop};
+
+static void admin_run_action(struct task *t)
+{
+    route_process_finish(CONTAINER_OF(t, struct admin_action, task));
+}
+
+static const struct task_type admin_action_type = {
+    .name = "admin action", .run = admin_run_action, .drop = admin_run_action};
+
+/* ---- main ---- */
+
+static int admin_create_loop(struct admin *a)
+{
+    int rc = loop_create(&a->loop, &loop_conf);
+
+    if (rc < 0)
+        return rc;
+    a->start.type = &admin_start_type;
+    a->leave.type = &admin_leave_type;
+    a->at_stop.type = &admin_at_stop_type;
+    loop_at_stop(a->loop, &a->at_stop);
+    return admin_http_create(&a->http, a);
+}
+
+int admin_create(struct admin **out, const struct admin_conf *conf, const struct admin_env *env)
+{
+    struct admin *a;
+    int rc;
+
+    *out = NULL;
+    if (conf->n_addresses == 0)
+        return 0;
+    a = calloc(1, sizeof(*a));
+    if (!a)
+        return -ENOMEM;
+    a->server = env->server;
+    a->store = env->sockets;
+    a->ops = env->ops;
+    a->started_at = time(NULL);
+    a->started_at_ns = clock_now_ns();
+    lock_init(&a->lock);
+    list_init(&a->clients);
+    admin_settings_set(a, conf);
+    rc = admin_create_loop(a);
+    if (rc == 0)
+        rc = admin_socket_open_all(a, conf);
+    if (rc < 0) {
+        admin_destroy(a);
+        return rc;
+    }
+    server_add_loop(a->server, a->loop);
+    *out = a;
+    return 0;
+}
+
+int admin_start(struct admin *a)
+{
+    if (!a)
+        return 0;
+    admin_socket_keep_all(a);
+    return loop_submit(a->loop, LOOP_CONTROL, &a->start);
+}
+
+void admin_configure(struct admin *a, const struct admin_conf *conf)
+{
+    if (a)
+        admin_settings_set(a, conf);
+}
+
+void admin_set_state(struct admin *a, enum admin_state state)
+{
+    if (a)
+        atomic_store_explicit(&a->state, (int)state, memory_order_relaxed);
+}
+
+void admin_leave(struct admin *a)
+{
+    if (!a)
+        return;
+    for (unsigned i = 0; i < a->n_sockets; i++)
+        a->sockets[i].linked = false; /* before the loop ends, whether or not the task runs */
+    if (loop_submit(a->loop, LOOP_CONTROL, &a->leave) < 0)
+        admin_drop(&a->leave);
+}
+
+int admin_descriptor(const struct admin *a, unsigned i, const struct address **address)
+{
+    if (!a || i >= a->n_sockets)
+        return -1;
+    *address = &a->sockets[i].address;
+    return a->sockets[i].fd;
+}
+
+void admin_action_done(struct admin *a, struct admin_action *action)
+{
+    action->task.type = &admin_action_type;
+    MUST(loop_submit(a->loop, LOOP_CONTROL, &action->task) == 0); /* stopped after the last */
+}
+
+int admin_stop(struct admin *a)
+{
+    if (!a)
+        return 0;
+    loop_stop(a->loop, 0, STOP_NS);
+    return loop_join_until(a->loop, clock_now_ns() + STOP_NS + JOIN_NS);
+}
+
+void admin_destroy(struct admin *a)
+{
+    if (!a)
+        return;
+    if (a->loop)
+        loop_stop(a->loop, 0, 0); /* one that never had a thread */
+    MUST(admin_client_pending(a) == 0);
+    admin_http_destroy(a->http);
+    admin_socket_close_all(a, true);
+    admin_socket_destroy_all(a);
+    loop_destroy(a->loop);
+    lock_close(&a->lock);
+    free(a);
+}

@@ -1,0 +1,157 @@
+/*
+ * admin/admin: the admin interface: HTTP and JSON, on a loop of its own.
+ *
+ * Life: create (binds, no thread) -> start -> [leave] -> stop -> destroy. NULL, in all functions:
+ * no admin interface is configured.
+ *
+ * Handlers run on the admin loop and never block. What only the main thread may do, a reload, goes
+ * there as an admin_action and comes back as a task.
+ */
+#ifndef ADMIN_ADMIN_H
+#define ADMIN_ADMIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+#include "engine/task.h"
+
+struct address;
+struct admin;
+struct admin_conf;
+struct admin_request;
+struct server;
+struct socket_store;
+
+enum admin_state { ADMIN_SERVING, ADMIN_DRAINING };
+
+enum admin_action_kind {
+    ADMIN_RELOAD,
+    ADMIN_CONFIRM,
+    ADMIN_REVERT,
+    ADMIN_UPGRADE,
+    ADMIN_DUMP_CONFIG
+};
+
+#define ADMIN_CONFIRM_AS_CONFIGURED (-1)
+
+/* A request to the main thread. */
+struct admin_action {
+    struct task task;              /* of admin_action_done() */
+    struct admin_action *next;     /* for the daemon's use */
+    struct admin_request *request; /* for the admin loop's use */
+    enum admin_action_kind kind;
+    bool dry_run;       /* RELOAD: only check */
+    int64_t confirm_ns; /* RELOAD: time to confirm it; 0: none */
+    /* The answer. */
+    bool done;
+    bool stopping;   /* not done: the process ends */
+    char error[256]; /* unless done: why not */
+    char *text;      /* lines, or the configuration; NULL: none */
+};
+
+/* What /v1/status says; see there. */
+struct admin_status {
+    const char *config_path;
+    const char *reload; /* idle, applying, unconfirmed */
+    unsigned reloads, reloads_failed;
+    int64_t confirm_by_ns; /* CLOCK_NEVER: nothing to confirm */
+    unsigned old_processes;
+};
+
+/* The daemon implements it. */
+struct admin_ops {
+    /* On the admin loop: pass ${action} to the main thread, which calls admin_action_done(). */
+    void (*submit)(void *cookie, struct admin_action *action);
+    /* On the admin loop, without waiting for the main thread. */
+    void (*status)(void *cookie, struct admin_status *out);
+    void *cookie;
+};
+
+struct admin_env {
+    struct server *server;
+    const struct socket_store *sockets;
+    struct admin_ops ops;
+};
+
+/*
+ * admin_create(out, conf, env):
+ * Bind the addresses. ${out} is NULL if ${conf} has none. Failures are logged.
+ *
+ * Thread: main, before other threads
+ * Owns:   copies ${conf} and ${env}; what ${env} points at must outlive the interface
+ * Errors: 0; -errno of the first failure
+ */
+int admin_create(struct admin **out, const struct admin_conf *conf,
+                 const struct admin_env *env) NODISCARD;
+
+/*
+ * admin_start(a):
+ * Accept clients; the inherited sockets are this process' from now on.
+ *
+ * Thread: main, after server_start()
+ * Errors: as loop_submit()
+ */
+int admin_start(struct admin *a) NODISCARD;
+
+/*
+ * admin_configure(a, conf):
+ * Use the token, limits and `write` of ${conf} from the next request on.
+ *
+ * Thread: main
+ */
+void admin_configure(struct admin *a, const struct admin_conf *conf);
+
+/*
+ * admin_set_state(a, state):
+ * What /readyz and /v1/status say from now on.
+ *
+ * Thread: main
+ */
+void admin_set_state(struct admin *a, enum admin_state state);
+
+/*
+ * admin_leave(a):
+ * Leave the sockets and their files to the process that replaces this one; answer the requests that
+ * are under way.
+ *
+ * Thread: main
+ */
+void admin_leave(struct admin *a);
+
+/*
+ * admin_descriptor(a, i, address):
+ * Return the listening descriptor ${i}, and its address; -1: there are no more.
+ *
+ * Thread: main
+ * Owns:   borrowed
+ */
+int admin_descriptor(const struct admin *a, unsigned i, const struct address **address);
+
+/*
+ * admin_action_done(a, action):
+ * Return ${action} with its answer.
+ *
+ * Thread: main
+ */
+void admin_action_done(struct admin *a, struct admin_action *action);
+
+/*
+ * admin_stop(a):
+ * Close all connections and end the loop. All actions have been returned, and the threads of the
+ * server have ended.
+ *
+ * Thread: main
+ * Errors: 0; -ETIMEDOUT (the loop hangs: do not destroy ${a})
+ */
+int admin_stop(struct admin *a) NODISCARD;
+
+/*
+ * admin_destroy(a):
+ * Free ${a}, stopped or never started.
+ *
+ * Thread: main
+ */
+void admin_destroy(struct admin *a);
+
+#endif

@@ -1,0 +1,200 @@
+#include "admin/admin_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "admin/admin_http.h"
+#include "admin/admin_internal.h"
+#include "admin/admin_settings.h"
+#include "admin/admin_socket.h"
+#include "base/clock.h"
+#include "engine/loop.h"
+#include "net/sock.h"
+
+/* Time for a connection above max_connections. */
+#define EXTRA_NS (1 * NS_PER_S)
+
+static const char too_late[] = "HTTP/1.1 408 Request Timeout\r\n"
+                               "Content-Type: application/json\r\n"
+                               "Content-Length: 36\r\n"
+                               "Connection: close\r\n"
+                               "\r\n"
+                               "{\"error\":\"request_timeout is over\"}\n";
+
+static void admin_client_cut(struct admin_client *c)
+{
+    if (c->cut)
+        return;
+    c->cut = true;
+    c->admin->n_cut++;
+    (void)shutdown(c->fd, SHUT_RDWR);
+}
+
+/* The answer to a request that is late goes past libmicrohttpd, which has not begun to answer. */
+static void admin_client_run_deadline(struct task *t)
+{
+    struct admin_client *c =
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct admin_client, deadline);
+    bool waits = c->request ? !c->request->queued : c->n_requests == 0;
+
+    if (waits)
+        (void)send(c->fd, too_late, sizeof(too_late) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    admin_client_cut(c);
+}
+
+static void admin_client_drop_deadline(struct task *t)
+{
+    (void)t; /* the loop ends: admin_http_destroy() closes the connection */
+}
+
+static const struct task_type admin_client_deadline_type = {
+    .name = "admin deadline", .run = admin_client_run_deadline, .drop = admin_client_drop_deadline};
+
+static void admin_client_set_name(struct admin_client *c, const struct address *peer)
+{
+    struct ucred cred = {.pid = 0};
+    socklen_t len = sizeof(cred);
+
+    c->is_unix = address_is_unix(peer);
+    if (!c->is_unix)
+        address_format(c->name, sizeof(c->name), peer);
+    else if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
+        snprintf(c->name, sizeof(c->name), "uid %ld pid %ld", (long)cred.uid, (long)cred.pid);
+    else
+        snprintf(c->name, sizeof(c->name), "unix");
+}
+
+/* Connections that stay. */
+static unsigned admin_client_count(const struct admin *a)
+{
+    return a->n_clients - a->n_cut;
+}
+
+bool admin_client_is_room(struct admin *a)
+{
+    return a->n_clients < admin_settings_max_connections(a) + ADMIN_CONNECTIONS_EXTRA;
+}
+
+static bool admin_client_is_idle(const struct admin_client *c)
+{
+    return !c->request && c->n_requests > 0 && !c->cut;
+}
+
+/* Close the connection that has waited for its next request for longest; false: none waits. */
+static bool admin_client_make_room(struct admin *a)
+{
+    list_for_each (node, &a->clients) {
+        struct admin_client *c = LIST_ENTRY(node, struct admin_client, link);
+
+        if (!admin_client_is_idle(c))
+            continue;
+        admin_client_cut(c);
+        return true;
+    }
+    return false;
+}
+
+static void admin_client_free(struct admin_client *c)
+{
+    struct admin *a = c->admin;
+
+    admin_client_wait(c);
+    list_remove(&c->link);
+    a->n_clients--;
+    a->n_cut -= c->cut;
+    free(c);
+    if (loop_is_current(a->loop))
+        admin_socket_resume_all(a);
+}
+
+void admin_client_accepted(struct admin *a, int fd, const struct address *peer)
+{
+    struct admin_client *c = calloc(1, sizeof(*c));
+
+    MUST(loop_is_current(a->loop));
+    if (!c || sock_local(&c->local, fd) < 0) {
+        free(c);
+        close(fd);
+        return;
+    }
+    c->admin = a;
+    c->fd = fd;
+    timer_init(&c->deadline, &admin_client_deadline_type);
+    admin_client_set_name(c, peer);
+    c->extra =
+        admin_client_count(a) >= admin_settings_max_connections(a) && !admin_client_make_room(a);
+    list_append(&a->clients, &c->link);
+    a->n_clients++;
+    admin_client_restart(c);
+    admin_http_add(a->http, fd, peer);
+    /* Freed already, if it ended at once; or never begun, if there was no memory. */
+    list_for_each (node, &a->clients) {
+        c = LIST_ENTRY(node, struct admin_client, link);
+        if (c->begun || c->fd != fd)
+            continue;
+        admin_client_free(c);
+        break;
+    }
+}
+
+struct admin_client *admin_client_begun(struct admin *a, int fd)
+{
+    list_for_each (node, &a->clients) {
+        struct admin_client *c = LIST_ENTRY(node, struct admin_client, link);
+
+        if (c->begun || c->fd != fd)
+            continue;
+        c->begun = true;
+        return c;
+    }
+    MUST(!"a connection that admin_client_accepted() knows");
+    return NULL;
+}
+
+void admin_client_closed(struct admin_client *c)
+{
+    MUST(!c->request);
+    admin_client_free(c);
+}
+
+void admin_client_restart(struct admin_client *c)
+{
+    struct admin *a = c->admin;
+    int64_t timeout_ns = admin_settings_request_timeout_ns(a);
+
+    admin_client_wait(c);
+    if (loop_state(a->loop) == LOOP_STARTED)
+        loop_schedule(a->loop, &c->deadline,
+                      c->extra ? clock_sooner(timeout_ns, EXTRA_NS) : timeout_ns);
+}
+
+void admin_client_wait(struct admin_client *c)
+{
+    if (loop_is_current(c->admin->loop))
+        loop_cancel(c->admin->loop, &c->deadline);
+}
+
+bool admin_client_is_last(const struct admin_client *c)
+{
+    return c->extra || c->admin->closing;
+}
+
+void admin_client_close_idle(struct admin *a)
+{
+    while (admin_client_make_room(a))
+        ;
+}
+
+unsigned admin_client_pending(const struct admin *a)
+{
+    unsigned n = 0;
+
+    list_for_each (node, &a->clients) {
+        const struct admin_client *c = LIST_ENTRY(node, struct admin_client, link);
+
+        n += c->request && c->request->state == ADMIN_REQUEST_HANDLING;
+    }
+    return n;
+}

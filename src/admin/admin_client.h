@@ -1,0 +1,79 @@
+/*
+ * admin/admin_client: a connection to the admin interface: who it is, and how long it may take.
+ *
+ * libmicrohttpd owns the socket, and its timeout counts only silence. So the socket is shut down at
+ * the deadline of a request, whatever it is doing, and libmicrohttpd closes it then.
+ *
+ * Above max_connections, connections that wait between requests are closed for new ones. If there
+ * are none, ADMIN_CONNECTIONS_EXTRA more are accepted for a second each: they get /healthz and
+ * /readyz, and 503 for all else.
+ */
+#ifndef ADMIN_ADMIN_CLIENT_H
+#define ADMIN_ADMIN_CLIENT_H
+
+#include <stdbool.h>
+
+struct address;
+struct admin;
+struct admin_client;
+
+/*
+ * admin_client_is_room(a):
+ * May another connection be accepted?
+ *
+ * Thread: admin loop
+ */
+bool admin_client_is_room(struct admin *a);
+
+/*
+ * admin_client_accepted(a, fd, peer):
+ *
+ * Thread: admin loop
+ * Owns:   takes ${fd}
+ */
+void admin_client_accepted(struct admin *a, int fd, const struct address *peer);
+
+/*
+ * admin_client_begun(a, fd) / admin_client_closed(c):
+ * Called by admin/admin_http: return the client of ${fd}, which is served from now on / free ${c};
+ * its socket is about to be closed.
+ *
+ * Thread: admin loop; main when it has ended
+ */
+struct admin_client *admin_client_begun(struct admin *a, int fd);
+void admin_client_closed(struct admin_client *c);
+
+/*
+ * admin_client_restart(c) / admin_client_wait(c):
+ * Start the clock anew / stop it.
+ *
+ * Thread: admin loop; main when it has ended
+ */
+void admin_client_restart(struct admin_client *c);
+void admin_client_wait(struct admin_client *c);
+
+/*
+ * admin_client_is_last(c):
+ * Is the request under way the last of ${c}?
+ *
+ * Thread: admin loop
+ */
+bool admin_client_is_last(const struct admin_client *c);
+
+/*
+ * admin_client_close_idle(a):
+ * Close the connections that wait between requests.
+ *
+ * Thread: admin loop
+ */
+void admin_client_close_idle(struct admin *a);
+
+/*
+ * admin_client_pending(a):
+ * Number of requests whose handler has not answered.
+ *
+ * Thread: admin loop; main when it has ended
+ */
+unsigned admin_client_pending(const struct admin *a);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * admin/admin_dispatch: a request from its first line to its handler, for admin/admin_http.
+ *
+ *   READING --head: checks--> READING --body--> HANDLING --admin_answer_*()--> ANSWERED
+ *                  \--refused--> ANSWERED, and the body is dropped
+ */
+#ifndef ADMIN_ADMIN_DISPATCH_H
+#define ADMIN_ADMIN_DISPATCH_H
+
+#include <stddef.h>
+
+struct admin_client;
+struct admin_head;
+struct admin_request;
+
+/*
+ * admin_dispatch_begin(c, uri):
+ * Create the request of ${c} for ${uri}, path and query as sent; NULL: no memory.
+ *
+ * Thread: admin loop
+ */
+struct admin_request *admin_dispatch_begin(struct admin_client *c, const char *uri);
+
+/*
+ * admin_dispatch_head(rq, head):
+ * Check where the request comes from, and find its route; if it is refused, it is answered.
+ *
+ * Thread: admin loop
+ * Owns:   ${head} is borrowed
+ */
+void admin_dispatch_head(struct admin_request *rq, const struct admin_head *head);
+
+/*
+ * admin_dispatch_body(rq, data, n):
+ * Add ${n} bytes to the body; those of an answered request are dropped.
+ *
+ * Thread: admin loop
+ */
+void admin_dispatch_body(struct admin_request *rq, const char *data, size_t n);
+
+/*
+ * admin_dispatch_handle(rq):
+ * The request is complete: check its fields and call its handler.
+ *
+ * Thread: admin loop
+ */
+void admin_dispatch_handle(struct admin_request *rq);
+
+/*
+ * admin_dispatch_end(rq):
+ * The answer was sent, or the connection has ended: free ${rq}.
+ *
+ * Thread: admin loop; main when it has ended
+ */
+void admin_dispatch_end(struct admin_request *rq);
+
+#endif

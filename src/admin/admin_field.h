@@ -1,0 +1,59 @@
+/*
+ * admin/admin_field: values of fields, from a query or a body.
+ *
+ * A field that is absent leaves ${out} as it is. A wrong one is answered with 400, and false is
+ * returned: then the handler returns.
+ */
+#ifndef ADMIN_ADMIN_FIELD_H
+#define ADMIN_ADMIN_FIELD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+
+struct admin_request;
+
+/*
+ * admin_field_has(rq, name):
+ *
+ * Thread: admin loop
+ */
+bool admin_field_has(const struct admin_request *rq, const char *name);
+
+/*
+ * admin_field_text(rq, name, out):
+ * Read a string that is not empty.
+ *
+ * Thread: admin loop
+ * Owns:   ${out} is borrowed, until the answer
+ */
+bool admin_field_text(struct admin_request *rq, const char *name, const char **out) NODISCARD;
+
+/*
+ * admin_field_number(rq, name, min, max, out):
+ * Read an integer.
+ *
+ * Thread: admin loop
+ */
+bool admin_field_number(struct admin_request *rq, const char *name, uint64_t min, uint64_t max,
+                        uint64_t *out) NODISCARD;
+
+/*
+ * admin_field_duration(rq, name, min_ns, max_ns, out_ns):
+ * Read a duration as in the configuration: "10s".
+ *
+ * Thread: admin loop
+ */
+bool admin_field_duration(struct admin_request *rq, const char *name, int64_t min_ns,
+                          int64_t max_ns, int64_t *out_ns) NODISCARD;
+
+/*
+ * admin_field_flag(rq, name, out):
+ * Read true or false, in a query also yes, no and the like.
+ *
+ * Thread: admin loop
+ */
+bool admin_field_flag(struct admin_request *rq, const char *name, bool *out) NODISCARD;
+
+#endif

@@ -1,0 +1,275 @@
+#include "admin/admin_http.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/admin_client.h"
+#include "admin/admin_dispatch.h"
+#include "admin/admin_internal.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "engine/loop.h"
+#include "engine/ready.h"
+
+/* The head of a request must fit into half of it, a chunk of its body or answer into the rest. */
+#define HTTP_MEMORY_BYTES (32 * 1024)
+
+/* More than there can be: admin/admin_client counts. */
+#define HTTP_CONNECTIONS 4096
+
+/* Of a body that is too long so much is read, so that its sender reads the answer. */
+#define HTTP_DROPPED_BYTES (1 << 20)
+
+struct admin_http {
+    struct admin *admin;
+    struct MHD_Daemon *daemon;
+    struct ev_io io;
+    struct timer again; /* the next MHD_run() without an event */
+    bool started;
+    bool running; /* within MHD_run() */
+};
+
+static void admin_http_schedule(struct admin_http *h, int64_t delay_ns)
+{
+    loop_cancel(h->admin->loop, &h->again);
+    if (h->started)
+        loop_schedule(h->admin->loop, &h->again, delay_ns);
+}
+
+static void admin_http_run(struct admin_http *h)
+{
+    MHD_UNSIGNED_LONG_LONG ms;
+
+    loop_set_activity(h->admin->loop, "admin request");
+    h->running = true;
+    if (MHD_run(h->daemon) != MHD_YES)
+        log_error("admin: libmicrohttpd cannot go on: %s", strerror(errno));
+    h->running = false;
+    if (MHD_get_timeout(h->daemon, &ms) == MHD_YES)
+        admin_http_schedule(h, (int64_t)ms * NS_PER_MS);
+}
+
+static void admin_http_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
+{
+    if (ready_in_order(ev, w, revents))
+        admin_http_run(CONTAINER_OF(w, struct admin_http, io));
+}
+
+static void admin_http_run_again(struct task *t)
+{
+    admin_http_run(CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct admin_http, again));
+}
+
+static void admin_http_drop_again(struct task *t)
+{
+    (void)t; /* the loop ends */
+}
+
+static const struct task_type admin_http_again_type = {
+    .name = "admin request", .run = admin_http_run_again, .drop = admin_http_drop_again};
+
+/* ---- callbacks of libmicrohttpd ---- */
+
+static void admin_http_log(void *cookie, const char *format, va_list args)
+{
+    char text[LOG_LINE_BYTES];
+
+    (void)cookie;
+    if (!log_wanted(LOG_LEVEL_DEBUG))
+        return;
+    vsnprintf(text, sizeof(text), format, args);
+    text[strcspn(text, "\r\n")] = '\0';
+    log_debug("admin: %s", text);
+}
+
+static struct admin_client *admin_http_client(struct MHD_Connection *c)
+{
+    return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+static void admin_http_on_connection(void *cookie, struct MHD_Connection *c, void **context,
+                                     enum MHD_ConnectionNotificationCode code)
+{
+    struct admin_http *h = cookie;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        *context = admin_client_begun(
+            h->admin, MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+    else
+        admin_client_closed(*context);
+}
+
+/* The first line of a request has come. Returns its context. */
+static void *admin_http_on_uri(void *cookie, const char *uri, struct MHD_Connection *c)
+{
+    (void)cookie;
+    return admin_dispatch_begin(admin_http_client(c), uri);
+}
+
+static void admin_http_on_completed(void *cookie, struct MHD_Connection *c, void **context,
+                                    enum MHD_RequestTerminationCode code)
+{
+    (void)cookie;
+    (void)c;
+    (void)code;
+    if (*context)
+        admin_dispatch_end(*context);
+    *context = NULL;
+}
+
+static const char *admin_http_field(struct MHD_Connection *c, const char *name)
+{
+    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+static enum MHD_Result admin_http_answer(struct admin_request *rq)
+{
+    struct admin_answer *answer = &rq->answer;
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(answer->n, answer->text, MHD_RESPMEM_MUST_FREE);
+    enum MHD_Result result = MHD_NO;
+
+    if (!response)
+        return MHD_NO;
+    answer->text = NULL; /* the response's */
+    if (MHD_add_response_header(response, "Content-Type", answer->type) == MHD_YES &&
+        MHD_add_response_header(response, "Cache-Control", "no-store") == MHD_YES &&
+        MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES &&
+        (!answer->header ||
+         MHD_add_response_header(response, answer->header, answer->value) == MHD_YES) &&
+        (!admin_client_is_last(rq->client) ||
+         MHD_add_response_header(response, "Connection", "close") == MHD_YES))
+        result = MHD_queue_response(rq->connection, answer->status, response);
+    MHD_destroy_response(response);
+    rq->queued = result == MHD_YES;
+    return result;
+}
+
+/* Will a body follow that is not worth reading, to a request that is refused? */
+static bool admin_http_is_endless(struct MHD_Connection *c)
+{
+    const char *length = admin_http_field(c, "Content-Length");
+    uint64_t n;
+
+    if (admin_http_field(c, "Expect"))
+        return true;
+    return length && parse_uint(&n, length, HTTP_DROPPED_BYTES) < 0;
+}
+
+static enum MHD_Result admin_http_on_head(struct admin_request *rq, struct MHD_Connection *c,
+                                          const char *method)
+{
+    const struct admin_head head = {.method = method,
+                                    .host = admin_http_field(c, "Host"),
+                                    .origin = admin_http_field(c, "Origin"),
+                                    .authorization = admin_http_field(c, "Authorization")};
+
+    rq->connection = c;
+    admin_dispatch_head(rq, &head);
+    if (rq->state == ADMIN_REQUEST_ANSWERED && admin_http_is_endless(c))
+        return admin_http_answer(rq);
+    return MHD_YES;
+}
+
+/* Called with the head, with each part of the body, at its end, and when the request is resumed. */
+static enum MHD_Result admin_http_on_request(void *cookie, struct MHD_Connection *c,
+                                             const char *path, const char *method,
+                                             const char *version, const char *data, size_t *n,
+                                             void **context)
+{
+    struct admin_request *rq = *context;
+
+    (void)cookie;
+    (void)path;
+    (void)version;
+    if (!rq)
+        return MHD_NO;
+    if (!rq->connection)
+        return admin_http_on_head(rq, c, method);
+    if (*n > 0) {
+        admin_dispatch_body(rq, data, *n);
+        *n = 0;
+        return rq->body_len > HTTP_DROPPED_BYTES ? MHD_NO : MHD_YES;
+    }
+    if (rq->state == ADMIN_REQUEST_READING)
+        admin_dispatch_handle(rq);
+    if (rq->state == ADMIN_REQUEST_ANSWERED)
+        return admin_http_answer(rq);
+    rq->suspended = true;
+    MHD_suspend_connection(c);
+    return MHD_YES;
+}
+
+/* ---- the loop's side ---- */
+
+int admin_http_create(struct admin_http **out, struct admin *a)
+{
+    struct admin_http *h = calloc(1, sizeof(*h));
+
+    if (!h)
+        return -ENOMEM;
+    h->admin = a;
+    timer_init(&h->again, &admin_http_again_type);
+    h->daemon = MHD_start_daemon(
+        MHD_USE_ERROR_LOG | MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
+        NULL, NULL, admin_http_on_request, h, MHD_OPTION_EXTERNAL_LOGGER, admin_http_log, h,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_STRICT_FOR_CLIENT,
+        1, MHD_OPTION_URI_LOG_CALLBACK, admin_http_on_uri, h, MHD_OPTION_NOTIFY_COMPLETED,
+        admin_http_on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, admin_http_on_connection, h,
+        MHD_OPTION_END);
+    if (!h->daemon) {
+        free(h);
+        return -ENOMEM;
+    }
+    *out = h;
+    return 0;
+}
+
+void admin_http_start(struct admin_http *h)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+
+    MUST(loop_is_current(h->admin->loop) && info);
+    ev_io_init(&h->io, admin_http_on_event, info->epoll_fd, EV_READ);
+    ev_io_start(loop_ev(h->admin->loop), &h->io);
+    h->started = true;
+}
+
+void admin_http_add(struct admin_http *h, int fd, const struct address *peer)
+{
+    MUST(loop_is_current(h->admin->loop));
+    if (MHD_add_connection(h->daemon, fd, &peer->u.sa, peer->len) == MHD_YES)
+        admin_http_run(h);
+}
+
+void admin_http_resume(struct admin_http *h, struct admin_request *rq)
+{
+    MUST(loop_is_current(h->admin->loop) && rq->suspended);
+    rq->suspended = false;
+    MHD_resume_connection(rq->connection);
+    if (h->running)
+        admin_http_schedule(h, 0);
+    else
+        admin_http_run(h); /* at once: the loop may be about to end */
+}
+
+void admin_http_stop(struct admin_http *h)
+{
+    MUST(loop_is_current(h->admin->loop));
+    if (h->started)
+        ready_stop(loop_ev(h->admin->loop), &h->io);
+    h->started = false;
+}
+
+void admin_http_destroy(struct admin_http *h)
+{
+    if (!h)
+        return;
+    MHD_stop_daemon(h->daemon);
+    free(h);
+}

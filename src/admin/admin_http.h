@@ -1,0 +1,69 @@
+/*
+ * admin/admin_http: libmicrohttpd on the admin loop: the bytes of HTTP.
+ *
+ * It has no thread of its own: its epoll descriptor is watched by the loop, which also waits out
+ * its timeouts. It accepts nothing: admin/admin_client gives it connections.
+ *
+ * Source: libmicrohttpd(3), MHD_USE_EPOLL with MHD_USE_NO_LISTEN_SOCKET and MHD_run()
+ */
+#ifndef ADMIN_ADMIN_HTTP_H
+#define ADMIN_ADMIN_HTTP_H
+
+#include "base/must.h"
+
+struct address;
+struct admin;
+struct admin_http;
+struct admin_request;
+
+/*
+ * admin_http_create(out, a):
+ *
+ * Thread: main
+ * Errors: 0; -ENOMEM (also: no descriptor)
+ */
+int admin_http_create(struct admin_http **out, struct admin *a) NODISCARD;
+
+/*
+ * admin_http_start(h):
+ * Watch the connections.
+ *
+ * Thread: admin loop
+ */
+void admin_http_start(struct admin_http *h);
+
+/*
+ * admin_http_add(h, fd, peer):
+ * Serve the connection ${fd}. admin_client_begun() says that it is served, admin_client_closed()
+ * that it has ended; without memory there is neither.
+ *
+ * Thread: admin loop
+ * Owns:   takes ${fd}, always
+ */
+void admin_http_add(struct admin_http *h, int fd, const struct address *peer);
+
+/*
+ * admin_http_resume(h, rq):
+ * ${rq}, which is suspended, has its answer.
+ *
+ * Thread: admin loop
+ */
+void admin_http_resume(struct admin_http *h, struct admin_request *rq);
+
+/*
+ * admin_http_stop(h):
+ * Watch no more.
+ *
+ * Thread: admin loop
+ */
+void admin_http_stop(struct admin_http *h);
+
+/*
+ * admin_http_destroy(h):
+ * Close all connections and free ${h}; NULL is allowed.
+ *
+ * Thread: main, when the loop has ended
+ */
+void admin_http_destroy(struct admin_http *h);
+
+#endif

@@ -1,0 +1,121 @@
+/*
+ * admin/admin_internal: structs of admin/admin*.c.
+ *
+ *   admin (one) --< admin_socket (listens)
+ *         \--< admin_client (a connection) -- admin_request (the one under way)
+ *
+ * All on the admin loop, unless said otherwise.
+ */
+#ifndef ADMIN_ADMIN_INTERNAL_H
+#define ADMIN_ADMIN_INTERNAL_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "admin/admin.h"
+#include "admin/admin_route.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "engine/lock.h"
+#include "engine/timer.h"
+#include "net/address.h"
+
+struct acceptor;
+struct admin_http;
+
+/* What a reload may change. */
+struct admin_settings {
+    char token[ADMIN_TOKEN_MAX_BYTES + 1]; /* "": none */
+    int64_t request_timeout_ns;
+    unsigned max_connections;
+    bool write;
+};
+
+struct admin_socket {
+    struct admin *admin;
+    struct address address;
+    struct acceptor *acceptor;
+    int fd;
+    /* The file of a unix socket is ours. Main thread before admin_start() and after the end. */
+    bool linked;
+};
+
+struct admin {
+    struct loop *loop;
+    struct server *server;
+    struct admin_ops ops;
+    const struct socket_store *store;
+    struct sock_file file; /* of unix sockets */
+    struct admin_socket *sockets;
+    unsigned n_sockets;
+    struct admin_http *http;
+    struct task start, leave, at_stop;
+    time_t started_at;
+    int64_t started_at_ns;
+    struct lock lock; /* guards `settings`; main thread and loop */
+    struct admin_settings settings;
+    atomic_int state;    /* enum admin_state; relaxed: an independent value */
+    bool closing;        /* accepts no more connections; answers close theirs */
+    struct list clients; /* struct admin_client, oldest first */
+    unsigned n_clients;
+    unsigned n_cut; /* of these, shut down, and about to go */
+    struct log_limit token_limit;
+};
+
+struct admin_client {
+    struct list link;
+    struct admin *admin;
+    int fd; /* of libmicrohttpd, which closes it */
+    bool begun;
+    bool extra; /* above max_connections */
+    bool cut;
+    unsigned n_requests;
+    struct address local;
+    char name[ADDRESS_TEXT_BYTES]; /* for logs: `uid 0 pid 7`, `127.0.0.1:4711` */
+    bool is_unix;
+    struct timer deadline;
+    struct admin_request *request; /* NULL: between requests */
+};
+
+enum admin_request_state {
+    ADMIN_REQUEST_READING,  /* head or body */
+    ADMIN_REQUEST_HANDLING, /* a handler will answer */
+    ADMIN_REQUEST_ANSWERED  /* the answer is there, and sent behind the body */
+};
+
+/* Of the head. */
+struct admin_head {
+    const char *method;
+    const char *host, *origin, *authorization; /* NULL: absent */
+};
+
+struct admin_answer {
+    unsigned status;
+    const char *type;
+    char *text;
+    size_t n;
+    const char *header, *value; /* a further field; NULL: none */
+};
+
+struct admin_request {
+    struct admin_client *client;
+    const struct admin_route *route; /* NULL: refused */
+    enum admin_request_state state;
+    bool suspended;   /* until the answer */
+    bool queued;      /* the answer is being sent */
+    bool untimed;     /* see admin_wait() */
+    void *connection; /* libmicrohttpd's; NULL: the head is not complete */
+    char *path;
+    char *query; /* in `path`; "": none */
+    char *body;
+    size_t body_len; /* also what was dropped, when it is too long */
+    json_t *fields;
+    struct admin_answer answer;
+    char note[64];
+};
+
+#endif

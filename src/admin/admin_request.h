@@ -1,0 +1,43 @@
+/*
+ * admin/admin_request: what a handler asks of its request.
+ */
+#ifndef ADMIN_ADMIN_REQUEST_H
+#define ADMIN_ADMIN_REQUEST_H
+
+#include <jansson.h>
+
+struct admin;
+struct admin_request;
+struct loop;
+struct server;
+
+/*
+ * admin_fields(rq):
+ * Return the fields of the query (GET: strings) or the body (POST), only those of
+ * admin_route.fields. See admin/admin_field for values.
+ *
+ * Thread: admin loop
+ * Owns:   borrowed, until the answer
+ */
+json_t *admin_fields(const struct admin_request *rq);
+
+/*
+ * admin_server(rq) / admin_loop(rq) / admin_of(rq):
+ * Return the server; the admin loop, for tasks that answer ${rq}; the admin interface.
+ *
+ * Thread: any, until the answer
+ */
+struct server *admin_server(const struct admin_request *rq);
+struct loop *admin_loop(const struct admin_request *rq);
+struct admin *admin_of(const struct admin_request *rq);
+
+/*
+ * admin_wait(rq):
+ * Stop the clock of request_timeout until the answer: the request waits for something that takes
+ * its time, but ends.
+ *
+ * Thread: admin loop
+ */
+void admin_wait(struct admin_request *rq);
+
+#endif

@@ -1,0 +1,32 @@
+#include "admin/admin_routes.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "admin/route_process.h"
+#include "base/must.h"
+
+/* One for each file route_*.c. */
+static const struct admin_routes *const families[] = {
+    &route_process,
+};
+
+const struct admin_route *admin_routes_find(const char *path, const char *method,
+                                            const char **allow)
+{
+    *allow = NULL;
+    if (strcmp(method, "HEAD") == 0)
+        method = "GET";
+    for (size_t f = 0; f < ARRAY_LEN(families); f++) {
+        for (unsigned i = 0; i < families[f]->n; i++) {
+            const struct admin_route *route = &families[f]->list[i];
+
+            if (strcmp(route->path, path) != 0)
+                continue;
+            if (strcmp(route->method, method) == 0)
+                return route;
+            *allow = route->method;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,19 @@
+/*
+ * admin/admin_routes: table of all routes.
+ */
+#ifndef ADMIN_ADMIN_ROUTES_H
+#define ADMIN_ADMIN_ROUTES_H
+
+#include "admin/admin_route.h"
+
+/*
+ * admin_routes_find(path, method, allow):
+ * Return the route of ${path} and ${method}, or NULL. ${allow}: a method of ${path}; NULL: no route
+ * has this path.
+ *
+ * Thread: any
+ */
+const struct admin_route *admin_routes_find(const char *path, const char *method,
+                                            const char **allow);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * admin/admin_settings: what a reload may change, for the admin loop.
+ */
+#ifndef ADMIN_ADMIN_SETTINGS_H
+#define ADMIN_ADMIN_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct admin;
+struct admin_conf;
+
+/*
+ * admin_settings_set(a, conf):
+ * Copy ${conf}, which has an address.
+ *
+ * Thread: main
+ */
+void admin_settings_set(struct admin *a, const struct admin_conf *conf);
+
+/*
+ * admin_settings_max_connections(a) / admin_settings_request_timeout_ns(a) /
+ * admin_settings_write(a):
+ * As in [admin].
+ *
+ * Thread: any
+ */
+unsigned admin_settings_max_connections(struct admin *a);
+int64_t admin_settings_request_timeout_ns(struct admin *a);
+bool admin_settings_write(struct admin *a);
+
+/*
+ * admin_settings_is_token(a, token):
+ * Is ${token} the one of `token_file`? Takes as long whatever they have in common; NULL: false.
+ *
+ * Thread: any
+ */
+bool admin_settings_is_token(struct admin *a, const char *token);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * admin/admin_socket: listen sockets of the admin interface.
+ *
+ * They outlive the process as those of listeners do (server/socket_store): the process that
+ * replaces this one has the same sockets, and clients that connect meanwhile wait in their queues.
+ */
+#ifndef ADMIN_ADMIN_SOCKET_H
+#define ADMIN_ADMIN_SOCKET_H
+
+#include <stdbool.h>
+
+#include "base/must.h"
+
+struct admin;
+struct admin_conf;
+
+/*
+ * admin_socket_open_all(a, conf):
+ * Bind all addresses of ${conf}, or none. Failures are logged.
+ *
+ * Thread: main, before other threads
+ * Errors: 0; -errno
+ */
+int admin_socket_open_all(struct admin *a, const struct admin_conf *conf) NODISCARD;
+
+/*
+ * admin_socket_keep_all(a):
+ * The inherited sockets are this process' now, with their files.
+ *
+ * Thread: main, before admin_socket_start_all()
+ */
+void admin_socket_keep_all(struct admin *a);
+
+/*
+ * admin_socket_start_all(a):
+ * Accept.
+ *
+ * Thread: admin loop
+ */
+void admin_socket_start_all(struct admin *a);
+
+/*
+ * admin_socket_resume_all(a):
+ * There is room for a connection again.
+ *
+ * Thread: admin loop
+ */
+void admin_socket_resume_all(struct admin *a);
+
+/*
+ * admin_socket_close_all(a, unlink):
+ * Close the sockets; ${unlink}: and remove their files. Idempotent.
+ *
+ * Thread: admin loop; main when it has ended or never began
+ */
+void admin_socket_close_all(struct admin *a, bool unlink);
+
+/*
+ * admin_socket_destroy_all(a):
+ * Free the sockets, closed.
+ *
+ * Thread: as admin_socket_close_all()
+ */
+void admin_socket_destroy_all(struct admin *a);
+
+#endif

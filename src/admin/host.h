@@ -1,0 +1,33 @@
+/*
+ * admin/host: checks of the header fields Host and Origin.
+ *
+ * A page of another site that resolves its name to our address (DNS rebinding) sends that name as
+ * Host; a page of another site that sends us a request has its own Origin.
+ */
+#ifndef ADMIN_HOST_H
+#define ADMIN_HOST_H
+
+#include <stdbool.h>
+
+struct address;
+
+/*
+ * host_is_ours(host, local):
+ * Is ${host}, with or without a port, localhost, a loopback address, or the address of ${local},
+ * to which the client is connected? NULL: false.
+ *
+ * Thread: any
+ * Source: RFC 9110, section 7.2
+ */
+bool host_is_ours(const char *host, const struct address *local);
+
+/*
+ * host_is_origin(origin, host):
+ * Is ${origin} `http://HOST` or `https://HOST`? NULL: true, not sent by a page.
+ *
+ * Thread: any
+ * Source: RFC 6454, section 7
+ */
+bool host_is_origin(const char *origin, const char *host);
+
+#endif

@@ -1,0 +1,189 @@
+#include "admin/route_process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "admin/admin_answer.h"
+#include "admin/admin_field.h"
+#include "admin/admin_internal.h"
+#include "admin/admin_request.h"
+#include "base/clock.h"
+#include "server/server.h"
+
+#define CONFIRM_MIN_NS NS_PER_S
+#define CONFIRM_MAX_NS (3600 * NS_PER_S)
+
+static const char type_text[] = "text/plain; charset=utf-8";
+
+static bool route_process_is_draining(const struct admin_request *rq)
+{
+    return atomic_load_explicit(&admin_of(rq)->state, memory_order_relaxed) == ADMIN_DRAINING;
+}
+
+static void route_process_say(struct admin_request *rq, unsigned status, const char *word)
+{
+    char *text = NULL;
+    int n = asprintf(&text, "%s\n", word);
+
+    admin_answer_text(rq, status, type_text, n < 0 ? NULL : text, n < 0 ? 0 : (size_t)n);
+}
+
+static void route_process_health(struct admin_request *rq)
+{
+    route_process_say(rq, 200, "ok");
+}
+
+static void route_process_ready(struct admin_request *rq)
+{
+    if (route_process_is_draining(rq))
+        route_process_say(rq, 503, "draining");
+    else
+        route_process_say(rq, 200, "ready");
+}
+
+/* ---- status ---- */
+
+static json_t *route_process_confirm_in_s(const struct admin_status *s)
+{
+    int64_t rest_ns = s->confirm_by_ns - clock_now_ns();
+
+    if (s->confirm_by_ns == CLOCK_NEVER)
+        return json_null();
+    return json_integer(rest_ns > 0 ? (rest_ns + NS_PER_S - 1) / NS_PER_S : 0);
+}
+
+/* With a final Z, RFC 3339. */
+static json_t *route_process_time(time_t at)
+{
+    char text[sizeof("2026-01-02T03:04:05Z") + 16];
+    struct tm tm;
+
+    gmtime_r(&at, &tm);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    return json_string(text);
+}
+
+static void route_process_status(struct admin_request *rq)
+{
+    const struct admin *a = admin_of(rq);
+    struct admin_status s;
+
+    a->ops.status(a->ops.cookie, &s);
+    admin_answer_json(
+        rq, 200,
+        json_pack("{s:s, s:i, s:o, s:I, s:s, s:I, s:s, s:{s:s, s:I, s:I, s:o}, s:{s:I}}", "version",
+                  REACTORD_VERSION, "pid", (int)getpid(), "started_at",
+                  route_process_time(a->started_at), "uptime_s",
+                  (json_int_t)((clock_now_ns() - a->started_at_ns) / NS_PER_S), "state",
+                  route_process_is_draining(rq) ? "draining" : "serving", "sessions",
+                  (json_int_t)server_sessions(a->server), "config_path", s.config_path, "reload",
+                  "state", s.reload, "count", (json_int_t)s.reloads, "failed",
+                  (json_int_t)s.reloads_failed, "confirm_in_s", route_process_confirm_in_s(&s),
+                  "upgrade", "old_processes", (json_int_t)s.old_processes));
+}
+
+/* ---- actions of the main thread ---- */
+
+static void route_process_submit(struct admin_request *rq, const struct admin_action *wanted)
+{
+    const struct admin *a = admin_of(rq);
+    struct admin_action *action = malloc(sizeof(*action));
+
+    if (!action) {
+        admin_answer_error(rq, 503, "out of memory");
+        return;
+    }
+    *action = *wanted;
+    action->request = rq;
+    admin_wait(rq);
+    a->ops.submit(a->ops.cookie, action);
+}
+
+/* ${lines} as an array, without its empty lines. */
+static json_t *route_process_lines(char *lines)
+{
+    json_t *list = json_array();
+    char *rest = lines, *line;
+
+    while (list && (line = strsep(&rest, "\n")))
+        if (*line != '\0')
+            (void)json_array_append_new(list, json_string(line));
+    return list;
+}
+
+static void route_process_answer(struct admin_request *rq, struct admin_action *action)
+{
+    if (!action->done && action->text)
+        admin_answer_json(rq, 409,
+                          json_pack("{s:s, s:o}", "error", action->error, "messages",
+                                    route_process_lines(action->text)));
+    else if (!action->done)
+        admin_answer_error(rq, action->stopping ? 503 : 409, "%s", action->error);
+    else if (action->kind == ADMIN_RELOAD)
+        admin_answer_json(rq, 200,
+                          json_pack("{s:o}", "changes", route_process_lines(action->text)));
+    else
+        admin_answer_json(rq, 200, json_object());
+}
+
+void route_process_finish(struct admin_action *action)
+{
+    struct admin_request *rq = action->request;
+
+    if (action->done && action->kind == ADMIN_DUMP_CONFIG) {
+        admin_answer_text(rq, 200, type_text, action->text,
+                          action->text ? strlen(action->text) : 0);
+        action->text = NULL;
+    } else {
+        route_process_answer(rq, action);
+    }
+    free(action->text);
+    free(action);
+}
+
+static void route_process_config(struct admin_request *rq)
+{
+    route_process_submit(rq, &(struct admin_action){.kind = ADMIN_DUMP_CONFIG});
+}
+
+static void route_process_reload(struct admin_request *rq)
+{
+    struct admin_action action = {.kind = ADMIN_RELOAD, .confirm_ns = ADMIN_CONFIRM_AS_CONFIGURED};
+
+    if (admin_field_flag(rq, "dry_run", &action.dry_run) &&
+        admin_field_duration(rq, "confirm", CONFIRM_MIN_NS, CONFIRM_MAX_NS, &action.confirm_ns))
+        route_process_submit(rq, &action);
+}
+
+static void route_process_confirm(struct admin_request *rq)
+{
+    route_process_submit(rq, &(struct admin_action){.kind = ADMIN_CONFIRM});
+}
+
+static void route_process_revert(struct admin_request *rq)
+{
+    route_process_submit(rq, &(struct admin_action){.kind = ADMIN_REVERT});
+}
+
+static void route_process_upgrade(struct admin_request *rq)
+{
+    route_process_submit(rq, &(struct admin_action){.kind = ADMIN_UPGRADE});
+}
+
+static const char *const reload_fields[] = {"dry_run", "confirm", NULL};
+
+static const struct admin_route list[] = {
+    {"GET", "/healthz", ADMIN_OPEN, NULL, route_process_health},
+    {"GET", "/readyz", ADMIN_OPEN, NULL, route_process_ready},
+    {"GET", "/v1/status", ADMIN_READ, NULL, route_process_status},
+    {"GET", "/v1/config", ADMIN_READ, NULL, route_process_config},
+    {"POST", "/v1/reload", ADMIN_ACTION, reload_fields, route_process_reload},
+    {"POST", "/v1/confirm", ADMIN_ACTION, NULL, route_process_confirm},
+    {"POST", "/v1/revert", ADMIN_ACTION, NULL, route_process_revert},
+    {"POST", "/v1/upgrade", ADMIN_ACTION, NULL, route_process_upgrade},
+};
+
+const struct admin_routes route_process = {list, ARRAY_LEN(list)};

@@ -1,0 +1,42 @@
+/* config/option_admin: options of [admin]. */
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "config/config.h"
+#include "config/option_internal.h"
+#include "config/option_kind.h"
+#include "config/option_network.h"
+#include "config/option_unix.h"
+
+#define ADMIN(field) offsetof(struct admin_conf, field)
+
+/* clang-format off */
+static const struct option admin_rows[] = {
+    {"address", &option_network_admin_addresses, OPTION_EMPTY, OPTION_UPGRADE, "",
+     "/run/x.sock, @name, 127.0.0.1:7 or [::1]:7, with commas between",
+     "addresses of the admin interface; empty: none",
+     0, 0, 0, NULL},
+    {"mode", &option_unix_mode, 0, OPTION_UPGRADE, "0600",
+     "000 to 777, in octal",
+     "permissions of its unix sockets (a client needs write permission)",
+     ADMIN(file), 0, 0, NULL},
+    {"token_file", &option_kind_path, OPTION_EMPTY, OPTION_LIVE, "",
+     "an absolute path such as /etc/reactord/admin.token",
+     "file with the token that clients over TCP must present; empty: none, and no TCP",
+     ADMIN(token_file), 0, 0, NULL},
+    {"allow_remote", &option_kind_bool, 0, OPTION_LIVE, "no",
+     "yes or no", "may a TCP address be other than loopback? Nothing is encrypted.",
+     ADMIN(allow_remote), 0, 0, NULL},
+    {"request_timeout", &option_kind_duration, 0, OPTION_LIVE, "10s",
+     "100ms to 1h", "time for a whole request, from its first byte to the last of the answer",
+     ADMIN(request_timeout_ns), 100 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {"max_connections", &option_kind_number, 0, OPTION_LIVE, "64",
+     "1 to 1024", "connections at a time; requests of more are refused, but for /healthz and /readyz",
+     ADMIN(max_connections), 1, 1024, NULL},
+    {"write", &option_kind_bool, 0, OPTION_LIVE, "yes",
+     "yes or no", "may clients change anything? no: they may only read",
+     ADMIN(write), 0, 0, NULL},
+};
+/* clang-format on */
+
+const struct option_rows option_admin = {admin_rows, ARRAY_LEN(admin_rows)};

@@ -1,0 +1,316 @@
+#include "daemon/admin_desk.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "daemon/reload.h"
+#include "daemon/upgrade.h"
+#include "engine/lock.h"
+
+struct admin_desk {
+    struct admin *admin; /* NULL: none */
+    struct admin_desk_conf conf;
+    int fd;
+    struct admin_action *reload, *upgrade; /* under way; NULL: none */
+    struct lock lock;                      /* guards what follows */
+    struct admin_action *first, **last;
+    bool closed;
+    struct admin_status status;
+};
+
+/* ---- admin loop ---- */
+
+static void admin_desk_refuse_late(struct admin_desk *desk, struct admin_action *action)
+{
+    action->stopping = true;
+    snprintf(action->error, sizeof(action->error), "the process ends");
+    admin_action_done(desk->admin, action);
+}
+
+static void admin_desk_submit(void *cookie, struct admin_action *action)
+{
+    struct admin_desk *desk = cookie;
+    bool closed;
+
+    action->next = NULL;
+    lock_take(&desk->lock);
+    closed = desk->closed;
+    if (!closed) {
+        *desk->last = action;
+        desk->last = &action->next;
+    }
+    lock_release(&desk->lock);
+    if (closed)
+        admin_desk_refuse_late(desk, action);
+    else
+        (void)eventfd_write(desk->fd, 1); /* full: the main thread is awake */
+}
+
+static void admin_desk_status(void *cookie, struct admin_status *out)
+{
+    struct admin_desk *desk = cookie;
+
+    lock_take(&desk->lock);
+    *out = desk->status;
+    lock_release(&desk->lock);
+}
+
+/* ---- main ---- */
+
+static int admin_desk_create_admin(struct admin_desk *desk, const struct admin_conf *conf,
+                                   const struct admin_env *env)
+{
+    int rc;
+
+    desk->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (desk->fd < 0)
+        return -errno;
+    rc = admin_create(&desk->admin, conf, env);
+    if (rc < 0)
+        close(desk->fd);
+    return rc;
+}
+
+int admin_desk_create(struct admin_desk **out, const struct admin_conf *conf, struct server *server,
+                      const struct socket_store *sockets)
+{
+    struct admin_desk *desk = calloc(1, sizeof(*desk));
+    const struct admin_env env = {
+        .server = server,
+        .sockets = sockets,
+        .ops = {.submit = admin_desk_submit, .status = admin_desk_status, .cookie = desk}};
+    int rc = desk ? admin_desk_create_admin(desk, conf, &env) : -ENOMEM;
+
+    if (rc < 0) {
+        log_error("admin: %s", strerror(-rc));
+        free(desk);
+        return rc;
+    }
+    lock_init(&desk->lock);
+    desk->last = &desk->first;
+    *out = desk;
+    return 0;
+}
+
+struct admin *admin_desk_admin(const struct admin_desk *desk)
+{
+    return desk->admin;
+}
+
+void admin_desk_changed(void *cookie, const struct config *now)
+{
+    const struct admin_desk *desk = cookie;
+
+    admin_configure(desk->admin, &now->admin);
+}
+
+static void admin_desk_publish(struct admin_desk *desk)
+{
+    struct reload_status reload;
+    struct admin_status now = {.config_path = desk->conf.config_path,
+                               .reload = "idle",
+                               .old_processes = upgrade_old(desk->conf.upgrade)};
+
+    reload_status(desk->conf.reload, &reload);
+    now.reloads = reload.n_done;
+    now.reloads_failed = reload.n_failed;
+    now.confirm_by_ns = reload.confirm_by_ns;
+    if (reload.is_applying)
+        now.reload = "applying";
+    else if (reload.confirm_by_ns != CLOCK_NEVER)
+        now.reload = "unconfirmed";
+    lock_take(&desk->lock);
+    desk->status = now;
+    lock_release(&desk->lock);
+}
+
+void admin_desk_open(struct admin_desk *desk, const struct admin_desk_conf *conf)
+{
+    desk->conf = *conf;
+    admin_desk_publish(desk);
+}
+
+int admin_desk_fd(const struct admin_desk *desk)
+{
+    return desk->fd;
+}
+
+/* ${error} NULL: done. */
+static void admin_desk_answer(struct admin_desk *desk, struct admin_action *action,
+                              const char *error)
+{
+    action->done = error == NULL;
+    if (error)
+        snprintf(action->error, sizeof(action->error), "%s", error);
+    admin_desk_publish(desk); /* first: the client may ask for the status at once */
+    admin_action_done(desk->admin, action);
+}
+
+static void admin_desk_reloaded(void *cookie, const char *error, const char *lines)
+{
+    struct admin_desk *desk = cookie;
+    struct admin_action *action = desk->reload;
+
+    desk->reload = NULL;
+    if (lines && *lines != '\0')
+        action->text = strdup(lines);
+    admin_desk_answer(desk, action, error);
+}
+
+static const char *admin_desk_reload_error(int rc)
+{
+    return rc == -ENOENT ? "nothing waits to be confirmed" : "a reload is under way";
+}
+
+static void admin_desk_reload(struct admin_desk *desk, struct admin_action *action)
+{
+    const struct reload_request request = {.dry_run = action->dry_run,
+                                           .confirm_ns = action->confirm_ns,
+                                           .done = admin_desk_reloaded,
+                                           .cookie = desk};
+    int rc = -EBUSY;
+
+    if (!desk->reload) {
+        desk->reload = action; /* it may end within the call */
+        rc = action->kind == ADMIN_REVERT ? reload_revert(desk->conf.reload, &request)
+                                          : reload_begin_request(desk->conf.reload, &request);
+        if (rc < 0)
+            desk->reload = NULL;
+    }
+    if (rc < 0)
+        admin_desk_answer(desk, action, admin_desk_reload_error(rc));
+}
+
+static void admin_desk_confirm(struct admin_desk *desk, struct admin_action *action)
+{
+    int rc = reload_confirm(desk->conf.reload);
+
+    admin_desk_answer(desk, action, rc < 0 ? admin_desk_reload_error(rc) : NULL);
+}
+
+static void admin_desk_upgrade(struct admin_desk *desk, struct admin_action *action)
+{
+    const struct process_conf *process = &reload_running(desk->conf.reload)->process;
+
+    if (reload_is_open(desk->conf.reload))
+        admin_desk_answer(desk, action, "a reload is under way, or not confirmed yet");
+    else if (upgrade_begin(desk->conf.upgrade, process->upgrade_timeout_ns,
+                           process->max_old_processes) < 0)
+        admin_desk_answer(desk, action, upgrade_failure(desk->conf.upgrade));
+    else
+        desk->upgrade = action;
+}
+
+static void admin_desk_dump(struct admin_desk *desk, struct admin_action *action)
+{
+    size_t size;
+    FILE *f = open_memstream(&action->text, &size);
+    int rc = f ? config_dump(reload_running(desk->conf.reload), f) : -ENOMEM;
+
+    if (f && fclose(f) != 0)
+        rc = -ENOMEM;
+    admin_desk_answer(desk, action, rc < 0 ? strerror(-rc) : NULL);
+}
+
+static void admin_desk_act(struct admin_desk *desk, struct admin_action *action,
+                           const char *obstacle)
+{
+    if (upgrade_is_starting(desk->conf.upgrade) && !obstacle)
+        obstacle = "an upgrade is under way";
+    if (action->kind == ADMIN_DUMP_CONFIG) {
+        admin_desk_dump(desk, action);
+        return;
+    }
+    if (obstacle) {
+        admin_desk_answer(desk, action, obstacle);
+        return;
+    }
+    switch (action->kind) {
+    case ADMIN_RELOAD:
+    case ADMIN_REVERT: admin_desk_reload(desk, action); break;
+    case ADMIN_CONFIRM: admin_desk_confirm(desk, action); break;
+    case ADMIN_UPGRADE: admin_desk_upgrade(desk, action); break;
+    case ADMIN_DUMP_CONFIG: break;
+    }
+}
+
+/* Has the upgrade of the action under way come to an end? */
+static void admin_desk_look_at_upgrade(struct admin_desk *desk)
+{
+    struct admin_action *action = desk->upgrade;
+
+    if (!action || upgrade_is_starting(desk->conf.upgrade))
+        return;
+    desk->upgrade = NULL;
+    admin_desk_answer(
+        desk, action,
+        upgrade_is_replaced(desk->conf.upgrade) ? NULL : upgrade_failure(desk->conf.upgrade));
+}
+
+static struct admin_action *admin_desk_take_all(struct admin_desk *desk)
+{
+    struct admin_action *list;
+
+    lock_take(&desk->lock);
+    list = desk->first;
+    desk->first = NULL;
+    desk->last = &desk->first;
+    lock_release(&desk->lock);
+    return list;
+}
+
+void admin_desk_step(struct admin_desk *desk, const char *obstacle)
+{
+    struct admin_action *list, *next;
+    eventfd_t n;
+
+    if (!desk->admin)
+        return;
+    (void)eventfd_read(desk->fd, &n);
+    list = admin_desk_take_all(desk);
+    for (; list; list = next) {
+        next = list->next;
+        admin_desk_act(desk, list, obstacle);
+    }
+    admin_desk_look_at_upgrade(desk);
+    admin_desk_publish(desk);
+}
+
+void admin_desk_close(struct admin_desk *desk)
+{
+    struct admin_action *list, *next;
+
+    if (!desk->admin)
+        return;
+    lock_take(&desk->lock);
+    desk->closed = true;
+    lock_release(&desk->lock);
+    list = admin_desk_take_all(desk);
+    for (; list; list = next) {
+        next = list->next;
+        admin_desk_refuse_late(desk, list);
+    }
+    reload_drop_request(desk->conf.reload);
+    if (desk->reload)
+        admin_desk_refuse_late(desk, desk->reload);
+    if (desk->upgrade)
+        admin_desk_refuse_late(desk, desk->upgrade);
+    desk->reload = desk->upgrade = NULL;
+}
+
+void admin_desk_destroy(struct admin_desk *desk)
+{
+    if (!desk)
+        return;
+    admin_destroy(desk->admin);
+    close(desk->fd);
+    lock_close(&desk->lock);
+    free(desk);
+}

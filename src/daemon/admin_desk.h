@@ -1,0 +1,89 @@
+/*
+ * daemon/admin_desk: the admin interface, and what its clients want of the main thread.
+ *
+ *   admin loop --submit()--> mailbox, eventfd --> main: reload, upgrade
+ *              <--admin_action_done()------------/
+ */
+#ifndef DAEMON_ADMIN_DESK_H
+#define DAEMON_ADMIN_DESK_H
+
+#include <stdbool.h>
+
+#include "admin/admin.h"
+#include "base/must.h"
+
+struct admin_desk;
+struct config;
+struct reload;
+struct upgrade;
+
+/* Whom it asks; they are created after the interface. */
+struct admin_desk_conf {
+    const char *config_path;
+    struct reload *reload;
+    struct upgrade *upgrade;
+};
+
+/*
+ * admin_desk_create(out, conf, server, sockets):
+ * Create the desk and, if ${conf} has addresses, the admin interface. Failures are logged.
+ *
+ * Thread: main, before other threads
+ * Owns:   ${server} and ${sockets} must outlive the desk
+ * Errors: 0; as admin_create(); -EMFILE, -ENFILE
+ */
+int admin_desk_create(struct admin_desk **out, const struct admin_conf *conf, struct server *server,
+                      const struct socket_store *sockets) NODISCARD;
+
+/*
+ * admin_desk_admin(desk):
+ * Return the admin interface; NULL: none.
+ *
+ * Thread: main
+ */
+struct admin *admin_desk_admin(const struct admin_desk *desk);
+
+/*
+ * admin_desk_changed(desk, now):
+ * reload_conf.changed: ${now} is in use.
+ *
+ * Thread: main
+ */
+void admin_desk_changed(void *desk, const struct config *now);
+
+/*
+ * admin_desk_open(desk, conf):
+ *
+ * Thread: main, before admin_start()
+ * Owns:   ${conf} is copied; what it points at must live until admin_desk_close()
+ */
+void admin_desk_open(struct admin_desk *desk, const struct admin_desk_conf *conf);
+
+/*
+ * admin_desk_fd(desk) / admin_desk_step(desk, obstacle):
+ * Descriptor that is readable when there are requests / carry them out, and answer those that have
+ * come to an end; call it also after each event of a reload or upgrade. ${obstacle}: why nothing
+ * may be changed now; NULL: it may.
+ *
+ * Thread: main
+ */
+int admin_desk_fd(const struct admin_desk *desk);
+void admin_desk_step(struct admin_desk *desk, const char *obstacle);
+
+/*
+ * admin_desk_close(desk):
+ * Refuse all requests from now on: the process ends.
+ *
+ * Thread: main, before admin_stop()
+ */
+void admin_desk_close(struct admin_desk *desk);
+
+/*
+ * admin_desk_destroy(desk):
+ * Free ${desk}, or NULL, and the interface.
+ *
+ * Thread: main, after admin_stop()
+ */
+void admin_desk_destroy(struct admin_desk *desk);
+
+#endif

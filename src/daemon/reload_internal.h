@@ -1,0 +1,68 @@
+/*
+ * daemon/reload_internal: struct reload, for daemon/reload.c and daemon/reload_request.c.
+ */
+#ifndef DAEMON_RELOAD_INTERNAL_H
+#define DAEMON_RELOAD_INTERNAL_H
+
+#include "daemon/reload.h"
+#include "engine/task.h"
+
+struct access_logs_change;
+struct config_compare;
+
+enum reload_state { RELOAD_IDLE, RELOAD_LOADING, RELOAD_APPLYING };
+
+struct reload {
+    struct reload_conf conf;
+    struct config *running;
+    enum reload_state state;
+    bool again; /* another reload was requested meanwhile */
+    /* previous configuration, until the new one is confirmed; NULL: none */
+    struct config *confirmed;
+    int64_t confirm_by_ns;         /* CLOCK_NEVER: nothing to confirm */
+    bool returning;                /* `next` is the previous configuration */
+    bool given_up;                 /* the server is about to stop */
+    bool refused;                  /* the last reload was refused */
+    struct reload_request request; /* of the reload under way */
+    unsigned n_done, n_failed;
+    int step_fd;
+    struct task load;
+    /* Written by the executor or the control loop before `step_fd`. */
+    int rc;
+    struct config *next;
+    char *problems; /* lines of config_reload() */
+    size_t problems_len;
+    struct config_compare *changes;
+    struct access_logs_change *access_logs;
+};
+
+/* SIGHUP asks for no answer. */
+extern const struct reload_request reload_by_signal;
+
+/*
+ * reload_start(r, request) / reload_return(r):
+ * Begin to load the file / begin to restore the previous configuration; no reload is under way.
+ *
+ * Thread: main
+ */
+void reload_start(struct reload *r, const struct reload_request *request);
+void reload_return(struct reload *r);
+
+/*
+ * reload_forget_confirmed(r):
+ * There is nothing to confirm.
+ *
+ * Thread: main
+ */
+void reload_forget_confirmed(struct reload *r);
+
+/*
+ * reload_answer(r, error, lines) / reload_answer_changes(r):
+ * Answer the request under way, if any / with the changes.
+ *
+ * Thread: main
+ */
+void reload_answer(struct reload *r, const char *error, const char *lines);
+void reload_answer_changes(struct reload *r);
+
+#endif

@@ -1,0 +1,81 @@
+/* daemon/reload_request: reloads that are answered, confirmed and reverted. See reload.h. */
+#include "daemon/reload_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "config/config_compare.h"
+
+const struct reload_request reload_by_signal = {.confirm_ns = RELOAD_CONFIRM_AS_CONFIGURED};
+
+static bool reload_is_unconfirmed(const struct reload *r)
+{
+    return r->state == RELOAD_IDLE && r->confirm_by_ns != CLOCK_NEVER;
+}
+
+void reload_status(const struct reload *r, struct reload_status *out)
+{
+    *out = (struct reload_status){.is_applying = r->state != RELOAD_IDLE,
+                                  .n_done = r->n_done,
+                                  .n_failed = r->n_failed,
+                                  .confirm_by_ns = r->confirm_by_ns};
+}
+
+void reload_answer(struct reload *r, const char *error, const char *lines)
+{
+    void (*done)(void *cookie, const char *error, const char *lines) = r->request.done;
+
+    r->request.done = NULL;
+    if (done)
+        done(r->request.cookie, error, lines);
+}
+
+void reload_answer_changes(struct reload *r)
+{
+    struct config_compare_text text;
+    char *lines = NULL;
+    size_t size;
+    FILE *f = open_memstream(&lines, &size);
+
+    for (size_t i = 0; f && i < r->changes->n; i++)
+        fprintf(f, "%s\n", config_compare_text(&text, &r->changes->list[i]));
+    if (f)
+        fclose(f);
+    reload_answer(r, NULL, lines);
+    free(lines);
+}
+
+int reload_begin_request(struct reload *r, const struct reload_request *request)
+{
+    if (r->state != RELOAD_IDLE)
+        return -EBUSY;
+    reload_start(r, request);
+    return 0;
+}
+
+int reload_revert(struct reload *r, const struct reload_request *request)
+{
+    if (!reload_is_unconfirmed(r))
+        return r->state == RELOAD_IDLE ? -ENOENT : -EBUSY;
+    log_notice("reload: the previous configuration is restored");
+    r->request = *request;
+    reload_return(r);
+    return 0;
+}
+
+int reload_confirm(struct reload *r)
+{
+    if (!reload_is_unconfirmed(r))
+        return r->state == RELOAD_IDLE ? -ENOENT : -EBUSY;
+    log_notice("reload: the new configuration is confirmed");
+    reload_forget_confirmed(r);
+    return 0;
+}
+
+void reload_drop_request(struct reload *r)
+{
+    r->request.done = NULL;
+}

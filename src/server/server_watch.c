@@ -1,0 +1,18 @@
+/* server/server_watch: the watchdog of the loops. See server.h. */
+#include "server/server_internal.h"
+#include "server/threads.h"
+
+void server_add_loop(struct server *sv, struct loop *loop)
+{
+    threads_add(&sv->threads, loop);
+}
+
+bool server_watch(struct server *sv)
+{
+    return threads_watch(&sv->threads);
+}
+
+int64_t server_watch_interval_ns(const struct server *sv)
+{
+    return threads_watch_interval_ns(&sv->threads);
+}
