@@ -22,12 +22,16 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "conf/examples"
 FAILOVER_S = 30  # what a failover may take on a busy machine; as shipped it is two or three seconds
 
 
-def example(name, replace):
-    """The example with `to` in place of each `from`, which must be there, at the end of a word."""
-    text = (EXAMPLES / name).read_text(encoding="utf-8")
+def replaced(text, replace):
     for old, new in replace.items():
         text, n = re.subn(rf"{re.escape(old)}(?![\w.:])", lambda _, new=new: new, text)
-        check(n > 0, f"{name} has no {old}")
+        check(n > 0, f"there is no {old}")
+    return text
+
+
+def example(name, replace):
+    """The example with `to` in place of each `from`, which must be there, at the end of a word."""
+    text = replaced((EXAMPLES / name).read_text(encoding="utf-8"), replace)
     left = re.search(r"^[^#]*= *(10\.|\*:|/(etc|run|var)/).*", text, re.MULTILINE)
     check(not left, f"{name} has another place: {left and left.group()}")
     return text
@@ -71,6 +75,24 @@ def migrating(t):
     program.run(["haproxy", "-c", "-f", t.write("haproxy.cfg", blocks[0])])
     done = t.reactord("-t", "-c", t.write("front.ini", blocks[1]))
     check_equal((done.code, done.err), (0, ""), "exit code and errors")
+
+
+@test(needs=["redis-server", "redis-cli"], timeout=60, plain_only=True)
+def readme(t):
+    """the configuration of README.md serves redis-cli, also when the first server has gone"""
+    text = (EXAMPLES.parents[1] / "README.md").read_text(encoding="utf-8").partition("```ini\n")[2].partition("```")[0]
+    front, a, b = t.address(), t.address(), t.address()
+    config = replaced(text, {"127.0.0.1:7008, [::1]:7008, @front": front, "127.0.0.1:6379": a, "127.0.0.1:6380": b})
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(contextlib.ExitStack())
+        first.enter_context(redis_server(t, a))
+        daemon = stack.enter_context(t.daemon(config))
+        check_equal(redis_cli(front, "PING"), "PONG", "answer")
+        wait_state(t, daemon, b="down")
+        stack.enter_context(redis_server(t, b))
+        wait_state(t, daemon, b="up")
+        first.close()
+        check_equal(redis_cli(front, "CONFIG", "GET", "port").split()[1], str(port_of(b)), "port of the server")
 
 
 # redis
