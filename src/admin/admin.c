@@ -14,6 +14,9 @@
 #include "engine/loop.h"
 #include "server/server.h"
 
+/* Time for requests under way, when the process stops. */
+#define FINISH_NS (500 * NS_PER_MS)
+
 /* Time for the loop to end, then for joining its thread. */
 #define STOP_NS (2 * NS_PER_S)
 #define JOIN_NS (1 * NS_PER_S)
@@ -45,8 +48,9 @@ static void admin_run_leave(struct task *t)
     struct admin *a = CONTAINER_OF(t, struct admin, leave);
 
     a->closing = true;
-    admin_socket_close_all(a, false);
+    admin_socket_close_all(a, true);
     admin_client_close_idle(a);
+    admin_client_look_finished(a);
 }
 
 static void admin_run_at_stop(struct task *t)
@@ -110,6 +114,7 @@ int admin_create(struct admin **out, const struct admin_conf *conf, const struct
     a->started_at = time(NULL);
     a->started_at_ns = clock_now_ns();
     lock_init(&a->lock);
+    promise_init(&a->finished, NULL);
     list_init(&a->clients);
     admin_settings_set(a, conf);
     rc = admin_create_loop(a);
@@ -129,6 +134,7 @@ int admin_start(struct admin *a)
     if (!a)
         return 0;
     admin_socket_keep_all(a);
+    a->started = true;
     return loop_submit(a->loop, LOOP_CONTROL, &a->start);
 }
 
@@ -144,14 +150,23 @@ void admin_set_state(struct admin *a, enum admin_state state)
         atomic_store_explicit(&a->state, (int)state, memory_order_relaxed);
 }
 
+/* Accept no more, and let the requests under way come to their end. */
+static void admin_close(struct admin *a)
+{
+    if (!a->started || a->left)
+        return;
+    a->left = true;
+    if (loop_submit(a->loop, LOOP_CONTROL, &a->leave) < 0)
+        admin_drop(&a->leave);
+}
+
 void admin_leave(struct admin *a)
 {
     if (!a)
         return;
     for (unsigned i = 0; i < a->n_sockets; i++)
-        a->sockets[i].linked = false; /* before the loop ends, whether or not the task runs */
-    if (loop_submit(a->loop, LOOP_CONTROL, &a->leave) < 0)
-        admin_drop(&a->leave);
+        a->sockets[i].linked = false;
+    admin_close(a);
 }
 
 int admin_descriptor(const struct admin *a, unsigned i, const struct address **address)
@@ -172,6 +187,9 @@ int admin_stop(struct admin *a)
 {
     if (!a)
         return 0;
+    admin_close(a);
+    if (a->started && promise_await(&a->finished, FINISH_NS) < 0)
+        log_info("admin: connections that are still open are closed");
     loop_stop(a->loop, 0, STOP_NS);
     return loop_join_until(a->loop, clock_now_ns() + STOP_NS + JOIN_NS);
 }
@@ -187,6 +205,7 @@ void admin_destroy(struct admin *a)
     admin_socket_close_all(a, true);
     admin_socket_destroy_all(a);
     loop_destroy(a->loop);
+    promise_close(&a->finished);
     lock_close(&a->lock);
     free(a);
 }

@@ -138,8 +138,8 @@ void admin_action_done(struct admin *a, struct admin_action *action);
 
 /*
  * admin_stop(a):
- * Close all connections and end the loop. All actions have been returned, and the threads of the
- * server have ended.
+ * Close all connections, those with a request after half a second, and end the loop. All actions
+ * have been returned, and the threads of the server have ended.
  *
  * Thread: main
  * Errors: 0; -ETIMEDOUT (the loop hangs: do not destroy ${a})

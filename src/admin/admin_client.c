@@ -105,8 +105,10 @@ static void admin_client_free(struct admin_client *c)
     a->n_clients--;
     a->n_cut -= c->cut;
     free(c);
-    if (loop_is_current(a->loop))
-        admin_socket_resume_all(a);
+    if (!loop_is_current(a->loop))
+        return;
+    admin_socket_resume_all(a);
+    admin_client_look_finished(a);
 }
 
 void admin_client_accepted(struct admin *a, int fd, const struct address *peer)
@@ -179,6 +181,12 @@ void admin_client_wait(struct admin_client *c)
 bool admin_client_is_last(const struct admin_client *c)
 {
     return c->extra || c->admin->closing;
+}
+
+void admin_client_look_finished(struct admin *a)
+{
+    if (a->closing && a->n_clients == 0)
+        promise_succeed(&a->finished);
 }
 
 void admin_client_close_idle(struct admin *a)

@@ -69,6 +69,14 @@ bool admin_client_is_last(const struct admin_client *c);
 void admin_client_close_idle(struct admin *a);
 
 /*
+ * admin_client_look_finished(a):
+ * Complete `finished` if ${a} is closing and has no connection.
+ *
+ * Thread: admin loop
+ */
+void admin_client_look_finished(struct admin *a);
+
+/*
  * admin_client_pending(a):
  * Number of requests whose handler has not answered.
  *

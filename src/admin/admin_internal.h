@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "engine/lock.h"
+#include "engine/promise.h"
 #include "engine/timer.h"
 #include "net/address.h"
 
@@ -40,7 +41,7 @@ struct admin_socket {
     struct address address;
     struct acceptor *acceptor;
     int fd;
-    /* The file of a unix socket is ours. Main thread before admin_start() and after the end. */
+    /* The file of a unix socket is ours. Main thread, until it submits `leave`. */
     bool linked;
 };
 
@@ -56,7 +57,9 @@ struct admin {
     struct task start, leave, at_stop;
     time_t started_at;
     int64_t started_at_ns;
-    struct lock lock; /* guards `settings`; main thread and loop */
+    struct promise finished; /* closing, and the last connection has ended */
+    bool started, left;      /* main thread */
+    struct lock lock;        /* guards `settings`; main thread and loop */
     struct admin_settings settings;
     atomic_int state;    /* enum admin_state; relaxed: an independent value */
     bool closing;        /* accepts no more connections; answers close theirs */

@@ -100,7 +100,8 @@ int arguments_parse_body(json_t **out, const char *text, size_t len,
                          struct arguments_problem *problem)
 {
     json_error_t error;
-    json_t *body = len > 0 ? json_loadb(text, len, JSON_REJECT_DUPLICATES, &error) : json_object();
+    json_t *body = len > 0 ? json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error)
+                           : json_object();
 
     if (!body && len == 0)
         return -ENOMEM;
