@@ -204,12 +204,14 @@ static const struct figure_table listener_generation_waits_table = {
 
 struct listener_generation_view {
     const char *service, *upstream, *state;
+    struct figure_addresses addresses;
     unsigned max_connections;
 };
 
 static const struct figure listener_generation_rows[] = {
     FIGURE_OF(struct listener_generation_view, TEXT, NUMBER, service, "Service: echo or proxy."),
     FIGURE_OF(struct listener_generation_view, TEXT, NUMBER, upstream, "Upstream of a proxy."),
+    FIGURE_OF(struct listener_generation_view, TEXT, NUMBER, addresses, "Addresses."),
     FIGURE_OF(struct listener_generation_view, STATE, NUMBER, state, "State of the listener."),
     FIGURE_OF(struct listener_generation_view, GAUGE, NUMBER, max_connections,
               "Connections that are allowed; 0: no limit."),
@@ -225,6 +227,7 @@ void listener_generation_figures(const struct listener_generation *gen, struct f
     const struct listener_generation_view view = {
         .service = gen->conf.service == LISTENER_ECHO ? "echo" : "proxy",
         .upstream = gen->conf.upstream,
+        .addresses = {.list = gen->conf.addresses, .n = gen->conf.n_addresses},
         .state = "accepting",
         .max_connections = atomic_load_explicit(&ls->quota.max_connections, memory_order_relaxed)};
     const struct listener_generation_waits waits = {

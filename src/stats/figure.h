@@ -19,6 +19,8 @@
 
 #include "engine/histogram.h"
 
+struct address;
+
 enum figure_subject {
     FIGURE_PROCESS,
     FIGURE_LOOP,
@@ -52,7 +54,13 @@ enum figure_type {
     FIGURE_INT64,
     FIGURE_STRING, /* const char *; NULL: empty */
     FIGURE_TIMES,  /* struct histogram_view */
-    FIGURE_ENDS    /* uint64_t[SESSION_REASONS] */
+    FIGURE_ENDS,   /* uint64_t[SESSION_REASONS] */
+    FIGURE_LIST    /* struct figure_addresses; FIGURE_TEXT only, and in no log line */
+};
+
+struct figure_addresses {
+    const struct address *list;
+    unsigned n;
 };
 
 struct figure {
@@ -65,15 +73,18 @@ struct figure {
     size_t offset;
 };
 
-#define FIGURE_TYPE(s, member) \
-    _Generic(((s *)0)->member,             \
-             _Bool: FIGURE_BOOL,           \
-             unsigned: FIGURE_UNSIGNED,    \
-             uint64_t: FIGURE_UINT64,      \
-             int64_t: FIGURE_INT64,        \
-             const char *: FIGURE_STRING,  \
+/* clang-format off */
+#define FIGURE_TYPE(s, member)                    \
+    _Generic(((s *)0)->member,                    \
+             _Bool: FIGURE_BOOL,                  \
+             unsigned: FIGURE_UNSIGNED,           \
+             uint64_t: FIGURE_UINT64,             \
+             int64_t: FIGURE_INT64,               \
+             const char *: FIGURE_STRING,         \
              struct histogram_view: FIGURE_TIMES, \
-             uint64_t *: FIGURE_ENDS)
+             uint64_t *: FIGURE_ENDS,             \
+             struct figure_addresses: FIGURE_LIST)
+/* clang-format on */
 
 #define FIGURE_ROW(s, member, key, figure_kind, figure_unit, digits, text)                  \
     {                                                                                       \
@@ -101,7 +112,7 @@ struct figure_table {
 
 #define FIGURE_TABLE(s, rows) .figures = (rows), .n = ARRAY_LEN(rows), .bytes = sizeof(s)
 
-/* The caller keeps both names while an object is shown. */
+/* Objects that are shown in turn differ in their pointers; the names stay while one is shown. */
 struct figure_object {
     enum figure_subject subject;
     const char *name;  /* NULL: there is only one */

@@ -94,6 +94,7 @@ static void figure_log_figure(struct figure_log_line *line, const struct figure 
     case FIGURE_STRING: figure_log_string(line, f, *(const char *const *)member); break;
     case FIGURE_TIMES: figure_log_times(line, (const struct histogram_view *)member); break;
     case FIGURE_ENDS: figure_log_ends(line, (const uint64_t *)member); break;
+    case FIGURE_LIST: break;
     }
 }
 

@@ -1,0 +1,49 @@
+/*
+ * base/text: text that grows, such as the body of an answer.
+ *
+ * After a failed allocation `failed` is set, and everything added is ignored: check it once, at the
+ * end. Large texts grow without a copy (mremap(2) in realloc).
+ */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/must.h"
+
+/* Zero-initialised: empty. */
+struct text {
+    char *bytes; /* with NUL; NULL: empty */
+    size_t n;
+    size_t size;
+    bool failed;
+};
+
+/*
+ * text_add(t, bytes, n) / text_puts(t, string) / text_printf(t, format, ...):
+ * Append.
+ *
+ * Thread: owner of ${t}
+ */
+void text_add(struct text *t, const char *bytes, size_t n);
+void text_puts(struct text *t, const char *string);
+void text_printf(struct text *t, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/*
+ * text_free(t):
+ * Free the bytes; ${t} is empty again.
+ *
+ * Thread: owner of ${t}
+ */
+void text_free(struct text *t);
+
+/*
+ * text_character_bytes(string):
+ * Length of the valid UTF-8 character at ${string} (RFC 3629); 0: invalid, or the end.
+ *
+ * Thread: any
+ */
+unsigned text_character_bytes(const char *string);
+
+#endif

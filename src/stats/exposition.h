@@ -1,0 +1,55 @@
+/*
+ * stats/exposition: figures as metrics, in Prometheus' text format (version 0.0.4).
+ *
+ * The format wants all series of a metric together, and a walk visits object after object. So the
+ * values are collected first, and written then; both may be interrupted at each step.
+ *
+ *   show objects to exposition_visitor() -> exposition_write() until it returns 0
+ *
+ * Histograms have every second bucket of engine/histogram, which are powers of four microseconds.
+ */
+#ifndef STATS_EXPOSITION_H
+#define STATS_EXPOSITION_H
+
+#include "base/must.h"
+#include "base/text.h"
+
+struct exposition;
+struct figure_visitor;
+
+#define EXPOSITION_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+/*
+ * exposition_create(out):
+ *
+ * Thread: any
+ * Errors: 0; -ENOMEM
+ */
+int exposition_create(struct exposition **out) NODISCARD;
+
+/*
+ * exposition_visitor(e):
+ * Return the visitor that collects; an object must be shown once only.
+ *
+ * Thread: owner of ${e}
+ */
+struct figure_visitor *exposition_visitor(struct exposition *e);
+
+/*
+ * exposition_write(e, out):
+ * Append the series of the next few objects to ${out}; call it when all objects were shown.
+ *
+ * Thread: owner of ${e}
+ * Errors: 0 (all is written); 1 (there are more); -ENOMEM (also of the visitor)
+ */
+int exposition_write(struct exposition *e, struct text *out) NODISCARD;
+
+/*
+ * exposition_destroy(e):
+ * Free ${e} or NULL.
+ *
+ * Thread: owner of ${e}
+ */
+void exposition_destroy(struct exposition *e);
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * stats/figure_json: figures as JSON text: an array of objects, servers within their upstream.
+ *
+ *   [{"name":"web","sessions":3,...,"ended":{"client_fin":7,...}}, ...]
+ *   [{"name":"app",...,"servers":[{"name":"a",...}]}, ...]
+ *
+ * Written while objects are shown, so that a long text is never made at once. Durations keep the
+ * name and unit of the log lines (`poll_ms`).
+ */
+#ifndef STATS_FIGURE_JSON_H
+#define STATS_FIGURE_JSON_H
+
+#include <stdbool.h>
+
+#include "base/text.h"
+#include "stats/figure.h"
+
+/* Initialise `subject` and `out`; the rest is zero. */
+struct figure_json {
+    struct figure_visitor visitor; /* figure_json_visit */
+    enum figure_subject subject;   /* others are left out; FIGURE_UPSTREAM: with servers */
+    struct text *out;
+    struct figure_object object; /* the open one, if `depth` > 0 */
+    unsigned depth;              /* 2: in a server */
+    bool has_objects;
+};
+
+/*
+ * figure_json_begin(j, subject, out) / figure_json_end(j):
+ * Begin the array in ${out}, for objects that are shown to j->visitor / end it.
+ *
+ * Thread: owner of ${j}
+ * Owns:   ${out} is borrowed until figure_json_end(); errors are in out->failed
+ */
+void figure_json_begin(struct figure_json *j, enum figure_subject subject, struct text *out);
+void figure_json_end(struct figure_json *j);
+
+/*
+ * figure_json_string(out, string):
+ * Append ${string}, escaped and in quotes; what is not UTF-8 becomes U+FFFD.
+ *
+ * Thread: owner of ${out}
+ */
+void figure_json_string(struct text *out, const char *string);
+
+#endif
