@@ -20,6 +20,7 @@ struct address;
 struct admin;
 struct admin_conf;
 struct admin_request;
+struct figure_visitor;
 struct server;
 struct socket_store;
 
@@ -65,6 +66,8 @@ struct admin_ops {
     void (*submit)(void *cookie, struct admin_action *action);
     /* On the admin loop, without waiting for the main thread. */
     void (*status)(void *cookie, struct admin_status *out);
+    /* Likewise: show ${v} the figures of what the server does not know: access logs. */
+    void (*figures)(void *cookie, struct figure_visitor *v);
     void *cookie;
 };
 

@@ -33,6 +33,7 @@ struct admin_settings {
     char token[ADMIN_TOKEN_MAX_BYTES + 1]; /* "": none */
     int64_t request_timeout_ns;
     unsigned max_connections;
+    unsigned metrics_servers;
     bool write;
 };
 
@@ -66,6 +67,7 @@ struct admin {
     struct list clients; /* struct admin_client, oldest first */
     unsigned n_clients;
     unsigned n_cut; /* of these, shut down, and about to go */
+    unsigned n_figures; /* answers that admin/route_figures makes */
     struct log_limit token_limit;
 };
 

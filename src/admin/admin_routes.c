@@ -3,12 +3,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "admin/route_figures.h"
 #include "admin/route_process.h"
 #include "base/must.h"
 
 /* One for each file route_*.c. */
 static const struct admin_routes *const families[] = {
     &route_process,
+    &route_figures,
 };
 
 const struct admin_route *admin_routes_find(const char *path, const char *method,

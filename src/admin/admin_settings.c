@@ -9,6 +9,7 @@ void admin_settings_set(struct admin *a, const struct admin_conf *conf)
 {
     struct admin_settings next = {.request_timeout_ns = conf->request_timeout_ns,
                                   .max_connections = conf->max_connections,
+                                  .metrics_servers = conf->metrics_servers,
                                   .write = conf->write};
 
     if (conf->token)
@@ -31,6 +32,11 @@ static struct admin_settings admin_settings_get(struct admin *a)
 unsigned admin_settings_max_connections(struct admin *a)
 {
     return admin_settings_get(a).max_connections;
+}
+
+unsigned admin_settings_metrics_servers(struct admin *a)
+{
+    return admin_settings_get(a).metrics_servers;
 }
 
 int64_t admin_settings_request_timeout_ns(struct admin *a)

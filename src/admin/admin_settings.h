@@ -20,12 +20,13 @@ void admin_settings_set(struct admin *a, const struct admin_conf *conf);
 
 /*
  * admin_settings_max_connections(a) / admin_settings_request_timeout_ns(a) /
- * admin_settings_write(a):
+ * admin_settings_metrics_servers(a) / admin_settings_write(a):
  * As in [admin].
  *
  * Thread: any
  */
 unsigned admin_settings_max_connections(struct admin *a);
+unsigned admin_settings_metrics_servers(struct admin *a);
 int64_t admin_settings_request_timeout_ns(struct admin *a);
 bool admin_settings_write(struct admin *a);
 

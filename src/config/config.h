@@ -46,7 +46,8 @@ struct admin_conf {
     bool allow_remote;
     int64_t request_timeout_ns;
     unsigned max_connections;
-    bool write; /* actions are allowed */
+    unsigned metrics_servers; /* with series of their own */
+    bool write;               /* actions are allowed */
 };
 
 struct config {

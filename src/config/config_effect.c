@@ -191,6 +191,7 @@ static const struct {
     {OPTION_ADMIN, "allow_remote", config_effect_admin_has_tcp, NO_ADMIN_TCP},
     {OPTION_ADMIN, "request_timeout", config_effect_has_admin, NO_ADMIN},
     {OPTION_ADMIN, "max_connections", config_effect_has_admin, NO_ADMIN},
+    {OPTION_ADMIN, "metrics_servers", config_effect_has_admin, NO_ADMIN},
     {OPTION_ADMIN, "write", config_effect_has_admin, NO_ADMIN},
 
     {OPTION_LISTEN, "frame_by", config_effect_has_frame, HANDLER("frame")},

@@ -378,17 +378,36 @@ static const struct figure access_logs_rows[] = {
 static const struct figure_table access_logs_table = {
     FIGURE_TABLE(struct access_log_stats, access_logs_rows)};
 
+static void access_logs_show(const struct access_logs_entry *entry, struct figure_visitor *v)
+{
+    const struct figure_object object = {.subject = FIGURE_ACCESS_LOG, .name = entry->where};
+    struct access_log_stats s;
+
+    access_log_stats(entry->log, &s);
+    figure_show(v, &access_logs_table, &object, &s);
+}
+
+/* The lock may be held: a configured log is there once, and showing it is no system call. */
+void access_logs_figures(struct access_logs *logs, struct figure_visitor *v)
+{
+    if (!logs)
+        return;
+    lock_take(&logs->lock);
+    list_for_each (node, &logs->entries) {
+        const struct access_logs_entry *entry = LIST_ENTRY(node, struct access_logs_entry, link);
+
+        if (entry->wanted)
+            access_logs_show(entry, v);
+    }
+    lock_release(&logs->lock);
+}
+
 void access_logs_log_stats(struct access_logs *logs)
 {
     struct access_logs_entry *entry = NULL;
 
-    while (logs && (entry = access_logs_next(logs, entry))) {
-        const struct figure_object object = {.subject = FIGURE_ACCESS_LOG, .name = entry->where};
-        struct access_log_stats s;
-
-        access_log_stats(entry->log, &s);
-        figure_show(figure_log(), &access_logs_table, &object, &s);
-    }
+    while (logs && (entry = access_logs_next(logs, entry)))
+        access_logs_show(entry, figure_log());
 }
 
 int access_logs_finish(struct access_logs *logs)

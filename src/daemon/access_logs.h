@@ -18,6 +18,7 @@
 struct access_log;
 struct access_logs;
 struct access_logs_change;
+struct figure_visitor;
 struct privileges;
 struct server_conf;
 
@@ -110,6 +111,14 @@ void access_logs_reopen(struct access_logs *logs);
  * Thread: main
  */
 void access_logs_check_user(struct access_logs *logs);
+
+/*
+ * access_logs_figures(logs, v):
+ * Show ${v} the figures of each configured log; NULL is allowed.
+ *
+ * Thread: any
+ */
+void access_logs_figures(struct access_logs *logs, struct figure_visitor *v);
 
 /*
  * access_logs_log_stats(logs):

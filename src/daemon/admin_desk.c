@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/config.h"
+#include "daemon/access_logs.h"
 #include "daemon/reload.h"
 #include "daemon/upgrade.h"
 #include "engine/lock.h"
@@ -62,6 +63,13 @@ static void admin_desk_status(void *cookie, struct admin_status *out)
     lock_release(&desk->lock);
 }
 
+static void admin_desk_figures(void *cookie, struct figure_visitor *v)
+{
+    const struct admin_desk *desk = cookie;
+
+    access_logs_figures(desk->conf.access_logs, v);
+}
+
 /* ---- main ---- */
 
 static int admin_desk_create_admin(struct admin_desk *desk, const struct admin_conf *conf,
@@ -85,7 +93,7 @@ int admin_desk_create(struct admin_desk **out, const struct admin_conf *conf, st
     const struct admin_env env = {
         .server = server,
         .sockets = sockets,
-        .ops = {.submit = admin_desk_submit, .status = admin_desk_status, .cookie = desk}};
+        .ops = {.submit = admin_desk_submit, .status = admin_desk_status, .figures = admin_desk_figures, .cookie = desk}};
     int rc = desk ? admin_desk_create_admin(desk, conf, &env) : -ENOMEM;
 
     if (rc < 0) {

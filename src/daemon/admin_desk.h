@@ -12,6 +12,7 @@
 #include "admin/admin.h"
 #include "base/must.h"
 
+struct access_logs;
 struct admin_desk;
 struct config;
 struct reload;
@@ -20,6 +21,7 @@ struct upgrade;
 /* Whom it asks; they are created after the interface. */
 struct admin_desk_conf {
     const char *config_path;
+    struct access_logs *access_logs;
     struct reload *reload;
     struct upgrade *upgrade;
 };

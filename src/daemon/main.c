@@ -242,6 +242,7 @@ static int process_open(struct process *p, struct config *config, const char *co
     if (rc < 0)
         goto err_destroy_reload;
     admin_desk_open(p->desk, &(struct admin_desk_conf){.config_path = config_path,
+                                                       .access_logs = p->access_logs,
                                                        .reload = p->reload,
                                                        .upgrade = p->upgrade});
     rc = privileges_drop(&p->privileges);

@@ -1,11 +1,15 @@
 #include "stats/figure_json.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/must.h"
 #include "net/address.h"
 #include "stats/session_reason.h"
+
+/* The array of an upstream's servers, which takes the place of the figure with their number. */
+#define FIGURE_JSON_SERVERS "servers"
 
 void figure_json_string(struct text *out, const char *string)
 {
@@ -111,7 +115,7 @@ static void figure_json_figure(struct text *out, const struct figure_table *tabl
 {
     const void *member = values + f->offset;
 
-    if (f->kind == FIGURE_DERIVED)
+    if (f->kind == FIGURE_DERIVED || strcmp(f->name, FIGURE_JSON_SERVERS) == 0)
         return;
     if (table->part)
         text_printf(out, ",\"%s\":", table->part);
@@ -142,7 +146,7 @@ static void figure_json_close(struct figure_json *j)
     if (j->depth == 2)
         text_puts(j->out, "}]}");
     else if (j->depth == 1)
-        text_puts(j->out, j->subject == FIGURE_UPSTREAM ? ",\"servers\":[]}" : "}");
+        text_puts(j->out, j->subject == FIGURE_UPSTREAM ? ",\"" FIGURE_JSON_SERVERS "\":[]}" : "}");
     j->depth = 0;
 }
 
@@ -150,7 +154,7 @@ static void figure_json_open(struct figure_json *j, const struct figure_object *
 {
     if (object->subject == FIGURE_SERVER) {
         MUST(j->depth > 0);
-        text_puts(j->out, j->depth == 2 ? "},{" : ",\"servers\":[{");
+        text_puts(j->out, j->depth == 2 ? "},{" : ",\"" FIGURE_JSON_SERVERS "\":[{");
         j->depth = 2;
     } else {
         figure_json_close(j);

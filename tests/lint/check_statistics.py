@@ -34,6 +34,7 @@ KINDS = {
     "access_logs": "access_log",
     "server_figures": "process",
     "server_figures_left_out": "process",
+    "route_figures_process": "process",
 }
 # Not described one by one: the buckets of histograms, and a figure for each reason.
 FAMILIES = {"duration", "connect_duration", "ended"}

@@ -1,0 +1,381 @@
+"""metrics: what a Prometheus server gets, beside SIGRTMIN and JSON."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+import urllib.parse
+import urllib.request
+
+from support import net, program
+from support.case import check, check_equal, test
+from support.http import get, get_json
+
+SAMPLE = re.compile(r'([a-z_]+)(?:\{(.*)\})? (\S+)')
+LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+ADMIN = "[admin]\naddress = {socket}\n"
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def socket_of(t):
+    return t.path("admin.sock")
+
+
+def config(t, front, servers, options="", more=""):
+    lines = "".join(f"server.{name} = {address}\n" for name, address in servers.items())
+    return (ADMIN.format(socket=socket_of(t)) + more
+            + f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\n"
+            + f"access_log = {t.path('access.log')}\n"
+            + f"[upstream back]\n{lines}{options}\n")
+
+
+def scrape(t):
+    status, kind, text = get(socket_of(t), "/metrics")
+    check_equal((status, kind), (200, "text/plain; version=0.0.4; charset=utf-8"), "the answer")
+    return text
+
+
+def samples(text):
+    """{(metric, (label, value), ...): number}; each must be there once."""
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        match = SAMPLE.fullmatch(line)
+        check(match, f"not a sample: {line}")
+        key = (match[1], *sorted(LABEL.findall(match[2] or "")))
+        check(key not in found, f"twice: {line}")
+        found[key] = float(match[3])
+    return found
+
+
+def promtool(*words, stdin=""):
+    done = subprocess.run(["promtool", *words], input=stdin, capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"promtool {' '.join(words)}: {done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+@contextlib.contextmanager
+def echo(t):
+    """An echo server of ours; another listener of the daemon would be a proxy loop."""
+    with contextlib.ExitStack() as stack:
+        address = t.address()
+        listener = stack.enter_context(net.listen(address, 64))
+
+        def serve():
+            with contextlib.suppress(OSError):
+                while True:
+                    s = listener.accept()[0]
+                    threading.Thread(target=answer, args=(s,), daemon=True).start()
+
+        def answer(s):
+            with s, contextlib.suppress(OSError):
+                while data := s.recv(65536):
+                    s.sendall(data)
+
+        listener.settimeout(None)
+        threading.Thread(target=serve, daemon=True).start()
+        yield address
+        listener.shutdown(2)
+
+
+def talk(front, times=1):
+    for _ in range(times):
+        with net.connect(front) as s:
+            check_equal(net.exchange(s, b"hello"), b"hello", "the answer")
+
+
+def ended(t, listener="front"):
+    return sum(value for key, value in samples(scrape(t)).items()
+               if key[0] == "reactord_listener_sessions_ended_total" and ("listener", listener) in key)
+
+
+@test(needs=["promtool"])
+def metrics_are_clean(t):
+    """promtool finds nothing in the metrics of a daemon with all kinds of objects"""
+    front, framed = t.address(), t.address()
+    more = (f"[reactord]\nmax_buffered = 1G\nallow_faults = yes\n"
+            f"[listen framed]\naddress = {framed}, {t.path('framed.sock')}\nservice = echo\npipeline = frame\n"
+            "frame_by = delimiter\nfault_drop = 50\nmirror = back\ndeny = 192.0.2.1\n"
+            "max_connections_per_client = 10\n")
+    with echo(t) as server, t.daemon(config(t, front, {"a": server}, "spare = 1\n", more)):
+        talk(front, 3)
+        text = scrape(t)
+    check_equal(promtool("check", "metrics", stdin=text), "", "what promtool says")
+    names = set(re.findall(r"^# TYPE (\S+)", text, re.M))
+    for name in ("reactord_listener_denied_total", "reactord_listener_clients_known",
+                 "reactord_listener_mirrors_total", "reactord_listener_frames_too_long_total",
+                 "reactord_listener_faults_total", "reactord_overload_buffered_bytes",
+                 "reactord_server_spares", "reactord_access_log_lines_total",
+                 "reactord_executor_threads", "reactord_process_reloads_total"):
+        check(name in names, f"there is no {name}")
+    check_equal(len(re.findall(r"^# TYPE ", text, re.M)), len(names), "families, each told once")
+    samples(text)
+
+
+def base(key):
+    """The end of a metric's name, and the factor, for a key of SIGRTMIN."""
+    return (key.removesuffix("_ms") + "_seconds", 1000) if key.endswith("_ms") else (key, 1)
+
+
+def of_log(line):
+    """(metric without its end, label, key, value) of the numbers in a line of a listener or upstream."""
+    kind, name, rest = line.split(" ", 2)
+    metric = {"listen": "listener"}.get(kind, kind)
+    for key, value in re.findall(r"(\w+)=(\d+)\b(?!\.)", rest):
+        yield metric, name, key, int(value)
+
+
+@test()
+def the_same_as_in_the_log(t):
+    """metrics and JSON say what SIGRTMIN says, of listeners, upstreams, servers and access logs"""
+    front = t.address()
+    with echo(t) as server, t.daemon(config(t, front, {"a": server, "b": server})) as daemon:
+        talk(front, 7)
+        t.eventually(lambda: ended(t) == 7, "the ends of 7 sessions")
+        t.eventually(lambda: daemon.counts(f"access_log {t.path('access.log')}")["lines"] == 7, "7 lines")
+        found = samples(scrape(t))
+        reasons = {key: value for key, value in found.items() if "_ended_" in key[0]}
+        seen = 0
+        for kind in ("listen", "upstream", "server", "access_log"):
+            for line in daemon.statistics(kind + " "):
+                for metric, name, key, value in of_log(line):
+                    owner, _, server_name = name.rpartition("/")
+                    labels = ((("server", server_name), ("upstream", owner)) if kind == "server"
+                              else ((metric, name),))
+                    by_reason = (f"reactord_{metric}_sessions_ended_total", *sorted((*labels, ("reason", key))))
+                    ends = [f"reactord_{metric}_{key}{end}" for end in ("", "_total", "_bytes")]
+                    values = [found[(end, *labels)] for end in ends if (end, *labels) in found]
+                    values += [reasons[by_reason]] if by_reason in reasons else []
+                    if key == "connects" or key.startswith("under_"):
+                        continue
+                    check(values, f"no metric for {key} of {line}")
+                    check_equal(values[0], float(value), f"{key} of {kind} {name}")
+                    seen += 1
+        check(seen > 30, f"only {seen} values were compared")
+        check_equal(found[("reactord_server_connect_duration_seconds_count", ("server", "a"), ("upstream", "back"))]
+                    + found[("reactord_server_connect_duration_seconds_count", ("server", "b"), ("upstream", "back"))],
+                    7, "connects")
+        listener = get_json(socket_of(t), "/v1/listeners")["listeners"][0]
+        check_equal((listener["name"], listener["service"], listener["upstream"], listener["addresses"],
+                     listener["state"], listener["sessions_total"], listener["bytes_in"], listener["ended"]["client_fin"]),
+                    ("front", "proxy", "back", [front], "accepting", 7, 35, 7), "the listener")
+        upstream = get_json(socket_of(t), "/v1/upstreams")["upstreams"][0]
+        check_equal([s["name"] for s in upstream["servers"]], ["a", "b"], "servers")
+        check_equal(upstream["servers"][0]["address"], server, "address")
+        check_equal(sum(s["connect_duration"]["count"] for s in upstream["servers"]), 7, "connects")
+        loops = {loop["name"]: loop for loop in get_json(socket_of(t), "/v1/loops")["loops"]}
+        check({"boss-1-1", "work-2-1", "ctrl-4-1", "admn-5-1"} <= set(loops), f"loops: {list(loops)}")
+        check(loops["work-2-1"]["turn"]["count"] > 0, "no turn")
+
+
+@test()
+def histograms_are_whole(t):
+    """buckets of a histogram never fall with their limit, and the last is the count"""
+    front = t.address()
+    with echo(t) as server, t.daemon(config(t, front, {"a": server})):
+        talk(front, 20)
+        found = samples(scrape(t))
+    groups = {}
+    for (name, *labels), value in found.items():
+        if name.endswith("_bucket"):
+            le = dict(labels)["le"]
+            rest = tuple(label for label in labels if label[0] != "le")
+            groups.setdefault((name, rest), []).append((float(le), value))
+    check(len(groups) > 5, f"histograms: {len(groups)}")
+    for (name, rest), buckets in groups.items():
+        values = [value for _, value in sorted(buckets)]
+        check(values == sorted(values), f"{name} {rest}: {values}")
+        check_equal(values[-1], found[(name.removesuffix("_bucket") + "_count", *rest)], f"{name} {rest}")
+
+
+@test()
+def counters_survive_reloads(t):
+    """no counter falls, and no series is told twice, while the configuration changes"""
+    front = t.address()
+    with echo(t) as server:
+        first = config(t, front, {"a": server, "b": server})
+        with t.daemon(first) as daemon:
+            before = {}
+            for i in range(6):
+                talk(front, 5)
+                more = "[listen other]\naddress = " + t.address() + "\nservice = echo\n" if i % 2 else ""
+                daemon.reload(config(t, front, {"a": server, **({"c": server} if i % 3 else {"b": server})},
+                                     f"queue_length = {i + 1}\n", more))
+                now = samples(scrape(t))
+                for key, value in before.items():
+                    if key[0].endswith(("_total", "_bucket", "_count", "_sum")) and key in now:
+                        check(now[key] >= value, f"{key} fell from {value} to {now[key]}")
+                before = now
+            check_equal(now[("reactord_process_reloads_total",)], 6, "reloads")
+            total = now[("reactord_listener_sessions_total", ("listener", "front"))]
+            check_equal(total, 30, "sessions over six reloads")
+            daemon.config_path.write_text("[listen x]\n", encoding="utf-8")
+            daemon.reload(wanted="refused")
+            t.eventually(lambda: samples(scrape(t))[("reactord_process_reloads_failed_total",)] == 1,
+                         "the failed reload")
+
+
+@test()
+def servers_are_bounded(t):
+    """servers above metrics_servers have no metrics, but are counted, and are in the JSON"""
+    front = t.address()
+    servers = {f"s{i}": f"127.0.0.{i + 1}:9" for i in range(20)}
+    text = config(t, front, servers).replace("[admin]\n", "[admin]\nmetrics_servers = 5\n")
+    with t.daemon(text) as daemon:
+        found = samples(scrape(t))
+        shown = {labels[0][1] for name, *labels in found if name == "reactord_server_sessions"}
+        check_equal(shown, {"s0", "s1", "s2", "s3", "s4"}, "servers")
+        check_equal(found[("reactord_process_servers_left_out",)], 15, "left out")
+        check_equal(found[("reactord_upstream_servers_up", ("upstream", "back"))], 20, "servers up")
+        check_equal(len(get_json(socket_of(t), "/v1/upstreams")["upstreams"][0]["servers"]), 20, "in JSON")
+        daemon.reload(text.replace("metrics_servers = 5", "metrics_servers = 0"))
+        found = samples(scrape(t))
+        check(not any(name.startswith("reactord_server_") for name, *_ in found), "a server has metrics")
+        check_equal(found[("reactord_process_servers_left_out",)], 20, "left out")
+
+
+@test()
+def names_are_escaped(t):
+    """the path of an access log may have quotes, backslashes and bytes that are no text"""
+    path = t.path('a"b c.log')
+    front = t.address()
+    text = (ADMIN.format(socket=socket_of(t))
+            + f"[listen front]\naddress = {front}\nservice = echo\naccess_log = '{path}'\n")
+    with t.daemon(text):
+        found = samples(scrape(t))
+    check(("reactord_access_log_lines_total", ("access_log", path.replace('"', '\\"'))) in found,
+          f"{[key for key in found if 'access_log' in key[0]]}")
+
+
+@test(timeout=60)
+def a_thousand_servers_delay_nothing(t):
+    """with 1,000 servers /metrics, listed all the time by four clients, has no task of a stall's length"""
+    front = t.address()
+    servers = {f"s{i}": f"127.0.{i // 250}.{i % 250 + 1}:9" for i in range(1000)}
+    with t.daemon(config(t, front, servers)) as daemon:
+        tasks = [net.Task(lambda: [len(scrape(t)) for _ in range(5)]) for _ in range(4)]
+        late = []
+        while any(task.is_alive() for task in tasks):
+            begin = time.monotonic()
+            check_equal(get(socket_of(t), "/readyz")[0], 200, "/readyz")
+            late.append(time.monotonic() - begin)
+            time.sleep(0.01)
+        sizes = [size for task in tasks for size in task.result()]
+        check(min(sizes) > 1000 * 2000, f"sizes: {min(sizes)}")
+        check(sorted(late)[len(late) // 2] < 1 * t.scale, f"/readyz took {sorted(late)[-5:]} s")
+        check_equal(daemon.log_lines("stall"), [], "stalls")
+
+
+@test()
+def idle_readers_end(t):
+    """a reader that reads nothing holds its answer only, and ends with its time"""
+    front = t.address()
+    servers = {f"s{i}": f"127.0.{i // 250}.{i % 250 + 1}:9" for i in range(500)}
+    text = config(t, front, servers).replace("[admin]\n", "[admin]\nrequest_timeout = 1s\n")
+    with t.daemon(text) as daemon:
+        idle = [net.connect(socket_of(t)) for _ in range(10)]
+        for s in idle:
+            s.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        check(len(samples(scrape(t))) > 10000, "no metrics")
+        fds = daemon.fd_count()
+        t.eventually(lambda: daemon.fd_count() <= fds - 10, "the idle readers are closed")
+        for s in idle:
+            s.close()
+
+
+@test()
+def the_process_ends_during_a_scrape(t):
+    """SIGTERM while /metrics are made: the process ends, with all that was held freed"""
+    front = t.address()
+    servers = {f"s{i}": f"127.0.{i // 250}.{i % 250 + 1}:9" for i in range(1000)}
+    with t.daemon(config(t, front, servers)) as daemon:
+        clients = [net.connect(socket_of(t)) for _ in range(20)]
+        for s in clients:
+            s.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        daemon.stop()
+        for s in clients:
+            s.close()
+
+
+PROMETHEUS = """
+global: {{scrape_interval: 1s}}
+rule_files: [{rules}]
+scrape_configs:
+  - job_name: reactord
+    authorization: {{credentials: {token}}}
+    static_configs: [{{targets: ['{address}']}}]
+"""
+
+
+def ask(port, path, **query):
+    url = f"http://127.0.0.1:{port}{path}?{urllib.parse.urlencode(query)}"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return json.load(answer)["data"]
+
+
+def value_of(port, expression):
+    result = ask(port, "/api/v1/query", query=expression)["result"]
+    return float(result[0]["value"][1]) if result else None
+
+
+@test(timeout=90, needs=["prometheus", "promtool"], plain_only=True)
+def a_prometheus_scrapes(t):
+    """a Prometheus server scrapes over TCP with a token, and its rules for alerts have no error"""
+    front, admin, port = t.address(), t.address(), t.port()
+    token = t.write("token", "a-token-of-some-length-0123456789\n")
+    os.chmod(token, 0o600)
+    rules = os.path.join(ROOT, "conf/prometheus/reactord.rules.yml")
+    with echo(t) as server:
+        text = config(t, front, {"a": server, "b": t.address()}, "check = tcp\ncheck_interval = 100ms\nfall = 1\n")
+        text = text.replace(f"address = {socket_of(t)}\n",
+                            f"address = {socket_of(t)}, {admin}\ntoken_file = {token}\n", 1)
+        conf = t.write("prometheus.yml", PROMETHEUS.format(
+            rules=rules, token="a-token-of-some-length-0123456789", address=admin))
+        command = ["prometheus", f"--config.file={conf}", f"--storage.tsdb.path={t.path('data')}",
+                   f"--web.listen-address=127.0.0.1:{port}"]
+        with t.daemon(text), program.server(t, command, port=port):
+            talk(front, 5)
+            t.eventually(lambda: value_of(port, 'reactord_listener_sessions_total{listener="front"}') == 5,
+                         "five sessions in Prometheus", within=30)
+            t.eventually(lambda: value_of(port, "reactord_upstream_servers_up") == 1, "one server up", within=30)
+            check_equal(value_of(port, "up"), 1.0, "up")
+
+            def evaluated():
+                groups = ask(port, "/api/v1/rules")["groups"]
+                rules_of = [rule for group in groups for rule in group["rules"]]
+                bad = [rule["lastError"] for rule in rules_of if rule.get("lastError")]
+                check(not bad, f"rules: {bad}")
+                return rules_of and all(rule["health"] == "ok" for rule in rules_of)
+            t.eventually(evaluated, "all rules evaluated", within=40)
+
+
+def metric_names(expression):
+    words = re.findall(r"\breactord_[a-z0-9_]+", expression)
+    return {re.sub(r"_(bucket|sum|count)$", "", word) if word.endswith(("_seconds_bucket", "_seconds_sum", "_seconds_count"))
+            else word for word in words}
+
+
+@test(needs=["promtool"])
+def alerts_and_dashboard_are_of_metrics_that_exist(t):
+    """rules pass promtool and its unit tests; they and the dashboard name only metrics that exist"""
+    promtool("check", "rules", f"{ROOT}/conf/prometheus/reactord.rules.yml")
+    promtool("test", "rules", f"{ROOT}/conf/prometheus/reactord.rules_test.yml")
+    promtool("check", "config", "--syntax-only", f"{ROOT}/conf/prometheus/prometheus.yml")
+    front = t.address()
+    more = "[reactord]\nmax_buffered = 1G\n"
+    with t.daemon(config(t, front, {"a": t.address()}, "spare = 1\n", more)):
+        names = set(re.findall(r"^# TYPE (\S+)", scrape(t), re.M))
+    with open(f"{ROOT}/conf/grafana/reactord.json", encoding="utf-8") as f:
+        dashboard = json.load(f)
+    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+    expressions += [v["query"]["query"] for v in dashboard["templating"]["list"] if v["type"] == "query"]
+    check(len(expressions) > 10, "the dashboard has few expressions")
+    with open(f"{ROOT}/conf/prometheus/reactord.rules.yml", encoding="utf-8") as f:
+        rules = f.read()
+    for text in [rules, *expressions]:
+        unknown = metric_names(text) - names
+        check(not unknown, f"no metric {unknown} in: {text[:200]}")
