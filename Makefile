@@ -63,7 +63,7 @@ BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libmicroht
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
                   wrk iperf3 dnsmasq-base debootstrap systemd-container \
-                  postgresql postfix rsyslog
+                  postgresql postfix rsyslog prometheus
 
 LAYERS  := base engine net stats limits upstream handlers service server config admin daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))

@@ -66,7 +66,7 @@ struct admin {
     bool closing;        /* accepts no more connections; answers close theirs */
     struct list clients; /* struct admin_client, oldest first */
     unsigned n_clients;
-    unsigned n_cut; /* of these, shut down, and about to go */
+    unsigned n_cut;     /* of these, shut down, and about to go */
     unsigned n_figures; /* answers that admin/route_figures makes */
     struct log_limit token_limit;
 };

@@ -90,10 +90,12 @@ int admin_desk_create(struct admin_desk **out, const struct admin_conf *conf, st
                       const struct socket_store *sockets)
 {
     struct admin_desk *desk = calloc(1, sizeof(*desk));
-    const struct admin_env env = {
-        .server = server,
-        .sockets = sockets,
-        .ops = {.submit = admin_desk_submit, .status = admin_desk_status, .figures = admin_desk_figures, .cookie = desk}};
+    const struct admin_env env = {.server = server,
+                                  .sockets = sockets,
+                                  .ops = {.submit = admin_desk_submit,
+                                          .status = admin_desk_status,
+                                          .figures = admin_desk_figures,
+                                          .cookie = desk}};
     int rc = desk ? admin_desk_create_admin(desk, conf, &env) : -ENOMEM;
 
     if (rc < 0) {
