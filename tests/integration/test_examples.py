@@ -174,6 +174,7 @@ unix_socket_directories = ''
 fsync = off
 max_wal_senders = 4
 shared_buffers = 16MB
+dynamic_shared_memory_type = mmap
 """
 POSTGRES_HBA = """
 host postgres    reactord 127.0.0.1/32 trust
