@@ -4,10 +4,12 @@ VERSION := 0.1.0
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
+BINDIR  ?= $(PREFIX)/bin
 SBINDIR ?= $(PREFIX)/sbin
 MANDIR  ?= $(PREFIX)/share/man
 DOCDIR  ?= $(PREFIX)/share/doc/reactord
 CONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)/reactord
+BASH_COMPLETION_DIR ?= $(PREFIX)/share/bash-completion/completions
 UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/lib,$(PREFIX)/lib)/systemd/system
 
 # BUILD: where results go. SANITIZE: address,undefined or thread. WERROR=1: warnings are errors.
@@ -55,11 +57,13 @@ PATH_CPPFLAGS = -DREACTORD_CONFIG='"$(CONFDIR)/reactord.ini"' \
 # libev and iniparser have no pkg-config file in Debian. libm and libresolv are part of libc.
 ALL_LDLIBS     = -lm -lev -liniparser -lmicrohttpd -ljansson -lresolv $(SYSTEMD_LDLIBS) $(LDLIBS)
 SYSTEMD_LDLIBS = $(eval SYSTEMD_LDLIBS := $(shell $(PKG_CONFIG) --libs libsystemd))$(SYSTEMD_LDLIBS)
+# Of reactorctl.
+CTL_LDLIBS     = $(eval CTL_LDLIBS := $(shell $(PKG_CONFIG) --libs libcurl jansson))$(CTL_LDLIBS)
 CHECK_CFLAGS   = $(eval CHECK_CFLAGS := $(shell $(PKG_CONFIG) --cflags check))$(CHECK_CFLAGS)
 CHECK_LDLIBS   = $(eval CHECK_LDLIBS := $(shell $(PKG_CONFIG) --libs check))$(CHECK_LDLIBS)
 
 BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libmicrohttpd-dev libjansson-dev \
-                  libsystemd-dev netcat-openbsd
+                  libsystemd-dev libcurl4-openssl-dev netcat-openbsd
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
                   wrk iperf3 dnsmasq-base debootstrap systemd-container \
@@ -72,9 +76,16 @@ OBJECTS := $(filter-out $(MAIN),$(SOURCES:%.c=$(BUILD)/%.o))
 LIBRARY := $(BUILD)/libreactord.a
 PROGRAM := $(BUILD)/reactord
 
+# reactorctl: of the layers it uses base.
+CTL_SOURCES := $(wildcard src/ctl/*.c)
+CTL_MAIN    := $(BUILD)/src/ctl/main.o
+CTL_OBJECTS := $(filter-out $(CTL_MAIN),$(CTL_SOURCES:%.c=$(BUILD)/%.o))
+CTL_LIBRARY := $(BUILD)/libreactorctl.a
+CTL_PROGRAM := $(BUILD)/reactorctl
+
 SUPPORT      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 # Many cases, and no thread that ThreadSanitizer could see.
-UNTHREADED   := $(if $(filter thread,$(SANITIZE)),$(patsubst %,tests/unit/%.c,config/% daemon/test_cli \
+UNTHREADED   := $(if $(filter thread,$(SANITIZE)),$(patsubst %,tests/unit/%.c,config/% ctl/% daemon/test_cli \
                     base/test_buffer base/test_parse handlers/test_frame_decoder limits/test_acl limits/test_prefix_table \
                     net/test_address net/test_cidr net/test_dns net/test_proxy_header net/test_resolve net/test_sock \
                     net/test_sock_options upstream/test_balancer_keys upstream/test_balancer_steps))
@@ -93,13 +104,13 @@ REPLAYS      := $(FUZZERS:%=$(BUILD)/tests/fuzz/replay_%)
 quiet = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)';)
 
 .PHONY: all
-all: $(PROGRAM)
+all: $(PROGRAM) $(CTL_PROGRAM)
 
 .PHONY: help
 help:
 	@sed -n 's/^#: //p' $(firstword $(MAKEFILE_LIST))
 
-#: make [all]               build build/reactord (CC=clang, SANITIZE=..., BUILD=DIR, V=1)
+#: make [all]               build build/reactord and build/reactorctl (CC=clang, SANITIZE=..., BUILD=DIR, V=1)
 #: make deps                install what building needs (Debian; deps-test: what the tests need)
 #: make quickstart          run an echo on the default config and have a real client answered
 #: make check               all tests: lint, models, unit, stress, fuzz corpus, integration
@@ -117,7 +128,7 @@ help:
 #: make test-debian13       build, and run unit tests and the quickstart, in a new Debian 13 root (as root)
 #: make test-systemd        run it as a service of a systemd that systemd-nspawn boots in a new Debian root (as root)
 #: make test-fresh          the two commands of README.md in a new Debian root (as root)
-#: make install | uninstall PREFIX, DESTDIR, SBINDIR, MANDIR, DOCDIR, CONFDIR, UNITDIR
+#: make install | uninstall PREFIX, DESTDIR, BINDIR, SBINDIR, MANDIR, DOCDIR, CONFDIR, UNITDIR
 #: make dist | format | clean
 
 # ---- build ----
@@ -137,7 +148,12 @@ $(PATH_FLAGS): FORCE
 $(PROGRAM): $(MAIN) $(LIBRARY)
 	$(call quiet,LINK,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
 
+$(CTL_PROGRAM): $(CTL_MAIN) $(CTL_LIBRARY) $(LIBRARY)
+	$(call quiet,LINK,$@)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CTL_LDLIBS) -lm $(LDLIBS)
+
 $(LIBRARY): $(OBJECTS)
+$(CTL_LIBRARY): $(CTL_OBJECTS)
+$(LIBRARY) $(CTL_LIBRARY):
 	$(call quiet,AR,$@)rm -f $@ && $(AR) rcs $@ $^
 
 WITH_PATHS := $(BUILD)/src/daemon/cli.o $(BUILD)/tests/unit/daemon/test_cli.o
@@ -152,19 +168,19 @@ $(BUILD)/tests/%.o: tests/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(ALL_CPPFLAGS) -Itests $(CHECK_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-link_test = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBRARY) \
-            $(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl
+link_test = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
+            $(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl -Wl,--as-needed $(CTL_LDLIBS)
 
 # For tests/support/fault: allocations that fail.
 WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 $(UNIT_TESTS) $(UNIT_TOGETHER): $(BUILD)/tests/unit/main.o
-$(UNIT_TOGETHER): $(UNIT_JOINED:%=%.o) $(SUPPORT) $(LIBRARY)
+$(UNIT_TOGETHER): $(UNIT_JOINED:%=%.o) $(SUPPORT) $(CTL_LIBRARY) $(LIBRARY)
 	$(call quiet,TEST,$@)$(link_test) $(WRAP)
-$(UNIT_TESTS) $(STRESS_TESTS): %: %.o $(SUPPORT) $(LIBRARY)
+$(UNIT_TESTS) $(STRESS_TESTS): %: %.o $(SUPPORT) $(CTL_LIBRARY) $(LIBRARY)
 	$(call quiet,TEST,$@)$(link_test) $(WRAP)
 
-$(BUILD)/tests/lint/%: $(BUILD)/tests/lint/%.o $(LIBRARY)
+$(BUILD)/tests/lint/%: $(BUILD)/tests/lint/%.o $(CTL_LIBRARY) $(LIBRARY)
 	$(call quiet,TEST,$@)$(link_test)
 
 $(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/replay.o $(LIBRARY)
@@ -172,7 +188,7 @@ $(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/r
 
 # Kept: what make finds a way to by itself it removes again.
 .SECONDARY: $(FUZZERS:%=$(BUILD)/tests/fuzz/fuzz_%.o) $(BUILD)/tests/fuzz/replay.o \
-            $(BUILD)/tests/lint/print_options.o
+            $(BUILD)/tests/lint/print_options.o $(BUILD)/tests/lint/print_commands.o
 
 -include $(shell find $(BUILD)/ -name '*.d' 2>/dev/null)
 
@@ -218,7 +234,7 @@ test-fuzz-corpus: $(REPLAYS)
 	    $(BUILD)/tests/fuzz/replay_$$name tests/fuzz/corpus/$$name/*; done
 
 .PHONY: test-integration
-test-integration: $(PROGRAM)
+test-integration: $(PROGRAM) $(CTL_PROGRAM)
 	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) $(if $(SANITIZE),--sanitized) \
 	    --jobs $(TEST_JOBS) $(TEST_FLAGS)
 
@@ -236,7 +252,7 @@ tsan:
 	    test-unit test-stress test-integration
 
 .PHONY: lint
-lint: $(PROGRAM) $(BUILD)/tests/lint/print_options
+lint: $(PROGRAM) $(CTL_PROGRAM) $(BUILD)/tests/lint/print_options $(BUILD)/tests/lint/print_commands
 	$(CLANG_FORMAT) --dry-run --Werror $$(find src tests -name '*.[ch]')
 	$(PYTHON) tests/lint/check_layers.py
 	$(PYTHON) tests/lint/check_symbols.py $(BUILD)
@@ -246,7 +262,8 @@ lint: $(PROGRAM) $(BUILD)/tests/lint/print_options
 	$(PYTHON) tests/lint/check_options.py $(BUILD)/tests/lint/print_options
 	$(PYTHON) tests/lint/check_migrating.py $(BUILD)/tests/lint/print_options
 	$(PYTHON) tests/lint/check_statistics.py
-	mandoc -T lint -W warning man/reactord.8 man/reactord.ini.5 man/reactord-migrating.7
+	$(PYTHON) tests/lint/check_commands.py $(BUILD)/tests/lint/print_commands
+	mandoc -T lint -W warning man/reactord.8 man/reactord.ini.5 man/reactord-migrating.7 man/reactorctl.1
 	$(PROGRAM) -t -c conf/reactord.ini
 	$(PROGRAM) -t -c conf/reactord-minimal.ini
 
@@ -344,11 +361,15 @@ in_destdir = $(call quoted,$(DESTDIR)$(1))
 EXAMPLES := $(wildcard conf/examples/*)
 
 .PHONY: install
-install: $(PROGRAM)
-	$(INSTALL) -d $(call in_destdir,$(SBINDIR)) $(call in_destdir,$(CONFDIR)) \
-	    $(call in_destdir,$(UNITDIR)) $(call in_destdir,$(MANDIR)/man5) $(call in_destdir,$(MANDIR)/man7) \
+install: $(PROGRAM) $(CTL_PROGRAM)
+	$(INSTALL) -d $(call in_destdir,$(BINDIR)) $(call in_destdir,$(SBINDIR)) $(call in_destdir,$(CONFDIR)) \
+	    $(call in_destdir,$(UNITDIR)) $(call in_destdir,$(BASH_COMPLETION_DIR)) \
+	    $(call in_destdir,$(MANDIR)/man1) $(call in_destdir,$(MANDIR)/man5) $(call in_destdir,$(MANDIR)/man7) \
 	    $(call in_destdir,$(MANDIR)/man8) $(call in_destdir,$(DOCDIR)/examples)
 	$(INSTALL) -m 755 $(PROGRAM) $(call in_destdir,$(SBINDIR)/reactord)
+	$(INSTALL) -m 755 $(CTL_PROGRAM) $(call in_destdir,$(BINDIR)/reactorctl)
+	$(INSTALL) -m 644 conf/bash-completion/reactorctl $(call in_destdir,$(BASH_COMPLETION_DIR)/)
+	$(INSTALL) -m 644 man/reactorctl.1 $(call in_destdir,$(MANDIR)/man1/)
 	$(INSTALL) -m 644 man/reactord.8 $(call in_destdir,$(MANDIR)/man8/)
 	$(INSTALL) -m 644 man/reactord.ini.5 $(call in_destdir,$(MANDIR)/man5/)
 	$(INSTALL) -m 644 man/reactord-migrating.7 $(call in_destdir,$(MANDIR)/man7/)
@@ -362,7 +383,9 @@ install: $(PROGRAM)
 
 .PHONY: uninstall
 uninstall:
-	rm -f $(call in_destdir,$(SBINDIR)/reactord) $(call in_destdir,$(UNITDIR)/reactord.service) \
+	rm -f $(call in_destdir,$(BINDIR)/reactorctl) $(call in_destdir,$(BASH_COMPLETION_DIR)/reactorctl) \
+	    $(call in_destdir,$(MANDIR)/man1/reactorctl.1) \
+	    $(call in_destdir,$(SBINDIR)/reactord) $(call in_destdir,$(UNITDIR)/reactord.service) \
 	    $(call in_destdir,$(UNITDIR)/reactord.socket) $(call in_destdir,$(MANDIR)/man8/reactord.8) $(call in_destdir,$(MANDIR)/man5/reactord.ini.5) \
 	    $(call in_destdir,$(MANDIR)/man7/reactord-migrating.7)
 	rm -rf $(call in_destdir,$(DOCDIR)/examples)

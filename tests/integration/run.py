@@ -37,7 +37,7 @@ ORDER = ("start", "echo", "listen", "inherited", "config", "broken", "proxy", "s
          "balance", "ejection", "retry", "waiting", "spare", "names", "zones", "sockets", "programs", "timeouts",
          "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "pipeline", "faults", "mirror",
          "stop", "reload", "reload_listeners", "reload_servers", "upgrade", "admin", "metrics", "threads", "hang",
-         "backend", "logs", "accesslog", "everything", "examples")
+         "backend", "logs", "accesslog", "everything", "examples", "ctl")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
 ON_ONE_THREAD = ("listen", "inherited", "config", "broken", "splice", "zones", "sockets", "programs", "timeouts", "ends", "reasons",
                  "bandwidth", "access", "proxyproto", "faults", "mirror", "examples")

@@ -169,6 +169,25 @@ class Context:
         check(not found, f"stderr has: {found and found.group()}")
         return finished
 
+    @property
+    def reactorctl_path(self):
+        """The program that was built with the daemon."""
+        return str(Path(self.options.reactord).with_name("reactorctl"))
+
+    def reactorctl(self, *arguments, **how):
+        """Run reactorctl to its end, for what it prints and its exit code."""
+        return self.run(self.reactorctl_path, *arguments, **how)
+
+    def run(self, *command, stdin=subprocess.DEVNULL, **how):
+        """Run a program to its end, with a descriptor as its input."""
+        done = subprocess.run(command, stdin=stdin, cwd=self.dir, capture_output=True, timeout=20 * self.scale,
+                              check=False, **how)
+        finished = Finished(done.returncode, done.stdout.decode(errors="replace"),
+                            done.stderr.decode(errors="replace"))
+        found = REPORT.search(finished.err)
+        check(not found, f"stderr has: {found and found.group()}")
+        return finished
+
     def eventually(self, probe, what, within=5):
         """Wait until the probe is true; returns what it gave."""
         end = time.monotonic() + within * self.scale

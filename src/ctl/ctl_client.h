@@ -1,0 +1,98 @@
+/*
+ * ctl/ctl_client: HTTP client of the admin interface, on libcurl.
+ */
+#ifndef CTL_CTL_CLIENT_H
+#define CTL_CTL_CLIENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/must.h"
+#include "ctl/ctl_address.h"
+
+struct ctl_client;
+
+struct ctl_client_conf {
+    struct ctl_address address;
+    const char *token; /* for TCP; NULL: none */
+    int64_t timeout_ns;
+    /* Asked at least once a second while a request takes its time: give it up? NULL: never. */
+    bool (*is_cancelled)(void *cookie);
+    void *cookie;
+};
+
+struct ctl_request {
+    const char *path;   /* with its query */
+    const json_t *body; /* NULL: GET; else POST */
+    bool wants_text;    /* the answer is no JSON */
+};
+
+struct ctl_answer {
+    unsigned status; /* of HTTP */
+    char *body;      /* NUL behind it */
+    size_t len;
+    json_t *json; /* an object; NULL: text */
+};
+
+/* Why there is no answer. */
+enum ctl_client_failure {
+    CTL_CLIENT_OK,
+    CTL_CLIENT_UNREACHABLE, /* os_errno says why, if it is not 0 */
+    CTL_CLIENT_TIMEOUT,
+    CTL_CLIENT_CUT,
+    CTL_CLIENT_TOO_LARGE,
+    CTL_CLIENT_NO_HTTP, /* another protocol, or another answer than the request's */
+    CTL_CLIENT_CANCELLED,
+    CTL_CLIENT_OTHER,
+};
+
+/*
+ * ctl_client_open(out, conf) / ctl_client_close(c):
+ * Create a client; nothing is connected / free it.
+ *
+ * Thread: main
+ * Owns:   what ${conf} points at is borrowed
+ * Errors: 0; -ENOMEM
+ */
+int ctl_client_open(struct ctl_client **out, const struct ctl_client_conf *conf) NODISCARD;
+void ctl_client_close(struct ctl_client *c);
+
+/*
+ * ctl_client_ask(c, request, out):
+ * Send a request and read the answer, whatever its status is.
+ *
+ * Thread: main
+ * Owns:   CTL_CLIENT_OK: the caller passes ${out} to ctl_client_drop()
+ */
+enum ctl_client_failure ctl_client_ask(struct ctl_client *c, const struct ctl_request *request,
+                                       struct ctl_answer *out) NODISCARD;
+void ctl_client_drop(struct ctl_answer *answer);
+
+/*
+ * ctl_client_knows(c, path):
+ * Does the daemon know ${path}, for any method? Without an answer: true.
+ *
+ * Thread: main
+ */
+bool ctl_client_knows(struct ctl_client *c, const char *path);
+
+/*
+ * ctl_client_errno(c) / ctl_client_detail(c):
+ * Return errno / libcurl's words about the last failure.
+ *
+ * Thread: main
+ */
+int ctl_client_errno(const struct ctl_client *c);
+const char *ctl_client_detail(const struct ctl_client *c);
+
+/*
+ * ctl_client_version():
+ * Return name and version of the library.
+ *
+ * Thread: main
+ */
+const char *ctl_client_version(void);
+
+#endif

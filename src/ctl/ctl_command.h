@@ -1,0 +1,57 @@
+/*
+ * ctl/ctl_command: the table of commands. Usage, help, completion and the check of reactorctl(1)
+ * are made from it.
+ */
+#ifndef CTL_CTL_COMMAND_H
+#define CTL_CTL_COMMAND_H
+
+#include <stdbool.h>
+
+#include "ctl/ctl_exit.h"
+#include "ctl/ctl_value.h"
+
+struct ctl_arguments;
+struct ctl_context;
+
+/* An option --name. Arrays of them end with a NULL name. */
+struct ctl_option {
+    const char *name;
+    const char *value; /* placeholder of its value; NULL: has none */
+    enum ctl_value kind;
+    const char *help;
+    char letter; /* 0: none */
+};
+
+/* An argument that is no option. */
+struct ctl_word {
+    const char *name; /* NULL: no more */
+    enum ctl_value kind;
+    bool optional;
+};
+
+#define CTL_COMMAND_WORDS 2
+#define CTL_COMMAND_SETS  2
+
+struct ctl_command {
+    const char *name;
+    struct ctl_word words[CTL_COMMAND_WORDS];
+    const struct ctl_option *options[CTL_COMMAND_SETS]; /* NULL: none */
+    const char *help;                                   /* a line */
+    const char *more;                                   /* paragraphs; NULL: none */
+    bool offline;                                       /* needs no daemon */
+    enum ctl_exit (*run)(struct ctl_context *context, const struct ctl_arguments *arguments);
+};
+
+/* Options of all commands, before or after the command. */
+extern const struct ctl_option ctl_command_global_options[];
+
+/*
+ * ctl_command_at(i) / ctl_command_find(name):
+ * Return a command, in the order of the table / by its name; NULL: there is none.
+ *
+ * Thread: main
+ */
+const struct ctl_command *ctl_command_at(unsigned i);
+const struct ctl_command *ctl_command_find(const char *name);
+
+#endif

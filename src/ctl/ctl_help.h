@@ -1,0 +1,38 @@
+/*
+ * ctl/ctl_help: usage, help of a command, version; all from the table of commands.
+ */
+#ifndef CTL_CTL_HELP_H
+#define CTL_CTL_HELP_H
+
+#include <stdio.h>
+
+#include "ctl/ctl_arguments.h"
+#include "ctl/ctl_context.h"
+
+/*
+ * ctl_help_usage(out) / ctl_help_command(out, command) / ctl_help_version(out):
+ * Write the list of commands / what one does / the version.
+ *
+ * Thread: main
+ */
+void ctl_help_usage(FILE *out);
+void ctl_help_command(FILE *out, const struct ctl_command *command);
+void ctl_help_version(FILE *out);
+
+/*
+ * ctl_help_synopsis(out, command):
+ * Write the command with its arguments in a line.
+ *
+ * Thread: main
+ */
+void ctl_help_synopsis(FILE *out, const struct ctl_command *command);
+
+/*
+ * ctl_help_show(c, a):
+ * Command help.
+ *
+ * Thread: main
+ */
+enum ctl_exit ctl_help_show(struct ctl_context *c, const struct ctl_arguments *a);
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * ctl/ctl_list: rows of the daemon's JSON as tables.
+ */
+#ifndef CTL_CTL_LIST_H
+#define CTL_CTL_LIST_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "ctl/ctl_table.h"
+
+enum ctl_list_kind {
+    CTL_LIST_TEXT,
+    CTL_LIST_WORDS,  /* an array of texts */
+    CTL_LIST_SERVER, /* UPSTREAM/SERVER of a session */
+    CTL_LIST_COUNT,
+    CTL_LIST_BYTES,
+    CTL_LIST_SECONDS,
+    CTL_LIST_MS,
+    CTL_LIST_PERCENT,
+    CTL_LIST_RATE,      /* a counter, per second */
+    CTL_LIST_BYTE_RATE, /* bytes per second */
+    CTL_LIST_BUSY,      /* milliseconds per second, in percent */
+};
+
+struct ctl_list_column {
+    const char *title, *field;
+    enum ctl_list_kind kind;
+};
+
+struct ctl_list {
+    const char *key; /* field that names a row */
+    const struct ctl_list_column *columns;
+    unsigned n;
+};
+
+/* An earlier sample of the same rows, for rates. */
+struct ctl_list_before {
+    const json_t *rows; /* ctl_list_index(); NULL: there is none, rates are "-" */
+    double seconds;     /* since then */
+};
+
+/*
+ * ctl_list_index(list, rows):
+ * Return an object with the rows by their keys.
+ *
+ * Thread: main
+ * Owns:   the caller decrements the reference
+ */
+json_t *ctl_list_index(const struct ctl_list *list, const json_t *rows);
+
+/*
+ * ctl_list_number(list, column, row, before, out):
+ * Write what ${column} shows of ${row}; false: "-", or a text.
+ *
+ * Thread: main
+ */
+bool ctl_list_number(const struct ctl_list *list, const struct ctl_list_column *column,
+                     const json_t *row, const struct ctl_list_before *before, double *out);
+
+/*
+ * ctl_list_table(list, rows, before):
+ * Lay out the rows; ${before} may be NULL. Figures that the daemon does not tell are "-".
+ *
+ * Thread: main
+ * Owns:   the caller passes the table to ctl_table_destroy()
+ */
+struct ctl_table *ctl_list_table(const struct ctl_list *list, const json_t *rows,
+                                 const struct ctl_list_before *before);
+
+/*
+ * ctl_list_print(list, rows):
+ * Write the table to stdout.
+ *
+ * Thread: main
+ */
+void ctl_list_print(const struct ctl_list *list, const json_t *rows);
+
+#endif

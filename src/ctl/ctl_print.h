@@ -1,0 +1,26 @@
+/*
+ * ctl/ctl_print: answers as the daemon gave them.
+ */
+#ifndef CTL_CTL_PRINT_H
+#define CTL_CTL_PRINT_H
+
+#include "ctl/ctl_client.h"
+
+/*
+ * ctl_print_json(answer):
+ * Write the JSON as it came, and a newline. On a terminal, control characters that JSON allows
+ * (DEL, U+0080 to U+009F) are written as escapes of JSON.
+ *
+ * Thread: main
+ */
+void ctl_print_json(const struct ctl_answer *answer);
+
+/*
+ * ctl_print_text(answer):
+ * Write the text as it came; on a terminal it is made harmless.
+ *
+ * Thread: main
+ */
+void ctl_print_text(const struct ctl_answer *answer);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * ctl/ctl_process: commands for the whole process: settings, reload, upgrade.
+ */
+#ifndef CTL_CTL_PROCESS_H
+#define CTL_CTL_PROCESS_H
+
+#include "ctl/ctl_arguments.h"
+#include "ctl/ctl_context.h"
+
+extern const struct ctl_option ctl_process_set_options[];
+extern const struct ctl_option ctl_process_reload_options[];
+
+/*
+ * ctl_process_set(c, a) / ctl_process_reset(c, a):
+ * Change a setting until the next restart / forget all changes at run time.
+ *
+ * Thread: main
+ */
+enum ctl_exit ctl_process_set(struct ctl_context *c, const struct ctl_arguments *a);
+enum ctl_exit ctl_process_reset(struct ctl_context *c, const struct ctl_arguments *a);
+
+/*
+ * ctl_process_reload(c, a) / ctl_process_confirm(c, a) / ctl_process_revert(c, a) /
+ * ctl_process_upgrade(c, a):
+ * Commands of the same names.
+ *
+ * Thread: main
+ */
+enum ctl_exit ctl_process_reload(struct ctl_context *c, const struct ctl_arguments *a);
+enum ctl_exit ctl_process_confirm(struct ctl_context *c, const struct ctl_arguments *a);
+enum ctl_exit ctl_process_revert(struct ctl_context *c, const struct ctl_arguments *a);
+enum ctl_exit ctl_process_upgrade(struct ctl_context *c, const struct ctl_arguments *a);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * ctl/ctl_report: messages of reactorctl on stderr.
+ */
+#ifndef CTL_CTL_REPORT_H
+#define CTL_CTL_REPORT_H
+
+#include "base/must.h"
+
+/*
+ * ctl_report(format, ...):
+ * Write "reactorctl: TEXT" and a newline, made harmless for a terminal.
+ *
+ * Thread: main
+ */
+void ctl_report(const char *format, ...) PRINTF_LIKE(1, 2);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * ctl/ctl_table: aligned columns of text.
+ *
+ *   NAME   SESSIONS  BYTES        two blanks between columns, none at the end of a line
+ *   front        12   1.5K
+ */
+#ifndef CTL_CTL_TABLE_H
+#define CTL_CTL_TABLE_H
+
+#include <limits.h>
+#include <stdio.h>
+
+struct ctl_table;
+
+enum ctl_table_align { CTL_TABLE_LEFT, CTL_TABLE_RIGHT };
+
+#define CTL_TABLE_ALL UINT_MAX /* all rows; lines as long as they are */
+
+/*
+ * ctl_table_create() / ctl_table_destroy(t):
+ * Create a table without columns / free it.
+ *
+ * Thread: main
+ */
+struct ctl_table *ctl_table_create(void);
+void ctl_table_destroy(struct ctl_table *t);
+
+/*
+ * ctl_table_add_column(t, title, align):
+ * Add a column; all come before the first cell.
+ *
+ * Thread: main
+ * Owns:   a harmless copy of ${title}
+ */
+void ctl_table_add_column(struct ctl_table *t, const char *title, enum ctl_table_align align);
+
+/*
+ * ctl_table_add_cell(t, text):
+ * Fill the next cell, row by row.
+ *
+ * Thread: main
+ * Owns:   a harmless copy of ${text}
+ */
+void ctl_table_add_cell(struct ctl_table *t, const char *text);
+
+/*
+ * ctl_table_rows(t):
+ * Return the number of rows, titles not counted.
+ *
+ * Thread: main
+ */
+unsigned ctl_table_rows(const struct ctl_table *t);
+
+/*
+ * ctl_table_print(t, out, max_rows, max_columns):
+ * Write the titles and at most ${max_rows} rows; cut lines at ${max_columns}.
+ *
+ * Thread: main
+ */
+void ctl_table_print(const struct ctl_table *t, FILE *out, unsigned max_rows, unsigned max_columns);
+
+#endif

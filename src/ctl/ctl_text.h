@@ -1,0 +1,40 @@
+/*
+ * ctl/ctl_text: text of the daemon made harmless for a terminal.
+ *
+ * What is not printable in the user's locale is shown as \xHH: control characters, invalid UTF-8,
+ * characters without width.
+ */
+#ifndef CTL_CTL_TEXT_H
+#define CTL_CTL_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/*
+ * ctl_text_put(out, text, len, keep_lines):
+ * Write ${len} bytes, with newlines and tabs as they are if ${keep_lines}.
+ *
+ * Thread: main
+ */
+void ctl_text_put(FILE *out, const char *text, size_t len, bool keep_lines);
+
+/*
+ * ctl_text_clean(text):
+ * Return a harmless copy of ${text}.
+ *
+ * Thread: main
+ * Owns:   the caller frees the copy
+ */
+char *ctl_text_clean(const char *text);
+
+/*
+ * ctl_text_columns(clean) / ctl_text_cut(clean, columns):
+ * Return the columns a harmless text takes / the number of its bytes that fit in ${columns}.
+ *
+ * Thread: main
+ */
+unsigned ctl_text_columns(const char *clean);
+size_t ctl_text_cut(const char *clean, unsigned columns);
+
+#endif

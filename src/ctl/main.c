@@ -1,0 +1,89 @@
+/*
+ * ctl/main: reactorctl: asks and steers a running reactord by its admin interface.
+ *
+ *   command line -> ctl_arguments (table: ctl_command) -> a family of commands (ctl_show ...)
+ *                                                      -> ctl_context -> ctl_client (HTTP)
+ */
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "ctl/ctl_arguments.h"
+#include "ctl/ctl_complete.h"
+#include "ctl/ctl_context.h"
+#include "ctl/ctl_help.h"
+#include "ctl/ctl_report.h"
+
+#define DEFAULT_TIMEOUT_NS (10 * NS_PER_S)
+
+/* What shells call, with the words of the command line behind it. */
+#define COMPLETE_WORD "__complete"
+
+static enum ctl_exit usage(void)
+{
+    fputs("Try 'reactorctl --help' for the commands.\n", stderr);
+    return CTL_EXIT_FAILED;
+}
+
+static enum ctl_exit ask_daemon(const struct ctl_arguments *a)
+{
+    const char *timeout = ctl_arguments_value(a, "timeout");
+    struct ctl_context context = {.prints_json = ctl_arguments_has(a, "json")};
+    enum ctl_exit code;
+
+    if (a->command->offline)
+        return a->command->run(&context, a);
+    code = ctl_context_open(&context, ctl_arguments_value(a, "address"),
+                            ctl_arguments_value(a, "token-file"),
+                            timeout ? ctl_value_ns(timeout) : DEFAULT_TIMEOUT_NS);
+    if (code != CTL_EXIT_OK)
+        return code;
+    code = a->command->run(&context, a);
+    ctl_context_close(&context);
+    return code;
+}
+
+static enum ctl_exit run(int argc, char **argv)
+{
+    struct ctl_arguments a;
+
+    if (argc > 1 && strcmp(argv[1], COMPLETE_WORD) == 0) {
+        ctl_complete_words(argc - 2, argv + 2);
+        return CTL_EXIT_OK;
+    }
+    if (ctl_arguments_parse(&a, argc, argv) < 0)
+        return usage();
+    if (ctl_arguments_has(&a, "version")) {
+        ctl_help_version(stdout);
+        return CTL_EXIT_OK;
+    }
+    if (ctl_arguments_has(&a, "help")) {
+        if (a.command)
+            ctl_help_command(stdout, a.command);
+        else
+            ctl_help_usage(stdout);
+        return CTL_EXIT_OK;
+    }
+    if (!a.command) {
+        ctl_report("a command is needed");
+        return usage();
+    }
+    return ask_daemon(&a);
+}
+
+/* Output that was lost is a failure. */
+static enum ctl_exit finish(enum ctl_exit code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    ctl_report("standard output: %s", strerror(errno));
+    return code == CTL_EXIT_OK ? CTL_EXIT_FAILED : code;
+}
+
+int main(int argc, char **argv)
+{
+    setlocale(LC_CTYPE, "");
+    return finish(run(argc, argv));
+}
