@@ -9,7 +9,11 @@
 
 bool worker_leave_applies(const struct session *s)
 {
-    return !s->ending && !s->leaving && listener_generation_leave_by_ns(s) != CLOCK_NEVER;
+    int64_t leave_by_ns = listener_generation_leave_by_ns(s);
+
+    /* A session that is leaving its server (server/session_shed) may have more time. */
+    return !s->ending && leave_by_ns != CLOCK_NEVER &&
+           (!s->leaving || s->expires_at_ns > leave_by_ns);
 }
 
 static size_t worker_leave_count(const struct list *sessions)

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include "base/must.h"
+
 struct session_id {
     uint64_t high, low; /* both 0: none */
 };
@@ -19,6 +21,15 @@ struct session_id {
  * Thread: any
  */
 void session_id_make(struct session_id *out);
+
+/*
+ * session_id_parse(out, text):
+ * Parse 32 hex digits.
+ *
+ * Thread: any
+ * Errors: 0; -EINVAL
+ */
+int session_id_parse(struct session_id *out, const char *text) NODISCARD;
 
 /*
  * session_id_format(text, id):

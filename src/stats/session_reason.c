@@ -22,6 +22,7 @@ const char *session_reason_text(enum session_reason reason)
         [SESSION_LIMIT] = "limit",
         [SESSION_DRAIN] = "drain",
         [SESSION_SERVER_DOWN] = "server down",
+        [SESSION_KILLED] = "killed",
         [SESSION_ERROR] = "error",
     };
 

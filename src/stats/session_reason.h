@@ -17,9 +17,10 @@ enum session_reason {
     SESSION_IDLE, /* one side or both were silent for too long */
     SESSION_LIFETIME,
     SESSION_LIMIT,
-    SESSION_DRAIN, /* reactord stops, or the listener was removed */
+    SESSION_DRAIN, /* reactord stops, the listener was removed, or its server is relieved */
     SESSION_SERVER_DOWN,
-    SESSION_ERROR, /* internal, or any other error */
+    SESSION_KILLED, /* by an administrator */
+    SESSION_ERROR,  /* internal, or any other error */
     SESSION_REASONS
 };
 
