@@ -1,0 +1,54 @@
+/*
+ * server/session_filter: selects sessions by listener, upstream, server, client, loop, age, idle
+ * time, bytes or ID.
+ */
+#ifndef SERVER_SESSION_FILTER_H
+#define SERVER_SESSION_FILTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+#include "net/cidr.h"
+#include "stats/session_id.h"
+
+struct session;
+
+/* Longest name of a listener, upstream, server or loop, with NUL. */
+#define SESSION_FILTER_NAME_BYTES 256
+
+/* A name "" and numbers of 0 select any session. */
+struct session_filter {
+    char listener[SESSION_FILTER_NAME_BYTES];
+    char upstream[SESSION_FILTER_NAME_BYTES];
+    char server[SESSION_FILTER_NAME_BYTES]; /* of `upstream`: its name, or the ID of its line */
+    char loop[SESSION_FILTER_NAME_BYTES];
+    bool has_client, has_id;
+    bool only_connected; /* to a server */
+    struct cidr client;
+    struct session_id id;
+    int64_t min_age_ns;
+    int64_t min_idle_ns;
+    uint64_t min_bytes; /* in both directions together */
+};
+
+/*
+ * session_filter_set(f, key, value):
+ * Set one condition: listener=NAME, upstream=NAME, server=UPSTREAM/NAME, client=CIDR, loop=NAME,
+ * min_age=10s, min_idle=10s, min_bytes=1m, id=ID.
+ *
+ * Thread: owner of ${f}
+ * Errors: NULL; why it is refused, a literal such as `is not a duration, such as 10s`
+ */
+const char *session_filter_set(struct session_filter *f, const char *key,
+                               const char *value) NODISCARD;
+
+/*
+ * session_filter_matches(f, s, now_ns):
+ * Does ${f} select ${s}? Not if it is ending.
+ *
+ * Thread: loop of ${s}
+ */
+bool session_filter_matches(const struct session_filter *f, struct session *s, int64_t now_ns);
+
+#endif

@@ -1,0 +1,25 @@
+/* server/session_kill: resets the sessions that a filter selects, at the command of an admin. */
+#ifndef SERVER_SESSION_KILL_H
+#define SERVER_SESSION_KILL_H
+
+#include <stdint.h>
+
+#include "base/must.h"
+
+struct session_filter;
+struct session_scan_workers;
+
+/*
+ * session_kill_begin(workers, filter, answered, cookie):
+ * Reset both sides of the selected sessions, in steps, for SESSION_KILLED; then call
+ * answered(cookie, number) as session_query_begin().
+ *
+ * Thread: a loop, the asking one
+ * Owns:   ${filter} is copied; what ${workers} points at must outlive the workers' loops
+ * Errors: as session_scan_begin()
+ */
+int session_kill_begin(const struct session_scan_workers *workers,
+                       const struct session_filter *filter,
+                       void (*answered)(void *cookie, uint64_t n), void *cookie) NODISCARD;
+
+#endif

@@ -1,0 +1,44 @@
+/* server/session_row: what is shown of a session: a copy that any thread may read. */
+#ifndef SERVER_SESSION_ROW_H
+#define SERVER_SESSION_ROW_H
+
+#include <stdint.h>
+
+#include "base/must.h"
+#include "net/address.h"
+#include "stats/session_id.h"
+
+struct session;
+
+struct session_row {
+    int64_t rank; /* the caller's */
+    struct session_id id;
+    struct address client;
+    const char *listener;
+    const char *upstream; /* NULL: none */
+    const char *server;   /* NULL: none yet */
+    const char *loop;
+    const char *state;
+    int64_t age_ns;
+    int64_t idle_ns; /* since the last byte in any direction */
+    uint64_t bytes_in, bytes_out;
+    char text[];
+};
+
+/*
+ * session_row_create(out, s, now_ns):
+ * Copy what is shown of ${s}. Its state is one of
+ *
+ *   header      its PROXY header is awaited
+ *   connecting  to a server, or waiting for one
+ *   open
+ *   draining    it ends when it is finished, or later by a timeout
+ *   closing     what is left is sent
+ *
+ * Thread: loop of ${s}
+ * Owns:   the caller frees ${out} by free()
+ * Errors: 0; -ENOMEM
+ */
+int session_row_create(struct session_row **out, struct session *s, int64_t now_ns) NODISCARD;
+
+#endif

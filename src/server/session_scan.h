@@ -1,0 +1,60 @@
+/*
+ * server/session_scan: visits the sessions of all workers, in steps, and tells the asking loop when
+ * it is through.
+ *
+ *   begin -> each worker: task, task ... -> the last one submits: done() on the asking loop
+ *
+ * A step visits SESSION_SET_STEP sessions, fewer if it ends some of them. Sessions adopted after
+ * the begin of a worker's part are not visited. A loop without a thread has no sessions; one that
+ * ends has ended them.
+ */
+#ifndef SERVER_SESSION_SCAN_H
+#define SERVER_SESSION_SCAN_H
+
+#include <stdbool.h>
+
+#include "base/must.h"
+
+struct loop_group;
+struct session;
+struct worker;
+
+/* Where the sessions are. */
+struct session_scan_workers {
+    struct loop_group *loops;
+    struct worker **list; /* by number of their loops */
+};
+
+struct session_scan_ops {
+    /*
+     * Visit ${s}, perhaps one that is ending; true if that took long, such as ending it. ${part}:
+     * number of the worker, below session_scan_parts(). On its loop.
+     */
+    bool (*visit)(void *cookie, unsigned part, struct session *s);
+    /* All parts have ended. On the asking loop. */
+    void (*done)(void *cookie);
+    /* Instead of done(): the asking loop has ended. On any thread. */
+    void (*lost)(void *cookie);
+};
+
+/*
+ * session_scan_parts(workers):
+ * Number of parts of a scan that begins now, or less.
+ *
+ * Thread: any
+ */
+unsigned session_scan_parts(const struct session_scan_workers *workers);
+
+/*
+ * session_scan_begin(workers, n_parts, ops, cookie):
+ * Begin. Exactly one of done() and lost() follows, not inside this call; both may free what
+ * ${cookie} points at.
+ *
+ * Thread: the asking loop
+ * Owns:   what ${workers} points at, and ${ops}, are borrowed until done() or lost()
+ * Errors: 0; -ENOMEM; -ESHUTDOWN (the asking loop takes no more tasks)
+ */
+int session_scan_begin(const struct session_scan_workers *workers, unsigned n_parts,
+                       const struct session_scan_ops *ops, void *cookie) NODISCARD;
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * server/session_shed: ends a share of the sessions at an upstream or server, idlest first, spread
+ * evenly over a time, so that their clients connect again elsewhere.
+ *
+ *   list all -> choose the idlest -> each gets an instant (session_leave_by)
+ *
+ * Each session then ends at its instant, or before by itself; nothing is left to cancel.
+ */
+#ifndef SERVER_SESSION_SHED_H
+#define SERVER_SESSION_SHED_H
+
+#include <stdint.h>
+
+#include "base/must.h"
+#include "server/session_filter.h"
+
+struct session_scan_workers;
+
+struct session_shed_conf {
+    struct session_filter filter;
+    unsigned percent; /* 1 to 100, rounded up to whole sessions */
+    int64_t over_ns;
+    /* Called once on the asking loop, with the number of sessions to be ended; -ENOMEM. */
+    void (*answered)(void *cookie, int64_t n);
+    void *cookie;
+};
+
+/*
+ * session_shed_begin(workers, conf):
+ * Give instants within over_ns from now to a share of the sessions that are selected now and
+ * connected to a server. They end as by a timeout, for SESSION_DRAIN. Sessions that end within
+ * over_ns anyway are neither counted nor chosen. As session_query_begin().
+ *
+ * Thread: a loop, the asking one
+ * Owns:   ${conf} is copied; what ${workers} points at must outlive the workers' loops
+ * Errors: as session_scan_begin()
+ */
+int session_shed_begin(const struct session_scan_workers *workers,
+                       const struct session_shed_conf *conf) NODISCARD;
+
+#endif
