@@ -26,6 +26,7 @@ static void log_stderr_write(void *cookie, enum log_level level, const char *tex
 static const struct log_sink stderr_sink = {.write = log_stderr_write};
 static const struct log_sink *current_sink = &stderr_sink;
 static _Atomic(const struct log_sink *) copy_sink;
+static atomic_int configured_level = LOG_LEVEL_INFO;
 static atomic_int current_level = LOG_LEVEL_INFO;
 
 void log_set_sink(const struct log_sink *sink)
@@ -46,7 +47,18 @@ void log_set_copy(const struct log_sink *sink)
 
 void log_set_level(enum log_level level)
 {
+    if (atomic_exchange(&configured_level, (int)level) != (int)level)
+        log_override_level(level);
+}
+
+void log_override_level(enum log_level level)
+{
     atomic_store_explicit(&current_level, (int)level, memory_order_relaxed);
+}
+
+void log_restore_level(void)
+{
+    log_override_level((enum log_level)atomic_load(&configured_level));
 }
 
 bool log_wanted(enum log_level level)

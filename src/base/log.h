@@ -41,12 +41,22 @@ struct log_limit {
 /*
  * log_set_sink(sink) / log_set_level(level):
  * Send lines to ${sink} (NULL: stderr), which the caller keeps alive / suppress lines less severe
- * than ${level}.
+ * than the configured ${level}; if that is another one than before, it replaces that of
+ * log_override_level().
  *
  * Thread: before start (sink); any (level)
  */
 void log_set_sink(const struct log_sink *sink);
 void log_set_level(enum log_level level);
+
+/*
+ * log_override_level(level) / log_restore_level():
+ * Use ${level} instead of the configured one / use that again.
+ *
+ * Thread: any
+ */
+void log_override_level(enum log_level level);
+void log_restore_level(void);
 
 /*
  * log_unset_sink(sink):

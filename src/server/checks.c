@@ -126,7 +126,7 @@ static void checks_look(struct checks_group *g, struct upstream_server *server)
                                        .address = server->conf->check_address,
                                        .port = server->conf->check_port};
 
-    if (server->conf->disabled)
+    if (atomic_load(&server->is_disabled))
         checks_remove(server);
     else if (checker_has(server->target))
         checker_use(server->target, &conf);

@@ -193,6 +193,18 @@ struct listener_generation **listeners_hold_all(struct listeners *ls, unsigned *
     return list;
 }
 
+bool listeners_has(struct listeners *ls, const char *name)
+{
+    struct listener_generation *gen;
+    bool found = false;
+
+    for (unsigned i = 0; !found && (gen = listeners_hold(ls, i)); i++) {
+        found = strcmp(gen->listener->name, name) == 0;
+        listener_generation_release(gen);
+    }
+    return found;
+}
+
 void listeners_write_state(struct listeners *ls, FILE *f)
 {
     struct listener_generation *gen;

@@ -14,6 +14,7 @@
 #ifndef SERVER_LISTENERS_H
 #define SERVER_LISTENERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -199,6 +200,14 @@ void listeners_write_state(struct listeners *ls, FILE *f);
  */
 void listeners_continue(struct listeners *ls, const char *name, const char *text,
                         const char *before);
+
+/*
+ * listeners_has(ls, name):
+ * Is there a listener ${name}?
+ *
+ * Thread: any
+ */
+bool listeners_has(struct listeners *ls, const char *name);
 
 /*
  * listeners_destroy(ls):

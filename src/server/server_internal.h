@@ -72,6 +72,7 @@ struct server {
     struct descriptors_aside aside;
     struct log_limit refused_limit;
     struct server_change change;
+    unsigned admin_io_ratio; /* see server/server_admin; 0: as configured. Of the control loop */
     /*
      * note: holds. Number of open sessions and listen sockets, plus one until server_drain(); at 0
      * the server is drained. Acquire and release: the thread that calls drained() sees the others'

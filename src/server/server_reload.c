@@ -191,6 +191,15 @@ static const struct server_step {
     {server_prepare_listeners, server_cancel_listeners},
 };
 
+/* What an administrator set lasts until the configuration says something else. */
+static void server_commit_io_ratio(struct server *sv, unsigned io_ratio)
+{
+    if (sv->admin_io_ratio > 0 && io_ratio == sv->conf->worker.io_ratio)
+        return;
+    sv->admin_io_ratio = 0;
+    MUST(loop_group_set_io_ratio(sv->threads.workers, io_ratio) == 0);
+}
+
 /* Servers are committed before their users. */
 static void server_commit_parts(struct server_change *change)
 {
@@ -198,7 +207,7 @@ static void server_commit_parts(struct server_change *change)
     struct server *sv = server_of_change(change);
 
     resize_commit(&change->resize);
-    MUST(loop_group_set_io_ratio(sv->threads.workers, conf->worker.io_ratio) == 0);
+    server_commit_io_ratio(sv, conf->worker.io_ratio);
     upstreams_commit(change->upstreams);
     spare_pools_commit(change->spares);
     checks_commit(change->checks);

@@ -217,7 +217,7 @@ static int membership_plan(struct membership *r, unsigned position,
     for (unsigned i = 0; i < n; i++) {
         struct upstream_server *server = membership_find(r, line, &places[i]);
         unsigned level = membership_level(conf, &places[i]),
-                 weight = membership_weight(conf, &places[i]);
+                 weight = membership_weight(line, &places[i]);
 
         if (!server) {
             int rc = membership_add_server(&server, r, position, &places[i]);
@@ -268,7 +268,7 @@ void membership_reset_returning(struct membership *r)
         if (!server->is_wanted || server->is_listed)
             continue;
         ejection_cancel(&r->upstream->ejection, &server->ejection, &server->endpoint);
-        if (upstream_starts_down(r->upstream->conf) && !server->conf->disabled)
+        if (upstream_starts_down(r->upstream->conf) && !atomic_load(&server->is_disabled))
             /* before it can get sessions */
             (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
         upstream_state_came(r->upstream, server);
@@ -296,7 +296,7 @@ void membership_note_changes(struct membership *r)
     }
 }
 
-static int membership_change(struct membership *r)
+int membership_replace_set(struct membership *r)
 {
     struct server_set *before = membership_now(r), *set;
     struct grace *grace = NULL;
@@ -344,7 +344,7 @@ int membership_update(struct membership *r, const struct server_line *line,
     rc = membership_plan(r, position, places, n);
     if (rc <= 0)
         return rc;
-    rc = membership_change(r);
+    rc = membership_replace_set(r);
     if (rc < 0)
         return rc;
     upstream_serve(r->upstream);
@@ -396,7 +396,7 @@ int membership_open(struct membership *r, struct upstream *up)
         if (rc == 0)
             server->is_wanted = true;
     }
-    return rc == 0 ? membership_change(r) : rc;
+    return rc == 0 ? membership_replace_set(r) : rc;
 }
 
 void membership_close(struct membership *r)

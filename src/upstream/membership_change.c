@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "upstream/membership_admin.h"
 #include "upstream/membership_internal.h"
 #include "upstream/server_lines.h"
 #include "upstream/upstream.h"
@@ -161,12 +162,13 @@ static int membership_change_compare(const void *a, const void *b)
 static struct balancer_share membership_change_share(const struct membership_change *ch,
                                                      const struct membership_next *next)
 {
-    const struct upstream_server_conf *conf = &ch->lines.list[next->position]->conf;
+    const struct server_line *line = ch->lines.list[next->position];
+    const struct upstream_server_conf *conf = &line->conf;
     struct membership_place place = {.weight = conf->names == UPSTREAM_SERVICE ? next->weight
                                                                                : conf->weight,
                                      .level = next->level};
 
-    return (struct balancer_share){.weight = membership_weight(conf, &place),
+    return (struct balancer_share){.weight = membership_weight(line, &place),
                                    .level = membership_level(conf, &place),
                                    .max_connections = conf->max_connections};
 }
@@ -336,7 +338,8 @@ static void membership_change_apply(struct membership_change *ch, struct members
     next->before = server->line;
     server->line = server_line_hold(line);
     atomic_store(&server->conf, &line->conf); /* sequentially consistent, for grace_begin() */
-    atomic_store(&server->is_disabled, line->conf.disabled);
+    atomic_store(&server->is_disabled, server_line_is_disabled(line));
+    atomic_store(&server->is_draining, line->admin.state == SERVER_LINE_DRAIN);
     atomic_store(&server->endpoint.weight, share.weight);
     atomic_store(&server->endpoint.level, share.level);
     atomic_store(&server->endpoint.max_connections, share.max_connections);
@@ -403,6 +406,7 @@ void membership_change_commit(struct membership_change *ch)
     membership_change_order(ch);
     for (unsigned i = 0; i < ch->n; i++)
         membership_change_apply(ch, &ch->list[i]);
+    membership_admin_log_lost(r, ch);
     membership_change_swap_lines(ch);
     membership_reset_returning(r);
     ch->before = membership_publish(r, ch->set);

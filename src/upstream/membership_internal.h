@@ -4,14 +4,15 @@
 
 #include "upstream/balancer.h"
 #include "upstream/membership.h"
+#include "upstream/server_line.h"
 
 struct upstream_conf;
 
 /*
- * membership_is_one(conf) / membership_level(conf, place) / membership_weight(conf, place):
+ * membership_is_one(conf) / membership_level(conf, place) / membership_weight(line, place):
  * Is the line one server forever? Level of a server (backups: the last); weight (unused line: 0).
  *
- * Thread: any
+ * Thread: any; control loop, or before start, for the weight
  */
 static inline bool membership_is_one(const struct upstream_server_conf *conf)
 {
@@ -24,10 +25,10 @@ static inline unsigned membership_level(const struct upstream_server_conf *conf,
     return conf->backup ? BALANCER_LEVELS - 1 : place->level;
 }
 
-static inline unsigned membership_weight(const struct upstream_server_conf *conf,
+static inline unsigned membership_weight(const struct server_line *line,
                                          const struct membership_place *place)
 {
-    return upstream_server_is_used(conf) ? place->weight : 0;
+    return server_line_weight(line, place->weight);
 }
 
 /*
@@ -82,6 +83,15 @@ void membership_free_set(struct server_set *set);
 void membership_reset_returning(struct membership *r);
 struct server_set *membership_publish(struct membership *r, struct server_set *set);
 void membership_note_changes(struct membership *r);
+
+/*
+ * membership_replace_set(r):
+ * Publish a set of the wanted servers, with their weights.
+ *
+ * Thread: control loop, or before start
+ * Errors: 0; -ENOMEM; -E2BIG
+ */
+int membership_replace_set(struct membership *r) NODISCARD;
 
 /*
  * membership_warm(r, server):

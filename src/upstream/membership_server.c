@@ -129,14 +129,15 @@ int membership_create_server(struct upstream_server **out, struct membership *r,
     if (!server)
         return -ENOMEM;
     server->conf = conf;
-    atomic_init(&server->is_disabled, conf->disabled);
+    atomic_init(&server->is_disabled, server_line_is_disabled(line));
+    atomic_init(&server->is_draining, line->admin.state == SERVER_LINE_DRAIN);
     server->line = server_line_hold(line);
     server->place_weight = place->weight;
     server->place_level = place->level;
     list_init(&server->link);
     e = &server->endpoint;
     e->name = server->name;
-    atomic_init(&e->weight, membership_weight(conf, place));
+    atomic_init(&e->weight, membership_weight(line, place));
     e->level = membership_level(conf, place);
     e->max_connections = conf->max_connections;
     e->hash = hash_stable(server->name, strlen(server->name));

@@ -67,6 +67,26 @@ bool server_line_is(const struct server_line *line, const struct upstream_server
            server_line_has_addresses(own, conf);
 }
 
+bool server_line_is_disabled(const struct server_line *line)
+{
+    return line->admin.state == SERVER_LINE_DISABLED ||
+           (line->admin.state == SERVER_LINE_AS_CONFIGURED && line->conf.disabled);
+}
+
+unsigned server_line_weight(const struct server_line *line, unsigned found)
+{
+    if (server_line_is_disabled(line) || line->admin.state == SERVER_LINE_DRAIN)
+        return 0;
+    if (line->admin.has_weight)
+        return line->admin.weight;
+    return line->conf.weight > 0 ? found : 0;
+}
+
+bool server_line_is_changed(const struct server_line *line)
+{
+    return line->admin.state != SERVER_LINE_AS_CONFIGURED || line->admin.has_weight;
+}
+
 struct server_line *server_line_hold(struct server_line *line)
 {
     atomic_fetch_add_explicit(&line->references, 1, memory_order_relaxed);

@@ -1,8 +1,10 @@
 /*
  * upstream/server_line: a line `server.ID = ADDRESS ...` of an upstream's configuration.
  *
- * Immutable and reference-counted: users keep it while the configuration changes. An unchanged line
- * is the same object in the next configuration; a changed line is a new object with the same ID.
+ * Reference-counted: users keep it while the configuration changes. An unchanged line is the same
+ * object in the next configuration; a changed line is a new object with the same ID. All but the
+ * administrative state is immutable: that survives a reload as long as the line does, and no
+ * restart.
  */
 #ifndef UPSTREAM_SERVER_LINE_H
 #define UPSTREAM_SERVER_LINE_H
@@ -12,8 +14,23 @@
 #include "base/must.h"
 #include "upstream/upstream_server.h"
 
+enum server_line_state {
+    SERVER_LINE_AS_CONFIGURED,
+    SERVER_LINE_READY,   /* even if the line is `disabled` */
+    SERVER_LINE_DRAIN,   /* no new sessions */
+    SERVER_LINE_DISABLED /* no health checks either */
+};
+
+/* What an administrator changed at run time. */
+struct server_line_admin {
+    enum server_line_state state;
+    bool has_weight;
+    unsigned weight;
+};
+
 struct server_line {
     atomic_uint references;
+    struct server_line_admin admin;   /* of the control loop; see upstream/membership_admin */
     struct upstream_server_conf conf; /* a copy, with all that it points at */
 };
 
@@ -33,6 +50,17 @@ int server_line_create(struct server_line **out, const struct upstream_server_co
  * Thread: any
  */
 bool server_line_is(const struct server_line *line, const struct upstream_server_conf *conf);
+
+/*
+ * server_line_is_disabled(line) / server_line_weight(line, found) / server_line_is_changed(line):
+ * With the administrative state: is ${line} disabled? Weight of a server whose configuration or SRV
+ * record says ${found}. Did an administrator change it?
+ *
+ * Thread: control loop, or before start
+ */
+bool server_line_is_disabled(const struct server_line *line);
+unsigned server_line_weight(const struct server_line *line, unsigned found);
+bool server_line_is_changed(const struct server_line *line);
 
 /*
  * server_line_hold(line) / server_line_release(line):

@@ -106,6 +106,8 @@ static const char *upstream_figures_state(const struct upstream_server *server, 
         return "down";
     if (load & ENDPOINT_EJECTED)
         return "ejected";
+    if (atomic_load(&server->is_draining))
+        return "draining";
     if (!endpoint_is_used(&server->endpoint))
         return "drained";
     return load & ENDPOINT_WARMING ? "warming" : "up";

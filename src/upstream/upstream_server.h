@@ -42,7 +42,8 @@ struct upstream_server_conf {
 struct upstream_server {
     /* of `line`; who may read it: see upstream.conf */
     _Atomic(const struct upstream_server_conf *) conf;
-    atomic_bool is_disabled; /* copy for threads that must not read `conf` */
+    /* The state of `line` with what an administrator changed, for any thread. */
+    atomic_bool is_disabled, is_draining;
     struct endpoint endpoint;
     struct ejection ejection;
     struct log_limit log_limit;

@@ -1,0 +1,198 @@
+#include "server/server_admin.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "engine/loop_group.h"
+#include "server/listeners.h"
+#include "server/server_internal.h"
+#include "server/upstreams.h"
+#include "server/workers.h"
+#include "upstream/membership_admin.h"
+
+/* ---- control loop ---- */
+
+static int server_admin_find(const struct server_admin *change, struct upstream **up,
+                             struct server_line **line)
+{
+    *up = upstreams_configured(change->sv->upstreams, change->upstream, strlen(change->upstream));
+    *line = *up ? membership_find_line(&(*up)->membership, change->server) : NULL;
+    return *line ? 0 : -ENOENT;
+}
+
+static void server_admin_tell(struct server_admin *change, const struct server_line *line)
+{
+    bool is_by_records = line->conf.names == UPSTREAM_SERVICE;
+
+    change->state_now = line->admin.state;
+    if (line->admin.state == SERVER_LINE_AS_CONFIGURED && line->conf.disabled)
+        change->state_now = SERVER_LINE_DISABLED;
+    change->weight_now = is_by_records ? -1 : (int)server_line_weight(line, line->conf.weight);
+}
+
+static int server_admin_change_line(struct server_admin *change)
+{
+    struct upstream *up;
+    struct server_line *line;
+    struct server_line_admin admin;
+    int rc = server_admin_find(change, &up, &line);
+
+    if (rc < 0)
+        return rc;
+    admin = line->admin;
+    if (change->kind == SERVER_ADMIN_STATE)
+        admin.state = change->state;
+    else
+        admin.weight = change->weight;
+    admin.has_weight |= change->kind == SERVER_ADMIN_WEIGHT;
+    if (admin.state == SERVER_LINE_READY && !line->conf.disabled)
+        admin.state = SERVER_LINE_AS_CONFIGURED;
+    if (admin.weight == line->conf.weight && line->conf.names != UPSTREAM_SERVICE)
+        admin.has_weight = false;
+    rc = membership_admin_set(&up->membership, line, &admin);
+    if (rc == 0)
+        server_admin_tell(change, line);
+    return rc;
+}
+
+static int server_admin_reset(struct server *sv)
+{
+    int rc = 0;
+
+    sv->admin_io_ratio = 0;
+    MUST(loop_group_set_io_ratio(sv->threads.workers, sv->conf->worker.io_ratio) == 0);
+    for (unsigned i = 0; i < sv->conf->n_upstreams; i++) {
+        const char *name = sv->conf->upstreams[i].name;
+        struct upstream *up = upstreams_configured(sv->upstreams, name, strlen(name));
+        int one = up ? membership_admin_reset(&up->membership) : 0;
+
+        rc = rc < 0 ? rc : one;
+    }
+    return rc;
+}
+
+static int server_admin_set_io_ratio(struct server *sv, unsigned io_ratio)
+{
+    int rc = loop_group_set_io_ratio(sv->threads.workers, io_ratio);
+
+    if (rc == 0)
+        sv->admin_io_ratio = io_ratio;
+    return rc;
+}
+
+static int server_admin_apply(struct server_admin *change)
+{
+    switch (change->kind) {
+    case SERVER_ADMIN_STATE:
+    case SERVER_ADMIN_WEIGHT: return server_admin_change_line(change);
+    case SERVER_ADMIN_IO_RATIO: return server_admin_set_io_ratio(change->sv, change->io_ratio);
+    case SERVER_ADMIN_RESET: break;
+    }
+    return server_admin_reset(change->sv);
+}
+
+/* ---- the asking loop ---- */
+
+static void server_admin_run_answer(struct task *t)
+{
+    struct server_admin *change = CONTAINER_OF(t, struct server_admin, task);
+
+    change->answered(change, change->rc);
+}
+
+static void server_admin_drop_answer(struct task *t)
+{
+    (void)t; /* the asking loop has ended */
+}
+
+static const struct task_type server_admin_answer_type = {.name = "answer an administrator",
+                                                          .run = server_admin_run_answer,
+                                                          .drop = server_admin_drop_answer};
+
+static void server_admin_answer(struct server_admin *change, int rc)
+{
+    change->rc = rc;
+    change->task.type = &server_admin_answer_type;
+    if (loop_submit(change->asker, LOOP_CONTROL, &change->task) < 0)
+        return; /* as server_admin_drop_answer() */
+}
+
+static void server_admin_run(struct task *t)
+{
+    struct server_admin *change = CONTAINER_OF(t, struct server_admin, task);
+
+    server_admin_answer(change, server_admin_apply(change));
+}
+
+static void server_admin_drop(struct task *t)
+{
+    server_admin_answer(CONTAINER_OF(t, struct server_admin, task), -ESHUTDOWN);
+}
+
+static const struct task_type server_admin_type = {
+    .name = "change by an administrator", .run = server_admin_run, .drop = server_admin_drop};
+
+int server_admin_begin(struct server *sv, struct server_admin *change)
+{
+    MUST(loop_current());
+    change->sv = sv;
+    change->asker = loop_current();
+    change->task.type = &server_admin_type;
+    return loop_submit(threads_control(&sv->threads), LOOP_CONTROL, &change->task);
+}
+
+/* ---- any thread ---- */
+
+struct session_scan_workers server_admin_workers(const struct server *sv)
+{
+    return (struct session_scan_workers){.loops = sv->threads.workers,
+                                         .list = workers_list(sv->workers)};
+}
+
+bool server_admin_has_listener(const struct server *sv, const char *name)
+{
+    return listeners_has(sv->listeners, name);
+}
+
+struct server_admin_search {
+    const char *upstream, *server;
+    bool found;
+};
+
+static bool server_admin_is(const struct upstream_server *server, const char *name)
+{
+    size_t len = strlen(name);
+
+    return strncmp(server->name, name, len) == 0 &&
+           (server->name[len] == '\0' || server->name[len] == '@');
+}
+
+static void server_admin_look(struct upstream *up, void *cookie)
+{
+    struct server_admin_search *search = cookie;
+    struct server_set *set;
+
+    if (strcmp(up->name, search->upstream) != 0)
+        return;
+    search->found |= search->server[0] == '\0';
+    set = membership_take(&up->membership);
+    for (unsigned i = 0; i < set->n; i++)
+        search->found |= server_admin_is(set->servers[i], search->server);
+    membership_give_back(set);
+}
+
+bool server_admin_has_server(const struct server *sv, const char *upstream, const char *server)
+{
+    struct server_admin_search search = {.upstream = upstream, .server = server};
+
+    upstreams_each(sv->upstreams, server_admin_look, &search);
+    return search.found;
+}
+
+bool server_admin_has_worker(const struct server *sv, const char *name)
+{
+    for (unsigned i = 0; i < loop_group_size(sv->threads.workers); i++)
+        if (strcmp(loop_name(loop_group_at(sv->threads.workers, i)), name) == 0)
+            return true;
+    return false;
+}

@@ -1,0 +1,81 @@
+/*
+ * server/server_admin: what an administrator changes while the server runs.
+ *
+ * Changes apply at once. They survive a reload, unless it changes the same line or option; reset
+ * and a restart forget them.
+ */
+#ifndef SERVER_SERVER_ADMIN_H
+#define SERVER_SERVER_ADMIN_H
+
+#include <stdbool.h>
+
+#include "base/must.h"
+#include "engine/task.h"
+#include "server/session_scan.h"
+#include "upstream/server_line.h"
+
+struct loop;
+struct server;
+
+enum server_admin_kind {
+    SERVER_ADMIN_STATE,  /* `state` of a server line */
+    SERVER_ADMIN_WEIGHT, /* `weight` of a server line */
+    SERVER_ADMIN_IO_RATIO,
+    SERVER_ADMIN_RESET /* forget all changes */
+};
+
+/* A change under way. */
+struct server_admin {
+    enum server_admin_kind kind;
+    const char *upstream, *server; /* ID of the line */
+    enum server_line_state state;
+    unsigned weight; /* 0: no new sessions */
+    unsigned io_ratio;
+    /*
+     * Called once on the asking loop; not if that has ended. ${rc}: 0; -ENOENT (no such server);
+     * -ESHUTDOWN; as membership_admin_set().
+     */
+    void (*answered)(struct server_admin *change, int rc);
+
+    /* Answer: the state now. SERVER_LINE_AS_CONFIGURED stands for SERVER_LINE_READY. */
+    enum server_line_state state_now;
+    int weight_now; /* 0 if it gets no sessions; -1: as SRV records say */
+
+    struct task task;
+    struct server *sv;
+    struct loop *asker;
+    int rc;
+};
+
+/*
+ * server_admin_begin(sv, change):
+ * Apply ${change} on the control loop.
+ *
+ * Thread: a loop, the asking one
+ * Owns:   ${change}, up to `answered` filled in by the caller, must live until it is called, or
+ *         until the asking loop has ended
+ * Errors: as loop_submit(); then answered() is not called
+ */
+int server_admin_begin(struct server *sv, struct server_admin *change) NODISCARD;
+
+/*
+ * server_admin_workers(sv):
+ * The workers, to visit their sessions.
+ *
+ * Thread: any
+ * Owns:   valid as long as ${sv}
+ */
+struct session_scan_workers server_admin_workers(const struct server *sv);
+
+/*
+ * server_admin_has_listener(sv, name) / server_admin_has_server(sv, upstream, server) /
+ * server_admin_has_worker(sv, name):
+ * Does it exist? ${server}: name, or ID of its line; "": any.
+ *
+ * Thread: any
+ */
+bool server_admin_has_listener(const struct server *sv, const char *name);
+bool server_admin_has_server(const struct server *sv, const char *upstream, const char *server);
+bool server_admin_has_worker(const struct server *sv, const char *name);
+
+#endif

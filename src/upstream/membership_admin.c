@@ -1,0 +1,140 @@
+#include "upstream/membership_admin.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "upstream/membership_change.h"
+#include "upstream/membership_internal.h"
+#include "upstream/upstream.h"
+
+static bool membership_admin_is_possible(const struct server_line *line,
+                                         const struct server_line_admin *admin)
+{
+    const struct upstream_server_conf *conf = &line->conf;
+
+    if (admin->has_weight && conf->names == UPSTREAM_SERVICE)
+        return false;
+    return !conf->disabled || conf->names == UPSTREAM_LITERAL ||
+           admin->state == SERVER_LINE_AS_CONFIGURED || admin->state == SERVER_LINE_DISABLED;
+}
+
+static unsigned membership_admin_weight(const struct upstream_server *server)
+{
+    const struct server_line *line = server->line;
+
+    return server_line_weight(line, line->conf.names == UPSTREAM_SERVICE ? server->place_weight
+                                                                         : line->conf.weight);
+}
+
+/* Want the same servers with the weights of ${line}; true if one changed. */
+static bool membership_admin_weigh(struct membership *r, const struct server_line *line)
+{
+    bool changed = false;
+
+    list_for_each (node, &r->servers) {
+        struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
+        unsigned weight;
+
+        server->is_wanted = server->is_listed;
+        if (server->line != line)
+            continue;
+        weight = membership_admin_weight(server);
+        changed |= atomic_exchange(&server->endpoint.weight, weight) != weight;
+    }
+    return changed;
+}
+
+/* Before they can get sessions: servers without checks until now may have to pass one. */
+static void membership_admin_enable(const struct membership *r, const struct server_line *line)
+{
+    bool starts_down = r->watch.changed && upstream_starts_down(r->upstream->conf);
+
+    list_for_each (node, &r->servers) {
+        struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
+
+        if (server->line != line)
+            continue;
+        if (starts_down && atomic_load(&server->is_disabled))
+            (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
+        membership_warm(r, server);
+    }
+}
+
+/* Undo membership_admin_enable(): a server that is disabled has no checks, and counts as up. */
+static void membership_admin_undo(struct membership *r, const struct server_line *line)
+{
+    (void)membership_admin_weigh(r, line);
+    list_for_each (node, &r->servers) {
+        struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
+
+        if (server->line == line && atomic_load(&server->is_disabled))
+            (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
+    }
+}
+
+static void membership_admin_show(const struct membership *r, const struct server_line *line)
+{
+    list_for_each (node, &r->servers) {
+        struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
+
+        if (server->line != line)
+            continue;
+        atomic_store(&server->is_disabled, server_line_is_disabled(line));
+        atomic_store(&server->is_draining, line->admin.state == SERVER_LINE_DRAIN);
+        if (server->is_listed && r->watch.changed)
+            r->watch.changed(r->watch.cookie, server);
+    }
+}
+
+int membership_admin_set(struct membership *r, struct server_line *line,
+                         const struct server_line_admin *admin)
+{
+    const struct server_line_admin before = line->admin;
+    bool was_used = server_line_weight(line, 1) > 0;
+    int rc = 0;
+
+    if (r->is_being_changed)
+        return -EBUSY;
+    if (!membership_admin_is_possible(line, admin))
+        return -EOPNOTSUPP;
+    line->admin = *admin;
+    if (!was_used && server_line_weight(line, 1) > 0)
+        membership_admin_enable(r, line);
+    if (membership_admin_weigh(r, line))
+        rc = membership_replace_set(r);
+    if (rc < 0) {
+        line->admin = before;
+        membership_admin_undo(r, line);
+        return rc;
+    }
+    membership_admin_show(r, line);
+    upstream_serve(r->upstream);
+    spare_group_refresh(&r->upstream->spares);
+    return 0;
+}
+
+int membership_admin_reset(struct membership *r)
+{
+    const struct server_line_admin none = {.state = SERVER_LINE_AS_CONFIGURED};
+    int rc = 0;
+
+    for (unsigned i = 0; i < r->n_lines; i++) {
+        int one =
+            server_line_is_changed(r->lines[i]) ? membership_admin_set(r, r->lines[i], &none) : 0;
+
+        rc = rc < 0 ? rc : one;
+    }
+    return rc;
+}
+
+void membership_admin_log_lost(const struct membership *r, const struct membership_change *next)
+{
+    for (unsigned i = 0; i < r->n_lines; i++) {
+        const struct server_line *line = r->lines[i];
+
+        if (server_line_is_changed(line) && membership_change_line(next, line->conf.id) != line)
+            log_notice("upstream %s: server %s: its line was changed or removed: what the "
+                       "administrator had set is forgotten",
+                       r->upstream->name, line->conf.id);
+    }
+}

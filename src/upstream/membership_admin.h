@@ -1,0 +1,48 @@
+/*
+ * upstream/membership_admin: what an administrator changes of a server at run time: drain, disable,
+ * enable, weight.
+ *
+ * It applies to all servers of a line, later ones too, in a new set of servers: the way of a
+ * reload. It is kept in the line (upstream/server_line): a reload forgets it if it changes or
+ * removes the line, a restart always does.
+ */
+#ifndef UPSTREAM_MEMBERSHIP_ADMIN_H
+#define UPSTREAM_MEMBERSHIP_ADMIN_H
+
+#include "base/must.h"
+
+struct membership;
+struct membership_change;
+struct server_line;
+struct server_line_admin;
+
+/*
+ * membership_admin_set(r, line, admin):
+ * Change ${line}. Sessions stay where they are.
+ *
+ * Thread: control loop, or before start
+ * Owns:   ${admin} is copied
+ * Errors: 0; -ENOMEM; -EBUSY (another configuration is prepared); -EOPNOTSUPP (a weight for SRV
+ *         records, or a name that is `disabled` in the configuration: nothing looks it up)
+ */
+int membership_admin_set(struct membership *r, struct server_line *line,
+                         const struct server_line_admin *admin) NODISCARD;
+
+/*
+ * membership_admin_reset(r):
+ * Undo all changes.
+ *
+ * Thread: control loop
+ * Errors: as membership_admin_set(); the others are undone
+ */
+int membership_admin_reset(struct membership *r) NODISCARD;
+
+/*
+ * membership_admin_log_lost(r, next):
+ * Log the changes that the configuration ${next} ends.
+ *
+ * Thread: control loop, before the commit
+ */
+void membership_admin_log_lost(const struct membership *r, const struct membership_change *next);
+
+#endif
