@@ -1,0 +1,299 @@
+#include "admin/route_sessions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/admin_answer.h"
+#include "admin/admin_field.h"
+#include "admin/admin_request.h"
+#include "base/clock.h"
+#include "server/server_admin.h"
+#include "server/session_kill.h"
+#include "server/session_query.h"
+#include "server/session_row.h"
+#include "server/session_shed.h"
+
+#define ROUTE_SESSIONS_LIMIT   100
+#define ROUTE_SESSIONS_OVER_NS (3600 * NS_PER_S)
+
+/* Longest number as text. */
+#define ROUTE_SESSIONS_NUMBER_BYTES 24
+
+static const char *const filter_fields[] = {"id",   "listener", "upstream", "server",    "client",
+                                            "loop", "min_age",  "min_idle", "min_bytes", NULL};
+
+/* A request for sessions. */
+struct route_sessions_call {
+    struct admin_request *rq;
+    struct session_filter filter;
+};
+
+/* ---- the filter ---- */
+
+static const char *route_sessions_set(struct session_filter *f, const char *name,
+                                      const json_t *value)
+{
+    char number[ROUTE_SESSIONS_NUMBER_BYTES];
+
+    if (json_is_string(value))
+        return session_filter_set(f, name, json_string_value(value));
+    if (!json_is_integer(value) || strcmp(name, "min_bytes") != 0)
+        return "is not a text";
+    snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    return session_filter_set(f, name, number);
+}
+
+/* Read ${fields}, NULL ends them. False: answered. */
+static bool route_sessions_filter(struct admin_request *rq, const char *const *fields,
+                                  struct session_filter *f, unsigned *n)
+{
+    for (*n = 0; *fields; fields++) {
+        const json_t *value = json_object_get(admin_fields(rq), *fields);
+        const char *why = value ? route_sessions_set(f, *fields, value) : NULL;
+
+        if (why) {
+            admin_answer_error(rq, 400, "'%s' %s", *fields, why);
+            return false;
+        }
+        *n += value != NULL;
+    }
+    return true;
+}
+
+/*
+ * Answer that a name of the filter is unknown. Only asked when no session was found: sessions of a
+ * removed listener or server are found by its name.
+ */
+static bool route_sessions_unknown(const struct route_sessions_call *call)
+{
+    const struct session_filter *f = &call->filter;
+    const struct server *sv = admin_server(call->rq);
+
+    if (f->listener[0] != '\0' && !server_admin_has_listener(sv, f->listener))
+        admin_answer_error(call->rq, 404, "listener '%s' does not exist", f->listener);
+    else if (f->upstream[0] != '\0' && !server_admin_has_server(sv, f->upstream, ""))
+        admin_answer_error(call->rq, 404, "upstream '%s' does not exist", f->upstream);
+    else if (f->server[0] != '\0' && !server_admin_has_server(sv, f->upstream, f->server))
+        admin_answer_error(call->rq, 404, "server '%s/%s' does not exist", f->upstream, f->server);
+    else if (f->loop[0] != '\0' && !server_admin_has_worker(sv, f->loop))
+        admin_answer_error(call->rq, 404, "worker loop '%s' does not exist", f->loop);
+    else
+        return false;
+    return true;
+}
+
+/* NULL: answered. */
+static struct route_sessions_call *route_sessions_call(struct admin_request *rq,
+                                                       const struct session_filter *f)
+{
+    struct route_sessions_call *call = malloc(sizeof(*call));
+
+    if (!call)
+        admin_answer_error(rq, 503, "out of memory");
+    else
+        *call = (struct route_sessions_call){.rq = rq, .filter = *f};
+    return call;
+}
+
+/* If ${rc} says that the command did not begin. */
+static void route_sessions_failed(struct route_sessions_call *call, int rc)
+{
+    if (rc == 0)
+        return;
+    admin_answer_error(call->rq, 503, "%s",
+                       rc == -ESHUTDOWN ? "reactord is stopping" : "out of memory");
+    free(call);
+}
+
+/* ---- list ---- */
+
+/* Bytes that are not UTF-8 may be in the path of a unix client. */
+static json_t *route_sessions_text(const char *text)
+{
+    json_t *value = text ? json_string(text) : json_null();
+    char *copy;
+
+    if (value)
+        return value;
+    copy = strdup(text);
+    for (char *c = copy; c && *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    value = copy ? json_string(copy) : NULL;
+    free(copy);
+    return value;
+}
+
+static json_t *route_sessions_row(const struct session_row *row)
+{
+    char id[SESSION_ID_TEXT_BYTES], client[ADDRESS_TEXT_BYTES];
+
+    return json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:s, s:f, s:f, s:I, s:I, s:s}", "id",
+        session_id_format(id, &row->id), "listener", route_sessions_text(row->listener), "client",
+        route_sessions_text(address_format(client, sizeof(client), &row->client)), "upstream",
+        route_sessions_text(row->upstream), "server", route_sessions_text(row->server), "loop",
+        row->loop, "age_s", (double)row->age_ns / NS_PER_S, "idle_s",
+        (double)row->idle_ns / NS_PER_S, "bytes_in", (json_int_t)row->bytes_in, "bytes_out",
+        (json_int_t)row->bytes_out, "state", row->state);
+}
+
+static json_t *route_sessions_page(const struct session_query_page *page)
+{
+    char next[SESSION_QUERY_CURSOR_BYTES];
+    json_t *rows = json_array();
+
+    for (unsigned i = 0; rows && i < page->n; i++) {
+        if (json_array_append_new(rows, route_sessions_row(page->rows[i])) == 0)
+            continue;
+        json_decref(rows);
+        rows = NULL;
+    }
+    return json_pack(
+        "{s:o, s:I, s:o}", "sessions", rows, "matched", (json_int_t)page->matched, "next",
+        page->is_last ? json_null() : json_string(session_query_cursor_format(next, &page->next)));
+}
+
+static void route_sessions_listed(void *cookie, const struct session_query_page *page)
+{
+    struct route_sessions_call *call = cookie;
+
+    if (!page)
+        admin_answer_error(call->rq, 503, "out of memory");
+    else if (page->matched > 0 || !route_sessions_unknown(call))
+        admin_answer_json(call->rq, 200, route_sessions_page(page));
+    free(call);
+}
+
+/* False: answered. */
+static bool route_sessions_order(struct admin_request *rq, struct session_query_conf *conf)
+{
+    const char *sort = "age", *after = NULL;
+    uint64_t limit = ROUTE_SESSIONS_LIMIT;
+
+    if (!admin_field_text(rq, "sort", &sort) || !admin_field_text(rq, "after", &after) ||
+        !admin_field_number(rq, "limit", 1, SESSION_QUERY_LIMIT_MAX, &limit))
+        return false;
+    conf->limit = (unsigned)limit;
+    if (session_query_sort_of(&conf->sort, sort) < 0) {
+        admin_answer_error(rq, 400, "'sort' is not age, idle or bytes");
+        return false;
+    }
+    if (after &&
+        (session_query_cursor_parse(&conf->after, after) < 0 || conf->after.sort != conf->sort)) {
+        admin_answer_error(rq, 400, "'after' is not a cursor of this list");
+        return false;
+    }
+    return true;
+}
+
+static void route_sessions_list(struct admin_request *rq)
+{
+    struct session_scan_workers workers = server_admin_workers(admin_server(rq));
+    struct session_query_conf conf = {.answered = route_sessions_listed};
+    struct route_sessions_call *call;
+    unsigned n;
+
+    if (!route_sessions_filter(rq, filter_fields, &conf.filter, &n) ||
+        !route_sessions_order(rq, &conf))
+        return;
+    call = route_sessions_call(rq, &conf.filter);
+    if (!call)
+        return;
+    conf.cookie = call;
+    route_sessions_failed(call, session_query_begin(&workers, &conf));
+}
+
+/* ---- kill ---- */
+
+static void route_sessions_killed(void *cookie, uint64_t n)
+{
+    struct route_sessions_call *call = cookie;
+
+    admin_answer_note(call->rq, "%" PRIu64 " sessions", n);
+    if (n > 0 || !route_sessions_unknown(call))
+        admin_answer_json(call->rq, 200, json_pack("{s:I}", "killed", (json_int_t)n));
+    free(call);
+}
+
+static void route_sessions_kill(struct admin_request *rq)
+{
+    struct session_scan_workers workers = server_admin_workers(admin_server(rq));
+    struct session_filter filter = {.min_bytes = 0};
+    struct route_sessions_call *call;
+    bool all = false;
+    unsigned n;
+
+    if (!route_sessions_filter(rq, filter_fields, &filter, &n) ||
+        !admin_field_flag(rq, "all", &all))
+        return;
+    if (all == (n > 0)) {
+        admin_answer_error(
+            rq, 400, all ? "'all' allows no other field" : "which sessions? \"all\": true for all");
+        return;
+    }
+    call = route_sessions_call(rq, &filter);
+    if (call)
+        route_sessions_failed(call,
+                              session_kill_begin(&workers, &filter, route_sessions_killed, call));
+}
+
+/* ---- shed ---- */
+
+static void route_sessions_shed_told(void *cookie, int64_t n)
+{
+    struct route_sessions_call *call = cookie;
+
+    admin_answer_note(call->rq, "%" PRId64 " sessions", n);
+    if (n < 0)
+        admin_answer_error(call->rq, 503, "out of memory");
+    else if (n > 0 || !route_sessions_unknown(call))
+        admin_answer_json(call->rq, 200, json_pack("{s:I}", "sessions", (json_int_t)n));
+    free(call);
+}
+
+static void route_sessions_shed(struct admin_request *rq)
+{
+    static const char *const of[] = {"upstream", "server", NULL};
+    struct session_scan_workers workers = server_admin_workers(admin_server(rq));
+    struct session_shed_conf conf = {.answered = route_sessions_shed_told};
+    struct route_sessions_call *call;
+    uint64_t percent = 0;
+    unsigned n;
+
+    if (!route_sessions_filter(rq, of, &conf.filter, &n) ||
+        !admin_field_number(rq, "percent", 1, 100, &percent) ||
+        !admin_field_duration(rq, "over", 0, ROUTE_SESSIONS_OVER_NS, &conf.over_ns))
+        return;
+    if (n != 1 || percent == 0 || !admin_field_has(rq, "over")) {
+        admin_answer_error(rq, 400,
+                           n != 1         ? "either 'upstream' or 'server' is needed"
+                           : percent == 0 ? "'percent' is missing"
+                                          : "'over' is missing");
+        return;
+    }
+    conf.percent = (unsigned)percent;
+    call = route_sessions_call(rq, &conf.filter);
+    if (!call)
+        return;
+    conf.cookie = call;
+    route_sessions_failed(call, session_shed_begin(&workers, &conf));
+}
+
+static const char *const list_fields[] = {"id",    "listener", "upstream", "server",    "client",
+                                          "loop",  "min_age",  "min_idle", "min_bytes", "sort",
+                                          "limit", "after",    NULL};
+static const char *const kill_fields[] = {"id",        "listener", "upstream", "server",
+                                          "client",    "loop",     "min_age",  "min_idle",
+                                          "min_bytes", "all",      NULL};
+static const char *const shed_fields[] = {"upstream", "server", "percent", "over", NULL};
+
+static const struct admin_route list[] = {
+    {"GET", "/v1/sessions", ADMIN_READ, list_fields, route_sessions_list},
+    {"POST", "/v1/sessions/kill", ADMIN_ACTION, kill_fields, route_sessions_kill},
+    {"POST", "/v1/shed", ADMIN_ACTION, shed_fields, route_sessions_shed},
+};
+
+const struct admin_routes route_sessions = {list, ARRAY_LEN(list)};

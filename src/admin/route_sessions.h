@@ -1,0 +1,9 @@
+/* admin/route_sessions: list, kill and shed sessions. */
+#ifndef ADMIN_ROUTE_SESSIONS_H
+#define ADMIN_ROUTE_SESSIONS_H
+
+#include "admin/admin_route.h"
+
+extern const struct admin_routes route_sessions;
+
+#endif
