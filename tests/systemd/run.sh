@@ -8,9 +8,10 @@ cd "$(dirname "$0")/../.."
 . tests/build/root.sh
 
 command -v systemd-nspawn > /dev/null || { echo "run.sh: needs systemd-container (make deps-test)" >&2; exit 2; }
+packages="dbus systemd-sysv libev4 libiniparser1 libjansson4 libmicrohttpd12" # what reactord is linked with
 root_create run.sh bookworm "" "${SYSTEMD_BASE:-}"
-root_run "cd / && { dpkg -s dbus systemd-sysv libev4 libiniparser1 > /dev/null 2>&1 || { apt-get update &&
-    apt-get install -y --no-install-recommends dbus systemd-sysv libev4 libiniparser1; }; }"
+root_run "cd / && { dpkg -s $packages > /dev/null 2>&1 || { apt-get update &&
+    apt-get install -y --no-install-recommends $packages; }; }"
 umount "$root/proc" "$root/dev"
 make -s install PREFIX=/usr DESTDIR="$root"
 unshare --mount --net sh -c 'ip link set lo up && exec "$@"' sh python3 tests/systemd/run.py "$root" "$@"
