@@ -5,14 +5,18 @@ Usage: check_migrating.py PRINT_OPTIONS
 
 In that page Cm marks an option of reactord.ini, and `word=` in the text one behind the address of a server: both must be
 in the option table. Li marks a variable of an access log, if it begins with a dollar sign, and below `Termination codes`
-a reason: these must be in the manual pages that describe them. Ic marks the words of HAProxy and nginx.
+a reason: these must be in the manual pages that describe them, and so must each command of reactorctl that is named.
+Li also marks paths of the admin interface, which must have a route. Ic marks the words of HAProxy and nginx.
 """
+import collections
+import pathlib
 import re
 import subprocess
 import sys
 
 PAGE = "man/reactord-migrating.7"
 MACRO = re.compile(r"\.?[A-Z%][a-z0-9]")
+Known = collections.namedtuple("Known", "keys server_words variables reasons commands routes")
 NOT_IN_TABLE = {"include"}  # a line of the file format
 
 
@@ -22,6 +26,11 @@ def options(program):
             subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()]
     table = {row[1]: row[3] for row in rows if len(row) == 6}
     return set(table), set(re.findall(r"\[(\w+)=", table["server.ID"]))
+
+
+def routes():
+    """The paths of the admin interface."""
+    return set(re.findall(r'{"(?:GET|POST)", "(/[\w/]+)"', "".join(p.read_text() for p in pathlib.Path("src/admin").glob("*.c"))))
 
 
 def listed(path, section, macro):
@@ -43,27 +52,32 @@ def marked(line, macro):
 
 
 def problems_of(number, line, section, known):
-    keys, server_words, variables, reasons = known
+    for command in re.findall(r"reactorctl ([a-z]+)", line):
+        if command not in known.commands:
+            yield f"{PAGE}:{number}: reactorctl has no command {command}"
     if not line.startswith("."):
         for word in re.findall(r"\b([a-z_]+)=", line):
-            if word not in server_words:
+            if word not in known.server_words:
                 yield f"{PAGE}:{number}: '{word}=' is no word of a server"
         return
     words = marked(line, "Cm")
     for word in words[:words.index("=")] if "=" in words else words:
-        if word not in keys | NOT_IN_TABLE:
+        if word not in known.keys | NOT_IN_TABLE:
             yield f"{PAGE}:{number}: {word} is not in the option table"
     for word in marked(line, "Li"):
-        if word.startswith("$") and word[1:] not in variables:
+        if word.startswith("$") and word[1:] not in known.variables:
             yield f"{PAGE}:{number}: {word} is no variable of an access log"
-        if section == "Termination codes" and word not in reasons:
+        if word.startswith("/v1/") and word not in known.routes:
+            yield f"{PAGE}:{number}: {word} has no route"
+        if section == "Termination codes" and word not in known.reasons:
             yield f"{PAGE}:{number}: {word} is no reason"
 
 
 def main():
     keys, server_words = options(sys.argv[1])
     reasons = {word.replace(" ", "_") for word in listed("man/reactord.8", "HOW CONNECTIONS END", "")}
-    known = (keys, server_words, listed("man/reactord.ini.5", "ACCESS LOGS", "Li "), reasons)
+    known = Known(keys, server_words, listed("man/reactord.ini.5", "ACCESS LOGS", "Li "), reasons,
+                  {line.split()[0] for line in listed("man/reactorctl.1", "COMMANDS", "Cm ")}, routes())
     problems, named, section, literal = [], set(), "", False
     for number, line in enumerate(open(PAGE, encoding="utf-8"), 1):
         line = line.rstrip("\n")
