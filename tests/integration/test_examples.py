@@ -457,6 +457,12 @@ def received(t, *names):
     return sorted(found)
 
 
+def steer(t, *command):
+    """What reactorctl says to the daemon with the example's admin socket."""
+    finished = t.reactorctl("-s", t.path("admin.sock"), "--timeout", "20s", *command)
+    check_equal((finished.code, finished.err), (0, ""), f"reactorctl {command}")
+
+
 class Sender:
     """Sends numbered messages, some on each connection, until it is told to end; each connection ends with
     its half-close and that of the receiver."""
@@ -486,7 +492,7 @@ def syslog(t):
     """syslog.ini: a receiver is replaced while six senders go on, with octet counting and in lines, and
     each message has come to one receiver, once"""
     counted, lines, a, b, c, new = (t.address() for _ in range(6))
-    config = example("syslog.ini", {"*:601": counted, "*:514": lines, "10.0.3.11:601": a, "10.0.3.12:601": b,
+    config = example("syslog.ini", {"/run/reactord/admin.sock": t.path("admin.sock"), "*:601": counted, "*:514": lines, "10.0.3.11:601": a, "10.0.3.12:601": b,
                                     "10.0.3.13:601": c})
     with contextlib.ExitStack() as stack:
         old = stack.enter_context(contextlib.ExitStack())
@@ -498,11 +504,12 @@ def syslog(t):
             (counted, lambda m: b"%d %s" % (len(m), m)), (lines, lambda m: m + b"\n")])]
         t.eventually(lambda: received(t, "a") and received(t, "b") and received(t, "c"), "all receive")
 
-        daemon.reload(config.replace(f"server.a = {a}", f"server.a = {a} weight=0"))
-        t.eventually(lambda: servers(daemon)["receivers/a"]["connections"] == "0", "the senders of a have gone")
+        steer(t, "drain", "receivers/a", "--wait")
+        check_equal(servers(daemon)["receivers/a"]["connections"], "0", "senders of a")
         old.close()
         stack.enter_context(rsyslog(t, "new", new))
-        daemon.reload(config.replace(f"server.a = {a}", f"server.a = {new}"))
+        daemon.config_path.write_text(config.replace(f"server.a = {a}", f"server.a = {new}"), encoding="utf-8")
+        steer(t, "reload")
         t.eventually(lambda: received(t, "new"), "the new one receives")
         for sender in senders:
             sender.end()
