@@ -29,11 +29,16 @@ void session_set_reason(struct session *s, enum session_reason reason)
 static void session_count_end(struct session *s)
 {
     const struct channel *client = s->legs[0];
+    int64_t lasted_ns = s->owner ? clock_now_ns() - s->began_at_ns : 0;
 
-    for (unsigned i = 0; i < SESSION_COUNTED; i++)
-        if (s->counted[i])
-            counters_ended(s->counted[i], s->reason, client ? client->bytes_in : 0,
-                           client ? client->bytes_out : 0);
+    for (unsigned i = 0; i < SESSION_COUNTED; i++) {
+        if (!s->counted[i])
+            continue;
+        if (s->owner)
+            counters_lasted(s->counted[i], lasted_ns);
+        counters_ended(s->counted[i], s->reason, client ? client->bytes_in : 0,
+                       client ? client->bytes_out : 0);
+    }
 }
 
 static void session_log_end(const struct session *s)

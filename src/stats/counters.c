@@ -27,6 +27,11 @@ void counters_ended(struct counters *c, enum session_reason reason, uint64_t byt
     atomic_fetch_add_explicit(&c->ended[reason], 1, memory_order_release); /* see note: sums */
 }
 
+void counters_lasted(struct counters *c, int64_t ns)
+{
+    histogram_count_shared(&c->duration, ns);
+}
+
 void counters_connected(struct counters_connects *c, int64_t ns)
 {
     histogram_count_shared(&c->time, ns);
@@ -49,6 +54,7 @@ void counters_read(const struct counters *c, struct counters_view *out)
     out->bytes_in = counters_get(&c->bytes_in);
     out->bytes_out = counters_get(&c->bytes_out);
     out->open = out->began - ended; /* see note: sums */
+    histogram_read(&c->duration, &out->duration);
 }
 
 static const struct figure counters_rows[] = {
@@ -66,6 +72,19 @@ static const struct figure counters_rows[] = {
 static const struct figure_table counters_table = {
     FIGURE_TABLE(struct counters_view, counters_rows)};
 
+/* A table of its own, as no log line has it. */
+struct counters_durations {
+    struct histogram_view duration;
+};
+
+static const struct figure counters_durations_rows[] = {
+    FIGURE_ROW(struct counters_durations, duration, "session_duration", FIGURE_HISTOGRAM, FIGURE_NS,
+               0, "Duration of sessions that were served and have ended."),
+};
+
+static const struct figure_table counters_durations_table = {
+    .is_not_logged = true, FIGURE_TABLE(struct counters_durations, counters_durations_rows)};
+
 void counters_figures(const struct counters *c, const struct figure_object *object,
                       struct figure_visitor *v)
 {
@@ -73,6 +92,7 @@ void counters_figures(const struct counters *c, const struct figure_object *obje
 
     counters_read(c, &view);
     figure_show(v, &counters_table, object, &view);
+    figure_show(v, &counters_durations_table, object, &view.duration);
 }
 
 struct counters_connects_view {

@@ -29,6 +29,7 @@ struct counters {
     _Atomic uint64_t bytes_in; /* this and the rest: written by workers */
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t ended[SESSION_REASONS];
+    struct histogram duration; /* of ended sessions that counters_lasted() was told of */
 };
 
 struct counters_connects {
@@ -42,6 +43,7 @@ struct counters_view {
     uint64_t bytes_in;  /* from clients, ended sessions only */
     uint64_t bytes_out; /* to clients */
     uint64_t ended[SESSION_REASONS];
+    struct histogram_view duration;
 };
 
 /*
@@ -59,6 +61,14 @@ void counters_began(struct counters *c);
  */
 void counters_ended(struct counters *c, enum session_reason reason, uint64_t bytes_in,
                     uint64_t bytes_out);
+
+/*
+ * counters_lasted(c, ns):
+ * Count the duration of a session that was served, before counters_ended().
+ *
+ * Thread: any
+ */
+void counters_lasted(struct counters *c, int64_t ns);
 
 /*
  * counters_connected(c, ns) / counters_connect_failed(c):

@@ -20,6 +20,17 @@ void counters_set_add(struct counters_set *set, const char *key, _Atomic uint64_
     item->counter = counter;
 }
 
+/* Bucket ${i} as `NAME_i`, in microseconds' powers of two. */
+static void counters_set_add_times(struct counters_set *set, const char *name, struct histogram *h)
+{
+    char key[SESSION_REASON_WORD_BYTES];
+
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        snprintf(key, sizeof(key), "%s_%u", name, i);
+        counters_set_add(set, key, &h->bucket[i]);
+    }
+}
+
 /* The ends are added last: see note: sums in stats/counters.h. */
 void counters_set_add_sessions(struct counters_set *set, struct counters *c)
 {
@@ -28,20 +39,17 @@ void counters_set_add_sessions(struct counters_set *set, struct counters *c)
     counters_set_add(set, COUNTERS_SET_BEGAN, &c->began);
     counters_set_add(set, "bytes_in", &c->bytes_in);
     counters_set_add(set, "bytes_out", &c->bytes_out);
+    counters_set_add(set, "lasted_ns", &c->duration.ns);
+    counters_set_add_times(set, "lasted", &c->duration);
     for (unsigned i = SESSION_OPEN + 1; i < SESSION_REASONS; i++)
         counters_set_add(set, session_reason_word(word, (enum session_reason)i), &c->ended[i]);
 }
 
 void counters_set_add_connects(struct counters_set *set, struct counters_connects *c)
 {
-    char key[SESSION_REASON_WORD_BYTES];
-
     counters_set_add(set, "connect_failures", &c->failed);
     counters_set_add(set, "connect_ns", &c->time.ns);
-    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
-        snprintf(key, sizeof(key), "connects_%u", i);
-        counters_set_add(set, key, &c->time.bucket[i]);
-    }
+    counters_set_add_times(set, "connects", &c->time);
 }
 
 /* Acquire, in reverse order, so that ends are read first: see note: sums in stats/counters.h. */

@@ -161,6 +161,9 @@ def the_same_as_in_the_log(t):
         check_equal(found[("reactord_server_connect_duration_seconds_count", ("server", "a"), ("upstream", "back"))]
                     + found[("reactord_server_connect_duration_seconds_count", ("server", "b"), ("upstream", "back"))],
                     7, "connects")
+        for labels in (("listener", "front"), ("upstream", "back")):
+            name = f"reactord_{labels[0]}_session_duration_seconds_count"
+            check_equal(found[(name, labels)], 7, name)
         listener = listed(t, "listeners")[0]
         wanted = {"name": "front", "service": "proxy", "upstream": "back", "addresses": [front],
                   "state": "accepting", "sessions_total": 7, "bytes_in": 35}

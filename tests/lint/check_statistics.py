@@ -16,6 +16,7 @@ KINDS = {
     "executor_figures": "executor",
     "counters": "sessions",
     "counters_connects": "sessions",
+    "counters_durations": "sessions",
     "admission_rules": "listen",
     "admission_clients": "listen",
     "mirror": "listen",
@@ -37,7 +38,7 @@ KINDS = {
     "route_figures_process": "process",
 }
 # Not described one by one: the buckets of histograms, and a figure for each reason.
-FAMILIES = {"duration", "connect_duration", "ended"}
+FAMILIES = {"duration", "connect_duration", "session_duration", "ended"}
 TIMES = [("times", "under_Nus"), ("times", "longer")]
 
 

@@ -108,6 +108,21 @@ TEST(counters, the_largest_counts_fit_into_one_line)
     ck_assert_uint_eq(log_lines_with("..."), 0);
 }
 
+TEST(counters, durations_are_counted_but_not_in_the_log)
+{
+    struct counters_view v;
+
+    counters_began(&c);
+    counters_lasted(&c, 3 * NS_PER_MS);
+    counters_ended(&c, SESSION_CLIENT_FIN, 1, 2);
+    counters_read(&c, &v);
+    ck_assert_uint_eq(v.duration.count, 1);
+    ck_assert_uint_eq(v.duration.ns, 3 * NS_PER_MS);
+    ck_assert_uint_eq(v.duration.bucket[histogram_bucket(3 * NS_PER_MS)], 1);
+    counters_figures(&c, &front, figure_log());
+    ck_assert_uint_eq(log_lines_with("under_"), 0);
+}
+
 TEST(counters, connects_are_counted_with_what_they_took)
 {
     counters_connected(&connects, 100 * NS_PER_US);
