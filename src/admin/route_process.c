@@ -1,5 +1,6 @@
 #include "admin/route_process.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,21 @@ static json_t *route_process_confirm_in_s(const struct admin_status *s)
     return json_integer(rest_ns > 0 ? (rest_ns + NS_PER_S - 1) / NS_PER_S : 0);
 }
 
+/* Paths may be other than UTF-8: then '?' for each byte that is not ASCII. */
+static json_t *route_process_string(const char *text)
+{
+    json_t *string = json_string(text);
+    char *copy = string ? NULL : strdup(text);
+
+    for (char *p = copy; p && *p != '\0'; p++)
+        if (!isascii((unsigned char)*p))
+            *p = '?';
+    if (copy)
+        string = json_string(copy);
+    free(copy);
+    return string;
+}
+
 /* With a final Z, RFC 3339. */
 static json_t *route_process_time(time_t at)
 {
@@ -74,15 +90,16 @@ static void route_process_status(struct admin_request *rq)
     a->ops.status(a->ops.cookie, &s);
     admin_answer_json(
         rq, 200,
-        json_pack("{s:s, s:i, s:o, s:I, s:s, s:I, s:s, s:{s:s, s:I, s:I, s:o}, s:{s:I}}", "version",
+        json_pack("{s:s, s:i, s:o, s:I, s:s, s:I, s:o, s:{s:s, s:I, s:I, s:o}, s:{s:I}}", "version",
                   REACTORD_VERSION, "pid", (int)getpid(), "started_at",
                   route_process_time(a->started_at), "uptime_s",
                   (json_int_t)((clock_now_ns() - a->started_at_ns) / NS_PER_S), "state",
                   route_process_is_draining(rq) ? "draining" : "serving", "sessions",
-                  (json_int_t)server_sessions(a->server), "config_path", s.config_path, "reload",
-                  "state", s.reload, "count", (json_int_t)s.reloads, "failed",
-                  (json_int_t)s.reloads_failed, "confirm_in_s", route_process_confirm_in_s(&s),
-                  "upgrade", "old_processes", (json_int_t)s.old_processes));
+                  (json_int_t)server_sessions(a->server), "config_path",
+                  route_process_string(s.config_path), "reload", "state", s.reload, "count",
+                  (json_int_t)s.reloads, "failed", (json_int_t)s.reloads_failed, "confirm_in_s",
+                  route_process_confirm_in_s(&s), "upgrade", "old_processes",
+                  (json_int_t)s.old_processes));
 }
 
 /* ---- actions of the main thread ---- */
@@ -110,7 +127,7 @@ static json_t *route_process_lines(char *lines)
 
     while (list && (line = strsep(&rest, "\n")))
         if (*line != '\0')
-            (void)json_array_append_new(list, json_string(line));
+            (void)json_array_append_new(list, route_process_string(line));
     return list;
 }
 
@@ -118,8 +135,8 @@ static void route_process_answer(struct admin_request *rq, struct admin_action *
 {
     if (!action->done && action->text)
         admin_answer_json(rq, 409,
-                          json_pack("{s:s, s:o}", "error", action->error, "messages",
-                                    route_process_lines(action->text)));
+                          json_pack("{s:o, s:o}", "error", route_process_string(action->error),
+                                    "messages", route_process_lines(action->text)));
     else if (!action->done)
         admin_answer_error(rq, action->stopping ? 503 : 409, "%s", action->error);
     else if (action->kind == ADMIN_RELOAD)

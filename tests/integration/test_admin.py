@@ -237,6 +237,73 @@ def addresses_need_an_upgrade(t):
         check(not os.path.exists(other), "the new file is gone")
 
 
+@test()
+def an_upgrade_without_it(t):
+    """an upgrade to a configuration without the section ends the interface, with its file"""
+    place = Place(t)
+    with Chain(t, place.config) as chain:
+        config = chain.daemon.config.replace(section(place.address), "")
+        chain.daemon.config_path.write_text(config, encoding="ascii")
+        check_equal(place.post("/v1/upgrade").json, {}, "upgrade")
+        chain.pid = chain.started()[-1]
+        chain.eventually(lambda: not os.path.exists(place.address), "the file is gone")
+        exchange_once(place.front)
+        chain.stop()
+
+
+@test()
+def a_mode_changed_by_an_upgrade(t):
+    """an inherited socket gets the mode of the new configuration when the new process takes over"""
+    place = Place(t)
+    with Chain(t, place.config) as chain:
+        config = chain.daemon.config.replace("[admin]", "[admin]\nmode = 0666")
+        chain.daemon.config_path.write_text(config, encoding="ascii")
+        chain.upgrade()
+        chain.eventually(lambda: stat.S_IMODE(os.stat(place.address).st_mode) == 0o666, "the mode")
+        check_equal(place.get("/v1/status").json["pid"], chain.pid, "pid")
+        chain.stop()
+
+
+@test()
+def sockets_of_systemd(t):
+    """sockets of a .socket unit are used and left, and stored ones of another start are found"""
+    place = Place(t)
+    with net.listen(place.address) as listener:
+        with place.daemon(inherited=[("reactord.socket", listener.fileno())]) as daemon:
+            check_equal(place.get("/v1/status").json["pid"], daemon.pid, "pid")
+        check(os.path.exists(place.address), "the file is left")
+    os.unlink(place.address)
+    with place.daemon(environment={"FDSTORE": "10"}) as daemon:
+        t.eventually(lambda: daemon.has_notified("") or any("admin.sock" in name for name, _ in daemon.stored),
+                     "it is stored")
+        stored = daemon.stored
+        daemon.stop()
+    with place.daemon(environment={"FDSTORE": "10"}, inherited=stored) as daemon:
+        check_equal(place.get("/v1/status").json["pid"], daemon.pid, "pid")
+    for _, fd in stored:
+        os.close(fd)
+
+
+@test()
+def busy_without_need(t):
+    """connections that wait, and answers that nobody reads, take no processor time"""
+    place = Place(t, more="request_timeout = 1m\n")
+    many = "".join(f"[upstream u{i}]\nserver.a = 127.0.0.1:9\n" for i in range(600))
+    with place.daemon(place.config + many) as daemon, contextlib.ExitStack() as stack:
+        for i in range(20):
+            s = stack.enter_context(place.connect())
+            if i % 4 == 1:
+                s.sendall(place.head())
+            elif i % 4 == 2:
+                write_request(s, "POST", "/v1/reload", headers={"Content-Length": "100"})
+            elif i % 4 == 3:
+                write_request(s, "GET", "/v1/config")
+        t.eventually(lambda: place.get("/v1/status").status == 200, "it answers")
+        before = daemon.cpu_s()
+        time.sleep(1)
+        check(daemon.cpu_s() - before < 0.5 * t.scale, "it is idle")
+
+
 # ---- what it refuses ----
 
 BAD = [

@@ -196,8 +196,10 @@ enum upgrade_event upgrade_step(struct upgrade *u)
     (void)u;
     ck_assert_int_eq(eventfd_read(upgrade.fd, &n), 0);
     upgrade.replaced |= upgrade.event == UPGRADE_REPLACED;
-    if (upgrade.event == UPGRADE_TOOK_OVER)
+    if (upgrade.event == UPGRADE_TOOK_OVER) {
         notify_set_main(true); /* as the real one */
+        upgrade.pending = false;
+    }
     return upgrade.event;
 }
 
@@ -604,6 +606,9 @@ TEST(signals, a_replaced_process_leaves_its_sockets_and_reports_its_end)
     ck_assert_uint_eq(server.stops, 1);
     ck_assert_str_eq(upgrade.last_report, "end");
     ck_assert(!told("STOPPING=1"));
+    ck_assert_uint_eq(admin.left, 1);
+    ck_assert(admin.draining);
+    ck_assert_str_eq(admin.obstacle, "draining");
 }
 
 static void terminate_replaced(void)
@@ -634,6 +639,8 @@ TEST(signals, a_replaced_process_is_told_to_stop)
 
 static void take_over_and_end(void)
 {
+    if (server.watches == 1)
+        ck_assert_uint_eq(admin.started, 0); /* not before */
     if (server.watches == 2)
         take_step(UPGRADE_TOOK_OVER);
     if (server.watches == 4)
@@ -644,8 +651,11 @@ TEST(signals, a_process_that_takes_over_keeps_the_sockets_and_tells_systemd)
 {
     notify_set_main(false);
     server.on_watch = take_over_and_end;
+    upgrade.pending = true;
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.keeps, 1);
+    ck_assert_uint_eq(admin.started, 1);
+    ck_assert_uint_eq(admin.stopped, 1);
     ck_assert_uint_eq(changes.notified, 1);
     ck_assert(told("STOPPING=1"));
 }
