@@ -12,6 +12,7 @@
 #include "ctl/ctl_servers.h"
 #include "ctl/ctl_sessions.h"
 #include "ctl/ctl_show.h"
+#include "ctl/ctl_top.h"
 
 const struct ctl_option ctl_command_global_options[] = {
     {"address", "ADDRESS", CTL_VALUE_ADDRESS, "admin interface: /PATH, HOST:PORT or [IPV6]:PORT",
@@ -36,6 +37,12 @@ static const struct ctl_command commands[] = {
      .help = "list sessions",
      .more = "Sessions that match all filters are listed.",
      .run = ctl_sessions_show},
+    {.name = "top",
+     .options = {ctl_top_options},
+     .help = "show loops, listeners, upstreams and the heaviest sessions, live",
+     .more = "Keys: q quits, s changes what sessions are sorted by, p pauses.\n"
+             "Without a terminal the figures of one interval are written once.",
+     .run = ctl_top_show},
     {.name = "kill",
      .words = {{"ID", CTL_VALUE_SESSION_ID, true}},
      .options = {ctl_filter_options, ctl_kill_options},

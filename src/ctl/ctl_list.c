@@ -15,6 +15,18 @@ static const char *ctl_list_text(const json_t *row, const char *field)
     return json_string_value(json_object_get(row, field));
 }
 
+/* ${field} of ${row}: a key, or two with a dot between. */
+static const json_t *ctl_list_value(const json_t *row, const char *field)
+{
+    const char *dot = strchr(field, '.');
+    const json_t *part;
+
+    if (!dot)
+        return json_object_get(row, field);
+    part = json_object_getn(row, field, (size_t)(dot - field));
+    return json_object_get(part, dot + 1);
+}
+
 json_t *ctl_list_index(const struct ctl_list *list, const json_t *rows)
 {
     json_t *index = ctl_memory_need(json_object()), *row;
@@ -35,11 +47,11 @@ static bool ctl_list_rate(const struct ctl_list *list, const char *field, const 
                           const struct ctl_list_before *before, double *out)
 {
     const char *key = ctl_list_text(row, list->key);
-    const json_t *now = json_object_get(row, field), *then;
+    const json_t *now = ctl_list_value(row, field), *then;
 
     if (!key || !before || !before->rows || before->seconds <= 0)
         return false;
-    then = json_object_get(json_object_get(before->rows, key), field);
+    then = ctl_list_value(json_object_get(before->rows, key), field);
     if (!json_is_number(now) || !json_is_number(then))
         return false;
     *out = (json_number_value(now) - json_number_value(then)) / before->seconds;
@@ -49,7 +61,7 @@ static bool ctl_list_rate(const struct ctl_list *list, const char *field, const 
 bool ctl_list_number(const struct ctl_list *list, const struct ctl_list_column *column,
                      const json_t *row, const struct ctl_list_before *before, double *out)
 {
-    const json_t *value = json_object_get(row, column->field);
+    const json_t *value = ctl_list_value(row, column->field);
 
     switch (column->kind) {
     case CTL_LIST_RATE:
@@ -153,6 +165,7 @@ void ctl_list_print(const struct ctl_list *list, const json_t *rows)
 {
     struct ctl_table *table = ctl_list_table(list, rows, NULL);
 
-    ctl_table_print(table, stdout, CTL_TABLE_ALL, CTL_TABLE_ALL);
+    ctl_table_print_titles(table, stdout, CTL_TABLE_ALL);
+    ctl_table_print_rows(table, stdout, CTL_TABLE_ALL, CTL_TABLE_ALL);
     ctl_table_destroy(table);
 }

@@ -24,7 +24,8 @@ enum ctl_list_kind {
 };
 
 struct ctl_list_column {
-    const char *title, *field;
+    const char *title;
+    const char *field; /* or PART.FIELD */
     enum ctl_list_kind kind;
 };
 

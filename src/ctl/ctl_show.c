@@ -18,6 +18,7 @@ static const struct ctl_list_column loop_columns[] = {
     {"IO EVENTS", "io_events", CTL_LIST_COUNT},
     {"TASKS", "tasks_run", CTL_LIST_COUNT},
     {"PENDING", "tasks_pending", CTL_LIST_COUNT},
+    {"TURN P99", "turn.p99_ms", CTL_LIST_MS},
     {"LONGEST", "longest_ms", CTL_LIST_MS},
     {"STALLS", "stalls", CTL_LIST_COUNT},
     {"IO RATIO", "io_ratio", CTL_LIST_PERCENT},
@@ -45,7 +46,7 @@ static const struct ctl_list_column upstream_columns[] = {
     {"WAITING", "waiting", CTL_LIST_COUNT},
     {"IN", "bytes_in", CTL_LIST_BYTES},
     {"OUT", "bytes_out", CTL_LIST_BYTES},
-    {"CONNECT", "connect_ms_average", CTL_LIST_MS},
+    {"CONNECT P99", "connect_duration.p99_ms", CTL_LIST_MS},
     {"FAILED", "connect_failures", CTL_LIST_COUNT},
 };
 static const struct ctl_list upstream_list = {"name", upstream_columns,

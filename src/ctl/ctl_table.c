@@ -7,7 +7,8 @@
 #include "ctl/ctl_memory.h"
 #include "ctl/ctl_text.h"
 
-#define GAP "  "
+#define GAP         "  "
+#define FIRST_CELLS 64
 
 struct ctl_table_column {
     enum ctl_table_align align;
@@ -36,19 +37,31 @@ void ctl_table_destroy(struct ctl_table *t)
     free(t);
 }
 
+static void ctl_table_widen(struct ctl_table *t, size_t cell)
+{
+    struct ctl_table_column *column = &t->columns[cell % t->n_columns];
+    unsigned width = ctl_text_columns(t->cells[cell]);
+
+    if (width > column->width)
+        column->width = width;
+}
+
 static void ctl_table_append(struct ctl_table *t, const char *text)
 {
-    struct ctl_table_column *column = &t->columns[t->n_cells % t->n_columns];
-    unsigned width;
-
     if (t->n_cells == t->cap) {
-        t->cap = t->cap ? 2 * t->cap : 64;
+        t->cap = t->cap ? 2 * t->cap : FIRST_CELLS;
         t->cells = ctl_memory_need(reallocarray(t->cells, t->cap, sizeof(*t->cells)));
     }
     t->cells[t->n_cells] = ctl_text_clean(text);
-    width = ctl_text_columns(t->cells[t->n_cells++]);
-    if (width > column->width)
-        column->width = width;
+    ctl_table_widen(t, t->n_cells++);
+}
+
+void ctl_table_retitle(struct ctl_table *t, const char *title)
+{
+    MUST(t->n_columns > 0);
+    free(t->cells[0]);
+    t->cells[0] = ctl_text_clean(title);
+    ctl_table_widen(t, 0);
 }
 
 void ctl_table_add_column(struct ctl_table *t, const char *title, enum ctl_table_align align)
@@ -99,12 +112,18 @@ static void ctl_table_print_row(const struct ctl_table *t, FILE *out, char *cons
     free(line.bytes);
 }
 
-void ctl_table_print(const struct ctl_table *t, FILE *out, unsigned max_rows, unsigned max_columns)
+void ctl_table_print_titles(const struct ctl_table *t, FILE *out, unsigned max_columns)
+{
+    ctl_table_print_row(t, out, t->cells, max_columns);
+}
+
+void ctl_table_print_rows(const struct ctl_table *t, FILE *out, unsigned max_rows,
+                          unsigned max_columns)
 {
     unsigned rows = ctl_table_rows(t);
 
     if (rows > max_rows)
         rows = max_rows;
-    for (unsigned i = 0; i <= rows; i++)
+    for (unsigned i = 1; i <= rows; i++)
         ctl_table_print_row(t, out, t->cells + (size_t)i * t->n_columns, max_columns);
 }

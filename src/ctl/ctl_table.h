@@ -52,11 +52,23 @@ void ctl_table_add_cell(struct ctl_table *t, const char *text);
 unsigned ctl_table_rows(const struct ctl_table *t);
 
 /*
- * ctl_table_print(t, out, max_rows, max_columns):
- * Write the titles and at most ${max_rows} rows; cut lines at ${max_columns}.
+ * ctl_table_retitle(t, title):
+ * Change the first column's title.
+ *
+ * Thread: main
+ * Owns:   a harmless copy of ${title}
+ */
+void ctl_table_retitle(struct ctl_table *t, const char *title);
+
+/*
+ * ctl_table_print_titles(t, out, max_columns) /
+ * ctl_table_print_rows(t, out, max_rows, max_columns):
+ * Write the titles / at most ${max_rows} rows; cut lines at ${max_columns}.
  *
  * Thread: main
  */
-void ctl_table_print(const struct ctl_table *t, FILE *out, unsigned max_rows, unsigned max_columns);
+void ctl_table_print_titles(const struct ctl_table *t, FILE *out, unsigned max_columns);
+void ctl_table_print_rows(const struct ctl_table *t, FILE *out, unsigned max_rows,
+                          unsigned max_columns);
 
 #endif

@@ -20,6 +20,20 @@ static json_t *ctl_upstreams_server(const json_t *upstream, json_t *server)
     return row;
 }
 
+/* The upstream, whose state is how many of its servers are up. */
+static json_t *ctl_upstreams_group(json_t *upstream)
+{
+    const json_t *up = json_object_get(upstream, "servers_up");
+    json_t *row = ctl_memory_need(json_copy(upstream)), *state;
+
+    if (json_is_integer(up)) {
+        state = json_sprintf("%d/%d up", (int)json_integer_value(up),
+                             (int)json_array_size(json_object_get(upstream, "servers")));
+        ctl_memory_need(json_object_set_new(row, "state", state) == 0 ? row : NULL);
+    }
+    return row;
+}
+
 json_t *ctl_upstreams_flat(const json_t *upstreams)
 {
     json_t *flat = ctl_memory_need(json_array()), *upstream, *server;
@@ -27,7 +41,7 @@ json_t *ctl_upstreams_flat(const json_t *upstreams)
 
     json_array_foreach(upstreams, i, upstream)
     {
-        ctl_upstreams_append(flat, json_incref(upstream));
+        ctl_upstreams_append(flat, ctl_upstreams_group(upstream));
         json_array_foreach(json_object_get(upstream, "servers"), k, server)
         {
             if (json_is_object(server))

@@ -9,6 +9,7 @@
 /*
  * ctl_upstreams_flat(upstreams):
  * Return a list with each upstream, behind it its servers, whose `name` is then UPSTREAM/SERVER.
+ * The `state` of an upstream is how many of them are up.
  *
  * Thread: main
  * Owns:   the caller decrements the reference

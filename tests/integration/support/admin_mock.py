@@ -71,6 +71,7 @@ class AdminMock:
                        ("GET", "/v1/upstreams"): UPSTREAMS, **(routes or {})}
         self.raw = raw
         self.hangs = hangs
+        self.waiting = False  # a request hangs
         self.requests = []
         self.listener = None
         self.closed = threading.Event()
@@ -107,6 +108,7 @@ class AdminMock:
                 request = self._read(s)
                 self.requests.append(request)
                 if self.hangs:
+                    self.waiting = True
                     self.closed.wait()
                     return
                 s.sendall(self.raw if self.raw is not None else self._answer(request))

@@ -39,7 +39,8 @@ static const char *printed(unsigned max_rows, unsigned max_columns)
     memset(text, 0, sizeof(text));
     out = fmemopen(text, sizeof(text), "w");
     ck_assert_ptr_nonnull(out);
-    ctl_table_print(table, out, max_rows, max_columns);
+    ctl_table_print_titles(table, out, max_columns);
+    ctl_table_print_rows(table, out, max_rows, max_columns);
     fclose(out);
     return text;
 }
@@ -97,6 +98,14 @@ TEST(tables, in_a_locale_without_such_characters_they_are_escaped)
     ck_assert_str_eq(clean, "h\\xc3\\xa9\\x09");
     ck_assert_uint_eq(ctl_text_columns(clean), strlen(clean));
     free(clean);
+}
+
+TEST(tables, the_first_title_can_be_changed_and_the_column_grows_with_it)
+{
+    add_row("n", "1", "x");
+    ctl_table_retitle(table, "NAME 1/12");
+    ck_assert_str_eq(printed(1, CTL_TABLE_ALL), "NAME 1/12  SESSIONS  NOTE\n"
+                                                "n                 1  x\n");
 }
 
 TEST(tables, a_long_table_is_whole)

@@ -1,0 +1,65 @@
+/*
+ * ctl/ctl_terminal: the user's terminal as a full screen, restored on every exit.
+ *
+ *   open -> [wait for a key, draw a frame] ... -> close
+ *
+ * SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGABRT restore the terminal and then end the process as
+ * they do by default. SIGTSTP restores it while the process is stopped. There is one terminal.
+ */
+#ifndef CTL_CTL_TERMINAL_H
+#define CTL_CTL_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+
+#define CTL_TERMINAL_BOLD  "\033[1m"
+#define CTL_TERMINAL_PLAIN "\033[0m"
+
+/* Instead of a character. */
+enum ctl_terminal_event {
+    CTL_TERMINAL_NOTHING = -1, /* the time is over */
+    CTL_TERMINAL_RESIZED = -2, /* or continued: draw again */
+    CTL_TERMINAL_GONE = -3,    /* the input has ended */
+};
+
+struct ctl_terminal_size {
+    unsigned columns, rows;
+};
+
+/*
+ * ctl_terminal_open() / ctl_terminal_close():
+ * Switch to the full screen / restore the terminal.
+ *
+ * Thread: main
+ * Errors: 0; -ENOTTY (standard output is no terminal)
+ */
+int ctl_terminal_open(void) NODISCARD;
+void ctl_terminal_close(void);
+
+/*
+ * ctl_terminal_size():
+ * Return its size, as 80x24 if it is unknown.
+ *
+ * Thread: main
+ */
+struct ctl_terminal_size ctl_terminal_size(void);
+
+/*
+ * ctl_terminal_wait(timeout_ns):
+ * Wait for a key; return it, or an event.
+ *
+ * Thread: main
+ */
+int ctl_terminal_wait(int64_t timeout_ns);
+
+/*
+ * ctl_terminal_draw(frame):
+ * Show the lines of ${frame}, which fit, instead of what is on the screen.
+ *
+ * Thread: main
+ */
+void ctl_terminal_draw(const char *frame);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * ctl/ctl_top_layout: how the lines of a screen are shared out among sections.
+ */
+#ifndef CTL_CTL_TOP_LAYOUT_H
+#define CTL_CTL_TOP_LAYOUT_H
+
+#include <stdbool.h>
+
+struct ctl_top_layout_section {
+    unsigned wanted; /* rows, without titles */
+    unsigned rows;   /* given */
+    bool is_shown;   /* with its titles */
+};
+
+/*
+ * ctl_top_layout(sections, n, lines):
+ * Give each section a line for its titles and a row, and the rest in equal shares, to none more
+ * than it wants. Where titles and a row of each do not fit, the first sections are not shown.
+ * Return whether an empty line fits between the sections.
+ *
+ * Thread: main
+ */
+bool ctl_top_layout(struct ctl_top_layout_section *sections, unsigned n, unsigned lines);
+
+#endif
