@@ -20,7 +20,8 @@ struct session_query_part {
 
 struct session_query {
     struct session_query_conf conf;
-    int64_t began_at_ns;
+    int64_t began_at_ns; /* of the first page */
+    int64_t asked_at_ns; /* one instant for all ages, so that they are in order */
     unsigned n_parts;
     struct session_query_part parts[];
 };
@@ -145,11 +146,10 @@ static bool session_query_visit(void *cookie, unsigned number, struct session *s
 {
     struct session_query *q = cookie;
     struct session_query_part *part = &q->parts[number];
-    int64_t now_ns = clock_now_ns();
     struct session_query_place place;
     struct session_row *row;
 
-    if (part->has_failed || !session_filter_matches(&q->conf.filter, s, now_ns))
+    if (part->has_failed || !session_filter_matches(&q->conf.filter, s, q->asked_at_ns))
         return false;
     part->matched++;
     place = (struct session_query_place){.rank = session_query_rank(q, s), .id = *session_id(s)};
@@ -158,7 +158,7 @@ static bool session_query_visit(void *cookie, unsigned number, struct session *s
     part->behind++;
     if (!session_query_is_better(part, q->conf.limit, &place))
         return false;
-    if (session_row_create(&row, s, now_ns) < 0) {
+    if (session_row_create(&row, s, q->asked_at_ns) < 0) {
         part->has_failed = true;
         return false;
     }
@@ -259,7 +259,8 @@ int session_query_begin(const struct session_scan_workers *workers,
     if (!q)
         return -ENOMEM;
     q->conf = *conf;
-    q->began_at_ns = conf->after.began_at_ns > 0 ? conf->after.began_at_ns : clock_now_ns();
+    q->asked_at_ns = clock_now_ns();
+    q->began_at_ns = conf->after.began_at_ns > 0 ? conf->after.began_at_ns : q->asked_at_ns;
     for (; q->n_parts < n && rc == 0; q->n_parts++) {
         struct session_query_part *part = &q->parts[q->n_parts];
 

@@ -36,6 +36,11 @@ static const char *session_row_copy(char **at, const char *text)
     return copy;
 }
 
+static int64_t session_row_since_ns(int64_t now_ns, int64_t at_ns)
+{
+    return now_ns > at_ns ? now_ns - at_ns : 0;
+}
+
 /* A loop's name lives as long as the server. */
 int session_row_create(struct session_row **out, struct session *s, int64_t now_ns)
 {
@@ -58,8 +63,8 @@ int session_row_create(struct session_row **out, struct session *s, int64_t now_
                                 .server = session_row_copy(&at, r.server),
                                 .loop = loop_name(s->owner->net->loop),
                                 .state = session_row_state(s),
-                                .age_ns = now_ns - s->began_at_ns,
-                                .idle_ns = now_ns - session_active_at_ns(s),
+                                .age_ns = session_row_since_ns(now_ns, s->began_at_ns),
+                                .idle_ns = session_row_since_ns(now_ns, session_active_at_ns(s)),
                                 .bytes_in = client ? client->bytes_in : 0,
                                 .bytes_out = client ? client->bytes_out : 0};
     *out = row;

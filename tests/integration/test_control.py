@@ -383,3 +383,47 @@ def refused(t):
         place.act("/v1/server", status=404, server="back/c", state="drain")
         place.act("/v1/server", status=404, server="nobody/a", state="drain")
         check_equal(place.served(4), {"a": 2, "b": 2}, "clients")
+
+
+@test(timeout=90)
+def all_at_once(t):
+    """sessions are listed, killed and shed, servers changed and the configuration reloaded, while clients
+    come and go: each answer is right, and in the end no session is left"""
+    end = time.monotonic() + 4
+    counts = Counter()
+
+    def come_and_go(place, n):
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError, EOFError), net.connect(place.front) as s:
+                greeted(s)
+                net.exchange(s, b"x" * 100)
+                time.sleep(0.001 * n)
+                counts["served"] += 1
+
+    def ask(place, path, *bodies):
+        while time.monotonic() < end:
+            for body in bodies:
+                answer = get(place.admin, path) if body is None else post(place.admin, path, body)
+                check(answer.status == 200 or (answer.status == 409 and b"reload" in answer.body),
+                      f"{path} {body}: {answer.status} {answer.body}")
+                counts[path] += 1
+
+    with Place(t, "abc", options="check = tcp\ncheck_interval = 50ms") as place:
+        tasks = [net.Task(come_and_go, place, n) for n in range(6)]
+        for sort in ("age", "idle", "bytes"):
+            tasks.append(net.Task(ask, place, f"/v1/sessions?sort={sort}&limit=3", None))
+        tasks.append(net.Task(ask, place, "/v1/sessions/kill", {"server": "back/a"}, {"min_age": "5ms"}))
+        tasks.append(net.Task(ask, place, "/v1/shed", {"upstream": "back", "percent": 50, "over": "10ms"}))
+        tasks.append(net.Task(ask, place, "/v1/server", {"server": "back/a", "state": "drain"},
+                              {"server": "back/b", "weight": 5}, {"server": "back/a", "state": "enable"},
+                              {"server": "back/c", "state": "disable"}, {"server": "back/c", "state": "enable"}))
+        tasks.append(net.Task(ask, place, "/v1/reset", {}))
+        while time.monotonic() < end:
+            counts["reloads"] += 1
+            interval = 50 + counts["reloads"] % 2
+            place.daemon.reload(place.config(options=f"check = tcp\ncheck_interval = {interval}ms"))
+        for task in tasks:
+            task.result()
+        check(min(counts.values()) > 0 and len(counts) == 9, f"what was done: {counts}")
+        t.eventually(lambda: place.matched("") == 0, "all sessions have ended")
+        check_equal(set(place.served(12)) - {"a", "b", "c"}, set(), "servers")
