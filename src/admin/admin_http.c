@@ -42,7 +42,7 @@ static void admin_http_schedule(struct admin_http *h, int64_t delay_ns)
 
 static void admin_http_run(struct admin_http *h)
 {
-    MHD_UNSIGNED_LONG_LONG ms;
+    unsigned long long ms;
 
     loop_set_activity(h->admin->loop, "admin request");
     h->running = true;

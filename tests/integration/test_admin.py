@@ -543,11 +543,13 @@ def memory_is_flat(t):
 @test()
 def descriptors_are_set_aside(t):
     """when clients take all descriptors the admin interface still has its own"""
-    place = Place(t, more="max_connections = 4\n")
-    with place.daemon(nofile=200) as daemon, contextlib.ExitStack() as stack:
-        for _ in range(200):
+    place = Place(t, more="max_connections = 40\n")
+    with place.daemon(nofile=300) as daemon, contextlib.ExitStack() as stack:
+        for _ in range(300):
             stack.enter_context(net.connect(place.front))
         t.eventually(lambda: daemon.log_lines("new clients wait|cannot accept"), "clients wait")
+        for _ in range(39):
+            stack.enter_context(place.connect())
         for _ in range(5):
             check_equal(place.get("/v1/status").status, 200, "status")
         check(not daemon.log_lines("admin: .*cannot accept"), "admin clients do not wait")
