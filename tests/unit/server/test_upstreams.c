@@ -3,6 +3,7 @@
  * freed.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -202,6 +203,38 @@ static bool has_statistics(const char *start)
     PAUSE_MS(50); /* while they are written it is used */
     upstreams_each(upstreams, log_stats, NULL);
     return log_lines_with(start) > before;
+}
+
+/* How many upstreams of this name a walk has. */
+static unsigned held(const char *name, bool removed)
+{
+    unsigned n, found = 0;
+    struct upstream **list = upstreams_hold_all(upstreams, removed, &n);
+
+    for (unsigned i = 0; i < n; i++) {
+        found += strcmp(list[i]->name, name) == 0;
+        upstream_release(list[i]);
+    }
+    free(list);
+    return found;
+}
+
+TEST(upstreams, a_removed_one_and_its_successor_are_told_apart)
+{
+    struct upstream *two;
+
+    change_all();
+    two = upstream_hold(find("two"));
+    conf.n_upstreams = 1;
+    change_all();
+    ck_assert_uint_eq(held("two", false), 0);
+    ck_assert_uint_eq(held("two", true), 1);
+    conf.n_upstreams = 2;
+    change_all();
+    ck_assert_uint_eq(held("two", false), 1);
+    ck_assert_uint_eq(held("two", true), 2);
+    upstream_release(two);
+    UNTIL(held("two", true) == 1);
 }
 
 TEST(upstreams, the_statistics_have_a_removed_one_until_it_is_freed_by_itself)
