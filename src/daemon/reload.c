@@ -291,8 +291,8 @@ static void reload_expect_confirmation(struct reload *r)
         reload_forget_confirmed(r);
         return;
     }
-    log_notice("reload: to confirm the new configuration send SIGHUP within %g s; otherwise the "
-               "previous one is restored",
+    log_notice("reload: to confirm the new configuration send SIGHUP, or use reactorctl confirm, "
+               "within %g s; otherwise the previous one is restored",
                (double)within_ns / NS_PER_S);
     if (!r->confirmed) {
         r->confirmed = r->next;
