@@ -67,7 +67,7 @@ BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libmicroht
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
                   wrk iperf3 dnsmasq-base debootstrap systemd-container \
-                  postgresql postfix rsyslog prometheus
+                  postgresql postfix rsyslog prometheus chromium chromium-driver
 
 LAYERS  := base engine net stats limits upstream handlers service server config admin daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
@@ -163,6 +163,8 @@ $(WITH_PATHS): private ALL_CPPFLAGS += $(PATH_CPPFLAGS)
 $(BUILD)/src/%.o: src/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/src/admin/route_page.o: src/admin/status_page.html
 
 $(BUILD)/tests/%.o: tests/%.c $(FLAGS)
 	@mkdir -p $(@D)
@@ -339,7 +341,8 @@ test-debian13:
 # ---- a new machine ----
 
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
-APT  := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get
+# It waits for another apt, such as that of unattended-upgrades.
+APT  := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300
 
 .PHONY: deps deps-test
 deps:

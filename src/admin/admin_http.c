@@ -24,6 +24,12 @@
 /* Of a body that is too long so much is read, so that its sender reads the answer. */
 #define HTTP_DROPPED_BYTES (1 << 20)
 
+/* For the status page: nothing from elsewhere, and not within another page (clickjacking). */
+#define HTTP_POLICY                                                            \
+    "default-src 'none'; connect-src 'self'; img-src data:; "                  \
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; " \
+    "form-action 'none'; frame-ancestors 'none'"
+
 struct admin_http {
     struct admin *admin;
     struct MHD_Daemon *daemon;
@@ -139,6 +145,7 @@ static enum MHD_Result admin_http_answer(struct admin_request *rq)
     if (MHD_add_response_header(response, "Content-Type", answer->type) == MHD_YES &&
         MHD_add_response_header(response, "Cache-Control", "no-store") == MHD_YES &&
         MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES &&
+        MHD_add_response_header(response, "Content-Security-Policy", HTTP_POLICY) == MHD_YES &&
         (!answer->header ||
          MHD_add_response_header(response, answer->header, answer->value) == MHD_YES) &&
         (!admin_client_is_last(rq->client) ||

@@ -1,0 +1,12 @@
+/*
+ * admin/route_page: the status page at `/`, for browsers. It holds no figures: its script asks for
+ * them, with the token that the reader enters.
+ */
+#ifndef ADMIN_ROUTE_PAGE_H
+#define ADMIN_ROUTE_PAGE_H
+
+#include "admin/admin_route.h"
+
+extern const struct admin_routes route_page;
+
+#endif
