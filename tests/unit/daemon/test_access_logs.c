@@ -17,6 +17,7 @@
 #include "config/config.h"
 #include "daemon/access_logs.h"
 #include "stats/access_log.h"
+#include "stats/figure_log.h"
 #include "support/config_file.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
@@ -231,6 +232,10 @@ TEST(other, a_log_is_closed_after_its_last_user_with_all_its_lines)
     ck_assert(!readable(access_logs_fd(logs)));
     access_log_put(al, "one\n", 4);
     access_log_put(al, "two\n", 4);
+    access_logs_figures(logs, figure_log()); /* metrics: only those that are configured */
+    ck_assert_uint_eq(log_lines_with("stats access_log"), 0);
+    access_logs_log_stats(logs);
+    ck_assert_uint_eq(log_lines_with("stats access_log"), 1);
     access_log_release(al);
     UNTIL(access_logs_close_unused(logs) == CLOCK_NEVER);
     ck_assert_uint_eq(process_descriptors(), before + 1);

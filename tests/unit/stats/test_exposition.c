@@ -142,7 +142,7 @@ TEST(exposition, an_object_without_name_has_no_labels)
 TEST(exposition, a_metric_has_the_series_of_all_objects_together)
 {
     const struct sample s = {.state = "x"};
-    static char names[100][8];
+    static char names[100][16];
 
     for (int i = 0; i < 100; i++) {
         snprintf(names[i], sizeof(names[i]), "l%d", i);

@@ -36,6 +36,14 @@ static const struct figure one_rows[] = {FIGURE_OF(struct one, COUNTER, NUMBER, 
 static const struct figure_table one_table = {.prefix = "frames_",
                                               FIGURE_TABLE(struct one, one_rows)};
 
+struct count {
+    unsigned servers;
+};
+
+static const struct figure count_rows[] = {FIGURE_OF(struct count, GAUGE, NUMBER, servers, "")};
+
+static const struct figure_table count_table = {FIGURE_TABLE(struct count, count_rows)};
+
 struct times {
     struct histogram_view duration;
 };
@@ -114,9 +122,11 @@ TEST(json, servers_are_within_their_upstream)
 {
     static const char *const name = "a";
     const struct one one = {2};
+    const struct count count = {2}; /* the array takes its place */
 
     figure_json_begin(&j, FIGURE_UPSTREAM, &text);
     show(&one_table, FIGURE_UPSTREAM, name, &one);
+    show(&count_table, FIGURE_UPSTREAM, name, &count);
     show_server(name, "x");
     show_server(name, "y");
     show(&one_table, FIGURE_UPSTREAM, "none", &one);
