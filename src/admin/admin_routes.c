@@ -5,6 +5,7 @@
 
 #include "admin/route_figures.h"
 #include "admin/route_page.h"
+#include "admin/route_pause.h"
 #include "admin/route_process.h"
 #include "admin/route_servers.h"
 #include "admin/route_sessions.h"
@@ -12,7 +13,7 @@
 
 /* One for each file route_*.c. */
 static const struct admin_routes *const families[] = {
-    &route_process, &route_figures, &route_page, &route_sessions, &route_servers,
+    &route_process, &route_figures, &route_page, &route_sessions, &route_servers, &route_pause,
 };
 
 const struct admin_route *admin_routes_find(const char *path, const char *method,

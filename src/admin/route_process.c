@@ -14,6 +14,7 @@
 #include "admin/admin_settings.h"
 #include "base/clock.h"
 #include "server/server.h"
+#include "server/server_pause.h"
 
 #define CONFIRM_MIN_NS NS_PER_S
 #define CONFIRM_MAX_NS (3600 * NS_PER_S)
@@ -42,6 +43,8 @@ static void route_process_ready(struct admin_request *rq)
 {
     if (route_process_is_draining(rq))
         route_process_say(rq, 503, "draining");
+    else if (server_pause_is_any(admin_server(rq)))
+        route_process_say(rq, 503, "paused");
     else
         route_process_say(rq, 200, "ready");
 }

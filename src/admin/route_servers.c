@@ -51,6 +51,8 @@ static json_t *route_servers_body(const struct server_admin *change)
     case SERVER_ADMIN_STATE:
     case SERVER_ADMIN_WEIGHT: return route_servers_line(change);
     case SERVER_ADMIN_IO_RATIO: return json_pack("{s:i}", "io_ratio", (int)change->io_ratio);
+    case SERVER_ADMIN_PAUSE:
+    case SERVER_ADMIN_RESUME:
     case SERVER_ADMIN_RESET: break;
     }
     return json_object();

@@ -148,6 +148,28 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
     return connection_limit_look_again_ns(wait_ns);
 }
 
+int64_t connection_limit_pass_or_wait(struct connection_limit *room, struct hold *h,
+                                      struct connection_limit_waiter *w)
+{
+    if (hold_pass(h))
+        return 0;
+    atomic_fetch_add(&room->waiting, 1); /* as in connection_limit_enter_or_wait() */
+    if (!connection_limit_move(w, CONNECTION_LIMIT_NONE, CONNECTION_LIMIT_WAITING)) {
+        atomic_fetch_sub(&room->waiting, 1);
+        return CONNECTION_LIMIT_RETRY_NS;
+    }
+    if (!hold_pass(h)) /* see note: room */
+        return CONNECTION_LIMIT_RETRY_NS;
+    if (connection_limit_move(w, CONNECTION_LIMIT_WAITING, CONNECTION_LIMIT_NONE))
+        atomic_fetch_sub(&room->waiting, 1);
+    return 0;
+}
+
+void connection_limit_retry(struct connection_limit *room)
+{
+    connection_limit_wake(room);
+}
+
 void connection_limit_leave(struct connection_limit *room, struct quota *own)
 {
     quota_leave(own);

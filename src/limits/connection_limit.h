@@ -20,6 +20,7 @@
 #include "base/must.h"
 #include "engine/lock.h"
 #include "engine/task.h"
+#include "limits/hold.h"
 #include "limits/quota.h"
 
 struct loop;
@@ -88,6 +89,17 @@ void connection_limit_remove(struct connection_limit *room, struct connection_li
 int64_t connection_limit_enter(struct connection_limit *room, struct quota *own) NODISCARD;
 int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quota *own,
                                        struct connection_limit_waiter *w) NODISCARD;
+
+/*
+ * connection_limit_pass_or_wait(room, h, w) / connection_limit_retry(room):
+ * hold_pass(); returns 0, or as connection_limit_enter_or_wait() / after ${h} was opened, or has
+ * allowed some, wake its waiters.
+ *
+ * Thread: loop of ${w}; any
+ */
+int64_t connection_limit_pass_or_wait(struct connection_limit *room, struct hold *h,
+                                      struct connection_limit_waiter *w) NODISCARD;
+void connection_limit_retry(struct connection_limit *room);
 
 /*
  * connection_limit_leave(room, own) / connection_limit_withdraw(room, own):

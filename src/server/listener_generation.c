@@ -228,7 +228,7 @@ void listener_generation_figures(const struct listener_generation *gen, struct f
         .service = gen->conf.service == LISTENER_ECHO ? "echo" : "proxy",
         .upstream = gen->conf.upstream,
         .addresses = {.list = gen->conf.addresses, .n = gen->conf.n_addresses},
-        .state = "accepting",
+        .state = hold_is_closed(&ls->hold) ? "paused" : "accepting",
         .max_connections = atomic_load_explicit(&ls->quota.max_connections, memory_order_relaxed)};
     const struct listener_generation_waits waits = {
         atomic_load_explicit(&ls->waits, memory_order_relaxed)};

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "limits/hold.h"
 #include "limits/quota.h"
 #include "limits/throttle.h"
 #include "server/listener.h"
@@ -20,6 +21,7 @@ struct listener {
     struct quota quota;
     struct throttle_shared bandwidth;
     _Atomic uint64_t waits; /* pauses at a connection limit */
+    struct hold hold;       /* closed while an administrator pauses it */
     struct log_limit memory_limit;
     struct log_limit full_limit;
     /* NULL: none yet, or removed. See note: current in server/listener_generation.h. */

@@ -145,10 +145,15 @@ static int64_t listener_socket_admit(void *cookie)
     int64_t wait_ns = env->admit(env->cookie, gen->service.ops->descriptors);
 
     sock->admitted = gen;
+    if (wait_ns == 0)
+        wait_ns = connection_limit_pass_or_wait(ls->room, &ls->hold, &sock->waiter);
+    if (wait_ns > 0 && listener_socket_generation(sock) != gen)
+        return 1;
     if (wait_ns != 0 || gen->conf.over_limit != QUOTA_OVER_WAIT)
         return wait_ns;
     wait_ns = connection_limit_enter_or_wait(ls->room, &ls->quota, &sock->waiter);
     if (wait_ns > 0) {
+        hold_give_back(&ls->hold);
         atomic_fetch_add_explicit(&ls->waits, 1, memory_order_relaxed);
         listener_socket_log_full(ls, "new clients wait");
         if (listener_socket_generation(sock) != gen)
@@ -162,6 +167,7 @@ static void listener_socket_accept_empty(void *cookie)
     struct listener_socket *sock = cookie;
     struct listener_generation *gen = sock->admitted;
 
+    hold_give_back(&gen->listener->hold);
     if (gen->conf.over_limit == QUOTA_OVER_WAIT)
         connection_limit_withdraw(gen->listener->room, &gen->listener->quota);
 }

@@ -79,8 +79,18 @@ static void listeners_close_all(struct listeners *ls, bool leave)
         ls->env.stopped(ls->env.cookie);
 }
 
+/* The clients that a pause holds are in the kernel's queues, too. */
+static void listeners_open_holds(struct listeners *ls)
+{
+    lock_take(&ls->lock);
+    for (unsigned i = 0; i < ls->n; i++)
+        hold_open(&ls->list[i]->hold);
+    lock_release(&ls->lock);
+}
+
 void listeners_stop(struct listeners *ls)
 {
+    listeners_open_holds(ls);
     listeners_close_all(ls, false);
 }
 
@@ -193,15 +203,15 @@ struct listener_generation **listeners_hold_all(struct listeners *ls, unsigned *
     return list;
 }
 
-bool listeners_has(struct listeners *ls, const char *name)
+struct listener *listeners_lookup(struct listeners *ls, const char *name)
 {
-    struct listener_generation *gen;
-    bool found = false;
+    struct listener *found = NULL;
 
-    for (unsigned i = 0; !found && (gen = listeners_hold(ls, i)); i++) {
-        found = strcmp(gen->listener->name, name) == 0;
-        listener_generation_release(gen);
-    }
+    lock_take(&ls->lock);
+    for (unsigned i = 0; i < ls->n && !found; i++)
+        if (strcmp(ls->list[i]->name, name) == 0)
+            found = listener_hold(ls->list[i]);
+    lock_release(&ls->lock);
     return found;
 }
 

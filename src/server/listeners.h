@@ -14,7 +14,6 @@
 #ifndef SERVER_LISTENERS_H
 #define SERVER_LISTENERS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -202,12 +201,13 @@ void listeners_continue(struct listeners *ls, const char *name, const char *text
                         const char *before);
 
 /*
- * listeners_has(ls, name):
- * Is there a listener ${name}?
+ * listeners_lookup(ls, name):
+ * The listener ${name}, or NULL.
  *
  * Thread: any
+ * Owns:   the caller calls listener_release()
  */
-bool listeners_has(struct listeners *ls, const char *name);
+struct listener *listeners_lookup(struct listeners *ls, const char *name);
 
 /*
  * listeners_destroy(ls):

@@ -22,6 +22,7 @@
 #include "server/overload.h"
 #include "server/proxy_loop.h"
 #include "server/resize.h"
+#include "server/server_pause.h"
 #include "server/spares.h"
 #include "server/threads.h"
 #include "server/upstreams.h"
@@ -263,6 +264,7 @@ int server_create(struct server **out, const struct server_conf *conf,
     if (!sv)
         return -ENOMEM;
     sv->conf = conf;
+    list_init(&sv->pauses);
     sv->events = *events;
     atomic_init(&sv->holds, 1); /* see note: holds */
     connection_limit_init(&sv->room, &conf->quota);
@@ -409,6 +411,7 @@ void server_destroy(struct server *sv)
     if (!sv)
         return;
     server_end_loops(sv);
+    server_pause_free_all(sv);
     listeners_destroy(sv->listeners);
     workers_destroy(sv->workers);
     spares_destroy(sv->spares);

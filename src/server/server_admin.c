@@ -86,6 +86,8 @@ static int server_admin_apply(struct server_admin *change)
     case SERVER_ADMIN_STATE:
     case SERVER_ADMIN_WEIGHT: return server_admin_change_line(change);
     case SERVER_ADMIN_IO_RATIO: return server_admin_set_io_ratio(change->sv, change->io_ratio);
+    case SERVER_ADMIN_PAUSE: return server_pause_begin(change->sv, &change->target, &change->pause);
+    case SERVER_ADMIN_RESUME: return server_pause_resume(change->sv, &change->target, change->rate);
     case SERVER_ADMIN_RESET: break;
     }
     return server_admin_reset(change->sv);
@@ -151,7 +153,11 @@ struct session_scan_workers server_admin_workers(const struct server *sv)
 
 bool server_admin_has_listener(const struct server *sv, const char *name)
 {
-    return listeners_has(sv->listeners, name);
+    struct listener *ls = listeners_lookup(sv->listeners, name);
+
+    if (ls)
+        listener_release(ls);
+    return ls != NULL;
 }
 
 struct server_admin_search {

@@ -11,6 +11,7 @@
 
 #include "base/must.h"
 #include "engine/task.h"
+#include "server/server_pause.h"
 #include "server/session_scan.h"
 #include "upstream/server_line.h"
 
@@ -21,7 +22,9 @@ enum server_admin_kind {
     SERVER_ADMIN_STATE,  /* `state` of a server line */
     SERVER_ADMIN_WEIGHT, /* `weight` of a server line */
     SERVER_ADMIN_IO_RATIO,
-    SERVER_ADMIN_RESET /* forget all changes */
+    SERVER_ADMIN_PAUSE,
+    SERVER_ADMIN_RESUME,
+    SERVER_ADMIN_RESET /* forget all changes, but pauses */
 };
 
 /* A change under way. */
@@ -31,9 +34,12 @@ struct server_admin {
     enum server_line_state state;
     unsigned weight; /* 0: no new sessions */
     unsigned io_ratio;
+    struct server_pause_target target; /* PAUSE and RESUME */
+    struct server_pause_conf pause;
+    unsigned rate; /* RESUME */
     /*
      * Called once on the asking loop; not if that has ended. ${rc}: 0; -ENOENT (no such server);
-     * -ESHUTDOWN; as membership_admin_set().
+     * -ESHUTDOWN; as membership_admin_set(), server_pause_begin(), server_pause_resume().
      */
     void (*answered)(struct server_admin *change, int rc);
 

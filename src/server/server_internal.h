@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "engine/task.h"
 #include "limits/connection_limit.h"
@@ -72,6 +73,8 @@ struct server {
     struct descriptors_aside aside;
     struct log_limit refused_limit;
     struct server_change change;
+    struct list pauses; /* of server/server_pause; of the control loop */
+    atomic_uint n_pauses;
     unsigned admin_io_ratio; /* see server/server_admin; 0: as configured. Of the control loop */
     /*
      * note: holds. Number of open sessions and listen sockets, plus one until server_drain(); at 0

@@ -111,7 +111,7 @@ static const char *proxy_none_text(const struct proxy *p, int error)
 {
     switch (error) {
     case -EBUSY: return "all servers are at max_connections";
-    case -ENOBUFS: return "the queue is full (queue_length)";
+    case -ENOBUFS: return "the queue is full (queue_length, or max_held of a pause)";
     case -ETIMEDOUT: return "no server had a free connection within queue_timeout";
     case -ENOMEM: return "out of memory";
     default:
@@ -205,6 +205,7 @@ static void proxy_connect(struct proxy *p)
 {
     struct upstream *up = proxy_upstream(p);
     struct upstream_server *server;
+    bool is_held = hold_is_closed(&up->waiting.hold);
     int rc = upstream_pick(up, &p->pick, &server);
 
     if (rc == 0) {
@@ -212,9 +213,12 @@ static void proxy_connect(struct proxy *p)
         return;
     }
     p->waits_since_ns = clock_now_ns();
-    if (rc == -EBUSY && up->conf->queue_length > 0)
+    is_held |= hold_is_closed(&up->waiting.hold);
+    if (rc == -EBUSY && (up->conf->queue_length > 0 || is_held))
         rc = wait_queue_join(&up->waiting, &p->ticket, &p->pick, proxy_waited, p);
-    if (rc < 0)
+    if (rc == -ENOBUFS && is_held && !hold_is_closed(&up->waiting.hold))
+        proxy_connect(p); /* the pause has just ended */
+    else if (rc < 0)
         proxy_no_server(p, rc);
 }
 

@@ -137,6 +137,12 @@ void upstream_serve(struct upstream *up)
         wait_queue_serve(&up->waiting);
 }
 
+void upstream_pause(struct upstream *up, unsigned max_held, int64_t until_ns)
+{
+    atomic_store(&up->bounded, true);
+    wait_queue_pause(&up->waiting, max_held, until_ns);
+}
+
 static void upstream_sweep(struct upstream *up)
 {
     const struct server_set *set = membership_now(&up->membership);
@@ -173,7 +179,7 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
 
     if (ejection_some_out(&up->ejection))
         upstream_sweep(up);
-    if (upstream_has_queue(up))
+    if (upstream_has_queue(up) || hold_is_closed(&up->waiting.hold))
         return -EBUSY;
     rc = balancer_pick(membership_now(&up->membership)->balancer, pick, &e);
     if (rc == 0)

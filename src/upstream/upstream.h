@@ -81,7 +81,7 @@ struct upstream {
     struct membership membership;
     struct ejection_group ejection;
     struct wait_queue waiting;
-    atomic_bool bounded; /* a server has, or once had, max_connections */
+    atomic_bool bounded; /* a server has, or once had, max_connections; or it was paused */
     /*
      * note: users. References by the configuration, sessions and pending timers. Add one only while
      * you own one, or within a task that found the upstream in the configuration.
@@ -138,7 +138,7 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
  *
  * Thread: a worker's loop, or the test's
  * Owns:   the caller calls upstream_leave()
- * Errors: as balancer_pick(); -EBUSY also when sessions wait in upstream.waiting
+ * Errors: as balancer_pick(); -EBUSY also when sessions wait in upstream.waiting, or it is paused
  */
 int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
                   struct upstream_server **out) NODISCARD;
@@ -168,6 +168,14 @@ void upstream_leave(struct upstream *up, struct upstream_server *server,
  * Thread: any
  */
 void upstream_serve(struct upstream *up);
+
+/*
+ * upstream_pause(up, max_held, until_ns):
+ * Let new sessions wait, as wait_queue_pause() of upstream.waiting.
+ *
+ * Thread: control loop
+ */
+void upstream_pause(struct upstream *up, unsigned max_held, int64_t until_ns);
 
 /*
  * upstream_set_addresses(up, server, list, n):

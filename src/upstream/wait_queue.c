@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "engine/loop.h"
 
 /* First queued (under the lock), then submitted to its loop. Only this loop uses `is_left`. */
@@ -28,15 +29,37 @@ void wait_queue_set(struct wait_queue *q, unsigned max, int64_t timeout_ns)
     atomic_store_explicit(&q->timeout_ns, timeout_ns, memory_order_relaxed);
 }
 
+static unsigned wait_queue_max(const struct wait_queue *q)
+{
+    return hold_is_closed(&q->hold) ? atomic_load_explicit(&q->max_held, memory_order_relaxed)
+                                    : atomic_load_explicit(&q->max, memory_order_relaxed);
+}
+
 static bool wait_queue_has_room(const struct wait_queue *q)
 {
-    return wait_queue_length(q) < atomic_load_explicit(&q->max, memory_order_relaxed);
+    return wait_queue_length(q) < wait_queue_max(q);
+}
+
+static int64_t wait_queue_timeout_ns(const struct wait_queue *q)
+{
+    if (!hold_is_closed(&q->hold))
+        return atomic_load_explicit(&q->timeout_ns, memory_order_relaxed);
+    return atomic_load_explicit(&q->held_until_ns, memory_order_relaxed) + WAIT_QUEUE_RELEASE_NS -
+           clock_now_ns();
+}
+
+void wait_queue_pause(struct wait_queue *q, unsigned max_held, int64_t until_ns)
+{
+    atomic_store_explicit(&q->max_held, max_held, memory_order_relaxed);
+    atomic_store_explicit(&q->held_until_ns, until_ns, memory_order_relaxed);
+    hold_close(&q->hold);
 }
 
 void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns)
 {
     q->balancer = NULL;
     wait_queue_set(q, max, timeout_ns);
+    hold_open(&q->hold);
     atomic_init(&q->n, 0);
     atomic_init(&q->tickets_in_use, 0);
     lock_init(&q->lock);
@@ -188,7 +211,7 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
         return -ENOBUFS;
     }
     *out = t;
-    loop_schedule(t->loop, &t->timeout, atomic_load_explicit(&q->timeout_ns, memory_order_relaxed));
+    loop_schedule(t->loop, &t->timeout, wait_queue_timeout_ns(q));
     wait_queue_serve(q); /* see note: freed or joined */
     return 0;
 }
@@ -219,12 +242,15 @@ static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
     list_for_each (link, &q->tickets) {
         struct wait_ticket *t = LIST_ENTRY(link, struct wait_ticket, link);
 
+        if (!hold_pass(&q->hold))
+            break;
         t->error = balancer_pick(q->balancer, t->pick, &t->endpoint);
         if (!wait_queue_goes_on(t)) {
             wait_queue_remove(q, t);
             served = t;
             break;
         }
+        hold_give_back(&q->hold);
         if (t->pick->n_tried == 0)
             break; /* without an endpoint for it, there is none for later waiters */
     }

@@ -21,6 +21,7 @@
 #include "base/list.h"
 #include "base/must.h"
 #include "engine/lock.h"
+#include "limits/hold.h"
 #include "upstream/balancer.h"
 
 struct loop;
@@ -37,6 +38,10 @@ typedef void wait_queue_done(void *cookie, struct endpoint *e, int error);
 struct wait_queue {
     atomic_uint max; /* maximum length; 0: no waiting */
     _Atomic int64_t timeout_ns;
+    /* Closed while an administrator pauses the upstream: all sessions wait, with these limits. */
+    struct hold hold;
+    atomic_uint max_held;
+    _Atomic int64_t held_until_ns;
     atomic_uint n;
     atomic_uint tickets_in_use; /* queued, or their result is under way */
     struct lock lock;
@@ -59,6 +64,18 @@ void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns);
  * Thread: any
  */
 void wait_queue_set(struct wait_queue *q, unsigned max, int64_t timeout_ns);
+
+/*
+ * wait_queue_pause(q, max_held, until_ns):
+ * Let sessions wait, ${max_held} at most, until hold_open(), or hold_allow(), with
+ * wait_queue_serve(). Those that were not served WAIT_QUEUE_RELEASE_NS after ${until_ns} give up.
+ *
+ * Thread: control loop
+ */
+void wait_queue_pause(struct wait_queue *q, unsigned max_held, int64_t until_ns);
+
+/* Time to serve those that a pause held. */
+#define WAIT_QUEUE_RELEASE_NS INT64_C(60000000000)
 
 /*
  * wait_queue_use(q, balancer):

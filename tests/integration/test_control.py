@@ -4,6 +4,7 @@ the admin interface."""
 import contextlib
 import re
 import select
+import signal
 import time
 from collections import Counter
 
@@ -427,3 +428,99 @@ def all_at_once(t):
         check(min(counts.values()) > 0 and len(counts) == 9, f"what was done: {counts}")
         t.eventually(lambda: place.matched("") == 0, "all sessions have ended")
         check_equal(set(place.served(12)) - {"a", "b", "c"}, set(), "servers")
+
+
+@test()
+def paused_listener(t):
+    """clients of a paused listener wait in the kernel's queue, and are served when it is resumed; /readyz
+    says that it is paused"""
+    with Place(t) as place:
+        old = place.client()
+        check_equal(get(place.admin, "/readyz").status, 200, "/readyz before")
+        check_equal(place.act("/v1/pause", listener="front"), {"state": "paused"}, "the answer")
+        ready = get(place.admin, "/readyz")
+        check_equal((ready.status, ready.body), (503, b"paused\n"), "/readyz while it is paused")
+        new = [place.stack.enter_context(net.connect(place.front)) for _ in range(5)]
+        check(is_alive(old), "a session of before has ended")
+        check_equal(place.matched("?listener=front"), 1, "sessions while it is paused")
+        check(not select.select(new, [], [], 0.3)[0], "one is served though it is paused")
+        check_equal(listener_state(place), "paused", "the state of the listener")
+        check_equal(place.act("/v1/resume", listener="front"), {"state": "resumed"}, "the answer")
+        check(all(is_alive(greeted(client)) for client in new), "one was not served")
+        check_equal(get(place.admin, "/readyz").status, 200, "/readyz after")
+        check_equal(listener_state(place), "accepting", "the state of the listener")
+
+
+def listener_state(place):
+    listeners = get(place.admin, "/v1/listeners").json["listeners"]
+    return next(one["state"] for one in listeners if one["name"] == "front")
+
+
+@test()
+def paused_upstream(t):
+    """clients of a paused upstream are held, while its server restarts, and are served when it is resumed;
+    no server is blamed, and those above max_held are reset"""
+    with Place(t, "a") as place:
+        old = place.client()
+        place.act("/v1/pause", upstream="back", max_held=5)
+        new = [place.stack.enter_context(net.connect(place.front)) for _ in range(5)]
+        t.eventually(lambda: place.matched("") == 6, "they are accepted")
+        check_equal({row["state"] for row in place.sessions()["sessions"]}, {"open", "connecting"}, "states")
+        check_equal(net.fate(place.front), "reset", "the end of one more")
+        place.servers["a"].__exit__()
+        time.sleep(0.2)
+        check(not any(map(has_ended, new)), "one has ended while it is paused")
+        place.servers["a"].__enter__()
+        place.act("/v1/resume", upstream="back")
+        check(all(is_alive(greeted(client)) for client in new), "one was not served")
+        check_equal(len(place.daemon.log_lines("cannot connect|ejected")), 0, "log lines")
+
+
+@test(each=[{"kind": "listener", "name": "front"}, {"kind": "upstream", "name": "back"}])
+def released_at_a_rate(t, kind, name):
+    """those that a paused {kind} holds are served at the rate of its resume, and then all are"""
+    with Place(t) as place:
+        place.act("/v1/pause", **{kind: name})
+        new = [place.stack.enter_context(net.connect(place.front)) for _ in range(20)]
+        if kind == "upstream":
+            t.eventually(lambda: place.matched("") == 20, "they are held")
+        began = time.monotonic()
+        check_equal(place.act("/v1/resume", **{kind: name}, rate=20), {"state": "resuming"}, "the answer")
+        for client in new:
+            greeted(client)
+        check(time.monotonic() - began >= 0.8, f"they were served within {time.monotonic() - began:.3f} s")
+        t.eventually(lambda: get(place.admin, "/readyz").status == 200, "it is over")
+        check_equal(len(place.daemon.log_lines("the pause is over")), 1, "log lines")
+        check_equal(sum(place.served(40).values()), 40, "clients then")
+
+
+@test(each=[{"kind": "listener", "name": "front"}, {"kind": "upstream", "name": "back"}])
+def a_pause_ends(t, kind, name):
+    """a paused {kind} serves again by itself after its time"""
+    with Place(t) as place:
+        place.act("/v1/pause", **{kind: name, "for": "1s"})
+        began = time.monotonic()
+        place.client()
+        check(time.monotonic() - began >= 0.9, "it was served too early")
+        check_equal(sum(place.served(4).values()), 4, "clients then")
+        check_equal(get(place.admin, "/readyz").status, 200, "/readyz")
+
+
+@test()
+def pauses_refused(t):
+    """what cannot be paused or resumed is refused, and a drain while a listener is paused loses no client"""
+    with Place(t) as place:
+        for path, status, body in (("pause", 404, {"listener": "nobody"}), ("pause", 404, {"upstream": "nobody"}),
+                                   ("pause", 400, {}), ("pause", 400, {"listener": "front", "upstream": "back"}),
+                                   ("pause", 400, {"listener": "front", "max_held": 5}),
+                                   ("pause", 400, {"upstream": "back", "max_held": 0}),
+                                   ("pause", 400, {"listener": "front", "for": "10ms"}),
+                                   ("resume", 404, {"listener": "nobody"}), ("resume", 409, {"listener": "front"}),
+                                   ("resume", 409, {"upstream": "back"}), ("resume", 400, {"upstream": "back", "rate": -1})):
+            place.act(f"/v1/{path}", status=status, **body)
+        place.act("/v1/pause", listener="echo", **{"for": "1h"})
+        place.act("/v1/pause", upstream="back", **{"for": "1h"})
+        with net.connect(place.echo) as s:
+            place.daemon.send_signal(signal.SIGTERM)
+            check_equal(net.exchange(s, b"x"), b"x", "the echo")
+        place.daemon.wait()

@@ -271,3 +271,36 @@ TEST(room, a_place_of_the_process_that_another_listener_takes_first_costs_none_o
     ck_assert_uint_eq(atomic_load(&listeners[0].open), 0);
     ck_assert_uint_eq(atomic_load(&listeners[1].open), 0);
 }
+
+static struct hold held;
+
+static void pass(void *arg)
+{
+    *(int64_t *)arg = connection_limit_pass_or_wait(&room, &held, &waiters[0]);
+}
+
+static int64_t passed(void)
+{
+    int64_t wait_ns;
+
+    loop_runner_call(loop, pass, &wait_ns);
+    return wait_ns;
+}
+
+TEST(room, who_is_held_is_told_when_some_may_pass)
+{
+    ck_assert_int_eq(passed(), 0);
+    hold_close(&held);
+    ck_assert_int_eq(passed(), CONNECTION_LIMIT_RETRY_NS);
+    ck_assert_int_eq(passed(), CONNECTION_LIMIT_RETRY_NS);
+    (void)hold_allow(&held, 1);
+    connection_limit_retry(&room);
+    UNTIL(atomic_load(&told[0]) == 1);
+    ck_assert_int_eq(passed(), 0);
+    ck_assert_int_eq(passed(), CONNECTION_LIMIT_RETRY_NS);
+    hold_open(&held);
+    connection_limit_retry(&room);
+    UNTIL(atomic_load(&told[0]) == 2);
+    ck_assert_int_eq(passed(), 0);
+    ck_assert_uint_eq(atomic_load(&room.waiting), 0);
+}

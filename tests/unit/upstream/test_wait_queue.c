@@ -123,3 +123,56 @@ TEST(wait, a_shorter_queue_keeps_those_in_it)
     endpoint_leave(&es.all[1]);
     endpoint_leave(&es.all[0]);
 }
+
+/* The servers have room: only the pause makes sessions wait. */
+static void join_paused(unsigned max_held)
+{
+    wait_queue_init(&queue, 0, NS_PER_S);
+    wait_queue_use(&queue, b);
+    wait_queue_pause(&queue, max_held, clock_now_ns());
+    loop_runner_call(loop, do_join, NULL);
+    wait_queue_serve(&queue);
+    ck_assert_uint_eq(wait_queue_length(&queue), 1);
+}
+
+TEST(wait, while_it_is_paused_sessions_wait_though_a_server_has_room)
+{
+    join_paused(1);
+    loop_runner_call(loop, do_join_in_vain, NULL);
+    hold_open(&queue.hold);
+    wait_queue_serve(&queue);
+    UNTIL(atomic_load(&ended) == 1);
+    endpoint_leave(atomic_load(&given));
+    loop_runner_call(loop, do_join_in_vain, NULL);
+}
+
+TEST(wait, a_pause_lets_as_many_go_on_as_are_allowed)
+{
+    join_paused(2);
+    (void)hold_allow(&queue.hold, 1);
+    wait_queue_serve(&queue);
+    UNTIL(atomic_load(&ended) == 1);
+    endpoint_leave(atomic_load(&given));
+    atomic_store(&ended, 0);
+    loop_runner_call(loop, do_join, NULL);
+    wait_queue_serve(&queue);
+    ck_assert_uint_eq(wait_queue_length(&queue), 1);
+    hold_open(&queue.hold);
+    wait_queue_serve(&queue);
+    UNTIL(atomic_load(&ended) == 1);
+    endpoint_leave(atomic_load(&given));
+}
+
+TEST(wait, one_that_may_go_on_but_finds_no_server_uses_up_nothing)
+{
+    join_paused(1);
+    endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
+    (void)hold_allow(&queue.hold, 1);
+    wait_queue_serve(&queue);
+    ck_assert_uint_eq(wait_queue_length(&queue), 1);
+    endpoint_clear_flag(&es.all[1], ENDPOINT_DOWN);
+    wait_queue_serve(&queue);
+    UNTIL(atomic_load(&ended) == 1);
+    endpoint_leave(atomic_load(&given));
+}

@@ -1,0 +1,217 @@
+#include "server/server_pause.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/loop.h"
+#include "limits/hold.h"
+#include "server/listener_internal.h"
+#include "server/listeners.h"
+#include "server/server_internal.h"
+#include "server/upstreams.h"
+#include "upstream/upstream.h"
+
+#define SERVER_PAUSE_TICK_NS (10 * NS_PER_MS)
+
+/* A listener's queue is empty after so many ticks without a client: its bosses may be late. */
+#define SERVER_PAUSE_IDLE_TICKS 10
+
+struct server_pause {
+    struct list link;
+    struct server *sv;
+    struct listener *listener; /* held; or NULL */
+    struct upstream *upstream; /* held; or NULL */
+    struct hold *hold;
+    struct timer timer; /* its end; or ticks of a release */
+    unsigned rate;      /* clients per second; 0: not released yet */
+    int64_t due;        /* clients x ns per second that the next tick may release */
+    unsigned allowed;   /* in the last tick */
+    unsigned idle_ticks;
+};
+
+static struct loop *server_pause_loop(const struct server_pause *p)
+{
+    return threads_control(&p->sv->threads);
+}
+
+static void server_pause_wake(struct server_pause *p)
+{
+    if (p->listener)
+        connection_limit_retry(&p->sv->room);
+    else
+        upstream_serve(p->upstream);
+}
+
+static void server_pause_free(struct server_pause *p)
+{
+    if (p->listener)
+        listener_release(p->listener);
+    if (p->upstream)
+        upstream_release(p->upstream);
+    atomic_fetch_sub_explicit(&p->sv->n_pauses, 1, memory_order_relaxed);
+    list_remove(&p->link);
+    free(p);
+}
+
+static void server_pause_log_over(const struct server_pause *p)
+{
+    log_notice("%s %s: the pause is over", p->listener ? "listen" : "upstream",
+               p->listener ? p->listener->name : p->upstream->name);
+}
+
+static void server_pause_end(struct server_pause *p)
+{
+    server_pause_log_over(p);
+    hold_open(p->hold);
+    server_pause_wake(p);
+    server_pause_free(p);
+}
+
+/* Is nobody held any more? */
+static bool server_pause_is_released(struct server_pause *p, unsigned unused)
+{
+    if (p->upstream)
+        return wait_queue_length(&p->upstream->waiting) == 0;
+    if (p->allowed > 0)
+        p->idle_ticks = unused >= p->allowed ? p->idle_ticks + 1 : 0;
+    return p->idle_ticks >= SERVER_PAUSE_IDLE_TICKS;
+}
+
+static void server_pause_tick(struct server_pause *p)
+{
+    unsigned unused, next;
+
+    p->due += (int64_t)p->rate * SERVER_PAUSE_TICK_NS;
+    next = (unsigned)(p->due / NS_PER_S);
+    unused = hold_allow(p->hold, next);
+    if (server_pause_is_released(p, unused)) {
+        server_pause_end(p);
+        return;
+    }
+    p->due %= NS_PER_S;
+    p->allowed = next;
+    if (next > 0)
+        server_pause_wake(p);
+    loop_schedule(server_pause_loop(p), &p->timer, SERVER_PAUSE_TICK_NS);
+}
+
+static void server_pause_run(struct task *t)
+{
+    struct server_pause *p =
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct server_pause, timer);
+
+    if (p->rate > 0)
+        server_pause_tick(p);
+    else
+        server_pause_end(p);
+}
+
+static void server_pause_drop(struct task *t)
+{
+    (void)t; /* the control loop ends: server_pause_free_all() follows */
+}
+
+static const struct task_type server_pause_type = {
+    .name = "pause", .run = server_pause_run, .drop = server_pause_drop};
+
+static struct server_pause *server_pause_find(const struct server *sv,
+                                              const struct server_pause_target *target)
+{
+    list_for_each (node, &sv->pauses) {
+        struct server_pause *p = LIST_ENTRY(node, struct server_pause, link);
+
+        if (target->listener ? p->listener && strcmp(p->listener->name, target->listener) == 0
+                             : p->upstream && strcmp(p->upstream->name, target->upstream) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+static int server_pause_create(struct server_pause **out, struct server *sv,
+                               const struct server_pause_target *target)
+{
+    struct server_pause *p = calloc(1, sizeof(*p));
+
+    if (!p)
+        return -ENOMEM;
+    p->sv = sv;
+    timer_init(&p->timer, &server_pause_type);
+    if (target->listener)
+        p->listener = listeners_lookup(sv->listeners, target->listener);
+    else
+        p->upstream =
+            upstreams_configured(sv->upstreams, target->upstream, strlen(target->upstream));
+    if (!p->listener && !p->upstream) {
+        free(p);
+        return -ENOENT;
+    }
+    if (p->upstream)
+        (void)upstream_hold(p->upstream);
+    p->hold = p->listener ? &p->listener->hold : &p->upstream->waiting.hold;
+    list_append(&sv->pauses, &p->link);
+    atomic_fetch_add_explicit(&sv->n_pauses, 1, memory_order_relaxed);
+    *out = p;
+    return 0;
+}
+
+int server_pause_begin(struct server *sv, const struct server_pause_target *target,
+                       const struct server_pause_conf *conf)
+{
+    struct server_pause *p = server_pause_find(sv, target);
+    int rc = p ? 0 : server_pause_create(&p, sv, target);
+
+    if (rc < 0)
+        return rc;
+    p->rate = 0;
+    if (p->listener)
+        hold_close(p->hold);
+    else
+        upstream_pause(p->upstream, conf->max_held, clock_now_ns() + conf->for_ns);
+    loop_cancel(server_pause_loop(p), &p->timer);
+    loop_schedule(server_pause_loop(p), &p->timer, conf->for_ns);
+    return 0;
+}
+
+static bool server_pause_exists(const struct server *sv, const struct server_pause_target *target)
+{
+    struct listener *ls;
+
+    if (target->upstream)
+        return upstreams_configured(sv->upstreams, target->upstream, strlen(target->upstream));
+    ls = listeners_lookup(sv->listeners, target->listener);
+    if (ls)
+        listener_release(ls);
+    return ls != NULL;
+}
+
+int server_pause_resume(struct server *sv, const struct server_pause_target *target, unsigned rate)
+{
+    struct server_pause *p = server_pause_find(sv, target);
+
+    if (!p)
+        return server_pause_exists(sv, target) ? -EALREADY : -ENOENT;
+    loop_cancel(server_pause_loop(p), &p->timer);
+    if (rate == 0) {
+        server_pause_end(p);
+        return 0;
+    }
+    p->rate = rate;
+    p->due = 0;
+    p->allowed = p->idle_ticks = 0;
+    server_pause_tick(p);
+    return 0;
+}
+
+bool server_pause_is_any(const struct server *sv)
+{
+    return atomic_load_explicit(&sv->n_pauses, memory_order_relaxed) > 0;
+}
+
+void server_pause_free_all(struct server *sv)
+{
+    list_for_each_safe (node, &sv->pauses)
+        server_pause_free(LIST_ENTRY(node, struct server_pause, link));
+}

@@ -1,0 +1,67 @@
+/*
+ * server/server_pause: pauses of listeners and upstreams: new clients are held, and go on later.
+ *
+ *   begin -> [resume at a rate -> ticks] -> over: by resume, or after its time
+ *
+ * The clients of a listener stay in the kernel's queue (`backlog` long); those of an upstream are
+ * accepted, and wait in its queue (upstream/wait_queue). When a pause is over all go on at once; a
+ * release at a rate is over when no client is left that was held.
+ */
+#ifndef SERVER_SERVER_PAUSE_H
+#define SERVER_SERVER_PAUSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+
+struct server;
+
+/* What is paused: one of the two is NULL. */
+struct server_pause_target {
+    const char *listener;
+    const char *upstream;
+};
+
+struct server_pause_conf {
+    unsigned max_held; /* of an upstream: sessions that wait; more are reset */
+    int64_t for_ns;
+};
+
+/*
+ * server_pause_begin(sv, target, conf):
+ * Pause ${target}, or change its pause.
+ *
+ * Thread: control loop
+ * Errors: 0; -ENOENT (does not exist); -ENOMEM
+ */
+int server_pause_begin(struct server *sv, const struct server_pause_target *target,
+                       const struct server_pause_conf *conf) NODISCARD;
+
+/*
+ * server_pause_resume(sv, target, rate):
+ * End the pause, at ${rate} clients per second; 0: at once.
+ *
+ * Thread: control loop
+ * Errors: 0; -ENOENT (does not exist); -EALREADY (is not paused)
+ */
+int server_pause_resume(struct server *sv, const struct server_pause_target *target,
+                        unsigned rate) NODISCARD;
+
+/*
+ * server_pause_is_any(sv):
+ * Is anything paused, or being released?
+ *
+ * Thread: any
+ */
+bool server_pause_is_any(const struct server *sv);
+
+/*
+ * server_pause_free_all(sv):
+ * Free all pauses.
+ *
+ * Thread: main, while no loop runs
+ */
+void server_pause_free_all(struct server *sv);
+
+#endif
