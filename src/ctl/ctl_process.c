@@ -13,11 +13,6 @@
 
 #define WAIT_INTERVAL_NS (500 * NS_PER_MS)
 
-const struct ctl_option ctl_process_set_options[] = {
-    {"listener", "NAME", CTL_VALUE_LISTENER, "the listener of max_connections", 0},
-    {NULL, NULL, 0, NULL, 0},
-};
-
 const struct ctl_option ctl_process_reload_options[] = {
     {"dry-run", NULL, 0, "say what would change, change nothing", 0},
     {"confirm", "DURATION", CTL_VALUE_DURATION,
@@ -29,25 +24,19 @@ const struct ctl_option ctl_process_reload_options[] = {
 /* ---- settings ---- */
 
 /* The body of a change; NULL: misuse, reported. */
-static json_t *ctl_process_setting(const char *name, const char *value, const char *listener)
+static json_t *ctl_process_setting(const char *name, const char *value)
 {
-    bool is_word = strcmp(name, "log_level") == 0;
-    bool is_percent = strcmp(name, "io_ratio") == 0;
-    enum ctl_value kind = is_percent ? CTL_VALUE_PERCENT : CTL_VALUE_NUMBER;
-    const char *problem = is_word ? NULL : ctl_value_check(kind, value);
+    const char *problem;
 
-    if (problem)
-        ctl_report("%s: '%s' %s", name, value, problem);
-    else if (is_word || is_percent ? listener != NULL : listener == NULL)
-        ctl_report("set: --listener NAME belongs to max_connections");
-    else if (is_word)
+    if (strcmp(name, "io_ratio") != 0)
         return ctl_memory_need(json_pack("{s:s}", name, value));
-    else if (is_percent)
-        return ctl_memory_need(json_pack("{s:I}", name, (json_int_t)ctl_value_number(kind, value)));
-    else
-        return ctl_memory_need(json_pack("{s:s, s:I}", "listener", listener, name,
-                                         (json_int_t)ctl_value_number(kind, value)));
-    return NULL;
+    problem = ctl_value_check(CTL_VALUE_PERCENT, value);
+    if (problem) {
+        ctl_report("%s: '%s' %s", name, value, problem);
+        return NULL;
+    }
+    return ctl_memory_need(
+        json_pack("{s:I}", name, (json_int_t)ctl_value_number(CTL_VALUE_PERCENT, value)));
 }
 
 /* The new values, `name = value` each. */
@@ -71,8 +60,7 @@ static void ctl_process_print_values(json_t *values)
 
 enum ctl_exit ctl_process_set(struct ctl_context *c, const struct ctl_arguments *a)
 {
-    json_t *body =
-        ctl_process_setting(a->words[0], a->words[1], ctl_arguments_value(a, "listener"));
+    json_t *body = ctl_process_setting(a->words[0], a->words[1]);
     struct ctl_answer answer;
     enum ctl_exit code;
 
@@ -191,7 +179,7 @@ static enum ctl_exit ctl_process_wait_applied(struct ctl_context *c, long long d
 static enum ctl_exit ctl_process_wait_confirmed(struct ctl_context *c)
 {
     struct ctl_process_reload_state before, state;
-    enum ctl_exit code = ctl_process_look(c, &before);
+    enum ctl_exit code = ctl_process_wait_while(c, "applying", &before);
 
     if (code == CTL_EXIT_OK && strcmp(before.word, "unconfirmed") != 0)
         return CTL_EXIT_OK; /* nothing had changed */
@@ -213,8 +201,8 @@ static enum ctl_exit ctl_process_wait_confirmed(struct ctl_context *c)
 static void ctl_process_print_changes(const json_t *changes, const struct ctl_arguments *a)
 {
     const char *confirm = ctl_arguments_value(a, "confirm");
+    size_t n = json_array_size(changes), i;
     const json_t *change;
-    size_t i;
 
     json_array_foreach(changes, i, change)
     {
@@ -224,8 +212,8 @@ static void ctl_process_print_changes(const json_t *changes, const struct ctl_ar
         free(clean);
     }
     if (ctl_arguments_has(a, "dry-run"))
-        printf("%zu changes, none was made\n", json_array_size(changes));
-    else if (json_array_size(changes) == 0)
+        printf("%zu %s, none was made\n", n, n == 1 ? "change" : "changes");
+    else if (n == 0)
         puts("reload: nothing has changed");
     else if (confirm)
         printf("reload: done; `reactorctl confirm` within %s keeps it\n", confirm);

@@ -7,7 +7,6 @@
 #include "ctl/ctl_arguments.h"
 #include "ctl/ctl_context.h"
 
-extern const struct ctl_option ctl_process_set_options[];
 extern const struct ctl_option ctl_process_reload_options[];
 
 /*
