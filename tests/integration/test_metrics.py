@@ -11,7 +11,7 @@ import urllib.parse
 import urllib.request
 
 from support import net, program
-from support.admin import get, section
+from support.admin import get, read_answer, section, write_request
 from support.case import check, check_equal, test
 
 SAMPLE = re.compile(r'([a-z_]+)(?:\{(.*)\})? (\S+)')
@@ -274,6 +274,54 @@ def a_thousand_servers_delay_nothing(t):
         check(min(sizes) > 1000 * 2000, f"sizes: {min(sizes)}")
         check(sorted(late)[len(late) // 2] < 1 * t.scale, f"/readyz took {sorted(late)[-5:]} s")
         check_equal(daemon.log_lines("stall"), [], "stalls")
+
+
+@test(timeout=60)
+def scrapes_under_churn(t):
+    """metrics and JSON are whole while clients come and go and each reload changes servers and threads"""
+    front = t.address()
+    over = threading.Event()
+
+    def until_over(work):
+        count = 0
+        while not over.is_set():
+            work()
+            count += 1
+        return count
+
+    with echo(t) as server, t.daemon(config(t, front, {"a": server})) as daemon:
+        tasks = [net.Task(until_over, work) for work in
+                 (lambda: samples(scrape(t)), lambda: listed(t, "upstreams"), lambda: listed(t, "loops"),
+                  lambda: listed(t, "listeners"), lambda: talk(front))]
+        for i in range(10):
+            servers = {f"s{n}": server for n in range(i % 3, i % 3 + 20)}
+            more = f"[worker]\nthreads = {1 + i % 4}\n[listen other]\naddress = {t.address()}\nservice = echo\n"
+            daemon.reload(config(t, front, servers, more=more))
+        over.set()
+        counts = [task.result() for task in tasks]
+        check(min(counts) > 0, f"answers: {counts}")
+
+
+@test()
+def many_at_a_time(t):
+    """100 scrapes at a time: each is whole, or refused with 503"""
+    front = t.address()
+    servers = {f"s{i}": f"127.0.{i // 250}.{i % 250 + 1}:9" for i in range(500)}
+    text = config(t, front, servers).replace("[admin]\n", "[admin]\nmax_connections = 200\n")
+    with t.daemon(text):
+        clients = [net.connect(socket_of(t)) for _ in range(100)]
+        for s in clients:
+            write_request(s, "GET", "/metrics")
+        answers = [read_answer(s) for s in clients]
+        for s in clients:
+            s.close()
+        whole = [answer for answer in answers if answer.status == 200]
+        check(whole, "no answer")
+        for answer in whole:
+            samples(answer.body.decode())
+        refused = {(answer.status, answer.error) for answer in answers if answer.status != 200}
+        check(refused <= {(503, "16 answers of this kind are being made")}, f"refused: {refused}")
+        samples(scrape(t))
 
 
 @test()
