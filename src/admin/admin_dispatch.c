@@ -173,6 +173,7 @@ void admin_dispatch_end(struct admin_request *rq)
 
     MUST(rq->state != ADMIN_REQUEST_HANDLING);
     c->request = NULL;
+    c->admin->n_figures -= rq->has_figures;
     admin_client_restart(c);
     json_decref(rq->fields);
     free(rq->answer.text);

@@ -67,7 +67,7 @@ struct admin {
     struct list clients; /* struct admin_client, oldest first */
     unsigned n_clients;
     unsigned n_cut;     /* of these, shut down, and about to go */
-    unsigned n_figures; /* answers that admin/route_figures makes */
+    unsigned n_figures; /* requests with `has_figures` */
     struct log_limit token_limit;
 };
 
@@ -113,6 +113,7 @@ struct admin_request {
     bool suspended;   /* until the answer */
     bool queued;      /* the answer is being sent */
     bool untimed;     /* see admin_wait() */
+    bool has_figures; /* its answer is one of admin/route_figures, and may be large */
     void *connection; /* libmicrohttpd's; NULL: the head is not complete */
     char *path;
     char *query; /* in `path`; "": none */

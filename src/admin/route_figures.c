@@ -19,7 +19,7 @@
 /* Time for a step; one object more may be begun. */
 #define ROUTE_FIGURES_STEP_NS (200 * NS_PER_US)
 
-/* Answers that are made at a time: with 1,000 servers each takes some megabytes. */
+/* Answers that are made or sent at a time: with 1,000 servers each takes some megabytes. */
 #define ROUTE_FIGURES_AT_ONCE 16
 
 /* An answer that is being made. */
@@ -65,7 +65,6 @@ static void route_figures_show_process(const struct admin *a, struct figure_visi
 
 static void route_figures_free(struct route_figures_work *w)
 {
-    admin_of(w->request)->n_figures--;
     server_figures_end(w->walk);
     exposition_destroy(w->exposition);
     text_free(&w->text);
@@ -147,7 +146,6 @@ static struct route_figures_work *route_figures_begin(struct admin_request *rq, 
 
     if (!w)
         return NULL;
-    a->n_figures++;
     w->request = rq;
     w->task.type = &route_figures_type;
     if (server_figures_begin(&w->walk, admin_server(rq), &conf) < 0 ||
@@ -165,20 +163,23 @@ static struct route_figures_work *route_figures_begin(struct admin_request *rq, 
 static void route_figures_handle(struct admin_request *rq, const char *key,
                                  enum figure_subject subject)
 {
+    struct admin *a = admin_of(rq);
     struct route_figures_work *w;
 
-    if (admin_of(rq)->n_figures >= ROUTE_FIGURES_AT_ONCE) {
-        admin_answer_error(rq, 503, "%d answers of this kind are being made",
+    if (a->n_figures >= ROUTE_FIGURES_AT_ONCE) {
+        admin_answer_error(rq, 503, "too many at a time: %d such answers are being sent",
                            ROUTE_FIGURES_AT_ONCE);
         return;
     }
+    rq->has_figures = true;
+    a->n_figures++;
     w = route_figures_begin(rq, key, subject);
     if (!w) {
         admin_answer_error(rq, 503, "out of memory");
         return;
     }
     if (!key)
-        route_figures_show_process(admin_of(rq), route_figures_visitor(w));
+        route_figures_show_process(a, route_figures_visitor(w));
     route_figures_run(&w->task);
 }
 
