@@ -11,11 +11,14 @@
 #include "server/server_admin.h"
 #include "upstream/balancer.h"
 
+/* As of max_connections in the configuration. */
+#define ROUTE_SERVERS_CONNECTIONS_MAX 10000000
+
 /* A change under way, and its request. */
 struct route_servers_call {
     struct server_admin change;
     struct admin_request *rq;
-    char *name; /* UPSTREAM/SERVER; cut at the slash */
+    char *name; /* UPSTREAM/SERVER, cut at the slash; or of a listener */
 };
 
 static void route_servers_free(struct route_servers_call *call)
@@ -51,6 +54,9 @@ static json_t *route_servers_body(const struct server_admin *change)
     case SERVER_ADMIN_STATE:
     case SERVER_ADMIN_WEIGHT: return route_servers_line(change);
     case SERVER_ADMIN_IO_RATIO: return json_pack("{s:i}", "io_ratio", (int)change->io_ratio);
+    case SERVER_ADMIN_MAX_CONNECTIONS:
+        return json_pack("{s:s, s:I}", "listener", change->target.listener, "max_connections",
+                         (json_int_t)change->max_connections);
     case SERVER_ADMIN_PAUSE:
     case SERVER_ADMIN_RESUME:
     case SERVER_ADMIN_RESET: break;
@@ -64,8 +70,12 @@ static void route_servers_fail(const struct route_servers_call *call, int rc)
 
     switch (rc) {
     case -ENOENT:
-        admin_answer_error(call->rq, 404, "server '%s/%s' does not exist", change->upstream,
-                           change->server);
+        if (change->target.listener)
+            admin_answer_error(call->rq, 404, "listener '%s' does not exist",
+                               change->target.listener);
+        else
+            admin_answer_error(call->rq, 404, "server '%s/%s' does not exist", change->upstream,
+                               change->server);
         break;
     case -EOPNOTSUPP:
         admin_answer_error(call->rq, 409,
@@ -198,28 +208,53 @@ static void route_servers_set_log_level(struct admin_request *rq, const char *wo
     admin_answer_error(rq, 400, "'log_level' is not error, warning, notice, info or debug");
 }
 
-static void route_servers_set(struct admin_request *rq)
+static void route_servers_set_io_ratio(struct admin_request *rq, unsigned io_ratio)
 {
-    struct server_admin change = {.kind = SERVER_ADMIN_IO_RATIO};
-    struct route_servers_call *call;
-    const char *log_level = NULL;
-    uint64_t io_ratio = 0;
+    struct server_admin change = {.kind = SERVER_ADMIN_IO_RATIO, .io_ratio = io_ratio};
+    struct route_servers_call *call = route_servers_call(rq, &change);
 
-    if (!admin_field_number(rq, "io_ratio", 1, 100, &io_ratio) ||
-        !admin_field_text(rq, "log_level", &log_level))
-        return;
-    if ((io_ratio > 0) == (log_level != NULL)) {
-        admin_answer_error(rq, 400, "either 'io_ratio' or 'log_level' is needed");
-        return;
-    }
-    if (log_level) {
-        route_servers_set_log_level(rq, log_level);
-        return;
-    }
-    change.io_ratio = (unsigned)io_ratio;
-    call = route_servers_call(rq, &change);
     if (call)
         route_servers_begin(call);
+}
+
+static void route_servers_set_max(struct admin_request *rq, const char *listener, uint64_t max)
+{
+    struct server_admin change = {.kind = SERVER_ADMIN_MAX_CONNECTIONS,
+                                  .max_connections = (unsigned)max};
+    struct route_servers_call *call = route_servers_call(rq, &change);
+
+    if (!call)
+        return;
+    call->change.target.listener = call->name = strdup(listener);
+    if (call->name) {
+        route_servers_begin(call);
+        return;
+    }
+    admin_answer_error(rq, 503, "out of memory");
+    route_servers_free(call);
+}
+
+static void route_servers_set(struct admin_request *rq)
+{
+    const char *log_level = NULL, *listener = NULL;
+    uint64_t io_ratio = 0, max = 0;
+
+    if (!admin_field_number(rq, "io_ratio", 1, 100, &io_ratio) ||
+        !admin_field_text(rq, "log_level", &log_level) ||
+        !admin_field_text(rq, "listener", &listener) ||
+        !admin_field_number(rq, "max_connections", 0, ROUTE_SERVERS_CONNECTIONS_MAX, &max))
+        return;
+    if ((listener != NULL) != admin_field_has(rq, "max_connections"))
+        admin_answer_error(rq, 400, "'listener' and 'max_connections' belong together");
+    else if ((io_ratio > 0) + (log_level != NULL) + (listener != NULL) != 1)
+        admin_answer_error(rq, 400,
+                           "either 'io_ratio', 'log_level' or 'max_connections' is needed");
+    else if (log_level)
+        route_servers_set_log_level(rq, log_level);
+    else if (listener)
+        route_servers_set_max(rq, listener, max);
+    else
+        route_servers_set_io_ratio(rq, (unsigned)io_ratio);
 }
 
 static void route_servers_reset(struct admin_request *rq)
@@ -234,7 +269,8 @@ static void route_servers_reset(struct admin_request *rq)
 }
 
 static const char *const change_fields[] = {"server", "state", "weight", NULL};
-static const char *const set_fields[] = {"io_ratio", "log_level", NULL};
+static const char *const set_fields[] = {"io_ratio", "log_level", "listener", "max_connections",
+                                         NULL};
 
 static const struct admin_route list[] = {
     {"POST", "/v1/server", ADMIN_ACTION, change_fields, route_servers_change},

@@ -3,6 +3,7 @@
 #define SERVER_LISTENER_INTERNAL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/log.h"
@@ -14,6 +15,12 @@
 
 struct listener_generation;
 
+/* max_connections that an administrator set, instead of the configured one; of the control loop. */
+struct listener_admin_max {
+    bool is_set;
+    unsigned max, configured;
+};
+
 struct listener {
     char *name;
     struct connection_limit *room; /* of the process */
@@ -22,6 +29,7 @@ struct listener {
     struct throttle_shared bandwidth;
     _Atomic uint64_t waits; /* pauses at a connection limit */
     struct hold hold;       /* closed while an administrator pauses it */
+    struct listener_admin_max admin_max;
     struct log_limit memory_limit;
     struct log_limit full_limit;
     /* NULL: none yet, or removed. See note: current in server/listener_generation.h. */

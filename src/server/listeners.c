@@ -215,6 +215,40 @@ struct listener *listeners_lookup(struct listeners *ls, const char *name)
     return found;
 }
 
+static void listeners_use_max(struct listener *ls, const struct listener_admin_max *max)
+{
+    struct quota_conf quota = atomic_load(&ls->current)->conf.quota;
+
+    ls->admin_max = *max;
+    ls->admin_max.configured = quota.max_connections;
+    if (max->is_set)
+        quota.max_connections = max->max;
+    connection_limit_set(ls->room, &ls->quota, &quota);
+}
+
+int listeners_set_max(struct listeners *ls, const char *name, unsigned max)
+{
+    struct listener_admin_max set = {.is_set = true, .max = max};
+
+    MUST(loop_is_current(ls->env.control));
+    for (unsigned i = 0; i < ls->n; i++)
+        if (strcmp(ls->list[i]->name, name) == 0) {
+            listeners_use_max(ls->list[i], &set);
+            return 0;
+        }
+    return -ENOENT;
+}
+
+void listeners_reset_max(struct listeners *ls)
+{
+    const struct listener_admin_max none = {.is_set = false};
+
+    MUST(loop_is_current(ls->env.control));
+    for (unsigned i = 0; i < ls->n; i++)
+        if (ls->list[i]->admin_max.is_set)
+            listeners_use_max(ls->list[i], &none);
+}
+
 void listeners_write_state(struct listeners *ls, FILE *f)
 {
     struct listener_generation *gen;

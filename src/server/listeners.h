@@ -210,6 +210,17 @@ void listeners_continue(struct listeners *ls, const char *name, const char *text
 struct listener *listeners_lookup(struct listeners *ls, const char *name);
 
 /*
+ * listeners_set_max(ls, name, max) / listeners_reset_max(ls):
+ * Use max_connections = ${max} (0: no limit) for the listener ${name}, until a reload changes that
+ * option of it / use the configured values again. Open sessions stay.
+ *
+ * Thread: control loop
+ * Errors: 0; -ENOENT (does not exist)
+ */
+int listeners_set_max(struct listeners *ls, const char *name, unsigned max) NODISCARD;
+void listeners_reset_max(struct listeners *ls);
+
+/*
  * listeners_destroy(ls):
  * Free ${ls} and its sockets; NULL is allowed.
  *

@@ -369,14 +369,29 @@ static unsigned listeners_commit_addresses(struct listeners_change *change)
     return n_closed;
 }
 
+/* What an administrator set lasts until the configuration says something else. */
+static struct quota_conf listeners_quota(struct listener *ls, const struct listener_generation *gen)
+{
+    struct quota_conf quota = gen->conf.quota;
+
+    if (quota.max_connections != ls->admin_max.configured)
+        ls->admin_max.is_set = false;
+    if (ls->admin_max.is_set)
+        quota.max_connections = ls->admin_max.max;
+    return quota;
+}
+
 /* Wakes sockets that wait at a limit; they now use the limit of their new listener. */
 static void listeners_commit_limits(struct listeners_change *change)
 {
     struct connection_limit *room = change->listeners->env.room;
 
-    for (unsigned i = 0; i < change->n; i++)
-        connection_limit_set(room, &change->items[i].listener->quota,
-                             &change->items[i].generation->conf.quota);
+    for (unsigned i = 0; i < change->n; i++) {
+        struct listeners_change_item *item = &change->items[i];
+        struct quota_conf quota = listeners_quota(item->listener, item->generation);
+
+        connection_limit_set(room, &item->listener->quota, &quota);
+    }
 }
 
 static void listeners_commit_list(struct listeners_change *change)

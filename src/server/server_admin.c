@@ -60,6 +60,7 @@ static int server_admin_reset(struct server *sv)
     int rc = 0;
 
     sv->admin_io_ratio = 0;
+    listeners_reset_max(sv->listeners);
     MUST(loop_group_set_io_ratio(sv->threads.workers, sv->conf->worker.io_ratio) == 0);
     for (unsigned i = 0; i < sv->conf->n_upstreams; i++) {
         const char *name = sv->conf->upstreams[i].name;
@@ -86,6 +87,9 @@ static int server_admin_apply(struct server_admin *change)
     case SERVER_ADMIN_STATE:
     case SERVER_ADMIN_WEIGHT: return server_admin_change_line(change);
     case SERVER_ADMIN_IO_RATIO: return server_admin_set_io_ratio(change->sv, change->io_ratio);
+    case SERVER_ADMIN_MAX_CONNECTIONS:
+        return listeners_set_max(change->sv->listeners, change->target.listener,
+                                 change->max_connections);
     case SERVER_ADMIN_PAUSE: return server_pause_begin(change->sv, &change->target, &change->pause);
     case SERVER_ADMIN_RESUME: return server_pause_resume(change->sv, &change->target, change->rate);
     case SERVER_ADMIN_RESET: break;

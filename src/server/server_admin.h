@@ -22,6 +22,7 @@ enum server_admin_kind {
     SERVER_ADMIN_STATE,  /* `state` of a server line */
     SERVER_ADMIN_WEIGHT, /* `weight` of a server line */
     SERVER_ADMIN_IO_RATIO,
+    SERVER_ADMIN_MAX_CONNECTIONS, /* of a listener */
     SERVER_ADMIN_PAUSE,
     SERVER_ADMIN_RESUME,
     SERVER_ADMIN_RESET /* forget all changes, but pauses */
@@ -34,7 +35,8 @@ struct server_admin {
     enum server_line_state state;
     unsigned weight; /* 0: no new sessions */
     unsigned io_ratio;
-    struct server_pause_target target; /* PAUSE and RESUME */
+    unsigned max_connections;          /* 0: no limit */
+    struct server_pause_target target; /* MAX_CONNECTIONS, PAUSE and RESUME */
     struct server_pause_conf pause;
     unsigned rate; /* RESUME */
     /*

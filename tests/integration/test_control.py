@@ -353,6 +353,27 @@ def set_and_reset(t):
 
 
 @test()
+def limited(t):
+    """max_connections of a listener is set, outlasts a reload that does not change it, and is reset"""
+    with Place(t, "a") as place:
+        def waits():
+            with net.connect(place.front) as s:
+                return not select.select([s], [], [], 0.2)[0]
+
+        place.clients(2)
+        check_equal(place.act("/v1/set", listener="front", max_connections=2),
+                    {"listener": "front", "max_connections": 2}, "the answer")
+        check(waits(), "a third client is served")
+        place.daemon.reload(place.config(options="connect_timeout = 3s"))
+        check(waits(), "a third client is served after a reload")
+        place.act("/v1/set", listener="front", max_connections=3)
+        place.client()
+        check(waits(), "a fourth client is served")
+        place.act("/v1/reset")
+        place.client()
+
+
+@test()
 def refused(t):
     """unknown names are 404, values that are none are 400, and name the field"""
     with Place(t) as place:
@@ -375,13 +396,14 @@ def refused(t):
                                           {"server": "back/a", "state": "up"}, {"server": "back/a", "weight": -1},
                                           {"server": "back/a", "weight": 257},
                                           {"server": "back/a", "weight": 1, "state": "drain"}],
-                           "/v1/set": [{}, {"io_ratio": 0}, {"io_ratio": 101}, {"log_level": "loud"},
+                           "/v1/set": [{}, {"listener": "front"}, {"max_connections": 5}, {"io_ratio": 0}, {"io_ratio": 101}, {"log_level": "loud"},
                                        {"io_ratio": 50, "log_level": "info"}]}.items():
             for one in body:
                 place.act(path, status=400, **one)
         place.act("/v1/sessions/kill", status=404, listener="nobody")
         place.act("/v1/shed", status=404, upstream="nobody", percent=50, over="1s")
         place.act("/v1/server", status=404, server="back/c", state="drain")
+        place.act("/v1/set", status=404, listener="nobody", max_connections=5)
         place.act("/v1/server", status=404, server="nobody/a", state="drain")
         check_equal(place.served(4), {"a": 2, "b": 2}, "clients")
 
