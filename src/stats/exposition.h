@@ -21,6 +21,7 @@ struct figure_visitor;
 
 /*
  * exposition_create(out):
+ * Create an empty exposition.
  *
  * Thread: any
  * Errors: 0; -ENOMEM

@@ -144,6 +144,7 @@ void figure_show(struct figure_visitor *v, const struct figure_table *table,
 
 /*
  * figure_words(subject):
+ * Return its words.
  *
  * Thread: any
  */
