@@ -173,7 +173,7 @@ def queue_length(t, length):
             waiting = [wait_in_turn(t, daemon, front, stack) for _ in range(length)]
             for _ in range(5):
                 check_equal(net.fate(front), "reset", "the end of one too many")
-            why = r"the queue is full \(queue_length\)" if length else \
+            why = r"the queue is full \(queue_length, or max_held of a pause\)" if length else \
                 "all servers are at max_connections"
             found = daemon.log_lines(rf"warning.*upstream back: {why}; the client is reset")
             check_equal(len(found), 1, "log lines within a second")
