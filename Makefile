@@ -10,6 +10,10 @@ MANDIR  ?= $(PREFIX)/share/man
 DOCDIR  ?= $(PREFIX)/share/doc/reactord
 CONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)/reactord
 BASH_COMPLETION_DIR ?= $(PREFIX)/share/bash-completion/completions
+# systemd reads these below /usr/local, too.
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
+LOGROTATEDIR ?= $(if $(filter /usr,$(PREFIX)),,$(PREFIX))/etc/logrotate.d
 UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/lib,$(PREFIX)/lib)/systemd/system
 
 # BUILD: where results go. SANITIZE: address,undefined or thread. WERROR=1: warnings are errors.
@@ -129,6 +133,8 @@ help:
 #: make test-systemd        run it as a service of a systemd that systemd-nspawn boots in a new Debian root (as root)
 #: make test-fresh          the two commands of README.md in a new Debian root (as root)
 #: make install | uninstall PREFIX, DESTDIR, BINDIR, SBINDIR, MANDIR, DOCDIR, CONFDIR, UNITDIR
+#: make deb                 build the Debian package in BUILD/deb, clean for lintian
+#: make test-deb            build, install, upgrade and purge it in new Debian 12 and 13 roots, booted (as root)
 #: make dist | format | clean
 
 # ---- build ----
@@ -192,7 +198,7 @@ $(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/r
 .SECONDARY: $(FUZZERS:%=$(BUILD)/tests/fuzz/fuzz_%.o) $(BUILD)/tests/fuzz/replay.o \
             $(BUILD)/tests/lint/print_options.o $(BUILD)/tests/lint/print_commands.o
 
--include $(shell find $(BUILD)/ -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/ -type f -name '*.d' 2>/dev/null)
 
 # ---- tests ----
 
@@ -367,6 +373,7 @@ EXAMPLES := $(wildcard conf/examples/*)
 install: $(PROGRAM) $(CTL_PROGRAM)
 	$(INSTALL) -d $(call in_destdir,$(BINDIR)) $(call in_destdir,$(SBINDIR)) $(call in_destdir,$(CONFDIR)) \
 	    $(call in_destdir,$(UNITDIR)) $(call in_destdir,$(BASH_COMPLETION_DIR)) \
+	    $(call in_destdir,$(SYSUSERSDIR)) $(call in_destdir,$(TMPFILESDIR)) $(call in_destdir,$(LOGROTATEDIR)) \
 	    $(call in_destdir,$(MANDIR)/man1) $(call in_destdir,$(MANDIR)/man5) $(call in_destdir,$(MANDIR)/man7) \
 	    $(call in_destdir,$(MANDIR)/man8) $(call in_destdir,$(DOCDIR)/examples)
 	$(INSTALL) -m 755 $(PROGRAM) $(call in_destdir,$(SBINDIR)/reactord)
@@ -380,18 +387,29 @@ install: $(PROGRAM) $(CTL_PROGRAM)
 	$(substitute) systemd/reactord.service > $(call in_destdir,$(UNITDIR)/reactord.service)
 	chmod 644 $(call in_destdir,$(UNITDIR)/reactord.service)
 	$(INSTALL) -m 644 systemd/reactord.socket $(call in_destdir,$(UNITDIR)/reactord.socket)
+	$(INSTALL) -m 644 systemd/reactord.sysusers $(call in_destdir,$(SYSUSERSDIR)/reactord.conf)
+	$(INSTALL) -m 644 systemd/reactord.tmpfiles $(call in_destdir,$(TMPFILESDIR)/reactord.conf)
+	$(INSTALL) -m 644 conf/reactord.logrotate $(call in_destdir,$(LOGROTATEDIR)/reactord)
 	@# A configuration that is there is the administrator's.
 	test -e $(call in_destdir,$(CONFDIR)/reactord.ini) || \
 	    $(INSTALL) -m 644 conf/reactord.ini $(call in_destdir,$(CONFDIR)/reactord.ini)
 
 .PHONY: uninstall
 uninstall:
+	rm -f $(call in_destdir,$(SYSUSERSDIR)/reactord.conf) $(call in_destdir,$(TMPFILESDIR)/reactord.conf) \
+	    $(call in_destdir,$(LOGROTATEDIR)/reactord)
 	rm -f $(call in_destdir,$(BINDIR)/reactorctl) $(call in_destdir,$(BASH_COMPLETION_DIR)/reactorctl) \
 	    $(call in_destdir,$(MANDIR)/man1/reactorctl.1) \
 	    $(call in_destdir,$(SBINDIR)/reactord) $(call in_destdir,$(UNITDIR)/reactord.service) \
 	    $(call in_destdir,$(UNITDIR)/reactord.socket) $(call in_destdir,$(MANDIR)/man8/reactord.8) $(call in_destdir,$(MANDIR)/man5/reactord.ini.5) \
 	    $(call in_destdir,$(MANDIR)/man7/reactord-migrating.7)
 	rm -rf $(call in_destdir,$(DOCDIR)/examples)
+
+.PHONY: deb test-deb
+deb:
+	tests/build/deb.sh $(BUILD)/deb
+test-deb:
+	tests/build/deb_installed.sh $(SUITES)
 
 # Without a repository, as in an unpacked archive, what is there goes into the archive, less what was built.
 DIST_NAME  := reactord-$(VERSION)

@@ -73,9 +73,13 @@ for file in "$dest"/usr/share/doc/reactord/examples/*.ini; do
         fail "an example is not valid: $file"
 done
 test -f "$dest/usr/share/man/man7/reactord-migrating.7" || fail "a manual page is not installed"
+for file in usr/lib/sysusers.d/reactord.conf usr/lib/tmpfiles.d/reactord.conf etc/logrotate.d/reactord; do
+    test -f "$dest/$file" || fail "$file is not installed"
+done
 quietly make uninstall PREFIX=/usr BUILD="$out" DESTDIR="$dest"
 test ! -e "$dest/usr/sbin/reactord" || fail "uninstall left the program"
 test ! -e "$dest/usr/share/doc/reactord/examples" || fail "uninstall left the examples"
+test ! -e "$dest/etc/logrotate.d/reactord" || fail "uninstall left the configuration of logrotate"
 
 step "other flags build objects anew, the same ones do not"
 object=build/src/base/parse.o

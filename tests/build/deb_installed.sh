@@ -1,0 +1,33 @@
+#!/bin/sh
+# deb_installed.sh [SUITE...]: in a new root of each Debian suite (bookworm trixie), the package is built in two versions and
+# tested by tests/systemd/deb.py in that root, booted. As root; needs debootstrap and systemd-container. Takes minutes.
+# DEB_BASE_bookworm, DEB_BASE_trixie: minbase roots to copy instead of running debootstrap.
+set -eu
+cd "$(dirname "$0")/../.."
+. tests/build/root.sh
+
+test_suite() {
+    root_create deb_installed.sh "$1" "" "$(eval echo "\${DEB_BASE_$1:-}")"
+    tar -c --exclude='./build*' --exclude=./.git . | tar -x -C "$root/src/reactord"
+    echo "=== $1: make deb"
+    root_run "apt-get update && apt-get install -y --no-install-recommends build-essential debhelper lintian \
+        systemd-sysv dbus logrotate $2 && make deps" > "$root_dir/log" 2>&1 ||
+        { tail -20 "$root_dir/log"; return 1; }
+    root_run "make deb && DEB_VERSION=9.9.9 make deb && cp build/deb/*_9.9.9_*.deb build/deb/reactord_0*.deb /root"
+    # Only what the package itself depends on may make it run.
+    root_run "cd / && apt-get purge -y --auto-remove libev-dev libiniparser-dev libjansson-dev libmicrohttpd-dev \
+        libcurl4-openssl-dev && apt-get install -y --no-install-recommends /root/reactord_0*.deb &&
+        apt-get purge -y reactord && deluser --system reactord; rm -f /usr/sbin/policy-rc.d" > "$root_dir/log" 2>&1 ||
+        { tail -20 "$root_dir/log"; return 1; }
+    umount "$root/proc" "$root/dev"
+    echo "=== $1: installed, upgraded and purged"
+    unshare --mount --net sh -c 'ip link set lo up && exec "$@"' sh python3 tests/systemd/deb.py "$root"
+    root_remove
+}
+
+for suite in ${*:-bookworm trixie}; do
+    case $suite in
+    bookworm) test_suite bookworm "" ;;
+    *) test_suite "$suite" systemd-dev ;;
+    esac
+done
