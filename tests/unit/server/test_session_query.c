@@ -187,6 +187,17 @@ TEST_EACH(session_query, pages_have_each_session_that_stays_once, SORTS)
         ck_assert_int_ne(compare(&all[i - 1], &all[i]), 0);
 }
 
+TEST(session_query, sessions_that_began_after_the_first_page_are_on_no_other)
+{
+    conf.limit = 2;
+    crowd_add(3, 0);
+    ask();
+    crowd_add(5, 0);
+    ask_next();
+    ck_assert_uint_eq(n_rows, 1);
+    ck_assert(is_last);
+}
+
 TEST(session_query, the_filter_applies_on_all_pages)
 {
     conf.limit = 2;
