@@ -80,7 +80,7 @@ static enum ctl_exit ctl_servers_wait(struct ctl_context *c, const char *server)
 {
     const struct timespec interval = {.tv_nsec = WAIT_INTERVAL_NS};
     enum ctl_exit code;
-    long long n;
+    long long n = 0;
 
     while ((code = ctl_servers_count(c, server, &n)) == CTL_EXIT_OK && n > 0)
         nanosleep(&interval, NULL);
