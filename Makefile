@@ -255,7 +255,8 @@ asan:
 	    $(MAKE) BUILD=build-asan SANITIZE=address,undefined CFLAGS='$(SANITIZED_CFLAGS)' \
 	    test-unit test-stress test-fuzz-corpus test-integration
 tsan:
-	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 CK_TIMEOUT_MULTIPLIER=5 \
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$(call quoted,$(CURDIR)/tests/support/tsan.supp) \
+	CK_TIMEOUT_MULTIPLIER=5 \
 	    $(MAKE) BUILD=build-tsan SANITIZE=thread CFLAGS='$(SANITIZED_CFLAGS)' \
 	    test-unit test-stress test-integration
 

@@ -11,6 +11,7 @@ import subprocess
 import termios
 import time
 
+MISFITS = ("wrapped", "scrolled")
 CONTROL = re.compile(r"\033\[(\?)?([0-9;]*)([A-Za-z])")
 
 
@@ -103,6 +104,8 @@ class Screen:
             (self.modes.add if letter == "h" else self.modes.discard)(number)
         elif letter == "H":
             self.row = self.column = 0
+            # A frame begins; the one before may have been for the size before.
+            self.unknown = [what for what in self.unknown if what not in MISFITS]
         elif letter == "K":
             self.lines[self.row] = self.lines[self.row][:self.column]
         elif letter == "J":
