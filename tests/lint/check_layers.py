@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The layer rule, read from the includes.
 
-    daemon -> admin -> config -> server -> service -> handlers -> upstream -> limits -> stats -> net -> engine -> base
+    daemon -> admin -> config -> server -> service -> handlers -> upstream -> limits -> tls -> stats -> net -> engine
+           -> base
 
 reactorctl is another program, in `ctl`: of the layers it uses base.
 
@@ -12,8 +13,8 @@ import pathlib
 import re
 import sys
 
-LAYERS = ["base", "engine", "net", "stats", "limits", "upstream", "handlers", "service", "server", "config",
-          "admin", "daemon"]
+LAYERS = ["base", "engine", "net", "stats", "tls", "limits", "upstream", "handlers", "service", "server",
+          "config", "admin", "daemon"]
 PROGRAM = "ctl"
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 
@@ -27,6 +28,7 @@ LIBRARIES = {
     "iniparser/": ["config/ini_adapter.c"],
     "systemd/": ["daemon/"],
     "curl/": ["ctl/ctl_client.c"],
+    "openssl/": ["tls/"],
 }
 
 

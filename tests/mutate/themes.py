@@ -5,6 +5,7 @@ LAYERS = {
     "engine": ["threads", "echo"],
     "net": ["echo", "proxy", "ends"],
     "stats": ["accesslog", "logs"],
+    "tls": ["proxy"],
     "limits": ["limits", "access"],
     "upstream": ["upstream", "balance"],
     "handlers": ["pipeline"],
