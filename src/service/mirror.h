@@ -6,11 +6,11 @@
  *                             \-> at most `buffer_bytes` -> a server of the mirror
  *
  * The client never waits for the mirror. A full buffer resets the mirror's connection. Without a
- * server, memory or descriptors the client is not mirrored. Each case is counted.
+ * server, memory or descriptors the client is not mirrored. All of this is counted.
  *
  * A mirror is freed when both its channel and the client's are closed. After the client's end,
- * buffered bytes are sent within the listener's `linger`; if the client's stream is incomplete, the
- * mirror's is reset.
+ * buffered bytes are sent within the listener's `linger`; if its stream was cut, the mirror's
+ * connection is reset.
  */
 #ifndef SERVICE_MIRROR_H
 #define SERVICE_MIRROR_H
@@ -26,20 +26,17 @@ struct figure_visitor;
 struct session;
 struct upstream;
 
-/*
- * A listener's counters. Mirrors have references: they may outlive it. Relaxed: updated once per
- * client.
- */
+/* A listener's counters, relaxed. Its mirrors have references, as they may outlive it. */
 struct counters_set;
 
 struct mirror_counters {
     atomic_uint references;
     _Atomic uint64_t connected;
     _Atomic uint64_t failed;    /* failed to connect, or did not try */
-    _Atomic uint64_t abandoned; /* too slow, or ended before the client */
+    _Atomic uint64_t abandoned; /* too slow, or ended by the mirror's server */
     _Atomic uint64_t cut;       /* reset: the client's stream was incomplete */
     _Atomic uint64_t bytes;
-    _Atomic uint64_t lost; /* not sent to the mirror */
+    _Atomic uint64_t lost; /* bytes not sent to the mirror */
 };
 
 struct mirror_plan {
@@ -50,8 +47,7 @@ struct mirror_plan {
 
 /*
  * mirror_counters_create(out) / mirror_counters_hold(c) / mirror_counters_release(c):
- * Create counters with a reference; add one, and return ${c}; release one. The last release frees
- * them.
+ * Create counters with a reference; add one, and return ${c}; release one: the last frees ${c}.
  *
  * Thread: any
  * Errors: 0; -ENOMEM
@@ -72,15 +68,15 @@ void mirror_add(struct session *s, struct channel *ch);
 
 /*
  * mirror_add_counters(c, set):
- * Add all of ${c}, to be continued in another process.
+ * Add the counters ${c} to ${set}, with which another process continues them.
  *
- * Thread: any, while ${set} is used
+ * Thread: any; ${c} must outlive ${set}
  */
 void mirror_add_counters(struct mirror_counters *c, struct counters_set *set);
 
 /*
  * mirror_figures(c, object, v):
- * Show ${v} the counters, of the listener ${object}.
+ * Visit the counters of the listener ${object}.
  *
  * Thread: any
  */

@@ -36,7 +36,6 @@ static void proxy_remember(struct proxy *p, struct upstream_server *server)
     p->tried = server;
 }
 
-/* A server that sent bytes works, whatever followed. */
 static enum upstream_outcome proxy_outcome(const struct proxy *p)
 {
     if (!p->session.legs[1] || !proxy_upstream(p)->conf->ejection.resets)
@@ -176,7 +175,7 @@ static uint32_t proxy_us(int64_t ns)
     return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
 }
 
-/* Add up: a session may queue again after a server failed. */
+/* A session may queue again after a server failed. */
 static void proxy_add_us(uint32_t *sum_us, uint32_t us)
 {
     if (*sum_us == UINT32_MAX)
@@ -326,7 +325,7 @@ static void proxy_cancel(struct session *s)
     proxy_end_pause(p);
     connector_cancel(&p->connector);
     proxy_release_addresses(p);
-    /* Free the session's place at the server now: the client may take long to close. */
+    /* Free the server's connection slot now: the client may take long to close. */
     session_count_off(s, SESSION_AT_SERVER, s->reason);
     proxy_remember(p, p->at);
     proxy_leave(p, UPSTREAM_UNKNOWN);

@@ -39,7 +39,7 @@ void proxy_dial(struct proxy *p)
                     proxy_time_left_ns(p, p->tried_at_ns), &proxy_upstream(p)->conf->connect);
 }
 
-/* Returns NULL if it is unknown. */
+/* NULL: unknown. */
 static const struct address *proxy_attach_header_destination(const struct session *s,
                                                              struct address *room)
 {
@@ -52,7 +52,6 @@ static const struct address *proxy_attach_header_destination(const struct sessio
     return room;
 }
 
-/* The PROXY header comes before any other byte. */
 static void proxy_attach_send_header(struct session *s, struct channel *server)
 {
     const struct proxy_header_conf *conf = &proxy_of(s)->upstream->conf->send_proxy;
@@ -112,7 +111,7 @@ static void proxy_replace(struct session *s)
     proxy_dial(p);
 }
 
-/* Use one spare per session at most: if it was stale, connect anew. */
+/* At most one spare per session: after a stale one, connect. */
 bool proxy_take_spare(struct proxy *p)
 {
     struct stale_retry_conf conf = {.session = &p->session,

@@ -15,7 +15,7 @@
 struct proxy_pause;
 struct stale_retry;
 
-/* Durations for the access log. UINT32_MAX: none, or longer than an hour. */
+/* Durations for the access log; UINT32_MAX: none, or longer than an hour. */
 struct proxy_times {
     uint32_t connect_us;
     uint32_t queue_us;
@@ -36,8 +36,8 @@ struct proxy {
     struct endpoint_addresses
         *addresses; /* of `at`; held while connecting, with an access log until the end */
     struct proxy_pause *pause;
-    int64_t give_up_at_ns;  /* deadline for trying servers */
-    int64_t retry_until_ns; /* deadline of pauses */
+    int64_t give_up_at_ns;  /* deadline of all tries */
+    int64_t retry_until_ns; /* no pause ends after this */
     int64_t tried_at_ns;
     enum session_reason reason; /* why the last server failed; SESSION_OPEN: none failed */
     int64_t waits_since_ns;
@@ -74,7 +74,7 @@ void proxy_release_addresses(struct proxy *p);
 
 /*
  * proxy_deadline_ns(p) / proxy_retry_until_ns(p) / proxy_time_left_ns(p, now_ns):
- * If trying began now: deadline of all tries; deadline of pauses. Time limit of the next try.
+ * Values of `give_up_at_ns` and of `retry_until_ns` if tries began now; time limit of the next try.
  *
  * Thread: loop of ${p}
  */
@@ -87,7 +87,7 @@ int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns);
  * Call proxy_try_again() after a pause; cancel the pause.
  *
  * Thread: loop of ${p}
- * Errors: false (no server failed, retries off, no time or memory left)
+ * Errors: false (no server has failed, retries are off, no time or memory is left)
  */
 bool proxy_pause(struct proxy *p);
 void proxy_end_pause(struct proxy *p);
@@ -119,10 +119,9 @@ void proxy_attach(struct proxy *p, int fd);
 
 /*
  * proxy_take_spare(p):
- * Attach a spare connection to ${p}->at, if there is one.
+ * Attach a spare connection to ${p}->at; false if there is none.
  *
  * Thread: loop of ${p}
- * Errors: false (none)
  */
 bool proxy_take_spare(struct proxy *p);
 

@@ -32,9 +32,7 @@ static void relay_burst(struct handler *h, bool begins)
         channel_uncork(relay_of(h)->to);
 }
 
-/*
- * This channel accepts bytes again: resume reading from `to`, whose relay writes to this channel.
- */
+/* Resume reading from `to`, whose relay writes to this channel. */
 static void relay_writable(struct handler *h)
 {
     channel_resume_reading(relay_of(h)->to, CHANNEL_STOP_RECEIVER);

@@ -1,9 +1,9 @@
 /*
  * service/relay: pipeline tail that writes the bytes it reads to another channel.
  *
- * An echo is one relay to its own channel, a proxied session one in each direction. Pauses the
- * source above the destination's high water mark, splices large reads, applies bandwidths
- * (limits/throttle). The session decides what ends: session_leg_ended().
+ * An echo is one relay to its own channel, a proxied session one in each direction. A relay pauses
+ * its source while the destination is above the high water mark, splices large reads and applies
+ * bandwidths (limits/throttle).
  */
 #ifndef SERVICE_RELAY_H
 #define SERVICE_RELAY_H
@@ -23,7 +23,7 @@ struct relay {
 /*
  * relay_init(r, session, from, to):
  * Make ${r}, which writes to ${to}, the tail of ${from}'s pipeline. A repeated call keeps the
- * handlers before it. Without memory for a throttle ${from} is aborted.
+ * handlers before ${r}. Without memory for a throttle ${from} is aborted.
  *
  * Thread: loop of ${session}
  * Owns:   ${r} must live as long as ${from}
@@ -33,7 +33,7 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
 /*
  * relay_tell_first(r):
  * Call service_ops.first_byte() when ${r} reads its first bytes; they are not spliced. Call this
- * between relay_init() and channel_start().
+ * before channel_start().
  *
  * Thread: loop of the session
  */

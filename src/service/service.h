@@ -1,8 +1,7 @@
 /*
  * service/service: a listener's service (echo or proxy) and its settings.
  *
- * One per generation of a listener, never modified; its sessions borrow it until
- * session_carry_over().
+ * One per generation of a listener, immutable; sessions borrow it until session_carry_over().
  */
 #ifndef SERVICE_SERVICE_H
 #define SERVICE_SERVICE_H
@@ -23,7 +22,7 @@ struct service_ops;
 struct mirror_plan;
 struct throttle_plan;
 
-/* A listener's settings for its sessions. A timeout of 0 is off. */
+/* A timeout of 0 is off. */
 struct session_conf {
     enum splice_mode splice;
     int64_t idle_timeout_ns;        /* no bytes in either direction */
@@ -43,7 +42,7 @@ struct service {
     struct admission *admission;         /* NULL: all clients are served */
     struct upstream *upstream;           /* proxy only */
     const struct mirror_plan *mirror;    /* NULL: none */
-    struct proxy_protocol_gate *proxies; /* peers that may send PROXY headers; NULL: none */
+    struct proxy_protocol_gate *proxies; /* trusted senders of PROXY headers; NULL: none */
     const struct throttle_plan *throttle;
     struct pipeline_template *pipeline; /* NULL: none */
     struct access_log *access_log;      /* NULL: none */

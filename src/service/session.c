@@ -42,7 +42,7 @@ void session_adopt(struct session *s, struct session_owner *owner)
     session_timer_start(s);
     s->service->ops->open(s);
     if (s->preface)
-        channel_start(s->legs[0]); /* reads the PROXY header only: see service/session_preface.h */
+        channel_start(s->legs[0]); /* a PROXY header is read first: see service/session_preface.h */
     else
         s->service->ops->start(s);
     session_timer_arm(s);

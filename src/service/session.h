@@ -36,7 +36,7 @@ struct spare_pool;
 
 #define SESSION_LEGS 2
 
-/* Time without bytes that ends a draining echo session. */
+/* A draining echo session ends after so long without bytes. */
 #define SESSION_QUIET_NS (1 * NS_PER_S)
 
 enum session_counted { SESSION_AT_LISTENER, SESSION_AT_UPSTREAM, SESSION_AT_SERVER };
@@ -61,7 +61,7 @@ struct service_ops {
     const char *name;
     unsigned descriptors;
     /*
-     * Allocate a session; `client_fd` is not set yet. On the boss loop.
+     * On the boss loop: allocate a session; `client_fd` is not set yet.
      * Errors: 0; -ENOMEM
      */
     int (*create)(struct session **out, const struct service *service);
@@ -104,10 +104,10 @@ struct session {
     bool closing; /* graceful close: only the timeouts of channel_end() apply */
     bool ending;  /* session_end() was called */
     enum session_reason reason;
-    uint32_t access_lines; /* access log: intervals since the begin, as of the last interval line */
+    uint32_t access_lines; /* access log: intervals that had ended at the last interval line */
     uint64_t number;       /* in the access log; 0: not logged */
     uint64_t order;        /* among the sessions of its worker */
-    const struct address *listen; /* local address; NULL: unknown */
+    const struct address *listen; /* listen address; NULL: unknown */
     int64_t began_at_ns;
     int64_t opened_at_ns;  /* when the last leg was opened */
     int64_t expires_at_ns; /* end of its lifetime; CLOCK_NEVER: unlimited */
@@ -120,13 +120,13 @@ struct session {
     struct counters *counted[SESSION_COUNTED]; /* NULL: not counted */
     struct session_id id;
     struct admission_ticket ticket;
-    struct proxy_protocol *proxied;     /* reader of its PROXY header; NULL: none */
-    struct pipeline_template *pipeline; /* of its handlers, with a reference; NULL: no handlers */
+    struct proxy_protocol *proxied;     /* reads the PROXY header; NULL: none */
+    struct pipeline_template *pipeline; /* a reference; NULL: no handlers */
 };
 
 /*
  * session_init(s, service):
- * Initialise the common part, and count ${s} at its listener.
+ * Initialize, and count ${s} at its listener.
  *
  * Thread: any
  */
@@ -134,7 +134,7 @@ void session_init(struct session *s, const struct service *service);
 
 /*
  * session_adopt(s, owner):
- * Give ${s} to ${owner} and start it: at once, or after the PROXY header if `preface` is set.
+ * Start ${s}: at once, or after the PROXY header if `preface` is set.
  *
  * Thread: loop of ${owner}
  * Owns:   ${s} frees itself after owner->ended
@@ -152,8 +152,8 @@ bool session_admit(struct session *s, const struct address *client);
 
 /*
  * session_carry_over(s, service):
- * Use the settings of ${service}, the next generation of the same listener; those of the PROXY
- * header and the mirror only if they have not begun.
+ * Use the settings of ${service}, the next generation of the same listener; a PROXY header or
+ * mirror that has begun keeps its own.
  *
  * Thread: loop of ${s}
  * Owns:   ${s} no longer uses the old service
@@ -179,8 +179,8 @@ const struct session_id *session_id(struct session *s);
 
 /*
  * session_key(s):
- * Hash of the client's address without port, for SOURCE_HASH and MAGLEV. For a unix client: of its
- * path, or a random number without path.
+ * Hash of the client's address without port, for SOURCE_HASH and MAGLEV. A unix client: hash of its
+ * path, or random without path.
  *
  * Thread: loop of ${s}
  */
@@ -204,9 +204,9 @@ void session_leg_lost(struct session *s, unsigned leg);
 
 /*
  * session_leg_ended(s, ch, what, error):
- * Input, output or all of ${ch} has ended: set the reason, and act on the other leg:
+ * Input, output or all of ${ch} has ended: set the reason, and act:
  *
- *   HANDLER_EOF       send end of file to the receiver of its bytes
+ *   HANDLER_EOF       send the receiver of its bytes end of file
  *   HANDLER_REJECTED  session_reset()
  *   HANDLER_BROKEN    discard bytes for ${ch}, deliver its input, then end the other leg
  *   HANDLER_CLOSED    after an error: send the other leg the bytes read for it, then reset it

@@ -17,7 +17,7 @@
 #include "service/session_internal.h"
 #include "stats/counters.h"
 
-/* At a timeout, a stream without bytes for this long (at most half of the timeout) is complete. */
+/* At a timeout, a stream without bytes for this long, or for half of the timeout, is not cut. */
 #define SESSION_CUT_NS (1 * NS_PER_S)
 
 void session_set_reason(struct session *s, enum session_reason reason)
@@ -139,9 +139,7 @@ void session_close(struct session *s, enum session_reason reason)
         channel_end(leg, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
 }
 
-/*
- * Is the stream to ${leg} incomplete? It comes from the other leg, in an echo from ${leg} itself.
- */
+/* Is the stream to ${leg} cut? It comes from the other leg, in an echo from ${leg} itself. */
 static bool session_stream_cut(const struct session *s, unsigned leg)
 {
     const struct channel *from = s->legs[s->service->ops->peer_name ? !leg : leg];
@@ -161,7 +159,7 @@ void session_time_out(struct session *s, enum session_reason reason, int64_t lim
     session_closing_begin(s, reason);
     session_for_each_leg (leg, s)
         channel_discard(leg, quiet_ns);
-    /* Decide for both legs first: our reset of one would make the other stream incomplete. */
+    /* Decide for both legs first: a reset of one leg would cut the other stream too. */
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         how[i] = session_stream_cut(s, i) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH;
     for (unsigned i = 0; i < SESSION_LEGS; i++)
@@ -204,8 +202,8 @@ static struct channel *session_other_leg(const struct session *s, const struct c
 }
 
 /*
- * Has the peer acknowledged all bytes, and is our end of file sent? Then a reset loses no bytes.
- * The kernel counts an unacknowledged end of file as a byte.
+ * Has the peer acknowledged all bytes? Then a reset loses none. Our end of file counts as one byte
+ * while it is not acknowledged.
  */
 static bool session_has_all(const struct channel *ch)
 {

@@ -1,5 +1,5 @@
 /*
- * service/session_handlers: adds the listener's handlers to a session, in one allocation.
+ * service/session_handlers: a session and its handlers in one allocation.
  *
  *   | struct echo or struct proxy | service/session_preface | session_handlers | handler states |
  *
@@ -14,19 +14,19 @@
 
 /*
  * session_handlers_alloc(service, bytes):
- * Allocate a session of ${bytes}, aligned to a cache line, and behind it the memory of its preface
- * and handlers. Free it with free().
+ * Allocate a session of ${bytes}, aligned to a cache line, and memory of its preface and handlers
+ * behind it. Free it with free().
  *
  * Thread: any
- * Units:  bytes, a multiple of CACHE_LINE_BYTES
+ * Units:  a multiple of CACHE_LINE_BYTES
  * Errors: NULL (no memory)
  */
 void *session_handlers_alloc(const struct service *service, size_t bytes) NODISCARD;
 
 /*
  * session_handlers_add(s, ch, room):
- * Add the listener's handlers to the client's channel ${ch}; if `preface` is set, only the reader
- * of the PROXY header. ${room}: the memory behind the session.
+ * Add the listener's handlers to the client's channel ${ch}, or the reader of the PROXY header if
+ * `preface` is set. ${room}: the memory behind the session.
  *
  * Thread: loop of ${s}
  */

@@ -24,8 +24,8 @@ static inline struct channel *session_receiver(const struct session *s, const st
 
 /*
  * session_timer_init(s) / session_timer_start(s) / session_timer_stop(s):
- * Parts of session_init(), session_adopt() and session_end(). Start draws a lifetime, but does not
- * arm the timer.
+ * Parts of session_init(), session_adopt() and session_end(). Start draws the lifetime, without
+ * arming the timer.
  *
  * Thread: loop of ${s}; any for session_timer_init()
  */
@@ -43,8 +43,8 @@ void session_timer_arm(struct session *s);
 
 /*
  * session_time_out(s, reason, limit_ns):
- * As session_close(), after a timeout of ${limit_ns}. But a stream with bytes still arriving or
- * unread is incomplete: its receiver gets the bytes read, then a reset.
+ * As session_close(), after a timeout of ${limit_ns}. But a stream is cut if its bytes still arrive
+ * or are unread: its receiver gets the bytes read, then a reset.
  *
  * Thread: loop of ${s}
  */

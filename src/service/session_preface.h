@@ -3,7 +3,7 @@
  *
  *   session_adopt -> header is read -> admission -> service_ops.start -> ... session_preface_read
  *
- * The client that the header names replaces the peer in logs, ACLs, limits and server choice. Bytes
+ * Logs, ACLs, limits and balancers then use the client that the header names, not the peer. Bytes
  * behind the header wait in handlers/proxy_protocol until a server is connected; bandwidth limits
  * do not count them.
  */
@@ -50,8 +50,8 @@ void session_preface_give_up(struct session *s);
 
 /*
  * session_preface_proxy(s) / session_preface_destination(s):
- * Address of the proxy that sent the header; destination of the client in the header. NULL without
- * a header, or if it names no client.
+ * Address of the proxy that sent the header; the client's destination in the header. NULL if no
+ * header names a client.
  *
  * Thread: loop of ${s}
  */

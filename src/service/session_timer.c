@@ -1,8 +1,8 @@
 /*
  * service/session_timer: one timer for all timeouts of a session.
  *
- * The deadline is computed when the timer fires, and on events that may bring it nearer. Bytes read
- * or written never do.
+ * The nearest deadline is computed when the timer fires, and on events that may bring it nearer:
+ * bytes never do.
  */
 #include "base/clock.h"
 #include "service/session_access_log.h"
@@ -27,9 +27,9 @@ struct session_deadline {
 };
 
 /*
- * note: last read. A changed byte count shows that a channel was read, and its last I/O shows when:
- * no cost per byte. As the last I/O may be a write, a session may end a quarter of its timeout
- * late.
+ * note: last read. Reading costs nothing more: a changed byte count shows that a channel was read,
+ * its last I/O approximately when. As that may be a write, a session may end a quarter of its
+ * timeout late.
  *
  * A leg whose reading is paused may have unread bytes: each update restarts its timeout.
  */
@@ -86,9 +86,7 @@ static bool session_half_closed(const struct session *s)
     return false;
 }
 
-/*
- * Bring ${d} forward to ${from_ns} + ${limit_ns}, if that is sooner. A ${limit_ns} of 0: no limit.
- */
+/* ${d} becomes ${from_ns} + ${limit_ns}, if that is sooner. A ${limit_ns} of 0: no limit. */
 static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t limit_ns,
                            enum session_due due)
 {

@@ -19,7 +19,6 @@ struct stale_retry {
     struct buffer held; /* while LOST: bytes from the client, to replay */
 };
 
-/* Only an end caused by the server is retried. */
 static bool stale_retry_may_replace(const struct stale_retry *t)
 {
     const struct session *s = t->conf.session;
@@ -63,7 +62,7 @@ static struct stale_retry *stale_retry_of_client(struct handler *h)
     return CONTAINER_OF(h, struct stale_retry, client);
 }
 
-/* An earlier handler may pass on bytes although the channel is paused. */
+/* A handler may pass on bytes although the channel is paused. */
 static void stale_retry_client_read(struct handler *h, const uint8_t *data, size_t len)
 {
     struct stale_retry *t = stale_retry_of_client(h);
@@ -92,7 +91,7 @@ static struct stale_retry *stale_retry_of_server(struct handler *h)
     return CONTAINER_OF(h, struct stale_retry, server);
 }
 
-/* Bytes just before an end of file only say why the server closes an idle connection: drop them. */
+/* Bytes before the end of an idle connection only say why the server closes it: drop them. */
 static void stale_retry_server_read(struct handler *h, const uint8_t *data, size_t len)
 {
     if (stale_retry_passed(stale_retry_of_server(h)))

@@ -1,11 +1,10 @@
 /*
  * service/stale_retry: replaces a spare connection that the server closed before its first use.
  *
- * A spare connection that ends before any bytes have moved is replaced; the client notices nothing.
- * It is checked again before the client's first bytes are sent. After them it is not replaced: the
- * server may have read them.
+ * The client notices nothing. The spare connection is checked once more before the client's first
+ * bytes are sent; after that it is not replaced, as the server may have read them.
  *
- * One handler in each pipeline, before the tail; both remove themselves.
+ * One handler in each pipeline, before the tail; DONE removes both.
  *
  *   ARMED --bytes or end of file from the client, bytes from the server--> DONE
  *    \--the server has ended--> LOST, the client paused --replace()--> ... stale_retry_replay() -->
