@@ -81,6 +81,17 @@ static size_t channel_allowed(struct channel *ch, size_t max)
     return n;
 }
 
+void channel_end_input(struct channel *ch, struct handler *next)
+{
+    MUST(loop_is_current(channel_net(ch)->loop));
+    if (ch->flags & (CHANNEL_READ_ENDED | CHANNEL_DISCARD | CHANNEL_ENDED))
+        return;
+    ch->flags |= CHANNEL_READ_ENDED;
+    handler_ended(next, HANDLER_EOF, 0);
+    channel_retire_if_done(ch);
+    channel_watch(ch);
+}
+
 /*
  * After send(2) has reported a reset, recv(2) returns end of file. The error of send(2) was
  * ECONNRESET then, but EPIPE if the peer had ended cleanly (tcp_reset(), Linux
@@ -92,10 +103,12 @@ static void channel_on_eof(struct channel *ch)
         channel_abort(ch, ch->error);
         return;
     }
-    ch->flags |= CHANNEL_READ_ENDED;
     ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
-    if (!(ch->flags & CHANNEL_DISCARD))
-        handler_ended(ch->pipeline.head, HANDLER_EOF, 0);
+    if (!(ch->flags & CHANNEL_DISCARD)) {
+        channel_end_input(ch, ch->pipeline.head);
+        return;
+    }
+    ch->flags |= CHANNEL_READ_ENDED;
     channel_retire_if_done(ch);
     channel_watch(ch);
 }
@@ -136,7 +149,7 @@ static ssize_t channel_receive(struct channel *ch, size_t room, bool *spliced, b
             return n;
         *spliced = false;
     }
-    return channel_transport(ch)->recv(ch, channel_net(ch)->scratch, room);
+    return sock_recv(ch->io.fd, channel_net(ch)->scratch, room);
 }
 
 static void channel_count_empty_read(struct channel *ch)
@@ -224,9 +237,7 @@ static const struct channel_linger_conf channel_linger_defaults = {.timeout_ns =
 
 void channel_init(struct channel *ch, struct netloop *net, int fd)
 {
-    *ch = (struct channel){.transport = TRANSPORT_PLAIN,
-                           .splice_mode = SPLICE_OFF,
-                           .linger_conf = &channel_linger_defaults};
+    *ch = (struct channel){.splice_mode = SPLICE_OFF, .linger_conf = &channel_linger_defaults};
     ev_io_init(&ch->io, channel_on_event, fd, 0);
     ch->io.data = net;
     ch->end.type = &channel_end_type;

@@ -30,7 +30,6 @@
 #include "net/netloop.h"
 #include "net/pipeline.h"
 #include "net/splice.h"
-#include "net/transport.h"
 
 /* Netty's defaults (WriteBufferWaterMark). */
 #define CHANNEL_LOW_BYTES  (32 * 1024)
@@ -86,7 +85,6 @@ struct channel {
     uint8_t watched;       /* events of `io` */
     uint8_t stopped;       /* enum channel_stop */
     uint8_t empty_reads;   /* in a row, without data though readable */
-    uint8_t transport : 2; /* enum transport_kind */
     uint8_t splice_mode : 2;
     int8_t read_trend : 4; /* > 0: large reads in a row; < 0: last splice was small */
 
@@ -226,6 +224,15 @@ size_t channel_unsent_bytes(const struct channel *ch);
 void channel_discard(struct channel *ch, int64_t quiet_ns);
 bool channel_discards(const struct channel *ch);
 bool channel_input_cut(const struct channel *ch);
+
+/*
+ * channel_end_input(ch, next):
+ * For a handler whose protocol has an end of file of its own: stop reading for good, as after the
+ * peer's end of file, and report HANDLER_EOF to ${next}. No-op if input has ended or is discarded.
+ *
+ * Thread: loop
+ */
+void channel_end_input(struct channel *ch, struct handler *next);
 
 /*
  * channel_end(ch, how):

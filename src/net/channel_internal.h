@@ -27,16 +27,6 @@ enum channel_flag {
      CHANNEL_ENDED)
 
 /*
- * channel_transport(ch):
- *
- * Thread: loop
- */
-static inline const struct transport *channel_transport(const struct channel *ch)
-{
-    return transport_table[ch->transport];
-}
-
-/*
  * channel_send(ch, data, len) / channel_send_eof(ch):
  * For net/handler: write to the socket / send end of file.
  *

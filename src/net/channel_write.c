@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "net/channel_internal.h"
@@ -101,7 +102,7 @@ void channel_write_broken(struct channel *ch, int error)
 /* After a reset by the peer, shutdown(2) fails with ENOTCONN; input can still be read. */
 static void channel_do_eof(struct channel *ch)
 {
-    if (channel_transport(ch)->shutdown_write(ch) < 0) {
+    if (shutdown(ch->io.fd, SHUT_WR) < 0) {
         int error = sock_error(ch->io.fd);
 
         channel_write_failed(ch, error < 0 ? error : -EPIPE);
@@ -173,7 +174,7 @@ int channel_send(struct channel *ch, const void *data, size_t len)
     if (ch->flags & CHANNEL_NO_WRITE)
         return -EPIPE;
     if (!(ch->flags & CHANNEL_PENDING)) {
-        n = channel_transport(ch)->send(ch, data, len);
+        n = sock_send(ch->io.fd, data, len);
         if (n < 0 && n != -EAGAIN) {
             channel_write_failed(ch, (int)n);
             return -EPIPE;
@@ -229,7 +230,7 @@ static int channel_send_pending(struct channel *ch)
             channel_drop_pipe(ch);
     }
     while (buffer_bytes(&ch->out) > 0) {
-        n = channel_transport(ch)->send(ch, buffer_front(&ch->out), buffer_bytes(&ch->out));
+        n = sock_send(ch->io.fd, buffer_front(&ch->out), buffer_bytes(&ch->out));
         if (n < 0)
             return (int)n;
         ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
@@ -282,6 +283,5 @@ size_t channel_unsent_bytes(const struct channel *ch)
 
 bool channel_can_splice_into(const struct channel *ch)
 {
-    return channel_transport(ch)->can_splice &&
-           !(ch->flags & (CHANNEL_HANDLERS | CHANNEL_PENDING | CHANNEL_NO_WRITE));
+    return !(ch->flags & (CHANNEL_HANDLERS | CHANNEL_PENDING | CHANNEL_NO_WRITE));
 }

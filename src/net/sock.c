@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -228,6 +229,26 @@ int sock_connect(int *out_fd, const struct address *a, const struct sock_connect
     }
     *out_fd = fd;
     return rc;
+}
+
+ssize_t sock_recv(int fd, void *data, size_t len)
+{
+    ssize_t n;
+
+    do
+        n = recv(fd, data, len, 0);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
+}
+
+ssize_t sock_send(int fd, const void *data, size_t len)
+{
+    ssize_t n;
+
+    do
+        n = send(fd, data, len, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
 }
 
 void sock_close_reset(int fd)

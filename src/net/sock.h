@@ -77,6 +77,16 @@ int sock_share_port(int fd, bool shared);
 int sock_inherit(int fd, const struct address *a, const struct sock_listen_conf *conf) NODISCARD;
 
 /*
+ * sock_recv(fd, data, len) / sock_send(fd, data, len):
+ * recv(2) and send(2), again after EINTR; send without SIGPIPE.
+ *
+ * Thread: any
+ * Errors: bytes moved (recv: 0 at end of file); -EAGAIN; other -errno
+ */
+ssize_t sock_recv(int fd, void *data, size_t len);
+ssize_t sock_send(int fd, const void *data, size_t len);
+
+/*
  * sock_hide(fd):
  * Let no client reach the listening TCP socket ${fd} any more, before its queue is accepted and it
  * is closed: a client that came in between would be reset. Also hides it from processes that share
