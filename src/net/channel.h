@@ -82,9 +82,9 @@ struct channel {
     alignas(CACHE_LINE_BYTES) struct ev_io io;
     uint64_t bytes_out;
     uint32_t flags;
-    uint8_t watched;       /* events of `io` */
-    uint8_t stopped;       /* enum channel_stop */
-    uint8_t empty_reads;   /* in a row, without data though readable */
+    uint8_t watched;     /* events of `io` */
+    uint8_t stopped;     /* enum channel_stop */
+    uint8_t empty_reads; /* in a row, without data though readable */
     uint8_t splice_mode : 2;
     int8_t read_trend : 4; /* > 0: large reads in a row; < 0: last splice was small */
 

@@ -21,6 +21,7 @@
 #include "server/socket_store.h"
 #include "service/session.h"
 #include "service/session_access_log.h"
+#include "service/session_preface.h"
 
 /* ---- boss loop ---- */
 
@@ -61,11 +62,11 @@ static void listener_socket_turn_away(const struct listener_socket *sock, int fd
 static enum admission_verdict listener_socket_ask(const struct listener_generation *gen,
                                                   struct admission_ticket *ticket,
                                                   const struct address *peer,
-                                                  enum session_reason *reason, bool *preface)
+                                                  enum session_reason *reason, bool *header)
 {
     enum proxy_protocol_verdict expected = proxy_protocol_expect(gen->service.proxies, peer);
 
-    *preface = expected == PROXY_PROTOCOL_READ;
+    *header = expected == PROXY_PROTOCOL_READ;
     *reason = SESSION_LIMIT;
     switch (expected) {
     case PROXY_PROTOCOL_READ: return ADMISSION_ADMIT;
@@ -77,7 +78,7 @@ static enum admission_verdict listener_socket_ask(const struct listener_generati
 
 static bool listener_socket_lets_in(const struct listener_socket *sock, int fd,
                                     const struct address *peer, struct admission_ticket *ticket,
-                                    bool *preface)
+                                    bool *header)
 {
     const struct listener_generation *gen = sock->admitted;
     struct listener *ls = gen->listener;
@@ -91,7 +92,7 @@ static bool listener_socket_lets_in(const struct listener_socket *sock, int fd,
         listener_socket_turn_away(sock, fd, peer, over == QUOTA_OVER_RESET, SESSION_LIMIT);
         return false;
     }
-    verdict = listener_socket_ask(gen, ticket, peer, &reason, preface);
+    verdict = listener_socket_ask(gen, ticket, peer, &reason, header);
     if (verdict == ADMISSION_ADMIT)
         return true;
     connection_limit_withdraw(ls->room, &ls->quota);
@@ -105,10 +106,10 @@ static void listener_socket_accepted(void *cookie, int fd, const struct address 
     struct listener_generation *gen = sock->admitted;
     struct listener *ls = gen->listener;
     struct admission_ticket ticket = {0};
-    bool preface;
+    bool header;
     struct session *s;
 
-    if (!listener_socket_lets_in(sock, fd, peer, &ticket, &preface))
+    if (!listener_socket_lets_in(sock, fd, peer, &ticket, &header))
         return;
     if (gen->service.ops->create(&s, &gen->service) < 0) {
         unsigned suppressed;
@@ -128,7 +129,7 @@ static void listener_socket_accepted(void *cookie, int fd, const struct address 
     s->peer = *peer;
     s->ticket = ticket;
     s->listen = sock->address;
-    s->preface = preface;
+    session_preface_expect(s, header);
     sock->env->accepted(sock->env->cookie, s);
 }
 

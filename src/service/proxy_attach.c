@@ -4,7 +4,7 @@
 #include "net/proxy_header.h"
 #include "net/sock.h"
 #include "service/proxy_internal.h"
-#include "service/session_preface.h"
+#include "service/session_header.h"
 #include "service/stale_retry.h"
 #include "upstream/spare.h"
 #include "upstream/upstream.h"
@@ -43,7 +43,7 @@ void proxy_dial(struct proxy *p)
 static const struct address *proxy_attach_header_destination(const struct session *s,
                                                              struct address *room)
 {
-    const struct address *told = session_preface_destination(s);
+    const struct address *told = session_header_destination(s);
 
     if (told)
         return told;

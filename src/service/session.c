@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "handlers/pipeline_template.h"
-#include "handlers/proxy_protocol.h"
 #include "service/session_access_log.h"
 #include "service/session_internal.h"
+#include "service/session_preface.h"
 #include "stats/counters.h"
 
 void session_count_at(struct session *s, enum session_counted where, struct counters *c)
@@ -42,7 +42,7 @@ void session_adopt(struct session *s, struct session_owner *owner)
     session_timer_start(s);
     s->service->ops->open(s);
     if (s->preface)
-        channel_start(s->legs[0]); /* a PROXY header is read first: see service/session_preface.h */
+        channel_start(s->legs[0]); /* reads the preface only */
     else
         s->service->ops->start(s);
     session_timer_arm(s);
@@ -53,7 +53,7 @@ static void session_carry_client_over(struct session *s)
     const struct service *service = s->service;
 
     if (s->preface)
-        proxy_protocol_set_gate(s->proxied, service->proxies);
+        session_preface_carry_over(s);
     else if (service->admission)
         admission_carry_over(service->admission, &s->ticket, &s->peer);
     if (s->number == 0)

@@ -30,8 +30,9 @@
 struct access_log_record;
 struct counters;
 struct pipeline_template;
-struct proxy_protocol;
 struct session;
+struct session_header;
+struct session_preface;
 struct spare_pool;
 
 #define SESSION_LEGS 2
@@ -42,6 +43,9 @@ struct spare_pool;
 enum session_counted { SESSION_AT_LISTENER, SESSION_AT_UPSTREAM, SESSION_AT_SERVER };
 
 #define SESSION_COUNTED 3
+
+/* In order; see service/session_preface.h. */
+enum session_preface_part { SESSION_PREFACE_HEADER };
 
 /* See note: last read in service/session_timer.c. */
 struct session_last_read {
@@ -67,7 +71,7 @@ struct service_ops {
     int (*create)(struct session **out, const struct service *service);
     /* After adoption: make the client's channel the first leg. */
     void (*open)(struct session *s);
-    /* The client is known, its PROXY header read: begin to serve it. */
+    /* The client is known, its preface read: begin to serve it. */
     void (*start)(struct session *s);
     /* Cancel connecting, if under way. */
     void (*cancel)(struct session *s);
@@ -96,8 +100,8 @@ struct session {
     void *handed_to;                    /* the worker, before adoption */
     struct channel *legs[SESSION_LEGS]; /* [0]: the client's, [1]: the server's; NULL: not open */
     unsigned open_legs;
-    int client_fd; /* -1 once the client's channel owns it */
-    bool preface;  /* a PROXY header is expected */
+    int client_fd;   /* -1 once the client's channel owns it */
+    uint8_t preface; /* stages of the preface that are not done: 1 << enum session_preface_part */
     bool connecting;
     bool draining;
     bool leaving; /* session_leave_by() was called */
@@ -120,8 +124,9 @@ struct session {
     struct counters *counted[SESSION_COUNTED]; /* NULL: not counted */
     struct session_id id;
     struct admission_ticket ticket;
-    struct proxy_protocol *proxied;     /* reads the PROXY header; NULL: none */
-    struct pipeline_template *pipeline; /* a reference; NULL: no handlers */
+    struct session_preface *preface_read; /* NULL: it has no preface */
+    struct session_header *header;        /* its PROXY header; NULL: none */
+    struct pipeline_template *pipeline;   /* a reference; NULL: no handlers */
 };
 
 /*
@@ -134,7 +139,7 @@ void session_init(struct session *s, const struct service *service);
 
 /*
  * session_adopt(s, owner):
- * Start ${s}: at once, or after the PROXY header if `preface` is set.
+ * Start ${s}: at once, or after its preface.
  *
  * Thread: loop of ${owner}
  * Owns:   ${s} frees itself after owner->ended

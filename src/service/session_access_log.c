@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "engine/loop.h"
 #include "service/session.h"
-#include "service/session_preface.h"
+#include "service/session_header.h"
 #include "stats/access_log.h"
 #include "stats/access_log_format.h"
 #include "stats/access_log_record.h"
@@ -53,7 +53,7 @@ static void session_access_log_write(struct session *s, enum session_reason reas
     r.id = session_id(s);
     r.client = &s->peer;
     r.listen = s->listen;
-    r.proxy = session_preface_proxy(s);
+    r.proxy = session_header_proxy(s);
     r.reason = reason;
     if (client) {
         r.bytes_in = client->bytes_in;

@@ -3,7 +3,7 @@
  *
  *   | struct echo or struct proxy | service/session_preface | session_handlers | handler states |
  *
- * The second part exists only with PROXY headers, the last two only with handlers.
+ * The second part exists only if the service has a preface, the last two only with handlers.
  */
 #ifndef SERVICE_SESSION_HANDLERS_H
 #define SERVICE_SESSION_HANDLERS_H
@@ -25,8 +25,8 @@ void *session_handlers_alloc(const struct service *service, size_t bytes) NODISC
 
 /*
  * session_handlers_add(s, ch, room):
- * Add the listener's handlers to the client's channel ${ch}, or the reader of the PROXY header if
- * `preface` is set. ${room}: the memory behind the session.
+ * Add the listener's handlers to the client's channel ${ch}, or begin its preface. ${room}: the
+ * memory behind the session.
  *
  * Thread: loop of ${s}
  */
@@ -34,7 +34,7 @@ void session_handlers_add(struct session *s, struct channel *ch, void *room);
 
 /*
  * session_handlers_add_template(s, ch, room):
- * Add the handlers, and the mirror, without waiting for a PROXY header; ${room} is their memory.
+ * Add the handlers, and the mirror, without waiting for a preface; ${room} is their memory.
  *
  * Thread: loop of ${s}
  */

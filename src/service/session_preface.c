@@ -1,115 +1,136 @@
 #include "service/session_preface.h"
 
-#include <errno.h>
 #include <stdalign.h>
 
-#include "base/log.h"
-#include "handlers/proxy_protocol.h"
+#include "base/clock.h"
 #include "service/session_handlers.h"
+#include "service/session_header.h"
 #include "service/session_internal.h"
 
-struct session_preface {
-    alignas(max_align_t) struct proxy_protocol header;
-    struct session *session;
-    struct address proxy; /* sender of a header that names a client */
-    void *handlers_room;  /* memory of the handlers added after the header */
+/* In order. */
+static const struct session_preface_stage *const session_preface_stages[] = {
+    [SESSION_PREFACE_HEADER] = &session_header_stage,
 };
 
-/* A client that closes without sending a byte, as port checks do, is no error. */
-static void session_preface_failed(struct session *s, int error)
+#define SESSION_PREFACE_STAGES (sizeof(session_preface_stages) / sizeof(session_preface_stages[0]))
+
+struct session_preface {
+    struct session *session;
+    void *rooms[SESSION_PREFACE_STAGES];
+    void *handlers_room;
+    unsigned stage; /* current, then the last one */
+    int64_t began_at_ns;
+    alignas(max_align_t) char room[];
+};
+
+void session_preface_expect(struct session *s, bool header)
 {
-    if (error == -ENODATA) {
-        session_close(s, SESSION_CLIENT_FIN);
-        return;
-    }
-    proxy_protocol_log_refusal(s->service->proxies, &s->peer, error);
-    session_abort(s, error == -ETIMEDOUT ? SESSION_IDLE : SESSION_ERROR);
-}
-
-static void session_preface_rename(struct session_preface *o)
-{
-    struct session *s = o->session;
-    const struct address *client = &o->header.header.source;
-    char proxy[ADDRESS_TEXT_BYTES], text[ADDRESS_TEXT_BYTES];
-
-    if (log_wanted(LOG_LEVEL_DEBUG))
-        log_debug("listen %s: %s is the client of the proxy %s", s->service->listener,
-                  address_format(text, sizeof(text), client),
-                  address_format(proxy, sizeof(proxy), &s->peer));
-    o->proxy = s->peer;
-    s->peer = *client;
-}
-
-/* Byte counts and timeouts begin here: the header does not count. */
-static void session_preface_done(struct proxy_protocol *pp, int error)
-{
-    struct session_preface *o = CONTAINER_OF(pp, struct session_preface, header);
-    struct session *s = o->session;
-
-    s->preface = false;
-    s->legs[0]->bytes_in = proxy_protocol_rest_bytes(pp);
-    if (error < 0) {
-        session_preface_failed(s, error);
-        return;
-    }
-    if (!pp->header.local)
-        session_preface_rename(o);
-    s->opened_at_ns = loop_now_ns(s->owner->net->loop);
-    if (!session_admit(s, &s->peer))
-        return;
-    session_handlers_add_template(s, s->legs[0], o->handlers_room);
-    s->service->ops->start(s);
-    session_timer_arm(s);
+    for (unsigned i = 0; i < SESSION_PREFACE_STAGES; i++)
+        if (session_preface_stages[i]->bytes(s->service) > 0)
+            s->preface |= (uint8_t)(1 << i);
+    if (!header)
+        s->preface &= (uint8_t) ~(1 << SESSION_PREFACE_HEADER);
 }
 
 size_t session_preface_bytes(const struct service *service)
 {
-    const struct proxy_protocol_gate *gate = service->proxies;
+    size_t bytes = 0;
 
-    return gate && gate->conf->mode != PROXY_PROTOCOL_OFF ? sizeof(struct session_preface) : 0;
+    for (unsigned i = 0; i < SESSION_PREFACE_STAGES; i++)
+        bytes += session_preface_stages[i]->bytes(service);
+    return bytes > 0 ? sizeof(struct session_preface) + bytes : 0;
+}
+
+/* The next of the stages that ${s} has; SESSION_PREFACE_STAGES: none. */
+static unsigned session_preface_next(const struct session *s, unsigned i)
+{
+    while (i < SESSION_PREFACE_STAGES && !(s->preface & 1 << i))
+        i++;
+    return i;
+}
+
+static void session_preface_begin(struct session_preface *o, unsigned stage)
+{
+    struct session *s = o->session;
+
+    o->stage = stage;
+    o->began_at_ns = loop_now_ns(s->owner->net->loop);
+    session_preface_stages[stage]->begin(s, s->legs[0], o->rooms[stage]);
 }
 
 void session_preface_add(struct session *s, struct channel *ch, void *room, void *handlers_room)
 {
     struct session_preface *o = room;
+    char *at = o->room;
 
-    o->session = s;
-    o->handlers_room = handlers_room;
-    proxy_protocol_add(&o->header, ch, s->service->proxies, session_preface_done);
-    s->proxied = &o->header;
+    MUST(ch == s->legs[0]);
+    *o = (struct session_preface){.session = s, .handlers_room = handlers_room};
+    for (unsigned i = 0; i < SESSION_PREFACE_STAGES; i++) {
+        o->rooms[i] = at;
+        at += session_preface_stages[i]->bytes(s->service);
+    }
+    s->preface_read = o;
+    session_preface_begin(o, session_preface_next(s, 0));
+}
+
+/* Byte counts and timeouts begin here: the preface does not count. */
+static void session_preface_end(struct session_preface *o)
+{
+    struct session *s = o->session;
+
+    s->legs[0]->bytes_in = session_preface_stages[o->stage]->rest_bytes(o->rooms[o->stage]);
+    s->opened_at_ns = loop_now_ns(s->owner->net->loop);
+    session_handlers_add_template(s, s->legs[0], o->handlers_room);
+    s->service->ops->start(s);
+    session_timer_arm(s);
+}
+
+void session_preface_done(struct session *s)
+{
+    struct session_preface *o = s->preface_read;
+    unsigned done = o->stage, next;
+
+    s->preface &= (uint8_t) ~(1 << done);
+    next = session_preface_next(s, done);
+    if (next == SESSION_PREFACE_STAGES) {
+        session_preface_end(o);
+        return;
+    }
+    session_preface_begin(o, next);
+    session_timer_arm(s);
+    session_preface_stages[done]->release(o->rooms[done]);
 }
 
 void session_preface_read(struct session *s)
 {
-    if (s->proxied)
-        proxy_protocol_release(s->proxied);
+    const struct session_preface *o = s->preface_read;
+
+    if (o)
+        session_preface_stages[o->stage]->release(o->rooms[o->stage]);
     else
         channel_start(s->legs[0]);
 }
 
-int64_t session_preface_timeout_ns(const struct session *s)
+int64_t session_preface_until_ns(const struct session *s)
 {
-    return s->service->proxies->conf->timeout_ns;
+    const struct session_preface *o = s->preface_read;
+    int64_t timeout_ns = session_preface_stages[o->stage]->timeout_ns(s, o->rooms[o->stage]);
+
+    return timeout_ns > 0 ? clock_add_ns(o->began_at_ns, timeout_ns) : CLOCK_NEVER;
 }
 
 void session_preface_give_up(struct session *s)
 {
-    proxy_protocol_give_up(s->proxied);
+    const struct session_preface *o = s->preface_read;
+
+    session_preface_stages[o->stage]->give_up(o->rooms[o->stage]);
 }
 
-static bool session_preface_is_named(const struct session *s)
+void session_preface_carry_over(struct session *s)
 {
-    return s->proxied && !s->proxied->header.local;
-}
+    const struct session_preface *o = s->preface_read;
 
-const struct address *session_preface_proxy(const struct session *s)
-{
-    return session_preface_is_named(s)
-               ? &CONTAINER_OF(s->proxied, struct session_preface, header)->proxy
-               : NULL;
-}
-
-const struct address *session_preface_destination(const struct session *s)
-{
-    return session_preface_is_named(s) ? &s->proxied->header.destination : NULL;
+    for (unsigned i = 0; i < SESSION_PREFACE_STAGES; i++)
+        if ((s->preface & 1 << i) && session_preface_stages[i]->carry_over)
+            session_preface_stages[i]->carry_over(s, o->rooms[i]);
 }

@@ -115,6 +115,14 @@ static void session_leg_deadlines(const struct session *s, unsigned i, struct se
                        SESSION_DUE_IDLE);
 }
 
+static void session_preface_deadline(const struct session *s, struct session_deadline *d)
+{
+    int64_t at_ns = session_preface_until_ns(s);
+
+    if (at_ns < d->at_ns)
+        *d = (struct session_deadline){.at_ns = at_ns, .due = SESSION_DUE_PREFACE};
+}
+
 static struct session_deadline session_deadline(const struct session *s)
 {
     struct session_deadline d = {.at_ns = CLOCK_NEVER, .due = SESSION_DUE_NOTHING};
@@ -125,7 +133,7 @@ static struct session_deadline session_deadline(const struct session *s)
         return d; /* channel_end() has its own timers */
     d.at_ns = session_access_log_due_ns(s);
     if (s->preface)
-        session_sooner(&d, s->began_at_ns, session_preface_timeout_ns(s), SESSION_DUE_PREFACE);
+        session_preface_deadline(s, &d);
     if (s->expires_at_ns < d.at_ns)
         d = (struct session_deadline){.at_ns = s->expires_at_ns,
                                       .limit_ns = s->expires_at_ns - s->began_at_ns,

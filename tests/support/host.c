@@ -7,6 +7,7 @@
 
 #include "handlers/pipeline_template.h"
 #include "handlers/proxy_protocol.h"
+#include "service/session_preface.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/until.h"
@@ -66,7 +67,8 @@ void host_adopt(struct host *h, int fd)
     ck_assert_int_eq(h->service.ops->create(&c.s, &h->service), 0);
     c.s->client_fd = fd;
     sockets_loopback(&c.s->peer, 12345);
-    c.s->preface = proxy_protocol_expect(h->service.proxies, &c.s->peer) == PROXY_PROTOCOL_READ;
+    session_preface_expect(c.s, proxy_protocol_expect(h->service.proxies, &c.s->peer) ==
+                                    PROXY_PROTOCOL_READ);
     atomic_fetch_add(&h->adopted, 1);
     loop_runner_call(h->loop, do_adopt, &c);
 }

@@ -1,0 +1,124 @@
+#include "service/session_header.h"
+
+#include <errno.h>
+#include <stdalign.h>
+
+#include "base/log.h"
+#include "handlers/proxy_protocol.h"
+#include "service/session_internal.h"
+
+struct session_header {
+    alignas(max_align_t) struct proxy_protocol reader;
+    struct session *session;
+    struct address proxy; /* sender of a header that names a client */
+};
+
+/* A client that closes without sending a byte, as port checks do, is no error. */
+static void session_header_failed(struct session_header *o, int error)
+{
+    struct session *s = o->session;
+
+    s->legs[0]->bytes_in = proxy_protocol_rest_bytes(&o->reader); /* the header does not count */
+    if (error == -ENODATA) {
+        session_close(s, SESSION_CLIENT_FIN);
+        return;
+    }
+    proxy_protocol_log_refusal(s->service->proxies, &s->peer, error);
+    session_abort(s, error == -ETIMEDOUT ? SESSION_IDLE : SESSION_ERROR);
+}
+
+static void session_header_rename(struct session_header *o)
+{
+    struct session *s = o->session;
+    const struct address *client = &o->reader.header.source;
+    char proxy[ADDRESS_TEXT_BYTES], text[ADDRESS_TEXT_BYTES];
+
+    if (log_wanted(LOG_LEVEL_DEBUG))
+        log_debug("listen %s: %s is the client of the proxy %s", s->service->listener,
+                  address_format(text, sizeof(text), client),
+                  address_format(proxy, sizeof(proxy), &s->peer));
+    o->proxy = s->peer;
+    s->peer = *client;
+}
+
+static void session_header_done(struct proxy_protocol *pp, int error)
+{
+    struct session_header *o = CONTAINER_OF(pp, struct session_header, reader);
+    struct session *s = o->session;
+
+    if (error < 0) {
+        session_header_failed(o, error);
+        return;
+    }
+    if (!pp->header.local)
+        session_header_rename(o);
+    if (session_admit(s, &s->peer))
+        session_preface_done(s);
+}
+
+static size_t session_header_bytes(const struct service *service)
+{
+    const struct proxy_protocol_gate *gate = service->proxies;
+
+    return gate && gate->conf->mode != PROXY_PROTOCOL_OFF ? sizeof(struct session_header) : 0;
+}
+
+static void session_header_begin(struct session *s, struct channel *ch, void *room)
+{
+    struct session_header *o = room;
+
+    o->session = s;
+    proxy_protocol_add(&o->reader, ch, s->service->proxies, session_header_done);
+    s->header = o;
+}
+
+static size_t session_header_rest_bytes(const void *room)
+{
+    return proxy_protocol_rest_bytes(&((const struct session_header *)room)->reader);
+}
+
+static void session_header_release(void *room)
+{
+    proxy_protocol_release(&((struct session_header *)room)->reader);
+}
+
+static int64_t session_header_timeout_ns(const struct session *s, const void *room)
+{
+    (void)room;
+    return s->service->proxies->conf->timeout_ns;
+}
+
+static void session_header_give_up(void *room)
+{
+    proxy_protocol_give_up(&((struct session_header *)room)->reader);
+}
+
+static void session_header_carry_over(const struct session *s, void *room)
+{
+    proxy_protocol_set_gate(&((struct session_header *)room)->reader, s->service->proxies);
+}
+
+const struct session_preface_stage session_header_stage = {
+    .bytes = session_header_bytes,
+    .begin = session_header_begin,
+    .rest_bytes = session_header_rest_bytes,
+    .release = session_header_release,
+    .timeout_ns = session_header_timeout_ns,
+    .give_up = session_header_give_up,
+    .carry_over = session_header_carry_over,
+};
+
+static bool session_header_names_client(const struct session *s)
+{
+    return s->header && !s->header->reader.header.local;
+}
+
+const struct address *session_header_proxy(const struct session *s)
+{
+    return session_header_names_client(s) ? &s->header->proxy : NULL;
+}
+
+const struct address *session_header_destination(const struct session *s)
+{
+    return session_header_names_client(s) ? &s->header->reader.header.destination : NULL;
+}
