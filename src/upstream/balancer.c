@@ -200,7 +200,7 @@ uint64_t balancer_random(void)
     static _Atomic uint64_t threads;
     static _Thread_local uint64_t state;
 
-    if (state == 0) /* each thread starts elsewhere */
+    if (state == 0) /* a seed for each thread */
         state = hash_mix(atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed));
     return hash_mix(state++);
 }
@@ -220,7 +220,7 @@ bool balancer_open(const struct balancer_attempt *a, unsigned place)
 
 double balancer_part(const struct balancer *b, struct endpoint *e)
 {
-    /* Acquire: see note: flags in upstream/endpoint.h. */
+    /* See note: flags in upstream/endpoint.h. */
     uint32_t load = atomic_load_explicit(e->load, memory_order_acquire);
     int64_t since_ns = atomic_load_explicit(&e->warming_since_ns, memory_order_relaxed);
     int64_t passed_ns = clock_now_ns() - since_ns;
@@ -235,7 +235,7 @@ double balancer_part(const struct balancer *b, struct endpoint *e)
            (1 - BALANCER_WARM_UP_FROM) * (double)passed_ns / (double)b->slow_start_ns;
 }
 
-/* Hashing kinds draw by the key: the same client gets the same result. */
+/* By the key: the same client gets the same result. */
 bool balancer_warmup_draw(const struct balancer_attempt *a, struct endpoint *e)
 {
     uint64_t drawn = a->keyed ? hash_mix(a->pick->key + e->hash) : balancer_random();
@@ -295,7 +295,7 @@ static bool balancer_scan(struct balancer_attempt *a, unsigned start)
     return false;
 }
 
-/* Try the kind's order, then with rejected warming endpoints, then every place. */
+/* Offer places in the kind's order, then again with warming endpoints, then every place. */
 static bool balancer_attempt(struct balancer_attempt *a)
 {
     uint64_t start;
@@ -316,7 +316,7 @@ void balancer_begin(struct balancer_pick_state *pick, uint64_t key)
     pick->generation = 0;
 }
 
-/* Forget the places tried in another balancer. */
+/* Places of another balancer mean nothing here. */
 static void balancer_recognize(const struct balancer *b, struct balancer_pick_state *pick)
 {
     for (unsigned i = 0; pick->generation != b->generation && i < pick->n_tried; i++)

@@ -4,17 +4,17 @@
  * A balancer is immutable; changed endpoints need a new one. Picks take no lock and read current
  * flags and session counts. Endpoints of weight 0 are left out.
  *
- * Levels: a higher level is used only when all fit endpoints of lower levels were tried. That these
- * are full is no reason.
+ * Levels: a session gets a higher level only after it tried all fit endpoints of the lower levels,
+ * not because these are full.
  *   - When the lowest level has too few fit endpoints (panic_threshold), higher levels share its
  *     sessions by weight; when it has none, they take over.
  *   - Panic: all levels together have too few fit endpoints. All flags but ENDPOINT_ABSENT are
  *     ignored, so that the few are not overloaded.
- *   - The last resort are endpoints with no other flag than ENDPOINT_EJECTED.
+ *   - Last resort: endpoints whose only flag is ENDPOINT_EJECTED.
  *
  * Slow start: an endpoint's share grows from a tenth to all of its weight. Kinds that compare loads
- * reduce the weight; others accept the endpoint with that probability. Hashing kinds draw by the
- * key, so that clients keep their server. If all endpoints are warming, they count fully.
+ * reduce the weight; others draw whether to accept the endpoint, hashing kinds by the key, so that
+ * clients keep their server. If all endpoints are warming, they count fully.
  */
 #ifndef UPSTREAM_BALANCER_H
 #define UPSTREAM_BALANCER_H
@@ -44,7 +44,6 @@ enum balancer_kind {
 
 struct balancer;
 
-/* Parameters of one endpoint. */
 struct balancer_share {
     unsigned weight;          /* 0: no sessions */
     unsigned level;           /* lowest first */
@@ -54,9 +53,9 @@ struct balancer_share {
 struct balancer_conf {
     enum balancer_kind kind;
     struct endpoint *const *endpoints;   /* of one group, in configuration order; copied */
-    const struct balancer_share *shares; /* in the order of `endpoints`; NULL: theirs */
+    const struct balancer_share *shares; /* by index of `endpoints`; NULL: the endpoints' own */
     unsigned n_endpoints;
-    /* hashing kinds: limit of an endpoint's sessions, percent of its fair share; 0: none */
+    /* hashing kinds: most sessions, in percent of the fair share; 0: no limit */
     unsigned hash_balance_factor;
     /* percent of the lowest level's endpoints that must be fit; 0: never panic */
     unsigned panic_threshold;
@@ -73,7 +72,7 @@ struct balancer_pick_state {
 
 /*
  * balancer_create(out, conf):
- * Create a balancer; it may have no endpoints.
+ * Create a balancer, perhaps without endpoints.
  *
  * Thread: any
  * Owns:   the endpoints are borrowed and must outlive ${out}
@@ -106,8 +105,8 @@ void balancer_begin(struct balancer_pick_state *pick, uint64_t key);
  *
  * Thread: any
  * Owns:   the caller calls endpoint_leave() when the session there ends
- * Errors: 0; -EBUSY (usable untried endpoints are all full); -ENOENT (none is left, or
- *         BALANCER_TRIES were tried)
+ * Errors: 0; -EBUSY (all fit untried endpoints are full); -ENOENT (none is left, or BALANCER_TRIES
+ *         were tried)
  */
 int balancer_pick(struct balancer *b, struct balancer_pick_state *pick,
                   struct endpoint **out) NODISCARD;

@@ -3,7 +3,7 @@
  *
  * nginx's rule: in each step every endpoint gains its weight as credit; the one with most credit is
  * next and pays the sum of weights. Equal weights follow in list order, so only the first places of
- * runs (at most 256) are compared.
+ * runs (256 at most) are compared.
  */
 #include "upstream/balancer_internal.h"
 
@@ -81,8 +81,8 @@ int balancer_cycle_build(const struct balancer *b, struct balancer_pool *pool)
 }
 
 /*
- * A rejected endpoint loses its turn, so the others share it by weight. After BALANCER_DRAWS
- * rejections few are fit: take the least loaded.
+ * A rejected endpoint loses its turn to the others, by weight. After BALANCER_DRAWS rejections few
+ * are fit: take the least loaded.
  */
 bool balancer_cycle_choose(struct balancer_attempt *a)
 {

@@ -2,16 +2,15 @@
  * upstream/balancer_internal: shared by the kinds of balancer.
  *
  * A place is an index of `list`, which is sorted by level. Each level with endpoints is a pool with
- * its own table. In a pool, endpoints of equal weight form a run, heaviest first. (FIRST keeps
- * configuration order, without runs.) A kind of balancer only offers places; balancer_offer()
- * decides.
+ * its own table. In a pool, endpoints of equal weight form a run, heaviest first (FIRST keeps
+ * configuration order, without runs). Kinds offer places; balancer_offer() decides.
  *
  *   place   0              pools[1].from         n
  *           |   pools[0]   |      pools[1]       |        no pool is empty
  *
  * note: totals. The first pick after a flag change recomputes the totals and caches them in one
- * word with the change count. If a race leaves older totals there, their count differs: the next
- * pick recomputes.
+ * word with the change count. If a race leaves older totals there, the next pick sees their older
+ * count and recomputes.
  */
 #ifndef UPSTREAM_BALANCER_INTERNAL_H
 #define UPSTREAM_BALANCER_INTERNAL_H
@@ -89,8 +88,8 @@ struct balancer_attempt {
     uint32_t unfit;  /* flags that exclude an endpoint */
     uint32_t weight; /* usable weight of the pool; 0: unknown */
     bool keyed;      /* the kind hashes the key */
-    bool lottery;    /* warming endpoints are accepted by chance */
-    bool refused;    /* a warming endpoint was rejected */
+    bool lottery;    /* accept warming endpoints by chance */
+    bool refused;    /* has rejected a warming endpoint */
     bool busy;       /* an offered endpoint was full */
     struct endpoint *taken;
 };
@@ -139,8 +138,8 @@ unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_tota
 
 /*
  * balancer_offer(a, place) / balancer_offer_warm(a, place):
- * Enter ${place} unless it is unfit, tried, full or rejected by slow start; the same without slow
- * start, for kinds that have already applied it. True if entered.
+ * Enter ${place} unless it is unfit, tried, full or rejected by slow start; without slow start, for
+ * kinds that have applied it. True if entered.
  *
  * balancer_takes(a, place) / balancer_open(a, place):
  * Would balancer_offer() succeed now? Is ${place} fit and untried?

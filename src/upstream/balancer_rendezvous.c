@@ -3,8 +3,8 @@
  * loads.
  *
  * A key gives each endpoint a pseudo-random cost, exponentially distributed with its weight as the
- * rate; the least cost owns the key. Shares are exact. An added endpoint moves no key between
- * others; a removed or unfit one moves only its own keys, to the others by weight.
+ * rate; the least cost owns the key. Shares are exact. An added endpoint moves no keys between
+ * others; a removed or unfit one only its own, to the others by weight.
  *
  * SOURCE_HASH computes this for each pick. MAGLEV maps the key to one of 2^19 slots, whose owner is
  * cached at its first pick: picks cost the same for any group size.
@@ -23,7 +23,7 @@
 /* With 1,000 endpoints, shares deviate by 4.4 % (1 / sqrt(524)). At most 1 MB. */
 #define BALANCER_SLOTS (UINT32_C(1) << 19)
 
-/* With fewer endpoints, computing is as quick as a lookup. */
+/* With fewer endpoints computing is as fast. */
 #define BALANCER_SLOTS_FROM 64
 
 /* Sessions that the load bound always allows at an endpoint. */

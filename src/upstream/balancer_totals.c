@@ -5,7 +5,7 @@
 #define BALANCER_TOTALS_PANICS  2u
 #define BALANCER_TOTALS_WARM_UP 4u
 #define BALANCER_TOTALS_SHARES  8u
-#define BALANCER_TOTALS_FIRST   16u /* and above: the first pool */
+#define BALANCER_TOTALS_FIRST   16u /* unit of the first pool's number, above the flags */
 
 /* 32 bits of changes, 24 of weight (65,535 * 256 < 2^24), 8 of the above. */
 _Static_assert(BALANCER_TOTALS_FIRST *BALANCER_LEVELS <= 256, "a pool's number fits");

@@ -250,7 +250,7 @@ static void check_drop_timer(struct task *t)
 static const struct task_type check_timer_type = {
     .name = "check timer", .run = check_run_timer, .drop = check_drop_timer};
 
-/* Send PROXY header (LOCAL) and bytes in one write, so that the server sees both at once. */
+/* PROXY header (LOCAL) and bytes in one write: the server gets both at once. */
 static void check_send(struct check *c)
 {
     const struct check_conf *conf = &c->script->conf;

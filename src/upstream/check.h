@@ -6,11 +6,11 @@
  *
  * Expected bytes may come anywhere in the answer (HAProxy `tcp-check expect string`).
  *
- * How it ends, leaving nothing behind on either side:
+ * How it ends, with no trace on either side:
  *   - Nothing to send or expect: a reset replaces the handshake's last ACK (as in HAProxy):
  *     accept(2) of the server never returns the connection.
  *   - Otherwise: end of file is sent, and the kernel discards the connection. The server reads end
- *     of file, not a reset that it would log. TIME_WAIT stays here only if both sides close at
+ *     of file, not a reset that it would log. TIME_WAIT remains here only if both sides close at
  *     once.
  */
 #ifndef UPSTREAM_CHECK_H
@@ -30,7 +30,7 @@
 
 #define CHECK_BYTES_MAX 512
 
-/* After so many bytes without a match the answer is wrong. */
+/* An answer without a match in so many bytes is wrong. */
 #define CHECK_ANSWER_MAX_BYTES (64 * 1024)
 
 /* Bytes of an answer kept for the log. */
@@ -72,7 +72,6 @@ struct check_conf {
     struct connector_conf connect; /* as for sessions */
 };
 
-/* A prepared check_conf for any number of checks. */
 struct check_script {
     struct check_conf conf;
     /*
@@ -94,7 +93,7 @@ struct check;
 
 /*
  * Called once for each check_start(), on the loop, never inside check_start() or check_cancel().
- * The descriptor is closed; ${c} may be started again.
+ * ${c} may be started again.
  */
 typedef void check_done(struct check *c);
 
@@ -162,8 +161,7 @@ enum check_verdict check_verdict(enum check_outcome outcome);
 
 /*
  * check_outcome_text(outcome) / check_describe(text, size, result):
- * The outcome in words; the same with its cause, such as a wrong answer's first bytes (NUL shown as
- * a dot). Returns ${text}.
+ * The outcome in words; with its cause, such as a wrong answer's first bytes (NUL as a dot).
  *
  * Thread: any
  * Units:  ${size} at least CHECK_TEXT_BYTES

@@ -1,4 +1,4 @@
-/* upstream/checker: groups, targets, life. */
+/* upstream/checker: life of checker, groups and targets. */
 #include "upstream/checker.h"
 
 #include <errno.h>
@@ -107,7 +107,7 @@ void checker_decided(struct checker *k)
         k->conf.decided(k->conf.cookie);
 }
 
-/* Remove ${t}, but do not cancel its timer. */
+/* Remove ${t}, without cancelling its timer. */
 static void checker_leave(struct checker_target *t)
 {
     struct checker_group *g = t->group;

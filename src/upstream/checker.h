@@ -6,10 +6,10 @@
  *
  *   target:   TIMER --due--> WAITING --a slot is free--> UNDER WAY --outcome--> TIMER
  *
- * At most max_under_way checks run at once. Other due targets wait by due time; groups take turns
- * (checker_turn.c).
+ * At most max_under_way checks run at once. Other due targets wait in order of due time; groups
+ * take turns (checker_turn.c).
  *
- * A group's rules can change: targets keep health and statistics; a check under way ends by its old
+ * When a group's rules change, targets keep health and statistics; a check under way keeps its
  * rules.
  *
  * When descriptors or memory run out, checks pause and no server changes state.
@@ -40,8 +40,8 @@ struct checker_target;
 struct checker_conf {
     uint64_t seed; /* for jitter; unique to the process */
     /*
-     * Called on the loop when each HEALTH_STARTS_CHECKED target had a result or was removed; may be
-     * NULL.
+     * Called on the loop when every HEALTH_STARTS_CHECKED target has a result or was removed; may
+     * be NULL.
      */
     void (*decided)(void *cookie);
     void *cookie;
@@ -57,8 +57,8 @@ struct checker_rules_conf {
 struct checker_group_conf {
     const char *name; /* of the upstream, for logs */
     /*
-     * Called on the loop when ${e} went down or came up, after its flag changed; may add and remove
-     * any target. May be NULL.
+     * Called on the loop after the flag of ${e} changed; may add and remove any target. May be
+     * NULL.
      */
     void (*changed)(void *cookie, struct endpoint *e, bool is_up);
     /*
@@ -96,7 +96,7 @@ struct checker_load {
 
 /*
  * checker_create(out, net, conf):
- * Create a checker; it makes no checks before checker_set_limit().
+ * Create a checker, without checks before checker_set_limit().
  *
  * Thread: loop of ${net}, or before it starts
  * Owns:   ${net} is borrowed
@@ -115,8 +115,8 @@ void checker_destroy(struct checker *k);
 
 /*
  * checker_reserve(k, max_under_way) / checker_set_limit(k, max_under_way):
- * Allocate for ${max_under_way} checks at once; limit the checks under way to so many. Checks above
- * a lowered limit end normally.
+ * Allocate for ${max_under_way} checks at once; make this the limit. Checks above a lowered limit
+ * end normally.
  *
  * Thread: checker's loop, or before it starts
  * Units:  each check takes a descriptor; 0: no checks
@@ -160,7 +160,7 @@ void checker_group_use(struct checker_group *g, struct checker_rules *r);
 
 /*
  * checker_target_create(out) / checker_target_destroy(t):
- * Create a target; free one that is in no group (NULL is allowed).
+ * Create a target; free one without group (NULL is allowed).
  *
  * Thread: any
  * Errors: 0; -ENOMEM
@@ -170,8 +170,8 @@ void checker_target_destroy(struct checker_target *t);
 
 /*
  * checker_add(t, g, conf):
- * Check an endpoint. With ENDPOINT_DOWN it starts down and is checked at once; else it starts up,
- * and its first check is within an interval.
+ * Check an endpoint. With ENDPOINT_DOWN it starts down and is checked at once; else it starts up
+ * and is checked within an interval.
  *
  * Thread: checker's loop
  * Owns:   ${t}, in no group, is borrowed until checker_remove(); ${conf} is copied, endpoint and
@@ -208,8 +208,7 @@ bool checker_has(const struct checker_target *t);
 
 /*
  * checker_retry_now(t):
- * Check ${t} now, if its last check was skipped for lack of an address. Call it when the address
- * may be known.
+ * The address may be known now: check ${t}, if its last check had none.
  *
  * Thread: checker's loop
  */

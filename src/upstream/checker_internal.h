@@ -2,7 +2,7 @@
  * upstream/checker_internal: shared by checker.c, checker_turn.c and checker_run.c.
  *
  * note: turns. A group's due targets wait in its queue; checker.share limits its checks under way.
- * Groups below that limit take turns, one check each: servers that time out delay only their own
+ * Groups below the limit take turns, one check each: servers that time out delay only their own
  * group.
  */
 #ifndef UPSTREAM_CHECKER_INTERNAL_H
@@ -27,7 +27,7 @@ struct checker_slot {
 struct checker_block {
     struct list link;
     unsigned n;
-    unsigned n_used; /* used so far; the others were never touched */
+    unsigned n_used; /* slots ever used */
     struct checker_slot slots[];
 };
 

@@ -66,7 +66,6 @@ void checker_schedule(struct checker_target *t, int64_t at_ns)
     loop_schedule(loop, &t->timer, t->due_at_ns - now_ns);
 }
 
-/* True if sessions use all ${n} addresses of ${list}. */
 static bool checker_is_session_way(const struct endpoint_addresses *at, const struct address *list,
                                    unsigned n)
 {
@@ -207,7 +206,7 @@ static void checker_went_down(struct checker_target *t, const struct check_resul
               check_describe(text, sizeof(text), result), g->n_up, g->n_used);
 }
 
-/* The server comes up for the first time: restart a running slow start, begin none. */
+/* Comes up for the first time: restart a running slow start, begin none. */
 static void checker_warm_first(struct checker_target *t, int64_t now_ns)
 {
     if (endpoint_load(t->conf.endpoint) & ENDPOINT_WARMING)
@@ -261,7 +260,7 @@ static void checker_tell(struct checker_target *t, enum health_change change, bo
         conf->changed(conf->cookie, t->conf.endpoint, change == HEALTH_CAME_UP);
 }
 
-/* Targets that start down are checked at once; their second checks are spread over the interval. */
+/* Targets that start down were all checked at once: spread their second checks. */
 static int64_t checker_interval_ns(struct checker_target *t)
 {
     int64_t interval_ns = health_interval_ns(&t->health);

@@ -2,8 +2,8 @@
 #include "upstream/checker_internal.h"
 
 /*
- * Limit of each group: the largest at which the sum of min(targets, limit) fits the slots, so
- * smaller groups never wait. At least 1.
+ * The largest limit, at least 1, with which the sum of min(targets, limit) fits the slots: groups
+ * below it never wait.
  */
 static unsigned checker_fair_share(const struct checker *k)
 {

@@ -31,7 +31,7 @@ void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints)
 
 void ejection_worked(struct ejection *x)
 {
-    /* Load first: without failures the cache line stays shared. */
+    /* Load first: the cache line stays shared. */
     if (atomic_load_explicit(&x->failures, memory_order_relaxed) > 0)
         atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
 }
@@ -49,9 +49,7 @@ static void ejection_give_back(struct ejection *x, enum ejection_state to)
     atomic_store_explicit(&x->state, (int)to, memory_order_release);
 }
 
-/*
- * Maximum of ejected endpoints: at least 1, unless max_percent is 0 or the group has one endpoint.
- */
+/* At least 1, unless max_percent is 0 or the group has one endpoint. */
 static unsigned ejection_max_out(const struct ejection_group *g)
 {
     uint64_t n = atomic_load_explicit(&g->n_endpoints, memory_order_relaxed);

@@ -1,12 +1,12 @@
 /*
  * upstream/ejection: passive outlier detection: eject endpoints where sessions fail.
  *
- * Several failures in a row set ENDPOINT_EJECTED, each time for longer. After the ejection,
- * failures count from zero. At most max_percent of a group is ejected: if most servers fail, the
- * cause is likely on our side.
+ * Failures in a row set ENDPOINT_EJECTED, each time for longer. After an ejection, failures count
+ * from zero. At most max_percent of a group is ejected: if most servers fail, the cause is likely
+ * on our side.
  *
- * Without a timer: the next pick ends ejections whose time is over (for waiting sessions
- * upstream/upstream sets a timer).
+ * The next pick ends ejections whose time is over (for waiting sessions upstream/upstream sets a
+ * timer).
  */
 #ifndef UPSTREAM_EJECTION_H
 #define UPSTREAM_EJECTION_H
@@ -38,7 +38,7 @@ struct ejection {
     atomic_uint failures; /* in a row */
     /*
      * note: claim. To eject or return an endpoint, claim it (acquire), then store the new state
-     * (release). The members below belong to the claimer; others skip a claimed endpoint.
+     * (release). The members below belong to the claimer; other threads skip the endpoint.
      */
     atomic_int state;
     unsigned times; /* successive ejections */
@@ -67,7 +67,7 @@ void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints);
 
 /*
  * ejection_worked(x) / ejection_failed(g, x, e, now_ns, others):
- * Record a success or failure. A failure returns the ejection time in ns if it ejects ${e}, else 0.
+ * Record a success; record a failure: returns the ejection time in ns if it ejects ${e}, else 0.
  * ${others}: other endpoints are fit; without them nothing is ejected.
  *
  * Thread: any

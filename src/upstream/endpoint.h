@@ -1,6 +1,6 @@
 /*
- * upstream/endpoint: one server to connect to: addresses, session count and flags, used by all
- * workers. Atomics are relaxed unless said otherwise.
+ * upstream/endpoint: an address to connect to, its session count and flags, used by all workers.
+ * Atomics are relaxed unless said otherwise.
  */
 #ifndef UPSTREAM_ENDPOINT_H
 #define UPSTREAM_ENDPOINT_H
@@ -25,7 +25,7 @@ enum endpoint_flag {
 
 #define ENDPOINT_COUNT_MASK 0xffffffu
 
-/* Excluded from picks; in panic only ABSENT is. */
+/* Not picked; in panic only ABSENT counts. */
 #define ENDPOINT_UNFIT (ENDPOINT_DOWN | ENDPOINT_EJECTED | ENDPOINT_ABSENT)
 
 #define ENDPOINT_ADDRESSES 16
@@ -34,8 +34,8 @@ enum endpoint_flag {
 struct endpoint_addresses {
     /*
      * note: users. References by the endpoint and by connecting sessions; the last release frees. A
-     * session reads the pointer, then adds a reference. So the endpoint drops a replaced list only
-     * after a grace period (engine/grace): no worker is between these steps.
+     * session reads the pointer, then adds a reference: a replaced list is dropped after a grace
+     * period (engine/grace), when no worker is between these steps.
      */
     atomic_uint users;
     unsigned n;
@@ -74,7 +74,7 @@ struct endpoint {
 
 /*
  * endpoint_load(e) / endpoint_active(e) / endpoint_is_used(e):
- * The load word (note: load); the session count in it; may it get sessions (weight > 0)?
+ * The load word (note: load); the session count in it; is the weight above 0?
  *
  * Thread: any
  */
@@ -95,8 +95,7 @@ static inline bool endpoint_is_used(const struct endpoint *e)
 
 /*
  * endpoint_enter(e) / endpoint_leave(e):
- * Add a session, unless the endpoint is full; remove one. The count never exceeds max_connections,
- * even briefly.
+ * Add a session, unless the endpoint is full; remove one. The count never exceeds max_connections.
  *
  * Thread: any
  * Errors: 0; -EBUSY (max_connections)
@@ -108,7 +107,7 @@ void endpoint_leave(struct endpoint *e);
  * endpoint_use_addresses(e) / endpoint_release_addresses(at):
  * Reference the addresses, NULL when unresolved; release them (NULL is allowed).
  *
- * Thread: a loop of ${readers} in endpoint_set_addresses(), or the thread that calls it; any
+ * Thread: the thread of endpoint_set_addresses(), or a loop of its ${readers}; any
  */
 struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e);
 void endpoint_release_addresses(struct endpoint_addresses *at);

@@ -159,7 +159,7 @@ bool membership_sweep(struct membership *r)
     list_for_each_safe (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
 
-        /* a session that failed after the removal may have ejected it again */
+        /* A session that failed after the removal may have ejected it again. */
         if (!server->is_listed)
             ejection_cancel(&r->upstream->ejection, &server->ejection, &server->endpoint);
         if (!membership_is_unused(server))
@@ -259,7 +259,7 @@ struct server_set *membership_publish(struct membership *r, struct server_set *s
     return before;
 }
 
-/* Clear flags of servers that return, before publishing: the set may have no others. */
+/* Before publishing: the set may have no other servers. */
 void membership_reset_returning(struct membership *r)
 {
     list_for_each (node, &r->servers) {

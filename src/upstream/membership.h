@@ -4,13 +4,12 @@
  *   line (configuration) -- places (its addresses now) -- servers
  *
  * A line (upstream/server_line) is one server forever, or a name with a server for each address or
- * SRV record, which change at run time. Readers load an atomic pointer to an immutable set of all
- * servers and their balancer; a change publishes a new set.
+ * SRV record. Readers load an atomic pointer to an immutable set of all servers and their balancer;
+ * a change publishes a new set.
  *
  * A server is identified by line and addresses. A removed server is ENDPOINT_ABSENT and in no set;
- * if its addresses come back before it is freed, it returns with sessions and state. It is freed
- * when it has no sessions and no holds (membership_hold()), and no worker can see a set with it
- * (engine/grace).
+ * if its addresses come back, it returns with sessions and state. It is freed when it has no
+ * sessions and no holds (membership_hold()), and no worker can see a set with it (engine/grace).
  */
 #ifndef UPSTREAM_MEMBERSHIP_H
 #define UPSTREAM_MEMBERSHIP_H
@@ -35,7 +34,6 @@ struct membership_place {
     unsigned level;
 };
 
-/* Servers of an upstream; immutable. */
 struct server_set {
     struct list link;   /* in membership.replaced */
     atomic_bool unseen; /* no worker can see it */
@@ -60,9 +58,8 @@ struct membership {
     struct upstream *upstream;
     _Atomic(struct server_set *) set; /* see note: grace in engine/grace.h */
     /*
-     * note: owner. The members below belong to the control loop, before start to the main thread.
-     * Threads unknown to engine/grace take the lock to load the set and count in `held` in one
-     * step.
+     * note: owner. The members below belong to the control loop, before start to the main thread. A
+     * thread without loop loads the set and counts in `held` under the lock.
      */
     struct lock lock;
     struct server_line **lines; /* in the order of the configuration; references */
@@ -139,7 +136,7 @@ int membership_update(struct membership *r, const struct server_line *line,
 
 /*
  * membership_hold(server) / membership_let_go(server):
- * Keep a server across tasks without a session there; release it.
+ * Keep a server across tasks, without a session; release it.
  *
  * Thread: in the task that found it by membership_now(); any
  */

@@ -26,7 +26,7 @@ static unsigned membership_admin_weight(const struct upstream_server *server)
                                                                          : line->conf.weight);
 }
 
-/* Want the same servers with the weights of ${line}; true if one changed. */
+/* Want the same servers with the weights of ${line}; true if a weight changed. */
 static bool membership_admin_weigh(struct membership *r, const struct server_line *line)
 {
     bool changed = false;
@@ -44,7 +44,7 @@ static bool membership_admin_weigh(struct membership *r, const struct server_lin
     return changed;
 }
 
-/* Before they can get sessions: servers without checks until now may have to pass one. */
+/* Before they can get sessions: they may have to pass their first check. */
 static void membership_admin_enable(const struct membership *r, const struct server_line *line)
 {
     bool starts_down = r->watch.changed && upstream_starts_down(r->upstream->conf);
@@ -60,7 +60,7 @@ static void membership_admin_enable(const struct membership *r, const struct ser
     }
 }
 
-/* Undo membership_admin_enable(): a server that is disabled has no checks, and counts as up. */
+/* A disabled server has no checks, and counts as up. */
 static void membership_admin_undo(struct membership *r, const struct server_line *line)
 {
     (void)membership_admin_weigh(r, line);
@@ -133,8 +133,8 @@ void membership_admin_log_lost(const struct membership *r, const struct membersh
         const struct server_line *line = r->lines[i];
 
         if (server_line_is_changed(line) && membership_change_line(next, line->conf.id) != line)
-            log_notice("upstream %s: server %s: its line was changed or removed: what the "
-                       "administrator had set is forgotten",
+            log_notice("upstream %s: server %s: what an administrator had set is forgotten: the "
+                       "reload changed or removed its line",
                        r->upstream->name, line->conf.id);
     }
 }

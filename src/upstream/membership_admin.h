@@ -2,9 +2,9 @@
  * upstream/membership_admin: what an administrator changes of a server at run time: drain, disable,
  * enable, weight.
  *
- * It applies to all servers of a line, later ones too, in a new set of servers: the way of a
- * reload. It is kept in the line (upstream/server_line): a reload forgets it if it changes or
- * removes the line, a restart always does.
+ * A change applies to all servers of a line, later ones too, and publishes a new server set, as a
+ * reload does. The line keeps it (upstream/server_line): it is dropped by a reload that changes or
+ * removes the line, and by a restart.
  */
 #ifndef UPSTREAM_MEMBERSHIP_ADMIN_H
 #define UPSTREAM_MEMBERSHIP_ADMIN_H
@@ -23,7 +23,7 @@ struct server_line_admin;
  * Thread: control loop, or before start
  * Owns:   ${admin} is copied
  * Errors: 0; -ENOMEM; -EBUSY (another configuration is prepared); -EOPNOTSUPP (a weight for SRV
- *         records, or a name that is `disabled` in the configuration: nothing looks it up)
+ *         records; or a name that is `disabled` in the configuration, so has no lookups)
  */
 int membership_admin_set(struct membership *r, struct server_line *line,
                          const struct server_line_admin *admin) NODISCARD;

@@ -9,7 +9,7 @@
 #include "upstream/server_lines.h"
 #include "upstream/upstream.h"
 
-/* A server of the new configuration, or one kept though it is not in the new set. */
+/* A server of the new set, or one kept without being in it. */
 struct membership_next {
     struct upstream_server *server;
     unsigned position;      /* of its line */
@@ -65,7 +65,7 @@ static struct membership_next *membership_change_find(const struct membership_ch
     return NULL;
 }
 
-/* Reserve room before a server is created, so that it is not lost. */
+/* Before a server is created, so that it is not lost. */
 static int membership_change_reserve(struct membership_change *ch)
 {
     unsigned room = ch->room > 0 ? 2 * ch->room : 16;
@@ -110,10 +110,7 @@ static int membership_change_create_server(struct membership_change *ch, unsigne
     return 0;
 }
 
-/*
- * Keep the servers of lines that continue; of one-server lines also a server that was removed
- * before.
- */
+/* Keep the servers of lines that continue; for one-server lines also a removed one. */
 static int membership_change_keep_servers(struct membership_change *ch, bool *has_server)
 {
     list_for_each (node, &ch->r->servers) {
@@ -276,7 +273,7 @@ static int membership_change_place_one(const struct membership_change *ch, unsig
     return 0;
 }
 
-/* The server at ${place} whose line has this ID, but was another name; NULL: none. */
+/* A server at ${place} of the old line with this ID, of several servers; NULL: none. */
 static struct upstream_server *membership_change_old(const struct membership_change *ch,
                                                      const char *id,
                                                      const struct membership_place *place)
@@ -355,7 +352,7 @@ static void membership_change_apply(struct membership_change *ch, struct members
         membership_warm(ch->r, server);
 }
 
-/* Order the list: servers of the new lines in their order, then removed servers. */
+/* Servers of the new lines in their order, then removed servers. */
 static void membership_change_order(struct membership_change *ch)
 {
     struct list *servers = &ch->r->servers;

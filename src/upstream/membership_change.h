@@ -2,8 +2,7 @@
  * upstream/membership_change: the servers of another configuration of an upstream.
  *
  * A line continues if its ID and address are the same: its servers keep sessions and state. Prepare
- * creates the other servers of the new configuration. Commit removes the servers that it does not
- * have.
+ * creates the other servers, commit removes those not configured any more.
  */
 #ifndef UPSTREAM_MEMBERSHIP_CHANGE_H
 #define UPSTREAM_MEMBERSHIP_CHANGE_H

@@ -63,7 +63,7 @@ struct membership_wanted {
 
 /*
  * membership_build_set(out, r, conf, wanted) / membership_free_set(set):
- * Build a set, with a balancer of ${conf}; free it, or NULL.
+ * Build a set, with the balancer of ${conf}; free it, or NULL.
  *
  * Thread: control loop, or before start
  * Errors: 0; -ENOMEM; -E2BIG

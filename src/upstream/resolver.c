@@ -1,4 +1,4 @@
-/* upstream/resolver: the names of a configuration, and of the next one. */
+/* upstream/resolver: the names of a configuration and of its replacement. */
 #include "upstream/resolver.h"
 
 #include <errno.h>
@@ -234,7 +234,7 @@ void resolver_cancel(struct resolver_change *change)
     resolver_end(change);
 }
 
-/* First try ${position}, where its line is mostly. */
+/* Try ${position} first: lines mostly keep theirs. */
 static void resolver_bind(struct resolver_name *name, unsigned position)
 {
     const struct membership *m = &name->upstream->membership;
@@ -258,7 +258,7 @@ static void resolver_remove_others(struct resolver *r)
     }
 }
 
-/* The name is new no longer. */
+/* A new name becomes one of the current configuration. */
 static void resolver_begin(struct resolver_name *name)
 {
     name->change = NULL;

@@ -2,16 +2,15 @@
  * upstream/resolver: resolve host names and SRV records periodically and update their servers.
  *
  * Lookups block, so they run on the executor; the control loop applies answers. The next lookup
- * comes when the TTL expires, within resolve_interval_min and resolve_interval. A failure keeps the
- * last answer; the next lookup comes after resolve_interval or ${retry_ns}, whichever is shorter.
- * Jitter spreads lookups.
+ * comes when the TTL expires, within resolve_interval_min and resolve_interval, with jitter. A
+ * failure keeps the last answer; the next lookup comes after resolve_interval or `retry_ns`,
+ * whichever is shorter.
  *
  * A service takes one task for its SRV records and one per host; all hosts together get
- * ${service_ns}. A host whose lookup fails keeps its last addresses; a host without any is left
- * out.
+ * `service_ns`. A host whose lookup fails keeps its last addresses, or is left out.
  *
  * A new configuration is used when its new names are looked up; its other names keep addresses and
- * timers. The result of a lookup whose name was removed is ignored.
+ * timers.
  */
 #ifndef UPSTREAM_RESOLVER_H
 #define UPSTREAM_RESOLVER_H
@@ -37,7 +36,7 @@ struct resolver_conf {
     struct executor *executor;
     struct loop *control;
     int64_t retry_ns;   /* maximum pause after a failure */
-    int64_t service_ns; /* within this time the lookups of a service's hosts begin */
+    int64_t service_ns; /* lookups of a service's hosts begin within this time */
     uint64_t seed;      /* for jitter; unique to the process */
     /* resolve_host() or a test double, called on an executor thread. */
     int (*lookup)(struct address *out, size_t max, const char *word, struct dns_terms *terms);
@@ -45,8 +44,8 @@ struct resolver_conf {
     int (*lookup_service)(struct srv_record *out, size_t max, const char *name,
                           struct dns_terms *terms);
     /*
-     * Loop check: would a connection from ${upstream} to ${a} reach ${upstream}? On an executor
-     * thread, or the control loop.
+     * Loop check: would a connection from ${upstream} to ${a} reach ${upstream} again? On an
+     * executor thread, or the control loop.
      */
     bool (*leads_back)(const struct proxy_loop *listeners, const char *upstream,
                        const struct address *a);
@@ -114,8 +113,8 @@ unsigned resolver_find_places(const struct resolver_change *change, const struct
 
 /*
  * resolver_commit(change) / resolver_cancel(change):
- * Look up the names of the next configuration from now on, and no others / forget it. Commit after
- * ready(), when the upstreams have their new lines.
+ * Look up the names of the next configuration only / forget it. Commit after ready(), when the
+ * upstreams have their new lines.
  *
  * Thread: control loop
  */

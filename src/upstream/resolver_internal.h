@@ -29,7 +29,7 @@ struct resolver_found_addresses {
     struct resolver_service *service; /* NULL: a host name */
 };
 
-/* A name. Owned by the control loop, except that a lookup under way owns the members marked (L). */
+/* Owned by the control loop, but a lookup under way owns the members marked (L). */
 struct resolver_name {
     struct timer lookup; /* (L) */
     struct task answer;
@@ -125,8 +125,8 @@ int resolver_name_look_up(struct resolver_name *name, struct proxy_loop *listene
 
 /*
  * resolver_name_use(name) / resolver_name_use_soon(name):
- * Apply the answer and schedule the next lookup; do so in another task, as many names in one task
- * take long.
+ * Apply the answer and schedule the next lookup; do so in a task of its own, as many names take
+ * long.
  *
  * Thread: control loop
  */
@@ -163,7 +163,8 @@ void resolver_answered(struct resolver_name *name);
 
 /*
  * resolver_look_up(name):
- * Start or continue a lookup. Fills ${name}->found, without addresses that fail the loop check.
+ * Start or continue a lookup, which fills ${name}->found, without addresses that fail the loop
+ * check.
  *
  * Thread: an executor thread
  * Owns:   the caller frees ${name}->found, also after an error
@@ -174,7 +175,7 @@ int resolver_look_up(struct resolver_name *name) NODISCARD;
 
 /*
  * resolver_ask(name, out, max, host, terms):
- * Look up a host; of more than ${max} addresses keep the same ones each time.
+ * Look up a host; of more than ${max} addresses the choice is always the same.
  *
  * Thread: an executor thread
  * Errors: number of addresses; as resolver_conf.lookup(); -ENOMEM
@@ -184,7 +185,7 @@ int resolver_ask(const struct resolver_name *name, struct address *out, unsigned
 
 /*
  * resolver_service_begin(name) / resolver_service_go_on(name):
- * Look up the SRV records; look up one host. The last host completes ${name}->found.
+ * Look up the SRV records; look up one host, the last of which completes ${name}->found.
  *
  * Thread: an executor thread
  * Errors: as resolver_look_up()

@@ -19,9 +19,7 @@ static int resolver_compare(const void *a, const void *b)
     return memcmp(&one->u, &other->u, one->len);
 }
 
-/*
- * Keep the ${max} smallest of ${n} distinct addresses, in their order: name servers rotate answers.
- */
+/* The ${max} smallest of ${n} distinct addresses, in their order: name servers rotate answers. */
 static int resolver_choose(struct address *list, unsigned n, unsigned max)
 {
     struct address *sorted;

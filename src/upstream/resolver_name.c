@@ -102,7 +102,6 @@ static const struct task_type resolver_pause_type = {.name = "time to look up a 
                                                      .run = resolver_name_run_pause,
                                                      .drop = resolver_name_drop_pause};
 
-/* Log the first answer, if in time, as info; others as notices. */
 static void resolver_name_log_known(const struct resolver_name *name, bool moved)
 {
     const char *how = !name->known ? "is known"
@@ -166,7 +165,6 @@ static int resolver_name_use_each(struct resolver_name *name)
     return membership_update(&name->upstream->membership, name->line, places, n);
 }
 
-/* Set the addresses of the name's only server, which is in every set. */
 static int resolver_name_use_all(struct resolver_name *name)
 {
     const struct server_set *set = membership_now(&name->upstream->membership);
@@ -217,7 +215,7 @@ static int64_t resolver_name_apply(struct resolver_name *name)
     return pause_ns;
 }
 
-/* Of a pause from the answer on. */
+/* What is left of a pause that began at the answer. */
 static int64_t resolver_name_left_ns(const struct resolver_name *name, int64_t pause_ns)
 {
     int64_t left_ns = pause_ns - (clock_now_ns() - name->answered_at_ns);

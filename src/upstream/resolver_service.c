@@ -10,7 +10,7 @@
 /* Timeout of the only attempt at each name server. */
 #define RESOLVER_HOST_TIMEOUT_S 1
 
-/* Number of distinct priorities before ${record}; records are sorted. */
+/* Distinct priorities before ${record}; records are sorted. */
 static unsigned resolver_level(const struct resolver_service *s, unsigned record)
 {
     unsigned level = 0;
@@ -31,7 +31,7 @@ static unsigned resolver_weight(const struct resolver_service *s, unsigned recor
     return weight > 0 ? weight : 1;
 }
 
-/* Make room for an address of ${record}, in record order. */
+/* Room for an address of ${record}, in record order. */
 static unsigned resolver_insert(struct resolver_found_addresses *f, unsigned record)
 {
     unsigned at = f->n++;
@@ -117,7 +117,7 @@ static void resolver_look_up_record(struct resolver_name *name, unsigned record)
         resolver_add_address(f, &list[i], record);
 }
 
-/* Log all newly failing hosts of a service in one line; log when none fails any more. */
+/* One line for all newly failing hosts of a service, one when none fails any more. */
 static void resolver_log_hosts(const struct resolver_name *name)
 {
     const struct resolver_service *s = name->found->service;

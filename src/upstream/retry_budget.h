@@ -1,8 +1,8 @@
 /*
  * upstream/retry_budget: limits retries to a share of sessions, against retry storms.
  *
- * Each session adds a fraction of a retry to the reserve (RETRY_BUDGET_RESERVE at most); without
- * reserve, RETRY_BUDGET_MIN_RATE a second are allowed. Atomics are relaxed.
+ * Each session adds a part of a retry to the reserve (RETRY_BUDGET_RESERVE at most); without
+ * reserve, RETRY_BUDGET_MIN_RATE retries a second are allowed. Atomics are relaxed.
  */
 #ifndef UPSTREAM_RETRY_BUDGET_H
 #define UPSTREAM_RETRY_BUDGET_H

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One allocation: the line, its addresses, its check address, its texts. */
+/* One allocation for all. */
 struct server_line_memory {
     struct server_line line;
     struct address addresses[];

@@ -1,10 +1,9 @@
 /*
  * upstream/server_line: a line `server.ID = ADDRESS ...` of an upstream's configuration.
  *
- * Reference-counted: users keep it while the configuration changes. An unchanged line is the same
- * object in the next configuration; a changed line is a new object with the same ID. All but the
- * administrative state is immutable: that survives a reload as long as the line does, and no
- * restart.
+ * Reference-counted. An unchanged line is the same object in the next configuration; a changed line
+ * is a new object with the same ID. Immutable, but for what an administrator changed: that lasts as
+ * long as the object.
  */
 #ifndef UPSTREAM_SERVER_LINE_H
 #define UPSTREAM_SERVER_LINE_H
@@ -21,7 +20,6 @@ enum server_line_state {
     SERVER_LINE_DISABLED /* no health checks either */
 };
 
-/* What an administrator changed at run time. */
 struct server_line_admin {
     enum server_line_state state;
     bool has_weight;
@@ -53,8 +51,8 @@ bool server_line_is(const struct server_line *line, const struct upstream_server
 
 /*
  * server_line_is_disabled(line) / server_line_weight(line, found) / server_line_is_changed(line):
- * With the administrative state: is ${line} disabled? Weight of a server whose configuration or SRV
- * record says ${found}. Did an administrator change it?
+ * With the administrator's changes: is ${line} disabled? Weight of a server whose configuration or
+ * SRV record says ${found}. Did an administrator change ${line}?
  *
  * Thread: control loop, or before start
  */

@@ -1,4 +1,4 @@
-/* upstream/spare: data shared by all loops. */
+/* upstream/spare: what all loops share. */
 #include "upstream/spare.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ void spare_group_refresh(struct spare_group *g)
         spare_pools_refresh(pools);
 }
 
-/* All loops, also those of a prepared change. */
+/* With those of a prepared change. */
 static unsigned spare_group_loops(const struct spare_group *g)
 {
     return g->loops ? loop_group_made(g->loops) : 1;

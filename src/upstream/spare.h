@@ -6,13 +6,13 @@
  *   spare_pool    of a loop: its parts, for all upstreams; private to the loop
  *
  *   one spare:  opening --connected--> idle --spare_take()--> the session's
- *                  |                     |\--the server speaks--> end soon: closed;
- *                  |                     |                        else: it speaks first
+ *                  |                     |\--the server sends--> it ends soon: closed;
+ *                  |                     |                       else: it speaks first
  *                  \--failed: pause      \--expired, ended, unfit, descriptors wanted--> closed
  *
  * Each loop in use keeps an equal share of a server's spares, at least one. The balancer does not
  * count spares; at max_connections they are closed for sessions. A server that speaks first gets
- * none: each would start a session there.
+ * none: each would be a session there.
  */
 #ifndef UPSTREAM_SPARE_H
 #define UPSTREAM_SPARE_H
@@ -69,7 +69,7 @@ void spare_group_cancel(struct upstream *up);
 
 /*
  * spare_group_refresh(g):
- * Have each pool check its spares, after a server changed.
+ * A server changed: have each pool check its spares.
  *
  * Thread: any
  */
@@ -96,7 +96,7 @@ int spare_prepare(struct spare *sp) NODISCARD;
 
 /*
  * spare_is_wanted(conf, line):
- * Keeps ${conf} spares for servers of ${line}? None for backups, unless all servers are backups.
+ * Does ${conf} keep spares for servers of ${line}? Not for backups, unless all servers are backups.
  *
  * Thread: any
  */
@@ -114,14 +114,14 @@ void spare_set_wanted(struct spare *sp, bool is_wanted);
  * spare_destroy(sp):
  * Free ${sp} or NULL.
  *
- * Thread: any, after all loops have ended, or have run a control task since ENDPOINT_ABSENT was set
- *         for good (they drop their parts)
+ * Thread: any, when all loops have ended, or have dropped their parts in a control task after
+ *         ENDPOINT_ABSENT was set for good
  */
 void spare_destroy(struct spare *sp);
 
 /*
  * spare_figures(sp, object, v):
- * Show ${v} the counters, of the server ${object}. NULL is allowed.
+ * Visit the counters of the server ${object}. NULL is allowed.
  *
  *   spares_opened = idle now + used + expired + closed (by the server) + dropped (server unfit or
  *                   moved, descriptors or connections needed, shutdown)
@@ -133,8 +133,8 @@ void spare_figures(const struct spare *sp, const struct figure_object *object,
 
 /*
  * spare_pool_refresh(pool):
- * Submit a control task that closes and opens spares as needed. Starts the loop's thread; no-op
- * when the loop has ended.
+ * Submit a control task that closes and opens spares as needed. Starts the loop's thread; does
+ * nothing if the loop has ended.
  *
  * Thread: any
  */
@@ -150,8 +150,8 @@ void spare_pool_stop(struct spare_pool *pool);
 
 /*
  * spare_take(pool, server, at, which):
- * Take the youngest usable spare; a timer replaces it. ${pool} may be NULL. ${at}[${which}] gets
- * its address; unchanged on failure.
+ * Take the youngest usable spare; a timer replaces it. ${pool} may be NULL. ${at}[${which}] is its
+ * address.
  *
  * Thread: loop of ${pool}
  * Owns:   the caller owns the descriptor, and releases ${at} (endpoint_release_addresses())

@@ -32,8 +32,8 @@ struct spare_pool {
     uint64_t drawn; /* random state */
     bool stopped;
     /*
-     * note: looking. Set when the task is queued, cleared before it looks. Both are exchanges: a
-     * thread that finds it set knows that the task will see its change.
+     * note: looking. Set when the task is queued, cleared before it looks. Both are exchanges: if a
+     * thread finds it set, the task will see the thread's change.
      */
     atomic_bool looking;
     struct task look;
@@ -66,7 +66,7 @@ struct spare {
     struct spare_list parts[];
 };
 
-/* A loop reads only up to its own element. Loops that are prepared append elements behind it. */
+/* A loop reads up to its own element only; prepared loops append theirs behind it. */
 struct spare_parts {
     struct spare_parts *next;
     unsigned first, end; /* of loops number `first` up to `end` */

@@ -18,13 +18,13 @@
 /* A connection that the server ends earlier was rejected. */
 #define SPARE_SHORT_LIFE_NS (1 * NS_PER_S)
 
-/* Delay before expired spares are replaced, to replace spares of the same age together. */
+/* Delay before expired spares are replaced: all of the same age together. */
 #define SPARE_GATHER_NS (100 * NS_PER_MS)
 
 /* Time for the server to close after it sent bytes. */
 #define SPARE_LAST_WORDS_NS (1 * NS_PER_S)
 
-/* Interval of attempts without descriptor, memory or connection slot. */
+/* Interval of attempts while descriptors, memory or connection slots are short. */
 #define SPARE_RETRY_NS (1 * NS_PER_S)
 
 #define SPARE_BATCH 8
@@ -71,8 +71,8 @@ static void spare_not_before(struct spare_list *part, int64_t at_ns)
 }
 
 /*
- * Pause after a failed or rejected spare. An attempt that began before a pause does not extend it;
- * one that began soon after doubles the pause.
+ * After a failed or rejected spare. An attempt that began before a pause does not extend it; one
+ * that began soon after doubles it.
  */
 static void spare_pause(struct spare_list *part, int64_t begun_at_ns)
 {
@@ -143,7 +143,7 @@ static void spare_ended(struct spare_conn *c)
     spare_arm(part, part->not_before_ns);
 }
 
-/* The server sent bytes: before it closes, or because it speaks first. */
+/* It will close, or it speaks first. */
 static void spare_spoke(struct spare_conn *c)
 {
     idle_watch_rest(&c->idle_watch);
@@ -208,7 +208,7 @@ static void spare_connected(struct connector *connector, int fd, int error)
         spare_opened(c, fd);
 }
 
-/* Count a spare, unless sessions need its connection slot or others its descriptor. */
+/* Unless a session needs its connection slot, or its descriptor is needed. */
 static bool spare_may_open(struct spare_list *part)
 {
     struct spare *sp = part->spare;

@@ -161,7 +161,7 @@ static void upstream_sweep(struct upstream *up)
 }
 
 /*
- * Must a new session queue? If the queue is full it may try: waiters may have failed at a free
+ * Must a new session queue? If the queue is full it tries: waiters may have failed at a free
  * server.
  */
 static bool upstream_has_queue(const struct upstream *up)
@@ -187,7 +187,7 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
     return rc;
 }
 
-/* Ends an ejection for waiting sessions: without new picks nothing else would. */
+/* Ends an ejection for waiting sessions, as no pick may come. */
 struct upstream_return {
     struct timer timer;
     struct upstream *upstream;
@@ -218,7 +218,7 @@ static void upstream_drop_return(struct task *t)
 static const struct task_type upstream_return_type = {
     .name = "return of a server", .run = upstream_run_return, .drop = upstream_drop_return};
 
-/* Start a timer for the end of the ejection. Without memory the next pick ends it. */
+/* Without memory the next pick ends it. */
 static void upstream_expect_return(struct upstream *up, int64_t out_ns)
 {
     struct loop *loop = loop_current();

@@ -38,7 +38,7 @@ struct upstream_checks_conf {
     struct check_conf check;
     struct health_conf health;
     enum upstream_on_down on_down;
-    unsigned on_down_rate; /* sessions to close per second; 0: all at once */
+    unsigned on_down_rate; /* sessions to reset per second; 0: all at once */
 };
 
 struct upstream_conf {
@@ -48,7 +48,7 @@ struct upstream_conf {
     struct upstream_server_conf *servers;
     unsigned n_servers;
     enum balancer_kind balance;
-    /* limit of a server's sessions, percent of its fair share; 0: none */
+    /* most sessions of a server, in percent of its fair share; 0: no limit */
     unsigned hash_balance_factor;
     unsigned panic_threshold;   /* percent of the servers that must be fit, else panic; 0: never */
     int64_t slow_start_ns;      /* 0: none */
@@ -57,8 +57,8 @@ struct upstream_conf {
     struct proxy_header_conf send_proxy; /* PROXY header sent to the server */
     int64_t retry_timeout_ns;            /* total for all servers; 0: no limit */
     unsigned retries;                    /* servers to try after the first */
-    unsigned retry_budget; /* most retries that wait first, per 100 sessions; 0: no such retries */
-    int64_t idle_timeout_ns; /* timeout of a server that sends nothing; 0: none */
+    unsigned retry_budget;               /* retries after a pause, per 100 sessions; 0: none */
+    int64_t idle_timeout_ns;             /* timeout of a server that sends nothing; 0: none */
     struct ejection_conf ejection;
     unsigned queue_length; /* sessions that may wait for a server; 0: none */
     int64_t queue_timeout_ns;
@@ -72,9 +72,8 @@ struct upstream_conf {
 struct upstream {
     char *name;
     /*
-     * Current configuration: replaced as a whole, the old one released after a grace period (note:
-     * grace in engine/grace.h). Worker and control loops read it within a task; other threads must
-     * not.
+     * Replaced as a whole, the old one released after a grace period (note: grace in
+     * engine/grace.h). Worker and control loops read it within a task; other threads must not.
      */
     _Atomic(const struct upstream_conf *) conf;
     struct loop_group *workers;
@@ -96,7 +95,6 @@ struct upstream {
     struct upstream_state state;
 };
 
-/* An upstream with its current or next configuration. */
 struct upstream_next {
     struct upstream *upstream;
     const struct upstream_conf *conf;
@@ -125,8 +123,8 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf)
  * Build the group.
  *
  * Thread: before start
- * Owns:   ${workers} (NULL in tests) is borrowed and must outlive ${out}. ${conf} is copied and its
- *         memory held; if that is NULL, ${conf} is borrowed
+ * Owns:   ${workers} (NULL in tests) is borrowed. ${conf} is copied and its memory held; if that is
+ *         NULL, ${conf} is borrowed
  * Errors: 0; -ENOMEM
  */
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
@@ -145,7 +143,8 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
 
 /*
  * upstream_connected(up, server) / upstream_passed(up, server):
- * Record a connect as success; end an ejection as a check passed. Neither if resets are failures.
+ * Count a connect as success; end an ejection as a check has passed. Neither if resets are
+ * failures.
  *
  * Thread: any
  */
@@ -199,8 +198,8 @@ void upstream_release(struct upstream *up);
 
 /*
  * upstream_sweep_unused(up) / upstream_is_unused(up):
- * Free removed servers that are no longer used, true if some are still used; true if ${up}, no
- * longer configured, has no references: it may be destroyed after a grace period of the workers.
+ * Free unused removed servers, true if some are still used; true if ${up}, which was removed, has
+ * no references: it may be destroyed after a grace period of the workers.
  *
  * Thread: control loop
  */

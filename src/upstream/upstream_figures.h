@@ -11,8 +11,8 @@ struct upstream_server;
 
 /*
  * upstream_figures(up, set, v) / upstream_figures_server(up, server, v):
- * Show ${v} the figures of ${up}, but not of its servers / of ${server}. ${set} is its server set
- * (membership_take()), ${server} one of it.
+ * Visit the figures of ${up} without its servers / of ${server}. ${set} is its server set
+ * (membership_take()), ${server} is in it.
  *
  * Thread: any
  */

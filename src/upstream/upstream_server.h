@@ -1,4 +1,4 @@
-/* upstream/upstream_server: a server: configuration line and state. */
+/* upstream/upstream_server: a server: configuration and state. */
 #ifndef UPSTREAM_UPSTREAM_SERVER_H
 #define UPSTREAM_UPSTREAM_SERVER_H
 
@@ -42,7 +42,7 @@ struct upstream_server_conf {
 struct upstream_server {
     /* of `line`; who may read it: see upstream.conf */
     _Atomic(const struct upstream_server_conf *) conf;
-    /* The state of `line` with what an administrator changed, for any thread. */
+    /* Of `line`, with the administrator's changes, for any thread. */
     atomic_bool is_disabled, is_draining;
     struct endpoint endpoint;
     struct ejection ejection;

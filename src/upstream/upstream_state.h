@@ -18,7 +18,7 @@
 struct upstream;
 struct upstream_server;
 
-/* Control loop only. Searches begin after the server found last: reports have the same order. */
+/* Control loop only. Searches begin behind the server found last: reports keep their order. */
 struct upstream_state {
     unsigned next;        /* in the server set */
     struct list expected; /* state of unresolved servers, at most BALANCER_MAX_ENDPOINTS */
@@ -37,8 +37,7 @@ void upstream_state_close(struct upstream_state *st);
 
 /*
  * upstream_state_write(up, f) / upstream_state_continue(up, text, before):
- * Write the lines of ${up} and its servers; continue the counters of ${up}, as
- * counters_set_continue().
+ * Write the lines of ${up} and its servers; as counters_set_continue(), for ${up}.
  *
  * Thread: any
  */

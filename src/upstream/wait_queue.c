@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "engine/loop.h"
 
-/* First queued (under the lock), then submitted to its loop. Only this loop uses `is_left`. */
+/* Queued (locked), then submitted to its loop. Only this loop uses `is_left`. */
 struct wait_ticket {
     struct task given; /* carries the result to its loop */
     struct endpoint *endpoint;
@@ -87,7 +87,7 @@ static void wait_queue_remove(struct wait_queue *q, struct wait_ticket *t)
     atomic_fetch_sub_explicit(&q->n, 1, memory_order_relaxed);
 }
 
-/* Dequeue ${t}; false if its result is already under way. */
+/* False if its result is already under way. */
 static bool wait_queue_take_back(struct wait_ticket *t)
 {
     struct wait_queue *q = t->queue;
@@ -252,7 +252,7 @@ static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
         }
         hold_give_back(&q->hold);
         if (t->pick->n_tried == 0)
-            break; /* without an endpoint for it, there is none for later waiters */
+            break; /* then no later waiter gets one either */
     }
     lock_release(&q->lock);
     return served;

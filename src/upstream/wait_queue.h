@@ -2,14 +2,14 @@
  * upstream/wait_queue: queue of sessions while all servers of their group are full.
  *
  * First come, first served, over all workers. A thread that frees a connection slot gives it to the
- * first session that has not failed at this endpoint, and notifies its loop.
+ * first session that has not failed there, and notifies its loop.
  *
  * note: lock. Workers share the queue under a lock, taken only while sessions wait; without waiters
  * a session's end costs one load.
  *
  * note: freed or joined. A session joins, then looks for a free slot; an ending session frees its
- * slot, then looks for waiters. Sequentially consistent fences between the steps let at least one
- * see the other.
+ * slot, then looks for waiters. With a sequentially consistent fence between the steps, at least
+ * one sees the other.
  */
 #ifndef UPSTREAM_WAIT_QUEUE_H
 #define UPSTREAM_WAIT_QUEUE_H
@@ -29,21 +29,24 @@ struct wait_ticket;
 
 /*
  * Called once at the end of a wait, on the loop that joined, never inside wait_queue_join(). ${e}:
- * entered for the session; or NULL, and ${error} is -ETIMEDOUT or, if the session has tried
- * servers, -ENOENT as of balancer_pick(). (With none tried it waits on, even if all servers are
- * down.) The ticket is freed.
+ * entered for the session; or NULL, with ${error} -ETIMEDOUT, or -ENOENT of balancer_pick() if the
+ * session has tried servers. (With none tried it waits on, even if all servers are down.) The
+ * ticket is freed.
  */
 typedef void wait_queue_done(void *cookie, struct endpoint *e, int error);
 
 struct wait_queue {
     atomic_uint max; /* maximum length; 0: no waiting */
     _Atomic int64_t timeout_ns;
-    /* Closed while an administrator pauses the upstream: all sessions wait, with these limits. */
+    /*
+     * Closed while an administrator pauses the upstream: then all sessions wait, within these
+     * limits.
+     */
     struct hold hold;
     atomic_uint max_held;
     _Atomic int64_t held_until_ns;
     atomic_uint n;
-    atomic_uint tickets_in_use; /* queued, or their result is under way */
+    atomic_uint tickets_in_use; /* queued, or given a result */
     struct lock lock;
     struct balancer *balancer; /* locked */
     struct list tickets;       /* locked */
@@ -67,14 +70,14 @@ void wait_queue_set(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 
 /*
  * wait_queue_pause(q, max_held, until_ns):
- * Let sessions wait, ${max_held} at most, until hold_open(), or hold_allow(), with
- * wait_queue_serve(). Those that were not served WAIT_QUEUE_RELEASE_NS after ${until_ns} give up.
+ * Let sessions wait, ${max_held} at most, until hold_open() or hold_allow(); then call
+ * wait_queue_serve(). Sessions not served WAIT_QUEUE_RELEASE_NS after ${until_ns} give up.
  *
  * Thread: control loop
  */
 void wait_queue_pause(struct wait_queue *q, unsigned max_held, int64_t until_ns);
 
-/* Time to serve those that a pause held. */
+/* Time to serve the sessions that a pause held. */
 #define WAIT_QUEUE_RELEASE_NS INT64_C(60000000000)
 
 /*
