@@ -92,7 +92,8 @@ SUPPORT      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 UNTHREADED   := $(if $(filter thread,$(SANITIZE)),$(patsubst %,tests/unit/%.c,config/% ctl/% admin/test_arguments admin/test_host daemon/test_cli \
                     base/test_buffer base/test_parse handlers/test_frame_decoder limits/test_acl limits/test_prefix_table \
                     net/test_address net/test_cidr net/test_dns net/test_proxy_header net/test_resolve net/test_sock \
-                    net/test_sock_options upstream/test_balancer_keys upstream/test_balancer_steps))
+                    net/test_sock_options tls/test_client_hello tls/test_server_name \
+                    upstream/test_balancer_keys upstream/test_balancer_steps))
 UNIT_TESTS   := $(patsubst %.c,$(BUILD)/%,$(filter-out $(UNTHREADED),$(wildcard tests/unit/*/test_*.c)))
 # In front of functions of libraries these put their own, which others must not get.
 UNIT_ALONE    := $(filter $(addprefix $(BUILD)/tests/unit/, daemon/test_run daemon/test_safe_open \
@@ -122,7 +123,7 @@ help:
 #: make test-unit | test-stress | test-fuzz-corpus | test-integration | lint
 #: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
 #: make stress-long         the stress tests at full load, the queue under TSan too (minutes)
-#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, admin, parse, frame
+#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, admin, parse, frame, client_hello
 #: make mutate              faults in FILE=src/... or LAYER=... that no test notices (COUNT, SEED, MUTATE_GOAL; root, minutes)
 #: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)

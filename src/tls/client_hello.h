@@ -1,0 +1,110 @@
+/*
+ * tls/client_hello: strict parser of a TLS ClientHello, in records, without OpenSSL.
+ *
+ *   bytes of the client -> client_hello_scan: records, until the message is whole
+ *                       -> client_hello_read: the message; routes and tls/ja4 use the result
+ *
+ * A record is | type: 1 | version: 2 | length: 2 | fragment |; the first message must be a
+ * ClientHello, alone in its records. Each byte is looked at once, however the bytes are split.
+ * Source: RFC 8446, sections 4.1.2 and 5.1; RFC 6066 (SNI); RFC 7301 (ALPN)
+ */
+#ifndef TLS_CLIENT_HELLO_H
+#define TLS_CLIENT_HELLO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/must.h"
+#include "tls/server_name.h"
+
+/* Longest hello, with its record headers. */
+#define CLIENT_HELLO_MAX_BYTES 65536
+
+/* Most cipher suites, extensions and signature algorithms; openssl sends 31, 13 and 23. */
+#define CLIENT_HELLO_MAX_LIST 1024
+
+/* Zero-initialised: nothing was scanned. */
+struct client_hello_scan {
+    size_t at;            /* scanned bytes */
+    size_t record_bytes;  /* left of the record's fragment */
+    size_t message_bytes; /* left of the message; with `header` < 4: as far as it is known */
+    unsigned header;      /* bytes of the message's header scanned */
+    unsigned records;
+};
+
+/* Bytes in the message. */
+struct client_hello_bytes {
+    const uint8_t *at;
+    size_t n;
+};
+
+struct client_hello {
+    char sni[SERVER_NAME_BYTES]; /* in lower case; empty: none */
+    uint16_t version;            /* legacy_version */
+    bool has_sni;
+    struct client_hello_bytes ciphers;    /* two bytes each, as the next */
+    struct client_hello_bytes versions;   /* supported_versions; empty: none */
+    struct client_hello_bytes signatures; /* signature_algorithms */
+    struct client_hello_bytes extensions; /* type: 2, length: 2, data */
+    struct client_hello_bytes alpn;       /* length: 1, name; see client_hello_alpn_next() */
+    uint8_t *joined;                      /* the message, if it came in several records */
+};
+
+/*
+ * client_hello_scan(scan, data, len):
+ * Continue ${scan} with ${data}, all bytes of the client so far; fail at the first invalid byte.
+ *
+ * Thread: any
+ * Errors: bytes up to the end of the hello; -EAGAIN (incomplete); -ENOMSG (not TLS); -EPROTO
+ *         (malformed); -EMSGSIZE (above CLIENT_HELLO_MAX_BYTES)
+ */
+int client_hello_scan(struct client_hello_scan *scan, const uint8_t *data, size_t len) NODISCARD;
+
+/*
+ * client_hello_read(out, scan, data):
+ * Parse the hello that ${scan} has found in ${data}.
+ *
+ * Thread: any
+ * Owns:   ${out} points into ${data}, which must outlive it; release with client_hello_free()
+ * Errors: 0; -EPROTO (malformed); -EMSGSIZE (a list above CLIENT_HELLO_MAX_LIST); -ENOMEM
+ */
+int client_hello_read(struct client_hello *out, const struct client_hello_scan *scan,
+                      const uint8_t *data) NODISCARD;
+
+/*
+ * client_hello_free(hello):
+ *
+ * Thread: any
+ */
+void client_hello_free(struct client_hello *hello);
+
+/*
+ * client_hello_alpn_next(list, out):
+ * Take the next protocol name off ${list}, a copy of client_hello.alpn; false: none is left.
+ *
+ * Thread: any
+ */
+bool client_hello_alpn_next(struct client_hello_bytes *list, struct client_hello_bytes *out);
+
+/*
+ * client_hello_next_16(list, out) / client_hello_next_extension(list, out):
+ * Take the next number off a list of two-byte numbers, or the type of the next extension.
+ *
+ * Thread: any
+ */
+bool client_hello_next_16(struct client_hello_bytes *list, uint16_t *out);
+bool client_hello_next_extension(struct client_hello_bytes *list, uint16_t *type);
+
+/*
+ * client_hello_is_grease(number):
+ * Is ${number} reserved to be ignored? (RFC 8701)
+ *
+ * Thread: any
+ */
+static inline bool client_hello_is_grease(uint16_t number)
+{
+    return (number & 0x0f0f) == 0x0a0a && number >> 8 == (number & 0xff);
+}
+
+#endif

@@ -1,0 +1,489 @@
+/* tls/client_hello: real hellos however they are divided, and what is none. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/hellos.h"
+#include "support/suite.h"
+#include "tls/client_hello.h"
+#include "tls/ja4.h"
+
+/* A hello under construction, one record. */
+static uint8_t built[2 * CLIENT_HELLO_MAX_BYTES];
+static size_t built_bytes;
+
+static void put(unsigned bytes, size_t number)
+{
+    while (bytes-- > 0)
+        built[built_bytes++] = (uint8_t)(number >> 8 * bytes);
+}
+
+static void put_bytes(const void *data, size_t n)
+{
+    memcpy(built + built_bytes, data, n);
+    built_bytes += n;
+}
+
+/* Set the number of ${bytes} at ${at} to the bytes behind it. */
+static void put_length(size_t at, unsigned bytes)
+{
+    size_t n = built_bytes - at - bytes, end = built_bytes;
+
+    built_bytes = at;
+    put(bytes, n);
+    built_bytes = end;
+}
+
+static void begin(size_t n_ciphers)
+{
+    built_bytes = 0;
+    put(5, 0x1603010000);
+    put(4, 0x01000000);
+    put(2, 0x0303);
+    put_bytes("0123456789abcdef0123456789abcdef", 32);
+    put(1, 0);
+    put(2, 2 * n_ciphers);
+    for (size_t i = 0; i < n_ciphers; i++)
+        put(2, 0x1301 + i);
+    put(2, 0x0100);
+}
+
+/* The lengths in front, or those that fit. */
+static void seal(void)
+{
+    put_length(6, 3);
+    put_length(3, 2);
+}
+
+static void end_extensions(size_t at)
+{
+    put_length(at, 2);
+    seal();
+}
+
+static int read_hello(struct client_hello *out, const uint8_t *data, size_t len)
+{
+    struct client_hello_scan scan = {0};
+    int n = client_hello_scan(&scan, data, len);
+
+    return n < 0 ? n : client_hello_read(out, &scan, data);
+}
+
+/* The verdict on a hello with one extension. */
+static int read_extension(unsigned type, const void *data, size_t len)
+{
+    struct client_hello hello;
+    size_t at;
+    int rc;
+
+    begin(1);
+    at = built_bytes;
+    put(2, 0);
+    put(2, type);
+    put(2, len);
+    put_bytes(data, len);
+    end_extensions(at);
+    rc = read_hello(&hello, built, built_bytes);
+    if (rc == 0)
+        client_hello_free(&hello);
+    return rc;
+}
+
+#define EXTENSION(type, text) read_extension(type, text, sizeof(text) - 1)
+
+static const char *alpn_text(const struct client_hello *hello)
+{
+    static char text[256];
+    struct client_hello_bytes list = hello->alpn, name;
+    size_t n = 0;
+
+    while (client_hello_alpn_next(&list, &name)) {
+        if (n > 0)
+            text[n++] = ',';
+        memcpy(text + n, name.at, name.n);
+        n += name.n;
+    }
+    text[n] = '\0';
+    return text;
+}
+
+static void expect_hello(const struct hello *h, const struct client_hello_scan *scan,
+                         const uint8_t *data)
+{
+    struct client_hello hello;
+    char ja4[JA4_BYTES];
+
+    ck_assert_int_eq(client_hello_read(&hello, scan, data), 0);
+    ck_assert_str_eq(hello.sni, h->sni);
+    ck_assert_int_eq(hello.has_sni, *h->sni != '\0');
+    ck_assert_str_eq(alpn_text(&hello), h->alpn);
+    ja4_write(ja4, &hello);
+    ck_assert_str_eq(ja4, h->ja4);
+    client_hello_free(&hello);
+}
+
+GROUP(real, NULL, NULL);
+
+TEST_EACH(real, a_hello_is_read_wherever_it_is_split, HELLOS)
+{
+    uint8_t data[HELLO_MAX_BYTES];
+    size_t len = hello_bytes(data, &hellos[_i]);
+
+    for (size_t first = 0; first <= len; first++) {
+        struct client_hello_scan scan = {0};
+        uint8_t *part = malloc(first > 0 ? first : 1); /* a read too far is seen by a sanitizer */
+        int rc;
+
+        memcpy(part, data, first);
+        rc = client_hello_scan(&scan, part, first);
+        ck_assert_msg(rc == (first < len ? -EAGAIN : (int)len), "%zu bytes: %d", first, rc);
+        free(part);
+        ck_assert_int_eq(client_hello_scan(&scan, data, len), len);
+        expect_hello(&hellos[_i], &scan, data);
+    }
+}
+
+TEST_EACH(real, bytes_behind_the_hello_are_not_looked_at, HELLOS)
+{
+    uint8_t data[HELLO_MAX_BYTES + 9];
+    size_t len = hello_bytes(data, &hellos[_i]);
+    struct client_hello_scan scan = {0};
+
+    memcpy(data + len, "more data", 9);
+    ck_assert_int_eq(client_hello_scan(&scan, data, len + 9), len);
+    expect_hello(&hellos[_i], &scan, data);
+}
+
+TEST_EACH(real, a_hello_is_read_in_records_of_any_size_and_a_byte_at_a_time, HELLOS)
+{
+    static const size_t sizes[] = {1, 2, 3, 4, 5, 7, 100};
+    uint8_t data[HELLO_MAX_BYTES], divided[6 * HELLO_MAX_BYTES];
+    size_t len = hello_bytes(data, &hellos[_i]);
+
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        size_t n = hello_in_records(divided, data, len, sizes[i]);
+        struct client_hello_scan scan = {0};
+
+        for (size_t have = 0; have < n; have++)
+            ck_assert_int_eq(client_hello_scan(&scan, divided, have), -EAGAIN);
+        ck_assert_int_eq(client_hello_scan(&scan, divided, n), n);
+        expect_hello(&hellos[_i], &scan, divided);
+    }
+}
+
+/* The only shorter hello is that without extensions, whose length follows two bytes "none". */
+TEST_EACH(real, a_hello_that_ends_too_early_is_refused, HELLOS)
+{
+    struct client_hello hello;
+    size_t len = hello_bytes(built, &hellos[_i]);
+    unsigned taken = 0;
+
+    for (size_t keep = 9; keep < len; keep++) {
+        int rc;
+
+        (void)hello_bytes(built, &hellos[_i]);
+        built_bytes = keep;
+        seal();
+        rc = read_hello(&hello, built, keep);
+        if (rc == 0) {
+            ck_assert_uint_eq(hello.extensions.n, 0);
+            ck_assert_mem_eq(built + keep - 2, "\1\0", 2);
+            client_hello_free(&hello);
+            taken++;
+        } else {
+            ck_assert_int_eq(rc, -EPROTO);
+        }
+    }
+    ck_assert_uint_eq(taken, 1);
+}
+
+/* Each is wrong from its last byte on, and not before. */
+#define BYTES(text) text, sizeof(text) - 1
+static const struct {
+    const char *data;
+    size_t len;
+    int rc;
+} bad[] = {
+    {BYTES("G"), -ENOMSG},
+    {BYTES("\x15"), -ENOMSG},
+    {BYTES("\x80"), -ENOMSG},
+    {BYTES("\x16\x02"), -ENOMSG},
+    {BYTES("\x16\x03\x01\0\0"), -EPROTO},
+    {BYTES("\x16\x03\x01\x40\x01"), -EPROTO},
+    {BYTES("\x16\x03\x01\0\5\2"), -EPROTO},
+    {BYTES("\x16\x03\x01\0\5\1\2\0\0"), -EMSGSIZE},
+    {BYTES("\x16\x03\x01\0\5\1\0\0\0"), -EPROTO}, /* another message behind an empty one */
+    {BYTES("\x16\x03\x01\0\1\1\x17"), -EPROTO},
+    {BYTES("\x16\x03\x01\0\1\1\x14"), -EPROTO},
+    {BYTES("\x16\x03\x01\0\1\1\x16\x03\x01\0\0"), -EPROTO},
+    {BYTES("\x16\x03\x01\0\1\1\x16\x03\x01\0\5\0\0\1"), -EPROTO},
+};
+
+GROUP(records, NULL, NULL);
+
+TEST_EACH(records, what_is_no_hello_is_refused_at_its_first_wrong_byte, ARRAY_LEN(bad))
+{
+    struct client_hello_scan scan = {0};
+
+    for (size_t len = 0; len < bad[_i].len; len++)
+        ck_assert_int_eq(client_hello_scan(&scan, (const uint8_t *)bad[_i].data, len), -EAGAIN);
+    ck_assert_int_eq(client_hello_scan(&scan, (const uint8_t *)bad[_i].data, bad[_i].len),
+                     bad[_i].rc);
+}
+
+TEST(records, the_longest_hello_has_64_kib_with_its_record_headers)
+{
+    static uint8_t filled[CLIENT_HELLO_MAX_BYTES + 64], divided[CLIENT_HELLO_MAX_BYTES + 64];
+    size_t fragment = 16384, records = 4, most = CLIENT_HELLO_MAX_BYTES - 5 * records;
+
+    for (size_t extra = 0; extra < 2; extra++) {
+        struct client_hello_scan scan = {0};
+        size_t message = most + extra, n;
+
+        memset(filled, 0, sizeof(filled));
+        memcpy(filled, "\x16\x03\x01\0\0\x01\0", 7);
+        filled[7] = (uint8_t)((message - 4) >> 8);
+        filled[8] = (uint8_t)(message - 4);
+        n = hello_in_records(divided, filled, 5 + message, fragment);
+        ck_assert_uint_eq(n, CLIENT_HELLO_MAX_BYTES + extra);
+        ck_assert_int_eq(client_hello_scan(&scan, divided, n),
+                         extra > 0 ? -EMSGSIZE : CLIENT_HELLO_MAX_BYTES);
+    }
+}
+
+TEST(records, many_small_records_reach_the_limit_too)
+{
+    static uint8_t divided[2 * CLIENT_HELLO_MAX_BYTES];
+    struct client_hello_scan scan = {0};
+    uint8_t record[6] = {22, 3, 1, 0, 1, 0};
+    size_t len = 0;
+    int rc = -EAGAIN;
+
+    for (; rc == -EAGAIN; len += sizeof(record)) {
+        record[5] = len == 0 ? 1 : len == 12 ? 0x40 : 0;
+        memcpy(divided + len, record, sizeof(record));
+        rc = client_hello_scan(&scan, divided, len + sizeof(record));
+    }
+    ck_assert_int_eq(rc, -EMSGSIZE);
+    ck_assert_uint_eq(len,
+                      CLIENT_HELLO_MAX_BYTES / sizeof(record) * sizeof(record) + sizeof(record));
+}
+
+GROUP(message, NULL, NULL);
+
+TEST(message, a_hello_without_extensions_is_read)
+{
+    struct client_hello hello;
+    char ja4[JA4_BYTES];
+
+    begin(1);
+    seal();
+    ck_assert_int_eq(read_hello(&hello, built, built_bytes), 0);
+    ck_assert_str_eq(hello.sni, "");
+    ck_assert(!hello.has_sni);
+    ck_assert_uint_eq(hello.alpn.n, 0);
+    ja4_write(ja4, &hello);
+    ck_assert_str_eq(ja4, "t12i010000_0f2cb44170f4_000000000000");
+    client_hello_free(&hello);
+}
+
+/* A change of the byte ${at} behind the random bytes; see begin(). */
+static const struct {
+    size_t at;
+    uint8_t byte;
+} wrong[] = {
+    {9, 2},   /* legacy_version */
+    {43, 33}, /* session ID too long */
+    {45, 0},  /* no cipher suite */
+    {45, 1},  /* half a cipher suite */
+    {45, 3},  /* too long by one */
+    {48, 0},  /* no compression method */
+    {48, 2},  /* one too many */
+    {49, 1},  /* none is not offered */
+};
+
+TEST_EACH(message, a_field_that_is_wrong_is_refused, ARRAY_LEN(wrong))
+{
+    struct client_hello hello;
+
+    begin(1);
+    seal();
+    built[wrong[_i].at] = wrong[_i].byte;
+    ck_assert_int_eq(read_hello(&hello, built, built_bytes), -EPROTO);
+}
+
+TEST(message, bytes_behind_the_extensions_are_refused)
+{
+    struct client_hello hello;
+    size_t at;
+
+    begin(1);
+    at = built_bytes;
+    put(2, 0);
+    put_length(at, 2);
+    put(1, 0);
+    seal();
+    ck_assert_int_eq(read_hello(&hello, built, built_bytes), -EPROTO);
+}
+
+TEST(message, server_name_has_one_host_name)
+{
+    ck_assert_int_eq(EXTENSION(0, "\0\4\0\0\1a"), 0);
+    ck_assert_int_eq(EXTENSION(0, ""), -EPROTO);
+    ck_assert_int_eq(EXTENSION(0, "\0\0"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(0, "\0\3\0\0\0"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(0, "\0\4\1\0\1a"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(0, "\0\4\0\0\1a\0"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(0, "\0\5\0\0\1ab"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(0, "\0\10\0\0\1a\0\0\1b"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(0, "\0\6\0\0\3a b"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(0, "\0\6\0\0\3a\0b"), -EPROTO);
+}
+
+TEST(message, alpn_is_a_list_of_names)
+{
+    ck_assert_int_eq(EXTENSION(16, "\0\3\2h2"), 0);
+    ck_assert_int_eq(EXTENSION(16, "\0\5\2h2\1x"), 0);
+    ck_assert_int_eq(EXTENSION(16, "\0\0"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(16, "\0\1\0"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(16, "\0\4\2h2\0"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(16, "\0\4\2h2\1"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(16, "\0\3\2h2x"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(16, "\0\4\2h2"), -EPROTO);
+}
+
+TEST(message, versions_and_signatures_are_lists_of_numbers)
+{
+    ck_assert_int_eq(EXTENSION(43, "\2\3\4"), 0);
+    ck_assert_int_eq(EXTENSION(43, "\0"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(43, "\3\3\4\3"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(43, "\2\3\4\3"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(13, "\0\2\4\3"), 0);
+    ck_assert_int_eq(EXTENSION(13, "\0\0"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(13, "\0\1\4"), -EPROTO);
+    ck_assert_int_eq(EXTENSION(13, "\0\4\4\3"), -EPROTO);
+}
+
+TEST(message, no_extension_comes_twice_and_a_ticket_comes_last)
+{
+    struct client_hello hello;
+    static const struct {
+        unsigned first, second;
+        int rc;
+    } pairs[] = {{0xff01, 0xff01, -EPROTO}, {65535, 63, 0}, {41, 51, -EPROTO}, {51, 41, 0}};
+
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        size_t at;
+        int rc;
+
+        begin(1);
+        at = built_bytes;
+        put(2, 0);
+        put(4, pairs[i].first << 16);
+        put(4, pairs[i].second << 16);
+        end_extensions(at);
+        rc = read_hello(&hello, built, built_bytes);
+        ck_assert_int_eq(rc, pairs[i].rc);
+        if (rc == 0)
+            client_hello_free(&hello);
+    }
+}
+
+TEST(message, lists_are_bounded)
+{
+    for (size_t more = 0; more < 2; more++) {
+        size_t n = CLIENT_HELLO_MAX_LIST + more, at;
+        int expected = more > 0 ? -EMSGSIZE : 0;
+        struct client_hello hello;
+        char ja4[JA4_BYTES];
+
+        begin(n);
+        seal();
+        ck_assert_int_eq(read_hello(&hello, built, built_bytes), expected);
+        begin(1);
+        at = built_bytes;
+        put(2, 0);
+        for (size_t i = 0; i < n; i++)
+            put(4, (1000 + i) << 16);
+        end_extensions(at);
+        ck_assert_int_eq(read_hello(&hello, built, built_bytes), expected);
+        if (more > 0)
+            continue;
+        ja4_write(ja4, &hello);
+        ck_assert_mem_eq(ja4, "t12i019900_", 11);
+        client_hello_free(&hello);
+    }
+}
+
+GROUP(fingerprint, NULL, NULL);
+
+/* Source: the example of https://github.com/FoxIO-LLC/ja4/blob/main/technical_details/JA4.md */
+TEST(fingerprint, that_of_the_specification_is_computed)
+{
+    static const uint16_t ciphers[] = {0x1a1a, 0x1301, 0x1302, 0x1303, 0xc02b, 0xc02f,
+                                       0xc02c, 0xc030, 0xcca9, 0xcca8, 0xc013, 0xc014,
+                                       0x009c, 0x009d, 0x002f, 0x0035};
+    static const uint16_t types[] = {0x1a1a, 0x001b, 0x0033, 0x4469, 0x0017, 0x002d, 0x0005,
+                                     0x0023, 0x0012, 0x002b, 0xff01, 0x000b, 0x000a, 0x0015};
+    struct client_hello hello;
+    char ja4[JA4_BYTES];
+    size_t at;
+
+    begin(ARRAY_LEN(ciphers));
+    for (size_t i = 0; i < ARRAY_LEN(ciphers); i++) {
+        built[46 + 2 * i] = (uint8_t)(ciphers[i] >> 8);
+        built[47 + 2 * i] = (uint8_t)ciphers[i];
+    }
+    at = built_bytes;
+    put(2, 0);
+    put_bytes("\0\0\0\6\0\4\0\0\1a\0\x10\0\5\0\3\2h2", 19);
+    put_bytes("\0\x0d\0\x12\0\x10\4\3\x08\4\4\1\5\3\x08\5\5\1\x08\6\6\1", 22);
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        put(2, types[i]);
+        put(2, types[i] == 0x2b ? 7 : 0);
+        if (types[i] == 0x2b)
+            put_bytes("\6\x3a\x3a\3\4\3\3", 7);
+    }
+    end_extensions(at);
+    ck_assert_int_eq(read_hello(&hello, built, built_bytes), 0);
+    ja4_write(ja4, &hello);
+    ck_assert_str_eq(ja4, "t13d1516h2_8daaf6152771_e5627efa2ab1");
+    client_hello_free(&hello);
+}
+
+/* Source: the same, "ALPN Extension Value". */
+static const struct {
+    const char *name, *text;
+} protocols[] = {
+    {"h2", "h2"},
+    {"http/1.1", "h1"},
+    {"x", "xx"},
+    {"\xab", "ab"},
+    {"\xab\xcd", "ad"},
+    {"0\xab", "3b"},
+    {"01\xab\xcd", "3d"},
+    {"0\xab\xcd"
+     "1",
+     "01"},
+};
+
+TEST_EACH(fingerprint, a_protocol_is_its_first_and_last_character, ARRAY_LEN(protocols))
+{
+    size_t n = strlen(protocols[_i].name), at;
+    struct client_hello hello;
+    char ja4[JA4_BYTES];
+
+    begin(1);
+    at = built_bytes;
+    put(2, 0);
+    put(2, 16);
+    put(2, n + 3);
+    put(2, n + 1);
+    put(1, n);
+    put_bytes(protocols[_i].name, n);
+    end_extensions(at);
+    ck_assert_int_eq(read_hello(&hello, built, built_bytes), 0);
+    ja4_write(ja4, &hello);
+    ck_assert_mem_eq(ja4 + 8, protocols[_i].text, 2);
+    client_hello_free(&hello);
+}
