@@ -78,7 +78,7 @@ static bool watchdog_is_turning(struct watchdog *w, struct watch *watch, int64_t
     if (watch->stalled_at_ns == 0)
         log_warning("loop %s: stalled: this turn has lasted %.3f s, now in %s",
                     loop_name(watch->loop), (double)(now_ns - turn_at_ns) / (double)NS_PER_S,
-                    doing ? doing : "no named task or callback");
+                    doing ? doing : "an unnamed callback");
     watch->stalled_at_ns = turn_at_ns;
     return false;
 }

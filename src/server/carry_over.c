@@ -16,7 +16,7 @@ struct carry_over_visit {
     struct task task;
     struct carry_over *carry_over;
     struct loop *loop;
-    struct worker *worker; /* NULL: a boss */
+    struct worker *worker; /* NULL: the loop is a boss */
 };
 
 struct carry_over {
@@ -38,7 +38,7 @@ static void carry_over_done(struct carry_over *co)
     if (atomic_fetch_sub_explicit(&co->left, 1, memory_order_acq_rel) > 1)
         return;
     if (loop_submit(co->conf.control, LOOP_CONTROL, &co->advance) < 0)
-        return; /* it has ended: carry_over_destroy() releases the rest */
+        return; /* the loop has ended: carry_over_destroy() releases the rest */
 }
 
 static struct carry_over_visit *carry_over_visit_of(struct task *t)
@@ -51,7 +51,7 @@ static void carry_over_end_visit(struct task *t)
     carry_over_done(carry_over_visit_of(t)->carry_over);
 }
 
-/* Loops end with the server; carry_over_destroy() then releases what they still use. */
+/* If the loop has ended, so has the server: carry_over_destroy() releases the rest. */
 static void carry_over_submit(struct carry_over_visit *v, enum loop_queue queue)
 {
     if (loop_submit(v->loop, queue, &v->task) < 0)

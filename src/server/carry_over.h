@@ -4,10 +4,10 @@
  *
  *   begin -> each boss runs a task -> each worker walks its sessions -> released -> [next begin]
  *
- * The tasks of the bosses are a grace period (engine/grace), but wake their loops: afterwards no
- * boss creates a session of a replaced generation, and sessions handed over before are ahead of the
- * walk. The walks are a grace period of the workers. A session keeps its generation if its listener
- * was removed or has another service now.
+ * After the bosses' tasks, which wake idle loops, no boss creates a session of a replaced
+ * generation, and the walks find all that were handed over. Tasks and walks are a grace period
+ * (engine/grace) of bosses and workers. A session keeps its generation if its listener was removed
+ * or has another service now.
  */
 #ifndef SERVER_CARRY_OVER_H
 #define SERVER_CARRY_OVER_H
@@ -34,7 +34,7 @@ struct carry_over_conf {
  * Allocate all that carry_over_begin() needs.
  *
  * Thread: main
- * Owns:   ${conf} is copied, and what it points at borrowed
+ * Owns:   ${conf} is copied, what it points at borrowed
  * Errors: 0; -ENOMEM
  */
 int carry_over_create(struct carry_over **out, const struct carry_over_conf *conf) NODISCARD;

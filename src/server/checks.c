@@ -29,7 +29,7 @@ struct checks {
     struct list groups;
     struct task start;
     struct checks_change *first; /* of checks_start() */
-    struct promise decided; /* all servers with initial_state = checked had their first check */
+    struct promise decided;      /* no server with initial_state = checked awaits its first check */
 };
 
 struct checks_step {
@@ -312,7 +312,6 @@ static void checks_use(struct checks_group *g, struct checker_rules *rules)
         checks_look(g, set->servers[i]);
 }
 
-/* Stop the checks of an upstream; its servers count as up. */
 static void checks_free_upstream(struct upstream *up)
 {
     const struct server_set *set = membership_now(&up->membership);

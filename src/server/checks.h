@@ -1,4 +1,4 @@
-/* server/checks: health checks of all upstreams; evicts the sessions of a server that goes down. */
+/* server/checks: health checks of all upstreams, and eviction from a server that goes down. */
 #ifndef SERVER_CHECKS_H
 #define SERVER_CHECKS_H
 
@@ -43,7 +43,7 @@ int checks_create(struct checks **out, const struct checks_conf *conf) NODISCARD
 
 /*
  * checks_prepare(c, list, n, at_a_time, out) / checks_commit(change) / checks_cancel(change):
- * Allocate for the checks of ${n} upstreams / from now on check these upstreams only, by their new
+ * Allocate for the checks of ${n} upstreams / check these upstreams only, by their new
  * configurations and at most ${at_a_time} at once / free what was allocated. Servers keep their
  * health. Commit after the upstreams have their new configurations.
  *

@@ -10,7 +10,7 @@
 #define DESCRIPTORS_PER_LOOKUP 3
 #define DESCRIPTORS_PER_WORKER 2
 
-/* Health checks get at most one descriptor in so many. */
+/* Checks get at most one descriptor in so many. */
 #define DESCRIPTORS_CHECKS_PART 16
 
 /* One descriptor in so many is never lent. */

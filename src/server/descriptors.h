@@ -1,9 +1,9 @@
 /*
  * server/descriptors: splits the process' descriptors between clients and other uses.
  *
- * note: descriptors. A client is accepted only if descriptors for its session are available: at the
- * limit clients wait in the kernel's queue. Set aside are those open at start, and some for a log
- * file, lookups, checks, and a pipe per worker. More pipes, and spare connections, borrow (note:
+ * note: descriptors. A client is accepted only with descriptors for its session: at the limit
+ * clients wait in the kernel's queue. Set aside: those open at start, and some for a log file,
+ * lookups, checks, and a pipe per worker. Further pipes and spare connections use lent ones (note:
  * lent in net/descriptor_budget.h).
  */
 #ifndef SERVER_DESCRIPTORS_H
@@ -13,7 +13,7 @@
 
 struct descriptor_budget;
 
-/* Numbers of other users of descriptors that run at a time. */
+/* Users of descriptors besides clients: how many at a time. */
 struct descriptors_aside {
     unsigned lookups;
     unsigned checks;
@@ -41,8 +41,7 @@ void descriptors_set_limit(struct descriptor_budget *d, const struct descriptors
 /*
  * descriptors_prepare(d, from, to) / descriptors_commit(d, from, to) / descriptors_cancel(d, from,
  * to):
- * Set aside what ${to} needs more than ${from} / return what ${to} needs less than ${from} / undo
- * the prepare.
+ * Set aside what ${to} needs more than ${from} / return what it needs less / undo the prepare.
  *
  * Thread: control loop
  * Errors: 0; -EMFILE

@@ -29,7 +29,7 @@ struct eviction {
     int64_t began_at_ns;
     unsigned max_each_tick;
     int64_t tick_ns;
-    atomic_uint parts_left; /* plus one for eviction_begin(); the last release frees */
+    atomic_uint parts_left; /* and one of eviction_begin(); the last frees */
     struct eviction_part parts[];
 };
 
@@ -46,7 +46,6 @@ static struct eviction_part *eviction_part_of(struct task *t)
     return CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct eviction_part, tick);
 }
 
-/* False: all sessions were visited. */
 static bool eviction_step(struct eviction_part *part)
 {
     const struct eviction *ev = part->eviction;
@@ -126,10 +125,7 @@ int eviction_begin(const struct eviction_conf *conf)
         part->worker = conf->workers[i];
         session_set_walk_init(&part->walk);
         timer_init(&part->tick, &eviction_tick_type);
-        /*
-         * Loops without a thread have no sessions. The first tick, a control task, overtakes queued
-         * tasks.
-         */
+        /* Loops without a thread have no sessions. A control task overtakes queued tasks. */
         if (loop_state(part->loop) == LOOP_NOT_STARTED ||
             loop_submit(part->loop, LOOP_CONTROL, &part->tick.task) < 0)
             eviction_release(ev);

@@ -1,6 +1,6 @@
 /*
- * server/eviction: slowly ends the sessions at a server that is down, so that their clients do not
- * all reconnect to other servers at once.
+ * server/eviction: ends the sessions at a server that is down, slowly: their clients reconnect to
+ * other servers.
  */
 #ifndef SERVER_EVICTION_H
 #define SERVER_EVICTION_H
@@ -13,7 +13,7 @@ struct loop_group;
 struct upstream_server;
 struct worker;
 
-/* Interval of a worker's evictions; longer if one session per interval exceeds the rate. */
+/* A worker's interval; longer if one session each exceeds the rate. */
 #define EVICTION_TICK_NS INT64_C(10000000)
 
 struct eviction_conf {

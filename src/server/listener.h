@@ -87,7 +87,7 @@ void listener_left(const struct service *service);
 
 /*
  * listener_hold(ls) / listener_release(ls):
- * Add a reference and return ${ls}; drop one. The last frees ${ls}.
+ * Add a reference and return ${ls}; drop one, the last frees.
  *
  * Thread: any
  */

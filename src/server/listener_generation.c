@@ -61,9 +61,7 @@ static int listener_generation_create_plan(struct listener_generation *gen,
     return rc;
 }
 
-/*
- * The idle timeout comes from ${from}: the upstream gets its new configuration only at the commit.
- */
+/* Of ${from}: the upstream gets its new configuration at the commit. */
 static void listener_generation_use_upstream(struct listener_generation *gen,
                                              const struct listener_generation_from *from)
 {

@@ -6,8 +6,8 @@
  * the generation and its part of the configuration.
  *
  * note: current. Sockets and listeners point at the current generation. A boss or worker loads the
- * pointer and takes a reference within one task: a replaced generation is released when every loop
- * has run another task (server/carry_over). Sequentially consistent, as engine/grace requires.
+ * pointer and takes a reference within one task, so a replaced generation is released when every
+ * loop has run another task (server/carry_over). Sequentially consistent, as engine/grace requires.
  */
 #ifndef SERVER_LISTENER_GENERATION_H
 #define SERVER_LISTENER_GENERATION_H
@@ -76,8 +76,8 @@ struct listener_generation *listener_generation_begin(struct listener_generation
 
 /*
  * listener_generation_end(ls, leave_by_ns):
- * Remove the current generation of ${ls}, as the listener was removed, and return it with its
- * reference. Its sessions end until ${leave_by_ns}.
+ * ${ls} was removed: return its current generation, with the reference. Sessions end by
+ * ${leave_by_ns}.
  *
  * Thread: control loop
  */
@@ -85,7 +85,7 @@ struct listener_generation *listener_generation_end(struct listener *ls, int64_t
 
 /*
  * listener_generation_leave_by_ns(s):
- * When ${s} must have ended, as its listener was removed; CLOCK_NEVER: no limit.
+ * If its listener was removed, when ${s} must have ended; else CLOCK_NEVER.
  *
  * Thread: loop of ${s}
  */
@@ -113,15 +113,15 @@ static inline struct listener_generation *listener_generation_of(const struct se
 
 /*
  * listener_generation_counters(gen, set):
- * Fill ${set} with the counters of the listener, to be continued in another process.
+ * Add the listener's counters to ${set}, with which another process continues them.
  *
- * Thread: any, while ${set} is used
+ * Thread: any; ${gen} must outlive ${set}
  */
 void listener_generation_counters(const struct listener_generation *gen, struct counters_set *set);
 
 /*
  * listener_generation_figures(gen, v):
- * Show ${v} all figures of the listener.
+ * Visit the figures of the listener.
  *
  * Thread: any
  */
@@ -129,7 +129,7 @@ void listener_generation_figures(const struct listener_generation *gen, struct f
 
 /*
  * listener_generation_hold(gen) / listener_generation_release(gen):
- * Add a reference and return ${gen}; drop one. The last frees it. NULL is allowed.
+ * Add a reference and return ${gen}; drop one, the last frees. NULL is allowed.
  *
  * Thread: any
  */

@@ -15,7 +15,7 @@
 
 struct listener_generation;
 
-/* max_connections that an administrator set, instead of the configured one; of the control loop. */
+/* max_connections that an administrator set; of the control loop. */
 struct listener_admin_max {
     bool is_set;
     unsigned max, configured;
@@ -34,12 +34,9 @@ struct listener {
     struct log_limit full_limit;
     /* NULL: none yet, or removed. See note: current in server/listener_generation.h. */
     _Atomic(struct listener_generation *) current;
-    /* of a removed listener: its sessions end by then; CLOCK_NEVER: no limit */
+    /* removed: sessions end by then; CLOCK_NEVER: no limit */
     _Atomic int64_t leave_by_ns;
-    /*
-     * References by the set and each generation. acq_rel: the last release frees what other threads
-     * wrote.
-     */
+    /* By the set and each generation. acq_rel: the last release frees what other threads wrote. */
     atomic_uint references;
 };
 

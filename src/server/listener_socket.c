@@ -134,8 +134,8 @@ static void listener_socket_accepted(void *cookie, int fd, const struct address 
 }
 
 /*
- * Check descriptors first: a slot in the connection limit must be used at once. A new generation
- * may wake the waiter before it waits: then try again.
+ * Descriptors first: a slot in the connection limit must be used at once. A new generation may wake
+ * the waiter before it waits: then try again.
  */
 static int64_t listener_socket_admit(void *cookie)
 {
@@ -242,10 +242,7 @@ static void listener_socket_close(struct listener_socket *sock)
     sock->fd = -1;
 }
 
-/*
- * Free the socket in another control task: until then its waiter may be woken
- * (connection_limit_remove()).
- */
+/* Free it in another task: until then its waiter may be woken (connection_limit_remove()). */
 static void listener_socket_run_stop(struct task *t)
 {
     struct listener_socket *sock = CONTAINER_OF(t, struct listener_socket, stop);
@@ -290,7 +287,7 @@ int listener_socket_open(struct listener_socket **out, const struct listener_soc
     listen_conf.reuseport |= conf->share_port;
     listen_conf.bind_only = conf->bind_only;
     sock->linked = !socket_store_open(conf->env->store, &sock->fd, conf->address, &listen_conf);
-    sock->bind_only = conf->bind_only && sock->linked; /* one of the store listens */
+    sock->bind_only = conf->bind_only && sock->linked; /* a stored socket listens already */
     rc = sock->fd;
     if (rc < 0)
         goto err_free;

@@ -35,7 +35,7 @@ struct listener_socket {
      * on.
      */
     _Atomic(struct listener_generation *) generation;
-    struct listener_generation *admitted; /* generation for the client being accepted */
+    struct listener_generation *admitted; /* of the client being accepted */
     struct acceptor *acceptor;
     int fd;            /* descriptor of `acceptor` */
     bool bind_only;    /* listener_socket_listen() comes later */
@@ -53,7 +53,7 @@ struct listener_socket_conf {
     struct lock *lock;
     const struct address *address; /* must outlive all sessions */
     unsigned accept_batch;
-    bool bind_only;  /* do not listen: listener_socket_listen() does */
+    bool bind_only;  /* listener_socket_listen() comes later */
     bool share_port; /* SO_REUSEPORT, whatever the configuration says */
 };
 
@@ -106,9 +106,8 @@ int listener_socket_start(struct listener_socket *sock) NODISCARD;
 
 /*
  * listener_socket_stop(sock):
- * Accept the clients in the kernel's queue, then close; env->stopped() follows, and ${sock} is
- * freed. True if it was closed at once: then the caller calls env->stopped(), and frees ${sock}
- * when no boss loop runs.
+ * Accept the clients in the kernel's queue, close, call env->stopped() and free ${sock}. True if it
+ * was closed at once: the caller calls env->stopped(), and frees ${sock} when no boss loop runs.
  *
  * Thread: any, while sock->lock is held
  */

@@ -79,7 +79,7 @@ static void listeners_close_all(struct listeners *ls, bool leave)
         ls->env.stopped(ls->env.cookie);
 }
 
-/* The clients that a pause holds are in the kernel's queues, too. */
+/* Clients held by a pause are in the kernel's queues too. */
 static void listeners_open_holds(struct listeners *ls)
 {
     lock_take(&ls->lock);
@@ -176,7 +176,6 @@ unsigned listeners_sockets_wanted(struct listeners *ls)
     return n;
 }
 
-/* Listeners may be added or removed between two calls. */
 static struct listener_generation *listeners_hold(struct listeners *ls, unsigned i)
 {
     struct listener_generation *gen = NULL;

@@ -3,8 +3,8 @@
  *
  * A listener of the same name keeps its counters and connection limits. A socket of the same
  * address keeps its queue of clients, even if another listener has the address now. A removed
- * listener closes its sockets at once and is freed after its last session. A later listener of the
- * same name is a new one.
+ * listener closes its sockets at once and is freed after its last session; a later one of the same
+ * name is new.
  *
  * If an address needs fewer sockets than before (reuseport), the others stay open: closing a socket
  * resets the clients in its queue.
@@ -44,7 +44,7 @@ struct listeners_env {
     struct connection_limit *room;         /* of the process */
     struct descriptor_budget *descriptors; /* counts listen sockets; NULL: not counted */
     const struct socket_store *store;      /* NULL: sockets end with the process */
-    /* As acceptor_ops.admit, for a session that needs ${descriptors}. On a boss loop. */
+    /* On a boss loop, as acceptor_ops.admit: a session needs ${descriptors}. */
     int64_t (*admit)(void *cookie, unsigned descriptors);
     /* On a boss loop; the callee owns ${s}, and calls listener_left() after its end. */
     void (*accepted)(void *cookie, struct session *s);
@@ -81,8 +81,8 @@ int listeners_create(struct listeners **out, const struct listeners_env *env) NO
 /*
  * listeners_prepare(ls, conf, src, out):
  * Create what the listeners of ${conf} need, and bind their new addresses. One change at a time. A
- * failure is logged and changes nothing. If a removed socket is still closing, its address is
- * waited for, a second at most.
+ * failure is logged and changes nothing. Waits up to a second for the address of a socket that is
+ * still closing.
  *
  * Thread: control loop, or main before start
  * Owns:   ${conf} and ${src} are borrowed during the call; the memory of each section is held
@@ -132,10 +132,10 @@ void listeners_leave(struct listeners *ls);
 
 /*
  * listeners_keep(ls):
- * Store the sockets in use, as listeners_commit() does, when this process has replaced another. It
- * then owns the files of unix sockets that are not stored. Inherited sockets get the options that
- * are configured, and further ones beside them if these are too few; failures are logged. After
- * listeners_leave() no socket is in use: remove them from the store, and remove the files.
+ * This process has replaced another: store the sockets in use, as listeners_commit() does, and own
+ * the files of unix sockets that are not stored. Inherited sockets get the configured options, and
+ * further ones beside them if they are too few; failures are logged. After listeners_leave() no
+ * socket is in use: remove them from the store, and their files.
  *
  * Thread: main
  */
@@ -211,8 +211,8 @@ struct listener *listeners_lookup(struct listeners *ls, const char *name);
 
 /*
  * listeners_set_max(ls, name, max) / listeners_reset_max(ls):
- * Use max_connections = ${max} (0: no limit) for the listener ${name}, until a reload changes that
- * option of it / use the configured values again. Open sessions stay.
+ * Set max_connections of the listener ${name} (0: no limit), until a reload changes that option /
+ * use the configured values again. Open sessions stay.
  *
  * Thread: control loop
  * Errors: 0; -ENOENT (does not exist)

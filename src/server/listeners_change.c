@@ -350,8 +350,8 @@ static void listeners_commit_address(struct listeners_change *change, struct lis
 }
 
 /*
- * The new addresses first: clients of one that is replaced by a wildcard go there. Returns how many
- * sockets were closed at once.
+ * New addresses first: a wildcard serves the clients of the address that it replaces. Returns how
+ * many sockets were closed at once.
  */
 static unsigned listeners_commit_addresses(struct listeners_change *change)
 {
@@ -381,7 +381,7 @@ static struct quota_conf listeners_quota(struct listener *ls, const struct liste
     return quota;
 }
 
-/* Wakes sockets that wait at a limit; they now use the limit of their new listener. */
+/* Wakes sockets that wait at a limit: their new listener may have another. */
 static void listeners_commit_limits(struct listeners_change *change)
 {
     struct connection_limit *room = change->listeners->env.room;

@@ -7,7 +7,7 @@
  *
  * note: in the way. A wildcard address and an address of the same port can both be bound only if
  * they share the port (SO_REUSEPORT). If one replaces the other, they share it, and the new socket
- * listens at the commit only: it would take clients from the old one. It keeps the option, as Linux
+ * listens at the commit only, as it would take clients from the old one. It keeps the option: Linux
  * lets processes of the same user share the port anyway (inet_csk_get_port(), fastreuseport).
  */
 #ifndef SERVER_LISTENERS_INTERNAL_H
@@ -114,8 +114,8 @@ int listeners_share(struct listeners *ls, struct listeners_address *la, bool sha
 
 /*
  * listeners_commit_opened(ls, la):
- * Use the opened sockets of ${la}. Before listeners_start() those that do not listen yet stay
- * opened: the kernel would give them clients, whom a start that fails would reset.
+ * Use the opened sockets of ${la}. Those that do not listen yet wait for listeners_start(): a start
+ * that fails would reset their clients.
  *
  * Thread: as listeners_open_sockets(), while the lock is held
  */

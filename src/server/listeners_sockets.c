@@ -26,7 +26,6 @@ static bool listeners_closing(struct listeners *ls)
     return closing;
 }
 
-/* Open a socket; if the address is taken by a closing socket, wait for it. */
 static int listeners_open_socket(struct listeners *ls, struct listener_socket **out,
                                  const struct listener_socket_conf *conf,
                                  struct listener_generation *gen)
@@ -92,7 +91,7 @@ static void listeners_warn_of_fewer(const struct listeners_address *la,
 {
     char text[ADDRESS_TEXT_BYTES];
 
-    log_warning("listen %s: %s: %u inherited, reuseport = %u: no more can be bound: %s",
+    log_warning("listen %s: %s: sockets inherited: %u, reuseport = %u: cannot bind more: %s",
                 gen->listener->name, address_format(text, sizeof(text), &la->address),
                 la->n_sockets + la->n_opened, gen->conf.reuseport, strerror(-error));
 }
@@ -161,7 +160,7 @@ static void listeners_configure_socket(struct listener_socket *sock)
     int rc = listener_socket_configure(sock);
 
     if (rc < 0)
-        log_warning("listen %s: %s: the inherited socket keeps options of before: %s",
+        log_warning("listen %s: %s: the inherited socket keeps its old options: %s",
                     atomic_load(&sock->generation)->listener->name,
                     address_format(text, sizeof(text), sock->address), strerror(-rc));
 }

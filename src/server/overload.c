@@ -108,7 +108,6 @@ static const struct task_type overload_tick_type = {
 
 /* ---- any loop ---- */
 
-/* The caller has set is_over. */
 static void overload_begin(struct overload *ov)
 {
     bool of_buffers = overload_bytes(ov) > ov->high_bytes;
@@ -159,7 +158,7 @@ static void overload_estimate_session(struct overload *ov, int64_t memory, int64
                           memory_order_relaxed);
 }
 
-/* Take a sample; see note: samples. */
+/* See note: samples. */
 static void overload_sample(struct overload *ov)
 {
     int64_t held = overload_bytes(ov);

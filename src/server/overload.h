@@ -3,8 +3,8 @@
  * (max_memory).
  *
  * An episode begins at three quarters of max_buffered (net/memory_account), which leaves room for
- * bytes in flight, and ends at half. During an episode no client is accepted
- * (limits/connection_limit), channels read little, and connections are closed slowly.
+ * bytes in flight, and ends at half. Meanwhile no client is accepted (limits/connection_limit),
+ * channels read little, and connections are closed slowly.
  *
  * Memory in use (mallinfo2, plus pipes) is sampled. Of max_memory less the usage without clients,
  * three quarters begin an episode and five eighths end it. Between samples, buffers may not grow
@@ -12,8 +12,8 @@
  *
  * Victims: connections with buffered bytes, longest without progress first. (Water marks keep their
  * sizes alike.) If these cannot free enough memory, all connections, longest idle first. Optional
- * parts of connections (a mirror) go before them. Each worker picks among its own sessions, and
- * closes its share of all, by their number; one token bucket paces all.
+ * parts of connections (a mirror) go before them. Each worker closes a share of its own sessions,
+ * by their number; one token bucket paces all.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H
@@ -69,8 +69,8 @@ struct memory_account *overload_buffered(struct overload *ov);
 
 /*
  * overload_figures(ov, v) / overload_heap_figures(v):
- * Show ${v} the figures of ${ov}, NULL is allowed / of the heap, which takes a millisecond with
- * 10,000 connections, and locks each arena meanwhile.
+ * Visit the figures of ${ov}, NULL is allowed / of the heap: takes a millisecond with 10,000
+ * connections, and locks each arena.
  *
  * Thread: any
  */

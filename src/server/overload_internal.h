@@ -25,11 +25,11 @@ struct loop_group;
 struct overload_part {
     struct overload *overload;
     struct task task;
-    unsigned weight; /* sessions, by which the work is shared; control loop only */
+    unsigned weight; /* number of sessions; control loop only */
     int64_t bytes;   /* its share of the excess */
     unsigned tokens; /* its share of those of `pace` */
     atomic_bool busy;
-    atomic_bool had_few; /* it had less to close than its share */
+    atomic_bool had_few; /* its sessions held less than its share */
 };
 
 struct overload {
@@ -113,9 +113,9 @@ void overload_part_init(struct overload_part *part, struct overload *ov);
 
 /*
  * overload_begin_round(ov):
- * Have the workers close connections: each its share of the excess and of the pace's tokens, by the
- * number of its sessions, so that ages stay alike. Waits for workers that are late in the last
- * round, but not for long.
+ * Have the workers close connections: each gets a share of the excess and of the pace's tokens by
+ * the number of its sessions, so that all close connections of like age. Waits a short time for
+ * workers still busy with the last round.
  *
  * Thread: control loop
  */

@@ -8,7 +8,7 @@
 /* Maximum closed per worker and turn. */
 #define OVERLOAD_VICTIMS 64
 
-/* Ticks that a new round waits for workers that have not done their part of the last one. */
+/* Ticks that a round waits for workers busy with the last one. */
 #define OVERLOAD_PATIENCE 25
 
 /* ---- worker ---- */
@@ -91,7 +91,7 @@ void overload_part_init(struct overload_part *part, struct overload *ov)
 
 /* ---- control loop ---- */
 
-/* Are parts of the last round under way that are worth waiting for? */
+/* Wait for parts of the last round? */
 static bool overload_waits(struct overload *ov)
 {
     unsigned n = loop_group_size(ov->workers);
@@ -115,7 +115,7 @@ static unsigned overload_weigh_parts(struct overload *ov)
         struct loop *loop = loop_group_at(ov->workers, i);
         bool is_able = loop_state(loop) != LOOP_NOT_STARTED && !atomic_load(&part->busy);
 
-        /* One that had few is left out once, for the others to have its tokens. */
+        /* A worker that had few is left out once: the others get its tokens. */
         if (atomic_exchange_explicit(&part->had_few, false, memory_order_relaxed))
             is_able = false;
         part->weight = is_able ? loop_load(loop) : 0;

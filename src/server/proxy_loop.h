@@ -15,8 +15,8 @@ struct server_conf;
 
 /*
  * proxy_loop_create(out, conf, before):
- * Copy the listeners' addresses, and where they lead, from ${conf}. If ${before} (may be NULL) has
- * the same, return it with another reference.
+ * Copy the listeners' addresses, and where they lead, from ${conf}. Returns ${before} (may be
+ * NULL), with another reference, if it is the same.
  *
  * Thread: any
  * Owns:   immutable; the caller has a reference

@@ -360,7 +360,7 @@ void server_drain(struct server *sv)
     server_release(sv);
 }
 
-/* No drain of the workers: it would end idle echo sessions by FIN. */
+/* No worker drains: that would end idle echo sessions by FIN. */
 static void server_stop_listeners(struct server *sv)
 {
     if (atomic_exchange(&sv->draining, true))
@@ -369,10 +369,7 @@ static void server_stop_listeners(struct server *sv)
     server_release(sv);
 }
 
-/*
- * Bosses first, so that workers get no new sessions, the executor last. A hanging group does not
- * stop the others.
- */
+/* Bosses first: workers get no more sessions. A hanging group does not stop the others. */
 int server_stop(struct server *sv, unsigned *cut)
 {
     int boss, workers, control, executor;

@@ -30,7 +30,7 @@ struct task;
 
 enum server_affinity {
     SERVER_AFFINITY_OFF,
-    SERVER_AFFINITY_AUTO, /* thread i on the i-th processor that the process may use, cyclically */
+    SERVER_AFFINITY_AUTO, /* thread i on the i-th allowed processor, cyclically */
     SERVER_AFFINITY_LIST  /* the same with `list` */
 };
 
@@ -48,7 +48,7 @@ struct server_boss_conf {
 };
 
 struct server_worker_conf {
-    unsigned threads;        /* 0: two per processor, fewer with a CPU quota */
+    unsigned threads;        /* 0: two per processor, or fewer by the CPU quota */
     unsigned io_ratio;       /* percent of a turn for I/O, 1 to 100 */
     int64_t task_quantum_ns; /* time for tasks in a turn */
     unsigned max_pending_tasks;
@@ -158,7 +158,7 @@ int server_reload(struct server *sv, const struct server_reload *reload) NODISCA
 
 /*
  * server_reload_give_up(sv):
- * Cancel the reload under way, unless it is already at its commit; done() follows.
+ * Cancel the reload under way, unless its commit has begun; done() follows.
  *
  * Thread: main
  */
@@ -183,7 +183,7 @@ int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,
 
 /*
  * server_add_loop(sv, loop):
- * Watch one loop of a layer above, and show its figures, as those of the server's loops.
+ * Watch a loop of a layer above, and show its figures with the others.
  *
  * Thread: main, before server_start()
  * Owns:   ${loop} must outlive the last server_watch()
@@ -201,7 +201,7 @@ void server_drain(struct server *sv);
 /*
  * server_stop(sv, cut):
  * Reset the remaining sessions, count them in ${cut}, and join all threads. A hanging thread is
- * logged with its task; then do not destroy ${sv}.
+ * logged: then do not destroy ${sv}.
  *
  * Thread: main
  * Errors: 0; -ETIMEDOUT (a loop hangs); -EBUSY (only an executor task hangs, such as a lookup)

@@ -120,7 +120,7 @@ static void server_admin_answer(struct server_admin *change, int rc)
     change->rc = rc;
     change->task.type = &server_admin_answer_type;
     if (loop_submit(change->asker, LOOP_CONTROL, &change->task) < 0)
-        return; /* as server_admin_drop_answer() */
+        return; /* the asking loop has ended */
 }
 
 static void server_admin_run(struct task *t)

@@ -40,7 +40,7 @@ struct server_admin {
     struct server_pause_conf pause;
     unsigned rate; /* RESUME */
     /*
-     * Called once on the asking loop; not if that has ended. ${rc}: 0; -ENOENT (no such server);
+     * Called once on the asking loop, unless it has ended. ${rc}: 0; -ENOENT (no such server);
      * -ESHUTDOWN; as membership_admin_set(), server_pause_begin(), server_pause_resume().
      */
     void (*answered)(struct server_admin *change, int rc);
@@ -60,8 +60,8 @@ struct server_admin {
  * Apply ${change} on the control loop.
  *
  * Thread: a loop, the asking one
- * Owns:   ${change}, up to `answered` filled in by the caller, must live until it is called, or
- *         until the asking loop has ended
+ * Owns:   ${change}, filled in up to `answered`, must live until that is called, or the asking loop
+ *         has ended
  * Errors: as loop_submit(); then answered() is not called
  */
 int server_admin_begin(struct server *sv, struct server_admin *change) NODISCARD;

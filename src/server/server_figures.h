@@ -1,8 +1,8 @@
 /*
  * server/server_figures: a walk over all objects of the server that shows their figures.
  *
- * The walk holds what it shows, so it may be interrupted at each step, for any time, while the
- * configuration changes: it shows each object once. End it before server_destroy().
+ * A walk holds what it shows: it may pause after each step, for any time, while the configuration
+ * changes, and shows each object once. End it before server_destroy().
  *
  *   begin -> step ... step -> end
  */
@@ -18,8 +18,8 @@ struct server;
 struct server_figures;
 
 struct server_figures_conf {
-    unsigned max_servers; /* the servers behind so many are left out, and counted */
-    bool removed;         /* also removed upstreams with users: names may be there twice */
+    unsigned max_servers; /* further servers are left out, and counted */
+    bool removed;         /* also removed upstreams with users: a name may come twice */
     bool heap;            /* also overload_heap_figures() */
 };
 
@@ -36,7 +36,7 @@ int server_figures_begin(struct server_figures **out, struct server *sv,
 
 /*
  * server_figures_step(w, v):
- * Show ${v} the next object. False: it was the last one.
+ * Visit the next object; false: it was the last.
  *
  * Thread: any, one at a time
  */

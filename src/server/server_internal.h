@@ -30,7 +30,7 @@ struct upstreams;
 struct upstreams_change;
 struct workers;
 
-/* A reload under way; on the control loop only, except `under_way` and `given_up`. */
+/* A reload under way; of the control loop, but for `under_way` and `given_up`. */
 struct server_change {
     struct server_reload reload;
     struct task begin;
@@ -86,7 +86,7 @@ struct server {
 
 /*
  * server_aside(sv, conf, next):
- * Other descriptors than those of sessions that ${conf} needs; ${next}: its upstreams.
+ * Descriptors that ${conf} needs besides those of sessions; ${next}: its upstreams.
  *
  * Thread: control loop, or main before start
  */

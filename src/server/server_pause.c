@@ -16,7 +16,10 @@
 
 #define SERVER_PAUSE_TICK_NS (10 * NS_PER_MS)
 
-/* A listener's queue is empty after so many ticks without a client: its bosses may be late. */
+/*
+ * After so many ticks without a client the listener's queue is empty; fewer, and a boss may be
+ * late.
+ */
 #define SERVER_PAUSE_IDLE_TICKS 10
 
 struct server_pause {
@@ -27,7 +30,7 @@ struct server_pause {
     struct hold *hold;
     struct timer timer; /* its end; or ticks of a release */
     unsigned rate;      /* clients per second; 0: not released yet */
-    int64_t due;        /* clients x ns per second that the next tick may release */
+    int64_t due;        /* clients due, times NS_PER_S; its rest is for the next tick */
     unsigned allowed;   /* in the last tick */
     unsigned idle_ticks;
 };
@@ -70,7 +73,7 @@ static void server_pause_end(struct server_pause *p)
     server_pause_free(p);
 }
 
-/* Is nobody held any more? */
+/* Is no client held any more? */
 static bool server_pause_is_released(struct server_pause *p, unsigned unused)
 {
     if (p->upstream)

@@ -5,7 +5,7 @@
  *
  * The clients of a listener stay in the kernel's queue (`backlog` long); those of an upstream are
  * accepted, and wait in its queue (upstream/wait_queue). When a pause is over all go on at once; a
- * release at a rate is over when no client is left that was held.
+ * release at a rate ends with the last client held.
  */
 #ifndef SERVER_SERVER_PAUSE_H
 #define SERVER_SERVER_PAUSE_H

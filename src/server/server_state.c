@@ -25,12 +25,12 @@ struct server_state_line {
 };
 
 struct server_state_lines {
-    char *text; /* cut */
+    char *text; /* cut into NUL-terminated words */
     struct server_state_line *list;
     unsigned n;
 };
 
-/* Two reports submitted to the control loop. */
+/* A report and the one before, on the way to the control loop. */
 struct server_state_update {
     struct task task;
     struct server *server;
@@ -224,8 +224,8 @@ static int server_state_create_update(struct server_state_update **out,
 }
 
 /*
- * Copy ${text} with the lines of the last report that it lacks: a server that left its upstream may
- * come again, and its sessions may be open.
+ * Copy ${text} and the lines of the last report that it lacks: a removed server may return, and
+ * have open sessions.
  */
 static int server_state_keep(char **out, const char *text, const char *last)
 {

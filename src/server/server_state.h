@@ -26,8 +26,8 @@ void server_state_write(const struct server *sv, FILE *f);
 
 /*
  * server_state_create(out, sv, text):
- * Create the state of another process. Its first report ${text} is not added: the process that sent
- * it to us had continued it already; "": no report yet.
+ * Create the state of another process. Its report so far, ${text}, is not added: the process that
+ * sent it to us has added it already. "": no report yet.
  *
  * Thread: main
  * Owns:   ${text} is copied

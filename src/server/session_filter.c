@@ -10,7 +10,7 @@
 #include "service/session.h"
 #include "stats/access_log_record.h"
 
-/* As for durations of the configuration. */
+/* As durations of the configuration. */
 #define SESSION_FILTER_MAX_NS (10000 * NS_PER_DAY)
 
 static const char *session_filter_set_name(char *name, const char *value)

@@ -17,7 +17,7 @@ struct session;
 /* Longest name of a listener, upstream, server or loop, with NUL. */
 #define SESSION_FILTER_NAME_BYTES 256
 
-/* A name "" and numbers of 0 select any session. */
+/* "" and 0 select any session. */
 struct session_filter {
     char listener[SESSION_FILTER_NAME_BYTES];
     char upstream[SESSION_FILTER_NAME_BYTES];

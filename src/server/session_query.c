@@ -14,7 +14,7 @@ struct session_query_part {
     struct session_row **rows;
     unsigned n;
     uint64_t matched;
-    uint64_t behind; /* matched, and behind the cursor */
+    uint64_t behind; /* sessions that match, behind the cursor */
     bool has_failed; /* no memory */
 };
 

@@ -11,7 +11,7 @@
 struct session;
 
 struct session_row {
-    int64_t rank; /* the caller's */
+    int64_t rank; /* for the caller's sort */
     struct session_id id;
     struct address client;
     const char *listener;
@@ -27,7 +27,7 @@ struct session_row {
 
 /*
  * session_row_create(out, s, now_ns):
- * Copy what is shown of ${s} at ${now_ns}, which may be before its last byte. Its state is one of
+ * Copy what is shown of ${s} at ${now_ns}, perhaps before its last byte. Its state is one of
  *
  *   header      its PROXY header is awaited
  *   connecting  to a server, or waiting for one

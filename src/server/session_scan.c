@@ -9,7 +9,7 @@
 #include "server/session_set.h"
 #include "server/worker.h"
 
-/* Visits of a step that may take long. */
+/* Long visits of a step. */
 #define SESSION_SCAN_LONG 32
 
 struct session_scan_part {
@@ -26,8 +26,7 @@ struct session_scan {
     struct loop *asker;
     struct task answer;
     /*
-     * Parts under way, plus one while they begin. Acquire and release: done() sees what the parts
-     * wrote.
+     * Parts under way, and one while they begin. Acquire and release: done() sees what they wrote.
      */
     atomic_uint left;
     struct session_scan_part parts[];

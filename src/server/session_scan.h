@@ -27,13 +27,13 @@ struct session_scan_workers {
 
 struct session_scan_ops {
     /*
-     * Visit ${s}, perhaps one that is ending; true if that took long, such as ending it. ${part}:
-     * number of the worker, below session_scan_parts(). On its loop.
+     * On a worker's loop: visit ${s}, which may be ending; true if that took long, such as ending
+     * it. ${part}: number of the worker, below session_scan_parts().
      */
     bool (*visit)(void *cookie, unsigned part, struct session *s);
-    /* All parts have ended. On the asking loop. */
+    /* On the asking loop: all parts have ended. */
     void (*done)(void *cookie);
-    /* Instead of done(): the asking loop has ended. On any thread. */
+    /* On any thread, instead of done(): the asking loop has ended. */
     void (*lost)(void *cookie);
 };
 

@@ -4,8 +4,8 @@
  *
  *   begin -> next ... next (NULL: through) -> end
  *
- * A walk points at its next session; the removal of this session moves it on. Sessions added after
- * its begin are not part of it, so it ends however many come.
+ * A walk points at its next session; the removal of that session moves it on. Sessions added after
+ * its begin are not visited, so it ends however many come.
  */
 #ifndef SERVER_SESSION_SET_H
 #define SERVER_SESSION_SET_H

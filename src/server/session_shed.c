@@ -16,7 +16,7 @@ struct session_shed_entry {
     int64_t leave_at_ns; /* CLOCK_NEVER: not chosen */
 };
 
-/* Entries are in chunks, so that no step copies what others have listed. */
+/* Chunks: no step copies what others have listed. */
 struct session_shed_chunk {
     struct list link;
     unsigned n;

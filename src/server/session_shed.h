@@ -1,6 +1,6 @@
 /*
- * server/session_shed: ends a share of the sessions at an upstream or server, idlest first, spread
- * evenly over a time, so that their clients connect again elsewhere.
+ * server/session_shed: ends a share of the sessions at an upstream or server, idlest first, evenly
+ * over a time: their clients connect again elsewhere.
  *
  *   list all -> choose the idlest -> each gets an instant (session_leave_by)
  *
@@ -20,16 +20,16 @@ struct session_shed_conf {
     struct session_filter filter;
     unsigned percent; /* 1 to 100, rounded up to whole sessions */
     int64_t over_ns;
-    /* Called once on the asking loop, with the number of sessions to be ended; -ENOMEM. */
+    /* Called once on the asking loop. ${n}: sessions to be ended; -ENOMEM. */
     void (*answered)(void *cookie, int64_t n);
     void *cookie;
 };
 
 /*
  * session_shed_begin(workers, conf):
- * Give instants within over_ns from now to a share of the sessions that are selected now and
- * connected to a server. They end as by a timeout, for SESSION_DRAIN. Sessions that end within
- * over_ns anyway are neither counted nor chosen. As session_query_begin().
+ * As session_query_begin(): end a share of the selected sessions with a server, within over_ns from
+ * now, as by a timeout, for SESSION_DRAIN. Sessions whose lifetime ends within over_ns anyway are
+ * neither counted nor chosen.
  *
  * Thread: a loop, the asking one
  * Owns:   ${conf} is copied; what ${workers} points at must outlive the workers' loops

@@ -16,7 +16,7 @@ struct socket_store {
     /* Returns how many sockets bound to ${a} are stored. */
     unsigned (*count)(void *cookie, const struct address *a);
     /*
-     * Returns a listening socket bound to ${a}, maybe with clients in its queue; -1: none. The
+     * Returns a listening socket bound to ${a}, which may have clients in its queue; -1: none. The
      * caller owns the socket, but not the file of a unix socket.
      */
     int (*take)(void *cookie, const struct address *a);

@@ -37,8 +37,7 @@ int spares_choose(const struct spares *s, const struct server_conf *conf,
 
 /*
  * spares_prepare(s, change) / spares_cancel(s, change):
- * Create a pool for each new worker / undo that. In a reload, call spares_prepare() before
- * upstreams_complete().
+ * Create a pool for each new worker, in a reload before upstreams_complete() / undo that.
  *
  * Thread: control loop
  * Errors: 0; -ENOMEM
@@ -48,7 +47,7 @@ void spares_cancel(struct spares *s, const struct loop_group_change *change);
 
 /*
  * spares_refill(s):
- * Let every pool open missing and close surplus connections. Starts the workers' threads.
+ * Every pool opens missing and closes surplus connections. Starts the workers' threads.
  *
  * Thread: any
  */

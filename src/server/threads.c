@@ -236,7 +236,7 @@ static void threads_log_hung(const struct loop_group *g)
         loop_stats(loop, &s);
         if (s.turn_ns > 0)
             log_error("loop %s: did not stop; in %s for %.1f s", loop_name(loop),
-                      s.doing ? s.doing : "no named task or callback",
+                      s.doing ? s.doing : "an unnamed callback",
                       (double)s.turn_ns / (double)NS_PER_S);
         else
             log_error("loop %s: did not stop; waiting for events", loop_name(loop));
@@ -269,7 +269,7 @@ int threads_end_control(struct threads *t)
     return threads_end_group(t->control);
 }
 
-/* Drops queued tasks. A running task cannot be interrupted: a lookup may take long. */
+/* Drops queued tasks. A running task, such as a lookup, cannot be interrupted. */
 int threads_end_executor(struct threads *t)
 {
     struct executor_stats s;

@@ -28,7 +28,7 @@ struct upstreams_entry {
 struct upstreams {
     struct loop_group *workers;
     struct loop *control;
-    struct lock lock; /* of `entries` and their states, which only the control loop changes */
+    struct lock lock; /* guards `entries` and their states, which only the control loop changes */
     struct list entries;
     struct timer sweep; /* runs while something is to be freed */
     bool is_being_changed;
@@ -94,8 +94,8 @@ static bool upstreams_may_be_freed(const struct upstreams_entry *e)
 }
 
 /*
- * Remove the servers of a removed upstream without users, which ends their spare connections; the
- * grace period of this change is the upstream's, too. True if ${e} must be swept again.
+ * Remove the servers of a removed upstream without users, which closes their spare connections. The
+ * grace period of this change is the upstream's too. True if ${e} must be swept again.
  */
 static bool upstreams_sweep_entry(struct upstreams *us, struct upstreams_entry *e)
 {
@@ -213,7 +213,7 @@ static int upstreams_complete_names(struct upstreams_entry *e, const struct upst
     return rc == 0 ? upstream_change_build(e->change) : rc;
 }
 
-/* A new upstream has its configuration already; it is changed only to get ${places}. */
+/* A new upstream has its configuration; it lacks only ${places}. */
 static int upstreams_complete_one(struct upstreams_entry *e, const struct upstream_conf *conf,
                                   upstreams_places *places, const void *cookie)
 {

@@ -2,7 +2,7 @@
  * server/upstreams: all upstreams of the server, and how a new configuration replaces theirs.
  *
  * An upstream of the same name keeps its servers (upstream/upstream_change). A removed upstream
- * serves its sessions until they end, and is freed after the last user (upstream_hold()).
+ * serves its sessions, and is freed after the last user (upstream_hold()).
  *
  *   prepare (creates the new ones) -> complete (builds all sets) -> commit | cancel
  *
@@ -55,7 +55,7 @@ int upstreams_prepare(struct upstreams *us, const struct server_conf *conf,
 
 /*
  * upstreams_find(change, name) / upstreams_next(change, n):
- * The upstream ${name} of the new configuration, or NULL; all its ${n} upstreams, in file order.
+ * Of the new configuration: the upstream ${name}, or NULL; all ${n} upstreams, in file order.
  *
  * Thread: as upstreams_prepare()
  * Owns:   borrowed until commit or cancel, unless upstream_hold() keeps an upstream
@@ -70,8 +70,8 @@ typedef unsigned upstreams_places(const void *cookie, const struct upstream *up,
 
 /*
  * upstreams_complete(change, places, cookie):
- * Build all that the new configuration needs. ${places}: finds addresses of new names (NULL: none
- * are known).
+ * Build all that the new configuration needs. ${places}: NULL if no addresses of new names are
+ * known.
  *
  * Thread: as upstreams_prepare()
  * Errors: 0; -ENOMEM; -E2BIG (too many servers)
@@ -100,7 +100,7 @@ bool upstreams_sweep(struct upstreams *us);
 
 /*
  * upstreams_configured(us, name, len):
- * The upstream with this name of ${len} bytes in the current configuration; or NULL.
+ * The configured upstream with this name of ${len} bytes, or NULL.
  *
  * Thread: as upstreams_prepare()
  */

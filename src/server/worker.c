@@ -78,7 +78,7 @@ int worker_hand_over(struct loop *loop, struct session *s)
     return rc;
 }
 
-/* No more clients will come to use spare connections. */
+/* No more clients will come. */
 static void worker_stop_spares(struct worker *w)
 {
     if (w->owner.spares)

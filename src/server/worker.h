@@ -23,8 +23,8 @@ struct worker_env {
     struct descriptor_budget *descriptors; /* of all workers; NULL: not counted */
     struct memory_account *buffered;       /* of all workers; NULL: not counted */
     /*
-     * A session of ${service} has ended. On the worker's loop; on any thread if no worker adopted
-     * it.
+     * On the worker's loop, or any thread if no worker adopted it: a session of ${service} has
+     * ended.
      */
     void (*ended)(void *cookie, const struct service *service);
     void *cookie;

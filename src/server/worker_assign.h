@@ -21,8 +21,7 @@ int worker_assign(struct loop_group *workers, struct session *s) NODISCARD;
 
 /*
  * worker_assign_wait_ns(workers):
- * 0; or, if all workers have max_pending_tasks queued, the time until the next try (logged every 10
- * s at most).
+ * 0; or, if all workers have max_pending_tasks queued, the time until the next try (logged).
  *
  * Thread: any
  */

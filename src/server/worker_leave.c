@@ -11,7 +11,7 @@ bool worker_leave_applies(const struct session *s)
 {
     int64_t leave_by_ns = listener_generation_leave_by_ns(s);
 
-    /* A session that is leaving its server (server/session_shed) may have more time. */
+    /* server/session_shed may have given it more time. */
     return !s->ending && leave_by_ns != CLOCK_NEVER &&
            (!s->leaving || s->expires_at_ns > leave_by_ns);
 }

@@ -9,7 +9,7 @@ struct session;
 
 /*
  * worker_leave_applies(s):
- * True if the listener of ${s} was removed and nothing is arranged for its end yet.
+ * True if the listener of ${s} was removed, and its end is not set yet.
  *
  * Thread: loop of ${s}
  */

@@ -292,7 +292,7 @@ TEST(listeners_store, an_inherited_socket_serves_alone_if_no_other_can_be_bound)
     configure(1);
     ck_assert_int_eq(seteuid(0), 0);
     ck_assert_uint_eq(listeners_sockets(listeners), 1);
-    ck_assert_uint_eq(log_lines_with(": 1 inherited, reuseport = 2: no more can be bound: Address "
+    ck_assert_uint_eq(log_lines_with("inherited: 1, reuseport = 2: cannot bind more: Address "
                                      "already in use"),
                       1);
     close(fd);
@@ -503,7 +503,7 @@ TEST(listeners_store, what_cannot_be_configured_when_a_process_is_replaced_is_to
     ck_assert_int_eq(seteuid(65533), 0);
     take_over();
     ck_assert_int_eq(seteuid(0), 0);
-    ck_assert_uint_eq(log_lines_with("the inherited socket keeps options of before: "), 1);
+    ck_assert_uint_eq(log_lines_with("the inherited socket keeps its old options: "), 1);
     ck_assert_uint_eq(listeners_sockets(listeners), 1);
 }
 
@@ -519,5 +519,5 @@ TEST(listeners_store, a_process_that_replaces_another_has_fewer_sockets_if_no_ot
     take_over();
     ck_assert_int_eq(seteuid(0), 0);
     ck_assert_uint_eq(listeners_sockets(listeners), 1);
-    ck_assert_uint_eq(log_lines_with(": 1 inherited, reuseport = 2: no more can be bound: "), 1);
+    ck_assert_uint_eq(log_lines_with("inherited: 1, reuseport = 2: cannot bind more: "), 1);
 }
