@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import stat
+import threading
 import time
 
 from support import net, program
@@ -262,20 +263,22 @@ def rotation(t):
     address, path = t.address(), t.path("access.log")
     config = echo(address, f"access_log = {path}\naccess_log_format = $client_port $connection")
     with t.daemon(config) as daemon:
-        stop_at = time.monotonic() + 2.5
+        over = threading.Event()
         made = [0, 0, 0]
 
         def traffic(i):
-            while time.monotonic() < stop_at:
+            while not over.is_set():
                 one_echo(address, b"x")
                 made[i] += 1
 
         tasks = [Task(traffic, i) for i in range(3)]
         for number in range(1, 6):
-            time.sleep(0.3)
+            t.eventually(lambda: os.path.getsize(path) > 0, "lines in the file", 20)
             os.rename(path, f"{path}.{number}")
             daemon.send_signal(signal.SIGUSR1)
             t.eventually(lambda: os.path.exists(path), "the new file")
+        t.eventually(lambda: os.path.getsize(path) > 0, "lines in the last file", 20)
+        over.set()
         for task in tasks:
             task.result()
         daemon.stop()

@@ -45,6 +45,11 @@ def listed(t, what):
     return answer.json[what]
 
 
+def admin_tasks(t):
+    """How many tasks the loop of the admin interface has run."""
+    return sum(loop["tasks_run"] for loop in listed(t, "loops") if loop["name"].startswith("admn-"))
+
+
 def samples(text):
     """{(metric, (label, value), ...): number}; each must be there once."""
     found = {}
@@ -259,21 +264,20 @@ def names_are_escaped(t):
 
 @test(timeout=60)
 def a_thousand_servers_delay_nothing(t):
-    """with 1,000 servers /metrics, listed all the time by four clients, has no task of a stall's length"""
+    """with 1,000 servers /metrics, listed all the time by four clients, is made in many short tasks"""
     front = t.address()
     servers = {f"s{i}": f"127.0.{i // 250}.{i % 250 + 1}:9" for i in range(1000)}
     with t.daemon(config(t, front, servers)) as daemon:
+        before = admin_tasks(t)
         tasks = [net.Task(lambda: [len(scrape(t)) for _ in range(5)]) for _ in range(4)]
-        late = []
         while any(task.is_alive() for task in tasks):
-            begin = time.monotonic()
             check_equal(get(socket_of(t), "/readyz").status, 200, "/readyz")
-            late.append(time.monotonic() - begin)
             time.sleep(0.01)
         sizes = [size for task in tasks for size in task.result()]
         check(min(sizes) > 1000 * 2000, f"sizes: {min(sizes)}")
-        check(sorted(late)[len(late) // 2] < 1 * t.scale, f"/readyz took {sorted(late)[-5:]} s")
-        check_equal(daemon.log_lines("stall"), [], "stalls")
+        # Times say more of the machine: a thread may be kept from running at any place.
+        each = (admin_tasks(t) - before) / len(sizes)
+        check(each > 20, f"{each:.0f} tasks for each answer")
 
 
 @test(timeout=60)

@@ -1,9 +1,11 @@
 /* server/session_shed: a share of the sessions ends, idlest first, spread over the time. */
 #include <poll.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "server/session_shed.h"
+#include "service/session.h"
 #include "support/crowd.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
@@ -77,19 +79,72 @@ TEST(session_shed, a_share_is_rounded_up)
     UNTIL(atomic_load(&crowd.ended) == 1);
 }
 
+static struct {
+    atomic_uint n;
+    int64_t at_ns[CROWD_MAX];
+    atomic_bool done;
+} ends;
+
+static bool note_end(void *cookie, unsigned part, struct session *s)
+{
+    (void)cookie;
+    (void)part;
+    ends.at_ns[atomic_fetch_add(&ends.n, 1)] = s->expires_at_ns;
+    return false;
+}
+
+static void noted(void *cookie)
+{
+    (void)cookie;
+    atomic_store(&ends.done, true);
+}
+
+static const struct session_scan_ops note_ops = {.visit = note_end, .done = noted, .lost = noted};
+
+static void note_ends(void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(session_scan_begin(&crowd.workers, CROWD_WORKERS, &note_ops, NULL), 0);
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+    return (*(const int64_t *)a > *(const int64_t *)b) -
+           (*(const int64_t *)a < *(const int64_t *)b);
+}
+
 TEST(session_shed, ends_are_spread_over_the_time)
 {
-    int64_t began_at_ns;
+    const int64_t step_ns = 100 * NS_PER_S;
+    int64_t began_at_ns, answered_at_ns;
 
     crowd_add(10, 0);
     crowd_add(10, 1);
     began_at_ns = clock_now_ns();
-    shed(100, 2 * NS_PER_S);
+    shed(100, 20 * step_ns);
+    answered_at_ns = clock_now_ns();
     ck_assert_int_eq(told, 20);
+    loop_runner_call(crowd.asker, note_ends, NULL);
+    UNTIL(atomic_load(&ends.done));
+    ck_assert_uint_eq(atomic_load(&ends.n), 20);
+    qsort(ends.at_ns, 20, sizeof(ends.at_ns[0]), compare_ns);
+    for (int i = 0; i < 20; i++) {
+        ck_assert_int_ge(ends.at_ns[i], began_at_ns + (i + 1) * step_ns);
+        ck_assert_int_le(ends.at_ns[i], answered_at_ns + (i + 1) * step_ns);
+    }
+}
+
+TEST(session_shed, none_ends_before_its_time)
+{
+    int64_t began_at_ns;
+
+    crowd_add(10, 0);
+    began_at_ns = clock_now_ns();
+    shed(100, NS_PER_S);
+    UNTIL(atomic_load(&crowd.ended) >= 5);
+    ck_assert_int_ge(since_ms(began_at_ns), 500);
     UNTIL(atomic_load(&crowd.ended) == 10);
-    ck_assert_int_ge(clock_now_ns() - began_at_ns, 900 * NS_PER_MS);
-    UNTIL(atomic_load(&crowd.ended) == 20);
-    ck_assert_int_ge(clock_now_ns() - began_at_ns, 1900 * NS_PER_MS);
+    ck_assert_int_ge(since_ms(began_at_ns), 1000);
 }
 
 TEST(session_shed, those_that_end_in_time_anyway_are_not_chosen_again)
