@@ -166,6 +166,7 @@ static int config_build_attach(struct config *config, struct config_section *sec
     case OPTION_BOSS: section->conf = &config->server.boss; return 0;
     case OPTION_WORKER: section->conf = &config->server.worker; return 0;
     case OPTION_EXECUTOR: section->conf = &config->server.executor; return 0;
+    case OPTION_HANDSHAKE: section->conf = &config->server.handshake; return 0;
     case OPTION_ADMIN: section->conf = &config->admin; return 0;
     case OPTION_LISTEN: return config_build_add_listener(config, section);
     case OPTION_UPSTREAM: return config_build_add_upstream(config, section);

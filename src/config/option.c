@@ -17,6 +17,7 @@ static const struct {
     [OPTION_BOSS] = {"boss", "[boss]", false, &option_process_boss},
     [OPTION_WORKER] = {"worker", "[worker]", false, &option_process_worker},
     [OPTION_EXECUTOR] = {"executor", "[executor]", false, &option_process_executor},
+    [OPTION_HANDSHAKE] = {"handshake", "[handshake]", false, &option_process_handshake},
     [OPTION_ADMIN] = {"admin", "[admin]", false, &option_admin},
     [OPTION_LISTEN] = {"listen", "[listen NAME]", true, &option_listen},
     [OPTION_UPSTREAM] = {"upstream", "[upstream NAME]", true, &option_upstream},

@@ -15,6 +15,7 @@ extern const struct option_rows option_process_reactord;
 extern const struct option_rows option_process_boss;
 extern const struct option_rows option_process_worker;
 extern const struct option_rows option_process_executor;
+extern const struct option_rows option_process_handshake;
 extern const struct option_rows option_admin;
 extern const struct option_rows option_listen;
 extern const struct option_rows option_upstream;

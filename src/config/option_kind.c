@@ -49,6 +49,16 @@ static int option_kind_set_number(const struct option *o, struct option_value *v
     return 0;
 }
 
+static int option_kind_set_number_or_word(const struct option *o, struct option_value *v)
+{
+    for (const struct option_word *w = o->words; w->word; w++)
+        if (strcmp(w->word, v->text) == 0) {
+            option_kind_put_unsigned(o, v, w->value);
+            return 0;
+        }
+    return option_kind_set_number(o, v);
+}
+
 static int option_kind_set_percent(const struct option *o, struct option_value *v)
 {
     unsigned n;
@@ -217,6 +227,8 @@ static int option_kind_set_name(const struct option *o, struct option_value *v)
 }
 
 const struct option_kind option_kind_number = {option_kind_set_number, "", sizeof(unsigned)};
+const struct option_kind option_kind_number_or_word = {option_kind_set_number_or_word, "",
+                                                       sizeof(unsigned)};
 const struct option_kind option_kind_percent = {option_kind_set_percent, ", in percent",
                                                 sizeof(unsigned)};
 const struct option_kind option_kind_duration = {option_kind_set_duration,

@@ -1,4 +1,4 @@
-/* config/option_process: options of [reactord], [boss], [worker] and [executor]. */
+/* config/option_process: options of [reactord], [boss], [worker], [executor] and [handshake]. */
 #include <stddef.h>
 
 #include "base/clock.h"
@@ -37,6 +37,11 @@ static const struct option_word affinities[] = {
     {NULL, 0},
 };
 
+static const struct option_word handshake_threads[] = {
+    {"auto", TLS_HANDSHAKES_AUTO},
+    {NULL, 0},
+};
+
 static const struct option_word schedulings[] = {
     {"batch", AFFINITY_BATCH},
     {"inherit", AFFINITY_INHERIT},
@@ -49,11 +54,12 @@ _Static_assert(sizeof(enum chooser_kind) == sizeof(unsigned), "enum chooser_kind
 _Static_assert(sizeof(enum affinity_scheduling) == sizeof(unsigned), "enum affinity_scheduling");
 
 /* [reactord] fills both `process` and `server`. */
-#define REACTORD(field) offsetof(struct config, process.field)
-#define SERVER(field)   offsetof(struct config, server.field)
-#define BOSS(field)     offsetof(struct server_boss_conf, field)
-#define WORKER(field)   offsetof(struct server_worker_conf, field)
-#define EXECUTOR(field) offsetof(struct server_executor_conf, field)
+#define REACTORD(field)  offsetof(struct config, process.field)
+#define SERVER(field)    offsetof(struct config, server.field)
+#define BOSS(field)      offsetof(struct server_boss_conf, field)
+#define WORKER(field)    offsetof(struct server_worker_conf, field)
+#define EXECUTOR(field)  offsetof(struct server_executor_conf, field)
+#define HANDSHAKE(field) offsetof(struct tls_handshakes_conf, field)
 
 /* clang-format off */
 static const struct option reactord_rows[] = {
@@ -170,9 +176,23 @@ static const struct option executor_rows[] = {
      "16 to 2147483647", "tasks that may wait for one of these threads; more are refused",
      EXECUTOR(max_pending_tasks), 16, INT32_MAX, NULL},
 };
+
+static const struct option handshake_rows[] = {
+    {"threads", &option_kind_number_or_word, 0, OPTION_UPGRADE, "auto",
+     "auto, or 0 to 256",
+     "threads for handshakes of TLS; auto: one a processor; 0: none, the loops do them",
+     HANDSHAKE(threads), 0, TLS_HANDSHAKES_THREADS_MAX, handshake_threads},
+    {"nice", &option_kind_number, 0, OPTION_UPGRADE, "0",
+     "0 to 19", "how much these threads stand back behind the others, as for nice(1)",
+     HANDSHAKE(nice), 0, 19, NULL},
+    {"max_pending", &option_kind_number, 0, OPTION_UPGRADE, "2048",
+     "1 to 1000000", "new clients whose handshakes may wait for one of these threads",
+     HANDSHAKE(max_pending), 1, 1000000, NULL},
+};
 /* clang-format on */
 
 const struct option_rows option_process_reactord = {reactord_rows, ARRAY_LEN(reactord_rows)};
 const struct option_rows option_process_boss = {boss_rows, ARRAY_LEN(boss_rows)};
 const struct option_rows option_process_worker = {worker_rows, ARRAY_LEN(worker_rows)};
 const struct option_rows option_process_executor = {executor_rows, ARRAY_LEN(executor_rows)};
+const struct option_rows option_process_handshake = {handshake_rows, ARRAY_LEN(handshake_rows)};

@@ -16,6 +16,7 @@
 #include "server/listener.h"
 #include "server/overload.h"
 #include "server/socket_store.h"
+#include "tls/tls_handshakes.h"
 #include "upstream/upstream.h"
 
 struct loop;
@@ -69,6 +70,7 @@ struct server_conf {
     struct server_boss_conf boss;
     struct server_worker_conf worker;
     struct server_executor_conf executor;
+    struct tls_handshakes_conf handshake; /* threads: or TLS_HANDSHAKES_AUTO */
     struct listener_conf *listeners;
     unsigned n_listeners;
     struct upstream_conf *upstreams;

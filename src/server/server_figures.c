@@ -18,6 +18,7 @@
 #include "stats/figure.h"
 #include "stats/figure_log.h"
 #include "stats/loop_figures.h"
+#include "tls/tls_handshakes.h"
 #include "upstream/upstream_figures.h"
 
 struct server_figures {
@@ -147,6 +148,7 @@ int server_figures_begin(struct server_figures **out, struct server *sv,
 static void server_figures_show_common(struct server_figures *w, struct figure_visitor *v)
 {
     executor_figures(w->server->threads.executor, v);
+    tls_handshakes_figures(w->server->threads.handshakes, v);
     if (w->conf.heap)
         overload_heap_figures(v);
     overload_figures(w->server->overload, v);

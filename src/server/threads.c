@@ -12,6 +12,7 @@
 #include "engine/watchdog.h"
 #include "server/cpu_quota.h"
 #include "server/server.h"
+#include "tls/tls_handshakes.h"
 
 /* Time for a loop to end, then for joining its thread. */
 #define THREADS_STOP_NS (5 * NS_PER_S)
@@ -58,17 +59,18 @@ static int threads_place(struct loop_group_conf *group, const struct server_cpus
     return 0;
 }
 
-#define THREADS_PER_CPU 2
+#define THREADS_WORKERS_PER_CPU    2
+#define THREADS_HANDSHAKES_PER_CPU 1
 
-static unsigned threads_default(unsigned n_allowed)
+static unsigned threads_default(const char *section, unsigned per_cpu, unsigned n_allowed)
 {
     struct cpu_quota quota = cpu_quota_read("/proc/self");
-    unsigned n = THREADS_PER_CPU * (n_allowed > 0 ? n_allowed : 1);
-    unsigned limit = cpu_quota_threads(&quota, THREADS_PER_CPU);
+    unsigned n = per_cpu * (n_allowed > 0 ? n_allowed : 1);
+    unsigned limit = cpu_quota_threads(&quota, per_cpu);
 
     if (limit >= n)
         return n;
-    log_info("worker: %u threads instead of %u: the control group's quota is %.2f processors",
+    log_info("%s: %u threads instead of %u: the control group's quota is %.2f processors", section,
              limit, n, (double)quota.quota_us / (double)quota.period_us);
     return limit;
 }
@@ -77,8 +79,21 @@ unsigned threads_workers(const struct server_conf *conf)
 {
     unsigned allowed[CPU_SETSIZE];
 
-    return conf->worker.threads > 0 ? conf->worker.threads
-                                    : threads_default(threads_allowed_cpus(allowed));
+    return conf->worker.threads > 0
+               ? conf->worker.threads
+               : threads_default("worker", THREADS_WORKERS_PER_CPU, threads_allowed_cpus(allowed));
+}
+
+static int threads_create_handshakes(struct threads *t, struct tls_handshakes_conf conf)
+{
+    unsigned allowed[CPU_SETSIZE];
+
+    if (conf.threads == TLS_HANDSHAKES_AUTO)
+        conf.threads =
+            threads_default("handshake", THREADS_HANDSHAKES_PER_CPU, threads_allowed_cpus(allowed));
+    if (conf.threads > TLS_HANDSHAKES_THREADS_MAX)
+        conf.threads = TLS_HANDSHAKES_THREADS_MAX;
+    return tls_handshakes_start(&conf, &t->handshakes);
 }
 
 static int threads_create_loops(struct threads *t, const struct server_conf *conf)
@@ -148,6 +163,8 @@ int threads_create(struct threads *t, const struct server_conf *conf)
     rc = threads_create_loops(t, conf);
     if (rc == 0)
         rc = executor_create(&t->executor, &executor);
+    if (rc == 0)
+        rc = threads_create_handshakes(t, conf->handshake);
     if (rc == 0)
         rc = threads_create_watchdog(t, conf->worker.stall_threshold_ns);
     if (rc < 0)
@@ -291,6 +308,7 @@ int threads_end_executor(struct threads *t)
 void threads_destroy(struct threads *t)
 {
     watchdog_destroy(t->watchdog);
+    tls_handshakes_free(t->handshakes); /* steps that run or wait submit tasks to the loops */
     executor_destroy(t->executor);
     loop_group_destroy(t->control);
     loop_group_destroy(t->workers);

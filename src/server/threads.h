@@ -1,6 +1,6 @@
 /*
- * server/threads: boss, worker and control loops and the executor: number, CPUs, watchdog,
- * shutdown.
+ * server/threads: boss, worker and control loops, executor and handshake threads: number, CPUs,
+ * watchdog, shutdown.
  */
 #ifndef SERVER_THREADS_H
 #define SERVER_THREADS_H
@@ -13,6 +13,7 @@
 
 struct executor;
 struct server_conf;
+struct tls_handshakes;
 struct watchdog;
 
 struct threads {
@@ -21,12 +22,13 @@ struct threads {
     struct loop_group *control; /* one loop */
     struct loop *other;         /* of a layer above; NULL: none */
     struct executor *executor;
+    struct tls_handshakes *handshakes;
     struct watchdog *watchdog;
 };
 
 /*
  * threads_create(t, conf):
- * Create all loops and the executor, or none. Failures are logged.
+ * Create all loops, the executor and the pool of handshake threads, or none. Failures are logged.
  *
  * Thread: main
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EINVAL (a processor that this process may not use)
@@ -101,7 +103,7 @@ struct loop **threads_loops(const struct threads *t, unsigned *n);
 
 /*
  * threads_destroy(t):
- * Free all; no thread runs.
+ * Stop the handshake threads, which outlive the loops, and free all; no other thread runs.
  *
  * Thread: main
  */

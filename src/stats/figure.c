@@ -19,6 +19,7 @@ const struct figure_words *figure_words(enum figure_subject subject)
         [FIGURE_PROCESS] = {.log = "process", .metric = "process"},
         [FIGURE_LOOP] = {.metric = "loop", .label = "loop"},
         [FIGURE_EXECUTOR] = {.log = "executor", .metric = "executor"},
+        [FIGURE_HANDSHAKES] = {.log = "handshakes", .metric = "handshakes"},
         [FIGURE_MEMORY] = {.log = "memory", .metric = "memory"},
         [FIGURE_OVERLOAD] = {.log = "overload", .metric = "overload"},
         [FIGURE_LISTENER] = {.log = "listen", .metric = "listener", .label = "listener"},

@@ -21,7 +21,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 # Which files may know a library: by the start of their path.
 LIBRARIES = {
     "ev.h": ["engine/", "net/", "admin/admin_http.c"],
-    "pthread.h": ["engine/"],
+    "pthread.h": ["engine/", "tls/tls_handshakes.c"],
     "resolv.h": ["net/dns.c"],
     "microhttpd.h": ["admin/admin_http.c"],
     "jansson.h": ["admin/", "ctl/"],

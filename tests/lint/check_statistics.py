@@ -14,6 +14,7 @@ REASONS = "src/stats/session_reason.c"
 KINDS = {
     "loop_figures": "loop",
     "executor_figures": "executor",
+    "tls_handshakes": "handshakes",
     "counters": "sessions",
     "counters_connects": "sessions",
     "counters_durations": "sessions",

@@ -267,10 +267,10 @@ TEST(files, a_dump_has_every_option_in_the_order_of_the_table)
     static const struct {
         enum option_section section;
         const char *title;
-    } sections[] = {{OPTION_REACTORD, "[reactord]"},  {OPTION_BOSS, "[boss]"},
-                    {OPTION_EXECUTOR, "[executor]"},  {OPTION_ADMIN, "[admin]"},
-                    {OPTION_LISTEN, "[listen e]"},    {OPTION_WORKER, "[worker]"},
-                    {OPTION_UPSTREAM, "[upstream u]"}};
+    } sections[] = {{OPTION_REACTORD, "[reactord]"}, {OPTION_BOSS, "[boss]"},
+                    {OPTION_EXECUTOR, "[executor]"}, {OPTION_HANDSHAKE, "[handshake]"},
+                    {OPTION_ADMIN, "[admin]"},       {OPTION_LISTEN, "[listen e]"},
+                    {OPTION_WORKER, "[worker]"},     {OPTION_UPSTREAM, "[upstream u]"}};
     const char *at;
     char *text;
 

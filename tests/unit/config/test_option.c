@@ -19,6 +19,7 @@ static union {
     struct server_boss_conf boss;
     struct server_worker_conf worker;
     struct server_executor_conf executor;
+    struct tls_handshakes_conf handshake;
     struct listener_conf listener;
     struct upstream_conf upstream;
 } conf;
@@ -231,6 +232,12 @@ TEST(table, a_value_goes_to_its_field)
     ck_assert_uint_eq(conf.executor.threads, 3);
     ck_assert_int_eq(try(OPTION_EXECUTOR, "max_pending_tasks", "17"), 0);
     ck_assert_uint_eq(conf.executor.max_pending_tasks, 17);
+    ck_assert_int_eq(try(OPTION_HANDSHAKE, "threads", "0"), 0);
+    ck_assert_uint_eq(conf.handshake.threads, 0);
+    ck_assert_int_eq(try(OPTION_HANDSHAKE, "threads", "auto"), 0);
+    ck_assert_uint_eq(conf.handshake.threads, TLS_HANDSHAKES_AUTO);
+    ck_assert_int_eq(try(OPTION_HANDSHAKE, "nice", "19"), 0);
+    ck_assert_uint_eq(conf.handshake.nice, 19);
     ck_assert_int_eq(try(OPTION_LISTEN, "splice", "off"), 0);
     ck_assert_int_eq(conf.listener.session.splice, SPLICE_OFF);
     ck_assert_int_eq(try(OPTION_LISTEN, "half_close_timeout", "2m"), 0);

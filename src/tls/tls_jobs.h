@@ -1,0 +1,76 @@
+/*
+ * tls/tls_jobs: queue of handshake steps, in the order in which the threads take them.
+ *
+ * Further steps of handshakes under way come before first steps: they are few, mostly short, and
+ * finish what has cost a signature already. Both are FIFO while the queue is young. Once the oldest
+ * step has waited for TLS_JOBS_YOUNG_NS, the youngest comes first: its client still waits, where
+ * FIFO would serve only clients that are about to give up.
+ */
+#ifndef TLS_TLS_JOBS_H
+#define TLS_TLS_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+
+struct tls_job;
+
+struct tls_job_type {
+    const char *name;
+    void (*run)(struct tls_job *job);
+    void (*drop)(struct tls_job *job);
+};
+
+/* Embedded in its owner, which sets `type`. */
+struct tls_job {
+    const struct tls_job_type *type;
+    struct list node;
+    int64_t deadline_ns; /* dropped if it has not begun until then */
+    int64_t submitted_ns;
+    bool first; /* step of its handshake */
+};
+
+struct tls_jobs {
+    struct list first, further;
+};
+
+#define TLS_JOBS_YOUNG_NS (1 * NS_PER_S)
+
+/*
+ * tls_jobs_init(q):
+ *
+ * Thread: owner
+ */
+void tls_jobs_init(struct tls_jobs *q);
+
+/*
+ * tls_jobs_add(q, job) / tls_jobs_take(q, now_ns):
+ * Queue ${job}; `first` and `submitted_ns` are set / remove the next job: one that is late, so that
+ * its owner is freed, or the one to run. NULL: empty.
+ *
+ * Thread: owner
+ */
+void tls_jobs_add(struct tls_jobs *q, struct tls_job *job);
+struct tls_job *tls_jobs_take(struct tls_jobs *q, int64_t now_ns);
+
+/*
+ * tls_jobs_oldest_at_ns(q):
+ * When the oldest job was submitted; CLOCK_NEVER: empty.
+ *
+ * Thread: owner
+ */
+int64_t tls_jobs_oldest_at_ns(const struct tls_jobs *q);
+
+/*
+ * tls_job_is_late(job, now_ns):
+ *
+ * Thread: owner
+ */
+static inline bool tls_job_is_late(const struct tls_job *job, int64_t now_ns)
+{
+    return job->deadline_ns <= now_ns;
+}
+
+#endif
