@@ -273,6 +273,8 @@ lint: $(PROGRAM) $(CTL_PROGRAM) $(BUILD)/tests/lint/print_options $(BUILD)/tests
 	$(PYTHON) tests/lint/check_migrating.py $(BUILD)/tests/lint/print_options
 	$(PYTHON) tests/lint/check_statistics.py
 	$(PYTHON) tests/lint/check_commands.py $(BUILD)/tests/lint/print_commands
+	@mkdir -p $(BUILD)/tests/lint && $(substitute) systemd/reactord.service > $(BUILD)/tests/lint/reactord.service
+	$(PYTHON) tests/lint/check_unit.py $(BUILD)/tests/lint/reactord.service
 	mandoc -T lint -W warning man/reactord.8 man/reactord.ini.5 man/reactord-migrating.7 man/reactorctl.1
 	$(PROGRAM) -t -c conf/reactord.ini
 	$(PROGRAM) -t -c conf/reactord-minimal.ini

@@ -6,8 +6,10 @@
  *
  *   new -> old: log TEXT             a warning or an error of its start
  *               ready [pid_file]     it accepts; it has adopted the pid file
+ *               taken                answer to go: it only waits for main
  *               drain | stop         later, to one that drains: as SIGTERM, SIGINT
- *   old -> new: go + state           it is the process now
+ *   old -> new: go + state           is it still able to take over?
+ *               main                 systemd knows it as the main process: take over
  *               state + state        what was counted since, repeatedly
  *               end + state          the last one
  *

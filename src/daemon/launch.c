@@ -316,9 +316,16 @@ void launch_kill(const struct launch *l)
         kill(l->pid, SIGKILL);
 }
 
+void launch_release(struct launch *l)
+{
+    if (l->parent > 0)
+        launch_end_parent(l->parent);
+    l->parent = 0;
+}
+
 void launch_close(struct launch *l)
 {
-    launch_end_parent(l->parent);
+    launch_release(l);
     if (l->pidfd >= 0)
         close(l->pidfd);
     close(l->report_fd);

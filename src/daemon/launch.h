@@ -30,8 +30,8 @@ struct launch_conf {
 
 struct launch {
     pid_t pid;
-    int pidfd; /* -1: the kernel has no pidfd */
-    pid_t parent;
+    int pidfd;       /* -1: the kernel has no pidfd */
+    pid_t parent;    /* 0: ended by launch_release() */
     int report_fd;   /* readable: launch_result() */
     int *exec_error; /* errno of execve(2); 0: none. Shared memory */
 };
@@ -68,8 +68,16 @@ const char *launch_result(const struct launch *l, char *text, size_t size);
 void launch_kill(const struct launch *l);
 
 /*
+ * launch_release(l):
+ * End the parent: the program becomes a child of init or systemd. It can still be killed.
+ *
+ * Thread: main
+ */
+void launch_release(struct launch *l);
+
+/*
  * launch_close(l):
- * End the parent; the program goes on.
+ * Release the program, and forget it.
  *
  * Thread: main
  */

@@ -1,5 +1,6 @@
 #include "daemon/notify.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -19,12 +20,13 @@
 
 static atomic_bool is_not_main; /* see notify_set_main() */
 
-static void notify_send_state(const char *state)
+static int notify_send_state(const char *state)
 {
     int rc = atomic_load(&is_not_main) ? 0 : sd_notify(0, state);
 
     if (rc < 0)
         log_debug("systemd cannot be notified: %s", strerror(-rc));
+    return rc;
 }
 
 static void PRINTF_LIKE(2, 0) send_status(const char *assignments, const char *format, va_list args)
@@ -33,7 +35,7 @@ static void PRINTF_LIKE(2, 0) send_status(const char *assignments, const char *f
 
     vsnprintf(status, sizeof(status), format, args);
     snprintf(state, sizeof(state), "%sSTATUS=%s\n", assignments, status);
-    notify_send_state(state);
+    (void)notify_send_state(state);
 }
 
 void notify_ready(const char *format, ...)
@@ -82,13 +84,17 @@ void notify_set_main(bool is_main)
     atomic_store(&is_not_main, !is_main);
 }
 
-void notify_hand_over(pid_t pid)
+int notify_hand_over(pid_t pid)
 {
     char state[ASSIGNMENTS_BYTES];
+    int rc;
 
-    snprintf(state, sizeof(state), "MAINPID=%ld\n", (long)pid);
-    notify_send_state(state);
+    snprintf(state, sizeof(state), "WATCHDOG=1\nMAINPID=%ld\n", (long)pid);
+    rc = notify_send_state(state);
+    if (rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOBUFS)
+        return rc;
     notify_set_main(false);
+    return 0;
 }
 
 void notify_extend(int64_t extend_ns)
@@ -96,7 +102,7 @@ void notify_extend(int64_t extend_ns)
     char state[64];
 
     snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%" PRId64 "\n", extend_ns / NS_PER_US);
-    notify_send_state(state);
+    (void)notify_send_state(state);
 }
 
 int64_t notify_watchdog_interval_ns(void)
@@ -114,7 +120,7 @@ int64_t notify_watchdog_interval_ns(void)
 
 void notify_watchdog(void)
 {
-    notify_send_state("WATCHDOG=1");
+    (void)notify_send_state("WATCHDOG=1");
 }
 
 int notify_store(const char *name, int fd)
@@ -132,5 +138,5 @@ void notify_unstore(const char *name)
     char state[NOTIFY_STORE_BYTES];
 
     snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s\n", name);
-    notify_send_state(state);
+    (void)notify_send_state(state);
 }

@@ -34,12 +34,14 @@ void notify_reloading(const char *format, ...) PRINTF_LIKE(1, 2);
 
 /*
  * notify_hand_over(pid):
- * Report ${pid} as the main process. Call notify_set_main(false) next.
+ * Feed the watchdog, report ${pid} as the main process, then notify_set_main(false). Nothing is
+ * changed by an error.
  *
  * Thread: main
+ * Errors: 0, also when the service manager is gone; -EMFILE, -ENFILE, -ENOMEM, -ENOBUFS
  * Source: sd_notify(3): MAINPID
  */
-void notify_hand_over(pid_t pid);
+int notify_hand_over(pid_t pid) NODISCARD;
 
 /*
  * notify_set_main(is_main):

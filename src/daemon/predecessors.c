@@ -276,7 +276,7 @@ static void predecessors_take_over(struct predecessors *p)
 static bool predecessors_act(struct predecessors *p, struct predecessor *q, const char *text,
                              int state_fd)
 {
-    bool go = hand_over_is(text, "go") && q == p->starter;
+    bool is_starter = q == p->starter, go = is_starter && hand_over_is(text, "go");
 
     if (go || hand_over_is(text, "state") || hand_over_is(text, "end"))
         predecessors_report(q, state_fd);
@@ -284,9 +284,10 @@ static bool predecessors_act(struct predecessors *p, struct predecessor *q, cons
         q->has_ended = true;
     if (state_fd >= 0)
         close(state_fd);
-    if (!go)
+    if (go)
+        predecessors_say(q, "taken");
+    if (!is_starter || !hand_over_is(text, "main"))
         return false;
-    predecessors_say(q, "taken");
     log_notice("upgrade: took over from process %ld, which drains", predecessors_pid(q->fd));
     predecessors_take_over(p);
     return true;

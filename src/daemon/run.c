@@ -337,7 +337,7 @@ static void run_start_admin(const struct run_conf *conf)
         log_error("admin: cannot start: %s", strerror(-rc));
 }
 
-/* The starter may have said "go" before it knew that this process drains. */
+/* The starter may have said "main" before it knew that this process drains. */
 static void run_take_over(const struct run *run, const struct run_conf *conf)
 {
     server_upgrade_keep(conf->server);

@@ -25,7 +25,7 @@ struct successor {
     bool is_silent; /* the program has closed its end */
     bool has_pid_file;
     bool is_going; /* successor_go() was called */
-    bool is_gone;  /* it has taken over */
+    bool is_gone;  /* successor_set_main() has succeeded */
     char last_line[LOG_LINE_BYTES];
     char reason[LOG_LINE_BYTES + 256];
 };
@@ -147,7 +147,7 @@ static enum successor_state successor_act(struct successor *s, const char *text)
     if (rest)
         snprintf(s->last_line, sizeof(s->last_line), "%.*s", LOG_LINE_BYTES - 1, rest);
     if (s->is_going && hand_over_is(text, "taken"))
-        return SUCCESSOR_TOOK_OVER;
+        return SUCCESSOR_TAKES_OVER;
     rest = hand_over_is(text, "ready");
     if (!rest)
         return SUCCESSOR_STARTING;
@@ -178,11 +178,10 @@ static enum successor_state successor_read(struct successor *s)
 
 static enum successor_state successor_settle(struct successor *s)
 {
-    s->is_gone = true;
     (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->timer_fd, NULL);
     (void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->launch.report_fd, NULL);
-    launch_close(&s->launch);
-    return SUCCESSOR_TOOK_OVER;
+    launch_release(&s->launch);
+    return SUCCESSOR_TAKES_OVER;
 }
 
 enum successor_state successor_step(struct successor *s)
@@ -191,7 +190,7 @@ enum successor_state successor_step(struct successor *s)
     enum successor_state state = successor_read(s);
     uint64_t expirations;
 
-    if (state == SUCCESSOR_TOOK_OVER)
+    if (state == SUCCESSOR_TAKES_OVER)
         return successor_settle(s);
     if (strcmp(launch_result(&s->launch, result, sizeof(result)), "runs") != 0)
         return successor_fail(s, result);
@@ -215,6 +214,19 @@ int successor_go(struct successor *s, int state_fd)
         return rc;
     }
     s->is_going = true;
+    return 0;
+}
+
+int successor_set_main(struct successor *s)
+{
+    int rc = hand_over_send(s->fd, "main", -1);
+
+    if (rc < 0) {
+        (void)successor_fail(s, "ended when it was to take over");
+        return rc;
+    }
+    s->is_gone = true;
+    launch_close(&s->launch);
     return 0;
 }
 

@@ -19,8 +19,8 @@ struct successor;
 enum successor_state {
     SUCCESSOR_STARTING,
     SUCCESSOR_READY,
-    SUCCESSOR_TOOK_OVER, /* after successor_go() */
-    SUCCESSOR_FAILED     /* and killed, if it still ran */
+    SUCCESSOR_TAKES_OVER, /* after successor_go(); it waits for successor_set_main() */
+    SUCCESSOR_FAILED      /* and killed, if it still ran */
 };
 
 struct successor_conf {
@@ -28,7 +28,7 @@ struct successor_conf {
     /* the last element is set to the hand-over socket */
     const struct launch_descriptor *descriptors;
     unsigned n;
-    int64_t timeout_ns; /* until it has taken over */
+    int64_t timeout_ns; /* until it takes over */
 };
 
 /*
@@ -63,7 +63,7 @@ const char *successor_reason(const struct successor *s);
 
 /*
  * successor_go(s, state_fd):
- * Let it take over. When it has, it is no descendant of this process any more.
+ * Ask it to take over. When it answers, it is no descendant of this process any more.
  *
  * Thread: main
  * Errors: 0; -EPIPE (it has ended)
@@ -71,10 +71,19 @@ const char *successor_reason(const struct successor *s);
 int successor_go(struct successor *s, int state_fd) NODISCARD;
 
 /*
+ * successor_set_main(s):
+ * Let it take over: systemd knows it as the main process.
+ *
+ * Thread: main, after SUCCESSOR_TAKES_OVER
+ * Errors: 0; -EPIPE (it has ended)
+ */
+int successor_set_main(struct successor *s) NODISCARD;
+
+/*
  * successor_report(s, word, state_fd):
  * Send "state" or "end". Ignored if it has ended.
  *
- * Thread: main, after SUCCESSOR_TOOK_OVER
+ * Thread: main, after SUCCESSOR_TAKES_OVER
  */
 void successor_report(struct successor *s, const char *word, int state_fd);
 
@@ -82,7 +91,7 @@ void successor_report(struct successor *s, const char *word, int state_fd);
  * successor_order(s, word, size):
  * Receive a message from it; false: none.
  *
- * Thread: main, after SUCCESSOR_TOOK_OVER
+ * Thread: main, after SUCCESSOR_TAKES_OVER
  */
 bool successor_order(struct successor *s, char *word) NODISCARD;
 

@@ -28,7 +28,6 @@ struct upgrade {
     struct upgrade_conf conf;
     enum upgrade_state state;
     struct successor *successor; /* NULL: SERVING */
-    bool is_going;               /* told to take over, and has not said that it did */
     int epoll_fd;
     char failure[UPGRADE_FAILURE_BYTES]; /* of the last attempt */
 };
@@ -196,11 +195,6 @@ static void upgrade_fail(struct upgrade *u, const char *why)
 {
     log_error("upgrade: failed: %s; this process goes on", why);
     snprintf(u->failure, sizeof(u->failure), "%s", why);
-    if (u->is_going) {
-        notify_set_main(true);
-        notify_ready("Accepting");
-    }
-    u->is_going = false;
     notify_status("Accepting; the upgrade failed: %s", why);
     successor_destroy(u->successor);
     u->successor = NULL;
@@ -289,7 +283,7 @@ void upgrade_report(struct upgrade *u, const char *word)
     close(fd);
 }
 
-/* It replaces this process when it says that it has heard it: until then it may still fail. */
+/* It replaces this process after its answer: until then it may still fail, unknown to systemd. */
 static enum upgrade_event upgrade_go(struct upgrade *u)
 {
     struct successor *s = u->successor;
@@ -299,8 +293,6 @@ static enum upgrade_event upgrade_go(struct upgrade *u)
     if (rc < 0)
         log_warning("upgrade: process %ld gets the counters of this one later: %s", (long)pid,
                     strerror(-rc));
-    u->is_going = true;
-    notify_hand_over(pid); /* before its first message: systemd reads them in order */
     rc = successor_go(s, state_fd);
     if (state_fd >= 0)
         close(state_fd);
@@ -312,10 +304,21 @@ static enum upgrade_event upgrade_go(struct upgrade *u)
 
 static enum upgrade_event upgrade_replace(struct upgrade *u)
 {
+    char why[UPGRADE_FAILURE_BYTES];
     pid_t pid = successor_pid(u->successor);
+    int rc = notify_hand_over(pid); /* before "main": systemd hears the main process only */
 
+    if (rc < 0) {
+        snprintf(why, sizeof(why), "systemd cannot be notified: %s", strerror(-rc));
+        upgrade_fail(u, why);
+        return UPGRADE_FAILED;
+    }
+    if (successor_set_main(u->successor) < 0) {
+        notify_set_main(true);
+        upgrade_fail(u, successor_reason(u->successor));
+        return UPGRADE_FAILED;
+    }
     pid_file_give(u->conf.pid_file, successor_has_pid_file(u->successor) ? pid : 0);
-    u->is_going = false;
     u->state = UPGRADE_IS_REPLACED;
     log_notice("upgrade: process %ld has replaced this one", (long)pid);
     return UPGRADE_REPLACED;
@@ -342,7 +345,7 @@ static enum upgrade_event upgrade_step_successor(struct upgrade *u)
     switch (successor_step(u->successor)) {
     case SUCCESSOR_STARTING: break;
     case SUCCESSOR_READY: return upgrade_go(u);
-    case SUCCESSOR_TOOK_OVER: return upgrade_replace(u);
+    case SUCCESSOR_TAKES_OVER: return upgrade_replace(u);
     case SUCCESSOR_FAILED: upgrade_fail(u, successor_reason(u->successor)); return UPGRADE_FAILED;
     }
     return UPGRADE_NOTHING;

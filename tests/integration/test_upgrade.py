@@ -12,7 +12,7 @@ import time
 
 from support import net
 from support.case import Skipped, check, check_equal, is_root, test
-from support.daemon import Daemon
+from support.daemon import Daemon, alive
 from support.net import Task
 from test_proxy import proxy
 
@@ -41,6 +41,7 @@ class Chain:
         try:
             if not error:
                 self.daemon.expect_no_report()
+                check_equal(self.daemon.refused, [], "messages from another than the main process")
         finally:
             for pid in self.started() + self.old:
                 with contextlib.suppress(ProcessLookupError):
@@ -131,15 +132,6 @@ class Chain:
 
     def wait_gone(self, pid, within=15):
         self.eventually(lambda: not alive(pid), f"the end of process {pid}", within)
-
-
-def alive(pid):
-    """Is there such a process that is no zombie?"""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
-            return f.read().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def echo(address):
@@ -470,23 +462,48 @@ def stop_of_the_new(t):
         chain.stop()
 
 
+def ready_without_descriptors(chain):
+    """A new process that is ready, and the old one stopped, without a descriptor: both, and its limit before."""
+    chain.becomes_reactord("sleep 0.5")
+    new, old = chain.begin(), chain.pid
+    os.kill(old, signal.SIGSTOP)
+    chain.wait_line(" ready$", new)
+    before = resource.prlimit(old, resource.RLIMIT_NOFILE)
+    resource.prlimit(old, resource.RLIMIT_NOFILE, (8, before[1]))
+    return old, new, before
+
+
 @test(timeout=60)
 def no_descriptor_for_the_state(t):
     """an old process that has no descriptor left for its counters is replaced, and tells them later"""
     front, back = t.address(), t.address()
     with net.listen(back) as listener, Chain(t, "drain_timeout = 0\n" + proxy(front, back)) as chain:
         with net.proxied(front, listener):
-            chain.becomes_reactord("sleep 1")
-            new, old = chain.begin(), chain.pid
-            before = resource.prlimit(old, resource.RLIMIT_NOFILE)
-            resource.prlimit(old, resource.RLIMIT_NOFILE, (8, before[1]))
-            chain.wait_line("upgrade: (took over|failed)")
-            check(chain.lines("upgrade: took over", new), "the new process has not taken over")
-            check(chain.lines("gets the counters of this one later: Too many open files", old), "no warning")
+            old, new, before = ready_without_descriptors(chain)
+            os.kill(new, signal.SIGSTOP)
+            os.kill(old, signal.SIGCONT)
+            chain.wait_line("gets the counters of this one later: Too many open files", old)
             resource.prlimit(old, resource.RLIMIT_NOFILE, before)
+            os.kill(new, signal.SIGCONT)
+            chain.wait_line("upgrade: took over", new)
             chain.pid = new
             chain.eventually(lambda: chain.statistics("listen front")["sessions"] == 1, "it is told later")
         chain.wait_gone(old)
+        chain.stop()
+
+
+@test(timeout=60)
+def no_descriptor_for_systemd(t):
+    """an old process that cannot tell systemd of the new one ends it, and goes on"""
+    address = t.address()
+    with Chain(t, echo(address)) as chain:
+        old, new, before = ready_without_descriptors(chain)
+        os.kill(old, signal.SIGCONT)
+        chain.wait_line("upgrade: failed: systemd cannot be notified: Too many open files", old)
+        resource.prlimit(old, resource.RLIMIT_NOFILE, before)
+        chain.eventually(lambda: not alive(new), "the new process is gone")
+        exchange_once(address)
+        chain.upgrade()
         chain.stop()
 
 

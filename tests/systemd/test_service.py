@@ -32,6 +32,13 @@ def the_unit_is_valid(unit):
 
 
 @test()
+def the_unit_is_confined(unit):
+    """systemd-analyze rates the exposure of the unit as at most 1.5"""
+    said, code = unit.machine.run("systemd-analyze", "security", "--threshold=15", unit.name, may_fail=True)
+    check(code == 0, said)
+
+
+@test()
 def start_returns_when_it_serves(unit):
     """systemctl start returns when clients are served, and status says so"""
     unit.start()
@@ -126,3 +133,19 @@ def a_healthy_process_is_left_alone(unit):
             unit.machine.run("sleep", "0.1")
     check_equal(unit.pid(), pid, "process")
     check_equal(unit.show("NRestarts"), "0", "restarts")
+
+
+@test()
+def a_group_of_the_unit(unit):
+    """unix_group is one of the unit's SupplementaryGroups, once the unit allows the system call"""
+    unit.configure("[listen echo]\naddress = /run/reactord/echo.sock\nservice = echo\n"
+                   "unix_mode = 660\nunix_group = adm\n")
+    unit.drop_in("[Service]\nSupplementaryGroups=adm\n")
+    _, code = unit.systemctl("start", unit.name, may_fail=True)
+    check(code != 0, "systemctl start succeeded")
+    check("echo.sock: cannot listen: Operation not permitted" in unit.log(), "the reason is not in the journal")
+    unit.drop_in("[Service]\nSupplementaryGroups=adm\nSystemCallFilter=fchownat\n")
+    unit.systemctl("reset-failed", unit.name, may_fail=True)
+    unit.start()
+    owner, _ = unit.machine.run("stat", "--format=%G %a", "/run/reactord/echo.sock")
+    check_equal(owner.strip(), "adm 660", "group and mode")

@@ -31,12 +31,13 @@ def three_upgrades(unit):
     unit.stop()
 
 
-# Says that it is ready, and hears no more.
+# Says what reactord says until it takes over, and hears no more.
 DEAF = """#!/usr/bin/perl
 my @names = split /:/, $ENV{LISTEN_FDNAMES};
 my ($i) = grep { $names[$_] eq "reactord-upgrade" } 0 .. $#names;
 open(my $socket, "+<&=", 3 + $i);
 send($socket, "ready", 0);
+recv($socket, my $go, 99, 0);
 shutdown($socket, 2);
 sleep 60;
 """
@@ -44,7 +45,7 @@ sleep 60;
 
 @test()
 def failure_at_the_last_step(unit):
-    """when the new process fails as systemd already knows it, the old one is the main process again"""
+    """when the new process fails after "go", systemd has heard nothing of it, and the next one is the main process"""
     unit.configure(ECHO)
     unit.start()
     before = main_pid(unit)
@@ -55,13 +56,14 @@ def failure_at_the_last_step(unit):
         path.chmod(0o755)
         unit.kill("USR2")
         unit.eventually(lambda: "upgrade: failed: " in unit.log(), "it failed")
-        unit.eventually(lambda: main_pid(unit) == before, "the old main process")
+        check_equal(main_pid(unit), before, "the main process")
         serves()
     finally:
         kept.rename(path)
     unit.eventually(lambda: unit.show("StatusText").startswith("Accepting; the upgrade failed"), "the status")
     unit.kill("USR2")
     unit.eventually(lambda: main_pid(unit) not in (0, before), "another main process")
+    check("which is not our child" not in unit.log(), "systemd would not notice its end")
     check_equal(unit.show("NRestarts"), "0", "restarts")
     unit.stop()
 

@@ -1,5 +1,6 @@
 """daemon: the program under test, from its start to an exit code that is always looked at."""
 
+import array
 import ctypes
 import os
 import re
@@ -7,6 +8,7 @@ import resource
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -27,6 +29,7 @@ REPORT = re.compile(r"^.*(\bbug: |runtime error: |(ERROR|WARNING|SUMMARY): \w+Sa
                     re.MULTILINE)
 
 _libc = ctypes.CDLL(None)
+_CREDENTIALS = struct.Struct("iII")
 
 
 class DaemonError(Exception):
@@ -39,6 +42,15 @@ class Finished:
     code: int
     out: str
     err: str
+
+
+def alive(pid):
+    """Is there such a process that is no zombie?"""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            return f.read().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _child_setup(nofile):
@@ -55,6 +67,8 @@ class Daemon:
 
     `with` starts it, waits for READY=1, and ends it by SIGTERM and a look at the exit code and at
     stderr. When the body fails, that failure is what counts: the daemon is just killed.
+
+    The tests are its service manager, with NotifyAccess=main: messages of other processes are in `refused`.
 
     inherited: (name, descriptor) pairs that it gets as from a service manager. What it stores there is in
     `stored`, in the same form, and stays open.
@@ -77,6 +91,8 @@ class Daemon:
         self.process = None
         self.notify = None
         self.notified = []
+        self.main_pid = None  # as the service manager knows it
+        self.refused = []
 
     # Life
 
@@ -103,6 +119,7 @@ class Daemon:
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(str(self.notify_path))
         os.chmod(self.notify_path, 0o777)  # the daemon may have dropped its user by then
+        self.notify.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self.notify.setblocking(False)
         command = [self.program, "-c", str(self.config_path), *self.arguments]
         if self.inherited:
@@ -114,6 +131,7 @@ class Daemon:
                 pass_fds=[fd for _, fd in self.inherited],
                 env={**os.environ, "NOTIFY_SOCKET": str(self.notify_path), **self.environment},
                 preexec_fn=_child_setup(self.nofile))
+        self.main_pid = self.process.pid
         try:
             self.wait_notified("READY=1", START_LIMIT_S * self.scale)
         except BaseException:
@@ -133,12 +151,29 @@ class Daemon:
     def has_notified(self, line):
         try:
             while True:
-                message, fds, _, _ = socket.recv_fds(self.notify, 4096, 16)
+                message, sender, fds = self._receive()
                 lines = message.decode().splitlines()
+                if sender != self.main_pid and alive(self.main_pid):
+                    self.refused += lines
+                    continue
                 self.notified += lines
-                self._store(dict(line.split("=", 1) for line in lines), fds)
+                told = dict(line.split("=", 1) for line in lines)
+                self.main_pid = int(told.get("MAINPID", self.main_pid))
+                self._store(told, fds)
         except BlockingIOError:
             return line in self.notified
+
+    def _receive(self):
+        """A message, its sender and its descriptors."""
+        space = socket.CMSG_SPACE(_CREDENTIALS.size) + socket.CMSG_SPACE(16 * 4)
+        message, control, _, _ = self.notify.recvmsg(4096, space)
+        sender, fds = 0, array.array("i")
+        for _, kind, data in control:
+            if kind == socket.SCM_CREDENTIALS:
+                sender, _, _ = _CREDENTIALS.unpack(data)
+            else:
+                fds.frombytes(data)
+        return message, sender, list(fds)
 
     def _store(self, message, fds):
         name = message.get("FDNAME")

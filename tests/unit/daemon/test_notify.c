@@ -141,8 +141,8 @@ TEST(notify, a_service_manager_that_is_gone_is_no_error)
 
 TEST(notify, another_main_process_is_told_and_nothing_after_it)
 {
-    notify_hand_over(4711);
-    ck_assert_str_eq(manager_received(), "MAINPID=4711\n");
+    ck_assert_int_eq(notify_hand_over(4711), 0);
+    ck_assert_str_eq(manager_received(), "WATCHDOG=1\nMAINPID=4711\n");
     notify_status("Draining");
     notify_watchdog();
     ck_assert_int_eq(notify_store("name", 0), 0);
