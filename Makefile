@@ -126,6 +126,7 @@ help:
 #: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, admin, parse, frame, client_hello
 #: make mutate              faults in FILE=src/... or LAYER=... that no test notices (COUNT, SEED, MUTATE_GOAL; root, minutes)
 #: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
+#: make bench-tls            what TLS costs, and what handshakes cost other clients, beside HAProxy and nginx (BENCH_FLAGS, ISOLATION_FLAGS)
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
 #: make bench-failover      whose clients fail when servers fail, beside HAProxy and nginx (root; BENCH_FLAGS)
 #: make bench-reload         what clients notice of reloads and upgrades, beside HAProxy and nginx (BENCH_FLAGS)
@@ -317,6 +318,14 @@ fuzz-%:
 bench: $(PROGRAM)
 	$(MAKE) -C tests/bench
 	$(PYTHON) tests/bench/run.py --reactord $(PROGRAM) $(BENCH_FLAGS)
+
+.PHONY: bench-tls
+bench-tls: $(PROGRAM)
+	$(MAKE) -C tests/bench BUILD=$(abspath $(BUILD))/bench
+	$(PYTHON) tests/bench/run.py --tls --rounds 5 --seconds 1 --reactord $(PROGRAM) \
+	    --build $(abspath $(BUILD))/bench $(BENCH_FLAGS)
+	$(PYTHON) tests/bench/isolation.py --rounds 3 --reactord $(PROGRAM) \
+	    --build $(abspath $(BUILD))/bench $(ISOLATION_FLAGS)
 
 .PHONY: bench-engine
 bench-engine: $(PROGRAM)

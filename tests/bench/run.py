@@ -14,16 +14,23 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
+from engine.measure.machine import Others, before_others
 from runner.contender import all_contenders
 from runner.measure import measure_row
 from runner.progress import progress
-from runner.rows import ROWS
+from runner.rows import ROWS, TLS_ROWS
 from runner.table import cells_of, cost_table, latency_table
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent.parent
+
+
+def keys_of(rows):
+    """The keys of ${rows}, in one text."""
+    return ",".join(row.key for row in rows)
 
 
 def read_options():
@@ -31,11 +38,13 @@ def read_options():
     parser = argparse.ArgumentParser(description="Measure reactord against bare loops and peers.")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="measured time of one run")
-    parser.add_argument("--rows", default=",".join(row.key for row in ROWS), metavar="KEY,...",
-                        help="default: %(default)s")
+    parser.add_argument("--tls", action="store_true", help="the rows of TLS")
+    parser.add_argument("--rows", metavar="KEY,...", help="default: all of the plain rows "
+                        f"({keys_of(ROWS)}), or of TLS ({keys_of(TLS_ROWS)})")
     parser.add_argument("--contenders", default="reactord,bare,haproxy,haproxy3,nginx",
                         metavar="NAME,...", help="default: %(default)s; bare is the yardstick "
-                        "of each row; bare-echo, bare-copy and bare-splice can be named, too")
+                        "of each row; bare-echo, bare-copy, bare-splice, bare-tls and bare-tls-echo "
+                        "can be named, too")
     parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
     parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
     parser.add_argument("--haproxy3", default=os.environ.get("HAPROXY3"), metavar="COMMAND",
@@ -44,6 +53,8 @@ def read_options():
     parser.add_argument("--nginx", default="/usr/sbin/nginx", metavar="COMMAND")
     parser.add_argument("--build", type=Path, default=TOP / "build" / "bench", metavar="DIR",
                         help="where the bench programs are (default: %(default)s)")
+    parser.add_argument("--before-others", action="store_true",
+                        help="come before all other sessions of the machine (root)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every single result")
     options = parser.parse_args()
     if options.rounds < 1 or options.seconds <= 0:
@@ -53,8 +64,8 @@ def read_options():
 
 def chosen_rows(options, parser):
     """The rows named by --rows."""
-    by_key = {row.key: row for row in ROWS}
-    keys = options.rows.split(",")
+    by_key = {row.key: row for row in ROWS + TLS_ROWS}
+    keys = (options.rows or keys_of(TLS_ROWS if options.tls else ROWS)).split(",")
     unknown = [key for key in keys if key not in by_key]
     if unknown:
         parser.error(f"no such row: {', '.join(unknown)}; there are {', '.join(by_key)}")
@@ -108,6 +119,21 @@ def print_setting(options, usable):
             print(f"{name}: {version}")
 
 
+def measure_all(rows, usable, names, options):
+    """[(row, its cells)], every single result, and how many contenders dropped out."""
+    measured, raw, dropped_out = [], {}, 0
+    try:
+        for row in rows:
+            contenders = contenders_of(row, usable, names)
+            results = measure_row(row, contenders, options, progress)
+            raw[row.key] = results
+            dropped_out += len(contenders) - len(results)
+            measured.append((row, cells_of(row, results)))
+    except KeyboardInterrupt:
+        progress("stopped; the rows that were finished:", is_lasting=True)
+    return measured, raw, dropped_out
+
+
 def main():
     """Measure, and print the tables."""
     options, parser = read_options()
@@ -120,19 +146,13 @@ def main():
     rows = chosen_rows(options, parser)
     usable, names = chosen_contenders(options, parser)
     print_setting(options, usable)
-    measured, raw, dropped_out = [], {}, 0
-    try:
-        for row in rows:
-            contenders = contenders_of(row, usable, names)
-            results = measure_row(row, contenders, options, progress)
-            raw[row.key] = results
-            dropped_out += len(contenders) - len(results)
-            measured.append((row, cells_of(row, results)))
-    except KeyboardInterrupt:
-        progress("stopped; the rows that were finished:", is_lasting=True)
+    others = Others()
+    with before_others() if options.before_others else nullcontext():
+        measured, raw, dropped_out = measure_all(rows, usable, names, options)
     progress("")
     if measured:
-        print(f"\n{cost_table(measured)}\n\n{latency_table(measured)}")
+        print(f"\n{cost_table(measured)}\n\n{latency_table(measured)}\n\n"
+              f"Others used {others.percent():.0f} % of the machine.")
     if options.json:
         options.json.write_text(json.dumps(raw, indent=1), encoding="utf-8")
     return 0 if len(measured) == len(rows) and not dropped_out else 1

@@ -1,7 +1,9 @@
 /*
- * bare_proxy --mode copy|splice --listen ADDRESS:PORT --upstream ADDRESS:PORT: the least a correct
- * TCP proxy can do, the yardstick of the proxy rows. One thread, level-triggered epoll, one
- * upstream. An event costs one read and one write, and some more of both only after a full read. A
+ * bare_proxy --mode copy|splice|tls --listen ADDRESS:PORT [--upstream ADDRESS:PORT]
+ *            [--certificate FILE]: the least a correct TCP proxy can do, the yardstick of the proxy
+ * rows. Without an upstream it echoes: a connection is then the other end of itself. One thread,
+ * level-triggered epoll, one upstream. An event costs one read and one write, and some more of both
+ * only after a full read. A
  * blocked receiver stops the reading of its sender, half-close goes through, and a reset goes
  * through as a reset.
  *
@@ -74,9 +76,11 @@ static void pair_close(int fd, void (*close_fd)(int))
 {
     int both[2] = {fd, ends[fd].peer_fd};
 
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < (both[0] == both[1] ? 1 : 2); i++) {
         relay->drop(&ends[both[i]].held);
         ends[both[i]].is_open = false;
+        if (relay->close)
+            relay->close(both[i]);
         close_fd(both[i]);
     }
 }
@@ -91,6 +95,8 @@ static void pair_end_direction(int fd)
 {
     int peer_fd = ends[fd].peer_fd;
 
+    if (relay->end)
+        relay->end(peer_fd);
     if (ends[peer_fd].is_eof && !ends[peer_fd].held)
         pair_close(fd, close_normally);
     else
@@ -152,10 +158,13 @@ static void proxy_accept(int listener)
     int fd;
 
     while ((fd = net_accept(listener)) >= 0) {
-        int upstream_fd = net_connect(&upstream);
+        int upstream_fd = upstream.sin_port ? net_connect(&upstream) : fd;
 
+        if (relay->open)
+            relay->open(fd);
         end_open(fd, upstream_fd);
-        end_open(upstream_fd, fd);
+        if (upstream_fd != fd)
+            end_open(upstream_fd, fd);
     }
 }
 
@@ -182,8 +191,10 @@ static struct sockaddr_in proxy_options(int argc, char **argv)
     static const struct option options[] = {{"mode", required_argument, NULL, 'm'},
                                             {"listen", required_argument, NULL, 'l'},
                                             {"upstream", required_argument, NULL, 'u'},
+                                            {"certificate", required_argument, NULL, 'c'},
                                             {0}};
     struct sockaddr_in listen_on = {0};
+    const char *certificate = NULL;
     int letter;
 
     while ((letter = getopt_long(argc, argv, "", options, NULL)) >= 0) {
@@ -191,6 +202,10 @@ static struct sockaddr_in proxy_options(int argc, char **argv)
             relay = &relay_copy;
         else if (letter == 'm' && strcmp(optarg, "splice") == 0)
             relay = &relay_splice;
+        else if (letter == 'm' && strcmp(optarg, "tls") == 0)
+            relay = &relay_tls;
+        else if (letter == 'c')
+            certificate = optarg;
         else if (letter == 'l')
             listen_on = net_parse_pair(optarg);
         else if (letter == 'u')
@@ -198,8 +213,11 @@ static struct sockaddr_in proxy_options(int argc, char **argv)
         else
             die("cannot read the options; see the head of bare_proxy.c");
     }
-    if (!relay || !listen_on.sin_port || !upstream.sin_port)
-        die("usage: bare_proxy --mode copy|splice --listen ADDRESS:PORT --upstream ADDRESS:PORT");
+    if (!relay || !listen_on.sin_port || (relay == &relay_tls) != (certificate != NULL))
+        die("usage: bare_proxy --mode copy|splice|tls --listen ADDRESS:PORT "
+            "[--upstream ADDRESS:PORT] [--certificate FILE]");
+    if (certificate)
+        relay_tls_init(certificate);
     return listen_on;
 }
 

@@ -1,6 +1,7 @@
 /*
- * relay: moves bytes from one socket to another, in one of two ways: by copy (recv, send) or by
- * splice (through a pipe). The proxy decides when; a relay decides how.
+ * relay: moves bytes from one socket to another, in one of three ways: by copy (recv, send), by
+ * splice (through a pipe), or by copy with TLS on the client's side. The proxy decides when; a
+ * relay decides how.
  *
  * What a blocked receiver has not taken stays with the relay as `held`: a buffer or a pipe. While
  * something is held for a direction the proxy does not read that direction's sender, so memory is
@@ -28,9 +29,20 @@ struct relay {
     enum relay_result (*flush)(int to, void **held);
     /* Forget what is held. */
     void (*drop)(void **held);
+    /* TLS, otherwise NULL: a client was accepted; its direction ends; a socket is closed. */
+    void (*open)(int fd);
+    void (*end)(int fd);
+    void (*close)(int fd);
 };
 
 extern const struct relay relay_copy;
 extern const struct relay relay_splice;
+extern const struct relay relay_tls;
+
+/*
+ * relay_tls_init(certificate):
+ * Before relay_tls is used: the file has certificate and key.
+ */
+void relay_tls_init(const char *certificate);
 
 #endif

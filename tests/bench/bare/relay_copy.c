@@ -1,32 +1,13 @@
 /* relay_copy: one recv into a shared scratch buffer, one send out of it. */
+#include "bare/held.h"
 #include "bare/relay.h"
-#include "common/die.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
-struct copy_held {
-    size_t sent_bytes;
-    size_t len_bytes;
-    uint8_t data[];
-};
-
 static uint8_t scratch[RELAY_BYTES];
-
-static struct copy_held *copy_keep(const uint8_t *data, size_t len)
-{
-    struct copy_held *h = malloc(sizeof(*h) + len);
-
-    if (!h)
-        die_errno("malloc");
-    h->sent_bytes = 0;
-    h->len_bytes = len;
-    memcpy(h->data, data, len);
-    return h;
-}
 
 static enum relay_result copy_move(int from, int to, void **held)
 {
@@ -44,7 +25,7 @@ static enum relay_result copy_move(int from, int to, void **held)
         return RELAY_ERROR;
     if (sent < 0)
         sent = 0;
-    *held = copy_keep(scratch + sent, (size_t)(got - sent));
+    *held = held_new(scratch + sent, (size_t)(got - sent));
     return RELAY_BLOCKED;
 }
 
@@ -56,7 +37,7 @@ static void copy_drop(void **held)
 
 static enum relay_result copy_flush(int to, void **held)
 {
-    struct copy_held *h = *held;
+    struct held *h = *held;
     ssize_t sent = send(to, h->data + h->sent_bytes, h->len_bytes - h->sent_bytes, MSG_NOSIGNAL);
 
     if (sent < 0)

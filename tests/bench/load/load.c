@@ -3,6 +3,7 @@
 #include "common/die.h"
 #include "common/net.h"
 #include "load/procstat.h"
+#include "load/wire.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +17,6 @@ enum {
     OPENING_AT_ONCE = 128, /* well under any server's backlog: a full one costs seconds */
     OPENING_LIMIT_S = 30,
     FINISH_LIMIT_S = 30,
-    NS_PER_MS = 1000000,
 };
 
 static const uint64_t ns_per_s = 1000000000;
@@ -54,6 +54,7 @@ void load_open(struct load *load, struct conn *conn)
     conn->fd = net_connect(&load->opts.target);
     conn->interest = event.events;
     conn->end = conn->sent = conn->received = 0;
+    wire_open(conn);
     if (epoll_ctl(load->epfd, EPOLL_CTL_ADD, conn->fd, &event) < 0)
         die_errno("epoll_ctl");
     load->mode->start(load, conn);
@@ -95,7 +96,7 @@ static void measure_end(struct load *load)
     if (!load->opts.server_pid)
         return;
     load->server_cpu_ns = procstat_cpu_ns(load->opts.server_pid) - load->server_cpu_ns;
-    load->last_rss_kb = procstat_rss_kb(load->opts.server_pid);
+    load->last_pss_kb = procstat_pss_kb(load->opts.server_pid);
 }
 
 static void load_enter(struct load *load, enum load_phase phase, uint64_t now_ns)
@@ -116,7 +117,7 @@ static void load_advance(struct load *load, uint64_t now_ns)
         die("%u of %u connections settled in time", load->settled, load->opts.connections);
     if (load->phase == LOAD_FIRST && load->settled == 1) {
         if (load->opts.server_pid)
-            load->first_rss_kb = procstat_rss_kb(load->opts.server_pid);
+            load->first_pss_kb = procstat_pss_kb(load->opts.server_pid);
         load_enter(load, LOAD_OPENING, now_ns);
     }
     if (load->phase <= LOAD_OPENING)
@@ -136,9 +137,20 @@ static void load_turn(struct load *load)
 {
     struct epoll_event events[EVENTS_PER_TURN];
     uint64_t now_ns = load_now_ns();
-    uint64_t left_ns = load->phase_end_ns > now_ns ? load->phase_end_ns - now_ns : 0;
-    int count = epoll_wait(load->epfd, events, EVENTS_PER_TURN, (int)(left_ns / NS_PER_MS) + 1);
+    uint64_t end_ns = load->phase_end_ns;
+    struct timespec left = {0};
+    int count;
 
+    if (load->mode->tick) {
+        uint64_t due_ns = load->mode->tick(load, now_ns);
+
+        end_ns = due_ns < end_ns ? due_ns : end_ns;
+    }
+    if (end_ns > now_ns) {
+        left.tv_sec = (time_t)((end_ns - now_ns) / ns_per_s);
+        left.tv_nsec = (long)((end_ns - now_ns) % ns_per_s);
+    }
+    count = epoll_pwait2(load->epfd, events, EVENTS_PER_TURN, &left, NULL);
     for (int i = 0; i < count; i++)
         load->mode->event(load, events[i].data.ptr, events[i].events);
 }
@@ -150,6 +162,7 @@ void load_run(struct load *load)
     /* The last resort, should this program itself hang: SIGALRM ends it. */
     alarm(OPENING_LIMIT_S + FINISH_LIMIT_S +
           (unsigned)((opts->warmup_ns + opts->measure_ns) / ns_per_s) + 1);
+    wire_init(opts);
     load->conns = calloc(opts->connections, sizeof(*load->conns));
     load->epfd = epoll_create1(EPOLL_CLOEXEC);
     if (!load->conns || load->epfd < 0)

@@ -17,6 +17,7 @@
 #include "load/histogram.h"
 #include "load/options.h"
 
+#include <openssl/ssl.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,10 +28,14 @@ struct conn {
     uint32_t seed;     /* of its pattern */
     uint32_t interest; /* what epoll watches */
     bool is_settled;
-    uint64_t end;      /* offset in the stream at which the current message ends */
-    uint64_t sent;     /* offset in the stream up to which it has been sent */
-    uint64_t received; /* and been received back */
-    uint64_t begun_ns; /* when the current message was begun */
+    bool is_offering;     /* TLS: a session to be resumed */
+    SSL *ssl;             /* NULL: plain */
+    SSL_SESSION *session; /* the last one that the server gave */
+    uint64_t end;         /* offset in the stream at which the current message ends */
+    uint64_t sent;        /* offset in the stream up to which it has been sent */
+    uint64_t received;    /* and been received back */
+    uint64_t begun_ns;    /* when the current message was begun */
+    uint64_t due_ns;      /* when the next one is to be begun; pace only */
 };
 
 /* One thing to do with connections. */
@@ -40,14 +45,18 @@ struct load_mode {
     /* The connection was opened; it may still be connecting (see net_connect). */
     void (*start)(struct load *load, struct conn *conn);
     void (*event)(struct load *load, struct conn *conn, uint32_t events);
+    /* Begin what is due; returns when to be called next, at the latest. May be NULL. */
+    uint64_t (*tick)(struct load *load, uint64_t now_ns);
     /* The measured time is over. May be NULL. */
     void (*finish)(struct load *load, struct conn *conn);
 };
 
 extern const struct load_mode load_pingpong;
 extern const struct load_mode load_churn;
+extern const struct load_mode load_pace;
 extern const struct load_mode load_idle;
 extern const struct load_mode load_stream;
+extern const struct load_mode load_fetch;
 
 enum load_phase { LOAD_FIRST, LOAD_OPENING, LOAD_WARMUP, LOAD_MEASURED, LOAD_FINISHED };
 
@@ -67,8 +76,8 @@ struct load {
     uint64_t bytes; /* one way: an echoed byte counts once */
     uint64_t measured_ns;
     uint64_t server_cpu_ns;
-    uint64_t first_rss_kb; /* after the first connection */
-    uint64_t last_rss_kb;  /* at the end of the measured time */
+    uint64_t first_pss_kb; /* after the first connection */
+    uint64_t last_pss_kb;  /* at the end of the measured time */
     struct histogram latency;
 };
 

@@ -4,9 +4,13 @@
  *
  *   --connect ADDRESS:PORT  --connections N  --size BYTES  --seconds S  [--warmup S]
  *   --mode pingpong   one message of --size in flight on each connection (the default)
+ *          pace       --rate messages a second in all, whether or not the server keeps up; their
+ *                     latency counts from when they were due
  *          churn      N at a time: connect, one round trip, close by reset
  *          idle       one round trip on each connection, then silence: shows the server's memory
  *          stream     writes of --size as fast as they are taken, to a sink_server
+ *          fetch      takes what a source_server sends as fast as it can
+ *   --tls             TLS 1.3 inside; --resume: each connection but its first resumes a session
  *   --server-pid PID  read that process's CPU time over exactly the measured time, and its memory
  *
  * Any wrong byte, lost connection or late answer is an error: exit 1, no figures.
@@ -18,9 +22,10 @@
 #include "load/report.h"
 
 #include <string.h>
+#include <sys/prctl.h>
 
-static const struct load_mode *const modes[] = {&load_pingpong, &load_churn, &load_idle,
-                                                &load_stream};
+static const struct load_mode *const modes[] = {&load_pingpong, &load_pace,   &load_churn,
+                                                &load_idle,     &load_stream, &load_fetch};
 
 static const struct load_mode *mode_by_name(const char *name)
 {
@@ -38,8 +43,11 @@ int main(int argc, char **argv)
     load.mode = mode_by_name(load.opts.mode);
     if (load.mode == &load_stream && load.opts.size_bytes > PATTERN_CHUNK_BYTES)
         die("a stream's writes are of %d bytes at most", PATTERN_CHUNK_BYTES);
+    if (load.opts.tls && load.opts.size_bytes > PATTERN_CHUNK_BYTES)
+        die("in TLS messages are of %d bytes at most", PATTERN_CHUNK_BYTES);
     net_raise_nofile();
     pattern_init();
+    prctl(PR_SET_TIMERSLACK, 1); /* ns; else pace is late by 50 us */
     load_run(&load);
     if (load.ops == 0 && load.mode != &load_idle)
         die("nothing came back in the measured time");

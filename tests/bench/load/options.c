@@ -11,11 +11,13 @@ enum {
     SIZE_MAX_BYTES = 1 << 30,
     SECONDS_MAX = 3600,
     PID_MAX = 1 << 30,
+    RATE_MAX = 1000000,
 };
 
 static const char usage[] =
     "usage: loadgen --connect ADDRESS:PORT --connections N --size BYTES --seconds S [--warmup S]\n"
-    "               [--mode pingpong|stream|idle|churn] [--server-pid PID]";
+    "               [--mode pingpong|pace|churn|idle|stream|fetch] [--rate R] [--tls [--resume]]\n"
+    "               [--server-pid PID]";
 
 static unsigned option_count(const char *text, unsigned max)
 {
@@ -39,14 +41,20 @@ static uint64_t option_seconds_ns(const char *text)
 
 void options_read(struct options *opts, int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"connect", required_argument, NULL, 'a'},    {"connections", required_argument, NULL, 'n'},
-        {"size", required_argument, NULL, 'b'},       {"seconds", required_argument, NULL, 's'},
-        {"warmup", required_argument, NULL, 'w'},     {"mode", required_argument, NULL, 'm'},
-        {"server-pid", required_argument, NULL, 'p'}, {0}};
+    static const struct option names[] = {{"connect", required_argument, NULL, 'a'},
+                                          {"connections", required_argument, NULL, 'n'},
+                                          {"size", required_argument, NULL, 'b'},
+                                          {"seconds", required_argument, NULL, 's'},
+                                          {"warmup", required_argument, NULL, 'w'},
+                                          {"mode", required_argument, NULL, 'm'},
+                                          {"server-pid", required_argument, NULL, 'p'},
+                                          {"rate", required_argument, NULL, 'r'},
+                                          {"tls", no_argument, NULL, 't'},
+                                          {"resume", no_argument, NULL, 'u'},
+                                          {0}};
     int letter;
 
-    *opts = (struct options){.mode = "pingpong"};
+    *opts = (struct options){.mode = "pingpong", .rate = 1};
     while ((letter = getopt_long(argc, argv, "", names, NULL)) >= 0) {
         switch (letter) {
         case 'a': opts->target = net_parse_pair(optarg); break;
@@ -55,6 +63,9 @@ void options_read(struct options *opts, int argc, char **argv)
         case 's': opts->measure_ns = option_seconds_ns(optarg); break;
         case 'w': opts->warmup_ns = option_seconds_ns(optarg); break;
         case 'm': opts->mode = optarg; break;
+        case 'r': opts->rate = option_count(optarg, RATE_MAX); break;
+        case 't': opts->tls = true; break;
+        case 'u': opts->resume = true; break;
         case 'p': opts->server_pid = (pid_t)option_count(optarg, PID_MAX); break;
         default: die("%s", usage);
         }

@@ -3,6 +3,7 @@
 #define BENCH_OPTIONS_H
 
 #include <netinet/in.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -13,6 +14,9 @@ struct options {
     uint32_t size_bytes; /* of a message; of a write in stream mode */
     uint64_t warmup_ns;
     uint64_t measure_ns;
+    unsigned rate; /* pace: messages a second, of all connections together */
+    bool tls;
+    bool resume;      /* TLS: resume sessions */
     pid_t server_pid; /* 0: none is watched */
 };
 

@@ -44,11 +44,11 @@ uint64_t procstat_cpu_ns(pid_t pid)
     return cpu_ns;
 }
 
-uint64_t procstat_rss_kb(pid_t pid)
+uint64_t procstat_pss_kb(pid_t pid)
 {
     char path[64];
     char line[256];
-    uint64_t rss_kb = 0;
+    uint64_t pss_kb = 0;
     FILE *file;
 
     snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
@@ -56,10 +56,10 @@ uint64_t procstat_rss_kb(pid_t pid)
     if (!file)
         die_errno(path);
     while (fgets(line, sizeof(line), file))
-        if (sscanf(line, "Rss: %" SCNu64, &rss_kb) == 1)
+        if (sscanf(line, "Pss: %" SCNu64, &pss_kb) == 1)
             break;
     fclose(file);
-    if (rss_kb == 0)
-        die("%s: no Rss", path);
-    return rss_kb;
+    if (pss_kb == 0)
+        die("%s: no Pss", path);
+    return pss_kb;
 }

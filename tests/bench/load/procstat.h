@@ -16,10 +16,10 @@
 uint64_t procstat_cpu_ns(pid_t pid);
 
 /*
- * procstat_rss_kb(pid):
- * Resident memory in KiB. From smaps_rollup, which walks the pages: VmRSS is the same quantity, but
- * read from per-CPU counters it may be some hundred KiB off.
+ * procstat_pss_kb(pid):
+ * Resident memory in KiB, pages shared with other processes by their share. From smaps_rollup,
+ * which walks the pages: VmRSS, read from per-CPU counters, may be some hundred KiB off.
  */
-uint64_t procstat_rss_kb(pid_t pid);
+uint64_t procstat_pss_kb(pid_t pid);
 
 #endif

@@ -21,18 +21,18 @@ static void report_latency(const struct histogram *latency)
 static void report_server(const struct load *load)
 {
     double cpu_ns = (double)load->server_cpu_ns;
-    double grown_kb = (double)load->last_rss_kb - (double)load->first_rss_kb;
+    double grown_kb = (double)load->last_pss_kb - (double)load->first_pss_kb;
 
     printf(", \"server_cpu_s\": %.4f, \"server_cpu_percent\": %.1f", cpu_ns / 1e9,
            100 * cpu_ns / (double)load->measured_ns);
-    if (load->mode == &load_stream)
+    if (load->mode == &load_stream || load->mode == &load_fetch)
         printf(", \"cpu_s_per_gb\": %.4f", cpu_ns / (double)load->bytes);
     else if (load->ops)
         printf(", \"cpu_us_per_op\": %.4f", cpu_ns / 1e3 / (double)load->ops);
-    printf(", \"rss_before_kb\": %" PRIu64 ", \"rss_after_kb\": %" PRIu64, load->first_rss_kb,
-           load->last_rss_kb);
+    printf(", \"pss_before_kb\": %" PRIu64 ", \"pss_after_kb\": %" PRIu64, load->first_pss_kb,
+           load->last_pss_kb);
     if (load->opts.connections > 1) /* the first one is in both figures */
-        printf(", \"rss_bytes_per_connection\": %.1f",
+        printf(", \"pss_bytes_per_connection\": %.1f",
                grown_kb * 1024 / (load->opts.connections - 1));
 }
 

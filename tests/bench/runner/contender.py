@@ -6,6 +6,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+from runner.certificates import pem
 from runner.process import Process
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
@@ -16,7 +17,8 @@ LOAD_CPU = 0
 class Contender:
     """
     A server program: `command` may be several words ("chroot DIR PROGRAM"); `arguments` and the
-    template's text are filled in with PORT, UPSTREAM_PORT, DIRECTORY, CONFIG and `values`.
+    template's text are filled in with PORT, UPSTREAM_PORT, DIRECTORY, CONFIG, CERTIFICATE and
+    `values`.
     """
 
     def __init__(self, name, command, arguments, templates=None, services=("echo", "proxy"),
@@ -39,13 +41,16 @@ class Contender:
         return None if shutil.which(program) else f"{program} is not installed"
 
     @contextmanager
-    def running(self, service, upstream_port, port):
+    def running(self, service, upstream_port, port, certificate=""):
         """Run the server on ${port} for the time of the block; gives the pid that does the work."""
         root = self._root()
         with tempfile.TemporaryDirectory(prefix="reactord-bench-", dir=root / "tmp") as directory:
             inside = "/" / Path(directory).relative_to(root)  # as the server sees it
             values = {"PORT": port, "UPSTREAM_PORT": upstream_port, "DIRECTORY": inside,
-                      "CONFIG": inside / "conf", **self.values}
+                      "CONFIG": inside / "conf", "CERTIFICATE": inside / "certificate.pem",
+                      **self.values}
+            if certificate:
+                (Path(directory) / "certificate.pem").write_text(pem(certificate), encoding="ascii")
             if service in self.templates:
                 text = (CONF / self.templates[service]).read_text(encoding="utf-8")
                 (Path(directory) / "conf").write_text(fill_in(text, values), encoding="utf-8")
@@ -75,9 +80,15 @@ def all_contenders(options):
                          ["--mode", mode, "--listen", "127.0.0.1:@PORT@",
                           "--upstream", "127.0.0.1:@UPSTREAM_PORT@"], services=("proxy",))
 
+    def bare_tls(service, *upstream):
+        return Contender("bare-" + service, options.build / "bare_proxy",
+                         ["--mode", "tls", "--listen", "127.0.0.1:@PORT@",
+                          "--certificate", "@CERTIFICATE@", *upstream], services=(service,))
+
     def haproxy(name, command):
         return Contender(name, command, ["-db", "-q", "-f", "@CONFIG@"],
-                         {"proxy": "haproxy.cfg.in"}, services=("proxy",))
+                         {"proxy": "haproxy.cfg.in", "tls": "haproxy-tls.cfg.in"},
+                         services=("proxy", "tls"))
 
     def balanced(name, balance):
         return Contender(name, options.reactord, ["-c", "@CONFIG@"],
@@ -86,8 +97,9 @@ def all_contenders(options):
 
     contenders = [
         Contender("reactord", options.reactord, ["-c", "@CONFIG@"],
-                  {"echo": "reactord-echo.ini.in", "proxy": "reactord-proxy.ini.in"},
-                  values={"BALANCE": "round_robin"}),
+                  {"echo": "reactord-echo.ini.in", "proxy": "reactord-proxy.ini.in",
+                   "tls": "reactord-tls.ini.in", "tls-echo": "reactord-tls-echo.ini.in"},
+                  services=("echo", "proxy", "tls", "tls-echo"), values={"BALANCE": "round_robin"}),
         balanced("reactord-least", "least_connections"),
         balanced("reactord-maglev", "maglev"),
         Contender("reactord-log", options.reactord, ["-c", "@CONFIG@"],
@@ -96,9 +108,12 @@ def all_contenders(options):
                   services=("echo",)),
         bare_proxy("copy"),
         bare_proxy("splice"),
+        bare_tls("tls", "--upstream", "127.0.0.1:@UPSTREAM_PORT@"),
+        bare_tls("tls-echo"),
         haproxy("haproxy", options.haproxy),
         haproxy("haproxy3", options.haproxy3),
         Contender("nginx", options.nginx, ["-e", "stderr", "-c", "@CONFIG@"],
-                  {"proxy": "nginx.conf.in"}, services=("proxy",), has_worker=True),
+                  {"proxy": "nginx.conf.in", "tls": "nginx-tls.conf.in"},
+                  services=("proxy", "tls"), has_worker=True),
     ]
     return {contender.name: contender for contender in contenders}

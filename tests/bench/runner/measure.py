@@ -28,7 +28,7 @@ def _run_loadgen(row, port, server_pid, seconds, build):
     command = [str(build / "loadgen"), "--connect", f"127.0.0.1:{port}",
                "--connections", str(row.connections), "--size", str(row.size_bytes),
                "--seconds", str(seconds), "--warmup", str(WARMUP_S),
-               "--mode", row.mode, "--server-pid", str(server_pid)]
+               "--mode", row.mode, "--server-pid", str(server_pid), *row.flags]
     with Process(command, LOAD_CPU, stdout=subprocess.PIPE, text=True) as loadgen:
         try:
             output, _ = loadgen.child.communicate(timeout=seconds + GRACE_S)
@@ -44,7 +44,8 @@ def measure_once(row, contender, seconds, build):
     with ExitStack() as stack:
         upstream_port = _start_upstream(stack, row, build)
         port = free_port()
-        pid = stack.enter_context(contender.running(row.service, upstream_port, port))
+        pid = stack.enter_context(contender.running(row.service, upstream_port, port,
+                                                    row.certificate))
         result = _run_loadgen(row, port, pid, seconds, build)
     if row.mode != "idle" and result["server_cpu_percent"] < IMPLAUSIBLE_CPU_PERCENT:
         raise BenchError(f"process {pid} did no work: it cannot be the one that serves")

@@ -22,14 +22,16 @@ class Row:
     target_ratio: float | None = None  # to the yardstick
     target_value: float | None = None  # in the row's unit
     rounds_factor: float = 1.0  # of --rounds
+    flags: tuple = ()  # more arguments of loadgen
+    certificate: str = ""  # of certificates.KEYS; "": plain
     max_seconds: float = 1000.0
 
     @property
     def upstream(self):
         """The program behind a proxy in this row, None for echo."""
-        if self.service == "echo":
+        if self.service in ("echo", "tls-echo"):
             return None
-        return "sink_server" if self.mode == "stream" else "bare_echo"
+        return {"stream": "sink_server", "fetch": "source_server"}.get(self.mode, "bare_echo")
 
     def rounds(self, rounds):
         """How many rounds of this row when the user asks for ${rounds}."""
@@ -37,8 +39,8 @@ class Row:
 
     @property
     def has_ratio(self):
-        """Whether a ratio says anything: a bare connection costs next to no memory."""
-        return self.unit != KILOBYTES
+        """Whether a ratio says anything: a bare plain connection costs next to no memory."""
+        return self.unit != KILOBYTES or bool(self.certificate)
 
     @property
     def target(self):
@@ -55,7 +57,7 @@ class Row:
             return result["cpu_us_per_op"]
         if self.unit == SECONDS_PER_GB:
             return result["cpu_s_per_gb"]
-        return result["rss_bytes_per_connection"] / 1000
+        return result["pss_bytes_per_connection"] / 1000
 
 
 def _trips(key, service, connections, size_bytes, yardstick, target_ratio):
@@ -85,4 +87,36 @@ ROWS = [
         "bare-copy"),
     _idle("idle-echo", "memory, idle echo conn", "echo", "bare-echo", 1.0),
     _idle("idle-pair", "memory, idle proxied pair", "proxy", "bare-copy", 2.0),
+]
+
+
+def _tls(key, title, mode, connections, unit, target_ratio, **more):
+    service = more.pop("service", "tls")
+    flags = ("--tls",) + more.pop("flags", ())
+    return Row(key, title, service, mode, connections, more.pop("size_bytes", 64), unit,
+               "bare-" + service, target_ratio=target_ratio, flags=flags,
+               certificate=more.pop("certificate", "p256"), **more)
+
+
+# A handshake is a client that connects, makes one 64 B trip and resets.
+TLS_ROWS = [
+    _tls("tls-p256", "full handshake, P-256", "churn", 50, MICROSECONDS, 1.15),
+    _tls("tls-rsa", "full handshake, RSA-2048", "churn", 50, MICROSECONDS, 1.15,
+         certificate="rsa2048"),
+    _tls("tls-resumed", "resumed handshake", "churn", 50, MICROSECONDS, 1.15,
+         flags=("--resume",)),
+    _tls("tls-trip", "64 B, 50 conns", "pingpong", 50, MICROSECONDS, 1.0),
+    _tls("tls-trip500", "64 B, 500 conns", "pingpong", 500, MICROSECONDS, 1.0),
+    _tls("tls-fetch", "bulk to the client, 4 streams", "fetch", 4, SECONDS_PER_GB, 0.9,
+         size_bytes=65536, rounds_factor=2.0),
+    _tls("tls-bulk", "bulk from the client, 4 streams", "stream", 4, SECONDS_PER_GB, 0.9,
+         size_bytes=65536, rounds_factor=2.0),
+    _tls("tls-idle", "memory, idle proxied pair", "idle", 2000, KILOBYTES, 1.3,
+         rounds_factor=0.4, max_seconds=1.0),
+    _tls("tls-echo-p256", "echo: full handshake, P-256", "churn", 50, MICROSECONDS, 1.15,
+         service="tls-echo"),
+    _tls("tls-echo-trip", "echo: 64 B, 50 conns", "pingpong", 50, MICROSECONDS, 1.0,
+         service="tls-echo"),
+    _tls("tls-echo-idle", "echo: memory, idle conn", "idle", 2000, KILOBYTES, 1.3,
+         service="tls-echo", rounds_factor=0.4, max_seconds=1.0),
 ]

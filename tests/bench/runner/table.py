@@ -51,7 +51,8 @@ def _columns(measured):
             column = "bare" if name == row.yardstick else name
             if column not in names:
                 names.append(column)
-    order = ["reactord", "bare", "bare-echo", "bare-copy", "bare-splice"]
+    order = ["reactord", "bare", "bare-echo", "bare-copy", "bare-splice", "bare-tls",
+             "bare-tls-echo"]
     return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
 
@@ -69,7 +70,8 @@ def _verdict(row, cell):
     return f"{row.target} {'met' if is_met else 'MISSED'}"
 
 
-def _lines(header, body):
+def lines(header, body):
+    """A table in Markdown, its columns aligned."""
     widths = [max(len(line[i]) for line in [header] + body) for i in range(len(header))]
 
     def one(line):
@@ -89,7 +91,7 @@ def cost_table(measured):
             cell = _cell(row, cells, column)
             line.append(cell.cost() if cell else NOTHING)
         body.append(line)
-    return _lines(["CPU or memory of the server", "target"] + columns, body)
+    return lines(["CPU or memory of the server", "target"] + columns, body)
 
 
 def latency_table(measured):
@@ -104,4 +106,4 @@ def latency_table(measured):
             cell = _cell(row, cells, column)
             line.append(cell.latency() if cell else NOTHING)
         body.append(line)
-    return _lines(["p50 / p99 in us, server CPU"] + columns, body)
+    return lines(["p50 / p99 in us, server CPU"] + columns, body)
