@@ -1,13 +1,6 @@
 /*
- * handlers/proxy_protocol: receives the PROXY protocol header before a client's bytes.
- *
- * The first handler of a channel. It blocks every event, even `active`, until the header is read:
- *
- *   add -> reading -> done(), reading is paused -> proxy_protocol_release() -> removed
- *             \-- proxy_protocol_give_up(): timeout --^
- *
- * After done() the session picks a server and adds handlers. The release then passes on the bytes
- * behind the header.
+ * handlers/proxy_protocol: receives the PROXY protocol header before a client's bytes, in the first
+ * handler of its channel (handlers/preface_handler).
  *
  * Only configured peers are trusted: a header can claim any address.
  */
@@ -18,11 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buffer.h"
 #include "base/log.h"
+#include "handlers/preface_handler.h"
 #include "net/address.h"
 #include "net/cidr.h"
-#include "net/handler.h"
 #include "net/proxy_header.h"
 
 enum proxy_protocol_mode {
@@ -46,20 +38,14 @@ struct proxy_protocol_gate {
 enum proxy_protocol_verdict { PROXY_PROTOCOL_PASS, PROXY_PROTOCOL_READ, PROXY_PROTOCOL_REFUSE };
 
 struct proxy_protocol {
-    struct handler handler;
+    struct preface_handler preface;
     struct proxy_protocol_gate *gate;
     /*
-     * The header is read (0), or failed: an error of proxy_header_decode(), -ETIMEDOUT, -ENODATA
-     * (end of file before any byte), or -ENOMEM. Called at most once; not after the channel is
-     * closed. May call proxy_protocol_release().
+     * As preface_handler_ops.done, with an error of proxy_header_decode(), -ETIMEDOUT, -ENODATA or
+     * -ENOMEM.
      */
     void (*done)(struct proxy_protocol *pp, int error);
     struct proxy_header header; /* `local` if there was none; its pointers dangle */
-    struct buffer held;
-    const uint8_t *rest; /* in done(): bytes of the current read behind the header */
-    size_t rest_bytes;
-    bool is_decided;
-    bool has_ended; /* pass on end of file after the release */
 };
 
 /*
@@ -74,7 +60,7 @@ enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *ga
 
 /*
  * proxy_protocol_add(pp, ch, gate, done):
- * Add ${pp} to the pipeline of ${ch} as first handler.
+ * Add ${pp} to the pipeline of ${ch}, as preface_handler_add().
  *
  * Thread: loop of ${ch}
  * Owns:   ${pp} must live as long as ${ch}, ${gate} until done()
@@ -90,31 +76,6 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
  * Thread: the channel's loop
  */
 void proxy_protocol_set_gate(struct proxy_protocol *pp, struct proxy_protocol_gate *gate);
-
-/*
- * proxy_protocol_give_up(pp):
- * The timeout has expired: call done() with -ETIMEDOUT, or with 0 if an optional header has not
- * begun. No-op after done() or the end of the channel.
- *
- * Thread: the channel's loop
- */
-void proxy_protocol_give_up(struct proxy_protocol *pp);
-
-/*
- * proxy_protocol_release(pp):
- * After done(pp, 0): leave the pipeline, then pass on `active` and the bytes behind the header.
- *
- * Thread: the channel's loop
- */
-void proxy_protocol_release(struct proxy_protocol *pp);
-
-/*
- * proxy_protocol_rest_bytes(pp):
- * After done(): number of bytes received behind the header.
- *
- * Thread: the channel's loop
- */
-size_t proxy_protocol_rest_bytes(const struct proxy_protocol *pp);
 
 /*
  * proxy_protocol_log_refusal(gate, peer, error):

@@ -18,7 +18,8 @@ static void session_header_failed(struct session_header *o, int error)
 {
     struct session *s = o->session;
 
-    s->legs[0]->bytes_in = proxy_protocol_rest_bytes(&o->reader); /* the header does not count */
+    s->legs[0]->bytes_in =
+        preface_handler_rest_bytes(&o->reader.preface); /* the header does not count */
     if (error == -ENODATA) {
         session_close(s, SESSION_CLIENT_FIN);
         return;
@@ -74,12 +75,12 @@ static void session_header_begin(struct session *s, struct channel *ch, void *ro
 
 static size_t session_header_rest_bytes(const void *room)
 {
-    return proxy_protocol_rest_bytes(&((const struct session_header *)room)->reader);
+    return preface_handler_rest_bytes(&((const struct session_header *)room)->reader.preface);
 }
 
 static void session_header_release(void *room)
 {
-    proxy_protocol_release(&((struct session_header *)room)->reader);
+    preface_handler_release(&((struct session_header *)room)->reader.preface);
 }
 
 static int64_t session_header_timeout_ns(const struct session *s, const void *room)
@@ -90,7 +91,7 @@ static int64_t session_header_timeout_ns(const struct session *s, const void *ro
 
 static void session_header_give_up(void *room)
 {
-    proxy_protocol_give_up(&((struct session_header *)room)->reader);
+    preface_handler_give_up(&((struct session_header *)room)->reader.preface);
 }
 
 static void session_header_carry_over(const struct session *s, void *room)

@@ -1,0 +1,88 @@
+/*
+ * handlers/preface_handler: holds the first bytes of a client until a decoder has read them.
+ *
+ * The first handler of a channel; for a PROXY header (handlers/proxy_protocol) or a ClientHello
+ * (handlers/hello_handler). It blocks every event, even `active`:
+ *
+ *   add -> decode -> done(), reading is paused -> preface_handler_release() -> removed
+ *            \-- preface_handler_give_up(): timeout --^
+ *
+ * After done() the session picks a server and adds handlers. The release then passes on the bytes
+ * that decode() has left.
+ */
+#ifndef HANDLERS_PREFACE_HANDLER_H
+#define HANDLERS_PREFACE_HANDLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "net/handler.h"
+
+struct preface_handler;
+
+/* Called on the channel's loop. */
+struct preface_handler_ops {
+    /*
+     * Decide about ${data}, all bytes so far. Returns the number of bytes to remove; -EAGAIN: more
+     * are needed; another error: refuse the client.
+     */
+    int (*decode)(struct preface_handler *p, const uint8_t *data, size_t len);
+    /*
+     * No more bytes come, as ${error} says: -EPROTO (end of file), -ENODATA (end of file before any
+     * byte) or -ETIMEDOUT. Returns ${error}, or 0 to pass the bytes on.
+     */
+    int (*conclude)(struct preface_handler *p, int error);
+    /*
+     * decode() or conclude() has decided: 0 or an error, or -ENOMEM. Called at most once; not after
+     * the channel is closed. May call preface_handler_release().
+     */
+    void (*done)(struct preface_handler *p, int error);
+};
+
+struct preface_handler {
+    struct handler handler;
+    const struct preface_handler_ops *ops;
+    struct buffer held;
+    const uint8_t *rest; /* in done(): bytes of the current read to pass on */
+    size_t rest_bytes;
+    bool is_decided;
+    bool has_ended; /* pass on end of file after the release */
+};
+
+/*
+ * preface_handler_add(p, ch, ops):
+ * Add ${p} to the pipeline of ${ch}, behind the handlers there.
+ *
+ * Thread: loop of ${ch}
+ * Owns:   ${p} must live as long as ${ch}
+ */
+void preface_handler_add(struct preface_handler *p, struct channel *ch,
+                         const struct preface_handler_ops *ops);
+
+/*
+ * preface_handler_give_up(p):
+ * The timeout has expired: conclude with -ETIMEDOUT. No-op after done() or the end of the channel.
+ *
+ * Thread: the channel's loop
+ */
+void preface_handler_give_up(struct preface_handler *p);
+
+/*
+ * preface_handler_release(p):
+ * After done(p, 0): leave the pipeline, then pass on `active` and the rest.
+ *
+ * Thread: the channel's loop
+ */
+void preface_handler_release(struct preface_handler *p);
+
+/*
+ * preface_handler_rest_bytes(p):
+ * After done(): number of bytes to pass on.
+ *
+ * Thread: the channel's loop
+ */
+size_t preface_handler_rest_bytes(const struct preface_handler *p);
+
+#endif
