@@ -88,6 +88,7 @@ class Run:
         self.context = context
         self.report_path = context.dir / "report"
         self.started = time.monotonic()
+        self.took_s = self.cpu_s = 0
         sys.stdout.flush()
         self.pid = os.fork()
         if self.pid == 0:
@@ -124,7 +125,14 @@ class Run:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
             os.kill(self.pid, signal.SIGKILL)  # it did not get to setsid()
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        _, status, usage = os.wait4(self.pid, 0)
+        self.took_s = time.monotonic() - self.started
+        self.cpu_s = usage.ru_utime + usage.ru_stime
+        return os.waitstatus_to_exitcode(status)
+
+    def times(self):
+        """What it took, its daemons' and clients' processor time among it, and how busy the machine is."""
+        return f"{self.took_s:.1f} s, {self.cpu_s:.1f} s of processor time, load {os.getloadavg()[0]:.0f}"
 
     def report(self):
         try:
@@ -178,15 +186,15 @@ class Runner:
         report = run.report()
         if code == FAILED and not report:
             report = "the test's process died"
-        self._line(run.case, code, report, time.monotonic() - run.started)
+        self._line(run.case, code, report, run)
         if code == FAILED:
-            print(f"    its files: {run.context.dir}", flush=True)
+            print(f"    its files: {run.context.dir}\n    it took {run.times()}", flush=True)
         elif not self.arguments.keep:
             shutil.rmtree(run.context.dir)
 
-    def _line(self, case, code, report, seconds=None):
+    def _line(self, case, code, report, run=None):
         self.counts[code] += 1
-        timed = f" ({seconds:.1f} s)" if self.arguments.verbose and seconds is not None else ""
+        timed = f" ({run.times()})" if self.arguments.verbose and run else ""
         print(f"{WORDS[code]} {case.title}{timed}", flush=True)
         if report and (code != PASSED or self.arguments.verbose):
             print(textwrap.indent(report.rstrip(), "    "), flush=True)

@@ -157,16 +157,17 @@ DOWNLOAD_MIB = 8
 
 def stuff(servers):
     """Have each send until nothing is taken for a while, or DOWNLOAD_MIB; how much each has sent."""
-    sent, until = [0] * len(servers), time.monotonic() + 0.7
+    sent, quiet = [0] * len(servers), 0
     for server in servers:
         server.setblocking(False)
-    while time.monotonic() < until:
+    while quiet < 60:  # of at least 10 ms: times would say that a busy machine does not run us
+        quiet += 1
         for i, server in enumerate(servers):
             if sent[i] >= DOWNLOAD_MIB * MIB:
                 continue
             with contextlib.suppress(BlockingIOError):
                 sent[i] += server.send(bytes([i]) * MIB)
-                until = time.monotonic() + 0.7
+                quiet = 0
         time.sleep(0.01)
     return sent
 
@@ -261,8 +262,8 @@ def a_worker_is_held(t):
     faults = preload.Preload(t, "hang")
     with t.daemon(config, environment=faults.environment()) as daemon, Crowd(address, 1) as held:
         check_equal(len(held.served(1 * t.scale)), 1, "the first is served")
-        before = daemon.fd_count()
-        faults.plan(preload.SEND_HANGS, 1, value=5000 * t.scale, thread="work-2-1")
+        before, began = daemon.fd_count(), time.monotonic()
+        faults.plan(preload.SEND_HANGS, 1, value=0, thread="work-2-1")
         held.clients[0].sendall(b"?")
         t.eventually(lambda: faults.struck(preload.SEND_HANGS) == 1, "the worker is held")
         with Crowd(address, 200) as crowd:
@@ -270,10 +271,11 @@ def a_worker_is_held(t):
             t.eventually(lambda: daemon.fd_count() >= before + 15, "16 are accepted")
             time.sleep(0.2)
             check(daemon.fd_count() <= before + 16, f"{daemon.fd_count() - before} are accepted")
+            t.eventually(lambda: daemon.log_lines("all are at max_pending_tasks"), "a line about it")
+            faults.release(preload.SEND_HANGS)
             check_equal(len(crowd.served(20 * t.scale)), 200, "clients served afterwards")
         lines = daemon.log_lines("all are at max_pending_tasks")
-        most = 1 + 5 * t.scale // 10  # one each ten seconds
-        check(1 <= len(lines) <= most, f"lines about it: {lines}")
+        check(len(lines) <= 1 + (time.monotonic() - began) // 10, f"more than one each ten seconds: {lines}")
 
 
 def _hold_connections(front, count, rounds, reports):
@@ -513,7 +515,7 @@ def limit_of_all(t):
 @test(timeout=90, plain_only=True)
 def accepted_at_a_rate(t):
     """with connection_rate = 300/s clients that come faster are all served, at that rate"""
-    address, count = t.address(), 1200
+    address, count = t.address(), 600
     options = "connection_rate = 300/s burst=10"
     with t.daemon(echo(address, options)) as daemon, contextlib.ExitStack() as stack:
         began = time.monotonic()
@@ -523,7 +525,7 @@ def accepted_at_a_rate(t):
             client.sendall(b"?")
             poll.register(client, select.POLLIN)
         used = daemon.cpu_s()
-        served = 0
+        served, at_s = 0, []
         while served < count:
             ready = poll.poll(1000 * net.LIMIT_S)
             check(ready, f"nobody is served any more after {served} clients")
@@ -531,8 +533,11 @@ def accepted_at_a_rate(t):
                 poll.unregister(fd)
             served += len(ready)
             took = time.monotonic() - began
+            at_s += [took] * len(ready)
             check(served <= 10 + 1.05 * 300 * took, f"{served} clients are served in {took:.3f} s")
-        check(took < 1.5 * t.scale * count / 300, f"{count} clients took {took:.1f} s")
+        # A machine that is busy in between does not let all of them come at that rate.
+        fastest = min(late - early for early, late in zip(at_s, at_s[60:]))
+        check(fastest < 1.5 * 60 / 300, f"60 clients took {fastest:.2f} s at least, all {took:.1f} s")
         check(daemon.cpu_s() - used < 0.5 * took, "waiting for the rate costs processor time")
 
 

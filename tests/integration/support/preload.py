@@ -21,6 +21,8 @@ ALWAYS = 0xffffffff
 FAULT = struct.Struct("=IIIi16s")
 TIMES = struct.Struct("=I")
 TIMES_AT = 4
+VALUE = struct.Struct("=i")
+VALUE_AT = 12
 
 # As in preload/backend_fault.c and preload/hang.c.
 WAIT_FAILS, WAIT_EMPTY, INSTANCE_GONE, ADD_FAILS, CREATE_FAILS = range(5)
@@ -52,6 +54,10 @@ class Preload:
     def stop(self, fault):
         """From now on the calls are what they were."""
         self._set_times(fault, 0)
+
+    def release(self, fault):
+        """A call that hangs, planned with a value of 0, returns."""
+        VALUE.pack_into(self.plan_map, fault * FAULT.size + VALUE_AT, 1)
 
     def struck(self, fault):
         """How many calls have gone wrong since plan()."""
