@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "config/diagnostics.h"
-#include "config/read_file.h"
+#include "base/read_file.h"
 #include "limits/prefix_table.h"
 #include "net/cidr.h"
 

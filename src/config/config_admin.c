@@ -10,7 +10,7 @@
 #include "config/config.h"
 #include "config/config_section.h"
 #include "config/diagnostics.h"
-#include "config/read_file.h"
+#include "base/read_file.h"
 #include "net/address.h"
 
 /* Shorter tokens can be guessed. */

@@ -13,7 +13,7 @@
 #include "config/diagnostics.h"
 #include "config/ini.h"
 #include "config/ini_environment.h"
-#include "config/read_file.h"
+#include "base/read_file.h"
 
 #define BLANKS " \t"
 #define KEY    "include"

@@ -8,8 +8,8 @@ import statistics
 import sys
 
 MAX_FILE, MAX_WIDTH, MAX_FUNCTION, MAX_PARAMETERS = 450, 100, 80, 5
-# libmicrohttpd gives its callback so many.
-FOREIGN = {"admin_http_on_request"}
+# libmicrohttpd and OpenSSL give their callbacks so many.
+FOREIGN = {"admin_http_on_request", "tls_server_free", "tls_server_choose_alpn"}
 START = re.compile(r"^(?:[\w*]+[ *]+)+?\**(\w+)\(([^;{}]*)\)\n\{\n", re.M)
 
 

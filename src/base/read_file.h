@@ -1,9 +1,10 @@
 /*
- * config/read_file: reads a whole file.
+ * base/read_file: reads a whole file.
  */
-#ifndef CONFIG_READ_FILE_H
-#define CONFIG_READ_FILE_H
+#ifndef BASE_READ_FILE_H
+#define BASE_READ_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/must.h"
@@ -13,6 +14,7 @@
 struct file_content {
     char *bytes; /* not NUL-terminated */
     size_t len;
+    bool others_read;                      /* its permissions let other users read it */
     char problem[READ_FILE_PROBLEM_BYTES]; /* as `cannot be opened: ...` */
 };
 

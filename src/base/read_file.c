@@ -1,4 +1,4 @@
-#include "config/read_file.h"
+#include "base/read_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +38,7 @@ static int read_file_open_file(int *out, struct file_content *f, const char *pat
         rc = read_file_refuse(f, -EINVAL, "is not a regular file");
     } else {
         *out = fd;
+        f->others_read = (st.st_mode & S_IROTH) != 0;
         return 0;
     }
     close(fd);

@@ -1,0 +1,39 @@
+/*
+ * tls/tls_ca: CAs and revocation lists that peers' certificates are verified with.
+ */
+#ifndef TLS_TLS_CA_H
+#define TLS_TLS_CA_H
+
+#include <openssl/types.h>
+
+#include "base/must.h"
+#include "tls/tls_why.h"
+
+/*
+ * tls_ca_trust(ctx, path, why):
+ * Trust the certificates in the file ${path}, at least one.
+ *
+ * Thread: any but loops
+ * Errors: 0; -EINVAL (see ${why}); -ENOMEM
+ */
+int tls_ca_trust(SSL_CTX *ctx, const char *path, const struct tls_why *why) NODISCARD;
+
+/*
+ * tls_ca_ask(ctx, path, why):
+ * As tls_ca_trust(), and tell clients the names of these CAs.
+ *
+ * Thread: any but loops
+ * Errors: 0; -EINVAL (see ${why}); -ENOMEM
+ */
+int tls_ca_ask(SSL_CTX *ctx, const char *path, const struct tls_why *why) NODISCARD;
+
+/*
+ * tls_ca_revoke(ctx, path, why):
+ * Refuse certificates in the revocation lists of the file ${path}; each CA of a chain needs a list.
+ *
+ * Thread: any but loops
+ * Errors: 0; -EINVAL (see ${why}); -ENOMEM
+ */
+int tls_ca_revoke(SSL_CTX *ctx, const char *path, const struct tls_why *why) NODISCARD;
+
+#endif

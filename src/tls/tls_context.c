@@ -1,0 +1,149 @@
+#include "tls/tls_context.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include "tls/tls_ca.h"
+
+/*
+ * Forward secrecy and AEAD only. AES-128 first, except for clients that prefer ChaCha20: they have
+ * no AES in hardware.
+ */
+#define TLS_CONTEXT_CIPHERS                                      \
+    "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:" \
+    "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:" \
+    "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305"
+#define TLS_CONTEXT_SUITES \
+    "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
+#define TLS_CONTEXT_GROUPS "X25519:P-256:P-384"
+
+#define TLS_CONTEXT_LIST_BYTES 1024
+
+static int tls_context_set_groups(SSL_CTX *ctx, const char *groups, const struct tls_why *why)
+{
+    if (groups && SSL_CTX_set1_groups_list(ctx, groups) != 1)
+        return tls_why_refuse(why, "groups: the library does not know all of '%s'", groups);
+    if (groups || SSL_CTX_set1_groups_list(ctx, "X25519MLKEM768:" TLS_CONTEXT_GROUPS) == 1)
+        return 0;
+    ERR_clear_error();
+    if (SSL_CTX_set1_groups_list(ctx, TLS_CONTEXT_GROUPS) != 1)
+        return tls_why_memory(why);
+    return 0;
+}
+
+/* Append ${word}, of ${len} bytes, to a list with colons; false: no room. */
+static bool tls_context_append(char *list, const char *word, size_t len)
+{
+    size_t n = strlen(list);
+
+    if (n + 1 + len + 1 > TLS_CONTEXT_LIST_BYTES)
+        return false;
+    if (n > 0)
+        list[n++] = ':';
+    memcpy(list + n, word, len);
+    list[n + len] = '\0';
+    return true;
+}
+
+/* Names that begin with TLS_ are suites of 1.3. */
+static bool tls_context_split(const char *ciphers, char *list, char *suites)
+{
+    for (const char *word = ciphers; *word != '\0'; word += strspn(word, ":")) {
+        size_t len = strcspn(word, ":");
+
+        if (len > 0 &&
+            !tls_context_append(strncmp(word, "TLS_", 4) == 0 ? suites : list, word, len))
+            return false;
+        word += len;
+    }
+    return true;
+}
+
+static int tls_context_set_ciphers(SSL_CTX *ctx, const char *ciphers, const struct tls_why *why)
+{
+    char list[TLS_CONTEXT_LIST_BYTES] = "", suites[TLS_CONTEXT_LIST_BYTES] = "";
+
+    if (ciphers && !tls_context_split(ciphers, list, suites))
+        return tls_why_refuse(why, "ciphers: too many");
+    if (SSL_CTX_set_cipher_list(ctx, *list ? list : TLS_CONTEXT_CIPHERS) != 1)
+        return tls_why_refuse(why, "ciphers: '%s': %s", list, tls_why_library());
+    if (SSL_CTX_set_ciphersuites(ctx, *suites ? suites : TLS_CONTEXT_SUITES) != 1)
+        return tls_why_refuse(why, "ciphers: '%s': %s", suites, tls_why_library());
+    return 0;
+}
+
+static int tls_context_set_common(SSL_CTX *ctx, const struct tls_profile_conf *conf,
+                                  const struct tls_why *why)
+{
+    int version = conf->min_version == TLS_VERSION_1_3 ? TLS1_3_VERSION : TLS1_2_VERSION;
+    int rc;
+
+    SSL_CTX_set_options(ctx, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
+                                 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+    SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN |
+                              SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    if (SSL_CTX_set_min_proto_version(ctx, version) != 1)
+        return tls_why_refuse(why, "min_version: %s", tls_why_library());
+    rc = tls_context_set_ciphers(ctx, conf->ciphers, why);
+    return rc < 0 ? rc : tls_context_set_groups(ctx, conf->groups, why);
+}
+
+int tls_context_create(SSL_CTX **out, const SSL_METHOD *method, const struct tls_profile_conf *conf,
+                       const struct tls_why *why)
+{
+    SSL_CTX *ctx = SSL_CTX_new(method);
+    int rc = ctx ? tls_context_set_common(ctx, conf, why) : tls_why_memory(why);
+
+    if (rc < 0)
+        SSL_CTX_free(ctx);
+    else
+        *out = ctx;
+    return rc;
+}
+
+/* Where Debian and Fedora have the system's CAs in one file; the library's paths are read by a
+ * handshake. */
+static int tls_context_set_system_ca(SSL_CTX *ctx, const struct tls_why *why)
+{
+    static const char *const bundles[] = {"/etc/ssl/certs/ca-certificates.crt",
+                                          "/etc/pki/tls/certs/ca-bundle.crt"};
+
+    for (unsigned i = 0; i < ARRAY_LEN(bundles); i++) {
+        if (SSL_CTX_load_verify_file(ctx, bundles[i]) == 1)
+            return 0;
+        ERR_clear_error();
+    }
+    return SSL_CTX_set_default_verify_paths(ctx) == 1 ? 0 : tls_why_memory(why);
+}
+
+static int tls_context_set_ca(SSL_CTX *ctx, const struct tls_profile_conf *conf,
+                              const struct tls_why *why)
+{
+    if (conf->verify == TLS_VERIFY_OFF)
+        return 0;
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+    return conf->ca ? tls_ca_trust(ctx, conf->ca, why) : tls_context_set_system_ca(ctx, why);
+}
+
+int tls_context_create_client(SSL_CTX **out, const struct tls_profile_conf *conf,
+                              const struct tls_why *why)
+{
+    SSL_CTX *ctx;
+    int rc = tls_context_create(&ctx, TLS_client_method(), conf, why);
+
+    if (rc < 0)
+        return rc;
+    rc = tls_context_set_ca(ctx, conf, why);
+    /* The other way round than the library's other functions: 0 is success. */
+    if (rc == 0 && conf->alpn && SSL_CTX_set_alpn_protos(ctx, conf->alpn, conf->alpn_bytes) != 0)
+        rc = tls_why_memory(why);
+    if (rc < 0)
+        SSL_CTX_free(ctx);
+    else
+        *out = ctx;
+    return rc;
+}

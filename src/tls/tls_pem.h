@@ -1,0 +1,41 @@
+/*
+ * tls/tls_pem: what a PEM file has: certificates, revocation lists, a private key.
+ */
+#ifndef TLS_TLS_PEM_H
+#define TLS_TLS_PEM_H
+
+#include <stdbool.h>
+
+#include <openssl/x509.h>
+
+#include "base/must.h"
+#include "tls/tls_why.h"
+
+/* Largest file. */
+#define TLS_PEM_FILE_BYTES (16U << 20)
+
+struct tls_pem {
+    STACK_OF(X509) * certificates; /* in the file's order */
+    STACK_OF(X509_CRL) * crls;
+    EVP_PKEY *key;    /* NULL: none */
+    bool others_read; /* other users can read the file */
+};
+
+/*
+ * tls_pem_read(out, path, why):
+ * Read a file. Parts of other kinds, such as DH parameters, are passed over.
+ *
+ * Thread: any but loops
+ * Owns:   the caller frees ${out} with tls_pem_free()
+ * Errors: 0; -EINVAL (see ${why}); -ENOMEM
+ */
+int tls_pem_read(struct tls_pem *out, const char *path, const struct tls_why *why) NODISCARD;
+
+/*
+ * tls_pem_free(p):
+ *
+ * Thread: any
+ */
+void tls_pem_free(struct tls_pem *p);
+
+#endif

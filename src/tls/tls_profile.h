@@ -1,0 +1,96 @@
+/*
+ * tls/tls_profile: what a [tls NAME] section says, loaded: certificates, keys, CAs, settings.
+ *
+ * Immutable and reference-counted; any thread may use it. A reload makes another profile; a
+ * connection keeps the one it began with.
+ */
+#ifndef TLS_TLS_PROFILE_H
+#define TLS_TLS_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/must.h"
+
+struct ssl_st;
+struct tls_profile;
+
+enum tls_unknown_name {
+    TLS_UNKNOWN_NAME_DEFAULT, /* the first certificate */
+    TLS_UNKNOWN_NAME_REJECT   /* alert unrecognized_name; also without a name */
+};
+
+enum tls_version { TLS_VERSION_1_2, TLS_VERSION_1_3 };
+
+/* Of the peer's certificate: clients' if there is a client_ca, servers' always. */
+enum tls_verify {
+    TLS_VERIFY_REQUIRED,
+    TLS_VERIFY_OPTIONAL, /* clients may have none; servers as TLS_VERIFY_REQUIRED */
+    TLS_VERIFY_OFF
+};
+
+struct tls_paths {
+    const char **list;
+    unsigned n;
+};
+
+/* NULL and empty lists: not set. */
+struct tls_profile_conf {
+    const char *name;              /* of [tls NAME] */
+    bool for_clients, for_servers; /* a listener, an upstream has it */
+    struct tls_paths certificates;
+    struct tls_paths keys; /* of `certificates`, in their order */
+    enum tls_unknown_name unknown_name;
+    enum tls_version min_version;
+    const char *ciphers;       /* names of 1.2 and 1.3, between colons */
+    const char *groups;        /* between colons */
+    const unsigned char *alpn; /* as in a ClientHello: each with its length in front */
+    unsigned alpn_bytes;
+    const char *ca; /* of servers; NULL: the system's */
+    const char *client_ca;
+    const char *client_crl;
+    enum tls_verify verify;
+};
+
+/*
+ * tls_profile_load(conf, out, why, why_size):
+ * Read all files and check them whole.
+ *
+ * Thread: any but loops
+ * Owns:   nothing of ${conf} is kept
+ * Errors: 0; -EINVAL (${why}: file and cause); -ENOMEM
+ */
+int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **out, char *why,
+                     size_t why_size) NODISCARD;
+
+/*
+ * tls_profile_hold(p) / tls_profile_release(p):
+ * Add a reference and return ${p} / release one, or NULL; the last one frees ${p}.
+ *
+ * Thread: any
+ */
+struct tls_profile *tls_profile_hold(struct tls_profile *p);
+void tls_profile_release(struct tls_profile *p);
+
+/*
+ * tls_profile_new_server(p):
+ * Return an SSL that accepts a client, without a BIO; NULL: no memory. ${p} was loaded
+ * `for_clients`.
+ *
+ * Thread: any
+ * Owns:   the caller frees it; it does not need the reference to ${p}
+ */
+struct ssl_st *tls_profile_new_server(struct tls_profile *p) NODISCARD;
+
+/*
+ * tls_profile_new_client(p, tls_name):
+ * Return an SSL that connects to the server ${tls_name}, a host name or IP address, without a BIO;
+ * NULL: no memory. The server's certificate is verified for it, and a host name sent as SNI. With
+ * TLS_VERIFY_OFF it may be NULL. ${p} was loaded `for_servers`.
+ *
+ * Thread: any
+ * Owns:   the caller frees it; it does not need the reference to ${p}
+ */
+struct ssl_st *tls_profile_new_client(struct tls_profile *p, const char *tls_name) NODISCARD;
+
+#endif
