@@ -4,7 +4,7 @@
  * note: trouble. If epoll_wait fails, or returns too early `threshold` times in a row, libev gets a
  * new epoll instance and keeps its watchers, timers and pending events. If polls stay bad, the loop
  * is paced: before each poll it waits up to BACKEND_PACE_NS for its wake-up descriptor alone, so
- * that tasks and timers go on; every BACKEND_CURE_NS it rebuilds again.
+ * tasks and timers go on; every BACKEND_CURE_NS it rebuilds again.
  */
 #ifndef ENGINE_BACKEND_H
 #define ENGINE_BACKEND_H
@@ -20,7 +20,7 @@
 #define BACKEND_CURE_NS (1 * NS_PER_S)
 
 enum backend_poll {
-    BACKEND_GOOD,    /* returned events or woke for tasks, or lasted its full time */
+    BACKEND_GOOD,    /* returned events, woke for tasks, or lasted its full time */
     BACKEND_NEUTRAL, /* did not block, ended by a signal, or early but something ran */
     BACKEND_EARLY,   /* ended early, and nothing ran */
     BACKEND_FAILED   /* epoll_wait failed */

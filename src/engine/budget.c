@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-/* Tasks count as slow if two readings of the clock are further apart. */
+/* Tasks are slow if two readings of the clock are further apart. */
 #define BUDGET_SLOW_NS (50 * NS_PER_US)
 
 int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio)

@@ -97,8 +97,8 @@ int executor_schedule(struct executor *e, struct timer *t, int64_t delay_ns) NOD
 
 /*
  * executor_await_room(e, w, loop):
- * Call this after -EAGAIN. ${w} will run as a control task of ${loop}: when it gets its share
- * (note: shares), when the executor stops, or, if no thread could start, after 10 ms.
+ * Call this after -EAGAIN. ${w} runs as a control task of ${loop} when it gets its share (note:
+ * shares), when the executor stops, or, if no thread could start, after 10 ms.
  *
  * Thread: loop of ${loop}
  * Owns:   the executor uses ${w} and ${loop} until ${w} was run or dropped

@@ -73,7 +73,7 @@ struct executor {
 
     /* Life cycle. */
     enum executor_state state;
-    int64_t stop_at_ns; /* end of DRAINING */
+    int64_t stop_at_ns; /* when DRAINING ends */
     pthread_cond_t ended;
 
     /* Threads; see note: calling. */

@@ -98,8 +98,8 @@ static struct task *executor_thread_take_due(struct executor *e)
 }
 
 /*
- * Take the first place of the queue, or NULL. This counts a task as begun, but not the tasks of a
- * strand.
+ * Take the first place of the queue, or NULL. A task then counts as begun; the tasks of a strand do
+ * not yet.
  */
 static struct task *executor_thread_take_place(struct executor *e)
 {

@@ -39,9 +39,9 @@ static void grace_release(struct grace *gr)
 }
 
 /*
- * The load of the loop's state and the caller's store of the new pointer are sequentially
- * consistent: a loop that starts later reads the new pointer. A loop that refuses the task may
- * still run others: wait for its end.
+ * The load of the loop's state and the store of the new pointer are sequentially consistent: a loop
+ * that starts later reads the new pointer. A loop that refuses the task may still run others: wait
+ * for its end.
  */
 static void grace_visit_next(struct grace_visit *v)
 {

@@ -24,7 +24,7 @@ int64_t histogram_limit_ns(unsigned bucket)
 
 int64_t histogram_quantile_ns(const struct histogram_view *v, unsigned permille)
 {
-    /* Rounded up: of three values the 500th permille is the second. */
+    /* Rounded up: the 500 permille quantile of three values is the second. */
     uint64_t rank = v->count / 1000 * permille + (v->count % 1000 * permille + 999) / 1000;
     uint64_t seen = 0;
 

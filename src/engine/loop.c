@@ -107,7 +107,7 @@ static void loop_drop_queue(struct loop *l, unsigned queue)
         queue_take(&l->queues[queue]);
         t = queue_pop(&l->queues[queue]);
         if (!t) {
-            sched_yield(); /* a producer has entered the gate, but not pushed yet */
+            sched_yield(); /* a producer has entered the gate, and not pushed yet */
             continue;
         }
         t->type->drop(t);

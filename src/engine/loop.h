@@ -32,7 +32,6 @@ struct ev_loop;
 struct loop;
 struct promise_listener;
 
-/* Moves forward only. */
 enum loop_state {
     LOOP_NOT_STARTED,
     LOOP_STARTED,
@@ -41,7 +40,7 @@ enum loop_state {
     LOOP_TERMINATED
 };
 
-/* Can the loop take another connection? Best first. */
+/* Best first. */
 enum loop_availability {
     LOOP_AVAILABLE,
     LOOP_FULL,         /* max_pending_tasks control tasks wait */

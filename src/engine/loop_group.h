@@ -6,8 +6,8 @@
  *
  * note: size. A loop keeps its number. Storing a new size publishes the new loops, and what other
  * modules keep per loop: all were created before. The store is sequentially consistent: either the
- * commit sees a stop or a new io_ratio, or that call sees the new size; and a loop that
- * grace_begin() does not see reads the replaced pointer.
+ * commit sees a stop or a new io_ratio, or loop_group_stop() and loop_group_set_io_ratio() see the
+ * new size; and a loop that grace_begin() does not see reads the new pointer.
  */
 #ifndef ENGINE_LOOP_GROUP_H
 #define ENGINE_LOOP_GROUP_H

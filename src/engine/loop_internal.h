@@ -53,13 +53,13 @@ struct loop {
     alignas(CACHE_LINE_BYTES) struct wakeup wakeup; /* read by each submitter, seldom written */
     struct queue queues[LOOP_QUEUES];
     /*
-     * For each queue: when its oldest task was submitted, or slightly earlier. Written by the loop,
-     * and by a submitter that finds the queue empty; the gate orders them.
+     * When a queue's oldest task was submitted, or slightly earlier. Written by the loop, and by a
+     * submitter that finds the queue empty; the gate orders them.
      */
     _Atomic int64_t oldest_at_ns[LOOP_QUEUES];
     alignas(CACHE_LINE_BYTES) unsigned max_pending_tasks;
     struct loop_backoff backoff;
-    atomic_uint io_ratio; /* relaxed: orders nothing */
+    atomic_uint io_ratio; /* relaxed */
     _Atomic uint64_t tasks_rejected;
     _Atomic uint64_t tasks_lazy; /* submitted by other threads, without wake-up */
     _Atomic int state;
@@ -69,7 +69,7 @@ struct loop {
      * becomes LOOP_STARTED after the thread exists, so a failed start needs no undo.
      */
     pthread_mutex_t start_lock;
-    _Atomic int64_t start_failed_at_ns; /* last failure; relaxed: a hint; 0: never */
+    _Atomic int64_t start_failed_at_ns; /* last failure; relaxed; 0: never */
     int64_t start_trouble_at_ns;
     unsigned start_failures;
     pthread_t thread;

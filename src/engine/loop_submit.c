@@ -8,8 +8,8 @@
 #define LOOP_STAMP_EACH 64
 
 /*
- * Function calls between the two atomic operations make a submit a quarter slower, as other threads
- * take the cache line meanwhile.
+ * Calls between the two atomic operations make a submit a quarter slower: other threads take the
+ * cache line meanwhile.
  */
 #define LOOP_SUBMIT_INLINE static inline __attribute__((always_inline))
 
@@ -190,7 +190,7 @@ int loop_submit_after(struct loop *l, struct timer *t, int64_t delay_ns, int64_t
     return 0;
 }
 
-/* gate_enter() keeps the loop from ending during this call; it fails if the loop has ended. */
+/* gate_enter() keeps the loop from ending during this call. */
 bool loop_withdraw(struct loop *l, struct timer *t)
 {
     int64_t inside = gate_enter(&l->queues[LOOP_CONTROL].gate, LOOP_NO_BOUND);

@@ -73,7 +73,7 @@ void promise_close(struct promise *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-/* Must the caller notify the listeners? Under the lock. */
+/* Under the lock: must the caller notify the listeners? */
 static bool promise_claim_notifying(struct promise *p)
 {
     if (!promise_is_done(p) || p->notifying || list_empty(&p->listeners))

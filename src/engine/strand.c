@@ -64,7 +64,7 @@ static void strand_on_no_loop(struct task *t)
 static const struct task_type strand_waiter_type = {
     .name = "strand waiter", .run = strand_on_room, .drop = strand_on_no_loop};
 
-/* Never run: the executor takes the strand's tasks. */
+/* Never runs: the executor takes the strand's tasks. */
 static const struct task_type place_type = {.name = "strand"};
 
 int strand_create(struct strand **out, const struct strand_conf *conf)

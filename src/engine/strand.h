@@ -14,7 +14,7 @@
 
 struct strand;
 
-/* The strand must not outlive executor or loop; destroy the loop only after executor_stop(). */
+/* Executor and loop outlive the strand; destroy the loop after executor_stop(). */
 struct strand_conf {
     struct executor *executor;
     struct loop *loop;          /* the thread that submits */

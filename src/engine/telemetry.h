@@ -18,8 +18,9 @@ struct telemetry {
     _Atomic uint64_t polls_blocking;
     _Atomic uint64_t io_events;
     _Atomic uint64_t tasks_run;
-    _Atomic uint64_t tasks_dropped; /* written by the loop; without a thread, by who stops it */
-    _Atomic uint64_t tasks_own;     /* submitted by the loop itself */
+    _Atomic uint64_t
+        tasks_dropped; /* written by the loop; without a thread, by the one that stops it */
+    _Atomic uint64_t tasks_own; /* submitted by the loop itself */
     _Atomic uint64_t rebuilds;
     _Atomic uint64_t stalls;
     _Atomic int64_t poll_ns;

@@ -17,8 +17,7 @@
 
 /*
  * Finished tasks leave the gate in batches, as each gate_leave() costs producers and loop a cache
- * miss. A batch is at most a sixteenth of max_pending_tasks: until then, finished tasks count as
- * pending.
+ * miss; a batch is at most a sixteenth of max_pending_tasks, as its tasks still count as pending.
  */
 #define TURN_LEAVE_EACH 1024
 #define TURN_LEAVE_PART 16
@@ -173,7 +172,6 @@ static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t 
         return true;
     }
     t = turn_take(l, LOOP_TASKS);
-    /* See note: newer tasks. */
     if (!t && (due || budget->run < BUDGET_BATCH || l->io_ns > 0)) {
         queue_take(&l->queues[LOOP_TASKS]);
         t = turn_take(l, LOOP_TASKS);
@@ -254,7 +252,7 @@ static void turn_count(struct loop *l)
 
 bool turn_run(struct loop *l)
 {
-    turn_poll_run(l);  /* steps 1 and 2 */
+    turn_poll_run(l);  /* steps 1, 2 */
     turn_fetch_due(l); /* end of step 2 */
     turn_control(l);   /* step 3 */
     turn_poll_count(l);

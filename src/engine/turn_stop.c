@@ -93,7 +93,7 @@ bool turn_stop_run(struct loop *l)
     if (!turn_stop_may_end(l))
         return true;
     loop_refuse_and_drop(l);
-    do { /* drop() and run() may add more */
+    do { /* drop() and run() may add tasks */
         turn_stop_run_tasks(l);
         turn_stop_drop_timers(l);
         turn_reap(l);

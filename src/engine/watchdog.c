@@ -91,7 +91,7 @@ static bool watchdog_answers(const struct watchdog *w, struct watch *watch, int6
     if (watch->beat_at_ns > 0 && now_ns - watch->beat_at_ns < patience_ns)
         return !watch->asleep;
     if (beating && !watch->asleep)
-        log_error("loop %s: runs no tasks: the watchdog's has waited for %.1f s",
+        log_error("loop %s: runs no tasks: the watchdog's task has waited for %.1f s",
                   loop_name(watch->loop), (double)(now_ns - watch->beat_at_ns) / (double)NS_PER_S);
     if (!beating && watch->asleep)
         log_notice("loop %s: runs tasks again", loop_name(watch->loop));

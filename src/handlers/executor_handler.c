@@ -102,7 +102,7 @@ static void executor_work(const struct executor_handler_conf *conf, const uint8_
         ;
 }
 
-/* If the second queue refuses the notice too, the loop has ended: nobody needs it. */
+/* If the second queue refuses the notice too, the loop has ended with its channels. */
 static void executor_mailbox_notify(struct executor_mailbox *mailbox)
 {
     executor_mailbox_join(mailbox);

@@ -3,10 +3,10 @@
  *
  *   loop: read -> [message] -> strand ... executor: work -> [done] -> loop: next handler
  *
- * Each read is one message. Messages of one client run one after the other, in order, but not
- * always on the same thread. End of file is passed on after them. Reading pauses when too many
- * bytes are pending or the executor is full; nothing is dropped. A client's memory is bounded by
- * EXECUTOR_HANDLER_BYTES plus one read.
+ * Each read is one message. Messages of one client run one after the other, perhaps on different
+ * threads; end of file follows them. Reading pauses when too many bytes are pending or the executor
+ * is full; nothing is dropped. A client's memory is bounded by EXECUTOR_HANDLER_BYTES plus one
+ * read.
  *
  * The built-in work only sleeps for `delay_ns`; put real work into executor_work().
  *

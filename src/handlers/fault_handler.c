@@ -200,7 +200,7 @@ static int64_t fault_delay_ns(struct fault_handler *f)
     return f->conf->delay_ns + (int64_t)fault_draw(f, (uint32_t)jitter_us + 1) * NS_PER_US;
 }
 
-/* Dropped here, not in fault_add(): a session cannot end before it has begun. */
+/* Drop here, not in fault_add(): a session cannot end before it has begun. */
 static void fault_active(struct handler *h)
 {
     struct fault_handler *f = fault_of(h);

@@ -6,7 +6,7 @@
  *   channel <- [out:             rate] <-
  *
  * Each direction holds at most one read and pauses its source meanwhile. At the end of a session,
- * delayed input counts as not read; delayed output is still sent.
+ * delayed input counts as unread; delayed output is still sent.
  */
 #ifndef HANDLERS_FAULT_HANDLER_H
 #define HANDLERS_FAULT_HANDLER_H
@@ -27,9 +27,9 @@ struct fault_handler_conf {
     unsigned reset_after; /* bytes of both directions together */
     unsigned drop;        /* percent of the selected connections that get no service */
     enum fault_drop_as drop_as;
-    unsigned percent;         /* of the connections that are selected */
-    struct cidr_list clients; /* select only connections of these; empty: of all */
-    unsigned seed;            /* for random decisions; 0: from the clock */
+    unsigned percent;         /* of the connections of `clients` that are selected */
+    struct cidr_list clients; /* empty: all */
+    unsigned seed;            /* of the random numbers; 0: from the clock */
 };
 
 /* Always the first handler; cannot be named in option `pipeline`. */

@@ -92,7 +92,7 @@ static enum frame_decoder_result frame_measure(const struct frame_decoder_conf *
     return *bytes > conf->max_length ? FRAME_DECODER_LONG : FRAME_DECODER_FRAME;
 }
 
-/* Discard ${bytes} of the stream, the piece included. True: report the error now. */
+/* Discard ${bytes}, those of the piece first. True: report the error now. */
 static bool frame_refuse(struct frame_decoder *d, const struct frame_decoder_conf *conf,
                          enum frame_decoder_result why, uint64_t bytes)
 {

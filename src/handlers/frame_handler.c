@@ -119,7 +119,7 @@ static void frame_read(struct handler *h, const uint8_t *data, size_t len)
     size_t before = f->decoder.piece_room;
     bool burst = false;
 
-    /* The receiver of a frame may end the session. */
+    /* A frame's receiver may end the session. */
     while (result != FRAME_DECODER_MORE && !f->failed && !channel_discards(h->channel)) {
         result = frame_decoder_next(&f->decoder, &f->conf->decoder, &in, &frame);
         if (!burst && result == FRAME_DECODER_FRAME && in.len > 0 && frame.len < FRAME_SMALL_BYTES)

@@ -51,10 +51,13 @@ struct handler_type {
      */
     void (*add)(void *state, struct channel *ch, struct handler_context *context,
                 const struct handler_step *step);
-    /* Show ${v} the counters in ${shared}, of a listener; on any thread. NULL: no counters. */
+    /* On any thread: visit the counters in ${shared} of a listener. NULL: no counters. */
     void (*figures)(const void *shared, const struct figure_object *listener,
                     struct figure_visitor *v);
-    /* Add them to ${set}, to be continued in another process. Likewise. */
+    /*
+     * On any thread: add them to ${set}, with which another process continues them. NULL: no
+     * counters.
+     */
     void (*add_counters)(void *shared, struct counters_set *set);
 };
 

@@ -16,8 +16,8 @@
 
 /*
  * note: polls. Reads and writes store a time stamp. Buffered output is sent without this handler:
- * meanwhile the timer polls the channel's byte counter. If it grew, the channel's last I/O, perhaps
- * a read, counts as a write. So a timeout may come one poll late.
+ * meanwhile the timer polls the channel's byte counter. If it grew, the time of the channel's last
+ * I/O, perhaps a read, counts as that of a write: a timeout may come one poll late.
  */
 
 enum idle_kind { IDLE_READ, IDLE_WRITE, IDLE_ALL, IDLE_KINDS };
@@ -78,7 +78,7 @@ static int64_t idle_due_at_ns(const struct idle_handler *idle, enum idle_kind ki
     return limit_ns > 0 ? clock_add_ns(from_ns, limit_ns) : CLOCK_NEVER;
 }
 
-/* Time of the next timeout, or poll of buffered output. */
+/* When the next timeout, or poll of buffered output, is due. */
 static int64_t idle_poll_at_ns(const struct idle_handler *idle, int64_t now_ns)
 {
     bool waits = channel_pending_bytes(idle->handler.channel) > 0;
@@ -148,7 +148,7 @@ static void idle_run_timer(struct task *t)
 
     idle_poll(idle, now_ns);
     idle_judge(idle, now_ns);
-    if (!channel_discards(idle->handler.channel)) /* a channel has timeouts for its end */
+    if (!channel_discards(idle->handler.channel)) /* else the channel's end has its own timeouts */
         idle_arm(idle, now_ns);
 }
 

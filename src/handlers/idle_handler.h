@@ -2,8 +2,8 @@
  * handlers/idle_handler: read, write and all-idle timeouts; logs the client or ends its session.
  * Behind `frame`, only whole frames count as reads.
  *
- * A write counts when the kernel takes bytes: a client that does not read is idle. While reading is
- * paused, the client is not read-idle. After its end of file only writes count.
+ * A write counts when the kernel takes bytes: a client that does not read is write-idle. While
+ * reading is paused, the client is not read-idle. After its end of file only writes count.
  *
  * Source: Netty IdleStateHandler, with observeOutput.
  */

@@ -4,8 +4,8 @@
  *
  *   | state of the 1st handler | state of the 2nd | ...    behind the session, in one allocation
  *
- * Only handler_step.shared changes after creation. Each generation of a listener has a template;
- * its sessions hold references.
+ * Each generation of a listener has a template, and its sessions hold references. Only
+ * handler_step.shared changes after creation.
  */
 #ifndef HANDLERS_PIPELINE_TEMPLATE_H
 #define HANDLERS_PIPELINE_TEMPLATE_H
@@ -85,15 +85,15 @@ void pipeline_template_add(const struct pipeline_template *p, void *room, struct
 
 /*
  * pipeline_template_add_counters(p, set):
- * Add the counters of its handlers, to be continued in another process.
+ * Add the handlers' counters to ${set}, with which another process continues them.
  *
- * Thread: any, while ${set} is used
+ * Thread: any; ${p} must outlive ${set}
  */
 void pipeline_template_add_counters(const struct pipeline_template *p, struct counters_set *set);
 
 /*
  * pipeline_template_figures(p, listener, v):
- * Show ${v} the handlers' counters.
+ * Visit the handlers' counters.
  *
  * Thread: any
  */
@@ -102,8 +102,7 @@ void pipeline_template_figures(const struct pipeline_template *p,
 
 /*
  * pipeline_template_hold(p) / pipeline_template_release(p):
- * Add a reference, and return ${p}; release a reference. The last release frees it. NULL is
- * allowed.
+ * Add a reference and return ${p}; drop one, the last frees. NULL is allowed.
  *
  * Thread: any
  */

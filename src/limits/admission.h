@@ -51,7 +51,7 @@ int admission_create(struct admission **out, const struct admission_conf *conf) 
 
 /*
  * admission_begin(ad, now_ns):
- * Use ${ad} in place of conf->before: apply the limits, continue the counters.
+ * Use ${ad} in place of conf->before, with its counters.
  *
  * Thread: any; one at a time
  */
@@ -86,15 +86,15 @@ void admission_leave(struct admission_ticket *ticket);
 
 /*
  * admission_add_counters(ad, set):
- * Add the counters that another process can continue: those of the ACL.
+ * Add the ACL's counters to ${set}, with which another process continues them.
  *
- * Thread: any, while ${set} is used
+ * Thread: any; ${ad} must outlive ${set}
  */
 void admission_add_counters(const struct admission *ad, struct counters_set *set);
 
 /*
  * admission_figures(ad, object, v):
- * Show ${v} the counters of ACL and per-client limits, of the listener ${object}.
+ * Visit the counters of ACL and per-client limits of the listener ${object}.
  *
  * Thread: any
  */

@@ -229,7 +229,7 @@ bool client_table_fits(const struct client_table *t, const struct client_table_c
            t->conf.prefix_v6 == conf->prefix_v6;
 }
 
-/* With a million clients the lock is held for some milliseconds. */
+/* Holds the lock for some milliseconds with a million clients. */
 void client_table_set(struct client_table *t, const struct quota_conf *each, int64_t now_ns)
 {
     lock_take(&t->lock);

@@ -5,7 +5,7 @@
  * sockets are not counted.
  *
  * The number of entries is fixed. A client without connections keeps its entry, for its rate, until
- * it is evicted, least recently used first; counted as `forgotten` if its rate had not recovered.
+ * it is evicted, least recently used first; it counts as `forgotten` if its rate had not recovered.
  * If all clients have connections, a new one is admitted without limits: otherwise a client with
  * many addresses could lock out others.
  *
@@ -97,7 +97,7 @@ void client_table_leave(struct client_table *t, struct client *c);
 
 /*
  * client_table_read(t, out) / client_table_continue(t, from):
- * Copy the counters; take over those of ${from}.
+ * Copy the counters; continue those of ${from}.
  *
  * Thread: any
  */
@@ -106,8 +106,7 @@ void client_table_continue(struct client_table *t, struct client_table *from);
 
 /*
  * client_table_hold(t) / client_table_release(t):
- * Add a reference, and return ${t}; release a reference. The last release frees it. NULL is
- * allowed.
+ * Add a reference and return ${t}; drop one, the last frees. NULL is allowed.
  *
  * Thread: any
  */

@@ -57,7 +57,7 @@ void connection_limit_remove(struct connection_limit *room, struct connection_li
     lock_release(&room->lock);
 }
 
-/* Wake all waiters: only a retry shows whether their listener has room, too. */
+/* Wake all waiters: only a retry shows whether their listener has room too. */
 static void connection_limit_wake(struct connection_limit *room)
 {
     if (atomic_load(&room->waiting) == 0) /* see note: room */
@@ -94,7 +94,7 @@ static int64_t connection_limit_wait_ns(const struct connection_limit *room,
 }
 
 /*
- * Check both quotas before taking one: otherwise two sockets that each get one, but not the other,
+ * Check both quotas before taking one: otherwise two sockets that each get one but not the other
  * would wake each other for ever.
  */
 static int64_t connection_limit_try(struct connection_limit *room, struct quota *own)

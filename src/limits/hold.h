@@ -2,8 +2,8 @@
  * limits/hold: a door that an administrator closes for a while, and opens at once or little by
  * little.
  *
- * Sequentially consistent: who closes or allows looks for waiters after that, and a waiter shows
- * itself before it looks again (note: room in limits/connection_limit.h).
+ * Sequentially consistent: an open or allow is followed by a look for waiters, and a waiter is
+ * published before it tries again (note: room in limits/connection_limit.h).
  */
 #ifndef LIMITS_HOLD_H
 #define LIMITS_HOLD_H
@@ -31,7 +31,7 @@ static inline bool hold_is_closed(const struct hold *h)
 
 /*
  * hold_pass(h) / hold_give_back(h):
- * May one pass? / It did not pass after all.
+ * May one pass? / it did not pass after all.
  *
  * Thread: any
  */
@@ -40,8 +40,8 @@ void hold_give_back(struct hold *h);
 
 /*
  * hold_close(h) / hold_open(h) / hold_allow(h, n):
- * Let nothing pass / let all pass / while it is closed let ${n} pass, and return how many of those
- * allowed before have not.
+ * Let none pass / let all pass / let ${n} pass while it is closed; returns how many allowed before
+ * have not passed.
  *
  * Thread: one at a time; any for hold_open()
  */

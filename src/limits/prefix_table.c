@@ -97,7 +97,7 @@ static void prefix_table_intervals_put(struct intervals *v, number begin, uint32
 }
 
 /*
- * Spans that contain the current one, outermost first. `rule`: the lowest of the span and those
+ * Spans that contain the current one, outermost first. `rule`: the lowest of a span and those
  * around it.
  */
 struct walk {

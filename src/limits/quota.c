@@ -52,7 +52,7 @@ int64_t quota_wait_ns(const struct quota *q, int64_t now_ns)
     return token_bucket_wait_ns(&q->bucket, &rate, 1, now_ns);
 }
 
-/* Compare and exchange: a refused client is never counted, not even for a moment. */
+/* Compare and exchange: a refused client is never counted. */
 static bool quota_take_place(struct quota *q)
 {
     unsigned max = atomic_load(&q->max_connections);

@@ -14,7 +14,6 @@
 #include "base/must.h"
 #include "limits/token_bucket.h"
 
-/* What a connection over a limit does. */
 enum quota_over {
     QUOTA_OVER_WAIT, /* wait in the kernel's backlog */
     QUOTA_OVER_CLOSE,

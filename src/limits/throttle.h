@@ -3,7 +3,7 @@
  *
  * Bytes are charged when read (channel_meter()), spliced ones too: unread bytes wait in the socket,
  * and TCP slows the sender. A channel reserves a grant of bytes from all its buckets, sleeps until
- * the grant is due, and reads until it is used up. When the socket is drained, the rest is given
+ * the grant is due, and reads until it is used up. When the socket is empty, the rest is given
  * back.
  *
  * note: turns. Connections of all workers share a listener's bucket without a lock

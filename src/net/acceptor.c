@@ -13,7 +13,7 @@
 
 #define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
 
-/* An episode of failures ends after this time without one. */
+/* An episode of failures ends after so long without one. */
 #define ACCEPTOR_CALM_NS (1 * NS_PER_S)
 
 enum acceptor_pause {
@@ -26,7 +26,7 @@ struct acceptor {
     struct ev_io io;
     struct loop *loop; /* NULL: not started */
     int fd;            /* -1: stopped */
-    atomic_uint batch; /* relaxed: an independent number */
+    atomic_uint batch; /* relaxed */
     const struct acceptor_ops *ops;
     void *cookie;
     struct timer retry;
@@ -112,7 +112,10 @@ static int acceptor_accept(struct acceptor *ac)
     return error;
 }
 
-/* Returns 0: more may wait; EAGAIN: none waits, or pause for ${wait_ns}; else out of resources. */
+/*
+ * Returns 0: more may wait; EAGAIN: none waits, or pause for ${wait_ns}; else an errno of
+ * exhaustion.
+ */
 static int acceptor_burst(struct acceptor *ac, unsigned max, int64_t *wait_ns)
 {
     *wait_ns = 0;

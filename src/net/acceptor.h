@@ -26,9 +26,9 @@ struct acceptor_ops {
     int64_t (*admit)(void *cookie);
     /* accept(2) failed after admit() returned 0; optional. */
     void (*nobody)(void *cookie);
-    /* The callee owns the non-blocking ${fd}. On the acceptor's loop. */
+    /* On the acceptor's loop; the callee owns the non-blocking ${fd}. */
     void (*accepted)(void *cookie, int fd, const struct address *peer);
-    /* Write the name for logs, of at most ACCEPTOR_NAME_BYTES. */
+    /* Write the name for logs. */
     void (*name)(void *cookie, char *text, size_t size);
 };
 

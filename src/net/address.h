@@ -94,8 +94,7 @@ bool address_equal(const struct address *a, const struct address *b);
 /*
  * address_covers(listen, target):
  * Would connecting to ${target} reach our socket on ${listen}? True if they are equal, or if
- * ${listen} is a wildcard and ${target} loopback of the same family and port. A wildcard ${target}
- * counts as loopback.
+ * ${listen} is a wildcard and ${target} is loopback (or a wildcard), of the same family and port.
  *
  * Thread: any
  */

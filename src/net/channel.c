@@ -126,7 +126,7 @@ static void channel_on_data(struct channel *ch, size_t n)
     handler_read(ch->pipeline.head, channel_net(ch)->scratch, n);
 }
 
-/* Read little when memory is scarce: a slow receiver may leave it all buffered. */
+/* When memory is scarce read little: a slow receiver may leave all of it buffered. */
 static size_t channel_read_room(bool spliced, bool scarce)
 {
     if (scarce)

@@ -5,13 +5,13 @@
  * does not take.
  *
  * Water marks: above CHANNEL_HIGH_BYTES of pending output the channel is unwritable; below
- * CHANNEL_LOW_BYTES it fires `writable`. Until then the source should pause, but may write.
+ * CHANNEL_LOW_BYTES it fires `writable`. Meanwhile the source should pause, but may write.
  *
  *   init -> start -> [ peer's eof ] [ our eof sent ] -> both: ended -> HANDLER_CLOSED -> free
  *                    any error, channel_abort() --------------^
  *
- * The turn's reap step closes the descriptor and reports HANDLER_CLOSED. Calls on an ended
- * channel are no-ops.
+ * The turn's reap step closes the descriptor and reports HANDLER_CLOSED. Calls on an ended channel
+ * are no-ops.
  */
 #ifndef NET_CHANNEL_H
 #define NET_CHANNEL_H
@@ -45,7 +45,7 @@ struct channel_linger_conf {
 
 enum channel_stop {
     CHANNEL_STOP_RECEIVER = 1 << 0,
-    CHANNEL_STOP_HANDLER = 1 << 1, /* a handler is full */
+    CHANNEL_STOP_HANDLER = 1 << 1, /* a handler's buffer is full */
     CHANNEL_STOP_METER = 1 << 2,   /* see channel_meter() */
     CHANNEL_STOP_DELAY = 1 << 3,   /* a handler delays input, end of file included */
     CHANNEL_STOP_RETRY = 1 << 4,   /* connecting to another server */

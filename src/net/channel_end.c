@@ -145,7 +145,7 @@ void channel_notice_reset(struct channel *ch)
     hangup_listen(&channel_net(ch)->hangup, &ch->hangup, ch->io.fd);
 }
 
-/* EPOLLHUP without an error: both halves have ended, or a unix peer has closed its socket. */
+/* EPOLLHUP without an error: both halves have ended, or a unix peer has closed. */
 static bool channel_peer_left_silently(const struct channel *ch)
 {
     return ch->bytes_in == 0 && !(ch->flags & (CHANNEL_READ_ENDED | CHANNEL_WRITE_ENDED)) &&

@@ -104,7 +104,7 @@ void channel_set_handlers(struct channel *ch, bool any);
 
 /*
  * channel_can_splice_from(ch) / channel_can_splice_into(ch):
- * For net/splice: may input be spliced (large reads, no handlers)? / may output be spliced (nothing
+ * For net/splice: may input be spliced (large reads, no handlers)? / may output be (nothing
  * pending, no handlers, writing not ended)?
  *
  * Thread: loop

@@ -208,7 +208,7 @@ void channel_send_eof(struct channel *ch)
 int channel_write(struct channel *ch, const void *data, size_t len)
 {
     if (!(ch->flags & CHANNEL_HANDLERS))
-        return channel_send(ch, data, len); /* see note: layout */
+        return channel_send(ch, data, len); /* straight to the socket: see note: layout */
     return handler_write(ch->pipeline.tail, data, len);
 }
 

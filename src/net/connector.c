@@ -19,7 +19,7 @@ static bool connector_has_family(const struct address *list, unsigned n, sa_fami
     return false;
 }
 
-/* Address ${k} of those whose family is ${family}, or, if not ${is}, of the others. */
+/* Address ${k} among those of ${family}, or of other families if not ${is}. */
 static const struct address *connector_nth(const struct address *list, sa_family_t family, bool is,
                                            unsigned k)
 {
@@ -133,8 +133,8 @@ static void connector_finish(struct connector *c, int fd, int error)
 }
 
 /*
- * Returns 0: connecting, or failed; -EAGAIN: unix backlog full, the timer retries; an error of
- * exhaustion: only while another attempt runs.
+ * Returns 0: connecting, or failed; -EAGAIN: unix backlog full, the timer retries; -errno: no
+ * resources for a second attempt.
  */
 static int connector_try(struct connector *c, struct connector_attempt *at)
 {
@@ -151,7 +151,7 @@ static int connector_try(struct connector *c, struct connector_attempt *at)
     return 0;
 }
 
-/* Equal shares, so that an address that never answers does not use all the time. */
+/* Equal shares: an address that never answers does not use all the time. */
 static void connector_begin(struct connector *c, int64_t now_ns)
 {
     struct connector_attempt *at = &c->attempts[c->attempts[0].address != NULL];

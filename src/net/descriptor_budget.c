@@ -23,5 +23,5 @@ unsigned descriptor_budget_open(void)
     while (readdir(dir))
         n++;
     closedir(dir);
-    return n - 3; /* ".", ".." and ${dir} */
+    return n - 3; /* without ".", ".." and ${dir} */
 }

@@ -8,11 +8,11 @@
 #include <stdbool.h>
 
 /*
- * note: lent. Spare connections and pipes borrow descriptors. The budget lends while twice the
- * reserve stays free, and wants them back when less than the reserve is free.
+ * note: lent. Spare connections and pipes borrow descriptors. It lends while twice the reserve
+ * stays free, and wants them back when less than the reserve is free.
  */
 struct descriptor_budget {
-    atomic_uint used; /* `used` and `lent` are relaxed: they order nothing */
+    atomic_uint used; /* `used` and `lent` are relaxed */
     atomic_uint lent; /* part of `used`; see note: lent */
     unsigned max;     /* max, reserve: set before start */
     unsigned reserve;

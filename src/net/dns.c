@@ -24,7 +24,7 @@ static int dns_error(const struct dns_lookup *l)
     case HOST_NOT_FOUND:
     case NO_DATA: return -ENOENT;
     case TRY_AGAIN:
-        /* The buffer has a refusal or, after a timeout, zeros. */
+        /* The buffer has the refusal; after a timeout, zeros. */
         return ((const HEADER *)(const void *)l->answer)->rcode != ns_r_noerror ? -EREMOTEIO
                                                                                 : -EAGAIN;
     case NO_RECOVERY: return -EREMOTEIO;

@@ -69,7 +69,7 @@ static void hangup_log_refusal(struct hangup *h, int error)
     h->logged = true;
 }
 
-/* ev_io_set() makes libev call epoll_ctl(2) again, even in the turn in which it failed. */
+/* ev_io_set() makes libev call epoll_ctl(2) again, even in the turn of its failure. */
 static void hangup_watch_instance(struct hangup *h)
 {
     h->unwatched = false;

@@ -2,7 +2,7 @@
  * net/memory_account: counts the memory of bytes that channels and handlers buffer, up to a limit.
  *
  * Memory is charged when buffers change size. Above the limit an episode begins: over() is called,
- * whose owner ends the episode later. Until then channels read little, and nothing for a receiver
+ * and its owner ends the episode later. Meanwhile channels read little, and nothing for a receiver
  * with pending output.
  */
 #ifndef NET_MEMORY_ACCOUNT_H

@@ -1,6 +1,5 @@
 /*
- * net/netloop: resources shared by the sockets of a loop; a connection knows its loop only through
- * it.
+ * net/netloop: resources shared by the sockets of a loop, and a connection's only way to its loop.
  */
 #ifndef NET_NETLOOP_H
 #define NET_NETLOOP_H

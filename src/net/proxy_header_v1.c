@@ -9,7 +9,7 @@
 /* Unread part of the line. */
 struct line {
     const uint8_t *at, *end; /* end of the data or of the longest line */
-    bool cut;                /* ${end} is the end of the longest line */
+    bool cut;                /* the data is longer than a line may be */
 };
 
 static int proxy_header_v1_line_ends(const struct line *l)
@@ -29,8 +29,8 @@ static int proxy_header_v1_take_word(struct line *l, const char *word)
 }
 
 /*
- * Read 1 to ${size} - 1 characters of ${allowed}, up to ${stop}, and skip ${stop}. -EAGAIN: the
- * data ends before ${stop}.
+ * Read 1 to ${size} - 1 characters of ${allowed}, up to ${stop}, and skip ${stop}. -EAGAIN: ${stop}
+ * is not there yet.
  */
 static int proxy_header_v1_take_field(struct line *l, char *text, size_t size, const char *allowed,
                                       char stop)

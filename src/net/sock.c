@@ -69,8 +69,8 @@ static bool sock_owner_differs(const struct stat *st, const struct sock_file *fi
 }
 
 /*
- * Called before clients can connect. The path may be replaced meanwhile: use a descriptor. Mode and
- * owner that are right are left alone: the file of an inherited socket may be another user's.
+ * Before clients can connect. The path may be replaced meanwhile: use a descriptor. Set only what
+ * differs: the file of an inherited socket may be another user's.
  */
 static int sock_set_file(const struct address *a, const struct sock_file *file)
 {

@@ -1,4 +1,4 @@
-/* net/sock: socket system calls and options. */
+/* net/sock: system calls of sockets. */
 #ifndef NET_SOCK_H
 #define NET_SOCK_H
 
@@ -46,7 +46,7 @@ struct sock_connect_conf {
 /*
  * sock_listen(out_fd, a, conf):
  * Create a non-blocking listening socket, with the options that accepted sockets inherit. Replaces
- * a stale unix socket file; sets mode and owner before clients can connect.
+ * a stale unix socket file, and sets mode and owner before clients can connect.
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd}; sock_unlink() removes the file
@@ -88,9 +88,9 @@ ssize_t sock_send(int fd, const void *data, size_t len);
 
 /*
  * sock_hide(fd):
- * Let no client reach the listening TCP socket ${fd} any more, before its queue is accepted and it
- * is closed: a client that came in between would be reset. Also hides it from processes that share
- * it. Ignores errors.
+ * Let no client reach the listening TCP socket ${fd} any more: call it before accepting the queue
+ * and closing, as clients that come in between would be reset. Also hides the socket from processes
+ * that share it. Ignores errors.
  *
  * Thread: owner of ${fd}
  * Source: Linux, inet_listener compute_score(): a socket bound to an interface that does not exist

@@ -1,9 +1,8 @@
 /*
  * net/sock_options: socket options of clients and servers.
  *
- * With all fields zero, the kernel's defaults apply, except for note: inline. Accepted TCP sockets
- * inherit the listener's options. Of these, unix sockets have only the send buffer, and inherit
- * nothing.
+ * A zero field leaves the kernel's default, except for note: inline. Accepted TCP sockets inherit
+ * the listener's options. Unix sockets have only the send buffer, and inherit nothing.
  *
  * note: inline. SO_OOBINLINE keeps an urgent (MSG_OOB) byte in the stream, as RFC 6093, section 6,
  * requires; without it the byte would be lost.

@@ -20,7 +20,7 @@ static ssize_t splice_once(int from_fd, int to_fd, size_t len)
     return n < 0 ? -errno : n;
 }
 
-/* Two small moves in a row end splicing. */
+/* Two small splices in a row end splicing. */
 static void splice_note_size(struct channel *ch, ssize_t n)
 {
     if (n >= SPLICE_WORTH_BYTES)
@@ -68,7 +68,7 @@ ssize_t splice_forward(struct channel *ch, size_t max)
     ssize_t n;
 
     if (pipe_pool_get(&channel_net(ch)->pipes, &p) < 0) {
-        ch->read_trend = 0; /* no descriptors: copy, retry some reads later */
+        ch->read_trend = 0; /* no descriptors: copy, and try again some reads later */
         return -EOPNOTSUPP;
     }
     n = splice_once(ch->io.fd, p->write_fd, max);

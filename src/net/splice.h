@@ -2,7 +2,7 @@
  * net/splice: moves bytes between sockets through a pipe, without copying to user space.
  *
  * Splicing pays from 4 KiB per read (tests/bench/README.md): it begins after two large reads in a
- * row, and ends after two small moves.
+ * row, and ends after two small splices.
  */
 #ifndef NET_SPLICE_H
 #define NET_SPLICE_H

@@ -21,7 +21,7 @@
 #define ACCESS_LOG_AGAIN_NS (20 * NS_PER_MS)
 #define ACCESS_LOG_WATCH_NS (250 * NS_PER_MS)
 
-/* An episode of losses ends after this time without one. */
+/* An episode of losses ends after so long without one. */
 #define ACCESS_LOG_CALM_NS (1 * NS_PER_S)
 
 /* Limits: bytes per write; writes per run, so that access_log_finish() waits briefly. */

@@ -69,7 +69,7 @@ void access_log_release(struct access_log *al);
 
 /*
  * access_log_used(al):
- * Has ${al} users? Without users, no line can come.
+ * Has ${al} users?
  *
  * Thread: any
  */

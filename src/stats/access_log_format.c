@@ -189,7 +189,7 @@ static int access_log_format_read(const struct access_parser *p, const char *tex
 int access_log_format_parse(const struct access_log_format **out, const char *text,
                             struct arena *arena, struct access_log_format_problem *problem)
 {
-    /* A JSON key makes four pieces from at least two bytes. */
+    /* A JSON key, of two bytes at least, makes four pieces. */
     size_t max_pieces = 4 * (strlen(text) + access_log_variable_count()) + sizeof(text_format);
     struct access_log_format *f = arena_alloc(arena, 1, sizeof(*f));
     const struct access_parser p = {.format = f, .problem = problem};

@@ -26,10 +26,10 @@ struct figure_visitor;
 struct counters {
     _Atomic uint64_t began; /* of a listener: written by the boss */
     char apart[CACHE_LINE_BYTES - sizeof(uint64_t)];
-    _Atomic uint64_t bytes_in; /* this and the rest: written by workers */
+    _Atomic uint64_t bytes_in; /* this and the others: written by workers */
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t ended[SESSION_REASONS];
-    struct histogram duration; /* of ended sessions that counters_lasted() was told of */
+    struct histogram duration; /* of sessions with counters_lasted() */
 };
 
 struct counters_connects {
@@ -88,7 +88,7 @@ void counters_read(const struct counters *c, struct counters_view *out);
 
 /*
  * counters_figures(c, object, v) / counters_connects_figures(c, object, v):
- * Show ${v} the sessions and the reasons of their ends / the connects, of ${object}.
+ * Visit the sessions of ${object} and the reasons of their ends / its connects.
  *
  * Thread: any
  */

@@ -31,7 +31,7 @@ static void counters_set_add_times(struct counters_set *set, const char *name, s
     }
 }
 
-/* The ends are added last: see note: sums in stats/counters.h. */
+/* Ends last: see note: sums in stats/counters.h. */
 void counters_set_add_sessions(struct counters_set *set, struct counters *c)
 {
     char word[SESSION_REASON_WORD_BYTES];
@@ -52,7 +52,7 @@ void counters_set_add_connects(struct counters_set *set, struct counters_connect
     counters_set_add_times(set, "connects", &c->time);
 }
 
-/* Acquire, in reverse order, so that ends are read first: see note: sums in stats/counters.h. */
+/* Acquire, in reverse order: ends are read first (note: sums in stats/counters.h). */
 void counters_set_write(const struct counters_set *set, FILE *f)
 {
     for (unsigned i = set->n; i > 0; i--) {

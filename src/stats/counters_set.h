@@ -1,6 +1,5 @@
 /*
- * stats/counters_set: counters of an object by name, so that a new process can continue those of an
- * old one.
+ * stats/counters_set: counters of an object by name, for a new process to continue.
  *
  *   old process: counters_set_write() -> " sessions_total=9 client_fin=7"
  *   new process: counters_set_continue() adds what the old one counted since its previous text
@@ -45,8 +44,8 @@ void counters_set_add_connects(struct counters_set *set, struct counters_connect
 
 /*
  * counters_set_write(set, f):
- * Write ` KEY=VALUE` for each counter that is not 0. Not more sessions have ended in the text than
- * begun.
+ * Write ` KEY=VALUE` for each counter that is not 0. The text never has more ends than begins of
+ * sessions.
  *
  * Thread: any
  */
@@ -63,7 +62,7 @@ void counters_set_continue(const struct counters_set *set, const char *text, con
 
 /*
  * counters_set_close_text(out, text):
- * For a process that was killed: copy ${text}, with its open sessions ended as SESSION_ERROR.
+ * A process was killed: copy its ${text}, with open sessions ended as SESSION_ERROR.
  *
  * Thread: any
  * Owns:   the caller frees ${out}

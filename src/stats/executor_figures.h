@@ -9,7 +9,7 @@ struct figure_visitor;
 
 /*
  * executor_figures(e, v):
- * Show ${v} all figures of ${e}.
+ * Visit the figures of ${e}.
  *
  * Thread: any
  */

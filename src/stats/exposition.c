@@ -13,7 +13,10 @@
 /* Tables times subjects that have it; each is a group of metrics. */
 #define EXPOSITION_GROUPS 64
 
-/* Series that exposition_write() writes at once: a few microseconds each with a histogram. */
+/*
+ * Series that exposition_write() writes at once: those with a histogram take a few microseconds
+ * each.
+ */
 #define EXPOSITION_STEP 16
 
 #define EXPOSITION_FIRST_ENTRIES 8
@@ -39,7 +42,7 @@ struct exposition {
     unsigned n;
     bool failed;
     struct text labels;
-    struct figure_object last; /* whose labels are the last ones */
+    struct figure_object last; /* the object of the last labels */
     size_t last_labels;
     /* The next series: of a figure of a group. */
     unsigned group, figure;
@@ -199,7 +202,7 @@ static void exposition_number(const struct exposition_series *s, const struct fi
         exposition_uint64(s, value);
 }
 
-/* Negative for an instant only: each of its atomics is read at another time. */
+/* May be negative for an instant: its atomics are read at different times. */
 static void exposition_int64(const struct exposition_series *s, const struct figure *f,
                              int64_t value)
 {
@@ -213,7 +216,7 @@ static void exposition_state(const struct exposition_series *s, const struct fig
     exposition_uint64(s, 1);
 }
 
-/* A bucket has what is shorter than its limit, which differs from `le` by equal values only. */
+/* A bucket has the durations below its limit; `le` says also equal, which hardly occurs. */
 static void exposition_times(const struct exposition_series *s, const struct histogram_view *times)
 {
     uint64_t seen = 0;

@@ -1,8 +1,8 @@
 /*
  * stats/exposition: figures as metrics, in Prometheus' text format (version 0.0.4).
  *
- * The format wants all series of a metric together, and a walk visits object after object. So the
- * values are collected first, and written then; both may be interrupted at each step.
+ * The format wants all series of a metric together, but a walk visits object after object. So
+ * values are collected, then written; both may pause after each step.
  *
  *   show objects to exposition_visitor() -> exposition_write() until it returns 0
  *
@@ -30,7 +30,7 @@ int exposition_create(struct exposition **out) NODISCARD;
 
 /*
  * exposition_visitor(e):
- * Return the visitor that collects; an object must be shown once only.
+ * The visitor that collects. Show it each object once.
  *
  * Thread: owner of ${e}
  */

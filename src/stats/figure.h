@@ -1,9 +1,9 @@
 /*
- * stats/figure: tables of the figures that reactord tells of its objects.
+ * stats/figure: tables of the figures of objects.
  *
- * A table describes the members of a struct, which is read from an object at once. It is the only
- * place that names a figure: the lines of SIGRTMIN (stats/figure_log), metrics (stats/exposition)
- * and JSON (stats/figure_json) follow from it.
+ * A table describes the members of a struct, which is filled from an object at once. Only the table
+ * names a figure: the log lines of SIGRTMIN (stats/figure_log), metrics (stats/exposition) and JSON
+ * (stats/figure_json) follow from it.
  *
  *   walk over objects -> figure_show(visitor, table, object, values) -> log line, JSON, metric
  *
@@ -38,7 +38,7 @@ enum figure_subject {
 enum figure_kind {
     FIGURE_COUNTER,
     FIGURE_GAUGE,
-    FIGURE_STATE,     /* one of few words; metric: 1, with the word as a label */
+    FIGURE_STATE,     /* a word out of a few; metric: 1, with the word as label */
     FIGURE_TEXT,      /* no metric */
     FIGURE_DERIVED,   /* follows from a histogram: only in log lines */
     FIGURE_HISTOGRAM, /* last in its table */
@@ -101,7 +101,7 @@ struct figure {
 
 /* All figures of a struct that are one log line. */
 struct figure_table {
-    const char *word;   /* kind of the log line; NULL: that of the object */
+    const char *word;   /* first word of the log line; NULL: that of the object */
     const char *part;   /* word behind the object's name in the log line, key in JSON; or NULL */
     const char *prefix; /* of its metrics; NULL: none */
     bool is_not_logged;
@@ -113,7 +113,10 @@ struct figure_table {
 
 #define FIGURE_TABLE(s, rows) .figures = (rows), .n = ARRAY_LEN(rows), .bytes = sizeof(s)
 
-/* Objects that are shown in turn differ in their pointers; the names stay while one is shown. */
+/*
+ * Objects that follow each other differ in a pointer. The names are valid while the object is
+ * shown.
+ */
 struct figure_object {
     enum figure_subject subject;
     const char *name;  /* NULL: there is only one */
@@ -121,12 +124,12 @@ struct figure_object {
 };
 
 struct figure_visitor {
-    /* ${values}: the table's struct; valid during the call, string members longer (literals). */
+    /* ${values}: the table's struct, valid during the call; its strings are literals. */
     void (*visit)(struct figure_visitor *v, const struct figure_table *table,
                   const struct figure_object *object, const void *values);
 };
 
-/* What a subject is called. NULL: not at all. */
+/* Names of a subject; NULL: none. */
 struct figure_words {
     const char *log;
     const char *metric;

@@ -4,8 +4,8 @@
  *   [{"name":"web","sessions":3,...,"ended":{"client_fin":7,...}}, ...]
  *   [{"name":"app",...,"servers":[{"name":"a",...}]}, ...]
  *
- * Written while objects are shown, so that a long text is never made at once. Durations keep the
- * name and unit of the log lines (`poll_ms`).
+ * Written object by object, never a long text at once. Durations keep the name and unit of the log
+ * lines (`poll_ms`).
  */
 #ifndef STATS_FIGURE_JSON_H
 #define STATS_FIGURE_JSON_H

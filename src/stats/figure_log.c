@@ -10,7 +10,7 @@
 #include "stats/figure.h"
 #include "stats/session_reason.h"
 
-/* Longer than a log line, which the log then marks as truncated. */
+/* Longer than a log line: the log marks it as truncated. */
 struct figure_log_line {
     char text[2 * LOG_LINE_BYTES];
     size_t n;

@@ -9,7 +9,7 @@ struct loop;
 
 /*
  * loop_figures(loop, v):
- * Show ${v} all figures of ${loop}.
+ * Visit the figures of ${loop}.
  *
  * Thread: any
  */

@@ -14,7 +14,7 @@
 /* This thread's next ID, before hash_mix(); high 0: not seeded. */
 static _Thread_local struct session_id session_id_next;
 
-/* Without entropy at boot, address and time must do. */
+/* Without entropy at boot, from address and time. */
 static void session_id_seed(struct session_id *next)
 {
     if (getrandom(next, sizeof(*next), GRND_NONBLOCK) != (ssize_t)sizeof(*next)) {

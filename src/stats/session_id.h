@@ -16,7 +16,7 @@ struct session_id {
 
 /*
  * session_id_make(out):
- * Make an ID: the upper half is random for each thread, the lower half different each time.
+ * Make an ID: the upper half is random for each thread, the lower half differs each time.
  *
  * Thread: any
  */

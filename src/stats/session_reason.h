@@ -17,7 +17,7 @@ enum session_reason {
     SESSION_IDLE, /* one side or both were silent for too long */
     SESSION_LIFETIME,
     SESSION_LIMIT,
-    SESSION_DRAIN, /* reactord stops, the listener was removed, or its server is relieved */
+    SESSION_DRAIN, /* reactord stops, its listener was removed, or it was shed */
     SESSION_SERVER_DOWN,
     SESSION_KILLED, /* by an administrator */
     SESSION_ERROR,  /* internal, or any other error */
