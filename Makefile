@@ -380,7 +380,7 @@ quickstart: $(PROGRAM)
 substitute = sed -e $(call quoted,s|@SBINDIR@|$(SBINDIR)|g) -e $(call quoted,s|@CONFDIR@|$(CONFDIR)|g)
 in_destdir = $(call quoted,$(DESTDIR)$(1))
 
-EXAMPLES := $(wildcard conf/examples/*)
+EXAMPLE_DIRS := examples examples/prometheus examples/grafana
 
 .PHONY: install
 install: $(PROGRAM) $(CTL_PROGRAM)
@@ -388,7 +388,7 @@ install: $(PROGRAM) $(CTL_PROGRAM)
 	    $(call in_destdir,$(UNITDIR)) $(call in_destdir,$(BASH_COMPLETION_DIR)) \
 	    $(call in_destdir,$(SYSUSERSDIR)) $(call in_destdir,$(TMPFILESDIR)) $(call in_destdir,$(LOGROTATEDIR)) \
 	    $(call in_destdir,$(MANDIR)/man1) $(call in_destdir,$(MANDIR)/man5) $(call in_destdir,$(MANDIR)/man7) \
-	    $(call in_destdir,$(MANDIR)/man8) $(call in_destdir,$(DOCDIR)/examples)
+	    $(call in_destdir,$(MANDIR)/man8) $(EXAMPLE_DIRS:%=$(call in_destdir,$(DOCDIR)/%))
 	$(INSTALL) -m 755 $(PROGRAM) $(call in_destdir,$(SBINDIR)/reactord)
 	$(INSTALL) -m 755 $(CTL_PROGRAM) $(call in_destdir,$(BINDIR)/reactorctl)
 	$(INSTALL) -m 644 conf/bash-completion/reactorctl $(call in_destdir,$(BASH_COMPLETION_DIR)/)
@@ -396,7 +396,9 @@ install: $(PROGRAM) $(CTL_PROGRAM)
 	$(INSTALL) -m 644 man/reactord.8 $(call in_destdir,$(MANDIR)/man8/)
 	$(INSTALL) -m 644 man/reactord.ini.5 $(call in_destdir,$(MANDIR)/man5/)
 	$(INSTALL) -m 644 man/reactord-migrating.7 $(call in_destdir,$(MANDIR)/man7/)
-	$(INSTALL) -m 644 $(EXAMPLES) $(call in_destdir,$(DOCDIR)/examples/)
+	$(INSTALL) -m 644 $(wildcard conf/examples/*) $(call in_destdir,$(DOCDIR)/examples/)
+	$(INSTALL) -m 644 $(wildcard conf/prometheus/*) $(call in_destdir,$(DOCDIR)/examples/prometheus/)
+	$(INSTALL) -m 644 $(wildcard conf/grafana/*) $(call in_destdir,$(DOCDIR)/examples/grafana/)
 	$(substitute) systemd/reactord.service > $(call in_destdir,$(UNITDIR)/reactord.service)
 	chmod 644 $(call in_destdir,$(UNITDIR)/reactord.service)
 	$(INSTALL) -m 644 systemd/reactord.socket $(call in_destdir,$(UNITDIR)/reactord.socket)

@@ -6,7 +6,9 @@
 #include "config/config_memory.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/arena.h"
 #include "config/config.h"
@@ -109,6 +111,57 @@ static void config_check_limits(const struct config_check *c, const struct confi
         diagnostics_add(c->diagnostics, most->line,
                         "[%s] max_connections_per_client: is above max_connections (at most that)",
                         section->source->name);
+}
+
+/* Standard streams, log, signals, the main thread's timers and epoll instances. */
+#define CONFIG_CHECK_OWN_FILES 16
+
+/* Epoll instances, wake-up and pipe of a loop. */
+#define CONFIG_CHECK_LOOP_FILES 5
+
+/* Files that the process opens, besides those of connections: at least so many. */
+static uint64_t config_check_own_files(const struct server_conf *conf)
+{
+    uint64_t n = CONFIG_CHECK_OWN_FILES + conf->set_aside;
+
+    n += CONFIG_CHECK_LOOP_FILES * (uint64_t)(conf->boss.threads + conf->worker.threads);
+    for (unsigned i = 0; i < conf->n_listeners; i++)
+        n += conf->listeners[i].n_addresses;
+    return n;
+}
+
+static unsigned config_check_files_each(const struct listener_conf *conf)
+{
+    return conf->service == LISTENER_PROXY ? 2 : 1;
+}
+
+/* Warn of max_connections that the limit of open files does not allow: clients wait below it. */
+static void config_check_files(const struct config_check *c, const struct config_section *section,
+                               unsigned max_connections, unsigned files_each)
+{
+    const struct ini_entry *most = config_section_valid_entry(section, "max_connections");
+    uint64_t needed =
+        (uint64_t)files_each * max_connections + config_check_own_files(&c->config->server);
+    struct rlimit limit;
+
+    MUST(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    if (most && max_connections > 0 && needed > limit.rlim_max)
+        diagnostics_warn(c->diagnostics, most->line,
+                         "[%s] max_connections: cannot be reached: needs %" PRIu64
+                         " open files, the limit is %" PRIu64 " (ulimit -Hn; LimitNOFILE=)",
+                         section->source->name, needed, (uint64_t)limit.rlim_max);
+}
+
+static void config_check_all_files(const struct config_check *c,
+                                   const struct config_section *section)
+{
+    const struct server_conf *conf = &c->config->server;
+    unsigned each = 2;
+
+    for (unsigned i = 0; i < conf->n_listeners; i++)
+        if (config_check_files_each(&conf->listeners[i]) < each)
+            each = 1;
+    config_check_files(c, section, conf->quota.max_connections, each);
 }
 
 static void config_check_accept_proxy(const struct config_check *c,
@@ -262,6 +315,8 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
         if (section->source)
             config_check_required(&c, section);
         config_effect_check(section, diagnostics);
+        if (section->kind == OPTION_REACTORD)
+            config_check_all_files(&c, section);
         if (section->kind == OPTION_ADMIN) {
             int rc = config_admin_check(config, section, diagnostics);
 
@@ -270,7 +325,11 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
         }
         if (section->kind == OPTION_LISTEN) {
             config_check_service(&c, section);
+            const struct listener_conf *conf = section->conf;
+
             config_check_limits(&c, section);
+            config_check_files(&c, section, conf->quota.max_connections,
+                               config_check_files_each(conf));
             config_check_accept_proxy(&c, section);
             config_addresses_check(config, i, diagnostics);
             config_listen_check(config, section, diagnostics);

@@ -72,6 +72,9 @@ for file in "$dest"/usr/share/doc/reactord/examples/*.ini; do
     SMTP_DENY="$PWD/conf/examples/smtp.deny" "$dest/usr/sbin/reactord" -t -c "$file" > /dev/null ||
         fail "an example is not valid: $file"
 done
+for file in prometheus/reactord.rules.yml prometheus/prometheus.yml grafana/reactord.json; do
+    cmp "conf/$file" "$dest/usr/share/doc/reactord/examples/$file" || fail "an example is not installed: $file"
+done
 test -f "$dest/usr/share/man/man7/reactord-migrating.7" || fail "a manual page is not installed"
 for file in usr/lib/sysusers.d/reactord.conf usr/lib/tmpfiles.d/reactord.conf etc/logrotate.d/reactord; do
     test -f "$dest/$file" || fail "$file is not installed"

@@ -64,7 +64,9 @@ def descriptors_run_out(t):
     """with ulimit -n 64 and 100 clients: the first are served, it idles, says so once, and
     recovers"""
     address = t.address()
-    with t.daemon("[worker]\nthreads = 2\n" + echo(address), nofile=64) as daemon:
+    config = "[reactord]\nmax_connections = 100\n[worker]\nthreads = 2\n"
+    with t.daemon(config + echo(address), nofile=64) as daemon:
+        check(daemon.log_lines("max_connections: cannot be reached: needs .*, the limit is 64 "), "no warning")
         with Crowd(address) as crowd:
             served = crowd.served(1 * t.scale)
             check(20 < len(served) < 64, f"{len(served)} of 100 clients are served")

@@ -1,6 +1,7 @@
 /* config/config_check: every problem of a file is told, once and by its line. */
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "config/config.h"
 #include "config/option.h"
@@ -432,6 +433,27 @@ TEST(files, one_server_with_a_weight_is_enough)
         config_file_load_text(PROXY "[upstream u]\nserver.a = @a weight=0\nserver.b = @b backup\n"),
         0);
     ck_assert_str_eq(config_file.problems, "");
+}
+
+/* The hard limit of open files is lowered: in a process of its own, for good. */
+TEST(files, max_connections_above_the_limit_of_open_files_is_warned_of)
+{
+    struct rlimit limit = {.rlim_cur = 1000, .rlim_max = 1000};
+
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(config_file_load_text("[reactord]\nmax_connections = 900\n"
+                                           "[boss]\nthreads = 1\n[worker]\nthreads = 2\n" PROXY
+                                           "max_connections = 300\n" SERVER),
+                     0);
+    ck_assert_str_eq(config_file.problems,
+                     "t.ini:2: warning: [reactord] max_connections: cannot be reached: needs 1832 "
+                     "open files, the limit is 1000 (ulimit -Hn; LimitNOFILE=)\n");
+    ck_assert_int_eq(config_file_load_text(ECHO "max_connections = 990\n[listen b]\naddress = @b\n"
+                                                "service = echo\nmax_connections = 900\n"),
+                     0);
+    ck_assert_msg(strncmp(config_file.problems, "t.ini:4: warning: [listen ", 26) == 0 &&
+                      !strchr(config_file.problems, '\n')[1],
+                  "%s", config_file.problems);
 }
 
 TEST(files, a_file_that_cannot_be_read_is_told)
