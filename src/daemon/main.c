@@ -34,6 +34,7 @@
 #include "engine/loop.h"
 #include "server/server.h"
 #include "server/server_upgrade.h"
+#include "tls/tls_memory.h"
 
 /* Members in the order of creation. */
 struct process {
@@ -430,6 +431,8 @@ int main(int argc, char **argv)
 
     if (open_standard_descriptors() < 0)
         return EXIT_CODE_START;
+    if (tls_memory_count() < 0)
+        log_warning("memory of the TLS library is not counted: it was used before the start");
     if (cli_parse(&cli, argc, argv, stderr) < 0)
         return EXIT_CODE_USAGE;
     switch (cli.action) {

@@ -161,7 +161,7 @@ static void overload_estimate_session(struct overload *ov, int64_t memory, int64
 /* See note: samples. */
 static void overload_sample(struct overload *ov)
 {
-    int64_t held = overload_bytes(ov);
+    int64_t held = overload_bytes(ov), tls = tls_memory_bytes();
     int64_t memory = overload_memory_in_use() +
                      atomic_load_explicit(&ov->buffered.pipe_bytes, memory_order_relaxed);
     int64_t room = ov->high_memory_bytes - memory;
@@ -169,10 +169,12 @@ static void overload_sample(struct overload *ov)
     overload_estimate_session(ov, memory, held);
     atomic_store_explicit(&ov->memory_bytes, memory, memory_order_relaxed);
     atomic_store_explicit(&ov->held_bytes, held, memory_order_relaxed);
+    atomic_store_explicit(&ov->tls_bytes, tls, memory_order_relaxed);
     atomic_store_explicit(&ov->surplus_bytes, memory - ov->low_memory_bytes, memory_order_relaxed);
     atomic_store_explicit(&ov->buffered.max_bytes,
                           overload_min(ov->high_bytes, held + (room > 0 ? room : 0)),
                           memory_order_relaxed);
+    tls_memory_limit(&ov->buffered, tls + (room > 0 ? room : 0));
     if (room < 0 && !atomic_exchange(&ov->buffered.is_over, true))
         overload_begin(ov);
 }
@@ -256,11 +258,14 @@ struct memory_account *overload_buffered(struct overload *ov)
 
 struct overload_heap_view {
     uint64_t in_use, free;
+    int64_t tls;
 };
 
 static const struct figure overload_heap_rows[] = {
     FIGURE_OF(struct overload_heap_view, GAUGE, BYTES, in_use, "Bytes of the heap in use."),
     FIGURE_OF(struct overload_heap_view, GAUGE, BYTES, free, "Bytes that the allocator keeps."),
+    FIGURE_OF(struct overload_heap_view, GAUGE, BYTES, tls,
+              "Bytes of `in_use` that the TLS library has."),
 };
 
 static const struct figure_table overload_heap_table = {
@@ -270,8 +275,8 @@ void overload_heap_figures(struct figure_visitor *v)
 {
     const struct figure_object object = {.subject = FIGURE_MEMORY};
     struct mallinfo2 info = mallinfo2();
-    const struct overload_heap_view view = {.in_use = info.uordblks + info.hblkhd,
-                                            .free = info.fordblks};
+    const struct overload_heap_view view = {
+        .in_use = info.uordblks + info.hblkhd, .free = info.fordblks, .tls = tls_memory_bytes()};
 
     figure_show(v, &overload_heap_table, &object, &view);
 }
@@ -330,5 +335,6 @@ void overload_figures(const struct overload *ov, struct figure_visitor *v)
 
 void overload_destroy(struct overload *ov)
 {
+    tls_memory_limit(NULL, 0);
     free(ov);
 }

@@ -7,8 +7,8 @@
  * channels read little, and connections are closed slowly.
  *
  * Memory in use (mallinfo2, plus pipes) is sampled. Of max_memory less the usage without clients,
- * three quarters begin an episode and five eighths end it. Between samples, buffers may not grow
- * past the first threshold.
+ * three quarters begin an episode and five eighths end it. Between samples, neither buffers nor the
+ * TLS library may grow past the first threshold.
  *
  * Victims: connections with buffered bytes, longest without progress first. (Water marks keep their
  * sizes alike.) If these cannot free enough memory, all connections, longest idle first. Optional

@@ -1,8 +1,8 @@
 /*
  * server/overload_internal: shared by overload*.c.
  *
- * note: samples. Between samples, growth of buffers counts as memory. `surplus` is the excess at
- * the last sample less the bytes closed since.
+ * note: samples. Between samples, growth of buffers and of the TLS library counts as memory.
+ * `surplus` is the excess at the last sample less the bytes closed since.
  */
 #ifndef SERVER_OVERLOAD_INTERNAL_H
 #define SERVER_OVERLOAD_INTERNAL_H
@@ -16,6 +16,7 @@
 #include "limits/token_bucket.h"
 #include "net/memory_account.h"
 #include "server/overload.h"
+#include "tls/tls_memory.h"
 
 struct connection_limit;
 struct loop;
@@ -44,6 +45,7 @@ struct overload {
     struct timer sample;
     _Atomic int64_t memory_bytes;  /* at the last sample, with pipes */
     _Atomic int64_t held_bytes;    /* buffered at the last sample */
+    _Atomic int64_t tls_bytes;     /* of the TLS library, at the last sample */
     _Atomic int64_t session_bytes; /* estimate, without buffers */
     _Atomic int64_t surplus_bytes;
     struct connection_limit *room;
@@ -75,7 +77,8 @@ static inline int64_t overload_bytes(const struct overload *ov)
 static inline int64_t overload_memory(const struct overload *ov)
 {
     return atomic_load_explicit(&ov->memory_bytes, memory_order_relaxed) + overload_bytes(ov) -
-           atomic_load_explicit(&ov->held_bytes, memory_order_relaxed);
+           atomic_load_explicit(&ov->held_bytes, memory_order_relaxed) + tls_memory_bytes() -
+           atomic_load_explicit(&ov->tls_bytes, memory_order_relaxed);
 }
 
 static inline int64_t overload_min(int64_t a, int64_t b)

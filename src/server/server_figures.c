@@ -19,6 +19,7 @@
 #include "stats/figure_log.h"
 #include "stats/loop_figures.h"
 #include "tls/tls_handshakes.h"
+#include "tls/tls_memory.h"
 #include "upstream/upstream_figures.h"
 
 struct server_figures {
@@ -43,6 +44,7 @@ struct server_figures_view {
     bool draining;
     unsigned sessions, max_connections, descriptors, max_descriptors;
     uint64_t resident;
+    int64_t tls_memory;
 };
 
 static const struct figure server_figures_rows[] = {
@@ -59,6 +61,7 @@ static const struct figure server_figures_rows[] = {
               "Descriptors that connections may use."),
     FIGURE_MS_OF(struct server_figures_view, COUNTER, cpu, 0, "Processor time of the process."),
     FIGURE_OF(struct server_figures_view, GAUGE, BYTES, resident, "Resident memory."),
+    FIGURE_OF(struct server_figures_view, GAUGE, BYTES, tls_memory, "Memory of the TLS library."),
 };
 
 static const struct figure_table server_figures_table = {
@@ -120,7 +123,8 @@ static void server_figures_show_process(struct server *sv, struct figure_visitor
         .descriptors = atomic_load_explicit(&d->used, memory_order_relaxed),
         .max_descriptors = d->max,
         .cpu_ns = server_figures_cpu_ns(),
-        .resident = server_figures_resident()};
+        .resident = server_figures_resident(),
+        .tls_memory = tls_memory_bytes()};
 
     figure_show(v, &server_figures_table, &server_figures_process, &view);
 }

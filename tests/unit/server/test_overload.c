@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <malloc.h>
+#include <openssl/crypto.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "tls/tls_memory.h"
 
 #define MB      INT64_C(1000000)
 #define CLIENTS 60
@@ -223,6 +225,30 @@ TEST(memory, each_episode_is_told_once)
         UNTIL(log_lines_with("overload is over") == i);
     }
     ck_assert_uint_eq(log_lines_with("no client is accepted"), 3);
+}
+
+static unsigned grow(size_t bytes)
+{
+    void *block = OPENSSL_malloc(bytes);
+
+    ck_assert_ptr_nonnull(block);
+    OPENSSL_free(block);
+    return log_lines_with("no client is accepted");
+}
+
+/* The allocator of this test does not know of it, so it is only growth since the last sample. */
+TEST(memory, growth_of_the_tls_library_counts_between_two_samples)
+{
+    ck_assert_int_eq(tls_memory_count(), 0);
+    conf.overload.shedding.tokens = 0;
+    ck_assert_int_eq(start(), 0);
+    PAUSE_MS(250);
+    ck_assert_uint_eq(grow(40 * MB), 0);
+    for (unsigned i = 1; i <= 2; i++) {
+        UNTIL(grow(41 * MB) >= i); /* at the first sample at the latest */
+        UNTIL(log_lines_with("overload is over") == i);
+    }
+    ck_assert_uint_eq(log_lines_with("no client is accepted"), 2);
 }
 
 TEST(memory, a_limit_of_which_half_is_taken_already_is_an_error_at_the_start)
