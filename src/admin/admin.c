@@ -150,7 +150,7 @@ void admin_set_state(struct admin *a, enum admin_state state)
         atomic_store_explicit(&a->state, (int)state, memory_order_relaxed);
 }
 
-/* Accept no more, and let the requests under way come to their end. */
+/* Accept no more; requests under way may end. */
 static void admin_close(struct admin *a)
 {
     if (!a->started || a->left)
@@ -189,7 +189,7 @@ int admin_stop(struct admin *a)
         return 0;
     admin_close(a);
     if (a->started && promise_await(&a->finished, FINISH_NS) < 0)
-        log_info("admin: connections that are still open are closed");
+        log_info("admin: stopping: connections with unanswered requests are closed");
     loop_stop(a->loop, 0, STOP_NS);
     return loop_join_until(a->loop, clock_now_ns() + STOP_NS + JOIN_NS);
 }

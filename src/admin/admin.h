@@ -4,8 +4,8 @@
  * Life: create (binds, no thread) -> start -> [leave] -> stop -> destroy. NULL, in all functions:
  * no admin interface is configured.
  *
- * Handlers run on the admin loop and never block. What only the main thread may do, a reload, goes
- * there as an admin_action and comes back as a task.
+ * Handlers run on the admin loop and never block. Reloads and upgrades, which only the main thread
+ * may do, go there as an admin_action and come back as a task.
  */
 #ifndef ADMIN_ADMIN_H
 #define ADMIN_ADMIN_H
@@ -51,7 +51,7 @@ struct admin_action {
     char *text;      /* lines, or the configuration; NULL: none */
 };
 
-/* What /v1/status says; see there. */
+/* As in /v1/status. */
 struct admin_status {
     const char *config_path;
     const char *reload; /* idle, applying, unconfirmed */
@@ -66,7 +66,7 @@ struct admin_ops {
     void (*submit)(void *cookie, struct admin_action *action);
     /* On the admin loop, without waiting for the main thread. */
     void (*status)(void *cookie, struct admin_status *out);
-    /* Likewise: show ${v} the figures of what the server does not know: access logs. */
+    /* On the admin loop: visit the figures that the server does not know, those of access logs. */
     void (*figures)(void *cookie, struct figure_visitor *v);
     void *cookie;
 };
@@ -90,7 +90,7 @@ int admin_create(struct admin **out, const struct admin_conf *conf,
 
 /*
  * admin_start(a):
- * Accept clients; the inherited sockets are this process' from now on.
+ * Accept clients; own the inherited sockets.
  *
  * Thread: main, after server_start()
  * Errors: as loop_submit()
@@ -107,7 +107,7 @@ void admin_configure(struct admin *a, const struct admin_conf *conf);
 
 /*
  * admin_set_state(a, state):
- * What /readyz and /v1/status say from now on.
+ * Set the state in /readyz and /v1/status.
  *
  * Thread: main
  */
@@ -115,8 +115,8 @@ void admin_set_state(struct admin *a, enum admin_state state);
 
 /*
  * admin_leave(a):
- * Leave the sockets and their files to the process that replaces this one; answer the requests that
- * are under way.
+ * Leave the sockets and their files to the process that replaces this one; answer the requests
+ * under way.
  *
  * Thread: main
  */
@@ -141,8 +141,8 @@ void admin_action_done(struct admin *a, struct admin_action *action);
 
 /*
  * admin_stop(a):
- * Close all connections, those with a request after half a second, and end the loop. All actions
- * have been returned, and the threads of the server have ended.
+ * Close all connections, those with a request after half a second, and end the loop. Call it when
+ * all actions were returned and the server's threads have ended.
  *
  * Thread: main
  * Errors: 0; -ETIMEDOUT (the loop hangs: do not destroy ${a})

@@ -10,12 +10,12 @@
 #include "admin/admin_internal.h"
 #include "engine/loop.h"
 
-/* Of the fields of an action, in the log. */
+/* Most bytes of an action's fields in the log. */
 #define SHOWN_BYTES 300
 
 #define STATUS_IS_ERROR 400
 
-/* Of an error, with NUL. */
+/* Longest error, with NUL. */
 #define ERROR_BYTES 512
 
 static const char type_json[] = "application/json";

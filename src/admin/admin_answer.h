@@ -44,7 +44,7 @@ void admin_answer_error(struct admin_request *rq, unsigned status, const char *f
 
 /*
  * admin_answer_note(rq, format, ...):
- * Before the answer to an action: what the log says of it, instead of `done`: `3 sessions`.
+ * Before the answer to an action: log this instead of `done`, such as `3 sessions`.
  *
  * Thread: admin loop
  */

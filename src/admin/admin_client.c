@@ -32,7 +32,7 @@ static void admin_client_cut(struct admin_client *c)
     (void)shutdown(c->fd, SHUT_RDWR);
 }
 
-/* The answer to a request that is late goes past libmicrohttpd, which has not begun to answer. */
+/* The answer to a late request goes past libmicrohttpd, which has not begun to answer. */
 static void admin_client_run_deadline(struct task *t)
 {
     struct admin_client *c =
@@ -66,7 +66,7 @@ static void admin_client_set_name(struct admin_client *c, const struct address *
         snprintf(c->name, sizeof(c->name), "unix");
 }
 
-/* Connections that stay. */
+/* Connections that are not about to close. */
 static unsigned admin_client_count(const struct admin *a)
 {
     return a->n_clients - a->n_cut;
@@ -131,7 +131,7 @@ void admin_client_accepted(struct admin *a, int fd, const struct address *peer)
     a->n_clients++;
     admin_client_restart(c);
     admin_http_add(a->http, fd, peer);
-    /* Freed already, if it ended at once; or never begun, if there was no memory. */
+    /* It may be freed already, if it ended at once, or never have begun, without memory. */
     list_for_each (node, &a->clients) {
         c = LIST_ENTRY(node, struct admin_client, link);
         if (c->begun || c->fd != fd)

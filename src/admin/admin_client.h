@@ -1,8 +1,8 @@
 /*
- * admin/admin_client: a connection to the admin interface: who it is, and how long it may take.
+ * admin/admin_client: a connection to the admin interface: its peer and its deadlines.
  *
- * libmicrohttpd owns the socket, and its timeout counts only silence. So the socket is shut down at
- * the deadline of a request, whatever it is doing, and libmicrohttpd closes it then.
+ * libmicrohttpd owns the socket, and its timeout counts only silence. So at the deadline of a
+ * request the socket is shut down, and libmicrohttpd closes it then.
  *
  * Above max_connections, connections that wait between requests are closed for new ones. If there
  * are none, ADMIN_CONNECTIONS_EXTRA more are accepted for a second each: they get /healthz and
@@ -45,7 +45,7 @@ void admin_client_closed(struct admin_client *c);
 
 /*
  * admin_client_restart(c) / admin_client_wait(c):
- * Start the clock anew / stop it.
+ * Restart the clock of the deadline / stop it.
  *
  * Thread: admin loop; main when it has ended
  */
@@ -70,7 +70,7 @@ void admin_client_close_idle(struct admin *a);
 
 /*
  * admin_client_look_finished(a):
- * Complete `finished` if ${a} is closing and has no connection.
+ * If ${a} is closing and has no connection, complete `finished`.
  *
  * Thread: admin loop
  */

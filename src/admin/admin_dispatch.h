@@ -23,7 +23,7 @@ struct admin_request *admin_dispatch_begin(struct admin_client *c, const char *u
 
 /*
  * admin_dispatch_head(rq, head):
- * Check where the request comes from, and find its route; if it is refused, it is answered.
+ * Check where the request comes from, and find its route; answer it if it is refused.
  *
  * Thread: admin loop
  * Owns:   ${head} is borrowed

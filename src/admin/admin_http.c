@@ -18,13 +18,13 @@
 /* The head of a request must fit into half of it, a chunk of its body or answer into the rest. */
 #define HTTP_MEMORY_BYTES (32 * 1024)
 
-/* More than there can be: admin/admin_client counts. */
+/* Never reached: admin/admin_client has a lower limit. */
 #define HTTP_CONNECTIONS 4096
 
-/* Of a body that is too long so much is read, so that its sender reads the answer. */
+/* Bytes read of a body that is too long: its sender reads the answer after that. */
 #define HTTP_DROPPED_BYTES (1 << 20)
 
-/* For the status page: nothing from elsewhere, and not within another page (clickjacking). */
+/* For the status page: nothing from other sites, and no frame (clickjacking). */
 #define HTTP_POLICY                                                            \
     "default-src 'none'; connect-src 'self'; img-src data:; "                  \
     "style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; " \
@@ -53,7 +53,7 @@ static void admin_http_run(struct admin_http *h)
     loop_set_activity(h->admin->loop, "admin request");
     h->running = true;
     if (MHD_run(h->daemon) != MHD_YES)
-        log_error("admin: libmicrohttpd cannot go on: %s", strerror(errno));
+        log_error("admin: libmicrohttpd failed: %s; requests may hang", strerror(errno));
     h->running = false;
     if (MHD_get_timeout(h->daemon, &ms) == MHD_YES)
         admin_http_schedule(h, (int64_t)ms * NS_PER_MS);
@@ -156,7 +156,7 @@ static enum MHD_Result admin_http_answer(struct admin_request *rq)
     return result;
 }
 
-/* Will a body follow that is not worth reading, to a request that is refused? */
+/* Is the body of a refused request too long to be read, or not sent yet? */
 static bool admin_http_is_endless(struct MHD_Connection *c)
 {
     const char *length = admin_http_field(c, "Content-Length");
@@ -182,7 +182,7 @@ static enum MHD_Result admin_http_on_head(struct admin_request *rq, struct MHD_C
     return MHD_YES;
 }
 
-/* Called with the head, with each part of the body, at its end, and when the request is resumed. */
+/* Called with the head, with each part of the body, at its end, and when resumed. */
 static enum MHD_Result admin_http_on_request(void *cookie, struct MHD_Connection *c,
                                              const char *path, const char *method,
                                              const char *version, const char *data, size_t *n,
@@ -262,7 +262,7 @@ void admin_http_resume(struct admin_http *h, struct admin_request *rq)
     if (h->running)
         admin_http_schedule(h, 0);
     else
-        admin_http_run(h); /* at once: the loop may be about to end */
+        admin_http_run(h); /* at once: the loop may end */
 }
 
 void admin_http_stop(struct admin_http *h)

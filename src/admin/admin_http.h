@@ -1,8 +1,8 @@
 /*
  * admin/admin_http: libmicrohttpd on the admin loop: the bytes of HTTP.
  *
- * It has no thread of its own: its epoll descriptor is watched by the loop, which also waits out
- * its timeouts. It accepts nothing: admin/admin_client gives it connections.
+ * It has no thread: the loop watches its epoll descriptor and waits for its timeouts. It accepts
+ * nothing: admin/admin_client gives it connections.
  *
  * Source: libmicrohttpd(3), MHD_USE_EPOLL with MHD_USE_NO_LISTEN_SOCKET and MHD_run()
  */
@@ -34,8 +34,8 @@ void admin_http_start(struct admin_http *h);
 
 /*
  * admin_http_add(h, fd, peer):
- * Serve the connection ${fd}. admin_client_begun() says that it is served, admin_client_closed()
- * that it has ended; without memory there is neither.
+ * Serve the connection ${fd}: calls admin_client_begun(), and admin_client_closed() at its end;
+ * without memory neither.
  *
  * Thread: admin loop
  * Owns:   takes ${fd}, always
@@ -44,7 +44,7 @@ void admin_http_add(struct admin_http *h, int fd, const struct address *peer);
 
 /*
  * admin_http_resume(h, rq):
- * ${rq}, which is suspended, has its answer.
+ * The suspended ${rq} has its answer.
  *
  * Thread: admin loop
  */

@@ -28,7 +28,7 @@
 struct acceptor;
 struct admin_http;
 
-/* What a reload may change. */
+/* Options that a reload may change. */
 struct admin_settings {
     char token[ADMIN_TOKEN_MAX_BYTES + 1]; /* "": none */
     int64_t request_timeout_ns;
@@ -51,7 +51,7 @@ struct admin {
     struct server *server;
     struct admin_ops ops;
     const struct socket_store *store;
-    struct sock_file file; /* of unix sockets */
+    struct sock_file file; /* permissions of unix sockets */
     struct admin_socket *sockets;
     unsigned n_sockets;
     struct admin_http *http;
@@ -62,11 +62,11 @@ struct admin {
     bool started, left;      /* main thread */
     struct lock lock;        /* guards `settings`; main thread and loop */
     struct admin_settings settings;
-    atomic_int state;    /* enum admin_state; relaxed: an independent value */
+    atomic_int state;    /* enum admin_state; relaxed */
     bool closing;        /* accepts no more connections; answers close theirs */
     struct list clients; /* struct admin_client, oldest first */
     unsigned n_clients;
-    unsigned n_cut;     /* of these, shut down, and about to go */
+    unsigned n_cut;     /* of these, shut down and about to close */
     unsigned n_figures; /* requests with `has_figures` */
     struct log_limit token_limit;
 };
@@ -92,7 +92,7 @@ enum admin_request_state {
     ADMIN_REQUEST_ANSWERED  /* the answer is there, and sent behind the body */
 };
 
-/* Of the head. */
+/* From the first lines of a request. */
 struct admin_head {
     const char *method;
     const char *host, *origin, *authorization; /* NULL: absent */

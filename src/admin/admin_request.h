@@ -1,5 +1,5 @@
 /*
- * admin/admin_request: what a handler asks of its request.
+ * admin/admin_request: a request, for its handler.
  */
 #ifndef ADMIN_ADMIN_REQUEST_H
 #define ADMIN_ADMIN_REQUEST_H
@@ -23,7 +23,7 @@ json_t *admin_fields(const struct admin_request *rq);
 
 /*
  * admin_server(rq) / admin_loop(rq) / admin_of(rq):
- * Return the server; the admin loop, for tasks that answer ${rq}; the admin interface.
+ * The server; the admin loop, for tasks that answer ${rq}; the admin interface.
  *
  * Thread: any, until the answer
  */
@@ -33,8 +33,7 @@ struct admin *admin_of(const struct admin_request *rq);
 
 /*
  * admin_wait(rq):
- * Stop the clock of request_timeout until the answer: the request waits for something that takes
- * its time, but ends.
+ * Stop the clock of request_timeout until the answer, which may take long but comes.
  *
  * Thread: admin loop
  */

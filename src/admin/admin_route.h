@@ -1,5 +1,5 @@
 /*
- * admin/admin_route: what a family of routes (admin/route_*.c) declares, for admin/admin_routes.c.
+ * admin/admin_route: routes, as a file admin/route_*.c declares them for admin/admin_routes.c.
  */
 #ifndef ADMIN_ADMIN_ROUTE_H
 #define ADMIN_ADMIN_ROUTE_H
@@ -16,12 +16,9 @@ struct admin_route {
     const char *method; /* GET also serves HEAD */
     const char *path;
     enum admin_access access;
-    /* Names allowed in the query of a GET and in the body of a POST; NULL ends them; NULL: none. */
+    /* Allowed fields in the query of a GET or the body of a POST, ended by NULL; NULL: none. */
     const char *const *fields;
-    /*
-     * Answer ${rq} once, with a function of admin/admin_answer: inside this call, or later on the
-     * admin loop (admin_loop()).
-     */
+    /* Answer ${rq} once, by admin/admin_answer: inside this call, or later on the admin loop. */
     void (*handle)(struct admin_request *rq);
 };
 

@@ -1,5 +1,5 @@
 /*
- * admin/admin_settings: what a reload may change, for the admin loop.
+ * admin/admin_settings: options that a reload may change, read by the admin loop.
  */
 #ifndef ADMIN_ADMIN_SETTINGS_H
 #define ADMIN_ADMIN_SETTINGS_H
@@ -21,7 +21,7 @@ void admin_settings_set(struct admin *a, const struct admin_conf *conf);
 /*
  * admin_settings_max_connections(a) / admin_settings_request_timeout_ns(a) /
  * admin_settings_metrics_servers(a) / admin_settings_write(a):
- * As in [admin].
+ * Values of [admin].
  *
  * Thread: any
  */
@@ -32,7 +32,7 @@ bool admin_settings_write(struct admin *a);
 
 /*
  * admin_settings_is_token(a, token):
- * Is ${token} the one of `token_file`? Takes as long whatever they have in common; NULL: false.
+ * Is ${token} that of `token_file`, compared in constant time? NULL: false.
  *
  * Thread: any
  */

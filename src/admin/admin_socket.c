@@ -17,7 +17,7 @@
 #define SOCKET_BACKLOG 1024
 #define SOCKET_BATCH   16
 
-/* Unless a connection ends before. */
+/* Pause at max_connections, if no connection ends before. */
 #define SOCKET_FULL_NS (1 * NS_PER_S)
 
 static int64_t admin_socket_admit(void *cookie)
@@ -88,7 +88,7 @@ int admin_socket_open_all(struct admin *a, const struct admin_conf *conf)
             return rc;
         }
         a->n_sockets++;
-        log_info("admin: %s", address_format(text, sizeof(text), &s->address));
+        log_info("admin: listens on %s", address_format(text, sizeof(text), &s->address));
     }
     return 0;
 }
@@ -105,7 +105,7 @@ void admin_socket_keep_all(struct admin *a)
         if (socket_store_is_shared(a->store))
             rc = sock_inherit(s->fd, &s->address, &conf);
         if (rc < 0)
-            log_warning("admin: %s: mode or options of the inherited socket: %s",
+            log_warning("admin: %s: cannot set mode or options of the inherited socket: %s",
                         address_format(text, sizeof(text), &s->address), strerror(-rc));
         s->linked = !socket_store_keep(a->store, &s->address, s->fd);
     }

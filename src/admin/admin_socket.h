@@ -2,7 +2,7 @@
  * admin/admin_socket: listen sockets of the admin interface.
  *
  * They outlive the process as those of listeners do (server/socket_store): the process that
- * replaces this one has the same sockets, and clients that connect meanwhile wait in their queues.
+ * replaces this one has the same sockets, with the clients in their queues.
  */
 #ifndef ADMIN_ADMIN_SOCKET_H
 #define ADMIN_ADMIN_SOCKET_H
@@ -25,7 +25,7 @@ int admin_socket_open_all(struct admin *a, const struct admin_conf *conf) NODISC
 
 /*
  * admin_socket_keep_all(a):
- * The inherited sockets are this process' now, with their files.
+ * Own the inherited sockets and their files.
  *
  * Thread: main, before admin_socket_start_all()
  */
@@ -41,7 +41,7 @@ void admin_socket_start_all(struct admin *a);
 
 /*
  * admin_socket_resume_all(a):
- * There is room for a connection again.
+ * Accept again: a connection has ended.
  *
  * Thread: admin loop
  */
@@ -57,7 +57,7 @@ void admin_socket_close_all(struct admin *a, bool unlink);
 
 /*
  * admin_socket_destroy_all(a):
- * Free the sockets, closed.
+ * Free the closed sockets.
  *
  * Thread: as admin_socket_close_all()
  */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a name in a problem. */
+/* Most bytes of a name in a problem. */
 #define SHOWN_BYTES 64
 
 int arguments_refuse(struct arguments_problem *problem, const char *format, ...)

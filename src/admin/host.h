@@ -1,8 +1,8 @@
 /*
  * admin/host: checks of the header fields Host and Origin.
  *
- * A page of another site that resolves its name to our address (DNS rebinding) sends that name as
- * Host; a page of another site that sends us a request has its own Origin.
+ * They refuse pages of other sites: one whose name resolves to our address (DNS rebinding) sends
+ * that name as Host, any other has its own Origin.
  */
 #ifndef ADMIN_HOST_H
 #define ADMIN_HOST_H

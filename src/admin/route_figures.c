@@ -16,10 +16,10 @@
 #include "stats/figure.h"
 #include "stats/figure_json.h"
 
-/* Time for a step; one object more may be begun. */
+/* Time for a step; it finishes its last object. */
 #define ROUTE_FIGURES_STEP_NS (200 * NS_PER_US)
 
-/* Answers that are made or sent at a time: with 1,000 servers each takes some megabytes. */
+/* Answers at a time: with 1,000 servers each takes some megabytes. */
 #define ROUTE_FIGURES_AT_ONCE 16
 
 /* An answer that is being made. */
@@ -33,7 +33,7 @@ struct route_figures_work {
     struct text text;
 };
 
-/* What the daemon knows of the process; see struct admin_status. */
+/* From struct admin_status. */
 struct route_figures_process {
     uint64_t reloads, reloads_failed;
     unsigned old_processes;

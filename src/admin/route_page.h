@@ -1,6 +1,6 @@
 /*
- * admin/route_page: the status page at `/`, for browsers. It holds no figures: its script asks for
- * them, with the token that the reader enters.
+ * admin/route_page: the status page at `/`, for browsers. Its script asks for the figures, with the
+ * token that the reader enters.
  */
 #ifndef ADMIN_ROUTE_PAGE_H
 #define ADMIN_ROUTE_PAGE_H

@@ -60,7 +60,7 @@ static json_t *route_process_confirm_in_s(const struct admin_status *s)
     return json_integer(rest_ns > 0 ? (rest_ns + NS_PER_S - 1) / NS_PER_S : 0);
 }
 
-/* Paths may be other than UTF-8: then '?' for each byte that is not ASCII. */
+/* If ${text} is not UTF-8, '?' for each byte that is not ASCII. */
 static json_t *route_process_string(const char *text)
 {
     json_t *string = json_string(text);

@@ -11,7 +11,7 @@
 #include "server/server_admin.h"
 #include "upstream/balancer.h"
 
-/* As of max_connections in the configuration. */
+/* As max_connections in the configuration. */
 #define ROUTE_SERVERS_CONNECTIONS_MAX 10000000
 
 /* A change under way, and its request. */

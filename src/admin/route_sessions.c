@@ -97,7 +97,7 @@ static struct route_sessions_call *route_sessions_call(struct admin_request *rq,
     return call;
 }
 
-/* If ${rc} says that the command did not begin. */
+/* After an error the command did not begin: answer. */
 static void route_sessions_failed(struct route_sessions_call *call, int rc)
 {
     if (rc == 0)
@@ -109,7 +109,7 @@ static void route_sessions_failed(struct route_sessions_call *call, int rc)
 
 /* ---- list ---- */
 
-/* Bytes that are not UTF-8 may be in the path of a unix client. */
+/* The path of a unix client may not be UTF-8. */
 static json_t *route_sessions_text(const char *text)
 {
     json_t *value = text ? json_string(text) : json_null();

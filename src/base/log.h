@@ -24,8 +24,7 @@ enum log_level {
 #define LOG_LINE_BYTES 1024
 
 /*
- * Log target. Several threads may call write() at once; it must not log. ${text} has no level, time
- * or newline.
+ * Several threads may call write() at once; it must not log. ${text} has no level, time or newline.
  */
 struct log_sink {
     void (*write)(void *cookie, enum log_level level, const char *text);
@@ -41,8 +40,7 @@ struct log_limit {
 /*
  * log_set_sink(sink) / log_set_level(level):
  * Send lines to ${sink} (NULL: stderr), which the caller keeps alive / suppress lines less severe
- * than the configured ${level}; if that is another one than before, it replaces that of
- * log_override_level().
+ * than the configured ${level}, which ends log_override_level() if it has changed.
  *
  * Thread: before start (sink); any (level)
  */

@@ -78,7 +78,7 @@ static bool text_continues(unsigned char c)
     return (c & 0xc0) == 0x80;
 }
 
-/* Without surrogates, overlong forms and what is above U+10FFFF: table 3-7 of Unicode. */
+/* Neither surrogates, overlong forms nor above U+10FFFF: table 3-7 of Unicode. */
 unsigned text_character_bytes(const char *string)
 {
     const unsigned char *s = (const unsigned char *)string;

@@ -44,7 +44,6 @@ enum acl_parser_kind {
     ACL_PARSER_BOTH /* `allow` or `deny` before each block */
 };
 
-/* A rules file and the option that names it. */
 struct acl_parser_file {
     const char *path;
     enum acl_parser_kind kind;
@@ -76,7 +75,7 @@ int acl_parser_add(struct acl_parser *t, const char *word, bool allow, unsigned 
 
 /*
  * acl_parser_lines(t, file, bytes, len):
- * Add the rules in ${bytes}, the content of ${file}; report problems.
+ * Add the rules of ${file}, whose content is ${bytes}; report problems.
  *
  * Thread: any
  * Errors: 0 (see diagnostics_count()); -ENOMEM
@@ -95,8 +94,8 @@ int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file) NO
 
 /*
  * acl_parser_shadowed(out, t):
- * Find rules that never apply, since an earlier rule with the other verdict covers their block.
- * (*${out})[i] is the number of the earlier rule; i: none.
+ * Find rules that never apply, as an earlier rule with the other verdict covers their block:
+ * (*${out})[i] is its number, or i.
  *
  * Thread: any
  * Owns:   the caller frees *${out}

@@ -1,8 +1,8 @@
 /*
  * config/config: the configuration, read from an INI file.
  *
- * Each layer declares the struct of its settings; only this module fills it. The result of
- * config_load() is complete, valid and never modified.
+ * Each layer declares the struct of its settings; only this layer fills them. The result of
+ * config_load() is complete, valid and immutable.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -90,7 +90,7 @@ int config_dump(const struct config *config, FILE *out) NODISCARD;
 
 /*
  * config_free(config):
- * Free ${config} or NULL. A section lives on while others hold its memory (listener_conf.memory,
+ * Free ${config} or NULL. A section lives on while its memory is held (listener_conf.memory,
  * upstream_conf.memory).
  *
  * Thread: before start or after stop

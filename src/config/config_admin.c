@@ -16,7 +16,7 @@
 /* Shorter tokens can be guessed. */
 #define TOKEN_MIN_BYTES 16
 
-/* Who may read the token may use it; who may write it may choose it. */
+/* Readers of the token could use it, writers choose it. */
 #define TOKEN_TOO_OPEN (S_IWGRP | S_IROTH | S_IWOTH)
 
 struct config_admin {

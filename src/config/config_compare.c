@@ -81,7 +81,6 @@ static bool config_compare_same_rules(struct rules a, struct rules b)
     return !config_compare_next_rule(&a) && !config_compare_next_rule(&b);
 }
 
-/* Compare the rules of an option whose text is the same. */
 static int config_compare_rules(struct config_compare *cmp, const struct pair *sections,
                                 const struct option *o, const struct ini_entry *entry)
 {
@@ -135,7 +134,7 @@ static bool config_compare_has_other_token(const struct option *o, const struct 
            strcmp(from->token, to->token) != 0;
 }
 
-/* ${from} or ${to} is NULL if the option is not in that file. */
+/* NULL: the option is not in that file. */
 static int config_compare_option(struct config_compare *cmp, const struct pair *sections,
                                  const struct ini_entry *from, const struct ini_entry *to)
 {
@@ -232,7 +231,7 @@ static const struct config_section **config_compare_sections(const struct config
     return list;
 }
 
-/* ${from} or ${to} is NULL if the section is missing there. */
+/* NULL: the section is not in that file. */
 static int config_compare_section(struct config_compare *cmp, const struct config_section *from,
                                   const struct config_section *to)
 {

@@ -9,7 +9,7 @@
 
 #define BLANKS " \t"
 
-/* Of a longer value only a part is shown; it begins before the first byte that differs. */
+/* Of a longer value show a part, from before the first difference on. */
 #define VALUE_SHOWN_BYTES  200
 #define VALUE_BEFORE_BYTES 20
 
@@ -26,7 +26,7 @@ static const char *config_compare_cut(struct value *out, const char *text, size_
     return *text == '\0' ? "empty" : out->text;
 }
 
-/* Number of bytes to skip; ends at a blank, if there is one. */
+/* Bytes to skip; ends at a blank, if there is one. */
 static size_t config_compare_skip(const char *a, const char *b)
 {
     size_t same = 0, skip;

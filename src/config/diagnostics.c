@@ -43,7 +43,7 @@ int diagnostics_create(struct diagnostics **out, const char *path)
     return 0;
 }
 
-/* Takes ownership of ${text}; NULL: no memory. */
+/* Owns ${text}; NULL: no memory. */
 static void diagnostics_append(struct diagnostics *r, const struct diagnostics_place *at,
                                char *text)
 {

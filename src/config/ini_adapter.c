@@ -218,7 +218,6 @@ static bool ini_adapter_is_unescaped(const char *value, const char *text)
     return *value == '\0';
 }
 
-/* Set ${entry} to iniparser's value; false: it differs from the scanner's. */
 static bool ini_adapter_take_value(struct ini_entry *entry, const char *section, dictionary *d)
 {
     char name[ENTRY_NAME_BYTES];

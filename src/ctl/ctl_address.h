@@ -21,7 +21,7 @@ struct ctl_address {
 
 /*
  * ctl_address_parse(out, text, problem, n):
- * Understand ${text}; in an error, write why not to ${n} bytes at ${problem}.
+ * Parse ${text}; after an error ${problem}, of ${n} bytes, says why.
  *
  * Thread: main
  * Owns:   ${out} points into ${text}

@@ -9,7 +9,7 @@
 #define FIRST_CODE  256 /* getopt_long's value of the first option: above all characters */
 #define SHORT_BYTES (2 * CTL_ARGUMENTS_OPTIONS + 3)
 
-/* What getopt_long(3) is given, and the options behind it, in the same order. */
+/* Arguments of getopt_long(3), and their options in the same order. */
 struct ctl_arguments_syntax {
     const struct ctl_option *options[CTL_ARGUMENTS_OPTIONS];
     struct option longs[CTL_ARGUMENTS_OPTIONS + 1];
@@ -90,7 +90,7 @@ static int ctl_arguments_keep(struct ctl_arguments *a, const struct ctl_option *
     return 0;
 }
 
-/* The options from ${argv}[1] on; optind is then the index of the first word. */
+/* Take the options from ${argv}[1] on; optind is then the index of the first word. */
 static int ctl_arguments_take_options(struct ctl_arguments *a, const struct ctl_arguments_syntax *s,
                                       int argc, char **argv)
 {

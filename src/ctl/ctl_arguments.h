@@ -1,5 +1,5 @@
 /*
- * ctl/ctl_arguments: the command line, understood by the table of commands.
+ * ctl/ctl_arguments: parses the command line by the table of commands.
  */
 #ifndef CTL_CTL_ARGUMENTS_H
 #define CTL_CTL_ARGUMENTS_H
@@ -24,8 +24,7 @@ struct ctl_arguments {
 
 /*
  * ctl_arguments_parse(out, argc, argv):
- * Understand the command line; report the first error. With --help or --version words may be
- * missing.
+ * Parse the command line; report the first error. With --help or --version words may be missing.
  *
  * Thread: main
  * Owns:   ${out} points into ${argv}, which is permuted

@@ -157,7 +157,7 @@ static enum ctl_client_failure ctl_client_failure_of(const struct ctl_client *c,
     }
 }
 
-/* Send the request that is set; c->answer has status and body, which the caller drops. */
+/* Send the prepared request; the caller drops c->answer. */
 static enum ctl_client_failure ctl_client_perform(struct ctl_client *c, const char *path)
 {
     char *url = NULL;
@@ -179,7 +179,7 @@ static enum ctl_client_failure ctl_client_perform(struct ctl_client *c, const ch
     return ctl_client_failure_of(c, code);
 }
 
-/* An answer that says it went well must be what was asked for. */
+/* A successful answer must have the type asked for. */
 static bool ctl_client_understand(struct ctl_client *c, const struct ctl_request *request)
 {
     struct ctl_answer *answer = &c->answer;

@@ -18,7 +18,7 @@ struct ctl_client_conf {
     struct ctl_address address;
     const char *token; /* for TCP; NULL: none */
     int64_t timeout_ns;
-    /* Asked at least once a second while a request takes its time: give it up? NULL: never. */
+    /* Called at least once a second during a request: true gives it up. NULL: never. */
     bool (*is_cancelled)(void *cookie);
     void *cookie;
 };

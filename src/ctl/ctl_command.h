@@ -1,6 +1,6 @@
 /*
- * ctl/ctl_command: the table of commands. Usage, help, completion and the check of reactorctl(1)
- * are made from it.
+ * ctl/ctl_command: the table of commands, for usage, help, completion and the check of
+ * reactorctl(1).
  */
 #ifndef CTL_CTL_COMMAND_H
 #define CTL_CTL_COMMAND_H

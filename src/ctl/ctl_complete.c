@@ -10,7 +10,7 @@
 #define TIMEOUT_NS NS_PER_S /* the user waits for the key */
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/"
 
-/* What the words before the cursor make of it. */
+/* What may be at the cursor, by the words before it. */
 struct ctl_complete_place {
     const struct ctl_command *command; /* NULL: none yet */
     const struct ctl_option *option;   /* whose value is awaited; NULL: none */
@@ -35,7 +35,7 @@ static void ctl_complete_put_rows(struct ctl_context *c, const char *path, const
     {
         const char *name = json_string_value(json_object_get(row, "name"));
 
-        /* Any other name would be one the shell interprets. */
+        /* The shell would interpret other characters. */
         if (name && name[strspn(name, NAME_CHARS)] == '\0')
             puts(name);
     }

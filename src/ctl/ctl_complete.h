@@ -1,5 +1,5 @@
 /*
- * ctl/ctl_complete: candidates for the word at the cursor, for shells.
+ * ctl/ctl_complete: completions of the word at the cursor, for shells.
  */
 #ifndef CTL_CTL_COMPLETE_H
 #define CTL_CTL_COMPLETE_H
@@ -8,8 +8,8 @@
 
 /*
  * ctl_complete_words(n, words):
- * Write what may be the last of ${n} words, a candidate a line, whether it begins like the word or
- * not. Names come from the daemon, if it answers.
+ * Write all candidates for the last of ${n} words, one a line; the shell filters them. Names come
+ * from the daemon, if it answers.
  *
  * Thread: main
  */

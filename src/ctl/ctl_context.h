@@ -1,5 +1,5 @@
 /*
- * ctl/ctl_context: what all commands share: the daemon they ask, and how they print.
+ * ctl/ctl_context: what all commands share: requests to the daemon, and output.
  */
 #ifndef CTL_CTL_CONTEXT_H
 #define CTL_CTL_CONTEXT_H
@@ -21,7 +21,7 @@ struct ctl_context {
     char *token;               /* NULL: none */
     bool prints_json;
     char problem[CTL_CONTEXT_PROBLEM_BYTES]; /* why the last request failed */
-    bool is_late; /* it failed because the answer takes too long: it may go on */
+    bool is_late;                            /* it timed out, and may still be carried out */
 };
 
 /*
@@ -38,7 +38,7 @@ void ctl_context_close(struct ctl_context *c);
 
 /*
  * ctl_context_try(c, request, out):
- * Ask the daemon. In a failure or refusal c->problem says why; nothing is printed.
+ * Ask the daemon. After a failure or refusal c->problem says why; nothing is printed.
  *
  * Thread: main
  * Owns:   CTL_EXIT_OK: the caller passes ${out} to ctl_client_drop()
@@ -48,7 +48,7 @@ enum ctl_exit ctl_context_try(struct ctl_context *c, const struct ctl_request *r
 
 /*
  * ctl_context_get(c, path, out) / ctl_context_post(c, path, body, out):
- * The same with a report of the problem; ${body} is used up.
+ * As ctl_context_try(), and report the problem. ${body} is freed.
  *
  * Thread: main
  */
@@ -59,8 +59,7 @@ enum ctl_exit ctl_context_post(struct ctl_context *c, const char *path, json_t *
 
 /*
  * ctl_context_rows(c, answer, key):
- * Return the array of objects ${key} of an answer, borrowed; NULL: there is none, c->problem says
- * so.
+ * Return the array of objects ${key} of an answer, borrowed; NULL: none, see c->problem.
  *
  * Thread: main
  */

@@ -1,5 +1,5 @@
 /*
- * ctl/ctl_help: usage, help of a command, version; all from the table of commands.
+ * ctl/ctl_help: usage, help of a command, version.
  */
 #ifndef CTL_CTL_HELP_H
 #define CTL_CTL_HELP_H

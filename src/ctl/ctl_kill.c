@@ -30,7 +30,7 @@ static const char *ctl_kill_plural(long long n)
     return n == 1 ? "session" : "sessions";
 }
 
-/* How many sessions match the filters; also the answer, for --json. */
+/* Count the sessions that match the filters; ${answer} is for --json. */
 static enum ctl_exit ctl_kill_count(struct ctl_context *c, const struct ctl_arguments *a,
                                     struct ctl_answer *answer, long long *n)
 {

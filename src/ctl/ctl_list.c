@@ -42,7 +42,7 @@ json_t *ctl_list_index(const struct ctl_list *list, const json_t *rows)
     return index;
 }
 
-/* What a counter grew by, in a second. One that fell was reset: there is no rate. */
+/* Growth per second. A counter that fell was reset: no rate. */
 static bool ctl_list_rate(const struct ctl_list *list, const char *field, const json_t *row,
                           const struct ctl_list_before *before, double *out)
 {

@@ -35,9 +35,9 @@ struct ctl_list {
     unsigned n;
 };
 
-/* An earlier sample of the same rows, for rates. */
+/* An earlier sample, for rates. */
 struct ctl_list_before {
-    const json_t *rows; /* ctl_list_index(); NULL: there is none, rates are "-" */
+    const json_t *rows; /* by ctl_list_index(); NULL: none, rates are "-" */
     double seconds;     /* since then */
 };
 
@@ -61,7 +61,7 @@ bool ctl_list_number(const struct ctl_list *list, const struct ctl_list_column *
 
 /*
  * ctl_list_table(list, rows, before):
- * Lay out the rows; ${before} may be NULL. Figures that the daemon does not tell are "-".
+ * Lay out the rows; ${before} may be NULL. Missing figures are "-".
  *
  * Thread: main
  * Owns:   the caller passes the table to ctl_table_destroy()

@@ -9,7 +9,7 @@
 /*
  * ctl_print_json(answer):
  * Write the JSON as it came, and a newline. On a terminal, control characters that JSON allows
- * (DEL, U+0080 to U+009F) are written as escapes of JSON.
+ * (DEL, U+0080 to U+009F) become JSON escapes.
  *
  * Thread: main
  */

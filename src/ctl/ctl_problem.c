@@ -31,7 +31,7 @@ static void ctl_problem_add(struct ctl_context *c, const char *format, ...)
     va_end(arguments);
 }
 
-/* The socket is there for others: whom does it belong to? */
+/* The user may not connect: name owner and mode of the socket. */
 static void ctl_problem_no_permission(struct ctl_context *c)
 {
     const char *path = c->conf.address.path;
@@ -110,7 +110,7 @@ void ctl_problem_of_failure(struct ctl_context *c, enum ctl_client_failure failu
     }
 }
 
-/* Is the path of the request unknown, not what it names? */
+/* Is the path unknown to an older daemon, and not the object it names? */
 static bool ctl_problem_is_older(struct ctl_context *c, const char *path)
 {
     char *plain = ctl_memory_need(strdup(path));

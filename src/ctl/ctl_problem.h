@@ -1,5 +1,5 @@
 /*
- * ctl/ctl_problem: words for what went wrong with a request, and what to do about it.
+ * ctl/ctl_problem: messages for failed requests, with advice.
  */
 #ifndef CTL_CTL_PROBLEM_H
 #define CTL_CTL_PROBLEM_H

@@ -160,7 +160,7 @@ static enum ctl_exit ctl_process_wait_while(struct ctl_context *c, const char *w
     return code;
 }
 
-/* A reload that was not answered in time: `count` tells whether it was applied. */
+/* The reload was not answered in time: `count` tells whether it was applied. */
 static enum ctl_exit ctl_process_wait_applied(struct ctl_context *c, long long done_before)
 {
     struct ctl_process_reload_state state;
@@ -175,7 +175,10 @@ static enum ctl_exit ctl_process_wait_applied(struct ctl_context *c, long long d
     return CTL_EXIT_OK;
 }
 
-/* A confirmation leaves `count` as it is; going back is a reload, too. */
+/*
+ * A confirmation leaves `count` as it is; a return to the previous configuration counts as a
+ * reload.
+ */
 static enum ctl_exit ctl_process_wait_confirmed(struct ctl_context *c)
 {
     struct ctl_process_reload_state before, state;
@@ -235,7 +238,7 @@ static json_t *ctl_process_reload_body(const struct ctl_arguments *a)
     return body;
 }
 
-/* Also waits, without a limit, for an answer that takes too long. */
+/* After a timeout it goes on waiting, without a limit. */
 static enum ctl_exit ctl_process_send_reload(struct ctl_context *c, const struct ctl_arguments *a)
 {
     struct ctl_process_reload_state before = {.done = 0};

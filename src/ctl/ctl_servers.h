@@ -12,7 +12,7 @@ extern const struct ctl_option ctl_servers_wait_options[];
 /*
  * ctl_servers_drain(c, a) / ctl_servers_disable(c, a) / ctl_servers_enable(c, a) /
  * ctl_servers_weight(c, a):
- * Set what the server is given. With --wait, return when it has no session.
+ * Set state or weight. With --wait, return when the server has no session.
  *
  * Thread: main
  */

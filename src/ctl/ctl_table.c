@@ -83,7 +83,6 @@ unsigned ctl_table_rows(const struct ctl_table *t)
     return t->n_columns > 0 ? (unsigned)(t->n_cells / t->n_columns) - 1 : 0;
 }
 
-/* The whole line, blanks at its end too. */
 static void ctl_table_put_row(const struct ctl_table *t, FILE *out, char *const *cells)
 {
     for (unsigned i = 0; i < t->n_columns; i++) {

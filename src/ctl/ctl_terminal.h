@@ -17,7 +17,7 @@
 #define CTL_TERMINAL_BOLD  "\033[1m"
 #define CTL_TERMINAL_PLAIN "\033[0m"
 
-/* Instead of a character. */
+/* Returned instead of a key. */
 enum ctl_terminal_event {
     CTL_TERMINAL_NOTHING = -1, /* the time is over */
     CTL_TERMINAL_RESIZED = -2, /* or continued: draw again */

@@ -1,8 +1,8 @@
 /*
  * ctl/ctl_text: text of the daemon made harmless for a terminal.
  *
- * What is not printable in the user's locale is shown as \xHH: control characters, invalid UTF-8,
- * characters without width.
+ * What the user's locale cannot print becomes \xHH: control characters, invalid UTF-8, characters
+ * without width.
  */
 #ifndef CTL_CTL_TEXT_H
 #define CTL_CTL_TEXT_H

@@ -100,7 +100,7 @@ static bool ctl_top_is_cancelled(void *cookie)
     return top->is_over;
 }
 
-/* Until the next sample is due. */
+/* Handle keys until the next sample is due. */
 static void ctl_top_wait(struct ctl_top *top, int64_t due_at_ns)
 {
     bool wants_sample = false;

@@ -3,7 +3,7 @@
 #define MIN_LINES      2  /* titles and a row */
 #define LINES_FOR_GAPS 20 /* below, each line is needed */
 
-/* The sections that are shown get their titles, and with them a row; returns the lines left. */
+/* Choose the sections and give each a row; returns the lines left. */
 static unsigned ctl_top_layout_begin(struct ctl_top_layout_section *sections, unsigned n,
                                      unsigned lines)
 {

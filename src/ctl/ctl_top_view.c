@@ -81,7 +81,7 @@ static double ctl_top_view_field(const json_t *row, const char *field)
     return json_number_value(json_object_get(row, field));
 }
 
-/* The busiest loop, the fullest listener, what is not up. */
+/* Highest first: busy loops, full listeners, servers that are not up. */
 static double ctl_top_view_rank(enum ctl_top_section section, const json_t *row,
                                 const struct ctl_list_before *before)
 {
@@ -144,7 +144,7 @@ static void ctl_top_view_head(FILE *out, const struct ctl_top_view *view)
     fprintf(out, "  by %s", view->sort);
 }
 
-/* One line of ${columns}; the notice goes first where both do not fit. */
+/* One line of ${columns}; the notice is cut last. */
 static void ctl_top_view_put_head(FILE *out, const struct ctl_top_view *view, unsigned columns,
                                   bool is_screen)
 {

@@ -9,7 +9,7 @@
 #define DAY_S             86400
 #define FIRST_SHORT_COUNT 100000 /* five digits fit in a column */
 
-/* As one digit behind the point below 10, as none from there on. */
+/* One decimal below 10, else none. */
 static void ctl_units_put_scaled(FILE *out, double n, double base, const char *letters)
 {
     unsigned step = 0;

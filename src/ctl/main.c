@@ -18,7 +18,7 @@
 
 #define DEFAULT_TIMEOUT_NS (10 * NS_PER_S)
 
-/* What shells call, with the words of the command line behind it. */
+/* Called by shells, with the words of the command line. */
 #define COMPLETE_WORD "__complete"
 
 static enum ctl_exit usage(void)
@@ -73,7 +73,7 @@ static enum ctl_exit run(int argc, char **argv)
     return ask_daemon(&a);
 }
 
-/* Output that was lost is a failure. */
+/* Lost output is a failure. */
 static enum ctl_exit finish(enum ctl_exit code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))

@@ -1,8 +1,8 @@
 /*
  * daemon/access_logs: see access_logs.h.
  *
- * Any thread may add entries, only main removes them: main takes the lock for each step of a walk,
- * so that files are opened and written without it.
+ * Any thread may add entries, only main removes them. Main takes the lock for each step of a walk:
+ * files are opened and written without it.
  */
 #include "daemon/access_logs.h"
 
@@ -289,10 +289,7 @@ static bool access_logs_is_due(struct access_logs_entry *entry, int64_t now_ns)
     return s.waiting_bytes == 0 || now_ns - entry->unused_at_ns >= ACCESS_LOGS_FINISH_NS;
 }
 
-/*
- * Remove ${entry} from the list, so that a new configuration does not find it; true if it is to be
- * closed.
- */
+/* Hide ${entry} from new configurations; true if it is to be closed. */
 static bool access_logs_take_unused(struct access_logs *logs, struct access_logs_entry *entry,
                                     int64_t now_ns, bool *unwanted)
 {
@@ -387,7 +384,7 @@ static void access_logs_show(const struct access_logs_entry *entry, struct figur
     figure_show(v, &access_logs_table, &object, &s);
 }
 
-/* The lock may be held: a configured log is there once, and showing it is no system call. */
+/* Under the lock: a visit makes no system call. */
 void access_logs_figures(struct access_logs *logs, struct figure_visitor *v)
 {
     if (!logs)

@@ -88,8 +88,8 @@ int access_logs_fd(const struct access_logs *logs);
 
 /*
  * access_logs_close_unused(logs):
- * Close logs that are neither configured nor in use; a log with queued lines after two seconds at
- * most. Return when to call it again; CLOCK_NEVER: when access_logs_fd() is readable. NULL is
+ * Close logs that are neither configured nor in use; one with queued lines after two seconds at
+ * most. Return when to call this again; CLOCK_NEVER: when access_logs_fd() is readable. NULL is
  * allowed.
  *
  * Thread: main
@@ -114,7 +114,7 @@ void access_logs_check_user(struct access_logs *logs);
 
 /*
  * access_logs_figures(logs, v):
- * Show ${v} the figures of each configured log; NULL is allowed.
+ * Visit the figures of each configured log; NULL is allowed.
  *
  * Thread: any
  */

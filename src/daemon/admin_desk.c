@@ -99,7 +99,7 @@ int admin_desk_create(struct admin_desk **out, const struct admin_conf *conf, st
     int rc = desk ? admin_desk_create_admin(desk, conf, &env) : -ENOMEM;
 
     if (rc < 0) {
-        log_error("admin: %s", strerror(-rc));
+        log_error("admin: cannot create the interface: %s", strerror(-rc));
         free(desk);
         return rc;
     }
@@ -251,7 +251,7 @@ static void admin_desk_act(struct admin_desk *desk, struct admin_action *action,
     }
 }
 
-/* Has the upgrade of the action under way come to an end? */
+/* Answer the upgrade under way, if it has ended. */
 static void admin_desk_look_at_upgrade(struct admin_desk *desk)
 {
     struct admin_action *action = desk->upgrade;

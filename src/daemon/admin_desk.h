@@ -1,5 +1,5 @@
 /*
- * daemon/admin_desk: the admin interface, and what its clients want of the main thread.
+ * daemon/admin_desk: the admin interface, and its requests to the main thread.
  *
  *   admin loop --submit()--> mailbox, eventfd --> main: reload, upgrade
  *              <--admin_action_done()------------/
@@ -18,7 +18,7 @@ struct config;
 struct reload;
 struct upgrade;
 
-/* Whom it asks; they are created after the interface. */
+/* Modules that act on requests; created after the interface. */
 struct admin_desk_conf {
     const char *config_path;
     struct access_logs *access_logs;
@@ -64,8 +64,8 @@ void admin_desk_open(struct admin_desk *desk, const struct admin_desk_conf *conf
 /*
  * admin_desk_fd(desk) / admin_desk_step(desk, obstacle):
  * Descriptor that is readable when there are requests / carry them out, and answer those that have
- * come to an end; call it also after each event of a reload or upgrade. ${obstacle}: why nothing
- * may be changed now; NULL: it may.
+ * ended; call it also after each event of a reload or upgrade. ${obstacle}: why nothing may be
+ * changed now; NULL: it may.
  *
  * Thread: main
  */

@@ -48,7 +48,7 @@ void fd_store_close_unwanted(struct fd_store *store);
 /*
  * fd_store_give_up(store):
  * Have systemd close its copies of the inherited sockets that were closed, and remove the files of
- * unix sockets. Not before this process has taken over: until then they are its starter's.
+ * unix sockets. Until this process has taken over they are its starter's.
  *
  * Thread: main, before listeners_keep()
  */
@@ -56,9 +56,9 @@ void fd_store_give_up(struct fd_store *store);
 
 /*
  * fd_store_hand_over_name(store, a, name):
- * Write to ${name}, of FD_STORE_NAME_BYTES, under which name the next process gets sockets bound to
- * ${a}: the name by which they were inherited or are stored, else HAND_OVER_LISTEN. NULL ${store}:
- * no socket is stored.
+ * Write to ${name}, of FD_STORE_NAME_BYTES, the name under which the next process gets sockets
+ * bound to ${a}: that under which they were inherited or are stored, else HAND_OVER_LISTEN. NULL
+ * ${store}: none is stored.
  *
  * Thread: main
  */

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A line for each of 100,000 servers. */
+/* Enough for 100,000 servers. */
 #define HAND_OVER_STATE_MAX (128 << 20)
 
 union hand_over_control {

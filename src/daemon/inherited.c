@@ -13,8 +13,8 @@
 #include "net/sock.h"
 
 /*
- * Is the file of the unix socket there? The service manager may have removed its directory; then no
- * client finds it.
+ * Is the file of the unix socket there? The service manager may have removed its directory: no
+ * client would find it.
  */
 static bool inherited_has_file(const struct address *a)
 {

@@ -130,7 +130,7 @@ static void launch_append_pid(char *assignment, pid_t pid)
 }
 
 /*
- * Move all descriptors above the target numbers first: a descriptor may have the target number of
+ * Move all descriptors above the target numbers first, as one may have the target number of
  * another.
  */
 static int launch_place_descriptors(const struct launch_plan *plan)
@@ -186,7 +186,7 @@ static _Noreturn void launch_wait(struct launch_plan *plan)
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != plan->starter)
-        _exit(EXIT_FAILURE); /* it ended before */
+        _exit(EXIT_FAILURE); /* the starter has ended */
     pid = fork();
     if (pid == 0)
         launch_exec(plan);

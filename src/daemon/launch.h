@@ -3,8 +3,8 @@
  *
  *   this process -- fork --> parent -- fork --> execve(2) of the program
  *
- * The parent waits for the program, to report how it ended. It is killed when the program no longer
- * depends on this process: then init, or systemd, becomes its parent.
+ * The parent waits for the program, to report how it ended. When the program no longer depends on
+ * this process, the parent is killed: init or systemd adopts the program.
  */
 #ifndef DAEMON_LAUNCH_H
 #define DAEMON_LAUNCH_H
@@ -69,7 +69,7 @@ void launch_kill(const struct launch *l);
 
 /*
  * launch_release(l):
- * End the parent: the program becomes a child of init or systemd. It can still be killed.
+ * End the parent: init or systemd adopts the program. It can still be killed.
  *
  * Thread: main
  */

@@ -91,10 +91,7 @@ static bool log_target_line_put(struct log_target *lt, enum log_level level, con
     return false;
 }
 
-/*
- * Length of the next write: to a file, all; else whole lines up to PIPE_BUF bytes, which are
- * written atomically.
- */
+/* Length of the next write: to a file, all; else whole lines up to PIPE_BUF bytes: atomic. */
 static size_t log_target_piece_of(const struct log_target *lt, const char *lines, size_t len)
 {
     const char *end;
@@ -185,8 +182,8 @@ static bool log_target_is_journal_stream(const struct stat *st)
 }
 
 /*
- * O_NONBLOCK belongs to the open file, which stderr shares with other processes: open a pipe or
- * terminal anew, if permitted. A regular file never blocks: keep its shared position.
+ * O_NONBLOCK belongs to the open file, which other processes share: open a pipe or terminal anew,
+ * if permitted. A regular file never blocks: keep its shared position.
  */
 static int log_target_open_stderr(struct log_target *lt)
 {

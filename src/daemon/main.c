@@ -174,14 +174,14 @@ static int create_upgrade(struct process *p)
     return 0;
 }
 
-/* What this process inherited and does not want is its starter's until it takes over. */
+/* Until this process takes over, inherited sockets without a listener are its starter's. */
 static void give_up_sockets(struct process *p)
 {
     if (!predecessors_is_pending(p->predecessors))
         fd_store_give_up(p->sockets);
 }
 
-/* Sockets that this process inherited, and keeps for the next one. */
+/* Sockets that are inherited, and kept for the next process. */
 static int open_sockets(struct process *p)
 {
     int rc = fd_store_open(&p->sockets);

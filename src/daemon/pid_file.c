@@ -22,7 +22,7 @@
 struct pid_file {
     int fd;
     char *path;
-    bool is_given; /* another process' */
+    bool is_given; /* the file is another process's */
 };
 
 /* OFD locks belong to the open file, not the process: fcntl_locking(2). */
@@ -68,7 +68,7 @@ static int pid_file_write_pid(int fd, pid_t pid)
     int len = snprintf(content, sizeof(content), "%ld\n", (long)pid);
     ssize_t n;
 
-    /* Cut behind the write: whoever reads the file meanwhile finds a pid in its first line. */
+    /* Truncate after the write: a reader meanwhile finds a pid in the first line. */
     n = pwrite(fd, content, (size_t)len, 0);
     if (n != len)
         return n < 0 ? -errno : -ENOSPC;
@@ -200,7 +200,7 @@ void pid_file_claim(struct pid_file *pf)
 static void pid_file_unlink(const struct pid_file *pf)
 {
     /*
-     * Remove the file before unlocking it: a process that waits sees that it is gone and retries.
+     * Remove the file before unlocking it: a waiting process sees that it is gone, and retries.
      * Emptying is safe even if the path names another file now.
      */
     if (!(pid_file_is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) &&

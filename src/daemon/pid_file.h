@@ -31,7 +31,7 @@ int pid_file_create(struct pid_file **out, const char *path,
 /*
  * pid_file_adopt(out, path, fd):
  * Take over ${fd}, open and locked, from the process that this one replaces, if ${fd} is the file
- * at ${path}. The file keeps its content and belongs to that process until pid_file_claim().
+ * at ${path}. Until pid_file_claim() it keeps its content and belongs to that process.
  *
  * Thread: main
  * Owns:   ${path} is copied; takes ${fd}, except after an error
@@ -49,8 +49,7 @@ bool pid_file_is_adopted(const struct pid_file *pf);
 
 /*
  * pid_file_claim(pf):
- * Write the pid of this process, which owns the file from now on. NULL is allowed. Failures are
- * logged.
+ * Own the file: write the pid of this process. NULL is allowed. Failures are logged.
  *
  * Thread: main
  */
@@ -58,8 +57,8 @@ void pid_file_claim(struct pid_file *pf);
 
 /*
  * pid_file_give(pf, pid):
- * Write ${pid} of the process that replaces this one, and that owns the file and its lock from now
- * on. 0: that process has not adopted the file; remove it. NULL is allowed.
+ * Process ${pid} replaces this one: write its pid, and leave it file and lock. 0: it has not
+ * adopted the file; remove it. NULL ${pf} is allowed.
  *
  * Thread: main
  */

@@ -30,7 +30,7 @@ struct predecessors {
     int pid_file_fd;
     int state_fd; /* state of `starter` when this process started */
     int epoll_fd;
-    int log_fd; /* to `starter`; open for good, as other threads may be logging */
+    int log_fd; /* to `starter`; stays open, as other threads may be logging */
     bool lent;
     struct log_sink sink;
 };

@@ -1,6 +1,6 @@
 /*
- * daemon/predecessors: the processes that this one replaces: its starter (the process that started
- * it), and processes that still drain after earlier upgrades.
+ * daemon/predecessors: the processes that this one replaces: its starter, which started it, and
+ * those that still drain after earlier upgrades.
  *
  *   open -> attach -> [server_start()] -> ready -> step: taken over -> step ... -> close
  */
@@ -63,8 +63,8 @@ bool predecessors_ready(struct predecessors *p, bool has_pid_file) NODISCARD;
 
 /*
  * predecessors_fd(p) / predecessors_step(p):
- * Descriptor that is readable when predecessors_step() has something to do / do it; return true
- * once this process has taken over from its starter.
+ * Descriptor that is readable when predecessors_step() has work / do it; true once this process has
+ * taken over from its starter.
  *
  * Thread: main
  */
@@ -100,9 +100,9 @@ void predecessors_tell(struct predecessors *p, const char *word);
 
 /*
  * predecessors_lend(p, list):
- * Fill ${list} with the descriptors that the successor gets, PREDECESSORS_DESCRIPTORS for each of
- * predecessors_draining(), with current states. Read no more messages until predecessors_return()
- * or predecessors_close().
+ * Fill ${list} with the descriptors for the successor, PREDECESSORS_DESCRIPTORS for each of
+ * predecessors_draining(), with current states. Read no messages until predecessors_return() or
+ * predecessors_close().
  *
  * Thread: main
  * Owns:   the descriptors are borrowed until then

@@ -55,7 +55,7 @@ void privileges_set_no_new_privs(void);
 
 /*
  * privileges_drop(p):
- * Switch to ${p} forever: real, effective and saved ids, supplementary groups, capabilities. Exit
+ * Switch to ${p} for good: real, effective and saved ids, supplementary groups, capabilities. Exit
  * after an error: ids may be mixed.
  *
  * Thread: main, before any other thread

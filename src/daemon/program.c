@@ -37,7 +37,7 @@ static int program_search(char **out, const char *name)
     return -ENOENT;
 }
 
-/* For a program that was started by another name. */
+/* The program was started by another name. */
 static int program_ask_kernel(char **out)
 {
     char path[PATH_MAX];

@@ -16,7 +16,7 @@
 #include "engine/task.h"
 #include "server/server.h"
 
-/* Until the next try to return to an earlier configuration, after one that failed. */
+/* Pause after a failed try to restore the previous configuration. */
 #define RELOAD_RETURN_NS (5 * NS_PER_S)
 
 static void reload_wake(struct reload *r)
@@ -67,8 +67,6 @@ static void reload_applied(void *cookie, int rc)
     r->rc = rc;
     reload_wake(r);
 }
-
-/* ---- main ---- */
 
 int reload_create(struct reload **out, const struct reload_conf *conf, struct config *running)
 {
@@ -148,7 +146,6 @@ static void reload_end(struct reload *r)
     reload_begin(r);
 }
 
-/* Try again later. */
 static void reload_fail_to_return(struct reload *r, const char *why)
 {
     log_error("reload: the previous configuration cannot be restored: %s; trying again in %g s",

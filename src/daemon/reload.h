@@ -39,7 +39,7 @@ struct reload_request {
     int64_t confirm_ns; /* instead of `reload_confirm`; 0: no confirmation */
     /*
      * Called once, unless reload_drop_request() comes first. ${error} NULL: done, and ${lines} are
-     * the changes; else why not, and the problems. Lines are NULL if there are none.
+     * the changes. Else ${error} says why not, and ${lines} are the problems. NULL ${lines}: none.
      */
     void (*done)(void *cookie, const char *error, const char *lines);
     void *cookie;
@@ -89,7 +89,7 @@ void reload_begin(struct reload *r);
 
 /*
  * reload_begin_request(r, request) / reload_drop_request(r):
- * Begin a reload that is answered / forget who waits for the answer.
+ * Begin a reload that is answered / give no answer.
  *
  * Thread: main
  * Owns:   ${request} is copied
@@ -117,7 +117,7 @@ void reload_status(const struct reload *r, struct reload_status *out);
 
 /*
  * reload_fd(r) / reload_step(r):
- * Descriptor that is readable when reload_step() has something to do.
+ * Descriptor that is readable when reload_step() has work.
  *
  * Thread: main
  */
@@ -126,7 +126,7 @@ void reload_step(struct reload *r);
 
 /*
  * reload_due_at_ns(r) / reload_look(r):
- * When to call reload_look(), CLOCK_NEVER: not at all; return to the previous configuration if the
+ * When to call reload_look(), CLOCK_NEVER: not at all / restore the previous configuration if the
  * time to confirm is over.
  *
  * Thread: main
@@ -144,8 +144,8 @@ bool reload_is_open(const struct reload *r);
 
 /*
  * reload_is_applying(r) / reload_give_up(r):
- * Is the control loop changing the server, so that no other thread may do so? Before the server
- * stops: cancel a reload under way unless it is at its commit, and begin no other.
+ * Is the control loop changing the server, so that no other thread may? / Before the server stops:
+ * cancel a reload under way unless its commit has begun, and begin no other.
  *
  * Thread: main
  */

@@ -30,7 +30,7 @@
 #define TICK_NS   (5 * NS_PER_S)
 #define EXTEND_NS (20 * NS_PER_S)
 
-/* Maximum of signals that wait for the end of a reload; of further ones only a stop is kept. */
+/* Most signals that wait for the end of a reload; of further ones only a stop is kept. */
 #define RUN_DELAYED 8
 
 /* How often a replaced process reports its counters. */
@@ -46,7 +46,7 @@ struct run {
     int drained_fd;
     enum state state;
     bool told_to_end;       /* by a signal, while draining */
-    bool drained;           /* no session is left; replaced processes are waited for */
+    bool drained;           /* no session is left; replaced processes may drain */
     int64_t deadline_at_ns; /* for the drain */
     int64_t tick_at_ns;
     int64_t logs_at_ns; /* next access_logs_close_unused(); CLOCK_NEVER: none */
@@ -243,7 +243,7 @@ static void run_delay(struct run *run, const struct run_conf *conf,
         reload_give_up(conf->reload);
 }
 
-/* Not another reload, which follows by itself, nor an upgrade, which a reload refuses. */
+/* All but a reload, which follows by itself, and an upgrade, which is refused meanwhile. */
 static bool run_waits(const struct signal_notice *notice)
 {
     return notice->number != SIGHUP && notice->number != SIGUSR2;

@@ -59,8 +59,7 @@ struct server_events run_events(struct run *run);
 
 /*
  * run_until_stopped(run, conf, alone):
- * Run until the server has stopped. If ${alone} is false, other threads still run: free nothing and
- * exit.
+ * Run until the server has stopped. ${alone} false: other threads still run; free nothing and exit.
  *
  * Thread: main
  * Errors: EXIT_CODE_OK; EXIT_CODE_FAILED (poll(2) failed, or a loop hangs)

@@ -1,4 +1,4 @@
-/* Root walks the path by directory descriptors, so that it uses the directories it checked. */
+/* Root walks the path by directory descriptors: it uses the directories that it checked. */
 #include "daemon/safe_open.h"
 
 #include <errno.h>

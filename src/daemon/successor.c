@@ -13,7 +13,7 @@
 #include "daemon/hand_over.h"
 #include "daemon/program.h"
 
-/* Time for the program to end after it closed its end of the socket. */
+/* Time for the program to exit after it closed the socket. */
 #define SUCCESSOR_END_NS NS_PER_S
 
 struct successor {

@@ -44,7 +44,7 @@ int successor_start(struct successor **out, const struct successor_conf *conf) N
 
 /*
  * successor_fd(s) / successor_step(s):
- * Descriptor that is readable when successor_step() has something to do.
+ * Descriptor that is readable when successor_step() has work.
  *
  * Thread: main
  */
@@ -63,7 +63,7 @@ const char *successor_reason(const struct successor *s);
 
 /*
  * successor_go(s, state_fd):
- * Ask it to take over. When it answers, it is no descendant of this process any more.
+ * Ask it to take over. Its answer comes from a process that is no descendant of this one.
  *
  * Thread: main
  * Errors: 0; -EPIPE (it has ended)
@@ -88,7 +88,7 @@ int successor_set_main(struct successor *s) NODISCARD;
 void successor_report(struct successor *s, const char *word, int state_fd);
 
 /*
- * successor_order(s, word, size):
+ * successor_order(s, word):
  * Receive a message from it; false: none.
  *
  * Thread: main, after SUCCESSOR_TAKES_OVER

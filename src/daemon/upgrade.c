@@ -95,7 +95,7 @@ bool upgrade_is_replaced(const struct upgrade *u)
 unsigned upgrade_old(const struct upgrade *u)
 {
     if (u->state == UPGRADE_IS_REPLACED || upgrade_is_pending(u))
-        return 0; /* they are another process' */
+        return 0; /* the sockets are another process's */
     return predecessors_draining(u->conf.predecessors);
 }
 
@@ -283,7 +283,7 @@ void upgrade_report(struct upgrade *u, const char *word)
     close(fd);
 }
 
-/* It replaces this process after its answer: until then it may still fail, unknown to systemd. */
+/* It replaces this process after its answer: until then it may fail, unknown to systemd. */
 static enum upgrade_event upgrade_go(struct upgrade *u)
 {
     struct successor *s = u->successor;

@@ -4,8 +4,8 @@
  *   SERVING --upgrade_begin()--> STARTING --its "ready"--> REPLACED: this process drains
  *                                    \--ended, hangs, upgrade_cancel()--> SERVING
  *
- * The new process is PENDING until the old one lets it take over. Both accept from the same sockets
- * meanwhile. See daemon/hand_over for the messages.
+ * The new process is PENDING until the old one lets it take over; meanwhile both accept from the
+ * same sockets. daemon/hand_over has the messages.
  */
 #ifndef DAEMON_UPGRADE_H
 #define DAEMON_UPGRADE_H
@@ -56,7 +56,7 @@ int upgrade_create(struct upgrade **out, const struct upgrade_conf *conf) NODISC
 
 /*
  * upgrade_fd(u) / upgrade_step(u):
- * Descriptor that is readable when upgrade_step() has something to do.
+ * Descriptor that is readable when upgrade_step() has work.
  *
  * Thread: main
  */

@@ -12,7 +12,6 @@
 
 struct server;
 
-/* Private to watchdog_feeder_...(). */
 struct watchdog_feeder {
     struct server *server;
     int64_t look_every_ns; /* CLOCK_NEVER: neither stall checks nor a watchdog */
