@@ -19,7 +19,10 @@ struct handler;
 enum handler_end {
     /* Input, by the peer's end of file: nothing is lost. */
     HANDLER_EOF,
-    /* Input, rejected by an earlier handler: -EMSGSIZE (too long) or -EPROTO (malformed). */
+    /*
+     * Input, rejected by an earlier handler: -EMSGSIZE (too long), -EPROTO (malformed), or
+     * -ECONNRESET (cut off).
+     */
     HANDLER_REJECTED,
     /* Output: writing failed with -errno. Input that came before is still read. */
     HANDLER_BROKEN,

@@ -20,6 +20,7 @@ struct pipeline_template;
 struct proxy_protocol_gate;
 struct service_ops;
 struct mirror_plan;
+struct session_tls_conf;
 struct throttle_plan;
 
 /* A timeout of 0 is off. */
@@ -43,6 +44,7 @@ struct service {
     struct upstream *upstream;           /* proxy only */
     const struct mirror_plan *mirror;    /* NULL: none */
     struct proxy_protocol_gate *proxies; /* trusted senders of PROXY headers; NULL: none */
+    const struct session_tls_conf *tls;  /* with clients; NULL: none */
     const struct throttle_plan *throttle;
     struct pipeline_template *pipeline; /* NULL: none */
     struct access_log *access_log;      /* NULL: none */

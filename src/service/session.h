@@ -33,6 +33,7 @@ struct pipeline_template;
 struct session;
 struct session_header;
 struct session_preface;
+struct session_tls;
 struct spare_pool;
 
 #define SESSION_LEGS 2
@@ -45,7 +46,7 @@ enum session_counted { SESSION_AT_LISTENER, SESSION_AT_UPSTREAM, SESSION_AT_SERV
 #define SESSION_COUNTED 3
 
 /* In order; see service/session_preface.h. */
-enum session_preface_part { SESSION_PREFACE_HEADER };
+enum session_preface_part { SESSION_PREFACE_HEADER, SESSION_PREFACE_POSTGRES, SESSION_PREFACE_TLS };
 
 /* See note: last read in service/session_timer.c. */
 struct session_last_read {
@@ -126,6 +127,7 @@ struct session {
     struct admission_ticket ticket;
     struct session_preface *preface_read; /* NULL: it has no preface */
     struct session_header *header;        /* its PROXY header; NULL: none */
+    struct session_tls *tls;              /* TLS with the client; NULL: none */
     struct pipeline_template *pipeline;   /* a reference; NULL: no handlers */
 };
 

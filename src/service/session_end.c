@@ -15,6 +15,7 @@
 #include "net/sock.h"
 #include "service/session_access_log.h"
 #include "service/session_internal.h"
+#include "service/session_tls.h"
 #include "stats/counters.h"
 
 /* At a timeout, a stream without bytes for this long, or for half of the timeout, is not cut. */
@@ -84,6 +85,7 @@ static void session_end(struct session *s)
         return;
     s->ending = true;
     session_timer_stop(s);
+    session_tls_end(s);
     s->task.type = &session_free_type;
     loop_reap(s->owner->net->loop, &s->task);
 }
@@ -182,7 +184,10 @@ static enum session_reason session_reason_of(const struct session *s, const stru
     if (what == HANDLER_EOF)
         return is_client ? SESSION_CLIENT_FIN : SESSION_UPSTREAM_FIN;
     if (what == HANDLER_REJECTED)
-        return error == -EMSGSIZE ? SESSION_LIMIT : SESSION_ERROR;
+        return error == -EMSGSIZE     ? SESSION_LIMIT
+               : error != -ECONNRESET ? SESSION_ERROR
+               : is_client            ? SESSION_CLIENT_RESET
+                                      : SESSION_UPSTREAM_RESET;
     switch (error) {
     case -ECONNRESET:
     case -EPIPE:

@@ -6,10 +6,14 @@
 #include "service/session_handlers.h"
 #include "service/session_header.h"
 #include "service/session_internal.h"
+#include "service/session_postgres.h"
+#include "service/session_tls.h"
 
 /* In order. */
 static const struct session_preface_stage *const session_preface_stages[] = {
     [SESSION_PREFACE_HEADER] = &session_header_stage,
+    [SESSION_PREFACE_POSTGRES] = &session_postgres_stage,
+    [SESSION_PREFACE_TLS] = &session_tls_stage,
 };
 
 #define SESSION_PREFACE_STAGES (sizeof(session_preface_stages) / sizeof(session_preface_stages[0]))

@@ -14,7 +14,8 @@ enum session_reason {
     SESSION_CONNECT_TIMEOUT,
     SESSION_NO_SERVER, /* no server could be tried */
     SESSION_QUEUE_TIMEOUT,
-    SESSION_IDLE, /* one side or both were silent for too long */
+    SESSION_TLS_HANDSHAKE, /* the client's failed, or was too slow */
+    SESSION_IDLE,          /* one side or both were silent for too long */
     SESSION_LIFETIME,
     SESSION_LIMIT,
     SESSION_DRAIN, /* reactord stops, its listener was removed, or it was shed */

@@ -1,0 +1,45 @@
+/*
+ * service/session_tls: last stage of the preface: the TLS handshake with the client.
+ *
+ * The handler stays in the pipeline and encrypts (tls/tls_handler). Bytes and timeouts of the
+ * session count from the end of the handshake.
+ */
+#ifndef SERVICE_SESSION_TLS_H
+#define SERVICE_SESSION_TLS_H
+
+#include <stdint.h>
+
+#include "limits/quota.h"
+#include "service/session_preface.h"
+#include "tls/tls_handler.h"
+
+struct tls_slot;
+
+/* A listener's settings for TLS with its clients. */
+struct session_tls_conf {
+    struct tls_slot *slot; /* has the certificates; held by the listener's generation */
+    struct tls_handler_conf handler;
+    enum quota_over over_limit; /* when too many handshakes wait for a thread */
+    int64_t timeout_ns;         /* of the handshake; 0: none */
+    bool postgres;              /* TLS follows PostgreSQL's SSLRequest */
+};
+
+extern const struct session_preface_stage session_tls_stage;
+
+/*
+ * session_tls_end(s):
+ * Part of the end of ${s}.
+ *
+ * Thread: loop of ${s}
+ */
+void session_tls_end(struct session *s);
+
+/*
+ * session_tls_handler(s):
+ * The TLS handler of the client's channel; NULL: none.
+ *
+ * Thread: loop of ${s}
+ */
+const struct tls_handler *session_tls_handler(const struct session *s);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * tls/tls_bio: a BIO with memory on both sides, so that the library sees no descriptor.
+ *
+ * It reads from bytes that the caller lends, and writes to memory of the thread. When either is
+ * used up it asks for a retry, as a non-blocking socket would.
+ */
+#ifndef TLS_TLS_BIO_H
+#define TLS_TLS_BIO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/must.h"
+
+struct bio_st;
+
+struct tls_bio {
+    const uint8_t *in; /* bytes to read */
+    size_t in_bytes;
+    uint8_t *out; /* room for output */
+    size_t out_bytes;
+    size_t out_room;
+};
+
+/*
+ * tls_bio_new(io):
+ * Return a BIO that uses ${io}; NULL: no memory.
+ *
+ * Thread: any; then one at a time
+ * Owns:   ${io} must outlive the BIO, which SSL_free() frees
+ */
+struct bio_st *tls_bio_new(struct tls_bio *io) NODISCARD;
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * tls/tls_flight: finds whole handshake messages in received records.
+ *
+ * A step of a handshake costs a task on another thread, so none is made before the library can do
+ * something with the bytes: until then a slow client costs only its buffer. Messages are readable
+ * up to the first encrypted record; from then on a whole record counts as a message.
+ *
+ * Record: | type: 1 | version: 2 | length: 2 | fragment |, message: | type: 1 | length: 3 | body |.
+ * Source: RFC 8446, sections 4 and 5.1
+ */
+#ifndef TLS_TLS_FLIGHT_H
+#define TLS_TLS_FLIGHT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Zero-initialised: nothing was scanned. */
+struct tls_flight {
+    size_t records_end;    /* end of the last whole record */
+    uint32_t message_left; /* bytes of the current message's body that are missing */
+    uint8_t header[4];     /* of the current message */
+    uint8_t header_bytes;
+    bool encrypted;
+    bool complete; /* a message ends before records_end */
+};
+
+/*
+ * tls_flight_scan(f, data, len):
+ * Continue with ${data}, all bytes since tls_flight_take(). True: up to f->records_end there is a
+ * whole message, or what the library will reject.
+ *
+ * Thread: any
+ */
+bool tls_flight_scan(struct tls_flight *f, const uint8_t *data, size_t len);
+
+/*
+ * tls_flight_take(f):
+ * The bytes up to f->records_end were taken away.
+ *
+ * Thread: any
+ */
+void tls_flight_take(struct tls_flight *f);
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * tls/tls_step: one step of a handshake, off the connection's loop.
+ *
+ *   loop: tls_step_submit -> thread: the library -> loop: done()
+ *
+ * The step has the stream from its submission on. If the connection ends meanwhile, the owner
+ * leaves step and stream behind: tls_step_abandon().
+ */
+#ifndef TLS_TLS_STEP_H
+#define TLS_TLS_STEP_H
+
+#include "base/buffer.h"
+#include "base/must.h"
+#include "engine/task.h"
+#include "tls/tls_jobs.h"
+#include "tls/tls_stream.h"
+
+struct loop;
+struct tls_handshakes;
+
+struct tls_step {
+    struct tls_job job;
+    struct task arrival;
+    struct loop *loop;
+    struct tls_stream *stream; /* the step's, until done() */
+    struct buffer in;          /* records for the stream; afterwards what it left */
+    struct buffer out;         /* records to send */
+    enum tls_stream_result result;
+    int error;                           /* 0; -ETIMEDOUT (dropped); -ENOMEM */
+    void (*done)(struct tls_step *step); /* on the loop; NULL: abandoned */
+    void *cookie;
+};
+
+/*
+ * tls_step_create(out, loop, done, cookie):
+ *
+ * Thread: ${loop}
+ * Owns:   the caller owns ${out}
+ * Errors: 0; -ENOMEM
+ */
+int tls_step_create(struct tls_step **out, struct loop *loop, void (*done)(struct tls_step *step),
+                    void *cookie) NODISCARD;
+
+/*
+ * tls_step_submit(step, pool, deadline_ns, first):
+ * Give step->in to step->stream on a thread of ${pool}, then call done() on the loop.
+ *
+ * Thread: the step's loop
+ * Owns:   on 0 the step, with its stream, belongs to the pool until done()
+ * Errors: as tls_handshakes_submit()
+ */
+int tls_step_submit(struct tls_step *step, struct tls_handshakes *pool, int64_t deadline_ns,
+                    bool first) NODISCARD;
+
+/*
+ * tls_step_run_here(step):
+ * Do the same at once, inside this call: for steps without public-key arithmetic.
+ *
+ * Thread: the step's loop
+ */
+void tls_step_run_here(struct tls_step *step);
+
+/*
+ * tls_step_abandon(step):
+ * After tls_step_submit() and before done(): the step frees itself and its stream.
+ *
+ * Thread: the step's loop
+ */
+void tls_step_abandon(struct tls_step *step);
+
+/*
+ * tls_step_free(step):
+ * Free ${step}, not its stream; or NULL.
+ *
+ * Thread: owner
+ */
+void tls_step_free(struct tls_step *step);
+
+#endif

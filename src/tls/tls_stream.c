@@ -1,0 +1,254 @@
+#include "tls/tls_stream.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tls/tls_bio.h"
+#include "tls/tls_failure.h"
+
+/* Room for the records of 64 KiB; their headers and tags take less than a kilobyte. */
+#define TLS_STREAM_OUTPUT_BYTES (66 * 1024)
+
+/*
+ * note: handshake messages behind the handshake. KeyUpdate (RFC 8446, 4.6.3), renegotiation and
+ * tickets cost arithmetic and memory, but carry no data. A peer has a stock of them, and earns
+ * another for each 16 KiB of data.
+ */
+#define TLS_STREAM_FREE_MESSAGES 32
+#define TLS_STREAM_BYTES_FOR_ONE (16 * 1024)
+
+struct tls_stream {
+    SSL *ssl;
+    struct tls_bio io;
+    uint64_t bytes_read;    /* plain */
+    uint32_t late_messages; /* see note: handshake messages behind the handshake */
+    bool is_open;           /* the handshake is done */
+    bool failed;
+    struct tls_failure *failure; /* NULL: none yet */
+};
+
+static _Thread_local uint8_t tls_stream_records[TLS_STREAM_OUTPUT_BYTES];
+
+static struct tls_failure *tls_stream_note_failure(struct tls_stream *st)
+{
+    static const struct tls_failure none = {.alert = -1};
+
+    if (!st->failure && (st->failure = malloc(sizeof(*st->failure))))
+        *st->failure = none;
+    return st->failure;
+}
+
+static void tls_stream_on_info(const SSL *ssl, int where, int value)
+{
+    struct tls_stream *st = SSL_get_app_data(ssl);
+    int alert = value & 0xff;
+    struct tls_failure *failure;
+
+    if (!(where & SSL_CB_ALERT) || alert == SSL_AD_CLOSE_NOTIFY || value >> 8 != SSL3_AL_FATAL)
+        return;
+    failure = tls_stream_note_failure(st);
+    if (failure && failure->alert < 0) {
+        failure->alert = alert;
+        failure->alert_received = (where & SSL_CB_READ) != 0;
+    }
+}
+
+static void tls_stream_on_message(int written, int version, int type, const void *data, size_t len,
+                                  SSL *ssl, void *arg)
+{
+    struct tls_stream *st = arg;
+
+    (void)version;
+    (void)data;
+    (void)len;
+    (void)ssl;
+    if (!written && type == SSL3_RT_HANDSHAKE && st->is_open)
+        st->late_messages++;
+}
+
+int tls_stream_create(struct tls_stream **out, struct ssl_st *ssl, bool accepts)
+{
+    struct tls_stream *st = calloc(1, sizeof(*st));
+    BIO *bio = st ? tls_bio_new(&st->io) : NULL;
+
+    if (!bio) {
+        SSL_free(ssl);
+        free(st);
+        return -ENOMEM;
+    }
+    st->ssl = ssl;
+    SSL_set_bio(ssl, bio, bio);
+    SSL_set_app_data(ssl, st);
+    SSL_set_info_callback(ssl, tls_stream_on_info);
+    SSL_set_msg_callback(ssl, tls_stream_on_message);
+    SSL_set_msg_callback_arg(ssl, st);
+    if (accepts)
+        SSL_set_accept_state(ssl);
+    else
+        SSL_set_connect_state(ssl);
+    *out = st;
+    return 0;
+}
+
+void tls_stream_free(struct tls_stream *st)
+{
+    if (!st)
+        return;
+    SSL_free(st->ssl);
+    free(st->failure);
+    free(st);
+}
+
+struct ssl_st *tls_stream_ssl(const struct tls_stream *st)
+{
+    return st->ssl;
+}
+
+void tls_stream_input(struct tls_stream *st, const uint8_t *data, size_t len)
+{
+    st->io.in = data;
+    st->io.in_bytes = len;
+}
+
+size_t tls_stream_input_left(const struct tls_stream *st)
+{
+    return st->io.in_bytes;
+}
+
+/* The error queue belongs to the thread: an old entry would be taken for one of this call. */
+static void tls_stream_begin(struct tls_stream *st)
+{
+    st->io.out = tls_stream_records;
+    st->io.out_bytes = 0;
+    st->io.out_room = sizeof(tls_stream_records);
+    ERR_clear_error();
+}
+
+static enum tls_stream_result tls_stream_fail(struct tls_stream *st, const char *why)
+{
+    struct tls_failure *failure = tls_stream_note_failure(st);
+    unsigned long error = ERR_peek_last_error();
+    const char *reason = ERR_reason_error_string(error);
+
+    st->failed = true;
+    if (failure && failure->reason[0] == '\0' && (why || reason))
+        snprintf(failure->reason, sizeof(failure->reason), "%s", why ? why : reason);
+    ERR_clear_error();
+    return TLS_STREAM_FAILED;
+}
+
+static enum tls_stream_result tls_stream_result(struct tls_stream *st, int rc)
+{
+    switch (SSL_get_error(st->ssl, rc)) {
+    case SSL_ERROR_WANT_READ: return TLS_STREAM_INPUT;
+    case SSL_ERROR_WANT_WRITE: return TLS_STREAM_OUTPUT;
+    case SSL_ERROR_ZERO_RETURN: return TLS_STREAM_CLOSED;
+    default: return tls_stream_fail(st, NULL);
+    }
+}
+
+enum tls_stream_result tls_stream_handshake(struct tls_stream *st)
+{
+    int rc;
+
+    if (st->failed)
+        return TLS_STREAM_FAILED;
+    tls_stream_begin(st);
+    rc = SSL_do_handshake(st->ssl);
+    if (rc == 1) {
+        st->is_open = true;
+        return TLS_STREAM_DONE;
+    }
+    return tls_stream_result(st, rc);
+}
+
+/* The library names the state between a server's Finished and the client's after early data. */
+bool tls_stream_handshake_is_cheap(const struct tls_stream *st)
+{
+    return SSL_get_state(st->ssl) == TLS_ST_EARLY_DATA &&
+           SSL_get_verify_mode(st->ssl) == SSL_VERIFY_NONE;
+}
+
+static bool tls_stream_is_flooded(const struct tls_stream *st)
+{
+    return st->late_messages > TLS_STREAM_FREE_MESSAGES + st->bytes_read / TLS_STREAM_BYTES_FOR_ONE;
+}
+
+/*
+ * Behind our close_notify the library drops handshake messages, as tickets of TLS 1.3, one at each
+ * call, and takes the end of the call for an error.
+ */
+static bool tls_stream_dropped_message(const struct tls_stream *st, int rc, size_t left_before)
+{
+    return SSL_get_error(st->ssl, rc) == SSL_ERROR_SYSCALL && st->io.in_bytes < left_before &&
+           SSL_get_shutdown(st->ssl) == SSL_SENT_SHUTDOWN && ERR_peek_error() == 0;
+}
+
+enum tls_stream_result tls_stream_read(struct tls_stream *st, uint8_t *out, size_t max, size_t *n)
+{
+    *n = 0;
+    if (st->failed)
+        return TLS_STREAM_FAILED;
+    tls_stream_begin(st);
+    while (*n < max) {
+        size_t left = st->io.in_bytes, got;
+        int rc = SSL_read_ex(st->ssl, out + *n, max - *n, &got);
+
+        if (tls_stream_is_flooded(st))
+            return tls_stream_fail(st, "too many handshake messages behind the handshake");
+        if (rc == 1) {
+            *n += got;
+            st->bytes_read += got;
+        } else if (!tls_stream_dropped_message(st, rc, left)) {
+            return tls_stream_result(st, rc);
+        }
+    }
+    return TLS_STREAM_DONE;
+}
+
+/* A call writes whole records: at most as many bytes as fit with what the library adds. */
+enum tls_stream_result tls_stream_write(struct tls_stream *st, const uint8_t *data, size_t len,
+                                        size_t *n)
+{
+    *n = 0;
+    if (st->failed)
+        return TLS_STREAM_FAILED;
+    tls_stream_begin(st);
+    while (*n < len) {
+        size_t most = len - *n < SSL3_RT_MAX_PLAIN_LENGTH ? len - *n : SSL3_RT_MAX_PLAIN_LENGTH;
+        size_t done;
+        int rc;
+
+        if (st->io.out_room - st->io.out_bytes <
+            most + SSL3_RT_MAX_ENCRYPTED_OVERHEAD + SSL3_RT_HEADER_LENGTH)
+            return TLS_STREAM_OUTPUT;
+        rc = SSL_write_ex(st->ssl, data + *n, most, &done);
+        if (rc != 1)
+            return tls_stream_fail(st, NULL);
+        *n += done;
+    }
+    return TLS_STREAM_DONE;
+}
+
+void tls_stream_shutdown_write(struct tls_stream *st)
+{
+    tls_stream_begin(st);
+    if (!st->failed && SSL_shutdown(st->ssl) < 0)
+        ERR_clear_error();
+}
+
+const uint8_t *tls_stream_output(const struct tls_stream *st, size_t *n)
+{
+    *n = st->io.out_bytes;
+    return st->io.out;
+}
+
+const struct tls_failure *tls_stream_failure(const struct tls_stream *st)
+{
+    static const struct tls_failure unknown = {.alert = -1, .reason = "out of memory"};
+
+    return st->failure ? st->failure : &unknown;
+}

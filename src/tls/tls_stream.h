@@ -1,0 +1,127 @@
+/*
+ * tls/tls_stream: one TLS connection, between plain bytes and records in memory.
+ *
+ * A stream knows no socket and no loop. It is used by one thread at a time: a loop's, or during a
+ * step of the handshake one of tls/tls_handshakes.
+ *
+ * Records that a call makes are in memory of the calling thread, until its next call for any
+ * stream: tls_stream_output().
+ */
+#ifndef TLS_TLS_STREAM_H
+#define TLS_TLS_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/must.h"
+
+struct ssl_st;
+struct tls_failure;
+struct tls_stream;
+
+enum tls_stream_result {
+    TLS_STREAM_DONE,
+    TLS_STREAM_INPUT,  /* needs more input */
+    TLS_STREAM_OUTPUT, /* the output is full: send it, call again */
+    TLS_STREAM_CLOSED, /* the peer sent close_notify */
+    TLS_STREAM_FAILED  /* see tls_stream_failure(); the output may have an alert */
+};
+
+/*
+ * tls_stream_create(out, ssl, accepts):
+ * Use ${ssl} for a client that we accept, or a server that we connect to.
+ *
+ * Thread: any
+ * Owns:   the stream owns ${ssl}, on error too
+ * Errors: 0; -ENOMEM
+ */
+int tls_stream_create(struct tls_stream **out, struct ssl_st *ssl, bool accepts) NODISCARD;
+
+/*
+ * tls_stream_free(st):
+ * Free ${st} or NULL.
+ *
+ * Thread: owner
+ */
+void tls_stream_free(struct tls_stream *st);
+
+/*
+ * tls_stream_ssl(st):
+ * The library's object, for other files of tls/.
+ *
+ * Thread: owner
+ */
+struct ssl_st *tls_stream_ssl(const struct tls_stream *st);
+
+/*
+ * tls_stream_input(st, data, len) / tls_stream_input_left(st):
+ * Lend ${data} to the calls that follow / return how many bytes of it they have not read.
+ *
+ * Thread: owner
+ * Owns:   ${data} is used until all is read, or the next call
+ */
+void tls_stream_input(struct tls_stream *st, const uint8_t *data, size_t len);
+size_t tls_stream_input_left(const struct tls_stream *st);
+
+/*
+ * tls_stream_handshake(st):
+ * Do what the input allows: DONE, INPUT, OUTPUT or FAILED.
+ *
+ * Thread: owner
+ */
+enum tls_stream_result tls_stream_handshake(struct tls_stream *st);
+
+/*
+ * tls_stream_handshake_is_cheap(st):
+ * Is the next part of the handshake without public-key arithmetic? (TLS 1.3: the client's
+ * Finished, without a certificate)
+ *
+ * Thread: owner
+ */
+bool tls_stream_handshake_is_cheap(const struct tls_stream *st);
+
+/*
+ * tls_stream_read(st, out, max, n):
+ * Decrypt at most ${max} bytes: DONE (${max} bytes; there may be more), INPUT, OUTPUT, CLOSED or
+ * FAILED, each with ${n} bytes in ${out}.
+ *
+ * Thread: owner
+ */
+enum tls_stream_result tls_stream_read(struct tls_stream *st, uint8_t *out, size_t max, size_t *n);
+
+/*
+ * tls_stream_write(st, data, len, n):
+ * Encrypt ${data}: DONE, OUTPUT (only the first ${n} bytes) or FAILED.
+ *
+ * Thread: owner
+ */
+enum tls_stream_result tls_stream_write(struct tls_stream *st, const uint8_t *data, size_t len,
+                                        size_t *n);
+
+/*
+ * tls_stream_shutdown_write(st):
+ * Make a close_notify; reading goes on.
+ *
+ * Thread: owner
+ */
+void tls_stream_shutdown_write(struct tls_stream *st);
+
+/*
+ * tls_stream_output(st, n):
+ * Records of the last call: ${n} bytes.
+ *
+ * Thread: owner
+ */
+const uint8_t *tls_stream_output(const struct tls_stream *st, size_t *n);
+
+/*
+ * tls_stream_failure(st):
+ * Why ${st} failed.
+ *
+ * Thread: owner
+ */
+const struct tls_failure *tls_stream_failure(const struct tls_stream *st);
+
+#endif

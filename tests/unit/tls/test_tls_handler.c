@@ -1,0 +1,284 @@
+/* tls/tls_handler: a channel that speaks TLS, against the library on a blocking socket. */
+#include "tls/tls_handler.h"
+
+#include <errno.h>
+#include <openssl/ssl.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "support/certificates.h"
+#include "support/loop_runner.h"
+#include "support/probe.h"
+#include "support/suite.h"
+#include "support/until.h"
+#include "tls/tls_counters.h"
+#include "tls/tls_failure.h"
+#include "tls/tls_handshakes.h"
+#include "tls/tls_stream.h"
+
+#define NO_RESULT 1
+
+static struct certificate certificate;
+static SSL_CTX *servers, *clients;
+static struct tls_counters counters;
+static struct tls_handler_conf conf;
+static struct tls_handler tls;
+static SSL *peer;
+static atomic_int result; /* of done() */
+static atomic_bool keep;  /* done() does not release the handler */
+
+static void on_done(struct tls_handler *t, int error)
+{
+    atomic_store(&result, error);
+    if (error == 0 && !atomic_load(&keep))
+        tls_handler_release(t);
+    else if (error < 0 && error != -EBUSY)
+        channel_end(t->handler.channel, CHANNEL_END_FLUSH);
+}
+
+static void do_add(void *arg)
+{
+    struct probe *p = arg;
+
+    tls = (struct tls_handler){
+        .accepts = true, .done = on_done, .deadline_ns = clock_now_ns() + 60 * NS_PER_S};
+    ck_assert_int_eq(tls_handler_add(&tls, &p->channel, SSL_new(servers), &conf), 0);
+}
+
+/* Start the pool and the channel. */
+static void start(unsigned threads, unsigned max_pending)
+{
+    struct tls_handshakes_conf how = {.threads = threads, .max_pending = max_pending};
+
+    ck_assert_int_eq(tls_handshakes_start(&how, &conf.handshakes), 0);
+    loop_runner_call(probe.net->loop, do_add, &probe);
+    probe_start(&probe);
+}
+
+static void setup(void)
+{
+    certificates_make(&certificate, &(struct certificate_wish){.name = "a.example"});
+    servers = SSL_CTX_new(TLS_server_method());
+    clients = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_use_certificate(servers, certificate.x509);
+    SSL_CTX_use_PrivateKey(servers, certificate.key);
+    SSL_CTX_set_options(servers, SSL_OP_NO_RENEGOTIATION);
+    counters = (struct tls_counters){0};
+    conf = (struct tls_handler_conf){.counters = &counters};
+    atomic_store(&result, NO_RESULT);
+    atomic_store(&keep, false);
+    probe_connect();
+}
+
+static void teardown(void)
+{
+    tls_handshakes_stop(conf.handshakes);
+    SSL_free(peer);
+    peer = NULL;
+    probe_disconnect();
+    tls_handshakes_free(conf.handshakes);
+    SSL_CTX_free(servers);
+    SSL_CTX_free(clients);
+    certificates_free(&certificate);
+}
+
+static void connect_peer(int version)
+{
+    peer = SSL_new(clients);
+    SSL_set_min_proto_version(peer, version);
+    SSL_set_max_proto_version(peer, version);
+    SSL_set_fd(peer, probe.peer);
+    ck_assert_int_eq(SSL_connect(peer), 1);
+}
+
+static void expect_result(int expected)
+{
+    UNTIL(atomic_load(&result) != NO_RESULT);
+    ck_assert_int_eq(atomic_load(&result), expected);
+}
+
+static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+
+GROUP(a_channel, setup, teardown);
+
+/* ${_i}: version, threads. */
+TEST_EACH(a_channel, reads_and_writes_plain_bytes, 4)
+{
+    char text[6];
+
+    start((unsigned)_i / 2, 16);
+    connect_peer(versions[_i % 2]);
+    ck_assert_int_eq(SSL_write(peer, "hello", 5), 5);
+    UNTIL(probe_read(&probe) == 5);
+    ck_assert_mem_eq(buffer_front(&probe.read), "hello", 5);
+    ck_assert_int_eq(probe_write(&probe, "world", 5), 0);
+    ck_assert_int_eq(SSL_read(peer, text, sizeof(text)), 5);
+    ck_assert_mem_eq(text, "world", 5);
+    ck_assert_uint_eq(counters.full, 1);
+}
+
+TEST_EACH(a_channel, sees_close_notify_as_end_of_file_and_goes_on_writing, 2)
+{
+    char byte;
+
+    start(1, 16);
+    connect_peer(versions[_i]);
+    SSL_shutdown(peer);
+    probe_wait(&probe, PROBE_EOF);
+    ck_assert_int_eq(probe_write(&probe, "x", 1), 0);
+    probe_do(&probe, channel_shutdown_write);
+    ck_assert_int_eq(SSL_read(peer, &byte, 1), 1);
+    ck_assert_int_eq(SSL_read(peer, &byte, 1), 0);
+    ck_assert_int_eq(SSL_get_shutdown(peer), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    ck_assert_int_eq(recv(probe.peer, &byte, 1, 0), 0);
+    probe_expect_closed(&probe, 0, "aec");
+    ck_assert_uint_eq(counters.truncated, 0);
+}
+
+/* ${_i}: is a truncated stream a reset? */
+TEST_EACH(a_channel, counts_an_end_of_file_without_close_notify, 2)
+{
+    conf.truncated_is_reset = _i == 1;
+    start(1, 16);
+    connect_peer(TLS1_3_VERSION);
+    expect_result(0);
+    shutdown(probe.peer, SHUT_WR);
+    probe_wait(&probe, _i == 1 ? PROBE_REJECTED : PROBE_EOF);
+    ck_assert_uint_eq(counters.truncated, 1);
+}
+
+static void do_release(struct channel *ch)
+{
+    (void)ch;
+    tls_handler_release(&tls);
+}
+
+/* The bytes, close_notify and end of file are all there before the release. */
+TEST(a_channel, that_is_released_late_loses_nothing)
+{
+    atomic_store(&keep, true);
+    start(1, 16);
+    connect_peer(TLS1_3_VERSION);
+    SSL_write(peer, "early", 5);
+    SSL_shutdown(peer);
+    shutdown(probe.peer, SHUT_WR);
+    expect_result(0);
+    ck_assert_str_eq(probe_events(&probe), "");
+    probe_do(&probe, do_release);
+    probe_wait(&probe, PROBE_EOF);
+    ck_assert_uint_eq(probe_read(&probe), 5);
+    ck_assert_uint_eq(counters.truncated, 0);
+}
+
+/* ${_i}: bytes of a ClientHello. */
+TEST_EACH(a_channel, with_a_part_of_a_hello_takes_no_thread, 40)
+{
+    struct tls_handshakes_stats stats;
+    uint8_t record[45] = {22, 3, 1, 0, 40, 1, 0, 0, 36};
+
+    start(1, 16);
+    ck_assert_int_eq(send(probe.peer, record, (size_t)_i + 5, 0), _i + 5);
+    UNTIL(probe_in(&probe) == (size_t)_i + 5);
+    tls_handshakes_stats(conf.handshakes, &stats);
+    ck_assert_uint_eq(stats.steps_run + stats.steps_pending + stats.threads, 0);
+    shutdown(probe.peer, SHUT_WR);
+    expect_result(-ECONNRESET);
+}
+
+TEST(a_channel, whose_peer_sends_no_byte_is_told_from_a_failure)
+{
+    start(1, 16);
+    shutdown(probe.peer, SHUT_WR);
+    expect_result(-ENODATA);
+}
+
+TEST(a_channel, that_gets_no_tls_sends_an_alert_and_ends)
+{
+    static const char request[] = "GET / HTTP/1.1\r\n\r\n";
+    uint8_t alert[8];
+
+    start(1, 16);
+    ck_assert_int_eq(send(probe.peer, request, sizeof(request) - 1, 0), sizeof(request) - 1);
+    expect_result(-EPROTO);
+    ck_assert_uint_eq(counters.failed, 1);
+    ck_assert_int_ge(recv(probe.peer, alert, sizeof(alert), 0), 0);
+}
+
+/* Steps wait behind one that occupies the only thread. */
+static atomic_bool occupied, leave;
+
+static void occupy(struct tls_job *job)
+{
+    (void)job;
+    atomic_store(&occupied, true);
+    UNTIL(atomic_load(&leave));
+}
+
+static const struct tls_job_type occupation = {.name = "test", .run = occupy, .drop = occupy};
+static struct tls_job occupier;
+
+static void occupy_pool(unsigned max_pending)
+{
+    atomic_store(&occupied, false);
+    atomic_store(&leave, false);
+    start(1, max_pending);
+    occupier = (struct tls_job){.type = &occupation};
+    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &occupier, CLOCK_NEVER, true), 0);
+    UNTIL(atomic_load(&occupied));
+}
+
+static void send_hello(void)
+{
+    BIO *out = BIO_new(BIO_s_mem());
+    char *hello;
+    long n;
+
+    peer = SSL_new(clients);
+    SSL_set_bio(peer, BIO_new(BIO_s_mem()), out);
+    SSL_connect(peer);
+    n = BIO_get_mem_data(out, &hello);
+    ck_assert_int_eq(send(probe.peer, hello, (size_t)n, 0), n);
+}
+
+static uint64_t steps_pending(void)
+{
+    struct tls_handshakes_stats stats;
+
+    tls_handshakes_stats(conf.handshakes, &stats);
+    return stats.steps_pending;
+}
+
+TEST(a_channel, that_ends_during_a_step_leaves_its_stream_to_the_thread)
+{
+    occupy_pool(16);
+    send_hello();
+    UNTIL(steps_pending() == 1);
+    probe_abort(&probe, 0);
+    probe_wait(&probe, PROBE_CLOSED);
+    atomic_store(&leave, true);
+    UNTIL(steps_pending() == 0);
+    ck_assert_int_eq(atomic_load(&result), NO_RESULT);
+}
+
+static void do_retry(struct channel *ch)
+{
+    (void)ch;
+    tls_handler_retry(&tls);
+}
+
+TEST(a_channel, that_the_pool_refused_may_try_again)
+{
+    struct tls_job waits = {.type = &occupation};
+
+    occupy_pool(1);
+    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &waits, CLOCK_NEVER, true), 0);
+    send_hello();
+    expect_result(-EBUSY);
+    atomic_store(&leave, true);
+    UNTIL(steps_pending() == 0);
+    atomic_store(&result, NO_RESULT);
+    probe_do(&probe, do_retry);
+    UNTIL(probe.channel.bytes_out > 0);
+}
