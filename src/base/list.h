@@ -18,8 +18,8 @@ struct list {
 };
 
 /*
- * list_init(l):
- * Make ${l} an empty list or an unlinked node.
+ * list_init(node):
+ * Make ${node} an empty list or an unlinked node.
  *
  * Thread: owner
  */

@@ -23,7 +23,6 @@ struct ctl_address {
  * ctl_address_parse(out, text, problem, n):
  * Parse ${text}; after an error ${problem}, of ${n} bytes, says why.
  *
- * Thread: main
  * Owns:   ${out} points into ${text}
  * Errors: 0; -EINVAL
  */

@@ -26,7 +26,6 @@ struct ctl_arguments {
  * ctl_arguments_parse(out, argc, argv):
  * Parse the command line; report the first error. With --help or --version words may be missing.
  *
- * Thread: main
  * Owns:   ${out} points into ${argv}, which is permuted
  * Errors: 0; -EINVAL
  */
@@ -35,8 +34,6 @@ int ctl_arguments_parse(struct ctl_arguments *out, int argc, char **argv) NODISC
 /*
  * ctl_arguments_value(a, name) / ctl_arguments_has(a, name):
  * Return the value of option --name, NULL: not given / whether it is given.
- *
- * Thread: main
  */
 const char *ctl_arguments_value(const struct ctl_arguments *a, const char *name);
 bool ctl_arguments_has(const struct ctl_arguments *a, const char *name);

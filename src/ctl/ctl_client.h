@@ -52,7 +52,6 @@ enum ctl_client_failure {
  * ctl_client_open(out, conf) / ctl_client_close(c):
  * Create a client; nothing is connected / free it.
  *
- * Thread: main
  * Owns:   what ${conf} points at is borrowed
  * Errors: 0; -ENOMEM
  */
@@ -63,7 +62,6 @@ void ctl_client_close(struct ctl_client *c);
  * ctl_client_ask(c, request, out):
  * Send a request and read the answer, whatever its status is.
  *
- * Thread: main
  * Owns:   CTL_CLIENT_OK: the caller passes ${out} to ctl_client_drop()
  */
 enum ctl_client_failure ctl_client_ask(struct ctl_client *c, const struct ctl_request *request,
@@ -73,16 +71,12 @@ void ctl_client_drop(struct ctl_answer *answer);
 /*
  * ctl_client_knows(c, path):
  * Does the daemon know ${path}, for any method? Without an answer: true.
- *
- * Thread: main
  */
 bool ctl_client_knows(struct ctl_client *c, const char *path);
 
 /*
  * ctl_client_errno(c) / ctl_client_detail(c):
  * Return errno / libcurl's words about the last failure.
- *
- * Thread: main
  */
 int ctl_client_errno(const struct ctl_client *c);
 const char *ctl_client_detail(const struct ctl_client *c);
@@ -90,8 +84,6 @@ const char *ctl_client_detail(const struct ctl_client *c);
 /*
  * ctl_client_version():
  * Return name and version of the library.
- *
- * Thread: main
  */
 const char *ctl_client_version(void);
 

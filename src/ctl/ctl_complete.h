@@ -10,8 +10,6 @@
  * ctl_complete_words(n, words):
  * Write all candidates for the last of ${n} words, one a line; the shell filters them. Names come
  * from the daemon, if it answers.
- *
- * Thread: main
  */
 void ctl_complete_words(int n, char **words);
 

@@ -29,7 +29,6 @@ struct ctl_context {
  * Create the client, with $REACTORCTL_ADDRESS or the default if ${address} is NULL; report problems
  * / free it.
  *
- * Thread: main
  * Owns:   ${c} is zeroed before; ${address} is borrowed
  */
 enum ctl_exit ctl_context_open(struct ctl_context *c, const char *address, const char *token_file,
@@ -40,7 +39,6 @@ void ctl_context_close(struct ctl_context *c);
  * ctl_context_try(c, request, out):
  * Ask the daemon. After a failure or refusal c->problem says why; nothing is printed.
  *
- * Thread: main
  * Owns:   CTL_EXIT_OK: the caller passes ${out} to ctl_client_drop()
  */
 enum ctl_exit ctl_context_try(struct ctl_context *c, const struct ctl_request *request,
@@ -49,8 +47,6 @@ enum ctl_exit ctl_context_try(struct ctl_context *c, const struct ctl_request *r
 /*
  * ctl_context_get(c, path, out) / ctl_context_post(c, path, body, out):
  * As ctl_context_try(), and report the problem. ${body} is freed.
- *
- * Thread: main
  */
 enum ctl_exit ctl_context_get(struct ctl_context *c, const char *path,
                               struct ctl_answer *out) NODISCARD;
@@ -60,8 +56,6 @@ enum ctl_exit ctl_context_post(struct ctl_context *c, const char *path, json_t *
 /*
  * ctl_context_rows(c, answer, key):
  * Return the array of objects ${key} of an answer, borrowed; NULL: none, see c->problem.
- *
- * Thread: main
  */
 json_t *ctl_context_rows(struct ctl_context *c, const struct ctl_answer *answer, const char *key);
 

@@ -14,16 +14,12 @@ extern const struct ctl_option ctl_filter_options[];
 /*
  * ctl_filter_is_given(a):
  * Is any filter given?
- *
- * Thread: main
  */
 bool ctl_filter_is_given(const struct ctl_arguments *a);
 
 /*
  * ctl_filter_put_query(out, a) / ctl_filter_put_argument(out, key, value):
  * Write the filters as arguments of a query / one argument, "&" in front of each.
- *
- * Thread: main
  */
 void ctl_filter_put_query(FILE *out, const struct ctl_arguments *a);
 void ctl_filter_put_argument(FILE *out, const char *key, const char *value);
@@ -32,7 +28,6 @@ void ctl_filter_put_argument(FILE *out, const char *key, const char *value);
  * ctl_filter_body(a):
  * Return the filters as an object.
  *
- * Thread: main
  * Owns:   the caller decrements the reference
  */
 json_t *ctl_filter_body(const struct ctl_arguments *a);

@@ -12,8 +12,6 @@
 /*
  * ctl_help_usage(out) / ctl_help_command(out, command) / ctl_help_version(out):
  * Write the list of commands / what one does / the version.
- *
- * Thread: main
  */
 void ctl_help_usage(FILE *out);
 void ctl_help_command(FILE *out, const struct ctl_command *command);
@@ -22,16 +20,12 @@ void ctl_help_version(FILE *out);
 /*
  * ctl_help_synopsis(out, command):
  * Write the command with its arguments in a line.
- *
- * Thread: main
  */
 void ctl_help_synopsis(FILE *out, const struct ctl_command *command);
 
 /*
  * ctl_help_show(c, a):
  * Command help.
- *
- * Thread: main
  */
 enum ctl_exit ctl_help_show(struct ctl_context *c, const struct ctl_arguments *a);
 

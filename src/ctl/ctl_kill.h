@@ -13,8 +13,6 @@ extern const struct ctl_option ctl_kill_shed_options[];
 /*
  * ctl_kill_sessions(c, a) / ctl_kill_shed(c, a):
  * End the sessions that match, on a terminal after a question / end a share, idlest first.
- *
- * Thread: main
  */
 enum ctl_exit ctl_kill_sessions(struct ctl_context *c, const struct ctl_arguments *a);
 enum ctl_exit ctl_kill_shed(struct ctl_context *c, const struct ctl_arguments *a);

@@ -45,7 +45,6 @@ struct ctl_list_before {
  * ctl_list_index(list, rows):
  * Return an object with the rows by their keys.
  *
- * Thread: main
  * Owns:   the caller decrements the reference
  */
 json_t *ctl_list_index(const struct ctl_list *list, const json_t *rows);
@@ -53,8 +52,6 @@ json_t *ctl_list_index(const struct ctl_list *list, const json_t *rows);
 /*
  * ctl_list_number(list, column, row, before, out):
  * Write what ${column} shows of ${row}; false: "-", or a text.
- *
- * Thread: main
  */
 bool ctl_list_number(const struct ctl_list *list, const struct ctl_list_column *column,
                      const json_t *row, const struct ctl_list_before *before, double *out);
@@ -63,7 +60,6 @@ bool ctl_list_number(const struct ctl_list *list, const struct ctl_list_column *
  * ctl_list_table(list, rows, before):
  * Lay out the rows; ${before} may be NULL. Missing figures are "-".
  *
- * Thread: main
  * Owns:   the caller passes the table to ctl_table_destroy()
  */
 struct ctl_table *ctl_list_table(const struct ctl_list *list, const json_t *rows,
@@ -72,8 +68,6 @@ struct ctl_table *ctl_list_table(const struct ctl_list *list, const json_t *rows
 /*
  * ctl_list_print(list, rows):
  * Write the table to stdout.
- *
- * Thread: main
  */
 void ctl_list_print(const struct ctl_list *list, const json_t *rows);
 

@@ -10,8 +10,6 @@
 /*
  * ctl_memory_need(p):
  * Return ${p}, the result of an allocation. NULL: report and exit with CTL_EXIT_FAILED.
- *
- * Thread: main
  */
 void *ctl_memory_need(void *p) __attribute__((returns_nonnull));
 
@@ -26,7 +24,6 @@ struct ctl_memory_text {
  * ctl_memory_text_open(t) / ctl_memory_text_close(t):
  * Begin a text / end it, and return it, with a NUL behind it.
  *
- * Thread: main
  * Owns:   the caller frees the returned text
  */
 void ctl_memory_text_open(struct ctl_memory_text *t);

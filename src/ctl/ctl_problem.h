@@ -9,16 +9,12 @@
 /*
  * ctl_problem_of_failure(c, failure):
  * Write to c->problem why there is no answer.
- *
- * Thread: main
  */
 void ctl_problem_of_failure(struct ctl_context *c, enum ctl_client_failure failure);
 
 /*
  * ctl_problem_of_refusal(c, request, answer):
  * Write the daemon's reason to c->problem. CTL_EXIT_FAILED: the answer is not reactord's.
- *
- * Thread: main
  */
 enum ctl_exit ctl_problem_of_refusal(struct ctl_context *c, const struct ctl_request *request,
                                      const struct ctl_answer *answer);

@@ -12,8 +12,6 @@ extern const struct ctl_option ctl_process_reload_options[];
 /*
  * ctl_process_set(c, a) / ctl_process_reset(c, a):
  * Change a setting until the next restart / forget all changes at run time.
- *
- * Thread: main
  */
 enum ctl_exit ctl_process_set(struct ctl_context *c, const struct ctl_arguments *a);
 enum ctl_exit ctl_process_reset(struct ctl_context *c, const struct ctl_arguments *a);
@@ -22,8 +20,6 @@ enum ctl_exit ctl_process_reset(struct ctl_context *c, const struct ctl_argument
  * ctl_process_reload(c, a) / ctl_process_confirm(c, a) / ctl_process_revert(c, a) /
  * ctl_process_upgrade(c, a):
  * Commands of the same names.
- *
- * Thread: main
  */
 enum ctl_exit ctl_process_reload(struct ctl_context *c, const struct ctl_arguments *a);
 enum ctl_exit ctl_process_confirm(struct ctl_context *c, const struct ctl_arguments *a);

@@ -9,8 +9,6 @@
 /*
  * ctl_report(format, ...):
  * Write "reactorctl: TEXT" and a newline, made harmless for a terminal.
- *
- * Thread: main
  */
 void ctl_report(const char *format, ...) PRINTF_LIKE(1, 2);
 

@@ -12,8 +12,6 @@ extern const struct ctl_option ctl_sessions_options[];
 /*
  * ctl_sessions_show(c, a):
  * List the sessions that match.
- *
- * Thread: main
  */
 enum ctl_exit ctl_sessions_show(struct ctl_context *c, const struct ctl_arguments *a);
 

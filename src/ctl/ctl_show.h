@@ -11,8 +11,6 @@
  * ctl_show_status(c, a) / ctl_show_loops(c, a) / ctl_show_listeners(c, a) /
  * ctl_show_upstreams(c, a):
  * Show the process / its objects, a line each.
- *
- * Thread: main
  */
 enum ctl_exit ctl_show_status(struct ctl_context *c, const struct ctl_arguments *a);
 enum ctl_exit ctl_show_loops(struct ctl_context *c, const struct ctl_arguments *a);
@@ -22,8 +20,6 @@ enum ctl_exit ctl_show_upstreams(struct ctl_context *c, const struct ctl_argumen
 /*
  * ctl_show_config(c, a) / ctl_show_metrics(c, a):
  * Write the running configuration / the figures as Prometheus reads them.
- *
- * Thread: main
  */
 enum ctl_exit ctl_show_config(struct ctl_context *c, const struct ctl_arguments *a);
 enum ctl_exit ctl_show_metrics(struct ctl_context *c, const struct ctl_arguments *a);

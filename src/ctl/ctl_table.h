@@ -19,8 +19,6 @@ enum ctl_table_align { CTL_TABLE_LEFT, CTL_TABLE_RIGHT };
 /*
  * ctl_table_create() / ctl_table_destroy(t):
  * Create a table without columns / free it.
- *
- * Thread: main
  */
 struct ctl_table *ctl_table_create(void);
 void ctl_table_destroy(struct ctl_table *t);
@@ -29,7 +27,6 @@ void ctl_table_destroy(struct ctl_table *t);
  * ctl_table_add_column(t, title, align):
  * Add a column; all come before the first cell.
  *
- * Thread: main
  * Owns:   a harmless copy of ${title}
  */
 void ctl_table_add_column(struct ctl_table *t, const char *title, enum ctl_table_align align);
@@ -38,7 +35,6 @@ void ctl_table_add_column(struct ctl_table *t, const char *title, enum ctl_table
  * ctl_table_add_cell(t, text):
  * Fill the next cell, row by row.
  *
- * Thread: main
  * Owns:   a harmless copy of ${text}
  */
 void ctl_table_add_cell(struct ctl_table *t, const char *text);
@@ -46,8 +42,6 @@ void ctl_table_add_cell(struct ctl_table *t, const char *text);
 /*
  * ctl_table_rows(t):
  * Return the number of rows, titles not counted.
- *
- * Thread: main
  */
 unsigned ctl_table_rows(const struct ctl_table *t);
 
@@ -55,7 +49,6 @@ unsigned ctl_table_rows(const struct ctl_table *t);
  * ctl_table_retitle(t, title):
  * Change the first column's title.
  *
- * Thread: main
  * Owns:   a harmless copy of ${title}
  */
 void ctl_table_retitle(struct ctl_table *t, const char *title);
@@ -64,8 +57,6 @@ void ctl_table_retitle(struct ctl_table *t, const char *title);
  * ctl_table_print_titles(t, out, max_columns) /
  * ctl_table_print_rows(t, out, max_rows, max_columns):
  * Write the titles / at most ${max_rows} rows; cut lines at ${max_columns}.
- *
- * Thread: main
  */
 void ctl_table_print_titles(const struct ctl_table *t, FILE *out, unsigned max_columns);
 void ctl_table_print_rows(const struct ctl_table *t, FILE *out, unsigned max_rows,

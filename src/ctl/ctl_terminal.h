@@ -32,7 +32,6 @@ struct ctl_terminal_size {
  * ctl_terminal_open() / ctl_terminal_close():
  * Switch to the full screen / restore the terminal.
  *
- * Thread: main
  * Errors: 0; -ENOTTY (standard output is no terminal)
  */
 int ctl_terminal_open(void) NODISCARD;
@@ -41,24 +40,18 @@ void ctl_terminal_close(void);
 /*
  * ctl_terminal_size():
  * Return its size, as 80x24 if it is unknown.
- *
- * Thread: main
  */
 struct ctl_terminal_size ctl_terminal_size(void);
 
 /*
  * ctl_terminal_wait(timeout_ns):
  * Wait for a key; return it, or an event.
- *
- * Thread: main
  */
 int ctl_terminal_wait(int64_t timeout_ns);
 
 /*
  * ctl_terminal_draw(frame):
  * Show the lines of ${frame}, which fit, instead of what is on the screen.
- *
- * Thread: main
  */
 void ctl_terminal_draw(const char *frame);
 

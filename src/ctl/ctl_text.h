@@ -14,8 +14,6 @@
 /*
  * ctl_text_put(out, text, len, keep_lines):
  * Write ${len} bytes, with newlines and tabs as they are if ${keep_lines}.
- *
- * Thread: main
  */
 void ctl_text_put(FILE *out, const char *text, size_t len, bool keep_lines);
 
@@ -23,7 +21,6 @@ void ctl_text_put(FILE *out, const char *text, size_t len, bool keep_lines);
  * ctl_text_clean(text):
  * Return a harmless copy of ${text}.
  *
- * Thread: main
  * Owns:   the caller frees the copy
  */
 char *ctl_text_clean(const char *text);
@@ -31,8 +28,6 @@ char *ctl_text_clean(const char *text);
 /*
  * ctl_text_columns(clean) / ctl_text_cut(clean, columns):
  * Return the columns a harmless text takes / the number of its bytes that fit in ${columns}.
- *
- * Thread: main
  */
 unsigned ctl_text_columns(const char *clean);
 size_t ctl_text_cut(const char *clean, unsigned columns);

@@ -10,7 +10,6 @@
  * ctl_token_read(out, path):
  * Read the token, without white space at its end; report what is wrong.
  *
- * Thread: main
  * Owns:   the caller frees ${out}
  * Errors: 0; -errno (unreadable); -EINVAL (no token)
  */

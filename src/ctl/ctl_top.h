@@ -12,8 +12,6 @@ extern const struct ctl_option ctl_top_options[];
 /*
  * ctl_top_show(c, a):
  * Show it until q, or once where standard output is no terminal.
- *
- * Thread: main
  */
 enum ctl_exit ctl_top_show(struct ctl_context *c, const struct ctl_arguments *a);
 

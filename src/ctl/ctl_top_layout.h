@@ -17,8 +17,6 @@ struct ctl_top_layout_section {
  * Give each section a line for its titles and one row, and the rest in equal shares, to none more
  * than it wants. If titles and a row of each do not fit, leave out the first sections. Return
  * whether an empty line fits between the sections.
- *
- * Thread: main
  */
 bool ctl_top_layout(struct ctl_top_layout_section *sections, unsigned n, unsigned lines);
 

@@ -24,7 +24,6 @@ struct ctl_top_sample {
  * Ask for all figures, and for the first ${n_sessions} sessions by ${sort}; on failure c->problem
  * says why.
  *
- * Thread: main
  * Owns:   CTL_EXIT_OK: the caller passes ${out} to ctl_top_sample_drop()
  */
 enum ctl_exit ctl_top_sample_take(struct ctl_context *c, const char *sort, unsigned n_sessions,

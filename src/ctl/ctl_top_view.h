@@ -18,8 +18,6 @@ struct ctl_top_view {
 /*
  * ctl_top_view_screen(out, view, size) / ctl_top_view_text(out, view):
  * Write what fits on a screen of ${size} / everything, without control sequences.
- *
- * Thread: main
  */
 void ctl_top_view_screen(FILE *out, const struct ctl_top_view *view, struct ctl_terminal_size size);
 void ctl_top_view_text(FILE *out, const struct ctl_top_view *view);

@@ -11,7 +11,6 @@
  * Return a list with each upstream, behind it its servers, whose `name` is then UPSTREAM/SERVER.
  * The `state` of an upstream is how many of them are up.
  *
- * Thread: main
  * Owns:   the caller decrements the reference
  */
 json_t *ctl_upstreams_flat(const json_t *upstreams);
@@ -19,8 +18,6 @@ json_t *ctl_upstreams_flat(const json_t *upstreams);
 /*
  * ctl_upstreams_find(flat, name):
  * Return the row of that name, borrowed; NULL: there is none.
- *
- * Thread: main
  */
 const json_t *ctl_upstreams_find(const json_t *flat, const char *name);
 

@@ -35,16 +35,12 @@ enum ctl_value {
 /*
  * ctl_value_check(kind, text):
  * Return NULL if ${text} is one, else what it should be: "is no duration such as 10s".
- *
- * Thread: main
  */
 const char *ctl_value_check(enum ctl_value kind, const char *text);
 
 /*
  * ctl_value_words(kind):
  * Return the allowed words, ended by NULL, if the list is fixed; else NULL.
- *
- * Thread: main
  */
 const char *const *ctl_value_words(enum ctl_value kind);
 
@@ -52,8 +48,6 @@ const char *const *ctl_value_words(enum ctl_value kind);
  * ctl_value_ns(text) / ctl_value_number(kind, text):
  * Return the value of a duration / of bytes, a number or a percentage that ctl_value_check()
  * accepted.
- *
- * Thread: main
  */
 int64_t ctl_value_ns(const char *text);
 int64_t ctl_value_number(enum ctl_value kind, const char *text);

@@ -1,5 +1,5 @@
 /*
- * ctl/main: reactorctl: asks and steers a running reactord by its admin interface.
+ * ctl/main: reactorctl: asks and steers a running reactord by its admin interface. One thread.
  *
  *   command line -> ctl_arguments (table: ctl_command) -> a family of commands (ctl_show ...)
  *                                                      -> ctl_context -> ctl_client (HTTP)

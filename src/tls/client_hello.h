@@ -88,7 +88,7 @@ void client_hello_free(struct client_hello *hello);
 bool client_hello_alpn_next(struct client_hello_bytes *list, struct client_hello_bytes *out);
 
 /*
- * client_hello_next_16(list, out) / client_hello_next_extension(list, out):
+ * client_hello_next_16(list, out) / client_hello_next_extension(list, type):
  * Take the next number off a list of two-byte numbers, or the type of the next extension.
  *
  * Thread: any
