@@ -198,14 +198,14 @@ static void route_servers_change(struct admin_request *rq)
 
 static void route_servers_set_log_level(struct admin_request *rq, const char *word)
 {
-    for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++) {
-        if (strcmp(word, log_level_name((enum log_level)level)) != 0)
-            continue;
-        log_override_level((enum log_level)level);
-        admin_answer_json(rq, 200, json_pack("{s:s}", "log_level", word));
+    enum log_level level;
+
+    if (!log_level_of(word, &level)) {
+        admin_answer_error(rq, 400, "'log_level' is not error, warning, notice, info or debug");
         return;
     }
-    admin_answer_error(rq, 400, "'log_level' is not error, warning, notice, info or debug");
+    log_override_level(level);
+    admin_answer_json(rq, 200, json_pack("{s:s}", "log_level", word));
 }
 
 static void route_servers_set_io_ratio(struct admin_request *rq, unsigned io_ratio)

@@ -61,6 +61,12 @@ void log_restore_level(void)
     log_override_level((enum log_level)atomic_load(&configured_level));
 }
 
+void log_get_levels(enum log_level *now, enum log_level *configured)
+{
+    *now = (enum log_level)atomic_load(&current_level);
+    *configured = (enum log_level)atomic_load(&configured_level);
+}
+
 bool log_wanted(enum log_level level)
 {
     return (int)level <= atomic_load_explicit(&current_level, memory_order_relaxed);
@@ -69,6 +75,16 @@ bool log_wanted(enum log_level level)
 const char *log_level_name(enum log_level level)
 {
     return level_names[level];
+}
+
+bool log_level_of(const char *name, enum log_level *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(level_names); i++)
+        if (strcmp(name, level_names[i]) == 0) {
+            *out = (enum log_level)i;
+            return true;
+        }
+    return false;
 }
 
 void log_write(enum log_level level, const char *format, ...)

@@ -57,6 +57,14 @@ void log_override_level(enum log_level level);
 void log_restore_level(void);
 
 /*
+ * log_get_levels(now, configured):
+ * The level in use, and the configured one.
+ *
+ * Thread: any
+ */
+void log_get_levels(enum log_level *now, enum log_level *configured);
+
+/*
  * log_unset_sink(sink):
  * Send lines to stderr again if ${sink} is the current sink.
  *
@@ -82,12 +90,13 @@ void log_set_copy(const struct log_sink *sink);
 bool log_wanted(enum log_level level);
 
 /*
- * log_level_name(level):
- * Return the name of ${level} in the configuration.
+ * log_level_name(level) / log_level_of(name, out):
+ * Return the name of ${level} in the configuration / find the level ${name}; false: none.
  *
  * Thread: any
  */
 const char *log_level_name(enum log_level level);
+bool log_level_of(const char *name, enum log_level *out) NODISCARD;
 
 /*
  * log_write(level, format, ...):

@@ -8,7 +8,7 @@
  *               ready [pid_file]     it accepts; it has adopted the pid file
  *               taken                answer to go: it only waits for main
  *               drain | stop         later, to one that drains: as SIGTERM, SIGINT
- *   old -> new: go + state           is it still able to take over?
+ *   old -> new: go + state           is it still able to take over? (with server/server_settings)
  *               main                 systemd knows it as the main process: take over
  *               state + state        what was counted since, repeatedly
  *               end + state          the last one

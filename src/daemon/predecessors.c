@@ -14,6 +14,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/hand_over.h"
+#include "server/server_settings.h"
 #include "server/server_state.h"
 
 struct predecessor {
@@ -26,6 +27,7 @@ struct predecessor {
 
 struct predecessors {
     struct list list;
+    struct server *server;
     struct predecessor *starter; /* NULL: none, or it was replaced */
     int pid_file_fd;
     int state_fd; /* state of `starter` when this process started */
@@ -191,16 +193,24 @@ int predecessors_take_pid_file(struct predecessors *p)
     return fd;
 }
 
-static void predecessors_attach_one(struct predecessors *p, struct predecessor *q,
-                                    struct server *sv)
+static void predecessors_use_settings(const struct predecessors *p, const char *text)
+{
+    int rc = server_settings_use(p->server, text);
+
+    if (rc < 0)
+        log_warning("upgrade: what the administrator had set is forgotten: %s", strerror(-rc));
+}
+
+static void predecessors_attach_one(const struct predecessors *p, struct predecessor *q)
 {
     char *text = NULL;
     int rc = hand_over_read_state(&text, q->state_fd);
 
     if (rc == 0 && q != p->starter) {
-        rc = server_state_create(&q->state, sv, text);
+        rc = server_state_create(&q->state, p->server, text);
     } else if (rc == 0) {
-        rc = server_state_create(&q->state, sv, "");
+        predecessors_use_settings(p, text); /* before the health of servers that it enables */
+        rc = server_state_create(&q->state, p->server, "");
         if (rc == 0)
             rc = server_state_report(q->state, text);
     }
@@ -215,8 +225,9 @@ static void predecessors_attach_one(struct predecessors *p, struct predecessor *
 
 void predecessors_attach(struct predecessors *p, struct server *sv)
 {
+    p->server = sv;
     list_for_each (node, &p->list)
-        predecessors_attach_one(p, LIST_ENTRY(node, struct predecessor, link), sv);
+        predecessors_attach_one(p, LIST_ENTRY(node, struct predecessor, link));
 }
 
 /* If ${q} has ended predecessors_step() will notice. */
@@ -255,7 +266,8 @@ unsigned predecessors_draining(const struct predecessors *p)
     return n;
 }
 
-static void predecessors_report(struct predecessor *q, int state_fd)
+static void predecessors_report(const struct predecessors *p, struct predecessor *q, bool settings,
+                                int state_fd)
 {
     char *text;
 
@@ -263,6 +275,8 @@ static void predecessors_report(struct predecessor *q, int state_fd)
         return;
     if (server_state_report(q->state, text) < 0)
         log_debug("upgrade: a report of process %ld is lost", predecessors_pid(q->fd));
+    if (settings)
+        predecessors_use_settings(p, text);
     free(text);
 }
 
@@ -279,7 +293,7 @@ static bool predecessors_act(struct predecessors *p, struct predecessor *q, cons
     bool is_starter = q == p->starter, go = is_starter && hand_over_is(text, "go");
 
     if (go || hand_over_is(text, "state") || hand_over_is(text, "end"))
-        predecessors_report(q, state_fd);
+        predecessors_report(p, q, go, state_fd);
     if (hand_over_is(text, "end"))
         q->has_ended = true;
     if (state_fd >= 0)

@@ -19,6 +19,7 @@
 #include "daemon/successor.h"
 #include "server/listeners.h"
 #include "server/server.h"
+#include "server/server_settings.h"
 #include "server/server_state.h"
 #include "server/server_upgrade.h"
 
@@ -105,7 +106,8 @@ void upgrade_tell_old(struct upgrade *u, const char *word)
         predecessors_tell(u->conf.predecessors, word);
 }
 
-static int upgrade_write_state(const struct upgrade *u, int *out_fd)
+/* With ${settings}: also what the administrator set, which is the new process's to change later. */
+static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_fd)
 {
     char *text = NULL;
     size_t len;
@@ -115,6 +117,8 @@ static int upgrade_write_state(const struct upgrade *u, int *out_fd)
     if (!f)
         return rc;
     server_state_write(u->conf.server, f);
+    if (settings)
+        server_settings_write(u->conf.server, f);
     if (fclose(f) == 0)
         rc = hand_over_write_state(out_fd, text, len);
     free(text);
@@ -169,7 +173,7 @@ static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
     *g = (struct upgrade_gift){.state_fd = -1};
     rc = upgrade_gift_list_sockets(g, u);
     if (rc == 0)
-        rc = upgrade_write_state(u, &g->state_fd);
+        rc = upgrade_write_state(u, true, &g->state_fd);
     if (rc < 0)
         return rc;
     g->list = calloc(g->n_sockets + n_old + 3, sizeof(*g->list));
@@ -273,7 +277,7 @@ void upgrade_report(struct upgrade *u, const char *word)
 
     if (!upgrade_is_replaced(u))
         return;
-    rc = upgrade_write_state(u, &fd);
+    rc = upgrade_write_state(u, false, &fd);
     if (rc < 0) {
         log_warning("upgrade: the new process does not get the final counters of this one: %s",
                     strerror(-rc));
@@ -288,7 +292,7 @@ static enum upgrade_event upgrade_go(struct upgrade *u)
 {
     struct successor *s = u->successor;
     pid_t pid = successor_pid(s);
-    int state_fd = -1, rc = upgrade_write_state(u, &state_fd);
+    int state_fd = -1, rc = upgrade_write_state(u, true, &state_fd);
 
     if (rc < 0)
         log_warning("upgrade: process %ld gets the counters of this one later: %s", (long)pid,

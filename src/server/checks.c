@@ -58,8 +58,10 @@ unsigned checks_at_a_time(const struct upstream_next *list, unsigned n, unsigned
         const struct upstream_conf *conf = list[i].conf;
 
         for (unsigned s = 0; s < conf->n_servers && checks_has(conf); s++)
-            if (!conf->servers[s].disabled)
-                servers += conf->servers[s].names == UPSTREAM_LITERAL ? 1 : CHECKS_OF_A_NAME;
+            if (conf->servers[s].names == UPSTREAM_LITERAL)
+                servers++; /* may be enabled at run time if it is `disabled` */
+            else if (!conf->servers[s].disabled)
+                servers += CHECKS_OF_A_NAME;
     }
     max = max > 0 ? max : 1;
     return servers < max ? (unsigned)servers : max;

@@ -24,8 +24,8 @@ struct checks_conf {
 
 /*
  * checks_at_a_time(list, n, max):
- * Estimate how many checks of ${n} upstreams run at a time, from 1 to ${max}; 0: no server is
- * checked.
+ * Estimate how many checks of ${n} upstreams run at a time, from 1 to ${max}; 0: no server can be
+ * checked, not even if it is enabled at run time.
  *
  * Thread: any
  */

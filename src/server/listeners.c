@@ -214,25 +214,34 @@ struct listener *listeners_lookup(struct listeners *ls, const char *name)
     return found;
 }
 
-static void listeners_use_max(struct listener *ls, const struct listener_admin_max *max)
+/* The main thread may read it meanwhile, under ${lock}. */
+static void listeners_use_max(struct listener *ls, const struct listener_admin_max *max,
+                              struct lock *lock)
 {
     struct quota_conf quota = atomic_load(&ls->current)->conf.quota;
 
+    lock_take(lock);
     ls->admin_max = *max;
     ls->admin_max.configured = quota.max_connections;
+    lock_release(lock);
     if (max->is_set)
         quota.max_connections = max->max;
     connection_limit_set(ls->room, &ls->quota, &quota);
+}
+
+static bool listeners_is_owner(const struct listeners *ls)
+{
+    return loop_is_current(ls->env.control) || loop_state(ls->env.control) == LOOP_NOT_STARTED;
 }
 
 int listeners_set_max(struct listeners *ls, const char *name, unsigned max)
 {
     struct listener_admin_max set = {.is_set = true, .max = max};
 
-    MUST(loop_is_current(ls->env.control));
+    MUST(listeners_is_owner(ls));
     for (unsigned i = 0; i < ls->n; i++)
         if (strcmp(ls->list[i]->name, name) == 0) {
-            listeners_use_max(ls->list[i], &set);
+            listeners_use_max(ls->list[i], &set, &ls->lock);
             return 0;
         }
     return -ENOENT;
@@ -242,10 +251,23 @@ void listeners_reset_max(struct listeners *ls)
 {
     const struct listener_admin_max none = {.is_set = false};
 
-    MUST(loop_is_current(ls->env.control));
+    MUST(listeners_is_owner(ls));
     for (unsigned i = 0; i < ls->n; i++)
         if (ls->list[i]->admin_max.is_set)
-            listeners_use_max(ls->list[i], &none);
+            listeners_use_max(ls->list[i], &none, &ls->lock);
+}
+
+void listeners_each_max(struct listeners *ls,
+                        void (*visit)(void *cookie, const struct listeners_max *max), void *cookie)
+{
+    lock_take(&ls->lock);
+    for (unsigned i = 0; i < ls->n; i++) {
+        const struct listener_admin_max *max = &ls->list[i]->admin_max;
+
+        if (max->is_set)
+            visit(cookie, &(struct listeners_max){ls->list[i]->name, max->max, max->configured});
+    }
+    lock_release(&ls->lock);
 }
 
 void listeners_write_state(struct listeners *ls, FILE *f)

@@ -214,11 +214,26 @@ struct listener *listeners_lookup(struct listeners *ls, const char *name);
  * Set max_connections of the listener ${name} (0: no limit), until a reload changes that option /
  * use the configured values again. Open sessions stay.
  *
- * Thread: control loop
+ * Thread: control loop, or before start
  * Errors: 0; -ENOENT (does not exist)
  */
 int listeners_set_max(struct listeners *ls, const char *name, unsigned max) NODISCARD;
 void listeners_reset_max(struct listeners *ls);
+
+/* max_connections of a listener that an administrator set. */
+struct listeners_max {
+    const char *name;
+    unsigned max, configured;
+};
+
+/*
+ * listeners_each_max(ls, visit, cookie):
+ * Visit the listeners whose max_connections was set so, under a lock.
+ *
+ * Thread: control loop; main, while no reload is under way
+ */
+void listeners_each_max(struct listeners *ls,
+                        void (*visit)(void *cookie, const struct listeners_max *max), void *cookie);
 
 /*
  * listeners_destroy(ls):

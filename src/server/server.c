@@ -265,6 +265,7 @@ int server_create(struct server **out, const struct server_conf *conf,
         return -ENOMEM;
     sv->conf = conf;
     list_init(&sv->pauses);
+    lock_init(&sv->pauses_lock);
     sv->events = *events;
     atomic_init(&sv->holds, 1); /* see note: holds */
     connection_limit_init(&sv->room, &conf->quota);
@@ -330,6 +331,9 @@ int server_start(struct server *sv)
     if (rc < 0)
         return rc;
     spares_refill(sv->spares);
+    rc = server_pause_start(sv);
+    if (rc < 0)
+        return rc;
     rc = listeners_start(sv->listeners);
     if (rc < 0)
         log_error("cannot start a boss thread: %s", strerror(-rc));
@@ -409,6 +413,7 @@ void server_destroy(struct server *sv)
         return;
     server_end_loops(sv);
     server_pause_free_all(sv);
+    lock_close(&sv->pauses_lock);
     listeners_destroy(sv->listeners);
     workers_destroy(sv->workers);
     spares_destroy(sv->spares);

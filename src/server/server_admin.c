@@ -55,13 +55,22 @@ static int server_admin_change_line(struct server_admin *change)
     return rc;
 }
 
+int server_admin_set_io_ratio(struct server *sv, unsigned io_ratio)
+{
+    unsigned wanted = io_ratio > 0 ? io_ratio : sv->conf->worker.io_ratio;
+    int rc = loop_group_set_io_ratio(sv->threads.workers, wanted);
+
+    if (rc == 0)
+        atomic_store(&sv->admin_io_ratio, io_ratio);
+    return rc;
+}
+
 static int server_admin_reset(struct server *sv)
 {
     int rc = 0;
 
-    sv->admin_io_ratio = 0;
+    MUST(server_admin_set_io_ratio(sv, 0) == 0);
     listeners_reset_max(sv->listeners);
-    MUST(loop_group_set_io_ratio(sv->threads.workers, sv->conf->worker.io_ratio) == 0);
     for (unsigned i = 0; i < sv->conf->n_upstreams; i++) {
         const char *name = sv->conf->upstreams[i].name;
         struct upstream *up = upstreams_configured(sv->upstreams, name, strlen(name));
@@ -69,15 +78,6 @@ static int server_admin_reset(struct server *sv)
 
         rc = rc < 0 ? rc : one;
     }
-    return rc;
-}
-
-static int server_admin_set_io_ratio(struct server *sv, unsigned io_ratio)
-{
-    int rc = loop_group_set_io_ratio(sv->threads.workers, io_ratio);
-
-    if (rc == 0)
-        sv->admin_io_ratio = io_ratio;
     return rc;
 }
 

@@ -1,8 +1,8 @@
 /*
  * server/server_admin: what an administrator changes while the server runs.
  *
- * Changes apply at once. They survive a reload, unless it changes the same line or option; reset
- * and a restart forget them.
+ * Changes apply at once. They survive a reload and an upgrade, unless it changes the same line or
+ * option; reset and a restart forget them.
  */
 #ifndef SERVER_SERVER_ADMIN_H
 #define SERVER_SERVER_ADMIN_H
@@ -65,6 +65,15 @@ struct server_admin {
  * Errors: as loop_submit(); then answered() is not called
  */
 int server_admin_begin(struct server *sv, struct server_admin *change) NODISCARD;
+
+/*
+ * server_admin_set_io_ratio(sv, io_ratio):
+ * Use ${io_ratio} instead of the configured one; 0: use that again.
+ *
+ * Thread: control loop, or before start
+ * Errors: 0; -EINVAL (not 1 to 100)
+ */
+int server_admin_set_io_ratio(struct server *sv, unsigned io_ratio) NODISCARD;
 
 /*
  * server_admin_workers(sv):

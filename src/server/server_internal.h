@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "engine/lock.h"
 #include "engine/task.h"
 #include "limits/connection_limit.h"
 #include "net/descriptor_budget.h"
@@ -73,9 +74,11 @@ struct server {
     struct descriptors_aside aside;
     struct log_limit refused_limit;
     struct server_change change;
-    struct list pauses; /* of server/server_pause; of the control loop */
+    struct list pauses;      /* of server/server_pause; of the control loop */
+    struct lock pauses_lock; /* changes of `pauses`, for the main thread */
+    struct task pauses_start;
     atomic_uint n_pauses;
-    unsigned admin_io_ratio; /* see server/server_admin; 0: as configured. Of the control loop */
+    atomic_uint admin_io_ratio; /* see server/server_admin; 0: as configured */
     /*
      * note: holds. Number of open sessions and listen sockets, plus one until server_drain(); at 0
      * the server is drained. Acquire and release: the thread that calls drained() sees the others'

@@ -29,9 +29,11 @@ struct server_pause {
     struct upstream *upstream; /* held; or NULL */
     struct hold *hold;
     struct timer timer; /* its end; or ticks of a release */
-    unsigned rate;      /* clients per second; 0: not released yet */
-    int64_t due;        /* clients due, times NS_PER_S; its rest is for the next tick */
-    unsigned allowed;   /* in the last tick */
+    int64_t until_ns;
+    unsigned max_held;
+    unsigned rate;    /* clients per second; 0: not released yet */
+    int64_t due;      /* clients due, times NS_PER_S; its rest is for the next tick */
+    unsigned allowed; /* in the last tick */
     unsigned idle_ticks;
 };
 
@@ -55,7 +57,9 @@ static void server_pause_free(struct server_pause *p)
     if (p->upstream)
         upstream_release(p->upstream);
     atomic_fetch_sub_explicit(&p->sv->n_pauses, 1, memory_order_relaxed);
+    lock_take(&p->sv->pauses_lock);
     list_remove(&p->link);
+    lock_release(&p->sv->pauses_lock);
     free(p);
 }
 
@@ -154,10 +158,23 @@ static int server_pause_create(struct server_pause **out, struct server *sv,
     if (p->upstream)
         (void)upstream_hold(p->upstream);
     p->hold = p->listener ? &p->listener->hold : &p->upstream->waiting.hold;
+    lock_take(&sv->pauses_lock);
     list_append(&sv->pauses, &p->link);
+    lock_release(&sv->pauses_lock);
     atomic_fetch_add_explicit(&sv->n_pauses, 1, memory_order_relaxed);
     *out = p;
     return 0;
+}
+
+/* Before the start server_pause_start() does it. */
+static void server_pause_time(struct server_pause *p)
+{
+    int64_t after_ns = p->rate > 0 ? 0 : p->until_ns - clock_now_ns();
+
+    if (!loop_is_current(server_pause_loop(p)))
+        return;
+    loop_cancel(server_pause_loop(p), &p->timer);
+    loop_schedule(server_pause_loop(p), &p->timer, after_ns > 0 ? after_ns : 0);
 }
 
 int server_pause_begin(struct server *sv, const struct server_pause_target *target,
@@ -168,13 +185,16 @@ int server_pause_begin(struct server *sv, const struct server_pause_target *targ
 
     if (rc < 0)
         return rc;
+    lock_take(&sv->pauses_lock);
     p->rate = 0;
+    p->max_held = conf->max_held;
+    p->until_ns = clock_add_ns(clock_now_ns(), conf->for_ns);
+    lock_release(&sv->pauses_lock);
     if (p->listener)
         hold_close(p->hold);
     else
-        upstream_pause(p->upstream, conf->max_held, clock_now_ns() + conf->for_ns);
-    loop_cancel(server_pause_loop(p), &p->timer);
-    loop_schedule(server_pause_loop(p), &p->timer, conf->for_ns);
+        upstream_pause(p->upstream, conf->max_held, p->until_ns);
+    server_pause_time(p);
     return 0;
 }
 
@@ -196,16 +216,55 @@ int server_pause_resume(struct server *sv, const struct server_pause_target *tar
 
     if (!p)
         return server_pause_exists(sv, target) ? -EALREADY : -ENOENT;
-    loop_cancel(server_pause_loop(p), &p->timer);
     if (rate == 0) {
+        loop_cancel(server_pause_loop(p), &p->timer);
         server_pause_end(p);
         return 0;
     }
+    lock_take(&sv->pauses_lock);
     p->rate = rate;
+    lock_release(&sv->pauses_lock);
     p->due = 0;
     p->allowed = p->idle_ticks = 0;
-    server_pause_tick(p);
+    server_pause_time(p);
     return 0;
+}
+
+static void server_pause_run_start(struct task *t)
+{
+    struct server *sv = CONTAINER_OF(t, struct server, pauses_start);
+
+    list_for_each (node, &sv->pauses)
+        server_pause_time(LIST_ENTRY(node, struct server_pause, link));
+}
+
+static const struct task_type server_pause_start_type = {
+    .name = "pause", .run = server_pause_run_start, .drop = server_pause_drop};
+
+int server_pause_start(struct server *sv)
+{
+    sv->pauses_start.type = &server_pause_start_type;
+    return list_empty(&sv->pauses)
+               ? 0
+               : loop_submit(threads_control(&sv->threads), LOOP_CONTROL, &sv->pauses_start);
+}
+
+void server_pause_each(struct server *sv,
+                       void (*visit)(void *cookie, const struct server_pause_status *pause),
+                       void *cookie)
+{
+    lock_take(&sv->pauses_lock);
+    list_for_each (node, &sv->pauses) {
+        const struct server_pause *p = LIST_ENTRY(node, struct server_pause, link);
+
+        visit(cookie, &(struct server_pause_status){
+                          .target = {.listener = p->listener ? p->listener->name : NULL,
+                                     .upstream = p->upstream ? p->upstream->name : NULL},
+                          .until_ns = p->until_ns,
+                          .max_held = p->max_held,
+                          .rate = p->rate});
+    }
+    lock_release(&sv->pauses_lock);
 }
 
 bool server_pause_is_any(const struct server *sv)

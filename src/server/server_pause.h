@@ -28,11 +28,19 @@ struct server_pause_conf {
     int64_t for_ns;
 };
 
+/* A pause now. */
+struct server_pause_status {
+    struct server_pause_target target;
+    int64_t until_ns;
+    unsigned max_held;
+    unsigned rate; /* at which it is released; 0: it is not */
+};
+
 /*
  * server_pause_begin(sv, target, conf):
  * Pause ${target}, or change its pause.
  *
- * Thread: control loop
+ * Thread: control loop, or before start
  * Errors: 0; -ENOENT (does not exist); -ENOMEM
  */
 int server_pause_begin(struct server *sv, const struct server_pause_target *target,
@@ -42,11 +50,30 @@ int server_pause_begin(struct server *sv, const struct server_pause_target *targ
  * server_pause_resume(sv, target, rate):
  * End the pause, at ${rate} clients per second; 0: at once.
  *
- * Thread: control loop
+ * Thread: control loop; with a ${rate} also before start
  * Errors: 0; -ENOENT (does not exist); -EALREADY (is not paused)
  */
 int server_pause_resume(struct server *sv, const struct server_pause_target *target,
                         unsigned rate) NODISCARD;
+
+/*
+ * server_pause_start(sv):
+ * Begin to count the time of pauses that began before the start.
+ *
+ * Thread: main
+ * Errors: as loop_submit()
+ */
+int server_pause_start(struct server *sv) NODISCARD;
+
+/*
+ * server_pause_each(sv, visit, cookie):
+ * Visit all pauses, under a lock.
+ *
+ * Thread: any
+ */
+void server_pause_each(struct server *sv,
+                       void (*visit)(void *cookie, const struct server_pause_status *pause),
+                       void *cookie);
 
 /*
  * server_pause_is_any(sv):

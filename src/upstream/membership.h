@@ -59,7 +59,8 @@ struct membership {
     _Atomic(struct server_set *) set; /* see note: grace in engine/grace.h */
     /*
      * note: owner. The members below belong to the control loop, before start to the main thread. A
-     * thread without loop loads the set and counts in `held` under the lock.
+     * thread without loop takes the lock to load the set and count in `held`, and to read what an
+     * administrator changed of a line.
      */
     struct lock lock;
     struct server_line **lines; /* in the order of the configuration; references */

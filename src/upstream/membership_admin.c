@@ -47,7 +47,7 @@ static bool membership_admin_weigh(struct membership *r, const struct server_lin
 /* Before they can get sessions: they may have to pass their first check. */
 static void membership_admin_enable(const struct membership *r, const struct server_line *line)
 {
-    bool starts_down = r->watch.changed && upstream_starts_down(r->upstream->conf);
+    bool starts_down = upstream_starts_down(r->upstream->conf);
 
     list_for_each (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
@@ -86,6 +86,25 @@ static void membership_admin_show(const struct membership *r, const struct serve
     }
 }
 
+struct server_line_admin membership_admin_get(struct membership *r, const struct server_line *line)
+{
+    struct server_line_admin admin;
+
+    lock_take(&r->lock);
+    admin = line->admin;
+    lock_release(&r->lock);
+    return admin;
+}
+
+/* The main thread may read it meanwhile. */
+static void membership_admin_put(struct membership *r, struct server_line *line,
+                                 const struct server_line_admin *admin)
+{
+    lock_take(&r->lock);
+    line->admin = *admin;
+    lock_release(&r->lock);
+}
+
 int membership_admin_set(struct membership *r, struct server_line *line,
                          const struct server_line_admin *admin)
 {
@@ -97,13 +116,13 @@ int membership_admin_set(struct membership *r, struct server_line *line,
         return -EBUSY;
     if (!membership_admin_is_possible(line, admin))
         return -EOPNOTSUPP;
-    line->admin = *admin;
+    membership_admin_put(r, line, admin);
     if (!was_used && server_line_weight(line, 1) > 0)
         membership_admin_enable(r, line);
     if (membership_admin_weigh(r, line))
         rc = membership_replace_set(r);
     if (rc < 0) {
-        line->admin = before;
+        membership_admin_put(r, line, &before);
         membership_admin_undo(r, line);
         return rc;
     }

@@ -3,8 +3,8 @@
  * enable, weight.
  *
  * A change applies to all servers of a line, later ones too, and publishes a new server set, as a
- * reload does. The line keeps it (upstream/server_line): it is dropped by a reload that changes or
- * removes the line, and by a restart.
+ * reload does. The line keeps it (upstream/server_line): it is dropped by a reload or an upgrade
+ * that changes or removes the line, and by a restart.
  */
 #ifndef UPSTREAM_MEMBERSHIP_ADMIN_H
 #define UPSTREAM_MEMBERSHIP_ADMIN_H
@@ -27,6 +27,14 @@ struct server_line_admin;
  */
 int membership_admin_set(struct membership *r, struct server_line *line,
                          const struct server_line_admin *admin) NODISCARD;
+
+/*
+ * membership_admin_get(r, line):
+ * What was changed of ${line}.
+ *
+ * Thread: control loop; main, while no reload is under way
+ */
+struct server_line_admin membership_admin_get(struct membership *r, const struct server_line *line);
 
 /*
  * membership_admin_reset(r):

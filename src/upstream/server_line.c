@@ -1,6 +1,7 @@
 #include "upstream/server_line.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +86,21 @@ unsigned server_line_weight(const struct server_line *line, unsigned found)
 bool server_line_is_changed(const struct server_line *line)
 {
     return line->admin.state != SERVER_LINE_AS_CONFIGURED || line->admin.has_weight;
+}
+
+char *server_line_text(const struct server_line *line)
+{
+    const struct upstream_server_conf *conf = &line->conf;
+    char check[ADDRESS_TEXT_BYTES] = "-", *text;
+
+    if (conf->check_address)
+        address_format(check, sizeof(check), conf->check_address);
+    if (asprintf(&text,
+                 "%s names=%d weight=%u max_connections=%u check=%s:%u backup=%d disabled=%d",
+                 conf->address_text, conf->names, conf->weight, conf->max_connections, check,
+                 conf->check_port, conf->backup, conf->disabled) < 0)
+        return NULL;
+    return text;
 }
 
 struct server_line *server_line_hold(struct server_line *line)

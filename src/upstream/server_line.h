@@ -61,6 +61,16 @@ unsigned server_line_weight(const struct server_line *line, unsigned found);
 bool server_line_is_changed(const struct server_line *line);
 
 /*
+ * server_line_text(line):
+ * Write ${line} as text: the same for another process that has the same line.
+ *
+ * Thread: any
+ * Owns:   the caller frees it
+ * Errors: NULL (out of memory)
+ */
+char *server_line_text(const struct server_line *line) NODISCARD;
+
+/*
  * server_line_hold(line) / server_line_release(line):
  * Add a reference and return ${line}; drop one (NULL is allowed). The last drop frees ${line}.
  *

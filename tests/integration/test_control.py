@@ -13,7 +13,8 @@ from support.admin import get, post, section
 from support.case import check, check_equal, test
 from support.health import Talker, greeted
 from support.server import Counted
-from test_checks import INTERVAL_S, checked, statistics, wait_down
+from test_checks import INTERVAL_S, came_up, checked, statistics, wait_down
+from test_upgrade import Chain
 from test_upstream import config
 
 ID = re.compile(r"[0-9a-f]{32}")
@@ -332,6 +333,74 @@ def enabled_at_run_time(t):
         check_equal(place.served(4), {"a": 2, "b": 2}, "clients")
         place.act("/v1/reset")
         check_equal(place.served(4), {"a": 0, "b": 4}, "clients")
+
+
+@test()
+def all_disabled(t):
+    """servers that all start `disabled` are checked as soon as one is enabled"""
+    front, admin = t.address(), t.path("admin.sock")
+    options = {"check_send": r"PING\r\n", "check_expect": r"PONG\r\n", "fall": 1, "initial_state": "checked"}
+    with Talker("a", t.address(), b"+PONG\r\n") as a:
+        lines = {"a": f"{a.address} disabled", "b": f"{t.address()} disabled"}
+        with t.daemon(section(admin) + checked(front, lines, **options)) as daemon:
+            for server in ("back/a", "back/b"):
+                check_equal(post(admin, "/v1/server", {"server": server, "state": "enable"}).status, 200, server)
+            t.eventually(lambda: len(came_up(daemon, "a", ".*")) == 1, "a is checked, and up")
+            check_equal(len(came_up(daemon, "b", ".*")), 0, "b, which cannot be reached, is up")
+            a.becomes((b"", "resets"))
+            wait_down(t, daemon, fall=1)
+
+
+def settings_config(place, b):
+    """The configuration of a place whose server c is `disabled`, and for Chain."""
+    lines = {name: server.address for name, server in place.servers.items()}
+    lines = {**lines, "b": f"{lines['b']} {b}", "c": f"{lines['c']} disabled"}
+    held = f"[listen held]\naddress = {place.held}\nservice = echo\n"
+    return place.config(lines=lines, more=held).replace("[reactord]\n", "", 1)
+
+
+@test(timeout=60)
+def an_upgrade_keeps_it(t):
+    """what was set at run time holds in the process that replaces this one, from its start, and is
+    forgotten where the configuration says something else"""
+    place = Place(t, "abc", options="check = tcp\ninitial_state = checked\n")
+    place.held = t.address()
+    with place.servers["a"], place.servers["b"], place.servers["c"], \
+            Chain(t, settings_config(place, "weight=2")) as chain:
+        place.act("/v1/server", server="back/a", state="drain")
+        place.act("/v1/server", server="back/b", weight=3)
+        place.act("/v1/server", server="back/c", state="enable")
+        place.act("/v1/set", io_ratio=33)
+        place.act("/v1/set", log_level="debug")
+        place.act("/v1/set", listener="echo", max_connections=1)
+        place.act("/v1/pause", listener="held", **{"for": "10m"})
+        t.eventually(lambda: place.served(4) == {"a": 0, "b": 3, "c": 1}, "c is up")
+        chain.upgrade()
+        chain.wait_gone(chain.old[-1])  # clients are the new one's alone
+        check_equal(place.served(8), {"a": 0, "b": 6, "c": 2}, "clients after the upgrade")
+        check_equal(len(chain.lines("7 settings of the administrator stay in force", chain.pid)), 1, "log lines")
+        check_equal(chain.statistics("work-2-1 ")["io_ratio"], 33, "io_ratio")
+        check_equal(limit_of(place, "echo"), 1, "max_connections")
+        with net.connect(place.held) as held:
+            held.sendall(b"x")
+            check(not select.select([held], [], [], 0.3)[0], "one is served though its listener is paused")
+            place.act("/v1/resume", listener="held")
+            check_equal(held.recv(1), b"x", "the answer to one that was held")
+        chain.daemon.config_path.write_text(
+            f"[reactord]\npid_file = {chain.pid_path}\n" + settings_config(place, "weight=1"), encoding="utf-8")
+        chain.upgrade()
+        chain.wait_gone(chain.old[-1])
+        check_equal(place.served(8), {"a": 0, "b": 4, "c": 4}, "clients after the line of b was changed")
+        chain.wait_line("server back/b: was changed .* is forgotten", chain.pid)
+        check(chain.lines(" debug ", chain.pid), "log_level: no line of level debug")
+        place.act("/v1/reset")
+        check_equal(place.served(8), {"a": 4, "b": 4, "c": 0}, "clients after a reset")
+        chain.stop()
+
+
+def limit_of(place, name):
+    listeners = get(place.admin, "/v1/listeners").json["listeners"]
+    return next(one["max_connections"] for one in listeners if one["name"] == name)
 
 
 @test()

@@ -557,10 +557,14 @@ TEST(checks, no_more_checks_than_servers_run_at_a_time)
     ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), 2);
     ck_assert_uint_eq(checks_at_a_time(&next, 1, 1), 1);
     ck_assert_uint_eq(checks_at_a_time(&next, 1, 0), 1);
-    servers[0].disabled = true;
-    ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), 1);
+    servers[0].disabled = true; /* may be enabled at run time */
+    ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), 2);
     servers[1].names = UPSTREAM_NAME_EACH;
-    ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), CHECKS_OF_A_NAME);
+    ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), CHECKS_OF_A_NAME + 1);
+    servers[1].disabled = true;
+    ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), 1);
+    servers[0].names = UPSTREAM_NAME_ONE;
+    ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), 0);
     conf.checks.kind = UPSTREAM_CHECK_OFF;
     ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), 0);
 }

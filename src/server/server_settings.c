@@ -1,0 +1,402 @@
+#include "server/server_settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/loop.h"
+#include "engine/loop_group.h"
+#include "server/listener_generation.h"
+#include "server/listeners.h"
+#include "server/server_admin.h"
+#include "server/server_internal.h"
+#include "server/server_pause.h"
+#include "server/upstreams.h"
+#include "upstream/membership_admin.h"
+#include "upstream/upstream.h"
+
+struct server_setting {
+    const char *kind, *name, *now, *configured;
+    bool is_used; /* it holds here */
+};
+
+/* Settings submitted to the control loop. */
+struct server_settings {
+    struct task task;
+    struct server *sv;
+    bool is_first;
+    char *text;                  /* cut */
+    struct server_setting *list; /* sorted by name */
+    unsigned n;
+};
+
+static const char *const server_settings_states[] = {[SERVER_LINE_AS_CONFIGURED] = "-",
+                                                     [SERVER_LINE_READY] = "ready",
+                                                     [SERVER_LINE_DRAIN] = "drain",
+                                                     [SERVER_LINE_DISABLED] = "disabled"};
+
+/* ---- writing ---- */
+
+static void server_settings_write_line(struct upstream *up, const struct server_line *line, FILE *f)
+{
+    const struct server_line_admin admin = membership_admin_get(&up->membership, line);
+    char *text;
+
+    if (admin.state == SERVER_LINE_AS_CONFIGURED && !admin.has_weight)
+        return;
+    text = server_line_text(line);
+    if (!text)
+        return;
+    fprintf(f, "set server %s/%s %s,", up->name, line->conf.id,
+            server_settings_states[admin.state]);
+    if (admin.has_weight)
+        fprintf(f, "%u %s\n", admin.weight, text);
+    else
+        fprintf(f, "- %s\n", text);
+    free(text);
+}
+
+static void server_settings_write_servers(struct server *sv, FILE *f)
+{
+    unsigned n;
+    struct upstream **list = upstreams_hold_all(sv->upstreams, false, &n);
+
+    for (unsigned i = 0; i < n; i++) {
+        for (unsigned k = 0; k < list[i]->membership.n_lines; k++)
+            server_settings_write_line(list[i], list[i]->membership.lines[k], f);
+        upstream_release(list[i]);
+    }
+    free(list);
+}
+
+static void server_settings_write_max(void *f, const struct listeners_max *max)
+{
+    fprintf(f, "set listener %s %u %u\n", max->name, max->max, max->configured);
+}
+
+static void server_settings_write_pause(void *f, const struct server_pause_status *pause)
+{
+    const struct server_pause_target *target = &pause->target;
+
+    fprintf(f, "set pause %s/%s %" PRId64 ",%u,%u -\n", target->listener ? "listener" : "upstream",
+            target->listener ? target->listener : target->upstream, pause->until_ns,
+            pause->max_held, pause->rate);
+}
+
+void server_settings_write(struct server *sv, FILE *f)
+{
+    unsigned io_ratio = atomic_load(&sv->admin_io_ratio);
+    enum log_level level, configured;
+
+    server_settings_write_servers(sv, f);
+    listeners_each_max(sv->listeners, server_settings_write_max, f);
+    if (io_ratio > 0)
+        fprintf(f, "set process io_ratio %u %u\n", io_ratio, sv->conf->worker.io_ratio);
+    log_get_levels(&level, &configured);
+    if (level != configured)
+        fprintf(f, "set process log_level %s %s\n", log_level_name(level),
+                log_level_name(configured));
+    server_pause_each(sv, server_settings_write_pause, f);
+}
+
+/* ---- reading ---- */
+
+static int server_settings_compare(const void *a, const void *b)
+{
+    const struct server_setting *first = a, *second = b;
+    int order = strcmp(first->name, second->name);
+
+    return order != 0 ? order : strcmp(first->kind, second->kind);
+}
+
+static void server_settings_read_line(struct server_settings *s, char *line)
+{
+    struct server_setting setting = {.is_used = false};
+    const char *word = strsep(&line, " ");
+
+    if (!line || strcmp(word, "set") != 0)
+        return;
+    setting.kind = strsep(&line, " ");
+    setting.name = strsep(&line, " ");
+    setting.now = strsep(&line, " ");
+    setting.configured = line;
+    if (line)
+        s->list[s->n++] = setting;
+}
+
+static int server_settings_read(struct server_settings *s, const char *text)
+{
+    char *rest, *line;
+    size_t n = 1;
+
+    for (const char *c = text; *c; c++)
+        n += *c == '\n';
+    rest = s->text = strdup(text);
+    s->list = calloc(n, sizeof(s->list[0]));
+    if (!s->text || !s->list)
+        return -ENOMEM;
+    while ((line = strsep(&rest, "\n")))
+        server_settings_read_line(s, line);
+    qsort(s->list, s->n, sizeof(s->list[0]), server_settings_compare);
+    return 0;
+}
+
+/* NULL: not set. */
+static struct server_setting *server_settings_find(const struct server_settings *s,
+                                                   const char *kind, const char *name)
+{
+    const struct server_setting wanted = {.kind = kind, .name = name};
+
+    return bsearch(&wanted, s->list, s->n, sizeof(s->list[0]), server_settings_compare);
+}
+
+/* ---- control loop, or main before start ---- */
+
+static bool server_settings_read_state(const char *text, struct server_line_admin *out)
+{
+    size_t len = strcspn(text, ",");
+
+    if (text[len] == '\0')
+        return false;
+    out->has_weight = sscanf(text + len, ",%u", &out->weight) == 1;
+    for (unsigned i = 0; i < ARRAY_LEN(server_settings_states); i++)
+        if (strncmp(text, server_settings_states[i], len) == 0 &&
+            server_settings_states[i][len] == '\0') {
+            out->state = (enum server_line_state)i;
+            return !out->has_weight || out->weight <= BALANCER_MAX_WEIGHT;
+        }
+    return false;
+}
+
+/* What is set for ${line}; nothing if it is another line than the one that it was set for. */
+static struct server_setting *server_settings_find_line(const struct server_settings *s,
+                                                        const struct upstream *up,
+                                                        const struct server_line *line,
+                                                        struct server_line_admin *admin)
+{
+    struct server_line_admin told = {.state = SERVER_LINE_AS_CONFIGURED};
+    struct server_setting *setting;
+    char *name, *text;
+    bool is_same;
+
+    *admin = told;
+    if (asprintf(&name, "%s/%s", up->name, line->conf.id) < 0)
+        return NULL;
+    setting = server_settings_find(s, "server", name);
+    free(name);
+    if (!setting || !server_settings_read_state(setting->now, &told))
+        return NULL;
+    text = server_line_text(line);
+    is_same = text && strcmp(text, setting->configured) == 0;
+    free(text);
+    if (!is_same)
+        return NULL;
+    *admin = told;
+    return setting;
+}
+
+static void server_settings_use_line(const struct server_settings *s, struct upstream *up,
+                                     struct server_line *line)
+{
+    struct server_line_admin admin;
+    struct server_setting *setting = server_settings_find_line(s, up, line, &admin);
+    bool is_same = admin.state == line->admin.state && admin.has_weight == line->admin.has_weight &&
+                   (!admin.has_weight || admin.weight == line->admin.weight);
+
+    if ((is_same || membership_admin_set(&up->membership, line, &admin) == 0) && setting)
+        setting->is_used = true;
+}
+
+static void server_settings_use_servers(const struct server_settings *s)
+{
+    unsigned n;
+    struct upstream **list = upstreams_hold_all(s->sv->upstreams, false, &n);
+
+    for (unsigned i = 0; i < n; i++) {
+        for (unsigned k = 0; k < list[i]->membership.n_lines; k++)
+            server_settings_use_line(s, list[i], list[i]->membership.lines[k]);
+        upstream_release(list[i]);
+    }
+    free(list);
+}
+
+static void server_settings_use_listeners(const struct server_settings *s)
+{
+    struct listeners *ls = s->sv->listeners;
+    unsigned n, max, configured;
+    struct listener_generation **list = listeners_hold_all(ls, &n);
+
+    listeners_reset_max(ls);
+    for (unsigned i = 0; list && i < n; i++) {
+        const char *name = list[i]->conf.name;
+        struct server_setting *setting = server_settings_find(s, "listener", name);
+
+        if (setting && sscanf(setting->now, "%u", &max) == 1 &&
+            sscanf(setting->configured, "%u", &configured) == 1 &&
+            configured == list[i]->conf.quota.max_connections)
+            setting->is_used = listeners_set_max(ls, name, max) == 0;
+        listener_generation_release(list[i]);
+    }
+    free(list);
+}
+
+static void server_settings_use_io_ratio(const struct server_settings *s)
+{
+    struct server_setting *setting = server_settings_find(s, "process", "io_ratio");
+    struct server *sv = s->sv;
+    unsigned io_ratio = 0, configured;
+
+    if (setting && sscanf(setting->configured, "%u", &configured) == 1 &&
+        configured == sv->conf->worker.io_ratio && sscanf(setting->now, "%u", &io_ratio) == 1)
+        setting->is_used = server_admin_set_io_ratio(sv, io_ratio) == 0;
+    else if (atomic_load(&sv->admin_io_ratio) > 0)
+        MUST(server_admin_set_io_ratio(sv, 0) == 0);
+}
+
+static void server_settings_use_log_level(const struct server_settings *s)
+{
+    struct server_setting *setting = server_settings_find(s, "process", "log_level");
+    enum log_level now, configured, wanted;
+
+    log_get_levels(&now, &configured);
+    if (setting && strcmp(setting->configured, log_level_name(configured)) == 0 &&
+        log_level_of(setting->now, &wanted)) {
+        log_override_level(wanted);
+        setting->is_used = true;
+    } else if (now != configured) {
+        log_restore_level();
+    }
+}
+
+static int server_settings_use_pause(struct server *sv, const struct server_setting *setting)
+{
+    const char *name = strchr(setting->name, '/');
+    struct server_pause_target target = {.listener = NULL};
+    struct server_pause_conf conf;
+    int64_t until_ns, now_ns = clock_now_ns();
+    unsigned rate;
+    int rc;
+
+    if (!name || sscanf(setting->now, "%" SCNd64 ",%u,%u", &until_ns, &conf.max_held, &rate) != 3)
+        return -EINVAL;
+    if (strncmp(setting->name, "listener/", strlen("listener/")) == 0)
+        target.listener = name + 1;
+    else
+        target.upstream = name + 1;
+    if (until_ns <= now_ns && rate == 0)
+        return 0; /* over meanwhile */
+    conf.for_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    rc = server_pause_begin(sv, &target, &conf);
+    return rc == 0 && rate > 0 ? server_pause_resume(sv, &target, rate) : rc;
+}
+
+struct server_settings_search {
+    const struct server_settings *settings;
+    struct server_pause_target found; /* all NULL: nothing */
+};
+
+static void server_settings_find_ended(void *cookie, const struct server_pause_status *pause)
+{
+    struct server_settings_search *search = cookie;
+    const struct server_pause_target *target = &pause->target;
+    char *name;
+
+    if (asprintf(&name, "%s/%s", target->listener ? "listener" : "upstream",
+                 target->listener ? target->listener : target->upstream) < 0)
+        return;
+    if (!server_settings_find(search->settings, "pause", name))
+        search->found = *target;
+    free(name);
+}
+
+static void server_settings_use_pauses(const struct server_settings *s)
+{
+    struct server_settings_search search = {.settings = s};
+
+    for (unsigned i = 0; i < s->n; i++)
+        if (strcmp(s->list[i].kind, "pause") == 0)
+            s->list[i].is_used = server_settings_use_pause(s->sv, &s->list[i]) == 0;
+    do {
+        search.found = (struct server_pause_target){.listener = NULL};
+        server_pause_each(s->sv, server_settings_find_ended, &search);
+    } while ((search.found.listener || search.found.upstream) &&
+             server_pause_resume(s->sv, &search.found, 0) == 0);
+}
+
+static void server_settings_log(const struct server_settings *s)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < s->n; i++) {
+        const struct server_setting *setting = &s->list[i];
+
+        n += setting->is_used;
+        if (!setting->is_used)
+            log_notice("upgrade: %s %s: was changed or removed in the configuration: what the "
+                       "administrator had set is forgotten",
+                       setting->kind, setting->name);
+    }
+    if (n > 0)
+        log_notice("upgrade: %u settings of the administrator stay in force", n);
+}
+
+static void server_settings_apply(const struct server_settings *s)
+{
+    server_settings_use_servers(s);
+    server_settings_use_listeners(s);
+    server_settings_use_io_ratio(s);
+    server_settings_use_log_level(s);
+    server_settings_use_pauses(s);
+    if (s->is_first)
+        server_settings_log(s);
+}
+
+static void server_settings_free(struct server_settings *s)
+{
+    free(s->list);
+    free(s->text);
+    free(s);
+}
+
+static void server_settings_run(struct task *t)
+{
+    struct server_settings *s = CONTAINER_OF(t, struct server_settings, task);
+
+    server_settings_apply(s);
+    server_settings_free(s);
+}
+
+static void server_settings_drop(struct task *t)
+{
+    server_settings_free(CONTAINER_OF(t, struct server_settings, task));
+}
+
+static const struct task_type server_settings_type = {.name = "settings of another process",
+                                                      .run = server_settings_run,
+                                                      .drop = server_settings_drop};
+
+/* ---- main ---- */
+
+int server_settings_use(struct server *sv, const char *text)
+{
+    struct loop *control = threads_control(&sv->threads);
+    struct server_settings *s = calloc(1, sizeof(*s));
+    int rc = -ENOMEM;
+
+    if (!s)
+        return rc;
+    s->task.type = &server_settings_type;
+    s->sv = sv;
+    s->is_first = !sv->started;
+    rc = server_settings_read(s, text);
+    if (rc == 0 && s->is_first)
+        server_settings_run(&s->task);
+    else if (rc == 0)
+        rc = loop_submit(control, LOOP_CONTROL, &s->task);
+    if (rc < 0)
+        server_settings_free(s);
+    return rc;
+}

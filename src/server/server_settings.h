@@ -1,0 +1,42 @@
+/*
+ * server/server_settings: hands what an administrator set at run time to the process that replaces
+ * this one.
+ *
+ * A line for each setting: what it is now, and what the configuration says. As in a reload, a
+ * setting ends where the configuration of the new process says something else.
+ *
+ *   set server UPSTREAM/ID STATE,WEIGHT LINE      WEIGHT -: as configured
+ *   set listener NAME MAX_CONNECTIONS CONFIGURED
+ *   set process io_ratio N CONFIGURED
+ *   set process log_level LEVEL CONFIGURED
+ *   set pause listener/NAME UNTIL,HELD,RATE -     or upstream/NAME; UNTIL in ns of CLOCK_MONOTONIC
+ */
+#ifndef SERVER_SERVER_SETTINGS_H
+#define SERVER_SERVER_SETTINGS_H
+
+#include <stdio.h>
+
+#include "base/must.h"
+
+struct server;
+
+/*
+ * server_settings_write(sv, f):
+ * Write all settings.
+ *
+ * Thread: main, while no reload is under way
+ */
+void server_settings_write(struct server *sv, FILE *f);
+
+/*
+ * server_settings_use(sv, text):
+ * Use the settings in ${text}, and no others; its other lines are ignored. Before server_start() at
+ * once; later on the control loop.
+ *
+ * Thread: main
+ * Owns:   ${text} is copied
+ * Errors: 0; as loop_submit(); -ENOMEM
+ */
+int server_settings_use(struct server *sv, const char *text) NODISCARD;
+
+#endif
