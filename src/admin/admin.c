@@ -180,7 +180,8 @@ int admin_descriptor(const struct admin *a, unsigned i, const struct address **a
 void admin_action_done(struct admin *a, struct admin_action *action)
 {
     action->task.type = &admin_action_type;
-    MUST(loop_submit(a->loop, LOOP_CONTROL, &action->task) == 0); /* stopped after the last */
+    MUST(loop_submit(a->loop, LOOP_CONTROL, &action->task) ==
+         0); /* admin_stop() comes after the last action */
 }
 
 int admin_stop(struct admin *a)
@@ -199,7 +200,7 @@ void admin_destroy(struct admin *a)
     if (!a)
         return;
     if (a->loop)
-        loop_stop(a->loop, 0, 0); /* one that never had a thread */
+        loop_stop(a->loop, 0, 0); /* ends a loop that never had a thread */
     MUST(admin_client_pending(a) == 0);
     admin_http_destroy(a->http);
     admin_socket_close_all(a, true);

@@ -262,7 +262,7 @@ void admin_http_resume(struct admin_http *h, struct admin_request *rq)
     if (h->running)
         admin_http_schedule(h, 0);
     else
-        admin_http_run(h); /* at once: the loop may end */
+        admin_http_run(h); /* not in a later turn: the loop may end before */
 }
 
 void admin_http_stop(struct admin_http *h)

@@ -192,7 +192,7 @@ static int config_build_set_defaults(const struct config_section *section)
         rc = option_set(&table[i], &v);
         if (rc == -ENOMEM)
             return rc;
-        MUST(rc == 0); /* defaults are valid: tests/unit/config/test_option.c */
+        MUST(rc == 0); /* all defaults are valid: tests/unit/config/test_option.c */
     }
     return 0;
 }

@@ -110,7 +110,7 @@ static int ini_scan_compare_entries(const void *a, const void *b)
 
 static void ini_scan_keep_node(void *node)
 {
-    (void)node; /* owned by the arena */
+    (void)node; /* the arena owns it */
 }
 
 static const char *ini_scan_section_problem(const char *name)

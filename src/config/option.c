@@ -90,7 +90,7 @@ int option_set(const struct option *o, struct option_value *v)
     if (v->text[0] != '\0')
         return o->kind->set(o, v);
     if ((o->flags & OPTION_EMPTY) != 0)
-        return 0; /* the field stays NULL or false */
+        return 0; /* empty: the field stays NULL or false */
     return option_refuse(v, "the value is empty");
 }
 

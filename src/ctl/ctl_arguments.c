@@ -94,7 +94,7 @@ static int ctl_arguments_keep(struct ctl_arguments *a, const struct ctl_option *
 static int ctl_arguments_take_options(struct ctl_arguments *a, const struct ctl_arguments_syntax *s,
                                       int argc, char **argv)
 {
-    optind = 0; /* glibc: begin again, with other options */
+    optind = 0; /* glibc: start a new parse, with other options */
     opterr = 0;
     for (;;) {
         int c = getopt_long(argc, argv, s->shorts, s->longs, NULL);

@@ -38,7 +38,7 @@ static void ctl_terminal_put(const char *codes)
 {
     ssize_t rc = write(STDOUT_FILENO, codes, strlen(codes));
 
-    (void)rc; /* a terminal that is gone */
+    (void)rc; /* the terminal may be gone */
 }
 
 static void ctl_terminal_enter(void)
@@ -95,7 +95,7 @@ static void ctl_terminal_catch(int signal_number, void (*handler)(int signal_num
 {
     struct sigaction action = {.sa_handler = handler}, before;
 
-    sigfillset(&action.sa_mask); /* one restores at a time */
+    sigfillset(&action.sa_mask); /* one handler at a time restores the terminal */
     MUST(sigaction(signal_number, NULL, &before) == 0);
     if (before.sa_handler != SIG_IGN) /* as under nohup(1) */
         MUST(sigaction(signal_number, &action, NULL) == 0);

@@ -254,7 +254,7 @@ void access_logs_commit(struct access_logs_change *change)
     struct access_logs *logs = change->logs;
 
     if (access_logs_replace(logs, change))
-        eventfd_write(logs->unused_fd, 1); /* fails only when it is readable already */
+        eventfd_write(logs->unused_fd, 1); /* fails only if it is readable already */
     for (unsigned i = 0; i < change->n; i++) {
         access_log_set_max_bytes(change->entries[i]->log, change->buffer_bytes);
         access_log_release(change->entries[i]->log);

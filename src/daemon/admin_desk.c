@@ -51,7 +51,7 @@ static void admin_desk_submit(void *cookie, struct admin_action *action)
     if (closed)
         admin_desk_refuse_late(desk, action);
     else
-        (void)eventfd_write(desk->fd, 1); /* full: the main thread is awake */
+        (void)eventfd_write(desk->fd, 1); /* fails only if it is readable already */
 }
 
 static void admin_desk_status(void *cookie, struct admin_status *out)
@@ -159,7 +159,7 @@ static void admin_desk_answer(struct admin_desk *desk, struct admin_action *acti
     action->done = error == NULL;
     if (error)
         snprintf(action->error, sizeof(action->error), "%s", error);
-    admin_desk_publish(desk); /* first: the client may ask for the status at once */
+    admin_desk_publish(desk); /* before the answer: the client may then ask for the status */
     admin_action_done(desk->admin, action);
 }
 
@@ -188,7 +188,7 @@ static void admin_desk_reload(struct admin_desk *desk, struct admin_action *acti
     int rc = -EBUSY;
 
     if (!desk->reload) {
-        desk->reload = action; /* it may end within the call */
+        desk->reload = action; /* before the call, which may answer it */
         rc = action->kind == ADMIN_REVERT ? reload_revert(desk->conf.reload, &request)
                                           : reload_begin_request(desk->conf.reload, &request);
         if (rc < 0)

@@ -160,7 +160,7 @@ static _Noreturn void launch_exec(struct launch_plan *plan)
         launch_append_pid(plan->listen_pid, getpid());
         launch_append_pid(plan->watchdog_pid, getpid());
         if (capabilities_survive_exec() < 0)
-            errno = 0; /* only binding new ports below 1024 will fail, with an error */
+            errno = 0; /* go on: at most binding new ports below 1024 will fail */
         sigaction(SIGPIPE, &usual, NULL);
         sigaction(SIGXFSZ, &usual, NULL);
         sigprocmask(SIG_SETMASK, conf->mask, NULL);
@@ -241,7 +241,7 @@ static int launch_fork(struct launch *l, struct launch_plan *plan)
     rc = launch_read_pid(l);
     if (rc < 0)
         launch_end_parent(l->parent);
-    else /* the parent has not waited for the program: its pid cannot be reused yet */
+    else /* the program was not waited for: its pid is not reused yet */
         l->pidfd = (int)syscall(SYS_pidfd_open, l->pid, 0);
     return rc;
 }

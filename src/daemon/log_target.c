@@ -120,7 +120,7 @@ static int log_target_message_send(struct log_target *lt, const char *text, size
     n = sendmsg(lt->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0)
         return -errno;
-    return (size_t)n == head.len + len ? 0 : -EIO; /* a stream took only a part */
+    return (size_t)n == head.len + len ? 0 : -EIO; /* the stream took a part of the line */
 }
 
 static ssize_t log_target_messages_send(struct log_target *lt, const char *lines, size_t len)

@@ -321,7 +321,7 @@ static enum exit_code process_run(struct process *p)
     } else {
         if (upgrade_is_pending(p->upgrade))
             server_upgrade_leave(p->server);
-        alone = server_stop(p->server, &cut) == 0; /* loops may have started */
+        alone = server_stop(p->server, &cut) == 0; /* although it failed to start: loops may run */
         alone = admin_stop(admin_desk_admin(p->desk)) == 0 && alone;
         code = EXIT_CODE_START;
     }

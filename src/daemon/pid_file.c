@@ -218,7 +218,7 @@ void pid_file_give(struct pid_file *pf, pid_t pid)
     else
         pid_file_unlink(pf);
     pf->is_given = true;
-    close(pf->fd); /* the lock ends with the other process, also while this one drains */
+    close(pf->fd); /* while this process drains, only the other one holds the lock */
     pf->fd = -1;
 }
 

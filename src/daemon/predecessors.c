@@ -20,7 +20,7 @@
 struct predecessor {
     struct list link;
     int fd;
-    int state_fd; /* its state when this process started, or for the successor; -1: none */
+    int state_fd; /* its report at this start, then for the successor; -1: none */
     struct server_state *state;
     bool has_ended; /* its last report has come */
 };
@@ -236,7 +236,7 @@ static void predecessors_say(const struct predecessor *q, const char *text)
     struct pollfd writable = {.fd = q->fd, .events = POLLOUT};
 
     while (hand_over_send(q->fd, text, -1) == -EAGAIN)
-        (void)poll(&writable, 1, -1); /* it has not read our log lines yet */
+        (void)poll(&writable, 1, -1); /* wait: the starter has yet to read our log lines */
 }
 
 bool predecessors_ready(struct predecessors *p, bool has_pid_file)

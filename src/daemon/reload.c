@@ -21,7 +21,7 @@
 
 static void reload_wake(struct reload *r)
 {
-    MUST(eventfd_write(r->step_fd, 1) == 0); /* called once for each state: no overflow */
+    MUST(eventfd_write(r->step_fd, 1) == 0); /* one write for each state: no overflow */
 }
 
 /* ---- executor ---- */
@@ -381,7 +381,7 @@ struct config *reload_destroy(struct reload *r)
     if (r->state == RELOAD_APPLYING)
         reload_finish(r);
     running = r->running;
-    config_free(r->next); /* loaded while the server was stopping */
+    config_free(r->next); /* a configuration loaded while the server was stopping */
     config_free(r->confirmed);
     free(r->problems);
     close(r->step_fd);

@@ -146,7 +146,7 @@ static bool run_stop_server(struct run *run, const struct run_conf *conf, unsign
     if (upgrade_is_pending(conf->upgrade))
         server_upgrade_leave(conf->server);
     run->stop_rc = server_stop(conf->server, cut);
-    if (admin_stop(conf->admin) < 0) /* after the loops whose tasks answer its requests */
+    if (admin_stop(conf->admin) < 0) /* after the server: its loops answer requests */
         run->stop_rc = -ETIMEDOUT;
     run->state = STATE_STOPPED;
     upgrade_report(conf->upgrade, "end");

@@ -76,7 +76,7 @@ void backend_poll(struct backend *b, bool may_block)
 {
     b->error = 0;
     b->blocking = may_block && !b->fresh;
-    b->fresh = false; /* now, as a callback may rebuild */
+    b->fresh = false; /* before the poll: a callback may rebuild */
     polling = b;
     ev_run(b->ev, b->blocking ? EVRUN_ONCE : EVRUN_NOWAIT);
     polling = NULL;

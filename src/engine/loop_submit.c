@@ -38,7 +38,7 @@ static int64_t loop_submit_patiently(struct loop *l, enum loop_queue queue)
 static int64_t loop_submit_refused(struct loop *l, enum loop_queue queue, int64_t error)
 {
     if (error == -EAGAIN)
-        wakeup_send(&l->wakeup); /* tasks submitted lazily have not woken it */
+        wakeup_send(&l->wakeup); /* lazy tasks have not woken it */
     if (error == -EAGAIN && !loop_current())
         error = loop_submit_patiently(l, queue);
     if (error < 0)
@@ -101,7 +101,7 @@ int loop_submit_lazy(struct loop *l, enum loop_queue queue, struct task *t)
     if (rc < 0 || loop_submit_is_own(l))
         return rc;
     atomic_fetch_add_explicit(&l->tasks_lazy, 1, memory_order_relaxed);
-    if (is_first) /* the new thread may have gone to sleep before the push */
+    if (is_first) /* before the push the new thread may have gone to sleep */
         wakeup_send(&l->wakeup);
     return 0;
 }

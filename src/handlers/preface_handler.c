@@ -82,7 +82,7 @@ static void preface_handler_read(struct handler *h, const uint8_t *data, size_t 
 {
     struct preface_handler *p = preface_handler_of(h);
 
-    MUST(!p->is_decided); /* after the decision reading is paused */
+    MUST(!p->is_decided); /* reading is paused then */
     if (buffer_bytes(&p->held) == 0)
         preface_handler_read_first(p, data, len);
     else

@@ -114,7 +114,7 @@ static uint32_t prefix_table_walk_rule(const struct walk *w)
 static void prefix_table_walk_close(struct walk *w, number end)
 {
     w->depth--;
-    if (w->out && end + 1 > end) /* false for the last IPv6 address */
+    if (w->out && end + 1 > end) /* overflows behind the last IPv6 address */
         prefix_table_intervals_put(w->out, end + 1, prefix_table_walk_rule(w));
 }
 

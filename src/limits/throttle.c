@@ -117,7 +117,7 @@ size_t throttle_allow(struct throttle *t, size_t max)
     struct loop *loop = channel_net(t->channel)->loop;
 
     MUST(loop_is_current(loop) &&
-         t->timer.state == TIMER_IDLE); /* no reads until the timer fires */
+         t->timer.state == TIMER_IDLE); /* reading is paused until the timer fires */
     if (t->grant_bytes == 0)
         return max;
     if (t->credit_bytes == 0) {

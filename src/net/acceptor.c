@@ -178,7 +178,7 @@ static void acceptor_run_retry(struct task *t)
 
 static void acceptor_drop_retry(struct task *t)
 {
-    (void)t; /* the owner stops the acceptor */
+    (void)t; /* the loop ends: the owner stops the acceptor */
 }
 
 static const struct task_type acceptor_retry_type = {

@@ -90,7 +90,7 @@ bool channel_input_cut(const struct channel *ch)
 
 static void channel_end_now(struct channel *ch)
 {
-    if (sock_has_unread(ch->io.fd)) { /* close(2) would send only a reset */
+    if (sock_has_unread(ch->io.fd)) { /* otherwise close(2) sends a reset, and no end of file */
         channel_shutdown_write(ch);
         channel_abort(ch, 0);
         return;

@@ -166,7 +166,7 @@ static void connector_begin(struct connector *c, int64_t now_ns)
     c->begun++;
     c->next_at_ns = clock_add_ns(now_ns, c->conf->attempt_delay_ns);
     if (sock_error_is_exhaustion(connector_try(c, at))) {
-        connector_close(c, at); /* retried after the other attempt */
+        connector_close(c, at); /* try this address after the other attempt */
         c->begun--;
         c->width = 1;
     }
@@ -239,7 +239,7 @@ static void connector_run_timer(struct task *t)
 
 static void connector_drop_timer(struct task *t)
 {
-    (void)t; /* the session cancels the connector */
+    (void)t; /* the loop ends: the session cancels the connector */
 }
 
 static const struct task_type connector_timer_type = {

@@ -90,7 +90,7 @@ static int dns_ask_all(struct dns_lookup *l, const char *domain)
         else if (rc != -ENOENT)
             error = rc;
         if (rc == -EAGAIN && found == 0)
-            break; /* another type would time out too */
+            break; /* queries of other types would time out too */
     }
     return found > 0 ? found : error;
 }

@@ -35,7 +35,7 @@ bool name_service_is_dns_line(const char *line, bool *files)
         else if (!dns && name_service_is_word(word, len, "dns"))
             dns = true;
         else
-            return false; /* another source, or an action ([NOTFOUND=return]) */
+            return false; /* another source, or an action such as [NOTFOUND=return] */
     }
     return dns;
 }

@@ -195,7 +195,7 @@ static int sock_bind_source(int fd, const struct address *a, const struct sock_c
 
     if (address_is_unix(a) || source->len == 0)
         return 0;
-    rc = sock_set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT); /* also valid for IPv6 */
+    rc = sock_set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT); /* for IPv6 too */
     if (rc == 0 && bind(fd, &source->u.sa, source->len) < 0)
         rc = -errno;
     return rc;

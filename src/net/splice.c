@@ -47,7 +47,7 @@ static void splice_deliver(struct channel *ch, struct channel *dst, struct pipe 
 {
     ssize_t n = splice_pipe_out(dst, p);
 
-    if (n == -EINVAL || n == -EOPNOTSUPP) { /* ${dst} cannot be spliced to */
+    if (n == -EINVAL || n == -EOPNOTSUPP) { /* ${dst} does not support splice(2) */
         ch->splice_mode = SPLICE_OFF;
         channel_give_pipe(dst, p);
         channel_copy_pipe(dst);

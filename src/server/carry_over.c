@@ -129,7 +129,7 @@ static void carry_over_run_advance(struct task *t)
 
 static void carry_over_drop_advance(struct task *t)
 {
-    (void)t; /* carry_over_destroy() releases the rest */
+    (void)t; /* the loop ends: carry_over_destroy() releases the rest */
 }
 
 static const struct task_type carry_over_advance_type = {.name = "release replaced listeners",

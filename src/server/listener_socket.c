@@ -220,7 +220,7 @@ static void listener_socket_run_free(struct task *t)
 
 static void listener_socket_drop_free(struct task *t)
 {
-    (void)t; /* listeners_destroy() frees the socket */
+    (void)t; /* the boss ended first: listeners_destroy() frees the socket */
 }
 
 static const struct task_type listener_socket_free_type = {

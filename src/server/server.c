@@ -286,7 +286,7 @@ int server_create(struct server **out, const struct server_conf *conf,
         rc = server_create_listeners(sv);
     if (rc < 0) {
         if (rc == -ENOMEM)
-            log_error("out of memory");
+            log_error("server: out of memory");
         server_destroy(sv);
         return rc;
     }
@@ -379,7 +379,7 @@ int server_stop(struct server *sv, unsigned *cut)
     int boss, workers, control, executor;
 
     if (sv->started)
-        server_stop_listeners(sv); /* they close on their own loops */
+        server_stop_listeners(sv); /* listen sockets close on their loops */
     boss = threads_end_boss(&sv->threads);
     *cut = server_sessions(sv);
     workers = threads_end_workers(&sv->threads);

@@ -118,7 +118,7 @@ static void server_pause_run(struct task *t)
 
 static void server_pause_drop(struct task *t)
 {
-    (void)t; /* the control loop ends: server_pause_free_all() follows */
+    (void)t; /* the control loop ends: server_pause_free_all() frees it */
 }
 
 static const struct task_type server_pause_type = {

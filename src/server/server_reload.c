@@ -69,7 +69,7 @@ static int server_prepare_descriptors(struct server_change *change)
     int rc;
 
     change->aside = server_aside(sv, server_change_conf(change), next);
-    change->aside.workers = sv->aside.workers; /* server/resize counts new workers */
+    change->aside.workers = sv->aside.workers; /* server/resize sets aside those of new workers */
     rc = descriptors_prepare(&sv->descriptors, &sv->aside, &change->aside);
     if (rc < 0)
         log_error("reload: too few descriptors are left for lookups and health checks");

@@ -289,7 +289,7 @@ static void upstreams_commit_one(struct upstreams *us, struct upstreams_entry *e
     MUST(change || e->state == UPSTREAMS_NEW);
     lock_take(&us->lock);
     list_remove(&e->link);
-    list_append(&us->entries, &e->link); /* statistics in the order of the configuration */
+    list_append(&us->entries, &e->link); /* moves it: the list follows the configuration's order */
     e->state = UPSTREAMS_CONFIGURED;
     lock_release(&us->lock);
     e->change = NULL;

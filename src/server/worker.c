@@ -98,7 +98,7 @@ static void worker_run_drain(struct task *t)
     if (session_set_is_through(&w->drained))
         session_set_end(&w->drained);
     else if (loop_submit(w->owner.net->loop, LOOP_TAIL, t) < 0)
-        return; /* the loop ends, with its sessions */
+        return; /* the loop is ending, and aborts its sessions */
 }
 
 static void worker_run_stop(struct task *t)

@@ -119,7 +119,7 @@ static void mirror_abandon(struct mirror *m)
 
 static void mirror_on_nothing(struct handler *h)
 {
-    (void)h; /* no answers, no back-pressure */
+    (void)h; /* answers are discarded; the client never waits */
 }
 
 static struct mirror *mirror_of_tail(struct handler *h)

@@ -42,7 +42,8 @@ static enum upstream_outcome proxy_outcome(const struct proxy *p)
         return UPSTREAM_UNKNOWN;
     if (p->server.bytes_in > 0)
         return UPSTREAM_WORKED;
-    if (p->session.reason == SESSION_CLIENT_FIN) /* says nothing about the server */
+    if (p->session.reason ==
+        SESSION_CLIENT_FIN) /* the client's end says nothing about the server */
         return p->server.error == -ECONNRESET ? UPSTREAM_FAILED : UPSTREAM_UNKNOWN;
     return p->session.reason == SESSION_UPSTREAM_RESET ? UPSTREAM_FAILED : UPSTREAM_UNKNOWN;
 }

@@ -72,7 +72,7 @@ static void session_run_free(struct task *t)
     session_access_log_end(s);
     session_count_end(s);
     admission_leave(&s->ticket);
-    s->owner->ended(s->owner, s); /* after this the service may be freed */
+    s->owner->ended(s->owner, s); /* the service may be freed in it */
     session_free(s, ops);
 }
 

@@ -19,7 +19,7 @@ static void session_header_failed(struct session_header *o, int error)
     struct session *s = o->session;
 
     s->legs[0]->bytes_in =
-        preface_handler_rest_bytes(&o->reader.preface); /* the header does not count */
+        preface_handler_rest_bytes(&o->reader.preface); /* the header's bytes do not count */
     if (error == -ENODATA) {
         session_close(s, SESSION_CLIENT_FIN);
         return;

@@ -141,7 +141,7 @@ static struct session_deadline session_deadline(const struct session *s)
     session_sooner(&d, last_ns, s->service->conf->idle_timeout_ns, SESSION_DUE_IDLE);
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         session_leg_deadlines(s, i, &d);
-    if (session_half_closed(s)) /* the reason was set at the half-close */
+    if (session_half_closed(s)) /* session_leg_ended() has set the reason */
         session_sooner(&d, last_ns, s->service->conf->half_close_timeout_ns, SESSION_DUE_IDLE);
     if (s->draining && s->service->ops->finished)
         session_sooner(&d, seen_ns, SESSION_QUIET_NS, SESSION_DUE_QUIET);

@@ -41,7 +41,7 @@ static long tls_bio_control(BIO *bio, int what, long number, void *pointer)
     (void)bio;
     (void)number;
     (void)pointer;
-    return what == BIO_CTRL_FLUSH; /* all else, as kTLS, is not supported */
+    return what == BIO_CTRL_FLUSH; /* nothing else is supported, such as kTLS */
 }
 
 static BIO_METHOD *tls_bio_method;

@@ -64,7 +64,7 @@ bool tls_flight_scan(struct tls_flight *f, const uint8_t *data, size_t len)
         size_t bytes = TLS_RECORD_HEADER_BYTES + ((size_t)record[3] << 8 | record[4]);
 
         if (record[0] < TLS_RECORD_CHANGE_CIPHER_SPEC || record[0] > TLS_RECORD_HANDSHAKE + 1) {
-            f->records_end = len; /* no TLS: the library says what it is */
+            f->records_end = len; /* not TLS: the library reports the error */
             f->complete = true;
             break;
         }

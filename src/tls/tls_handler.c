@@ -136,7 +136,7 @@ static void tls_handler_submit(struct tls_handler *t)
 
     t->step->stream = t->stream;
     if (!first && tls_stream_handshake_is_cheap(t->stream)) {
-        tls_step_run_here(t->step); /* dearer on another thread */
+        tls_step_run_here(t->step); /* a thread switch would cost more */
         return;
     }
     t->in_step = true;
@@ -224,7 +224,7 @@ static void tls_handler_decrypt(struct tls_handler *t, const uint8_t *data, size
     tls_stream_input(t->stream, data, len);
     do {
         result = tls_stream_read(t->stream, tls_handler_plain, sizeof(tls_handler_plain), &n);
-        (void)!tls_handler_send(t); /* a failure is reported by the channel */
+        (void)!tls_handler_send(t); /* the channel reports a failure */
         if (n > 0 && !channel_discards(ch))
             handler_read(t->handler.next, tls_handler_plain, n);
     } while ((result == TLS_STREAM_DONE || result == TLS_STREAM_OUTPUT) && !channel_discards(ch));

@@ -200,7 +200,7 @@ uint64_t balancer_random(void)
     static _Atomic uint64_t threads;
     static _Thread_local uint64_t state;
 
-    if (state == 0) /* a seed for each thread */
+    if (state == 0) /* not seeded yet: each thread has its own */
         state = hash_mix(atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed));
     return hash_mix(state++);
 }

@@ -155,7 +155,7 @@ static void check_on_read(struct handler *h, const uint8_t *data, size_t len)
 
     check_note_answer(&c->result, data, len);
     if (c->script->conf.expect.len == 0)
-        return; /* ignore an early answer */
+        return; /* no answer is expected: ignore it */
     if (check_match(c, data, len))
         check_decide(c, CHECK_PASSED);
     else if (c->result.answer_bytes >= CHECK_ANSWER_MAX_BYTES)
@@ -265,7 +265,7 @@ static void check_send(struct check *c)
     len += conf->send.len;
     if (len > 0)
         rc = channel_write(&c->channel, bytes, len);
-    (void)rc; /* broken, eof or closed reports a failure */
+    (void)rc; /* the tail's ended() reports a failure */
 }
 
 static void check_exchange(struct check *c, int fd)

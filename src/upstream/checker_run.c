@@ -220,7 +220,7 @@ static void checker_came_up(struct checker_target *t, bool is_first, int64_t dow
     const struct checker_rules_conf *conf = &g->rules->conf;
 
     if (t->was_up)
-        checker_warm(t, now_ns); /* before its first session */
+        checker_warm(t, now_ns); /* slow start begins before its first session */
     else
         checker_warm_first(t, now_ns);
     (void)endpoint_clear_flag(t->conf.endpoint, ENDPOINT_DOWN);

@@ -97,7 +97,7 @@ static int64_t ejection_eject(struct ejection_group *g, struct ejection *x, stru
     int64_t time_ns, returns_at_ns;
 
     if (now_ns - x->returns_at_ns >= conf->time_max_ns)
-        x->times = 0; /* in service for long enough */
+        x->times = 0; /* it was not ejected for long enough */
     time_ns = ejection_time_ns(conf, ++x->times);
     returns_at_ns = clock_add_ns(now_ns, time_ns);
     x->returns_at_ns = returns_at_ns;

@@ -97,7 +97,7 @@ bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct ad
 struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e)
 {
     struct endpoint_addresses *at =
-        atomic_load(&e->addresses); /* see note: grace in engine/grace.h */
+        atomic_load(&e->addresses); /* sequentially consistent, for grace_begin() */
 
     if (at)
         atomic_fetch_add_explicit(&at->users, 1, memory_order_relaxed);

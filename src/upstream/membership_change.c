@@ -319,7 +319,7 @@ int membership_change_places(struct membership_change *ch, const struct server_l
     if (membership_change_has(ch, position))
         return 0;
     membership_free_set(ch->set);
-    ch->set = NULL; /* see membership_change_build() */
+    ch->set = NULL; /* membership_change_build() builds it */
     for (unsigned i = 0; i < n && rc == 0; i++)
         rc = membership_change_place_each(ch, position, &places[i]);
     return rc;

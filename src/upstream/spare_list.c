@@ -284,7 +284,7 @@ static void spare_close_moved(struct spare_list *part, struct list *l)
     list_for_each_safe (node, l) {
         struct spare_conn *c = LIST_ENTRY(node, struct spare_conn, link);
 
-        if (c->addresses != at) /* ${c} holds the old list, so its address is not reused */
+        if (c->addresses != at) /* ${c} holds the old list: pointers differ */
             spare_close(c, SPARE_DROPPED);
     }
 }

@@ -211,7 +211,7 @@ static void upstream_drop_return(struct task *t)
 {
     struct upstream_return *r = upstream_return_of(t);
 
-    upstream_release(r->upstream); /* at shutdown: sessions of other loops end ejections */
+    upstream_release(r->upstream); /* the loop ends: picks on other loops end the ejection */
     free(r);
 }
 
@@ -247,7 +247,7 @@ static void upstream_failed(struct upstream *up, struct upstream_server *server)
     int64_t out_ns;
 
     if (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT)
-        return; /* removed from the set: nothing would end the ejection */
+        return; /* removed: no pick would end its ejection */
     out_ns = ejection_failed(&up->ejection, &server->ejection, &server->endpoint, clock_now_ns(),
                              upstream_has_other(up, server));
     if (out_ns == 0)

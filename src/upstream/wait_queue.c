@@ -166,7 +166,7 @@ static void wait_queue_run_timeout(struct task *task)
 
 static void wait_queue_drop_timeout(struct task *t)
 {
-    (void)t; /* the loop ends: its sessions leave */
+    (void)t; /* the loop ends: its sessions leave the queue */
 }
 
 static const struct task_type wait_queue_timeout_type = {
@@ -252,7 +252,7 @@ static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
         }
         hold_give_back(&q->hold);
         if (t->pick->n_tried == 0)
-            break; /* then no later waiter gets one either */
+            break; /* no later waiter gets one either */
     }
     lock_release(&q->lock);
     return served;
