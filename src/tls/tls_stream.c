@@ -124,7 +124,8 @@ static void tls_stream_begin(struct tls_stream *st)
     st->io.out = tls_stream_records;
     st->io.out_bytes = 0;
     st->io.out_room = sizeof(tls_stream_records);
-    ERR_clear_error();
+    if (ERR_peek_error() != 0)
+        ERR_clear_error();
 }
 
 static enum tls_stream_result tls_stream_fail(struct tls_stream *st, const char *why)
@@ -202,6 +203,8 @@ enum tls_stream_result tls_stream_read(struct tls_stream *st, uint8_t *out, size
         if (rc == 1) {
             *n += got;
             st->bytes_read += got;
+            if (st->io.in_bytes == 0 && !SSL_has_pending(st->ssl))
+                return TLS_STREAM_INPUT; /* as another call would say, at its price */
         } else if (!tls_stream_dropped_message(st, rc, left)) {
             return tls_stream_result(st, rc);
         }
