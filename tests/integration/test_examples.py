@@ -58,11 +58,16 @@ def wait_state(t, daemon, **states):
     t.eventually(as_wanted, f"servers become {states}", within=FAILOVER_S)
 
 
+def errors_of(done):
+    """What it said, without the warning of too few open files, which is about this machine."""
+    return [line for line in done.err.splitlines() if "max_connections: cannot be reached: " not in line]
+
+
 @test(each={"name": sorted(path.name for path in EXAMPLES.glob("*.ini"))})
 def valid(t, name):
     """reactord -t accepts {name} as shipped, without a warning, and it has a test here"""
     done = t.reactord("-t", "-c", EXAMPLES / name, env={**os.environ, "SMTP_DENY": str(EXAMPLES / "smtp.deny")})
-    check_equal((done.code, done.err), (0, ""), "exit code and errors")
+    check_equal((done.code, errors_of(done)), (0, []), "exit code and errors")
     check(name.removesuffix(".ini").replace("-", "_") in globals(), "no test")
 
 
@@ -74,7 +79,7 @@ def migrating(t):
     check_equal(len(blocks), 2, "configurations in the page")
     program.run(["haproxy", "-c", "-f", t.write("haproxy.cfg", blocks[0])])
     done = t.reactord("-t", "-c", t.write("front.ini", blocks[1]))
-    check_equal((done.code, done.err), (0, ""), "exit code and errors")
+    check_equal((done.code, errors_of(done)), (0, []), "exit code and errors")
 
 
 @test(needs=["redis-server", "redis-cli"], timeout=60, plain_only=True)
