@@ -39,14 +39,14 @@ enum admin_action_kind {
 /* A request to the main thread. */
 struct admin_action {
     struct task task;              /* of admin_action_done() */
-    struct admin_action *next;     /* for the daemon's use */
-    struct admin_request *request; /* for the admin loop's use */
+    struct admin_action *next;     /* link in the daemon's mailbox */
+    struct admin_request *request; /* the request that it answers */
     enum admin_action_kind kind;
     bool dry_run;       /* RELOAD: only check */
     int64_t confirm_ns; /* RELOAD: time to confirm it; 0: none */
     /* The answer. */
     bool done;
-    bool stopping;   /* not done: the process ends */
+    bool stopping;   /* not done, as the process ends */
     char error[256]; /* unless done: why not */
     char *text;      /* lines, or the configuration; NULL: none */
 };

@@ -32,7 +32,7 @@ static void admin_client_cut(struct admin_client *c)
     (void)shutdown(c->fd, SHUT_RDWR);
 }
 
-/* The answer to a late request goes past libmicrohttpd, which has not begun to answer. */
+/* 408 is written past libmicrohttpd, which cannot answer what it has not read. */
 static void admin_client_run_deadline(struct task *t)
 {
     struct admin_client *c =

@@ -42,7 +42,7 @@ struct admin_socket {
     struct address address;
     struct acceptor *acceptor;
     int fd;
-    /* The file of a unix socket is ours. Main thread, until it submits `leave`. */
+    /* This process removes the unix socket's file. Of the main thread, until it submits `leave`. */
     bool linked;
 };
 
@@ -58,7 +58,7 @@ struct admin {
     struct task start, leave, at_stop;
     time_t started_at;
     int64_t started_at_ns;
-    struct promise finished; /* closing, and the last connection has ended */
+    struct promise finished; /* completed when `closing` and no connection is left */
     bool started, left;      /* main thread */
     struct lock lock;        /* guards `settings`; main thread and loop */
     struct admin_settings settings;
@@ -103,7 +103,8 @@ struct admin_answer {
     const char *type;
     char *text;
     size_t n;
-    const char *header, *value; /* a further field; NULL: none */
+    const char *header,
+        *value; /* a further header field; NULL: none */
 };
 
 struct admin_request {
@@ -118,7 +119,7 @@ struct admin_request {
     char *path;
     char *query; /* in `path`; "": none */
     char *body;
-    size_t body_len; /* also what was dropped, when it is too long */
+    size_t body_len; /* with the dropped bytes of a body that is too long */
     json_t *fields;
     struct admin_answer answer;
     char note[64];

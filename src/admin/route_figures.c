@@ -33,7 +33,7 @@ struct route_figures_work {
     struct text text;
 };
 
-/* From struct admin_status. */
+/* Figures of the process, from struct admin_status. */
 struct route_figures_process {
     uint64_t reloads, reloads_failed;
     unsigned old_processes;

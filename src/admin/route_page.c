@@ -6,7 +6,7 @@
 #include "admin/admin_answer.h"
 #include "base/must.h"
 
-/* The file as it is; the Makefile names it as a prerequisite. */
+/* The file's bytes; the Makefile names it as a prerequisite. */
 __asm__(".section .rodata\n"
         ".local route_page_html, route_page_html_end\n"
         "route_page_html:\n"

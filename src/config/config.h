@@ -46,7 +46,7 @@ struct admin_conf {
     bool allow_remote;
     int64_t request_timeout_ns;
     unsigned max_connections;
-    unsigned metrics_servers; /* with series of their own */
+    unsigned metrics_servers; /* servers with series of their own */
     bool write;               /* actions are allowed */
 };
 

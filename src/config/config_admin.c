@@ -90,7 +90,7 @@ static void config_admin_check_taken(const struct config_admin *c, const struct 
     }
 }
 
-/* The token without the blanks and line ends behind it; NULL: it is usable. */
+/* Cut blanks and line ends behind the token. Returns why it cannot be used, or NULL. */
 static const char *config_admin_token_problem(char *bytes, size_t *len)
 {
     while (*len > 0 && isspace((unsigned char)bytes[*len - 1]))

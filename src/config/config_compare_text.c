@@ -26,7 +26,7 @@ static const char *config_compare_cut(struct value *out, const char *text, size_
     return *text == '\0' ? "empty" : out->text;
 }
 
-/* Bytes to skip; ends at a blank, if there is one. */
+/* Equal bytes at the front to leave out, up to a blank if there is one. */
 static size_t config_compare_skip(const char *a, const char *b)
 {
     size_t same = 0, skip;

@@ -16,7 +16,7 @@ struct diagnostics;
 
 /* `sections`: first the unnamed sections that the file lacks, then those of the file. */
 struct config_memory {
-    struct arena *arena; /* what a section points at is in the section's own arena */
+    struct arena *arena; /* a section has an arena of its own for what it points at */
     struct ini *ini;
     struct config_section *sections;
     unsigned n_sections;

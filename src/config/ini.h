@@ -13,7 +13,7 @@
 
 struct diagnostics;
 
-/* iniparser 4.1 stops at a line of 1023 bytes; values leave room for `key = ""`. */
+/* iniparser 4.1 stops at a line of 1,023 bytes; a value leaves room for `key = ""` in it. */
 #define INI_FILE_BYTES   (32 << 20)
 #define INI_LINE_BYTES   1000
 #define INI_VALUE_BYTES  900

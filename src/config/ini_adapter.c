@@ -121,7 +121,7 @@ static bool ini_adapter_cutter_add_line(struct cutter *c)
     return true;
 }
 
-/* Load the part before ${c}: section header ${head}, then ${body}. */
+/* Load a part of the file, up to ${c}: section header ${head}, then ${body}. */
 static int ini_adapter_add_part(struct ini_values *values, const struct cutter *c,
                                 const struct ini_text *head, const struct ini_text *body)
 {

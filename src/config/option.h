@@ -40,17 +40,17 @@ enum {
     OPTION_ZERO = 1 << 3      /* 0 is allowed too, outside option.min to option.max */
 };
 
-/* What a reload applies a changed value to. */
+/* What a reload does with a changed value. */
 enum option_applies {
     OPTION_LIVE,            /* new and open connections */
     OPTION_NEW_CONNECTIONS, /* open connections keep the old value */
-    OPTION_UPGRADE          /* nothing: the reload is refused */
+    OPTION_UPGRADE          /* only an upgrade can change it: the reload is refused */
 };
 
 struct option_kind {
     /* See option_set(). */
     int (*set)(const struct option *o, struct option_value *v);
-    const char *units; /* appended to option.allowed, or "" */
+    const char *units; /* shown behind option.allowed, or "" */
     size_t bytes;      /* size of the field, to compare values; 0: compare their texts */
 };
 

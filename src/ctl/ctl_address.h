@@ -11,7 +11,7 @@
 #define CTL_ADDRESS_DEFAULT     "/run/reactord/admin.sock"
 #define CTL_ADDRESS_ENVIRONMENT "REACTORCTL_ADDRESS"
 
-#define CTL_ADDRESS_URL_BYTES 320 /* a host of 253 bytes, and the rest */
+#define CTL_ADDRESS_URL_BYTES 320 /* a host of 253 bytes, scheme and port */
 
 struct ctl_address {
     const char *text;                /* as given */

@@ -6,7 +6,7 @@
 
 #include "ctl/ctl_report.h"
 
-#define FIRST_CODE  256 /* getopt_long's value of the first option: above all characters */
+#define FIRST_CODE  256 /* getopt_long(3)'s value for the first option: above all characters */
 #define SHORT_BYTES (2 * CTL_ARGUMENTS_OPTIONS + 3)
 
 /* Arguments of getopt_long(3), and their options in the same order. */

@@ -26,24 +26,24 @@ struct ctl_client_conf {
 struct ctl_request {
     const char *path;   /* with its query */
     const json_t *body; /* NULL: GET; else POST */
-    bool wants_text;    /* the answer is no JSON */
+    bool wants_text;    /* expects text, not JSON */
 };
 
 struct ctl_answer {
     unsigned status; /* of HTTP */
-    char *body;      /* NUL behind it */
+    char *body;      /* NUL-terminated */
     size_t len;
-    json_t *json; /* an object; NULL: text */
+    json_t *json; /* the parsed object; NULL: the answer is text */
 };
 
-/* Why there is no answer. */
+/* Causes of no answer. */
 enum ctl_client_failure {
     CTL_CLIENT_OK,
-    CTL_CLIENT_UNREACHABLE, /* os_errno says why, if it is not 0 */
+    CTL_CLIENT_UNREACHABLE, /* see ctl_client_errno() */
     CTL_CLIENT_TIMEOUT,
     CTL_CLIENT_CUT,
     CTL_CLIENT_TOO_LARGE,
-    CTL_CLIENT_NO_HTTP, /* another protocol, or another answer than the request's */
+    CTL_CLIENT_NO_HTTP, /* not HTTP, or not an answer to the request */
     CTL_CLIENT_CANCELLED,
     CTL_CLIENT_OTHER,
 };

@@ -7,14 +7,14 @@
 #include "ctl/ctl_context.h"
 #include "ctl/ctl_upstreams.h"
 
-#define TIMEOUT_NS NS_PER_S /* the user waits for the key */
+#define TIMEOUT_NS NS_PER_S /* the user waits for completion */
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/"
 
 /* What may be at the cursor, by the words before it. */
 struct ctl_complete_place {
     const struct ctl_command *command; /* NULL: none yet */
-    const struct ctl_option *option;   /* whose value is awaited; NULL: none */
-    unsigned n_words;                  /* of the command */
+    const struct ctl_option *option;   /* option whose value comes next; NULL: none */
+    unsigned n_words;                  /* words given to the command */
     const char *address, *token_file;  /* as --address and --token-file; NULL: not given */
 };
 

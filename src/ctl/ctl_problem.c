@@ -19,7 +19,7 @@
 
 #define SAY(c, ...) snprintf((c)->problem, sizeof((c)->problem), __VA_ARGS__)
 
-/* Add to what is said. */
+/* Append to c->problem. */
 PRINTF_LIKE(2, 3)
 static void ctl_problem_add(struct ctl_context *c, const char *format, ...)
 {

@@ -11,7 +11,7 @@
 #include "ctl/ctl_report.h"
 
 #define DEFAULT_LIMIT 100
-#define PAGE_LIMIT    1000 /* of the interface */
+#define PAGE_LIMIT    1000 /* most rows of an answer */
 
 const struct ctl_option ctl_sessions_options[] = {
     {"sort", "KEY", CTL_VALUE_SORT, "age (default), idle or bytes: the most comes first", 0},

@@ -15,8 +15,8 @@
 
 #define DEFAULT_INTERVAL_NS NS_PER_S
 #define MIN_INTERVAL_NS     (100 * NS_PER_MS)
-#define TEXT_SESSIONS       20   /* of a view that is written once */
-#define MAX_SESSIONS        1000 /* of one page of the interface */
+#define TEXT_SESSIONS       20   /* sessions in a view that is written once */
+#define MAX_SESSIONS        1000 /* most rows of an answer */
 #define FOREVER_NS          (3600 * NS_PER_S)
 
 const struct ctl_option ctl_top_options[] = {

@@ -8,7 +8,7 @@
 
 struct ctl_top_layout_section {
     unsigned wanted; /* rows, without titles */
-    unsigned rows;   /* given */
+    unsigned rows;   /* granted */
     bool is_shown;   /* with its titles */
 };
 

@@ -67,7 +67,7 @@ const char *const *ctl_value_words(enum ctl_value kind)
     }
 }
 
-/* Names and numbers; a path may have any byte. */
+/* Kinds of names and numbers; a path may have any byte. */
 static bool ctl_value_is_plain(enum ctl_value kind, const char *text)
 {
     if (kind == CTL_VALUE_FILE || kind == CTL_VALUE_ADDRESS)

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 
 enum ctl_value {
-    CTL_VALUE_TEXT, /* anything but nothing; the daemon decides */
+    CTL_VALUE_TEXT, /* not empty; the daemon checks it */
     CTL_VALUE_FILE,
     CTL_VALUE_ADDRESS,
     CTL_VALUE_COMMAND,

@@ -25,9 +25,9 @@
 #include "base/must.h"
 
 /* Names, in LISTEN_FDNAMES, of the descriptors that the new process gets. */
-#define HAND_OVER_NAME      "reactord-upgrade" /* the socket to it */
-#define HAND_OVER_STATE     "reactord-state"   /* its state */
-#define HAND_OVER_OLD       "reactord-old"     /* socket to one that drains */
+#define HAND_OVER_NAME      "reactord-upgrade" /* socket to the old process */
+#define HAND_OVER_STATE     "reactord-state"   /* report of the old process */
+#define HAND_OVER_OLD       "reactord-old"     /* socket to another process that drains */
 #define HAND_OVER_OLD_STATE "reactord-old-state"
 #define HAND_OVER_PID_FILE  "reactord-pid-file" /* open and locked */
 #define HAND_OVER_LISTEN    "reactord-listen"   /* a listen socket, with the file of a unix one */

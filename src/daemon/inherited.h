@@ -15,7 +15,7 @@
 struct inherited_socket {
     int fd;                 /* -1: closed, or taken by another module */
     struct address address; /* all 0: it cannot be used */
-    bool unwanted;          /* closed; the service manager may store it */
+    bool unwanted;          /* closed, though the service manager may still store it */
     char *name;             /* in LISTEN_FDNAMES */
 };
 

@@ -66,7 +66,7 @@ static ssize_t log_target_line_send(const struct log_target *lt, const char *dat
     return write(lt->fd, data, len);
 }
 
-/* End a line that was written in part, as on a full disk. */
+/* Before the next line: end one written in part, as on a full disk. */
 static bool log_target_mend(struct log_target *lt)
 {
     if (log_target_line_send(lt, "\n", 1) != 1)

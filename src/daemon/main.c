@@ -194,7 +194,7 @@ static int open_sockets(struct process *p)
     return 0;
 }
 
-/* Everything before the first thread. */
+/* All that must come before the first thread. */
 static int process_open(struct process *p, struct config *config, const char *config_path)
 {
     const struct process_conf *conf = &config->process;

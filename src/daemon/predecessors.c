@@ -47,7 +47,7 @@ static long predecessors_pid(int fd)
     return other.pid;
 }
 
-/* Until this process has taken over, the others report to the starter. */
+/* Until this process has taken over, draining processes report to the starter. */
 static bool predecessors_is_read(const struct predecessors *p, const struct predecessor *q)
 {
     return !p->lent && (!p->starter || q == p->starter);
@@ -309,7 +309,7 @@ static bool predecessors_act(struct predecessors *p, struct predecessor *q, cons
 
 static void predecessors_remove(struct predecessors *p, struct predecessor *q)
 {
-    /* a copy of the descriptor may stay open */
+    /* explicitly: a copy of the descriptor may stay open */
     (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, q->fd, NULL);
     list_remove(&q->link);
     server_state_destroy(q->state);

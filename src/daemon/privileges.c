@@ -27,7 +27,7 @@ static int privileges_lookup_failed(const char *what, const char *name, int erro
     return -error;
 }
 
-/* ${has_gid}: the entry has a primary group. */
+/* ${has_gid}: the user has an entry, with a primary group. */
 static int privileges_lookup_user(struct privileges *p, bool *has_gid, const char *user)
 {
     const struct passwd *entry;

@@ -21,7 +21,7 @@ struct reload {
     struct config *confirmed;
     int64_t confirm_by_ns;         /* CLOCK_NEVER: nothing to confirm */
     bool returning;                /* `next` is the previous configuration */
-    bool given_up;                 /* the server is about to stop */
+    bool given_up;                 /* reload_give_up() was called */
     bool refused;                  /* the last reload was refused */
     struct reload_request request; /* of the reload under way */
     unsigned n_done, n_failed;

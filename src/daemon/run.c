@@ -276,7 +276,7 @@ static void run_reload_step(struct run *run, const struct run_conf *conf)
 /* The last session has ended; wait for replaced processes. */
 static void run_drain_finish(struct run *run, const struct run_conf *conf)
 {
-    unsigned old = upgrade_old(conf->upgrade), cut; /* unused: no session is left */
+    unsigned old = upgrade_old(conf->upgrade), cut; /* ${cut} is not used: no session is left */
 
     if (old > 0 && !run->drained)
         log_notice("all sessions have finished; replaced processes that drain: %u", old);
@@ -337,7 +337,7 @@ static void run_start_admin(const struct run_conf *conf)
         log_error("admin: cannot start: %s", strerror(-rc));
 }
 
-/* The starter may have said "main" before it knew that this process drains. */
+/* This process may drain already: the starter says "main" without knowing it. */
 static void run_take_over(const struct run *run, const struct run_conf *conf)
 {
     server_upgrade_keep(conf->server);

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 enum affinity_scheduling {
-    AFFINITY_INHERIT, /* policy of the thread that called affinity_note() */
+    AFFINITY_INHERIT, /* keep the policy of the thread that called affinity_note() */
     AFFINITY_BATCH
 };
 

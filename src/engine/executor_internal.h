@@ -26,7 +26,7 @@
 #define EXECUTOR_PENDING_MIN 16
 #define EXECUTOR_NAME_BYTES  16 /* the kernel's limit for thread names */
 
-/* From a failed start of a thread to the next try. */
+/* Time between a failed start of a thread and the next try. */
 #define EXECUTOR_RETRY_NS (10 * NS_PER_MS)
 
 struct strand;

@@ -15,7 +15,7 @@
 #define HISTOGRAM_BUCKETS 26
 
 struct histogram {
-    _Atomic uint64_t bucket[HISTOGRAM_BUCKETS]; /* relaxed, as is `ns` */
+    _Atomic uint64_t bucket[HISTOGRAM_BUCKETS]; /* `bucket` and `ns` are relaxed */
     _Atomic uint64_t ns;                        /* sum of the durations */
 };
 

@@ -21,7 +21,7 @@
 #define LOOP_NAME_BYTES 16
 
 struct loop {
-    /* The loop's thread only. */
+    /* Members of the loop's thread only. */
     struct backend backend;
     int64_t now_ns;               /* when this turn's last poll ended */
     int64_t turn_at_ns;           /* when this turn's first poll ended */
@@ -29,7 +29,7 @@ struct loop {
     const struct task_type *type; /* type of the tasks run since clock_at_ns; NULL: none */
     int64_t sleep_at_ns;          /* when this turn's first poll began */
     int64_t sleep_until_ns;       /* deadline of the poll; 0: it did not block */
-    int64_t io_ns;                /* of I/O callbacks in this turn */
+    int64_t io_ns;                /* time of I/O callbacks in this turn */
     unsigned io_events;           /* in this turn, those of `wakeup_io` and `timer` excluded */
     bool ran;                     /* a callback, task or timer ran in this turn */
     bool woken;                   /* the wake-up descriptor was readable in this turn */

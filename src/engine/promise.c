@@ -11,7 +11,7 @@
 
 #define STRIPES 64
 
-/* On the stack of a notifying thread. */
+/* Lives on the stack of a notifying thread. */
 struct promise_notifier {
     pthread_mutex_t *stripe;
     bool is_over; /* the promise was closed; under the stripe */

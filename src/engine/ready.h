@@ -16,7 +16,7 @@
 
 #include "base/must.h"
 
-#define READY_FIRST 0 /* of the first call */
+#define READY_FIRST 0 /* priority of a watcher's first call */
 #define READY_TURN  (-1)
 
 /*

@@ -17,7 +17,7 @@ struct strand;
 /* Executor and loop outlive the strand; destroy the loop after executor_stop(). */
 struct strand_conf {
     struct executor *executor;
-    struct loop *loop;          /* the thread that submits */
+    struct loop *loop;          /* all submits come from its thread */
     unsigned max_pending_tasks; /* of this strand, at least 1 */
     /*
      * Called after -EAGAIN, on ${loop}, when half of the limit that was reached is free, or when

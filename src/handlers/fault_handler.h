@@ -21,7 +21,7 @@ enum fault_drop_as { FAULT_DROP_RESET, FAULT_DROP_SILENCE };
 
 /* 0 turns a fault off. */
 struct fault_handler_conf {
-    int64_t delay_ns;     /* added before the client's bytes */
+    int64_t delay_ns;     /* delays the client's bytes */
     int64_t jitter_ns;    /* largest additional delay; random for each read */
     unsigned rate;        /* bytes a second, in each direction */
     unsigned reset_after; /* bytes of both directions together */

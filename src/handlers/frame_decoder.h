@@ -69,7 +69,7 @@ enum frame_decoder_result {
     FRAME_DECODER_LONG,     /* bad: longer than max_length */
     FRAME_DECODER_SHORTER_THAN_STRIP,
     FRAME_DECODER_NOT_NUMBER,
-    FRAME_DECODER_NO_MEMORY /* the stream is lost */
+    FRAME_DECODER_NO_MEMORY /* the stream cannot go on */
 };
 
 struct frame_decoder_bytes {

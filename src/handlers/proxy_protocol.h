@@ -45,7 +45,7 @@ struct proxy_protocol {
      * -ENOMEM.
      */
     void (*done)(struct proxy_protocol *pp, int error);
-    struct proxy_header header; /* `local` if there was none; its pointers dangle */
+    struct proxy_header header; /* `local` if there was none; its pointers are invalid */
 };
 
 /*

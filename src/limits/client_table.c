@@ -31,7 +31,7 @@ struct client_table {
     atomic_uint references;
     struct client_table_conf conf; /* `each` is guarded by the lock */
     struct hash_key key;
-    struct lock lock;       /* guards the fields below; see note: one lock */
+    struct lock lock;       /* guards the members below; see note: one lock */
     struct client *clients; /* entry i is clients[i - 1] */
     uint32_t n;             /* entries used so far */
     uint32_t *chains;

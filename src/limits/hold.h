@@ -16,7 +16,7 @@
 /* All zero: open. */
 struct hold {
     atomic_bool is_closed;
-    atomic_uint allowance; /* that may pass while it is closed */
+    atomic_uint allowance; /* how many may pass while it is closed */
 };
 
 /*

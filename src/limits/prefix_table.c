@@ -149,7 +149,7 @@ static void prefix_table_intervals_destroy(struct intervals *v)
     free(v->steps);
 }
 
-/* A failed realloc is harmless. */
+/* If realloc(3) fails, the larger arrays stay. */
 static void prefix_table_intervals_trim(struct intervals *v)
 {
     number *begin = realloc(v->begin, v->n * sizeof(*begin));

@@ -74,7 +74,7 @@ struct channel {
     struct task end;
     const struct channel_linger_conf *linger_conf; /* borrowed */
     struct channel_linger *linger;                 /* NULL: not lingering */
-    struct hangup_watch hangup;                    /* listens while `io` does not */
+    struct hangup_watch hangup;                    /* watches for a reset while `io` is stopped */
     int16_t error;                                 /* 0 or -errno */
     uint8_t input_pending;                         /* number of handlers that hold input */
 
@@ -84,7 +84,7 @@ struct channel {
     uint32_t flags;
     uint8_t watched;     /* events of `io` */
     uint8_t stopped;     /* enum channel_stop */
-    uint8_t empty_reads; /* in a row, without data though readable */
+    uint8_t empty_reads; /* reads in a row without data, though readable */
     uint8_t splice_mode : 2;
     int8_t read_trend : 4; /* > 0: large reads in a row; < 0: last splice was small */
 

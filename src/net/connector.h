@@ -65,7 +65,7 @@ struct connector {
     bool borrowed; /* a descriptor, for the second attempt */
     int64_t deadline_at_ns;
     int64_t next_at_ns; /* when the next attempt may begin */
-    int error;          /* of the last failed address with a route; if none has, of the first */
+    int error; /* error of the last address tried that has a route, else of the first address */
     unsigned connected; /* on success: index into addresses */
 };
 

@@ -145,7 +145,7 @@ static void hangup_poll(struct hangup *h, struct hangup_watch *w)
         hangup_report(h, w, is_error);
 }
 
-/* The callbacks change the lists. */
+/* Callbacks may change the lists: take one socket at a time. */
 static void hangup_probe(struct hangup *h, int64_t now_ns, unsigned left)
 {
     if (now_ns >= h->probe_at_ns) {

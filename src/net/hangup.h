@@ -52,7 +52,7 @@ struct hangup {
     struct list still_paused;
     struct list registered;
     struct list polled;
-    struct list to_poll;    /* still to poll in this round */
+    struct list to_poll;    /* sockets still to poll in this round */
     struct list reported;   /* EPOLLERR was reported; some are still registered */
     struct timer timer;     /* idle if all sockets are registered or reported */
     int64_t timer_at_ns;    /* when `timer` is due */

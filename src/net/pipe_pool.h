@@ -30,7 +30,7 @@ struct pipe {
 
 struct pipe_pool {
     struct list free;
-    struct list held; /* by blocked receivers */
+    struct list held; /* pipes of blocked receivers */
     unsigned n_free;
     bool has_own;
     struct descriptor_budget *descriptors; /* NULL: not counted */

@@ -30,7 +30,7 @@ enum proxy_header_version { PROXY_HEADER_NONE, PROXY_HEADER_V1, PROXY_HEADER_V2 
 struct proxy_header {
     enum proxy_header_version version;
     bool
-        /* no client: addresses are not set */
+        /* header without a client: addresses are not set */
         local;
     struct address source;
     struct address destination;

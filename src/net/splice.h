@@ -20,7 +20,7 @@ enum splice_mode { SPLICE_AUTO, SPLICE_ON, SPLICE_OFF };
 
 #define SPLICE_WORTH_BYTES 4096
 #define SPLICE_AFTER_READS 2
-/* Default size of a pipe. */
+/* A pipe's default size. */
 #define SPLICE_MAX_BYTES (64 * 1024)
 
 /*

@@ -14,7 +14,7 @@
 struct srv_record {
     char target[SRV_TARGET_BYTES]; /* `host:port`, for resolve_host() */
     uint16_t priority;             /* lowest first */
-    uint16_t weight;               /* share within a priority */
+    uint16_t weight;               /* share among records of the same priority */
 };
 
 /*

@@ -19,7 +19,7 @@ struct checks_group {
     struct checks *checks;
     struct upstream *upstream;
     struct checker_group *group;
-    bool is_kept; /* by the current commit */
+    bool is_kept; /* kept by the current commit */
 };
 
 struct checks {

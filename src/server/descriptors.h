@@ -18,7 +18,7 @@ struct descriptors_aside {
     unsigned lookups;
     unsigned checks;
     unsigned workers;
-    unsigned others; /* descriptors of the layers above */
+    unsigned others; /* for the layers above */
 };
 
 /*

@@ -61,7 +61,7 @@ static int listener_generation_create_plan(struct listener_generation *gen,
     return rc;
 }
 
-/* Of ${from}: the upstream gets its new configuration at the commit. */
+/* Read ${from}: the upstream gets its new configuration at the commit only. */
 static void listener_generation_use_upstream(struct listener_generation *gen,
                                              const struct listener_generation_from *from)
 {

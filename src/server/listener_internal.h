@@ -34,9 +34,12 @@ struct listener {
     struct log_limit full_limit;
     /* NULL: none yet, or removed. See note: current in server/listener_generation.h. */
     _Atomic(struct listener_generation *) current;
-    /* removed: sessions end by then; CLOCK_NEVER: no limit */
+    /* when sessions of the removed listener must have ended; CLOCK_NEVER: no limit */
     _Atomic int64_t leave_by_ns;
-    /* By the set and each generation. acq_rel: the last release frees what other threads wrote. */
+    /*
+     * References by the set and each generation. acq_rel: the last release frees what other threads
+     * wrote.
+     */
     atomic_uint references;
 };
 

@@ -40,7 +40,7 @@ struct listener_socket {
     int fd;            /* descriptor of `acceptor` */
     bool bind_only;    /* listener_socket_listen() comes later */
     bool linked;       /* a unix socket: remove its file at the close */
-    bool leaving;      /* another process accepts from its queue */
+    bool leaving;      /* another process accepts from it: leave its queue */
     bool stopping;     /* `generation` has a reference */
     struct loop *boss; /* NULL: not started */
     struct connection_limit_waiter waiter;

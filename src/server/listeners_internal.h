@@ -28,11 +28,11 @@ struct listener_generation;
 struct listeners_address {
     struct list link;
     struct address address;
-    struct list sockets; /* commit moves sockets to close to listeners.closing */
+    struct list sockets; /* sockets in use; those to be closed move to listeners.closing */
     unsigned n_sockets;
-    struct listener_generation *current; /* of the listener that has the sockets; NULL: none */
-    struct listener_generation *next;    /* of the change under way; NULL: none */
-    struct list opened;                  /* of the change under way; or for listeners_start() */
+    struct listener_generation *current; /* generation that has the sockets; NULL: none */
+    struct listener_generation *next;    /* its generation in the change under way; NULL: none */
+    struct list opened; /* sockets of the change under way, or for listeners_start() */
     unsigned n_opened;
     bool shared;     /* SO_REUSEPORT was set for the change under way */
     bool in_the_way; /* see note: in the way */

@@ -47,7 +47,7 @@ static int64_t overload_memory_in_use(void)
 
 /* ---- control loop ---- */
 
-/* In this order: once is_over is false, a new episode may close the limit again. */
+/* In this order: once is_over is false, a new episode may begin, and close the limit again. */
 static void overload_reopen(struct overload *ov)
 {
     connection_limit_open(ov->room);

@@ -28,7 +28,7 @@ struct overload_part {
     struct task task;
     unsigned weight; /* number of sessions; control loop only */
     int64_t bytes;   /* its share of the excess */
-    unsigned tokens; /* its share of those of `pace` */
+    unsigned tokens; /* its share of the tokens of `pace` */
     atomic_bool busy;
     atomic_bool had_few; /* its sessions held less than its share */
 };
@@ -45,7 +45,7 @@ struct overload {
     struct timer sample;
     _Atomic int64_t memory_bytes;  /* at the last sample, with pipes */
     _Atomic int64_t held_bytes;    /* buffered at the last sample */
-    _Atomic int64_t tls_bytes;     /* of the TLS library, at the last sample */
+    _Atomic int64_t tls_bytes;     /* memory of the TLS library at the last sample */
     _Atomic int64_t session_bytes; /* estimate, without buffers */
     _Atomic int64_t surplus_bytes;
     struct connection_limit *room;
@@ -54,7 +54,7 @@ struct overload {
     atomic_bool ticking; /* see note: tick */
     _Atomic int64_t began_at_ns;
     struct token_bucket pace;
-    unsigned round; /* its number; this and the next: control loop only */
+    unsigned round; /* number of the round; this and the next: control loop only */
     unsigned ticks_waited;
     _Atomic uint64_t episodes;
     _Atomic uint64_t closed; /* connections, in all episodes */

@@ -22,7 +22,7 @@ enum server_admin_kind {
     SERVER_ADMIN_STATE,  /* `state` of a server line */
     SERVER_ADMIN_WEIGHT, /* `weight` of a server line */
     SERVER_ADMIN_IO_RATIO,
-    SERVER_ADMIN_MAX_CONNECTIONS, /* of a listener */
+    SERVER_ADMIN_MAX_CONNECTIONS, /* max_connections of a listener */
     SERVER_ADMIN_PAUSE,
     SERVER_ADMIN_RESUME,
     SERVER_ADMIN_RESET /* forget all changes, but pauses */

@@ -32,10 +32,10 @@ struct server_figures {
     unsigned n_listeners, next_listener;
     struct upstream **upstreams; /* likewise */
     unsigned n_upstreams, next_upstream;
-    struct server_set *set; /* of the upstream before `next`; NULL: shown */
+    struct server_set *set; /* servers of the upstream before `next`; NULL: all shown */
     unsigned next_server;
     unsigned n_servers;        /* shown */
-    uint64_t servers_left_out; /* of the sets that were shown */
+    uint64_t servers_left_out; /* servers left out so far */
 };
 
 struct server_figures_view {

@@ -61,7 +61,7 @@ struct server {
     struct proxy_loop *proxy_loop;
     struct resolver *resolver;
     struct checks *checks;
-    struct checks_change *first_checks; /* as first_upstreams; NULL: none */
+    struct checks_change *first_checks; /* likewise; NULL: none */
     struct spares *spares;
     struct listeners *listeners;
     bool started;

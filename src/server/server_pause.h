@@ -33,7 +33,7 @@ struct server_pause_status {
     struct server_pause_target target;
     int64_t until_ns;
     unsigned max_held;
-    unsigned rate; /* at which it is released; 0: it is not */
+    unsigned rate; /* clients per second of its release; 0: none yet */
 };
 
 /*

@@ -20,7 +20,7 @@
 
 struct server_setting {
     const char *kind, *name, *now, *configured;
-    bool is_used; /* it holds here */
+    bool is_used; /* used in this process */
 };
 
 /* Settings submitted to the control loop. */

@@ -21,7 +21,7 @@ struct session_query_part {
 struct session_query {
     struct session_query_conf conf;
     int64_t began_at_ns; /* of the first page */
-    int64_t asked_at_ns; /* one instant for all ages, so that they are in order */
+    int64_t asked_at_ns; /* one instant for all ages: they stay in order */
     unsigned n_parts;
     struct session_query_part parts[];
 };

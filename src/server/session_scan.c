@@ -9,7 +9,7 @@
 #include "server/session_set.h"
 #include "server/worker.h"
 
-/* Long visits of a step. */
+/* A step ends after so many visits that took long. */
 #define SESSION_SCAN_LONG 32
 
 struct session_scan_part {

@@ -19,7 +19,7 @@ struct loop_group;
 struct session;
 struct worker;
 
-/* Where the sessions are. */
+/* The workers whose sessions are visited. */
 struct session_scan_workers {
     struct loop_group *loops;
     struct worker **list; /* by number of their loops */

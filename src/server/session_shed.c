@@ -16,7 +16,7 @@ struct session_shed_entry {
     int64_t leave_at_ns; /* CLOCK_NEVER: not chosen */
 };
 
-/* Chunks: no step copies what others have listed. */
+/* In chunks: a longer list is never copied. */
 struct session_shed_chunk {
     struct list link;
     unsigned n;

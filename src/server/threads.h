@@ -20,7 +20,7 @@ struct threads {
     struct loop_group *boss;
     struct loop_group *workers;
     struct loop_group *control; /* one loop */
-    struct loop *other;         /* of a layer above; NULL: none */
+    struct loop *other;         /* the loop of threads_add(); NULL: none */
     struct executor *executor;
     struct tls_handshakes *handshakes;
     struct watchdog *watchdog;

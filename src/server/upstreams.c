@@ -21,7 +21,7 @@ struct upstreams_entry {
     struct list link;
     struct upstream *up;
     enum upstreams_state state;
-    struct upstream_change *change; /* of upstreams_complete(); NULL: none */
+    struct upstream_change *change; /* built by upstreams_complete(); NULL: none */
     struct upstream_conf empty;     /* without servers, to remove all of them */
 };
 
@@ -213,7 +213,7 @@ static int upstreams_complete_names(struct upstreams_entry *e, const struct upst
     return rc == 0 ? upstream_change_build(e->change) : rc;
 }
 
-/* A new upstream has its configuration; it lacks only ${places}. */
+/* A new upstream has its configuration; it only lacks ${places}. */
 static int upstreams_complete_one(struct upstreams_entry *e, const struct upstream_conf *conf,
                                   upstreams_places *places, const void *cookie)
 {

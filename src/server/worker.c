@@ -19,7 +19,7 @@ struct worker {
     struct worker_env env;
     struct session_set sessions;
     struct session_set_walk carrying; /* of worker_carry_over() */
-    bool some_leave;                  /* found by that walk: worker_leave() follows */
+    bool some_leave;                  /* the walk has found sessions for worker_leave() */
     struct session_set_walk drained;
     struct task drain;
     struct task stop;

@@ -14,7 +14,7 @@
 /* First byte of a TLS record with a handshake message. */
 #define POSTGRES_TLS_BYTE 0x16
 
-/* Requests, with their length in front. */
+/* Request messages, with their length in front. */
 static const uint8_t postgres_ssl_request[] = {0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f};
 static const uint8_t postgres_gssenc_request[] = {0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x30};
 
@@ -27,7 +27,7 @@ struct session_postgres {
     alignas(max_align_t) struct preface_handler reader;
     struct session *session;
     int64_t timeout_ns;
-    bool refused_gssenc; /* its 8 bytes come first */
+    bool refused_gssenc; /* a refused GSSENCRequest of 8 bytes came first */
 };
 
 static struct session_postgres *session_postgres_of(struct preface_handler *p)

@@ -22,7 +22,7 @@ struct session_preface {
     struct session *session;
     void *rooms[SESSION_PREFACE_STAGES];
     void *handlers_room;
-    unsigned stage; /* current, then the last one */
+    unsigned stage; /* the current stage; at the end the last one */
     int64_t began_at_ns;
     alignas(max_align_t) char room[];
 };
@@ -45,7 +45,7 @@ size_t session_preface_bytes(const struct service *service)
     return bytes > 0 ? sizeof(struct session_preface) + bytes : 0;
 }
 
-/* The next of the stages that ${s} has; SESSION_PREFACE_STAGES: none. */
+/* The next stage of ${s} from ${i} on; SESSION_PREFACE_STAGES: none. */
 static unsigned session_preface_next(const struct session *s, unsigned i)
 {
     while (i < SESSION_PREFACE_STAGES && !(s->preface & 1 << i))

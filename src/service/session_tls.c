@@ -13,7 +13,7 @@
 #include "tls/tls_slot.h"
 #include "tls/tls_stream.h"
 
-/* While over_limit = wait: pause between attempts to get a thread. */
+/* With over_limit = wait: pause between attempts to get a thread. */
 #define SESSION_TLS_RETRY_NS (20 * NS_PER_MS)
 
 struct session_tls {

@@ -33,7 +33,7 @@ static void stale_retry_end(struct stale_retry *t)
     pipeline_remove(&t->conf.server->pipeline, &t->server);
 }
 
-/* The server has ended; replace() follows when its channel is closed. */
+/* replace() follows when the server's channel is closed. */
 static void stale_retry_lose(struct stale_retry *t)
 {
     t->state = STALE_RETRY_LOST;

@@ -43,8 +43,8 @@ struct access_log_conf {
 };
 
 struct access_log_stats {
-    uint64_t lines;   /* that the sink took */
-    uint64_t dropped; /* queue full, or sink failed */
+    uint64_t lines;   /* lines that the sink took */
+    uint64_t dropped; /* lines lost: queue full, or sink failed */
     size_t waiting_bytes;
 };
 

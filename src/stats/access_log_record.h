@@ -19,7 +19,7 @@ struct session_id;
  * long text is truncated.
  */
 struct access_log_record {
-    int64_t time_ns;     /* of the line, since 1970 (UTC) */
+    int64_t time_ns;     /* when the line is written, since 1970 (UTC) */
     uint64_t connection; /* number in this log, from 1 */
     const char *listener;
     const char *upstream;

@@ -20,7 +20,7 @@ void counters_set_add(struct counters_set *set, const char *key, _Atomic uint64_
     item->counter = counter;
 }
 
-/* Bucket ${i} as `NAME_i`, in microseconds' powers of two. */
+/* Bucket ${i} is the counter `NAME_i`. */
 static void counters_set_add_times(struct counters_set *set, const char *name, struct histogram *h)
 {
     char key[SESSION_REASON_WORD_BYTES];

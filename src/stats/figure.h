@@ -47,7 +47,7 @@ enum figure_kind {
 
 enum figure_unit { FIGURE_NUMBER, FIGURE_BYTES, FIGURE_PERCENT, FIGURE_NS };
 
-/* Of the member; chosen by FIGURE_TYPE(). */
+/* C type of the member, by FIGURE_TYPE(). */
 enum figure_type {
     FIGURE_BOOL,
     FIGURE_UNSIGNED,
@@ -108,7 +108,7 @@ struct figure_table {
     bool is_not_logged_at_zero;
     const struct figure *figures;
     unsigned n;
-    size_t bytes; /* of the struct */
+    size_t bytes; /* size of the struct */
 };
 
 #define FIGURE_TABLE(s, rows) .figures = (rows), .n = ARRAY_LEN(rows), .bytes = sizeof(s)

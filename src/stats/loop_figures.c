@@ -7,11 +7,11 @@
 
 struct loop_figures_view {
     const char *state;
-    const char *doing; /* NULL unless in a turn */
+    const char *doing; /* NULL outside a turn */
     struct loop_stats s;
 };
 
-/* Of struct loop_stats: as FIGURE_OF() and FIGURE_MS_OF(). */
+/* FIGURE_OF() and FIGURE_MS_OF() for struct loop_stats. */
 #define LOOP_FIGURE(kind, unit, member, help) \
     FIGURE_ROW(struct loop_figures_view, s.member, #member, FIGURE_##kind, FIGURE_##unit, 0, help)
 #define LOOP_FIGURE_MS(kind, member, digits, help)                                               \

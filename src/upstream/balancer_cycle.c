@@ -46,7 +46,7 @@ static uint32_t balancer_cycle_begin(struct balancer_cycle_head *heads,
     return total;
 }
 
-/* Of equal credits the heaviest wins. */
+/* Of places with equal credit the heaviest is next. */
 static uint16_t balancer_cycle_step(struct balancer_cycle_head *heads,
                                     const struct balancer_pool *pool)
 {

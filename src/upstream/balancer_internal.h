@@ -3,7 +3,7 @@
  *
  * A place is an index of `list`, which is sorted by level. Each level with endpoints is a pool with
  * its own table. In a pool, endpoints of equal weight form a run, heaviest first (FIRST keeps
- * configuration order, without runs). Kinds offer places; balancer_offer() decides.
+ * configuration order, without runs). Kinds of balancer offer places; balancer_offer() decides.
  *
  *   place   0              pools[1].from         n
  *           |   pools[0]   |      pools[1]       |        no pool is empty

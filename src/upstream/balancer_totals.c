@@ -34,7 +34,7 @@ static struct balancer_totals balancer_unpack(uint64_t word)
 struct balancer_sum {
     unsigned n;
     uint32_t weight;
-    unsigned n_steady; /* not warming up */
+    unsigned n_steady; /* fit endpoints that are not warming */
 };
 
 static struct balancer_sum balancer_sum(const struct balancer *b, unsigned pool, uint32_t unfit)

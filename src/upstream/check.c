@@ -99,7 +99,7 @@ static enum check_outcome check_outcome_of(int error, enum check_outcome timeout
     }
 }
 
-/* The descriptor is already closed. */
+/* Report the result; the descriptor is closed. */
 static void check_finish(struct check *c)
 {
     c->result.duration_ns = clock_now_ns() - c->began_at_ns;

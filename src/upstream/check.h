@@ -56,7 +56,7 @@ enum check_outcome {
 enum check_verdict {
     CHECK_FOR,
     CHECK_AGAINST,
-    CHECK_NEITHER /* the failure is on our side */
+    CHECK_NEITHER /* no verdict: the failure is on our side */
 };
 
 struct check_bytes {

@@ -19,7 +19,7 @@ struct checker_slot {
     struct checker *checker;
     struct checker_target *target; /* NULL: removed during the check */
     struct checker_rules *rules;   /* a reference, for the check under way */
-    bool as_sessions;              /* checks the addresses that sessions use */
+    bool as_sessions;              /* the check uses the addresses that sessions use */
     struct address addresses[ENDPOINT_ADDRESSES];
 };
 

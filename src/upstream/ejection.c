@@ -69,7 +69,7 @@ static bool ejection_take_place(struct ejection_group *g)
     return false;
 }
 
-/* Always writes; see note: sweep. */
+/* Writes even an unchanged value; see note: sweep. */
 static void ejection_expect_return(struct ejection_group *g, int64_t at_ns)
 {
     int64_t next_ns = atomic_load_explicit(&g->next_return_at_ns, memory_order_relaxed);

@@ -269,7 +269,7 @@ void membership_reset_returning(struct membership *r)
             continue;
         ejection_cancel(&r->upstream->ejection, &server->ejection, &server->endpoint);
         if (upstream_starts_down(r->upstream->conf) && !atomic_load(&server->is_disabled))
-            /* before it can get sessions */
+            /* before the set is published */
             (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
         upstream_state_came(r->upstream, server);
         if (atomic_load(&server->endpoint.addresses))

@@ -12,8 +12,8 @@
 /* A server of the new set, or one kept without being in it. */
 struct membership_next {
     struct upstream_server *server;
-    unsigned position;      /* of its line */
-    unsigned weight, level; /* of its place */
+    unsigned position;      /* position of its line */
+    unsigned weight, level; /* from its place */
     bool is_new;
     bool is_wanted; /* in the set */
     bool was_listed;

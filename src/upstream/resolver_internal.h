@@ -12,7 +12,7 @@ struct resolver_service {
     unsigned begin;    /* first record to look up; wraps around */
     unsigned done;     /* records finished or given up */
     int64_t until_ns;  /* deadline to begin a lookup */
-    int error;         /* of the first failed host */
+    int error;         /* error of the first failed host */
     unsigned n_failed; /* failed hosts, not counting unknown hosts */
     int errors[RESOLVER_ADDRESSES];
     struct srv_record records[RESOLVER_ADDRESSES];
@@ -43,7 +43,7 @@ struct resolver_name {
     bool is_under_way;
     bool is_removed; /* while its lookup was under way */
     bool is_kept;    /* kept by the current commit */
-    bool has_answer; /* that is not applied yet */
+    bool has_answer; /* an answer is not applied yet */
     bool known;
     bool late; /* the first answer failed or was not in time */
     int error; /* of the last answer */

@@ -24,7 +24,7 @@ void spare_group_refresh(struct spare_group *g)
         spare_pools_refresh(pools);
 }
 
-/* With those of a prepared change. */
+/* Number of loops, with those of a prepared change. */
 static unsigned spare_group_loops(const struct spare_group *g)
 {
     return g->loops ? loop_group_made(g->loops) : 1;

@@ -143,7 +143,7 @@ static void spare_ended(struct spare_conn *c)
     spare_arm(part, part->not_before_ns);
 }
 
-/* It will close, or it speaks first. */
+/* The server sent bytes: it closes soon, or it speaks first. */
 static void spare_spoke(struct spare_conn *c)
 {
     idle_watch_rest(&c->idle_watch);
@@ -182,7 +182,7 @@ static void spare_opened(struct spare_conn *c, int fd)
                    sp->server->name);
 }
 
-/* No failure for ejection: no session failed. */
+/* Does not count for ejection: no session failed. */
 static void spare_failed(struct spare_conn *c, int error)
 {
     struct spare_list *part = c->part;
@@ -208,7 +208,7 @@ static void spare_connected(struct connector *connector, int fd, int error)
         spare_opened(c, fd);
 }
 
-/* Unless a session needs its connection slot, or its descriptor is needed. */
+/* Count a spare, unless its connection slot or descriptor is needed elsewhere. */
 static bool spare_may_open(struct spare_list *part)
 {
     struct spare *sp = part->spare;
@@ -255,7 +255,7 @@ static void spare_speaks_first(struct spare *sp)
     spare_group_refresh(&sp->up->spares);
 }
 
-/* Returns the next expiry. */
+/* Returns when the next spare expires. */
 static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now_ns)
 {
     int64_t next_ns = CLOCK_NEVER;
@@ -303,7 +303,7 @@ static void spare_make_way(struct spare_list *part)
     }
 }
 
-/* Returns the time to continue. */
+/* Returns when to continue; CLOCK_NEVER: not needed. */
 static int64_t spare_refill(struct spare_list *part, int64_t now_ns)
 {
     unsigned begun = 0, share = spare_share(part);

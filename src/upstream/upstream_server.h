@@ -40,9 +40,9 @@ struct upstream_server_conf {
 };
 
 struct upstream_server {
-    /* of `line`; who may read it: see upstream.conf */
+    /* the configuration of `line`; read it as upstream.conf */
     _Atomic(const struct upstream_server_conf *) conf;
-    /* Of `line`, with the administrator's changes, for any thread. */
+    /* State of `line`, with the administrator's changes; any thread may read it. */
     atomic_bool is_disabled, is_draining;
     struct endpoint endpoint;
     struct ejection ejection;

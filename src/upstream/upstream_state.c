@@ -44,7 +44,7 @@ static void upstream_state_server_set(struct counters_set *out, struct upstream_
         upstream_state_add_spares(out, sp->counts);
 }
 
-/* Without spares, an unresolved server's spare counters wait on. */
+/* Without ${has_spares} the spare counters are kept for later. */
 static void upstream_state_expected_set(struct counters_set *out, struct upstream_state_server *s,
                                         bool has_spares)
 {

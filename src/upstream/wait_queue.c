@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "engine/loop.h"
 
-/* Queued (locked), then submitted to its loop. Only this loop uses `is_left`. */
+/* A ticket is queued (locked), then submitted to its loop. Only the loop uses `is_left`. */
 struct wait_ticket {
     struct task given; /* carries the result to its loop */
     struct endpoint *endpoint;
@@ -79,7 +79,7 @@ void wait_queue_close(struct wait_queue *q)
     lock_close(&q->lock);
 }
 
-/* With the lock held. */
+/* Locked. */
 static void wait_queue_remove(struct wait_queue *q, struct wait_ticket *t)
 {
     list_remove(&t->link);
@@ -87,7 +87,7 @@ static void wait_queue_remove(struct wait_queue *q, struct wait_ticket *t)
     atomic_fetch_sub_explicit(&q->n, 1, memory_order_relaxed);
 }
 
-/* False if its result is already under way. */
+/* Dequeue ${t}; false if its result is already under way. */
 static bool wait_queue_take_back(struct wait_ticket *t)
 {
     struct wait_queue *q = t->queue;
@@ -142,7 +142,7 @@ static void wait_queue_run_given(struct task *task)
     done(cookie, e, error);
 }
 
-/* The loop has ended; its sessions left before. */
+/* The loop has ended: its sessions left the queue before. */
 static void wait_queue_drop_given(struct task *task)
 {
     wait_queue_pass_on(CONTAINER_OF(task, struct wait_ticket, given));
