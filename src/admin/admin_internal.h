@@ -103,8 +103,7 @@ struct admin_answer {
     const char *type;
     char *text;
     size_t n;
-    const char *header,
-        *value; /* a further header field; NULL: none */
+    const char *header, *value; /* a further header field; NULL: none */
 };
 
 struct admin_request {

@@ -112,7 +112,8 @@ int inherited_read(struct inherited_socket **out, unsigned *n)
     if (count == -ENOMEM)
         return -ENOMEM;
     if (count < 0)
-        log_warning("no socket is inherited: LISTEN_FDS, LISTEN_FDNAMES: %s", strerror(-count));
+        log_warning("cannot read LISTEN_FDS and LISTEN_FDNAMES: %s; no socket is inherited",
+                    strerror(-count));
     if (count <= 0)
         return 0;
     *out = calloc((size_t)count, sizeof(**out));

@@ -7,7 +7,7 @@
 
 struct loop_group {
     struct chooser chooser;
-    atomic_uint size;   /* this and the next three: see note: size */
+    atomic_uint size;   /* see note: size; so for the next three */
     atomic_uint in_use; /* at most `size` */
     atomic_bool stopping;
     atomic_uint io_ratio;

@@ -92,8 +92,8 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
 
 /*
  * connection_limit_pass_or_wait(room, h, w) / connection_limit_retry(room):
- * hold_pass(), which fails as connection_limit_enter_or_wait() at a limit / wake all waiters, after
- * a hold was opened or has allowed some.
+ * hold_pass(); if it refuses, ${w} waits as in connection_limit_enter_or_wait() / wake all waiters,
+ * after a hold was opened or has allowed some.
  *
  * Thread: loop of ${w}; any
  */

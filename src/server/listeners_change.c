@@ -272,9 +272,8 @@ static bool listeners_use(struct listeners *ls, const struct listeners_address *
 
     address_format(text, sizeof(text), sock->address);
     if (rc < 0) {
-        log_error("listen %s: %s: %s: cannot listen: %s", name, text,
-                  la->n_sockets > 0 ? "continues with fewer sockets" : "clients are refused",
-                  strerror(-rc));
+        log_error("listen %s: %s: cannot listen: %s; %s", name, text, strerror(-rc),
+                  la->n_sockets > 0 ? "continues with fewer sockets" : "clients are refused");
         listener_socket_destroy(sock);
         return false;
     }

@@ -32,7 +32,7 @@ struct counters_set;
 struct mirror_counters {
     atomic_uint references;
     _Atomic uint64_t connected;
-    _Atomic uint64_t failed;    /* failed to connect, or did not try */
+    _Atomic uint64_t failed;    /* not connected: failed, or not tried */
     _Atomic uint64_t abandoned; /* too slow, or ended by the mirror's server */
     _Atomic uint64_t cut;       /* reset: the client's stream was incomplete */
     _Atomic uint64_t bytes;

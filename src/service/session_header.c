@@ -10,7 +10,7 @@
 struct session_header {
     alignas(max_align_t) struct proxy_protocol reader;
     struct session *session;
-    struct address proxy; /* sender of a header that names a client */
+    struct address proxy; /* the peer, if its header names a client */
 };
 
 /* A client that closes without sending a byte, as port checks do, is no error. */

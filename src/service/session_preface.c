@@ -9,7 +9,7 @@
 #include "service/session_postgres.h"
 #include "service/session_tls.h"
 
-/* In order. */
+/* In this order. */
 static const struct session_preface_stage *const session_preface_stages[] = {
     [SESSION_PREFACE_HEADER] = &session_header_stage,
     [SESSION_PREFACE_POSTGRES] = &session_postgres_stage,

@@ -68,7 +68,7 @@ static void session_tls_failed(struct session_tls *o, int error)
     }
     session_tls_log(o, error);
     if (error == -EPROTO || (error == -EBUSY && o->over_limit == QUOTA_OVER_CLOSE))
-        session_close(s, SESSION_TLS_HANDSHAKE); /* behind an alert */
+        session_close(s, SESSION_TLS_HANDSHAKE); /* after the alert */
     else
         session_abort(s, SESSION_TLS_HANDSHAKE);
 }

@@ -28,7 +28,7 @@ extern const struct session_preface_stage session_tls_stage;
 
 /*
  * session_tls_end(s):
- * Part of the end of ${s}.
+ * ${s} ends: try no handshake again.
  *
  * Thread: loop of ${s}
  */

@@ -87,7 +87,7 @@ static int client_hello_scan_fragment(struct client_hello_scan *scan, const uint
     if (scan->header < MESSAGE_HEADER_BYTES)
         return 0;
     if (n + scan->record_bytes > scan->message_bytes)
-        return -EPROTO; /* another message behind this one */
+        return -EPROTO; /* another message in the record */
     scan->at += n;
     scan->message_bytes -= n;
     return 0;
@@ -127,7 +127,7 @@ static bool client_hello_take(struct client_hello_bytes *from, size_t n,
     return true;
 }
 
-/* A number of ${bytes}. */
+/* Take a big-endian number of ${bytes}. */
 static bool client_hello_take_number(struct client_hello_bytes *from, unsigned bytes, unsigned *out)
 {
     struct client_hello_bytes digits;
@@ -140,7 +140,7 @@ static bool client_hello_take_number(struct client_hello_bytes *from, unsigned b
     return true;
 }
 
-/* Bytes with their length in front, a number of ${prefix} bytes. */
+/* Take bytes with their length in front, a number of ${prefix} bytes. */
 static bool client_hello_take_vector(struct client_hello_bytes *from, unsigned prefix,
                                      struct client_hello_bytes *out)
 {
@@ -223,7 +223,7 @@ static int client_hello_read_extension(struct client_hello *out, unsigned type,
     }
 }
 
-/* None may come twice (RFC 8446, 4.2). */
+/* No type may come twice (RFC 8446, 4.2). */
 static int client_hello_read_extensions(struct client_hello *out)
 {
     struct client_hello_bytes rest = out->extensions, data;

@@ -33,7 +33,7 @@ struct client_hello_scan {
     unsigned records;
 };
 
-/* Bytes in the message. */
+/* A part of the message. */
 struct client_hello_bytes {
     const uint8_t *at;
     size_t n;

@@ -5,7 +5,7 @@
 
 #define SERVER_NAME_LABEL_BYTES 63
 
-/* The locale must not decide. Returns 0 for a character that no label has. */
+/* Lower case, whatever the locale; 0: not allowed in a label. */
 static char server_name_character(char c)
 {
     if (c >= 'A' && c <= 'Z')

@@ -105,8 +105,10 @@ int tls_context_create(SSL_CTX **out, const SSL_METHOD *method, const struct tls
     return rc;
 }
 
-/* Where Debian and Fedora have the system's CAs in one file; the library's paths are read by a
- * handshake. */
+/*
+ * The system's CAs from one file, of Debian or Fedora, now: from its own paths the library reads
+ * them in a handshake.
+ */
 static int tls_context_set_system_ca(SSL_CTX *ctx, const struct tls_why *why)
 {
     static const char *const bundles[] = {"/etc/ssl/certs/ca-certificates.crt",

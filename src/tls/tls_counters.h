@@ -1,7 +1,7 @@
 /*
- * tls/tls_counters: handshakes of a listener or upstream, by their end.
+ * tls/tls_counters: handshakes of a listener or upstream, by outcome.
  *
- * note: counters. Relaxed: each number stands for itself, and no other memory depends on it.
+ * note: counters. Relaxed: no other memory depends on these numbers.
  */
 #ifndef TLS_TLS_COUNTERS_H
 #define TLS_TLS_COUNTERS_H

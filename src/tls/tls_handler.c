@@ -11,7 +11,7 @@
 #include "tls/tls_step.h"
 #include "tls/tls_stream.h"
 
-/* What one read of the channel can decrypt to. */
+/* Most plain bytes of one read of the channel. */
 #define TLS_HANDLER_PLAIN_BYTES NETLOOP_SCRATCH_BYTES
 
 static _Thread_local uint8_t tls_handler_plain[TLS_HANDLER_PLAIN_BYTES];
@@ -65,7 +65,7 @@ static void tls_handler_opened(struct tls_handler *t)
 
 static void tls_handler_advance(struct tls_handler *t);
 
-/* What the stream did not read of the step's records comes before what was received meanwhile. */
+/* The step's records that the stream has not read go in front of those received meanwhile. */
 static int tls_handler_put_back(struct tls_handler *t)
 {
     struct buffer *left = &t->step->in;
@@ -111,7 +111,7 @@ static void tls_handler_step_done(struct tls_step *step)
         tls_handler_fail(t, -EPROTO);
 }
 
-/* Move the whole records to the step. */
+/* Move whole records to the step. */
 static int tls_handler_give(struct tls_handler *t)
 {
     size_t n = t->flight.records_end;
@@ -202,7 +202,7 @@ static void tls_handler_broken(struct tls_handler *t)
     handler_ended(t->handler.next, HANDLER_REJECTED, -EPROTO);
 }
 
-/* If the channel's end of file came before the release, the channel does not report another. */
+/* The channel has reported an end of file that came before the release: pass it on here. */
 static void tls_handler_closed(struct tls_handler *t)
 {
     if (t->peer_closed)

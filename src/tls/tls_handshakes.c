@@ -42,7 +42,7 @@ struct tls_handshakes {
     unsigned n_first, n_further; /* pending, those of loops too */
     uint64_t run, dropped, refused;
     bool stopped;
-    bool start_failed; /* the last start of a thread; logged once */
+    bool start_failed; /* the last start of a thread failed, and was logged */
     unsigned n_idle;
     unsigned n_threads;
     struct list loops;
@@ -162,7 +162,7 @@ static int tls_handshakes_start_thread(struct tls_handshakes *pool)
     return error == 0 ? 0 : -EAGAIN;
 }
 
-/* Locked. Have a thread for one step more than wait now. */
+/* Locked. Wake or start a thread for one more step. */
 static int tls_handshakes_call_thread(struct tls_handshakes *pool)
 {
     unsigned pending = pool->n_first + pool->n_further;
@@ -205,7 +205,7 @@ static void tls_handshakes_drop_turn(struct task *t)
 static const struct task_type tls_handshakes_turn_type = {
     .name = "handshake", .run = tls_handshakes_run_turn, .drop = tls_handshakes_drop_turn};
 
-/* Locked. Those of the loop that runs; NULL: out of memory. */
+/* Locked. The steps of the calling loop; NULL: out of memory. */
 static struct tls_handshakes_loop *tls_handshakes_of_loop(struct tls_handshakes *pool)
 {
     struct loop *loop = loop_current();
@@ -265,7 +265,7 @@ int tls_handshakes_start(const struct tls_handshakes_conf *conf, struct tls_hand
     return 0;
 }
 
-/* Locked. Find or start who will run a step of this kind, and the queue for it. */
+/* Locked. Find the queue for a step, and wake or start what runs it. */
 static int tls_handshakes_admit(struct tls_handshakes *pool, bool first, struct tls_jobs **jobs)
 {
     if (pool->stopped)

@@ -1,8 +1,8 @@
 /*
- * tls/tls_handshakes: thread pool for handshakes, so that no established connection waits for the
+ * tls/tls_handshakes: thread pool for handshakes: no established connection waits for the
  * arithmetic of a new one.
  *
- * A loop submits one step of a handshake: what the library does with the messages that are there.
+ * A loop submits one step of a handshake: what the library does with the messages received so far.
  * run() works on state that no other thread touches meanwhile, and ends with a task for the
  * connection's loop. A session that ends during a step leaves this state to the thread.
  *
@@ -90,7 +90,7 @@ void tls_handshakes_free(struct tls_handshakes *pool);
 
 /*
  * tls_handshakes_stats(pool, out) / tls_handshakes_figures(pool, v):
- * Read / show ${v} the figures of ${pool}.
+ * Read the figures of ${pool} / visit them.
  *
  * Thread: any
  */

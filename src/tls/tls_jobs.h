@@ -29,7 +29,7 @@ struct tls_job {
     struct list node;
     int64_t deadline_ns; /* dropped if it has not begun until then */
     int64_t submitted_ns;
-    bool first; /* step of its handshake */
+    bool first; /* first step of its handshake */
 };
 
 struct tls_jobs {
@@ -47,8 +47,8 @@ void tls_jobs_init(struct tls_jobs *q);
 
 /*
  * tls_jobs_add(q, job) / tls_jobs_take(q, now_ns):
- * Queue ${job}; `first` and `submitted_ns` are set / remove the next job: one that is late, so that
- * its owner is freed, or the one to run. NULL: empty.
+ * Queue ${job}; `first` and `submitted_ns` are set / remove the next job: a late one, to be
+ * dropped, or the one to run. NULL: empty.
  *
  * Thread: owner
  */

@@ -1,9 +1,9 @@
 /*
  * tls/tls_memory: counts the memory that OpenSSL allocates, for max_memory and the statistics.
  *
- * note: batches. Each thread counts for itself, and adds to the sum once it has TLS_MEMORY_BATCH
- * bytes more or less: the sum is wrong by less than that for each thread, and counting costs no
- * atomic operation in most calls.
+ * note: batches. Each thread counts for itself, and adds to the sum at a difference of
+ * TLS_MEMORY_BATCH bytes: the sum is wrong by less than that for each thread, and most calls cost
+ * no atomic operation.
  */
 #ifndef TLS_TLS_MEMORY_H
 #define TLS_TLS_MEMORY_H

@@ -1,5 +1,5 @@
 /*
- * tls/tls_pem: what a PEM file has: certificates, revocation lists, a private key.
+ * tls/tls_pem: reads PEM files: certificates, revocation lists, a private key.
  */
 #ifndef TLS_TLS_PEM_H
 #define TLS_TLS_PEM_H

@@ -18,7 +18,7 @@ struct tls_profile {
     SSL_CTX *client; /* NULL: not for servers */
 };
 
-/* The certificate that servers see. */
+/* Our certificate for servers. */
 static int tls_profile_set_own(struct tls_profile *p, const struct tls_profile_conf *conf,
                                const struct tls_why *why)
 {

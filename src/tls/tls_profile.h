@@ -1,5 +1,5 @@
 /*
- * tls/tls_profile: what a [tls NAME] section says, loaded: certificates, keys, CAs, settings.
+ * tls/tls_profile: a loaded [tls NAME] section: certificates, keys, CAs, settings.
  *
  * Immutable and reference-counted; any thread may use it. A reload makes another profile; a
  * connection keeps the one it began with.
@@ -37,9 +37,9 @@ struct tls_paths {
 /* NULL and empty lists: not set. */
 struct tls_profile_conf {
     const char *name;              /* of [tls NAME] */
-    bool for_clients, for_servers; /* a listener, an upstream has it */
+    bool for_clients, for_servers; /* used by a listener, by an upstream */
     struct tls_paths certificates;
-    struct tls_paths keys; /* of `certificates`, in their order */
+    struct tls_paths keys; /* keys of `certificates`, in their order */
     enum tls_unknown_name unknown_name;
     enum tls_version min_version;
     const char *ciphers;       /* names of 1.2 and 1.3, between colons */

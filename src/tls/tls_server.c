@@ -86,7 +86,7 @@ static int tls_server_set_verify(SSL_CTX *ctx, const struct tls_profile_conf *co
     return rc;
 }
 
-/* A ticket is good only where clients are verified in the same way. */
+/* A ticket is valid only where clients are verified in the same way. */
 static int tls_server_set_session_context(SSL_CTX *ctx, const struct tls_profile_conf *conf,
                                           const struct tls_why *why)
 {

@@ -23,7 +23,7 @@ struct tls_step {
     struct task arrival;
     struct loop *loop;
     struct tls_stream *stream; /* the step's, until done() */
-    struct buffer in;          /* records for the stream; afterwards what it left */
+    struct buffer in;          /* records for the stream; afterwards those it has not read */
     struct buffer out;         /* records to send */
     enum tls_stream_result result;
     int error;                           /* 0; -ETIMEDOUT (dropped); -ENOMEM */

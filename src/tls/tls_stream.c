@@ -166,7 +166,7 @@ enum tls_stream_result tls_stream_handshake(struct tls_stream *st)
     return tls_stream_result(st, rc);
 }
 
-/* The library names the state between a server's Finished and the client's after early data. */
+/* TLS_ST_EARLY_DATA is the library's name for a server that awaits the client's Finished. */
 bool tls_stream_handshake_is_cheap(const struct tls_stream *st)
 {
     return SSL_get_state(st->ssl) == TLS_ST_EARLY_DATA &&
@@ -204,7 +204,7 @@ enum tls_stream_result tls_stream_read(struct tls_stream *st, uint8_t *out, size
             *n += got;
             st->bytes_read += got;
             if (st->io.in_bytes == 0 && !SSL_has_pending(st->ssl))
-                return TLS_STREAM_INPUT; /* as another call would say, at its price */
+                return TLS_STREAM_INPUT; /* another call would say so too, but cost more */
         } else if (!tls_stream_dropped_message(st, rc, left)) {
             return tls_stream_result(st, rc);
         }

@@ -65,7 +65,7 @@ static struct membership_next *membership_change_find(const struct membership_ch
     return NULL;
 }
 
-/* Before a server is created, so that it is not lost. */
+/* Make room for a server before creating it: then it can be added. */
 static int membership_change_reserve(struct membership_change *ch)
 {
     unsigned room = ch->room > 0 ? 2 * ch->room : 16;
