@@ -180,6 +180,7 @@ void listener_generation_counters(const struct listener_generation *gen, struct 
     set->n = 0;
     counters_set_add_sessions(set, &ls->counters);
     counters_set_add(set, "limit_waits", &ls->waits);
+    tls_counters_add(&ls->tls, set);
     admission_add_counters(gen->admission, set);
     if (gen->mirror.counters)
         mirror_add_counters(gen->mirror.counters, set);
@@ -220,7 +221,7 @@ static const struct figure_table listener_generation_table = {
 
 void listener_generation_figures(const struct listener_generation *gen, struct figure_visitor *v)
 {
-    const struct listener *ls = gen->listener;
+    struct listener *ls = gen->listener;
     const struct figure_object object = {.subject = FIGURE_LISTENER, .name = ls->name};
     const struct listener_generation_view view = {
         .service = gen->conf.service == LISTENER_ECHO ? "echo" : "proxy",
@@ -233,6 +234,8 @@ void listener_generation_figures(const struct listener_generation *gen, struct f
 
     figure_show(v, &listener_generation_table, &object, &view);
     counters_figures(&ls->counters, &object, v);
+    if (gen->service.tls)
+        tls_counters_figures(&ls->tls, &object, v);
     admission_figures(gen->admission, &object, v);
     if (gen->mirror.counters)
         mirror_figures(gen->mirror.counters, &object, v);

@@ -12,6 +12,7 @@
 #include "limits/throttle.h"
 #include "server/listener.h"
 #include "stats/counters.h"
+#include "tls/tls_counters.h"
 
 struct listener_generation;
 
@@ -25,6 +26,7 @@ struct listener {
     char *name;
     struct connection_limit *room; /* of the process */
     struct counters counters;
+    struct tls_counters tls;
     struct quota quota;
     struct throttle_shared bandwidth;
     _Atomic uint64_t waits; /* pauses at a connection limit */

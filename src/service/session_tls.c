@@ -66,6 +66,8 @@ static void session_tls_failed(struct session_tls *o, int error)
         session_close(s, SESSION_CLIENT_FIN);
         return;
     }
+    if (error == -EBUSY)
+        tls_count(&o->handler.conf.counters->refused);
     session_tls_log(o, error);
     if (error == -EPROTO || (error == -EBUSY && o->over_limit == QUOTA_OVER_CLOSE))
         session_close(s, SESSION_TLS_HANDSHAKE); /* after the alert */

@@ -9,13 +9,17 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+struct counters_set;
+struct figure_object;
+struct figure_visitor;
+
 struct tls_counters {
     _Atomic uint64_t full;
     _Atomic uint64_t resumed;
-    _Atomic uint64_t failed;    /* by an alert, a broken record or an end of file */
-    _Atomic uint64_t timed_out; /* handshake_timeout, waiting for a thread included */
-    _Atomic uint64_t refused;   /* too many waited for a thread */
-    _Atomic uint64_t truncated; /* streams that ended without close_notify */
+    _Atomic uint64_t failed;
+    _Atomic uint64_t timed_out;
+    _Atomic uint64_t refused;
+    _Atomic uint64_t truncated;
 };
 
 /*
@@ -28,5 +32,15 @@ static inline void tls_count(_Atomic uint64_t *c)
 {
     atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
 }
+
+/*
+ * tls_counters_figures(c, object, v) / tls_counters_add(c, set):
+ * Show ${v} the counters of ${object} / add them to ${set}.
+ *
+ * Thread: any / owner of ${set}
+ */
+void tls_counters_figures(struct tls_counters *c, const struct figure_object *object,
+                          struct figure_visitor *v);
+void tls_counters_add(struct tls_counters *c, struct counters_set *set);
 
 #endif

@@ -15,6 +15,7 @@ KINDS = {
     "loop_figures": "loop",
     "executor_figures": "executor",
     "tls_handshakes": "handshakes",
+    "tls_counters": "sessions",
     "counters": "sessions",
     "counters_connects": "sessions",
     "counters_durations": "sessions",
