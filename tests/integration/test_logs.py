@@ -8,7 +8,6 @@ import signal
 import socket
 import stat
 import threading
-import time
 
 from support import net
 from support.case import Skipped, check, check_equal, is_root, test

@@ -1,7 +1,6 @@
 """zones: what odd, failing, silent and short-lived answers of a name server do to servers."""
 
 import collections
-import re
 import socket
 import statistics
 import struct

@@ -17,6 +17,8 @@ from pathlib import Path
 from support.daemon import REPORT, Daemon, Finished
 
 DEFAULT_TIMEOUT_S = 30
+BUSY_SCALE = 3  # how much longer a test may take on a busy machine
+PATIENCE_S = 20  # for what comes at once, unless the machine does not run us
 SANITIZED_SCALE = 4  # how much longer everything may take in a sanitised daemon
 POLL_S = 0.02
 
@@ -65,7 +67,7 @@ def _argument_sets(each):
 def test(timeout=DEFAULT_TIMEOUT_S, needs=(), each=None, plain_only=False):
     """Register a test, once for each set of arguments; its sentence may hold them as {name}.
 
-    timeout: seconds in a plain daemon. needs: programs without which the test cannot run.
+    timeout: seconds in a plain daemon on a quiet machine. needs: programs without which the test cannot run.
     plain_only: it asks about times, rates or other programs on paths that other tests take, too;
     a sanitised daemon is not asked.
     """
@@ -73,7 +75,7 @@ def test(timeout=DEFAULT_TIMEOUT_S, needs=(), each=None, plain_only=False):
         theme = function.__module__.removeprefix("test_")
         for arguments in _argument_sets(each):
             sentence = " ".join(function.__doc__.format(**arguments).split())
-            CASES.append(Case(theme, sentence, function, arguments, timeout, tuple(needs),
+            CASES.append(Case(theme, sentence, function, arguments, timeout * BUSY_SCALE, tuple(needs),
                               plain_only))
         return function
     return register
@@ -162,7 +164,7 @@ class Context:
     def reactord(self, *arguments, stdin=None, **how):
         """Run the program to its end, for what it prints and its exit code."""
         done = subprocess.run([self.options.reactord, *arguments], input=stdin, cwd=self.dir,
-                              capture_output=True, timeout=10 * self.scale, check=False, **how)
+                              capture_output=True, timeout=30 * self.scale, check=False, **how)
         finished = Finished(done.returncode, done.stdout.decode(errors="replace"),
                             done.stderr.decode(errors="replace"))
         found = REPORT.search(finished.err)
@@ -180,7 +182,7 @@ class Context:
 
     def run(self, *command, stdin=subprocess.DEVNULL, **how):
         """Run a program to its end, with a descriptor as its input."""
-        done = subprocess.run(command, stdin=stdin, cwd=self.dir, capture_output=True, timeout=20 * self.scale,
+        done = subprocess.run(command, stdin=stdin, cwd=self.dir, capture_output=True, timeout=30 * self.scale,
                               check=False, **how)
         finished = Finished(done.returncode, done.stdout.decode(errors="replace"),
                             done.stderr.decode(errors="replace"))
@@ -188,16 +190,18 @@ class Context:
         check(not found, f"stderr has: {found and found.group()}")
         return finished
 
-    def eventually(self, probe, what, within=5):
-        """Wait until the probe is true; returns what it gave."""
-        end = time.monotonic() + within * self.scale
+    def eventually(self, probe, what, within=PATIENCE_S):
+        """Wait until the probe is true; returns what it gave. A look counts as no more than 0.1 s."""
+        left = within * self.scale
         while True:
+            began = time.monotonic()
             value = probe()
             if value:
                 return value
-            if time.monotonic() > end:
+            if left <= 0:
                 raise Failed(f"not within {within * self.scale} s: {what}")
             time.sleep(POLL_S)
+            left -= min(time.monotonic() - began, 0.1)
 
 
 def _is_free(port):

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 INHERIT = Path(__file__).resolve().parent / "inherit.py"
-START_LIMIT_S = 10
-STOP_LIMIT_S = 15
-STATISTICS_LIMIT_S = 10
-RELOAD_LIMIT_S = 15
+START_LIMIT_S = 30
+STOP_LIMIT_S = 30
+STATISTICS_LIMIT_S = 30
+RELOAD_LIMIT_S = 30
 PR_SET_PDEATHSIG = 1
 
 RELOAD_END = r"reload: (done|refused|nothing has changed)"

@@ -14,7 +14,8 @@ import termios
 import threading
 import time
 
-LIMIT_S = 20  # for any single step of a socket; a hang fails the test
+LIMIT_S = 30  # for any single step of a socket; a hang fails the test
+OR_CUT = (BlockingIOError, ConnectionError)  # for fill()
 CHUNK = 65536
 
 # A length that is no multiple of any buffer's, so that bytes shifted or repeated by one show.
@@ -112,16 +113,17 @@ def ending(s):
         return "reset"
 
 
-def fill(s):
-    """Send until nothing more is taken, in 15 tries of 20 ms: a clock goes on when nobody else is run."""
+def fill(s, until=BlockingIOError):
+    """Send until nothing more is taken, in 15 tries of 20 ms: a clock goes on when nobody else is run. Or until
+    the connection is cut, if that is one of the errors in ${until}."""
     s.setblocking(False)
     refused = 0
     while refused < 15:
         try:
             s.send(bytes(CHUNK))
             refused = 0
-        except BlockingIOError:
-            refused += 1
+        except until as error:
+            refused = 15 if isinstance(error, ConnectionError) else refused + 1
             time.sleep(0.02)
     s.settimeout(LIMIT_S)
 

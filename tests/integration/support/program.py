@@ -10,7 +10,7 @@ import time
 from support import net
 from support.case import Failed
 
-START_LIMIT_S = 10
+START_LIMIT_S = 30
 
 
 def run(command, stdin=b"", limit_s=60, code=0):
