@@ -141,6 +141,8 @@ static const struct {
     {"access_rules = x", "t.ini:4: [listen e] access_rules: 'x' is not the absolute path "},
     {"deny = file:/nonexistent",
      "t.ini:4: [listen e] deny: '/nonexistent' cannot be opened: No such file or directory"},
+    {"access_rules = /nonexistent",
+     "t.ini:4: [listen e] access_rules: '/nonexistent' cannot be opened: No such file or "},
     {"access_rules = /dev/null",
      "t.ini:4: [listen e] access_rules: '/dev/null' is not a regular file"},
     {"access_rules = /nonexistent\nallow = 10.0.0.1\n",
