@@ -226,7 +226,8 @@ static bool without_effect(enum option_section section, const char *key)
                                        "send_proxy_tlvs",
                                        "access_log_format",
                                        "access_log_interval",
-                                       "proxy_header_timeout"};
+                                       "proxy_header_timeout",
+                                       "client_hello_timeout"};
     bool is_listen = section == OPTION_LISTEN;
 
     if (section == OPTION_ADMIN) /* none, as there is no address */
@@ -243,6 +244,8 @@ static const char *expect_option(const char *text, const struct option *o, const
     char line[256];
 
     if (set == NULL) {
+        if ((o->flags & OPTION_FAMILY) != 0)
+            return text;
         snprintf(line, sizeof(line), "%s%s =%s%s", without_effect(section, o->key) ? "#" : "",
                  o->key, *o->fallback != '\0' ? " " : "", o->fallback);
         return expect_line(text, line);
