@@ -18,6 +18,14 @@ struct arena_piece {
 struct arena {
     atomic_uint references;
     struct arena_piece *pieces;
+    struct arena_owned *owned; /* the last first */
+};
+
+/* A piece, too. */
+struct arena_owned {
+    struct arena_owned *next;
+    void *object;
+    void (*release)(void *object);
 };
 
 int arena_create(struct arena **out)
@@ -56,6 +64,17 @@ char *arena_text(struct arena *a, const char *text, size_t len)
     return copy;
 }
 
+int arena_own(struct arena *a, void *object, void (*release)(void *object))
+{
+    struct arena_owned *owned = arena_alloc(a, 1, sizeof(*owned));
+
+    if (!owned)
+        return -ENOMEM;
+    *owned = (struct arena_owned){.next = a->owned, .object = object, .release = release};
+    a->owned = owned;
+    return 0;
+}
+
 struct arena *arena_hold(struct arena *a)
 {
     if (a)
@@ -74,6 +93,8 @@ void arena_release(struct arena *a)
     MUST(references > 0);
     if (references > 1)
         return;
+    for (struct arena_owned *owned = a->owned; owned; owned = owned->next)
+        owned->release(owned->object);
     while (a->pieces) {
         struct arena_piece *piece = a->pieces;
 

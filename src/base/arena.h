@@ -40,6 +40,16 @@ void *arena_alloc(struct arena *a, size_t n, size_t size) NODISCARD;
 char *arena_text(struct arena *a, const char *text, size_t len) NODISCARD;
 
 /*
+ * arena_own(a, object, release):
+ * Call release(object) when ${a} is freed, by the thread that does so.
+ *
+ * Thread: user
+ * Owns:   ${object}, unless an error is returned
+ * Errors: 0; -ENOMEM
+ */
+int arena_own(struct arena *a, void *object, void (*release)(void *object)) NODISCARD;
+
+/*
  * arena_hold(a) / arena_release(a):
  * Add a reference and return ${a} / release one; the last release frees ${a} and all pieces. NULL,
  * for memory that is never freed, is ignored.

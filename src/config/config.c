@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "config/config_compare.h"
 #include "config/config_memory.h"
+#include "config/config_tls.h"
 #include "config/diagnostics.h"
 #include "config/ini.h"
 
@@ -61,6 +62,9 @@ static int config_read(struct config *config, const char *path, const struct con
     if (rc < 0)
         return rc;
     rc = config_check_all(config, diagnostics);
+    if (rc < 0)
+        return rc;
+    rc = config_tls_all(config, running, diagnostics);
     if (rc == 0 && running && diagnostics_count(diagnostics) == 0)
         rc = config_refuse_upgrades(config, running, diagnostics);
     if (rc < 0)

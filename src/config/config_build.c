@@ -140,9 +140,8 @@ static int config_build_add_listener(struct config *config, struct config_sectio
 
     conf->name = config_build_copy(section, section->name);
     conf->memory = section->arena;
-    conf->routes = arena_alloc(section->arena, section->source->n_entries, sizeof(*conf->routes));
     section->conf = conf;
-    return conf->name && conf->routes ? 0 : -ENOMEM;
+    return conf->name ? 0 : -ENOMEM;
 }
 
 static int config_build_add_upstream(struct config *config, struct config_section *section)
@@ -154,6 +153,16 @@ static int config_build_add_upstream(struct config *config, struct config_sectio
     conf->servers = arena_alloc(section->arena, section->source->n_entries, sizeof(*conf->servers));
     section->conf = conf;
     return conf->name && conf->servers ? 0 : -ENOMEM;
+}
+
+static int config_build_add_tls(struct config *config, struct config_section *section)
+{
+    struct tls_conf *conf = &config->server.tls[config->server.n_tls++];
+
+    conf->name = conf->profile.name = config_build_copy(section, section->name);
+    conf->memory = section->arena;
+    section->conf = conf;
+    return conf->name ? 0 : -ENOMEM;
 }
 
 static int config_build_attach(struct config *config, struct config_section *section)
@@ -171,6 +180,7 @@ static int config_build_attach(struct config *config, struct config_section *sec
     case OPTION_ADMIN: section->conf = &config->admin; return 0;
     case OPTION_LISTEN: return config_build_add_listener(config, section);
     case OPTION_UPSTREAM: return config_build_add_upstream(config, section);
+    case OPTION_TLS: return config_build_add_tls(config, section);
     case OPTION_SECTIONS: break;
     }
     MUST(!"a kind of section");
@@ -309,7 +319,9 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics)
                                            sizeof(*config->server.listeners));
     config->server.upstreams = arena_alloc(m->arena, config_build_count(m, OPTION_UPSTREAM),
                                            sizeof(*config->server.upstreams));
-    if (!config->server.listeners || !config->server.upstreams)
+    config->server.tls =
+        arena_alloc(m->arena, config_build_count(m, OPTION_TLS), sizeof(*config->server.tls));
+    if (!config->server.listeners || !config->server.upstreams || !config->server.tls)
         return -ENOMEM;
     for (unsigned i = 0; i < m->n_sections && rc == 0; i++) {
         rc = config_build_attach(config, &m->sections[i]);

@@ -10,6 +10,8 @@
 #include "config/diagnostics.h"
 #include "net/cidr.h"
 #include "server/listener.h"
+#include "tls/tls_conf.h"
+#include "tls/tls_slot.h"
 
 #define CONFIG_COMPARE_FIRST_ROOM 64
 
@@ -204,6 +206,29 @@ static int config_compare_options(struct config_compare *cmp, const struct pair 
     return rc;
 }
 
+static bool config_compare_has_other_files(const struct pair *sections)
+{
+    const struct tls_conf *to = sections->to->conf;
+    struct tls_profile *current = tls_slot_current(to->slot);
+    bool same = tls_profile_same_files(current, to->loaded);
+
+    tls_profile_release(current);
+    return !same;
+}
+
+/* What is in use counts: files may have been read again since ${from} was loaded. */
+static int config_compare_files(struct config_compare *cmp, const struct pair *sections)
+{
+    if (sections->to->kind != OPTION_TLS || !config_compare_has_other_files(sections))
+        return 0;
+    return config_compare_add(
+        cmp, (struct config_compare_change){.kind = CONFIG_COMPARE_FILES,
+                                            .section = OPTION_TLS,
+                                            .name = sections->to->name,
+                                            .applies = OPTION_NEW_CONNECTIONS,
+                                            .line = config_compare_line(sections->to, NULL)});
+}
+
 static int config_compare_order(const struct config_section *a, const struct config_section *b)
 {
     if (a->kind != b->kind)
@@ -236,9 +261,13 @@ static int config_compare_section(struct config_compare *cmp, const struct confi
                                   const struct config_section *to)
 {
     const struct config_section *section = to ? to : from;
+    size_t n = cmp->n;
+    int rc;
 
-    if (from && to)
-        return config_compare_options(cmp, &(struct pair){from, to});
+    if (from && to) {
+        rc = config_compare_options(cmp, &(struct pair){from, to});
+        return rc < 0 || cmp->n > n ? rc : config_compare_files(cmp, &(struct pair){from, to});
+    }
     return config_compare_add(
         cmp, (struct config_compare_change){
                  .kind = to ? CONFIG_COMPARE_ADDED : CONFIG_COMPARE_REMOVED,

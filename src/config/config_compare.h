@@ -20,7 +20,8 @@ enum config_compare_kind {
     CONFIG_COMPARE_REMOVED,
     /* an unchanged deny, allow or access_rules, whose files have other rules */
     CONFIG_COMPARE_RULES,
-    CONFIG_COMPARE_TOKEN /* an unchanged token_file, which has another token */
+    CONFIG_COMPARE_FILES, /* a [tls NAME] whose files have changed, and no option */
+    CONFIG_COMPARE_TOKEN  /* an unchanged token_file, which has another token */
 };
 
 struct config_compare_change {

@@ -104,11 +104,19 @@ static void config_compare_write_option(char *out, size_t size,
         snprintf(out, size, "removed: %s", config_compare_cut(&v, c->old_text, 0));
         break;
     case CONFIG_COMPARE_CHANGED: config_compare_write_values(out, size, c); break;
+    case CONFIG_COMPARE_FILES: MUST(!"an option"); break;
     case CONFIG_COMPARE_TOKEN: snprintf(out, size, "another token in the file"); break;
     case CONFIG_COMPARE_RULES:
         snprintf(out, size, "other rules in the file: %zu -> %zu", c->old_rules, c->new_rules);
         break;
     }
+}
+
+static const char *config_compare_section_text(enum config_compare_kind kind)
+{
+    if (kind == CONFIG_COMPARE_FILES)
+        return "certificates, keys or CAs in the files have changed";
+    return kind == CONFIG_COMPARE_ADDED ? "added" : "removed";
 }
 
 const char *config_compare_text(struct config_compare_text *out,
@@ -121,8 +129,7 @@ const char *config_compare_text(struct config_compare_text *out,
     if (change->key)
         config_compare_write_option(what, sizeof(what), change);
     else
-        snprintf(what, sizeof(what), "%s",
-                 change->kind == CONFIG_COMPARE_ADDED ? "added" : "removed");
+        snprintf(what, sizeof(what), "%s", config_compare_section_text(change->kind));
     n = snprintf(out->text, sizeof(out->text), "[%s%s%s] %s%s%s (%s)",
                  option_section_name(change->section), *name ? " " : "", name,
                  change->key ? change->key : "", change->key ? ": " : "", what,

@@ -4,12 +4,12 @@
 
 #include "base/must.h"
 #include "config/config.h"
-#include "config/config_routes.h"
 #include "config/diagnostics.h"
 #include "handlers/fault_handler.h"
 #include "handlers/pipeline_template.h"
 #include "net/address.h"
 #include "server/listener.h"
+#include "tls/tls_conf.h"
 #include "upstream/upstream.h"
 
 static const struct listener_conf *config_effect_listener(const struct config_section *section)
@@ -166,6 +166,38 @@ static bool config_effect_sends_tlvs(const struct config_section *section)
            config_section_refused(section, "send_proxy");
 }
 
+static bool config_effect_listens_with_tls(const struct config_section *section)
+{
+    return config_effect_listener(section)->tls.name || config_section_refused(section, "tls");
+}
+
+static bool config_effect_connects_with_tls(const struct config_section *section)
+{
+    return config_effect_upstream(section)->tls.name || config_section_refused(section, "tls");
+}
+
+static const struct tls_profile_conf *config_effect_tls(const struct config_section *section)
+{
+    return &((const struct tls_conf *)section->conf)->profile;
+}
+
+static bool config_effect_has_certificate(const struct config_section *section)
+{
+    return config_effect_tls(section)->certificates.n > 0 ||
+           config_section_refused(section, "certificate");
+}
+
+static bool config_effect_has_client_ca(const struct config_section *section)
+{
+    return config_effect_tls(section)->client_ca || config_section_refused(section, "client_ca");
+}
+
+static bool config_effect_verifies(const struct config_section *section)
+{
+    return config_effect_tls(section)->verify != TLS_VERIFY_OFF ||
+           config_section_refused(section, "verify");
+}
+
 #define HANDLER(name) "needs the handler " name " (pipeline = " name ", or a list with it)"
 #define FRAME_BY(by)  "needs frame_by = " by
 #define NO_FAULT                                                                                   \
@@ -175,11 +207,13 @@ static bool config_effect_sends_tlvs(const struct config_section *section)
 #define NO_SOCKET_FILE "has no effect without a unix socket (set an address such as /run/x.sock)"
 #define NO_PROXY_HEADER \
     "has no effect: no PROXY header is read (set accept_proxy = optional or required)"
-#define NO_ROUTES    "has no effect without routes (set route.ID)"
-#define NO_ADMIN     "has no effect without an admin interface (set address)"
-#define NO_ADMIN_TCP "has no effect without a TCP address (set address)"
-#define NO_CHECKS    "has no effect without health checks (set check = tcp)"
-#define NO_EJECTION  "has no effect without ejection (set eject_failures)"
+#define NO_ADMIN       "has no effect without an admin interface (set address)"
+#define NO_ADMIN_TCP   "has no effect without a TCP address (set address)"
+#define NO_CHECKS      "has no effect without health checks (set check = tcp)"
+#define NO_TLS         "has no effect without TLS (set tls)"
+#define NO_CERTIFICATE "has no effect without a certificate (set certificate)"
+#define NO_VERIFY      "has no effect with verify = off"
+#define NO_EJECTION    "has no effect without ejection (set eject_failures)"
 
 /* A key can have several rows; the first row that fails gives the reason. */
 static const struct {
@@ -227,7 +261,6 @@ static const struct {
     {OPTION_LISTEN, "unix_mode", config_effect_has_socket_file, NO_SOCKET_FILE},
     {OPTION_LISTEN, "unix_user", config_effect_has_socket_file, NO_SOCKET_FILE},
     {OPTION_LISTEN, "unix_group", config_effect_has_socket_file, NO_SOCKET_FILE},
-    {OPTION_LISTEN, "client_hello_timeout", config_routes_wanted, NO_ROUTES},
     {OPTION_LISTEN, "trusted_proxies", config_effect_reads_proxy_header, NO_PROXY_HEADER},
     {OPTION_LISTEN, "proxy_header_timeout", config_effect_reads_proxy_header, NO_PROXY_HEADER},
     {OPTION_LISTEN, "fault_drop_as", config_effect_has_fault, NO_FAULT},
@@ -236,6 +269,8 @@ static const struct {
     {OPTION_LISTEN, "fault_seed", config_effect_has_fault, NO_FAULT},
     {OPTION_LISTEN, "access_log_format", config_effect_has_access_log, NO_ACCESS_LOG},
     {OPTION_LISTEN, "access_log_interval", config_effect_has_access_log, NO_ACCESS_LOG},
+    {OPTION_LISTEN, "tls_start", config_effect_listens_with_tls, NO_TLS},
+    {OPTION_LISTEN, "handshake_timeout", config_effect_listens_with_tls, NO_TLS},
 
     {OPTION_UPSTREAM, "hash_balance_factor", config_effect_hashes,
      "has no effect: balance does not hash (set balance = source_hash or maglev)"},
@@ -258,6 +293,15 @@ static const struct {
      "has no effect without spare connections (set spare)"},
     {OPTION_UPSTREAM, "send_proxy_tlvs", config_effect_sends_tlvs,
      "has no effect: no version 2 PROXY header is sent (set send_proxy = v2)"},
+    {OPTION_UPSTREAM, "tls_name", config_effect_connects_with_tls, NO_TLS},
+
+    {OPTION_TLS, "key", config_effect_has_certificate, NO_CERTIFICATE},
+    {OPTION_TLS, "unknown_name", config_effect_has_certificate, NO_CERTIFICATE},
+    {OPTION_TLS, "ca", config_effect_verifies, NO_VERIFY},
+    {OPTION_TLS, "client_ca", config_effect_verifies, NO_VERIFY},
+    {OPTION_TLS, "client_crl", config_effect_has_client_ca,
+     "has no effect without client_ca: clients are asked for no certificate"},
+    {OPTION_TLS, "client_crl", config_effect_verifies, NO_VERIFY},
 };
 
 const char *config_effect_missing(const struct config_section *section, const char *key)

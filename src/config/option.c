@@ -21,6 +21,7 @@ static const struct {
     [OPTION_ADMIN] = {"admin", "[admin]", false, &option_admin},
     [OPTION_LISTEN] = {"listen", "[listen NAME]", true, &option_listen},
     [OPTION_UPSTREAM] = {"upstream", "[upstream NAME]", true, &option_upstream},
+    [OPTION_TLS] = {"tls", "[tls NAME]", true, &option_tls},
 };
 
 const struct option *option_table(enum option_section section, unsigned *n)

@@ -1,7 +1,8 @@
 /*
  * config/option: table of all options.
  *
- * The rows (option_process.c, option_admin.c, option_listen.c, option_upstream.c) determine the
+ * The rows (option_process.c, option_admin.c, option_listen.c, option_upstream.c,
+ * option_tls.c) determine the
  * syntax of the file, the allowed values in errors, --dump-config, what a reload can change, and
  * (by tests/lint) the sample file and manual page. A new option needs a row, a field in its
  * section's struct (for sessions: service/service.h), and an entry in sample and manual, in the
@@ -30,6 +31,7 @@ enum option_section {
     OPTION_ADMIN,
     OPTION_LISTEN,
     OPTION_UPSTREAM,
+    OPTION_TLS,
     OPTION_SECTIONS
 };
 

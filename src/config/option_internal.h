@@ -19,5 +19,6 @@ extern const struct option_rows option_process_handshake;
 extern const struct option_rows option_admin;
 extern const struct option_rows option_listen;
 extern const struct option_rows option_upstream;
+extern const struct option_rows option_tls;
 
 #endif

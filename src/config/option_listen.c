@@ -10,7 +10,6 @@
 #include "config/option_pipeline.h"
 #include "config/option_proxy.h"
 #include "config/option_rate.h"
-#include "config/option_route.h"
 #include "config/option_socket.h"
 #include "config/option_unix.h"
 #include "net/splice.h"
@@ -82,6 +81,12 @@ static const struct option_word accept_proxies[] = {
     {NULL, 0},
 };
 
+static const struct option_word tls_starts[] = {
+    {"direct", LISTENER_TLS_DIRECT},
+    {"postgres", LISTENER_TLS_POSTGRES},
+    {NULL, 0},
+};
+
 static const struct option_word drops[] = {
     {"reset", FAULT_DROP_RESET},
     {"silence", FAULT_DROP_SILENCE},
@@ -95,6 +100,7 @@ _Static_assert(sizeof(enum frame_handler_on_error) == sizeof(unsigned), "frame_h
 _Static_assert(sizeof(enum idle_handler_action) == sizeof(unsigned), "enum idle_handler_action");
 _Static_assert(sizeof(enum proxy_protocol_mode) == sizeof(unsigned), "enum proxy_protocol_mode");
 _Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
+_Static_assert(sizeof(enum listener_tls_start) == sizeof(unsigned), "enum listener_tls_start");
 _Static_assert(sizeof(enum admission_verdict) == sizeof(unsigned), "enum admission_verdict");
 _Static_assert(sizeof(enum fault_drop_as) == sizeof(unsigned), "enum fault_drop_as");
 _Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
@@ -115,13 +121,6 @@ static const struct option listen_rows[] = {
     {"upstream", &option_kind_name, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "the NAME of an [upstream NAME]", "where a proxy connects to; empty: nowhere",
      LISTEN(upstream), 0, 0, NULL},
-    {"route.ID", &option_route, OPTION_FAMILY | OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
-     "sni:NAME, sni:*.NAME and alpn:PROTOCOL with blanks between, then -> UPSTREAM",
-     "where clients go that ask for such a name and protocol by TLS; there may be many, each with its own ID",
-     LISTEN(routes), 0, 0, NULL},
-    {"client_hello_timeout", &option_kind_duration, 0, OPTION_LIVE, "5s",
-     "1ms to 1h", "how long the ClientHello that routes read may take to come",
-     LISTEN(client_hello_timeout_ns), NS_PER_MS, 3600 * NS_PER_S, NULL},
     {"mirror", &option_kind_name, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "the NAME of an [upstream NAME]", "upstream that gets a copy of what clients send; empty: none",
      LISTEN(mirror), 0, 0, NULL},
@@ -228,6 +227,15 @@ static const struct option listen_rows[] = {
     {"proxy_header_timeout", &option_kind_duration, 0, OPTION_NEW_CONNECTIONS, "3s",
      "1ms to 1h", "how long a PROXY header may take to come",
      LISTEN(accept_proxy.timeout_ns), NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {"tls", &option_kind_name, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "the NAME of a [tls NAME]", "certificates for TLS with clients; empty: no TLS",
+     LISTEN(tls.name), 0, 0, NULL},
+    {"tls_start", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "direct",
+     "direct or postgres", "when TLS begins; postgres: when a client of PostgreSQL asks for it",
+     LISTEN(tls.start), 0, 0, tls_starts},
+    {"handshake_timeout", &option_kind_duration, 0, OPTION_NEW_CONNECTIONS, "10s",
+     "100ms to 1h", "time for the handshake of TLS",
+     LISTEN(tls.handshake_timeout_ns), 100 * NS_PER_MS, 3600 * NS_PER_S, NULL},
     {"splice", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "auto",
      "auto, on or off", "move bytes inside the kernel; auto: for large reads",
      LISTEN(session.splice), 0, 0, splice_modes},

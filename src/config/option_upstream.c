@@ -8,6 +8,7 @@
 #include "config/option_network.h"
 #include "config/option_proxy.h"
 #include "config/option_socket.h"
+#include "config/option_tls.h"
 #include "upstream/upstream.h"
 
 static const struct option_word balances[] = {
@@ -179,6 +180,12 @@ static const struct option upstream_rows[] = {
     {"send_proxy_tlvs", &option_proxy_tlvs, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "unique-id and crc32c, with a comma between", "what the header of v2 has besides addresses",
      UPSTREAM(send_proxy), 0, 0, NULL},
+    {"tls", &option_kind_name, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "the NAME of a [tls NAME]", "settings for TLS with servers; empty: no TLS",
+     UPSTREAM(tls.name), 0, 0, NULL},
+    {"tls_name", &option_tls_peer_name, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "a host name or IP address", "what the certificate of servers must be for, and is sent as SNI; empty: the host of each server",
+     UPSTREAM(tls.server_name), 0, 0, NULL},
     {"source_address", &option_socket_source, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "192.0.2.1, [2001:db8::1] or both with a comma between",
      "addresses of this host to connect from; empty: the kernel chooses",

@@ -25,13 +25,13 @@
 #include "net/channel.h"
 #include "net/sock.h"
 #include "service/service.h"
-#include "upstream/route.h"
 
 struct arena;
 struct access_log_format;
 struct access_log;
 struct listener;
 struct connection_limit;
+struct tls_slot;
 
 struct listener_access_log_conf {
     const char *where; /* off, stderr, syslog, journal or an absolute path */
@@ -41,6 +41,18 @@ struct listener_access_log_conf {
 
 enum listener_service { LISTENER_ECHO, LISTENER_PROXY };
 
+enum listener_tls_start {
+    LISTENER_TLS_DIRECT,
+    LISTENER_TLS_POSTGRES /* behind PostgreSQL's SSLRequest */
+};
+
+struct listener_tls_conf {
+    const char *name;      /* of a [tls NAME]; NULL: clients talk without TLS */
+    struct tls_slot *slot; /* NULL: as `name`; lives as long as listener_conf.memory */
+    enum listener_tls_start start;
+    int64_t handshake_timeout_ns;
+};
+
 struct listener_conf {
     /* holds what the pointers below refer to; NULL: static data. See arena_hold() */
     struct arena *memory;
@@ -48,16 +60,13 @@ struct listener_conf {
     struct address *addresses;
     unsigned n_addresses;
     enum listener_service service;
-    const char
-        *upstream; /* NULL unless service is LISTENER_PROXY; then it may be NULL with routes */
-    struct route_conf *routes;
-    unsigned n_routes;
-    int64_t client_hello_timeout_ns; /* with routes */
-    const char *mirror; /* upstream that gets a copy of the clients' bytes; NULL: none */
+    const char *upstream; /* NULL unless service is LISTENER_PROXY */
+    const char *mirror;   /* upstream that gets a copy of the clients' bytes; NULL: none */
     unsigned mirror_buffer_bytes;
     struct pipeline_conf pipeline;
     struct listener_access_log_conf access_log;
     struct proxy_protocol_conf accept_proxy;
+    struct listener_tls_conf tls;
     unsigned backlog;
     unsigned reuseport; /* listen sockets per address */
     struct sock_file unix_file;
@@ -70,18 +79,6 @@ struct listener_conf {
     enum quota_over over_limit;
     struct throttle_conf bandwidth;
 };
-
-/*
- * listener_conf_target(conf, i):
- * Upstream ${i} where ${conf} leads, its own (perhaps NULL) and then those of the routes; there are
- * n_routes + 1.
- *
- * Thread: any
- */
-static inline const char *listener_conf_target(const struct listener_conf *conf, unsigned i)
-{
-    return i == 0 ? conf->upstream : conf->routes[i - 1].upstream;
-}
 
 /*
  * listener_create(out, name, quota, room):

@@ -16,6 +16,7 @@
 #include "server/listener.h"
 #include "server/overload.h"
 #include "server/socket_store.h"
+#include "tls/tls_conf.h"
 #include "tls/tls_handshakes.h"
 #include "upstream/upstream.h"
 
@@ -75,6 +76,8 @@ struct server_conf {
     unsigned n_listeners;
     struct upstream_conf *upstreams;
     unsigned n_upstreams;
+    struct tls_conf *tls; /* [tls NAME] */
+    unsigned n_tls;
     struct quota_conf quota; /* of all listeners together */
     struct overload_conf overload;
     unsigned set_aside; /* descriptors for the layers above */

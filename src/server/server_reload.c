@@ -19,6 +19,7 @@
 #include "server/server_internal.h"
 #include "server/spares.h"
 #include "server/upstreams.h"
+#include "tls/tls_slot.h"
 #include "upstream/resolver.h"
 #include "upstream/spare_pools.h"
 
@@ -200,6 +201,13 @@ static void server_commit_io_ratio(struct server *sv, unsigned io_ratio)
     MUST(loop_group_set_io_ratio(sv->threads.workers, io_ratio) == 0);
 }
 
+/* Connections keep the profile that they began with. */
+static void server_commit_tls(const struct server_conf *conf)
+{
+    for (unsigned i = 0; i < conf->n_tls; i++)
+        tls_slot_replace(conf->tls[i].slot, tls_profile_hold(conf->tls[i].loaded));
+}
+
 /* Servers are committed before their users. */
 static void server_commit_parts(struct server_change *change)
 {
@@ -217,6 +225,7 @@ static void server_commit_parts(struct server_change *change)
     descriptors_commit(&sv->descriptors, &sv->aside, &change->aside);
     sv->aside = change->aside;
     sv->conf = conf;
+    server_commit_tls(conf);
     connection_limit_set(&sv->room, NULL, &conf->quota);
     listeners_commit(change->listeners);
     spares_refill(sv->spares);

@@ -5,45 +5,45 @@
 
 #include "tls/tls_pem.h"
 
-static int tls_ca_add(SSL_CTX *ctx, const char *path, bool ask, const struct tls_why *why)
+static int tls_ca_add(SSL_CTX *ctx, const char *path, bool ask, struct tls_load *l)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(ctx);
     struct tls_pem pem;
-    int rc = tls_pem_read(&pem, path, why);
+    int rc = tls_pem_read(&pem, path, l);
 
     if (rc == 0 && sk_X509_num(pem.certificates) == 0)
-        rc = tls_why_refuse(why, "%s: there is no certificate", path);
+        rc = tls_load_refuse(l, "%s: there is no certificate", path);
     for (int i = 0; rc == 0 && i < sk_X509_num(pem.certificates); i++) {
         X509 *x = sk_X509_value(pem.certificates, i);
 
         if (X509_STORE_add_cert(store, x) != 1 || (ask && SSL_CTX_add_client_CA(ctx, x) != 1))
-            rc = tls_why_memory(why);
+            rc = tls_load_memory(l);
     }
     tls_pem_free(&pem);
     return rc;
 }
 
-int tls_ca_trust(SSL_CTX *ctx, const char *path, const struct tls_why *why)
+int tls_ca_trust(SSL_CTX *ctx, const char *path, struct tls_load *l)
 {
-    return tls_ca_add(ctx, path, false, why);
+    return tls_ca_add(ctx, path, false, l);
 }
 
-int tls_ca_ask(SSL_CTX *ctx, const char *path, const struct tls_why *why)
+int tls_ca_ask(SSL_CTX *ctx, const char *path, struct tls_load *l)
 {
-    return tls_ca_add(ctx, path, true, why);
+    return tls_ca_add(ctx, path, true, l);
 }
 
-int tls_ca_revoke(SSL_CTX *ctx, const char *path, const struct tls_why *why)
+int tls_ca_revoke(SSL_CTX *ctx, const char *path, struct tls_load *l)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(ctx);
     struct tls_pem pem;
-    int rc = tls_pem_read(&pem, path, why);
+    int rc = tls_pem_read(&pem, path, l);
 
     if (rc == 0 && sk_X509_CRL_num(pem.crls) == 0)
-        rc = tls_why_refuse(why, "%s: there is no revocation list", path);
+        rc = tls_load_refuse(l, "%s: there is no revocation list", path);
     for (int i = 0; rc == 0 && i < sk_X509_CRL_num(pem.crls); i++) {
         if (X509_STORE_add_crl(store, sk_X509_CRL_value(pem.crls, i)) != 1)
-            rc = tls_why_memory(why);
+            rc = tls_load_memory(l);
     }
     if (rc == 0)
         X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);

@@ -7,33 +7,33 @@
 #include <openssl/types.h>
 
 #include "base/must.h"
-#include "tls/tls_why.h"
+#include "tls/tls_load.h"
 
 /*
- * tls_ca_trust(ctx, path, why):
+ * tls_ca_trust(ctx, path, l):
  * Trust the certificates in the file ${path}, at least one.
  *
  * Thread: any but loops
- * Errors: 0; -EINVAL (see ${why}); -ENOMEM
+ * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
  */
-int tls_ca_trust(SSL_CTX *ctx, const char *path, const struct tls_why *why) NODISCARD;
+int tls_ca_trust(SSL_CTX *ctx, const char *path, struct tls_load *l) NODISCARD;
 
 /*
- * tls_ca_ask(ctx, path, why):
+ * tls_ca_ask(ctx, path, l):
  * As tls_ca_trust(), and tell clients the names of these CAs.
  *
  * Thread: any but loops
- * Errors: 0; -EINVAL (see ${why}); -ENOMEM
+ * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
  */
-int tls_ca_ask(SSL_CTX *ctx, const char *path, const struct tls_why *why) NODISCARD;
+int tls_ca_ask(SSL_CTX *ctx, const char *path, struct tls_load *l) NODISCARD;
 
 /*
- * tls_ca_revoke(ctx, path, why):
+ * tls_ca_revoke(ctx, path, l):
  * Refuse certificates in the revocation lists of the file ${path}; each CA of a chain needs a list.
  *
  * Thread: any but loops
- * Errors: 0; -EINVAL (see ${why}); -ENOMEM
+ * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
  */
-int tls_ca_revoke(SSL_CTX *ctx, const char *path, const struct tls_why *why) NODISCARD;
+int tls_ca_revoke(SSL_CTX *ctx, const char *path, struct tls_load *l) NODISCARD;
 
 #endif

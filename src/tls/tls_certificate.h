@@ -6,37 +6,35 @@
 #ifndef TLS_TLS_CERTIFICATE_H
 #define TLS_TLS_CERTIFICATE_H
 
-#include <openssl/types.h>
+#include <openssl/x509.h>
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/must.h"
-#include "tls/tls_why.h"
+#include "tls/tls_load.h"
 
 struct tls_certificate;
 
+/* ECDSA first: it costs a server least. */
+enum tls_key_kind { TLS_KEY_EC, TLS_KEY_RSA, TLS_KEY_OTHER, TLS_KEY_KINDS };
+
 struct tls_certificate_files {
     const char *certificate; /* the certificate, then its chain; may have the key */
-    const char *key;         /* NULL: in `certificate` */
+    const char *key;         /* NULL: in `certificate`, or beside it: a.pem.key, a.key */
 };
 
 /*
- * tls_certificate_load(out, files, why):
+ * tls_certificate_load(out, files, issuers, l):
  * Read and check: one key, which is the certificate's; a chain in which each certificate has signed
- * the one before, sorted if need be.
+ * the one before, sorted if need be. Issuers that are in ${issuers} are taken from there, others
+ * are added: many certificates have the same.
  *
  * Thread: any but loops
- * Errors: 0; -EINVAL (see ${why}); -ENOMEM
+ * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
  */
 int tls_certificate_load(struct tls_certificate **out, const struct tls_certificate_files *files,
-                         const struct tls_why *why) NODISCARD;
-
-/*
- * tls_certificate_use_in(c, ctx):
- * Make ${ctx} present the certificate.
- *
- * Thread: any
- * Errors: 0; -EINVAL (see the library's errors)
- */
-int tls_certificate_use_in(struct tls_certificate *c, SSL_CTX *ctx) NODISCARD;
+                         STACK_OF(X509) * issuers, struct tls_load *l) NODISCARD;
 
 /*
  * tls_certificate_destroy(c):
@@ -45,5 +43,45 @@ int tls_certificate_use_in(struct tls_certificate *c, SSL_CTX *ctx) NODISCARD;
  * Thread: any, once it is not used
  */
 void tls_certificate_destroy(struct tls_certificate *c);
+
+/*
+ * tls_certificate_use_in(c, ctx) / tls_certificate_use(c, ssl):
+ * Present the certificate, beside those of other kinds of keys.
+ *
+ * Thread: any / that of ${ssl}
+ * Errors: 0; -EINVAL (see the library's errors)
+ */
+int tls_certificate_use_in(const struct tls_certificate *c, SSL_CTX *ctx) NODISCARD;
+int tls_certificate_use(const struct tls_certificate *c, SSL *ssl) NODISCARD;
+
+/*
+ * tls_certificate_kind(c) / tls_certificate_expires_at(c) / tls_certificate_is_current(c, now):
+ * Kind of the key / end of its time / is ${now} within its time?
+ *
+ * Thread: any
+ * Units:  seconds since 1970
+ */
+enum tls_key_kind tls_certificate_kind(const struct tls_certificate *c);
+int64_t tls_certificate_expires_at(const struct tls_certificate *c);
+bool tls_certificate_is_current(const struct tls_certificate *c, int64_t now);
+
+/*
+ * tls_certificate_same(a, b):
+ * Are they the same certificate?
+ *
+ * Thread: any
+ */
+bool tls_certificate_same(const struct tls_certificate *a, const struct tls_certificate *b);
+
+/*
+ * tls_certificate_leaf(c) / tls_certificate_issuer(c) / tls_certificate_path(c):
+ * The certificate itself / the first of its chain, or NULL / its file.
+ *
+ * Thread: any
+ * Owns:   ${c}
+ */
+X509 *tls_certificate_leaf(const struct tls_certificate *c);
+X509 *tls_certificate_issuer(const struct tls_certificate *c);
+const char *tls_certificate_path(const struct tls_certificate *c);
 
 #endif

@@ -22,15 +22,15 @@
 
 #define TLS_CONTEXT_LIST_BYTES 1024
 
-static int tls_context_set_groups(SSL_CTX *ctx, const char *groups, const struct tls_why *why)
+static int tls_context_set_groups(SSL_CTX *ctx, const char *groups, struct tls_load *l)
 {
     if (groups && SSL_CTX_set1_groups_list(ctx, groups) != 1)
-        return tls_why_refuse(why, "groups: the library does not know all of '%s'", groups);
+        return tls_load_refuse(l, "the library does not know all of '%s'", groups);
     if (groups || SSL_CTX_set1_groups_list(ctx, "X25519MLKEM768:" TLS_CONTEXT_GROUPS) == 1)
         return 0;
     ERR_clear_error();
     if (SSL_CTX_set1_groups_list(ctx, TLS_CONTEXT_GROUPS) != 1)
-        return tls_why_memory(why);
+        return tls_load_memory(l);
     return 0;
 }
 
@@ -62,21 +62,21 @@ static bool tls_context_split(const char *ciphers, char *list, char *suites)
     return true;
 }
 
-static int tls_context_set_ciphers(SSL_CTX *ctx, const char *ciphers, const struct tls_why *why)
+static int tls_context_set_ciphers(SSL_CTX *ctx, const char *ciphers, struct tls_load *l)
 {
     char list[TLS_CONTEXT_LIST_BYTES] = "", suites[TLS_CONTEXT_LIST_BYTES] = "";
 
     if (ciphers && !tls_context_split(ciphers, list, suites))
-        return tls_why_refuse(why, "ciphers: too many");
+        return tls_load_refuse(l, "too many");
     if (SSL_CTX_set_cipher_list(ctx, *list ? list : TLS_CONTEXT_CIPHERS) != 1)
-        return tls_why_refuse(why, "ciphers: '%s': %s", list, tls_why_library());
+        return tls_load_refuse(l, "'%s': %s", list, tls_load_library());
     if (SSL_CTX_set_ciphersuites(ctx, *suites ? suites : TLS_CONTEXT_SUITES) != 1)
-        return tls_why_refuse(why, "ciphers: '%s': %s", suites, tls_why_library());
+        return tls_load_refuse(l, "'%s': %s", suites, tls_load_library());
     return 0;
 }
 
 static int tls_context_set_common(SSL_CTX *ctx, const struct tls_profile_conf *conf,
-                                  const struct tls_why *why)
+                                  struct tls_load *l)
 {
     int version = conf->min_version == TLS_VERSION_1_3 ? TLS1_3_VERSION : TLS1_2_VERSION;
     int rc;
@@ -86,17 +86,22 @@ static int tls_context_set_common(SSL_CTX *ctx, const struct tls_profile_conf *c
     SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN |
                               SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+    l->option = "min_version";
     if (SSL_CTX_set_min_proto_version(ctx, version) != 1)
-        return tls_why_refuse(why, "min_version: %s", tls_why_library());
-    rc = tls_context_set_ciphers(ctx, conf->ciphers, why);
-    return rc < 0 ? rc : tls_context_set_groups(ctx, conf->groups, why);
+        return tls_load_refuse(l, "%s", tls_load_library());
+    l->option = "ciphers";
+    rc = tls_context_set_ciphers(ctx, conf->ciphers, l);
+    if (rc < 0)
+        return rc;
+    l->option = "groups";
+    return tls_context_set_groups(ctx, conf->groups, l);
 }
 
 int tls_context_create(SSL_CTX **out, const SSL_METHOD *method, const struct tls_profile_conf *conf,
-                       const struct tls_why *why)
+                       struct tls_load *l)
 {
     SSL_CTX *ctx = SSL_CTX_new(method);
-    int rc = ctx ? tls_context_set_common(ctx, conf, why) : tls_why_memory(why);
+    int rc = ctx ? tls_context_set_common(ctx, conf, l) : tls_load_memory(l);
 
     if (rc < 0)
         SSL_CTX_free(ctx);
@@ -109,7 +114,7 @@ int tls_context_create(SSL_CTX **out, const SSL_METHOD *method, const struct tls
  * The system's CAs from one file, of Debian or Fedora, now: from its own paths the library reads
  * them in a handshake.
  */
-static int tls_context_set_system_ca(SSL_CTX *ctx, const struct tls_why *why)
+static int tls_context_set_system_ca(SSL_CTX *ctx, struct tls_load *l)
 {
     static const char *const bundles[] = {"/etc/ssl/certs/ca-certificates.crt",
                                           "/etc/pki/tls/certs/ca-bundle.crt"};
@@ -119,30 +124,30 @@ static int tls_context_set_system_ca(SSL_CTX *ctx, const struct tls_why *why)
             return 0;
         ERR_clear_error();
     }
-    return SSL_CTX_set_default_verify_paths(ctx) == 1 ? 0 : tls_why_memory(why);
+    return SSL_CTX_set_default_verify_paths(ctx) == 1 ? 0 : tls_load_memory(l);
 }
 
-static int tls_context_set_ca(SSL_CTX *ctx, const struct tls_profile_conf *conf,
-                              const struct tls_why *why)
+static int tls_context_set_ca(SSL_CTX *ctx, const struct tls_profile_conf *conf, struct tls_load *l)
 {
     if (conf->verify == TLS_VERIFY_OFF)
         return 0;
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-    return conf->ca ? tls_ca_trust(ctx, conf->ca, why) : tls_context_set_system_ca(ctx, why);
+    l->option = "ca";
+    return conf->ca ? tls_ca_trust(ctx, conf->ca, l) : tls_context_set_system_ca(ctx, l);
 }
 
 int tls_context_create_client(SSL_CTX **out, const struct tls_profile_conf *conf,
-                              const struct tls_why *why)
+                              struct tls_load *l)
 {
     SSL_CTX *ctx;
-    int rc = tls_context_create(&ctx, TLS_client_method(), conf, why);
+    int rc = tls_context_create(&ctx, TLS_client_method(), conf, l);
 
     if (rc < 0)
         return rc;
-    rc = tls_context_set_ca(ctx, conf, why);
+    rc = tls_context_set_ca(ctx, conf, l);
     /* The other way round than the library's other functions: 0 is success. */
     if (rc == 0 && conf->alpn && SSL_CTX_set_alpn_protos(ctx, conf->alpn, conf->alpn_bytes) != 0)
-        rc = tls_why_memory(why);
+        rc = tls_load_memory(l);
     if (rc < 0)
         SSL_CTX_free(ctx);
     else

@@ -8,26 +8,26 @@
 
 #include "base/must.h"
 #include "tls/tls_profile.h"
-#include "tls/tls_why.h"
+#include "tls/tls_load.h"
 
 /*
- * tls_context_create(out, method, conf, why):
+ * tls_context_create(out, method, conf, l):
  * Create a context with the versions, ciphers and groups of ${conf}.
  *
  * Thread: any but loops
- * Errors: 0; -EINVAL (see ${why}); -ENOMEM
+ * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
  */
 int tls_context_create(SSL_CTX **out, const SSL_METHOD *method, const struct tls_profile_conf *conf,
-                       const struct tls_why *why) NODISCARD;
+                       struct tls_load *l) NODISCARD;
 
 /*
- * tls_context_create_client(out, conf, why):
+ * tls_context_create_client(out, conf, l):
  * Create a context that connects to servers, without a certificate.
  *
  * Thread: any but loops
- * Errors: 0; -EINVAL (see ${why}); -ENOMEM
+ * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
  */
 int tls_context_create_client(SSL_CTX **out, const struct tls_profile_conf *conf,
-                              const struct tls_why *why) NODISCARD;
+                              struct tls_load *l) NODISCARD;
 
 #endif

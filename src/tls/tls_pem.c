@@ -17,47 +17,47 @@ struct tls_pem_part {
 };
 
 static int tls_pem_add_certificate(struct tls_pem *p, const struct tls_pem_part *part,
-                                   const char *path, const struct tls_why *why)
+                                   const char *path, struct tls_load *l)
 {
     const unsigned char *at = part->data;
     X509 *x = d2i_X509(NULL, &at, part->len);
 
     if (!x)
-        return tls_why_refuse(why, "%s: certificate %d is broken: %s", path,
-                              sk_X509_num(p->certificates) + 1, tls_why_library());
+        return tls_load_refuse(l, "%s: certificate %d is broken: %s", path,
+                               sk_X509_num(p->certificates) + 1, tls_load_library());
     if (sk_X509_push(p->certificates, x) > 0)
         return 0;
     X509_free(x);
-    return tls_why_memory(why);
+    return tls_load_memory(l);
 }
 
 static int tls_pem_add_crl(struct tls_pem *p, const struct tls_pem_part *part, const char *path,
-                           const struct tls_why *why)
+                           struct tls_load *l)
 {
     const unsigned char *at = part->data;
     X509_CRL *crl = d2i_X509_CRL(NULL, &at, part->len);
 
     if (!crl)
-        return tls_why_refuse(why, "%s: revocation list %d is broken: %s", path,
-                              sk_X509_CRL_num(p->crls) + 1, tls_why_library());
+        return tls_load_refuse(l, "%s: revocation list %d is broken: %s", path,
+                               sk_X509_CRL_num(p->crls) + 1, tls_load_library());
     if (sk_X509_CRL_push(p->crls, crl) > 0)
         return 0;
     X509_CRL_free(crl);
-    return tls_why_memory(why);
+    return tls_load_memory(l);
 }
 
 static int tls_pem_add_key(struct tls_pem *p, const struct tls_pem_part *part, const char *path,
-                           const struct tls_why *why)
+                           struct tls_load *l)
 {
     const unsigned char *at = part->data;
 
     if (strncmp(part->name, "ENCRYPTED", 9) == 0 || strstr(part->header, "ENCRYPTED"))
-        return tls_why_refuse(why, "%s: the key has a passphrase (remove it: openssl pkey)", path);
+        return tls_load_refuse(l, "%s: the key has a passphrase (remove it: openssl pkey)", path);
     if (p->key)
-        return tls_why_refuse(why, "%s: there are two keys (one)", path);
+        return tls_load_refuse(l, "%s: there are two keys (one)", path);
     p->key = d2i_AutoPrivateKey(NULL, &at, part->len);
     if (!p->key)
-        return tls_why_refuse(why, "%s: the key is broken: %s", path, tls_why_library());
+        return tls_load_refuse(l, "%s: the key is broken: %s", path, tls_load_library());
     return 0;
 }
 
@@ -69,40 +69,38 @@ static bool tls_pem_ends_in(const char *name, const char *end)
 }
 
 static int tls_pem_add(struct tls_pem *p, const struct tls_pem_part *part, const char *path,
-                       const struct tls_why *why)
+                       struct tls_load *l)
 {
     if (tls_pem_ends_in(part->name, "PRIVATE KEY"))
-        return tls_pem_add_key(p, part, path, why);
+        return tls_pem_add_key(p, part, path, l);
     if (strcmp(part->name, PEM_STRING_X509) == 0 || strcmp(part->name, PEM_STRING_X509_OLD) == 0)
-        return tls_pem_add_certificate(p, part, path, why);
+        return tls_pem_add_certificate(p, part, path, l);
     if (strcmp(part->name, PEM_STRING_X509_CRL) == 0)
-        return tls_pem_add_crl(p, part, path, why);
+        return tls_pem_add_crl(p, part, path, l);
     return 0;
 }
 
 /* Returns 1 for a part, 0 at the end of the file. */
-static int tls_pem_next(struct tls_pem_part *part, BIO *file, const char *path,
-                        const struct tls_why *why)
+static int tls_pem_next(struct tls_pem_part *part, BIO *file, const char *path, struct tls_load *l)
 {
     if (PEM_read_bio(file, &part->name, &part->header, &part->data, &part->len))
         return 1;
     if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-        return tls_why_refuse(why, "%s: is no PEM file: %s", path, tls_why_library());
+        return tls_load_refuse(l, "%s: is no PEM file: %s", path, tls_load_library());
     ERR_clear_error();
     return 0;
 }
 
-static int tls_pem_read_parts(struct tls_pem *p, BIO *file, const char *path,
-                              const struct tls_why *why)
+static int tls_pem_read_parts(struct tls_pem *p, BIO *file, const char *path, struct tls_load *l)
 {
     struct tls_pem_part part;
     int rc;
 
     for (;;) {
-        rc = tls_pem_next(&part, file, path, why);
+        rc = tls_pem_next(&part, file, path, l);
         if (rc <= 0)
             return rc;
-        rc = tls_pem_add(p, &part, path, why);
+        rc = tls_pem_add(p, &part, path, l);
         OPENSSL_free(part.name);
         OPENSSL_free(part.header);
         OPENSSL_clear_free(part.data, (size_t)part.len);
@@ -111,24 +109,23 @@ static int tls_pem_read_parts(struct tls_pem *p, BIO *file, const char *path,
     }
 }
 
-int tls_pem_read(struct tls_pem *out, const char *path, const struct tls_why *why)
+int tls_pem_read(struct tls_pem *out, const char *path, struct tls_load *l)
 {
     struct file_content content;
     BIO *file = NULL;
-    int rc = read_file(&content, path, TLS_PEM_FILE_BYTES);
+    int rc = tls_load_read(l, &content, path);
 
     *out = (struct tls_pem){.key = NULL};
     if (rc < 0)
-        return rc == -ENOMEM ? tls_why_memory(why)
-                             : tls_why_refuse(why, "%s: %s", path, content.problem);
+        return rc;
     out->others_read = content.others_read;
     out->certificates = sk_X509_new_null();
     out->crls = sk_X509_CRL_new_null();
     file = BIO_new_mem_buf(content.bytes, (int)content.len);
     if (out->certificates && out->crls && file)
-        rc = tls_pem_read_parts(out, file, path, why);
+        rc = tls_pem_read_parts(out, file, path, l);
     else
-        rc = tls_why_memory(why);
+        rc = tls_load_memory(l);
     BIO_free(file);
     OPENSSL_cleanse(content.bytes, content.len);
     free(content.bytes);

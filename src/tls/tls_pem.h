@@ -9,10 +9,7 @@
 #include <openssl/x509.h>
 
 #include "base/must.h"
-#include "tls/tls_why.h"
-
-/* Largest file. */
-#define TLS_PEM_FILE_BYTES (16U << 20)
+#include "tls/tls_load.h"
 
 struct tls_pem {
     STACK_OF(X509) * certificates; /* in the file's order */
@@ -22,14 +19,14 @@ struct tls_pem {
 };
 
 /*
- * tls_pem_read(out, path, why):
+ * tls_pem_read(out, path, l):
  * Read a file. Parts of other kinds, such as DH parameters, are passed over.
  *
  * Thread: any but loops
  * Owns:   the caller frees ${out} with tls_pem_free()
- * Errors: 0; -EINVAL (see ${why}); -ENOMEM
+ * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
  */
-int tls_pem_read(struct tls_pem *out, const char *path, const struct tls_why *why) NODISCARD;
+int tls_pem_read(struct tls_pem *out, const char *path, struct tls_load *l) NODISCARD;
 
 /*
  * tls_pem_free(p):

@@ -3,66 +3,109 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
-#include "tls/tls_certificate.h"
+#include "tls/tls_certificates.h"
 #include "tls/tls_context.h"
 #include "tls/tls_server.h"
-#include "tls/tls_why.h"
+#include "tls/tls_load.h"
 
 struct tls_profile {
-    atomic_uint refs;
-    SSL_CTX *server; /* NULL: not for clients */
-    SSL_CTX *client; /* NULL: not for servers */
+    atomic_uint references;
+    SSL_CTX *server;                       /* NULL: not for clients */
+    SSL_CTX *client;                       /* NULL: not for servers */
+    struct tls_certificates *certificates; /* NULL: none */
+    struct text warnings;
+    unsigned char digest[EVP_MAX_MD_SIZE]; /* of settings and files */
+    unsigned digest_bytes;
 };
 
-/* Our certificate for servers. */
-static int tls_profile_set_own(struct tls_profile *p, const struct tls_profile_conf *conf,
-                               const struct tls_why *why)
+static bool tls_profile_digest_text(EVP_MD_CTX *digest, const char *text)
 {
-    struct tls_certificate_files files = {.key = conf->keys.n > 0 ? conf->keys.list[0] : NULL};
-    struct tls_certificate *c;
-    int rc;
+    size_t len = text ? strlen(text) : SIZE_MAX;
 
-    if (conf->certificates.n == 0)
+    return EVP_DigestUpdate(digest, &len, sizeof(len)) == 1 &&
+           (!text || EVP_DigestUpdate(digest, text, len) == 1);
+}
+
+/* Paths are not settings: what the files have is. */
+static bool tls_profile_digest_settings(EVP_MD_CTX *digest, const struct tls_profile_conf *conf)
+{
+    const unsigned numbers[] = {conf->unknown_name,      conf->min_version, conf->verify,
+                                conf->alpn_bytes,        conf->ca != NULL,  conf->client_ca != NULL,
+                                conf->client_crl != NULL};
+
+    return EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1 &&
+           EVP_DigestUpdate(digest, numbers, sizeof(numbers)) == 1 &&
+           (!conf->alpn || EVP_DigestUpdate(digest, conf->alpn, conf->alpn_bytes) == 1) &&
+           tls_profile_digest_text(digest, conf->name) &&
+           tls_profile_digest_text(digest, conf->ciphers) &&
+           tls_profile_digest_text(digest, conf->groups);
+}
+
+/* Our certificates for servers. */
+static int tls_profile_set_own(struct tls_profile *p, struct tls_load *l)
+{
+    const struct tls_certificate_set *own;
+
+    if (!p->certificates)
         return 0;
-    files.certificate = conf->certificates.list[0];
-    rc = tls_certificate_load(&c, &files, why);
-    if (rc < 0)
-        return rc;
-    if (tls_certificate_use_in(c, p->client) < 0)
-        rc = tls_why_refuse(why, "%s: cannot be used: %s", files.certificate, tls_why_library());
-    tls_certificate_destroy(c);
-    return rc;
+    l->option = "certificate";
+    own = tls_certificates_default(p->certificates);
+    for (unsigned i = 0; i < TLS_KEY_KINDS; i++)
+        if (own->of[i] && tls_certificate_use_in(own->of[i], p->client) < 0)
+            return tls_load_refuse(l, "%s: cannot be used: %s", tls_certificate_path(own->of[i]),
+                                   tls_load_library());
+    return 0;
 }
 
 static int tls_profile_fill(struct tls_profile *p, const struct tls_profile_conf *conf,
-                            const struct tls_why *why)
+                            struct tls_load *l)
 {
-    int rc = 0;
+    int rc = tls_profile_digest_settings(l->digest, conf) ? 0 : tls_load_memory(l);
 
-    if (conf->for_clients)
-        rc = tls_server_create(&p->server, conf, why);
+    l->option = "certificate";
+    if (rc == 0 && conf->for_clients && conf->certificates.n == 0)
+        rc = tls_load_refuse(l, "is missing: clients need one (absolute paths)");
+    l->option = "key";
+    if (rc == 0 && conf->keys.n > 0 && conf->keys.n != conf->certificates.n)
+        rc = tls_load_refuse(l, "%u keys for %u certificates (as many, or none)", conf->keys.n,
+                             conf->certificates.n);
+    l->option = "certificate";
+    if (rc == 0 && conf->certificates.n > 0)
+        rc = tls_certificates_load(&p->certificates, conf,
+                                   conf->before ? conf->before->certificates : NULL, l);
+    if (rc == 0 && conf->for_clients)
+        rc = tls_server_create(&p->server, conf, p->certificates, l);
     if (rc == 0 && conf->for_servers)
-        rc = tls_context_create_client(&p->client, conf, why);
+        rc = tls_context_create_client(&p->client, conf, l);
     if (rc == 0 && conf->for_servers)
-        rc = tls_profile_set_own(p, conf, why);
+        rc = tls_profile_set_own(p, l);
+    if (rc == 0 && EVP_DigestFinal_ex(l->digest, p->digest, &p->digest_bytes) != 1)
+        rc = tls_load_memory(l);
     return rc;
 }
 
 int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **out, char *why,
                      size_t why_size)
 {
-    const struct tls_why w = {why, why_size};
+    struct tls_load l = {.why = why, .why_size = why_size, .option = "certificate"};
     struct tls_profile *p = calloc(1, sizeof(*p));
     int rc;
 
     if (!p)
-        return tls_why_memory(&w);
-    atomic_init(&p->refs, 1);
-    rc = tls_profile_fill(p, conf, &w);
+        return tls_load_memory(&l);
+    atomic_init(&p->references, 1);
+    l.digest = EVP_MD_CTX_new();
+    rc = l.digest ? tls_profile_fill(p, conf, &l) : tls_load_memory(&l);
+    p->warnings = l.warnings;
+    if (rc == 0 && p->warnings.failed)
+        rc = tls_load_memory(&l);
+    EVP_MD_CTX_free(l.digest);
     if (rc < 0)
         tls_profile_release(p);
     else
@@ -72,17 +115,48 @@ int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **o
 
 struct tls_profile *tls_profile_hold(struct tls_profile *p)
 {
-    atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&p->references, 1, memory_order_relaxed);
     return p;
 }
 
 void tls_profile_release(struct tls_profile *p)
 {
-    if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) > 1)
+    if (!p || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) > 1)
         return;
     SSL_CTX_free(p->server);
     SSL_CTX_free(p->client);
+    tls_certificates_release(p->certificates);
+    text_free(&p->warnings);
     free(p);
+}
+
+const char *tls_profile_warnings(const struct tls_profile *p)
+{
+    return p->warnings.bytes ? p->warnings.bytes : "";
+}
+
+bool tls_profile_same_files(const struct tls_profile *a, const struct tls_profile *b)
+{
+    return memcmp(a->digest, b->digest, a->digest_bytes) == 0;
+}
+
+bool tls_profile_same(const struct tls_profile *a, const struct tls_profile *b)
+{
+    return tls_profile_same_files(a, b) && !a->server == !b->server && !a->client == !b->client;
+}
+
+unsigned tls_profile_certificates(const struct tls_profile *p)
+{
+    return p->certificates ? tls_certificates_n(p->certificates) : 0;
+}
+
+void tls_profile_certificate(const struct tls_profile *p, unsigned i,
+                             struct tls_profile_certificate *out)
+{
+    const struct tls_certificate *c = tls_certificates_at(p->certificates, i);
+
+    out->path = tls_certificate_path(c);
+    out->expires_at = tls_certificate_expires_at(c);
 }
 
 struct ssl_st *tls_profile_new_server(struct tls_profile *p)

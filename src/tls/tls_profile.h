@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/must.h"
 
@@ -34,6 +35,11 @@ struct tls_paths {
     unsigned n;
 };
 
+struct tls_profile_certificate {
+    const char *path;
+    int64_t expires_at; /* seconds since 1970 */
+};
+
 /* NULL and empty lists: not set. */
 struct tls_profile_conf {
     const char *name;              /* of [tls NAME] */
@@ -50,15 +56,17 @@ struct tls_profile_conf {
     const char *client_ca;
     const char *client_crl;
     enum tls_verify verify;
+    const struct tls_profile *before; /* in use, to be replaced; NULL at start */
 };
 
 /*
  * tls_profile_load(conf, out, why, why_size):
- * Read all files and check them whole.
+ * Read all files and check them whole. A certificate that is out of date is refused if it would
+ * replace another.
  *
  * Thread: any but loops
  * Owns:   nothing of ${conf} is kept
- * Errors: 0; -EINVAL (${why}: file and cause); -ENOMEM
+ * Errors: 0; -EINVAL (${why}: `option: file: cause`); -ENOMEM
  */
 int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **out, char *why,
                      size_t why_size) NODISCARD;
@@ -71,6 +79,35 @@ int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **o
  */
 struct tls_profile *tls_profile_hold(struct tls_profile *p);
 void tls_profile_release(struct tls_profile *p);
+
+/*
+ * tls_profile_warnings(p):
+ * Return what is suspicious, as lines `option: file: cause`, or "".
+ *
+ * Thread: any
+ * Owns:   ${p}
+ */
+const char *tls_profile_warnings(const struct tls_profile *p);
+
+/*
+ * tls_profile_same(a, b) / tls_profile_same_files(a, b):
+ * Are they of the same settings and contents of files, for the same roles / whatever the roles?
+ *
+ * Thread: any
+ */
+bool tls_profile_same(const struct tls_profile *a, const struct tls_profile *b);
+bool tls_profile_same_files(const struct tls_profile *a, const struct tls_profile *b);
+
+/*
+ * tls_profile_certificates(p) / tls_profile_certificate(p, i, out):
+ * Number of certificates / the i-th to expire.
+ *
+ * Thread: any
+ * Owns:   ${out}->path lives as long as ${p}
+ */
+unsigned tls_profile_certificates(const struct tls_profile *p);
+void tls_profile_certificate(const struct tls_profile *p, unsigned i,
+                             struct tls_profile_certificate *out);
 
 /*
  * tls_profile_new_server(p):

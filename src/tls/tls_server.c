@@ -1,6 +1,7 @@
 #include "tls/tls_server.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +9,12 @@
 #include <openssl/ssl.h>
 
 #include "tls/tls_ca.h"
-#include "tls/tls_certificate.h"
 #include "tls/tls_context.h"
 
 /* Owned by the context (note: owner). */
 struct tls_server {
-    struct tls_certificate *certificate;
+    struct tls_certificates *certificates;
+    bool reject_unknown;
     unsigned alpn_bytes;
     unsigned char alpn[];
 };
@@ -29,7 +30,7 @@ static void tls_server_free(void *parent, void *server, CRYPTO_EX_DATA *data, in
     (void)parent, (void)data, (void)index, (void)unused, (void)cookie;
     if (!s)
         return;
-    tls_certificate_destroy(s->certificate);
+    tls_certificates_release(s->certificates);
     free(s);
 }
 
@@ -70,7 +71,7 @@ static int tls_server_choose_alpn(SSL *ssl, const unsigned char **out, unsigned 
 }
 
 static int tls_server_set_verify(SSL_CTX *ctx, const struct tls_profile_conf *conf,
-                                 const struct tls_why *why)
+                                 struct tls_load *l)
 {
     int mode = SSL_VERIFY_PEER;
     int rc;
@@ -80,62 +81,134 @@ static int tls_server_set_verify(SSL_CTX *ctx, const struct tls_profile_conf *co
     if (conf->verify == TLS_VERIFY_REQUIRED)
         mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
     SSL_CTX_set_verify(ctx, mode, NULL);
-    rc = tls_ca_ask(ctx, conf->client_ca, why);
+    l->option = "client_ca";
+    rc = tls_ca_ask(ctx, conf->client_ca, l);
+    l->option = "client_crl";
     if (rc == 0 && conf->client_crl)
-        rc = tls_ca_revoke(ctx, conf->client_crl, why);
+        rc = tls_ca_revoke(ctx, conf->client_crl, l);
     return rc;
 }
 
-/* A ticket is valid only where clients are verified in the same way. */
-static int tls_server_set_session_context(SSL_CTX *ctx, const struct tls_profile_conf *conf,
-                                          const struct tls_why *why)
+static bool tls_server_digest_trust(EVP_MD_CTX *digest, const SSL_CTX *ctx)
 {
+    const STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(ctx));
+
+    for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
+        const X509_OBJECT *o = sk_X509_OBJECT_value(all, i);
+        X509_CRL *crl = X509_OBJECT_get0_X509_CRL(o);
+        unsigned char md[EVP_MAX_MD_SIZE];
+        unsigned n;
+
+        if ((crl ? X509_CRL_digest(crl, EVP_sha256(), md, &n)
+                 : X509_digest(X509_OBJECT_get0_X509(o), EVP_sha256(), md, &n)) != 1 ||
+            EVP_DigestUpdate(digest, md, n) != 1)
+            return false;
+    }
+    return true;
+}
+
+/*
+ * A ticket is valid only where clients are verified in the same way, with the same CAs and
+ * revocation lists: a client that resumes is not verified again.
+ */
+static int tls_server_set_session_context(SSL_CTX *ctx, const struct tls_profile_conf *conf,
+                                          struct tls_load *l)
+{
+    EVP_MD_CTX *digest = EVP_MD_CTX_new();
     unsigned char id[EVP_MAX_MD_SIZE];
     unsigned n;
+    bool done = digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1 &&
+                EVP_DigestUpdate(digest, conf->name, strlen(conf->name)) == 1 &&
+                EVP_DigestUpdate(digest, &conf->verify, sizeof(conf->verify)) == 1 &&
+                tls_server_digest_trust(digest, ctx) && EVP_DigestFinal_ex(digest, id, &n) == 1 &&
+                SSL_CTX_set_session_id_context(ctx, id, n) == 1;
 
-    if (EVP_Digest(conf->name, strlen(conf->name), id, &n, EVP_sha256(), NULL) != 1 ||
-        SSL_CTX_set_session_id_context(ctx, id, n) != 1)
-        return tls_why_memory(why);
+    EVP_MD_CTX_free(digest);
+    return done ? 0 : tls_load_memory(l);
+}
+
+/* ---- certificate ---- */
+
+static const struct tls_certificate_set *tls_server_find(const struct tls_server *s, SSL *ssl)
+{
+    const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+
+    return name ? tls_certificates_find(s->certificates, name) : NULL;
+}
+
+/* Called once for each ClientHello, with or without a name. */
+static int tls_server_check_name(SSL *ssl, int *alert, void *cookie)
+{
+    const struct tls_server *s = cookie;
+
+    if (!s->reject_unknown || tls_server_find(s, ssl))
+        return SSL_TLSEXT_ERR_OK;
+    *alert = SSL_AD_UNRECOGNIZED_NAME;
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+/*
+ * Called before the library chooses among the certificates of the SSL, which begins with those of
+ * the context: the first name's. Returns 1, or 0 for an alert.
+ */
+static int tls_server_choose_certificate(SSL *ssl, void *cookie)
+{
+    const struct tls_server *s = cookie;
+    const struct tls_certificate_set *set = tls_server_find(s, ssl);
+
+    if (!set || memcmp(set, tls_certificates_default(s->certificates), sizeof(*set)) == 0)
+        return 1;
+    SSL_certs_clear(ssl);
+    for (unsigned i = 0; i < TLS_KEY_KINDS; i++)
+        if (set->of[i] && tls_certificate_use(set->of[i], ssl) < 0)
+            return 0;
+    return 1;
+}
+
+static int tls_server_set_certificates(SSL_CTX *ctx, struct tls_server *s, struct tls_load *l)
+{
+    const struct tls_certificate_set *set = tls_certificates_default(s->certificates);
+
+    l->option = "certificate";
+    for (unsigned i = 0; i < TLS_KEY_KINDS; i++)
+        if (set->of[i] && tls_certificate_use_in(set->of[i], ctx) < 0)
+            return tls_load_refuse(l, "%s: cannot be used: %s", tls_certificate_path(set->of[i]),
+                                   tls_load_library());
+    SSL_CTX_set_tlsext_servername_callback(ctx, tls_server_check_name);
+    SSL_CTX_set_tlsext_servername_arg(ctx, s);
+    SSL_CTX_set_cert_cb(ctx, tls_server_choose_certificate, s);
     return 0;
 }
 
-static int tls_server_set_certificate(SSL_CTX *ctx, struct tls_server *s,
-                                      const struct tls_profile_conf *conf,
-                                      const struct tls_why *why)
-{
-    const struct tls_certificate_files files = {.certificate = conf->certificates.list[0],
-                                                .key =
-                                                    conf->keys.n > 0 ? conf->keys.list[0] : NULL};
-    int rc = tls_certificate_load(&s->certificate, &files, why);
-
-    if (rc == 0 && tls_certificate_use_in(s->certificate, ctx) < 0)
-        rc = tls_why_refuse(why, "%s: cannot be used: %s", files.certificate, tls_why_library());
-    return rc;
-}
-
 static int tls_server_fill(SSL_CTX *ctx, const struct tls_profile_conf *conf,
-                           const struct tls_why *why)
+                           struct tls_certificates *certificates, struct tls_load *l)
 {
     struct tls_server *s = tls_server_attach(ctx, conf);
-    int rc = s ? tls_server_set_certificate(ctx, s, conf, why) : tls_why_memory(why);
+    int rc;
 
+    if (!s)
+        return tls_load_memory(l);
+    s->certificates = tls_certificates_hold(certificates);
+    s->reject_unknown = conf->unknown_name == TLS_UNKNOWN_NAME_REJECT;
+    rc = tls_server_set_certificates(ctx, s, l);
     if (rc == 0)
-        rc = tls_server_set_verify(ctx, conf, why);
+        rc = tls_server_set_verify(ctx, conf, l);
     if (rc == 0)
-        rc = tls_server_set_session_context(ctx, conf, why);
+        rc = tls_server_set_session_context(ctx, conf, l);
     if (rc == 0 && conf->alpn_bytes > 0)
         SSL_CTX_set_alpn_select_cb(ctx, tls_server_choose_alpn, s);
     return rc;
 }
 
-int tls_server_create(SSL_CTX **out, const struct tls_profile_conf *conf, const struct tls_why *why)
+int tls_server_create(SSL_CTX **out, const struct tls_profile_conf *conf,
+                      struct tls_certificates *certificates, struct tls_load *l)
 {
     SSL_CTX *ctx;
-    int rc = tls_context_create(&ctx, TLS_server_method(), conf, why);
+    int rc = tls_context_create(&ctx, TLS_server_method(), conf, l);
 
     if (rc < 0)
         return rc;
-    rc = tls_server_fill(ctx, conf, why);
+    rc = tls_server_fill(ctx, conf, certificates, l);
     if (rc < 0)
         SSL_CTX_free(ctx);
     else

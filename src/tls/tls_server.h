@@ -10,16 +10,18 @@
 
 #include "base/must.h"
 #include "tls/tls_profile.h"
-#include "tls/tls_why.h"
+#include "tls/tls_certificates.h"
+#include "tls/tls_load.h"
 
 /*
- * tls_server_create(out, conf, why):
- * Create a context that accepts clients, with its certificates.
+ * tls_server_create(out, conf, certificates, l):
+ * Create a context that accepts clients, with ${certificates}.
  *
  * Thread: any but loops
- * Errors: 0; -EINVAL (see ${why}); -ENOMEM
+ * Owns:   ${certificates} is held
+ * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
  */
 int tls_server_create(SSL_CTX **out, const struct tls_profile_conf *conf,
-                      const struct tls_why *why) NODISCARD;
+                      struct tls_certificates *certificates, struct tls_load *l) NODISCARD;
 
 #endif

@@ -27,6 +27,7 @@
 #include "upstream/wait_queue.h"
 
 struct arena;
+struct tls_slot;
 
 /* What happens to the sessions of a server that goes down. */
 enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
@@ -39,6 +40,12 @@ struct upstream_checks_conf {
     struct health_conf health;
     enum upstream_on_down on_down;
     unsigned on_down_rate; /* sessions to reset per second; 0: all at once */
+};
+
+struct upstream_tls_conf {
+    const char *name;        /* of a [tls NAME]; NULL: without TLS */
+    struct tls_slot *slot;   /* NULL: as `name`; lives as long as upstream_conf.memory */
+    const char *server_name; /* that servers must have a certificate for; NULL: their own */
 };
 
 struct upstream_conf {
@@ -55,10 +62,11 @@ struct upstream_conf {
     int64_t connect_timeout_ns; /* total for all addresses of a server */
     struct connector_conf connect;
     struct proxy_header_conf send_proxy; /* PROXY header sent to the server */
-    int64_t retry_timeout_ns;            /* total for all servers; 0: no limit */
-    unsigned retries;                    /* servers to try after the first */
-    unsigned retry_budget;               /* retries after a pause, per 100 sessions; 0: none */
-    int64_t idle_timeout_ns;             /* timeout of a server that sends nothing; 0: none */
+    struct upstream_tls_conf tls;
+    int64_t retry_timeout_ns; /* total for all servers; 0: no limit */
+    unsigned retries;         /* servers to try after the first */
+    unsigned retry_budget;    /* retries after a pause, per 100 sessions; 0: none */
+    int64_t idle_timeout_ns;  /* timeout of a server that sends nothing; 0: none */
     struct ejection_conf ejection;
     unsigned queue_length; /* sessions that may wait for a server; 0: none */
     int64_t queue_timeout_ns;

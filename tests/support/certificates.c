@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <check.h>
 #include <openssl/pem.h>
@@ -86,6 +87,7 @@ void certificates_write(const char *path, const char *parts, ...)
     va_list args;
 
     ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(chmod(path, 0600), 0);
     va_start(args, parts);
     for (; *parts != '\0'; parts++) {
         const struct certificate *c = va_arg(args, const struct certificate *);

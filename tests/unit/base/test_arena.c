@@ -59,3 +59,22 @@ TEST(pieces, no_arena_can_be_held_and_released)
     ck_assert_ptr_null(arena_hold(NULL));
     arena_release(NULL);
 }
+
+static void count_release(void *object)
+{
+    ++*(int *)object;
+}
+
+TEST(pieces, an_owned_object_is_released_with_the_last_reference)
+{
+    int a = 0, b = 0;
+
+    ck_assert_int_eq(arena_own(arena, &a, count_release), 0);
+    ck_assert_int_eq(arena_own(arena, &b, count_release), 0);
+    (void)arena_hold(arena);
+    arena_release(arena);
+    ck_assert_int_eq(a + b, 0);
+    arena_release(arena);
+    ck_assert(a == 1 && b == 1);
+    ck_assert_int_eq(arena_create(&arena), 0); /* for the teardown */
+}

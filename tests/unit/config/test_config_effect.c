@@ -22,6 +22,9 @@
 #define NO_HEADER      "has no effect: no PROXY header is read ("
 #define NO_FAULT       "has no effect without a fault ("
 #define NO_LOG         "has no effect without an access log ("
+#define NO_TLS         "has no effect without TLS ("
+#define NO_CERTIFICATE "has no effect without a certificate ("
+#define NO_VERIFY      "has no effect with verify = off"
 #define NO_EJECTION    "has no effect without ejection ("
 #define NO_CHECKS      "has no effect without health checks ("
 #define BY_LENGTH      "needs frame_by = length"
@@ -54,6 +57,14 @@ static const struct {
     {FRAME "frame_by = length\n", "frame_strip_length", "no", BY_TEXT_LENGTH},
     {FRAME "frame_by = length\n", "frame_delimiter", "line", BY_DELIMITER},
     {FRAME "frame_by = length\n", "frame_strip_delimiter", "no", BY_DELIMITER},
+    {ECHO, "tls_start", "postgres", NO_TLS},
+    {ECHO, "handshake_timeout", "1s", NO_TLS},
+    {PROXY, "tls_name", "a.example", NO_TLS},
+    {ECHO "[tls t]\n", "key", "/k", NO_CERTIFICATE},
+    {ECHO "[tls t]\n", "unknown_name", "reject", NO_CERTIFICATE},
+    {ECHO "[tls t]\nverify = off\n", "ca", "/c", NO_VERIFY},
+    {ECHO "[tls t]\nverify = off\n", "client_ca", "/c", NO_VERIFY},
+    {ECHO "[tls t]\n", "client_crl", "/c", "has no effect without client_ca"},
     {ECHO, "idle_read", "1s", NO_IDLE},
     {ECHO, "idle_write", "1s", NO_IDLE},
     {ECHO, "idle_all", "1s", NO_IDLE},

@@ -73,7 +73,9 @@ TEST(words, each_leads_to_a_word_of_ours_and_is_none_itself)
         else if (kind < OPTION_SECTIONS)
             known = (option_find(kind, here) != NULL || strstr(server_words, here) != NULL ||
                      (strstr(w->here, " in [upstream NAME]") != NULL &&
-                      option_find(OPTION_UPSTREAM, here) != NULL)) &&
+                      option_find(OPTION_UPSTREAM, here) != NULL) ||
+                     (strstr(w->here, " in [tls NAME]") != NULL &&
+                      option_find(OPTION_TLS, here) != NULL)) &&
                     option_find(kind, w->word) == NULL;
         else
             known = is_word_of(find_anywhere(w->where), here) &&

@@ -1,6 +1,8 @@
 /* tls/tls_profile: which files make a profile, what is said of others, and what peers see of it. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <openssl/ssl.h>
 
@@ -35,6 +37,7 @@ static void setup(void)
                                                         .issuer = &ca});
     certificates_write("ca.pem", "c", &ca);
     certificates_write("a.pem", "ck", &leaf, &leaf);
+    certificates[0] = "a.pem";
     set_paths(&server_conf.certificates, certificates, 1);
 }
 
@@ -134,6 +137,177 @@ TEST(shaking, a_connection_lives_on_without_its_profile)
     ck_assert(SSL_is_init_finished(at_server) && SSL_is_init_finished(at_client));
 }
 
+static void write_one(const char *path, const struct certificate_wish *wish)
+{
+    struct certificate c;
+
+    certificates_make(&c, wish);
+    certificates_write(path, "ck", &c, &c);
+    certificates_free(&c);
+}
+
+/* The common name of the certificate that a client gets which asks for ${name}; "": none. */
+static const char *shown_for(const char *name)
+{
+    static char cn[64];
+    X509 *x;
+
+    cn[0] = '\0';
+    client_conf.verify = TLS_VERIFY_OFF;
+    ck_assert_int_eq(load_client(), 0);
+    if (!shake(name))
+        return cn;
+    x = SSL_get1_peer_certificate(at_client);
+    X509_NAME_get_text_by_NID(X509_get_subject_name(x), NID_commonName, cn, sizeof(cn));
+    X509_free(x);
+    return cn;
+}
+
+static void load_names(void)
+{
+    static const char *paths[] = {"a.pem", "w.pem", "x.pem"};
+
+    write_one("w.pem", &(struct certificate_wish){.name = "wild", .hosts = "DNS:*.B.example"});
+    write_one("x.pem", &(struct certificate_wish){.name = "exact", .hosts = "DNS:x.b.example"});
+    set_paths(&server_conf.certificates, paths, 3);
+    ck_assert_msg(load_server() == 0, "%s", why);
+}
+
+TEST(shaking, the_exact_name_is_before_the_wildcard_and_others_get_the_first)
+{
+    load_names();
+    ck_assert_str_eq(shown_for("x.b.example"), "exact");
+    ck_assert_str_eq(shown_for("Y.b.Example"), "wild");
+    ck_assert_str_eq(shown_for("a.example"), "a.example");
+    ck_assert_str_eq(shown_for("z.y.b.example"), "a.example");
+    ck_assert_str_eq(shown_for("b.example"), "a.example");
+    ck_assert_str_eq(shown_for(NULL), "a.example");
+}
+
+TEST(shaking, an_unknown_name_may_be_rejected)
+{
+    server_conf.unknown_name = TLS_UNKNOWN_NAME_REJECT;
+    load_names();
+    ck_assert_str_eq(shown_for("x.b.example"), "exact");
+    ck_assert_str_eq(shown_for("c.example"), "");
+    ck_assert_str_eq(shown_for(NULL), "");
+}
+
+TEST(shaking, a_client_that_knows_ecdsa_gets_it_and_others_rsa)
+{
+    static const char *paths[] = {"rsa.pem", "ec.pem"};
+
+    write_one("rsa.pem",
+              &(struct certificate_wish){.name = "rsa", .hosts = "DNS:a.example", .is_rsa = true});
+    write_one("ec.pem", &(struct certificate_wish){.name = "ec", .hosts = "DNS:a.example"});
+    set_paths(&server_conf.certificates, paths, 2);
+    ck_assert_int_eq(load_server(), 0);
+    ck_assert_str_eq(shown_for("a.example"), "ec");
+    ck_assert_str_eq(shown_for(NULL), "ec");
+    client_conf.ciphers = "ECDHE-RSA-AES128-GCM-SHA256";
+    ck_assert_int_eq(load_client(), 0);
+    at_client = tls_profile_new_client(client, NULL);
+    SSL_set_max_proto_version(at_client, TLS1_2_VERSION);
+    at_server = tls_profile_new_server(server);
+    connect_bios();
+    for (int i = 0; i < 10; i++) {
+        SSL_do_handshake(at_client);
+        SSL_do_handshake(at_server);
+    }
+    ck_assert_str_eq(SSL_get_cipher_name(at_client), "ECDHE-RSA-AES128-GCM-SHA256");
+    client_conf.ciphers = NULL;
+}
+
+TEST(shaking, a_protocol_in_common_is_chosen_in_our_order)
+{
+    static const unsigned char ours[] = "\2h2\1a", theirs[] = "\1a\2h2", other[] = "\1x";
+    const unsigned char *chosen;
+    unsigned n;
+
+    server_conf.alpn = ours;
+    server_conf.alpn_bytes = 5;
+    client_conf.alpn = theirs;
+    client_conf.alpn_bytes = 5;
+    load_both();
+    ck_assert(shake("a.example"));
+    SSL_get0_alpn_selected(at_client, &chosen, &n);
+    ck_assert(n == 2 && memcmp(chosen, "h2", 2) == 0);
+    client_conf.alpn = other;
+    client_conf.alpn_bytes = 2;
+    ck_assert_int_eq(load_client(), 0);
+    ck_assert(!shake("a.example"));
+}
+
+TEST(shaking, the_oldest_version_is_kept_to)
+{
+    server_conf.min_version = TLS_VERSION_1_3;
+    load_both();
+    at_client = tls_profile_new_client(client, "a.example");
+    at_server = tls_profile_new_server(server);
+    SSL_set_max_proto_version(at_client, TLS1_2_VERSION);
+    connect_bios();
+    SSL_do_handshake(at_client);
+    ck_assert_int_lt(SSL_do_handshake(at_server), 0);
+    ck_assert_int_eq(SSL_get_error(at_server, -1), SSL_ERROR_SSL);
+}
+
+/* ---- clients' certificates ---- */
+
+static void ask_clients(enum tls_verify verify)
+{
+    server_conf.client_ca = "ca.pem";
+    server_conf.verify = verify;
+    load_both();
+}
+
+static void have_client_certificate(const struct certificate *issuer)
+{
+    static const char *paths[] = {"client.pem"};
+
+    write_one("client.pem", &(struct certificate_wish){.name = "client", .issuer = issuer});
+    set_paths(&client_conf.certificates, paths, 1);
+    ck_assert_msg(load_client() == 0, "%s", why);
+}
+
+/* In 1.3 a client has finished when the server refuses it. */
+static bool server_accepts(void)
+{
+    shake("a.example");
+    return SSL_is_init_finished(at_server);
+}
+
+TEST(shaking, clients_need_a_certificate_of_the_ca)
+{
+    ask_clients(TLS_VERIFY_REQUIRED);
+    ck_assert(!server_accepts());
+    have_client_certificate(&ca);
+    ck_assert(server_accepts());
+    have_client_certificate(NULL);
+    ck_assert(!server_accepts());
+}
+
+TEST(shaking, clients_may_have_none_but_not_another)
+{
+    ask_clients(TLS_VERIFY_OPTIONAL);
+    ck_assert(server_accepts());
+    have_client_certificate(NULL);
+    ck_assert(!server_accepts());
+}
+
+TEST(shaking, a_revoked_client_is_refused)
+{
+    server_conf.client_crl = "crl.pem";
+    certificates_write_crl("crl.pem", &ca, NULL);
+    ask_clients(TLS_VERIFY_REQUIRED);
+    have_client_certificate(&ca);
+    ck_assert(server_accepts());
+    certificates_write_crl("crl.pem", &ca, &leaf);
+    ck_assert_int_eq(load_server(), 0);
+    certificates_write("client.pem", "ck", &leaf, &leaf);
+    ck_assert_int_eq(load_client(), 0);
+    ck_assert(!server_accepts());
+}
+
 static int load_without_memory(void *cookie)
 {
     (void)cookie;
@@ -149,4 +323,117 @@ TEST(loading, no_memory_changes_nothing)
     server_conf.alpn = alpn;
     server_conf.alpn_bytes = 3;
     ck_assert_uint_gt(fault_each_allocation(load_without_memory, NULL), 2);
+}
+
+static void expect_refused(const char *text)
+{
+    ck_assert_int_eq(load_server(), -EINVAL);
+    ck_assert_str_eq(why, text);
+}
+
+TEST(loading, what_is_wrong_is_told_with_its_file)
+{
+    struct certificate other;
+
+    certificates_make(&other, &(struct certificate_wish){.name = "o"});
+    certificates_write("a.pem", "c", &leaf);
+    expect_refused("certificate: a.pem: there is no private key (in it, in a.pem.key, or set key)");
+    certificates_write("a.pem", "k", &leaf);
+    expect_refused("certificate: a.pem: there is no certificate");
+    certificates_write("a.pem", "ck", &leaf, &other);
+    expect_refused(
+        "certificate: a.pem: the key is not that of the certificate: key values mismatch");
+    certificates_write("a.pem", "ckk", &leaf, &leaf, &leaf);
+    expect_refused("certificate: a.pem: there are two keys (one)");
+    certificates_write("a.pem", "ckc", &leaf, &leaf, &other);
+    expect_refused("certificate: a.pem: certificate 2 is not of the chain (first the certificate "
+                   "of the key, then its issuers)");
+    text_file_write_text("a.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    ck_assert_int_eq(load_server(), -EINVAL);
+    ck_assert_int_eq(strncmp(why, "certificate: a.pem: certificate 1 is broken: ", 45), 0);
+    text_file_write_text("a.pem", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n"
+                                  "-----END ENCRYPTED PRIVATE KEY-----\n");
+    expect_refused("certificate: a.pem: the key has a passphrase (remove it: openssl pkey)");
+    certificates_free(&other);
+}
+
+TEST(loading, a_chain_in_another_order_is_sorted)
+{
+    struct certificate middle, end;
+
+    certificates_make(&middle,
+                      &(struct certificate_wish){.name = "middle", .is_ca = true, .issuer = &ca});
+    certificates_make(&end, &(struct certificate_wish){.name = "a.example", .issuer = &middle});
+    certificates_write("a.pem", "ckcc", &end, &end, &ca, &middle);
+    ck_assert_msg(load_server() == 0, "%s", why);
+    ck_assert_int_eq(load_client(), 0);
+    ck_assert(shake("a.example"));
+    ck_assert_int_eq(sk_X509_num(SSL_get_peer_cert_chain(at_client)), 3);
+    certificates_free(&end);
+    certificates_free(&middle);
+}
+
+TEST_EACH(loading, a_key_may_be_beside_its_certificate, 2)
+{
+    certificates_write("a.pem", "c", &leaf);
+    certificates_write(_i == 0 ? "a.pem.key" : "a.key", "k", &leaf);
+    ck_assert_msg(load_server() == 0, "%s", why);
+}
+
+TEST(loading, a_directory_has_its_certificates_by_their_names)
+{
+    static const char *paths[] = {"d"};
+
+    ck_assert_int_eq(mkdir("d", 0700), 0);
+    set_paths(&server_conf.certificates, paths, 1);
+    text_file_write_text("d/README", "no certificate");
+    expect_refused("certificate: d: there is no certificate (files NAME.pem or NAME.crt)");
+    write_one("d/b.crt", &(struct certificate_wish){.name = "b.example"});
+    ck_assert_int_eq(mkdir("d/c", 0700), 0);
+    ck_assert_int_eq(load_server(), 0);
+    ck_assert_uint_eq(tls_profile_certificates(server), 1);
+    certificates_write("d/c/fullchain.pem", "c", &leaf);
+    certificates_write("d/c/privkey.pem", "k", &leaf);
+    ck_assert_msg(load_server() == 0, "%s", why);
+    ck_assert_uint_eq(tls_profile_certificates(server), 2);
+    ck_assert_str_eq(shown_for("a.example"), "a.example");
+    ck_assert_str_eq(shown_for(NULL), "b.example");
+    ck_assert_int_eq(system("rm -r d"), 0);
+}
+
+TEST(loading, an_expired_certificate_replaces_no_other)
+{
+    struct tls_profile *before;
+
+    write_one("old.pem", &(struct certificate_wish){.name = "old", .from_days = -9, .to_days = -1});
+    server_conf.certificates.list[0] = "old.pem";
+    ck_assert_int_eq(load_server(), 0);
+    ck_assert_str_eq(tls_profile_warnings(server),
+                     "certificate: old.pem: the certificate is expired or not yet valid\n");
+    before = server;
+    server = NULL;
+    server_conf.before = before;
+    ck_assert_int_eq(load_server(), 0);
+    write_one("old.pem", &(struct certificate_wish){.name = "old", .from_days = -9, .to_days = -1});
+    expect_refused("certificate: old.pem: the certificate is expired or not yet valid");
+    tls_profile_release(before);
+}
+
+TEST(loading, the_contents_of_files_make_it_the_same)
+{
+    struct tls_profile *before;
+
+    ck_assert_int_eq(load_server(), 0);
+    before = server;
+    server = NULL;
+    ck_assert_int_eq(load_server(), 0);
+    ck_assert(tls_profile_same(before, server));
+    server_conf.min_version = TLS_VERSION_1_3;
+    ck_assert_int_eq(load_server(), 0);
+    ck_assert(!tls_profile_same(before, server));
+    server_conf.min_version = TLS_VERSION_1_2;
+    certificates_write("a.pem", "ckc", &leaf, &leaf, &ca);
+    ck_assert_int_eq(load_server(), 0);
+    ck_assert(!tls_profile_same_files(before, server));
+    tls_profile_release(before);
 }

@@ -1,0 +1,261 @@
+#include "config/config_tls.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "config/config.h"
+#include "config/config_memory.h"
+#include "config/diagnostics.h"
+#include "net/address.h"
+#include "tls/tls_profile.h"
+#include "tls/tls_slot.h"
+
+#define CONFIG_TLS_WHY_BYTES 1024
+
+static struct tls_conf *config_tls_find(const struct config *config, const char *name)
+{
+    for (unsigned i = 0; i < config->server.n_tls; i++)
+        if (strcmp(config->server.tls[i].name, name) == 0)
+            return &config->server.tls[i];
+    return NULL;
+}
+
+/* The name that a section has for `tls`; NULL: none. */
+static const char *config_tls_name(const struct config_section *section)
+{
+    if (section->kind == OPTION_LISTEN)
+        return ((const struct listener_conf *)section->conf)->tls.name;
+    if (section->kind == OPTION_UPSTREAM)
+        return ((const struct upstream_conf *)section->conf)->tls.name;
+    return NULL;
+}
+
+/* ---- users ---- */
+
+static void config_tls_refuse_name(const struct config *config,
+                                   const struct config_section *section, const char *name,
+                                   struct diagnostics *diagnostics)
+{
+    const struct ini_entry *entry = config_section_valid_entry(section, "tls");
+    struct diagnostics_suggestion near;
+
+    diagnostics_suggest(&near, name);
+    for (unsigned i = 0; i < config->server.n_tls; i++)
+        diagnostics_offer(&near, config->server.tls[i].name);
+    if (near.best)
+        diagnostics_add(diagnostics, entry->line,
+                        "[%s] tls: there is no [tls %s] (did you mean '%s'?)",
+                        section->source->name, name, near.best);
+    else
+        diagnostics_add(diagnostics, entry->line,
+                        "[%s] tls: there is no [tls %s] (the NAME of a [tls NAME])",
+                        section->source->name, name);
+}
+
+/* The certificate of a server at a unix socket is for no address. */
+static void config_tls_check_servers(const struct config_section *section,
+                                     const struct tls_conf *tls, struct diagnostics *diagnostics)
+{
+    const struct upstream_conf *up = section->conf;
+
+    if (tls->profile.verify == TLS_VERIFY_OFF || up->tls.server_name ||
+        config_section_refused(section, "tls_name"))
+        return;
+    for (unsigned i = 0; i < up->n_servers; i++)
+        if (up->servers[i].n_addresses > 0 && address_is_unix(&up->servers[i].addresses[0])) {
+            diagnostics_add(diagnostics, config_section_valid_entry(section, "tls")->line,
+                            "[%s] tls: server.%s is a unix socket, which has no name to verify "
+                            "(set tls_name)",
+                            section->source->name, up->servers[i].id);
+            return;
+        }
+}
+
+static void config_tls_check_user(const struct config *config, const struct config_section *section,
+                                  struct diagnostics *diagnostics)
+{
+    const char *name = config_tls_name(section);
+    struct tls_conf *tls = name ? config_tls_find(config, name) : NULL;
+
+    if (!name)
+        return;
+    if (!tls) {
+        if (!config->memory->incomplete)
+            config_tls_refuse_name(config, section, name, diagnostics);
+    } else if (section->kind == OPTION_LISTEN) {
+        tls->profile.for_clients = true;
+    } else {
+        tls->profile.for_servers = true;
+        config_tls_check_servers(section, tls, diagnostics);
+    }
+}
+
+static void config_tls_release_slot(void *slot)
+{
+    tls_slot_release(slot);
+}
+
+/* The memory of the section that names it holds the slot. */
+static int config_tls_give(const struct config *config, const struct config_section *section)
+{
+    const char *name = config_tls_name(section);
+    const struct tls_conf *tls = name ? config_tls_find(config, name) : NULL;
+
+    if (!tls || !tls->slot)
+        return 0;
+    if (arena_own(section->arena, tls_slot_hold(tls->slot), config_tls_release_slot) < 0) {
+        tls_slot_release(tls->slot);
+        return -ENOMEM;
+    }
+    if (section->kind == OPTION_LISTEN)
+        ((struct listener_conf *)section->conf)->tls.slot = tls->slot;
+    else
+        ((struct upstream_conf *)section->conf)->tls.slot = tls->slot;
+    return 0;
+}
+
+/* ---- profiles ---- */
+
+/* At the line of the option that ${text} begins with, of ${len} bytes; else of the section. */
+static void config_tls_report(const struct config_section *section, const char *text, size_t len,
+                              struct diagnostics *diagnostics, bool is_warning)
+{
+    size_t key_len = strcspn(text, ":");
+    unsigned line = section->source->line;
+
+    for (unsigned i = 0; i < section->source->n_entries; i++) {
+        const struct ini_entry *entry = &section->source->entries[i];
+
+        if (strlen(entry->key) == key_len && memcmp(entry->key, text, key_len) == 0)
+            line = entry->line;
+    }
+    if (is_warning)
+        diagnostics_warn(diagnostics, line, "[%s] %.*s", section->source->name, (int)len, text);
+    else
+        diagnostics_add(diagnostics, line, "[%s] %.*s", section->source->name, (int)len, text);
+}
+
+static void config_tls_warn(const struct config_section *section, const struct tls_profile *p,
+                            struct diagnostics *diagnostics)
+{
+    for (const char *line = tls_profile_warnings(p); *line != '\0'; line++) {
+        size_t len = strcspn(line, "\n");
+
+        config_tls_report(section, line, len, diagnostics, true);
+        line += len;
+    }
+}
+
+static void config_tls_release_profile(void *profile)
+{
+    tls_profile_release(profile);
+}
+
+/* Owns ${p}. */
+static int config_tls_keep(struct tls_conf *conf, struct tls_profile *p)
+{
+    int rc = arena_own(conf->memory, p, config_tls_release_profile);
+
+    if (rc < 0)
+        tls_profile_release(p);
+    else
+        conf->loaded = p;
+    return rc;
+}
+
+/* Owns the reference to ${slot}. */
+static int config_tls_keep_slot(struct tls_conf *conf, struct tls_slot *slot)
+{
+    int rc = arena_own(conf->memory, slot, config_tls_release_slot);
+
+    if (rc < 0)
+        tls_slot_release(slot);
+    else
+        conf->slot = slot;
+    return rc;
+}
+
+static int config_tls_create_slot(struct tls_conf *conf)
+{
+    struct tls_profile *p = tls_profile_hold(conf->loaded);
+    struct tls_slot *slot;
+    int rc = tls_slot_create(&slot, p);
+
+    if (rc < 0) {
+        tls_profile_release(p);
+        return rc;
+    }
+    return config_tls_keep_slot(conf, slot);
+}
+
+/* ${before}: the running section of this name, or NULL. */
+static int config_tls_load(const struct config_section *section, const struct tls_conf *before,
+                           struct diagnostics *diagnostics)
+{
+    struct tls_conf *conf = section->conf;
+    struct tls_profile *current = before ? tls_slot_current(before->slot) : NULL;
+    struct tls_profile *p;
+    char why[CONFIG_TLS_WHY_BYTES];
+    int rc;
+
+    conf->profile.before = current;
+    rc = tls_profile_load(&conf->profile, &p, why, sizeof(why));
+    conf->profile.before = NULL;
+    if (rc == 0) {
+        config_tls_warn(section, p, diagnostics);
+        if (current && tls_profile_same(p, current)) {
+            tls_profile_release(p);
+            p = tls_profile_hold(current);
+        }
+        rc = config_tls_keep(conf, p);
+    } else if (rc == -EINVAL) {
+        config_tls_report(section, why, strlen(why), diagnostics, false);
+        rc = 0;
+    }
+    tls_profile_release(current);
+    if (rc < 0 || !conf->loaded)
+        return rc;
+    return before ? config_tls_keep_slot(conf, tls_slot_hold(before->slot))
+                  : config_tls_create_slot(conf);
+}
+
+static bool config_tls_is_refused(const struct config_section *section)
+{
+    for (unsigned i = 0; i < section->source->n_entries; i++)
+        if (section->source->entries[i].refused)
+            return true;
+    return false;
+}
+
+static int config_tls_load_section(const struct config_section *section,
+                                   const struct config *running, struct diagnostics *diagnostics)
+{
+    struct tls_conf *conf = section->conf;
+    const struct tls_conf *before = running ? config_tls_find(running, conf->name) : NULL;
+
+    if (config_tls_is_refused(section))
+        return 0;
+    /* Not used by any section: check it for what it can be. */
+    if (!conf->profile.for_clients && !conf->profile.for_servers) {
+        conf->profile.for_clients = conf->profile.certificates.n > 0;
+        conf->profile.for_servers = !conf->profile.for_clients;
+    }
+    return config_tls_load(section, before, diagnostics);
+}
+
+int config_tls_all(struct config *config, const struct config *running,
+                   struct diagnostics *diagnostics)
+{
+    const struct config_memory *m = config->memory;
+    int rc = 0;
+
+    for (unsigned i = 0; i < m->n_sections; i++)
+        config_tls_check_user(config, &m->sections[i], diagnostics);
+    for (unsigned i = 0; rc == 0 && i < m->n_sections; i++)
+        if (m->sections[i].kind == OPTION_TLS)
+            rc = config_tls_load_section(&m->sections[i], running, diagnostics);
+    for (unsigned i = 0; rc == 0 && i < m->n_sections; i++)
+        rc = config_tls_give(config, &m->sections[i]);
+    return rc;
+}

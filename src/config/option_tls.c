@@ -1,0 +1,186 @@
+/* config/option_tls: options of [tls NAME], and their kinds. */
+#include "config/option_tls.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "config/diagnostics.h"
+#include "config/option_internal.h"
+#include "config/option_kind.h"
+#include "tls/server_name.h"
+#include "tls/tls_conf.h"
+
+/* Longest name of a protocol (RFC 7301, 3.1). */
+#define OPTION_TLS_PROTOCOL_BYTES 255
+
+static unsigned option_tls_count_items(const char *list)
+{
+    unsigned n = 1;
+
+    for (; *list != '\0'; list++)
+        n += *list == ',';
+    return n;
+}
+
+static int option_tls_check_path(struct option_value *v, const char *path)
+{
+    if (*path == '\0')
+        return option_refuse(v, "a path is missing beside a comma");
+    if (path[0] != '/')
+        return option_refuse(v, "%s is not an absolute path", QUOTE_TEXT(path));
+    return 0;
+}
+
+static int option_tls_set_paths(const struct option *o, struct option_value *v)
+{
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+    struct tls_paths found = {
+        .list = arena_alloc(v->arena, option_tls_count_items(v->text), sizeof(*found.list))};
+
+    if (!list || !found.list)
+        return -ENOMEM;
+    while (list) {
+        const char *path = option_kind_next_item(&list);
+        int rc = option_tls_check_path(v, path);
+
+        if (rc < 0)
+            return rc;
+        found.list[found.n++] = path;
+    }
+    memcpy(option_field(o, v), &found, sizeof(found));
+    return 0;
+}
+
+/* What the library's lists have: names, and operators of older syntax. */
+static int option_tls_set_list(const struct option *o, struct option_value *v)
+{
+    for (const char *p = v->text; *p != '\0'; p++) {
+        if (strchr(" \t,", *p))
+            return option_refuse(v, "%s has another separator than a colon", QUOTE_TEXT(v->text));
+        if (*p < '!' || *p > '~')
+            return option_refuse(v, "%s is not a list of names", QUOTE_TEXT(v->text));
+    }
+    memcpy(option_field(o, v), &v->text, sizeof(v->text));
+    return 0;
+}
+
+static int option_tls_set_protocols(const struct option *o, struct option_value *v)
+{
+    struct tls_profile_conf *conf = option_field(o, v);
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+    unsigned char *found = arena_alloc(v->arena, strlen(v->text) + 2, 1);
+    unsigned n = 0;
+
+    if (!list || !found)
+        return -ENOMEM;
+    while (list) {
+        const char *name = option_kind_next_item(&list);
+        size_t len = strlen(name);
+
+        if (len == 0)
+            return option_refuse(v, "a protocol is missing beside a comma");
+        if (len > OPTION_TLS_PROTOCOL_BYTES)
+            return option_refuse(v, "%s is too long", QUOTE_TEXT(name));
+        found[n++] = (unsigned char)len;
+        memcpy(found + n, name, len);
+        n += (unsigned)len;
+    }
+    conf->alpn = found;
+    conf->alpn_bytes = n;
+    return 0;
+}
+
+static int option_tls_set_peer_name(const struct option *o, struct option_value *v)
+{
+    struct in6_addr ip6;
+    char *name = arena_alloc(v->arena, SERVER_NAME_BYTES, 1);
+
+    if (!name)
+        return -ENOMEM;
+    if (inet_pton(AF_INET6, v->text, &ip6) == 1)
+        memcpy(name, v->text, strlen(v->text));
+    else if (server_name_read(name, v->text, strlen(v->text)) < 0)
+        return option_refuse(v, "%s is neither", QUOTE_TEXT(v->text));
+    memcpy(option_field(o, v), &name, sizeof(name));
+    return 0;
+}
+
+static const struct option_kind option_tls_paths = {option_tls_set_paths, "", 0};
+static const struct option_kind option_tls_list = {option_tls_set_list, "", 0};
+static const struct option_kind option_tls_protocols = {option_tls_set_protocols, "", 0};
+const struct option_kind option_tls_peer_name = {option_tls_set_peer_name, "", 0};
+
+static const struct option_word unknown_names[] = {
+    {"default", TLS_UNKNOWN_NAME_DEFAULT},
+    {"reject", TLS_UNKNOWN_NAME_REJECT},
+    {NULL, 0},
+};
+
+static const struct option_word versions[] = {
+    {"1.2", TLS_VERSION_1_2},
+    {"1.3", TLS_VERSION_1_3},
+    {NULL, 0},
+};
+
+static const struct option_word verifies[] = {
+    {"required", TLS_VERIFY_REQUIRED},
+    {"optional", TLS_VERIFY_OPTIONAL},
+    {"off", TLS_VERIFY_OFF},
+    {NULL, 0},
+};
+
+/* option_kind_word stores an unsigned. */
+_Static_assert(sizeof(enum tls_unknown_name) == sizeof(unsigned), "enum tls_unknown_name");
+_Static_assert(sizeof(enum tls_version) == sizeof(unsigned), "enum tls_version");
+_Static_assert(sizeof(enum tls_verify) == sizeof(unsigned), "enum tls_verify");
+
+#define TLS(field) offsetof(struct tls_conf, field)
+
+/* clang-format off */
+static const struct option tls_rows[] = {
+    {"certificate", &option_tls_paths, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "absolute paths of files or directories, with commas between",
+     "certificates with their chains; the first is for clients that ask for no known name",
+     TLS(profile.certificates), 0, 0, NULL},
+    {"key", &option_tls_paths, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "absolute paths of files, with commas between",
+     "keys of the certificates, in their order; empty: in the files of the certificates, or beside them",
+     TLS(profile.keys), 0, 0, NULL},
+    {"unknown_name", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "default",
+     "default or reject", "what clients get that ask for no known name",
+     TLS(profile.unknown_name), 0, 0, unknown_names},
+    {"min_version", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "1.2",
+     "1.2 or 1.3", "oldest version of TLS",
+     TLS(profile.min_version), 0, 0, versions},
+    {"ciphers", &option_tls_list, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "names as of openssl ciphers, with colons between",
+     "ciphers of TLS 1.2 and suites of 1.3, the best first; empty: those with forward secrecy and AEAD",
+     TLS(profile.ciphers), 0, 0, NULL},
+    {"groups", &option_tls_list, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "names such as X25519 and P-256, with colons between",
+     "groups for the key exchange, the best first; empty: X25519MLKEM768 if the library has it, X25519, P-256, P-384",
+     TLS(profile.groups), 0, 0, NULL},
+    {"alpn", &option_tls_protocols, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "names such as h2, with commas between",
+     "protocols that are offered (ALPN), the best first; empty: none",
+     TLS(profile), 0, 0, NULL},
+    {"ca", &option_kind_path, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "an absolute path", "CAs that the certificates of servers must come from; empty: the system's",
+     TLS(profile.ca), 0, 0, NULL},
+    {"client_ca", &option_kind_path, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "an absolute path", "CAs that the certificates of clients must come from; empty: clients are asked for none",
+     TLS(profile.client_ca), 0, 0, NULL},
+    {"client_crl", &option_kind_path, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "an absolute path", "lists of revoked certificates, one of each of these CAs",
+     TLS(profile.client_crl), 0, 0, NULL},
+    {"verify", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "required",
+     "required, optional or off",
+     "whether peers must have a certificate that is verified; optional: clients may have none",
+     TLS(profile.verify), 0, 0, verifies},
+};
+/* clang-format on */
+
+const struct option_rows option_tls = {tls_rows, ARRAY_LEN(tls_rows)};

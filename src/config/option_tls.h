@@ -1,0 +1,12 @@
+/*
+ * config/option_tls: option kinds: TLS.
+ */
+#ifndef CONFIG_OPTION_TLS_H
+#define CONFIG_OPTION_TLS_H
+
+#include "config/option.h"
+
+/* const char *: a host name, in lower case, or an IP address */
+extern const struct option_kind option_tls_peer_name;
+
+#endif

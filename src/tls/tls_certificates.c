@@ -1,0 +1,255 @@
+#include "tls/tls_certificates.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <openssl/x509v3.h>
+
+#include "tls/server_name.h"
+#include "tls/tls_directory.h"
+#include "tls/tls_names.h"
+
+struct tls_certificates {
+    atomic_uint references;
+    struct tls_certificate **list; /* by the end of their time, once loaded */
+    unsigned n, room;
+    struct tls_names names;
+    struct tls_certificate_set first;
+    char first_name[SERVER_NAME_BYTES]; /* "": it has none that a client can ask for */
+};
+
+/* What is needed while loading. */
+struct tls_certificates_load {
+    struct tls_certificates *t;
+    const struct tls_profile_conf *conf;
+    const struct tls_certificates *before;
+    STACK_OF(X509) * issuers;
+    struct tls_load *l;
+};
+
+/* ---- names ---- */
+
+static int tls_certificates_add_name(struct tls_certificates *t, const ASN1_STRING *text,
+                                     const struct tls_certificate *c)
+{
+    char name[SERVER_NAME_BYTES];
+
+    if (server_name_read_pattern(name, (const char *)ASN1_STRING_get0_data(text),
+                                 (size_t)ASN1_STRING_length(text)) < 0)
+        return 0; /* no client can ask for it */
+    if (t->n == 1 && t->first_name[0] == '\0')
+        memcpy(t->first_name, name, sizeof(name));
+    return tls_names_add(&t->names, name, c);
+}
+
+/* RFC 6125, 6.4.4: the common name counts only if the certificate has no other names. */
+static int tls_certificates_add_common_name(struct tls_certificates *t,
+                                            const struct tls_certificate *c)
+{
+    const X509_NAME *subject = X509_get_subject_name(tls_certificate_leaf(c));
+    int i = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+
+    if (i < 0)
+        return 0;
+    return tls_certificates_add_name(t, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, i)),
+                                     c);
+}
+
+static int tls_certificates_add_names(struct tls_certificates *t, const struct tls_certificate *c)
+{
+    GENERAL_NAMES *names =
+        X509_get_ext_d2i(tls_certificate_leaf(c), NID_subject_alt_name, NULL, NULL);
+    int rc = 0;
+
+    if (!names)
+        return tls_certificates_add_common_name(t, c);
+    for (int i = 0; rc == 0 && i < sk_GENERAL_NAME_num(names); i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+
+        if (name->type == GEN_DNS)
+            rc = tls_certificates_add_name(t, name->d.dNSName, c);
+    }
+    GENERAL_NAMES_free(names);
+    return rc;
+}
+
+/* The first certificate, and those of other kinds of keys with its first name. */
+static void tls_certificates_choose_first(struct tls_certificates *t)
+{
+    if (t->first_name[0] != '\0')
+        t->first = *tls_names_get(&t->names, t->first_name);
+    else
+        t->first.of[tls_certificate_kind(t->list[0])] = t->list[0];
+}
+
+/* ---- load ---- */
+
+static bool tls_certificates_have(const struct tls_certificates *t, const struct tls_certificate *c)
+{
+    for (unsigned i = 0; i < t->n; i++)
+        if (tls_certificate_same(t->list[i], c))
+            return true;
+    return false;
+}
+
+static int tls_certificates_check_dates(const struct tls_certificates_load *load,
+                                        const struct tls_certificate *c)
+{
+    const char *path = tls_certificate_path(c);
+
+    if (tls_certificate_is_current(c, time(NULL)))
+        return 0;
+    if (load->before && !tls_certificates_have(load->before, c))
+        return tls_load_refuse(load->l, "%s: the certificate is expired or not yet valid", path);
+    tls_load_warn(load->l, "%s: the certificate is expired or not yet valid", path);
+    return 0;
+}
+
+/* Owns ${c}. */
+static int tls_certificates_append(struct tls_certificates *t, struct tls_certificate *c)
+{
+    if (t->n == t->room) {
+        unsigned room = t->room > 0 ? 2 * t->room : 8;
+        struct tls_certificate **larger = realloc(t->list, room * sizeof(*larger));
+
+        if (!larger) {
+            tls_certificate_destroy(c);
+            return -ENOMEM;
+        }
+        t->list = larger;
+        t->room = room;
+    }
+    t->list[t->n++] = c;
+    return tls_certificates_add_names(t, c);
+}
+
+static int tls_certificates_add_file(const struct tls_certificates_load *load,
+                                     const struct tls_certificate_files *files)
+{
+    struct tls_certificate *c;
+    int rc = tls_certificate_load(&c, files, load->issuers, load->l);
+
+    if (rc < 0)
+        return rc;
+    rc = tls_certificates_check_dates(load, c);
+    if (rc < 0) {
+        tls_certificate_destroy(c);
+        return rc;
+    }
+    return tls_certificates_append(load->t, c) < 0 ? tls_load_memory(load->l) : 0;
+}
+
+static int tls_certificates_add_directory(const struct tls_certificates_load *load,
+                                          const char *path)
+{
+    struct tls_directory d;
+    int rc = tls_directory_list(&d, path, load->l);
+
+    if (rc < 0)
+        return rc;
+    for (unsigned i = 0; rc == 0 && i < d.n; i++)
+        rc = tls_certificates_add_file(
+            load, &(struct tls_certificate_files){d.list[i].certificate, d.list[i].key});
+    tls_directory_free(&d);
+    return rc;
+}
+
+static int tls_certificates_add(const struct tls_certificates_load *load, unsigned i)
+{
+    const struct tls_paths *keys = &load->conf->keys;
+    const char *path = load->conf->certificates.list[i];
+    const struct tls_certificate_files files = {path, i < keys->n ? keys->list[i] : NULL};
+
+    if (!tls_directory_is(path))
+        return tls_certificates_add_file(load, &files);
+    if (files.key)
+        return tls_load_refuse(load->l, "%s: is a directory, which has its own keys (no key)",
+                               path);
+    return tls_certificates_add_directory(load, path);
+}
+
+static int tls_certificates_by_end(const void *a, const void *b)
+{
+    int64_t x = tls_certificate_expires_at(*(struct tls_certificate *const *)a);
+    int64_t y = tls_certificate_expires_at(*(struct tls_certificate *const *)b);
+
+    return (x > y) - (x < y);
+}
+
+int tls_certificates_load(struct tls_certificates **out, const struct tls_profile_conf *conf,
+                          const struct tls_certificates *before, struct tls_load *l)
+{
+    struct tls_certificates *t = calloc(1, sizeof(*t));
+    const struct tls_certificates_load load = {t, conf, before, sk_X509_new_null(), l};
+    int rc = t && load.issuers ? 0 : tls_load_memory(l);
+
+    if (t)
+        atomic_init(&t->references, 1);
+    for (unsigned i = 0; rc == 0 && i < conf->certificates.n; i++)
+        rc = tls_certificates_add(&load, i);
+    sk_X509_pop_free(load.issuers, X509_free);
+    if (rc < 0) {
+        tls_certificates_release(t);
+        return rc;
+    }
+    tls_certificates_choose_first(t);
+    qsort(t->list, t->n, sizeof(t->list[0]), tls_certificates_by_end);
+    *out = t;
+    return 0;
+}
+
+struct tls_certificates *tls_certificates_hold(struct tls_certificates *t)
+{
+    atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed);
+    return t;
+}
+
+void tls_certificates_release(struct tls_certificates *t)
+{
+    /* acq_rel: the last one sees all uses of others */
+    if (!t || atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) > 1)
+        return;
+    for (unsigned i = 0; i < t->n; i++)
+        tls_certificate_destroy(t->list[i]);
+    free(t->list);
+    tls_names_free(&t->names);
+    free(t);
+}
+
+/* ---- use ---- */
+
+const struct tls_certificate_set *tls_certificates_find(const struct tls_certificates *t,
+                                                        const char *name)
+{
+    char read[SERVER_NAME_BYTES];
+    const struct tls_certificate_set *set;
+    char *dot;
+
+    if (server_name_read(read, name, strlen(name)) < 0)
+        return NULL;
+    set = tls_names_get(&t->names, read);
+    dot = strchr(read, '.');
+    if (set || !dot || dot == read)
+        return set;
+    dot[-1] = '*';
+    return tls_names_get(&t->names, dot - 1);
+}
+
+const struct tls_certificate_set *tls_certificates_default(const struct tls_certificates *t)
+{
+    return &t->first;
+}
+
+unsigned tls_certificates_n(const struct tls_certificates *t)
+{
+    return t->n;
+}
+
+const struct tls_certificate *tls_certificates_at(const struct tls_certificates *t, unsigned i)
+{
+    return t->list[i];
+}

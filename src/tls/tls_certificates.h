@@ -1,0 +1,63 @@
+/*
+ * tls/tls_certificates: the certificates of a profile, found by host name.
+ *
+ *     name -> the exact name, else the wildcard one label above -> one certificate a kind of key
+ *
+ * Immutable: any thread may use it.
+ */
+#ifndef TLS_TLS_CERTIFICATES_H
+#define TLS_TLS_CERTIFICATES_H
+
+#include "base/must.h"
+#include "tls/tls_certificate.h"
+#include "tls/tls_profile.h"
+
+struct tls_certificates;
+
+/* Certificates of one name; NULL: none of this kind. */
+struct tls_certificate_set {
+    const struct tls_certificate *of[TLS_KEY_KINDS];
+};
+
+/*
+ * tls_certificates_load(out, conf, before, l):
+ * Read all files and directories of ${conf}. Of two certificates with the same name and kind of key
+ * the first is used. One that is out of date is refused if ${before}, those in use, are not NULL
+ * and do not have it; otherwise a warning.
+ *
+ * Thread: any but loops
+ * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
+ */
+int tls_certificates_load(struct tls_certificates **out, const struct tls_profile_conf *conf,
+                          const struct tls_certificates *before, struct tls_load *l) NODISCARD;
+
+/*
+ * tls_certificates_hold(t) / tls_certificates_release(t):
+ * Add a reference and return ${t} / release one, or NULL; the last one frees ${t}.
+ *
+ * Thread: any
+ */
+struct tls_certificates *tls_certificates_hold(struct tls_certificates *t);
+void tls_certificates_release(struct tls_certificates *t);
+
+/*
+ * tls_certificates_find(t, name) / tls_certificates_default(t):
+ * Return the certificates of a name as a client sent it, NULL: unknown / those of the first
+ * certificate's name.
+ *
+ * Thread: any
+ */
+const struct tls_certificate_set *tls_certificates_find(const struct tls_certificates *t,
+                                                        const char *name);
+const struct tls_certificate_set *tls_certificates_default(const struct tls_certificates *t);
+
+/*
+ * tls_certificates_n(t) / tls_certificates_at(t, i):
+ * Number of certificates / the i-th to expire.
+ *
+ * Thread: any
+ */
+unsigned tls_certificates_n(const struct tls_certificates *t);
+const struct tls_certificate *tls_certificates_at(const struct tls_certificates *t, unsigned i);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * tls/tls_load: the load of one profile: files read, warnings, and why it is refused.
+ */
+#ifndef TLS_TLS_LOAD_H
+#define TLS_TLS_LOAD_H
+
+#include <stddef.h>
+
+#include "base/must.h"
+#include "base/read_file.h"
+#include "base/text.h"
+
+struct evp_md_ctx_st;
+
+struct tls_load {
+    char *why; /* `option: file: cause` */
+    size_t why_size;
+    const char *option;           /* being read, for the texts */
+    struct evp_md_ctx_st *digest; /* of all files */
+    struct text warnings;         /* lines as `why` */
+};
+
+/*
+ * tls_load_read(l, f, path):
+ * Read a file, whose bytes count for the digest of the profile.
+ *
+ * Thread: any but loops
+ * Owns:   the caller frees ${f}->bytes
+ * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
+ */
+int tls_load_read(struct tls_load *l, struct file_content *f, const char *path) NODISCARD;
+
+/*
+ * tls_load_refuse(l, format, ...) / tls_load_memory(l):
+ * Write the cause to ${l}->why, and forget the library's errors. Returns -EINVAL / -ENOMEM.
+ *
+ * Thread: that of the load
+ */
+int tls_load_refuse(struct tls_load *l, const char *format, ...) PRINTF_LIKE(2, 3);
+int tls_load_memory(struct tls_load *l);
+
+/*
+ * tls_load_warn(l, format, ...):
+ * Add a warning.
+ *
+ * Thread: that of the load
+ */
+void tls_load_warn(struct tls_load *l, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/*
+ * tls_load_library():
+ * Return what the library said first of this thread's last failure, as "bad end line".
+ *
+ * Thread: any
+ * Owns:   static text
+ */
+const char *tls_load_library(void);
+
+#endif

@@ -1,0 +1,73 @@
+#include "tls/tls_names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+#define TLS_NAMES_FIRST_ROOM 16
+
+struct tls_names_entry {
+    char *name; /* NULL: free */
+    struct tls_certificate_set set;
+};
+
+/* Returns the entry of ${name}, or the free one where it belongs. */
+static struct tls_names_entry *tls_names_slot(const struct tls_names *t, const char *name)
+{
+    unsigned i = (unsigned)hash_stable(name, strlen(name));
+
+    while (t->slots[i & (t->room - 1)].name && strcmp(t->slots[i & (t->room - 1)].name, name) != 0)
+        i++;
+    return &t->slots[i & (t->room - 1)];
+}
+
+static int tls_names_grow(struct tls_names *t)
+{
+    struct tls_names larger = {.n = t->n, .room = t->room ? 2 * t->room : TLS_NAMES_FIRST_ROOM};
+
+    larger.slots = calloc(larger.room, sizeof(*larger.slots));
+    if (!larger.slots)
+        return -ENOMEM;
+    for (unsigned i = 0; i < t->room; i++)
+        if (t->slots[i].name)
+            *tls_names_slot(&larger, t->slots[i].name) = t->slots[i];
+    free(t->slots);
+    *t = larger;
+    return 0;
+}
+
+int tls_names_add(struct tls_names *t, const char *name, const struct tls_certificate *c)
+{
+    enum tls_key_kind kind = tls_certificate_kind(c);
+    struct tls_names_entry *e;
+
+    if (2 * (t->n + 1) > t->room && tls_names_grow(t) < 0)
+        return -ENOMEM;
+    e = tls_names_slot(t, name);
+    if (!e->name) {
+        e->name = strdup(name);
+        if (!e->name)
+            return -ENOMEM;
+        t->n++;
+    }
+    if (!e->set.of[kind])
+        e->set.of[kind] = c;
+    return 0;
+}
+
+const struct tls_certificate_set *tls_names_get(const struct tls_names *t, const char *name)
+{
+    const struct tls_names_entry *e = t->room > 0 ? tls_names_slot(t, name) : NULL;
+
+    return e && e->name ? &e->set : NULL;
+}
+
+void tls_names_free(struct tls_names *t)
+{
+    for (unsigned i = 0; i < t->room; i++)
+        free(t->slots[i].name);
+    free(t->slots);
+    *t = (struct tls_names){.n = 0};
+}

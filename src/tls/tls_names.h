@@ -1,0 +1,43 @@
+/*
+ * tls/tls_names: hash table from host names to certificates.
+ */
+#ifndef TLS_TLS_NAMES_H
+#define TLS_TLS_NAMES_H
+
+#include "base/must.h"
+#include "tls/tls_certificates.h"
+
+struct tls_names_entry;
+
+/* Zero-initialised: empty. */
+struct tls_names {
+    struct tls_names_entry *slots; /* open addressing; at most half are used */
+    unsigned n, room;              /* room: a power of two */
+};
+
+/*
+ * tls_names_add(t, name, c):
+ * Add ${c} for ${name}, read by server_name_read_pattern(), unless there is one of its kind of key.
+ *
+ * Thread: before ${t} is shared
+ * Owns:   ${name} is copied, ${c} borrowed
+ * Errors: 0; -ENOMEM
+ */
+int tls_names_add(struct tls_names *t, const char *name, const struct tls_certificate *c) NODISCARD;
+
+/*
+ * tls_names_get(t, name):
+ * Return the certificates of just this name or wildcard, or NULL.
+ *
+ * Thread: any
+ */
+const struct tls_certificate_set *tls_names_get(const struct tls_names *t, const char *name);
+
+/*
+ * tls_names_free(t):
+ *
+ * Thread: any, once it is not used
+ */
+void tls_names_free(struct tls_names *t);
+
+#endif

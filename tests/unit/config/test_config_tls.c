@@ -1,0 +1,177 @@
+/* config/config_tls: profiles and their users, what a reload keeps, and where problems are told. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "config/config_compare.h"
+#include "support/certificates.h"
+#include "support/config_file.h"
+#include "support/suite.h"
+#include "support/text_file.h"
+#include "tls/tls_profile.h"
+#include "tls/tls_slot.h"
+
+#define ECHO "[listen e]\naddress = 127.0.0.1:7\nservice = echo\ntls = t\n"
+
+static struct certificate a;
+static char here[256], text[2048];
+static struct config *running;
+static struct config_compare *changes;
+
+static void setup(void)
+{
+    text_file_enter();
+    ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
+    certificates_make(&a, &(struct certificate_wish){.name = "a.example"});
+    certificates_write("a.pem", "ck", &a, &a);
+}
+
+static void teardown(void)
+{
+    config_compare_destroy(changes);
+    config_free(running);
+    certificates_free(&a);
+    config_file_leave();
+}
+
+/* ${more} may have a %s for the directory. */
+static int load(const char *more)
+{
+    char section[1024];
+
+    snprintf(section, sizeof(section), more, here, here);
+    snprintf(text, sizeof(text), "%s%s", ECHO, section);
+    return config_file_load_text(text);
+}
+
+static void run(const char *more)
+{
+    ck_assert_msg(load(more) == 0, "%s", config_file.problems);
+    running = config_file.config;
+    config_file.config = NULL;
+}
+
+static void reload(const char *more)
+{
+    struct config *next;
+    char section[1024], *problems = NULL;
+    size_t size;
+    FILE *out = open_memstream(&problems, &size);
+    int rc;
+
+    snprintf(section, sizeof(section), more, here, here);
+    snprintf(text, sizeof(text), "%s%s", ECHO, section);
+    text_file_write_text("t.ini", text);
+    rc = config_reload(&next, "t.ini", running, out);
+    fclose(out);
+    ck_assert_msg(rc == 0, "%s", problems);
+    free(problems);
+    config_file.config = next;
+    config_compare_destroy(changes);
+    ck_assert_int_eq(config_compare_create(&changes, running, next), 0);
+}
+
+GROUP(profiles, setup, teardown);
+
+TEST(profiles, a_listener_has_the_slot_of_its_section)
+{
+    const struct server_conf *conf;
+    struct tls_profile *p;
+
+    run("[tls t]\ncertificate = %s/a.pem\n");
+    conf = &running->server;
+    ck_assert_uint_eq(conf->n_tls, 1);
+    ck_assert_ptr_nonnull(conf->tls[0].slot);
+    ck_assert_ptr_eq(conf->listeners[0].tls.slot, conf->tls[0].slot);
+    p = tls_slot_current(conf->tls[0].slot);
+    ck_assert_ptr_eq(p, conf->tls[0].loaded);
+    tls_profile_release(p);
+}
+
+TEST(profiles, a_reload_keeps_the_slot_and_a_profile_that_is_the_same)
+{
+    run("[tls t]\ncertificate = %s/a.pem\n");
+    reload("[tls t]\ncertificate = %s/a.pem\n");
+    ck_assert_ptr_eq(config_file.config->server.tls[0].slot, running->server.tls[0].slot);
+    ck_assert_ptr_eq(config_file.config->server.tls[0].loaded, running->server.tls[0].loaded);
+    ck_assert_uint_eq(changes->n, 0);
+}
+
+TEST(profiles, other_contents_of_a_file_are_a_change)
+{
+    struct config_compare_text line;
+
+    run("[tls t]\ncertificate = %s/a.pem\n");
+    certificates_free(&a);
+    certificates_make(&a, &(struct certificate_wish){.name = "a.example"});
+    certificates_write("a.pem", "ck", &a, &a);
+    reload("[tls t]\ncertificate = %s/a.pem\n");
+    ck_assert_ptr_ne(config_file.config->server.tls[0].loaded, running->server.tls[0].loaded);
+    ck_assert_uint_eq(changes->n, 1);
+    ck_assert_str_eq(config_compare_text(&line, &changes->list[0]),
+                     "[tls t] certificates, keys or CAs in the files have changed (new "
+                     "connections)");
+}
+
+TEST(profiles, an_option_is_a_change_of_its_own)
+{
+    struct config_compare_text line;
+
+    run("[tls t]\ncertificate = %s/a.pem\n");
+    reload("[tls t]\ncertificate = %s/a.pem\nmin_version = 1.3\n");
+    ck_assert_uint_eq(changes->n, 1);
+    ck_assert_str_eq(config_compare_text(&line, &changes->list[0]),
+                     "[tls t] min_version: 1.2 -> 1.3 (new connections)");
+}
+
+static const struct {
+    const char *more, *problem;
+} broken[] = {
+    {"[tls abc]\n[listen f]\naddress = 127.0.0.1:8\nservice = echo\ntls = abd\n[tls t]\ncertificate = %s/a.pem\n",
+     "t.ini:9: [listen f] tls: there is no [tls abd] (did you mean 'abc'?)\n"},
+    {"", "t.ini:4: [listen e] tls: there is no [tls t] (the NAME of a [tls NAME])\n"},
+    {"[tls t]\n", "t.ini:5: [tls t] certificate: is missing: clients need one (absolute paths)\n"},
+    {"[tls t]\ncertificate = a.pem\n",
+     "t.ini:6: [tls t] certificate: 'a.pem' is not an absolute path (absolute paths of files or "
+     "directories, with commas between)\n"},
+    {"[tls t]\ncertificate = /nonexistent\n",
+     "t.ini:6: [tls t] certificate: /nonexistent: cannot be opened: No such file or directory\n"},
+    {"[tls t]\ncertificate = %s/a.pem\nkey = %1$s/a.pem, %1$s/a.pem\n",
+     "t.ini:7: [tls t] key: 2 keys for 1 certificates (as many, or none)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\nciphers = AES:\n", NULL},
+    {"[tls t]\ncertificate = %s/a.pem\nciphers = TLS_X\n",
+     "t.ini:7: [tls t] ciphers: 'TLS_X': no cipher match\n"},
+    {"[tls t]\ncertificate = %s/a.pem\ngroups = X\n",
+     "t.ini:7: [tls t] groups: the library does not know all of 'X'\n"},
+    {"[tls t]\ncertificate = %s/a.pem\nalpn = h2,\n",
+     "t.ini:7: [tls t] alpn: a protocol is missing beside a comma (names such as h2, with commas "
+     "between)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = /x\ntls = t\n",
+     "t.ini:9: [upstream u] tls: server.a is a unix socket, which has no name to verify (set "
+     "tls_name)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = /x\ntls = t\ntls_name = :\n",
+     "t.ini:10: [upstream u] tls_name: ':' is neither (a host name or IP address)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = /x\ntls = t\ntls_name = ::1\n",
+     NULL},
+};
+
+TEST_EACH(profiles, a_problem_is_told_at_its_option, ARRAY_LEN(broken))
+{
+    int rc = load(broken[_i].more);
+
+    ck_assert_int_eq(rc, broken[_i].problem ? -EINVAL : 0);
+    if (broken[_i].problem)
+        ck_assert_str_eq(config_file.problems, broken[_i].problem);
+}
+
+TEST(profiles, a_key_that_others_can_read_is_a_warning)
+{
+    ck_assert_int_eq(chmod("a.pem", 0644), 0);
+    ck_assert_int_eq(load("[tls t]\ncertificate = %s/a.pem\n"), 0);
+    ck_assert_ptr_nonnull(strstr(config_file.problems, "t.ini:6: warning: [tls t] certificate: "));
+    ck_assert_ptr_nonnull(strstr(config_file.problems, "all users can read the key (chmod o-r)"));
+}
