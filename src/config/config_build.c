@@ -140,8 +140,9 @@ static int config_build_add_listener(struct config *config, struct config_sectio
 
     conf->name = config_build_copy(section, section->name);
     conf->memory = section->arena;
+    conf->routes = arena_alloc(section->arena, section->source->n_entries, sizeof(*conf->routes));
     section->conf = conf;
-    return conf->name ? 0 : -ENOMEM;
+    return conf->name && conf->routes ? 0 : -ENOMEM;
 }
 
 static int config_build_add_upstream(struct config *config, struct config_section *section)

@@ -16,6 +16,7 @@
 #include "config/config_admin.h"
 #include "config/config_effect.h"
 #include "config/config_listen.h"
+#include "config/config_routes.h"
 #include "config/diagnostics.h"
 #include "net/address.h"
 
@@ -72,6 +73,23 @@ static void config_check_upstream_name(const struct config_check *c,
                         section->source->name, entry->key, name);
 }
 
+static void config_check_routes(const struct config_check *c, const struct config_section *section)
+{
+    const struct listener_conf *conf = section->conf;
+
+    for (unsigned i = 0; i < conf->n_routes; i++) {
+        const struct ini_entry *entry = config_routes_entry(section, &conf->routes[i]);
+
+        config_check_upstream_name(c, section, entry, conf->routes[i].upstream);
+        if (conf->service == LISTENER_ECHO && config_section_valid_entry(section, "service"))
+            diagnostics_add(c->diagnostics, entry->line,
+                            "[%s] %s: has no effect: service = echo connects to no server "
+                            "(service = proxy, or no route)",
+                            section->source->name, entry->key);
+    }
+    config_routes_check(section, c->diagnostics);
+}
+
 static void config_check_service(const struct config_check *c, const struct config_section *section)
 {
     const struct listener_conf *conf = section->conf;
@@ -85,11 +103,11 @@ static void config_check_service(const struct config_check *c, const struct conf
                                    conf->mirror);
     if (!service)
         return;
-    if (conf->service == LISTENER_PROXY && !conf->upstream &&
+    if (conf->service == LISTENER_PROXY && !conf->upstream && !config_routes_wanted(section) &&
         !config_section_refused(section, "upstream"))
         diagnostics_add(c->diagnostics, upstream ? upstream->line : service->line,
                         "[%s] upstream: is missing: service = proxy needs one (the NAME of an "
-                        "[upstream NAME])",
+                        "[upstream NAME], or route.ID)",
                         section->source->name);
     if (conf->service == LISTENER_ECHO && conf->upstream)
         diagnostics_add(
@@ -189,7 +207,7 @@ static const struct listener_conf *config_check_reached(const struct config_chec
          l++) {
         const struct listener_conf *listener = &conf->listeners[l];
 
-        if (listener->service != LISTENER_PROXY || !listener->upstream)
+        if (listener->service != LISTENER_PROXY)
             continue;
         for (unsigned i = 0; i < listener->n_addresses; i++) {
             for (unsigned j = 0; j < server->n_addresses; j++) {
@@ -201,36 +219,47 @@ static const struct listener_conf *config_check_reached(const struct config_chec
     return NULL;
 }
 
+/* Upstreams found and not yet followed, each once. */
+struct config_check_queue {
+    unsigned *list;
+    bool *found;
+    unsigned head, tail;
+};
+
+static void config_check_follow(const struct config_check *c, const struct listener_conf *proxy,
+                                struct config_check_queue *q)
+{
+    for (unsigned i = 0; i <= proxy->n_routes; i++) {
+        const char *name = listener_conf_target(proxy, i);
+        int next = name ? server_conf_find_upstream(&c->config->server, name) : -1;
+
+        if (next < 0 || q->found[next])
+            continue;
+        q->list[q->tail++] = (unsigned)next;
+        q->found[next] = true;
+    }
+}
+
 /* Does the proxy listener ${from} reach upstream ${goal}, directly or through other listeners? */
 static bool config_check_leads_to(const struct config_check *c, const struct listener_conf *from,
-                                  int goal, unsigned *queue, bool *queued)
+                                  int goal, struct config_check_queue *q)
 {
     const struct server_conf *conf = &c->config->server;
-    int start = server_conf_find_upstream(&c->config->server, from->upstream);
-    unsigned head = 0, tail = 0;
 
-    memset(queued, 0, conf->n_upstreams * sizeof(*queued));
-    if (start >= 0) {
-        queue[tail++] = (unsigned)start;
-        queued[start] = true;
-    }
-    for (; head < tail && queue[head] != (unsigned)goal; head++) {
-        const struct upstream_conf *up = &conf->upstreams[queue[head]];
+    q->head = q->tail = 0;
+    memset(q->found, 0, conf->n_upstreams * sizeof(*q->found));
+    config_check_follow(c, from, q);
+    for (; q->head < q->tail && q->list[q->head] != (unsigned)goal; q->head++) {
+        const struct upstream_conf *up = &conf->upstreams[q->list[q->head]];
 
         for (unsigned i = 0; i < up->n_servers; i++) {
             const struct listener_conf *proxy = NULL;
 
-            while ((proxy = config_check_reached(c, &up->servers[i], proxy))) {
-                int next = server_conf_find_upstream(&c->config->server, proxy->upstream);
-
-                if (next < 0 || queued[next])
-                    continue;
-                queue[tail++] = (unsigned)next;
-                queued[next] = true;
-            }
+            while ((proxy = config_check_reached(c, &up->servers[i], proxy)))
+                config_check_follow(c, proxy, q);
         }
     }
-    return head < tail;
+    return q->head < q->tail;
 }
 
 static void config_check_refuse_loop(const struct config_check *c,
@@ -254,7 +283,7 @@ static void config_check_refuse_loop(const struct config_check *c,
 }
 
 static void config_check_loops(const struct config_check *c, const struct config_section *section,
-                               unsigned *queue, bool *queued)
+                               struct config_check_queue *q)
 {
     const struct upstream_conf *up = section->conf;
     int goal = (int)(up - c->config->server.upstreams);
@@ -263,7 +292,7 @@ static void config_check_loops(const struct config_check *c, const struct config
         const struct listener_conf *proxy = NULL;
 
         while ((proxy = config_check_reached(c, &up->servers[i], proxy))) {
-            if (!config_check_leads_to(c, proxy, goal, queue, queued))
+            if (!config_check_leads_to(c, proxy, goal, q))
                 continue;
             config_check_refuse_loop(c, section, &up->servers[i], proxy);
             break;
@@ -304,10 +333,10 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
     const struct config_check c = {
         .config = config, .m = config->memory, .diagnostics = diagnostics};
     unsigned n = config->server.n_upstreams;
-    unsigned *queue = arena_alloc(c.m->arena, n, sizeof(*queue));
-    bool *queued = arena_alloc(c.m->arena, n, sizeof(*queued));
+    struct config_check_queue q = {.list = arena_alloc(c.m->arena, n, sizeof(q.list[0])),
+                                   .found = arena_alloc(c.m->arena, n, sizeof(q.found[0]))};
 
-    if (!queue || !queued)
+    if (!q.list || !q.found)
         return -ENOMEM;
     for (unsigned i = 0; i < c.m->n_sections; i++) {
         const struct config_section *section = &c.m->sections[i];
@@ -325,6 +354,7 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
         }
         if (section->kind == OPTION_LISTEN) {
             config_check_service(&c, section);
+            config_check_routes(&c, section);
             const struct listener_conf *conf = section->conf;
 
             config_check_limits(&c, section);
@@ -337,7 +367,7 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
         if (section->kind == OPTION_UPSTREAM) {
             config_check_ejection(&c, section);
             config_check_used(&c, section);
-            config_check_loops(&c, section, queue, queued);
+            config_check_loops(&c, section, &q);
         }
     }
     if (config->server.n_listeners == 0 && !c.m->incomplete)

@@ -9,7 +9,7 @@
 
 /* Bytes that need no quotes; a blank needs them at the begin or end. */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                            "_.,:/@*%[]=+- ";
+                            "_.,:/@*%[]=+-> ";
 
 static void config_dump_write_value(FILE *out, const char *key, const char *value)
 {

@@ -4,6 +4,7 @@
 
 #include "base/must.h"
 #include "config/config.h"
+#include "config/config_routes.h"
 #include "config/diagnostics.h"
 #include "handlers/fault_handler.h"
 #include "handlers/pipeline_template.h"
@@ -207,6 +208,7 @@ static bool config_effect_verifies(const struct config_section *section)
 #define NO_SOCKET_FILE "has no effect without a unix socket (set an address such as /run/x.sock)"
 #define NO_PROXY_HEADER \
     "has no effect: no PROXY header is read (set accept_proxy = optional or required)"
+#define NO_ROUTES      "has no effect without routes (set route.ID)"
 #define NO_ADMIN       "has no effect without an admin interface (set address)"
 #define NO_ADMIN_TCP   "has no effect without a TCP address (set address)"
 #define NO_CHECKS      "has no effect without health checks (set check = tcp)"
@@ -261,6 +263,7 @@ static const struct {
     {OPTION_LISTEN, "unix_mode", config_effect_has_socket_file, NO_SOCKET_FILE},
     {OPTION_LISTEN, "unix_user", config_effect_has_socket_file, NO_SOCKET_FILE},
     {OPTION_LISTEN, "unix_group", config_effect_has_socket_file, NO_SOCKET_FILE},
+    {OPTION_LISTEN, "client_hello_timeout", config_routes_wanted, NO_ROUTES},
     {OPTION_LISTEN, "trusted_proxies", config_effect_reads_proxy_header, NO_PROXY_HEADER},
     {OPTION_LISTEN, "proxy_header_timeout", config_effect_reads_proxy_header, NO_PROXY_HEADER},
     {OPTION_LISTEN, "fault_drop_as", config_effect_has_fault, NO_FAULT},

@@ -10,6 +10,7 @@
 #include "config/option_pipeline.h"
 #include "config/option_proxy.h"
 #include "config/option_rate.h"
+#include "config/option_route.h"
 #include "config/option_socket.h"
 #include "config/option_unix.h"
 #include "net/splice.h"
@@ -121,6 +122,13 @@ static const struct option listen_rows[] = {
     {"upstream", &option_kind_name, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "the NAME of an [upstream NAME]", "where a proxy connects to; empty: nowhere",
      LISTEN(upstream), 0, 0, NULL},
+    {"route.ID", &option_route, OPTION_FAMILY | OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "sni:NAME, sni:*.NAME and alpn:PROTOCOL with blanks between, then -> UPSTREAM",
+     "where clients go that ask for such a name and protocol by TLS; there may be many, each with its own ID",
+     LISTEN(routes), 0, 0, NULL},
+    {"client_hello_timeout", &option_kind_duration, 0, OPTION_LIVE, "5s",
+     "1ms to 1h", "how long the ClientHello that routes read may take to come",
+     LISTEN(client_hello_timeout_ns), NS_PER_MS, 3600 * NS_PER_S, NULL},
     {"mirror", &option_kind_name, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "the NAME of an [upstream NAME]", "upstream that gets a copy of what clients send; empty: none",
      LISTEN(mirror), 0, 0, NULL},

@@ -25,6 +25,7 @@
 #include "net/channel.h"
 #include "net/sock.h"
 #include "service/service.h"
+#include "upstream/route.h"
 
 struct arena;
 struct access_log_format;
@@ -60,8 +61,12 @@ struct listener_conf {
     struct address *addresses;
     unsigned n_addresses;
     enum listener_service service;
-    const char *upstream; /* NULL unless service is LISTENER_PROXY */
-    const char *mirror;   /* upstream that gets a copy of the clients' bytes; NULL: none */
+    const char
+        *upstream; /* NULL unless service is LISTENER_PROXY; then it may be NULL with routes */
+    struct route_conf *routes;
+    unsigned n_routes;
+    int64_t client_hello_timeout_ns; /* with routes */
+    const char *mirror; /* upstream that gets a copy of the clients' bytes; NULL: none */
     unsigned mirror_buffer_bytes;
     struct pipeline_conf pipeline;
     struct listener_access_log_conf access_log;
@@ -79,6 +84,18 @@ struct listener_conf {
     enum quota_over over_limit;
     struct throttle_conf bandwidth;
 };
+
+/*
+ * listener_conf_target(conf, i):
+ * Upstream ${i} where ${conf} leads, its own (perhaps NULL) and then those of the routes; there are
+ * n_routes + 1.
+ *
+ * Thread: any
+ */
+static inline const char *listener_conf_target(const struct listener_conf *conf, unsigned i)
+{
+    return i == 0 ? conf->upstream : conf->routes[i - 1].upstream;
+}
 
 /*
  * listener_create(out, name, quota, room):

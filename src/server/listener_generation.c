@@ -61,16 +61,24 @@ static int listener_generation_create_plan(struct listener_generation *gen,
     return rc;
 }
 
-/* Read ${from}: the upstream gets its new configuration at the commit only. */
-static void listener_generation_use_upstream(struct listener_generation *gen,
-                                             const struct listener_generation_from *from)
+static int listener_generation_create_routes(struct listener_generation *gen,
+                                             const struct listeners_sources *src)
 {
-    const struct listeners_sources *src = from->sources;
-    const char *name = gen->conf.upstream;
-    int i = server_conf_find_upstream(from->conf, name);
+    const struct listener_conf *conf = &gen->conf;
+    struct upstream **upstreams;
+    int rc;
 
-    gen->service.upstream = upstream_hold(src->upstream(src->cookie, name));
-    gen->service.upstream_idle_timeout_ns = from->conf->upstreams[i].idle_timeout_ns;
+    if (conf->n_routes == 0)
+        return 0;
+    upstreams = calloc(conf->n_routes, sizeof(upstreams[0]));
+    if (!upstreams)
+        return -ENOMEM;
+    for (unsigned i = 0; i < conf->n_routes; i++)
+        upstreams[i] = src->upstream(src->cookie, conf->routes[i].upstream);
+    gen->routes.timeout_ns = conf->client_hello_timeout_ns;
+    rc = route_table_create(&gen->routes.table, conf->routes, conf->n_routes, upstreams);
+    free(upstreams);
+    return rc;
 }
 
 static void listener_generation_init_service(struct listener_generation *gen,
@@ -88,9 +96,11 @@ static void listener_generation_init_service(struct listener_generation *gen,
                                 .access_log_format = conf->access_log.format,
                                 .access_log_interval_ns = conf->access_log.interval_ns,
                                 .conf = &conf->session};
-    MUST(conf->service == LISTENER_ECHO || conf->upstream);
+    MUST(conf->service == LISTENER_ECHO || conf->upstream || gen->routes.table);
     if (conf->upstream)
-        listener_generation_use_upstream(gen, from);
+        service->upstream = upstream_hold(src->upstream(src->cookie, conf->upstream));
+    if (gen->routes.table)
+        service->routes = &gen->routes;
     if (src->access_log && conf->access_log.where)
         service->access_log = access_log_hold(src->access_log(src->cookie, conf->access_log.where));
     if (conf->accept_proxy.mode != PROXY_PROTOCOL_OFF)
@@ -127,6 +137,8 @@ int listener_generation_create(struct listener_generation **out, struct listener
         rc = listener_generation_create_mirror(gen, before);
     if (rc == 0)
         rc = listener_generation_create_plan(gen, before, from->executor);
+    if (rc == 0)
+        rc = listener_generation_create_routes(gen, src);
     if (rc < 0) {
         listener_generation_release(gen);
         return rc;
@@ -264,6 +276,7 @@ void listener_generation_release(struct listener_generation *gen)
         upstream_release(gen->service.upstream);
     if (gen->mirror.upstream)
         upstream_release(gen->mirror.upstream);
+    route_table_destroy(gen->routes.table);
     arena_release(gen->conf.memory);
     listener_release(gen->listener);
     free(gen);

@@ -23,6 +23,7 @@
 #include "server/listener.h"
 #include "service/mirror.h"
 #include "service/service.h"
+#include "service/session_hello.h"
 
 struct admission;
 struct counters_set;
@@ -39,6 +40,7 @@ struct listener_generation {
     struct admission *admission;
     struct mirror_plan mirror;
     struct proxy_protocol_gate proxies;
+    struct session_routes routes;
     struct throttle_plan throttle;
     struct pipeline_template *plan; /* NULL: no handlers */
     struct list link;               /* in a list of replaced generations */

@@ -7,7 +7,8 @@
 #include "server/server.h"
 
 struct proxy_loop_listener {
-    const char *upstream; /* NULL: none */
+    const char **upstreams; /* its own and those of its routes; NULL: none */
+    unsigned n_upstreams;
     const char *mirror;
     struct address *addresses;
     unsigned n;
@@ -30,15 +31,17 @@ static int proxy_loop_copy_text(struct arena *a, const char **out, const char *t
 static int proxy_loop_copy(struct arena *a, struct proxy_loop_listener *l,
                            const struct listener_conf *conf)
 {
-    int rc = proxy_loop_copy_text(a, &l->upstream, conf->upstream);
+    int rc = proxy_loop_copy_text(a, &l->mirror, conf->mirror);
 
-    if (rc == 0)
-        rc = proxy_loop_copy_text(a, &l->mirror, conf->mirror);
+    l->addresses = arena_alloc(a, conf->n_addresses, sizeof(l->addresses[0]));
+    l->upstreams = arena_alloc(a, conf->n_routes + 1, sizeof(l->upstreams[0]));
+    if (!l->addresses || !l->upstreams)
+        return -ENOMEM;
+    for (; rc == 0 && l->n_upstreams <= conf->n_routes; l->n_upstreams++)
+        rc = proxy_loop_copy_text(a, &l->upstreams[l->n_upstreams],
+                                  listener_conf_target(conf, l->n_upstreams));
     if (rc < 0)
         return rc;
-    l->addresses = arena_alloc(a, conf->n_addresses, sizeof(l->addresses[0]));
-    if (!l->addresses)
-        return -ENOMEM;
     for (; l->n < conf->n_addresses; l->n++)
         l->addresses[l->n] = conf->addresses[l->n];
     return 0;
@@ -57,8 +60,10 @@ static bool proxy_loop_same(const struct proxy_loop *p, const struct server_conf
         const struct proxy_loop_listener *l = &p->listeners[i];
         const struct listener_conf *other = &conf->listeners[i];
 
-        same = proxy_loop_same_text(l->upstream, other->upstream) &&
-               proxy_loop_same_text(l->mirror, other->mirror) && l->n == other->n_addresses;
+        same = proxy_loop_same_text(l->mirror, other->mirror) && l->n == other->n_addresses &&
+               l->n_upstreams == other->n_routes + 1;
+        for (unsigned j = 0; same && j < l->n_upstreams; j++)
+            same = proxy_loop_same_text(l->upstreams[j], listener_conf_target(other, j));
         for (unsigned j = 0; same && j < l->n; j++)
             same = address_equal(&l->addresses[j], &other->addresses[j]);
     }
@@ -125,6 +130,14 @@ static bool proxy_loop_names(const char *name, const char *upstream)
     return name && strcmp(name, upstream) == 0;
 }
 
+static bool proxy_loop_leads_to(const struct proxy_loop_listener *l, const char *upstream)
+{
+    for (unsigned i = 0; i < l->n_upstreams; i++)
+        if (proxy_loop_names(l->upstreams[i], upstream))
+            return true;
+    return false;
+}
+
 static bool proxy_loop_is_mirror(const struct proxy_loop *p, const char *upstream)
 {
     for (unsigned i = 0; i < p->n; i++)
@@ -140,7 +153,7 @@ bool proxy_loop_is(const struct proxy_loop *p, const char *upstream, const struc
     for (unsigned i = 0; i < p->n; i++) {
         const struct proxy_loop_listener *l = &p->listeners[i];
 
-        if (!mirror && !proxy_loop_names(l->upstream, upstream))
+        if (!mirror && !proxy_loop_leads_to(l, upstream))
             continue;
         for (unsigned j = 0; j < l->n; j++)
             if (address_covers(&l->addresses[j], a))

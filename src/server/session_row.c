@@ -13,7 +13,7 @@ static const char *session_row_state(const struct session *s)
     if (s->closing)
         return "closing";
     if (s->preface)
-        return "header";
+        return s->preface & 1 << SESSION_PREFACE_HEADER ? "header" : "hello";
     if (s->connecting)
         return "connecting";
     return s->draining || s->leaving ? "draining" : "open";

@@ -58,7 +58,8 @@ static void proxy_free(struct session *s)
     stale_retry_destroy(p->stale_retry);
     if (p->tried)
         membership_let_go(p->tried);
-    upstream_release(p->upstream);
+    if (p->upstream)
+        upstream_release(p->upstream);
     free(p);
 }
 
@@ -69,7 +70,7 @@ static int proxy_create(struct session **out, const struct service *service)
     if (!p)
         return -ENOMEM;
     session_init(&p->session, service);
-    p->upstream = upstream_hold(service->upstream);
+    p->upstream = service->upstream ? upstream_hold(service->upstream) : NULL;
     p->ticket = NULL;
     p->at = NULL;
     p->addresses = NULL;
@@ -311,6 +312,21 @@ static void proxy_start(struct session *s)
     proxy_connect(p);
 }
 
+static void proxy_route(struct session *s, struct upstream *up)
+{
+    struct proxy *p = proxy_of(s);
+
+    (void)upstream_hold(up);
+    if (p->upstream)
+        upstream_release(p->upstream);
+    p->upstream = up;
+}
+
+static int64_t proxy_server_idle_timeout_ns(const struct session *s)
+{
+    return proxy_upstream(proxy_of(s))->conf->idle_timeout_ns;
+}
+
 static void proxy_cancel(struct session *s)
 {
     struct proxy *p = proxy_of(s);
@@ -353,7 +369,7 @@ static void proxy_describe(const struct session *s, struct access_log_record *r)
 {
     const struct proxy *p = proxy_of(s);
 
-    r->upstream = p->upstream->name;
+    r->upstream = p->upstream ? p->upstream->name : NULL;
     r->server = p->at ? p->at->name : p->tried ? p->tried->conf->id : NULL;
     if (p->addresses && s->legs[1])
         r->server_address = &p->addresses->list[p->connector.connected];
@@ -396,6 +412,8 @@ const struct service_ops proxy_ops = {.name = "proxy",
                                       .create = proxy_create,
                                       .open = proxy_open,
                                       .start = proxy_start,
+                                      .route = proxy_route,
+                                      .server_idle_timeout_ns = proxy_server_idle_timeout_ns,
                                       .cancel = proxy_cancel,
                                       .peer_name = proxy_peer_name,
                                       .describe = proxy_describe,

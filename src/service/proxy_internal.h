@@ -28,7 +28,7 @@ struct proxy {
     alignas(CACHE_LINE_BYTES) struct channel server;
     struct relay to_client;
     struct session session;
-    struct upstream *upstream; /* kept if the listener gets another one */
+    struct upstream *upstream; /* kept if the listener gets another one; NULL: not chosen yet */
     struct connector connector;
     struct balancer_pick_state pick;
     struct wait_ticket *ticket;

@@ -18,6 +18,7 @@ struct access_log;
 struct counters;
 struct pipeline_template;
 struct proxy_protocol_gate;
+struct session_routes;
 struct service_ops;
 struct mirror_plan;
 struct session_tls_conf;
@@ -41,7 +42,8 @@ struct service {
     const char *listener;
     struct counters *counters;           /* NULL: not counted */
     struct admission *admission;         /* NULL: all clients are served */
-    struct upstream *upstream;           /* proxy only */
+    struct upstream *upstream;           /* proxy only; NULL: only by routes */
+    struct session_routes *routes;       /* choose the upstream by a ClientHello; NULL: none */
     const struct mirror_plan *mirror;    /* NULL: none */
     struct proxy_protocol_gate *proxies; /* trusted senders of PROXY headers; NULL: none */
     const struct session_tls_conf *tls;  /* with clients; NULL: none */
@@ -49,8 +51,7 @@ struct service {
     struct pipeline_template *pipeline; /* NULL: none */
     struct access_log *access_log;      /* NULL: none */
     const struct access_log_format *access_log_format;
-    int64_t access_log_interval_ns;   /* between lines of an open session; 0: none before its end */
-    int64_t upstream_idle_timeout_ns; /* no bytes from the server; 0: none */
+    int64_t access_log_interval_ns; /* between lines of an open session; 0: none before its end */
 };
 
 #endif

@@ -32,6 +32,7 @@ struct counters;
 struct pipeline_template;
 struct session;
 struct session_header;
+struct session_hello;
 struct session_preface;
 struct session_tls;
 struct spare_pool;
@@ -46,7 +47,12 @@ enum session_counted { SESSION_AT_LISTENER, SESSION_AT_UPSTREAM, SESSION_AT_SERV
 #define SESSION_COUNTED 3
 
 /* In order; see service/session_preface.h. */
-enum session_preface_part { SESSION_PREFACE_HEADER, SESSION_PREFACE_POSTGRES, SESSION_PREFACE_TLS };
+enum session_preface_part {
+    SESSION_PREFACE_HEADER,
+    SESSION_PREFACE_HELLO,
+    SESSION_PREFACE_POSTGRES,
+    SESSION_PREFACE_TLS
+};
 
 /* See note: last read in service/session_timer.c. */
 struct session_last_read {
@@ -74,6 +80,10 @@ struct service_ops {
     void (*open)(struct session *s);
     /* The client is known, its preface read: begin to serve it. */
     void (*start)(struct session *s);
+    /* Before start(): connect it to a server of ${up}. NULL: no servers. */
+    void (*route)(struct session *s, struct upstream *up);
+    /* Timeout of a server that sends nothing; 0: none. NULL: no servers. */
+    int64_t (*server_idle_timeout_ns)(const struct session *s);
     /* Cancel connecting, if under way. */
     void (*cancel)(struct session *s);
     /* Has the client got all its answers? NULL: unknown. */
@@ -128,6 +138,7 @@ struct session {
     struct session_preface *preface_read; /* NULL: it has no preface */
     struct session_header *header;        /* its PROXY header; NULL: none */
     struct session_tls *tls;              /* TLS with the client; NULL: none */
+    struct session_hello *hello;          /* its ClientHello, passed on unread; NULL: none */
     struct pipeline_template *pipeline;   /* a reference; NULL: no handlers */
 };
 

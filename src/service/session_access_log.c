@@ -6,6 +6,7 @@
 #include "engine/loop.h"
 #include "service/session.h"
 #include "service/session_header.h"
+#include "service/session_hello.h"
 #include "stats/access_log.h"
 #include "stats/access_log_format.h"
 #include "stats/access_log_record.h"
@@ -54,6 +55,7 @@ static void session_access_log_write(struct session *s, enum session_reason reas
     r.client = &s->peer;
     r.listen = s->listen;
     r.proxy = session_header_proxy(s);
+    session_hello_describe(s, &r);
     r.reason = reason;
     if (client) {
         r.bytes_in = client->bytes_in;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "service/session_handlers.h"
 #include "service/session_header.h"
+#include "service/session_hello.h"
 #include "service/session_internal.h"
 #include "service/session_postgres.h"
 #include "service/session_tls.h"
@@ -12,6 +13,7 @@
 /* In this order. */
 static const struct session_preface_stage *const session_preface_stages[] = {
     [SESSION_PREFACE_HEADER] = &session_header_stage,
+    [SESSION_PREFACE_HELLO] = &session_hello_stage,
     [SESSION_PREFACE_POSTGRES] = &session_postgres_stage,
     [SESSION_PREFACE_TLS] = &session_tls_stage,
 };

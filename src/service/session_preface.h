@@ -1,7 +1,8 @@
 /*
  * service/session_preface: what is read of a client before its session starts, in stages.
  *
- *   session_adopt -> stage: PROXY header -> ... -> handlers are added, service_ops.start
+ *   session_adopt -> PROXY header -> ClientHello (routes) | SSLRequest -> TLS handshake
+ *                 -> handlers are added, service_ops.start
  *                 -> session_preface_read: bytes behind the preface
  *
  * Each stage is a handler at the head of the client's pipeline that holds all events. When it is

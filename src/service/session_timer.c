@@ -35,8 +35,9 @@ struct session_deadline {
  */
 static int64_t session_last_read_timeout_ns(const struct session *s, unsigned leg)
 {
-    return leg == 0 ? s->service->conf->client_idle_timeout_ns
-                    : s->service->upstream_idle_timeout_ns;
+    if (leg == 0)
+        return s->service->conf->client_idle_timeout_ns;
+    return s->legs[leg] ? s->service->ops->server_idle_timeout_ns(s) : 0;
 }
 
 static bool session_leg_paused(const struct session *s, const struct channel *leg)

@@ -14,6 +14,9 @@ struct session_id;
 /* Unknown or inapplicable duration. */
 #define ACCESS_LOG_RECORD_NONE_NS (-1)
 
+/* Longest text of `alpn`, and its NUL. */
+#define ACCESS_LOG_RECORD_ALPN_BYTES 64
+
 /*
  * Pointers are borrowed for one call; NULL: unknown or inapplicable. Text may hold any byte; too
  * long text is truncated.
@@ -30,6 +33,9 @@ struct access_log_record {
     const struct address *proxy; /* the peer, if it sent a PROXY header with the client's address */
     const struct address *server_address;
     const struct session_id *id;
+    const char *sni;    /* server name of a TLS client */
+    const char *alpn;   /* protocols that it offers, with commas between */
+    const char *ja4;    /* its fingerprint */
     uint64_t bytes_in;  /* from the client */
     uint64_t bytes_out; /* to the client */
     int64_t duration_ns;

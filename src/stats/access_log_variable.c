@@ -15,6 +15,8 @@
 /* Longer values are truncated. Section and server names have at most 32 bytes, thread names 15. */
 #define NAME_BYTES   32
 #define SERVER_BYTES (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
+#define HOST_BYTES   253
+#define JA4_BYTES    36
 #define TIME_BYTES   sizeof("2026-11-21T12:00:00.123Z")
 
 static void access_log_variable_put_text(struct access_log_text *t, const char *text,
@@ -188,6 +190,24 @@ static void access_log_variable_write_unique_id(struct access_log_text *t,
     access_log_variable_put_text(t, r->id ? session_id_format(text, r->id) : NULL, sizeof(text));
 }
 
+static void access_log_variable_write_sni(struct access_log_text *t,
+                                          const struct access_log_record *r)
+{
+    access_log_variable_put_text(t, r->sni, HOST_BYTES);
+}
+
+static void access_log_variable_write_alpn(struct access_log_text *t,
+                                           const struct access_log_record *r)
+{
+    access_log_variable_put_text(t, r->alpn, ACCESS_LOG_RECORD_ALPN_BYTES);
+}
+
+static void access_log_variable_write_ja4(struct access_log_text *t,
+                                          const struct access_log_record *r)
+{
+    access_log_variable_put_text(t, r->ja4, JA4_BYTES);
+}
+
 static void access_log_variable_write_reason(struct access_log_text *t,
                                              const struct access_log_record *r)
 {
@@ -280,6 +300,9 @@ static const struct access_log_variable variables[] = {
     {"pid", access_log_variable_write_pid, 0},
     {"unique_id", access_log_variable_write_unique_id, SESSION_ID_TEXT_BYTES},
     {"proxy", access_log_variable_write_proxy, ADDRESS_TEXT_BYTES},
+    {"sni", access_log_variable_write_sni, HOST_BYTES},
+    {"alpn", access_log_variable_write_alpn, ACCESS_LOG_RECORD_ALPN_BYTES},
+    {"ja4", access_log_variable_write_ja4, JA4_BYTES},
 };
 
 unsigned access_log_variable_count(void)

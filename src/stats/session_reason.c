@@ -16,6 +16,7 @@ const char *session_reason_text(enum session_reason reason)
         [SESSION_CONNECT_REFUSED] = "connect refused",
         [SESSION_CONNECT_TIMEOUT] = "connect timeout",
         [SESSION_NO_SERVER] = "no server",
+        [SESSION_NO_ROUTE] = "no route",
         [SESSION_QUEUE_TIMEOUT] = "queue timeout",
         [SESSION_TLS_HANDSHAKE] = "tls handshake",
         [SESSION_IDLE] = "idle",

@@ -13,6 +13,7 @@ enum session_reason {
     SESSION_CONNECT_REFUSED, /* or unreachable */
     SESSION_CONNECT_TIMEOUT,
     SESSION_NO_SERVER, /* no server could be tried */
+    SESSION_NO_ROUTE,  /* no route matched, and the listener has no upstream */
     SESSION_QUEUE_TIMEOUT,
     SESSION_TLS_HANDSHAKE, /* the client's failed, or was too slow */
     SESSION_IDLE,          /* one side or both were silent for too long */

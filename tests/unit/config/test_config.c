@@ -227,6 +227,7 @@ static bool without_effect(enum option_section section, const char *key)
                                        "access_log_format",
                                        "access_log_interval",
                                        "proxy_header_timeout",
+                                       "client_hello_timeout",
                                        "tls_start",
                                        "handshake_timeout",
                                        "tls_name"};
@@ -246,6 +247,8 @@ static const char *expect_option(const char *text, const struct option *o, const
     char line[256];
 
     if (set == NULL) {
+        if ((o->flags & OPTION_FAMILY) != 0)
+            return text;
         snprintf(line, sizeof(line), "%s%s =%s%s", without_effect(section, o->key) ? "#" : "",
                  o->key, *o->fallback != '\0' ? " " : "", o->fallback);
         return expect_line(text, line);

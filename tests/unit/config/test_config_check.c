@@ -12,6 +12,7 @@
 
 #define ECHO   "[listen e]\naddress = 127.0.0.1:7\nservice = echo\n"
 #define PROXY  "[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nupstream = u\n"
+#define ROUTE  PROXY "route.x = "
 #define SERVER "[upstream u]\nserver.a = 127.0.0.1:9\n"
 
 /* Text in the file, and the beginning of the only line that is then told. */
@@ -243,6 +244,28 @@ static const struct {
      "t.ini:3: [listen p] service: 'prxy' is not known; did you mean 'proxy'? (echo or proxy)"},
     {ECHO "upstream = u\n" SERVER,
      "t.ini:4: [listen e] upstream: has no effect: service = echo connects to no server "},
+    {ROUTE "sni:a -> \n" SERVER, "t.ini:5: [listen p] route.x: no '-> UPSTREAM' at the end ("},
+    {ROUTE "sni:a\n" SERVER, "t.ini:5: [listen p] route.x: no '-> UPSTREAM' at the end ("},
+    {ROUTE "sni:a -> u u\n" SERVER, "t.ini:5: [listen p] route.x: 'u' is behind the upstream ("},
+    {ROUTE "-> u\n" SERVER, "t.ini:5: [listen p] route.x: no sni: or alpn: (for all other clients"},
+    {ROUTE "a -> u\n" SERVER, "t.ini:5: [listen p] route.x: 'a' is not known (sni:NAME, "},
+    {ROUTE "sni:* -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: '*' is neither a host name nor one behind '*.' ("},
+    {ROUTE "alpn: -> u\n" SERVER, "t.ini:5: [listen p] route.x: a protocol has 1 to 255 bytes"},
+    {ROUTE "sni:a sni:A -> u\n" SERVER, "t.ini:5: [listen p] route.x: 'A' is there twice ("},
+    {ROUTE "alpn:h2 alpn:h2 -> u\n" SERVER, "t.ini:5: [listen p] route.x: 'h2' is there twice ("},
+    {ROUTE "sni:a -> back\n" SERVER, "t.ini:5: [listen p] route.x: there is no [upstream back] ("},
+    {ROUTE "sni:a -> u\nroute.y = sni:b sni:a -> u\n" SERVER,
+     "t.ini:6: [listen p] route.y: has no effect for sni:a: route.x of line 5 comes first ("},
+    {ROUTE "alpn:a alpn:b -> u\nroute.y = alpn:b -> u\n" SERVER,
+     "t.ini:6: [listen p] route.y: has no effect for its protocols: route.x of line 5 comes first"},
+    {ECHO "route.x = sni:a -> u\n" SERVER,
+     "t.ini:4: [listen e] route.x: has no effect: service = echo connects to no server "},
+    {PROXY "client_hello_timeout = 1s\n" SERVER,
+     "t.ini:5: [listen p] client_hello_timeout: has no effect without routes (set route.ID)"},
+    {"[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nroute.x = sni:a -> u\n"
+     "[upstream u]\nserver.a = 127.0.0.1:8\n",
+     "t.ini:6: [upstream u] server.a: '127.0.0.1:8' is where [listen p] listens: a proxy loop "},
     {PROXY "[upstream u]\nretries = 1\n",
      "t.ini:5: [upstream u] server.ID: is missing: a server, or a name "},
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:9\nserver.A = 127.0.0.1:10\n",

@@ -25,6 +25,7 @@ static union {
 } conf;
 
 static struct upstream_server_conf servers[4];
+static struct route_conf routes[4];
 static struct arena *arena;
 
 static void setup(void)
@@ -57,6 +58,8 @@ static struct option_value value(const struct option *o, const char *key, const 
     memset(&conf, 0, sizeof(conf));
     if (option_find(OPTION_UPSTREAM, o->key) == o)
         conf.upstream.servers = servers;
+    if (option_find(OPTION_LISTEN, o->key) == o)
+        conf.listener.routes = routes;
     return v;
 }
 
@@ -342,6 +345,23 @@ TEST(table, delimiters_are_text_with_escapes)
     ck_assert_int_eq(conf.listener.pipeline.frame.decoder.length_end, ':');
     ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_end", "\\x20"), 0);
     ck_assert_int_eq(conf.listener.pipeline.frame.decoder.length_end, ' ');
+}
+
+TEST(table, a_route_has_names_and_protocols_and_leads_to_an_upstream)
+{
+    ck_assert_int_eq(
+        try(OPTION_LISTEN, "route.a", "sni:*.A.Example\talpn:h2  sni:b. alpn:Postgresql -> Back"),
+        0);
+    ck_assert_uint_eq(conf.listener.n_routes, 1);
+    ck_assert_str_eq(routes[0].id, "a");
+    ck_assert_uint_eq(routes[0].n_names, 2);
+    ck_assert_str_eq(routes[0].names[0], "*.a.example");
+    ck_assert_str_eq(routes[0].names[1], "b");
+    ck_assert_uint_eq(routes[0].n_protocols, 2);
+    ck_assert_str_eq(routes[0].protocols[1], "Postgresql");
+    ck_assert_str_eq(routes[0].upstream, "back");
+    ck_assert_int_eq(try(OPTION_LISTEN, "route.a", ""), 0);
+    ck_assert_uint_eq(conf.listener.n_routes, 0);
 }
 
 TEST(table, a_server_has_an_address_and_perhaps_words)

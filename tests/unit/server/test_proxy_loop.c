@@ -114,7 +114,7 @@ TEST(proxy_loop, without_memory_there_is_none)
 {
     struct proxy_loop *p;
 
-    /* The arena, this and its list; three texts, and the addresses of each. */
-    ck_assert_uint_eq(fault_each_allocation(attempt, &p), 3 + 3 + LISTENERS);
+    /* The arena, this and its list; three texts, and addresses and upstreams of each. */
+    ck_assert_uint_eq(fault_each_allocation(attempt, &p), 3 + 3 + 2 * LISTENERS);
     proxy_loop_release(p);
 }

@@ -31,6 +31,7 @@ struct pair {
 static struct host host;
 static struct pair *pairs[SESSIONS];
 static unsigned n_pairs, before;
+static int64_t server_idle_timeout_ns;
 static int server_fd; /* of the session that comes next; -1: it has to wait */
 static int client, server;
 
@@ -77,6 +78,12 @@ static void pair_start(struct session *s)
         pair_connect(p, server_fd);
 }
 
+static int64_t pair_server_idle_timeout_ns(const struct session *s)
+{
+    (void)s;
+    return server_idle_timeout_ns;
+}
+
 static void pair_cancel(struct session *s)
 {
     s->connecting = false;
@@ -92,6 +99,7 @@ static const struct service_ops pair_ops = {.name = "pair",
                                             .create = pair_create,
                                             .open = pair_open,
                                             .start = pair_start,
+                                            .server_idle_timeout_ns = pair_server_idle_timeout_ns,
                                             .cancel = pair_cancel,
                                             .free = pair_free};
 
@@ -101,6 +109,7 @@ static void setup(void)
     before = process_descriptors();
     host_open(&host, &pair_ops, NULL);
     n_pairs = 0;
+    server_idle_timeout_ns = 0;
     client = server = -1;
 }
 
@@ -203,7 +212,7 @@ TEST(timer, what_the_client_says_is_no_word_of_the_server)
 {
     int64_t at_ns;
 
-    host.service.upstream_idle_timeout_ns = 3 * NS_PER_S;
+    server_idle_timeout_ns = 3 * NS_PER_S;
     at_ns = clock_now_ns();
     connect_both();
     for (int i = 0; i < 5; i++) {
@@ -217,7 +226,7 @@ TEST(timer, what_the_client_says_is_no_word_of_the_server)
 TEST(timer, a_side_that_says_something_in_time_goes_on)
 {
     host.conf.client_idle_timeout_ns = 800 * NS_PER_MS;
-    host.service.upstream_idle_timeout_ns = NS_PER_S;
+    server_idle_timeout_ns = NS_PER_S;
     connect_both();
     for (int i = 0; i < 12; i++) {
         PAUSE_MS(100);
@@ -328,7 +337,7 @@ TEST(timer, nobody_is_late_as_long_as_there_is_no_server)
 
     host.conf.first_byte_timeout_ns = 300 * NS_PER_MS;
     host.conf.client_idle_timeout_ns = 300 * NS_PER_MS;
-    host.service.upstream_idle_timeout_ns = 300 * NS_PER_MS;
+    server_idle_timeout_ns = 300 * NS_PER_MS;
     server_fd = -1;
     client = host_client(&host);
     PAUSE_MS(700);

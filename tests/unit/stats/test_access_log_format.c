@@ -43,6 +43,8 @@ static void setup(void)
                                         .connection = 42,
                                         .listener = "front",
                                         .upstream = "back",
+                                        .sni = "a.example",
+                                        .alpn = "h2",
                                         .server = "a",
                                         .worker = "work-2-1",
                                         .client = &client,
@@ -110,7 +112,7 @@ TEST(lines, json_has_everything_and_null_for_what_there_is_none_of)
               "\"bytes_out\":18446744073709551615,\"duration\":61.000001,\"queue_time\":null,"
               "\"connect_time\":0.000250,\"first_byte_time\":0.000000,\"tries\":2,"
               "\"reason\":\"client_fin\",\"worker\":\"work-2-1\",\"unique_id\":null,"
-              "\"proxy\":null}");
+              "\"proxy\":null,\"sni\":\"a.example\",\"alpn\":\"h2\",\"ja4\":null}");
 }
 
 static const struct {
@@ -226,6 +228,7 @@ TEST(forging, lines_of_random_bytes_have_their_columns_and_end_once)
 
     srandom(1);
     record.listener = record.upstream = record.server = record.worker = noise;
+    record.sni = record.alpn = record.ja4 = noise;
     client.u.sa.sa_family = AF_UNIX;
     client.len = sizeof(client.u.un);
     for (unsigned round = 0; round < 2000; round++) {
@@ -253,6 +256,7 @@ TEST(forging, no_line_is_longer_than_its_format_allows_for)
     longest[sizeof(longest) - 1] = '\0';
     memset(path.u.un.sun_path, '\x01', sizeof(path.u.un.sun_path));
     record.listener = record.upstream = record.server = record.worker = longest;
+    record.sni = record.alpn = record.ja4 = longest;
     record.client = record.listen = record.server_address = record.proxy = &path;
     record.connection = record.bytes_in = UINT64_MAX;
     record.tries = UINT_MAX;

@@ -1,0 +1,44 @@
+/*
+ * service/session_hello: stage of the preface of a listener with routes: a ClientHello, which
+ * chooses the upstream and is passed on unread.
+ */
+#ifndef SERVICE_SESSION_HELLO_H
+#define SERVICE_SESSION_HELLO_H
+
+#include <stdint.h>
+
+#include "base/log.h"
+#include "service/session_preface.h"
+#include "tls/client_hello.h"
+
+struct access_log_record;
+struct route_table;
+
+/* Of a listener; borrowed by its sessions. */
+struct session_routes {
+    struct route_table *table;
+    int64_t timeout_ns; /* to receive the ClientHello */
+    struct log_limit log_limit;
+};
+
+extern const struct session_preface_stage session_hello_stage;
+
+/*
+ * session_hello_route(s, sni, alpn):
+ * Choose the upstream of ${s}: by the routes, else that of the listener. See route_table_find().
+ *
+ * Thread: loop of ${s}; before service_ops.start
+ * Errors: 0; -ENOENT (none)
+ */
+int session_hello_route(struct session *s, const char *sni,
+                        struct client_hello_bytes alpn) NODISCARD;
+
+/*
+ * session_hello_describe(s, r):
+ * Add what the client of ${s} said in its ClientHello, if it was read.
+ *
+ * Thread: loop of ${s}
+ */
+void session_hello_describe(const struct session *s, struct access_log_record *r);
+
+#endif

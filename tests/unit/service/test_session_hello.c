@@ -1,0 +1,229 @@
+/* service/session_hello: a ClientHello chooses the server, which gets all its bytes. */
+#include <string.h>
+#include <unistd.h>
+
+#include "handlers/proxy_protocol.h"
+#include "service/proxy.h"
+#include "service/session_hello.h"
+#include "support/hellos.h"
+#include "support/host.h"
+#include "support/log_lines.h"
+#include "support/process.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/until.h"
+#include "upstream/route.h"
+
+#define HEADER "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"
+
+static struct host host;
+static struct cidr trusted;
+static const struct proxy_protocol_conf proxies = {
+    .mode = PROXY_PROTOCOL_OPTIONAL, .trusted = {&trusted, 1}, .timeout_ns = 3600 * NS_PER_S};
+static struct proxy_protocol_gate gate = {.conf = &proxies, .listener = "test"};
+static const char *names[] = {"*.a.example", "chrome.example"};
+static const struct route_conf route = {
+    .id = "a", .names = names, .n_names = ARRAY_LEN(names), .upstream = "back"};
+static struct session_routes routes;
+static struct address address;
+static struct upstream_server_conf server_conf = {
+    .id = "a", .address_text = "there", .addresses = &address, .n_addresses = 1, .weight = 1};
+static struct upstream_conf upstream_conf = {
+    .name = "back", .servers = &server_conf, .n_servers = 1, .connect_timeout_ns = 5 * NS_PER_S};
+static struct upstream *upstream;
+static int listening, client, server;
+static unsigned before;
+static uint8_t chrome[HELLO_MAX_BYTES];
+static size_t chrome_bytes;
+
+static void setup(void)
+{
+    before = process_descriptors();
+    log_lines_capture(LOG_LEVEL_INFO);
+    ck_assert_int_eq(cidr_parse(&trusted, "127.0.0.0/8"), 0);
+    listening = sockets_listen(&address, 16);
+    ck_assert_int_eq(upstream_create(&upstream, &upstream_conf, NULL), 0);
+    ck_assert_int_eq(route_table_create(&routes.table, &route, 1, &upstream), 0);
+    routes.timeout_ns = 3600 * NS_PER_S;
+    host_open(&host, &proxy_ops, NULL);
+    host.service.routes = &routes;
+    chrome_bytes = hello_bytes(chrome, &hellos[HELLOS - 1]);
+    client = server = -1;
+}
+
+static void teardown(void)
+{
+    if (client >= 0)
+        close(client);
+    if (server >= 0)
+        close(server);
+    host_close(&host);
+    route_table_destroy(routes.table);
+    upstream_destroy(upstream);
+    close(listening);
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+static void expect_bytes(int fd, const uint8_t *data, size_t len)
+{
+    uint8_t got[7 * HELLO_MAX_BYTES];
+
+    for (size_t n = 0; n < len;) {
+        ssize_t more = read(fd, got + n, len - n);
+
+        ck_assert_int_gt(more, 0);
+        n += (size_t)more;
+    }
+    ck_assert_mem_eq(got, data, len);
+}
+
+GROUP(a_hello, setup, teardown);
+
+/* 0: alone; 1: optional PROXY headers, none sent; 2: behind a PROXY header. */
+TEST_EACH(a_hello, wherever_it_is_split_the_server_gets_all_bytes, 3)
+{
+    host.service.proxies = _i > 0 ? &gate : NULL;
+    for (size_t first = 1; first < chrome_bytes; first += 217) {
+        client = host_client(&host);
+        if (_i == 2)
+            sockets_say(client, HEADER);
+        sockets_say_bytes(client, (char *)chrome, first);
+        usleep(1000);
+        sockets_say_bytes(client, (char *)chrome + first, chrome_bytes - first);
+        sockets_say(client, "more");
+        server = sockets_accept(listening);
+        expect_bytes(server, chrome, chrome_bytes);
+        sockets_hear(server, "more");
+        sockets_say(server, "answer");
+        sockets_hear(client, "answer");
+        close(client);
+        sockets_hear_end(server);
+        close(server);
+        client = server = -1;
+        host_expect_end(&host, SESSION_CLIENT_FIN);
+    }
+}
+
+TEST(a_hello, records_of_one_byte_are_passed_on_as_they_are)
+{
+    uint8_t divided[6 * HELLO_MAX_BYTES];
+    size_t n = hello_in_records(divided, chrome, chrome_bytes, 1);
+
+    client = host_client(&host);
+    sockets_say_bytes(client, (char *)divided, n);
+    sockets_end(client);
+    server = sockets_accept(listening);
+    expect_bytes(server, divided, n);
+    sockets_hear_end(server);
+}
+
+TEST(a_hello, no_server_is_asked_before_it_is_whole)
+{
+    client = host_client(&host);
+    sockets_say_bytes(client, (char *)chrome, chrome_bytes - 1);
+    usleep(50 * 1000);
+    ck_assert_uint_eq(atomic_load(&upstream->counters.began), 0);
+    sockets_say_bytes(client, (char *)chrome + chrome_bytes - 1, 1);
+    server = sockets_accept(listening);
+    expect_bytes(server, chrome, chrome_bytes);
+}
+
+static void expect_refused(enum session_reason reason, const char *line)
+{
+    sockets_hear_reset(client);
+    close(client);
+    client = -1;
+    host_expect_end(&host, reason);
+    ck_assert_uint_eq(atomic_load(&upstream->counters.began), 0);
+    ck_assert_msg(log_lines_with(line) == 1, "%s", line);
+}
+
+TEST(a_hello, a_client_that_sends_something_else_is_reset)
+{
+    client = host_client(&host);
+    sockets_say(client, "GET / HTTP/1.1\r\n\r\n");
+    expect_refused(SESSION_ERROR, "client 127.0.0.1:12345: sent no TLS ClientHello; reset");
+}
+
+TEST(a_hello, a_client_that_ends_too_early_is_reset)
+{
+    client = host_client(&host);
+    sockets_say_bytes(client, (char *)chrome, 100);
+    sockets_end(client);
+    expect_refused(SESSION_ERROR, "sent a broken ClientHello; reset");
+}
+
+TEST(a_hello, a_client_that_is_late_is_reset)
+{
+    routes.timeout_ns = 50 * NS_PER_MS;
+    client = host_client(&host);
+    sockets_say_bytes(client, (char *)chrome, 100);
+    expect_refused(SESSION_IDLE, "sent no complete ClientHello in time");
+}
+
+TEST(a_hello, a_client_without_a_route_is_reset)
+{
+    uint8_t curl[HELLO_MAX_BYTES];
+
+    client = host_client(&host);
+    sockets_say_bytes(client, (char *)curl, hello_bytes(curl, &hellos[2]));
+    expect_refused(SESSION_NO_ROUTE, "for curl.example: no route has the server name and protocol");
+}
+
+TEST(a_hello, a_client_without_a_name_is_reset)
+{
+    uint8_t openssl[HELLO_MAX_BYTES];
+
+    client = host_client(&host);
+    sockets_say_bytes(client, (char *)openssl, hello_bytes(openssl, &hellos[1]));
+    expect_refused(SESSION_NO_ROUTE, "sent no server name, and no route is without one");
+}
+
+TEST(a_hello, without_a_route_the_upstream_of_the_listener_is_used)
+{
+    uint8_t curl[HELLO_MAX_BYTES];
+    size_t n = hello_bytes(curl, &hellos[2]);
+
+    host.service.upstream = upstream;
+    client = host_client(&host);
+    sockets_say_bytes(client, (char *)curl, n);
+    server = sockets_accept(listening);
+    expect_bytes(server, curl, n);
+}
+
+TEST(a_hello, a_client_that_only_connects_is_no_error)
+{
+    client = host_client(&host);
+    sockets_end(client);
+    sockets_hear_end(client);
+    close(client);
+    client = -1;
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    ck_assert_uint_eq(log_lines_with("ClientHello"), 0);
+}
+
+/* 0: other routes; 1: none any more, and an upstream. */
+TEST_EACH(a_hello, the_settings_at_its_end_apply, 2)
+{
+    static const struct route_conf other = {.id = "b", .upstream = "back"};
+    struct session_routes next = {.timeout_ns = 3600 * NS_PER_S};
+    struct service service = host.service;
+
+    ck_assert_int_eq(route_table_create(&next.table, &other, 1, &upstream), 0);
+    service.routes = _i == 0 ? &next : NULL;
+    service.upstream = _i == 0 ? NULL : upstream;
+    names[1] = "nothing.example";
+    client = host_client(&host);
+    sockets_say_bytes(client, (char *)chrome, 100);
+    usleep(20 * 1000);
+    host_carry_over(&host, &service);
+    sockets_say_bytes(client, (char *)chrome + 100, chrome_bytes - 100);
+    server = sockets_accept(listening);
+    expect_bytes(server, chrome, chrome_bytes);
+    close(client);
+    sockets_hear_end(server);
+    close(server);
+    client = server = -1;
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    route_table_destroy(next.table);
+}
