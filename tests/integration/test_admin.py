@@ -706,8 +706,8 @@ def clients_that_do_not_wait(t):
             with place.connect() as s:
                 write_request(s, "POST", "/v1/reload", b"{}")
             daemon.has_notified("")  # reads what it says: it waits when the socket is full
-        t.eventually(lambda: place.get("/v1/status").json["reload"]["state"] == "idle", "idle")
-        place.post("/v1/reload")
+        # One that was asked for may still be on its way.
+        t.eventually(lambda: place.post("/v1/reload").status == 200, "the last one is done")
         check("idle_timeout = 30m" in place.get("/v1/config").body.decode(), "the last one is used")
         t.eventually(lambda: daemon.fd_count() <= before, "descriptors as before")
 

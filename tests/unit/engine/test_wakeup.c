@@ -180,20 +180,22 @@ TEST(wakeup, waiting_ends_when_another_thread_sends)
     ck_assert(!readable());
 }
 
-#define SLEEPS 100000
+/* Fewer if they take long: threads that take turns on one processor need a time slice for each. */
+#define SLEEPS    100000
+#define SLEEPS_NS (3 * NS_PER_S)
 
-static atomic_uint sleep_no, other_sent_no;
+static atomic_uint sleep_no, other_sent_no, last_sleep_no;
 
 static void await_no(atomic_uint *no, unsigned i)
 {
     for (unsigned spin = 1; atomic_load(no) < i; spin++)
-        if (spin % 1024 == 0)
+        if (spin % 256 == 0)
             sched_yield();
 }
 
 static void *send_each_sleep(void *arg)
 {
-    for (unsigned i = 1; i <= SLEEPS; i++) {
+    for (unsigned i = 1; i <= atomic_load(&last_sleep_no); i++) {
         await_no(&sleep_no, i);
         wakeup_send(&w);
         atomic_store(&other_sent_no, i);
@@ -204,10 +206,14 @@ static void *send_each_sleep(void *arg)
 /* The other thread sees the sleep a little later than this one does: how much, differs. */
 TEST(wakeup, of_threads_that_send_at_the_same_moment_one_pays)
 {
+    int64_t until_ns = clock_now_ns() + SLEEPS_NS;
     pthread_t other;
 
+    atomic_store(&last_sleep_no, SLEEPS);
     pthread_create(&other, NULL, send_each_sleep, NULL);
-    for (unsigned i = 1; i <= SLEEPS; i++) {
+    for (unsigned i = 1; i <= atomic_load(&last_sleep_no); i++) {
+        if (clock_now_ns() > until_ns)
+            atomic_store(&last_sleep_no, i);
         wakeup_prepare(&w, CLOCK_NEVER);
         atomic_store(&sleep_no, i);
         for (unsigned spin = 0; spin < i % 64; spin++)

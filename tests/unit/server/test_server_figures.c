@@ -164,8 +164,8 @@ static void walk(unsigned max_servers)
     server_figures_end(w);
 }
 
-static const char all[] = "0 |1 boss-1-1|1 work-2-1|1 work-2-2|1 ctrl-4-1|2 |5 front|5 old|"
-                          "6 one|7 one/a|7 one/b|7 one/c|6 two|7 two/a|7 two/b|7 two/c|0 |";
+static const char all[] = "0 |1 boss-1-1|1 work-2-1|1 work-2-2|1 ctrl-4-1|2 |3 |6 front|6 old|"
+                          "7 one|8 one/a|8 one/b|8 one/c|7 two|8 two/a|8 two/b|8 two/c|0 |";
 
 GROUP(figures, setup, teardown);
 
@@ -178,7 +178,7 @@ TEST(figures, a_walk_shows_each_object_once_in_the_order_of_the_configuration)
 TEST(figures, servers_beyond_a_maximum_are_left_out)
 {
     walk(4);
-    ck_assert_ptr_nonnull(strstr(shown, "6 one|7 one/a|7 one/b|7 one/c|6 two|7 two/a|0 |"));
+    ck_assert_ptr_nonnull(strstr(shown, "7 one|8 one/a|8 one/b|8 one/c|7 two|8 two/a|0 |"));
 }
 
 /* Steps before the change: everywhere between the first and the last object. */
@@ -194,14 +194,14 @@ TEST_EACH(figures, a_walk_goes_on_over_a_reload_and_shows_nothing_twice, STEPS)
     reload(1);
     while (more)
         more = server_figures_step(w, &visitor);
-    ck_assert_ptr_nonnull(strstr(shown, "|5 front|5 old|6 one|"));
-    ck_assert_ptr_nonnull(strstr(shown, "|6 two|"));
+    ck_assert_ptr_nonnull(strstr(shown, "|6 front|6 old|7 one|"));
+    ck_assert_ptr_nonnull(strstr(shown, "|7 two|"));
     ck_assert_ptr_null(strstr(shown, "three"));
     server_figures_end(w);
     shown[0] = '\0';
     walk(UINT_MAX);
     ck_assert_ptr_nonnull(strstr(shown, "1 work-2-3|"));
-    ck_assert_ptr_nonnull(strstr(shown, "5 front|5 new|6 one|7 one/c|7 one/d|7 one/e|6 three|"));
+    ck_assert_ptr_nonnull(strstr(shown, "6 front|6 new|7 one|8 one/c|8 one/d|8 one/e|7 three|"));
 }
 
 TEST_EACH(figures, a_walk_that_is_given_up_holds_nothing, STEPS)
