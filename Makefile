@@ -59,7 +59,7 @@ PATH_CPPFLAGS = -DREACTORD_CONFIG='"$(CONFDIR)/reactord.ini"' \
                 -DREACTORD_LIBSYSTEMD='"$(shell $(PKG_CONFIG) --modversion libsystemd)"'
 
 # libev and iniparser have no pkg-config file in Debian. libm and libresolv are part of libc.
-ALL_LDLIBS     = -lm -lev -liniparser -lmicrohttpd -ljansson -lssl -lcrypto -lresolv $(SYSTEMD_LDLIBS) $(LDLIBS)
+ALL_LDLIBS     = -lm -lev -liniparser -lmicrohttpd -ljansson -lseccomp -lssl -lcrypto -lresolv $(SYSTEMD_LDLIBS) $(LDLIBS)
 SYSTEMD_LDLIBS = $(eval SYSTEMD_LDLIBS := $(shell $(PKG_CONFIG) --libs libsystemd))$(SYSTEMD_LDLIBS)
 # Of reactorctl.
 CTL_LDLIBS     = $(eval CTL_LDLIBS := $(shell $(PKG_CONFIG) --libs libcurl jansson))$(CTL_LDLIBS)
@@ -67,7 +67,7 @@ CHECK_CFLAGS   = $(eval CHECK_CFLAGS := $(shell $(PKG_CONFIG) --cflags check))$(
 CHECK_LDLIBS   = $(eval CHECK_LDLIBS := $(shell $(PKG_CONFIG) --libs check))$(CHECK_LDLIBS)
 
 BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libmicrohttpd-dev libjansson-dev \
-                  libsystemd-dev libssl-dev libcurl4-openssl-dev netcat-openbsd
+                  libsystemd-dev libssl-dev libseccomp-dev libcurl4-openssl-dev netcat-openbsd
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
                   wrk iperf3 dnsmasq-base debootstrap systemd-container \

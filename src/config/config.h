@@ -28,6 +28,8 @@ struct process_conf {
     int64_t reload_confirm_ns; /* 0: a reload needs no confirmation */
     int64_t upgrade_timeout_ns;
     unsigned max_old_processes;
+    const char *chroot; /* NULL: none */
+    bool seccomp;
 };
 
 /* Connections above [admin] max_connections, and other descriptors of the admin interface. */

@@ -182,6 +182,17 @@ static void config_check_all_files(const struct config_check *c,
     config_check_files(c, section, conf->quota.max_connections, each);
 }
 
+static void config_check_chroot(const struct config_check *c, const struct config_section *section)
+{
+    const struct process_conf *conf = &c->config->process;
+    const struct ini_entry *chroot = config_section_valid_entry(section, "chroot");
+
+    if (chroot && conf->chroot && !conf->user && !config_section_refused(section, "user"))
+        diagnostics_add(c->diagnostics, chroot->line,
+                        "[%s] chroot: is no confinement for root (set user)",
+                        section->source->name);
+}
+
 static void config_check_accept_proxy(const struct config_check *c,
                                       const struct config_section *section)
 {
@@ -344,8 +355,10 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
         if (section->source)
             config_check_required(&c, section);
         config_effect_check(section, diagnostics);
-        if (section->kind == OPTION_REACTORD)
+        if (section->kind == OPTION_REACTORD) {
             config_check_all_files(&c, section);
+            config_check_chroot(&c, section);
+        }
         if (section->kind == OPTION_ADMIN) {
             int rc = config_admin_check(config, section, diagnostics);
 

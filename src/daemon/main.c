@@ -29,6 +29,8 @@
 #include "daemon/program.h"
 #include "daemon/reload.h"
 #include "daemon/run.h"
+#include "daemon/start_config.h"
+#include "daemon/syscall_filter.h"
 #include "daemon/upgrade.h"
 #include "daemon/user_check.h"
 #include "engine/loop.h"
@@ -158,14 +160,23 @@ static int open_pid_file(struct process *p, const char *path)
     return rc;
 }
 
-static int create_upgrade(struct process *p)
+/* Why this process will not be able to execute the program; NULL: it will. */
+static const char *upgrade_obstacle(const struct process_conf *conf)
+{
+    if (conf->chroot)
+        return "the program is outside the root directory (chroot); restart instead";
+    return conf->seccomp ? "seccomp lets no program be executed; restart instead" : NULL;
+}
+
+static int create_upgrade(struct process *p, const struct process_conf *process)
 {
     const struct upgrade_conf conf = {.program = &p->program,
                                       .server = p->server,
                                       .predecessors = p->predecessors,
                                       .sockets = p->sockets,
                                       .pid_file = p->pid_file,
-                                      .admin = admin_desk_admin(p->desk)};
+                                      .admin = admin_desk_admin(p->desk),
+                                      .obstacle = upgrade_obstacle(process)};
     int rc = upgrade_create(&p->upgrade, &conf);
 
     if (rc < 0)
@@ -201,10 +212,6 @@ static int process_open(struct process *p, struct config *config, const char *co
     struct server_events events;
     int rc;
 
-    privileges_set_no_new_privs();
-    rc = privileges_lookup(&p->privileges, conf->user, conf->group);
-    if (rc < 0)
-        return rc;
     rc = run_create(&p->run);
     if (rc < 0)
         return start_failed("signals", NULL, rc);
@@ -239,7 +246,7 @@ static int process_open(struct process *p, struct config *config, const char *co
         start_failed("reload", NULL, rc);
         goto err_destroy_desk;
     }
-    rc = create_upgrade(p);
+    rc = create_upgrade(p, conf);
     if (rc < 0)
         goto err_destroy_reload;
     admin_desk_open(p->desk, &(struct admin_desk_conf){.config_path = config_path,
@@ -254,6 +261,10 @@ static int process_open(struct process *p, struct config *config, const char *co
                                     .config_path = config_path,
                                     .log = p->log,
                                     .access_logs = p->access_logs});
+    if (conf->seccomp)
+        rc = syscall_filter_load();
+    if (rc < 0)
+        goto err_destroy_upgrade;
     return 0;
 err_destroy_upgrade:
     upgrade_destroy(p->upgrade);
@@ -330,14 +341,32 @@ static enum exit_code process_run(struct process *p)
     return code;
 }
 
+/* Look up the user before the root directory changes: its database is outside. */
+static enum exit_code confine(struct process *p, struct config **config, const char *path)
+{
+    const struct process_conf *conf = &(*config)->process;
+
+    privileges_set_no_new_privs();
+    if (privileges_lookup(&p->privileges, conf->user, conf->group) < 0)
+        return EXIT_CODE_START;
+    if (!conf->chroot)
+        return EXIT_CODE_OK;
+    if (start_config_enter(*config, path, &p->privileges) < 0)
+        return EXIT_CODE_START;
+    return start_config_replace(config, path, p->predecessors) < 0 ? EXIT_CODE_CONFIG
+                                                                   : EXIT_CODE_OK;
+}
+
 /* Frees ${config}, or the configuration that replaced it. */
 static enum exit_code serve(struct process *process, struct config *config, const char *config_path)
 {
-    enum exit_code code;
+    enum exit_code code = confine(process, &config, config_path);
 
-    if (process_open(process, config, config_path) < 0) {
+    if (code == EXIT_CODE_OK && process_open(process, config, config_path) < 0)
+        code = EXIT_CODE_START;
+    if (code != EXIT_CODE_OK) {
         config_free(config);
-        return EXIT_CODE_START;
+        return code;
     }
     code = process_run(process);
     config = reload_destroy(process->reload);
@@ -354,39 +383,12 @@ static enum exit_code finish_output(void)
     return EXIT_CODE_FAILED;
 }
 
-static int load_config(struct config **out, const char *path)
-{
-    int rc = config_load(out, path, stderr);
-
-    if (rc == -ENOMEM) /* config_load() has reported other errors */
-        fprintf(stderr, "reactord: %s: %s\n", path, strerror(ENOMEM));
-    return rc;
-}
-
-/* As load_config(), but errors go to the starter, too. */
-static int load_config_of_successor(struct config **out, const char *path, struct predecessors *p)
-{
-    char *errors = NULL;
-    size_t len;
-    FILE *f = open_memstream(&errors, &len);
-    int rc = f ? config_load(out, path, f) : -ENOMEM;
-
-    if (rc == -ENOMEM && f)
-        fprintf(f, "reactord: %s: %s\n", path, strerror(ENOMEM));
-    if (f && fclose(f) == 0) {
-        fputs(errors, stderr);
-        predecessors_tell_lines(p, errors);
-    }
-    free(errors);
-    return rc;
-}
-
 static enum exit_code use_config(const struct cli *cli)
 {
     struct config *config = NULL;
     enum exit_code code;
 
-    if (load_config(&config, cli->config_path) < 0)
+    if (start_config_load(&config, cli->config_path, NULL) < 0)
         return EXIT_CODE_CONFIG;
     if (cli->action == CLI_TEST) {
         printf("reactord: %s: configuration is valid\n", cli->config_path);
@@ -412,13 +414,9 @@ static enum exit_code run_daemon(const struct cli *cli, char **argv)
         program_close(&process.program);
         return EXIT_CODE_START;
     }
-    if (predecessors_is_pending(process.predecessors)) {
+    if (predecessors_is_pending(process.predecessors))
         notify_set_main(false);
-        rc = load_config_of_successor(&config, cli->config_path, process.predecessors);
-    } else {
-        rc = load_config(&config, cli->config_path);
-    }
-    if (rc == 0)
+    if (start_config_load(&config, cli->config_path, process.predecessors) == 0)
         code = serve(&process, config, cli->config_path);
     predecessors_close(process.predecessors);
     program_close(&process.program);

@@ -129,9 +129,19 @@ static int privileges_verify_dropped(const struct privileges *p)
 
 static int privileges_set_groups(const struct privileges *p)
 {
+    if (p->has_groups)
+        return 0;
     if (p->login[0] != '\0' ? initgroups(p->login, p->gid) < 0 : setgroups(1, &p->gid) < 0)
         return privileges_drop_failed("supplementary groups cannot be set");
     return 0;
+}
+
+int privileges_keep_groups(struct privileges *p)
+{
+    int rc = privileges_set_groups(p);
+
+    p->has_groups = rc == 0;
+    return rc;
 }
 
 struct privileges_groups {

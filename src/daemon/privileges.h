@@ -19,6 +19,7 @@ struct privileges {
     uid_t uid;
     gid_t gid;
     char login[LOGIN_NAME_MAX]; /* its supplementary groups are used; "": none */
+    bool has_groups;            /* privileges_keep_groups() was called */
 };
 
 /*
@@ -43,6 +44,15 @@ int privileges_lookup(struct privileges *out, const char *user, const char *grou
 struct privileges_groups;
 int privileges_take_groups(struct privileges_groups **out, const struct privileges *p) NODISCARD;
 void privileges_return_groups(struct privileges_groups *ours);
+
+/*
+ * privileges_keep_groups(p):
+ * Set the supplementary groups of ${p} now: later the group database is out of reach.
+ *
+ * Thread: main, as root
+ * Errors: 0; -errno, logged
+ */
+int privileges_keep_groups(struct privileges *p) NODISCARD;
 
 /*
  * privileges_set_no_new_privs():

@@ -233,6 +233,8 @@ static const char *upgrade_obstacle(const struct upgrade *u, unsigned max_old)
         return "another is under way";
     if (upgrade_is_replaced(u))
         return "this process was replaced";
+    if (u->conf.obstacle)
+        return u->conf.obstacle;
     if (getpid() == 1)
         return "this is process 1, whose end is that of all others: start another container";
     return upgrade_old(u) >= max_old ? "max_old_processes drain" : NULL;

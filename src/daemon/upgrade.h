@@ -32,6 +32,7 @@ struct upgrade_conf {
     struct fd_store *sockets;
     struct pid_file *pid_file; /* NULL: none */
     struct admin *admin;       /* NULL: none */
+    const char *obstacle;      /* why this process can never be replaced; NULL: it can */
 };
 
 enum upgrade_event {

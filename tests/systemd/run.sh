@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 . tests/build/root.sh
 
 command -v systemd-nspawn > /dev/null || { echo "run.sh: needs systemd-container (make deps-test)" >&2; exit 2; }
-packages="dbus systemd-sysv libev4 libiniparser1 libjansson4 libmicrohttpd12 libssl3" # what reactord is linked with
+packages="dbus systemd-sysv libev4 libiniparser1 libjansson4 libmicrohttpd12 libseccomp2 libssl3" # what reactord is linked with
 root_create run.sh bookworm "" "${SYSTEMD_BASE:-}"
 root_run "cd / && { dpkg -s $packages > /dev/null 2>&1 || { apt-get update &&
     apt-get install -y --no-install-recommends $packages; }; }"

@@ -1,0 +1,48 @@
+/*
+ * daemon/start_config: the configuration at start, and the change of the root directory.
+ *
+ * With `chroot` the file is read twice: to know the directory, and again in there, as a reload will
+ * read it. All paths, also those that are opened at start, are those of the new root directory.
+ */
+#ifndef DAEMON_START_CONFIG_H
+#define DAEMON_START_CONFIG_H
+
+#include "base/must.h"
+
+struct config;
+struct predecessors;
+struct privileges;
+
+/*
+ * start_config_load(out, path, p):
+ * Load ${path}. Problems go to stderr, and to the starter of ${p}, if any.
+ *
+ * Thread: main, before any other thread
+ * Owns:   ${p} may be NULL
+ * Errors: as config_load()
+ */
+int start_config_load(struct config **out, const char *path, struct predecessors *p) NODISCARD;
+
+/*
+ * start_config_enter(config, path, user):
+ * Change the root directory to that of ${config}, and take the groups of ${user}. Failures are
+ * logged.
+ *
+ * Thread: main, as root, before any other thread
+ * Errors: 0; -EINVAL (${path} is relative); -EPERM (not root); -ENOENT (what must be there is not);
+ *         -errno of chroot(2)
+ */
+int start_config_enter(const struct config *config, const char *path,
+                       struct privileges *user) NODISCARD;
+
+/*
+ * start_config_replace(config, path, p):
+ * Load ${path} in the new root directory, and free the one before.
+ *
+ * Thread: main, after start_config_enter()
+ * Errors: as config_load(); -EINVAL (another user, group or chroot)
+ */
+int start_config_replace(struct config **config, const char *path,
+                         struct predecessors *p) NODISCARD;
+
+#endif
