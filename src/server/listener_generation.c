@@ -81,6 +81,19 @@ static int listener_generation_create_routes(struct listener_generation *gen,
     return rc;
 }
 
+static void listener_generation_init_tls(struct listener_generation *gen,
+                                         const struct listener_generation_from *from)
+{
+    const struct listener_tls_conf *conf = &gen->conf.tls;
+
+    gen->tls = (struct session_tls_conf){
+        .slot = conf->slot,
+        .handler = {.handshakes = from->handshakes, .counters = &gen->listener->tls},
+        .over_limit = gen->conf.over_limit,
+        .timeout_ns = conf->handshake_timeout_ns,
+        .postgres = conf->start == LISTENER_TLS_POSTGRES};
+}
+
 static void listener_generation_init_service(struct listener_generation *gen,
                                              const struct listener_generation_from *from)
 {
@@ -109,6 +122,9 @@ static void listener_generation_init_service(struct listener_generation *gen,
         service->throttle = &gen->throttle;
     if (gen->mirror.upstream)
         service->mirror = &gen->mirror;
+    listener_generation_init_tls(gen, from);
+    if (gen->tls.slot)
+        service->tls = &gen->tls;
 }
 
 int listener_generation_create(struct listener_generation **out, struct listener *ls,

@@ -24,6 +24,7 @@
 #include "service/mirror.h"
 #include "service/service.h"
 #include "service/session_hello.h"
+#include "service/session_tls.h"
 
 struct admission;
 struct counters_set;
@@ -41,6 +42,7 @@ struct listener_generation {
     struct mirror_plan mirror;
     struct proxy_protocol_gate proxies;
     struct session_routes routes;
+    struct session_tls_conf tls;
     struct throttle_plan throttle;
     struct pipeline_template *plan; /* NULL: no handlers */
     struct list link;               /* in a list of replaced generations */
@@ -52,6 +54,7 @@ struct listener_generation_from {
     const struct server_conf *conf;
     const struct listeners_sources *sources;
     struct executor *executor;
+    struct tls_handshakes *handshakes;
 };
 
 /*
@@ -59,7 +62,8 @@ struct listener_generation_from {
  * Create the next generation of ${ls}.
  *
  * Thread: control loop, or main before start
- * Owns:   the caller has a reference; ${conf} is copied, its memory held, from->executor borrowed
+ * Owns:   the caller has a reference; ${conf} is copied, its memory held, threads of ${from}
+ *         borrowed
  * Errors: 0; as admission_create() and pipeline_template_create()
  */
 int listener_generation_create(struct listener_generation **out, struct listener *ls,

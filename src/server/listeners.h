@@ -32,6 +32,7 @@ struct loop_group;
 struct server_conf;
 struct session;
 struct socket_store;
+struct tls_handshakes;
 struct upstream;
 struct worker;
 
@@ -41,6 +42,7 @@ struct listeners_env {
     struct loop_group *workers;
     struct worker **worker_list; /* by number of their loops; room for loop_group_max() */
     struct executor *executor;
+    struct tls_handshakes *handshakes;
     struct connection_limit *room;         /* of the process */
     struct descriptor_budget *descriptors; /* counts listen sockets; NULL: not counted */
     const struct socket_store *store;      /* NULL: sockets end with the process */

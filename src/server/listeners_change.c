@@ -126,8 +126,10 @@ static int listeners_check_address(const struct listeners *ls, const struct list
 int listeners_prepare(struct listeners *ls, const struct server_conf *conf,
                       const struct listeners_sources *src, struct listeners_change **out)
 {
-    const struct listener_generation_from from = {
-        .conf = conf, .sources = src, .executor = ls->env.executor};
+    const struct listener_generation_from from = {.conf = conf,
+                                                  .sources = src,
+                                                  .executor = ls->env.executor,
+                                                  .handshakes = ls->env.handshakes};
     struct listeners_change *change =
         calloc(1, sizeof(*change) + conf->n_listeners * sizeof(change->items[0]));
     int rc = 0;

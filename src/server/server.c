@@ -231,6 +231,7 @@ static int server_create_listeners(struct server *sv)
                                 .workers = sv->threads.workers,
                                 .worker_list = workers_list(sv->workers),
                                 .executor = sv->threads.executor,
+                                .handshakes = sv->threads.handshakes,
                                 .room = &sv->room,
                                 .descriptors = &sv->descriptors,
                                 .store = &sv->events.sockets,

@@ -49,8 +49,8 @@ enum session_counted { SESSION_AT_LISTENER, SESSION_AT_UPSTREAM, SESSION_AT_SERV
 /* In order; see service/session_preface.h. */
 enum session_preface_part {
     SESSION_PREFACE_HEADER,
-    SESSION_PREFACE_HELLO,
     SESSION_PREFACE_POSTGRES,
+    SESSION_PREFACE_HELLO,
     SESSION_PREFACE_TLS
 };
 

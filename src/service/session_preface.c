@@ -13,8 +13,8 @@
 /* In this order. */
 static const struct session_preface_stage *const session_preface_stages[] = {
     [SESSION_PREFACE_HEADER] = &session_header_stage,
-    [SESSION_PREFACE_HELLO] = &session_hello_stage,
     [SESSION_PREFACE_POSTGRES] = &session_postgres_stage,
+    [SESSION_PREFACE_HELLO] = &session_hello_stage,
     [SESSION_PREFACE_TLS] = &session_tls_stage,
 };
 
