@@ -13,7 +13,7 @@
  *               state + state        what was counted since, repeatedly
  *               end + state          the last one
  *
- * Unknown messages are ignored: the other process may have another version.
+ * Unknown messages, of another version, are ignored.
  */
 #ifndef DAEMON_HAND_OVER_H
 #define DAEMON_HAND_OVER_H
