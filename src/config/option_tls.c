@@ -132,10 +132,17 @@ static const struct option_word verifies[] = {
     {NULL, 0},
 };
 
+static const struct option_word truncateds[] = {
+    {"eof", TLS_TRUNCATED_EOF},
+    {"reset", TLS_TRUNCATED_RESET},
+    {NULL, 0},
+};
+
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum tls_unknown_name) == sizeof(unsigned), "enum tls_unknown_name");
 _Static_assert(sizeof(enum tls_version) == sizeof(unsigned), "enum tls_version");
 _Static_assert(sizeof(enum tls_verify) == sizeof(unsigned), "enum tls_verify");
+_Static_assert(sizeof(enum tls_truncated) == sizeof(unsigned), "enum tls_truncated");
 
 #define TLS(field) offsetof(struct tls_conf, field)
 
@@ -180,6 +187,9 @@ static const struct option tls_rows[] = {
      "required, optional or off",
      "whether peers must have a certificate that is verified; optional: clients may have none",
      TLS(profile.verify), 0, 0, verifies},
+    {"truncated", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "eof",
+     "eof or reset", "what an end of file without close_notify becomes for the other side",
+     TLS(profile.truncated), 0, 0, truncateds},
 };
 /* clang-format on */
 

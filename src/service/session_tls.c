@@ -116,6 +116,7 @@ static void session_tls_begin(struct session *s, struct channel *ch, void *room)
 {
     struct session_tls *o = room;
     const struct session_tls_conf *conf = s->service->tls;
+    struct tls_handler_conf handler;
     struct tls_profile *profile;
     struct ssl_st *ssl;
 
@@ -125,6 +126,8 @@ static void session_tls_begin(struct session *s, struct channel *ch, void *room)
     }
     profile = tls_slot_current(conf->slot);
     ssl = tls_profile_new_server(profile);
+    handler = conf->handler;
+    handler.truncated_is_reset = tls_profile_truncated(profile) == TLS_TRUNCATED_RESET;
     tls_profile_release(profile);
     *o = (struct session_tls){
         .session = s, .over_limit = conf->over_limit, .timeout_ns = conf->timeout_ns};
@@ -133,7 +136,7 @@ static void session_tls_begin(struct session *s, struct channel *ch, void *room)
     o->handler.deadline_ns =
         conf->timeout_ns > 0 ? clock_add_ns(clock_now_ns(), conf->timeout_ns) : CLOCK_NEVER;
     timer_init(&o->retry, &session_tls_retry_type);
-    if (!ssl || tls_handler_add(&o->handler, ch, ssl, &conf->handler) < 0) {
+    if (!ssl || tls_handler_add(&o->handler, ch, ssl, &handler) < 0) {
         session_abort(s, SESSION_ERROR);
         return;
     }

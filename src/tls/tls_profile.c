@@ -19,6 +19,7 @@ struct tls_profile {
     SSL_CTX *server;                       /* NULL: not for clients */
     SSL_CTX *client;                       /* NULL: not for servers */
     struct tls_certificates *certificates; /* NULL: none */
+    enum tls_truncated truncated;
     struct text warnings;
     unsigned char digest[EVP_MAX_MD_SIZE]; /* of settings and files */
     unsigned digest_bytes;
@@ -35,9 +36,9 @@ static bool tls_profile_digest_text(EVP_MD_CTX *digest, const char *text)
 /* Paths are not settings: what the files have is. */
 static bool tls_profile_digest_settings(EVP_MD_CTX *digest, const struct tls_profile_conf *conf)
 {
-    const unsigned numbers[] = {conf->unknown_name,      conf->min_version, conf->verify,
-                                conf->alpn_bytes,        conf->ca != NULL,  conf->client_ca != NULL,
-                                conf->client_crl != NULL};
+    const unsigned numbers[] = {conf->unknown_name,      conf->min_version,       conf->verify,
+                                conf->truncated,         conf->alpn_bytes,        conf->ca != NULL,
+                                conf->client_ca != NULL, conf->client_crl != NULL};
 
     return EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1 &&
            EVP_DigestUpdate(digest, numbers, sizeof(numbers)) == 1 &&
@@ -100,6 +101,7 @@ int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **o
     if (!p)
         return tls_load_memory(&l);
     atomic_init(&p->references, 1);
+    p->truncated = conf->truncated;
     l.digest = EVP_MD_CTX_new();
     rc = l.digest ? tls_profile_fill(p, conf, &l) : tls_load_memory(&l);
     p->warnings = l.warnings;
@@ -111,6 +113,11 @@ int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **o
     else
         *out = p;
     return rc;
+}
+
+enum tls_truncated tls_profile_truncated(const struct tls_profile *p)
+{
+    return p->truncated;
 }
 
 struct tls_profile *tls_profile_hold(struct tls_profile *p)

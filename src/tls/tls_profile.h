@@ -30,6 +30,9 @@ enum tls_verify {
     TLS_VERIFY_OFF
 };
 
+/* What an end of file without close_notify becomes. */
+enum tls_truncated { TLS_TRUNCATED_EOF, TLS_TRUNCATED_RESET };
+
 struct tls_paths {
     const char **list;
     unsigned n;
@@ -56,6 +59,7 @@ struct tls_profile_conf {
     const char *client_ca;
     const char *client_crl;
     enum tls_verify verify;
+    enum tls_truncated truncated;
     const struct tls_profile *before; /* in use, to be replaced; NULL at start */
 };
 
@@ -108,6 +112,13 @@ bool tls_profile_same_files(const struct tls_profile *a, const struct tls_profil
 unsigned tls_profile_certificates(const struct tls_profile *p);
 void tls_profile_certificate(const struct tls_profile *p, unsigned i,
                              struct tls_profile_certificate *out);
+
+/*
+ * tls_profile_truncated(p):
+ *
+ * Thread: any
+ */
+enum tls_truncated tls_profile_truncated(const struct tls_profile *p);
 
 /*
  * tls_profile_new_server(p):
