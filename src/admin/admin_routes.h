@@ -8,8 +8,8 @@
 
 /*
  * admin_routes_find(path, method, allow):
- * Return the route of ${path} and ${method}, or NULL. ${allow}: a method of ${path}; NULL: no route
- * has this path.
+ * The route of ${path} and ${method}, or NULL. ${allow}: a method of ${path}; NULL: no route has
+ * this path.
  *
  * Thread: any
  */

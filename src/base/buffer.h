@@ -63,7 +63,7 @@ void buffer_consume(struct buffer *b, size_t len);
 
 /*
  * buffer_bytes(b) / buffer_front(b):
- * Return the number of bytes / a pointer to them.
+ * Number of bytes / a pointer to them.
  *
  * Thread: owner
  */

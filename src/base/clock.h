@@ -32,7 +32,7 @@ static inline int64_t clock_now_ns(void)
 
 /*
  * clock_thread_ns():
- * Return the processor time the calling thread has used; makes a system call.
+ * Processor time of the calling thread; a system call.
  *
  * Thread: any
  */

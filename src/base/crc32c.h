@@ -9,7 +9,7 @@
 
 /*
  * crc32c_add(crc, data, len):
- * Return the checksum of ${data} appended to data whose checksum is ${crc} (0: no data).
+ * Checksum of ${data} behind data whose checksum is ${crc} (0: no data).
  *
  * Thread: any
  * Source: RFC 9260, appendix A

@@ -21,7 +21,7 @@ struct config_section {
 
 /*
  * config_section_entry(section, key):
- * Return the entry of ${key}; NULL: not in the file.
+ * The entry of ${key}; NULL: not in the file.
  *
  * Thread: before start
  */
@@ -29,7 +29,7 @@ const struct ini_entry *config_section_entry(const struct config_section *sectio
 
 /*
  * config_section_valid_entry(section, key):
- * Return the entry of ${key}; NULL: not in the file, or refused.
+ * As config_section_entry(), but NULL also if refused.
  *
  * Thread: before start
  */

@@ -101,7 +101,7 @@ const char *diagnostics_line_text(struct diagnostics_line *out, const struct dia
 
 /*
  * diagnostics_count(r):
- * Return the number of problems.
+ * Number of problems.
  *
  * Thread: user of ${r}
  */

@@ -55,7 +55,7 @@ int ini_load(struct ini **out, const char *path, struct diagnostics *diagnostics
 
 /*
  * ini_find(section, key):
- * Return the entry of ${key}, or NULL.
+ * The entry of ${key}, or NULL.
  *
  * Thread: user of the file
  */

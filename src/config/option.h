@@ -87,7 +87,7 @@ struct option_value {
 
 /*
  * option_table(section, n):
- * Return the ${n} rows of a section.
+ * The ${n} rows of a section.
  *
  * Thread: any
  */
@@ -95,7 +95,7 @@ const struct option *option_table(enum option_section section, unsigned *n);
 
 /*
  * option_find(section, key):
- * Return the row of ${key} or of its family, or NULL.
+ * The row of ${key} or of its family, or NULL.
  *
  * Thread: any
  */
@@ -111,7 +111,7 @@ bool option_matches(const struct option *o, const char *key);
 
 /*
  * option_member(o, key):
- * Return the `ID` of ${key} in the family ${o}.
+ * The `ID` of ${key} in the family ${o}.
  *
  * Thread: any
  */
@@ -119,7 +119,7 @@ const char *option_member(const struct option *o, const char *key);
 
 /*
  * option_applies_text(applies):
- * Return `live`, `new connections` or `upgrade`.
+ * `live`, `new connections` or `upgrade`.
  *
  * Thread: any
  */
@@ -127,7 +127,7 @@ const char *option_applies_text(enum option_applies applies);
 
 /*
  * option_section_name(section) / option_section_title(section):
- * Return `listen`; return `[listen NAME]`.
+ * `listen`; `[listen NAME]`.
  *
  * Thread: any
  */
@@ -154,7 +154,7 @@ int option_set(const struct option *o, struct option_value *v) NODISCARD;
 
 /*
  * option_field(o, v):
- * Return the field to set, for option_kind.set.
+ * The field to set, for option_kind.set.
  *
  * Thread: before start
  */

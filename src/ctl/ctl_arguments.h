@@ -33,7 +33,7 @@ int ctl_arguments_parse(struct ctl_arguments *out, int argc, char **argv) NODISC
 
 /*
  * ctl_arguments_value(a, name) / ctl_arguments_has(a, name):
- * Return the value of option --name, NULL: not given / whether it is given.
+ * Value of option --name, NULL: not given / is it given?
  */
 const char *ctl_arguments_value(const struct ctl_arguments *a, const char *name);
 bool ctl_arguments_has(const struct ctl_arguments *a, const char *name);

@@ -76,14 +76,14 @@ bool ctl_client_knows(struct ctl_client *c, const char *path);
 
 /*
  * ctl_client_errno(c) / ctl_client_detail(c):
- * Return errno / libcurl's words about the last failure.
+ * errno / libcurl's text of the last failure.
  */
 int ctl_client_errno(const struct ctl_client *c);
 const char *ctl_client_detail(const struct ctl_client *c);
 
 /*
  * ctl_client_version():
- * Return name and version of the library.
+ * Name and version of the library.
  */
 const char *ctl_client_version(void);
 

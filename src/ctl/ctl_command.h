@@ -47,7 +47,7 @@ extern const struct ctl_option ctl_command_global_options[];
 
 /*
  * ctl_command_at(i) / ctl_command_find(name):
- * Return a command, in the order of the table / by its name; NULL: there is none.
+ * A command, in the order of the table / by name; NULL: none.
  */
 const struct ctl_command *ctl_command_at(unsigned i);
 const struct ctl_command *ctl_command_find(const char *name);

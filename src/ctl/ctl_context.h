@@ -55,7 +55,7 @@ enum ctl_exit ctl_context_post(struct ctl_context *c, const char *path, json_t *
 
 /*
  * ctl_context_rows(c, answer, key):
- * Return the array of objects ${key} of an answer, borrowed; NULL: none, see c->problem.
+ * The array of objects ${key} of an answer, borrowed; NULL: none, see c->problem.
  */
 json_t *ctl_context_rows(struct ctl_context *c, const struct ctl_answer *answer, const char *key);
 

@@ -26,7 +26,7 @@ void ctl_filter_put_argument(FILE *out, const char *key, const char *value);
 
 /*
  * ctl_filter_body(a):
- * Return the filters as an object.
+ * The filters as an object.
  *
  * Owns:   the caller decrements the reference
  */

@@ -43,7 +43,7 @@ struct ctl_list_before {
 
 /*
  * ctl_list_index(list, rows):
- * Return an object with the rows by their keys.
+ * An object with the rows by their keys.
  *
  * Owns:   the caller decrements the reference
  */

@@ -9,7 +9,7 @@
 
 /*
  * ctl_memory_need(p):
- * Return ${p}, the result of an allocation. NULL: report and exit with CTL_EXIT_FAILED.
+ * Returns ${p}, the result of an allocation; if NULL, reports and exits with CTL_EXIT_FAILED.
  */
 void *ctl_memory_need(void *p) __attribute__((returns_nonnull));
 

@@ -41,7 +41,7 @@ void ctl_table_add_cell(struct ctl_table *t, const char *text);
 
 /*
  * ctl_table_rows(t):
- * Return the number of rows, titles not counted.
+ * Number of rows, without titles.
  */
 unsigned ctl_table_rows(const struct ctl_table *t);
 

@@ -39,7 +39,7 @@ void ctl_terminal_close(void);
 
 /*
  * ctl_terminal_size():
- * Return its size, as 80x24 if it is unknown.
+ * Its size; 80x24 if unknown.
  */
 struct ctl_terminal_size ctl_terminal_size(void);
 

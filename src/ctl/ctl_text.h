@@ -27,7 +27,7 @@ char *ctl_text_clean(const char *text);
 
 /*
  * ctl_text_columns(clean) / ctl_text_cut(clean, columns):
- * Return the columns a harmless text takes / the number of its bytes that fit in ${columns}.
+ * Columns that a harmless text takes / number of its bytes that fit in ${columns}.
  */
 unsigned ctl_text_columns(const char *clean);
 size_t ctl_text_cut(const char *clean, unsigned columns);

@@ -40,14 +40,13 @@ const char *ctl_value_check(enum ctl_value kind, const char *text);
 
 /*
  * ctl_value_words(kind):
- * Return the allowed words, ended by NULL, if the list is fixed; else NULL.
+ * The allowed words, ended by NULL, if the list is fixed; else NULL.
  */
 const char *const *ctl_value_words(enum ctl_value kind);
 
 /*
  * ctl_value_ns(text) / ctl_value_number(kind, text):
- * Return the value of a duration / of bytes, a number or a percentage that ctl_value_check()
- * accepted.
+ * Value of a duration / of bytes, a number or a percentage that ctl_value_check() accepted.
  */
 int64_t ctl_value_ns(const char *text);
 int64_t ctl_value_number(enum ctl_value kind, const char *text);

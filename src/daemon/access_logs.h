@@ -45,7 +45,7 @@ int access_logs_prepare(struct access_logs *logs, const struct server_conf *conf
 
 /*
  * access_logs_change_find(change, where):
- * Return the log for `access_log = ${where}` of the new configuration; NULL: off. As
+ * The log for `access_log = ${where}` of the new configuration; NULL: off. As
  * server_events.access_log.
  *
  * Thread: any, one at a time
@@ -72,7 +72,7 @@ void access_logs_cancel(struct access_logs_change *change);
 
 /*
  * access_logs_find(logs, where):
- * Return the log for `access_log = ${where}`; NULL: off. Implements server_events.access_log.
+ * The log for `access_log = ${where}`; NULL: off. Implements server_events.access_log.
  *
  * Thread: any
  */

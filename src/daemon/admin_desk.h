@@ -39,7 +39,7 @@ int admin_desk_create(struct admin_desk **out, const struct admin_conf *conf, st
 
 /*
  * admin_desk_admin(desk):
- * Return the admin interface; NULL: none.
+ * The admin interface; NULL: none.
  *
  * Thread: main
  */

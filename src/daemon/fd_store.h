@@ -29,7 +29,7 @@ int fd_store_open(struct fd_store **out) NODISCARD;
 
 /*
  * fd_store_ops(store):
- * Return the functions for the server.
+ * The functions for the server.
  *
  * Thread: main
  * Owns:   ${store} must outlive the server

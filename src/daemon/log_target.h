@@ -34,7 +34,7 @@ int log_target_open(struct log_target **out, const char *where,
 
 /*
  * log_target_sink(lt):
- * Return the sink for log_set_sink().
+ * The sink for log_set_sink().
  *
  * Thread: any
  */

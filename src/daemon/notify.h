@@ -63,7 +63,7 @@ void notify_extend(int64_t extend_ns);
 
 /*
  * notify_watchdog_interval_ns():
- * Return half of systemd's watchdog timeout; CLOCK_NEVER: no watchdog. Log invalid settings.
+ * Half of systemd's watchdog timeout; CLOCK_NEVER: no watchdog. Logs invalid settings.
  *
  * Thread: main
  * Source: sd_watchdog_enabled(3): WATCHDOG_USEC, WATCHDOG_PID

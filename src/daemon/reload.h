@@ -64,7 +64,7 @@ int reload_create(struct reload **out, const struct reload_conf *conf,
 
 /*
  * reload_running(r):
- * Return the configuration in use.
+ * The configuration in use.
  *
  * Thread: main
  * Owns:   valid until the next reload_step()

@@ -50,7 +50,7 @@ int run_create(struct run **out) NODISCARD;
 
 /*
  * run_events(run):
- * Return the callbacks for server_create(): the end of a drain wakes run_until_stopped().
+ * Callbacks for server_create(): the end of a drain wakes run_until_stopped().
  *
  * Thread: main
  * Owns:   ${run} must outlive the server

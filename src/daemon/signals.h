@@ -38,7 +38,7 @@ int signals_read(int fd, struct signal_notice *out) NODISCARD;
 
 /*
  * signals_name(number):
- * Return the name, such as "SIGTERM", of a handled signal.
+ * Name of a handled signal, such as "SIGTERM".
  *
  * Thread: any
  */

@@ -32,7 +32,7 @@ void watchdog_feeder_start(struct watchdog_feeder *watchdog_feeder, struct serve
 
 /*
  * watchdog_feeder_due_at_ns(watchdog_feeder):
- * Return when to call watchdog_feeder_look().
+ * When to call watchdog_feeder_look().
  *
  * Thread: main
  */

@@ -1,8 +1,7 @@
 /*
  * engine/affinity: CPU affinity and scheduling policy of threads.
  *
- * A loop's thread takes the policy of the loop's creator and the main thread's processors,
- * whichever thread starts it.
+ * A loop's thread has the policy of the loop's creator and the main thread's processors.
  *
  * note: SCHED_BATCH. Under SCHED_OTHER a waking boss preempts a worker on the same processor: two
  * context switches per client. Under SCHED_BATCH the boss waits until the worker sleeps or the

@@ -43,7 +43,7 @@ struct backend {
 
 /*
  * backend_open(b, name, nudge_fd, threshold):
- * Create an epoll instance; ${name} and ${nudge_fd} must outlive ${b}.
+ * Create an epoll instance. ${name} and ${nudge_fd} must outlive ${b}.
  *
  * Thread: any
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE

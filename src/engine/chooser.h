@@ -39,7 +39,7 @@ struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned
 
 /*
  * chooser_availability(c, loops, n):
- * Return the best availability among the loops, without advancing round_robin.
+ * The best availability among the loops.
  *
  * Thread: any
  */

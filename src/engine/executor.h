@@ -76,7 +76,7 @@ int executor_submit(struct executor *e, struct task *t) NODISCARD;
 
 /*
  * executor_submit_more(e, t):
- * Submit a further task of the same work, also above max_pending_tasks and during the drain.
+ * Submit a further task of the same work, even above max_pending_tasks and during the drain.
  *
  * Thread: a task of ${e}
  * Owns:   as executor_submit()
@@ -107,7 +107,7 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
 
 /*
  * executor_return_share(e, w):
- * Give up the unused share of ${w}, which has no more tasks to submit.
+ * Give up the unused share of ${w}.
  *
  * Thread: loop of ${w}; any after the loop's end
  */
@@ -115,8 +115,8 @@ void executor_return_share(struct executor *e, struct executor_waiter *w);
 
 /*
  * executor_stop(e, timeout_ns):
- * Refuse new tasks, drop timers, and run queued tasks for ${timeout_ns} >= 0; after that, the
- * remaining tasks are dropped. Does not wait; later calls have no effect.
+ * Refuse new tasks, drop timers, run queued tasks for ${timeout_ns} >= 0, and drop the others. Does
+ * not wait; later calls have no effect.
  *
  * Thread: any but a task of ${e}
  */

@@ -1,9 +1,8 @@
 /*
  * engine/gate: counts the tasks of a queue, and can refuse new ones.
  *
- * One atomic word holds the count and a closed bit. Producers call gate_enter() before they push,
- * the consumer calls gate_leave() for finished tasks. When closed and at zero, the queue is empty
- * and no push is under way.
+ * Producers call gate_enter() before they push, the consumer calls gate_leave() for finished tasks.
+ * When closed and at zero, the queue is empty and no push is under way.
  */
 #ifndef ENGINE_GATE_H
 #define ENGINE_GATE_H

@@ -27,7 +27,7 @@ struct histogram_view {
 
 /*
  * histogram_bucket(ns):
- * Return the bucket of ${ns}; bucket 0 if negative.
+ * The bucket of ${ns}; 0 if negative.
  *
  * Thread: any
  */
@@ -78,7 +78,7 @@ void histogram_read(const struct histogram *h, struct histogram_view *out);
 
 /*
  * histogram_limit_ns(bucket):
- * Return the upper limit of ${bucket}; CLOCK_NEVER for the last.
+ * The upper limit of ${bucket}; CLOCK_NEVER for the last.
  *
  * Thread: any
  */
@@ -86,8 +86,7 @@ int64_t histogram_limit_ns(unsigned bucket);
 
 /*
  * histogram_quantile_ns(v, permille):
- * Return the upper limit of the bucket that has the ${permille} quantile (1 to 1000); 0 if ${v} is
- * empty.
+ * The upper limit of the bucket that has the ${permille} quantile (1 to 1000); 0 if ${v} is empty.
  *
  * Thread: any
  */

@@ -150,7 +150,7 @@ void loop_cancel(struct loop *loop, struct timer *t);
 
 /*
  * loop_set_io_ratio(loop, io_ratio):
- * Change the ratio from the next turn on.
+ * From the next turn on.
  *
  * Thread: any
  * Errors: 0; -EINVAL (not 1 to 100)
@@ -221,7 +221,7 @@ const char *loop_name(const struct loop *loop);
 
 /*
  * loop_is_current(loop) / loop_current():
- * Is this the loop's thread? / Return the calling thread's loop or NULL.
+ * Is this the loop's thread? / the calling thread's loop, or NULL.
  *
  * Thread: any
  */
@@ -239,7 +239,7 @@ void *loop_cookie(const struct loop *loop);
 
 /*
  * loop_now_ns(loop):
- * Return when this turn's last poll ended, without reading the clock.
+ * When this turn's last poll ended.
  *
  * Thread: loop
  */
@@ -247,7 +247,7 @@ int64_t loop_now_ns(const struct loop *loop);
 
 /*
  * loop_ev(loop):
- * Return the libev loop for watchers.
+ * The libev loop, for watchers.
  *
  * Thread: loop
  */

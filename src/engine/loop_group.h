@@ -61,7 +61,7 @@ void loop_group_cancel(const struct loop_group_change *change);
 
 /*
  * loop_group_size(g) / loop_group_in_use(g) / loop_group_max(g):
- * Return the number of loops, parked ones included / of loops in use / max_loops.
+ * Number of loops, parked ones included / of loops in use / max_loops.
  *
  * Thread: any
  */
@@ -71,7 +71,7 @@ unsigned loop_group_max(const struct loop_group *g);
 
 /*
  * loop_group_made(g):
- * Return the size that a change under way would give; without one, loop_group_size().
+ * The size with a change under way; without one, loop_group_size().
  *
  * Thread: that of the changes
  */
@@ -79,7 +79,7 @@ unsigned loop_group_made(const struct loop_group *g);
 
 /*
  * loop_group_at(g, i):
- * Return loop ${i}, from 0; during a change also a new one.
+ * Loop ${i}, from 0; during a change also a new one.
  *
  * Thread: any
  */
@@ -87,7 +87,7 @@ struct loop *loop_group_at(const struct loop_group *g, unsigned i);
 
 /*
  * loop_group_next(g):
- * Return the loop for the next connection; NULL if all in use have ended.
+ * The loop for the next connection; NULL if all in use have ended.
  *
  * Thread: any
  */
@@ -120,7 +120,7 @@ int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;
 
 /*
  * loop_group_state(g):
- * Return the least advanced state among the loops.
+ * The least advanced state among the loops.
  *
  * Thread: any
  */

@@ -141,7 +141,7 @@ bool turn_has_work(const struct loop *loop);
 
 /*
  * turn_queued(loop):
- * Return the number of tasks for step 4, due timers included.
+ * Number of tasks for step 4, due timers included.
  *
  * Thread: loop
  */
@@ -187,7 +187,7 @@ bool turn_stop_requested(const struct loop *loop);
 
 /*
  * turn_stop_next_at_ns(loop):
- * Return when to check the shutdown again; CLOCK_NEVER: none has begun.
+ * When to check the shutdown again; CLOCK_NEVER: none has begun.
  *
  * Thread: loop
  */

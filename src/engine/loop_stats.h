@@ -42,7 +42,7 @@ struct loop_stats {
 
 /*
  * loop_stats(loop, out):
- * Read the counters: each is exact, but not all at one instant.
+ * Each counter is exact, but not all are of one instant.
  *
  * Thread: any
  */

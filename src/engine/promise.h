@@ -150,7 +150,7 @@ bool promise_is_done(const struct promise *p);
 
 /*
  * promise_error(p):
- * Return a complete promise's outcome: 0 or -errno.
+ * Outcome of a complete promise: 0 or -errno.
  *
  * Thread: any
  */

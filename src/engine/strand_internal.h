@@ -11,7 +11,7 @@
 
 /*
  * strand_of(place):
- * Return the strand that ${place} stands for; NULL: ${place} is a task.
+ * The strand that ${place} stands for; NULL: ${place} is a task.
  *
  * Thread: any, locked
  */
@@ -19,8 +19,7 @@ struct strand *strand_of(struct task *place);
 
 /*
  * strand_take(s):
- * Return the next task for the thread that took the place of ${s}. NULL: the thread has no more to
- * do with ${s}, which may be freed.
+ * The next task for the thread that took the place of ${s}. NULL: none; ${s} may be freed.
  *
  * Thread: of the executor, locked
  */
@@ -36,7 +35,7 @@ void strand_take_all(struct strand *s, struct task_list *out);
 
 /*
  * strand_oldest_at_ns(s):
- * Return when the oldest task not begun was submitted; CLOCK_NEVER: none.
+ * When the oldest task not begun was submitted; CLOCK_NEVER: none.
  *
  * Thread: any, locked
  */

@@ -15,7 +15,7 @@ struct task_list {
 
 /*
  * task_list_append(l, t):
- * Append ${t}, which is on no queue or list.
+ * Append ${t}, which is in no queue or list.
  *
  * Thread: owner
  */

@@ -79,7 +79,7 @@ static inline bool timer_move_claim(struct timer *t, enum timer_claim from, enum
 
 /*
  * timer_next_at_ns(t, now_ns):
- * Return the next instant of a periodic ${t} that has just run.
+ * The next instant of a periodic ${t} that has just run.
  *
  * Thread: owner
  */

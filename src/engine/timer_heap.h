@@ -57,7 +57,7 @@ void timer_heap_remove(struct timer_heap *s, struct timer *t);
 
 /*
  * timer_heap_next_at_ns(s):
- * Return the heap's first instant; CLOCK_NEVER: empty.
+ * The heap's first instant; CLOCK_NEVER: empty.
  *
  * Thread: owner
  */
@@ -82,7 +82,7 @@ void timer_heap_fetch_due(struct timer_heap *s, int64_t now_ns, uint64_t place, 
 
 /*
  * timer_heap_first_due(s):
- * Return the first timer of the list, without removing it; NULL: none.
+ * The first timer of the list, which stays there; NULL: none.
  *
  * Thread: owner
  */

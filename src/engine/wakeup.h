@@ -48,7 +48,7 @@ void wakeup_end_sleep(struct wakeup *w);
 
 /*
  * wakeup_send(w):
- * Wake the loop if it sleeps; call this after the push (note: wake-up).
+ * Wake the loop if it sleeps, after the push (note: wake-up).
  *
  * Thread: any
  */

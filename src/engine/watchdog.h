@@ -42,7 +42,7 @@ void watchdog_add(struct watchdog *w, struct loop *loop);
 
 /*
  * watchdog_interval_ns(w):
- * Return how often to call watchdog_check().
+ * How often to call watchdog_check().
  *
  * Thread: any
  */
@@ -50,7 +50,7 @@ int64_t watchdog_interval_ns(const struct watchdog *w);
 
 /*
  * watchdog_check(w):
- * Check all loops, log begin and end of stalls; true if no loop stalls or sleeps.
+ * Log begin and end of stalls; true if no loop stalls or sleeps.
  *
  * Thread: one, not a loop
  */

@@ -122,7 +122,7 @@ void connection_limit_open(struct connection_limit *room);
 
 /*
  * connection_limit_full_of(room, own):
- * Return the option that refuses the next client, for logs.
+ * The option that refuses the next client, for logs.
  *
  * Thread: any
  */

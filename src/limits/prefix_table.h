@@ -34,7 +34,7 @@ int prefix_table_create(struct prefix_table **out, const struct cidr *list, size
 
 /*
  * prefix_table_find(t, a):
- * Return the lowest number of a prefix that contains ${a}, or PREFIX_TABLE_NONE.
+ * The lowest number of a prefix that contains ${a}, or PREFIX_TABLE_NONE.
  *
  * Thread: any
  */

@@ -59,7 +59,7 @@ void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_co
 
 /*
  * token_bucket_wait_ns(b, conf, n, now_ns):
- * Return the time until there are ${n} tokens; ${n} is at most conf->burst.
+ * Time until there are ${n} tokens, at most conf->burst.
  *
  * Thread: any
  */

@@ -111,7 +111,7 @@ bool address_conflicts(const struct address *a, const struct address *b, bool re
 
 /*
  * address_host(a, len):
- * Return the 4 or 16 bytes of an IP address (IPv4-mapped: 4); NULL: a unix socket.
+ * The 4 or 16 bytes of an IP address (IPv4-mapped: 4); NULL: a unix socket.
  *
  * Thread: any
  * Owns:   points into ${a}
@@ -120,7 +120,7 @@ const void *address_host(const struct address *a, size_t *len);
 
 /*
  * address_path(a, len):
- * Return the path or abstract name of a unix socket; NULL: unnamed, as clients are.
+ * Path or abstract name of a unix socket; NULL: unnamed, as clients are.
  *
  * Thread: any
  * Owns:   points into ${a}
@@ -137,7 +137,7 @@ void address_set_host(struct address *out, const void *host, size_t len, uint16_
 
 /*
  * address_port(a) / address_set_port(a, port) / address_is_unix(a):
- * Return the port (unix: 0) / set it / is ${a} a unix socket?
+ * The port (unix: 0) / set it / is ${a} a unix socket?
  *
  * Thread: any
  */

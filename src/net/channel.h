@@ -202,8 +202,8 @@ bool channel_writable(const struct channel *ch);
 
 /*
  * channel_pending_bytes(ch) / channel_held_bytes(ch) / channel_unsent_bytes(ch):
- * Return pending output / memory of buffer, pipe and handlers / unacknowledged bytes, pending or in
- * the kernel (a system call).
+ * Pending output / memory of buffer, pipe and handlers / unacknowledged bytes, pending or in the
+ * kernel (a system call).
  *
  * Thread: loop
  */

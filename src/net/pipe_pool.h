@@ -57,7 +57,7 @@ int pipe_pool_get(struct pipe_pool *pool, struct pipe **out) NODISCARD;
 
 /*
  * pipe_pool_hold(pool, p, holder) / pipe_pool_first_lent(pool):
- * Keep ${p} for the blocked ${holder} / return a lent pipe that a receiver keeps, or NULL.
+ * Keep ${p} for the blocked ${holder} / a lent pipe that a receiver keeps, or NULL.
  *
  * Thread: owner
  */

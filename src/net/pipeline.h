@@ -53,7 +53,7 @@ void pipeline_remove(struct pipeline *p, struct handler *h);
 
 /*
  * pipeline_held_bytes(p) / pipeline_reclaim(p):
- * Return the sum of the handlers' held() / call their reclaim() and return the sum.
+ * Sum of the handlers' held() / call their reclaim(), and return the sum.
  *
  * Thread: loop
  */

@@ -12,7 +12,7 @@ static int proxy_header_begins_with(const uint8_t *data, size_t len, const char 
     return len < mark_len ? -EAGAIN : 1;
 }
 
-/* Return the version whose mark begins ${data}; 0: none; -EAGAIN: too short to tell. */
+/* The version whose mark begins ${data}; 0: none; -EAGAIN: too short to tell. */
 static int proxy_header_version_of(const uint8_t *data, size_t len)
 {
     int v1 =

@@ -72,8 +72,7 @@ int listener_generation_create(struct listener_generation **out, struct listener
 
 /*
  * listener_generation_begin(gen):
- * Make ${gen} the current generation of its listener. Returns the previous one, with its reference,
- * or NULL.
+ * Make ${gen} current. Returns the previous generation, with its reference, or NULL.
  *
  * Thread: control loop, or main before start
  * Owns:   takes the reference to ${gen}

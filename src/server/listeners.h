@@ -150,7 +150,7 @@ struct listeners_descriptor {
 
 /*
  * listeners_descriptors(ls, out, n):
- * Return the listen sockets in use.
+ * The listen sockets in use.
  *
  * Thread: any, while no change is under way
  * Owns:   the caller frees ${out}; the descriptors are borrowed

@@ -63,7 +63,7 @@ void session_set_end(struct session_set_walk *walk);
 
 /*
  * session_set_next(walk):
- * Return the next session, perhaps one that is ending, and move on; NULL: none is left.
+ * The next session, perhaps one that is ending; NULL: none is left.
  *
  * Thread: loop of the worker
  * Owns:   the session is valid until the end of the turn

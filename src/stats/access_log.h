@@ -85,7 +85,7 @@ void access_log_set_max_bytes(struct access_log *al, size_t max_bytes);
 
 /*
  * access_log_number(al):
- * Return the number of the next connection, from 1.
+ * Number of the next connection, from 1.
  *
  * Thread: any
  */

@@ -51,7 +51,7 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
 
 /*
  * access_log_format_variable(i):
- * Return the name of variable ${i}, from 0; NULL after the last.
+ * Name of variable ${i}, from 0; NULL after the last.
  *
  * Thread: any
  */

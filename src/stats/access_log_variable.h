@@ -17,7 +17,7 @@ struct access_log_variable {
 
 /*
  * access_log_variable_count() / access_log_variable_at(i):
- * Return the number of variables / variable ${i}, from 0.
+ * Number of variables / variable ${i}, from 0.
  *
  * Thread: any
  */
@@ -34,7 +34,7 @@ const struct access_log_variable *access_log_variable_find(const char *name, siz
 
 /*
  * access_log_variable_max_bytes(v):
- * Return the length of the longest written value, in any style.
+ * Length of the longest written value, in any style.
  *
  * Thread: any
  */

@@ -28,7 +28,7 @@ enum session_reason {
 
 /*
  * session_reason_text(reason):
- * Return ${reason} as text, such as `client fin`.
+ * As text, such as `client fin`.
  *
  * Thread: any
  */
@@ -46,7 +46,7 @@ const char *session_reason_word(char *word, enum session_reason reason);
 
 /*
  * session_reason_of_connect(error):
- * Return the reason for the connect error of the last server tried.
+ * The reason for the connect error of the last server tried.
  *
  * Thread: any
  */

@@ -33,7 +33,7 @@ void tls_slot_release(struct tls_slot *slot);
 
 /*
  * tls_slot_current(slot):
- * Return the current profile, with a reference for the caller.
+ * The current profile, with a reference for the caller.
  *
  * Thread: any
  */
