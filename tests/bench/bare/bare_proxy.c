@@ -3,9 +3,8 @@
  *            [--certificate FILE]: the least a correct TCP proxy can do, the yardstick of the proxy
  * rows. Without an upstream it echoes: a connection is then the other end of itself. One thread,
  * level-triggered epoll, one upstream. An event costs one read and one write, and some more of both
- * only after a full read. A
- * blocked receiver stops the reading of its sender, half-close goes through, and a reset goes
- * through as a reset.
+ * only after a full read. A blocked receiver stops the reading of its sender, half-close goes
+ * through, and a reset goes through as a reset.
  *
  * A connection is two ends, each 16 bytes in a table indexed by its descriptor: with thousands of
  * connections it is the memory touched per event that costs. Nothing is freed, so an event left

@@ -50,7 +50,9 @@ class Contender:
                       "CONFIG": inside / "conf", "CERTIFICATE": inside / "certificate.pem",
                       **self.values}
             if certificate:
-                (Path(directory) / "certificate.pem").write_text(pem(certificate), encoding="ascii")
+                path = Path(directory) / "certificate.pem"
+                path.touch(0o600)
+                path.write_text(pem(certificate), encoding="ascii")
             if service in self.templates:
                 text = (CONF / self.templates[service]).read_text(encoding="utf-8")
                 (Path(directory) / "conf").write_text(fill_in(text, values), encoding="utf-8")
