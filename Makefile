@@ -71,7 +71,7 @@ BUILD_PACKAGES := gcc libc6-dev pkg-config libev-dev libiniparser-dev libmicroht
 TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc procps iproute2 psmisc \
                   socat curl openssl redis-server redis-tools nginx-light libnginx-mod-stream haproxy \
                   wrk iperf3 dnsmasq-base debootstrap systemd-container \
-                  postgresql postfix rsyslog prometheus chromium chromium-driver
+                  gnutls-bin stunnel4 postgresql postfix rsyslog prometheus chromium chromium-driver
 
 LAYERS  := base engine net stats tls limits upstream handlers service server config admin daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
@@ -121,6 +121,7 @@ help:
 #: make check               all tests: lint, models, unit, stress, fuzz corpus, integration
 #: make asan | tsan         the unit, stress and integration tests under sanitizers
 #: make test-unit | test-stress | test-fuzz-corpus | test-integration | lint
+#: make test-tls-long       the tests of TLS with more of everything (minutes)
 #: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
 #: make stress-long         the stress tests at full load, the queue under TSan too (minutes)
 #: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, admin, parse, frame, client_hello
@@ -247,6 +248,11 @@ test-fuzz-corpus: $(REPLAYS)
 test-integration: $(PROGRAM) $(CTL_PROGRAM)
 	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) $(if $(SANITIZE),--sanitized) \
 	    --jobs $(TEST_JOBS) $(TEST_FLAGS)
+
+# With 10,000 slow clients, and 20 MB in records of a byte.
+.PHONY: test-tls-long
+test-tls-long: $(PROGRAM) $(CTL_PROGRAM)
+	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) --jobs 2 --long -k tls
 
 # Half the time to compile, and lines enough for a report.
 SANITIZED_CFLAGS ?= -O1 -g1

@@ -37,7 +37,8 @@ ORDER = ("start", "echo", "listen", "inherited", "config", "broken", "proxy", "s
          "balance", "ejection", "retry", "waiting", "spare", "names", "zones", "sockets", "programs", "timeouts",
          "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "route", "pipeline", "faults", "mirror",
          "stop", "reload", "reload_listeners", "reload_servers", "upgrade", "admin", "page", "metrics", "control",
-         "threads", "hang", "backend", "logs", "accesslog", "confine", "everything", "examples", "ctl")
+         "tls", "tls_abuse", "tls_programs", "threads", "hang", "backend", "logs", "accesslog", "confine", "everything",
+         "examples", "ctl")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
 ON_ONE_THREAD = ("listen", "inherited", "config", "broken", "splice", "zones", "sockets", "programs", "timeouts", "ends", "reasons",
                  "bandwidth", "access", "proxyproto", "route", "faults", "mirror", "confine", "examples")

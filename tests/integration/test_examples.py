@@ -223,11 +223,14 @@ class Postgres:
         return program.server(self.t, as_postgres(postgres_bin("postgres"), "-D", self.data(address), "-p", port), port)
 
 
+def psql_where(address):
+    """Whom psql connects to, as a client that logs in with a password."""
+    return f"host=127.0.0.1 port={port_of(address)} user=owner password=secret dbname=postgres connect_timeout=10"
+
+
 def psql(address, sql):
-    """What psql prints for a client that logs in with a password."""
-    where = (f"host=127.0.0.1 port={port_of(address)} user=owner password=secret dbname=postgres "
-             "connect_timeout=10")
-    return program.run(["psql", "-XAtqw", "-c", sql, where]).decode().strip()
+    """What psql prints for such a client."""
+    return program.run(["psql", "-XAtqw", "-c", sql, psql_where(address)]).decode().strip()
 
 
 def psql_eventually(t, address, sql, wanted):

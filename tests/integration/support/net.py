@@ -190,19 +190,25 @@ def pattern_sha256(total, block=_BLOCK):
     return digest.hexdigest()
 
 
-def send_pattern(s, total, sizes=(CHUNK,), finish=True):
-    """Send the first ${total} bytes of the pattern, in writes of these sizes in turn, then FIN."""
+def pattern_parts(total, sizes=(CHUNK,)):
+    """The first ${total} bytes of the pattern, in parts of these sizes in turn."""
     view = memoryview(_BLOCK * 2)
     sent = turn = 0
     while sent < total:
         start = sent % len(_BLOCK)
         size = min(sizes[turn % len(sizes)], total - sent, len(_BLOCK))
-        s.sendall(view[start:start + size])
+        yield view[start:start + size]
         sent += size
         turn += 1
+
+
+def send_pattern(s, total, sizes=(CHUNK,), finish=True):
+    """Send the first ${total} bytes of the pattern, in writes of these sizes in turn, then FIN."""
+    for part in pattern_parts(total, sizes):
+        s.sendall(part)
     if finish:
         s.shutdown(socket.SHUT_WR)
-    return sent
+    return total
 
 
 def receive_sha256(s, total, stalls=()):

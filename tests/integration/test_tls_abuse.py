@@ -1,0 +1,222 @@
+"""tls_abuse: clients and servers that break TLS, on purpose or not, harm nobody else."""
+
+import contextlib
+import random
+import socket
+import time
+
+from support import libssl, net, program, tls
+from support.case import check, check_equal, test
+from test_tls import certificate_of, tls_echo
+
+HTTP = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
+GARBAGE = {
+    "plain HTTP": HTTP,
+    "random bytes": random.Random(15).randbytes(300),
+    "zeros": bytes(300),
+    "an SSLv2 hello": b"\x80\x2e\x01\x00\x02\x00\x15\x00\x00\x00\x10" + bytes(37),
+    "a record of 64 KiB": b"\x16\x03\x01\xff\xff" + bytes(0xffff),
+    "an empty record": b"\x16\x03\x01\x00\x00",
+    "an alert": b"\x15\x03\x01\x00\x02\x02\x28",
+    "application data": b"\x17\x03\x03\x00\x20" + bytes(32),
+    "another message than a hello": b"\x16\x03\x01\x00\x05\x14\x00\x00\x01\x00",
+}
+
+
+def is_served(front, ca):
+    """Is a client who does all right?"""
+    with tls.connect(front, tls.client_context(ca.path)) as client:
+        return net.exchange(client, b"hello") == b"hello"
+
+
+@test(each={"what": list(GARBAGE)})
+def garbage(t, what):
+    """a client that sends {what} is ended at once, and the log says so"""
+    front = t.address()
+    ca, certificate = certificate_of(t)
+    with t.daemon(tls_echo(front, certificate, "handshake_timeout = 60s")) as daemon:
+        with net.connect(front) as client:
+            client.sendall(GARBAGE[what])
+            if what == "an empty record":
+                client.shutdown(socket.SHUT_WR)
+            net.ending(client)
+        t.eventually(lambda: daemon.log_lines("TLS"), "a log line")
+        check(is_served(front, ca), "others are served")
+
+
+@test(each={"part": ["no byte", "half a hello"]})
+def handshake_timeout(t, part):
+    """a client that sends {part} is ended after handshake_timeout"""
+    front = t.address()
+    ca, certificate = certificate_of(t)
+    with t.daemon(tls_echo(front, certificate, "handshake_timeout = 1s")) as daemon:
+        peer = tls.Peer(net.connect(front), tls.client_context(ca.path))
+        with peer, tls.connect(front, tls.client_context(ca.path)) as established:
+            began = time.monotonic()
+            if part != "no byte":
+                peer.socket.sendall(peer.flight()[:100])
+            net.ending(peer.socket)
+            check(time.monotonic() - began > 0.5, "it was ended before its time")
+            t.eventually(lambda: daemon.log_lines("handshake_timeout|handshake.*time"), "a log line")
+            check_equal(net.exchange(established, b"hello"), b"hello", "another one's echo")
+
+
+@test(timeout=300)
+def half_hellos(t):
+    """clients that send half a ClientHello cost little memory; others go on, and all is as before after handshake_timeout"""
+    front, number = t.address(), 10_000 if t.options.long else 400
+    ca, certificate = certificate_of(t)
+    timeout_s = 20 if t.options.long else 3
+    with t.daemon(tls_echo(front, certificate, f"handshake_timeout = {timeout_s}s\nmax_connections = 0")) as daemon:
+        context = tls.client_context(ca.path)
+        with contextlib.ExitStack() as clients, tls.connect(front, context) as established:
+            hello = tls.Peer(None, context).flight()
+            net.exchange(established, b"hello")
+            before, fds = daemon.rss_bytes(), daemon.fd_count()
+            slow = []
+            for _ in range(number):
+                slow.append(clients.enter_context(net.connect(front)))
+                slow[-1].sendall(hello[:150])
+            t.eventually(lambda: daemon.fd_count() == fds + number, "all are there", within=timeout_s)
+            if not t.sanitized:
+                each = (daemon.rss_bytes() - before) / number
+                check(each < 20_000, f"{each:.0f} bytes each")
+            for _ in range(50):
+                check_equal(net.exchange(established, b"hello"), b"hello", "the echo of another")
+            check(is_served(front, ca), "a new client is served meanwhile")
+            t.eventually(lambda: daemon.fd_count() == fds, "all were ended", within=timeout_s + 10)
+            check(is_served(front, ca), "a new client is served after it")
+
+
+def offer_hellos(front, hello, number, rate):
+    """Send so many ClientHellos, each on a connection of its own, at that rate, and wait for no answer."""
+    began, open_ones = time.monotonic(), []
+    for i in range(number):
+        time.sleep(max(0, began + i / rate - time.monotonic()))
+        with contextlib.suppress(OSError):
+            open_ones.append(net.connect(front))
+            open_ones[-1].sendall(hello)
+        if len(open_ones) > rate // 4:
+            net.reset(open_ones.pop(0))
+
+
+@test(timeout=120)
+def hello_flood(t):
+    """more ClientHellos than handshakes are possible: memory is bounded, others go on, and then new clients are served"""
+    front = t.address()
+    ca, certificate = certificate_of(t, key="rsa2048")
+    number, rate = (25_000, 2500) if t.options.long else (1500, 1500)
+    options = f"handshake_timeout = 2s\n[handshake]\nthreads = 1\nmax_pending = {number // 10}"
+    with t.daemon(tls_echo(front, certificate, options)) as daemon:
+        context = tls.client_context(ca.path)
+        hello = tls.Peer(None, context).flight()
+        with tls.connect(front, context) as other, contextlib.ExitStack() as flood:
+            net.exchange(other, b"hello")
+            before, fds = daemon.rss_bytes(), daemon.fd_count()
+            for _ in range(2):
+                flood.enter_context(program.forked(offer_hellos, front, hello, number, rate))
+            most = 0
+            for _ in range(200):
+                check_equal(net.exchange(other, b"hello"), b"hello", "the echo of another")
+                most = max(most, daemon.rss_bytes())
+                time.sleep(number / rate / 200)
+            check(t.sanitized or most - before < 100_000_000, f"memory grew by {most - before}")
+            flood.close()
+            t.eventually(lambda: daemon.fd_count() == fds, "all were ended", within=20)
+            check(is_served(front, ca), "a new client is served after it")
+
+
+@test()
+def renegotiation(t):
+    """a client of TLS 1.2 that asks for another handshake gets none"""
+    front = t.address()
+    ca, certificate = certificate_of(t)
+    with t.daemon(tls_echo(front, certificate)):
+        with libssl.Client(net.connect(front), is_1_2=True) as client:
+            client.handshake()
+            client.write(b"before")
+            client.flush()
+            check_equal(client.read(6), b"before", "the echo")
+            try:
+                client.renegotiate()
+                check(False, "it was renegotiated")
+            except libssl.TlsError:
+                pass
+        check(is_served(front, ca), "others are served")
+
+
+@test(each={"wants_answer": [False, True]})
+def key_updates(t, wants_answer):
+    """new keys between records change no byte (KeyUpdate, answer wanted: {wants_answer})"""
+    front = t.address()
+    _, certificate = certificate_of(t)
+    with t.daemon(tls_echo(front, certificate)):
+        with libssl.Client(net.connect(front)) as client:
+            client.handshake()
+            for i in range(20):
+                client.key_update(wants_answer)
+                client.write(b"%07d" % i)
+                client.flush()
+                check_equal(client.read(7), b"%07d" % i, "the echo")
+
+
+@test(timeout=60)
+def key_update_flood(t):
+    """a client that sends KeyUpdates only is ended; it costs no memory, and others go on"""
+    front = t.address()
+    ca, certificate = certificate_of(t)
+    with t.daemon(tls_echo(front, certificate)) as daemon:
+        with libssl.Client(net.connect(front)) as client, tls.connect(front, tls.client_context(ca.path)) as other:
+            client.handshake()
+            net.exchange(other, b"hello")
+            before = daemon.rss_bytes()
+            with contextlib.suppress(OSError):
+                for _ in range(2000):
+                    client.key_update(wants_answer=True)
+                    client.flush()
+            net.ending(client.socket)
+            check_equal(net.exchange(other, b"hello"), b"hello", "the echo of another")
+            check(t.sanitized or daemon.rss_bytes() - before < 4_000_000, "memory grew")
+            t.eventually(lambda: daemon.log_lines("KeyUpdate|handshake messages|TLS"), "a log line")
+
+
+def mutated(rng, data):
+    """The same bytes with some changed, or a part missing or twice."""
+    data = bytearray(data)
+    for _ in range(rng.choice((1, 1, 1, 2, 5))):
+        place = rng.randrange(len(data))
+        kind = rng.randrange(4)
+        if kind < 2:
+            data[place] ^= 1 << rng.randrange(8)
+        elif kind == 2:
+            del data[place:place + rng.choice((1, 2, 30))]
+        else:
+            data[place:place] = data[place:place + rng.choice((1, 2, 30))]
+        if not data:
+            return b"\x16"
+    return bytes(data)
+
+
+def count_of(t):
+    return 3000 if t.options.long else 50 if t.sanitized else 150
+
+
+@test(each={"version": ["1.2", "1.3"]}, timeout=600)
+def mutated_clients(t, version):
+    """handshakes of clients of TLS {version} with bytes changed, missing or too many harm nobody"""
+    front, rng = t.address(), random.Random(15)
+    ca, certificate = certificate_of(t)
+    with t.daemon(tls_echo(front, certificate, "handshake_timeout = 2s")) as daemon:
+        fds = daemon.fd_count()
+        context = tls.client_context(ca.path, version)
+        for turn in range(count_of(t)):
+            with tls.Peer(net.connect(front), context) as peer, contextlib.suppress(OSError, EOFError):
+                hello = peer.flight()
+                peer.socket.sendall(mutated(rng, hello) if turn % 2 else hello)
+                peer.socket.settimeout(0.01 if turn % 2 else 1)
+                peer.fill()
+                peer.socket.settimeout(0.01)
+                peer.socket.sendall(mutated(rng, peer.flight() or b"\x16"))
+                peer.fill()
+        t.eventually(lambda: daemon.fd_count() <= fds, "all were ended", within=20)
+        check(is_served(front, ca), "others are served")
