@@ -54,7 +54,7 @@ static int option_tls_set_paths(const struct option *o, struct option_value *v)
     return 0;
 }
 
-/* What the library's lists have: names, and operators of older syntax. */
+/* A list with colons; its words may have any printable character. */
 static int option_tls_set_list(const struct option *o, struct option_value *v)
 {
     for (const char *p = v->text; *p != '\0'; p++) {

@@ -88,7 +88,8 @@ int start_config_replace(struct config **config, const char *path, struct predec
     if (start_config_differs(now->chroot, then->chroot) ||
         start_config_differs(now->user, then->user) ||
         start_config_differs(now->group, then->group)) {
-        log_error("chroot %s: %s has another chroot, user or group there", now->chroot, path);
+        log_error("chroot %s: the file %s below it sets another chroot, user or group", now->chroot,
+                  path);
         config_free(again);
         return -EINVAL;
     }

@@ -30,7 +30,7 @@ int membership_admin_set(struct membership *r, struct server_line *line,
 
 /*
  * membership_admin_get(r, line):
- * What was changed of ${line}.
+ * What an administrator changed of ${line}.
  *
  * Thread: control loop; main, while no reload is under way
  */
