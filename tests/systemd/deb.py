@@ -75,6 +75,9 @@ class Package:
         check_equal(self.sh("systemctl is-enabled reactord"), "enabled", "the service")
         check_equal(self.sh("systemctl is-enabled reactord.socket || :"), "disabled", "the socket unit")
         check_equal(self.sh(f"stat -c %U /proc/{self.main_pid()}"), "reactord", "its user")
+        self.sh("systemd-analyze security --threshold=15 reactord.service > /dev/null")
+        check_equal(self.sh("test -e /usr/share/doc/reactord/examples/grafana/reactord.json && echo there"), "there",
+                    "the dashboard")
         check_equal(self.sh("dpkg-query -W -f '${Conffiles}' reactord | awk '{print $1}' | sort | xargs"),
                     f"/etc/logrotate.d/reactord {CONFIG}", "conffiles")
 

@@ -179,6 +179,23 @@ TEST(privileges, ports_below_1024_can_still_be_bound)
     close(fd);
 }
 
+TEST(privileges, groups_that_are_kept_are_not_looked_up_again)
+{
+    const gid_t kept = 4321;
+    struct privileges p;
+    gid_t now[2];
+
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(privileges_lookup(&p, "nobody", NULL), 0);
+    ck_assert_int_eq(privileges_keep_groups(&p), 0);
+    ck_assert_int_eq(setgroups(1, &kept), 0); /* another than the database has */
+    ck_assert_int_eq(privileges_drop(&p), 0);
+    ck_assert_uint_eq(geteuid(), p.uid);
+    ck_assert_int_eq(getgroups(2, now), 1);
+    ck_assert_uint_eq(now[0], kept);
+}
+
 /*
  * The bits are of one thread, and libc aborts when setresuid() is allowed to one and not to
  * another: the thread sanitizer's.
