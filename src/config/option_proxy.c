@@ -53,18 +53,32 @@ static int option_proxy_set_trusted(const struct option *o, struct option_value 
     return 0;
 }
 
+static bool *option_proxy_find_tlv(struct proxy_header_conf *conf, const char *word)
+{
+    const struct {
+        const char *word;
+        bool *tlv;
+    } tlvs[] = {{"unique-id", &conf->unique_id},
+                {"crc32c", &conf->crc32c},
+                {"alpn", &conf->alpn},
+                {"authority", &conf->authority},
+                {"ssl", &conf->ssl},
+                {"certificate", &conf->certificate}};
+
+    for (size_t i = 0; i < ARRAY_LEN(tlvs); i++)
+        if (strcmp(word, tlvs[i].word) == 0)
+            return tlvs[i].tlv;
+    return NULL;
+}
+
 static int option_proxy_add_tlv(struct option_value *v, struct proxy_header_conf *found,
                                 const char *word)
 {
-    bool *tlv;
+    bool *tlv = option_proxy_find_tlv(found, word);
 
-    if (strcmp(word, "crc32c") == 0)
-        tlv = &found->crc32c;
-    else if (strcmp(word, "unique-id") == 0)
-        tlv = &found->unique_id;
-    else if (*word == '\0')
+    if (*word == '\0')
         return option_refuse(v, "a word is missing beside a comma");
-    else
+    if (!tlv)
         return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
     if (*tlv)
         return option_refuse(v, "%s is given twice", QUOTE_TEXT(word));
@@ -86,8 +100,10 @@ static int option_proxy_set_tlvs(const struct option *o, struct option_value *v)
         if (rc < 0)
             return rc;
     }
-    conf->crc32c = found.crc32c;
-    conf->unique_id = found.unique_id;
+    if (found.certificate && !found.ssl)
+        return option_refuse(v, "certificate is a part of ssl, which is missing");
+    found.version = conf->version;
+    *conf = found;
     return 0;
 }
 

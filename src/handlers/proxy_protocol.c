@@ -1,6 +1,7 @@
 #include "handlers/proxy_protocol.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -55,11 +56,40 @@ enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *ga
     return PROXY_PROTOCOL_REFUSE;
 }
 
+static void proxy_protocol_copy(struct proxy_header_value *value, uint8_t **at)
+{
+    if (value->n == 0)
+        return;
+    memcpy(*at, value->at, value->n);
+    value->at = *at;
+    *at += value->n;
+}
+
+/* The header's bytes are removed when it is decoded. */
+static int proxy_protocol_keep(struct proxy_protocol *pp)
+{
+    struct proxy_header_tls *tls = &pp->header.tls;
+    size_t bytes = tls->alpn.n + tls->authority.n + tls->ssl.n;
+    uint8_t *at;
+
+    if (bytes == 0)
+        return 0;
+    pp->told = at = malloc(bytes);
+    if (!at)
+        return -ENOMEM;
+    proxy_protocol_copy(&tls->alpn, &at);
+    proxy_protocol_copy(&tls->authority, &at);
+    proxy_protocol_copy(&tls->ssl, &at);
+    return 0;
+}
+
 static int proxy_protocol_decode(struct preface_handler *p, const uint8_t *data, size_t len)
 {
     struct proxy_protocol *pp = proxy_protocol_of(p);
     int n = proxy_header_decode(&pp->header, data, len);
 
+    if (n > 0 && proxy_protocol_keep(pp) < 0)
+        return -ENOMEM;
     return n == -ENOMSG && proxy_protocol_optional(pp) ? 0 : n;
 }
 
@@ -93,4 +123,10 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
 void proxy_protocol_set_gate(struct proxy_protocol *pp, struct proxy_protocol_gate *gate)
 {
     pp->gate = gate;
+}
+
+void proxy_protocol_free(struct proxy_protocol *pp)
+{
+    free(pp->told);
+    pp->told = NULL;
 }

@@ -45,7 +45,8 @@ struct proxy_protocol {
      * -ENOMEM.
      */
     void (*done)(struct proxy_protocol *pp, int error);
-    struct proxy_header header; /* `local` if there was none; its pointers are invalid */
+    struct proxy_header header; /* `local` if there was none; only `tls` has valid pointers */
+    uint8_t *told;              /* memory of header.tls; NULL: none */
 };
 
 /*
@@ -76,6 +77,14 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
  * Thread: the channel's loop
  */
 void proxy_protocol_set_gate(struct proxy_protocol *pp, struct proxy_protocol_gate *gate);
+
+/*
+ * proxy_protocol_free(pp):
+ * Free the values of header.tls.
+ *
+ * Thread: the channel's loop
+ */
+void proxy_protocol_free(struct proxy_protocol *pp);
 
 /*
  * proxy_protocol_log_refusal(gate, peer, error):

@@ -27,6 +27,39 @@
 
 enum proxy_header_version { PROXY_HEADER_NONE, PROXY_HEADER_V1, PROXY_HEADER_V2 };
 
+struct proxy_header_value {
+    const uint8_t *at; /* NULL: none */
+    size_t n;
+};
+
+/* What was told of a client's TLS: values of TLVs of version 2. */
+struct proxy_header_tls {
+    struct proxy_header_value alpn;      /* protocol that was negotiated */
+    struct proxy_header_value authority; /* server name (SNI) */
+    struct proxy_header_value ssl;       /* see proxy_header_ssl_encode() */
+};
+
+/* Flags of proxy_header_ssl.client. */
+#define PROXY_HEADER_SSL_USED        0x01 /* the client uses TLS */
+#define PROXY_HEADER_SSL_CERTIFICATE 0x02 /* it has a certificate, on this connection */
+#define PROXY_HEADER_SSL_SESSION     0x04 /* or on the connection that this one resumes */
+
+enum proxy_header_ssl_type {
+    PROXY_HEADER_SSL_VERSION = 0x21,
+    PROXY_HEADER_SSL_NAME = 0x22, /* common name of the client's certificate */
+    PROXY_HEADER_SSL_CIPHER = 0x23,
+    PROXY_HEADER_SSL_GROUP = 0x26,
+    PROXY_HEADER_SSL_CERTIFICATE_DER = 0x28
+};
+
+/* NULL: unknown. */
+struct proxy_header_ssl {
+    uint8_t client;
+    uint32_t verify; /* 0: the certificate is verified */
+    const char *version, *cipher, *group, *name;
+    struct proxy_header_value certificate;
+};
+
 struct proxy_header {
     enum proxy_header_version version;
     bool
@@ -36,12 +69,26 @@ struct proxy_header {
     struct address destination;
     const uint8_t *unique_id; /* in the decoded data; NULL: none */
     size_t unique_id_bytes;
+    struct proxy_header_tls tls; /* in the decoded data */
 };
 
 struct proxy_header_conf {
     enum proxy_header_version version;
-    bool crc32c; /* crc32c and unique_id: v2 only */
+    /* TLVs, for v2 only. */
+    bool crc32c;
     bool unique_id;
+    bool alpn;
+    bool authority;
+    bool ssl;
+    bool certificate; /* of the client, in the SSL TLV */
+};
+
+/* What a header says of a client. */
+struct proxy_header_client {
+    const struct address *source;      /* NULL, or a unix socket: LOCAL (v1: UNKNOWN) */
+    const struct address *destination; /* may be NULL without source */
+    const char *unique_id;             /* at most 48 characters; NULL: none */
+    struct proxy_header_tls tls;
 };
 
 /*
@@ -65,15 +112,33 @@ int proxy_header_decode(struct proxy_header *out, const uint8_t *data, size_t le
 bool proxy_header_begun(const uint8_t *data, size_t len);
 
 /*
- * proxy_header_encode(out, conf, source, destination, unique_id):
- * Write a header with IP addresses, mapped to IPv6 if the families differ. Without ${source} or
- * with a unix socket: LOCAL (v1: UNKNOWN). ${unique_id}: text or NULL.
+ * proxy_header_encode(out, conf, client):
+ * Write a header with IP addresses, mapped to IPv6 if the families differ. TLVs that do not fit are
+ * left out.
  *
  * Thread: any
- * Units:  returns bytes, at most PROXY_HEADER_ENCODED_BYTES; ${unique_id} at most 48
+ * Units:  returns bytes, at most PROXY_HEADER_MAX_BYTES; without values of client->tls at most
+ *         PROXY_HEADER_ENCODED_BYTES
  */
 size_t proxy_header_encode(uint8_t *out, const struct proxy_header_conf *conf,
-                           const struct address *source, const struct address *destination,
-                           const char *unique_id);
+                           const struct proxy_header_client *client);
+
+/*
+ * proxy_header_ssl_encode(out, size, ssl):
+ * Write ${ssl} as proxy_header_tls.ssl; values that do not fit are left out.
+ *
+ * Thread: any
+ * Units:  returns bytes; 0: ${size} is below 5
+ */
+size_t proxy_header_ssl_encode(uint8_t *out, size_t size, const struct proxy_header_ssl *ssl);
+
+/*
+ * proxy_header_ssl_find(ssl, type):
+ * Find a value in ${ssl}, decoded or encoded.
+ *
+ * Thread: any
+ */
+struct proxy_header_value proxy_header_ssl_find(struct proxy_header_value ssl,
+                                                enum proxy_header_ssl_type type);
 
 #endif

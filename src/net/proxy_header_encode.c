@@ -90,40 +90,99 @@ static void proxy_header_encode_put_crc32c(uint8_t *out, uint8_t *end)
     proxy_header_encode_put_16(end - 2, crc & 0xffff);
 }
 
-static size_t proxy_header_encode_v2(uint8_t *out, const struct proxy_header_conf *conf,
-                                     const struct address *source,
-                                     const struct address *destination, const char *unique_id)
+/* A header under construction. */
+struct proxy_header_encode_out {
+    uint8_t *at, *end;
+};
+
+static bool proxy_header_encode_fits(const struct proxy_header_encode_out *out, size_t len)
+{
+    return (size_t)(out->end - out->at) >= PROXY_HEADER_TLV_BYTES + len;
+}
+
+/* Nothing if ${value} is NULL or does not fit. */
+static void proxy_header_encode_add(struct proxy_header_encode_out *out, uint8_t type,
+                                    const void *value, size_t len)
+{
+    if (value && proxy_header_encode_fits(out, len))
+        out->at = proxy_header_encode_put_tlv(out->at, type, value, len);
+}
+
+static void proxy_header_encode_add_text(struct proxy_header_encode_out *out, uint8_t type,
+                                         const char *text)
+{
+    proxy_header_encode_add(out, type, text, text ? strlen(text) : 0);
+}
+
+/* Room for the checksum stays free. */
+static void proxy_header_encode_add_tlvs(struct proxy_header_encode_out *out,
+                                         const struct proxy_header_conf *conf,
+                                         const struct proxy_header_client *client)
+{
+    const struct proxy_header_tls *tls = &client->tls;
+
+    MUST(!client->unique_id || strlen(client->unique_id) <= UNIQUE_ID_BYTES);
+    out->end -= PROXY_HEADER_TLV_BYTES + PROXY_HEADER_CRC32C_BYTES;
+    if (conf->unique_id)
+        proxy_header_encode_add_text(out, PROXY_HEADER_TLV_UNIQUE_ID, client->unique_id);
+    if (conf->alpn)
+        proxy_header_encode_add(out, PROXY_HEADER_TLV_ALPN, tls->alpn.at, tls->alpn.n);
+    if (conf->authority)
+        proxy_header_encode_add(out, PROXY_HEADER_TLV_AUTHORITY, tls->authority.at,
+                                tls->authority.n);
+    if (conf->ssl)
+        proxy_header_encode_add(out, PROXY_HEADER_TLV_SSL, tls->ssl.at, tls->ssl.n);
+    out->end += PROXY_HEADER_TLV_BYTES + PROXY_HEADER_CRC32C_BYTES;
+}
+
+static size_t proxy_header_encode_v2(uint8_t *header, const struct proxy_header_conf *conf,
+                                     const struct proxy_header_client *client)
 {
     static const uint8_t zeros[PROXY_HEADER_CRC32C_BYTES];
-    size_t bytes = proxy_header_encode_host_bytes(source, destination);
-    uint8_t *at = out + PROXY_HEADER_V2_BYTES;
+    size_t bytes = proxy_header_encode_host_bytes(client->source, client->destination);
+    struct proxy_header_encode_out out = {.at = header + PROXY_HEADER_V2_BYTES,
+                                          .end = header + PROXY_HEADER_MAX_BYTES};
 
-    memcpy(out, PROXY_HEADER_V2_MARK, PROXY_HEADER_V2_MARK_BYTES);
-    out[12] = bytes ? PROXY_HEADER_V2_PROXY : PROXY_HEADER_V2_LOCAL;
-    out[13] = PROXY_HEADER_UNSPEC;
+    memcpy(header, PROXY_HEADER_V2_MARK, PROXY_HEADER_V2_MARK_BYTES);
+    header[12] = bytes ? PROXY_HEADER_V2_PROXY : PROXY_HEADER_V2_LOCAL;
+    header[13] = PROXY_HEADER_UNSPEC;
     if (bytes) {
-        out[13] = bytes == 4 ? PROXY_HEADER_TCP4 : PROXY_HEADER_TCP6;
-        at = proxy_header_encode_put_addresses(at, source, destination, bytes);
+        header[13] = bytes == 4 ? PROXY_HEADER_TCP4 : PROXY_HEADER_TCP6;
+        out.at =
+            proxy_header_encode_put_addresses(out.at, client->source, client->destination, bytes);
     }
-    if (conf->unique_id && unique_id) {
-        MUST(strlen(unique_id) <= UNIQUE_ID_BYTES);
-        at = proxy_header_encode_put_tlv(at, PROXY_HEADER_TLV_UNIQUE_ID, unique_id,
-                                         strlen(unique_id));
-    }
+    proxy_header_encode_add_tlvs(&out, conf, client);
     if (conf->crc32c)
-        at = proxy_header_encode_put_tlv(at, PROXY_HEADER_TLV_CRC32C, zeros, sizeof(zeros));
-    proxy_header_encode_put_16(out + 14, (size_t)(at - out) - PROXY_HEADER_V2_BYTES);
+        proxy_header_encode_add(&out, PROXY_HEADER_TLV_CRC32C, zeros, sizeof(zeros));
+    proxy_header_encode_put_16(header + 14, (size_t)(out.at - header) - PROXY_HEADER_V2_BYTES);
     if (conf->crc32c)
-        proxy_header_encode_put_crc32c(out, at);
-    return (size_t)(at - out);
+        proxy_header_encode_put_crc32c(header, out.at);
+    return (size_t)(out.at - header);
 }
 
 size_t proxy_header_encode(uint8_t *out, const struct proxy_header_conf *conf,
-                           const struct address *source, const struct address *destination,
-                           const char *unique_id)
+                           const struct proxy_header_client *client)
 {
     MUST(conf->version != PROXY_HEADER_NONE);
     if (conf->version == PROXY_HEADER_V1)
-        return proxy_header_encode_v1((char *)out, source, destination);
-    return proxy_header_encode_v2(out, conf, source, destination, unique_id);
+        return proxy_header_encode_v1((char *)out, client->source, client->destination);
+    return proxy_header_encode_v2(out, conf, client);
+}
+
+size_t proxy_header_ssl_encode(uint8_t *out, size_t size, const struct proxy_header_ssl *ssl)
+{
+    struct proxy_header_encode_out at = {.at = out + PROXY_HEADER_SSL_BYTES, .end = out + size};
+
+    if (size < PROXY_HEADER_SSL_BYTES)
+        return 0;
+    out[0] = ssl->client;
+    proxy_header_encode_put_16(out + 1, ssl->verify >> 16);
+    proxy_header_encode_put_16(out + 3, ssl->verify & 0xffff);
+    proxy_header_encode_add_text(&at, PROXY_HEADER_SSL_VERSION, ssl->version);
+    proxy_header_encode_add_text(&at, PROXY_HEADER_SSL_NAME, ssl->name);
+    proxy_header_encode_add_text(&at, PROXY_HEADER_SSL_CIPHER, ssl->cipher);
+    proxy_header_encode_add_text(&at, PROXY_HEADER_SSL_GROUP, ssl->group);
+    proxy_header_encode_add(&at, PROXY_HEADER_SSL_CERTIFICATE_DER, ssl->certificate.at,
+                            ssl->certificate.n);
+    return (size_t)(at.at - out);
 }

@@ -95,7 +95,7 @@ static int proxy_header_v2_next_tlv(struct tlvs *t, struct tlv *out)
     return 0;
 }
 
-/* The TLV is not used, but must be well-formed. */
+/* The TLVs inside must be well-formed. */
 static int proxy_header_v2_check_ssl(const struct tlv *ssl)
 {
     struct tlvs inner = {.end = ssl->value + ssl->len};
@@ -110,6 +110,14 @@ static int proxy_header_v2_check_ssl(const struct tlv *ssl)
         rc = proxy_header_v2_next_tlv(&inner, &tlv);
     while (rc == 0);
     return rc == -ENODATA ? 0 : rc;
+}
+
+static int proxy_header_v2_take_value(struct proxy_header_value *out, const struct tlv *tlv)
+{
+    if (out->at)
+        return -EPROTO;
+    *out = (struct proxy_header_value){tlv->value, tlv->len};
+    return 0;
 }
 
 static int proxy_header_v2_take_tlv(struct proxy_header *h, const struct tlv *tlv,
@@ -127,7 +135,12 @@ static int proxy_header_v2_take_tlv(struct proxy_header *h, const struct tlv *tl
         h->unique_id = tlv->value;
         h->unique_id_bytes = tlv->len;
         return 0;
-    case PROXY_HEADER_TLV_SSL: return proxy_header_v2_check_ssl(tlv);
+    case PROXY_HEADER_TLV_ALPN: return proxy_header_v2_take_value(&h->tls.alpn, tlv);
+    case PROXY_HEADER_TLV_AUTHORITY: return proxy_header_v2_take_value(&h->tls.authority, tlv);
+    case PROXY_HEADER_TLV_SSL:
+        if (proxy_header_v2_check_ssl(tlv) < 0)
+            return -EPROTO;
+        return proxy_header_v2_take_value(&h->tls.ssl, tlv);
     default: return 0;
     }
 }
@@ -209,4 +222,19 @@ int proxy_header_v2_decode(struct proxy_header *out, const uint8_t *data, size_t
         return rc;
     *out = h;
     return total;
+}
+
+struct proxy_header_value proxy_header_ssl_find(struct proxy_header_value ssl,
+                                                enum proxy_header_ssl_type type)
+{
+    struct tlvs inner = {.have = ssl.at + ssl.n, .end = ssl.at + ssl.n};
+    struct tlv tlv;
+
+    if (ssl.n >= PROXY_HEADER_SSL_BYTES) {
+        inner.at = ssl.at + PROXY_HEADER_SSL_BYTES;
+        while (proxy_header_v2_next_tlv(&inner, &tlv) == 0)
+            if (tlv.type == type)
+                return (struct proxy_header_value){tlv.value, tlv.len};
+    }
+    return (struct proxy_header_value){NULL, 0};
 }

@@ -5,6 +5,7 @@
 #include "net/sock.h"
 #include "service/proxy_internal.h"
 #include "service/session_header.h"
+#include "service/session_tls.h"
 #include "service/stale_retry.h"
 #include "upstream/spare.h"
 #include "upstream/upstream.h"
@@ -52,23 +53,36 @@ static const struct address *proxy_attach_header_destination(const struct sessio
     return room;
 }
 
+/* Of our own TLS with the client, else of a proxy's that the client came by. */
+static void proxy_attach_tell_tls(const struct session *s, const struct proxy_header_conf *conf,
+                                  struct session_tls_told *told)
+{
+    const struct proxy_header_tls *received = session_header_tls(s);
+
+    told->tls = (struct proxy_header_tls){.ssl = {NULL, 0}};
+    if (!session_tls_tell(s, conf->certificate, told) && received)
+        told->tls = *received;
+}
+
 static void proxy_attach_send_header(struct session *s, struct channel *server)
 {
     const struct proxy_header_conf *conf = &proxy_of(s)->upstream->conf->send_proxy;
-    uint8_t header[PROXY_HEADER_ENCODED_BYTES];
+    uint8_t header[PROXY_HEADER_MAX_BYTES];
     char id[SESSION_ID_TEXT_BYTES];
-    const struct address *destination;
+    struct proxy_header_client client = {.source = NULL};
+    struct session_tls_told told;
     struct address room;
-    size_t len;
     int rc;
 
     if (conf->version == PROXY_HEADER_NONE)
         return;
-    destination = proxy_attach_header_destination(s, &room);
+    client.destination = proxy_attach_header_destination(s, &room);
+    client.source = client.destination ? &s->peer : NULL;
     if (conf->unique_id)
-        session_id_format(id, session_id(s));
-    len = proxy_header_encode(header, conf, destination ? &s->peer : NULL, destination, id);
-    rc = channel_write(server, header, len);
+        client.unique_id = session_id_format(id, session_id(s));
+    proxy_attach_tell_tls(s, conf, &told);
+    client.tls = told.tls;
+    rc = channel_write(server, header, proxy_header_encode(header, conf, &client));
     (void)rc; /* relay_ended() reports the failure */
 }
 

@@ -7,6 +7,7 @@
 #include "service/session.h"
 #include "service/session_header.h"
 #include "service/session_hello.h"
+#include "service/session_tls.h"
 #include "stats/access_log.h"
 #include "stats/access_log_format.h"
 #include "stats/access_log_record.h"
@@ -34,6 +35,7 @@ static struct access_log_record session_access_log_record(const struct service *
         .queue_ns = ACCESS_LOG_RECORD_NONE_NS,
         .connect_ns = ACCESS_LOG_RECORD_NONE_NS,
         .first_byte_ns = ACCESS_LOG_RECORD_NONE_NS,
+        .tls_handshake_ns = ACCESS_LOG_RECORD_NONE_NS,
     };
 }
 
@@ -55,7 +57,9 @@ static void session_access_log_write(struct session *s, enum session_reason reas
     r.client = &s->peer;
     r.listen = s->listen;
     r.proxy = session_header_proxy(s);
+    session_header_describe(s, &r);
     session_hello_describe(s, &r);
+    session_tls_describe(s, &r);
     r.reason = reason;
     if (client) {
         r.bytes_in = client->bytes_in;

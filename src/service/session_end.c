@@ -14,6 +14,7 @@
 #include "handlers/pipeline_template.h"
 #include "net/sock.h"
 #include "service/session_access_log.h"
+#include "service/session_header.h"
 #include "service/session_internal.h"
 #include "service/session_tls.h"
 #include "stats/counters.h"
@@ -60,6 +61,8 @@ static void session_log_end(const struct session *s)
 static void session_free(struct session *s, const struct service_ops *ops)
 {
     pipeline_template_release(s->pipeline);
+    session_header_free(s);
+    session_tls_free(s);
     ops->free(s);
 }
 

@@ -2,15 +2,21 @@
 
 #include <errno.h>
 #include <stdalign.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "handlers/proxy_protocol.h"
 #include "service/session_internal.h"
+#include "stats/access_log_record.h"
+
+/* Longest texts of TLS in the access log: SNI, ALPN, version, cipher, group, name, with NULs. */
+#define SESSION_HEADER_TEXT_BYTES (254 + 64 + 32 + 3 * 65)
 
 struct session_header {
     alignas(max_align_t) struct proxy_protocol reader;
     struct session *session;
-    struct address proxy; /* the peer, if its header names a client */
+    struct address proxy;                  /* the peer, if its header names a client */
+    char texts[SESSION_HEADER_TEXT_BYTES]; /* for the access log */
 };
 
 /* A client that closes without sending a byte, as port checks do, is no error. */
@@ -122,4 +128,49 @@ const struct address *session_header_proxy(const struct session *s)
 const struct address *session_header_destination(const struct session *s)
 {
     return session_header_names_client(s) ? &s->header->reader.header.destination : NULL;
+}
+
+const struct proxy_header_tls *session_header_tls(const struct session *s)
+{
+    return session_header_names_client(s) ? &s->header->reader.header.tls : NULL;
+}
+
+/* At most ${max} bytes, and a NUL. */
+static const char *session_header_text(char **at, struct proxy_header_value value, size_t max)
+{
+    size_t n = value.n < max ? value.n : max;
+    char *text = *at;
+
+    if (n == 0)
+        return NULL;
+    memcpy(text, value.at, n);
+    text[n] = '\0';
+    *at += n + 1;
+    return text;
+}
+
+void session_header_describe(struct session *s, struct access_log_record *r)
+{
+    const struct proxy_header_tls *tls = session_header_tls(s);
+    char *at;
+
+    if (!tls)
+        return;
+    at = s->header->texts;
+    r->sni = session_header_text(&at, tls->authority, 253);
+    r->alpn = session_header_text(&at, tls->alpn, 63);
+    r->tls_version =
+        session_header_text(&at, proxy_header_ssl_find(tls->ssl, PROXY_HEADER_SSL_VERSION), 31);
+    r->tls_cipher =
+        session_header_text(&at, proxy_header_ssl_find(tls->ssl, PROXY_HEADER_SSL_CIPHER), 64);
+    r->tls_group =
+        session_header_text(&at, proxy_header_ssl_find(tls->ssl, PROXY_HEADER_SSL_GROUP), 64);
+    r->tls_client_name =
+        session_header_text(&at, proxy_header_ssl_find(tls->ssl, PROXY_HEADER_SSL_NAME), 64);
+}
+
+void session_header_free(struct session *s)
+{
+    if (s->header)
+        proxy_protocol_free(&s->header->reader);
 }

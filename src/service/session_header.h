@@ -7,7 +7,10 @@
 #ifndef SERVICE_SESSION_HEADER_H
 #define SERVICE_SESSION_HEADER_H
 
+#include "net/proxy_header.h"
 #include "service/session_preface.h"
+
+struct access_log_record;
 
 extern const struct session_preface_stage session_header_stage;
 
@@ -20,5 +23,29 @@ extern const struct session_preface_stage session_header_stage;
  */
 const struct address *session_header_proxy(const struct session *s);
 const struct address *session_header_destination(const struct session *s);
+
+/*
+ * session_header_tls(s):
+ * What the header says of the client's TLS with the proxy; NULL: nothing.
+ *
+ * Thread: loop of ${s}
+ */
+const struct proxy_header_tls *session_header_tls(const struct session *s);
+
+/*
+ * session_header_describe(s, r):
+ * Add what the header says of the client's TLS.
+ *
+ * Thread: loop of ${s}
+ */
+void session_header_describe(struct session *s, struct access_log_record *r);
+
+/*
+ * session_header_free(s):
+ * Free what session_header_describe() uses, after the last line of the access log.
+ *
+ * Thread: loop of ${s}
+ */
+void session_header_free(struct session *s);
 
 #endif

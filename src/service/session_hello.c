@@ -22,7 +22,7 @@ struct session_hello {
     char ja4[JA4_BYTES]; /* for the access log only */
 };
 
-static const char *session_hello_problem(const struct session_hello *o, int error)
+static const char *session_hello_problem(int error, const char *sni)
 {
     switch (error) {
     case -ENOMSG: return "sent no TLS ClientHello";
@@ -30,26 +30,24 @@ static const char *session_hello_problem(const struct session_hello *o, int erro
     case -EMSGSIZE: return "sent a ClientHello that is too long";
     case -ETIMEDOUT: return "sent no complete ClientHello in time (client_hello_timeout)";
     case -ENOENT:
-        return o->reader.hello.has_sni ? "no route has the server name and protocol"
-                                       : "sent no server name, and no route is without one";
+        return *sni != '\0' ? "no route has the server name and protocol"
+                            : "sent no server name, and no route is without one";
     case -ENOMEM: return "out of memory";
     default: return strerror(-error);
     }
 }
 
-static void session_hello_log(struct session_hello *o, int error)
+static void session_hello_log(const struct session *s, const char *sni, int error)
 {
-    const struct session *s = o->session;
-    const char *sni = o->reader.hello.sni;
     char text[ADDRESS_TEXT_BYTES];
-    unsigned suppressed;
+    unsigned suppressed = 0;
 
     if (s->service->routes &&
         !log_allowed(&s->service->routes->log_limit, SESSION_HELLO_LOG_INTERVAL_NS, &suppressed))
         return;
     log_warning("listen %s: client %s%s%s: %s; reset%s", s->service->listener,
                 address_format(text, sizeof(text), &s->peer), *sni != '\0' ? " for " : "", sni,
-                session_hello_problem(o, error), LOG_SUPPRESSED(suppressed));
+                session_hello_problem(error, sni), LOG_SUPPRESSED(suppressed));
 }
 
 static enum session_reason session_hello_reason(int error)
@@ -59,6 +57,12 @@ static enum session_reason session_hello_reason(int error)
     case -ENOENT: return SESSION_NO_ROUTE;
     default: return SESSION_ERROR;
     }
+}
+
+void session_hello_refuse(struct session *s, const char *sni, int error)
+{
+    session_hello_log(s, sni, error);
+    session_abort(s, session_hello_reason(error));
 }
 
 /* A client that closes without sending a byte, as port checks do, is no error. */
@@ -71,8 +75,7 @@ static void session_hello_failed(struct session_hello *o, int error)
         session_close(s, SESSION_CLIENT_FIN);
         return;
     }
-    session_hello_log(o, error);
-    session_abort(s, session_hello_reason(error));
+    session_hello_refuse(s, o->reader.hello.sni, error);
 }
 
 /* Protocol names with commas between, as many as fit. */

@@ -34,6 +34,14 @@ int session_hello_route(struct session *s, const char *sni,
                         struct client_hello_bytes alpn) NODISCARD;
 
 /*
+ * session_hello_refuse(s, sni, error):
+ * Log why, and reset ${s}; ${error}: as hello_handler.done, or -ENOENT (no route).
+ *
+ * Thread: loop of ${s}
+ */
+void session_hello_refuse(struct session *s, const char *sni, int error);
+
+/*
  * session_hello_describe(s, r):
  * Add what the client of ${s} said in its ClientHello, if it was read.
  *

@@ -2,13 +2,18 @@
 
 #include <errno.h>
 #include <stdalign.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "service/session_hello.h"
 #include "service/session_internal.h"
+#include "stats/access_log_record.h"
 #include "tls/tls_counters.h"
+#include "tls/tls_facts.h"
 #include "tls/tls_failure.h"
+#include "tls/tls_hello.h"
 #include "tls/tls_profile.h"
 #include "tls/tls_slot.h"
 #include "tls/tls_stream.h"
@@ -22,6 +27,9 @@ struct session_tls {
     struct timer retry;
     enum quota_over over_limit;
     int64_t timeout_ns;
+    int64_t handshake_ns;
+    const char *alert;       /* NULL: none */
+    struct tls_facts *facts; /* NULL: the handshake is not done */
 };
 
 static struct session_tls *session_tls_of(struct tls_handler *t)
@@ -95,16 +103,56 @@ static const struct task_type session_tls_retry_type = {
 
 /* ---- the stage ---- */
 
+/* By the protocol that was negotiated; if none was, by those offered. */
+static int session_tls_route(struct session_tls *o)
+{
+    const struct tls_hello *hello = o->handler.hello;
+    struct client_hello_bytes alpn = {NULL, 0};
+    uint8_t negotiated[1 + UINT8_MAX];
+
+    if (!o->session->service->routes)
+        return 0;
+    if (o->facts->alpn) {
+        alpn = (struct client_hello_bytes){negotiated, 1 + strlen(o->facts->alpn)};
+        negotiated[0] = (uint8_t)(alpn.n - 1);
+        memcpy(negotiated + 1, o->facts->alpn, alpn.n - 1);
+    } else if (hello) {
+        alpn = hello->alpn;
+    }
+    return session_hello_route(o->session, hello ? hello->sni : "", alpn);
+}
+
+static void session_tls_opened(struct session_tls *o)
+{
+    int rc = tls_facts_create(&o->facts, o->handler.stream);
+
+    if (rc < 0) {
+        session_tls_failed(o, rc);
+        return;
+    }
+    rc = session_tls_route(o);
+    if (rc < 0)
+        session_hello_refuse(o->session, o->handler.hello ? o->handler.hello->sni : "", rc);
+    else
+        session_preface_done(o->session);
+}
+
 static void session_tls_done(struct tls_handler *t, int error)
 {
     struct session_tls *o = session_tls_of(t);
 
-    if (error == 0)
-        session_preface_done(o->session);
-    else if (error == -EBUSY && o->over_limit == QUOTA_OVER_WAIT)
+    if (error == -EBUSY && o->over_limit == QUOTA_OVER_WAIT) {
         loop_schedule(o->session->owner->net->loop, &o->retry, SESSION_TLS_RETRY_NS);
-    else
-        session_tls_failed(o, error);
+        return;
+    }
+    o->handshake_ns = clock_now_ns() - t->began_at_ns;
+    if (error == 0) {
+        session_tls_opened(o);
+        return;
+    }
+    if (error == -EPROTO)
+        o->alert = tls_failure_alert(tls_stream_failure(t->stream));
+    session_tls_failed(o, error);
 }
 
 static size_t session_tls_bytes(const struct service *service)
@@ -129,8 +177,10 @@ static void session_tls_begin(struct session *s, struct channel *ch, void *room)
     handler = conf->handler;
     handler.truncated_is_reset = tls_profile_truncated(profile) == TLS_TRUNCATED_RESET;
     tls_profile_release(profile);
-    *o = (struct session_tls){
-        .session = s, .over_limit = conf->over_limit, .timeout_ns = conf->timeout_ns};
+    *o = (struct session_tls){.session = s,
+                              .over_limit = conf->over_limit,
+                              .timeout_ns = conf->timeout_ns,
+                              .handshake_ns = ACCESS_LOG_RECORD_NONE_NS};
     o->handler.accepts = true;
     o->handler.done = session_tls_done;
     o->handler.deadline_ns =
@@ -177,6 +227,82 @@ void session_tls_end(struct session *s)
 {
     if (s->tls)
         loop_cancel(s->owner->net->loop, &s->tls->retry);
+}
+
+void session_tls_free(struct session *s)
+{
+    if (!s->tls)
+        return;
+    free(s->tls->handler.hello);
+    free(s->tls->facts);
+}
+
+void session_tls_describe(const struct session *s, struct access_log_record *r)
+{
+    const struct session_tls *o = s->tls;
+
+    if (!o)
+        return;
+    r->tls_handshake_ns = o->handshake_ns;
+    r->tls_alert = o->alert;
+    if (o->handler.hello) {
+        r->sni = *o->handler.hello->sni != '\0' ? o->handler.hello->sni : NULL;
+        r->ja4 = o->handler.hello->ja4;
+    }
+    if (!o->facts)
+        return;
+    r->tls_version = o->facts->version;
+    r->tls_cipher = o->facts->cipher;
+    r->tls_group = o->facts->group;
+    r->tls_resumed = o->facts->resumed ? "yes" : "no";
+    r->tls_client_name = o->facts->name;
+    r->tls_client_fingerprint = o->facts->fingerprint;
+    r->alpn = o->facts->alpn;
+}
+
+static struct proxy_header_value session_tls_value(const char *text)
+{
+    size_t len = text ? strlen(text) : 0;
+
+    return (struct proxy_header_value){len > 0 ? (const uint8_t *)text : NULL, len};
+}
+
+static uint8_t session_tls_client_flags(const struct tls_facts *facts)
+{
+    uint8_t flags = PROXY_HEADER_SSL_USED;
+
+    if (facts->has_certificate)
+        flags |= PROXY_HEADER_SSL_SESSION;
+    if (facts->has_certificate && !facts->resumed)
+        flags |= PROXY_HEADER_SSL_CERTIFICATE;
+    return flags;
+}
+
+bool session_tls_tell(const struct session *s, bool certificate, struct session_tls_told *told)
+{
+    const struct session_tls *o = s->tls;
+    struct proxy_header_ssl ssl;
+
+    if (!o || !o->facts)
+        return false;
+    ssl = (struct proxy_header_ssl){.client = session_tls_client_flags(o->facts),
+                                    .verify = o->facts->verify,
+                                    .version = o->facts->version,
+                                    .cipher = o->facts->cipher,
+                                    .group = o->facts->group,
+                                    .name = o->facts->name};
+    if (certificate) {
+        ssl.certificate.at = told->certificate;
+        ssl.certificate.n =
+            tls_facts_certificate(o->handler.stream, told->certificate, sizeof(told->certificate));
+        if (ssl.certificate.n == 0)
+            ssl.certificate.at = NULL;
+    }
+    told->tls = (struct proxy_header_tls){
+        .alpn = session_tls_value(o->facts->alpn),
+        .authority = session_tls_value(o->handler.hello ? o->handler.hello->sni : NULL),
+        .ssl = {told->ssl, proxy_header_ssl_encode(told->ssl, sizeof(told->ssl), &ssl)}};
+    return true;
 }
 
 const struct tls_handler *session_tls_handler(const struct session *s)

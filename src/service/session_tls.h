@@ -10,9 +10,11 @@
 #include <stdint.h>
 
 #include "limits/quota.h"
+#include "net/proxy_header.h"
 #include "service/session_preface.h"
 #include "tls/tls_handler.h"
 
+struct access_log_record;
 struct tls_slot;
 
 /* A listener's settings for TLS with its clients. */
@@ -33,6 +35,38 @@ extern const struct session_preface_stage session_tls_stage;
  * Thread: loop of ${s}
  */
 void session_tls_end(struct session *s);
+
+/*
+ * session_tls_free(s):
+ * Free what session_tls_describe() uses, after the last line of the access log.
+ *
+ * Thread: loop of ${s}
+ */
+void session_tls_free(struct session *s);
+
+/*
+ * session_tls_describe(s, r):
+ * Add the client's TLS with us, and why it failed.
+ *
+ * Thread: loop of ${s}
+ */
+void session_tls_describe(const struct session *s, struct access_log_record *r);
+
+/* Values of `tls` point into the rest, and into the session. */
+struct session_tls_told {
+    struct proxy_header_tls tls;
+    uint8_t ssl[PROXY_HEADER_MAX_BYTES];
+    uint8_t certificate[PROXY_HEADER_MAX_BYTES];
+};
+
+/*
+ * session_tls_tell(s, certificate, told):
+ * Write for a server what the client's TLS with us is, if wanted with its certificate. False: it
+ * uses none.
+ *
+ * Thread: loop of ${s}
+ */
+bool session_tls_tell(const struct session *s, bool certificate, struct session_tls_told *told);
 
 /*
  * session_tls_handler(s):

@@ -21,7 +21,7 @@ struct access_log_record;
 struct arena;
 
 /* Longest line with its newline. */
-#define ACCESS_LOG_LINE_BYTES 8192
+#define ACCESS_LOG_LINE_BYTES 12288
 
 struct access_log_format_problem {
     enum {

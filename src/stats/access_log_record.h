@@ -33,9 +33,17 @@ struct access_log_record {
     const struct address *proxy; /* the peer, if it sent a PROXY header with the client's address */
     const struct address *server_address;
     const struct session_id *id;
-    const char *sni;    /* server name of a TLS client */
-    const char *alpn;   /* protocols that it offers, with commas between */
-    const char *ja4;    /* its fingerprint */
+    const char *sni;  /* server name of a TLS client */
+    const char *alpn; /* protocol that was negotiated; those offered, with commas between */
+    const char *ja4;  /* its fingerprint */
+    const char *tls_version;
+    const char *tls_cipher;
+    const char *tls_group;
+    const char *tls_resumed; /* yes or no */
+    const char *tls_client_name;
+    const char *tls_client_fingerprint;
+    const char *tls_alert;
+    int64_t tls_handshake_ns;
     uint64_t bytes_in;  /* from the client */
     uint64_t bytes_out; /* to the client */
     int64_t duration_ns;

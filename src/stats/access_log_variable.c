@@ -17,6 +17,7 @@
 #define SERVER_BYTES (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
 #define HOST_BYTES   253
 #define JA4_BYTES    36
+#define CIPHER_BYTES 64
 #define TIME_BYTES   sizeof("2026-11-21T12:00:00.123Z")
 
 static void access_log_variable_put_text(struct access_log_text *t, const char *text,
@@ -208,6 +209,54 @@ static void access_log_variable_write_ja4(struct access_log_text *t,
     access_log_variable_put_text(t, r->ja4, JA4_BYTES);
 }
 
+static void access_log_variable_write_tls_version(struct access_log_text *t,
+                                                  const struct access_log_record *r)
+{
+    access_log_variable_put_text(t, r->tls_version, NAME_BYTES);
+}
+
+static void access_log_variable_write_tls_cipher(struct access_log_text *t,
+                                                 const struct access_log_record *r)
+{
+    access_log_variable_put_text(t, r->tls_cipher, CIPHER_BYTES);
+}
+
+static void access_log_variable_write_tls_group(struct access_log_text *t,
+                                                const struct access_log_record *r)
+{
+    access_log_variable_put_text(t, r->tls_group, CIPHER_BYTES);
+}
+
+static void access_log_variable_write_tls_resumed(struct access_log_text *t,
+                                                  const struct access_log_record *r)
+{
+    access_log_variable_put_text(t, r->tls_resumed, NAME_BYTES);
+}
+
+static void access_log_variable_write_tls_client_name(struct access_log_text *t,
+                                                      const struct access_log_record *r)
+{
+    access_log_variable_put_text(t, r->tls_client_name, CIPHER_BYTES);
+}
+
+static void access_log_variable_write_tls_client_fingerprint(struct access_log_text *t,
+                                                             const struct access_log_record *r)
+{
+    access_log_variable_put_text(t, r->tls_client_fingerprint, CIPHER_BYTES);
+}
+
+static void access_log_variable_write_tls_alert(struct access_log_text *t,
+                                                const struct access_log_record *r)
+{
+    access_log_variable_put_text(t, r->tls_alert, NAME_BYTES);
+}
+
+static void access_log_variable_write_tls_handshake_time(struct access_log_text *t,
+                                                         const struct access_log_record *r)
+{
+    access_log_variable_put_duration(t, r->tls_handshake_ns);
+}
+
 static void access_log_variable_write_reason(struct access_log_text *t,
                                              const struct access_log_record *r)
 {
@@ -303,6 +352,14 @@ static const struct access_log_variable variables[] = {
     {"sni", access_log_variable_write_sni, HOST_BYTES},
     {"alpn", access_log_variable_write_alpn, ACCESS_LOG_RECORD_ALPN_BYTES},
     {"ja4", access_log_variable_write_ja4, JA4_BYTES},
+    {"tls_version", access_log_variable_write_tls_version, NAME_BYTES},
+    {"tls_cipher", access_log_variable_write_tls_cipher, CIPHER_BYTES},
+    {"tls_group", access_log_variable_write_tls_group, CIPHER_BYTES},
+    {"tls_resumed", access_log_variable_write_tls_resumed, NAME_BYTES},
+    {"tls_client_name", access_log_variable_write_tls_client_name, CIPHER_BYTES},
+    {"tls_client_fingerprint", access_log_variable_write_tls_client_fingerprint, CIPHER_BYTES},
+    {"tls_handshake_time", access_log_variable_write_tls_handshake_time, 0},
+    {"tls_alert", access_log_variable_write_tls_alert, NAME_BYTES},
 };
 
 unsigned access_log_variable_count(void)

@@ -14,6 +14,14 @@ struct tls_failure {
 #define TLS_FAILURE_TEXT_BYTES 200
 
 /*
+ * tls_failure_alert(f):
+ * Name of its alert, such as `unknown CA`; NULL: none.
+ *
+ * Thread: any
+ */
+const char *tls_failure_alert(const struct tls_failure *f);
+
+/*
  * tls_failure_text(f, text, size):
  * Describe ${f}: `no shared cipher (alert sent: handshake failure)`; return ${text}.
  *

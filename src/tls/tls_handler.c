@@ -8,6 +8,7 @@
 #include "net/memory_account.h"
 #include "tls/tls_counters.h"
 #include "tls/tls_handshakes.h"
+#include "tls/tls_hello.h"
 #include "tls/tls_step.h"
 #include "tls/tls_stream.h"
 
@@ -156,6 +157,8 @@ static void tls_handler_begin_step(struct tls_handler *t)
 {
     int rc = 0;
 
+    if (!t->step && t->accepts)
+        (void)!tls_hello_create(&t->hello, buffer_front(&t->in), buffer_bytes(&t->in));
     if (!t->step)
         rc = tls_step_create(&t->step, channel_net(t->handler.channel)->loop, tls_handler_step_done,
                              t);

@@ -25,6 +25,7 @@
 struct channel;
 struct ssl_st;
 struct tls_counters;
+struct tls_hello;
 struct tls_handshakes;
 struct tls_step;
 struct tls_stream;
@@ -45,6 +46,7 @@ struct tls_handler {
     struct tls_step *step;     /* NULL: no handshake under way */
     struct buffer in;          /* received, not given to the stream */
     struct tls_flight flight;
+    struct tls_hello *hello;  /* of a client; NULL: not understood. The owner frees it */
     uint32_t handshake_bytes; /* received */
     int64_t began_at_ns;
     int64_t deadline_ns; /* of the handshake; CLOCK_NEVER: none */

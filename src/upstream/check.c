@@ -259,7 +259,8 @@ static void check_send(struct check *c)
     int rc = 0;
 
     if (conf->send_proxy.version != PROXY_HEADER_NONE)
-        len = proxy_header_encode(bytes, &conf->send_proxy, NULL, NULL, NULL);
+        len = proxy_header_encode(bytes, &conf->send_proxy,
+                                  &(struct proxy_header_client){.source = NULL});
     if (conf->send.len > 0)
         memcpy(bytes + len, conf->send.data, conf->send.len);
     len += conf->send.len;

@@ -37,10 +37,13 @@ static void grow(const uint8_t *data, size_t size, int verdict)
 
 static void again(const struct proxy_header *h)
 {
-    struct proxy_header_conf conf = {.version = h->version, .crc32c = true};
-    uint8_t out[PROXY_HEADER_ENCODED_BYTES];
+    struct proxy_header_conf conf = {
+        .version = h->version, .crc32c = true, .alpn = true, .authority = true, .ssl = true};
+    uint8_t out[PROXY_HEADER_MAX_BYTES];
     struct proxy_header copy;
-    size_t len = proxy_header_encode(out, &conf, &h->source, &h->destination, NULL);
+    const struct proxy_header_client client = {
+        .source = &h->source, .destination = &h->destination, .tls = h->tls};
+    size_t len = proxy_header_encode(out, &conf, &client);
 
     MUST(len <= sizeof(out));
     MUST(proxy_header_decode(&copy, out, len) == (int)len);
@@ -51,6 +54,8 @@ static void again(const struct proxy_header *h)
     MUST(!copy.local && copy.version == h->version);
     MUST(address_equal(&copy.source, &h->source));
     MUST(address_equal(&copy.destination, &h->destination));
+    MUST(copy.tls.ssl.n == h->tls.ssl.n || copy.tls.ssl.n == 0);
+    (void)proxy_header_ssl_find(h->tls.ssl, PROXY_HEADER_SSL_NAME);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

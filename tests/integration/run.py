@@ -35,13 +35,13 @@ from support.case import CASES, Context, Options, Skipped, missing_programs
 
 ORDER = ("start", "echo", "listen", "inherited", "config", "broken", "proxy", "splice", "upstream", "checks", "down",
          "balance", "ejection", "retry", "waiting", "spare", "names", "zones", "sockets", "programs", "timeouts",
-         "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "route", "pipeline", "faults", "mirror",
+         "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "route", "told", "pipeline", "faults", "mirror",
          "stop", "reload", "reload_listeners", "reload_servers", "upgrade", "admin", "page", "metrics", "control",
          "tls", "tls_abuse", "tls_programs", "threads", "hang", "backend", "logs", "accesslog", "confine", "everything",
          "examples", "ctl")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
 ON_ONE_THREAD = ("listen", "inherited", "config", "broken", "splice", "zones", "sockets", "programs", "timeouts", "ends", "reasons",
-                 "bandwidth", "access", "proxyproto", "route", "faults", "mirror", "confine", "examples")
+                 "bandwidth", "access", "proxyproto", "route", "told", "faults", "mirror", "confine", "examples")
 HERE = Path(__file__).resolve().parent
 PASSED, FAILED, SKIPPED = 0, 1, 2
 WORDS = {PASSED: "ok", FAILED: "FAILED", SKIPPED: "skipped"}

@@ -342,6 +342,8 @@ static const struct {
      "t.ini:8: [upstream u] send_proxy_tlvs: has no effect: no version 2 PROXY header is sent "},
     {PROXY SERVER "send_proxy = v2\nsend_proxy_tlvs = crc32c, crc32c\n",
      "t.ini:8: [upstream u] send_proxy_tlvs: 'crc32c' is given twice ("},
+    {PROXY SERVER "send_proxy = v2\nsend_proxy_tlvs = certificate, alpn\n",
+     "t.ini:8: [upstream u] send_proxy_tlvs: certificate is a part of ssl, which is missing ("},
     {PROXY SERVER "send_proxy = v2\nsend_proxy_tlvs = crc\n",
      "t.ini:8: [upstream u] send_proxy_tlvs: 'crc' is not known ("},
     {PROXY "[upstream u]\nserver.a = @x\ncheck_send = PING\n",

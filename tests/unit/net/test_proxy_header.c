@@ -225,18 +225,29 @@ TEST(reading, unix_addresses_are_paths_names_or_nothing)
 
 /* ---- checksums, and what else is behind the addresses ---- */
 
+static size_t encode_addresses(uint8_t *out, const struct proxy_header_conf *conf,
+                               const struct address *source, const struct address *destination,
+                               const char *unique_id)
+{
+    return proxy_header_encode(out, conf,
+                               &(struct proxy_header_client){.source = source,
+                                                             .destination = destination,
+                                                             .unique_id = unique_id});
+}
+
 static size_t encode(uint8_t *out, const struct proxy_header_conf *conf, const char *source,
                      const char *destination, const char *unique_id)
 {
     struct address from = sockets_address(source), to = sockets_address(destination);
 
-    return proxy_header_encode(out, conf, &from, &to, unique_id);
+    return encode_addresses(out, conf, &from, &to, unique_id);
 }
 
 static const char id[] = "0123456789abcdef0123456789abcdef";
 static const struct proxy_header_conf v1 = {.version = PROXY_HEADER_V1};
 static const struct proxy_header_conf v2 = {.version = PROXY_HEADER_V2};
-static const struct proxy_header_conf v2_all = {PROXY_HEADER_V2, true, true};
+static const struct proxy_header_conf v2_all = {
+    .version = PROXY_HEADER_V2, .crc32c = true, .unique_id = true};
 
 GROUP(TLVs, NULL, NULL);
 
@@ -276,7 +287,7 @@ static bool hides(size_t at, unsigned value, size_t len)
 
 TEST_EACH(TLVs, with_a_checksum_no_changed_byte_passes_but_what_hides_it, 2)
 {
-    static const struct proxy_header_conf v2_crc32c = {PROXY_HEADER_V2, true, false};
+    static const struct proxy_header_conf v2_crc32c = {.version = PROXY_HEADER_V2, .crc32c = true};
     uint8_t data[PROXY_HEADER_ENCODED_BYTES];
     struct proxy_header h;
     const char *from = _i == 0 ? "192.0.2.1:1" : "[2001:db8::1]:1";
@@ -310,8 +321,7 @@ TEST_EACH(TLVs, without_a_checksum_what_passes_is_what_was_meant, 2)
             data[at] = (uint8_t)value;
             if (proxy_header_decode(&h, data, len) < 0 || h.local)
                 continue;
-            ck_assert_uint_eq(proxy_header_encode(again, conf, &h.source, &h.destination, NULL),
-                              len);
+            ck_assert_uint_eq(encode_addresses(again, conf, &h.source, &h.destination, NULL), len);
             ck_assert_mem_eq(again, data, len);
         }
         data[at] = was;
@@ -394,11 +404,11 @@ TEST(writing, who_stands_for_itself_has_no_addresses)
 {
     uint8_t out[PROXY_HEADER_ENCODED_BYTES];
     struct proxy_header h;
-    size_t len = proxy_header_encode(out, &v1, NULL, NULL, NULL);
+    size_t len = encode_addresses(out, &v1, NULL, NULL, NULL);
 
     ck_assert_uint_eq(len, 15);
     ck_assert_mem_eq(out, "PROXY UNKNOWN\r\n", 15);
-    len = proxy_header_encode(out, &v2_all, NULL, NULL, NULL);
+    len = encode_addresses(out, &v2_all, NULL, NULL, NULL);
     ck_assert_uint_eq(len, 16 + 7);
     ck_assert_int_eq(proxy_header_decode(&h, out, len), len);
     ck_assert(h.local);
@@ -413,7 +423,7 @@ TEST(writing, what_is_written_is_read_as_the_same)
 
     for (size_t i = 0; i < 4 * 4 * 3; i++) {
         struct address from = sockets_address(texts[i % 4]), to = sockets_address(texts[i / 4 % 4]);
-        size_t len = proxy_header_encode(out, confs[i / 16], &from, &to, id);
+        size_t len = encode_addresses(out, confs[i / 16], &from, &to, id);
         struct proxy_header h;
 
         ck_assert_uint_le(len, sizeof(out));
@@ -421,4 +431,93 @@ TEST(writing, what_is_written_is_read_as_the_same)
         ck_assert(!h.local && address_equal(&h.source, &from));
         ck_assert(address_equal(&h.destination, &to));
     }
+}
+
+/* ---- TLS ---- */
+
+static const struct proxy_header_conf v2_tls = {.version = PROXY_HEADER_V2,
+                                                .crc32c = true,
+                                                .unique_id = true,
+                                                .alpn = true,
+                                                .authority = true,
+                                                .ssl = true};
+static uint8_t der[2 * PROXY_HEADER_MAX_BYTES];
+static const struct proxy_header_ssl ssl = {
+    .client = PROXY_HEADER_SSL_USED | PROXY_HEADER_SSL_CERTIFICATE | PROXY_HEADER_SSL_SESSION,
+    .verify = 0x01020304,
+    .version = "TLSv1.3",
+    .cipher = "TLS_AES_128_GCM_SHA256",
+    .name = "client",
+    .certificate = {der, 1000}};
+
+#define VALUE(text) ((struct proxy_header_value){(const uint8_t *)(text), sizeof(text) - 1})
+
+static void expect_value(struct proxy_header_value value, const char *text)
+{
+    ck_assert_uint_eq(value.n, text ? strlen(text) : 0);
+    if (text)
+        ck_assert_mem_eq(value.at, text, value.n);
+}
+
+GROUP(tls, NULL, NULL);
+
+TEST(tls, what_is_told_is_read)
+{
+    struct address from = sockets_address("192.0.2.1:1"), to = sockets_address("192.0.2.1:2");
+    struct proxy_header_client client = {
+        .source = &from,
+        .destination = &to,
+        .unique_id = id,
+        .tls = {.alpn = VALUE("h2"), .authority = VALUE("a.example")}};
+    uint8_t value[PROXY_HEADER_MAX_BYTES], out[PROXY_HEADER_MAX_BYTES];
+    struct proxy_header h;
+    size_t len;
+
+    client.tls.ssl =
+        (struct proxy_header_value){value, proxy_header_ssl_encode(value, sizeof(value), &ssl)};
+    ck_assert_mem_eq(value, "\7\1\2\3\4\x21\0\7TLSv1.3\x22\0\6client\x23\0\x16TLS_", 31);
+    len = proxy_header_encode(out, &v2_tls, &client);
+    ck_assert_int_eq(proxy_header_decode(&h, out, len), len);
+    expect_value(h.tls.alpn, "h2");
+    expect_value(h.tls.authority, "a.example");
+    ck_assert_uint_eq(h.tls.ssl.n, client.tls.ssl.n);
+    ck_assert_mem_eq(h.tls.ssl.at, value, h.tls.ssl.n);
+    expect_value(proxy_header_ssl_find(h.tls.ssl, PROXY_HEADER_SSL_NAME), "client");
+    expect_value(proxy_header_ssl_find(h.tls.ssl, PROXY_HEADER_SSL_GROUP), NULL);
+    ck_assert_uint_eq(proxy_header_ssl_find(h.tls.ssl, PROXY_HEADER_SSL_CERTIFICATE_DER).n, 1000);
+    len = proxy_header_encode(out, &v2_all, &client); /* not asked for */
+    ck_assert_uint_eq(len, 28 + 35 + 7);
+}
+
+TEST(tls, values_that_do_not_fit_are_left_out)
+{
+    struct address from = sockets_address("[::1]:1"), to = sockets_address("192.0.2.1:2");
+    struct proxy_header_client client = {.source = &from, .destination = &to, .unique_id = id};
+    struct proxy_header_ssl large = ssl;
+    uint8_t value[PROXY_HEADER_MAX_BYTES], out[PROXY_HEADER_MAX_BYTES];
+    struct proxy_header h;
+    size_t len;
+
+    large.certificate.n = sizeof(der);
+    len = proxy_header_ssl_encode(value, sizeof(value), &large);
+    ck_assert_uint_lt(len, 100);
+    /* A well-formed TLV of each length around the limit. */
+    for (size_t n = sizeof(value) - 160; n <= sizeof(value); n++) {
+        large.certificate.n = n - len - 3;
+        client.tls.ssl =
+            (struct proxy_header_value){value, proxy_header_ssl_encode(value, n, &large)};
+        ck_assert_uint_eq(client.tls.ssl.n, n);
+        ck_assert_int_gt(proxy_header_decode(&h, out, proxy_header_encode(out, &v2_tls, &client)),
+                         0);
+        ck_assert(h.unique_id != NULL);
+        ck_assert_uint_eq(h.tls.ssl.n, n <= sizeof(out) - 16 - 36 - 35 - 7 - 3 ? n : 0);
+    }
+}
+
+TEST(tls, a_value_comes_once)
+{
+    struct proxy_header h;
+    static const char twice[] = MARK "\x21\x11\0\x16" HOSTS "\1\0\2h2\1\0\2h2";
+
+    ck_assert_int_eq(proxy_header_decode(&h, (const uint8_t *)twice, sizeof(twice) - 1), -EPROTO);
 }

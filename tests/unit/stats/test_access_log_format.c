@@ -45,6 +45,9 @@ static void setup(void)
                                         .upstream = "back",
                                         .sni = "a.example",
                                         .alpn = "h2",
+                                        .tls_version = "TLSv1.3",
+                                        .tls_resumed = "no",
+                                        .tls_handshake_ns = 1500000,
                                         .server = "a",
                                         .worker = "work-2-1",
                                         .client = &client,
@@ -105,14 +108,18 @@ TEST(lines, json_has_everything_and_null_for_what_there_is_none_of)
     ck_assert_ptr_nonnull(begin);
     memmove(begin, begin + strlen(pid), strlen(begin + strlen(pid)) + 1);
     ck_assert_str_eq(
-        line, "{\"time\":\"2026-11-21T12:00:00.007Z\",\"msec\":1795262400.007,\"connection\":42,"
-              "\"client\":\"192.0.2.7\",\"client_port\":40001,\"listener\":\"front\","
-              "\"listen_address\":\"[::1]:7008\",\"upstream\":\"back\",\"server\":\"a\","
-              "\"server_address\":\"10.255.0.1:6379\",\"bytes_in\":10,"
-              "\"bytes_out\":18446744073709551615,\"duration\":61.000001,\"queue_time\":null,"
-              "\"connect_time\":0.000250,\"first_byte_time\":0.000000,\"tries\":2,"
-              "\"reason\":\"client_fin\",\"worker\":\"work-2-1\",\"unique_id\":null,"
-              "\"proxy\":null,\"sni\":\"a.example\",\"alpn\":\"h2\",\"ja4\":null}");
+        line,
+        "{\"time\":\"2026-11-21T12:00:00.007Z\",\"msec\":1795262400.007,\"connection\":42,"
+        "\"client\":\"192.0.2.7\",\"client_port\":40001,\"listener\":\"front\","
+        "\"listen_address\":\"[::1]:7008\",\"upstream\":\"back\",\"server\":\"a\","
+        "\"server_address\":\"10.255.0.1:6379\",\"bytes_in\":10,"
+        "\"bytes_out\":18446744073709551615,\"duration\":61.000001,\"queue_time\":null,"
+        "\"connect_time\":0.000250,\"first_byte_time\":0.000000,\"tries\":2,"
+        "\"reason\":\"client_fin\",\"worker\":\"work-2-1\",\"unique_id\":null,"
+        "\"proxy\":null,\"sni\":\"a.example\",\"alpn\":\"h2\",\"ja4\":null,"
+        "\"tls_version\":\"TLSv1.3\",\"tls_cipher\":null,\"tls_group\":null,\"tls_resumed\":\"no\","
+        "\"tls_client_name\":null,\"tls_client_fingerprint\":null,"
+        "\"tls_handshake_time\":0.001500,\"tls_alert\":null}");
 }
 
 static const struct {
@@ -229,6 +236,8 @@ TEST(forging, lines_of_random_bytes_have_their_columns_and_end_once)
     srandom(1);
     record.listener = record.upstream = record.server = record.worker = noise;
     record.sni = record.alpn = record.ja4 = noise;
+    record.tls_version = record.tls_cipher = record.tls_group = record.tls_client_name = noise;
+    record.tls_resumed = record.tls_client_fingerprint = record.tls_alert = noise;
     client.u.sa.sa_family = AF_UNIX;
     client.len = sizeof(client.u.un);
     for (unsigned round = 0; round < 2000; round++) {
@@ -257,6 +266,8 @@ TEST(forging, no_line_is_longer_than_its_format_allows_for)
     memset(path.u.un.sun_path, '\x01', sizeof(path.u.un.sun_path));
     record.listener = record.upstream = record.server = record.worker = longest;
     record.sni = record.alpn = record.ja4 = longest;
+    record.tls_version = record.tls_cipher = record.tls_group = record.tls_client_name = longest;
+    record.tls_resumed = record.tls_client_fingerprint = record.tls_alert = longest;
     record.client = record.listen = record.server_address = record.proxy = &path;
     record.connection = record.bytes_in = UINT64_MAX;
     record.tries = UINT_MAX;
@@ -269,7 +280,7 @@ TEST(forging, no_line_is_longer_than_its_format_allows_for)
         v->write(&t, &record);
         ck_assert_msg((size_t)(t.at - line) <= access_log_variable_max_bytes(v), "%s", v->name);
     }
-    for (unsigned i = 0; i < 10; i++)
+    for (unsigned i = 0; i < 15; i++)
         strcat(format, "$client ");
     ck_assert_uint_gt(strlen(line_of(format)), 3000);
     strcat(format, "$client");

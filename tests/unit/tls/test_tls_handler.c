@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <openssl/ssl.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -78,6 +79,7 @@ static void teardown(void)
     SSL_free(peer);
     peer = NULL;
     probe_disconnect();
+    free(tls.hello);
     tls_handshakes_free(conf.handshakes);
     SSL_CTX_free(servers);
     SSL_CTX_free(clients);

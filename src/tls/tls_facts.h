@@ -1,0 +1,49 @@
+/*
+ * tls/tls_facts: what a completed handshake has agreed on, and who the client is, for logs and for
+ * servers.
+ */
+#ifndef TLS_TLS_FACTS_H
+#define TLS_TLS_FACTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/must.h"
+
+struct tls_stream;
+
+/* NULL: none. */
+struct tls_facts {
+    const char *version; /* TLSv1.3 */
+    const char *cipher;  /* TLS_AES_128_GCM_SHA256 */
+    const char *group;   /* x25519 */
+    const char *alpn;    /* negotiated */
+    bool resumed;
+    bool has_certificate;    /* the client */
+    uint32_t verify;         /* 0: its certificate is verified; else of X509_verify_cert_error(3) */
+    const char *name;        /* common name in it */
+    const char *fingerprint; /* SHA-256 of it, in hex */
+    char room[];
+};
+
+/*
+ * tls_facts_create(out, st):
+ * Read them from ${st}, whose handshake is done.
+ *
+ * Thread: owner of ${st}
+ * Owns:   the caller frees ${out}
+ * Errors: 0; -ENOMEM
+ */
+int tls_facts_create(struct tls_facts **out, const struct tls_stream *st) NODISCARD;
+
+/*
+ * tls_facts_certificate(st, out, size):
+ * Write the client's certificate in DER.
+ *
+ * Thread: owner of ${st}
+ * Units:  returns bytes; 0: none, or above ${size}
+ */
+size_t tls_facts_certificate(const struct tls_stream *st, uint8_t *out, size_t size);
+
+#endif

@@ -1,0 +1,37 @@
+#include "tls/tls_hello.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct tls_hello *tls_hello_copy(const struct client_hello *hello)
+{
+    size_t sni_bytes = strlen(hello->sni) + 1;
+    struct tls_hello *h = malloc(sizeof(*h) + sni_bytes + hello->alpn.n);
+
+    if (!h)
+        return NULL;
+    memcpy(h->room, hello->sni, sni_bytes);
+    if (hello->alpn.n > 0)
+        memcpy(h->room + sni_bytes, hello->alpn.at, hello->alpn.n);
+    h->sni = h->room;
+    h->alpn = (struct client_hello_bytes){(uint8_t *)h->room + sni_bytes, hello->alpn.n};
+    ja4_write(h->ja4, hello);
+    return h;
+}
+
+int tls_hello_create(struct tls_hello **out, const uint8_t *data, size_t len)
+{
+    struct client_hello_scan scan = {0};
+    struct client_hello hello;
+    int rc = client_hello_scan(&scan, data, len);
+
+    if (rc < 0)
+        return rc;
+    rc = client_hello_read(&hello, &scan, data);
+    if (rc < 0)
+        return rc;
+    *out = tls_hello_copy(&hello);
+    client_hello_free(&hello);
+    return *out ? 0 : -ENOMEM;
+}

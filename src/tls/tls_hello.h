@@ -1,0 +1,28 @@
+/*
+ * tls/tls_hello: what is kept of the ClientHello of a handshake with us: it is known when the
+ * handshake fails, too.
+ */
+#ifndef TLS_TLS_HELLO_H
+#define TLS_TLS_HELLO_H
+
+#include "tls/client_hello.h"
+#include "tls/ja4.h"
+
+struct tls_hello {
+    const char *sni;                /* in lower case; empty: none */
+    struct client_hello_bytes alpn; /* offered; see client_hello_alpn_next() */
+    char ja4[JA4_BYTES];
+    char room[];
+};
+
+/*
+ * tls_hello_create(out, data, len):
+ * Read the ClientHello at the begin of ${data}.
+ *
+ * Thread: any
+ * Owns:   the caller frees ${out}
+ * Errors: 0; as client_hello_scan() and client_hello_read(); -ENOMEM
+ */
+int tls_hello_create(struct tls_hello **out, const uint8_t *data, size_t len) NODISCARD;
+
+#endif

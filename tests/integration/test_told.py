@@ -1,0 +1,181 @@
+"""told: what is known of a client's TLS is in the access log, and told to servers."""
+
+import contextlib
+import hashlib
+import json
+import socket
+import ssl
+import struct
+
+from support import net, program
+from support.case import check, check_equal, test
+from test_proxyproto import MARK, haproxy
+
+TLVS = "send_proxy = v2\nsend_proxy_tlvs = ssl, certificate, authority, alpn, unique-id, crc32c"
+
+
+def certificates(t):
+    """A certificate with its key for the server, and one for a client of the name `client`."""
+    for name in ("server", "client"):
+        program.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                     "-nodes", "-keyout", t.path(f"{name}.key"), "-out", t.path(f"{name}.crt"), "-days", "30",
+                     "-subj", f"/CN={name}"])
+        with open(t.path(f"{name}.pem"), "w", encoding="ascii") as pem:
+            for part in ("crt", "key"):
+                with open(t.path(f"{name}.{part}"), encoding="ascii") as source:
+                    pem.write(source.read())
+
+
+def config(t, front, back, options="", upstream_options=TLVS, tls_options=""):
+    return f"""
+[listen front]
+address = {front}
+service = proxy
+upstream = back
+access_log = {t.path("access.log")}
+access_log_format = json
+{options}
+[upstream back]
+server.only = {back}
+{upstream_options}
+{tls_options}
+"""
+
+
+def tls(t, verify="optional"):
+    return (f"[tls t]\ncertificate = {t.path('server.crt')}\nkey = {t.path('server.key')}\n"
+            f"client_ca = {t.path('client.crt')}\nverify = {verify}\nalpn = h2, postgresql\n")
+
+
+def client_context(t, with_certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["x", "postgresql"])
+    if with_certificate:
+        context.load_cert_chain(t.path("client.pem"))
+    return context
+
+
+def read_tlvs(data):
+    found = {}
+    while data:
+        kind, length = struct.unpack("!BH", data[:3])
+        found[kind], data = data[3:3 + length], data[3 + length:]
+    return found
+
+
+def read_header(s):
+    """The TLVs of a header of version 2, and those inside SSL with its flags and result."""
+    check_equal(net.read_exactly(s, 12), MARK, "the mark")
+    _, family, length = struct.unpack("!BBH", net.read_exactly(s, 4))
+    check_equal(family, 0x11, "the family")
+    found = read_tlvs(net.read_exactly(s, length)[12:])
+    value = found.get(0x20)
+    return found, (value[0], int.from_bytes(value[1:5], "big"), read_tlvs(value[5:])) if value else None
+
+
+def log_records(t, count):
+    def records():
+        with contextlib.suppress(FileNotFoundError), open(t.path("access.log"), encoding="utf-8") as f:
+            return [json.loads(line) for line in f.read().splitlines()]
+        return []
+    t.eventually(lambda: len(records()) >= count, f"{count} lines in the log")
+    return records()
+
+
+@test(each={"certificate": ["without", "with"]})
+def to_servers(t, certificate):
+    """a client {certificate} a certificate is told to the server, and its TLS is in the log"""
+    certificates(t)
+    front, back = t.address(), t.address()
+    host, port = front.rsplit(":", 1)
+    with net.listen(back) as listener, t.daemon(config(t, front, back, "tls = t", tls_options=tls(t))):
+        raw = socket.create_connection((host, int(port)), 20)
+        with client_context(t, certificate == "with").wrap_socket(raw, server_hostname="A.example") as client:
+            client.sendall(b"hello")
+            with net.accept(listener) as server:
+                found, (flags, verify, inner) = read_header(server)
+                check_equal(net.read_exactly(server, 5), b"hello", "what follows")
+            version, cipher = client.version(), client.cipher()[0]
+        check_equal((found[1], found[2], len(found[5])), (b"postgresql", b"a.example", 32), "ALPN, AUTHORITY, ID")
+        check_equal((inner[0x21].decode(), inner[0x23].decode()), (version, cipher), "version and cipher")
+        record, = log_records(t, 1)
+        check_equal([record[name] for name in ("tls_version", "tls_cipher", "sni", "alpn", "tls_resumed", "tls_alert")],
+                    [version, cipher, "a.example", "postgresql", "no", None], "the log")
+        check(record["ja4"].startswith("t13d") and record["tls_handshake_time"] > 0, f"the log: {record}")
+        if certificate == "with":
+            with open(t.path("client.crt"), encoding="ascii") as f:
+                der = ssl.PEM_cert_to_DER_cert(f.read())
+            check_equal((flags, verify, inner[0x22], inner[0x28]), (7, 0, b"client", der), "the certificate")
+            check_equal((record["tls_client_name"], record["tls_client_fingerprint"]),
+                        ("client", hashlib.sha256(der).hexdigest()), "the client in the log")
+        else:
+            check_equal((flags, verify != 0, 0x22 in inner), (1, True, False), "no certificate")
+
+
+@test()
+def failures(t):
+    """a handshake that fails is logged with its alert, and what the ClientHello said"""
+    certificates(t)
+    front, back = t.address(), t.address()
+    host, port = front.rsplit(":", 1)
+    with net.listen(back), t.daemon(config(t, front, back, "tls = t", tls_options=tls(t, "required"))):
+        raw = socket.create_connection((host, int(port)), 20)
+        with contextlib.suppress(ssl.SSLError, ConnectionError), \
+                client_context(t, False).wrap_socket(raw, server_hostname="a.example") as client:
+            client.recv(1)
+        record, = log_records(t, 1)
+        check_equal([record[name] for name in ("reason", "sni", "tls_alert", "tls_version")],
+                    ["tls_handshake", "a.example", "certificate required", None], "the log")
+        check(record["ja4"].startswith("t13d1"), f"the log: {record}")
+
+
+@test()
+def passed_on(t):
+    """what the PROXY header of a proxy in front says of TLS is logged and passed on, byte for byte"""
+    front, back = t.address(), t.address()
+    inner = b"\x07\0\0\0\0" + b"\x21\0\7TLSv1.2" + b"\x22\0\5alice" + b"\x23\0\6AES128" + b"\x24\0\3RSA"
+    tlvs = b"".join(struct.pack("!BH", kind, len(value)) + value
+                    for kind, value in ((1, b"h2"), (2, b"b.example"), (0x20, inner)))
+    body = socket.inet_aton("192.0.2.1") + socket.inet_aton("198.51.100.1") + struct.pack("!HH", 7, 443) + tlvs
+    header = MARK + b"\x21\x11" + struct.pack("!H", len(body)) + body
+    options = "accept_proxy = required\ntrusted_proxies = 127.0.0.0/8"
+    with net.listen(back) as listener, t.daemon(config(t, front, back, options)):
+        for cut in (len(header), 20):
+            with net.connect(front) as client:
+                client.sendall(header[:cut])
+                client.sendall(header[cut:] + b"hello")
+                with net.accept(listener) as server:
+                    found, _ = read_header(server)
+                    check_equal(net.read_exactly(server, 5), b"hello", "what follows")
+            check_equal((found[1], found[2], found[0x20]), (b"h2", b"b.example", inner), "what was passed on")
+        for record in log_records(t, 2):
+            check_equal([record[name] for name in ("sni", "alpn", "tls_version", "tls_cipher", "tls_client_name")],
+                        ["b.example", "h2", "TLSv1.2", "AES128", "alice"], "the log")
+
+
+@test(needs=["haproxy", "openssl"], plain_only=True)
+def by_haproxy(t):
+    """HAProxy in front that ends TLS, and HAProxy behind: names go from the one to the other by us"""
+    certificates(t)
+    front, port, behind = t.address(), t.port(), t.port()
+    options = "accept_proxy = required\ntrusted_proxies = 127.0.0.0/8"
+    text = f"""
+frontend edge
+    bind 127.0.0.1:{port} ssl crt {t.path("server.pem")} ca-file {t.path("client.crt")} verify optional
+    default_backend us
+backend us
+    server s {front} send-proxy-v2 proxy-v2-options ssl,cert-cn,ssl-cipher,authority
+frontend f
+    mode http
+    bind 127.0.0.1:{behind} accept-proxy
+    http-request return status 200 content-type text/plain lf-string %[fc_pp_authority]
+"""
+    with t.daemon(config(t, front, f"127.0.0.1:{behind}", options)), haproxy(t, text, port):
+        answer = program.run(["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-quiet", "-servername",
+                              "c.example", "-cert", t.path("client.crt"), "-key", t.path("client.key")],
+                             b"GET / HTTP/1.0\r\n\r\n")
+        check(answer.endswith(b"c.example"), f"HAProxy behind us answered {answer}")
+        record, = log_records(t, 1)
+        check_equal([record[name] for name in ("sni", "tls_client_name", "tls_version")],
+                    ["c.example", "client", "TLSv1.3"], "what HAProxy in front told")
