@@ -1,8 +1,8 @@
 /*
  * admin/admin_client: a connection to the admin interface: its peer and its deadlines.
  *
- * libmicrohttpd owns the socket, and its timeout counts only silence. So at the deadline of a
- * request the socket is shut down, and libmicrohttpd closes it then.
+ * At the deadline of a request its socket is shut down; libmicrohttpd, which owns it, then closes
+ * it.
  *
  * Above max_connections, connections that wait between requests are closed for new ones. If there
  * are none, ADMIN_CONNECTIONS_EXTRA more are accepted for a second each: they get /healthz and

@@ -8,6 +8,7 @@
 #include "admin/admin_answer.h"
 #include "admin/admin_field.h"
 #include "admin/admin_request.h"
+#include "admin/session_page.h"
 #include "base/clock.h"
 #include "server/server_admin.h"
 #include "server/session_kill.h"
@@ -109,61 +110,16 @@ static void route_sessions_failed(struct route_sessions_call *call, int rc)
 
 /* ---- list ---- */
 
-/* The path of a unix client may not be UTF-8. */
-static json_t *route_sessions_text(const char *text)
-{
-    json_t *value = text ? json_string(text) : json_null();
-    char *copy;
-
-    if (value)
-        return value;
-    copy = strdup(text);
-    for (char *c = copy; c && *c; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    value = copy ? json_string(copy) : NULL;
-    free(copy);
-    return value;
-}
-
-static json_t *route_sessions_row(const struct session_row *row)
-{
-    char id[SESSION_ID_TEXT_BYTES], client[ADDRESS_TEXT_BYTES];
-
-    return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:s, s:f, s:f, s:I, s:I, s:s}", "id",
-        session_id_format(id, &row->id), "listener", route_sessions_text(row->listener), "client",
-        route_sessions_text(address_format(client, sizeof(client), &row->client)), "upstream",
-        route_sessions_text(row->upstream), "server", route_sessions_text(row->server), "loop",
-        row->loop, "age_s", (double)row->age_ns / NS_PER_S, "idle_s",
-        (double)row->idle_ns / NS_PER_S, "bytes_in", (json_int_t)row->bytes_in, "bytes_out",
-        (json_int_t)row->bytes_out, "state", row->state);
-}
-
-static json_t *route_sessions_page(const struct session_query_page *page)
-{
-    char next[SESSION_QUERY_CURSOR_BYTES];
-    json_t *rows = json_array();
-
-    for (unsigned i = 0; rows && i < page->n; i++) {
-        if (json_array_append_new(rows, route_sessions_row(page->rows[i])) == 0)
-            continue;
-        json_decref(rows);
-        rows = NULL;
-    }
-    return json_pack(
-        "{s:o, s:I, s:o}", "sessions", rows, "matched", (json_int_t)page->matched, "next",
-        page->is_last ? json_null() : json_string(session_query_cursor_format(next, &page->next)));
-}
-
-static void route_sessions_listed(void *cookie, const struct session_query_page *page)
+static void route_sessions_listed(void *cookie, struct session_query_page *page)
 {
     struct route_sessions_call *call = cookie;
 
     if (!page)
         admin_answer_error(call->rq, 503, "out of memory");
-    else if (page->matched > 0 || !route_sessions_unknown(call))
-        admin_answer_json(call->rq, 200, route_sessions_page(page));
+    else if (page->matched == 0 && route_sessions_unknown(call))
+        session_query_page_free(page);
+    else
+        session_page_answer(call->rq, page);
     free(call);
 }
 

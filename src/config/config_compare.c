@@ -216,7 +216,7 @@ static bool config_compare_has_other_files(const struct pair *sections)
     return !same;
 }
 
-/* What is in use counts: files may have been read again since ${from} was loaded. */
+/* Compare with the files in use: they may have been read again since ${from} was loaded. */
 static int config_compare_files(struct config_compare *cmp, const struct pair *sections)
 {
     if (sections->to->kind != OPTION_TLS || !config_compare_has_other_files(sections))

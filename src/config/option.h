@@ -6,7 +6,8 @@
  * syntax of the file, the allowed values in errors, --dump-config, what a reload can change, and
  * (by tests/lint) the sample file and manual page. A new option needs a row, a field in its
  * section's struct (for sessions: service/service.h), and an entry in sample and manual, in the
- * table's order.
+ * table's order; one without effect on its own also needs a row in config_effect.c. `make lint`
+ * names what is missing.
  */
 #ifndef CONFIG_OPTION_H
 #define CONFIG_OPTION_H

@@ -1,9 +1,8 @@
 /*
  * daemon/fd_store: keeps listen sockets in the service manager while no process runs.
  *
- * Clients that connect meanwhile wait in the kernel's queue for the next process. systemd stores
- * the sockets, with their address as name, if FDSTORE is set. A socket of a .socket unit is not
- * stored: systemd has it anyway.
+ * systemd stores the sockets, with their address as name, if FDSTORE is set. A socket of a .socket
+ * unit is not stored: systemd has it anyway.
  */
 #ifndef DAEMON_FD_STORE_H
 #define DAEMON_FD_STORE_H

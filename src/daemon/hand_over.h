@@ -13,7 +13,7 @@
  *               state + state        what was counted since, repeatedly
  *               end + state          the last one
  *
- * Unknown messages are ignored: the other process may have another version.
+ * Unknown messages, of another version, are ignored.
  */
 #ifndef DAEMON_HAND_OVER_H
 #define DAEMON_HAND_OVER_H
@@ -30,7 +30,7 @@
 #define HAND_OVER_OLD       "reactord-old"     /* socket to another process that drains */
 #define HAND_OVER_OLD_STATE "reactord-old-state"
 #define HAND_OVER_PID_FILE  "reactord-pid-file" /* open and locked */
-#define HAND_OVER_LISTEN    "reactord-listen"   /* a listen socket, with the file of a unix one */
+#define HAND_OVER_LISTEN    "reactord-listen" /* a listen socket; of a unix socket also the file */
 
 /* Size of the longest text, with NUL. */
 #define HAND_OVER_TEXT_BYTES 2048

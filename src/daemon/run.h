@@ -8,8 +8,8 @@
  *
  * While running or draining, SIGUSR1 reopens logs, SIGRTMIN logs statistics, and
  * daemon/watchdog_feeder watches the loops. SIGHUP reloads (daemon/reload); other signals wait
- * while a reload changes the server. Processes that this one replaced (daemon/upgrade) drain with
- * it, and it ends last.
+ * while a reload changes the server. The process ends after those that it replaced
+ * (daemon/upgrade).
  */
 #ifndef DAEMON_RUN_H
 #define DAEMON_RUN_H

@@ -2,8 +2,8 @@
  * engine/budget: a turn's time budget for tasks, from io_ratio and task_quantum.
  *
  * With io_ratio r below 100, tasks get the time io_ns * (100 - r) / r, but at least 64 tasks run.
- * In a turn without I/O they get 100 us, as a poll costs as much as 30 quick tasks. With io_ratio
- * 100, all tasks queued at the start run. task_quantum limits both.
+ * In a turn without I/O they get 100 us. With io_ratio 100, all tasks queued at the start run.
+ * task_quantum limits both.
  *
  * The clock is read after 1, 2, 4 ... 64 tasks, then after every 64th; slow tasks start this again
  * from 1.

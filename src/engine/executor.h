@@ -1,8 +1,8 @@
 /*
  * engine/executor: thread pool for blocking or slow work, such as DNS lookups.
  *
- * Threads start on demand and share one FIFO queue, so a slow task occupies only one thread. A task
- * owns the memory it uses, and returns its result in a task for a loop.
+ * Threads start on demand and share one FIFO queue. A task owns its memory, and returns its result
+ * in a task for a loop.
  *
  * note: shares. A strand whose task is refused waits in line. When half of max_pending_tasks is
  * free, the first in line gets a share: max_pending_tasks divided by the number of strands that

@@ -167,7 +167,7 @@ void loop_set_activity(struct loop *loop, const char *what);
 
 /*
  * loop_reap(loop, t):
- * Run ${t} in step 6; never dropped.
+ * Run ${t} in step 6 of this turn, or of a later one if thousands end at once; never dropped.
  *
  * Thread: loop
  */

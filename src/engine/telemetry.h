@@ -1,7 +1,7 @@
 /*
  * engine/telemetry: counters of a loop, for engine/loop_stats.
  *
- * One thread writes, so without atomic read-modify-write; any thread reads. All is relaxed.
+ * One thread writes, without atomic read-modify-write; any thread reads. Relaxed.
  */
 #ifndef ENGINE_TELEMETRY_H
 #define ENGINE_TELEMETRY_H

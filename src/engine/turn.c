@@ -22,11 +22,14 @@
 #define TURN_LEAVE_EACH 1024
 #define TURN_LEAVE_PART 16
 
+/* Step 6 has at least this time. */
+#define TURN_REAP_NS NS_PER_MS
+
 bool turn_has_work(const struct loop *l)
 {
-    return !queue_empty(&l->queues[LOOP_CONTROL]) || !queue_empty(&l->queues[LOOP_TASKS]) ||
-           !queue_empty(&l->queues[LOOP_TAIL]) || l->schedule.n_due > 0 ||
-           timer_heap_next_at_ns(&l->schedule) <= l->clock_at_ns;
+    return l->reap.first || !queue_empty(&l->queues[LOOP_CONTROL]) ||
+           !queue_empty(&l->queues[LOOP_TASKS]) || !queue_empty(&l->queues[LOOP_TAIL]) ||
+           l->schedule.n_due > 0 || timer_heap_next_at_ns(&l->schedule) <= l->clock_at_ns;
 }
 
 uint64_t turn_queued(const struct loop *l)
@@ -226,14 +229,29 @@ static void turn_tail(struct loop *l)
         (void)turn_queue(l, LOOP_TAIL, gate_count(&l->queues[LOOP_TAIL].gate));
 }
 
-/* Step 6, including tasks that these tasks add. */
+/*
+ * Step 6, including tasks that these tasks add: for as long as the rest of the turn took, so that
+ * objects cannot end faster than they are freed. When thousands end at once the next turns go on.
+ */
 void turn_reap(struct loop *l)
 {
+    struct budget_conf conf = {.io_ratio = 100, .quantum_ns = l->clock_at_ns - l->turn_at_ns};
+    struct budget budget;
     struct task *t;
 
+    if (conf.quantum_ns > l->quantum_ns)
+        conf.quantum_ns = l->quantum_ns;
+    if (conf.quantum_ns < TURN_REAP_NS)
+        conf.quantum_ns = TURN_REAP_NS;
+    budget_begin(&budget, &conf, 0, l->clock_at_ns, UINT64_MAX);
     while ((t = task_list_take(&l->reap))) {
         turn_enter(l, t->type);
         t->type->run(t);
+        if (!budget_count(&budget))
+            continue;
+        turn_read_clock(l);
+        if (budget_spent(&budget, l->clock_at_ns))
+            break;
     }
     turn_read_clock(l);
 }

@@ -12,8 +12,7 @@
  * The hash key is random, against chosen collisions.
  *
  * note: one lock. It is taken twice per connection, briefly: by a boss thread, then by a worker.
- * Atomics would not do: when a count leaves or reaches 0, count, hash chain and LRU list change
- * together.
+ * When a count leaves or reaches 0, count, hash chain and LRU list change together.
  */
 #ifndef LIMITS_CLIENT_TABLE_H
 #define LIMITS_CLIENT_TABLE_H

@@ -97,7 +97,7 @@ static int listeners_prepare_address(struct listeners_change *change, const stru
         return rc;
     address_format(text, sizeof(text), a);
     if (la->next) {
-        log_error("listen %s: %s: cannot listen: given twice, also to listen %s", name, text,
+        log_error("listen %s: %s: cannot listen: listen %s has this address too", name, text,
                   la->next->listener->name);
         return -EADDRINUSE;
     }

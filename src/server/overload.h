@@ -10,10 +10,10 @@
  * three quarters begin an episode and five eighths end it. Between samples, neither buffers nor the
  * TLS library may grow past the first threshold.
  *
- * Victims: connections with buffered bytes, longest without progress first. (Water marks keep their
- * sizes alike.) If these cannot free enough memory, all connections, longest idle first. Optional
- * parts of connections (a mirror) go before them. Each worker closes a share of its own sessions,
- * by their number; one token bucket paces all.
+ * Victims: connections with buffered bytes, longest without progress first. If these cannot free
+ * enough memory, all connections, longest idle first. Optional parts of connections (a mirror) go
+ * before them. Each worker closes a share of its own sessions, by their number; one token bucket
+ * paces all.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H

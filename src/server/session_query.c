@@ -185,8 +185,8 @@ static int session_query_compare_pointers(const void *a, const void *b)
                                       *(struct session_row *const *)b);
 }
 
-/* False: no memory. */
-static bool session_query_merge(const struct session_query *q, struct session_query_page *page)
+/* Move the best rows of all parts to ${page}. False: no memory. */
+static bool session_query_merge(struct session_query *q, struct session_query_page *page)
 {
     size_t n = 0;
 
@@ -202,9 +202,12 @@ static bool session_query_merge(const struct session_query *q, struct session_qu
     for (unsigned i = 0; i < q->n_parts; i++) {
         memcpy(&page->rows[n], q->parts[i].rows, q->parts[i].n * sizeof(struct session_row *));
         n += q->parts[i].n;
+        q->parts[i].n = 0;
     }
     qsort(page->rows, n, sizeof(struct session_row *), session_query_compare_pointers);
-    page->n = n < q->conf.limit ? (unsigned)n : q->conf.limit;
+    while (n > q->conf.limit)
+        free(page->rows[--n]);
+    page->n = (unsigned)n;
     return true;
 }
 
@@ -225,18 +228,28 @@ static void session_query_finish(const struct session_query *q, struct session_q
                                                .id = page->rows[page->n - 1]->id};
 }
 
+void session_query_page_free(struct session_query_page *page)
+{
+    if (!page)
+        return;
+    for (unsigned i = 0; i < page->n; i++)
+        free(page->rows[i]);
+    free(page->rows);
+    free(page);
+}
+
 static void session_query_done(void *cookie)
 {
     struct session_query *q = cookie;
-    struct session_query_page page = {.rows = NULL};
+    struct session_query_page *page = calloc(1, sizeof(*page));
 
-    if (session_query_merge(q, &page)) {
-        session_query_finish(q, &page);
-        q->conf.answered(q->conf.cookie, &page);
+    if (page && session_query_merge(q, page)) {
+        session_query_finish(q, page);
     } else {
-        q->conf.answered(q->conf.cookie, NULL);
+        session_query_page_free(page);
+        page = NULL;
     }
-    free(page.rows);
+    q->conf.answered(q->conf.cookie, page);
     session_query_free(q);
 }
 

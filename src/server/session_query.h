@@ -50,10 +50,10 @@ struct session_query_conf {
     unsigned limit;                    /* rows, 1 to SESSION_QUERY_LIMIT_MAX */
     struct session_query_cursor after; /* of the same sort; began_at_ns 0: the first page */
     /*
-     * Called once on the asking loop, unless it has ended, with a page that is borrowed for the
-     * call; NULL: no memory.
+     * Called once on the asking loop, unless it has ended, with a page that it owns; NULL: no
+     * memory.
      */
-    void (*answered)(void *cookie, const struct session_query_page *page);
+    void (*answered)(void *cookie, struct session_query_page *page);
     void *cookie;
 };
 
@@ -67,6 +67,14 @@ struct session_query_conf {
  */
 int session_query_begin(const struct session_scan_workers *workers,
                         const struct session_query_conf *conf) NODISCARD;
+
+/*
+ * session_query_page_free(page):
+ * Free ${page}, or NULL.
+ *
+ * Thread: any
+ */
+void session_query_page_free(struct session_query_page *page);
 
 /*
  * session_query_sort_of(out, word):

@@ -5,8 +5,7 @@
  *   begin -> each worker: task, task ... -> the last one submits: done() on the asking loop
  *
  * A step visits SESSION_SET_STEP sessions, fewer if it ends some of them. Sessions adopted after
- * the begin of a worker's part are not visited. A loop without a thread has no sessions; one that
- * ends has ended them.
+ * the begin of a worker's part are not visited.
  */
 #ifndef SERVER_SESSION_SCAN_H
 #define SERVER_SESSION_SCAN_H

@@ -4,7 +4,7 @@
  *   any thread --access_log_put()--> bounded queue --writer thread, in batches--> sink
  *
  * A loop never blocks: it pushes a line on a lock-free queue and, if needed, schedules the writer
- * in 10 ms. The writer offers lines again that the sink did not take.
+ * in 10 ms.
  *
  * When the queue is full or the sink fails, lines are dropped and counted. The first loss is
  * logged, and the end: a second without loss.

@@ -1,9 +1,9 @@
 /*
  * tls/tls_flight: finds whole handshake messages in received records.
  *
- * A step of a handshake costs a task on another thread, so none is made before the library can do
- * something with the bytes: until then a slow client costs only its buffer. Messages are readable
- * up to the first encrypted record; from then on a whole record counts as a message.
+ * A step costs a task on another thread: none is made before a whole message is there, so a slow
+ * client costs only its buffer. Messages are readable up to the first encrypted record; from then
+ * on a whole record counts as a message.
  *
  * Record: | type: 1 | version: 2 | length: 2 | fragment |, message: | type: 1 | length: 3 | body |.
  * Source: RFC 8446, sections 4 and 5.1

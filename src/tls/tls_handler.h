@@ -4,8 +4,7 @@
  *   add -> handshake, in steps on tls/tls_handshakes -> done() -> tls_handler_release()
  *       -> plain bytes inward, records outward -> close_notify in both directions
  *
- * Before the release no event passes, as with handlers/proxy_protocol: `active` and the bytes
- * behind the handshake follow then.
+ * Before the release no event passes.
  *
  * close_notify is half-close, in TLS 1.2 too: the peer's arrives as HANDLER_EOF, ours is sent by
  * shutdown_write in front of the end of file. An end of file without it is counted, and passed on

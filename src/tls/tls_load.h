@@ -15,7 +15,7 @@ struct evp_md_ctx_st;
 struct tls_load {
     char *why; /* `option: file: cause` */
     size_t why_size;
-    const char *option;           /* being read, for the texts */
+    const char *option;           /* the option being read, named in the texts */
     struct evp_md_ctx_st *digest; /* of all files */
     struct text warnings;         /* lines as `why` */
 };

@@ -2,7 +2,7 @@
  * tls/tls_slot: the current profile of a [tls NAME] section. A reload or a changed file replaces
  * it; a connection keeps the profile that it began with.
  *
- * A lock guards the pointer: it is taken once for each handshake, for a few instructions.
+ * A lock guards the pointer.
  */
 #ifndef TLS_TLS_SLOT_H
 #define TLS_TLS_SLOT_H

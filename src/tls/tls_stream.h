@@ -1,8 +1,8 @@
 /*
  * tls/tls_stream: one TLS connection, between plain bytes and records in memory.
  *
- * A stream knows no socket and no loop. It is used by one thread at a time: a loop's, or during a
- * step of the handshake one of tls/tls_handshakes.
+ * One thread at a time uses it: a loop's, or during a step of the handshake one of
+ * tls/tls_handshakes.
  *
  * Records that a call makes are in memory of the calling thread, until its next call for any
  * stream: tls_stream_output().

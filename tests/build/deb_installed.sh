@@ -16,7 +16,7 @@ test_suite() {
     root_run "make deb && DEB_VERSION=9.9.9 make deb && cp build/deb/*_9.9.9_*.deb build/deb/reactord_0*.deb /root"
     # Only what the package itself depends on may make it run.
     root_run "cd / && apt-get purge -y --auto-remove libev-dev libiniparser-dev libjansson-dev libmicrohttpd-dev \
-        libssl-dev libcurl4-openssl-dev && apt-get install -y --no-install-recommends /root/reactord_0*.deb &&
+        libseccomp-dev libssl-dev libcurl4-openssl-dev && apt-get install -y --no-install-recommends /root/reactord_0*.deb &&
         apt-get purge -y reactord && deluser --system reactord; rm -f /usr/sbin/policy-rc.d" > "$root_dir/log" 2>&1 ||
         { tail -20 "$root_dir/log"; return 1; }
     umount "$root/proc" "$root/dev"

@@ -8,11 +8,13 @@ root_create() {
     root=$root_dir/root
     mkdir -p "$root"
     trap root_remove EXIT
+    trap 'exit 1' HUP INT TERM
     if [ -n "$4" ]; then
         cp -a "$4/." "$root/"
     else
         debootstrap --variant=minbase "$2" "$root" http://deb.debian.org/debian
     fi
+    echo force-unsafe-io > "$root/etc/dpkg/dpkg.cfg.d/unsafe-io" # nothing here has to outlive a power cut
     mount -t proc proc "$root/proc"
     mount --bind /dev "$root/dev"
     cp /etc/resolv.conf "$root/etc/resolv.conf"

@@ -4,6 +4,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' HUP INT TERM
 # The flags of a make that runs this are not those of the variants.
 unset MAKEFLAGS MFLAGS MAKELEVEL CFLAGS CPPFLAGS LDFLAGS LDLIBS DESTDIR PREFIX BUILD
 export WERROR=1

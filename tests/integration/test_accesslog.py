@@ -154,15 +154,15 @@ def times_of_a_proxy(t):
     with net.listen(back) as listener, \
             t.daemon(proxy(front, back, f"access_log = {path}\naccess_log_format = json")) as daemon:
         with net.proxied(front, listener) as (client, server):
-            time.sleep(0.3)
+            time.sleep(1)
             server.sendall(b"late")
             check_equal(net.read_exactly(client, 4), b"late", "the bytes")
-            time.sleep(0.3)
+            time.sleep(1)
         t.eventually(lambda: whole_lines(path), "a line")
         daemon.stop()
     r = records(path)[0]
     check_record(r)
-    check(r["connect_time"] < 0.3 <= r["first_byte_time"], f"times: {r}")
+    check(r["connect_time"] < 1 <= r["first_byte_time"], f"times: {r}")
     check(r["first_byte_time"] + 0.29 <= r["duration"], f"times: {r}")
     check_equal((r["bytes_in"], r["bytes_out"], r["tries"]), (0, 4, 1), "bytes and tries")
     check_equal(r["queue_time"], None, "queue_time")

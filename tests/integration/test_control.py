@@ -151,6 +151,25 @@ def sorted_and_paged(t):
         check_equal(rows[-1]["client"], port_of(clients[3]), "the client that is not idle")
 
 
+@test()
+def written_in_steps(t):
+    """a long page is written in several tasks, so that other requests do not wait for it"""
+    with Place(t) as place:
+        place.clients(200, place.echo)
+
+        def tasks_run():
+            return next(loop["tasks_run"] for loop in get(place.admin, "/v1/loops").json["loops"]
+                        if loop["name"] == "admn-5-1")
+
+        def tasks(limit):
+            before = tasks_run()
+            check_equal(len(place.sessions(f"?limit={limit}")["sessions"]), limit, "sessions")
+            return tasks_run() - before
+
+        short, long = tasks(1), tasks(200)
+        check(long >= short + 5, f"{long} tasks for 200 sessions, {short} for one")
+
+
 @test(each=[{"sort": "age"}, {"sort": "idle"}, {"sort": "bytes"}])
 def pages_under_churn(t, sort):
     """pages by {sort} have each idle session that stays once, while others come and go"""

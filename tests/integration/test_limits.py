@@ -38,7 +38,7 @@ class Crowd:
             client.close()
 
     def served(self, seconds):
-        """Those that get an answer within that time."""
+        """Those that get an answer, until there was none for that time."""
         for client in self.clients:
             client.sendall(b"?")
         return self.answered(seconds)
@@ -50,13 +50,15 @@ class Crowd:
         self.clients = [c for c in self.clients if c not in clients]
 
     def answered(self, seconds):
-        """Those that asked before and get their answer within that time."""
-        answered, end = set(), time.monotonic() + seconds
-        while len(answered) < len(self.clients) and time.monotonic() < end:
+        """Those that asked before and get their answer, until there was none for that time."""
+        answered, quiet = set(), 0
+        while len(answered) < len(self.clients) and quiet < seconds / 0.1:
             waiting = [c for c in self.clients if c not in answered]
+            quiet += 1
             for client in select.select(waiting, [], [], 0.1)[0]:
                 check_equal(client.recv(16)[:1], b"?", "the echo")
                 answered.add(client)
+                quiet = 0
         return [c for c in self.clients if c in answered]
 
 

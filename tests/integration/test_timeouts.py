@@ -42,10 +42,10 @@ def idle_echo(t):
 
 @test(plain_only=True)
 def busy_echo(t):
-    """an echo client that says something every third of idle_timeout is not closed"""
+    """an echo client that says something every sixth of idle_timeout is not closed"""
     address = t.address()
-    with t.daemon(echo(address, "idle_timeout = 1500ms")), net.connect(address) as client:
-        for _ in range(8):
+    with t.daemon(echo(address, "idle_timeout = 3s")), net.connect(address) as client:
+        for _ in range(9):
             check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
             time.sleep(0.5)
 
@@ -65,10 +65,10 @@ def idle_proxy(t):
 def one_side_talks(t, talker):
     """a session is not idle as long as the {talker} alone says something"""
     front, back = t.address(), t.address()
-    with net.listen(back) as listener, t.daemon(proxy(front, back, "idle_timeout = 1500ms")):
+    with net.listen(back) as listener, t.daemon(proxy(front, back, "idle_timeout = 3s")):
         with net.proxied(front, listener) as (client, server):
             source, sink = (client, server) if talker == "client" else (server, client)
-            for i in range(8):
+            for i in range(9):
                 source.sendall(b"%d" % i)
                 check_equal(net.read_exactly(sink, 1), b"%d" % i, "what the other got")
                 time.sleep(0.5)
@@ -97,12 +97,12 @@ def half_closed(t, closer):
 def half_closed_but_busy(t):
     """a half-closed session goes on as long as bytes move"""
     front, back = t.address(), t.address()
-    options = "half_close_timeout = 1500ms"
+    options = "half_close_timeout = 3s"
     with net.listen(back) as listener, t.daemon(proxy(front, back, options)):
         with net.proxied(front, listener) as (client, server):
             client.shutdown(socket.SHUT_WR)
             check_equal(net.read_to_end(server), b"", "what the server got")
-            for i in range(8):
+            for i in range(9):
                 server.sendall(b"%d" % i)
                 check_equal(net.read_exactly(client, 1), b"%d" % i, "what the client got")
                 time.sleep(0.5)
@@ -197,10 +197,10 @@ def silent_side(t, option, silent, talker):
 def both_speak_in_time(t):
     """a session whose sides both say something within their timeouts goes on"""
     front, back = t.address(), t.address()
-    config = proxy(front, back, "client_idle_timeout = 1500ms", "idle_timeout = 1500ms")
+    config = proxy(front, back, "client_idle_timeout = 3s", "idle_timeout = 3s")
     with net.listen(back) as listener, t.daemon(config):
         with net.proxied(front, listener) as (client, server):
-            for _ in range(8):
+            for _ in range(10):
                 client.sendall(b"x")
                 check_equal(net.read_exactly(server, 1), b"x", "what the server got")
                 server.sendall(b"y")
@@ -212,10 +212,10 @@ def both_speak_in_time(t):
 def held_up_is_not_silent(t):
     """a client that is not read because the server takes nothing is not one that says nothing"""
     front, back = t.address(), t.address()
-    with net.listen(back) as listener, t.daemon(proxy(front, back, "client_idle_timeout = 700ms")):
+    with net.listen(back) as listener, t.daemon(proxy(front, back, "client_idle_timeout = 2s")):
         with net.proxied(front, listener) as (client, server):
             sender = Task(net.send_pattern, client, HELD_UP_BYTES)
-            time.sleep(2.5)
+            time.sleep(3.5)
             check_equal(net.receive_sha256(server, HELD_UP_BYTES),
                         net.pattern_sha256(HELD_UP_BYTES), "SHA-256")
             sender.result()

@@ -149,3 +149,35 @@ def a_group_of_the_unit(unit):
     unit.start()
     owner, _ = unit.machine.run("stat", "--format=%G %a", "/run/reactord/echo.sock")
     check_equal(owner.strip(), "adm 660", "group and mode")
+
+
+@test()
+def its_own_filter_beside_that_of_the_unit(unit):
+    """seccomp = yes works with the unit's filter; SIGUSR2 is refused, and the same process serves on"""
+    unit.configure(f"[reactord]\nseccomp = yes\n{ECHO}")
+    unit.start()
+    pid = unit.pid()
+    unit.kill("USR2")
+    unit.eventually(lambda: "upgrade: refused: seccomp lets no program be executed" in unit.log(), "it is refused")
+    serves()
+    check_equal(unit.pid(), pid, "main process")
+    unit.restart()
+    serves()
+
+
+@test()
+def another_root_directory(unit):
+    """with RootDirectory of the unit, which stands for chroot, it starts, reloads, is upgraded and stops"""
+    unit.machine.run("mkdir", "-p", "/srv/root")
+    unit.drop_in("[Service]\nRootDirectory=/srv/root\nBindReadOnlyPaths=/usr /lib /lib64 /bin /etc\n")
+    unit.configure(ECHO)
+    unit.start()
+    serves()
+    pid = unit.pid()
+    _, code = unit.machine.run("test", "-e", f"/proc/{pid}/root/var/lib/dpkg", may_fail=True)
+    check(code != 0, "its root directory is that of all others")
+    unit.systemctl("reload", unit.name)
+    unit.kill("USR2")
+    unit.eventually(lambda: unit.pid() not in (0, pid), "another main process")
+    serves()
+    unit.stop()

@@ -164,3 +164,47 @@ TEST_EACH(bound, io_does_not_wait_for_slow_control_or_tail_tasks, ARRAY_LEN(queu
     close(ours);
     close(sender.fd);
 }
+
+/* ---- reaping ---- */
+
+#define REAPED 30 /* tasks of 1 ms */
+
+struct late {
+    struct task first, task; /* the first that is reaped submits the other */
+    atomic_uint before;      /* reaped before that ran */
+};
+
+static void late_run_first(struct task *t)
+{
+    ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &CONTAINER_OF(t, struct late, first)->task), 0);
+}
+
+static void late_run(struct task *t)
+{
+    atomic_store(&CONTAINER_OF(t, struct late, task)->before, n_run());
+}
+
+static void reap_all(void *arg)
+{
+    static const struct task_type first_type = {.name = "first", .run = late_run_first};
+    static const struct task_type type = {.name = "late", .run = late_run, .drop = late_run};
+    struct late *late = arg;
+
+    *late = (struct late){.first.type = &first_type, .task.type = &type};
+    loop_reap(loop, &late->first);
+    for (unsigned i = 0; i < REAPED; i++) {
+        tasks_slow_init(&tasks[i], NS_PER_MS);
+        loop_reap(loop, &tasks[i].task);
+    }
+}
+
+TEST(bound, thousands_that_end_at_once_are_reaped_in_several_turns_and_all_before_the_end)
+{
+    struct late late;
+
+    setup_with(NS_PER_MS);
+    loop_runner_call(loop, reap_all, &late);
+    loop_runner_destroy(loop);
+    ck_assert_uint_eq(n_run(), REAPED);
+    ck_assert_uint_lt(atomic_load(&late.before), REAPED / 2);
+}

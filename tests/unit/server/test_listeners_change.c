@@ -294,7 +294,7 @@ TEST(listeners_change, an_address_given_twice_is_refused)
     descriptors = process_descriptors();
     served.addresses[1] = served.addresses[0];
     ck_assert_int_eq(served_prepare(2), -EADDRINUSE);
-    ck_assert_uint_eq(log_lines_with(": cannot listen: given twice, also to listen front"), 1);
+    ck_assert_uint_eq(log_lines_with(": cannot listen: listen front has this address too"), 1);
     expect_unchanged(descriptors);
     ck_assert_uint_eq(atomic_load(&served.accepted_by[0]), 1);
 }

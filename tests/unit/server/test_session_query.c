@@ -29,7 +29,7 @@ static uint64_t matched;
 static bool is_last;
 static atomic_uint answers;
 
-static void on_answer(void *cookie, const struct session_query_page *page)
+static void on_answer(void *cookie, struct session_query_page *page)
 {
     ck_assert_ptr_eq(cookie, &conf);
     ck_assert(loop_is_current(crowd.asker));
@@ -47,6 +47,7 @@ static void on_answer(void *cookie, const struct session_query_page *page)
         ck_assert_str_eq(page->rows[i]->upstream, "back");
         ck_assert_str_eq(page->rows[i]->state, "open");
     }
+    session_query_page_free(page);
     atomic_fetch_add(&answers, 1);
 }
 
