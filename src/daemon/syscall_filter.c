@@ -64,7 +64,7 @@ static int syscall_filter_add_sockets(scmp_filter_ctx filter)
     int rc = 0;
 
     for (unsigned i = 0; i < ARRAY_LEN(families) && rc == 0; i++) {
-        const struct scmp_arg_cmp family = SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]);
+        const struct scmp_arg_cmp family = SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i], 0);
 
         rc = syscall_filter_add(filter, SCMP_ACT_ALLOW, "socket", 1, &family);
         if (rc == 0)
@@ -89,10 +89,10 @@ static int syscall_filter_add_partly(scmp_filter_ctx filter)
         {"mmap2", SCMP_A2_64(SCMP_CMP_MASKED_EQ, both, PROT_WRITE)},
         {"mmap2", SCMP_A2_64(SCMP_CMP_MASKED_EQ, both, PROT_EXEC)},
         {"mprotect", SCMP_A2_64(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)},
-        {"prctl", SCMP_A0_64(SCMP_CMP_EQ, PR_SET_NAME)},
-        {"prctl", SCMP_A0_64(SCMP_CMP_EQ, PR_GET_NAME)},
-        {"prlimit64", SCMP_A2_64(SCMP_CMP_EQ, 0)}, /* only read */
-        {"tgkill", SCMP_A0_64(SCMP_CMP_EQ, (scmp_datum_t)getpid())},
+        {"prctl", SCMP_A0_64(SCMP_CMP_EQ, PR_SET_NAME, 0)},
+        {"prctl", SCMP_A0_64(SCMP_CMP_EQ, PR_GET_NAME, 0)},
+        {"prlimit64", SCMP_A2_64(SCMP_CMP_EQ, 0, 0)}, /* only read */
+        {"tgkill", SCMP_A0_64(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0)},
     };
     int rc = 0;
 
