@@ -300,6 +300,8 @@ static const struct {
 
     {OPTION_TLS, "key", config_effect_has_certificate, NO_CERTIFICATE},
     {OPTION_TLS, "unknown_name", config_effect_has_certificate, NO_CERTIFICATE},
+    {OPTION_TLS, "ocsp_file", config_effect_has_certificate, NO_CERTIFICATE},
+    {OPTION_TLS, "ticket_keys", config_effect_has_certificate, NO_CERTIFICATE},
     {OPTION_TLS, "ca", config_effect_verifies, NO_VERIFY},
     {OPTION_TLS, "client_ca", config_effect_verifies, NO_VERIFY},
     {OPTION_TLS, "client_crl", config_effect_has_client_ca,

@@ -190,6 +190,17 @@ static const struct option tls_rows[] = {
     {"truncated", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "eof",
      "eof or reset", "what an end of file without close_notify becomes for the other side",
      TLS(profile.truncated), 0, 0, truncateds},
+    {"ocsp_file", &option_tls_paths, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "absolute paths of files, with commas between",
+     "responses of OCSP (DER) that clients get with the certificates they are for (stapling)",
+     TLS(profile.ocsp), 0, 0, NULL},
+    {"ticket_keys", &option_tls_paths, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "absolute paths of files, with commas between",
+     "keys of session tickets, as HAProxy or nginx has them; the first encrypts, all decrypt; empty: made here, and changed every two hours",
+     TLS(profile.tickets), 0, 0, NULL},
+    {"watch", &option_kind_duration, OPTION_ZERO, OPTION_LIVE, "0",
+     "0, or 100ms to 1h", "how often it is looked whether the files have changed, to read them again; 0: never",
+     TLS(watch_ns), 100 * NS_PER_MS, 3600 * NS_PER_S, NULL},
 };
 /* clang-format on */
 

@@ -16,6 +16,7 @@
 #include "net/descriptor_budget.h"
 #include "net/resolve.h"
 #include "net/srv.h"
+#include "server/certificates.h"
 #include "server/checks.h"
 #include "server/descriptors.h"
 #include "server/listeners.h"
@@ -176,6 +177,15 @@ static int server_create_checks(struct server *sv)
     return rc == 0 ? server_prepare_checks(sv) : rc;
 }
 
+static int server_create_certificates(struct server *sv)
+{
+    return certificates_create(&sv->certificates,
+                               &(struct certificates_conf){.control = threads_control(&sv->threads),
+                                                           .executor = sv->threads.executor,
+                                                           .list = sv->conf->tls,
+                                                           .n = sv->conf->n_tls});
+}
+
 static int server_create_spares(struct server *sv)
 {
     struct spare_pools_change *change;
@@ -284,6 +294,8 @@ int server_create(struct server **out, const struct server_conf *conf,
     if (rc == 0)
         rc = server_create_spares(sv);
     if (rc == 0)
+        rc = server_create_certificates(sv);
+    if (rc == 0)
         rc = server_create_listeners(sv);
     if (rc < 0) {
         if (rc == -ENOMEM)
@@ -324,6 +336,8 @@ int server_start(struct server *sv)
     sv->started = true;
     sv->started_at_s = (int64_t)time(NULL);
     rc = server_start_checks(sv);
+    if (rc == 0)
+        rc = certificates_start(sv->certificates);
     if (rc < 0) {
         log_error("cannot start the control thread: %s", strerror(-rc));
         return rc;
@@ -421,6 +435,7 @@ void server_destroy(struct server *sv)
     if (sv->first_checks)
         checks_cancel(sv->first_checks);
     checks_destroy(sv->checks);
+    certificates_destroy(sv->certificates);
     resolver_destroy(sv->resolver);
     proxy_loop_release(sv->proxy_loop);
     if (sv->first_upstreams)

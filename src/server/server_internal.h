@@ -17,6 +17,8 @@
 #include "server/server.h"
 #include "server/threads.h"
 
+struct certificates;
+struct certificates_change;
 struct checks;
 struct checks_change;
 struct listeners;
@@ -44,6 +46,7 @@ struct server_change {
     struct upstreams_change *upstreams;
     struct descriptors_aside aside;
     struct checks_change *checks;
+    struct certificates_change *certificates;
     struct resolver_change *names;
     struct proxy_loop *proxy_loop; /* held */
     struct spare_pools_change *spares;
@@ -61,6 +64,7 @@ struct server {
     struct proxy_loop *proxy_loop;
     struct resolver *resolver;
     struct checks *checks;
+    struct certificates *certificates;
     struct checks_change *first_checks; /* likewise; NULL: none */
     struct spares *spares;
     struct listeners *listeners;

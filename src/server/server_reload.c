@@ -13,13 +13,13 @@
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 #include "limits/connection_limit.h"
+#include "server/certificates.h"
 #include "server/checks.h"
 #include "server/listeners.h"
 #include "server/proxy_loop.h"
 #include "server/server_internal.h"
 #include "server/spares.h"
 #include "server/upstreams.h"
-#include "tls/tls_slot.h"
 #include "upstream/resolver.h"
 #include "upstream/spare_pools.h"
 
@@ -96,6 +96,19 @@ static int server_prepare_checks(struct server_change *change)
 static void server_cancel_checks(struct server_change *change)
 {
     checks_cancel(change->checks);
+}
+
+static int server_prepare_certificates(struct server_change *change)
+{
+    const struct server_conf *conf = server_change_conf(change);
+
+    return certificates_prepare(server_of_change(change)->certificates, conf->tls, conf->n_tls,
+                                &change->certificates);
+}
+
+static void server_cancel_certificates(struct server_change *change)
+{
+    certificates_cancel(change->certificates);
 }
 
 static void server_names_ready(void *cookie, int error);
@@ -187,6 +200,7 @@ static const struct server_step {
     {server_prepare_upstreams, server_cancel_upstreams},
     {server_prepare_descriptors, server_cancel_descriptors},
     {server_prepare_checks, server_cancel_checks},
+    {server_prepare_certificates, server_cancel_certificates},
     {server_prepare_names, server_cancel_names},
     {server_prepare_servers, server_cancel_servers},
     {server_prepare_listeners, server_cancel_listeners},
@@ -201,13 +215,6 @@ static void server_commit_io_ratio(struct server *sv, unsigned io_ratio)
     MUST(loop_group_set_io_ratio(sv->threads.workers, io_ratio) == 0);
 }
 
-/* Connections keep the profile that they began with. */
-static void server_commit_tls(const struct server_conf *conf)
-{
-    for (unsigned i = 0; i < conf->n_tls; i++)
-        tls_slot_replace(conf->tls[i].slot, tls_profile_hold(conf->tls[i].loaded));
-}
-
 /* Servers are committed before their users. */
 static void server_commit_parts(struct server_change *change)
 {
@@ -219,13 +226,13 @@ static void server_commit_parts(struct server_change *change)
     upstreams_commit(change->upstreams);
     spare_pools_commit(change->spares);
     checks_commit(change->checks);
+    certificates_commit(change->certificates);
     resolver_commit(change->names);
     proxy_loop_release(sv->proxy_loop);
     sv->proxy_loop = change->proxy_loop;
     descriptors_commit(&sv->descriptors, &sv->aside, &change->aside);
     sv->aside = change->aside;
     sv->conf = conf;
-    server_commit_tls(conf);
     connection_limit_set(&sv->room, NULL, &conf->quota);
     listeners_commit(change->listeners);
     spares_refill(sv->spares);

@@ -157,8 +157,11 @@ static int tls_certificate_read_key_beside(struct tls_pem *pem, const char *path
     char beside[PATH_MAX];
 
     snprintf(beside, sizeof(beside), "%s.key", path);
-    if (access(beside, F_OK) < 0 && end && !strchr(end, '/'))
+    tls_load_note(l, beside);
+    if (access(beside, F_OK) < 0 && end && !strchr(end, '/')) {
         snprintf(beside, sizeof(beside), "%.*s.key", (int)(end - path), path);
+        tls_load_note(l, beside);
+    }
     if (access(beside, F_OK) < 0 || strcmp(beside, path) == 0)
         return 0;
     return tls_certificate_read_key(pem, beside, l);

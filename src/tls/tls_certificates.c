@@ -1,17 +1,20 @@
 #include "tls/tls_certificates.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <openssl/x509v3.h>
 
 #include "tls/server_name.h"
 #include "tls/tls_directory.h"
 #include "tls/tls_names.h"
+#include "tls/tls_ocsp.h"
 
 struct tls_certificates {
     atomic_uint references;
@@ -127,6 +130,17 @@ static int tls_certificates_append(struct tls_certificates *t, struct tls_certif
     return tls_certificates_add_names(t, c);
 }
 
+/* Where HAProxy has it: a.pem.ocsp. */
+static int tls_certificates_read_ocsp_beside(const struct tls_certificates_load *load,
+                                             const char *path)
+{
+    char beside[PATH_MAX];
+
+    snprintf(beside, sizeof(beside), "%s.ocsp", path);
+    tls_load_note(load->l, beside);
+    return access(beside, F_OK) == 0 ? tls_ocsp_read(load->t, beside, load->l) : 0;
+}
+
 static int tls_certificates_add_file(const struct tls_certificates_load *load,
                                      const struct tls_certificate_files *files)
 {
@@ -140,7 +154,9 @@ static int tls_certificates_add_file(const struct tls_certificates_load *load,
         tls_certificate_destroy(c);
         return rc;
     }
-    return tls_certificates_append(load->t, c) < 0 ? tls_load_memory(load->l) : 0;
+    if (tls_certificates_append(load->t, c) < 0)
+        return tls_load_memory(load->l);
+    return tls_certificates_read_ocsp_beside(load, files->certificate);
 }
 
 static int tls_certificates_add_directory(const struct tls_certificates_load *load,

@@ -46,10 +46,11 @@ static char *tls_directory_join(const char *path, const char *name)
     return asprintf(&joined, "%s/%s", path, name) < 0 ? NULL : joined;
 }
 
-static int tls_directory_add_pair(struct tls_directory *d, const char *path)
+static int tls_directory_add_pair(struct tls_directory *d, const char *path, struct tls_load *l)
 {
     struct tls_directory_entry *e = &d->list[d->n];
 
+    tls_load_note(l, path);
     e->certificate = tls_directory_join(path, "fullchain.pem");
     e->key = tls_directory_join(path, "privkey.pem");
     if (!e->certificate || !e->key)
@@ -64,7 +65,8 @@ static int tls_directory_add_pair(struct tls_directory *d, const char *path)
     return 0;
 }
 
-static int tls_directory_add(struct tls_directory *d, const char *directory, const char *name)
+static int tls_directory_add(struct tls_directory *d, const char *directory, const char *name,
+                             struct tls_load *l)
 {
     char *path = tls_directory_join(directory, name);
     int rc = 0;
@@ -72,7 +74,7 @@ static int tls_directory_add(struct tls_directory *d, const char *directory, con
     if (!path)
         return -ENOMEM;
     if (tls_directory_is(path)) {
-        rc = tls_directory_add_pair(d, path);
+        rc = tls_directory_add_pair(d, path, l);
     } else if (tls_directory_names_certificate(name)) {
         d->list[d->n++].certificate = path;
         path = NULL;
@@ -84,9 +86,11 @@ static int tls_directory_add(struct tls_directory *d, const char *directory, con
 int tls_directory_list(struct tls_directory *out, const char *path, struct tls_load *l)
 {
     struct dirent **names;
-    int n = scandir(path, &names, tls_directory_select, tls_directory_by_name);
     int rc = 0;
+    int n;
 
+    tls_load_note(l, path);
+    n = scandir(path, &names, tls_directory_select, tls_directory_by_name);
     *out = (struct tls_directory){.n = 0};
     if (n < 0)
         return tls_load_refuse(l, "%s: cannot be read: %s", path, strerror(errno));
@@ -95,7 +99,7 @@ int tls_directory_list(struct tls_directory *out, const char *path, struct tls_l
         rc = -ENOMEM;
     for (int i = 0; i < n; i++) {
         if (rc == 0)
-            rc = tls_directory_add(out, path, names[i]->d_name);
+            rc = tls_directory_add(out, path, names[i]->d_name, l);
         free(names[i]);
     }
     free(names);

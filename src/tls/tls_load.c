@@ -4,17 +4,46 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
+#include "base/hash.h"
+
 /* Largest file. */
 #define TLS_LOAD_FILE_BYTES (16U << 20)
 
+uint64_t tls_load_stat(uint64_t fingerprint, const char *path)
+{
+    struct stat st;
+    uint64_t marks[7] = {0};
+
+    if (stat(path, &st) == 0) {
+        marks[0] = (uint64_t)st.st_dev;
+        marks[1] = (uint64_t)st.st_ino;
+        marks[2] = (uint64_t)st.st_size;
+        marks[3] = (uint64_t)st.st_mtim.tv_sec;
+        marks[4] = (uint64_t)st.st_mtim.tv_nsec;
+        marks[5] = (uint64_t)st.st_ctim.tv_sec; /* also of its owner and mode */
+        marks[6] = (uint64_t)st.st_ctim.tv_nsec;
+    }
+    return hash_mix(fingerprint ^ hash_stable(marks, sizeof(marks)));
+}
+
+void tls_load_note(struct tls_load *l, const char *path)
+{
+    l->fingerprint = tls_load_stat(l->fingerprint, path);
+    text_add(&l->paths, path, strlen(path) + 1);
+}
+
 int tls_load_read(struct tls_load *l, struct file_content *f, const char *path)
 {
-    int rc = read_file(f, path, TLS_LOAD_FILE_BYTES);
+    int rc;
 
+    tls_load_note(l, path);
+    rc = read_file(f, path, TLS_LOAD_FILE_BYTES);
     if (rc < 0)
         return rc == -ENOMEM ? tls_load_memory(l) : tls_load_refuse(l, "%s: %s", path, f->problem);
     if (EVP_DigestUpdate(l->digest, &f->len, sizeof(f->len)) == 1 &&

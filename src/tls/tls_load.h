@@ -5,6 +5,7 @@
 #define TLS_TLS_LOAD_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/must.h"
 #include "base/read_file.h"
@@ -18,7 +19,25 @@ struct tls_load {
     const char *option;           /* the option being read, named in the texts */
     struct evp_md_ctx_st *digest; /* of all files */
     struct text warnings;         /* lines as `why` */
+    struct text paths;            /* of files and directories looked at, each with its NUL */
+    uint64_t fingerprint;         /* of `paths`: tls_load_stat() of each, before it was read */
 };
+
+/*
+ * tls_load_stat(fingerprint, path):
+ * Add to a fingerprint what tells a change of ${path}: file, size and times; or that there is none.
+ *
+ * Thread: any but loops
+ */
+uint64_t tls_load_stat(uint64_t fingerprint, const char *path);
+
+/*
+ * tls_load_note(l, path):
+ * The profile depends on ${path}, which may not exist. Call before it is read.
+ *
+ * Thread: that of the load
+ */
+void tls_load_note(struct tls_load *l, const char *path);
 
 /*
  * tls_load_read(l, f, path):

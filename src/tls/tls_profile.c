@@ -12,6 +12,7 @@
 #include "tls/tls_certificates.h"
 #include "tls/tls_context.h"
 #include "tls/tls_server.h"
+#include "tls/tls_ocsp.h"
 #include "tls/tls_load.h"
 
 struct tls_profile {
@@ -21,6 +22,8 @@ struct tls_profile {
     struct tls_certificates *certificates; /* NULL: none */
     enum tls_truncated truncated;
     struct text warnings;
+    struct text paths; /* see tls/tls_load.h */
+    uint64_t fingerprint;
     unsigned char digest[EVP_MAX_MD_SIZE]; /* of settings and files */
     unsigned digest_bytes;
 };
@@ -80,6 +83,9 @@ static int tls_profile_fill(struct tls_profile *p, const struct tls_profile_conf
     if (rc == 0 && conf->certificates.n > 0)
         rc = tls_certificates_load(&p->certificates, conf,
                                    conf->before ? conf->before->certificates : NULL, l);
+    l->option = "ocsp_file";
+    for (unsigned i = 0; rc == 0 && p->certificates && i < conf->ocsp.n; i++)
+        rc = tls_ocsp_read(p->certificates, conf->ocsp.list[i], l);
     if (rc == 0 && conf->for_clients)
         rc = tls_server_create(&p->server, conf, p->certificates, l);
     if (rc == 0 && conf->for_servers)
@@ -105,7 +111,9 @@ int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **o
     l.digest = EVP_MD_CTX_new();
     rc = l.digest ? tls_profile_fill(p, conf, &l) : tls_load_memory(&l);
     p->warnings = l.warnings;
-    if (rc == 0 && p->warnings.failed)
+    p->paths = l.paths;
+    p->fingerprint = l.fingerprint;
+    if (rc == 0 && (p->warnings.failed || p->paths.failed))
         rc = tls_load_memory(&l);
     EVP_MD_CTX_free(l.digest);
     if (rc < 0)
@@ -134,6 +142,7 @@ void tls_profile_release(struct tls_profile *p)
     SSL_CTX_free(p->client);
     tls_certificates_release(p->certificates);
     text_free(&p->warnings);
+    text_free(&p->paths);
     free(p);
 }
 
@@ -150,6 +159,14 @@ bool tls_profile_same_files(const struct tls_profile *a, const struct tls_profil
 bool tls_profile_same(const struct tls_profile *a, const struct tls_profile *b)
 {
     return tls_profile_same_files(a, b) && !a->server == !b->server && !a->client == !b->client;
+}
+
+bool tls_profile_has_changed_files(const struct tls_profile *p, uint64_t *fingerprint)
+{
+    *fingerprint = 0;
+    for (size_t at = 0; at < p->paths.n; at += strlen(p->paths.bytes + at) + 1)
+        *fingerprint = tls_load_stat(*fingerprint, p->paths.bytes + at);
+    return *fingerprint != p->fingerprint;
 }
 
 unsigned tls_profile_certificates(const struct tls_profile *p)

@@ -60,6 +60,8 @@ struct tls_profile_conf {
     const char *client_crl;
     enum tls_verify verify;
     enum tls_truncated truncated;
+    struct tls_paths ocsp;            /* responses, each for a certificate */
+    struct tls_paths tickets;         /* keys of session tickets; none: those of the process */
     const struct tls_profile *before; /* in use, to be replaced; NULL at start */
 };
 
@@ -101,6 +103,14 @@ const char *tls_profile_warnings(const struct tls_profile *p);
  */
 bool tls_profile_same(const struct tls_profile *a, const struct tls_profile *b);
 bool tls_profile_same_files(const struct tls_profile *a, const struct tls_profile *b);
+
+/*
+ * tls_profile_has_changed_files(p, fingerprint):
+ * Have files of ${p} changed since they were read? *${fingerprint} tells what they are like now.
+ *
+ * Thread: any but loops
+ */
+bool tls_profile_has_changed_files(const struct tls_profile *p, uint64_t *fingerprint);
 
 /*
  * tls_profile_certificates(p) / tls_profile_certificate(p, i, out):

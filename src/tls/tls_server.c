@@ -10,10 +10,13 @@
 
 #include "tls/tls_ca.h"
 #include "tls/tls_context.h"
+#include "tls/tls_ocsp.h"
+#include "tls/tls_tickets.h"
 
 /* Owned by the context (note: owner). */
 struct tls_server {
     struct tls_certificates *certificates;
+    struct tls_tickets *tickets; /* NULL: the keys of the process */
     bool reject_unknown;
     unsigned alpn_bytes;
     unsigned char alpn[];
@@ -31,6 +34,7 @@ static void tls_server_free(void *parent, void *server, CRYPTO_EX_DATA *data, in
     if (!s)
         return;
     tls_certificates_release(s->certificates);
+    tls_tickets_destroy(s->tickets);
     free(s);
 }
 
@@ -127,6 +131,26 @@ static int tls_server_set_session_context(SSL_CTX *ctx, const struct tls_profile
     return done ? 0 : tls_load_memory(l);
 }
 
+/* ---- tickets ---- */
+
+static int tls_server_use_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv,
+                                     EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int encrypts)
+{
+    const struct tls_server *s = SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), tls_server_index);
+    const struct tls_tickets_use use = {name, iv, cipher, mac, encrypts != 0};
+
+    return tls_tickets_use(s->tickets, &use);
+}
+
+static int tls_server_set_tickets(SSL_CTX *ctx, struct tls_server *s,
+                                  const struct tls_profile_conf *conf, struct tls_load *l)
+{
+    l->option = "ticket_keys";
+    SSL_CTX_set_timeout(ctx, TLS_TICKETS_SECONDS);
+    SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, tls_server_use_ticket_key);
+    return conf->tickets.n > 0 ? tls_tickets_load(&s->tickets, &conf->tickets, l) : 0;
+}
+
 /* ---- certificate ---- */
 
 static const struct tls_certificate_set *tls_server_find(const struct tls_server *s, SSL *ssl)
@@ -177,6 +201,7 @@ static int tls_server_set_certificates(SSL_CTX *ctx, struct tls_server *s, struc
     SSL_CTX_set_tlsext_servername_callback(ctx, tls_server_check_name);
     SSL_CTX_set_tlsext_servername_arg(ctx, s);
     SSL_CTX_set_cert_cb(ctx, tls_server_choose_certificate, s);
+    SSL_CTX_set_tlsext_status_cb(ctx, tls_ocsp_staple);
     return 0;
 }
 
@@ -193,6 +218,8 @@ static int tls_server_fill(SSL_CTX *ctx, const struct tls_profile_conf *conf,
     rc = tls_server_set_certificates(ctx, s, l);
     if (rc == 0)
         rc = tls_server_set_verify(ctx, conf, l);
+    if (rc == 0)
+        rc = tls_server_set_tickets(ctx, s, conf, l);
     if (rc == 0)
         rc = tls_server_set_session_context(ctx, conf, l);
     if (rc == 0 && conf->alpn_bytes > 0)

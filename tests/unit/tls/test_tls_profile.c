@@ -1,9 +1,11 @@
 /* tls/tls_profile: which files make a profile, what is said of others, and what peers see of it. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include <openssl/ocsp.h>
 #include <openssl/ssl.h>
 
 #include "support/certificates.h"
@@ -436,4 +438,233 @@ TEST(loading, the_contents_of_files_make_it_the_same)
     ck_assert_int_eq(load_server(), 0);
     ck_assert(!tls_profile_same_files(before, server));
     tls_profile_release(before);
+}
+
+/* ---- tickets ---- */
+
+GROUP(resuming, setup, teardown);
+
+static const unsigned char raw_keys[2][48] = {"first name 16 byAES-128 key 16 bHMAC key 16 byte",
+                                              "secondname 16 byAES-128 key 16 bHMAC key 16 byte"};
+
+static void use_keys(const char *path)
+{
+    static const char *list[1];
+
+    list[0] = path;
+    set_paths(&server_conf.tickets, list, path != NULL);
+    ck_assert_msg(load_server() == 0, "%s", why);
+}
+
+static SSL_SESSION *session;
+
+static int keep_session(SSL *ssl, SSL_SESSION *s)
+{
+    (void)ssl;
+    SSL_SESSION_free(session);
+    session = s;
+    return 1;
+}
+
+/* Connects, with the last session if there is one; returns whether it was resumed. */
+static bool resume(int version)
+{
+    char byte;
+
+    at_client = tls_profile_new_client(client, "a.example");
+    at_server = tls_profile_new_server(server);
+    SSL_set_max_proto_version(at_client, version);
+    SSL_CTX_set_session_cache_mode(SSL_get_SSL_CTX(at_client),
+                                   SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(SSL_get_SSL_CTX(at_client), keep_session);
+    if (session)
+        SSL_set_session(at_client, session);
+    connect_bios();
+    for (int i = 0; i < 10; i++) {
+        SSL_do_handshake(at_client);
+        SSL_do_handshake(at_server);
+        SSL_read(at_client, &byte, 1);
+    }
+    ck_assert(SSL_is_init_finished(at_server) && SSL_is_init_finished(at_client));
+    version = SSL_session_reused(at_client);
+    SSL_shutdown(at_client);
+    SSL_shutdown(at_server);
+    SSL_free(at_client);
+    SSL_free(at_server);
+    at_client = at_server = NULL;
+    return version;
+}
+
+TEST_EACH(resuming, keys_of_files_are_good_on_every_node, 2)
+{
+    int version = _i == 0 ? TLS1_2_VERSION : TLS1_3_VERSION;
+
+    text_file_write("a.key48", raw_keys[0], 48);
+    use_keys("a.key48");
+    ck_assert_int_eq(load_client(), 0);
+    ck_assert(!resume(version));
+    use_keys("a.key48"); /* as another process would */
+    ck_assert(resume(version));
+    text_file_write("b.key48", raw_keys[1], 48);
+    use_keys("b.key48");
+    ck_assert(!resume(version));
+    SSL_SESSION_free(session);
+}
+
+TEST(resuming, the_first_key_encrypts_and_all_decrypt)
+{
+    char text[160];
+    int n = EVP_EncodeBlock((unsigned char *)text, raw_keys[1], 48);
+
+    text[n++] = '\n';
+    n += EVP_EncodeBlock((unsigned char *)text + n, raw_keys[0], 48);
+    text_file_write("a.key48", raw_keys[0], 48);
+    text_file_write("both", text, (size_t)n);
+    use_keys("a.key48");
+    ck_assert_int_eq(load_client(), 0);
+    ck_assert(!resume(TLS1_2_VERSION));
+    use_keys("both");
+    ck_assert(resume(TLS1_2_VERSION));
+    use_keys("a.key48"); /* the ticket was renewed, by the new first key */
+    ck_assert(!resume(TLS1_2_VERSION));
+    SSL_SESSION_free(session);
+}
+
+TEST(resuming, keys_of_the_process_are_shared_by_profiles)
+{
+    use_keys(NULL);
+    ck_assert_int_eq(load_client(), 0);
+    ck_assert(!resume(TLS1_3_VERSION));
+    use_keys(NULL);
+    ck_assert(resume(TLS1_3_VERSION));
+    SSL_SESSION_free(session);
+}
+
+TEST(resuming, a_ticket_is_no_way_round_another_ca)
+{
+    struct certificate other;
+
+    use_keys(NULL);
+    server_conf.client_ca = "ca.pem";
+    server_conf.verify = TLS_VERIFY_OPTIONAL;
+    ck_assert_int_eq(load_server(), 0);
+    ck_assert_int_eq(load_client(), 0);
+    ck_assert(!resume(TLS1_3_VERSION));
+    ck_assert_int_eq(load_server(), 0);
+    ck_assert(resume(TLS1_3_VERSION));
+    certificates_make(&other, &(struct certificate_wish){.name = "CA", .is_ca = true});
+    certificates_write("ca2.pem", "c", &other);
+    certificates_free(&other);
+    server_conf.client_ca = "ca2.pem";
+    ck_assert_int_eq(load_server(), 0);
+    ck_assert(!resume(TLS1_3_VERSION));
+    SSL_SESSION_free(session);
+}
+
+TEST(resuming, what_is_no_key_is_told)
+{
+    static const char *list[] = {"bad"};
+
+    set_paths(&server_conf.tickets, list, 1);
+    text_file_write_text("bad", "");
+    expect_refused("ticket_keys: bad: there is no key");
+    text_file_write_text("bad", "\nabc\n");
+    expect_refused("ticket_keys: bad:2: is no key (48 or 80 bytes in base64)");
+}
+
+/* ---- OCSP ---- */
+
+GROUP(stapling, setup, teardown);
+
+static void write_response(const struct certificate *of, int status, long until_s)
+{
+    OCSP_BASICRESP *basic = OCSP_BASICRESP_new();
+    OCSP_CERTID *id = OCSP_cert_to_id(NULL, of->x509, ca.x509);
+    ASN1_TIME *since = X509_gmtime_adj(NULL, -9000), *until = X509_gmtime_adj(NULL, until_s);
+    OCSP_RESPONSE *response;
+    unsigned char *der = NULL;
+    int n;
+
+    ck_assert(basic && id && since && until);
+    ck_assert_ptr_nonnull(OCSP_basic_add1_status(basic, id, status, 0, since, since, until));
+    ck_assert_int_eq(OCSP_basic_sign(basic, ca.x509, ca.key, EVP_sha256(), NULL, 0), 1);
+    response = OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic);
+    n = i2d_OCSP_RESPONSE(response, &der);
+    ck_assert_int_gt(n, 0);
+    text_file_write("a.pem.ocsp", der, (size_t)n);
+    OPENSSL_free(der);
+    OCSP_RESPONSE_free(response);
+    OCSP_BASICRESP_free(basic);
+    OCSP_CERTID_free(id);
+    ASN1_TIME_free(since);
+    ASN1_TIME_free(until);
+}
+
+/* Bytes of the response that a client got which asked for one. */
+static long stapled(void)
+{
+    const unsigned char *der;
+
+    ck_assert_int_eq(load_client(), 0);
+    at_client = tls_profile_new_client(client, "a.example");
+    at_server = tls_profile_new_server(server);
+    SSL_set_tlsext_status_type(at_client, TLSEXT_STATUSTYPE_ocsp);
+    connect_bios();
+    for (int i = 0; i < 10; i++) {
+        SSL_do_handshake(at_client);
+        SSL_do_handshake(at_server);
+    }
+    ck_assert(SSL_is_init_finished(at_client));
+    return SSL_get_tlsext_status_ocsp_resp(at_client, &der);
+}
+
+TEST(stapling, clients_get_the_response_beside_the_certificate)
+{
+    certificates_write("a.pem", "ckc", &leaf, &leaf, &ca);
+    write_response(&leaf, V_OCSP_CERTSTATUS_GOOD, 9000);
+    ck_assert_msg(load_server() == 0, "%s", why);
+    ck_assert_int_gt(stapled(), 0);
+}
+
+TEST(stapling, a_response_out_of_date_is_not_sent)
+{
+    write_response(&leaf, V_OCSP_CERTSTATUS_GOOD, -1000);
+    ck_assert_msg(load_server() == 0, "%s", why);
+    ck_assert_str_eq(tls_profile_warnings(server),
+                     "certificate: a.pem.ocsp: is out of date, and is not sent\n");
+    ck_assert_int_eq(stapled(), -1);
+}
+
+TEST(stapling, what_does_not_fit_is_told)
+{
+    static const char *list[] = {"a.pem.ocsp"};
+
+    write_response(&leaf, V_OCSP_CERTSTATUS_REVOKED, 9000);
+    expect_refused("certificate: a.pem.ocsp: says that a.pem is revoked or unknown");
+    set_paths(&server_conf.ocsp, list, 1);
+    server_conf.certificates.list[0] = "b.pem";
+    certificates_write("b.pem", "ck", &leaf, &leaf);
+    write_response(&ca, V_OCSP_CERTSTATUS_GOOD, 9000);
+    expect_refused("ocsp_file: a.pem.ocsp: is for no certificate of this section");
+    text_file_write_text("a.pem.ocsp", "x");
+    expect_refused("ocsp_file: a.pem.ocsp: is no response of OCSP (DER)");
+}
+
+TEST(loading, a_file_that_is_replaced_is_noticed)
+{
+    uint64_t before, after;
+
+    ck_assert_int_eq(load_server(), 0);
+    ck_assert(!tls_profile_has_changed_files(server, &before));
+    ck_assert(!tls_profile_has_changed_files(server, &after));
+    ck_assert_uint_eq(before, after);
+    ck_assert_int_eq(rename("ca.pem", "other"), 0);
+    ck_assert(!tls_profile_has_changed_files(server, &after));
+    certificates_write("new.pem", "ck", &leaf, &leaf);
+    ck_assert_int_eq(rename("new.pem", "a.pem"), 0);
+    ck_assert(tls_profile_has_changed_files(server, &after));
+    ck_assert_uint_ne(before, after);
+    ck_assert_int_eq(load_server(), 0);
+    text_file_write_text("a.pem.ocsp", "may come later");
+    ck_assert(tls_profile_has_changed_files(server, &after));
 }

@@ -1,0 +1,84 @@
+/*
+ * server/certificates: the [tls NAME] sections of a running server: puts their profiles into their
+ * slots, reads changed files again, and warns of certificates that expire.
+ *
+ *   control loop: timer --look--> executor: stat, load, tls_slot_replace --looked--> timer
+ */
+#ifndef SERVER_CERTIFICATES_H
+#define SERVER_CERTIFICATES_H
+
+#include <stdint.h>
+
+#include "base/must.h"
+
+struct certificates;
+struct certificates_change;
+struct executor;
+struct loop;
+struct tls_conf;
+
+struct certificates_conf {
+    struct loop *control;
+    struct executor *executor;
+    const struct tls_conf *list; /* the first sections */
+    unsigned n;
+};
+
+#define CERTIFICATES_TEXT_BYTES 256
+
+/* A certificate in use. */
+struct certificates_row {
+    char section[64];
+    char path[CERTIFICATES_TEXT_BYTES]; /* cut if longer */
+    int64_t expires_at;                 /* seconds since 1970 */
+};
+
+/*
+ * certificates_create(out, conf):
+ *
+ * Thread: main, before start
+ * Owns:   what ${conf} points at is borrowed; sections hold their memory
+ * Errors: 0; -ENOMEM
+ */
+int certificates_create(struct certificates **out, const struct certificates_conf *conf) NODISCARD;
+
+/*
+ * certificates_start(c):
+ * Look at the files from now on, if there is a section.
+ *
+ * Thread: main
+ * Errors: 0; as loop_submit()
+ */
+int certificates_start(struct certificates *c) NODISCARD;
+
+/*
+ * certificates_prepare(c, list, n, change) / certificates_commit(change) /
+ * certificates_cancel(change):
+ * Allocate for other sections / use them, and their profiles for new connections / free.
+ *
+ * Thread: control loop
+ * Owns:   sections hold their memory
+ * Errors: 0; -ENOMEM
+ */
+int certificates_prepare(struct certificates *c, const struct tls_conf *list, unsigned n,
+                         struct certificates_change **out) NODISCARD;
+void certificates_commit(struct certificates_change *change);
+void certificates_cancel(struct certificates_change *change);
+
+/*
+ * certificates_soonest(c, rows, max):
+ * Fill in the certificates that expire first, at most ${max}; return how many.
+ *
+ * Thread: any
+ */
+unsigned certificates_soonest(struct certificates *c, struct certificates_row *rows, unsigned max);
+
+/*
+ * certificates_destroy(c):
+ * Free ${c} or NULL.
+ *
+ * Thread: main, while neither the control loop nor the executor runs
+ */
+void certificates_destroy(struct certificates *c);
+
+#endif

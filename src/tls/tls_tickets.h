@@ -1,0 +1,59 @@
+/*
+ * tls/tls_tickets: keys of session tickets: from files, or made and rotated in the process.
+ *
+ * Keys of files are immutable, and the same on every node that has the files. Those of the process
+ * are shared by all profiles: what a ticket is good for is in its session (tls/tls_server.c).
+ */
+#ifndef TLS_TLS_TICKETS_H
+#define TLS_TLS_TICKETS_H
+
+#include <openssl/ssl.h>
+
+#include "base/must.h"
+#include "tls/tls_load.h"
+#include "tls/tls_profile.h"
+
+struct tls_tickets;
+
+/* How long a ticket is good. */
+#define TLS_TICKETS_SECONDS 7200
+
+/*
+ * tls_tickets_load(out, paths, l):
+ * Read keys: the first encrypts, all decrypt. A file has lines in base64 (HAProxy), or one key of
+ * 48 or 80 bytes (nginx).
+ *
+ * Thread: any but loops
+ * Owns:   the caller frees ${out} with tls_tickets_destroy()
+ * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
+ */
+int tls_tickets_load(struct tls_tickets **out, const struct tls_paths *paths,
+                     struct tls_load *l) NODISCARD;
+
+/*
+ * tls_tickets_destroy(t):
+ * Erase and free ${t} or NULL.
+ *
+ * Thread: any
+ */
+void tls_tickets_destroy(struct tls_tickets *t);
+
+/* Arguments of the library's callback; see SSL_CTX_set_tlsext_ticket_key_evp_cb(3). */
+struct tls_tickets_use {
+    unsigned char *name, *iv;
+    EVP_CIPHER_CTX *cipher;
+    EVP_MAC_CTX *mac;
+    bool encrypts;
+};
+
+/*
+ * tls_tickets_use(t, use):
+ * Set up encryption with the first key, or decryption with the one that is named. ${t}: NULL for
+ * the keys of the process.
+ *
+ * Thread: any
+ * Errors: 1; 2 (decrypts with an older key: renew the ticket); 0 (no such key); -1
+ */
+int tls_tickets_use(const struct tls_tickets *t, const struct tls_tickets_use *use) NODISCARD;
+
+#endif
