@@ -19,6 +19,7 @@ from support.case import check, check_equal  # noqa: E402
 
 ADDRESS = "127.0.0.1:7007"
 CONFIG = "/etc/reactord/reactord.ini"
+COMMAND_LIMIT_S = 300  # dpkg syncs files, which takes long on a busy disk
 
 
 def eventually(condition, what, within=30):
@@ -63,7 +64,8 @@ class Package:
         self.machine = machine
 
     def sh(self, command):
-        return self.machine.run("sh", "-c", f"DEBIAN_FRONTEND=noninteractive {command}")[0].strip()
+        return self.machine.run("sh", "-c", f"DEBIAN_FRONTEND=noninteractive {command}",
+                                limit_s=COMMAND_LIMIT_S)[0].strip()
 
     def main_pid(self):
         return self.sh("systemctl show --property=MainPID --value reactord")
