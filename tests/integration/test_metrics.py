@@ -311,7 +311,8 @@ def many_at_a_time(t):
     """100 scrapes at a time: each is whole, or refused with 503"""
     front = t.address()
     servers = {f"s{i}": f"127.0.{i // 250}.{i % 250 + 1}:9" for i in range(500)}
-    text = config(t, front, servers).replace("[admin]\n", "[admin]\nmax_connections = 200\n")
+    options = "[admin]\nmax_connections = 200\nrequest_timeout = 5m\n"
+    text = config(t, front, servers).replace("[admin]\n", options)
     with t.daemon(text):
         clients = [net.connect(socket_of(t)) for _ in range(100)]
         for s in clients:

@@ -171,7 +171,7 @@ def waits_for_nobody(t):
             net.proxied(front, listener) as (client, server):
         def turns(n):
             for turn in range(n):
-                daemon.reload(proxy(front, back, f"idle_timeout = {turn % 50 + 10}s"))
+                daemon.reload(proxy(front, back, f"idle_timeout = {turn % 50 + 10}m"))
             with open(f"/proc/{daemon.pid}/smaps_rollup", encoding="ascii") as rollup:
                 return next(int(line.split()[1]) for line in rollup if line.startswith("Rss:"))
 

@@ -9,6 +9,7 @@
 #include "stats/access_log.h"
 #include "support/figures.h"
 #include "support/log_lines.h"
+#include "support/loop_runner.h"
 #include "support/served.h"
 #include "support/sockets.h"
 #include "support/suite.h"
@@ -161,6 +162,12 @@ TEST(carry_over_proxied, sessions_of_another_service_follow_when_it_comes_back)
     close(echo);
 }
 
+static void do_shorten(void *arg)
+{
+    (void)arg;
+    confs[0].idle_timeout_ns = 50 * NS_PER_MS;
+}
+
 TEST(carry_over_proxied, the_upstreams_idle_timeout_is_that_of_the_new_configuration)
 {
     int client, behind;
@@ -168,7 +175,7 @@ TEST(carry_over_proxied, the_upstreams_idle_timeout_is_that_of_the_new_configura
     use_upstream(0);
     served_start(1);
     client = proxied_client(0, &behind);
-    confs[0].idle_timeout_ns = 50 * NS_PER_MS;
+    loop_runner_call(loop_group_at(served.workers, 0), do_shorten, NULL); /* its session reads it */
     served_change(1);
     sockets_hear_end(client);
     close(client);

@@ -11,6 +11,7 @@
 static struct address address;
 static struct upstream_server_conf server_conf = {
     .id = "a", .address_text = "there", .addresses = &address, .n_addresses = 1, .weight = 1};
+static struct upstream_conf confs[UPSTREAMS];
 static struct upstream *upstreams[UPSTREAMS];
 static struct route_table *table;
 
@@ -33,9 +34,9 @@ static void setup(void)
 
     sockets_loopback(&address, 9);
     for (unsigned i = 0; i < UPSTREAMS; i++) {
-        struct upstream_conf conf = {.name = names[i], .servers = &server_conf, .n_servers = 1};
-
-        ck_assert_int_eq(upstream_create(&upstreams[i], &conf, NULL), 0);
+        confs[i] =
+            (struct upstream_conf){.name = names[i], .servers = &server_conf, .n_servers = 1};
+        ck_assert_int_eq(upstream_create(&upstreams[i], &confs[i], NULL), 0);
     }
     ck_assert_int_eq(route_table_create(&table, routes, ARRAY_LEN(routes), upstreams), 0);
 }
