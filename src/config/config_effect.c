@@ -167,6 +167,11 @@ static bool config_effect_sends_tlvs(const struct config_section *section)
            config_section_refused(section, "send_proxy");
 }
 
+static bool config_effect_passes_tls(const struct config_section *section)
+{
+    return !config_effect_listener(section)->tls.name;
+}
+
 static bool config_effect_listens_with_tls(const struct config_section *section)
 {
     return config_effect_listener(section)->tls.name || config_section_refused(section, "tls");
@@ -264,6 +269,8 @@ static const struct {
     {OPTION_LISTEN, "unix_user", config_effect_has_socket_file, NO_SOCKET_FILE},
     {OPTION_LISTEN, "unix_group", config_effect_has_socket_file, NO_SOCKET_FILE},
     {OPTION_LISTEN, "client_hello_timeout", config_routes_wanted, NO_ROUTES},
+    {OPTION_LISTEN, "client_hello_timeout", config_effect_passes_tls,
+     "has no effect with tls (set handshake_timeout)"},
     {OPTION_LISTEN, "trusted_proxies", config_effect_reads_proxy_header, NO_PROXY_HEADER},
     {OPTION_LISTEN, "proxy_header_timeout", config_effect_reads_proxy_header, NO_PROXY_HEADER},
     {OPTION_LISTEN, "fault_drop_as", config_effect_has_fault, NO_FAULT},

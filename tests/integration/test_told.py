@@ -114,6 +114,32 @@ def to_servers(t, certificate):
 
 
 @test()
+def routes(t):
+    """on a listener with TLS the protocol that was negotiated chooses the route, else the name"""
+    certificates(t)
+    front, back, other = t.address(), t.address(), t.address()
+    host, port = front.rsplit(":", 1)
+    options = "tls = t\nroute.sql = alpn:postgresql -> other\nroute.x = alpn:x -> other"
+    more = f"{tls(t)}[upstream other]\nserver.only = {other}\n{TLVS}"
+    text = config(t, front, back, options, tls_options=more).replace("\nupstream = back", "\nroute.a = sni:a.example -> back", 1)
+    with net.listen(back) as by_name, net.listen(other) as by_protocol, t.daemon(text) as daemon:
+        for name, protocols, listener in (("b.example", ["x", "postgresql"], by_protocol),
+                                          ("a.example", ["x", "h2"], by_name), ("b.example", ["x", "h2"], None)):
+            context = client_context(t, False)
+            context.set_alpn_protocols(protocols)
+            raw = socket.create_connection((host, int(port)), 20)
+            refused = contextlib.suppress(ConnectionError, ssl.SSLError) if not listener else contextlib.nullcontext()
+            with refused, context.wrap_socket(raw, server_hostname=name) as client:
+                if listener:
+                    with net.accept(listener) as server:
+                        check_equal(read_header(server)[0][2], name.encode(), "AUTHORITY")
+                else:
+                    check_equal(client.recv(1), b"", "without a route")
+        check(daemon.log_lines("for b.example: no route has the server name and protocol"), "the log says why")
+        check_equal([record["reason"] for record in log_records(t, 3)][2], "no_route", "the reason")
+
+
+@test()
 def failures(t):
     """a handshake that fails is logged with its alert, and what the ClientHello said"""
     certificates(t)

@@ -150,6 +150,9 @@ static const struct {
     {"[tls t]\ncertificate = %s/a.pem\nalpn = h2,\n",
      "t.ini:7: [tls t] alpn: a protocol is missing beside a comma (names such as h2, with commas "
      "between)\n"},
+    {"[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nroute.a = sni:a -> u\ntls = t\n"
+     "client_hello_timeout = 1s\n[upstream u]\nserver.a = @x\n[tls t]\ncertificate = %s/a.pem\n",
+     "t.ini:10: [listen p] client_hello_timeout: has no effect with tls (set handshake_timeout)\n"},
     {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = /x\ntls = t\n",
      "t.ini:9: [upstream u] tls: server.a is a unix socket, which has no name to verify (set "
      "tls_name)\n"},
