@@ -150,7 +150,7 @@ write_flags = @mkdir -p $(@D); printf '%s\n' $(call quoted,$(1)) > $@.new; \
 
 .PHONY: FORCE
 $(FLAGS): FORCE
-	$(call write_flags,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(ALL_LDLIBS))
+	$(call write_flags,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(TEST_CFLAGS) $(ALL_LDFLAGS) $(ALL_LDLIBS))
 $(PATH_FLAGS): FORCE
 	$(call write_flags,$(PATH_CPPFLAGS))
 
@@ -178,6 +178,11 @@ $(BUILD)/src/admin/route_page.o: src/admin/status_page.html
 $(BUILD)/tests/%.o: tests/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(ALL_CPPFLAGS) -Itests $(CHECK_CFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Half the time to compile; only the stress tests have to be fast.
+TEST_CFLAGS ?= -O0 -U_FORTIFY_SOURCE
+$(BUILD)/tests/unit/%: private ALL_CFLAGS += $(TEST_CFLAGS)
+$(BUILD)/tests/support/%: private ALL_CFLAGS += $(TEST_CFLAGS)
 
 link_test = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) \
             $(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl -Wl,--as-needed $(CTL_LDLIBS)
@@ -254,19 +259,28 @@ test-integration: $(PROGRAM) $(CTL_PROGRAM)
 test-tls-long: $(PROGRAM) $(CTL_PROGRAM)
 	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) --jobs 2 --long -k tls
 
+# All that the tests run.
+.PHONY: build-tests
+build-tests: $(PROGRAM) $(CTL_PROGRAM) $(UNIT_TOGETHER) $(UNIT_ALONE) $(STRESS_TESTS)
+
 # Half the time to compile, and lines enough for a report.
 SANITIZED_CFLAGS ?= -O1 -g1
 
-.PHONY: asan tsan
+make_asan = $(MAKE) BUILD=build-asan SANITIZE=address,undefined CFLAGS='$(SANITIZED_CFLAGS)'
+make_tsan = $(MAKE) BUILD=build-tsan SANITIZE=thread CFLAGS='$(SANITIZED_CFLAGS)'
+
+.PHONY: asan tsan asan-build tsan-build
+asan-build:
+	+$(make_asan) build-tests
+tsan-build:
+	+$(make_tsan) build-tests
 asan:
-	ASAN_OPTIONS=detect_leaks=1 CK_TIMEOUT_MULTIPLIER=5 \
-	    $(MAKE) BUILD=build-asan SANITIZE=address,undefined CFLAGS='$(SANITIZED_CFLAGS)' \
-	    test-unit test-stress test-fuzz-corpus test-integration
+	+ASAN_OPTIONS=detect_leaks=1 CK_TIMEOUT_MULTIPLIER=5 \
+	    $(make_asan) test-unit test-stress test-fuzz-corpus test-integration
 tsan:
-	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$(call quoted,$(CURDIR)/tests/support/tsan.supp) \
+	+TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$(call quoted,$(CURDIR)/tests/support/tsan.supp) \
 	CK_TIMEOUT_MULTIPLIER=5 \
-	    $(MAKE) BUILD=build-tsan SANITIZE=thread CFLAGS='$(SANITIZED_CFLAGS)' \
-	    test-unit test-stress test-integration
+	    $(make_tsan) test-unit test-stress test-integration
 
 .PHONY: lint
 lint: $(PROGRAM) $(CTL_PROGRAM) $(BUILD)/tests/lint/print_options $(BUILD)/tests/lint/print_commands

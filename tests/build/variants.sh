@@ -40,11 +40,13 @@ tar -tzf "$dir"/copy/reactord-*.tar.gz | sort > "$dir/first"
 cmp "$dir/first" "$dir/second" || fail "an archive made from an archive differs"
 grep -q '/src/daemon/main\.c$' "$dir/first" || fail "the archive lacks sources"
 
-step "BUILD and DESTDIR with a space and a quote, CPPFLAGS given; the default flags harden"
+step "BUILD and DESTDIR with a space and a quote, CPPFLAGS, -O3 and _FORTIFY_SOURCE=3 given; the build's own flags harden"
 out="$dir/it's a build" dest="$dir/it's a root"
 # Some compilers harden by default: what is asked for must not depend on that.
 soft="${CC:-cc} -fno-pie -no-pie -fno-stack-protector -fno-stack-clash-protection -fcf-protection=none"
-build BUILD="$out" CPPFLAGS=-DREACTORD_VARIANT CC="$soft"
+optimized='-O3 -g -D_FORTIFY_SOURCE=3'
+build BUILD="$out" CPPFLAGS=-DREACTORD_VARIANT CC="$soft" CFLAGS="$optimized"
+grep -q -e '-D_FORTIFY_SOURCE=2' "$out/flags" && fail "two values of _FORTIFY_SOURCE"
 header=$(readelf -hldn "$out/reactord" "$out/src/base/log.o")
 for mark in 'Type: *DYN' 'Flags: .*PIE' BIND_NOW GNU_RELRO; do
     echo "$header" | grep -q "$mark" || fail "the program has no $mark"
@@ -62,7 +64,8 @@ x86_64-*) echo "$header" | grep -q 'IBT, SHSTK' || fail "no -fcf-protection" ;;
 esac
 
 step "another PREFIX when it is installed"
-quietly make install PREFIX=/usr BUILD="$out" CPPFLAGS=-DREACTORD_VARIANT CC="$soft" DESTDIR="$dest"
+quietly make install PREFIX=/usr BUILD="$out" CPPFLAGS=-DREACTORD_VARIANT CC="$soft" CFLAGS="$optimized" \
+    DESTDIR="$dest"
 test -f "$dest/etc/reactord/reactord.ini" || fail "no configuration is installed"
 "$dest/usr/sbin/reactord" --help | grep -q 'instead of /etc/reactord/reactord.ini' ||
     fail "the program does not look for its configuration where it is installed"
@@ -97,18 +100,13 @@ for flags in CFLAGS=-O0 CPPFLAGS=-DREACTORD_VARIANT CC=clang SANITIZE=address; d
     test "$(stat -c %y "$object")" = "$now" || fail "$flags again built it anew"
 done
 
-step "-O3, _FORTIFY_SOURCE=3 in CFLAGS"
-build BUILD=build-o3 CFLAGS='-O3 -g -D_FORTIFY_SOURCE=3' all build-o3/tests/unit/base/test_parse
-quietly build-o3/tests/unit/base/test_parse
-grep -q -e '-D_FORTIFY_SOURCE=2' build-o3/flags && fail "two values of _FORTIFY_SOURCE"
-
 step "-O0, and _FORTIFY_SOURCE=3 in CPPFLAGS with clang"
 build BUILD=build-o0 CFLAGS=-O0
 build BUILD=build-clang CC=clang CPPFLAGS=-D_FORTIFY_SOURCE=3
 
 step "a warning is an error only with WERROR=1"
 echo 'static int unused_here(void) { return 0; }' >> src/base/parse.c
-! make build-o3/src/base/parse.o BUILD=build-o3 > "$dir/log" 2>&1 || fail "WERROR=1 let a warning pass"
-WERROR='' build build-o3/src/base/parse.o BUILD=build-o3
+! make build/src/base/parse.o > "$dir/log" 2>&1 || fail "WERROR=1 let a warning pass"
+WERROR='' build build/src/base/parse.o
 grep -q unused_here "$dir/log" || fail "no warning without WERROR=1"
 echo "variants: all build"
