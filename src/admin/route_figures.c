@@ -11,13 +11,18 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "engine/loop.h"
+#include "server/server_admin.h"
 #include "server/server_figures.h"
+#include "server/session_bytes.h"
 #include "stats/exposition.h"
 #include "stats/figure.h"
 #include "stats/figure_json.h"
 
 /* Time for a step; it finishes its last object. */
 #define ROUTE_FIGURES_STEP_NS (200 * NS_PER_US)
+
+/* If a worker hangs, its open sessions' latest bytes are left out after this time. */
+#define ROUTE_FIGURES_BYTES_NS (100 * NS_PER_MS)
 
 /* Answers at a time: with 1,000 servers each takes some megabytes. */
 #define ROUTE_FIGURES_AT_ONCE 16
@@ -160,10 +165,18 @@ static struct route_figures_work *route_figures_begin(struct admin_request *rq, 
     return w;
 }
 
+static void route_figures_counted(void *cookie)
+{
+    struct route_figures_work *w = cookie;
+
+    route_figures_run(&w->task);
+}
+
 static void route_figures_handle(struct admin_request *rq, const char *key,
                                  enum figure_subject subject)
 {
     struct admin *a = admin_of(rq);
+    struct session_scan_workers workers;
     struct route_figures_work *w;
 
     if (a->n_figures >= ROUTE_FIGURES_AT_ONCE) {
@@ -180,7 +193,10 @@ static void route_figures_handle(struct admin_request *rq, const char *key,
     }
     if (!key)
         route_figures_show_process(a, route_figures_visitor(w));
-    route_figures_run(&w->task);
+    workers = server_admin_workers(a->server);
+    if (subject == FIGURE_LOOP ||
+        session_bytes_begin(&workers, ROUTE_FIGURES_BYTES_NS, route_figures_counted, w) < 0)
+        route_figures_run(&w->task);
 }
 
 static void route_figures_metrics(struct admin_request *rq)

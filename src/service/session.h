@@ -133,6 +133,7 @@ struct session {
     struct task task; /* hand-off, then reaping */
     struct address peer;
     struct counters *counted[SESSION_COUNTED]; /* NULL: not counted */
+    uint64_t counted_in, counted_out;          /* bytes of the client in them already */
     struct session_id id;
     struct admission_ticket ticket;
     struct session_preface *preface_read; /* NULL: it has no preface */
@@ -274,6 +275,14 @@ void session_close(struct session *s, enum session_reason reason);
  * Thread: loop of ${s}
  */
 void session_reset(struct session *s, enum session_reason reason);
+
+/*
+ * session_count_bytes(s):
+ * Add the bytes that a connected ${s} has moved to its counters now, and not at its end.
+ *
+ * Thread: loop of ${s}
+ */
+void session_count_bytes(struct session *s);
 
 /*
  * session_abort(s, reason):

@@ -28,18 +28,42 @@ void session_set_reason(struct session *s, enum session_reason reason)
         s->reason = reason;
 }
 
-static void session_count_end(struct session *s)
+/* Bytes that are not counted yet; count them as counted. */
+static void session_take_bytes(struct session *s, uint64_t *in, uint64_t *out)
 {
     const struct channel *client = s->legs[0];
+
+    *in = client ? client->bytes_in - s->counted_in : 0;
+    *out = client ? client->bytes_out - s->counted_out : 0;
+    s->counted_in += *in;
+    s->counted_out += *out;
+}
+
+/* A preface does not count, and a session that connects may not have all its counters yet. */
+void session_count_bytes(struct session *s)
+{
+    uint64_t in, out;
+
+    if (s->preface || s->connecting || s->ending)
+        return;
+    session_take_bytes(s, &in, &out);
+    for (unsigned i = 0; i < SESSION_COUNTED && (in | out) > 0; i++)
+        if (s->counted[i])
+            counters_moved(s->counted[i], in, out);
+}
+
+static void session_count_end(struct session *s)
+{
+    uint64_t in, out;
     int64_t lasted_ns = s->owner ? clock_now_ns() - s->began_at_ns : 0;
 
+    session_take_bytes(s, &in, &out);
     for (unsigned i = 0; i < SESSION_COUNTED; i++) {
         if (!s->counted[i])
             continue;
         if (s->owner)
             counters_lasted(s->counted[i], lasted_ns);
-        counters_ended(s->counted[i], s->reason, client ? client->bytes_in : 0,
-                       client ? client->bytes_out : 0);
+        counters_ended(s->counted[i], s->reason, in, out);
     }
 }
 

@@ -18,12 +18,17 @@ void counters_began(struct counters *c)
     counters_add(&c->began, 1);
 }
 
+void counters_moved(struct counters *c, uint64_t bytes_in, uint64_t bytes_out)
+{
+    counters_add(&c->bytes_in, bytes_in);
+    counters_add(&c->bytes_out, bytes_out);
+}
+
 void counters_ended(struct counters *c, enum session_reason reason, uint64_t bytes_in,
                     uint64_t bytes_out)
 {
     MUST(reason > SESSION_OPEN && reason < SESSION_REASONS);
-    counters_add(&c->bytes_in, bytes_in);
-    counters_add(&c->bytes_out, bytes_out);
+    counters_moved(c, bytes_in, bytes_out);
     atomic_fetch_add_explicit(&c->ended[reason], 1, memory_order_release); /* see note: sums */
 }
 
@@ -62,10 +67,8 @@ static const struct figure counters_rows[] = {
                "Sessions open now."),
     FIGURE_ROW(struct counters_view, began, "sessions_total", FIGURE_COUNTER, FIGURE_NUMBER, 0,
                "Sessions; of a server: attempts to connect."),
-    FIGURE_OF(struct counters_view, COUNTER, BYTES, bytes_in,
-              "Bytes from clients, of sessions that have ended."),
-    FIGURE_OF(struct counters_view, COUNTER, BYTES, bytes_out,
-              "Bytes to clients, of sessions that have ended."),
+    FIGURE_OF(struct counters_view, COUNTER, BYTES, bytes_in, "Bytes from clients."),
+    FIGURE_OF(struct counters_view, COUNTER, BYTES, bytes_out, "Bytes to clients."),
     FIGURE_OF(struct counters_view, REASONS, NUMBER, ended, "Sessions that ended, by reason."),
 };
 

@@ -40,7 +40,7 @@ struct counters_connects {
 struct counters_view {
     uint64_t open;
     uint64_t began;
-    uint64_t bytes_in;  /* from clients, ended sessions only */
+    uint64_t bytes_in;  /* from clients; of open sessions as told by counters_moved() */
     uint64_t bytes_out; /* to clients */
     uint64_t ended[SESSION_REASONS];
     struct histogram_view duration;
@@ -61,6 +61,14 @@ void counters_began(struct counters *c);
  */
 void counters_ended(struct counters *c, enum session_reason reason, uint64_t bytes_in,
                     uint64_t bytes_out);
+
+/*
+ * counters_moved(c, bytes_in, bytes_out):
+ * Count bytes of a session that is open; leave them out of its counters_ended().
+ *
+ * Thread: any
+ */
+void counters_moved(struct counters *c, uint64_t bytes_in, uint64_t bytes_out);
 
 /*
  * counters_lasted(c, ns):

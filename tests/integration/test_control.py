@@ -152,6 +152,32 @@ def sorted_and_paged(t):
 
 
 @test()
+def bytes_of_open_sessions(t):
+    """bytes of open sessions are counted whenever they are read: of the listener, upstream and server, once"""
+    with Place(t, "a") as place:
+        greeting = len(b"127.0.0.1\n")
+
+        def counted():
+            echo, front = (one["bytes_in"] for one in sorted(
+                get(place.admin, "/v1/listeners").json["listeners"], key=lambda one: one["name"]))
+            back = get(place.admin, "/v1/upstreams").json["upstreams"][0]
+            metrics = get(place.admin, "/metrics").body.decode()
+            value = re.search(r'^reactord_listener_bytes_out_total\{listener="front"\} (\d+)$', metrics, re.M)
+            return echo, front, back["bytes_in"], back["servers"][0]["bytes_in"], int(value[1])
+
+        s, e = place.client(), place.client(place.echo)
+        check_equal(counted(), (1, 0, 0, 0, greeting), "bytes at first")
+        for n in range(1, 3):
+            net.exchange(s, b"0123456789")
+            net.exchange(e, b"12345")
+            check_equal(counted(), (1 + 5 * n, 10 * n, 10 * n, 10 * n, greeting + 10 * n), f"bytes after {n}")
+        s.close()
+        e.close()
+        t.eventually(lambda: place.matched("") == 0, "both have ended")
+        check_equal(counted(), (11, 20, 20, 20, greeting + 20), "bytes in the end")
+
+
+@test()
 def written_in_steps(t):
     """a long page is written in several tasks, so that other requests do not wait for it"""
     with Place(t) as place:

@@ -53,6 +53,7 @@ void crowd_enter(void)
     ck_assert_int_eq(loop_group_create(&group, &conf), 0);
     for (unsigned i = 0; i < CROWD_WORKERS; i++)
         ck_assert_int_eq(worker_create(&workers[i], loop_group_at(group, i), &env), 0);
+    crowd.counters = &counters;
     crowd.asker = loop_runner_create();
     crowd.workers = (struct session_scan_workers){.loops = group, .list = workers};
 }

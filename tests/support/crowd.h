@@ -13,9 +13,12 @@
 #define CROWD_WORKERS 3
 #define CROWD_MAX     600
 
+struct counters;
+
 struct crowd {
     struct loop *asker;
     struct session_scan_workers workers;
+    const struct counters *counters; /* of their listener */
     int clients[CROWD_MAX];
     unsigned n;
     atomic_uint ended;

@@ -1,0 +1,23 @@
+/* server/session_bytes: adds the bytes of open sessions to the counters before they are read. */
+#ifndef SERVER_SESSION_BYTES_H
+#define SERVER_SESSION_BYTES_H
+
+#include <stdint.h>
+
+#include "base/must.h"
+
+struct session_scan_workers;
+
+/*
+ * session_bytes_begin(workers, limit_ns, done, cookie):
+ * Visit all sessions, in steps; then, or after ${limit_ns} if a worker does not answer, call
+ * done(cookie) on the asking loop: once, and not inside this call.
+ *
+ * Thread: a loop, the asking one
+ * Owns:   what ${workers} points at must outlive the workers' loops
+ * Errors: as session_scan_begin(); then done() is not called
+ */
+int session_bytes_begin(const struct session_scan_workers *workers, int64_t limit_ns,
+                        void (*done)(void *cookie), void *cookie) NODISCARD;
+
+#endif
