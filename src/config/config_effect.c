@@ -187,6 +187,14 @@ static const struct tls_profile_conf *config_effect_tls(const struct config_sect
     return &((const struct tls_conf *)section->conf)->profile;
 }
 
+static bool config_effect_may_have_spares(const struct config_section *section)
+{
+    const struct upstream_conf *conf = config_effect_upstream(section);
+
+    return !conf->tls.name || conf->send_proxy.version == PROXY_HEADER_NONE ||
+           conf->spare.keep == 0;
+}
+
 static bool config_effect_has_certificate(const struct config_section *section)
 {
     return config_effect_tls(section)->certificates.n > 0 ||
@@ -304,6 +312,8 @@ static const struct {
     {OPTION_UPSTREAM, "send_proxy_tlvs", config_effect_sends_tlvs,
      "has no effect: no version 2 PROXY header is sent (set send_proxy = v2)"},
     {OPTION_UPSTREAM, "tls_name", config_effect_connects_with_tls, NO_TLS},
+    {OPTION_UPSTREAM, "spare", config_effect_may_have_spares,
+     "has no effect with tls and send_proxy: the PROXY header comes before TLS, and names the client"},
 
     {OPTION_TLS, "key", config_effect_has_certificate, NO_CERTIFICATE},
     {OPTION_TLS, "unknown_name", config_effect_has_certificate, NO_CERTIFICATE},

@@ -169,6 +169,11 @@ static void config_listen_check_mirror(const struct config *config,
             "[%s] mirror: [upstream %s] has send_proxy, but a mirror gets no PROXY header (an "
             "upstream without it)",
             section->source->name, up->name);
+    if (up->tls.name)
+        diagnostics_add(diagnostics, config_section_entry(section, "mirror")->line,
+                        "[%s] mirror: [upstream %s] has tls, but a mirror connects without TLS (an "
+                        "upstream without it)",
+                        section->source->name, up->name);
 }
 
 void config_listen_check(const struct config *config, const struct config_section *section,

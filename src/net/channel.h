@@ -257,6 +257,16 @@ void channel_end_input(struct channel *ch, struct handler *next);
 void channel_end(struct channel *ch, unsigned how);
 
 /*
+ * channel_detach(ch):
+ * Return the descriptor; ${ch}, which has no pending output, ends without HANDLER_CLOSED. It must
+ * live until the reap step.
+ *
+ * Thread: loop
+ * Owns:   the caller owns the descriptor
+ */
+int channel_detach(struct channel *ch);
+
+/*
  * channel_abort(ch, error):
  * Reset the connection; pending bytes are lost. HANDLER_CLOSED gets ${error} (0 or -errno). A unix
  * peer sees end of file, or ECONNRESET if it sent bytes that were not read.

@@ -18,6 +18,16 @@ void channel_run_end(struct task *t)
     handler_ended(ch->pipeline.head, HANDLER_CLOSED, ch->error);
 }
 
+int channel_detach(struct channel *ch)
+{
+    MUST(loop_is_current(channel_net(ch)->loop));
+    MUST(!(ch->flags & (CHANNEL_ENDED | CHANNEL_PENDING)) && !ch->linger);
+    ch->flags |= CHANNEL_ENDED;
+    channel_watch(ch);
+    hangup_leave(&channel_net(ch)->hangup, &ch->hangup);
+    return ch->io.fd;
+}
+
 void channel_retire(struct channel *ch, int error)
 {
     if (ch->flags & CHANNEL_ENDED)

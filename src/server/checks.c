@@ -217,7 +217,8 @@ static int checks_create_group(struct checks_group **out, struct checks *c, stru
     return 0;
 }
 
-static int checks_create_rules(struct checker_rules **out, const struct upstream_conf *conf)
+static int checks_create_rules(struct checker_rules **out, const struct upstream *up,
+                               const struct upstream_conf *conf)
 {
     struct checker_rules_conf rules = {.memory = conf->memory,
                                        .check = conf->checks.check,
@@ -226,6 +227,8 @@ static int checks_create_rules(struct checker_rules **out, const struct upstream
 
     rules.check.send_proxy = conf->send_proxy;
     rules.check.connect = conf->connect;
+    rules.check.tls = conf->tls;
+    rules.check.handshakes = up->handshakes;
     rules.check.connect.attempt_delay_ns = 0; /* one attempt at a time, for one descriptor */
     return checker_rules_create(out, &rules);
 }
@@ -246,7 +249,7 @@ static int checks_prepare_step(struct checks *c, struct checks_step *step,
         rc = checks_create_group(&step->group, c, next->upstream);
     if (rc < 0)
         return rc;
-    rc = checks_create_rules(&step->rules, next->conf);
+    rc = checks_create_rules(&step->rules, next->upstream, next->conf);
     if (rc < 0 && rc != -ENOMEM)
         log_error("upstream %s: servers cannot be checked: %s", next->upstream->name,
                   strerror(-rc));

@@ -125,7 +125,8 @@ static int server_create_upstreams(struct server *sv)
     struct upstreams_change *change;
     const struct upstream_next *next;
     unsigned n;
-    int rc = upstreams_create(&sv->upstreams, sv->threads.workers, threads_control(&sv->threads));
+    int rc = upstreams_create(&sv->upstreams, sv->threads.workers, threads_control(&sv->threads),
+                              sv->threads.handshakes);
 
     if (rc == 0)
         rc = upstreams_prepare(sv->upstreams, sv->conf, &change);

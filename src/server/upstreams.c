@@ -28,6 +28,7 @@ struct upstreams_entry {
 struct upstreams {
     struct loop_group *workers;
     struct loop *control;
+    struct tls_handshakes *handshakes;
     struct lock lock; /* guards `entries` and their states, which only the control loop changes */
     struct list entries;
     struct timer sweep; /* runs while something is to be freed */
@@ -83,6 +84,7 @@ static int upstreams_create_entry(struct upstreams_entry **out, const struct ups
         free(e);
         return rc;
     }
+    e->up->handshakes = us->handshakes;
     e->empty = (struct upstream_conf){.name = e->up->name};
     *out = e;
     return 0;
@@ -325,7 +327,8 @@ void upstreams_cancel(struct upstreams_change *change)
     upstreams_free_change(change);
 }
 
-int upstreams_create(struct upstreams **out, struct loop_group *workers, struct loop *control)
+int upstreams_create(struct upstreams **out, struct loop_group *workers, struct loop *control,
+                     struct tls_handshakes *handshakes)
 {
     struct upstreams *us = calloc(1, sizeof(*us));
 
@@ -333,6 +336,7 @@ int upstreams_create(struct upstreams **out, struct loop_group *workers, struct 
         return -ENOMEM;
     us->workers = workers;
     us->control = control;
+    us->handshakes = handshakes;
     lock_init(&us->lock);
     list_init(&us->entries);
     timer_init(&us->sweep, &upstreams_sweep_type);

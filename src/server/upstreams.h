@@ -25,6 +25,7 @@ struct server_conf;
 struct upstream;
 struct upstream_next;
 struct upstream_server_conf;
+struct tls_handshakes;
 struct upstreams;
 struct upstreams_change;
 
@@ -32,15 +33,15 @@ struct upstreams_change;
 #define UPSTREAMS_SWEEP_NS INT64_C(1000000000)
 
 /*
- * upstreams_create(out, workers, control):
- * Create an empty set.
+ * upstreams_create(out, workers, control, handshakes):
+ * Create an empty set. ${handshakes}: for TLS with servers.
  *
  * Thread: main
- * Owns:   ${workers} and ${control} are borrowed
+ * Owns:   all but ${out} are borrowed
  * Errors: 0; -ENOMEM
  */
-int upstreams_create(struct upstreams **out, struct loop_group *workers,
-                     struct loop *control) NODISCARD;
+int upstreams_create(struct upstreams **out, struct loop_group *workers, struct loop *control,
+                     struct tls_handshakes *handshakes) NODISCARD;
 
 /*
  * upstreams_prepare(us, conf, out):

@@ -55,6 +55,7 @@ static void proxy_free(struct session *s)
     proxy_release_addresses(p);
     proxy_leave(p, proxy_outcome(p));
     proxy_end_pause(p);
+    proxy_tls_destroy(p);
     stale_retry_destroy(p->stale_retry);
     if (p->tried)
         membership_let_go(p->tried);
@@ -75,6 +76,7 @@ static int proxy_create(struct session **out, const struct service *service)
     p->at = NULL;
     p->addresses = NULL;
     p->stale_retry = NULL;
+    p->tls = NULL;
     p->pause = NULL;
     p->tries_before = 0;
     p->has_failed = false;
@@ -247,43 +249,54 @@ static void proxy_exhausted(struct proxy *p, int error)
     session_abort(&p->session, SESSION_ERROR);
 }
 
-static void proxy_failed(struct proxy *p, int error)
+void proxy_failed(struct proxy *p, const struct proxy_failure *failure)
 {
     bool another = proxy_may_retry(p), later;
 
     counters_connect_failed(&p->at->connects);
-    if (sock_error_is_exhaustion(error)) {
-        proxy_exhausted(p, error);
+    if (sock_error_is_exhaustion(failure->error)) {
+        proxy_exhausted(p, failure->error);
         return;
     }
     p->has_failed = true;
     later = !another && proxy_pause(p);
-    proxy_log_failure(p, strerror(-error),
+    proxy_log_failure(p, failure->why,
                       another ? "trying another server"
                       : later ? "trying again after a pause"
                               : "the client is reset");
-    proxy_give_up_server(p, sock_error_is_ours(error) ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED,
-                         session_reason_of_connect(error));
+    proxy_give_up_server(p, failure->is_ours ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED, failure->reason);
     if (another)
         proxy_connect(p);
     else if (!later)
         session_abort(&p->session, p->reason);
 }
 
-static void proxy_connected(struct connector *c, int fd, int error)
+void proxy_opened(struct proxy *p)
 {
-    struct proxy *p = CONTAINER_OF(c, struct proxy, connector);
     int64_t took_ns = clock_now_ns() - p->tried_at_ns;
 
-    if (error < 0) {
-        proxy_release_addresses(p);
-        proxy_failed(p, error);
-        return;
-    }
     p->times.connect_us = proxy_us(took_ns);
     upstream_connected(proxy_upstream(p), p->at);
     counters_connected(&p->at->connects, took_ns);
-    proxy_attach(p, fd);
+}
+
+static void proxy_connected(struct connector *c, int fd, int error)
+{
+    struct proxy *p = CONTAINER_OF(c, struct proxy, connector);
+    const struct proxy_failure failure = {.error = error,
+                                          .why = strerror(-error),
+                                          .reason = session_reason_of_connect(error),
+                                          .is_ours = sock_error_is_ours(error)};
+
+    if (error < 0) {
+        proxy_release_addresses(p);
+        proxy_failed(p, &failure);
+    } else if (proxy_upstream(p)->conf->tls.slot) {
+        proxy_tls_start(p, fd);
+    } else {
+        proxy_opened(p);
+        proxy_attach(p, fd, NULL);
+    }
 }
 
 static void proxy_open(struct session *s)
@@ -341,6 +354,7 @@ static void proxy_cancel(struct session *s)
     p->ticket = NULL;
     proxy_end_pause(p);
     connector_cancel(&p->connector);
+    (void)proxy_tls_cancel(p, false);
     proxy_release_addresses(p);
     /* Free the server's connection slot now: the client may take long to close. */
     session_count_off(s, SESSION_AT_SERVER, s->reason);
@@ -389,6 +403,13 @@ static void proxy_carry_over(struct session *s)
     relay_carry_over(&p->to_client);
 }
 
+void proxy_reconnect(struct proxy *p)
+{
+    proxy_release_addresses(p);
+    proxy_give_up_server(p, UPSTREAM_UNKNOWN, SESSION_SERVER_DOWN);
+    proxy_connect(p);
+}
+
 /* A session still connecting loses nothing: connect it to another server. */
 static bool proxy_evict(struct session *s, const struct upstream_server *server, int64_t before_ns)
 {
@@ -396,12 +417,10 @@ static bool proxy_evict(struct session *s, const struct upstream_server *server,
 
     if (p->at != server || p->tried_at_ns > before_ns)
         return false;
-    if (s->connecting) {
+    if (s->connecting && !proxy_tls_cancel(p, true)) {
         connector_cancel(&p->connector);
-        proxy_release_addresses(p);
-        proxy_give_up_server(p, UPSTREAM_UNKNOWN, SESSION_SERVER_DOWN);
-        proxy_connect(p);
-    } else {
+        proxy_reconnect(p);
+    } else if (!s->connecting) {
         session_abort(s, SESSION_SERVER_DOWN);
     }
     return true;

@@ -64,9 +64,10 @@ static void proxy_attach_tell_tls(const struct session *s, const struct proxy_he
         told->tls = *received;
 }
 
-static void proxy_attach_send_header(struct session *s, struct channel *server)
+void proxy_send_header(struct proxy *p)
 {
-    const struct proxy_header_conf *conf = &proxy_of(s)->upstream->conf->send_proxy;
+    const struct proxy_header_conf *conf = &proxy_upstream(p)->conf->send_proxy;
+    struct session *s = &p->session;
     uint8_t header[PROXY_HEADER_MAX_BYTES];
     char id[SESSION_ID_TEXT_BYTES];
     struct proxy_header_client client = {.source = NULL};
@@ -82,33 +83,45 @@ static void proxy_attach_send_header(struct session *s, struct channel *server)
         client.unique_id = session_id_format(id, session_id(s));
     proxy_attach_tell_tls(s, conf, &told);
     client.tls = told.tls;
-    rc = channel_write(server, header, proxy_header_encode(header, conf, &client));
+    rc = channel_write(&p->server, header, proxy_header_encode(header, conf, &client));
     (void)rc; /* relay_ended() reports the failure */
 }
 
-/* Begin the stale retry before the first bytes are sent: it must see them fail. */
-void proxy_attach(struct proxy *p, int fd)
+void proxy_link(struct proxy *p)
 {
     struct session *s = &p->session;
-    bool again = stale_retry_lost(p->stale_retry);
 
     if (!s->service->access_log)
         proxy_release_addresses(p);
     s->connecting = false;
-    channel_init(&p->server, s->owner->net, fd);
     session_leg_open(s, 1, &p->server);
     relay_init(&p->to_server, s, &p->client, &p->server);
     relay_init(&p->to_client, s, &p->server, &p->client);
     if (s->service->access_log)
         relay_tell_first(&p->to_client);
-    if (p->stale_retry && !again)
-        stale_retry_begin(p->stale_retry);
-    proxy_attach_send_header(s, &p->server);
-    channel_start(&p->server);
-    if (again)
+}
+
+void proxy_begin(struct proxy *p)
+{
+    if (stale_retry_lost(p->stale_retry))
         stale_retry_replay(p->stale_retry);
     else
-        session_preface_read(s);
+        session_preface_read(&p->session);
+}
+
+/* Begin the stale retry before the first bytes are sent: it must see them fail. */
+void proxy_attach(struct proxy *p, int fd, const struct server_tls_taken *tls)
+{
+    channel_init(&p->server, p->session.owner->net, fd);
+    proxy_link(p);
+    if (tls && tls->stream)
+        proxy_tls_adopt(p, tls);
+    if (p->stale_retry && !stale_retry_lost(p->stale_retry))
+        stale_retry_begin(p->stale_retry);
+    if (!tls || !tls->stream)
+        proxy_send_header(p);
+    channel_start(&p->server);
+    proxy_begin(p);
 }
 
 /* The server closed an unused spare connection: that is no failure of the server. */
@@ -132,17 +145,18 @@ bool proxy_take_spare(struct proxy *p)
                                     .client = &p->client,
                                     .server = &p->server,
                                     .replace = proxy_replace};
-    int fd;
+    struct spare_taken taken;
 
     if (!p->at->spare || p->stale_retry || stale_retry_create(&p->stale_retry, &conf) < 0)
         return false;
-    fd = spare_take(p->session.owner->spares, p->at, &p->addresses, &p->connector.connected);
-    if (fd < 0) {
+    if (!spare_take(p->session.owner->spares, p->at, &taken)) {
         stale_retry_destroy(p->stale_retry);
         p->stale_retry = NULL;
         return false;
     }
+    p->addresses = taken.addresses;
+    p->connector.connected = taken.which;
     p->tried_at_ns = clock_now_ns();
-    proxy_attach(p, fd);
+    proxy_attach(p, taken.fd, &taken.tls);
     return true;
 }

@@ -1,6 +1,6 @@
 /*
- * service/proxy_internal: shared by proxy.c (choice of the server), proxy_retry.c and
- * proxy_attach.c.
+ * service/proxy_internal: shared by proxy.c (choice of the server), proxy_retry.c, proxy_attach.c
+ * and proxy_tls.c.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
 #define SERVICE_PROXY_INTERNAL_H
@@ -13,6 +13,8 @@
 #include "service/session.h"
 
 struct proxy_pause;
+struct proxy_tls;
+struct server_tls_taken;
 struct stale_retry;
 
 /* Durations for the access log; UINT32_MAX: none, or longer than an hour. */
@@ -44,6 +46,7 @@ struct proxy {
     struct upstream_server *tried; /* server left last, with a reference; for the access log */
     struct proxy_times times;
     struct stale_retry *stale_retry; /* of a spare connection; NULL: none */
+    struct proxy_tls *tls;           /* with the server; NULL: none so far */
     unsigned tries_before;           /* servers tried before the last pause */
     bool has_failed;
 };
@@ -109,13 +112,84 @@ void proxy_try_again(struct proxy *p);
 void proxy_dial(struct proxy *p);
 
 /*
- * proxy_attach(p, fd):
- * Link the client with ${fd}, which is connected to ${p}->at.
+ * proxy_attach(p, fd, tls):
+ * Link the client with ${fd}, which is connected to ${p}->at. ${tls}: of a spare connection; NULL:
+ * no TLS.
  *
  * Thread: loop of ${p}
- * Owns:   the session owns ${fd}
+ * Owns:   the session owns ${fd} and the stream of ${tls}
  */
-void proxy_attach(struct proxy *p, int fd);
+void proxy_attach(struct proxy *p, int fd, const struct server_tls_taken *tls);
+
+/*
+ * proxy_send_header(p) / proxy_link(p) / proxy_begin(p):
+ * Parts of proxy_attach() for a server channel that is initialised: send the PROXY header / link
+ * both channels / read from the client.
+ *
+ * Thread: loop of ${p}
+ */
+void proxy_send_header(struct proxy *p);
+void proxy_link(struct proxy *p);
+void proxy_begin(struct proxy *p);
+
+/*
+ * proxy_opened(p) / proxy_failed(p, failure):
+ * The connection to ${p}->at can be used / is closed, and another server is next.
+ *
+ * Thread: loop of ${p}
+ */
+void proxy_opened(struct proxy *p);
+
+struct proxy_failure {
+    int error;
+    const char *why; /* for the log */
+    enum session_reason reason;
+    bool is_ours; /* it says nothing about the server */
+};
+
+void proxy_failed(struct proxy *p, const struct proxy_failure *failure);
+
+/*
+ * proxy_reconnect(p):
+ * ${p}->at is down and its connection closed: connect to another server.
+ *
+ * Thread: loop of ${p}
+ */
+void proxy_reconnect(struct proxy *p);
+
+/*
+ * proxy_tls_start(p, fd):
+ * Make a TLS handshake over ${fd}, then call proxy_opened() or proxy_failed(), and attach.
+ *
+ * Thread: loop of ${p}
+ * Owns:   the proxy owns ${fd}
+ */
+void proxy_tls_start(struct proxy *p, int fd);
+
+/*
+ * proxy_tls_adopt(p, taken):
+ * Use ${taken} on the server's channel, which was not started; without memory that is aborted.
+ *
+ * Thread: loop of ${p}
+ * Owns:   the proxy owns the stream of ${taken}
+ */
+void proxy_tls_adopt(struct proxy *p, const struct server_tls_taken *taken);
+
+/*
+ * proxy_tls_cancel(p, reconnects):
+ * Abort the handshake, and call proxy_reconnect() then if ${reconnects}. False: none is under way.
+ *
+ * Thread: loop of ${p}
+ */
+bool proxy_tls_cancel(struct proxy *p, bool reconnects);
+
+/*
+ * proxy_tls_destroy(p):
+ * Free what TLS needed.
+ *
+ * Thread: loop of ${p}, when the server's channel is closed
+ */
+void proxy_tls_destroy(struct proxy *p);
 
 /*
  * proxy_take_spare(p):

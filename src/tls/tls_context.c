@@ -7,6 +7,7 @@
 #include <openssl/ssl.h>
 
 #include "tls/tls_ca.h"
+#include "tls/tls_sessions.h"
 
 /*
  * Forward secrecy and AEAD only. AES-128 first, except for clients that prefer ChaCha20: they have
@@ -144,6 +145,7 @@ int tls_context_create_client(SSL_CTX **out, const struct tls_profile_conf *conf
 
     if (rc < 0)
         return rc;
+    tls_sessions_enable(ctx);
     rc = tls_context_set_ca(ctx, conf, l);
     /* The other way round than the library's other functions: 0 is success. */
     if (rc == 0 && conf->alpn && SSL_CTX_set_alpn_protos(ctx, conf->alpn, conf->alpn_bytes) != 0)

@@ -25,12 +25,12 @@ static const struct figure tls_counters_rows[] = {
 static const struct figure_table tls_counters_table = {
     .is_not_logged_at_zero = true, FIGURE_TABLE(struct tls_counters_view, tls_counters_rows)};
 
-static uint64_t tls_counters_get(_Atomic uint64_t *c)
+static uint64_t tls_counters_get(const _Atomic uint64_t *c)
 {
     return atomic_load_explicit(c, memory_order_relaxed);
 }
 
-void tls_counters_figures(struct tls_counters *c, const struct figure_object *object,
+void tls_counters_figures(const struct tls_counters *c, const struct figure_object *object,
                           struct figure_visitor *v)
 {
     const struct tls_counters_view view = {.tls_full = tls_counters_get(&c->full),

@@ -39,7 +39,7 @@ static inline void tls_count(_Atomic uint64_t *c)
  *
  * Thread: any / owner of ${set}
  */
-void tls_counters_figures(struct tls_counters *c, const struct figure_object *object,
+void tls_counters_figures(const struct tls_counters *c, const struct figure_object *object,
                           struct figure_visitor *v);
 void tls_counters_add(struct tls_counters *c, struct counters_set *set);
 

@@ -277,7 +277,9 @@ static void tls_handler_active(struct handler *h)
 {
     struct tls_handler *t = tls_handler_of(h);
 
-    if (!t->accepts && !t->step)
+    if (t->is_released) /* adopted */
+        handler_active(h->next);
+    else if (!t->accepts && !t->step)
         tls_handler_begin_step(t); /* our ClientHello */
 }
 
@@ -397,4 +399,22 @@ int tls_handler_add(struct tls_handler *t, struct channel *ch, struct ssl_st *ss
     buffer_init(&t->in);
     pipeline_add(&ch->pipeline, &t->handler, &tls_handler_ops);
     return 0;
+}
+
+struct tls_stream *tls_handler_detach(struct tls_handler *t)
+{
+    struct tls_stream *stream = t->stream;
+
+    MUST(t->is_released && buffer_bytes(&t->in) == 0);
+    t->stream = NULL;
+    return stream;
+}
+
+void tls_handler_adopt(struct tls_handler *t, struct channel *ch, struct tls_stream *stream,
+                       const struct tls_handler_conf *conf)
+{
+    *t =
+        (struct tls_handler){.conf = *conf, .stream = stream, .is_open = true, .is_released = true};
+    buffer_init(&t->in);
+    pipeline_add(&ch->pipeline, &t->handler, &tls_handler_ops);
 }

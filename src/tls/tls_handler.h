@@ -103,6 +103,19 @@ void tls_handler_give_up(struct tls_handler *t);
 void tls_handler_release(struct tls_handler *t);
 
 /*
+ * tls_handler_detach(t) / tls_handler_adopt(t, ch, stream, conf):
+ * Give up the stream of a released ${t}, whose channel was detached / use ${stream}, behind its
+ * handshake, on another channel, before that is started.
+ *
+ * Thread: the channel's loop
+ * Owns:   the caller owns the returned stream; ${t} owns ${stream}, lives as long as ${ch}, and
+ *         copies ${conf}
+ */
+struct tls_stream *tls_handler_detach(struct tls_handler *t) NODISCARD;
+void tls_handler_adopt(struct tls_handler *t, struct channel *ch, struct tls_stream *stream,
+                       const struct tls_handler_conf *conf);
+
+/*
  * tls_handler_rest_bytes(t):
  * Bytes received behind the handshake and not passed on.
  *

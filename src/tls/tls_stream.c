@@ -128,15 +128,25 @@ static void tls_stream_begin(struct tls_stream *st)
         ERR_clear_error();
 }
 
+/* The last error of the library; for a certificate, what is wrong with it; NULL: none. */
+static const char *tls_stream_reason(const struct tls_stream *st)
+{
+    unsigned long error = ERR_peek_last_error();
+    long verified = SSL_get_verify_result(st->ssl);
+
+    if (ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK)
+        return X509_verify_cert_error_string(verified);
+    return ERR_reason_error_string(error);
+}
+
 static enum tls_stream_result tls_stream_fail(struct tls_stream *st, const char *why)
 {
     struct tls_failure *failure = tls_stream_note_failure(st);
-    unsigned long error = ERR_peek_last_error();
-    const char *reason = ERR_reason_error_string(error);
+    const char *reason = why ? why : tls_stream_reason(st);
 
     st->failed = true;
-    if (failure && failure->reason[0] == '\0' && (why || reason))
-        snprintf(failure->reason, sizeof(failure->reason), "%s", why ? why : reason);
+    if (failure && failure->reason[0] == '\0' && reason)
+        snprintf(failure->reason, sizeof(failure->reason), "%s", reason);
     ERR_clear_error();
     return TLS_STREAM_FAILED;
 }

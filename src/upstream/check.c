@@ -18,6 +18,7 @@ static const struct {
     [CHECK_UNREACHABLE] = {"cannot be reached", CHECK_AGAINST},
     [CHECK_CONNECT_TIMEOUT] = {"timed out connecting", CHECK_AGAINST},
     [CHECK_RESET] = {"connection reset", CHECK_AGAINST},
+    [CHECK_TLS_FAILED] = {"TLS handshake failed", CHECK_AGAINST},
     [CHECK_CLOSED] = {"closed before the answer", CHECK_AGAINST},
     [CHECK_WRONG_ANSWER] = {"wrong answer", CHECK_AGAINST},
     [CHECK_ANSWER_TIMEOUT] = {"timed out waiting for the answer", CHECK_AGAINST},
@@ -37,7 +38,7 @@ int check_script_init(struct check_script *s, const struct check_conf *conf)
         return -EINVAL;
     memset(s, 0, sizeof(*s));
     s->conf = *conf;
-    s->conf.connect.sock.unseen = conf->send.len == 0 && expect->len == 0;
+    s->conf.connect.sock.unseen = !conf->tls.slot && conf->send.len == 0 && expect->len == 0;
     for (size_t i = 1; i < expect->len; i++) {
         while (m > 0 && expect->data[m] != expect->data[i])
             m = s->back[m - 1];
@@ -76,7 +77,9 @@ const char *check_describe(char *text, size_t size, const struct check_result *r
     bool passed = result->outcome == CHECK_PASSED;
 
     MUST(size >= CHECK_TEXT_BYTES);
-    if (!passed && result->answer_bytes > 0) {
+    if (result->outcome == CHECK_TLS_FAILED) {
+        snprintf(text, size, "%s", result->why);
+    } else if (!passed && result->answer_bytes > 0) {
         check_quote(quoted, result);
         snprintf(text, size, "%s: %s", what, quoted);
     } else if (result->outcome == CHECK_UNREACHABLE || result->outcome == CHECK_NO_RESOURCES) {
@@ -107,6 +110,21 @@ static void check_finish(struct check *c)
     c->done(c);
 }
 
+static bool check_has_tls(const struct check *c)
+{
+    return c->script->conf.tls.slot;
+}
+
+/* Behind a handshake the server expects close_notify. */
+static void check_end_tls(struct check *c)
+{
+    if (c->handshakes)
+        server_tls_cancel(&c->tls);
+    else if (check_has_tls(c))
+        channel_shutdown_write(&c->channel);
+    c->handshakes = false;
+}
+
 /* Close the connection: see "How it ends" in check.h. check_on_closed() reports. */
 static void check_decide(struct check *c, enum check_outcome outcome)
 {
@@ -115,6 +133,7 @@ static void check_decide(struct check *c, enum check_outcome outcome)
     c->state = CHECK_ENDING;
     c->result.outcome = outcome;
     loop_cancel(c->net->loop, &c->timer);
+    check_end_tls(c);
     channel_end(&c->channel, CHANNEL_END_NOW);
 }
 
@@ -185,6 +204,8 @@ static void check_on_closed(struct check *c, int error)
 {
     if (c->state == CHECK_EXCHANGING) {
         loop_cancel(c->net->loop, &c->timer);
+        if (c->handshakes)
+            server_tls_cancel(&c->tls);
         c->result.outcome = check_outcome_of(error, CHECK_ANSWER_TIMEOUT);
         c->result.error = error;
     }
@@ -197,7 +218,7 @@ static void check_on_end(struct handler *h, enum handler_end what, int error)
 
     switch (what) {
     case HANDLER_EOF: check_on_eof(c); break;
-    case HANDLER_REJECTED: break; /* no handler is before the tail */
+    case HANDLER_REJECTED: check_on_eof(c); break; /* broken TLS */
     case HANDLER_BROKEN: check_on_broken(c, error); break;
     case HANDLER_CLOSED: check_on_closed(c, error); break;
     }
@@ -250,33 +271,38 @@ static void check_drop_timer(struct task *t)
 static const struct task_type check_timer_type = {
     .name = "check timer", .run = check_run_timer, .drop = check_drop_timer};
 
+static size_t check_encode_header(const struct check *c, uint8_t *out)
+{
+    const struct proxy_header_conf *conf = &c->script->conf.send_proxy;
+
+    if (conf->version == PROXY_HEADER_NONE)
+        return 0;
+    return proxy_header_encode(out, conf, &(struct proxy_header_client){.source = NULL});
+}
+
+static void check_write(struct check *c, const uint8_t *data, size_t len)
+{
+    int rc = len > 0 ? channel_write(&c->channel, data, len) : 0;
+
+    (void)rc; /* the tail's ended() reports a failure */
+}
+
 /* PROXY header (LOCAL) and bytes in one write: the server gets both at once. */
 static void check_send(struct check *c)
 {
     const struct check_conf *conf = &c->script->conf;
     uint8_t bytes[PROXY_HEADER_ENCODED_BYTES + CHECK_BYTES_MAX];
-    size_t len = 0;
-    int rc = 0;
+    size_t len = check_has_tls(c) ? 0 : check_encode_header(c, bytes);
 
-    if (conf->send_proxy.version != PROXY_HEADER_NONE)
-        len = proxy_header_encode(bytes, &conf->send_proxy,
-                                  &(struct proxy_header_client){.source = NULL});
     if (conf->send.len > 0)
         memcpy(bytes + len, conf->send.data, conf->send.len);
-    len += conf->send.len;
-    if (len > 0)
-        rc = channel_write(&c->channel, bytes, len);
-    (void)rc; /* the tail's ended() reports a failure */
+    check_write(c, bytes, len + conf->send.len);
 }
 
-static void check_exchange(struct check *c, int fd)
+static void check_exchange(struct check *c)
 {
     const struct check_conf *conf = &c->script->conf;
 
-    c->state = CHECK_EXCHANGING;
-    channel_init(&c->channel, c->net, fd);
-    pipeline_init(&c->channel.pipeline, &c->channel, &c->tail, &check_tail_ops);
-    channel_start(&c->channel);
     check_send(c);
     if (c->state != CHECK_EXCHANGING)
         return;
@@ -287,13 +313,63 @@ static void check_exchange(struct check *c, int fd)
                       clock_add_ns(c->began_at_ns, conf->timeout_ns) - clock_now_ns());
 }
 
+static void check_tls_done(struct server_tls *tls, int error)
+{
+    struct check *c = CONTAINER_OF(tls, struct check, tls);
+
+    if (error == 0) {
+        c->handshakes = false;
+        tls_handler_release(&tls->handler);
+        check_exchange(c);
+        return;
+    }
+    c->result.error = error;
+    server_tls_why(tls, error, c->result.why, sizeof(c->result.why));
+    check_decide(c, error == -ETIMEDOUT               ? CHECK_CONNECT_TIMEOUT
+                    : server_tls_error_is_ours(error) ? CHECK_NO_RESOURCES
+                                                      : CHECK_TLS_FAILED);
+}
+
+static void check_begin_tls(struct check *c)
+{
+    const struct check_conf *conf = &c->script->conf;
+    const struct server_tls_wish wish = {.deadline_ns =
+                                             clock_add_ns(c->began_at_ns, conf->timeout_ns),
+                                         .handshakes = conf->handshakes,
+                                         .counters = &c->tls_counters,
+                                         .done = check_tls_done};
+    uint8_t header[PROXY_HEADER_ENCODED_BYTES];
+
+    check_write(c, header, check_encode_header(c, header));
+    c->handshakes = true;
+    if (server_tls_begin(&c->tls, &c->channel, &conf->tls, c->server, &wish) == 0) {
+        channel_start(&c->channel);
+    } else {
+        c->result.error = -ENOMEM;
+        check_decide(c, CHECK_NO_RESOURCES);
+    }
+}
+
+static void check_attach(struct check *c, int fd)
+{
+    c->state = CHECK_EXCHANGING;
+    channel_init(&c->channel, c->net, fd);
+    pipeline_init(&c->channel.pipeline, &c->channel, &c->tail, &check_tail_ops);
+    if (check_has_tls(c)) {
+        check_begin_tls(c);
+    } else {
+        channel_start(&c->channel);
+        check_exchange(c);
+    }
+}
+
 static void check_on_connected(struct connector *connector, int fd, int error)
 {
     struct check *c = CONTAINER_OF(connector, struct check, connector);
     const struct check_conf *conf = &c->script->conf;
 
-    if (error == 0 && (conf->send.len > 0 || conf->expect.len > 0)) {
-        check_exchange(c, fd);
+    if (error == 0 && (check_has_tls(c) || conf->send.len > 0 || conf->expect.len > 0)) {
+        check_attach(c, fd);
         return;
     }
     if (error == 0) {
@@ -330,6 +406,7 @@ void check_start(struct check *c, const struct check_script *script,
     c->script = script;
     c->state = CHECK_CONNECTING;
     c->matched = 0;
+    c->handshakes = false;
     c->result = (struct check_result){.outcome = CHECK_PASSED};
     c->began_at_ns = clock_now_ns();
     connector_start(&c->connector, addresses, n, conf->timeout_ns, &conf->connect);

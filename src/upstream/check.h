@@ -4,6 +4,9 @@
  *   IDLE --check_start--> CONNECTING --> EXCHANGING --> ENDING --> done(), IDLE
  *                              \-- nothing to send or expect, or it failed --^
  *
+ * With TLS the exchange begins with the PROXY header and a full handshake, which sees certificates
+ * that have expired. The handshake is enough if nothing is sent or expected.
+ *
  * Expected bytes may come anywhere in the answer (HAProxy `tcp-check expect string`).
  *
  * How it ends, with no trace on either side:
@@ -27,6 +30,8 @@
 #include "net/connector.h"
 #include "net/netloop.h"
 #include "net/proxy_header.h"
+#include "tls/tls_counters.h"
+#include "upstream/server_tls.h"
 
 #define CHECK_BYTES_MAX 512
 
@@ -36,7 +41,7 @@
 /* Bytes of an answer kept for the log. */
 #define CHECK_SHOWN_BYTES 32
 
-#define CHECK_TEXT_BYTES 256
+#define CHECK_TEXT_BYTES 320
 
 enum check_outcome {
     CHECK_PASSED,
@@ -44,7 +49,8 @@ enum check_outcome {
     CHECK_UNREACHABLE, /* cause: check_result.error */
     CHECK_CONNECT_TIMEOUT,
     CHECK_RESET,
-    CHECK_CLOSED, /* before any answer */
+    CHECK_TLS_FAILED, /* cause: check_result.why */
+    CHECK_CLOSED,     /* before any answer */
     CHECK_WRONG_ANSWER,
     CHECK_ANSWER_TIMEOUT,
     CHECK_NO_PORT,      /* no local port or address to connect from */
@@ -65,7 +71,10 @@ struct check_bytes {
 };
 
 struct check_conf {
-    struct proxy_header_conf send_proxy; /* PROXY header; unused if nothing is sent or expected */
+    /* PROXY header; unused without TLS if nothing is sent or expected */
+    struct proxy_header_conf send_proxy;
+    struct upstream_tls_conf tls;
+    struct tls_handshakes *handshakes;
     struct check_bytes send;
     struct check_bytes expect;
     int64_t timeout_ns;            /* total for all addresses */
@@ -87,6 +96,7 @@ struct check_result {
     int64_t duration_ns;
     size_t answer_bytes;
     uint8_t shown[CHECK_SHOWN_BYTES]; /* first bytes of the answer */
+    char why[SERVER_TLS_WHY_BYTES];
 };
 
 struct check;
@@ -108,6 +118,10 @@ struct check {
     struct netloop *net;
     check_done *done;
     const struct check_script *script;
+    struct upstream_server *server; /* for TLS; set by the owner before check_start() */
+    struct server_tls tls;
+    struct tls_counters tls_counters; /* sessions have others */
+    bool handshakes;
     enum check_state state;
     int64_t began_at_ns;
     unsigned matched; /* length of the current match */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "upstream/checker_internal.h"
+#include "upstream/upstream_server.h"
 
 /* Pause when resources run out; time without errors that ends a shortage. As in net/acceptor. */
 #define CHECKER_PAUSE_NS (100 * NS_PER_MS)
@@ -149,6 +150,7 @@ static void checker_begin(struct checker_target *t, struct checker_slot *slot)
     slot->rules = t->group->rules;
     slot->rules->references++;
     checker_note_late(t);
+    slot->check.server = upstream_server_of(t->conf.endpoint);
     check_start(&slot->check, &slot->rules->script, slot->addresses, n);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "tls/tls_sessions.h"
 #include "upstream/checker.h"
 #include "upstream/membership_internal.h"
 #include "upstream/server_line.h"
@@ -59,6 +60,7 @@ static void membership_give_load_back(struct upstream_server *server)
 void membership_free_server(struct upstream_server *server)
 {
     spare_destroy(server->spare);
+    tls_sessions_release(server->tls_sessions);
     checker_target_destroy(server->target);
     endpoint_close(&server->endpoint);
     membership_give_load_back(server);

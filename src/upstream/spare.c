@@ -32,7 +32,9 @@ static unsigned spare_group_loops(const struct spare_group *g)
 
 bool spare_is_wanted(const struct upstream_conf *conf, const struct upstream_server_conf *line)
 {
-    if (conf->spare.keep == 0)
+    bool header_first = conf->tls.slot && conf->send_proxy.version != PROXY_HEADER_NONE;
+
+    if (conf->spare.keep == 0 || header_first)
         return false;
     if (!line->backup)
         return true;

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/must.h"
+#include "upstream/server_tls.h"
 
 struct figure_object;
 struct figure_visitor;
@@ -96,7 +97,8 @@ int spare_prepare(struct spare *sp) NODISCARD;
 
 /*
  * spare_is_wanted(conf, line):
- * Does ${conf} keep spares for servers of ${line}? Not for backups, unless all servers are backups.
+ * Does ${conf} keep spares for servers of ${line}? Not for backups, unless all servers are backups;
+ * not with a PROXY header in front of TLS, which names the client.
  *
  * Thread: any
  */
@@ -149,16 +151,21 @@ void spare_pool_refresh(struct spare_pool *pool);
 void spare_pool_stop(struct spare_pool *pool);
 
 /*
- * spare_take(pool, server, at, which):
- * Take the youngest usable spare; a timer replaces it. ${pool} may be NULL. ${at}[${which}] is its
- * address.
+ * spare_take(pool, server, out):
+ * Take the youngest usable spare; a timer replaces it. ${pool} may be NULL.
  *
  * Thread: loop of ${pool}
- * Owns:   the caller owns the descriptor, and releases ${at} (endpoint_release_addresses())
- * Errors: -1 (none)
+ * Owns:   the caller owns all in ${out}, and releases the addresses (endpoint_release_addresses())
+ * Errors: false (none)
  */
-int spare_take(struct spare_pool *pool, struct upstream_server *server,
-               struct endpoint_addresses **at, unsigned *which);
+struct spare_taken {
+    int fd;
+    struct endpoint_addresses *addresses;
+    unsigned which; /* address that it is connected to */
+    struct server_tls_taken tls;
+};
+
+bool spare_take(struct spare_pool *pool, struct upstream_server *server, struct spare_taken *out);
 
 /*
  * spare_count_stale(server):

@@ -134,6 +134,26 @@ int spare_pool_create(struct spare_pool **out, const struct spare_pools *pools, 
 void spare_pool_destroy(struct spare_pool *pool);
 
 /*
+ * spare_pace_jitter_ns(pool, ns):
+ * Subtract up to a quarter, to spread expiry.
+ *
+ * Thread: loop of ${pool}
+ */
+int64_t spare_pace_jitter_ns(struct spare_pool *pool, int64_t ns);
+
+/*
+ * spare_pace_arm(part, at_ns) / spare_pace_not_before(part, at_ns) /
+ * spare_pace_pause(part, begun_at_ns):
+ * Run the timer at ${at_ns} at the latest / connect not before ${at_ns} / pause after a spare that
+ * failed or was rejected, which began at ${begun_at_ns}.
+ *
+ * Thread: loop of ${part}
+ */
+void spare_pace_arm(struct spare_list *part, int64_t at_ns);
+void spare_pace_not_before(struct spare_list *part, int64_t at_ns);
+void spare_pace_pause(struct spare_list *part, int64_t begun_at_ns);
+
+/*
  * spare_list_begin(part, pool) / spare_list_end(part):
  * Link ${part} to ${pool} and hold its server; close its spares, unlink it and release the server.
  *
@@ -151,12 +171,12 @@ void spare_list_end(struct spare_list *part);
 void spare_list_refresh(struct spare_list *part);
 
 /*
- * spare_list_take(part, at, which):
+ * spare_list_take(part, out):
  * spare_take() for one part.
  *
  * Thread: loop of ${part}
  * Owns, Errors: as spare_take()
  */
-int spare_list_take(struct spare_list *part, struct endpoint_addresses **at, unsigned *which);
+bool spare_list_take(struct spare_list *part, struct spare_taken *out);
 
 #endif

@@ -1,8 +1,10 @@
 /* upstream/spare_list: spares of one server on one loop. */
 #include "upstream/spare.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -10,10 +12,7 @@
 #include "net/descriptor_budget.h"
 #include "net/idle_watch.h"
 #include "upstream/spare_internal.h"
-
-/* Pause after a failure; doubles with each further failure in a row. */
-#define SPARE_PAUSE_NS     (100 * NS_PER_MS)
-#define SPARE_PAUSE_MAX_NS (5 * NS_PER_S)
+#include "upstream/spare_tls.h"
 
 /* A connection that the server ends earlier was rejected. */
 #define SPARE_SHORT_LIFE_NS (1 * NS_PER_S)
@@ -34,6 +33,8 @@ struct spare_conn {
     struct spare_list *part;
     struct idle_watch idle_watch;
     struct connector connector;
+    struct spare_tls *tls; /* instead of idle_watch; NULL: none */
+    bool is_open;
     struct endpoint_addresses *addresses; /* the connection is to one of them */
     int64_t opened_at_ns;                 /* `opening`: start */
     int64_t expires_at_ns;                /* `spoken`: deadline for the server to close */
@@ -43,49 +44,6 @@ struct spare_conn {
 static struct descriptor_budget *spare_descriptors(const struct spare_list *part)
 {
     return part->pool->net->descriptors;
-}
-
-/* Subtract up to a quarter, to spread expiry. */
-static int64_t spare_jitter_ns(struct spare_pool *pool, int64_t ns)
-{
-    uint64_t random = hash_mix(((uint64_t)pool->number << 32) + pool->drawn++);
-
-    return ns - (int64_t)hash_reduce(random, 1u << 16) * (ns >> 18);
-}
-
-/* Run the timer at ${at_ns} at the latest. */
-static void spare_arm(struct spare_list *part, int64_t at_ns)
-{
-    struct loop *loop = part->pool->net->loop;
-
-    if (part->timer.state != TIMER_IDLE && part->timer.at_ns <= at_ns)
-        return;
-    loop_cancel(loop, &part->timer);
-    loop_schedule(loop, &part->timer, at_ns - clock_now_ns());
-}
-
-static void spare_not_before(struct spare_list *part, int64_t at_ns)
-{
-    if (part->not_before_ns < at_ns)
-        part->not_before_ns = at_ns;
-}
-
-/*
- * After a failed or rejected spare. An attempt that began before a pause does not extend it; one
- * that began soon after doubles it.
- */
-static void spare_pause(struct spare_list *part, int64_t begun_at_ns)
-{
-    bool in_a_row = begun_at_ns - part->paused_until_ns < SPARE_PAUSE_MAX_NS;
-    int64_t pause_ns = in_a_row ? 2 * part->pause_ns : 0;
-
-    if (begun_at_ns < part->paused_until_ns)
-        return;
-    pause_ns = pause_ns > SPARE_PAUSE_NS ? pause_ns : SPARE_PAUSE_NS;
-    part->pause_ns = pause_ns < SPARE_PAUSE_MAX_NS ? pause_ns : SPARE_PAUSE_MAX_NS;
-    part->paused_until_ns = clock_now_ns() + spare_jitter_ns(part->pool, part->pause_ns);
-    spare_not_before(part, part->paused_until_ns);
-    spare_arm(part, part->not_before_ns);
 }
 
 static void spare_run_end(struct task *t)
@@ -114,9 +72,10 @@ static void spare_leave(struct spare_conn *c)
 static void spare_close(struct spare_conn *c, enum spare_count why)
 {
     connector_cancel(&c->connector);
-    if (c->idle_watch.fd >= 0)
+    if (c->is_open)
         spare_count(c->part->spare, why);
     idle_watch_close(&c->idle_watch);
+    spare_tls_close(c->tls);
     spare_leave(c);
 }
 
@@ -137,20 +96,21 @@ static void spare_ended(struct spare_conn *c)
 
     spare_close(c, SPARE_CLOSED);
     if (now_ns - opened_at_ns < SPARE_SHORT_LIFE_NS)
-        spare_pause(part, opened_at_ns);
+        spare_pace_pause(part, opened_at_ns);
     else
-        spare_not_before(part, now_ns + SPARE_GATHER_NS);
-    spare_arm(part, part->not_before_ns);
+        spare_pace_not_before(part, now_ns + SPARE_GATHER_NS);
+    spare_pace_arm(part, part->not_before_ns);
 }
 
 /* The server sent bytes: it closes soon, or it speaks first. */
 static void spare_spoke(struct spare_conn *c)
 {
-    idle_watch_rest(&c->idle_watch);
+    if (!c->tls)
+        idle_watch_rest(&c->idle_watch);
     list_remove(&c->link);
     list_append(&c->part->spoken, &c->link);
     c->expires_at_ns = clock_now_ns() + SPARE_LAST_WORDS_NS;
-    spare_arm(c->part, c->expires_at_ns);
+    spare_pace_arm(c->part, c->expires_at_ns);
 }
 
 static void spare_on_event(struct idle_watch *s, enum sock_peek what)
@@ -171,19 +131,21 @@ static void spare_opened(struct spare_conn *c, int fd)
     list_remove(&c->link);
     list_append(&part->idle, &c->link);
     c->opened_at_ns = clock_now_ns();
-    c->expires_at_ns =
-        clock_add_ns(c->opened_at_ns, spare_jitter_ns(part->pool, sp->up->conf->spare.max_age_ns));
-    idle_watch_watch(&c->idle_watch, fd);
+    c->expires_at_ns = clock_add_ns(
+        c->opened_at_ns, spare_pace_jitter_ns(part->pool, sp->up->conf->spare.max_age_ns));
+    c->is_open = true;
+    if (!c->tls)
+        idle_watch_watch(&c->idle_watch, fd);
     spare_count(sp, SPARE_OPENED);
     upstream_connected(sp->up, sp->server);
-    spare_arm(part, c->expires_at_ns);
+    spare_pace_arm(part, c->expires_at_ns);
     if (atomic_exchange(&sp->failing, false))
         log_notice("upstream %s: server %s: spare connections can be opened again", sp->up->name,
                    sp->server->name);
 }
 
 /* Does not count for ejection: no session failed. */
-static void spare_failed(struct spare_conn *c, int error)
+static void spare_failed(struct spare_conn *c, const char *why)
 {
     struct spare_list *part = c->part;
     struct spare *sp = part->spare;
@@ -191,11 +153,40 @@ static void spare_failed(struct spare_conn *c, int error)
 
     spare_close(c, SPARE_DROPPED);
     spare_count(sp, SPARE_FAILED);
-    spare_pause(part, begun_at_ns);
+    spare_pace_pause(part, begun_at_ns);
     if (!atomic_exchange(&sp->failing, true))
         log_warning("upstream %s: server %s (%s): cannot open a spare connection: %s; trying again",
-                    sp->up->name, sp->server->name, sp->server->conf->address_text,
-                    strerror(-error));
+                    sp->up->name, sp->server->name, sp->server->conf->address_text, why);
+}
+
+static void spare_on_tls(void *cookie, enum spare_tls_event what, const char *why)
+{
+    struct spare_conn *c = cookie;
+
+    switch (what) {
+    case SPARE_TLS_OPENED: spare_opened(c, -1); break;
+    case SPARE_TLS_FAILED: spare_failed(c, why); break;
+    case SPARE_TLS_SPOKE: spare_spoke(c); break;
+    case SPARE_TLS_ENDED: spare_ended(c); break;
+    }
+}
+
+static void spare_begin_tls(struct spare_conn *c, int fd)
+{
+    const struct upstream_conf *conf = c->part->spare->up->conf;
+    const struct spare_tls_conf tls = {.net = c->part->pool->net,
+                                       .tls = &conf->tls,
+                                       .handshakes = c->part->spare->up->handshakes,
+                                       .server = c->part->spare->server,
+                                       .deadline_ns =
+                                           clock_add_ns(c->opened_at_ns, conf->connect_timeout_ns),
+                                       .event = spare_on_tls,
+                                       .cookie = c};
+
+    if (spare_tls_begin(&c->tls, &tls, fd) < 0) {
+        close(fd);
+        spare_failed(c, strerror(ENOMEM));
+    }
 }
 
 static void spare_connected(struct connector *connector, int fd, int error)
@@ -203,7 +194,9 @@ static void spare_connected(struct connector *connector, int fd, int error)
     struct spare_conn *c = CONTAINER_OF(connector, struct spare_conn, connector);
 
     if (error < 0)
-        spare_failed(c, error);
+        spare_failed(c, strerror(-error));
+    else if (c->part->spare->up->conf->tls.slot)
+        spare_begin_tls(c, fd);
     else
         spare_opened(c, fd);
 }
@@ -233,6 +226,8 @@ static bool spare_open(struct spare_list *part)
         return false;
     }
     c->part = part;
+    c->tls = NULL;
+    c->is_open = false;
     c->addresses = at;
     c->opened_at_ns = clock_now_ns();
     c->end.type = &spare_end_type;
@@ -267,7 +262,7 @@ static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now
             next_ns = c->expires_at_ns < next_ns ? c->expires_at_ns : next_ns;
         } else if (l == &part->idle) {
             spare_close(c, SPARE_EXPIRED);
-        } else if (idle_watch_peek(&c->idle_watch) == SOCK_ENDED) {
+        } else if (!c->tls && idle_watch_peek(&c->idle_watch) == SOCK_ENDED) {
             spare_ended(c);
         } else {
             spare_close(c, SPARE_DROPPED);
@@ -314,7 +309,7 @@ static int64_t spare_refill(struct spare_list *part, int64_t now_ns)
         return part->not_before_ns;
     while (part->n < share && begun < SPARE_BATCH) {
         if (!spare_open(part)) {
-            spare_not_before(part, now_ns + SPARE_RETRY_NS);
+            spare_pace_not_before(part, now_ns + SPARE_RETRY_NS);
             return part->not_before_ns;
         }
         begun++;
@@ -349,7 +344,7 @@ void spare_list_refresh(struct spare_list *part)
     next_ns = spare_refill(part, now_ns);
     at_ns = next_ns < at_ns ? next_ns : at_ns;
     if (at_ns != CLOCK_NEVER)
-        spare_arm(part, at_ns);
+        spare_pace_arm(part, at_ns);
 }
 
 static void spare_run_timer(struct task *t)
@@ -385,35 +380,52 @@ void spare_list_end(struct spare_list *part)
     membership_let_go(part->spare->server); /* may free the part */
 }
 
-static int spare_take_living(struct spare_list *part, struct endpoint_addresses **at,
-                             unsigned *which)
+/* Take what ${c} has, if it can be used. */
+static bool spare_take_one(struct spare_conn *c, struct spare_taken *out)
+{
+    const struct upstream_tls_conf *tls = &c->part->spare->up->conf->tls;
+
+    *out = (struct spare_taken){.addresses = c->addresses, .which = c->connector.connected};
+    if (c->tls) {
+        if (!spare_tls_is_silent(c->tls, tls))
+            return false;
+        out->fd = spare_tls_take(c->tls, &out->tls);
+        c->tls = NULL;
+    } else {
+        if (tls->slot) /* opened before a reload */
+            return false;
+        out->fd = idle_watch_take(&c->idle_watch);
+    }
+    c->addresses = NULL;
+    return true;
+}
+
+static bool spare_take_living(struct spare_list *part, struct spare_taken *out)
 {
     while (!list_empty(&part->idle)) {
         struct spare_conn *c = LIST_ENTRY(part->idle.prev, struct spare_conn, link);
-        enum sock_peek what = idle_watch_peek(&c->idle_watch);
-        int fd;
+        enum sock_peek what = c->tls ? SOCK_SILENT : idle_watch_peek(&c->idle_watch);
 
-        if (what == SOCK_SILENT) {
-            fd = idle_watch_take(&c->idle_watch);
-            *at = c->addresses;
-            *which = c->connector.connected;
-            c->addresses = NULL;
+        if (what != SOCK_SILENT) {
+            spare_on_event(&c->idle_watch, what);
+        } else if (spare_take_one(c, out)) {
             spare_leave(c);
-            return fd;
+            return true;
+        } else {
+            spare_close(c, SPARE_DROPPED);
         }
-        spare_on_event(&c->idle_watch, what);
     }
-    return -1;
+    return false;
 }
 
-int spare_list_take(struct spare_list *part, struct endpoint_addresses **at, unsigned *which)
+bool spare_list_take(struct spare_list *part, struct spare_taken *out)
 {
     struct spare *sp = part->spare;
-    int fd = spare_take_living(part, at, which);
+    bool is_taken = spare_take_living(part, out);
     int64_t now_ns = clock_now_ns();
 
-    spare_count(sp, fd < 0 ? SPARE_MISSED : SPARE_USED);
+    spare_count(sp, is_taken ? SPARE_USED : SPARE_MISSED);
     if (part->n < spare_share(part))
-        spare_arm(part, part->not_before_ns > now_ns ? part->not_before_ns : now_ns);
-    return fd;
+        spare_pace_arm(part, part->not_before_ns > now_ns ? part->not_before_ns : now_ns);
+    return is_taken;
 }

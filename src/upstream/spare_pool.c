@@ -119,21 +119,20 @@ void spare_pool_destroy(struct spare_pool *pool)
     free(pool);
 }
 
-int spare_take(struct spare_pool *pool, struct upstream_server *server,
-               struct endpoint_addresses **at, unsigned *which)
+bool spare_take(struct spare_pool *pool, struct upstream_server *server, struct spare_taken *out)
 {
     struct spare *sp = server->spare;
     struct spare_list *part;
-    int fd;
 
     if (!pool || !sp)
-        return -1;
+        return false;
     MUST(loop_is_current(pool->net->loop));
     part = spare_pool_wants(pool, sp) ? spare_list_of(pool, sp) : NULL;
     if (!part)
-        return -1;
-    fd = spare_list_take(part, at, which);
-    if (fd < 0 && spare_over_limit(sp, spare_now(sp)))
+        return false;
+    if (spare_list_take(part, out))
+        return true;
+    if (spare_over_limit(sp, spare_now(sp)))
         spare_group_refresh(&sp->up->spares); /* the session needs the connection slot of a spare */
-    return fd;
+    return false;
 }

@@ -21,13 +21,13 @@
 #include "upstream/health.h"
 #include "upstream/membership.h"
 #include "upstream/retry_budget.h"
+#include "upstream/server_tls.h"
 #include "upstream/spare.h"
 #include "upstream/upstream_server.h"
 #include "upstream/upstream_state.h"
 #include "upstream/wait_queue.h"
 
 struct arena;
-struct tls_slot;
 
 /* What happens to the sessions of a server that goes down. */
 enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
@@ -40,12 +40,6 @@ struct upstream_checks_conf {
     struct health_conf health;
     enum upstream_on_down on_down;
     unsigned on_down_rate; /* sessions to reset per second; 0: all at once */
-};
-
-struct upstream_tls_conf {
-    const char *name;        /* of a [tls NAME]; NULL: without TLS */
-    struct tls_slot *slot;   /* NULL: as `name`; lives as long as upstream_conf.memory */
-    const char *server_name; /* that servers must have a certificate for; NULL: their own */
 };
 
 struct upstream_conf {
@@ -62,11 +56,11 @@ struct upstream_conf {
     int64_t connect_timeout_ns; /* total for all addresses of a server */
     struct connector_conf connect;
     struct proxy_header_conf send_proxy; /* PROXY header sent to the server */
-    struct upstream_tls_conf tls;
-    int64_t retry_timeout_ns; /* total for all servers; 0: no limit */
-    unsigned retries;         /* servers to try after the first */
-    unsigned retry_budget;    /* retries after a pause, per 100 sessions; 0: none */
-    int64_t idle_timeout_ns;  /* timeout of a server that sends nothing; 0: none */
+    struct upstream_tls_conf tls;        /* behind the PROXY header */
+    int64_t retry_timeout_ns;            /* total for all servers; 0: no limit */
+    unsigned retries;                    /* servers to try after the first */
+    unsigned retry_budget;               /* retries after a pause, per 100 sessions; 0: none */
+    int64_t idle_timeout_ns;             /* timeout of a server that sends nothing; 0: none */
     struct ejection_conf ejection;
     unsigned queue_length; /* sessions that may wait for a server; 0: none */
     int64_t queue_timeout_ns;
@@ -85,6 +79,7 @@ struct upstream {
      */
     _Atomic(const struct upstream_conf *) conf;
     struct loop_group *workers;
+    struct tls_handshakes *handshakes; /* borrowed; NULL: no TLS, in tests */
     struct membership membership;
     struct ejection_group ejection;
     struct wait_queue waiting;

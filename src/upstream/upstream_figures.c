@@ -132,4 +132,6 @@ void upstream_figures_server(const struct upstream *up, const struct upstream_se
     counters_figures(&server->counters, &object, v);
     counters_connects_figures(&server->connects, &object, v);
     spare_figures(atomic_load(&server->spare), &object, v);
+    if (atomic_load_explicit(&server->tls_sessions, memory_order_relaxed))
+        tls_counters_figures(&server->tls, &object, v); /* it has been used with TLS */
 }

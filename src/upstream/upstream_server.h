@@ -10,6 +10,7 @@
 #include "base/must.h"
 #include "net/address.h"
 #include "stats/counters.h"
+#include "tls/tls_counters.h"
 #include "upstream/ejection.h"
 #include "upstream/endpoint.h"
 
@@ -17,6 +18,7 @@ struct checker_target;
 struct membership_slab;
 struct server_line;
 struct spare;
+struct tls_sessions;
 
 enum upstream_names {
     UPSTREAM_LITERAL,   /* literal */
@@ -50,6 +52,8 @@ struct upstream_server {
     struct counters counters;
     struct counters_connects connects; /* of sessions, not of spare connections */
     _Atomic(struct spare *) spare;     /* NULL: no spares are kept */
+    struct tls_counters tls;
+    _Atomic(struct tls_sessions *) tls_sessions; /* NULL: none so far */
 
     /* Owned by upstream/membership, on the control loop. */
     struct list link;

@@ -40,6 +40,7 @@ static void upstream_state_server_set(struct counters_set *out, struct upstream_
     out->n = 0;
     counters_set_add_sessions(out, &server->counters);
     counters_set_add_connects(out, &server->connects);
+    tls_counters_add(&server->tls, out);
     if (sp)
         upstream_state_add_spares(out, sp->counts);
 }

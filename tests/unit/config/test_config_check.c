@@ -78,6 +78,8 @@ static const struct {
     {ECHO "mirror = u\n" SERVER "send_proxy = v2\n",
      "t.ini:4: [listen e] mirror: [upstream u] has send_proxy, but a mirror gets no PROXY header "
      "("},
+    {ECHO "mirror = u\n[tls t]\n" SERVER "tls = t\n",
+     "t.ini:4: [listen e] mirror: [upstream u] has tls, but a mirror connects without TLS ("},
     {ECHO "fault_rate = 1k\n",
      "t.ini:4: [listen e] fault_rate: faults are not allowed (set allow_faults = yes"},
     {ECHO "fault_percent = 5\n",
@@ -364,6 +366,8 @@ static const struct {
      "t.ini:7: [upstream u] check: 'tpc' is not known; did you mean 'tcp'? ("},
     {PROXY "[upstream u]\nserver.a = @x\neject_failures = 0\neject_time = 10m\n",
      "t.ini:8: [upstream u] eject_time: has no effect without ejection (set eject_failures)"},
+    {PROXY "[tls t]\n[upstream u]\nserver.a = 127.0.0.1:9\ntls = t\nsend_proxy = v1\nspare = 1\n",
+     "t.ini:10: [upstream u] spare: has no effect with tls and send_proxy: "},
     {PROXY "[upstream u]\nserver.a = @x\nspare_max_age = 60s\n",
      "t.ini:7: [upstream u] spare_max_age: has no effect without spare connections (set spare)"},
     {ECHO "proxy_header_timeout = 3s\n",

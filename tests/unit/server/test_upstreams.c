@@ -45,7 +45,7 @@ static void setup(void)
         confs[i] = (struct upstream_conf){.name = names[i], .servers = server_conf, .n_servers = 1};
     conf = (struct server_conf){.upstreams = confs, .n_upstreams = 2};
     control = loop_runner_create();
-    ck_assert_int_eq(upstreams_create(&upstreams, NULL, control), 0);
+    ck_assert_int_eq(upstreams_create(&upstreams, NULL, control, NULL), 0);
 }
 
 static void teardown(void)
@@ -338,7 +338,7 @@ TEST(upstreams, without_memory_there_are_none)
     struct upstreams *none = NULL;
 
     fault_plan(FAULT_MEMORY, 0, 1, ENOMEM);
-    ck_assert_int_eq(upstreams_create(&none, NULL, control), -ENOMEM);
+    ck_assert_int_eq(upstreams_create(&none, NULL, control, NULL), -ENOMEM);
     ck_assert_ptr_null(none);
     upstreams_destroy(NULL);
 }

@@ -124,14 +124,14 @@ struct take {
 static void do_take(void *arg)
 {
     struct take *t = arg;
-    struct endpoint_addresses *at = NULL;
-    unsigned which = 0;
+    struct spare_taken taken;
 
-    t->fd = spare_take(pool, server, &at, &which);
-    ck_assert_int_eq(at != NULL, t->fd >= 0);
-    if (at)
-        t->address = at->list[which];
-    endpoint_release_addresses(at);
+    t->fd = -1;
+    if (!spare_take(pool, server, &taken))
+        return;
+    t->fd = taken.fd;
+    t->address = taken.addresses->list[taken.which];
+    endpoint_release_addresses(taken.addresses);
 }
 
 static int take(void)

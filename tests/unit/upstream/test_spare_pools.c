@@ -267,18 +267,15 @@ static void take_some(void *arg)
     unsigned i = (unsigned)(uintptr_t)arg;
     struct balancer_pick_state pick;
     struct upstream_server *server;
-    struct endpoint_addresses *at;
-    unsigned which;
-    int fd;
+    struct spare_taken taken;
 
     balancer_begin(&pick, 0);
     if (upstream_pick(upstream, &pick, &server) < 0)
         return;
-    fd = spare_take(pool_list[i], server, &at, &which);
-    if (fd >= 0) {
-        ck_assert_uint_lt(which, at->n);
-        endpoint_release_addresses(at);
-        close(fd);
+    if (spare_take(pool_list[i], server, &taken)) {
+        ck_assert_uint_lt(taken.which, taken.addresses->n);
+        endpoint_release_addresses(taken.addresses);
+        close(taken.fd);
     }
     upstream_leave(upstream, server, UPSTREAM_UNKNOWN);
 }

@@ -1,0 +1,171 @@
+/*
+ * service/proxy_tls: TLS with a server. See proxy_internal.h.
+ *
+ * A handshake is part of connecting: until it is done the server's channel is no leg of the
+ * session, and the client is not read.
+ *
+ *   proxy_tls_start --> HANDSHAKE --done--> OPEN, attached
+ *                           |-- failed --> FAILED --closed--> proxy_failed()
+ *                           |-- evicted -> LEFT --closed--> proxy_reconnect()
+ *                           \-- cancelled --> IDLE
+ *
+ * The channel outlives neither: the reap step closes it before it frees the session.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "net/channel.h"
+#include "service/proxy_internal.h"
+#include "tls/tls_stream.h"
+#include "upstream/server_tls.h"
+#include "upstream/upstream.h"
+
+enum proxy_tls_state { PROXY_TLS_IDLE, PROXY_TLS_HANDSHAKE, PROXY_TLS_FAILED, PROXY_TLS_LEFT };
+
+struct proxy_tls {
+    struct server_tls tls;
+    struct proxy *proxy;
+    enum proxy_tls_state state;
+    int error; /* FAILED */
+    char why[SERVER_TLS_WHY_BYTES];
+};
+
+static void proxy_tls_give_up(struct proxy *p, int error, const char *why)
+{
+    const struct proxy_failure failure = {.error = error,
+                                          .why = why,
+                                          .reason = error == -ETIMEDOUT ? SESSION_CONNECT_TIMEOUT
+                                                                        : SESSION_UPSTREAM_TLS,
+                                          .is_ours = server_tls_error_is_ours(error)};
+
+    proxy_release_addresses(p);
+    proxy_failed(p, &failure);
+}
+
+static void proxy_tls_closed(struct proxy *p)
+{
+    struct proxy_tls *t = p->tls;
+    enum proxy_tls_state state = t->state;
+
+    t->state = PROXY_TLS_IDLE;
+    if (state == PROXY_TLS_LEFT)
+        proxy_reconnect(p);
+    else if (state == PROXY_TLS_FAILED)
+        proxy_tls_give_up(p, t->error, t->why);
+}
+
+/* ---- tail of the server's pipeline during the handshake; nothing is passed on to it ---- */
+
+static void proxy_tls_on_event(struct handler *h)
+{
+    (void)h;
+}
+
+static void proxy_tls_on_read(struct handler *h, const uint8_t *data, size_t len)
+{
+    (void)h;
+    (void)data;
+    (void)len;
+}
+
+static void proxy_tls_fail(struct proxy_tls *t, int error)
+{
+    t->state = PROXY_TLS_FAILED;
+    t->error = error;
+    server_tls_why(&t->tls, error, t->why, sizeof(t->why));
+}
+
+/* A failed write is followed by the failed read, or the deadline. */
+static void proxy_tls_on_end(struct handler *h, enum handler_end what, int error)
+{
+    struct proxy *p = CONTAINER_OF(h, struct proxy, to_client.handler);
+
+    if (what != HANDLER_CLOSED)
+        return;
+    server_tls_cancel(&p->tls->tls);
+    if (p->tls->state == PROXY_TLS_HANDSHAKE)
+        proxy_tls_fail(p->tls, error < 0 ? error : -ECONNRESET);
+    proxy_tls_closed(p);
+}
+
+static const struct handler_ops proxy_tls_ops = {.name = "TLS handshake",
+                                                 .active = proxy_tls_on_event,
+                                                 .read = proxy_tls_on_read,
+                                                 .ended = proxy_tls_on_end,
+                                                 .writable = proxy_tls_on_event};
+
+static void proxy_tls_done(struct server_tls *tls, int error)
+{
+    struct proxy_tls *t = CONTAINER_OF(tls, struct proxy_tls, tls);
+    struct proxy *p = t->proxy;
+
+    if (error < 0) {
+        proxy_tls_fail(t, error);
+        channel_end(&p->server, CHANNEL_END_NOW); /* behind an alert */
+        return;
+    }
+    t->state = PROXY_TLS_IDLE;
+    p->server.bytes_in = p->server.bytes_out = 0; /* a handshake does not count */
+    proxy_opened(p);
+    proxy_link(p);
+    tls_handler_release(&tls->handler);
+    proxy_begin(p);
+}
+
+void proxy_tls_start(struct proxy *p, int fd)
+{
+    const struct upstream_conf *conf = proxy_upstream(p)->conf;
+    const struct server_tls_wish wish = {
+        .deadline_ns = clock_add_ns(p->tried_at_ns, proxy_time_left_ns(p, p->tried_at_ns)),
+        .handshakes = proxy_upstream(p)->handshakes,
+        .resumes = true,
+        .counters = &p->at->tls,
+        .done = proxy_tls_done};
+
+    if (!p->tls && !(p->tls = calloc(1, sizeof(*p->tls)))) {
+        close(fd);
+        proxy_tls_give_up(p, -ENOMEM, strerror(ENOMEM));
+        return;
+    }
+    p->tls->proxy = p;
+    channel_init(&p->server, p->session.owner->net, fd);
+    pipeline_init(&p->server.pipeline, &p->server, &p->to_client.handler, &proxy_tls_ops);
+    proxy_send_header(p);
+    p->tls->state = PROXY_TLS_HANDSHAKE;
+    if (server_tls_begin(&p->tls->tls, &p->server, &conf->tls, p->at, &wish) == 0)
+        channel_start(&p->server);
+    else
+        channel_abort(&p->server, -ENOMEM);
+}
+
+void proxy_tls_adopt(struct proxy *p, const struct server_tls_taken *taken)
+{
+    if (!p->tls)
+        p->tls = calloc(1, sizeof(*p->tls));
+    if (p->tls) {
+        server_tls_adopt(&p->tls->tls, &p->server, taken);
+        return;
+    }
+    tls_stream_free(taken->stream);
+    channel_abort(&p->server, -ENOMEM);
+}
+
+bool proxy_tls_cancel(struct proxy *p, bool reconnects)
+{
+    struct proxy_tls *t = p->tls;
+
+    if (!t || t->state == PROXY_TLS_IDLE)
+        return false;
+    t->state = reconnects ? PROXY_TLS_LEFT : PROXY_TLS_IDLE;
+    server_tls_cancel(&t->tls);
+    channel_abort(&p->server, 0);
+    return true;
+}
+
+void proxy_tls_destroy(struct proxy *p)
+{
+    free(p->tls);
+}

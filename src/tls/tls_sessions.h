@@ -1,0 +1,54 @@
+/*
+ * tls/tls_sessions: sessions of one server, to resume them in later connections.
+ *
+ * A session stands for a verified certificate, so it is resumed only with the context (profile) and
+ * for the name that it was made with. A session of TLS 1.3 is resumed once (RFC 8446, C.4), one of
+ * TLS 1.2 until it expires.
+ */
+#ifndef TLS_TLS_SESSIONS_H
+#define TLS_TLS_SESSIONS_H
+
+#include <openssl/types.h>
+
+#include "base/must.h"
+
+struct tls_sessions;
+
+/* Most that are kept; the oldest goes first. */
+#define TLS_SESSIONS_MAX 8
+
+/*
+ * tls_sessions_create(out):
+ * With one reference.
+ *
+ * Thread: any
+ * Errors: 0; -ENOMEM
+ */
+int tls_sessions_create(struct tls_sessions **out) NODISCARD;
+
+/*
+ * tls_sessions_release(ts):
+ * Drop the reference; or NULL. Connections may still have theirs.
+ *
+ * Thread: any
+ */
+void tls_sessions_release(struct tls_sessions *ts);
+
+/*
+ * tls_sessions_use(ts, ssl, name):
+ * Let ${ssl}, a new connection to the server, resume a session if there is one, and keep its new
+ * sessions in ${ts}. ${name} is verified; NULL: none. Without memory nothing is resumed or kept.
+ *
+ * Thread: any
+ */
+void tls_sessions_use(struct tls_sessions *ts, SSL *ssl, const char *name);
+
+/*
+ * tls_sessions_enable(ctx):
+ * Have connections of the client context ${ctx} hand over their new sessions.
+ *
+ * Thread: any, before ${ctx} is used
+ */
+void tls_sessions_enable(SSL_CTX *ctx);
+
+#endif

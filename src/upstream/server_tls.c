@@ -1,0 +1,196 @@
+#include "upstream/server_tls.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/loop.h"
+#include "net/address.h"
+#include "net/channel.h"
+#include "net/sock.h"
+#include "tls/tls_profile.h"
+#include "tls/tls_sessions.h"
+#include "tls/tls_slot.h"
+#include "tls/tls_stream.h"
+#include "upstream/upstream_server.h"
+
+/* Pause while too many handshakes wait for a thread. */
+#define SERVER_TLS_RETRY_NS (20 * NS_PER_MS)
+
+static struct server_tls *server_tls_of(struct tls_handler *h)
+{
+    return CONTAINER_OF(h, struct server_tls, handler);
+}
+
+/* ---- the name ---- */
+
+/* Of `_service._tcp.domain`: the domain (RFC 6125, B.2); the targets come from unverified DNS. */
+static const char *server_tls_service_domain(const char *address_text)
+{
+    const char *domain = strstr(address_text, "._tcp.");
+
+    return address_text[0] == '_' && domain ? domain + strlen("._tcp.") : NULL;
+}
+
+const char *server_tls_name(char *name, const struct upstream_tls_conf *conf,
+                            const char *address_text)
+{
+    const char *domain = server_tls_service_domain(address_text);
+    uint16_t port;
+    size_t len;
+
+    if (conf->server_name || domain) {
+        snprintf(name, SERVER_NAME_BYTES, "%s", conf->server_name ? conf->server_name : domain);
+        return name;
+    }
+    if (strchr("/@", address_text[0]) ||
+        address_split_port(name, SERVER_NAME_BYTES, address_text, &port) < 0)
+        return NULL;
+    if (name[0] == '[') {
+        len = strcspn(name + 1, "]%"); /* without the zone of IPv6 */
+        memmove(name, name + 1, len);
+        name[len] = '\0';
+    }
+    return name;
+}
+
+/* ---- sessions ---- */
+
+/* NULL: no memory. */
+static struct tls_sessions *server_tls_sessions(struct upstream_server *server)
+{
+    struct tls_sessions *old = atomic_load_explicit(&server->tls_sessions, memory_order_acquire);
+    struct tls_sessions *ts;
+
+    if (old || tls_sessions_create(&ts) < 0)
+        return old;
+    if (atomic_compare_exchange_strong_explicit(&server->tls_sessions, &old, ts,
+                                                memory_order_acq_rel, memory_order_acquire))
+        return ts;
+    tls_sessions_release(ts);
+    return old;
+}
+
+static struct ssl_st *server_tls_new_ssl(const struct upstream_tls_conf *conf,
+                                         struct upstream_server *server, bool resumes,
+                                         struct tls_handler_conf *handler)
+{
+    struct tls_profile *profile = tls_slot_current(conf->slot);
+    char room[SERVER_NAME_BYTES];
+    const char *name = server_tls_name(room, conf, server->conf->address_text);
+    struct ssl_st *ssl = tls_profile_new_client(profile, name);
+    struct tls_sessions *sessions = ssl && resumes ? server_tls_sessions(server) : NULL;
+
+    handler->truncated_is_reset = tls_profile_truncated(profile) == TLS_TRUNCATED_RESET;
+    tls_profile_release(profile);
+    if (sessions)
+        tls_sessions_use(sessions, ssl, name);
+    return ssl;
+}
+
+/* ---- the handshake ---- */
+
+static void server_tls_arm(struct server_tls *t, int64_t at_ns)
+{
+    if (at_ns > t->deadline_ns)
+        at_ns = t->deadline_ns;
+    loop_schedule(t->loop, &t->timer, at_ns - clock_now_ns());
+}
+
+static void server_tls_done(struct tls_handler *h, int error)
+{
+    struct server_tls *t = server_tls_of(h);
+
+    loop_cancel(t->loop, &t->timer);
+    t->is_refused = error == -EBUSY;
+    if (t->is_refused)
+        server_tls_arm(t, clock_now_ns() + SERVER_TLS_RETRY_NS);
+    else
+        t->done(t, error);
+}
+
+static void server_tls_run_timer(struct task *task)
+{
+    struct server_tls *t =
+        CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct server_tls, timer);
+
+    if (clock_now_ns() >= t->deadline_ns) {
+        tls_handler_give_up(&t->handler);
+        return;
+    }
+    server_tls_arm(t, t->deadline_ns);
+    if (t->is_refused)
+        tls_handler_retry(&t->handler);
+}
+
+static void server_tls_drop_timer(struct task *task)
+{
+    (void)task; /* the loop ends: the owner aborts the channel */
+}
+
+static const struct task_type server_tls_timer_type = {
+    .name = "TLS with a server", .run = server_tls_run_timer, .drop = server_tls_drop_timer};
+
+int server_tls_begin(struct server_tls *t, struct channel *ch, const struct upstream_tls_conf *conf,
+                     struct upstream_server *server, const struct server_tls_wish *wish)
+{
+    struct tls_handler_conf handler = {.handshakes = wish->handshakes, .counters = wish->counters};
+    struct ssl_st *ssl;
+    int rc;
+
+    *t = (struct server_tls){
+        .loop = channel_net(ch)->loop, .deadline_ns = wish->deadline_ns, .done = wish->done};
+    t->handler.done = server_tls_done;
+    t->handler.deadline_ns = wish->deadline_ns;
+    timer_init(&t->timer, &server_tls_timer_type);
+    ssl = server_tls_new_ssl(conf, server, wish->resumes, &handler);
+    rc = ssl ? tls_handler_add(&t->handler, ch, ssl, &handler) : -ENOMEM;
+    if (rc == 0)
+        server_tls_arm(t, wish->deadline_ns);
+    return rc;
+}
+
+void server_tls_adopt(struct server_tls *t, struct channel *ch,
+                      const struct server_tls_taken *taken)
+{
+    *t = (struct server_tls){.loop = channel_net(ch)->loop};
+    timer_init(&t->timer, &server_tls_timer_type);
+    tls_handler_adopt(&t->handler, ch, taken->stream, &taken->conf);
+}
+
+struct server_tls_taken server_tls_take(struct server_tls *t)
+{
+    return (struct server_tls_taken){.stream = tls_handler_detach(&t->handler),
+                                     .conf = t->handler.conf};
+}
+
+void server_tls_cancel(struct server_tls *t)
+{
+    loop_cancel(t->loop, &t->timer);
+}
+
+bool server_tls_error_is_ours(int error)
+{
+    return error == -EAGAIN || error == -ENOMEM || error == -ESHUTDOWN || sock_error_is_ours(error);
+}
+
+const char *server_tls_why(const struct server_tls *t, int error, char *text, size_t size)
+{
+    char failure[TLS_FAILURE_TEXT_BYTES];
+
+    switch (error) {
+    case -EPROTO:
+        snprintf(text, size, "TLS handshake failed: %s",
+                 tls_failure_text(tls_stream_failure(t->handler.stream), failure, sizeof(failure)));
+        break;
+    case -ETIMEDOUT: snprintf(text, size, "TLS handshake not done within connect_timeout"); break;
+    case -ENODATA:
+    case -ECONNRESET:
+        snprintf(text, size, "TLS handshake failed: the server closed the connection");
+        break;
+    case -EMSGSIZE: snprintf(text, size, "TLS handshake failed: its messages are too long"); break;
+    default: snprintf(text, size, "TLS handshake failed: %s", strerror(-error)); break;
+    }
+    return text;
+}

@@ -1,0 +1,71 @@
+/*
+ * upstream/spare_tls: TLS of one spare connection.
+ *
+ *   begin --> handshake --OPENED--> read: tickets are kept, other bytes are SPOKE --> take, close
+ *                 \-- FAILED                \-- the server ends: ENDED
+ *
+ * A spare with a PROXY header cannot be opened in advance: the header comes first, and names the
+ * client.
+ */
+#ifndef UPSTREAM_SPARE_TLS_H
+#define UPSTREAM_SPARE_TLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+
+struct netloop;
+struct server_tls_taken;
+struct upstream_tls_conf;
+struct spare_tls;
+struct tls_handshakes;
+struct upstream_server;
+
+enum spare_tls_event {
+    SPARE_TLS_OPENED,
+    SPARE_TLS_FAILED, /* close it */
+    SPARE_TLS_SPOKE,
+    SPARE_TLS_ENDED /* close it */
+};
+
+struct spare_tls_conf {
+    struct netloop *net;
+    const struct upstream_tls_conf *tls;
+    struct tls_handshakes *handshakes;
+    struct upstream_server *server;
+    int64_t deadline_ns; /* of the handshake */
+    /* ${why}: FAILED only. Not called inside spare_tls_begin(), nor after close or take. */
+    void (*event)(void *cookie, enum spare_tls_event what, const char *why);
+    void *cookie;
+};
+
+/*
+ * spare_tls_begin(out, conf, fd):
+ * Make a handshake over ${fd}.
+ *
+ * Thread: loop
+ * Owns:   ${fd}, on 0; copies ${conf}, borrows conf->tls inside this call
+ * Errors: 0; -ENOMEM
+ */
+int spare_tls_begin(struct spare_tls **out, const struct spare_tls_conf *conf, int fd) NODISCARD;
+
+/*
+ * spare_tls_is_silent(t, conf):
+ * Is ${t} open and made as ${conf} says, and is nothing to be read?
+ *
+ * Thread: loop
+ */
+bool spare_tls_is_silent(const struct spare_tls *t, const struct upstream_tls_conf *conf);
+
+/*
+ * spare_tls_take(t, out) / spare_tls_close(t):
+ * Return the descriptor of a silent ${t} and what goes on with it, which the caller owns, and free
+ * ${t} / close and free ${t}, or NULL.
+ *
+ * Thread: loop
+ */
+int spare_tls_take(struct spare_tls *t, struct server_tls_taken *out);
+void spare_tls_close(struct spare_tls *t);
+
+#endif
