@@ -13,7 +13,8 @@
 #define BLOCK  10000
 
 static unsigned n_over;
-static void *blocks[BLOCKS];
+static void *blocks[4 * BLOCKS];
+static unsigned n_blocks;
 
 static void count_over(void *cookie)
 {
@@ -25,8 +26,14 @@ static void *allocate(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < BLOCKS; i++)
-        ck_assert_ptr_nonnull(blocks[i] = OPENSSL_malloc(BLOCK));
+        ck_assert_ptr_nonnull(blocks[n_blocks++] = OPENSSL_malloc(BLOCK));
     return NULL;
+}
+
+static void free_all(void)
+{
+    while (n_blocks > 0)
+        OPENSSL_free(blocks[--n_blocks]);
 }
 
 static void setup(void)
@@ -43,7 +50,7 @@ static void expect_about(int64_t bytes)
                   "%lld are counted, of %lld", (long long)now, (long long)bytes);
 }
 
-GROUP(counting, setup, NULL);
+GROUP(counting, setup, free_all);
 
 TEST(counting, what_one_thread_allocates_and_another_frees_is_counted)
 {
@@ -57,8 +64,7 @@ TEST(counting, what_one_thread_allocates_and_another_frees_is_counted)
         ck_assert_ptr_nonnull(blocks[i]);
     }
     expect_about(2 * BLOCKS * BLOCK);
-    for (unsigned i = 0; i < BLOCKS; i++)
-        OPENSSL_free(blocks[i]);
+    free_all();
     expect_about(0);
 }
 
@@ -96,7 +102,7 @@ TEST(counting, above_the_limit_one_episode_begins)
     ck_assert_uint_eq(n_over, 1);
 }
 
-GROUP(late, NULL, NULL);
+GROUP(late, NULL, free_all);
 
 TEST(late, memory_is_not_counted_if_the_library_has_allocated_before)
 {

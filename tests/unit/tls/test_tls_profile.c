@@ -208,6 +208,8 @@ TEST(shaking, a_client_that_knows_ecdsa_gets_it_and_others_rsa)
     ck_assert_str_eq(shown_for(NULL), "ec");
     client_conf.ciphers = "ECDHE-RSA-AES128-GCM-SHA256";
     ck_assert_int_eq(load_client(), 0);
+    SSL_free(at_server);
+    SSL_free(at_client);
     at_client = tls_profile_new_client(client, NULL);
     SSL_set_max_proto_version(at_client, TLS1_2_VERSION);
     at_server = tls_profile_new_server(server);
