@@ -212,7 +212,8 @@ def half_hellos(t):
             contextlib.ExitStack() as stack:
         half = [stack.enter_context(net.connect(front)) for _ in range(1000)]
         for client in half:
-            client.sendall(first[:100])
+            with contextlib.suppress(ConnectionError):  # where connecting all takes longer
+                client.sendall(first[:100])
         with net.connect(front) as client:
             client.sendall(first)
             with net.accept(sockets[0]) as server:
