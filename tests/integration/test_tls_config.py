@@ -1,6 +1,8 @@
 """tls_config: the files of [tls NAME]: what -t says of them, a reload with others, and files that change."""
 
 import os
+import socket
+import ssl
 import stat
 
 from support.case import Skipped, check, check_equal, is_root, test
@@ -131,3 +133,35 @@ def unreadable(t):
     with t.daemon(f"[reactord]\nuser = nobody\n{echo(t)}") as daemon:
         t.eventually(lambda: daemon.log_lines(r"cannot load the configuration, so that a reload would fail: "
                                               r".*a.pem: cannot be opened: Permission denied"), "it is told")
+
+
+@test(needs=["openssl"])
+def replaced_under_load(t):
+    """certificate and key that are replaced one after the other, again and again, fail no client"""
+    with_certificate(t)
+    names = [f"{i}.example" for i in range(12)]
+    new = [certificate(t, name) for name in names]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    seen = set()
+
+    def connect():
+        host, port = t.echo.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=30 * t.scale) as s:
+            with context.wrap_socket(s, server_hostname="a.example") as client:
+                client.sendall(b"hello")
+                check_equal(client.recv(5), b"hello", "the echo")
+                seen.add(client.getpeercert(binary_form=True))
+
+    def uses(wanted):
+        connect()
+        return ssl.PEM_cert_to_DER_cert(wanted) in seen
+
+    with t.daemon(echo(t, "watch = 100ms")) as daemon:
+        for crt, key in new:
+            put(t, "a.pem", crt)
+            connect()
+            put(t, "a.pem.key", key)
+            t.eventually(lambda crt=crt: uses(crt), "the new certificate is used")
+        check_equal(len(seen), len(new) + 1, "certificates that clients got")
+        check(not daemon.log_lines("changed files are not used"), "a mismatch was told")
