@@ -130,6 +130,7 @@ help:
 #: make bench-tls            what TLS costs, and what handshakes cost other clients, beside HAProxy and nginx (BENCH_FLAGS, ISOLATION_FLAGS)
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
 #: make bench-failover      whose clients fail when servers fail, beside HAProxy and nginx (root; BENCH_FLAGS)
+#: make bench-control        what clients notice while thousands of sessions are listed or ended, beside HAProxy (BENCH_FLAGS)
 #: make bench-reload         what clients notice of reloads and upgrades, beside HAProxy and nginx (BENCH_FLAGS)
 #: make test-build          build with other flags, paths and tools, and install (minutes)
 #: make test-debian13       build, and run unit tests and the quickstart, in a new Debian 13 root (as root)
@@ -357,6 +358,12 @@ bench-engine: $(PROGRAM)
 bench-failover: $(PROGRAM)
 	$(MAKE) -C tests/bench BUILD=$(abspath $(BUILD))/bench
 	$(PYTHON) tests/bench/failover.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
+	    $(BENCH_FLAGS)
+
+.PHONY: bench-control
+bench-control: $(PROGRAM)
+	$(MAKE) -C tests/bench BUILD=$(abspath $(BUILD))/bench
+	$(PYTHON) tests/bench/control.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
 	    $(BENCH_FLAGS)
 
 .PHONY: bench-reload

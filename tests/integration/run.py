@@ -40,7 +40,7 @@ ORDER = ("start", "echo", "listen", "inherited", "config", "broken", "proxy", "s
          "stop", "reload", "reload_listeners", "reload_servers", "upgrade", "admin", "page", "metrics", "control",
          "tls", "tls_config", "tls_upstream", "tls_abuse", "tls_programs", "threads", "hang", "backend", "logs", "accesslog", "confine",
          "everything",
-         "examples", "ctl")
+         "examples", "ctl", "night")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
 ON_ONE_THREAD = ("listen", "inherited", "config", "broken", "splice", "zones", "sockets", "programs", "timeouts", "ends", "reasons",
                  "bandwidth", "access", "proxyproto", "route", "told", "faults", "mirror", "confine", "examples")
