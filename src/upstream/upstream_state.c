@@ -16,6 +16,7 @@ struct upstream_state_server {
     struct list link;
     struct counters counters;
     struct counters_connects connects;
+    struct tls_counters tls;
     _Atomic uint64_t spares[SPARE_COUNTS];
     enum upstream_state_health health;
     char name[];
@@ -52,6 +53,7 @@ static void upstream_state_expected_set(struct counters_set *out, struct upstrea
     out->n = 0;
     counters_set_add_sessions(out, &s->counters);
     counters_set_add_connects(out, &s->connects);
+    tls_counters_add(&s->tls, out);
     if (has_spares)
         upstream_state_add_spares(out, s->spares);
 }

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 
 from support import net
 from support.case import check_equal, test
@@ -22,6 +23,7 @@ def churn(address, over):
         with net.connect(address) as client:
             check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
         n += 1
+        time.sleep(0.002)  # the reloads have to get on
     return n
 
 
