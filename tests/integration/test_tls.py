@@ -107,6 +107,20 @@ def half_close_by_the_server(t, version):
             check_equal(net.read_to_end(server), b"", "behind the client's close_notify")
 
 
+@test(each=[{"truncated": "eof", "end": "fin"}, {"truncated": "reset", "end": "reset"}])
+def truncated_by_the_client(t, truncated, end):
+    """truncated = {truncated}: a client's end of file without close_notify is a {end} for the server"""
+    front, back = t.address(), t.address()
+    ca, certificate = certificate_of(t)
+    with net.listen(back) as listener, t.daemon(
+            tls_proxy(front, back, certificate, tls_options=f"truncated = {truncated}")):
+        with tls.connect(front, tls.client_context(ca.path)) as client, net.accept(listener) as server:
+            client.sendall(b"part")
+            check_equal(net.read_exactly(server, 4), b"part", "what the server got")
+            client.socket.shutdown(socket.SHUT_WR)
+            check_equal(net.ending(server), end, "the end for the server")
+
+
 def greeted(front, context, pieces):
     """A client that sent the first piece of its ClientHello; (peer, the other pieces)."""
     peer = tls.Peer(net.connect(front), context)
