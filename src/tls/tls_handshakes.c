@@ -17,10 +17,18 @@
 
 #define TLS_HANDSHAKES_NAME "hs"
 
+/*
+ * note: batch. A loop that wakes for each step preempts the thread each time. While more steps
+ * wait, a thread keeps some that are done, and then wakes each loop once.
+ */
+#define TLS_HANDSHAKES_BATCH 4
+
 struct tls_handshakes_thread {
     struct tls_handshakes *pool;
     unsigned number; /* from 1 */
     pthread_t id;
+    struct tls_job *done[TLS_HANDSHAKES_BATCH]; /* not given back; see note: batch */
+    unsigned n_done;
 };
 
 /* Without threads: the steps of one loop. Only this loop adds and takes. */
@@ -74,15 +82,16 @@ static void tls_handshakes_finish(struct tls_handshakes *pool, struct tls_job *j
     pthread_mutex_lock(&pool->lock);
 }
 
-/* Locked. Run, or drop if late, the next step of ${jobs}; false: none. */
-static bool tls_handshakes_step(struct tls_handshakes *pool, struct tls_jobs *jobs)
+/* Locked. Run the next step of ${jobs} and return it; NULL: none, or it was late and dropped. */
+static struct tls_job *tls_handshakes_step(struct tls_handshakes *pool, struct tls_jobs *jobs)
 {
     int64_t now_ns = clock_now_ns();
     struct tls_job *job = tls_jobs_take(jobs, now_ns);
+    bool runs = job && !tls_job_is_late(job, now_ns);
 
     if (job)
-        tls_handshakes_finish(pool, job, !tls_job_is_late(job, now_ns));
-    return job;
+        tls_handshakes_finish(pool, job, runs);
+    return runs ? job : NULL;
 }
 
 /* Locked. */
@@ -110,12 +119,36 @@ static void tls_handshakes_thread_init(const struct tls_handshakes_thread *me)
         log_warning("thread %s: cannot set its nice value to %d: %s", name, nice, strerror(errno));
 }
 
-static void tls_handshakes_wait(struct tls_handshakes *pool)
+/* See note: batch. Unlocks meanwhile. */
+static void tls_handshakes_give_back(struct tls_handshakes_thread *me)
 {
-    pool->n_idle++;
-    while (pool->n_first + pool->n_further == 0 && !pool->stopped)
+    struct tls_job **done = me->done;
+
+    pthread_mutex_unlock(&me->pool->lock);
+    for (unsigned i = 0; i < me->n_done; i++) {
+        bool is_last = true;
+
+        for (unsigned k = i + 1; k < me->n_done; k++)
+            is_last &= done[k]->loop != done[i]->loop;
+        done[i]->type->give_back(done[i], is_last);
+    }
+    me->n_done = 0;
+    pthread_mutex_lock(&me->pool->lock);
+}
+
+static void tls_handshakes_wait(struct tls_handshakes_thread *me)
+{
+    struct tls_handshakes *pool = me->pool;
+
+    while (pool->n_first + pool->n_further == 0 && !pool->stopped) {
+        if (me->n_done > 0) {
+            tls_handshakes_give_back(me);
+            continue;
+        }
+        pool->n_idle++;
         pthread_cond_wait(&pool->wake, &pool->lock);
-    pool->n_idle--;
+        pool->n_idle--;
+    }
 }
 
 /* See note: yield. */
@@ -134,12 +167,19 @@ static void *tls_handshakes_main(void *arg)
     tls_handshakes_thread_init(me);
     pthread_mutex_lock(&pool->lock);
     for (;;) {
-        tls_handshakes_wait(pool);
+        struct tls_job *job;
+
+        tls_handshakes_wait(me);
         tls_handshakes_yield(pool);
         if (pool->stopped)
             break;
-        tls_handshakes_step(pool, &pool->jobs);
+        job = tls_handshakes_step(pool, &pool->jobs);
+        if (job)
+            me->done[me->n_done++] = job;
+        if (me->n_done == TLS_HANDSHAKES_BATCH)
+            tls_handshakes_give_back(me);
     }
+    tls_handshakes_give_back(me);
     pthread_mutex_unlock(&pool->lock);
     return NULL;
 }
@@ -181,9 +221,12 @@ static void tls_handshakes_run_turn(struct task *t)
 {
     struct tls_handshakes_loop *l = CONTAINER_OF(t, struct tls_handshakes_loop, turn);
     struct tls_handshakes *pool = l->pool;
+    struct tls_job *job;
 
     pthread_mutex_lock(&pool->lock);
-    tls_handshakes_step(pool, &l->jobs);
+    job = tls_handshakes_step(pool, &l->jobs);
+    if (job)
+        job->type->give_back(job, true);
     l->is_queued = tls_jobs_oldest_at_ns(&l->jobs) != CLOCK_NEVER &&
                    loop_submit(l->loop, LOOP_TAIL, &l->turn) == 0;
     if (!l->is_queued)

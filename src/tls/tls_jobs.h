@@ -15,18 +15,22 @@
 #include "base/clock.h"
 #include "base/list.h"
 
+struct loop;
 struct tls_job;
 
 struct tls_job_type {
     const char *name;
     void (*run)(struct tls_job *job);
+    /* After run(): give it back to its loop, which may learn of it with the next one. */
+    void (*give_back)(struct tls_job *job, bool wakes);
     void (*drop)(struct tls_job *job);
 };
 
-/* Embedded in its owner, which sets `type`. */
+/* Embedded in its owner, which sets `type` and `loop`. */
 struct tls_job {
     const struct tls_job_type *type;
     struct list node;
+    struct loop *loop;   /* that submits it */
     int64_t deadline_ns; /* dropped if it has not begun until then */
     int64_t submitted_ns;
     bool first; /* first step of its handshake */

@@ -31,9 +31,13 @@ static void tls_step_arrive_too_late(struct task *t)
 static const struct task_type tls_step_arrival = {
     .name = "TLS handshake", .run = tls_step_arrive, .drop = tls_step_arrive_too_late};
 
-static void tls_step_return(struct tls_step *step)
+static void tls_step_give_back(struct tls_job *job, bool wakes)
 {
-    if (loop_submit(step->loop, LOOP_CONTROL, &step->arrival) < 0)
+    struct tls_step *step = CONTAINER_OF(job, struct tls_step, job);
+    int rc = wakes ? loop_submit(job->loop, LOOP_CONTROL, &step->arrival)
+                   : loop_submit_lazy(job->loop, LOOP_CONTROL, &step->arrival);
+
+    if (rc < 0)
         tls_step_discard(step);
 }
 
@@ -55,10 +59,7 @@ static void tls_step_handshake(struct tls_step *step)
 
 static void tls_step_run(struct tls_job *job)
 {
-    struct tls_step *step = CONTAINER_OF(job, struct tls_step, job);
-
-    tls_step_handshake(step);
-    tls_step_return(step);
+    tls_step_handshake(CONTAINER_OF(job, struct tls_step, job));
 }
 
 static void tls_step_drop(struct tls_job *job)
@@ -66,11 +67,13 @@ static void tls_step_drop(struct tls_job *job)
     struct tls_step *step = CONTAINER_OF(job, struct tls_step, job);
 
     step->error = -ETIMEDOUT;
-    tls_step_return(step);
+    tls_step_give_back(job, true);
 }
 
-static const struct tls_job_type tls_step_type = {
-    .name = "TLS handshake", .run = tls_step_run, .drop = tls_step_drop};
+static const struct tls_job_type tls_step_type = {.name = "TLS handshake",
+                                                  .run = tls_step_run,
+                                                  .give_back = tls_step_give_back,
+                                                  .drop = tls_step_drop};
 
 int tls_step_create(struct tls_step **out, struct loop *loop, void (*done)(struct tls_step *step),
                     void *cookie)
@@ -81,7 +84,7 @@ int tls_step_create(struct tls_step **out, struct loop *loop, void (*done)(struc
         return -ENOMEM;
     step->job.type = &tls_step_type;
     step->arrival.type = &tls_step_arrival;
-    step->loop = loop;
+    step->job.loop = loop;
     step->done = done;
     step->cookie = cookie;
     *out = step;
@@ -91,20 +94,20 @@ int tls_step_create(struct tls_step **out, struct loop *loop, void (*done)(struc
 int tls_step_submit(struct tls_step *step, struct tls_handshakes *pool, int64_t deadline_ns,
                     bool first)
 {
-    MUST(loop_is_current(step->loop));
+    MUST(loop_is_current(step->job.loop));
     return tls_handshakes_submit(pool, &step->job, deadline_ns, first);
 }
 
 void tls_step_run_here(struct tls_step *step)
 {
-    MUST(loop_is_current(step->loop));
+    MUST(loop_is_current(step->job.loop));
     tls_step_handshake(step);
     step->done(step);
 }
 
 void tls_step_abandon(struct tls_step *step)
 {
-    MUST(loop_is_current(step->loop));
+    MUST(loop_is_current(step->job.loop));
     step->done = NULL;
 }
 

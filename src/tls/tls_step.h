@@ -21,7 +21,6 @@ struct tls_handshakes;
 struct tls_step {
     struct tls_job job;
     struct task arrival;
-    struct loop *loop;
     struct tls_stream *stream; /* the step's, until done() */
     struct buffer in;          /* records for the stream; afterwards those it has not read */
     struct buffer out;         /* records to send */

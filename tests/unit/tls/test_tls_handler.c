@@ -219,7 +219,14 @@ static void occupy(struct tls_job *job)
     UNTIL(atomic_load(&leave));
 }
 
-static const struct tls_job_type occupation = {.name = "test", .run = occupy, .drop = occupy};
+static void give_back_nothing(struct tls_job *job, bool wakes)
+{
+    (void)job;
+    (void)wakes;
+}
+
+static const struct tls_job_type occupation = {
+    .name = "test", .run = occupy, .give_back = give_back_nothing, .drop = occupy};
 static struct tls_job occupier;
 
 static void occupy_pool(unsigned max_pending)

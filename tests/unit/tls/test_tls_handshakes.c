@@ -20,7 +20,8 @@ struct step {
     struct tls_job job;
     unsigned order; /* in which it was run or dropped; from 1 */
     uint64_t turn;  /* of its loop */
-    atomic_uint run, dropped;
+    atomic_uint run, dropped, given_back;
+    bool woke; /* its loop, when it was given back */
     char thread[16];
     int nice;
     sem_t *gate;              /* run() waits for it; NULL: does not wait */
@@ -58,6 +59,14 @@ static void step_run(struct tls_job *job)
         continue;
 }
 
+static void step_give_back(struct tls_job *job, bool wakes)
+{
+    struct step *s = CONTAINER_OF(job, struct step, job);
+
+    s->woke = wakes;
+    atomic_fetch_add(&s->given_back, 1);
+}
+
 static void step_drop(struct tls_job *job)
 {
     struct step *s = CONTAINER_OF(job, struct step, job);
@@ -66,7 +75,7 @@ static void step_drop(struct tls_job *job)
     atomic_fetch_add(&s->dropped, 1);
 }
 
-static const struct tls_job_type step_type = {"step", step_run, step_drop};
+static const struct tls_job_type step_type = {"step", step_run, step_give_back, step_drop};
 
 static void setup(void)
 {
@@ -222,6 +231,31 @@ TEST(threads, a_step_may_submit_the_next)
     sem_post(&gate);
     UNTIL(atomic_load(&steps[2].run) == 1);
     ck_assert_uint_lt(steps[1].order, steps[2].order);
+    tls_handshakes_free(pool);
+}
+
+/* The loops are only compared. */
+TEST(threads, steps_that_wait_are_given_back_four_at_a_time_and_wake_each_loop_once)
+{
+    static char loops[2];
+    static const struct {
+        unsigned loop;
+        bool wakes;
+    } expected[] = {{0, false}, {1, true}, {0, true}, {0, false}, {1, true}, {0, true}};
+
+    start(1, MANY);
+    blocker.job.loop = (struct loop *)&loops[0]; /* the first of the four */
+    block();
+    for (unsigned i = 0; i < 6; i++) {
+        steps[i].job.loop = (struct loop *)&loops[expected[i].loop];
+        submit(&steps[i], CLOCK_NEVER, true);
+    }
+    sem_post(&gate);
+    for (unsigned i = 0; i < 6; i++) {
+        UNTIL(atomic_load(&steps[i].given_back) == 1);
+        ck_assert_msg(steps[i].woke == expected[i].wakes, "step %u", i);
+    }
+    ck_assert(!blocker.woke);
     tls_handshakes_free(pool);
 }
 
