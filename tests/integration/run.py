@@ -38,7 +38,7 @@ ORDER = ("start", "echo", "listen", "inherited", "config", "broken", "proxy", "s
          "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "route", "told", "pipeline", "faults",
          "mirror",
          "stop", "reload", "reload_listeners", "reload_servers", "upgrade", "admin", "page", "metrics", "control",
-         "tls", "tls_config", "tls_upstream", "tls_abuse", "tls_programs", "threads", "hang", "backend", "logs", "accesslog", "confine",
+         "tls", "tls_config", "tls_upstream", "tls_abuse", "tls_programs", "tls_servers", "threads", "hang", "backend", "logs", "accesslog", "confine",
          "everything",
          "examples", "ctl", "night")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
