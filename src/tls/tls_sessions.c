@@ -78,9 +78,18 @@ static void tls_sessions_change(struct tls_sessions *ts, const SSL *ssl, const c
     strncpy(ts->name, name ? name : "", sizeof(ts->name) - 1);
 }
 
+static time_t tls_sessions_began_at(const SSL_SESSION *session)
+{
+#if OPENSSL_VERSION_NUMBER >= 0x30300000L
+    return SSL_SESSION_get_time_ex(session);
+#else
+    return SSL_SESSION_get_time(session);
+#endif
+}
+
 static bool tls_sessions_has_expired(const SSL_SESSION *session)
 {
-    return time(NULL) >= SSL_SESSION_get_time(session) + SSL_SESSION_get_timeout(session);
+    return time(NULL) >= tls_sessions_began_at(session) + SSL_SESSION_get_timeout(session);
 }
 
 /*
