@@ -49,6 +49,14 @@ static void step_run(struct tls_job *job)
 
     s->accesses++;
     atomic_fetch_add(&n_run, 1);
+}
+
+static void step_give_back(struct tls_job *job, bool wakes)
+{
+    struct step *s = CONTAINER_OF(job, struct step, job);
+
+    (void)wakes;
+    s->accesses++;
     if (s->left == 0) {
         free(s);
         return;
@@ -63,7 +71,7 @@ static void step_drop(struct tls_job *job)
     free(CONTAINER_OF(job, struct step, job));
 }
 
-static const struct tls_job_type step_type = {"step", step_run, step_drop};
+static const struct tls_job_type step_type = {"step", step_run, step_give_back, step_drop};
 
 static void *submitter_main(void *arg)
 {
