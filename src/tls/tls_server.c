@@ -138,8 +138,10 @@ static int tls_server_use_ticket_key(SSL *ssl, unsigned char *name, unsigned cha
 {
     const struct tls_server *s = SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), tls_server_index);
     const struct tls_tickets_use use = {name, iv, cipher, mac, encrypts != 0};
+    int rc = tls_tickets_use(s->tickets, &use);
 
-    return tls_tickets_use(s->tickets, &use);
+    /* A client of 1.3 uses a ticket once (RFC 8446, C.4), so it needs the next one: 2. */
+    return rc == 1 && !encrypts && SSL_version(ssl) == TLS1_3_VERSION ? 2 : rc;
 }
 
 static int tls_server_set_tickets(SSL_CTX *ctx, struct tls_server *s,
