@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/certificates.h"
 #include "server/listener_generation.h"
 #include "server/listeners.h"
 #include "server/overload.h"
@@ -21,6 +23,9 @@
 #include "tls/tls_handshakes.h"
 #include "tls/tls_memory.h"
 #include "upstream/upstream_figures.h"
+
+/* Certificates shown: those that expire first. */
+#define SERVER_FIGURES_CERTIFICATES 32
 
 struct server_figures {
     struct server *server;
@@ -36,6 +41,7 @@ struct server_figures {
     unsigned next_server;
     unsigned n_servers;        /* shown */
     uint64_t servers_left_out; /* servers left out so far */
+    struct certificates_row certificates[SERVER_FIGURES_CERTIFICATES];
 };
 
 struct server_figures_view {
@@ -66,6 +72,18 @@ static const struct figure server_figures_rows[] = {
 
 static const struct figure_table server_figures_table = {
     .is_not_logged = true, FIGURE_TABLE(struct server_figures_view, server_figures_rows)};
+
+struct server_figures_certificate {
+    int64_t expires_in_ns;
+};
+
+static const struct figure server_figures_certificate_rows[] = {
+    FIGURE_MS_OF(struct server_figures_certificate, GAUGE, expires_in, 0,
+                 "Time until a certificate expires, of the 32 that do so first."),
+};
+
+static const struct figure_table server_figures_certificate_table = {
+    FIGURE_TABLE(struct server_figures_certificate, server_figures_certificate_rows)};
 
 struct server_figures_left_out {
     uint64_t servers_left_out;
@@ -149,10 +167,27 @@ int server_figures_begin(struct server_figures **out, struct server *sv,
     return 0;
 }
 
+static void server_figures_show_certificates(struct server_figures *w, struct figure_visitor *v)
+{
+    unsigned n =
+        certificates_soonest(w->server->certificates, w->certificates, SERVER_FIGURES_CERTIFICATES);
+    time_t now = time(NULL);
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct certificates_row *row = &w->certificates[i];
+        const struct figure_object object = {
+            .subject = FIGURE_CERTIFICATE, .name = row->path, .owner = row->section};
+        const struct server_figures_certificate view = {(row->expires_at - now) * NS_PER_S};
+
+        figure_show(v, &server_figures_certificate_table, &object, &view);
+    }
+}
+
 static void server_figures_show_common(struct server_figures *w, struct figure_visitor *v)
 {
     executor_figures(w->server->threads.executor, v);
     tls_handshakes_figures(w->server->threads.handshakes, v);
+    server_figures_show_certificates(w, v);
     if (w->conf.heap)
         overload_heap_figures(v);
     overload_figures(w->server->overload, v);

@@ -13,6 +13,7 @@ import urllib.request
 from support import net, program, thread
 from support.admin import get, read_answer, section, write_request
 from support.case import check, check_equal, test
+from support.tls import Authority
 
 SAMPLE = re.compile(r'([a-z_]+)(?:\{(.*)\})? (\S+)')
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
@@ -420,14 +421,16 @@ def metric_names(expression):
             for word in re.findall(r"\breactord_[a-z0-9_]+", expression)}
 
 
-@test(needs=["promtool"])
+@test(needs=["promtool", "openssl"])
 def alerts_and_dashboard_are_of_metrics_that_exist(t):
     """rules pass promtool and its unit tests; they and the dashboard name only metrics that exist"""
     promtool("check", "rules", f"{ROOT}/conf/prometheus/reactord.rules.yml")
     promtool("test", "rules", f"{ROOT}/conf/prometheus/reactord.rules_test.yml")
     promtool("check", "config", "--syntax-only", f"{ROOT}/conf/prometheus/prometheus.yml")
     front = t.address()
-    more = "[reactord]\nmax_buffered = 1G\n"
+    more = ("[reactord]\nmax_buffered = 1G\n"
+            f"[tls t]\ncertificate = {Authority(t).issue('a.example')}\n"
+            f"[listen e]\naddress = {t.address()}\nservice = echo\ntls = t\n")
     with t.daemon(config(t, front, {"a": t.address()}, "spare = 1\n", more)):
         names = set(re.findall(r"^# TYPE (\S+)", scrape(t), re.M))
     with open(f"{ROOT}/conf/grafana/reactord.json", encoding="utf-8") as f:

@@ -121,6 +121,9 @@ def warned(t):
     with t.daemon(echo(t)) as daemon:
         t.eventually(lambda: daemon.log_lines(r"tls t: \S+a.pem: the certificate expires in 1[23]\.\d days"),
                      "the days that are left")
+        line, = daemon.statistics("certificate ")
+        left_days = int(line.rpartition("expires_in_ms=")[2]) / 86_400_000
+        check(line.startswith(f"certificate t/{t.path('a.pem')} ") and 12 <= left_days <= 13, f"statistics: {line}")
 
 
 @test(needs=["openssl"])

@@ -37,6 +37,7 @@ KINDS = {
     "access_logs": "access_log",
     "server_figures": "process",
     "server_figures_left_out": "process",
+    "server_figures_certificate": "certificate",
     "route_figures_process": "process",
 }
 # Not described one by one: the buckets of histograms, and a figure for each reason.
