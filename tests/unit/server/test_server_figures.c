@@ -33,7 +33,7 @@ static int holders[2];
 static int listening, done_fd;
 static unsigned before;
 
-/* What was shown: `subject name|` for each object. */
+/* What was shown: `metric name|` for each object. */
 static char shown[4096];
 static struct figure_object last;
 
@@ -48,7 +48,7 @@ static void see(struct figure_visitor *v, const struct figure_table *table,
     if (object->subject == last.subject && object->name == last.name && object->owner == last.owner)
         return;
     last = *object;
-    snprintf(word, sizeof(word), "%d %s%s%s|", (int)object->subject,
+    snprintf(word, sizeof(word), "%s %s%s%s|", figure_words(object->subject)->metric,
              object->owner ? object->owner : "", object->owner ? "/" : "",
              object->name ? object->name : "");
     ck_assert_ptr_null(strstr(shown, object->name ? word : "no such word"));
@@ -164,8 +164,10 @@ static void walk(unsigned max_servers)
     server_figures_end(w);
 }
 
-static const char all[] = "0 |1 boss-1-1|1 work-2-1|1 work-2-2|1 ctrl-4-1|2 |3 |6 front|6 old|"
-                          "7 one|8 one/a|8 one/b|8 one/c|7 two|8 two/a|8 two/b|8 two/c|0 |";
+static const char all[] =
+    "process |loop boss-1-1|loop work-2-1|loop work-2-2|loop ctrl-4-1|executor |handshakes |"
+    "listener front|listener old|upstream one|server one/a|server one/b|server one/c|"
+    "upstream two|server two/a|server two/b|server two/c|process |";
 
 GROUP(figures, setup, teardown);
 
@@ -178,7 +180,9 @@ TEST(figures, a_walk_shows_each_object_once_in_the_order_of_the_configuration)
 TEST(figures, servers_beyond_a_maximum_are_left_out)
 {
     walk(4);
-    ck_assert_ptr_nonnull(strstr(shown, "7 one|8 one/a|8 one/b|8 one/c|7 two|8 two/a|0 |"));
+    ck_assert_ptr_nonnull(strstr(
+        shown,
+        "upstream one|server one/a|server one/b|server one/c|upstream two|server two/a|process |"));
 }
 
 /* Steps before the change: everywhere between the first and the last object. */
@@ -194,14 +198,16 @@ TEST_EACH(figures, a_walk_goes_on_over_a_reload_and_shows_nothing_twice, STEPS)
     reload(1);
     while (more)
         more = server_figures_step(w, &visitor);
-    ck_assert_ptr_nonnull(strstr(shown, "|6 front|6 old|7 one|"));
-    ck_assert_ptr_nonnull(strstr(shown, "|7 two|"));
+    ck_assert_ptr_nonnull(strstr(shown, "|listener front|listener old|upstream one|"));
+    ck_assert_ptr_nonnull(strstr(shown, "|upstream two|"));
     ck_assert_ptr_null(strstr(shown, "three"));
     server_figures_end(w);
     shown[0] = '\0';
     walk(UINT_MAX);
-    ck_assert_ptr_nonnull(strstr(shown, "1 work-2-3|"));
-    ck_assert_ptr_nonnull(strstr(shown, "6 front|6 new|7 one|8 one/c|8 one/d|8 one/e|7 three|"));
+    ck_assert_ptr_nonnull(strstr(shown, "loop work-2-3|"));
+    ck_assert_ptr_nonnull(strstr(
+        shown, "listener front|listener new|upstream one|server one/c|server one/d|server one/e|"
+               "upstream three|"));
 }
 
 TEST_EACH(figures, a_walk_that_is_given_up_holds_nothing, STEPS)
