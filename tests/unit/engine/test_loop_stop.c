@@ -92,9 +92,11 @@ static unsigned submit_for(int64_t ms)
 
     while (since_ms(began_at_ns) < ms && n < ARRAY_LEN(steady)) {
         tasks_counted_init(&steady[n]);
-        last_submitted_at_ns = clock_now_ns();
+        int64_t now_ns = clock_now_ns();
+
         if (loop_submit(loop, LOOP_TASKS, &steady[n].task) < 0)
-            break;
+            break; /* the loop has ended: we were not run for the quiet period */
+        last_submitted_at_ns = now_ns;
         n++;
         PAUSE_MS(20);
     }
