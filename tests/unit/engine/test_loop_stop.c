@@ -91,9 +91,9 @@ static unsigned submit_for(int64_t ms)
     unsigned n = 0;
 
     while (since_ms(began_at_ns) < ms && n < ARRAY_LEN(steady)) {
-        tasks_counted_init(&steady[n]);
         int64_t now_ns = clock_now_ns();
 
+        tasks_counted_init(&steady[n]);
         if (loop_submit(loop, LOOP_TASKS, &steady[n].task) < 0)
             break; /* the loop has ended: we were not run for the quiet period */
         last_submitted_at_ns = now_ns;
