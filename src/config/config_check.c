@@ -137,7 +137,7 @@ static void config_check_limits(const struct config_check *c, const struct confi
 /* Epoll instances, wake-up and pipe of a loop. */
 #define CONFIG_CHECK_LOOP_FILES 5
 
-/* Files that the process opens, besides those of connections: at least so many. */
+/* Least number of files that the process opens, besides those of connections. */
 static uint64_t config_check_own_files(const struct server_conf *conf)
 {
     uint64_t n = CONFIG_CHECK_OWN_FILES + conf->set_aside;

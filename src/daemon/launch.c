@@ -228,7 +228,7 @@ static int launch_read_pid(struct launch *l)
     return 0;
 }
 
-/* Fork the parent, which shares the pipe of ${l}. */
+/* Fork; the parent (launch.h) shares the pipe of ${l}. */
 static int launch_fork(struct launch *l, struct launch_plan *plan)
 {
     int rc;

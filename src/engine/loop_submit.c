@@ -101,7 +101,7 @@ int loop_submit_lazy(struct loop *l, enum loop_queue queue, struct task *t)
     if (rc < 0 || loop_submit_is_own(l))
         return rc;
     atomic_fetch_add_explicit(&l->tasks_lazy, 1, memory_order_relaxed);
-    if (is_first) /* before the push the new thread may have gone to sleep */
+    if (is_first) /* wake it: the thread that this task started may sleep since before the push */
         wakeup_send(&l->wakeup);
     return 0;
 }

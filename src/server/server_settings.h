@@ -5,11 +5,14 @@
  * A line for each setting: what it is now, and what the configuration says. As in a reload, a
  * setting ends where the configuration of the new process says something else.
  *
- *   set server UPSTREAM/ID STATE,WEIGHT LINE      WEIGHT -: as configured
+ *   set server UPSTREAM/ID STATE,WEIGHT CONFIGURED   WEIGHT -: as configured
  *   set listener NAME MAX_CONNECTIONS CONFIGURED
  *   set process io_ratio N CONFIGURED
  *   set process log_level LEVEL CONFIGURED
- *   set pause listener/NAME UNTIL,HELD,RATE -     or upstream/NAME; UNTIL in ns of CLOCK_MONOTONIC
+ *   set pause KIND/NAME UNTIL,HELD,RATE -
+ *
+ * A pause has KIND listener or upstream, its end in ns of CLOCK_MONOTONIC, how many clients it
+ * holds at most, and the rate of their release; no configuration says anything of it.
  */
 #ifndef SERVER_SERVER_SETTINGS_H
 #define SERVER_SERVER_SETTINGS_H

@@ -25,7 +25,10 @@ struct session_preface_stage {
     void (*begin)(struct session *s, struct channel *ch, void *room);
     /* Bytes received and not passed on. */
     size_t (*rest_bytes)(const void *room);
-    /* Pass on `active` and the rest; the handler stays in the pipeline if it changes bytes. */
+    /*
+     * Pass on the pipeline's `active` event and the rest_bytes() bytes. The handler leaves the
+     * pipeline, unless it encrypts.
+     */
     void (*release)(void *room);
     int64_t (*timeout_ns)(const struct session *s, const void *room);
     /* The timeout has expired. */

@@ -138,7 +138,7 @@ bool balancer_least_choose(struct balancer_attempt *a)
 
         if (place == BALANCER_NO_PLACE32)
             break;
-        taken = balancer_offer_warm(a, place); /* warm-up is part of its cost */
+        taken = balancer_offer_warm(a, place); /* its slow start is in its cost */
         l.left_out[l.n_left_out++] = place;
     }
     return taken;
