@@ -304,8 +304,3 @@ bool session_tls_tell(const struct session *s, bool certificate, struct session_
         .ssl = {told->ssl, proxy_header_ssl_encode(told->ssl, sizeof(told->ssl), &ssl)}};
     return true;
 }
-
-const struct tls_handler *session_tls_handler(const struct session *s)
-{
-    return s->tls ? &s->tls->handler : NULL;
-}

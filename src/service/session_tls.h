@@ -68,12 +68,4 @@ struct session_tls_told {
  */
 bool session_tls_tell(const struct session *s, bool certificate, struct session_tls_told *told);
 
-/*
- * session_tls_handler(s):
- * The TLS handler of the client's channel; NULL: none.
- *
- * Thread: loop of ${s}
- */
-const struct tls_handler *session_tls_handler(const struct session *s);
-
 #endif
