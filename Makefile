@@ -230,7 +230,7 @@ test-unit: $(UNIT_TOGETHER) $(UNIT_ALONE)
 
 .PHONY: test-stress
 test-stress: $(STRESS_TESTS)
-	@set -e; for test in $^; do "$$test"; done
+	@for test in $^; do "$$test" || { echo "failed: $$test"; exit 1; }; done
 
 # Ten times the usual load; ten million single tasks for the wake-up, and eight times a million under TSan for the queue.
 .PHONY: stress-long

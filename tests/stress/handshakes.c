@@ -93,13 +93,13 @@ static void one_pool(uint64_t steps)
     const struct tls_handshakes_conf conf = {.threads = THREADS, .max_pending = MAX_PENDING};
     pthread_t submitters[SUBMITTERS];
     struct tls_handshakes_stats stats;
-    uint64_t until = atomic_load(&n_run) + steps;
+    uint64_t before = atomic_load(&n_run);
 
     atomic_store(&over, false);
     STRESS_CHECK(tls_handshakes_start(&conf, &pool) == 0);
     for (uintptr_t i = 0; i < SUBMITTERS; i++)
         STRESS_CHECK(pthread_create(&submitters[i], NULL, submitter_main, (void *)(i + 1)) == 0);
-    while (atomic_load(&n_run) < until)
+    while (stress_goes_on(atomic_load(&n_run) - before, steps))
         usleep(100);
     tls_handshakes_stop(pool);
     for (unsigned i = 0; i < SUBMITTERS; i++)
@@ -112,9 +112,9 @@ static void one_pool(uint64_t steps)
 
 int main(int argc, char **argv)
 {
-    uint64_t pools = stress_load(argc, argv, 100);
+    uint64_t load = stress_load(argc, argv, 100);
 
-    for (uint64_t i = 0; i < pools; i++)
+    for (uint64_t i = 0; stress_goes_on(i, load); i++)
         one_pool(1 + i * 13 % 1000);
     STRESS_CHECK(atomic_load(&n_dropped) > 0);
     printf("handshakes: %llu steps run, %llu dropped, %llu refused\n", atomic_load(&n_run),

@@ -133,7 +133,7 @@ static void run_round(uint64_t round)
 int main(int argc, char **argv)
 {
     pthread_t producers[PRODUCERS];
-    uint64_t rounds = stress_load(argc, argv, 20000);
+    uint64_t load = stress_load(argc, argv, 20000), rounds;
 
     log_set_level(LOG_LEVEL_ERROR); /* that a stop timed out is what half of the rounds want */
     pthread_barrier_init(&begin, NULL, PRODUCERS + 1);
@@ -143,8 +143,8 @@ int main(int argc, char **argv)
             counted_init(&tasks[p][i]);
         STRESS_CHECK(pthread_create(&producers[p], NULL, produce, tasks[p]) == 0);
     }
-    for (uint64_t round = 0; round < rounds; round++)
-        run_round(round);
+    for (rounds = 0; stress_goes_on(rounds, load); rounds++)
+        run_round(rounds);
     atomic_store(&over, true);
     pthread_barrier_wait(&begin);
     for (unsigned p = 0; p < PRODUCERS; p++)

@@ -70,7 +70,7 @@ static atomic_ullong n_picks;
 
 /* Of the control loop. */
 static unsigned seed = 1;
-static uint64_t rounds, n_commits, n_cancels;
+static uint64_t load, n_commits, n_cancels;
 static struct server_conf conf;
 static struct upstreams_change *upstreams_change;
 static struct resolver_change *resolver_change;
@@ -225,10 +225,10 @@ static void end_round(void)
     free_conf();
     upstreams_change = NULL;
     resolver_change = NULL;
-    if (--rounds == 0)
-        promise_succeed(&done);
-    else
+    if (stress_goes_on(n_commits + n_cancels, load))
         begin_round();
+    else
+        promise_succeed(&done);
 }
 
 static void cancel_round(void)
@@ -415,7 +415,7 @@ static void destroy(void)
 
 int main(int argc, char **argv)
 {
-    uint64_t load = rounds = stress_load(argc, argv, 5000);
+    load = stress_load(argc, argv, 5000);
 
     log_set_level(LOG_LEVEL_ERROR);
     create();
@@ -437,6 +437,6 @@ int main(int argc, char **argv)
     STRESS_CHECK(atomic_load(&listeners.references) == 0);
     printf("names: %" PRIu64 " configurations, %" PRIu64 " used, %" PRIu64
            " given up; picks: %llu\n",
-           load, n_commits, n_cancels, atomic_load(&n_picks));
+           n_commits + n_cancels, n_commits, n_cancels, atomic_load(&n_picks));
     return EXIT_SUCCESS;
 }

@@ -177,7 +177,7 @@ static void run_round(void)
     loop_destroy(loop);
 }
 
-static void run_rounds(uint64_t rounds)
+static void run_rounds(uint64_t load)
 {
     pthread_t players[ROLES];
 
@@ -185,14 +185,14 @@ static void run_rounds(uint64_t rounds)
     pthread_barrier_init(&end, NULL, ROLES + 1);
     for (uintptr_t role = 0; role < ROLES; role++)
         STRESS_CHECK(pthread_create(&players[role], NULL, player, (void *)role) == 0);
-    for (round_no = 0; round_no < rounds; round_no++)
+    for (round_no = 0; stress_goes_on(round_no, load); round_no++)
         run_round();
     atomic_store(&over, true);
     pthread_barrier_wait(&begin);
     for (unsigned role = 0; role < ROLES; role++)
         pthread_join(players[role], NULL);
-    STRESS_CHECK(n_won[SUCCEEDS] + n_won[FAILS] + n_won[CANCELS] == rounds * BATCH);
-    STRESS_CHECK(n_told == rounds * BATCH * ADDERS * EACH * 2);
+    STRESS_CHECK(n_won[SUCCEEDS] + n_won[FAILS] + n_won[CANCELS] == round_no * BATCH);
+    STRESS_CHECK(n_told == round_no * BATCH * ADDERS * EACH * 2);
 }
 
 /* ---- short lives ---- */
@@ -206,7 +206,8 @@ struct brief {
 struct owner {
     pthread_t thread, completer;
     _Atomic(struct brief *) made;
-    uint64_t n;
+    uint64_t load, n;
+    atomic_bool done;
 };
 
 static atomic_ullong n_freed;
@@ -229,70 +230,78 @@ static void *complete_made(void *arg)
 {
     struct owner *o = arg;
 
-    for (uint64_t i = 0; i < o->n; i++) {
+    for (;;) {
         struct brief *b;
 
-        while (!(b = atomic_exchange(&o->made, NULL)))
+        while (!(b = atomic_exchange(&o->made, NULL))) {
+            if (atomic_load(&o->done))
+                return NULL;
             sched_yield();
+        }
         STRESS_CHECK(promise_succeed(&b->promise));
     }
-    return NULL;
 }
 
 static void *own(void *arg)
 {
     struct owner *o = arg;
 
-    for (uint64_t i = 0; i < o->n; i++) {
+    for (o->n = 0; stress_goes_on(o->n, o->load); o->n++) {
         struct brief *b = malloc(sizeof(*b));
 
         STRESS_CHECK(b != NULL);
-        promise_init(&b->promise, i % 3 ? loop : NULL);
+        promise_init(&b->promise, o->n % 3 ? loop : NULL);
         b->listener.done = end_by_listener;
         while (atomic_load(&o->made))
             sched_yield();
         atomic_store(&o->made, b);
-        if (i % 2) {
+        if (o->n % 2) {
             promise_listen(&b->promise, &b->listener);
         } else {
             STRESS_CHECK(promise_await(&b->promise, CLOCK_NEVER) == 0);
             brief_end(b);
         }
     }
+    while (atomic_load(&o->made))
+        sched_yield();
+    atomic_store(&o->done, true);
     return NULL;
 }
 
-static void run_lives(uint64_t n)
+static void run_lives(uint64_t load)
 {
     static const struct loop_conf conf = {.name = "stress",
                                           .budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
                                           .max_pending_tasks = 1024};
     static struct owner owners[OWNERS];
+    uint64_t n = 0;
 
     STRESS_CHECK(loop_create(&loop, &conf) == 0);
     for (unsigned i = 0; i < OWNERS; i++) {
-        owners[i].n = n;
+        owners[i].load = load;
         STRESS_CHECK(pthread_create(&owners[i].thread, NULL, own, &owners[i]) == 0);
         STRESS_CHECK(pthread_create(&owners[i].completer, NULL, complete_made, &owners[i]) == 0);
     }
     for (unsigned i = 0; i < OWNERS; i++) {
         pthread_join(owners[i].thread, NULL);
         pthread_join(owners[i].completer, NULL);
+        n += owners[i].n;
         if (i == 0)
             loop_stop(loop, 0, 0); /* the others' promises find no loop any more */
     }
     STRESS_CHECK(loop_join_until(loop, CLOCK_NEVER) == 0);
     loop_destroy(loop);
-    STRESS_CHECK(atomic_load(&n_freed) == n * OWNERS);
+    STRESS_CHECK(atomic_load(&n_freed) == n);
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t rounds = stress_load(argc, argv, 4000);
+    uint64_t load = stress_load(argc, argv, 4000);
 
     log_set_level(LOG_LEVEL_ERROR); /* that a stop timed out is what some rounds want */
-    run_rounds(rounds);
-    run_lives(rounds * 50);
+    run_rounds(load);
+    stress_begin();
+    run_lives(load * 50);
     printf("promise: %" PRIu64 " succeeded, %" PRIu64 " failed, %" PRIu64
            " were cancelled, %" PRIu64 " listeners were told; %llu short lives\n",
            n_won[SUCCEEDS], n_won[FAILS], n_won[CANCELS], n_told, atomic_load(&n_freed));

@@ -17,8 +17,9 @@
 #include "stress/stress.h"
 #include "support/sockets.h"
 
-#define CLIENTS   6
-#define MAX_BYTES 150000
+#define CLIENTS    6
+#define MAX_BYTES  150000
+#define ROUNDS_MIN 4
 
 static struct address addresses[2]; /* of the echo, and of the proxy to it */
 static atomic_bool round_over;
@@ -195,9 +196,9 @@ static void run_round(unsigned round)
 
 int main(int argc, char **argv)
 {
-    unsigned rounds = (unsigned)stress_load(argc, argv, 20), before, threads;
+    uint64_t load = stress_load(argc, argv, 20);
+    unsigned rounds, before, threads;
 
-    rounds = rounds < 4 ? 4 : rounds;
     signal(SIGPIPE, SIG_IGN);
     log_set_level(LOG_LEVEL_ERROR);
     for (unsigned i = 0; i < ARRAY_LEN(addresses); i++)
@@ -215,8 +216,8 @@ int main(int argc, char **argv)
          */
         100000);
     threads = count_entries("/proc/self/task");
-    for (unsigned round = 1; round < rounds; round++)
-        run_round(round);
+    for (rounds = 1; rounds < ROUNDS_MIN || stress_goes_on(rounds, load); rounds++)
+        run_round(rounds);
     usleep(100000);
     STRESS_CHECK(count_entries("/proc/self/fd") == before);
     STRESS_CHECK(count_entries("/proc/self/task") == threads);

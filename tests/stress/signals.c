@@ -64,21 +64,22 @@ static void run_one(struct noted *t)
         sched_yield();
 }
 
-static uint64_t interrupt_all(uint64_t n, const struct loop_thread *thread)
+/* Returns how many signals. */
+static uint64_t interrupt_all(uint64_t load, const struct loop_thread *thread, uint64_t *tasks)
 {
     static const struct task_type type = {.name = "noted", .run = noted_run, .drop = noted_drop};
     struct noted t = {.task.type = &type};
-    uint64_t tasks = 0;
     unsigned seed = 1;
+    uint64_t n;
 
-    for (uint64_t i = 0; i < n; i++) {
+    for (n = 0; stress_goes_on(n, load); n++) {
         interrupt(thread, &seed);
-        if (i % TASK_EACH == 0) {
+        if (n % TASK_EACH == 0) {
             run_one(&t);
-            tasks++;
+            ++*tasks;
         }
     }
-    return tasks;
+    return n;
 }
 
 int main(int argc, char **argv)
@@ -87,7 +88,7 @@ int main(int argc, char **argv)
                              .budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
                              .max_pending_tasks = 1024,
                              .rebuild_threshold = 512};
-    uint64_t n = stress_load(argc, argv, 10000), tasks;
+    uint64_t load = stress_load(argc, argv, 10000), n, tasks = 0;
     struct loop_stats before, after;
     struct loop_thread thread;
 
@@ -95,7 +96,7 @@ int main(int argc, char **argv)
     STRESS_CHECK(loop_create(&loop, &conf) == 0);
     STRESS_CHECK(loop_thread_find(&thread, loop) == 0);
     loop_stats(loop, &before);
-    tasks = interrupt_all(n, &thread);
+    n = interrupt_all(load, &thread, &tasks);
     while (!loop_thread_sleeps(&thread, ASLEEP_NS))
         ; /* on a busy machine it takes a while to get there */
     loop_stats(loop, &after);

@@ -18,6 +18,7 @@
 #define MAX_PENDING   200
 #define MAX_OF_STRAND 12
 #define STEPS         20 /* in one task of a loop */
+#define ROUNDS_MIN    8
 
 /* What the tasks of one strand share. Only the strand's order guards `next` and `inside`. */
 struct record {
@@ -276,10 +277,10 @@ static void run_round(uint64_t round)
 
 int main(int argc, char **argv)
 {
-    uint64_t rounds = stress_load(argc, argv, 100);
+    uint64_t load = stress_load(argc, argv, 100);
     uint64_t run = 0, dropped = 0, refused = 0, rooms = 0, strands = 0;
 
-    for (uint64_t round = 0; round < rounds; round++) {
+    for (uint64_t round = 0; round < ROUNDS_MIN || stress_goes_on(round, load); round++) {
         run_round(round);
         run += atomic_load(&n_run);
         dropped += atomic_load(&n_dropped);

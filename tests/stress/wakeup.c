@@ -175,7 +175,7 @@ int main(int argc, char **argv)
                              .budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
                              .max_pending_tasks = 1024};
     struct noted t = {.task.type = &noted_type}, lazy = {.task.type = &noted_type};
-    uint64_t n = stress_load(argc, argv, 200000);
+    uint64_t load = stress_load(argc, argv, 200000), n;
     pthread_t lazy_thread;
     unsigned seed = 1;
 
@@ -183,7 +183,7 @@ int main(int argc, char **argv)
     STRESS_CHECK(loop_create(&loop, &conf) == 0);
     STRESS_CHECK(loop_thread_find(&loop_thread, loop) == 0);
     STRESS_CHECK(pthread_create(&lazy_thread, NULL, submit_lazily, NULL) == 0);
-    for (uint64_t i = 0; i < n; i++) {
+    for (n = 0; stress_goes_on(n, load); n++) {
         submit_at_random(&t, &lazy, &seed);
         pause_a_moment(&seed);
     }

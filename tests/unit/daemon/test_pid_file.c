@@ -9,6 +9,7 @@
 
 #include "daemon/pid_file.h"
 #include "support/log_lines.h"
+#include "support/rounds.h"
 #include "support/suite.h"
 
 static char dir[] = "/tmp/reactord-test-pid-XXXXXX";
@@ -213,7 +214,8 @@ static void have_and_leave(void)
 {
     struct pid_file *pf;
 
-    for (unsigned i = 0; i < ROUNDS; i++) {
+    EACH_ROUND(i, ROUNDS)
+    {
         int rc = pid_file_create(&pf, path, NULL);
 
         if (rc == -EBUSY || rc == -EAGAIN)

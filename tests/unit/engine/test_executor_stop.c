@@ -11,6 +11,7 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/race.h"
+#include "support/rounds.h"
 #include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -260,7 +261,8 @@ GROUP(races, setup, NULL);
 /* With all threads that it needs, or when some cannot be started. */
 TEST_EACH(races, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused, 2)
 {
-    for (unsigned round = 0; round < RACES; round++) {
+    EACH_ROUND(round, RACES)
+    {
         if (_i == 1) /* the race's own threads come first */
             fault_plan(FAULT_PTHREAD_CREATE, RACE_THREADS, 1 + round % 3, EAGAIN);
         race_once(round);
@@ -286,7 +288,8 @@ static const struct task_type line_type = {"timer", line_run, line_drop};
 
 TEST(races, each_timer_that_races_with_a_stop_is_run_or_dropped)
 {
-    for (unsigned round = 0; round < RACES; round++) {
+    EACH_ROUND(round, RACES)
+    {
         struct timer timers[RACE_LINES];
 
         atomic_store(&timers_run, 0);

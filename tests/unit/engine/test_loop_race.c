@@ -10,6 +10,7 @@
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/race.h"
+#include "support/rounds.h"
 #include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/tasks.h"
@@ -35,7 +36,8 @@ GROUP(race, setup, NULL);
 /* With its thread, or when that cannot be started at first. */
 TEST_EACH(race, each_task_that_races_with_a_stop_is_run_or_dropped_or_refused, 2)
 {
-    for (unsigned round = 0; round < RACES; round++) {
+    EACH_ROUND(round, RACES)
+    {
         if (_i == 1) /* the race's own threads come first */
             fault_plan(FAULT_PTHREAD_CREATE, RACE_THREADS, 1 + round % 3, EAGAIN);
         loop = loop_runner_create();
@@ -69,7 +71,8 @@ static void *submit_one(void *arg)
  */
 TEST(race, waiting_for_a_loop_that_another_thread_has_just_started_does_wait)
 {
-    for (unsigned round = 0; round < RACES; round++) {
+    EACH_ROUND(round, RACES)
+    {
         struct submit_one one;
         unsigned done;
         pthread_t starter;
@@ -92,7 +95,8 @@ TEST(race, waiting_for_a_loop_that_another_thread_has_just_started_does_wait)
 
 TEST(race, a_start_that_fails_is_told_to_those_whose_tasks_nobody_has)
 {
-    for (unsigned round = 0; round < RACES; round++) {
+    EACH_ROUND(round, RACES)
+    {
         loop = loop_runner_create();
         fault_plan(FAULT_PTHREAD_CREATE, RACE_THREADS, 1 + round % 3, EAGAIN);
         race_begin(submit_racing);

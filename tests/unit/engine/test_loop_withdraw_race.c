@@ -10,6 +10,7 @@
 
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/rounds.h"
 #include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/tasks.h"
@@ -87,7 +88,8 @@ GROUP(race, setup, teardown);
 TEST(race, a_timer_that_races_with_its_withdrawal_is_run_or_dropped_as_withdraw_said)
 {
     pthread_barrier_init(&start, NULL, CALLERS + 1);
-    for (unsigned round = 0; round < RACES; round++) {
+    EACH_ROUND(round, RACES)
+    {
         race_once(round, false);
         loop_runner_stats(loop);
         for (unsigned i = 0; i < TIMERS; i++) {
@@ -110,7 +112,8 @@ TEST(race, a_timer_that_races_with_its_withdrawal_is_run_or_dropped_as_withdraw_
 TEST(race, so_it_is_when_the_loop_ends_meanwhile)
 {
     pthread_barrier_init(&start, NULL, CALLERS + 1);
-    for (unsigned round = 0; round < RACES; round++) {
+    EACH_ROUND(round, RACES)
+    {
         race_once(round, true);
         loop_runner_join(loop);
         for (unsigned i = 0; i < TIMERS; i++) {

@@ -10,6 +10,7 @@
 
 #include "engine/promise.h"
 #include "support/loop_runner.h"
+#include "support/rounds.h"
 #include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -133,18 +134,20 @@ struct racer {
 
 static struct racer racers[RACERS];
 static pthread_barrier_t begin, end;
+static atomic_bool over;
 static bool (*race_call)(const struct racer *r);
 
 static void *race(void *arg)
 {
     struct racer *r = arg;
 
-    for (unsigned round = 0; round < ROUNDS / 4; round++) {
+    for (;;) {
         pthread_barrier_wait(&begin);
+        if (atomic_load(&over))
+            return NULL;
         r->answer = race_call(r);
         pthread_barrier_wait(&end);
     }
-    return NULL;
 }
 
 static void race_rounds(unsigned n_racers, bool (*call)(const struct racer *r), void (*check)(void))
@@ -156,13 +159,16 @@ static void race_rounds(unsigned n_racers, bool (*call)(const struct racer *r), 
         racers[i].id = i;
         ck_assert_int_eq(pthread_create(&racers[i].thread, NULL, race, &racers[i]), 0);
     }
-    for (unsigned round = 0; round < ROUNDS / 4; round++) {
+    EACH_ROUND(round, ROUNDS / 4)
+    {
         promise_close(&promise);
         promise_init(&promise, NULL);
         pthread_barrier_wait(&begin);
         pthread_barrier_wait(&end);
         check();
     }
+    atomic_store(&over, true);
+    pthread_barrier_wait(&begin);
     for (unsigned i = 0; i < n_racers; i++)
         pthread_join(racers[i].thread, NULL);
 }
@@ -336,15 +342,17 @@ TEST(await, no_loop_waits_neither_the_promises_own_nor_another)
 /* ---- who waits may end its life ---- */
 
 static _Atomic(struct promise *) to_complete;
+static atomic_bool no_more;
 
 static void *complete_what_comes(void *arg)
 {
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        struct promise *p;
+    while (!atomic_load(&no_more)) {
+        struct promise *p = atomic_exchange(&to_complete, NULL);
 
-        while (!(p = atomic_exchange(&to_complete, NULL)))
+        if (p)
+            ck_assert(promise_succeed(p));
+        else
             sched_yield();
-        ck_assert(promise_succeed(p));
     }
     return arg;
 }
@@ -354,7 +362,8 @@ TEST(await, who_has_waited_may_free_it_at_once)
     pthread_t thread;
 
     pthread_create(&thread, NULL, complete_what_comes, NULL);
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    EACH_ROUND(round, ROUNDS)
+    {
         struct promise *p = malloc(sizeof(*p));
 
         promise_init(p, NULL);
@@ -367,5 +376,6 @@ TEST(await, who_has_waited_may_free_it_at_once)
         promise_close(p);
         free(p);
     }
+    atomic_store(&no_more, true);
     pthread_join(thread, NULL);
 }

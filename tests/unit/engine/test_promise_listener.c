@@ -12,6 +12,7 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/rounds.h"
 #include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/tasks.h"
@@ -544,7 +545,8 @@ TEST_RANGE(life, the_last_listener_may_pass_the_promise_on_to_a_thread_that_free
 
     go_to((enum place)_i);
     sem_init(&sem, 0, 0);
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    EACH_ROUND(round, ROUNDS)
+    {
         struct passing *op = malloc(sizeof(*op));
 
         op->told = &sem;

@@ -13,6 +13,7 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/rounds.h"
 #include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -742,7 +743,8 @@ GROUP(races, setup, teardown);
 TEST(races, strands_that_are_destroyed_while_they_run_lose_no_task)
 {
     e = executor_runner_create(3, 10000);
-    for (unsigned round = 0; round < RACES; round++) {
+    EACH_ROUND(round, RACES)
+    {
         struct race r = {0};
 
         loop_runner_call(loop, race_submit, &r);
@@ -756,7 +758,8 @@ TEST(races, strands_that_are_destroyed_while_they_run_lose_no_task)
 TEST(races, strands_whose_executor_stops_while_they_run_lose_no_task)
 {
     e = NULL;
-    for (unsigned round = 0; round < RACES; round++) {
+    EACH_ROUND(round, RACES)
+    {
         struct race r = {0};
 
         e = executor_runner_create(1 + round % 3, 16);
@@ -778,7 +781,8 @@ TEST(races, strands_whose_loop_ends_while_they_run_lose_no_task)
 {
     e = executor_runner_create(2, 10000);
     loop_runner_destroy(loop);
-    for (unsigned round = 0; round < RACES / 4; round++) {
+    EACH_ROUND(round, RACES / 4)
+    {
         struct race r = {0};
 
         loop = loop_runner_create();

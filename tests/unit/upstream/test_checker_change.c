@@ -233,9 +233,10 @@ TEST(rules, another_threshold_counts_the_failures_so_far)
     rules_conf.health.fall = 1000000;
     set_address(0, &a);
     start(1);
-    UNTIL(checks_of(0) >= 3);
+    UNTIL(checks_of(0) >= 5);
     ck_assert(!is_down(0));
     rules_conf.health.fall = 4;
+    rules_conf.health.interval_ns = LATER_NS; /* behind the next: there are no four more */
     on_loop(do_use, 0);
     UNTIL(is_down(0));
     ck_assert_uint_eq(log_lines_with("checks failed in a row: 4"), 1);

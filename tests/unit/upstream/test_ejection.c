@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "support/rounds.h"
 #include "support/sanitized.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -276,6 +277,7 @@ TEST(ejection, when_one_is_back_the_next_that_fails_is_left_out)
 #define THREADS 4
 
 static atomic_uint arrived, returned, ejected, races_over;
+static int64_t races_end_at_ns;
 
 /* Let ${n} threads go on at the same time, again and again: ${round} counts from 1. */
 static void meet(unsigned round, unsigned n)
@@ -285,10 +287,20 @@ static void meet(unsigned round, unsigned n)
         sched_yield();
 }
 
+/* One of them says before each first meeting of a ${round} whether there is one. */
+static bool another(unsigned round)
+{
+    bool goes_on = round <= RACES && (round == 1 || clock_now_ns() < races_end_at_ns);
+
+    atomic_store(&races_over, !goes_on);
+    return goes_on;
+}
+
 static void run_threads(unsigned n, void *(*function)(void *arg))
 {
     pthread_t threads[THREADS];
 
+    races_end_at_ns = clock_now_ns() + ROUNDS_SECONDS * NS_PER_S;
     for (uintptr_t i = 0; i < n; i++)
         pthread_create(&threads[i], NULL, function, (void *)i);
     for (unsigned i = 0; i < n; i++)
@@ -297,10 +309,14 @@ static void run_threads(unsigned n, void *(*function)(void *arg))
 
 static void *eject_the_same(void *arg)
 {
-    for (unsigned round = 1; round <= RACES; round++) {
+    for (unsigned round = 1;; round++) {
         int64_t now_ns = round * 2 * HOUR_NS;
 
+        if (!arg)
+            another(round);
         meet(2 * round - 1, 2);
+        if (atomic_load(&races_over))
+            return NULL;
         atomic_fetch_add(&ejected, fail_at(0, now_ns) > 0);
         meet(2 * round, 2);
         if (arg)
@@ -310,7 +326,6 @@ static void *eject_the_same(void *arg)
         ck_assert_uint_eq(sweep(now_ns + conf.time_ns - 1), 0);
         ck_assert_uint_eq(sweep(now_ns + conf.time_ns), 1); /* the loser did not make it longer */
     }
-    return NULL;
 }
 
 TEST(ejection, two_that_leave_out_the_same_endpoint_do_it_once)
@@ -323,13 +338,15 @@ TEST(ejection, two_that_leave_out_the_same_endpoint_do_it_once)
 
 static void *sweep_together(void *arg)
 {
-    for (unsigned round = 1; round <= RACES; round++) {
+    for (unsigned round = 1;; round++) {
         int64_t now_ns = round * HOUR_NS;
 
-        if (!arg)
+        if (!arg && another(round))
             for (unsigned i = 0; i < ENDPOINTS; i++)
                 ck_assert_int_gt(fail_enough(i, now_ns), 0);
         meet(3 * round - 2, THREADS);
+        if (atomic_load(&races_over))
+            return NULL;
         atomic_fetch_add(&returned, sweep(now_ns + conf.time_max_ns));
         meet(3 * round - 1, THREADS);
         if (!arg) {
@@ -338,7 +355,6 @@ static void *sweep_together(void *arg)
         }
         meet(3 * round, THREADS);
     }
-    return NULL;
 }
 
 TEST(ejection, each_return_is_told_once_however_many_look)
@@ -402,8 +418,9 @@ TEST(ejection, one_that_is_left_out_while_another_looks_is_not_back_before_its_t
     conf.time_ns = conf.time_max_ns = HOUR_NS;
     open_group(2);
     pthread_create(&looking, NULL, look_all_the_time, NULL);
-    for (int64_t round = 1; round <= 20 * RACES; round++) {
-        int64_t now_ns = round * 4 * HOUR_NS;
+    EACH_ROUND(round, 20 * RACES)
+    {
+        int64_t now_ns = (round + 1) * 4 * HOUR_NS;
 
         atomic_store(&looking_at_ns, now_ns);
         ck_assert_int_eq(fail_at(0, now_ns), HOUR_NS);
