@@ -79,19 +79,21 @@ static struct certificates_change *certificates_hold_current(struct certificates
     return current;
 }
 
-/* Owns ${p}. A reload that came first decides. */
-static void certificates_replace(const struct certificates_change *of, const struct tls_conf *conf,
+/* Owns ${p}. False: a reload came first, and decides. */
+static bool certificates_replace(const struct certificates_change *of, const struct tls_conf *conf,
                                  struct tls_profile *p)
 {
     struct certificates *c = of->owner;
+    bool is_current;
 
     lock_take(&c->lock);
-    if (c->current == of) {
+    is_current = c->current == of;
+    if (is_current)
         tls_slot_replace(conf->slot, p);
-        p = NULL;
-    }
     lock_release(&c->lock);
-    tls_profile_release(p);
+    if (!is_current)
+        tls_profile_release(p);
+    return is_current;
 }
 
 /* ---- executor ---- */
@@ -109,12 +111,14 @@ static void certificates_log_warnings(const struct tls_conf *conf, const struct 
 static void certificates_use(const struct certificates_change *of, const struct tls_conf *conf,
                              struct tls_profile *p, const struct tls_profile *before)
 {
-    if (!tls_profile_same(p, before)) {
+    bool is_other = !tls_profile_same(p, before);
+    unsigned n = tls_profile_certificates(p);
+
+    if (is_other)
         certificates_log_warnings(conf, p);
+    if (certificates_replace(of, conf, p) && is_other)
         log_notice("tls %s: files have changed and are used for new connections; certificates: %u",
-                   conf->name, tls_profile_certificates(p));
-    }
-    certificates_replace(of, conf, p);
+                   conf->name, n);
 }
 
 /* Wait a while for the rest of the files; then log once for each state of the files. */

@@ -126,7 +126,7 @@ void spare_destroy(struct spare *sp);
  * Visit the counters of the server ${object}. NULL is allowed.
  *
  *   spares_opened = idle now + used + expired + closed (by the server) + dropped (server unfit or
- *                   moved, descriptors or connections needed, shutdown)
+ *                   moved, other TLS, descriptors or connections needed, shutdown)
  *
  * Thread: any
  */

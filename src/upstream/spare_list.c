@@ -272,14 +272,24 @@ static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now
     return next_ns;
 }
 
-static void spare_close_moved(struct spare_list *part, struct list *l)
+/* Has ${c}, open or in its handshake, the TLS that a session would make now? */
+static bool spare_tls_is_current(const struct spare_conn *c)
+{
+    const struct upstream_tls_conf *tls = &c->part->spare->up->conf->tls;
+
+    return c->tls ? spare_tls_fits(c->tls, tls) : !tls->slot || !c->is_open;
+}
+
+/* Close what was made for other addresses or with other TLS. */
+static void spare_close_outdated(struct spare_list *part, struct list *l)
 {
     const struct endpoint_addresses *at = atomic_load(&part->spare->server->endpoint.addresses);
 
     list_for_each_safe (node, l) {
         struct spare_conn *c = LIST_ENTRY(node, struct spare_conn, link);
 
-        if (c->addresses != at) /* ${c} holds the old list: pointers differ */
+        /* ${c} holds the old list: pointers differ */
+        if (c->addresses != at || !spare_tls_is_current(c))
             spare_close(c, SPARE_DROPPED);
     }
 }
@@ -335,8 +345,8 @@ void spare_list_refresh(struct spare_list *part)
     }
     if (d && descriptor_budget_wanted_back(d))
         spare_close_all(part);
-    spare_close_moved(part, &part->opening);
-    spare_close_moved(part, &part->idle);
+    spare_close_outdated(part, &part->opening);
+    spare_close_outdated(part, &part->idle);
     spare_make_way(part);
     at_ns = spare_expire(part, &part->idle, now_ns);
     next_ns = spare_expire(part, &part->spoken, now_ns);
@@ -383,17 +393,15 @@ void spare_list_end(struct spare_list *part)
 /* Take what ${c} has, if it can be used. */
 static bool spare_take_one(struct spare_conn *c, struct spare_taken *out)
 {
-    const struct upstream_tls_conf *tls = &c->part->spare->up->conf->tls;
-
     *out = (struct spare_taken){.addresses = c->addresses, .which = c->connector.connected};
+    if (!spare_tls_is_current(c)) /* files may have changed a moment ago */
+        return false;
     if (c->tls) {
-        if (!spare_tls_is_silent(c->tls, tls))
+        if (!spare_tls_is_silent(c->tls))
             return false;
         out->fd = spare_tls_take(c->tls, &out->tls);
         c->tls = NULL;
     } else {
-        if (tls->slot) /* opened before a reload */
-            return false;
         out->fd = idle_watch_take(&c->idle_watch);
     }
     c->addresses = NULL;

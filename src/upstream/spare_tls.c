@@ -8,6 +8,7 @@
 #include "engine/loop.h"
 #include "net/channel.h"
 #include "net/sock.h"
+#include "tls/tls_profile.h"
 #include "tls/tls_slot.h"
 #include "upstream/server_tls.h"
 #include "upstream/upstream_server.h"
@@ -16,8 +17,8 @@ struct spare_tls {
     alignas(CACHE_LINE_BYTES) struct channel channel;
     struct handler tail;
     struct server_tls tls;
-    struct spare_tls_conf conf; /* event NULL: closed or taken */
-    struct tls_slot *slot;      /* with a reference */
+    struct spare_tls_conf conf;  /* event NULL: closed or taken */
+    struct tls_profile *profile; /* with a reference */
     char name[SERVER_NAME_BYTES];
     struct task end;
     bool is_open;
@@ -37,7 +38,7 @@ static void spare_tls_tell(struct spare_tls *t, enum spare_tls_event what, const
 
 static void spare_tls_free(struct spare_tls *t)
 {
-    tls_slot_release(t->slot);
+    tls_profile_release(t->profile);
     free(t);
 }
 
@@ -116,23 +117,31 @@ int spare_tls_begin(struct spare_tls **out, const struct spare_tls_conf *conf, i
     (void)server_tls_name(t->name, conf->tls, conf->server->conf->address_text);
     channel_init(&t->channel, conf->net, fd);
     pipeline_init(&t->channel.pipeline, &t->channel, &t->tail, &spare_tls_ops);
+    t->profile = tls_slot_current(conf->tls->slot); /* before it is used: never too new */
     if (server_tls_begin(&t->tls, &t->channel, conf->tls, conf->server, &wish) < 0) {
-        free(t);
+        spare_tls_free(t);
         return -ENOMEM;
     }
-    t->slot = tls_slot_hold(conf->tls->slot);
     channel_start(&t->channel);
     *out = t;
     return 0;
 }
 
-bool spare_tls_is_silent(const struct spare_tls *t, const struct upstream_tls_conf *conf)
+bool spare_tls_fits(const struct spare_tls *t, const struct upstream_tls_conf *conf)
 {
+    struct tls_profile *now = conf->slot ? tls_slot_current(conf->slot) : NULL;
+    bool is_same = now && (now == t->profile || tls_profile_same(now, t->profile));
     char room[SERVER_NAME_BYTES] = "";
 
+    tls_profile_release(now);
     (void)server_tls_name(room, conf, t->conf.server->conf->address_text);
-    return t->is_open && !t->has_spoken && conf->slot == t->slot && strcmp(room, t->name) == 0 &&
-           !channel_ended(&t->channel) && sock_peek(t->channel.io.fd) == SOCK_SILENT;
+    return is_same && strcmp(room, t->name) == 0;
+}
+
+bool spare_tls_is_silent(const struct spare_tls *t)
+{
+    return t->is_open && !t->has_spoken && !channel_ended(&t->channel) &&
+           sock_peek(t->channel.io.fd) == SOCK_SILENT;
 }
 
 int spare_tls_take(struct spare_tls *t, struct server_tls_taken *out)

@@ -51,12 +51,14 @@ struct spare_tls_conf {
 int spare_tls_begin(struct spare_tls **out, const struct spare_tls_conf *conf, int fd) NODISCARD;
 
 /*
- * spare_tls_is_silent(t, conf):
- * Is ${t} open and made as ${conf} says, and is nothing to be read?
+ * spare_tls_fits(t, conf) / spare_tls_is_silent(t):
+ * Would ${conf}, after a reload or with changed files, make ${t} as it is / is ${t} open, with
+ * nothing to be read?
  *
  * Thread: loop
  */
-bool spare_tls_is_silent(const struct spare_tls *t, const struct upstream_tls_conf *conf);
+bool spare_tls_fits(const struct spare_tls *t, const struct upstream_tls_conf *conf);
+bool spare_tls_is_silent(const struct spare_tls *t);
 
 /*
  * spare_tls_take(t, out) / spare_tls_close(t):

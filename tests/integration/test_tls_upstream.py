@@ -1,16 +1,21 @@
 """tls_upstream: TLS with servers: who is verified, what a failed handshake leads to, sessions, checks and spares."""
 
 import contextlib
+import os
+import shutil
 import socket
 import ssl
 import threading
 import time
 
-from support import net, tls
+from support import net, thread, tls
 from support.case import check, check_equal, test
 
 NAME = "a.example"
 MB = 1_000_000
+
+
+CHECKED = "check = tcp\ncheck_interval = 100ms\nrise = 1\nfall = 1\n"
 
 
 class Echo:
@@ -76,6 +81,11 @@ def served(front, text=b"hello"):
         check_equal(net.ending(client), "fin", "the end")
 
 
+def refused(front):
+    with net.connect(front) as client:
+        check_equal(net.ending(client), "reset", "the end for a client")
+
+
 def counts(daemon, what="server back/a"):
     return daemon.counts(what)
 
@@ -113,8 +123,7 @@ def verified_address(t, what, names, good):
             if good:
                 served(front)
                 return
-            with net.connect(front) as client:
-                check_equal(net.ending(client), "reset", "the end for the client")
+            refused(front)
             check(daemon.log_lines("server a .*TLS handshake failed: .*IP address mismatch"), "no line with the cause")
             found = counts(daemon)
             check_equal((found["upstream_tls"], found["tls_failed"]), (1, 1), "reason and figure")
@@ -122,6 +131,10 @@ def verified_address(t, what, names, good):
 
 def bad_certificate(t, ca, what):
     """(a certificate, what the log has to say)."""
+    if what == "expired":
+        return ca.issue_expired(NAME), "certificate has expired"
+    if what == "of another name":
+        return ca.issue("b.example"), "hostname mismatch"
     if what == "self-signed":
         other = tls.Authority(t, "self")
         with open(t.path("self.both"), "wb") as both:
@@ -130,9 +143,9 @@ def bad_certificate(t, ca, what):
     return tls.Authority(t, "others").issue(NAME), "unable to get local issuer certificate"
 
 
-@test(each={"what": ["self-signed", "of another CA"]})
+@test(each={"what": ["self-signed", "of another CA", "expired", "of another name"]})
 def failed_handshake(t, what):
-    """a server with a certificate that is {what} is left for another; verify = off takes it"""
+    """a server with a certificate that is {what} is left for another, and down for checks; verify = off takes it"""
     front = t.address()
     with authority(t) as (ca, context):
         certificate, cause = bad_certificate(t, ca, what)
@@ -145,6 +158,10 @@ def failed_handshake(t, what):
                 check_equal((good.handshakes, bad.handshakes), (4, 0), "handshakes")
                 check_equal(counts(daemon)["upstream_tls"], 2, "the server is ejected after two")
                 check(daemon.log_lines(f"server a .*TLS handshake failed: .*{cause}.*alert sent"), "no line with the cause")
+            with t.daemon(config(front, {"a": bad.address}, ca.path, "retries = 0\n" + CHECKED)) as daemon:
+                t.eventually(lambda: is_down(daemon), "the server is down")
+                check(daemon.log_lines(f"server a: down: .*TLS handshake failed: .*{cause}"), "no line with the cause")
+                refused(front)
             with t.daemon(config(front, servers, "", options, "verify = off").replace("ca = \n", "")):
                 served(front)
                 check_equal(bad.handshakes, 1, "handshakes without verification")
@@ -167,18 +184,75 @@ def silent_server(t):
 def client_that_leaves(t):
     """a client that resets during the handshake with a server ends it; then the process stops at once"""
     front, back = t.address(), t.address()
-    with authority(t) as (ca, _), net.listen(back) as listener:
-        with t.daemon(config(front, {"a": back}, ca.path)) as daemon:
+    with authority(t) as (ca, context), net.listen(back) as listener:
+        with t.daemon(config(front, {"a": back}, ca.path) + "[handshake]\nthreads = 1\n") as daemon:
             client = net.connect(front)
             with net.accept(listener) as server:
                 check(server.recv(100), "no ClientHello")
                 net.reset(client)
                 check_equal(net.ending(server), "reset", "the end for the server")
             t.eventually(lambda: counts(daemon)["client_reset"] == 1, "the reason")
+            client = net.connect(front)
+            with net.accept(listener) as server, contextlib.ExitStack() as held:
+                answer = flight(server, context)
+                held.enter_context(thread.held(handshake_thread(daemon), lambda: server.sendall(answer)))
+                t.eventually(lambda: net.unacknowledged(server) == 0, "the answer has come")
+                net.reset(client)
+                check_equal(net.ending(server), "reset", "the end for the server while a thread has the handshake")
+                t.eventually(lambda: counts(daemon)["client_reset"] == 2, "the reason")
             with net.connect(front), net.accept(listener) as server:
                 check(server.recv(100), "no ClientHello")
                 daemon.send_signal(2)  # SIGINT
                 check_equal(net.ending(server), "reset", "the end for the server")
+
+
+def flight(server, context):
+    """What a server answers to the ClientHello that comes."""
+    peer = tls.Peer(server, context, server=True)
+    while not (answer := peer.flight()):
+        peer.fill()
+    return answer
+
+
+def handshake_thread(daemon):
+    return next(number for name, number in thread.ids(daemon.pid).items() if name == "hs-1")
+
+
+@test()
+def server_that_goes_down(t):
+    """with on_down = close clients in the handshake with a server that goes down get another one at once; those that
+    leave at that moment are counted as such, and nothing stays"""
+    front, back, health = t.address(), t.address(), t.port()
+    with authority(t) as (ca, context), net.listen(back, 64) as listener, contextlib.ExitStack() as stack:
+        a_is_up = stack.enter_context(contextlib.ExitStack())
+        a_is_up.enter_context(Echo(f"127.0.0.1:{health}", context))
+        b = stack.enter_context(Echo(t.address(), context))
+        servers = {"a": f"{back} check_port={health}", "b": f"{b.address} backup"}
+        options = CHECKED + "on_down = close\nconnect_timeout = 1h"
+        with t.daemon(config(front, servers, ca.path, options, threads=4)) as daemon:
+            clients = [stack.enter_context(net.connect(front)) for _ in range(16)]
+            of_a = [stack.enter_context(net.accept(listener)) for _ in clients]
+            for i, s in enumerate(of_a):
+                s.sendall(flight(s, context)[:i % 4 * 200])  # of the answer nothing or a part
+            a_is_up.close()
+            for client in clients[::2]:
+                net.reset(client)
+                time.sleep(0.02)
+            for client in clients[1::2]:
+                check_equal(net.exchange(client, b"hello"), b"hello", "the echo of the other server")
+            check_equal([net.ending(s) for s in of_a], ["reset"] * 16, "the ends for the server")
+            t.eventually(lambda: counts(daemon, "listen front")["client_reset"] == 8, "those that left")
+            found = counts(daemon)
+            check_equal([found.get(key, 0) for key in ("connections", "sessions", "tls_failed", "tls_timed_out")], [0] * 4,
+                        "what the server has")
+            check_equal((found["sessions_total"], found.get("client_reset", 0) + found["server_down"]), (16, 16),
+                        "sessions of the server, and their reasons")
+            found = counts(daemon, "server back/b")
+            check_equal((found["connections"], found["sessions"]), (8, 8), "what the other one has")
+            for client in clients[1::2]:
+                client.close()
+            t.eventually(lambda: counts(daemon, "listen front")["sessions"] == 0, "all sessions end")
+            t.eventually(lambda: counts(daemon, "server back/b")["connections"] == 0, "all connections end")
 
 
 @test(each={"version": ["1.2", "1.3"]})
@@ -208,19 +282,15 @@ def is_down(daemon):
 
 @test()
 def checked(t):
-    """a check is a whole handshake, sends inside it, and fails when the certificate is not for the name"""
+    """a check is a whole handshake, and sends inside it"""
     front, ask = t.address(), "check_send = ping\ncheck_expect = ping"
-    options = "check = tcp\ncheck_interval = 100ms\nrise = 1\nfall = 1\n"
     with authority(t) as (ca, context), Echo(t.address(), context) as a:
-        with t.daemon(config(front, {"a": a.address}, ca.path, options + ask)) as daemon:
+        with t.daemon(config(front, {"a": a.address}, ca.path, CHECKED + ask)) as daemon:
             t.eventually(lambda: a.ended >= 2, "checks with an answer")
             served(front)
             check_equal((a.resumed, is_down(daemon)), (0, False), "resumed handshakes, and is it down?")
-        with t.daemon(config(front, {"a": a.address}, ca.path, options, name="b.example")) as daemon:
-            t.eventually(lambda: is_down(daemon), "the server is down")
-            check(daemon.log_lines("server a.*TLS handshake failed: .*ostname mismatch"), "no line with the cause")
         before = a.ended
-        with t.daemon(config(front, {"a": a.address}, ca.path, options)) as daemon:
+        with t.daemon(config(front, {"a": a.address}, ca.path, CHECKED)) as daemon:
             t.eventually(lambda: a.ended >= before + 2, "checks without bytes end with close_notify")
             check_equal(is_down(daemon), False, "is it down?")
 
@@ -263,3 +333,66 @@ def spares_that_speak_or_end(t):
             with net.connect(front) as client, tls.accept(listener, context) as server:
                 server.sendall(b"220 hello\r\n")
                 check_equal(net.read_exactly(client, 11), b"220 hello\r\n", "what the client got")
+
+
+@test(each={"how": ["a reload", "watch"]})
+def spares_of_an_earlier_ca(t, how):
+    """when {how} brings another CA no client gets a spare connection from before, and when it is back there are others"""
+    front, trusted = t.address(), t.path("trusted.pem")
+    used = "files have changed and are used"
+
+    def trust(authority_path):
+        before = len(daemon.log_lines(used))
+        with open(authority_path, "rb") as f:
+            os.replace(t.write("new.pem", f.read()), trusted)
+        if how == "a reload":
+            daemon.reload()
+        else:
+            t.eventually(lambda: len(daemon.log_lines(used)) > before, "it was seen")
+
+    with authority(t) as (ca, context), Echo(t.address(), context) as a:
+        shutil.copy(ca.path, trusted)
+        options = "watch = 100ms" if how == "watch" else ""
+        with t.daemon(config(front, {"a": a.address}, trusted, "spare = 2\nretries = 0", options)) as daemon:
+            t.eventually(lambda: spares(daemon)["spares_opened"] == 2, "two spares")
+            trust(tls.Authority(t, "others").path)
+            refused(front)
+            t.eventually(lambda: a.ended == 2, "both end with close_notify")
+            check_equal(spares(daemon)["spares_used"], 0, "spares that clients got")
+            trust(ca.path)
+            t.eventually(lambda: spares(daemon)["spares_opened"] == 4, "two others")
+            served(front)
+            check_equal(spares(daemon)["spares_used"], 1, "spares that clients got")
+
+
+@test()
+def switched_on_and_off(t):
+    """reloads that switch TLS with servers on and off replace spare connections at once, and change no session"""
+    front, back = t.address(), t.address()
+    with authority(t) as (ca, context), net.listen(back) as listener, contextlib.ExitStack() as stack:
+        secured = config(front, {"a": back}, ca.path, "spare = 1")
+        plain = secured.replace("tls = back\ntls_name = a.example\n", "")
+        sessions, opened = [], 0
+
+        def spare(is_secured):
+            nonlocal opened
+            opened += 1
+            s = stack.enter_context(net.accept(listener))
+            s = tls.Peer(s, context, server=True).handshake() if is_secured else s
+            t.eventually(lambda: spares(daemon)["spares_opened"] == opened, "a spare")
+            return s
+
+        with t.daemon(plain) as daemon:
+            server = spare(False)
+            for is_secured in (True, False):
+                daemon.reload(secured if is_secured else plain)
+                check_equal(net.ending(server) if is_secured else tls.ending(server), "fin" if is_secured else "notify",
+                            "the end of the spare from before")
+                server = spare(is_secured)
+                sessions.append((stack.enter_context(net.connect(front)), server))
+                server = spare(is_secured)
+                for client, its_server in sessions:
+                    client.sendall(b"hello")
+                    check_equal(net.exchange(its_server, b"hello"), b"hello", "what the server got")
+                    check_equal(net.read_exactly(client, 5), b"hello", "what the client got")
+            stack.close()

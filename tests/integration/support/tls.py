@@ -35,9 +35,23 @@ class Authority:
         _openssl("req", "-x509", "-newkey", *KEYS[key], "-nodes", "-subj", f"/CN={names[0]}", "-days", "2",
                  "-CA", self.path, "-CAkey", self.key, "-addext", f"subjectAltName={kinds}",
                  "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", key_path, "-out", path)
-        with open(path, "ab") as both, open(key_path, "rb") as f:
-            both.write(f.read())
+        _append(path, key_path)
         return path
+
+    def issue_expired(self, name):
+        """A certificate for that name that expired a day ago, as of issue()."""
+        path, key_path, request = (self.t.path(f"{name}-expired.{end}") for end in ("pem", "key", "req"))
+        _openssl("req", "-newkey", *KEYS["p256"], "-nodes", "-subj", f"/CN={name}",
+                 "-addext", f"subjectAltName=DNS:{name}", "-keyout", key_path, "-out", request)
+        _openssl("x509", "-req", "-in", request, "-copy_extensions", "copy", "-days", "-1", "-set_serial", "2",
+                 "-CA", self.path, "-CAkey", self.key, "-out", path)
+        _append(path, key_path)
+        return path
+
+
+def _append(path, other):
+    with open(path, "ab") as both, open(other, "rb") as f:
+        both.write(f.read())
 
 
 def _openssl(*words):
