@@ -125,8 +125,8 @@ static void admission_log_uncounted(struct admission *ad)
 
     if (log_allowed(&ad->history->uncounted, ADMISSION_LOG_NS, &suppressed))
         log_warning(
-            "listen %s: all client_table_size known clients are connected; further clients are "
-            "not limited%s",
+            "listen %s: the client table is full (client_table_size): new clients are not counted, "
+            "and no limit per client applies to them%s",
             ad->conf.listener, LOG_SUPPRESSED(suppressed));
 }
 

@@ -131,7 +131,8 @@ static void certificates_refuse(struct certificates_section *s, uint64_t fingerp
         s->look_at_ns = now_ns + CERTIFICATES_RETRY_NS;
         return;
     }
-    log_error("tls %s: changed files are not used, those read before stay: %s", s->conf.name, why);
+    log_error("tls %s: cannot load the changed files, keeps the certificates in use: %s",
+              s->conf.name, why);
     s->refused = fingerprint;
     s->is_refused = true;
     s->failing_since_ns = 0;

@@ -596,7 +596,7 @@ def table_is_full(t):
             client = stack.enter_context(from_host(host, address))
             check_equal(net.exchange(client, b"hello"), b"hello", f"the echo of {host}")
         check_equal(stats(daemon, "echo", "uncounted"), 2, "connections that are not counted")
-        check(daemon.log_lines("client_table_size known clients are connected"), "no log line")
+        check(daemon.log_lines("the client table is full"), "no log line")
         ending = sent_away(from_host, "127.0.0.3", address)
         check_equal(ending, "reset", "how the second of a known client ends")
 
