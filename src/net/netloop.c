@@ -20,6 +20,7 @@ int netloop_create(struct netloop **out, struct loop *loop)
     net->ev = loop_ev(loop);
     net->descriptors = NULL;
     net->buffered = NULL;
+    net->oldest_at_ns = 0;
     pipe_pool_init(&net->pipes);
     *out = net;
     return 0;

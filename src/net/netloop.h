@@ -4,8 +4,10 @@
 #ifndef NET_NETLOOP_H
 #define NET_NETLOOP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/must.h"
 #include "engine/loop.h"
 #include "net/hangup.h"
@@ -13,6 +15,9 @@
 
 /* Largest read. */
 #define NETLOOP_SCRATCH_BYTES (64 * 1024)
+
+/* Age from which a session counts as established. */
+#define NETLOOP_YOUNG_NS NS_PER_S
 
 struct memory_account;
 struct descriptor_budget;
@@ -25,6 +30,7 @@ struct netloop {
     struct hangup hangup;                  /* of sockets that are not read */
     struct descriptor_budget *descriptors; /* NULL: not counted */
     struct memory_account *buffered;       /* NULL: not charged */
+    int64_t oldest_at_ns; /* begin of the oldest session; CLOCK_NEVER: none; 0: unknown */
 };
 
 /*
@@ -43,5 +49,16 @@ int netloop_create(struct netloop **out, struct loop *loop) NODISCARD;
  * Thread: any; the loop has ended
  */
 void netloop_destroy(struct netloop *net);
+
+/*
+ * netloop_is_young(net):
+ * Has no session of this loop lasted longer than NETLOOP_YOUNG_NS?
+ *
+ * Thread: loop
+ */
+static inline bool netloop_is_young(const struct netloop *net)
+{
+    return loop_now_ns(net->loop) - net->oldest_at_ns < NETLOOP_YOUNG_NS;
+}
 
 #endif

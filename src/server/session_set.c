@@ -26,6 +26,11 @@ void session_set_remove(struct session_set *set, struct session *s)
     list_remove(&s->link);
 }
 
+struct session *session_set_oldest(const struct session_set *set)
+{
+    return list_empty(&set->sessions) ? NULL : LIST_ENTRY(set->sessions.next, struct session, link);
+}
+
 void session_set_walk_init(struct session_set_walk *walk)
 {
     *walk = (struct session_set_walk){.set = NULL};

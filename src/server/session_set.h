@@ -51,6 +51,14 @@ void session_set_add(struct session_set *set, struct session *s);
 void session_set_remove(struct session_set *set, struct session *s);
 
 /*
+ * session_set_oldest(set):
+ * The session that was added first; NULL: none.
+ *
+ * Thread: loop of the worker
+ */
+struct session *session_set_oldest(const struct session_set *set);
+
+/*
  * session_set_walk_init(walk) / session_set_begin(walk, set) / session_set_end(walk):
  * Initialise a walk that is not under way / begin at the oldest session / end, also if it is not
  * under way.

@@ -93,6 +93,7 @@ static int threads_create_handshakes(struct threads *t, struct tls_handshakes_co
             threads_default("handshake", THREADS_HANDSHAKES_PER_CPU, threads_allowed_cpus(allowed));
     if (conf.threads > TLS_HANDSHAKES_THREADS_MAX)
         conf.threads = TLS_HANDSHAKES_THREADS_MAX;
+    conf.loops = loop_group_size(t->workers);
     return tls_handshakes_start(&conf, &t->handshakes);
 }
 
@@ -252,11 +253,11 @@ static void threads_log_hung(const struct loop_group *g)
             continue;
         loop_stats(loop, &s);
         if (s.turn_ns > 0)
-            log_error("loop %s: did not stop; in %s for %.1f s", loop_name(loop),
+            log_error("loop %s: did not stop: %s has been running for %.1f s", loop_name(loop),
                       s.doing ? s.doing : "an unnamed callback",
                       (double)s.turn_ns / (double)NS_PER_S);
         else
-            log_error("loop %s: did not stop; waiting for events", loop_name(loop));
+            log_error("loop %s: did not stop: it waits for events", loop_name(loop));
     }
 }
 
@@ -297,10 +298,10 @@ int threads_end_executor(struct threads *t)
     if (rc < 0) {
         executor_stats(t->executor, &s);
         if (s.running_name)
-            log_warning("executor: did not stop; in %s for %.1f s", s.running_name,
-                        (double)s.running_ns / (double)NS_PER_S);
+            log_warning("executor: did not stop: task %s has been running for %.1f s",
+                        s.running_name, (double)s.running_ns / (double)NS_PER_S);
         else
-            log_warning("executor: did not stop; no task is running");
+            log_warning("executor: did not stop: no task is running");
     }
     return rc;
 }

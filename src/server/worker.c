@@ -27,11 +27,20 @@ struct worker {
     atomic_bool giving_back; /* give_back is queued */
 };
 
+/* See netloop_is_young(). */
+static void worker_note_oldest(struct worker *w)
+{
+    const struct session *s = session_set_oldest(&w->sessions);
+
+    w->owner.net->oldest_at_ns = s ? s->began_at_ns : CLOCK_NEVER;
+}
+
 static void worker_on_ended(struct session_owner *owner, struct session *s)
 {
     struct worker *w = CONTAINER_OF(owner, struct worker, owner);
 
     session_set_remove(&w->sessions, s);
+    worker_note_oldest(w);
     loop_load_add(w->owner.net->loop, -1);
     w->env.ended(w->env.cookie, s->service);
 }
@@ -43,6 +52,7 @@ static void worker_run_hand_over(struct task *t)
 
     session_set_add(&w->sessions, s);
     session_adopt(s, &w->owner);
+    worker_note_oldest(w);
     if (atomic_load(w->env.draining))
         session_drain(s);
     if (loop_state(w->owner.net->loop) >= LOOP_SHUTTING_DOWN)
@@ -148,6 +158,7 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
     w->owner.ended = worker_on_ended;
     w->env = *env;
     session_set_init(&w->sessions);
+    worker_note_oldest(w);
     session_set_walk_init(&w->carrying);
     session_set_walk_init(&w->drained);
     w->drain.type = &worker_drain_type;

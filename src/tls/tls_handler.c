@@ -141,6 +141,7 @@ static void tls_handler_submit(struct tls_handler *t)
         return;
     }
     t->in_step = true;
+    t->step->job.on_loop = netloop_is_young(channel_net(t->handler.channel));
     rc = tls_step_submit(t->step, t->conf.handshakes, t->deadline_ns, first);
     if (rc == 0)
         return;

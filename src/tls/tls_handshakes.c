@@ -31,7 +31,7 @@ struct tls_handshakes_thread {
     unsigned n_done;
 };
 
-/* Without threads: the steps of one loop. Only this loop adds and takes. */
+/* The steps that a loop runs itself. Only this loop adds and takes. */
 struct tls_handshakes_loop {
     struct tls_handshakes *pool;
     struct loop *loop;
@@ -48,7 +48,7 @@ struct tls_handshakes {
     struct affinity affinity;
     struct tls_jobs jobs;
     unsigned n_first, n_further; /* pending, those of loops too */
-    uint64_t run, dropped, refused;
+    uint64_t run, run_on_loops, dropped, refused;
     bool stopped;
     bool start_failed; /* the last start of a thread failed, and was logged */
     unsigned n_idle;
@@ -140,7 +140,7 @@ static void tls_handshakes_wait(struct tls_handshakes_thread *me)
 {
     struct tls_handshakes *pool = me->pool;
 
-    while (pool->n_first + pool->n_further == 0 && !pool->stopped) {
+    while (pool->jobs.n == 0 && !pool->stopped) {
         if (me->n_done > 0) {
             tls_handshakes_give_back(me);
             continue;
@@ -205,17 +205,15 @@ static int tls_handshakes_start_thread(struct tls_handshakes *pool)
 /* Locked. Wake or start a thread for one more step. */
 static int tls_handshakes_call_thread(struct tls_handshakes *pool)
 {
-    unsigned pending = pool->n_first + pool->n_further;
-
     if (pool->n_idle > 0)
         pthread_cond_signal(&pool->wake);
-    if (pool->n_idle <= pending && pool->n_threads < pool->conf.threads &&
+    if (pool->n_idle <= pool->jobs.n && pool->n_threads < pool->conf.threads &&
         tls_handshakes_start_thread(pool) < 0 && pool->n_threads == 0)
         return -EAGAIN;
     return 0;
 }
 
-/* ---- without threads: on the loop ---- */
+/* ---- on the loop ---- */
 
 static void tls_handshakes_run_turn(struct task *t)
 {
@@ -225,10 +223,11 @@ static void tls_handshakes_run_turn(struct task *t)
 
     pthread_mutex_lock(&pool->lock);
     job = tls_handshakes_step(pool, &l->jobs);
-    if (job)
+    if (job) {
+        pool->run_on_loops++;
         job->type->give_back(job, true);
-    l->is_queued = tls_jobs_oldest_at_ns(&l->jobs) != CLOCK_NEVER &&
-                   loop_submit(l->loop, LOOP_TAIL, &l->turn) == 0;
+    }
+    l->is_queued = l->jobs.n > 0 && loop_submit(l->loop, LOOP_TAIL, &l->turn) == 0;
     if (!l->is_queued)
         tls_handshakes_drop_all(pool, &l->jobs);
     pthread_mutex_unlock(&pool->lock);
@@ -308,14 +307,21 @@ int tls_handshakes_start(const struct tls_handshakes_conf *conf, struct tls_hand
     return 0;
 }
 
+/* See note: young. */
+static bool tls_handshakes_wants_loop(const struct tls_handshakes *pool, const struct tls_job *job)
+{
+    return pool->conf.threads == 0 || (job->on_loop && pool->conf.threads <= pool->conf.loops);
+}
+
 /* Locked. Find the queue for a step, and wake or start what runs it. */
-static int tls_handshakes_admit(struct tls_handshakes *pool, bool first, struct tls_jobs **jobs)
+static int tls_handshakes_admit(struct tls_handshakes *pool, const struct tls_job *job,
+                                struct tls_jobs **jobs)
 {
     if (pool->stopped)
         return -ESHUTDOWN;
-    if ((first ? pool->n_first : pool->n_further) >= pool->conf.max_pending)
+    if ((job->first ? pool->n_first : pool->n_further) >= pool->conf.max_pending)
         return -EBUSY;
-    if (pool->conf.threads == 0)
+    if (tls_handshakes_wants_loop(pool, job))
         return tls_handshakes_call_loop(pool, jobs);
     *jobs = &pool->jobs;
     return tls_handshakes_call_thread(pool);
@@ -330,7 +336,7 @@ int tls_handshakes_submit(struct tls_handshakes *pool, struct tls_job *job, int6
     job->deadline_ns = deadline_ns;
     job->first = first;
     pthread_mutex_lock(&pool->lock);
-    rc = tls_handshakes_admit(pool, first, &jobs);
+    rc = tls_handshakes_admit(pool, job, &jobs);
     if (rc == 0) {
         job->submitted_ns = clock_now_ns();
         tls_jobs_add(jobs, job);
@@ -402,6 +408,7 @@ void tls_handshakes_stats(struct tls_handshakes *pool, struct tls_handshakes_sta
     at_ns = tls_handshakes_oldest_at_ns(pool);
     *out = (struct tls_handshakes_stats){.threads = pool->n_threads,
                                          .steps_run = pool->run,
+                                         .steps_on_loops = pool->run_on_loops,
                                          .steps_dropped = pool->dropped,
                                          .steps_refused = pool->refused,
                                          .steps_pending = pool->n_first + pool->n_further,
@@ -414,6 +421,8 @@ static const struct figure tls_handshakes_rows[] = {
     FIGURE_OF(struct tls_handshakes_stats, GAUGE, NUMBER, threads, "Threads that were started."),
     FIGURE_OF(struct tls_handshakes_stats, COUNTER, NUMBER, steps_run,
               "Steps of handshakes that ran."),
+    FIGURE_OF(struct tls_handshakes_stats, COUNTER, NUMBER, steps_on_loops,
+              "Steps that ran on a loop, which had no established session."),
     FIGURE_OF(struct tls_handshakes_stats, COUNTER, NUMBER, steps_dropped,
               "Steps that waited until handshake_timeout, and were not run."),
     FIGURE_OF(struct tls_handshakes_stats, COUNTER, NUMBER, steps_refused,

@@ -14,6 +14,10 @@
  * scheduler tick or for the whole burst of handshakes, and so waits for one step.
  *
  * Without threads each step runs on the loop that submits it, as a tail task, one in a turn.
+ *
+ * note: young. A thread costs up to eight context switches a handshake: the loop wakes for each of
+ * its events, and preempts the thread. They protect established connections, so a loop without any
+ * runs its steps itself, unless there are more threads than loops, which use more processors.
  */
 #ifndef TLS_TLS_HANDSHAKES_H
 #define TLS_TLS_HANDSHAKES_H
@@ -36,12 +40,14 @@ struct tls_handshakes_conf {
     unsigned threads; /* 0: none, see above */
     unsigned nice;    /* added to the nice value of the process, 0 to 19 */
     unsigned max_pending;
+    unsigned loops; /* that may run steps; see note: young */
 };
 
 struct tls_handshakes_stats {
     unsigned threads; /* started so far */
     uint64_t steps_run;
-    uint64_t steps_dropped; /* past their deadline, or at the end of the pool */
+    uint64_t steps_on_loops; /* of these */
+    uint64_t steps_dropped;  /* past their deadline, or at the end of the pool */
     uint64_t steps_refused;
     uint64_t steps_pending;
     int64_t oldest_ns; /* age of the oldest pending step */
@@ -60,7 +66,7 @@ int tls_handshakes_start(const struct tls_handshakes_conf *conf,
 
 /*
  * tls_handshakes_submit(pool, job, deadline_ns, first):
- * Queue a step of a handshake, the ${first} one or a further one.
+ * Queue a step of a handshake, the ${first} one or a further one; `on_loop` is set.
  *
  * Thread: a loop's; any if there are threads
  * Owns:   on 0 the pool runs or drops ${job}, once; on error the caller keeps it

@@ -4,6 +4,7 @@ void tls_jobs_init(struct tls_jobs *q)
 {
     list_init(&q->first);
     list_init(&q->further);
+    q->n = 0;
 }
 
 static struct tls_job *tls_jobs_oldest(const struct list *l)
@@ -24,6 +25,7 @@ static struct tls_job *tls_jobs_next(const struct list *l, int64_t now_ns)
 void tls_jobs_add(struct tls_jobs *q, struct tls_job *job)
 {
     list_append(job->first ? &q->first : &q->further, &job->node);
+    q->n++;
 }
 
 struct tls_job *tls_jobs_take(struct tls_jobs *q, int64_t now_ns)
@@ -32,8 +34,10 @@ struct tls_job *tls_jobs_take(struct tls_jobs *q, int64_t now_ns)
 
     if (!job)
         job = tls_jobs_next(&q->first, now_ns);
-    if (job)
+    if (job) {
         list_remove(&job->node);
+        q->n--;
+    }
     return job;
 }
 

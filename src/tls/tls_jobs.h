@@ -33,11 +33,13 @@ struct tls_job {
     struct loop *loop;   /* that submits it */
     int64_t deadline_ns; /* dropped if it has not begun until then */
     int64_t submitted_ns;
-    bool first; /* first step of its handshake */
+    bool first;   /* first step of its handshake */
+    bool on_loop; /* the loop may run it: see note: young */
 };
 
 struct tls_jobs {
     struct list first, further;
+    unsigned n;
 };
 
 #define TLS_JOBS_YOUNG_NS (1 * NS_PER_S)

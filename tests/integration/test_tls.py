@@ -205,6 +205,28 @@ def protocol_and_cipher(t):
 
 
 @test()
+def loop_without_established_clients(t):
+    """a loop does the handshakes itself while its clients are all new; threads do them when one has stayed"""
+    front = t.address()
+    ca, certificate = certificate_of(t)
+    context = tls.client_context(ca.path)
+
+    def steps(daemon, clients):
+        for _ in range(clients):
+            tls.connect(front, context).close()
+        counts = daemon.counts("handshakes ")
+        return counts["steps_run"], counts["steps_on_loops"]
+
+    with t.daemon("[worker]\nthreads = 1\n[handshake]\nthreads = 1\n" + tls_echo(front, certificate)) as daemon:
+        t.eventually(lambda: steps(daemon, 1)[1] > 0, "a loop does one")
+        with tls.connect(front, context):
+            time.sleep(1.1)
+            run, on_loops = steps(daemon, 0)
+            check_equal(steps(daemon, 3), (run + 3, on_loops), "the steps, and those on loops")
+        t.eventually(lambda: steps(daemon, 1)[1] > on_loops, "a loop does them again")
+
+
+@test()
 def certificate_by_name(t):
     """the certificate is that of the client's name: the exact one, then the wildcard, then the first"""
     front, ca = t.address(), tls.Authority(t)

@@ -339,6 +339,76 @@ TEST(loops, without_threads_the_loop_runs_one_step_in_a_turn)
     tls_handshakes_free(pool);
 }
 
+static void start_beside(unsigned threads, unsigned loops)
+{
+    const struct tls_handshakes_conf conf = {
+        .threads = threads, .max_pending = MANY, .loops = loops};
+
+    ck_assert_int_eq(tls_handshakes_start(&conf, &pool), 0);
+}
+
+/* The loop says of every other step that it may run it. */
+static void submit_ten_young(void *arg)
+{
+    for (unsigned i = 0; i < 10; i++)
+        steps[i].job.on_loop = i % 2;
+    submit_ten(arg);
+}
+
+TEST(loops, a_loop_runs_those_that_it_may_and_threads_the_others)
+{
+    struct loop *loop = loop_runner_create();
+
+    start_beside(2, 2);
+    loop_runner_call(loop, submit_ten_young, NULL);
+    UNTIL(stats().steps_run + stats().steps_dropped == 10);
+    for (unsigned i = 0; i < 10; i++) {
+        expect_once(&steps[i], i != 5);
+        ck_assert_int_eq(strcmp(steps[i].thread, "test") == 0, i % 2);
+    }
+    ck_assert_uint_eq(stats().steps_on_loops, 4); /* one was late */
+    loop_runner_destroy(loop);
+    tls_handshakes_free(pool);
+}
+
+TEST(loops, where_there_are_more_threads_than_loops_the_threads_run_all)
+{
+    struct loop *loop = loop_runner_create();
+
+    start_beside(3, 2);
+    loop_runner_call(loop, submit_ten_young, NULL);
+    UNTIL(stats().steps_run + stats().steps_dropped == 10);
+    ck_assert_uint_eq(stats().steps_on_loops, 0);
+    loop_runner_destroy(loop);
+    tls_handshakes_free(pool);
+}
+
+static void submit_young(void *arg)
+{
+    (void)arg;
+    steps[0].job.on_loop = true;
+    submit(&steps[0], CLOCK_NEVER, true);
+}
+
+TEST(loops, threads_sleep_while_only_loops_have_steps)
+{
+    struct loop *loop = loop_runner_create();
+
+    start_beside(1, 1);
+    block(); /* a thread is there */
+    sem_post(&gate);
+    UNTIL(atomic_load(&blocker.given_back) == 1);
+    steps[0].gate = &gate; /* the loop's step lasts */
+    loop_runner_call(loop, submit_young, NULL);
+    UNTIL(atomic_load(&steps[0].run) == 1);
+    ck_assert_str_eq(steps[0].thread, "test");
+    submit(&steps[1], CLOCK_NEVER, true);
+    UNTIL(atomic_load(&steps[1].given_back) == 1); /* not kept until the loop is done */
+    sem_post(&gate);
+    loop_runner_destroy(loop);
+    tls_handshakes_free(pool);
+}
+
 static void stop_and_submit(void *arg)
 {
     submit_ten(NULL);
