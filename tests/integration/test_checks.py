@@ -358,7 +358,7 @@ def nothing_left_behind(t):
 
 def talking_and_plain(front, a, b):
     """Both are checked every 10 ms: a with an exchange, b without."""
-    often = "check = tcp\ncheck_interval = 10ms\ncheck_timeout = 2s\n"
+    often = "check = tcp\ncheck_interval = 10ms\ncheck_timeout = 20s\n"
     return ("[reactord]\nlog_level = debug\n"
             + config(front, {"a": a.address}, often + "check_send = x\ncheck_expect = +PONG\n")
             + f"[upstream plain]\nserver.b = {b.line}\n{often}")

@@ -635,8 +635,8 @@ def released_at_a_rate(t, kind, name):
 def a_pause_ends(t, kind, name):
     """a paused {kind} serves again by itself after its time"""
     with Place(t) as place:
-        place.act("/v1/pause", **{kind: name, "for": "1s"})
         began = time.monotonic()
+        place.act("/v1/pause", **{kind: name, "for": "1s"})
         place.client()
         check(time.monotonic() - began >= 0.9, "it was served too early")
         check_equal(sum(place.served(4).values()), 4, "clients then")

@@ -106,16 +106,15 @@ class Load:
     def __exit__(self, error, *_):
         self.over.set()
         if not error:
-            count = sum(client.result() for client in self.clients)
-            check(count > 20, f"{count} clients came: the test asks nothing")
+            for client in self.clients:
+                client.result()
 
     def _come(self):
         count = 0
-        while not self.over.is_set():
+        while count < 6 or not self.over.is_set():
             where(self.front)
             count += 1
             time.sleep(0.005)
-        return count
 
 
 @test(needs=DNSMASQ)

@@ -79,8 +79,8 @@ def drains_what_is_removed(t):
         for client in clients:
             net.exchange(client, b"hello")
             time.sleep(0.05)
-        daemon.reload(limits + echo(second, name="two"))
         began = time.monotonic()
+        daemon.reload(limits + echo(second, name="two"))
         left = list(clients)
         while left:
             ready, _, _ = select.select(left, [], [], 15 * t.scale)
