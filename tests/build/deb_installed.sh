@@ -17,7 +17,7 @@ test_suite() {
     # Only what the package itself depends on may make it run.
     root_run "cd / && apt-get purge -y --auto-remove libev-dev libiniparser-dev libjansson-dev libmicrohttpd-dev \
         libseccomp-dev libssl-dev libcurl4-openssl-dev && apt-get install -y --no-install-recommends /root/reactord_0*.deb &&
-        apt-get purge -y reactord && deluser --system reactord; rm -f /usr/sbin/policy-rc.d" > "$root_dir/log" 2>&1 ||
+        apt-get purge -y reactord && userdel reactord; rm -f /usr/sbin/policy-rc.d" > "$root_dir/log" 2>&1 ||
         { tail -20 "$root_dir/log"; return 1; }
     umount "$root/proc" "$root/dev"
     echo "=== $1: installed, upgraded and purged"
