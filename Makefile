@@ -360,8 +360,15 @@ bench-failover: $(PROGRAM)
 	$(PYTHON) tests/bench/failover.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
 	    $(BENCH_FLAGS)
 
+# reactord that measures its tasks: see tests/bench/control/task_cpu.c.
+BENCH_TASKS := $(BUILD)/bench/reactord_tasks
+$(BENCH_TASKS): tests/bench/control/task_cpu.c $(MAIN) $(LIBRARY)
+	@mkdir -p $(@D)
+	$(call quiet,LINK,$@)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS) \
+	    $(foreach f,loop_submit loop_submit_lazy loop_reap loop_schedule,-Wl,--wrap=$(f))
+
 .PHONY: bench-control
-bench-control: $(PROGRAM)
+bench-control: $(PROGRAM) $(BENCH_TASKS)
 	$(MAKE) -C tests/bench BUILD=$(abspath $(BUILD))/bench
 	$(PYTHON) tests/bench/control.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
 	    $(BENCH_FLAGS)

@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -34,6 +35,7 @@ SERVERS = 1000
 PROBE_EACH_S = 0.02
 PAGE = 1000
 GRACE_S = 60
+TASKS_SHOWN = 8
 
 
 def read_options():
@@ -44,6 +46,8 @@ def read_options():
     parser.add_argument("--contenders", default="reactord-echo,reactord,haproxy,haproxy3",
                         metavar="NAME,...", help="default: %(default)s")
     parser.add_argument("--reactord", default=TOP / "build" / "reactord", metavar="COMMAND")
+    parser.add_argument("--tasks", action="store_true",
+                        help="a reactord that measures the processor time of its tasks: which are longest")
     parser.add_argument("--haproxy", default="/usr/sbin/haproxy", metavar="COMMAND")
     parser.add_argument("--haproxy3", default=os.environ.get("HAPROXY3"), metavar="COMMAND")
     parser.add_argument("--build", type=Path, default=TOP / "build" / "bench", metavar="DIR")
@@ -149,7 +153,8 @@ class Haproxy:
 def all_contenders(options):
     """{name: (contender, interface, sessions)}: a proxied one takes two of 20,000 descriptors."""
     def reactord(service):
-        return Contender("reactord", options.reactord, ["-c", "@CONFIG@"],
+        command = options.build / "reactord_tasks" if options.tasks else options.reactord
+        return Contender("reactord", command, ["-c", "@CONFIG@"],
                          {"control": "control-reactord.ini.in"}, values={"SERVICE": service})
 
     def haproxy(command):
@@ -303,6 +308,20 @@ def measure(name, contender, kind, sessions, options):
                 "longest": [at_first, at_lists, interface.longest()]}
 
 
+@contextmanager
+def task_times(options):
+    """Gives a list that has (us, task) of the longest tasks in processor time after the block."""
+    longest_tasks = []
+    with tempfile.NamedTemporaryFile("r", encoding="ascii") as f:
+        os.environ["REACTORD_TASK_CPU"] = f.name
+        yield longest_tasks
+        del os.environ["REACTORD_TASK_CPU"]
+        for line in Path(f.name).read_text(encoding="ascii").splitlines() if options.tasks else []:
+            us, _, name = line.split(" ", 2)
+            longest_tasks.append((int(us), name))
+        longest_tasks.sort(reverse=True)
+
+
 def config_of(pid):
     """The directory of a server's configuration, the last word of its command line."""
     words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -346,8 +365,12 @@ def measure_all(options):
                 print(f"skipped: {name}: {contender.why_missing()}", file=sys.stderr)
                 continue
             try:
-                results.setdefault(name, []).append(
-                    measure(name, contender, kind, sessions, options))
+                with task_times(options) as tasks:
+                    results.setdefault(name, []).append(
+                        measure(name, contender, kind, sessions, options))
+                if tasks:
+                    print(f"{name}: longest tasks in processor time: " +
+                          ", ".join(f"{task} {us / 1000:.2f} ms" for us, task in tasks[:TASKS_SHOWN]))
             except (BenchError, OSError) as error:
                 print(f"{name}: {error}", file=sys.stderr)
     return results
