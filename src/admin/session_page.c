@@ -10,12 +10,14 @@
 #include "admin/admin_request.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "engine/budget.h"
 #include "engine/loop.h"
 #include "server/session_query.h"
 #include "server/session_row.h"
 
-/* Rows of a step: about 10 us each. */
-#define SESSION_PAGE_STEP 32
+/* Rows of a step, about 10 us each, and its time. */
+#define SESSION_PAGE_STEP    32
+#define SESSION_PAGE_STEP_NS (250 * NS_PER_US)
 
 struct session_page {
     struct task task;
@@ -113,8 +115,14 @@ static void session_page_run(struct task *t)
 {
     struct session_page *p = CONTAINER_OF(t, struct session_page, task);
 
-    for (unsigned i = 0; i < SESSION_PAGE_STEP && p->next < p->page->n; i++)
+    struct budget step;
+
+    budget_begin_step(&step, clock_now_ns(), SESSION_PAGE_STEP_NS, SESSION_PAGE_STEP);
+    while (p->next < p->page->n) {
         session_page_write(p);
+        if (budget_step_over(&step, false))
+            break;
+    }
     if (p->next == p->page->n)
         session_page_end(p);
     else if (loop_submit(admin_loop(p->request), LOOP_TAIL, t) < 0)

@@ -5,6 +5,9 @@
 /* Tasks are slow if two readings of the clock are further apart. */
 #define BUDGET_SLOW_NS (50 * NS_PER_US)
 
+/* Objects of a step between two readings of the clock. */
+#define BUDGET_STEP_STRIDE 8
+
 int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio)
 {
     int64_t product;
@@ -26,7 +29,16 @@ void budget_begin(struct budget *b, const struct budget_conf *conf, int64_t io_n
     b->max_tasks = conf->io_ratio == 100 ? queued : UINT64_MAX;
     b->run = 0;
     b->stride = 1;
+    b->max_stride = BUDGET_BATCH;
     b->next_check = 1;
+}
+
+void budget_begin_step(struct budget *b, int64_t now_ns, int64_t quantum_ns, uint64_t max)
+{
+    const struct budget_conf conf = {.io_ratio = 100, .quantum_ns = quantum_ns};
+
+    budget_begin(b, &conf, 0, now_ns, max);
+    b->max_stride = BUDGET_STEP_STRIDE;
 }
 
 static void budget_plan(struct budget *b, int64_t now_ns)
@@ -39,7 +51,7 @@ static void budget_plan(struct budget *b, int64_t now_ns)
     b->next_check = b->run + (b->stride < left_of_batch ? b->stride : left_of_batch);
     if (b->next_check > b->max_tasks)
         b->next_check = b->max_tasks;
-    if (b->stride < BUDGET_BATCH)
+    if (b->stride < b->max_stride)
         b->stride *= 2;
 }
 

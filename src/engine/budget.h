@@ -7,6 +7,9 @@
  *
  * The clock is read after 1, 2, 4 ... 64 tasks, then after every 64th; slow tasks start this again
  * from 1.
+ *
+ * One task that walks over many objects has a budget too, for a step of the walk: so many objects,
+ * or so much time.
  */
 #ifndef ENGINE_BUDGET_H
 #define ENGINE_BUDGET_H
@@ -32,7 +35,7 @@ struct budget {
     uint64_t max_tasks;
     uint64_t run;
     uint64_t next_check; /* value of `run` at which to read the clock */
-    unsigned stride;
+    unsigned stride, max_stride;
 };
 
 /*
@@ -66,11 +69,31 @@ static inline bool budget_count(struct budget *b)
 }
 
 /*
+ * budget_begin_step(b, now_ns, quantum_ns, max):
+ * Start the budget of a step: ${quantum_ns}, and ${max} objects or tasks. The clock is read after
+ * every eighth at the latest, as each may take a system call.
+ *
+ * Thread: owner
+ */
+void budget_begin_step(struct budget *b, int64_t now_ns, int64_t quantum_ns, uint64_t max);
+
+/*
  * budget_spent(b, now_ns):
  * Is the budget used up?
  *
  * Thread: owner
  */
 bool budget_spent(struct budget *b, int64_t now_ns);
+
+/*
+ * budget_step_over(b, was_long):
+ * Count one object of a step. True: the budget is used up. ${was_long}: look at the clock.
+ *
+ * Thread: owner
+ */
+static inline bool budget_step_over(struct budget *b, bool was_long)
+{
+    return (budget_count(b) || was_long) && budget_spent(b, clock_now_ns());
+}
 
 #endif

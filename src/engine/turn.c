@@ -235,15 +235,15 @@ static void turn_tail(struct loop *l)
  */
 void turn_reap(struct loop *l)
 {
-    struct budget_conf conf = {.io_ratio = 100, .quantum_ns = l->clock_at_ns - l->turn_at_ns};
+    int64_t quantum_ns = l->clock_at_ns - l->turn_at_ns;
     struct budget budget;
     struct task *t;
 
-    if (conf.quantum_ns > l->quantum_ns)
-        conf.quantum_ns = l->quantum_ns;
-    if (conf.quantum_ns < TURN_REAP_NS)
-        conf.quantum_ns = TURN_REAP_NS;
-    budget_begin(&budget, &conf, 0, l->clock_at_ns, UINT64_MAX);
+    if (quantum_ns > l->quantum_ns)
+        quantum_ns = l->quantum_ns;
+    if (quantum_ns < TURN_REAP_NS)
+        quantum_ns = TURN_REAP_NS;
+    budget_begin_step(&budget, l->clock_at_ns, quantum_ns, UINT64_MAX);
     while ((t = task_list_take(&l->reap))) {
         turn_enter(l, t->type);
         t->type->run(t);

@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "engine/loop_group.h"
 #include "server/listener_generation.h"
+#include "server/session_set.h"
 #include "server/worker.h"
 
 enum carry_over_stage { CARRY_OVER_IDLE, CARRY_OVER_BOSSES, CARRY_OVER_WORKERS };
@@ -63,7 +64,7 @@ static void carry_over_run_walk(struct task *t)
 {
     struct carry_over_visit *v = carry_over_visit_of(t);
 
-    if (worker_carry_over(v->worker, CARRY_OVER_SESSIONS))
+    if (worker_carry_over(v->worker, SESSION_SET_STEP))
         carry_over_done(v->carry_over);
     else
         carry_over_submit(v, LOOP_TAIL);

@@ -20,8 +20,6 @@ struct loop;
 struct loop_group;
 struct worker;
 
-#define CARRY_OVER_SESSIONS 256
-
 struct carry_over_conf {
     struct loop *control;
     struct loop_group *boss;

@@ -12,9 +12,6 @@
 #include "service/session.h"
 #include "upstream/upstream.h"
 
-/* Sessions that one task ends. */
-#define EVICTION_STEP 32
-
 struct eviction_part {
     struct timer tick;
     struct eviction *eviction;
@@ -46,22 +43,27 @@ static struct eviction_part *eviction_part_of(struct task *t)
     return CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct eviction_part, tick);
 }
 
+static bool eviction_visit(const struct eviction *ev, struct session *s)
+{
+    return !s->ending && !s->closing && s->service->ops->evict &&
+           s->service->ops->evict(s, ev->server, ev->began_at_ns);
+}
+
+/* False: all sessions were visited. */
 static bool eviction_step(struct eviction_part *part)
 {
-    const struct eviction *ev = part->eviction;
-    unsigned ended = 0;
+    struct budget step;
+    bool ended;
 
-    for (unsigned n = 0; n < SESSION_SET_STEP && ended < EVICTION_STEP && part->left > 0; n++) {
+    session_set_step_begin(&step);
+    do {
         struct session *s = session_set_next(&part->walk);
 
         if (!s)
             return false;
-        if (s->ending || s->closing || !s->service->ops->evict ||
-            !s->service->ops->evict(s, ev->server, ev->began_at_ns))
-            continue;
-        ended++;
-        part->left--;
-    }
+        ended = eviction_visit(part->eviction, s);
+        part->left -= ended;
+    } while (!budget_step_over(&step, ended) && part->left > 0);
     return true;
 }
 

@@ -9,9 +9,6 @@
 #include "server/session_set.h"
 #include "server/worker.h"
 
-/* A step ends after so many visits that took long. */
-#define SESSION_SCAN_LONG 32
-
 struct session_scan_part {
     struct task task;
     struct session_scan *scan;
@@ -68,15 +65,14 @@ static void session_scan_end_part(struct session_scan_part *part)
 static void session_scan_step(struct session_scan_part *part)
 {
     struct session_scan *scan = part->scan;
-    unsigned number = (unsigned)(part - scan->parts), n_long = 0;
+    unsigned number = (unsigned)(part - scan->parts);
+    struct budget step;
+    struct session *s;
 
-    for (unsigned n = 0; n < SESSION_SET_STEP && n_long < SESSION_SCAN_LONG; n++) {
-        struct session *s = session_set_next(&part->walk);
-
-        if (!s)
+    session_set_step_begin(&step);
+    while ((s = session_set_next(&part->walk)))
+        if (budget_step_over(&step, scan->ops->visit(scan->cookie, number, s)))
             return;
-        n_long += scan->ops->visit(scan->cookie, number, s);
-    }
 }
 
 static void session_scan_run_part(struct task *t)

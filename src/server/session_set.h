@@ -2,7 +2,7 @@
  * server/session_set: the sessions of a worker in the order of their adoption, and walks over them
  * that may pause between tasks.
  *
- *   begin -> next ... next (NULL: through) -> end
+ *   begin -> [step_begin -> next ... next -> step_over] ... -> next (NULL: through) -> end
  *
  * A walk points at its next session; the removal of that session moves it on. Sessions added after
  * its begin are not visited, so it ends however many come.
@@ -13,12 +13,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/list.h"
+#include "engine/budget.h"
 
 struct session;
 
-/* Sessions that one task looks at. */
-#define SESSION_SET_STEP 256
+/* Sessions that one task looks at, and its time; it finishes the last one. */
+#define SESSION_SET_STEP    256
+#define SESSION_SET_STEP_NS (250 * NS_PER_US)
 
 struct session_set {
     struct list sessions;
@@ -77,6 +80,17 @@ void session_set_end(struct session_set_walk *walk);
  * Owns:   the session is valid until the end of the turn
  */
 struct session *session_set_next(struct session_set_walk *walk);
+
+/*
+ * session_set_step_begin(step):
+ * Start the budget of a task's step: count sessions by budget_step_over().
+ *
+ * Thread: loop of the worker
+ */
+static inline void session_set_step_begin(struct budget *step)
+{
+    budget_begin_step(step, clock_now_ns(), SESSION_SET_STEP_NS, SESSION_SET_STEP);
+}
 
 /*
  * session_set_is_through(walk):

@@ -20,7 +20,7 @@ struct worker {
     struct session_set sessions;
     struct session_set_walk carrying; /* of worker_carry_over() */
     bool some_leave;                  /* the walk has found sessions for worker_leave() */
-    struct session_set_walk drained;
+    struct session_set_walk drained, stopped;
     struct task drain;
     struct task stop;
     struct task give_back;
@@ -99,25 +99,55 @@ static void worker_run_drain(struct task *t)
 {
     struct worker *w = CONTAINER_OF(t, struct worker, drain);
 
+    struct budget step;
+    struct session *s;
+
     if (!session_set_walks(&w->drained)) {
         worker_stop_spares(w);
         session_set_begin(&w->drained, &w->sessions);
     }
-    for (unsigned n = 0; n < SESSION_SET_STEP && !session_set_is_through(&w->drained); n++)
-        session_drain(session_set_next(&w->drained));
+    session_set_step_begin(&step);
+    while ((s = session_set_next(&w->drained))) {
+        session_drain(s);
+        if (budget_step_over(&step, false))
+            break;
+    }
     if (session_set_is_through(&w->drained))
         session_set_end(&w->drained);
     else if (loop_submit(w->owner.net->loop, LOOP_TAIL, t) < 0)
         return; /* the loop is ending, and aborts its sessions */
 }
 
+/* All sessions that are left, at once: the loop takes no more tasks. */
+static void worker_drop_stop(struct task *t)
+{
+    struct worker *w = CONTAINER_OF(t, struct worker, stop);
+    struct session *s;
+
+    while ((s = session_set_next(&w->stopped)))
+        session_abort(s, SESSION_DRAIN);
+    session_set_end(&w->stopped);
+}
+
+/* Sessions adopted later are aborted by worker_run_hand_over(). */
 static void worker_run_stop(struct task *t)
 {
     struct worker *w = CONTAINER_OF(t, struct worker, stop);
+    struct budget step;
+    struct session *s;
 
-    worker_stop_spares(w);
-    list_for_each (node, &w->sessions.sessions)
-        session_abort(LIST_ENTRY(node, struct session, link), SESSION_DRAIN);
+    if (!session_set_walks(&w->stopped)) {
+        worker_stop_spares(w);
+        session_set_begin(&w->stopped, &w->sessions);
+    }
+    session_set_step_begin(&step);
+    while ((s = session_set_next(&w->stopped))) {
+        session_abort(s, SESSION_DRAIN);
+        if (budget_step_over(&step, true))
+            break;
+    }
+    if (session_set_is_through(&w->stopped) || loop_submit(w->owner.net->loop, LOOP_TAIL, t) < 0)
+        worker_drop_stop(t);
 }
 
 static void worker_run_give_back(struct task *t)
@@ -136,7 +166,7 @@ static void worker_drop_task(struct task *t)
 static const struct task_type worker_drain_type = {
     .name = "drain sessions", .run = worker_run_drain, .drop = worker_drop_task};
 static const struct task_type worker_stop_type = {
-    .name = "stop sessions", .run = worker_run_stop, .drop = worker_drop_task};
+    .name = "stop sessions", .run = worker_run_stop, .drop = worker_drop_stop};
 static const struct task_type worker_give_back_type = {
     .name = "give back pipes", .run = worker_run_give_back, .drop = worker_drop_task};
 
@@ -161,6 +191,7 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
     worker_note_oldest(w);
     session_set_walk_init(&w->carrying);
     session_set_walk_init(&w->drained);
+    session_set_walk_init(&w->stopped);
     w->drain.type = &worker_drain_type;
     w->stop.type = &worker_stop_type;
     w->give_back.type = &worker_give_back_type;
@@ -207,15 +238,19 @@ struct session_set *worker_sessions(struct worker *w)
 
 bool worker_carry_over(struct worker *w, unsigned max)
 {
+    struct budget step;
+    struct session *s;
+
     MUST(loop_is_current(w->owner.net->loop));
     if (!session_set_walks(&w->carrying))
         session_set_begin(&w->carrying, &w->sessions);
-    for (unsigned n = 0; n < max && !session_set_is_through(&w->carrying); n++) {
-        struct session *s = session_set_next(&w->carrying);
-
+    budget_begin_step(&step, clock_now_ns(), SESSION_SET_STEP_NS, max);
+    while ((s = session_set_next(&w->carrying))) {
         if (!s->ending)
             listener_generation_carry_over(s);
         w->some_leave |= worker_leave_applies(s);
+        if (budget_step_over(&step, false))
+            break;
     }
     if (!session_set_is_through(&w->carrying))
         return false;

@@ -88,8 +88,8 @@ struct session_set *worker_sessions(struct worker *w);
 
 /*
  * worker_carry_over(w, max):
- * Move the next ${max} sessions to the current generation of their listener; true after the last
- * session (then the next call begins anew).
+ * Move the next ${max} sessions, fewer if that takes long, to the current generation of their
+ * listener; true after the last session (then the next call begins anew).
  *
  * Thread: loop of ${w}
  */

@@ -137,3 +137,35 @@ TEST(budget, the_clock_is_first_asked_at_powers_of_two)
     ck_assert_uint_eq(asked[7], 128);
     ck_assert_uint_eq(asked[8], 192);
 }
+
+/* Objects of ${object_ns} each, and how many a step of a millisecond and 1,000 objects has. */
+static const struct {
+    int64_t object_ns;
+    uint64_t n;
+} objects[] = {
+    {1, 1000},
+    {10 * NS_PER_US, 106}, /* 100, and up to 8 until the clock is read */
+    {100 * NS_PER_US, 10},
+    {2 * NS_PER_MS, 1},
+};
+
+TEST_EACH(budget, a_step_ends_after_its_objects_or_its_time, ARRAY_LEN(objects))
+{
+    budget_begin_step(&b, 5 * NS_PER_S, NS_PER_MS, 1000);
+    ck_assert_uint_eq(run_tasks(objects[_i].object_ns, 5000), objects[_i].n);
+}
+
+TEST(budget, in_a_step_the_clock_is_read_after_every_eighth_object)
+{
+    budget_begin_step(&b, 5 * NS_PER_S, NS_PER_MS, 1000);
+    ck_assert_uint_eq(run_tasks(1, 807), 807);
+    ck_assert_uint_eq(checks, 103); /* after 1, 3, 7, 15 ... */
+}
+
+TEST(budget, a_long_object_makes_a_step_look_at_the_clock)
+{
+    budget_begin_step(&b, clock_now_ns(), 0, 1000);
+    b.next_check = 5;
+    ck_assert(!budget_step_over(&b, false));
+    ck_assert(budget_step_over(&b, true));
+}

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "engine/loop_group.h"
 #include "server/carry_over.h"
+#include "server/session_set.h"
 #include "server/worker.h"
 #include "service/session.h"
 #include "stats/access_log.h"
@@ -20,7 +21,7 @@
 #include "support/tasks.h"
 #include "support/until.h"
 
-#define SESSIONS (2 * CARRY_OVER_SESSIONS + 90)
+#define SESSIONS (2 * SESSION_SET_STEP + 90)
 
 static struct tasks_block block;
 static int clients[SESSIONS];
@@ -116,7 +117,8 @@ TEST(carry_over, each_of_many_changes_is_released)
 
 /* ---- in steps ---- */
 
-static unsigned steps[8], n_steps;
+/* More on a busy machine: a step also ends with its time. */
+static unsigned steps[32], n_steps;
 
 static void walk(void *arg)
 {
@@ -155,9 +157,10 @@ TEST(carry_over, a_walk_goes_on_where_it_stopped)
     served_start(1);
     loop = connect_to_first_worker(5);
     loop_runner_call(loop, walk, served.worker_list[0]);
-    ck_assert_uint_eq(n_steps, 3);
+    ck_assert_uint_ge(n_steps, 3);
+    n_steps = 0;
     loop_runner_call(loop, walk, served.worker_list[0]); /* begins anew */
-    ck_assert_uint_eq(n_steps, 6);
+    ck_assert_uint_ge(n_steps, 3);
     close_every_second(0, 10);
 }
 
@@ -172,7 +175,7 @@ TEST_EACH(carry_over, sessions_that_end_during_a_walk_do_not_stop_it, 2)
     close_every_second(4, _i == 0 ? 6 : 10);
     UNTIL(atomic_load(&served.ended) == (_i == 0 ? 6 : 8));
     loop_runner_call(loop, walk, served.worker_list[0]);
-    ck_assert_uint_eq(n_steps, 2);
+    ck_assert_uint_ge(n_steps, 2);
     close_every_second(0, 4);
     close_every_second(_i == 0 ? 6 : 10, 10);
 }

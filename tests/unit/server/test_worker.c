@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "server/session_set.h"
 #include "server/worker.h"
 #include "service/echo.h"
 #include "support/fault.h"
@@ -24,12 +25,14 @@ static atomic_bool draining;
 static atomic_uint ended;
 static struct tasks_block block;
 static unsigned before;
+static void (*on_first_end)(void); /* its session is there yet */
 
 static void on_ended(void *cookie, const struct service *of)
 {
     ck_assert_ptr_eq(cookie, &service);
     ck_assert_ptr_eq(of, &service);
-    atomic_fetch_add(&ended, 1);
+    if (atomic_fetch_add(&ended, 1) == 0 && on_first_end)
+        on_first_end();
 }
 
 static void setup(void)
@@ -206,6 +209,82 @@ TEST(worker, draining_reaches_the_sessions_that_are_there_and_those_that_come)
     close(early);
     close(late);
     UNTIL(atomic_load(&ended) == 2);
+}
+
+/* ---- in steps ---- */
+
+#define MANY (2 * SESSION_SET_STEP)
+
+static struct session *many[MANY];
+static int many_clients[MANY];
+static atomic_uint seen; /* sessions that the first step has reached */
+
+static void hand_over_many(void)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        many[i] = new_session(&many_clients[i]);
+        ck_assert_int_eq(worker_hand_over(loop, many[i]), 0);
+    }
+    UNTIL(process_loops() > 0);
+    loop_runner_stats(loop); /* after the hand-overs */
+}
+
+static void close_many(void)
+{
+    for (unsigned i = 0; i < MANY; i++)
+        close(many_clients[i]);
+}
+
+static void run_look_at_draining(struct task *t)
+{
+    (void)t;
+    for (unsigned i = 0; i < MANY; i++)
+        atomic_fetch_add(&seen, many[i]->draining);
+}
+
+static const struct task_type look_at_draining = {.run = run_look_at_draining,
+                                                  .drop = run_look_at_draining};
+
+TEST(worker, draining_goes_on_in_steps)
+{
+    struct task look = {.type = &look_at_draining};
+
+    hand_over_many();
+    tasks_block_begin(&block, loop);
+    worker_drain(worker);
+    ck_assert_int_eq(loop_submit(loop, LOOP_CONTROL, &look), 0); /* before the second step */
+    tasks_block_end(&block);
+    UNTIL(atomic_load(&ended) == MANY); /* after the quiet time of an echo */
+    ck_assert_uint_ge(atomic_load(&seen), 1);
+    ck_assert_uint_le(atomic_load(&seen), SESSION_SET_STEP);
+    close_many();
+}
+
+static void count_ending(void)
+{
+    for (unsigned i = 0; i < MANY; i++)
+        atomic_fetch_add(&seen, many[i]->ending);
+}
+
+TEST(worker, stopping_the_loop_resets_the_sessions_in_steps)
+{
+    hand_over_many();
+    on_first_end = count_ending;
+    loop_stop(loop, 0, UNTIL_LIMIT_NS);
+    loop_runner_join(loop);
+    ck_assert_uint_eq(atomic_load(&ended), MANY);
+    ck_assert_uint_ge(atomic_load(&seen), 1);
+    ck_assert_uint_le(atomic_load(&seen), SESSION_SET_STEP);
+    close_many();
+}
+
+TEST(worker, a_loop_without_time_to_stop_resets_the_sessions_at_once)
+{
+    hand_over_many();
+    loop_stop(loop, 0, 0);
+    loop_runner_join(loop);
+    ck_assert_uint_eq(atomic_load(&ended), MANY);
+    close_many();
 }
 
 TEST(worker, draining_a_worker_without_a_thread_starts_none)
