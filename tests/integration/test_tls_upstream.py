@@ -357,8 +357,8 @@ def spares_of_an_earlier_ca(t, how):
             t.eventually(lambda: spares(daemon)["spares_opened"] == 2, "two spares")
             trust(tls.Authority(t, "others").path)
             refused(front)
-            t.eventually(lambda: a.ended == 2, "both end with close_notify")
             check_equal(spares(daemon)["spares_used"], 0, "spares that clients got")
+            t.eventually(lambda: spares(daemon)["spares_dropped"] == 2, "both are closed")
             trust(ca.path)
             t.eventually(lambda: spares(daemon)["spares_opened"] == 4, "two others")
             served(front)
@@ -372,6 +372,7 @@ def switched_on_and_off(t):
     with authority(t) as (ca, context), net.listen(back) as listener, contextlib.ExitStack() as stack:
         secured = config(front, {"a": back}, ca.path, "spare = 1")
         plain = secured.replace("tls = back\ntls_name = a.example\n", "")
+        context.num_tickets = 0  # unread ones would make a reset of the end
         sessions, opened = [], 0
 
         def spare(is_secured):

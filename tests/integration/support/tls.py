@@ -153,7 +153,8 @@ class Peer:
         self.socket.close()
 
     def flush(self):
-        self.socket.sendall(self.outgoing.read())
+        if data := self.outgoing.read():  # to send nothing fails behind a reset, too, where there may be bytes to read
+            self.socket.sendall(data)
 
     def fill(self):
         """Take what is there for us, at least something."""
