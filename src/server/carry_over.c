@@ -7,8 +7,10 @@
 #include "base/list.h"
 #include "engine/loop_group.h"
 #include "server/listener_generation.h"
+#include "server/session_scan.h"
 #include "server/session_set.h"
 #include "server/worker.h"
+#include "server/worker_leave.h"
 
 enum carry_over_stage { CARRY_OVER_IDLE, CARRY_OVER_BOSSES, CARRY_OVER_WORKERS };
 
@@ -18,6 +20,7 @@ struct carry_over_visit {
     struct carry_over *carry_over;
     struct loop *loop;
     struct worker *worker; /* NULL: the loop is a boss */
+    bool some_leave;       /* sessions for worker_leave_spread() */
 };
 
 struct carry_over {
@@ -64,7 +67,7 @@ static void carry_over_run_walk(struct task *t)
 {
     struct carry_over_visit *v = carry_over_visit_of(t);
 
-    if (worker_carry_over(v->worker, SESSION_SET_STEP))
+    if (worker_carry_over(v->worker, SESSION_SET_STEP, &v->some_leave))
         carry_over_done(v->carry_over);
     else
         carry_over_submit(v, LOOP_TAIL);
@@ -113,6 +116,19 @@ static void carry_over_ask_bosses(struct carry_over *co)
     carry_over_visit_all(co, co->conf.boss, NULL);
 }
 
+static void carry_over_spread_leaves(struct carry_over *co)
+{
+    const struct session_scan_workers workers = {.loops = co->conf.workers, .list = co->conf.list};
+    bool some_leave = false;
+
+    for (unsigned i = 0; i < loop_group_max(co->conf.workers); i++) {
+        some_leave |= co->visits[i].some_leave;
+        co->visits[i].some_leave = false;
+    }
+    if (some_leave)
+        worker_leave_spread(&workers);
+}
+
 static void carry_over_run_advance(struct task *t)
 {
     struct carry_over *co = CONTAINER_OF(t, struct carry_over, advance);
@@ -123,6 +139,7 @@ static void carry_over_run_advance(struct task *t)
         return;
     }
     carry_over_release(&co->released);
+    carry_over_spread_leaves(co);
     co->stage = CARRY_OVER_IDLE;
     if (!list_empty(&co->waiting))
         carry_over_ask_bosses(co);

@@ -7,7 +7,7 @@
  * After the bosses' tasks, which wake idle loops, no boss creates a session of a replaced
  * generation, and the walks find all that were handed over. Tasks and walks are a grace period
  * (engine/grace) of bosses and workers. A session keeps its generation if its listener was removed
- * or has another service now.
+ * or has another service now; of a removed one the sessions then leave (server/worker_leave).
  */
 #ifndef SERVER_CARRY_OVER_H
 #define SERVER_CARRY_OVER_H

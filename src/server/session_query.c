@@ -2,17 +2,18 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
+#include "base/heap.h"
+#include "engine/loop.h"
 #include "server/session_row.h"
 #include "server/session_scan.h"
+#include "server/session_set.h"
 #include "service/session.h"
 
-/* The best rows of a worker: a heap, the worst on top. */
+/* The best rows of a worker. */
 struct session_query_part {
-    struct session_row **rows;
-    unsigned n;
+    struct heap rows; /* the worst on top */
     uint64_t matched;
     uint64_t behind; /* sessions that match, behind the cursor */
     bool has_failed; /* no memory */
@@ -22,6 +23,9 @@ struct session_query {
     struct session_query_conf conf;
     int64_t began_at_ns; /* of the first page */
     int64_t asked_at_ns; /* one instant for all ages: they stay in order */
+    struct task merge;
+    struct session_query_page *page; /* of the merge */
+    size_t n_left;                   /* rows in the parts */
     unsigned n_parts;
     struct session_query_part parts[];
 };
@@ -52,72 +56,34 @@ static struct session_query_place session_query_place_of(const struct session_ro
     return (struct session_query_place){.rank = row->rank, .id = row->id};
 }
 
-static int session_query_compare_rows(const struct session_row *a, const struct session_row *b)
+static bool session_query_is_worse(const void *a, const void *b)
 {
     struct session_query_place first = session_query_place_of(a),
                                second = session_query_place_of(b);
 
-    return session_query_compare(&first, &second);
+    return session_query_compare(&first, &second) > 0;
 }
 
-/* ---- a worker's heap ---- */
-
-static void session_query_swap(struct session_query_part *part, unsigned i, unsigned j)
-{
-    struct session_row *row = part->rows[i];
-
-    part->rows[i] = part->rows[j];
-    part->rows[j] = row;
-}
-
-static void session_query_rise(struct session_query_part *part, unsigned at)
-{
-    while (at > 0 && session_query_compare_rows(part->rows[at], part->rows[(at - 1) / 2]) > 0) {
-        session_query_swap(part, at, (at - 1) / 2);
-        at = (at - 1) / 2;
-    }
-}
-
-static void session_query_sink(struct session_query_part *part)
-{
-    unsigned at = 0, child;
-
-    while ((child = 2 * at + 1) < part->n) {
-        if (child + 1 < part->n &&
-            session_query_compare_rows(part->rows[child + 1], part->rows[child]) > 0)
-            child++;
-        if (session_query_compare_rows(part->rows[child], part->rows[at]) <= 0)
-            return;
-        session_query_swap(part, at, child);
-        at = child;
-    }
-}
+/* ---- worker ---- */
 
 static bool session_query_is_better(const struct session_query_part *part, unsigned limit,
                                     const struct session_query_place *place)
 {
     struct session_query_place worst;
 
-    if (part->n < limit)
+    if (part->rows.n < limit)
         return true;
-    worst = session_query_place_of(part->rows[0]);
+    worst = session_query_place_of(heap_first(&part->rows));
     return session_query_compare(place, &worst) < 0;
 }
 
 static void session_query_keep(struct session_query_part *part, unsigned limit,
                                struct session_row *row)
 {
-    if (part->n < limit) {
-        part->rows[part->n++] = row;
-        session_query_rise(part, part->n - 1);
-        return;
-    }
-    free(part->rows[0]);
-    part->rows[0] = row;
-    session_query_sink(part);
+    if (part->rows.n == limit)
+        free(heap_take(&part->rows));
+    heap_add(&part->rows, row);
 }
-
-/* ---- worker ---- */
 
 static int64_t session_query_rank(const struct session_query *q, const struct session *s)
 {
@@ -172,43 +138,37 @@ static bool session_query_visit(void *cookie, unsigned number, struct session *s
 static void session_query_free(struct session_query *q)
 {
     for (unsigned i = 0; i < q->n_parts; i++) {
-        for (unsigned r = 0; r < q->parts[i].n; r++)
-            free(q->parts[i].rows[r]);
-        free(q->parts[i].rows);
+        for (size_t r = 0; r < q->parts[i].rows.n; r++)
+            free(q->parts[i].rows.items[r]);
+        free(q->parts[i].rows.items);
     }
+    session_query_page_free(q->page);
     free(q);
 }
 
-static int session_query_compare_pointers(const void *a, const void *b)
+/* The worst of the rows that are left in the parts. */
+static struct session_row *session_query_take_worst(struct session_query *q)
 {
-    return session_query_compare_rows(*(struct session_row *const *)a,
-                                      *(struct session_row *const *)b);
+    struct session_query_part *worst = NULL;
+
+    for (unsigned i = 0; i < q->n_parts; i++)
+        if (q->parts[i].rows.n > 0 &&
+            (!worst ||
+             session_query_is_worse(heap_first(&q->parts[i].rows), heap_first(&worst->rows))))
+            worst = &q->parts[i];
+    q->n_left--;
+    return heap_take(&worst->rows);
 }
 
-/* Move the best rows of all parts to ${page}. False: no memory. */
-static bool session_query_merge(struct session_query *q, struct session_query_page *page)
+/* The page is filled from its end. */
+static void session_query_merge_row(struct session_query *q)
 {
-    size_t n = 0;
+    struct session_row *row = session_query_take_worst(q);
 
-    for (unsigned i = 0; i < q->n_parts; i++) {
-        n += q->parts[i].n;
-        if (q->parts[i].has_failed)
-            return false;
-    }
-    page->rows = calloc(n + 1, sizeof(struct session_row *));
-    if (!page->rows)
-        return false;
-    n = 0;
-    for (unsigned i = 0; i < q->n_parts; i++) {
-        memcpy(&page->rows[n], q->parts[i].rows, q->parts[i].n * sizeof(struct session_row *));
-        n += q->parts[i].n;
-        q->parts[i].n = 0;
-    }
-    qsort(page->rows, n, sizeof(struct session_row *), session_query_compare_pointers);
-    while (n > q->conf.limit)
-        free(page->rows[--n]);
-    page->n = (unsigned)n;
-    return true;
+    if (q->n_left >= q->conf.limit)
+        free(row);
+    else
+        q->page->rows[q->n_left] = row;
 }
 
 static void session_query_finish(const struct session_query *q, struct session_query_page *page)
@@ -238,19 +198,72 @@ void session_query_page_free(struct session_query_page *page)
     free(page);
 }
 
+static void session_query_answer(struct session_query *q)
+{
+    struct session_query_page *page = q->page;
+
+    q->page = NULL;
+    q->conf.answered(q->conf.cookie, page);
+    session_query_free(q);
+}
+
+static void session_query_drop_merge(struct task *t)
+{
+    session_query_free(CONTAINER_OF(t, struct session_query, merge));
+}
+
+static void session_query_run_merge(struct task *t)
+{
+    struct session_query *q = CONTAINER_OF(t, struct session_query, merge);
+    struct budget step;
+
+    session_set_step_begin(&step);
+    while (q->n_left > 0) {
+        session_query_merge_row(q);
+        if (!budget_step_over(&step, false))
+            continue;
+        if (loop_submit(loop_current(), LOOP_TAIL, t) < 0)
+            session_query_free(q);
+        return;
+    }
+    session_query_finish(q, q->page);
+    session_query_answer(q);
+}
+
+static const struct task_type session_query_merge_type = {
+    .name = "merge sessions", .run = session_query_run_merge, .drop = session_query_drop_merge};
+
+/* An empty page for the rows of all parts; NULL: no memory. */
+static struct session_query_page *session_query_page(struct session_query *q)
+{
+    struct session_query_page *page = calloc(1, sizeof(*page));
+
+    for (unsigned i = 0; i < q->n_parts; i++) {
+        q->n_left += q->parts[i].rows.n;
+        if (q->parts[i].has_failed) {
+            free(page);
+            return NULL;
+        }
+    }
+    if (!page)
+        return NULL;
+    page->n = q->n_left < q->conf.limit ? (unsigned)q->n_left : q->conf.limit;
+    page->rows = calloc(page->n + 1, sizeof(struct session_row *));
+    if (page->rows)
+        return page;
+    free(page);
+    return NULL;
+}
+
 static void session_query_done(void *cookie)
 {
     struct session_query *q = cookie;
-    struct session_query_page *page = calloc(1, sizeof(*page));
 
-    if (page && session_query_merge(q, page)) {
-        session_query_finish(q, page);
-    } else {
-        session_query_page_free(page);
-        page = NULL;
-    }
-    q->conf.answered(q->conf.cookie, page);
-    session_query_free(q);
+    q->page = session_query_page(q);
+    if (q->page)
+        session_query_run_merge(&q->merge);
+    else
+        session_query_answer(q);
 }
 
 static void session_query_lost(void *cookie)
@@ -272,13 +285,15 @@ int session_query_begin(const struct session_scan_workers *workers,
     if (!q)
         return -ENOMEM;
     q->conf = *conf;
+    q->merge.type = &session_query_merge_type;
     q->asked_at_ns = clock_now_ns();
     q->began_at_ns = conf->after.began_at_ns > 0 ? conf->after.began_at_ns : q->asked_at_ns;
     for (; q->n_parts < n && rc == 0; q->n_parts++) {
         struct session_query_part *part = &q->parts[q->n_parts];
 
-        part->rows = calloc(conf->limit, sizeof(struct session_row *));
-        rc = part->rows ? 0 : -ENOMEM;
+        part->rows = (struct heap){.items = calloc(conf->limit, sizeof(void *)),
+                                   .before = session_query_is_worse};
+        rc = part->rows.items ? 0 : -ENOMEM;
     }
     if (rc == 0)
         rc = session_scan_begin(workers, n, &session_query_ops, q);

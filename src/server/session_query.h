@@ -1,7 +1,7 @@
 /*
  * server/session_query: lists sessions of all workers, sorted, in pages.
  *
- *   begin -> the workers' best rows are merged -> answered()
+ *   begin -> the workers' best rows are merged, in steps -> answered()
  *
  * Pages are stateless: a cursor is the place of a page's last row. By age, every session that lives
  * meanwhile is listed exactly once, and sessions that began after the first page are not. By idle

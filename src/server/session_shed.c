@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/list.h"
+#include "engine/loop.h"
 #include "server/session_scan.h"
 #include "server/session_set.h"
 #include "service/session.h"
@@ -13,7 +15,8 @@
 struct session_shed_entry {
     uint64_t order; /* session.order */
     int64_t active_at_ns;
-    int64_t leave_at_ns; /* CLOCK_NEVER: not chosen */
+    int64_t leave_by_ns; /* then, if it is chosen, the instant of its end */
+    bool is_chosen;
 };
 
 /* In chunks: a longer list is never copied. */
@@ -25,7 +28,8 @@ struct session_shed_chunk {
 
 /* Sessions of one worker, in the order of session_set. */
 struct session_shed_part {
-    struct list chunks;
+    struct list listed; /* chunks of the first scan */
+    struct list chunks; /* those that are in session_shed.idlest */
     uint64_t n;
     bool has_failed; /* no memory */
     /* second scan */
@@ -36,26 +40,28 @@ struct session_shed_part {
 struct session_shed {
     struct session_shed_conf conf;
     struct session_scan_workers workers;
+    int64_t began_at_ns;
+    struct task choose;
+    struct heap idlest; /* entries that are not chosen yet */
+    uint64_t n_to_choose, n_chosen;
+    unsigned next_part; /* to be added to `idlest` */
     unsigned n_parts;
     struct session_shed_part parts[];
 };
 
-static struct session_shed_chunk *session_shed_first(const struct session_shed_part *part)
+static struct session_shed_chunk *session_shed_first(const struct list *chunks)
 {
-    return list_empty(&part->chunks) ? NULL
-                                     : LIST_FIRST(&part->chunks, struct session_shed_chunk, link);
+    return list_empty(chunks) ? NULL : LIST_FIRST(chunks, struct session_shed_chunk, link);
 }
 
-static struct session_shed_chunk *session_shed_last(const struct session_shed_part *part)
+static struct session_shed_chunk *session_shed_last(const struct list *chunks)
 {
-    return list_empty(&part->chunks)
-               ? NULL
-               : LIST_ENTRY(part->chunks.prev, struct session_shed_chunk, link);
+    return list_empty(chunks) ? NULL : LIST_ENTRY(chunks->prev, struct session_shed_chunk, link);
 }
 
 static void session_shed_drop_first(struct session_shed_part *part)
 {
-    struct session_shed_chunk *chunk = session_shed_first(part);
+    struct session_shed_chunk *chunk = session_shed_first(&part->chunks);
 
     list_remove(&chunk->link);
     free(chunk);
@@ -64,9 +70,12 @@ static void session_shed_drop_first(struct session_shed_part *part)
 
 static void session_shed_free(struct session_shed *shed)
 {
-    for (unsigned i = 0; i < shed->n_parts; i++)
-        while (session_shed_first(&shed->parts[i]))
+    for (unsigned i = 0; i < shed->n_parts; i++) {
+        list_append_all(&shed->parts[i].chunks, &shed->parts[i].listed);
+        while (session_shed_first(&shed->parts[i].chunks))
             session_shed_drop_first(&shed->parts[i]);
+    }
+    free(shed->idlest.items);
     free(shed);
 }
 
@@ -85,7 +94,7 @@ static void session_shed_answer(struct session_shed *shed, int64_t n)
 
 static struct session_shed_chunk *session_shed_room(struct session_shed_part *part)
 {
-    struct session_shed_chunk *chunk = session_shed_last(part);
+    struct session_shed_chunk *chunk = session_shed_last(&part->listed);
 
     if (chunk && chunk->n < SESSION_SET_STEP)
         return chunk;
@@ -93,27 +102,38 @@ static struct session_shed_chunk *session_shed_room(struct session_shed_part *pa
     if (!chunk)
         return NULL;
     chunk->n = 0;
-    list_append(&part->chunks, &chunk->link);
+    list_append(&part->listed, &chunk->link);
     return chunk;
+}
+
+/* CLOCK_NEVER: ${s} stays. */
+static int64_t session_shed_leave_by_ns(const struct session_shed *shed, struct session *s)
+{
+    int64_t leave_by_ns = clock_add_ns(shed->began_at_ns, shed->conf.over_ns);
+
+    if (shed->conf.leave_by_ns)
+        return shed->conf.leave_by_ns(s);
+    if (s->closing || s->expires_at_ns <= leave_by_ns ||
+        !session_filter_matches(&shed->conf.filter, s, clock_now_ns()))
+        return CLOCK_NEVER;
+    return leave_by_ns;
 }
 
 static bool session_shed_list(void *cookie, unsigned number, struct session *s)
 {
     struct session_shed *shed = cookie;
     struct session_shed_part *part = &shed->parts[number];
-    int64_t now_ns = clock_now_ns();
+    int64_t leave_by_ns = session_shed_leave_by_ns(shed, s);
     struct session_shed_chunk *chunk;
 
-    if (part->has_failed || s->closing ||
-        s->expires_at_ns <= clock_add_ns(now_ns, shed->conf.over_ns) ||
-        !session_filter_matches(&shed->conf.filter, s, now_ns))
+    if (part->has_failed || leave_by_ns == CLOCK_NEVER)
         return false;
     chunk = session_shed_room(part);
     part->has_failed = !chunk;
     if (!chunk)
         return false;
     chunk->entries[chunk->n++] = (struct session_shed_entry){
-        .order = s->order, .active_at_ns = session_active_at_ns(s), .leave_at_ns = CLOCK_NEVER};
+        .order = s->order, .active_at_ns = session_active_at_ns(s), .leave_by_ns = leave_by_ns};
     part->n++;
     return false;
 }
@@ -126,7 +146,7 @@ static const struct session_shed_entry *session_shed_find(struct session_shed_pa
 {
     struct session_shed_chunk *chunk;
 
-    while ((chunk = session_shed_first(part))) {
+    while ((chunk = session_shed_first(&part->chunks))) {
         for (; part->next < chunk->n; part->next++)
             if (chunk->entries[part->next].order >= s->order)
                 return chunk->entries[part->next].order == s->order ? &chunk->entries[part->next]
@@ -141,9 +161,9 @@ static bool session_shed_tell(void *cookie, unsigned number, struct session *s)
     struct session_shed *shed = cookie;
     const struct session_shed_entry *entry = session_shed_find(&shed->parts[number], s);
 
-    if (!entry || entry->leave_at_ns == CLOCK_NEVER || s->ending || s->closing)
+    if (!entry || !entry->is_chosen || s->ending || s->closing)
         return false;
-    session_leave_by(s, entry->leave_at_ns);
+    session_leave_by(s, entry->leave_by_ns);
     shed->parts[number].told++;
     return false;
 }
@@ -163,12 +183,11 @@ static const struct session_scan_ops session_shed_tell_ops = {
 
 /* ---- the asking loop, between the scans ---- */
 
-static int session_shed_compare(const void *a, const void *b)
+static bool session_shed_is_idler(const void *a, const void *b)
 {
-    int64_t first_ns = (*(struct session_shed_entry *const *)a)->active_at_ns;
-    int64_t second_ns = (*(struct session_shed_entry *const *)b)->active_at_ns;
+    const struct session_shed_entry *first = a, *second = b;
 
-    return (first_ns > second_ns) - (first_ns < second_ns);
+    return first->active_at_ns < second->active_at_ns;
 }
 
 static uint64_t session_shed_count(const struct session_shed *shed, bool *has_failed)
@@ -182,49 +201,85 @@ static uint64_t session_shed_count(const struct session_shed *shed, bool *has_fa
     return n;
 }
 
-static void session_shed_collect(const struct session_shed *shed, struct session_shed_entry **all)
+/* Add the next chunk to `idlest`; false: none is left. */
+static bool session_shed_collect(struct session_shed *shed)
 {
-    size_t n = 0;
+    for (; shed->next_part < shed->n_parts; shed->next_part++) {
+        struct session_shed_part *part = &shed->parts[shed->next_part];
+        struct session_shed_chunk *chunk = session_shed_first(&part->listed);
 
-    for (unsigned i = 0; i < shed->n_parts; i++)
-        list_for_each (node, &shed->parts[i].chunks) {
-            struct session_shed_chunk *chunk = LIST_ENTRY(node, struct session_shed_chunk, link);
-
-            for (unsigned e = 0; e < chunk->n; e++)
-                all[n++] = &chunk->entries[e];
-        }
+        if (!chunk)
+            continue;
+        for (unsigned i = 0; i < chunk->n; i++)
+            heap_add(&shed->idlest, &chunk->entries[i]);
+        list_remove(&chunk->link);
+        list_append(&part->chunks, &chunk->link);
+        return true;
+    }
+    return false;
 }
 
-/* False: no memory. */
-static bool session_shed_choose(const struct session_shed *shed)
+static void session_shed_choose(struct session_shed *shed)
 {
-    bool has_failed = false;
-    uint64_t n = session_shed_count(shed, &has_failed);
-    uint64_t chosen = (n * shed->conf.percent + 99) / 100;
-    struct session_shed_entry **all = calloc(n + 1, sizeof(struct session_shed_entry *));
-    int64_t now_ns = clock_now_ns();
+    struct session_shed_entry *entry = heap_take(&shed->idlest);
+    double share = (double)++shed->n_chosen / (double)shed->n_to_choose;
+    double left_ns = (double)(entry->leave_by_ns - shed->began_at_ns);
 
-    if (has_failed || !all) {
-        free(all);
-        return false;
+    entry->is_chosen = true;
+    entry->leave_by_ns = shed->began_at_ns + (int64_t)(left_ns * share);
+}
+
+/* True: all are chosen. */
+static bool session_shed_step(struct session_shed *shed)
+{
+    struct budget step;
+
+    session_set_step_begin(&step);
+    while (session_shed_collect(shed))
+        if (budget_step_over(&step, true))
+            return false;
+    while (shed->n_chosen < shed->n_to_choose) {
+        session_shed_choose(shed);
+        if (budget_step_over(&step, false))
+            return false;
     }
-    session_shed_collect(shed, all);
-    qsort(all, n, sizeof(struct session_shed_entry *), session_shed_compare);
-    for (uint64_t i = 0; i < chosen; i++)
-        all[i]->leave_at_ns =
-            now_ns + (int64_t)((double)shed->conf.over_ns / (double)chosen * (double)(i + 1));
-    free(all);
     return true;
 }
+
+static void session_shed_run_choose(struct task *t)
+{
+    struct session_shed *shed = CONTAINER_OF(t, struct session_shed, choose);
+
+    if (!session_shed_step(shed)) {
+        if (loop_submit(loop_current(), LOOP_TAIL, t) < 0)
+            session_shed_free(shed);
+        return;
+    }
+    if (session_scan_begin(&shed->workers, shed->n_parts, &session_shed_tell_ops, shed) < 0)
+        session_shed_answer(shed, -ENOMEM);
+}
+
+static void session_shed_drop_choose(struct task *t)
+{
+    session_shed_free(CONTAINER_OF(t, struct session_shed, choose));
+}
+
+static const struct task_type session_shed_choose_type = {
+    .name = "choose sessions", .run = session_shed_run_choose, .drop = session_shed_drop_choose};
 
 static void session_shed_listed(void *cookie)
 {
     struct session_shed *shed = cookie;
+    bool has_failed = false;
+    uint64_t n = session_shed_count(shed, &has_failed);
 
-    if (session_shed_choose(shed) &&
-        session_scan_begin(&shed->workers, shed->n_parts, &session_shed_tell_ops, shed) == 0)
-        return;
-    session_shed_answer(shed, -ENOMEM);
+    shed->n_to_choose = (n * shed->conf.percent + 99) / 100;
+    shed->idlest =
+        (struct heap){.items = calloc(n + 1, sizeof(void *)), .before = session_shed_is_idler};
+    if (has_failed || !shed->idlest.items)
+        session_shed_answer(shed, -ENOMEM);
+    else
+        session_shed_run_choose(&shed->choose);
 }
 
 static const struct session_scan_ops session_shed_list_ops = {
@@ -243,9 +298,13 @@ int session_shed_begin(const struct session_scan_workers *workers,
     shed->conf = *conf;
     shed->conf.filter.only_connected = true;
     shed->workers = *workers;
+    shed->began_at_ns = clock_now_ns();
+    shed->choose.type = &session_shed_choose_type;
     shed->n_parts = n;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
+        list_init(&shed->parts[i].listed);
         list_init(&shed->parts[i].chunks);
+    }
     rc = session_scan_begin(workers, n, &session_shed_list_ops, shed);
     if (rc < 0)
         session_shed_free(shed);

@@ -4,7 +4,8 @@
  *
  *   list all -> choose the idlest -> each gets an instant (session_leave_by)
  *
- * Each session then ends at its instant, or before by itself; nothing is left to cancel.
+ * All in steps: the workers list in one scan and tell in another, the asking loop sorts. Each
+ * session then ends at its instant, or before by itself; nothing is left to cancel.
  */
 #ifndef SERVER_SESSION_SHED_H
 #define SERVER_SESSION_SHED_H
@@ -14,12 +15,18 @@
 #include "base/must.h"
 #include "server/session_filter.h"
 
+struct session;
 struct session_scan_workers;
 
 struct session_shed_conf {
     struct session_filter filter;
     unsigned percent; /* 1 to 100, rounded up to whole sessions */
     int64_t over_ns;
+    /*
+     * On a worker's loop, instead of filter and over_ns: the latest end of ${s}; CLOCK_NEVER: it
+     * stays. NULL: not used.
+     */
+    int64_t (*leave_by_ns)(const struct session *s);
     /* Called once on the asking loop. ${n}: sessions to be ended; -ENOMEM. */
     void (*answered)(void *cookie, int64_t n);
     void *cookie;

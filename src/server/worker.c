@@ -19,7 +19,6 @@ struct worker {
     struct worker_env env;
     struct session_set sessions;
     struct session_set_walk carrying; /* of worker_carry_over() */
-    bool some_leave;                  /* the walk has found sessions for worker_leave() */
     struct session_set_walk drained, stopped;
     struct task drain;
     struct task stop;
@@ -236,7 +235,7 @@ struct session_set *worker_sessions(struct worker *w)
     return &w->sessions;
 }
 
-bool worker_carry_over(struct worker *w, unsigned max)
+bool worker_carry_over(struct worker *w, unsigned max, bool *some_leave)
 {
     struct budget step;
     struct session *s;
@@ -248,16 +247,13 @@ bool worker_carry_over(struct worker *w, unsigned max)
     while ((s = session_set_next(&w->carrying))) {
         if (!s->ending)
             listener_generation_carry_over(s);
-        w->some_leave |= worker_leave_applies(s);
+        *some_leave |= worker_leave_at_last(s);
         if (budget_step_over(&step, false))
             break;
     }
     if (!session_set_is_through(&w->carrying))
         return false;
     session_set_end(&w->carrying);
-    if (w->some_leave)
-        worker_leave(&w->sessions.sessions);
-    w->some_leave = false;
     return true;
 }
 

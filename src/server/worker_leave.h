@@ -1,26 +1,33 @@
-/* server/worker_leave: ends the sessions of removed listeners, longest idle first. */
+/*
+ * server/worker_leave: ends the sessions of removed listeners, longest idle first.
+ *
+ * Each session may stay until the last instant at first, which needs no memory; then the ends are
+ * spread over the time before it, if there is memory for that.
+ */
 #ifndef SERVER_WORKER_LEAVE_H
 #define SERVER_WORKER_LEAVE_H
 
 #include <stdbool.h>
 
-struct list;
 struct session;
+struct session_scan_workers;
 
 /*
- * worker_leave_applies(s):
- * True if the listener of ${s} was removed, and its end is not set yet.
+ * worker_leave_at_last(s):
+ * If the listener of ${s} was removed, and its end is not set yet: end it at the last instant, and
+ * return true.
  *
  * Thread: loop of ${s}
  */
-bool worker_leave_applies(const struct session *s);
+bool worker_leave_at_last(struct session *s);
 
 /*
- * worker_leave(sessions):
- * Spread the ends of sessions whose listener was removed over the time that they have left.
+ * worker_leave_spread(workers):
+ * Begin to spread the ends of sessions that worker_leave_at_last() was true for.
  *
- * Thread: loop of the sessions
+ * Thread: control loop
+ * Owns:   what ${workers} points at must outlive the workers' loops
  */
-void worker_leave(struct list *sessions);
+void worker_leave_spread(const struct session_scan_workers *workers);
 
 #endif

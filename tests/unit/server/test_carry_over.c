@@ -119,20 +119,21 @@ TEST(carry_over, each_of_many_changes_is_released)
 
 /* More on a busy machine: a step also ends with its time. */
 static unsigned steps[32], n_steps;
+static bool some_leave;
 
 static void walk(void *arg)
 {
     bool through;
 
     do {
-        through = worker_carry_over(arg, 2);
+        through = worker_carry_over(arg, 2, &some_leave);
         steps[n_steps++] = through;
     } while (!through);
 }
 
 static void walk_once(void *arg)
 {
-    steps[n_steps++] = worker_carry_over(arg, 2);
+    steps[n_steps++] = worker_carry_over(arg, 2, &some_leave);
 }
 
 static void close_every_second(unsigned first, unsigned end)

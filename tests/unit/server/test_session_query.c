@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "engine/loop_stats.h"
 #include "server/session_query.h"
 #include "server/session_row.h"
+#include "server/session_set.h"
 #include "support/crowd.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
@@ -28,12 +30,22 @@ static unsigned n_rows;
 static uint64_t matched;
 static bool is_last;
 static atomic_uint answers;
+static uint64_t tasks_before, tasks_run; /* by the asking loop, until the answer's task */
+
+static uint64_t count_tasks(void)
+{
+    struct loop_stats stats;
+
+    loop_stats(crowd.asker, &stats);
+    return stats.tasks_run;
+}
 
 static void on_answer(void *cookie, struct session_query_page *page)
 {
     ck_assert_ptr_eq(cookie, &conf);
     ck_assert(loop_is_current(crowd.asker));
     ck_assert_ptr_nonnull(page);
+    tasks_run = count_tasks() - tasks_before;
     n_rows = page->n;
     matched = page->matched;
     is_last = page->is_last;
@@ -54,6 +66,7 @@ static void on_answer(void *cookie, struct session_query_page *page)
 static void begin(void *arg)
 {
     (void)arg;
+    tasks_before = count_tasks();
     ck_assert_int_eq(session_query_begin(&crowd.workers, &conf), 0);
 }
 
@@ -186,6 +199,19 @@ TEST_EACH(session_query, pages_have_each_session_that_stays_once, SORTS)
     qsort(all, n, sizeof(all[0]), compare);
     for (unsigned i = 1; i < n; i++)
         ck_assert_int_ne(compare(&all[i - 1], &all[i]), 0);
+}
+
+TEST(session_query, a_long_page_is_merged_in_steps)
+{
+    conf.limit = CROWD_MAX;
+    crowd_add(CROWD_MAX / 2, 0);
+    crowd_add(CROWD_MAX / 2, 1);
+    ask();
+    ck_assert_uint_eq(n_rows, CROWD_MAX);
+    for (unsigned i = 1; i < n_rows; i++)
+        ck_assert_int_ge(ages_ns[i - 1], ages_ns[i]);
+    /* begin(), and all steps but the last */
+    ck_assert_uint_ge(tasks_run, 1 + CROWD_MAX / SESSION_SET_STEP);
 }
 
 TEST(session_query, sessions_that_began_after_the_first_page_are_on_no_other)

@@ -1,25 +1,39 @@
 /* server/session_shed: a share of the sessions ends, idlest first, spread over the time. */
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "engine/loop_stats.h"
+#include "server/session_set.h"
 #include "server/session_shed.h"
 #include "service/session.h"
 #include "support/crowd.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/suite.h"
+#include "support/tasks.h"
 #include "support/until.h"
 
 static struct session_shed_conf conf;
 static atomic_uint answers;
 static int64_t told;
+static uint64_t tasks_before, tasks_run; /* by the asking loop, until the answer's task */
+
+static uint64_t count_tasks(void)
+{
+    struct loop_stats stats;
+
+    loop_stats(crowd.asker, &stats);
+    return stats.tasks_run;
+}
 
 static void on_answer(void *cookie, int64_t n)
 {
     ck_assert_ptr_eq(cookie, &conf);
     ck_assert(loop_is_current(crowd.asker));
+    tasks_run = count_tasks() - tasks_before;
     told = n;
     atomic_fetch_add(&answers, 1);
 }
@@ -27,6 +41,7 @@ static void on_answer(void *cookie, int64_t n)
 static void begin(void *arg)
 {
     (void)arg;
+    tasks_before = count_tasks();
     ck_assert_int_eq(session_shed_begin(&crowd.workers, &conf), 0);
 }
 
@@ -69,6 +84,36 @@ TEST(session_shed, the_idlest_of_all_workers_end_and_the_others_stay)
     UNTIL(atomic_load(&crowd.ended) == 300);
     for (unsigned i = 0; i < 600; i++)
         ck_assert_int_eq(has_ended(i), i % 2);
+}
+
+TEST(session_shed, the_idlest_are_chosen_in_steps)
+{
+    crowd_add(CROWD_MAX, 0);
+    shed(100, UNTIL_LIMIT_NS);
+    ck_assert_int_eq(told, CROWD_MAX);
+    /* begin(), all steps, of which the first is that of the first scan's end */
+    ck_assert_uint_ge(tasks_run, 1 + 1 + CROWD_MAX / SESSION_SET_STEP);
+}
+
+TEST(session_shed, sessions_that_end_before_they_are_told_are_left_out)
+{
+    struct tasks_block block;
+
+    crowd_add(20, 0);
+    crowd_add(20, 1);
+    conf.percent = 100;
+    conf.over_ns = UNTIL_LIMIT_NS;
+    loop_runner_call(crowd.asker, begin, NULL);
+    tasks_block_begin(&block, crowd.asker); /* most often between the two scans */
+    for (unsigned i = 0; i < 40; i += 2)
+        shutdown(crowd.clients[i], SHUT_RDWR);
+    UNTIL(atomic_load(&crowd.ended) == 20);
+    tasks_block_end(&block);
+    UNTIL(atomic_load(&answers) == 1);
+    ck_assert_int_ge(told, 20);
+    shed(100, 0);
+    ck_assert_int_eq(told, 20);
+    UNTIL(atomic_load(&crowd.ended) == 40);
 }
 
 TEST(session_shed, a_share_is_rounded_up)
