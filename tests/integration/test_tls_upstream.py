@@ -184,26 +184,47 @@ def silent_server(t):
 def client_that_leaves(t):
     """a client that resets during the handshake with a server ends it; then the process stops at once"""
     front, back = t.address(), t.address()
-    with authority(t) as (ca, context), net.listen(back) as listener:
-        with t.daemon(config(front, {"a": back}, ca.path) + "[handshake]\nthreads = 1\n") as daemon:
+    with authority(t) as (ca, _), net.listen(back) as listener:
+        with t.daemon(config(front, {"a": back}, ca.path)) as daemon:
             client = net.connect(front)
             with net.accept(listener) as server:
                 check(server.recv(100), "no ClientHello")
                 net.reset(client)
                 check_equal(net.ending(server), "reset", "the end for the server")
             t.eventually(lambda: counts(daemon)["client_reset"] == 1, "the reason")
-            client = net.connect(front)
-            with net.accept(listener) as server, contextlib.ExitStack() as held:
-                answer = flight(server, context)
-                held.enter_context(thread.held(handshake_thread(daemon), lambda: server.sendall(answer)))
-                t.eventually(lambda: net.unacknowledged(server) == 0, "the answer has come")
-                net.reset(client)
-                check_equal(net.ending(server), "reset", "the end for the server while a thread has the handshake")
-                t.eventually(lambda: counts(daemon)["client_reset"] == 2, "the reason")
             with net.connect(front), net.accept(listener) as server:
                 check(server.recv(100), "no ClientHello")
                 daemon.send_signal(2)  # SIGINT
                 check_equal(net.ending(server), "reset", "the end for the server")
+
+
+@test()
+def client_that_leaves_a_thread(t):
+    """a client that resets while a thread has the handshake with a server ends it at once"""
+    front, back = t.address(), t.address()
+    with authority(t) as (ca, context), net.listen(back) as listener, contextlib.ExitStack() as stack:
+        context.num_tickets = 0  # no handshake is a resumed one
+        with t.daemon(config(front, {"a": back}, ca.path) + "[handshake]\nthreads = 1\n") as daemon:
+            stack.enter_context(net.connect(front))
+            stack.enter_context(tls.accept(listener, context))
+            t.eventually(lambda: "hs-1" in another_handshake(daemon, front, listener, context),
+                         "threads do handshakes, as there is an established session")
+            client = stack.enter_context(net.connect(front))
+            server = stack.enter_context(net.accept(listener))
+            answer = flight(server, context)
+            with thread.held(thread.ids(daemon.pid)["hs-1"], lambda: server.sendall(answer)):
+                t.eventually(lambda: daemon.counts("handshakes ")["steps_pending"] == 1, "the thread has it")
+                net.reset(client)
+                check_equal(net.ending(server), "reset", "the end for the server")
+                t.eventually(lambda: counts(daemon)["client_reset"] == 1, "the reason")
+            t.eventually(lambda: daemon.counts("handshakes ")["steps_pending"] == 0, "the thread is done with it")
+            stack.close()
+
+
+def another_handshake(daemon, front, listener, context):
+    """The daemon's threads behind it."""
+    with net.connect(front), tls.accept(listener, context):
+        return thread.ids(daemon.pid)
 
 
 def flight(server, context):
@@ -212,10 +233,6 @@ def flight(server, context):
     while not (answer := peer.flight()):
         peer.fill()
     return answer
-
-
-def handshake_thread(daemon):
-    return next(number for name, number in thread.ids(daemon.pid).items() if name == "hs-1")
 
 
 @test()
