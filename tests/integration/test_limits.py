@@ -433,15 +433,6 @@ def from_host(host, address):
     return s
 
 
-def sent_away(connect, *where):
-    """How a client ends that is not served: a reset may come before connect() has looked."""
-    try:
-        with connect(*where) as s:
-            return net.ending(s)
-    except ConnectionResetError:
-        return "reset"
-
-
 def is_served(s, within_s):
     """Does the client get its echo within that time?"""
     s.sendall(b"?")
@@ -487,7 +478,7 @@ def one_too_many_is_sent_away(t, over):
             for client in clients:
                 check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
             for _ in range(5):
-                check_equal(sent_away(net.connect, address), wanted, "how the 11th ends")
+                check_equal(net.sent_away(net.connect, address), wanted, "how the 11th ends")
             check_equal(stats(daemon, "echo", "limit"), 5, "sessions ended by a limit")
             clients.pop().close()
             t.eventually(lambda: stats(daemon, "echo", "sessions") == 9, "one has left")
@@ -557,7 +548,7 @@ def one_client_has_too_many(t, over, wanted):
             clients = [from_host("127.0.0.2", address) for _ in range(3)]
             for client in clients:
                 check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
-            ending = sent_away(from_host, "127.0.0.2", address)
+            ending = net.sent_away(from_host, "127.0.0.2", address)
             check_equal(ending, wanted, "how the 4th ends")
             with from_host("127.0.0.3", address) as other:
                 check_equal(net.exchange(other, b"hello"), b"hello", "the echo of another host")
@@ -580,7 +571,7 @@ def one_client_comes_too_fast(t):
             for _ in range(5):
                 with from_host(host, address) as client:
                     check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
-            check_equal(sent_away(from_host, host, address), "reset", "how the 6th ends")
+            check_equal(net.sent_away(from_host, host, address), "reset", "how the 6th ends")
         check_equal(stats(daemon, "echo", "over_connection_rate_per_client"), 2, "refusals")
         check_equal(stats(daemon, "echo", "clients_known"), 2, "clients known")
 
@@ -597,7 +588,7 @@ def table_is_full(t):
             check_equal(net.exchange(client, b"hello"), b"hello", f"the echo of {host}")
         check_equal(stats(daemon, "echo", "uncounted"), 2, "connections that are not counted")
         check(daemon.log_lines("the client table is full"), "no log line")
-        ending = sent_away(from_host, "127.0.0.3", address)
+        ending = net.sent_away(from_host, "127.0.0.3", address)
         check_equal(ending, "reset", "how the second of a known client ends")
 
 
@@ -631,7 +622,7 @@ def every_place_of_the_table_is_used(t):
         for host in hosts:
             client = stack.enter_context(from_host(host, address))
             check_equal(net.exchange(client, b"hello"), b"hello", f"the echo of {host}")
-        served = [host for host in hosts if sent_away(from_host, host, address) != "reset"]
+        served = [host for host in hosts if net.sent_away(from_host, host, address) != "reset"]
         check_equal(served, [], "clients with two connections")
         check_equal(stats(daemon, "echo", "uncounted"), 0, "connections that are not counted")
 
@@ -650,7 +641,7 @@ def clients_by_prefix(t, option, others):
         check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
         for host, served in others.items():
             if not served:
-                check_equal(sent_away(from_host, host, address), "reset", f"how {host} ends")
+                check_equal(net.sent_away(from_host, host, address), "reset", f"how {host} ends")
                 continue
             with from_host(host, address) as other:
                 check_equal(net.exchange(other, b"hello"), b"hello", f"the echo of {host}")
@@ -678,7 +669,7 @@ def ipv6_clients_by_prefix(t, option, others):
         check_equal(net.read_exactly(client, 5), b"hello", "the echo")
         for host, served in others.items():
             if not served:
-                check_equal(sent_away(client_of, host), "reset", f"how {host} ends")
+                check_equal(net.sent_away(client_of, host), "reset", f"how {host} ends")
                 continue
             with client_of(host) as other:
                 check_equal(net.read_exactly(other, 5), b"hello", f"the echo of {host}")
@@ -712,7 +703,7 @@ def clients_behind_a_proxy(t):
             clients = [stack.enter_context(client_of("192.0.2.1")) for _ in range(2)]
             for client in clients:
                 check_equal(net.read_exactly(client, 5), b"hello", "the echo")
-            check_equal(sent_away(client_of, "192.0.2.1"), "reset", "how the third ends")
+            check_equal(net.sent_away(client_of, "192.0.2.1"), "reset", "how the third ends")
             with client_of("192.0.2.2") as other:
                 check_equal(net.read_exactly(other, 5), b"hello", "the echo of another client")
             for client in clients:
@@ -728,7 +719,7 @@ def places_of_sessions_that_fail(t):
     options = "max_connections = 5\nmax_connections_per_client = 4\nover_limit = reset"
     with t.daemon(proxy(front, back, options, "retry_budget = 0")) as daemon:
         for _ in range(200):
-            sent_away(net.connect, front)
+            net.sent_away(net.connect, front)
         t.eventually(lambda: stats(daemon, "front", "sessions") == 0, "all have ended")
         with net.listen(back) as listener, contextlib.ExitStack() as stack:
             for _ in range(4):

@@ -82,8 +82,7 @@ def served(front, text=b"hello"):
 
 
 def refused(front):
-    with net.connect(front) as client:
-        check_equal(net.ending(client), "reset", "the end for a client")
+    check_equal(net.sent_away(net.connect, front), "reset", "the end for a client")
 
 
 def counts(daemon, what="server back/a"):

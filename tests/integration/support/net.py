@@ -113,6 +113,15 @@ def ending(s):
         return "reset"
 
 
+def sent_away(connect_to, *where):
+    """How a client that says nothing ends: a reset may come before connect() has looked."""
+    try:
+        with connect_to(*where) as s:
+            return ending(s)
+    except ConnectionResetError:
+        return "reset"
+
+
 def fill(s, until=BlockingIOError):
     """Send until nothing more is taken, in 15 tries of 20 ms: a clock goes on when nobody else is run. Or until
     the connection is cut, if that is one of the errors in ${until}."""
