@@ -51,8 +51,8 @@ int arena_own(struct arena *a, void *object, void (*release)(void *object)) NODI
 
 /*
  * arena_hold(a) / arena_release(a):
- * Add a reference and return ${a} / release one; the last release frees ${a} and all pieces. NULL,
- * for memory that is never freed, is ignored.
+ * Add a reference and return ${a} / release a reference; the last release frees ${a} and all its
+ * pieces. Both ignore NULL, which stands for memory that is never freed.
  *
  * Thread: any
  */

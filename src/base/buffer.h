@@ -25,7 +25,7 @@ struct buffer {
 /* Capacity of the first allocation; growing doubles it. */
 #define BUFFER_FIRST_BYTES 4096
 
-/* 32-bit offsets keep the cold part of struct channel in one cache line. */
+/* 32-bit offsets suffice, so the cold part of struct channel fits in one cache line. */
 #define BUFFER_MAX_BYTES (UINT32_C(1) << 31)
 
 /*

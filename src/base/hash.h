@@ -13,7 +13,7 @@ struct hash_key {
 
 /*
  * hash_bytes(key, data, len):
- * SipHash-2-4 of ${data}. Without ${key}, an attacker cannot construct collisions.
+ * SipHash-2-4 of ${data}. An attacker cannot construct collisions while ${key} is secret.
  *
  * Thread: any
  * Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012)
@@ -45,7 +45,7 @@ static inline uint64_t hash_mix(uint64_t x)
 
 /*
  * hash_seed():
- * A random first counter for hash_mix().
+ * Return a random number from which a caller of hash_mix() can count up.
  *
  * Thread: any
  */

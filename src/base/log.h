@@ -24,7 +24,8 @@ enum log_level {
 #define LOG_LINE_BYTES 1024
 
 /*
- * Several threads may call write() at once; it must not log. ${text} has no level, time or newline.
+ * write() may be called by several threads at once, and must not log. ${text} has no level, time or
+ * newline.
  */
 struct log_sink {
     void (*write)(void *cookie, enum log_level level, const char *text);
@@ -39,8 +40,8 @@ struct log_limit {
 
 /*
  * log_set_sink(sink) / log_set_level(level):
- * Send lines to ${sink} (NULL: stderr), which the caller keeps alive / suppress lines less severe
- * than the configured ${level}, which ends log_override_level() if it has changed.
+ * Send lines to ${sink} (NULL: stderr), which must stay alive / configure ${level}: suppress less
+ * severe lines. A change of the configured level ends log_override_level().
  *
  * Thread: before start (sink); any (level)
  */
@@ -49,7 +50,7 @@ void log_set_level(enum log_level level);
 
 /*
  * log_override_level(level) / log_restore_level():
- * Use ${level} instead of the configured one / use that again.
+ * Use ${level} instead of the configured level / use the configured level again.
  *
  * Thread: any
  */
@@ -74,7 +75,8 @@ void log_unset_sink(const struct log_sink *sink);
 
 /*
  * log_set_copy(sink):
- * Send warnings and errors to ${sink}, too; NULL: no longer. Lines under way may still come.
+ * Send warnings and errors to ${sink}, too; NULL: stop that. Lines that other threads are logging
+ * may still arrive.
  *
  * Thread: any
  * Owns:   ${sink} is borrowed, for good
@@ -91,7 +93,8 @@ bool log_wanted(enum log_level level);
 
 /*
  * log_level_name(level) / log_level_of(name, out):
- * Return the name of ${level} in the configuration / find the level ${name}; false: none.
+ * Return the name of ${level} in the configuration / find the level called ${name}; false: there is
+ * none.
  *
  * Thread: any
  */
@@ -109,7 +112,7 @@ void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 /*
  * log_allowed(limit, interval_ns, suppressed):
  * Allow one line per ${interval_ns}; if true, ${suppressed} is the number of lines refused since
- * the last one.
+ * the last line allowed.
  *
  * Thread: any
  */
@@ -128,7 +131,7 @@ struct log_held_back {
  */
 const char *log_held_back_text(struct log_held_back *h, unsigned suppressed);
 
-/* log_held_back_text() in a buffer of the enclosing block. */
+/* Call log_held_back_text() with a buffer that lives until the enclosing block ends. */
 #define LOG_SUPPRESSED(suppressed) log_held_back_text(&(struct log_held_back){{0}}, (suppressed))
 
 #define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)

@@ -14,8 +14,8 @@
 struct file_content {
     char *bytes; /* not NUL-terminated */
     size_t len;
-    bool others_read;                      /* its permissions let other users read it */
-    char problem[READ_FILE_PROBLEM_BYTES]; /* as `cannot be opened: ...` */
+    bool others_read;                      /* the file's permissions let other users read it */
+    char problem[READ_FILE_PROBLEM_BYTES]; /* why reading failed, such as `cannot be opened: ...` */
 };
 
 /*

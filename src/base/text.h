@@ -1,8 +1,8 @@
 /*
  * base/text: text that grows, such as the body of an answer.
  *
- * After a failed allocation `failed` is set, and everything added is ignored: check it once, at the
- * end. Large texts grow without a copy (mremap(2) in realloc).
+ * After a failed allocation `failed` is set, and text added later is ignored: check `failed` once,
+ * at the end. Large texts grow without a copy (mremap(2) in realloc).
  */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
