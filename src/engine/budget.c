@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-/* Tasks are slow if two readings of the clock are further apart. */
+/* Tasks are slow if two readings of the clock are further apart than this. */
 #define BUDGET_SLOW_NS (50 * NS_PER_US)
 
 /* Objects of a step between two readings of the clock. */

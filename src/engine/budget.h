@@ -5,11 +5,11 @@
  * In a turn without I/O they get 100 us. With io_ratio 100, all tasks queued at the start run.
  * task_quantum limits both.
  *
- * The clock is read after 1, 2, 4 ... 64 tasks, then after every 64th; slow tasks start this again
- * from 1.
+ * The clock is read after 1, 2, 4 ... 64 tasks, then after every 64th; after slow tasks it starts
+ * again from 1.
  *
- * One task that walks over many objects has a budget too, for a step of the walk: so many objects,
- * or so much time.
+ * A task that walks over many objects has a budget for each step of the walk: a number of objects
+ * and a time.
  */
 #ifndef ENGINE_BUDGET_H
 #define ENGINE_BUDGET_H
@@ -70,8 +70,8 @@ static inline bool budget_count(struct budget *b)
 
 /*
  * budget_begin_step(b, now_ns, quantum_ns, max):
- * Start the budget of a step: ${quantum_ns}, and ${max} objects or tasks. The clock is read after
- * every eighth at the latest, as each may take a system call.
+ * Start the budget of a step, which ends after ${quantum_ns} or ${max} objects (or tasks). The
+ * clock is read after every eighth object at the latest, as each object may take a system call.
  *
  * Thread: owner
  */
@@ -87,7 +87,8 @@ bool budget_spent(struct budget *b, int64_t now_ns);
 
 /*
  * budget_step_over(b, was_long):
- * Count one object of a step. True: the budget is used up. ${was_long}: look at the clock.
+ * Count one object of a step. True: the budget is used up. If ${was_long}, the clock is read in any
+ * case.
  *
  * Thread: owner
  */

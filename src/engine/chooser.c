@@ -16,7 +16,7 @@ static struct loop *chooser_at(struct loop *const *loops, unsigned n, unsigned i
     return loops[i < n ? i : i - n];
 }
 
-/* The first loop of the best availability, from ${start} on. */
+/* Of the loops with the best availability, the first from ${start} on. */
 static struct loop *chooser_from(struct loop *const *loops, unsigned n, unsigned start,
                                  enum loop_availability *found)
 {

@@ -1,8 +1,8 @@
 /*
  * engine/chooser: selects the loop for the next connection.
  *
- * round_robin, Netty's rule, ignores load; the others compare loop_load(). All prefer available
- * loops: a loop that cannot start would always have the least load.
+ * round_robin, Netty's rule, ignores load; the other rules compare loop_load(). All rules prefer
+ * available loops, because a loop that cannot start would always have the least load.
  */
 #ifndef ENGINE_CHOOSER_H
 #define ENGINE_CHOOSER_H

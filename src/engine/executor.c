@@ -157,7 +157,7 @@ static uint64_t executor_free_places(const struct executor *e)
     return e->n_pending > half ? 0 : e->max_pending - e->n_pending - kept;
 }
 
-/* Divides max_pending, not what is free: fair over time. */
+/* The share of one strand. It divides max_pending, not the free places: that is fair over time. */
 static uint64_t executor_share_of_each(const struct executor *e)
 {
     uint64_t n = e->n_contending > 2 ? e->n_contending : 2; /* a single waiter gets half */

@@ -44,15 +44,15 @@ struct executor_stats {
 };
 
 /*
- * A strand that waits for room (note: shares). run() is called when there is room, drop() if the
- * loop has ended.
+ * A strand that waits for room in the executor (note: shares). run() is called when there is room,
+ * drop() if the loop has ended.
  */
 struct executor_waiter {
     struct timer timer; /* the caller initialises it, and sets all other fields to 0 */
     struct loop *loop;
-    unsigned n_places; /* unused part of its share, in tasks; under the executor's lock */
-    bool contends;     /* waits, or has a share; under the lock */
-    bool gone;         /* destroyed: gets no share; under the lock */
+    unsigned n_places; /* unused part of the strand's share, in tasks; under the executor's lock */
+    bool contends;     /* the strand waits, or has a share; under the lock */
+    bool gone;         /* the strand was destroyed and gets no share; under the lock */
 };
 
 /*
@@ -115,7 +115,7 @@ void executor_return_share(struct executor *e, struct executor_waiter *w);
 
 /*
  * executor_stop(e, timeout_ns):
- * Refuse new tasks, drop timers, run queued tasks for ${timeout_ns} >= 0, and drop the others. Does
+ * Refuse new tasks, drop timers, run queued tasks for ${timeout_ns} >= 0, then drop the rest. Does
  * not wait; later calls have no effect.
  *
  * Thread: any but a task of ${e}

@@ -1,13 +1,13 @@
 /*
  * engine/executor_internal: shared by executor.c, executor_thread.c and strand.c. The executor's
- * lock guards all of it.
+ * lock guards all that is declared here.
  *
  * An entry of the queue is called a place: a task, or a strand (note: place in strand.c).
  *
- * note: calling. A thread is busy with a task, idle, or coming to the queue. Another one is woken
- * or started only if there are more places than threads coming; each thread checks this again when
- * it takes one. One idle thread, the timekeeper, sleeps until the first timer is due, so that
- * timers do not wait for busy threads.
+ * note: calling. A thread is busy with a task, idle, or coming to the queue. Another thread is
+ * woken or started only if there are more places than threads coming; each thread checks this again
+ * when it takes a place. One idle thread, the timekeeper, sleeps until the first timer is due, so
+ * that timers do not wait for busy threads.
  */
 #ifndef ENGINE_EXECUTOR_INTERNAL_H
 #define ENGINE_EXECUTOR_INTERNAL_H
@@ -64,7 +64,7 @@ struct executor {
     uint64_t n_queued;
     uint64_t n_taken; /* places taken from the queue so far */
     struct timer_heap schedule;
-    uint64_t n_pending;       /* tasks accepted and not begun, those in strands too */
+    uint64_t n_pending;       /* tasks accepted and not begun, in strands too */
     struct task_list waiting; /* struct executor_waiter */
     unsigned n_waiting;
     unsigned n_contending; /* waiters with `contends` set */
@@ -82,9 +82,9 @@ struct executor {
     unsigned n_joined;
     unsigned n_busy;
     unsigned n_idle;
-    struct list idle; /* most recently idle last */
+    struct list idle; /* the longest idle first */
     struct executor_thread *timekeeper;
-    int64_t start_failed_at_ns; /* 0: the last start succeeded */
+    int64_t start_failed_at_ns; /* when the last start of a thread failed; 0: it succeeded */
     int start_error;            /* for executor_unlock() to log */
 
     uint64_t tasks_run;
@@ -126,7 +126,7 @@ void executor_count_out(struct executor *e, unsigned n);
 
 /*
  * executor_give_back(e, w) / executor_leave(e, w):
- * Take back the unused share of ${w} / the same, and ${w} no longer contends.
+ * Take back the unused share of ${w} / also stop counting ${w} as contending.
  *
  * Thread: any, locked
  */

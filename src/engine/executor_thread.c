@@ -23,7 +23,10 @@ static void executor_thread_stop_idling(struct executor *e, struct executor_thre
         e->timekeeper = NULL;
 }
 
-/* Wake the thread that became idle last (warm caches); the timekeeper only if no other is idle. */
+/*
+ * Wake the thread that became idle last, whose caches are warm; the timekeeper only if no other
+ * thread is idle.
+ */
 static void executor_thread_call_idle(struct executor *e)
 {
     struct list *last = e->idle.prev;
@@ -35,7 +38,7 @@ static void executor_thread_call_idle(struct executor *e)
     pthread_cond_signal(&th->wake);
 }
 
-/* Other threads exist, so a failure is only logged, once. */
+/* A failure is no error, as other threads exist: log only the first of a series. */
 static void executor_thread_start_another(struct executor *e)
 {
     bool failed_before = e->start_failed_at_ns > 0;
@@ -79,7 +82,9 @@ static void executor_thread_wait_for_call(struct executor *e, struct executor_th
     executor_thread_stop_idling(e, me);
 }
 
-/* Due timers run behind the tasks queued before, so that neither starves the other. */
+/*
+ * Due timers run behind the tasks queued before, so that tasks and timers do not starve each other.
+ */
 static void executor_thread_fetch_due(struct executor *e)
 {
     if (e->schedule.count > 0)
@@ -98,8 +103,8 @@ static struct task *executor_thread_take_due(struct executor *e)
 }
 
 /*
- * Take the first place of the queue, or NULL. A task then counts as begun; the tasks of a strand do
- * not yet.
+ * Take the first place of the queue; NULL: none. If the place is a task, the task counts as begun;
+ * the tasks of a strand do not yet.
  */
 static struct task *executor_thread_take_place(struct executor *e)
 {
@@ -160,7 +165,7 @@ void executor_thread_finish(struct executor *e)
     executor_lock(e);
 }
 
-/* NULL: the thread must end. */
+/* Wait for a task and return it; NULL: the thread must end. */
 static struct task *executor_thread_next_task(struct executor *e, struct executor_thread *me)
 {
     struct task *t;

@@ -2,7 +2,7 @@
  * engine/gate: counts the tasks of a queue, and can refuse new ones.
  *
  * Producers call gate_enter() before they push, the consumer calls gate_leave() for finished tasks.
- * When closed and at zero, the queue is empty and no push is under way.
+ * When the gate is closed and its count is zero, the queue is empty and no push is under way.
  */
 #ifndef ENGINE_GATE_H
 #define ENGINE_GATE_H

@@ -8,7 +8,10 @@
 #include "engine/loop.h"
 #include "engine/promise.h"
 
-/* Visits loops `at`, `at` + n_visits ... in turn: the next when one has run the task, or ended. */
+/*
+ * Visits loops `at`, `at` + n_visits ... one after the other: it moves on when a loop has run the
+ * task, or has ended.
+ */
 struct grace_visit {
     struct task task;
     struct promise_listener ended;
@@ -40,8 +43,8 @@ static void grace_release(struct grace *gr)
 
 /*
  * The load of the loop's state and the store of the new pointer are sequentially consistent: a loop
- * that starts later reads the new pointer. A loop that refuses the task may still run others: wait
- * for its end.
+ * that starts later reads the new pointer. A loop that refuses the task may still run other tasks:
+ * wait for its end.
  */
 static void grace_visit_next(struct grace_visit *v)
 {

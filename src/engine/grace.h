@@ -38,7 +38,7 @@ void grace_begin(struct grace *gr);
 
 /*
  * grace_destroy(gr):
- * Free ${gr}, if grace_begin() was not called, or NULL.
+ * Free ${gr}, for which grace_begin() was not called. NULL is ignored.
  *
  * Thread: any
  */

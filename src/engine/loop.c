@@ -215,7 +215,7 @@ void loop_cancel(struct loop *l, struct timer *t)
     loop_end_period(l, t);
     timer_heap_remove(&l->schedule, t);
     t->period_ns = 0;
-    (void)timer_move_claim(t, TIMER_HELD, TIMER_FREE); /* fails if not submitted, or withdrawn */
+    (void)timer_move_claim(t, TIMER_HELD, TIMER_FREE); /* `claim` stays if FREE or WITHDRAWN */
 }
 
 int loop_set_io_ratio(struct loop *l, unsigned io_ratio)

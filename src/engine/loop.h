@@ -68,7 +68,7 @@ struct loop_conf {
     unsigned max_pending_tasks;
     struct loop_backoff backoff;
     unsigned rebuild_threshold; /* see engine/backend; 0: never */
-    int64_t stall_threshold_ns; /* turns this long count as stalls; 0: none */
+    int64_t stall_threshold_ns; /* turns at least this long count as stalls; 0: none do */
     struct affinity_conf affinity;
 };
 
@@ -141,8 +141,8 @@ void loop_schedule_every(struct loop *loop, struct timer *t, int64_t delay_ns, i
 
 /*
  * loop_cancel(loop, t):
- * Make ${t} idle without run() or drop(). A timer of loop_submit_after() must have arrived. run()
- * of a periodic ${t} may cancel and free it.
+ * Make ${t} idle without run() or drop(). A timer of loop_submit_after() must have arrived on the
+ * loop. run() of a periodic ${t} may cancel and free it.
  *
  * Thread: loop
  */
@@ -150,7 +150,7 @@ void loop_cancel(struct loop *loop, struct timer *t);
 
 /*
  * loop_set_io_ratio(loop, io_ratio):
- * From the next turn on.
+ * Use ${io_ratio} from the next turn on.
  *
  * Thread: any
  * Errors: 0; -EINVAL (not 1 to 100)
@@ -167,7 +167,8 @@ void loop_set_activity(struct loop *loop, const char *what);
 
 /*
  * loop_reap(loop, t):
- * Run ${t} in step 6 of this turn, or of a later one if thousands end at once; never dropped.
+ * Run ${t} in step 6 of this turn, or of a later turn if thousands of objects end at once. ${t} is
+ * never dropped.
  *
  * Thread: loop
  */
@@ -203,8 +204,8 @@ int loop_join_until(struct loop *loop, int64_t at_ns) NODISCARD;
 
 /*
  * loop_listen_end(loop, l):
- * Call ${l} when the loop has ended: inside this call if it has, else on its thread, or inside
- * loop_stop() if it has none.
+ * Call ${l} when the loop has ended: inside this call if the loop has ended before, else on the
+ * loop's thread, or inside loop_stop() if the loop has no thread.
  *
  * Thread: any
  * Owns:   ${l} must live until called

@@ -7,7 +7,7 @@
 
 struct loop_group {
     struct chooser chooser;
-    atomic_uint size;   /* see note: size; so for the next three */
+    atomic_uint size;   /* this member and the next three: see note: size */
     atomic_uint in_use; /* at most `size` */
     atomic_bool stopping;
     atomic_uint io_ratio;
@@ -83,8 +83,8 @@ int loop_group_prepare(struct loop_group *g, unsigned n, struct loop_group_chang
 }
 
 /*
- * See note: size. New loops are chosen only after the last store, so loop_stop() finds them without
- * threads.
+ * See note: size. New loops can be chosen only after the last store, so loop_stop() is called while
+ * they have no threads.
  */
 void loop_group_commit(const struct loop_group_change *change)
 {

@@ -4,10 +4,10 @@
  * Creation makes all epoll instances, but no threads. A loop out of use is parked: no longer
  * chosen, kept for later growth.
  *
- * note: size. A loop keeps its number. Storing a new size publishes the new loops, and what other
- * modules keep per loop: all were created before. The store is sequentially consistent: either the
- * commit sees a stop or a new io_ratio, or loop_group_stop() and loop_group_set_io_ratio() see the
- * new size; and a loop that grace_begin() does not see reads the new pointer.
+ * note: size. A loop keeps its number. The new loops, and what other modules keep per loop, exist
+ * before the new size is stored, which publishes them. The store is sequentially consistent: either
+ * the commit sees a stop or a new io_ratio, or loop_group_stop() or loop_group_set_io_ratio() sees
+ * the new size. So a new loop that grace_begin() does not see reads the new pointer.
  */
 #ifndef ENGINE_LOOP_GROUP_H
 #define ENGINE_LOOP_GROUP_H
@@ -25,7 +25,7 @@ struct loop_group_conf {
     unsigned max_loops; /* 0: n_loops */
     enum chooser_kind chooser;
     struct loop_conf loop; /* name and processor are set for each loop */
-    const unsigned *cpus;  /* of loop i: cpus[i % n_cpus] */
+    const unsigned *cpus;  /* processors; loop i runs on cpus[i % n_cpus] */
     unsigned n_cpus;       /* 0: not pinned */
 };
 
@@ -47,8 +47,8 @@ int loop_group_create(struct loop_group **out, const struct loop_group_conf *con
 
 /*
  * loop_group_prepare(g, n, change) / loop_group_commit(change) / loop_group_cancel(change):
- * Create the loops that are missing for ${n} in use / use the first ${n} loops and park the others
- * / destroy the created loops. One change at a time.
+ * Create loops until there are ${n} / use the first ${n} loops and park the rest / destroy the
+ * loops that were created. One change at a time.
  *
  * Thread: one, for all changes
  * Units:  1 <= ${n} <= max_loops
@@ -71,7 +71,7 @@ unsigned loop_group_max(const struct loop_group *g);
 
 /*
  * loop_group_made(g):
- * The size with a change under way; without one, loop_group_size().
+ * Number of loops, including those of a change that is prepared but not committed.
  *
  * Thread: that of the changes
  */
@@ -79,7 +79,7 @@ unsigned loop_group_made(const struct loop_group *g);
 
 /*
  * loop_group_at(g, i):
- * Loop ${i}, from 0; during a change also a new one.
+ * Loop ${i}, from 0, below loop_group_made().
  *
  * Thread: any
  */
@@ -103,7 +103,7 @@ enum loop_availability loop_group_availability(const struct loop_group *g);
 
 /*
  * loop_group_stop(g, quiet_ns, timeout_ns):
- * Stop all loops, and those that a change adds later.
+ * Stop all loops, and loops that a change adds later.
  *
  * Thread: any
  */
@@ -114,7 +114,7 @@ void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns)
  * Wait until all loops have ended, or until ${at_ns}.
  *
  * Thread: any but a loop
- * Errors: 0; -ETIMEDOUT (see loop_state() of each)
+ * Errors: 0; -ETIMEDOUT (loop_state() tells which loops run)
  */
 int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;
 
@@ -128,7 +128,7 @@ enum loop_state loop_group_state(const struct loop_group *g);
 
 /*
  * loop_group_set_io_ratio(g, io_ratio):
- * Set it for all loops, later ones too.
+ * Set ${io_ratio} for all loops, and for loops that are added later.
  *
  * Thread: any
  * Errors: 0; -EINVAL (not 1 to 100)
@@ -137,7 +137,7 @@ int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio) NODISCARD;
 
 /*
  * loop_group_destroy(g):
- * Free ${g}, whose loops have ended or never started, or NULL.
+ * Free ${g}, whose loops have ended or never started. NULL is ignored.
  *
  * Thread: any but a loop
  */

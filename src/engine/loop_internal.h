@@ -21,7 +21,7 @@
 #define LOOP_NAME_BYTES 16
 
 struct loop {
-    /* Members of the loop's thread only. */
+    /* Only the loop's thread accesses these. */
     struct backend backend;
     int64_t now_ns;               /* when this turn's last poll ended */
     int64_t turn_at_ns;           /* when this turn's first poll ended */
@@ -30,7 +30,7 @@ struct loop {
     int64_t sleep_at_ns;          /* when this turn's first poll began */
     int64_t sleep_until_ns;       /* deadline of the poll; 0: it did not block */
     int64_t io_ns;                /* time of I/O callbacks in this turn */
-    unsigned io_events;           /* in this turn, those of `wakeup_io` and `timer` excluded */
+    unsigned io_events;           /* callbacks of this turn, without `wakeup_io` and `timer` */
     bool ran;                     /* a callback, task or timer ran in this turn */
     bool woken;                   /* the wake-up descriptor was readable in this turn */
     bool wakeup_lost;             /* libev could not watch the wake-up descriptor */
@@ -54,7 +54,7 @@ struct loop {
     struct queue queues[LOOP_QUEUES];
     /*
      * When a queue's oldest task was submitted, or slightly earlier. Written by the loop, and by a
-     * submitter that finds the queue empty; the gate orders them.
+     * submitter that finds the queue empty; the gate orders both writes.
      */
     _Atomic int64_t oldest_at_ns[LOOP_QUEUES];
     alignas(CACHE_LINE_BYTES) unsigned max_pending_tasks;
@@ -87,8 +87,8 @@ extern _Thread_local struct loop *loop_of_this_thread;
 
 /*
  * loop_end_period(loop, t):
- * Called in run() of the periodic ${t}: do not schedule it again, as run() gives it away or frees
- * it.
+ * Keep the loop from scheduling ${t} again after run(): run() of the periodic ${t} is about to give
+ * it away or free it. No-op elsewhere.
  *
  * Thread: loop
  */
@@ -187,7 +187,7 @@ bool turn_stop_requested(const struct loop *loop);
 
 /*
  * turn_stop_next_at_ns(loop):
- * When to check the shutdown again; CLOCK_NEVER: none has begun.
+ * When to check the shutdown again; CLOCK_NEVER: no shutdown has begun.
  *
  * Thread: loop
  */

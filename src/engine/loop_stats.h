@@ -31,7 +31,7 @@ struct loop_stats {
     unsigned io_ratio;          /* configured, in percent */
     unsigned io_ratio_achieved; /* io_ns in percent of io_ns + task_ns; 100 if both are 0 */
     int64_t oldest_ns;          /* age of the oldest waiting task, or slightly more */
-    /* tasks of one type between two readings of the clock count as one */
+    /* longest task; tasks of one type between two readings of the clock count as one task */
     int64_t longest_ns;
     const char *longest_name; /* NULL: none */
     int64_t turn_ns;          /* age of the current turn; 0: polling */

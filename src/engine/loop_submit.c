@@ -34,11 +34,14 @@ static int64_t loop_submit_patiently(struct loop *l, enum loop_queue queue)
     return inside;
 }
 
-/* Retry if this thread may sleep. Returns the result of gate_enter(). */
+/*
+ * Try a refused gate_enter() again, if this thread may sleep. Returns the last result of
+ * gate_enter().
+ */
 static int64_t loop_submit_refused(struct loop *l, enum loop_queue queue, int64_t error)
 {
     if (error == -EAGAIN)
-        wakeup_send(&l->wakeup); /* lazy tasks have not woken it */
+        wakeup_send(&l->wakeup); /* lazy tasks filled the queue without waking the loop */
     if (error == -EAGAIN && !loop_current())
         error = loop_submit_patiently(l, queue);
     if (error < 0)
@@ -101,7 +104,7 @@ int loop_submit_lazy(struct loop *l, enum loop_queue queue, struct task *t)
     if (rc < 0 || loop_submit_is_own(l))
         return rc;
     atomic_fetch_add_explicit(&l->tasks_lazy, 1, memory_order_relaxed);
-    if (is_first) /* wake it: the thread that this task started may sleep since before the push */
+    if (is_first) /* wake the loop: its new thread may have gone to sleep before the push */
         wakeup_send(&l->wakeup);
     return 0;
 }

@@ -14,10 +14,10 @@
 /* Lives on the stack of a notifying thread. */
 struct promise_notifier {
     pthread_mutex_t *stripe;
-    bool is_over; /* the promise was closed; under the stripe */
+    bool is_over; /* the promise was closed; under the lock `stripe` */
 };
 
-/* Each guards the notifiers of the promises that hash to it. */
+/* Locks. Each guards the notifiers of the promises whose hash selects it. */
 static struct {
     alignas(CACHE_LINE_BYTES) pthread_mutex_t lock;
 } stripes[STRIPES] = {[0 ... STRIPES - 1] = {PTHREAD_MUTEX_INITIALIZER}};
@@ -73,7 +73,7 @@ void promise_close(struct promise *p)
     pthread_mutex_destroy(&p->lock);
 }
 
-/* Under the lock: must the caller notify the listeners? */
+/* Must the caller notify the listeners? Called under the promise's lock. */
 static bool promise_claim_notifying(struct promise *p)
 {
     if (!promise_is_done(p) || p->notifying || list_empty(&p->listeners))
@@ -132,7 +132,9 @@ static void promise_on_notify(struct task *t)
     promise_tell_here(CONTAINER_OF(t, struct promise, notify));
 }
 
-/* After promise_claim_notifying(), without the lock. */
+/*
+ * Call the listeners, after promise_claim_notifying() returned true and without the promise's lock.
+ */
 static void promise_notify(struct promise *p)
 {
     bool elsewhere = p->loop && (!loop_is_current(p->loop) || here.depth >= PROMISE_NESTED_MAX);
@@ -226,7 +228,7 @@ int promise_await(struct promise *p, int64_t timeout_ns)
 {
     int rc;
 
-    pthread_mutex_lock(&p->lock); /* even if complete; see note: last touch */
+    pthread_mutex_lock(&p->lock); /* lock even if the promise is complete; see note: last touch */
     if (promise_is_done(p))
         rc = 0;
     else if (loop_current())

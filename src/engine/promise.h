@@ -38,7 +38,7 @@ enum promise_state {
     PROMISE_CANCELLED
 };
 
-/* done() may free it. */
+/* done() may free the listener. */
 struct promise_listener {
     struct list link;
     void (*done)(struct promise_listener *l, struct promise *p);
@@ -52,17 +52,18 @@ struct promise_listener {
  * note: last touch. A promise may be freed
  *
  *   - without listeners: by a waiting thread, after promise_await() has returned to all waiters,
- *     and with 0 to at least one;
- *   - in done() of the last listener ever added, or by a thread that gets the promise from there;
+ *     at least once with 0;
+ *   - in done() of the last listener ever added, or by a thread that done() hands it to;
  *   - by its creator, if no other thread knows it.
  *
- * Completion is one critical section; without listeners, its last access is the unlock. A mutex may
- * be destroyed once it can be locked (POSIX, rationale of pthread_mutex_destroy()). So
- * promise_await() locks a completed promise, too, and permits freeing; promise_is_done() does not.
+ * Completion is one critical section; without listeners, the unlock is its last access to the
+ * promise. A mutex may be destroyed once it can be locked (POSIX, rationale of
+ * pthread_mutex_destroy()). So promise_await() locks a completed promise, too, and permits freeing;
+ * promise_is_done() does not.
  *
  * The notifying thread accesses the promise after each done(), but the last done() may have closed
- * it. So the promise points to a notifier on that thread's stack, in which promise_close() sets
- * `is_over`. Both use a static lock, the stripe.
+ * the promise. So the promise points to a notifier on that thread's stack, in which promise_close()
+ * sets `is_over`. The notifying thread and promise_close() lock the stripe, a static lock.
  */
 struct promise {
     atomic_int state;
@@ -122,8 +123,8 @@ bool promise_set_uncancellable(struct promise *p);
 
 /*
  * promise_listen(p, l):
- * Call ${l} on completion, perhaps inside this call. It runs on another thread if the loop refuses
- * the task: check loop_is_current().
+ * Call ${l} on completion, perhaps inside this call. ${l} runs on another thread if the loop
+ * refuses the task: check loop_is_current().
  *
  * Thread: any
  * Owns:   ${l} must live until called; ${p} as for promise_succeed()

@@ -11,7 +11,7 @@ void queue_take(struct queue *q)
 {
     struct task *t;
 
-    /* A load first: an exchange takes the cache line from the producers. */
+    /* Load first, because an exchange takes the cache line from the producers. */
     if (q->first || !atomic_load_explicit(&q->newest, memory_order_relaxed))
         return;
     /* Acquire: see what producers wrote to their tasks. */

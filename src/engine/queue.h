@@ -39,7 +39,7 @@ void queue_init(struct queue *q);
  * Append ${t}.
  *
  * Thread: any
- * Owns:   the queue, until queue_pop() returns ${t}
+ * Owns:   ${t} belongs to the queue until queue_pop() returns it
  * Source: R. K. Treiber, "Systems Programming: Coping with Parallelism" (1986); Linux
  *         include/linux/llist.h
  */
@@ -55,7 +55,7 @@ static inline void queue_push(struct queue *q, struct task *t)
 
 /*
  * queue_take(q):
- * Make pushed tasks available to queue_pop(), if it has none.
+ * If queue_pop() has no tasks left, make all pushed tasks available to it.
  *
  * Thread: consumer
  */

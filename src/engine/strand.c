@@ -1,10 +1,10 @@
 /*
  * note: place. A strand with tasks has one place, in the executor's queue or taken by a thread.
  * That thread runs one task after the other, then removes the place or queues it again. The
- * executor's lock guards this and both limits.
+ * executor's lock guards the place, and the limits of strand and executor.
  *
- * note: users. The owner, the place and the waiter each hold a reference while in use; the last one
- * frees the strand.
+ * note: users. The owner, the place and the waiter each hold a reference while in use; releasing
+ * the last reference frees the strand.
  */
 #include "engine/strand.h"
 
@@ -22,7 +22,7 @@ struct strand {
     unsigned n_tasks;
     unsigned in_a_row; /* tasks run since the place was queued */
     bool placed;       /* see note: place */
-    bool was_full;     /* call the waiter when half empty */
+    bool was_full;     /* the strand was full: call the waiter when it is half empty */
 
     /* Owned by the loop. */
     bool refused; /* room() will be called */

@@ -9,7 +9,7 @@
 
 #include "engine/executor.h"
 
-/* Tasks per turn of a strand. */
+/* Tasks that a strand runs before it queues again. */
 #define STRAND_BATCH 64
 
 struct strand;
@@ -21,7 +21,8 @@ struct strand_conf {
     unsigned max_pending_tasks; /* of this strand, at least 1 */
     /*
      * Called after -EAGAIN, on ${loop}, when half of the limit that was reached is free, or when
-     * the executor has stopped; not if the loop has ended. May submit, or destroy the strand.
+     * the executor has stopped; not if the loop has ended. room() may submit, or destroy the
+     * strand.
      */
     void (*room)(void *cookie);
     void *cookie;

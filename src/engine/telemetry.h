@@ -1,7 +1,7 @@
 /*
  * engine/telemetry: counters of a loop, for engine/loop_stats.
  *
- * One thread writes, without atomic read-modify-write; any thread reads. Relaxed.
+ * One thread writes, without atomic read-modify-write; any thread reads. All accesses are relaxed.
  */
 #ifndef ENGINE_TELEMETRY_H
 #define ENGINE_TELEMETRY_H

@@ -43,7 +43,7 @@ struct timer {
     enum timer_state state;
     atomic_int claim;
     const struct task_type
-        *own_type; /* unless `claim` is FREE: the caller's type, as task.type is internal */
+        *own_type; /* the caller's type, while task.type is internal; unused if `claim` is FREE */
 };
 
 /*

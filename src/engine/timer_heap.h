@@ -11,7 +11,7 @@
 
 #include "engine/timer.h"
 
-/* Limit of the list: how many timers a queued task may wait for. */
+/* Limit of the list of due timers: a queued task may have to wait for all of them. */
 #define TIMER_HEAP_DUE_MAX 1024
 
 struct timer_heap {

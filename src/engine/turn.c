@@ -4,20 +4,21 @@
  * note: stretch. Tasks of one type between two readings of the clock are measured together, as a
  * stretch; the longest is reported with its type.
  *
- * note: newer tasks. Step 4 runs the tasks queued at its start. It takes newer tasks only if the
- * turn had I/O, as io_ratio gives tasks time; if few tasks ran, as another turn costs more; or if a
- * timer is due, which must not overtake earlier tasks. Otherwise the queue's cache line stays with
- * the producers.
+ * note: newer tasks. Step 4 runs the tasks queued at its start. It also takes newer tasks in three
+ * cases: the turn had I/O, and io_ratio gives tasks time; few tasks have run, and another turn
+ * would cost more; a timer is due, and must not overtake earlier tasks. Otherwise the queue's cache
+ * line stays with the producers.
  */
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/* Per turn: control tasks that submit others must not delay I/O for ever. */
+/* Limit per turn: control tasks that submit control tasks must not delay I/O for ever. */
 #define TURN_CONTROL_MAX 1024
 
 /*
- * Finished tasks leave the gate in batches, as each gate_leave() costs producers and loop a cache
- * miss; a batch is at most a sixteenth of max_pending_tasks, as its tasks still count as pending.
+ * Finished tasks leave the gate in batches, because each gate_leave() costs producers and loop a
+ * cache miss. A batch is at most a sixteenth of max_pending_tasks, because the finished tasks in it
+ * still count as pending.
  */
 #define TURN_LEAVE_EACH 1024
 #define TURN_LEAVE_PART 16
@@ -222,7 +223,7 @@ static void turn_tasks(struct loop *l)
     TELEMETRY_ADD(l->telemetry.tasks_run, budget.run);
 }
 
-/* Step 5: only tasks queued before it. */
+/* Step 5: only tasks queued before this step. */
 static void turn_tail(struct loop *l)
 {
     if (!queue_empty(&l->queues[LOOP_TAIL]))
@@ -230,8 +231,9 @@ static void turn_tail(struct loop *l)
 }
 
 /*
- * Step 6, including tasks that these tasks add: for as long as the rest of the turn took, so that
- * objects cannot end faster than they are freed. When thousands end at once the next turns go on.
+ * Step 6, including tasks that these tasks add: it may take as long as the rest of the turn did, so
+ * that objects cannot end faster than they are freed. When thousands of objects end at once, the
+ * next turns free the rest.
  */
 void turn_reap(struct loop *l)
 {

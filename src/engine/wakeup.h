@@ -3,7 +3,8 @@
  *
  * note: wake-up. A producer pushes its task, then checks whether the loop sleeps; the loop
  * publishes its sleep, then checks for tasks. All four accesses are sequentially consistent: at
- * least one side sees the other. An exchange lets one producer make the system call.
+ * least one side sees the other side's store. An exchange lets only one producer make the system
+ * call.
  */
 #ifndef ENGINE_WAKEUP_H
 #define ENGINE_WAKEUP_H

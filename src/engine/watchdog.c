@@ -10,15 +10,15 @@ struct watch {
     struct loop *loop;
     int64_t stalled_at_ns; /* begin of the turn reported as stalled; 0: none */
     struct task beat;
-    atomic_bool beating; /* `beat` is queued; release/acquire: may be submitted again */
-    int64_t beat_at_ns;  /* last sent; 0: never */
+    atomic_bool beating; /* `beat` is queued (release/acquire); false: it may be submitted again */
+    int64_t beat_at_ns;  /* when `beat` was last submitted; 0: never */
     bool asleep;         /* a missed beat was reported */
 };
 
 struct watchdog {
     int64_t threshold_ns;
     unsigned max_loops;
-    atomic_uint n_loops; /* release/acquire: publishes a watch */
+    atomic_uint n_loops; /* release/acquire: publishes the new entry of `watches` */
     struct watch watches[];
 };
 
