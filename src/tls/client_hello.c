@@ -25,7 +25,7 @@ enum client_hello_extension {
 
 /* ---- records ---- */
 
-/* The version of a record is ignored, but for its first byte (RFC 8446, 5.1). */
+/* Check the type of a record, and only the first byte of its version (RFC 8446, 5.1). */
 static int client_hello_check_record(const uint8_t *at, size_t have)
 {
     if (at[0] != RECORD_HANDSHAKE || (have > 1 && at[1] != 3))
@@ -44,7 +44,7 @@ static int client_hello_begin_record(struct client_hello_scan *scan, const uint8
         return -EAGAIN;
     n = client_hello_check_record(data + scan->at, len - scan->at);
     if (n == -ENOMSG && scan->records > 0)
-        return -EPROTO; /* between the records of a message */
+        return -EPROTO; /* not a handshake record, although the message is incomplete */
     if (n < 0)
         return n;
     if (n == 0 || n > RECORD_MAX_BYTES)
@@ -87,7 +87,7 @@ static int client_hello_scan_fragment(struct client_hello_scan *scan, const uint
     if (scan->header < MESSAGE_HEADER_BYTES)
         return 0;
     if (n + scan->record_bytes > scan->message_bytes)
-        return -EPROTO; /* another message in the record */
+        return -EPROTO; /* another message follows in the record */
     scan->at += n;
     scan->message_bytes -= n;
     return 0;
@@ -140,7 +140,7 @@ static bool client_hello_take_number(struct client_hello_bytes *from, unsigned b
     return true;
 }
 
-/* Take bytes with their length in front, a number of ${prefix} bytes. */
+/* Take a length of ${prefix} bytes, and then as many bytes as it says. */
 static bool client_hello_take_vector(struct client_hello_bytes *from, unsigned prefix,
                                      struct client_hello_bytes *out)
 {
@@ -171,7 +171,7 @@ bool client_hello_alpn_next(struct client_hello_bytes *list, struct client_hello
     return client_hello_take_vector(list, 1, out);
 }
 
-/* ${data} is one vector of two-byte numbers. */
+/* Read ${data}: one vector of two-byte numbers. */
 static int client_hello_read_numbers(struct client_hello_bytes *data, unsigned prefix,
                                      struct client_hello_bytes *out)
 {
@@ -181,7 +181,7 @@ static int client_hello_read_numbers(struct client_hello_bytes *data, unsigned p
     return out->n / 2 > CLIENT_HELLO_MAX_LIST ? -EMSGSIZE : 0;
 }
 
-/* One name of type host_name (0), as no other type was ever defined. */
+/* Accept one name, of type host_name (0): no other type was ever defined. */
 static int client_hello_read_server_name(struct client_hello *out, struct client_hello_bytes *data)
 {
     struct client_hello_bytes list, name;

@@ -27,8 +27,8 @@
 /* Zero-initialised: nothing was scanned. */
 struct client_hello_scan {
     size_t at;            /* scanned bytes */
-    size_t record_bytes;  /* left of the record's fragment */
-    size_t message_bytes; /* left of the message; with `header` < 4: as far as it is known */
+    size_t record_bytes;  /* of the record's fragment, not scanned yet */
+    size_t message_bytes; /* of the message, not scanned yet; length so far if `header` < 4 */
     unsigned header;      /* bytes of the message's header scanned */
     unsigned records;
 };
@@ -43,7 +43,7 @@ struct client_hello {
     char sni[SERVER_NAME_BYTES]; /* in lower case; empty: none */
     uint16_t version;            /* legacy_version */
     bool has_sni;
-    struct client_hello_bytes ciphers;    /* two bytes each, as the next */
+    struct client_hello_bytes ciphers;    /* two bytes each; so are versions, signatures */
     struct client_hello_bytes versions;   /* supported_versions; empty: none */
     struct client_hello_bytes signatures; /* signature_algorithms */
     struct client_hello_bytes extensions; /* type: 2, length: 2, data */
@@ -56,7 +56,7 @@ struct client_hello {
  * Continue ${scan} with ${data}, all bytes of the client so far; fail at the first invalid byte.
  *
  * Thread: any
- * Errors: bytes up to the end of the hello; -EAGAIN (incomplete); -ENOMSG (not TLS); -EPROTO
+ * Errors: > 0: bytes up to the end of the hello; -EAGAIN (incomplete); -ENOMSG (not TLS); -EPROTO
  *         (malformed); -EMSGSIZE (above CLIENT_HELLO_MAX_BYTES)
  */
 int client_hello_scan(struct client_hello_scan *scan, const uint8_t *data, size_t len) NODISCARD;

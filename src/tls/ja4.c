@@ -90,7 +90,7 @@ static bool ja4_put_ciphers(char *out, struct ja4_numbers *ciphers)
     return ja4_put_hash(out, text, (size_t)(ja4_put_numbers(text, ciphers) - text));
 }
 
-/* SNI and ALPN are in the first part already. */
+/* Drop SNI and ALPN: the first part of the fingerprint has them. */
 static void ja4_drop_told(struct ja4_numbers *extensions)
 {
     unsigned n = 0;
@@ -145,7 +145,9 @@ static bool ja4_is_alphanumeric(uint8_t c)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* First and last character of the first name, of its hexadecimal form if one is no letter or digit.
+/*
+ * Write the first and last character of the first name; of its hexadecimal form unless both are
+ * letters or digits.
  */
 static void ja4_put_alpn(char *out, struct client_hello_bytes alpn)
 {

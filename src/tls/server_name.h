@@ -38,7 +38,8 @@ int server_name_read_pattern(char *out, const char *pattern, size_t len) NODISCA
 
 /*
  * server_name_matches(pattern, name):
- * Does ${name} equal the exact ${pattern}, or is it one label below the wildcard? Both were read.
+ * Does ${name} equal the exact ${pattern}, or is it one label below the wildcard? Both come from
+ * the functions above.
  *
  * Thread: any
  */

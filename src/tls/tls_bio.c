@@ -41,7 +41,7 @@ static long tls_bio_control(BIO *bio, int what, long number, void *pointer)
     (void)bio;
     (void)number;
     (void)pointer;
-    return what == BIO_CTRL_FLUSH; /* nothing else is supported, such as kTLS */
+    return what == BIO_CTRL_FLUSH; /* other controls, as for kTLS, are not supported */
 }
 
 static BIO_METHOD *tls_bio_method;

@@ -21,7 +21,7 @@ struct tls_certificate {
     char path[];
 };
 
-/* Of these many are looked through for an issuer that was read before. */
+/* Issuers remembered while loading, to be shared by their certificates. */
 #define TLS_CERTIFICATE_ISSUERS 64
 
 /* ---- chain ---- */
@@ -35,7 +35,10 @@ static X509 *tls_certificate_take_issuer(STACK_OF(X509) * from, X509 *of)
     return NULL;
 }
 
-/* Returns what stands for ${x} in ${issuers}, with a reference in place of the caller's. */
+/*
+ * Replace ${x} by the same certificate of ${issuers}, or add ${x} there. Takes the caller's
+ * reference to ${x}; returns one.
+ */
 static X509 *tls_certificate_share(STACK_OF(X509) * issuers, X509 *x)
 {
     int n = sk_X509_num(issuers);
@@ -80,8 +83,8 @@ static int tls_certificate_take(struct tls_certificate *c, STACK_OF(X509) * from
 }
 
 /*
- * Is an issuer missing that clients do not have? A certificate of a public CA says where to fetch
- * its issuer (RFC 5280, 4.2.2.1), which is not one that clients know.
+ * Is an intermediate missing that clients do not have? A certificate that says where to fetch its
+ * issuer (RFC 5280, 4.2.2.1), as those of public CAs do, was not signed by a root.
  */
 static bool tls_certificate_lacks_issuer(const struct tls_certificate *c)
 {
@@ -149,7 +152,7 @@ static int tls_certificate_read_key(struct tls_pem *pem, const char *path, struc
     return rc;
 }
 
-/* Where HAProxy looks: a.pem.key, then a.key. */
+/* Look for the key where HAProxy does: a.pem.key, then a.key. */
 static int tls_certificate_read_key_beside(struct tls_pem *pem, const char *path,
                                            struct tls_load *l)
 {

@@ -21,14 +21,14 @@ enum tls_key_kind { TLS_KEY_EC, TLS_KEY_RSA, TLS_KEY_OTHER, TLS_KEY_KINDS };
 
 struct tls_certificate_files {
     const char *certificate; /* the certificate, then its chain; may have the key */
-    const char *key;         /* NULL: in `certificate`, or beside it: a.pem.key, a.key */
+    const char *key;         /* NULL: in `certificate`, or in a.pem.key or a.key beside it */
 };
 
 /*
  * tls_certificate_load(out, files, issuers, l):
- * Read and check: one key, which is the certificate's; a chain in which each certificate has signed
- * the one before, sorted if need be. Issuers that are in ${issuers} are taken from there, others
- * are added: many certificates have the same.
+ * Read and check: one key, which is the certificate's; a chain, sorted if need be, in which each
+ * certificate has signed the one before. Certificates with the same issuer share it through
+ * ${issuers}.
  *
  * Thread: any but loops
  * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
@@ -56,7 +56,7 @@ int tls_certificate_use(const struct tls_certificate *c, SSL *ssl) NODISCARD;
 
 /*
  * tls_certificate_kind(c) / tls_certificate_expires_at(c) / tls_certificate_is_current(c, now):
- * Kind of the key / end of its time / is ${now} within its time?
+ * Kind of the key / when the certificate expires / is it valid at ${now}?
  *
  * Thread: any
  * Units:  seconds since 1970
@@ -75,7 +75,7 @@ bool tls_certificate_same(const struct tls_certificate *a, const struct tls_cert
 
 /*
  * tls_certificate_leaf(c) / tls_certificate_issuer(c) / tls_certificate_path(c):
- * The certificate itself / the first of its chain, or NULL / its file.
+ * The certificate itself / the first of its chain, or NULL / the path of its file.
  *
  * Thread: any
  * Owns:   ${c}

@@ -18,11 +18,11 @@
 
 struct tls_certificates {
     atomic_uint references;
-    struct tls_certificate **list; /* by the end of their time, once loaded */
+    struct tls_certificate **list; /* once loaded, sorted by expiry */
     unsigned n, room;
     struct tls_names names;
     struct tls_certificate_set first;
-    char first_name[SERVER_NAME_BYTES]; /* "": it has none that a client can ask for */
+    char first_name[SERVER_NAME_BYTES]; /* of the first certificate; "": no host name */
 };
 
 /* What is needed while loading. */
@@ -43,7 +43,7 @@ static int tls_certificates_add_name(struct tls_certificates *t, const ASN1_STRI
 
     if (server_name_read_pattern(name, (const char *)ASN1_STRING_get0_data(text),
                                  (size_t)ASN1_STRING_length(text)) < 0)
-        return 0; /* no client can ask for it */
+        return 0; /* not a host name: no client can ask for it */
     if (t->n == 1 && t->first_name[0] == '\0')
         memcpy(t->first_name, name, sizeof(name));
     return tls_names_add(&t->names, name, c);
@@ -80,7 +80,9 @@ static int tls_certificates_add_names(struct tls_certificates *t, const struct t
     return rc;
 }
 
-/* The first certificate, and those of other kinds of keys with its first name. */
+/*
+ * Choose the default: the first certificate, and those for its first name with other kinds of keys.
+ */
 static void tls_certificates_choose_first(struct tls_certificates *t)
 {
     if (t->first_name[0] != '\0')
@@ -130,7 +132,7 @@ static int tls_certificates_append(struct tls_certificates *t, struct tls_certif
     return tls_certificates_add_names(t, c);
 }
 
-/* Where HAProxy has it: a.pem.ocsp. */
+/* Look for the response where HAProxy does: a.pem.ocsp. */
 static int tls_certificates_read_ocsp_beside(const struct tls_certificates_load *load,
                                              const char *path)
 {
@@ -226,7 +228,7 @@ struct tls_certificates *tls_certificates_hold(struct tls_certificates *t)
 
 void tls_certificates_release(struct tls_certificates *t)
 {
-    /* acq_rel: the last one sees all uses of others */
+    /* acq_rel: the last release sees all uses by other threads */
     if (!t || atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) > 1)
         return;
     for (unsigned i = 0; i < t->n; i++)

@@ -1,7 +1,7 @@
 /*
  * tls/tls_certificates: the certificates of a profile, found by host name.
  *
- *     name -> the exact name, else the wildcard one label above -> one certificate a kind of key
+ *     name -> the exact name, else the wildcard one label above -> one certificate per kind of key
  *
  * Immutable: any thread may use it.
  */
@@ -22,8 +22,8 @@ struct tls_certificate_set {
 /*
  * tls_certificates_load(out, conf, before, l):
  * Read all files and directories of ${conf}. Of two certificates with the same name and kind of key
- * the first is used. One that is out of date is refused if ${before}, those in use, are not NULL
- * and do not have it; otherwise a warning.
+ * the first is used. An expired or not yet valid certificate is accepted, with a warning, only at
+ * start (${before} is NULL) or if it is in use already (in ${before}).
  *
  * Thread: any but loops
  * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
@@ -42,7 +42,7 @@ void tls_certificates_release(struct tls_certificates *t);
 
 /*
  * tls_certificates_find(t, name) / tls_certificates_default(t):
- * Return the certificates of a name as a client sent it, NULL: unknown / those of the first
+ * Return the certificates for ${name} as a client sent it, NULL: unknown name / those for the first
  * certificate's name.
  *
  * Thread: any

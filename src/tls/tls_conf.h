@@ -18,11 +18,11 @@ struct tls_conf {
     struct tls_profile_conf profile;
     int64_t watch_ns; /* look for changed files so often; 0: never */
     /*
-     * What listeners and upstreams refer to. Configurations with a section of this name share it
-     * from reload to reload.
+     * Gives listeners and upstreams the current profile. A reload keeps the slot if the section's
+     * name stays.
      */
     struct tls_slot *slot;
-    struct tls_profile *loaded; /* with this configuration, for tls_slot_replace() */
+    struct tls_profile *loaded; /* profile of this configuration, for tls_slot_replace() */
 };
 
 #endif

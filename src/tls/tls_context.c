@@ -112,8 +112,8 @@ int tls_context_create(SSL_CTX **out, const SSL_METHOD *method, const struct tls
 }
 
 /*
- * The system's CAs from one file, of Debian or Fedora, now: from its own paths the library reads
- * them in a handshake.
+ * Load the system's CAs now, from the file of Debian or Fedora: the library's default directory is
+ * read only during handshakes.
  */
 static int tls_context_set_system_ca(SSL_CTX *ctx, struct tls_load *l)
 {
@@ -147,7 +147,7 @@ int tls_context_create_client(SSL_CTX **out, const struct tls_profile_conf *conf
         return rc;
     tls_sessions_enable(ctx);
     rc = tls_context_set_ca(ctx, conf, l);
-    /* The other way round than the library's other functions: 0 is success. */
+    /* Unlike the library's other functions, this one returns 0 for success. */
     if (rc == 0 && conf->alpn && SSL_CTX_set_alpn_protos(ctx, conf->alpn, conf->alpn_bytes) != 0)
         rc = tls_load_memory(l);
     if (rc < 0)

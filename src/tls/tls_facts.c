@@ -34,7 +34,7 @@ static void tls_facts_read_fingerprint(char *out, const X509 *certificate)
     *out = '\0';
 }
 
-/* A name with a NUL inside ends there. */
+/* A name with a NUL inside is cut at the NUL. */
 static void tls_facts_read_certificate(struct tls_facts_texts *texts, const SSL *ssl)
 {
     X509 *certificate = SSL_get0_peer_certificate(ssl);

@@ -20,16 +20,16 @@ struct tls_facts {
     const char *group;   /* x25519 */
     const char *alpn;    /* negotiated */
     bool resumed;
-    bool has_certificate;    /* the client */
-    uint32_t verify;         /* 0: its certificate is verified; else of X509_verify_cert_error(3) */
-    const char *name;        /* common name in it */
-    const char *fingerprint; /* SHA-256 of it, in hex */
+    bool has_certificate;    /* the client has one */
+    uint32_t verify;         /* 0: the certificate is verified; else an X509_V_ERR_ code */
+    const char *name;        /* common name in the certificate */
+    const char *fingerprint; /* SHA-256 of the certificate, in hex */
     char room[];
 };
 
 /*
  * tls_facts_create(out, st):
- * Read them from ${st}, whose handshake is done.
+ * Read the facts of ${st}, whose handshake is done.
  *
  * Thread: owner of ${st}
  * Owns:   the caller frees ${out}

@@ -8,14 +8,14 @@
 struct tls_failure {
     int alert;           /* the first fatal one, sent or received; -1: none */
     bool alert_received; /* by us */
-    char reason[96];     /* of the library; empty: none */
+    char reason[96];     /* what the library says; empty: nothing */
 };
 
 #define TLS_FAILURE_TEXT_BYTES 200
 
 /*
  * tls_failure_alert(f):
- * Name of its alert, such as `unknown CA`; NULL: none.
+ * Name of the alert of ${f}, such as `unknown CA`; NULL: none.
  *
  * Thread: any
  */

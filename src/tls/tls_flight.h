@@ -1,9 +1,9 @@
 /*
  * tls/tls_flight: finds whole handshake messages in received records.
  *
- * A step costs a task on another thread: none is made before a whole message is there, so a slow
- * client costs only its buffer. Messages are readable up to the first encrypted record; from then
- * on a whole record counts as a message.
+ * Each step of a handshake costs a task on another thread, so it waits for a whole message: a slow
+ * client costs only its buffer. Messages are readable up to the first encrypted record; from there
+ * on each record counts as a message.
  *
  * Record: | type: 1 | version: 2 | length: 2 | fragment |, message: | type: 1 | length: 3 | body |.
  * Source: RFC 8446, sections 4 and 5.1
@@ -27,8 +27,8 @@ struct tls_flight {
 
 /*
  * tls_flight_scan(f, data, len):
- * Continue with ${data}, all bytes since tls_flight_take(). True: up to f->records_end there is a
- * whole message, or what the library will reject.
+ * Continue with ${data}, all bytes since tls_flight_take(). True: the bytes up to f->records_end
+ * have a whole message, or an error that the library will report.
  *
  * Thread: any
  */

@@ -12,7 +12,7 @@
 #include "tls/tls_step.h"
 #include "tls/tls_stream.h"
 
-/* Most plain bytes of one read of the channel. */
+/* Most plain bytes passed on at once. */
 #define TLS_HANDLER_PLAIN_BYTES NETLOOP_SCRATCH_BYTES
 
 static _Thread_local uint8_t tls_handler_plain[TLS_HANDLER_PLAIN_BYTES];
@@ -27,7 +27,7 @@ static struct memory_account *tls_handler_account(const struct tls_handler *t)
     return channel_net(t->handler.channel)->buffered;
 }
 
-/* Send the records of the stream's last call. */
+/* Send the records that the last call of the stream has made. */
 static int tls_handler_send(struct tls_handler *t)
 {
     size_t n;
@@ -66,7 +66,7 @@ static void tls_handler_opened(struct tls_handler *t)
 
 static void tls_handler_advance(struct tls_handler *t);
 
-/* The step's records that the stream has not read go in front of those received meanwhile. */
+/* Put the records that the step has left unread in front of those received meanwhile. */
 static int tls_handler_put_back(struct tls_handler *t)
 {
     struct buffer *left = &t->step->in;
@@ -206,7 +206,10 @@ static void tls_handler_broken(struct tls_handler *t)
     handler_ended(t->handler.next, HANDLER_REJECTED, -EPROTO);
 }
 
-/* The channel has reported an end of file that came before the release: pass it on here. */
+/*
+ * close_notify: pass on end of file. If that came before the release, the channel has reported it
+ * already.
+ */
 static void tls_handler_closed(struct tls_handler *t)
 {
     if (t->peer_closed)
@@ -218,7 +221,7 @@ static void tls_handler_closed(struct tls_handler *t)
         channel_end_input(t->handler.channel, t->handler.next);
 }
 
-/* Pass on all that ${data} has; only a part of a record stays, in the library. */
+/* Decrypt ${data} and pass it on; the library keeps an incomplete record. */
 static void tls_handler_decrypt(struct tls_handler *t, const uint8_t *data, size_t len)
 {
     struct channel *ch = t->handler.channel;

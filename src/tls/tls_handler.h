@@ -4,11 +4,11 @@
  *   add -> handshake, in steps on tls/tls_handshakes -> done() -> tls_handler_release()
  *       -> plain bytes inward, records outward -> close_notify in both directions
  *
- * Before the release no event passes.
+ * Before the release no event passes the handler.
  *
  * close_notify is half-close, in TLS 1.2 too: the peer's arrives as HANDLER_EOF, ours is sent by
- * shutdown_write in front of the end of file. An end of file without it is counted, and passed on
- * as such or as a reset.
+ * shutdown_write in front of the end of file. An end of file without close_notify is counted, and
+ * passed on as end of file or as a reset.
  */
 #ifndef TLS_TLS_HANDLER_H
 #define TLS_TLS_HANDLER_H
@@ -35,7 +35,7 @@ struct tls_stream;
 struct tls_handler_conf {
     struct tls_handshakes *handshakes;
     struct tls_counters *counters;
-    bool truncated_is_reset; /* an end of file without close_notify */
+    bool truncated_is_reset; /* pass on end of file without close_notify as a reset */
 };
 
 struct tls_handler {
@@ -45,15 +45,16 @@ struct tls_handler {
     struct tls_step *step;     /* NULL: no handshake under way */
     struct buffer in;          /* received, not given to the stream */
     struct tls_flight flight;
-    struct tls_hello *hello;  /* of a client; NULL: not understood. The owner frees it */
+    struct tls_hello *hello;  /* of a client; NULL: not understood. Freed by our owner */
     uint32_t handshake_bytes; /* received */
     int64_t began_at_ns;
     int64_t deadline_ns; /* of the handshake; CLOCK_NEVER: none */
     /*
      * The handshake is done (0), or failed: -EPROTO (tls_handler_failure() has the cause),
-     * -ETIMEDOUT (dropped by the pool), -EBUSY (refused by it: tls_handler_retry() may follow),
-     * -ENODATA (end of file before any byte), -ECONNRESET (end of file), -EMSGSIZE, -ENOMEM,
-     * -EAGAIN, -ESHUTDOWN. Not called after the channel's end. May call tls_handler_release().
+     * -ETIMEDOUT (dropped by the pool), -EBUSY (refused by the pool: tls_handler_retry() may
+     * follow), -ENODATA (end of file before any byte), -ECONNRESET (end of file), -EMSGSIZE,
+     * -ENOMEM, -EAGAIN, -ESHUTDOWN. Not called after the channel's end. May call
+     * tls_handler_release().
      */
     void (*done)(struct tls_handler *t, int error);
     bool accepts;
@@ -88,7 +89,8 @@ void tls_handler_retry(struct tls_handler *t);
 
 /*
  * tls_handler_give_up(t):
- * The handshake takes too long: call done(t, -ETIMEDOUT). No-op after done() or the channel's end.
+ * Fail a handshake that takes too long: calls done(t, -ETIMEDOUT). No-op after done() or the
+ * channel's end.
  *
  * Thread: the channel's loop
  */
@@ -104,8 +106,8 @@ void tls_handler_release(struct tls_handler *t);
 
 /*
  * tls_handler_detach(t) / tls_handler_adopt(t, ch, stream, conf):
- * Give up the stream of a released ${t}, whose channel was detached / use ${stream}, behind its
- * handshake, on another channel, before that is started.
+ * Give up the stream of a released ${t}, whose channel was detached / use ${stream}, whose
+ * handshake is done, on the channel ${ch}, which is not started yet.
  *
  * Thread: the channel's loop
  * Owns:   the caller owns the returned stream; ${t} owns ${stream}, lives as long as ${ch}, and

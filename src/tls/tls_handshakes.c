@@ -19,7 +19,7 @@
 
 /*
  * note: batch. A loop that wakes for each step preempts the thread each time. While more steps
- * wait, a thread keeps some that are done, and then wakes each loop once.
+ * wait, a thread collects finished steps, and then wakes each loop once.
  */
 #define TLS_HANDSHAKES_BATCH 4
 
@@ -47,7 +47,7 @@ struct tls_handshakes {
     struct tls_handshakes_conf conf;
     struct affinity affinity;
     struct tls_jobs jobs;
-    unsigned n_first, n_further; /* pending, those of loops too */
+    unsigned n_first, n_further; /* pending steps, also those of loops */
     uint64_t run, run_on_loops, dropped, refused;
     bool stopped;
     bool start_failed; /* the last start of a thread failed, and was logged */
@@ -82,7 +82,7 @@ static void tls_handshakes_finish(struct tls_handshakes *pool, struct tls_job *j
     pthread_mutex_lock(&pool->lock);
 }
 
-/* Locked. Run the next step of ${jobs} and return it; NULL: none, or it was late and dropped. */
+/* Locked. Run the next step of ${jobs} and return it; NULL: no step, or one dropped as late. */
 static struct tls_job *tls_handshakes_step(struct tls_handshakes *pool, struct tls_jobs *jobs)
 {
     int64_t now_ns = clock_now_ns();
@@ -114,7 +114,7 @@ static void tls_handshakes_thread_init(const struct tls_handshakes_thread *me)
     snprintf(name, sizeof(name), TLS_HANDSHAKES_NAME "-%u", me->number);
     prctl(PR_SET_NAME, name);
     affinity_take(&pool->affinity, name);
-    nice = getpriority(PRIO_PROCESS, 0) + (int)pool->conf.nice; /* of this thread; see sched(7) */
+    nice = getpriority(PRIO_PROCESS, 0) + (int)pool->conf.nice; /* 0: this thread; see sched(7) */
     if (pool->conf.nice > 0 && setpriority(PRIO_PROCESS, 0, nice) < 0)
         log_warning("thread %s: cannot set its nice value to %d: %s", name, nice, strerror(errno));
 }
@@ -247,7 +247,7 @@ static void tls_handshakes_drop_turn(struct task *t)
 static const struct task_type tls_handshakes_turn_type = {
     .name = "handshake", .run = tls_handshakes_run_turn, .drop = tls_handshakes_drop_turn};
 
-/* Locked. The steps of the calling loop; NULL: out of memory. */
+/* Locked. Find or add the entry of the calling loop; NULL: out of memory. */
 static struct tls_handshakes_loop *tls_handshakes_of_loop(struct tls_handshakes *pool)
 {
     struct loop *loop = loop_current();
@@ -313,7 +313,7 @@ static bool tls_handshakes_wants_loop(const struct tls_handshakes *pool, const s
     return pool->conf.threads == 0 || (job->on_loop && pool->conf.threads <= pool->conf.loops);
 }
 
-/* Locked. Find the queue for a step, and wake or start what runs it. */
+/* Locked. Find the queue for a step, and have a loop or thread run it. */
 static int tls_handshakes_admit(struct tls_handshakes *pool, const struct tls_job *job,
                                 struct tls_jobs **jobs)
 {

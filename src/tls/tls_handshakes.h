@@ -10,14 +10,15 @@
  * deadline is dropped without arithmetic. Order: tls/tls_jobs.h. Threads start on demand.
  *
  * note: yield. Before each step the thread gives up the processor. A loop that wakes during a step
- * does not always preempt it, never under SCHED_BATCH (engine/affinity.h): it would wait for a
- * scheduler tick or for the whole burst of handshakes, and so waits for one step.
+ * does not always preempt it, never under SCHED_BATCH (engine/affinity.h): without the yield it
+ * would wait for a scheduler tick or the whole burst of handshakes; with it, for one step.
  *
  * Without threads each step runs on the loop that submits it, as a tail task, one in a turn.
  *
- * note: young. A thread costs up to eight context switches a handshake: the loop wakes for each of
- * its events, and preempts the thread. They protect established connections, so a loop without any
- * runs its steps itself, unless there are more threads than loops, which use more processors.
+ * note: young. A thread costs up to eight context switches a handshake: the loop wakes for each
+ * event, and preempts the thread. Threads protect established connections: a loop that has only
+ * young sessions (netloop_is_young()) runs its steps itself, unless there are more threads than
+ * loops, to use more processors.
  */
 #ifndef TLS_TLS_HANDSHAKES_H
 #define TLS_TLS_HANDSHAKES_H
@@ -31,7 +32,9 @@
 struct figure_visitor;
 struct tls_handshakes;
 
-/* `threads` for one for each processor; tls_handshakes_start() needs a number. */
+/*
+ * Value of `threads`: one for each processor. Replace it by a number before tls_handshakes_start().
+ */
 #define TLS_HANDSHAKES_AUTO UINT32_MAX
 
 #define TLS_HANDSHAKES_THREADS_MAX 256
@@ -40,7 +43,7 @@ struct tls_handshakes_conf {
     unsigned threads; /* 0: none, see above */
     unsigned nice;    /* added to the nice value of the process, 0 to 19 */
     unsigned max_pending;
-    unsigned loops; /* that may run steps; see note: young */
+    unsigned loops; /* number of loops that may run steps; see note: young */
 };
 
 struct tls_handshakes_stats {
@@ -66,21 +69,21 @@ int tls_handshakes_start(const struct tls_handshakes_conf *conf,
 
 /*
  * tls_handshakes_submit(pool, job, deadline_ns, first):
- * Queue a step of a handshake, the ${first} one or a further one; `on_loop` is set.
+ * Queue a step of a handshake, its ${first} one or a further one. The caller has set job->on_loop.
  *
  * Thread: a loop's; any if there are threads
  * Owns:   on 0 the pool runs or drops ${job}, once; on error the caller keeps it
  * Units:  ${deadline_ns}: clock_now_ns(), or CLOCK_NEVER
- * Errors: 0; -EBUSY (max_pending steps of its kind wait); -EAGAIN (no thread could start);
- *         -ENOMEM; -ESHUTDOWN (the pool was stopped, or the loop has ended)
+ * Errors: 0; -EBUSY (max_pending steps of its kind wait); -EAGAIN (no thread could start); -ENOMEM;
+ *         -ESHUTDOWN (the pool was stopped, or the loop has ended)
  */
 int tls_handshakes_submit(struct tls_handshakes *pool, struct tls_job *job, int64_t deadline_ns,
                           bool first) NODISCARD;
 
 /*
  * tls_handshakes_stop(pool):
- * Refuse further steps, wait for those that run, and drop those that wait. Without threads the
- * loops drop theirs, and have ended.
+ * Refuse further steps, wait for those that run, and drop those that wait. Loops drop their own
+ * steps: without threads they must have ended before.
  *
  * Thread: main
  */

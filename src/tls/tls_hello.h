@@ -1,6 +1,6 @@
 /*
- * tls/tls_hello: what is kept of the ClientHello of a handshake with us: it is known when the
- * handshake fails, too.
+ * tls/tls_hello: what is kept of the ClientHello of a handshake with us, also when the handshake
+ * fails.
  */
 #ifndef TLS_TLS_HELLO_H
 #define TLS_TLS_HELLO_H
@@ -17,7 +17,7 @@ struct tls_hello {
 
 /*
  * tls_hello_create(out, data, len):
- * Read the ClientHello at the begin of ${data}.
+ * Read the ClientHello at the start of ${data}.
  *
  * Thread: any
  * Owns:   the caller frees ${out}

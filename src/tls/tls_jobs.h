@@ -21,7 +21,7 @@ struct tls_job;
 struct tls_job_type {
     const char *name;
     void (*run)(struct tls_job *job);
-    /* After run(): give it back to its loop, which may learn of it with the next one. */
+    /* After run(): give ${job} back to its loop. Unless it ${wakes} the loop, a later job will. */
     void (*give_back)(struct tls_job *job, bool wakes);
     void (*drop)(struct tls_job *job);
 };
@@ -31,10 +31,10 @@ struct tls_job {
     const struct tls_job_type *type;
     struct list node;
     struct loop *loop;   /* that submits it */
-    int64_t deadline_ns; /* dropped if it has not begun until then */
+    int64_t deadline_ns; /* dropped if it has not begun by then */
     int64_t submitted_ns;
     bool first;   /* first step of its handshake */
-    bool on_loop; /* the loop may run it: see note: young */
+    bool on_loop; /* the loop may run it itself: see note: young in tls_handshakes.h */
 };
 
 struct tls_jobs {
@@ -53,8 +53,8 @@ void tls_jobs_init(struct tls_jobs *q);
 
 /*
  * tls_jobs_add(q, job) / tls_jobs_take(q, now_ns):
- * Queue ${job}; `first` and `submitted_ns` are set / remove the next job: a late one, to be
- * dropped, or the one to run. NULL: empty.
+ * Queue ${job}, whose `first` and `submitted_ns` are set / remove the next job: one that is late,
+ * to be dropped, or the one to run. NULL: empty.
  *
  * Thread: owner
  */

@@ -26,7 +26,7 @@ uint64_t tls_load_stat(uint64_t fingerprint, const char *path)
         marks[2] = (uint64_t)st.st_size;
         marks[3] = (uint64_t)st.st_mtim.tv_sec;
         marks[4] = (uint64_t)st.st_mtim.tv_nsec;
-        marks[5] = (uint64_t)st.st_ctim.tv_sec; /* also of its owner and mode */
+        marks[5] = (uint64_t)st.st_ctim.tv_sec; /* changes with owner and mode, too */
         marks[6] = (uint64_t)st.st_ctim.tv_nsec;
     }
     return hash_mix(fingerprint ^ hash_stable(marks, sizeof(marks)));

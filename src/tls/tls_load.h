@@ -25,7 +25,8 @@ struct tls_load {
 
 /*
  * tls_load_stat(fingerprint, path):
- * Add to a fingerprint what tells a change of ${path}: file, size and times; or that there is none.
+ * Return ${fingerprint} mixed with what reveals a change of ${path}: inode, size and times, or that
+ * there is no file.
  *
  * Thread: any but loops
  */
@@ -41,7 +42,7 @@ void tls_load_note(struct tls_load *l, const char *path);
 
 /*
  * tls_load_read(l, f, path):
- * Read a file, whose bytes count for the digest of the profile.
+ * Read a file, and add its bytes to the digest of the profile.
  *
  * Thread: any but loops
  * Owns:   the caller frees ${f}->bytes
@@ -68,7 +69,7 @@ void tls_load_warn(struct tls_load *l, const char *format, ...) PRINTF_LIKE(2, 3
 
 /*
  * tls_load_library():
- * Return what the library said first of this thread's last failure, as "bad end line".
+ * Return the first error of the library in this thread's last failure, such as "bad end line".
  *
  * Thread: any
  * Owns:   static text

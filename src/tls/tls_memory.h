@@ -1,9 +1,9 @@
 /*
  * tls/tls_memory: counts the memory that OpenSSL allocates, for max_memory and the statistics.
  *
- * note: batches. Each thread counts for itself, and adds to the sum at a difference of
- * TLS_MEMORY_BATCH bytes: the sum is wrong by less than that for each thread, and most calls cost
- * no atomic operation.
+ * note: batches. Each thread counts for itself, and adds its count to the sum when it reaches
+ * TLS_MEMORY_BATCH bytes, up or down: the sum is wrong by less than that for each thread, and most
+ * calls cost no atomic operation.
  */
 #ifndef TLS_TLS_MEMORY_H
 #define TLS_TLS_MEMORY_H
@@ -20,7 +20,7 @@ struct memory_account;
  * tls_memory_count():
  * Count from now on. The library must not have allocated yet.
  *
- * Thread: main, before others
+ * Thread: main, before other threads
  * Errors: 0; -EBUSY (too late: nothing is counted)
  */
 int tls_memory_count(void) NODISCARD;
@@ -35,8 +35,8 @@ int64_t tls_memory_bytes(void);
 
 /*
  * tls_memory_limit(account, max_bytes):
- * Begin an episode of ${account} when the library has more than ${max_bytes}. ${account} may be
- * NULL: no limit.
+ * When the library has more than ${max_bytes}, report ${account} over its limit
+ * (memory_account.over). NULL: no limit.
  *
  * Thread: any, one at a time
  * Owns:   ${account} must outlive all threads that use the library, or the next call

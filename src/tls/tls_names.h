@@ -17,7 +17,8 @@ struct tls_names {
 
 /*
  * tls_names_add(t, name, c):
- * Add ${c} for ${name}, read by server_name_read_pattern(), unless there is one of its kind of key.
+ * Add ${c} for ${name}, read by server_name_read_pattern(), unless ${name} has a certificate with
+ * the same kind of key.
  *
  * Thread: before ${t} is shared
  * Owns:   ${name} is copied, ${c} borrowed

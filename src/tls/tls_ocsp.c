@@ -7,7 +7,7 @@
 
 #include <openssl/ocsp.h>
 
-/* Kept with the X509, which frees it. */
+/* A response, attached to its X509, which frees it. */
 struct tls_ocsp {
     int64_t until; /* seconds since 1970 */
     int bytes;
@@ -57,7 +57,7 @@ static const struct tls_certificate *tls_ocsp_find(const struct tls_certificates
     return NULL;
 }
 
-/* Is it signed by the issuer, or by whom the issuer has given that to? */
+/* Is the response signed by ${issuer}, or by a responder that ${issuer} has certified? */
 static bool tls_ocsp_is_signed(OCSP_BASICRESP *basic, X509 *issuer)
 {
     X509_STORE *store = X509_STORE_new();

@@ -1,6 +1,6 @@
 /*
- * tls/tls_ocsp: responses of CAs that a certificate is not revoked, which its clients get with it
- * (stapling). They are read from files: nothing is fetched.
+ * tls/tls_ocsp: OCSP stapling: a CA's statement that a certificate is not revoked is sent to
+ * clients with the certificate. Responses are read from files, never fetched.
  */
 #ifndef TLS_TLS_OCSP_H
 #define TLS_TLS_OCSP_H
@@ -14,8 +14,8 @@
 /*
  * tls_ocsp_read(t, path, l):
  * Read a response (DER) and keep it with the certificate of ${t} that it is for. It must say
- * "good", with a signature of the issuer if that is in the chain. One that is out of date is a
- * warning, and not used.
+ * "good", and be signed by the issuer if the chain has the issuer. An outdated response causes a
+ * warning and is not used.
  *
  * Thread: any but loops, before ${t} is shared
  * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
@@ -24,8 +24,8 @@ int tls_ocsp_read(const struct tls_certificates *t, const char *path, struct tls
 
 /*
  * tls_ocsp_staple(ssl, unused):
- * Send the response of the certificate that ${ssl} presents, unless its time has passed: a callback
- * of the library.
+ * Callback of the library: send the response for the certificate that ${ssl} presents, unless that
+ * response is outdated.
  *
  * Thread: that of ${ssl}
  * Errors: SSL_TLSEXT_ERR_OK; SSL_TLSEXT_ERR_NOACK (none)

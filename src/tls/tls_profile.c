@@ -17,8 +17,8 @@
 
 struct tls_profile {
     atomic_uint references;
-    SSL_CTX *server;                       /* NULL: not for clients */
-    SSL_CTX *client;                       /* NULL: not for servers */
+    SSL_CTX *server;                       /* accepts clients; NULL: not for clients */
+    SSL_CTX *client;                       /* connects to servers; NULL: not for servers */
     struct tls_certificates *certificates; /* NULL: none */
     enum tls_truncated truncated;
     struct text warnings;
@@ -36,7 +36,7 @@ static bool tls_profile_digest_text(EVP_MD_CTX *digest, const char *text)
            (!text || EVP_DigestUpdate(digest, text, len) == 1);
 }
 
-/* Paths are not settings: what the files have is. */
+/* Paths are left out: what the files contain counts, not where they are. */
 static bool tls_profile_digest_settings(EVP_MD_CTX *digest, const struct tls_profile_conf *conf)
 {
     const unsigned numbers[] = {conf->unknown_name,      conf->min_version,       conf->verify,
@@ -51,7 +51,7 @@ static bool tls_profile_digest_settings(EVP_MD_CTX *digest, const struct tls_pro
            tls_profile_digest_text(digest, conf->groups);
 }
 
-/* Our certificates for servers. */
+/* Present our certificates to servers that ask for one. */
 static int tls_profile_set_own(struct tls_profile *p, struct tls_load *l)
 {
     const struct tls_certificate_set *own;

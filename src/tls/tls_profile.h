@@ -23,10 +23,10 @@ enum tls_unknown_name {
 
 enum tls_version { TLS_VERSION_1_2, TLS_VERSION_1_3 };
 
-/* Of the peer's certificate: clients' if there is a client_ca, servers' always. */
+/* How the peer's certificate is verified: a client's only with client_ca, a server's always. */
 enum tls_verify {
     TLS_VERIFY_REQUIRED,
-    TLS_VERIFY_OPTIONAL, /* clients may have none; servers as TLS_VERIFY_REQUIRED */
+    TLS_VERIFY_OPTIONAL, /* a client may have no certificate; for servers as TLS_VERIFY_REQUIRED */
     TLS_VERIFY_OFF
 };
 
@@ -60,15 +60,15 @@ struct tls_profile_conf {
     const char *client_crl;
     enum tls_verify verify;
     enum tls_truncated truncated;
-    struct tls_paths ocsp;            /* responses, each for a certificate */
+    struct tls_paths ocsp;            /* files with OCSP responses */
     struct tls_paths tickets;         /* keys of session tickets; none: those of the process */
     const struct tls_profile *before; /* in use, to be replaced; NULL at start */
 };
 
 /*
  * tls_profile_load(conf, out, why, why_size):
- * Read all files and check them whole. A certificate that is out of date is refused if it would
- * replace another.
+ * Read and check all files. An expired or not yet valid certificate is refused if it would replace
+ * another.
  *
  * Thread: any but loops
  * Owns:   nothing of ${conf} is kept
@@ -88,7 +88,7 @@ void tls_profile_release(struct tls_profile *p);
 
 /*
  * tls_profile_warnings(p):
- * Return what is suspicious, as lines `option: file: cause`, or "".
+ * Return all warnings, as lines `option: file: cause`, or "".
  *
  * Thread: any
  * Owns:   ${p}
@@ -97,7 +97,8 @@ const char *tls_profile_warnings(const struct tls_profile *p);
 
 /*
  * tls_profile_same(a, b) / tls_profile_same_files(a, b):
- * Are they of the same settings and contents of files, for the same roles / whatever the roles?
+ * Do ${a} and ${b} have equal settings and file contents, and the same roles / whatever their
+ * roles?
  *
  * Thread: any
  */
@@ -106,7 +107,7 @@ bool tls_profile_same_files(const struct tls_profile *a, const struct tls_profil
 
 /*
  * tls_profile_has_changed_files(p, fingerprint):
- * Have files of ${p} changed since they were read? *${fingerprint} tells what they are like now.
+ * Have files of ${p} changed since they were read? *${fingerprint}: of the files now.
  *
  * Thread: any but loops
  */
@@ -143,8 +144,8 @@ struct ssl_st *tls_profile_new_server(struct tls_profile *p) NODISCARD;
 /*
  * tls_profile_new_client(p, tls_name):
  * Return an SSL that connects to the server ${tls_name}, a host name or IP address, without a BIO;
- * NULL: no memory. The server's certificate is verified for it, and a host name sent as SNI. With
- * TLS_VERIFY_OFF it may be NULL. ${p} was loaded `for_servers`.
+ * NULL: no memory. The server's certificate must be for ${tls_name}; a host name is sent as SNI.
+ * With TLS_VERIFY_OFF ${tls_name} may be NULL. ${p} was loaded `for_servers`.
  *
  * Thread: any
  * Owns:   the caller frees it; it does not need the reference to ${p}

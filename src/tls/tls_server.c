@@ -59,7 +59,10 @@ static struct tls_server *tls_server_attach(SSL_CTX *ctx, const struct tls_profi
     return s;
 }
 
-/* In the order of `alpn`. Without a common protocol: an alert (RFC 7301, 3.2). */
+/*
+ * Choose the first of our `alpn` that the client offers. Without a common protocol: an alert (RFC
+ * 7301, 3.2).
+ */
 static int tls_server_choose_alpn(SSL *ssl, const unsigned char **out, unsigned char *out_len,
                                   const unsigned char *offered, unsigned n, void *cookie)
 {
@@ -140,7 +143,7 @@ static int tls_server_use_ticket_key(SSL *ssl, unsigned char *name, unsigned cha
     const struct tls_tickets_use use = {name, iv, cipher, mac, encrypts != 0};
     int rc = tls_tickets_use(s->tickets, &use);
 
-    /* A client of 1.3 uses a ticket once (RFC 8446, C.4), so it needs the next one: 2. */
+    /* 2: send a new ticket. A client of TLS 1.3 uses each only once (RFC 8446, C.4). */
     return rc == 1 && !encrypts && SSL_version(ssl) == TLS1_3_VERSION ? 2 : rc;
 }
 
@@ -150,7 +153,7 @@ static int tls_server_set_tickets(SSL_CTX *ctx, struct tls_server *s,
     l->option = "ticket_keys";
     SSL_CTX_set_timeout(ctx, TLS_TICKETS_SECONDS);
     SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, tls_server_use_ticket_key);
-    /* The library's 2 are for browsers, with connections side by side; each costs 10 us. */
+    /* The library would send 2, for browsers with parallel connections; each ticket costs 10 us. */
     SSL_CTX_set_num_tickets(ctx, 1);
     return conf->tickets.n > 0 ? tls_tickets_load(&s->tickets, &conf->tickets, l) : 0;
 }
@@ -176,8 +179,8 @@ static int tls_server_check_name(SSL *ssl, int *alert, void *cookie)
 }
 
 /*
- * Called before the library chooses among the certificates of the SSL, which begins with those of
- * the context: the first name's. Returns 1, or 0 for an alert.
+ * Called before the library chooses a certificate of ${ssl}. At first ${ssl} has those of the
+ * context, the default ones. Returns 1, or 0 for an alert.
  */
 static int tls_server_choose_certificate(SSL *ssl, void *cookie)
 {

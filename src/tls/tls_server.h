@@ -1,7 +1,7 @@
 /*
  * tls/tls_server: the library's context that accepts clients, and what its callbacks need.
  *
- * The context owns that, so an SSL of it works when the profile is gone.
+ * The context owns what they need, so an SSL of this context works after the profile is freed.
  */
 #ifndef TLS_TLS_SERVER_H
 #define TLS_TLS_SERVER_H

@@ -14,14 +14,14 @@
 struct tls_sessions {
     atomic_uint refs;
     struct lock lock; /* of all below */
-    uintptr_t change; /* of context or name */
-    SSL_CTX *ctx;     /* of all sessions, with a reference; NULL: none yet */
+    uintptr_t change; /* number of changes of context or name */
+    SSL_CTX *ctx;     /* context of all sessions, with a reference; NULL: none yet */
     char name[SERVER_NAME_BYTES];
     SSL_SESSION *list[TLS_SESSIONS_MAX]; /* oldest first */
     unsigned n;
 };
 
-/* Of an SSL's data: the sessions, and their `change`. */
+/* Indexes of an SSL's ex_data: its sessions, and the value of `change` then. */
 static int tls_sessions_index = -1, tls_sessions_change_index = -1;
 
 int tls_sessions_create(struct tls_sessions **out)
@@ -66,7 +66,7 @@ static bool tls_sessions_fit(const struct tls_sessions *ts, const SSL *ssl, cons
     return SSL_get_SSL_CTX(ssl) == ts->ctx && strcmp(ts->name, name ? name : "") == 0;
 }
 
-/* Locked. Begin anew for the context and name of ${ssl}. */
+/* Locked. Drop all sessions; the next ones are for the context of ${ssl} and ${name}. */
 static void tls_sessions_change(struct tls_sessions *ts, const SSL *ssl, const char *name)
 {
     SSL_CTX *ctx = SSL_get_SSL_CTX(ssl);
@@ -94,10 +94,10 @@ static bool tls_sessions_has_expired(const SSL_SESSION *session)
 
 /*
  * note: copies. The library marks the session of a connection that ends without close_notify as not
- * resumable, so connections get copies, and give copies.
+ * resumable, so connections resume a copy, and a copy of theirs is kept.
  */
 
-/* Locked. The newest, for the caller to free; NULL: none. */
+/* Locked. Take the newest session, for the caller to free; NULL: none. */
 static SSL_SESSION *tls_sessions_take(struct tls_sessions *ts)
 {
     while (ts->n > 0) {
@@ -133,7 +133,7 @@ void tls_sessions_use(struct tls_sessions *ts, SSL *ssl, const char *name)
     change = ts->change;
     lock_release(&ts->lock);
     if (SSL_set_ex_data(ssl, tls_sessions_change_index, (void *)change) == 1 && session)
-        (void)SSL_set_session(ssl, session); /* else a full handshake */
+        (void)SSL_set_session(ssl, session); /* on failure: a full handshake */
     SSL_SESSION_free(session);
 }
 
@@ -147,7 +147,7 @@ static void tls_sessions_append(struct tls_sessions *ts, SSL_SESSION *session)
     ts->list[ts->n++] = session;
 }
 
-/* See note: copies. Sessions of connections from before a change do not fit. */
+/* Keep a copy (note: copies), unless context or name have changed since the connection began. */
 static int tls_sessions_on_new(SSL *ssl, SSL_SESSION *session)
 {
     struct tls_sessions *ts = SSL_get_ex_data(ssl, tls_sessions_index);

@@ -14,12 +14,12 @@
 
 struct tls_sessions;
 
-/* Most that are kept; the oldest goes first. */
+/* Most sessions kept; the oldest is dropped first. */
 #define TLS_SESSIONS_MAX 8
 
 /*
  * tls_sessions_create(out):
- * With one reference.
+ * Create an empty list, with one reference.
  *
  * Thread: any
  * Errors: 0; -ENOMEM
@@ -28,7 +28,7 @@ int tls_sessions_create(struct tls_sessions **out) NODISCARD;
 
 /*
  * tls_sessions_release(ts):
- * Drop the reference; or NULL. Connections may still have theirs.
+ * Drop the caller's reference; NULL is allowed. Connections may still have references.
  *
  * Thread: any
  */
@@ -37,7 +37,8 @@ void tls_sessions_release(struct tls_sessions *ts);
 /*
  * tls_sessions_use(ts, ssl, name):
  * Let ${ssl}, a new connection to the server, resume a session if there is one, and keep its new
- * sessions in ${ts}. ${name} is verified; NULL: none. Without memory nothing is resumed or kept.
+ * sessions in ${ts}. ${name}: verified name of the server; NULL: none. If memory is short, nothing
+ * is resumed or kept.
  *
  * Thread: any
  */

@@ -3,8 +3,8 @@
  *
  *   loop: tls_step_submit -> thread: the library -> loop: done()
  *
- * The step has the stream from its submission on. If the connection ends meanwhile, the owner
- * leaves step and stream behind: tls_step_abandon().
+ * From its submission to done() the step owns the stream. If the connection ends meanwhile, its
+ * handler abandons both: tls_step_abandon().
  */
 #ifndef TLS_TLS_STEP_H
 #define TLS_TLS_STEP_H
@@ -21,8 +21,8 @@ struct tls_handshakes;
 struct tls_step {
     struct tls_job job;
     struct task arrival;
-    struct tls_stream *stream; /* the step's, until done() */
-    struct buffer in;          /* records for the stream; afterwards those it has not read */
+    struct tls_stream *stream; /* owned by the step until done() */
+    struct buffer in;          /* records for the stream; in done() those it left unread */
     struct buffer out;         /* records to send */
     enum tls_stream_result result;
     int error;                           /* 0; -ETIMEDOUT (dropped); -ENOMEM */
@@ -53,7 +53,8 @@ int tls_step_submit(struct tls_step *step, struct tls_handshakes *pool, int64_t 
 
 /*
  * tls_step_run_here(step):
- * Do the same at once, inside this call: for steps without public-key arithmetic.
+ * As tls_step_submit(), but run the step and call done() inside this call: for steps without
+ * public-key arithmetic.
  *
  * Thread: the step's loop
  */
@@ -69,7 +70,7 @@ void tls_step_abandon(struct tls_step *step);
 
 /*
  * tls_step_free(step):
- * Free ${step}, not its stream; or NULL.
+ * Free ${step}, but not its stream; NULL is allowed.
  *
  * Thread: owner
  */

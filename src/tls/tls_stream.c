@@ -14,8 +14,8 @@
 
 /*
  * note: handshake messages behind the handshake. KeyUpdate (RFC 8446, 4.6.3), renegotiation and
- * tickets cost arithmetic and memory, but carry no data. A peer has a stock of them, and earns
- * another for each 16 KiB of data.
+ * tickets cost arithmetic and memory, but carry no data. A peer may send TLS_STREAM_FREE_MESSAGES
+ * of them, and one more for each 16 KiB of data.
  */
 #define TLS_STREAM_FREE_MESSAGES 32
 #define TLS_STREAM_BYTES_FOR_ONE (16 * 1024)
@@ -128,7 +128,7 @@ static void tls_stream_begin(struct tls_stream *st)
         ERR_clear_error();
 }
 
-/* The last error of the library; for a certificate, what is wrong with it; NULL: none. */
+/* The library's last error; if it refused the certificate, why; NULL: none. */
 static const char *tls_stream_reason(const struct tls_stream *st)
 {
     unsigned long error = ERR_peek_last_error();
@@ -189,8 +189,8 @@ static bool tls_stream_is_flooded(const struct tls_stream *st)
 }
 
 /*
- * Behind our close_notify the library drops handshake messages, as tickets of TLS 1.3, one at each
- * call, and takes the end of the call for an error.
+ * After our close_notify the library drops handshake messages, such as tickets of TLS 1.3, one at
+ * each call, and reports that call as failed.
  */
 static bool tls_stream_dropped_message(const struct tls_stream *st, int rc, size_t left_before)
 {
@@ -222,7 +222,7 @@ enum tls_stream_result tls_stream_read(struct tls_stream *st, uint8_t *out, size
     return TLS_STREAM_DONE;
 }
 
-/* A call writes whole records: at most as many bytes as fit with what the library adds. */
+/* Each SSL_write_ex() must fit the output whole, with headers and tags. */
 enum tls_stream_result tls_stream_write(struct tls_stream *st, const uint8_t *data, size_t len,
                                         size_t *n)
 {

@@ -4,8 +4,8 @@
  * One thread at a time uses it: a loop's, or during a step of the handshake one of
  * tls/tls_handshakes.
  *
- * Records that a call makes are in memory of the calling thread, until its next call for any
- * stream: tls_stream_output().
+ * tls_stream_output() has the records that a call made: in memory of the calling thread, until this
+ * thread's next call for any stream.
  */
 #ifndef TLS_TLS_STREAM_H
 #define TLS_TLS_STREAM_H
@@ -57,10 +57,10 @@ struct ssl_st *tls_stream_ssl(const struct tls_stream *st);
 
 /*
  * tls_stream_input(st, data, len) / tls_stream_input_left(st):
- * Lend ${data} to the calls that follow / return how many bytes of it they have not read.
+ * Lend ${data} to the calls that follow / return how many bytes of ${data} are still unread.
  *
  * Thread: owner
- * Owns:   ${data} is used until all is read, or the next call
+ * Owns:   ${data} must be valid until it is read, or tls_stream_input() is called again
  */
 void tls_stream_input(struct tls_stream *st, const uint8_t *data, size_t len);
 size_t tls_stream_input_left(const struct tls_stream *st);

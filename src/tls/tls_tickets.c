@@ -29,7 +29,7 @@ struct tls_tickets {
 
 /* ---- files ---- */
 
-/* The parts are name, AES, HMAC; nginx has the last two of 80 bytes the other way round. */
+/* The parts are name, AES, HMAC; in nginx's keys of 80 bytes HMAC comes before AES. */
 static void tls_tickets_set(struct tls_tickets_key *key, const unsigned char *raw, size_t len,
                             bool hmac_first)
 {
@@ -136,10 +136,10 @@ void tls_tickets_destroy(struct tls_tickets *t)
 
 /* ---- keys of the process ---- */
 
-/* Two keys: each encrypts for the time of a ticket, and decrypts for as long again. */
+/* Two keys: each encrypts for TLS_TICKETS_SECONDS, then only decrypts for as long. */
 static struct {
     struct lock lock;
-    bool is_ready; /* the lock, and a random source */
+    bool is_ready; /* tls_tickets_prepare_own() has run */
     int64_t rotate_at_ns;
     struct tls_tickets keys;
 } own;

@@ -2,7 +2,7 @@
  * tls/tls_tickets: keys of session tickets: from files, or made and rotated in the process.
  *
  * Keys of files are immutable, and the same on every node that has the files. Those of the process
- * are shared by all profiles: what a ticket is good for is in its session (tls/tls_server.c).
+ * are shared by all profiles: where a ticket is valid is said in its session (tls/tls_server.c).
  */
 #ifndef TLS_TLS_TICKETS_H
 #define TLS_TLS_TICKETS_H
@@ -48,11 +48,11 @@ struct tls_tickets_use {
 
 /*
  * tls_tickets_use(t, use):
- * Set up encryption with the first key, or decryption with the one that is named. ${t}: NULL for
- * the keys of the process.
+ * Set up encryption with the first key, or decryption with the one that the client's ticket names.
+ * ${t}: NULL for the keys of the process.
  *
  * Thread: any
- * Errors: 1; 2 (decrypts with an older key: renew the ticket); 0 (no such key); -1
+ * Errors: 1 (done); 2 (done with an older key: renew the ticket); 0 (no such key); -1
  */
 int tls_tickets_use(const struct tls_tickets *t, const struct tls_tickets_use *use) NODISCARD;
 
