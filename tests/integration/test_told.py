@@ -3,12 +3,14 @@
 import contextlib
 import hashlib
 import json
+import re
 import socket
 import ssl
 import struct
 
 from support import net, program
 from support.case import check, check_equal, test
+from support.health import Talker
 from test_proxyproto import MARK, haproxy
 
 TLVS = "send_proxy = v2\nsend_proxy_tlvs = ssl, certificate, authority, alpn, unique-id, crc32c"
@@ -205,3 +207,72 @@ frontend f
         record, = log_records(t, 1)
         check_equal([record[name] for name in ("sni", "tls_client_name", "tls_version")],
                     ["c.example", "client", "TLSv1.3"], "what HAProxy in front told")
+
+
+def variables_of_tls(t):
+    """The names in the manual."""
+    manual = (t.options.source_dir / "man/reactord.ini.5").read_text(encoding="utf-8")
+    items = " , ".join(re.findall(r"^\.It Li (.*)", manual.partition("\n.It Li unique_id\n")[2], re.MULTILINE)).split(" , ")
+    return {name for name in items if name.startswith("tls_") or name in ("sni", "alpn", "ja4")}
+
+
+REQUEST = b"GET / HTTP/1.0\r\n\r\n"
+
+
+def s_client(address, *options, code=0):
+    """A client that is answered, or gets an alert."""
+    program.run(["openssl", "s_client", "-quiet", "-connect", address, "-servername", "A.example", *options], REQUEST, code=code)
+
+
+def wanted(fingerprint=None, **values):
+    """The variables of a session: those that are told, and none of the others."""
+    names = ("tls_version", "tls_cipher", "tls_group", "tls_resumed", "tls_client_name", "tls_alert", "sni", "alpn")
+    return {name: values.get(name) for name in names} | {"tls_client_fingerprint": fingerprint}
+
+
+@test(needs=["openssl"])
+def all_variables(t):
+    """the log's variables tell of the client's TLS, whether its server has TLS or not, and of none if only the server has it"""
+    certificates(t)
+    front, backend, plain, both, port = t.address(), t.address(), t.address(), t.address(), t.port()
+    log = f"access_log = {t.path('access.log')}\naccess_log_format = json\nservice = proxy\n"
+    text = (config(t, front, backend, "tls = t", "", tls(t))
+            + f"[listen plain]\naddress = {plain}\n{log}upstream = secured\n"
+            f"[listen both]\naddress = {both}\n{log}upstream = secured\ntls = t\n"
+            f"[upstream secured]\nserver.s = 127.0.0.1:{port}\ntls = s\ntls_name = server\n"
+            f"[tls s]\nca = {t.path('server.crt')}\n")
+    files = {name: t.path(f"{name}.crt") for name in ("client", "server")}
+    as_client = ("-tls1_3", "-ciphersuites", "TLS_AES_128_GCM_SHA256", "-groups", "X25519", "-alpn", "x,postgresql",
+                 "-cert", files["client"], "-key", t.path("client.key"))
+    s_server = ["openssl", "s_server", "-www", "-accept", port, "-tls1_3", "-ciphersuites", "TLS_AES_256_GCM_SHA384",
+                "-cert", files["server"], "-key", t.path("server.key")]
+    with open(files["client"], encoding="ascii") as f:
+        fingerprint = hashlib.sha256(ssl.PEM_cert_to_DER_cert(f.read())).hexdigest()
+    with program.server(t, s_server, port), Talker("plain", backend, (b"hello", "ends")), t.daemon(text):
+        with net.connect(plain) as client:
+            client.sendall(REQUEST)
+            check(b"TLS_AES_256" in net.read_to_end(client), "no answer in TLS by s_server")
+        log_records(t, 1)
+        s_client(front, *as_client, "-sess_out", t.path("session"))
+        log_records(t, 2)
+        s_client(both, *as_client, "-sess_in", t.path("session"))
+        log_records(t, 3)
+        s_client(both, "-tls1_2", "-cipher", "ECDHE-ECDSA-AES256-GCM-SHA384", "-groups", "P-256")
+        log_records(t, 4)
+        s_client(both, "-alpn", "x", code=1)
+        records = log_records(t, 5)
+    told = {"tls_version": "TLSv1.3", "tls_cipher": "TLS_AES_128_GCM_SHA256", "tls_group": "x25519", "sni": "a.example",
+            "alpn": "postgresql", "tls_client_name": "client"}
+    of_1_2 = {"tls_version": "TLSv1.2", "tls_cipher": "ECDHE-ECDSA-AES256-GCM-SHA384", "tls_group": "secp256r1",
+              "sni": "a.example", "tls_resumed": "no"}
+    for record, values in zip(records, (
+            wanted(), wanted(fingerprint, **told, tls_resumed="no"), wanted(fingerprint, **told, tls_resumed="yes"),
+            wanted(**of_1_2), wanted(sni="a.example", tls_alert="no application protocol")), strict=True):
+        check_equal(set(values) | {"ja4", "tls_handshake_time"}, variables_of_tls(t), "the variables of the manual")
+        check_equal({name: record[name] for name in values}, values, f"the log of {record['listener']}")
+        if record["listener"] == "plain":
+            check_equal((record["ja4"], record["tls_handshake_time"]), (None, None), "the log without TLS")
+            check(record["connect_time"] > 0, "the handshake with the server is part of the connect")
+        else:
+            check(re.fullmatch(r"t1[23]d[0-9]{4}(xx|00)_[0-9a-f]{12}_[0-9a-f]{12}", record["ja4"]), record["ja4"])
+            check(record["tls_handshake_time"] > 0, "the handshake's time")
