@@ -16,6 +16,7 @@
 #include "limits/token_bucket.h"
 #include "net/memory_account.h"
 #include "server/overload.h"
+#include "server/session_idlest.h"
 #include "tls/tls_memory.h"
 
 struct connection_limit;
@@ -29,6 +30,9 @@ struct overload_part {
     unsigned weight; /* number of sessions; control loop only */
     int64_t bytes;   /* its share of the excess */
     unsigned tokens; /* its share of the tokens of `pace` */
+    struct session_idlest victims;
+    bool all_found; /* of this round */
+    bool had_many;  /* as many as a round closes at most */
     atomic_bool busy;
     atomic_bool had_few; /* its sessions held less than its share */
 };

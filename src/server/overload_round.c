@@ -5,8 +5,8 @@
 #include "server/worker.h"
 #include "service/session.h"
 
-/* Maximum closed per worker and turn. */
-#define OVERLOAD_VICTIMS 64
+/* Maximum closed per worker and round. */
+#define OVERLOAD_VICTIMS SESSION_IDLEST_MAX
 
 /* Ticks that a round waits for workers busy with the last one. */
 #define OVERLOAD_PATIENCE 25
@@ -32,36 +32,59 @@ static int64_t overload_close(struct overload_part *part, struct session *s)
     return bytes;
 }
 
+/* The next step of the search; true: all victims are found. */
+static bool overload_find(struct overload_part *part, struct worker *w)
+{
+    struct session_idlest *victims = &part->victims;
+
+    if (!session_set_walks(&victims->walk)) {
+        part->all_found = false;
+        session_idlest_begin(victims, worker_sessions(w),
+                             overload_is_of_idle(part->overload) ? session_active_at_ns
+                                                                 : session_stalled_since_ns);
+    }
+    if (part->all_found)
+        return true;
+    part->all_found = session_idlest_step(victims);
+    part->had_many = victims->n == OVERLOAD_VICTIMS;
+    part->bytes = overload_min(part->bytes, overload_excess(part->overload));
+    return part->all_found;
+}
+
 /*
- * Free this worker's share, or the current excess if that is less; effective at the end of the
- * turn.
+ * Free this worker's share; effective at the end of the turn. False: the step is over, call it
+ * again.
  */
-static void overload_shed(struct overload_part *part, struct worker *w)
+static bool overload_shed(struct overload_part *part)
 {
     struct overload *ov = part->overload;
-    int64_t excess = overload_min(part->bytes, overload_excess(ov));
-    struct session *victims[OVERLOAD_VICTIMS];
-    unsigned n;
+    struct budget step;
 
-    if (excess <= 0)
-        return;
-    n = overload_is_of_idle(ov) ? worker_idlest(w, victims, OVERLOAD_VICTIMS)
-                                : worker_stalled(w, victims, OVERLOAD_VICTIMS);
-    for (unsigned i = 0; i < n && excess > 0; i++) {
-        int64_t bytes = overload_close(part, victims[i]);
+    session_set_step_begin(&step);
+    while (part->bytes > 0) {
+        struct session *victim = session_idlest_take(&part->victims);
+        int64_t bytes;
 
+        if (!victim) {
+            atomic_store_explicit(&part->had_few, !part->had_many, memory_order_relaxed);
+            return true;
+        }
+        bytes = overload_close(part, victim);
         if (bytes == 0)
-            return;
-        excess -= bytes;
+            return true;
+        part->bytes -= bytes;
         atomic_fetch_sub_explicit(&ov->surplus_bytes, bytes, memory_order_relaxed);
+        if (budget_step_over(&step, true))
+            return false;
     }
-    atomic_store_explicit(&part->had_few, excess > 0 && n < OVERLOAD_VICTIMS, memory_order_relaxed);
+    return true;
 }
 
 static void overload_end_part(struct overload_part *part)
 {
     struct overload *ov = part->overload;
 
+    session_idlest_end(&part->victims);
     token_bucket_give_back(&ov->pace, &ov->conf.shedding, part->tokens);
     atomic_store(&part->busy, false);
 }
@@ -69,9 +92,13 @@ static void overload_end_part(struct overload_part *part)
 static void overload_run_part(struct task *t)
 {
     struct overload_part *part = CONTAINER_OF(t, struct overload_part, task);
+    struct loop *loop = loop_current();
+    bool is_over =
+        memory_account_is_over(&part->overload->buffered) && overload_excess(part->overload) > 0;
 
-    if (memory_account_is_over(&part->overload->buffered))
-        overload_shed(part, loop_cookie(loop_current()));
+    if (is_over && !(overload_find(part, loop_cookie(loop)) && overload_shed(part)) &&
+        loop_submit(loop, LOOP_TAIL, t) == 0)
+        return;
     overload_end_part(part);
 }
 
@@ -87,6 +114,7 @@ void overload_part_init(struct overload_part *part, struct overload *ov)
 {
     part->overload = ov;
     part->task.type = &overload_part_type;
+    session_idlest_init(&part->victims);
 }
 
 /* ---- control loop ---- */

@@ -22,6 +22,8 @@ void session_set_remove(struct session_set *set, struct session *s)
 
         if (walk->next == &s->link)
             walk->next = s->link.next;
+        if (walk->removed)
+            walk->removed(walk, s);
     }
     list_remove(&s->link);
 }

@@ -34,6 +34,7 @@ struct session_set_walk {
     const struct session_set *set;
     struct list *next;
     uint64_t last; /* the newest session of the walk */
+    void (*removed)(struct session_set_walk *walk, const struct session *s); /* NULL: not told */
 };
 
 /*

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "engine/loop.h"
@@ -255,56 +254,6 @@ bool worker_carry_over(struct worker *w, unsigned max, bool *some_leave)
         return false;
     session_set_end(&w->carrying);
     return true;
-}
-
-/* The ${max} sessions with the earliest at_ns(), in order. */
-struct worker_first {
-    int64_t (*at_ns)(const struct session *s); /* CLOCK_NEVER: skip the session */
-    struct session **list;
-    unsigned n, max;
-};
-
-static void worker_insert(struct worker_first *first, struct session *s)
-{
-    int64_t at_ns = first->at_ns(s);
-    unsigned at = first->n;
-
-    if (at_ns == CLOCK_NEVER)
-        return;
-    while (at > 0 && first->at_ns(first->list[at - 1]) > at_ns)
-        at--;
-    if (at == first->max)
-        return;
-    if (first->n < first->max)
-        first->n++;
-    memmove(&first->list[at + 1], &first->list[at], (first->n - at - 1) * sizeof(*first->list));
-    first->list[at] = s;
-}
-
-static unsigned worker_find(struct worker *w, struct worker_first *first)
-{
-    MUST(loop_is_current(w->owner.net->loop) && first->max > 0);
-    list_for_each (node, &w->sessions.sessions) {
-        struct session *s = LIST_ENTRY(node, struct session, link);
-
-        if (!s->ending)
-            worker_insert(first, s);
-    }
-    return first->n;
-}
-
-unsigned worker_stalled(struct worker *w, struct session **victims, unsigned max)
-{
-    struct worker_first first = {.at_ns = session_stalled_since_ns, .list = victims, .max = max};
-
-    return worker_find(w, &first);
-}
-
-unsigned worker_idlest(struct worker *w, struct session **victims, unsigned max)
-{
-    struct worker_first first = {.at_ns = session_active_at_ns, .list = victims, .max = max};
-
-    return worker_find(w, &first);
 }
 
 void worker_destroy(struct worker *w)

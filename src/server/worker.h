@@ -97,16 +97,6 @@ struct session_set *worker_sessions(struct worker *w);
 bool worker_carry_over(struct worker *w, unsigned max, bool *some_leave);
 
 /*
- * worker_stalled(w, victims, max) / worker_idlest(w, victims, max):
- * List sessions with buffered bytes / all sessions, longest without I/O first; return their number.
- *
- * Thread: loop of ${w}
- * Owns:   ${victims} are valid until the end of the turn
- */
-unsigned worker_stalled(struct worker *w, struct session **victims, unsigned max);
-unsigned worker_idlest(struct worker *w, struct session **victims, unsigned max);
-
-/*
  * worker_destroy(w):
  * Free ${w} or NULL.
  *

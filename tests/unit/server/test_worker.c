@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "server/session_idlest.h"
 #include "server/session_set.h"
 #include "server/worker.h"
 #include "service/echo.h"
@@ -313,11 +314,23 @@ struct stalled {
     unsigned n, max;
 };
 
+static void find(struct stalled *stalled, int64_t (*at_ns)(const struct session *s))
+{
+    struct session_idlest search;
+
+    session_idlest_init(&search);
+    session_idlest_begin(&search, worker_sessions(worker), at_ns);
+    while (!session_idlest_step(&search))
+        continue;
+    stalled->n = 0;
+    for (struct session *s; stalled->n < stalled->max && (s = session_idlest_take(&search));)
+        stalled->list[stalled->n++] = s;
+    session_idlest_end(&search);
+}
+
 static void find_stalled(void *arg)
 {
-    struct stalled *stalled = arg;
-
-    stalled->n = worker_stalled(worker, stalled->list, stalled->max);
+    find(arg, session_stalled_since_ns);
 }
 
 TEST(worker, of_those_who_do_not_read_the_one_that_stalled_first_is_first)
@@ -345,9 +358,7 @@ TEST(worker, of_those_who_do_not_read_the_one_that_stalled_first_is_first)
 
 static void find_idlest(void *arg)
 {
-    struct stalled *idle = arg;
-
-    idle->n = worker_idlest(worker, idle->list, idle->max);
+    find(arg, session_active_at_ns);
 }
 
 TEST(worker, of_all_the_one_on_which_nothing_has_moved_for_longest_is_first)

@@ -1,0 +1,63 @@
+/*
+ * server/session_idlest: finds the sessions of a worker that have been without I/O for longest.
+ *
+ *   begin -> step ... step (true: all were visited) -> take ... take (NULL: none left) -> end
+ *
+ * Steps and takes may be in different tasks: a session that is removed meanwhile is left out.
+ */
+#ifndef SERVER_SESSION_IDLEST_H
+#define SERVER_SESSION_IDLEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+#include "server/session_set.h"
+
+struct session;
+
+#define SESSION_IDLEST_MAX 64
+
+struct session_idlest_entry {
+    int64_t at_ns;
+    struct session *session;
+};
+
+struct session_idlest {
+    struct session_set_walk walk;
+    int64_t (*at_ns)(const struct session *s);
+    unsigned n;
+    struct session_idlest_entry list[SESSION_IDLEST_MAX]; /* by at_ns, the last one first */
+};
+
+/*
+ * session_idlest_init(si) / session_idlest_begin(si, set, at_ns) / session_idlest_end(si):
+ * Initialise / begin to search ${set} for the sessions with the earliest at_ns(), at most
+ * SESSION_IDLEST_MAX; CLOCK_NEVER: left out / end, also if it has not begun.
+ *
+ * Thread: loop of the worker; any for session_idlest_init()
+ * Owns:   ${si} must outlive the search
+ */
+void session_idlest_init(struct session_idlest *si);
+void session_idlest_begin(struct session_idlest *si, struct session_set *set,
+                          int64_t (*at_ns)(const struct session *s));
+void session_idlest_end(struct session_idlest *si);
+
+/*
+ * session_idlest_step(si):
+ * Visit the sessions of the next step; true: there were no more.
+ *
+ * Thread: loop of the worker
+ */
+bool session_idlest_step(struct session_idlest *si) NODISCARD;
+
+/*
+ * session_idlest_take(si):
+ * The session that is idle longest of those that were not taken and are not ending; NULL: none.
+ *
+ * Thread: loop of the worker
+ * Owns:   the session is valid until the end of the turn
+ */
+struct session *session_idlest_take(struct session_idlest *si);
+
+#endif
