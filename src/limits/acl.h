@@ -1,7 +1,7 @@
 /*
  * limits/acl: allow and deny rules of a listener.
  *
- * The first rule that contains the client decides, else `others`.
+ * The first rule that contains the client's address decides; if there is none, deny_others.
  */
 #ifndef LIMITS_ACL_H
 #define LIMITS_ACL_H

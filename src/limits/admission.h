@@ -5,7 +5,7 @@
  * the client (session_admit()).
  *
  *   admission_enter -> ADMIT: the session keeps the ticket until admission_leave
- *                   -> CLOSE, RESET: disconnect; nothing to leave
+ *                   -> CLOSE, RESET: disconnect, without admission_leave
  */
 #ifndef LIMITS_ADMISSION_H
 #define LIMITS_ADMISSION_H
@@ -51,7 +51,7 @@ int admission_create(struct admission **out, const struct admission_conf *conf) 
 
 /*
  * admission_begin(ad, now_ns):
- * Use ${ad} in place of conf->before, with its counters.
+ * Use ${ad} in place of conf->before, whose counters it continues.
  *
  * Thread: any; one at a time
  */
@@ -86,7 +86,7 @@ void admission_leave(struct admission_ticket *ticket);
 
 /*
  * admission_add_counters(ad, set):
- * Add the ACL's counters to ${set}, with which another process continues them.
+ * Add the ACL's counters to ${set}, so that another process can continue them.
  *
  * Thread: any; ${ad} must outlive ${set}
  */

@@ -29,7 +29,7 @@ struct client {
 
 struct client_table {
     atomic_uint references;
-    struct client_table_conf conf; /* `each` is guarded by the lock */
+    struct client_table_conf conf; /* only `each` is guarded by the lock */
     struct hash_key key;
     struct lock lock;       /* guards the members below; see note: one lock */
     struct client *clients; /* entry i is clients[i - 1] */

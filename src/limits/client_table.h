@@ -5,9 +5,9 @@
  * sockets are not counted.
  *
  * The number of entries is fixed. A client without connections keeps its entry, for its rate, until
- * it is evicted, least recently used first; it counts as `forgotten` if its rate had not recovered.
- * If all clients have connections, a new one is admitted without limits: otherwise a client with
- * many addresses could lock out others.
+ * the entry is evicted, least recently used first. The client counts as `forgotten` if its rate had
+ * not recovered. If all clients have connections, a new one is admitted without limits: otherwise a
+ * client with many addresses could lock out others.
  *
  * The hash key is random, against chosen collisions.
  *
@@ -60,7 +60,7 @@ int client_table_create(struct client_table **out, const struct client_table_con
 
 /*
  * client_table_fits(t, conf) / client_table_set(t, each, now_ns):
- * Does ${conf} differ only in the limits? Change the limits of all clients.
+ * Does ${conf} differ from that of ${t} only in the limits? / Change the limits of all clients.
  *
  * Thread: any
  */
@@ -96,7 +96,7 @@ void client_table_leave(struct client_table *t, struct client *c);
 
 /*
  * client_table_read(t, out) / client_table_continue(t, from):
- * Copy the counters; continue those of ${from}.
+ * Copy the counters of ${t} / continue those of ${from} in ${t}.
  *
  * Thread: any
  */

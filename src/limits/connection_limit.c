@@ -57,7 +57,7 @@ void connection_limit_remove(struct connection_limit *room, struct connection_li
     lock_release(&room->lock);
 }
 
-/* Wake all waiters: only a retry shows whether their listener has room too. */
+/* Wake all waiters: each must retry to see whether its listener's own limit admits a client. */
 static void connection_limit_wake(struct connection_limit *room)
 {
     if (atomic_load(&room->waiting) == 0) /* see note: room */
@@ -72,7 +72,7 @@ static void connection_limit_wake(struct connection_limit *room)
         if (loop_submit(w->loop, LOOP_CONTROL, &w->wake) < 0)
             MUST(connection_limit_move(
                 w, CONNECTION_LIMIT_WOKEN,
-                CONNECTION_LIMIT_NONE)); /* it retries after CONNECTION_LIMIT_RETRY_NS */
+                CONNECTION_LIMIT_NONE)); /* ${w} retries after CONNECTION_LIMIT_RETRY_NS */
     }
     lock_release(&room->lock);
 }

@@ -4,7 +4,8 @@
  *
  * note: room. A socket at a limit publishes that it waits, then checks the limit again. A leaving
  * session counts itself out, then submits the tasks of waiting sockets to their boss loops. Both
- * are sequentially consistent: one of the two sees the other.
+ * sides are sequentially consistent: the socket sees the free place, or the session sees the
+ * waiting socket.
  *
  *   NONE --no room--> WAITING --a session leaves--> WOKEN (task submitted) --task runs--> NONE
  *                         \--second check: room--> NONE
@@ -92,8 +93,8 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
 
 /*
  * connection_limit_pass_or_wait(room, h, w) / connection_limit_retry(room):
- * hold_pass(); if it refuses, ${w} waits as in connection_limit_enter_or_wait() / wake all waiters,
- * after a hold was opened or has allowed some.
+ * Call hold_pass(); if that refuses, ${w} waits as in connection_limit_enter_or_wait() / wake all
+ * waiters, after hold_open() or hold_allow().
  *
  * Thread: loop of ${w}; any
  */
@@ -103,8 +104,8 @@ void connection_limit_retry(struct connection_limit *room);
 
 /*
  * connection_limit_leave(room, own) / connection_limit_withdraw(room, own):
- * Count a client out. Withdraw also gives back the rate token: no client came, or it was refused
- * for another reason.
+ * Count a client out. Withdraw also gives back the rate token, because no client came, or the
+ * client was refused for another reason.
  *
  * Thread: any
  */

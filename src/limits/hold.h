@@ -1,9 +1,9 @@
 /*
- * limits/hold: a door that an administrator closes for a while, and opens at once or little by
- * little.
+ * limits/hold: pause of a listener or upstream by an administrator: while closed, it lets only as
+ * many clients pass as were allowed.
  *
- * Sequentially consistent: an open or allow is followed by a look for waiters, and a waiter is
- * published before it tries again (note: room in limits/connection_limit.h).
+ * Sequentially consistent: the caller of hold_open() or hold_allow() then looks for waiters, and a
+ * waiter publishes that it waits before it tries again (note: room in limits/connection_limit.h).
  */
 #ifndef LIMITS_HOLD_H
 #define LIMITS_HOLD_H
@@ -16,7 +16,7 @@
 /* All zero: open. */
 struct hold {
     atomic_bool is_closed;
-    atomic_uint allowance; /* how many may pass while it is closed */
+    atomic_uint allowance; /* how many clients may pass while the hold is closed */
 };
 
 /*
@@ -31,7 +31,7 @@ static inline bool hold_is_closed(const struct hold *h)
 
 /*
  * hold_pass(h) / hold_give_back(h):
- * May one pass? / it did not pass after all.
+ * May one client pass? / the client did not pass after all: let another.
  *
  * Thread: any
  */
@@ -40,8 +40,8 @@ void hold_give_back(struct hold *h);
 
 /*
  * hold_close(h) / hold_open(h) / hold_allow(h, n):
- * Let none pass / let all pass / let ${n} pass while it is closed; returns how many allowed before
- * have not passed.
+ * Let no client pass / let all pass / let ${n} pass while ${h} is closed. hold_allow() returns how
+ * many of those allowed before have not passed.
  *
  * Thread: one at a time; any for hold_open()
  */

@@ -97,8 +97,8 @@ static void prefix_table_intervals_put(struct intervals *v, number begin, uint32
 }
 
 /*
- * Spans that contain the current one, outermost first. `rule`: the lowest of a span and those
- * around it.
+ * Spans that contain the current one, outermost first. open[].rule: the lowest rule of this span
+ * and the spans around it.
  */
 struct walk {
     struct span open[MAX_DEPTH];
@@ -260,7 +260,7 @@ void prefix_table_destroy(struct prefix_table *t)
 }
 
 /*
- * Index of the last number <= ${x}; the caller ensures that list[0] is. The number of iterations
+ * Index of the last number <= ${x}; list[0] must not be above ${x}. The number of iterations
  * depends on ${n} alone: no mispredicted branches.
  */
 static size_t prefix_table_last_not_above(const number *list, size_t n, number x)

@@ -7,12 +7,12 @@
 #include "net/channel.h"
 
 /*
- * Burst: bytes of a tenth of a second. A loop that is late by less loses no bandwidth; ten seconds
- * exceed the rate by at most one percent.
+ * Burst: bytes of a tenth of a second. A loop that is late by less loses no bandwidth; over ten
+ * seconds the rate is exceeded by at most one percent.
  */
 #define THROTTLE_BURST_PART 10
 
-/* Grant: this part of a second's bytes, smaller for a shared rate; at most one read. */
+/* Grant: this part of a second's bytes (ALL: for shared rates), at most the bytes of one read. */
 #define THROTTLE_EACH_PART   20
 #define THROTTLE_ALL_PART    256
 #define THROTTLE_GRANT_BYTES ((size_t)SPLICE_MAX_BYTES)
@@ -24,7 +24,7 @@ struct throttle {
     const struct throttle_plan *plan; /* NULL: unlimited */
     struct channel *channel;
     unsigned directions;
-    size_t grant_bytes;  /* of the tightest limit */
+    size_t grant_bytes;  /* grant of the tightest limit; 0: no limit */
     size_t credit_bytes; /* reserved, not yet read */
     struct token_bucket each[THROTTLE_DIRECTIONS];
     struct timer timer; /* fires when the grant is due */

@@ -3,8 +3,8 @@
  *
  * Bytes are charged when read (channel_meter()), spliced ones too: unread bytes wait in the socket,
  * and TCP slows the sender. A channel reserves a grant of bytes from all its buckets, sleeps until
- * the grant is due, and reads until it is used up. When the socket is empty, the rest is given
- * back.
+ * the grant is due, and reads until the grant is used up. When the socket is empty, the channel
+ * gives back the rest.
  *
  * note: turns. Connections of all workers share a listener's bucket without a lock
  * (limits/token_bucket): reservations are served in order. Grants are small, so that turns come
@@ -59,7 +59,7 @@ struct throttle_plan {
 
 /*
  * throttle_plan_init(plan, conf, shared):
- * Copy the limits of ${conf}; false: it has none.
+ * Copy the limits of ${conf}; false: ${conf} has none.
  *
  * Thread: any
  * Owns:   ${shared} is borrowed
@@ -69,7 +69,7 @@ bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *
 
 /*
  * throttle_plan_begin(plan, before, now_ns):
- * Use ${plan} in place of ${before}, which shares its buckets.
+ * Use ${plan} in place of ${before}, with the same buckets.
  *
  * Thread: any; one at a time
  */

@@ -61,7 +61,7 @@ int64_t token_bucket_reserve(struct token_bucket *b, const struct token_bucket_c
     return token_bucket_debt_ns(conf, next_ns, now_ns);
 }
 
-/* Rounded down: taking and giving back gains no tokens. */
+/* The time is rounded down, so that taking and giving back gains no tokens. */
 void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_conf *conf,
                             uint64_t n)
 {

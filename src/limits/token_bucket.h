@@ -68,7 +68,7 @@ int64_t token_bucket_wait_ns(const struct token_bucket *b, const struct token_bu
 
 /*
  * token_bucket_convert(b, from, to, now_ns):
- * The rate changed: as many tokens as before are missing from the burst, or all.
+ * Change the rate ${from} to ${to}: as many tokens as before are missing, at most the new burst.
  *
  * Thread: any
  */
