@@ -102,7 +102,7 @@ static void executor_work(const struct executor_handler_conf *conf, const uint8_
         ;
 }
 
-/* If the second queue refuses the notice too, the loop has ended with its channels. */
+/* If the control queue refuses the notice, too, the loop and its channels have ended. */
 static void executor_mailbox_notify(struct executor_mailbox *mailbox)
 {
     executor_mailbox_join(mailbox);
@@ -133,7 +133,7 @@ static void executor_run_message(struct task *t)
     executor_mailbox_put(m);
 }
 
-/* On an executor thread, or the loop in strand_destroy(). */
+/* Called on an executor thread, or on the loop by strand_destroy(). */
 static void executor_drop_message(struct task *t)
 {
     struct executor_message *m = CONTAINER_OF(t, struct executor_message, task);
@@ -243,7 +243,7 @@ static void executor_read(struct handler *h, const uint8_t *data, size_t len)
         channel_stop_reading(h->channel, CHANNEL_STOP_HANDLER);
 }
 
-/* executor_run_notice() makes its own bursts. */
+/* Do not pass on bursts: executor_run_notice() makes its own. */
 static void executor_burst(struct handler *h, bool begins)
 {
     (void)h;

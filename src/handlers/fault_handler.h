@@ -27,7 +27,7 @@ struct fault_handler_conf {
     unsigned reset_after; /* bytes of both directions together */
     unsigned drop;        /* percent of the selected connections that get no service */
     enum fault_drop_as drop_as;
-    unsigned percent;         /* of the connections of `clients` that are selected */
+    unsigned percent;         /* of the connections from `clients`: selected for faults */
     struct cidr_list clients; /* empty: all */
     unsigned seed;            /* of the random numbers; 0: from the clock */
 };

@@ -73,8 +73,8 @@ static uint64_t frame_length_field(const struct frame_decoder_conf *conf, const 
 }
 
 /*
- * ${bytes}: length of the frame, or how much to discard of a bad one. The sum cannot overflow:
- * ${value} is below 2^63.
+ * Set ${bytes} to the length of the frame; for a bad frame, to the number of bytes to discard. The
+ * sum cannot overflow: ${value} is below 2^63.
  */
 static enum frame_decoder_result frame_measure(const struct frame_decoder_conf *conf,
                                                unsigned header_bytes, uint64_t value,
@@ -92,7 +92,7 @@ static enum frame_decoder_result frame_measure(const struct frame_decoder_conf *
     return *bytes > conf->max_length ? FRAME_DECODER_LONG : FRAME_DECODER_FRAME;
 }
 
-/* Discard ${bytes}, those of the piece first. True: report the error now. */
+/* Discard ${bytes}: first the piece, then input. True: report the error now; false: after that. */
 static bool frame_refuse(struct frame_decoder *d, const struct frame_decoder_conf *conf,
                          enum frame_decoder_result why, uint64_t bytes)
 {

@@ -5,7 +5,9 @@
 
 #include "base/must.h"
 
-/* Search by blocks: else each frame would search the whole input for a last byte that is rare. */
+/*
+ * Search in blocks: else a rare last byte would be searched for in the whole input at each frame.
+ */
 #define FRAME_DELIMITER_STEP_BYTES 256
 
 void frame_delimiter_add(struct frame_delimiter_list *list, const uint8_t *bytes, size_t len)
@@ -24,7 +26,7 @@ struct frame_delimiter_search {
     const struct frame_delimiter_list *list;
     const uint8_t *data;
     size_t len;
-    size_t next[FRAME_DELIMITER_MAX]; /* by index of `last`: match, or end of search */
+    size_t next[FRAME_DELIMITER_MAX]; /* for each `last`: its position, or end of its search */
 };
 
 /* First position in the block ${from} to ${end} where a delimiter may end; ${end}: none. */

@@ -25,7 +25,10 @@ struct counters_set;
 struct handler_step;
 struct pipeline_conf;
 
-/* Calls from a handler's operations, on the session's loop. The first reason given is kept. */
+/*
+ * Functions that a handler calls in its operations, on the session's loop. The first reason is
+ * kept.
+ */
 struct handler_context_ops {
     /* Send pending bytes, then end of file; discard input. */
     void (*end)(struct handler_context *context, enum session_reason reason);
@@ -53,12 +56,12 @@ struct handler_type {
      */
     void (*add)(void *state, struct channel *ch, struct handler_context *context,
                 const struct handler_step *step);
-    /* On any thread: visit the counters in ${shared} of a listener. NULL: no counters. */
+    /* On any thread: visit the counters in ${shared}, memory of ${listener}. NULL: no counters. */
     void (*figures)(const void *shared, const struct figure_object *listener,
                     struct figure_visitor *v);
     /*
-     * On any thread: add them to ${set}, with which another process continues them. NULL: no
-     * counters.
+     * On any thread: add the counters to ${set}, so that another process can continue them. NULL:
+     * no counters.
      */
     void (*add_counters)(void *shared, struct counters_set *set);
 };

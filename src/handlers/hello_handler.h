@@ -1,6 +1,6 @@
 /*
- * handlers/hello_handler: reads the ClientHello of a TLS client that is passed on unread, in the
- * first handler of its channel (handlers/preface_handler).
+ * handlers/hello_handler: reads the ClientHello of a client whose TLS is passed on as it is; the
+ * first handler of the client's channel (handlers/preface_handler).
  */
 #ifndef HANDLERS_HELLO_HANDLER_H
 #define HANDLERS_HELLO_HANDLER_H

@@ -15,9 +15,9 @@
 #define IDLE_POLLS 4
 
 /*
- * note: polls. Reads and writes store a time stamp. Buffered output is sent without this handler:
- * meanwhile the timer polls the channel's byte counter. If it grew, the time of the channel's last
- * I/O, perhaps a read, counts as that of a write: a timeout may come one poll late.
+ * note: polls. Reads and writes store a time stamp. This handler does not see when buffered output
+ * is sent, so then its timer polls the channel's byte counter. If the counter grew, the channel's
+ * last I/O counts as a write. If that was a read, a timeout comes up to one poll late.
  */
 
 enum idle_kind { IDLE_READ, IDLE_WRITE, IDLE_ALL, IDLE_KINDS };

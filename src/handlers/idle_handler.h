@@ -1,6 +1,6 @@
 /*
- * handlers/idle_handler: read, write and all-idle timeouts; logs the client or ends its session.
- * Behind `frame`, only whole frames count as reads.
+ * handlers/idle_handler: read, write and all-idle timeouts; logs the client or ends its session. If
+ * the pipeline has `frame` before it, only whole frames count as reads.
  *
  * A write counts when the kernel takes bytes: a client that does not read is write-idle. While
  * reading is paused, the client is not read-idle. After its end of file only writes count.

@@ -85,7 +85,7 @@ void pipeline_template_add(const struct pipeline_template *p, void *room, struct
 
 /*
  * pipeline_template_add_counters(p, set):
- * Add the handlers' counters to ${set}, with which another process continues them.
+ * Add the handlers' counters to ${set}, so that another process can continue them.
  *
  * Thread: any; ${p} must outlive ${set}
  */

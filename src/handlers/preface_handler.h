@@ -35,8 +35,8 @@ struct preface_handler_ops {
      */
     int (*conclude)(struct preface_handler *p, int error);
     /*
-     * decode() or conclude() has decided: 0 or an error, or -ENOMEM. Called at most once; not after
-     * the channel is closed. May call preface_handler_release().
+     * decode() or conclude() has decided: ${error} is 0, their error, or -ENOMEM. Called at most
+     * once; not after the channel is closed. May call preface_handler_release().
      */
     void (*done)(struct preface_handler *p, int error);
 };

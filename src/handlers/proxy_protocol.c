@@ -65,7 +65,7 @@ static void proxy_protocol_copy(struct proxy_header_value *value, uint8_t **at)
     *at += value->n;
 }
 
-/* The header's bytes are removed when it is decoded. */
+/* Copy the values of header.tls, as the bytes of a decoded header are removed. */
 static int proxy_protocol_keep(struct proxy_protocol *pp)
 {
     struct proxy_header_tls *tls = &pp->header.tls;

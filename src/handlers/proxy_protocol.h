@@ -1,5 +1,5 @@
 /*
- * handlers/proxy_protocol: receives the PROXY protocol header before a client's bytes, in the first
+ * handlers/proxy_protocol: receives the PROXY protocol header before a client's bytes, as the first
  * handler of its channel (handlers/preface_handler).
  *
  * Only configured peers are trusted: a header can claim any address.
@@ -51,8 +51,8 @@ struct proxy_protocol {
 
 /*
  * proxy_protocol_expect(gate, peer):
- * Decide about ${peer}: read its header, pass it without a header, or refuse it (logged at most
- * once a second). If ${gate} is NULL or PROXY_PROTOCOL_OFF, pass.
+ * Decide about ${peer}: read its header, serve it without a header (pass), or refuse it (logged at
+ * most once a second). If ${gate} is NULL or PROXY_PROTOCOL_OFF, pass.
  *
  * Thread: any
  */
