@@ -13,7 +13,7 @@
 
 #define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
 
-/* An episode of failures ends after so long without one. */
+/* An episode of failures to accept ends after so long without a failure. */
 #define ACCEPTOR_CALM_NS (1 * NS_PER_S)
 
 enum acceptor_pause {
@@ -30,7 +30,7 @@ struct acceptor {
     const struct acceptor_ops *ops;
     void *cookie;
     struct timer retry;
-    int64_t episode_at_ns; /* its first failure; 0: no episode */
+    int64_t episode_at_ns; /* first failure of the episode; 0: no episode */
     int64_t error_at_ns;
     unsigned episode_errors;
     enum acceptor_pause paused;
@@ -39,7 +39,7 @@ struct acceptor {
 /* More than any backlog. */
 #define ACCEPTOR_DRAIN_MAX 65536
 
-/* Errors of the new connection, not of accepting: accept(2), "Error handling". */
+/* Does ${error} concern only the new connection, not accepting? See accept(2), "Error handling". */
 static bool acceptor_error_is_transient(int error)
 {
     switch (error) {
@@ -113,8 +113,8 @@ static int acceptor_accept(struct acceptor *ac)
 }
 
 /*
- * Returns 0: more may wait; EAGAIN: none waits, or pause for ${wait_ns}; else an errno of
- * exhaustion.
+ * Returns 0: more clients may wait; EAGAIN: no client waits, or pause for *${wait_ns}; else an
+ * errno of exhaustion.
  */
 static int acceptor_burst(struct acceptor *ac, unsigned max, int64_t *wait_ns)
 {

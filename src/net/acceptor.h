@@ -15,7 +15,7 @@
 
 struct acceptor;
 
-/* Result of admit(): pause as if accept(2) had failed. */
+/* Result of admit(): pause as if accept(2) had failed with EMFILE. */
 #define ACCEPTOR_EXHAUSTED (-1)
 
 struct acceptor_ops {
@@ -26,7 +26,7 @@ struct acceptor_ops {
     int64_t (*admit)(void *cookie);
     /* accept(2) failed after admit() returned 0; optional. */
     void (*nobody)(void *cookie);
-    /* On the acceptor's loop; the callee owns the non-blocking ${fd}. */
+    /* Called on the acceptor's loop; the callee owns the non-blocking ${fd}. */
     void (*accepted)(void *cookie, int fd, const struct address *peer);
     /* Write the name for logs. */
     void (*name)(void *cookie, char *text, size_t size);

@@ -48,7 +48,7 @@ static void address_set_ipv6(struct address *out, const struct in6_addr *host, u
     struct in_addr mapped;
 
     if (IN6_IS_ADDR_V4MAPPED(host)) {
-        /* Our IPv6-only sockets cannot reach it. */
+        /* It becomes IPv4, because our IPv6-only sockets cannot reach IPv4-mapped addresses. */
         memcpy(&mapped, &host->s6_addr[12], sizeof(mapped));
         address_set_ipv4(out, &mapped, port);
         return;

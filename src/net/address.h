@@ -102,8 +102,8 @@ bool address_covers(const struct address *listen, const struct address *target);
 
 /*
  * address_conflicts(a, b, reuseport):
- * Would a listener on ${b} fail, or share clients with one on ${a}? A wildcard takes its family's
- * port on all addresses, unless both use SO_REUSEPORT.
+ * Would a listener on ${b} fail, or share clients with a listener on ${a}? A wildcard takes its
+ * family's port on all addresses, unless both use SO_REUSEPORT.
  *
  * Thread: any
  */

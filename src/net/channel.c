@@ -9,7 +9,7 @@
 #include "net/memory_account.h"
 #include "net/sock.h"
 
-/* Full reads per event, before other channels get their turn. */
+/* Limit of full reads per event: then other channels get their turn. */
 #define CHANNEL_COPY_ROUNDS   4
 #define CHANNEL_SPLICE_ROUNDS 16
 
@@ -211,7 +211,7 @@ static void channel_read(struct channel *ch)
         first = false;
 }
 
-/* Write first: it frees memory. */
+/* Write first, because writing frees memory. */
 static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct channel *ch = CONTAINER_OF(w, struct channel, io);

@@ -5,7 +5,8 @@
  * does not take.
  *
  * Water marks: above CHANNEL_HIGH_BYTES of pending output the channel is unwritable; below
- * CHANNEL_LOW_BYTES it fires `writable`. Meanwhile the source should pause, but may write.
+ * CHANNEL_LOW_BYTES it fires `writable`. In between, the source of the output should pause, but may
+ * write.
  *
  *   init -> start -> [ peer's eof ] [ our eof sent ] -> both: ended -> HANDLER_CLOSED -> free
  *                    any error, channel_abort() --------------^
@@ -153,9 +154,9 @@ void channel_shutdown_write(struct channel *ch);
 
 /*
  * channel_stop_reading(ch, why) / channel_resume_reading(ch, why) / channel_stopped(ch, why):
- * Add reasons to stop reading / remove them / is any of them set? Reading resumes when none is
- * left. A stopped channel notices resets (net/hangup.h), but not end of file. No-op while input is
- * discarded.
+ * Add the reasons ${why} to stop reading / remove them / is one of ${why} set? Reading resumes when
+ * no reason is left. A stopped channel notices resets (net/hangup.h), but not end of file. No-op
+ * while input is discarded.
  *
  * Thread: loop
  */
@@ -174,9 +175,9 @@ void channel_meter(struct channel *ch);
 
 /*
  * channel_set_input_pending(ch, pending) / channel_input_pending(ch):
- * A handler begins or ceases to hold input or end of file / is input held, or delayed by
- * CHANNEL_STOP_DELAY, and not discarded? If so, ${ch} stays open even when both directions have
- * ended.
+ * Count a handler that begins or ceases to hold input or end of file / does a handler hold input,
+ * or CHANNEL_STOP_DELAY delay it, and is input not discarded? If so, ${ch} stays open even when
+ * both directions have ended.
  *
  * Thread: loop
  */
@@ -258,8 +259,8 @@ void channel_end(struct channel *ch, unsigned how);
 
 /*
  * channel_detach(ch):
- * Return the descriptor; ${ch}, which has no pending output, ends without HANDLER_CLOSED. It must
- * live until the reap step.
+ * Return the descriptor; ${ch}, which has no pending output, ends without HANDLER_CLOSED. ${ch}
+ * must live until the reap step.
  *
  * Thread: loop
  * Owns:   the caller owns the descriptor
@@ -286,8 +287,8 @@ void channel_notice_reset(struct channel *ch);
 
 /*
  * channel_splice_to(ch, dst, mode):
- * The caller writes all input of ${ch} unchanged to ${dst}, on the same loop: splice large reads,
- * as ${mode} says. Handlers in either pipeline prevent splicing.
+ * Splice large reads to ${dst}, on the same loop, as ${mode} says. The caller promises to write all
+ * input of ${ch} unchanged to ${dst}. Handlers in either pipeline prevent splicing.
  *
  * Thread: loop
  */

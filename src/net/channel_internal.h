@@ -38,7 +38,7 @@ void channel_send_eof(struct channel *ch);
 
 /*
  * channel_watch(ch) / channel_flush(ch) / channel_drop_pending(ch):
- * Update the watcher, at no cost if unchanged / send pending output / drop it.
+ * Update the watcher, at no cost if unchanged / send pending output / drop pending output.
  *
  * Thread: loop
  */
@@ -104,7 +104,7 @@ void channel_set_handlers(struct channel *ch, bool any);
 
 /*
  * channel_can_splice_from(ch) / channel_can_splice_into(ch):
- * For net/splice: may input be spliced (large reads, no handlers)? / may output be (nothing
+ * For net/splice: may input be spliced (large reads, no handlers)? / may output be spliced (nothing
  * pending, no handlers, writing not ended)?
  *
  * Thread: loop
@@ -122,8 +122,8 @@ void channel_write_broken(struct channel *ch, int error);
 
 /*
  * channel_give_pipe(ch, p) / channel_copy_pipe(ch) / channel_write_failed(ch, error):
- * For net/splice: keep ${p} as pending output / copy its bytes to memory and return it to the pool
- * (out of memory: abort ${ch}) / end writing because of ${error}.
+ * For net/splice: keep ${p} as pending output / copy the bytes of that pipe to memory and return
+ * the pipe to the pool (out of memory: abort ${ch}) / end writing because of ${error}.
  *
  * Thread: loop
  * Owns:   the channel owns ${p}

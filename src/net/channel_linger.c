@@ -30,7 +30,7 @@ static uint64_t channel_acknowledged_bytes(const struct channel *ch, size_t unse
     return ch->bytes_out + channel_pending_bytes(ch) - unsent;
 }
 
-/* If nothing more is acknowledged, when to give up. */
+/* When to give up, unless more bytes are acknowledged. */
 static int64_t channel_linger_deadline_ns(const struct channel_linger *l, size_t unsent)
 {
     int64_t timeout_ns = l->channel->linger_conf->timeout_ns;

@@ -8,7 +8,7 @@
 #include "net/memory_account.h"
 #include "net/sock.h"
 
-/* What this file charges; handlers charge their own memory. */
+/* Memory that this file charges; handlers charge their own. */
 static size_t channel_own_bytes(const struct channel *ch)
 {
     return ch->out.cap + (ch->pipe ? SPLICE_MAX_BYTES : 0);
@@ -20,7 +20,7 @@ size_t channel_held_bytes(const struct channel *ch)
            (ch->flags & CHANNEL_HANDLERS ? pipeline_held_bytes(&ch->pipeline) : 0);
 }
 
-/* Charge what is held now, instead of ${before}. */
+/* Charge the memory held now; ${before} was charged until now. */
 static void channel_count_held(const struct channel *ch, size_t before)
 {
     memory_account_charge(channel_net(ch)->buffered, before, channel_own_bytes(ch));
@@ -260,7 +260,7 @@ void channel_flush(struct channel *ch)
         channel_become_writable(ch);
 }
 
-/* PENDING makes writes append to the buffer. Uncork schedules its flush, before the next poll. */
+/* CHANNEL_PENDING makes writes append to the buffer, which channel_uncork() sends. */
 void channel_cork(struct channel *ch)
 {
     if (!(ch->flags & CHANNEL_NO_WRITE))

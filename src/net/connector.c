@@ -8,7 +8,7 @@
 #include "engine/ready.h"
 #include "net/descriptor_budget.h"
 
-/* Retry interval while a unix backlog is full: no event tells when it has room. */
+/* Retry interval while a unix backlog is full: no event tells when the backlog has room. */
 #define CONNECTOR_AGAIN_NS (10 * NS_PER_MS)
 
 static bool connector_has_family(const struct address *list, unsigned n, sa_family_t family)
@@ -19,7 +19,7 @@ static bool connector_has_family(const struct address *list, unsigned n, sa_fami
     return false;
 }
 
-/* Address ${k} among those of ${family}, or of other families if not ${is}. */
+/* Address ${k} of the list's addresses of ${family}; of other families if ${is} is false. */
 static const struct address *connector_nth(const struct address *list, sa_family_t family, bool is,
                                            unsigned k)
 {
@@ -151,7 +151,10 @@ static int connector_try(struct connector *c, struct connector_attempt *at)
     return 0;
 }
 
-/* Equal shares: an address that never answers does not use all the time. */
+/*
+ * Give the address an equal share of the time left, so that one that never answers does not use it
+ * all.
+ */
 static void connector_begin(struct connector *c, int64_t now_ns)
 {
     struct connector_attempt *at = &c->attempts[c->attempts[0].address != NULL];

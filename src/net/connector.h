@@ -6,8 +6,8 @@
  *
  * note: happy eyeballs. With IPv4 and IPv6 addresses the families alternate, the first address's
  * family first. The next attempt begins after conf->attempt_delay_ns, or when one fails: a broken
- * family costs only a delay. At most two attempts run at once; a third waits until the older one's
- * share of the time ends, and replaces it.
+ * family costs only a delay. At most two attempts run at once; a third waits until the older
+ * attempt's share of the time ends, and replaces that attempt.
  */
 #ifndef NET_CONNECTOR_H
 #define NET_CONNECTOR_H
@@ -29,7 +29,7 @@ struct connector;
 
 /*
  * Called once, on the loop, never inside connector_start(). The callee owns the connected ${fd}. On
- * failure ${fd} is -1, and ${error} is -ETIMEDOUT (deadline) or that of ${c}. May restart ${c}.
+ * failure ${fd} is -1, and ${error} is -ETIMEDOUT (deadline) or c->error. May restart ${c}.
  */
 typedef void connector_done(struct connector *c, int fd, int error);
 
@@ -48,7 +48,7 @@ struct connector_attempt {
     struct connector *connector;
     const struct address *address; /* NULL: FREE */
     int fd;                        /* -1: FREE or AGAIN */
-    int64_t until_ns;              /* end of its share of the time */
+    int64_t until_ns;              /* end of the attempt's share of the time */
 };
 
 struct connector {
@@ -62,7 +62,7 @@ struct connector {
     unsigned begun; /* addresses tried so far */
     unsigned width; /* parallel attempts allowed */
     bool mixed;
-    bool borrowed; /* a descriptor, for the second attempt */
+    bool borrowed; /* a descriptor is reserved for the second attempt */
     int64_t deadline_at_ns;
     int64_t next_at_ns; /* when the next attempt may begin */
     int error; /* error of the last address tried that has a route, else of the first address */

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /*
- * note: lent. Spare connections and pipes borrow descriptors. It lends while twice the reserve
- * stays free, and wants them back when less than the reserve is free.
+ * note: lent. Spare connections and pipes borrow descriptors. The budget lends them while twice the
+ * reserve stays free, and wants them back when less than the reserve is free.
  */
 struct descriptor_budget {
     atomic_uint used; /* `used` and `lent` are relaxed */
@@ -20,7 +20,7 @@ struct descriptor_budget {
 
 /*
  * descriptor_budget_left(d, n):
- * Are ${n} free? Only a hint.
+ * Are ${n} descriptors free? Only a hint.
  *
  * Thread: any
  */
@@ -91,7 +91,7 @@ static inline void descriptor_budget_return(struct descriptor_budget *d, unsigne
 
 /*
  * descriptor_budget_are_lent(d) / descriptor_budget_wanted_back(d):
- * Are any lent? / are they wanted back?
+ * Are descriptors lent? / should lent descriptors be returned now?
  *
  * Thread: any
  */

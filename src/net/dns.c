@@ -24,7 +24,7 @@ static int dns_error(const struct dns_lookup *l)
     case HOST_NOT_FOUND:
     case NO_DATA: return -ENOENT;
     case TRY_AGAIN:
-        /* The buffer has the refusal; after a timeout, zeros. */
+        /* l->answer has the name server's refusal; after a timeout it is still zero. */
         return ((const HEADER *)(const void *)l->answer)->rcode != ns_r_noerror ? -EREMOTEIO
                                                                                 : -EAGAIN;
     case NO_RECOVERY: return -EREMOTEIO;
@@ -95,7 +95,7 @@ static int dns_ask_all(struct dns_lookup *l, const char *domain)
     return found > 0 ? found : error;
 }
 
-/* Other failures may concern this domain alone. */
+/* Does ${rc} end the search? Other failures may concern one domain alone. */
 static bool dns_is_final(int rc)
 {
     return rc > 0 || rc == -EAGAIN || rc == -ENOMEM;

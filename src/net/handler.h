@@ -15,7 +15,7 @@
 struct channel;
 struct handler;
 
-/* What has ended; each is reported at most once. */
+/* What has ended; each end is reported at most once. */
 enum handler_end {
     /* Input, by the peer's end of file: nothing is lost. */
     HANDLER_EOF,
@@ -70,8 +70,8 @@ struct handler {
 /*
  * handler_active(h) / handler_read(h, data, len) / handler_burst(h, begins) /
  * handler_ended(h, what, error) / handler_writable(h):
- * Pass an inbound event to ${h}, or else to the next handler that implements it. A handler passes
- * its h->next.
+ * Pass an inbound event to ${h}, or else to the next handler that implements the operation. A
+ * handler calls this with its h->next.
  *
  * Thread: loop
  */
@@ -83,7 +83,7 @@ void handler_writable(struct handler *h);
 
 /*
  * handler_write(h, data, len) / handler_shutdown_write(h):
- * Pass output to the previous handler that implements it, or else to the socket.
+ * Pass output to the previous handler that implements the operation, or else to the socket.
  *
  * Thread: loop
  * Errors: as channel_write()

@@ -22,7 +22,7 @@ static void hangup_move(struct hangup_watch *w, struct list *to)
     list_append(to, &w->link);
 }
 
-/* When the timer is needed; CLOCK_NEVER: never. */
+/* When the timer must run; CLOCK_NEVER: it need not. */
 static int64_t hangup_next_at_ns(const struct hangup *h)
 {
     int64_t at_ns = CLOCK_NEVER;
@@ -69,7 +69,7 @@ static void hangup_log_refusal(struct hangup *h, int error)
     h->logged = true;
 }
 
-/* ev_io_set() makes libev call epoll_ctl(2) again, even in the turn of its failure. */
+/* ev_io_set() makes libev call epoll_ctl(2) again, even in the turn in which the call failed. */
 static void hangup_watch_instance(struct hangup *h)
 {
     h->unwatched = false;

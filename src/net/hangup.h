@@ -2,8 +2,8 @@
  * net/hangup: notices resets of sockets that are not read.
  *
  * libev reports EPOLLERR and EPOLLHUP only to watchers of EV_READ or EV_WRITE, and a paused channel
- * has none. So each loop has a second epoll instance for paused sockets, which libev watches for
- * EV_READ. epoll(7) reports both events unasked.
+ * has none. So each loop has a second epoll instance for paused sockets, and libev watches that
+ * instance for EV_READ. epoll(7) reports EPOLLERR and EPOLLHUP unasked.
  *
  * note: settle time. Most pauses are short: a socket is registered only after one to two
  * HANGUP_SETTLE_NS, which it spends in the lists `just_paused` and `still_paused`.
@@ -53,10 +53,10 @@ struct hangup {
     struct list registered;
     struct list polled;
     struct list to_poll;    /* sockets still to poll in this round */
-    struct list reported;   /* EPOLLERR was reported; some are still registered */
+    struct list reported;   /* sockets whose EPOLLERR was reported; some are still registered */
     struct timer timer;     /* idle if all sockets are registered or reported */
     int64_t timer_at_ns;    /* when `timer` is due */
-    int64_t register_at_ns; /* when `still_paused` is registered */
+    int64_t register_at_ns; /* when to register the sockets in `still_paused` */
     int64_t probe_at_ns;    /* when the next round of polls begins */
     bool unwatched;
     bool logged; /* a refusal by epoll_ctl(2) was logged */

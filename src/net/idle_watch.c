@@ -12,7 +12,7 @@ static void idle_watch_on_readable(struct ev_loop *ev, struct ev_io *w, int reve
     if (!ready_in_order(ev, w, revents))
         return;
     loop_set_activity(s->net->loop, "idle watch");
-    /* libev could not watch it: treat as closed. */
+    /* libev could not watch the socket: treat it as closed. */
     what = revents & EV_ERROR ? SOCK_ENDED : sock_peek(s->fd);
     if (what != SOCK_SILENT)
         s->event(s, what);

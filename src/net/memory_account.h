@@ -1,9 +1,9 @@
 /*
  * net/memory_account: counts the memory of bytes that channels and handlers buffer, up to a limit.
  *
- * Memory is charged when buffers change size. Above the limit an episode begins: over() is called,
- * and its owner ends the episode later. Meanwhile channels read little, and nothing for a receiver
- * with pending output.
+ * Memory is charged when buffers change size. When memory exceeds the limit, `is_over` is set and
+ * over() is called; the function's owner clears `is_over` later. Until then channels read little,
+ * and nothing for a receiver with pending output.
  */
 #ifndef NET_MEMORY_ACCOUNT_H
 #define NET_MEMORY_ACCOUNT_H
@@ -91,7 +91,7 @@ static inline void memory_account_charge_pipe(struct memory_account *b, int64_t 
 
 /*
  * memory_account_is_over(b):
- * Is an episode under way? ${b} may be NULL.
+ * Was the limit exceeded, and `is_over` not cleared since? False if ${b} is NULL.
  *
  * Thread: any
  */

@@ -40,7 +40,7 @@ bool name_service_is_dns_line(const char *line, bool *files)
     return dns;
 }
 
-/* The `hosts:` sources, or libc's default; to be freed. */
+/* The `hosts:` sources, or libc's default; the caller frees the text. */
 static char *name_service_read_sources(void)
 {
     FILE *f = fopen("/etc/nsswitch.conf", "re");

@@ -1,5 +1,6 @@
 /*
- * net/netloop: resources shared by the sockets of a loop, and a connection's only way to its loop.
+ * net/netloop: resources shared by the sockets of a loop. A connection reaches its loop only
+ * through its netloop.
  */
 #ifndef NET_NETLOOP_H
 #define NET_NETLOOP_H

@@ -4,8 +4,8 @@
  * While receivers keep up one pipe suffices. A receiver that blocks keeps the pipe until it is
  * empty, and the loop opens another.
  *
- * note: lent pipes. The first pipe is the loop's own. Others borrow descriptors (note: lent in
- * net/descriptor_budget.h). Without a pipe, bytes are copied.
+ * note: lent pipes. The first pipe is the loop's own. Further pipes borrow descriptors (note: lent
+ * in net/descriptor_budget.h). If no pipe can be had, bytes are copied.
  */
 #ifndef NET_PIPE_POOL_H
 #define NET_PIPE_POOL_H
@@ -66,7 +66,7 @@ struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool);
 
 /*
  * pipe_pool_trim(pool):
- * Close the empty lent pipes.
+ * Close the loop's empty pipes whose descriptors are borrowed (note: lent pipes).
  *
  * Thread: owner
  */
@@ -74,8 +74,8 @@ void pipe_pool_trim(struct pipe_pool *pool);
 
 /*
  * pipe_pool_put(pool, p):
- * Return a pipe: it is kept if empty, else closed and its bytes lost. A lent pipe is closed if the
- * budget wants it back.
+ * Return a pipe: it is kept if empty, else closed and its bytes lost. A lent pipe is closed, too,
+ * if the budget wants its descriptors back.
  *
  * Thread: owner
  */

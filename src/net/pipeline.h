@@ -35,7 +35,7 @@ void pipeline_set_tail(struct pipeline *p, const struct handler_ops *ops);
 
 /*
  * pipeline_add(p, h, ops):
- * Insert ${h} before the tail. It sees events from now on.
+ * Insert ${h} before the tail. ${h} sees events from now on.
  *
  * Thread: the channel's loop, or before it is started
  * Owns:   ${h} must live until removed, or as long as the channel
@@ -44,7 +44,7 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
 
 /*
  * pipeline_remove(p, h):
- * Remove ${h}. Its operations may call this, and pass events on afterwards.
+ * Remove ${h}. Operations of ${h} may call this, and pass events on afterwards.
  *
  * Thread: loop
  * Owns:   ${h} must outlive the channel's current event

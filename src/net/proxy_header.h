@@ -32,7 +32,7 @@ struct proxy_header_value {
     size_t n;
 };
 
-/* What was told of a client's TLS: values of TLVs of version 2. */
+/* What the sender of a header says about the client's TLS: values of TLVs, in version 2 only. */
 struct proxy_header_tls {
     struct proxy_header_value alpn;      /* protocol that was negotiated */
     struct proxy_header_value authority; /* server name (SNI) */
@@ -41,8 +41,8 @@ struct proxy_header_tls {
 
 /* Flags of proxy_header_ssl.client. */
 #define PROXY_HEADER_SSL_USED        0x01 /* the client uses TLS */
-#define PROXY_HEADER_SSL_CERTIFICATE 0x02 /* it has a certificate, on this connection */
-#define PROXY_HEADER_SSL_SESSION     0x04 /* or on the connection that this one resumes */
+#define PROXY_HEADER_SSL_CERTIFICATE 0x02 /* the client sent a certificate on this connection */
+#define PROXY_HEADER_SSL_SESSION     0x04 /* the client sent one in this TLS session */
 
 enum proxy_header_ssl_type {
     PROXY_HEADER_SSL_VERSION = 0x21,
@@ -80,12 +80,12 @@ struct proxy_header_conf {
     bool alpn;
     bool authority;
     bool ssl;
-    bool certificate; /* of the client, in the SSL TLV */
+    bool certificate; /* the SSL TLV has the client's certificate */
 };
 
 /* What a header says of a client. */
 struct proxy_header_client {
-    const struct address *source;      /* NULL, or a unix socket: LOCAL (v1: UNKNOWN) */
+    const struct address *source; /* NULL, or a unix socket: the header is LOCAL (v1: UNKNOWN) */
     const struct address *destination; /* may be NULL without source */
     const char *unique_id;             /* at most 48 characters; NULL: none */
     struct proxy_header_tls tls;

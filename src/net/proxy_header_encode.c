@@ -100,7 +100,7 @@ static bool proxy_header_encode_fits(const struct proxy_header_encode_out *out, 
     return (size_t)(out->end - out->at) >= PROXY_HEADER_TLV_BYTES + len;
 }
 
-/* Nothing if ${value} is NULL or does not fit. */
+/* Add a TLV; nothing if ${value} is NULL or does not fit. */
 static void proxy_header_encode_add(struct proxy_header_encode_out *out, uint8_t type,
                                     const void *value, size_t len)
 {
@@ -114,7 +114,7 @@ static void proxy_header_encode_add_text(struct proxy_header_encode_out *out, ui
     proxy_header_encode_add(out, type, text, text ? strlen(text) : 0);
 }
 
-/* Room for the checksum stays free. */
+/* Add the configured TLVs, and keep room for the checksum. */
 static void proxy_header_encode_add_tlvs(struct proxy_header_encode_out *out,
                                          const struct proxy_header_conf *conf,
                                          const struct proxy_header_client *client)

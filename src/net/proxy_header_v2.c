@@ -21,7 +21,7 @@ static uint16_t proxy_header_v2_get_16(const uint8_t *at)
     return (uint16_t)(at[0] << 8 | at[1]);
 }
 
-/* Two addresses of ${bytes}, then two ports. */
+/* Read two addresses of ${bytes} bytes each, then two ports. */
 static void proxy_header_v2_read_ip(struct proxy_header *h, const uint8_t *at, size_t bytes)
 {
     const uint8_t *ports = at + 2 * bytes;

@@ -69,8 +69,9 @@ static bool sock_owner_differs(const struct stat *st, const struct sock_file *fi
 }
 
 /*
- * Before clients can connect. The path may be replaced meanwhile: use a descriptor. Set only what
- * differs: the file of an inherited socket may be another user's.
+ * Call this before clients can connect. It uses a descriptor, because the path may be replaced
+ * meanwhile, and sets only what differs, because the file of an inherited socket may be another
+ * user's.
  */
 static int sock_set_file(const struct address *a, const struct sock_file *file)
 {
@@ -105,7 +106,8 @@ static int sock_bind(int fd, const struct address *a, const struct sock_file *fi
     int rc = 0;
 
     /*
-     * Linux creates the file with the socket's mode less umask, so never with more than configured.
+     * Linux creates the file with the socket's mode less umask, so never with more permissions than
+     * configured.
      */
     if (sock_is_path(a) && file->set_mode && fchmod(fd, file->mode) < 0)
         return -errno;

@@ -33,8 +33,8 @@ struct sock_listen_conf {
  * IP_BIND_ADDRESS_NO_PORT defers the choice to connect(2): only the 4-tuple must be unique.
  *
  * note: unseen. For health checks by connect. The handshake's last ACK is delayed (until data, or
- * some 40 ms); if sock_close_reset() comes before it, the server's accept(2) never returns the
- * connection. Not for unix sockets. (HAProxy: CONNECT_DELACK_ALWAYS; tcp(7): TCP_QUICKACK.)
+ * some 40 ms); if sock_close_reset() comes before that ACK, the server's accept(2) never returns
+ * the connection. Not for unix sockets. (HAProxy: CONNECT_DELACK_ALWAYS; tcp(7): TCP_QUICKACK.)
  */
 struct sock_connect_conf {
     struct sock_options options;
@@ -88,9 +88,9 @@ ssize_t sock_send(int fd, const void *data, size_t len);
 
 /*
  * sock_hide(fd):
- * Let no client reach the listening TCP socket ${fd} any more: call it before accepting the queue
- * and closing, as clients that come in between would be reset. Also hides the socket from processes
- * that share it. Ignores errors.
+ * Let no client reach the listening TCP socket ${fd} any more, in all processes that share it. Call
+ * this before accepting the backlog and closing ${fd}: clients that connect in between would be
+ * reset. Ignores errors.
  *
  * Thread: owner of ${fd}
  * Source: Linux, inet_listener compute_score(): a socket bound to an interface that does not exist
@@ -129,7 +129,7 @@ void sock_close_reset(int fd);
 /*
  * sock_skip_time_wait(fd):
  * Make close(2) send end of file and drop the socket, without FIN_WAIT or TIME_WAIT. Unix sockets
- * always do.
+ * always close like that.
  *
  * Thread: any
  * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(), negative linger2
@@ -160,7 +160,8 @@ enum sock_peek {
 
 /*
  * sock_peek(fd):
- * Check ${fd} without reading; clears a pending error. One system call if silent.
+ * Check ${fd} without reading; clears a pending error. One system call if there is neither input
+ * nor an end.
  *
  * Thread: owner
  */
@@ -186,8 +187,8 @@ int sock_peer(struct address *out, int fd) NODISCARD;
 
 /*
  * sock_is_self_connected(fd, target):
- * Is ${fd} connected to itself? If nothing listens on a local ${target}, the kernel may pick its
- * port as source.
+ * Is ${fd} connected to itself? If nothing listens on a local ${target}, the kernel may pick the
+ * target's port as source port.
  *
  * Thread: owner
  */

@@ -25,8 +25,8 @@ enum splice_mode { SPLICE_AUTO, SPLICE_ON, SPLICE_OFF };
 
 /*
  * splice_possible(ch):
- * Should the next read of ${ch} be spliced? Only large reads, without handlers, and if the receiver
- * has no pending output.
+ * Should the next read of ${ch} be spliced? True for large reads if there are no handlers and the
+ * receiver has no pending output.
  *
  * Thread: loop
  */

@@ -29,7 +29,7 @@ static bool srv_is_host(const char *host)
            len + sizeof(":65535") <= SRV_TARGET_BYTES;
 }
 
-/* A total order, as name servers rotate their answers. */
+/* A total order: the result stays the same when name servers rotate their answers. */
 static int srv_compare(const void *a, const void *b)
 {
     const struct srv_record *one = a, *other = b;
