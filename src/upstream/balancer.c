@@ -70,7 +70,7 @@ static void balancer_set_place(struct balancer *b, unsigned place, struct endpoi
     b->weights[place] = (uint16_t)share.weight;
 }
 
-/* Stable counting sort of the endpoints with a weight. */
+/* Stable counting sort of the endpoints whose weight is above 0. */
 static void balancer_list(struct balancer *b, const struct balancer_conf *conf)
 {
     unsigned starts[BALANCER_LEVELS][BALANCER_MAX_WEIGHT] = {{0}};
@@ -200,7 +200,7 @@ uint64_t balancer_random(void)
     static _Atomic uint64_t threads;
     static _Thread_local uint64_t state;
 
-    if (state == 0) /* not seeded yet: each thread has its own */
+    if (state == 0) /* not seeded yet; each thread has its own state */
         state = hash_mix(atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed));
     return hash_mix(state++);
 }
@@ -220,7 +220,7 @@ bool balancer_open(const struct balancer_attempt *a, unsigned place)
 
 double balancer_part(const struct balancer *b, struct endpoint *e)
 {
-    /* See note: flags in upstream/endpoint.h. */
+    /* Acquire: see note: flags in upstream/endpoint.h. */
     uint32_t load = atomic_load_explicit(e->load, memory_order_acquire);
     int64_t since_ns = atomic_load_explicit(&e->warming_since_ns, memory_order_relaxed);
     int64_t passed_ns = clock_now_ns() - since_ns;
@@ -235,7 +235,7 @@ double balancer_part(const struct balancer *b, struct endpoint *e)
            (1 - BALANCER_WARM_UP_FROM) * (double)passed_ns / (double)b->slow_start_ns;
 }
 
-/* By the key: the same client gets the same result. */
+/* Hashing kinds draw by the key, so that the same client gets the same result. */
 bool balancer_warmup_draw(const struct balancer_attempt *a, struct endpoint *e)
 {
     uint64_t drawn = a->keyed ? hash_mix(a->pick->key + e->hash) : balancer_random();
@@ -295,7 +295,9 @@ static bool balancer_scan(struct balancer_attempt *a, unsigned start)
     return false;
 }
 
-/* Offer places in the kind's order, then again with warming endpoints, then every place. */
+/*
+ * Offer places in this kind's order, then again accepting all warming endpoints, then every place.
+ */
 static bool balancer_attempt(struct balancer_attempt *a)
 {
     uint64_t start;
@@ -316,7 +318,7 @@ void balancer_begin(struct balancer_pick_state *pick, uint64_t key)
     pick->generation = 0;
 }
 
-/* Places of another balancer mean nothing here. */
+/* Forget places tried with another balancer: their numbers mean nothing in ${b}. */
 static void balancer_recognize(const struct balancer *b, struct balancer_pick_state *pick)
 {
     for (unsigned i = 0; pick->generation != b->generation && i < pick->n_tried; i++)
@@ -342,7 +344,10 @@ static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *pick
     return a.busy ? -EBUSY : -ENOENT;
 }
 
-/* Pick from the pools that share sessions, a drawn one first. Sets ${last} to the last of them. */
+/*
+ * Pick from the pools that share sessions, first from one drawn at random. Sets ${last} to the last
+ * such pool.
+ */
 static int balancer_pick_shared(struct balancer *b, struct balancer_pick_state *pick,
                                 const struct balancer_totals *c, unsigned *last,
                                 struct endpoint **out)

@@ -9,12 +9,13 @@
  *   - When the lowest level has too few fit endpoints (panic_threshold), higher levels share its
  *     sessions by weight; when it has none, they take over.
  *   - Panic: all levels together have too few fit endpoints. All flags but ENDPOINT_ABSENT are
- *     ignored, so that the few are not overloaded.
- *   - Last resort: endpoints whose only flag is ENDPOINT_EJECTED.
+ *     ignored, so that the few fit endpoints are not overloaded.
+ *   - Last resort: endpoints that only ENDPOINT_EJECTED makes unfit.
  *
- * Slow start: an endpoint's share grows from a tenth to all of its weight. Kinds that compare loads
- * reduce the weight; others draw whether to accept the endpoint, hashing kinds by the key, so that
- * clients keep their server. If all endpoints are warming, they count fully.
+ * Slow start: an endpoint's share grows from a tenth to all of its weight. Kinds of balancer that
+ * compare loads reduce the weight; the others draw whether to accept the endpoint. Hashing kinds
+ * draw by the key, so that clients keep their server. If all endpoints are warming, all weights
+ * count fully.
  */
 #ifndef UPSTREAM_BALANCER_H
 #define UPSTREAM_BALANCER_H
@@ -53,9 +54,9 @@ struct balancer_share {
 struct balancer_conf {
     enum balancer_kind kind;
     struct endpoint *const *endpoints;   /* of one group, in configuration order; copied */
-    const struct balancer_share *shares; /* by index of `endpoints`; NULL: the endpoints' own */
+    const struct balancer_share *shares; /* by index of `endpoints`; NULL: as in the endpoints */
     unsigned n_endpoints;
-    /* hashing kinds: most sessions, in percent of the fair share; 0: no limit */
+    /* hashing kinds: maximum sessions of an endpoint, in percent of its fair share; 0: no limit */
     unsigned hash_balance_factor;
     /* percent of the lowest level's endpoints that must be fit; 0: never panic */
     unsigned panic_threshold;

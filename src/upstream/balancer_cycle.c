@@ -2,8 +2,8 @@
  * upstream/balancer_cycle: smooth weighted round robin from a precomputed cycle.
  *
  * nginx's rule: in each step every endpoint gains its weight as credit; the one with most credit is
- * next and pays the sum of weights. Equal weights follow in list order, so only the first places of
- * runs (256 at most) are compared.
+ * next and pays the sum of weights. Endpoints of equal weight take turns in list order, so only the
+ * next place of each run is compared.
  */
 #include "upstream/balancer_internal.h"
 
@@ -59,7 +59,7 @@ static uint16_t balancer_cycle_step(struct balancer_cycle_head *heads,
             best = i;
     }
     place = (uint16_t)heads[best].place++;
-    if (heads[best].place == pool->runs[best].to) { /* the whole run has paid */
+    if (heads[best].place == pool->runs[best].to) { /* each place had its turn: all pay */
         heads[best].place = pool->runs[best].from;
         heads[best].credit -= pool->table_len;
     }
@@ -82,7 +82,7 @@ int balancer_cycle_build(const struct balancer *b, struct balancer_pool *pool)
 
 /*
  * A rejected endpoint loses its turn to the others, by weight. After BALANCER_DRAWS rejections few
- * are fit: take the least loaded.
+ * endpoints are fit: take the least loaded.
  */
 bool balancer_cycle_choose(struct balancer_attempt *a)
 {

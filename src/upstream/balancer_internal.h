@@ -3,7 +3,8 @@
  *
  * A place is an index of `list`, which is sorted by level. Each level with endpoints is a pool with
  * its own table. In a pool, endpoints of equal weight form a run, heaviest first (FIRST keeps
- * configuration order, without runs). Kinds of balancer offer places; balancer_offer() decides.
+ * configuration order, without runs). Kinds of balancer offer places; balancer_offer() accepts or
+ * rejects each.
  *
  *   place   0              pools[1].from         n
  *           |   pools[0]   |      pools[1]       |        no pool is empty
@@ -45,7 +46,10 @@ struct balancer_pool {
     uint16_t *table; /* ROUND_ROBIN, RANDOM: places of one cycle */
     uint32_t table_len;
     uint64_t *hashes; /* SOURCE_HASH, MAGLEV: hashes of the endpoints */
-    /* MAGLEV: owner + 1 by slot; 0: unknown. See note: slots in balancer_rendezvous.c. */
+    /*
+     * MAGLEV: for each slot, place of its owner + 1; 0: unknown. See note: slots in
+     * balancer_rendezvous.c.
+     */
     _Atomic uint16_t *owners;
 };
 
@@ -73,7 +77,7 @@ struct balancer {
 
 struct balancer_totals {
     uint32_t changes;
-    uint32_t weight; /* usable weight of pool `first`; 0: none in any pool */
+    uint32_t weight; /* usable weight of pool `first`; 0: no pool has fit endpoints */
     unsigned first;
     bool panics;
     bool all_warm_up;
@@ -87,7 +91,7 @@ struct balancer_attempt {
     struct balancer_pick_state *pick;
     uint32_t unfit;  /* flags that exclude an endpoint */
     uint32_t weight; /* usable weight of the pool; 0: unknown */
-    bool keyed;      /* the kind hashes the key */
+    bool keyed;      /* this kind of balancer hashes the key */
     bool lottery;    /* accept warming endpoints by chance */
     bool refused;    /* has rejected a warming endpoint */
     bool busy;       /* an offered endpoint was full */
@@ -103,7 +107,7 @@ struct balancer_kind_ops {
 
 /*
  * balancer_load(b, place) / balancer_weight(b, place):
- * The load word; the weight.
+ * Load word of the endpoint at ${place}; its weight.
  *
  * Thread: any
  */
@@ -119,7 +123,8 @@ static inline unsigned balancer_weight(const struct balancer *b, unsigned place)
 
 /*
  * balancer_totals(b) / balancer_remember(b, c):
- * Current totals, recomputed after a flag change; cache ${c}.
+ * balancer_totals: current totals, recomputed after a flag change.
+ * balancer_remember: cache the totals ${c}.
  *
  * Thread: any
  */
@@ -128,8 +133,8 @@ void balancer_remember(struct balancer *b, const struct balancer_totals *c);
 
 /*
  * balancer_draw_pool(b, c, drawn, last):
- * Select one of the pools that share sessions, ${c}->first to ${last}, by the weight of fit
- * endpoints and the random number ${drawn}. Reads all their endpoints.
+ * Set ${last}: the pools from ${c}->first to ${last} share sessions. Return one of them, selected
+ * by the weight of fit endpoints and the random number ${drawn}. Reads all endpoints.
  *
  * Thread: any
  */
@@ -138,11 +143,13 @@ unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_tota
 
 /*
  * balancer_offer(a, place) / balancer_offer_warm(a, place):
- * Enter ${place} unless it is unfit, tried, full or rejected by slow start; without slow start, for
- * kinds that have applied it. True if entered.
+ * balancer_offer: enter ${place} unless it is unfit, tried, full or rejected by slow start; true if
+ * entered.
+ * balancer_offer_warm: the same without slow start, for kinds that have applied it.
  *
  * balancer_takes(a, place) / balancer_open(a, place):
- * Would balancer_offer() succeed now? Is ${place} fit and untried?
+ * balancer_takes: would balancer_offer() succeed now?
+ * balancer_open: is ${place} fit and untried?
  *
  * Thread: any
  */
@@ -153,8 +160,9 @@ bool balancer_open(const struct balancer_attempt *a, unsigned place);
 
 /*
  * balancer_part(b, e) / balancer_warmup_draw(a, e):
- * Slow-start factor, below 1 while warming (clears ENDPOINT_WARMING at the end); draw: true with
- * that probability, or without ${a}->lottery.
+ * balancer_part: slow-start factor of ${e}, below 1 while it is warming; clears ENDPOINT_WARMING
+ * when slow start is over.
+ * balancer_warmup_draw: true with this factor as probability; always true without ${a}->lottery.
  *
  * Thread: any
  */

@@ -2,7 +2,7 @@
  * upstream/balancer_least: least connections by weight.
  *
  * The cost of a place is (sessions + 1) / weight; within a run, comparing sessions is enough. Flags
- * are bits above the count, so one comparison checks both.
+ * are bits above the session count, so one comparison checks both.
  *
  * A warming endpoint counts with a part of its weight. Among idle endpoints this would starve it,
  * so a draw decides whether its full weight counts.
@@ -11,17 +11,15 @@
 
 #include <math.h>
 
-/* Searches repeated after a failed offer. */
+/* Maximum searches: another follows if an offer fails. */
 #define BALANCER_LEAST_ROUNDS 8
 
-/*
- * Cost of one session at weight 1; exact for weights to 25, and 50, 100, 128, 200 and 256.
- */
+/* Cost of one session at weight 1; divisible by weights to 25, and by 50, 100, 128, 200 and 256. */
 #define BALANCER_LEAST_UNIT UINT64_C(428338310400) /* 2^8 3^2 5^2 7 11 13 17 19 23 < 2^39 */
 
 struct balancer_least {
     const struct balancer_attempt *a;
-    uint32_t visible; /* mask: count and excluding flags */
+    uint32_t visible; /* mask of load words: session count, and flags that exclude */
     unsigned n_left_out;
     uint32_t left_out[BALANCER_TRIES + BALANCER_LEAST_ROUNDS];
     uint32_t place; /* best so far */
@@ -60,7 +58,7 @@ static bool balancer_least_is_left_out(const struct balancer_least *l, uint32_t 
     return false;
 }
 
-/* ${unit}: cost of one session in its run. */
+/* ${unit}: cost of one session in the run of ${place}. */
 static uint64_t balancer_least_cost(const struct balancer_least *l, unsigned place, uint32_t active,
                                     uint64_t unit)
 {
@@ -74,7 +72,7 @@ static uint64_t balancer_least_cost(const struct balancer_least *l, unsigned pla
     return (uint64_t)fmin((double)cost / balancer_part(a->b, e), 0x1p63);
 }
 
-/* Session count below which a place of this run beats the best. */
+/* Session count below which a place, at cost ${unit} for a session, beats the best so far. */
 static uint32_t balancer_least_bound(const struct balancer_least *l, uint64_t unit)
 {
     uint64_t bound = (l->cost + unit - 1) / unit - 1; /* (active + 1) * unit < cost */
@@ -138,7 +136,7 @@ bool balancer_least_choose(struct balancer_attempt *a)
 
         if (place == BALANCER_NO_PLACE32)
             break;
-        taken = balancer_offer_warm(a, place); /* its slow start is in its cost */
+        taken = balancer_offer_warm(a, place); /* the cost includes slow start */
         l.left_out[l.n_left_out++] = place;
     }
     return taken;

@@ -1,12 +1,12 @@
 /*
  * upstream/balancer_random: power of two choices: draw two by weight, take the less loaded.
  *
- * Draws are from round robin's cycle, so by weight; of equal loads the first wins.
+ * Draws are from round robin's cycle, so by weight; of equal loads the first drawn wins.
  */
 #include "base/hash.h"
 #include "upstream/balancer_internal.h"
 
-/* An open place that passes slow start, or BALANCER_NO_PLACE32. */
+/* Draw a fit, untried place that slow start accepts; BALANCER_NO_PLACE32: none found. */
 static uint32_t balancer_random_draw(const struct balancer_attempt *a)
 {
     for (int draw = 0; draw < BALANCER_DRAWS; draw++) {

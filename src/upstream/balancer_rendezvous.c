@@ -2,15 +2,16 @@
  * upstream/balancer_rendezvous: weighted rendezvous hashing (highest random weight) with bounded
  * loads.
  *
- * A key gives each endpoint a pseudo-random cost, exponentially distributed with its weight as the
- * rate; the least cost owns the key. Shares are exact. An added endpoint moves no keys between
- * others; a removed or unfit one only its own, to the others by weight.
+ * A key gives each endpoint a pseudo-random cost, exponentially distributed with the endpoint's
+ * weight as the rate; the endpoint of least cost owns the key. Shares are exactly by weight. An
+ * added endpoint moves no keys between other endpoints; a removed or unfit endpoint loses only its
+ * own keys, to the others by weight.
  *
- * SOURCE_HASH computes this for each pick. MAGLEV maps the key to one of 2^19 slots, whose owner is
- * cached at its first pick: picks cost the same for any group size.
+ * SOURCE_HASH computes the owner for each pick. MAGLEV maps the key to one of 2^19 slots and caches
+ * the slot's owner at the first pick, so that picks cost the same for any group size.
  *
- * note: slots. Owners depend only on slot and endpoints, which never change: racing threads store
- * the same owner, relaxed.
+ * note: slots. The owner depends only on the slot and the balancer's endpoints, which never change.
+ * So racing threads store the same owner; relaxed.
  */
 #include "upstream/balancer_internal.h"
 
@@ -20,16 +21,16 @@
 
 #include "base/hash.h"
 
-/* With 1,000 endpoints, shares deviate by 4.4 % (1 / sqrt(524)). At most 1 MB. */
+/* With 1,000 endpoints, each has 524 slots: shares deviate by 4.4 % (1 / sqrt(524)). Takes 1 MB. */
 #define BALANCER_SLOTS (UINT32_C(1) << 19)
 
-/* With fewer endpoints computing is as fast. */
+/* With fewer endpoints, computing the owner is as fast as reading slots. */
 #define BALANCER_SLOTS_FROM 64
 
 /* Sessions that the load bound always allows at an endpoint. */
 #define BALANCER_LEAST_BOUND 8
 
-/* Searches repeated because other threads filled the owner. */
+/* Maximum searches: another follows if other threads filled the owner found. */
 #define BALANCER_RENDEZVOUS_ROUNDS 8
 
 int balancer_rendezvous_build(const struct balancer *b, struct balancer_pool *pool)
@@ -68,7 +69,8 @@ static bool balancer_within_bound(const struct balancer_attempt *a, unsigned pla
 }
 
 /*
- * Mix two hashes: takes half the time of hash_mix(). The upper bits, which decide, depend on all.
+ * Mix two hashes: takes half the time of hash_mix(). The upper bits, which decide, depend on all
+ * bits.
  */
 static inline uint64_t balancer_draw(uint64_t key, uint64_t hash)
 {
@@ -77,13 +79,13 @@ static inline uint64_t balancer_draw(uint64_t key, uint64_t hash)
     return (x ^ x >> 32) * UINT64_C(0x94d049bb133111eb);
 }
 
-/* Uniform to exponential; within a run, a lower draw costs less. */
+/* Uniform draw to exponential cost; within a run, a lower draw costs less. */
 static double balancer_cost(uint64_t draw, unsigned weight)
 {
     return -log1p(-(double)draw * 0x1p-64) / weight;
 }
 
-/* Place with the lowest draw in ${run}; with ${a}, among places that it may take. */
+/* Place with the lowest draw in ${run}; with ${a}, only among places that ${a} may take. */
 static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct balancer_run *run,
                                 uint64_t key, struct balancer_attempt *a, uint64_t *lowest)
 {
@@ -102,7 +104,7 @@ static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct b
     return found;
 }
 
-/* Owner of ${key}; with ${a}, among places that it may take. */
+/* Owner of ${key}; with ${a}, only among places that ${a} may take. */
 static uint32_t balancer_owner(const struct balancer_pool *pool, uint64_t key,
                                struct balancer_attempt *a)
 {

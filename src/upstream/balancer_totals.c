@@ -5,9 +5,9 @@
 #define BALANCER_TOTALS_PANICS  2u
 #define BALANCER_TOTALS_WARM_UP 4u
 #define BALANCER_TOTALS_SHARES  8u
-#define BALANCER_TOTALS_FIRST   16u /* unit of the first pool's number, above the flags */
+#define BALANCER_TOTALS_FIRST   16u /* factor of `first`, which is stored above the flags */
 
-/* 32 bits of changes, 24 of weight (65,535 * 256 < 2^24), 8 of the above. */
+/* Packed: 32 bits of `changes`, 24 bits of `weight` (65,535 * 256 < 2^24), 8 bits as above. */
 _Static_assert(BALANCER_TOTALS_FIRST *BALANCER_LEVELS <= 256, "a pool's number fits");
 
 static uint64_t balancer_pack(const struct balancer_totals *c)

@@ -102,7 +102,7 @@ static enum check_outcome check_outcome_of(int error, enum check_outcome timeout
     }
 }
 
-/* Report the result; the descriptor is closed. */
+/* Report the result. The descriptor is closed already. */
 static void check_finish(struct check *c)
 {
     c->result.duration_ns = clock_now_ns() - c->began_at_ns;
@@ -115,7 +115,7 @@ static bool check_has_tls(const struct check *c)
     return c->script->conf.tls.slot;
 }
 
-/* Behind a handshake the server expects close_notify. */
+/* End TLS: after a handshake the server expects close_notify. */
 static void check_end_tls(struct check *c)
 {
     if (c->handshakes)
@@ -125,7 +125,7 @@ static void check_end_tls(struct check *c)
     c->handshakes = false;
 }
 
-/* Close the connection: see "How it ends" in check.h. check_on_closed() reports. */
+/* Close the connection: see "How a check ends" in check.h. check_on_closed() reports the result. */
 static void check_decide(struct check *c, enum check_outcome outcome)
 {
     if (c->state != CHECK_EXCHANGING)
@@ -174,7 +174,7 @@ static void check_on_read(struct handler *h, const uint8_t *data, size_t len)
 
     check_note_answer(&c->result, data, len);
     if (c->script->conf.expect.len == 0)
-        return; /* no answer is expected: ignore it */
+        return; /* ignore the bytes: no answer is expected */
     if (check_match(c, data, len))
         check_decide(c, CHECK_PASSED);
     else if (c->result.answer_bytes >= CHECK_ANSWER_MAX_BYTES)
@@ -190,10 +190,10 @@ static void check_on_eof(struct check *c)
 
 static void check_on_writable(struct handler *h)
 {
-    (void)h; /* never unwritable: too few bytes */
+    (void)h; /* not called: a check writes too few bytes to fill the channel */
 }
 
-/* If an answer is expected, go on reading: end of file decides. */
+/* Writing failed. If an answer is expected, keep reading until end of file, which decides. */
 static void check_on_broken(struct check *c, int error)
 {
     if (c->script->conf.expect.len == 0)
@@ -230,7 +230,7 @@ static const struct handler_ops check_tail_ops = {.name = "check",
                                                   .ended = check_on_end,
                                                   .writable = check_on_writable};
 
-/* Nothing expected: pass when the kernel has all bytes. */
+/* If no answer is expected, the check passes when the kernel has accepted all bytes. */
 static void check_look_sent(struct check *c)
 {
     int64_t left_ns = clock_add_ns(c->began_at_ns, c->script->conf.timeout_ns) - clock_now_ns();
@@ -244,7 +244,7 @@ static void check_look_sent(struct check *c)
                       left_ns < CHECK_SENT_AGAIN_NS ? left_ns : CHECK_SENT_AGAIN_NS);
 }
 
-/* On timeout a partial match is late, not wrong. */
+/* Outcome of a timeout: an answer that matches so far is late, not wrong. */
 static enum check_outcome check_too_late(const struct check *c)
 {
     if (c->script->conf.expect.len == 0 || c->result.answer_bytes == 0 || c->matched > 0)
@@ -265,7 +265,7 @@ static void check_run_timer(struct task *t)
 
 static void check_drop_timer(struct task *t)
 {
-    (void)t; /* the loop ends: the check's owner cancels it */
+    (void)t; /* the loop ends: the owner cancels the check */
 }
 
 static const struct task_type check_timer_type = {

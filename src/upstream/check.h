@@ -4,14 +4,14 @@
  *   IDLE --check_start--> CONNECTING --> EXCHANGING --> ENDING --> done(), IDLE
  *                              \-- nothing to send or expect, or it failed --^
  *
- * With TLS the exchange begins with the PROXY header and a full handshake, which sees certificates
- * that have expired. The handshake is enough if nothing is sent or expected.
+ * With TLS the exchange begins with the PROXY header and a full handshake (not resumed), which
+ * finds an expired certificate. With nothing to send or expect, the handshake is enough.
  *
  * Expected bytes may come anywhere in the answer (HAProxy `tcp-check expect string`).
  *
- * How it ends, with no trace on either side:
- *   - Nothing to send or expect: a reset replaces the handshake's last ACK (as in HAProxy):
- *     accept(2) of the server never returns the connection.
+ * How a check ends, leaving no trace on either side:
+ *   - Nothing to send or expect: a reset replaces the handshake's last ACK (as in HAProxy),
+ *     so that accept(2) of the server never returns the connection.
  *   - Otherwise: end of file is sent, and the kernel discards the connection. The server reads end
  *     of file, not a reset that it would log. TIME_WAIT remains here only if both sides close at
  *     once.
@@ -35,7 +35,7 @@
 
 #define CHECK_BYTES_MAX 512
 
-/* An answer without a match in so many bytes is wrong. */
+/* After so many bytes without a match, an answer is wrong. */
 #define CHECK_ANSWER_MAX_BYTES (64 * 1024)
 
 /* Bytes of an answer kept for the log. */
@@ -71,7 +71,7 @@ struct check_bytes {
 };
 
 struct check_conf {
-    /* PROXY header; unused without TLS if nothing is sent or expected */
+    /* PROXY header; not sent if there is no TLS and nothing to send or expect */
     struct proxy_header_conf send_proxy;
     struct upstream_tls_conf tls;
     struct tls_handshakes *handshakes;
@@ -130,7 +130,7 @@ struct check {
 
 /*
  * check_script_init(s, conf):
- * Prepare ${conf}.
+ * Prepare ${s} for checks by ${conf}.
  *
  * Thread: any
  * Owns:   bytes in ${conf} are borrowed and must outlive ${s}
@@ -159,7 +159,7 @@ void check_start(struct check *c, const struct check_script *script,
 
 /*
  * check_cancel(c):
- * End with CHECK_CANCELLED at the end of this turn, unless idle.
+ * End ${c} with CHECK_CANCELLED at the end of this turn, unless it is idle.
  *
  * Thread: loop of ${c}
  */
@@ -175,7 +175,9 @@ enum check_verdict check_verdict(enum check_outcome outcome);
 
 /*
  * check_outcome_text(outcome) / check_describe(text, size, result):
- * The outcome in words; with its cause, such as a wrong answer's first bytes (NUL as a dot).
+ * check_outcome_text: the outcome in words.
+ * check_describe: write to ${text} the outcome with its cause, such as a wrong answer's first bytes
+ * (NUL as a dot).
  *
  * Thread: any
  * Units:  ${size} at least CHECK_TEXT_BYTES

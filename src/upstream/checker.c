@@ -12,7 +12,7 @@ static bool checker_is_current(const struct checker *k)
     return loop_is_current(k->net->loop);
 }
 
-/* On the loop's thread, or no thread runs the loop. */
+/* True on the loop's thread, and while no thread runs the loop. */
 static bool checker_is_owned(const struct checker *k)
 {
     enum loop_state state = loop_state(k->net->loop);
@@ -107,7 +107,7 @@ void checker_decided(struct checker *k)
         k->conf.decided(k->conf.cookie);
 }
 
-/* Remove ${t}, without cancelling its timer. */
+/* Remove ${t} from its group, without cancelling its timer. */
 static void checker_leave(struct checker_target *t)
 {
     struct checker_group *g = t->group;

@@ -9,7 +9,7 @@
  * At most max_under_way checks run at once. Other due targets wait in order of due time; groups
  * take turns (checker_turn.c).
  *
- * When a group's rules change, targets keep health and statistics; a check under way keeps its
+ * When a group's rules change, targets keep health and statistics; a check under way keeps the old
  * rules.
  *
  * When descriptors or memory run out, checks pause and no server changes state.
@@ -48,7 +48,7 @@ struct checker_conf {
 };
 
 struct checker_rules_conf {
-    struct arena *memory; /* holds the bytes below; NULL: static data. See arena_hold() */
+    struct arena *memory; /* owns the data below; NULL: static data. See arena_hold() */
     struct check_conf check;
     struct health_conf health;
     int64_t slow_start_ns; /* duration of ENDPOINT_WARMING; 0: off */
@@ -67,7 +67,7 @@ struct checker_group_conf {
      */
     void (*passed)(void *cookie, struct endpoint *e);
     void *cookie;
-    _Atomic uint64_t *n_late; /* late checks; may be NULL */
+    _Atomic uint64_t *n_late; /* counter of late checks; may be NULL */
 };
 
 struct checker_target_conf {
@@ -90,13 +90,13 @@ struct checker_stats {
 struct checker_load {
     unsigned targets;
     unsigned under_way;
-    unsigned waiting;   /* due, but without slot or resources */
-    unsigned undecided; /* HEALTH_STARTS_CHECKED, not yet checked */
+    unsigned waiting;   /* due checks that wait for a slot or resources */
+    unsigned undecided; /* targets of HEALTH_STARTS_CHECKED without a result */
 };
 
 /*
  * checker_create(out, net, conf):
- * Create a checker, without checks before checker_set_limit().
+ * Create a checker. It makes no checks before checker_set_limit().
  *
  * Thread: loop of ${net}, or before it starts
  * Owns:   ${net} is borrowed
@@ -107,7 +107,7 @@ int checker_create(struct checker **out, struct netloop *net,
 
 /*
  * checker_destroy(k):
- * Free it with its groups, and remove their targets; NULL is allowed.
+ * Free ${k} with its groups, and remove their targets; NULL is allowed.
  *
  * Thread: after the loop has ended
  */
@@ -139,7 +139,7 @@ void checker_rules_release(struct checker_rules *r);
 
 /*
  * checker_group_create(out, k, conf) / checker_group_close(g):
- * Create a group, without rules or targets; remove its targets and free it.
+ * Create a group, without rules or targets; remove the targets of ${g} and free it.
  *
  * Thread: checker's loop
  * Owns:   the checker owns ${out}; ${conf} is copied, its name borrowed
@@ -174,8 +174,8 @@ void checker_target_destroy(struct checker_target *t);
  * and is checked within an interval.
  *
  * Thread: checker's loop
- * Owns:   ${t}, in no group, is borrowed until checker_remove(); ${conf} is copied, endpoint and
- *         address are borrowed
+ * Owns:   ${t} must be in no group; it is borrowed until checker_remove(); ${conf} is copied,
+ *         endpoint and address are borrowed
  * Errors: 0; -ESHUTDOWN (the loop is ending)
  */
 int checker_add(struct checker_target *t, struct checker_group *g,
@@ -208,7 +208,7 @@ bool checker_has(const struct checker_target *t);
 
 /*
  * checker_retry_now(t):
- * The address may be known now: check ${t}, if its last check had none.
+ * Check ${t} at once if its last check found no address: the address may be known now.
  *
  * Thread: checker's loop
  */

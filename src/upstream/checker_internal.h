@@ -1,9 +1,9 @@
 /*
  * upstream/checker_internal: shared by checker.c, checker_turn.c and checker_run.c.
  *
- * note: turns. A group's due targets wait in its queue; checker.share limits its checks under way.
- * Groups below the limit take turns, one check each: servers that time out delay only their own
- * group.
+ * note: turns. A group's due targets wait in its queue; checker.share limits the checks under way
+ * of each group. Groups below this limit take turns, one check each, so servers that time out delay
+ * only their own group.
  */
 #ifndef UPSTREAM_CHECKER_INTERNAL_H
 #define UPSTREAM_CHECKER_INTERNAL_H
@@ -23,7 +23,7 @@ struct checker_slot {
     struct address addresses[ENDPOINT_ADDRESSES];
 };
 
-/* Slots of one checker_reserve(). */
+/* Slots allocated by one checker_reserve(). */
 struct checker_block {
     struct list link;
     unsigned n;
@@ -77,7 +77,7 @@ struct checker {
     struct checker_conf conf;
     struct list groups;
     struct list turns; /* groups, see note: turns */
-    unsigned share;    /* limit of each group; 0: recompute */
+    unsigned share;    /* maximum checks of a group at once; 0: recompute */
     struct list blocks;
     struct list free; /* free slots, used before */
     unsigned n_slots;
@@ -96,16 +96,16 @@ struct checker {
     struct log_limit log_limit;
 };
 
-/* Timer of a due check; of the retry after a shortage. */
+/* Types of the timer of a due check, and of the retry after a shortage. */
 extern const struct task_type checker_timer_type;
 extern const struct task_type checker_retry_type;
 
 /*
  * checker_feed(k) / checker_schedule(t, at_ns):
- * Begin due checks while slots are free; start the timer of an idle ${t}.
+ * Begin due checks while slots are free; start the timer for the next check of an idle ${t}.
  *
  * checker_next(k) / checker_end_one(g):
- * Dequeue the next target and count its check as under way, NULL if none may start; count one
+ * Dequeue the next target and count its check as under way (NULL: no check may start); count one
  * check of ${g} as ended.
  *
  * Thread: checker's loop

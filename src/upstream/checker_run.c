@@ -81,7 +81,7 @@ static bool checker_is_session_way(const struct endpoint_addresses *at, const st
     return true;
 }
 
-/* Copy the addresses into ${slot}: the endpoint's may change before the answer. */
+/* Copy the addresses into ${slot}: those of the endpoint may change before the answer. */
 static unsigned checker_addresses(const struct checker_target *t, struct checker_slot *slot)
 {
     const struct checker_target_conf *conf = &t->conf;
@@ -188,7 +188,7 @@ static void checker_look_warm(struct checker_target *t, int64_t now_ns)
     (void)endpoint_clear_flag(e, ENDPOINT_WARMING);
 }
 
-/* A server without weight has no sessions to lose. */
+/* Only a notice for a server without weight: it has no sessions to lose. */
 static enum log_level checker_down_level(const struct checker_target *t)
 {
     return endpoint_is_used(t->conf.endpoint) ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE;
@@ -208,7 +208,7 @@ static void checker_went_down(struct checker_target *t, const struct check_resul
               check_describe(text, sizeof(text), result), g->n_up, g->n_used);
 }
 
-/* Comes up for the first time: restart a running slow start, begin none. */
+/* The server comes up for the first time: restart a slow start under way, but begin none. */
 static void checker_warm_first(struct checker_target *t, int64_t now_ns)
 {
     if (endpoint_load(t->conf.endpoint) & ENDPOINT_WARMING)
@@ -222,7 +222,7 @@ static void checker_came_up(struct checker_target *t, bool is_first, int64_t dow
     const struct checker_rules_conf *conf = &g->rules->conf;
 
     if (t->was_up)
-        checker_warm(t, now_ns); /* slow start begins before its first session */
+        checker_warm(t, now_ns); /* slow start begins before the server gets sessions */
     else
         checker_warm_first(t, now_ns);
     (void)endpoint_clear_flag(t->conf.endpoint, ENDPOINT_DOWN);
@@ -262,7 +262,7 @@ static void checker_tell(struct checker_target *t, enum health_change change, bo
         conf->changed(conf->cookie, t->conf.endpoint, change == HEALTH_CAME_UP);
 }
 
-/* Targets that start down were all checked at once: spread their second checks. */
+/* Targets that start down were all checked at once, so spread their second checks. */
 static int64_t checker_interval_ns(struct checker_target *t)
 {
     int64_t interval_ns = health_interval_ns(&t->health);

@@ -2,8 +2,8 @@
 #include "upstream/checker_internal.h"
 
 /*
- * The largest limit, at least 1, with which the sum of min(targets, limit) fits the slots: groups
- * below it never wait.
+ * Largest limit for a group, at least 1, with which the sum of min(targets, limit) over all groups
+ * fits the slots. Groups with fewer targets never wait.
  */
 static unsigned checker_fair_share(const struct checker *k)
 {

@@ -1,10 +1,10 @@
 /*
  * upstream/ejection: see ejection.h.
  *
- * note: sweep. Ejecting stores OUT, then writes `next_return_at_ns` (release), even an unchanged
- * value. A sweep sets it to CLOCK_NEVER (acquire), then reads the endpoints. Either the sweep sees
- * OUT, or the lower value is written later and stays. A sweep skips claimed endpoints: their
- * claimers lower the value afterwards.
+ * note: sweep. An ejection stores EJECTION_OUT, then writes `next_return_at_ns` (release), even an
+ * unchanged value. A sweep sets `next_return_at_ns` to CLOCK_NEVER (acquire), then reads the
+ * endpoints. Either the sweep sees EJECTION_OUT, or the ejection writes its lower value later,
+ * which stays. A sweep skips claimed endpoints: their claimers lower the value afterwards.
  */
 #include "upstream/ejection.h"
 
@@ -49,7 +49,7 @@ static void ejection_give_back(struct ejection *x, enum ejection_state to)
     atomic_store_explicit(&x->state, (int)to, memory_order_release);
 }
 
-/* At least 1, unless max_percent is 0 or the group has one endpoint. */
+/* Maximum ejected endpoints: at least 1, unless max_percent is 0 or the group has one endpoint. */
 static unsigned ejection_max_out(const struct ejection_group *g)
 {
     uint64_t n = atomic_load_explicit(&g->n_endpoints, memory_order_relaxed);
@@ -97,7 +97,7 @@ static int64_t ejection_eject(struct ejection_group *g, struct ejection *x, stru
     int64_t time_ns, returns_at_ns;
 
     if (now_ns - x->returns_at_ns >= conf->time_max_ns)
-        x->times = 0; /* it was not ejected for long enough */
+        x->times = 0; /* its last ejection is long over */
     time_ns = ejection_time_ns(conf, ++x->times);
     returns_at_ns = clock_add_ns(now_ns, time_ns);
     x->returns_at_ns = returns_at_ns;
@@ -118,7 +118,7 @@ int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct end
     if (!others || !ejection_claim(x, EJECTION_IN))
         return 0;
     if (!ejection_take_place(g)) {
-        ejection_give_back(x, EJECTION_IN); /* the next failure may eject it */
+        ejection_give_back(x, EJECTION_IN); /* the next failure may eject ${e} */
         return 0;
     }
     return ejection_eject(g, x, e, now_ns);
@@ -131,7 +131,7 @@ void ejection_sweep_begin(struct ejection_group *g)
 
 static void ejection_return_now(struct ejection_group *g, struct ejection *x, struct endpoint *e)
 {
-    /* The failed sessions began before the ejection. */
+    /* Forget the failures: the failed sessions began before the ejection. */
     atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
     (void)endpoint_clear_flag(e, ENDPOINT_EJECTED);
     atomic_fetch_sub_explicit(&g->n_out, 1, memory_order_relaxed);

@@ -94,7 +94,8 @@ static inline bool ejection_due(const struct ejection_group *g, int64_t now_ns)
 
 /*
  * ejection_sweep_begin(g) / ejection_return(g, x, e, now_ns):
- * When ejection_due(), begin a sweep; then end each ejection whose time is over. True if it ended.
+ * When ejection_due(): begin a sweep, then for each endpoint end its ejection if the time is over.
+ * True if ${e} returned.
  *
  * Thread: any
  */

@@ -6,7 +6,7 @@
 
 #include "engine/grace.h"
 
-/* No add that may be undone: it would show other threads a full endpoint. */
+/* Compare and swap: an add that is undone at the limit would show other threads a full endpoint. */
 static int endpoint_enter_bounded(struct endpoint *e, uint32_t max)
 {
     uint32_t load = atomic_load_explicit(e->load, memory_order_relaxed);
@@ -20,8 +20,8 @@ static int endpoint_enter_bounded(struct endpoint *e, uint32_t max)
 }
 
 /*
- * Acquire in both branches pairs with endpoint_clear_flag(): its addresses are visible when it is
- * fit.
+ * Acquire in both branches pairs with endpoint_clear_flag(): a thread that finds ${e} fit sees its
+ * addresses.
  */
 int endpoint_enter(struct endpoint *e)
 {

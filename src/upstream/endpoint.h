@@ -25,7 +25,7 @@ enum endpoint_flag {
 
 #define ENDPOINT_COUNT_MASK 0xffffffu
 
-/* Not picked; in panic only ABSENT counts. */
+/* An endpoint with one of these flags is not picked; in panic only ENDPOINT_ABSENT counts. */
 #define ENDPOINT_UNFIT (ENDPOINT_DOWN | ENDPOINT_EJECTED | ENDPOINT_ABSENT)
 
 #define ENDPOINT_ADDRESSES 16
@@ -34,8 +34,9 @@ enum endpoint_flag {
 struct endpoint_addresses {
     /*
      * note: users. References by the endpoint and by connecting sessions; the last release frees. A
-     * session reads the pointer, then adds a reference: a replaced list is dropped after a grace
-     * period (engine/grace), when no worker is between these steps.
+     * session reads the pointer, then adds a reference. So the endpoint's reference to a replaced
+     * list is dropped only after a grace period (engine/grace), when no worker is between these
+     * steps.
      */
     atomic_uint users;
     unsigned n;
@@ -74,7 +75,7 @@ struct endpoint {
 
 /*
  * endpoint_load(e) / endpoint_active(e) / endpoint_is_used(e):
- * The load word (note: load); the session count in it; is the weight above 0?
+ * Load word (note: load); its session count; true if the weight is above 0.
  *
  * Thread: any
  */
@@ -95,7 +96,8 @@ static inline bool endpoint_is_used(const struct endpoint *e)
 
 /*
  * endpoint_enter(e) / endpoint_leave(e):
- * Add a session, unless the endpoint is full; remove one. The count never exceeds max_connections.
+ * Add a session, unless the endpoint is full; remove a session. The count never exceeds
+ * max_connections.
  *
  * Thread: any
  * Errors: 0; -EBUSY (max_connections)
@@ -105,7 +107,7 @@ void endpoint_leave(struct endpoint *e);
 
 /*
  * endpoint_use_addresses(e) / endpoint_release_addresses(at):
- * Reference the addresses, NULL when unresolved; release them (NULL is allowed).
+ * Add a reference to the addresses, NULL when unresolved; release the reference (NULL is allowed).
  *
  * Thread: the thread of endpoint_set_addresses(), or a loop of its ${readers}; any
  */
@@ -123,8 +125,8 @@ bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct ad
 
 /*
  * endpoint_set_addresses(e, readers, list, n):
- * Replace the addresses by ${n} > 0 others; order is ignored. ${readers}: loops that may be
- * reading; NULL before they start.
+ * Replace the addresses by the ${n} > 0 in ${list}. The same addresses in another order are no
+ * change. ${readers}: loops that may be reading; NULL before they start.
  *
  * Thread: one thread at a time for each endpoint
  * Owns:   ${list} is copied
@@ -135,7 +137,7 @@ int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
 
 /*
  * endpoint_close(e):
- * Release its addresses.
+ * Release the addresses of ${e}.
  *
  * Thread: after the last reader has ended
  */

@@ -31,7 +31,7 @@ struct health {
     uint64_t random;
     unsigned streak; /* checks in a row that contradict is_up */
     bool is_up;
-    bool is_decided; /* by a check or by its initial state */
+    bool is_decided; /* is_up is known, from a check or the initial state */
     int64_t since_at_ns;
 };
 
@@ -40,8 +40,8 @@ enum health_change { HEALTH_SAME, HEALTH_CAME_UP, HEALTH_WENT_DOWN, HEALTH_STAYS
 
 /*
  * health_init(h, conf, initial, seed, now_ns) / health_use(h, conf):
- * Initialize as ${initial}, with ${seed} for the jitter; use other thresholds and intervals, keep
- * state and streak.
+ * Initialize as ${initial}, with ${seed} for the jitter; use the thresholds and intervals of
+ * ${conf}, keep state and streak.
  *
  * Thread: owner of ${h}
  * Owns:   ${conf} is borrowed
@@ -60,7 +60,8 @@ enum health_change health_report(struct health *h, bool passed, int64_t now_ns);
 
 /*
  * health_first_ns(conf, nth):
- * Delay of the first check of server ${nth} (from 0), below an interval; spreads any number evenly.
+ * Delay of the first check of server ${nth} (from 0), below an interval; spreads any number of
+ * servers evenly.
  *
  * Thread: any
  * Source: multiples of the golden ratio (Weyl 1916; three-gap theorem, Sos 1958)

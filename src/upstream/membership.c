@@ -159,7 +159,7 @@ bool membership_sweep(struct membership *r)
     list_for_each_safe (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
 
-        /* A session that failed after the removal may have ejected it again. */
+        /* A session that failed after the removal may have ejected the server again. */
         if (!server->is_listed)
             ejection_cancel(&r->upstream->ejection, &server->ejection, &server->endpoint);
         if (!membership_is_unused(server))
@@ -259,7 +259,7 @@ struct server_set *membership_publish(struct membership *r, struct server_set *s
     return before;
 }
 
-/* Before publishing: the set may have no other servers. */
+/* Call it before publishing: the set may consist of returning servers only. */
 void membership_reset_returning(struct membership *r)
 {
     list_for_each (node, &r->servers) {
@@ -269,7 +269,7 @@ void membership_reset_returning(struct membership *r)
             continue;
         ejection_cancel(&r->upstream->ejection, &server->ejection, &server->endpoint);
         if (upstream_starts_down(r->upstream->conf) && !atomic_load(&server->is_disabled))
-            /* before the set is published */
+            /* a check must pass first */
             (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
         upstream_state_came(r->upstream, server);
         if (atomic_load(&server->endpoint.addresses))

@@ -36,7 +36,7 @@ struct membership_place {
 
 struct server_set {
     struct list link;   /* in membership.replaced */
-    atomic_bool unseen; /* no worker can see it */
+    atomic_bool unseen; /* no worker can see the set any more */
     atomic_uint held;   /* references by membership_take() */
     struct balancer *balancer;
     unsigned n_used;
@@ -49,7 +49,7 @@ struct membership_watch {
     void (*came)(void *cookie, struct upstream_server *server);
     void (*went)(void *cookie, struct upstream_server *server);
     void (*moved)(void *cookie, struct upstream_server *server); /* addresses changed */
-    /* The configuration of its line changed: replace pointers into the old one. */
+    /* The line of ${server} has another configuration: replace pointers into the old one. */
     void (*changed)(void *cookie, struct upstream_server *server);
     void *cookie;
 };
@@ -59,8 +59,8 @@ struct membership {
     _Atomic(struct server_set *) set; /* see note: grace in engine/grace.h */
     /*
      * note: owner. The members below belong to the control loop, before start to the main thread. A
-     * thread without loop takes the lock to load the set and count in `held`, and to read what an
-     * administrator changed of a line.
+     * thread without loop takes the lock to load the set and increment its `held`, and to read what
+     * an administrator changed of a line.
      */
     struct lock lock;
     struct server_line **lines; /* in the order of the configuration; references */
@@ -105,7 +105,7 @@ static inline struct server_set *membership_now(const struct membership *r)
 
 /*
  * membership_take(r) / membership_give_back(set):
- * Reference the current set on a thread without loop; release it.
+ * Add a reference to the current set, on a thread without loop; release ${set}.
  *
  * Thread: any
  * Owns:   the servers live until membership_give_back()
@@ -124,7 +124,8 @@ struct server_line *membership_find_line(const struct membership *r, const char 
 
 /*
  * membership_update(r, line, places, n):
- * Replace the servers of ${line}, a line of several servers, by ${n} > 0 distinct places.
+ * Replace the servers of ${line}, a line of several servers, by servers at ${n} > 0 distinct
+ * places.
  *
  * Thread: control loop
  * Owns:   ${places} are copied

@@ -26,7 +26,7 @@ static unsigned membership_admin_weight(const struct upstream_server *server)
                                                                          : line->conf.weight);
 }
 
-/* Want the same servers with the weights of ${line}; true if a weight changed. */
+/* Set `is_wanted` as in the current set, and the weights of ${line}; true if a weight changed. */
 static bool membership_admin_weigh(struct membership *r, const struct server_line *line)
 {
     bool changed = false;
@@ -44,7 +44,7 @@ static bool membership_admin_weigh(struct membership *r, const struct server_lin
     return changed;
 }
 
-/* Before they can get sessions: they may have to pass their first check. */
+/* Call it before servers of ${line} can get sessions: they may have to pass a check first. */
 static void membership_admin_enable(const struct membership *r, const struct server_line *line)
 {
     bool starts_down = upstream_starts_down(r->upstream->conf);
@@ -60,7 +60,7 @@ static void membership_admin_enable(const struct membership *r, const struct ser
     }
 }
 
-/* A disabled server has no checks, and counts as up. */
+/* Restore weights and flags: a disabled server has no checks, and counts as up. */
 static void membership_admin_undo(struct membership *r, const struct server_line *line)
 {
     (void)membership_admin_weigh(r, line);
@@ -96,7 +96,7 @@ struct server_line_admin membership_admin_get(struct membership *r, const struct
     return admin;
 }
 
-/* The main thread may read it meanwhile. */
+/* Locked: the main thread may read ${line}->admin meanwhile. */
 static void membership_admin_put(struct membership *r, struct server_line *line,
                                  const struct server_line_admin *admin)
 {
@@ -152,8 +152,8 @@ void membership_admin_log_lost(const struct membership *r, const struct membersh
         const struct server_line *line = r->lines[i];
 
         if (server_line_is_changed(line) && membership_change_line(next, line->conf.id) != line)
-            log_notice("upstream %s: server %s: what an administrator had set is forgotten: the "
-                       "reload changed or removed its line",
+            log_notice("upstream %s: server %s: settings made by an administrator are dropped: "
+                       "the reload changed or removed the server's line",
                        r->upstream->name, line->conf.id);
     }
 }

@@ -3,8 +3,8 @@
  * enable, weight.
  *
  * A change applies to all servers of a line, later ones too, and publishes a new server set, as a
- * reload does. The line keeps it (upstream/server_line): it is dropped by a reload or an upgrade
- * that changes or removes the line, and by a restart.
+ * reload does. The line keeps the change (upstream/server_line), until a reload or an upgrade
+ * changes or removes the line, or a restart.
  */
 #ifndef UPSTREAM_MEMBERSHIP_ADMIN_H
 #define UPSTREAM_MEMBERSHIP_ADMIN_H
@@ -38,10 +38,10 @@ struct server_line_admin membership_admin_get(struct membership *r, const struct
 
 /*
  * membership_admin_reset(r):
- * Undo all changes.
+ * Undo all changes by the administrator.
  *
  * Thread: control loop
- * Errors: as membership_admin_set(); the others are undone
+ * Errors: as membership_admin_set(); changes of other lines are undone all the same
  */
 int membership_admin_reset(struct membership *r) NODISCARD;
 

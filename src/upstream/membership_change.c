@@ -9,16 +9,16 @@
 #include "upstream/server_lines.h"
 #include "upstream/upstream.h"
 
-/* A server of the new set, or one kept without being in it. */
+/* A server of the new set, or a removed server that is kept outside the set. */
 struct membership_next {
     struct upstream_server *server;
-    unsigned position;      /* position of its line */
+    unsigned position;      /* of its line */
     unsigned weight, level; /* from its place */
     bool is_new;
     bool is_wanted; /* in the set */
     bool was_listed;
     struct server_line *before;
-    struct spare *spare; /* spares for ${server}; NULL: none, or it has some already */
+    struct spare *spare; /* new spares for ${server}; NULL: it needs none, or has them already */
 };
 
 struct membership_change {
@@ -65,7 +65,7 @@ static struct membership_next *membership_change_find(const struct membership_ch
     return NULL;
 }
 
-/* Make room for a server before creating it: then it can be added. */
+/* Reserve room before a server is created, so that adding it cannot fail. */
 static int membership_change_reserve(struct membership_change *ch)
 {
     unsigned room = ch->room > 0 ? 2 * ch->room : 16;
@@ -110,7 +110,7 @@ static int membership_change_create_server(struct membership_change *ch, unsigne
     return 0;
 }
 
-/* Keep the servers of lines that continue; for one-server lines also a removed one. */
+/* Keep the servers of lines that continue; a one-server line also takes back its removed server. */
 static int membership_change_keep_servers(struct membership_change *ch, bool *has_server)
 {
     list_for_each (node, &ch->r->servers) {
@@ -273,7 +273,7 @@ static int membership_change_place_one(const struct membership_change *ch, unsig
     return 0;
 }
 
-/* A server at ${place} of the old line with this ID, of several servers; NULL: none. */
+/* Server at ${place} in the old line of several servers with this ID; NULL: none. */
 static struct upstream_server *membership_change_old(const struct membership_change *ch,
                                                      const char *id,
                                                      const struct membership_place *place)
@@ -352,7 +352,7 @@ static void membership_change_apply(struct membership_change *ch, struct members
         membership_warm(ch->r, server);
 }
 
-/* Servers of the new lines in their order, then removed servers. */
+/* Sort the list: servers of the new lines in their order, then removed servers. */
 static void membership_change_order(struct membership_change *ch)
 {
     struct list *servers = &ch->r->servers;

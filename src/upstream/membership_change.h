@@ -2,7 +2,7 @@
  * upstream/membership_change: the servers of another configuration of an upstream.
  *
  * A line continues if its ID and address are the same: its servers keep sessions and state. Prepare
- * creates the other servers, commit removes those not configured any more.
+ * creates the other servers, commit removes servers that are not configured any more.
  */
 #ifndef UPSTREAM_MEMBERSHIP_CHANGE_H
 #define UPSTREAM_MEMBERSHIP_CHANGE_H
@@ -35,8 +35,8 @@ struct server_line *membership_change_line(const struct membership_change *chang
 
 /*
  * membership_change_places(change, line, places, n):
- * Set the servers or addresses of a new name to ${n} > 0 places, known before the commit;
- * membership_change_build() follows. Ignored if the line continues: its servers are up to date.
+ * Set the ${n} > 0 places of a new name before the commit; call membership_change_build() next.
+ * Does nothing if ${line} continues: its servers are up to date.
  *
  * Thread: control loop
  * Owns:   ${places} are copied
@@ -47,7 +47,7 @@ int membership_change_places(struct membership_change *change, const struct serv
 
 /*
  * membership_change_build(change):
- * Build the set, if it lacks places, after the last membership_change_places().
+ * Build the set again if places were added; call it after the last membership_change_places().
  *
  * Thread: control loop
  * Errors: 0; -ENOMEM; -E2BIG (over BALANCER_MAX_ENDPOINTS)

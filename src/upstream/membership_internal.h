@@ -37,8 +37,8 @@ static inline unsigned membership_weight(const struct server_line *line,
  * ${position} and add it to ${r}.
  *
  * Thread: control loop, or before start
- * Owns:   the caller owns ${out}; ${r} owns it, and membership_sweep() frees it unless a set gets
- *         it
+ * Owns:   the caller owns a created ${out}; ${r} owns an added ${out}, and membership_sweep() frees
+ *         it unless it gets into a set
  * Errors: 0; -ENOMEM
  */
 int membership_create_server(struct upstream_server **out, struct membership *r,
@@ -103,7 +103,7 @@ void membership_warm(const struct membership *r, struct upstream_server *server)
 
 /*
  * membership_set_unseen(set):
- * No worker can see ${set}, a struct server_set, any more.
+ * Record that no worker can see ${set}, a struct server_set, any more.
  *
  * Thread: any
  */

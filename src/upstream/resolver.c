@@ -61,8 +61,8 @@ static int resolver_look_at(const struct resolver_step *step)
     }
     if (!name->has_answer && name->error == 0)
         log_warning(
-            "upstream %s: server %s (%s): the name is still being looked up; until then clients "
-            "get other servers",
+            "upstream %s: server %s (%s): the name is still being looked up; until it is known, "
+            "clients get other servers",
             name->upstream_name, name->id, name->word);
     return 0;
 }
@@ -234,7 +234,7 @@ void resolver_cancel(struct resolver_change *change)
     resolver_end(change);
 }
 
-/* Try ${position} first: lines mostly keep theirs. */
+/* Bind ${name} to its line. Try ${position} first: lines mostly keep their position. */
 static void resolver_bind(struct resolver_name *name, unsigned position)
 {
     const struct membership *m = &name->upstream->membership;
@@ -265,7 +265,7 @@ static void resolver_begin(struct resolver_name *name)
     list_append(&name->resolver->names, &name->link);
 }
 
-/* At the start nothing is replaced: answers are used as they come. */
+/* At the start there is no configuration to replace, so answers are used as they come. */
 void resolver_answered(struct resolver_name *name)
 {
     struct resolver_change *change = name->change;

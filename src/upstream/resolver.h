@@ -80,7 +80,7 @@ int resolver_create(struct resolver **out, const struct resolver_conf *conf) NOD
 
 /*
  * resolver_names(list, n):
- * Number of names to look up: of servers that are not disabled.
+ * Number of names to look up; disabled servers do not count.
  *
  * Thread: any
  */
@@ -105,7 +105,7 @@ int resolver_prepare(struct resolver *r, const struct resolver_next *next,
  *
  * Thread: control loop
  * Owns:   the addresses are valid until resolver_commit() or resolver_cancel()
- * Units:  room for RESOLVER_ADDRESSES
+ * Units:  ${places} has room for RESOLVER_ADDRESSES
  */
 unsigned resolver_find_places(const struct resolver_change *change, const struct upstream *up,
                               const struct upstream_server_conf *line,
@@ -113,8 +113,8 @@ unsigned resolver_find_places(const struct resolver_change *change, const struct
 
 /*
  * resolver_commit(change) / resolver_cancel(change):
- * Look up the names of the next configuration only / forget it. Commit after ready(), when the
- * upstreams have their new lines.
+ * From now on look up the names of the next configuration only / free ${change} and its new names.
+ * Commit after ready(), when the upstreams have their new lines.
  *
  * Thread: control loop
  */

@@ -11,9 +11,9 @@ struct resolver_service {
     unsigned n;
     unsigned begin;    /* first record to look up; wraps around */
     unsigned done;     /* records finished or given up */
-    int64_t until_ns;  /* deadline to begin a lookup */
+    int64_t until_ns;  /* no lookup begins after this time */
     int error;         /* error of the first failed host */
-    unsigned n_failed; /* failed hosts, not counting unknown hosts */
+    unsigned n_failed; /* hosts whose lookup failed; not those that do not exist */
     int errors[RESOLVER_ADDRESSES];
     struct srv_record records[RESOLVER_ADDRESSES];
 };
@@ -36,12 +36,12 @@ struct resolver_name {
     struct timer pause; /* until the next lookup */
     struct list link;
     struct resolver *resolver;
-    struct resolver_change *change; /* that adds the name; NULL: committed */
+    struct resolver_change *change; /* the change that adds the name; NULL: committed */
     struct upstream *upstream;
     struct server_line *line;     /* a reference; NULL: not committed yet */
     struct proxy_loop *listeners; /* a reference, for the lookup under way */
     bool is_under_way;
-    bool is_removed; /* while its lookup was under way */
+    bool is_removed; /* removed while its lookup was under way */
     bool is_kept;    /* kept by the current commit */
     bool has_answer; /* an answer is not applied yet */
     bool known;
@@ -106,8 +106,8 @@ int resolver_name_create(struct resolver_name **out, struct resolver *r, struct 
 
 /*
  * resolver_name_free(name) / resolver_name_remove(name):
- * Free ${name}, which is in no list and whose timers have ended; free it now or at the end of its
- * lookup.
+ * Free ${name}, which is in no list and whose timers have ended; unlist ${name}, and free it now or
+ * at the end of its lookup.
  *
  * Thread: control loop; free also when the loop has ended
  */
@@ -125,8 +125,8 @@ int resolver_name_look_up(struct resolver_name *name, struct proxy_loop *listene
 
 /*
  * resolver_name_use(name) / resolver_name_use_soon(name):
- * Apply the answer and schedule the next lookup; do so in a task of its own, as many names take
- * long.
+ * Apply the answer and schedule the next lookup; the same in a task of its own, because many names
+ * together take long.
  *
  * Thread: control loop
  */
@@ -135,8 +135,8 @@ void resolver_name_use_soon(struct resolver_name *name);
 
 /*
  * resolver_name_hurry(name, check_loops):
- * Apply new intervals to the pause of a committed name; with ${check_loops}, look it up at once if
- * it leads back to the new listeners.
+ * Apply new intervals to the pause of a committed name; with ${check_loops}, look up the name at
+ * once if its addresses lead back to the new listeners.
  *
  * Thread: control loop
  */
@@ -155,7 +155,7 @@ unsigned resolver_name_places(const struct resolver_name *name,
 
 /*
  * resolver_answered(name):
- * The new ${name} has its first answer.
+ * Record the first answer of the new ${name}.
  *
  * Thread: control loop
  */
@@ -175,7 +175,7 @@ int resolver_look_up(struct resolver_name *name) NODISCARD;
 
 /*
  * resolver_ask(name, out, max, host, terms):
- * Look up a host; of more than ${max} addresses the choice is always the same.
+ * Look up a host. If it has more than ${max} addresses, always choose the same ones.
  *
  * Thread: an executor thread
  * Errors: number of addresses; as resolver_conf.lookup(); -ENOMEM
@@ -185,7 +185,7 @@ int resolver_ask(const struct resolver_name *name, struct address *out, unsigned
 
 /*
  * resolver_service_begin(name) / resolver_service_go_on(name):
- * Look up the SRV records; look up one host, the last of which completes ${name}->found.
+ * Look up the SRV records; look up the next of their hosts. The last host completes ${name}->found.
  *
  * Thread: an executor thread
  * Errors: as resolver_look_up()

@@ -19,7 +19,10 @@ static int resolver_compare(const void *a, const void *b)
     return memcmp(&one->u, &other->u, one->len);
 }
 
-/* The ${max} smallest of ${n} distinct addresses, in their order: name servers rotate answers. */
+/*
+ * Keep the ${max} lowest of ${n} distinct addresses, in their order in the answer. So the choice
+ * stays the same when name servers rotate their answers.
+ */
 static int resolver_choose(struct address *list, unsigned n, unsigned max)
 {
     struct address *sorted;
@@ -64,7 +67,7 @@ static void resolver_move(struct resolver_found_addresses *f, unsigned to, unsig
     f->level[to] = f->level[from];
 }
 
-/* -ELOOP: no address is left. */
+/* Remove addresses that fail the loop check; -ELOOP: none is left. */
 static int resolver_filter_loops(struct resolver_name *name)
 {
     const struct resolver_conf *conf = &name->resolver->conf;

@@ -13,7 +13,7 @@
 #include "upstream/server_line.h"
 #include "upstream/upstream.h"
 
-/* Pause while a change of the upstream is prepared. */
+/* Pause before an answer is applied again, while a change of the upstream is prepared. */
 #define RESOLVER_BUSY_NS (20 * NS_PER_MS)
 
 static void resolver_name_forget(struct resolver_name *name)
@@ -44,14 +44,14 @@ static int64_t resolver_name_retry_ns(const struct resolver_name *name)
     return interval_ns > 0 && interval_ns < retry_ns ? interval_ns : retry_ns;
 }
 
-/* Pause, with a jitter of one fifth. */
+/* Pause of ${most_ns}, less a jitter of up to one fifth. */
 static int64_t resolver_name_pause_ns(struct resolver_name *name, int64_t most_ns)
 {
     return resolver_name_draw(name, most_ns - most_ns / 5, most_ns);
 }
 
 /*
- * Pause after a success: the TTL, at least the minimum, plus up to a quarter, within
+ * Pause after a success: the TTL, at least resolve_interval_min, plus up to a quarter, within
  * resolve_interval. The first pause is up to half shorter, to spread the names. 0: no next lookup.
  */
 static int64_t resolver_name_known_ns(struct resolver_name *name)
@@ -187,7 +187,7 @@ static void resolver_name_keep(struct resolver_name *name)
     name->found = NULL;
 }
 
-/* Returns the pause before the next lookup; 0: none. */
+/* Apply the answer; returns the pause before the next lookup, 0: no next lookup. */
 static int64_t resolver_name_apply(struct resolver_name *name)
 {
     int64_t pause_ns;

@@ -10,7 +10,7 @@
 /* Timeout of the only attempt at each name server. */
 #define RESOLVER_HOST_TIMEOUT_S 1
 
-/* Distinct priorities before ${record}; records are sorted. */
+/* Level of ${record}: number of distinct priorities below its own, as records are sorted. */
 static unsigned resolver_level(const struct resolver_service *s, unsigned record)
 {
     unsigned level = 0;
@@ -31,7 +31,7 @@ static unsigned resolver_weight(const struct resolver_service *s, unsigned recor
     return weight > 0 ? weight : 1;
 }
 
-/* Room for an address of ${record}, in record order. */
+/* Make room for an address of ${record}, in record order; returns its index. */
 static unsigned resolver_insert(struct resolver_found_addresses *f, unsigned record)
 {
     unsigned at = f->n++;
@@ -54,8 +54,8 @@ static void resolver_remove(struct resolver_found_addresses *f, unsigned at)
 }
 
 /*
- * Add an address once, for its first record (lowest priority number). In a full list it replaces a
- * later record's.
+ * Add an address once, for its first record (lowest priority number). In a full list it replaces an
+ * address of a later record.
  */
 static void resolver_add_address(struct resolver_found_addresses *f, const struct address *a,
                                  unsigned record)
@@ -117,7 +117,9 @@ static void resolver_look_up_record(struct resolver_name *name, unsigned record)
         resolver_add_address(f, &list[i], record);
 }
 
-/* One line for all newly failing hosts of a service, one when none fails any more. */
+/*
+ * Log one line for all newly failing hosts of a service, and one line when no host fails any more.
+ */
 static void resolver_log_hosts(const struct resolver_name *name)
 {
     const struct resolver_service *s = name->found->service;

@@ -2,7 +2,8 @@
  * upstream/route: chooses an upstream by the server name and the protocols of a TLS client.
  *
  * The best match of the name decides: exact, then wildcard, then routes without a name. Of equal
- * ones the first of the configuration whose protocols match is taken. Names are found by bisection.
+ * matches, the first route in the configuration whose protocols match is taken. Names are found by
+ * bisection.
  */
 #ifndef UPSTREAM_ROUTE_H
 #define UPSTREAM_ROUTE_H
@@ -25,7 +26,7 @@ struct route_conf {
 
 /*
  * route_table_create(out, conf, n, upstreams):
- * Compile ${n} routes to ${upstreams}, one for each.
+ * Compile ${n} routes; ${conf}[i] leads to ${upstreams}[i].
  *
  * Thread: any
  * Owns:   holds the upstreams; ${conf} is borrowed
@@ -36,7 +37,7 @@ int route_table_create(struct route_table **out, const struct route_conf *conf, 
 
 /*
  * route_table_destroy(t):
- * NULL is allowed.
+ * Free ${t} or NULL.
  *
  * Thread: any
  */
@@ -44,8 +45,8 @@ void route_table_destroy(struct route_table *t);
 
 /*
  * route_table_find(t, sni, alpn):
- * The upstream for a client that asks for ${sni}, in lower case, or empty, and offers ${alpn} (as
- * client_hello.alpn). NULL: no route matches.
+ * The upstream for a client that asks for ${sni} (in lower case; empty: no name) and offers ${alpn}
+ * (as client_hello.alpn). NULL: no route matches.
  *
  * Thread: any
  * Owns:   borrowed from ${t}

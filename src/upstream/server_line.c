@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One allocation for all. */
+/* A line and all that it points at, in one allocation. */
 struct server_line_memory {
     struct server_line line;
     struct address addresses[];

@@ -2,8 +2,8 @@
  * upstream/server_line: a line `server.ID = ADDRESS ...` of an upstream's configuration.
  *
  * Reference-counted. An unchanged line is the same object in the next configuration; a changed line
- * is a new object with the same ID. Immutable, but for what an administrator changed: that lasts as
- * long as the object.
+ * is a new object with the same ID. Immutable, except for the administrator's changes, which last
+ * as long as the object.
  */
 #ifndef UPSTREAM_SERVER_LINE_H
 #define UPSTREAM_SERVER_LINE_H
@@ -15,7 +15,7 @@
 
 enum server_line_state {
     SERVER_LINE_AS_CONFIGURED,
-    SERVER_LINE_READY,   /* even if the line is `disabled` */
+    SERVER_LINE_READY,   /* in use, even if the line is `disabled` */
     SERVER_LINE_DRAIN,   /* no new sessions */
     SERVER_LINE_DISABLED /* no health checks either */
 };
@@ -62,7 +62,7 @@ bool server_line_is_changed(const struct server_line *line);
 
 /*
  * server_line_text(line):
- * Write ${line} as text: the same for another process that has the same line.
+ * Write ${line} as text. Equal lines have equal texts, in all processes.
  *
  * Thread: any
  * Owns:   the caller frees it

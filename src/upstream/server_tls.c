@@ -25,7 +25,9 @@ static struct server_tls *server_tls_of(struct tls_handler *h)
 
 /* ---- the name ---- */
 
-/* Of `_service._tcp.domain`: the domain (RFC 6125, B.2); the targets come from unverified DNS. */
+/*
+ * Domain of `_service._tcp.domain` (RFC 6125, B.2), because SRV targets come from unverified DNS.
+ */
 static const char *server_tls_service_domain(const char *address_text)
 {
     const char *domain = strstr(address_text, "._tcp.");

@@ -1,7 +1,7 @@
 /*
  * upstream/server_tls: the TLS handshake with a server, of a session, spare connection or check.
  *
- * It follows the PROXY header, under the deadline of the connect. The server's certificate is
+ * The handshake follows the PROXY header, within the connect timeout. The server's certificate is
  * verified for tls_name, or the host of its ADDRESS, unless the profile has verify = off.
  */
 #ifndef UPSTREAM_SERVER_TLS_H
@@ -24,8 +24,8 @@ struct upstream_server;
 
 struct upstream_tls_conf {
     const char *name;        /* of a [tls NAME]; NULL: without TLS */
-    struct tls_slot *slot;   /* NULL: as `name`; lives as long as upstream_conf.memory */
-    const char *server_name; /* that servers must have a certificate for; NULL: their own */
+    struct tls_slot *slot;   /* NULL: without TLS; lives as long as upstream_conf.memory */
+    const char *server_name; /* name that certificates must have; NULL: each server's own */
 };
 
 /* Most of server_tls_why(). */
@@ -36,11 +36,11 @@ struct server_tls;
 struct server_tls_wish {
     int64_t deadline_ns;
     struct tls_handshakes *handshakes;
-    bool resumes; /* an earlier session, without another look at the certificate */
+    bool resumes; /* may resume a TLS session, without verifying the certificate again */
     struct tls_counters *counters;
     /*
-     * 0: done, and tls_handler_release() may follow; else the handshake failed. Not called after
-     * server_tls_cancel(), nor after the channel's end.
+     * ${error} 0: the handshake is done, and tls_handler_release() may follow; else it failed. Not
+     * called after server_tls_cancel(), nor after the channel's end.
      */
     void (*done)(struct server_tls *t, int error);
 };
@@ -56,7 +56,7 @@ struct server_tls {
 
 /*
  * server_tls_begin(t, ch, conf, server, wish):
- * Add TLS to the pipeline of ${ch}, a connection to ${server} that was not started. The handshake
+ * Add TLS to the pipeline of ${ch}, a channel to ${server} that was not started. The handshake
  * begins with channel_start().
  *
  * Thread: loop of ${ch}
@@ -66,7 +66,7 @@ struct server_tls {
 int server_tls_begin(struct server_tls *t, struct channel *ch, const struct upstream_tls_conf *conf,
                      struct upstream_server *server, const struct server_tls_wish *wish) NODISCARD;
 
-/* Of a spare connection, behind its handshake. */
+/* TLS of a spare connection after its handshake, taken for a session. */
 struct server_tls_taken {
     struct tls_stream *stream; /* NULL: no TLS */
     struct tls_handler_conf conf;
@@ -74,11 +74,11 @@ struct server_tls_taken {
 
 /*
  * server_tls_take(t) / server_tls_adopt(t, ch, taken):
- * Give up the stream of a released ${t}, whose channel was detached / go on with ${taken} on
- * another channel to the same server, which was not started.
+ * Take the stream from ${t}, which was released and its channel detached / continue ${taken} on
+ * ${ch}, another channel to the same server, not started yet.
  *
  * Thread: loop
- * Owns:   the caller owns the stream, until ${t} does; ${t} must live as long as ${ch}
+ * Owns:   the caller owns the stream until server_tls_adopt(); ${t} must live as long as ${ch}
  */
 struct server_tls_taken server_tls_take(struct server_tls *t) NODISCARD;
 void server_tls_adopt(struct server_tls *t, struct channel *ch,
@@ -86,7 +86,7 @@ void server_tls_adopt(struct server_tls *t, struct channel *ch,
 
 /*
  * server_tls_cancel(t):
- * The channel is about to be aborted.
+ * Cancel the handshake, before the channel is aborted.
  *
  * Thread: loop
  */
@@ -94,7 +94,7 @@ void server_tls_cancel(struct server_tls *t);
 
 /*
  * server_tls_error_is_ours(error):
- * Does ${error} of done() say nothing about the server?
+ * True if ${error} of done() was caused on our side, not by the server.
  *
  * Thread: any
  */
@@ -102,7 +102,7 @@ bool server_tls_error_is_ours(int error);
 
 /*
  * server_tls_why(t, error, text, size):
- * Why the handshake failed; return ${text}.
+ * Write to ${text} why the handshake failed, and return it.
  *
  * Thread: loop, before the channel's end
  * Units:  ${size} at least SERVER_TLS_WHY_BYTES

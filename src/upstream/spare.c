@@ -1,4 +1,4 @@
-/* upstream/spare: what all loops share. */
+/* upstream/spare: what all loops share of spare connections. */
 #include "upstream/spare.h"
 
 #include <errno.h>

@@ -11,8 +11,8 @@
  *                  \--failed: pause      \--expired, ended, unfit, descriptors wanted--> closed
  *
  * Each loop in use keeps an equal share of a server's spares, at least one. The balancer does not
- * count spares; at max_connections they are closed for sessions. A server that speaks first gets
- * none: each would be a session there.
+ * count spares; at max_connections spares are closed to make way for sessions. A server that speaks
+ * first gets no spares: each would be a session there.
  */
 #ifndef UPSTREAM_SPARE_H
 #define UPSTREAM_SPARE_H
@@ -78,7 +78,7 @@ void spare_group_refresh(struct spare_group *g);
 
 /*
  * spare_create(out, up, server):
- * Prepare spares for ${server}, by number of loops of ${up}.
+ * Create the spares of ${server}, with a part for each loop of ${up}.
  *
  * Thread: control loop, or before start
  * Owns:   ${up} and ${server} must outlive ${out}
@@ -98,7 +98,7 @@ int spare_prepare(struct spare *sp) NODISCARD;
 /*
  * spare_is_wanted(conf, line):
  * Does ${conf} keep spares for servers of ${line}? Not for backups, unless all servers are backups;
- * not with a PROXY header in front of TLS, which names the client.
+ * not if a PROXY header, which names the client, comes before TLS.
  *
  * Thread: any
  */

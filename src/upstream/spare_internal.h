@@ -32,21 +32,21 @@ struct spare_pool {
     uint64_t drawn; /* random state */
     bool stopped;
     /*
-     * note: looking. Set when the task is queued, cleared before it looks. Both are exchanges: if a
-     * thread finds it set, the task will see the thread's change.
+     * note: looking. Set when the task `look` is queued, cleared before the task looks at spares.
+     * Both are exchanges: if a thread finds the flag set, the task will see the thread's change.
      */
     atomic_bool looking;
     struct task look;
 };
 
-/* Spares of one server on one loop; private to it after spare_list_begin(). */
+/* Spares of one server on one loop; private to the loop after spare_list_begin(). */
 struct spare_list {
     alignas(CACHE_LINE_BYTES) struct spare *spare;
     struct list link;
     struct spare_pool *pool; /* NULL: not in use */
     struct list opening;
     struct list idle;                  /* youngest last */
-    struct list spoken;                /* idle until the server sent bytes */
+    struct list spoken;                /* spares to which the server sent bytes */
     unsigned n;                        /* in all lists */
     int64_t not_before_ns;             /* earliest next connect */
     int64_t paused_until_ns, pause_ns; /* after the last failure; 0: none */
@@ -66,10 +66,10 @@ struct spare {
     struct spare_list parts[];
 };
 
-/* A loop reads up to its own element only; prepared loops append theirs behind it. */
+/* A loop reads the list up to its own element only; for prepared loops, elements are appended. */
 struct spare_parts {
     struct spare_parts *next;
-    unsigned first, end; /* of loops number `first` up to `end` */
+    unsigned first, end; /* for loops [first, end) */
     alignas(CACHE_LINE_BYTES) struct spare_list parts[];
 };
 
@@ -135,7 +135,7 @@ void spare_pool_destroy(struct spare_pool *pool);
 
 /*
  * spare_pace_jitter_ns(pool, ns):
- * Subtract up to a quarter, to spread expiry.
+ * Shorten ${ns} by up to a quarter at random, to spread expiry.
  *
  * Thread: loop of ${pool}
  */
@@ -144,8 +144,8 @@ int64_t spare_pace_jitter_ns(struct spare_pool *pool, int64_t ns);
 /*
  * spare_pace_arm(part, at_ns) / spare_pace_not_before(part, at_ns) /
  * spare_pace_pause(part, begun_at_ns):
- * Run the timer at ${at_ns} at the latest / connect not before ${at_ns} / pause after a spare that
- * failed or was rejected, which began at ${begun_at_ns}.
+ * Run the timer at ${at_ns} at the latest / connect not before ${at_ns} / pause after an attempt
+ * that began at ${begun_at_ns} and failed or was rejected.
  *
  * Thread: loop of ${part}
  */

@@ -14,10 +14,10 @@
 #include "upstream/spare_internal.h"
 #include "upstream/spare_tls.h"
 
-/* A connection that the server ends earlier was rejected. */
+/* A connection that the server ends before this age was rejected. */
 #define SPARE_SHORT_LIFE_NS (1 * NS_PER_S)
 
-/* Delay before expired spares are replaced: all of the same age together. */
+/* Delay before closed spares are replaced, so that all of the same age are replaced together. */
 #define SPARE_GATHER_NS (100 * NS_PER_MS)
 
 /* Time for the server to close after it sent bytes. */
@@ -33,7 +33,7 @@ struct spare_conn {
     struct spare_list *part;
     struct idle_watch idle_watch;
     struct connector connector;
-    struct spare_tls *tls; /* instead of idle_watch; NULL: none */
+    struct spare_tls *tls; /* with TLS, instead of idle_watch; NULL: none */
     bool is_open;
     struct endpoint_addresses *addresses; /* the connection is to one of them */
     int64_t opened_at_ns;                 /* `opening`: start */
@@ -250,7 +250,7 @@ static void spare_speaks_first(struct spare *sp)
     spare_group_refresh(&sp->up->spares);
 }
 
-/* Returns when the next spare expires. */
+/* Close expired spares; returns when the next spare expires. */
 static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now_ns)
 {
     int64_t next_ns = CLOCK_NEVER;
@@ -272,7 +272,7 @@ static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now
     return next_ns;
 }
 
-/* Has ${c}, open or in its handshake, the TLS that a session would make now? */
+/* Has ${c} (open, or in its handshake) the TLS settings that a new session would use? */
 static bool spare_tls_is_current(const struct spare_conn *c)
 {
     const struct upstream_tls_conf *tls = &c->part->spare->up->conf->tls;
@@ -280,7 +280,7 @@ static bool spare_tls_is_current(const struct spare_conn *c)
     return c->tls ? spare_tls_fits(c->tls, tls) : !tls->slot || !c->is_open;
 }
 
-/* Close what was made for other addresses or with other TLS. */
+/* Close spares that were made for other addresses or with other TLS. */
 static void spare_close_outdated(struct spare_list *part, struct list *l)
 {
     const struct endpoint_addresses *at = atomic_load(&part->spare->server->endpoint.addresses);
@@ -288,7 +288,7 @@ static void spare_close_outdated(struct spare_list *part, struct list *l)
     list_for_each_safe (node, l) {
         struct spare_conn *c = LIST_ENTRY(node, struct spare_conn, link);
 
-        /* ${c} holds the old list: pointers differ */
+        /* ${c} holds its list of addresses, so another list has another pointer */
         if (c->addresses != at || !spare_tls_is_current(c))
             spare_close(c, SPARE_DROPPED);
     }
@@ -390,11 +390,11 @@ void spare_list_end(struct spare_list *part)
     membership_let_go(part->spare->server); /* may free the part */
 }
 
-/* Take what ${c} has, if it can be used. */
+/* Move the connection of ${c} to ${out}; false: it cannot be used. */
 static bool spare_take_one(struct spare_conn *c, struct spare_taken *out)
 {
     *out = (struct spare_taken){.addresses = c->addresses, .which = c->connector.connected};
-    if (!spare_tls_is_current(c)) /* files may have changed a moment ago */
+    if (!spare_tls_is_current(c)) /* TLS files may have been reloaded */
         return false;
     if (c->tls) {
         if (!spare_tls_is_silent(c->tls))

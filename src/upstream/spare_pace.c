@@ -7,7 +7,6 @@
 #define SPARE_PAUSE_NS     (100 * NS_PER_MS)
 #define SPARE_PAUSE_MAX_NS (5 * NS_PER_S)
 
-/* Subtract up to a quarter, to spread expiry. */
 int64_t spare_pace_jitter_ns(struct spare_pool *pool, int64_t ns)
 {
     uint64_t random = hash_mix(((uint64_t)pool->number << 32) + pool->drawn++);
@@ -15,7 +14,6 @@ int64_t spare_pace_jitter_ns(struct spare_pool *pool, int64_t ns)
     return ns - (int64_t)hash_reduce(random, 1u << 16) * (ns >> 18);
 }
 
-/* Run the timer at ${at_ns} at the latest. */
 void spare_pace_arm(struct spare_list *part, int64_t at_ns)
 {
     struct loop *loop = part->pool->net->loop;
@@ -33,8 +31,8 @@ void spare_pace_not_before(struct spare_list *part, int64_t at_ns)
 }
 
 /*
- * After a failed or rejected spare. An attempt that began before a pause does not extend it; one
- * that began soon after doubles it.
+ * Pause after a failed or rejected attempt. An attempt that began before the end of the last pause
+ * causes no further pause; an attempt that began soon after that end doubles the pause.
  */
 void spare_pace_pause(struct spare_list *part, int64_t begun_at_ns)
 {

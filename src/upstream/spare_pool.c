@@ -21,7 +21,7 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
            (endpoint_load(&server->endpoint) & ENDPOINT_UNFIT) == 0;
 }
 
-/* End the parts of removed servers: they hold the servers. */
+/* End the parts of removed servers, because a part holds its server. */
 static void spare_look_at_parts(struct spare_pool *pool)
 {
     list_for_each_safe (node, &pool->parts) {

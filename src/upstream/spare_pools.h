@@ -58,8 +58,8 @@ const struct spare_upstreams *spare_pools_wanted(const struct spare_pools *pools
 /*
  * spare_pools_prepare(pools, list, n, out), spare_pools_commit(change),
  * spare_pools_cancel(change):
- * Allocate for a change / from now on keep spares for the servers of these ${n} upstreams only, as
- * configured / free ${change}.
+ * Allocate for a change / from now on keep spares for servers of the ${n} upstreams in ${list}
+ * only, as configured / free ${change}.
  *
  * Thread: control loop, or before start
  * Owns:   ${list} is copied; the upstreams are borrowed until a grace period after a commit without

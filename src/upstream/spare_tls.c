@@ -75,7 +75,7 @@ static void spare_tls_on_end(struct handler *h, enum handler_end what, int error
         spare_tls_tell(t, SPARE_TLS_ENDED, NULL);
     else if (what == HANDLER_CLOSED)
         spare_tls_tell(t, SPARE_TLS_FAILED, strerror(error < 0 ? -error : ECONNRESET));
-    spare_tls_close(t); /* no-op after the event's owner did */
+    spare_tls_close(t); /* does nothing if event() has closed ${t} */
     if (what == HANDLER_CLOSED)
         spare_tls_free(t);
 }
@@ -117,7 +117,7 @@ int spare_tls_begin(struct spare_tls **out, const struct spare_tls_conf *conf, i
     (void)server_tls_name(t->name, conf->tls, conf->server->conf->address_text);
     channel_init(&t->channel, conf->net, fd);
     pipeline_init(&t->channel.pipeline, &t->channel, &t->tail, &spare_tls_ops);
-    t->profile = tls_slot_current(conf->tls->slot); /* before it is used: never too new */
+    t->profile = tls_slot_current(conf->tls->slot); /* taken first: never newer than in t->tls */
     if (server_tls_begin(&t->tls, &t->channel, conf->tls, conf->server, &wish) < 0) {
         spare_tls_free(t);
         return -ENOMEM;

@@ -35,7 +35,10 @@ struct spare_tls_conf {
     struct tls_handshakes *handshakes;
     struct upstream_server *server;
     int64_t deadline_ns; /* of the handshake */
-    /* ${why}: FAILED only. Not called inside spare_tls_begin(), nor after close or take. */
+    /*
+     * ${why}: for SPARE_TLS_FAILED only. event() is not called inside spare_tls_begin(), nor after
+     * close or take.
+     */
     void (*event)(void *cookie, enum spare_tls_event what, const char *why);
     void *cookie;
 };
@@ -52,8 +55,8 @@ int spare_tls_begin(struct spare_tls **out, const struct spare_tls_conf *conf, i
 
 /*
  * spare_tls_fits(t, conf) / spare_tls_is_silent(t):
- * Would ${conf}, after a reload or with changed files, make ${t} as it is / is ${t} open, with
- * nothing to be read?
+ * Would a spare made with ${conf}, after a reload or with changed files, be equal to ${t}? / Is
+ * ${t} open, with nothing to read?
  *
  * Thread: loop
  */
@@ -62,8 +65,8 @@ bool spare_tls_is_silent(const struct spare_tls *t);
 
 /*
  * spare_tls_take(t, out) / spare_tls_close(t):
- * Return the descriptor of a silent ${t} and what goes on with it, which the caller owns, and free
- * ${t} / close and free ${t}, or NULL.
+ * Free a silent ${t}, return its descriptor and set ${out} to its TLS; the caller owns both / close
+ * and free ${t}, or NULL.
  *
  * Thread: loop
  */

@@ -161,8 +161,8 @@ static void upstream_sweep(struct upstream *up)
 }
 
 /*
- * Must a new session queue? If the queue is full it tries: waiters may have failed at a free
- * server.
+ * Must a new session queue? Not if the queue is full: there may be a free server at which all
+ * waiters have failed.
  */
 static bool upstream_has_queue(const struct upstream *up)
 {
@@ -187,7 +187,7 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
     return rc;
 }
 
-/* Ends an ejection for waiting sessions, as no pick may come. */
+/* Timer that ends an ejection for waiting sessions: there may be no pick to end it. */
 struct upstream_return {
     struct timer timer;
     struct upstream *upstream;
@@ -218,7 +218,7 @@ static void upstream_drop_return(struct task *t)
 static const struct task_type upstream_return_type = {
     .name = "return of a server", .run = upstream_run_return, .drop = upstream_drop_return};
 
-/* Without memory the next pick ends it. */
+/* Without memory for the timer, the next pick ends the ejection. */
 static void upstream_expect_return(struct upstream *up, int64_t out_ns)
 {
     struct loop *loop = loop_current();
@@ -292,6 +292,6 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
     if (rc > 0 && up->membership.watch.moved)
         up->membership.watch.moved(up->membership.watch.cookie, server);
     if (rc > 0)
-        upstream_serve(up); /* it may be usable for the first time */
+        upstream_serve(up); /* ${server} may be usable for the first time */
     return rc;
 }

@@ -49,18 +49,18 @@ struct upstream_conf {
     struct upstream_server_conf *servers;
     unsigned n_servers;
     enum balancer_kind balance;
-    /* most sessions of a server, in percent of its fair share; 0: no limit */
+    /* maximum sessions of a server, in percent of its fair share; 0: no limit */
     unsigned hash_balance_factor;
     unsigned panic_threshold;   /* percent of the servers that must be fit, else panic; 0: never */
     int64_t slow_start_ns;      /* 0: none */
     int64_t connect_timeout_ns; /* total for all addresses of a server */
     struct connector_conf connect;
-    struct proxy_header_conf send_proxy; /* PROXY header sent to the server */
-    struct upstream_tls_conf tls;        /* behind the PROXY header */
-    int64_t retry_timeout_ns;            /* total for all servers; 0: no limit */
-    unsigned retries;                    /* servers to try after the first */
-    unsigned retry_budget;               /* retries after a pause, per 100 sessions; 0: none */
-    int64_t idle_timeout_ns;             /* timeout of a server that sends nothing; 0: none */
+    struct proxy_header_conf send_proxy;
+    struct upstream_tls_conf tls; /* behind the PROXY header */
+    int64_t retry_timeout_ns;     /* total for all servers; 0: no limit */
+    unsigned retries;             /* servers to try after the first */
+    unsigned retry_budget;        /* retries after a pause, per 100 sessions; 0: none */
+    int64_t idle_timeout_ns;      /* timeout of a server that sends nothing; 0: none */
     struct ejection_conf ejection;
     unsigned queue_length; /* sessions that may wait for a server; 0: none */
     int64_t queue_timeout_ns;
@@ -83,7 +83,7 @@ struct upstream {
     struct membership membership;
     struct ejection_group ejection;
     struct wait_queue waiting;
-    atomic_bool bounded; /* a server has, or once had, max_connections; or it was paused */
+    atomic_bool bounded; /* a server has or had max_connections, or the upstream was paused */
     /*
      * note: users. References by the configuration, sessions and pending timers. Add one only while
      * you own one, or within a task that found the upstream in the configuration.
@@ -126,8 +126,8 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf)
  * Build the group.
  *
  * Thread: before start
- * Owns:   ${workers} (NULL in tests) is borrowed. ${conf} is copied and its memory held; if that is
- *         NULL, ${conf} is borrowed
+ * Owns:   ${workers} (NULL in tests) is borrowed. ${conf} is copied and its memory held; if the
+ *         memory is NULL, ${conf} is borrowed
  * Errors: 0; -ENOMEM
  */
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
@@ -139,15 +139,16 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
  *
  * Thread: a worker's loop, or the test's
  * Owns:   the caller calls upstream_leave()
- * Errors: as balancer_pick(); -EBUSY also when sessions wait in upstream.waiting, or it is paused
+ * Errors: as balancer_pick(); -EBUSY also when sessions wait in upstream.waiting, or ${up} is
+ *         paused
  */
 int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
                   struct upstream_server **out) NODISCARD;
 
 /*
  * upstream_connected(up, server) / upstream_passed(up, server):
- * Count a connect as success; end an ejection as a check has passed. Neither if resets are
- * failures.
+ * Count a connect as success; end the ejection of ${server} because a check has passed. Both do
+ * nothing if resets count as failures.
  *
  * Thread: any
  */

@@ -15,7 +15,7 @@ struct upstream_change {
     struct grace *grace; /* NULL: no workers, in tests */
 };
 
-/* No worker reads the old configuration; all see upstream.bounded. */
+/* Called when no worker reads the old configuration any more, and all see upstream.bounded. */
 static void upstream_change_over(void *cookie)
 {
     struct upstream_change *change = cookie;

@@ -133,5 +133,5 @@ void upstream_figures_server(const struct upstream *up, const struct upstream_se
     counters_connects_figures(&server->connects, &object, v);
     spare_figures(atomic_load(&server->spare), &object, v);
     if (atomic_load_explicit(&server->tls_sessions, memory_order_relaxed))
-        tls_counters_figures(&server->tls, &object, v); /* it has been used with TLS */
+        tls_counters_figures(&server->tls, &object, v); /* the server has been used with TLS */
 }

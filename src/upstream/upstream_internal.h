@@ -6,8 +6,8 @@
 
 /*
  * upstream_keep_conf(conf) / upstream_drop_conf(conf):
- * Copy ${conf} into its memory and hold that; if the memory is NULL, return ${conf}. Release the
- * copy.
+ * Copy ${conf} into ${conf}->memory and hold this memory, or return ${conf} if it is NULL; release
+ * the copy.
  *
  * Thread: control loop, or before start; any
  * Errors: NULL (no memory)

@@ -24,7 +24,7 @@ enum upstream_names {
     UPSTREAM_LITERAL,   /* literal */
     UPSTREAM_NAME_EACH, /* host name: a server for each address */
     UPSTREAM_NAME_ONE,  /* host name: one server */
-    UPSTREAM_SERVICE    /* SRV records: one server or more for each */
+    UPSTREAM_SERVICE    /* SRV records: one server or more for each record */
 };
 
 struct upstream_server_conf {
@@ -33,8 +33,8 @@ struct upstream_server_conf {
     enum upstream_names names;
     struct address *addresses; /* UPSTREAM_LITERAL */
     unsigned n_addresses;
-    unsigned weight;          /* 0: no sessions; UPSTREAM_SERVICE: 0, else by SRV records */
-    unsigned max_connections; /* of each server; 0: unlimited */
+    unsigned weight; /* 0: no sessions; UPSTREAM_SERVICE: 0, else SRV records give weights */
+    unsigned max_connections;            /* of each server; 0: unlimited */
     const struct address *check_address; /* NULL: the server's */
     unsigned check_port;                 /* 0: the address' port */
     bool backup;
@@ -42,7 +42,7 @@ struct upstream_server_conf {
 };
 
 struct upstream_server {
-    /* the configuration of `line`; read it as upstream.conf */
+    /* the configuration of `line`; read under the rules of upstream.conf */
     _Atomic(const struct upstream_server_conf *) conf;
     /* State of `line`, with the administrator's changes; any thread may read it. */
     atomic_bool is_disabled, is_draining;
@@ -65,8 +65,8 @@ struct upstream_server {
     atomic_uint held;                   /* see membership_hold() */
     struct membership_slab *slab;
     struct checker_target *target; /* owned by server/checks */
-    const char *address_text;      /* its ADDRESS, or that of the line; for statistics */
-    char name[];                   /* ID, or ID@ADDRESS if the line can be several servers */
+    const char *address_text; /* for statistics: the server's address, or ADDRESS of its line */
+    char name[];              /* ID, or ID@ADDRESS if the line can be several servers */
 };
 
 /*

@@ -46,7 +46,7 @@ static void upstream_state_server_set(struct counters_set *out, struct upstream_
         upstream_state_add_spares(out, sp->counts);
 }
 
-/* Without ${has_spares} the spare counters are kept for later. */
+/* Without ${has_spares}, the spare counters are left out. */
 static void upstream_state_expected_set(struct counters_set *out, struct upstream_state_server *s,
                                         bool has_spares)
 {
@@ -197,7 +197,7 @@ static struct upstream_state_server *upstream_state_expect(struct upstream *up, 
     if (!s)
         return NULL;
     memcpy(s->name, name, strlen(name) + 1);
-    if (st->n_expected == BALANCER_MAX_ENDPOINTS) /* drop the oldest: it may never come */
+    if (st->n_expected == BALANCER_MAX_ENDPOINTS) /* drop the oldest: its server may never come */
         upstream_state_forget(st, LIST_FIRST(&st->expected, struct upstream_state_server, link));
     list_append(&st->expected, &s->link);
     st->n_expected++;

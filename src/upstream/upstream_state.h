@@ -5,7 +5,7 @@
  *   upstream NAME KEY=VALUE ...
  *   server UPSTREAM/NAME down=yes KEY=VALUE ...
  *
- * The state of a server whose name is not resolved yet is kept until it is.
+ * The state of a server whose name is not resolved yet is kept until the name is resolved.
  */
 #ifndef UPSTREAM_UPSTREAM_STATE_H
 #define UPSTREAM_UPSTREAM_STATE_H
@@ -18,12 +18,12 @@
 struct upstream;
 struct upstream_server;
 
-/* Control loop only. Searches begin behind the server found last: reports keep their order. */
+/* Control loop only. A search begins behind the server found last, as reports keep their order. */
 struct upstream_state {
     unsigned next;        /* in the server set */
     struct list expected; /* state of unresolved servers, at most BALANCER_MAX_ENDPOINTS */
     unsigned n_expected;
-    struct list *last; /* found in `expected`, or its head */
+    struct list *last; /* state found last in `expected`, or the head of that list */
 };
 
 /*
@@ -37,7 +37,8 @@ void upstream_state_close(struct upstream_state *st);
 
 /*
  * upstream_state_write(up, f) / upstream_state_continue(up, text, before):
- * Write the lines of ${up} and its servers; as counters_set_continue(), for ${up}.
+ * Write the lines of ${up} and its servers; continue the counters of ${up}, as
+ * counters_set_continue().
  *
  * Thread: any
  */

@@ -8,7 +8,7 @@
 
 /* A ticket is queued (locked), then submitted to its loop. Only the loop uses `is_left`. */
 struct wait_ticket {
-    struct task given; /* carries the result to its loop */
+    struct task given; /* carries the result to the session's loop */
     struct endpoint *endpoint;
     int error;
 
@@ -101,7 +101,7 @@ static bool wait_queue_take_back(struct wait_ticket *t)
     return was_queued;
 }
 
-/* The last access to ${q}, which may be freed now. */
+/* Free ${t}. This is the last access to ${q}, which may be freed from now on. */
 static void wait_queue_free_ticket(struct wait_queue *q, struct wait_ticket *t)
 {
     free(t);
@@ -233,7 +233,7 @@ static bool wait_queue_goes_on(const struct wait_ticket *t)
     return t->error == -EBUSY || (t->error == -ENOENT && t->pick->n_tried == 0);
 }
 
-/* Dequeue the first waiter with a slot or an error; NULL: all wait on. */
+/* Dequeue the first waiter that gets a slot or an error; NULL: all wait on. */
 static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
 {
     struct wait_ticket *served = NULL;
@@ -252,7 +252,7 @@ static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
         }
         hold_give_back(&q->hold);
         if (t->pick->n_tried == 0)
-            break; /* no later waiter gets one either */
+            break; /* no later waiter gets a slot either */
     }
     lock_release(&q->lock);
     return served;

@@ -2,7 +2,7 @@
  * upstream/wait_queue: queue of sessions while all servers of their group are full.
  *
  * First come, first served, over all workers. A thread that frees a connection slot gives it to the
- * first session that has not failed there, and notifies its loop.
+ * first session that has not failed there, and notifies the session's loop.
  *
  * note: lock. Workers share the queue under a lock, taken only while sessions wait; without waiters
  * a session's end costs one load.
@@ -30,8 +30,8 @@ struct wait_ticket;
 /*
  * Called once at the end of a wait, on the loop that joined, never inside wait_queue_join(). ${e}:
  * entered for the session; or NULL, with ${error} -ETIMEDOUT, or -ENOENT of balancer_pick() if the
- * session has tried servers. (With none tried it waits on, even if all servers are down.) The
- * ticket is freed.
+ * session has tried servers. (A session that has tried none waits on, even if all servers are
+ * down.) The ticket is freed.
  */
 typedef void wait_queue_done(void *cookie, struct endpoint *e, int error);
 
@@ -39,8 +39,8 @@ struct wait_queue {
     atomic_uint max; /* maximum length; 0: no waiting */
     _Atomic int64_t timeout_ns;
     /*
-     * Closed while an administrator pauses the upstream: then all sessions wait, within these
-     * limits.
+     * Closed while an administrator pauses the upstream: then all sessions wait, within the two
+     * limits below.
      */
     struct hold hold;
     atomic_uint max_held;
@@ -91,7 +91,7 @@ void wait_queue_use(struct wait_queue *q, struct balancer *balancer);
 
 /*
  * wait_queue_close(q):
- * Release its resources.
+ * Release the resources of ${q}.
  *
  * Thread: after the last session
  */

@@ -335,12 +335,12 @@ def a_reload_keeps_it(t):
         place.act("/v1/set", log_level="debug")
         place.daemon.reload(place.config(options="connect_timeout = 3s"))
         check_equal(place.served(4), {"a": 0, "b": 4}, "clients after a reload")
-        check_equal(len(place.daemon.log_lines("is forgotten")), 0, "log lines")
+        check_equal(len(place.daemon.log_lines("settings made by an administrator")), 0, "log lines")
         check("io_ratio=33" in place.daemon.statistics("work-2-1 ")[0], "io_ratio")
         check(place.daemon.log_lines(r"^\S+ \S+ debug "), "debug lines")
         place.daemon.reload(place.config(lines={**lines, "a": lines["a"] + " weight=2"}))
         check_equal(place.served(6), {"a": 4, "b": 2}, "clients after one that changes the line")
-        check_equal(len(place.daemon.log_lines("server a: .* is forgotten: the reload changed")), 1, "log lines")
+        check_equal(len(place.daemon.log_lines("server a: .* are dropped: the reload changed")), 1, "log lines")
 
 
 @test()
