@@ -21,7 +21,7 @@
 #define ACCESS_LOG_AGAIN_NS (20 * NS_PER_MS)
 #define ACCESS_LOG_WATCH_NS (250 * NS_PER_MS)
 
-/* An episode of losses ends after so long without one. */
+/* An episode of losses ends after so long without a loss. */
 #define ACCESS_LOG_CALM_NS (1 * NS_PER_S)
 
 /* Limits: bytes per write; writes per run, so that access_log_finish() waits briefly. */
@@ -38,8 +38,8 @@ struct access_line {
 
 /*
  *   0       head                         tail   ACCESS_LOG_BATCH_BYTES
- *   | taken | whole lines, the first one  | free |   0 <= head <= tail <= ACCESS_LOG_BATCH_BYTES
- *           | perhaps only its remainder  |
+ *   | taken | whole lines; of the first   | free |   0 <= head <= tail <= ACCESS_LOG_BATCH_BYTES
+ *           | line perhaps only the rest  |
  */
 struct access_log {
     struct access_log_conf conf;
@@ -54,7 +54,7 @@ struct access_log {
     atomic_bool losing;
     alignas(CACHE_LINE_BYTES) struct timer writer;
     _Atomic uint64_t written;
-    uint64_t dropped_before; /* dropped before this episode */
+    uint64_t dropped_before; /* dropped before this episode of losses */
     uint64_t dropped_seen;   /* dropped at `calm_since_ns` */
     int64_t calm_since_ns;
     size_t head, tail;
@@ -68,7 +68,7 @@ static void access_log_schedule(struct access_log *al, int64_t delay_ns)
     if (atomic_exchange(&al->scheduled, true))
         return;
     if (executor_schedule(al->executor, &al->writer, delay_ns) < 0)
-        atomic_store(&al->scheduled, false); /* no thread: the next line retries */
+        atomic_store(&al->scheduled, false); /* no thread could start: the next line tries again */
 }
 
 static void access_log_lose(struct access_log *al, uint64_t n, const char *why)

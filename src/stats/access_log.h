@@ -6,8 +6,8 @@
  * A loop never blocks: it pushes a line on a lock-free queue and, if needed, schedules the writer
  * in 10 ms.
  *
- * When the queue is full or the sink fails, lines are dropped and counted. The first loss is
- * logged, and the end: a second without loss.
+ * When the queue is full or the sink fails, lines are dropped and counted. The log reports the
+ * first loss, and the end of the losses after a second without one.
  *
  * note: scheduled. A producer sets `scheduled` when it schedules the writer; the writer clears it
  * before it reads the queue. Both are exchanges: either the producer schedules the writer again, or
@@ -27,7 +27,8 @@ struct access_log;
 
 struct access_sink {
     /*
-     * Write some of ${len} bytes of whole lines. The rest is offered first at the next call.
+     * Write some or all of the ${len} bytes of ${lines}, which are whole lines. The next call
+     * begins with the bytes not taken.
      * Thread: the log's, or access_log_finish()
      * Errors: bytes taken, > 0; -EAGAIN (retry later); -errno (drop these lines)
      */
@@ -93,7 +94,7 @@ uint64_t access_log_number(struct access_log *al);
 
 /*
  * access_log_put(al, line, len):
- * Queue a copy of ${line}, which ends in a newline; without space, drop and count it.
+ * Queue a copy of ${line}, which ends in a newline; without space, drop and count the line.
  *
  * Thread: any
  */

@@ -23,7 +23,7 @@ struct access_log_format {
     struct access_piece *pieces;
 };
 
-/* Only append columns: readers of the log count them. */
+/* Only append columns, because readers of the log count columns. */
 static const char text_format[] =
     "$time $connection $client $client_port $listener $listen_address $upstream $server "
     "$server_address $bytes_in $bytes_out $duration $queue_time $connect_time $first_byte_time "
@@ -79,7 +79,7 @@ static size_t access_log_format_name_len(const char *text)
     return len;
 }
 
-/* *${text} points behind the `$`; moves it behind the variable. */
+/* *${text} points behind the `$` of a variable; move it behind the variable. */
 static int access_log_format_parse_dollar(const struct access_parser *p, const char **text)
 {
     bool braces = **text == '{';
@@ -189,7 +189,7 @@ static int access_log_format_read(const struct access_parser *p, const char *tex
 int access_log_format_parse(const struct access_log_format **out, const char *text,
                             struct arena *arena, struct access_log_format_problem *problem)
 {
-    /* A JSON key, of two bytes at least, makes four pieces. */
+    /* At most four pieces for each JSON key, which has at least two bytes. */
     size_t max_pieces = 4 * (strlen(text) + access_log_variable_count()) + sizeof(text_format);
     struct access_log_format *f = arena_alloc(arena, 1, sizeof(*f));
     const struct access_parser p = {.format = f, .problem = problem};

@@ -30,11 +30,11 @@ struct access_log_record {
     const char *worker;
     const struct address *client;
     const struct address *listen;
-    const struct address *proxy; /* the peer, if it sent a PROXY header with the client's address */
+    const struct address *proxy; /* the peer, if its PROXY header told the client's address */
     const struct address *server_address;
     const struct session_id *id;
     const char *sni;  /* server name of a TLS client */
-    const char *alpn; /* protocol that was negotiated; those offered, with commas between */
+    const char *alpn; /* with `tls`: negotiated protocol; else all offered, comma-separated */
     const char *ja4;  /* its fingerprint */
     const char *tls_version;
     const char *tls_cipher;

@@ -117,7 +117,7 @@ static void access_log_variable_write_client_port(struct access_log_text *t,
     const struct address *a = r->client;
     size_t len;
 
-    if (a && a->len > 0 && address_host(a, &len)) /* an address with port 0 counts */
+    if (a && a->len > 0 && address_host(a, &len)) /* port 0 is written, too */
         access_log_text_number(t, address_port(a));
     else
         access_log_text_missing(t);

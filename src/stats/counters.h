@@ -19,28 +19,28 @@ struct figure_object;
 struct figure_visitor;
 
 /*
- * note: sums. A session's end is counted with release, after its begin and its bytes; readers load
- * the ends first, with acquire. So they see begin and bytes of each session whose end they see, and
- * `open` is never negative.
+ * note: sums. A session's end is counted with release, after the session's begin and bytes; readers
+ * load the ends first, with acquire. So readers see the begin and the bytes of each session whose
+ * end they see, and `open` is never negative.
  */
 struct counters {
-    _Atomic uint64_t began; /* of a listener: written by the boss */
+    _Atomic uint64_t began; /* sessions begun; in a listener's counters the boss writes it */
     char apart[CACHE_LINE_BYTES - sizeof(uint64_t)];
-    _Atomic uint64_t bytes_in; /* this and the others: written by workers */
+    _Atomic uint64_t bytes_in; /* workers write this and all that follows */
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t ended[SESSION_REASONS];
-    struct histogram duration; /* of sessions with counters_lasted() */
+    struct histogram duration; /* durations of the sessions counted by counters_lasted() */
 };
 
 struct counters_connects {
     _Atomic uint64_t failed;
-    struct histogram time; /* of the successful connects */
+    struct histogram time; /* durations of the successful connects */
 };
 
 struct counters_view {
     uint64_t open;
     uint64_t began;
-    uint64_t bytes_in;  /* from clients; of open sessions as told by counters_moved() */
+    uint64_t bytes_in;  /* from clients; for open sessions only what counters_moved() has counted */
     uint64_t bytes_out; /* to clients */
     uint64_t ended[SESSION_REASONS];
     struct histogram_view duration;
@@ -64,7 +64,7 @@ void counters_ended(struct counters *c, enum session_reason reason, uint64_t byt
 
 /*
  * counters_moved(c, bytes_in, bytes_out):
- * Count bytes of a session that is open; leave them out of its counters_ended().
+ * Count bytes of a session that is open; do not count them again in counters_ended().
  *
  * Thread: any
  */
@@ -96,7 +96,7 @@ void counters_read(const struct counters *c, struct counters_view *out);
 
 /*
  * counters_figures(c, object, v) / counters_connects_figures(c, object, v):
- * Visit the sessions of ${object} and the reasons of their ends / its connects.
+ * Visit the figures of the sessions of ${object} / of the connects of ${object}.
  *
  * Thread: any
  */

@@ -31,7 +31,7 @@ static void counters_set_add_times(struct counters_set *set, const char *name, s
     }
 }
 
-/* Ends last: see note: sums in stats/counters.h. */
+/* The ends are added last: see note: sums in stats/counters.h. */
 void counters_set_add_sessions(struct counters_set *set, struct counters *c)
 {
     char word[SESSION_REASON_WORD_BYTES];
@@ -52,7 +52,10 @@ void counters_set_add_connects(struct counters_set *set, struct counters_connect
     counters_set_add_times(set, "connects", &c->time);
 }
 
-/* Acquire, in reverse order: ends are read first (note: sums in stats/counters.h). */
+/*
+ * Load with acquire and in reverse order, so that ends are read first (note: sums in
+ * stats/counters.h).
+ */
 void counters_set_write(const struct counters_set *set, FILE *f)
 {
     for (unsigned i = set->n; i > 0; i--) {
@@ -87,7 +90,7 @@ static uint64_t counters_set_find(const char *text, const char *key)
     return 0;
 }
 
-/* Release: see note: sums in stats/counters.h. */
+/* Add with release: see note: sums in stats/counters.h. */
 static void counters_set_count(_Atomic uint64_t *counter, uint64_t n)
 {
     if (n > 0)
@@ -116,7 +119,7 @@ int counters_set_close_text(char **out, const char *text)
         open -= ended < open ? ended : open;
     }
     session_reason_word(word, SESSION_ERROR);
-    /* in front, as counters_set_find() takes the first */
+    /* in front of ${text}, because counters_set_find() takes the first match */
     if (asprintf(out, " %s=%" PRIu64 " %s", word, open + counters_set_find(text, word), text) < 0)
         return -ENOMEM;
     return 0;

@@ -1,8 +1,8 @@
 /*
- * stats/counters_set: counters of an object by name, for a new process to continue.
+ * stats/counters_set: the counters of an object as text, so that a new process can continue them.
  *
  *   old process: counters_set_write() -> " sessions_total=9 client_fin=7"
- *   new process: counters_set_continue() adds what the old one counted since its previous text
+ *   new process: counters_set_continue() adds what the old process counted since its previous text
  */
 #ifndef STATS_COUNTERS_SET_H
 #define STATS_COUNTERS_SET_H
@@ -53,8 +53,8 @@ void counters_set_write(const struct counters_set *set, FILE *f);
 
 /*
  * counters_set_continue(set, text, before):
- * Add to each counter its increase from ${before} to ${text}, two texts of another process. Unknown
- * keys are ignored.
+ * Add to each counter its increase from ${before} to ${text}, two texts that another process wrote
+ * one after the other. Unknown keys are ignored.
  *
  * Thread: any
  */
@@ -62,7 +62,7 @@ void counters_set_continue(const struct counters_set *set, const char *text, con
 
 /*
  * counters_set_close_text(out, text):
- * A process was killed: copy its ${text}, with open sessions ended as SESSION_ERROR.
+ * Copy ${text} of a process that was killed; its open sessions count as ended by SESSION_ERROR.
  *
  * Thread: any
  * Owns:   the caller frees ${out}

@@ -10,7 +10,7 @@
 #include "stats/figure.h"
 #include "stats/session_reason.h"
 
-/* Tables times subjects that have it; each is a group of metrics. */
+/* Limit of groups; a group is one table of one subject (loop, listener ...). */
 #define EXPOSITION_GROUPS 64
 
 /*
@@ -21,13 +21,13 @@
 
 #define EXPOSITION_FIRST_ENTRIES 8
 
-/* Followed by the values of the table's struct. */
+/* Header of an entry; the values of the table's struct follow. */
 struct exposition_entry {
     size_t labels; /* offset in exposition.labels of `{a="b"`, or an empty string */
     _Alignas(uint64_t) char values[];
 };
 
-/* All objects of a subject that have a table. */
+/* All objects of one subject that show one table. */
 struct exposition_group {
     const struct figure_table *table;
     enum figure_subject subject;
@@ -44,13 +44,13 @@ struct exposition {
     struct text labels;
     struct figure_object last; /* the object of the last labels */
     size_t last_labels;
-    /* The next series: of a figure of a group. */
+    /* The next series: of `figure` in `group`, for the object of `entry`. */
     unsigned group, figure;
     size_t entry;
     char metric[FIGURE_METRIC_BYTES];
 };
 
-/* Escaped; what is not UTF-8 becomes U+FFFD. */
+/* Add ${value}, escaped; bytes that are not UTF-8 become U+FFFD. */
 static void exposition_add_label_value(struct text *out, const char *value)
 {
     while (*value != '\0') {
@@ -76,7 +76,10 @@ static void exposition_add_label(struct text *out, const char *before, const cha
     text_puts(out, "\"");
 }
 
-/* `{server="a",upstream="b"`, without the end: a series may add a label. */
+/*
+ * Offset of the object's labels: `{server="a",upstream="b"`. The brace stays open, as a series may
+ * add a label.
+ */
 static size_t exposition_labels(struct exposition *e, const struct figure_object *object)
 {
     const struct figure_words *words = figure_words(object->subject);
@@ -168,7 +171,7 @@ struct exposition_series {
     const char *labels;
 };
 
-/* The sample's name and labels; ${key}: another label, or NULL. */
+/* Write the sample's name and labels; ${key}: one more label, or NULL. */
 static void exposition_name(const struct exposition_series *s, const char *suffix, const char *key,
                             const char *value)
 {
@@ -202,7 +205,7 @@ static void exposition_number(const struct exposition_series *s, const struct fi
         exposition_uint64(s, value);
 }
 
-/* May be negative for an instant: its atomics are read at different times. */
+/* A gauge may be negative for an instant, when its atomics are read at different times: write 0. */
 static void exposition_int64(const struct exposition_series *s, const struct figure *f,
                              int64_t value)
 {
@@ -216,7 +219,10 @@ static void exposition_state(const struct exposition_series *s, const struct fig
     exposition_uint64(s, 1);
 }
 
-/* A bucket has the durations below its limit; `le` says also equal, which hardly occurs. */
+/*
+ * A bucket counts durations below its limit. `le` means also durations equal to it, which hardly
+ * occur.
+ */
 static void exposition_times(const struct exposition_series *s, const struct histogram_view *times)
 {
     uint64_t seen = 0;
@@ -279,7 +285,7 @@ static const char *exposition_type(enum figure_kind kind)
     }
 }
 
-/* False: the figure has no metric. */
+/* Write HELP and TYPE; false: the figure has no metric. */
 static bool exposition_begin_metric(struct exposition *e, const struct exposition_group *g,
                                     const struct figure *f, struct text *out)
 {

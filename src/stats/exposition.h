@@ -1,8 +1,8 @@
 /*
  * stats/exposition: figures as metrics, in Prometheus' text format (version 0.0.4).
  *
- * The format wants all series of a metric together, but a walk visits object after object. So
- * values are collected, then written; both may pause after each step.
+ * The format wants all series of a metric together, but a walk visits object after object. So all
+ * values are collected, then all are written; collecting and writing may pause after each step.
  *
  *   show objects to exposition_visitor() -> exposition_write() until it returns 0
  *
@@ -30,7 +30,7 @@ int exposition_create(struct exposition **out) NODISCARD;
 
 /*
  * exposition_visitor(e):
- * The visitor that collects. Show it each object once.
+ * Return the visitor that collects the values. Show each object to it once.
  *
  * Thread: owner of ${e}
  */
@@ -38,10 +38,11 @@ struct figure_visitor *exposition_visitor(struct exposition *e);
 
 /*
  * exposition_write(e, out):
- * Append the series of the next few objects to ${out}; call it when all objects were shown.
+ * Append the series of the next few objects to ${out}; call this after all objects were shown to
+ * the visitor.
  *
  * Thread: owner of ${e}
- * Errors: 0 (all is written); 1 (there are more); -ENOMEM (also of the visitor)
+ * Errors: 0 (all is written); 1 (more series are left); -ENOMEM (also of the visitor)
  */
 int exposition_write(struct exposition *e, struct text *out) NODISCARD;
 

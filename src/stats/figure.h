@@ -1,9 +1,9 @@
 /*
  * stats/figure: tables of the figures of objects.
  *
- * A table describes the members of a struct, which is filled from an object at once. Only the table
- * names a figure: the log lines of SIGRTMIN (stats/figure_log), metrics (stats/exposition) and JSON
- * (stats/figure_json) follow from it.
+ * A table describes the members of a struct, which is filled with an object's values at one time.
+ * Only the table names a figure: the log lines of SIGRTMIN (stats/figure_log), metrics
+ * (stats/exposition) and JSON (stats/figure_json) follow from it.
  *
  *   walk over objects -> figure_show(visitor, table, object, values) -> log line, JSON, metric
  *
@@ -94,17 +94,20 @@ struct figure {
         .type = FIGURE_TYPE(s, member), .decimals = (digits), .offset = offsetof(s, member) \
     }
 
-/* A row for ${member} of ${s}: under its own name, or in milliseconds for `member`_ns. */
+/*
+ * A row for ${member} of ${s}, named like it / for ${member}_ns, named ${member}_ms and shown in
+ * milliseconds.
+ */
 #define FIGURE_OF(s, kind, unit, member, help) \
     FIGURE_ROW(s, member, #member, FIGURE_##kind, FIGURE_##unit, 0, help)
 #define FIGURE_MS_OF(s, kind, member, digits, help) \
     FIGURE_ROW(s, member##_ns, #member "_ms", FIGURE_##kind, FIGURE_NS, digits, help)
 
-/* All figures of a struct that are one log line. */
+/* The figures of a struct, which make one log line. */
 struct figure_table {
-    const char *word;   /* first word of the log line; NULL: that of the object */
+    const char *word;   /* first word of the log line; NULL: the word of the object's subject */
     const char *part;   /* word behind the object's name in the log line, key in JSON; or NULL */
-    const char *prefix; /* of its metrics; NULL: none */
+    const char *prefix; /* prefix of the metrics' names; NULL: the figures have no metrics */
     bool is_not_logged;
     bool is_not_logged_at_zero;
     const struct figure *figures;
@@ -115,12 +118,12 @@ struct figure_table {
 #define FIGURE_TABLE(s, rows) .figures = (rows), .n = ARRAY_LEN(rows), .bytes = sizeof(s)
 
 /*
- * Objects that follow each other differ in a pointer. The names are valid while the object is
- * shown.
+ * Two objects shown one after the other differ in a pointer. The names are valid while the object
+ * is shown.
  */
 struct figure_object {
     enum figure_subject subject;
-    const char *name;  /* NULL: there is only one */
+    const char *name;  /* NULL: the only object of its subject */
     const char *owner; /* FIGURE_SERVER: its upstream; else NULL */
 };
 
@@ -140,7 +143,7 @@ struct figure_words {
 
 /*
  * figure_show(v, table, object, values):
- * Tell ${v} of the figures.
+ * Show the figures of ${object} in ${values} to ${v}.
  *
  * Thread: any
  */
@@ -149,7 +152,7 @@ void figure_show(struct figure_visitor *v, const struct figure_table *table,
 
 /*
  * figure_words(subject):
- * Return its words.
+ * Return the words of ${subject}.
  *
  * Thread: any
  */
@@ -159,7 +162,8 @@ const struct figure_words *figure_words(enum figure_subject subject);
 
 /*
  * figure_metric(name, subject, table, figure):
- * Write the name of the metric (see note: names) to FIGURE_METRIC_BYTES; false: it has no metric.
+ * Write the name of the metric (see note: names) to FIGURE_METRIC_BYTES; false: the figure has no
+ * metric.
  *
  * Thread: any
  */

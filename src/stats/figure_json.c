@@ -8,7 +8,9 @@
 #include "net/address.h"
 #include "stats/session_reason.h"
 
-/* The array of an upstream's servers, which takes the place of the figure with their number. */
+/*
+ * Key of the array of an upstream's servers. It replaces the figure that is the number of servers.
+ */
 #define FIGURE_JSON_SERVERS "servers"
 
 void figure_json_string(struct text *out, const char *string)

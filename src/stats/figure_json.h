@@ -15,13 +15,13 @@
 #include "base/text.h"
 #include "stats/figure.h"
 
-/* Initialise `subject` and `out`; the rest is zero. */
+/* Initialise `subject` and `out`, and all other members to zero. */
 struct figure_json {
     struct figure_visitor visitor; /* figure_json_visit */
-    enum figure_subject subject;   /* others are left out; FIGURE_UPSTREAM: with servers */
+    enum figure_subject subject;   /* objects to show; FIGURE_UPSTREAM: with servers */
     struct text *out;
-    struct figure_object object; /* the open one, if `depth` > 0 */
-    unsigned depth;              /* 2: in a server */
+    struct figure_object object; /* object whose JSON is not closed yet, if `depth` > 0 */
+    unsigned depth;              /* 2: a server's JSON is not closed yet */
     bool has_objects;
 };
 

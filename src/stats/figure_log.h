@@ -8,7 +8,7 @@ struct figure_visitor;
 
 /*
  * figure_log():
- * The visitor that logs.
+ * Return the visitor that logs figures.
  *
  * Thread: any
  */

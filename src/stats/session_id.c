@@ -11,10 +11,10 @@
 
 #define SESSION_ID_HALF 16 /* hex digits */
 
-/* This thread's next ID, before hash_mix(); high 0: not seeded. */
+/* Next ID of this thread, before hash_mix(); high 0: not seeded yet. */
 static _Thread_local struct session_id session_id_next;
 
-/* Without entropy at boot, from address and time. */
+/* Seed at random; without entropy (at boot), from address and time. */
 static void session_id_seed(struct session_id *next)
 {
     if (getrandom(next, sizeof(*next), GRND_NONBLOCK) != (ssize_t)sizeof(*next)) {

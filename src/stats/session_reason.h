@@ -15,12 +15,12 @@ enum session_reason {
     SESSION_NO_SERVER, /* no server could be tried */
     SESSION_NO_ROUTE,  /* no route matched, and the listener has no upstream */
     SESSION_QUEUE_TIMEOUT,
-    SESSION_TLS_HANDSHAKE, /* the client's failed, or was too slow */
+    SESSION_TLS_HANDSHAKE, /* the client's handshake failed, or was too slow */
     SESSION_UPSTREAM_TLS,  /* the handshake with the last server tried failed */
     SESSION_IDLE,          /* one side or both were silent for too long */
     SESSION_LIFETIME,
     SESSION_LIMIT,
-    SESSION_DRAIN, /* reactord stops, its listener was removed, or it was shed */
+    SESSION_DRAIN, /* reactord stops, the listener was removed, or the session was shed */
     SESSION_SERVER_DOWN,
     SESSION_KILLED, /* by an administrator */
     SESSION_ERROR,  /* internal, or any other error */
