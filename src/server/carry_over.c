@@ -14,24 +14,24 @@
 
 enum carry_over_stage { CARRY_OVER_IDLE, CARRY_OVER_BOSSES, CARRY_OVER_WORKERS };
 
-/* A task on one loop. */
+/* The task that visits one loop. */
 struct carry_over_visit {
     struct task task;
     struct carry_over *carry_over;
     struct loop *loop;
     struct worker *worker; /* NULL: the loop is a boss */
-    bool some_leave;       /* sessions for worker_leave_spread() */
+    bool some_leave;       /* found sessions for worker_leave_spread() */
 };
 
 struct carry_over {
     struct carry_over_conf conf;
     enum carry_over_stage stage;
     struct list waiting;  /* generations replaced since the current run began */
-    struct list released; /* generations replaced before; released at its end */
+    struct list released; /* generations replaced earlier; released at the end of the run */
     struct task advance;
     /*
-     * Visits under way, plus one while they begin. acq_rel: the control loop sees what the visits
-     * did.
+     * Number of visits under way, plus one while visits are being started. acq_rel: the control
+     * loop sees what the visits did.
      */
     atomic_uint left;
     struct carry_over_visit visits[];
@@ -42,7 +42,7 @@ static void carry_over_done(struct carry_over *co)
     if (atomic_fetch_sub_explicit(&co->left, 1, memory_order_acq_rel) > 1)
         return;
     if (loop_submit(co->conf.control, LOOP_CONTROL, &co->advance) < 0)
-        return; /* the loop has ended: carry_over_destroy() releases the rest */
+        return; /* the control loop has ended: carry_over_destroy() releases the generations */
 }
 
 static struct carry_over_visit *carry_over_visit_of(struct task *t)
@@ -55,14 +55,14 @@ static void carry_over_end_visit(struct task *t)
     carry_over_done(carry_over_visit_of(t)->carry_over);
 }
 
-/* If the loop has ended, so has the server: carry_over_destroy() releases the rest. */
+/* If the loop has ended, the server ends too: carry_over_destroy() releases the generations. */
 static void carry_over_submit(struct carry_over_visit *v, enum loop_queue queue)
 {
     if (loop_submit(v->loop, queue, &v->task) < 0)
         return;
 }
 
-/* Walk on in the next turn. */
+/* Visit some sessions of the worker; go on in the next turn. */
 static void carry_over_run_walk(struct task *t)
 {
     struct carry_over_visit *v = carry_over_visit_of(t);
@@ -78,7 +78,10 @@ static const struct task_type carry_over_boss_type = {
 static const struct task_type carry_over_worker_type = {
     .name = "carry sessions over", .run = carry_over_run_walk, .drop = carry_over_end_visit};
 
-/* A loop without a thread has no sessions, and no pointer to an old generation. */
+/*
+ * Visit the loops of ${g}. A loop without a thread has no sessions, and no pointer to an old
+ * generation.
+ */
 static void carry_over_visit_all(struct carry_over *co, struct loop_group *g,
                                  struct worker **workers)
 {
@@ -147,7 +150,7 @@ static void carry_over_run_advance(struct task *t)
 
 static void carry_over_drop_advance(struct task *t)
 {
-    (void)t; /* the loop ends: carry_over_destroy() releases the rest */
+    (void)t; /* the control loop ends: carry_over_destroy() releases the generations */
 }
 
 static const struct task_type carry_over_advance_type = {.name = "release replaced listeners",

@@ -20,7 +20,7 @@
 
 #define CERTIFICATES_WHY_BYTES 1024
 
-/* Files that are replaced one after the other do not fit together for a moment. */
+/* Time in which changed files may fail to load: they are replaced one after the other. */
 #define CERTIFICATES_PATIENCE_NS (5 * NS_PER_S)
 #define CERTIFICATES_RETRY_NS    (500 * NS_PER_MS)
 
@@ -28,16 +28,16 @@
 #define CERTIFICATES_WARN_SECONDS  (14 * 24 * 3600)
 #define CERTIFICATES_WARN_LINES    20 /* of a section */
 
-/* All but `conf` is of the executor. */
+/* Only the executor uses the members after `conf`. */
 struct certificates_section {
     struct tls_conf conf;
     int64_t look_at_ns;
     int64_t failing_since_ns; /* 0: not failing */
-    uint64_t refused;         /* fingerprint of files that were told to be bad */
+    uint64_t refused;         /* fingerprint of the files whose failure was logged */
     bool is_refused;
 };
 
-/* The sections of a configuration. */
+/* All [tls NAME] sections of one configuration. */
 struct certificates_change {
     atomic_uint references;
     struct certificates *owner;
@@ -52,9 +52,9 @@ struct certificates {
     struct certificates_change *current; /* replaced under the lock, together with the slots */
     struct timer timer;                  /* idle while the executor looks */
     struct task start, look, looked;
-    bool is_replaced;            /* `current`, while the executor looked; of the control loop */
-    bool is_looking;             /* of the control loop */
-    int64_t next_ns, warn_at_ns; /* of the executor while it looks, else of the control loop */
+    bool is_replaced;            /* a commit replaced `current` while the executor looked */
+    bool is_looking;             /* the two flags are of the control loop */
+    int64_t next_ns, warn_at_ns; /* of the executor while `is_looking` */
 };
 
 /* ---- sections ---- */
@@ -79,7 +79,7 @@ static struct certificates_change *certificates_hold_current(struct certificates
     return current;
 }
 
-/* Owns ${p}. False: a reload came first, and decides. */
+/* Own ${p} and put it into its slot; false if a reload has replaced ${of} before. */
 static bool certificates_replace(const struct certificates_change *of, const struct tls_conf *conf,
                                  struct tls_profile *p)
 {
@@ -121,7 +121,10 @@ static void certificates_use(const struct certificates_change *of, const struct 
                    conf->name, n);
 }
 
-/* Wait a while for the rest of the files; then log once for each state of the files. */
+/*
+ * The files cannot be loaded: retry for a while, as some may still be missing; then log the
+ * failure, once for each state of the files.
+ */
 static void certificates_refuse(struct certificates_section *s, uint64_t fingerprint,
                                 const char *why, int64_t now_ns)
 {

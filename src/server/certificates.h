@@ -54,7 +54,8 @@ int certificates_start(struct certificates *c) NODISCARD;
 /*
  * certificates_prepare(c, list, n, change) / certificates_commit(change) /
  * certificates_cancel(change):
- * Allocate for other sections / use them, and their profiles for new connections / free.
+ * Allocate for the sections in ${list} / use these sections, and their profiles for new connections
+ * / free what was allocated.
  *
  * Thread: control loop
  * Owns:   sections hold their memory

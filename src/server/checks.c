@@ -19,7 +19,7 @@ struct checks_group {
     struct checks *checks;
     struct upstream *upstream;
     struct checker_group *group;
-    bool is_kept; /* kept by the current commit */
+    bool is_kept; /* the commit under way keeps this group */
 };
 
 struct checks {
@@ -29,7 +29,7 @@ struct checks {
     struct list groups;
     struct task start;
     struct checks_change *first; /* of checks_start() */
-    struct promise decided;      /* no server with initial_state = checked awaits its first check */
+    struct promise decided;      /* all servers with initial_state = checked have been checked */
 };
 
 struct checks_step {
@@ -59,7 +59,7 @@ unsigned checks_at_a_time(const struct upstream_next *list, unsigned n, unsigned
 
         for (unsigned s = 0; s < conf->n_servers && checks_has(conf); s++)
             if (conf->servers[s].names == UPSTREAM_LITERAL)
-                servers++; /* may be enabled at run time if it is `disabled` */
+                servers++; /* also if `disabled`: it may be enabled at run time */
             else if (!conf->servers[s].disabled)
                 servers += CHECKS_OF_A_NAME;
     }
@@ -90,7 +90,7 @@ static void checks_changed(void *cookie, struct endpoint *e, bool is_up)
 {
     struct checks_group *g = cookie;
 
-    /* Also when a server goes down: backups or panic mode may now serve waiting clients. */
+    /* Serve waiting clients also when a server goes down: by backups or panic mode. */
     upstream_serve(g->upstream);
     if (!is_up)
         checks_evict(g->checks, g->upstream, upstream_server_of(e));
@@ -112,7 +112,7 @@ static void checks_add(struct checks_group *g, struct upstream_server *server,
         (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
 }
 
-/* Without checks ${server} counts as up; it may be added again. */
+/* Stop checking ${server}, which then counts as up. It may be added again. */
 static void checks_remove(struct upstream_server *server)
 {
     if (!checker_has(server->target))
@@ -229,7 +229,7 @@ static int checks_create_rules(struct checker_rules **out, const struct upstream
     rules.check.connect = conf->connect;
     rules.check.tls = conf->tls;
     rules.check.handshakes = up->handshakes;
-    rules.check.connect.attempt_delay_ns = 0; /* one attempt at a time, for one descriptor */
+    rules.check.connect.attempt_delay_ns = 0; /* one attempt, one descriptor at a time */
     return checker_rules_create(out, &rules);
 }
 
@@ -326,7 +326,7 @@ static void checks_free_upstream(struct upstream *up)
     upstream_serve(up);
 }
 
-/* Servers of a removed upstream keep their flags for its last sessions. */
+/* Remove ${g}. The servers of a removed upstream keep their flags, for the last sessions. */
 static void checks_close(struct checks_group *g)
 {
     g->upstream->membership.watch = (struct membership_watch){0};

@@ -30,7 +30,7 @@ static bool cpu_quota_has_word(const char *list, const char *word)
     return false;
 }
 
-/* A line of `cgroup`, as "4:cpu,cpuacct:/group" or "0::/group". */
+/* Parse a `cgroup` line, as "4:cpu,cpuacct:/group" or "0::/group". */
 static bool cpu_quota_parse_group(struct hierarchy *h, char *line)
 {
     char *controllers = strchr(line, ':');
@@ -47,7 +47,7 @@ static bool cpu_quota_parse_group(struct hierarchy *h, char *line)
     return true;
 }
 
-/* A line of `mountinfo`, as "32 31 0:29 /root /mount rw shared:7 - cgroup cgroup rw,cpu". */
+/* Parse a `mountinfo` line, as "32 31 0:29 /root /mount rw shared:7 - cgroup cgroup rw,cpu". */
 static bool cpu_quota_parse_mount(struct hierarchy *h, char *line)
 {
     char *options = strstr(line, " - "), type[NUMBER_BYTES], words[NUMBER_BYTES * 4];
@@ -107,7 +107,7 @@ static bool cpu_quota_read_limit(struct cpu_quota *out, const struct hierarchy *
                cpu_quota_read_words(dir, "cpu.cfs_period_us", period, rest) < 1) {
         return false;
     }
-    /* "max" and -1 do not parse */
+    /* "max" and -1, which mean no quota, do not parse */
     return parse_uint(&out->quota_us, quota, UINT32_MAX) == 0 && out->quota_us > 0 &&
            parse_uint(&out->period_us, period, UINT32_MAX) == 0 && out->period_us > 0;
 }
@@ -117,7 +117,7 @@ static bool cpu_quota_is_lower(const struct cpu_quota *a, const struct cpu_quota
     return b->quota_us == 0 || a->quota_us * b->period_us < b->quota_us * a->period_us;
 }
 
-/* The group's path below the mounted directory; "" if outside. */
+/* The group's path below the mounted directory; "" if the group is outside. */
 static const char *cpu_quota_mounted_part(const struct hierarchy *h)
 {
     size_t len = strcmp(h->root, "/") == 0 ? 0 : strlen(h->root);

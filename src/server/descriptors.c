@@ -10,10 +10,10 @@
 #define DESCRIPTORS_PER_LOOKUP 3
 #define DESCRIPTORS_PER_WORKER 2
 
-/* Checks get at most one descriptor in so many. */
+/* Checks get at most 1 / DESCRIPTORS_CHECKS_PART of the descriptors. */
 #define DESCRIPTORS_CHECKS_PART 16
 
-/* One descriptor in so many is never lent. */
+/* 1 / DESCRIPTORS_RESERVE_PART of the clients' descriptors is never lent. */
 #define DESCRIPTORS_RESERVE_PART 16
 
 unsigned descriptors_checks_max(void)

@@ -1,10 +1,10 @@
 /*
  * server/descriptors: splits the process' descriptors between clients and other uses.
  *
- * note: descriptors. A client is accepted only with descriptors for its session: at the limit
- * clients wait in the kernel's queue. Set aside: those open at start, and some for a log file,
- * lookups, checks, and a pipe per worker. Further pipes and spare connections use lent ones (note:
- * lent in net/descriptor_budget.h).
+ * note: descriptors. A client is accepted only if descriptors for its session are left: at the
+ * limit clients wait in the kernel's queue. Set aside: the descriptors open at start, and some for
+ * a log file, lookups, checks, and a pipe per worker. Further pipes and spare connections use lent
+ * descriptors (note: lent in net/descriptor_budget.h).
  */
 #ifndef SERVER_DESCRIPTORS_H
 #define SERVER_DESCRIPTORS_H
@@ -13,12 +13,12 @@
 
 struct descriptor_budget;
 
-/* Users of descriptors besides clients: how many at a time. */
+/* What needs descriptors besides clients: how many of each at a time. */
 struct descriptors_aside {
     unsigned lookups;
     unsigned checks;
     unsigned workers;
-    unsigned others; /* for the layers above */
+    unsigned others; /* descriptors for the layers above */
 };
 
 /*
@@ -41,7 +41,8 @@ void descriptors_set_limit(struct descriptor_budget *d, const struct descriptors
 /*
  * descriptors_prepare(d, from, to) / descriptors_commit(d, from, to) / descriptors_cancel(d, from,
  * to):
- * Set aside what ${to} needs more than ${from} / return what it needs less / undo the prepare.
+ * Set aside what ${to} needs beyond ${from} / return what ${from} needed beyond ${to} / undo the
+ * prepare.
  *
  * Thread: control loop
  * Errors: 0; -EMFILE

@@ -18,7 +18,7 @@ struct eviction_part {
     struct loop *loop;
     struct worker *worker;
     struct session_set_walk walk;
-    unsigned left; /* sessions to end in this tick */
+    unsigned left; /* sessions still to end in this tick */
 };
 
 struct eviction {
@@ -49,7 +49,7 @@ static bool eviction_visit(const struct eviction *ev, struct session *s)
            s->service->ops->evict(s, ev->server, ev->began_at_ns);
 }
 
-/* False: all sessions were visited. */
+/* Visit some sessions; false if all were visited. */
 static bool eviction_step(struct eviction_part *part)
 {
     struct budget step;
@@ -98,7 +98,7 @@ static void eviction_drop_tick(struct task *t)
 static const struct task_type eviction_tick_type = {
     .name = "end sessions of a server", .run = eviction_run_tick, .drop = eviction_drop_tick};
 
-/* Sessions per worker and tick, and length of a tick. */
+/* Set the number of sessions per worker and tick, and the length of a tick. */
 static void eviction_pace(struct eviction *ev, const struct eviction_conf *conf, unsigned n)
 {
     uint64_t each = (uint64_t)conf->rate * EVICTION_TICK_NS / NS_PER_S / n;
@@ -127,7 +127,7 @@ int eviction_begin(const struct eviction_conf *conf)
         part->worker = conf->workers[i];
         session_set_walk_init(&part->walk);
         timer_init(&part->tick, &eviction_tick_type);
-        /* Loops without a thread have no sessions. A control task overtakes queued tasks. */
+        /* Loops without a thread have no sessions. LOOP_CONTROL: before queued tasks. */
         if (loop_state(part->loop) == LOOP_NOT_STARTED ||
             loop_submit(part->loop, LOOP_CONTROL, &part->tick.task) < 0)
             eviction_release(ev);

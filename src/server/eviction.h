@@ -1,6 +1,6 @@
 /*
- * server/eviction: ends the sessions at a server that is down, slowly: their clients reconnect to
- * other servers.
+ * server/eviction: ends the sessions at a server that is down, slowly, as their clients reconnect
+ * to other servers.
  */
 #ifndef SERVER_EVICTION_H
 #define SERVER_EVICTION_H
@@ -13,7 +13,10 @@ struct loop_group;
 struct upstream_server;
 struct worker;
 
-/* A worker's interval; longer if one session each exceeds the rate. */
+/*
+ * Interval at which a worker ends sessions; longer if even one session per worker and interval
+ * exceeds `rate`.
+ */
 #define EVICTION_TICK_NS INT64_C(10000000)
 
 struct eviction_conf {
@@ -25,7 +28,8 @@ struct eviction_conf {
 
 /*
  * eviction_begin(conf):
- * End the current sessions at ${conf}->server, while it stays down. The eviction frees itself.
+ * End the sessions now at ${conf}->server, as long as the server stays down. The eviction frees
+ * itself.
  *
  * Thread: control loop
  * Owns:   ${conf} is copied; its pointers are borrowed

@@ -48,8 +48,8 @@ enum listener_tls_start {
 };
 
 struct listener_tls_conf {
-    const char *name;      /* of a [tls NAME]; NULL: clients talk without TLS */
-    struct tls_slot *slot; /* NULL: as `name`; lives as long as listener_conf.memory */
+    const char *name;      /* of a [tls NAME] section; NULL: no TLS */
+    struct tls_slot *slot; /* NULL if `name` is; lives as long as listener_conf.memory */
     enum listener_tls_start start;
     int64_t handshake_timeout_ns;
 };
@@ -61,8 +61,7 @@ struct listener_conf {
     struct address *addresses;
     unsigned n_addresses;
     enum listener_service service;
-    const char
-        *upstream; /* NULL unless service is LISTENER_PROXY; then it may be NULL with routes */
+    const char *upstream; /* NULL: not LISTENER_PROXY, or routes only */
     struct route_conf *routes;
     unsigned n_routes;
     int64_t client_hello_timeout_ns; /* with routes */
@@ -87,8 +86,8 @@ struct listener_conf {
 
 /*
  * listener_conf_target(conf, i):
- * Upstream ${i} where ${conf} leads, its own (perhaps NULL) and then those of the routes; there are
- * n_routes + 1.
+ * Upstream ${i} of ${conf}: 0 is conf->upstream (perhaps NULL), 1 to n_routes are the upstreams of
+ * the routes.
  *
  * Thread: any
  */
@@ -99,7 +98,8 @@ static inline const char *listener_conf_target(const struct listener_conf *conf,
 
 /*
  * listener_create(out, name, quota, room):
- * Create a listener without generation, with its own limits ${quota} and the process' ${room}.
+ * Create a listener without generation, with its own limits ${quota}, and ${room}, the connection
+ * limit of the process.
  *
  * Thread: any
  * Owns:   the caller has a reference; ${name} is copied, ${room} borrowed

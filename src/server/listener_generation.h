@@ -7,7 +7,8 @@
  *
  * note: current. Sockets and listeners point at the current generation. A boss or worker loads the
  * pointer and takes a reference within one task, so a replaced generation is released when every
- * loop has run another task (server/carry_over). Sequentially consistent, as engine/grace requires.
+ * loop has run another task (server/carry_over). The pointer is sequentially consistent, as
+ * engine/grace requires.
  */
 #ifndef SERVER_LISTENER_GENERATION_H
 #define SERVER_LISTENER_GENERATION_H
@@ -62,8 +63,8 @@ struct listener_generation_from {
  * Create the next generation of ${ls}.
  *
  * Thread: control loop, or main before start
- * Owns:   the caller has a reference; ${conf} is copied, its memory held, threads of ${from}
- *         borrowed
+ * Owns:   the caller has a reference; ${conf} is copied, its memory held, executor and handshakes
+ *         of ${from} borrowed
  * Errors: 0; as admission_create() and pipeline_template_create()
  */
 int listener_generation_create(struct listener_generation **out, struct listener *ls,
@@ -81,8 +82,8 @@ struct listener_generation *listener_generation_begin(struct listener_generation
 
 /*
  * listener_generation_end(ls, leave_by_ns):
- * ${ls} was removed: return its current generation, with the reference. Sessions end by
- * ${leave_by_ns}.
+ * Take the current generation from the removed ${ls} and return it, with its reference. Sessions
+ * must end by ${leave_by_ns}.
  *
  * Thread: control loop
  */
@@ -90,7 +91,7 @@ struct listener_generation *listener_generation_end(struct listener *ls, int64_t
 
 /*
  * listener_generation_leave_by_ns(s):
- * If its listener was removed, when ${s} must have ended; else CLOCK_NEVER.
+ * Time by which ${s} must end because its listener was removed; CLOCK_NEVER: no such time.
  *
  * Thread: loop of ${s}
  */
@@ -118,7 +119,7 @@ static inline struct listener_generation *listener_generation_of(const struct se
 
 /*
  * listener_generation_counters(gen, set):
- * Add the listener's counters to ${set}, with which another process continues them.
+ * Add the listener's counters to ${set}, so that another process can continue them.
  *
  * Thread: any; ${gen} must outlive ${set}
  */

@@ -16,7 +16,7 @@
 
 struct listener_generation;
 
-/* max_connections that an administrator set; of the control loop. */
+/* max_connections as an administrator set it; only the control loop changes it. */
 struct listener_admin_max {
     bool is_set;
     unsigned max, configured;
@@ -30,17 +30,20 @@ struct listener {
     struct quota quota;
     struct throttle_shared bandwidth;
     _Atomic uint64_t waits; /* pauses at a connection limit */
-    struct hold hold;       /* closed while an administrator pauses it */
+    struct hold hold;       /* closed while an administrator pauses the listener */
     struct listener_admin_max admin_max;
     struct log_limit memory_limit;
     struct log_limit full_limit;
-    /* NULL: none yet, or removed. See note: current in server/listener_generation.h. */
+    /*
+     * NULL: no generation yet, or the listener was removed. See note: current in
+     * server/listener_generation.h.
+     */
     _Atomic(struct listener_generation *) current;
-    /* when sessions of the removed listener must have ended; CLOCK_NEVER: no limit */
+    /* time by which sessions of the removed listener must end; CLOCK_NEVER: no limit */
     _Atomic int64_t leave_by_ns;
     /*
-     * References by the set and each generation. acq_rel: the last release frees what other threads
-     * wrote.
+     * References by struct listeners and by each generation. acq_rel: the last release frees what
+     * other threads wrote.
      */
     atomic_uint references;
 };

@@ -25,7 +25,7 @@
 
 /* ---- boss loop ---- */
 
-/* Log interval while the limit is reached. */
+/* Interval of log lines while a connection limit is reached. */
 #define LISTENER_SOCKET_FULL_LOG_NS (10 * NS_PER_S)
 
 static struct listener_generation *listener_socket_generation(const struct listener_socket *sock)
@@ -58,7 +58,7 @@ static void listener_socket_turn_away(const struct listener_socket *sock, int fd
     session_access_log_turned_away(&gen->service, peer, sock->address, reason);
 }
 
-/* A trusted proxy is not checked: its session checks the client. */
+/* Admit a trusted proxy unchecked: the session checks the client of the PROXY header. */
 static enum admission_verdict listener_socket_ask(const struct listener_generation *gen,
                                                   struct admission_ticket *ticket,
                                                   const struct address *peer,
@@ -134,8 +134,8 @@ static void listener_socket_accepted(void *cookie, int fd, const struct address 
 }
 
 /*
- * Descriptors first: a slot in the connection limit must be used at once. A new generation may wake
- * the waiter before it waits: then try again.
+ * Ask for descriptors first: a slot in the connection limit must be used at once. If the generation
+ * was replaced meanwhile, that may have woken the waiter before it waited: try again.
  */
 static int64_t listener_socket_admit(void *cookie)
 {
@@ -202,7 +202,7 @@ static void listener_socket_run_start(struct task *t)
 
 static void listener_socket_drop_start(struct task *t)
 {
-    (void)t; /* the boss ended first: listeners_destroy() closes the socket */
+    (void)t; /* the boss has ended: listeners_destroy() closes the socket */
 }
 
 static const struct task_type listener_socket_start_type = {
@@ -220,7 +220,7 @@ static void listener_socket_run_free(struct task *t)
 
 static void listener_socket_drop_free(struct task *t)
 {
-    (void)t; /* the boss ended first: listeners_destroy() frees the socket */
+    (void)t; /* the boss has ended: listeners_destroy() frees the socket */
 }
 
 static const struct task_type listener_socket_free_type = {
@@ -242,7 +242,10 @@ static void listener_socket_close(struct listener_socket *sock)
     sock->fd = -1;
 }
 
-/* Free it in another task: until then its waiter may be woken (connection_limit_remove()). */
+/*
+ * Free the socket in another task: until then its waiter may still be woken
+ * (connection_limit_remove()).
+ */
 static void listener_socket_run_stop(struct task *t)
 {
     struct listener_socket *sock = CONTAINER_OF(t, struct listener_socket, stop);

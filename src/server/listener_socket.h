@@ -31,17 +31,17 @@ struct listener_socket {
     const struct listeners_env *env;
     const struct address *address;
     /*
-     * See note: current in server/listener_generation.h. A reference from listener_socket_stop()
-     * on.
+     * See note: current in server/listener_generation.h. The socket holds a reference from
+     * listener_socket_stop() on.
      */
     _Atomic(struct listener_generation *) generation;
-    struct listener_generation *admitted; /* of the client being accepted */
+    struct listener_generation *admitted; /* has admitted the client being accepted */
     struct acceptor *acceptor;
     int fd;            /* descriptor of `acceptor` */
     bool bind_only;    /* listener_socket_listen() comes later */
     bool linked;       /* a unix socket: remove its file at the close */
-    bool leaving;      /* another process accepts from it: leave its queue */
-    bool stopping;     /* `generation` has a reference */
+    bool leaving;      /* another process accepts too: leave the queue to it */
+    bool stopping;     /* the socket holds a reference to `generation` */
     struct loop *boss; /* NULL: not started */
     struct connection_limit_waiter waiter;
     struct task start;
@@ -70,7 +70,7 @@ int listener_socket_open(struct listener_socket **out, const struct listener_soc
 
 /*
  * listener_socket_configure(sock):
- * Configure an inherited socket that another process used until now, as its generation says.
+ * Apply the options of its generation to an inherited socket, which another process used until now.
  *
  * Thread: main, while no change is under way
  * Errors: as sock_inherit()
@@ -100,14 +100,15 @@ void listener_socket_give(struct listener_socket *sock, struct listener_generati
  * Begin to accept, on a boss loop.
  *
  * Thread: as listener_socket_open()
- * Errors: 0; -EAGAIN (no thread could be started); -ESHUTDOWN (all have ended)
+ * Errors: 0; -EAGAIN (no thread could be started); -ESHUTDOWN (all boss loops have ended)
  */
 int listener_socket_start(struct listener_socket *sock) NODISCARD;
 
 /*
  * listener_socket_stop(sock):
- * Accept the clients in the kernel's queue, close, call env->stopped() and free ${sock}. True if it
- * was closed at once: the caller calls env->stopped(), and frees ${sock} when no boss loop runs.
+ * Let the boss accept the clients in the kernel's queue, close ${sock}, call env->stopped() and
+ * free ${sock}. True if no boss will do so: the caller calls env->stopped(), and frees ${sock} when
+ * no boss loop runs.
  *
  * Thread: any, while sock->lock is held
  */

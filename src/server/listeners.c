@@ -79,7 +79,7 @@ static void listeners_close_all(struct listeners *ls, bool leave)
         ls->env.stopped(ls->env.cookie);
 }
 
-/* Clients held by a pause are in the kernel's queues too. */
+/* Let bosses also accept the clients that a pause holds in the kernel's queues. */
 static void listeners_open_holds(struct listeners *ls)
 {
     lock_take(&ls->lock);
@@ -214,7 +214,7 @@ struct listener *listeners_lookup(struct listeners *ls, const char *name)
     return found;
 }
 
-/* The main thread may read it meanwhile, under ${lock}. */
+/* The main thread may read ls->admin_max meanwhile, under ${lock}. */
 static void listeners_use_max(struct listener *ls, const struct listener_admin_max *max,
                               struct lock *lock)
 {

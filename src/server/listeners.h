@@ -1,13 +1,13 @@
 /*
- * server/listeners: all listeners of the server, and how a new configuration replaces theirs.
+ * server/listeners: all listeners of the server, and how a new configuration changes them.
  *
  * A listener of the same name keeps its counters and connection limits. A socket of the same
  * address keeps its queue of clients, even if another listener has the address now. A removed
- * listener closes its sockets at once and is freed after its last session; a later one of the same
- * name is new.
+ * listener closes its sockets at once and is freed after its last session; a later listener of the
+ * same name is a new one.
  *
- * If an address needs fewer sockets than before (reuseport), the others stay open: closing a socket
- * resets the clients in its queue.
+ * If an address needs fewer sockets than before (reuseport), the surplus sockets stay open: closing
+ * a socket resets the clients in its queue.
  *
  *   prepare (binds) -> commit (accepts) | cancel (closes what was bound)
  */
@@ -46,23 +46,23 @@ struct listeners_env {
     struct connection_limit *room;         /* of the process */
     struct descriptor_budget *descriptors; /* counts listen sockets; NULL: not counted */
     const struct socket_store *store;      /* NULL: sockets end with the process */
-    /* On a boss loop, as acceptor_ops.admit: a session needs ${descriptors}. */
+    /* As acceptor_ops.admit, on a boss loop; the session will need ${descriptors}. */
     int64_t (*admit)(void *cookie, unsigned descriptors);
-    /* On a boss loop; the callee owns ${s}, and calls listener_left() after its end. */
+    /* On a boss loop; the callee owns ${s}, and calls listener_left() after ${s} has ended. */
     void (*accepted)(void *cookie, struct session *s);
     /* Called for each new socket, by listeners_commit(). */
     void (*opened)(void *cookie);
-    /* Called for each of these sockets when it is closed; on any thread. */
+    /* Called on any thread when such a socket, announced by opened(), is closed. */
     void (*stopped)(void *cookie);
     void *cookie;
 };
 
-/* What listeners use of the new configuration. */
+/* Objects of the new configuration that its listeners use. */
 struct listeners_sources {
     /* Returns the upstream ${name} of the new configuration. */
     struct upstream *(*upstream)(void *cookie, const char *name);
     /*
-     * Returns the log at ${where} (listener_access_log_conf.where), NULL: off. May be NULL: no
+     * Returns the log at ${where} (listener_access_log_conf.where), NULL for "off". No function: no
      * logs.
      */
     struct access_log *(*access_log)(void *cookie, const char *where);
@@ -88,7 +88,8 @@ int listeners_create(struct listeners **out, const struct listeners_env *env) NO
  *
  * Thread: control loop, or main before start
  * Owns:   ${conf} and ${src} are borrowed during the call; the memory of each section is held
- * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EADDRINUSE (also if configured twice); as sock_listen()
+ * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EADDRINUSE (also if an address is configured twice); as
+ *         sock_listen()
  */
 int listeners_prepare(struct listeners *ls, const struct server_conf *conf,
                       const struct listeners_sources *src, struct listeners_change **out) NODISCARD;
@@ -96,8 +97,8 @@ int listeners_prepare(struct listeners *ls, const struct server_conf *conf,
 /*
  * listeners_commit(change) / listeners_cancel(change):
  * Use the new configuration from now on / undo the prepare. New sockets accept after
- * listeners_start(). Other sockets go to the listener that now has their address. Sessions follow
- * (server/carry_over).
+ * listeners_start(). Other sockets go to the listener that now has their address. server/carry_over
+ * then moves the sessions.
  *
  * Thread: as listeners_prepare()
  * Owns:   ${change} is freed
@@ -116,8 +117,8 @@ int listeners_start(struct listeners *ls) NODISCARD;
 
 /*
  * listeners_stop(ls):
- * Accept the clients in the kernel's queues and close all sockets, also those of later changes;
- * env->stopped() follows for each. Call it once.
+ * Accept the clients in the kernel's queues and close all sockets, also the sockets of later
+ * changes; env->stopped() follows for each. Call it once.
  *
  * Thread: any
  */
@@ -125,8 +126,8 @@ void listeners_stop(struct listeners *ls);
 
 /*
  * listeners_leave(ls):
- * As listeners_stop(), but another process has the sockets too: leave it the kernel's queues and
- * the files of unix sockets. May be called again, and before listeners_stop().
+ * As listeners_stop(), but another process has the sockets too: leave the kernel's queues and the
+ * files of unix sockets to that process. May be called again, and before listeners_stop().
  *
  * Thread: any
  */
@@ -135,9 +136,9 @@ void listeners_leave(struct listeners *ls);
 /*
  * listeners_keep(ls):
  * This process has replaced another: store the sockets in use, as listeners_commit() does, and own
- * the files of unix sockets that are not stored. Inherited sockets get the configured options, and
- * further ones beside them if they are too few; failures are logged. After listeners_leave() no
- * socket is in use: remove them from the store, and their files.
+ * the files of unix sockets that are not stored. Give inherited sockets the configured options, and
+ * open further sockets where an address has too few; failures are logged. After listeners_leave()
+ * no socket is in use: remove all sockets from the store, and their files.
  *
  * Thread: main
  */
@@ -169,7 +170,7 @@ unsigned listeners_sockets(struct listeners *ls);
 
 /*
  * listeners_sockets_wanted(ls):
- * As listeners_sockets(), with those that listeners_start() and listeners_keep() are to add.
+ * As listeners_sockets(), plus the sockets that listeners_start() and listeners_keep() will add.
  *
  * Thread: any
  */
@@ -222,7 +223,7 @@ struct listener *listeners_lookup(struct listeners *ls, const char *name);
 int listeners_set_max(struct listeners *ls, const char *name, unsigned max) NODISCARD;
 void listeners_reset_max(struct listeners *ls);
 
-/* max_connections of a listener that an administrator set. */
+/* max_connections of a listener, as an administrator set it. */
 struct listeners_max {
     const char *name;
     unsigned max, configured;
@@ -230,7 +231,7 @@ struct listeners_max {
 
 /*
  * listeners_each_max(ls, visit, cookie):
- * Visit the listeners whose max_connections was set so, under a lock.
+ * Visit the listeners whose max_connections an administrator has set, under a lock.
  *
  * Thread: control loop; main, while no reload is under way
  */

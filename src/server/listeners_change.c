@@ -73,8 +73,8 @@ static int listeners_intern(struct listeners *ls, struct listeners_address **out
 }
 
 /*
- * Sockets opened before privileges were dropped belong to root: other users' sockets cannot share
- * their port.
+ * Explain ${error}. Sockets opened before privileges were dropped belong to root: other users'
+ * sockets cannot share their port.
  */
 static const char *listeners_why(const struct listeners_address *la, int error)
 {
@@ -108,7 +108,7 @@ static int listeners_prepare_address(struct listeners_change *change, const stru
     return rc;
 }
 
-/* The configuration was checked for this; see note: in the way. */
+/* The check of the configuration should have found this; see note: in the way. */
 static int listeners_check_address(const struct listeners *ls, const struct listeners_address *la)
 {
     const struct listeners_address *other = la->in_the_way ? listeners_find_conflict(ls, la) : NULL;
@@ -202,7 +202,7 @@ static void listeners_warn_of_faults(const struct listener_generation *gen)
             gen->listener->name);
 }
 
-/* Log addresses that are new, move to another listener, or close. */
+/* Log ${la} if it is new, moves to another listener, or is closed. */
 static void listeners_log_address(const struct listeners_address *la)
 {
     const struct listener_generation *from = la->current, *to = la->next;
@@ -252,7 +252,7 @@ static void listeners_commit_generations(struct listeners_change *change)
             listeners_replace(change, listener_generation_end(ls->list[i], leave_by_ns));
 }
 
-/* Try again: the chooser then skips a loop whose thread failed to start. */
+/* If a thread cannot be started, try again: the chooser then skips its loop. */
 static int listeners_start_socket(struct listeners *ls, struct listener_socket *sock)
 {
     unsigned tries = loop_group_in_use(ls->env.boss);
@@ -264,7 +264,7 @@ static int listeners_start_socket(struct listeners *ls, struct listener_socket *
     return rc;
 }
 
-/* Further sockets of an address may fail to listen: the first one serves its clients. */
+/* Use ${sock}. Further sockets of an address may fail to listen: the first one has the clients. */
 static bool listeners_use(struct listeners *ls, const struct listeners_address *la,
                           struct listener_socket *sock)
 {
@@ -308,7 +308,7 @@ void listeners_commit_opened(struct listeners *ls, struct listeners_address *la)
     la->in_the_way = false;
 }
 
-/* Returns how many sockets were closed at once. */
+/* Close the sockets of ${la}. Returns how many were closed at once, not on a boss. */
 static unsigned listeners_close(struct listeners *ls, struct listeners_address *la)
 {
     bool ours = la->n_sockets > 0 && socket_store_forget(ls->env.store, &la->address);
@@ -351,8 +351,8 @@ static void listeners_commit_address(struct listeners_change *change, struct lis
 }
 
 /*
- * New addresses first: a wildcard serves the clients of the address that it replaces. Returns how
- * many sockets were closed at once.
+ * Open new addresses before old ones close: a wildcard serves the clients of the address that it
+ * replaces. Returns how many sockets were closed at once, not on a boss.
  */
 static unsigned listeners_commit_addresses(struct listeners_change *change)
 {
@@ -370,7 +370,7 @@ static unsigned listeners_commit_addresses(struct listeners_change *change)
     return n_closed;
 }
 
-/* What an administrator set lasts until the configuration says something else. */
+/* An administrator's max_connections lasts until the configured value changes. */
 static struct quota_conf listeners_quota(struct listener *ls, const struct listener_generation *gen)
 {
     struct quota_conf quota = gen->conf.quota;
@@ -382,7 +382,7 @@ static struct quota_conf listeners_quota(struct listener *ls, const struct liste
     return quota;
 }
 
-/* Wakes sockets that wait at a limit: their new listener may have another. */
+/* Set the limits. This wakes waiting sockets: their new listener may have a higher limit. */
 static void listeners_commit_limits(struct listeners_change *change)
 {
     struct connection_limit *room = change->listeners->env.room;

@@ -2,13 +2,14 @@
  * server/listeners_internal: the set of listeners and a change of it.
  *
  * note: lists. Only the control loop changes listeners and addresses, under the lock, and reads
- * them without it. Other threads read them under the lock; bosses remove closed sockets, and any
- * thread may stop sockets.
+ * them without the lock. Other threads read them under the lock; bosses remove closed sockets, and
+ * any thread may stop sockets.
  *
  * note: in the way. A wildcard address and an address of the same port can both be bound only if
- * they share the port (SO_REUSEPORT). If one replaces the other, they share it, and the new socket
- * listens at the commit only, as it would take clients from the old one. It keeps the option: Linux
- * lets processes of the same user share the port anyway (inet_csk_get_port(), fastreuseport).
+ * they share the port (SO_REUSEPORT). If one replaces the other, both sockets share the port, and
+ * the new socket listens only at the commit, as it would take clients from the old one. The new
+ * socket keeps the option: Linux lets processes of the same user share the port anyway
+ * (inet_csk_get_port(), fastreuseport).
  */
 #ifndef SERVER_LISTENERS_INTERNAL_H
 #define SERVER_LISTENERS_INTERNAL_H
@@ -24,15 +25,15 @@
 struct carry_over;
 struct listener_generation;
 
-/* An address that was ever listened on; kept, since sessions point at it. */
+/* An address on which we have ever listened; never freed, as sessions point at it. */
 struct listeners_address {
     struct list link;
     struct address address;
-    struct list sockets; /* sockets in use; those to be closed move to listeners.closing */
+    struct list sockets; /* sockets in use; closing sockets move to listeners.closing */
     unsigned n_sockets;
     struct listener_generation *current; /* generation that has the sockets; NULL: none */
-    struct listener_generation *next;    /* its generation in the change under way; NULL: none */
-    struct list opened; /* sockets of the change under way, or for listeners_start() */
+    struct listener_generation *next;    /* gets them in the change under way; NULL: none */
+    struct list opened; /* new sockets of the change under way, or for listeners_start() */
     unsigned n_opened;
     bool shared;     /* SO_REUSEPORT was set for the change under way */
     bool in_the_way; /* see note: in the way */
@@ -114,8 +115,8 @@ int listeners_share(struct listeners *ls, struct listeners_address *la, bool sha
 
 /*
  * listeners_commit_opened(ls, la):
- * Use the opened sockets of ${la}. Those that do not listen yet wait for listeners_start(): a start
- * that fails would reset their clients.
+ * Use the opened sockets of ${la}. Sockets that do not listen yet wait for listeners_start(): a
+ * start that fails would reset their clients.
  *
  * Thread: as listeners_open_sockets(), while the lock is held
  */

@@ -85,7 +85,10 @@ int listeners_share(struct listeners *ls, struct listeners_address *la, bool sha
     return rc;
 }
 
-/* Sockets of a .socket unit belong to root; sockets of another user cannot share their address. */
+/*
+ * Log that ${la} has too few sockets: those of a .socket unit belong to root, and another user's
+ * sockets cannot share their address.
+ */
 static void listeners_warn_of_fewer(const struct listeners_address *la,
                                     const struct listener_generation *gen, int error)
 {

@@ -23,8 +23,8 @@
 #include "stats/figure.h"
 
 /*
- * Bytes allocated (RSS does not shrink with them). Locks each arena and walks its free blocks: 1 ms
- * for 10,000 connections.
+ * Bytes allocated by malloc() (RSS does not shrink when they are freed). Locks each arena and walks
+ * its free blocks, which takes 1 ms for 10,000 connections.
  */
 static int64_t overload_memory_in_use(void)
 {
@@ -47,7 +47,7 @@ static int64_t overload_memory_in_use(void)
 
 /* ---- control loop ---- */
 
-/* In this order: once is_over is false, a new episode may begin, and close the limit again. */
+/* Open the limit first: once is_over is false, a new episode may begin, and close it again. */
 static void overload_reopen(struct overload *ov)
 {
     connection_limit_open(ov->room);

@@ -2,18 +2,18 @@
  * server/overload: overload protection: limits buffered bytes (max_buffered) and memory in use
  * (max_memory).
  *
- * An episode begins at three quarters of max_buffered (net/memory_account), which leaves room for
- * bytes in flight, and ends at half. Meanwhile no client is accepted (limits/connection_limit),
- * channels read little, and connections are closed slowly.
+ * An overload episode begins at three quarters of max_buffered (net/memory_account), which leaves
+ * room for bytes in flight, and ends at half. During an episode no client is accepted
+ * (limits/connection_limit), channels read little, and connections are closed slowly.
  *
- * Memory in use (mallinfo2, plus pipes) is sampled. Of max_memory less the usage without clients,
- * three quarters begin an episode and five eighths end it. Between samples, neither buffers nor the
- * TLS library may grow past the first threshold.
+ * Memory in use (mallinfo2, plus pipes) is sampled. An episode also begins at three quarters of
+ * max_memory less the usage without clients, and ends at five eighths. Between samples, neither
+ * buffers nor the TLS library may grow past the first threshold.
  *
  * Victims: connections with buffered bytes, longest without progress first. If these cannot free
- * enough memory, all connections, longest idle first. Optional parts of connections (a mirror) go
- * before them. Each worker closes a share of its own sessions, by their number; one token bucket
- * paces all.
+ * enough memory, all connections, longest idle first. If a connection has an optional part (a
+ * mirror), that part is closed first. Workers close connections in proportion to the number of
+ * their sessions; one token bucket paces all workers.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H
@@ -40,7 +40,7 @@ struct overload_conf {
 
 /*
  * overload_create(out, conf, threads, room):
- * Prepare; ${out} is NULL without limits.
+ * Prepare overload protection; ${out} is NULL if no limit is configured.
  *
  * Thread: main, before the workers are created
  * Owns:   ${threads} and ${room} are borrowed

@@ -2,7 +2,8 @@
  * server/overload_internal: shared by overload*.c.
  *
  * note: samples. Between samples, growth of buffers and of the TLS library counts as memory.
- * `surplus` is the excess at the last sample less the bytes closed since.
+ * `surplus_bytes` is the excess of memory at the last sample, less what closed connections have
+ * freed since.
  */
 #ifndef SERVER_OVERLOAD_INTERNAL_H
 #define SERVER_OVERLOAD_INTERNAL_H
@@ -23,24 +24,24 @@ struct connection_limit;
 struct loop;
 struct loop_group;
 
-/* What a worker does in a round; set before it is submitted. */
+/* A worker's part of a round; set before its task is submitted. */
 struct overload_part {
     struct overload *overload;
     struct task task;
     unsigned weight; /* number of sessions; control loop only */
-    int64_t bytes;   /* its share of the excess */
-    unsigned tokens; /* its share of the tokens of `pace` */
+    int64_t bytes;   /* the worker's share of the excess */
+    unsigned tokens; /* the worker's share of the tokens of `pace` */
     struct session_idlest victims;
-    bool all_found; /* of this round */
-    bool had_many;  /* as many as a round closes at most */
+    bool all_found; /* all victims of this round are found */
+    bool had_many;  /* found as many victims as a round closes at most */
     atomic_bool busy;
-    atomic_bool had_few; /* its sessions held less than its share */
+    atomic_bool had_few; /* the worker's sessions held less than `bytes` */
 };
 
 struct overload {
     struct memory_account buffered;
     struct overload_conf conf;
-    int64_t high_bytes; /* begin of an episode, in buffered bytes; low_bytes: its end */
+    int64_t high_bytes; /* buffered bytes that begin an episode; low_bytes: that end it */
     int64_t low_bytes;
     /* usage without clients; this and the next two are set by overload_start() */
     int64_t idle_memory_bytes;
@@ -61,7 +62,7 @@ struct overload {
     unsigned round; /* number of the round; this and the next: control loop only */
     unsigned ticks_waited;
     _Atomic uint64_t episodes;
-    _Atomic uint64_t closed; /* connections, in all episodes */
+    _Atomic uint64_t closed; /* connections closed in all episodes */
     uint64_t closed_before;  /* `closed` at the begin of this episode; control loop only */
     struct loop_group *workers;
     struct overload_part parts[]; /* room for loop_group_max() loops */
@@ -69,7 +70,7 @@ struct overload {
 
 /*
  * overload_bytes(ov) / overload_memory(ov) / overload_min(a, b):
- * Bytes buffered now / memory in use, estimated: see note: samples / the smaller one.
+ * Bytes buffered now / memory in use, estimated: see note: samples / the smaller of ${a} and ${b}.
  *
  * Thread: any
  */
@@ -92,7 +93,7 @@ static inline int64_t overload_min(int64_t a, int64_t b)
 
 /*
  * overload_excess(ov) / overload_is_of_idle(ov):
- * Return the bytes to be freed; at most 0: none. Are they more than closing all buffers would free?
+ * Bytes to be freed; at most 0: none / true if freeing all buffers would not be enough.
  *
  * Thread: any
  */

@@ -5,15 +5,18 @@
 #include "server/worker.h"
 #include "service/session.h"
 
-/* Maximum closed per worker and round. */
+/* Maximum of connections closed per worker and round. */
 #define OVERLOAD_VICTIMS SESSION_IDLEST_MAX
 
-/* Ticks that a round waits for workers busy with the last one. */
+/* Ticks that a round waits for workers busy with the previous round. */
 #define OVERLOAD_PATIENCE 25
 
 /* ---- worker ---- */
 
-/* Close ${s} (takes a token) or its optional part; returns bytes freed, 0: no token is left. */
+/*
+ * Close the optional part of ${s}; if it has none, close ${s}, for a token. Returns the bytes
+ * freed; 0: no token.
+ */
 static int64_t overload_close(struct overload_part *part, struct session *s)
 {
     struct overload *ov = part->overload;
@@ -32,7 +35,7 @@ static int64_t overload_close(struct overload_part *part, struct session *s)
     return bytes;
 }
 
-/* The next step of the search; true: all victims are found. */
+/* Go on searching for victims, for one step; true: all are found. */
 static bool overload_find(struct overload_part *part, struct worker *w)
 {
     struct session_idlest *victims = &part->victims;
@@ -52,8 +55,8 @@ static bool overload_find(struct overload_part *part, struct worker *w)
 }
 
 /*
- * Free this worker's share; effective at the end of the turn. False: the step is over, call it
- * again.
+ * Free the worker's share of the excess. Memory is freed at the end of the turn. False: the step is
+ * over, call overload_shed() again.
  */
 static bool overload_shed(struct overload_part *part)
 {
@@ -119,7 +122,7 @@ void overload_part_init(struct overload_part *part, struct overload *ov)
 
 /* ---- control loop ---- */
 
-/* Wait for parts of the last round? */
+/* Must this tick wait for workers busy with the previous round? */
 static bool overload_waits(struct overload *ov)
 {
     unsigned n = loop_group_size(ov->workers);
@@ -133,7 +136,7 @@ static bool overload_waits(struct overload *ov)
     return false;
 }
 
-/* Weigh all parts; returns the sum. */
+/* Set the weight of each part; returns their sum. */
 static unsigned overload_weigh_parts(struct overload *ov)
 {
     unsigned n = loop_group_size(ov->workers), sum = 0;
@@ -143,7 +146,7 @@ static unsigned overload_weigh_parts(struct overload *ov)
         struct loop *loop = loop_group_at(ov->workers, i);
         bool is_able = loop_state(loop) != LOOP_NOT_STARTED && !atomic_load(&part->busy);
 
-        /* A worker that had few is left out once: the others get its tokens. */
+        /* Leave out once a worker that has run out of sessions: other workers get its tokens. */
         if (atomic_exchange_explicit(&part->had_few, false, memory_order_relaxed))
             is_able = false;
         part->weight = is_able ? loop_load(loop) : 0;

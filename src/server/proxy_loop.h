@@ -16,7 +16,7 @@ struct server_conf;
 /*
  * proxy_loop_create(out, conf, before):
  * Copy the listeners' addresses, and where they lead, from ${conf}. Returns ${before} (may be
- * NULL), with another reference, if it is the same.
+ * NULL), with another reference, if nothing has changed.
  *
  * Thread: any
  * Owns:   immutable; the caller has a reference
@@ -36,8 +36,8 @@ void proxy_loop_release(struct proxy_loop *p);
 
 /*
  * proxy_loop_is(p, upstream, a):
- * True if ${a}, as a server of ${upstream}, is a listener that leads to ${upstream} again. For a
- * mirror any listener counts.
+ * True if ${a}, as a server of ${upstream}, is a listener that leads to ${upstream} again. If
+ * ${upstream} is a mirror, any listener counts.
  *
  * Thread: any
  */

@@ -34,9 +34,9 @@
 #include "upstream/resolver.h"
 #include "upstream/spare_pools.h"
 
-#define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S) /* maximum pause, for an unknown name */
+#define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S) /* longest pause between lookups of unknown names */
 
-/* Time for all hosts of one SRV service; the next lookup begins with the hosts that are left. */
+/* Time for lookups of the hosts of one SRV service; the next lookup begins with hosts left out. */
 #define SERVER_LOOKUP_SERVICE_NS (5 * NS_PER_S)
 
 /* ---- any loop ---- */
@@ -261,7 +261,7 @@ static int server_create_listeners(struct server *sv)
     sockets = listeners_sockets_wanted(sv->listeners);
     if (loop_group_size(sv->threads.boss) > sockets)
         log_warning(
-            "boss: %u threads, but %u listen sockets: the other threads stay idle (see reuseport)",
+            "boss: %u threads, but only %u listen sockets: surplus threads stay idle (see reuseport)",
             loop_group_size(sv->threads.boss), sockets);
     descriptors_set_limit(&sv->descriptors, &sv->aside);
     return 0;
@@ -380,7 +380,7 @@ void server_drain(struct server *sv)
     server_release(sv);
 }
 
-/* No worker drains: that would end idle echo sessions by FIN. */
+/* Stop accepting, but do not drain workers: that would end idle echo sessions by FIN. */
 static void server_stop_listeners(struct server *sv)
 {
     if (atomic_exchange(&sv->draining, true))
@@ -389,7 +389,7 @@ static void server_stop_listeners(struct server *sv)
     server_release(sv);
 }
 
-/* Bosses first: workers get no more sessions. A hanging group does not stop the others. */
+/* Stop bosses first: workers get no more sessions. If a group hangs, the others are stopped too. */
 int server_stop(struct server *sv, unsigned *cut)
 {
     int boss, workers, control, executor;
@@ -443,7 +443,7 @@ void server_destroy(struct server *sv)
         upstreams_cancel(sv->first_upstreams);
     upstreams_destroy(sv->upstreams);
     threads_destroy(&sv->threads);
-    overload_destroy(sv->overload); /* after the loops, which count in it */
+    overload_destroy(sv->overload); /* after the loops, which use its memory account */
     free(sv->next);
     free(sv);
 }

@@ -33,7 +33,7 @@ struct task;
 enum server_affinity {
     SERVER_AFFINITY_OFF,
     SERVER_AFFINITY_AUTO, /* thread i on the i-th allowed processor, cyclically */
-    SERVER_AFFINITY_LIST  /* the same with `list` */
+    SERVER_AFFINITY_LIST  /* thread i on the i-th processor of `list`, cyclically */
 };
 
 struct server_cpus {
@@ -50,7 +50,7 @@ struct server_boss_conf {
 };
 
 struct server_worker_conf {
-    unsigned threads;        /* 0: two per processor, or fewer by the CPU quota */
+    unsigned threads;        /* 0: two per processor, or fewer under a CPU quota */
     unsigned io_ratio;       /* percent of a turn for I/O, 1 to 100 */
     int64_t task_quantum_ns; /* time for tasks in a turn */
     unsigned max_pending_tasks;
@@ -71,7 +71,7 @@ struct server_conf {
     struct server_boss_conf boss;
     struct server_worker_conf worker;
     struct server_executor_conf executor;
-    struct tls_handshakes_conf handshake; /* threads: or TLS_HANDSHAKES_AUTO */
+    struct tls_handshakes_conf handshake; /* `threads` may be TLS_HANDSHAKES_AUTO */
     struct listener_conf *listeners;
     unsigned n_listeners;
     struct upstream_conf *upstreams;
@@ -106,7 +106,7 @@ struct server_events {
     void (*drained)(void *cookie);
     void *cookie;
     /*
-     * Returns the log at ${where} (listener_access_log_conf.where), NULL for "off". May be NULL: no
+     * Returns the log at ${where} (listener_access_log_conf.where), NULL for "off". No function: no
      * access logs.
      */
     struct access_log *(*access_log)(void *access_cookie, const char *where);
@@ -142,8 +142,9 @@ struct server_reload {
     void *access_cookie;
     int64_t drain_timeout_ns; /* time for sessions of removed listeners; 0: no limit */
     /*
-     * Called on the control loop at the end of the reload; not if the server is stopped. ${rc}: 0;
-     * or, if nothing was changed, -ECANCELED (given up), -ESHUTDOWN, or the error that was logged.
+     * Called on the control loop at the end of the reload, unless the server is stopped before.
+     * ${rc}: 0; or, if nothing was changed, -ECANCELED (given up), -ESHUTDOWN, or the error that
+     * was logged.
      */
     void (*done)(void *cookie, int rc);
     void *cookie;
@@ -215,7 +216,8 @@ int server_stop(struct server *sv, unsigned *cut) NODISCARD;
 
 /*
  * server_watch(sv) / server_watch_interval_ns(sv):
- * Log begin and end of stalls of loops, true if none is stalled; the interval at which to call it.
+ * Log begin and end of stalls of loops; true if no loop is stalled / interval at which to call
+ * server_watch().
  *
  * Thread: main
  */

@@ -1,8 +1,8 @@
 /*
  * server/server_admin: what an administrator changes while the server runs.
  *
- * Changes apply at once. They survive a reload and an upgrade, unless it changes the same line or
- * option; reset and a restart forget them.
+ * Changes apply at once. They survive a reload and an upgrade, unless the new configuration changes
+ * the same line or option; reset and a restart forget them.
  */
 #ifndef SERVER_SERVER_ADMIN_H
 #define SERVER_SERVER_ADMIN_H
@@ -25,18 +25,18 @@ enum server_admin_kind {
     SERVER_ADMIN_MAX_CONNECTIONS, /* max_connections of a listener */
     SERVER_ADMIN_PAUSE,
     SERVER_ADMIN_RESUME,
-    SERVER_ADMIN_RESET /* forget all changes, but pauses */
+    SERVER_ADMIN_RESET /* forget all changes except pauses */
 };
 
 /* A change under way. */
 struct server_admin {
     enum server_admin_kind kind;
-    const char *upstream, *server; /* ID of the line */
+    const char *upstream, *server; /* `server`: ID of the line */
     enum server_line_state state;
     unsigned weight; /* 0: no new sessions */
     unsigned io_ratio;
     unsigned max_connections;          /* 0: no limit */
-    struct server_pause_target target; /* MAX_CONNECTIONS, PAUSE and RESUME */
+    struct server_pause_target target; /* for MAX_CONNECTIONS, PAUSE and RESUME */
     struct server_pause_conf pause;
     unsigned rate; /* RESUME */
     /*
@@ -45,9 +45,9 @@ struct server_admin {
      */
     void (*answered)(struct server_admin *change, int rc);
 
-    /* Answer: the state now. SERVER_LINE_AS_CONFIGURED stands for SERVER_LINE_READY. */
+    /* Answer: the line's state now; SERVER_LINE_AS_CONFIGURED means SERVER_LINE_READY. */
     enum server_line_state state_now;
-    int weight_now; /* 0 if it gets no sessions; -1: as SRV records say */
+    int weight_now; /* 0: no sessions for the line; -1: as SRV records say */
 
     struct task task;
     struct server *sv;
@@ -60,15 +60,15 @@ struct server_admin {
  * Apply ${change} on the control loop.
  *
  * Thread: a loop, the asking one
- * Owns:   ${change}, filled in up to `answered`, must live until that is called, or the asking loop
- *         has ended
+ * Owns:   ${change}, filled in up to `answered`, must live until answered() is called, or the
+ *         asking loop has ended
  * Errors: as loop_submit(); then answered() is not called
  */
 int server_admin_begin(struct server *sv, struct server_admin *change) NODISCARD;
 
 /*
  * server_admin_set_io_ratio(sv, io_ratio):
- * Use ${io_ratio} instead of the configured one; 0: use that again.
+ * Use ${io_ratio} instead of the configured one; 0: use the configured one again.
  *
  * Thread: control loop, or before start
  * Errors: 0; -EINVAL (not 1 to 100)
@@ -87,7 +87,8 @@ struct session_scan_workers server_admin_workers(const struct server *sv);
 /*
  * server_admin_has_listener(sv, name) / server_admin_has_server(sv, upstream, server) /
  * server_admin_has_worker(sv, name):
- * Does it exist? ${server}: name, or ID of its line; "": any.
+ * Does the listener, server or worker exist? ${server}: its name, or the ID of its line; "": any
+ * server.
  *
  * Thread: any
  */

@@ -24,7 +24,7 @@
 #include "tls/tls_memory.h"
 #include "upstream/upstream_figures.h"
 
-/* Certificates shown: those that expire first. */
+/* Maximum of certificates shown: those that expire first. */
 #define SERVER_FIGURES_CERTIFICATES 32
 
 struct server_figures {
@@ -33,11 +33,11 @@ struct server_figures {
     bool has_shown_process, has_shown_common;
     struct loop **loops;
     unsigned n_loops, next_loop;
-    struct listener_generation **listeners; /* from `next` on they are held */
+    struct listener_generation **listeners; /* held from `next_listener` on */
     unsigned n_listeners, next_listener;
     struct upstream **upstreams; /* likewise */
     unsigned n_upstreams, next_upstream;
-    struct server_set *set; /* servers of the upstream before `next`; NULL: all shown */
+    struct server_set *set; /* servers of the upstream before `next_upstream`; NULL: all shown */
     unsigned next_server;
     unsigned n_servers;        /* shown */
     uint64_t servers_left_out; /* servers left out so far */
@@ -114,7 +114,7 @@ static int64_t server_figures_cpu_ns(void)
     return server_figures_time_ns(&usage.ru_utime) + server_figures_time_ns(&usage.ru_stime);
 }
 
-/* 0: unknown, as in a chroot without /proc. */
+/* Resident memory; 0: unknown, as in a chroot without /proc. */
 static uint64_t server_figures_resident(void)
 {
     unsigned long long size, resident = 0;

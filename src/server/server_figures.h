@@ -25,7 +25,7 @@ struct server_figures_conf {
 
 /*
  * server_figures_begin(out, sv, conf):
- * List the objects.
+ * Begin a walk: list all objects.
  *
  * Thread: any
  * Owns:   the caller calls server_figures_end()

@@ -33,7 +33,7 @@ struct upstreams;
 struct upstreams_change;
 struct workers;
 
-/* A reload under way; of the control loop, but for `under_way` and `given_up`. */
+/* A reload under way; used by the control loop only, except `under_way` and `given_up`. */
 struct server_change {
     struct server_reload reload;
     struct task begin;
@@ -41,7 +41,7 @@ struct server_change {
     atomic_bool under_way;
     atomic_bool given_up;
     bool waits;          /* for new names */
-    unsigned n_prepared; /* number of steps; see server/server_reload.c */
+    unsigned n_prepared; /* steps of server/server_reload.c done so far */
     struct resize resize;
     struct upstreams_change *upstreams;
     struct descriptors_aside aside;
@@ -78,15 +78,15 @@ struct server {
     struct descriptors_aside aside;
     struct log_limit refused_limit;
     struct server_change change;
-    struct list pauses;      /* of server/server_pause; of the control loop */
-    struct lock pauses_lock; /* changes of `pauses`, for the main thread */
+    struct list pauses;      /* of server/server_pause; changed by the control loop only */
+    struct lock pauses_lock; /* held to change `pauses`, and to read it elsewhere */
     struct task pauses_start;
     atomic_uint n_pauses;
     atomic_uint admin_io_ratio; /* see server/server_admin; 0: as configured */
     /*
      * note: holds. Number of open sessions and listen sockets, plus one until server_drain(); at 0
-     * the server is drained. Acquire and release: the thread that calls drained() sees the others'
-     * writes.
+     * the server is drained. Acquire and release: the thread that calls drained() sees the writes
+     * of the other threads.
      */
     atomic_uint holds;
 };

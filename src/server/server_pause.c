@@ -17,8 +17,8 @@
 #define SERVER_PAUSE_TICK_NS (10 * NS_PER_MS)
 
 /*
- * After so many ticks without a client the listener's queue is empty; fewer, and a boss may be
- * late.
+ * After so many ticks without a client the listener's queue counts as empty: a boss may be late for
+ * some.
  */
 #define SERVER_PAUSE_IDLE_TICKS 10
 
@@ -28,12 +28,12 @@ struct server_pause {
     struct listener *listener; /* held; or NULL */
     struct upstream *upstream; /* held; or NULL */
     struct hold *hold;
-    struct timer timer; /* its end; or ticks of a release */
+    struct timer timer; /* end of the pause, or next tick of its release */
     int64_t until_ns;
     unsigned max_held;
     unsigned rate;    /* clients per second; 0: not released yet */
-    int64_t due;      /* clients due, times NS_PER_S; its rest is for the next tick */
-    unsigned allowed; /* in the last tick */
+    int64_t due;      /* clients to release, times NS_PER_S; the rest stays for the next tick */
+    unsigned allowed; /* clients allowed in the last tick */
     unsigned idle_ticks;
 };
 
@@ -118,7 +118,7 @@ static void server_pause_run(struct task *t)
 
 static void server_pause_drop(struct task *t)
 {
-    (void)t; /* the control loop ends: server_pause_free_all() frees it */
+    (void)t; /* the control loop ends: server_pause_free_all() frees the pause */
 }
 
 static const struct task_type server_pause_type = {
@@ -166,7 +166,7 @@ static int server_pause_create(struct server_pause **out, struct server *sv,
     return 0;
 }
 
-/* Before the start server_pause_start() does it. */
+/* Start the timer; before the server's start, leave that to server_pause_start(). */
 static void server_pause_time(struct server_pause *p)
 {
     int64_t after_ns = p->rate > 0 ? 0 : p->until_ns - clock_now_ns();

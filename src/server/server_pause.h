@@ -4,8 +4,8 @@
  *   begin -> [resume at a rate -> ticks] -> over: by resume, or after its time
  *
  * The clients of a listener stay in the kernel's queue (`backlog` long); those of an upstream are
- * accepted, and wait in its queue (upstream/wait_queue). When a pause is over all go on at once; a
- * release at a rate ends with the last client held.
+ * accepted, and wait in its queue (upstream/wait_queue). When a pause is over, all clients go on at
+ * once; a release at a rate is over when the last held client has gone on.
  */
 #ifndef SERVER_SERVER_PAUSE_H
 #define SERVER_SERVER_PAUSE_H
@@ -24,7 +24,7 @@ struct server_pause_target {
 };
 
 struct server_pause_conf {
-    unsigned max_held; /* of an upstream: sessions that wait; more are reset */
+    unsigned max_held; /* of an upstream: sessions that may wait; further ones are reset */
     int64_t for_ns;
 };
 
@@ -33,7 +33,7 @@ struct server_pause_status {
     struct server_pause_target target;
     int64_t until_ns;
     unsigned max_held;
-    unsigned rate; /* clients per second of its release; 0: none yet */
+    unsigned rate; /* clients released per second; 0: no release yet */
 };
 
 /*

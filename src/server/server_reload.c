@@ -70,7 +70,7 @@ static int server_prepare_descriptors(struct server_change *change)
     int rc;
 
     change->aside = server_aside(sv, server_change_conf(change), next);
-    change->aside.workers = sv->aside.workers; /* server/resize sets aside those of new workers */
+    change->aside.workers = sv->aside.workers; /* server/resize sets aside what new workers need */
     rc = descriptors_prepare(&sv->descriptors, &sv->aside, &change->aside);
     if (rc < 0)
         log_error("reload: too few descriptors are left for lookups and health checks");
@@ -191,7 +191,7 @@ static void server_cancel_listeners(struct server_change *change)
     listeners_cancel(change->listeners);
 }
 
-/* In the order of prepare. */
+/* Prepared in this order, cancelled in the reverse order. */
 static const struct server_step {
     int (*prepare)(struct server_change *change); /* -EINPROGRESS: server_names_ready() follows */
     void (*cancel)(struct server_change *change);
@@ -206,7 +206,7 @@ static const struct server_step {
     {server_prepare_listeners, server_cancel_listeners},
 };
 
-/* What an administrator set lasts until the configuration says something else. */
+/* An administrator's io_ratio lasts until the configured value changes. */
 static void server_commit_io_ratio(struct server *sv, unsigned io_ratio)
 {
     if (sv->admin_io_ratio > 0 && io_ratio == sv->conf->worker.io_ratio)
@@ -215,7 +215,7 @@ static void server_commit_io_ratio(struct server *sv, unsigned io_ratio)
     MUST(loop_group_set_io_ratio(sv->threads.workers, io_ratio) == 0);
 }
 
-/* Servers are committed before their users. */
+/* Commit upstreams before what uses them, such as listeners. */
 static void server_commit_parts(struct server_change *change)
 {
     const struct server_conf *conf = server_change_conf(change);

@@ -20,7 +20,7 @@
 
 struct server_setting {
     const char *kind, *name, *now, *configured;
-    bool is_used; /* used in this process */
+    bool is_used; /* has been applied in this process */
 };
 
 /* Settings submitted to the control loop. */
@@ -171,7 +171,7 @@ static bool server_settings_read_state(const char *text, struct server_line_admi
     return false;
 }
 
-/* What is set for ${line}; nothing if it is another line than the one that it was set for. */
+/* What is set for ${line}; NULL: nothing, or its configuration has changed since. */
 static struct server_setting *server_settings_find_line(const struct server_settings *s,
                                                         const struct upstream *up,
                                                         const struct server_line *line,
@@ -335,12 +335,12 @@ static void server_settings_log(const struct server_settings *s)
 
         n += setting->is_used;
         if (!setting->is_used)
-            log_notice("upgrade: %s %s: was changed or removed in the configuration: what the "
-                       "administrator had set is forgotten",
+            log_notice("upgrade: %s %s: settings made by an administrator are dropped: the new "
+                       "configuration changed or removed this object",
                        setting->kind, setting->name);
     }
     if (n > 0)
-        log_notice("upgrade: %u settings of the administrator stay in force", n);
+        log_notice("upgrade: %u settings made by an administrator stay in force", n);
 }
 
 static void server_settings_apply(const struct server_settings *s)

@@ -2,8 +2,8 @@
  * server/server_settings: hands what an administrator set at run time to the process that replaces
  * this one.
  *
- * A line for each setting: what it is now, and what the configuration says. As in a reload, a
- * setting ends where the configuration of the new process says something else.
+ * One line for each setting: its value now, and the configured value. As in a reload, a setting
+ * ends if another value is configured for the new process.
  *
  *   set server UPSTREAM/ID STATE,WEIGHT CONFIGURED   WEIGHT -: as configured
  *   set listener NAME MAX_CONNECTIONS CONFIGURED
@@ -11,8 +11,8 @@
  *   set process log_level LEVEL CONFIGURED
  *   set pause KIND/NAME UNTIL,HELD,RATE -
  *
- * A pause has KIND listener or upstream, its end in ns of CLOCK_MONOTONIC, how many clients it
- * holds at most, and the rate of their release; no configuration says anything of it.
+ * Of a pause, KIND is listener or upstream, UNTIL its end in ns of CLOCK_MONOTONIC, HELD the
+ * maximum of clients held, and RATE the rate of their release; it has no configured value.
  */
 #ifndef SERVER_SERVER_SETTINGS_H
 #define SERVER_SERVER_SETTINGS_H
@@ -33,8 +33,8 @@ void server_settings_write(struct server *sv, FILE *f);
 
 /*
  * server_settings_use(sv, text):
- * Use the settings in ${text}, and no others; its other lines are ignored. Before server_start() at
- * once; later on the control loop.
+ * Use the settings in ${text}, and no others; lines of ${text} that are not settings are ignored.
+ * Before server_start() at once; later on the control loop.
  *
  * Thread: main
  * Owns:   ${text} is copied

@@ -30,12 +30,12 @@ struct server_state_lines {
     unsigned n;
 };
 
-/* A report and the one before, on the way to the control loop. */
+/* A report and the previous one, on the way to the control loop. */
 struct server_state_update {
     struct task task;
     struct server *server;
     bool is_first;
-    struct server_state_lines now, before; /* the latter sorted */
+    struct server_state_lines now, before; /* `before` is sorted */
 };
 
 static void server_state_lines_close(struct server_state_lines *lines)
@@ -112,7 +112,10 @@ static const char *server_state_find(const struct server_state_lines *sorted,
 
 /* ---- control loop, or main before start ---- */
 
-/* Unknown objects are ignored. ${before} NULL: the first report, with health. */
+/*
+ * Add the increase from ${before} to ${line}, unless the object is unknown. ${before} NULL: the
+ * first report, with health.
+ */
 static int server_state_continue(const struct server *sv, const struct server_state_line *line,
                                  const char *before)
 {
@@ -224,8 +227,8 @@ static int server_state_create_update(struct server_state_update **out,
 }
 
 /*
- * Copy ${text} and the lines of the last report that it lacks: a removed server may return, and
- * have open sessions.
+ * Copy ${text}, and the lines of ${last} that ${text} lacks: a removed server may return, and may
+ * still have open sessions.
  */
 static int server_state_keep(char **out, const char *text, const char *last)
 {

@@ -4,7 +4,7 @@
  * A report is text: a line for each listener, upstream and server, with its totals so far. The
  * increase over the previous report is added to the counters of this process.
  *
- *   listen NAME KEY=VALUE ...         and those of upstream/upstream_state
+ *   listen NAME KEY=VALUE ...         and the lines of upstream/upstream_state
  */
 #ifndef SERVER_SERVER_STATE_H
 #define SERVER_SERVER_STATE_H
@@ -26,8 +26,8 @@ void server_state_write(const struct server *sv, FILE *f);
 
 /*
  * server_state_create(out, sv, text):
- * Create the state of another process. Its report so far, ${text}, is not added: the process that
- * sent it to us has added it already. "": no report yet.
+ * Create the state of another process. Its report so far, ${text}, is not added: our predecessor,
+ * which sent it to us, has added it already to its own. "": no report yet.
  *
  * Thread: main
  * Owns:   ${text} is copied
@@ -42,7 +42,7 @@ int server_state_create(struct server_state **out, struct server *sv, const char
  *
  * Thread: main
  * Owns:   ${text} is copied
- * Errors: 0; as loop_submit(); -ENOMEM. The next report includes this one
+ * Errors: 0; as loop_submit(); -ENOMEM. After an error the next report includes this one
  */
 int server_state_report(struct server_state *st, const char *text) NODISCARD;
 

@@ -10,7 +10,7 @@
 #include "service/session.h"
 #include "stats/access_log_record.h"
 
-/* As durations of the configuration. */
+/* Longest duration, as in the configuration. */
 #define SESSION_FILTER_MAX_NS (10000 * NS_PER_DAY)
 
 static const char *session_filter_set_name(char *name, const char *value)
@@ -131,7 +131,7 @@ static bool session_filter_is_name(const char *wanted, const char *name)
     return wanted[0] == '\0' || (name && strcmp(wanted, name) == 0);
 }
 
-/* A server of a line with several servers is called ID@ADDRESS. */
+/* ${wanted} may be the ID of a line: its servers, if several, are called ID@ADDRESS. */
 static bool session_filter_is_server(const char *wanted, const char *name)
 {
     size_t len = strlen(wanted);

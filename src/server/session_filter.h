@@ -21,7 +21,7 @@ struct session;
 struct session_filter {
     char listener[SESSION_FILTER_NAME_BYTES];
     char upstream[SESSION_FILTER_NAME_BYTES];
-    char server[SESSION_FILTER_NAME_BYTES]; /* of `upstream`: its name, or the ID of its line */
+    char server[SESSION_FILTER_NAME_BYTES]; /* of `upstream`: server name, or ID of a line */
     char loop[SESSION_FILTER_NAME_BYTES];
     bool has_client, has_id;
     bool only_connected; /* to a server */
@@ -38,7 +38,7 @@ struct session_filter {
  * min_age=10s, min_idle=10s, min_bytes=1m, id=ID.
  *
  * Thread: owner of ${f}
- * Errors: NULL; why it is refused, a literal such as `is not a duration, such as 10s`
+ * Errors: NULL; or why the condition is refused, a literal such as `is not a duration, such as 10s`
  */
 const char *session_filter_set(struct session_filter *f, const char *key,
                                const char *value) NODISCARD;

@@ -1,9 +1,9 @@
 /*
  * server/session_idlest: finds the sessions of a worker that have been without I/O for longest.
  *
- *   begin -> step ... step (true: all were visited) -> take ... take (NULL: none left) -> end
+ *   begin -> step ... step (true: all visited) -> take ... take (NULL: none left) -> end
  *
- * Steps and takes may be in different tasks: a session that is removed meanwhile is left out.
+ * Steps and takes may be in different tasks; a session that is removed meanwhile is left out.
  */
 #ifndef SERVER_SESSION_IDLEST_H
 #define SERVER_SESSION_IDLEST_H
@@ -27,13 +27,14 @@ struct session_idlest {
     struct session_set_walk walk;
     int64_t (*at_ns)(const struct session *s);
     unsigned n;
-    struct session_idlest_entry list[SESSION_IDLEST_MAX]; /* by at_ns, the last one first */
+    struct session_idlest_entry list[SESSION_IDLEST_MAX]; /* sorted by at_ns, the latest first */
 };
 
 /*
  * session_idlest_init(si) / session_idlest_begin(si, set, at_ns) / session_idlest_end(si):
  * Initialise / begin to search ${set} for the sessions with the earliest at_ns(), at most
- * SESSION_IDLEST_MAX; CLOCK_NEVER: left out / end, also if it has not begun.
+ * SESSION_IDLEST_MAX (at_ns() is CLOCK_NEVER for a session to leave out) / end the search, if it
+ * has begun.
  *
  * Thread: loop of the worker; any for session_idlest_init()
  * Owns:   ${si} must outlive the search
@@ -45,7 +46,7 @@ void session_idlest_end(struct session_idlest *si);
 
 /*
  * session_idlest_step(si):
- * Visit the sessions of the next step; true: there were no more.
+ * Visit the sessions of the next step; true: all were visited.
  *
  * Thread: loop of the worker
  */
@@ -53,7 +54,7 @@ bool session_idlest_step(struct session_idlest *si) NODISCARD;
 
 /*
  * session_idlest_take(si):
- * The session that is idle longest of those that were not taken and are not ending; NULL: none.
+ * Take the session that has been idle for longest and is not ending; NULL: none is left.
  *
  * Thread: loop of the worker
  * Owns:   the session is valid until the end of the turn

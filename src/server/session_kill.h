@@ -11,8 +11,8 @@ struct session_scan_workers;
 
 /*
  * session_kill_begin(workers, filter, answered, cookie):
- * Reset both sides of the selected sessions, in steps, for SESSION_KILLED; then call
- * answered(cookie, number) as session_query_begin().
+ * Reset both sides of the selected sessions, in steps, with the reason SESSION_KILLED; then call
+ * answered(cookie, number of sessions) as session_query_begin() does.
  *
  * Thread: a loop, the asking one
  * Owns:   ${filter} is copied; what ${workers} points at must outlive the workers' loops

@@ -13,24 +13,24 @@
 
 /* The best rows of a worker. */
 struct session_query_part {
-    struct heap rows; /* the worst on top */
+    struct heap rows; /* a heap with the worst row on top */
     uint64_t matched;
-    uint64_t behind; /* sessions that match, behind the cursor */
+    uint64_t behind; /* matching sessions behind the cursor */
     bool has_failed; /* no memory */
 };
 
 struct session_query {
     struct session_query_conf conf;
     int64_t began_at_ns; /* of the first page */
-    int64_t asked_at_ns; /* one instant for all ages: they stay in order */
+    int64_t asked_at_ns; /* one instant for all ages, to keep their order */
     struct task merge;
-    struct session_query_page *page; /* of the merge */
+    struct session_query_page *page; /* the page that the merge fills */
     size_t n_left;                   /* rows in the parts */
     unsigned n_parts;
     struct session_query_part parts[];
 };
 
-/* Place in the order, the best first. */
+/* Place in the sort order; the best row is first. */
 struct session_query_place {
     int64_t rank;
     struct session_id id;
@@ -146,7 +146,7 @@ static void session_query_free(struct session_query *q)
     free(q);
 }
 
-/* The worst of the rows that are left in the parts. */
+/* Take the worst of the rows that are left in the parts. */
 static struct session_row *session_query_take_worst(struct session_query *q)
 {
     struct session_query_part *worst = NULL;
@@ -160,7 +160,7 @@ static struct session_row *session_query_take_worst(struct session_query *q)
     return heap_take(&worst->rows);
 }
 
-/* The page is filled from its end. */
+/* Move one row to the page, which is filled from its end. */
 static void session_query_merge_row(struct session_query *q)
 {
     struct session_row *row = session_query_take_worst(q);
@@ -233,7 +233,7 @@ static void session_query_run_merge(struct task *t)
 static const struct task_type session_query_merge_type = {
     .name = "merge sessions", .run = session_query_run_merge, .drop = session_query_drop_merge};
 
-/* An empty page for the rows of all parts; NULL: no memory. */
+/* Create an empty page for the rows of all parts; NULL: no memory. */
 static struct session_query_page *session_query_page(struct session_query *q)
 {
     struct session_query_page *page = calloc(1, sizeof(*page));

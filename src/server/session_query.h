@@ -3,9 +3,10 @@
  *
  *   begin -> the workers' best rows are merged, in steps -> answered()
  *
- * Pages are stateless: a cursor is the place of a page's last row. By age, every session that lives
- * meanwhile is listed exactly once, and sessions that began after the first page are not. By idle
- * time, a session may be listed again after I/O; by bytes, it may be missed after more bytes.
+ * Pages are stateless: a cursor is the place of a page's last row. By age, every session that stays
+ * open meanwhile is listed exactly once, and sessions that began after the first page are not
+ * listed. By idle time, a session may be listed again after I/O; by bytes, it may be missed after
+ * more bytes.
  */
 #ifndef SERVER_SESSION_QUERY_H
 #define SERVER_SESSION_QUERY_H
@@ -26,7 +27,7 @@ enum session_query_sort { SESSION_QUERY_AGE, SESSION_QUERY_IDLE, SESSION_QUERY_B
 
 #define SESSION_QUERY_SORTS 3
 
-/* Place behind a row. `began_at_ns`: of the first page. */
+/* Place behind a row; `began_at_ns` is the time of the first page. */
 struct session_query_cursor {
     enum session_query_sort sort;
     int64_t began_at_ns; /* 0: no cursor */
@@ -50,8 +51,8 @@ struct session_query_conf {
     unsigned limit;                    /* rows, 1 to SESSION_QUERY_LIMIT_MAX */
     struct session_query_cursor after; /* of the same sort; began_at_ns 0: the first page */
     /*
-     * Called once on the asking loop, unless it has ended, with a page that it owns; NULL: no
-     * memory.
+     * Called once on the asking loop, unless the loop has ended, with a page that the callee owns;
+     * NULL: no memory.
      */
     void (*answered)(void *cookie, struct session_query_page *page);
     void *cookie;

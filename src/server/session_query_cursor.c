@@ -44,7 +44,7 @@ int session_query_cursor_parse(struct session_query_cursor *out, const char *tex
         return -EINVAL;
     c.began_at_ns = (int64_t)began;
     c.rank = (int64_t)rank;
-    /* Only what session_query_cursor_format() writes, and a time after the boot. */
+    /* Accept only what session_query_cursor_format() writes, with a time after the boot. */
     if (c.began_at_ns <= 0 || strcmp(session_query_cursor_format(again, &c), text) != 0)
         return -EINVAL;
     *out = c;

@@ -27,7 +27,8 @@ struct session_row {
 
 /*
  * session_row_create(out, s, now_ns):
- * Copy what is shown of ${s} at ${now_ns}, perhaps before its last byte. Its state is one of
+ * Copy what is shown of ${s} at ${now_ns}, which may be earlier than the last byte of ${s}. `state`
+ * is one of
  *
  *   header      its PROXY header is awaited
  *   connecting  to a server, or waiting for one

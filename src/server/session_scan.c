@@ -23,7 +23,8 @@ struct session_scan {
     struct loop *asker;
     struct task answer;
     /*
-     * Parts under way, and one while they begin. Acquire and release: done() sees what they wrote.
+     * Number of parts under way, plus one while parts are being started. Acquire and release:
+     * done() sees what the parts wrote.
      */
     atomic_uint left;
     struct session_scan_part parts[];
@@ -110,7 +111,7 @@ static void session_scan_begin_part(struct session_scan *scan, unsigned i,
     part->worker = workers->list[i];
     part->task.type = &session_scan_part_type;
     session_set_walk_init(&part->walk);
-    /* A control task overtakes queued tasks, but not sessions handed over before. */
+    /* LOOP_CONTROL: before queued tasks, but after sessions handed over earlier. */
     if (loop_state(part->loop) == LOOP_NOT_STARTED ||
         loop_submit(part->loop, LOOP_CONTROL, &part->task) < 0)
         session_scan_release(scan);

@@ -1,6 +1,6 @@
 /*
  * server/session_scan: visits the sessions of all workers, in steps, and tells the asking loop when
- * it is through.
+ * all are visited.
  *
  *   begin -> each worker: task, task ... -> the last one submits: done() on the asking loop
  *
@@ -26,8 +26,8 @@ struct session_scan_workers {
 
 struct session_scan_ops {
     /*
-     * On a worker's loop: visit ${s}, which may be ending; true if that took long, such as ending
-     * it. ${part}: number of the worker, below session_scan_parts().
+     * On a worker's loop: visit ${s}, which may be ending already. True if the visit was expensive,
+     * as when it ended ${s}. ${part}: number of the worker, below session_scan_parts().
      */
     bool (*visit)(void *cookie, unsigned part, struct session *s);
     /* On the asking loop: all parts have ended. */
@@ -38,7 +38,7 @@ struct session_scan_ops {
 
 /*
  * session_scan_parts(workers):
- * Number of parts of a scan that begins now, or less.
+ * Number of workers, each a part of a scan: maximum for ${n_parts} of session_scan_begin().
  *
  * Thread: any
  */
@@ -46,7 +46,7 @@ unsigned session_scan_parts(const struct session_scan_workers *workers);
 
 /*
  * session_scan_begin(workers, n_parts, ops, cookie):
- * Begin. Exactly one of done() and lost() follows, not inside this call; both may free what
+ * Begin a scan. Exactly one of done() and lost() follows, not inside this call; both may free what
  * ${cookie} points at.
  *
  * Thread: the asking loop

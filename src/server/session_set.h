@@ -4,8 +4,8 @@
  *
  *   begin -> [step_begin -> next ... next -> step_over] ... -> next (NULL: through) -> end
  *
- * A walk points at its next session; the removal of that session moves it on. Sessions added after
- * its begin are not visited, so it ends however many come.
+ * A walk points at its next session; the removal of that session moves the walk on. Sessions added
+ * after the begin of a walk are not visited, so it ends however many are added.
  */
 #ifndef SERVER_SESSION_SET_H
 #define SERVER_SESSION_SET_H
@@ -19,22 +19,23 @@
 
 struct session;
 
-/* Sessions that one task looks at, and its time; it finishes the last one. */
+/* Maximum of sessions and of time for one step, which is one task; it finishes its last session. */
 #define SESSION_SET_STEP    256
 #define SESSION_SET_STEP_NS (250 * NS_PER_US)
 
 struct session_set {
     struct list sessions;
     struct list walks; /* under way */
-    uint64_t last;     /* session.order of the newest */
+    uint64_t last;     /* session.order of the newest session */
 };
 
 struct session_set_walk {
     struct list link;
     const struct session_set *set;
     struct list *next;
-    uint64_t last; /* the newest session of the walk */
-    void (*removed)(struct session_set_walk *walk, const struct session *s); /* NULL: not told */
+    uint64_t last; /* session.order of the last session to visit */
+    void (*removed)(struct session_set_walk *walk,
+                    const struct session *s); /* on a removal from the set; may be NULL */
 };
 
 /*
@@ -47,7 +48,7 @@ void session_set_init(struct session_set *set);
 
 /*
  * session_set_add(set, s) / session_set_remove(set, s):
- * Append ${s}, and number it; remove it.
+ * Append ${s}, and number it / remove ${s}.
  *
  * Thread: loop of the worker
  */
@@ -64,8 +65,8 @@ struct session *session_set_oldest(const struct session_set *set);
 
 /*
  * session_set_walk_init(walk) / session_set_begin(walk, set) / session_set_end(walk):
- * Initialise a walk that is not under way / begin at the oldest session / end, also if it is not
- * under way.
+ * Initialise a walk that is not under way / begin at the oldest session / end the walk, also if it
+ * is not under way.
  *
  * Thread: loop of the worker; any for session_set_walk_init()
  */

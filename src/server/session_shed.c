@@ -15,11 +15,11 @@
 struct session_shed_entry {
     uint64_t order; /* session.order */
     int64_t active_at_ns;
-    int64_t leave_by_ns; /* then, if it is chosen, the instant of its end */
+    int64_t leave_by_ns; /* latest end; once chosen, the instant of the end */
     bool is_chosen;
 };
 
-/* In chunks: a longer list is never copied. */
+/* A list is made of chunks, so that it grows without being copied. */
 struct session_shed_chunk {
     struct list link;
     unsigned n;
@@ -29,11 +29,11 @@ struct session_shed_chunk {
 /* Sessions of one worker, in the order of session_set. */
 struct session_shed_part {
     struct list listed; /* chunks of the first scan */
-    struct list chunks; /* those that are in session_shed.idlest */
+    struct list chunks; /* chunks whose entries are in session_shed.idlest */
     uint64_t n;
     bool has_failed; /* no memory */
     /* second scan */
-    unsigned next; /* of the first chunk left */
+    unsigned next; /* next entry of the first chunk left */
     uint64_t told;
 };
 
@@ -44,7 +44,7 @@ struct session_shed {
     struct task choose;
     struct heap idlest; /* entries that are not chosen yet */
     uint64_t n_to_choose, n_chosen;
-    unsigned next_part; /* to be added to `idlest` */
+    unsigned next_part; /* next part to be added to `idlest` */
     unsigned n_parts;
     struct session_shed_part parts[];
 };
@@ -106,7 +106,7 @@ static struct session_shed_chunk *session_shed_room(struct session_shed_part *pa
     return chunk;
 }
 
-/* CLOCK_NEVER: ${s} stays. */
+/* Latest end of ${s}; CLOCK_NEVER: ${s} stays. */
 static int64_t session_shed_leave_by_ns(const struct session_shed *shed, struct session *s)
 {
     int64_t leave_by_ns = clock_add_ns(shed->began_at_ns, shed->conf.over_ns);
@@ -140,7 +140,7 @@ static bool session_shed_list(void *cookie, unsigned number, struct session *s)
 
 /* ---- second scan: tell ---- */
 
-/* The entry of ${s}, or NULL. Both lists are in the same order. */
+/* The entry of ${s}, or NULL. Entries and scan are in the same order. */
 static const struct session_shed_entry *session_shed_find(struct session_shed_part *part,
                                                           const struct session *s)
 {
@@ -201,7 +201,7 @@ static uint64_t session_shed_count(const struct session_shed *shed, bool *has_fa
     return n;
 }
 
-/* Add the next chunk to `idlest`; false: none is left. */
+/* Add the next chunk of a part to `idlest`; false: no chunk is left. */
 static bool session_shed_collect(struct session_shed *shed)
 {
     for (; shed->next_part < shed->n_parts; shed->next_part++) {
@@ -229,7 +229,7 @@ static void session_shed_choose(struct session_shed *shed)
     entry->leave_by_ns = shed->began_at_ns + (int64_t)(left_ns * share);
 }
 
-/* True: all are chosen. */
+/* Collect and choose for one step; true: all are chosen. */
 static bool session_shed_step(struct session_shed *shed)
 {
     struct budget step;

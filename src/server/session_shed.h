@@ -4,8 +4,9 @@
  *
  *   list all -> choose the idlest -> each gets an instant (session_leave_by)
  *
- * All in steps: the workers list in one scan and tell in another, the asking loop sorts. Each
- * session then ends at its instant, or before by itself; nothing is left to cancel.
+ * All work is done in steps: in one scan the workers list, then the asking loop sorts, and in
+ * another scan the workers give the instants. Each session ends at its instant, or before by
+ * itself, so there is nothing to cancel.
  */
 #ifndef SERVER_SESSION_SHED_H
 #define SERVER_SESSION_SHED_H
@@ -23,8 +24,8 @@ struct session_shed_conf {
     unsigned percent; /* 1 to 100, rounded up to whole sessions */
     int64_t over_ns;
     /*
-     * On a worker's loop, instead of filter and over_ns: the latest end of ${s}; CLOCK_NEVER: it
-     * stays. NULL: not used.
+     * On a worker's loop, instead of filter and over_ns: returns the latest end of ${s}, or
+     * CLOCK_NEVER if ${s} stays. NULL: use filter and over_ns.
      */
     int64_t (*leave_by_ns)(const struct session *s);
     /* Called once on the asking loop. ${n}: sessions to be ended; -ENOMEM. */
@@ -35,8 +36,8 @@ struct session_shed_conf {
 /*
  * session_shed_begin(workers, conf):
  * As session_query_begin(): end a share of the selected sessions with a server, within over_ns from
- * now, as by a timeout, for SESSION_DRAIN. Sessions whose lifetime ends within over_ns anyway are
- * neither counted nor chosen.
+ * now, as by a timeout, with the reason SESSION_DRAIN. Sessions whose lifetime ends within over_ns
+ * anyway are neither counted nor chosen.
  *
  * Thread: a loop, the asking one
  * Owns:   ${conf} is copied; what ${workers} points at must outlive the workers' loops

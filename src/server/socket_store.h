@@ -11,7 +11,10 @@
 struct address;
 struct sock_listen_conf;
 
-/* On the control loop, or on main before start. NULL: no socket outlives the process. */
+/*
+ * Functions are called on the control loop, or on main before start; NULL: no socket outlives the
+ * process.
+ */
 struct socket_store {
     /* Returns how many sockets bound to ${a} are stored. */
     unsigned (*count)(void *cookie, const struct address *a);
@@ -20,11 +23,14 @@ struct socket_store {
      * caller owns the socket, but not the file of a unix socket.
      */
     int (*take)(void *cookie, const struct address *a);
-    /* Store ${fd}, bound to ${a}. True: stored; do not remove the file of a unix socket. */
+    /*
+     * Store ${fd}, bound to ${a}. True: stored; the caller must not remove the file of a unix
+     * socket.
+     */
     bool (*keep)(void *cookie, const struct address *a, int fd);
     /*
-     * ${a} has no listener now: remove its sockets from the store. True: remove the file of a unix
-     * socket.
+     * ${a} has no listener now: remove its sockets from the store. True: the caller must remove the
+     * file of a unix socket.
      */
     bool (*forget)(void *cookie, const struct address *a);
     void *cookie;
@@ -37,7 +43,7 @@ struct socket_store {
 
 /*
  * socket_store_open(store, out_fd, a, conf):
- * Take a socket from ${store}, or create one by sock_listen(). True: taken; it is configured if the
+ * Take a socket from ${store}, or create one by sock_listen(). True: taken, and configured if the
  * store is not shared.
  *
  * Thread: as socket_store.take()

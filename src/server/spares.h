@@ -25,8 +25,8 @@ int spares_create(struct spares **out, struct loop_group *loops,
 
 /*
  * spares_choose(s, conf, next, out):
- * Prepare spares for the upstreams that listeners of ${conf} use; ${next} has all its upstreams.
- * Commit after the upstreams, then call spares_refill().
+ * Prepare spares for the upstreams that listeners of ${conf} use; ${next}: all upstreams of
+ * ${conf}. Commit after the upstreams, then call spares_refill().
  *
  * Thread: control loop, or before start
  * Owns:   as spare_pools_prepare()

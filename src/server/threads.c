@@ -21,7 +21,7 @@
 /* threads.other */
 #define THREADS_OTHERS 1
 
-/* Ascending; ${out} has CPU_SETSIZE elements. */
+/* List the allowed processors, ascending; ${out} has CPU_SETSIZE elements. */
 static unsigned threads_allowed_cpus(unsigned *out)
 {
     cpu_set_t set;
@@ -257,7 +257,8 @@ static void threads_log_hung(const struct loop_group *g)
                       s.doing ? s.doing : "an unnamed callback",
                       (double)s.turn_ns / (double)NS_PER_S);
         else
-            log_error("loop %s: did not stop: it waits for events", loop_name(loop));
+            log_error("loop %s: did not stop in time, although it only waits for events",
+                      loop_name(loop));
     }
 }
 
@@ -301,7 +302,7 @@ int threads_end_executor(struct threads *t)
             log_warning("executor: did not stop: task %s has been running for %.1f s",
                         s.running_name, (double)s.running_ns / (double)NS_PER_S);
         else
-            log_warning("executor: did not stop: no task is running");
+            log_warning("executor: did not stop in time, although no task is running");
     }
     return rc;
 }
@@ -309,7 +310,7 @@ int threads_end_executor(struct threads *t)
 void threads_destroy(struct threads *t)
 {
     watchdog_destroy(t->watchdog);
-    tls_handshakes_free(t->handshakes); /* steps that run or wait submit tasks to the loops */
+    tls_handshakes_free(t->handshakes); /* before the loops, to which handshakes submit tasks */
     executor_destroy(t->executor);
     loop_group_destroy(t->control);
     loop_group_destroy(t->workers);

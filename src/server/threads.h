@@ -103,7 +103,7 @@ struct loop **threads_loops(const struct threads *t, unsigned *n);
 
 /*
  * threads_destroy(t):
- * Stop the handshake threads, which outlive the loops, and free all; no other thread runs.
+ * Stop the handshake threads, which outlive the loops, and free all. No other thread may run.
  *
  * Thread: main
  */

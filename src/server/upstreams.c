@@ -22,7 +22,7 @@ struct upstreams_entry {
     struct upstream *up;
     enum upstreams_state state;
     struct upstream_change *change; /* built by upstreams_complete(); NULL: none */
-    struct upstream_conf empty;     /* without servers, to remove all of them */
+    struct upstream_conf empty;     /* configuration without servers, to remove all servers */
 };
 
 struct upstreams {
@@ -96,8 +96,9 @@ static bool upstreams_may_be_freed(const struct upstreams_entry *e)
 }
 
 /*
- * Remove the servers of a removed upstream without users, which closes their spare connections. The
- * grace period of this change is the upstream's too. True if ${e} must be swept again.
+ * If ${e} was removed and has no users, remove its servers, which closes their spare connections;
+ * the grace period of that change is enough to free the upstream too. True if ${e} must be swept
+ * again.
  */
 static bool upstreams_sweep_entry(struct upstreams *us, struct upstreams_entry *e)
 {
@@ -215,7 +216,7 @@ static int upstreams_complete_names(struct upstreams_entry *e, const struct upst
     return rc == 0 ? upstream_change_build(e->change) : rc;
 }
 
-/* A new upstream has its configuration; it only lacks ${places}. */
+/* Build the change of ${e}; a new upstream has its configuration, and only lacks ${places}. */
 static int upstreams_complete_one(struct upstreams_entry *e, const struct upstream_conf *conf,
                                   upstreams_places *places, const void *cookie)
 {

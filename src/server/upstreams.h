@@ -1,10 +1,10 @@
 /*
- * server/upstreams: all upstreams of the server, and how a new configuration replaces theirs.
+ * server/upstreams: all upstreams of the server, and how a new configuration changes them.
  *
  * An upstream of the same name keeps its servers (upstream/upstream_change). A removed upstream
  * serves its sessions, and is freed after the last user (upstream_hold()).
  *
- *   prepare (creates the new ones) -> complete (builds all sets) -> commit | cancel
+ *   prepare (creates the new ones) -> complete (builds all server sets) -> commit | cancel
  *
  * Between prepare and complete other tasks may run, such as lookups. Complete and commit, or
  * cancel, are in one task.
@@ -56,7 +56,7 @@ int upstreams_prepare(struct upstreams *us, const struct server_conf *conf,
 
 /*
  * upstreams_find(change, name) / upstreams_next(change, n):
- * Of the new configuration: the upstream ${name}, or NULL; all ${n} upstreams, in file order.
+ * Of the new configuration: the upstream ${name}, or NULL / all ${n} upstreams, in file order.
  *
  * Thread: as upstreams_prepare()
  * Owns:   borrowed until commit or cancel, unless upstream_hold() keeps an upstream

@@ -86,7 +86,7 @@ int worker_hand_over(struct loop *loop, struct session *s)
     return rc;
 }
 
-/* No more clients will come. */
+/* Close the spare connections: no more clients will come. */
 static void worker_stop_spares(struct worker *w)
 {
     if (w->owner.spares)
@@ -116,7 +116,7 @@ static void worker_run_drain(struct task *t)
         return; /* the loop is ending, and aborts its sessions */
 }
 
-/* All sessions that are left, at once: the loop takes no more tasks. */
+/* Abort all remaining sessions at once: the loop takes no more tasks. */
 static void worker_drop_stop(struct task *t)
 {
     struct worker *w = CONTAINER_OF(t, struct worker, stop);
@@ -223,7 +223,7 @@ void worker_drain(struct worker *w)
 {
     struct loop *loop = w->owner.net->loop;
 
-    /* Sessions of a loop that starts later read env->draining. */
+    /* A loop that starts later drains its sessions because of env->draining. */
     if (loop_state(loop) != LOOP_NOT_STARTED && loop_submit(loop, LOOP_CONTROL, &w->drain) < 0)
         return; /* the loop has ended, with its sessions */
 }

@@ -23,8 +23,8 @@ struct worker_env {
     struct descriptor_budget *descriptors; /* of all workers; NULL: not counted */
     struct memory_account *buffered;       /* of all workers; NULL: not counted */
     /*
-     * On the worker's loop, or any thread if no worker adopted it: a session of ${service} has
-     * ended.
+     * A session of ${service} has ended: called on the worker's loop, or on any thread if no worker
+     * adopted the session.
      */
     void (*ended)(void *cookie, const struct service *service);
     void *cookie;
@@ -32,7 +32,7 @@ struct worker_env {
 
 /*
  * worker_create(out, loop, env):
- * Prepare ${loop}, which has no thread yet, for sessions. Its shutdown aborts them.
+ * Prepare ${loop}, which has no thread yet, for sessions. The loop's shutdown aborts the sessions.
  *
  * Thread: main
  * Owns:   ${loop} is borrowed
@@ -42,7 +42,7 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
 
 /*
  * worker_net(w) / worker_use_spares(w, pool):
- * Its netloop; set its pool of spare connections.
+ * The netloop of ${w} / set the pool of spare connections of ${w}.
  *
  * Thread: before start
  * Owns:   ${pool} is borrowed
@@ -62,7 +62,8 @@ int worker_hand_over(struct loop *loop, struct session *s) NODISCARD;
 
 /*
  * worker_drain(w):
- * Drain its sessions; later sessions read env->draining. Call it once.
+ * Drain the sessions of ${w}; sessions adopted later are drained because of env->draining. Call it
+ * once.
  *
  * Thread: main
  */
@@ -72,7 +73,7 @@ void worker_drain(struct worker *w);
 
 /*
  * worker_give_back_pipes(w):
- * Return lent descriptors (note: lent pipes in net/pipe_pool.h).
+ * Return the descriptors lent for pipes (note: lent pipes in net/pipe_pool.h).
  *
  * Thread: any
  */
@@ -90,7 +91,7 @@ struct session_set *worker_sessions(struct worker *w);
  * worker_carry_over(w, max, some_leave):
  * Move the next ${max} sessions, fewer if that takes long, to the current generation of their
  * listener; true after the last session (then the next call begins anew). Sets ${some_leave} if
- * worker_leave_at_last() was true for some.
+ * worker_leave_at_last() was true for some session.
  *
  * Thread: loop of ${w}
  */

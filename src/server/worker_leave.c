@@ -9,14 +9,14 @@ bool worker_leave_at_last(struct session *s)
 {
     int64_t leave_by_ns = listener_generation_leave_by_ns(s);
 
-    /* server/session_shed may have given it more time. */
+    /* s->leaving may be due to server/session_shed, with more time. */
     if (s->ending || leave_by_ns == CLOCK_NEVER || (s->leaving && s->expires_at_ns <= leave_by_ns))
         return false;
     session_leave_by(s, leave_by_ns);
     return true;
 }
 
-/* Those that worker_leave_at_last() was called for. */
+/* When the sessions must end for which worker_leave_at_last() was called; else CLOCK_NEVER. */
 static int64_t worker_leave_by_ns(const struct session *s)
 {
     int64_t leave_by_ns = listener_generation_leave_by_ns(s);
@@ -36,5 +36,5 @@ void worker_leave_spread(const struct session_scan_workers *workers)
         .percent = 100, .leave_by_ns = worker_leave_by_ns, .answered = worker_leave_answered};
 
     if (session_shed_begin(workers, &conf) < 0)
-        return; /* they all end at the last instant */
+        return; /* all sessions end at the last instant */
 }

@@ -1,8 +1,8 @@
 /*
  * server/worker_leave: ends the sessions of removed listeners, longest idle first.
  *
- * Each session may stay until the last instant at first, which needs no memory; then the ends are
- * spread over the time before it, if there is memory for that.
+ * At first each session may stay until the last instant, which needs no memory; then the ends are
+ * spread over the time before that instant, if there is memory.
  */
 #ifndef SERVER_WORKER_LEAVE_H
 #define SERVER_WORKER_LEAVE_H
@@ -14,8 +14,8 @@ struct session_scan_workers;
 
 /*
  * worker_leave_at_last(s):
- * If the listener of ${s} was removed, and its end is not set yet: end it at the last instant, and
- * return true.
+ * If the listener of ${s} was removed, and the end of ${s} is not set yet: end ${s} at the last
+ * instant, and return true.
  *
  * Thread: loop of ${s}
  */
@@ -23,7 +23,7 @@ bool worker_leave_at_last(struct session *s);
 
 /*
  * worker_leave_spread(workers):
- * Begin to spread the ends of sessions that worker_leave_at_last() was true for.
+ * Begin to spread the ends of the sessions for which worker_leave_at_last() was true.
  *
  * Thread: control loop
  * Owns:   what ${workers} points at must outlive the workers' loops

@@ -44,7 +44,7 @@ int workers_prepare(struct workers *ws, const struct loop_group_change *change)
     return rc;
 }
 
-/* The loops end first: at their stop they run tasks of their workers. */
+/* Stop each loop before its worker is freed: the stop runs tasks of the worker. */
 void workers_cancel(struct workers *ws, const struct loop_group_change *change)
 {
     for (unsigned i = change->first; i < change->end; i++) {

@@ -424,7 +424,7 @@ def an_upgrade_keeps_it(t):
         chain.upgrade()
         chain.wait_gone(chain.old[-1])  # clients are the new one's alone
         check_equal(place.served(8), {"a": 0, "b": 6, "c": 2}, "clients after the upgrade")
-        check_equal(len(chain.lines("7 settings of the administrator stay in force", chain.pid)), 1, "log lines")
+        check_equal(len(chain.lines("7 settings made by an administrator stay in force", chain.pid)), 1, "log lines")
         check_equal(chain.statistics("work-2-1 ")["io_ratio"], 33, "io_ratio")
         check_equal(limit_of(place, "echo"), 1, "max_connections")
         with net.connect(place.held) as held:
@@ -437,7 +437,7 @@ def an_upgrade_keeps_it(t):
         chain.upgrade()
         chain.wait_gone(chain.old[-1])
         check_equal(place.served(8), {"a": 0, "b": 4, "c": 4}, "clients after the line of b was changed")
-        chain.wait_line("server back/b: was changed .* is forgotten", chain.pid)
+        chain.wait_line("server back/b: settings .* are dropped", chain.pid)
         check(chain.lines(" debug ", chain.pid), "log_level: no line of level debug")
         place.act("/v1/reset")
         check_equal(place.served(8), {"a": 4, "b": 4, "c": 0}, "clients after a reset")

@@ -139,7 +139,7 @@ TEST(server_settings, before_the_start_all_that_was_set_holds_at_once)
 
     use(lines);
     ck_assert_msg(is_written(lines), "%s is not %s", text, lines);
-    ck_assert(log_lines_with("upgrade: 7 settings of the administrator stay in force") > 0);
+    ck_assert(log_lines_with("upgrade: 7 settings made by an administrator stay in force") > 0);
     ck_assert_int_eq(server_start(server), 0);
     UNTIL(log_lines_with("listen front: the pause is over") > 0); /* no client was held */
     ck_assert(server_pause_is_any(server));
@@ -182,7 +182,7 @@ TEST_EACH(server_settings, what_is_configured_otherwise_or_unknown_is_forgotten,
 {
     use(forgotten[_i]);
     ck_assert_str_eq(write_text(), "");
-    ck_assert(log_lines_with("what the administrator had set is forgotten") > 0);
+    ck_assert(log_lines_with("settings made by an administrator are dropped") > 0);
 }
 
 static const char *const ignored[] = {"",           "\n",
