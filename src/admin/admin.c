@@ -14,7 +14,7 @@
 #include "engine/loop.h"
 #include "server/server.h"
 
-/* Time for requests under way, when the process stops. */
+/* Time for requests under way to end when the process stops. */
 #define FINISH_NS (500 * NS_PER_MS)
 
 /* Time for the loop to end, then for joining its thread. */
@@ -150,7 +150,7 @@ void admin_set_state(struct admin *a, enum admin_state state)
         atomic_store_explicit(&a->state, (int)state, memory_order_relaxed);
 }
 
-/* Accept no more; requests under way may end. */
+/* Accept no more connections; let requests under way end. */
 static void admin_close(struct admin *a)
 {
     if (!a->started || a->left)
@@ -181,7 +181,7 @@ void admin_action_done(struct admin *a, struct admin_action *action)
 {
     action->task.type = &admin_action_type;
     MUST(loop_submit(a->loop, LOOP_CONTROL, &action->task) ==
-         0); /* admin_stop() comes after the last action */
+         0); /* admin_stop() follows the last action */
 }
 
 int admin_stop(struct admin *a)

@@ -1,11 +1,11 @@
 /*
  * admin/admin: the admin interface: HTTP and JSON, on a loop of its own.
  *
- * Life: create (binds, no thread) -> start -> [leave] -> stop -> destroy. NULL, in all functions:
- * no admin interface is configured.
+ * Life: create (binds, no thread) -> start -> [leave] -> stop -> destroy. All functions accept
+ * NULL: no admin interface is configured.
  *
  * Handlers run on the admin loop and never block. Reloads and upgrades, which only the main thread
- * may do, go there as an admin_action and come back as a task.
+ * may do, go to that thread as an admin_action and come back as a task.
  */
 #ifndef ADMIN_ADMIN_H
 #define ADMIN_ADMIN_H
@@ -40,14 +40,14 @@ enum admin_action_kind {
 struct admin_action {
     struct task task;              /* of admin_action_done() */
     struct admin_action *next;     /* link in the daemon's mailbox */
-    struct admin_request *request; /* the request that it answers */
+    struct admin_request *request; /* the request that the action answers */
     enum admin_action_kind kind;
     bool dry_run;       /* RELOAD: only check */
-    int64_t confirm_ns; /* RELOAD: time to confirm it; 0: none */
+    int64_t confirm_ns; /* RELOAD: time to confirm it; 0: needs no confirmation */
     /* The answer. */
     bool done;
-    bool stopping;   /* not done, as the process ends */
-    char error[256]; /* unless done: why not */
+    bool stopping;   /* not carried out, as the process ends */
+    char error[256]; /* if not done, the reason */
     char *text;      /* lines, or the configuration; NULL: none */
 };
 
@@ -64,9 +64,9 @@ struct admin_status {
 struct admin_ops {
     /* On the admin loop: pass ${action} to the main thread, which calls admin_action_done(). */
     void (*submit)(void *cookie, struct admin_action *action);
-    /* On the admin loop, without waiting for the main thread. */
+    /* On the admin loop: fill in ${out}, without waiting for the main thread. */
     void (*status)(void *cookie, struct admin_status *out);
-    /* On the admin loop: visit the figures that the server does not know, those of access logs. */
+    /* On the admin loop: visit the figures that the server does not know: those of access logs. */
     void (*figures)(void *cookie, struct figure_visitor *v);
     void *cookie;
 };
@@ -124,7 +124,7 @@ void admin_leave(struct admin *a);
 
 /*
  * admin_descriptor(a, i, address):
- * Return the listening descriptor ${i}, and its address; -1: there are no more.
+ * Return the listening descriptor ${i} and its address; -1: no such descriptor.
  *
  * Thread: main
  * Owns:   borrowed
@@ -141,8 +141,8 @@ void admin_action_done(struct admin *a, struct admin_action *action);
 
 /*
  * admin_stop(a):
- * Close all connections, those with a request after half a second, and end the loop. Call it when
- * all actions were returned and the server's threads have ended.
+ * Close idle connections at once, connections with a request after half a second, and end the loop.
+ * Call it when all actions were returned and the server's threads have ended.
  *
  * Thread: main
  * Errors: 0; -ETIMEDOUT (the loop hangs: do not destroy ${a})

@@ -10,7 +10,7 @@
 #include "admin/admin_internal.h"
 #include "engine/loop.h"
 
-/* Most bytes of an action's fields in the log. */
+/* Maximum bytes of an action's fields in the log. */
 #define SHOWN_BYTES 300
 
 #define STATUS_IS_ERROR 400

@@ -34,7 +34,7 @@ void admin_answer_text(struct admin_request *rq, unsigned status, const char *ty
 
 /*
  * admin_answer_error(rq, status, format, ...):
- * Answer `{"error":"..."}`, for a person.
+ * Answer `{"error":"TEXT"}`, a text for people.
  *
  * Thread: admin loop
  * Owns:   ${rq} may be freed
@@ -44,7 +44,8 @@ void admin_answer_error(struct admin_request *rq, unsigned status, const char *f
 
 /*
  * admin_answer_note(rq, format, ...):
- * Before the answer to an action: log this instead of `done`, such as `3 sessions`.
+ * Log the action with this text, such as `3 sessions`, instead of `done`. Call it before the
+ * answer.
  *
  * Thread: admin loop
  */

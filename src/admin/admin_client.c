@@ -13,7 +13,7 @@
 #include "engine/loop.h"
 #include "net/sock.h"
 
-/* Time for a connection above max_connections. */
+/* Time until a connection above max_connections is closed. */
 #define EXTRA_NS (1 * NS_PER_S)
 
 static const char too_late[] = "HTTP/1.1 408 Request Timeout\r\n"
@@ -32,7 +32,7 @@ static void admin_client_cut(struct admin_client *c)
     (void)shutdown(c->fd, SHUT_RDWR);
 }
 
-/* 408 is written past libmicrohttpd, which cannot answer what it has not read. */
+/* Send 408 past libmicrohttpd, which cannot answer a request that it has not read completely. */
 static void admin_client_run_deadline(struct task *t)
 {
     struct admin_client *c =
@@ -82,7 +82,7 @@ static bool admin_client_is_idle(const struct admin_client *c)
     return !c->request && c->n_requests > 0 && !c->cut;
 }
 
-/* Close the connection that has waited for its next request for longest; false: none waits. */
+/* Close the connection that has been idle for longest; false: no connection is idle. */
 static bool admin_client_make_room(struct admin *a)
 {
     list_for_each (node, &a->clients) {
@@ -131,7 +131,10 @@ void admin_client_accepted(struct admin *a, int fd, const struct address *peer)
     a->n_clients++;
     admin_client_restart(c);
     admin_http_add(a->http, fd, peer);
-    /* It may be freed already, if it ended at once, or never have begun, without memory. */
+    /*
+     * Free the client if libmicrohttpd had no memory to begin it. If it has ended at once, it is
+     * freed already.
+     */
     list_for_each (node, &a->clients) {
         c = LIST_ENTRY(node, struct admin_client, link);
         if (c->begun || c->fd != fd)

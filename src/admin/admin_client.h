@@ -1,12 +1,11 @@
 /*
  * admin/admin_client: a connection to the admin interface: its peer and its deadlines.
  *
- * At the deadline of a request its socket is shut down; libmicrohttpd, which owns it, then closes
- * it.
+ * At the deadline of a request the socket is shut down; libmicrohttpd, its owner, then closes it.
  *
- * Above max_connections, connections that wait between requests are closed for new ones. If there
- * are none, ADMIN_CONNECTIONS_EXTRA more are accepted for a second each: they get /healthz and
- * /readyz, and 503 for all else.
+ * Above max_connections, idle connections are closed for new ones. If none is idle,
+ * ADMIN_CONNECTIONS_EXTRA further connections are accepted for a second each: they get answers to
+ * /healthz and /readyz, and 503 for all else.
  */
 #ifndef ADMIN_ADMIN_CLIENT_H
 #define ADMIN_ADMIN_CLIENT_H
@@ -35,8 +34,8 @@ void admin_client_accepted(struct admin *a, int fd, const struct address *peer);
 
 /*
  * admin_client_begun(a, fd) / admin_client_closed(c):
- * Called by admin/admin_http: return the client of ${fd}, which is served from now on / free ${c};
- * its socket is about to be closed.
+ * Called by admin/admin_http: return the client of ${fd}, which is served from now on / free ${c},
+ * whose socket is about to be closed.
  *
  * Thread: admin loop; main when it has ended
  */
@@ -45,7 +44,7 @@ void admin_client_closed(struct admin_client *c);
 
 /*
  * admin_client_restart(c) / admin_client_wait(c):
- * Restart the clock of the deadline / stop it.
+ * Restart the timer of the deadline / stop the timer.
  *
  * Thread: admin loop; main when it has ended
  */
@@ -54,7 +53,7 @@ void admin_client_wait(struct admin_client *c);
 
 /*
  * admin_client_is_last(c):
- * Is the request under way the last of ${c}?
+ * Is the connection closed after the request under way?
  *
  * Thread: admin loop
  */

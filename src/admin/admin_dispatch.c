@@ -44,7 +44,7 @@ struct admin_request *admin_dispatch_begin(struct admin_client *c, const char *u
     return rq;
 }
 
-/* Over TCP any user, and any page in a browser, can connect. */
+/* Refuse requests of other sites' pages: over TCP any page in a browser can connect. */
 static bool admin_dispatch_is_same_site(struct admin_request *rq, const struct admin_head *head)
 {
     if (!host_is_origin(head->origin, head->host)) {
@@ -135,7 +135,7 @@ void admin_dispatch_body(struct admin_request *rq, const char *data, size_t n)
     memcpy(rq->body + before, data, n);
 }
 
-/* The fields are in the query of a GET, and in the body of a POST. */
+/* Read the fields: from the query of a GET, or from the body of a POST. */
 static int admin_dispatch_parse(struct admin_request *rq, struct arguments_problem *problem)
 {
     int rc;

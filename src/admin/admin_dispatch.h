@@ -23,7 +23,7 @@ struct admin_request *admin_dispatch_begin(struct admin_client *c, const char *u
 
 /*
  * admin_dispatch_head(rq, head):
- * Check where the request comes from, and find its route; answer it if it is refused.
+ * Check where the request comes from, and find its route; answer the request if it is refused.
  *
  * Thread: admin loop
  * Owns:   ${head} is borrowed
@@ -32,7 +32,7 @@ void admin_dispatch_head(struct admin_request *rq, const struct admin_head *head
 
 /*
  * admin_dispatch_body(rq, data, n):
- * Add ${n} bytes to the body; those of an answered request are dropped.
+ * Add ${n} bytes to the body; if ${rq} is answered already, drop them.
  *
  * Thread: admin loop
  */

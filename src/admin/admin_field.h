@@ -1,8 +1,8 @@
 /*
  * admin/admin_field: values of fields, from a query or a body.
  *
- * A field that is absent leaves ${out} as it is. A wrong one is answered with 400, and false is
- * returned: then the handler returns.
+ * A field that is absent leaves ${out} as it is. For a wrong value a function answers ${rq} with
+ * 400 and returns false: then the handler returns.
  */
 #ifndef ADMIN_ADMIN_FIELD_H
 #define ADMIN_ADMIN_FIELD_H

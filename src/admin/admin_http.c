@@ -15,16 +15,18 @@
 #include "engine/loop.h"
 #include "engine/ready.h"
 
-/* The head of a request must fit into half of it, a chunk of its body or answer into the rest. */
+/*
+ * Memory of a connection: half for the head of a request, the rest for a chunk of body or answer.
+ */
 #define HTTP_MEMORY_BYTES (32 * 1024)
 
 /* Never reached: admin/admin_client has a lower limit. */
 #define HTTP_CONNECTIONS 4096
 
-/* Bytes read of a body that is too long: its sender reads the answer after that. */
+/* Bytes read of a body that is too long: many clients read an answer only after sending. */
 #define HTTP_DROPPED_BYTES (1 << 20)
 
-/* For the status page: nothing from other sites, and no frame (clickjacking). */
+/* The status page may load nothing from other sites, nor be in a frame (clickjacking). */
 #define HTTP_POLICY                                                            \
     "default-src 'none'; connect-src 'self'; img-src data:; "                  \
     "style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; " \
@@ -156,7 +158,9 @@ static enum MHD_Result admin_http_answer(struct admin_request *rq)
     return result;
 }
 
-/* Is the body of a refused request too long to be read, or not sent yet? */
+/*
+ * True if a refused request is answered at once: its body is too long to be read, or not sent yet.
+ */
 static bool admin_http_is_endless(struct MHD_Connection *c)
 {
     const char *length = admin_http_field(c, "Content-Length");
@@ -262,7 +266,7 @@ void admin_http_resume(struct admin_http *h, struct admin_request *rq)
     if (h->running)
         admin_http_schedule(h, 0);
     else
-        admin_http_run(h); /* not in a later turn: the loop may end before */
+        admin_http_run(h); /* at once: the loop may end before a later turn */
 }
 
 void admin_http_stop(struct admin_http *h)

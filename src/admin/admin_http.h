@@ -1,8 +1,8 @@
 /*
  * admin/admin_http: libmicrohttpd on the admin loop: the bytes of HTTP.
  *
- * It has no thread: the loop watches its epoll descriptor and waits for its timeouts. It accepts
- * nothing: admin/admin_client gives it connections.
+ * libmicrohttpd has no thread: the loop watches its epoll descriptor and waits for its timeouts. It
+ * accepts no connections, but gets them from admin/admin_client.
  *
  * Source: libmicrohttpd(3), MHD_USE_EPOLL with MHD_USE_NO_LISTEN_SOCKET and MHD_run()
  */
@@ -34,8 +34,8 @@ void admin_http_start(struct admin_http *h);
 
 /*
  * admin_http_add(h, fd, peer):
- * Serve the connection ${fd}: calls admin_client_begun(), and admin_client_closed() at its end;
- * without memory neither.
+ * Serve the connection ${fd}: call admin_client_begun(), and admin_client_closed() at its end;
+ * neither if there is no memory.
  *
  * Thread: admin loop
  * Owns:   takes ${fd}, always
@@ -44,7 +44,7 @@ void admin_http_add(struct admin_http *h, int fd, const struct address *peer);
 
 /*
  * admin_http_resume(h, rq):
- * The suspended ${rq} has its answer.
+ * Go on with the suspended ${rq}, which has its answer.
  *
  * Thread: admin loop
  */
@@ -52,7 +52,7 @@ void admin_http_resume(struct admin_http *h, struct admin_request *rq);
 
 /*
  * admin_http_stop(h):
- * Watch no more.
+ * Stop watching the connections.
  *
  * Thread: admin loop
  */

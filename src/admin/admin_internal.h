@@ -2,9 +2,9 @@
  * admin/admin_internal: structs of admin/admin*.c.
  *
  *   admin (one) --< admin_socket (listens)
- *         \--< admin_client (a connection) -- admin_request (the one under way)
+ *         \--< admin_client (a connection) -- admin_request (the request under way)
  *
- * All on the admin loop, unless said otherwise.
+ * Used by the admin loop only, unless said otherwise.
  */
 #ifndef ADMIN_ADMIN_INTERNAL_H
 #define ADMIN_ADMIN_INTERNAL_H
@@ -42,7 +42,10 @@ struct admin_socket {
     struct address address;
     struct acceptor *acceptor;
     int fd;
-    /* This process removes the unix socket's file. Of the main thread, until it submits `leave`. */
+    /*
+     * This process removes the unix socket's file. The main thread changes this only before it
+     * submits `leave`.
+     */
     bool linked;
 };
 
@@ -58,15 +61,15 @@ struct admin {
     struct task start, leave, at_stop;
     time_t started_at;
     int64_t started_at_ns;
-    struct promise finished; /* completed when `closing` and no connection is left */
+    struct promise finished; /* completed when `closing` is set and no connection is left */
     bool started, left;      /* main thread */
     struct lock lock;        /* guards `settings`; main thread and loop */
     struct admin_settings settings;
     atomic_int state;    /* enum admin_state; relaxed */
-    bool closing;        /* accepts no more connections; answers close theirs */
+    bool closing;        /* accept no more connections; close each after its answer */
     struct list clients; /* struct admin_client, oldest first */
     unsigned n_clients;
-    unsigned n_cut;     /* of these, shut down and about to close */
+    unsigned n_cut;     /* clients shut down and about to be closed */
     unsigned n_figures; /* requests with `has_figures` */
     struct log_limit token_limit;
 };
@@ -74,7 +77,7 @@ struct admin {
 struct admin_client {
     struct list link;
     struct admin *admin;
-    int fd; /* of libmicrohttpd, which closes it */
+    int fd; /* libmicrohttpd owns and closes it */
     bool begun;
     bool extra; /* above max_connections */
     bool cut;
@@ -89,10 +92,10 @@ struct admin_client {
 enum admin_request_state {
     ADMIN_REQUEST_READING,  /* head or body */
     ADMIN_REQUEST_HANDLING, /* a handler will answer */
-    ADMIN_REQUEST_ANSWERED  /* the answer is there, and sent behind the body */
+    ADMIN_REQUEST_ANSWERED  /* answered: the answer is sent after the body was read */
 };
 
-/* From the first lines of a request. */
+/* Values from the head of a request. */
 struct admin_head {
     const char *method;
     const char *host, *origin, *authorization; /* NULL: absent */
@@ -113,12 +116,12 @@ struct admin_request {
     bool suspended;   /* until the answer */
     bool queued;      /* the answer is being sent */
     bool untimed;     /* see admin_wait() */
-    bool has_figures; /* its answer is one of admin/route_figures, and may be large */
+    bool has_figures; /* answered by admin/route_figures: the answer may be large */
     void *connection; /* libmicrohttpd's; NULL: the head is not complete */
     char *path;
     char *query; /* in `path`; "": none */
     char *body;
-    size_t body_len; /* with the dropped bytes of a body that is too long */
+    size_t body_len; /* includes the dropped bytes of a body that is too long */
     json_t *fields;
     struct admin_answer answer;
     char note[64];

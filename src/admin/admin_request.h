@@ -33,7 +33,7 @@ struct admin *admin_of(const struct admin_request *rq);
 
 /*
  * admin_wait(rq):
- * Stop the clock of request_timeout until the answer, which may take long but comes.
+ * Stop the timer of request_timeout, because the answer will surely come, but may take long.
  *
  * Thread: admin loop
  */

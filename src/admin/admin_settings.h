@@ -32,7 +32,7 @@ bool admin_settings_write(struct admin *a);
 
 /*
  * admin_settings_is_token(a, token):
- * Is ${token} that of `token_file`, compared in constant time? NULL: false.
+ * Is ${token} the token of `token_file`? Compares in constant time; false for NULL.
  *
  * Thread: any
  */

@@ -1,8 +1,8 @@
 /*
  * admin/admin_socket: listen sockets of the admin interface.
  *
- * They outlive the process as those of listeners do (server/socket_store): the process that
- * replaces this one has the same sockets, with the clients in their queues.
+ * They outlive the process, as listen sockets of the server do (server/socket_store): the process
+ * that replaces this one has the same sockets, with the clients in their queues.
  */
 #ifndef ADMIN_ADMIN_SOCKET_H
 #define ADMIN_ADMIN_SOCKET_H
@@ -49,7 +49,7 @@ void admin_socket_resume_all(struct admin *a);
 
 /*
  * admin_socket_close_all(a, unlink):
- * Close the sockets; ${unlink}: and remove their files. Idempotent.
+ * Close the sockets; with ${unlink} remove their files too. Idempotent.
  *
  * Thread: admin loop; main when it has ended or never began
  */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most bytes of a name in a problem. */
+/* Maximum bytes of a field's name in a problem. */
 #define SHOWN_BYTES 64
 
 int arguments_refuse(struct arguments_problem *problem, const char *format, ...)
@@ -23,7 +23,7 @@ int arguments_refuse(struct arguments_problem *problem, const char *format, ...)
     return -EINVAL;
 }
 
-/* -1: not a hexadecimal digit. */
+/* Value of a hexadecimal digit; -1: ${c} is none. */
 static int arguments_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -33,7 +33,7 @@ static int arguments_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Decode in place; false: a broken escape, or a NUL. */
+/* Decode ${text} in place; false: it has a broken escape, or one for NUL. */
 static bool arguments_decode(char *text)
 {
     char *to = text;

@@ -30,7 +30,7 @@ int arguments_parse_query(json_t **out, const char *query,
 
 /*
  * arguments_parse_body(out, text, len, problem):
- * Parse a JSON object; no bytes at all are an empty one.
+ * Parse a JSON object; an empty ${text} is an empty object.
  *
  * Thread: any
  * Owns:   the caller owns ${out}
@@ -41,7 +41,7 @@ int arguments_parse_body(json_t **out, const char *text, size_t len,
 
 /*
  * arguments_check_names(fields, names, problem):
- * Refuse a field that is not in ${names}, which NULL ends; NULL: none is allowed.
+ * Refuse a field that is not in ${names}, which NULL ends; ${names} NULL: no field is allowed.
  *
  * Thread: any
  * Errors: 0; -EINVAL (see ${problem})
@@ -51,7 +51,7 @@ int arguments_check_names(json_t *fields, const char *const *names,
 
 /*
  * arguments_refuse(problem, format, ...):
- * Set ${problem}, bytes other than printable ASCII as '?', and return -EINVAL.
+ * Write ${problem}, with '?' for bytes other than printable ASCII, and return -EINVAL.
  *
  * Thread: any
  */

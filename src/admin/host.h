@@ -1,8 +1,8 @@
 /*
  * admin/host: checks of the header fields Host and Origin.
  *
- * They refuse pages of other sites: one whose name resolves to our address (DNS rebinding) sends
- * that name as Host, any other has its own Origin.
+ * The checks refuse pages of other sites. A site whose name resolves to our address (DNS rebinding)
+ * is refused by the name in Host, any other by its Origin.
  */
 #ifndef ADMIN_HOST_H
 #define ADMIN_HOST_H

@@ -18,13 +18,13 @@
 #include "stats/figure.h"
 #include "stats/figure_json.h"
 
-/* Time for a step; it finishes its last object. */
+/* Time limit of a step, which always finishes its last object. */
 #define ROUTE_FIGURES_STEP_NS (200 * NS_PER_US)
 
-/* If a worker hangs, its open sessions' latest bytes are left out after this time. */
+/* Longest wait until workers have counted the bytes of open sessions; late bytes are left out. */
 #define ROUTE_FIGURES_BYTES_NS (100 * NS_PER_MS)
 
-/* Answers at a time: with 1,000 servers each takes some megabytes. */
+/* Maximum of answers at a time: with 1,000 servers each answer takes some megabytes. */
 #define ROUTE_FIGURES_AT_ONCE 16
 
 /* An answer that is being made. */
@@ -34,7 +34,7 @@ struct route_figures_work {
     struct server_figures *walk;   /* NULL: all objects were shown */
     struct exposition *exposition; /* NULL: JSON */
     struct figure_json json;
-    const char *key; /* of the JSON array */
+    const char *key; /* name of the JSON array */
     struct text text;
 };
 
@@ -101,7 +101,7 @@ static struct figure_visitor *route_figures_visitor(struct route_figures_work *w
     return w->exposition ? exposition_visitor(w->exposition) : &w->json.visitor;
 }
 
-/* 0: the text is complete; 1: there is more to do; -ENOMEM. */
+/* Add an object to the text. 0: the text is complete; 1: there is more to do; -ENOMEM. */
 static int route_figures_step(struct route_figures_work *w)
 {
     if (w->walk && server_figures_step(w->walk, route_figures_visitor(w)))
@@ -140,7 +140,7 @@ static void route_figures_drop(struct task *t)
 static const struct task_type route_figures_type = {
     .name = "figures", .run = route_figures_run, .drop = route_figures_drop};
 
-/* ${key}: of the array of ${subject}; NULL: metrics. */
+/* ${key}: name of the JSON array of ${subject}; NULL: answer with metrics. */
 static struct route_figures_work *route_figures_begin(struct admin_request *rq, const char *key,
                                                       enum figure_subject subject)
 {

@@ -1,6 +1,6 @@
 /*
- * admin/route_page: the status page at `/`, for browsers. Its script asks for the figures, with the
- * token that the reader enters.
+ * admin/route_page: the status page at `/`, for browsers. The page's script fetches the figures,
+ * with the token that the user enters.
  */
 #ifndef ADMIN_ROUTE_PAGE_H
 #define ADMIN_ROUTE_PAGE_H

@@ -11,14 +11,14 @@
 #include "server/server_admin.h"
 #include "upstream/balancer.h"
 
-/* As max_connections in the configuration. */
+/* Maximum of max_connections, as in the configuration. */
 #define ROUTE_SERVERS_CONNECTIONS_MAX 10000000
 
 /* A change under way, and its request. */
 struct route_servers_call {
     struct server_admin change;
     struct admin_request *rq;
-    char *name; /* UPSTREAM/SERVER, cut at the slash; or of a listener */
+    char *name; /* UPSTREAM/SERVER, cut at the slash; or a listener's name */
 };
 
 static void route_servers_free(struct route_servers_call *call)

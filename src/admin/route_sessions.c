@@ -46,7 +46,7 @@ static const char *route_sessions_set(struct session_filter *f, const char *name
     return session_filter_set(f, name, number);
 }
 
-/* Read ${fields}, NULL ends them. False: answered. */
+/* Read ${fields}, ended by NULL, into ${f}. False: an error was answered. */
 static bool route_sessions_filter(struct admin_request *rq, const char *const *fields,
                                   struct session_filter *f, unsigned *n)
 {
@@ -64,8 +64,8 @@ static bool route_sessions_filter(struct admin_request *rq, const char *const *f
 }
 
 /*
- * Answer that a name of the filter is unknown. Only asked when no session was found: sessions of a
- * removed listener or server are found by its name.
+ * If a name in the filter is unknown, answer so and return true. Call it only when no session was
+ * found, as sessions may still be found by the name of a removed listener or server.
  */
 static bool route_sessions_unknown(const struct route_sessions_call *call)
 {
@@ -98,7 +98,7 @@ static struct route_sessions_call *route_sessions_call(struct admin_request *rq,
     return call;
 }
 
-/* After an error the command did not begin: answer. */
+/* If ${rc} is an error, the command did not begin: answer with the error. */
 static void route_sessions_failed(struct route_sessions_call *call, int rc)
 {
     if (rc == 0)

@@ -15,7 +15,7 @@
 #include "server/session_query.h"
 #include "server/session_row.h"
 
-/* Rows of a step, about 10 us each, and its time. */
+/* Maximum of rows (about 10 us each) and of time for a step. */
 #define SESSION_PAGE_STEP    32
 #define SESSION_PAGE_STEP_NS (250 * NS_PER_US)
 
