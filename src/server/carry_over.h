@@ -5,9 +5,9 @@
  *   begin -> each boss runs a task -> each worker walks its sessions -> released -> [next begin]
  *
  * After the bosses' tasks, which wake idle loops, no boss creates a session of a replaced
- * generation, and the walks find all sessions that were handed over. Together these tasks and walks
- * are a grace period (engine/grace) of bosses and workers. A session keeps its generation if its
- * listener has another service now, or was removed: then the session leaves (server/worker_leave).
+ * generation, and the walks find all sessions that were handed over. Together they are a grace
+ * period (engine/grace) of bosses and workers. A session keeps its generation if its listener has
+ * another service now, or was removed: then the session leaves (server/worker_leave).
  */
 #ifndef SERVER_CARRY_OVER_H
 #define SERVER_CARRY_OVER_H

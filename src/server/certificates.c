@@ -122,8 +122,8 @@ static void certificates_use(const struct certificates_change *of, const struct 
 }
 
 /*
- * The files cannot be loaded: retry for a while, as some may still be missing; then log the
- * failure, once for each state of the files.
+ * The files cannot be loaded: retry for a while, as some may still be missing; then log once for
+ * each state of the files.
  */
 static void certificates_refuse(struct certificates_section *s, uint64_t fingerprint,
                                 const char *why, int64_t now_ns)

@@ -52,7 +52,7 @@ struct listeners_env {
     void (*accepted)(void *cookie, struct session *s);
     /* Called for each new socket, by listeners_commit(). */
     void (*opened)(void *cookie);
-    /* Called on any thread when such a socket, announced by opened(), is closed. */
+    /* On any thread: a socket announced by opened() was closed. */
     void (*stopped)(void *cookie);
     void *cookie;
 };

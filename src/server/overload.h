@@ -12,8 +12,8 @@
  *
  * Victims: connections with buffered bytes, longest without progress first. If these cannot free
  * enough memory, all connections, longest idle first. If a connection has an optional part (a
- * mirror), that part is closed first. Workers close connections in proportion to the number of
- * their sessions; one token bucket paces all workers.
+ * mirror), that part is closed first. Workers close connections in proportion to their sessions;
+ * one token bucket paces all workers.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H

@@ -261,7 +261,7 @@ static int server_create_listeners(struct server *sv)
     sockets = listeners_sockets_wanted(sv->listeners);
     if (loop_group_size(sv->threads.boss) > sockets)
         log_warning(
-            "boss: %u threads, but only %u listen sockets: surplus threads stay idle (see reuseport)",
+            "boss: %u threads, only %u listen sockets: surplus threads stay idle (see reuseport)",
             loop_group_size(sv->threads.boss), sockets);
     descriptors_set_limit(&sv->descriptors, &sv->aside);
     return 0;

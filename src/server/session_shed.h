@@ -4,9 +4,9 @@
  *
  *   list all -> choose the idlest -> each gets an instant (session_leave_by)
  *
- * All work is done in steps: in one scan the workers list, then the asking loop sorts, and in
- * another scan the workers give the instants. Each session ends at its instant, or before by
- * itself, so there is nothing to cancel.
+ * All is done in steps: the workers list in one scan, the asking loop sorts, the workers set
+ * instants in another scan. Each session ends at its instant, or before by itself, so there is
+ * nothing to cancel.
  */
 #ifndef SERVER_SESSION_SHED_H
 #define SERVER_SESSION_SHED_H

@@ -16,7 +16,7 @@ bool worker_leave_at_last(struct session *s)
     return true;
 }
 
-/* When the sessions must end for which worker_leave_at_last() was called; else CLOCK_NEVER. */
+/* When ${s} must end, if worker_leave_at_last(s) was called; else CLOCK_NEVER. */
 static int64_t worker_leave_by_ns(const struct session *s)
 {
     int64_t leave_by_ns = listener_generation_leave_by_ns(s);
