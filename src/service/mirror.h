@@ -1,6 +1,6 @@
 /*
- * service/mirror: copies a client's bytes to a server of another upstream, and discards its
- * answers.
+ * service/mirror: copies a client's bytes to a server of another upstream, and discards that
+ * server's answers.
  *
  *   client -> handlers -> [mirror] -> the service, unchanged
  *                             \-> at most `buffer_bytes` -> a server of the mirror
@@ -9,8 +9,8 @@
  * server, memory or descriptors the client is not mirrored. All of this is counted.
  *
  * A mirror is freed when both its channel and the client's are closed. After the client's end,
- * buffered bytes are sent within the listener's `linger`; if its stream was cut, the mirror's
- * connection is reset.
+ * buffered bytes are sent within the listener's `linger`; if the client's stream was cut, the
+ * mirror's connection is reset.
  */
 #ifndef SERVICE_MIRROR_H
 #define SERVICE_MIRROR_H
@@ -26,13 +26,16 @@ struct figure_visitor;
 struct session;
 struct upstream;
 
-/* A listener's counters, relaxed. Its mirrors have references, as they may outlive it. */
 struct counters_set;
 
+/*
+ * Counters of a listener's mirrors, relaxed. Mirrors hold references, as they may outlive the
+ * listener.
+ */
 struct mirror_counters {
     atomic_uint references;
     _Atomic uint64_t connected;
-    _Atomic uint64_t failed;    /* not connected: failed, or not tried */
+    _Atomic uint64_t failed;    /* mirrors not connected: failed, or not tried */
     _Atomic uint64_t abandoned; /* too slow, or ended by the mirror's server */
     _Atomic uint64_t cut;       /* reset: the client's stream was incomplete */
     _Atomic uint64_t bytes;
@@ -47,7 +50,8 @@ struct mirror_plan {
 
 /*
  * mirror_counters_create(out) / mirror_counters_hold(c) / mirror_counters_release(c):
- * Create counters with a reference; add one, and return ${c}; release one: the last frees ${c}.
+ * Create counters with one reference / add a reference and return ${c} / release one: the last
+ * frees ${c}.
  *
  * Thread: any
  * Errors: 0; -ENOMEM
@@ -68,7 +72,7 @@ void mirror_add(struct session *s, struct channel *ch);
 
 /*
  * mirror_add_counters(c, set):
- * Add the counters ${c} to ${set}, with which another process continues them.
+ * Add the counters ${c} to ${set}, so that another process can continue them.
  *
  * Thread: any; ${c} must outlive ${set}
  */

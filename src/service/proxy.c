@@ -25,7 +25,10 @@ static void proxy_leave(struct proxy *p, enum upstream_outcome outcome)
         upstream_leave(proxy_upstream(p), at, outcome);
 }
 
-/* For the access log; a server may be freed when its last session has left. */
+/*
+ * Keep ${server} for the access log: without a reference it may be freed when its last session
+ * leaves.
+ */
 static void proxy_remember(struct proxy *p, struct upstream_server *server)
 {
     if (!p->session.service->access_log || !server)
@@ -179,7 +182,7 @@ static uint32_t proxy_us(int64_t ns)
     return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
 }
 
-/* A session may queue again after a server failed. */
+/* Add ${us} to ${sum_us}: a session may queue again after a server failed. */
 static void proxy_add_us(uint32_t *sum_us, uint32_t us)
 {
     if (*sum_us == UINT32_MAX)
@@ -220,7 +223,7 @@ static void proxy_connect(struct proxy *p)
     if (rc == -EBUSY && (up->conf->queue_length > 0 || is_held))
         rc = wait_queue_join(&up->waiting, &p->ticket, &p->pick, proxy_waited, p);
     if (rc == -ENOBUFS && is_held && !hold_is_closed(&up->waiting.hold))
-        proxy_connect(p); /* the pause has just ended */
+        proxy_connect(p); /* the upstream's pause has just ended */
     else if (rc < 0)
         proxy_no_server(p, rc);
 }

@@ -53,7 +53,10 @@ static const struct address *proxy_attach_header_destination(const struct sessio
     return room;
 }
 
-/* Of our own TLS with the client, else of a proxy's that the client came by. */
+/*
+ * Tell the server of our own TLS with the client; without it, of the client's TLS with a proxy in
+ * front of us.
+ */
 static void proxy_attach_tell_tls(const struct session *s, const struct proxy_header_conf *conf,
                                   struct session_tls_told *told)
 {
@@ -109,7 +112,7 @@ void proxy_begin(struct proxy *p)
         session_preface_read(&p->session);
 }
 
-/* Begin the stale retry before the first bytes are sent: it must see them fail. */
+/* Begin the stale retry before the first bytes are sent: the retry must see them fail. */
 void proxy_attach(struct proxy *p, int fd, const struct server_tls_taken *tls)
 {
     channel_init(&p->server, p->session.owner->net, fd);

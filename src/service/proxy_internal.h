@@ -30,7 +30,7 @@ struct proxy {
     alignas(CACHE_LINE_BYTES) struct channel server;
     struct relay to_client;
     struct session session;
-    struct upstream *upstream; /* kept if the listener gets another one; NULL: not chosen yet */
+    struct upstream *upstream; /* stays if the listener gets another; NULL: not chosen yet */
     struct connector connector;
     struct balancer_pick_state pick;
     struct wait_ticket *ticket;
@@ -87,7 +87,7 @@ int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns);
 
 /*
  * proxy_pause(p) / proxy_end_pause(p):
- * Call proxy_try_again() after a pause; cancel the pause.
+ * Call proxy_try_again() after a pause / cancel the pause.
  *
  * Thread: loop of ${p}
  * Errors: false (no server has failed, retries are off, no time or memory is left)
@@ -105,7 +105,7 @@ void proxy_try_again(struct proxy *p);
 
 /*
  * proxy_dial(p):
- * Connect to ${p}->at, which has addresses (else it is ENDPOINT_ABSENT).
+ * Connect to ${p}->at, which has addresses: it is not ENDPOINT_ABSENT.
  *
  * Thread: loop of ${p}
  */
@@ -113,8 +113,8 @@ void proxy_dial(struct proxy *p);
 
 /*
  * proxy_attach(p, fd, tls):
- * Link the client with ${fd}, which is connected to ${p}->at. ${tls}: of a spare connection; NULL:
- * no TLS.
+ * Link the client with ${fd}, which is connected to ${p}->at. ${tls}: TLS of a spare connection;
+ * NULL: none.
  *
  * Thread: loop of ${p}
  * Owns:   the session owns ${fd} and the stream of ${tls}
@@ -134,7 +134,8 @@ void proxy_begin(struct proxy *p);
 
 /*
  * proxy_opened(p) / proxy_failed(p, failure):
- * The connection to ${p}->at can be used / is closed, and another server is next.
+ * Record that the connection to ${p}->at can be used / has failed; then try another server, pause
+ * or end the session.
  *
  * Thread: loop of ${p}
  */
@@ -144,7 +145,7 @@ struct proxy_failure {
     int error;
     const char *why; /* for the log */
     enum session_reason reason;
-    bool is_ours; /* it says nothing about the server */
+    bool is_ours; /* our own failure: says nothing about the server */
 };
 
 void proxy_failed(struct proxy *p, const struct proxy_failure *failure);
@@ -159,7 +160,7 @@ void proxy_reconnect(struct proxy *p);
 
 /*
  * proxy_tls_start(p, fd):
- * Make a TLS handshake over ${fd}, then call proxy_opened() or proxy_failed(), and attach.
+ * Make a TLS handshake over ${fd}. Then call proxy_opened() and attach, or call proxy_failed().
  *
  * Thread: loop of ${p}
  * Owns:   the proxy owns ${fd}
@@ -168,7 +169,8 @@ void proxy_tls_start(struct proxy *p, int fd);
 
 /*
  * proxy_tls_adopt(p, taken):
- * Use ${taken} on the server's channel, which was not started; without memory that is aborted.
+ * Use ${taken} on the server's channel, which was not started; if memory is short, abort the
+ * channel.
  *
  * Thread: loop of ${p}
  * Owns:   the proxy owns the stream of ${taken}
@@ -177,7 +179,8 @@ void proxy_tls_adopt(struct proxy *p, const struct server_tls_taken *taken);
 
 /*
  * proxy_tls_cancel(p, reconnects):
- * Abort the handshake, and call proxy_reconnect() then if ${reconnects}. False: none is under way.
+ * Abort the handshake; then, if ${reconnects}, call proxy_reconnect(). False: no handshake is under
+ * way.
  *
  * Thread: loop of ${p}
  */

@@ -9,7 +9,8 @@
  *                           |-- evicted -> LEFT --closed--> proxy_reconnect()
  *                           \-- cancelled --> IDLE
  *
- * The channel outlives neither: the reap step closes it before it frees the session.
+ * The server's channel does not outlive the proxy: the reap step closes the channel before the
+ * session is freed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -78,7 +79,7 @@ static void proxy_tls_fail(struct proxy_tls *t, int error)
     server_tls_why(&t->tls, error, t->why, sizeof(t->why));
 }
 
-/* A failed write is followed by the failed read, or the deadline. */
+/* Ignore failed writes: a failed read, or the deadline, follows. */
 static void proxy_tls_on_end(struct handler *h, enum handler_end what, int error)
 {
     struct proxy *p = CONTAINER_OF(h, struct proxy, to_client.handler);

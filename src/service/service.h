@@ -42,7 +42,7 @@ struct service {
     const char *listener;
     struct counters *counters;           /* NULL: not counted */
     struct admission *admission;         /* NULL: all clients are served */
-    struct upstream *upstream;           /* proxy only; NULL: only by routes */
+    struct upstream *upstream;           /* proxy only; NULL: only routes choose one */
     struct session_routes *routes;       /* choose the upstream by a ClientHello; NULL: none */
     const struct mirror_plan *mirror;    /* NULL: none */
     struct proxy_protocol_gate *proxies; /* trusted senders of PROXY headers; NULL: none */

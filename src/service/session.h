@@ -67,7 +67,10 @@ struct session_owner {
     void (*ended)(struct session_owner *owner, struct session *s);
 };
 
-/* Operations of a service, on the session's loop unless noted. */
+/*
+ * Operations of a service, on the session's loop unless noted. A service without servers (echo)
+ * leaves some NULL.
+ */
 struct service_ops {
     const char *name;
     unsigned descriptors;
@@ -80,7 +83,7 @@ struct service_ops {
     void (*open)(struct session *s);
     /* The client is known, its preface read: begin to serve it. */
     void (*start)(struct session *s);
-    /* Before start(): connect it to a server of ${up}. NULL: no servers. */
+    /* Before start(): choose ${up} as the upstream of ${s}. NULL: no servers. */
     void (*route)(struct session *s, struct upstream *up);
     /* Timeout of a server that sends nothing; 0: none. NULL: no servers. */
     int64_t (*server_idle_timeout_ns)(const struct session *s);
@@ -95,8 +98,8 @@ struct service_ops {
     /* The relay of relay_tell_first() has read its first bytes. NULL: not used. */
     void (*first_byte)(struct session *s);
     /*
-     * ${server} is down: if the session was sent to it by ${before_ns}, leave it and return true.
-     * NULL: no servers.
+     * ${server} is down: if ${s} was sent to ${server} by ${before_ns}, leave ${server} and return
+     * true. NULL: no servers.
      */
     bool (*evict)(struct session *s, const struct upstream_server *server, int64_t before_ns);
     /* s->service was replaced: use its settings. NULL: nothing to do. */
@@ -119,9 +122,9 @@ struct session {
     bool closing; /* graceful close: only the timeouts of channel_end() apply */
     bool ending;  /* session_end() was called */
     enum session_reason reason;
-    uint32_t access_lines; /* access log: intervals that had ended at the last interval line */
-    uint64_t number;       /* in the access log; 0: not logged */
-    uint64_t order;        /* among the sessions of its worker */
+    uint32_t access_lines;        /* access log: number of intervals at the last interval line */
+    uint64_t number;              /* in the access log; 0: not logged */
+    uint64_t order;               /* among the sessions of its worker */
     const struct address *listen; /* listen address; NULL: unknown */
     int64_t began_at_ns;
     int64_t opened_at_ns;  /* when the last leg was opened */
@@ -133,13 +136,13 @@ struct session {
     struct task task; /* hand-off, then reaping */
     struct address peer;
     struct counters *counted[SESSION_COUNTED]; /* NULL: not counted */
-    uint64_t counted_in, counted_out;          /* bytes of the client in them already */
+    uint64_t counted_in, counted_out;          /* client's bytes already in `counted` */
     struct session_id id;
     struct admission_ticket ticket;
     struct session_preface *preface_read; /* NULL: it has no preface */
     struct session_header *header;        /* its PROXY header; NULL: none */
     struct session_tls *tls;              /* TLS with the client; NULL: none */
-    struct session_hello *hello;          /* its ClientHello, passed on unread; NULL: none */
+    struct session_hello *hello;          /* its ClientHello, if passed on; NULL: none */
     struct pipeline_template *pipeline;   /* a reference; NULL: no handlers */
 };
 
@@ -172,7 +175,7 @@ bool session_admit(struct session *s, const struct address *client);
 /*
  * session_carry_over(s, service):
  * Use the settings of ${service}, the next generation of the same listener; a PROXY header or
- * mirror that has begun keeps its own.
+ * mirror that has begun keeps its settings.
  *
  * Thread: loop of ${s}
  * Owns:   ${s} no longer uses the old service
@@ -225,10 +228,10 @@ void session_leg_lost(struct session *s, unsigned leg);
  * session_leg_ended(s, ch, what, error):
  * Input, output or all of ${ch} has ended: set the reason, and act:
  *
- *   HANDLER_EOF       send the receiver of its bytes end of file
+ *   HANDLER_EOF       send end of file to the receiver of the bytes of ${ch}
  *   HANDLER_REJECTED  session_reset()
  *   HANDLER_BROKEN    discard bytes for ${ch}, deliver its input, then end the other leg
- *   HANDLER_CLOSED    after an error: send the other leg the bytes read for it, then reset it
+ *   HANDLER_CLOSED    after an error: send the other leg the bytes read for it, then reset that leg
  *
  * Thread: loop of ${s}
  */
@@ -245,7 +248,7 @@ void session_drain(struct session *s);
 
 /*
  * session_leave_by(s, at_ns):
- * End at ${at_ns} at the latest, as by a timeout, for SESSION_DRAIN.
+ * End ${s} at ${at_ns} at the latest, as a timeout does, with reason SESSION_DRAIN.
  *
  * Thread: loop of ${s}
  */
@@ -278,7 +281,7 @@ void session_reset(struct session *s, enum session_reason reason);
 
 /*
  * session_count_bytes(s):
- * Add the bytes that a connected ${s} has moved to its counters now, and not at its end.
+ * Count the bytes that a connected ${s} has passed on so far, without waiting for its end.
  *
  * Thread: loop of ${s}
  */
@@ -294,8 +297,8 @@ void session_abort(struct session *s, enum session_reason reason);
 
 /*
  * session_held_bytes(s) / session_stalled_since_ns(s) / session_active_at_ns(s):
- * Bytes buffered; since when a leg with buffered bytes has had no I/O, or CLOCK_NEVER; time of the
- * last I/O of any leg.
+ * Bytes buffered / since when a leg with buffered bytes has had no I/O, or CLOCK_NEVER / time of
+ * the last I/O of any leg.
  *
  * Thread: loop of ${s}
  */

@@ -95,7 +95,7 @@ void session_access_log_end(struct session *s)
         session_access_log_write(s, s->reason);
 }
 
-/* Due at whole intervals from the session's begin, even if a line was late. */
+/* Lines are due at whole intervals from the session's start, even after a line was late. */
 int64_t session_access_log_due_ns(const struct session *s)
 {
     int64_t interval_ns = s->service->access_log_interval_ns;

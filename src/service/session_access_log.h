@@ -15,7 +15,7 @@ struct session;
 
 /*
  * session_access_log_begin(s) / session_access_log_end(s):
- * Give ${s} its number in the access log; write its last line.
+ * Give ${s} its number in the access log / write the last line of ${s}.
  *
  * Thread: loop of ${s}; any before it was adopted
  */
@@ -24,7 +24,7 @@ void session_access_log_end(struct session *s);
 
 /*
  * session_access_log_due_ns(s) / session_access_log_look(s, now_ns):
- * Instant of the next interval line, or CLOCK_NEVER; write the line if due.
+ * Instant of the next interval line, or CLOCK_NEVER / write the line if due.
  *
  * Thread: loop of ${s}
  */

@@ -19,7 +19,10 @@
 #include "service/session_tls.h"
 #include "stats/counters.h"
 
-/* At a timeout, a stream without bytes for this long, or for half of the timeout, is not cut. */
+/*
+ * At a timeout, a stream that had no bytes for this long, or for half of the timeout, does not
+ * count as cut.
+ */
 #define SESSION_CUT_NS (1 * NS_PER_S)
 
 void session_set_reason(struct session *s, enum session_reason reason)
@@ -28,7 +31,7 @@ void session_set_reason(struct session *s, enum session_reason reason)
         s->reason = reason;
 }
 
-/* Bytes that are not counted yet; count them as counted. */
+/* Return the bytes that are not counted yet, and remember them as counted. */
 static void session_take_bytes(struct session *s, uint64_t *in, uint64_t *out)
 {
     const struct channel *client = s->legs[0];
@@ -99,7 +102,7 @@ static void session_run_free(struct task *t)
     session_access_log_end(s);
     session_count_end(s);
     admission_leave(&s->ticket);
-    s->owner->ended(s->owner, s); /* the service may be freed in it */
+    s->owner->ended(s->owner, s); /* the service may be freed in this call */
     session_free(s, ops);
 }
 

@@ -18,7 +18,7 @@
  * behind it. Free it with free().
  *
  * Thread: any
- * Units:  a multiple of CACHE_LINE_BYTES
+ * Units:  ${bytes} is a multiple of CACHE_LINE_BYTES
  * Errors: NULL (no memory)
  */
 void *session_handlers_alloc(const struct service *service, size_t bytes) NODISCARD;

@@ -135,7 +135,7 @@ const struct proxy_header_tls *session_header_tls(const struct session *s)
     return session_header_names_client(s) ? &s->header->reader.header.tls : NULL;
 }
 
-/* At most ${max} bytes, and a NUL. */
+/* Copy at most ${max} bytes of ${value} to ${at}, with a NUL behind. */
 static const char *session_header_text(char **at, struct proxy_header_value value, size_t max)
 {
     size_t n = value.n < max ? value.n : max;

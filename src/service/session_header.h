@@ -16,8 +16,8 @@ extern const struct session_preface_stage session_header_stage;
 
 /*
  * session_header_proxy(s) / session_header_destination(s):
- * Address of the proxy that sent the header; destination of the client in the header. NULL without
- * a header, or if it names no client.
+ * Address of the proxy that sent the header / destination of the client, as the header says. NULL
+ * without a header, or if the header names no client.
  *
  * Thread: loop of ${s}
  */

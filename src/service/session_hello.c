@@ -31,7 +31,7 @@ static const char *session_hello_problem(int error, const char *sni)
     case -ETIMEDOUT: return "sent no complete ClientHello in time (client_hello_timeout)";
     case -ENOENT:
         return *sni != '\0' ? "no route has the server name and protocol"
-                            : "sent no server name, and no route is without one";
+                            : "sent no server name, and no route matches without one";
     case -ENOMEM: return "out of memory";
     default: return strerror(-error);
     }
@@ -78,7 +78,7 @@ static void session_hello_failed(struct session_hello *o, int error)
     session_hello_refuse(s, o->reader.hello.sni, error);
 }
 
-/* Protocol names with commas between, as many as fit. */
+/* Keep the protocol names that fit, with commas between. */
 static void session_hello_keep_alpn(struct session_hello *o)
 {
     struct client_hello_bytes list = o->reader.hello.alpn, name;

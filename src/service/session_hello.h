@@ -1,6 +1,6 @@
 /*
  * service/session_hello: stage of the preface of a listener with routes: a ClientHello, which
- * chooses the upstream and is passed on unread.
+ * chooses the upstream and is passed on as it is.
  */
 #ifndef SERVICE_SESSION_HELLO_H
 #define SERVICE_SESSION_HELLO_H

@@ -78,9 +78,9 @@ static int session_postgres_conclude(struct preface_handler *p, int error)
 static const char *session_postgres_why(int error)
 {
     switch (error) {
-    case -EBADMSG: return "bytes follow it that are not encrypted";
+    case -EBADMSG: return "unencrypted bytes follow the SSLRequest";
     case -ENOMSG: return "the client does not ask for TLS";
-    case -ETIMEDOUT: return "none within handshake_timeout";
+    case -ETIMEDOUT: return "no SSLRequest within handshake_timeout";
     case -EPROTO: return "the client closed the connection";
     default: return strerror(-error);
     }
@@ -99,7 +99,7 @@ static void session_postgres_failed(struct session_postgres *o, int error)
         return;
     }
     if (log_allowed(&limit, NS_PER_S, &suppressed))
-        log_warning("listen %s: client %s: no SSLRequest: %s; reset%s", s->service->listener,
+        log_warning("listen %s: client %s: TLS did not begin: %s; reset%s", s->service->listener,
                     address_format(peer, sizeof(peer), &s->peer), session_postgres_why(error),
                     LOG_SUPPRESSED(suppressed));
     session_reset(s, SESSION_TLS_HANDSHAKE);

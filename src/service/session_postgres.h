@@ -3,10 +3,10 @@
  *
  *   client: SSLRequest -> we: `S` -> client: ClientHello
  *
- * A GSSENCRequest is refused with `N`, and the client may send the other. A client that begins with
- * TLS (sslnegotiation=direct) is passed on. Any other gets an error message, as TLS is required.
- * Bytes behind an SSLRequest would count as encrypted though they were not: the client is reset
- * (CVE-2021-23222).
+ * A GSSENCRequest is refused with `N`; the client may then send an SSLRequest. A client that begins
+ * with TLS (sslnegotiation=direct) is passed on. Any other client gets an error message, as TLS is
+ * required. A client that sends bytes behind the SSLRequest without waiting for `S` is reset: they
+ * would be taken for encrypted (CVE-2021-23222).
  * Source: PostgreSQL, Frontend/Backend Protocol: SSL Session Encryption
  */
 #ifndef SERVICE_SESSION_POSTGRES_H

@@ -5,9 +5,9 @@
  *                 -> handlers are added, service_ops.start
  *                 -> session_preface_read: bytes behind the preface
  *
- * Each stage is a handler at the head of the client's pipeline that holds all events. When it is
- * done, the handler of the next stage is added and gets the bytes behind. The last stage keeps them
- * until the service reads, as a server may have to be connected first.
+ * Each stage is a handler at the head of the client's pipeline that holds all events. When a stage
+ * is done, the handler of the next one is added and gets the remaining bytes. The last stage keeps
+ * them until the service reads, as a server may have to be connected first.
  */
 #ifndef SERVICE_SESSION_PREFACE_H
 #define SERVICE_SESSION_PREFACE_H
@@ -27,7 +27,7 @@ struct session_preface_stage {
     size_t (*rest_bytes)(const void *room);
     /*
      * Pass on the pipeline's `active` event and the rest_bytes() bytes. The handler leaves the
-     * pipeline, unless it encrypts.
+     * pipeline; one that encrypts stays.
      */
     void (*release)(void *room);
     int64_t (*timeout_ns)(const struct session *s, const void *room);
@@ -81,7 +81,7 @@ void session_preface_read(struct session *s);
 
 /*
  * session_preface_until_ns(s) / session_preface_give_up(s):
- * When to give up the current stage, CLOCK_NEVER if it has no timeout / do so.
+ * When to give up the current stage, CLOCK_NEVER if it has no timeout / give it up.
  *
  * Thread: loop of ${s}
  */

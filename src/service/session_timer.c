@@ -27,11 +27,11 @@ struct session_deadline {
 };
 
 /*
- * note: last read. Reading costs nothing more: a changed byte count shows that a channel was read,
- * its last I/O approximately when. As that may be a write, a session may end a quarter of its
- * timeout late.
+ * note: last read. Reads store nothing for this timeout. At each update, a changed byte count shows
+ * that the channel was read, and the time of its last I/O approximately when. As that I/O may be a
+ * write, a session may end a quarter of its timeout late.
  *
- * A leg whose reading is paused may have unread bytes: each update restarts its timeout.
+ * A leg whose reading is paused may have unread bytes, so each update restarts the leg's timeout.
  */
 static int64_t session_last_read_timeout_ns(const struct session *s, unsigned leg)
 {

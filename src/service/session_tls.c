@@ -46,7 +46,7 @@ static const char *session_tls_why(const struct session_tls *o, int error, char 
     case -ETIMEDOUT: return "not done within handshake_timeout";
     case -EBUSY: return "too many handshakes wait for a thread (max_pending)";
     case -ECONNRESET: return "the client closed the connection";
-    case -EMSGSIZE: return "its messages are too long";
+    case -EMSGSIZE: return "the client's messages are too long";
     default: return strerror(-error);
     }
 }
@@ -103,7 +103,7 @@ static const struct task_type session_tls_retry_type = {
 
 /* ---- the stage ---- */
 
-/* By the protocol that was negotiated; if none was, by those offered. */
+/* Route by the negotiated protocol; if none was negotiated, by those that the client offered. */
 static int session_tls_route(struct session_tls *o)
 {
     const struct tls_hello *hello = o->handler.hello;

@@ -30,7 +30,7 @@ extern const struct session_preface_stage session_tls_stage;
 
 /*
  * session_tls_end(s):
- * ${s} ends: try no handshake again.
+ * ${s} ends: do not retry its handshake.
  *
  * Thread: loop of ${s}
  */
@@ -52,7 +52,7 @@ void session_tls_free(struct session *s);
  */
 void session_tls_describe(const struct session *s, struct access_log_record *r);
 
-/* Values of `tls` point into the rest, and into the session. */
+/* Values of `tls` point into the members below, and into the session. */
 struct session_tls_told {
     struct proxy_header_tls tls;
     uint8_t ssl[PROXY_HEADER_MAX_BYTES];
@@ -61,8 +61,8 @@ struct session_tls_told {
 
 /*
  * session_tls_tell(s, certificate, told):
- * Write for a server what the client's TLS with us is, if wanted with its certificate. False: it
- * uses none.
+ * Describe for a server the client's TLS with us, and the client's certificate if ${certificate}.
+ * False: the client uses no TLS with us.
  *
  * Thread: loop of ${s}
  */

@@ -29,7 +29,7 @@ struct stale_retry_conf {
 
 /*
  * stale_retry_create(out, conf) / stale_retry_destroy(t):
- * Allocate a retry; free it, NULL is allowed.
+ * Allocate a retry / free ${t}, which may be NULL.
  *
  * Thread: loop of the session
  * Owns:   ${out} must live as long as the channels
@@ -40,7 +40,7 @@ void stale_retry_destroy(struct stale_retry *t);
 
 /*
  * stale_retry_begin(t):
- * Add its handlers to both channels, before they start.
+ * Add the handlers of ${t} to both channels, before these start.
  *
  * Thread: loop of the session
  */
