@@ -255,10 +255,10 @@ test-integration: $(PROGRAM) $(CTL_PROGRAM)
 	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) $(if $(SANITIZE),--sanitized) \
 	    --jobs $(TEST_JOBS) $(TEST_FLAGS)
 
-# With 10,000 slow clients, and 20 MB in records of a byte.
+# With 10,000 slow clients, 20 MB in records of a byte, and certificates replaced every second for a minute.
 .PHONY: test-tls-long
 test-tls-long: $(PROGRAM) $(CTL_PROGRAM)
-	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) --jobs 2 --long -k tls
+	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) --jobs 2 --long -v -k tls
 
 # All that the tests run.
 .PHONY: build-tests

@@ -1,13 +1,16 @@
 """tls_abuse: clients and servers that break TLS, on purpose or not, harm nobody else."""
 
 import contextlib
+import itertools
+import os
 import random
 import socket
 import time
 
 from support import libssl, net, program, tls
 from support.case import check, check_equal, test
-from test_tls import certificate_of, tls_echo
+from test_tls import NAME, certificate_of, profile, tls_echo
+from test_tls_upstream import Echo, flight
 
 HTTP = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
 GARBAGE = {
@@ -80,6 +83,7 @@ def half_hellos(t):
             t.eventually(lambda: daemon.fd_count() == fds + number, "all are there", within=timeout_s)
             if not t.sanitized:
                 each = (daemon.rss_bytes() - before) / number
+                print(f"clients: {number}, memory of each: {each:.0f} bytes")
                 check(each < 20_000, f"{each:.0f} bytes each")
             for _ in range(50):
                 check_equal(net.exchange(established, b"hello"), b"hello", "the echo of another")
@@ -116,14 +120,21 @@ def hello_flood(t):
             for _ in range(2):
                 flood.enter_context(program.forked(offer_hellos, front, hello, number, rate))
             most = 0
+            times = []
             for _ in range(200):
+                began = time.monotonic()
                 check_equal(net.exchange(other, b"hello"), b"hello", "the echo of another")
+                times.append(time.monotonic() - began)
                 most = max(most, daemon.rss_bytes())
                 time.sleep(number / rate / 200)
             check(t.sanitized or most - before < 100_000_000, f"memory grew by {most - before}")
             flood.close()
+            began = time.monotonic()
             t.eventually(lambda: daemon.fd_count() == fds, "all were ended", within=20)
             check(is_served(front, ca), "a new client is served after it")
+            print(f"memory: +{most - before} bytes; round trips of another: {sorted(times)[100] * 1e3:.2f} ms in the middle, "
+                  f"{max(times) * 1e3:.1f} ms at most; recovered after {time.monotonic() - began:.1f} s")
+            print(daemon.counts("handshakes "))
 
 
 @test()
@@ -220,3 +231,88 @@ def mutated_clients(t, version):
                 peer.fill()
         t.eventually(lambda: daemon.fd_count() <= fds, "all were ended", within=20)
         check(is_served(front, ca), "others are served")
+
+
+class Fickle(Echo):
+    """An Echo that resets three of four connections inside their handshakes, while it is fickle."""
+
+    def __init__(self, address, context):
+        super().__init__(address, context)
+        self.is_fickle = False
+        self.turns = itertools.count()
+
+    def _echo(self, s):
+        turn = next(self.turns) % 4
+        if not self.is_fickle or turn == 0:
+            super()._echo(s)
+            return
+        with contextlib.suppress(OSError, EOFError), s:
+            s.settimeout(net.LIMIT_S)
+            s.sendall(flight(s, self.context)[:(turn - 1) * 500])
+            net.reset(s)
+
+
+def come_and_go(front, ca, version):
+    """Clients that reset before, in and behind their handshakes, for ever."""
+    rng, context = random.Random(os.getpid()), tls.client_context(ca, version)
+    while True:
+        with contextlib.suppress(OSError, EOFError), net.connect(front) as s:
+            peer = tls.Peer(s, context)
+            hello, how = peer.flight(), rng.randrange(4)
+            s.sendall(hello[:100] if how == 0 else hello)
+            if how > 1:
+                while not peer.is_open:
+                    peer.fill()
+                    s.sendall(peer.flight())
+            if how != 2:
+                time.sleep(rng.random() * 0.01)
+            net.reset(s)
+
+
+def steps_by_threads(daemon):
+    counts = daemon.counts("handshakes ")
+    return counts["steps_run"] - counts["steps_on_loops"]
+
+
+@test(timeout=60)
+def churn(t):
+    """clients and servers that reset in handshakes, on four loops and on threads, and reloads with other CAs harm no
+    other client, and leave nothing behind"""
+    front, number = t.address(), 2000 if t.options.long else 200
+    ca, certificate = certificate_of(t)
+    with open(t.path("two.pem"), "wb") as two:
+        for authority in (tls.Authority(t, "others"), ca):
+            with open(authority.path, "rb") as f:
+                two.write(f.read())
+    cas = itertools.cycle((ca.path, t.path("two.pem")))
+    context = tls.client_context(ca.path)
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Fickle(t.address(), tls.server_context(certificate))) for _ in range(2)]
+        text = (profile("front", certificate)
+                + f"[listen front]\naddress = {front}\ntls = front\nservice = proxy\nupstream = back\n"
+                f"[upstream back]\nserver.a = {servers[0].address}\nserver.b = {servers[1].address}\n"
+                f"tls = back\ntls_name = {NAME}\nretries = 2\neject_failures = 0\n"
+                f"[worker]\nthreads = 4\n[handshake]\nthreads = 2\n[tls back]\nca = ")
+        with t.daemon(text + next(cas)) as daemon:
+            others = [stack.enter_context(tls.connect(front, context)) for _ in range(8)]
+            for other in others:
+                check_equal(net.exchange(other, b"hello"), b"hello", "the echo of another")
+            fds = daemon.fd_count()
+            for server in servers:
+                server.is_fickle = True
+            with contextlib.ExitStack() as those_that_reset:
+                for version in ("1.2", "1.3"):
+                    those_that_reset.enter_context(program.forked(come_and_go, front, ca.path, version))
+                while steps_by_threads(daemon) < number or daemon.counts("listen front").get("client_reset", 0) < number:
+                    daemon.reload(text + next(cas))
+                    for other in others:
+                        check_equal(net.exchange(other, b"hello"), b"hello", "the echo of another")
+            for server in servers:
+                server.is_fickle = False
+            check(is_served(front, ca), "a new client is served after it")
+            t.eventually(lambda: daemon.counts("listen front")["sessions"] == 8, "all others have ended")
+            t.eventually(lambda: daemon.counts("upstream back")["connections"] == 8, "with their connections to servers")
+            t.eventually(lambda: daemon.fd_count() <= fds, "descriptors are as before")
+            check_equal(daemon.counts("handshakes ")["steps_pending"], 0, "steps")
+            check(daemon.log_lines("server a .*TLS handshake failed: the server closed"), "no handshake with a server failed")
+            stack.close()

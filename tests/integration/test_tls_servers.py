@@ -1,14 +1,22 @@
 """tls_servers: servers of TLS that end early, want our certificate, are other programs, or break TLS."""
 
+import base64
 import contextlib
+import os
 import random
 import socket
+import ssl
+import threading
+import time
 
 from support import net, program, tls
 from support.case import check, check_equal, test
+from support.net import Task
 from test_tls import NAME, certificate_of, profile
 from test_tls_abuse import count_of, mutated
+from test_tls_config import put
 from test_tls_programs import both_ways, haproxy, nginx, stunnel
+from test_tls_upstream import Echo
 
 
 def tls_upstream(front, back, ca, certificate=None, options="", tls_options=""):
@@ -30,6 +38,25 @@ def truncated_by_the_server(t, truncated, end):
             check_equal(net.read_exactly(client, 4), b"part", "what the client got")
             server.socket.shutdown(socket.SHUT_WR)
             check_equal(net.ending(client), end, "the end for the client")
+
+
+def send_back(s):
+    while data := s.recv(net.CHUNK):
+        s.sendall(data)
+    s.shutdown(socket.SHUT_WR)
+
+
+@test(each={"version": ["1.2", "1.3"]}, timeout=600)
+def records_of_one_byte(t, version):
+    """bytes in a record each come from a server of TLS {version}, and go back to it"""
+    front, back, total = t.address(), t.address(), 20_000_000 if t.options.long else 20_000
+    ca, certificate = certificate_of(t)
+    with net.listen(back) as listener, t.daemon(tls_upstream(front, back, ca.path)):
+        with net.connect(front) as client, tls.accept(listener, tls.server_context(certificate, version)) as server:
+            echo = Task(send_back, client)
+            got = tls.echo_pattern(server, total, sizes=(1,))
+            echo.result()
+    check_equal(got, (total, net.pattern_sha256(total)), "what came back")
 
 
 @test()
@@ -95,3 +122,75 @@ def program_behind(t, name):
     with program.echo_server(t) as echo, server_program(t, name, port, echo, ca, certificate):
         with t.daemon(tls_upstream(front, f"127.0.0.1:{port}", ca.path, ours)):
             both_ways(front)
+
+
+class Again(Task):
+    """A client that comes again and again until it is told to stop, with the last ticket or with none."""
+
+    def __init__(self, front, context, over, resumes):
+        self.front, self.context, self.over, self.resumes = front, context, over, resumes
+        self.full = self.resumed = 0
+        super().__init__(self._come_again)
+
+    def _come_again(self):
+        session = None
+        while not self.over.is_set():
+            with self.context.wrap_socket(net.connect(self.front), server_hostname=NAME, session=session) as client:
+                check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+                self.full += not client.session_reused
+                self.resumed += client.session_reused
+                session = client.session if self.resumes else None
+
+
+@test(timeout=150)
+def all_replaced_under_load(t):
+    """certificate, CA of servers and ticket keys that are replaced again and again fail no client, and no resumption"""
+    rounds, pause_s = (60, 1) if t.options.long else (4, 0)
+    front, ca = t.address(), tls.Authority(t)
+    context = tls.client_context(ca.path)
+
+    def read(path):
+        with open(path, encoding="ascii") as f:
+            return f.read()
+
+    def server_of(authority):
+        return tls.server_context(authority.issue(NAME))
+
+    def served_with():
+        with tls.connect(front, context) as client:
+            return client.tls.getpeercert(binary_form=True)
+
+    def replace():
+        server.context = server_of(authorities[-1])  # known since the last time
+        authorities.append(tls.Authority(t, f"servers-{len(keys)}"))
+        keys.insert(0, base64.b64encode(os.urandom(80)).decode())
+        put(t, "tickets", "\n".join(keys))
+        certificate = read(put(t, "front.pem", read(ca.issue(NAME)))).partition("-----BEGIN PRIVATE")[0]
+        put(t, "trusted.pem", "".join(read(authority.path) for authority in authorities[-3:]))
+        t.eventually(lambda: len(daemon.log_lines("tls back: files have changed and are used")) == len(keys) - 1, "the CAs are used")
+        t.eventually(lambda: served_with() == ssl.PEM_cert_to_DER_cert(certificate), "the certificate is used")
+
+    keys = [base64.b64encode(os.urandom(80)).decode()]
+    put(t, "tickets", keys[0])
+    put(t, "front.pem", read(ca.issue(NAME)))
+    authorities, over = [tls.Authority(t, "servers")], threading.Event()
+    put(t, "trusted.pem", read(authorities[0].path))
+    with Echo(t.address(), server_of(authorities[0])) as server:
+        text = (f"[tls front]\ncertificate = {t.path('front.pem')}\nticket_keys = {t.path('tickets')}\nwatch = 100ms\n"
+                f"[listen front]\naddress = {front}\ntls = front\nservice = proxy\nupstream = back\n"
+                f"[upstream back]\nserver.only = {server.address}\ntls = back\ntls_name = {NAME}\nretries = 0\nspare = 1\n"
+                f"[tls back]\nca = {t.path('trusted.pem')}\nwatch = 100ms\n[worker]\nthreads = 2\n")
+        with t.daemon(text) as daemon:
+            clients = [Again(front, context, over, resumes) for resumes in (True, False, True)]
+            for _ in range(rounds):
+                began = time.monotonic()
+                replace()
+                time.sleep(max(0, began + pause_s - time.monotonic()))
+            over.set()
+            for client in clients:
+                client.result()
+            found = daemon.counts("listen front")
+            print(f"clients: {found['sessions_total']}, resumed: {found['tls_resumed']}, certificates: {len(keys)}")
+            check_equal(found["tls_failed"] + daemon.counts("server back/only")["tls_failed"], 0, "failed handshakes")
+            check_equal([client.full for client in clients if client.resumes], [1, 1], "full handshakes of those with tickets")
+            check_equal([client.resumed for client in clients if not client.resumes], [0], "resumptions without")

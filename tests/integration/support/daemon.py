@@ -232,8 +232,9 @@ class Daemon:
     def wait_reloaded(self, number, wanted="done"):
         """The lines of that reload, once it is over as wanted."""
         end = time.monotonic() + RELOAD_LIMIT_S * self.scale
+        self.has_notified("READY=1")  # reads what it says: it waits when the socket is full
         while len(self.log_lines(RELOAD_END)) < number:
-            self.has_notified("READY=1")  # reads what it says: it waits when the socket is full
+            self.has_notified("READY=1")
             if not self.running() or time.monotonic() > end:
                 raise DaemonError(f"no end of reload {number}")
             time.sleep(0.01)
