@@ -9,7 +9,7 @@
 
 /*
  * crc32c_add(crc, data, len):
- * Checksum of ${data} behind data whose checksum is ${crc} (0: no data).
+ * Checksum of earlier data, whose checksum is ${crc} (0: none), followed by ${data}.
  *
  * Thread: any
  * Source: RFC 9260, appendix A

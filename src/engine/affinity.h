@@ -1,7 +1,8 @@
 /*
  * engine/affinity: CPU affinity and scheduling policy of threads.
  *
- * A loop's thread has the policy of the loop's creator and the main thread's processors.
+ * By default a loop's thread has the policy of the loop's creator, and the main thread's
+ * processors.
  *
  * note: SCHED_BATCH. Under SCHED_OTHER a waking boss preempts a worker on the same processor: two
  * context switches per client. Under SCHED_BATCH the boss waits until the worker sleeps or the

@@ -265,8 +265,8 @@ unsigned loop_load(const struct loop *loop);
 
 /*
  * loop_availability(loop):
- * Check this before handing a connection to the loop: the control queue accepts tasks without
- * limit.
+ * Check this before handing a connection to the loop, because the control queue accepts tasks
+ * without limit.
  *
  * Thread: any
  */

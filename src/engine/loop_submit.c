@@ -8,8 +8,8 @@
 #define LOOP_STAMP_EACH 64
 
 /*
- * Calls between the two atomic operations make a submit a quarter slower: other threads take the
- * cache line meanwhile.
+ * Calls between the two atomic operations make a submit a quarter slower, because other threads
+ * take the cache line meanwhile.
  */
 #define LOOP_SUBMIT_INLINE static inline __attribute__((always_inline))
 

@@ -19,7 +19,7 @@ struct telemetry {
     _Atomic uint64_t io_events;
     _Atomic uint64_t tasks_run;
     _Atomic uint64_t
-        tasks_dropped; /* written by the loop; without a thread, by the one that stops it */
+        tasks_dropped; /* written by the loop, or by the thread that stops a loop without thread */
     _Atomic uint64_t tasks_own; /* submitted by the loop itself */
     _Atomic uint64_t rebuilds;
     _Atomic uint64_t stalls;

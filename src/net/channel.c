@@ -93,9 +93,8 @@ void channel_end_input(struct channel *ch, struct handler *next)
 }
 
 /*
- * After send(2) has reported a reset, recv(2) returns end of file. The error of send(2) was
- * ECONNRESET then, but EPIPE if the peer had ended cleanly (tcp_reset(), Linux
- * net/ipv4/tcp_input.c).
+ * After send(2) has reported a reset, recv(2) returns end of file. In this case send(2) failed with
+ * ECONNRESET; if the peer had ended cleanly, with EPIPE (tcp_reset(), Linux net/ipv4/tcp_input.c).
  */
 static void channel_on_eof(struct channel *ch)
 {
@@ -126,7 +125,9 @@ static void channel_on_data(struct channel *ch, size_t n)
     handler_read(ch->pipeline.head, channel_net(ch)->scratch, n);
 }
 
-/* When memory is scarce read little: a slow receiver may leave all of it buffered. */
+/*
+ * Read little when memory is scarce, because a slow receiver may leave all that is read buffered.
+ */
 static size_t channel_read_room(bool spliced, bool scarce)
 {
     if (scarce)

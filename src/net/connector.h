@@ -34,7 +34,7 @@ struct connector;
 typedef void connector_done(struct connector *c, int fd, int error);
 
 struct connector_conf {
-    struct arena *memory; /* held while connecting; NULL: static */
+    struct arena *memory; /* has this struct; held while connecting; NULL: static */
     struct sock_connect_conf sock;
     int64_t attempt_delay_ns; /* 0: one attempt at a time */
 };

@@ -1,7 +1,8 @@
 /*
  * stats/counters: session counters of a listener, upstream or server.
  *
- * Embedded and zeroed. Any thread may write, when a session begins and ends, and read.
+ * Embedded in their object and initially zero. Any thread may write them, when a session begins or
+ * ends, and read them.
  *
  *   began = open + sum of `ended`      (see note: sums)
  */

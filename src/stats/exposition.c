@@ -14,8 +14,8 @@
 #define EXPOSITION_GROUPS 64
 
 /*
- * Series that exposition_write() writes at once: those with a histogram take a few microseconds
- * each.
+ * Series that one call of exposition_write() writes: a series with a histogram takes a few
+ * microseconds.
  */
 #define EXPOSITION_STEP 16
 
@@ -42,7 +42,7 @@ struct exposition {
     unsigned n;
     bool failed;
     struct text labels;
-    struct figure_object last; /* the object of the last labels */
+    struct figure_object last; /* object whose labels were added last */
     size_t last_labels;
     /* The next series: of `figure` in `group`, for the object of `entry`. */
     unsigned group, figure;

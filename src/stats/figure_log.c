@@ -10,7 +10,7 @@
 #include "stats/figure.h"
 #include "stats/session_reason.h"
 
-/* Longer than a log line: the log marks it as truncated. */
+/* May be longer than a log line, so that the log marks the line as truncated. */
 struct figure_log_line {
     char text[2 * LOG_LINE_BYTES];
     size_t n;
