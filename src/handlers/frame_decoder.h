@@ -109,7 +109,7 @@ enum frame_decoder_result frame_decoder_next(struct frame_decoder *d,
 
 /*
  * frame_decoder_is_between(d) / frame_decoder_has_part(d):
- * Is the stream at a frame boundary? Is a partial frame held?
+ * Is the stream at a frame boundary? / Is a partial frame held?
  *
  * Thread: owner of ${d}
  */

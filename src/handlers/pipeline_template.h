@@ -22,7 +22,7 @@ struct pipeline_template;
 
 /*
  * pipeline_template_type(i) / pipeline_template_find(name):
- * Enumerate the handler types; find a type by its name.
+ * Enumerate the handler types / find a type by its name.
  *
  * Thread: any
  * Errors: NULL (no more types; unknown name)
@@ -102,7 +102,7 @@ void pipeline_template_figures(const struct pipeline_template *p,
 
 /*
  * pipeline_template_hold(p) / pipeline_template_release(p):
- * Add a reference and return ${p}; drop one, the last frees. NULL is allowed.
+ * Add a reference and return ${p} / release one: the last frees ${p}. NULL is allowed.
  *
  * Thread: any
  */

@@ -105,7 +105,7 @@ void client_table_continue(struct client_table *t, struct client_table *from);
 
 /*
  * client_table_hold(t) / client_table_release(t):
- * Add a reference and return ${t}; drop one, the last frees. NULL is allowed.
+ * Add a reference and return ${t} / release one: the last frees ${t}. NULL is allowed.
  *
  * Thread: any
  */

@@ -94,8 +94,8 @@ static int64_t connection_limit_wait_ns(const struct connection_limit *room,
 }
 
 /*
- * Check both quotas before taking one: otherwise two sockets that each get one but not the other
- * would wake each other for ever.
+ * Check both quotas before taking one: otherwise two sockets, each with one quota but not the
+ * other, would wake each other for ever.
  */
 static int64_t connection_limit_try(struct connection_limit *room, struct quota *own)
 {

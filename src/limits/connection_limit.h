@@ -70,7 +70,7 @@ void connection_limit_set(struct connection_limit *room, struct quota *own,
 
 /*
  * connection_limit_add(room, w, loop, again) / connection_limit_remove(room, w):
- * Register ${w} as a waiter on ${loop}; remove it, no-op if it is not registered.
+ * Register ${w} as a waiter on ${loop} / remove ${w}, if it is registered.
  *
  * Thread: any; loop of ${w}, or any once it has ended
  * Owns:   ${w} must live until a control task runs that was submitted after the removal
@@ -114,7 +114,7 @@ void connection_limit_withdraw(struct connection_limit *room, struct quota *own)
 
 /*
  * connection_limit_close(room, option) / connection_limit_open(room):
- * Refuse all clients because of ${option}, a literal; admit clients again.
+ * Refuse all clients because of ${option}, a literal / admit clients again.
  *
  * Thread: any
  */

@@ -60,7 +60,7 @@ bool quota_is_limited(const struct quota *q);
 
 /*
  * quota_wait_ns(q, now_ns):
- * Time until the next connection may enter. 0: now; CLOCK_NEVER: when one leaves.
+ * Time until the next connection may enter. 0: now; CLOCK_NEVER: when another leaves.
  *
  * Thread: any
  */

@@ -2,8 +2,8 @@
  * limits/token_bucket: rate limit with a burst.
  *
  * A bucket holds up to `burst` tokens and gains `tokens` each `period_ns`, evenly. Its state is one
- * number: the instant when it will be full. Taking tokens delays it by the time that gains as many.
- * No lock, no timer.
+ * number: the instant when it will be full. Taking tokens delays this instant by the time that
+ * gains as many tokens. No lock, no timer.
  *
  *   tokens now = burst - (full_at - now) / (period / tokens)        full_at <= now: full
  *
@@ -59,7 +59,7 @@ void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_co
 
 /*
  * token_bucket_wait_ns(b, conf, n, now_ns):
- * Time until there are ${n} tokens, at most conf->burst.
+ * Time until there are ${n} tokens; ${n} must not exceed conf->burst.
  *
  * Thread: any
  */

@@ -53,7 +53,7 @@ struct proxy {
 
 /*
  * proxy_of(s) / proxy_upstream(p):
- * The proxy of session ${s}; its upstream.
+ * The proxy of session ${s} / the upstream of ${p}.
  *
  * Thread: loop of the session
  */
@@ -77,7 +77,7 @@ void proxy_release_addresses(struct proxy *p);
 
 /*
  * proxy_deadline_ns(p) / proxy_retry_until_ns(p) / proxy_time_left_ns(p, now_ns):
- * Values of `give_up_at_ns` and of `retry_until_ns` if tries began now; time limit of the next try.
+ * Value of `give_up_at_ns` / of `retry_until_ns` if tries began now / time limit of the next try.
  *
  * Thread: loop of ${p}
  */

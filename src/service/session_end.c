@@ -42,7 +42,10 @@ static void session_take_bytes(struct session *s, uint64_t *in, uint64_t *out)
     s->counted_out += *out;
 }
 
-/* A preface does not count, and a session that connects may not have all its counters yet. */
+/*
+ * Bytes of a preface are not counted, and a session may not have all counters before it is
+ * connected.
+ */
 void session_count_bytes(struct session *s)
 {
     uint64_t in, out;

@@ -243,7 +243,7 @@ static int client_hello_read_extensions(struct client_hello *out)
     return rc;
 }
 
-/* Compression methods must have "none". Extensions may be missing altogether. */
+/* The compression methods must include "none". There may be no extensions at all. */
 static int client_hello_read_message(struct client_hello *out, struct client_hello_bytes rest)
 {
     struct client_hello_bytes random, session, compressions;

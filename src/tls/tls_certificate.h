@@ -46,7 +46,7 @@ void tls_certificate_destroy(struct tls_certificate *c);
 
 /*
  * tls_certificate_use_in(c, ctx) / tls_certificate_use(c, ssl):
- * Present the certificate, beside those of other kinds of keys.
+ * Present ${c}, in addition to certificates with other kinds of keys.
  *
  * Thread: any / that of ${ssl}
  * Errors: 0; -EINVAL (see the library's errors)

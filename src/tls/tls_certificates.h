@@ -14,7 +14,7 @@
 
 struct tls_certificates;
 
-/* Certificates of one name; NULL: none of this kind. */
+/* Certificates of one name, by kind of key; NULL: none of this kind. */
 struct tls_certificate_set {
     const struct tls_certificate *of[TLS_KEY_KINDS];
 };

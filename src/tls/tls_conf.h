@@ -16,7 +16,7 @@ struct tls_conf {
     struct arena *memory;
     const char *name;
     struct tls_profile_conf profile;
-    int64_t watch_ns; /* look for changed files so often; 0: never */
+    int64_t watch_ns; /* interval of looking for changed files; 0: never */
     /*
      * Gives listeners and upstreams the current profile. A reload keeps the slot if the section's
      * name stays.

@@ -34,7 +34,7 @@ uint64_t tls_load_stat(uint64_t fingerprint, const char *path);
 
 /*
  * tls_load_note(l, path):
- * The profile depends on ${path}, which may not exist. Call before it is read.
+ * The profile depends on ${path}, which may not exist. Call this before reading the file.
  *
  * Thread: that of the load
  */

@@ -18,7 +18,7 @@ struct tls_profile;
 
 enum tls_unknown_name {
     TLS_UNKNOWN_NAME_DEFAULT, /* the first certificate */
-    TLS_UNKNOWN_NAME_REJECT   /* alert unrecognized_name; also without a name */
+    TLS_UNKNOWN_NAME_REJECT   /* send alert unrecognized_name, also if no name was sent */
 };
 
 enum tls_version { TLS_VERSION_1_2, TLS_VERSION_1_3 };
@@ -55,13 +55,13 @@ struct tls_profile_conf {
     const char *groups;        /* between colons */
     const unsigned char *alpn; /* as in a ClientHello: each with its length in front */
     unsigned alpn_bytes;
-    const char *ca; /* of servers; NULL: the system's */
+    const char *ca; /* CAs of servers' certificates; NULL: the system's */
     const char *client_ca;
     const char *client_crl;
     enum tls_verify verify;
     enum tls_truncated truncated;
     struct tls_paths ocsp;            /* files with OCSP responses */
-    struct tls_paths tickets;         /* keys of session tickets; none: those of the process */
+    struct tls_paths tickets;         /* files with ticket keys; none: keys of the process */
     const struct tls_profile *before; /* in use, to be replaced; NULL at start */
 };
 
@@ -137,7 +137,7 @@ enum tls_truncated tls_profile_truncated(const struct tls_profile *p);
  * `for_clients`.
  *
  * Thread: any
- * Owns:   the caller frees it; it does not need the reference to ${p}
+ * Owns:   the caller frees the SSL, which needs no reference to ${p}
  */
 struct ssl_st *tls_profile_new_server(struct tls_profile *p) NODISCARD;
 
@@ -148,7 +148,7 @@ struct ssl_st *tls_profile_new_server(struct tls_profile *p) NODISCARD;
  * With TLS_VERIFY_OFF ${tls_name} may be NULL. ${p} was loaded `for_servers`.
  *
  * Thread: any
- * Owns:   the caller frees it; it does not need the reference to ${p}
+ * Owns:   the caller frees the SSL, which needs no reference to ${p}
  */
 struct ssl_st *tls_profile_new_client(struct tls_profile *p, const char *tls_name) NODISCARD;
 

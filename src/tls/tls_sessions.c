@@ -60,7 +60,7 @@ static void tls_sessions_remove(struct tls_sessions *ts, unsigned i)
     memmove(&ts->list[i], &ts->list[i + 1], (ts->n - i) * sizeof(SSL_SESSION *));
 }
 
-/* Locked. Are the sessions for this context and name? */
+/* Locked. Are the sessions for the context of ${ssl}, and for ${name}? */
 static bool tls_sessions_fit(const struct tls_sessions *ts, const SSL *ssl, const char *name)
 {
     return SSL_get_SSL_CTX(ssl) == ts->ctx && strcmp(ts->name, name ? name : "") == 0;
