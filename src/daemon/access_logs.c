@@ -1,8 +1,8 @@
 /*
  * daemon/access_logs: see access_logs.h.
  *
- * Any thread may add entries, only main removes them. Main takes the lock for each step of a walk:
- * files are opened and written without it.
+ * Any thread may add entries, only main removes them. In a walk, main takes the lock for each step,
+ * but opens and writes files without the lock.
  */
 #include "daemon/access_logs.h"
 
@@ -24,11 +24,14 @@
 
 #define ACCESS_LOGS_FINISH_NS (2 * NS_PER_S)
 
-/* For an unused log: pause before the next look; time for its idle thread to end. */
+/* For an unused log: pause before it is looked at again; time for the log's idle thread to end. */
 #define ACCESS_LOGS_LOOK_NS (1 * NS_PER_S)
 #define ACCESS_LOGS_JOIN_NS (100 * NS_PER_MS)
 
-/* Lower pool numbers: boss, workers, executor, control loop. Names have room for six digits. */
+/*
+ * Lower pool numbers belong to boss, workers, executor, control loop. Thread names have room for
+ * six digits.
+ */
 #define ACCESS_LOGS_FIRST_POOL 5
 #define ACCESS_LOGS_LAST_POOL  999999
 
@@ -38,7 +41,7 @@ struct access_logs_entry {
     struct access_log *log;
     bool wanted;          /* configured; under the lock */
     bool hangs;           /* access_log_finish() has failed; under the lock */
-    int64_t unused_at_ns; /* since when; 0: in use. Main only */
+    int64_t unused_at_ns; /* time since which it is unused; 0: in use. Main only */
     char where[];
 };
 
@@ -46,11 +49,11 @@ struct access_logs {
     const struct privileges *user;
     struct lock lock; /* of the list */
     struct list entries;
-    unsigned pool; /* of the next log's thread */
+    unsigned pool; /* pool number of the next log's thread */
     int unused_fd;
 };
 
-/* Each entry's log is held. */
+/* Logs of a new configuration: the change holds each log. */
 struct access_logs_change {
     struct access_logs *logs;
     size_t buffer_bytes;
@@ -99,7 +102,7 @@ err_free:
     return rc;
 }
 
-/* Call after access_log_finish(), or if no line was ever logged. */
+/* Close and free ${entry}: after access_log_finish(), or if no line was ever logged. */
 static void access_logs_entry_close(struct access_logs_entry *entry)
 {
     access_log_destroy(entry->log);
@@ -107,7 +110,7 @@ static void access_logs_entry_close(struct access_logs_entry *entry)
     free(entry);
 }
 
-/* The entry after ${entry} (NULL: the first); NULL: none. */
+/* Return the entry after ${entry}, the first if ${entry} is NULL; NULL: there is none. */
 static struct access_logs_entry *access_logs_next(struct access_logs *logs,
                                                   struct access_logs_entry *entry)
 {
@@ -119,7 +122,7 @@ static struct access_logs_entry *access_logs_next(struct access_logs *logs,
     return next == &logs->entries ? NULL : LIST_ENTRY(next, struct access_logs_entry, link);
 }
 
-/* Find the log and hold it; NULL: not open, or about to close. */
+/* Find the log at ${where} and hold it; NULL: it is not open, or about to close. */
 static struct access_logs_entry *access_logs_hold_open(struct access_logs *logs, const char *where)
 {
     struct access_logs_entry *found = NULL;
@@ -232,7 +235,7 @@ int access_logs_prepare(struct access_logs *logs, const struct server_conf *conf
     return 0;
 }
 
-/* Only the logs of ${change} are wanted now. True if other logs are open. */
+/* Mark the logs of ${change} as wanted, and no others. True if other logs are open. */
 static bool access_logs_replace(struct access_logs *logs, struct access_logs_change *change)
 {
     bool unwanted = false;
@@ -254,7 +257,7 @@ void access_logs_commit(struct access_logs_change *change)
     struct access_logs *logs = change->logs;
 
     if (access_logs_replace(logs, change))
-        eventfd_write(logs->unused_fd, 1); /* fails only if it is readable already */
+        eventfd_write(logs->unused_fd, 1); /* fails only if the eventfd is readable already */
     for (unsigned i = 0; i < change->n; i++) {
         access_log_set_max_bytes(change->entries[i]->log, change->buffer_bytes);
         access_log_release(change->entries[i]->log);
@@ -278,7 +281,7 @@ int access_logs_fd(const struct access_logs *logs)
     return logs ? logs->unused_fd : -1;
 }
 
-/* False: the writer may still write the queue. */
+/* Is it time to close the unused ${entry}? False: its thread may still write queued lines. */
 static bool access_logs_is_due(struct access_logs_entry *entry, int64_t now_ns)
 {
     struct access_log_stats s;
@@ -289,7 +292,7 @@ static bool access_logs_is_due(struct access_logs_entry *entry, int64_t now_ns)
     return s.waiting_bytes == 0 || now_ns - entry->unused_at_ns >= ACCESS_LOGS_FINISH_NS;
 }
 
-/* Hide ${entry} from new configurations; true if it is to be closed. */
+/* If ${entry} is to be closed, hide it from new configurations and return true. */
 static bool access_logs_take_unused(struct access_logs *logs, struct access_logs_entry *entry,
                                     int64_t now_ns, bool *unwanted)
 {
@@ -308,7 +311,7 @@ static bool access_logs_take_unused(struct access_logs *logs, struct access_logs
     return take;
 }
 
-/* A log whose thread hangs stays in the list, for access_logs_finish(). */
+/* Close ${entry}. If its thread hangs, put it back into the list, for access_logs_finish(). */
 static void access_logs_close_taken(struct access_logs *logs, struct access_logs_entry *entry)
 {
     if (access_log_finish(entry->log, clock_add_ns(clock_now_ns(), ACCESS_LOGS_JOIN_NS)) == 0) {
@@ -384,7 +387,7 @@ static void access_logs_show(const struct access_logs_entry *entry, struct figur
     figure_show(v, &access_logs_table, &object, &s);
 }
 
-/* Under the lock: a visit makes no system call. */
+/* Visits under the lock, as a visit makes no system call. */
 void access_logs_figures(struct access_logs *logs, struct figure_visitor *v)
 {
     if (!logs)

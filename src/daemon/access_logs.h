@@ -1,7 +1,7 @@
 /*
  * daemon/access_logs: access logs of all listeners, each opened once.
  *
- *   prepare -> commit or cancel        for each configuration, the first one too
+ *   prepare -> commit or cancel        for each configuration, also the first
  *
  * A log that is no longer configured stays open for its users (access_log_hold()); then the main
  * thread writes its queued lines and closes it.
@@ -34,10 +34,11 @@ int access_logs_create(struct access_logs **out, const struct privileges *user) 
 
 /*
  * access_logs_prepare(logs, conf, buffer_bytes, out):
- * Hold the open logs that ${conf} names, and open the others. Log failures.
+ * Hold the logs that ${conf} names and that are open, and open the missing logs. Failures are
+ * logged.
  *
  * Thread: main or control loop; one change at a time
- * Owns:   ${conf} is not used later; the caller commits or cancels ${out}
+ * Owns:   ${conf} is used during the call only; the caller commits or cancels ${out}
  * Errors: 0; -ENOMEM; as log_target_open()
  */
 int access_logs_prepare(struct access_logs *logs, const struct server_conf *conf,
@@ -88,9 +89,9 @@ int access_logs_fd(const struct access_logs *logs);
 
 /*
  * access_logs_close_unused(logs):
- * Close logs that are neither configured nor in use; one with queued lines after two seconds at
- * most. Return when to call this again; CLOCK_NEVER: when access_logs_fd() is readable. NULL is
- * allowed.
+ * Close logs that are neither configured nor in use; a log with queued lines is closed after two
+ * seconds at most. Return when to call this function again; CLOCK_NEVER: only when access_logs_fd()
+ * is readable. NULL is allowed.
  *
  * Thread: main
  */
@@ -130,7 +131,7 @@ void access_logs_log_stats(struct access_logs *logs);
 
 /*
  * access_logs_finish(logs):
- * Write all queues within two seconds; drop the other lines and log their number. Call once.
+ * Write all queues within two seconds; drop the lines left and log their number. Call once.
  *
  * Thread: main, after the server has stopped
  * Errors: 0; -ETIMEDOUT (a thread hangs: close nothing)

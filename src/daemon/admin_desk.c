@@ -19,7 +19,7 @@ struct admin_desk {
     struct admin *admin; /* NULL: none */
     struct admin_desk_conf conf;
     int fd;
-    struct admin_action *reload, *upgrade; /* under way; NULL: none */
+    struct admin_action *reload, *upgrade; /* actions under way; NULL: none */
     struct lock lock;                      /* guards what follows */
     struct admin_action *first, **last;
     bool closed;
@@ -51,7 +51,7 @@ static void admin_desk_submit(void *cookie, struct admin_action *action)
     if (closed)
         admin_desk_refuse_late(desk, action);
     else
-        (void)eventfd_write(desk->fd, 1); /* fails only if it is readable already */
+        (void)eventfd_write(desk->fd, 1); /* fails only if the eventfd is readable already */
 }
 
 static void admin_desk_status(void *cookie, struct admin_status *out)
@@ -188,7 +188,7 @@ static void admin_desk_reload(struct admin_desk *desk, struct admin_action *acti
     int rc = -EBUSY;
 
     if (!desk->reload) {
-        desk->reload = action; /* before the call, which may answer it */
+        desk->reload = action; /* before the call, which may answer the action */
         rc = action->kind == ADMIN_REVERT ? reload_revert(desk->conf.reload, &request)
                                           : reload_begin_request(desk->conf.reload, &request);
         if (rc < 0)

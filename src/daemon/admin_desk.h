@@ -47,7 +47,7 @@ struct admin *admin_desk_admin(const struct admin_desk *desk);
 
 /*
  * admin_desk_changed(desk, now):
- * reload_conf.changed: ${now} is in use.
+ * Function for reload_conf.changed: ${now} is in use.
  *
  * Thread: main
  */
@@ -63,9 +63,9 @@ void admin_desk_open(struct admin_desk *desk, const struct admin_desk_conf *conf
 
 /*
  * admin_desk_fd(desk) / admin_desk_step(desk, obstacle):
- * Descriptor that is readable when there are requests / carry them out, and answer those that have
- * ended; call it also after each event of a reload or upgrade. ${obstacle}: why nothing may be
- * changed now; NULL: it may.
+ * Descriptor that is readable when there are requests / carry requests out, and answer finished
+ * ones; call it also after each event of a reload or upgrade. ${obstacle}: why changes are refused
+ * now; NULL: they are allowed.
  *
  * Thread: main
  */

@@ -1,4 +1,4 @@
-/* System calls instead of libcap, which would be one more dependency. */
+/* Uses system calls instead of libcap, which would be one more dependency. */
 #include "daemon/capabilities.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Bit in the first word of a set. */
+/* Bit in the first word of a capability set. */
 #define CAPABILITIES_BIND (1u << CAP_NET_BIND_SERVICE)
 
 _Static_assert(CAP_NET_BIND_SERVICE < 32, "CAPABILITIES_BIND");
@@ -67,7 +67,7 @@ int capabilities_survive_exec(void)
     int rc;
 
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_NET_BIND_SERVICE, 0, 0) == 1)
-        return 0; /* systemd has set it, and its filter may refuse capset(2) */
+        return 0; /* set by systemd, whose filter may refuse capset(2) */
     rc = capabilities_get(&c);
     if (rc < 0 || (c.words[0].permitted & CAPABILITIES_BIND) == 0)
         return rc;

@@ -22,7 +22,7 @@ int capabilities_survive_user(bool survive) NODISCARD;
 
 /*
  * capabilities_reduce(kept):
- * Drop all capabilities but CAP_NET_BIND_SERVICE. Sets ${kept} if that one was permitted.
+ * Drop all capabilities but CAP_NET_BIND_SERVICE. Sets ${kept} if this capability was permitted.
  *
  * Thread: main, before any other thread
  * Errors: 0; -errno of capset(2); -EPERM (other capabilities remain)

@@ -96,7 +96,7 @@ int cli_parse(struct cli *out, int argc, char **argv, FILE *errors)
 
     optind = 1;
     while (rc == 0) {
-        /* optind stays while getopt_long() reads a word such as -tx */
+        /* optind stays the same while getopt_long() reads a word such as -tx */
         const char *word = argv[optind];
 
         /* "+" stops at the first argument that is no option; ":" reports a missing value. */

@@ -36,8 +36,8 @@ int fd_store_name(char *name, size_t size, const struct address *a)
 }
 
 /*
- * Has ${s} a name that fd_store does not give? Then it is of a .socket unit, or of a parent other
- * than systemd.
+ * Has ${s} a name that fd_store does not give? Then ${s} comes from a .socket unit, or from a
+ * parent other than systemd.
  */
 static bool fd_store_is_foreign(const struct inherited_socket *s)
 {

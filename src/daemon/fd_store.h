@@ -20,7 +20,7 @@ struct fd_store;
 
 /*
  * fd_store_open(out):
- * Take the inherited sockets: inherited_read().
+ * Take the inherited sockets by inherited_read().
  *
  * Thread: main, before any other thread
  * Errors: 0; -ENOMEM
@@ -38,7 +38,7 @@ struct socket_store fd_store_ops(struct fd_store *store);
 
 /*
  * fd_store_close_unwanted(store):
- * Close the inherited sockets that no listener took, and log it.
+ * Close and log the inherited sockets that no listener took.
  *
  * Thread: main, before any other thread
  */
@@ -46,8 +46,8 @@ void fd_store_close_unwanted(struct fd_store *store);
 
 /*
  * fd_store_give_up(store):
- * Have systemd close its copies of the inherited sockets that were closed, and remove the files of
- * unix sockets. Until this process has taken over they are its starter's.
+ * For each inherited socket that was closed, have systemd close its copies, and remove the file of
+ * a unix socket. Until this process has taken over, sockets and files belong to its starter.
  *
  * Thread: main, before listeners_keep()
  */
@@ -56,8 +56,8 @@ void fd_store_give_up(struct fd_store *store);
 /*
  * fd_store_hand_over_name(store, a, name):
  * Write to ${name}, of FD_STORE_NAME_BYTES, the name under which the next process gets sockets
- * bound to ${a}: that under which they were inherited or are stored, else HAND_OVER_LISTEN. NULL
- * ${store}: none is stored.
+ * bound to ${a}: the name under which these were inherited or are stored, else HAND_OVER_LISTEN.
+ * ${store} NULL: no socket is stored.
  *
  * Thread: main
  */

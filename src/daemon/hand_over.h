@@ -1,17 +1,17 @@
 /*
  * daemon/hand_over: messages between an old process and the new process that replaces it.
  *
- * Each message is a packet of text, perhaps with a descriptor of a memory file with the state,
- * which is too long for a packet.
+ * Each message is a packet of text, perhaps with the descriptor of a memory file: a state is too
+ * long for a packet.
  *
  *   new -> old: log TEXT             a warning or an error of its start
- *               ready [pid_file]     it accepts; it has adopted the pid file
- *               taken                answer to go: it only waits for main
- *               drain | stop         later, to one that drains: as SIGTERM, SIGINT
- *   old -> new: go + state           is it still able to take over? (with server/server_settings)
- *               main                 systemd knows it as the main process: take over
+ *               ready [pid_file]     it accepts; pid_file: it has adopted the pid file
+ *               taken                answer to go: ready to take over, waits for main
+ *               drain | stop         later, to an old process that drains: as SIGTERM, SIGINT
+ *   old -> new: go + state           can the new one still take over? (with server/server_settings)
+ *               main                 systemd knows the new one as main process: take over
  *               state + state        what was counted since, repeatedly
- *               end + state          the last one
+ *               end + state          the last such message
  *
  * Unknown messages, of another version, are ignored.
  */
@@ -30,7 +30,7 @@
 #define HAND_OVER_OLD       "reactord-old"     /* socket to another process that drains */
 #define HAND_OVER_OLD_STATE "reactord-old-state"
 #define HAND_OVER_PID_FILE  "reactord-pid-file" /* open and locked */
-#define HAND_OVER_LISTEN    "reactord-listen" /* a listen socket; of a unix socket also the file */
+#define HAND_OVER_LISTEN    "reactord-listen"   /* a listen socket; a unix socket with its file */
 
 /* Size of the longest text, with NUL. */
 #define HAND_OVER_TEXT_BYTES 2048
@@ -66,7 +66,7 @@ int hand_over_receive(int fd, char *text, int *state_fd) NODISCARD;
 
 /*
  * hand_over_write_state(out_fd, text, len) / hand_over_read_state(out, fd):
- * Create a memory file with ${text}; read a whole memory file, and append NUL.
+ * Create a memory file with ${text} / read a whole memory file, and append NUL.
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd}, and frees ${out}
@@ -78,7 +78,7 @@ int hand_over_read_state(char **out, int fd) NODISCARD;
 
 /*
  * hand_over_is_own(name):
- * Is it one of the names above, except HAND_OVER_LISTEN?
+ * Is ${name} one of the names above, except HAND_OVER_LISTEN?
  *
  * Thread: any
  */

@@ -13,8 +13,8 @@
 #include "net/sock.h"
 
 /*
- * Is the file of the unix socket there? The service manager may have removed its directory: no
- * client would find it.
+ * Is the file of the unix socket there? If the service manager has removed the directory, no client
+ * finds the socket.
  */
 static bool inherited_has_file(const struct address *a)
 {

@@ -1,7 +1,7 @@
 /*
  * daemon/inherited: listen sockets from the service manager: LISTEN_FDS, LISTEN_FDNAMES.
  *
- * The sockets are of a .socket unit, or of an earlier process, from systemd's file descriptor
+ * The sockets come from a .socket unit, or, of an earlier process, from systemd's file descriptor
  * store.
  */
 #ifndef DAEMON_INHERITED_H
@@ -14,15 +14,15 @@
 
 struct inherited_socket {
     int fd;                 /* -1: closed, or taken by another module */
-    struct address address; /* all 0: it cannot be used */
-    bool unwanted;          /* closed, though the service manager may still store it */
+    struct address address; /* all 0: the socket cannot be used */
+    bool unwanted;          /* closed here, but the service manager may still store it */
     char *name;             /* in LISTEN_FDNAMES */
 };
 
 /*
  * inherited_read(out, n):
- * Return the listening stream sockets that the environment names, and remove them from it. Other
- * descriptors are closed, with a log line.
+ * Return the listening stream sockets that the environment names, and remove their names from the
+ * environment. Other descriptors are closed, with a log line.
  *
  * Thread: main, before any other thread
  * Owns:   the caller owns the array: inherited_free()

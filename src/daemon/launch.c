@@ -19,21 +19,21 @@
 /* Digits of a pid. */
 #define LAUNCH_PID_BYTES 12
 
-/* CLOSE_RANGE_CLOEXEC, Linux 5.11. Older kernels: descriptors have FD_CLOEXEC anyway. */
+/* CLOSE_RANGE_CLOEXEC, since Linux 5.11; on older kernels descriptors have FD_CLOEXEC anyway. */
 #define LAUNCH_SET_CLOEXEC 4U
 
 /* Message from the parent. */
 struct launch_report {
     enum { LAUNCH_STARTED, LAUNCH_NO_PROCESS, LAUNCH_ENDED } kind;
-    int value; /* pid, errno, status of waitpid(2) */
+    int value; /* by `kind`: pid, errno, status of waitpid(2) */
 };
 
-/* Built before the fork: after it only async-signal-safe functions may be called. */
+/* Built before the fork: after the fork only async-signal-safe functions may be called. */
 struct launch_plan {
     const struct launch_conf *conf;
     pid_t starter;
     int report_fd;
-    int *exec_error; /* shared with the program's process */
+    int *exec_error; /* memory shared with the program's process */
     char **environment;
     char *texts; /* LISTEN_FDS and LISTEN_FDNAMES */
     int *moved;  /* descriptors */
@@ -114,7 +114,7 @@ static void launch_report(int fd, int kind, int value)
     const struct launch_report report = {.kind = kind, .value = value};
 
     if (write(fd, &report, sizeof(report)) < 0)
-        _exit(EXIT_FAILURE); /* the reader has ended */
+        _exit(EXIT_FAILURE); /* the process that reads has ended */
 }
 
 static void launch_append_pid(char *assignment, pid_t pid)
@@ -130,7 +130,7 @@ static void launch_append_pid(char *assignment, pid_t pid)
 }
 
 /*
- * Move all descriptors above the target numbers first, as one may have the target number of
+ * First move all descriptors above the target numbers: one descriptor may have the target number of
  * another.
  */
 static int launch_place_descriptors(const struct launch_plan *plan)
@@ -160,7 +160,7 @@ static _Noreturn void launch_exec(struct launch_plan *plan)
         launch_append_pid(plan->listen_pid, getpid());
         launch_append_pid(plan->watchdog_pid, getpid());
         if (capabilities_survive_exec() < 0)
-            errno = 0; /* go on: at most binding new ports below 1024 will fail */
+            errno = 0; /* go on: at worst, new ports below 1024 cannot be bound */
         sigaction(SIGPIPE, &usual, NULL);
         sigaction(SIGXFSZ, &usual, NULL);
         sigprocmask(SIG_SETMASK, conf->mask, NULL);
@@ -171,7 +171,9 @@ static _Noreturn void launch_exec(struct launch_plan *plan)
     _exit(EXIT_FAILURE);
 }
 
-/* Close all but ${fd}: sockets would stay open here after this process closes them. */
+/*
+ * Close all descriptors but ${fd}: sockets would stay open here after the starter has closed them.
+ */
 static void launch_close_others(int fd)
 {
     if (fd > 0)
@@ -228,7 +230,7 @@ static int launch_read_pid(struct launch *l)
     return 0;
 }
 
-/* Fork; the parent (launch.h) shares the pipe of ${l}. */
+/* Fork the parent (see launch.h), which shares the pipe of ${l}. */
 static int launch_fork(struct launch *l, struct launch_plan *plan)
 {
     int rc;
@@ -241,7 +243,7 @@ static int launch_fork(struct launch *l, struct launch_plan *plan)
     rc = launch_read_pid(l);
     if (rc < 0)
         launch_end_parent(l->parent);
-    else /* the program was not waited for: its pid is not reused yet */
+    else /* nothing has waited for the program: its pid is not reused yet */
         l->pidfd = (int)syscall(SYS_pidfd_open, l->pid, 0);
     return rc;
 }

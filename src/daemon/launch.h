@@ -1,5 +1,5 @@
 /*
- * daemon/launch: starts a program, with named descriptors, that is no child of this process.
+ * daemon/launch: starts a program that is no child of this process, with named descriptors.
  *
  *   this process -- fork --> parent -- fork --> execve(2) of the program
  *
@@ -17,7 +17,7 @@
 
 struct launch_descriptor {
     int fd;
-    const char *name; /* in LISTEN_FDNAMES: no colon */
+    const char *name; /* name in LISTEN_FDNAMES, without colon */
 };
 
 struct launch_conf {
@@ -33,15 +33,16 @@ struct launch {
     int pidfd;       /* -1: the kernel has no pidfd */
     pid_t parent;    /* 0: ended by launch_release() */
     int report_fd;   /* readable: launch_result() */
-    int *exec_error; /* errno of execve(2); 0: none. Shared memory */
+    int *exec_error; /* in shared memory: errno of execve(2); 0: no error */
 };
 
 #define LAUNCH_RESULT_BYTES 160
 
 /*
  * launch_start(out, conf):
- * Start the program. It gets the environment of this process, with its own LISTEN_FDS,
- * LISTEN_FDNAMES, LISTEN_PID and WATCHDOG_PID, and the descriptors 0 to 2 and those of ${conf}.
+ * Start the program, with the environment of this process, but LISTEN_FDS, LISTEN_FDNAMES,
+ * LISTEN_PID and WATCHDOG_PID of its own, with descriptors 0 to 2, and with the descriptors of
+ * ${conf}.
  *
  * Thread: main
  * Owns:   ${conf} and its descriptors are borrowed; the caller calls launch_close()
@@ -69,7 +70,7 @@ void launch_kill(const struct launch *l);
 
 /*
  * launch_release(l):
- * End the parent: init or systemd adopts the program. It can still be killed.
+ * End the parent: init or systemd adopts the program, which can still be killed.
  *
  * Thread: main
  */
@@ -77,7 +78,7 @@ void launch_release(struct launch *l);
 
 /*
  * launch_close(l):
- * Release the program, and forget it.
+ * Release the program, and free what launch_start() allocated.
  *
  * Thread: main
  */

@@ -28,7 +28,7 @@ static const char *log_line_thread_name(void)
     return name;
 }
 
-/* Cached for a second: libc takes its time zone lock. */
+/* Cached for a second, as libc takes its time zone lock. */
 static const char *log_line_stamp(time_t now_s, enum log_line_layout layout)
 {
     static _Thread_local char text[STAMP_BYTES];

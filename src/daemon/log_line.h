@@ -7,8 +7,8 @@
  *   LOG_LINE_JOURNAL   PRIORITY=6 SYSLOG_FACILITY=3 SYSLOG_IDENTIFIER=reactord
  *                      REACTORD_THREAD=work-2-1 MESSAGE=text, one field a line
  *
- * Backslashes and bytes other than printable ASCII are escaped as \n, \r, \t, \\ or \xNN: no input
- * can forge a line.
+ * Backslashes and bytes other than printable ASCII are escaped as \n, \r, \t, \\ or \xNN: so no
+ * input can forge a line.
  */
 #ifndef DAEMON_LOG_LINE_H
 #define DAEMON_LOG_LINE_H
@@ -20,7 +20,7 @@
 
 enum log_line_layout { LOG_LINE_PLAIN, LOG_LINE_PRIORITY, LOG_LINE_SYSLOG, LOG_LINE_JOURNAL };
 
-/* pipe(7) writes this much atomically: threads' lines never mix. */
+/* A write of this size to a pipe is atomic (pipe(7)): lines of several threads never mix. */
 #define LOG_LINE_MAX_BYTES PIPE_BUF
 
 struct log_line {

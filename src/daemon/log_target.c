@@ -1,6 +1,6 @@
 /*
  * syslog(3) and sd_journal_send(3) block if their daemon is slow, allocate memory, and do not
- * report that it is missing. So the datagrams are sent here.
+ * report a missing daemon. So this file sends the datagrams itself.
  */
 #include "daemon/log_target.h"
 
@@ -26,7 +26,7 @@
 #define JOURNAL_PATH "/run/systemd/journal/socket"
 
 enum medium {
-    MEDIUM_FILE,   /* file, or reopened pipe or terminal, non-blocking */
+    MEDIUM_FILE,   /* file, pipe or terminal that was opened non-blocking */
     MEDIUM_SHARED, /* inherited descriptor with shared flags: poll first */
     MEDIUM_STREAM, /* stderr is a connected socket */
     MEDIUM_DATAGRAM,
@@ -51,11 +51,11 @@ static ssize_t log_target_line_send(const struct log_target *lt, const char *dat
     switch (lt->medium) {
     case MEDIUM_STREAM: return send(lt->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
     case MEDIUM_DATAGRAM:
-        /* Send to the path: a restarted syslogd has another socket there. */
+        /* Send to the path, where a restarted syslogd has a new socket. */
         return sendto(lt->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL,
                       (const struct sockaddr *)&lt->peer, sizeof(lt->peer));
     case MEDIUM_SHARED:
-        /* A writable pipe takes PIPE_BUF bytes. */
+        /* A pipe that poll(2) calls writable takes PIPE_BUF bytes. */
         if (poll(&writable, 1, 0) != 1 || !(writable.revents & POLLOUT)) {
             errno = EAGAIN;
             return -1;
@@ -66,7 +66,7 @@ static ssize_t log_target_line_send(const struct log_target *lt, const char *dat
     return write(lt->fd, data, len);
 }
 
-/* Before the next line: end one written in part, as on a full disk. */
+/* End a line that was written only in part, as on a full disk, before the next line. */
 static bool log_target_mend(struct log_target *lt)
 {
     if (log_target_line_send(lt, "\n", 1) != 1)
@@ -91,7 +91,7 @@ static bool log_target_line_put(struct log_target *lt, enum log_level level, con
     return false;
 }
 
-/* Length of the next write: to a file, all; else whole lines up to PIPE_BUF bytes: atomic. */
+/* Length of the next write: all to a file; else whole lines up to PIPE_BUF bytes, to be atomic. */
 static size_t log_target_piece_of(const struct log_target *lt, const char *lines, size_t len)
 {
     const char *end;
@@ -182,8 +182,8 @@ static bool log_target_is_journal_stream(const struct stat *st)
 }
 
 /*
- * O_NONBLOCK belongs to the open file, which other processes share: open a pipe or terminal anew,
- * if permitted. A regular file never blocks: keep its shared position.
+ * O_NONBLOCK belongs to the open file, which other processes share: so open a pipe or terminal
+ * anew, if permitted. A regular file never blocks: keep the shared open file, for its position.
  */
 static int log_target_open_stderr(struct log_target *lt)
 {
@@ -204,7 +204,7 @@ static int log_target_open_stderr(struct log_target *lt)
     return lt->fd < 0 ? -errno : 0;
 }
 
-/* Give a file created by root to ${user}, who reopens it; an existing file keeps its owner. */
+/* Open or create a file. Give a file that root created to ${user}, who will reopen it. */
 static int log_target_open_file(int *out_fd, const char *path, const struct privileges *user)
 {
     const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_CREAT;
@@ -234,7 +234,7 @@ static int log_target_open_datagram(struct log_target *lt, enum log_line_layout 
     lt->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (lt->fd < 0)
         return -errno;
-    /* Connect only to see that a daemon listens; then disconnect. */
+    /* Connect only to see whether a daemon listens; then disconnect. */
     if (connect(lt->fd, (struct sockaddr *)&lt->peer, sizeof(lt->peer)) < 0)
         return -errno;
     return connect(lt->fd, &nobody, sizeof(nobody)) < 0 ? -errno : 0;

@@ -52,7 +52,8 @@ ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t le
 
 /*
  * log_target_reopen(lt):
- * Reopen a file after rotation, with the same descriptor number: threads log without a lock.
+ * Reopen a file after rotation, under the same descriptor number, because threads log without a
+ * lock.
  *
  * Thread: main
  * Errors: 0; -errno of open(2) (the old file stays in use)
@@ -61,7 +62,7 @@ int log_target_reopen(struct log_target *lt) NODISCARD;
 
 /*
  * log_target_may_reopen(lt):
- * Would log_target_reopen() be permitted, with the file that is there now?
+ * Would log_target_reopen() be permitted for the file that is now at the path?
  *
  * Thread: main
  * Errors: 0; -errno of access(2)

@@ -55,7 +55,7 @@ struct process {
     struct upgrade *upgrade;
 };
 
-/* Occupy descriptors 0 to 2, so that no descriptor opened later is taken for stdout or stderr. */
+/* Open descriptors 0 to 2 if closed: no later descriptor must be mistaken for stdout or stderr. */
 static int open_standard_descriptors(void)
 {
     int fd;
@@ -78,8 +78,8 @@ static void raise_descriptor_limit(void)
     before = limit.rlim_cur;
     limit.rlim_cur = limit.rlim_max;
     if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
-        log_warning("limit of open files: stays at %llu: %s", (unsigned long long)before,
-                    strerror(errno));
+        log_warning("limit of open files: cannot be raised, stays at %llu: %s",
+                    (unsigned long long)before, strerror(errno));
     else
         log_info("limit of open files: %llu (was %llu)", (unsigned long long)limit.rlim_max,
                  (unsigned long long)before);
@@ -160,7 +160,7 @@ static int open_pid_file(struct process *p, const char *path)
     return rc;
 }
 
-/* Why this process will not be able to execute the program; NULL: it will. */
+/* Why this process will not be able to execute the program; NULL: it will be able. */
 static const char *upgrade_obstacle(const struct process_conf *conf)
 {
     if (conf->chroot)
@@ -185,14 +185,14 @@ static int create_upgrade(struct process *p, const struct process_conf *process)
     return 0;
 }
 
-/* Until this process takes over, inherited sockets without a listener are its starter's. */
+/* Give up inherited sockets without a listener, unless they still belong to the starter. */
 static void give_up_sockets(struct process *p)
 {
     if (!predecessors_is_pending(p->predecessors))
         fd_store_give_up(p->sockets);
 }
 
-/* Sockets that are inherited, and kept for the next process. */
+/* Open the store of sockets that are inherited, and kept for the next process. */
 static int open_sockets(struct process *p)
 {
     int rc = fd_store_open(&p->sockets);
@@ -205,7 +205,7 @@ static int open_sockets(struct process *p)
     return 0;
 }
 
-/* All that must come before the first thread. */
+/* Do all that must come before the first thread. */
 static int process_open(struct process *p, struct config *config, const char *config_path)
 {
     const struct process_conf *conf = &config->process;
@@ -287,7 +287,7 @@ err_destroy_run:
     return rc;
 }
 
-/* The server has stopped or never started. */
+/* Free all, when the server has stopped or never started. */
 static void process_close(struct process *p)
 {
     upgrade_destroy(p->upgrade);
@@ -300,7 +300,7 @@ static void process_close(struct process *p)
     run_destroy(p->run);
 }
 
-/* Other threads still run: free nothing, but remove the pid file. */
+/* Exit while other threads run: remove the pid file, but free nothing. */
 static _Noreturn void process_leave(struct process *p, enum exit_code code)
 {
     log_write(code == EXIT_CODE_OK ? LOG_LEVEL_NOTICE : LOG_LEVEL_ERROR,
@@ -332,7 +332,7 @@ static enum exit_code process_run(struct process *p)
     } else {
         if (upgrade_is_pending(p->upgrade))
             server_upgrade_leave(p->server);
-        alone = server_stop(p->server, &cut) == 0; /* although it failed to start: loops may run */
+        alone = server_stop(p->server, &cut) == 0; /* loops may run although the start has failed */
         alone = admin_stop(admin_desk_admin(p->desk)) == 0 && alone;
         code = EXIT_CODE_START;
     }
@@ -341,7 +341,7 @@ static enum exit_code process_run(struct process *p)
     return code;
 }
 
-/* Look up the user before the root directory changes: its database is outside. */
+/* Look up the user before the root directory changes: the user database is outside. */
 static enum exit_code confine(struct process *p, struct config **config, const char *path)
 {
     const struct process_conf *conf = &(*config)->process;
@@ -357,7 +357,7 @@ static enum exit_code confine(struct process *p, struct config **config, const c
                                                                    : EXIT_CODE_OK;
 }
 
-/* Frees ${config}, or the configuration that replaced it. */
+/* Frees ${config}, or the configuration that replaced ${config}. */
 static enum exit_code serve(struct process *process, struct config *config, const char *config_path)
 {
     enum exit_code code = confine(process, &config, config_path);
@@ -430,7 +430,8 @@ int main(int argc, char **argv)
     if (open_standard_descriptors() < 0)
         return EXIT_CODE_START;
     if (tls_memory_count() < 0)
-        log_warning("memory of the TLS library is not counted: it was used before the start");
+        log_warning(
+            "memory of the TLS library is not counted: the library was used before the start");
     if (cli_parse(&cli, argc, argv, stderr) < 0)
         return EXIT_CODE_USAGE;
     switch (cli.action) {

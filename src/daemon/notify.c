@@ -15,7 +15,7 @@
 #define STATUS_BYTES      256
 #define ASSIGNMENTS_BYTES 64 /* before STATUS */
 
-/* FDNAME has 255 bytes at most. */
+/* Message with an FDNAME, which has 255 bytes at most. */
 #define NOTIFY_STORE_BYTES 320
 
 static atomic_bool is_not_main; /* see notify_set_main() */
@@ -111,7 +111,7 @@ int64_t notify_watchdog_interval_ns(void)
     int rc = sd_watchdog_enabled(0, &period_us);
 
     if (rc < 0)
-        log_warning("systemd's watchdog is not fed: WATCHDOG_USEC or WATCHDOG_PID: %s",
+        log_warning("systemd's watchdog is not fed: WATCHDOG_USEC or WATCHDOG_PID is invalid: %s",
                     strerror(-rc));
     if (rc <= 0 || period_us > (uint64_t)(CLOCK_NEVER / NS_PER_US))
         return CLOCK_NEVER;

@@ -14,7 +14,8 @@
 
 /*
  * notify_ready(format, ...) / notify_stopping(format, ...) / notify_status(format, ...):
- * Report readiness; report shutdown; only set the status. All set the line in `systemctl status`.
+ * Report readiness / report shutdown / report neither. All set the status line of `systemctl
+ * status`.
  *
  * Thread: any
  * Source: sd_notify(3): READY, MAINPID, STOPPING, STATUS
@@ -45,7 +46,8 @@ int notify_hand_over(pid_t pid) NODISCARD;
 
 /*
  * notify_set_main(is_main):
- * Set whether this is the main process. If not, nothing is sent: systemd hears one process.
+ * Set whether this is the main process. If not, nothing is sent: systemd must hear only one
+ * process.
  *
  * Thread: main
  * Source: systemd.service(5): NotifyAccess
@@ -81,8 +83,8 @@ void notify_watchdog(void);
 
 /*
  * notify_store(name, fd) / notify_unstore(name):
- * Let systemd keep a copy of ${fd} for the next process, if FileDescriptorStoreMax allows; let it
- * close all its copies with this name.
+ * Let systemd keep a copy of ${fd} for the next process, if FileDescriptorStoreMax allows / let
+ * systemd close all copies with this name.
  *
  * Thread: any
  * Errors: 0; -errno of the socket (notify_unstore(): logged at debug level)

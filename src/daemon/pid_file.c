@@ -13,7 +13,7 @@
 #include "base/parse.h"
 #include "daemon/safe_open.h"
 
-/* Longer than a pid with newline, to recognize other content. */
+/* More than a pid with newline, to recognize other content. */
 #define CONTENT_BYTES 32
 
 /* Maximum attempts: another reactord may remove the file between open and lock. */
@@ -22,10 +22,10 @@
 struct pid_file {
     int fd;
     char *path;
-    bool is_given; /* the file is another process's */
+    bool is_given; /* the file belongs to another process */
 };
 
-/* OFD locks belong to the open file, not the process: fcntl_locking(2). */
+/* Use an OFD lock, which belongs to the open file, not to the process: fcntl_locking(2). */
 static int pid_file_lock(int fd)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -41,7 +41,7 @@ static bool pid_file_is_at_path(int fd, const char *path)
            open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
-/* Returns 0 for an empty file, -EINVAL if its content is no pid. */
+/* Returns the pid in the file, 0 if the file is empty, -EINVAL if the content is no pid. */
 static long pid_file_read_pid(int fd)
 {
     char content[CONTENT_BYTES];
@@ -68,7 +68,7 @@ static int pid_file_write_pid(int fd, pid_t pid)
     int len = snprintf(content, sizeof(content), "%ld\n", (long)pid);
     ssize_t n;
 
-    /* Truncate after the write: a reader meanwhile finds a pid in the first line. */
+    /* Truncate after the write: meanwhile a reader finds a pid in the first line. */
     n = pwrite(fd, content, (size_t)len, 0);
     if (n != len)
         return n < 0 ? -errno : -ENOSPC;
@@ -200,8 +200,8 @@ void pid_file_claim(struct pid_file *pf)
 static void pid_file_unlink(const struct pid_file *pf)
 {
     /*
-     * Remove the file before unlocking it: a waiting process sees that it is gone, and retries.
-     * Emptying is safe even if the path names another file now.
+     * Remove the file before unlocking it: a waiting process sees that the file is gone, and
+     * retries. Emptying is safe even if the path leads to another file now.
      */
     if (!(pid_file_is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) &&
         ftruncate(pf->fd, 0) < 0)
@@ -218,7 +218,7 @@ void pid_file_give(struct pid_file *pf, pid_t pid)
     else
         pid_file_unlink(pf);
     pf->is_given = true;
-    close(pf->fd); /* while this process drains, only the other one holds the lock */
+    close(pf->fd); /* while this process drains, only process ${pid} holds the lock */
     pf->fd = -1;
 }
 

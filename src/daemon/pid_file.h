@@ -18,8 +18,8 @@ struct privileges;
 /*
  * pid_file_create(out, path, user):
  * Lock ${path} and write the pid of this process. A stale pid is replaced, other content is not.
- * Mode 0600, as any process that can open the file can lock it. Opened as ${user} if permitted,
- * else as root (daemon/safe_open); NULL: as the process's user.
+ * Mode 0600, as any process that can open the file can lock it. The file is opened as ${user} if
+ * permitted, else as root (daemon/safe_open); ${user} NULL: as the process's user.
  *
  * Thread: main
  * Owns:   ${path} is copied
@@ -31,7 +31,7 @@ int pid_file_create(struct pid_file **out, const char *path,
 /*
  * pid_file_adopt(out, path, fd):
  * Take over ${fd}, open and locked, from the process that this one replaces, if ${fd} is the file
- * at ${path}. Until pid_file_claim() it keeps its content and belongs to that process.
+ * at ${path}. Until pid_file_claim() the file keeps its content and belongs to the other process.
  *
  * Thread: main
  * Owns:   ${path} is copied; takes ${fd}, except after an error
@@ -57,8 +57,8 @@ void pid_file_claim(struct pid_file *pf);
 
 /*
  * pid_file_give(pf, pid):
- * Process ${pid} replaces this one: write its pid, and leave it file and lock. 0: it has not
- * adopted the file; remove it. NULL ${pf} is allowed.
+ * Write ${pid}, the process that replaces this one, and leave file and lock to it. ${pid} 0: it has
+ * not adopted the file, so remove the file. ${pf} may be NULL.
  *
  * Thread: main
  */

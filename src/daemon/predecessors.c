@@ -20,24 +20,24 @@
 struct predecessor {
     struct list link;
     int fd;
-    int state_fd; /* its report at this start, then for the successor; -1: none */
+    int state_fd; /* report: at our start its own, later for the successor; -1: none */
     struct server_state *state;
-    bool has_ended; /* its last report has come */
+    bool has_ended; /* its last report was received */
 };
 
 struct predecessors {
     struct list list;
     struct server *server;
-    struct predecessor *starter; /* NULL: none, or it was replaced */
+    struct predecessor *starter; /* process that started this one; NULL: none, or replaced */
     int pid_file_fd;
     int state_fd; /* state of `starter` when this process started */
     int epoll_fd;
-    int log_fd; /* to `starter`; stays open, as other threads may be logging */
+    int log_fd; /* socket to `starter`; stays open, as other threads may log */
     bool lent;
     struct log_sink sink;
 };
 
-/* Pid of the process that created the socket. */
+/* Pid of the process that created the socket ${fd}. */
 static long predecessors_pid(int fd)
 {
     struct ucred other = {.pid = 0};
@@ -47,7 +47,7 @@ static long predecessors_pid(int fd)
     return other.pid;
 }
 
-/* Until this process has taken over, draining processes report to the starter. */
+/* Read messages of ${q} now? Until this process has taken over, only the starter's. */
 static bool predecessors_is_read(const struct predecessors *p, const struct predecessor *q)
 {
     return !p->lent && (!p->starter || q == p->starter);
@@ -93,7 +93,7 @@ static int predecessors_add(struct predecessors *p, int fd)
     return 0;
 }
 
-/* The state of a draining process comes after its socket. */
+/* In LISTEN_FDS the state of a draining process follows its socket. */
 static void predecessors_add_state(struct predecessors *p, int fd)
 {
     struct predecessor *q =
@@ -105,7 +105,7 @@ static void predecessors_add_state(struct predecessors *p, int fd)
         close(fd);
 }
 
-/* Take one descriptor of the environment, if its name is one of hand_over.h. */
+/* Take the descriptor ${fd} of LISTEN_FDS, if ${name} is one of hand_over.h. */
 static int predecessors_take(struct predecessors *p, const char *name, int fd)
 {
     int rc = 0;
@@ -198,7 +198,7 @@ static void predecessors_use_settings(const struct predecessors *p, const char *
     int rc = server_settings_use(p->server, text);
 
     if (rc < 0)
-        log_warning("upgrade: what the administrator had set is forgotten: %s", strerror(-rc));
+        log_warning("upgrade: settings made by an administrator are lost: %s", strerror(-rc));
 }
 
 static void predecessors_attach_one(const struct predecessors *p, struct predecessor *q)
@@ -209,7 +209,7 @@ static void predecessors_attach_one(const struct predecessors *p, struct predece
     if (rc == 0 && q != p->starter) {
         rc = server_state_create(&q->state, p->server, text);
     } else if (rc == 0) {
-        predecessors_use_settings(p, text); /* before the health of servers that it enables */
+        predecessors_use_settings(p, text); /* before health: settings may enable servers */
         rc = server_state_create(&q->state, p->server, "");
         if (rc == 0)
             rc = server_state_report(q->state, text);
@@ -230,7 +230,7 @@ void predecessors_attach(struct predecessors *p, struct server *sv)
         predecessors_attach_one(p, LIST_ENTRY(node, struct predecessor, link));
 }
 
-/* If ${q} has ended predecessors_step() will notice. */
+/* Send ${text} to ${q}. If ${q} has ended, predecessors_step() will notice. */
 static void predecessors_say(const struct predecessor *q, const char *text)
 {
     struct pollfd writable = {.fd = q->fd, .events = POLLOUT};
@@ -309,7 +309,7 @@ static bool predecessors_act(struct predecessors *p, struct predecessor *q, cons
 
 static void predecessors_remove(struct predecessors *p, struct predecessor *q)
 {
-    /* explicitly: a copy of the descriptor may stay open */
+    /* close(2) is not enough: a copy of the descriptor may stay open */
     (void)epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, q->fd, NULL);
     list_remove(&q->link);
     server_state_destroy(q->state);
@@ -319,7 +319,7 @@ static void predecessors_remove(struct predecessors *p, struct predecessor *q)
     free(q);
 }
 
-/* True: ${q} was the starter. */
+/* Forget ${q}, which has ended. True: ${q} was the starter. */
 static bool predecessors_lose(struct predecessors *p, struct predecessor *q)
 {
     bool was_starter = q == p->starter;
@@ -335,7 +335,7 @@ static bool predecessors_lose(struct predecessors *p, struct predecessor *q)
             "upgrade: process %ld ended before it had drained: its sessions count as errors", pid);
     }
     if (!q->has_ended && q->state && server_state_close(q->state) < 0)
-        log_warning("upgrade: sessions of process %ld still count as open", pid);
+        log_warning("upgrade: process %ld has gone, but its sessions still count as open", pid);
     predecessors_remove(p, q);
     return was_starter;
 }

@@ -1,6 +1,6 @@
 /*
- * daemon/predecessors: the processes that this one replaces: its starter, which started it, and
- * those that still drain after earlier upgrades.
+ * daemon/predecessors: the processes that this one replaces: its starter, which has started it, and
+ * processes that still drain after earlier upgrades.
  *
  *   open -> attach -> [server_start()] -> ready -> step: taken over -> step ... -> close
  */
@@ -39,7 +39,7 @@ void predecessors_tell_lines(struct predecessors *p, const char *lines);
  * The pid file, open and locked; -1: none.
  *
  * Thread: main
- * Owns:   the caller
+ * Owns:   the caller owns the descriptor
  */
 int predecessors_take_pid_file(struct predecessors *p);
 
@@ -54,7 +54,7 @@ void predecessors_attach(struct predecessors *p, struct server *sv);
 
 /*
  * predecessors_ready(p, has_pid_file):
- * Tell the starter that this process accepts clients. True: wait for its answer by
+ * Tell the starter that this process accepts clients. True: wait for the starter's answer by
  * predecessors_step(). False: there is no starter.
  *
  * Thread: main
@@ -63,7 +63,7 @@ bool predecessors_ready(struct predecessors *p, bool has_pid_file) NODISCARD;
 
 /*
  * predecessors_fd(p) / predecessors_step(p):
- * Descriptor that is readable when predecessors_step() has work / do it; true once this process has
+ * Descriptor that is readable when there are messages / act on them; true once this process has
  * taken over from its starter.
  *
  * Thread: main
@@ -89,7 +89,7 @@ unsigned predecessors_draining(const struct predecessors *p);
 
 /*
  * predecessors_tell(p, word):
- * Send "drain" or "stop" to all that drain.
+ * Send "drain" or "stop" to all processes that drain.
  *
  * Thread: main
  */
@@ -105,7 +105,7 @@ void predecessors_tell(struct predecessors *p, const char *word);
  * predecessors_close().
  *
  * Thread: main
- * Owns:   the descriptors are borrowed until then
+ * Owns:   the descriptors are borrowed until that call
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
 int predecessors_lend(struct predecessors *p, struct launch_descriptor *list) NODISCARD;

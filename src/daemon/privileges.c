@@ -16,7 +16,7 @@
 /* (uid_t)-1 means "keep" to setresuid(2). */
 #define ID_MAX (UINT32_MAX - 1)
 
-/* Log errno of getpwnam(3) and the like; 0: no entry. */
+/* Log ${error}, the errno of getpwnam(3) and the like; 0: there is no entry. */
 static int privileges_lookup_failed(const char *what, const char *name, int error)
 {
     if (error == 0 || error == ENOENT || error == ESRCH) {
@@ -27,7 +27,7 @@ static int privileges_lookup_failed(const char *what, const char *name, int erro
     return -error;
 }
 
-/* ${has_gid}: the user has an entry, with a primary group. */
+/* Set ${has_gid} if the user has an entry, with a primary group. */
 static int privileges_lookup_user(struct privileges *p, bool *has_gid, const char *user)
 {
     const struct passwd *entry;

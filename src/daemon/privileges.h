@@ -1,6 +1,6 @@
 /*
- * daemon/privileges: drops root, keeps CAP_NET_BIND_SERVICE: listeners of a later reload may need
- * low ports.
+ * daemon/privileges: drops root, but keeps CAP_NET_BIND_SERVICE, because listeners of a later
+ * reload may need low ports.
  *
  * Look up user and group first; drop root after opening sockets, log and pid file, before the first
  * thread. Failures are logged.
@@ -18,14 +18,14 @@ struct privileges {
     bool change; /* false: keep the user; uid and gid are the process's */
     uid_t uid;
     gid_t gid;
-    char login[LOGIN_NAME_MAX]; /* its supplementary groups are used; "": none */
+    char login[LOGIN_NAME_MAX]; /* user whose supplementary groups are used; "": none */
     bool has_groups;            /* privileges_keep_groups() was called */
 };
 
 /*
  * privileges_lookup(out, user, group):
- * Look up ${user} and ${group}, names or numbers. NULL ${user}: unchanged; NULL ${group}: the
- * user's primary group. Without root: only the current ids.
+ * Look up ${user} and ${group}, names or numbers. ${user} NULL: unchanged; ${group} NULL: the
+ * user's primary group. Without root only the current ids are allowed.
  *
  * Thread: main
  * Errors: 0; -ENOENT (unknown, or a number without entry and group); -EPERM (not root); -errno of
@@ -35,7 +35,7 @@ int privileges_lookup(struct privileges *out, const char *user, const char *grou
 
 /*
  * privileges_take_groups(out, p) / privileges_return_groups(ours):
- * Set the effective and supplementary groups of ${p}; restore ${ours}, the previous groups, and
+ * Set the effective and supplementary groups of ${p} / restore ${ours}, the previous groups, and
  * free them.
  *
  * Thread: main, as root

@@ -37,7 +37,7 @@ static int program_search(char **out, const char *name)
     return -ENOENT;
 }
 
-/* The program was started by another name. */
+/* Find the program by the kernel: it was started by another name. */
 static int program_ask_kernel(char **out)
 {
     char path[PATH_MAX];

@@ -21,7 +21,7 @@
 
 static void reload_wake(struct reload *r)
 {
-    MUST(eventfd_write(r->step_fd, 1) == 0); /* one write for each state: no overflow */
+    MUST(eventfd_write(r->step_fd, 1) == 0); /* one write for each state, so no overflow */
 }
 
 /* ---- executor ---- */
@@ -124,7 +124,7 @@ void reload_notify_ready(const struct reload *r)
                  r->refused ? "; the last reload was refused, see the log" : "");
 }
 
-/* Free what the reload did not use; the next reload may begin. */
+/* End the reload: free what it did not use, and begin the next reload, if requested. */
 static void reload_end(struct reload *r)
 {
     bool changed = !r->request.dry_run;
@@ -233,7 +233,7 @@ static void reload_apply(struct reload *r)
     }
     apply.access_cookie = r->access_logs;
     r->state = RELOAD_APPLYING;
-    r->rc = -ECANCELED; /* unless done() says otherwise */
+    r->rc = -ECANCELED; /* unless done() sets another value */
     rc = server_reload(r->conf.server, &apply);
     if (rc == 0)
         return;

@@ -4,9 +4,9 @@
  *   IDLE --reload_begin()--> LOADING (executor) --> APPLYING (control loop) --> IDLE
  *                                  \--refused, nothing is changed--> IDLE
  *
- * A reload that is requested meanwhile follows, once. With `reload_confirm`, the previous
- * configuration is used again unless another SIGHUP, with the same file, confirms the reload in
- * time (RFC 6241, 8.4).
+ * If further reloads are requested meanwhile, one more reload follows. With `reload_confirm`, the
+ * previous configuration is restored unless another SIGHUP, with the same file, confirms the reload
+ * in time (RFC 6241, 8.4).
  */
 #ifndef DAEMON_RELOAD_H
 #define DAEMON_RELOAD_H
@@ -26,7 +26,7 @@ struct reload_conf {
     const char *path;
     struct server *server;           /* started */
     struct access_logs *access_logs; /* NULL: none */
-    /* Another configuration is in use: also one that is restored. May be NULL. */
+    /* Called when another configuration is in use, perhaps a restored one. May be NULL. */
     void (*changed)(void *cookie, const struct config *now);
     void *cookie;
 };
@@ -35,11 +35,12 @@ struct reload_conf {
 
 /* A reload with an answer. */
 struct reload_request {
-    bool dry_run;       /* only check, and compare */
+    bool dry_run;       /* only check the file, and list the changes */
     int64_t confirm_ns; /* instead of `reload_confirm`; 0: no confirmation */
     /*
-     * Called once, unless reload_drop_request() comes first. ${error} NULL: done, and ${lines} are
-     * the changes. Else ${error} says why not, and ${lines} are the problems. NULL ${lines}: none.
+     * Called once, unless reload_drop_request() comes first. If done, ${error} is NULL, and
+     * ${lines} are the changes. Else ${error} is the reason, and ${lines} are the problems.
+     * ${lines} NULL: none.
      */
     void (*done)(void *cookie, const char *error, const char *lines);
     void *cookie;
@@ -89,7 +90,7 @@ void reload_begin(struct reload *r);
 
 /*
  * reload_begin_request(r, request) / reload_drop_request(r):
- * Begin a reload that is answered / give no answer.
+ * Begin a reload that answers ${request} / give no answer any more.
  *
  * Thread: main
  * Owns:   ${request} is copied
@@ -100,7 +101,8 @@ void reload_drop_request(struct reload *r);
 
 /*
  * reload_confirm(r) / reload_revert(r, request):
- * Keep the configuration that waits for confirmation / restore the one before, and answer.
+ * Keep the configuration that waits for confirmation / restore the previous configuration, and
+ * answer ${request}.
  *
  * Thread: main
  * Errors: 0; -ENOENT (nothing waits); -EBUSY (a reload is under way)
@@ -144,8 +146,8 @@ bool reload_is_open(const struct reload *r);
 
 /*
  * reload_is_applying(r) / reload_give_up(r):
- * Is the control loop changing the server, so that no other thread may? / Before the server stops:
- * cancel a reload under way unless its commit has begun, and begin no other.
+ * Is the control loop changing the server, so that no other thread may? / Before the server stops,
+ * cancel a reload under way unless its commit has begun, and begin no other reload.
  *
  * Thread: main
  */

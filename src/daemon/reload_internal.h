@@ -27,7 +27,7 @@ struct reload {
     unsigned n_done, n_failed;
     int step_fd;
     struct task load;
-    /* Written by the executor or the control loop before `step_fd`. */
+    /* The executor or the control loop writes these members before it writes to `step_fd`. */
     int rc;
     struct config *next;
     char *problems; /* lines of config_reload() */
@@ -36,7 +36,7 @@ struct reload {
     struct access_logs_change *access_logs;
 };
 
-/* SIGHUP asks for no answer. */
+/* Request for SIGHUP, which asks for no answer. */
 extern const struct reload_request reload_by_signal;
 
 /*
@@ -50,7 +50,7 @@ void reload_return(struct reload *r);
 
 /*
  * reload_forget_confirmed(r):
- * There is nothing to confirm.
+ * Free the previous configuration: there is nothing to confirm any more.
  *
  * Thread: main
  */
@@ -58,7 +58,7 @@ void reload_forget_confirmed(struct reload *r);
 
 /*
  * reload_answer(r, error, lines) / reload_answer_changes(r):
- * Answer the request under way, if any / with the changes.
+ * Answer the request under way, if any / answer it with the changes.
  *
  * Thread: main
  */

@@ -30,7 +30,7 @@
 #define TICK_NS   (5 * NS_PER_S)
 #define EXTEND_NS (20 * NS_PER_S)
 
-/* Most signals that wait for the end of a reload; of further ones only a stop is kept. */
+/* Maximum of signals that wait for the end of a reload; of further signals only a stop is kept. */
 #define RUN_DELAYED 8
 
 /* How often a replaced process reports its counters. */
@@ -47,9 +47,9 @@ struct run {
     enum state state;
     bool told_to_end;       /* by a signal, while draining */
     bool drained;           /* no session is left; replaced processes may drain */
-    int64_t deadline_at_ns; /* for the drain */
+    int64_t deadline_at_ns; /* end of the drain */
     int64_t tick_at_ns;
-    int64_t logs_at_ns; /* next access_logs_close_unused(); CLOCK_NEVER: none */
+    int64_t logs_at_ns; /* when to call access_logs_close_unused(); CLOCK_NEVER: not at all */
     struct watchdog_feeder watchdog_feeder;
     struct signal_notice delayed[RUN_DELAYED];
     unsigned n_delayed;
@@ -60,7 +60,7 @@ static void run_on_drained(void *cookie)
 {
     struct run *run = cookie;
 
-    /* called once: no overflow */
+    /* called only once: no overflow */
     MUST(eventfd_write(run->drained_fd, 1) == 0);
 }
 
@@ -116,7 +116,7 @@ static void run_set_draining(struct run *run, const struct run_conf *conf, int64
     reload_give_up(conf->reload);
 }
 
-/* Until this process has taken over, the sockets and their files belong to its starter. */
+/* Close the listen sockets; before this process has taken over, leave them to its starter. */
 static void run_close_server(const struct run_conf *conf)
 {
     if (upgrade_is_pending(conf->upgrade))
@@ -136,7 +136,7 @@ static void run_drain_begin(struct run *run, const struct run_conf *conf)
     upgrade_tell_old(conf->upgrade, "drain");
 }
 
-/* False: a loop hangs; the server has logged it. */
+/* Stop server and admin interface. False: a loop hangs, as logged. */
 static bool run_stop_server(struct run *run, const struct run_conf *conf, unsigned *cut)
 {
     notify_extend(EXTEND_NS);
@@ -146,7 +146,7 @@ static bool run_stop_server(struct run *run, const struct run_conf *conf, unsign
     if (upgrade_is_pending(conf->upgrade))
         server_upgrade_leave(conf->server);
     run->stop_rc = server_stop(conf->server, cut);
-    if (admin_stop(conf->admin) < 0) /* after the server: its loops answer requests */
+    if (admin_stop(conf->admin) < 0) /* after the server, whose loops answer requests */
         run->stop_rc = -ETIMEDOUT;
     run->state = STATE_STOPPED;
     upgrade_report(conf->upgrade, "end");
@@ -243,7 +243,10 @@ static void run_delay(struct run *run, const struct run_conf *conf,
         reload_give_up(conf->reload);
 }
 
-/* All but a reload, which follows by itself, and an upgrade, which is refused meanwhile. */
+/*
+ * Must the signal wait for the end of a reload? Another reload waits by itself; an upgrade is
+ * refused.
+ */
 static bool run_waits(const struct signal_notice *notice)
 {
     return notice->number != SIGHUP && notice->number != SIGUSR2;
@@ -273,7 +276,7 @@ static void run_reload_step(struct run *run, const struct run_conf *conf)
     run->n_delayed = 0;
 }
 
-/* The last session has ended; wait for replaced processes. */
+/* The last session has ended: stop, once the replaced processes have ended too. */
 static void run_drain_finish(struct run *run, const struct run_conf *conf)
 {
     unsigned old = upgrade_old(conf->upgrade), cut; /* ${cut} is not used: no session is left */
@@ -337,7 +340,7 @@ static void run_start_admin(const struct run_conf *conf)
         log_error("admin: cannot start: %s", strerror(-rc));
 }
 
-/* This process may drain already: the starter says "main" without knowing it. */
+/* Take over from the starter. This process may drain already, which the starter does not know. */
 static void run_take_over(const struct run *run, const struct run_conf *conf)
 {
     server_upgrade_keep(conf->server);
@@ -368,7 +371,7 @@ static void run_upgrade_step(struct run *run, const struct run_conf *conf)
     }
 }
 
-/* Why nothing may be changed now; NULL: it may. */
+/* Why changes are refused now; NULL: they are allowed. */
 static const char *run_obstacle(const struct run *run, const struct run_conf *conf)
 {
     if (run->state != STATE_RUNNING)
@@ -376,7 +379,7 @@ static const char *run_obstacle(const struct run *run, const struct run_conf *co
     return upgrade_is_pending(conf->upgrade) ? "an upgrade is under way" : NULL;
 }
 
-/* Handle all events, first those that may stop the server. */
+/* Handle all events, first the events that may stop the server. */
 static void run_act(struct run *run, const struct run_conf *conf, const struct pollfd *fds)
 {
     eventfd_t once;

@@ -8,7 +8,7 @@
  *
  * While running or draining, SIGUSR1 reopens logs, SIGRTMIN logs statistics, and
  * daemon/watchdog_feeder watches the loops. SIGHUP reloads (daemon/reload); other signals wait
- * while a reload changes the server. The process ends after those that it replaced
+ * while a reload changes the server. The process ends after the processes that it has replaced
  * (daemon/upgrade).
  */
 #ifndef DAEMON_RUN_H
@@ -59,7 +59,8 @@ struct server_events run_events(struct run *run);
 
 /*
  * run_until_stopped(run, conf, alone):
- * Run until the server has stopped. ${alone} false: other threads still run; free nothing and exit.
+ * Run until the server has stopped. ${alone} false: other threads still run, so exit without
+ * freeing anything.
  *
  * Thread: main
  * Errors: EXIT_CODE_OK; EXIT_CODE_FAILED (poll(2) failed, or a loop hangs)

@@ -1,4 +1,4 @@
-/* Root walks the path by directory descriptors: it uses the directories that it checked. */
+/* Root walks the path by directory descriptors, to use the same directories that were checked. */
 #include "daemon/safe_open.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "daemon/privileges.h"
 
-#define MAX_LINKS 40 /* as the kernel's, path_resolution(7) */
+#define MAX_LINKS 40 /* the kernel's limit, path_resolution(7) */
 
 struct walk {
     const struct safe_open *how;
@@ -24,8 +24,8 @@ struct walk {
 };
 
 /*
- * Is ${fd} in /proc? Users cannot create entries there; links there may lead to files without a
- * path (/dev/stdout).
+ * Is ${fd} in /proc? Users cannot create entries there, but links may lead to files without a path
+ * (/dev/stdout).
  */
 static bool safe_open_is_in_proc(int fd)
 {
@@ -35,8 +35,8 @@ static bool safe_open_is_in_proc(int fd)
 }
 
 /*
- * Can the user replace entries of ${w}->dir? Set *${sticky} if only those that the user owns, see
- * unlink(2).
+ * Can the user replace all entries of ${w}->dir? Set *${sticky} if only entries that the user owns,
+ * see unlink(2).
  */
 static bool safe_open_user_can_change(const struct walk *w, bool *sticky)
 {
@@ -61,7 +61,7 @@ static bool safe_open_user_can_have_made(const struct stat *st)
     return st->st_uid != 0 || S_ISLNK(st->st_mode) || (!S_ISDIR(st->st_mode) && st->st_nlink > 1);
 }
 
-/* Take the next name of the path. NULL: none is left, or it is too long. */
+/* Take the next name of the path. NULL: no name is left, or the name is too long. */
 static const char *safe_open_next_name(struct walk *w, char name[NAME_MAX + 1], bool *last)
 {
     const char *begin = w->rest + strspn(w->rest, "/");
@@ -114,7 +114,7 @@ static int safe_open_last(const struct walk *w, const char *name, int more_flags
     return fd < 0 ? -errno : fd;
 }
 
-/* The file may have been replaced since it was checked. */
+/* Is ${fd} the file that was checked? It may have been replaced since. */
 static bool safe_open_is_same_file(int fd, const struct stat *looked_at)
 {
     struct stat st;

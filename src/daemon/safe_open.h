@@ -1,8 +1,8 @@
 /*
  * daemon/safe_open: safely open a file as root in a user's directory.
  *
- * In a user's directory, links could lead root to any file. So a file is opened as the user; only
- * if that is denied, as root, through directories that the user cannot change. (As Postfix's
+ * In a user's directory, links could lead root to any file. So a file is opened as the user, or, if
+ * that is denied, as root, but only through directories that the user cannot change. (As Postfix's
  * safe_open().)
  */
 #ifndef DAEMON_SAFE_OPEN_H

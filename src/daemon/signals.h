@@ -19,8 +19,8 @@ struct signal_notice {
 /*
  * signals_open(out_fd):
  * Block SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN and read them from
- * ${out_fd}; ignore SIGPIPE and SIGXFSZ: system calls return an error instead (splice(2), write(2)
- * lack MSG_NOSIGNAL).
+ * ${out_fd}; ignore SIGPIPE and SIGXFSZ, so that system calls return an error instead (splice(2)
+ * and write(2) lack MSG_NOSIGNAL).
  *
  * Thread: main, before any other thread
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM

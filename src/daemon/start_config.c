@@ -18,7 +18,7 @@ int start_config_load(struct config **out, const char *path, struct predecessors
     FILE *f = open_memstream(&errors, &len);
     int rc = f ? config_load(out, path, f) : -ENOMEM;
 
-    if (rc == -ENOMEM) /* config_load() has reported other errors */
+    if (rc == -ENOMEM) /* config_load() itself reports all other errors */
         fprintf(f ? f : stderr, "reactord: %s: %s\n", path, strerror(ENOMEM));
     if (f && fclose(f) == 0) {
         fputs(errors, stderr);
@@ -29,7 +29,7 @@ int start_config_load(struct config **out, const char *path, struct predecessors
     return rc;
 }
 
-/* What is missing in the root directory is reported now, not by what fails for it later. */
+/* Report now what is missing in the root directory, and would make something fail later. */
 static int start_config_check_root(const char *root)
 {
     const char *manager = getenv("NOTIFY_SOCKET");

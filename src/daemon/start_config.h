@@ -1,8 +1,8 @@
 /*
  * daemon/start_config: the configuration at start, and the change of the root directory.
  *
- * With `chroot` the file is read twice: to know the directory, and again in there, as a reload will
- * read it. All paths, also those that are opened at start, are those of the new root directory.
+ * With `chroot` the file is read twice: to know the directory, and again inside it, as a reload
+ * will do. All paths, also of files opened at start, are in the new root directory.
  */
 #ifndef DAEMON_START_CONFIG_H
 #define DAEMON_START_CONFIG_H
@@ -29,15 +29,15 @@ int start_config_load(struct config **out, const char *path, struct predecessors
  * logged.
  *
  * Thread: main, as root, before any other thread
- * Errors: 0; -EINVAL (${path} is relative); -EPERM (not root); -ENOENT (what must be there is not);
- *         -errno of chroot(2)
+ * Errors: 0; -EINVAL (${path} is relative); -EPERM (not root); -ENOENT (/proc or systemd's socket
+ *         is missing there); -errno of chroot(2)
  */
 int start_config_enter(const struct config *config, const char *path,
                        struct privileges *user) NODISCARD;
 
 /*
  * start_config_replace(config, path, p):
- * Load ${path} in the new root directory, and free the one before.
+ * Load ${path} in the new root directory, and free the previous configuration.
  *
  * Thread: main, after start_config_enter()
  * Errors: as config_load(); -EINVAL (another user, group or chroot)

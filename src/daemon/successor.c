@@ -13,7 +13,7 @@
 #include "daemon/hand_over.h"
 #include "daemon/program.h"
 
-/* Time for the program to exit after it closed the socket. */
+/* Time for the program to exit after it has closed the socket. */
 #define SUCCESSOR_END_NS NS_PER_S
 
 struct successor {
@@ -235,7 +235,8 @@ void successor_report(struct successor *s, const char *word, int state_fd)
     int rc = hand_over_send(s->fd, word, state_fd);
 
     if (rc < 0)
-        log_debug("upgrade: the new process gets no %s: %s", word, strerror(-rc));
+        log_debug("upgrade: message \"%s\" was not sent to the new process: %s", word,
+                  strerror(-rc));
 }
 
 bool successor_order(struct successor *s, char *word)

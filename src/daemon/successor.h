@@ -1,6 +1,6 @@
 /*
- * daemon/successor: the process that is to replace this one: its start until it is ready or has
- * failed, then the messages to it.
+ * daemon/successor: the process that is to replace this one: starts it, waits until it is ready or
+ * has failed, then exchanges messages.
  */
 #ifndef DAEMON_SUCCESSOR_H
 #define DAEMON_SUCCESSOR_H
@@ -19,8 +19,8 @@ struct successor;
 enum successor_state {
     SUCCESSOR_STARTING,
     SUCCESSOR_READY,
-    SUCCESSOR_TAKES_OVER, /* after successor_go(); it waits for successor_set_main() */
-    SUCCESSOR_FAILED      /* and killed, if it still ran */
+    SUCCESSOR_TAKES_OVER, /* after successor_go(): the successor waits for successor_set_main() */
+    SUCCESSOR_FAILED      /* has failed; was killed if it still ran */
 };
 
 struct successor_conf {
@@ -53,7 +53,7 @@ enum successor_state successor_step(struct successor *s) NODISCARD;
 
 /*
  * successor_pid(s) / successor_has_pid_file(s) / successor_reason(s):
- * Its pid; has it adopted the pid file (once ready)? Why it failed.
+ * The successor's pid / once ready: has it adopted the pid file? / why it failed.
  *
  * Thread: main
  */
@@ -63,7 +63,7 @@ const char *successor_reason(const struct successor *s);
 
 /*
  * successor_go(s, state_fd):
- * Ask it to take over. Its answer comes from a process that is no descendant of this one.
+ * Ask the successor to take over. It answers when it is no descendant of this process any more.
  *
  * Thread: main
  * Errors: 0; -EPIPE (it has ended)
@@ -72,7 +72,7 @@ int successor_go(struct successor *s, int state_fd) NODISCARD;
 
 /*
  * successor_set_main(s):
- * Let it take over: systemd knows it as the main process.
+ * Let the successor take over: systemd knows it as the main process.
  *
  * Thread: main, after SUCCESSOR_TAKES_OVER
  * Errors: 0; -EPIPE (it has ended)
@@ -81,7 +81,7 @@ int successor_set_main(struct successor *s) NODISCARD;
 
 /*
  * successor_report(s, word, state_fd):
- * Send "state" or "end". Ignored if it has ended.
+ * Send "state" or "end". Ignored if the successor has ended.
  *
  * Thread: main, after SUCCESSOR_TAKES_OVER
  */
@@ -89,7 +89,7 @@ void successor_report(struct successor *s, const char *word, int state_fd);
 
 /*
  * successor_order(s, word):
- * Receive a message from it; false: none.
+ * Receive a message from the successor; false: no message.
  *
  * Thread: main, after SUCCESSOR_TAKES_OVER
  */
@@ -97,7 +97,7 @@ bool successor_order(struct successor *s, char *word) NODISCARD;
 
 /*
  * successor_destroy(s):
- * Free ${s}, and kill the process unless it took over. NULL is allowed.
+ * Free ${s}, and kill the successor unless it has taken over. NULL is allowed.
  *
  * Thread: main
  */

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 
-/* The argument of clone(2) with the flags. */
+/* Number of the argument of clone(2) that has the flags. */
 #ifdef __s390x__
 #define CLONE_FLAGS_ARGUMENT 1
 #else
@@ -98,7 +98,7 @@ static int syscall_filter_add_partly(scmp_filter_ctx filter)
 
     for (unsigned i = 0; i < ARRAY_LEN(rules) && rc == 0; i++)
         rc = syscall_filter_add(filter, SCMP_ACT_ALLOW, rules[i].name, 1, &rules[i].argument);
-    /* Its flags are in memory, which a filter cannot read: the C library uses clone(2) instead. */
+    /* A filter cannot read clone3(2)'s flags, which are in memory: make libc use clone(2). */
     return rc < 0 ? rc : syscall_filter_add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL);
 }
 
@@ -107,7 +107,7 @@ static int syscall_filter_build(scmp_filter_ctx filter)
     int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_LOG, 1);
 
     if (rc == -EINVAL || rc == -EOPNOTSUPP)
-        rc = 0; /* an old kernel logs nothing */
+        rc = 0; /* an old kernel does not log refused calls */
     for (unsigned i = 0; i < ARRAY_LEN(allowed) && rc == 0; i++)
         rc = syscall_filter_add(filter, SCMP_ACT_ALLOW, allowed[i], 0, NULL);
     if (rc == 0)
@@ -125,9 +125,8 @@ int syscall_filter_load(void)
     if (filter)
         seccomp_release(filter);
     if (rc < 0)
-        log_error("seccomp: the kernel does not take the filter of system calls: %s",
-                  strerror(-rc));
+        log_error("seccomp: the kernel refuses the system call filter: %s", strerror(-rc));
     else
-        log_info("seccomp: other system calls than those of a running reactord are refused");
+        log_info("seccomp: only the system calls that a running reactord needs are allowed");
     return rc;
 }

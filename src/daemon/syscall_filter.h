@@ -1,9 +1,9 @@
 /*
  * daemon/syscall_filter: seccomp: allows only the system calls that a running reactord needs.
  *
- * Others fail with EPERM, and the kernel logs them. No program can be executed, no process started,
- * no memory written to and executed, and sockets are IPv4, IPv6 or unix. The filter stays until the
- * process ends.
+ * Other calls fail with EPERM, and the kernel logs them. No program can be executed, no process
+ * started, no memory written to and executed, and sockets are IPv4, IPv6 or unix. The filter stays
+ * until the process ends.
  */
 #ifndef DAEMON_SYSCALL_FILTER_H
 #define DAEMON_SYSCALL_FILTER_H

@@ -30,7 +30,7 @@ struct upgrade {
     enum upgrade_state state;
     struct successor *successor; /* NULL: SERVING */
     int epoll_fd;
-    char failure[UPGRADE_FAILURE_BYTES]; /* of the last attempt */
+    char failure[UPGRADE_FAILURE_BYTES]; /* why the last upgrade failed */
 };
 
 /* Descriptors for the new process. */
@@ -96,7 +96,7 @@ bool upgrade_is_replaced(const struct upgrade *u)
 unsigned upgrade_old(const struct upgrade *u)
 {
     if (u->state == UPGRADE_IS_REPLACED || upgrade_is_pending(u))
-        return 0; /* the sockets are another process's */
+        return 0; /* another process has the sockets to them */
     return predecessors_draining(u->conf.predecessors);
 }
 
@@ -106,7 +106,10 @@ void upgrade_tell_old(struct upgrade *u, const char *word)
         predecessors_tell(u->conf.predecessors, word);
 }
 
-/* With ${settings}: also what the administrator set, which is the new process's to change later. */
+/*
+ * With ${settings}, write the administrator's settings too: later only the new process changes
+ * them.
+ */
 static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_fd)
 {
     char *text = NULL;
@@ -139,7 +142,7 @@ static void upgrade_gift_add(struct upgrade_gift *g, int fd, const char *name)
     g->list[g->n++] = (struct launch_descriptor){.fd = fd, .name = name};
 }
 
-/* Listen sockets of the server, then those of the admin interface. */
+/* List the listen sockets of the server, then of the admin interface. */
 static int upgrade_gift_list_sockets(struct upgrade_gift *g, const struct upgrade *u)
 {
     struct listeners_descriptor *larger;
@@ -236,8 +239,10 @@ static const char *upgrade_obstacle(const struct upgrade *u, unsigned max_old)
     if (u->conf.obstacle)
         return u->conf.obstacle;
     if (getpid() == 1)
-        return "this is process 1, whose end is that of all others: start another container";
-    return upgrade_old(u) >= max_old ? "max_old_processes drain" : NULL;
+        return "this is process 1, and its end would end all others: start another container";
+    return upgrade_old(u) >= max_old
+               ? "max_old_processes is reached: so many replaced processes drain"
+               : NULL;
 }
 
 const char *upgrade_failure(const struct upgrade *u)
@@ -281,7 +286,7 @@ void upgrade_report(struct upgrade *u, const char *word)
         return;
     rc = upgrade_write_state(u, false, &fd);
     if (rc < 0) {
-        log_warning("upgrade: the new process does not get the final counters of this one: %s",
+        log_warning("upgrade: counters of this process were not sent to the new one: %s",
                     strerror(-rc));
         return;
     }
@@ -289,7 +294,7 @@ void upgrade_report(struct upgrade *u, const char *word)
     close(fd);
 }
 
-/* It replaces this process after its answer: until then it may fail, unknown to systemd. */
+/* Ask the new process to take over. Until its answer it may fail without systemd noticing. */
 static enum upgrade_event upgrade_go(struct upgrade *u)
 {
     struct successor *s = u->successor;
@@ -312,7 +317,7 @@ static enum upgrade_event upgrade_replace(struct upgrade *u)
 {
     char why[UPGRADE_FAILURE_BYTES];
     pid_t pid = successor_pid(u->successor);
-    int rc = notify_hand_over(pid); /* before "main": systemd hears the main process only */
+    int rc = notify_hand_over(pid); /* before "main", as systemd hears only the main process */
 
     if (rc < 0) {
         snprintf(why, sizeof(why), "systemd cannot be notified: %s", strerror(-rc));

@@ -1,8 +1,8 @@
 /*
  * daemon/upgrade: another process replaces this one, without refusing or losing a client.
  *
- *   SERVING --upgrade_begin()--> STARTING --its "ready"--> REPLACED: this process drains
- *                                    \--ended, hangs, upgrade_cancel()--> SERVING
+ *   SERVING --upgrade_begin()--> STARTING --"ready" received--> REPLACED: this process drains
+ *                                    \--it ended or hangs, upgrade_cancel()--> SERVING
  *
  * The new process is PENDING until the old one lets it take over; meanwhile both accept from the
  * same sockets. daemon/hand_over has the messages.
@@ -32,15 +32,15 @@ struct upgrade_conf {
     struct fd_store *sockets;
     struct pid_file *pid_file; /* NULL: none */
     struct admin *admin;       /* NULL: none */
-    const char *obstacle;      /* why this process can never be replaced; NULL: it can */
+    const char *obstacle;      /* why this process can never be replaced; NULL: it can be */
 };
 
 enum upgrade_event {
     UPGRADE_NOTHING,
     UPGRADE_FAILED,     /* logged; this process goes on serving */
-    UPGRADE_REPLACED,   /* the successor has taken over: leave it the sockets, and drain */
+    UPGRADE_REPLACED,   /* the successor has taken over: leave the sockets to it, and drain */
     UPGRADE_TOOK_OVER,  /* this process has replaced its starter */
-    UPGRADE_TOLD_DRAIN, /* message of the successor, as SIGTERM */
+    UPGRADE_TOLD_DRAIN, /* message of the successor: act as on SIGTERM */
     UPGRADE_TOLD_STOP,  /* as SIGINT */
     UPGRADE_OLD_ENDED   /* a replaced process has ended */
 };
@@ -66,8 +66,8 @@ enum upgrade_event upgrade_step(struct upgrade *u) NODISCARD;
 
 /*
  * upgrade_begin(u, timeout_ns, max_old):
- * Start the program again, from its path; it must be ready within ${timeout_ns}. Refused, and
- * logged, while another upgrade is under way or ${max_old} processes drain.
+ * Start the program again, from its path; the new process must be ready within ${timeout_ns}.
+ * Refused and logged while another upgrade is under way or ${max_old} processes drain.
  *
  * Thread: main
  * Errors: 0; -errno, see upgrade_failure()
@@ -92,8 +92,8 @@ void upgrade_cancel(struct upgrade *u, const char *why);
 
 /*
  * upgrade_is_starting(u) / upgrade_is_pending(u) / upgrade_is_replaced(u):
- * Is a process being started to replace this one; is this process to replace its starter; has
- * another process replaced this one?
+ * Is a process being started to replace this one? / Is this process still to replace its starter? /
+ * Has another process replaced this one?
  *
  * Thread: main
  */
@@ -103,7 +103,7 @@ bool upgrade_is_replaced(const struct upgrade *u);
 
 /*
  * upgrade_old(u) / upgrade_tell_old(u, word):
- * Number of replaced processes that drain; send them "drain" or "stop".
+ * Number of replaced processes that drain / send "drain" or "stop" to these processes.
  *
  * Thread: main
  */

@@ -1,7 +1,7 @@
 /*
  * daemon/user_check: warns at start of files that only root can open.
  *
- * Root opened them at start: later a reload, or reopening a log, would fail.
+ * Root opened these at start, but a later reload, or reopening a log, would fail.
  */
 #ifndef DAEMON_USER_CHECK_H
 #define DAEMON_USER_CHECK_H

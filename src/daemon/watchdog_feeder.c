@@ -53,7 +53,7 @@ void watchdog_feeder_look(struct watchdog_feeder *watchdog_feeder)
     turning = server_watch(watchdog_feeder->server);
     watchdog_feeder->look_at_ns = clock_add_ns(now_ns, watchdog_feeder->look_every_ns);
     if (watchdog_feeder->look_at_ns <= watchdog_feeder->feed_at_ns)
-        return; /* the next check is early enough */
+        return; /* the next check comes early enough to feed */
     if (turning)
         watchdog_feeder_feed(watchdog_feeder, now_ns);
     else

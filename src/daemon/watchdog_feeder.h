@@ -17,8 +17,8 @@ struct watchdog_feeder {
     int64_t look_every_ns; /* CLOCK_NEVER: neither stall checks nor a watchdog */
     int64_t look_at_ns;
     int64_t feed_every_ns; /* CLOCK_NEVER: no watchdog */
-    int64_t feed_at_ns;    /* latest time to feed it */
-    bool withheld;         /* not fed because of a stall; logged */
+    int64_t feed_at_ns;    /* latest time to feed the watchdog */
+    bool withheld;         /* the watchdog is not fed because of a stall, as logged */
 };
 
 /*

@@ -5,7 +5,7 @@
  *   begin -> each boss runs a task -> each worker walks its sessions -> released -> [next begin]
  *
  * After the bosses' tasks, which wake idle loops, no boss creates a session of a replaced
- * generation, and the walks find all sessions that were handed over. Together they are a grace
+ * generation, and the walks find all sessions that were handed over. Tasks plus walks are a grace
  * period (engine/grace) of bosses and workers. A session keeps its generation if its listener has
  * another service now, or was removed: then the session leaves (server/worker_leave).
  */

@@ -19,7 +19,7 @@
 
 struct session;
 
-/* Maximum of sessions and of time for one step, which is one task; it finishes its last session. */
+/* Maximum of sessions and of time for a step (one task), which finishes its last session. */
 #define SESSION_SET_STEP    256
 #define SESSION_SET_STEP_NS (250 * NS_PER_US)
 

@@ -383,7 +383,7 @@ def old_processes(t):
             with net.proxied(front, listener):
                 chain.upgrade()
                 os.kill(chain.pid, signal.SIGUSR2)
-                chain.wait_line("upgrade: refused: max_old_processes drain", chain.pid)
+                chain.wait_line("upgrade: refused: max_old_processes is reached", chain.pid)
             chain.wait_gone(chain.old[1])
             chain.wait_line("has drained and ended", chain.pid)
             chain.upgrade()
