@@ -1,7 +1,8 @@
 /*
- * base/heap: binary heap of pointers, the first in an order on top. Its owner has the memory.
+ * base/heap: binary heap of pointers; the first item, in the order of before(), is on top. The
+ * heap's owner provides the memory.
  *
- * Sorting by adding all and taking all may pause after any of them.
+ * To sort items, add all, then take all; the sort may pause after each call.
  */
 #ifndef BASE_HEAP_H
 #define BASE_HEAP_H
@@ -10,7 +11,7 @@
 #include <stddef.h>
 
 struct heap {
-    void **items; /* room for all that are added */
+    void **items; /* has room for all items that are added */
     size_t n;
     bool (*before)(const void *a, const void *b); /* does ${a} come before ${b}? */
 };
@@ -25,7 +26,7 @@ void heap_add(struct heap *h, void *item);
 
 /*
  * heap_first(h) / heap_take(h):
- * The first item, which stays / is removed; NULL: none.
+ * Return the first item / also remove it; NULL: none.
  *
  * Thread: owner
  */

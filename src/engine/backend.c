@@ -47,7 +47,7 @@ static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
     errno = 0;
 }
 
-/* libev calls this just after epoll_wait. It hides EINTR, so errno is kept here. */
+/* libev calls this just after epoll_wait. It hides EINTR, so errno is stored here. */
 static void backend_after_wait(struct ev_loop *ev) EV_NOEXCEPT
 {
     (void)ev;

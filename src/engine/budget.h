@@ -29,7 +29,7 @@ struct budget_conf {
 
 struct budget {
     int64_t start_at_ns;
-    int64_t limit_ns; /* the tasks' time by io_ratio */
+    int64_t limit_ns; /* time for tasks, by io_ratio */
     int64_t quantum_ns;
     int64_t checked_at_ns;
     uint64_t max_tasks;

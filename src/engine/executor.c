@@ -90,7 +90,7 @@ void executor_unlock(struct executor *e)
     e->start_error = 0;
     pthread_mutex_unlock(&e->lock);
     if (error)
-        log_warning("executor %s: cannot start another thread: %s; it goes on with %u", e->name,
+        log_warning("executor %s: cannot start another thread: %s; threads running: %u", e->name,
                     strerror(error), n_threads);
     executor_tell_thread(&told);
 }

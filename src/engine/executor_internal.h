@@ -69,7 +69,7 @@ struct executor {
     unsigned n_waiting;
     unsigned n_contending; /* waiters with `contends` set */
     uint64_t n_places;     /* sum of the waiters' n_places */
-    struct task_list told; /* waiters for executor_unlock() to call */
+    struct task_list told; /* waiters for executor_unlock() to submit */
 
     /* Life cycle. */
     enum executor_state state;
@@ -98,7 +98,7 @@ struct executor {
 
 /*
  * executor_lock(e) / executor_unlock(e):
- * Lock / unlock, call the waiters in `told` and log `start_error`.
+ * Lock / unlock, submit the waiters in `told` to their loops and log `start_error`.
  *
  * Thread: any
  */
@@ -143,7 +143,7 @@ void executor_push(struct executor *e, struct task *place);
 
 /*
  * executor_tell(e, w):
- * Let executor_unlock() call ${w}.
+ * Let executor_unlock() submit ${w} to its loop.
  *
  * Thread: any, locked
  */

@@ -1,5 +1,5 @@
 /*
- * engine/lock: mutex of the layers above, for rare and short critical sections.
+ * engine/lock: mutex for the layers above, for rare and short critical sections.
  *
  * Do not block or call back while holding it.
  */

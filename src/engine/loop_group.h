@@ -87,7 +87,7 @@ struct loop *loop_group_at(const struct loop_group *g, unsigned i);
 
 /*
  * loop_group_next(g):
- * The loop for the next connection; NULL if all in use have ended.
+ * The loop for the next connection; NULL if all loops in use have ended.
  *
  * Thread: any
  */

@@ -24,7 +24,7 @@ struct strand {
     bool placed;       /* see note: place */
     bool was_full;     /* the strand was full: call the waiter when it is half empty */
 
-    /* Owned by the loop. */
+    /* Accessed by the loop's thread only. */
     bool refused; /* room() will be called */
     bool gone;
     struct executor_waiter waiter;

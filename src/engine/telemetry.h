@@ -34,7 +34,7 @@ struct telemetry {
     struct histogram queue_wait; /* waits of timestamped tasks */
 };
 
-/* For the counter's only writer. */
+/* Only for the thread that alone writes the counter. */
 #define TELEMETRY_ADD(counter, n)                                                       \
     atomic_store_explicit(&(counter),                                                   \
                           atomic_load_explicit(&(counter), memory_order_relaxed) + (n), \

@@ -2,7 +2,7 @@
  * engine/turn: one turn of a loop, in the steps of loop.h.
  *
  * note: stretch. Tasks of one type between two readings of the clock are measured together, as a
- * stretch; the longest is reported with its type.
+ * stretch; the longest stretch is reported with its type.
  *
  * note: newer tasks. Step 4 runs the tasks queued at its start. It also takes newer tasks in three
  * cases: the turn had I/O, and io_ratio gives tasks time; few tasks have run, and another turn

@@ -50,7 +50,7 @@ int64_t watchdog_interval_ns(const struct watchdog *w);
 
 /*
  * watchdog_check(w):
- * Log begin and end of stalls; true if no loop stalls, or sleeps while tasks wait.
+ * Log begin and end of stalls; false if a loop stalls, or sleeps while tasks wait.
  *
  * Thread: one, not a loop
  */

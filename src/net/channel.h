@@ -58,7 +58,7 @@ enum channel_end_how {
     CHANNEL_END_RESET,
     CHANNEL_END_INPUT_ONLY,
     CHANNEL_END_NOW,
-    CHANNEL_END_BOUNDED = 1 << 4, /* flag for the first three: limit by linger_conf->max_ns */
+    CHANNEL_END_BOUNDED = 1 << 4, /* flag for the first three: linger at most max_ns */
 };
 
 /*

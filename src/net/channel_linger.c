@@ -13,7 +13,7 @@
 #define CHANNEL_LINGER_FIRST_NS (20 * NS_PER_MS)
 #define CHANNEL_LINGER_LAST_NS  (1 * NS_PER_S)
 
-/* Wait for the peer's end of file (nginx: lingering_timeout). */
+/* How long to wait for the peer's end of file (nginx: lingering_timeout). */
 #define CHANNEL_LINGER_EOF_NS (5 * NS_PER_S)
 
 struct channel_linger {

@@ -28,7 +28,7 @@ struct netloop {
     struct ev_loop *ev;
     uint8_t *scratch; /* valid until the loop's next read */
     struct pipe_pool pipes;
-    struct hangup hangup;                  /* of sockets that are not read */
+    struct hangup hangup;                  /* notices resets of sockets that are not read */
     struct descriptor_budget *descriptors; /* NULL: not counted */
     struct memory_account *buffered;       /* NULL: not charged */
     int64_t oldest_at_ns; /* begin of the oldest session; CLOCK_NEVER: none; 0: unknown */

@@ -95,7 +95,7 @@ static int proxy_header_v2_next_tlv(struct tlvs *t, struct tlv *out)
     return 0;
 }
 
-/* The TLVs inside must be well-formed. */
+/* Check that the TLVs inside ${ssl} are well-formed. */
 static int proxy_header_v2_check_ssl(const struct tlv *ssl)
 {
     struct tlvs inner = {.end = ssl->value + ssl->len};

@@ -95,8 +95,8 @@ struct figure {
     }
 
 /*
- * A row for ${member} of ${s}, named like it / for ${member}_ns, named ${member}_ms and shown in
- * milliseconds.
+ * FIGURE_OF: a row for ${member} of ${s}, with the member's name. FIGURE_MS_OF: a row for
+ * ${member}_ns, shown as ${member}_ms in milliseconds.
  */
 #define FIGURE_OF(s, kind, unit, member, help) \
     FIGURE_ROW(s, member, #member, FIGURE_##kind, FIGURE_##unit, 0, help)
