@@ -1,9 +1,28 @@
 #include "tls/tls_ca.h"
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
 
+#include "base/must.h"
 #include "tls/tls_pem.h"
+
+/*
+ * Have the library parse the extensions now: at their first use it would write to the certificates,
+ * which threads share, and ThreadSanitizer does not see its atomics.
+ */
+static void tls_ca_parse(SSL_CTX *ctx)
+{
+    STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(ctx));
+
+    for (int i = 0; i < sk_X509_OBJECT_num(all); i++) {
+        X509 *x = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(all, i));
+
+        if (x)
+            (void)X509_check_purpose(x, -1, 0);
+    }
+}
 
 static int tls_ca_add(SSL_CTX *ctx, const char *path, bool ask, struct tls_load *l)
 {
@@ -20,7 +39,26 @@ static int tls_ca_add(SSL_CTX *ctx, const char *path, bool ask, struct tls_load 
             rc = tls_load_memory(l);
     }
     tls_pem_free(&pem);
+    tls_ca_parse(ctx);
     return rc;
+}
+
+/*
+ * The file of Debian or Fedora: the library's default directory is read only during handshakes.
+ */
+int tls_ca_trust_system(SSL_CTX *ctx, struct tls_load *l)
+{
+    static const char *const bundles[] = {"/etc/ssl/certs/ca-certificates.crt",
+                                          "/etc/pki/tls/certs/ca-bundle.crt"};
+
+    for (unsigned i = 0; i < ARRAY_LEN(bundles); i++) {
+        if (SSL_CTX_load_verify_file(ctx, bundles[i]) == 1) {
+            tls_ca_parse(ctx);
+            return 0;
+        }
+        ERR_clear_error();
+    }
+    return SSL_CTX_set_default_verify_paths(ctx) == 1 ? 0 : tls_load_memory(l);
 }
 
 int tls_ca_trust(SSL_CTX *ctx, const char *path, struct tls_load *l)

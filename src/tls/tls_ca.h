@@ -19,6 +19,15 @@
 int tls_ca_trust(SSL_CTX *ctx, const char *path, struct tls_load *l) NODISCARD;
 
 /*
+ * tls_ca_trust_system(ctx, l):
+ * Trust the CAs of the system.
+ *
+ * Thread: any but loops
+ * Errors: 0; -ENOMEM
+ */
+int tls_ca_trust_system(SSL_CTX *ctx, struct tls_load *l) NODISCARD;
+
+/*
  * tls_ca_ask(ctx, path, l):
  * As tls_ca_trust(), and tell clients the names of these CAs.
  *

@@ -111,30 +111,13 @@ int tls_context_create(SSL_CTX **out, const SSL_METHOD *method, const struct tls
     return rc;
 }
 
-/*
- * Load the system's CAs now, from the file of Debian or Fedora: the library's default directory is
- * read only during handshakes.
- */
-static int tls_context_set_system_ca(SSL_CTX *ctx, struct tls_load *l)
-{
-    static const char *const bundles[] = {"/etc/ssl/certs/ca-certificates.crt",
-                                          "/etc/pki/tls/certs/ca-bundle.crt"};
-
-    for (unsigned i = 0; i < ARRAY_LEN(bundles); i++) {
-        if (SSL_CTX_load_verify_file(ctx, bundles[i]) == 1)
-            return 0;
-        ERR_clear_error();
-    }
-    return SSL_CTX_set_default_verify_paths(ctx) == 1 ? 0 : tls_load_memory(l);
-}
-
 static int tls_context_set_ca(SSL_CTX *ctx, const struct tls_profile_conf *conf, struct tls_load *l)
 {
     if (conf->verify == TLS_VERIFY_OFF)
         return 0;
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
     l->option = "ca";
-    return conf->ca ? tls_ca_trust(ctx, conf->ca, l) : tls_context_set_system_ca(ctx, l);
+    return conf->ca ? tls_ca_trust(ctx, conf->ca, l) : tls_ca_trust_system(ctx, l);
 }
 
 int tls_context_create_client(SSL_CTX **out, const struct tls_profile_conf *conf,
