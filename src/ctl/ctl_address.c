@@ -11,7 +11,7 @@
 #include "base/parse.h"
 
 #define MAX_PATH_BYTES (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
-#define MAX_HOST_BYTES 253 /* text of the longest name, RFC 1035, 2.3.4 */
+#define MAX_HOST_BYTES 253 /* longest domain name as text, RFC 1035, 2.3.4 */
 #define HOST_CHARS     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
 static int ctl_address_refuse(char *problem, size_t n, const char *why)

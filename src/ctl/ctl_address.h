@@ -21,7 +21,7 @@ struct ctl_address {
 
 /*
  * ctl_address_parse(out, text, problem, n):
- * Parse ${text}; after an error ${problem}, of ${n} bytes, says why.
+ * Parse ${text}; after an error ${problem}, of ${n} bytes, has the reason.
  *
  * Owns:   ${out} points into ${text}
  * Errors: 0; -EINVAL

@@ -9,7 +9,7 @@
 #define FIRST_CODE  256 /* getopt_long(3)'s value for the first option: above all characters */
 #define SHORT_BYTES (2 * CTL_ARGUMENTS_OPTIONS + 3)
 
-/* Arguments of getopt_long(3), and their options in the same order. */
+/* Arguments of getopt_long(3), and our options in the same order. */
 struct ctl_arguments_syntax {
     const struct ctl_option *options[CTL_ARGUMENTS_OPTIONS];
     struct option longs[CTL_ARGUMENTS_OPTIONS + 1];
@@ -36,12 +36,12 @@ static void ctl_arguments_add(struct ctl_arguments_syntax *s, const struct ctl_o
     }
 }
 
-/* ${mode}: "+" stops at the first word that is no option, "" does not. */
+/* ${mode}: "+" stops at the first word that is no option, "" goes on. */
 static void ctl_arguments_build(struct ctl_arguments_syntax *s, const struct ctl_command *command,
                                 const char *mode)
 {
     *s = (struct ctl_arguments_syntax){.n = 0};
-    strcat(strcpy(s->shorts, mode), ":"); /* ":" reports a missing value */
+    strcat(strcpy(s->shorts, mode), ":"); /* ":" makes getopt_long(3) report a missing value */
     ctl_arguments_add(s, ctl_command_global_options);
     for (unsigned i = 0; command && i < CTL_COMMAND_SETS; i++)
         ctl_arguments_add(s, command->options[i]);
@@ -55,7 +55,7 @@ static const struct ctl_option *ctl_arguments_option(const struct ctl_arguments_
     return NULL;
 }
 
-/* optopt: code of a known long option, an unknown letter, or 0 for an unknown long option. */
+/* Report a wrong option; optopt is its code, an unknown letter, or 0 for an unknown long option. */
 static int ctl_arguments_refuse(int c, const struct ctl_arguments_syntax *s, const char *word)
 {
     const struct ctl_option *o = ctl_arguments_option(s, optopt);
@@ -94,7 +94,7 @@ static int ctl_arguments_keep(struct ctl_arguments *a, const struct ctl_option *
 static int ctl_arguments_take_options(struct ctl_arguments *a, const struct ctl_arguments_syntax *s,
                                       int argc, char **argv)
 {
-    optind = 0; /* glibc: start a new parse, with other options */
+    optind = 0; /* by 0 glibc starts a new parse, with other options */
     opterr = 0;
     for (;;) {
         int c = getopt_long(argc, argv, s->shorts, s->longs, NULL);

@@ -11,7 +11,7 @@
 
 struct ctl_argument {
     const struct ctl_option *option;
-    const char *value; /* "": an option without value */
+    const char *value; /* "" for an option without value */
 };
 
 struct ctl_arguments {

@@ -86,7 +86,7 @@ static int ctl_client_set_options(struct ctl_client *c)
     const struct ctl_client_conf *conf = c->conf;
     long ms = (long)((conf->timeout_ns + NS_PER_MS - 1) / NS_PER_MS);
 
-    /* The proxy of the user's environment is for the web, not for an admin interface. */
+    /* Ignore the proxy of the user's environment: it is for the web. */
     if (curl_easy_setopt(c->curl, CURLOPT_NOPROXY, "*") != CURLE_OK ||
         curl_easy_setopt(c->curl, CURLOPT_PROTOCOLS_STR, "http") != CURLE_OK ||
         curl_easy_setopt(c->curl, CURLOPT_USERAGENT, "reactorctl/" REACTORD_VERSION) != CURLE_OK ||
@@ -98,7 +98,7 @@ static int ctl_client_set_options(struct ctl_client *c)
     ctl_client_set_callbacks(c);
     ctl_client_add_header(c, "Accept: application/json, text/plain");
     ctl_client_add_header(c, "Content-Type: application/json");
-    ctl_client_add_header(c, "Expect:"); /* send the body at once */
+    ctl_client_add_header(c, "Expect:"); /* send the body without waiting for "100 Continue" */
     if (conf->token && !conf->address.path)
         ctl_client_add_token(c, conf->token);
     CHECK_CURL(curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, c->headers));
@@ -179,7 +179,7 @@ static enum ctl_client_failure ctl_client_perform(struct ctl_client *c, const ch
     return ctl_client_failure_of(c, code);
 }
 
-/* A successful answer must have the type asked for. */
+/* Parse the answer; after success it must have the wanted type. */
 static bool ctl_client_understand(struct ctl_client *c, const struct ctl_request *request)
 {
     struct ctl_answer *answer = &c->answer;

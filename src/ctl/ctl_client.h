@@ -16,9 +16,9 @@ struct ctl_client;
 
 struct ctl_client_conf {
     struct ctl_address address;
-    const char *token; /* for TCP; NULL: none */
+    const char *token; /* token for TCP; NULL: none */
     int64_t timeout_ns;
-    /* Called at least once a second during a request: true gives it up. NULL: never. */
+    /* Called at least once a second during a request: true cancels the request. May be NULL. */
     bool (*is_cancelled)(void *cookie);
     void *cookie;
 };
@@ -26,7 +26,7 @@ struct ctl_client_conf {
 struct ctl_request {
     const char *path;   /* with its query */
     const json_t *body; /* NULL: GET; else POST */
-    bool wants_text;    /* expects text, not JSON */
+    bool wants_text;    /* the answer must be text, not JSON */
 };
 
 struct ctl_answer {
@@ -36,7 +36,7 @@ struct ctl_answer {
     json_t *json; /* the parsed object; NULL: the answer is text */
 };
 
-/* Causes of no answer. */
+/* Why there is no answer. */
 enum ctl_client_failure {
     CTL_CLIENT_OK,
     CTL_CLIENT_UNREACHABLE, /* see ctl_client_errno() */
@@ -50,7 +50,7 @@ enum ctl_client_failure {
 
 /*
  * ctl_client_open(out, conf) / ctl_client_close(c):
- * Create a client; nothing is connected / free it.
+ * Create a client, without connecting / free it.
  *
  * Owns:   what ${conf} points at is borrowed
  * Errors: 0; -ENOMEM
@@ -70,20 +70,20 @@ void ctl_client_drop(struct ctl_answer *answer);
 
 /*
  * ctl_client_knows(c, path):
- * Does the daemon know ${path}, for any method? Without an answer: true.
+ * Does the daemon know ${path}, for any method? True if it does not answer.
  */
 bool ctl_client_knows(struct ctl_client *c, const char *path);
 
 /*
  * ctl_client_errno(c) / ctl_client_detail(c):
- * errno / libcurl's text of the last failure.
+ * errno of the last failure / libcurl's text for it.
  */
 int ctl_client_errno(const struct ctl_client *c);
 const char *ctl_client_detail(const struct ctl_client *c);
 
 /*
  * ctl_client_version():
- * Name and version of the library.
+ * Name and version of libcurl.
  */
 const char *ctl_client_version(void);
 

@@ -13,10 +13,10 @@
 struct ctl_arguments;
 struct ctl_context;
 
-/* An option --name. Arrays of them end with a NULL name. */
+/* An option --name. Arrays of options end with a NULL name. */
 struct ctl_option {
     const char *name;
-    const char *value; /* placeholder of its value; NULL: has none */
+    const char *value; /* placeholder for the option's value; NULL: takes no value */
     enum ctl_value kind;
     const char *help;
     char letter; /* 0: none */

@@ -10,7 +10,7 @@
 #define TIMEOUT_NS NS_PER_S /* the user waits for completion */
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/"
 
-/* What may be at the cursor, by the words before it. */
+/* What may be at the cursor, as the words before it say. */
 struct ctl_complete_place {
     const struct ctl_command *command; /* NULL: none yet */
     const struct ctl_option *option;   /* option whose value comes next; NULL: none */
@@ -35,7 +35,7 @@ static void ctl_complete_put_rows(struct ctl_context *c, const char *path, const
     {
         const char *name = json_string_value(json_object_get(row, "name"));
 
-        /* The shell would interpret other characters. */
+        /* Skip names that the shell would interpret. */
         if (name && name[strspn(name, NAME_CHARS)] == '\0')
             puts(name);
     }
@@ -89,7 +89,7 @@ static const struct ctl_option *ctl_complete_option(const struct ctl_complete_pl
     return o;
 }
 
-/* false: a word that is no command. */
+/* Take note of ${word}; false: it is no command. */
 static bool ctl_complete_pass(struct ctl_complete_place *place, const char *word)
 {
     if (place->option) {

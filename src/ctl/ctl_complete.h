@@ -8,8 +8,8 @@
 
 /*
  * ctl_complete_words(n, words):
- * Write all candidates for the last of ${n} words, one a line; the shell filters them. Names come
- * from the daemon, if it answers.
+ * Write all candidates for the last of ${n} words, one a line; the shell filters the candidates.
+ * Names come from the daemon, if it answers.
  */
 void ctl_complete_words(int n, char **words);
 

@@ -6,8 +6,8 @@
 
 enum ctl_exit {
     CTL_EXIT_OK = 0,
-    CTL_EXIT_REFUSED = 1, /* by the daemon, or by the user when asked */
-    CTL_EXIT_FAILED = 2,  /* usage; daemon unreachable; answer unusable */
+    CTL_EXIT_REFUSED = 1, /* the daemon refused, or the user when asked */
+    CTL_EXIT_FAILED = 2,  /* wrong usage, daemon unreachable, or answer unusable */
 };
 
 #endif

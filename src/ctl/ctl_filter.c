@@ -28,7 +28,7 @@ bool ctl_filter_is_given(const struct ctl_arguments *a)
     return false;
 }
 
-/* An option's name as the key of the interface: min_age of --min-age. */
+/* The interface's key for an option: min_age for --min-age. */
 static const char *ctl_filter_key(char *key, const char *name)
 {
     size_t i;

@@ -1,5 +1,6 @@
 /*
- * ctl/ctl_filter: filters of sessions: options of `sessions` and `kill`, as a query or a body.
+ * ctl/ctl_filter: filters of sessions: options of `sessions` and `kill`, written as a query or a
+ * body.
  */
 #ifndef CTL_CTL_FILTER_H
 #define CTL_CTL_FILTER_H

@@ -11,7 +11,7 @@
 
 /*
  * ctl_help_usage(out) / ctl_help_command(out, command) / ctl_help_version(out):
- * Write the list of commands / what one does / the version.
+ * Write the list of commands / what ${command} does / the version.
  */
 void ctl_help_usage(FILE *out);
 void ctl_help_command(FILE *out, const struct ctl_command *command);

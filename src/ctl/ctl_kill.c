@@ -63,7 +63,7 @@ static enum ctl_exit ctl_kill_try(struct ctl_context *c, const struct ctl_argume
     return CTL_EXIT_OK;
 }
 
-/* CTL_EXIT_OK: the user agrees. */
+/* Ask the user; CTL_EXIT_OK: the user agrees. */
 static enum ctl_exit ctl_kill_ask(struct ctl_context *c, const struct ctl_arguments *a)
 {
     struct ctl_answer answer;

@@ -15,7 +15,7 @@ static const char *ctl_list_text(const json_t *row, const char *field)
     return json_string_value(json_object_get(row, field));
 }
 
-/* ${field} of ${row}: a key, or two with a dot between. */
+/* Value of ${field} in ${row}: a key, or two keys with a dot between. */
 static const json_t *ctl_list_value(const json_t *row, const char *field)
 {
     const char *dot = strchr(field, '.');
@@ -42,7 +42,7 @@ json_t *ctl_list_index(const struct ctl_list *list, const json_t *rows)
     return index;
 }
 
-/* Growth per second. A counter that fell was reset: no rate. */
+/* Growth per second; false: unknown, or the counter was reset. */
 static bool ctl_list_rate(const struct ctl_list *list, const char *field, const json_t *row,
                           const struct ctl_list_before *before, double *out)
 {
@@ -101,7 +101,7 @@ static void ctl_list_put_words(FILE *out, const json_t *words)
     }
 }
 
-/* `server` is a name, or already UPSTREAM/SERVER. */
+/* Write UPSTREAM/SERVER; `server` is a name, or already both. */
 static void ctl_list_put_server(FILE *out, const json_t *row)
 {
     const char *upstream = ctl_list_text(row, "upstream"), *server = ctl_list_text(row, "server");

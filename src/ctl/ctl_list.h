@@ -18,9 +18,9 @@ enum ctl_list_kind {
     CTL_LIST_SECONDS,
     CTL_LIST_MS,
     CTL_LIST_PERCENT,
-    CTL_LIST_RATE,      /* a counter, per second */
+    CTL_LIST_RATE,      /* growth of a counter per second */
     CTL_LIST_BYTE_RATE, /* bytes per second */
-    CTL_LIST_BUSY,      /* milliseconds per second, in percent */
+    CTL_LIST_BUSY,      /* milliseconds per second, shown in percent */
 };
 
 struct ctl_list_column {
@@ -37,13 +37,13 @@ struct ctl_list {
 
 /* An earlier sample, for rates. */
 struct ctl_list_before {
-    const json_t *rows; /* by ctl_list_index(); NULL: none, rates are "-" */
+    const json_t *rows; /* from ctl_list_index(); NULL: no sample, rates are "-" */
     double seconds;     /* since then */
 };
 
 /*
  * ctl_list_index(list, rows):
- * An object with the rows by their keys.
+ * Return an object that has the rows under their keys.
  *
  * Owns:   the caller decrements the reference
  */
@@ -51,7 +51,7 @@ json_t *ctl_list_index(const struct ctl_list *list, const json_t *rows);
 
 /*
  * ctl_list_number(list, column, row, before, out):
- * Write what ${column} shows of ${row}; false: "-", or a text.
+ * Set ${out} to what ${column} shows of ${row}; false: it shows "-" or a text.
  */
 bool ctl_list_number(const struct ctl_list *list, const struct ctl_list_column *column,
                      const json_t *row, const struct ctl_list_before *before, double *out);

@@ -27,7 +27,7 @@ struct ctl_pause_target {
     const char *name;
 };
 
-/* Is there an object ${name} in list ${key}? */
+/* Look for an object ${name} in the list ${key}. */
 static enum ctl_exit ctl_pause_look_up(struct ctl_context *c, const char *key, const char *name,
                                        bool *found)
 {

@@ -8,14 +8,14 @@
 
 /*
  * ctl_print_json(answer):
- * Write the JSON as it came, and a newline. On a terminal, control characters that JSON allows
- * (DEL, U+0080 to U+009F) become JSON escapes.
+ * Write the JSON unchanged, and a newline. On a terminal, control characters that JSON allows (DEL,
+ * U+0080 to U+009F) become JSON escapes.
  */
 void ctl_print_json(const struct ctl_answer *answer);
 
 /*
  * ctl_print_text(answer):
- * Write the text as it came; on a terminal it is made harmless.
+ * Write the text unchanged; on a terminal make it harmless.
  */
 void ctl_print_text(const struct ctl_answer *answer);
 

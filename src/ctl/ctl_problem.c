@@ -31,7 +31,7 @@ static void ctl_problem_add(struct ctl_context *c, const char *format, ...)
     va_end(arguments);
 }
 
-/* The user may not connect: name owner and mode of the socket. */
+/* Say that the user may not connect, with owner and mode of the socket. */
 static void ctl_problem_no_permission(struct ctl_context *c)
 {
     const char *path = c->conf.address.path;
@@ -110,7 +110,7 @@ void ctl_problem_of_failure(struct ctl_context *c, enum ctl_client_failure failu
     }
 }
 
-/* Is the path unknown to an older daemon, and not the object it names? */
+/* Does an older daemon not know ${path}? Else the object in ${path} is unknown. */
 static bool ctl_problem_is_older(struct ctl_context *c, const char *path)
 {
     char *plain = ctl_memory_need(strdup(path));
@@ -122,7 +122,7 @@ static bool ctl_problem_is_older(struct ctl_context *c, const char *path)
     return !knows;
 }
 
-/* The messages of a configuration that was refused, a line each. */
+/* Add the messages about a refused configuration, a line each. */
 static void ctl_problem_add_messages(struct ctl_context *c, const json_t *messages)
 {
     const json_t *message;

@@ -14,7 +14,7 @@ void ctl_problem_of_failure(struct ctl_context *c, enum ctl_client_failure failu
 
 /*
  * ctl_problem_of_refusal(c, request, answer):
- * Write the daemon's reason to c->problem. CTL_EXIT_FAILED: the answer is not reactord's.
+ * Write the daemon's reason to c->problem. CTL_EXIT_FAILED: the answer does not come from reactord.
  */
 enum ctl_exit ctl_problem_of_refusal(struct ctl_context *c, const struct ctl_request *request,
                                      const struct ctl_answer *answer);

@@ -23,7 +23,7 @@ const struct ctl_option ctl_process_reload_options[] = {
 
 /* ---- settings ---- */
 
-/* The body of a change; NULL: misuse, reported. */
+/* Body of the request for a change; NULL: wrong usage, which was reported. */
 static json_t *ctl_process_setting(const char *name, const char *value)
 {
     const char *problem;
@@ -39,7 +39,7 @@ static json_t *ctl_process_setting(const char *name, const char *value)
         json_pack("{s:I}", name, (json_int_t)ctl_value_number(CTL_VALUE_PERCENT, value)));
 }
 
-/* The new values, `name = value` each. */
+/* Print the new values, each as `name = value`. */
 static void ctl_process_print_values(json_t *values)
 {
     const char *name;
@@ -160,7 +160,7 @@ static enum ctl_exit ctl_process_wait_while(struct ctl_context *c, const char *w
     return code;
 }
 
-/* The reload was not answered in time: `count` tells whether it was applied. */
+/* Wait for the end of the reload: `count` tells whether it was applied. */
 static enum ctl_exit ctl_process_wait_applied(struct ctl_context *c, long long done_before)
 {
     struct ctl_process_reload_state state;
@@ -176,8 +176,8 @@ static enum ctl_exit ctl_process_wait_applied(struct ctl_context *c, long long d
 }
 
 /*
- * A confirmation leaves `count` as it is; a return to the previous configuration counts as a
- * reload.
+ * Wait for confirmation. `count` grows only if the previous configuration was restored, which is
+ * another reload.
  */
 static enum ctl_exit ctl_process_wait_confirmed(struct ctl_context *c)
 {
@@ -238,7 +238,7 @@ static json_t *ctl_process_reload_body(const struct ctl_arguments *a)
     return body;
 }
 
-/* After a timeout it goes on waiting, without a limit. */
+/* Send the request; with --wait, no timeout ends the wait. */
 static enum ctl_exit ctl_process_send_reload(struct ctl_context *c, const struct ctl_arguments *a)
 {
     struct ctl_process_reload_state before = {.done = 0};

@@ -11,7 +11,7 @@ extern const struct ctl_option ctl_process_reload_options[];
 
 /*
  * ctl_process_set(c, a) / ctl_process_reset(c, a):
- * Change a setting until the next restart / forget all changes at run time.
+ * Change a setting until the next restart / undo all changes made at run time.
  */
 enum ctl_exit ctl_process_set(struct ctl_context *c, const struct ctl_arguments *a);
 enum ctl_exit ctl_process_reset(struct ctl_context *c, const struct ctl_arguments *a);

@@ -47,7 +47,7 @@ static enum ctl_exit ctl_servers_post(struct ctl_context *c, const char *server,
     return CTL_EXIT_OK;
 }
 
-/* How many sessions ${server} has. */
+/* Count the sessions of ${server}. */
 static enum ctl_exit ctl_servers_count(struct ctl_context *c, const char *server, long long *n)
 {
     struct ctl_answer answer;

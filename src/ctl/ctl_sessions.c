@@ -11,7 +11,7 @@
 #include "ctl/ctl_report.h"
 
 #define DEFAULT_LIMIT 100
-#define PAGE_LIMIT    1000 /* most rows of an answer */
+#define PAGE_LIMIT    1000 /* maximum of rows in an answer */
 
 const struct ctl_option ctl_sessions_options[] = {
     {"sort", "KEY", CTL_VALUE_SORT, "age (default), idle or bytes: the most comes first", 0},
@@ -58,7 +58,7 @@ static char *ctl_sessions_path(const struct ctl_sessions_walk *w)
     return ctl_memory_text_close(&path);
 }
 
-/* Keep the page's rows and the place behind it. */
+/* Keep the rows of a page, and the cursor of the next page. */
 static enum ctl_exit ctl_sessions_take_page(struct ctl_sessions_walk *w,
                                             const struct ctl_answer *answer)
 {

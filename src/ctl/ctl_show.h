@@ -10,7 +10,7 @@
 /*
  * ctl_show_status(c, a) / ctl_show_loops(c, a) / ctl_show_listeners(c, a) /
  * ctl_show_upstreams(c, a):
- * Show the process / its objects, a line each.
+ * Show the process / loops / listeners / upstreams, a line each.
  */
 enum ctl_exit ctl_show_status(struct ctl_context *c, const struct ctl_arguments *a);
 enum ctl_exit ctl_show_loops(struct ctl_context *c, const struct ctl_arguments *a);

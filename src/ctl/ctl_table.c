@@ -15,7 +15,7 @@ struct ctl_table_column {
     unsigned width;
 };
 
-/* cells: the titles, then row by row. */
+/* `cells` has the titles, then row after row. */
 struct ctl_table {
     struct ctl_table_column *columns;
     unsigned n_columns;

@@ -14,7 +14,7 @@ struct ctl_table;
 
 enum ctl_table_align { CTL_TABLE_LEFT, CTL_TABLE_RIGHT };
 
-#define CTL_TABLE_ALL UINT_MAX /* all rows; lines as long as they are */
+#define CTL_TABLE_ALL UINT_MAX /* all rows, or lines of any length */
 
 /*
  * ctl_table_create() / ctl_table_destroy(t):
@@ -25,7 +25,7 @@ void ctl_table_destroy(struct ctl_table *t);
 
 /*
  * ctl_table_add_column(t, title, align):
- * Add a column; all come before the first cell.
+ * Add a column; add all columns before the first cell.
  *
  * Owns:   a harmless copy of ${title}
  */

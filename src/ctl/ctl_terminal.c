@@ -23,7 +23,10 @@
 #define DEFAULT_COLUMNS 80
 #define DEFAULT_ROWS    24
 
-/* Signal handlers read it: it changes only while they are blocked, or before they are set. */
+/*
+ * Signal handlers read this: change it only while the signals are blocked, or before handlers are
+ * set.
+ */
 static struct {
     struct termios before, full_screen;
     bool has_keys; /* standard input is a terminal, too */
@@ -33,7 +36,7 @@ static struct {
 
 static const int fatal_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT};
 
-/* Async-signal-safe, as are tcsetattr(3) and write(2). */
+/* Write ${codes}. Async-signal-safe, as are tcsetattr(3) and write(2). */
 static void ctl_terminal_put(const char *codes)
 {
     ssize_t rc = write(STDOUT_FILENO, codes, strlen(codes));
@@ -55,7 +58,7 @@ static void ctl_terminal_leave(void)
         tcsetattr(STDIN_FILENO, TCSANOW, &terminal.before);
 }
 
-/* Restore, then do what the signal does by default as soon as this returns. */
+/* Restore the terminal; the default action of the signal follows when this function returns. */
 static void ctl_terminal_on_fatal(int signal_number)
 {
     if (terminal.is_open)
@@ -77,7 +80,7 @@ static void ctl_terminal_on_stop(int signal_number)
     sigemptyset(&set);
     sigaddset(&set, signal_number);
     raise(signal_number);
-    sigprocmask(SIG_UNBLOCK, &set, NULL); /* stopped here until SIGCONT */
+    sigprocmask(SIG_UNBLOCK, &set, NULL); /* the process is stopped here until SIGCONT */
     sigprocmask(SIG_BLOCK, &set, NULL);
     sigaction(signal_number, &ours, NULL);
     ctl_terminal_enter();
@@ -101,7 +104,7 @@ static void ctl_terminal_catch(int signal_number, void (*handler)(int signal_num
         MUST(sigaction(signal_number, &action, NULL) == 0);
 }
 
-/* Delivered only while ctl_terminal_wait() waits: none is missed before it. */
+/* Have these signals delivered only while ctl_terminal_wait() waits, so that it misses none. */
 static void ctl_terminal_block_resize(void)
 {
     sigset_t set;

@@ -19,8 +19,8 @@
 
 /* Returned instead of a key. */
 enum ctl_terminal_event {
-    CTL_TERMINAL_NOTHING = -1, /* the time is over */
-    CTL_TERMINAL_RESIZED = -2, /* or continued: draw again */
+    CTL_TERMINAL_NOTHING = -1, /* timeout */
+    CTL_TERMINAL_RESIZED = -2, /* resized, or continued after a stop: draw again */
     CTL_TERMINAL_GONE = -3,    /* the input has ended */
 };
 
@@ -39,7 +39,7 @@ void ctl_terminal_close(void);
 
 /*
  * ctl_terminal_size():
- * Its size; 80x24 if unknown.
+ * Size of the terminal; 80x24 if unknown.
  */
 struct ctl_terminal_size ctl_terminal_size(void);
 

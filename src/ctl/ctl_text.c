@@ -6,7 +6,10 @@
 
 #include "ctl/ctl_memory.h"
 
-/* Bytes of the character at ${text}, 1 if it is none; *${columns} is 0 if it is not printable. */
+/*
+ * Number of bytes of the character at ${text}, 1 if invalid; sets *${columns} to 0 if not
+ * printable.
+ */
 static size_t ctl_text_character(const char *text, size_t len, unsigned *columns)
 {
     mbstate_t state = {0};
@@ -15,7 +18,7 @@ static size_t ctl_text_character(const char *text, size_t len, unsigned *columns
     int width;
 
     *columns = 0;
-    if (n == 0 || n > len) /* NUL, invalid or cut */
+    if (n == 0 || n > len) /* NUL, invalid or incomplete */
         return 1;
     width = iswprint((wint_t)wide) ? wcwidth(wide) : 0;
     *columns = width > 0 ? (unsigned)width : 0;

@@ -1,8 +1,8 @@
 /*
  * ctl/ctl_text: text of the daemon made harmless for a terminal.
  *
- * What the user's locale cannot print becomes \xHH: control characters, invalid UTF-8, characters
- * without width.
+ * Bytes that the user's locale cannot print become \xHH: control characters, invalid UTF-8,
+ * characters without width.
  */
 #ifndef CTL_CTL_TEXT_H
 #define CTL_CTL_TEXT_H

@@ -9,7 +9,7 @@
 
 #define MAX_BYTES 4096
 
-/* Characters that may be in a header, but no blanks. */
+/* Accept only characters that may be in a header field, but no blanks. */
 static int ctl_token_check(const char *token, size_t len, const char *path)
 {
     if (len == 0 || len == MAX_BYTES) {

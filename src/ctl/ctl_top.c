@@ -16,7 +16,7 @@
 #define DEFAULT_INTERVAL_NS NS_PER_S
 #define MIN_INTERVAL_NS     (100 * NS_PER_MS)
 #define TEXT_SESSIONS       20   /* sessions in a view that is written once */
-#define MAX_SESSIONS        1000 /* most rows of an answer */
+#define MAX_SESSIONS        1000 /* maximum of rows in an answer */
 #define FOREVER_NS          (3600 * NS_PER_S)
 
 const struct ctl_option ctl_top_options[] = {
@@ -32,7 +32,7 @@ struct ctl_top {
     const char *sort;
     struct ctl_top_sample now, before;
     bool is_paused, is_over;
-    bool is_stale; /* the last request failed: context->problem */
+    bool is_stale; /* the last request failed, see context->problem */
 };
 
 /* ---- samples ---- */
@@ -79,7 +79,7 @@ static void ctl_top_sort_by_next(struct ctl_top *top)
     top->sort = words[i + 1] ? words[i + 1] : words[0];
 }
 
-/* Returns whether a new sample is wanted now. */
+/* Act on ${key}; true if a new sample is wanted now. */
 static bool ctl_top_obey(struct ctl_top *top, int key)
 {
     switch (key) {
@@ -91,7 +91,7 @@ static bool ctl_top_obey(struct ctl_top *top, int key)
     }
 }
 
-/* While a daemon does not answer, q still works. */
+/* Handle keys during a request, so that q works without an answer. */
 static bool ctl_top_is_cancelled(void *cookie)
 {
     struct ctl_top *top = cookie;

@@ -1,9 +1,9 @@
 #include "ctl/ctl_top_layout.h"
 
 #define MIN_LINES      2  /* titles and a row */
-#define LINES_FOR_GAPS 20 /* below, each line is needed */
+#define LINES_FOR_GAPS 20 /* with fewer lines there are no gaps */
 
-/* Choose the sections and give each a row; returns the lines left. */
+/* Choose the sections to show, and give each a row; returns the lines left. */
 static unsigned ctl_top_layout_begin(struct ctl_top_layout_section *sections, unsigned n,
                                      unsigned lines)
 {

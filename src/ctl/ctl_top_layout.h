@@ -14,9 +14,9 @@ struct ctl_top_layout_section {
 
 /*
  * ctl_top_layout(sections, n, lines):
- * Give each section a line for its titles and one row, and the rest in equal shares, to none more
- * than it wants. If titles and a row of each do not fit, leave out the first sections. Return
- * whether an empty line fits between the sections.
+ * Give each section a line for its titles and one row, and share the rest equally, but give no
+ * section more than it wants. If titles and a row of each section do not fit, leave out the first
+ * sections. Return whether an empty line fits between the sections.
  */
 bool ctl_top_layout(struct ctl_top_layout_section *sections, unsigned n, unsigned lines);
 

@@ -16,7 +16,7 @@ enum ctl_top_section { CTL_TOP_LOOPS, CTL_TOP_LISTENERS, CTL_TOP_UPSTREAMS, CTL_
 struct ctl_top_sample {
     int64_t at_ns;
     json_t *status;                 /* NULL: nothing was sampled yet */
-    json_t *rows[CTL_TOP_SECTIONS]; /* servers stand behind their upstream */
+    json_t *rows[CTL_TOP_SECTIONS]; /* servers follow their upstream */
 };
 
 /*

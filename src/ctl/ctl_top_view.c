@@ -13,7 +13,7 @@
 #define HEAD_LINES   1
 #define GAP_COLUMNS  2 /* in front of the notice */
 #define TITLE_BYTES  64
-#define RANK_TROUBLE 1e18 /* above all figures: a server that is not up */
+#define RANK_TROUBLE 1e18 /* rank of a server that is not up: above all figures */
 
 static const struct ctl_list_column loop_columns[] = {
     {"LOOP", "name", CTL_LIST_TEXT},
@@ -81,7 +81,7 @@ static double ctl_top_view_field(const json_t *row, const char *field)
     return json_number_value(json_object_get(row, field));
 }
 
-/* Highest first: busy loops, full listeners, servers that are not up. */
+/* Rank of a row; highest: busy loops, listeners with many sessions, servers that are not up. */
 static double ctl_top_view_rank(enum ctl_top_section section, const json_t *row,
                                 const struct ctl_list_before *before)
 {
@@ -110,7 +110,7 @@ static int ctl_top_view_compare(const void *a, const void *b)
     return left->place < right->place ? -1 : 1;
 }
 
-/* Rows in the order of their rank; the caller decrements the reference. */
+/* Return the rows sorted by rank; the caller decrements the reference. */
 static json_t *ctl_top_view_ranked(enum ctl_top_section section, const json_t *rows,
                                    const struct ctl_list_before *before)
 {
@@ -144,7 +144,7 @@ static void ctl_top_view_head(FILE *out, const struct ctl_top_view *view)
     fprintf(out, "  by %s", view->sort);
 }
 
-/* One line of ${columns}; the notice is cut last. */
+/* Write the first line, of ${columns}; cut the notice last. */
 static void ctl_top_view_put_head(FILE *out, const struct ctl_top_view *view, unsigned columns,
                                   bool is_screen)
 {

@@ -7,9 +7,9 @@
 #define MINUTE_S          60
 #define HOUR_S            3600
 #define DAY_S             86400
-#define FIRST_SHORT_COUNT 100000 /* five digits fit in a column */
+#define FIRST_SHORT_COUNT 100000 /* from here on counts are shortened */
 
-/* One decimal below 10, else none. */
+/* Write ${n}: one decimal below 10, else none. */
 static void ctl_units_put_scaled(FILE *out, double n, double base, const char *letters)
 {
     unsigned step = 0;

@@ -8,8 +8,8 @@
 
 /*
  * ctl_units_put_bytes(out, n) / ctl_units_put_count(out, n):
- * Write ${n} bytes as 812, 1.5K, 23M (K: 1,024) / a count as 812, 1.5k, 23M (k: 1,000, from 100,000
- * on).
+ * Write ${n} bytes as 812, 1.5K, 23M (K: 1,024) / a count as 812, 150k, 23M (k: 1,000; only from
+ * 100,000 on).
  */
 void ctl_units_put_bytes(FILE *out, double n);
 void ctl_units_put_count(FILE *out, double n);

@@ -20,7 +20,7 @@ static json_t *ctl_upstreams_server(const json_t *upstream, json_t *server)
     return row;
 }
 
-/* The upstream, whose state is how many of its servers are up. */
+/* The upstream's row: `state` is the number of servers that are up. */
 static json_t *ctl_upstreams_group(json_t *upstream)
 {
     const json_t *up = json_object_get(upstream, "servers_up");

@@ -8,8 +8,8 @@
 
 /*
  * ctl_upstreams_flat(upstreams):
- * Return a list with each upstream, behind it its servers, whose `name` is then UPSTREAM/SERVER.
- * The `state` of an upstream is how many of them are up.
+ * Return a list with each upstream followed by its servers. A server's `name` becomes
+ * UPSTREAM/SERVER, an upstream's `state` how many servers are up.
  *
  * Owns:   the caller decrements the reference
  */
@@ -17,7 +17,7 @@ json_t *ctl_upstreams_flat(const json_t *upstreams);
 
 /*
  * ctl_upstreams_find(flat, name):
- * The row of that name, borrowed; NULL: none.
+ * The row with the name ${name}, borrowed; NULL: none.
  */
 const json_t *ctl_upstreams_find(const json_t *flat, const char *name);
 

@@ -1,5 +1,5 @@
 /*
- * ctl/ctl_value: kinds of words a user types: what is allowed, and what completes them.
+ * ctl/ctl_value: kinds of words a user types: which are allowed, and which complete a word.
  */
 #ifndef CTL_CTL_VALUE_H
 #define CTL_CTL_VALUE_H
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 
 enum ctl_value {
-    CTL_VALUE_TEXT, /* not empty; the daemon checks it */
+    CTL_VALUE_TEXT, /* any text, not empty; the daemon checks it */
     CTL_VALUE_FILE,
     CTL_VALUE_ADDRESS,
     CTL_VALUE_COMMAND,
@@ -34,7 +34,7 @@ enum ctl_value {
 
 /*
  * ctl_value_check(kind, text):
- * Return NULL if ${text} is one, else what it should be: "is no duration such as 10s".
+ * Return NULL if ${text} is of ${kind}, else what is wrong, such as "is no duration such as 10s".
  */
 const char *ctl_value_check(enum ctl_value kind, const char *text);
 

@@ -18,7 +18,7 @@
 
 #define DEFAULT_TIMEOUT_NS (10 * NS_PER_S)
 
-/* Called by shells, with the words of the command line. */
+/* Command that shells call, with the words of the command line. */
 #define COMPLETE_WORD "__complete"
 
 static enum ctl_exit usage(void)
@@ -73,7 +73,7 @@ static enum ctl_exit run(int argc, char **argv)
     return ask_daemon(&a);
 }
 
-/* Lost output is a failure. */
+/* Fail if output was lost. */
 static enum ctl_exit finish(enum ctl_exit code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
