@@ -135,8 +135,8 @@ void spare_figures(const struct spare *sp, const struct figure_object *object,
 
 /*
  * spare_pool_refresh(pool):
- * Submit a control task that closes and opens spares as needed. Starts the loop's thread; does
- * nothing if the loop has ended.
+ * Submit a task that has spares closed and opened as needed, by a task of each server. Starts the
+ * loop's thread; does nothing if the loop has ended.
  *
  * Thread: any
  */
@@ -144,7 +144,7 @@ void spare_pool_refresh(struct spare_pool *pool);
 
 /*
  * spare_pool_stop(pool):
- * Close all spares for good.
+ * Give no spare from now on, and close all, by a task of each server.
  *
  * Thread: loop of ${pool}
  */

@@ -357,14 +357,23 @@ void spare_list_refresh(struct spare_list *part)
         spare_pace_arm(part, at_ns);
 }
 
+/* End the part of a removed server, because a part holds its server. */
 static void spare_run_timer(struct task *t)
 {
-    spare_list_refresh(CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct spare_list, timer));
+    struct spare_list *part =
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct spare_list, timer);
+
+    if (part->pool->stopped ||
+        (endpoint_load(&part->spare->server->endpoint) & ENDPOINT_ABSENT) != 0)
+        spare_list_end(part);
+    else
+        spare_list_refresh(part);
 }
 
+/* The loop ends: spare_pool_stop() was called. */
 static void spare_drop_timer(struct task *t)
 {
-    (void)t; /* the loop ends: worker_stop_spares() closes all */
+    spare_list_end(CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct spare_list, timer));
 }
 
 static const struct task_type spare_timer_type = {

@@ -21,17 +21,13 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
            (endpoint_load(&server->endpoint) & ENDPOINT_UNFIT) == 0;
 }
 
-/* End the parts of removed servers, because a part holds its server. */
+/* A task for each part: a thousand servers may open and close thousands of spares. */
 static void spare_look_at_parts(struct spare_pool *pool)
 {
-    list_for_each_safe (node, &pool->parts) {
-        struct spare_list *part = LIST_ENTRY(node, struct spare_list, link);
+    int64_t now_ns = clock_now_ns();
 
-        if (endpoint_load(&part->spare->server->endpoint) & ENDPOINT_ABSENT)
-            spare_list_end(part);
-        else
-            spare_list_refresh(part);
-    }
+    list_for_each (node, &pool->parts)
+        spare_pace_arm(LIST_ENTRY(node, struct spare_list, link), now_ns);
 }
 
 /* NULL: the loop has no part. */
@@ -54,7 +50,7 @@ static void spare_begin_parts(struct spare_pool *pool, const struct upstream *up
         const struct spare_list *part = sp ? spare_part(sp, pool->number) : NULL;
 
         if (part && !part->pool && (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT) == 0)
-            spare_list_refresh(spare_list_of(pool, sp));
+            spare_pace_arm(spare_list_of(pool, sp), clock_now_ns());
     }
 }
 
@@ -107,8 +103,7 @@ void spare_pool_stop(struct spare_pool *pool)
 {
     MUST(loop_is_current(pool->net->loop));
     pool->stopped = true;
-    while (!list_empty(&pool->parts))
-        spare_list_end(LIST_FIRST(&pool->parts, struct spare_list, link));
+    spare_look_at_parts(pool);
 }
 
 void spare_pool_destroy(struct spare_pool *pool)

@@ -393,7 +393,7 @@ TEST(what_others_need, a_pool_that_was_stopped_gives_none_and_opens_none)
     accept_some(KEEP);
     UNTIL(counted(SPARE_OPENED) == KEEP);
     loop_runner_call(loop, do_stop, NULL);
-    ck_assert_uint_eq(idle(), 0);
+    UNTIL(idle() == 0);
     spare_pool_refresh(pool);
     ck_assert_int_eq(take(), -1);
     ck_assert_uint_eq(counted(SPARE_OPENED), KEEP);

@@ -2,6 +2,7 @@
  * upstream/spare_pools: spare connections follow the configuration, on all loops, while sessions
  * take them.
  */
+#include <limits.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
+#include "support/tasks.h"
 #include "support/until.h"
 #include "upstream/spare_internal.h"
 #include "upstream/upstream_change.h"
@@ -153,6 +155,33 @@ TEST(pools, spares_begin_and_end_with_the_configuration)
     UNTIL(spares_of(server_at(0)) == 0);
     change_to(&next);
     UNTIL(spares_of(server_at(0)) == 2 * WORKERS);
+}
+
+static atomic_uint begun = UINT_MAX; /* spares of the first loop after its look */
+
+static void run_count(struct task *t)
+{
+    (void)t;
+    atomic_store(&begun, spare_part(atomic_load(&server_at(0)->spare), 0)->n);
+}
+
+static const struct task_type count_type = {.run = run_count, .drop = run_count};
+
+TEST(pools, a_look_leaves_what_is_to_be_done_to_a_task_of_each_server)
+{
+    struct task count = {.type = &count_type};
+    struct tasks_block block;
+
+    next = conf;
+    next.spare.keep = 2 * WORKERS;
+    conf.spare.keep = 0;
+    open_upstream();
+    tasks_block_begin(&block, loop_group_at(workers, 0));
+    change_to(&next);
+    ck_assert_int_eq(loop_submit(loop_group_at(workers, 0), LOOP_TAIL, &count), 0);
+    tasks_block_end(&block);
+    UNTIL(spares_of(server_at(0)) == 2 * WORKERS);
+    ck_assert_uint_eq(atomic_load(&begun), 0);
 }
 
 TEST(pools, spares_stay_when_nothing_of_them_changes)
