@@ -12,7 +12,7 @@
 #include "net/cidr.h"
 
 #define BLANKS     " \t\r"
-#define LINE_WORDS 3 /* a third word is an error */
+#define LINE_WORDS 3 /* a valid line has two words */
 
 /* Longer than any valid line, without its comment. */
 #define LINE_BYTES 256

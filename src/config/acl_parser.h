@@ -65,7 +65,7 @@ int acl_parser_parse(struct cidr *out, const char *word,
 
 /*
  * acl_parser_add(t, word, allow, line, problem):
- * Add the rule for ${word}; `all` adds three.
+ * Add the rule for ${word}; `all` adds three rules.
  *
  * Thread: any
  * Errors: 0; -EINVAL (see ${problem}); -E2BIG (too many rules, see ${problem}); -ENOMEM
@@ -95,7 +95,7 @@ int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file) NO
 /*
  * acl_parser_shadowed(out, t):
  * Find rules that never apply, as an earlier rule with the other verdict covers their block:
- * (*${out})[i] is its number, or i.
+ * (*${out})[i] is the number of that earlier rule, or i.
  *
  * Thread: any
  * Owns:   the caller frees *${out}

@@ -1,8 +1,8 @@
 /*
  * config/config: the configuration, read from an INI file.
  *
- * Each layer declares the struct of its settings; only this layer fills them. The result of
- * config_load() is complete, valid and immutable.
+ * Each layer declares the struct of its settings; only this layer fills these structs. The result
+ * of config_load() is complete, valid and immutable.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -32,7 +32,7 @@ struct process_conf {
     bool seccomp;
 };
 
-/* Connections above [admin] max_connections, and other descriptors of the admin interface. */
+/* Connections accepted above [admin] max_connections; other descriptors of the admin interface. */
 #define ADMIN_CONNECTIONS_EXTRA 64
 #define ADMIN_DESCRIPTORS       16
 
@@ -44,11 +44,11 @@ struct admin_conf {
     unsigned n_addresses;   /* 0: no admin interface */
     struct sock_file file;  /* of unix sockets */
     const char *token_file; /* NULL: none */
-    const char *token;      /* content of the file */
+    const char *token;      /* content of the token file */
     bool allow_remote;
     int64_t request_timeout_ns;
     unsigned max_connections;
-    unsigned metrics_servers; /* servers with series of their own */
+    unsigned metrics_servers; /* maximum servers that have metrics of their own */
     bool write;               /* actions are allowed */
 };
 

@@ -1,7 +1,7 @@
 /*
  * config/config_acl: access rules of each listener, from its options and their files.
  *
- * Order of the rules: `deny`, `allow`, then deny others if there is an `allow`; or the
+ * Order of the rules: `deny`, `allow`, then deny all others if there is an `allow`; or the
  * `access_rules` file, which ends with `all`.
  */
 #include "config/config_memory.h"
@@ -33,7 +33,7 @@ static const struct ini_entry *config_acl_given(const struct config_section *sec
     return entry && *entry->value != '\0' ? entry : NULL;
 }
 
-/* Read the blocks in the option; with ${files}, only those in its files. */
+/* Read the blocks in the option; with ${files}, instead the blocks in files that it names. */
 static int config_acl_read_list(struct reading *r, const struct ini_entry *entry, bool allow,
                                 bool files)
 {
@@ -107,7 +107,7 @@ static int config_acl_read_lists(struct reading *r)
         rc = config_acl_read_list(r, deny, false, false);
         if (rc == 0)
             rc = config_acl_read_list(r, allow, true, false);
-        /* Only rules in the options: files may contradict each other. */
+        /* Check only rules in the options: rules in files may contradict each other. */
         if (rc == 0)
             rc = config_acl_check_dead(r, allow, NULL);
         acl_parser_free(&r->text);

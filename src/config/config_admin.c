@@ -16,7 +16,7 @@
 /* Shorter tokens can be guessed. */
 #define TOKEN_MIN_BYTES 16
 
-/* Readers of the token could use it, writers choose it. */
+/* Refused modes of the token file: readers could use the token, writers replace it. */
 #define TOKEN_TOO_OPEN (S_IWGRP | S_IROTH | S_IWOTH)
 
 struct config_admin {
@@ -90,7 +90,7 @@ static void config_admin_check_taken(const struct config_admin *c, const struct 
     }
 }
 
-/* Cut blanks and line ends behind the token. Returns why it cannot be used, or NULL. */
+/* Cut blanks and line ends behind the token. Returns why the token cannot be used, or NULL. */
 static const char *config_admin_token_problem(char *bytes, size_t *len)
 {
     while (*len > 0 && isspace((unsigned char)bytes[*len - 1]))
@@ -114,7 +114,7 @@ static void config_admin_refuse_token(const struct config_admin *c, const struct
 
 static int config_admin_read_token(const struct config_admin *c, const struct ini_entry *entry)
 {
-    /* room for a line end, and one byte to see that there is more */
+    /* room for a line end, and one byte to find a token that is too long */
     struct file_content file = {.bytes = NULL};
     struct stat st;
     const char *problem = NULL;

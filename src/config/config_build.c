@@ -128,7 +128,7 @@ static unsigned config_build_count(const struct config_memory *m, enum option_se
     return n;
 }
 
-/* Copied: the structs outlive the text of the file. */
+/* Copy ${text}: the structs outlive the text of the file. */
 static const char *config_build_copy(const struct config_section *section, const char *text)
 {
     return arena_text(section->arena, text, strlen(text));

@@ -1,7 +1,7 @@
 /*
  * config/config_check: checks across options and sections (second half of config_load()).
  *
- * A problem is reported at the key that must change; if it is missing, at the section.
+ * A problem is reported at the key that must change; if the key is missing, at the section.
  */
 #include "config/config_memory.h"
 
@@ -131,10 +131,10 @@ static void config_check_limits(const struct config_check *c, const struct confi
                         section->source->name);
 }
 
-/* Standard streams, log, signals, the main thread's timers and epoll instances. */
+/* Open files: standard streams, log, signals, the main thread's timers and epoll instances. */
 #define CONFIG_CHECK_OWN_FILES 16
 
-/* Epoll instances, wake-up and pipe of a loop. */
+/* Open files of a loop: epoll instances, wake-up and pipe. */
 #define CONFIG_CHECK_LOOP_FILES 5
 
 /* Least number of files that the process opens, besides those of connections. */
@@ -153,7 +153,9 @@ static unsigned config_check_files_each(const struct listener_conf *conf)
     return conf->service == LISTENER_PROXY ? 2 : 1;
 }
 
-/* Warn of max_connections that the limit of open files does not allow: clients wait below it. */
+/*
+ * Warn if the limit of open files prevents that max_connections is reached: clients wait earlier.
+ */
 static void config_check_files(const struct config_check *c, const struct config_section *section,
                                unsigned max_connections, unsigned files_each)
 {
@@ -230,7 +232,7 @@ static const struct listener_conf *config_check_reached(const struct config_chec
     return NULL;
 }
 
-/* Upstreams found and not yet followed, each once. */
+/* Queue of upstreams that were found and are not followed yet; each enters it once. */
 struct config_check_queue {
     unsigned *list;
     bool *found;
@@ -323,7 +325,7 @@ static void config_check_ejection(const struct config_check *c,
                         section->source->name);
 }
 
-/* Only warn: the servers may get a weight later. */
+/* Warn only: the servers may get a weight later. */
 static void config_check_used(const struct config_check *c, const struct config_section *section)
 {
     const struct upstream_conf *conf = section->conf;

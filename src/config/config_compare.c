@@ -136,7 +136,7 @@ static bool config_compare_has_other_token(const struct option *o, const struct 
            strcmp(from->token, to->token) != 0;
 }
 
-/* NULL: the option is not in that file. */
+/* ${from}, ${to}: entry of the option in each file; NULL: not in that file. */
 static int config_compare_option(struct config_compare *cmp, const struct pair *sections,
                                  const struct ini_entry *from, const struct ini_entry *to)
 {
@@ -185,7 +185,7 @@ static const struct ini_entry **config_compare_entries(const struct config_secti
     return list;
 }
 
-/* Compare the entries of both; entries with the same key are a pair. */
+/* Compare the entries of both sections; entries with the same key are a pair. */
 static int config_compare_options(struct config_compare *cmp, const struct pair *sections)
 {
     const struct ini_entry **all_from = config_compare_entries(sections->from);
@@ -256,7 +256,7 @@ static const struct config_section **config_compare_sections(const struct config
     return list;
 }
 
-/* NULL: the section is not in that file. */
+/* ${from}, ${to}: the section in each file; NULL: not in that file. */
 static int config_compare_section(struct config_compare *cmp, const struct config_section *from,
                                   const struct config_section *to)
 {

@@ -27,7 +27,7 @@ enum config_compare_kind {
 struct config_compare_change {
     enum config_compare_kind kind;
     enum option_section section;
-    const char *name;                /* of the section; NULL: unnamed kind */
+    const char *name;                /* of the section; NULL: it has no name */
     const char *key;                 /* NULL: the section as a whole */
     const char *old_text, *new_text; /* as in the file, or the default; NULL: none */
     size_t old_rules, new_rules;     /* CONFIG_COMPARE_RULES only */
@@ -35,7 +35,7 @@ struct config_compare_change {
     unsigned line; /* of option or section in the new file; DIAGNOSTICS_WHOLE_FILE: not in it */
 };
 
-/* By section in the order of enum option_section, then by name and key. */
+/* Changes are sorted by section in the order of enum option_section, then by name and key. */
 struct config_compare {
     struct config_compare_change *list;
     size_t n, room;
@@ -54,8 +54,8 @@ int config_compare_create(struct config_compare **out, const struct config *from
 
 /*
  * config_compare_refuse(cmp, diagnostics):
- * Report each change that needs an upgrade. ${diagnostics} must be those of the load of ${to},
- * which know the included file of each line.
+ * Report each change that needs an upgrade. ${diagnostics} must come from the load of ${to},
+ * because they know the included file of each line.
  *
  * Thread: user of ${cmp}
  */
@@ -67,8 +67,8 @@ struct config_compare_text {
 
 /*
  * config_compare_text(out, change):
- * Format `[listen web] idle_timeout: 1h -> 30m (live)`; return ${out}->text. For a server it shows
- * only the words that differ, for long values only the part that differs.
+ * Format `[listen web] idle_timeout: 1h -> 30m (live)`; return ${out}->text. For a server the text
+ * has only the words that differ, for long values only the part that differs.
  *
  * Thread: user of ${change}
  */

@@ -9,7 +9,7 @@
 
 #define BLANKS " \t"
 
-/* Of a longer value show a part, from before the first difference on. */
+/* Show only a part of a longer value, from shortly before the first difference. */
 #define VALUE_SHOWN_BYTES  200
 #define VALUE_BEFORE_BYTES 20
 
@@ -26,7 +26,7 @@ static const char *config_compare_cut(struct value *out, const char *text, size_
     return *text == '\0' ? "empty" : out->text;
 }
 
-/* Equal bytes at the front to leave out, up to a blank if there is one. */
+/* Number of equal bytes to leave out at the front; they end in a blank if one is near. */
 static size_t config_compare_skip(const char *a, const char *b)
 {
     size_t same = 0, skip;
@@ -69,8 +69,8 @@ static const char *config_compare_words(struct value *out, const char *text, con
 }
 
 /*
- * Write `weight=1 -> weight=2` for two servers, or both in full if all words of one are in the
- * other.
+ * Write `weight=1 -> weight=2` for two servers, or both values in full if all words of one are in
+ * the other.
  */
 static void config_compare_write_values(char *out, size_t size,
                                         const struct config_compare_change *c)

@@ -7,7 +7,7 @@
 #include "config/config_effect.h"
 #include "config/config_memory.h"
 
-/* Bytes that need no quotes; a blank needs them at the begin or end. */
+/* Bytes that need no quotes, except for a blank at the begin or end. */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "_.,:/@*%[]=+-> ";
 

@@ -14,7 +14,8 @@ struct diagnostics;
 
 /*
  * config_effect_missing(section, key):
- * Return why ${key} has no effect; NULL: it has one, or an option that it depends on was refused.
+ * Return why ${key} has no effect; NULL: it has an effect, or depends on an option that was
+ * refused.
  *
  * Thread: before start
  */

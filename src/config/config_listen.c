@@ -9,7 +9,7 @@
 #include "handlers/pipeline_template.h"
 #include "server/listener.h"
 
-/* Report at the line of ${key}, or else of frame_max_length. */
+/* Report a ${value} above frame_max_length at the line of ${key}, or else of frame_max_length. */
 static void config_listen_check_within(const struct config_section *section, const char *key,
                                        const char *what, unsigned value,
                                        struct diagnostics *diagnostics)

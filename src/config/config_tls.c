@@ -21,7 +21,7 @@ static struct tls_conf *config_tls_find(const struct config *config, const char 
     return NULL;
 }
 
-/* The name that a section has for `tls`; NULL: none. */
+/* Value of the option `tls` of a section; NULL: none. */
 static const char *config_tls_name(const struct config_section *section)
 {
     if (section->kind == OPTION_LISTEN)
@@ -53,7 +53,7 @@ static void config_tls_refuse_name(const struct config *config,
                         section->source->name, name);
 }
 
-/* The certificate of a server at a unix socket is for no address. */
+/* Servers at unix sockets need tls_name: a certificate cannot name the address of a unix socket. */
 static void config_tls_check_servers(const struct config_section *section,
                                      const struct tls_conf *tls, struct diagnostics *diagnostics)
 {
@@ -96,7 +96,7 @@ static void config_tls_release_slot(void *slot)
     tls_slot_release(slot);
 }
 
-/* The memory of the section that names it holds the slot. */
+/* Give the section the slot of the profile that it names; the section's memory holds the slot. */
 static int config_tls_give(const struct config *config, const struct config_section *section)
 {
     const char *name = config_tls_name(section);
@@ -117,7 +117,10 @@ static int config_tls_give(const struct config *config, const struct config_sect
 
 /* ---- profiles ---- */
 
-/* At the line of the option that ${text} begins with, of ${len} bytes; else of the section. */
+/*
+ * Report ${text}, of ${len} bytes, at the line of the option that it begins with; else of the
+ * section.
+ */
 static void config_tls_report(const struct config_section *section, const char *text, size_t len,
                               struct diagnostics *diagnostics, bool is_warning)
 {
@@ -236,7 +239,7 @@ static int config_tls_load_section(const struct config_section *section,
 
     if (config_tls_is_refused(section))
         return 0;
-    /* Not used by any section: check it for what it can be. */
+    /* No section uses the profile: check it for clients or for servers, as its options suit. */
     if (!conf->profile.for_clients && !conf->profile.for_servers) {
         conf->profile.for_clients = conf->profile.certificates.n > 0;
         conf->profile.for_servers = !conf->profile.for_clients;

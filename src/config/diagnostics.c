@@ -43,7 +43,7 @@ int diagnostics_create(struct diagnostics **out, const char *path)
     return 0;
 }
 
-/* Owns ${text}; NULL: no memory. */
+/* Takes over ${text}; NULL: there was no memory for it. */
 static void diagnostics_append(struct diagnostics *r, const struct diagnostics_place *at,
                                char *text)
 {
@@ -67,7 +67,7 @@ static char *PRINTF_LIKE(1, 0) text_of(const char *format, va_list args)
     return vasprintf(&text, format, args) < 0 ? NULL : text;
 }
 
-/* False: no room to keep the text. */
+/* False: no room to keep the problem's text. */
 static bool diagnostics_count_problem(struct diagnostics *r)
 {
     bool is_kept = r->n_kept < DIAGNOSTICS_KEPT;

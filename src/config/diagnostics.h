@@ -39,7 +39,8 @@ void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, .
 
 /*
  * diagnostics_warn(r, line, format, ...):
- * Add `warning: ...` for a likely mistake. It is not counted, and dropped after DIAGNOSTICS_KEPT.
+ * Add `warning: ...` for a likely mistake. A warning is not counted, and is dropped after
+ * DIAGNOSTICS_KEPT texts.
  *
  * Thread: user of ${r}
  */

@@ -13,7 +13,9 @@
 
 struct diagnostics;
 
-/* iniparser 4.1 stops at a line of 1,023 bytes; a value leaves room for `key = ""` in it. */
+/*
+ * iniparser 4.1 stops at a line of 1,023 bytes; a value must leave room for `key = ""` in its line.
+ */
 #define INI_FILE_BYTES   (32 << 20)
 #define INI_LINE_BYTES   1000
 #define INI_VALUE_BYTES  900

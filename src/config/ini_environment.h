@@ -4,8 +4,8 @@
  *   ${NAME}           must be set
  *   ${NAME:-DEFAULT}  DEFAULT if unset or empty
  *
- * NAME has capital letters, digits and '_', and does not begin with a digit: ${client} in an access
- * log format is not expanded. $${NAME} is not expanded either.
+ * NAME has capital letters, digits and '_', and does not begin with a digit, so ${client} in an
+ * access log format is not expanded. $${NAME} is not expanded either.
  */
 #ifndef CONFIG_INI_ENVIRONMENT_H
 #define CONFIG_INI_ENVIRONMENT_H

@@ -68,7 +68,7 @@ static int ini_include_select_ini(const struct dirent *entry)
     return entry->d_name[0] != '.' && len > 4 && strcmp(entry->d_name + len - 4, ".ini") == 0;
 }
 
-/* Not strcoll(3): independent of the locale. */
+/* Not by strcoll(3), so that the order does not depend on the locale. */
 static int ini_include_compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);

@@ -304,7 +304,7 @@ static size_t ini_scan_word_end(const char *text, size_t at)
     return at + strcspn(text + at, BLANKS);
 }
 
-/* Does ${text} begin with another program's option, as `timeout connect`? */
+/* Does ${text} begin with another program's option, such as `timeout connect`? */
 static bool ini_scan_hint(const struct scan *s, struct foreign_words_hint *hint, const char *text)
 {
     char kind[INI_NAME_BYTES + 1];
@@ -376,7 +376,7 @@ static enum verdict ini_scan_line(struct scan *s, const char *bytes, size_t len)
     if (*line == '\0')
         return KEEP;
     if (line[strlen(line) - 1] == '\\') {
-        /* even in a comment: iniparser joins the next line */
+        /* refused even in a comment, because iniparser would join the next line */
         diagnostics_add(s->diagnostics, s->line,
                         "the line ends in a backslash (a line is not continued)");
         return DROP;
@@ -404,7 +404,7 @@ static int ini_scan_make_room(struct scan *s, const struct ini_text *text)
     return !s->ini->sections || !s->entries ? -ENOMEM : 0;
 }
 
-/* A section ends at the end of its file. */
+/* A file begins: the section of the file before has ended. */
 static void ini_scan_begin_file(struct scan *s)
 {
     s->before_first = true;

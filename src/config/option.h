@@ -1,13 +1,12 @@
 /*
  * config/option: table of all options.
  *
- * The rows (option_process.c, option_admin.c, option_listen.c, option_upstream.c,
- * option_tls.c) determine the
- * syntax of the file, the allowed values in errors, --dump-config, what a reload can change, and
- * (by tests/lint) the sample file and manual page. A new option needs a row, a field in its
- * section's struct (for sessions: service/service.h), and an entry in sample and manual, in the
- * table's order; one without effect on its own also needs a row in config_effect.c. `make lint`
- * names what is missing.
+ * The rows (option_process.c, option_admin.c, option_listen.c, option_upstream.c, option_tls.c)
+ * determine the syntax of the file, the allowed values in errors, --dump-config, what a reload can
+ * change, and (by tests/lint) the sample file and manual page. A new option needs a row, a field in
+ * its section's struct (for sessions: service/service.h), and an entry in sample and manual, in the
+ * table's order; an option without effect on its own also needs a row in config_effect.c. `make
+ * lint` names what is missing.
  */
 #ifndef CONFIG_OPTION_H
 #define CONFIG_OPTION_H
@@ -45,7 +44,7 @@ enum {
 
 /* What a reload does with a changed value. */
 enum option_applies {
-    OPTION_LIVE,            /* new and open connections */
+    OPTION_LIVE,            /* used for new and open connections */
     OPTION_NEW_CONNECTIONS, /* open connections keep the old value */
     OPTION_UPGRADE          /* only an upgrade can change it: the reload is refused */
 };

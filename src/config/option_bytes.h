@@ -2,7 +2,7 @@
  * config/option_bytes: option kind: arbitrary bytes, such as a check's request.
  *
  * Escapes: \r \n \t \0 \\ as in C, and \xNN. Outer blanks, `#`, `;` and a final backslash need
- * quotes around the value; \x22 and \x27 are quotes.
+ * quotes around the value; \x22 and \x27 stand for quotes.
  */
 #ifndef CONFIG_OPTION_BYTES_H
 #define CONFIG_OPTION_BYTES_H

@@ -1,7 +1,7 @@
 /*
  * config/option_cpus: option kind: CPU affinity of a thread group.
  *
- * server_create() checks the processors: a file can be tested on another host.
+ * server_create() checks that the processors exist, so that a file can be tested on another host.
  */
 #ifndef CONFIG_OPTION_CPUS_H
 #define CONFIG_OPTION_CPUS_H

@@ -12,7 +12,7 @@
 #define OPTION_KIND_NAME_BYTES 32
 
 extern const struct option_kind option_kind_number;         /* unsigned, option.min to option.max */
-extern const struct option_kind option_kind_number_or_word; /* unsigned; one of option.words, too */
+extern const struct option_kind option_kind_number_or_word; /* unsigned, or one of option.words */
 extern const struct option_kind option_kind_percent;        /* a number, optional '%' */
 extern const struct option_kind option_kind_duration;       /* int64_t ns */
 extern const struct option_kind option_kind_size;           /* unsigned bytes */
@@ -27,7 +27,8 @@ extern const struct option_kind option_kind_name; /* const char *: name of a sec
 
 /*
  * option_kind_find_word(o, v):
- * Return the row of ${v}->text in option.words; NULL: unknown, ${v}->problem suggests the nearest.
+ * Return the row of ${v}->text in option.words; NULL: unknown, and ${v}->problem suggests the
+ * nearest word.
  *
  * Thread: before start
  */
@@ -44,7 +45,7 @@ char *option_kind_next_item(char **list);
 
 /*
  * option_kind_is_name(text):
- * Is it 1 to OPTION_KIND_NAME_BYTES letters, digits, '_', '.' and '-'?
+ * Is ${text} 1 to OPTION_KIND_NAME_BYTES letters, digits, '_', '.' and '-'?
  *
  * Thread: any
  */
