@@ -1,5 +1,5 @@
 /*
- * admin/admin_answer: answers of handlers. Each request gets one.
+ * admin/admin_answer: answers of handlers, one for each request.
  *
  * The answer to an action is logged: `admin: uid 0 pid 123: /v1/reload {}: done`.
  */

@@ -23,7 +23,7 @@ json_t *admin_fields(const struct admin_request *rq);
 
 /*
  * admin_server(rq) / admin_loop(rq) / admin_of(rq):
- * The server; the admin loop, for tasks that answer ${rq}; the admin interface.
+ * The server / the admin loop, for tasks that answer ${rq} / the admin interface.
  *
  * Thread: any, until the answer
  */

@@ -11,7 +11,7 @@
 #include "ctl/ctl_units.h"
 
 #define HEAD_LINES   1
-#define GAP_COLUMNS  2 /* in front of the notice */
+#define GAP_COLUMNS  2 /* blanks in front of the notice */
 #define TITLE_BYTES  64
 #define RANK_TROUBLE 1e18 /* rank of a server that is not up: above all figures */
 

@@ -99,7 +99,7 @@ int cli_parse(struct cli *out, int argc, char **argv, FILE *errors)
         /* optind stays the same while getopt_long() reads a word such as -tx */
         const char *word = argv[optind];
 
-        /* "+" stops at the first argument that is no option; ":" reports a missing value. */
+        /* "+": stop at the first argument that is no option; ":": report a missing value. */
         c = getopt_long(argc, argv, "+:c:tVh", long_options, NULL);
         if (c == -1)
             break;

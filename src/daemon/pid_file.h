@@ -57,8 +57,8 @@ void pid_file_claim(struct pid_file *pf);
 
 /*
  * pid_file_give(pf, pid):
- * Write ${pid}, the process that replaces this one, and leave file and lock to it. ${pid} 0: it has
- * not adopted the file, so remove the file. ${pf} may be NULL.
+ * Write ${pid}, the process that replaces this one, and leave file and lock to it. ${pid} 0: that
+ * process has not adopted the file, so remove the file. ${pf} may be NULL.
  *
  * Thread: main
  */

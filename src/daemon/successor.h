@@ -28,7 +28,7 @@ struct successor_conf {
     /* the last element is set to the hand-over socket */
     const struct launch_descriptor *descriptors;
     unsigned n;
-    int64_t timeout_ns; /* until it takes over */
+    int64_t timeout_ns; /* until the successor takes over */
 };
 
 /*

@@ -28,7 +28,7 @@ struct checks {
     struct checker *checker;
     struct list groups;
     struct task start;
-    struct checks_change *first; /* of checks_start() */
+    struct checks_change *first; /* change of checks_start() */
     struct promise decided;      /* all servers with initial_state = checked have been checked */
 };
 
@@ -406,8 +406,8 @@ int checks_start(struct checks *c, struct checks_change *change, int64_t wait_ns
         return rc;
     if (promise_await(&c->decided, wait_ns) < 0 && promise_cancel(&c->decided))
         log_warning(
-            "health checks: servers with initial_state = checked have no result yet; not used "
-            "until their first check passes");
+            "health checks: servers with initial_state = checked have no result yet: they are "
+            "not used until their first check passes");
     return 0;
 }
 

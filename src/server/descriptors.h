@@ -39,8 +39,8 @@ unsigned descriptors_checks_max(void);
 void descriptors_set_limit(struct descriptor_budget *d, const struct descriptors_aside *aside);
 
 /*
- * descriptors_prepare(d, from, to) / descriptors_commit(d, from, to) / descriptors_cancel(d, from,
- * to):
+ * descriptors_prepare(d, from, to) / descriptors_commit(d, from, to) /
+ * descriptors_cancel(d, from, to):
  * Set aside what ${to} needs beyond ${from} / return what ${from} needed beyond ${to} / undo the
  * prepare.
  *

@@ -108,7 +108,7 @@ static int listeners_prepare_address(struct listeners_change *change, const stru
     return rc;
 }
 
-/* The check of the configuration should have found this; see note: in the way. */
+/* Refuse ${la} if another address is in the way (see note), which config/ should have found. */
 static int listeners_check_address(const struct listeners *ls, const struct listeners_address *la)
 {
     const struct listeners_address *other = la->in_the_way ? listeners_find_conflict(ls, la) : NULL;

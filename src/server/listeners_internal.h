@@ -88,8 +88,8 @@ int listeners_open_sockets(struct listeners *ls, struct listeners_address *la,
 
 /*
  * listeners_configure_inherited(ls):
- * Configure the inherited sockets, which another process used until now, and open those that their
- * addresses still need. Failures are logged.
+ * Configure the inherited sockets, which another process used until now, and open the sockets that
+ * are still missing. Failures are logged.
  *
  * Thread: main, while no change is under way
  */
@@ -106,7 +106,7 @@ const struct listeners_address *listeners_find_conflict(const struct listeners *
 
 /*
  * listeners_share(ls, la, shared):
- * Allow or forbid other sockets to bind to ${la}: all its sockets must allow it.
+ * Allow or forbid other sockets to bind to ${la}: all sockets of ${la} must allow it.
  *
  * Thread: as listeners_open_sockets()
  * Errors: 0; as sock_share_port()

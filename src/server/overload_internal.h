@@ -122,8 +122,8 @@ void overload_part_init(struct overload_part *part, struct overload *ov);
 /*
  * overload_begin_round(ov):
  * Have the workers close connections: each gets a share of the excess and of the pace's tokens by
- * the number of its sessions, so that all close connections of like age. Waits a short time for
- * workers still busy with the last round.
+ * the number of its sessions, so that all workers close connections of similar age. Waits a short
+ * time for workers still busy with the previous round.
  *
  * Thread: control loop
  */

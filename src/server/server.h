@@ -78,7 +78,7 @@ struct server_conf {
     unsigned n_upstreams;
     struct tls_conf *tls; /* [tls NAME] */
     unsigned n_tls;
-    struct quota_conf quota; /* of all listeners together */
+    struct quota_conf quota; /* limits of all listeners together */
     struct overload_conf overload;
     unsigned set_aside; /* descriptors for the layers above */
 };

@@ -39,7 +39,7 @@ struct server_figures {
     unsigned n_upstreams, next_upstream;
     struct server_set *set; /* servers of the upstream before `next_upstream`; NULL: all shown */
     unsigned next_server;
-    unsigned n_servers;        /* shown */
+    unsigned n_servers;        /* shown so far */
     uint64_t servers_left_out; /* servers left out so far */
     struct certificates_row certificates[SERVER_FIGURES_CERTIFICATES];
 };

@@ -145,7 +145,7 @@ static unsigned server_change_places(const void *cookie, const struct upstream *
     return resolver_find_places(cookie, up, line, places);
 }
 
-/* From here on, all steps up to the commit are in one task. */
+/* This step and all later ones up to the commit are in one task. */
 static int server_prepare_servers(struct server_change *change)
 {
     struct server *sv = server_of_change(change);

@@ -336,7 +336,7 @@ static void server_settings_log(const struct server_settings *s)
         n += setting->is_used;
         if (!setting->is_used)
             log_notice("upgrade: %s %s: settings made by an administrator are dropped: the new "
-                       "configuration changed or removed this object",
+                       "configuration changed or removed what they apply to",
                        setting->kind, setting->name);
     }
     if (n > 0)

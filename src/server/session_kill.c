@@ -14,7 +14,7 @@ struct session_kill {
     void (*answered)(void *cookie, uint64_t n);
     void *cookie;
     unsigned n_parts;
-    uint64_t killed[]; /* by part */
+    uint64_t killed[]; /* sessions killed, by part */
 };
 
 static bool session_kill_visit(void *cookie, unsigned part, struct session *s)

@@ -21,7 +21,7 @@ struct session_query_part {
 
 struct session_query {
     struct session_query_conf conf;
-    int64_t began_at_ns; /* of the first page */
+    int64_t began_at_ns; /* time of the first page */
     int64_t asked_at_ns; /* one instant for all ages, to keep their order */
     struct task merge;
     struct session_query_page *page; /* the page that the merge fills */

@@ -40,9 +40,9 @@ struct session_query_cursor {
 struct session_query_page {
     struct session_row **rows; /* best first */
     unsigned n;
-    uint64_t matched; /* by the filter, on all pages */
+    uint64_t matched; /* number of matching sessions, on all pages */
     bool is_last;
-    struct session_query_cursor next; /* unless it is the last page */
+    struct session_query_cursor next; /* cursor of the next page; unset on the last page */
 };
 
 struct session_query_conf {

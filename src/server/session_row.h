@@ -11,7 +11,7 @@
 struct session;
 
 struct session_row {
-    int64_t rank; /* for the caller's sort */
+    int64_t rank; /* sort key of the caller */
     struct session_id id;
     struct address client;
     const char *listener;

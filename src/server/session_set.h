@@ -34,8 +34,7 @@ struct session_set_walk {
     const struct session_set *set;
     struct list *next;
     uint64_t last; /* session.order of the last session to visit */
-    void (*removed)(struct session_set_walk *walk,
-                    const struct session *s); /* on a removal from the set; may be NULL */
+    void (*removed)(struct session_set_walk *walk, const struct session *s); /* may be NULL */
 };
 
 /*

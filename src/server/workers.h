@@ -23,7 +23,7 @@ int workers_create(struct workers **out, struct loop_group *loops,
 
 /*
  * workers_prepare(ws, change) / workers_cancel(ws, change):
- * Create the workers of new loops / undo that; call it before the loops are cancelled.
+ * Create the workers of new loops / free these workers, before the loops are cancelled.
  *
  * Thread: control loop
  * Errors: as worker_create()
