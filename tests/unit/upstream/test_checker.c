@@ -569,7 +569,7 @@ static uint64_t checks_of_all(void)
 
     for (unsigned i = 0; i < ENDPOINTS; i++) {
         all += checks_of(i);
-        ck_assert_uint_eq(stats.failed, 0);
+        ck_assert_msg(stats.failed == 0, "outcome %d", stats.last);
     }
     return all;
 }
@@ -594,6 +594,7 @@ TEST(checker, the_interval_holds_for_a_thousand_servers_and_few_checks_at_a_time
 
     rules_conf.health.interval_ns = NS_PER_S;
     rules_conf.health.jitter_percent = 10;
+    rules_conf.check.timeout_ns = LATER_NS; /* a busy machine is late, or its listen queue full */
     max_under_way = 8;
     for (unsigned i = 0; i < ENDPOINTS; i++)
         set_address(i, &a);
