@@ -73,7 +73,7 @@ struct balancer_pick_state {
 
 /*
  * balancer_create(out, conf):
- * Create a balancer, perhaps without endpoints.
+ * Create a balancer, for zero endpoints too.
  *
  * Thread: any
  * Owns:   the endpoints are borrowed and must outlive ${out}

@@ -75,7 +75,7 @@ static uint64_t balancer_least_cost(const struct balancer_least *l, unsigned pla
 /* Session count below which a place, at cost ${unit} for a session, beats the best so far. */
 static uint32_t balancer_least_bound(const struct balancer_least *l, uint64_t unit)
 {
-    uint64_t bound = (l->cost + unit - 1) / unit - 1; /* (active + 1) * unit < cost */
+    uint64_t bound = (l->cost + unit - 1) / unit - 1; /* so that (active + 1) * unit < cost */
 
     return l->place == BALANCER_NO_PLACE32 || bound > ENDPOINT_COUNT_MASK ? ENDPOINT_COUNT_MASK
                                                                           : (uint32_t)bound;

@@ -284,7 +284,7 @@ static void check_write(struct check *c, const uint8_t *data, size_t len)
 {
     int rc = len > 0 ? channel_write(&c->channel, data, len) : 0;
 
-    (void)rc; /* the tail's ended() reports a failure */
+    (void)rc; /* ended() of the tail handler reports a failure */
 }
 
 /* PROXY header (LOCAL) and bytes in one write: the server gets both at once. */

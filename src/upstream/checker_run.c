@@ -13,8 +13,8 @@
 #define CHECKER_LOG_INTERVAL_NS (60 * NS_PER_S)
 
 /*
- * A check is late if it begins more than this part of the interval, and more than this minimum,
- * after it was due.
+ * A check is late if it begins more than a tenth of the interval, and more than this minimum, after
+ * it was due.
  */
 #define CHECKER_LATE_PART   10
 #define CHECKER_LATE_MIN_NS (100 * NS_PER_MS)
@@ -139,7 +139,7 @@ static void checker_begin(struct checker_target *t, struct checker_slot *slot)
     unsigned n = checker_addresses(t, slot);
 
     t->has_no_address = n == 0;
-    if (n == 0) { /* sessions have no address either; the resolver logged it */
+    if (n == 0) { /* sessions have no address either; the resolver has logged why */
         checker_give_slot(slot->checker, slot);
         checker_end(t);
         checker_schedule(t, clock_add_ns(clock_now_ns(), health_interval_ns(&t->health)));
@@ -309,7 +309,7 @@ static void checker_pause(struct checker *k, int error)
     loop_schedule(k->net->loop, &k->retry, CHECKER_PAUSE_NS);
 }
 
-/* A shortage pauses all checks; without a local port only this target waits an interval. */
+/* A shortage pauses all checks; if a local port is missing, only this target waits an interval. */
 static void checker_undecided(struct checker_target *t, const struct check_result *result,
                               int64_t began_at_ns)
 {

@@ -65,7 +65,7 @@ struct membership {
     struct lock lock;
     struct server_line **lines; /* in the order of the configuration; references */
     unsigned n_lines;
-    struct list servers; /* all, also those in no set */
+    struct list servers; /* all servers, also outside the set */
     struct list slabs;   /* of load words */
     struct list replaced;
     uint32_t generation;   /* of the newest balancer */

@@ -24,7 +24,7 @@ struct membership_next {
 struct membership_change {
     struct membership *r;
     const struct upstream_conf *conf;
-    struct server_lines lines; /* after commit: the replaced lines */
+    struct server_lines lines; /* new lines; after commit: the replaced lines */
     struct membership_next *list;
     unsigned n, room;
     struct server_set *set;

@@ -1,7 +1,7 @@
 /*
  * upstream/membership_change: the servers of another configuration of an upstream.
  *
- * A line continues if its ID and address are the same: its servers keep sessions and state. Prepare
+ * A line whose ID and address stay the same continues: its servers keep sessions and state. Prepare
  * creates the other servers, commit removes servers that are not configured any more.
  */
 #ifndef UPSTREAM_MEMBERSHIP_CHANGE_H

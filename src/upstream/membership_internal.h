@@ -10,7 +10,9 @@ struct upstream_conf;
 
 /*
  * membership_is_one(conf) / membership_level(conf, place) / membership_weight(line, place):
- * Is the line one server forever? Level of a server (backups: the last); weight (unused line: 0).
+ * membership_is_one: is the line one server forever?
+ * membership_level, membership_weight: level (backups: the last) and weight (unused line: 0) of a
+ * server.
  *
  * Thread: any; control loop, or before start, for the weight
  */

@@ -258,7 +258,7 @@ static void resolver_remove_others(struct resolver *r)
     }
 }
 
-/* A new name becomes one of the current configuration. */
+/* Make a new name one of the current configuration. */
 static void resolver_begin(struct resolver_name *name)
 {
     name->change = NULL;

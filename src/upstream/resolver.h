@@ -7,7 +7,7 @@
  * whichever is shorter.
  *
  * A service takes one task for its SRV records and one per host; all hosts together get
- * `service_ns`. A host whose lookup fails keeps its last addresses, or is left out.
+ * `service_ns`. A host whose lookup fails keeps its last addresses, or is left out if it has none.
  *
  * A new configuration is used when its new names are looked up; its other names keep addresses and
  * timers.

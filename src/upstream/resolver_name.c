@@ -272,7 +272,7 @@ void resolver_name_use_soon(struct resolver_name *name)
         name->is_under_way = false; /* the loop ends */
 }
 
-/* On an executor thread. When the loop or the executor has ended, resolver_destroy() follows. */
+/* Runs on an executor thread. If the loop or the executor has ended, resolver_destroy() follows. */
 static void resolver_name_run_lookup(struct task *t)
 {
     struct resolver_name *name =

@@ -35,7 +35,7 @@ void retry_budget_init(struct retry_budget *b, unsigned percent);
 
 /*
  * retry_budget_set(b, percent) / retry_budget_add(b):
- * Change the share, not the reserve; count a session (writes nothing while the reserve is full).
+ * Set ${percent}, keep the reserve; count a session (writes nothing while the reserve is full).
  *
  * Thread: any
  */

@@ -18,9 +18,9 @@ struct upstream;
 struct route_conf {
     const char *id;
     const char **names; /* see server_name_read_pattern() */
-    unsigned n_names;   /* 0: any, or none */
+    unsigned n_names;   /* 0: any name, or no name */
     const char **protocols;
-    unsigned n_protocols; /* 0: any, or none */
+    unsigned n_protocols; /* 0: any protocols, or none */
     const char *upstream;
 };
 

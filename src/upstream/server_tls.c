@@ -23,8 +23,6 @@ static struct server_tls *server_tls_of(struct tls_handler *h)
     return CONTAINER_OF(h, struct server_tls, handler);
 }
 
-/* ---- the name ---- */
-
 /*
  * Domain of `_service._tcp.domain` (RFC 6125, B.2), because SRV targets come from unverified DNS.
  */
@@ -57,8 +55,6 @@ const char *server_tls_name(char *name, const struct upstream_tls_conf *conf,
     return name;
 }
 
-/* ---- sessions ---- */
-
 /* NULL: no memory. */
 static struct tls_sessions *server_tls_sessions(struct upstream_server *server)
 {
@@ -90,8 +86,6 @@ static struct ssl_st *server_tls_new_ssl(const struct upstream_tls_conf *conf,
         tls_sessions_use(sessions, ssl, name);
     return ssl;
 }
-
-/* ---- the handshake ---- */
 
 static void server_tls_arm(struct server_tls *t, int64_t at_ns)
 {
