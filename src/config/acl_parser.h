@@ -30,7 +30,7 @@ struct diagnostics;
 
 #define ACL_PARSER_PROBLEM_BYTES 512
 
-/* Ordered rules; all 0: no rules. */
+/* Ordered rules; a struct of zeros has no rules. */
 struct acl_parser {
     struct cidr *blocks;
     bool *allow;

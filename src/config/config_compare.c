@@ -15,7 +15,7 @@
 
 #define CONFIG_COMPARE_FIRST_ROOM 64
 
-/* A section of both configurations. */
+/* A section in the old and in the new configuration. */
 struct pair {
     const struct config_section *from, *to;
 };

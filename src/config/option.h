@@ -118,7 +118,7 @@ const char *option_member(const struct option *o, const char *key);
 
 /*
  * option_applies_text(applies):
- * `live`, `new connections` or `upgrade`.
+ * Return `live`, `new connections` or `upgrade`.
  *
  * Thread: any
  */
@@ -126,7 +126,7 @@ const char *option_applies_text(enum option_applies applies);
 
 /*
  * option_section_name(section) / option_section_title(section):
- * `listen`; `[listen NAME]`.
+ * Return `listen`; return `[listen NAME]`.
  *
  * Thread: any
  */

@@ -1,5 +1,6 @@
 /*
- * config/option_kind: option kinds: numbers, words, names. Each stores at option.offset.
+ * config/option_kind: option kinds: numbers, words, names. Each kind stores its value at
+ * option.offset.
  */
 #ifndef CONFIG_OPTION_KIND_H
 #define CONFIG_OPTION_KIND_H

@@ -73,7 +73,7 @@ struct balancer_pick_state {
 
 /*
  * balancer_create(out, conf):
- * Create a balancer, for zero endpoints too.
+ * Create a balancer; it may have no endpoints.
  *
  * Thread: any
  * Owns:   the endpoints are borrowed and must outlive ${out}

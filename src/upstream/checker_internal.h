@@ -79,7 +79,7 @@ struct checker {
     struct list turns; /* groups, see note: turns */
     unsigned share;    /* maximum checks of a group at once; 0: recompute */
     struct list blocks;
-    struct list free; /* free slots, used before */
+    struct list free; /* free slots that were used before */
     unsigned n_slots;
     unsigned max_under_way;
     unsigned under_way;

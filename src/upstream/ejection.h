@@ -20,7 +20,7 @@
 struct ejection_conf {
     unsigned failures;   /* in a row; 0: never eject */
     int64_t time_ns;     /* ejection time, multiplied by the number of successive ejections */
-    int64_t time_max_ns; /* longest ejection; after so long without ejection the number restarts */
+    int64_t time_max_ns; /* longest ejection; after so long without one the multiplier is 1 */
     unsigned max_percent;
     bool resets; /* a reset before the first byte is a failure */
 };

@@ -65,7 +65,7 @@ void membership_change_commit(struct membership_change *change);
 
 /*
  * membership_change_end(change):
- * Free ${change} and what it replaced.
+ * Free ${change}, and the set and lines that it replaced.
  *
  * Thread: any
  */

@@ -48,7 +48,7 @@ struct spare_tls_conf {
  * Make a handshake over ${fd}.
  *
  * Thread: loop
- * Owns:   ${fd}, on 0; copies ${conf}, borrows conf->tls inside this call
+ * Owns:   takes ${fd} on success; copies ${conf}, borrows conf->tls inside this call
  * Errors: 0; -ENOMEM
  */
 int spare_tls_begin(struct spare_tls **out, const struct spare_tls_conf *conf, int fd) NODISCARD;
