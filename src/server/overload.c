@@ -24,7 +24,7 @@
 
 /*
  * Bytes allocated by malloc() (RSS does not shrink when they are freed). Locks each arena and walks
- * its free blocks, which takes 1 ms for 10,000 connections.
+ * its free blocks: 1 ms for 10,000 connections.
  */
 static int64_t overload_memory_in_use(void)
 {

@@ -87,8 +87,7 @@ struct session_scan_workers server_admin_workers(const struct server *sv);
 /*
  * server_admin_has_listener(sv, name) / server_admin_has_server(sv, upstream, server) /
  * server_admin_has_worker(sv, name):
- * Does the listener, server or worker exist? ${server}: its name, or the ID of its line; "": any
- * server.
+ * Does the listener, server or worker exist? ${server}: name, or ID of its line; "": any server.
  *
  * Thread: any
  */

@@ -33,8 +33,8 @@ void server_settings_write(struct server *sv, FILE *f);
 
 /*
  * server_settings_use(sv, text):
- * Use the settings in ${text}, and no others; lines of ${text} that are not settings are ignored.
- * Before server_start() at once; later on the control loop.
+ * Use the settings in ${text}, and no others; other lines of ${text} are ignored. Before
+ * server_start() at once; later on the control loop.
  *
  * Thread: main
  * Owns:   ${text} is copied

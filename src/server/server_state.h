@@ -26,8 +26,8 @@ void server_state_write(const struct server *sv, FILE *f);
 
 /*
  * server_state_create(out, sv, text):
- * Create the state of another process. Its report so far, ${text}, is not added: our predecessor,
- * which sent it to us, has added it already to its own. "": no report yet.
+ * Create the state of another process. Its report so far, ${text}, is not added: our predecessor
+ * has added it already to its own. "": no report yet.
  *
  * Thread: main
  * Owns:   ${text} is copied

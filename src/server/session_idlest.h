@@ -33,8 +33,7 @@ struct session_idlest {
 /*
  * session_idlest_init(si) / session_idlest_begin(si, set, at_ns) / session_idlest_end(si):
  * Initialise / begin to search ${set} for the sessions with the earliest at_ns(), at most
- * SESSION_IDLEST_MAX (at_ns() is CLOCK_NEVER for a session to leave out) / end the search, if it
- * has begun.
+ * SESSION_IDLEST_MAX (at_ns() CLOCK_NEVER: leave out) / end the search, if it has begun.
  *
  * Thread: loop of the worker; any for session_idlest_init()
  * Owns:   ${si} must outlive the search

@@ -2,7 +2,7 @@
  * server/worker_leave: ends the sessions of removed listeners, longest idle first.
  *
  * At first each session may stay until the last instant, which needs no memory; then the ends are
- * spread over the time before that instant, if there is memory.
+ * spread over the time before, if there is memory.
  */
 #ifndef SERVER_WORKER_LEAVE_H
 #define SERVER_WORKER_LEAVE_H
