@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "base/clock.h"
+#include "engine/budget.h"
 #include "net/channel_internal.h"
 
 bool splice_possible(const struct channel *ch)
@@ -86,11 +88,17 @@ ssize_t splice_forward(struct channel *ch, size_t max)
     return n;
 }
 
-void splice_give_back_pipes(struct netloop *net)
+bool splice_give_back_pipes(struct netloop *net, unsigned max)
 {
+    struct budget step;
     struct pipe *p;
 
-    while ((p = pipe_pool_first_lent(&net->pipes)))
+    budget_begin_step(&step, clock_now_ns(), SPLICE_GIVE_BACK_NS, max);
+    while ((p = pipe_pool_first_lent(&net->pipes))) {
         channel_copy_pipe(p->holder);
+        if (budget_step_over(&step, true))
+            break;
+    }
     pipe_pool_trim(&net->pipes);
+    return !pipe_pool_first_lent(&net->pipes);
 }

@@ -153,7 +153,8 @@ static void worker_run_give_back(struct task *t)
     struct worker *w = CONTAINER_OF(t, struct worker, give_back);
 
     atomic_store(&w->giving_back, false);
-    splice_give_back_pipes(w->owner.net);
+    if (!splice_give_back_pipes(w->owner.net, SPLICE_GIVE_BACK))
+        worker_give_back_pipes(w);
 }
 
 static void worker_drop_task(struct task *t)

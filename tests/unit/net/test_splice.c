@@ -364,7 +364,7 @@ static void give_back(void *arg)
 {
     struct given_back *g = arg;
 
-    splice_give_back_pipes(net);
+    ck_assert(splice_give_back_pipes(net, SPLICE_GIVE_BACK));
     g->has_pipe = to.channel.pipe;
     g->held = channel_held_bytes(&to.channel);
     g->room = to.channel.out.cap;
@@ -394,6 +394,32 @@ TEST(bytes, a_pipe_that_is_given_back_leaves_its_bytes_in_their_place)
     probe_wait(&to, PROBE_WRITABLE);
     pass(sent, 1000);
     probe_events(&from);
+    pipe_pool_put(&net->pipes, own);
+}
+
+static void give_back_one(void *arg)
+{
+    struct pipe *other;
+
+    (void)arg;
+    ck_assert_int_eq(pipe_pool_get(&net->pipes, &other), 0);
+    pipe_pool_hold(&net->pipes, other, &to.channel);
+    ck_assert(!splice_give_back_pipes(net, 1));
+    ck_assert_ptr_null(to.channel.pipe);
+    pipe_pool_put(&net->pipes, other);
+    ck_assert(splice_give_back_pipes(net, 1));
+}
+
+TEST(bytes, pipes_are_given_back_in_steps)
+{
+    struct pipe *own;
+
+    ck_assert_int_eq(pipe_pool_get(&net->pipes, &own), 0); /* so that others are lent */
+    block_with_pipe();
+    loop_runner_call(loop, give_back_one, NULL);
+    probe_abort(&to, 0);
+    probe_wait(&to, PROBE_CLOSED);
+    probe_abort(&from, 0);
     pipe_pool_put(&net->pipes, own);
 }
 
