@@ -54,8 +54,11 @@ void session_set_end(struct session_set_walk *walk)
 
 static struct session *session_set_peek(const struct session_set_walk *walk)
 {
-    struct session *s = LIST_ENTRY(walk->next, struct session, link);
+    struct session *s;
 
+    if (!walk->set)
+        return NULL; /* not begun */
+    s = LIST_ENTRY(walk->next, struct session, link);
     return walk->next == &walk->set->sessions || s->order > walk->last ? NULL : s;
 }
 
