@@ -59,7 +59,10 @@ static void tls_step_handshake(struct tls_step *step)
 
 static void tls_step_run(struct tls_job *job)
 {
-    tls_step_handshake(CONTAINER_OF(job, struct tls_step, job));
+    struct tls_step *step = CONTAINER_OF(job, struct tls_step, job);
+
+    if (!atomic_load_explicit(&step->is_abandoned, memory_order_relaxed))
+        tls_step_handshake(step);
 }
 
 static void tls_step_drop(struct tls_job *job)
@@ -109,6 +112,7 @@ void tls_step_abandon(struct tls_step *step)
 {
     MUST(loop_is_current(step->job.loop));
     step->done = NULL;
+    atomic_store_explicit(&step->is_abandoned, true, memory_order_relaxed);
 }
 
 void tls_step_free(struct tls_step *step)

@@ -9,6 +9,8 @@
 #ifndef TLS_TLS_STEP_H
 #define TLS_TLS_STEP_H
 
+#include <stdatomic.h>
+
 #include "base/buffer.h"
 #include "base/must.h"
 #include "engine/task.h"
@@ -28,6 +30,7 @@ struct tls_step {
     int error;                           /* 0; -ETIMEDOUT (dropped); -ENOMEM */
     void (*done)(struct tls_step *step); /* on the loop; NULL: abandoned */
     void *cookie;
+    atomic_bool is_abandoned; /* relaxed: only saves arithmetic */
 };
 
 /*
@@ -62,7 +65,8 @@ void tls_step_run_here(struct tls_step *step);
 
 /*
  * tls_step_abandon(step):
- * After tls_step_submit() and before done(): the step frees itself and its stream.
+ * After tls_step_submit() and before done(): the step frees itself and its stream. If it waits for a
+ * thread, the handshake does not go on.
  *
  * Thread: the step's loop
  */

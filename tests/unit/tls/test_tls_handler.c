@@ -262,14 +262,20 @@ static uint64_t steps_pending(void)
 
 TEST(a_channel, that_ends_during_a_step_leaves_its_stream_to_the_thread)
 {
+    static struct tls_job last;
+
+    last = (struct tls_job){.type = &occupation};
     occupy_pool(16);
     send_hello();
     UNTIL(steps_pending() == 1);
     probe_abort(&probe, 0);
     probe_wait(&probe, PROBE_CLOSED);
+    atomic_store(&occupied, false);
+    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &last, CLOCK_NEVER, true), 0);
     atomic_store(&leave, true);
-    UNTIL(steps_pending() == 0);
+    UNTIL(atomic_load(&occupied));
     ck_assert_int_eq(atomic_load(&result), NO_RESULT);
+    ck_assert_int_eq(SSL_CTX_sess_accept(servers), 0); /* handshakes that were begun */
 }
 
 static void do_retry(struct channel *ch)
