@@ -65,8 +65,8 @@ void tls_step_run_here(struct tls_step *step);
 
 /*
  * tls_step_abandon(step):
- * After tls_step_submit() and before done(): the step frees itself and its stream. If it waits for a
- * thread, the handshake does not go on.
+ * After tls_step_submit() and before done(): the step frees itself and its stream. One that
+ * waits for a thread makes no handshake.
  *
  * Thread: the step's loop
  */

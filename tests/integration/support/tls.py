@@ -228,11 +228,11 @@ def echo_pattern(peer, total, sizes=(net.CHUNK,), pauses=()):
     pauses: (after so many bytes, so many seconds) pairs. The number and the hash of all up to close_notify.
     """
     parts, pauses, digest, got, resume_at = net.pattern_parts(total, sizes), list(pauses), hashlib.sha256(), 0, 0
-    s, waiting = peer.socket, _sealed(peer, parts)
+    s, waiting, has_ended = peer.socket, _sealed(peer, parts), False
     s.setblocking(False)
-    while True:
+    while waiting or not has_ended:
         paused_s = max(0, resume_at - time.monotonic())
-        readable, writable, _ = select.select([] if paused_s else [s], [s] if waiting else [], [],
+        readable, writable, _ = select.select([] if paused_s or has_ended else [s], [s] if waiting else [], [],
                                               paused_s or net.LIMIT_S)
         if not readable and not writable and not paused_s:
             raise TimeoutError(f"nothing moves after {got} of {total} bytes")
@@ -244,11 +244,11 @@ def echo_pattern(peer, total, sizes=(net.CHUNK,), pauses=()):
         while part := peer.part():
             digest.update(part)
             got += len(part)
-        if part is not None:
-            s.settimeout(net.LIMIT_S)
-            return got, digest.hexdigest()
+        has_ended = part is not None
         if pauses and got >= pauses[0][0]:
             resume_at = time.monotonic() + pauses.pop(0)[1]
+    s.settimeout(net.LIMIT_S)
+    return got, digest.hexdigest()
 
 
 def _sealed(peer, parts):
