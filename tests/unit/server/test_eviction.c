@@ -6,6 +6,7 @@
 
 #include "engine/loop_group.h"
 #include "server/eviction.h"
+#include "server/session_set.h"
 #include "server/worker.h"
 #include "service/echo.h"
 #include "support/loop_runner.h"
@@ -16,6 +17,7 @@
 #include "upstream/upstream_server.h"
 
 #define PENDING 16
+#define MANY    (3 * SESSION_SET_STEP)
 
 static struct loop_group *group;
 static struct loop *control;
@@ -25,6 +27,9 @@ static const struct session_conf session_conf;
 static struct service service;
 static atomic_bool draining;
 static atomic_uint ended;
+static struct session *sessions[MANY];
+static unsigned n_sessions;
+static unsigned evicted_first; /* until the first one is freed */
 static struct endpoint_group endpoints;
 static _Atomic uint32_t load;
 static struct upstream_server server;
@@ -33,7 +38,9 @@ static void on_ended(void *cookie, const struct service *of)
 {
     (void)cookie;
     (void)of;
-    atomic_fetch_add(&ended, 1);
+    if (atomic_fetch_add(&ended, 1) == 0)
+        for (unsigned i = 0; i < n_sessions; i++)
+            evicted_first += sessions[i]->ending;
 }
 
 static bool evict(struct session *s, const struct upstream_server *at, int64_t before_ns)
@@ -83,6 +90,7 @@ static int client(void)
     sockets_tcp(&ours, &theirs);
     ck_assert_int_eq(ops.create(&s, &service), 0);
     s->client_fd = ours;
+    sessions[n_sessions++] = s;
     sockets_loopback(&s->peer, 1);
     ck_assert_int_eq(worker_hand_over(loop_group_at(group, 0), s), 0);
     sockets_say(theirs, "x");
@@ -113,6 +121,21 @@ TEST_EACH(eviction, all_are_ended_and_the_server_is_let_go, 2)
         close(clients[i]);
     }
     UNTIL(atomic_load(&ended) == 3 && atomic_load(&server.held) == 0);
+}
+
+TEST(eviction, many_are_ended_in_steps)
+{
+    static int clients[MANY];
+    unsigned rate = 0;
+
+    for (unsigned i = 0; i < MANY; i++)
+        clients[i] = client();
+    loop_runner_call(control, begin, &rate);
+    UNTIL(atomic_load(&ended) == MANY && atomic_load(&server.held) == 0);
+    ck_assert_uint_ge(evicted_first, 1);
+    ck_assert_uint_le(evicted_first, 2 * SESSION_SET_STEP); /* a control task, a tail task */
+    for (unsigned i = 0; i < MANY; i++)
+        close(clients[i]);
 }
 
 TEST(eviction, a_worker_that_takes_no_tasks_any_more_ends_them_too)
