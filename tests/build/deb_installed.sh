@@ -1,6 +1,7 @@
 #!/bin/sh
-# deb_installed.sh [SUITE...]: in a new root of each Debian suite (bookworm trixie), the package is built in two versions and
-# tested by tests/systemd/deb.py in that root, booted. As root; needs debootstrap and systemd-container. Takes minutes.
+# deb_installed.sh [SUITE...]: in a new root of each Debian suite (bookworm trixie), at the same time, the package is built in
+# two versions and tested by tests/systemd/deb.py in that root, booted. As root; needs debootstrap and systemd-container.
+# Takes minutes.
 # DEB_BASE_bookworm, DEB_BASE_trixie: minbase roots to copy instead of running debootstrap.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -25,9 +26,24 @@ test_suite() {
     root_remove
 }
 
-for suite in ${*:-bookworm trixie}; do
-    case $suite in
-    bookworm) test_suite bookworm "" ;;
-    *) test_suite "$suite" systemd-dev ;;
+packages_of() {
+    case $1 in
+    bookworm) ;;
+    *) echo systemd-dev ;;
     esac
+}
+
+# All suites at once, as they wait for the network and the disk most of the time; told one after the other.
+logs=$(mktemp -d)
+suites=${*:-bookworm trixie}
+for suite in $suites; do
+    (set -e; test_suite "$suite" "$(packages_of "$suite")") > "$logs/$suite" 2>&1 &
+    eval "pid_$suite=$!"
 done
+failed=0
+for suite in $suites; do
+    wait "$(eval "echo \$pid_$suite")" || failed=1
+    cat "$logs/$suite"
+done
+rm -rf "$logs"
+exit $failed
