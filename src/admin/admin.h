@@ -133,7 +133,7 @@ int admin_descriptor(const struct admin *a, unsigned i, const struct address **a
 
 /*
  * admin_action_done(a, action):
- * Return ${action} with its answer.
+ * Hand ${action}, with its answer, back to the admin loop.
  *
  * Thread: main
  */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Maximum bytes of a field's name in a problem. */
+/* Maximum bytes of a field's name in an error message. */
 #define SHOWN_BYTES 64
 
 int arguments_refuse(struct arguments_problem *problem, const char *format, ...)

@@ -14,8 +14,8 @@ extern const struct option_kind option_bytes;
 
 /*
  * option_bytes_read(out, v, text):
- * Unescape ${text}, part of ${v}->text, into ${out}, which has strlen(text) bytes; return their
- * number.
+ * Unescape ${text}, part of ${v}->text, into ${out}, which has room for strlen(text) bytes. Return
+ * the number of bytes written.
  *
  * Thread: before start
  * Errors: -EINVAL (see ${v}->problem)

@@ -53,8 +53,9 @@ int start_config_enter(const struct config *config, const char *path, struct pri
     int rc;
 
     if (*path != '/') {
-        log_error("chroot %s: -c %s: must be an absolute path: the file is read again there", root,
-                  path);
+        log_error(
+            "chroot %s: the path of -c must be absolute, as the file is read again in there: %s",
+            root, path);
         return -EINVAL;
     }
     if (geteuid() != 0) {

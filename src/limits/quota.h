@@ -26,7 +26,7 @@ struct quota_conf {
 };
 
 struct quota {
-    atomic_uint max_connections; /* see note: settings, which holds for the rate too */
+    atomic_uint max_connections; /* and the rate: see note: settings */
     _Atomic uint64_t tokens;
     _Atomic int64_t period_ns;
     _Atomic uint64_t burst;

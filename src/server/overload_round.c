@@ -146,7 +146,7 @@ static unsigned overload_weigh_parts(struct overload *ov)
         struct loop *loop = loop_group_at(ov->workers, i);
         bool is_able = loop_state(loop) != LOOP_NOT_STARTED && !atomic_load(&part->busy);
 
-        /* Leave out once a worker that has run out of sessions: other workers get its tokens. */
+        /* Skip a worker that had too few sessions in the last round: others get its tokens. */
         if (atomic_exchange_explicit(&part->had_few, false, memory_order_relaxed))
             is_able = false;
         part->weight = is_able ? loop_load(loop) : 0;

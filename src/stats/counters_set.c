@@ -53,8 +53,8 @@ void counters_set_add_connects(struct counters_set *set, struct counters_connect
 }
 
 /*
- * Load with acquire and in reverse order, so that ends are read first (note: sums in
- * stats/counters.h).
+ * Load with acquire and in reverse order: counters of ended sessions come before those of begun
+ * ones (note: sums in stats/counters.h).
  */
 void counters_set_write(const struct counters_set *set, FILE *f)
 {

@@ -196,7 +196,7 @@ static int tls_handshakes_start_thread(struct tls_handshakes *pool)
     if (error == 0)
         pool->n_threads++;
     else if (!pool->start_failed)
-        log_warning("handshakes: cannot start another thread: %s; they go on with %u",
+        log_warning("handshakes: cannot start another thread: %s; threads running: %u",
                     strerror(error), pool->n_threads);
     pool->start_failed = error != 0;
     return error == 0 ? 0 : -EAGAIN;

@@ -81,8 +81,8 @@ int balancer_cycle_build(const struct balancer *b, struct balancer_pool *pool)
 }
 
 /*
- * A rejected endpoint loses its turn to the others, by weight. After BALANCER_DRAWS rejections few
- * endpoints are fit: take the least loaded.
+ * The turn of a rejected endpoint goes to the others in proportion to their weights. After
+ * BALANCER_DRAWS rejections take the least loaded: few endpoints seem to be fit.
  */
 bool balancer_cycle_choose(struct balancer_attempt *a)
 {

@@ -30,7 +30,7 @@ static void spare_look_at_parts(struct spare_pool *pool)
         spare_pace_arm(LIST_ENTRY(node, struct spare_list, link), now_ns);
 }
 
-/* NULL: the loop has no part. */
+/* NULL: ${sp} has no list for this loop. */
 static struct spare_list *spare_list_of(struct spare_pool *pool, struct spare *sp)
 {
     struct spare_list *part = spare_part(sp, pool->number);

@@ -217,7 +217,7 @@ TEST(server, more_boss_threads_than_sockets_are_warned_of)
 {
     conf.boss.threads = 2;
     ck_assert_int_eq(create(), 0);
-    ck_assert_uint_eq(log_lines_with("boss: 2 threads, but 1 listen sockets"), 1);
+    ck_assert_uint_eq(log_lines_with("boss: 2 threads, only 1 listen sockets"), 1);
 }
 
 TEST(server, reuseport_spreads_clients_over_the_boss_threads)
