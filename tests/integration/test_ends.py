@@ -113,9 +113,8 @@ def no_end_of_patience(t):
     with net.listen(back) as listener, t.daemon(proxy(front, back, options)) as daemon:
         watch = Watch()
         with net.connect(front, rcvbuf=4096) as client, net.accept(listener) as server:
-            before = daemon.fd_count()
             net.fill(server, net.OR_CUT)
-            while daemon.fd_count() > before - 2:
+            while daemon.counts("listen front sessions=")["sessions"] > 0:
                 watch.expect(0, 20 * t.scale, "the session still exists")
                 check(client.recv(600), "it ended early")
                 time.sleep(0.1)
@@ -130,11 +129,10 @@ def linger_timeout(t):
     with net.listen(back) as listener, t.daemon(
             proxy(front, back, "linger_timeout = 1s")) as daemon:
         with net.connect(front, rcvbuf=4096) as client, net.accept(listener) as server:
-            before = daemon.fd_count()
             net.send_pattern(server, READ_BYTES, finish=False)
             settle(server)
             net.reset(server)
-            t.eventually(lambda: daemon.fd_count() == before - 2, "the session ended")
+            t.eventually(lambda: daemon.counts("listen front sessions=")["sessions"] == 0, "the session ended")
             check_equal(net.ending(client), "reset", "the end for the client")
 
 

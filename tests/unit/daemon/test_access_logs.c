@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -262,6 +263,28 @@ TEST(other, a_log_that_is_wanted_again_before_it_is_closed_goes_on)
     ck_assert_int_eq(access_logs_close_unused(logs), CLOCK_NEVER);
 }
 
+static void put_lines(struct access_log *al, const char *line, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        access_log_put(al, line, strlen(line));
+}
+
+static uint64_t waiting_bytes(const struct access_log *al)
+{
+    struct access_log_stats s;
+
+    access_log_stats(al, &s);
+    return s.waiting_bytes;
+}
+
+static size_t unread_bytes(int fd)
+{
+    int n;
+
+    ck_assert_int_eq(ioctl(fd, FIONREAD, &n), 0);
+    return (size_t)n;
+}
+
 TEST(other, the_lines_of_a_log_whose_reader_sleeps_wait_two_seconds)
 {
     static const char line[] = "0123456789012345678901234567890123456789012345678901234567890\n";
@@ -274,12 +297,11 @@ TEST(other, the_lines_of_a_log_whose_reader_sleeps_wait_two_seconds)
     listeners[0].access_log.where = first;
     open_logs();
     al = access_logs_find(logs, first);
-    for (unsigned i = 0; i < 1100; i++) /* a pipe has room for 64 kilobytes, as the writer has */
-        access_log_put(al, line, sizeof(line) - 1);
-    for (unsigned i = 0; i < 700; i++) {
-        access_log_put(al, line, sizeof(line) - 1);
-        PAUSE_MS(i % 100 == 0 ? 20 : 0);
-    }
+    put_lines(al, line, 1000); /* the pipe has room for 64 kilobytes, as the writer has */
+    UNTIL(unread_bytes(reader) == 1000 * strlen(line));
+    put_lines(al, line, 900);
+    UNTIL(waiting_bytes(al) == 0);
+    put_lines(al, line, 900);
     listeners[0].access_log.where = "off";
     open_logs();
     begin_ns = clock_now_ns();
