@@ -5,6 +5,7 @@
 #define SUPPORT_LOG_LINES_H
 
 #include "base/log.h"
+#include "support/until.h"
 
 /*
  * log_lines_capture(level):
@@ -21,6 +22,16 @@ void log_lines_capture(enum log_level level);
  * Thread: any
  */
 unsigned log_lines_with(const char *text);
+
+/*
+ * EXPECT_LOG_LINES(text, n):
+ * See that ${n} lines contain ${text}: another thread may be about to log the last one.
+ */
+#define EXPECT_LOG_LINES(text, n)                     \
+    do {                                              \
+        UNTIL(log_lines_with(text) >= (unsigned)(n)); \
+        ck_assert_uint_eq(log_lines_with(text), (n)); \
+    } while (0)
 
 /*
  * log_lines_last():

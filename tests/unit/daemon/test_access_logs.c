@@ -124,7 +124,7 @@ TEST(life, a_log_that_is_reopened_goes_on_in_a_new_file_and_loses_nothing)
     expect_file(rotated, "one\n");
     expect_file(first, "two\n");
     access_logs_log_stats(logs);
-    ck_assert_uint_eq(log_lines_with("lines=2 dropped=0 waiting_bytes=0"), 1);
+    EXPECT_LOG_LINES("lines=2 dropped=0 waiting_bytes=0", 1);
 }
 
 TEST(life, no_logs_are_reopened_and_told_of_as_well)
@@ -236,12 +236,12 @@ TEST(other, a_log_is_closed_after_its_last_user_with_all_its_lines)
     access_logs_figures(logs, figure_log()); /* metrics: only those that are configured */
     ck_assert_uint_eq(log_lines_with("stats access_log"), 0);
     access_logs_log_stats(logs);
-    ck_assert_uint_eq(log_lines_with("stats access_log"), 1);
+    EXPECT_LOG_LINES("stats access_log", 1);
     access_log_release(al);
     UNTIL(access_logs_close_unused(logs) == CLOCK_NEVER);
     ck_assert_uint_eq(process_descriptors(), before + 1);
     expect_file(first, "one\ntwo\n");
-    ck_assert_uint_eq(log_lines_with("first.log: closed; no listener uses it"), 1);
+    EXPECT_LOG_LINES("first.log: closed; no listener uses it", 1);
 }
 
 TEST(other, a_log_that_is_wanted_again_before_it_is_closed_goes_on)
@@ -307,7 +307,7 @@ TEST(other, the_lines_of_a_log_whose_reader_sleeps_wait_two_seconds)
     begin_ns = clock_now_ns();
     UNTIL(access_logs_close_unused(logs) == CLOCK_NEVER);
     ck_assert_int_ge(clock_now_ns() - begin_ns, 2 * NS_PER_S);
-    ck_assert_uint_eq(log_lines_with("first.log: lines dropped:"), 1);
+    EXPECT_LOG_LINES("first.log: lines dropped:", 1);
     close(reader);
 }
 

@@ -129,9 +129,9 @@ TEST(fd_store, a_service_manager_that_is_gone_is_told)
     manager_close();
     before--;
     ck_assert(!ops.keep(ops.cookie, &a, fd));
-    ck_assert_uint_eq(log_lines_with("systemd does not store the socket: Connection refused; a "
-                                     "restart closes it"),
-                      1);
+    EXPECT_LOG_LINES("systemd does not store the socket: Connection refused; a "
+                     "restart closes it",
+                     1);
     close(fd);
 }
 
@@ -144,7 +144,7 @@ TEST(fd_store, a_stored_socket_is_taken_once_and_stored_again)
     ck_assert_int_eq(ops.take(ops.cookie, &a), fd);
     ck_assert_uint_eq(ops.count(ops.cookie, &a), 0);
     ck_assert_int_eq(ops.take(ops.cookie, &a), -1);
-    ck_assert_uint_eq(log_lines_with(": inherited (127.0.0.1%3A"), 1);
+    EXPECT_LOG_LINES(": inherited (127.0.0.1%3A", 1);
     ck_assert(ops.keep(ops.cookie, &a, fd));
     expect_message("FDSTORE");
     fd_store_close_unwanted(store);
@@ -180,7 +180,7 @@ TEST(fd_store, what_no_listener_takes_is_closed_and_removed)
     open_store();
     fd_store_close_unwanted(store);
     ck_assert_uint_eq(process_descriptors(), before);
-    ck_assert_uint_eq(log_lines_with(": no listener has this address; closed"), 1);
+    EXPECT_LOG_LINES(": no listener has this address; closed", 1);
     ck_assert_int_eq(ops.take(ops.cookie, &a), -1);
     ck_assert_str_eq(manager_received(), "");
     fd_store_give_up(store);

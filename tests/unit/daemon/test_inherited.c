@@ -53,7 +53,7 @@ static void expect_closed(const char *line)
     ck_assert_uint_eq(n, 1);
     ck_assert_int_eq(sockets[0].fd, -1);
     ck_assert_uint_eq(process_descriptors(), before);
-    ck_assert_uint_eq(log_lines_with(line), 1);
+    EXPECT_LOG_LINES(line, 1);
 }
 
 GROUP(inherited, setup, teardown);
@@ -98,7 +98,7 @@ TEST_EACH(inherited, a_count_that_is_no_number_is_told, ARRAY_LEN(bad_counts))
     ck_assert_int_eq(setenv("LISTEN_FDS", bad_counts[_i], 1), 0);
     read_all();
     ck_assert_uint_eq(n, 0);
-    ck_assert_uint_eq(log_lines_with("cannot read LISTEN_FDS and LISTEN_FDNAMES: "), 1);
+    EXPECT_LOG_LINES("cannot read LISTEN_FDS and LISTEN_FDNAMES: ", 1);
     close(fd);
 }
 
@@ -107,7 +107,7 @@ TEST(inherited, more_names_than_descriptors_are_told)
     int fd = handed_add(sockets_listen(&a, 4), "one:two");
 
     read_all();
-    ck_assert_uint_eq(log_lines_with("cannot read LISTEN_FDS and LISTEN_FDNAMES: "), 1);
+    EXPECT_LOG_LINES("cannot read LISTEN_FDS and LISTEN_FDNAMES: ", 1);
     close(fd);
 }
 

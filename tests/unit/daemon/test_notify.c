@@ -111,7 +111,7 @@ TEST_EACH(notify, a_period_that_is_no_number_of_microseconds_is_told_and_never_f
     log_lines_capture(LOG_LEVEL_WARNING);
     manager_watch(bad_periods[_i], NULL);
     ck_assert_int_eq(notify_watchdog_interval_ns(), CLOCK_NEVER);
-    ck_assert_uint_eq(log_lines_with("systemd's watchdog is not fed: WATCHDOG_USEC "), 1);
+    EXPECT_LOG_LINES("systemd's watchdog is not fed: WATCHDOG_USEC ", 1);
 }
 
 TEST(notify, a_period_beyond_the_clock_is_never)

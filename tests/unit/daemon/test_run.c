@@ -398,8 +398,8 @@ TEST_EACH(signals, a_drain_ends_with_the_last_session, ARRAY_LEN(draining_signal
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.drains, 1);
     ck_assert_uint_eq(server.stops, 1);
-    ck_assert_uint_eq(log_lines_with("draining: accepts no more clients; sessions left: 7"), 1);
-    ck_assert_uint_eq(log_lines_with("stopped; all sessions have finished"), 1);
+    EXPECT_LOG_LINES("draining: accepts no more clients; sessions left: 7", 1);
+    EXPECT_LOG_LINES("stopped; all sessions have finished", 1);
     ck_assert(told("STOPPING=1\nSTATUS=Draining, sessions left: 7\n"));
 }
 
@@ -410,7 +410,7 @@ TEST_EACH(signals, a_second_sigterm_does_not_wait, ARRAY_LEN(draining_signals))
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.drains, 1);
     ck_assert_uint_eq(server.stops, 1);
-    ck_assert_uint_eq(log_lines_with("stopped at once; sessions reset: 7"), 1);
+    EXPECT_LOG_LINES("stopped at once; sessions reset: 7", 1);
 }
 
 TEST(signals, sigint_does_not_drain)
@@ -419,7 +419,7 @@ TEST(signals, sigint_does_not_drain)
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.drains, 0);
     ck_assert_uint_eq(server.stops, 1);
-    ck_assert_uint_eq(log_lines_with("stopped at once; sessions reset: 7"), 1);
+    EXPECT_LOG_LINES("stopped at once; sessions reset: 7", 1);
 }
 
 TEST(signals, drain_timeout_is_never_early)
@@ -431,7 +431,7 @@ TEST(signals, drain_timeout_is_never_early)
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_int_ge(clock_now_ns() - began_at_ns, 50 * NS_PER_MS);
     ck_assert_uint_eq(server.stops, 1);
-    ck_assert_uint_eq(log_lines_with("drain_timeout is over; sessions reset: 7"), 1);
+    EXPECT_LOG_LINES("drain_timeout is over; sessions reset: 7", 1);
 }
 
 /* Three looks, a signal that drains, three looks, a second SIGQUIT, three more, and the end. */
@@ -451,7 +451,7 @@ TEST(signals, the_loops_are_watched_while_running_and_while_draining)
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.watches, 9);
     ck_assert_uint_eq(server.drains, 1);
-    ck_assert_uint_eq(log_lines_with("SIGQUIT from pid "), 2);
+    EXPECT_LOG_LINES("SIGQUIT from pid ", 2);
 }
 
 TEST(signals, while_nothing_is_due_the_process_sleeps)
@@ -488,7 +488,7 @@ TEST(signals, statistics_are_written_while_running_and_while_draining)
     server.on_watch = ask_for_statistics;
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.stats, 3);
-    ck_assert_uint_eq(log_lines_with("SIGRTMIN from pid "), 3);
+    EXPECT_LOG_LINES("SIGRTMIN from pid ", 3);
 }
 
 TEST(signals, sighup_reloads)
@@ -505,7 +505,7 @@ TEST(signals, a_reload_while_draining_is_refused)
     send_signal(SIGTERM);
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(changes.begun, 0);
-    ck_assert_uint_eq(log_lines_with("reload: refused: draining"), 1);
+    EXPECT_LOG_LINES("reload: refused: draining", 1);
 }
 
 /* While the control loop changes the server: each signal; then the change ends. */
@@ -536,7 +536,7 @@ TEST(signals, while_a_reload_changes_the_server_others_wait_and_a_stop_hurries_i
     ck_assert_uint_eq(server.stats, 1);
     ck_assert_uint_eq(server.drains, 1);
     ck_assert_uint_eq(server.stops, 1);
-    ck_assert_uint_eq(log_lines_with("stopped at once"), 1);
+    EXPECT_LOG_LINES("stopped at once", 1);
 }
 
 static void take_step(enum upgrade_event event)
@@ -567,7 +567,7 @@ TEST(signals, an_upgrade_while_a_reload_is_open_is_refused)
     send_signal(SIGTERM);
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(upgrade.begun, 0);
-    ck_assert_uint_eq(log_lines_with("upgrade: refused: a reload is under way"), 1);
+    EXPECT_LOG_LINES("upgrade: refused: a reload is under way", 1);
 }
 
 static void upgrade_and_end(void)
@@ -582,7 +582,7 @@ TEST(signals, an_upgrade_while_draining_is_refused)
     send_signal(SIGTERM);
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(upgrade.begun, 0);
-    ck_assert_uint_eq(log_lines_with("upgrade: refused: draining"), 1);
+    EXPECT_LOG_LINES("upgrade: refused: draining", 1);
 }
 
 TEST(signals, a_reload_during_an_upgrade_is_refused)
@@ -593,7 +593,7 @@ TEST(signals, a_reload_during_an_upgrade_is_refused)
     send_signal(SIGTERM);
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(changes.begun, 0);
-    ck_assert_uint_eq(log_lines_with("reload: refused: an upgrade is under way"), 1);
+    EXPECT_LOG_LINES("reload: refused: an upgrade is under way", 1);
 }
 
 TEST(signals, a_replaced_process_leaves_its_sockets_and_reports_its_end)
@@ -624,8 +624,8 @@ TEST(signals, the_first_sigterm_to_a_replaced_process_lets_its_sessions_finish)
     server.on_watch = terminate_replaced;
     take_step(UPGRADE_REPLACED);
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
-    ck_assert_uint_eq(log_lines_with("SIGTERM from"), 1);
-    ck_assert_uint_eq(log_lines_with("all sessions have finished"), 1);
+    EXPECT_LOG_LINES("SIGTERM from", 1);
+    EXPECT_LOG_LINES("all sessions have finished", 1);
 }
 
 TEST(signals, a_replaced_process_is_told_to_stop)
@@ -634,7 +634,7 @@ TEST(signals, a_replaced_process_is_told_to_stop)
     take_step(UPGRADE_TOLD_STOP);
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.stops, 1);
-    ck_assert_uint_eq(log_lines_with("stopped at once"), 1);
+    EXPECT_LOG_LINES("stopped at once", 1);
 }
 
 static void take_over_and_end(void)
@@ -727,7 +727,7 @@ TEST(signals, the_process_ends_with_the_last_that_it_has_replaced)
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.watches, 6);
     ck_assert_uint_eq(server.stops, 1);
-    ck_assert_uint_eq(log_lines_with("replaced processes that drain: 2"), 1);
+    EXPECT_LOG_LINES("replaced processes that drain: 2", 1);
 }
 
 static void look_until_due(void)
@@ -791,7 +791,7 @@ TEST_EACH(signals, slow_work_that_goes_on_is_no_failure_but_told_to_the_caller, 
     ck_assert_int_eq(stop_in_way(_i, -EBUSY), EXIT_CODE_OK);
     ck_assert(!alone);
     ck_assert_uint_eq(server.stops, 1);
-    ck_assert_uint_eq(log_lines_with(ways[_i].line), 1);
+    EXPECT_LOG_LINES(ways[_i].line, 1);
 }
 
 TEST(signals, time_to_stop_is_asked_for_before_a_thread_can_hang)

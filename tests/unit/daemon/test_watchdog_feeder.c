@@ -153,11 +153,11 @@ TEST(looks, it_is_not_fed_while_a_loop_stalls_and_as_soon_as_it_turns)
         turning = false;
         for (int i = 0; i < 8; i++)
             ck_assert(!look());
-        ck_assert_uint_eq(log_lines_with(WITHHELD), episode);
-        ck_assert_uint_eq(log_lines_with(RESUMED), episode - 1);
+        EXPECT_LOG_LINES(WITHHELD, episode);
+        EXPECT_LOG_LINES(RESUMED, episode - 1);
         turning = true;
         ck_assert(look());
-        ck_assert_uint_eq(log_lines_with(RESUMED), episode);
+        EXPECT_LOG_LINES(RESUMED, episode);
     }
 }
 

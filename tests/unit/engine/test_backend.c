@@ -218,7 +218,7 @@ TEST(judge, early_polls_in_a_row_are_too_many_when_the_threshold_is_reached)
 {
     ck_assert_uint_eq(judge_times(THRESHOLD - 1, BACKEND_EARLY), 0);
     ck_assert(judge(BACKEND_EARLY));
-    ck_assert_uint_eq(log_lines_with("something is wrong; its epoll instance is rebuilt"), 1);
+    EXPECT_LOG_LINES("something is wrong; its epoll instance is rebuilt", 1);
 }
 
 TEST(judge, a_poll_of_another_kind_begins_a_new_row)
@@ -236,7 +236,7 @@ TEST(judge, there_is_one_rebuild_for_each_row)
         ck_assert_uint_eq(judge_times(THRESHOLD, BACKEND_EARLY), 1);
         let_time_pass();
     }
-    ck_assert_uint_eq(log_lines_with(""), 1); /* one episode */
+    EXPECT_LOG_LINES("", 1); /* one episode */
 }
 
 TEST(judge, a_threshold_of_zero_minds_no_number_of_early_polls)
@@ -250,7 +250,7 @@ TEST_EACH(judge, a_failed_poll_is_too_many_with_any_threshold, 2)
 {
     b.threshold = _i ? THRESHOLD : 0;
     ck_assert(judge(BACKEND_FAILED));
-    ck_assert_uint_eq(log_lines_with("something is wrong; its epoll instance is rebuilt"), 1);
+    EXPECT_LOG_LINES("something is wrong; its epoll instance is rebuilt", 1);
 }
 
 TEST(judge, what_a_new_instance_does_not_cure_is_paced)
@@ -260,7 +260,7 @@ TEST(judge, what_a_new_instance_does_not_cure_is_paced)
     ck_assert(!judge(BACKEND_FAILED));
     ck_assert(b.paced);
     ck_assert_uint_eq(judge_times(100, BACKEND_FAILED), 0);
-    ck_assert_uint_eq(log_lines_with("does not help; the loop is slowed down"), 1);
+    EXPECT_LOG_LINES("does not help; the loop is slowed down", 1);
 }
 
 TEST(judge, so_it_is_with_a_second_row_of_early_polls)
@@ -280,7 +280,7 @@ TEST(judge, the_cure_is_tried_again_once_a_second_in_silence)
         let_time_pass();
         ck_assert(judge(BACKEND_FAILED));
     }
-    ck_assert_uint_eq(log_lines_with(""), 2); /* rebuilt; does not help */
+    EXPECT_LOG_LINES("", 2); /* rebuilt; does not help */
 }
 
 TEST(judge, some_good_polls_between_bad_ones_are_no_recovery)
@@ -297,7 +297,7 @@ TEST(judge, what_was_never_slowed_down_recovers_in_silence)
     let_time_pass();
     ck_assert(!judge(BACKEND_GOOD));
     ck_assert(!b.in_trouble);
-    ck_assert_uint_eq(log_lines_with(""), 1);
+    EXPECT_LOG_LINES("", 1);
 }
 
 TEST(judge, a_new_episode_is_told_anew)
@@ -306,9 +306,9 @@ TEST(judge, a_new_episode_is_told_anew)
         judge_times(2, BACKEND_FAILED);
         let_time_pass();
         ck_assert(!judge(BACKEND_GOOD));
-        ck_assert_uint_eq(log_lines_with("is rebuilt"), i);
-        ck_assert_uint_eq(log_lines_with("does not help"), i);
-        ck_assert_uint_eq(log_lines_with("polling for events succeeds again"), i);
+        EXPECT_LOG_LINES("is rebuilt", i);
+        EXPECT_LOG_LINES("does not help", i);
+        EXPECT_LOG_LINES("polling for events succeeds again", i);
     }
 }
 
@@ -318,7 +318,7 @@ TEST(judge, a_cure_for_which_there_is_no_descriptor_is_told_once_and_tried_again
     ck_assert_uint_eq(judge_times(100, BACKEND_FAILED), 0);
     let_time_pass();
     ck_assert_uint_eq(judge_times(100, BACKEND_FAILED), 0);
-    ck_assert_uint_eq(log_lines_with("cannot be rebuilt: Too many open files"), 1);
+    EXPECT_LOG_LINES("cannot be rebuilt: Too many open files", 1);
     fault_plan(FAULT_EPOLL_CREATE1, 0, 0, 0);
     let_time_pass();
     ck_assert_uint_eq(judge_times(100, BACKEND_FAILED), 1);

@@ -117,8 +117,8 @@ TEST_EACH(chooser, a_loop_without_a_thread_is_passed_over_for_a_while, CHOOSER_P
     ck_assert(found);
     ck_assert_int_eq(loop_submit(loops[1], LOOP_TASKS, &t.task), 0);
     UNTIL(atomic_load(&t.run) == 1);
-    ck_assert_uint_eq(log_lines_with("loop test: cannot start its thread: Resource"), 1);
-    ck_assert_uint_eq(log_lines_with("loop test: thread started after"), 1);
+    EXPECT_LOG_LINES("loop test: cannot start its thread: Resource", 1);
+    EXPECT_LOG_LINES("loop test: thread started after", 1);
 }
 
 TEST_EACH(chooser, a_loop_without_a_thread_is_better_than_none, CHOOSER_P2C + 1)

@@ -138,7 +138,7 @@ TEST_EACH(loop, a_processor_that_is_not_there_is_logged_and_the_loop_runs_anywhe
     note_affinity(&ours);
     loop_runner_call(pinned, note_affinity, &set);
     ck_assert(CPU_EQUAL(&set, &ours));
-    ck_assert_uint_eq(log_lines_with("thread pinned: cannot be pinned to processor"), 1);
+    EXPECT_LOG_LINES("thread pinned: cannot be pinned to processor", 1);
     loop_runner_destroy(pinned);
 }
 

@@ -117,7 +117,7 @@ TEST(fail, after_a_failed_poll_it_is_rebuilt_and_works_on)
     ck_assert_uint_eq(
         log_lines_with("loop test: epoll_wait: Bad file descriptor; its epoll instance is rebuilt"),
         1);
-    ck_assert_uint_eq(log_lines_with(""), 1);
+    EXPECT_LOG_LINES("", 1);
 }
 
 /* Polls that fail, or end without an event at once, for ever. */
@@ -147,8 +147,8 @@ TEST_EACH(fail, when_no_poll_works_it_is_slowed_down_and_runs_tasks_and_timers,
         expect_tasks_run();
         timers_expect_run(loop);
     }
-    ck_assert_uint_eq(log_lines_with("is rebuilt"), 1);
-    ck_assert_uint_eq(log_lines_with("is slowed down"), 1);
+    EXPECT_LOG_LINES("is rebuilt", 1);
+    EXPECT_LOG_LINES("is slowed down", 1);
     ck_assert_uint_ge(observe_stats(loop).rebuilds, 1);
     ck_assert_uint_le(observe_stats(loop).rebuilds, 40); /* one each second */
 }
@@ -165,8 +165,8 @@ TEST_EACH(fail, it_recovers_when_polls_work_again_and_says_each_thing_once,
     fault_plan(FAULT_EPOLL_WAIT, 0, 0, 0);
     expect_all_well(&bell);
     UNTIL((bell_ring(&bell), log_lines_with("loop test: polling for events succeeds again") == 1));
-    ck_assert_uint_eq(log_lines_with(""), 3); /* rebuilt, slowed down, work again */
-    PAUSE_MS(20);                             /* it has heard the last ring */
+    EXPECT_LOG_LINES("", 3); /* rebuilt, slowed down, work again */
+    PAUSE_MS(20);            /* it has heard the last ring */
     ck_assert_uint_le(polls_meanwhile(), 5);
     expect_all_well(&bell);
     bell_close(&bell);
@@ -193,7 +193,7 @@ TEST_EACH(fail, it_recovers_by_timers_and_by_tasks_too, 2)
         ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &t.task), 0);
         UNTIL(atomic_load(&t.run) == 1);
     }
-    ck_assert_uint_eq(log_lines_with("polling for events succeeds again"), 1);
+    EXPECT_LOG_LINES("polling for events succeeds again", 1);
     loop_runner_stop(loop);
 }
 
@@ -214,7 +214,7 @@ TEST(fail, a_wakeup_descriptor_that_stays_readable_does_not_make_it_spin)
     close(ends[1]);
     loop_runner_call(loop, break_wakeup, ends);
     UNTIL(log_lines_with("does not help; the loop is slowed down") == 1);
-    ck_assert_uint_eq(log_lines_with("its wake-up descriptor stays readable"), 2);
+    EXPECT_LOG_LINES("its wake-up descriptor stays readable", 2);
     ck_assert_uint_le(polls_meanwhile(), PACED_MAX);
     expect_tasks_run();
     timers_expect_run(loop);
@@ -250,9 +250,9 @@ TEST(early, early_polls_in_a_row_have_it_rebuilt_once)
     UNTIL(observe_stats(loop).rebuilds == 1);
     ck_assert_uint_le(polls_meanwhile(), 5);
     ck_assert_uint_eq(observe_stats(loop).rebuilds, 1);
-    ck_assert_uint_eq(log_lines_with("epoll_wait returns early without events; its epoll "
-                                     "instance is rebuilt"),
-                      1);
+    EXPECT_LOG_LINES("epoll_wait returns early without events; its epoll "
+                     "instance is rebuilt",
+                     1);
     expect_all_well(&bell);
     PAUSE_MS(1100); /* BACKEND_CURE_NS: now another row is a new story */
     spoil_polls(THRESHOLD, 0);

@@ -191,7 +191,7 @@ TEST(stop, a_task_that_submits_itself_for_ever_does_not_outlive_the_timeout)
         ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, &endless[i]), 0);
     ck_assert_int_lt(stop_ms(0, MS(200)), 15000);
     ck_assert_uint_eq(atomic_load(&endless_ends), 3);
-    ck_assert_uint_eq(log_lines_with("loop test: stop timed out"), 1);
+    EXPECT_LOG_LINES("loop test: stop timed out", 1);
 }
 
 TEST(stop, tasks_queued_before_the_stop_all_run)
@@ -380,7 +380,7 @@ TEST(stop, a_timeout_counts_the_tasks_of_all_lanes)
     loop_stop(loop, 0, 0);
     tasks_block_end(&block);
     loop_runner_join(loop);
-    ck_assert_uint_eq(log_lines_with(" tasks dropped: 30, the first: counted"), 1);
+    EXPECT_LOG_LINES(" tasks dropped: 30, the first: counted", 1);
 }
 
 TEST(stop, waiting_for_a_loop_that_hangs_has_an_end)
@@ -428,8 +428,8 @@ TEST(stop, a_timeout_names_the_first_task_it_drops)
     tasks_block_end(&block);
     loop_runner_join(loop);
     ck_assert_str_eq(trace.text, "!f");
-    ck_assert_uint_eq(log_lines_with("loop test: stop timed out after "), 1);
-    ck_assert_uint_eq(log_lines_with(" tasks dropped: 38, the first: traced"), 1);
+    EXPECT_LOG_LINES("loop test: stop timed out after ", 1);
+    EXPECT_LOG_LINES(" tasks dropped: 38, the first: traced", 1);
 }
 
 static const int64_t no_times[][2] = {{2, 1}, {-1, 0}, {-1, 5}, {0, -1}};

@@ -130,7 +130,7 @@ TEST(stall, a_loop_that_is_added_while_others_are_checked_is_watched_too)
     pthread_create(&adding, NULL, add_fourth, NULL);
     UNTIL(!watchdog_check(w));
     pthread_join(adding, NULL);
-    ck_assert_uint_eq(log_lines_with("loop four: stalled: "), 1);
+    EXPECT_LOG_LINES("loop four: stalled: ", 1);
     tasks_block_end(&block);
     UNTIL(watchdog_check(w));
     loop_runner_destroy(fourth);
@@ -141,14 +141,14 @@ TEST(stall, a_turn_that_lasts_too_long_is_told_once_with_its_task)
     tasks_block_begin(&block, other);
     UNTIL(!watchdog_check(w));
     ck_assert_uint_gt(bad_checks_in(50), 0);
-    ck_assert_uint_eq(log_lines_with("loop two: stalled: this turn has lasted "), 1);
-    ck_assert_uint_eq(log_lines_with(" s, now in block"), 1);
-    ck_assert_uint_eq(log_lines_with(""), 1);
+    EXPECT_LOG_LINES("loop two: stalled: this turn has lasted ", 1);
+    EXPECT_LOG_LINES(" s, now in block", 1);
+    EXPECT_LOG_LINES("", 1);
     tasks_block_end(&block);
     UNTIL(watchdog_check(w));
-    ck_assert_uint_eq(log_lines_with("loop two: recovered after a stall of about "), 1);
+    EXPECT_LOG_LINES("loop two: recovered after a stall of about ", 1);
     ck_assert_uint_eq(bad_checks_in(50), 0);
-    ck_assert_uint_eq(log_lines_with(""), 2);
+    EXPECT_LOG_LINES("", 2);
 }
 
 TEST(stall, a_turn_below_the_threshold_is_not_told)
@@ -166,8 +166,8 @@ TEST(stall, every_stall_is_told)
         UNTIL(!watchdog_check(w));
         tasks_block_end(&block);
         UNTIL(watchdog_check(w));
-        ck_assert_uint_eq(log_lines_with("loop one: stalled: "), i);
-        ck_assert_uint_eq(log_lines_with("loop one: recovered"), i);
+        EXPECT_LOG_LINES("loop one: stalled: ", i);
+        EXPECT_LOG_LINES("loop one: recovered", i);
     }
 }
 
@@ -182,7 +182,7 @@ TEST(stall, loops_that_stall_together_are_each_told)
     ck_assert(!watchdog_check(w)); /* there is still the other one */
     tasks_block_end(&other_block);
     UNTIL(watchdog_check(w));
-    ck_assert_uint_eq(log_lines_with("loop two: recovered"), 1);
+    EXPECT_LOG_LINES("loop two: recovered", 1);
     ck_assert_uint_eq(log_lines_with("loop three"), 0);
 }
 
@@ -206,7 +206,7 @@ TEST_EACH(stall, a_callback_is_named_io_or_as_it_says, 2)
     UNTIL(!watchdog_check(w));
     sem_post(&released);
     UNTIL(watchdog_check(w));
-    ck_assert_uint_eq(log_lines_with(_i ? "now in counting sheep" : "now in I/O"), 1);
+    EXPECT_LOG_LINES(_i ? "now in counting sheep" : "now in I/O", 1);
     bell_close(&bell);
 }
 
@@ -336,7 +336,7 @@ TEST(beat, a_loop_that_stalls_before_it_has_named_anything_is_told)
     TELEMETRY_SET(loop->telemetry.doing, NULL);
     TELEMETRY_SET(loop->telemetry.turn_at_ns, clock_now_ns() - NS_PER_S);
     ck_assert(!watchdog_check(w));
-    ck_assert_uint_eq(log_lines_with("loop one: stalled: "), 1);
+    EXPECT_LOG_LINES("loop one: stalled: ", 1);
     ck_assert_uint_eq(log_lines_with("(null)"), 0);
 }
 
@@ -408,14 +408,14 @@ TEST(beat, a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once)
     PAUSE_MS(WATCHDOG_BEAT_NS / NS_PER_MS);
     UNTIL(!watchdog_check(w));
     ck_assert_uint_gt(bad_checks_in(50), 0);
-    ck_assert_uint_eq(log_lines_with("loop one: runs no tasks: "), 1);
-    ck_assert_uint_eq(log_lines_with("loop two: runs no tasks: "), 1);
-    ck_assert_uint_eq(log_lines_with(""), 2);
+    EXPECT_LOG_LINES("loop one: runs no tasks: ", 1);
+    EXPECT_LOG_LINES("loop two: runs no tasks: ", 1);
+    EXPECT_LOG_LINES("", 2);
     tasks_block_end(&block);
     ck_assert_int_eq(write(other->wakeup.fd, &one, sizeof(one)), sizeof(one));
     UNTIL(watchdog_check(w));
-    ck_assert_uint_eq(log_lines_with("loop one: runs tasks again"), 1);
-    ck_assert_uint_eq(log_lines_with("loop two: runs tasks again"), 1);
+    EXPECT_LOG_LINES("loop one: runs tasks again", 1);
+    EXPECT_LOG_LINES("loop two: runs tasks again", 1);
     ck_assert_uint_eq(log_lines_with("loop three"), 0);
 }
 

@@ -280,7 +280,7 @@ TEST(echo, what_was_done_is_counted)
     host_expect_end(&host, SESSION_LIMIT);
     close(client);
     pipeline_template_figures(host.plan, &listener, figure_log());
-    ck_assert_uint_eq(log_lines_with("stats listen test faults=1 fault_drops=0 fault_resets=1"), 1);
+    EXPECT_LOG_LINES("stats listen test faults=1 fault_drops=0 fault_resets=1", 1);
 }
 
 TEST(echo, a_session_may_end_while_bytes_are_kept)

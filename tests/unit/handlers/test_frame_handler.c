@@ -169,7 +169,7 @@ TEST_EACH(frame_handler, a_frame_that_is_too_long_wrong_or_cut_off_resets_behind
         sockets_end(client);
     sockets_hear_reset(client);
     host_expect_end(&host, bad_frames[_i].reason);
-    ck_assert_uint_eq(log_lines_with(bad_frames[_i].line), 1);
+    EXPECT_LOG_LINES(bad_frames[_i].line, 1);
 }
 
 TEST(frame_handler, late_means_when_all_of_it_has_come)
@@ -198,9 +198,9 @@ TEST(frame_handler, a_skipped_frame_is_left_out_and_nothing_else)
     sockets_end(client);
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
-    ck_assert_uint_eq(log_lines_with("frame_max_length; the frame is skipped"), 1);
+    EXPECT_LOG_LINES("frame_max_length; the frame is skipped", 1);
     pipeline_template_figures(host.plan, &listener, figure_log());
-    ck_assert_uint_eq(log_lines_with("stats frame test too_long=1 corrupt=0 cut_off=0"), 1);
+    EXPECT_LOG_LINES("stats frame test too_long=1 corrupt=0 cut_off=0", 1);
 }
 
 TEST(frame_handler, an_end_within_a_frame_that_is_skipped_is_an_end)
@@ -212,7 +212,7 @@ TEST(frame_handler, an_end_within_a_frame_that_is_skipped_is_an_end)
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
     pipeline_template_figures(host.plan, &listener, figure_log());
-    ck_assert_uint_eq(log_lines_with("too_long=0 corrupt=0 cut_off=1"), 1);
+    EXPECT_LOG_LINES("too_long=0 corrupt=0 cut_off=1", 1);
 }
 
 TEST(frame_handler, a_line_goes_on_when_its_delimiter_has_come)
@@ -242,7 +242,7 @@ TEST(frame_handler, a_line_that_is_too_long_is_skipped_to_its_delimiter)
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
     pipeline_template_figures(host.plan, &listener, figure_log());
-    ck_assert_uint_eq(log_lines_with("too_long=1 corrupt=0 cut_off=0"), 1);
+    EXPECT_LOG_LINES("too_long=1 corrupt=0 cut_off=0", 1);
 }
 
 TEST(frame_handler, a_last_line_without_its_delimiter_that_is_skipped_is_an_end)
@@ -255,7 +255,7 @@ TEST(frame_handler, a_last_line_without_its_delimiter_that_is_skipped_is_an_end)
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_CLIENT_FIN);
     pipeline_template_figures(host.plan, &listener, figure_log());
-    ck_assert_uint_eq(log_lines_with("too_long=0 corrupt=0 cut_off=1"), 1);
+    EXPECT_LOG_LINES("too_long=0 corrupt=0 cut_off=1", 1);
 }
 
 TEST(frame_handler, lines_about_bad_frames_are_held_back)
@@ -268,7 +268,7 @@ TEST(frame_handler, lines_about_bad_frames_are_held_back)
     HEAR("\0\1z");
     ck_assert_uint_le(log_lines_with("the frame is skipped"), 10);
     pipeline_template_figures(host.plan, &listener, figure_log());
-    ck_assert_uint_eq(log_lines_with("too_long=100"), 1);
+    EXPECT_LOG_LINES("too_long=100", 1);
 }
 
 TEST(frame_handler, a_client_that_goes_within_a_frame_leaves_no_memory)
@@ -280,7 +280,7 @@ TEST(frame_handler, a_client_that_goes_within_a_frame_leaves_no_memory)
     client = -1;
     host_expect_end(&host, SESSION_CLIENT_RESET);
     pipeline_template_figures(host.plan, &listener, figure_log());
-    ck_assert_uint_eq(log_lines_with("cut_off=1"), 1);
+    EXPECT_LOG_LINES("cut_off=1", 1);
 }
 
 /* ---- a timeout ---- */
@@ -310,7 +310,7 @@ static void expect_cut_off(const char *counted)
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_IDLE);
     pipeline_template_figures(host.plan, &listener, figure_log());
-    ck_assert_uint_eq(log_lines_with(counted), 1);
+    EXPECT_LOG_LINES(counted, 1);
 }
 
 static const enum frame_handler_on_error either[] = {FRAME_HANDLER_CLOSE, FRAME_HANDLER_SKIP};
@@ -336,7 +336,7 @@ TEST(frame_handler, a_timeout_between_frames_is_an_end)
     sockets_end(client);
     host_expect_end(&host, SESSION_IDLE);
     pipeline_template_figures(host.plan, &listener, figure_log());
-    ck_assert_uint_eq(log_lines_with("cut_off=0"), 1);
+    EXPECT_LOG_LINES("cut_off=0", 1);
 }
 
 /* Each of two handlers may be the one that still holds bytes. */

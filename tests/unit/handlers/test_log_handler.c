@@ -39,24 +39,24 @@ TEST(log_handler, each_event_of_an_echo_is_a_line)
 {
     log_lines_capture(LOG_LEVEL_DEBUG);
     echo_once("hello");
-    ck_assert_uint_eq(log_lines_with("listen test: 127.0.0.1:12345 active"), 1);
-    ck_assert_uint_eq(log_lines_with("read: 5 bytes"), 1);
-    ck_assert_uint_eq(log_lines_with("write: 5 bytes"), 1);
-    ck_assert_uint_eq(log_lines_with("end of file"), 1);
-    ck_assert_uint_eq(log_lines_with("shutdown write"), 1);
-    ck_assert_uint_eq(log_lines_with("closed: no error"), 1);
-    ck_assert_uint_eq(log_lines_with("ended: client fin, 5 bytes in, 5 bytes out"), 1);
+    EXPECT_LOG_LINES("listen test: 127.0.0.1:12345 active", 1);
+    EXPECT_LOG_LINES("read: 5 bytes", 1);
+    EXPECT_LOG_LINES("write: 5 bytes", 1);
+    EXPECT_LOG_LINES("end of file", 1);
+    EXPECT_LOG_LINES("shutdown write", 1);
+    EXPECT_LOG_LINES("closed: no error", 1);
+    EXPECT_LOG_LINES("ended: client fin, 5 bytes in, 5 bytes out", 1);
 }
 
 TEST(log_handler, bytes_are_shown_as_hex_and_text)
 {
     log_lines_capture(LOG_LEVEL_DEBUG);
     echo_once("line 1\nabcdefghijkl"); /* 19: a row of 16 and one of 3 */
-    ck_assert_uint_eq(log_lines_with("  0000  6c 69 6e 65 20 31 0a 61 62 63 64 65 66 67 68 69  "
-                                     "|line 1.abcdefghi|"),
-                      2);
-    ck_assert_uint_eq(log_lines_with("  0010  6a 6b 6c "), 2);
-    ck_assert_uint_eq(log_lines_with("|jkl|"), 2);
+    EXPECT_LOG_LINES("  0000  6c 69 6e 65 20 31 0a 61 62 63 64 65 66 67 68 69  "
+                     "|line 1.abcdefghi|",
+                     2);
+    EXPECT_LOG_LINES("  0010  6a 6b 6c ", 2);
+    EXPECT_LOG_LINES("|jkl|", 2);
 }
 
 TEST(log_handler, of_a_long_read_only_the_beginning_is_shown)
@@ -82,7 +82,7 @@ TEST(log_handler, a_reset_is_named)
     client = host_client(&host);
     sockets_reset(client);
     host_expect_end(&host, SESSION_CLIENT_RESET);
-    ck_assert_uint_eq(log_lines_with("closed: Connection reset by peer"), 1);
+    EXPECT_LOG_LINES("closed: Connection reset by peer", 1);
 }
 
 TEST(log_handler, above_debug_nothing_is_written)

@@ -88,7 +88,7 @@ TEST_EACH(an_echo, wherever_it_is_cut_the_client_is_known_and_its_bytes_are_whol
         sockets_hear_end(client);
         close(client);
         host_expect_end(&host, SESSION_CLIENT_FIN);
-        ck_assert_uint_eq(log_lines_with(end), cut);
+        EXPECT_LOG_LINES(end, cut);
     }
     client = -1;
 }
@@ -121,12 +121,11 @@ TEST(an_echo, no_handler_sees_the_proxy_for_the_client)
     client = host_client(&host);
     sockets_say(client, LINE "hello");
     sockets_hear(client, "hello");
-    ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 active"), 1);
-    ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 read: 5 bytes"), 1);
+    EXPECT_LOG_LINES("192.0.2.1:56324 active", 1);
+    EXPECT_LOG_LINES("192.0.2.1:56324 read: 5 bytes", 1);
     ck_assert_uint_eq(log_lines_with("127.0.0.1:12345 active"), 0);
-    ck_assert_uint_eq(log_lines_with("read: "), 1);
-    ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 is the client of the proxy 127.0.0.1:12345"),
-                      1);
+    EXPECT_LOG_LINES("read: ", 1);
+    EXPECT_LOG_LINES("192.0.2.1:56324 is the client of the proxy 127.0.0.1:12345", 1);
 }
 
 TEST(an_echo, without_a_header_no_other_handler_comes)
@@ -158,7 +157,7 @@ TEST(an_echo, what_is_no_header_resets_the_client_and_is_an_error)
     sockets_say(client, "GET / HTTP/1.0\r\n\r\n");
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_ERROR);
-    ck_assert_uint_eq(log_lines_with("127.0.0.1:12345: sent no PROXY header; reset"), 1);
+    EXPECT_LOG_LINES("127.0.0.1:12345: sent no PROXY header; reset", 1);
 }
 
 TEST(an_echo, half_a_header_and_an_end_is_an_error)
@@ -218,7 +217,7 @@ TEST_EACH(an_echo, if_it_is_optional_what_is_none_is_the_clients, ARRAY_LEN(opti
     host_expect_end(&host, SESSION_CLIENT_FIN);
     snprintf(end, sizeof(end), "%s ended: client fin, %zu bytes in", optional[_i].peer,
              strlen(echo) + 4);
-    ck_assert_uint_eq(log_lines_with(end), 1);
+    EXPECT_LOG_LINES(end, 1);
 }
 
 TEST(an_echo, if_it_is_optional_an_end_makes_up_for_time)
@@ -250,7 +249,7 @@ TEST(an_echo, who_is_not_trusted_is_refused_or_sends_data)
     ck_assert_int_eq(proxy_protocol_expect(&gate, &peer), PROXY_PROTOCOL_READ);
     ck_assert_int_eq(cidr_parse(&trusted, "unix"), 0);
     ck_assert_int_eq(proxy_protocol_expect(&gate, &peer), PROXY_PROTOCOL_REFUSE);
-    ck_assert_uint_eq(log_lines_with("127.0.0.1:1: not a trusted proxy; reset"), 1);
+    EXPECT_LOG_LINES("127.0.0.1:1: not a trusted proxy; reset", 1);
     conf.mode = PROXY_PROTOCOL_OPTIONAL;
     ck_assert_int_eq(proxy_protocol_expect(&gate, &peer), PROXY_PROTOCOL_PASS);
     client = host_client(&host);
@@ -277,7 +276,7 @@ TEST(an_echo, the_first_byte_is_awaited_from_the_header_on)
     sockets_say(client, LINE);
     sockets_hear_end(client);
     host_expect_end(&host, SESSION_IDLE);
-    ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 ended: idle, 0 bytes in"), 1);
+    EXPECT_LOG_LINES("192.0.2.1:56324 ended: idle, 0 bytes in", 1);
 }
 
 /* ---- in front of a proxy, which looks for a server only then ---- */
@@ -404,5 +403,5 @@ TEST(a_proxy, if_there_is_no_server_the_clients_bytes_were_its_own)
     sockets_say(client, LINE "hello");
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_CONNECT_REFUSED);
-    ck_assert_uint_eq(log_lines_with("192.0.2.1:56324 ended: connect refused, 5 bytes in"), 1);
+    EXPECT_LOG_LINES("192.0.2.1:56324 ended: connect refused, 5 bytes in", 1);
 }

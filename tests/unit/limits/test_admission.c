@@ -91,17 +91,17 @@ TEST_EACH(admission, who_is_above_its_limit_is_sent_away_as_configured, ARRAY_LE
     ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
     ck_assert_int_eq(enter(&second), verdicts[_i].verdict);
     ck_assert_int_eq(reason, SESSION_LIMIT);
-    ck_assert_uint_eq(log_lines_with("listen front: client 127.0.0.1:1: refused: "
-                                     "max_connections_per_client"),
-                      1);
+    EXPECT_LOG_LINES("listen front: client 127.0.0.1:1: refused: "
+                     "max_connections_per_client",
+                     1);
     (void)enter(&second);
-    ck_assert_uint_eq(log_lines_with(": refused: "), 1); /* one line in a while */
+    EXPECT_LOG_LINES(": refused: ", 1); /* one line in a while */
     admission_figures(ad, &listener, figure_log());
-    ck_assert_uint_eq(log_lines_with("stats listen front clients_known=1 "
-                                     "over_max_connections_per_client=2 "
-                                     "over_connection_rate_per_client=0 uncounted=0 "
-                                     "forgotten=0"),
-                      1);
+    EXPECT_LOG_LINES("stats listen front clients_known=1 "
+                     "over_max_connections_per_client=2 "
+                     "over_connection_rate_per_client=0 uncounted=0 "
+                     "forgotten=0",
+                     1);
 }
 
 TEST(admission, a_rate_without_a_maximum_is_a_limit)
@@ -111,9 +111,9 @@ TEST(admission, a_rate_without_a_maximum_is_a_limit)
     ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
     admission_leave(&first);
     ck_assert_int_eq(enter(&first), ADMISSION_RESET);
-    ck_assert_uint_eq(log_lines_with("listen front: client 127.0.0.1:1: refused: "
-                                     "connection_rate_per_client"),
-                      1);
+    EXPECT_LOG_LINES("listen front: client 127.0.0.1:1: refused: "
+                     "connection_rate_per_client",
+                     1);
 }
 
 TEST(admission, a_client_that_a_rule_denies_is_sent_away_as_configured)
@@ -129,8 +129,8 @@ TEST(admission, a_client_that_a_rule_denies_is_sent_away_as_configured)
     ck_assert_int_eq(enter(&first), ADMISSION_CLOSE);
     ck_assert_int_eq(reason, SESSION_LIMIT);
     admission_figures(ad, &listener, figure_log());
-    ck_assert_uint_eq(log_lines_with("stats listen front denied=1"), 1);
-    ck_assert_uint_eq(log_lines_with("clients_known=0"), 1); /* the limits do not count it */
+    EXPECT_LOG_LINES("stats listen front denied=1", 1);
+    EXPECT_LOG_LINES("clients_known=0", 1); /* the limits do not count it */
 }
 
 /* ---- the next generation ---- */
@@ -189,8 +189,8 @@ TEST(admission, counters_go_on)
     conf.clients.prefix_v4 = 24;
     replace();
     admission_figures(ad, &listener, figure_log());
-    ck_assert_uint_eq(log_lines_with("denied=1"), 1);
-    ck_assert_uint_eq(log_lines_with("over_max_connections_per_client=1"), 1);
+    EXPECT_LOG_LINES("denied=1", 1);
+    EXPECT_LOG_LINES("over_max_connections_per_client=1", 1);
 }
 
 static int attempt(void *cookie)

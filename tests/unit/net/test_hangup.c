@@ -272,7 +272,7 @@ TEST_EACH(hangup, without_epoll_resets_are_found_by_polling, 2)
     late = paused(1, false);
     reset(late);
     UNTIL(atomic_load(&late->events) == 1);
-    ck_assert_uint_eq(log_lines_with("cannot be watched for a reset"), 1);
+    EXPECT_LOG_LINES("cannot be watched for a reset", 1);
 }
 
 /* Each poll tries to register the sockets that have nothing to tell. */

@@ -501,8 +501,8 @@ TEST_EACH(bytes, a_readable_descriptor_that_yields_nothing_is_named_and_closed, 
     sockets_say(from.peer, "never read");
     probe_wait(&from, PROBE_CLOSED);
     ck_assert_int_eq(from.error, -EIO);
-    ck_assert_uint_eq(log_lines_with("reads returned nothing"), 1);
-    ck_assert_uint_eq(log_lines_with("connection with 127.0.0.1:"), 1);
+    EXPECT_LOG_LINES("reads returned nothing", 1);
+    EXPECT_LOG_LINES("connection with 127.0.0.1:", 1);
     fault_plan(FAULT_RECV, 0, 0, 0);
     sockets_hear_reset(from.peer);
 }

@@ -166,7 +166,7 @@ TEST(checks, first_checks_that_take_too_long_are_warned_of)
     conf.checks.health.initial = HEALTH_STARTS_CHECKED;
     create();
     ck_assert_int_eq(checks_start(checks, change, 50 * NS_PER_MS), 0);
-    ck_assert_uint_eq(log_lines_with("have no result yet"), 1);
+    EXPECT_LOG_LINES("have no result yet", 1);
     close(filler);
 }
 
@@ -545,7 +545,7 @@ TEST(checks, what_cannot_be_checked_is_refused_and_logged)
     other_conf.checks.check.timeout_ns = 0;
     list.upstream = upstream;
     loop_runner_call(control, do_prepare_wrong, &list);
-    ck_assert_uint_eq(log_lines_with("upstream back: servers cannot be checked: Invalid"), 1);
+    EXPECT_LOG_LINES("upstream back: servers cannot be checked: Invalid", 1);
     UNTIL(flags_of(1) == ENDPOINT_DOWN);
 }
 

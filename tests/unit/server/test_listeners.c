@@ -153,7 +153,7 @@ TEST(listeners, a_new_listener_listens_and_accepts_nobody)
     ck_assert_int_eq(create(), 0);
     ck_assert_uint_eq(listeners_sockets(listeners), 2);
     UNTIL(process_loops() == 0);
-    ck_assert_uint_eq(log_lines_with("listen front: echo on 127.0.0.1:"), 2);
+    EXPECT_LOG_LINES("listen front: echo on 127.0.0.1:", 2);
     client = sockets_connect(&addresses[1]);
     PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&accepted), 0);
@@ -205,7 +205,7 @@ TEST(listeners, when_one_address_cannot_be_had_none_is_kept)
     conf.n_addresses = 2;
     ck_assert_int_eq(create(), -EADDRINUSE);
     ck_assert_uint_eq(process_descriptors(), before);
-    ck_assert_uint_eq(log_lines_with("cannot listen: Address already in use"), 1);
+    EXPECT_LOG_LINES("cannot listen: Address already in use", 1);
     ck_assert_int_eq(sock_listen(&fd, &addresses[0], &listen_conf), 0);
     close(fd);
 }
@@ -354,7 +354,7 @@ TEST_EACH(listeners, only_a_trusted_proxy_may_name_its_client, 3)
     UNTIL(atomic_load(&stopped) == 1);
     ck_assert_uint_eq(atomic_load(&accepted), _i != 1);
     ck_assert_int_eq(atomic_load(&preface), _i == 2);
-    ck_assert_uint_eq(log_lines_with(": not a trusted proxy"), _i == 1);
+    EXPECT_LOG_LINES(": not a trusted proxy", _i == 1);
     close(client);
 }
 

@@ -93,7 +93,7 @@ TEST(listeners_change, the_same_configuration_keeps_sockets_sessions_and_counter
     close(served_client(0));
     UNTIL(atomic_load(&served.ended) == 1);
     figures_log_listeners(served.all);
-    ck_assert_uint_eq(log_lines_with("stats listen front sessions=1 sessions_total=2"), 1);
+    EXPECT_LOG_LINES("stats listen front sessions=1 sessions_total=2", 1);
     close(fd);
 }
 
@@ -173,7 +173,7 @@ TEST(listeners_change, a_removed_listener_refuses_clients_and_keeps_its_sessions
     served_change(1);
     UNTIL(atomic_load(&served.stopped) == 1);
     ck_assert(served_refused(1));
-    ck_assert_uint_eq(log_lines_with("listen other: 127.0.0.1:"), 1); /* is closed */
+    EXPECT_LOG_LINES("listen other: 127.0.0.1:", 1); /* is closed */
     ck_assert_uint_eq(listeners_sockets(served.all), 1);
     sockets_say(fd, "more");
     sockets_hear(fd, "more");
@@ -254,7 +254,7 @@ TEST(listeners_change, a_removed_listener_that_comes_again_begins_anew)
     UNTIL(atomic_load(&served.stopped) == 1);
     served_change(2);
     figures_log_listeners(served.all);
-    ck_assert_uint_eq(log_lines_with("stats listen other sessions=0 sessions_total=0"), 1);
+    EXPECT_LOG_LINES("stats listen other sessions=0 sessions_total=0", 1);
     close(fd);
 }
 
@@ -280,8 +280,8 @@ TEST(listeners_change, an_address_of_another_process_is_refused)
     ck_assert_int_eq(listen(served.holders[2], 1), 0);
     descriptors = process_descriptors();
     ck_assert_int_eq(served_prepare(3), -EADDRINUSE);
-    ck_assert_uint_eq(log_lines_with(": cannot listen: Address already in use"), 1);
-    ck_assert_uint_eq(log_lines_with("listen third: 127.0.0.1:"), 1);
+    EXPECT_LOG_LINES(": cannot listen: Address already in use", 1);
+    EXPECT_LOG_LINES("listen third: 127.0.0.1:", 1);
     expect_unchanged(descriptors);
     ck_assert(served_refused(1));
 }
@@ -294,7 +294,7 @@ TEST(listeners_change, an_address_given_twice_is_refused)
     descriptors = process_descriptors();
     served.addresses[1] = served.addresses[0];
     ck_assert_int_eq(served_prepare(2), -EADDRINUSE);
-    ck_assert_uint_eq(log_lines_with(": cannot listen: listen front has this address too"), 1);
+    EXPECT_LOG_LINES(": cannot listen: listen front has this address too", 1);
     expect_unchanged(descriptors);
     ck_assert_uint_eq(atomic_load(&served.accepted_by[0]), 1);
 }
@@ -310,7 +310,7 @@ TEST(listeners_change, a_path_that_is_another_file_is_refused_and_stays)
     fd = open(served.addresses[1].u.un.sun_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
     close(fd);
     ck_assert_int_eq(served_prepare(2), -ENOTSOCK);
-    ck_assert_uint_eq(log_lines_with("the path is another file, not a socket"), 1);
+    EXPECT_LOG_LINES("the path is another file, not a socket", 1);
     expect_unchanged(descriptors);
     ck_assert(exists(1));
     ck_assert_int_eq(unlink(served.addresses[1].u.un.sun_path), 0);
@@ -367,7 +367,7 @@ TEST(listeners_change, without_descriptors_for_its_sockets_it_is_refused)
     descriptors = process_descriptors();
     served.descriptors.max = atomic_load(&served.descriptors.used) + 1;
     ck_assert_int_eq(served_prepare(3), -EMFILE);
-    ck_assert_uint_eq(log_lines_with("listen third: 127.0.0.1:"), 1);
+    EXPECT_LOG_LINES("listen third: 127.0.0.1:", 1);
     expect_unchanged(descriptors);
     served.descriptors.max = 1000;
 }
@@ -452,7 +452,7 @@ TEST(listeners_change, more_sockets_of_another_user_are_refused)
     rc = served_prepare(1);
     ck_assert_int_eq(seteuid(0), 0);
     ck_assert_int_eq(rc, -EADDRINUSE);
-    ck_assert_uint_eq(log_lines_with("bound as another user: upgrade instead"), 1);
+    EXPECT_LOG_LINES("bound as another user: upgrade instead", 1);
     expect_unchanged(descriptors);
 }
 
@@ -538,7 +538,7 @@ TEST_EACH(listeners_change, a_wildcard_beside_an_address_of_its_port_is_refused,
     served.listeners[0].addresses = &served.addresses[0];
     served.listeners[1].addresses = &served.addresses[1];
     ck_assert_int_eq(served_prepare(2), -EADDRINUSE);
-    ck_assert_uint_eq(log_lines_with(" of listen front is in the way"), 1);
+    EXPECT_LOG_LINES(" of listen front is in the way", 1);
     expect_unchanged(descriptors);
 }
 
@@ -612,7 +612,7 @@ TEST(listeners_change, what_admission_has_counted_goes_on)
     served_change(1);
     close(served_client(0));
     figures_log_listeners(served.all);
-    ck_assert_uint_eq(log_lines_with("stats listen front denied=1"), 1);
+    EXPECT_LOG_LINES("stats listen front denied=1", 1);
 }
 
 /* ---- while it stops ---- */

@@ -146,7 +146,7 @@ TEST(memory, the_idlest_clients_are_closed_until_there_is_memory_again)
         exchange(clients[i]);
     atomic_store(&client_bytes, 1 * MB); /* 70 MB in all: 27 have to go */
     UNTIL(log_lines_with("overload is over") == 1);
-    ck_assert_uint_eq(log_lines_with("which is near max_memory"), 1);
+    EXPECT_LOG_LINES("which is near max_memory", 1);
     ck_assert_uint_eq(closed_of(ACTIVE, CLIENTS), 0);
     ck_assert_uint_ge(closed_of(0, ACTIVE), 27);
     for (int i = ACTIVE; i < CLIENTS; i++)
@@ -207,7 +207,7 @@ TEST(memory, who_comes_waits_until_it_is_over_and_nobody_is_closed_if_that_is_wh
     sockets_hear_nothing(late);
     atomic_store(&idle_bytes, 43 * MB);
     sockets_hear(late, "hello");
-    ck_assert_uint_eq(log_lines_with("overload is over"), 1);
+    EXPECT_LOG_LINES("overload is over", 1);
     ck_assert_uint_eq(closed_of(0, CLIENTS), 0);
     close(late);
     go();
@@ -224,7 +224,7 @@ TEST(memory, each_episode_is_told_once)
         atomic_store(&idle_bytes, 10 * MB);
         UNTIL(log_lines_with("overload is over") == i);
     }
-    ck_assert_uint_eq(log_lines_with("no client is accepted"), 3);
+    EXPECT_LOG_LINES("no client is accepted", 3);
 }
 
 static unsigned grow(size_t bytes)
@@ -248,7 +248,7 @@ TEST(memory, growth_of_the_tls_library_counts_between_two_samples)
         UNTIL(grow(41 * MB) >= i); /* at the first sample at the latest */
         UNTIL(log_lines_with("overload is over") == i);
     }
-    ck_assert_uint_eq(log_lines_with("no client is accepted"), 2);
+    EXPECT_LOG_LINES("no client is accepted", 2);
 }
 
 TEST(memory, a_limit_of_which_half_is_taken_already_is_an_error_at_the_start)

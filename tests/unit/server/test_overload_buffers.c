@@ -81,7 +81,7 @@ TEST(max_buffered, above_three_quarters_no_client_is_accepted_until_a_half_is_le
     hold(500);
     UNTIL(!memory_account_is_over(account));
     ck_assert(!is_closed());
-    ck_assert_uint_eq(log_lines_with("overload is over after "), 1);
+    EXPECT_LOG_LINES("overload is over after ", 1);
 }
 
 TEST(max_buffered, each_episode_ends_and_another_can_begin)
@@ -90,7 +90,7 @@ TEST(max_buffered, each_episode_ends_and_another_can_begin)
         hold(1000);
         ck_assert(memory_account_is_over(account));
         ck_assert(is_closed());
-        ck_assert_uint_eq(log_lines_with("no client is accepted"), i);
+        EXPECT_LOG_LINES("no client is accepted", i);
         hold(0);
         UNTIL(log_lines_with("overload is over after ") == i);
         UNTIL(!memory_account_is_over(account));

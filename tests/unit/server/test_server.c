@@ -185,7 +185,7 @@ TEST(server, a_port_in_use_fails_the_whole_server_and_is_named)
     conf.n_listeners = 2;
     ck_assert_int_eq(listen(holders[1], 1), 0);
     ck_assert_int_eq(create(), -EADDRINUSE);
-    ck_assert_uint_eq(log_lines_with("listen front: 127.0.0.1:"), 1);
+    EXPECT_LOG_LINES("listen front: 127.0.0.1:", 1);
     ck_assert(refused()); /* the first listener's port is closed again */
 }
 
@@ -202,7 +202,7 @@ TEST_RANGE(server, a_boss_that_cannot_start_is_told_and_the_server_can_be_stoppe
     ck_assert_int_eq(create(), 0);
     fault_plan(FAULT_PTHREAD_CREATE, 0, (unsigned)_i, EAGAIN);
     ck_assert_int_eq(server_start(server), -EAGAIN);
-    ck_assert_uint_eq(log_lines_with("cannot start a boss thread"), 1);
+    EXPECT_LOG_LINES("cannot start a boss thread", 1);
 }
 
 TEST(server, a_second_boss_that_cannot_start_is_told_too)
@@ -217,7 +217,7 @@ TEST(server, more_boss_threads_than_sockets_are_warned_of)
 {
     conf.boss.threads = 2;
     ck_assert_int_eq(create(), 0);
-    ck_assert_uint_eq(log_lines_with("boss: 2 threads, only 1 listen sockets"), 1);
+    EXPECT_LOG_LINES("boss: 2 threads, only 1 listen sockets", 1);
 }
 
 TEST(server, reuseport_spreads_clients_over_the_boss_threads)
@@ -255,7 +255,7 @@ TEST(server, a_client_that_no_worker_takes_is_reset_and_the_next_is_served)
     client = sockets_connect(&addresses[0]);
     sockets_hear_reset(client);
     close(client);
-    ck_assert_uint_eq(log_lines_with("client reset: no worker accepts it"), 1);
+    EXPECT_LOG_LINES("client reset: no worker accepts it", 1);
     ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 4); /* the boss, and each worker once */
     UNTIL(server_sessions(server) == 0);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);

@@ -125,8 +125,8 @@ TEST(names, a_name_that_is_not_known_holds_up_nobody)
     exchange(client);
     reset = client_of(FRONT);
     sockets_hear_reset(reset);
-    ck_assert_uint_eq(log_lines_with("trying again within 10 s"), 1);
-    ck_assert_uint_eq(log_lines_with("no server is available; the client is reset"), 1);
+    EXPECT_LOG_LINES("trying again within 10 s", 1);
+    EXPECT_LOG_LINES("no server is available; the client is reset", 1);
     close(client);
     close(reset);
 }
@@ -136,8 +136,8 @@ TEST(names, a_name_that_leads_to_its_own_listener_is_not_used)
     names_set("back.test", "127.0.0.2,127.0.0.1");
     lead_to(FRONT);
     start();
-    ck_assert_uint_eq(log_lines_with("is a listener that proxies to this upstream"), 1);
-    ck_assert_uint_eq(log_lines_with("the name is known: 127.0.0.2:"), 1);
+    EXPECT_LOG_LINES("is a listener that proxies to this upstream", 1);
+    EXPECT_LOG_LINES("the name is known: 127.0.0.2:", 1);
 }
 
 TEST(names, a_name_that_leads_to_another_listener_is_used)
@@ -158,7 +158,7 @@ TEST(names, without_a_thread_to_look_names_up_a_server_does_not_start)
     create();
     fault_plan(FAULT_PTHREAD_CREATE, 1, FAULT_ALWAYS, EAGAIN); /* the control loop has one */
     ck_assert_int_eq(server_start(server), -EAGAIN);
-    ck_assert_uint_eq(log_lines_with("executor: cannot start a thread"), 1);
+    EXPECT_LOG_LINES("executor: cannot start a thread", 1);
     ck_assert_uint_eq(names_asked(), 0);
 }
 
@@ -171,12 +171,12 @@ TEST(names, a_name_server_that_does_not_answer_holds_up_start_and_end_for_second
     names_set("back.test", NAMES_SILENT);
     start();
     ck_assert_int_ge(since_ms(began_at_ns), 3000);
-    ck_assert_uint_eq(log_lines_with("the name is still being looked up"), 1);
+    EXPECT_LOG_LINES("the name is still being looked up", 1);
     client = client_of(ECHO);
     exchange(client);
     ck_assert_int_eq(server_stop(server, &cut), -EBUSY);
     ck_assert_uint_eq(cut, 1);
-    ck_assert_uint_eq(log_lines_with("look up a host name"), 1);
+    EXPECT_LOG_LINES("look up a host name", 1);
     sockets_hear_reset(client);
     _exit(EXIT_SUCCESS); /* as the daemon does: the lookup uses what could be freed */
 }

@@ -67,7 +67,7 @@ TEST_EACH(threads, a_processor_that_the_process_may_not_use_is_an_error, 2)
 
     *(_i == 0 ? &conf.boss.cpus : &conf.worker.cpus) = cpus;
     ck_assert_int_eq(threads_create(&threads, &conf), -EINVAL);
-    ck_assert_uint_eq(log_lines_with("this process may not use processor 1048576"), 1);
+    EXPECT_LOG_LINES("this process may not use processor 1048576", 1);
 }
 
 TEST(threads, every_processor_that_the_process_may_use_may_be_named)
@@ -122,8 +122,8 @@ TEST_EACH(threads, there_are_two_workers_for_each_processor_of_the_quota, 3)
     conf.worker.threads = 0;
     ck_assert_int_eq(threads_create(&threads, &conf), 0);
     ck_assert_uint_eq(loop_group_size(threads.workers), _i == 2 ? 1 : 2 * processors);
-    ck_assert_uint_eq(log_lines_with(": the control group's quota is 0.50 processors"), _i == 2);
-    ck_assert_uint_eq(log_lines_with("quota"), _i == 2);
+    EXPECT_LOG_LINES(": the control group's quota is 0.50 processors", _i == 2);
+    EXPECT_LOG_LINES("quota", _i == 2);
     threads_destroy(&threads);
 }
 
@@ -142,7 +142,7 @@ TEST_EACH(threads, loop_that_stalls_is_seen_whichever_it_is, 5)
     ck_assert(threads_watch(&threads)); /* no loop has a thread */
     tasks_block_begin(&block, loop);
     UNTIL(!threads_watch(&threads));
-    ck_assert_uint_eq(log_lines_with("stalled: "), 1);
+    EXPECT_LOG_LINES("stalled: ", 1);
     tasks_block_end(&block);
     ck_assert_int_eq(threads_end_boss(&threads), 0);
     ck_assert_int_eq(threads_end_workers(&threads), 0);

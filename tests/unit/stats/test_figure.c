@@ -81,9 +81,9 @@ TEST(figure, a_line_that_is_only_zero_may_be_left_out)
     ck_assert_uint_eq(log_lines_with("stats"), 0);
     w.limit_waits = 2;
     figure_show(figure_log(), &at_zero, &object, &w);
-    ck_assert_uint_eq(log_lines_with("stats listen web limit_waits=2"), 1);
+    EXPECT_LOG_LINES("stats listen web limit_waits=2", 1);
     figure_show(figure_log(), &quiet, &object, &w);
-    ck_assert_uint_eq(log_lines_with("stats"), 1);
+    EXPECT_LOG_LINES("stats", 1);
 }
 
 struct word {
@@ -102,6 +102,6 @@ TEST(figure, a_line_that_is_too_long_ends_in_dots)
     for (size_t i = 0; i < sizeof(name); i++)
         name[i] = i + 1 < sizeof(name) ? 'x' : '\0';
     figure_show(figure_log(), &word_table, &object, &word);
-    ck_assert_uint_eq(log_lines_with("stats listen web doing=\"xxx"), 1);
-    ck_assert_uint_eq(log_lines_with("xxx..."), 1);
+    EXPECT_LOG_LINES("stats listen web doing=\"xxx", 1);
+    EXPECT_LOG_LINES("xxx...", 1);
 }

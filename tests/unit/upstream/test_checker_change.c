@@ -239,7 +239,7 @@ TEST(rules, another_threshold_counts_the_failures_so_far)
     rules_conf.health.interval_ns = LATER_NS; /* behind the next: there are no four more */
     on_loop(do_use, 0);
     UNTIL(is_down(0));
-    ck_assert_uint_eq(log_lines_with("checks failed in a row: 4"), 1);
+    EXPECT_LOG_LINES("checks failed in a row: 4", 1);
     close(bound);
 }
 

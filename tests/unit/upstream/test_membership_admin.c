@@ -118,7 +118,7 @@ TEST_EACH(membership_admin, a_server_that_is_drained_or_disabled_gets_no_session
     ck_assert_int_eq(atomic_load(&server_at(1)->is_draining), _i);
     ck_assert_uint_eq(reported, 1);
     upstream_figures_server(upstream, server_at(1), figure_log());
-    ck_assert_uint_eq(log_lines_with(_i ? "back/b state=draining" : "back/b state=disabled"), 1);
+    EXPECT_LOG_LINES(_i ? "back/b state=draining" : "back/b state=disabled", 1);
     ck_assert_int_eq(set("b", SERVER_LINE_AS_CONFIGURED, -1), 0);
     expect_shares(PICKS / 3, PICKS / 3, PICKS / 3);
 }
@@ -191,8 +191,8 @@ TEST(membership_admin, a_reload_keeps_what_was_set_unless_it_changes_the_line)
     reload(&conf);
     expect_shares(PICKS * 3 / 6, PICKS / 6, PICKS * 2 / 6);
     ck_assert(!atomic_load(&server_at(1)->is_draining));
-    ck_assert_uint_eq(log_lines_with("server a: settings made by an administrator are dropped"), 1);
-    ck_assert_uint_eq(log_lines_with("server b: settings made by an administrator are dropped"), 1);
+    EXPECT_LOG_LINES("server a: settings made by an administrator are dropped", 1);
+    EXPECT_LOG_LINES("server b: settings made by an administrator are dropped", 1);
 }
 
 TEST(membership_admin, reset_undoes_all)

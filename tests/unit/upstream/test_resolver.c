@@ -318,7 +318,7 @@ TEST(resolver, all_names_that_do_not_answer_have_one_deadline)
     start(20, 300 * NS_PER_MS);
     ck_assert_int_ge(since_ms(began_at_ns), 300);
     ck_assert_int_lt(since_ms(began_at_ns), 20 * 300);
-    ck_assert_uint_eq(log_lines_with("the name is still being looked up"), 20);
+    EXPECT_LOG_LINES("the name is still being looked up", 20);
     for (unsigned n = 0; n < 20; n++)
         atomic_store(&answers[n], 1);
 }
@@ -342,18 +342,18 @@ TEST(resolver, a_name_that_is_not_known_is_tried_again_until_it_is)
     conf.retry_ns = 10 * NS_PER_MS;
     atomic_store(&answers[0], -ENOENT);
     start(1, UNTIL_LIMIT_NS);
-    ck_assert_uint_eq(log_lines_with("upstream back: server s (0): cannot look up the name: there "
-                                     "is no such name; trying again within 0.01 s"),
-                      1);
+    EXPECT_LOG_LINES("upstream back: server s (0): cannot look up the name: there "
+                     "is no such name; trying again within 0.01 s",
+                     1);
     UNTIL(atomic_load(&lookups[0]) >= 5);
     ck_assert(!is_known(0));
-    ck_assert_uint_eq(log_lines_with("cannot look up"), 1);
+    EXPECT_LOG_LINES("cannot look up", 1);
     atomic_store(&answers[0], -EAGAIN);
     UNTIL(log_lines_with("no name server answers") == 1);
     atomic_store(&answers[0], 2);
     UNTIL(log_lines_with("server s (0): the name is known: 127.0.0.1:1000 and 1 more") == 1);
     ck_assert_uint_eq(port_of(0, 1), 1001);
-    ck_assert_uint_eq(log_lines_with("cannot look up"), 2);
+    EXPECT_LOG_LINES("cannot look up", 2);
 }
 
 TEST(resolver, it_is_not_tried_again_before_the_time)
@@ -427,8 +427,8 @@ TEST_EACH(resolver, without_a_thread_there_is_no_start, 2)
     fault_plan(FAULT_PTHREAD_CREATE, (unsigned)_i, 1, EAGAIN);
     create(2, 1);
     ck_assert_int_eq(try_start(UNTIL_LIMIT_NS), -EAGAIN);
-    ck_assert_uint_eq(log_lines_with("cannot start the control thread"), _i == 0);
-    ck_assert_uint_eq(log_lines_with("executor: cannot start a thread"), _i == 1);
+    EXPECT_LOG_LINES("cannot start the control thread", _i == 0);
+    EXPECT_LOG_LINES("executor: cannot start a thread", _i == 1);
 }
 
 /* ---- names that are known ---- */
@@ -464,7 +464,7 @@ TEST(resolver, with_an_interval_it_is_and_a_change_is_used_and_told)
     UNTIL(log_lines_with("upstream back: server s (0): the name resolves to other addresses: "
                          "127.0.0.1:6000 and 1 more") == 1);
     pass_lookups(0, 3);
-    ck_assert_uint_eq(log_lines_with("upstream"), 1);
+    EXPECT_LOG_LINES("upstream", 1);
     atomic_store(&answers[0], 1);
     UNTIL(known(0) == 1);
     UNTIL(log_lines_with("resolves to other addresses: 127.0.0.1:6000") == 2);
@@ -512,11 +512,11 @@ TEST(resolver, a_failure_keeps_what_is_known_and_is_told_once)
         log_lines_with("server s (0): cannot look up the name: no name server "
                        "answers; its addresses stay in use; trying again within 0.002 s"),
         1);
-    ck_assert_uint_eq(log_lines_with("upstream"), 1);
+    EXPECT_LOG_LINES("upstream", 1);
     atomic_store(&answers[0], 1);
     UNTIL(log_lines_with("server s (0): the name is known again: 127.0.0.1:1000") == 1);
     pass_lookups(0, 3);
-    ck_assert_uint_eq(log_lines_with("upstream"), 2);
+    EXPECT_LOG_LINES("upstream", 2);
 }
 
 TEST(resolver, what_has_moved_while_it_could_not_be_looked_up_is_used)
@@ -549,7 +549,7 @@ TEST(resolver, no_pause_after_a_failure_is_longer_than_the_interval)
     upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
     atomic_store(&answers[0], -ENOENT);
     start(1, UNTIL_LIMIT_NS);
-    ck_assert_uint_eq(log_lines_with("trying again within 0.005 s"), 1);
+    EXPECT_LOG_LINES("trying again within 0.005 s", 1);
     pass_lookups(0, 3);
 }
 
@@ -941,7 +941,7 @@ TEST_EACH(resolver, a_name_that_is_required_and_not_known_keeps_it_from_starting
     ck_assert_int_eq(try_start(_i ? UNTIL_LIMIT_NS : 500 * NS_PER_MS), -ENODATA);
     ck_assert_uint_eq(
         log_lines_with("server s1 (1): the name has no address yet, and resolve_required"), 1);
-    ck_assert_uint_eq(log_lines_with("resolve_required"), 1);
+    EXPECT_LOG_LINES("resolve_required", 1);
     atomic_store(&answers[1], 1);
 }
 
@@ -968,8 +968,8 @@ TEST(resolver, when_all_lead_back_the_name_is_tried_again_and_that_is_told_once)
     start(1, UNTIL_LIMIT_NS);
     UNTIL(atomic_load(&lookups[0]) >= 5);
     ck_assert(!is_known(0));
-    ck_assert_uint_eq(log_lines_with("is a listener that proxies to this upstream"), 1);
-    ck_assert_uint_eq(log_lines_with("none of its addresses can be used"), 1);
+    EXPECT_LOG_LINES("is a listener that proxies to this upstream", 1);
+    EXPECT_LOG_LINES("none of its addresses can be used", 1);
     atomic_store(&loop_port, 0);
     UNTIL(is_known(0));
 }
@@ -981,13 +981,13 @@ TEST(resolver, what_leads_back_each_time_is_told_once)
     atomic_store(&loop_port, 1001);
     start(1, UNTIL_LIMIT_NS);
     pass_lookups(0, 4);
-    ck_assert_uint_eq(log_lines_with("is a listener that proxies to this upstream"), 1);
+    EXPECT_LOG_LINES("is a listener that proxies to this upstream", 1);
     atomic_store(&loop_port, 0);
     UNTIL(known(0) == 3);
     atomic_store(&loop_port, 1002);
     UNTIL(log_lines_with("127.0.0.1:1002 is a listener that proxies to this upstream") == 1);
     pass_lookups(0, 4);
-    ck_assert_uint_eq(log_lines_with("is a listener that proxies to this upstream"), 2);
+    EXPECT_LOG_LINES("is a listener that proxies to this upstream", 2);
 }
 
 /* ---- the end ---- */

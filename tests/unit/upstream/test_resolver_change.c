@@ -378,8 +378,7 @@ TEST(change, it_is_ready_when_each_name_has_an_answer_even_a_bad_one)
     commit();
     ck_assert_uint_eq(known(1), 1);
     ck_assert_uint_eq(known(2), 0);
-    ck_assert_uint_eq(log_lines_with("u2: server s (2): cannot look up the name: there is no such"),
-                      1);
+    EXPECT_LOG_LINES("u2: server s (2): cannot look up the name: there is no such", 1);
 }
 
 TEST(change, it_is_ready_when_the_time_is_over_and_a_late_answer_is_used)
@@ -390,7 +389,7 @@ TEST(change, it_is_ready_when_the_time_is_over_and_a_late_answer_is_used)
     ck_assert_int_eq(prepare_with(1 | 2, 30 * NS_PER_MS, &listeners[0]), 0);
     until_ready(1);
     ck_assert_int_eq(atomic_load(&ready_error), 0);
-    ck_assert_uint_eq(log_lines_with("u1: server s (1): the name is still being looked up"), 1);
+    EXPECT_LOG_LINES("u1: server s (1): the name is still being looked up", 1);
     commit();
     ck_assert_uint_eq(known(1), 0);
     atomic_store(&answers[1], 1);
@@ -436,9 +435,9 @@ TEST_EACH(change, a_name_that_is_required_refuses_it, 2)
     ck_assert_int_eq(prepare_with(1 | 2, 30 * NS_PER_MS, &listeners[0]), 0);
     until_ready(1);
     ck_assert_int_eq(atomic_load(&ready_error), -ENODATA);
-    ck_assert_uint_eq(log_lines_with("u1: server s (1): the name has no address yet, and "
-                                     "resolve_required is set"),
-                      1);
+    EXPECT_LOG_LINES("u1: server s (1): the name has no address yet, and "
+                     "resolve_required is set",
+                     1);
     cancel();
     atomic_store(&answers[1], 1);
     prepare(1 | 2);
@@ -687,8 +686,7 @@ TEST(change, a_new_name_is_looked_at_with_the_new_listeners)
     commit();
     ck_assert_int_eq(atomic_load(&listeners[0].references), 0);
     ck_assert_uint_eq(known(1), 1);
-    ck_assert_uint_eq(log_lines_with("u1: server s (1): proxy loop: 127.0.0.1:1101 is a listener"),
-                      1);
+    EXPECT_LOG_LINES("u1: server s (1): proxy loop: 127.0.0.1:1101 is a listener", 1);
 }
 
 TEST(change, an_address_that_leads_back_from_now_on_is_not_used_any_more)
@@ -759,7 +757,7 @@ TEST(change, without_an_executor_it_is_refused)
     start();
     executor_stop(executor, 0);
     ck_assert_int_eq(prepare_with(1 | 2, UNTIL_LIMIT_NS, &listeners[0]), -ESHUTDOWN);
-    ck_assert_uint_eq(log_lines_with("executor: cannot start a thread"), 1);
+    EXPECT_LOG_LINES("executor: cannot start a thread", 1);
 }
 
 /* 0: it is waiting; 1: it is ready; 2: some names are gone, with lookups under way */

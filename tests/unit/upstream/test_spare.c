@@ -203,7 +203,7 @@ TEST(what_a_loop_gives, a_session_that_finds_none_is_counted)
     UNTIL(counted(SPARE_FAILED) > 0);
     ck_assert_int_eq(take(), -1);
     ck_assert_uint_eq(counted(SPARE_MISSED), 1);
-    ck_assert_uint_eq(log_lines_with("cannot open a spare connection"), 1);
+    EXPECT_LOG_LINES("cannot open a spare connection", 1);
 }
 
 TEST(what_a_loop_gives, a_server_that_refuses_is_tried_less_and_less_often)
@@ -215,7 +215,7 @@ TEST(what_a_loop_gives, a_server_that_refuses_is_tried_less_and_less_often)
     PAUSE_MS(600);
     /* At once and after about 0.1, 0.2 and 0.4 s, all that are missing each time. */
     ck_assert_uint_le(counted(SPARE_FAILED), 5 * KEEP);
-    ck_assert_uint_eq(log_lines_with("cannot open a spare connection"), 1);
+    EXPECT_LOG_LINES("cannot open a spare connection", 1);
     ck_assert_int_eq(listen(listening, 64), 0);
     UNTIL(counted(SPARE_OPENED) == KEEP);
     UNTIL(log_lines_with("can be opened again") == 1);
@@ -314,7 +314,7 @@ TEST(when_none_are_kept, a_server_that_speaks_first_has_none_any_more)
     UNTIL(counted(SPARE_OPENED) == KEEP);
     sockets_say(accepted[0], "220 hello");
     UNTIL(idle() == 0);
-    ck_assert_uint_eq(log_lines_with("speaks before its client does"), 1);
+    EXPECT_LOG_LINES("speaks before its client does", 1);
     ck_assert_int_eq(take(), -1);
     PAUSE_MS(50);
     ck_assert_uint_eq(counted(SPARE_OPENED), KEEP);

@@ -121,15 +121,15 @@ TEST(upstream, servers_without_sessions_are_said_once)
     servers[1].weight = 0;
     servers[2].disabled = true;
     open_group(4);
-    ck_assert_uint_eq(log_lines_with("upstream back: server b: gets no connections: weight=0"), 1);
-    ck_assert_uint_eq(log_lines_with("upstream back: server c: gets no connections: disabled"), 1);
-    ck_assert_uint_eq(log_lines_with("gets no connections"), 2);
+    EXPECT_LOG_LINES("upstream back: server b: gets no connections: weight=0", 1);
+    EXPECT_LOG_LINES("upstream back: server c: gets no connections: disabled", 1);
+    EXPECT_LOG_LINES("gets no connections", 2);
     ck_assert_uint_eq(membership_now(&upstream->membership)->n, 4);
     ck_assert_uint_eq(membership_now(&upstream->membership)->n_used, 2);
     figures_log_upstream(upstream);
-    ck_assert_uint_eq(log_lines_with("stats server back/a state=up"), 1);
-    ck_assert_uint_eq(log_lines_with("stats server back/b state=drained"), 1);
-    ck_assert_uint_eq(log_lines_with("stats server back/c state=disabled"), 1);
+    EXPECT_LOG_LINES("stats server back/a state=up", 1);
+    EXPECT_LOG_LINES("stats server back/b state=drained", 1);
+    EXPECT_LOG_LINES("stats server back/c state=disabled", 1);
 }
 
 /* One of four that get sessions would be 25 %, and the last that is left is never ejected. */
@@ -242,7 +242,7 @@ TEST(upstream, a_server_where_sessions_fail_in_a_row_is_left_out)
         log_lines_with(
             "upstream back: server a: ejected for 0.2 s: connections failed in a row: 3"),
         1);
-    ck_assert_uint_eq(log_lines_with(""), 1);
+    EXPECT_LOG_LINES("", 1);
 }
 
 TEST(upstream, one_that_works_begins_the_row_anew_and_one_that_is_unknown_does_not)
@@ -276,7 +276,7 @@ TEST(upstream, of_two_only_one_is_left_out_and_the_other_gets_all)
         struct upstream_server *server = pick(0);
 
         if (server == server_at(0)) /* its time is over: on a busy machine it may be */
-            ck_assert_uint_eq(log_lines_with("ejection over"), 1);
+            EXPECT_LOG_LINES("ejection over", 1);
         upstream_leave(upstream, server, UPSTREAM_UNKNOWN);
     }
 }
@@ -316,11 +316,11 @@ TEST(upstream, when_its_time_is_over_it_is_tried_again_and_that_is_told_once)
     } while (server != server_at(0) && since_ms(out_at_ns) < 20000);
     ck_assert_ptr_eq(server, server_at(0));
     ck_assert_int_ge(clock_now_ns() - out_at_ns, conf.ejection.time_ns);
-    ck_assert_uint_eq(log_lines_with("upstream back: server a: ejection over"), 1);
-    ck_assert_uint_eq(log_lines_with("ejection over"), 1);
+    EXPECT_LOG_LINES("upstream back: server a: ejection over", 1);
+    EXPECT_LOG_LINES("ejection over", 1);
     for (int i = 0; i < 3; i++)
         visit(0, UPSTREAM_FAILED);
-    ck_assert_uint_eq(log_lines_with("server a: ejected for 0.4 s"), 1);
+    EXPECT_LOG_LINES("server a: ejected for 0.4 s", 1);
 }
 
 /* ---- those who wait ---- */
