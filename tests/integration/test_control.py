@@ -7,6 +7,7 @@ import select
 import signal
 import time
 from collections import Counter
+from statistics import median
 
 from support import net
 from support.admin import get, post, section
@@ -192,8 +193,8 @@ def written_in_steps(t):
             check_equal(len(place.sessions(f"?limit={limit}")["sessions"]), limit, "sessions")
             return tasks_run() - before
 
-        # The least of several: other tasks of the loop come in between.
-        short, long = (min(tasks(limit) for _ in range(20)) for limit in (1, 200))
+        # The middle of several: other tasks come in between, and a turn may be counted behind the look at it.
+        short, long = (median(tasks(limit) for _ in range(20)) for limit in (1, 200))
         check(long >= short + 5, f"{long} tasks for 200 sessions, {short} for one")
 
 
