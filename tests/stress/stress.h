@@ -66,7 +66,7 @@ static inline void stress_begin(void)
  */
 static inline bool stress_goes_on(uint64_t done, uint64_t load)
 {
-    return done == 0 || (done < load && clock_now_ns() < stress_until_ns);
+    return rounds_go_on(done, load, stress_until_ns);
 }
 
 /*

@@ -290,7 +290,7 @@ static void meet(unsigned round, unsigned n)
 /* One of them says before each first meeting of a ${round} whether there is one. */
 static bool another(unsigned round)
 {
-    bool goes_on = round <= RACES && (round == 1 || clock_now_ns() < races_end_at_ns);
+    bool goes_on = rounds_go_on(round - 1, RACES, races_end_at_ns);
 
     atomic_store(&races_over, !goes_on);
     return goes_on;
