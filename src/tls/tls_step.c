@@ -12,14 +12,19 @@ static void tls_step_discard(struct tls_step *step)
     tls_step_free(step);
 }
 
+static bool tls_step_is_abandoned(const struct tls_step *step)
+{
+    return atomic_load_explicit(&step->is_abandoned, memory_order_relaxed);
+}
+
 static void tls_step_arrive(struct task *t)
 {
     struct tls_step *step = CONTAINER_OF(t, struct tls_step, arrival);
 
-    if (step->done)
-        step->done(step);
-    else
+    if (tls_step_is_abandoned(step))
         tls_step_discard(step);
+    else
+        step->done(step);
 }
 
 /* The loop has ended, and its connections with it. */
@@ -61,7 +66,7 @@ static void tls_step_run(struct tls_job *job)
 {
     struct tls_step *step = CONTAINER_OF(job, struct tls_step, job);
 
-    if (!atomic_load_explicit(&step->is_abandoned, memory_order_relaxed))
+    if (!tls_step_is_abandoned(step))
         tls_step_handshake(step);
 }
 
@@ -111,7 +116,6 @@ void tls_step_run_here(struct tls_step *step)
 void tls_step_abandon(struct tls_step *step)
 {
     MUST(loop_is_current(step->job.loop));
-    step->done = NULL;
     atomic_store_explicit(&step->is_abandoned, true, memory_order_relaxed);
 }
 

@@ -28,9 +28,9 @@ struct tls_step {
     struct buffer out;         /* records to send */
     enum tls_stream_result result;
     int error;                           /* 0; -ETIMEDOUT (dropped); -ENOMEM */
-    void (*done)(struct tls_step *step); /* on the loop; NULL: abandoned */
+    void (*done)(struct tls_step *step); /* on the loop, unless abandoned */
     void *cookie;
-    atomic_bool is_abandoned; /* relaxed: only saves arithmetic */
+    atomic_bool is_abandoned; /* relaxed: a thread that sees it late computes in vain */
 };
 
 /*

@@ -355,32 +355,33 @@ static void submit_ten_young(void *arg)
     submit_ten(arg);
 }
 
-TEST(loops, a_loop_runs_those_that_it_may_and_threads_the_others)
+/* Returns how many steps ran on the loop. */
+static uint64_t run_ten_young(unsigned threads, unsigned loops)
 {
     struct loop *loop = loop_runner_create();
+    uint64_t on_loops;
 
-    start_beside(2, 2);
+    start_beside(threads, loops);
     loop_runner_call(loop, submit_ten_young, NULL);
     UNTIL(stats().steps_run + stats().steps_dropped == 10);
+    on_loops = stats().steps_on_loops;
+    loop_runner_destroy(loop);
+    tls_handshakes_free(pool);
+    return on_loops;
+}
+
+TEST(loops, a_loop_runs_those_that_it_may_and_threads_the_others)
+{
+    ck_assert_uint_eq(run_ten_young(2, 2), 4); /* one was late */
     for (unsigned i = 0; i < 10; i++) {
         expect_once(&steps[i], i != 5);
         ck_assert_int_eq(strcmp(steps[i].thread, "test") == 0, i % 2);
     }
-    ck_assert_uint_eq(stats().steps_on_loops, 4); /* one was late */
-    loop_runner_destroy(loop);
-    tls_handshakes_free(pool);
 }
 
 TEST(loops, where_there_are_more_threads_than_loops_the_threads_run_all)
 {
-    struct loop *loop = loop_runner_create();
-
-    start_beside(3, 2);
-    loop_runner_call(loop, submit_ten_young, NULL);
-    UNTIL(stats().steps_run + stats().steps_dropped == 10);
-    ck_assert_uint_eq(stats().steps_on_loops, 0);
-    loop_runner_destroy(loop);
-    tls_handshakes_free(pool);
+    ck_assert_uint_eq(run_ten_young(3, 2), 0);
 }
 
 static void submit_young(void *arg)
