@@ -15,9 +15,8 @@
 #include "server/session_query.h"
 #include "server/session_row.h"
 
-/* Maximum of rows (about 10 us each) and of time for a step. */
-#define SESSION_PAGE_STEP    32
-#define SESSION_PAGE_STEP_NS (250 * NS_PER_US)
+/* Maximum of rows for a step: about 10 us each. */
+#define SESSION_PAGE_STEP 32
 
 struct session_page {
     struct task task;
@@ -114,10 +113,9 @@ static void session_page_end(struct session_page *p)
 static void session_page_run(struct task *t)
 {
     struct session_page *p = CONTAINER_OF(t, struct session_page, task);
-
     struct budget step;
 
-    budget_begin_step(&step, clock_now_ns(), SESSION_PAGE_STEP_NS, SESSION_PAGE_STEP);
+    budget_begin_step(&step, clock_now_ns(), BUDGET_STEP_NS, SESSION_PAGE_STEP);
     while (p->next < p->page->n) {
         session_page_write(p);
         if (budget_step_over(&step, false))

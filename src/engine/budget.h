@@ -68,6 +68,9 @@ static inline bool budget_count(struct budget *b)
     return ++b->run >= b->next_check;
 }
 
+/* Time for a step of a walk over many objects. */
+#define BUDGET_STEP_NS (250 * NS_PER_US)
+
 /*
  * budget_begin_step(b, now_ns, quantum_ns, max):
  * Start the budget of a step, which ends after ${quantum_ns} or ${max} objects (or tasks). The

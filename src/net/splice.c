@@ -93,7 +93,7 @@ bool splice_give_back_pipes(struct netloop *net, unsigned max)
     struct budget step;
     struct pipe *p;
 
-    budget_begin_step(&step, clock_now_ns(), SPLICE_GIVE_BACK_NS, max);
+    budget_begin_step(&step, clock_now_ns(), BUDGET_STEP_NS, max);
     while ((p = pipe_pool_first_lent(&net->pipes))) {
         channel_copy_pipe(p->holder);
         if (budget_step_over(&step, true))

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/clock.h"
 #include "base/must.h"
 
 struct channel;
@@ -53,14 +52,13 @@ ssize_t splice_forward(struct channel *ch, size_t max) NODISCARD;
  */
 ssize_t splice_pipe_out(struct channel *ch, struct pipe *p) NODISCARD;
 
-/* A step; each pipe is copied and closed. */
-#define SPLICE_GIVE_BACK    32
-#define SPLICE_GIVE_BACK_NS (250 * NS_PER_US)
+/* Maximum of pipes for a step; each is copied and closed. */
+#define SPLICE_GIVE_BACK 32
 
 /*
  * splice_give_back_pipes(net, max):
  * Return the descriptors of lent pipes (note: lent pipes in net/pipe_pool.h); copy their bytes to
- * memory. False: ${max} pipes or SPLICE_GIVE_BACK_NS are over, and others are left.
+ * memory. False: ${max} pipes or BUDGET_STEP_NS are over, and others are left.
  *
  * Thread: loop
  */

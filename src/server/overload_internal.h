@@ -32,8 +32,7 @@ struct overload_part {
     int64_t bytes;   /* the worker's share of the excess */
     unsigned tokens; /* the worker's share of the tokens of `pace` */
     struct session_idlest victims;
-    bool all_found; /* all victims of this round are found */
-    bool had_many;  /* found as many victims as a round closes at most */
+    bool had_many; /* found as many victims as a round closes at most */
     atomic_bool busy;
     atomic_bool had_few; /* the worker's sessions held less than `bytes` */
 };

@@ -39,19 +39,18 @@ static int64_t overload_close(struct overload_part *part, struct session *s)
 static bool overload_find(struct overload_part *part, struct worker *w)
 {
     struct session_idlest *victims = &part->victims;
+    bool all_found;
 
-    if (!session_set_walks(&victims->walk)) {
-        part->all_found = false;
+    if (!session_set_walks(&victims->walk))
         session_idlest_begin(victims, worker_sessions(w),
                              overload_is_of_idle(part->overload) ? session_active_at_ns
                                                                  : session_stalled_since_ns);
-    }
-    if (part->all_found)
+    else if (session_set_is_through(&victims->walk))
         return true;
-    part->all_found = session_idlest_step(victims);
+    all_found = session_idlest_step(victims);
     part->had_many = victims->n == OVERLOAD_VICTIMS;
     part->bytes = overload_min(part->bytes, overload_excess(part->overload));
-    return part->all_found;
+    return all_found;
 }
 
 /*

@@ -58,19 +58,16 @@ static void session_idlest_insert(struct session_idlest *si, struct session *s)
     si->n++;
 }
 
+static bool session_idlest_visit(void *cookie, struct session *s)
+{
+    if (!s->ending)
+        session_idlest_insert(cookie, s);
+    return false;
+}
+
 bool session_idlest_step(struct session_idlest *si)
 {
-    struct budget step;
-    struct session *s;
-
-    session_set_step_begin(&step);
-    while ((s = session_set_next(&si->walk))) {
-        if (!s->ending)
-            session_idlest_insert(si, s);
-        if (budget_step_over(&step, false))
-            break;
-    }
-    return session_set_is_through(&si->walk);
+    return session_set_step(&si->walk, SESSION_SET_STEP, session_idlest_visit, si);
 }
 
 struct session *session_idlest_take(struct session_idlest *si)

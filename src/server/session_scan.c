@@ -63,17 +63,12 @@ static void session_scan_end_part(struct session_scan_part *part)
     session_scan_release(part->scan);
 }
 
-static void session_scan_step(struct session_scan_part *part)
+static bool session_scan_visit(void *cookie, struct session *s)
 {
-    struct session_scan *scan = part->scan;
-    unsigned number = (unsigned)(part - scan->parts);
-    struct budget step;
-    struct session *s;
+    const struct session_scan_part *part = cookie;
+    const struct session_scan *scan = part->scan;
 
-    session_set_step_begin(&step);
-    while ((s = session_set_next(&part->walk)))
-        if (budget_step_over(&step, scan->ops->visit(scan->cookie, number, s)))
-            return;
+    return scan->ops->visit(scan->cookie, (unsigned)(part - scan->parts), s);
 }
 
 static void session_scan_run_part(struct task *t)
@@ -82,8 +77,8 @@ static void session_scan_run_part(struct task *t)
 
     if (!session_set_walks(&part->walk))
         session_set_begin(&part->walk, worker_sessions(part->worker));
-    session_scan_step(part);
-    if (session_set_is_through(&part->walk) || loop_submit(part->loop, LOOP_TAIL, t) < 0)
+    if (session_set_step(&part->walk, SESSION_SET_STEP, session_scan_visit, part) ||
+        loop_submit(part->loop, LOOP_TAIL, t) < 0)
         session_scan_end_part(part);
 }
 

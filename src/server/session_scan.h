@@ -4,7 +4,7 @@
  *
  *   begin -> each worker: task, task ... -> the last one submits: done() on the asking loop
  *
- * A step visits SESSION_SET_STEP sessions, fewer if they take longer than SESSION_SET_STEP_NS.
+ * A step visits SESSION_SET_STEP sessions, fewer if they take longer than BUDGET_STEP_NS.
  * Sessions adopted after the begin of a worker's part are not visited.
  */
 #ifndef SERVER_SESSION_SCAN_H

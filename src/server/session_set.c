@@ -75,3 +75,16 @@ struct session *session_set_next(struct session_set_walk *walk)
         walk->next = s->link.next;
     return s;
 }
+
+bool session_set_step(struct session_set_walk *walk, unsigned max, session_set_visit *visit,
+                      void *cookie)
+{
+    struct budget step;
+    struct session *s;
+
+    budget_begin_step(&step, clock_now_ns(), BUDGET_STEP_NS, max);
+    while ((s = session_set_next(walk)))
+        if (budget_step_over(&step, visit(cookie, s)))
+            break;
+    return session_set_is_through(walk);
+}

@@ -2,7 +2,7 @@
  * server/session_set: the sessions of a worker in the order of their adoption, and walks over them
  * that may pause between tasks.
  *
- *   begin -> [step_begin -> next ... next -> step_over] ... -> next (NULL: through) -> end
+ *   begin -> step ... step (true: through) -> end
  *
  * A walk points at its next session; the removal of that session moves the walk on. Sessions added
  * after the begin of a walk are not visited, so it ends however many are added.
@@ -15,13 +15,13 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "base/must.h"
 #include "engine/budget.h"
 
 struct session;
 
-/* Maximum of sessions and of time for a step (one task), which finishes its last session. */
-#define SESSION_SET_STEP    256
-#define SESSION_SET_STEP_NS (250 * NS_PER_US)
+/* Maximum of sessions for a step (one task). */
+#define SESSION_SET_STEP 256
 
 struct session_set {
     struct list sessions;
@@ -82,15 +82,28 @@ void session_set_end(struct session_set_walk *walk);
  */
 struct session *session_set_next(struct session_set_walk *walk);
 
+/* Returns true if it took long. */
+typedef bool session_set_visit(void *cookie, struct session *s);
+
+/*
+ * session_set_step(walk, max, visit, cookie):
+ * Visit the next sessions: ${max} of them, fewer if BUDGET_STEP_NS are over. True: ${walk} is
+ * through.
+ *
+ * Thread: loop of the worker
+ */
+bool session_set_step(struct session_set_walk *walk, unsigned max, session_set_visit *visit,
+                      void *cookie) NODISCARD;
+
 /*
  * session_set_step_begin(step):
- * Start the budget of a task's step: count sessions by budget_step_over().
+ * Start the budget of a step that is not only a walk: count by budget_step_over().
  *
  * Thread: loop of the worker
  */
 static inline void session_set_step_begin(struct budget *step)
 {
-    budget_begin_step(step, clock_now_ns(), SESSION_SET_STEP_NS, SESSION_SET_STEP);
+    budget_begin_step(step, clock_now_ns(), BUDGET_STEP_NS, SESSION_SET_STEP);
 }
 
 /*

@@ -93,27 +93,32 @@ static void worker_stop_spares(struct worker *w)
         spare_pool_stop(w->owner.spares);
 }
 
+static bool worker_drain_one(void *cookie, struct session *s)
+{
+    (void)cookie;
+    session_drain(s);
+    return false;
+}
+
 static void worker_run_drain(struct task *t)
 {
     struct worker *w = CONTAINER_OF(t, struct worker, drain);
-
-    struct budget step;
-    struct session *s;
 
     if (!session_set_walks(&w->drained)) {
         worker_stop_spares(w);
         session_set_begin(&w->drained, &w->sessions);
     }
-    session_set_step_begin(&step);
-    while ((s = session_set_next(&w->drained))) {
-        session_drain(s);
-        if (budget_step_over(&step, false))
-            break;
-    }
-    if (session_set_is_through(&w->drained))
+    if (session_set_step(&w->drained, SESSION_SET_STEP, worker_drain_one, NULL))
         session_set_end(&w->drained);
-    else if (loop_submit(w->owner.net->loop, LOOP_TAIL, t) < 0)
-        return; /* the loop is ending, and aborts its sessions */
+    else /* a loop that takes it no more is ending, and aborts its sessions */
+        (void)!loop_submit(w->owner.net->loop, LOOP_TAIL, t);
+}
+
+static bool worker_stop_one(void *cookie, struct session *s)
+{
+    (void)cookie;
+    session_abort(s, SESSION_DRAIN);
+    return true;
 }
 
 /* Abort all remaining sessions at once: the loop takes no more tasks. */
@@ -123,7 +128,7 @@ static void worker_drop_stop(struct task *t)
     struct session *s;
 
     while ((s = session_set_next(&w->stopped)))
-        session_abort(s, SESSION_DRAIN);
+        worker_stop_one(NULL, s);
     session_set_end(&w->stopped);
 }
 
@@ -131,20 +136,13 @@ static void worker_drop_stop(struct task *t)
 static void worker_run_stop(struct task *t)
 {
     struct worker *w = CONTAINER_OF(t, struct worker, stop);
-    struct budget step;
-    struct session *s;
 
     if (!session_set_walks(&w->stopped)) {
         worker_stop_spares(w);
         session_set_begin(&w->stopped, &w->sessions);
     }
-    session_set_step_begin(&step);
-    while ((s = session_set_next(&w->stopped))) {
-        session_abort(s, SESSION_DRAIN);
-        if (budget_step_over(&step, true))
-            break;
-    }
-    if (session_set_is_through(&w->stopped) || loop_submit(w->owner.net->loop, LOOP_TAIL, t) < 0)
+    if (session_set_step(&w->stopped, SESSION_SET_STEP, worker_stop_one, NULL) ||
+        loop_submit(w->owner.net->loop, LOOP_TAIL, t) < 0)
         worker_drop_stop(t);
 }
 
@@ -235,23 +233,22 @@ struct session_set *worker_sessions(struct worker *w)
     return &w->sessions;
 }
 
+static bool worker_carry_over_one(void *cookie, struct session *s)
+{
+    bool *some_leave = cookie;
+
+    if (!s->ending)
+        listener_generation_carry_over(s);
+    *some_leave |= worker_leave_at_last(s);
+    return false;
+}
+
 bool worker_carry_over(struct worker *w, unsigned max, bool *some_leave)
 {
-    struct budget step;
-    struct session *s;
-
     MUST(loop_is_current(w->owner.net->loop));
     if (!session_set_walks(&w->carrying))
         session_set_begin(&w->carrying, &w->sessions);
-    budget_begin_step(&step, clock_now_ns(), SESSION_SET_STEP_NS, max);
-    while ((s = session_set_next(&w->carrying))) {
-        if (!s->ending)
-            listener_generation_carry_over(s);
-        *some_leave |= worker_leave_at_last(s);
-        if (budget_step_over(&step, false))
-            break;
-    }
-    if (!session_set_is_through(&w->carrying))
+    if (!session_set_step(&w->carrying, max, worker_carry_over_one, some_leave))
         return false;
     session_set_end(&w->carrying);
     return true;

@@ -38,7 +38,7 @@ static bool visit(void *cookie, unsigned part, struct session *s)
     if (seen.in_task > seen.most_in_task)
         seen.most_in_task = seen.in_task;
     seen.visited++;
-    while (seen.is_long && clock_now_ns() - began_at_ns < SESSION_SET_STEP_NS)
+    while (seen.is_long && clock_now_ns() - began_at_ns < BUDGET_STEP_NS)
         continue;
     if (seen.kills)
         session_abort(s, SESSION_KILLED);
