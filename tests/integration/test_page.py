@@ -107,10 +107,27 @@ def keyboard(t):
             t.eventually(lambda: not page.js(IS_ASKED), "Escape cancels")
             check_equal(page.js(FOCUS), "Drain back/b", "the focus then")
             page.press("Enter")
+            t.eventually(lambda: page.js(IS_ASKED), "the page asks again")
             page.press("Tab")
             check_equal(page.js(FOCUS), "Drain", "the focus behind Tab")
             page.press("Enter")
             t.eventually(lambda: page.js(STATES)[1] == ["b", "draining"], "b drains")
+
+
+@test(needs=NEEDS, timeout=TIMEOUT_S, plain_only=True)
+def question_right_behind_another(t):
+    """a question that comes before the browser has told the end of a cancelled one has its own answer"""
+    with Counted(t.address()) as a, Counted(t.address()) as b:
+        place = Place(t, (a, b))
+        with t.daemon(place.config), browser(t) as page:
+            place.open(page)
+            place.shown(page)
+            page.js("""document.querySelector('button[aria-label="Drain back/a"]').click();
+                       document.getElementById('ask').close();
+                       document.querySelector('button[aria-label="Drain back/b"]').click();""")
+            t.eventually(lambda: page.js(IS_ASKED) and "back/b" in page.js(WRITTEN, "#question"), "the page asks for b")
+            page.js("document.getElementById('yes').click();")
+            t.eventually(lambda: page.js(STATES) == [["a", "up"], ["b", "draining"]], "only b drains")
 
 
 @test(needs=NEEDS, timeout=TIMEOUT_S, plain_only=True)
