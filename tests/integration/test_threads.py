@@ -183,7 +183,7 @@ def stall(t):
             net.connect(address) as client:
         net.exchange(client, b"hello")
         worker = threads_of(t, daemon, "work-2-1")["work-2-1"]
-        with thread.held(worker, lambda: client.sendall(b"stall")):
+        with thread.held(daemon.pid, worker, lambda: client.sendall(b"stall")):
             t.eventually(lambda: daemon.log_lines(r"warning .*work-2-1"), "a line about the stall")
             t.eventually(lambda: daemon.log_lines("watchdog is not fed"), "a warning")
             before = fed(daemon)
@@ -208,7 +208,7 @@ def loop_that_hangs(t):
         with net.connect(address) as client:
             net.exchange(client, b"hello")
             worker = threads_of(t, daemon, "work-2-1")["work-2-1"]
-            with thread.held(worker, lambda: client.sendall(b"hang")):
+            with thread.held(daemon.pid, worker, lambda: client.sendall(b"hang")):
                 daemon.send_signal(signal.SIGINT)
                 thread.wait_end(worker)
         check_equal(daemon.wait(), 4, "exit code")

@@ -211,7 +211,7 @@ def client_that_leaves_a_thread(t):
             client = stack.enter_context(net.connect(front))
             server = stack.enter_context(net.accept(listener))
             answer = flight(server, context)
-            with thread.held(thread.ids(daemon.pid)["hs-1"], lambda: server.sendall(answer)):
+            with thread.held(daemon.pid, thread.ids(daemon.pid)["hs-1"], lambda: server.sendall(answer)):
                 t.eventually(lambda: daemon.counts("handshakes ")["steps_pending"] == 1, "the thread has it")
                 net.reset(client)
                 check_equal(net.ending(server), "reset", "the end for the server")

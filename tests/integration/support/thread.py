@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import platform
+import time
 
 from support.case import Skipped
 
@@ -65,10 +66,12 @@ def _run_into_a_turn(thread):
 
 
 @contextlib.contextmanager
-def held(thread, provoke):
-    """Hold a loop's thread, that now waits, in the turn that it begins because of provoke(). All others go on."""
+def held(pid, thread, provoke):
+    """Hold a thread of a process in the turn that it begins because of provoke(). All others go on."""
     if platform.machine() not in EPOLL_WAITS:
         raise Skipped("the numbers of system calls are not known here")
+    while not asleep(pid):  # it may have a lock that others need
+        time.sleep(0.01)
     try:
         _ptrace(PTRACE_SEIZE, thread, data=PTRACE_O_TRACESYSGOOD)
     except PermissionError:
