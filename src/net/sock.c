@@ -175,11 +175,11 @@ int sock_inherit(int fd, const struct address *a, const struct sock_listen_conf 
     return rc;
 }
 
-void sock_hide(int fd)
+bool sock_hide(int fd)
 {
     int nowhere = INT_MAX;
 
-    (void)setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &nowhere, sizeof(nowhere));
+    return setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &nowhere, sizeof(nowhere)) == 0;
 }
 
 void sock_unlink(const struct address *a)

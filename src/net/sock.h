@@ -88,15 +88,15 @@ ssize_t sock_send(int fd, const void *data, size_t len);
 
 /*
  * sock_hide(fd):
- * Let no client reach the listening TCP socket ${fd} any more, in all processes that share it. Call
- * this before accepting the backlog and closing ${fd}: clients that connect in between would be
- * reset. Ignores errors.
+ * Let no new client reach the listening TCP socket ${fd} any more, in all processes that share it.
+ * Call this before accepting the backlog and closing ${fd}: clients that connect in between would
+ * be reset. Handshakes that have begun go on. False: the kernel refuses.
  *
  * Thread: owner of ${fd}
  * Source: Linux, inet_listener compute_score(): a socket bound to an interface that does not exist
  *         is not found; socket(7), SO_BINDTODEVICE
  */
-void sock_hide(int fd);
+bool sock_hide(int fd);
 
 /*
  * sock_unlink(a):

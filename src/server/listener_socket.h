@@ -37,12 +37,13 @@ struct listener_socket {
     _Atomic(struct listener_generation *) generation;
     struct listener_generation *admitted; /* has admitted the client being accepted */
     struct acceptor *acceptor;
-    int fd;            /* descriptor of `acceptor` */
-    bool bind_only;    /* listener_socket_listen() comes later */
-    bool linked;       /* a unix socket: remove its file at the close */
-    bool leaving;      /* another process accepts too: leave the queue to it */
-    bool stopping;     /* the socket holds a reference to `generation` */
-    struct loop *boss; /* NULL: not started */
+    int fd;                  /* descriptor of `acceptor` */
+    bool bind_only;          /* listener_socket_listen() comes later */
+    bool linked;             /* a unix socket: remove its file at the close */
+    bool leaving;            /* another process accepts too: leave the queue to it */
+    bool stopping;           /* the socket holds a reference to `generation` */
+    int64_t hidden_until_ns; /* see note: hidden in server/listeners_internal.h */
+    struct loop *boss;       /* NULL: not started */
     struct connection_limit_waiter waiter;
     struct task start;
     struct task stop;

@@ -33,6 +33,7 @@ int listeners_create(struct listeners **out, const struct listeners_env *env)
     lock_init(&ls->lock);
     list_init(&ls->addresses);
     list_init(&ls->closing);
+    listeners_hide_init(ls);
     *out = ls;
     return 0;
 }
@@ -56,24 +57,32 @@ int listeners_start(struct listeners *ls)
     return rc;
 }
 
-static void listeners_close_all(struct listeners *ls, bool leave)
+/* Locked. Returns how many sockets were closed at once, not on a boss. */
+static unsigned listeners_close_list(struct list *sockets, bool leave)
 {
     unsigned n_closed = 0;
 
+    list_for_each (node, sockets) {
+        struct listener_socket *sock = LIST_ENTRY(node, struct listener_socket, link);
+
+        if (sock->stopping)
+            continue;
+        sock->leaving = leave;
+        n_closed += listener_socket_stop(sock);
+    }
+    return n_closed;
+}
+
+static void listeners_close_all(struct listeners *ls, bool leave)
+{
+    unsigned n_closed;
+
     lock_take(&ls->lock);
     ls->stopping = true;
-    list_for_each (at, &ls->addresses) {
-        struct listeners_address *la = LIST_ENTRY(at, struct listeners_address, link);
-
-        list_for_each (node, &la->sockets) {
-            struct listener_socket *sock = LIST_ENTRY(node, struct listener_socket, link);
-
-            if (sock->stopping)
-                continue;
-            sock->leaving = leave;
-            n_closed += listener_socket_stop(sock);
-        }
-    }
+    n_closed = listeners_close_list(&ls->hidden, false);
+    list_for_each (at, &ls->addresses)
+        n_closed +=
+            listeners_close_list(&LIST_ENTRY(at, struct listeners_address, link)->sockets, leave);
     lock_release(&ls->lock);
     while (n_closed-- > 0)
         ls->env.stopped(ls->env.cookie);
@@ -314,6 +323,7 @@ void listeners_destroy(struct listeners *ls)
     if (!ls)
         return;
     listeners_destroy_sockets(&ls->closing);
+    listeners_destroy_sockets(&ls->hidden);
     while (!list_empty(&ls->addresses)) {
         struct listeners_address *la = LIST_FIRST(&ls->addresses, struct listeners_address, link);
 

@@ -308,21 +308,25 @@ void listeners_commit_opened(struct listeners *ls, struct listeners_address *la)
     la->in_the_way = false;
 }
 
-/* Close the sockets of ${la}. Returns how many were closed at once, not on a boss. */
-static unsigned listeners_close(struct listeners *ls, struct listeners_address *la)
+/* Close the sockets of ${la}, or hide them. Returns how many were closed at once, not on a boss. */
+static unsigned listeners_close(struct listeners_change *change, struct listeners_address *la)
 {
+    struct listeners *ls = change->listeners;
     bool ours = la->n_sockets > 0 && socket_store_forget(ls->env.store, &la->address);
     unsigned n_closed = 0;
 
     while (!list_empty(&la->sockets)) {
         struct listener_socket *sock = LIST_FIRST(&la->sockets, struct listener_socket, link);
+        bool hidden = ours && !address_is_unix(&la->address) && sock_hide(sock->fd);
+        struct listener_generation *heir =
+            listeners_heir(ls, la, atomic_load(&sock->generation)->listener);
 
         sock->linked = ours;
-        if (ours && !address_is_unix(&la->address))
-            sock_hide(sock->fd);
         list_remove(&sock->link);
-        list_append(&ls->closing, &sock->link);
-        n_closed += listener_socket_stop(sock);
+        if (hidden && heir && sock->boss && sock_share_port(sock->fd, true) == 0)
+            listeners_hide(ls, sock, heir, change->accept_batch);
+        else
+            n_closed += listeners_stop_socket(ls, sock);
     }
     la->n_sockets = 0;
     return n_closed;
@@ -365,9 +369,9 @@ static unsigned listeners_commit_addresses(struct listeners_change *change)
         struct listeners_address *la = LIST_ENTRY(node, struct listeners_address, link);
 
         if (!la->current && !ls->stopping)
-            n_closed += listeners_close(ls, la);
+            n_closed += listeners_close(change, la);
     }
-    return n_closed;
+    return n_closed + listeners_commit_hidden(change);
 }
 
 /* An administrator's max_connections lasts until the configured value changes. */

@@ -10,6 +10,12 @@
  * the new socket listens only at the commit, as it would take clients from the old one. The new
  * socket keeps the option: Linux lets processes of the same user share the port anyway
  * (inet_csk_get_port(), fastreuseport).
+ *
+ * note: hidden. A client whose handshake has begun is reset if the listen socket closes before the
+ * handshake ends. So if an address takes the place of another one of the same listener and port,
+ * the other's sockets are hidden from new clients (sock_hide()), but accept for LISTENERS_HIDDEN_NS
+ * more, for their listener's current generation. They share the port: their address may be wanted
+ * again meanwhile.
  */
 #ifndef SERVER_LISTENERS_INTERNAL_H
 #define SERVER_LISTENERS_INTERNAL_H
@@ -17,13 +23,22 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "engine/lock.h"
+#include "engine/timer.h"
 #include "net/address.h"
 #include "server/listeners.h"
 
 struct carry_over;
 struct listener_generation;
+struct listener_socket;
+
+/* Two retransmissions of a SYN-ACK, after 1 s and 3 s, and the time for an answer. */
+#define LISTENERS_HIDDEN_NS (4 * NS_PER_S)
+
+/* The oldest hidden sockets are closed if there are more. */
+#define LISTENERS_HIDDEN_MAX 64
 
 /* An address on which we have ever listened; never freed, as sessions point at it. */
 struct listeners_address {
@@ -46,6 +61,9 @@ struct listeners {
     unsigned n;
     struct list addresses;
     struct list closing; /* sockets */
+    struct list hidden;  /* sockets, the oldest first; see note: hidden */
+    unsigned n_hidden;
+    struct timer hidden_end; /* control loop */
     struct carry_over *carry_over;
     unsigned accept_batch; /* of the last change */
     atomic_bool started;
@@ -121,5 +139,58 @@ int listeners_share(struct listeners *ls, struct listeners_address *la, bool sha
  * Thread: as listeners_open_sockets(), while the lock is held
  */
 void listeners_commit_opened(struct listeners *ls, struct listeners_address *la);
+
+/*
+ * listeners_stop_socket(ls, sock):
+ * Close ${sock}, which is in no list. True: it was closed at once, not on a boss.
+ *
+ * Thread: control loop, while the lock is held
+ */
+bool listeners_stop_socket(struct listeners *ls, struct listener_socket *sock) NODISCARD;
+
+/*
+ * listeners_hide_init(ls):
+ * See note: hidden.
+ *
+ * Thread: main
+ */
+void listeners_hide_init(struct listeners *ls);
+
+/*
+ * listeners_heir(ls, la, of):
+ * The current generation of the listener ${of}, if one of its addresses takes the place of ${la};
+ * else NULL.
+ *
+ * Thread: control loop
+ */
+struct listener_generation *listeners_heir(const struct listeners *ls,
+                                           const struct listeners_address *la,
+                                           const struct listener *of);
+
+/*
+ * listeners_hide(ls, sock, heir, accept_batch):
+ * Let ${sock}, which is hidden, shares its port and is in no list, accept for ${heir}.
+ *
+ * Thread: control loop, while the lock is held
+ */
+void listeners_hide(struct listeners *ls, struct listener_socket *sock,
+                    struct listener_generation *heir, unsigned accept_batch);
+
+/*
+ * listeners_commit_hidden(change):
+ * Give the hidden sockets to the next generation of their listener, or close them if there is none.
+ * Returns how many were closed at once, not on a boss.
+ *
+ * Thread: control loop, while the lock is held
+ */
+unsigned listeners_commit_hidden(struct listeners_change *change) NODISCARD;
+
+/*
+ * listeners_has_hidden(ls, a):
+ * Is a hidden socket in the way of ${a}?
+ *
+ * Thread: as listeners_open_sockets()
+ */
+bool listeners_has_hidden(struct listeners *ls, const struct address *a);
 
 #endif

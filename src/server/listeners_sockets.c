@@ -49,7 +49,8 @@ static int listeners_open(struct listeners *ls, struct listeners_address *la,
                                         .address = &la->address,
                                         .accept_batch = accept_batch,
                                         .bind_only = bind_only || la->in_the_way,
-                                        .share_port = la->in_the_way};
+                                        .share_port = la->in_the_way ||
+                                                      listeners_has_hidden(ls, &la->address)};
     struct listener_socket *sock;
     int rc = 0;
 

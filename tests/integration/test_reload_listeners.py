@@ -1,6 +1,7 @@
 """reload_listeners: sockets that move, come and go while clients connect; each is served, and counted once."""
 
 import contextlib
+import socket
 import threading
 import time
 
@@ -87,3 +88,27 @@ def wildcard_and_back(t):
     address = t.address()
     port = str(address).rsplit(":", 1)[1]
     under_load(t, [address], lambda i: echo("one", f"*:{port}" if i % 2 else address))
+
+
+@test()
+def handshake_under_way(t):
+    """a client whose handshake began before the address was replaced is served"""
+    address = t.address()
+    port = str(address).rsplit(":", 1)[1]
+    with t.daemon(echo("one", address)) as daemon:
+        fds = daemon.fd_count()
+        for i in range(1, 7):
+            with socket.socket() as client:
+                client.settimeout(net.LIMIT_S)
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 1)  # our ACK waits for data
+                client.connect(("127.0.0.1", int(port)))
+                daemon.reload(echo("one", f"*:{port}" if i % 2 else address))
+                check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+        t.eventually(lambda: daemon.fd_count() == fds, "descriptors as before")
+        daemon.reload(echo("one", f"*:{port}"))
+        daemon.reload(echo("two", address))  # the sockets of listen one close at once
+        with net.connect(address) as client:
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo of listen two")
+        check_equal(daemon.counts("listen two ")["sessions_total"], 1, "sessions of listen two")
+        t.eventually(lambda: daemon.fd_count() == fds, "descriptors as before")
+        daemon.reload(echo("two", f"*:{port}"))  # the stop comes while the old socket still accepts

@@ -1,0 +1,141 @@
+/* server/listeners_hidden: sockets whose address was replaced (note: hidden). */
+#include "base/clock.h"
+#include "engine/loop.h"
+#include "net/sock.h"
+#include "server/listener_generation.h"
+#include "server/listener_socket.h"
+#include "server/listeners_internal.h"
+
+bool listeners_stop_socket(struct listeners *ls, struct listener_socket *sock)
+{
+    list_append(&ls->closing, &sock->link);
+    return listener_socket_stop(sock);
+}
+
+/* Locked. */
+static bool listeners_end_first(struct listeners *ls)
+{
+    struct listener_socket *sock = LIST_FIRST(&ls->hidden, struct listener_socket, link);
+
+    list_remove(&sock->link);
+    ls->n_hidden--;
+    return listeners_stop_socket(ls, sock);
+}
+
+/* Locked. */
+static void listeners_arm_hidden(struct listeners *ls)
+{
+    const struct listener_socket *first;
+
+    if (ls->stopping || !atomic_load(&ls->started))
+        return;
+    loop_cancel(ls->env.control, &ls->hidden_end);
+    if (list_empty(&ls->hidden))
+        return;
+    first = LIST_FIRST(&ls->hidden, struct listener_socket, link);
+    loop_schedule(ls->env.control, &ls->hidden_end, first->hidden_until_ns - clock_now_ns());
+}
+
+static void listeners_run_hidden_end(struct task *t)
+{
+    struct listeners *ls =
+        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct listeners, hidden_end);
+    int64_t now_ns = clock_now_ns();
+    unsigned n_closed = 0;
+
+    lock_take(&ls->lock);
+    while (!ls->stopping && !list_empty(&ls->hidden) &&
+           LIST_FIRST(&ls->hidden, struct listener_socket, link)->hidden_until_ns <= now_ns)
+        n_closed += listeners_end_first(ls);
+    listeners_arm_hidden(ls);
+    lock_release(&ls->lock);
+    while (n_closed-- > 0)
+        ls->env.stopped(ls->env.cookie);
+}
+
+static void listeners_drop_hidden_end(struct task *t)
+{
+    (void)t; /* listeners_stop() closes the sockets */
+}
+
+static const struct task_type listeners_hidden_end_type = {.name = "close hidden sockets",
+                                                           .run = listeners_run_hidden_end,
+                                                           .drop = listeners_drop_hidden_end};
+
+void listeners_hide_init(struct listeners *ls)
+{
+    list_init(&ls->hidden);
+    timer_init(&ls->hidden_end, &listeners_hidden_end_type);
+}
+
+struct listener_generation *listeners_heir(const struct listeners *ls,
+                                           const struct listeners_address *la,
+                                           const struct listener *of)
+{
+    list_for_each (node, &ls->addresses) {
+        const struct listeners_address *other = LIST_ENTRY(node, struct listeners_address, link);
+
+        if (other->current && other->current->listener == of &&
+            address_conflicts(&other->address, &la->address, false))
+            return other->current;
+    }
+    return NULL;
+}
+
+void listeners_hide(struct listeners *ls, struct listener_socket *sock,
+                    struct listener_generation *heir, unsigned accept_batch)
+{
+    listener_socket_give(sock, heir, accept_batch);
+    sock->hidden_until_ns = clock_add_ns(clock_now_ns(), LISTENERS_HIDDEN_NS);
+    list_append(&ls->hidden, &sock->link);
+    ls->n_hidden++;
+}
+
+static struct listener_generation *listeners_next_of(const struct listeners_change *change,
+                                                     const struct listener *l)
+{
+    for (unsigned i = 0; i < change->n; i++)
+        if (change->items[i].listener == l)
+            return change->items[i].generation;
+    return NULL;
+}
+
+unsigned listeners_commit_hidden(struct listeners_change *change)
+{
+    struct listeners *ls = change->listeners;
+    unsigned n_closed = 0;
+
+    if (ls->stopping)
+        return 0;
+    while (ls->n_hidden > LISTENERS_HIDDEN_MAX)
+        n_closed += listeners_end_first(ls);
+    list_for_each_safe (node, &ls->hidden) {
+        struct listener_socket *sock = LIST_ENTRY(node, struct listener_socket, link);
+        struct listener_generation *heir =
+            listeners_next_of(change, atomic_load(&sock->generation)->listener);
+
+        if (heir) {
+            listener_socket_give(sock, heir, change->accept_batch);
+            continue;
+        }
+        list_remove(&sock->link);
+        ls->n_hidden--;
+        n_closed += listeners_stop_socket(ls, sock);
+    }
+    listeners_arm_hidden(ls);
+    return n_closed;
+}
+
+bool listeners_has_hidden(struct listeners *ls, const struct address *a)
+{
+    bool found = false;
+
+    lock_take(&ls->lock);
+    list_for_each (node, &ls->hidden) {
+        const struct listener_socket *sock = LIST_ENTRY(node, struct listener_socket, link);
+
+        found |= address_equal(sock->address, a) || address_conflicts(sock->address, a, false);
+    }
+    lock_release(&ls->lock);
+    return found;
+}
