@@ -104,11 +104,11 @@ def handshake_under_way(t):
                 client.connect(("127.0.0.1", int(port)))
                 daemon.reload(echo("one", f"*:{port}" if i % 2 else address))
                 check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
-        t.eventually(lambda: daemon.fd_count() == fds, "descriptors as before")
+        t.eventually(lambda: daemon.fd_count() <= fds, "descriptors as before")
         daemon.reload(echo("one", f"*:{port}"))
         daemon.reload(echo("two", address))  # the sockets of listen one close at once
         with net.connect(address) as client:
             check_equal(net.exchange(client, b"hello"), b"hello", "the echo of listen two")
         check_equal(daemon.counts("listen two ")["sessions_total"], 1, "sessions of listen two")
-        t.eventually(lambda: daemon.fd_count() == fds, "descriptors as before")
+        t.eventually(lambda: daemon.fd_count() <= fds, "descriptors as before")
         daemon.reload(echo("two", f"*:{port}"))  # the stop comes while the old socket still accepts
