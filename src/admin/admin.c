@@ -31,6 +31,7 @@ static const struct loop_conf loop_conf = {
     .budget = {.io_ratio = IO_RATIO, .quantum_ns = QUANTUM_NS},
     .max_pending_tasks = MAX_PENDING,
     .stall_threshold_ns = STALL_NS,
+    .yields = true,
 };
 
 /* ---- admin loop ---- */

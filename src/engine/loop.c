@@ -21,6 +21,7 @@ static void loop_init(struct loop *l, const struct loop_conf *conf)
     memset(l, 0, sizeof(*l));
     snprintf(l->name, sizeof(l->name), "%s", conf->name);
     l->quantum_ns = conf->budget.quantum_ns;
+    l->yields = conf->yields;
     l->stall_threshold_ns = conf->stall_threshold_ns;
     l->max_pending_tasks =
         conf->max_pending_tasks > LOOP_PENDING_MIN ? conf->max_pending_tasks : LOOP_PENDING_MIN;

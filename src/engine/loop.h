@@ -70,6 +70,7 @@ struct loop_conf {
     unsigned rebuild_threshold; /* see engine/backend; 0: never */
     int64_t stall_threshold_ns; /* turns at least this long count as stalls; 0: none do */
     struct affinity_conf affinity;
+    bool yields; /* see note: yield in turn.c */
 };
 
 /*

@@ -43,6 +43,7 @@ struct loop {
     struct ev_timer timer;
     int64_t timer_at_ns; /* expiry of `timer`; CLOCK_NEVER: not armed */
     int64_t quantum_ns;
+    bool yields;
     int64_t stall_threshold_ns;
     struct task_list at_stop;
     int64_t stop_began_at_ns; /* 0: shutdown has not begun */

@@ -9,6 +9,8 @@
  * would cost more; a timer is due, and must not overtake earlier tasks. Otherwise the queue's cache
  * line stays with the producers.
  */
+#include <sched.h>
+
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
@@ -22,6 +24,9 @@
  */
 #define TURN_LEAVE_EACH 1024
 #define TURN_LEAVE_PART 16
+
+/* A loop that yields does so after turns of at least this time. */
+#define TURN_YIELD_NS (50 * NS_PER_US)
 
 /* Step 6 has at least this time. */
 #define TURN_REAP_NS NS_PER_MS
@@ -270,6 +275,16 @@ static void turn_count(struct loop *l)
     histogram_count(&l->telemetry.turn, turn_ns);
 }
 
+/*
+ * note: yield. The scheduler may let a running thread use up its time slice of milliseconds before
+ * one that wakes on the same processor.
+ */
+static void turn_yield(const struct loop *l)
+{
+    if (l->yields && l->clock_at_ns - l->turn_at_ns >= TURN_YIELD_NS)
+        sched_yield();
+}
+
 bool turn_run(struct loop *l)
 {
     turn_poll_run(l);  /* steps 1, 2 */
@@ -281,5 +296,6 @@ bool turn_run(struct loop *l)
     turn_reap(l);  /* step 6 */
     turn_count(l);
     turn_poll_judge(l);
+    turn_yield(l);
     return turn_stop_run(l); /* step 7 */
 }

@@ -3,6 +3,7 @@
  * for a crowd of them.
  */
 #include <ev.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "support/loop_runner.h"
@@ -207,4 +208,53 @@ TEST(bound, thousands_that_end_at_once_are_reaped_in_several_turns_and_all_befor
     loop_runner_destroy(loop);
     ck_assert_uint_eq(n_run(), REAPED);
     ck_assert_uint_lt(atomic_load(&late.before), REAPED / 2);
+}
+
+/* ---- a loop whose work is less urgent ---- */
+
+static atomic_uint yields; /* of the loop's thread */
+
+/* In place of libc's. */
+int sched_yield(void)
+{
+    if (loop_current() == loop && loop)
+        atomic_fetch_add(&yields, 1);
+    return (int)syscall(SYS_sched_yield);
+}
+
+static void setup_yielding(bool yields_after_turns)
+{
+    struct loop_conf conf = {.name = "test",
+                             .budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
+                             .max_pending_tasks = MANY,
+                             .yields = yields_after_turns};
+
+    ck_assert_int_eq(loop_create(&loop, &conf), 0);
+    atomic_store(&yields, 0);
+}
+
+static void run_one(int64_t ns)
+{
+    tasks_slow_init(&tasks[0], ns);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TAIL, &tasks[0].task), 0);
+    UNTIL(atomic_load(&tasks[0].run) == 1);
+    loop_runner_turn(loop);
+}
+
+TEST(bound, a_loop_that_yields_does_so_after_each_turn_that_took_long)
+{
+    setup_yielding(true);
+    for (unsigned i = 1; i <= 5; i++) {
+        run_one(NS_PER_MS);
+        ck_assert_uint_ge(atomic_load(&yields), i);
+    }
+    loop_runner_destroy(loop);
+}
+
+TEST(bound, other_loops_do_not_yield)
+{
+    setup_yielding(false);
+    run_one(NS_PER_MS);
+    ck_assert_uint_eq(atomic_load(&yields), 0);
+    loop_runner_destroy(loop);
 }
