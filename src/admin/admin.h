@@ -1,8 +1,8 @@
 /*
  * admin/admin: the admin interface: HTTP and JSON, on a loop of its own.
  *
- * Life: create (binds, no thread) -> start -> [leave] -> stop -> destroy. All functions accept
- * NULL: no admin interface is configured.
+ * Life: create (binds, no thread) -> start -> [leave] -> stop -> destroy. Functions but
+ * admin_action_done() accept NULL: no admin interface is configured.
  *
  * Handlers run on the admin loop and never block. Reloads and upgrades, which only the main thread
  * may do, go to that thread as an admin_action and come back as a task.
@@ -81,7 +81,7 @@ struct admin_env {
  * admin_create(out, conf, env):
  * Bind the addresses. ${out} is NULL if ${conf} has none. Failures are logged.
  *
- * Thread: main, before other threads
+ * Thread: main, before any other thread
  * Owns:   copies ${conf} and ${env}; what ${env} points at must outlive the interface
  * Errors: 0; -errno of the first failure
  */
@@ -127,7 +127,7 @@ void admin_leave(struct admin *a);
  * Return the listening descriptor ${i} and its address; -1: no such descriptor.
  *
  * Thread: main
- * Owns:   borrowed
+ * Owns:   ${a} keeps the descriptor
  */
 int admin_descriptor(const struct admin *a, unsigned i, const struct address **address);
 

@@ -37,7 +37,7 @@ void admin_client_accepted(struct admin *a, int fd, const struct address *peer);
  * Called by admin/admin_http: return the client of ${fd}, which is served from now on / free ${c},
  * whose socket is about to be closed.
  *
- * Thread: admin loop; main when it has ended
+ * Thread: admin loop, or main after its end
  */
 struct admin_client *admin_client_begun(struct admin *a, int fd);
 void admin_client_closed(struct admin_client *c);
@@ -46,7 +46,7 @@ void admin_client_closed(struct admin_client *c);
  * admin_client_restart(c) / admin_client_wait(c):
  * Restart the timer of the deadline / stop the timer.
  *
- * Thread: admin loop; main when it has ended
+ * Thread: admin loop, or main after its end
  */
 void admin_client_restart(struct admin_client *c);
 void admin_client_wait(struct admin_client *c);
@@ -79,7 +79,7 @@ void admin_client_look_finished(struct admin *a);
  * admin_client_pending(a):
  * Number of requests whose handler has not answered.
  *
- * Thread: admin loop; main when it has ended
+ * Thread: admin loop, or main after its end
  */
 unsigned admin_client_pending(const struct admin *a);
 

@@ -26,7 +26,7 @@ struct admin_request *admin_dispatch_begin(struct admin_client *c, const char *u
  * Check where the request comes from, and find its route; answer the request if it is refused.
  *
  * Thread: admin loop
- * Owns:   ${head} is borrowed
+ * Owns:   ${head} is used during the call only
  */
 void admin_dispatch_head(struct admin_request *rq, const struct admin_head *head);
 
@@ -50,7 +50,7 @@ void admin_dispatch_handle(struct admin_request *rq);
  * admin_dispatch_end(rq):
  * The answer was sent, or the connection has ended: free ${rq}.
  *
- * Thread: admin loop; main when it has ended
+ * Thread: admin loop, or main after its end
  */
 void admin_dispatch_end(struct admin_request *rq);
 

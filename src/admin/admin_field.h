@@ -26,7 +26,7 @@ bool admin_field_has(const struct admin_request *rq, const char *name);
  * Read a string that is not empty.
  *
  * Thread: admin loop
- * Owns:   ${out} is borrowed, until the answer
+ * Owns:   ${out} is valid until the answer
  */
 bool admin_field_text(struct admin_request *rq, const char *name, const char **out) NODISCARD;
 

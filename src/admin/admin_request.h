@@ -17,7 +17,7 @@ struct server;
  * admin_route.fields. See admin/admin_field for values.
  *
  * Thread: admin loop
- * Owns:   borrowed, until the answer
+ * Owns:   valid until the answer
  */
 json_t *admin_fields(const struct admin_request *rq);
 

@@ -18,7 +18,7 @@ struct admin_conf;
  * admin_socket_open_all(a, conf):
  * Bind all addresses of ${conf}, or none. Failures are logged.
  *
- * Thread: main, before other threads
+ * Thread: main, before any other thread
  * Errors: 0; -errno
  */
 int admin_socket_open_all(struct admin *a, const struct admin_conf *conf) NODISCARD;
@@ -51,7 +51,7 @@ void admin_socket_resume_all(struct admin *a);
  * admin_socket_close_all(a, unlink):
  * Close the sockets; with ${unlink} remove their files too. Idempotent.
  *
- * Thread: admin loop; main when it has ended or never began
+ * Thread: admin loop, or main while it does not run
  */
 void admin_socket_close_all(struct admin *a, bool unlink);
 

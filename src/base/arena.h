@@ -16,7 +16,7 @@ struct arena;
  * arena_create(out):
  * Create an empty arena; the caller has its first reference.
  *
- * Thread: any; one at a time for an arena
+ * Thread: any
  * Errors: 0; -ENOMEM
  */
 int arena_create(struct arena **out) NODISCARD;
@@ -25,7 +25,7 @@ int arena_create(struct arena **out) NODISCARD;
  * arena_alloc(a, n, size):
  * Allocate ${n} >= 0 zeroed objects, aligned for any type.
  *
- * Thread: user
+ * Thread: owner
  * Errors: NULL (no memory, or overflow)
  */
 void *arena_alloc(struct arena *a, size_t n, size_t size) NODISCARD;
@@ -34,7 +34,7 @@ void *arena_alloc(struct arena *a, size_t n, size_t size) NODISCARD;
  * arena_text(a, text, len):
  * Copy ${text} and append a NUL.
  *
- * Thread: user
+ * Thread: owner
  * Errors: NULL (no memory)
  */
 char *arena_text(struct arena *a, const char *text, size_t len) NODISCARD;
@@ -43,8 +43,8 @@ char *arena_text(struct arena *a, const char *text, size_t len) NODISCARD;
  * arena_own(a, object, release):
  * Call release(object) when ${a} is freed, by the thread that does so.
  *
- * Thread: user
- * Owns:   ${object}, unless an error is returned
+ * Thread: owner
+ * Owns:   on 0 ${a} owns ${object}
  * Errors: 0; -ENOMEM
  */
 int arena_own(struct arena *a, void *object, void (*release)(void *object)) NODISCARD;

@@ -43,7 +43,7 @@ struct log_limit {
  * Send lines to ${sink} (NULL: stderr), which must stay alive / configure ${level}: suppress less
  * severe lines. A change of the configured level ends log_override_level().
  *
- * Thread: before start (sink); any (level)
+ * Thread: main, before start / any
  */
 void log_set_sink(const struct log_sink *sink);
 void log_set_level(enum log_level level);
@@ -69,7 +69,7 @@ void log_get_levels(enum log_level *now, enum log_level *configured);
  * log_unset_sink(sink):
  * Send lines to stderr again if ${sink} is the current sink.
  *
- * Thread: before start, or after all other threads have ended
+ * Thread: main, before start or after all other threads have ended
  */
 void log_unset_sink(const struct log_sink *sink);
 
@@ -79,7 +79,7 @@ void log_unset_sink(const struct log_sink *sink);
  * may still arrive.
  *
  * Thread: any
- * Owns:   ${sink} is borrowed, for good
+ * Owns:   ${sink} must live as long as the process
  */
 void log_set_copy(const struct log_sink *sink);
 

@@ -87,7 +87,7 @@ int acl_parser_lines(struct acl_parser *t, const struct acl_parser_file *file, c
  * acl_parser_load(t, file):
  * Read ${file} and add its rules. If it is unreadable, report that at the option.
  *
- * Thread: before start
+ * Thread: as config_reload()
  * Errors: as acl_parser_lines()
  */
 int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file) NODISCARD;

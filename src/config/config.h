@@ -64,8 +64,9 @@ struct config {
  * Read and check ${path}. Write each problem to ${errors} as `file:line: [section] key: problem
  * (allowed)`.
  *
- * Thread: before start
- * Errors: 0; -errno from opening or reading; -EINVAL (invalid); -ENOMEM
+ * Thread: as config_reload()
+ * Errors: 0; -errno from opening or reading; -EINVAL (invalid); -ENOMEM; -EIO (writing to
+ *         ${errors})
  */
 int config_load(struct config **out, const char *path, FILE *errors) NODISCARD;
 
@@ -74,8 +75,8 @@ int config_load(struct config **out, const char *path, FILE *errors) NODISCARD;
  * As config_load(). Also refuse a value that differs from ${running}, if only an upgrade can change
  * it (option.applies).
  *
- * Thread: one call at a time
- * Owns:   ${running} is only read
+ * Thread: any but loops, one at a time
+ * Owns:   the caller calls config_free(); ${running} is only read
  * Errors: as config_load()
  */
 int config_reload(struct config **out, const char *path, const struct config *running,
@@ -85,7 +86,7 @@ int config_reload(struct config **out, const char *path, const struct config *ru
  * config_dump(config, out):
  * Write the effective configuration, with defaults, as a file for config_load().
  *
- * Thread: before start
+ * Thread: any
  * Errors: 0; -EIO
  */
 int config_dump(const struct config *config, FILE *out) NODISCARD;
@@ -95,7 +96,7 @@ int config_dump(const struct config *config, FILE *out) NODISCARD;
  * Free ${config} or NULL. A section lives on while its memory is held (listener_conf.memory,
  * upstream_conf.memory).
  *
- * Thread: before start or after stop
+ * Thread: any, when no thread uses ${config}
  */
 void config_free(struct config *config);
 

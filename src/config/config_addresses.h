@@ -12,7 +12,7 @@ struct diagnostics;
  * Report conflicts of the [listen NAME] ${s} with earlier addresses, and options for another kind
  * of address.
  *
- * Thread: before start
+ * Thread: as config_reload()
  */
 void config_addresses_check(const struct config *config, unsigned s,
                             struct diagnostics *diagnostics);

@@ -14,7 +14,7 @@ struct diagnostics;
  * config_admin_check(config, section, diagnostics):
  * Read the token of the [admin] ${section} and report what is wrong with the section.
  *
- * Thread: before start
+ * Thread: as config_reload()
  * Errors: 0; -ENOMEM
  */
 int config_admin_check(const struct config *config, const struct config_section *section,

@@ -27,7 +27,7 @@ enum config_compare_kind {
 struct config_compare_change {
     enum config_compare_kind kind;
     enum option_section section;
-    const char *name;                /* of the section; NULL: it has no name */
+    const char *name;                /* of the section; NULL: unnamed */
     const char *key;                 /* NULL: the section as a whole */
     const char *old_text, *new_text; /* as in the file, or the default; NULL: none */
     size_t old_rules, new_rules;     /* CONFIG_COMPARE_RULES only */
@@ -45,8 +45,8 @@ struct config_compare {
  * config_compare_create(out, from, to):
  * List what ${to} changes. An added or removed section is one change, without its options.
  *
- * Thread: user of ${from} and ${to}
- * Owns:   texts are borrowed from ${from} and ${to}
+ * Thread: any
+ * Owns:   the caller calls config_compare_destroy(); ${from} and ${to} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int config_compare_create(struct config_compare **out, const struct config *from,
@@ -57,7 +57,7 @@ int config_compare_create(struct config_compare **out, const struct config *from
  * Report each change that needs an upgrade. ${diagnostics} must come from the load of ${to},
  * because they know the included file of each line.
  *
- * Thread: user of ${cmp}
+ * Thread: owner of ${cmp}
  */
 void config_compare_refuse(const struct config_compare *cmp, struct diagnostics *diagnostics);
 
@@ -70,7 +70,7 @@ struct config_compare_text {
  * Format `[listen web] idle_timeout: 1h -> 30m (live)`; return ${out}->text. For a server the text
  * has only the words that differ, for long values only the part that differs.
  *
- * Thread: user of ${change}
+ * Thread: any
  */
 const char *config_compare_text(struct config_compare_text *out,
                                 const struct config_compare_change *change);
@@ -79,7 +79,7 @@ const char *config_compare_text(struct config_compare_text *out,
  * config_compare_destroy(cmp):
  * Free ${cmp} or NULL.
  *
- * Thread: user of ${cmp}
+ * Thread: owner of ${cmp}
  */
 void config_compare_destroy(struct config_compare *cmp);
 

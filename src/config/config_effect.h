@@ -17,7 +17,7 @@ struct diagnostics;
  * Return why ${key} has no effect; NULL: it has an effect, or depends on an option that was
  * refused.
  *
- * Thread: before start
+ * Thread: any
  */
 const char *config_effect_missing(const struct config_section *section, const char *key);
 
@@ -25,7 +25,7 @@ const char *config_effect_missing(const struct config_section *section, const ch
  * config_effect_check(section, diagnostics):
  * Report options of the file that have no effect.
  *
- * Thread: before start
+ * Thread: as config_reload()
  */
 void config_effect_check(const struct config_section *section, struct diagnostics *diagnostics);
 

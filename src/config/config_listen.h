@@ -12,7 +12,7 @@ struct diagnostics;
  * config_listen_check(config, section, diagnostics):
  * Report contradictions between options of ${section}; skip refused values.
  *
- * Thread: before start
+ * Thread: as config_reload()
  */
 void config_listen_check(const struct config *config, const struct config_section *section,
                          struct diagnostics *diagnostics);

@@ -27,7 +27,7 @@ struct config_memory {
  * config_build_all(config, diagnostics):
  * Create the sections and fill the structs with defaults and the file's values.
  *
- * Thread: before start
+ * Thread: as config_reload()
  * Errors: 0 (see ${diagnostics}); -ENOMEM
  */
 int config_build_all(struct config *config, struct diagnostics *diagnostics) NODISCARD;
@@ -36,7 +36,7 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics) NOD
  * config_access_all(config, diagnostics):
  * Read the access rules of all listeners and their files.
  *
- * Thread: before start
+ * Thread: as config_reload()
  * Errors: 0 (see ${diagnostics}); -ENOMEM
  */
 int config_access_all(const struct config *config, struct diagnostics *diagnostics) NODISCARD;
@@ -45,7 +45,7 @@ int config_access_all(const struct config *config, struct diagnostics *diagnosti
  * config_check_all(config, diagnostics):
  * Report problems across options and sections; skip refused values.
  *
- * Thread: before start
+ * Thread: as config_reload()
  * Errors: 0; -ENOMEM
  */
 int config_check_all(const struct config *config, struct diagnostics *diagnostics) NODISCARD;

@@ -15,7 +15,7 @@ struct ini_entry;
  * config_routes_wanted(section):
  * Does the file set a route, perhaps a refused one?
  *
- * Thread: before start
+ * Thread: as config_reload()
  */
 bool config_routes_wanted(const struct config_section *section);
 
@@ -23,7 +23,7 @@ bool config_routes_wanted(const struct config_section *section);
  * config_routes_entry(section, route):
  * Return the entry `route.ID` of ${route}.
  *
- * Thread: before start
+ * Thread: as config_reload()
  */
 const struct ini_entry *config_routes_entry(const struct config_section *section,
                                             const struct route_conf *route);
@@ -33,7 +33,7 @@ const struct ini_entry *config_routes_entry(const struct config_section *section
  * Report names of a [listen NAME] that an earlier route takes for all protocols, so that the later
  * route is never used for them.
  *
- * Thread: before start
+ * Thread: as config_reload()
  */
 void config_routes_check(const struct config_section *section, struct diagnostics *diagnostics);
 

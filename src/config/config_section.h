@@ -23,7 +23,7 @@ struct config_section {
  * config_section_entry(section, key):
  * The entry of ${key}; NULL: not in the file.
  *
- * Thread: before start
+ * Thread: any
  */
 const struct ini_entry *config_section_entry(const struct config_section *section, const char *key);
 
@@ -31,7 +31,7 @@ const struct ini_entry *config_section_entry(const struct config_section *sectio
  * config_section_valid_entry(section, key):
  * As config_section_entry(), but NULL also if refused.
  *
- * Thread: before start
+ * Thread: as config_reload()
  */
 const struct ini_entry *config_section_valid_entry(const struct config_section *section,
                                                    const char *key);
@@ -40,7 +40,7 @@ const struct ini_entry *config_section_valid_entry(const struct config_section *
  * config_section_refused(section, key):
  * Does the file set ${key} to a refused value?
  *
- * Thread: before start
+ * Thread: as config_reload()
  */
 bool config_section_refused(const struct config_section *section, const char *key);
 

@@ -15,7 +15,7 @@ struct diagnostics;
  * Load all profiles and check them. A section that ${running} has too keeps its slot, and also its
  * profile if the files and settings are the same. ${running}: NULL at start.
  *
- * Thread: one call at a time; not a loop
+ * Thread: as config_reload()
  * Errors: 0 (see ${diagnostics}); -ENOMEM
  */
 int config_tls_all(struct config *config, const struct config *running,

@@ -21,8 +21,8 @@ struct diagnostics;
  * diagnostics_create(out, path):
  * Create an empty report for ${path}.
  *
- * Thread: any; a report has one user at a time
- * Owns:   ${path} is borrowed
+ * Thread: any
+ * Owns:   ${path} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int diagnostics_create(struct diagnostics **out, const char *path) NODISCARD;
@@ -31,7 +31,7 @@ int diagnostics_create(struct diagnostics **out, const char *path) NODISCARD;
  * diagnostics_add(r, line, format, ...):
  * Add a problem, one line without newline. Without memory only count it.
  *
- * Thread: user of ${r}
+ * Thread: owner of ${r}
  * Units:  ${line} from 1, or DIAGNOSTICS_WHOLE_FILE
  */
 void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, ...)
@@ -42,7 +42,7 @@ void diagnostics_add(struct diagnostics *r, unsigned line, const char *format, .
  * Add `warning: ...` for a likely mistake. A warning is not counted, and is dropped after
  * DIAGNOSTICS_KEPT texts.
  *
- * Thread: user of ${r}
+ * Thread: owner of ${r}
  */
 void diagnostics_warn(struct diagnostics *r, unsigned line, const char *format, ...)
     PRINTF_LIKE(3, 4);
@@ -58,7 +58,7 @@ struct diagnostics_place {
  * diagnostics_add_in(r, at, format, ...):
  * Add a problem of another file; diagnostics_write() sorts it by ${at}->line.
  *
- * Thread: user of ${r}
+ * Thread: owner of ${r}
  */
 void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *at,
                         const char *format, ...) PRINTF_LIKE(3, 4);
@@ -68,7 +68,7 @@ void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *a
  * Lines from ${line} on come from ${path}, beginning at ${path_line}. Call in line order; lines
  * before the first call belong to the report's file.
  *
- * Thread: user of ${r}
+ * Thread: owner of ${r}
  * Owns:   ${path} is copied
  * Errors: 0; -ENOMEM
  */
@@ -79,7 +79,7 @@ int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *pat
  * diagnostics_begins_source(r, line):
  * Was diagnostics_add_source() called for this ${line}?
  *
- * Thread: user of ${r}
+ * Thread: owner of ${r}
  */
 bool diagnostics_begins_source(const struct diagnostics *r, unsigned line);
 
@@ -91,7 +91,7 @@ struct diagnostics_line {
  * diagnostics_line_text(out, r, line):
  * Format `line 5`, or `line 5 of PATH` for another file; return ${out}->text.
  *
- * Thread: user of ${r}
+ * Thread: owner of ${r}
  */
 const char *diagnostics_line_text(struct diagnostics_line *out, const struct diagnostics *r,
                                   unsigned line);
@@ -104,7 +104,7 @@ const char *diagnostics_line_text(struct diagnostics_line *out, const struct dia
  * diagnostics_count(r):
  * Number of problems.
  *
- * Thread: user of ${r}
+ * Thread: owner of ${r}
  */
 unsigned diagnostics_count(const struct diagnostics *r);
 
@@ -112,7 +112,7 @@ unsigned diagnostics_count(const struct diagnostics *r);
  * diagnostics_write(r, out):
  * Write problems as `path:line: text`, by line, then by order of addition.
  *
- * Thread: user of ${r}
+ * Thread: owner of ${r}
  * Errors: 0; -ENOMEM (a problem could not be stored); -EIO
  */
 int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
@@ -121,7 +121,7 @@ int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
  * diagnostics_destroy(r):
  * Free ${r} or NULL.
  *
- * Thread: user of ${r}
+ * Thread: owner of ${r}
  */
 void diagnostics_destroy(struct diagnostics *r);
 
@@ -155,9 +155,9 @@ struct diagnostics_suggestion {
 
 /*
  * diagnostics_suggest(s, word):
- * Start a search for words similar to ${word}, which is borrowed.
+ * Start a search for words similar to ${word}, which must outlive ${s}.
  *
- * Thread: user of ${s}
+ * Thread: owner of ${s}
  */
 void diagnostics_suggest(struct diagnostics_suggestion *s, const char *word);
 
@@ -166,8 +166,8 @@ void diagnostics_suggest(struct diagnostics_suggestion *s, const char *word);
  * Set s->best to ${known} if it is more similar: at most two typing errors (letter added, missing,
  * wrong, or two swapped), most letters right, case ignored.
  *
- * Thread: user of ${s}
- * Owns:   ${known} is borrowed
+ * Thread: owner of ${s}
+ * Owns:   ${known} must outlive ${s}
  * Source: Damerau, "A technique for computer detection and correction of spelling errors" (1964),
  *         restricted form (optimal string alignment)
  */

@@ -49,7 +49,7 @@ struct ini {
  * Read ${path}. Report invalid lines and keep the others. An unreadable or binary file is reported,
  * and ${out} is not set.
  *
- * Thread: main, one call at a time (iniparser's error callback is global)
+ * Thread: any, one at a time (iniparser's error callback is global)
  * Errors: 0 (see diagnostics_count()); -errno from opening or reading; -EISDIR; -EINVAL (not a
  *         regular file, or not text); -EFBIG; -ENOMEM (not reported)
  */
@@ -59,7 +59,7 @@ int ini_load(struct ini **out, const char *path, struct diagnostics *diagnostics
  * ini_find(section, key):
  * The entry of ${key}, or NULL.
  *
- * Thread: user of the file
+ * Thread: any
  */
 struct ini_entry *ini_find(const struct ini_section *section, const char *key);
 
@@ -67,7 +67,7 @@ struct ini_entry *ini_find(const struct ini_section *section, const char *key);
  * ini_free(ini):
  * Free ${ini} or NULL.
  *
- * Thread: user of the file
+ * Thread: any
  */
 void ini_free(struct ini *ini);
 

@@ -16,7 +16,7 @@ struct ini_values;
  * ini_adapter_load(out, text):
  * Let iniparser read ${text} after ini_scan_lines().
  *
- * Thread: before start
+ * Thread: as config_reload()
  * Errors: 0; -ENOMEM; -EIO (iniparser failed); -errno of a memfd
  */
 int ini_adapter_load(struct ini_values **out, const struct ini_text *text) NODISCARD;
@@ -26,7 +26,7 @@ int ini_adapter_load(struct ini_values **out, const struct ini_text *text) NODIS
  * Set entries of ${ini}, except refused entries, to iniparser's values. If a value differs from the
  * scanner's, refuse the entry and report it.
  *
- * Thread: before start
+ * Thread: as config_reload()
  * Owns:   the entries then point into ${values}
  */
 void ini_adapter_take(struct ini_values *values, struct ini *ini, struct diagnostics *diagnostics);

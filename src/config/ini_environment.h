@@ -24,7 +24,7 @@ struct ini_environment {
  * ini_environment_expand(out, value):
  * Expand the variables in ${value}.
  *
- * Thread: before start
+ * Thread: as config_reload()
  * Errors: 0; -EINVAL (see ${out}->problem)
  */
 int ini_environment_expand(struct ini_environment *out, const char *value) NODISCARD;

@@ -19,7 +19,7 @@ struct diagnostics;
  * ini_include_read(out, path, diagnostics):
  * Read ${path} and its includes. Unreadable includes are reported and left out.
  *
- * Thread: before start
+ * Thread: as config_reload()
  * Owns:   the caller frees ${out}->bytes
  * Errors: 0; as read_file() for ${path}, reported; -ENOMEM
  */

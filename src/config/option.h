@@ -126,7 +126,7 @@ const char *option_applies_text(enum option_applies applies);
 
 /*
  * option_section_name(section) / option_section_title(section):
- * Return `listen`; return `[listen NAME]`.
+ * Return `listen` / return `[listen NAME]`.
  *
  * Thread: any
  */
@@ -145,7 +145,7 @@ bool option_section_named(enum option_section section);
  * option_set(o, v):
  * Parse ${v}->text into ${v}->conf.
  *
- * Thread: before start
+ * Thread: as config_reload()
  * Owns:   ${v}->key and ${v}->text must live as long as ${v}->arena
  * Errors: 0; -EINVAL (see ${v}->problem; ${v}->conf is unchanged); -ENOMEM
  */
@@ -155,7 +155,7 @@ int option_set(const struct option *o, struct option_value *v) NODISCARD;
  * option_field(o, v):
  * The field to set, for option_kind.set.
  *
- * Thread: before start
+ * Thread: any
  */
 static inline void *option_field(const struct option *o, const struct option_value *v)
 {
@@ -166,7 +166,7 @@ static inline void *option_field(const struct option *o, const struct option_val
  * option_refuse(v, format, ...):
  * Set ${v}->problem and return -EINVAL, for option_kind.set.
  *
- * Thread: before start
+ * Thread: any
  */
 int option_refuse(struct option_value *v, const char *format, ...) PRINTF_LIKE(2, 3);
 

@@ -31,7 +31,7 @@ extern const struct option_kind option_kind_name; /* const char *: name of a sec
  * Return the row of ${v}->text in option.words; NULL: unknown, and ${v}->problem suggests the
  * nearest word.
  *
- * Thread: before start
+ * Thread: any
  */
 const struct option_word *option_kind_find_word(const struct option *o, struct option_value *v);
 

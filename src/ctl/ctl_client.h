@@ -52,7 +52,7 @@ enum ctl_client_failure {
  * ctl_client_open(out, conf) / ctl_client_close(c):
  * Create a client, without connecting / free it.
  *
- * Owns:   what ${conf} points at is borrowed
+ * Owns:   what ${conf} points at must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int ctl_client_open(struct ctl_client **out, const struct ctl_client_conf *conf) NODISCARD;

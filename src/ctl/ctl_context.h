@@ -29,7 +29,7 @@ struct ctl_context {
  * Create the client, with $REACTORCTL_ADDRESS or the default if ${address} is NULL; report problems
  * / free it.
  *
- * Owns:   ${c} is zeroed before; ${address} is borrowed
+ * Owns:   ${c} is zeroed before; ${address} must outlive ${c}
  */
 enum ctl_exit ctl_context_open(struct ctl_context *c, const char *address, const char *token_file,
                                int64_t timeout_ns) NODISCARD;

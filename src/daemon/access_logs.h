@@ -27,7 +27,7 @@ struct server_conf;
  * Create an empty set. Files are opened for ${user}: see log_target_open().
  *
  * Thread: main, before any other thread
- * Owns:   ${user} is borrowed
+ * Owns:   ${user} must outlive ${out}
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
 int access_logs_create(struct access_logs **out, const struct privileges *user) NODISCARD;
@@ -37,7 +37,7 @@ int access_logs_create(struct access_logs **out, const struct privileges *user) 
  * Hold the logs that ${conf} names and that are open, and open the missing logs. Failures are
  * logged.
  *
- * Thread: main or control loop; one change at a time
+ * Thread: main, one change at a time
  * Owns:   ${conf} is used during the call only; the caller commits or cancels ${out}
  * Errors: 0; -ENOMEM; as log_target_open()
  */
@@ -57,7 +57,7 @@ struct access_log *access_logs_change_find(void *change, const char *where);
  * access_logs_commit(change):
  * Use the logs of ${change}, with its buffer_bytes.
  *
- * Thread: main or control loop
+ * Thread: main
  * Owns:   frees ${change}
  */
 void access_logs_commit(struct access_logs_change *change);
@@ -66,7 +66,7 @@ void access_logs_commit(struct access_logs_change *change);
  * access_logs_cancel(change):
  * Close the logs that prepare opened. NULL is allowed.
  *
- * Thread: main or control loop
+ * Thread: main
  * Owns:   frees ${change}
  */
 void access_logs_cancel(struct access_logs_change *change);

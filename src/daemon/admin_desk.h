@@ -30,9 +30,9 @@ struct admin_desk_conf {
  * admin_desk_create(out, conf, server, sockets):
  * Create the desk and, if ${conf} has addresses, the admin interface. Failures are logged.
  *
- * Thread: main, before other threads
+ * Thread: main, before any other thread
  * Owns:   ${server} and ${sockets} must outlive the desk
- * Errors: 0; as admin_create(); -EMFILE, -ENFILE
+ * Errors: 0; as admin_create(); -ENOMEM; -EMFILE, -ENFILE
  */
 int admin_desk_create(struct admin_desk **out, const struct admin_conf *conf, struct server *server,
                       const struct socket_store *sockets) NODISCARD;

@@ -45,7 +45,8 @@ struct launch {
  * ${conf}.
  *
  * Thread: main
- * Owns:   ${conf} and its descriptors are borrowed; the caller calls launch_close()
+ * Owns:   ${conf} is used during the call only; the caller keeps its descriptors, and on 0 calls
+ *         launch_close()
  * Errors: 0; -ENOMEM, -EAGAIN (no process), -ECHILD (killed at once), -EMFILE, -ENFILE
  * Source: sd_listen_fds(3)
  */

@@ -23,7 +23,8 @@ struct privileges;
  *
  * Thread: main
  * Owns:   ${path} is copied
- * Errors: 0; -EBUSY (already running); -EINVAL (not a pid file); -ENOMEM; as safe_open()
+ * Errors: 0; -EBUSY (already running); -EINVAL (not a pid file); -ENOMEM; as safe_open(); -errno of
+ *         pwrite(2)
  */
 int pid_file_create(struct pid_file **out, const char *path,
                     const struct privileges *user) NODISCARD;
@@ -69,7 +70,7 @@ void pid_file_give(struct pid_file *pf, pid_t pid);
  * The open file; -1 for NULL.
  *
  * Thread: main
- * Owns:   borrowed
+ * Owns:   ${pf} keeps the descriptor
  */
 int pid_file_descriptor(const struct pid_file *pf);
 

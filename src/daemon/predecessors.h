@@ -105,7 +105,7 @@ void predecessors_tell(struct predecessors *p, const char *word);
  * predecessors_close().
  *
  * Thread: main
- * Owns:   the descriptors are borrowed until that call
+ * Owns:   the descriptors are valid until that call
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
 int predecessors_lend(struct predecessors *p, struct launch_descriptor *list) NODISCARD;

@@ -17,8 +17,8 @@ struct program {
  * Find the path from ${argv}[0] as the shell does, without following symbolic links.
  *
  * Thread: main, before signals_open()
- * Owns:   ${argv} is borrowed
- * Errors: 0; -ENOMEM; as readlink(2) and getcwd(3)
+ * Owns:   ${argv} must outlive ${p}
+ * Errors: 0; -ENOMEM; -ENOENT (not found); as readlink(2) and getcwd(3)
  */
 int program_open(struct program *p, char **argv) NODISCARD;
 

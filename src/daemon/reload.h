@@ -38,7 +38,7 @@ struct reload_request {
     bool dry_run;       /* only check the file, and list the changes */
     int64_t confirm_ns; /* instead of `reload_confirm`; 0: no confirmation */
     /*
-     * Called once, unless reload_drop_request() comes first. If done, ${error} is NULL, and
+     * Called once, unless reload_drop_request() comes first. On success ${error} is NULL, and
      * ${lines} are the changes. Else ${error} is the reason, and ${lines} are the problems.
      * ${lines} NULL: none.
      */
@@ -57,7 +57,7 @@ struct reload_status {
  * Create the state for a server that runs with ${running}.
  *
  * Thread: main
- * Owns:   ${running}; what ${conf} points at is borrowed
+ * Owns:   on 0 ${out} owns ${running}; what ${conf} points at must outlive ${out}
  * Errors: 0; -ENOMEM, -EMFILE, -ENFILE
  */
 int reload_create(struct reload **out, const struct reload_conf *conf,
@@ -159,7 +159,7 @@ void reload_give_up(struct reload *r);
  * Free ${r}, or NULL, and return the configuration in use.
  *
  * Thread: main, after the server has stopped
- * Owns:   the caller
+ * Owns:   the caller owns the result
  */
 struct config *reload_destroy(struct reload *r);
 

@@ -37,7 +37,7 @@ struct successor_conf {
  * process.
  *
  * Thread: main
- * Owns:   ${conf} is borrowed during the call
+ * Owns:   ${conf} is used during the call only
  * Errors: 0; as hand_over_open() and launch_start(); -errno of timerfd_create(2)
  */
 int successor_start(struct successor **out, const struct successor_conf *conf) NODISCARD;

@@ -50,7 +50,7 @@ enum upgrade_event {
  * Create the state, without an upgrade under way.
  *
  * Thread: main
- * Owns:   what ${conf} points at is borrowed
+ * Owns:   what ${conf} points at must outlive ${out}
  * Errors: 0; -ENOMEM, -EMFILE, -ENFILE
  */
 int upgrade_create(struct upgrade **out, const struct upgrade_conf *conf) NODISCARD;

@@ -23,7 +23,7 @@ struct chooser {
 /*
  * chooser_init(c, kind):
  *
- * Thread: before start
+ * Thread: any, before other threads can use ${c}
  */
 void chooser_init(struct chooser *c, enum chooser_kind kind);
 

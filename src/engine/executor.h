@@ -109,7 +109,7 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
  * executor_return_share(e, w):
  * Give up the unused share of ${w}.
  *
- * Thread: loop of ${w}; any after the loop's end
+ * Thread: loop of ${w}, or any after its end
  */
 void executor_return_share(struct executor *e, struct executor_waiter *w);
 
@@ -127,7 +127,7 @@ void executor_stop(struct executor *e, int64_t timeout_ns);
  * After executor_stop(): wait until all threads have ended (CLOCK_NEVER: for ever, <= 0: do not
  * wait).
  *
- * Thread: any but loops and tasks of ${e}; one at a time
+ * Thread: any but loops and tasks of ${e}, one at a time
  * Errors: 0; -ETIMEDOUT (a task still runs: do not destroy ${e})
  */
 int executor_join(struct executor *e, int64_t timeout_ns) NODISCARD;

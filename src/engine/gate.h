@@ -23,7 +23,7 @@ struct gate {
 /*
  * gate_init(g):
  *
- * Thread: before start
+ * Thread: any, before other threads can use ${g}
  */
 void gate_init(struct gate *g);
 

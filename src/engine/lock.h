@@ -15,7 +15,7 @@ struct lock {
 /*
  * lock_init(l) / lock_close(l):
  *
- * Thread: one
+ * Thread: any, while no other thread uses ${l}
  */
 static inline void lock_init(struct lock *l)
 {

@@ -9,7 +9,7 @@
  *      new connections do not wait behind a backlog. If tasks wait now, poll again.
  *   4. Run tasks within the budget of io_ratio and task_quantum (engine/budget).
  *   5. Run the tail tasks queued before this step, within task_quantum.
- *   6. Reap: free ended objects; no other step does.
+ *   6. Reap: run the tasks of loop_reap(), which free ended objects.
  *   7. Shut down, if requested.
  *
  * The first submitted task starts the thread.
@@ -180,7 +180,7 @@ void loop_reap(struct loop *loop, struct task *t);
  * Run ${t} when shutdown begins, in order of addition; in this turn if shutdown has begun. Drop
  * ${t} if the loop never had a thread.
  *
- * Thread: loop, or before start
+ * Thread: loop, or any before the loop has a thread
  */
 void loop_at_stop(struct loop *loop, struct task *t);
 
@@ -198,7 +198,7 @@ void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
  * loop_join_until(loop, at_ns):
  * After loop_stop(): wait until the loop has ended, or until ${at_ns} (CLOCK_NEVER: for ever).
  *
- * Thread: any but a loop
+ * Thread: any but loops
  * Errors: 0; -ETIMEDOUT (still runs: do not destroy it)
  */
 int loop_join_until(struct loop *loop, int64_t at_ns) NODISCARD;
@@ -234,7 +234,7 @@ struct loop *loop_current(void);
  * loop_set_cookie(loop, cookie) / loop_cookie(loop):
  * Set / return a pointer for the layer above.
  *
- * Thread: before start (set); any
+ * Thread: any, before other threads can use ${loop} / any
  */
 void loop_set_cookie(struct loop *loop, void *cookie);
 void *loop_cookie(const struct loop *loop);

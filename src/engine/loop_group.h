@@ -50,7 +50,7 @@ int loop_group_create(struct loop_group **out, const struct loop_group_conf *con
  * Create loops until there are ${n} / use the first ${n} loops and park the rest / destroy the
  * loops that were created. One change at a time.
  *
- * Thread: one, for all changes
+ * Thread: any, one thread for all changes
  * Units:  1 <= ${n} <= max_loops
  * Errors: as loop_group_create()
  */
@@ -73,7 +73,7 @@ unsigned loop_group_max(const struct loop_group *g);
  * loop_group_made(g):
  * Number of loops, including those of a change that is prepared but not committed.
  *
- * Thread: that of the changes
+ * Thread: as loop_group_prepare()
  */
 unsigned loop_group_made(const struct loop_group *g);
 
@@ -113,7 +113,7 @@ void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns)
  * loop_group_join_until(g, at_ns):
  * Wait until all loops have ended, or until ${at_ns}.
  *
- * Thread: any but a loop
+ * Thread: any but loops
  * Errors: 0; -ETIMEDOUT (loop_state() tells which loops run)
  */
 int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;
@@ -139,7 +139,7 @@ int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio) NODISCARD;
  * loop_group_destroy(g):
  * Free ${g}, whose loops have ended or never started. NULL is ignored.
  *
- * Thread: any but a loop
+ * Thread: any but loops
  */
 void loop_group_destroy(struct loop_group *g);
 

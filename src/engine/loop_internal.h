@@ -127,7 +127,7 @@ void loop_refuse_and_drop(struct loop *loop);
  * turn_init(loop) / turn_run(loop):
  * Start the loop's watchers / run one turn; false after the last.
  *
- * Thread: before start; loop
+ * Thread: any, before other threads can use ${loop} / loop
  */
 void turn_init(struct loop *loop);
 bool turn_run(struct loop *loop);
@@ -162,7 +162,7 @@ void turn_reap(struct loop *loop);
  * Start the watchers / run steps 1 and 2 / repeat them without blocking / add to the telemetry /
  * judge the poll for backend_judge().
  *
- * Thread: before start (init); loop
+ * Thread: loop; turn_poll_init(): as turn_init()
  */
 void turn_poll_init(struct loop *loop);
 void turn_poll_run(struct loop *loop);

@@ -30,7 +30,7 @@ struct queue {
 /*
  * queue_init(q):
  *
- * Thread: before start
+ * Thread: any, before other threads can use ${q}
  */
 void queue_init(struct queue *q);
 

@@ -52,7 +52,7 @@ int strand_submit(struct strand *s, struct task *t) NODISCARD;
  * Drop the tasks that have not begun; conf->room will not be called. ${s} is freed after its
  * running task.
  *
- * Thread: loop of ${s}; any after the loop's end
+ * Thread: loop of ${s}, or any after its end
  */
 void strand_destroy(struct strand *s);
 

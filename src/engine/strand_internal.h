@@ -21,7 +21,7 @@ struct strand *strand_of(struct task *place);
  * strand_take(s):
  * The next task for the thread that took the place of ${s}. NULL: none; ${s} may be freed.
  *
- * Thread: of the executor, locked
+ * Thread: a thread of the executor, locked
  */
 struct task *strand_take(struct strand *s);
 

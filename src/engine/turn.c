@@ -236,9 +236,9 @@ static void turn_tail(struct loop *l)
 }
 
 /*
- * Step 6, including tasks that these tasks add: it may take as long as the rest of the turn did, so
- * that objects cannot end faster than they are freed. When thousands of objects end at once, the
- * next turns free the rest.
+ * Step 6: run the reap tasks, also tasks added meanwhile, for as long as the rest of the turn took,
+ * at least TURN_REAP_NS and at most quantum_ns. So objects cannot end faster than they are freed.
+ * Tasks that are left run in the next turns.
  */
 void turn_reap(struct loop *l)
 {

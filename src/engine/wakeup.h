@@ -27,7 +27,7 @@ struct wakeup {
  * wakeup_open(w):
  * Create the eventfd; the loop counts as awake.
  *
- * Thread: before start
+ * Thread: any, before other threads can use ${w}
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM
  */
 int wakeup_open(struct wakeup *w) NODISCARD;

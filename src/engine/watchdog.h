@@ -35,7 +35,7 @@ int watchdog_create(struct watchdog **out, unsigned max_loops, int64_t threshold
  * watchdog_add(w, loop):
  * Watch ${loop}, in any state.
  *
- * Thread: one; it need not be that of watchdog_check()
+ * Thread: any, one at a time
  * Owns:   ${loop} must outlive the last check
  */
 void watchdog_add(struct watchdog *w, struct loop *loop);
@@ -52,7 +52,7 @@ int64_t watchdog_interval_ns(const struct watchdog *w);
  * watchdog_check(w):
  * Log begin and end of stalls; false if a loop stalls, or sleeps while tasks wait.
  *
- * Thread: one, not a loop
+ * Thread: any but loops, one at a time
  */
 bool watchdog_check(struct watchdog *w);
 

@@ -38,7 +38,7 @@ struct frame_delimiter_match {
  * frame_delimiter_add(list, bytes, len):
  * Add a delimiter of 1 to FRAME_DELIMITER_BYTES; the list must not be full.
  *
- * Thread: before start
+ * Thread: any, before other threads can use ${list}
  */
 void frame_delimiter_add(struct frame_delimiter_list *list, const uint8_t *bytes, size_t len);
 

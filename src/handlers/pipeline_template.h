@@ -51,7 +51,8 @@ bool pipeline_template_has(const struct pipeline_conf *conf, const char *name);
  * Create the template for ${conf}.
  *
  * Thread: any
- * Owns:   the caller has a reference; ${conf} is copied, its ${memory} held, ${executor} borrowed
+ * Owns:   the caller has a reference to ${out}, which copies ${conf} and holds its ${memory};
+ *         ${executor} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int pipeline_template_create(struct pipeline_template **out, const struct pipeline_conf *conf,
@@ -61,7 +62,7 @@ int pipeline_template_create(struct pipeline_template **out, const struct pipeli
  * pipeline_template_inherit(p, from):
  * Share the counters of handlers of the same types in ${from}, unless ${from} is NULL.
  *
- * Thread: any, before ${p} is used
+ * Thread: any, before other threads can use ${p}
  */
 void pipeline_template_inherit(struct pipeline_template *p, const struct pipeline_template *from);
 

@@ -2,7 +2,8 @@
  * handlers/preface_handler: holds the first bytes of a client until a decoder has read them.
  *
  * The first handler of a channel; for a PROXY header (handlers/proxy_protocol) or a ClientHello
- * (handlers/hello_handler). It blocks every event, even `active`:
+ * (handlers/hello_handler). Until the release it keeps back `active`, bytes and end of file; other
+ * events pass.
  *
  *   add -> decode -> done(), reading is paused -> preface_handler_release() -> removed
  *            \-- preface_handler_give_up(): timeout --^
@@ -65,7 +66,7 @@ void preface_handler_add(struct preface_handler *p, struct channel *ch,
  * preface_handler_give_up(p):
  * The timeout has expired: conclude with -ETIMEDOUT. No-op after done() or the end of the channel.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 void preface_handler_give_up(struct preface_handler *p);
 
@@ -73,7 +74,7 @@ void preface_handler_give_up(struct preface_handler *p);
  * preface_handler_release(p):
  * After done(p, 0): leave the pipeline, then pass on `active` and the rest.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 void preface_handler_release(struct preface_handler *p);
 
@@ -81,7 +82,7 @@ void preface_handler_release(struct preface_handler *p);
  * preface_handler_rest_bytes(p):
  * After done(): number of bytes to pass on.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 size_t preface_handler_rest_bytes(const struct preface_handler *p);
 

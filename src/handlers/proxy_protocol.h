@@ -74,7 +74,7 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
  * proxy_protocol_set_gate(pp, gate):
  * Replace the gate.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 void proxy_protocol_set_gate(struct proxy_protocol *pp, struct proxy_protocol_gate *gate);
 
@@ -82,7 +82,7 @@ void proxy_protocol_set_gate(struct proxy_protocol *pp, struct proxy_protocol_ga
  * proxy_protocol_free(pp):
  * Free the values of header.tls.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 void proxy_protocol_free(struct proxy_protocol *pp);
 

@@ -24,7 +24,7 @@ struct acl_conf {
 
 /*
  * acl_create(out, conf):
- * Compile ${conf}, whose arrays are borrowed. ${out} is NULL when all clients are allowed.
+ * Compile ${conf}, whose arrays must outlive ${out}. ${out} is NULL when all clients are allowed.
  *
  * Thread: any
  * Errors: 0; -ENOMEM

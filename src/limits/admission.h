@@ -30,8 +30,8 @@ struct admission_ticket {
 };
 
 struct admission_conf {
-    const char *listener;          /* for logs; borrowed */
-    const struct acl_conf *access; /* borrowed; NULL: allow all */
+    const char *listener;          /* for logs; must outlive the admission */
+    const struct acl_conf *access; /* NULL: allow all; see acl_create() */
     enum admission_verdict on_deny;
     struct client_table_conf clients;
     enum quota_over over;           /* QUOTA_OVER_WAIT resets: an accepted client cannot wait */
@@ -53,7 +53,7 @@ int admission_create(struct admission **out, const struct admission_conf *conf) 
  * admission_begin(ad, now_ns):
  * Use ${ad} in place of conf->before, whose counters it continues.
  *
- * Thread: any; one at a time
+ * Thread: any, one at a time
  */
 void admission_begin(struct admission *ad, int64_t now_ns);
 
@@ -105,7 +105,7 @@ void admission_figures(const struct admission *ad, const struct figure_object *o
  * admission_destroy(ad):
  * Free ${ad} or NULL.
  *
- * Thread: any, without users
+ * Thread: any, when no thread uses ${ad}
  */
 void admission_destroy(struct admission *ad);
 

@@ -55,7 +55,7 @@ struct connection_limit {
  * connection_limit_init(room, conf):
  * Start with no connections.
  *
- * Thread: before start
+ * Thread: any, before other threads can use ${room}
  */
 void connection_limit_init(struct connection_limit *room, const struct quota_conf *conf);
 
@@ -63,7 +63,7 @@ void connection_limit_init(struct connection_limit *room, const struct quota_con
  * connection_limit_set(room, own, conf):
  * Change the limits of a listener's quota ${own}, or of the process if NULL.
  *
- * Thread: any; one at a time
+ * Thread: any, one at a time
  */
 void connection_limit_set(struct connection_limit *room, struct quota *own,
                           const struct quota_conf *conf);
@@ -72,7 +72,7 @@ void connection_limit_set(struct connection_limit *room, struct quota *own,
  * connection_limit_add(room, w, loop, again) / connection_limit_remove(room, w):
  * Register ${w} as a waiter on ${loop} / remove ${w}, if it is registered.
  *
- * Thread: any; loop of ${w}, or any once it has ended
+ * Thread: any / loop of ${w}, or any once that has ended
  * Owns:   ${w} must live until a control task runs that was submitted after the removal
  */
 void connection_limit_add(struct connection_limit *room, struct connection_limit_waiter *w,
@@ -84,7 +84,7 @@ void connection_limit_remove(struct connection_limit *room, struct connection_li
  * Count a client in, at the process and at its listener's quota ${own}. Returns 0, or the time
  * until a retry. enter_or_wait also wakes ${w} when a session leaves.
  *
- * Thread: any; loop of ${w}
+ * Thread: any / loop of ${w}
  * Units:  ns, at most CONNECTION_LIMIT_RETRY_NS
  */
 int64_t connection_limit_enter(struct connection_limit *room, struct quota *own) NODISCARD;
@@ -93,10 +93,11 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
 
 /*
  * connection_limit_pass_or_wait(room, h, w) / connection_limit_retry(room):
- * Call hold_pass(); if that refuses, ${w} waits as in connection_limit_enter_or_wait() / wake all
- * waiters, after hold_open() or hold_allow().
+ * pass_or_wait: call hold_pass(); if it refuses, ${w} waits as in connection_limit_enter_or_wait().
+ * Returns 0, or the time until a retry.
+ * retry: wake all waiters. Call it after hold_open() or hold_allow().
  *
- * Thread: loop of ${w}; any
+ * Thread: loop of ${w} / any
  */
 int64_t connection_limit_pass_or_wait(struct connection_limit *room, struct hold *h,
                                       struct connection_limit_waiter *w) NODISCARD;

@@ -43,7 +43,7 @@ void hold_give_back(struct hold *h);
  * Let no client pass / let all pass / let ${n} pass while ${h} is closed. hold_allow() returns how
  * many of those allowed before have not passed.
  *
- * Thread: one at a time; any for hold_open()
+ * Thread: any, one at a time; hold_open(): any
  */
 void hold_close(struct hold *h);
 void hold_open(struct hold *h);

@@ -38,7 +38,7 @@ struct quota {
  * quota_init(q, conf):
  * Start with no connections.
  *
- * Thread: before start
+ * Thread: any, before other threads can use ${q}
  */
 void quota_init(struct quota *q, const struct quota_conf *conf);
 
@@ -46,7 +46,7 @@ void quota_init(struct quota *q, const struct quota_conf *conf);
  * quota_set(q, conf, now_ns):
  * Change the limits. Open connections stay, also above a lower maximum.
  *
- * Thread: any; one at a time
+ * Thread: any, one at a time
  */
 void quota_set(struct quota *q, const struct quota_conf *conf, int64_t now_ns);
 

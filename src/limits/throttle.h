@@ -62,7 +62,7 @@ struct throttle_plan {
  * Copy the limits of ${conf}; false: ${conf} has none.
  *
  * Thread: any
- * Owns:   ${shared} is borrowed
+ * Owns:   ${shared} must outlive ${plan}
  */
 bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *conf,
                         struct throttle_shared *shared);
@@ -71,7 +71,7 @@ bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *
  * throttle_plan_begin(plan, before, now_ns):
  * Use ${plan} in place of ${before}, with the same buckets.
  *
- * Thread: any; one at a time
+ * Thread: any, one at a time
  */
 void throttle_plan_begin(const struct throttle_plan *plan, const struct throttle_plan *before,
                          int64_t now_ns);
@@ -82,7 +82,8 @@ void throttle_plan_begin(const struct throttle_plan *plan, const struct throttle
  * of ${ch} must forward allow and took to ${out}.
  *
  * Thread: loop of ${ch}
- * Owns:   the caller frees ${out} when ${ch} is closed; ${plan} is borrowed
+ * Owns:   the caller frees ${out} when ${ch} is closed; ${plan} must live until throttle_set() or
+ *         throttle_destroy()
  * Errors: 0; -ENOMEM
  */
 int throttle_create(struct throttle **out, const struct throttle_plan *plan, struct channel *ch,
@@ -92,7 +93,7 @@ int throttle_create(struct throttle **out, const struct throttle_plan *plan, str
  * throttle_set(t, plan):
  * Limit by ${plan} from now on; NULL: unlimited.
  *
- * Thread: loop of its channel
+ * Thread: loop
  */
 void throttle_set(struct throttle *t, const struct throttle_plan *plan);
 
@@ -100,7 +101,7 @@ void throttle_set(struct throttle *t, const struct throttle_plan *plan);
  * throttle_allow(t, max) / throttle_took(t, len, drained):
  * Implement handler_ops.allow and handler_ops.took.
  *
- * Thread: loop of its channel
+ * Thread: loop
  */
 size_t throttle_allow(struct throttle *t, size_t max);
 void throttle_took(struct throttle *t, size_t len, bool drained);
@@ -109,7 +110,7 @@ void throttle_took(struct throttle *t, size_t len, bool drained);
  * throttle_destroy(t):
  * Give back reserved bytes; free ${t} or NULL.
  *
- * Thread: loop of its channel, which is closed
+ * Thread: loop, when the channel is closed
  */
 void throttle_destroy(struct throttle *t);
 

@@ -68,7 +68,7 @@ void acceptor_drain(struct acceptor *ac);
  * acceptor_stop(ac):
  * Close the listen socket; idempotent.
  *
- * Thread: loop of ${ac}; any if not started or the loop has ended
+ * Thread: loop of ${ac}, or any if not started or the loop has ended
  */
 void acceptor_stop(struct acceptor *ac);
 
@@ -76,7 +76,7 @@ void acceptor_stop(struct acceptor *ac);
  * acceptor_destroy(ac):
  * Free a stopped acceptor or NULL.
  *
- * Thread: loop of ${ac}; any if the loop has ended
+ * Thread: loop of ${ac}, or any if the loop has ended
  */
 void acceptor_destroy(struct acceptor *ac);
 

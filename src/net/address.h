@@ -94,7 +94,8 @@ bool address_equal(const struct address *a, const struct address *b);
 /*
  * address_covers(listen, target):
  * Would connecting to ${target} reach our socket on ${listen}? True if they are equal, or if
- * ${listen} is a wildcard and ${target} is loopback (or a wildcard), of the same family and port.
+ * ${listen} is a wildcard and ${target} is loopback, of the same family and port. A wildcard
+ * ${target} counts as 127.0.0.1 or ::1; other addresses of this host are not recognised.
  *
  * Thread: any
  */

@@ -11,8 +11,8 @@
  *   init -> start -> [ peer's eof ] [ our eof sent ] -> both: ended -> HANDLER_CLOSED -> free
  *                    any error, channel_abort() --------------^
  *
- * The turn's reap step closes the descriptor and reports HANDLER_CLOSED. Calls on an ended channel
- * are no-ops.
+ * A reap step, of this turn or a later one, closes the descriptor and reports HANDLER_CLOSED. Calls
+ * on an ended channel are no-ops.
  */
 #ifndef NET_CHANNEL_H
 #define NET_CHANNEL_H
@@ -73,7 +73,7 @@ struct channel {
     struct buffer out;
     struct channel *splice_to; /* NULL: never splice */
     struct task end;
-    const struct channel_linger_conf *linger_conf; /* borrowed */
+    const struct channel_linger_conf *linger_conf; /* not owned */
     struct channel_linger *linger;                 /* NULL: not lingering */
     struct hangup_watch hangup;                    /* watches for a reset while `io` is stopped */
     int16_t error;                                 /* 0 or -errno */

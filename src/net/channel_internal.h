@@ -50,7 +50,7 @@ void channel_drop_pending(struct channel *ch);
 
 /*
  * channel_retire(ch, error) / channel_retire_if_done(ch):
- * Close ${ch} in this turn's reap step / the same, if both directions have ended.
+ * Close ${ch} in the next reap step / the same, if both directions have ended.
  *
  * Thread: loop
  */
@@ -79,7 +79,7 @@ void channel_run_end(struct task *t);
  * channel_on_hangup(w):
  * Called when epoll(7) reports EPOLLERR or EPOLLHUP for the channel whose `hangup` is ${w}.
  *
- * Thread: loop of the channel
+ * Thread: loop
  */
 void channel_on_hangup(struct hangup_watch *w);
 

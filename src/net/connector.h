@@ -34,7 +34,7 @@ struct connector;
 typedef void connector_done(struct connector *c, int fd, int error);
 
 struct connector_conf {
-    struct arena *memory; /* has this struct; held while connecting; NULL: static */
+    struct arena *memory; /* has this struct; a running connector holds it; NULL: static */
     struct sock_connect_conf sock;
     int64_t attempt_delay_ns; /* 0: one attempt at a time */
 };
@@ -81,7 +81,8 @@ void connector_init(struct connector *c, struct netloop *net, connector_done *do
  * Connect to one of ${n} > 0 addresses.
  *
  * Thread: loop
- * Owns:   borrows ${addresses} until done(); conf->memory keeps ${conf}
+ * Owns:   ${addresses} must live until done() or connector_cancel(), ${conf} too unless
+ *         conf->memory holds it
  * Units:  ${timeout_ns} for all addresses together
  * Source: RFC 8305, sections 4 and 5
  */

@@ -36,7 +36,7 @@ struct dns_search {
  * Query all s->types and pass each record to s->on_record(). terms->ttl_ns becomes the shortest
  * TTL, those of aliases included. Records behind a malformed one are ignored.
  *
- * Thread: any but a loop
+ * Thread: any but loops
  * Errors: number of records; -ENOENT (no such name or records); -EAGAIN (timeout); -EREMOTEIO
  *         (server failure, malformed answer); -ENOSYS (no resolver state); -ENOMEM
  * Source: RFC 1034, section 5.3.3; resolver(3)

@@ -26,7 +26,7 @@ enum handler_end {
     HANDLER_REJECTED,
     /* Output: writing failed with -errno. Input that came before is still read. */
     HANDLER_BROKEN,
-    /* The channel, with 0 or -errno (reset, failure): the last event, at the end of the turn. */
+    /* The channel, with 0 or -errno (reset, failure): the last event, in a reap step. */
     HANDLER_CLOSED,
 };
 

@@ -90,7 +90,7 @@ static inline void hangup_watch_init(struct hangup_watch *w, hangup_event *event
  * Report a reset of ${fd} / stop reporting, before closing ${fd}. Idempotent.
  *
  * Thread: loop
- * Owns:   ${w} and ${fd} are borrowed until hangup_leave()
+ * Owns:   ${w} and ${fd} must live until hangup_leave()
  */
 void hangup_listen(struct hangup *h, struct hangup_watch *w, int fd);
 void hangup_leave(struct hangup *h, struct hangup_watch *w);

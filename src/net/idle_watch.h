@@ -34,7 +34,7 @@ void idle_watch_init(struct idle_watch *s, struct netloop *net, idle_watch_event
  * idle_watch_watch(s, fd):
  *
  * Thread: loop
- * Owns:   ${fd}
+ * Owns:   ${s} owns ${fd}
  */
 void idle_watch_watch(struct idle_watch *s, int fd);
 

@@ -19,7 +19,7 @@ struct memory_account {
     _Atomic int64_t bytes;
     _Atomic int64_t pipe_bytes; /* part of `bytes`: kernel memory of pipes */
     _Atomic int64_t max_bytes;  /* may change at any time */
-    void (*over)(void *cookie); /* runs on any loop; must not block */
+    void (*over)(void *cookie); /* on any thread; must not block */
     void *cookie;               /* over and cookie: set before start */
     atomic_bool is_over;
 };

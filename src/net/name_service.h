@@ -13,7 +13,7 @@
  * name_service_is_dns(host):
  * Does ${host} come from DNS alone?
  *
- * Thread: any but a loop
+ * Thread: any but loops
  */
 bool name_service_is_dns(const char *host);
 

@@ -38,7 +38,7 @@ struct netloop {
  * netloop_create(out, loop):
  *
  * Thread: any
- * Owns:   the caller owns ${out}; ${loop} is borrowed
+ * Owns:   the caller owns ${out}; ${loop} must outlive it
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
 int netloop_create(struct netloop **out, struct loop *loop) NODISCARD;
@@ -47,7 +47,7 @@ int netloop_create(struct netloop **out, struct loop *loop) NODISCARD;
  * netloop_destroy(net):
  * Free ${net} or NULL.
  *
- * Thread: any; the loop has ended
+ * Thread: any, when the loop has ended or never started
  */
 void netloop_destroy(struct netloop *net);
 

@@ -20,7 +20,7 @@ struct pipeline {
  * pipeline_init(p, ch, tail, ops):
  * Initialize with the service's handler only.
  *
- * Thread: before the channel is started
+ * Thread: loop, before channel_start()
  * Owns:   ${tail} must live as long as ${ch}
  */
 void pipeline_init(struct pipeline *p, struct channel *ch, struct handler *tail,
@@ -37,7 +37,7 @@ void pipeline_set_tail(struct pipeline *p, const struct handler_ops *ops);
  * pipeline_add(p, h, ops):
  * Insert ${h} before the tail. ${h} sees events from now on.
  *
- * Thread: the channel's loop, or before it is started
+ * Thread: loop
  * Owns:   ${h} must live until removed, or as long as the channel
  */
 void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_ops *ops);

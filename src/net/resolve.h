@@ -16,7 +16,7 @@
  * address_parse_target() with lookup of host names, which may block for long. Returns up to ${max}
  * different addresses, IPv6 first if IPv6 is routed. getaddrinfo(3) ignores terms->timeout_s.
  *
- * Thread: any but a loop
+ * Thread: any but loops
  * Errors: number of addresses; as address_parse(), -ENOENT: no such name; -EAGAIN (timeout);
  *         -EREMOTEIO (server failure); -ENOMEM; other -errno
  */

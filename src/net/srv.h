@@ -22,7 +22,7 @@ struct srv_record {
  * Look up `_service._tcp.domain` by dns_search(); blocks. Returns up to ${max} records with valid
  * hosts, by priority, then the heaviest first.
  *
- * Thread: any but a loop
+ * Thread: any but loops
  * Errors: number of records; as dns_search(), -ENOENT also: service not offered
  */
 int srv_resolve(struct srv_record *out, size_t max, const char *name,

@@ -32,7 +32,7 @@ struct carry_over_conf {
  * Allocate all that carry_over_begin() needs.
  *
  * Thread: main
- * Owns:   ${conf} is copied, what it points at borrowed
+ * Owns:   ${conf} is copied; what it points at must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int carry_over_create(struct carry_over **out, const struct carry_over_conf *conf) NODISCARD;

@@ -37,7 +37,7 @@ struct certificates_row {
  * certificates_create(out, conf):
  *
  * Thread: main, before start
- * Owns:   what ${conf} points at is borrowed; sections hold their memory
+ * Owns:   control and executor of ${conf} must outlive ${out}, which holds each section's memory
  * Errors: 0; -ENOMEM
  */
 int certificates_create(struct certificates **out, const struct certificates_conf *conf) NODISCARD;
@@ -58,7 +58,7 @@ int certificates_start(struct certificates *c) NODISCARD;
  * / free what was allocated.
  *
  * Thread: control loop
- * Owns:   sections hold their memory
+ * Owns:   the change holds each section's memory; ${c} owns a committed change
  * Errors: 0; -ENOMEM
  */
 int certificates_prepare(struct certificates *c, const struct tls_conf *list, unsigned n,

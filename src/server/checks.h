@@ -35,8 +35,9 @@ unsigned checks_at_a_time(const struct upstream_next *list, unsigned n, unsigned
  * checks_create(out, conf):
  * Create the checks, without upstreams.
  *
- * Thread: before start
- * Owns:   ${conf} is copied, what it points at is borrowed
+ * Thread: main, before start
+ * Owns:   ${conf} is copied; control must outlive ${out}; loops and workers must live until control
+ *         has ended
  * Errors: 0; -ENOMEM
  */
 int checks_create(struct checks **out, const struct checks_conf *conf) NODISCARD;
@@ -47,8 +48,9 @@ int checks_create(struct checks **out, const struct checks_conf *conf) NODISCARD
  * configurations and at most ${at_a_time} at once / free what was allocated. Servers keep their
  * health. Commit after the upstreams have their new configurations.
  *
- * Thread: control loop; prepare and cancel also while it does not run
- * Owns:   ${list} is copied, the upstreams are borrowed until a change commits without them
+ * Thread: control loop; prepare and cancel: also main while it does not run
+ * Owns:   ${list} is copied; the upstreams must live until a change commits without them; commit
+ *         and cancel free ${change}
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; as check_script_init() (logged)
  */
 int checks_prepare(struct checks *c, const struct upstream_next *list, unsigned n,
@@ -62,7 +64,7 @@ void checks_cancel(struct checks_change *change);
  * initial_state = checked.
  *
  * Thread: main
- * Owns:   ${c} owns ${change}
+ * Owns:   ${c} owns ${change}, after an error too
  * Errors: 0; as loop_submit()
  */
 int checks_start(struct checks *c, struct checks_change *change, int64_t wait_ns) NODISCARD;

@@ -34,7 +34,7 @@ unsigned descriptors_checks_max(void);
  * Limit ${d} to what the process may still open, less ${aside}. The listen sockets, which ${d}
  * counts, are open already.
  *
- * Thread: before start, when the listen sockets are open
+ * Thread: main, before start
  */
 void descriptors_set_limit(struct descriptor_budget *d, const struct descriptors_aside *aside);
 

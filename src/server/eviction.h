@@ -32,7 +32,8 @@ struct eviction_conf {
  * itself.
  *
  * Thread: control loop
- * Owns:   ${conf} is copied; its pointers are borrowed
+ * Owns:   ${conf} is copied; its loops and workers must outlive the eviction, which holds the
+ *         server
  * Errors: 0; -ENOMEM
  */
 int eviction_begin(const struct eviction_conf *conf) NODISCARD;

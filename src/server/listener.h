@@ -102,7 +102,7 @@ static inline const char *listener_conf_target(const struct listener_conf *conf,
  * limit of the process.
  *
  * Thread: any
- * Owns:   the caller has a reference; ${name} is copied, ${room} borrowed
+ * Owns:   the caller has a reference; ${name} is copied; ${room} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int listener_create(struct listener **out, const char *name, const struct quota_conf *quota,
@@ -118,7 +118,7 @@ void listener_left(const struct service *service);
 
 /*
  * listener_hold(ls) / listener_release(ls):
- * Add a reference and return ${ls}; drop one, the last frees.
+ * Add a reference and return ${ls} / release one: the last frees ${ls}.
  *
  * Thread: any
  */

@@ -36,7 +36,7 @@ struct server_conf;
 struct session;
 
 struct listener_generation {
-    struct listener *listener; /* held */
+    struct listener *listener; /* a reference */
     struct listener_conf conf; /* a copy; conf.memory holds what it points at */
     struct service service;
     struct admission *admission;
@@ -63,8 +63,8 @@ struct listener_generation_from {
  * Create the next generation of ${ls}.
  *
  * Thread: control loop, or main before start
- * Owns:   the caller has a reference; ${conf} is copied, its memory held, executor and handshakes
- *         of ${from} borrowed
+ * Owns:   the caller has a reference to ${out}, which copies ${conf} and holds its memory; executor
+ *         and handshakes of ${from} must outlive ${out}
  * Errors: 0; as admission_create() and pipeline_template_create()
  */
 int listener_generation_create(struct listener_generation **out, struct listener *ls,
@@ -135,7 +135,7 @@ void listener_generation_figures(const struct listener_generation *gen, struct f
 
 /*
  * listener_generation_hold(gen) / listener_generation_release(gen):
- * Add a reference and return ${gen}; drop one, the last frees. NULL is allowed.
+ * Add a reference and return ${gen} / release one: the last frees ${gen}. NULL is allowed.
  *
  * Thread: any
  */

@@ -16,7 +16,7 @@
 
 struct listener_generation;
 
-/* max_connections as an administrator set it; only the control loop changes it. */
+/* max_connections as an administrator set it; changed by control loop, or main before start. */
 struct listener_admin_max {
     bool is_set;
     unsigned max, configured;

@@ -63,7 +63,8 @@ struct listener_socket_conf {
  * Bind and listen, without accepting.
  *
  * Thread: control loop, or main before start
- * Owns:   ${gen} is borrowed, until listener_socket_give()
+ * Owns:   what ${conf} points at must outlive ${out}; ${gen} must live until a grace period after
+ *         listener_socket_give()
  * Errors: 0; -ENOMEM; as sock_listen()
  */
 int listener_socket_open(struct listener_socket **out, const struct listener_socket_conf *conf,
@@ -119,7 +120,7 @@ bool listener_socket_stop(struct listener_socket *sock) NODISCARD;
  * listener_socket_destroy(sock):
  * Close and free ${sock}.
  *
- * Thread: its boss; any if not started or while no boss loop runs
+ * Thread: its boss loop, or any if not started or while no boss loop runs
  */
 void listener_socket_destroy(struct listener_socket *sock);
 

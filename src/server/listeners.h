@@ -50,7 +50,7 @@ struct listeners_env {
     int64_t (*admit)(void *cookie, unsigned descriptors);
     /* On a boss loop; the callee owns ${s}, and calls listener_left() after ${s} has ended. */
     void (*accepted)(void *cookie, struct session *s);
-    /* Called for each new socket, by listeners_commit(). */
+    /* On the control loop or main, under a lock: a new socket is in use. */
     void (*opened)(void *cookie);
     /* On any thread: a socket announced by opened() was closed. */
     void (*stopped)(void *cookie);
@@ -75,7 +75,7 @@ struct listeners_sources {
  * Create an empty set.
  *
  * Thread: main
- * Owns:   ${env} is copied, what it points at is borrowed
+ * Owns:   ${env} is copied; what it points at must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int listeners_create(struct listeners **out, const struct listeners_env *env) NODISCARD;
@@ -87,7 +87,8 @@ int listeners_create(struct listeners **out, const struct listeners_env *env) NO
  * still closing.
  *
  * Thread: control loop, or main before start
- * Owns:   ${conf} and ${src} are borrowed during the call; the memory of each section is held
+ * Owns:   ${conf} and ${src} are used during the call only; each generation holds its section's
+ *         memory
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EADDRINUSE (also if an address is configured twice); as
  *         sock_listen()
  */
@@ -111,7 +112,7 @@ void listeners_cancel(struct listeners_change *change);
  * Begin to accept.
  *
  * Thread: main
- * Errors: 0; -EAGAIN (no thread could be started)
+ * Errors: as listener_socket_start()
  */
 int listeners_start(struct listeners *ls) NODISCARD;
 
@@ -140,7 +141,7 @@ void listeners_leave(struct listeners *ls);
  * open further sockets where an address has too few; failures are logged. After listeners_leave()
  * no socket is in use: remove all sockets from the store, and their files.
  *
- * Thread: main
+ * Thread: main, while no change is under way
  */
 void listeners_keep(struct listeners *ls);
 
@@ -154,7 +155,7 @@ struct listeners_descriptor {
  * The listen sockets in use.
  *
  * Thread: any, while no change is under way
- * Owns:   the caller frees ${out}; the descriptors are borrowed
+ * Owns:   the caller frees ${out}; ${ls} keeps the descriptors
  * Errors: 0; -ENOMEM
  */
 int listeners_descriptors(struct listeners *ls, struct listeners_descriptor **out,
@@ -217,7 +218,7 @@ struct listener *listeners_lookup(struct listeners *ls, const char *name);
  * Set max_connections of the listener ${name} (0: no limit), until a reload changes that option /
  * use the configured values again. Open sessions stay.
  *
- * Thread: control loop, or before start
+ * Thread: control loop, or main before start
  * Errors: 0; -ENOENT (does not exist)
  */
 int listeners_set_max(struct listeners *ls, const char *name, unsigned max) NODISCARD;
@@ -233,7 +234,7 @@ struct listeners_max {
  * listeners_each_max(ls, visit, cookie):
  * Visit the listeners whose max_connections an administrator has set, under a lock.
  *
- * Thread: control loop; main, while no reload is under way
+ * Thread: control loop, or main while no reload is under way
  */
 void listeners_each_max(struct listeners *ls,
                         void (*visit)(void *cookie, const struct listeners_max *max), void *cookie);

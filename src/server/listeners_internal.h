@@ -1,9 +1,9 @@
 /*
  * server/listeners_internal: the set of listeners and a change of it.
  *
- * note: lists. Only the control loop changes listeners and addresses, under the lock, and reads
- * them without the lock. Other threads read them under the lock; bosses remove closed sockets, and
- * any thread may stop sockets.
+ * note: lists. Only the control loop, or main while no change is under way, changes listeners and
+ * addresses, under the lock; it reads them without the lock. Other threads read them under the
+ * lock; bosses remove closed sockets, and any thread may stop sockets.
  *
  * note: in the way. A wildcard address and an address of the same port can both be bound only if
  * they share the port (SO_REUSEPORT). If one replaces the other, both sockets share the port, and
@@ -40,14 +40,14 @@ struct listener_socket;
 /* The oldest hidden sockets are closed if there are more. */
 #define LISTENERS_HIDDEN_MAX 64
 
-/* An address on which we have ever listened; never freed, as sessions point at it. */
+/* An address ever listened on; sessions point at it, so only listeners_destroy() frees it. */
 struct listeners_address {
     struct list link;
     struct address address;
     struct list sockets; /* sockets in use; closing sockets move to listeners.closing */
     unsigned n_sockets;
     struct listener_generation *current; /* generation that has the sockets; NULL: none */
-    struct listener_generation *next;    /* gets them in the change under way; NULL: none */
+    struct listener_generation *next;    /* gets the sockets in the change under way; NULL: none */
     struct list opened; /* new sockets of the change under way, or for listeners_start() */
     unsigned n_opened;
     bool shared;     /* SO_REUSEPORT was set for the change under way */
@@ -71,7 +71,7 @@ struct listeners {
 };
 
 struct listeners_change_item {
-    struct listener *listener; /* held */
+    struct listener *listener; /* a reference */
     struct listener_generation *generation;
 };
 

@@ -43,7 +43,7 @@ struct overload_conf {
  * Prepare overload protection; ${out} is NULL if no limit is configured.
  *
  * Thread: main, before the workers are created
- * Owns:   ${threads} and ${room} are borrowed
+ * Owns:   ${room} and the loops of ${threads} must live until no loop runs
  * Errors: 0; -ENOMEM
  */
 int overload_create(struct overload **out, const struct overload_conf *conf,

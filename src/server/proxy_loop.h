@@ -27,7 +27,7 @@ int proxy_loop_create(struct proxy_loop **out, const struct server_conf *conf,
 
 /*
  * proxy_loop_hold(p) / proxy_loop_release(p):
- * Add a reference; drop one. The last frees ${p}. NULL is allowed.
+ * Add a reference / release one: the last frees ${p}. NULL is allowed.
  *
  * Thread: any
  */

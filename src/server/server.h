@@ -57,7 +57,7 @@ struct server_worker_conf {
     enum chooser_kind chooser;
     /* epoll is rebuilt after so many early, empty polls in a row; 0: never */
     unsigned rebuild_threshold;
-    int64_t stall_threshold_ns; /* a longer turn is logged as a stall; 0: never */
+    int64_t stall_threshold_ns; /* turns at least this long count as stalls; 0: none do */
     struct server_cpus cpus;
 };
 
@@ -100,8 +100,8 @@ static inline int server_conf_find_upstream(const struct server_conf *conf, cons
 
 struct server_events {
     /*
-     * Called once when the last session has ended after server_drain(), by any loop, server_drain()
-     * or server_stop().
+     * Called once on any thread, when the last session has ended after server_drain(),
+     * server_upgrade_leave() or server_stop().
      */
     void (*drained)(void *cookie);
     void *cookie;
@@ -119,7 +119,7 @@ struct server_events {
  * Bind and listen on every address, build loops and upstreams. Failures are logged.
  *
  * Thread: main
- * Owns:   ${conf} is borrowed and must outlive the server; ${events} is copied
+ * Owns:   ${conf} must live until a reload replaces it, or server_destroy(); ${events} is copied
  * Errors: 0; -errno of the first failure
  */
 int server_create(struct server **out, const struct server_conf *conf,
@@ -156,8 +156,8 @@ struct server_reload {
  * only server_watch(), server_reload_give_up() and functions for any thread may be called.
  *
  * Thread: main, after server_start()
- * Owns:   ${reload} is copied; its conf is borrowed until done(), later each part holds the memory
- *         that it uses
+ * Owns:   ${reload} is copied; its conf must live until done() with an error, else as that of
+ *         server_create()
  * Errors: as loop_submit()
  */
 int server_reload(struct server *sv, const struct server_reload *reload) NODISCARD;

@@ -40,7 +40,7 @@ struct server_admin {
     struct server_pause_conf pause;
     unsigned rate; /* RESUME */
     /*
-     * Called once on the asking loop, unless it has ended. ${rc}: 0; -ENOENT (no such server);
+     * Called once on the asking loop, unless that has ended. ${rc}: 0; -ENOENT (no such server);
      * -ESHUTDOWN; as membership_admin_set(), server_pause_begin(), server_pause_resume().
      */
     void (*answered)(struct server_admin *change, int rc);
@@ -70,7 +70,7 @@ int server_admin_begin(struct server *sv, struct server_admin *change) NODISCARD
  * server_admin_set_io_ratio(sv, io_ratio):
  * Use ${io_ratio} instead of the configured one; 0: use the configured one again.
  *
- * Thread: control loop, or before start
+ * Thread: control loop, or main before start
  * Errors: 0; -EINVAL (not 1 to 100)
  */
 int server_admin_set_io_ratio(struct server *sv, unsigned io_ratio) NODISCARD;

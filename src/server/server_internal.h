@@ -48,7 +48,7 @@ struct server_change {
     struct checks_change *checks;
     struct certificates_change *certificates;
     struct resolver_change *names;
-    struct proxy_loop *proxy_loop; /* held */
+    struct proxy_loop *proxy_loop; /* a reference */
     struct spare_pools_change *spares;
     struct listeners_change *listeners;
 };
@@ -78,15 +78,15 @@ struct server {
     struct descriptors_aside aside;
     struct log_limit refused_limit;
     struct server_change change;
-    struct list pauses;      /* of server/server_pause; changed by the control loop only */
-    struct lock pauses_lock; /* held to change `pauses`, and to read it elsewhere */
+    struct list pauses;      /* changed by the control loop, or main before start */
+    struct lock pauses_lock; /* taken to change `pauses`, and by other threads to read it */
     struct task pauses_start;
     atomic_uint n_pauses;
     atomic_uint admin_io_ratio; /* see server/server_admin; 0: as configured */
     /*
-     * note: holds. Number of open sessions and listen sockets, plus one until server_drain(); at 0
-     * the server is drained. Acquire and release: the thread that calls drained() sees the writes
-     * of the other threads.
+     * note: holds. Number of open sessions and listen sockets, plus one until the drain or stop
+     * begins; at 0 the server is drained. Acquire and release: the thread that calls drained() sees
+     * the writes of the other threads.
      */
     atomic_uint holds;
 };

@@ -40,7 +40,7 @@ struct server_pause_status {
  * server_pause_begin(sv, target, conf):
  * Pause ${target}, or change its pause.
  *
- * Thread: control loop, or before start
+ * Thread: control loop, or main before start
  * Errors: 0; -ENOENT (does not exist); -ENOMEM
  */
 int server_pause_begin(struct server *sv, const struct server_pause_target *target,
@@ -50,7 +50,7 @@ int server_pause_begin(struct server *sv, const struct server_pause_target *targ
  * server_pause_resume(sv, target, rate):
  * End the pause, at ${rate} clients per second; 0: at once.
  *
- * Thread: control loop; with a ${rate} also before start
+ * Thread: control loop; with a ${rate} also main before start
  * Errors: 0; -ENOENT (does not exist); -EALREADY (is not paused)
  */
 int server_pause_resume(struct server *sv, const struct server_pause_target *target,

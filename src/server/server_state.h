@@ -60,7 +60,7 @@ int server_state_close(struct server_state *st) NODISCARD;
  * The last report.
  *
  * Thread: main
- * Owns:   borrowed until the next report
+ * Owns:   valid until the next report
  */
 const char *server_state_text(const struct server_state *st);
 

@@ -12,8 +12,7 @@ struct server;
  * As listeners_descriptors().
  *
  * Thread: main, while no reload is under way
- * Owns:   the caller frees ${out}; the descriptors are borrowed
- * Errors: 0; -ENOMEM
+ * Owns, Errors: as listeners_descriptors()
  */
 int server_upgrade_descriptors(struct server *sv, struct listeners_descriptor **out,
                                unsigned *n) NODISCARD;
@@ -31,7 +30,7 @@ void server_upgrade_leave(struct server *sv);
  * server_upgrade_keep(sv):
  * As listeners_keep().
  *
- * Thread: main
+ * Thread: main, while no reload is under way
  */
 void server_upgrade_keep(struct server *sv);
 

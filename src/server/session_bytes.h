@@ -14,7 +14,7 @@ struct session_scan_workers;
  * done(cookie) on the asking loop: once, and not inside this call.
  *
  * Thread: a loop, the asking one
- * Owns:   what ${workers} points at must outlive the workers' loops
+ * Owns:   as session_query_begin()
  * Errors: as session_scan_begin(); then done() is not called
  */
 int session_bytes_begin(const struct session_scan_workers *workers, int64_t limit_ns,

@@ -35,7 +35,7 @@ struct session_idlest {
  * Initialise / begin to search ${set} for the sessions with the earliest at_ns(), at most
  * SESSION_IDLEST_MAX (at_ns() CLOCK_NEVER: leave out) / end the search, if it has begun.
  *
- * Thread: loop of the worker; any for session_idlest_init()
+ * Thread: loop; session_idlest_init(): any, before other threads can use ${si}
  * Owns:   ${si} must outlive the search
  */
 void session_idlest_init(struct session_idlest *si);
@@ -47,7 +47,7 @@ void session_idlest_end(struct session_idlest *si);
  * session_idlest_step(si):
  * Visit the sessions of the next step; true: all were visited.
  *
- * Thread: loop of the worker
+ * Thread: loop
  */
 bool session_idlest_step(struct session_idlest *si) NODISCARD;
 
@@ -55,7 +55,7 @@ bool session_idlest_step(struct session_idlest *si) NODISCARD;
  * session_idlest_take(si):
  * Take the session that has been idle for longest and is not ending; NULL: none is left.
  *
- * Thread: loop of the worker
+ * Thread: loop
  * Owns:   the session is valid until the end of the turn
  */
 struct session *session_idlest_take(struct session_idlest *si);

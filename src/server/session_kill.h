@@ -15,7 +15,7 @@ struct session_scan_workers;
  * answered(cookie, number of sessions) as session_query_begin() does.
  *
  * Thread: a loop, the asking one
- * Owns:   ${filter} is copied; what ${workers} points at must outlive the workers' loops
+ * Owns:   ${filter} is copied; ${workers}: as session_query_begin()
  * Errors: as session_scan_begin()
  */
 int session_kill_begin(const struct session_scan_workers *workers,

@@ -49,8 +49,8 @@ unsigned session_scan_parts(const struct session_scan_workers *workers);
  * Begin a scan. Exactly one of done() and lost() follows, not inside this call; both may free what
  * ${cookie} points at.
  *
- * Thread: the asking loop
- * Owns:   what ${workers} points at, and ${ops}, are borrowed until done() or lost()
+ * Thread: a loop, the asking one
+ * Owns:   what ${workers} points at, and ${ops}, must live until done() or lost()
  * Errors: 0; -ENOMEM; -ESHUTDOWN (the asking loop takes no more tasks)
  */
 int session_scan_begin(const struct session_scan_workers *workers, unsigned n_parts,

@@ -41,7 +41,7 @@ struct session_set_walk {
  * session_set_init(set):
  * Initialise an empty set.
  *
- * Thread: before start
+ * Thread: any, before other threads can use ${set}
  */
 void session_set_init(struct session_set *set);
 
@@ -49,7 +49,7 @@ void session_set_init(struct session_set *set);
  * session_set_add(set, s) / session_set_remove(set, s):
  * Append ${s}, and number it / remove ${s}.
  *
- * Thread: loop of the worker
+ * Thread: loop
  */
 void session_set_add(struct session_set *set, struct session *s);
 void session_set_remove(struct session_set *set, struct session *s);
@@ -58,7 +58,7 @@ void session_set_remove(struct session_set *set, struct session *s);
  * session_set_oldest(set):
  * The session that was added first; NULL: none.
  *
- * Thread: loop of the worker
+ * Thread: loop
  */
 struct session *session_set_oldest(const struct session_set *set);
 
@@ -67,7 +67,7 @@ struct session *session_set_oldest(const struct session_set *set);
  * Initialise a walk that is not under way / begin at the oldest session / end the walk, also if it
  * is not under way.
  *
- * Thread: loop of the worker; any for session_set_walk_init()
+ * Thread: loop; session_set_walk_init(): any, before other threads can use ${walk}
  */
 void session_set_walk_init(struct session_set_walk *walk);
 void session_set_begin(struct session_set_walk *walk, struct session_set *set);
@@ -77,12 +77,12 @@ void session_set_end(struct session_set_walk *walk);
  * session_set_next(walk):
  * The next session, perhaps one that is ending; NULL: none is left.
  *
- * Thread: loop of the worker
+ * Thread: loop
  * Owns:   the session is valid until the end of the turn
  */
 struct session *session_set_next(struct session_set_walk *walk);
 
-/* Returns true if it took long. */
+/* Returns true if the visit took long. */
 typedef bool session_set_visit(void *cookie, struct session *s);
 
 /*
@@ -90,7 +90,7 @@ typedef bool session_set_visit(void *cookie, struct session *s);
  * Visit the next sessions: ${max} of them, fewer if BUDGET_STEP_NS are over. True: ${walk} is
  * through.
  *
- * Thread: loop of the worker
+ * Thread: loop
  */
 bool session_set_step(struct session_set_walk *walk, unsigned max, session_set_visit *visit,
                       void *cookie) NODISCARD;
@@ -99,7 +99,7 @@ bool session_set_step(struct session_set_walk *walk, unsigned max, session_set_v
  * session_set_step_begin(step):
  * Start the budget of a step that is not only a walk: count by budget_step_over().
  *
- * Thread: loop of the worker
+ * Thread: loop
  */
 static inline void session_set_step_begin(struct budget *step)
 {
@@ -110,7 +110,7 @@ static inline void session_set_step_begin(struct budget *step)
  * session_set_is_through(walk):
  * Would session_set_next() return NULL?
  *
- * Thread: loop of the worker
+ * Thread: loop
  */
 bool session_set_is_through(const struct session_set_walk *walk);
 
@@ -118,7 +118,7 @@ bool session_set_is_through(const struct session_set_walk *walk);
  * session_set_walks(walk):
  * Is ${walk} under way?
  *
- * Thread: loop of the worker
+ * Thread: loop
  */
 static inline bool session_set_walks(const struct session_set_walk *walk)
 {

@@ -28,7 +28,7 @@ struct session_shed_conf {
      * CLOCK_NEVER if ${s} stays. NULL: use filter and over_ns.
      */
     int64_t (*leave_by_ns)(const struct session *s);
-    /* Called once on the asking loop. ${n}: sessions to be ended; -ENOMEM. */
+    /* Once on the asking loop, unless that has ended. ${n}: sessions to be ended; -ENOMEM. */
     void (*answered)(void *cookie, int64_t n);
     void *cookie;
 };
@@ -40,7 +40,7 @@ struct session_shed_conf {
  * anyway are neither counted nor chosen.
  *
  * Thread: a loop, the asking one
- * Owns:   ${conf} is copied; what ${workers} points at must outlive the workers' loops
+ * Owns:   as session_query_begin()
  * Errors: as session_scan_begin()
  */
 int session_shed_begin(const struct session_scan_workers *workers,

@@ -12,8 +12,8 @@ struct address;
 struct sock_listen_conf;
 
 /*
- * Functions are called on the control loop, or on main before start; NULL: no socket outlives the
- * process.
+ * Functions are called on the control loop, or on main while no reload is under way; NULL: no
+ * socket outlives the process.
  */
 struct socket_store {
     /* Returns how many sockets bound to ${a} are stored. */

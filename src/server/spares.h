@@ -16,8 +16,9 @@ struct worker;
  * spares_create(out, loops, workers):
  * Create a pool for each worker.
  *
- * Thread: before start
- * Owns:   ${loops} and ${workers} are borrowed
+ * Thread: main, before start
+ * Owns:   ${loops} must outlive ${out}; after the end of ${workers} only spares_destroy() may be
+ *         called
  * Errors: 0; -ENOMEM
  */
 int spares_create(struct spares **out, struct loop_group *loops,
@@ -28,7 +29,7 @@ int spares_create(struct spares **out, struct loop_group *loops,
  * Prepare spares for the upstreams that listeners of ${conf} use; ${next}: all upstreams of
  * ${conf}. Commit after the upstreams, then call spares_refill().
  *
- * Thread: control loop, or before start
+ * Thread: control loop, or main before start
  * Owns:   as spare_pools_prepare()
  * Errors: 0; -ENOMEM
  */

@@ -37,7 +37,7 @@ struct upstreams_change;
  * Create an empty set. ${handshakes}: for TLS with servers.
  *
  * Thread: main
- * Owns:   all but ${out} are borrowed
+ * Owns:   all but ${out} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int upstreams_create(struct upstreams **out, struct loop_group *workers, struct loop *control,
@@ -48,7 +48,8 @@ int upstreams_create(struct upstreams **out, struct loop_group *workers, struct 
  * Create the new upstreams of ${conf}. One change at a time.
  *
  * Thread: control loop, or main before start
- * Owns:   ${conf} is borrowed until upstreams_complete(); then its sections' memory is held
+ * Owns:   ${conf} must live until commit or cancel; each upstream holds its section's memory
+ *         (upstream_conf.memory)
  * Errors: 0; -ENOMEM; as upstream_create()
  */
 int upstreams_prepare(struct upstreams *us, const struct server_conf *conf,
@@ -59,7 +60,7 @@ int upstreams_prepare(struct upstreams *us, const struct server_conf *conf,
  * Of the new configuration: the upstream ${name}, or NULL / all ${n} upstreams, in file order.
  *
  * Thread: as upstreams_prepare()
- * Owns:   borrowed until commit or cancel, unless upstream_hold() keeps an upstream
+ * Owns:   valid until commit or cancel; upstream_hold() keeps an upstream longer
  */
 struct upstream *upstreams_find(const struct upstreams_change *change, const char *name);
 const struct upstream_next *upstreams_next(const struct upstreams_change *change, unsigned *n);
@@ -123,7 +124,7 @@ struct upstream **upstreams_hold_all(struct upstreams *us, bool removed, unsigne
  * Call visit(up, cookie) for each upstream, also for removed upstreams with users.
  *
  * Thread: any
- * Owns:   ${up} is held during the call
+ * Owns:   ${up} is valid during the call
  */
 void upstreams_each(struct upstreams *us, void (*visit)(struct upstream *up, void *cookie),
                     void *cookie);

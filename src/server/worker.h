@@ -34,8 +34,8 @@ struct worker_env {
  * worker_create(out, loop, env):
  * Prepare ${loop}, which has no thread yet, for sessions. The loop's shutdown aborts the sessions.
  *
- * Thread: main
- * Owns:   ${loop} is borrowed
+ * Thread: control loop, or main before start
+ * Owns:   ${loop} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int worker_create(struct worker **out, struct loop *loop, const struct worker_env *env) NODISCARD;
@@ -44,8 +44,8 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
  * worker_net(w) / worker_use_spares(w, pool):
  * The netloop of ${w} / set the pool of spare connections of ${w}.
  *
- * Thread: before start
- * Owns:   ${pool} is borrowed
+ * Thread: control loop, or main before start
+ * Owns:   ${pool} must live until replaced; NULL: none
  */
 struct netloop *worker_net(const struct worker *w);
 void worker_use_spares(struct worker *w, struct spare_pool *pool);
@@ -101,7 +101,7 @@ bool worker_carry_over(struct worker *w, unsigned max, bool *some_leave);
  * worker_destroy(w):
  * Free ${w} or NULL.
  *
- * Thread: main, while its loop does not run
+ * Thread: control loop, or main, while the loop does not run
  */
 void worker_destroy(struct worker *w);
 

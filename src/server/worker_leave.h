@@ -26,7 +26,7 @@ bool worker_leave_at_last(struct session *s);
  * Begin to spread the ends of the sessions for which worker_leave_at_last() was true.
  *
  * Thread: control loop
- * Owns:   what ${workers} points at must outlive the workers' loops
+ * Owns:   as session_query_begin()
  */
 void worker_leave_spread(const struct session_scan_workers *workers);
 

@@ -15,7 +15,8 @@ struct workers;
  * Create a worker for each loop.
  *
  * Thread: main, before start
- * Owns:   ${loops} is borrowed, ${env} copied
+ * Owns:   ${env} is copied; ${loops} must outlive ${out}; the caller calls workers_destroy(), after
+ *         an error too
  * Errors: as worker_create()
  */
 int workers_create(struct workers **out, struct loop_group *loops,

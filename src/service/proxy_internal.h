@@ -36,7 +36,7 @@ struct proxy {
     struct wait_ticket *ticket;
     struct upstream_server *at; /* the session's server; NULL: none */
     struct endpoint_addresses
-        *addresses; /* of `at`; held while connecting, with an access log until the end */
+        *addresses; /* of `at`; a reference while connecting, with an access log until the end */
     struct proxy_pause *pause;
     int64_t give_up_at_ns;  /* deadline of all tries */
     int64_t retry_until_ns; /* no pause ends after this */
@@ -55,7 +55,7 @@ struct proxy {
  * proxy_of(s) / proxy_upstream(p):
  * The proxy of session ${s} / the upstream of ${p}.
  *
- * Thread: loop of the session
+ * Thread: loop
  */
 static inline struct proxy *proxy_of(const struct session *s)
 {

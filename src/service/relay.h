@@ -35,7 +35,7 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
  * Call service_ops.first_byte() when ${r} reads its first bytes; they are not spliced. Call this
  * before channel_start().
  *
- * Thread: loop of the session
+ * Thread: loop
  */
 void relay_tell_first(struct relay *r);
 
@@ -43,7 +43,7 @@ void relay_tell_first(struct relay *r);
  * relay_carry_over(r):
  * Use the bandwidths of the session's new service.
  *
- * Thread: loop of the session
+ * Thread: loop
  */
 void relay_carry_over(struct relay *r);
 
@@ -52,7 +52,7 @@ void relay_carry_over(struct relay *r);
  * Undo relay_init() when one of its channels is closed; ${from} is not read until the next
  * relay_init().
  *
- * Thread: loop of the session
+ * Thread: loop
  */
 void relay_undo(struct relay *r, struct channel *from);
 

@@ -1,7 +1,7 @@
 /*
  * service/service: a listener's service (echo or proxy) and its settings.
  *
- * One per generation of a listener, immutable; sessions borrow it until session_carry_over().
+ * One per generation of a listener, immutable; a session uses it until session_carry_over().
  */
 #ifndef SERVICE_SERVICE_H
 #define SERVICE_SERVICE_H
@@ -38,7 +38,7 @@ struct session_conf {
 
 struct service {
     const struct service_ops *ops;
-    const struct session_conf *conf; /* borrowed from the listener */
+    const struct session_conf *conf; /* of the generation */
     const char *listener;
     struct counters *counters;           /* NULL: not counted */
     struct admission *admission;         /* NULL: all clients are served */

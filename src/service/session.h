@@ -87,7 +87,7 @@ struct service_ops {
     void (*route)(struct session *s, struct upstream *up);
     /* Timeout of a server that sends nothing; 0: none. NULL: no servers. */
     int64_t (*server_idle_timeout_ns)(const struct session *s);
-    /* Cancel connecting, if under way. */
+    /* Stop connecting, if under way: also leave the wait queue, end a pause or TLS handshake. */
     void (*cancel)(struct session *s);
     /* Has the client got all its answers? NULL: unknown. */
     bool (*finished)(const struct session *s);
@@ -139,7 +139,7 @@ struct session {
     uint64_t counted_in, counted_out;          /* client's bytes already in `counted` */
     struct session_id id;
     struct admission_ticket ticket;
-    struct session_preface *preface_read; /* NULL: it has no preface */
+    struct session_preface *preface_read; /* NULL: none */
     struct session_header *header;        /* its PROXY header; NULL: none */
     struct session_tls *tls;              /* TLS with the client; NULL: none */
     struct session_hello *hello;          /* its ClientHello, if passed on; NULL: none */
@@ -195,7 +195,7 @@ void session_refuse(struct session *s);
  * session_id(s):
  * The ID of ${s}, created at the first call.
  *
- * Thread: loop of ${s}; any before it was adopted
+ * Thread: loop of ${s}, or any before session_adopt()
  */
 const struct session_id *session_id(struct session *s);
 
@@ -258,7 +258,7 @@ void session_leave_by(struct session *s, int64_t at_ns);
  * session_set_reason(s, reason):
  * Set the reason of the end; the first one stays.
  *
- * Thread: loop of ${s}; any before it was adopted
+ * Thread: loop of ${s}, or any before session_adopt()
  */
 void session_set_reason(struct session *s, enum session_reason reason);
 
@@ -318,7 +318,7 @@ size_t session_reclaim(struct session *s);
  * session_count_at(s, where, c):
  * Count ${s} at ${c} too, until its end.
  *
- * Thread: loop of ${s}; any before it was adopted
+ * Thread: loop of ${s}, or any before session_adopt()
  * Owns:   ${c} must outlive ${s}
  */
 void session_count_at(struct session *s, enum session_counted where, struct counters *c);

@@ -17,7 +17,7 @@ struct session;
  * session_access_log_begin(s) / session_access_log_end(s):
  * Give ${s} its number in the access log / write the last line of ${s}.
  *
- * Thread: loop of ${s}; any before it was adopted
+ * Thread: loop of ${s}, or any before session_adopt()
  */
 void session_access_log_begin(struct session *s);
 void session_access_log_end(struct session *s);

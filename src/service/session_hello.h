@@ -14,7 +14,7 @@
 struct access_log_record;
 struct route_table;
 
-/* Of a listener; borrowed by its sessions. */
+/* Of a listener's generation; its sessions use it. */
 struct session_routes {
     struct route_table *table;
     int64_t timeout_ns; /* to receive the ClientHello */
@@ -27,7 +27,7 @@ extern const struct session_preface_stage session_hello_stage;
  * session_hello_route(s, sni, alpn):
  * Choose the upstream of ${s}: by the routes, else that of the listener. See route_table_find().
  *
- * Thread: loop of ${s}; before service_ops.start
+ * Thread: loop of ${s}, before service_ops.start()
  * Errors: 0; -ENOENT (none)
  */
 int session_hello_route(struct session *s, const char *sni,

@@ -27,7 +27,7 @@ static inline struct channel *session_receiver(const struct session *s, const st
  * Parts of session_init(), session_adopt() and session_end(). Start draws the lifetime, without
  * arming the timer.
  *
- * Thread: loop of ${s}; any for session_timer_init()
+ * Thread: loop of ${s}; session_timer_init(): any
  */
 void session_timer_init(struct session *s);
 void session_timer_start(struct session *s);

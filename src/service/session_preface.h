@@ -5,9 +5,10 @@
  *                 -> handlers are added, service_ops.start
  *                 -> session_preface_read: bytes behind the preface
  *
- * Each stage is a handler at the head of the client's pipeline that holds all events. When a stage
- * is done, the handler of the next one is added and gets the remaining bytes. The last stage keeps
- * them until the service reads, as a server may have to be connected first.
+ * Each stage is a handler at the head of the client's pipeline that keeps back `active`, bytes and
+ * end of file. When a stage is done, the handler of the next one is added and gets the remaining
+ * bytes. The last stage keeps them until the service reads, as a server may have to be connected
+ * first.
  */
 #ifndef SERVICE_SESSION_PREFACE_H
 #define SERVICE_SESSION_PREFACE_H
@@ -21,7 +22,7 @@
 struct session_preface_stage {
     /* Bytes of memory, a multiple of max_align_t; 0: the service has no such stage. */
     size_t (*bytes)(const struct service *service);
-    /* Add the handler; it calls session_preface_done() or ends the session. */
+    /* Add the handler, which calls session_preface_done() or ends the session. */
     void (*begin)(struct session *s, struct channel *ch, void *room);
     /* Bytes received and not passed on. */
     size_t (*rest_bytes)(const void *room);
@@ -41,7 +42,7 @@ struct session_preface_stage {
  * session_preface_expect(s, header):
  * Decide which stages ${s} has; ${header}: a PROXY header is expected.
  *
- * Thread: any; before ${s} is adopted
+ * Thread: any, before ${s} is adopted
  */
 void session_preface_expect(struct session *s, bool header);
 

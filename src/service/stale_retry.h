@@ -31,7 +31,7 @@ struct stale_retry_conf {
  * stale_retry_create(out, conf) / stale_retry_destroy(t):
  * Allocate a retry / free ${t}, which may be NULL.
  *
- * Thread: loop of the session
+ * Thread: loop
  * Owns:   ${out} must live as long as the channels
  * Errors: 0; -ENOMEM
  */
@@ -42,7 +42,7 @@ void stale_retry_destroy(struct stale_retry *t);
  * stale_retry_begin(t):
  * Add the handlers of ${t} to both channels, before these start.
  *
- * Thread: loop of the session
+ * Thread: loop
  */
 void stale_retry_begin(struct stale_retry *t);
 
@@ -50,7 +50,7 @@ void stale_retry_begin(struct stale_retry *t);
  * stale_retry_lost(t):
  * Is the spare closed and not replaced yet? NULL: no.
  *
- * Thread: loop of the session
+ * Thread: loop
  */
 bool stale_retry_lost(const struct stale_retry *t);
 
@@ -58,7 +58,7 @@ bool stale_retry_lost(const struct stale_retry *t);
  * stale_retry_replay(t):
  * A new connection is the second leg: pass on the client's bytes received meanwhile.
  *
- * Thread: loop of the session
+ * Thread: loop
  */
 void stale_retry_replay(struct stale_retry *t);
 

@@ -41,7 +41,7 @@ struct access_log_format_problem {
 /*
  * access_log_format_parse(out, text, arena, problem):
  *
- * Thread: before start
+ * Thread: any
  * Owns:   ${arena} owns ${out}; ${text} must live as long as ${arena}
  * Errors: 0; -EINVAL (see ${problem}); -ENOMEM
  */

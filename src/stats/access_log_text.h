@@ -29,14 +29,14 @@ struct access_log_text {
  * access_log_text_copy(t, bytes, len):
  * Write ${bytes} unescaped.
  *
- * Thread: user
+ * Thread: owner
  */
 void access_log_text_copy(struct access_log_text *t, const char *bytes, size_t len);
 
 /*
  * access_log_text_value(t, bytes, len):
  *
- * Thread: user
+ * Thread: owner
  * Source: RFC 8259, section 7; RFC 3629, section 4 (UTF-8)
  */
 void access_log_text_value(struct access_log_text *t, const char *bytes, size_t len);
@@ -44,7 +44,7 @@ void access_log_text_value(struct access_log_text *t, const char *bytes, size_t 
 /*
  * access_log_text_missing(t):
  *
- * Thread: user
+ * Thread: owner
  */
 void access_log_text_missing(struct access_log_text *t);
 
@@ -52,7 +52,7 @@ void access_log_text_missing(struct access_log_text *t);
  * access_log_text_number(t, n) / access_log_text_seconds(t, ns):
  * Write ${n} / write ${ns} >= 0 as seconds with six decimals.
  *
- * Thread: user
+ * Thread: owner
  */
 void access_log_text_number(struct access_log_text *t, uint64_t n);
 void access_log_text_seconds(struct access_log_text *t, int64_t ns);
@@ -61,7 +61,7 @@ void access_log_text_seconds(struct access_log_text *t, int64_t ns);
  * access_log_text_digits(t, n, width):
  * Write ${n} zero-padded to ${width} digits.
  *
- * Thread: user
+ * Thread: owner
  */
 void access_log_text_digits(struct access_log_text *t, uint64_t n, unsigned width);
 

@@ -1,8 +1,7 @@
 /*
  * stats/counters: session counters of a listener, upstream or server.
  *
- * Embedded in their object and initially zero. Any thread may write them, when a session begins or
- * ends, and read them.
+ * Embedded in their object and initially zero. Any thread may write and read them.
  *
  *   began = open + sum of `ended`      (see note: sums)
  */
@@ -81,7 +80,7 @@ void counters_lasted(struct counters *c, int64_t ns);
 
 /*
  * counters_connected(c, ns) / counters_connect_failed(c):
- * Count a connect that succeeded after ${ns}, or failed.
+ * Count a connect that succeeded after ${ns} / that failed.
  *
  * Thread: any
  */

@@ -30,7 +30,7 @@ struct figure_json {
  * Begin the array in ${out}, for objects that are shown to j->visitor / end it.
  *
  * Thread: owner of ${j}
- * Owns:   ${out} is borrowed until figure_json_end(); errors are in out->failed
+ * Owns:   ${out} must live until figure_json_end(); errors are in out->failed
  */
 void figure_json_begin(struct figure_json *j, enum figure_subject subject, struct text *out);
 void figure_json_end(struct figure_json *j);

@@ -89,7 +89,8 @@ bool client_hello_alpn_next(struct client_hello_bytes *list, struct client_hello
 
 /*
  * client_hello_next_16(list, out) / client_hello_next_extension(list, type):
- * Take the next number off a list of two-byte numbers, or the type of the next extension.
+ * Take the next number off a list of two-byte numbers / the next extension off a list, and set
+ * ${type}. False: none is left.
  *
  * Thread: any
  */

@@ -26,7 +26,7 @@ struct tls_bio {
  * tls_bio_new(io):
  * Return a BIO that uses ${io}; NULL: no memory.
  *
- * Thread: any; then one at a time
+ * Thread: any, one at a time
  * Owns:   ${io} must outlive the BIO, which SSL_free() frees
  */
 struct bio_st *tls_bio_new(struct tls_bio *io) NODISCARD;

@@ -40,7 +40,7 @@ int tls_certificate_load(struct tls_certificate **out, const struct tls_certific
  * tls_certificate_destroy(c):
  * Free ${c} or NULL.
  *
- * Thread: any, once it is not used
+ * Thread: any, when no thread uses ${c}
  */
 void tls_certificate_destroy(struct tls_certificate *c);
 
@@ -48,7 +48,7 @@ void tls_certificate_destroy(struct tls_certificate *c);
  * tls_certificate_use_in(c, ctx) / tls_certificate_use(c, ssl):
  * Present ${c}, in addition to certificates with other kinds of keys.
  *
- * Thread: any / that of ${ssl}
+ * Thread: any / owner of ${ssl}
  * Errors: 0; -EINVAL (see the library's errors)
  */
 int tls_certificate_use_in(const struct tls_certificate *c, SSL_CTX *ctx) NODISCARD;
@@ -78,7 +78,7 @@ bool tls_certificate_same(const struct tls_certificate *a, const struct tls_cert
  * The certificate itself / the first of its chain, or NULL / the path of its file.
  *
  * Thread: any
- * Owns:   ${c}
+ * Owns:   ${c} keeps the result
  */
 X509 *tls_certificate_leaf(const struct tls_certificate *c);
 X509 *tls_certificate_issuer(const struct tls_certificate *c);

@@ -4,7 +4,7 @@
  *   add -> handshake, in steps on tls/tls_handshakes -> done() -> tls_handler_release()
  *       -> plain bytes inward, records outward -> close_notify in both directions
  *
- * Before the release no event passes the handler.
+ * Until the release the handler keeps back `active`, bytes and end of file.
  *
  * close_notify is half-close, in TLS 1.2 too: the peer's arrives as HANDLER_EOF, ours is sent by
  * shutdown_write in front of the end of file. An end of file without close_notify is counted, and
@@ -73,7 +73,7 @@ struct tls_handler {
  * deadline_ns; a client's handshake begins with `active` or the first bytes.
  *
  * Thread: loop of ${ch}
- * Owns:   ${t} must live as long as ${ch}; it owns ${ssl}, on error too, and copies ${conf}
+ * Owns:   ${t} must live as long as ${ch}; it owns ${ssl}, which an error frees, and copies ${conf}
  * Errors: 0; -ENOMEM
  */
 int tls_handler_add(struct tls_handler *t, struct channel *ch, struct ssl_st *ssl,
@@ -83,7 +83,7 @@ int tls_handler_add(struct tls_handler *t, struct channel *ch, struct ssl_st *ss
  * tls_handler_retry(t):
  * After done(t, -EBUSY): submit the step again.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 void tls_handler_retry(struct tls_handler *t);
 
@@ -92,7 +92,7 @@ void tls_handler_retry(struct tls_handler *t);
  * Fail a handshake that takes too long: calls done(t, -ETIMEDOUT). No-op after done() or the
  * channel's end.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 void tls_handler_give_up(struct tls_handler *t);
 
@@ -100,7 +100,7 @@ void tls_handler_give_up(struct tls_handler *t);
  * tls_handler_release(t):
  * After done(t, 0): pass on `active`, and from now on plain bytes.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 void tls_handler_release(struct tls_handler *t);
 
@@ -109,7 +109,7 @@ void tls_handler_release(struct tls_handler *t);
  * Give up the stream of a released ${t}, whose channel was detached / use ${stream}, whose
  * handshake is done, on the channel ${ch}, which is not started yet.
  *
- * Thread: the channel's loop
+ * Thread: loop
  * Owns:   the caller owns the returned stream; ${t} owns ${stream}, lives as long as ${ch}, and
  *         copies ${conf}
  */
@@ -121,7 +121,7 @@ void tls_handler_adopt(struct tls_handler *t, struct channel *ch, struct tls_str
  * tls_handler_rest_bytes(t):
  * Bytes received behind the handshake and not passed on.
  *
- * Thread: the channel's loop
+ * Thread: loop
  */
 size_t tls_handler_rest_bytes(const struct tls_handler *t);
 

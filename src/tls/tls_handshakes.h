@@ -1,6 +1,6 @@
 /*
- * tls/tls_handshakes: thread pool for handshakes: no established connection waits for the
- * arithmetic of a new one.
+ * tls/tls_handshakes: thread pool for handshakes, so that established connections do not wait for
+ * the arithmetic of new ones.
  *
  * A loop submits one step of a handshake: what the library does with the messages received so far.
  * run() works on state that no other thread touches meanwhile, and ends with a task for the
@@ -71,7 +71,7 @@ int tls_handshakes_start(const struct tls_handshakes_conf *conf,
  * tls_handshakes_submit(pool, job, deadline_ns, first):
  * Queue a step of a handshake, its ${first} one or a further one. The caller has set job->on_loop.
  *
- * Thread: a loop's; any if there are threads
+ * Thread: a loop; any if there are threads
  * Owns:   on 0 the pool runs or drops ${job}, once; on error the caller keeps it
  * Units:  ${deadline_ns}: clock_now_ns(), or CLOCK_NEVER
  * Errors: 0; -EBUSY (max_pending steps of its kind wait); -EAGAIN (no thread could start); -ENOMEM;

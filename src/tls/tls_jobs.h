@@ -21,7 +21,7 @@ struct tls_job;
 struct tls_job_type {
     const char *name;
     void (*run)(struct tls_job *job);
-    /* After run(): give ${job} back to its loop. Unless it ${wakes} the loop, a later job will. */
+    /* After run(): give ${job} back to its loop. If not ${wakes}, a later job wakes the loop. */
     void (*give_back)(struct tls_job *job, bool wakes);
     void (*drop)(struct tls_job *job);
 };

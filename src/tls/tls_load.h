@@ -36,7 +36,7 @@ uint64_t tls_load_stat(uint64_t fingerprint, const char *path);
  * tls_load_note(l, path):
  * The profile depends on ${path}, which may not exist. Call this before reading the file.
  *
- * Thread: that of the load
+ * Thread: owner of ${l}
  */
 void tls_load_note(struct tls_load *l, const char *path);
 
@@ -54,7 +54,7 @@ int tls_load_read(struct tls_load *l, struct file_content *f, const char *path) 
  * tls_load_refuse(l, format, ...) / tls_load_memory(l):
  * Write the cause to ${l}->why, and forget the library's errors. Returns -EINVAL / -ENOMEM.
  *
- * Thread: that of the load
+ * Thread: owner of ${l}
  */
 int tls_load_refuse(struct tls_load *l, const char *format, ...) PRINTF_LIKE(2, 3);
 int tls_load_memory(struct tls_load *l);
@@ -63,7 +63,7 @@ int tls_load_memory(struct tls_load *l);
  * tls_load_warn(l, format, ...):
  * Add a warning.
  *
- * Thread: that of the load
+ * Thread: owner of ${l}
  */
 void tls_load_warn(struct tls_load *l, const char *format, ...) PRINTF_LIKE(2, 3);
 

@@ -20,7 +20,7 @@ struct memory_account;
  * tls_memory_count():
  * Count from now on. The library must not have allocated yet.
  *
- * Thread: main, before other threads
+ * Thread: main, before any other thread
  * Errors: 0; -EBUSY (too late: nothing is counted)
  */
 int tls_memory_count(void) NODISCARD;

@@ -20,8 +20,8 @@ struct tls_names {
  * Add ${c} for ${name}, read by server_name_read_pattern(), unless ${name} has a certificate with
  * the same kind of key.
  *
- * Thread: before ${t} is shared
- * Owns:   ${name} is copied, ${c} borrowed
+ * Thread: any, before other threads can use ${t}
+ * Owns:   ${name} is copied; ${c} must live as long as ${t} is used
  * Errors: 0; -ENOMEM
  */
 int tls_names_add(struct tls_names *t, const char *name, const struct tls_certificate *c) NODISCARD;
@@ -37,7 +37,7 @@ const struct tls_certificate_set *tls_names_get(const struct tls_names *t, const
 /*
  * tls_names_free(t):
  *
- * Thread: any, once it is not used
+ * Thread: any, when no thread uses ${t}
  */
 void tls_names_free(struct tls_names *t);
 

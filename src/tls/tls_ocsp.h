@@ -17,7 +17,7 @@
  * "good", and be signed by the issuer if the chain has the issuer. An outdated response causes a
  * warning and is not used.
  *
- * Thread: any but loops, before ${t} is shared
+ * Thread: any but loops, before other threads can use ${t}
  * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
  */
 int tls_ocsp_read(const struct tls_certificates *t, const char *path, struct tls_load *l) NODISCARD;
@@ -27,7 +27,7 @@ int tls_ocsp_read(const struct tls_certificates *t, const char *path, struct tls
  * Callback of the library: send the response for the certificate that ${ssl} presents, unless that
  * response is outdated.
  *
- * Thread: that of ${ssl}
+ * Thread: owner of ${ssl}
  * Errors: SSL_TLSEXT_ERR_OK; SSL_TLSEXT_ERR_NOACK (none)
  */
 int tls_ocsp_staple(SSL *ssl, void *unused);

@@ -71,7 +71,7 @@ struct tls_profile_conf {
  * another.
  *
  * Thread: any but loops
- * Owns:   nothing of ${conf} is kept
+ * Owns:   the caller has a reference; ${conf} is used during the call only
  * Errors: 0; -EINVAL (${why}: `option: file: cause`); -ENOMEM
  */
 int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **out, char *why,
@@ -91,7 +91,7 @@ void tls_profile_release(struct tls_profile *p);
  * Return all warnings, as lines `option: file: cause`, or "".
  *
  * Thread: any
- * Owns:   ${p}
+ * Owns:   ${p} keeps the text
  */
 const char *tls_profile_warnings(const struct tls_profile *p);
 

@@ -18,7 +18,7 @@
  * Create a context that accepts clients, with ${certificates}.
  *
  * Thread: any but loops
- * Owns:   ${certificates} is held
+ * Owns:   ${out} holds ${certificates}
  * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
  */
 int tls_server_create(SSL_CTX **out, const struct tls_profile_conf *conf,

@@ -48,7 +48,7 @@ void tls_sessions_use(struct tls_sessions *ts, SSL *ssl, const char *name);
  * tls_sessions_enable(ctx):
  * Have connections of the client context ${ctx} hand over their new sessions.
  *
- * Thread: any, before ${ctx} is used
+ * Thread: any, before other threads can use ${ctx}
  */
 void tls_sessions_enable(SSL_CTX *ctx);
 

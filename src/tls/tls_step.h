@@ -3,8 +3,8 @@
  *
  *   loop: tls_step_submit -> thread: the library -> loop: done()
  *
- * From its submission to done() the step owns the stream. If the connection ends meanwhile, its
- * handler abandons both: tls_step_abandon().
+ * From a successful tls_step_submit() to done() the step owns the stream. If the connection ends
+ * meanwhile, its handler abandons both: tls_step_abandon().
  */
 #ifndef TLS_TLS_STEP_H
 #define TLS_TLS_STEP_H
@@ -23,12 +23,12 @@ struct tls_handshakes;
 struct tls_step {
     struct tls_job job;
     struct task arrival;
-    struct tls_stream *stream; /* owned by the step until done() */
-    struct buffer in;          /* records for the stream; in done() those it left unread */
+    struct tls_stream *stream; /* the step's from tls_step_submit() to done() */
+    struct buffer in;          /* records for the stream; in done() the unread ones */
     struct buffer out;         /* records to send */
     enum tls_stream_result result;
     int error;                           /* 0; -ETIMEDOUT (dropped); -ENOMEM */
-    void (*done)(struct tls_step *step); /* on the loop, unless abandoned */
+    void (*done)(struct tls_step *step); /* on the loop; not if abandoned or the loop has ended */
     void *cookie;
     atomic_bool is_abandoned; /* relaxed: a thread that sees it late computes in vain */
 };
@@ -36,7 +36,7 @@ struct tls_step {
 /*
  * tls_step_create(out, loop, done, cookie):
  *
- * Thread: ${loop}
+ * Thread: loop
  * Owns:   the caller owns ${out}
  * Errors: 0; -ENOMEM
  */
@@ -47,8 +47,8 @@ int tls_step_create(struct tls_step **out, struct loop *loop, void (*done)(struc
  * tls_step_submit(step, pool, deadline_ns, first):
  * Give step->in to step->stream on a thread of ${pool}, then call done() on the loop.
  *
- * Thread: the step's loop
- * Owns:   on 0 the step, with its stream, belongs to the pool until done()
+ * Thread: loop
+ * Owns:   on 0 the pool owns the step, with its stream, until done(); without done() both are freed
  * Errors: as tls_handshakes_submit()
  */
 int tls_step_submit(struct tls_step *step, struct tls_handshakes *pool, int64_t deadline_ns,
@@ -59,16 +59,16 @@ int tls_step_submit(struct tls_step *step, struct tls_handshakes *pool, int64_t 
  * As tls_step_submit(), but run the step and call done() inside this call: for steps without
  * public-key arithmetic.
  *
- * Thread: the step's loop
+ * Thread: loop
  */
 void tls_step_run_here(struct tls_step *step);
 
 /*
  * tls_step_abandon(step):
- * After tls_step_submit() and before done(): the step frees itself and its stream. One that
- * waits for a thread makes no handshake.
+ * After tls_step_submit() and before done(): done() is not called, the step frees itself and its
+ * stream. If the step waits for a thread, it makes no handshake.
  *
- * Thread: the step's loop
+ * Thread: loop
  */
 void tls_step_abandon(struct tls_step *step);
 

@@ -34,7 +34,7 @@ enum tls_stream_result {
  * Use ${ssl} for a client that we accept, or a server that we connect to.
  *
  * Thread: any
- * Owns:   the stream owns ${ssl}, on error too
+ * Owns:   the stream owns ${ssl}, which an error frees
  * Errors: 0; -ENOMEM
  */
 int tls_stream_create(struct tls_stream **out, struct ssl_st *ssl, bool accepts) NODISCARD;

@@ -76,7 +76,7 @@ struct balancer_pick_state {
  * Create a balancer; it may have no endpoints.
  *
  * Thread: any
- * Owns:   the endpoints are borrowed and must outlive ${out}
+ * Owns:   the endpoints must outlive ${out}
  * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS or BALANCER_MAX_WEIGHT, or a bad level); -ENOMEM
  * Source: nginx, ngx_http_upstream_round_robin; weighted rendezvous hashing: Thaler, Ravishankar
  *         (1998), Schindelhauer, Schomaker (2005); Eisenbud et al., "Maglev" (NSDI 2016) 3.4;

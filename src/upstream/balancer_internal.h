@@ -107,7 +107,7 @@ struct balancer_kind_ops {
 
 /*
  * balancer_load(b, place) / balancer_weight(b, place):
- * Load word of the endpoint at ${place}; its weight.
+ * Load word of the endpoint at ${place} / its weight.
  *
  * Thread: any
  */
@@ -171,7 +171,7 @@ bool balancer_warmup_draw(const struct balancer_attempt *a, struct endpoint *e);
 
 /*
  * balancer_random() / balancer_turn(b):
- * 64 pseudo-random bits; the next turn number, counted over all threads.
+ * 64 pseudo-random bits / the next turn number, counted over all threads.
  *
  * Thread: any
  */

@@ -133,7 +133,7 @@ struct check {
  * Prepare ${s} for checks by ${conf}.
  *
  * Thread: any
- * Owns:   bytes in ${conf} are borrowed and must outlive ${s}
+ * Owns:   the bytes that ${conf} points at must outlive ${s}
  * Errors: 0; -EMSGSIZE (over CHECK_BYTES_MAX); -EINVAL (no timeout)
  * Source: Knuth, Morris, Pratt, "Fast Pattern Matching in Strings" (1977)
  */
@@ -152,7 +152,7 @@ void check_init(struct check *c, struct netloop *net, check_done *done);
  * Check the first of ${n} > 0 addresses that accepts a connection.
  *
  * Thread: loop of ${c}
- * Owns:   ${script} and ${addresses} are borrowed until done() or check_cancel()
+ * Owns:   ${script} and ${addresses} must live until done()
  */
 void check_start(struct check *c, const struct check_script *script,
                  const struct address *addresses, unsigned n);

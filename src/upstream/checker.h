@@ -98,8 +98,8 @@ struct checker_load {
  * checker_create(out, net, conf):
  * Create a checker. It makes no checks before checker_set_limit().
  *
- * Thread: loop of ${net}, or before it starts
- * Owns:   ${net} is borrowed
+ * Thread: checker's loop, or main before it starts
+ * Owns:   ${net} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int checker_create(struct checker **out, struct netloop *net,
@@ -109,16 +109,16 @@ int checker_create(struct checker **out, struct netloop *net,
  * checker_destroy(k):
  * Free ${k} with its groups, and remove their targets; NULL is allowed.
  *
- * Thread: after the loop has ended
+ * Thread: main, after the loop has ended
  */
 void checker_destroy(struct checker *k);
 
 /*
  * checker_reserve(k, max_under_way) / checker_set_limit(k, max_under_way):
- * Allocate for ${max_under_way} checks at once; make this the limit. Checks above a lowered limit
+ * Allocate for ${max_under_way} checks at once / make this the limit. Checks above a lowered limit
  * end normally.
  *
- * Thread: checker's loop, or before it starts
+ * Thread: checker's loop, or main before it starts
  * Units:  each check takes a descriptor; 0: no checks
  * Errors: 0; -ENOMEM
  */
@@ -127,10 +127,10 @@ void checker_set_limit(struct checker *k, unsigned max_under_way);
 
 /*
  * checker_rules_create(out, conf) / checker_rules_release(r):
- * Prepare rules; release them (NULL is allowed).
+ * Prepare rules / release them (NULL is allowed).
  *
- * Thread: checker's loop
- * Owns:   ${conf} is copied, its memory held
+ * Thread: checker's loop, or main while it does not run
+ * Owns:   ${conf} is copied; ${out} holds its memory
  * Errors: 0; -ENOMEM; as check_script_init()
  */
 int checker_rules_create(struct checker_rules **out,
@@ -139,10 +139,10 @@ void checker_rules_release(struct checker_rules *r);
 
 /*
  * checker_group_create(out, k, conf) / checker_group_close(g):
- * Create a group, without rules or targets; remove the targets of ${g} and free it.
+ * Create a group, without rules or targets / remove the targets of ${g} and free it.
  *
- * Thread: checker's loop
- * Owns:   the checker owns ${out}; ${conf} is copied, its name borrowed
+ * Thread: checker's loop, or main while it does not run
+ * Owns:   the checker owns ${out}; ${conf} is copied; what it points at must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int checker_group_create(struct checker_group **out, struct checker *k,
@@ -160,7 +160,7 @@ void checker_group_use(struct checker_group *g, struct checker_rules *r);
 
 /*
  * checker_target_create(out) / checker_target_destroy(t):
- * Create a target; free one without group (NULL is allowed).
+ * Create a target / free one without group (NULL is allowed).
  *
  * Thread: any
  * Errors: 0; -ENOMEM
@@ -170,12 +170,11 @@ void checker_target_destroy(struct checker_target *t);
 
 /*
  * checker_add(t, g, conf):
- * Check an endpoint. With ENDPOINT_DOWN it starts down and is checked at once; else it starts up
- * and is checked within an interval.
+ * Check an endpoint; ${t} is in no group. With ENDPOINT_DOWN it starts down and is checked at once;
+ * else it starts up and is checked within an interval.
  *
  * Thread: checker's loop
- * Owns:   ${t} must be in no group; it is borrowed until checker_remove(); ${conf} is copied,
- *         endpoint and address are borrowed
+ * Owns:   ${conf} is copied; ${t}, endpoint and address must live until ${t} leaves the group
  * Errors: 0; -ESHUTDOWN (the loop is ending)
  */
 int checker_add(struct checker_target *t, struct checker_group *g,
@@ -202,7 +201,7 @@ void checker_remove(struct checker_target *t);
  * checker_has(t):
  * Is ${t} in a group?
  *
- * Thread: checker's loop, or when it does not run
+ * Thread: checker's loop, or main while it does not run
  */
 bool checker_has(const struct checker_target *t);
 
@@ -216,7 +215,7 @@ void checker_retry_now(struct checker_target *t);
 
 /*
  * checker_stats(t, out) / checker_load(k, out):
- * Copy a target's statistics; the checker's load.
+ * Copy a target's statistics / the checker's load.
  *
  * Thread: checker's loop
  */

@@ -102,10 +102,10 @@ extern const struct task_type checker_retry_type;
 
 /*
  * checker_feed(k) / checker_schedule(t, at_ns):
- * Begin due checks while slots are free; start the timer for the next check of an idle ${t}.
+ * Begin due checks while slots are free / start the timer for the next check of an idle ${t}.
  *
  * checker_next(k) / checker_end_one(g):
- * Dequeue the next target and count its check as under way (NULL: no check may start); count one
+ * Dequeue the next target and count its check as under way (NULL: no check may start) / count one
  * check of ${g} as ended.
  *
  * Thread: checker's loop
@@ -117,15 +117,15 @@ void checker_end_one(struct checker_group *g);
 
 /*
  * checker_decided(k) / checker_resize(g, n):
- * Decrement n_undecided, call conf.decided() at 0; change the target counts by ${n}: 1 or -1.
+ * Decrement n_undecided, and at 0 call conf.decided() / change the target counts by ${n}: 1 or -1.
  *
  * checker_count(t) / checker_uncount(t):
- * Update the counts n_used and n_up for ${t}; remove ${t} from them.
+ * Update the counts n_used and n_up for ${t} / remove ${t} from them.
  *
  * checker_wait(t) / checker_unwait(t):
- * Queue the due ${t}; dequeue it, if queued.
+ * Queue the due ${t} / dequeue it, if queued.
  *
- * Thread: checker's loop, or after its end
+ * Thread: checker's loop, or main while it does not run
  */
 void checker_decided(struct checker *k);
 void checker_resize(struct checker_group *g, int n);

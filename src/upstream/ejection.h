@@ -47,27 +47,27 @@ struct ejection {
 
 /*
  * ejection_group_init(g, conf, n_endpoints):
- * Initialize.
  *
- * Thread: before start
- * Owns:   ${conf} is borrowed
+ * Thread: any, before other threads can use ${g}
+ * Owns:   ${conf} must live until a grace period after ejection_group_use()
  */
 void ejection_group_init(struct ejection_group *g, const struct ejection_conf *conf,
                          unsigned n_endpoints);
 
 /*
  * ejection_group_resize(g, n_endpoints) / ejection_group_use(g, conf):
- * Set the number of endpoints; replace the configuration. Ejected endpoints keep their return time.
+ * Set the number of endpoints / replace the configuration. Ejected endpoints keep their return
+ * time.
  *
- * Thread: one at a time
- * Owns:   ${conf} is borrowed; other threads may read the old one for a grace period
+ * Thread: any, one at a time
+ * Owns:   as ejection_group_init()
  */
 void ejection_group_use(struct ejection_group *g, const struct ejection_conf *conf);
 void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints);
 
 /*
  * ejection_worked(x) / ejection_failed(g, x, e, now_ns, others):
- * Record a success; record a failure: returns the ejection time in ns if it ejects ${e}, else 0.
+ * Record a success / record a failure; return the ejection time in ns if that ejects ${e}, else 0.
  * ${others}: other endpoints are fit; without them nothing is ejected.
  *
  * Thread: any
@@ -78,7 +78,7 @@ int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct end
 
 /*
  * ejection_some_out(g) / ejection_due(g, now_ns):
- * True while an endpoint is ejected; true if an ejection may be over.
+ * Is an endpoint ejected? / may an ejection be over?
  *
  * Thread: any
  */
@@ -94,8 +94,8 @@ static inline bool ejection_due(const struct ejection_group *g, int64_t now_ns)
 
 /*
  * ejection_sweep_begin(g) / ejection_return(g, x, e, now_ns):
- * When ejection_due(): begin a sweep, then for each endpoint end its ejection if the time is over.
- * True if ${e} returned.
+ * When ejection_due(): begin a sweep / then, for each endpoint ${e}, end its ejection if the time
+ * is over; true if it ended.
  *
  * Thread: any
  */

@@ -75,7 +75,7 @@ struct endpoint {
 
 /*
  * endpoint_load(e) / endpoint_active(e) / endpoint_is_used(e):
- * Load word (note: load); its session count; true if the weight is above 0.
+ * Load word (note: load) / its session count / is the weight above 0?
  *
  * Thread: any
  */
@@ -96,7 +96,7 @@ static inline bool endpoint_is_used(const struct endpoint *e)
 
 /*
  * endpoint_enter(e) / endpoint_leave(e):
- * Add a session, unless the endpoint is full; remove a session. The count never exceeds
+ * Add a session, unless the endpoint is full / remove a session. The count never exceeds
  * max_connections.
  *
  * Thread: any
@@ -107,9 +107,10 @@ void endpoint_leave(struct endpoint *e);
 
 /*
  * endpoint_use_addresses(e) / endpoint_release_addresses(at):
- * Add a reference to the addresses, NULL when unresolved; release the reference (NULL is allowed).
+ * Add a reference to the addresses and return them, NULL if unresolved / release the reference
+ * (NULL is allowed).
  *
- * Thread: the thread of endpoint_set_addresses(), or a loop of its ${readers}; any
+ * Thread: as endpoint_set_addresses(), or a loop of its ${readers} / any
  */
 struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e);
 void endpoint_release_addresses(struct endpoint_addresses *at);
@@ -128,7 +129,7 @@ bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct ad
  * Replace the addresses by the ${n} > 0 in ${list}. The same addresses in another order are no
  * change. ${readers}: loops that may be reading; NULL before they start.
  *
- * Thread: one thread at a time for each endpoint
+ * Thread: any, one at a time for each endpoint
  * Owns:   ${list} is copied
  * Errors: 0 (no change); 1 (changed); -ENOMEM (no change)
  */
@@ -139,7 +140,7 @@ int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
  * endpoint_close(e):
  * Release the addresses of ${e}.
  *
- * Thread: after the last reader has ended
+ * Thread: any, after the last reader has ended
  */
 void endpoint_close(struct endpoint *e);
 

@@ -40,11 +40,11 @@ enum health_change { HEALTH_SAME, HEALTH_CAME_UP, HEALTH_WENT_DOWN, HEALTH_STAYS
 
 /*
  * health_init(h, conf, initial, seed, now_ns) / health_use(h, conf):
- * Initialize as ${initial}, with ${seed} for the jitter; use the thresholds and intervals of
+ * Initialize as ${initial}, with ${seed} for the jitter / use the thresholds and intervals of
  * ${conf}, keep state and streak.
  *
  * Thread: owner of ${h}
- * Owns:   ${conf} is borrowed
+ * Owns:   ${conf} must live until health_use() replaces it
  */
 void health_init(struct health *h, const struct health_conf *conf, enum health_initial initial,
                  uint64_t seed, int64_t now_ns);

@@ -78,8 +78,8 @@ struct membership {
  * membership_open(r, up):
  * Create the first set, of the one-server lines.
  *
- * Thread: before start
- * Owns:   ${up} is borrowed; the caller calls membership_close() also after an error
+ * Thread: as upstream_create()
+ * Owns:   ${up} must outlive ${r}; the caller calls membership_close(), after an error too
  * Errors: 0; -ENOMEM
  */
 int membership_open(struct membership *r, struct upstream *up) NODISCARD;
@@ -88,7 +88,7 @@ int membership_open(struct membership *r, struct upstream *up) NODISCARD;
  * membership_close(r):
  * Free all sets and servers.
  *
- * Thread: after the last reader has ended
+ * Thread: as upstream_destroy()
  */
 void membership_close(struct membership *r);
 
@@ -96,7 +96,7 @@ void membership_close(struct membership *r);
  * membership_now(r):
  * Current set, valid within the task.
  *
- * Thread: worker loop or control loop
+ * Thread: a worker's loop, or control loop
  */
 static inline struct server_set *membership_now(const struct membership *r)
 {
@@ -105,7 +105,7 @@ static inline struct server_set *membership_now(const struct membership *r)
 
 /*
  * membership_take(r) / membership_give_back(set):
- * Add a reference to the current set, on a thread without loop; release ${set}.
+ * Add a reference to the current set / release ${set}.
  *
  * Thread: any
  * Owns:   the servers live until membership_give_back()
@@ -117,8 +117,8 @@ void membership_give_back(struct server_set *set);
  * membership_find_line(r, id):
  * The line with this ID; NULL: none.
  *
- * Thread: control loop, or before start
- * Owns:   borrowed, until the configuration changes; server_line_hold() keeps it
+ * Thread: control loop, or main before start
+ * Owns:   valid until the next commit; server_line_hold() keeps it longer
  */
 struct server_line *membership_find_line(const struct membership *r, const char *id);
 
@@ -138,9 +138,9 @@ int membership_update(struct membership *r, const struct server_line *line,
 
 /*
  * membership_hold(server) / membership_let_go(server):
- * Keep a server across tasks, without a session; release it.
+ * Keep a server across tasks, without a session / release it.
  *
- * Thread: in the task that found it by membership_now(); any
+ * Thread: as membership_now(), in the task that found the server / any
  */
 void membership_hold(struct upstream_server *server);
 void membership_let_go(struct upstream_server *server);

@@ -20,7 +20,7 @@ struct server_line_admin;
  * membership_admin_set(r, line, admin):
  * Change ${line}. Sessions stay where they are.
  *
- * Thread: control loop, or before start
+ * Thread: control loop, or main before start
  * Owns:   ${admin} is copied
  * Errors: 0; -ENOMEM; -EBUSY (another configuration is prepared); -EOPNOTSUPP (a weight for SRV
  *         records; or a name that is `disabled` in the configuration, so has no lookups)
@@ -32,7 +32,7 @@ int membership_admin_set(struct membership *r, struct server_line *line,
  * membership_admin_get(r, line):
  * What an administrator changed of ${line}.
  *
- * Thread: control loop; main, while no reload is under way
+ * Thread: control loop, or main while no reload is under way
  */
 struct server_line_admin membership_admin_get(struct membership *r, const struct server_line *line);
 

@@ -18,7 +18,7 @@ struct upstream_conf;
  * Build the set of ${conf}. Until commit or cancel, membership_update() is refused.
  *
  * Thread: control loop
- * Owns:   ${conf} is borrowed until commit
+ * Owns:   ${conf} must live until commit or cancel
  * Errors: 0; -ENOMEM; -E2BIG (over BALANCER_MAX_ENDPOINTS); -EBUSY (another change is prepared)
  */
 int membership_change_prepare(struct membership_change **out, struct membership *r,
@@ -29,7 +29,7 @@ int membership_change_prepare(struct membership_change **out, struct membership 
  * A line of the new configuration; NULL: none.
  *
  * Thread: control loop
- * Owns:   borrowed, as by membership_find_line()
+ * Owns:   as membership_find_line()
  */
 struct server_line *membership_change_line(const struct membership_change *change, const char *id);
 

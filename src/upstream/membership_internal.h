@@ -10,11 +10,12 @@ struct upstream_conf;
 
 /*
  * membership_is_one(conf) / membership_level(conf, place) / membership_weight(line, place):
- * membership_is_one: is the line one server forever?
- * membership_level, membership_weight: level (backups: the last) and weight (unused line: 0) of a
- * server.
+ * membership_is_one: has the line only one server? (literal address, resolve=one, or disabled)
+ * membership_level: level of a server at ${place}; of a backup, the last.
+ * membership_weight: weight of a server at ${place}; 0 if the line is disabled, draining or has
+ * weight 0.
  *
- * Thread: any; control loop, or before start, for the weight
+ * Thread: any; membership_weight(): control loop, or main before start
  */
 static inline bool membership_is_one(const struct upstream_server_conf *conf)
 {
@@ -35,10 +36,10 @@ static inline unsigned membership_weight(const struct server_line *line,
 
 /*
  * membership_create_server(out, r, line, place) / membership_add_server(out, r, position, place):
- * Create a server at ${place} (may be unresolved), in no set; create one for the line at
- * ${position} and add it to ${r}.
+ * Create a server at ${place} (may be unresolved), in no set / for the line at ${position}, and add
+ * it to ${r}.
  *
- * Thread: control loop, or before start
+ * Thread: control loop, or main before start
  * Owns:   the caller owns a created ${out}; ${r} owns an added ${out}, and membership_sweep() frees
  *         it unless it gets into a set
  * Errors: 0; -ENOMEM
@@ -65,10 +66,10 @@ struct membership_wanted {
 
 /*
  * membership_build_set(out, r, conf, wanted) / membership_free_set(set):
- * Build a set, with the balancer of ${conf}; free it, or NULL.
+ * Build a set, with the balancer of ${conf} / free a set, or NULL.
  *
- * Thread: control loop, or before start
- * Errors: 0; -ENOMEM; -E2BIG
+ * Thread: control loop, or main before start
+ * Errors: 0; -ENOMEM; -E2BIG (over BALANCER_MAX_ENDPOINTS)
  */
 int membership_build_set(struct server_set **out, struct membership *r,
                          const struct upstream_conf *conf,
@@ -77,10 +78,10 @@ void membership_free_set(struct server_set *set);
 
 /*
  * membership_reset_returning(r) / membership_publish(r, set) / membership_note_changes(r):
- * The steps of a change, in this order, with `is_wanted` set: clear flags of returning servers;
- * replace the set and return the old one; report to the watch.
+ * The steps of a change, in this order, with `is_wanted` set: clear flags of returning servers /
+ * replace the set and return the old one / report to the watch.
  *
- * Thread: control loop, or before start
+ * Thread: control loop, or main before start
  */
 void membership_reset_returning(struct membership *r);
 struct server_set *membership_publish(struct membership *r, struct server_set *set);
@@ -90,7 +91,7 @@ void membership_note_changes(struct membership *r);
  * membership_replace_set(r):
  * Publish a set of the wanted servers, with their weights.
  *
- * Thread: control loop, or before start
+ * Thread: control loop, or main before start
  * Errors: 0; -ENOMEM; -E2BIG
  */
 int membership_replace_set(struct membership *r) NODISCARD;
@@ -113,9 +114,9 @@ void membership_set_unseen(void *set);
 
 /*
  * membership_free_server(server) / membership_free_slabs(r):
- * Free an unlinked server; all slabs, after the servers.
+ * Free ${server} / free all slabs, after the servers.
  *
- * Thread: control loop; after the last reader has ended
+ * Thread: control loop, or main while it does not run
  */
 void membership_free_server(struct upstream_server *server);
 void membership_free_slabs(struct membership *r);

@@ -72,8 +72,8 @@ struct resolver_next {
  * resolver_create(out, conf):
  * Create a resolver, without names.
  *
- * Thread: before start
- * Owns:   ${conf} is copied, what it points at is borrowed
+ * Thread: main, before start
+ * Owns:   ${conf} is copied; what it points at must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int resolver_create(struct resolver **out, const struct resolver_conf *conf) NODISCARD;
@@ -91,8 +91,8 @@ unsigned resolver_names(const struct upstream_next *list, unsigned n);
  * Look up the new names of ${next}; ready() follows. One change at a time.
  *
  * Thread: control loop
- * Owns:   ${next} and its list are copied; the upstreams are borrowed until a change commits
- *         without them
+ * Owns:   ${next} and its list are copied; the upstreams must live until a change commits without
+ *         them; commit and cancel free ${out}
  * Errors: 0; -ENOMEM; -EAGAIN, -ESHUTDOWN (logged: the executor has no thread)
  */
 int resolver_prepare(struct resolver *r, const struct resolver_next *next,
@@ -127,7 +127,7 @@ void resolver_cancel(struct resolver_change *change);
  * called. Logs results and errors.
  *
  * Thread: main
- * Owns:   ${next} is borrowed until this returns
+ * Owns:   as resolver_prepare()
  * Errors: 0; -ENODATA (a resolve_required name is unknown); as resolver_prepare(); as loop_submit()
  *         (logged)
  */
@@ -137,7 +137,7 @@ int resolver_start(struct resolver *r, const struct resolver_next *next) NODISCA
  * resolver_destroy(r):
  * Free ${r} or NULL.
  *
- * Thread: when control loop and executor have ended or never started
+ * Thread: main, when control loop and executor have ended or never started
  */
 void resolver_destroy(struct resolver *r);
 

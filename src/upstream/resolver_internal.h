@@ -13,7 +13,7 @@ struct resolver_service {
     unsigned done;     /* records finished or given up */
     int64_t until_ns;  /* no lookup begins after this time */
     int error;         /* error of the first failed host */
-    unsigned n_failed; /* hosts whose lookup failed; not those that do not exist */
+    unsigned n_failed; /* hosts whose lookup failed, without hosts that do not exist */
     int errors[RESOLVER_ADDRESSES];
     struct srv_record records[RESOLVER_ADDRESSES];
 };
@@ -106,10 +106,10 @@ int resolver_name_create(struct resolver_name **out, struct resolver *r, struct 
 
 /*
  * resolver_name_free(name) / resolver_name_remove(name):
- * Free ${name}, which is in no list and whose timers have ended; unlist ${name}, and free it now or
- * at the end of its lookup.
+ * Free ${name}, which is in no list and whose timers have ended / unlist ${name}, and free it now
+ * or at the end of its lookup.
  *
- * Thread: control loop; free also when the loop has ended
+ * Thread: control loop; resolver_name_free(): also main while it does not run
  */
 void resolver_name_free(struct resolver_name *name);
 void resolver_name_remove(struct resolver_name *name);
@@ -125,7 +125,7 @@ int resolver_name_look_up(struct resolver_name *name, struct proxy_loop *listene
 
 /*
  * resolver_name_use(name) / resolver_name_use_soon(name):
- * Apply the answer and schedule the next lookup; the same in a task of its own, because many names
+ * Apply the answer and schedule the next lookup / do so in a task of its own, because many names
  * together take long.
  *
  * Thread: control loop
@@ -185,7 +185,8 @@ int resolver_ask(const struct resolver_name *name, struct address *out, unsigned
 
 /*
  * resolver_service_begin(name) / resolver_service_go_on(name):
- * Look up the SRV records; look up the next of their hosts. The last host completes ${name}->found.
+ * Look up the SRV records / look up the next of their hosts; the last host completes
+ * ${name}->found.
  *
  * Thread: an executor thread
  * Errors: as resolver_look_up()
@@ -195,7 +196,7 @@ int resolver_service_go_on(struct resolver_name *name) NODISCARD;
 
 /*
  * resolver_error_text(error) / resolver_free_found(found):
- * Cause of a failed lookup, for the log; free ${found} or NULL.
+ * Cause of a failed lookup, for the log / free ${found} or NULL.
  *
  * Thread: any
  */

@@ -29,13 +29,13 @@ struct retry_budget {
  * retry_budget_init(b, percent):
  * Initialize with an empty reserve.
  *
- * Thread: before start
+ * Thread: any, before other threads can use ${b}
  */
 void retry_budget_init(struct retry_budget *b, unsigned percent);
 
 /*
  * retry_budget_set(b, percent) / retry_budget_add(b):
- * Set ${percent}, keep the reserve; count a session (writes nothing while the reserve is full).
+ * Set ${percent}, keep the reserve / count a session (writes nothing while the reserve is full).
  *
  * Thread: any
  */

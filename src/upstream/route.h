@@ -29,7 +29,7 @@ struct route_conf {
  * Compile ${n} routes; ${conf}[i] leads to ${upstreams}[i].
  *
  * Thread: any
- * Owns:   holds the upstreams; ${conf} is borrowed
+ * Owns:   ${out} holds the upstreams; ${conf} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int route_table_create(struct route_table **out, const struct route_conf *conf, unsigned n,
@@ -49,7 +49,7 @@ void route_table_destroy(struct route_table *t);
  * (as client_hello.alpn). NULL: no route matches.
  *
  * Thread: any
- * Owns:   borrowed from ${t}
+ * Owns:   ${t} keeps the reference
  */
 struct upstream *route_table_find(const struct route_table *t, const char *sni,
                                   struct client_hello_bytes alpn);

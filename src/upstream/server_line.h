@@ -51,10 +51,10 @@ bool server_line_is(const struct server_line *line, const struct upstream_server
 
 /*
  * server_line_is_disabled(line) / server_line_weight(line, found) / server_line_is_changed(line):
- * With the administrator's changes: is ${line} disabled? Weight of a server whose configuration or
- * SRV record says ${found}. Did an administrator change ${line}?
+ * With the administrator's changes: is ${line} disabled? / weight of a server whose configuration
+ * or SRV record says ${found} / did an administrator change ${line}?
  *
- * Thread: control loop, or before start
+ * Thread: control loop, or main before start
  */
 bool server_line_is_disabled(const struct server_line *line);
 unsigned server_line_weight(const struct server_line *line, unsigned found);
@@ -72,7 +72,7 @@ char *server_line_text(const struct server_line *line) NODISCARD;
 
 /*
  * server_line_hold(line) / server_line_release(line):
- * Add a reference and return ${line}; drop one (NULL is allowed). The last drop frees ${line}.
+ * Add a reference and return ${line} / release one (NULL is allowed): the last frees ${line}.
  *
  * Thread: any
  */

@@ -32,7 +32,7 @@ void server_lines_close(struct server_lines *ls);
 
 /*
  * server_lines_position(ls, id) / server_lines_keep(ls, line):
- * Position of the line with this ID, or ${ls}->n. Replace the line of ${ls} that equals ${line} by
+ * Position of the line with this ID, or ${ls}->n / replace the line of ${ls} that equals ${line} by
  * ${line} itself: its users see no change.
  *
  * Thread: owner of ${ls}

@@ -51,10 +51,9 @@ struct spare_group {
 
 /*
  * spare_group_init(g, loops):
- * Initialize.
  *
- * Thread: before start
- * Owns:   ${loops} is borrowed
+ * Thread: any, before other threads can use ${g}
+ * Owns:   ${loops} must outlive ${g}
  */
 void spare_group_init(struct spare_group *g, struct loop_group *loops);
 
@@ -80,7 +79,7 @@ void spare_group_refresh(struct spare_group *g);
  * spare_create(out, up, server):
  * Create the spares of ${server}, with a part for each loop of ${up}.
  *
- * Thread: control loop, or before start
+ * Thread: control loop, or main before start
  * Owns:   ${up} and ${server} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
@@ -116,8 +115,7 @@ void spare_set_wanted(struct spare *sp, bool is_wanted);
  * spare_destroy(sp):
  * Free ${sp} or NULL.
  *
- * Thread: any, when all loops have ended, or have dropped their parts in a control task after
- *         ENDPOINT_ABSENT was set for good
+ * Thread: any, when no loop uses its part: the loop never did, or has called spare_list_end()
  */
 void spare_destroy(struct spare *sp);
 

@@ -86,8 +86,7 @@ static inline void spare_count(struct spare *sp, enum spare_count what)
 
 /*
  * spare_now(sp) / spare_over_limit(sp, spares):
- * Number of spares on all loops; true if ${spares} and the server's sessions exceed
- * max_connections.
+ * Number of spares on all loops / do ${spares} and the server's sessions exceed max_connections?
  *
  * Thread: any
  */
@@ -108,7 +107,7 @@ static inline bool spare_over_limit(const struct spare *sp, unsigned spares)
  * spare_part(sp, number) / spare_share(part):
  * The part of a loop, NULL if it has none / number of spares to keep there.
  *
- * Thread: the loop
+ * Thread: loop
  */
 struct spare_list *spare_part(struct spare *sp, unsigned number);
 unsigned spare_share(const struct spare_list *part);
@@ -123,10 +122,10 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp);
 
 /*
  * spare_pool_create(out, pools, net, number) / spare_pool_destroy(pool):
- * Create the pool of a loop with this ${number}; free it, or NULL.
+ * Create the pool of a loop with this ${number} / free it, or NULL.
  *
- * Thread: before its loop starts; when that has ended or never started
- * Owns:   ${pools} and ${net} are borrowed
+ * Thread: any, while its loop does not run
+ * Owns:   ${pools} must outlive ${out}; ${net} must live until its loop has ended
  * Errors: 0; -ENOMEM
  */
 int spare_pool_create(struct spare_pool **out, const struct spare_pools *pools, struct netloop *net,
@@ -155,7 +154,8 @@ void spare_pace_pause(struct spare_list *part, int64_t begun_at_ns);
 
 /*
  * spare_list_begin(part, pool) / spare_list_end(part):
- * Link ${part} to ${pool} and hold its server; close its spares, unlink it and release the server.
+ * Link ${part} to ${pool} and hold its server / close its spares, unlink it and release the server,
+ * which may free ${part}.
  *
  * Thread: loop of ${pool}
  */

@@ -21,8 +21,8 @@ struct spare_upstreams {
  * spare_pools_create(out, loops):
  * Create the table, without pools and upstreams. ${loops} NULL: one loop, in tests.
  *
- * Thread: before start
- * Owns:   ${loops} is borrowed
+ * Thread: main, before start
+ * Owns:   ${loops} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int spare_pools_create(struct spare_pools **out, struct loop_group *loops) NODISCARD;
@@ -31,16 +31,16 @@ int spare_pools_create(struct spare_pools **out, struct loop_group *loops) NODIS
  * spare_pools_destroy(pools):
  * Free ${pools} with all pools; NULL is allowed.
  *
- * Thread: when all loops have ended or never started
+ * Thread: main, when all loops have ended or never started
  */
 void spare_pools_destroy(struct spare_pools *pools);
 
 /*
  * spare_pools_add(pools, net, number, out) / spare_pools_remove(pools, number):
- * Create the pool of the loop ${number}, before the loop starts; free it, if it exists.
+ * Create the pool of the loop ${number}, before the loop starts / free it, if it exists.
  *
- * Thread: control loop, or before start
- * Owns:   ${net} is borrowed; the pools own ${out}
+ * Thread: control loop, or main before start
+ * Owns:   ${pools} owns ${out}; ${net} must live until its loop has ended
  * Errors: 0; -ENOMEM
  */
 int spare_pools_add(struct spare_pools *pools, struct netloop *net, unsigned number,
@@ -61,8 +61,8 @@ const struct spare_upstreams *spare_pools_wanted(const struct spare_pools *pools
  * Allocate for a change / from now on keep spares for servers of the ${n} upstreams in ${list}
  * only, as configured / free ${change}.
  *
- * Thread: control loop, or before start
- * Owns:   ${list} is copied; the upstreams are borrowed until a grace period after a commit without
+ * Thread: control loop, or main before start
+ * Owns:   ${list} is copied; the upstreams must live until a grace period after a commit without
  *         them
  * Errors: 0; -ENOMEM
  */

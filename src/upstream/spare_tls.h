@@ -3,9 +3,6 @@
  *
  *   begin --> handshake --OPENED--> read: tickets are kept, other bytes are SPOKE --> take, close
  *                 \-- FAILED                \-- the server ends: ENDED
- *
- * A spare with a PROXY header cannot be opened in advance: the header comes first, and names the
- * client.
  */
 #ifndef UPSTREAM_SPARE_TLS_H
 #define UPSTREAM_SPARE_TLS_H
@@ -48,7 +45,7 @@ struct spare_tls_conf {
  * Make a handshake over ${fd}.
  *
  * Thread: loop
- * Owns:   takes ${fd} on success; copies ${conf}, borrows conf->tls inside this call
+ * Owns:   on 0 ${out} owns ${fd}; ${conf} is copied; conf->tls is used during the call only
  * Errors: 0; -ENOMEM
  */
 int spare_tls_begin(struct spare_tls **out, const struct spare_tls_conf *conf, int fd) NODISCARD;

@@ -79,7 +79,7 @@ struct upstream {
      */
     _Atomic(const struct upstream_conf *) conf;
     struct loop_group *workers;
-    struct tls_handshakes *handshakes; /* borrowed; NULL: no TLS, in tests */
+    struct tls_handshakes *handshakes; /* NULL: no TLS, in tests */
     struct membership membership;
     struct ejection_group ejection;
     struct wait_queue waiting;
@@ -125,9 +125,9 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf)
  * upstream_create(out, conf, workers):
  * Build the group.
  *
- * Thread: before start
- * Owns:   ${workers} (NULL in tests) is borrowed. ${conf} is copied and its memory held; if the
- *         memory is NULL, ${conf} is borrowed
+ * Thread: control loop, or main before start
+ * Owns:   ${workers} (NULL in tests) must outlive ${out}, which copies ${conf} and holds its
+ *         memory; if the memory is NULL, ${conf} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
@@ -137,7 +137,7 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
  * upstream_pick(up, pick, out):
  * Pick a server that ${pick} has not tried.
  *
- * Thread: a worker's loop, or the test's
+ * Thread: a worker's loop
  * Owns:   the caller calls upstream_leave()
  * Errors: as balancer_pick(); -EBUSY also when sessions wait in upstream.waiting, or ${up} is
  *         paused
@@ -147,10 +147,10 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
 
 /*
  * upstream_connected(up, server) / upstream_passed(up, server):
- * Count a connect as success; end the ejection of ${server} because a check has passed. Both do
+ * Count a connect as success / end the ejection of ${server} because a check has passed. Both do
  * nothing if resets count as failures.
  *
- * Thread: any
+ * Thread: a worker's loop / control loop
  */
 void upstream_connected(struct upstream *up, struct upstream_server *server);
 void upstream_passed(struct upstream *up, struct upstream_server *server);
@@ -159,7 +159,7 @@ void upstream_passed(struct upstream *up, struct upstream_server *server);
  * upstream_leave(up, server, outcome):
  * End a session at ${server} and record its outcome.
  *
- * Thread: any
+ * Thread: a worker's loop
  */
 void upstream_leave(struct upstream *up, struct upstream_server *server,
                     enum upstream_outcome outcome);
@@ -176,7 +176,7 @@ void upstream_serve(struct upstream *up);
  * upstream_pause(up, max_held, until_ns):
  * Let new sessions wait, as wait_queue_pause() of upstream.waiting.
  *
- * Thread: control loop
+ * Thread: control loop, or main before start
  */
 void upstream_pause(struct upstream *up, unsigned max_held, int64_t until_ns);
 
@@ -184,7 +184,7 @@ void upstream_pause(struct upstream *up, unsigned max_held, int64_t until_ns);
  * upstream_set_addresses(up, server, list, n):
  * endpoint_set_addresses() for a server of UPSTREAM_NAME_ONE.
  *
- * Thread: one thread at a time for each server
+ * Thread: any, one at a time for each server
  * Owns:   ${list} is copied
  * Errors: as endpoint_set_addresses()
  */
@@ -193,7 +193,7 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
 
 /*
  * upstream_hold(up) / upstream_release(up):
- * Add a reference and return ${up}; drop one (see note: users).
+ * Add a reference and return ${up} / release one (see note: users).
  *
  * Thread: any
  */
@@ -202,8 +202,8 @@ void upstream_release(struct upstream *up);
 
 /*
  * upstream_sweep_unused(up) / upstream_is_unused(up):
- * Free unused removed servers, true if some are still used; true if ${up}, which was removed, has
- * no references: it may be destroyed after a grace period of the workers.
+ * Free unused removed servers; true if some are still used / has the removed ${up} no references?
+ * Then it may be destroyed after a grace period of the workers.
  *
  * Thread: control loop
  */
@@ -214,8 +214,7 @@ bool upstream_is_unused(const struct upstream *up);
  * upstream_destroy(up):
  * Free ${up} or NULL.
  *
- * Thread: after the last worker and the resolver have ended; or control loop, see
- *         upstream_is_unused()
+ * Thread: control loop, see upstream_is_unused(), or main while neither loops nor the executor run
  */
 void upstream_destroy(struct upstream *up);
 

@@ -21,8 +21,7 @@ struct upstream_conf;
 
 /*
  * upstream_change_prepare(out, up, conf):
- * Create all that ${conf} needs, without any visible change. Until commit or cancel,
- * membership_update() of ${up} is refused.
+ * Create all that ${conf} needs, without any visible change: see membership_change_prepare().
  *
  * Thread: control loop
  * Owns:   as upstream_create()
@@ -45,7 +44,7 @@ int upstream_change_build(struct upstream_change *change) NODISCARD;
 
 /*
  * upstream_change_commit(change) / upstream_change_cancel(change):
- * Use the configuration from now on; free ${change}, never committed, or NULL.
+ * Use the configuration from now on / free ${change}, never committed, or NULL.
  *
  * Thread: control loop
  * Owns:   commit frees ${change}, after a grace period

@@ -6,10 +6,10 @@
 
 /*
  * upstream_keep_conf(conf) / upstream_drop_conf(conf):
- * Copy ${conf} into ${conf}->memory and hold this memory, or return ${conf} if it is NULL; release
+ * Copy ${conf} into ${conf}->memory and hold this memory; if it is NULL, return ${conf} / release
  * the copy.
  *
- * Thread: control loop, or before start; any
+ * Thread: control loop, or main before start / any
  * Errors: NULL (no memory)
  */
 const struct upstream_conf *upstream_keep_conf(const struct upstream_conf *conf) NODISCARD;

@@ -18,7 +18,10 @@
 struct upstream;
 struct upstream_server;
 
-/* Control loop only. A search begins behind the server found last, as reports keep their order. */
+/*
+ * Used by the control loop, or main before start. A search begins behind the server found last, as
+ * reports keep their order.
+ */
 struct upstream_state {
     unsigned next;        /* in the server set */
     struct list expected; /* state of unresolved servers, at most BALANCER_MAX_ENDPOINTS */
@@ -28,16 +31,16 @@ struct upstream_state {
 
 /*
  * upstream_state_init(st) / upstream_state_close(st):
- * Initialize; free the state that is still kept.
+ * Initialize / free the state that is still kept.
  *
- * Thread: before start; after the control loop has ended
+ * Thread: as upstream_create() / as upstream_destroy()
  */
 void upstream_state_init(struct upstream_state *st);
 void upstream_state_close(struct upstream_state *st);
 
 /*
  * upstream_state_write(up, f) / upstream_state_continue(up, text, before):
- * Write the lines of ${up} and its servers; continue the counters of ${up}, as
+ * Write the lines of ${up} and its servers / continue the counters of ${up}, as
  * counters_set_continue().
  *
  * Thread: any

@@ -1,5 +1,6 @@
 /*
- * upstream/wait_queue: queue of sessions while all servers of their group are full.
+ * upstream/wait_queue: queue of sessions while all servers of their group are full, or the upstream
+ * is paused.
  *
  * First come, first served, over all workers. A thread that frees a connection slot gives it to the
  * first session that has not failed there, and notifies the session's loop.
@@ -56,7 +57,7 @@ struct wait_queue {
  * wait_queue_init(q, max, timeout_ns):
  * Initialize an empty queue; call wait_queue_use() next.
  *
- * Thread: before start
+ * Thread: any, before other threads can use ${q}
  */
 void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 
@@ -73,7 +74,7 @@ void wait_queue_set(struct wait_queue *q, unsigned max, int64_t timeout_ns);
  * Let sessions wait, ${max_held} at most, until hold_open() or hold_allow(); then call
  * wait_queue_serve(). Sessions not served WAIT_QUEUE_RELEASE_NS after ${until_ns} give up.
  *
- * Thread: control loop
+ * Thread: control loop, or main before start
  */
 void wait_queue_pause(struct wait_queue *q, unsigned max_held, int64_t until_ns);
 
@@ -85,7 +86,7 @@ void wait_queue_pause(struct wait_queue *q, unsigned max_held, int64_t until_ns)
  * Pick with ${balancer} from now on. Call wait_queue_serve() next.
  *
  * Thread: any
- * Owns:   ${balancer} is borrowed; the previous one is no longer used
+ * Owns:   ${balancer} must live until the next call, or wait_queue_close()
  */
 void wait_queue_use(struct wait_queue *q, struct balancer *balancer);
 
@@ -93,14 +94,14 @@ void wait_queue_use(struct wait_queue *q, struct balancer *balancer);
  * wait_queue_close(q):
  * Release the resources of ${q}.
  *
- * Thread: after the last session
+ * Thread: any, after the last session
  */
 void wait_queue_close(struct wait_queue *q);
 
 /*
  * wait_queue_length(q) / wait_queue_is_idle(q):
- * Number of waiting sessions; true if no ticket is in use, so that nothing accesses ${q} unless a
- * session joins.
+ * Number of waiting sessions / is no ticket in use, so that nothing accesses ${q} unless a session
+ * joins?
  *
  * Thread: any
  */
@@ -119,7 +120,7 @@ static inline bool wait_queue_is_idle(const struct wait_queue *q)
  * Wait for an endpoint that ${pick} has not tried.
  *
  * Thread: a loop
- * Owns:   until done() or wait_queue_leave(), ${pick} is borrowed, and used on any thread
+ * Owns:   ${pick} must live until done() or wait_queue_leave(); any thread uses it
  * Errors: 0; -ENOBUFS (queue full); -ENOMEM
  */
 int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
