@@ -55,7 +55,8 @@ static void admin_http_run(struct admin_http *h)
     loop_set_activity(h->admin->loop, "admin request");
     h->running = true;
     if (MHD_run(h->daemon) != MHD_YES)
-        log_error("admin: libmicrohttpd failed: %s; requests may hang", strerror(errno));
+        log_error("admin: libmicrohttpd failed; requests can hang; its messages are at log_level "
+                  "debug");
     h->running = false;
     if (MHD_get_timeout(h->daemon, &ms) == MHD_YES)
         admin_http_schedule(h, (int64_t)ms * NS_PER_MS);

@@ -85,10 +85,8 @@ static int access_logs_entry_open(struct access_logs_entry **out, struct access_
     list_init(&entry->link);
     strcpy(entry->where, where);
     rc = log_target_open(&entry->target, where, logs->user);
-    if (rc < 0) {
-        log_error("access log %s: cannot be opened: %s", where, strerror(-rc));
+    if (rc < 0)
         goto err_free;
-    }
     rc = access_log_create(&entry->log, &conf);
     if (rc < 0)
         goto err_close;
@@ -98,6 +96,7 @@ static int access_logs_entry_open(struct access_logs_entry **out, struct access_
 err_close:
     log_target_close(entry->target);
 err_free:
+    log_error("access log %s: cannot be opened: %s", where, strerror(-rc));
     free(entry);
     return rc;
 }

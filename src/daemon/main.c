@@ -430,8 +430,8 @@ int main(int argc, char **argv)
     if (open_standard_descriptors() < 0)
         return EXIT_CODE_START;
     if (tls_memory_count() < 0)
-        log_warning(
-            "memory of the TLS library is not counted: the library was used before the start");
+        log_warning("memory of the TLS library: not counted for max_memory and statistics: other "
+                    "code, perhaps of LD_PRELOAD, used the library before the start");
     if (cli_parse(&cli, argc, argv, stderr) < 0)
         return EXIT_CODE_USAGE;
     switch (cli.action) {

@@ -82,7 +82,8 @@ static int pid_file_create_failed(const char *path, int rc, long pid)
     else if (rc == -EBUSY)
         log_error("pid file %s: already running", path);
     else if (rc == -EINVAL)
-        log_error("pid file %s: left alone: its content is not a process id", path);
+        log_error("pid file %s: is no pid file, left unchanged: remove it, or choose another path",
+                  path);
     else
         log_error("pid file %s: %s", path, strerror(-rc));
     return rc;
@@ -144,7 +145,8 @@ int pid_file_create(struct pid_file **out, const char *path, const struct privil
     if (rc < 0)
         goto err_close;
     if (pid > 0)
-        log_notice("pid file %s: stale: pid %ld is gone; overwritten", path, pid);
+        log_notice("pid file %s: stale: it names pid %ld, but is not locked; overwritten", path,
+                   pid);
     *out = pf;
     return 0;
 err_close:

@@ -193,12 +193,27 @@ int predecessors_take_pid_file(struct predecessors *p)
     return fd;
 }
 
-static void predecessors_use_settings(const struct predecessors *p, const char *text)
+static void predecessors_use_settings(const struct predecessors *p, const struct predecessor *q,
+                                      const char *text)
 {
     int rc = server_settings_use(p->server, text);
 
     if (rc < 0)
-        log_warning("upgrade: settings made by an administrator are lost: %s", strerror(-rc));
+        log_warning("upgrade: settings made by an administrator in process %ld are lost: %s",
+                    predecessors_pid(q->fd), strerror(-rc));
+}
+
+static int predecessors_attach_starter(const struct predecessors *p, struct predecessor *q,
+                                       const char *text)
+{
+    int rc;
+
+    predecessors_use_settings(p, q, text); /* before health: settings may enable servers */
+    rc = server_state_create(&q->state, p->server, "");
+    if (rc == 0 && server_state_report(q->state, text) < 0)
+        log_warning("upgrade: counters and server health of process %ld come with its next report",
+                    predecessors_pid(q->fd));
+    return rc;
 }
 
 static void predecessors_attach_one(const struct predecessors *p, struct predecessor *q)
@@ -206,16 +221,14 @@ static void predecessors_attach_one(const struct predecessors *p, struct predece
     char *text = NULL;
     int rc = hand_over_read_state(&text, q->state_fd);
 
-    if (rc == 0 && q != p->starter) {
-        rc = server_state_create(&q->state, p->server, text);
-    } else if (rc == 0) {
-        predecessors_use_settings(p, text); /* before health: settings may enable servers */
-        rc = server_state_create(&q->state, p->server, "");
-        if (rc == 0)
-            rc = server_state_report(q->state, text);
-    }
+    if (rc == 0)
+        rc = q == p->starter ? predecessors_attach_starter(p, q, text)
+                             : server_state_create(&q->state, p->server, text);
     if (rc < 0)
-        log_warning("upgrade: the counters of process %ld are not continued: %s",
+        log_warning("upgrade: %s of process %ld are lost: %s",
+                    q != p->starter ? "counters"
+                    : text          ? "counters and server health"
+                                    : "counters, server health and settings",
                     predecessors_pid(q->fd), strerror(-rc));
     free(text);
     if (q->state_fd >= 0)
@@ -276,7 +289,7 @@ static void predecessors_report(const struct predecessors *p, struct predecessor
     if (server_state_report(q->state, text) < 0)
         log_debug("upgrade: a report of process %ld is lost", predecessors_pid(q->fd));
     if (settings)
-        predecessors_use_settings(p, text);
+        predecessors_use_settings(p, q, text);
     free(text);
 }
 
@@ -324,6 +337,7 @@ static bool predecessors_lose(struct predecessors *p, struct predecessor *q)
 {
     bool was_starter = q == p->starter;
     long pid = predecessors_pid(q->fd);
+    bool counts = !q->has_ended && q->state && server_state_close(q->state) == 0;
 
     if (was_starter) {
         predecessors_take_over(p);
@@ -331,11 +345,9 @@ static bool predecessors_lose(struct predecessors *p, struct predecessor *q)
     } else if (q->has_ended) {
         log_notice("upgrade: process %ld has drained and ended", pid);
     } else {
-        log_warning(
-            "upgrade: process %ld ended before it had drained: its sessions count as errors", pid);
+        log_warning("upgrade: process %ld ended before it had drained: its sessions %s as errors",
+                    pid, counts ? "count" : "do not count");
     }
-    if (!q->has_ended && q->state && server_state_close(q->state) < 0)
-        log_warning("upgrade: process %ld has gone, but its sessions still count as open", pid);
     predecessors_remove(p, q);
     return was_starter;
 }

@@ -70,8 +70,10 @@ static int privileges_lookup_group(struct privileges *p, const char *group)
 static int privileges_check_unprivileged(struct privileges *p)
 {
     if (p->uid != geteuid() || p->uid != getuid() || p->gid != getegid() || p->gid != getgid()) {
-        log_error("only root can change to uid %ld gid %ld; this process has uid %ld gid %ld",
-                  (long)p->uid, (long)p->gid, (long)geteuid(), (long)getegid());
+        log_error("only root can change to uid %ld gid %ld; this process has uid %ld gid %ld, "
+                  "effective uid %ld gid %ld",
+                  (long)p->uid, (long)p->gid, (long)getuid(), (long)getgid(), (long)geteuid(),
+                  (long)getegid());
         return -EPERM;
     }
     p->change = false;

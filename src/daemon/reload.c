@@ -146,6 +146,17 @@ static void reload_end(struct reload *r)
     reload_begin(r);
 }
 
+static const char *reload_why(int rc)
+{
+    switch (rc) {
+    case -EAGAIN: return "a thread cannot be started, or has too many tasks";
+    case -ENODATA: return "a name has no address (resolve_required)";
+    case -ECANCELED:
+    case -ESHUTDOWN: return "draining";
+    default: return strerror(-rc);
+    }
+}
+
 static void reload_fail_to_return(struct reload *r, const char *why)
 {
     log_error("reload: the previous configuration cannot be restored: %s; trying again in %g s",
@@ -153,6 +164,7 @@ static void reload_fail_to_return(struct reload *r, const char *why)
     r->confirmed = r->next;
     r->next = NULL;
     r->confirm_by_ns = clock_add_ns(clock_now_ns(), RELOAD_RETURN_NS);
+    r->is_retry = true;
     r->n_failed++;
     reload_answer(r, why, NULL);
     reload_end(r);
@@ -184,7 +196,7 @@ void reload_start(struct reload *r, const struct reload_request *request)
     }
     rc = server_submit_slow(r->conf.server, &r->load);
     if (rc < 0) {
-        reload_fail(r, strerror(-rc));
+        reload_fail(r, reload_why(rc));
         return;
     }
     r->state = RELOAD_LOADING;
@@ -238,7 +250,7 @@ static void reload_apply(struct reload *r)
     if (rc == 0)
         return;
     access_logs_cancel(r->access_logs);
-    reload_fail(r, strerror(-rc));
+    reload_fail(r, reload_why(rc));
 }
 
 void reload_forget_confirmed(struct reload *r)
@@ -274,7 +286,7 @@ static void reload_loaded(struct reload *r)
     }
     if (r->problems && !r->request.dry_run)
         reload_log_lines(r->problems);
-    reload_fail(r, rc == -EINVAL ? r->conf.path : strerror(-rc));
+    reload_fail(r, rc == -EINVAL ? "the configuration is not valid" : reload_why(rc));
 }
 
 /* Keep the previous configuration (r->next) until the new one is confirmed. */
@@ -296,6 +308,7 @@ static void reload_expect_confirmation(struct reload *r)
         r->next = NULL;
     }
     r->confirm_by_ns = clock_add_ns(clock_now_ns(), within_ns);
+    r->is_retry = false;
 }
 
 static void reload_finish(struct reload *r)
@@ -304,7 +317,7 @@ static void reload_finish(struct reload *r)
 
     if (r->rc < 0) {
         access_logs_cancel(r->access_logs);
-        reload_fail(r, strerror(-r->rc));
+        reload_fail(r, reload_why(r->rc));
         return;
     }
     access_logs_commit(r->access_logs);
@@ -312,7 +325,8 @@ static void reload_finish(struct reload *r)
         r->conf.changed(r->conf.cookie, r->next);
     log_set_level(r->next->process.log_level);
     reload_log_changes(r);
-    log_notice("reload: done; changes: %zu, open sessions: %u", r->changes->n,
+    log_notice("reload: done%s; changes: %zu, open sessions: %u",
+               r->returning ? ": the previous configuration is restored" : "", r->changes->n,
                server_sessions(r->conf.server));
     r->n_done++;
     reload_answer_changes(r);
@@ -337,7 +351,7 @@ void reload_return(struct reload *r)
     r->returning = true;
     rc = config_compare_create(&r->changes, r->running, r->next);
     if (rc < 0)
-        reload_fail(r, strerror(-rc));
+        reload_fail(r, reload_why(rc));
     else
         reload_apply(r);
 }
@@ -346,7 +360,8 @@ void reload_look(struct reload *r)
 {
     if (clock_now_ns() < reload_due_at_ns(r))
         return;
-    log_warning("reload: not confirmed in time; the previous configuration is restored");
+    if (!r->is_retry)
+        log_warning("reload: not confirmed in time: going back to the previous configuration");
     reload_return(r);
 }
 

@@ -20,6 +20,7 @@ struct reload {
     /* previous configuration, until the new one is confirmed; NULL: none */
     struct config *confirmed;
     int64_t confirm_by_ns;         /* CLOCK_NEVER: nothing to confirm */
+    bool is_retry;                 /* at `confirm_by_ns` the restore is tried again */
     bool returning;                /* `next` is the previous configuration */
     bool given_up;                 /* reload_give_up() was called */
     bool refused;                  /* the last reload was refused */

@@ -60,7 +60,7 @@ int reload_revert(struct reload *r, const struct reload_request *request)
 {
     if (!reload_is_unconfirmed(r))
         return r->state == RELOAD_IDLE ? -ENOENT : -EBUSY;
-    log_notice("reload: the previous configuration is restored");
+    log_notice("reload: reverted: going back to the previous configuration");
     r->request = *request;
     reload_return(r);
     return 0;

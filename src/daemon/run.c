@@ -127,7 +127,7 @@ static void run_close_server(const struct run_conf *conf)
 
 static void run_drain_begin(struct run *run, const struct run_conf *conf)
 {
-    upgrade_cancel(conf->upgrade, "told to end");
+    upgrade_cancel(conf->upgrade, "this process drains");
     run->told_to_end = true;
     run_set_draining(run, conf, TICK_NS);
     notify_stopping("Draining, sessions left: %u", server_sessions(conf->server));
@@ -140,7 +140,7 @@ static void run_drain_begin(struct run *run, const struct run_conf *conf)
 static bool run_stop_server(struct run *run, const struct run_conf *conf, unsigned *cut)
 {
     notify_extend(EXTEND_NS);
-    upgrade_cancel(conf->upgrade, "told to end");
+    upgrade_cancel(conf->upgrade, "this process stops");
     upgrade_tell_old(conf->upgrade, "stop");
     admin_desk_close(conf->desk);
     if (upgrade_is_pending(conf->upgrade))
@@ -337,7 +337,7 @@ static void run_start_admin(const struct run_conf *conf)
     int rc = admin_start(conf->admin);
 
     if (rc < 0)
-        log_error("admin: cannot start: %s", strerror(-rc));
+        log_error("admin: cannot start: %s; requests are not answered", strerror(-rc));
 }
 
 /* Take over from the starter. This process may drain already, which the starter does not know. */

@@ -189,8 +189,10 @@ static int safe_open_as_root(const struct safe_open *how)
     while (rc == -EAGAIN);
     close(w.dir);
     if (rc == -EACCES)
-        log_error("%s: not opened as root: uid %ld could have put it there", how->path,
-                  (long)how->user->uid);
+        log_error(
+            "%s: not opened as root: uid %ld could have put it there: choose a directory that "
+            "only root can write",
+            how->path, (long)how->user->uid);
     return rc;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -108,6 +109,8 @@ static int syscall_filter_build(scmp_filter_ctx filter)
 
     if (rc == -EINVAL || rc == -EOPNOTSUPP)
         rc = 0; /* an old kernel does not log refused calls */
+    if (rc == 0)
+        rc = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1); /* errors of the kernel */
     for (unsigned i = 0; i < ARRAY_LEN(allowed) && rc == 0; i++)
         rc = syscall_filter_add(filter, SCMP_ACT_ALLOW, allowed[i], 0, NULL);
     if (rc == 0)
@@ -119,13 +122,17 @@ int syscall_filter_load(void)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
     int rc = filter ? syscall_filter_build(filter) : -ENOMEM;
+    bool is_built = rc == 0;
 
-    if (rc == 0)
+    if (is_built)
         rc = seccomp_load(filter);
     if (filter)
         seccomp_release(filter);
     if (rc < 0)
-        log_error("seccomp: the kernel refuses the system call filter: %s", strerror(-rc));
+        log_error("seccomp: %s: %s",
+                  is_built ? "the kernel refuses the system call filter"
+                           : "the system call filter cannot be built",
+                  strerror(-rc));
     else
         log_info("seccomp: only the system calls that a running reactord needs are allowed");
     return rc;

@@ -198,9 +198,8 @@ static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
     return 0;
 }
 
-static void upgrade_fail(struct upgrade *u, const char *why)
+static void upgrade_end(struct upgrade *u, const char *why)
 {
-    log_error("upgrade: failed: %s; this process goes on", why);
     snprintf(u->failure, sizeof(u->failure), "%s", why);
     notify_status("Accepting; the upgrade failed: %s", why);
     successor_destroy(u->successor);
@@ -208,6 +207,12 @@ static void upgrade_fail(struct upgrade *u, const char *why)
     u->state = UPGRADE_SERVING;
     predecessors_return(u->conf.predecessors);
     pid_file_claim(u->conf.pid_file);
+}
+
+static void upgrade_fail(struct upgrade *u, const char *why)
+{
+    log_error("upgrade: failed: %s; this process goes on", why);
+    upgrade_end(u, why);
 }
 
 static int upgrade_start(struct upgrade *u, int64_t timeout_ns)
@@ -253,6 +258,7 @@ const char *upgrade_failure(const struct upgrade *u)
 int upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old)
 {
     const char *obstacle = upgrade_obstacle(u, max_old);
+    char why[UPGRADE_FAILURE_BYTES];
     int rc;
 
     if (obstacle) {
@@ -262,7 +268,8 @@ int upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old)
     }
     rc = upgrade_start(u, timeout_ns);
     if (rc < 0) {
-        upgrade_fail(u, strerror(-rc));
+        snprintf(why, sizeof(why), "cannot start %s: %s", u->conf.program->path, strerror(-rc));
+        upgrade_fail(u, why);
         return rc;
     }
     u->state = UPGRADE_STARTING;
@@ -274,8 +281,11 @@ int upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old)
 
 void upgrade_cancel(struct upgrade *u, const char *why)
 {
-    if (upgrade_is_starting(u))
-        upgrade_fail(u, why);
+    if (!upgrade_is_starting(u))
+        return;
+    log_warning("upgrade: cancelled: %s; process %ld is killed", why,
+                (long)successor_pid(u->successor));
+    upgrade_end(u, why);
 }
 
 void upgrade_report(struct upgrade *u, const char *word)

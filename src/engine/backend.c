@@ -140,8 +140,10 @@ bool backend_judge(struct backend *b, enum backend_poll poll, const char *cause)
     if (b->rebuilt_at_ns == 0 || b->bad_at_ns - b->rebuilt_at_ns >= BACKEND_CURE_NS)
         return backend_cure(b, cause);
     if (!b->paced)
-        log_error("loop %s: %s, and a new epoll instance does not help; the loop is slowed down",
-                  b->name, cause);
+        log_error(
+            "loop %s: %s, and rebuilding its epoll instance does not help; the loop is slowed "
+            "down",
+            b->name, cause);
     b->paced = true;
     return false;
 }

@@ -136,8 +136,8 @@ static void admission_log_forgotten(struct admission *ad)
 
     if (log_allowed(&ad->history->forgotten, ADMISSION_LOG_NS, &suppressed))
         log_warning(
-            "listen %s: client_table_size is too small: a client was forgotten too early, and "
-            "may exceed connection_rate_per_client%s",
+            "listen %s: client_table_size is too small: a client was forgotten too early: it can "
+            "exceed connection_rate_per_client%s",
             ad->conf.listener, LOG_SUPPRESSED(suppressed));
 }
 

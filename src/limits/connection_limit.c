@@ -206,5 +206,8 @@ const char *connection_limit_full_of(const struct connection_limit *room, const 
         return "max_connections";
     if (quota_wait_ns(&room->quota, now_ns) == CLOCK_NEVER)
         return "max_connections of [reactord]";
-    return quota_wait_ns(own, now_ns) > 0 ? "connection_rate" : "connection_rate of [reactord]";
+    if (quota_wait_ns(own, now_ns) > 0)
+        return "connection_rate";
+    return quota_wait_ns(&room->quota, now_ns) > 0 ? "connection_rate of [reactord]"
+                                                   : "a connection limit";
 }

@@ -124,7 +124,7 @@ void connection_limit_open(struct connection_limit *room);
 
 /*
  * connection_limit_full_of(room, own):
- * The option that refuses the next client, for logs.
+ * The option that refuses the next client, for logs; "a connection limit" if none does any more.
  *
  * Thread: any
  */

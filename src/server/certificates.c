@@ -196,8 +196,8 @@ static void certificates_warn(const struct tls_conf *conf)
                         (double)left / 86400);
     }
     if (i > CERTIFICATES_WARN_LINES)
-        log_warning("tls %s: certificates that have expired, or expire in 14 days: %u", conf->name,
-                    i);
+        log_warning("tls %s: certificates that have expired, or expire within 14 days: %u",
+                    conf->name, i);
     tls_profile_release(p);
 }
 

@@ -82,7 +82,7 @@ static void checks_evict(const struct checks *c, const struct upstream *up,
         return;
     rc = eviction_begin(&conf);
     if (rc < 0)
-        log_error("upstream %s: server %s: is down, but its sessions cannot be reset: %s", up->name,
+        log_error("upstream %s: server %s: down: its sessions cannot be reset: %s", up->name,
                   server->name, strerror(-rc));
 }
 
@@ -406,8 +406,9 @@ int checks_start(struct checks *c, struct checks_change *change, int64_t wait_ns
         return rc;
     if (promise_await(&c->decided, wait_ns) < 0 && promise_cancel(&c->decided))
         log_warning(
-            "health checks: servers with initial_state = checked have no result yet: they are "
-            "not used until their first check passes");
+            "health checks: some servers with initial_state = checked have no result after %g s: "
+            "they get no clients until their first check passes",
+            (double)wait_ns / NS_PER_S);
     return 0;
 }
 

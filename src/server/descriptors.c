@@ -40,8 +40,9 @@ void descriptors_set_limit(struct descriptor_budget *d, const struct descriptors
     d->reserve = d->max > n ? (d->max - n) / DESCRIPTORS_RESERVE_PART : 0;
     descriptor_budget_count(d, n);
     if (!descriptor_budget_left(d, 2))
-        log_warning(
-            "no descriptors are left for clients: raise the limit of open files (ulimit -n)");
+        log_warning("limit of open files: %u: no descriptors are left for clients: raise the limit "
+                    "(LimitNOFILE= of the unit, ulimit -n)",
+                    limit);
 }
 
 static unsigned descriptors_more(const struct descriptors_aside *from,

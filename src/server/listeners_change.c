@@ -214,7 +214,7 @@ static void listeners_log_address(const struct listeners_address *la)
                  to->conf.upstream ? ", upstream " : "",
                  to->conf.upstream ? to->conf.upstream : "");
     if (from && !to)
-        log_info("listen %s: %s is closed", from->listener->name, text);
+        log_info("listen %s: %s: removed: its sockets close", from->listener->name, text);
 }
 
 static void listeners_log_change(const struct listeners_change *change)

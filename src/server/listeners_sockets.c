@@ -95,7 +95,7 @@ static void listeners_warn_of_fewer(const struct listeners_address *la,
 {
     char text[ADDRESS_TEXT_BYTES];
 
-    log_warning("listen %s: %s: sockets inherited: %u, reuseport = %u: cannot bind more: %s",
+    log_warning("listen %s: %s: sockets: %u, reuseport = %u: cannot bind more: %s",
                 gen->listener->name, address_format(text, sizeof(text), &la->address),
                 la->n_sockets + la->n_opened, gen->conf.reuseport, strerror(-error));
 }

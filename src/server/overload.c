@@ -110,7 +110,8 @@ static const struct task_type overload_tick_type = {
 
 static void overload_begin(struct overload *ov)
 {
-    bool of_buffers = overload_bytes(ov) > ov->high_bytes;
+    /* other threads may have freed buffers since */
+    bool of_buffers = ov->conf.max_memory_bytes == 0 || overload_bytes(ov) > ov->high_bytes;
     const char *closing =
         ov->conf.shedding.tokens == 0 ? "" : ", and stalled connections are closed";
 
@@ -119,14 +120,14 @@ static void overload_begin(struct overload *ov)
     atomic_store(&ov->began_at_ns, clock_now_ns());
     atomic_fetch_add_explicit(&ov->episodes, 1, memory_order_relaxed);
     if (of_buffers)
-        log_warning("overload: %" PRId64
-                    " bytes are buffered, more than three quarters of max_buffered: no client is "
-                    "accepted%s",
-                    overload_bytes(ov), closing);
+        log_warning("overload: %" PRId64 " bytes are buffered, the limit is %" PRId64
+                    ", three quarters of max_buffered: no client is accepted%s",
+                    overload_bytes(ov), ov->high_bytes, closing);
     else
-        log_warning("overload: %" PRId64 " bytes of memory are in use, which is near max_memory, "
-                    "%" PRId64 " of them buffered: no client is accepted%s",
-                    overload_memory(ov), overload_bytes(ov),
+        log_warning("overload: %" PRId64 " bytes of memory are in use, %" PRId64
+                    " of them buffered; the limit is %" PRId64
+                    ", which is near max_memory: no client is accepted%s",
+                    overload_memory(ov), overload_bytes(ov), ov->high_memory_bytes,
                     *closing && overload_is_of_idle(ov) ? ", and idle connections are closed"
                                                         : closing);
     overload_start_ticks(ov);

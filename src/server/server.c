@@ -85,7 +85,7 @@ static void server_on_accepted(void *cookie, struct session *s)
         return;
     if (log_allowed(&sv->refused_limit, NS_PER_S, &suppressed))
         log_warning("listen %s: client reset: no worker accepts it: %s%s", service->listener,
-                    strerror(-rc), LOG_SUPPRESSED(suppressed));
+                    worker_assign_why(rc), LOG_SUPPRESSED(suppressed));
     session_refuse(s);
     server_on_ended(sv, service);
 }

@@ -144,7 +144,7 @@ static void server_state_apply(const struct server_state_update *u)
             rc = server_state_continue(u->server, line, u->is_first ? NULL : before ? before : "");
     }
     if (rc < 0)
-        log_warning("counters of the replaced process are lost: %s", strerror(-rc));
+        log_warning("upgrade: some counters of a replaced process are lost: %s", strerror(-rc));
 }
 
 static struct server_state_update *server_state_update_of(struct task *t)

@@ -43,8 +43,9 @@ static bool threads_has_cpu(const unsigned *cpus, unsigned n, unsigned cpu)
     return false;
 }
 
-static int threads_place(struct loop_group_conf *group, const struct server_cpus *conf,
-                         const unsigned *allowed, unsigned n_allowed)
+static int threads_place(struct loop_group_conf *group, const char *section,
+                         const struct server_cpus *conf, const unsigned *allowed,
+                         unsigned n_allowed)
 {
     group->cpus = conf->affinity == SERVER_AFFINITY_AUTO ? allowed : conf->list;
     group->n_cpus = conf->affinity == SERVER_AFFINITY_AUTO ? n_allowed : conf->n;
@@ -53,7 +54,9 @@ static int threads_place(struct loop_group_conf *group, const struct server_cpus
     for (unsigned i = 0; i < group->n_cpus; i++) {
         if (threads_has_cpu(allowed, n_allowed, group->cpus[i]))
             continue;
-        log_error("cpu_affinity: this process may not use processor %u", group->cpus[i]);
+        log_error("[%s] cpu_affinity: this process cannot use processor %u: it does not exist, or "
+                  "CPUAffinity= or AllowedCPUs= of the unit, taskset or a cpuset excludes it",
+                  section, group->cpus[i]);
         return -EINVAL;
     }
     return 0;
@@ -70,8 +73,8 @@ static unsigned threads_default(const char *section, unsigned per_cpu, unsigned 
 
     if (limit >= n)
         return n;
-    log_info("%s: %u threads instead of %u: the control group's quota is %.2f processors", section,
-             limit, n, (double)quota.quota_us / (double)quota.period_us);
+    log_info("[%s]: %u threads instead of %u: the control group's quota is %.2f processors",
+             section, limit, n, (double)quota.quota_us / (double)quota.period_us);
     return limit;
 }
 
@@ -118,8 +121,8 @@ static int threads_create_loops(struct threads *t, const struct server_conf *con
     workers.max_loops = SERVER_WORKERS_MAX;
     boss.loop.affinity.scheduling = conf->boss.scheduling;
     workers.n_loops = threads_workers(conf);
-    if (threads_place(&boss, &conf->boss.cpus, allowed, n_allowed) < 0 ||
-        threads_place(&workers, &worker->cpus, allowed, n_allowed) < 0)
+    if (threads_place(&boss, "boss", &conf->boss.cpus, allowed, n_allowed) < 0 ||
+        threads_place(&workers, "worker", &worker->cpus, allowed, n_allowed) < 0)
         return -EINVAL;
     rc = loop_group_create(&t->boss, &boss);
     if (rc == 0)
@@ -253,12 +256,12 @@ static void threads_log_hung(const struct loop_group *g)
             continue;
         loop_stats(loop, &s);
         if (s.turn_ns > 0)
-            log_error("loop %s: did not stop: %s has been running for %.1f s", loop_name(loop),
-                      s.doing ? s.doing : "an unnamed callback",
-                      (double)s.turn_ns / (double)NS_PER_S);
+            log_error("loop %s: did not stop: this turn has lasted %.1f s, now in %s",
+                      loop_name(loop), (double)s.turn_ns / (double)NS_PER_S,
+                      s.doing ? s.doing : "an unnamed callback");
         else
-            log_error("loop %s: did not stop in time, although it only waits for events",
-                      loop_name(loop));
+            log_error("loop %s: did not stop within %g s, although it only waits for events",
+                      loop_name(loop), (double)(THREADS_STOP_NS + THREADS_JOIN_NS) / NS_PER_S);
     }
 }
 
@@ -302,7 +305,8 @@ int threads_end_executor(struct threads *t)
             log_warning("executor: did not stop: task %s has been running for %.1f s",
                         s.running_name, (double)s.running_ns / (double)NS_PER_S);
         else
-            log_warning("executor: did not stop in time, although no task is running");
+            log_warning("executor: did not stop within %g s, although no task is running",
+                        (double)THREADS_STOP_NS / NS_PER_S);
     }
     return rc;
 }

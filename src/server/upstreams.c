@@ -288,8 +288,9 @@ static void upstreams_commit_removals(const struct upstreams_change *change)
 static void upstreams_commit_one(struct upstreams *us, struct upstreams_entry *e)
 {
     struct upstream_change *change = e->change;
+    bool is_new = e->state == UPSTREAMS_NEW;
 
-    MUST(change || e->state == UPSTREAMS_NEW);
+    MUST(change || is_new);
     lock_take(&us->lock);
     list_remove(&e->link);
     list_append(&us->entries, &e->link); /* moves it: the list follows the configuration's order */
@@ -298,6 +299,8 @@ static void upstreams_commit_one(struct upstreams *us, struct upstreams_entry *e
     e->change = NULL;
     if (change)
         upstream_change_commit(change);
+    if (is_new)
+        upstream_log_unused(e->up);
 }
 
 void upstreams_commit(struct upstreams_change *change)

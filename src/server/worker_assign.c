@@ -25,6 +25,12 @@ int worker_assign(struct loop_group *workers, struct session *s)
     return rc;
 }
 
+const char *worker_assign_why(int error)
+{
+    return error == -EAGAIN ? "max_pending_tasks is reached, or no thread can be started"
+                            : "the workers stop";
+}
+
 int64_t worker_assign_wait_ns(const struct loop_group *workers)
 {
     static struct log_limit limit;

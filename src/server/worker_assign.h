@@ -10,14 +10,15 @@ struct loop_group;
 struct session;
 
 /*
- * worker_assign(workers, s):
- * Give ${s} to a worker; if its thread cannot be started, try the next worker.
+ * worker_assign(workers, s) / worker_assign_why(error):
+ * Give ${s} to a worker; if its thread cannot be started, try the next worker. The error in words.
  *
  * Thread: any
  * Owns:   as worker_hand_over()
  * Errors: as loop_submit()
  */
 int worker_assign(struct loop_group *workers, struct session *s) NODISCARD;
+const char *worker_assign_why(int error);
 
 /*
  * worker_assign_wait_ns(workers):

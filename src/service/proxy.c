@@ -118,7 +118,8 @@ static const char *proxy_none_text(const struct proxy *p, int error)
     switch (error) {
     case -EBUSY: return "all servers are at max_connections";
     case -ENOBUFS: return "the queue is full (queue_length, or max_held of a pause)";
-    case -ETIMEDOUT: return "no server had a free connection within queue_timeout";
+    case -ETIMEDOUT:
+        return "no server had a free connection in time (queue_timeout, or a minute after a pause)";
     case -ENOMEM: return "out of memory";
     default:
         return p->pick.n_tried > 0 || p->has_failed ? "no server is left to try"

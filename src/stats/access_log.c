@@ -321,7 +321,7 @@ int access_log_finish(struct access_log *al, int64_t until_ns)
     executor_stop(al->executor, 0);
     rc = executor_join(al->executor, until_ns - clock_now_ns());
     if (rc < 0) {
-        log_error("access log %s: a write hangs; queued lines are lost", al->conf.name);
+        log_error("access log %s: a write hangs: queued lines cannot be written", al->conf.name);
         return rc;
     }
     while ((rc = access_log_write(al)) < 0 && clock_now_ns() < until_ns)

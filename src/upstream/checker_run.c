@@ -118,6 +118,7 @@ static int64_t checker_patience_ns(const struct health_conf *conf)
 static void checker_note_late(struct checker_target *t)
 {
     struct checker_group *g = t->group;
+    const struct checker *k = g->checker;
     int64_t late_ns = clock_now_ns() - t->due_at_ns;
     unsigned suppressed;
 
@@ -128,10 +129,10 @@ static void checker_note_late(struct checker_target *t)
         atomic_fetch_add_explicit(g->conf.n_late, 1, memory_order_relaxed);
     if (log_allowed(&g->late_limit, CHECKER_LOG_INTERVAL_NS, &suppressed))
         log_warning(
-            "upstream %s: server %s: a check begins %.1f s late: checks under way: %u of this "
-            "upstream, %u in total; waiting: %u%s",
+            "upstream %s: server %s: a check begins %.1f s late: checks under way: %u of at most %u "
+            "of this upstream, %u of at most %u in total; waiting: %u%s",
             g->conf.name, t->conf.endpoint->name, (double)late_ns / NS_PER_S, g->under_way,
-            g->checker->under_way, g->checker->n_waiting, LOG_SUPPRESSED(suppressed));
+            k->share, k->under_way, k->max_under_way, k->n_waiting, LOG_SUPPRESSED(suppressed));
 }
 
 static void checker_begin(struct checker_target *t, struct checker_slot *slot)
@@ -197,14 +198,13 @@ static enum log_level checker_down_level(const struct checker_target *t)
 static void checker_went_down(struct checker_target *t, const struct check_result *result)
 {
     struct checker_group *g = t->group;
-    const struct checker_rules_conf *conf = &g->rules->conf;
     char text[CHECK_TEXT_BYTES];
 
     (void)endpoint_set_flag(t->conf.endpoint, ENDPOINT_DOWN);
     log_write(checker_down_level(t),
               "upstream %s: server %s: down: checks failed in a row: %u, the last: %s; servers up: "
               "%u of %u",
-              g->conf.name, t->conf.endpoint->name, conf->health.fall,
+              g->conf.name, t->conf.endpoint->name, t->health.changed_by,
               check_describe(text, sizeof(text), result), g->n_up, g->n_used);
 }
 
@@ -215,21 +215,30 @@ static void checker_warm_first(struct checker_target *t, int64_t now_ns)
         checker_warm(t, now_ns);
 }
 
+static void checker_log_up(const struct checker_target *t, bool is_first, int64_t down_ns)
+{
+    const struct checker_group *g = t->group;
+
+    if (is_first)
+        log_notice("upstream %s: server %s: up: its first check passed; servers up: %u of %u",
+                   g->conf.name, t->conf.endpoint->name, g->n_up, g->n_used);
+    else
+        log_notice(
+            "upstream %s: server %s: up: checks passed in a row: %u, it was down for %.1f s; "
+            "servers up: %u of %u",
+            g->conf.name, t->conf.endpoint->name, t->health.changed_by, (double)down_ns / NS_PER_S,
+            g->n_up, g->n_used);
+}
+
 static void checker_came_up(struct checker_target *t, bool is_first, int64_t down_ns,
                             int64_t now_ns)
 {
-    struct checker_group *g = t->group;
-    const struct checker_rules_conf *conf = &g->rules->conf;
-
     if (t->was_up)
         checker_warm(t, now_ns); /* slow start begins before the server gets sessions */
     else
         checker_warm_first(t, now_ns);
     (void)endpoint_clear_flag(t->conf.endpoint, ENDPOINT_DOWN);
-    log_notice("upstream %s: server %s: up: checks passed in a row: %u, it was down for %.1f s; "
-               "servers up: %u of %u",
-               g->conf.name, t->conf.endpoint->name, is_first ? 1 : conf->health.rise,
-               (double)down_ns / NS_PER_S, g->n_up, g->n_used);
+    checker_log_up(t, is_first, down_ns);
 }
 
 static void checker_stays_down(const struct checker_target *t, const struct check_result *result)

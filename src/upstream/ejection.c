@@ -111,9 +111,12 @@ int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct end
                         int64_t now_ns, bool others)
 {
     const struct ejection_conf *conf = g->conf;
+    unsigned failures;
 
-    if (conf->failures == 0 ||
-        atomic_fetch_add_explicit(&x->failures, 1, memory_order_relaxed) + 1 < conf->failures)
+    if (conf->failures == 0)
+        return 0;
+    failures = atomic_fetch_add_explicit(&x->failures, 1, memory_order_relaxed) + 1;
+    if (failures < conf->failures)
         return 0;
     if (!others || !ejection_claim(x, EJECTION_IN))
         return 0;
@@ -121,6 +124,7 @@ int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct end
         ejection_give_back(x, EJECTION_IN); /* the next failure may eject ${e} */
         return 0;
     }
+    atomic_store_explicit(&x->ejected_after, failures, memory_order_relaxed);
     return ejection_eject(g, x, e, now_ns);
 }
 

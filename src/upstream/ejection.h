@@ -35,7 +35,8 @@ struct ejection_group {
 enum ejection_state { EJECTION_IN, EJECTION_OUT, EJECTION_CLAIMED /* changing */ };
 
 struct ejection {
-    atomic_uint failures; /* in a row */
+    atomic_uint failures;      /* in a row */
+    atomic_uint ejected_after; /* failures in a row at the last ejection */
     /*
      * note: claim. To eject or return an endpoint, claim it (acquire), then store the new state
      * (release). The members below belong to the claimer; other threads skip the endpoint.

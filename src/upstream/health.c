@@ -48,6 +48,7 @@ enum health_change health_report(struct health *h, bool passed, int64_t now_ns)
     }
     if (++h->streak < enough)
         return HEALTH_SAME;
+    h->changed_by = h->streak;
     h->streak = 0;
     h->is_up = passed;
     h->since_at_ns = now_ns;

@@ -29,7 +29,8 @@ struct health_conf {
 struct health {
     const struct health_conf *conf;
     uint64_t random;
-    unsigned streak; /* checks in a row that contradict is_up */
+    unsigned streak;     /* checks in a row that contradict is_up */
+    unsigned changed_by; /* checks in a row that made the last change */
     bool is_up;
     bool is_decided; /* is_up is known, from a check or the initial state */
     int64_t since_at_ns;

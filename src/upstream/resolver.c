@@ -62,7 +62,7 @@ static int resolver_look_at(const struct resolver_step *step)
     if (!name->has_answer && name->error == 0)
         log_warning(
             "upstream %s: server %s (%s): the name is still being looked up; until it is known, "
-            "clients get other servers",
+            "the server gets no clients",
             name->upstream_name, name->id, name->word);
     return 0;
 }
@@ -162,7 +162,7 @@ static int resolver_look_up_new(struct resolver_change *change)
             continue;
         rc = resolver_name_look_up(name, change->next.listeners);
         if (rc < 0) {
-            log_error("executor: cannot start a thread: %s", strerror(-rc));
+            log_error("executor: cannot start a thread: %s; no name is looked up", strerror(-rc));
             return rc;
         }
         change->n_waiting++;

@@ -121,7 +121,7 @@ static void resolver_name_log_failure(const struct resolver_name *name, int erro
     log_warning(
         "upstream %s: server %s (%s): cannot look up the name: %s; %strying again within %g s",
         name->upstream_name, name->id, name->word, resolver_error_text(error),
-        name->known ? "its addresses stay in use; " : "",
+        name->known ? "its addresses stay in use; " : "the server gets no clients; ",
         (double)resolver_name_retry_ns(name) / NS_PER_S);
 }
 

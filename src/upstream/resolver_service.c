@@ -134,11 +134,11 @@ static void resolver_log_hosts(const struct resolver_name *name)
     if (first >= 0)
         log_warning(
             "upstream %s: server %s (%s): %u of %u SRV hosts cannot be looked up, such as %s: "
-            "%s; they keep their addresses",
+            "%s; their last known addresses, if any, stay in use",
             name->upstream_name, name->id, name->word, s->n_failed, s->n, s->records[first].target,
             resolver_error_text(s->errors[first]));
     else if (s->n_failed == 0 && name->last && name->last->service->n_failed > 0)
-        log_notice("upstream %s: server %s (%s): all SRV hosts can be looked up again",
+        log_notice("upstream %s: server %s (%s): no lookup of an SRV host fails any more",
                    name->upstream_name, name->id, name->word);
 }
 

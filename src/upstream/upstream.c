@@ -18,8 +18,10 @@ static void upstream_changed(struct endpoint_group *g)
     spare_group_refresh(&CONTAINER_OF(g, struct upstream, group)->spares);
 }
 
-static void upstream_log_unused(const struct upstream_conf *conf)
+void upstream_log_unused(const struct upstream *up)
 {
+    const struct upstream_conf *conf = up->conf;
+
     for (unsigned i = 0; i < conf->n_servers; i++) {
         const struct upstream_server_conf *server = &conf->servers[i];
 
@@ -86,7 +88,6 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
         upstream_destroy(up);
         return rc;
     }
-    upstream_log_unused(conf);
     *out = up;
     return 0;
 }
@@ -253,7 +254,8 @@ static void upstream_failed(struct upstream *up, struct upstream_server *server)
     if (out_ns == 0)
         return;
     log_warning("upstream %s: server %s: ejected for %g s: connections failed in a row: %u",
-                up->name, server->name, (double)out_ns / NS_PER_S, up->conf->ejection.failures);
+                up->name, server->name, (double)out_ns / NS_PER_S,
+                atomic_load_explicit(&server->ejection.ejected_after, memory_order_relaxed));
     upstream_expect_return(up, out_ns);
 }
 

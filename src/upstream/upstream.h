@@ -122,6 +122,14 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf)
 }
 
 /*
+ * upstream_log_unused(up):
+ * Log one line for each server that gets no connections.
+ *
+ * Thread: control loop, or before start
+ */
+void upstream_log_unused(const struct upstream *up);
+
+/*
  * upstream_create(out, conf, workers):
  * Build the group.
  *

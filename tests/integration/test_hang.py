@@ -95,7 +95,7 @@ def for_ever(t, name, ending, patience, call, fault):
         check_equal(net.ending(other), ending, "the end of the other worker's client")
         check_equal(daemon.wait(), 4, "exit code")
         watch.expect(patience - 1, (patience + 3) * t.scale, "it")
-        pattern = rf"error main: loop {WORKER}: did not stop: relay has been running for \d+\.\d s"
+        pattern = rf"error main: loop {WORKER}: did not stop: this turn has lasted \d+\.\d s, now in relay"
         check_equal(len(daemon.log_lines(pattern)), 1, f"lines about it ({call})")
         check_equal(len(daemon.log_lines("did not stop: ")), 1, "lines about loops")
         daemon.expect_no_report()

@@ -260,6 +260,8 @@ def cannot_return(t):
             with net.connect(second) as client:
                 check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
         t.eventually(lambda: not refused(first), "the old address accepts", within=15)
+        t.eventually(lambda: daemon.log_lines("done: the previous configuration is restored"), "it is said")
+        check_equal(len(daemon.log_lines("not confirmed in time: going back")), 1, "lines about the first attempt")
 
 
 @test()

@@ -445,6 +445,8 @@ def stop_meanwhile(t):
         os.kill(chain.pid, signal.SIGTERM)
         chain.wait_gone(chain.pid)
         chain.wait_gone(new)
+        chain.wait_line(f"upgrade: cancelled: this process drains; process {new} is killed", chain.pid)
+        check_equal(chain.lines("upgrade: failed", chain.pid), [], "lines about a failure")
         check(not os.path.exists(chain.pid_path), "the pid file is still there")
 
 

@@ -262,7 +262,7 @@ def the_unit_has_one_socket_for_several(unit):
     unit.start()
     for _ in range(10):
         serves()
-    check("listen echo: 127.0.0.1:7007: sockets inherited: 1, reuseport = 3: cannot bind more: "
+    check("listen echo: 127.0.0.1:7007: sockets: 1, reuseport = 3: cannot bind more: "
           "Address already in use" in unit.log(), "not logged")
 
 

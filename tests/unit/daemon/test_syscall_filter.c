@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -173,6 +174,28 @@ TEST(syscall_filter, a_process_cannot_be_started_by_the_newest_call)
         return;
     ck_assert_int_eq(syscall(SYS_clone3, NULL, 0UL), -1);
     ck_assert_int_eq(errno, ENOSYS);
+}
+
+/* A filter before ours, which refuses the calls that load a filter. */
+static void refuse_filters(void)
+{
+    const struct scmp_arg_cmp set = SCMP_A0_64(SCMP_CMP_EQ, PR_SET_SECCOMP, 0);
+    scmp_filter_ctx first = seccomp_init(SCMP_ACT_ALLOW);
+
+    ck_assert_ptr_nonnull(first);
+    ck_assert_int_eq(seccomp_rule_add(first, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(prctl), 1, set), 0);
+    ck_assert_int_eq(seccomp_rule_add(first, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(seccomp), 0), 0);
+    ck_assert_int_eq(seccomp_load(first), 0);
+    seccomp_release(first);
+}
+
+TEST(syscall_filter, the_error_of_a_kernel_that_refuses_the_filter_is_told)
+{
+    if (IF_SANITIZED(true, false))
+        return;
+    refuse_filters();
+    ck_assert_int_eq(syscall_filter_load(), -EACCES);
+    EXPECT_LOG_LINES("seccomp: the kernel refuses the system call filter: Permission denied", 1);
 }
 
 static void *run_thread(void *name)

@@ -70,6 +70,7 @@ TEST(room, who_finds_no_room_is_told_when_one_leaves)
     PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&told[0]), 0);
     connection_limit_leave(&room, &own);
+    ck_assert_str_eq(connection_limit_full_of(&room, &own), "a connection limit");
     UNTIL(atomic_load(&told[0]) == 1 && atomic_load(&told[1]) == 1);
     ck_assert_int_eq(asked(1), 0);
     connection_limit_leave(&room, &own);

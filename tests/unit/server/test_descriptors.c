@@ -41,7 +41,7 @@ TEST(descriptors, without_any_for_clients_there_is_a_warning)
     descriptors_set_limit(&budget, &all);
     ck_assert(!descriptor_budget_left(&budget, 0));
     ck_assert_uint_eq(budget.reserve, 0);
-    EXPECT_LOG_LINES("no descriptors are left for clients", 1);
+    EXPECT_LOG_LINES(": no descriptors are left for clients: raise the limit ", 1);
 }
 
 TEST(descriptors, more_are_set_aside_before_and_fewer_after_a_change)

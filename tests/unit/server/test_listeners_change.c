@@ -173,7 +173,7 @@ TEST(listeners_change, a_removed_listener_refuses_clients_and_keeps_its_sessions
     served_change(1);
     UNTIL(atomic_load(&served.stopped) == 1);
     ck_assert(served_refused(1));
-    EXPECT_LOG_LINES("listen other: 127.0.0.1:", 1); /* is closed */
+    EXPECT_LOG_LINES("listen other: 127.0.0.1:", 1); /* removed */
     ck_assert_uint_eq(listeners_sockets(served.all), 1);
     sockets_say(fd, "more");
     sockets_hear(fd, "more");

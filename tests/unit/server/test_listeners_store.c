@@ -292,7 +292,7 @@ TEST(listeners_store, an_inherited_socket_serves_alone_if_no_other_can_be_bound)
     configure(1);
     ck_assert_int_eq(seteuid(0), 0);
     ck_assert_uint_eq(listeners_sockets(listeners), 1);
-    EXPECT_LOG_LINES("inherited: 1, reuseport = 2: cannot bind more: Address "
+    EXPECT_LOG_LINES(": sockets: 1, reuseport = 2: cannot bind more: Address "
                      "already in use",
                      1);
     close(fd);
@@ -519,5 +519,5 @@ TEST(listeners_store, a_process_that_replaces_another_has_fewer_sockets_if_no_ot
     take_over();
     ck_assert_int_eq(seteuid(0), 0);
     ck_assert_uint_eq(listeners_sockets(listeners), 1);
-    EXPECT_LOG_LINES("inherited: 1, reuseport = 2: cannot bind more: ", 1);
+    EXPECT_LOG_LINES(": sockets: 1, reuseport = 2: cannot bind more: ", 1);
 }

@@ -98,6 +98,16 @@ TEST(max_buffered, each_episode_ends_and_another_can_begin)
     }
 }
 
+/* Another loop frees the buffers just after they were too much. */
+TEST(max_buffered, an_episode_is_never_told_as_one_of_max_memory)
+{
+    ck_assert(!atomic_exchange(&account->is_over, true));
+    account->over(account->cookie);
+    EXPECT_LOG_LINES("overload: 0 bytes are buffered, the limit is 750, three quarters of max_", 1);
+    UNTIL(!memory_account_is_over(account));
+    ck_assert_uint_eq(log_lines_with("max_memory"), 0);
+}
+
 TEST(max_buffered, without_a_limit_there_is_no_account)
 {
     struct overload *none = overload;

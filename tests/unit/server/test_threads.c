@@ -67,7 +67,9 @@ TEST_EACH(threads, a_processor_that_the_process_may_not_use_is_an_error, 2)
 
     *(_i == 0 ? &conf.boss.cpus : &conf.worker.cpus) = cpus;
     ck_assert_int_eq(threads_create(&threads, &conf), -EINVAL);
-    EXPECT_LOG_LINES("this process may not use processor 1048576", 1);
+    EXPECT_LOG_LINES(_i == 0 ? "[boss] cpu_affinity: this process cannot use processor 1048576: "
+                             : "[worker] cpu_affinity: this process cannot use processor 1048576: ",
+                     1);
 }
 
 TEST(threads, every_processor_that_the_process_may_use_may_be_named)

@@ -124,6 +124,18 @@ TEST(upstreams, all_of_the_configuration_are_found_by_name)
     upstreams_commit(change);
 }
 
+TEST(upstreams, servers_without_connections_are_told_when_their_upstream_comes_into_use)
+{
+    server_conf[0].disabled = true;
+    ck_assert_int_eq(prepare(), 0);
+    upstreams_cancel(change); /* a reload that is refused */
+    ck_assert_uint_eq(log_lines_with("gets no connections"), 0);
+    change_all();
+    EXPECT_LOG_LINES("server a: gets no connections: disabled", 2); /* of each upstream */
+    change_all();
+    EXPECT_LOG_LINES("gets no connections", 2);
+}
+
 TEST(upstreams, one_that_stays_is_the_same_and_gets_its_configuration)
 {
     struct upstream *one;

@@ -800,7 +800,7 @@ TEST(checker, one_that_is_checked_first_is_used_when_its_first_check_has_passed)
     ck_assert(!has(0, ENDPOINT_DOWN));
     ck_assert(has(1, ENDPOINT_DOWN));
     ck_assert_uint_eq(load_now().undecided, 0);
-    EXPECT_LOG_LINES("upstream back: server a: up: checks passed in a row: 1, ", 1);
+    EXPECT_LOG_LINES("upstream back: server a: up: its first check passed; servers up: ", 1);
     EXPECT_LOG_LINES("upstream back: server a: down: its first check failed: "
                      "connection refused; servers up: ",
                      1);

@@ -121,6 +121,7 @@ TEST(upstream, servers_without_sessions_are_said_once)
     servers[1].weight = 0;
     servers[2].disabled = true;
     open_group(4);
+    upstream_log_unused(upstream);
     EXPECT_LOG_LINES("upstream back: server b: gets no connections: weight=0", 1);
     EXPECT_LOG_LINES("upstream back: server c: gets no connections: disabled", 1);
     EXPECT_LOG_LINES("gets no connections", 2);
@@ -279,6 +280,18 @@ TEST(upstream, of_two_only_one_is_left_out_and_the_other_gets_all)
             EXPECT_LOG_LINES("ejection over", 1);
         upstream_leave(upstream, server, UPSTREAM_UNKNOWN);
     }
+}
+
+TEST(upstream, the_line_says_how_many_failures_there_were_and_not_the_threshold)
+{
+    open_group(2);
+    (void)endpoint_set_flag(&server_at(1)->endpoint, ENDPOINT_DOWN);
+    for (int i = 0; i < 4; i++)
+        visit(0, UPSTREAM_FAILED);
+    ck_assert(!is_out(0)); /* there is no other */
+    (void)endpoint_clear_flag(&server_at(1)->endpoint, ENDPOINT_DOWN);
+    visit(0, UPSTREAM_FAILED);
+    EXPECT_LOG_LINES("server a: ejected for 0.2 s: connections failed in a row: 5", 1);
 }
 
 TEST(upstream, the_only_server_is_never_left_out)
