@@ -14,6 +14,12 @@ struct echo {
     struct session session;
 };
 
+/*
+ * note: size. With the allocator's header and alignment a session takes a cache line more than its
+ * size. 10,000 idle connections: each line is 0.6 MB.
+ */
+_Static_assert(sizeof(struct echo) <= 13 * CACHE_LINE_BYTES, "see note: size");
+
 static struct echo *echo_of(const struct session *s)
 {
     return CONTAINER_OF(s, struct echo, session);

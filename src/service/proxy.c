@@ -77,6 +77,7 @@ static int proxy_create(struct session **out, const struct service *service)
     p->upstream = service->upstream ? upstream_hold(service->upstream) : NULL;
     p->ticket = NULL;
     p->at = NULL;
+    p->dial = NULL;
     p->addresses = NULL;
     p->stale_retry = NULL;
     p->tls = NULL;
@@ -284,25 +285,6 @@ void proxy_opened(struct proxy *p)
     counters_connected(&p->at->connects, took_ns);
 }
 
-static void proxy_connected(struct connector *c, int fd, int error)
-{
-    struct proxy *p = CONTAINER_OF(c, struct proxy, connector);
-    const struct proxy_failure failure = {.error = error,
-                                          .why = strerror(-error),
-                                          .reason = session_reason_of_connect(error),
-                                          .is_ours = sock_error_is_ours(error)};
-
-    if (error < 0) {
-        proxy_release_addresses(p);
-        proxy_failed(p, &failure);
-    } else if (proxy_upstream(p)->conf->tls.slot) {
-        proxy_tls_start(p, fd);
-    } else {
-        proxy_opened(p);
-        proxy_attach(p, fd, NULL);
-    }
-}
-
 static void proxy_open(struct session *s)
 {
     struct proxy *p = proxy_of(s);
@@ -321,7 +303,6 @@ static void proxy_start(struct session *s)
     s->connecting = true;
     channel_notice_reset(&p->client);
     session_count_at(s, SESSION_AT_UPSTREAM, &proxy_upstream(p)->counters);
-    connector_init(&p->connector, s->owner->net, proxy_connected);
     p->give_up_at_ns = proxy_deadline_ns(p);
     p->retry_until_ns = proxy_retry_until_ns(p);
     retry_budget_add(&proxy_upstream(p)->retry_budget);
@@ -357,7 +338,7 @@ static void proxy_cancel(struct session *s)
     }
     p->ticket = NULL;
     proxy_end_pause(p);
-    connector_cancel(&p->connector);
+    proxy_end_dial(p);
     (void)proxy_tls_cancel(p, false);
     proxy_release_addresses(p);
     /* Free the server's connection slot now: the client may take long to close. */
@@ -390,7 +371,7 @@ static void proxy_describe(const struct session *s, struct access_log_record *r)
     r->upstream = p->upstream ? p->upstream->name : NULL;
     r->server = p->at ? p->at->name : p->tried ? p->tried->conf->id : NULL;
     if (p->addresses && s->legs[1])
-        r->server_address = &p->addresses->list[p->connector.connected];
+        r->server_address = &p->addresses->list[p->connected];
     r->queue_ns = proxy_ns_of(p->times.queue_us);
     r->connect_ns = proxy_ns_of(p->times.connect_us);
     r->first_byte_ns = proxy_ns_of(p->times.first_byte_us);
@@ -422,7 +403,7 @@ static bool proxy_evict(struct session *s, const struct upstream_server *server,
     if (p->at != server || p->tried_at_ns > before_ns)
         return false;
     if (s->connecting && !proxy_tls_cancel(p, true)) {
-        connector_cancel(&p->connector);
+        proxy_end_dial(p);
         proxy_reconnect(p);
     } else if (!s->connecting) {
         session_abort(s, SESSION_SERVER_DOWN);

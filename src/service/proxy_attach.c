@@ -1,4 +1,4 @@
-/* service/proxy_attach: connects to a server and links both sides. See proxy_internal.h. */
+/* service/proxy_attach: links both sides. See proxy_internal.h. */
 #include "base/clock.h"
 #include "net/channel.h"
 #include "net/proxy_header.h"
@@ -29,15 +29,6 @@ int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns)
     int64_t left_ns = p->give_up_at_ns - now_ns;
 
     return left_ns < conf->connect_timeout_ns ? left_ns : conf->connect_timeout_ns;
-}
-
-void proxy_dial(struct proxy *p)
-{
-    p->addresses = endpoint_use_addresses(&p->at->endpoint);
-    MUST(p->addresses);
-    p->tried_at_ns = clock_now_ns();
-    connector_start(&p->connector, p->addresses->list, p->addresses->n,
-                    proxy_time_left_ns(p, p->tried_at_ns), &proxy_upstream(p)->conf->connect);
 }
 
 /* NULL: unknown. */
@@ -158,7 +149,7 @@ bool proxy_take_spare(struct proxy *p)
         return false;
     }
     p->addresses = taken.addresses;
-    p->connector.connected = taken.which;
+    p->connected = taken.which;
     p->tried_at_ns = clock_now_ns();
     proxy_attach(p, taken.fd, &taken.tls);
     return true;

@@ -1,6 +1,6 @@
 /*
- * service/proxy_internal: shared by proxy.c (choice of the server), proxy_retry.c, proxy_attach.c
- * and proxy_tls.c.
+ * service/proxy_internal: shared by proxy.c (choice of the server), proxy_retry.c, proxy_dial.c,
+ * proxy_attach.c and proxy_tls.c.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
 #define SERVICE_PROXY_INTERNAL_H
@@ -8,10 +8,11 @@
 #include <stdalign.h>
 #include <stdint.h>
 
-#include "net/connector.h"
+#include "net/channel.h"
 #include "service/relay.h"
 #include "service/session.h"
 
+struct proxy_dial;
 struct proxy_pause;
 struct proxy_tls;
 struct server_tls_taken;
@@ -31,7 +32,7 @@ struct proxy {
     struct relay to_client;
     struct session session;
     struct upstream *upstream; /* stays if the listener gets another; NULL: not chosen yet */
-    struct connector connector;
+    struct proxy_dial *dial;   /* connecting to a server; NULL: not under way */
     struct balancer_pick_state pick;
     struct wait_ticket *ticket;
     struct upstream_server *at; /* the session's server; NULL: none */
@@ -45,6 +46,7 @@ struct proxy {
     int64_t waits_since_ns;
     struct upstream_server *tried; /* server left last, with a reference; for the access log */
     struct proxy_times times;
+    unsigned connected;              /* index into `addresses` */
     struct stale_retry *stale_retry; /* of a spare connection; NULL: none */
     struct proxy_tls *tls;           /* with the server; NULL: none so far */
     unsigned tries_before;           /* servers tried before the last pause */
@@ -104,12 +106,13 @@ void proxy_end_pause(struct proxy *p);
 void proxy_try_again(struct proxy *p);
 
 /*
- * proxy_dial(p):
- * Connect to ${p}->at, which has addresses: it is not ENDPOINT_ABSENT.
+ * proxy_dial(p) / proxy_end_dial(p):
+ * Connect to ${p}->at, which has addresses: it is not ENDPOINT_ABSENT / stop that.
  *
  * Thread: loop of ${p}
  */
 void proxy_dial(struct proxy *p);
+void proxy_end_dial(struct proxy *p);
 
 /*
  * proxy_attach(p, fd, tls):

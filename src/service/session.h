@@ -113,8 +113,8 @@ struct session {
     struct session_owner *owner;
     void *handed_to;                    /* the worker, before adoption */
     struct channel *legs[SESSION_LEGS]; /* [0]: the client's, [1]: the server's; NULL: not open */
-    unsigned open_legs;
-    int client_fd;   /* -1 once the client's channel owns it */
+    int client_fd;                      /* -1 once the client's channel owns it */
+    uint8_t open_legs;
     uint8_t preface; /* stages of the preface that are not done: 1 << enum session_preface_part */
     bool connecting;
     bool draining;
@@ -122,7 +122,6 @@ struct session {
     bool closing; /* graceful close: only the timeouts of channel_end() apply */
     bool ending;  /* session_end() was called */
     enum session_reason reason;
-    uint32_t access_lines;        /* access log: number of intervals at the last interval line */
     uint64_t number;              /* in the access log; 0: not logged */
     uint64_t order;               /* among the sessions of its worker */
     const struct address *listen; /* listen address; NULL: unknown */
@@ -135,6 +134,7 @@ struct session {
     struct timer timer;
     struct task task; /* hand-off, then reaping */
     struct address peer;
+    uint32_t access_lines; /* access log: number of intervals at the last interval line */
     struct counters *counted[SESSION_COUNTED]; /* NULL: not counted */
     uint64_t counted_in, counted_out;          /* client's bytes already in `counted` */
     struct session_id id;

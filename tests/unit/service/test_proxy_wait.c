@@ -2,9 +2,11 @@
  * service/proxy, while a client waits: for a server that neither answers nor refuses, and for room
  * at one that has as many connections as it may have.
  */
+#include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/proxied.h"
 #include "support/sockets.h"
@@ -254,4 +256,21 @@ TEST(wait, draining_lets_an_attempt_go_on)
     close(client);
     close(server);
     close(filler);
+}
+
+TEST(wait, without_memory_to_connect_the_client_is_reset_and_the_server_not_blamed)
+{
+    int client;
+
+    open_full_server();
+    client = waiting_client();
+    fault_plan(FAULT_MEMORY, 0, 1, ENOMEM);
+    close_full_server(); /* the next allocation is that of the waiting session */
+    UNTIL(atomic_load(&proxied.host.ended) == 2);
+    ck_assert_int_eq(atomic_load(&proxied.host.reason), SESSION_ERROR);
+    sockets_hear_reset(client);
+    EXPECT_LOG_LINES("cannot connect: Cannot allocate memory; the client is reset", 1);
+    ck_assert_uint_eq(endpoint_active(&proxied_state(0)->endpoint), 0);
+    close(client);
+    proxied_expect_served_by(0);
 }

@@ -1,0 +1,81 @@
+/* service/proxy_dial: connects to a server. See proxy_internal.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/connector.h"
+#include "net/sock.h"
+#include "service/proxy_internal.h"
+#include "upstream/upstream.h"
+
+/* Apart from the session, which needs it for a moment and may last for days. */
+struct proxy_dial {
+    struct proxy *proxy;
+    struct connector connector;
+    struct task reaping;
+};
+
+static void proxy_dial_free(struct task *t)
+{
+    free(CONTAINER_OF(t, struct proxy_dial, reaping));
+}
+
+static const struct task_type proxy_dial_reaping = {.name = "connected", .run = proxy_dial_free};
+
+void proxy_end_dial(struct proxy *p)
+{
+    struct proxy_dial *dial = p->dial;
+
+    if (!dial)
+        return;
+    p->dial = NULL;
+    connector_cancel(&dial->connector);
+    loop_reap(p->session.owner->net->loop, &dial->reaping);
+}
+
+static void proxy_dial_failed(struct proxy *p, int error)
+{
+    const struct proxy_failure failure = {.error = error,
+                                          .why = strerror(-error),
+                                          .reason = session_reason_of_connect(error),
+                                          .is_ours = sock_error_is_ours(error)};
+
+    proxy_release_addresses(p);
+    proxy_failed(p, &failure);
+}
+
+static void proxy_connected(struct connector *c, int fd, int error)
+{
+    struct proxy *p = CONTAINER_OF(c, struct proxy_dial, connector)->proxy;
+
+    p->connected = c->connected;
+    proxy_end_dial(p);
+    if (error < 0) {
+        proxy_dial_failed(p, error);
+    } else if (proxy_upstream(p)->conf->tls.slot) {
+        proxy_tls_start(p, fd);
+    } else {
+        proxy_opened(p);
+        proxy_attach(p, fd, NULL);
+    }
+}
+
+void proxy_dial(struct proxy *p)
+{
+    struct proxy_dial *dial = malloc(sizeof(*dial));
+
+    p->tried_at_ns = clock_now_ns();
+    if (!dial) {
+        proxy_dial_failed(p, -ENOMEM);
+        return;
+    }
+    dial->proxy = p;
+    dial->reaping.type = &proxy_dial_reaping;
+    connector_init(&dial->connector, p->session.owner->net, proxy_connected);
+    p->dial = dial;
+    p->addresses = endpoint_use_addresses(&p->at->endpoint);
+    MUST(p->addresses);
+    connector_start(&dial->connector, p->addresses->list, p->addresses->n,
+                    proxy_time_left_ns(p, p->tried_at_ns), &proxy_upstream(p)->conf->connect);
+}
