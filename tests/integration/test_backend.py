@@ -220,7 +220,7 @@ def lasting_fault(t, what, fault, cause):
         rebuilds = setup.statistic("rebuilds")
         check(2 <= rebuilds <= 10 * t.scale, f"{rebuilds} rebuilds in some seconds")
         setup.expect_lines(rebuilt=1, slowed=1)
-        check(setup.daemon.log_lines(f"error .*: {cause}, and a new"), f"no cause why it {what}")
+        check(setup.daemon.log_lines(f"error .*: {cause}, and rebuilding"), f"no cause why it {what}")
         setup.faults.stop(fault)
         check_equal(net.read_exactly(late, 4), b"late", "the echo for a client that came meanwhile")
         finish(running)
