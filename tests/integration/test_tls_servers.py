@@ -142,6 +142,9 @@ class Again(Task):
                 session = client.session if self.resumes else None
 
 
+KNOWN = 3
+
+
 @test(timeout=150)
 def all_replaced_under_load(t):
     """certificate, CA of servers and ticket keys that are replaced again and again fail no client, and no resumption"""
@@ -161,20 +164,24 @@ def all_replaced_under_load(t):
             return client.tls.getpeercert(binary_form=True)
 
     def replace():
-        server.context = server_of(authorities[-1])  # known since the last time
+        # Known for KNOWN rounds: a handshake may begin before a change and end after it.
+        server.context = server_of(authorities[-KNOWN])
         authorities.append(tls.Authority(t, f"servers-{len(keys)}"))
         keys.insert(0, base64.b64encode(os.urandom(80)).decode())
         put(t, "tickets", "\n".join(keys))
         certificate = read(put(t, "front.pem", read(ca.issue(NAME)))).partition("-----BEGIN PRIVATE")[0]
-        put(t, "trusted.pem", "".join(read(authority.path) for authority in authorities[-3:]))
+        put(t, "trusted.pem", "".join(read(authority.path) for authority in authorities[-KNOWN - 2:]))
         t.eventually(lambda: len(daemon.log_lines("tls back: files have changed and are used")) == len(keys) - 1, "the CAs are used")
         t.eventually(lambda: served_with() == ssl.PEM_cert_to_DER_cert(certificate), "the certificate is used")
+        seen = [client.full + client.resumed for client in clients]
+        t.eventually(lambda: all(client.full + client.resumed >= before + 2 for client, before in zip(clients, seen)),
+                     "all clients have come again")
 
     keys = [base64.b64encode(os.urandom(80)).decode()]
     put(t, "tickets", keys[0])
     put(t, "front.pem", read(ca.issue(NAME)))
-    authorities, over = [tls.Authority(t, "servers")], threading.Event()
-    put(t, "trusted.pem", read(authorities[0].path))
+    authorities, over = [tls.Authority(t, f"servers-at-first-{i}") for i in range(KNOWN)], threading.Event()
+    put(t, "trusted.pem", "".join(read(authority.path) for authority in authorities))
     with Echo(t.address(), server_of(authorities[0])) as server:
         text = (f"[tls front]\ncertificate = {t.path('front.pem')}\nticket_keys = {t.path('tickets')}\nwatch = 100ms\n"
                 f"[listen front]\naddress = {front}\ntls = front\nservice = proxy\nupstream = back\n"
