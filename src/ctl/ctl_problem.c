@@ -110,7 +110,10 @@ void ctl_problem_of_failure(struct ctl_context *c, enum ctl_client_failure failu
     }
 }
 
-/* Does an older daemon not know ${path}? Else the object in ${path} is unknown. */
+/*
+ * After a 404: does the daemon, which is older than this program, not know ${path}? False: it does
+ * not know the object in ${path}.
+ */
 static bool ctl_problem_is_older(struct ctl_context *c, const char *path)
 {
     char *plain = ctl_memory_need(strdup(path));

@@ -27,7 +27,7 @@ static bool inherited_has_file(const struct address *a)
     return path[0] == '\0' || (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode));
 }
 
-/* Does this wildcard IPv6 socket accept IPv4 clients too? Sockets of net/address.h never do. */
+/* Does this wildcard IPv6 socket accept IPv4 clients too? Sockets of sock_listen() never do. */
 static bool inherited_is_dual(int fd, const struct address *a)
 {
     int only = 0;

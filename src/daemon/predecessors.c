@@ -341,7 +341,7 @@ static bool predecessors_lose(struct predecessors *p, struct predecessor *q)
 
     if (was_starter) {
         predecessors_take_over(p);
-        log_warning("upgrade: took over from process %ld, which has ended", pid);
+        log_warning("upgrade: took over: process %ld ended before its hand-over", pid);
     } else if (q->has_ended) {
         log_notice("upgrade: process %ld has drained and ended", pid);
     } else {

@@ -28,7 +28,7 @@ struct loop {
     int64_t clock_at_ns;          /* last clock reading */
     const struct task_type *type; /* type of the tasks run since clock_at_ns; NULL: none */
     int64_t sleep_at_ns;          /* when this turn's first poll began */
-    int64_t sleep_until_ns;       /* deadline of the poll; 0: it did not block */
+    int64_t sleep_until_ns;       /* deadline of this turn's first poll; 0: it did not block */
     int64_t io_ns;                /* time of I/O callbacks in this turn */
     unsigned io_events;           /* callbacks of this turn, without `wakeup_io` and `timer` */
     bool ran;                     /* a callback, task or timer ran in this turn */

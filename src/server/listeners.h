@@ -138,8 +138,9 @@ void listeners_leave(struct listeners *ls);
  * listeners_keep(ls):
  * This process has replaced another: store the sockets in use, as listeners_commit() does, and own
  * the files of unix sockets that are not stored. Give inherited sockets the configured options, and
- * open further sockets where an address has too few; failures are logged. After listeners_leave()
- * no socket is in use: remove all sockets from the store, and their files.
+ * open further sockets where an address has too few; failures are logged. If this process drains
+ * already (listeners_stop(), listeners_leave()), remove all addresses from the store instead, and
+ * the files of unix sockets that it leaves to us.
  *
  * Thread: main, while no change is under way
  */

@@ -19,8 +19,8 @@ struct server_figures;
 
 struct server_figures_conf {
     unsigned max_servers; /* further servers are left out, and counted */
-    bool removed;         /* also removed upstreams with users: a name may come twice */
-    bool heap;            /* also overload_heap_figures() */
+    bool removed; /* also removed upstreams that are still referenced: a name may come twice */
+    bool heap;    /* also overload_heap_figures() */
 };
 
 /*

@@ -356,7 +356,11 @@ static const char *proxy_peer_name(const struct session *s)
 
 static void proxy_first_byte(struct session *s)
 {
-    proxy_of(s)->times.first_byte_us = proxy_us(clock_now_ns() - s->began_at_ns);
+    struct proxy *p = proxy_of(s);
+    int64_t now_ns = clock_now_ns();
+
+    p->times.first_byte_us = proxy_us(now_ns - s->began_at_ns);
+    counters_first_byte(&p->at->connects, now_ns - s->opened_at_ns);
 }
 
 static int64_t proxy_ns_of(uint32_t us)

@@ -91,8 +91,7 @@ void proxy_link(struct proxy *p)
     session_leg_open(s, 1, &p->server);
     relay_init(&p->to_server, s, &p->client, &p->server);
     relay_init(&p->to_client, s, &p->server, &p->client);
-    if (s->service->access_log)
-        relay_tell_first(&p->to_client);
+    relay_tell_first(&p->to_client);
 }
 
 void proxy_begin(struct proxy *p)

@@ -134,7 +134,7 @@ struct session {
     struct timer timer;
     struct task task; /* hand-off, then reaping */
     struct address peer;
-    uint32_t access_lines; /* access log: number of intervals at the last interval line */
+    uint32_t access_lines; /* access log: whole intervals until the last interval line */
     struct counters *counted[SESSION_COUNTED]; /* NULL: not counted */
     uint64_t counted_in, counted_out;          /* client's bytes already in `counted` */
     struct session_id id;

@@ -330,8 +330,8 @@ int access_log_finish(struct access_log *al, int64_t until_ns)
     dropped = atomic_load(&al->dropped) + access_log_discard(al);
     atomic_store(&al->dropped, dropped);
     if (dropped > al->dropped_before)
-        log_warning("access log %s: lines dropped: %" PRIu64, al->conf.name,
-                    dropped - al->dropped_before);
+        log_warning("access log %s: closed, not all lines are written; lines dropped: %" PRIu64,
+                    al->conf.name, dropped - al->dropped_before);
     return 0;
 }
 

@@ -47,6 +47,11 @@ void counters_connect_failed(struct counters_connects *c)
     counters_add(&c->failed, 1);
 }
 
+void counters_first_byte(struct counters_connects *c, int64_t ns)
+{
+    histogram_count_shared(&c->first_byte, ns);
+}
+
 void counters_read(const struct counters *c, struct counters_view *out)
 {
     uint64_t ended = 0;
@@ -118,13 +123,28 @@ static const struct figure counters_connects_rows[] = {
 static const struct figure_table counters_connects_table = {
     FIGURE_TABLE(struct counters_connects_view, counters_connects_rows)};
 
+struct counters_first_bytes {
+    struct histogram_view duration;
+};
+
+static const struct figure counters_first_bytes_rows[] = {
+    FIGURE_ROW(struct counters_first_bytes, duration, "first_byte_duration", FIGURE_HISTOGRAM,
+               FIGURE_NS, 0, "Time from the connection until the server's first byte."),
+};
+
+static const struct figure_table counters_first_bytes_table = {
+    .is_not_logged = true, FIGURE_TABLE(struct counters_first_bytes, counters_first_bytes_rows)};
+
 void counters_connects_figures(const struct counters_connects *c,
                                const struct figure_object *object, struct figure_visitor *v)
 {
     struct counters_connects_view view = {.failures = counters_get(&c->failed)};
+    struct counters_first_bytes first;
 
     histogram_read(&c->time, &view.duration);
     if (view.duration.count > 0)
         view.average_ns = (int64_t)(view.duration.ns / view.duration.count);
     figure_show(v, &counters_connects_table, object, &view);
+    histogram_read(&c->first_byte, &first.duration);
+    figure_show(v, &counters_first_bytes_table, object, &first);
 }

@@ -34,7 +34,8 @@ struct counters {
 
 struct counters_connects {
     _Atomic uint64_t failed;
-    struct histogram time; /* durations of the successful connects */
+    struct histogram time;       /* durations of the successful connects */
+    struct histogram first_byte; /* from the connection until the server's first byte */
 };
 
 struct counters_view {
@@ -86,6 +87,14 @@ void counters_lasted(struct counters *c, int64_t ns);
  */
 void counters_connected(struct counters_connects *c, int64_t ns);
 void counters_connect_failed(struct counters_connects *c);
+
+/*
+ * counters_first_byte(c, ns):
+ * Count the first byte of a server, ${ns} after its connection could be used.
+ *
+ * Thread: any
+ */
+void counters_first_byte(struct counters_connects *c, int64_t ns);
 
 /*
  * counters_read(c, out):

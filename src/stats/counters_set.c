@@ -50,6 +50,8 @@ void counters_set_add_connects(struct counters_set *set, struct counters_connect
     counters_set_add(set, "connect_failures", &c->failed);
     counters_set_add(set, "connect_ns", &c->time.ns);
     counters_set_add_times(set, "connects", &c->time);
+    counters_set_add(set, "first_byte_ns", &c->first_byte.ns);
+    counters_set_add_times(set, "first_byte", &c->first_byte);
 }
 
 /*

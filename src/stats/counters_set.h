@@ -15,7 +15,7 @@
 #include "stats/counters.h"
 #include "stats/session_reason.h"
 
-#define COUNTERS_SET_MAX (SESSION_REASONS + 2 * HISTOGRAM_BUCKETS + 32)
+#define COUNTERS_SET_MAX (SESSION_REASONS + 3 * HISTOGRAM_BUCKETS + 32)
 
 struct counters_set {
     unsigned n;

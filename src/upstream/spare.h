@@ -6,13 +6,13 @@
  *   spare_pool    of a loop: its parts, for all upstreams; private to the loop
  *
  *   one spare:  opening --connected--> idle --spare_take()--> the session's
- *                  |                     |\--the server sends--> it ends soon: closed;
- *                  |                     |                       else: it speaks first
+ *                  |                     |\--the server sends--> closed; if the server does not end
+ *                  |                     |                       it soon, the server speaks first
  *                  \--failed: pause      \--expired, ended, unfit, descriptors wanted--> closed
  *
  * Each loop in use keeps an equal share of a server's spares, at least one. The balancer does not
  * count spares; at max_connections spares are closed to make way for sessions. A server that speaks
- * first gets no spares: each would be a session there.
+ * first, before a client does, gets no spares: it would take each for a client.
  */
 #ifndef UPSTREAM_SPARE_H
 #define UPSTREAM_SPARE_H

@@ -164,9 +164,9 @@ def the_same_as_in_the_log(t):
                     check_equal(values[0], float(value), f"{key} of {kind} {name}")
                     seen += 1
         check(seen > 30, f"only {seen} values were compared")
-        check_equal(found[("reactord_server_connect_duration_seconds_count", ("server", "a"), ("upstream", "back"))]
-                    + found[("reactord_server_connect_duration_seconds_count", ("server", "b"), ("upstream", "back"))],
-                    7, "connects")
+        for name in ("connect", "first_byte"):
+            check_equal(sum(found[(f"reactord_server_{name}_duration_seconds_count", ("server", server), ("upstream", "back"))]
+                            for server in "ab"), 7, name)
         for labels in (("listener", "front"), ("upstream", "back")):
             name = f"reactord_{labels[0]}_session_duration_seconds_count"
             check_equal(found[(name, labels)], 7, name)

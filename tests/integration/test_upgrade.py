@@ -623,7 +623,7 @@ def old_killed_while_new_starts(t):
         chain.becomes_reactord("sleep 1")
         new = chain.begin()
         os.kill(chain.pid, signal.SIGKILL)
-        chain.wait_line("took over from process .*, which has ended", new)
+        chain.wait_line("took over: process .* ended before its hand-over", new)
         exchange_once(path)
         check_equal(chain.pid_file(), new, "the pid file")
         chain.pid = new

@@ -41,7 +41,7 @@ KINDS = {
     "route_figures_process": "process",
 }
 # Not described one by one: the buckets of histograms, and a figure for each reason.
-FAMILIES = {"duration", "connect_duration", "session_duration", "ended"}
+FAMILIES = {"duration", "connect_duration", "first_byte_duration", "session_duration", "ended"}
 TIMES = [("times", "under_Nus"), ("times", "longer")]
 
 

@@ -72,6 +72,7 @@ TEST(counters_set, all_counters_go_on_from_the_text)
     counters_ended(&before.counters, SESSION_IDLE, 10, 20);
     counters_connected(&before.connects, 3 * NS_PER_MS);
     counters_connect_failed(&before.connects);
+    counters_first_byte(&before.connects, 5 * NS_PER_MS);
     atomic_store(&before.waits, UINT64_MAX - 1);
     counters_began(&after.counters);
     counters_set_continue(&after.set, write_text(&before), "");
@@ -84,6 +85,9 @@ TEST(counters_set, all_counters_go_on_from_the_text)
     ck_assert_uint_eq(atomic_load(&after.connects.failed), 1);
     ck_assert_uint_eq(atomic_load(&after.connects.time.ns), 3 * NS_PER_MS);
     ck_assert_uint_eq(atomic_load(&after.connects.time.bucket[histogram_bucket(3 * NS_PER_MS)]), 1);
+    ck_assert_uint_eq(atomic_load(&after.connects.first_byte.ns), 5 * NS_PER_MS);
+    ck_assert_uint_eq(
+        atomic_load(&after.connects.first_byte.bucket[histogram_bucket(5 * NS_PER_MS)]), 1);
     ck_assert_uint_eq(atomic_load(&after.waits), UINT64_MAX - 1);
 }
 
