@@ -231,12 +231,13 @@ static void listeners_replace(struct listeners_change *change, struct listener_g
         list_append(&change->replaced, &before->link);
 }
 
-static bool listeners_change_has(const struct listeners_change *change, const struct listener *l)
+struct listener_generation *listeners_change_find(const struct listeners_change *change,
+                                                  const struct listener *l)
 {
     for (unsigned i = 0; i < change->n; i++)
         if (change->items[i].listener == l)
-            return true;
-    return false;
+            return change->items[i].generation;
+    return NULL;
 }
 
 static void listeners_commit_generations(struct listeners_change *change)
@@ -248,7 +249,7 @@ static void listeners_commit_generations(struct listeners_change *change)
     for (unsigned i = 0; i < change->n; i++)
         listeners_replace(change, listener_generation_begin(change->items[i].generation));
     for (unsigned i = 0; i < ls->n; i++)
-        if (!listeners_change_has(change, ls->list[i]))
+        if (!listeners_change_find(change, ls->list[i]))
             listeners_replace(change, listener_generation_end(ls->list[i], leave_by_ns));
 }
 

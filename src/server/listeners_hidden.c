@@ -13,27 +13,28 @@ bool listeners_stop_socket(struct listeners *ls, struct listener_socket *sock)
 }
 
 /* Locked. */
-static bool listeners_end_first(struct listeners *ls)
+static bool listeners_end_hidden(struct listeners *ls, struct listener_socket *sock)
 {
-    struct listener_socket *sock = LIST_FIRST(&ls->hidden, struct listener_socket, link);
-
     list_remove(&sock->link);
     ls->n_hidden--;
     return listeners_stop_socket(ls, sock);
 }
 
+static struct listener_socket *listeners_first_hidden(const struct listeners *ls)
+{
+    return list_empty(&ls->hidden) ? NULL : LIST_FIRST(&ls->hidden, struct listener_socket, link);
+}
+
 /* Locked. */
 static void listeners_arm_hidden(struct listeners *ls)
 {
-    const struct listener_socket *first;
+    const struct listener_socket *first = listeners_first_hidden(ls);
 
     if (ls->stopping || !atomic_load(&ls->started))
         return;
     loop_cancel(ls->env.control, &ls->hidden_end);
-    if (list_empty(&ls->hidden))
-        return;
-    first = LIST_FIRST(&ls->hidden, struct listener_socket, link);
-    loop_schedule(ls->env.control, &ls->hidden_end, first->hidden_until_ns - clock_now_ns());
+    if (first)
+        loop_schedule(ls->env.control, &ls->hidden_end, first->hidden_until_ns - clock_now_ns());
 }
 
 static void listeners_run_hidden_end(struct task *t)
@@ -41,12 +42,13 @@ static void listeners_run_hidden_end(struct task *t)
     struct listeners *ls =
         CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct listeners, hidden_end);
     int64_t now_ns = clock_now_ns();
+    struct listener_socket *first;
     unsigned n_closed = 0;
 
     lock_take(&ls->lock);
-    while (!ls->stopping && !list_empty(&ls->hidden) &&
-           LIST_FIRST(&ls->hidden, struct listener_socket, link)->hidden_until_ns <= now_ns)
-        n_closed += listeners_end_first(ls);
+    while (!ls->stopping && (first = listeners_first_hidden(ls)) &&
+           first->hidden_until_ns <= now_ns)
+        n_closed += listeners_end_hidden(ls, first);
     listeners_arm_hidden(ls);
     lock_release(&ls->lock);
     while (n_closed-- > 0)
@@ -91,15 +93,6 @@ void listeners_hide(struct listeners *ls, struct listener_socket *sock,
     ls->n_hidden++;
 }
 
-static struct listener_generation *listeners_next_of(const struct listeners_change *change,
-                                                     const struct listener *l)
-{
-    for (unsigned i = 0; i < change->n; i++)
-        if (change->items[i].listener == l)
-            return change->items[i].generation;
-    return NULL;
-}
-
 unsigned listeners_commit_hidden(struct listeners_change *change)
 {
     struct listeners *ls = change->listeners;
@@ -108,19 +101,16 @@ unsigned listeners_commit_hidden(struct listeners_change *change)
     if (ls->stopping)
         return 0;
     while (ls->n_hidden > LISTENERS_HIDDEN_MAX)
-        n_closed += listeners_end_first(ls);
+        n_closed += listeners_end_hidden(ls, listeners_first_hidden(ls));
     list_for_each_safe (node, &ls->hidden) {
         struct listener_socket *sock = LIST_ENTRY(node, struct listener_socket, link);
         struct listener_generation *heir =
-            listeners_next_of(change, atomic_load(&sock->generation)->listener);
+            listeners_change_find(change, atomic_load(&sock->generation)->listener);
 
-        if (heir) {
+        if (heir)
             listener_socket_give(sock, heir, change->accept_batch);
-            continue;
-        }
-        list_remove(&sock->link);
-        ls->n_hidden--;
-        n_closed += listeners_stop_socket(ls, sock);
+        else
+            n_closed += listeners_end_hidden(ls, sock);
     }
     listeners_arm_hidden(ls);
     return n_closed;

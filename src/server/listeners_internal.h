@@ -141,6 +141,15 @@ int listeners_share(struct listeners *ls, struct listeners_address *la, bool sha
 void listeners_commit_opened(struct listeners *ls, struct listeners_address *la);
 
 /*
+ * listeners_change_find(change, l):
+ * The next generation of ${l}; NULL: ${l} is removed.
+ *
+ * Thread: as listeners_open_sockets()
+ */
+struct listener_generation *listeners_change_find(const struct listeners_change *change,
+                                                  const struct listener *l);
+
+/*
  * listeners_stop_socket(ls, sock):
  * Close ${sock}, which is in no list. True: it was closed at once, not on a boss.
  *

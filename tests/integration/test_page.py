@@ -1,5 +1,6 @@
 """page: the status page, in a browser."""
 
+import contextlib
 import os
 
 from support import net
@@ -48,6 +49,17 @@ class Place:
                           "the figures are shown", within=20)
 
 
+@contextlib.contextmanager
+def on_the_page(t):
+    """A browser that shows two servers, and what it shows: the page, place, daemon and servers."""
+    with Counted(t.address()) as a, Counted(t.address()) as b:
+        place = Place(t, (a, b))
+        with t.daemon(place.config) as daemon, browser(t) as page:
+            place.open(page)
+            place.shown(page)
+            yield page, place, daemon, a, b
+
+
 @test(needs=NEEDS, timeout=TIMEOUT_S, plain_only=True)
 def token(t):
     """the page asks for the token, says when it is wrong, and shows the figures with the right one, live"""
@@ -70,64 +82,52 @@ def token(t):
 @test(needs=NEEDS, timeout=TIMEOUT_S, plain_only=True)
 def drain_by_click(t):
     """a click on Drain, and on Yes, drains a server; Enable brings it back; both are logged"""
-    with Counted(t.address()) as a, Counted(t.address()) as b:
-        place = Place(t, (a, b))
-        with t.daemon(place.config) as daemon, browser(t) as page:
-            place.open(page)
-            place.shown(page)
-            page.js("document.querySelector('button[aria-label=\"Drain back/a\"]').click();")
-            check(page.js(IS_ASKED), "the page does not ask")
-            page.js("document.getElementById('yes').click();")
-            t.eventually(lambda: page.js(STATES)[0] == ["a", "draining"], "a drains")
-            t.eventually(lambda: page.js(MESSAGE) == "Drain back/a: done", "the page says so")
-            for _ in range(4):
-                with net.connect(place.front) as client:
-                    net.exchange(client, b"x")
-            check_equal((a.total, b.total), (0, 4), "clients of a and b")
-            page.js("""document.querySelector('button[aria-label="Enable back/a"]').click();
-                       document.getElementById('yes').click();""")
-            t.eventually(lambda: page.js(STATES)[0] == ["a", "up"], "a is up")
-            check_equal(len(daemon.log_lines("admin: 127.0.0.1:[0-9]*: /v1/server ")), 2, "log lines")
-            check_equal(page.errors(), [], "errors in the browser")
+    with on_the_page(t) as (page, place, daemon, a, b):
+        page.js("document.querySelector('button[aria-label=\"Drain back/a\"]').click();")
+        check(page.js(IS_ASKED), "the page does not ask")
+        page.js("document.getElementById('yes').click();")
+        t.eventually(lambda: page.js(STATES)[0] == ["a", "draining"], "a drains")
+        t.eventually(lambda: page.js(MESSAGE) == "Drain back/a: done", "the page says so")
+        for _ in range(4):
+            with net.connect(place.front) as client:
+                net.exchange(client, b"x")
+        check_equal((a.total, b.total), (0, 4), "clients of a and b")
+        page.js("""document.querySelector('button[aria-label="Enable back/a"]').click();
+                   document.getElementById('yes').click();""")
+        t.eventually(lambda: page.js(STATES)[0] == ["a", "up"], "a is up")
+        check_equal(len(daemon.log_lines("admin: 127.0.0.1:[0-9]*: /v1/server ")), 2, "log lines")
+        check_equal(page.errors(), [], "errors in the browser")
 
 
 @test(needs=NEEDS, timeout=TIMEOUT_S, plain_only=True)
 def keyboard(t):
     """with the keyboard alone: Escape cancels and returns the focus, Tab and Enter drain"""
-    with Counted(t.address()) as a, Counted(t.address()) as b:
-        place = Place(t, (a, b))
-        with t.daemon(place.config), browser(t) as page:
-            place.open(page)
-            place.shown(page)
-            page.js("document.querySelector('button[aria-label=\"Drain back/b\"]').focus();")
-            page.press("Enter")
-            t.eventually(lambda: page.js(IS_ASKED), "the page asks")
-            check_equal(page.js(FOCUS), "Cancel", "the focus")
-            page.press("Escape")
-            t.eventually(lambda: not page.js(IS_ASKED), "Escape cancels")
-            check_equal(page.js(FOCUS), "Drain back/b", "the focus then")
-            page.press("Enter")
-            t.eventually(lambda: page.js(IS_ASKED), "the page asks again")
-            page.press("Tab")
-            check_equal(page.js(FOCUS), "Drain", "the focus behind Tab")
-            page.press("Enter")
-            t.eventually(lambda: page.js(STATES)[1] == ["b", "draining"], "b drains")
+    with on_the_page(t) as (page, *_):
+        page.js("document.querySelector('button[aria-label=\"Drain back/b\"]').focus();")
+        page.press("Enter")
+        t.eventually(lambda: page.js(IS_ASKED), "the page asks")
+        check_equal(page.js(FOCUS), "Cancel", "the focus")
+        page.press("Escape")
+        t.eventually(lambda: not page.js(IS_ASKED), "Escape cancels")
+        check_equal(page.js(FOCUS), "Drain back/b", "the focus then")
+        page.press("Enter")
+        t.eventually(lambda: page.js(IS_ASKED), "the page asks again")
+        page.press("Tab")
+        check_equal(page.js(FOCUS), "Drain", "the focus behind Tab")
+        page.press("Enter")
+        t.eventually(lambda: page.js(STATES)[1] == ["b", "draining"], "b drains")
 
 
 @test(needs=NEEDS, timeout=TIMEOUT_S, plain_only=True)
 def question_right_behind_another(t):
     """a question that comes before the browser has told the end of a cancelled one has its own answer"""
-    with Counted(t.address()) as a, Counted(t.address()) as b:
-        place = Place(t, (a, b))
-        with t.daemon(place.config), browser(t) as page:
-            place.open(page)
-            place.shown(page)
-            page.js("""document.querySelector('button[aria-label="Drain back/a"]').click();
-                       document.getElementById('ask').close();
-                       document.querySelector('button[aria-label="Drain back/b"]').click();""")
-            t.eventually(lambda: page.js(IS_ASKED) and "back/b" in page.js(WRITTEN, "#question"), "the page asks for b")
-            page.js("document.getElementById('yes').click();")
-            t.eventually(lambda: page.js(STATES) == [["a", "up"], ["b", "draining"]], "only b drains")
+    with on_the_page(t) as (page, *_):
+        page.js("""document.querySelector('button[aria-label="Drain back/a"]').click();
+                   document.getElementById('ask').close();
+                   document.querySelector('button[aria-label="Drain back/b"]').click();""")
+        t.eventually(lambda: page.js(IS_ASKED) and "back/b" in page.js(WRITTEN, "#question"), "the page asks for b")
+        page.js("document.getElementById('yes').click();")
+        t.eventually(lambda: page.js(STATES) == [["a", "up"], ["b", "draining"]], "only b drains")
 
 
 @test(needs=NEEDS, timeout=TIMEOUT_S, plain_only=True)

@@ -82,33 +82,54 @@ def options_of_sockets(t):
     under_load(t, [address], config)
 
 
+def by_turns(address):
+    """Configurations by their number: with the address, or with the wildcard of its port."""
+    wildcard = "*:" + str(address).rsplit(":", 1)[1]
+    return lambda i, options="": echo("one", wildcard if i % 2 else address, options)
+
+
 @test()
 def wildcard_and_back(t):
     """an address and the wildcard of its port replace each other"""
     address = t.address()
-    port = str(address).rsplit(":", 1)[1]
-    under_load(t, [address], lambda i: echo("one", f"*:{port}" if i % 2 else address))
+    under_load(t, [address], by_turns(address))
 
 
 @test()
 def handshake_under_way(t):
     """a client whose handshake began before the address was replaced is served"""
     address = t.address()
-    port = str(address).rsplit(":", 1)[1]
-    with t.daemon(echo("one", address)) as daemon:
+    config = by_turns(address)
+    with t.daemon(config(0)) as daemon:
         fds = daemon.fd_count()
         for i in range(1, 7):
             with socket.socket() as client:
                 client.settimeout(net.LIMIT_S)
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 1)  # our ACK waits for data
-                client.connect(("127.0.0.1", int(port)))
-                daemon.reload(echo("one", f"*:{port}" if i % 2 else address))
+                client.connect(net.parse(address)[1])
+                for options in ("", f"backlog = {100 + i}\n"):  # the old socket gets the second one, too
+                    daemon.reload(config(i, options))
                 check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
         t.eventually(lambda: daemon.fd_count() <= fds, "descriptors as before")
-        daemon.reload(echo("one", f"*:{port}"))
+        daemon.reload(config(1))
         daemon.reload(echo("two", address))  # the sockets of listen one close at once
         with net.connect(address) as client:
             check_equal(net.exchange(client, b"hello"), b"hello", "the echo of listen two")
         check_equal(daemon.counts("listen two ")["sessions_total"], 1, "sessions of listen two")
         t.eventually(lambda: daemon.fd_count() <= fds, "descriptors as before")
-        daemon.reload(echo("two", f"*:{port}"))  # the stop comes while the old socket still accepts
+        daemon.reload(config(1).replace("listen one", "listen two"))  # the stop comes while the old socket still accepts
+
+
+@test()
+def crowd_of_replaced_sockets(t):
+    """of the sockets that were replaced, at most 64 go on accepting"""
+    address = t.address()
+    config = by_turns(address)
+    with t.daemon(config(0)) as daemon:
+        fds = daemon.fd_count()
+        for i in range(1, 81):  # replaces 120 sockets
+            daemon.reload(config(i))
+        most = fds + 64 + 8  # some that loops open when they start
+        t.eventually(lambda: daemon.fd_count() <= most, "the older ones are closed", within=2)
+        with net.connect(address) as client:
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
