@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/loop_group.h"
+#include "server/listener.h"
 #include "server/server.h"
 #include "server/worker.h"
 #include "upstream/spare.h"
@@ -17,16 +18,24 @@ struct spares {
     struct spare_pools *pools;
 };
 
+static bool spares_is_target(const struct listener_conf *listener, const char *upstream)
+{
+    for (unsigned i = 0; i <= listener->n_routes; i++) {
+        const char *name = listener_conf_target(listener, i);
+
+        if (name && strcmp(name, upstream) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool spares_wanted(const struct server_conf *conf, const struct upstream_conf *up)
 {
     if (up->spare.keep == 0)
         return false;
-    for (unsigned i = 0; i < conf->n_listeners; i++) {
-        const char *name = conf->listeners[i].upstream;
-
-        if (name && strcmp(name, up->name) == 0)
+    for (unsigned i = 0; i < conf->n_listeners; i++)
+        if (spares_is_target(&conf->listeners[i], up->name))
             return true;
-    }
     return false;
 }
 

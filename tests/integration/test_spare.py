@@ -13,6 +13,7 @@ from support.case import check, check_equal, test
 from support.health import port_to_check
 from support.network import FAR, FarHost
 from support.server import Counted, Moody
+from test_route import hello
 from test_upstream import config, own_network
 
 AT_ONCE_S = 20  # for what takes no time on a machine that has some
@@ -315,6 +316,22 @@ def echoed(s, message):
         return net.read_exactly(s, len(message)) == message
     except ConnectionResetError:
         return False
+
+
+@test()
+def of_a_route(t):
+    """an upstream that only a route leads to has spare connections, and a client whose ClientHello chooses it is on one"""
+    front, back = t.address(), t.address()
+    text = (f"[listen front]\naddress = {front}\nservice = proxy\nroute.a = sni:a.example -> back\n"
+            f"[upstream back]\nserver.a = {back}\nspare = 1\n[worker]\nthreads = 1\n")
+    with net.listen(back) as listener, t.daemon(text) as daemon:
+        spare = net.accept(listener)
+        wait_counts(t, daemon, spares=1)
+        record = hello("a.example")
+        with net.connect(front) as client:
+            client.sendall(record)
+            check_equal(net.read_exactly(spare, len(record)), record, "what the server hears")
+            wait_counts(t, daemon, used=1, missed=0)
 
 
 @test()

@@ -112,6 +112,21 @@ TEST(spares, each_worker_opens_its_share_to_the_upstream_that_a_listener_uses)
     close_spares();
 }
 
+TEST(spares, an_upstream_that_only_a_route_leads_to_has_spares)
+{
+    struct route_conf routes[] = {{.id = "other", .upstream = "other"},
+                                  {.id = "back", .upstream = "back"}};
+
+    listener.upstream = NULL;
+    listener.routes = routes;
+    listener.n_routes = 2;
+    start();
+    accept_spares();
+    for (unsigned i = 0; i < WORKERS; i++)
+        close(sockets_accept(other_listening));
+    close_spares();
+}
+
 /* 0: no upstream keeps any; 1: no listener uses the upstream. */
 TEST_EACH(spares, spares_that_are_not_wanted_are_not_opened, 2)
 {
