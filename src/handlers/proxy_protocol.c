@@ -13,9 +13,10 @@ static struct proxy_protocol *proxy_protocol_of(struct preface_handler *p)
     return CONTAINER_OF(p, struct proxy_protocol, preface);
 }
 
+/* PROXY_PROTOCOL_OFF: a reload turned it off while this peer's header was awaited. */
 static bool proxy_protocol_optional(const struct proxy_protocol *pp)
 {
-    return pp->gate->conf->mode == PROXY_PROTOCOL_OPTIONAL;
+    return pp->gate->conf->mode != PROXY_PROTOCOL_REQUIRED;
 }
 
 static const char *proxy_protocol_error_text(int error)

@@ -116,8 +116,7 @@ static void listener_generation_init_service(struct listener_generation *gen,
         service->routes = &gen->routes;
     if (src->access_log && conf->access_log.where)
         service->access_log = access_log_hold(src->access_log(src->cookie, conf->access_log.where));
-    if (conf->accept_proxy.mode != PROXY_PROTOCOL_OFF)
-        service->proxies = &gen->proxies;
+    service->proxies = &gen->proxies;
     if (throttle_plan_init(&gen->throttle, &conf->bandwidth, &gen->listener->bandwidth))
         service->throttle = &gen->throttle;
     if (gen->mirror.upstream)

@@ -484,6 +484,19 @@ def optional(t):
                 check_equal(net.read_to_end(server), b"PRO", "what was begun, and the end")
 
 
+@test()
+def switched_off(t):
+    """a reload turns accept_proxy off while clients' headers are awaited: they are served with a header or without"""
+    front = t.address()
+    with t.daemon(echo(front, ACCEPT)) as daemon, net.connect(front) as bare, net.connect(front) as proxied:
+        proxied.sendall(LINE[:20])
+        t.eventually(lambda: daemon.counts("listen echo sessions=")["sessions"] == 2, "both have come")
+        daemon.reload(echo(front, ""))
+        check_equal(net.exchange(bare, b"hello"), b"hello", "without a header")
+        proxied.sendall(LINE[20:])
+        check_equal(net.exchange(proxied, b"hello"), b"hello", "behind its header")
+
+
 # ---- what the address is good for ----
 
 

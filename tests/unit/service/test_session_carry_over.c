@@ -185,11 +185,13 @@ TEST(carry_over, handlers_are_those_it_began_with)
     host_abort(&host, SESSION_DRAIN);
 }
 
-TEST(carry_over, a_header_that_is_expected_is_read_by_the_new_rules_and_for_the_old_handlers)
+/* The new rules: 0: optional; 1: off. */
+TEST_EACH(carry_over, a_header_that_is_expected_is_read_by_the_new_rules_and_for_the_old_handlers,
+          2)
 {
     struct proxy_protocol_conf conf = {.mode = PROXY_PROTOCOL_REQUIRED, .timeout_ns = 5 * NS_PER_S};
-    struct proxy_protocol_conf optional = {.mode = PROXY_PROTOCOL_OPTIONAL,
-                                           .timeout_ns = 5 * NS_PER_S};
+    struct proxy_protocol_conf optional = {
+        .mode = _i == 0 ? PROXY_PROTOCOL_OPTIONAL : PROXY_PROTOCOL_OFF, .timeout_ns = 5 * NS_PER_S};
     struct proxy_protocol_gate gate = {.conf = &conf, .listener = "test"};
     struct proxy_protocol_gate next_gate = {.conf = &optional, .listener = "test"};
     struct cidr trusted;
