@@ -127,7 +127,7 @@ static void session_hello_done(struct hello_handler *hh, int error)
 
 static size_t session_hello_bytes(const struct service *service)
 {
-    return service->routes ? sizeof(struct session_hello) : 0;
+    return service->routes && !service->tls ? sizeof(struct session_hello) : 0;
 }
 
 static void session_hello_carry_over(const struct session *s, void *room)

@@ -138,7 +138,10 @@ def routes(t):
                 else:
                     check_equal(client.recv(1), b"", "without a route")
         check(daemon.log_lines("for b.example: no route has the server name and protocol"), "the log says why")
-        check_equal([record["reason"] for record in log_records(t, 3)][2], "no_route", "the reason")
+        with net.connect(front) as client:
+            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            check_equal(net.ending(client), "fin", "the end of a client without TLS")
+        check_equal([record["reason"] for record in log_records(t, 4)][2:], ["no_route", "tls_handshake"], "the reasons")
 
 
 @test()
