@@ -146,12 +146,14 @@ static void tls_handler_submit(struct tls_handler *t)
     if (rc == 0)
         return;
     t->in_step = false;
-    if (rc == -EBUSY && first) {
-        t->step->stream = NULL;
-        t->done(t, -EBUSY);
-    } else {
+    if (rc != -EBUSY) {
         tls_handler_fail(t, rc);
+        return;
     }
+    if (first)
+        t->step->stream = NULL;
+    t->is_refused = true;
+    t->done(t, -EBUSY);
 }
 
 static void tls_handler_begin_step(struct tls_handler *t)
@@ -174,7 +176,7 @@ static void tls_handler_begin_step(struct tls_handler *t)
 /* Begin a step if a whole message is there. */
 static void tls_handler_advance(struct tls_handler *t)
 {
-    if (t->in_step || t->has_failed)
+    if (t->in_step || t->is_refused || t->has_failed)
         return;
     if (tls_flight_scan(&t->flight, buffer_front(&t->in), buffer_bytes(&t->in)))
         tls_handler_begin_step(t);
@@ -186,7 +188,8 @@ static void tls_handler_advance(struct tls_handler *t)
 
 void tls_handler_retry(struct tls_handler *t)
 {
-    MUST(t->step && !t->in_step);
+    MUST(t->is_refused && !t->in_step);
+    t->is_refused = false;
     if (!channel_discards(t->handler.channel))
         tls_handler_submit(t);
 }

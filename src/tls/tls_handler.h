@@ -58,8 +58,9 @@ struct tls_handler {
      */
     void (*done)(struct tls_handler *t, int error);
     bool accepts;
-    bool in_step; /* the stream is on another thread */
-    bool is_open; /* the handshake is done */
+    bool in_step;    /* the stream is on another thread */
+    bool is_refused; /* the pool refused the step; until tls_handler_retry() */
+    bool is_open;    /* the handshake is done */
     bool is_released;
     bool has_failed;
     bool has_ended;   /* the peer's end of file waits for the handshake or the release */

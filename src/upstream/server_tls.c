@@ -99,8 +99,7 @@ static void server_tls_done(struct tls_handler *h, int error)
     struct server_tls *t = server_tls_of(h);
 
     loop_cancel(t->loop, &t->timer);
-    t->is_refused = error == -EBUSY;
-    if (t->is_refused)
+    if (error == -EBUSY)
         server_tls_arm(t, clock_now_ns() + SERVER_TLS_RETRY_NS);
     else
         t->done(t, error);
@@ -116,7 +115,7 @@ static void server_tls_run_timer(struct task *task)
         return;
     }
     server_tls_arm(t, t->deadline_ns);
-    if (t->is_refused)
+    if (t->handler.is_refused)
         tls_handler_retry(&t->handler);
 }
 

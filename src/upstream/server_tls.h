@@ -51,7 +51,6 @@ struct server_tls {
     int64_t deadline_ns;
     struct loop *loop;
     void (*done)(struct server_tls *t, int error);
-    bool is_refused; /* too many handshakes wait */
 };
 
 /*

@@ -2,6 +2,7 @@
 #include "tls/tls_handler.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -297,4 +298,71 @@ TEST(a_channel, that_the_pool_refused_may_try_again)
     atomic_store(&result, NO_RESULT);
     probe_do(&probe, do_retry);
     UNTIL(poll(&(struct pollfd){.fd = probe.peer, .events = POLLIN}, 1, 0) == 1);
+}
+
+static void do_expect_refused(struct channel *ch)
+{
+    (void)ch;
+    ck_assert(tls.is_refused && !tls.in_step);
+}
+
+TEST(a_channel, that_the_pool_refused_begins_no_step_before_the_retry_whatever_comes)
+{
+    struct tls_job waits = {.type = &occupation};
+    size_t hello;
+
+    occupy_pool(1);
+    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &waits, CLOCK_NEVER, true), 0);
+    send_hello();
+    expect_result(-EBUSY);
+    atomic_store(&leave, true);
+    UNTIL(steps_pending() == 0);
+    hello = probe_in(&probe);
+    SSL_free(peer);
+    send_hello();
+    UNTIL(probe_in(&probe) == 2 * hello);
+    probe_do(&probe, do_expect_refused);
+    atomic_store(&result, NO_RESULT);
+    probe_do(&probe, do_retry);
+    expect_result(-EPROTO); /* a second ClientHello */
+}
+
+/* Let ${peer} go on with the handshake as far as it gets without waiting; true: it is done. */
+static bool shake_hands(void)
+{
+    int flags = fcntl(probe.peer, F_GETFL), rc;
+
+    fcntl(probe.peer, F_SETFL, flags | O_NONBLOCK);
+    rc = SSL_connect(peer);
+    fcntl(probe.peer, F_SETFL, flags);
+    return rc == 1;
+}
+
+TEST(a_channel, whose_further_step_the_pool_refused_is_as_good_as_others_after_the_retry)
+{
+    struct tls_job waits = {.type = &occupation};
+
+    occupy_pool(1);
+    atomic_store(&leave, true);
+    UNTIL(steps_pending() == 0);
+    peer = SSL_new(clients);
+    SSL_set_max_proto_version(peer, TLS1_2_VERSION);
+    SSL_set_fd(peer, probe.peer);
+    ck_assert(!shake_hands());
+    UNTIL(poll(&(struct pollfd){.fd = probe.peer, .events = POLLIN}, 1, 0) == 1);
+    atomic_store(&leave, false);
+    atomic_store(&occupied, false);
+    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &occupier, CLOCK_NEVER, true), 0);
+    UNTIL(atomic_load(&occupied));
+    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &waits, CLOCK_NEVER, false), 0);
+    ck_assert(!shake_hands());
+    expect_result(-EBUSY);
+    atomic_store(&leave, true);
+    UNTIL(steps_pending() == 0);
+    atomic_store(&result, NO_RESULT);
+    probe_do(&probe, do_retry);
+    ck_assert_int_eq(SSL_connect(peer), 1);
+    ck_assert_int_eq(SSL_write(peer, "hello", 5), 5);
+    UNTIL(probe_read(&probe) == 5);
+    ck_assert_uint_eq(counters.failed, 0);
 }
