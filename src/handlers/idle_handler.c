@@ -49,10 +49,16 @@ static struct loop *idle_loop(const struct idle_handler *idle)
     return channel_net(idle->handler.channel)->loop;
 }
 
+/* The end of file may still be held by another handler. */
+static bool idle_read_ended(const struct idle_handler *idle)
+{
+    return idle->read_ended || channel_read_ended(idle->handler.channel);
+}
+
 static int64_t idle_limit_ns(const struct idle_handler *idle, enum idle_kind kind)
 {
     switch (kind) {
-    case IDLE_READ: return idle->read_ended ? 0 : idle->conf->read_ns;
+    case IDLE_READ: return idle_read_ended(idle) ? 0 : idle->conf->read_ns;
     case IDLE_WRITE: return idle->conf->write_ns;
     case IDLE_ALL: return idle->conf->all_ns;
     case IDLE_KINDS: break;
@@ -109,7 +115,7 @@ static void idle_poll(struct idle_handler *idle, int64_t now_ns)
     if (ch->bytes_out != idle->bytes_out)
         idle->write_at_ns = clock_later(idle->write_at_ns, ch->last_io_at_ns);
     idle->bytes_out = ch->bytes_out;
-    if (channel_stopped(ch, CHANNEL_STOP_ANY) || channel_read_ended(ch))
+    if (channel_stopped(ch, CHANNEL_STOP_ANY))
         idle->read_at_ns = now_ns;
 }
 

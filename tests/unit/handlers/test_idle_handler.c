@@ -280,3 +280,14 @@ TEST(idle_client_of_a_proxy, after_its_end_of_file_a_client_cannot_say_anything)
     sockets_say(server, "x");
     sockets_hear(client, "x");
 }
+
+TEST(idle_client_of_a_proxy, after_its_end_of_file_only_writes_count)
+{
+    begin((struct idle_handler_conf){.all_ns = LIMIT_NS, .action = IDLE_HANDLER_LOG});
+    server = sockets_accept(listening);
+    sockets_end(client);
+    sockets_hear_end(server);
+    expect_another_line();
+    sockets_say(server, "x");
+    sockets_hear(client, "x");
+}
