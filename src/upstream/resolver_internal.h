@@ -41,9 +41,10 @@ struct resolver_name {
     struct server_line *line;     /* a reference; NULL: not committed yet */
     struct proxy_loop *listeners; /* a reference, for the lookup under way */
     bool is_under_way;
-    bool is_removed; /* removed while its lookup was under way */
-    bool is_kept;    /* kept by the current commit */
-    bool has_answer; /* an answer is not applied yet */
+    bool is_removed;   /* removed while its lookup was under way */
+    bool is_kept;      /* kept by the current commit */
+    bool has_answer;   /* an answer is not applied yet */
+    bool checks_loops; /* the listeners changed since its lookup: look for proxy loops again */
     bool known;
     bool late; /* the first answer failed or was not in time */
     int error; /* of the last answer */

@@ -232,6 +232,8 @@ void resolver_name_use(struct resolver_name *name)
         pause_ns = resolver_name_left_ns(name, pause_ns);
     }
     resolver_name_pause(name, pause_ns);
+    if (!name->has_answer && name->checks_loops)
+        resolver_name_hurry(name, true);
 }
 
 static void resolver_name_run_answer(struct task *t)
@@ -240,6 +242,7 @@ static void resolver_name_run_answer(struct task *t)
     bool is_old = name->listeners && name->listeners != name->resolver->listeners;
 
     name->is_under_way = false;
+    name->checks_loops |= is_old && !name->change;
     if (!name->has_answer)
         name->answered_at_ns = clock_now_ns();
     resolver_name_release(name);
@@ -251,8 +254,6 @@ static void resolver_name_run_answer(struct task *t)
         resolver_answered(name);
     } else {
         resolver_name_use(name);
-        if (is_old)
-            resolver_name_hurry(name, true);
     }
 }
 
@@ -394,8 +395,10 @@ void resolver_name_hurry(struct resolver_name *name, bool check_loops)
     int64_t most_ns = resolver_name_most_ns(name), pause_ns;
     bool now;
 
+    name->checks_loops |= check_loops && name->has_answer;
     if (name->is_under_way || name->has_answer)
         return; /* the lookup or answer under way uses the current configuration */
+    name->checks_loops = false;
     now = check_loops && resolver_name_leads_back(name);
     if (!now && name->pause.state != TIMER_IDLE &&
         name->pause.at_ns <= clock_add_ns(clock_now_ns(), most_ns))

@@ -720,6 +720,24 @@ TEST(change, nor_one_that_comes_from_a_lookup_before)
     UNTIL(known(0) == 1);
 }
 
+TEST(change, nor_one_that_waited_for_the_change)
+{
+    listeners[1].port = 1001;
+    now[0]->conf.resolve_interval_ns = 200 * NS_PER_MS;
+    start();
+    atomic_store(&answers[0], SILENT);
+    UNTIL(atomic_load(&running) == 1);
+    other(0)->conf.resolve_interval_ns = LATER;
+    ck_assert_int_eq(prepare_with(1, UNTIL_LIMIT_NS, &listeners[1]), 0);
+    until_ready(1);
+    atomic_store(&answers[0], 2); /* was asked with the old listeners */
+    UNTIL(atomic_load(&running) == 0);
+    PAUSE_MS(20); /* until it has come, for what is tested; the test passes without, too */
+    commit();
+    UNTIL(log_lines_with("proxy loop: 127.0.0.1:1001 is a listener") == 1);
+    UNTIL(known(0) == 1);
+}
+
 /* ---- what fails ---- */
 
 static void do_fail(void *arg)
