@@ -77,17 +77,19 @@ static int tls_tickets_read_lines(struct tls_tickets *t, const struct file_conte
     for (size_t at = 0; at < f->len; line++) {
         const char *begin = f->bytes + at, *end = memchr(begin, '\n', f->len - at);
         size_t len = end ? (size_t)(end - begin) : f->len - at, bytes;
+        bool is_full;
 
         at += len + 1;
         if (len == 0)
             continue;
         bytes = tls_tickets_decode(raw, begin, len);
+        is_full = bytes > 0 && tls_tickets_add(t, raw, bytes, false) < 0;
+        OPENSSL_cleanse(raw, sizeof(raw));
         if (bytes == 0)
             return tls_load_refuse(l, "%s:%u: is no key (48 or 80 bytes in base64)", path, line);
-        if (tls_tickets_add(t, raw, bytes, false) < 0)
+        if (is_full)
             return tls_load_refuse(l, "%s: too many keys (at most %d)", path, TLS_TICKETS_KEYS);
     }
-    OPENSSL_cleanse(raw, sizeof(raw));
     return 0;
 }
 

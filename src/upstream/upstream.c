@@ -10,9 +10,6 @@
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 
-/* Longer names are truncated. */
-#define UPSTREAM_NAME_BYTES 128
-
 static void upstream_changed(struct endpoint_group *g)
 {
     spare_group_refresh(&CONTAINER_OF(g, struct upstream, group)->spares);
