@@ -17,7 +17,7 @@
 /* Time for requests under way to end when the process stops. */
 #define FINISH_NS (500 * NS_PER_MS)
 
-/* Time for the loop to end, then for joining its thread. */
+/* Time for the loop to end, and further time to join its thread. */
 #define STOP_NS (2 * NS_PER_S)
 #define JOIN_NS (1 * NS_PER_S)
 
@@ -65,7 +65,7 @@ static void admin_run_at_stop(struct task *t)
 
 static void admin_drop(struct task *t)
 {
-    (void)t; /* admin_destroy() closes all */
+    (void)t; /* admin_destroy() closes sockets and connections */
 }
 
 static const struct task_type admin_start_type = {
@@ -182,7 +182,7 @@ void admin_action_done(struct admin *a, struct admin_action *action)
 {
     action->task.type = &admin_action_type;
     MUST(loop_submit(a->loop, LOOP_CONTROL, &action->task) ==
-         0); /* admin_stop() follows the last action */
+         0); /* admin_stop() is called after the last action */
 }
 
 int admin_stop(struct admin *a)

@@ -1,7 +1,7 @@
 /*
  * admin/admin: the admin interface: HTTP and JSON, on a loop of its own.
  *
- * Life: create (binds, no thread) -> start -> [leave] -> stop -> destroy. Functions but
+ * Life: create (binds, no thread) -> start -> [leave] -> stop -> destroy. All functions except
  * admin_action_done() accept NULL: no admin interface is configured.
  *
  * Handlers run on the admin loop and never block. Reloads and upgrades, which only the main thread
@@ -34,39 +34,39 @@ enum admin_action_kind {
     ADMIN_DUMP_CONFIG
 };
 
-#define ADMIN_CONFIRM_AS_CONFIGURED (-1)
+#define ADMIN_CONFIRM_AS_CONFIGURED (-1) /* confirm_ns: as reload_confirm says */
 
 /* A request to the main thread. */
 struct admin_action {
-    struct task task;              /* of admin_action_done() */
-    struct admin_action *next;     /* link in the daemon's mailbox */
-    struct admin_request *request; /* the request that the action answers */
+    struct task task;          /* submitted by admin_action_done() */
+    struct admin_action *next; /* link in the daemon's mailbox */
+    struct admin_request *request;
     enum admin_action_kind kind;
     bool dry_run;       /* RELOAD: only check */
-    int64_t confirm_ns; /* RELOAD: time to confirm it; 0: needs no confirmation */
+    int64_t confirm_ns; /* RELOAD: time to confirm; 0: no confirmation needed */
     /* The answer. */
     bool done;
-    bool stopping;   /* not carried out, as the process ends */
+    bool stopping;   /* not carried out, because the process ends */
     char error[256]; /* if not done, the reason */
-    char *text;      /* lines, or the configuration; NULL: none */
+    char *text;      /* messages, changes or the configuration; NULL: no text */
 };
 
-/* As in /v1/status. */
+/* State of the process, for /v1/status. */
 struct admin_status {
     const char *config_path;
-    const char *reload; /* idle, applying, unconfirmed */
+    const char *reload; /* "idle", "applying" or "unconfirmed" */
     unsigned reloads, reloads_failed;
     int64_t confirm_by_ns; /* CLOCK_NEVER: nothing to confirm */
     unsigned old_processes;
 };
 
-/* The daemon implements it. */
+/* Implemented by the daemon. */
 struct admin_ops {
     /* On the admin loop: pass ${action} to the main thread, which calls admin_action_done(). */
     void (*submit)(void *cookie, struct admin_action *action);
     /* On the admin loop: fill in ${out}, without waiting for the main thread. */
     void (*status)(void *cookie, struct admin_status *out);
-    /* On the admin loop: visit the figures that the server does not know: those of access logs. */
+    /* On the admin loop: visit the figures of access logs. */
     void (*figures)(void *cookie, struct figure_visitor *v);
     void *cookie;
 };
@@ -79,7 +79,7 @@ struct admin_env {
 
 /*
  * admin_create(out, conf, env):
- * Bind the addresses. ${out} is NULL if ${conf} has none. Failures are logged.
+ * Bind the addresses; failures to bind are logged. ${out} is NULL if ${conf} has no address.
  *
  * Thread: main, before any other thread
  * Owns:   copies ${conf} and ${env}; what ${env} points at must outlive the interface
@@ -90,7 +90,7 @@ int admin_create(struct admin **out, const struct admin_conf *conf,
 
 /*
  * admin_start(a):
- * Accept clients; own the inherited sockets.
+ * Take over the inherited sockets, and accept clients.
  *
  * Thread: main, after server_start()
  * Errors: as loop_submit()
@@ -107,7 +107,7 @@ void admin_configure(struct admin *a, const struct admin_conf *conf);
 
 /*
  * admin_set_state(a, state):
- * Set the state in /readyz and /v1/status.
+ * Set the state that /readyz and /v1/status show.
  *
  * Thread: main
  */
@@ -141,8 +141,8 @@ void admin_action_done(struct admin *a, struct admin_action *action);
 
 /*
  * admin_stop(a):
- * Close idle connections at once, connections with a request after half a second, and end the loop.
- * Call it when all actions were returned and the server's threads have ended.
+ * Close idle connections at once, the others after at most half a second; then end the loop. Call
+ * this when all actions were returned and the server's threads have ended.
  *
  * Thread: main
  * Errors: 0; -ETIMEDOUT (the loop hangs: do not destroy ${a})

@@ -20,7 +20,7 @@
 
 static const char type_json[] = "application/json";
 
-/* Not allocated: even without memory there is an answer. */
+/* The body if memory is short; without memory for its copy, the answer is empty. */
 static const char no_memory[] = "{\"error\":\"out of memory\"}\n";
 
 static void admin_answer_log(const struct admin_request *rq, const char *error)
@@ -63,7 +63,7 @@ static void admin_answer_give(struct admin_request *rq, const struct admin_answe
         admin_http_resume(c->admin->http, rq);
 }
 
-/* Write ${body} with a line end, and free it; ${n}: length. NULL: out of memory. */
+/* Return ${body} as ${n} bytes of text with a line end, and free ${body}. NULL: out of memory. */
 static char *admin_answer_write(json_t *body, size_t *n)
 {
     char *text = NULL;

@@ -15,7 +15,7 @@ struct admin_request;
 
 /*
  * admin_answer_json(rq, status, body):
- * Answer with ${body}; NULL: out of memory, 500.
+ * Answer ${rq} with ${body}; NULL means out of memory: status 500.
  *
  * Thread: admin loop
  * Owns:   takes ${body}; ${rq} may be freed
@@ -24,17 +24,18 @@ void admin_answer_json(struct admin_request *rq, unsigned status, json_t *body);
 
 /*
  * admin_answer_text(rq, status, type, text, n):
- * Answer with ${n} bytes of ${text}, of MIME ${type}; NULL ${text}: out of memory, 500.
+ * Answer ${rq} with ${n} bytes of ${text}, of MIME type ${type}; NULL ${text} means out of memory:
+ * status 500.
  *
  * Thread: admin loop
- * Owns:   takes ${text}, of malloc(); ${type} must outlive ${rq}, which may be freed
+ * Owns:   takes ${text}, from malloc(); ${type} must outlive ${rq}, which may be freed
  */
 void admin_answer_text(struct admin_request *rq, unsigned status, const char *type, char *text,
                        size_t n);
 
 /*
  * admin_answer_error(rq, status, format, ...):
- * Answer `{"error":"TEXT"}`, a text for people.
+ * Answer ${rq} with `{"error":"TEXT"}`.
  *
  * Thread: admin loop
  * Owns:   ${rq} may be freed
@@ -44,7 +45,7 @@ void admin_answer_error(struct admin_request *rq, unsigned status, const char *f
 
 /*
  * admin_answer_note(rq, format, ...):
- * Log the action with this text, such as `3 sessions`, instead of `done`. Call it before the
+ * Log the action with this text, such as `3 sessions`, instead of `done`. Call this before the
  * answer.
  *
  * Thread: admin loop

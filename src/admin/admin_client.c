@@ -32,7 +32,7 @@ static void admin_client_cut(struct admin_client *c)
     (void)shutdown(c->fd, SHUT_RDWR);
 }
 
-/* Send 408 past libmicrohttpd, which cannot answer a request that it has not read completely. */
+/* Send 408 without libmicrohttpd, which cannot answer a request that it has not read completely. */
 static void admin_client_run_deadline(struct task *t)
 {
     struct admin_client *c =
@@ -66,7 +66,7 @@ static void admin_client_set_name(struct admin_client *c, const struct address *
         snprintf(c->name, sizeof(c->name), "unix");
 }
 
-/* Connections that are not about to close. */
+/* Number of connections that are not about to be closed. */
 static unsigned admin_client_count(const struct admin *a)
 {
     return a->n_clients - a->n_cut;
@@ -132,8 +132,8 @@ void admin_client_accepted(struct admin *a, int fd, const struct address *peer)
     admin_client_restart(c);
     admin_http_add(a->http, fd, peer);
     /*
-     * Free the client if libmicrohttpd had no memory to begin it. If it has ended at once, it is
-     * freed already.
+     * If libmicrohttpd had no memory for the connection, free the client. If the connection has
+     * ended at once, the client is freed already.
      */
     list_for_each (node, &a->clients) {
         c = LIST_ENTRY(node, struct admin_client, link);

@@ -4,8 +4,8 @@
  * At the deadline of a request the socket is shut down; libmicrohttpd, its owner, then closes it.
  *
  * Above max_connections, idle connections are closed for new ones. If none is idle,
- * ADMIN_CONNECTIONS_EXTRA further connections are accepted for a second each: they get answers to
- * /healthz and /readyz, and 503 for all else.
+ * ADMIN_CONNECTIONS_EXTRA further connections are accepted for a second each: they get 503, except
+ * for routes without a token, such as /healthz.
  */
 #ifndef ADMIN_ADMIN_CLIENT_H
 #define ADMIN_ADMIN_CLIENT_H
@@ -26,6 +26,7 @@ bool admin_client_is_room(struct admin *a);
 
 /*
  * admin_client_accepted(a, fd, peer):
+ * Serve the new connection ${fd}; without memory, close ${fd}.
  *
  * Thread: admin loop
  * Owns:   takes ${fd}
@@ -34,8 +35,8 @@ void admin_client_accepted(struct admin *a, int fd, const struct address *peer);
 
 /*
  * admin_client_begun(a, fd) / admin_client_closed(c):
- * Called by admin/admin_http: return the client of ${fd}, which is served from now on / free ${c},
- * whose socket is about to be closed.
+ * Called by admin/admin_http: return the client of ${fd}, whose service begins / free ${c}, whose
+ * socket is about to be closed.
  *
  * Thread: admin loop, or main after its end
  */

@@ -44,7 +44,7 @@ struct admin_request *admin_dispatch_begin(struct admin_client *c, const char *u
     return rq;
 }
 
-/* Refuse requests of other sites' pages: over TCP any page in a browser can connect. */
+/* Refuse requests from pages of other sites, because any page in a browser can connect over TCP. */
 static bool admin_dispatch_is_same_site(struct admin_request *rq, const struct admin_head *head)
 {
     if (!host_is_origin(head->origin, head->host)) {

@@ -1,5 +1,5 @@
 /*
- * admin/admin_dispatch: a request from its first line to its handler, for admin/admin_http.
+ * admin/admin_dispatch: checks a request and calls its handler, for admin/admin_http.
  *
  *   READING --head: checks--> READING --body--> HANDLING --admin_answer_*()--> ANSWERED
  *                  \--refused--> ANSWERED, and the body is dropped
@@ -15,7 +15,7 @@ struct admin_request;
 
 /*
  * admin_dispatch_begin(c, uri):
- * Create the request of ${c} for ${uri}, path and query as sent; NULL: no memory.
+ * Create the request of ${c} for ${uri}, the path and query as sent; NULL: out of memory.
  *
  * Thread: admin loop
  */
@@ -40,7 +40,7 @@ void admin_dispatch_body(struct admin_request *rq, const char *data, size_t n);
 
 /*
  * admin_dispatch_handle(rq):
- * The request is complete: check its fields and call its handler.
+ * Check the fields of the complete request, and call its handler.
  *
  * Thread: admin loop
  */
@@ -48,7 +48,7 @@ void admin_dispatch_handle(struct admin_request *rq);
 
 /*
  * admin_dispatch_end(rq):
- * The answer was sent, or the connection has ended: free ${rq}.
+ * Free ${rq}, after its answer was sent or its connection has ended.
  *
  * Thread: admin loop, or main after its end
  */

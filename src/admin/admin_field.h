@@ -1,8 +1,8 @@
 /*
- * admin/admin_field: values of fields, from a query or a body.
+ * admin/admin_field: reads the fields of a request, from its query or body.
  *
  * A field that is absent leaves ${out} as it is. For a wrong value a function answers ${rq} with
- * 400 and returns false: then the handler returns.
+ * 400 and returns false: then the handler must return.
  */
 #ifndef ADMIN_ADMIN_FIELD_H
 #define ADMIN_ADMIN_FIELD_H
@@ -16,6 +16,7 @@ struct admin_request;
 
 /*
  * admin_field_has(rq, name):
+ * Is the field ${name} present?
  *
  * Thread: admin loop
  */
@@ -32,7 +33,7 @@ bool admin_field_text(struct admin_request *rq, const char *name, const char **o
 
 /*
  * admin_field_number(rq, name, min, max, out):
- * Read an integer.
+ * Read an integer from ${min} to ${max}.
  *
  * Thread: admin loop
  */
@@ -50,7 +51,7 @@ bool admin_field_duration(struct admin_request *rq, const char *name, int64_t mi
 
 /*
  * admin_field_flag(rq, name, out):
- * Read true or false, in a query also yes, no and the like.
+ * Read true or false; from a string also yes, no and the like.
  *
  * Thread: admin loop
  */

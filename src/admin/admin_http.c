@@ -20,13 +20,15 @@
  */
 #define HTTP_MEMORY_BYTES (32 * 1024)
 
-/* Never reached: admin/admin_client has a lower limit. */
+/* Limit of libmicrohttpd, never reached: admin/admin_client has a lower one. */
 #define HTTP_CONNECTIONS 4096
 
-/* Bytes read of a body that is too long: many clients read an answer only after sending. */
+/*
+ * Maximum bytes dropped of a body that is too long: many clients read an answer only after sending.
+ */
 #define HTTP_DROPPED_BYTES (1 << 20)
 
-/* The status page may load nothing from other sites, nor be in a frame (clickjacking). */
+/* The status page may not load anything from other sites, or be in a frame (clickjacking). */
 #define HTTP_POLICY                                                            \
     "default-src 'none'; connect-src 'self'; img-src data:; "                  \
     "style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; " \
@@ -112,7 +114,7 @@ static void admin_http_on_connection(void *cookie, struct MHD_Connection *c, voi
         admin_client_closed(*context);
 }
 
-/* The first line of a request has come. Returns its context. */
+/* Called with the first line of a request. Returns its context. */
 static void *admin_http_on_uri(void *cookie, const char *uri, struct MHD_Connection *c)
 {
     (void)cookie;
@@ -144,7 +146,7 @@ static enum MHD_Result admin_http_answer(struct admin_request *rq)
 
     if (!response)
         return MHD_NO;
-    answer->text = NULL; /* the response's */
+    answer->text = NULL; /* now owned by the response */
     if (MHD_add_response_header(response, "Content-Type", answer->type) == MHD_YES &&
         MHD_add_response_header(response, "Cache-Control", "no-store") == MHD_YES &&
         MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") == MHD_YES &&
@@ -160,7 +162,8 @@ static enum MHD_Result admin_http_answer(struct admin_request *rq)
 }
 
 /*
- * True if a refused request is answered at once: its body is too long to be read, or not sent yet.
+ * Must a refused request be answered at once, because its body is too long to read, or not sent
+ * yet?
  */
 static bool admin_http_is_endless(struct MHD_Connection *c)
 {
@@ -187,7 +190,7 @@ static enum MHD_Result admin_http_on_head(struct admin_request *rq, struct MHD_C
     return MHD_YES;
 }
 
-/* Called with the head, with each part of the body, at its end, and when resumed. */
+/* Called with the head, with each part of the body, at the end of the body, and after a resume. */
 static enum MHD_Result admin_http_on_request(void *cookie, struct MHD_Connection *c,
                                              const char *path, const char *method,
                                              const char *version, const char *data, size_t *n,

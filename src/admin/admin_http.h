@@ -1,8 +1,8 @@
 /*
- * admin/admin_http: libmicrohttpd on the admin loop: the bytes of HTTP.
+ * admin/admin_http: HTTP by libmicrohttpd, on the admin loop.
  *
- * libmicrohttpd has no thread: the loop watches its epoll descriptor and waits for its timeouts. It
- * accepts no connections, but gets them from admin/admin_client.
+ * libmicrohttpd has no thread: the loop watches its epoll descriptor and waits for its timeouts.
+ * admin/admin_client passes accepted connections to libmicrohttpd.
  *
  * Source: libmicrohttpd(3), MHD_USE_EPOLL with MHD_USE_NO_LISTEN_SOCKET and MHD_run()
  */
@@ -18,9 +18,10 @@ struct admin_request;
 
 /*
  * admin_http_create(out, a):
+ * Create a libmicrohttpd daemon.
  *
  * Thread: main
- * Errors: 0; -ENOMEM (also: no descriptor)
+ * Errors: 0; -ENOMEM (also if no descriptor is free)
  */
 int admin_http_create(struct admin_http **out, struct admin *a) NODISCARD;
 
@@ -34,17 +35,17 @@ void admin_http_start(struct admin_http *h);
 
 /*
  * admin_http_add(h, fd, peer):
- * Serve the connection ${fd}: call admin_client_begun(), and admin_client_closed() at its end;
- * neither if there is no memory.
+ * Serve the connection ${fd}: call admin_client_begun(), and admin_client_closed() at its end.
+ * Without memory, close ${fd} and call neither.
  *
  * Thread: admin loop
- * Owns:   takes ${fd}, always
+ * Owns:   takes ${fd}, in any case
  */
 void admin_http_add(struct admin_http *h, int fd, const struct address *peer);
 
 /*
  * admin_http_resume(h, rq):
- * Go on with the suspended ${rq}, which has its answer.
+ * Send the answer of the suspended ${rq}.
  *
  * Thread: admin loop
  */
@@ -60,7 +61,7 @@ void admin_http_stop(struct admin_http *h);
 
 /*
  * admin_http_destroy(h):
- * Close all connections and free ${h}; NULL is allowed.
+ * Close all connections and free ${h}; NULL is ignored.
  *
  * Thread: main, when the loop has ended
  */

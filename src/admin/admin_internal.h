@@ -30,7 +30,7 @@ struct admin_http;
 
 /* Options that a reload may change. */
 struct admin_settings {
-    char token[ADMIN_TOKEN_MAX_BYTES + 1]; /* "": none */
+    char token[ADMIN_TOKEN_MAX_BYTES + 1]; /* "": no token */
     int64_t request_timeout_ns;
     unsigned max_connections;
     unsigned metrics_servers;
@@ -43,7 +43,7 @@ struct admin_socket {
     struct acceptor *acceptor;
     int fd;
     /*
-     * This process removes the unix socket's file. The main thread changes this only before it
+     * This process removes the file of the unix socket. The main thread changes this only before it
      * submits `leave`.
      */
     bool linked;
@@ -62,8 +62,8 @@ struct admin {
     time_t started_at;
     int64_t started_at_ns;
     struct promise finished; /* completed when `closing` is set and no connection is left */
-    bool started, left;      /* main thread */
-    struct lock lock;        /* guards `settings`; main thread and loop */
+    bool started, left;      /* used by the main thread */
+    struct lock lock;        /* guards `settings` */
     struct admin_settings settings;
     atomic_int state;    /* enum admin_state; relaxed */
     bool closing;        /* accept no more connections; close each after its answer */
@@ -79,7 +79,7 @@ struct admin_client {
     struct admin *admin;
     int fd; /* libmicrohttpd owns and closes it */
     bool begun;
-    bool extra; /* above max_connections */
+    bool extra; /* accepted above max_connections */
     bool cut;
     unsigned n_requests;
     struct address local;
@@ -90,9 +90,9 @@ struct admin_client {
 };
 
 enum admin_request_state {
-    ADMIN_REQUEST_READING,  /* head or body */
+    ADMIN_REQUEST_READING,  /* receives the head or body */
     ADMIN_REQUEST_HANDLING, /* a handler will answer */
-    ADMIN_REQUEST_ANSWERED  /* answered: the answer is sent after the body was read */
+    ADMIN_REQUEST_ANSWERED  /* has its answer; the rest of the body is dropped */
 };
 
 /* Values from the head of a request. */
@@ -111,15 +111,15 @@ struct admin_answer {
 
 struct admin_request {
     struct admin_client *client;
-    const struct admin_route *route; /* NULL: refused */
+    const struct admin_route *route; /* NULL until the head is accepted */
     enum admin_request_state state;
-    bool suspended;   /* until the answer */
+    bool suspended;   /* in libmicrohttpd, until the answer */
     bool queued;      /* the answer is being sent */
-    bool untimed;     /* see admin_wait() */
-    bool has_figures; /* answered by admin/route_figures: the answer may be large */
-    void *connection; /* libmicrohttpd's; NULL: the head is not complete */
+    bool untimed;     /* no request_timeout; see admin_wait() */
+    bool has_figures; /* counted in `n_figures`: the answer may be large */
+    void *connection; /* libmicrohttpd's; NULL until the head is complete */
     char *path;
-    char *query; /* in `path`; "": none */
+    char *query; /* points into `path`; "": no query */
     char *body;
     size_t body_len; /* includes the dropped bytes of a body that is too long */
     json_t *fields;

@@ -1,5 +1,5 @@
 /*
- * admin/admin_request: a request, for its handler.
+ * admin/admin_request: a request, as its handler sees it.
  */
 #ifndef ADMIN_ADMIN_REQUEST_H
 #define ADMIN_ADMIN_REQUEST_H
@@ -13,8 +13,8 @@ struct server;
 
 /*
  * admin_fields(rq):
- * Return the fields of the query (GET: strings) or the body (POST), only those of
- * admin_route.fields. See admin/admin_field for values.
+ * Return the fields in admin_route.fields: strings from the query (GET) or values from the body
+ * (POST). Read them by admin/admin_field.
  *
  * Thread: admin loop
  * Owns:   valid until the answer

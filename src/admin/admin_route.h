@@ -8,8 +8,8 @@ struct admin_request;
 
 enum admin_access {
     ADMIN_OPEN,  /* answered without a token, and above max_connections */
-    ADMIN_READ,  /* over TCP, needs the token */
-    ADMIN_ACTION /* changes something: is logged; refused if `write = no` */
+    ADMIN_READ,  /* needs the token, over TCP */
+    ADMIN_ACTION /* as ADMIN_READ, but changes something: logged; refused if `write = no` */
 };
 
 struct admin_route {

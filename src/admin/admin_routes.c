@@ -11,7 +11,6 @@
 #include "admin/route_sessions.h"
 #include "base/must.h"
 
-/* The routes of each file route_*.c. */
 static const struct admin_routes *const families[] = {
     &route_process, &route_figures, &route_page, &route_sessions, &route_servers, &route_pause,
 };

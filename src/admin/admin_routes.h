@@ -8,8 +8,8 @@
 
 /*
  * admin_routes_find(path, method, allow):
- * The route of ${path} and ${method}, or NULL. ${allow}: a method of ${path}; NULL: no route has
- * this path.
+ * Find the route of ${path} and ${method}. If NULL, ${allow} is the method of ${path}, or NULL if
+ * no route has this path.
  *
  * Thread: any
  */

@@ -12,7 +12,7 @@ struct admin_conf;
 
 /*
  * admin_settings_set(a, conf):
- * Copy ${conf}, which has an address.
+ * Copy the options from ${conf}.
  *
  * Thread: main
  */
@@ -21,7 +21,7 @@ void admin_settings_set(struct admin *a, const struct admin_conf *conf);
 /*
  * admin_settings_max_connections(a) / admin_settings_request_timeout_ns(a) /
  * admin_settings_metrics_servers(a) / admin_settings_write(a):
- * Values of [admin].
+ * Return an option of [admin].
  *
  * Thread: any
  */

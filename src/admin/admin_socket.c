@@ -17,7 +17,7 @@
 #define SOCKET_BACKLOG 1024
 #define SOCKET_BATCH   16
 
-/* Pause in accepting at max_connections, unless a connection ends before. */
+/* Pause in accepting at the limit of connections, unless a connection ends earlier. */
 #define SOCKET_FULL_NS (1 * NS_PER_S)
 
 static int64_t admin_socket_admit(void *cookie)

@@ -1,8 +1,8 @@
 /*
  * admin/admin_socket: listen sockets of the admin interface.
  *
- * They outlive the process, as listen sockets of the server do (server/socket_store): the process
- * that replaces this one has the same sockets, with the clients in their queues.
+ * The sockets outlive the process (server/socket_store): the process that replaces this one uses
+ * the same sockets, with the clients in their queues.
  */
 #ifndef ADMIN_ADMIN_SOCKET_H
 #define ADMIN_ADMIN_SOCKET_H
@@ -16,7 +16,7 @@ struct admin_conf;
 
 /*
  * admin_socket_open_all(a, conf):
- * Bind all addresses of ${conf}, or none. Failures are logged.
+ * Bind the addresses of ${conf}; failures to bind are logged.
  *
  * Thread: main, before any other thread
  * Errors: 0; -errno
@@ -25,7 +25,7 @@ int admin_socket_open_all(struct admin *a, const struct admin_conf *conf) NODISC
 
 /*
  * admin_socket_keep_all(a):
- * Own the inherited sockets and their files.
+ * Take over the inherited sockets and their files.
  *
  * Thread: main, before admin_socket_start_all()
  */
@@ -33,7 +33,7 @@ void admin_socket_keep_all(struct admin *a);
 
 /*
  * admin_socket_start_all(a):
- * Accept.
+ * Start to accept connections.
  *
  * Thread: admin loop
  */
@@ -41,7 +41,7 @@ void admin_socket_start_all(struct admin *a);
 
 /*
  * admin_socket_resume_all(a):
- * Accept again: a connection has ended.
+ * Accept again, because a connection has ended.
  *
  * Thread: admin loop
  */
@@ -51,7 +51,7 @@ void admin_socket_resume_all(struct admin *a);
  * admin_socket_close_all(a, unlink):
  * Close the sockets; with ${unlink} remove their files too. Idempotent.
  *
- * Thread: admin loop, or main while it does not run
+ * Thread: admin loop, or main while the loop does not run
  */
 void admin_socket_close_all(struct admin *a, bool unlink);
 

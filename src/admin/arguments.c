@@ -23,7 +23,7 @@ int arguments_refuse(struct arguments_problem *problem, const char *format, ...)
     return -EINVAL;
 }
 
-/* Value of a hexadecimal digit; -1: ${c} is none. */
+/* Value of a hexadecimal digit; -1: ${c} is no such digit. */
 static int arguments_digit(char c)
 {
     if (c >= '0' && c <= '9')
@@ -33,7 +33,7 @@ static int arguments_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Decode ${text} in place; false: it has a broken escape, or one for NUL. */
+/* Decode ${text} in place; false: it has a broken escape, or %00. */
 static bool arguments_decode(char *text)
 {
     char *to = text;

@@ -1,7 +1,8 @@
 /*
- * admin/arguments: the fields of a request: of its query, or of the JSON object in its body.
+ * admin/arguments: parses the fields of a request, from its query or the JSON object in its body.
  *
- * Strict: a field given twice, a broken escape or a value that is not UTF-8 is an error.
+ * The parser is strict: a field given twice, a broken escape or a value that is not UTF-8 is an
+ * error.
  */
 #ifndef ADMIN_ARGUMENTS_H
 #define ADMIN_ARGUMENTS_H
@@ -41,7 +42,8 @@ int arguments_parse_body(json_t **out, const char *text, size_t len,
 
 /*
  * arguments_check_names(fields, names, problem):
- * Refuse a field that is not in ${names}, which NULL ends; ${names} NULL: no field is allowed.
+ * Refuse fields that are not in ${names}, a list ended by NULL. If ${names} is NULL, no field is
+ * allowed.
  *
  * Thread: any
  * Errors: 0; -EINVAL (see ${problem})

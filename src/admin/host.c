@@ -14,7 +14,7 @@ static bool host_is_port(const char *text)
     return parse_uint(&port, text, UINT16_MAX) == 0 && port > 0;
 }
 
-/* Copy the name without port: `[::1]`, `127.0.0.1`, `localhost`. */
+/* Copy ${host} without its port, such as `[::1]`, `127.0.0.1` or `localhost`; false: malformed. */
 static bool host_split(char *name, size_t size, const char *host)
 {
     size_t len = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");

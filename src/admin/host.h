@@ -2,7 +2,7 @@
  * admin/host: checks of the header fields Host and Origin.
  *
  * The checks refuse pages of other sites. A site whose name resolves to our address (DNS rebinding)
- * is refused by the name in Host, any other by its Origin.
+ * is refused by the name in Host, any other site by its Origin.
  */
 #ifndef ADMIN_HOST_H
 #define ADMIN_HOST_H
@@ -23,7 +23,7 @@ bool host_is_ours(const char *host, const struct address *local);
 
 /*
  * host_is_origin(origin, host):
- * Is ${origin} `http://HOST` or `https://HOST`? NULL: true, not sent by a page.
+ * Is ${origin} `http://HOST` or `https://HOST`? ${origin} NULL: true, not sent by a page.
  *
  * Thread: any
  * Source: RFC 6454, section 7

@@ -21,7 +21,9 @@
 /* Time limit of a step, which always finishes its last object. */
 #define ROUTE_FIGURES_STEP_NS (200 * NS_PER_US)
 
-/* Longest wait until workers have counted the bytes of open sessions; late bytes are left out. */
+/*
+ * Maximum wait for workers to count the bytes of open sessions; bytes counted later are left out.
+ */
 #define ROUTE_FIGURES_BYTES_NS (100 * NS_PER_MS)
 
 /* Maximum of answers at a time: with 1,000 servers each answer takes some megabytes. */
@@ -32,7 +34,7 @@ struct route_figures_work {
     struct admin_request *request;
     struct task task;
     struct server_figures *walk;   /* NULL: all objects were shown */
-    struct exposition *exposition; /* NULL: JSON */
+    struct exposition *exposition; /* NULL: the answer is JSON */
     struct figure_json json;
     const char *key; /* name of the JSON array */
     struct text text;
@@ -140,7 +142,10 @@ static void route_figures_drop(struct task *t)
 static const struct task_type route_figures_type = {
     .name = "figures", .run = route_figures_run, .drop = route_figures_drop};
 
-/* ${key}: name of the JSON array of ${subject}; NULL: answer with metrics. */
+/*
+ * Begin an answer; NULL: out of memory. ${key} is the name of the JSON array of ${subject}, or NULL
+ * for metrics.
+ */
 static struct route_figures_work *route_figures_begin(struct admin_request *rq, const char *key,
                                                       enum figure_subject subject)
 {

@@ -2,8 +2,8 @@
  * admin/route_figures: routes of figures: /metrics for Prometheus, and JSON of loops, listeners and
  * upstreams.
  *
- * An answer is made in short steps, one in each turn of the admin loop: 1,000 servers delay no
- * other request.
+ * An answer is made in short steps, one in each turn of the admin loop, so that 1,000 servers do
+ * not delay other requests.
  */
 #ifndef ADMIN_ROUTE_FIGURES_H
 #define ADMIN_ROUTE_FIGURES_H

@@ -6,7 +6,7 @@
 #include "admin/admin_answer.h"
 #include "base/must.h"
 
-/* The bytes of the page's file, which is a prerequisite in the Makefile. */
+/* Embed the file of the page, which is a prerequisite in the Makefile. */
 __asm__(".section .rodata\n"
         ".local route_page_html, route_page_html_end\n"
         "route_page_html:\n"

@@ -1,4 +1,4 @@
-/* admin/route_pause: pause and resume listeners and upstreams. */
+/* admin/route_pause: routes that pause and resume listeners and upstreams. */
 #ifndef ADMIN_ROUTE_PAUSE_H
 #define ADMIN_ROUTE_PAUSE_H
 

@@ -60,7 +60,7 @@ static json_t *route_process_confirm_in_s(const struct admin_status *s)
     return json_integer(rest_ns > 0 ? (rest_ns + NS_PER_S - 1) / NS_PER_S : 0);
 }
 
-/* JSON of ${text}; unless it is UTF-8, with '?' for each byte that is not ASCII. */
+/* ${text} as a JSON string; if it is not UTF-8, with '?' for each byte that is not ASCII. */
 static json_t *route_process_string(const char *text)
 {
     json_t *string = json_string(text);
@@ -75,7 +75,7 @@ static json_t *route_process_string(const char *text)
     return string;
 }
 
-/* JSON of ${at} by RFC 3339, in UTC. */
+/* ${at} as a JSON string, by RFC 3339 and in UTC. */
 static json_t *route_process_time(time_t at)
 {
     char text[sizeof("2026-01-02T03:04:05Z") + 16];
@@ -124,7 +124,7 @@ static void route_process_submit(struct admin_request *rq, const struct admin_ac
     a->ops.submit(a->ops.cookie, action);
 }
 
-/* JSON array of ${lines}, without empty lines. */
+/* ${lines} as a JSON array, without empty lines. */
 static json_t *route_process_lines(char *lines)
 {
     json_t *list = json_array();

@@ -12,7 +12,7 @@ extern const struct admin_routes route_process;
 
 /*
  * route_process_finish(action):
- * The main thread has carried out ${action}: answer its request.
+ * Answer the request of ${action}, which the main thread has carried out or refused.
  *
  * Thread: admin loop
  * Owns:   takes ${action}

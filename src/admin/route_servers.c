@@ -14,7 +14,6 @@
 /* Maximum of max_connections, as in the configuration. */
 #define ROUTE_SERVERS_CONNECTIONS_MAX 10000000
 
-/* A change under way, and its request. */
 struct route_servers_call {
     struct server_admin change;
     struct admin_request *rq;
@@ -104,7 +103,7 @@ static void route_servers_answered(struct server_admin *change, int rc)
 
 /* ---- requests ---- */
 
-/* NULL: answered. */
+/* Allocate a call; NULL: out of memory, and ${rq} is answered. */
 static struct route_servers_call *route_servers_call(struct admin_request *rq,
                                                      const struct server_admin *change)
 {
@@ -130,7 +129,7 @@ static void route_servers_begin(struct route_servers_call *call)
     route_servers_free(call);
 }
 
-/* False: answered. */
+/* Split ${name} at its slash; false: an error was answered. */
 static bool route_servers_name(struct route_servers_call *call, const char *name)
 {
     char *slash;

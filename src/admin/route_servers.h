@@ -1,4 +1,6 @@
-/* admin/route_servers: state and weight of servers, settings of the process, and reset. */
+/*
+ * admin/route_servers: routes that change servers and settings, and reset changes.
+ */
 #ifndef ADMIN_ROUTE_SERVERS_H
 #define ADMIN_ROUTE_SERVERS_H
 

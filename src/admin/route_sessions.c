@@ -25,7 +25,6 @@
 static const char *const filter_fields[] = {"id",   "listener", "upstream", "server",    "client",
                                             "loop", "min_age",  "min_idle", "min_bytes", NULL};
 
-/* A request for sessions. */
 struct route_sessions_call {
     struct admin_request *rq;
     struct session_filter filter;
@@ -46,7 +45,7 @@ static const char *route_sessions_set(struct session_filter *f, const char *name
     return session_filter_set(f, name, number);
 }
 
-/* Read ${fields}, ended by NULL, into ${f}. False: an error was answered. */
+/* Read ${fields}, a list ended by NULL, into ${f}, and count them. False: an error was answered. */
 static bool route_sessions_filter(struct admin_request *rq, const char *const *fields,
                                   struct session_filter *f, unsigned *n)
 {
@@ -64,8 +63,8 @@ static bool route_sessions_filter(struct admin_request *rq, const char *const *f
 }
 
 /*
- * If a name in the filter is unknown, answer so and return true. Call it only when no session was
- * found, as sessions may still be found by the name of a removed listener or server.
+ * If a name in the filter is unknown, answer with an error and return true. Call this only if no
+ * session was found: a removed listener or server may have sessions.
  */
 static bool route_sessions_unknown(const struct route_sessions_call *call)
 {
@@ -85,7 +84,7 @@ static bool route_sessions_unknown(const struct route_sessions_call *call)
     return true;
 }
 
-/* NULL: answered. */
+/* Allocate a call; NULL: out of memory, and ${rq} is answered. */
 static struct route_sessions_call *route_sessions_call(struct admin_request *rq,
                                                        const struct session_filter *f)
 {
@@ -123,7 +122,7 @@ static void route_sessions_listed(void *cookie, struct session_query_page *page)
     free(call);
 }
 
-/* False: answered. */
+/* Read `sort`, `after` and `limit` into ${conf}; false: an error was answered. */
 static bool route_sessions_order(struct admin_request *rq, struct session_query_conf *conf)
 {
     const char *sort = "age", *after = NULL;

@@ -1,4 +1,4 @@
-/* admin/route_sessions: list, kill and shed sessions. */
+/* admin/route_sessions: routes that list, kill and shed sessions. */
 #ifndef ADMIN_ROUTE_SESSIONS_H
 #define ADMIN_ROUTE_SESSIONS_H
 

@@ -15,14 +15,14 @@
 #include "server/session_query.h"
 #include "server/session_row.h"
 
-/* Maximum of rows for a step: about 10 us each. */
+/* Maximum of rows in a step: about 10 us each. */
 #define SESSION_PAGE_STEP 32
 
 struct session_page {
     struct task task;
     struct admin_request *request;
     struct session_query_page *page;
-    unsigned next; /* row */
+    unsigned next;
     struct text text;
 };
 
@@ -41,7 +41,7 @@ static void session_page_refuse(struct session_page *p, const char *why)
     admin_answer_error(rq, 503, "%s", why);
 }
 
-/* The path of a unix client may not be UTF-8. */
+/* ${text} as JSON; if it is not UTF-8, with '?' for each byte that is not ASCII. */
 static json_t *session_page_text(const char *text)
 {
     json_t *value = text ? json_string(text) : json_null();

@@ -7,7 +7,7 @@ struct session_query_page;
 
 /*
  * session_page_answer(rq, page):
- * Answer ${rq} with ${page}, later.
+ * Answer ${rq} with ${page}, now or in a later turn.
  *
  * Thread: admin loop
  * Owns:   takes ${page}

@@ -12,16 +12,16 @@ struct arena_piece {
 };
 
 /*
- * note: references. acq_rel: before the last release frees the pieces, it sees what other threads
+ * note: references. acq_rel: the last release, which frees the pieces, sees what other threads
  * wrote to them.
  */
 struct arena {
     atomic_uint references;
     struct arena_piece *pieces;
-    struct arena_owned *owned; /* the last first */
+    struct arena_owned *owned; /* newest first */
 };
 
-/* A piece, too. */
+/* Object of arena_own(); itself a piece. */
 struct arena_owned {
     struct arena_owned *next;
     void *object;

@@ -41,7 +41,7 @@ char *arena_text(struct arena *a, const char *text, size_t len) NODISCARD;
 
 /*
  * arena_own(a, object, release):
- * Call release(object) when ${a} is freed, by the thread that does so.
+ * Register ${object}: the thread that frees ${a} first calls release(object).
  *
  * Thread: owner
  * Owns:   on 0 ${a} owns ${object}
@@ -52,7 +52,7 @@ int arena_own(struct arena *a, void *object, void (*release)(void *object)) NODI
 /*
  * arena_hold(a) / arena_release(a):
  * Add a reference and return ${a} / release a reference; the last release frees ${a} and all its
- * pieces. Both ignore NULL, which stands for memory that is never freed.
+ * pieces. NULL, for memory that is never freed, is allowed.
  *
  * Thread: any
  */

@@ -33,7 +33,7 @@ static int buffer_grow(struct buffer *b, size_t need)
     uint8_t *data;
 
     while (cap < need)
-        cap *= 2; /* the loop ends because need <= BUFFER_MAX_BYTES, a power of two */
+        cap *= 2; /* cannot overflow: need <= BUFFER_MAX_BYTES, a power of two */
     data = realloc(b->data, cap);
     if (!data)
         return -ENOMEM;

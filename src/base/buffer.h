@@ -25,7 +25,7 @@ struct buffer {
 /* Capacity of the first allocation; growing doubles it. */
 #define BUFFER_FIRST_BYTES 4096
 
-/* 32-bit offsets suffice, so the cold part of struct channel fits in one cache line. */
+/* The largest power of two that fits the 32-bit offsets. */
 #define BUFFER_MAX_BYTES (UINT32_C(1) << 31)
 
 /*
@@ -39,6 +39,7 @@ void buffer_clear(struct buffer *b);
 
 /*
  * buffer_ok(b):
+ * Does the invariant above hold?
  *
  * Thread: owner
  */
@@ -49,7 +50,7 @@ bool buffer_ok(const struct buffer *b);
  * Append a copy of ${len} bytes.
  *
  * Thread: owner
- * Errors: 0; -ENOMEM (${b} unchanged)
+ * Errors: 0; -ENOMEM (also over BUFFER_MAX_BYTES; ${b} unchanged)
  */
 int buffer_append(struct buffer *b, const void *data, size_t len) NODISCARD;
 
@@ -63,7 +64,7 @@ void buffer_consume(struct buffer *b, size_t len);
 
 /*
  * buffer_bytes(b) / buffer_front(b):
- * Number of bytes / a pointer to them.
+ * Return the number of bytes / a pointer to the first.
  *
  * Thread: owner
  */

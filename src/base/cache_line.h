@@ -4,7 +4,7 @@
 #ifndef BASE_CACHE_LINE_H
 #define BASE_CACHE_LINE_H
 
-/* On x86-64 and most ARM cores. */
+/* Correct for x86-64 and most ARM cores. */
 #define CACHE_LINE_BYTES 64
 
 #endif

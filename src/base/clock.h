@@ -2,7 +2,7 @@
  * base/clock: instants and durations in nanoseconds.
  *
  * Instants (CLOCK_MONOTONIC) are named `..._at_ns`, durations `..._ns`. CLOCK_NEVER is an instant
- * that never comes, and a duration without end.
+ * that never comes, or an infinite duration.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
@@ -32,7 +32,7 @@ static inline int64_t clock_now_ns(void)
 
 /*
  * clock_thread_ns():
- * Processor time of the calling thread; a system call.
+ * Return the CPU time of the calling thread; a system call.
  *
  * Thread: any
  */
@@ -61,6 +61,7 @@ static inline int64_t clock_add_ns(int64_t at_ns, int64_t delay_ns)
 
 /*
  * clock_sooner(a_at_ns, b_at_ns) / clock_later(a_at_ns, b_at_ns):
+ * Return the earlier / later instant.
  *
  * Thread: any
  */

@@ -9,7 +9,7 @@
 
 /*
  * crc32c_add(crc, data, len):
- * Checksum of earlier data, whose checksum is ${crc} (0: none), followed by ${data}.
+ * Extend ${crc}, the checksum of the preceding data (0: none), by ${data}; return the result.
  *
  * Thread: any
  * Source: RFC 9260, appendix A

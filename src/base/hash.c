@@ -35,7 +35,7 @@ static inline void hash_rounds(struct hash_state *s, int n)
     }
 }
 
-/* Read a little-endian number. */
+/* Read a little-endian number of ${len} bytes. */
 static inline uint64_t hash_word(const unsigned char *at, size_t len)
 {
     uint64_t word = 0;
@@ -72,7 +72,7 @@ uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len)
 
 uint64_t hash_stable(const void *data, size_t len)
 {
-    /* First bits of pi. Another key would assign clients to other servers. */
+    /* First bits of pi. Changing the key would move clients to other servers. */
     static const struct hash_key key = {UINT64_C(0x243f6a8885a308d3), UINT64_C(0x13198a2e03707344)};
 
     return hash_bytes(&key, data, len);

@@ -13,7 +13,7 @@ struct hash_key {
 
 /*
  * hash_bytes(key, data, len):
- * SipHash-2-4 of ${data}. An attacker cannot construct collisions while ${key} is secret.
+ * Return the SipHash-2-4 of ${data}. If ${key} is secret, an attacker cannot construct collisions.
  *
  * Thread: any
  * Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012)
@@ -22,7 +22,7 @@ uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len);
 
 /*
  * hash_stable(data, len):
- * hash_bytes() with a fixed key: the same hashes after a restart.
+ * Call hash_bytes() with a fixed key: hashes stay the same across restarts.
  *
  * Thread: any
  */
@@ -45,7 +45,7 @@ static inline uint64_t hash_mix(uint64_t x)
 
 /*
  * hash_seed():
- * Return a random number from which a caller of hash_mix() can count up.
+ * Return a random start for a counter; hash_mix(counter) gives random numbers.
  *
  * Thread: any
  */

@@ -1,8 +1,6 @@
 /*
  * base/heap: binary heap of pointers; the first item, in the order of before(), is on top. The
  * heap's owner provides the memory.
- *
- * To sort items, add all, then take all; the sort may pause after each call.
  */
 #ifndef BASE_HEAP_H
 #define BASE_HEAP_H
@@ -11,14 +9,14 @@
 #include <stddef.h>
 
 struct heap {
-    void **items; /* has room for all items that are added */
+    void **items; /* array of the owner, large enough for all items */
     size_t n;
     bool (*before)(const void *a, const void *b); /* does ${a} come before ${b}? */
 };
 
 /*
  * heap_add(h, item):
- * Add ${item}; there must be room.
+ * Add ${item}; ${h}->items must have room.
  *
  * Thread: owner
  */
@@ -26,7 +24,7 @@ void heap_add(struct heap *h, void *item);
 
 /*
  * heap_first(h) / heap_take(h):
- * Return the first item / also remove it; NULL: none.
+ * Return the first item / return and remove it; NULL: empty.
  *
  * Thread: owner
  */

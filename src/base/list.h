@@ -18,8 +18,8 @@ struct list {
 };
 
 /*
- * list_init(node):
- * Make ${node} an empty list or an unlinked node.
+ * list_init(l):
+ * Make ${l} an empty list or an unlinked node.
  *
  * Thread: owner
  */
@@ -90,7 +90,7 @@ static inline void list_remove(struct list *node)
 /* Iterate; the body must not remove ${node}. */
 #define list_for_each(node, l) for (struct list *node = (l)->next; node != (l); node = node->next)
 
-/* Iterate; the body may remove ${node}, but no other. */
+/* Iterate; the body may remove ${node}, but no other node. */
 #define list_for_each_safe(node, l)                                             \
     for (struct list *node = (l)->next, *node##_next = node->next; node != (l); \
          node = node##_next, node##_next = node->next)

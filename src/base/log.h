@@ -1,5 +1,5 @@
 /*
- * base/log: log lines with a level, sent to one sink.
+ * base/log: log lines with a level, sent to one or two sinks.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -24,8 +24,8 @@ enum log_level {
 #define LOG_LINE_BYTES 1024
 
 /*
- * write() may be called by several threads at once, and must not log. ${text} has no level, time or
- * newline.
+ * A destination of log lines. Several threads may call write() at once; write() must not log.
+ * ${text} contains no level, time or newline.
  */
 struct log_sink {
     void (*write)(void *cookie, enum log_level level, const char *text);
@@ -40,8 +40,8 @@ struct log_limit {
 
 /*
  * log_set_sink(sink) / log_set_level(level):
- * Send lines to ${sink} (NULL: stderr), which must stay alive / configure ${level}: suppress less
- * severe lines. A change of the configured level ends log_override_level().
+ * Send lines to ${sink}, which must stay alive (NULL: stderr) / set the configured level: less
+ * severe lines are suppressed. A changed level ends log_override_level().
  *
  * Thread: main, before start / any
  */
@@ -59,7 +59,7 @@ void log_restore_level(void);
 
 /*
  * log_get_levels(now, configured):
- * The level in use, and the configured one.
+ * Return the level in use and the configured level.
  *
  * Thread: any
  */
@@ -75,8 +75,8 @@ void log_unset_sink(const struct log_sink *sink);
 
 /*
  * log_set_copy(sink):
- * Send warnings and errors to ${sink}, too; NULL: stop that. Lines that other threads are logging
- * may still arrive.
+ * Send warnings and errors to ${sink}, too; NULL: stop. A line that another thread is
+ * logging may still go to the previous sink.
  *
  * Thread: any
  * Owns:   ${sink} must live as long as the process
@@ -93,8 +93,8 @@ bool log_wanted(enum log_level level);
 
 /*
  * log_level_name(level) / log_level_of(name, out):
- * Return the name of ${level} in the configuration / find the level called ${name}; false: there is
- * none.
+ * Return the name of ${level} in the configuration / find the level called ${name}; false: unknown
+ * name.
  *
  * Thread: any
  */
@@ -103,7 +103,7 @@ bool log_level_of(const char *name, enum log_level *out) NODISCARD;
 
 /*
  * log_write(level, format, ...):
- * Log one line, if log_wanted(). Called by log_error() ... log_debug().
+ * Log one line, if log_wanted().
  *
  * Thread: any
  */
@@ -111,8 +111,8 @@ void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /*
  * log_allowed(limit, interval_ns, suppressed):
- * Allow one line per ${interval_ns}; if true, ${suppressed} is the number of lines refused since
- * the last line allowed.
+ * Allow one line per ${interval_ns}. On true, ${suppressed} receives the number of lines refused
+ * since the last allowed line.
  *
  * Thread: any
  */

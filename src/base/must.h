@@ -1,7 +1,7 @@
 /*
  * base/must: assertions that stay in release builds; compiler attributes.
  *
- * A failed MUST() is a bug in reactord, never bad input or a lack of resources.
+ * A failed MUST() means a bug in reactord, never bad input or a lack of resources.
  */
 #ifndef BASE_MUST_H
 #define BASE_MUST_H

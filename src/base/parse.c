@@ -26,7 +26,7 @@ static const struct unit duration_units[] = {
     {"h", 3600 * NS_PER_S}, {"d", NS_PER_DAY}, {NULL, 0},
 };
 
-/* Parse the digits before ${end}. A leading zero, which suggests octal, is an error. */
+/* Parse the digits up to ${end}. A leading zero, which suggests octal, is an error. */
 static int parse_digits(uint64_t *out, const char *word, const char **end, bool *overflow)
 {
     uint64_t n = 0;

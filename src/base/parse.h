@@ -1,5 +1,5 @@
 /*
- * base/parse: strict conversion of words to numbers.
+ * base/parse: strict conversion of words to numbers and booleans.
  *
  * Blanks, signs, leading zeros and trailing characters are errors. After an error the out-parameter
  * is unchanged.
@@ -45,7 +45,7 @@ int parse_duration(int64_t *out_ns, const char *word, int64_t max_ns) NODISCARD;
  * Parse 0 to 100, with or without a percent sign.
  *
  * Thread: any
- * Errors: 0; -EINVAL; -ERANGE
+ * Errors: 0; -EINVAL; -ERANGE (above 100)
  */
 int parse_percent(unsigned *out, const char *word) NODISCARD;
 

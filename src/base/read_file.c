@@ -45,7 +45,7 @@ static int read_file_open_file(int *out, struct file_content *f, const char *pat
     return rc;
 }
 
-/* st_size is not used: it may be stale, and is 0 in /proc. */
+/* Does not use st_size, which may be stale, and is 0 in /proc. */
 static int read_all(struct file_content *f, int fd, size_t max_bytes)
 {
     size_t room = 0;

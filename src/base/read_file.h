@@ -1,5 +1,5 @@
 /*
- * base/read_file: reads a whole file.
+ * base/read_file: read a whole file into memory.
  */
 #ifndef BASE_READ_FILE_H
 #define BASE_READ_FILE_H
@@ -14,7 +14,7 @@
 struct file_content {
     char *bytes; /* not NUL-terminated */
     size_t len;
-    bool others_read;                      /* the file's permissions let other users read it */
+    bool others_read;                      /* its mode lets other users read the file */
     char problem[READ_FILE_PROBLEM_BYTES]; /* why reading failed, such as `cannot be opened: ...` */
 };
 
@@ -25,7 +25,7 @@ struct file_content {
  * Thread: any
  * Owns:   the caller frees ${f}->bytes, unless an error is returned
  * Errors: 0; -errno from opening or reading; -EISDIR; -EINVAL (not a regular file); -EFBIG (over
- *         ${max_bytes}); -ENOMEM (the only one without ${f}->problem)
+ *         ${max_bytes}); -ENOMEM (the only error that sets no ${f}->problem)
  */
 int read_file(struct file_content *f, const char *path, size_t max_bytes) NODISCARD;
 

@@ -8,7 +8,7 @@
 
 #define TEXT_FIRST_BYTES 1024
 
-/* Make room for ${n} more bytes and a NUL; false: no memory, now or earlier. */
+/* Make room for ${n} more bytes and a NUL; false: this or an earlier allocation failed. */
 static bool text_reserve(struct text *t, size_t n)
 {
     size_t size = t->size > 0 ? t->size : TEXT_FIRST_BYTES;
@@ -78,7 +78,7 @@ static bool text_continues(unsigned char c)
     return (c & 0xc0) == 0x80;
 }
 
-/* Rejects surrogates, overlong forms and all above U+10FFFF: table 3-7 of Unicode. */
+/* Rejects surrogates, overlong forms and code points above U+10FFFF (Unicode, table 3-7). */
 unsigned text_character_bytes(const char *string)
 {
     const unsigned char *s = (const unsigned char *)string;

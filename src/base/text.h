@@ -1,8 +1,8 @@
 /*
- * base/text: text that grows, such as the body of an answer.
+ * base/text: growing text buffer, such as the body of an HTTP response.
  *
- * After a failed allocation `failed` is set, and text added later is ignored: check `failed` once,
- * at the end. Large texts grow without a copy (mremap(2) in realloc).
+ * A failed allocation sets `failed`, and text added afterwards is ignored: check `failed` once, at
+ * the end. Large texts grow without a copy: realloc() uses mremap(2).
  */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
@@ -14,7 +14,7 @@
 
 /* Zero-initialised: empty. */
 struct text {
-    char *bytes; /* with NUL; NULL: empty */
+    char *bytes; /* NUL-terminated; NULL before the first addition */
     size_t n;
     size_t size;
     bool failed;
@@ -22,7 +22,7 @@ struct text {
 
 /*
  * text_add(t, bytes, n) / text_puts(t, string) / text_printf(t, format, ...):
- * Append.
+ * Append bytes / a string / formatted text.
  *
  * Thread: owner of ${t}
  */
@@ -40,7 +40,7 @@ void text_free(struct text *t);
 
 /*
  * text_character_bytes(string):
- * Length of the valid UTF-8 character at ${string} (RFC 3629); 0: invalid, or the end.
+ * Return the length of the UTF-8 character at ${string} (RFC 3629); 0: invalid, or the final NUL.
  *
  * Thread: any
  */

@@ -1,5 +1,5 @@
 /*
- * config/acl_parser: access rules in options and files.
+ * config/acl_parser: parses access rules in options and files.
  *
  *   10.0.0.0/8   2001:db8::/32   192.0.2.1   unix   all   a block; `all` is every client
  *   file:/etc/reactord/office                             an option's file: one block a line
@@ -21,7 +21,7 @@ struct diagnostics;
 /* Prefix of an absolute path in an option. */
 #define ACL_PARSER_FILE "file:"
 
-/* Limits of a file: twice the size of the Internet's routing table. */
+/* Limits of a file; the Internet's routing table has half as many blocks. */
 #define ACL_PARSER_FILE_BYTES (64 << 20)
 #define ACL_PARSER_RULES      2000000
 
@@ -94,8 +94,8 @@ int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file) NO
 
 /*
  * acl_parser_shadowed(out, t):
- * Find rules that never apply, as an earlier rule with the other verdict covers their block:
- * (*${out})[i] is the number of that earlier rule, or i.
+ * Find rules that never apply, because an earlier rule with the other verdict covers their block.
+ * (*${out})[i] is the number of that rule, or i if rule i applies.
  *
  * Thread: any
  * Owns:   the caller frees *${out}

@@ -47,7 +47,7 @@ static int config_refuse_upgrades(const struct config *config, const struct conf
     return 0;
 }
 
-/* Report all problems except -ENOMEM. ${running}: NULL at start. */
+/* Read and check ${path}; report all problems except -ENOMEM. ${running}: NULL at start. */
 static int config_read(struct config *config, const char *path, const struct config *running,
                        struct diagnostics *diagnostics)
 {

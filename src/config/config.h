@@ -17,9 +17,9 @@
 #include "server/server.h"
 
 struct process_conf {
-    const char *user;     /* NULL: unchanged */
+    const char *user;     /* NULL: not changed */
     const char *group;    /* NULL: the group of `user` */
-    const char *pid_file; /* NULL: none */
+    const char *pid_file; /* NULL: no file */
     const char *log;      /* stderr, syslog, journal or an absolute path */
     enum log_level log_level;
     unsigned access_log_buffer_bytes;
@@ -28,11 +28,11 @@ struct process_conf {
     int64_t reload_confirm_ns; /* 0: a reload needs no confirmation */
     int64_t upgrade_timeout_ns;
     unsigned max_old_processes;
-    const char *chroot; /* NULL: none */
+    const char *chroot; /* NULL: no chroot */
     bool seccomp;
 };
 
-/* Connections accepted above [admin] max_connections; other descriptors of the admin interface. */
+/* Admin interface: connections accepted above max_connections; descriptors besides connections. */
 #define ADMIN_CONNECTIONS_EXTRA 64
 #define ADMIN_DESCRIPTORS       16
 
@@ -42,8 +42,8 @@ struct process_conf {
 struct admin_conf {
     struct address *addresses;
     unsigned n_addresses;   /* 0: no admin interface */
-    struct sock_file file;  /* of unix sockets */
-    const char *token_file; /* NULL: none */
+    struct sock_file file;  /* mode of unix sockets */
+    const char *token_file; /* NULL: no token */
     const char *token;      /* content of the token file */
     bool allow_remote;
     int64_t request_timeout_ns;
@@ -93,8 +93,8 @@ int config_dump(const struct config *config, FILE *out) NODISCARD;
 
 /*
  * config_free(config):
- * Free ${config} or NULL. A section lives on while its memory is held (listener_conf.memory,
- * upstream_conf.memory).
+ * Free ${config} or NULL. A section lives on while its memory is held (listener_conf.memory and
+ * others).
  *
  * Thread: any, when no thread uses ${config}
  */

@@ -1,8 +1,8 @@
 /*
  * config/config_acl: access rules of each listener, from its options and their files.
  *
- * Order of the rules: `deny`, `allow`, then deny all others if there is an `allow`; or the
- * `access_rules` file, which ends with `all`.
+ * Order of the rules: `deny`, then `allow`; others are denied if there is an `allow`. An
+ * `access_rules` file has its own order, and ends with `all`.
  */
 #include "config/config_memory.h"
 
@@ -33,7 +33,7 @@ static const struct ini_entry *config_acl_given(const struct config_section *sec
     return entry && *entry->value != '\0' ? entry : NULL;
 }
 
-/* Read the blocks in the option; with ${files}, instead the blocks in files that it names. */
+/* Read the blocks in the option or, with ${files}, the blocks in files that it names. */
 static int config_acl_read_list(struct reading *r, const struct ini_entry *entry, bool allow,
                                 bool files)
 {
@@ -119,7 +119,7 @@ static int config_acl_read_lists(struct reading *r)
     return rc;
 }
 
-/* Is the last line for `all`, which makes three rules? */
+/* Is the last line for `all`? That line makes three rules. */
 static bool config_acl_ends_with_all(const struct acl_parser *t)
 {
     size_t last = t->n - 1;

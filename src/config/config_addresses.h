@@ -9,8 +9,8 @@ struct diagnostics;
 
 /*
  * config_addresses_check(config, s, diagnostics):
- * Report conflicts of the [listen NAME] ${s} with earlier addresses, and options for another kind
- * of address.
+ * Report addresses of section ${s}, a [listen NAME], that conflict with earlier addresses, and
+ * `reuseport` for unix sockets.
  *
  * Thread: as config_reload()
  */

@@ -114,10 +114,10 @@ static void config_admin_refuse_token(const struct config_admin *c, const struct
 
 static int config_admin_read_token(const struct config_admin *c, const struct ini_entry *entry)
 {
-    /* room for a line end, and one byte to find a token that is too long */
     struct file_content file = {.bytes = NULL};
     struct stat st;
     const char *problem = NULL;
+    /* + 2: a line end, and one byte to detect a token that is too long */
     int rc = read_file(&file, c->conf->token_file, ADMIN_TOKEN_MAX_BYTES + 2);
 
     if (rc == -ENOMEM)

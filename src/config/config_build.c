@@ -209,7 +209,7 @@ static int config_build_set_defaults(const struct config_section *section)
     return 0;
 }
 
-/* Of an option family, compare only the part before the dot. */
+/* Offer the key of ${o}. For an option family, compare only the part before the dot. */
 static void config_build_offer_key(struct diagnostics_suggestion *near, const struct option *o,
                                    const char *key)
 {

@@ -153,9 +153,7 @@ static unsigned config_check_files_each(const struct listener_conf *conf)
     return conf->service == LISTENER_PROXY ? 2 : 1;
 }
 
-/*
- * Warn if the limit of open files prevents that max_connections is reached: clients wait earlier.
- */
+/* Warn if the limit of open files is too low for max_connections: clients then wait earlier. */
 static void config_check_files(const struct config_check *c, const struct config_section *section,
                                unsigned max_connections, unsigned files_each)
 {
@@ -232,7 +230,7 @@ static const struct listener_conf *config_check_reached(const struct config_chec
     return NULL;
 }
 
-/* Queue of upstreams that were found and are not followed yet; each enters it once. */
+/* Queue of upstreams that were found and not searched yet; each enters the queue once. */
 struct config_check_queue {
     unsigned *list;
     bool *found;
@@ -325,7 +323,7 @@ static void config_check_ejection(const struct config_check *c,
                         section->source->name);
 }
 
-/* Warn only: the servers may get a weight later. */
+/* Warn only, because a server may get a weight later. */
 static void config_check_used(const struct config_check *c, const struct config_section *section)
 {
     const struct upstream_conf *conf = section->conf;

@@ -15,7 +15,6 @@
 
 #define CONFIG_COMPARE_FIRST_ROOM 64
 
-/* A section in the old and in the new configuration. */
 struct pair {
     const struct config_section *from, *to;
 };
@@ -44,7 +43,9 @@ static unsigned config_compare_line(const struct config_section *section,
     return section->source ? section->source->line : DIAGNOSTICS_WHOLE_FILE;
 }
 
-/* Iterates over the rules of one option: for deny the deny rules, for allow the allow rules. */
+/*
+ * Iterator over the rules of one option: deny rules for `deny`, allow rules for `allow`, else all.
+ */
 struct rules {
     const struct acl_conf *conf;
     bool all, allow;
@@ -125,7 +126,7 @@ static bool config_compare_same_value(const struct option *o, const struct pair 
     return o->kind->bytes > 0 && memcmp(from + o->offset, to + o->offset, o->kind->bytes) == 0;
 }
 
-/* Is ${change} of the option token_file, with the same path and another token? */
+/* Has the option token_file the same path but another token? */
 static bool config_compare_has_other_token(const struct option *o, const struct pair *sections,
                                            const struct config_compare_change *change)
 {
@@ -136,7 +137,7 @@ static bool config_compare_has_other_token(const struct option *o, const struct 
            strcmp(from->token, to->token) != 0;
 }
 
-/* ${from}, ${to}: entry of the option in each file; NULL: not in that file. */
+/* Compare an option. ${from}, ${to}: its entry in each file; NULL: not in that file. */
 static int config_compare_option(struct config_compare *cmp, const struct pair *sections,
                                  const struct ini_entry *from, const struct ini_entry *to)
 {
@@ -172,7 +173,7 @@ static int config_compare_by_key(const void *va, const void *vb)
     return strcmp((*a)->key, (*b)->key);
 }
 
-/* The entries sorted by key, then NULL; the caller frees the list. */
+/* Return the entries by key and a final NULL; the caller frees the list. */
 static const struct ini_entry **config_compare_entries(const struct config_section *section)
 {
     unsigned n = section->source ? section->source->n_entries : 0;
@@ -185,7 +186,6 @@ static const struct ini_entry **config_compare_entries(const struct config_secti
     return list;
 }
 
-/* Compare the entries of both sections; entries with the same key are a pair. */
 static int config_compare_options(struct config_compare *cmp, const struct pair *sections)
 {
     const struct ini_entry **all_from = config_compare_entries(sections->from);
@@ -243,7 +243,7 @@ static int config_compare_by_name(const void *va, const void *vb)
     return config_compare_order(*a, *b);
 }
 
-/* The sections in order, then NULL; the caller frees the list. */
+/* Return the sections in order and a final NULL; the caller frees the list. */
 static const struct config_section **config_compare_sections(const struct config *config)
 {
     const struct config_memory *m = config->memory;
@@ -256,7 +256,7 @@ static const struct config_section **config_compare_sections(const struct config
     return list;
 }
 
-/* ${from}, ${to}: the section in each file; NULL: not in that file. */
+/* Compare a section. ${from}, ${to}: in each file; NULL: not in that file. */
 static int config_compare_section(struct config_compare *cmp, const struct config_section *from,
                                   const struct config_section *to)
 {

@@ -20,22 +20,22 @@ enum config_compare_kind {
     CONFIG_COMPARE_REMOVED,
     /* an unchanged deny, allow or access_rules, whose files have other rules */
     CONFIG_COMPARE_RULES,
-    CONFIG_COMPARE_FILES, /* a [tls NAME] whose files have changed, and no option */
+    CONFIG_COMPARE_FILES, /* a [tls NAME] with changed files and unchanged options */
     CONFIG_COMPARE_TOKEN  /* an unchanged token_file, which has another token */
 };
 
 struct config_compare_change {
     enum config_compare_kind kind;
     enum option_section section;
-    const char *name;                /* of the section; NULL: unnamed */
+    const char *name;                /* of the section; NULL: unnamed kind */
     const char *key;                 /* NULL: the section as a whole */
-    const char *old_text, *new_text; /* as in the file, or the default; NULL: none */
+    const char *old_text, *new_text; /* as in the file, or the default; NULL: no value */
     size_t old_rules, new_rules;     /* CONFIG_COMPARE_RULES only */
     enum option_applies applies;
-    unsigned line; /* of option or section in the new file; DIAGNOSTICS_WHOLE_FILE: not in it */
+    unsigned line; /* in the new file, of option or section; DIAGNOSTICS_WHOLE_FILE: not there */
 };
 
-/* Changes are sorted by section in the order of enum option_section, then by name and key. */
+/* Changes, sorted by section (as in enum option_section), name and key. */
 struct config_compare {
     struct config_compare_change *list;
     size_t n, room;

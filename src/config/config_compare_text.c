@@ -9,7 +9,7 @@
 
 #define BLANKS " \t"
 
-/* Show only a part of a longer value, from shortly before the first difference. */
+/* Longer values are cut: shown from VALUE_BEFORE_BYTES before the first difference. */
 #define VALUE_SHOWN_BYTES  200
 #define VALUE_BEFORE_BYTES 20
 
@@ -26,7 +26,7 @@ static const char *config_compare_cut(struct value *out, const char *text, size_
     return *text == '\0' ? "empty" : out->text;
 }
 
-/* Number of equal bytes to leave out at the front; they end in a blank if one is near. */
+/* Return the number of equal bytes to leave out at the front; cut after a blank if one is near. */
 static size_t config_compare_skip(const char *a, const char *b)
 {
     size_t same = 0, skip;
@@ -51,7 +51,7 @@ static bool config_compare_has_word(const char *text, const char *word, size_t l
     return false;
 }
 
-/* The words of ${text} that ${other} does not have; "": none, or too long. */
+/* Return the words of ${text} that ${other} does not have; "": no such words, or too long. */
 static const char *config_compare_words(struct value *out, const char *text, const char *other)
 {
     size_t len, used = 0;
@@ -69,8 +69,8 @@ static const char *config_compare_words(struct value *out, const char *text, con
 }
 
 /*
- * Write `weight=1 -> weight=2` for two servers, or both values in full if all words of one are in
- * the other.
+ * Write both values; for a server only the words that differ, as `weight=1 -> weight=2`, if each
+ * value has such words.
  */
 static void config_compare_write_values(char *out, size_t size,
                                         const struct config_compare_change *c)

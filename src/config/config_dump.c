@@ -7,7 +7,7 @@
 #include "config/config_effect.h"
 #include "config/config_memory.h"
 
-/* Bytes that need no quotes, except for a blank at the begin or end. */
+/* Bytes that need no quotes, except for a blank at the start or end of a value. */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "_.,:/@*%[]=+-> ";
 

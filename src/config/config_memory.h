@@ -14,7 +14,9 @@ struct config;
 struct ini;
 struct diagnostics;
 
-/* `sections`: first the unnamed sections that the file lacks, then the sections of the file. */
+/*
+ * `sections`: first the unnamed kinds that the file lacks, such as [boss], then those of the file.
+ */
 struct config_memory {
     struct arena *arena; /* a section has an arena of its own for what it points at */
     struct ini *ini;

@@ -34,14 +34,14 @@ static bool config_routes_has(const char *const *list, unsigned n, const char *t
     return false;
 }
 
-/* ${name}: empty for routes without names. */
+/* Does ${route} have ${name}? Empty ${name}: does it have no names? */
 static bool config_routes_has_name(const struct route_conf *route, const char *name)
 {
     return *name == '\0' ? route->n_names == 0
                          : config_routes_has(route->names, route->n_names, name);
 }
 
-/* Does ${earlier} take all clients that ${later} could? Their names are equal. */
+/* Does ${earlier} take all clients that ${later} could, for a name that both have? */
 static bool config_routes_hides(const struct route_conf *earlier, const struct route_conf *later)
 {
     if (earlier->n_protocols == 0)

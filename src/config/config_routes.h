@@ -30,8 +30,8 @@ const struct ini_entry *config_routes_entry(const struct config_section *section
 
 /*
  * config_routes_check(section, diagnostics):
- * Report names of a [listen NAME] that an earlier route takes for all protocols, so that the later
- * route is never used for them.
+ * Report each name of a route that an earlier route takes with all its protocols: the later route
+ * never gets that name.
  *
  * Thread: as config_reload()
  */

@@ -21,7 +21,7 @@ struct config_section {
 
 /*
  * config_section_entry(section, key):
- * The entry of ${key}; NULL: not in the file.
+ * Return the entry of ${key}; NULL: not in the file.
  *
  * Thread: any
  */

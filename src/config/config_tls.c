@@ -21,7 +21,7 @@ static struct tls_conf *config_tls_find(const struct config *config, const char 
     return NULL;
 }
 
-/* Value of the option `tls` of a section; NULL: none. */
+/* Return the value of the option `tls` of a section; NULL: not set. */
 static const char *config_tls_name(const struct config_section *section)
 {
     if (section->kind == OPTION_LISTEN)
@@ -96,7 +96,9 @@ static void config_tls_release_slot(void *slot)
     tls_slot_release(slot);
 }
 
-/* Give the section the slot of the profile that it names; the section's memory holds the slot. */
+/*
+ * Give the section the slot of the [tls NAME] that it names; the section's arena has a reference.
+ */
 static int config_tls_give(const struct config *config, const struct config_section *section)
 {
     const char *name = config_tls_name(section);
@@ -118,7 +120,7 @@ static int config_tls_give(const struct config *config, const struct config_sect
 /* ---- profiles ---- */
 
 /*
- * Report ${text}, of ${len} bytes, at the line of the option that it begins with; else of the
+ * Report ${text}, of ${len} bytes, at the line of the option named at its start, else of the
  * section.
  */
 static void config_tls_report(const struct config_section *section, const char *text, size_t len,
@@ -155,7 +157,7 @@ static void config_tls_release_profile(void *profile)
     tls_profile_release(profile);
 }
 
-/* Owns ${p}. */
+/* Takes over the reference to ${p}. */
 static int config_tls_keep(struct tls_conf *conf, struct tls_profile *p)
 {
     int rc = arena_own(conf->memory, p, config_tls_release_profile);
@@ -167,7 +169,7 @@ static int config_tls_keep(struct tls_conf *conf, struct tls_profile *p)
     return rc;
 }
 
-/* Owns the reference to ${slot}. */
+/* Takes over the reference to ${slot}. */
 static int config_tls_keep_slot(struct tls_conf *conf, struct tls_slot *slot)
 {
     int rc = arena_own(conf->memory, slot, config_tls_release_slot);
@@ -192,7 +194,7 @@ static int config_tls_create_slot(struct tls_conf *conf)
     return config_tls_keep_slot(conf, slot);
 }
 
-/* ${before}: the running section of this name, or NULL. */
+/* Load a profile. ${before}: the running section of this name, or NULL. */
 static int config_tls_load(const struct config_section *section, const struct tls_conf *before,
                            struct diagnostics *diagnostics)
 {
@@ -239,7 +241,9 @@ static int config_tls_load_section(const struct config_section *section,
 
     if (config_tls_is_refused(section))
         return 0;
-    /* No section uses the profile: check it for clients or for servers, as its options suit. */
+    /*
+     * No section uses the profile: check it for clients if it has certificates, else for servers.
+     */
     if (!conf->profile.for_clients && !conf->profile.for_servers) {
         conf->profile.for_clients = conf->profile.certificates.n > 0;
         conf->profile.for_servers = !conf->profile.for_clients;

@@ -1,6 +1,6 @@
 /*
- * config/config_tls: the [tls NAME] sections: loads their files, and gives the profiles to the
- * sections that use them.
+ * config/config_tls: loads the files of [tls NAME] sections, and gives profiles to the sections
+ * that use them.
  */
 #ifndef CONFIG_CONFIG_TLS_H
 #define CONFIG_CONFIG_TLS_H

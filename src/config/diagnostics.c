@@ -43,7 +43,7 @@ int diagnostics_create(struct diagnostics **out, const char *path)
     return 0;
 }
 
-/* Takes over ${text}; NULL: there was no memory for it. */
+/* Append a problem; takes over ${text}, which is NULL if memory was short. */
 static void diagnostics_append(struct diagnostics *r, const struct diagnostics_place *at,
                                char *text)
 {
@@ -67,7 +67,7 @@ static char *PRINTF_LIKE(1, 0) text_of(const char *format, va_list args)
     return vasprintf(&text, format, args) < 0 ? NULL : text;
 }
 
-/* False: no room to keep the problem's text. */
+/* Count a problem; false: no room to keep its text. */
 static bool diagnostics_count_problem(struct diagnostics *r)
 {
     bool is_kept = r->n_kept < DIAGNOSTICS_KEPT;
@@ -132,7 +132,7 @@ int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *pat
     return 0;
 }
 
-/* Returns NULL if ${line} is in the report's file. */
+/* Return the source of ${line}; NULL: the report's file. */
 static const struct source *diagnostics_source_of(const struct diagnostics *r, unsigned line)
 {
     unsigned low = 0, high = r->n_sources;

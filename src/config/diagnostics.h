@@ -14,7 +14,7 @@ struct diagnostics;
 
 #define DIAGNOSTICS_WHOLE_FILE 0
 
-/* Further problems are only counted. */
+/* Limit of kept texts; further problems are only counted. */
 #define DIAGNOSTICS_KEPT 200
 
 /*
@@ -65,8 +65,8 @@ void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *a
 
 /*
  * diagnostics_add_source(r, line, path, path_line):
- * Lines from ${line} on come from ${path}, beginning at ${path_line}. Call in line order; lines
- * before the first call belong to the report's file.
+ * Record that lines from ${line} on come from ${path}, beginning at ${path_line}. Call in line
+ * order; lines before the first call belong to the report's file.
  *
  * Thread: owner of ${r}
  * Owns:   ${path} is copied
@@ -102,7 +102,7 @@ const char *diagnostics_line_text(struct diagnostics_line *out, const struct dia
 
 /*
  * diagnostics_count(r):
- * Number of problems.
+ * Return the number of problems.
  *
  * Thread: owner of ${r}
  */
@@ -163,8 +163,8 @@ void diagnostics_suggest(struct diagnostics_suggestion *s, const char *word);
 
 /*
  * diagnostics_offer(s, known):
- * Set s->best to ${known} if it is more similar: at most two typing errors (letter added, missing,
- * wrong, or two swapped), most letters right, case ignored.
+ * Set s->best to ${known} if that is more similar. Two typing errors (letter added, missing, wrong,
+ * or two swapped) are allowed if most letters are right; case is ignored.
  *
  * Thread: owner of ${s}
  * Owns:   ${known} must outlive ${s}

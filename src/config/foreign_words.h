@@ -11,7 +11,7 @@
 
 #define FOREIGN_WORDS_HINT_BYTES 128
 
-/* `where`: for an option its section, for a value its option, or FOREIGN_WORDS_*. */
+/* A word of another program. `where`: an option's section, a value's option, or FOREIGN_WORDS_*. */
 struct foreign_word {
     const char *where;
     const char *word;

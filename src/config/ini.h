@@ -57,7 +57,7 @@ int ini_load(struct ini **out, const char *path, struct diagnostics *diagnostics
 
 /*
  * ini_find(section, key):
- * The entry of ${key}, or NULL.
+ * Return the entry of ${key}, or NULL.
  *
  * Thread: any
  */

@@ -1,6 +1,6 @@
 /*
- * iniparser loads only paths, so it reads a memfd. Of its getters only iniparser_getstring() is
- * safe: others crash on section names (CVE-2023-33461) and read "4x" as 4.
+ * iniparser loads only paths, so it gets the path of a memfd. Of its getters only
+ * iniparser_getstring() is safe: others crash on section names (CVE-2023-33461) and read "4x" as 4.
  */
 #include "config/ini_adapter.h"
 
@@ -32,7 +32,7 @@ struct ini_values {
 struct cutter {
     const struct ini_text *text;
     size_t at;            /* start of the next line */
-    unsigned line;        /* of the next line */
+    unsigned line;        /* number of the next line */
     struct ini_text head; /* current section's header, or empty */
     size_t n_entries;
     size_t n_names;
@@ -93,7 +93,7 @@ static struct ini_text ini_adapter_cutter_peek(const struct cutter *c)
     return (struct ini_text){begin, end ? (size_t)(end - begin) + 1 : left};
 }
 
-/* First byte of ${line} after blanks; '\n': none. */
+/* Return the first byte of ${line} after blanks; '\n': a blank line. */
 static char ini_adapter_first_byte(const struct ini_text *line)
 {
     size_t i = 0;
@@ -205,7 +205,7 @@ static const struct ini_part *ini_adapter_part_of(const struct ini_values *value
 
 /*
  * Is ${value} what iniparser 4.2 reads from the quoted ${text}? There a backslash escapes the next
- * byte, even the closing quote; in reactord it is an ordinary byte.
+ * byte, even the closing quote; in reactord a backslash is an ordinary byte.
  */
 static bool ini_adapter_is_unescaped(const char *value, const char *text)
 {

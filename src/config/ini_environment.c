@@ -11,7 +11,7 @@
 
 struct reference {
     char name[NAME_BYTES + 1];
-    const char *fallback; /* NULL: none */
+    const char *fallback; /* NULL: no default */
     size_t fallback_len;
     const char *end; /* behind the closing brace */
 };

@@ -19,7 +19,7 @@
 #define KEY    "include"
 
 struct source {
-    const struct source *parent; /* the including file; NULL: none */
+    const struct source *parent; /* the including file; NULL: this is the main file */
     const char *path;
     dev_t dev; /* dev and ino 0: unknown */
     ino_t ino;
@@ -138,7 +138,7 @@ static int ini_include_add_included(struct reader *r, char *text, const struct s
     return ini_include_add_file(r, path, from);
 }
 
-/* VALUE, if the line is `include = VALUE`; otherwise NULL. */
+/* Return VALUE if the line is `include = VALUE`, else NULL. */
 static char *ini_include_value_of(char *line)
 {
     line += strspn(line, BLANKS);

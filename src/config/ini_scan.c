@@ -26,7 +26,7 @@ struct scan {
     unsigned line;
     unsigned n_entries;
     struct ini_entry *entries;
-    struct ini_section *section; /* NULL: none, or refused */
+    struct ini_section *section; /* NULL: no section yet, or a refused one */
     bool before_first;
     void *sections_by_name; /* tsearch(3) tree */
     void *entries_by_key;   /* tree for `section` */
@@ -404,7 +404,7 @@ static int ini_scan_make_room(struct scan *s, const struct ini_text *text)
     return !s->ini->sections || !s->entries ? -ENOMEM : 0;
 }
 
-/* A file begins: the section of the file before has ended. */
+/* Begin a file: the last section of the file before has ended. */
 static void ini_scan_begin_file(struct scan *s)
 {
     s->before_first = true;

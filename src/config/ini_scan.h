@@ -14,7 +14,7 @@ struct arena;
 struct ini;
 struct diagnostics;
 
-/* Not NUL-terminated. */
+/* A text that is not NUL-terminated. */
 struct ini_text {
     char *bytes;
     size_t len;

@@ -1,12 +1,12 @@
 /*
  * config/option: table of all options.
  *
- * The rows (option_process.c, option_admin.c, option_listen.c, option_upstream.c, option_tls.c)
- * determine the syntax of the file, the allowed values in errors, --dump-config, what a reload can
- * change, and (by tests/lint) the sample file and manual page. A new option needs a row, a field in
- * its section's struct (for sessions: service/service.h), and an entry in sample and manual, in the
- * table's order; an option without effect on its own also needs a row in config_effect.c. `make
- * lint` names what is missing.
+ * The rows (option_{process,admin,listen,upstream,tls}.c) determine the syntax of the file, the
+ * allowed values in errors, --dump-config and what a reload can change. tests/lint compares them
+ * with the sample file and manual page. A new option needs a row, a field in its section's struct
+ * (for sessions: service/service.h), and entries in sample and manual, in the table's order. An
+ * option that depends on another also needs a row in config_effect.c. `make lint` names what is
+ * missing.
  */
 #ifndef CONFIG_OPTION_H
 #define CONFIG_OPTION_H
@@ -21,7 +21,7 @@ struct arena;
 struct option;
 struct option_value;
 
-/* In the order of --dump-config for an empty file. */
+/* Kinds of sections, in the order of --dump-config for an empty file. */
 enum option_section {
     OPTION_REACTORD,
     OPTION_BOSS,
@@ -50,9 +50,9 @@ enum option_applies {
 };
 
 struct option_kind {
-    /* See option_set(). */
+    /* Parses a non-empty value; see option_set(). */
     int (*set)(const struct option *o, struct option_value *v);
-    const char *units; /* shown behind option.allowed, or "" */
+    const char *units; /* shown after option.allowed, or "" */
     size_t bytes;      /* size of the field, to compare values; 0: compare their texts */
 };
 
@@ -69,7 +69,7 @@ struct option {
     const char *fallback; /* default, as text; NULL with OPTION_REQUIRED */
     const char *allowed;  /* allowed values, for errors and the manual page */
     const char *help;
-    size_t offset;                   /* of the field in the section's struct */
+    size_t offset;                   /* place of the field in the section's struct */
     int64_t min, max;                /* durations in ns */
     const struct option_word *words; /* for enumerations */
 };
@@ -86,7 +86,7 @@ struct option_value {
 
 /*
  * option_table(section, n):
- * The ${n} rows of a section.
+ * Return the ${n} rows of a section.
  *
  * Thread: any
  */
@@ -94,7 +94,7 @@ const struct option *option_table(enum option_section section, unsigned *n);
 
 /*
  * option_find(section, key):
- * The row of ${key} or of its family, or NULL.
+ * Return the row of ${key} or of its family, or NULL.
  *
  * Thread: any
  */
@@ -110,7 +110,7 @@ bool option_matches(const struct option *o, const char *key);
 
 /*
  * option_member(o, key):
- * The `ID` of ${key} in the family ${o}.
+ * Return the `ID` in ${key}, a key of the family ${o}.
  *
  * Thread: any
  */
@@ -135,7 +135,7 @@ const char *option_section_title(enum option_section section);
 
 /*
  * option_section_named(section):
- * Do such sections have names, so that there can be many?
+ * Do sections of this kind have names, so that there can be many?
  *
  * Thread: any
  */
@@ -153,7 +153,7 @@ int option_set(const struct option *o, struct option_value *v) NODISCARD;
 
 /*
  * option_field(o, v):
- * The field to set, for option_kind.set.
+ * Return the field to set, for option_kind.set.
  *
  * Thread: any
  */

@@ -35,7 +35,7 @@ static int option_access_log_refuse_name(struct option_value *v, const char *nam
     return option_refuse(v, "there is no variable %s; there are %s", QUOTE_TEXT(name), names);
 }
 
-/* A format without variables: probably the name of a format, misspelt. */
+/* A format without variables is probably a misspelt name of a format. */
 static int option_access_log_refuse_constant(struct option_value *v)
 {
     struct diagnostics_suggestion near;

@@ -1,5 +1,6 @@
 /*
- * config/option_acl: option kinds: access rules. Only validated here: see config/config_acl.
+ * config/option_acl: option kinds: access rules. They are only validated; config/config_acl reads
+ * them.
  */
 #ifndef CONFIG_OPTION_ACL_H
 #define CONFIG_OPTION_ACL_H

@@ -23,7 +23,7 @@ static void option_kind_put_text(const struct option *o, const struct option_val
     memcpy(option_field(o, v), &text, sizeof(text));
 }
 
-/* ${rc}: -EINVAL of a parse function; other errors mean out of range. */
+/* Refuse a number: ${rc} is -EINVAL (not ${what}), or another error (out of range). */
 static int option_kind_refuse_number(struct option_value *v, int rc, const char *what)
 {
     if (rc == -EINVAL)

@@ -17,10 +17,10 @@
 #define BLANKS          " \t"
 #define MAX_CONNECTIONS 1000000
 
-/* not given */
+/* No weight=N is given. */
 #define NO_WEIGHT UINT_MAX
 
-/* ${names}: host names are allowed. */
+/* Refuse ${word}; ${names}: host names are allowed. */
 static int option_network_refuse_incomplete(struct option_value *v, const char *word, bool names)
 {
     struct address a;
@@ -230,7 +230,7 @@ static int option_network_set_server_word(struct option_value *v,
     return option_network_refuse_server_word(v, word);
 }
 
-/* `_service._tcp.domain` */
+/* Is ${text} an SRV service, `_service._tcp.domain`? */
 static bool option_network_is_service(const char *text)
 {
     const char *protocol = strchr(text, '.');
@@ -251,7 +251,7 @@ static int option_network_set_service(struct option_value *v, struct upstream_se
     return 0;
 }
 
-/* Host names are resolved after the start. */
+/* Host names are not resolved here. */
 static int option_network_parse_server_address(struct option_value *v,
                                                struct upstream_server_conf *server)
 {

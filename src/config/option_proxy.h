@@ -9,7 +9,7 @@
 /* struct cidr_list: comma-separated blocks */
 extern const struct option_kind option_proxy_trusted;
 
-/* crc32c and unique_id of a struct proxy_header_conf: comma-separated words */
+/* flags of a struct proxy_header_conf: comma-separated names of TLVs */
 extern const struct option_kind option_proxy_tlvs;
 
 #endif

@@ -12,7 +12,6 @@
 #define BLANKS " \t"
 #define BURST  "burst="
 
-/* The default burst is what the rate allows in this time. */
 #define BURST_NS (100 * NS_PER_MS)
 
 static int option_rate_parse_number(struct option_value *v, uint64_t *out, const char *word,

@@ -78,7 +78,7 @@ static int option_route_set_upstream(struct option_value *v, struct route_conf *
     return 0;
 }
 
-/* ${list}: a copy of the value, which is divided into words. */
+/* Read ${route} from ${list}, a copy of the value; modifies ${list}. */
 static int option_route_read(struct option_value *v, struct route_conf *route, char *list)
 {
     char *next, *word = strtok_r(list, BLANKS, &next);

@@ -16,7 +16,7 @@ static char *option_socket_copy_list(const struct option_value *v)
     return arena_text(v->arena, v->text, strlen(v->text));
 }
 
-/* Whole seconds only, as the kernel counts seconds. */
+/* Accept whole seconds only, because the kernel counts seconds. */
 static int option_socket_parse_seconds(struct option_value *v, unsigned *out_s, const char *item)
 {
     int64_t ns;

@@ -9,7 +9,7 @@
 /* struct sock_keepalive: `off`, or idle time, interval and count */
 extern const struct option_kind option_socket_keepalive;
 
-/* sources of a struct sock_connect_conf; not checked before a connect */
+/* source addresses of a struct sock_connect_conf; not checked before a connect */
 extern const struct option_kind option_socket_source;
 
 #endif

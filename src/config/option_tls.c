@@ -54,7 +54,7 @@ static int option_tls_set_paths(const struct option *o, struct option_value *v)
     return 0;
 }
 
-/* A list with colons; its words may have any printable character. */
+/* Store a list separated by colons, not by blanks or commas. */
 static int option_tls_set_list(const struct option *o, struct option_value *v)
 {
     for (const char *p = v->text; *p != '\0'; p++) {

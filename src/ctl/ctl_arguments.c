@@ -6,7 +6,7 @@
 
 #include "ctl/ctl_report.h"
 
-#define FIRST_CODE  256 /* getopt_long(3)'s value for the first option: above all characters */
+#define FIRST_CODE  256 /* code of the first option: above all characters */
 #define SHORT_BYTES (2 * CTL_ARGUMENTS_OPTIONS + 3)
 
 /* Arguments of getopt_long(3), and our options in the same order. */
@@ -36,7 +36,10 @@ static void ctl_arguments_add(struct ctl_arguments_syntax *s, const struct ctl_o
     }
 }
 
-/* ${mode}: "+" stops at the first word that is no option, "" goes on. */
+/*
+ * Collect the options of ${command}. ${mode} "+": stop at the first word that is no option; "": go
+ * on.
+ */
 static void ctl_arguments_build(struct ctl_arguments_syntax *s, const struct ctl_command *command,
                                 const char *mode)
 {
@@ -55,7 +58,10 @@ static const struct ctl_option *ctl_arguments_option(const struct ctl_arguments_
     return NULL;
 }
 
-/* Report a wrong option; optopt is its code, an unknown letter, or 0 for an unknown long option. */
+/*
+ * Report a wrong option; optopt is the code of a known option, an unknown letter, or 0 for an
+ * unknown long option.
+ */
 static int ctl_arguments_refuse(int c, const struct ctl_arguments_syntax *s, const char *word)
 {
     const struct ctl_option *o = ctl_arguments_option(s, optopt);
@@ -90,11 +96,11 @@ static int ctl_arguments_keep(struct ctl_arguments *a, const struct ctl_option *
     return 0;
 }
 
-/* Take the options from ${argv}[1] on; optind is then the index of the first word. */
+/* Parse the options from ${argv}[1] on; then optind is the index of the first other word. */
 static int ctl_arguments_take_options(struct ctl_arguments *a, const struct ctl_arguments_syntax *s,
                                       int argc, char **argv)
 {
-    optind = 0; /* by 0 glibc starts a new parse, with other options */
+    optind = 0; /* 0 makes glibc begin a new parse, with other options */
     opterr = 0;
     for (;;) {
         int c = getopt_long(argc, argv, s->shorts, s->longs, NULL);

@@ -24,7 +24,8 @@ struct ctl_arguments {
 
 /*
  * ctl_arguments_parse(out, argc, argv):
- * Parse the command line; report the first error. With --help or --version words may be missing.
+ * Parse the command line; report the first error. With --help or --version, arguments may be
+ * missing.
  *
  * Owns:   ${out} points into ${argv}, which is permuted
  * Errors: 0; -EINVAL
@@ -33,7 +34,7 @@ int ctl_arguments_parse(struct ctl_arguments *out, int argc, char **argv) NODISC
 
 /*
  * ctl_arguments_value(a, name) / ctl_arguments_has(a, name):
- * Value of option --name, NULL: not given / is it given?
+ * Return the value of option --${name}, NULL: not given / is the option given?
  */
 const char *ctl_arguments_value(const struct ctl_arguments *a, const char *name);
 bool ctl_arguments_has(const struct ctl_arguments *a, const char *name);

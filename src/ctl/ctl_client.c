@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "ctl/ctl_memory.h"
 
-#define MAX_BODY_BYTES   (64u << 20) /* 1,000 servers' metrics are below 4 MiB */
+#define MAX_BODY_BYTES   (64u << 20) /* the metrics of 1,000 servers are below 4 MiB */
 #define FIRST_BODY_BYTES 4096
 #define HTTP_OK          200
 #define HTTP_REDIRECT    300
@@ -179,7 +179,7 @@ static enum ctl_client_failure ctl_client_perform(struct ctl_client *c, const ch
     return ctl_client_failure_of(c, code);
 }
 
-/* Parse the answer; after success it must have the wanted type. */
+/* Parse the answer. False: neither success nor error, or a success of the wrong type. */
 static bool ctl_client_understand(struct ctl_client *c, const struct ctl_request *request)
 {
     struct ctl_answer *answer = &c->answer;

@@ -36,7 +36,7 @@ struct ctl_answer {
     json_t *json; /* the parsed object; NULL: the answer is text */
 };
 
-/* Why there is no answer. */
+/* Result of a request: why there is no answer. */
 enum ctl_client_failure {
     CTL_CLIENT_OK,
     CTL_CLIENT_UNREACHABLE, /* see ctl_client_errno() */
@@ -70,13 +70,13 @@ void ctl_client_drop(struct ctl_answer *answer);
 
 /*
  * ctl_client_knows(c, path):
- * Does the daemon know ${path}, for any method? True if it does not answer.
+ * Does the daemon know ${path}, for any method? True if the request fails.
  */
 bool ctl_client_knows(struct ctl_client *c, const char *path);
 
 /*
  * ctl_client_errno(c) / ctl_client_detail(c):
- * errno of the last failure / libcurl's text for it.
+ * errno of a failed connect, 0 after other failures / libcurl's text for the last failure.
  */
 int ctl_client_errno(const struct ctl_client *c);
 const char *ctl_client_detail(const struct ctl_client *c);

@@ -22,7 +22,7 @@ struct ctl_option {
     char letter; /* 0: none */
 };
 
-/* An argument that is no option. */
+/* A positional argument. */
 struct ctl_word {
     const char *name; /* NULL: no more */
     enum ctl_value kind;
@@ -36,7 +36,7 @@ struct ctl_command {
     const char *name;
     struct ctl_word words[CTL_COMMAND_WORDS];
     const struct ctl_option *options[CTL_COMMAND_SETS]; /* NULL: none */
-    const char *help;                                   /* a line */
+    const char *help;                                   /* one line */
     const char *more;                                   /* paragraphs; NULL: none */
     bool offline;                                       /* needs no daemon */
     enum ctl_exit (*run)(struct ctl_context *context, const struct ctl_arguments *arguments);
@@ -47,7 +47,7 @@ extern const struct ctl_option ctl_command_global_options[];
 
 /*
  * ctl_command_at(i) / ctl_command_find(name):
- * A command, in the order of the table / by name; NULL: none.
+ * Return the command at ${i} in the table / the command ${name}; NULL: none.
  */
 const struct ctl_command *ctl_command_at(unsigned i);
 const struct ctl_command *ctl_command_find(const char *name);

@@ -10,12 +10,12 @@
 #define TIMEOUT_NS NS_PER_S /* the user waits for completion */
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/"
 
-/* What may be at the cursor, as the words before it say. */
+/* What the words before the cursor allow at the cursor. */
 struct ctl_complete_place {
     const struct ctl_command *command; /* NULL: none yet */
     const struct ctl_option *option;   /* option whose value comes next; NULL: none */
-    unsigned n_words;                  /* words given to the command */
-    const char *address, *token_file;  /* as --address and --token-file; NULL: not given */
+    unsigned n_words;                  /* arguments given to the command */
+    const char *address, *token_file;  /* values of --address and --token-file; NULL: not given */
 };
 
 static void ctl_complete_put_rows(struct ctl_context *c, const char *path, const char *key,
@@ -89,7 +89,7 @@ static const struct ctl_option *ctl_complete_option(const struct ctl_complete_pl
     return o;
 }
 
-/* Take note of ${word}; false: it is no command. */
+/* Update ${place} by ${word}; false: unknown command. */
 static bool ctl_complete_pass(struct ctl_complete_place *place, const char *word)
 {
     if (place->option) {

@@ -26,8 +26,8 @@ struct ctl_context {
 
 /*
  * ctl_context_open(c, address, token_file, timeout_ns) / ctl_context_close(c):
- * Create the client, with $REACTORCTL_ADDRESS or the default if ${address} is NULL; report problems
- * / free it.
+ * Create the client (${address} NULL: $REACTORCTL_ADDRESS or the default) and report problems /
+ * free the client.
  *
  * Owns:   ${c} is zeroed before; ${address} must outlive ${c}
  */
@@ -46,7 +46,9 @@ enum ctl_exit ctl_context_try(struct ctl_context *c, const struct ctl_request *r
 
 /*
  * ctl_context_get(c, path, out) / ctl_context_post(c, path, body, out):
- * As ctl_context_try(), and report the problem. ${body} is freed.
+ * Call ctl_context_try() with GET / POST, and report a problem.
+ *
+ * Owns:   ctl_context_post() takes over the reference to ${body}
  */
 enum ctl_exit ctl_context_get(struct ctl_context *c, const char *path,
                               struct ctl_answer *out) NODISCARD;
@@ -55,7 +57,7 @@ enum ctl_exit ctl_context_post(struct ctl_context *c, const char *path, json_t *
 
 /*
  * ctl_context_rows(c, answer, key):
- * The array of objects ${key} of an answer, borrowed; NULL: none, see c->problem.
+ * Return the array of objects ${key} of an answer, borrowed; NULL: none, see c->problem.
  */
 json_t *ctl_context_rows(struct ctl_context *c, const struct ctl_answer *answer, const char *key);
 

@@ -6,7 +6,7 @@
 
 enum ctl_exit {
     CTL_EXIT_OK = 0,
-    CTL_EXIT_REFUSED = 1, /* the daemon refused, or the user when asked */
+    CTL_EXIT_REFUSED = 1, /* the daemon refused, or the user declined */
     CTL_EXIT_FAILED = 2,  /* wrong usage, daemon unreachable, or answer unusable */
 };
 

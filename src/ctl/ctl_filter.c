@@ -14,9 +14,9 @@ const struct ctl_option ctl_filter_options[] = {
     {"server", "UPSTREAM/SERVER", CTL_VALUE_SERVER, "with this server", 0},
     {"client", "CIDR", CTL_VALUE_TEXT, "of clients in this network, such as 10.0.0.0/8", 0},
     {"loop", "NAME", CTL_VALUE_LOOP, "on this loop", 0},
-    {"min-age", "DURATION", CTL_VALUE_DURATION, "that began so long ago, or longer", 0},
-    {"min-idle", "DURATION", CTL_VALUE_DURATION, "that moved no byte for so long, or longer", 0},
-    {"min-bytes", "BYTES", CTL_VALUE_BYTES, "that moved so many bytes, or more", 0},
+    {"min-age", "DURATION", CTL_VALUE_DURATION, "at least this old", 0},
+    {"min-idle", "DURATION", CTL_VALUE_DURATION, "idle for at least this time", 0},
+    {"min-bytes", "BYTES", CTL_VALUE_BYTES, "with at least this many bytes moved", 0},
     {NULL, NULL, 0, NULL, 0},
 };
 

@@ -20,14 +20,14 @@ bool ctl_filter_is_given(const struct ctl_arguments *a);
 
 /*
  * ctl_filter_put_query(out, a) / ctl_filter_put_argument(out, key, value):
- * Write the filters as arguments of a query / one argument, "&" in front of each.
+ * Append the filters / one argument to a query, each after "&".
  */
 void ctl_filter_put_query(FILE *out, const struct ctl_arguments *a);
 void ctl_filter_put_argument(FILE *out, const char *key, const char *value);
 
 /*
  * ctl_filter_body(a):
- * The filters as an object.
+ * Return the filters as the body of a request.
  *
  * Owns:   the caller decrements the reference
  */

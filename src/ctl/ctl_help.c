@@ -50,9 +50,9 @@ void ctl_help_usage(FILE *out)
 {
     fputs("Usage: reactorctl [OPTION]... COMMAND [ARGUMENT]...\n"
           "\n"
-          "Ask and steer a running reactord.\n"
+          "Inspect and control a running reactord.\n"
           "\n"
-          "Commands (reactorctl help COMMAND says more):\n",
+          "Commands (details: reactorctl help COMMAND):\n",
           out);
     ctl_help_commands(out);
     fputs("\nOptions:\n", out);

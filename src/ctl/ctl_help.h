@@ -25,7 +25,7 @@ void ctl_help_synopsis(FILE *out, const struct ctl_command *command);
 
 /*
  * ctl_help_show(c, a):
- * Command help.
+ * Run the command `help`.
  */
 enum ctl_exit ctl_help_show(struct ctl_context *c, const struct ctl_arguments *a);
 

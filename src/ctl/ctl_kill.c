@@ -14,8 +14,8 @@
 
 const struct ctl_option ctl_kill_options[] = {
     {"all", NULL, 0, "all sessions", 0},
-    {"dry-run", NULL, 0, "say how many sessions match, end none", 0},
-    {"yes", NULL, 0, "do not ask, on a terminal", 'y'},
+    {"dry-run", NULL, 0, "show the number of sessions that match, end none", 0},
+    {"yes", NULL, 0, "do not ask for confirmation", 'y'},
     {NULL, NULL, 0, NULL, 0},
 };
 

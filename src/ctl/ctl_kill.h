@@ -12,7 +12,8 @@ extern const struct ctl_option ctl_kill_shed_options[];
 
 /*
  * ctl_kill_sessions(c, a) / ctl_kill_shed(c, a):
- * End the matching sessions, on a terminal after a question / end a share of them, idlest first.
+ * End the matching sessions, on a terminal after a question / end a share of an upstream's or a
+ * server's sessions, idlest first.
  */
 enum ctl_exit ctl_kill_sessions(struct ctl_context *c, const struct ctl_arguments *a);
 enum ctl_exit ctl_kill_shed(struct ctl_context *c, const struct ctl_arguments *a);

@@ -101,7 +101,7 @@ static void ctl_list_put_words(FILE *out, const json_t *words)
     }
 }
 
-/* Write UPSTREAM/SERVER; `server` is a name, or already both. */
+/* Write UPSTREAM/SERVER; the field `server` is a name, or already UPSTREAM/SERVER. */
 static void ctl_list_put_server(FILE *out, const json_t *row)
 {
     const char *upstream = ctl_list_text(row, "upstream"), *server = ctl_list_text(row, "server");

@@ -25,7 +25,7 @@ enum ctl_list_kind {
 
 struct ctl_list_column {
     const char *title;
-    const char *field; /* or PART.FIELD */
+    const char *field; /* field of a row, or PART.FIELD */
     enum ctl_list_kind kind;
 };
 
@@ -38,7 +38,7 @@ struct ctl_list {
 /* An earlier sample, for rates. */
 struct ctl_list_before {
     const json_t *rows; /* from ctl_list_index(); NULL: no sample, rates are "-" */
-    double seconds;     /* since then */
+    double seconds;     /* since that sample */
 };
 
 /*
@@ -51,14 +51,14 @@ json_t *ctl_list_index(const struct ctl_list *list, const json_t *rows);
 
 /*
  * ctl_list_number(list, column, row, before, out):
- * Set ${out} to what ${column} shows of ${row}; false: it shows "-" or a text.
+ * Set ${out} to the number that ${column} shows for ${row}; false: the column shows "-" or a text.
  */
 bool ctl_list_number(const struct ctl_list *list, const struct ctl_list_column *column,
                      const json_t *row, const struct ctl_list_before *before, double *out);
 
 /*
  * ctl_list_table(list, rows, before):
- * Lay out the rows; ${before} may be NULL. Missing figures are "-".
+ * Return the rows as a table; ${before} may be NULL. Missing figures are "-".
  *
  * Owns:   the caller passes the table to ctl_table_destroy()
  */

@@ -22,7 +22,7 @@ struct ctl_memory_text {
 
 /*
  * ctl_memory_text_open(t) / ctl_memory_text_close(t):
- * Begin a text / end it, and return it, with a NUL behind it.
+ * Begin a text / end and return the text, with a NUL behind it.
  *
  * Owns:   the caller frees the returned text
  */

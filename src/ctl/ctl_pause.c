@@ -11,17 +11,17 @@
 #include "ctl/ctl_upstreams.h"
 
 const struct ctl_option ctl_pause_options[] = {
-    {"for", "DURATION", CTL_VALUE_DURATION, "resume by itself after this time", 0},
-    {"max-held", "N", CTL_VALUE_NUMBER, "hold at most so many connections", 0},
+    {"for", "DURATION", CTL_VALUE_DURATION, "resume after this time (30s)", 0},
+    {"max-held", "N", CTL_VALUE_NUMBER, "hold at most N connections to an upstream (1000)", 0},
     {NULL, NULL, 0, NULL, 0},
 };
 
 const struct ctl_option ctl_pause_resume_options[] = {
-    {"rate", "N", CTL_VALUE_NUMBER, "release so many connections a second (0: at once)", 0},
+    {"rate", "N", CTL_VALUE_NUMBER, "release N connections per second (0: all at once)", 0},
     {NULL, NULL, 0, NULL, 0},
 };
 
-/* What a word names: {"listener": ...} or {"upstream": ...}. */
+/* The object that a word names: {"listener": ...} or {"upstream": ...}. */
 struct ctl_pause_target {
     const char *kind;
     const char *name;

@@ -12,7 +12,7 @@ extern const struct ctl_option ctl_pause_resume_options[];
 
 /*
  * ctl_pause_begin(c, a) / ctl_pause_end(c, a):
- * Commands pause / resume. A name of both a listener and an upstream needs a prefix.
+ * Run the command pause / resume. A name that a listener and an upstream share needs a prefix.
  */
 enum ctl_exit ctl_pause_begin(struct ctl_context *c, const struct ctl_arguments *a);
 enum ctl_exit ctl_pause_end(struct ctl_context *c, const struct ctl_arguments *a);

@@ -111,8 +111,8 @@ void ctl_problem_of_failure(struct ctl_context *c, enum ctl_client_failure failu
 }
 
 /*
- * After a 404: does the daemon, which is older than this program, not know ${path}? False: it does
- * not know the object in ${path}.
+ * After a 404: is ${path} unknown to the daemon, because it is older? False: the object in ${path}
+ * is unknown.
  */
 static bool ctl_problem_is_older(struct ctl_context *c, const char *path)
 {

@@ -14,16 +14,16 @@
 #define WAIT_INTERVAL_NS (500 * NS_PER_MS)
 
 const struct ctl_option ctl_process_reload_options[] = {
-    {"dry-run", NULL, 0, "say what would change, change nothing", 0},
+    {"dry-run", NULL, 0, "list the changes without applying them", 0},
     {"confirm", "DURATION", CTL_VALUE_DURATION,
-     "go back to the previous configuration unless confirmed within this time", 0},
-    {"wait", NULL, 0, "return when it is applied, and with --confirm confirmed or reverted", 0},
+     "restore the previous configuration unless confirmed within this time", 0},
+    {"wait", NULL, 0, "wait until the reload is done; with --confirm, confirmed or reverted", 0},
     {NULL, NULL, 0, NULL, 0},
 };
 
 /* ---- settings ---- */
 
-/* Body of the request for a change; NULL: wrong usage, which was reported. */
+/* Return the body of a request to change a setting; NULL: wrong usage, which was reported. */
 static json_t *ctl_process_setting(const char *name, const char *value)
 {
     const char *problem;
@@ -176,8 +176,8 @@ static enum ctl_exit ctl_process_wait_applied(struct ctl_context *c, long long d
 }
 
 /*
- * Wait for confirmation. `count` grows only if the previous configuration was restored, which is
- * another reload.
+ * Wait until the reload is confirmed or reverted. Only a revert, which is another reload, increases
+ * `count`.
  */
 static enum ctl_exit ctl_process_wait_confirmed(struct ctl_context *c)
 {
@@ -238,7 +238,7 @@ static json_t *ctl_process_reload_body(const struct ctl_arguments *a)
     return body;
 }
 
-/* Send the request; with --wait, no timeout ends the wait. */
+/* Send the request; with --wait, a timeout of the request does not end the wait. */
 static enum ctl_exit ctl_process_send_reload(struct ctl_context *c, const struct ctl_arguments *a)
 {
     struct ctl_process_reload_state before = {.done = 0};

@@ -19,7 +19,7 @@ enum ctl_exit ctl_process_reset(struct ctl_context *c, const struct ctl_argument
 /*
  * ctl_process_reload(c, a) / ctl_process_confirm(c, a) / ctl_process_revert(c, a) /
  * ctl_process_upgrade(c, a):
- * Commands of the same names.
+ * Run the command of the same name.
  */
 enum ctl_exit ctl_process_reload(struct ctl_context *c, const struct ctl_arguments *a);
 enum ctl_exit ctl_process_confirm(struct ctl_context *c, const struct ctl_arguments *a);

@@ -14,8 +14,8 @@
 #define PAGE_LIMIT    1000 /* maximum of rows in an answer */
 
 const struct ctl_option ctl_sessions_options[] = {
-    {"sort", "KEY", CTL_VALUE_SORT, "age (default), idle or bytes: the most comes first", 0},
-    {"limit", "N", CTL_VALUE_NUMBER, "show so many (100; 0: all)", 0},
+    {"sort", "KEY", CTL_VALUE_SORT, "age (default), idle or bytes; largest value first", 0},
+    {"limit", "N", CTL_VALUE_NUMBER, "show at most N sessions (100; 0: all)", 0},
     {NULL, NULL, 0, NULL, 0},
 };
 

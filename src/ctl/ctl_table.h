@@ -47,7 +47,7 @@ unsigned ctl_table_rows(const struct ctl_table *t);
 
 /*
  * ctl_table_retitle(t, title):
- * Change the first column's title.
+ * Replace the first column's title.
  *
  * Owns:   a harmless copy of ${title}
  */

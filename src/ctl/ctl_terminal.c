@@ -24,8 +24,7 @@
 #define DEFAULT_ROWS    24
 
 /*
- * Signal handlers read this: change it only while the signals are blocked, or before handlers are
- * set.
+ * State for signal handlers; all but `is_open` and `is_resized` is set before they are installed.
  */
 static struct {
     struct termios before, full_screen;
@@ -100,11 +99,11 @@ static void ctl_terminal_catch(int signal_number, void (*handler)(int signal_num
 
     sigfillset(&action.sa_mask); /* one handler at a time restores the terminal */
     MUST(sigaction(signal_number, NULL, &before) == 0);
-    if (before.sa_handler != SIG_IGN) /* as under nohup(1) */
+    if (before.sa_handler != SIG_IGN) /* ignored, as under nohup(1) */
         MUST(sigaction(signal_number, &action, NULL) == 0);
 }
 
-/* Have these signals delivered only while ctl_terminal_wait() waits, so that it misses none. */
+/* Deliver SIGWINCH and SIGTSTP only while ctl_terminal_wait() waits, so that it misses none. */
 static void ctl_terminal_block_resize(void)
 {
     sigset_t set;

@@ -17,7 +17,7 @@
 #define CTL_TERMINAL_BOLD  "\033[1m"
 #define CTL_TERMINAL_PLAIN "\033[0m"
 
-/* Returned instead of a key. */
+/* What ctl_terminal_wait() returns instead of a key. */
 enum ctl_terminal_event {
     CTL_TERMINAL_NOTHING = -1, /* timeout */
     CTL_TERMINAL_RESIZED = -2, /* resized, or continued after a stop: draw again */
@@ -51,7 +51,7 @@ int ctl_terminal_wait(int64_t timeout_ns);
 
 /*
  * ctl_terminal_draw(frame):
- * Show the lines of ${frame}, which fit, instead of what is on the screen.
+ * Replace the screen's content by the lines of ${frame}, which must fit.
  */
 void ctl_terminal_draw(const char *frame);
 

@@ -27,7 +27,8 @@ char *ctl_text_clean(const char *text);
 
 /*
  * ctl_text_columns(clean) / ctl_text_cut(clean, columns):
- * Columns that a harmless text takes / number of its bytes that fit in ${columns}.
+ * Return the columns that the harmless text ${clean} takes / the bytes of ${clean} that fit in
+ * ${columns}.
  */
 unsigned ctl_text_columns(const char *clean);
 size_t ctl_text_cut(const char *clean, unsigned columns);

@@ -11,7 +11,7 @@ extern const struct ctl_option ctl_top_options[];
 
 /*
  * ctl_top_show(c, a):
- * Show the view until q; only once if standard output is no terminal.
+ * Show the view until key q; once with --once, or if standard output is no terminal.
  */
 enum ctl_exit ctl_top_show(struct ctl_context *c, const struct ctl_arguments *a);
 

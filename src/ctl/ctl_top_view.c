@@ -68,7 +68,7 @@ static const struct ctl_list lists[CTL_TOP_SECTIONS] = {
     [CTL_TOP_SESSIONS] = LIST("id", session_columns),
 };
 
-/* ---- which rows are worth a line ---- */
+/* ---- ranks of rows ---- */
 
 struct ctl_top_view_row {
     json_t *row;
@@ -81,7 +81,7 @@ static double ctl_top_view_field(const json_t *row, const char *field)
     return json_number_value(json_object_get(row, field));
 }
 
-/* Rank of a row; highest: busy loops, listeners with many sessions, servers that are not up. */
+/* Rank loops by busy time, others by sessions; servers that are not up rank first. */
 static double ctl_top_view_rank(enum ctl_top_section section, const json_t *row,
                                 const struct ctl_list_before *before)
 {
@@ -144,7 +144,7 @@ static void ctl_top_view_head(FILE *out, const struct ctl_top_view *view)
     fprintf(out, "  by %s", view->sort);
 }
 
-/* Write the first line, of ${columns}; cut the notice last. */
+/* Write the first line, at most ${columns} wide; shorten the notice last. */
 static void ctl_top_view_put_head(FILE *out, const struct ctl_top_view *view, unsigned columns,
                                   bool is_screen)
 {

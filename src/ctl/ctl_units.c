@@ -3,13 +3,13 @@
 #include <math.h>
 #include <stdint.h>
 
-#define MAX_SECONDS       1e12 /* more would not fit the integers below */
+#define MAX_SECONDS       1e12 /* more does not fit the integers used here */
 #define MINUTE_S          60
 #define HOUR_S            3600
 #define DAY_S             86400
 #define FIRST_SHORT_COUNT 100000 /* from here on counts are shortened */
 
-/* Write ${n}: one decimal below 10, else none. */
+/* Write ${n} with a letter for the power of ${base}: one decimal below 10, else none. */
 static void ctl_units_put_scaled(FILE *out, double n, double base, const char *letters)
 {
     unsigned step = 0;

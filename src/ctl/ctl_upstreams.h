@@ -17,7 +17,7 @@ json_t *ctl_upstreams_flat(const json_t *upstreams);
 
 /*
  * ctl_upstreams_find(flat, name):
- * The row with the name ${name}, borrowed; NULL: none.
+ * Return the row named ${name}, borrowed; NULL: none.
  */
 const json_t *ctl_upstreams_find(const json_t *flat, const char *name);
 

@@ -67,7 +67,7 @@ const char *const *ctl_value_words(enum ctl_value kind)
     }
 }
 
-/* Only printable ASCII without blanks; paths may have any byte. */
+/* Is ${text} printable ASCII without blanks? Paths and addresses may have any byte. */
 static bool ctl_value_is_plain(enum ctl_value kind, const char *text)
 {
     if (kind == CTL_VALUE_FILE || kind == CTL_VALUE_ADDRESS)

@@ -40,13 +40,14 @@ const char *ctl_value_check(enum ctl_value kind, const char *text);
 
 /*
  * ctl_value_words(kind):
- * The allowed words, ended by NULL, if the list is fixed; else NULL.
+ * Return the allowed words, ended by NULL; NULL: ${kind} has no fixed list.
  */
 const char *const *ctl_value_words(enum ctl_value kind);
 
 /*
  * ctl_value_ns(text) / ctl_value_number(kind, text):
- * Value of a duration / of bytes, a number or a percentage that ctl_value_check() accepted.
+ * Return a duration in ns / the value of bytes, a number or a percentage that ctl_value_check()
+ * accepted.
  */
 int64_t ctl_value_ns(const char *text);
 int64_t ctl_value_number(enum ctl_value kind, const char *text);

@@ -1,5 +1,6 @@
 /*
- * ctl/main: reactorctl: asks and steers a running reactord by its admin interface. One thread.
+ * ctl/main: reactorctl: queries and controls a running reactord through its admin interface. One
+ * thread.
  *
  *   command line -> ctl_arguments (table: ctl_command) -> a family of commands (ctl_show ...)
  *                                                      -> ctl_context -> ctl_client (HTTP)
@@ -18,7 +19,7 @@
 
 #define DEFAULT_TIMEOUT_NS (10 * NS_PER_S)
 
-/* Command that shells call, with the words of the command line. */
+/* Hidden command: completions for the words of a command line. */
 #define COMPLETE_WORD "__complete"
 
 static enum ctl_exit usage(void)

@@ -1,8 +1,8 @@
 /*
  * daemon/access_logs: see access_logs.h.
  *
- * Any thread may add entries, only main removes them. In a walk, main takes the lock for each step,
- * but opens and writes files without the lock.
+ * Only main changes the list of entries. It takes the lock for each change and each step through
+ * the list, but opens and writes files without the lock.
  */
 #include "daemon/access_logs.h"
 
@@ -24,13 +24,13 @@
 
 #define ACCESS_LOGS_FINISH_NS (2 * NS_PER_S)
 
-/* For an unused log: pause before it is looked at again; time for the log's idle thread to end. */
+/* For unused logs: interval of checks; time for a log's thread to end. */
 #define ACCESS_LOGS_LOOK_NS (1 * NS_PER_S)
 #define ACCESS_LOGS_JOIN_NS (100 * NS_PER_MS)
 
 /*
- * Lower pool numbers belong to boss, workers, executor, control loop. Thread names have room for
- * six digits.
+ * Pool numbers of the logs' threads. Lower numbers belong to boss, workers, executor and control
+ * loop; six digits fit a thread name.
  */
 #define ACCESS_LOGS_FIRST_POOL 5
 #define ACCESS_LOGS_LAST_POOL  999999
@@ -39,26 +39,26 @@ struct access_logs_entry {
     struct list link;
     struct log_target *target;
     struct access_log *log;
-    bool wanted;          /* configured; under the lock */
-    bool hangs;           /* access_log_finish() has failed; under the lock */
-    int64_t unused_at_ns; /* time since which it is unused; 0: in use. Main only */
+    bool wanted;          /* configured; guarded by the lock */
+    bool hangs;           /* access_log_finish() has failed; guarded by the lock */
+    int64_t unused_at_ns; /* when main found it unused; 0: in use */
     char where[];
 };
 
 struct access_logs {
     const struct privileges *user;
-    struct lock lock; /* of the list */
+    struct lock lock; /* guards `entries` */
     struct list entries;
     unsigned pool; /* pool number of the next log's thread */
     int unused_fd;
 };
 
-/* Logs of a new configuration: the change holds each log. */
+/* Logs of a new configuration, held (access_log_hold()) until commit or cancel. */
 struct access_logs_change {
     struct access_logs *logs;
     size_t buffer_bytes;
     struct list opened;
-    unsigned n; /* including `opened` */
+    unsigned n; /* number of `entries`, which include those in `opened` */
     struct access_logs_entry *entries[];
 };
 
@@ -101,7 +101,6 @@ err_free:
     return rc;
 }
 
-/* Close and free ${entry}: after access_log_finish(), or if no line was ever logged. */
 static void access_logs_entry_close(struct access_logs_entry *entry)
 {
     access_log_destroy(entry->log);
@@ -109,7 +108,7 @@ static void access_logs_entry_close(struct access_logs_entry *entry)
     free(entry);
 }
 
-/* Return the entry after ${entry}, the first if ${entry} is NULL; NULL: there is none. */
+/* Return the entry after ${entry}, or the first for NULL; NULL: none is left. */
 static struct access_logs_entry *access_logs_next(struct access_logs *logs,
                                                   struct access_logs_entry *entry)
 {
@@ -121,7 +120,7 @@ static struct access_logs_entry *access_logs_next(struct access_logs *logs,
     return next == &logs->entries ? NULL : LIST_ENTRY(next, struct access_logs_entry, link);
 }
 
-/* Find the log at ${where} and hold it; NULL: it is not open, or about to close. */
+/* Find the log at ${where} and hold it; NULL: it is not open, or its thread hangs. */
 static struct access_logs_entry *access_logs_hold_open(struct access_logs *logs, const char *where)
 {
     struct access_logs_entry *found = NULL;
@@ -291,7 +290,10 @@ static bool access_logs_is_due(struct access_logs_entry *entry, int64_t now_ns)
     return s.waiting_bytes == 0 || now_ns - entry->unused_at_ns >= ACCESS_LOGS_FINISH_NS;
 }
 
-/* If ${entry} is to be closed, hide it from new configurations and return true. */
+/*
+ * If ${entry} is to be closed now, remove it from the list and return true. Set ${unwanted} if it
+ * is to be closed later.
+ */
 static bool access_logs_take_unused(struct access_logs *logs, struct access_logs_entry *entry,
                                     int64_t now_ns, bool *unwanted)
 {
@@ -310,7 +312,10 @@ static bool access_logs_take_unused(struct access_logs *logs, struct access_logs
     return take;
 }
 
-/* Close ${entry}. If its thread hangs, put it back into the list, for access_logs_finish(). */
+/*
+ * Close ${entry}. If its thread hangs, put ${entry} back into the list: access_logs_finish() then
+ * fails.
+ */
 static void access_logs_close_taken(struct access_logs *logs, struct access_logs_entry *entry)
 {
     if (access_log_finish(entry->log, clock_add_ns(clock_now_ns(), ACCESS_LOGS_JOIN_NS)) == 0) {
@@ -386,7 +391,7 @@ static void access_logs_show(const struct access_logs_entry *entry, struct figur
     figure_show(v, &access_logs_table, &object, &s);
 }
 
-/* Visits under the lock, as a visit makes no system call. */
+/* Hold the lock during all visits: a visit makes no system call. */
 void access_logs_figures(struct access_logs *logs, struct figure_visitor *v)
 {
     if (!logs)

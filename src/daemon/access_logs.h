@@ -1,10 +1,10 @@
 /*
- * daemon/access_logs: access logs of all listeners, each opened once.
+ * daemon/access_logs: access logs; listeners with the same `access_log` share one.
  *
- *   prepare -> commit or cancel        for each configuration, also the first
+ *   prepare -> commit or cancel        for each configuration, including the first
  *
- * A log that is no longer configured stays open for its users (access_log_hold()); then the main
- * thread writes its queued lines and closes it.
+ * A log that is no longer configured stays open while it has users (access_log_hold()). Then the
+ * main thread closes it: see access_logs_close_unused().
  */
 #ifndef DAEMON_ACCESS_LOGS_H
 #define DAEMON_ACCESS_LOGS_H
@@ -34,8 +34,8 @@ int access_logs_create(struct access_logs **out, const struct privileges *user) 
 
 /*
  * access_logs_prepare(logs, conf, buffer_bytes, out):
- * Hold the logs that ${conf} names and that are open, and open the missing logs. Failures are
- * logged.
+ * Hold the logs that ${conf} names (access_log_hold()); open those that are missing. Failures to
+ * open are logged.
  *
  * Thread: main, one change at a time
  * Owns:   ${conf} is used during the call only; the caller commits or cancels ${out}
@@ -46,16 +46,16 @@ int access_logs_prepare(struct access_logs *logs, const struct server_conf *conf
 
 /*
  * access_logs_change_find(change, where):
- * The log for `access_log = ${where}` of the new configuration; NULL: off. As
- * server_events.access_log.
+ * Find the log for `access_log = ${where}` of the new configuration; NULL: off. Implements
+ * server_reload.access_log.
  *
- * Thread: any, one at a time
+ * Thread: any, before commit or cancel
  */
 struct access_log *access_logs_change_find(void *change, const char *where);
 
 /*
  * access_logs_commit(change):
- * Use the logs of ${change}, with its buffer_bytes.
+ * Use the logs of ${change} from now on, and set their buffer_bytes.
  *
  * Thread: main
  * Owns:   frees ${change}
@@ -64,7 +64,7 @@ void access_logs_commit(struct access_logs_change *change);
 
 /*
  * access_logs_cancel(change):
- * Close the logs that prepare opened. NULL is allowed.
+ * Close the logs that access_logs_prepare() opened, and release the others. NULL is allowed.
  *
  * Thread: main
  * Owns:   frees ${change}
@@ -73,7 +73,8 @@ void access_logs_cancel(struct access_logs_change *change);
 
 /*
  * access_logs_find(logs, where):
- * The log for `access_log = ${where}`; NULL: off. Implements server_events.access_log.
+ * Find the configured log for `access_log = ${where}`; NULL: off. Implements
+ * server_events.access_log.
  *
  * Thread: any
  */
@@ -89,9 +90,9 @@ int access_logs_fd(const struct access_logs *logs);
 
 /*
  * access_logs_close_unused(logs):
- * Close logs that are neither configured nor in use; a log with queued lines is closed after two
- * seconds at most. Return when to call this function again; CLOCK_NEVER: only when access_logs_fd()
- * is readable. NULL is allowed.
+ * Close logs that are not configured and have no users. A log with queued lines gets two seconds to
+ * write them. Return when to call this function again; CLOCK_NEVER: only when access_logs_fd() is
+ * readable. NULL is allowed.
  *
  * Thread: main
  */
@@ -131,10 +132,11 @@ void access_logs_log_stats(struct access_logs *logs);
 
 /*
  * access_logs_finish(logs):
- * Write all queues within two seconds; drop the lines left and log their number. Call once.
+ * Write the queued lines of all logs for two seconds at most; drop the rest and log its number.
+ * Call once.
  *
  * Thread: main, after the server has stopped
- * Errors: 0; -ETIMEDOUT (a thread hangs: close nothing)
+ * Errors: 0; -ETIMEDOUT (a log's thread hangs: close nothing)
  */
 int access_logs_finish(struct access_logs *logs) NODISCARD;
 

@@ -16,11 +16,11 @@
 #include "engine/lock.h"
 
 struct admin_desk {
-    struct admin *admin; /* NULL: none */
+    struct admin *admin; /* NULL: no admin interface */
     struct admin_desk_conf conf;
     int fd;
     struct admin_action *reload, *upgrade; /* actions under way; NULL: none */
-    struct lock lock;                      /* guards what follows */
+    struct lock lock;                      /* guards the members below */
     struct admin_action *first, **last;
     bool closed;
     struct admin_status status;
@@ -152,14 +152,14 @@ int admin_desk_fd(const struct admin_desk *desk)
     return desk->fd;
 }
 
-/* ${error} NULL: done. */
+/* Send ${action} back to the admin loop. ${error} NULL: it succeeded. */
 static void admin_desk_answer(struct admin_desk *desk, struct admin_action *action,
                               const char *error)
 {
     action->done = error == NULL;
     if (error)
         snprintf(action->error, sizeof(action->error), "%s", error);
-    admin_desk_publish(desk); /* before the answer: the client may then ask for the status */
+    admin_desk_publish(desk); /* first: after the answer the client may ask for the status */
     admin_action_done(desk->admin, action);
 }
 
@@ -251,7 +251,7 @@ static void admin_desk_act(struct admin_desk *desk, struct admin_action *action,
     }
 }
 
-/* Answer the upgrade under way, if it has ended. */
+/* Answer the upgrade request, if the upgrade has ended. */
 static void admin_desk_look_at_upgrade(struct admin_desk *desk)
 {
     struct admin_action *action = desk->upgrade;

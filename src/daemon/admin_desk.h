@@ -1,5 +1,5 @@
 /*
- * daemon/admin_desk: the admin interface, and its requests to the main thread.
+ * daemon/admin_desk: creates the admin interface and carries out its requests to the main thread.
  *
  *   admin loop --submit()--> mailbox, eventfd --> main: reload, upgrade
  *              <--admin_action_done()------------/
@@ -18,7 +18,7 @@ struct config;
 struct reload;
 struct upgrade;
 
-/* Modules that act on requests; created after the interface. */
+/* What requests need; created after the admin interface. */
 struct admin_desk_conf {
     const char *config_path;
     struct access_logs *access_logs;
@@ -39,7 +39,7 @@ int admin_desk_create(struct admin_desk **out, const struct admin_conf *conf, st
 
 /*
  * admin_desk_admin(desk):
- * The admin interface; NULL: none.
+ * The admin interface; NULL: none is configured.
  *
  * Thread: main
  */
@@ -47,7 +47,7 @@ struct admin *admin_desk_admin(const struct admin_desk *desk);
 
 /*
  * admin_desk_changed(desk, now):
- * Function for reload_conf.changed: ${now} is in use.
+ * Apply the admin settings of ${now}, now in use. Implements reload_conf.changed.
  *
  * Thread: main
  */
@@ -55,17 +55,18 @@ void admin_desk_changed(void *desk, const struct config *now);
 
 /*
  * admin_desk_open(desk, conf):
+ * Set what requests need, and publish the first status.
  *
  * Thread: main, before admin_start()
- * Owns:   ${conf} is copied; what it points at must live until admin_desk_close()
+ * Owns:   ${conf} is copied; what it points at must live until admin_stop()
  */
 void admin_desk_open(struct admin_desk *desk, const struct admin_desk_conf *conf);
 
 /*
  * admin_desk_fd(desk) / admin_desk_step(desk, obstacle):
- * Descriptor that is readable when there are requests / carry requests out, and answer finished
- * ones; call it also after each event of a reload or upgrade. ${obstacle}: why changes are refused
- * now; NULL: they are allowed.
+ * Descriptor that is readable when there are requests / carry requests out, answer finished ones,
+ * and publish the status. Call it also after each step of a reload or upgrade. ${obstacle}: why
+ * changes are refused now; NULL: they are allowed.
  *
  * Thread: main
  */
@@ -74,7 +75,7 @@ void admin_desk_step(struct admin_desk *desk, const char *obstacle);
 
 /*
  * admin_desk_close(desk):
- * Refuse all requests from now on: the process ends.
+ * Refuse pending and later requests, because the process ends.
  *
  * Thread: main, before admin_stop()
  */

@@ -67,7 +67,7 @@ int capabilities_survive_exec(void)
     int rc;
 
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_NET_BIND_SERVICE, 0, 0) == 1)
-        return 0; /* set by systemd, whose filter may refuse capset(2) */
+        return 0; /* already set, by systemd: its SystemCallFilter= may refuse capset(2) */
     rc = capabilities_get(&c);
     if (rc < 0 || (c.words[0].permitted & CAPABILITIES_BIND) == 0)
         return rc;

@@ -1,7 +1,7 @@
 /*
- * daemon/capabilities: CAP_NET_BIND_SERVICE, to bind ports below 1024 without root.
+ * daemon/capabilities: keeps CAP_NET_BIND_SERVICE, to bind ports below 1024 without root.
  *
- * Applies to the calling thread and threads that it creates.
+ * The functions apply to the calling thread and threads that it creates.
  */
 #ifndef DAEMON_CAPABILITIES_H
 #define DAEMON_CAPABILITIES_H
@@ -22,7 +22,8 @@ int capabilities_survive_user(bool survive) NODISCARD;
 
 /*
  * capabilities_reduce(kept):
- * Drop all capabilities but CAP_NET_BIND_SERVICE. Sets ${kept} if this capability was permitted.
+ * Drop all capabilities but CAP_NET_BIND_SERVICE. Set ${kept} to whether this capability was
+ * permitted.
  *
  * Thread: main, before any other thread
  * Errors: 0; -errno of capset(2); -EPERM (other capabilities remain)

@@ -8,7 +8,7 @@
 
 #include "base/must.h"
 
-/* If several are given, the last in this order wins. */
+/* If several options are given, the last in this order wins. */
 enum cli_action { CLI_RUN, CLI_TEST, CLI_DUMP_CONFIG, CLI_VERSION, CLI_HELP };
 
 struct cli {

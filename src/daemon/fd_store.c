@@ -36,8 +36,8 @@ int fd_store_name(char *name, size_t size, const struct address *a)
 }
 
 /*
- * Has ${s} a name that fd_store does not give? Then ${s} comes from a .socket unit, or from a
- * parent other than systemd.
+ * Does ${s} come from a .socket unit, or from a parent other than systemd? Then its name is not one
+ * that reactord gives.
  */
 static bool fd_store_is_foreign(const struct inherited_socket *s)
 {
@@ -48,7 +48,7 @@ static bool fd_store_is_foreign(const struct inherited_socket *s)
     return fd_store_name(name, sizeof(name), &s->address) < 0 || strcmp(name, s->name) != 0;
 }
 
-/* NULL: none. */
+/* Find a foreign socket bound to ${a} that is not closed; NULL: none. */
 static const struct inherited_socket *fd_store_find_foreign(const struct fd_store *store,
                                                             const struct address *a)
 {

@@ -1,8 +1,8 @@
 /*
  * daemon/fd_store: keeps listen sockets in the service manager while no process runs.
  *
- * systemd stores the sockets, with their address as name, if FDSTORE is set. A socket of a .socket
- * unit is not stored: systemd has it anyway.
+ * systemd stores each socket under its address as name, if the environment has FDSTORE. A socket of
+ * a .socket unit is not stored, because systemd has it anyway.
  */
 #ifndef DAEMON_FD_STORE_H
 #define DAEMON_FD_STORE_H
@@ -20,7 +20,7 @@ struct fd_store;
 
 /*
  * fd_store_open(out):
- * Take the inherited sockets by inherited_read().
+ * Create the store with the inherited sockets (inherited_read()).
  *
  * Thread: main, before any other thread
  * Errors: 0; -ENOMEM
@@ -29,7 +29,7 @@ int fd_store_open(struct fd_store **out) NODISCARD;
 
 /*
  * fd_store_ops(store):
- * The functions for the server.
+ * Return the implementation of server/socket_store.
  *
  * Thread: main
  * Owns:   ${store} must outlive the server
@@ -46,8 +46,9 @@ void fd_store_close_unwanted(struct fd_store *store);
 
 /*
  * fd_store_give_up(store):
- * For each inherited socket that was closed, have systemd close its copies, and remove the file of
- * a unix socket. Until this process has taken over, sockets and files belong to its starter.
+ * For each inherited socket that this process closed: make systemd close its copies, and remove its
+ * file, unless it comes from a .socket unit. Call it after the take-over: before, both belong to
+ * the starter.
  *
  * Thread: main, before listeners_keep()
  */
@@ -55,9 +56,9 @@ void fd_store_give_up(struct fd_store *store);
 
 /*
  * fd_store_hand_over_name(store, a, name):
- * Write to ${name}, of FD_STORE_NAME_BYTES, the name under which the next process gets sockets
- * bound to ${a}: the name under which these were inherited or are stored, else HAND_OVER_LISTEN.
- * ${store} NULL: no socket is stored.
+ * Write the name under which the next process gets sockets bound to ${a}: from the .socket unit,
+ * else from the store, else HAND_OVER_LISTEN. ${name} has FD_STORE_NAME_BYTES; ${store} may be
+ * NULL.
  *
  * Thread: main
  */
@@ -73,7 +74,8 @@ void fd_store_close(struct fd_store *store);
 
 /*
  * fd_store_name(name, size, a):
- * Write the name of sockets bound to ${a}: the address, `:` and bytes outside ASCII as %XX.
+ * Write the store's name for sockets bound to ${a}: the address, with `:`, `%` and all but graphic
+ * ASCII as %XX.
  *
  * Thread: any
  * Units:  ${size} bytes

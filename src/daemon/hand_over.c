@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Enough for 100,000 servers. */
+/* Longest state in bytes: enough for 100,000 servers. */
 #define HAND_OVER_STATE_MAX (128 << 20)
 
 union hand_over_control {

@@ -1,19 +1,19 @@
 /*
  * daemon/hand_over: messages between an old process and the new process that replaces it.
  *
- * Each message is a packet of text, perhaps with the descriptor of a memory file: a state is too
- * long for a packet.
+ * Each message is a packet of text. A state (counters, server health) is too long for that: it is
+ * in a memory file, and the packet has the descriptor.
  *
- *   new -> old: log TEXT             a warning or an error of its start
- *               ready [pid_file]     it accepts; pid_file: it has adopted the pid file
+ *   new -> old: log TEXT             a warning or error that it logs at its start
+ *               ready [pid_file]     it accepts clients; pid_file: it has adopted the pid file
  *               taken                answer to go: ready to take over, waits for main
- *               drain | stop         later, to an old process that drains: as SIGTERM, SIGINT
- *   old -> new: go + state           can the new one still take over? (with server/server_settings)
+ *               drain | stop         to an old process that drains: act as on SIGTERM, SIGINT
+ *   old -> new: go + state           request to take over; the state includes the settings
  *               main                 systemd knows the new one as main process: take over
- *               state + state        what was counted since, repeatedly
- *               end + state          the last such message
+ *               state + state        the state now, sent repeatedly while the old process drains
+ *               end + state          the last state
  *
- * Unknown messages, of another version, are ignored.
+ * Unknown messages, from another version, are ignored.
  */
 #ifndef DAEMON_HAND_OVER_H
 #define DAEMON_HAND_OVER_H
@@ -26,13 +26,13 @@
 
 /* Names, in LISTEN_FDNAMES, of the descriptors that the new process gets. */
 #define HAND_OVER_NAME      "reactord-upgrade" /* socket to the old process */
-#define HAND_OVER_STATE     "reactord-state"   /* report of the old process */
-#define HAND_OVER_OLD       "reactord-old"     /* socket to another process that drains */
+#define HAND_OVER_STATE     "reactord-state"   /* state of the old process */
+#define HAND_OVER_OLD       "reactord-old"     /* socket to an older process that drains */
 #define HAND_OVER_OLD_STATE "reactord-old-state"
-#define HAND_OVER_PID_FILE  "reactord-pid-file" /* open and locked */
-#define HAND_OVER_LISTEN    "reactord-listen"   /* a listen socket; a unix socket with its file */
+#define HAND_OVER_PID_FILE  "reactord-pid-file" /* pid file, open and locked */
+#define HAND_OVER_LISTEN    "reactord-listen"   /* a listen socket; if unix, with its file */
 
-/* Size of the longest text, with NUL. */
+/* Longest text of a message, with NUL. */
 #define HAND_OVER_TEXT_BYTES 2048
 
 /*

@@ -13,8 +13,7 @@
 #include "net/sock.h"
 
 /*
- * Is the file of the unix socket there? If the service manager has removed the directory, no client
- * finds the socket.
+ * Does the file of the unix socket still exist? The service manager may have removed its directory.
  */
 static bool inherited_has_file(const struct address *a)
 {
@@ -27,7 +26,9 @@ static bool inherited_has_file(const struct address *a)
     return path[0] == '\0' || (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode));
 }
 
-/* Does this wildcard IPv6 socket accept IPv4 clients too? Sockets of sock_listen() never do. */
+/*
+ * Is this a wildcard IPv6 socket that also accepts IPv4 clients? Sockets of sock_listen() never do.
+ */
 static bool inherited_is_dual(int fd, const struct address *a)
 {
     int only = 0;
@@ -37,7 +38,7 @@ static bool inherited_is_dual(int fd, const struct address *a)
            getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len) == 0 && !only;
 }
 
-/* Why ${s} cannot be used; NULL: it can. */
+/* Why ${s} cannot be used; NULL: it can be used. */
 static const char *inherited_fault(const struct inherited_socket *s)
 {
     switch (s->address.u.sa.sa_family) {

@@ -1,8 +1,9 @@
 /*
- * daemon/inherited: listen sockets from the service manager: LISTEN_FDS, LISTEN_FDNAMES.
+ * daemon/inherited: the listen sockets that this process was started with (LISTEN_FDS,
+ * LISTEN_FDNAMES).
  *
- * The sockets come from a .socket unit, or, of an earlier process, from systemd's file descriptor
- * store.
+ * They come from a .socket unit, from systemd's file descriptor store, or from the process that
+ * this one replaces.
  */
 #ifndef DAEMON_INHERITED_H
 #define DAEMON_INHERITED_H
@@ -16,13 +17,13 @@ struct inherited_socket {
     int fd;                 /* -1: closed, or taken by another module */
     struct address address; /* all 0: the socket cannot be used */
     bool unwanted;          /* closed here, but the service manager may still store it */
-    char *name;             /* in LISTEN_FDNAMES */
+    char *name;             /* name in LISTEN_FDNAMES */
 };
 
 /*
  * inherited_read(out, n):
- * Return the listening stream sockets that the environment names, and remove their names from the
- * environment. Other descriptors are closed, with a log line.
+ * Return the listening stream sockets of LISTEN_FDS, and unset these variables. Descriptors of
+ * daemon/predecessors stay open. Others are closed, and logged unless they are duplicates.
  *
  * Thread: main, before any other thread
  * Owns:   the caller owns the array: inherited_free()
@@ -33,7 +34,7 @@ int inherited_read(struct inherited_socket **out, unsigned *n) NODISCARD;
 
 /*
  * inherited_close(s):
- * Close the open socket ${s}.
+ * Close the open socket ${s}, and mark it as unwanted.
  *
  * Thread: main
  */

@@ -16,19 +16,22 @@
 
 #include "daemon/capabilities.h"
 
-/* Digits of a pid. */
+/* Maximum digits of a pid. */
 #define LAUNCH_PID_BYTES 12
 
 /* CLOSE_RANGE_CLOEXEC, since Linux 5.11; on older kernels descriptors have FD_CLOEXEC anyway. */
 #define LAUNCH_SET_CLOEXEC 4U
 
-/* Message from the parent. */
+/* Message from the parent to the starter. */
 struct launch_report {
     enum { LAUNCH_STARTED, LAUNCH_NO_PROCESS, LAUNCH_ENDED } kind;
     int value; /* by `kind`: pid, errno, status of waitpid(2) */
 };
 
-/* Built before the fork: after the fork only async-signal-safe functions may be called. */
+/*
+ * What the forked processes need. Built before the fork: afterwards only async-signal-safe
+ * functions may be called.
+ */
 struct launch_plan {
     const struct launch_conf *conf;
     pid_t starter;
@@ -36,7 +39,7 @@ struct launch_plan {
     int *exec_error; /* memory shared with the program's process */
     char **environment;
     char *texts; /* LISTEN_FDS and LISTEN_FDNAMES */
-    int *moved;  /* descriptors */
+    int *moved;  /* copies of the descriptors */
     char listen_pid[sizeof("LISTEN_PID=") + LAUNCH_PID_BYTES];
     char watchdog_pid[sizeof("WATCHDOG_PID=") + LAUNCH_PID_BYTES];
 };
@@ -114,7 +117,7 @@ static void launch_report(int fd, int kind, int value)
     const struct launch_report report = {.kind = kind, .value = value};
 
     if (write(fd, &report, sizeof(report)) < 0)
-        _exit(EXIT_FAILURE); /* the process that reads has ended */
+        _exit(EXIT_FAILURE); /* the starter, which reads the pipe, has ended */
 }
 
 static void launch_append_pid(char *assignment, pid_t pid)
@@ -130,8 +133,8 @@ static void launch_append_pid(char *assignment, pid_t pid)
 }
 
 /*
- * First move all descriptors above the target numbers: one descriptor may have the target number of
- * another.
+ * Give the descriptors their target numbers. First copy all above these: one may have the target
+ * number of another.
  */
 static int launch_place_descriptors(const struct launch_plan *plan)
 {
@@ -230,7 +233,7 @@ static int launch_read_pid(struct launch *l)
     return 0;
 }
 
-/* Fork the parent (see launch.h), which shares the pipe of ${l}. */
+/* Fork the parent (see launch.h), which starts the program, and read its first report. */
 static int launch_fork(struct launch *l, struct launch_plan *plan)
 {
     int rc;
@@ -243,7 +246,7 @@ static int launch_fork(struct launch *l, struct launch_plan *plan)
     rc = launch_read_pid(l);
     if (rc < 0)
         launch_end_parent(l->parent);
-    else /* nothing has waited for the program: its pid is not reused yet */
+    else /* at once: the kernel does not reuse the pid so soon */
         l->pidfd = (int)syscall(SYS_pidfd_open, l->pid, 0);
     return rc;
 }

@@ -1,10 +1,10 @@
 /*
- * daemon/launch: starts a program that is no child of this process, with named descriptors.
+ * daemon/launch: starts a program that is not a child of this process, with named descriptors.
  *
  *   this process -- fork --> parent -- fork --> execve(2) of the program
  *
- * The parent waits for the program, to report how it ended. When the program no longer depends on
- * this process, the parent is killed: init or systemd adopts the program.
+ * The parent waits for the program, to report how it ended. launch_release() kills the parent: then
+ * init or systemd adopts the program.
  */
 #ifndef DAEMON_LAUNCH_H
 #define DAEMON_LAUNCH_H
@@ -23,7 +23,7 @@ struct launch_descriptor {
 struct launch_conf {
     const char *path;
     char *const *argv;
-    const sigset_t *mask; /* of blocked signals */
+    const sigset_t *mask; /* signals that the program blocks */
     const struct launch_descriptor *descriptors;
     unsigned n;
 };
@@ -32,30 +32,29 @@ struct launch {
     pid_t pid;
     int pidfd;       /* -1: the kernel has no pidfd */
     pid_t parent;    /* 0: ended by launch_release() */
-    int report_fd;   /* readable: launch_result() */
-    int *exec_error; /* in shared memory: errno of execve(2); 0: no error */
+    int report_fd;   /* readable: call launch_result() */
+    int *exec_error; /* in shared memory: errno if the program was not executed; 0: none */
 };
 
 #define LAUNCH_RESULT_BYTES 160
 
 /*
  * launch_start(out, conf):
- * Start the program, with the environment of this process, but LISTEN_FDS, LISTEN_FDNAMES,
- * LISTEN_PID and WATCHDOG_PID of its own, with descriptors 0 to 2, and with the descriptors of
- * ${conf}.
+ * Start the program with descriptors 0 to 2 and those of ${conf}. It gets the environment of this
+ * process, but its own LISTEN_FDS, LISTEN_FDNAMES, LISTEN_PID and WATCHDOG_PID.
  *
  * Thread: main
  * Owns:   ${conf} is used during the call only; the caller keeps its descriptors, and on 0 calls
  *         launch_close()
- * Errors: 0; -ENOMEM, -EAGAIN (no process), -ECHILD (killed at once), -EMFILE, -ENFILE
+ * Errors: 0; -ENOMEM, -EAGAIN (no process), -ECHILD (the parent was killed), -EMFILE, -ENFILE
  * Source: sd_listen_fds(3)
  */
 int launch_start(struct launch *out, const struct launch_conf *conf) NODISCARD;
 
 /*
  * launch_result(l, text, size):
- * Write how the program ended, such as `exited with status 1`; `runs` if it has not ended. Call it
- * once.
+ * Write how the program ended, such as `exited with status 1`; `runs` if it has not ended. After
+ * any other result do not call it again.
  *
  * Thread: main
  */

@@ -12,7 +12,7 @@
 #include "base/must.h"
 
 #define STAMP_BYTES  32
-#define NAME_BYTES   16 /* see prctl(2) */
+#define NAME_BYTES   16 /* thread name, see prctl(2) */
 #define ESCAPE_BYTES 4  /* \xNN */
 
 static const char *log_line_thread_name(void)
@@ -28,7 +28,7 @@ static const char *log_line_thread_name(void)
     return name;
 }
 
-/* Cached for a second, as libc takes its time zone lock. */
+/* The time, cached for a second because libc takes its time zone lock. */
 static const char *log_line_stamp(time_t now_s, enum log_line_layout layout)
 {
     static _Thread_local char text[STAMP_BYTES];

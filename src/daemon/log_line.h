@@ -5,7 +5,7 @@
  *   LOG_LINE_PRIORITY  <6>work-2-1: text
  *   LOG_LINE_SYSLOG    <30>Nov 21 12:00:00 reactord[1234]: work-2-1: text
  *   LOG_LINE_JOURNAL   PRIORITY=6 SYSLOG_FACILITY=3 SYSLOG_IDENTIFIER=reactord
- *                      REACTORD_THREAD=work-2-1 MESSAGE=text, one field a line
+ *                      REACTORD_THREAD=work-2-1 MESSAGE=text, one field per line
  *
  * Backslashes and bytes other than printable ASCII are escaped as \n, \r, \t, \\ or \xNN: so no
  * input can forge a line.
@@ -40,7 +40,7 @@ void log_line_build(struct log_line *line, enum log_line_layout layout, enum log
 
 /*
  * log_line_head(line, layout, level, thread):
- * Build the part before the text; ${thread} may be NULL.
+ * Build the part before the text; ${thread} NULL: without a thread name.
  *
  * Thread: as log_line_build()
  */

@@ -40,7 +40,7 @@ struct log_target {
     char *path;                    /* NULL: not a file */
     const struct privileges *user; /* opens the file; NULL: the process's user */
     struct sockaddr_un peer;
-    atomic_bool torn; /* see log_target_mend() */
+    atomic_bool torn; /* the last line was written only in part */
     atomic_uint lost;
 };
 
@@ -183,7 +183,7 @@ static bool log_target_is_journal_stream(const struct stat *st)
 
 /*
  * O_NONBLOCK belongs to the open file, which other processes share: so open a pipe or terminal
- * anew, if permitted. A regular file never blocks: keep the shared open file, for its position.
+ * anew, if permitted. A regular file never blocks: share the open file with its position.
  */
 static int log_target_open_stderr(struct log_target *lt)
 {
@@ -204,7 +204,7 @@ static int log_target_open_stderr(struct log_target *lt)
     return lt->fd < 0 ? -errno : 0;
 }
 
-/* Open or create a file. Give a file that root created to ${user}, who will reopen it. */
+/* Open or create a file. Give a file that root created to ${user}, so that it can be reopened. */
 static int log_target_open_file(int *out_fd, const char *path, const struct privileges *user)
 {
     const int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_CREAT;
@@ -218,7 +218,7 @@ static int log_target_open_file(int *out_fd, const char *path, const struct priv
     }
     if (rc != -EEXIST)
         return rc;
-    how.flags = flags; /* still O_CREAT: ${path} may link to a missing file */
+    how.flags = flags; /* with O_CREAT: ${path} may be a link to a missing file */
     return safe_open(out_fd, &as_root, &how);
 }
 

@@ -6,8 +6,9 @@
  *   syslog    facility daemon, local time
  *   journal   fields, with REACTORD_THREAD
  *
- * A line (daemon/log_line) is one non-blocking system call. Lines that cannot be written (full disk
- * or pipe, no reader) are lost; their number is logged later, except with log_target_put_lines().
+ * One non-blocking system call writes a line (daemon/log_line). Lines that cannot be written (full
+ * disk or pipe, no reader) are lost, and their number is logged with the next line.
+ * log_target_put_lines() returns an error instead.
  */
 #ifndef DAEMON_LOG_TARGET_H
 #define DAEMON_LOG_TARGET_H
@@ -23,7 +24,8 @@ struct privileges;
 /*
  * log_target_open(out, where, user):
  * Open ${where}: "stderr", "syslog", "journal" or an absolute path. A new file gets mode 0640 and
- * belongs to ${user}, who reopens it (daemon/safe_open); NULL: the process's user.
+ * belongs to ${user} (NULL: the process's user), so that this user can reopen it
+ * (daemon/safe_open).
  *
  * Thread: main, before any other thread, unless ${user} is the process's user
  * Owns:   ${where} is copied; ${user} must outlive the target
@@ -42,8 +44,8 @@ const struct log_sink *log_target_sink(const struct log_target *lt);
 
 /*
  * log_target_put_lines(lt, lines, len):
- * Write whole lines unchanged, without blocking: to a file in one write, to a pipe or terminal in
- * several, to syslog and journal one message for each line.
+ * Write whole lines unchanged, without blocking. A file takes all lines; a pipe or terminal takes
+ * PIPE_BUF bytes at most; syslog and journal get a message for each line.
  *
  * Thread: any; one call at a time, to keep the order
  * Errors: bytes written, > 0; -EAGAIN; -errno of write(2) or send(2)
@@ -56,7 +58,7 @@ ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t le
  * lock.
  *
  * Thread: main
- * Errors: 0; -errno of open(2) (the old file stays in use)
+ * Errors: 0; as safe_open() (the old file stays in use)
  */
 int log_target_reopen(struct log_target *lt) NODISCARD;
 
@@ -71,7 +73,7 @@ int log_target_may_reopen(const struct log_target *lt) NODISCARD;
 
 /*
  * log_target_close(lt):
- * Close and free; the log goes to stderr again. NULL is allowed.
+ * Close and free ${lt}. If it is the sink of the log, lines go to stderr again. NULL is allowed.
  *
  * Thread: any, after the last line; for the target of the log: main, after all other threads have
  *         ended

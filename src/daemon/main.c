@@ -1,8 +1,8 @@
 /*
  * daemon/main: start and end of the process.
  *
- * The start blocks signals, looks up user and group, does what needs root, drops root, and starts
- * threads. A failed start leaves nothing behind.
+ * The start looks up user and group, blocks signals, does what needs root, drops root, and starts
+ * threads. A failed start removes its pid file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,6 @@
 #include "server/server_upgrade.h"
 #include "tls/tls_memory.h"
 
-/* Members in the order of creation. */
 struct process {
     struct program program;
     struct predecessors *predecessors;
@@ -117,7 +116,7 @@ static int open_access_logs(struct process *p, const struct config *config)
     int rc = access_logs_create(&p->access_logs, &p->privileges);
 
     if (rc < 0)
-        return start_failed("access logs", NULL, rc);
+        return start_failed("access logs: cannot be set up", NULL, rc);
     rc = access_logs_prepare(p->access_logs, &config->server,
                              config->process.access_log_buffer_bytes, &first);
     if (rc < 0) {
@@ -146,7 +145,6 @@ static int process_create_reload(struct process *p, struct config *config, const
     return reload_create(&p->reload, &conf, config);
 }
 
-/* Adopt the pid file of the starter, or create it. */
 static int open_pid_file(struct process *p, const char *path)
 {
     int fd = predecessors_take_pid_file(p->predecessors), rc = -ESTALE;
@@ -160,12 +158,12 @@ static int open_pid_file(struct process *p, const char *path)
     return rc;
 }
 
-/* Why this process will not be able to execute the program; NULL: it will be able. */
+/* Why an upgrade can never execute the program; NULL: it can. */
 static const char *upgrade_obstacle(const struct process_conf *conf)
 {
     if (conf->chroot)
         return "the program is outside the root directory (chroot); restart instead";
-    return conf->seccomp ? "seccomp lets no program be executed; restart instead" : NULL;
+    return conf->seccomp ? "seccomp forbids executing a program; restart instead" : NULL;
 }
 
 static int create_upgrade(struct process *p, const struct process_conf *process)
@@ -180,7 +178,7 @@ static int create_upgrade(struct process *p, const struct process_conf *process)
     int rc = upgrade_create(&p->upgrade, &conf);
 
     if (rc < 0)
-        return start_failed("upgrade", NULL, rc);
+        return start_failed("upgrade: cannot be set up", NULL, rc);
     predecessors_attach(p->predecessors, p->server);
     return 0;
 }
@@ -192,7 +190,6 @@ static void give_up_sockets(struct process *p)
         fd_store_give_up(p->sockets);
 }
 
-/* Open the store of sockets that are inherited, and kept for the next process. */
 static int open_sockets(struct process *p)
 {
     int rc = fd_store_open(&p->sockets);
@@ -205,7 +202,6 @@ static int open_sockets(struct process *p)
     return 0;
 }
 
-/* Do all that must come before the first thread. */
 static int process_open(struct process *p, struct config *config, const char *config_path)
 {
     const struct process_conf *conf = &config->process;
@@ -214,7 +210,7 @@ static int process_open(struct process *p, struct config *config, const char *co
 
     rc = run_create(&p->run);
     if (rc < 0)
-        return start_failed("signals", NULL, rc);
+        return start_failed("signals: cannot be set up", NULL, rc);
     rc = open_log(p, conf);
     if (rc < 0)
         goto err_destroy_run;
@@ -243,7 +239,7 @@ static int process_open(struct process *p, struct config *config, const char *co
     give_up_sockets(p);
     rc = process_create_reload(p, config, config_path);
     if (rc < 0) {
-        start_failed("reload", NULL, rc);
+        start_failed("reload: cannot be set up", NULL, rc);
         goto err_destroy_desk;
     }
     rc = create_upgrade(p, conf);
@@ -287,7 +283,7 @@ err_destroy_run:
     return rc;
 }
 
-/* Free all, when the server has stopped or never started. */
+/* Free everything, after the server has stopped or failed to start. */
 static void process_close(struct process *p)
 {
     upgrade_destroy(p->upgrade);
@@ -357,7 +353,7 @@ static enum exit_code confine(struct process *p, struct config **config, const c
                                                                    : EXIT_CODE_OK;
 }
 
-/* Frees ${config}, or the configuration that replaced ${config}. */
+/* Run the daemon. Frees ${config} or its replacement. */
 static enum exit_code serve(struct process *process, struct config *config, const char *config_path)
 {
     enum exit_code code = confine(process, &config, config_path);

@@ -13,7 +13,7 @@
 #include "base/log.h"
 
 #define STATUS_BYTES      256
-#define ASSIGNMENTS_BYTES 64 /* before STATUS */
+#define ASSIGNMENTS_BYTES 64 /* lines before STATUS */
 
 /* Message with an FDNAME, which has 255 bytes at most. */
 #define NOTIFY_STORE_BYTES 320

@@ -14,7 +14,7 @@
 
 /*
  * notify_ready(format, ...) / notify_stopping(format, ...) / notify_status(format, ...):
- * Report readiness / report shutdown / report neither. All set the status line of `systemctl
+ * Report readiness / report shutdown / only set the status. All set the status line of `systemctl
  * status`.
  *
  * Thread: any
@@ -26,7 +26,7 @@ void notify_status(const char *format, ...) PRINTF_LIKE(1, 2);
 
 /*
  * notify_reloading(format, ...):
- * Report the begin of a reload; notify_ready() reports its end, successful or not.
+ * Report the start of a reload; notify_ready() reports its end, successful or not.
  *
  * Thread: any
  * Source: sd_notify(3): RELOADING, MONOTONIC_USEC (systemd 253)
@@ -35,8 +35,8 @@ void notify_reloading(const char *format, ...) PRINTF_LIKE(1, 2);
 
 /*
  * notify_hand_over(pid):
- * Feed the watchdog, report ${pid} as the main process, then notify_set_main(false). Nothing is
- * changed by an error.
+ * Feed the watchdog, report ${pid} as the main process, then notify_set_main(false). An error
+ * changes nothing.
  *
  * Thread: main
  * Errors: 0, also when the service manager is gone; -EMFILE, -ENFILE, -ENOMEM, -ENOBUFS
@@ -46,8 +46,8 @@ int notify_hand_over(pid_t pid) NODISCARD;
 
 /*
  * notify_set_main(is_main):
- * Set whether this is the main process. If not, nothing is sent: systemd must hear only one
- * process.
+ * Set whether this is the main process. If not, nothing is sent: only one process may talk to
+ * systemd.
  *
  * Thread: main
  * Source: systemd.service(5): NotifyAccess
@@ -83,8 +83,8 @@ void notify_watchdog(void);
 
 /*
  * notify_store(name, fd) / notify_unstore(name):
- * Let systemd keep a copy of ${fd} for the next process, if FileDescriptorStoreMax allows / let
- * systemd close all copies with this name.
+ * Let systemd keep a copy of ${fd} as ${name} for the next process, if FileDescriptorStoreMax
+ * allows / let systemd close all copies with this name.
  *
  * Thread: any
  * Errors: 0; -errno of the socket (notify_unstore(): logged at debug level)

@@ -25,7 +25,7 @@ struct pid_file {
     bool is_given; /* the file belongs to another process */
 };
 
-/* Use an OFD lock, which belongs to the open file, not to the process: fcntl_locking(2). */
+/* Use an OFD lock: it belongs to the open file, so it can be handed over (fcntl_locking(2)). */
 static int pid_file_lock(int fd)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -41,7 +41,7 @@ static bool pid_file_is_at_path(int fd, const char *path)
            open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
-/* Returns the pid in the file, 0 if the file is empty, -EINVAL if the content is no pid. */
+/* Return the pid in the file; 0: empty; -EINVAL: other content; or -errno. */
 static long pid_file_read_pid(int fd)
 {
     char content[CONTENT_BYTES];
@@ -89,12 +89,12 @@ static int pid_file_create_failed(const char *path, int rc, long pid)
     return rc;
 }
 
-/* Open and lock ${path}; -EAGAIN: the file was removed meanwhile. */
+/* Open and lock ${path}. -EAGAIN: the file was removed before the lock; -EBUSY sets ${holder}. */
 static int pid_file_acquire(int *out_fd, long *holder, const char *path,
                             const struct privileges *user)
 {
     const struct safe_open how = {.path = path,
-                                  /* Neither follow a symbolic link nor block on a fifo. */
+                                  /* Do not follow a symbolic link or block on a fifo. */
                                   .flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
                                            O_CLOEXEC,
                                   .mode = 0600,
@@ -202,8 +202,8 @@ void pid_file_claim(struct pid_file *pf)
 static void pid_file_unlink(const struct pid_file *pf)
 {
     /*
-     * Remove the file before unlocking it: a waiting process sees that the file is gone, and
-     * retries. Emptying is safe even if the path leads to another file now.
+     * Remove the file before unlocking it: a process that locks it afterwards sees that it is gone,
+     * and retries. Emptying is safe even if the path leads to another file now.
      */
     if (!(pid_file_is_at_path(pf->fd, pf->path) && unlink(pf->path) == 0) &&
         ftruncate(pf->fd, 0) < 0)

@@ -1,8 +1,8 @@
 /*
  * daemon/pid_file: locked pid file.
  *
- * The process holds the lock while it lives, so the file of a crashed daemon is recognized.
- * Failures are logged.
+ * The process holds the lock while it lives, so the file of a crashed daemon is recognized as
+ * stale. Failures are logged.
  */
 #ifndef DAEMON_PID_FILE_H
 #define DAEMON_PID_FILE_H
@@ -18,13 +18,13 @@ struct privileges;
 /*
  * pid_file_create(out, path, user):
  * Lock ${path} and write the pid of this process. A stale pid is replaced, other content is not.
- * Mode 0600, as any process that can open the file can lock it. The file is opened as ${user} if
- * permitted, else as root (daemon/safe_open); ${user} NULL: as the process's user.
+ * The mode is 0600, because any process that can open the file can lock it. The file is opened as
+ * ${user} if permitted, else as root (daemon/safe_open); ${user} NULL: as the process's user.
  *
  * Thread: main
  * Owns:   ${path} is copied
- * Errors: 0; -EBUSY (already running); -EINVAL (not a pid file); -ENOMEM; as safe_open(); -errno of
- *         pwrite(2)
+ * Errors: 0; -EBUSY (already running); -EAGAIN (removed again and again); -EINVAL (not a pid file);
+ *         -ENOMEM; as safe_open(); -errno of pwrite(2)
  */
 int pid_file_create(struct pid_file **out, const char *path,
                     const struct privileges *user) NODISCARD;
@@ -42,7 +42,7 @@ int pid_file_adopt(struct pid_file **out, const char *path, int fd) NODISCARD;
 
 /*
  * pid_file_is_adopted(pf):
- * Does the file belong to another process, until pid_file_claim()? False for NULL.
+ * Does the file belong to another process: adopted but not claimed, or given? False for NULL.
  *
  * Thread: main
  */
@@ -58,7 +58,7 @@ void pid_file_claim(struct pid_file *pf);
 
 /*
  * pid_file_give(pf, pid):
- * Write ${pid}, the process that replaces this one, and leave file and lock to it. ${pid} 0: that
+ * Leave file and lock to the process that replaces this one, and write its ${pid}. ${pid} 0: that
  * process has not adopted the file, so remove the file. ${pf} may be NULL.
  *
  * Thread: main
@@ -67,7 +67,7 @@ void pid_file_give(struct pid_file *pf, pid_t pid);
 
 /*
  * pid_file_descriptor(pf):
- * The open file; -1 for NULL.
+ * Descriptor of the open file; -1: none.
  *
  * Thread: main
  * Owns:   ${pf} keeps the descriptor
@@ -76,8 +76,8 @@ int pid_file_descriptor(const struct pid_file *pf);
 
 /*
  * pid_file_remove(pf):
- * Remove the file if this process owns it, or empty it if removing is denied. Unlock it. NULL is
- * allowed.
+ * If this process owns the file, remove it, or empty it if removing fails. Unlock it, and free
+ * ${pf}. NULL is allowed.
  *
  * Thread: main
  */

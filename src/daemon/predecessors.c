@@ -20,9 +20,9 @@
 struct predecessor {
     struct list link;
     int fd;
-    int state_fd; /* report: at our start its own, later for the successor; -1: none */
+    int state_fd; /* its state as received at our start, or for the successor; -1: none */
     struct server_state *state;
-    bool has_ended; /* its last report was received */
+    bool has_ended; /* `end` was received */
 };
 
 struct predecessors {
@@ -32,7 +32,7 @@ struct predecessors {
     int pid_file_fd;
     int state_fd; /* state of `starter` when this process started */
     int epoll_fd;
-    int log_fd; /* socket to `starter`; stays open, as other threads may log */
+    int log_fd; /* copy of the socket to `starter`; stays open for threads that log */
     bool lent;
     struct log_sink sink;
 };
@@ -47,7 +47,7 @@ static long predecessors_pid(int fd)
     return other.pid;
 }
 
-/* Read messages of ${q} now? Until this process has taken over, only the starter's. */
+/* Are messages of ${q} read now? Before the take-over only the starter's; none while lent. */
 static bool predecessors_is_read(const struct predecessors *p, const struct predecessor *q)
 {
     return !p->lent && (!p->starter || q == p->starter);
@@ -72,7 +72,7 @@ static void predecessors_send_line(const struct predecessors *p, const char *lin
 
     snprintf(message, sizeof(message), "log %.*s", (int)len, line);
     if (hand_over_send(p->log_fd, message, -1) < 0)
-        return; /* the starter's queue is full, or it has ended */
+        return; /* the line is lost: the starter's queue is full, or the starter has ended */
 }
 
 static void predecessors_copy_line(void *cookie, enum log_level level, const char *text)
@@ -105,7 +105,7 @@ static void predecessors_add_state(struct predecessors *p, int fd)
         close(fd);
 }
 
-/* Take the descriptor ${fd} of LISTEN_FDS, if ${name} is one of hand_over.h. */
+/* Keep ${fd} if ${name} is one of hand_over.h, except HAND_OVER_LISTEN. */
 static int predecessors_take(struct predecessors *p, const char *name, int fd)
 {
     int rc = 0;
@@ -208,11 +208,12 @@ static int predecessors_attach_starter(const struct predecessors *p, struct pred
 {
     int rc;
 
-    predecessors_use_settings(p, q, text); /* before health: settings may enable servers */
+    predecessors_use_settings(p, q, text); /* before the health: settings may enable servers */
     rc = server_state_create(&q->state, p->server, "");
     if (rc == 0 && server_state_report(q->state, text) < 0)
-        log_warning("upgrade: counters and server health of process %ld come with its next report",
-                    predecessors_pid(q->fd));
+        log_warning(
+            "upgrade: counters and server health of process %ld: missing until its next report",
+            predecessors_pid(q->fd));
     return rc;
 }
 

@@ -1,6 +1,6 @@
 /*
- * daemon/predecessors: the processes that this one replaces: its starter, which has started it, and
- * processes that still drain after earlier upgrades.
+ * daemon/predecessors: the processes that this one replaces: the starter, which executed this
+ * program and still serves, and processes that drain after earlier upgrades.
  *
  *   open -> attach -> [server_start()] -> ready -> step: taken over -> step ... -> close
  */
@@ -19,7 +19,7 @@ struct server;
 /*
  * predecessors_open(out):
  * Find the predecessors' descriptors by LISTEN_FDS and LISTEN_FDNAMES, which stay in the
- * environment. From now on warnings and errors are also sent to the starter.
+ * environment. Until the take-over warnings and errors are also sent to the starter.
  *
  * Thread: main, before any other thread
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
@@ -36,7 +36,7 @@ void predecessors_tell_lines(struct predecessors *p, const char *lines);
 
 /*
  * predecessors_take_pid_file(p):
- * The pid file, open and locked; -1: none.
+ * Return the starter's pid file, open and locked; -1: none.
  *
  * Thread: main
  * Owns:   the caller owns the descriptor
@@ -45,7 +45,8 @@ int predecessors_take_pid_file(struct predecessors *p);
 
 /*
  * predecessors_attach(p, sv):
- * Continue the predecessors' counters and server health in ${sv}. Failures are logged.
+ * Continue the predecessors' counters in ${sv}, and the starter's server health and settings.
+ * Failures are logged.
  *
  * Thread: main, before server_start()
  * Owns:   ${sv} must outlive ${p}
@@ -54,8 +55,8 @@ void predecessors_attach(struct predecessors *p, struct server *sv);
 
 /*
  * predecessors_ready(p, has_pid_file):
- * Tell the starter that this process accepts clients. True: wait for the starter's answer by
- * predecessors_step(). False: there is no starter.
+ * Tell the starter that this process accepts clients, and whether it has adopted the pid file.
+ * True: predecessors_step() handles the answer. False: there is no starter.
  *
  * Thread: main
  */
@@ -63,8 +64,8 @@ bool predecessors_ready(struct predecessors *p, bool has_pid_file) NODISCARD;
 
 /*
  * predecessors_fd(p) / predecessors_step(p):
- * Descriptor that is readable when there are messages / act on them; true once this process has
- * taken over from its starter.
+ * Descriptor that is readable when there are messages / handle them; true if this process took over
+ * from its starter just now.
  *
  * Thread: main
  */
@@ -73,7 +74,7 @@ bool predecessors_step(struct predecessors *p) NODISCARD;
 
 /*
  * predecessors_is_pending(p):
- * Is the starter still the serving process?
+ * Is there a starter from which this process has not taken over yet?
  *
  * Thread: main
  */
@@ -81,7 +82,7 @@ bool predecessors_is_pending(const struct predecessors *p);
 
 /*
  * predecessors_draining(p):
- * Number of processes that drain.
+ * Number of predecessors that drain.
  *
  * Thread: main
  */
@@ -89,23 +90,22 @@ unsigned predecessors_draining(const struct predecessors *p);
 
 /*
  * predecessors_tell(p, word):
- * Send "drain" or "stop" to all processes that drain.
+ * Send "drain" or "stop" to all predecessors that drain.
  *
  * Thread: main
  */
 void predecessors_tell(struct predecessors *p, const char *word);
 
-/* Descriptors for each process. */
+/* Descriptors for each process: socket and state. */
 #define PREDECESSORS_DESCRIPTORS 2
 
 /*
- * predecessors_lend(p, list):
- * Fill ${list} with the descriptors for the successor, PREDECESSORS_DESCRIPTORS for each of
- * predecessors_draining(), with current states. Read no messages until predecessors_return() or
- * predecessors_close().
+ * predecessors_lend(p, list) / predecessors_return(p):
+ * Fill ${list} with descriptors for the successor: socket and current state of each process that
+ * drains. Their messages stay unread / read them again.
  *
  * Thread: main
- * Owns:   the descriptors are valid until that call
+ * Owns:   valid until predecessors_return() or predecessors_close()
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
 int predecessors_lend(struct predecessors *p, struct launch_descriptor *list) NODISCARD;
@@ -113,7 +113,7 @@ void predecessors_return(struct predecessors *p);
 
 /*
  * predecessors_close(p):
- * Free ${p}; the processes go on. NULL is allowed.
+ * Free ${p}; the predecessors go on. NULL is allowed.
  *
  * Thread: main
  */

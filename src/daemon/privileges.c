@@ -16,7 +16,7 @@
 /* (uid_t)-1 means "keep" to setresuid(2). */
 #define ID_MAX (UINT32_MAX - 1)
 
-/* Log ${error}, the errno of getpwnam(3) and the like; 0: there is no entry. */
+/* Log and return a failed lookup. ${error}: errno of getpwnam(3) or getgrnam(3); 0: no entry. */
 static int privileges_lookup_failed(const char *what, const char *name, int error)
 {
     if (error == 0 || error == ENOENT || error == ESRCH) {
@@ -27,7 +27,7 @@ static int privileges_lookup_failed(const char *what, const char *name, int erro
     return -error;
 }
 
-/* Set ${has_gid} if the user has an entry, with a primary group. */
+/* Look up ${user}. Set ${has_gid} if an entry gives the primary group. */
 static int privileges_lookup_user(struct privileges *p, bool *has_gid, const char *user)
 {
     const struct passwd *entry;

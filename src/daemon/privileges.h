@@ -18,7 +18,7 @@ struct privileges {
     bool change; /* false: keep the user; uid and gid are the process's */
     uid_t uid;
     gid_t gid;
-    char login[LOGIN_NAME_MAX]; /* user whose supplementary groups are used; "": none */
+    char login[LOGIN_NAME_MAX]; /* user for initgroups(3); "": only the group `gid` */
     bool has_groups;            /* privileges_keep_groups() was called */
 };
 
@@ -28,18 +28,18 @@ struct privileges {
  * user's primary group. Without root only the current ids are allowed.
  *
  * Thread: main
- * Errors: 0; -ENOENT (unknown, or a number without entry and group); -EPERM (not root); -errno of
+ * Errors: 0; -ENOENT (unknown; a number without entry needs ${group}); -EPERM (not root); -errno of
  *         the user database
  */
 int privileges_lookup(struct privileges *out, const char *user, const char *group) NODISCARD;
 
 /*
  * privileges_take_groups(out, p) / privileges_return_groups(ours):
- * Set the effective and supplementary groups of ${p} / restore ${ours}, the previous groups, and
- * free them.
+ * Set the effective and supplementary groups of ${p}, and return the previous ones / restore
+ * ${ours}, and free it.
  *
  * Thread: main, as root
- * Errors: 0; -ENOMEM; -errno, logged; groups unchanged
+ * Errors: 0; -ENOMEM; -errno, logged; after an error the groups are unchanged
  */
 struct privileges_groups;
 int privileges_take_groups(struct privileges_groups **out, const struct privileges *p) NODISCARD;
@@ -47,7 +47,7 @@ void privileges_return_groups(struct privileges_groups *ours);
 
 /*
  * privileges_keep_groups(p):
- * Set the supplementary groups of ${p} now: later the group database is out of reach.
+ * Set the supplementary groups of ${p} now: after chroot(2) the group database is out of reach.
  *
  * Thread: main, as root
  * Errors: 0; -errno, logged

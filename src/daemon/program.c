@@ -37,7 +37,7 @@ static int program_search(char **out, const char *name)
     return -ENOENT;
 }
 
-/* Find the program by the kernel: it was started by another name. */
+/* Ask the kernel for the path: the shell would not find argv[0]. */
 static int program_ask_kernel(char **out)
 {
     char path[PATH_MAX];

@@ -8,17 +8,18 @@
 
 struct program {
     char *path;    /* absolute; the file at this path is started */
-    char **argv;   /* main()'s */
+    char **argv;   /* arguments of main() */
     sigset_t mask; /* signals blocked when main() began */
 };
 
 /*
  * program_open(p, argv):
- * Find the path from ${argv}[0] as the shell does, without following symbolic links.
+ * Find the path of this program from ${argv}[0] as the shell does, without following symbolic
+ * links; else from /proc.
  *
  * Thread: main, before signals_open()
  * Owns:   ${argv} must outlive ${p}
- * Errors: 0; -ENOMEM; -ENOENT (not found); as readlink(2) and getcwd(3)
+ * Errors: 0; -ENOMEM; as readlink(2) and getcwd(3)
  */
 int program_open(struct program *p, char **argv) NODISCARD;
 

@@ -16,12 +16,12 @@
 #include "engine/task.h"
 #include "server/server.h"
 
-/* Pause after a failed try to restore the previous configuration. */
+/* Pause after a failed attempt to restore the previous configuration. */
 #define RELOAD_RETURN_NS (5 * NS_PER_S)
 
 static void reload_wake(struct reload *r)
 {
-    MUST(eventfd_write(r->step_fd, 1) == 0); /* one write for each state, so no overflow */
+    MUST(eventfd_write(r->step_fd, 1) == 0); /* one write for each state: no overflow */
 }
 
 /* ---- executor ---- */
@@ -245,7 +245,7 @@ static void reload_apply(struct reload *r)
     }
     apply.access_cookie = r->access_logs;
     r->state = RELOAD_APPLYING;
-    r->rc = -ECANCELED; /* unless done() sets another value */
+    r->rc = -ECANCELED; /* if the server stops, done() is not called */
     rc = server_reload(r->conf.server, &apply);
     if (rc == 0)
         return;

@@ -4,9 +4,9 @@
  *   IDLE --reload_begin()--> LOADING (executor) --> APPLYING (control loop) --> IDLE
  *                                  \--refused, nothing is changed--> IDLE
  *
- * If further reloads are requested meanwhile, one more reload follows. With `reload_confirm`, the
- * previous configuration is restored unless another SIGHUP, with the same file, confirms the reload
- * in time (RFC 6241, 8.4).
+ * If reloads are requested during a reload, one more follows. With `reload_confirm`, the previous
+ * configuration is restored unless the reload is confirmed in time: by SIGHUP with the same file,
+ * or by reactorctl (RFC 6241, 8.4).
  */
 #ifndef DAEMON_RELOAD_H
 #define DAEMON_RELOAD_H
@@ -24,19 +24,19 @@ struct server;
 
 struct reload_conf {
     const char *path;
-    struct server *server;           /* started */
-    struct access_logs *access_logs; /* NULL: none */
-    /* Called when another configuration is in use, perhaps a restored one. May be NULL. */
+    struct server *server; /* started */
+    struct access_logs *access_logs;
+    /* Called when ${now} is in use, after a reload or a restore. May be NULL. */
     void (*changed)(void *cookie, const struct config *now);
     void *cookie;
 };
 
 #define RELOAD_CONFIRM_AS_CONFIGURED (-1)
 
-/* A reload with an answer. */
+/* A reload, and the function for its result. */
 struct reload_request {
     bool dry_run;       /* only check the file, and list the changes */
-    int64_t confirm_ns; /* instead of `reload_confirm`; 0: no confirmation */
+    int64_t confirm_ns; /* time to confirm, instead of `reload_confirm`; 0: none */
     /*
      * Called once, unless reload_drop_request() comes first. On success ${error} is NULL, and
      * ${lines} are the changes. Else ${error} is the reason, and ${lines} are the problems.
@@ -90,7 +90,7 @@ void reload_begin(struct reload *r);
 
 /*
  * reload_begin_request(r, request) / reload_drop_request(r):
- * Begin a reload that answers ${request} / give no answer any more.
+ * Begin the reload ${request} / do not call its done() any more.
  *
  * Thread: main
  * Owns:   ${request} is copied
@@ -101,8 +101,7 @@ void reload_drop_request(struct reload *r);
 
 /*
  * reload_confirm(r) / reload_revert(r, request):
- * Keep the configuration that waits for confirmation / restore the previous configuration, and
- * answer ${request}.
+ * Confirm the new configuration / restore the previous one, then call done() of ${request}.
  *
  * Thread: main
  * Errors: 0; -ENOENT (nothing waits); -EBUSY (a reload is under way)
@@ -112,6 +111,7 @@ int reload_revert(struct reload *r, const struct reload_request *request) NODISC
 
 /*
  * reload_status(r, out):
+ * Copy the state of reloads to ${out}.
  *
  * Thread: main
  */
@@ -119,7 +119,7 @@ void reload_status(const struct reload *r, struct reload_status *out);
 
 /*
  * reload_fd(r) / reload_step(r):
- * Descriptor that is readable when reload_step() has work.
+ * Descriptor that is readable when reload_step() has work / go on with the reload.
  *
  * Thread: main
  */
@@ -128,7 +128,7 @@ void reload_step(struct reload *r);
 
 /*
  * reload_due_at_ns(r) / reload_look(r):
- * When to call reload_look(), CLOCK_NEVER: not at all / restore the previous configuration if the
+ * When to call reload_look(); CLOCK_NEVER: not at all / restore the previous configuration if the
  * time to confirm is over.
  *
  * Thread: main
@@ -146,8 +146,8 @@ bool reload_is_open(const struct reload *r);
 
 /*
  * reload_is_applying(r) / reload_give_up(r):
- * Is the control loop changing the server, so that no other thread may? / Before the server stops,
- * cancel a reload under way unless its commit has begun, and begin no other reload.
+ * Is the control loop changing the server, so that no other thread may? / The server is to stop:
+ * cancel the reload, unless its commit has begun, and begin no other.
  *
  * Thread: main
  */

@@ -16,33 +16,37 @@ struct reload {
     struct reload_conf conf;
     struct config *running;
     enum reload_state state;
-    bool again; /* another reload was requested meanwhile */
+    bool again; /* another reload was requested during this one */
     /* previous configuration, until the new one is confirmed; NULL: none */
     struct config *confirmed;
     int64_t confirm_by_ns;         /* CLOCK_NEVER: nothing to confirm */
-    bool is_retry;                 /* at `confirm_by_ns` the restore is tried again */
-    bool returning;                /* `next` is the previous configuration */
+    bool is_retry;                 /* a restore has failed; try again at `confirm_by_ns` */
+    bool returning;                /* the reload restores the previous configuration, `next` */
     bool given_up;                 /* reload_give_up() was called */
     bool refused;                  /* the last reload was refused */
     struct reload_request request; /* of the reload under way */
     unsigned n_done, n_failed;
     int step_fd;
     struct task load;
-    /* The executor or the control loop writes these members before it writes to `step_fd`. */
+    /*
+     * Executor or control loop write `rc` to `problems_len`, then `step_fd`; main reads them
+     * afterwards.
+     */
     int rc;
     struct config *next;
-    char *problems; /* lines of config_reload() */
+    char *problems; /* errors and warnings of config_reload() */
     size_t problems_len;
     struct config_compare *changes;
     struct access_logs_change *access_logs;
 };
 
-/* Request for SIGHUP, which asks for no answer. */
+/* The request of SIGHUP, without done(). */
 extern const struct reload_request reload_by_signal;
 
 /*
  * reload_start(r, request) / reload_return(r):
- * Begin to load the file / begin to restore the previous configuration; no reload is under way.
+ * Begin to load the file / begin to restore the previous configuration. Only if no reload is under
+ * way.
  *
  * Thread: main
  */
@@ -51,7 +55,7 @@ void reload_return(struct reload *r);
 
 /*
  * reload_forget_confirmed(r):
- * Free the previous configuration: there is nothing to confirm any more.
+ * Free the previous configuration: the running one needs no confirmation now.
  *
  * Thread: main
  */

@@ -1,4 +1,4 @@
-/* daemon/reload_request: reloads that are answered, confirmed and reverted. See reload.h. */
+/* daemon/reload_request: answers, confirmation and reversal of reloads. See reload.h. */
 #include "daemon/reload_internal.h"
 
 #include <errno.h>

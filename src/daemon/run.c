@@ -30,13 +30,12 @@
 #define TICK_NS   (5 * NS_PER_S)
 #define EXTEND_NS (20 * NS_PER_S)
 
-/* Maximum of signals that wait for the end of a reload; of further signals only a stop is kept. */
+/* Maximum of signals that wait for the end of a reload; of others only stop signals are kept. */
 #define RUN_DELAYED 8
 
-/* How often a replaced process reports its counters. */
+/* Interval at which a replaced process reports its counters. */
 #define REPORT_NS NS_PER_S
 
-/* Indices of polled descriptors. */
 enum { RUN_SIGNALS, RUN_DRAINED, RUN_RELOAD, RUN_LOGS, RUN_UPGRADE, RUN_ADMIN };
 
 enum state { STATE_RUNNING, STATE_DRAINING, STATE_STOPPED };
@@ -45,9 +44,9 @@ struct run {
     int signal_fd;
     int drained_fd;
     enum state state;
-    bool told_to_end;       /* by a signal, while draining */
-    bool drained;           /* no session is left; replaced processes may drain */
-    int64_t deadline_at_ns; /* end of the drain */
+    bool told_to_end;       /* SIGTERM came, or SIGQUIT began the drain: the next SIGTERM stops */
+    bool drained;           /* no session is left; replaced processes may still drain */
+    int64_t deadline_at_ns; /* end of drain_timeout */
     int64_t tick_at_ns;
     int64_t logs_at_ns; /* when to call access_logs_close_unused(); CLOCK_NEVER: not at all */
     struct watchdog_feeder watchdog_feeder;
@@ -116,7 +115,7 @@ static void run_set_draining(struct run *run, const struct run_conf *conf, int64
     reload_give_up(conf->reload);
 }
 
-/* Close the listen sockets; before this process has taken over, leave them to its starter. */
+/* Stop accepting: close the listen sockets, or before the take-over leave them to the starter. */
 static void run_close_server(const struct run_conf *conf)
 {
     if (upgrade_is_pending(conf->upgrade))
@@ -146,7 +145,7 @@ static bool run_stop_server(struct run *run, const struct run_conf *conf, unsign
     if (upgrade_is_pending(conf->upgrade))
         server_upgrade_leave(conf->server);
     run->stop_rc = server_stop(conf->server, cut);
-    if (admin_stop(conf->admin) < 0) /* after the server, whose loops answer requests */
+    if (admin_stop(conf->admin) < 0) /* after the server: its loops answer requests */
         run->stop_rc = -ETIMEDOUT;
     run->state = STATE_STOPPED;
     upgrade_report(conf->upgrade, "end");
@@ -229,7 +228,6 @@ static void run_act_on_signal(struct run *run, const struct run_conf *conf,
         run_log_stats(conf);
 }
 
-/* Delay a signal to the end of the reload. */
 static void run_delay(struct run *run, const struct run_conf *conf,
                       const struct signal_notice *notice)
 {
@@ -244,8 +242,8 @@ static void run_delay(struct run *run, const struct run_conf *conf,
 }
 
 /*
- * Must the signal wait for the end of a reload? Another reload waits by itself; an upgrade is
- * refused.
+ * Must the signal wait for the end of a reload? Not SIGHUP, which reload_begin() queues, or
+ * SIGUSR2, which is refused.
  */
 static bool run_waits(const struct signal_notice *notice)
 {
@@ -276,7 +274,7 @@ static void run_reload_step(struct run *run, const struct run_conf *conf)
     run->n_delayed = 0;
 }
 
-/* The last session has ended: stop, once the replaced processes have ended too. */
+/* The last session has ended: stop, if the replaced processes have ended too. */
 static void run_drain_finish(struct run *run, const struct run_conf *conf)
 {
     unsigned old = upgrade_old(conf->upgrade), cut; /* ${cut} is not used: no session is left */
@@ -340,7 +338,7 @@ static void run_start_admin(const struct run_conf *conf)
         log_error("admin: cannot start: %s; requests are not answered", strerror(-rc));
 }
 
-/* Take over from the starter. This process may drain already, which the starter does not know. */
+/* Take over from the starter, perhaps while this process drains already. */
 static void run_take_over(const struct run *run, const struct run_conf *conf)
 {
     server_upgrade_keep(conf->server);

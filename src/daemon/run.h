@@ -4,12 +4,12 @@
  *   running --SIGTERM, SIGQUIT--> draining --last session ended, drain_timeout, SIGTERM--> stopped
  *   running or draining --SIGINT--> stopped
  *
- *   running --SIGUSR2, and another process is ready--> draining, without the listen sockets
+ *   running --SIGUSR2, and another process takes over--> draining, without the listen sockets
  *
  * While running or draining, SIGUSR1 reopens logs, SIGRTMIN logs statistics, and
- * daemon/watchdog_feeder watches the loops. SIGHUP reloads (daemon/reload); other signals wait
- * while a reload changes the server. The process ends after the processes that it has replaced
- * (daemon/upgrade).
+ * daemon/watchdog_feeder watches the loops. SIGHUP reloads (daemon/reload). While a reload changes
+ * the server, signals wait, except SIGHUP and SIGUSR2. A drain also waits for the processes that
+ * this one has replaced (daemon/upgrade).
  */
 #ifndef DAEMON_RUN_H
 #define DAEMON_RUN_H
@@ -41,7 +41,7 @@ struct run_conf {
 
 /*
  * run_create(out):
- * Block the handled signals and create the state for run_events().
+ * Block the handled signals and create the state of the main loop.
  *
  * Thread: main, before any other thread
  * Errors: 0; -ENOMEM, -EMFILE, -ENFILE

@@ -1,4 +1,6 @@
-/* Root walks the path by directory descriptors, to use the same directories that were checked. */
+/*
+ * Root walks the path by directory descriptors, so that it uses the directories that were checked.
+ */
 #include "daemon/safe_open.h"
 
 #include <errno.h>
@@ -35,8 +37,8 @@ static bool safe_open_is_in_proc(int fd)
 }
 
 /*
- * Can the user replace all entries of ${w}->dir? Set *${sticky} if only entries that the user owns,
- * see unlink(2).
+ * Can the user replace any entry of ${w}->dir? Set *${sticky} if only the user's own entries, see
+ * unlink(2).
  */
 static bool safe_open_user_can_change(const struct walk *w, bool *sticky)
 {
@@ -114,7 +116,7 @@ static int safe_open_last(const struct walk *w, const char *name, int more_flags
     return fd < 0 ? -errno : fd;
 }
 
-/* Is ${fd} the file that was checked? It may have been replaced since. */
+/* Is ${fd} the file that was checked? It may have been replaced after the check. */
 static bool safe_open_is_same_file(int fd, const struct stat *looked_at)
 {
     struct stat st;

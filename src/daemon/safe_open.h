@@ -24,7 +24,8 @@ struct safe_open {
 
 /*
  * safe_open(out_fd, as_root, how):
- * Open ${how}->path. Set *${as_root} if root opened it. A path that is unsafe for root is logged.
+ * Open ${how}->path. Set *${as_root} if root opened it in place of the user. A path that is unsafe
+ * for root is logged.
  *
  * Thread: main, before any other thread unless ${how}->user is the process's user
  * Errors: 0; -EACCES (denied, or unsafe); -ELOOP; -ENOMEM; -errno of open(2)

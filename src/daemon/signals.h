@@ -1,7 +1,5 @@
 /*
- * daemon/signals: signals read from a signalfd.
- *
- * Handled signals are blocked before any other thread starts and inherits the mask.
+ * daemon/signals: the handled signals, read from a signalfd.
  */
 #ifndef DAEMON_SIGNALS_H
 #define DAEMON_SIGNALS_H
@@ -18,9 +16,9 @@ struct signal_notice {
 
 /*
  * signals_open(out_fd):
- * Block SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN and read them from
- * ${out_fd}; ignore SIGPIPE and SIGXFSZ, so that system calls return an error instead (splice(2)
- * and write(2) lack MSG_NOSIGNAL).
+ * Block SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN, and open ${out_fd} to read
+ * them. Ignore SIGPIPE and SIGXFSZ, so that system calls return an error: splice(2) and write(2)
+ * lack MSG_NOSIGNAL.
  *
  * Thread: main, before any other thread
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM

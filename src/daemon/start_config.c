@@ -29,7 +29,7 @@ int start_config_load(struct config **out, const char *path, struct predecessors
     return rc;
 }
 
-/* Report now what is missing in the root directory, and would make something fail later. */
+/* Check for what must be in the root directory: without it, a later step would fail. */
 static int start_config_check_root(const char *root)
 {
     const char *manager = getenv("NOTIFY_SOCKET");
@@ -54,7 +54,8 @@ int start_config_enter(const struct config *config, const char *path, struct pri
 
     if (*path != '/') {
         log_error(
-            "chroot %s: the path of -c must be absolute, as the file is read again in there: %s",
+            "chroot %s: the path of -c must be absolute, because the file is read again inside: "
+            "%s",
             root, path);
         return -EINVAL;
     }

@@ -1,8 +1,8 @@
 /*
  * daemon/start_config: the configuration at start, and the change of the root directory.
  *
- * With `chroot` the file is read twice: to know the directory, and again inside it, as a reload
- * will do. All paths, also of files opened at start, are in the new root directory.
+ * With `chroot` the file is read twice: first to know the directory, then inside it, as by a
+ * reload. All configured paths are in the new root directory, even those used at start.
  */
 #ifndef DAEMON_START_CONFIG_H
 #define DAEMON_START_CONFIG_H
@@ -25,8 +25,8 @@ int start_config_load(struct config **out, const char *path, struct predecessors
 
 /*
  * start_config_enter(config, path, user):
- * Change the root directory to that of ${config}, and take the groups of ${user}. Failures are
- * logged.
+ * Set the groups of ${user} (privileges_keep_groups()), then change the root directory to that of
+ * ${config}. Failures are logged.
  *
  * Thread: main, as root, before any other thread
  * Errors: 0; -EINVAL (${path} is relative); -EPERM (not root); -ENOENT (/proc or systemd's socket
@@ -37,7 +37,7 @@ int start_config_enter(const struct config *config, const char *path,
 
 /*
  * start_config_replace(config, path, p):
- * Load ${path} in the new root directory, and free the previous configuration.
+ * Load ${path} again in the new root directory, and free the previous configuration.
  *
  * Thread: main, after start_config_enter()
  * Errors: as config_load(); -EINVAL (another user, group or chroot)

@@ -22,7 +22,7 @@ struct successor {
     int epoll_fd;
     int timer_fd;
     int64_t timeout_ns;
-    bool is_silent; /* the program has closed its end */
+    bool is_silent; /* the program has closed its end of the socket */
     bool has_pid_file;
     bool is_going; /* successor_go() was called */
     bool is_gone;  /* successor_set_main() has succeeded */

@@ -20,12 +20,12 @@ enum successor_state {
     SUCCESSOR_STARTING,
     SUCCESSOR_READY,
     SUCCESSOR_TAKES_OVER, /* after successor_go(): the successor waits for successor_set_main() */
-    SUCCESSOR_FAILED      /* has failed; was killed if it still ran */
+    SUCCESSOR_FAILED      /* has failed; successor_destroy() kills it if it still runs */
 };
 
 struct successor_conf {
     const struct program *program;
-    /* the last element is set to the hand-over socket */
+    /* the last is replaced by the hand-over socket */
     const struct launch_descriptor *descriptors;
     unsigned n;
     int64_t timeout_ns; /* until the successor takes over */
@@ -33,7 +33,7 @@ struct successor_conf {
 
 /*
  * successor_start(out, conf):
- * Start the program with the descriptors; the last one is set to a socket connected to this
+ * Start the program with the descriptors; in place of the last it gets a socket connected to this
  * process.
  *
  * Thread: main
@@ -44,7 +44,8 @@ int successor_start(struct successor **out, const struct successor_conf *conf) N
 
 /*
  * successor_fd(s) / successor_step(s):
- * Descriptor that is readable when successor_step() has work.
+ * Descriptor that is readable when successor_step() has work / handle messages, timeout and end;
+ * SUCCESSOR_STARTING: nothing new.
  *
  * Thread: main
  */
@@ -63,10 +64,10 @@ const char *successor_reason(const struct successor *s);
 
 /*
  * successor_go(s, state_fd):
- * Ask the successor to take over. It answers when it is no descendant of this process any more.
+ * Ask the successor to take over, with ${state_fd}. Its answer leads to SUCCESSOR_TAKES_OVER.
  *
  * Thread: main
- * Errors: 0; -EPIPE (it has ended)
+ * Errors: as hand_over_send()
  */
 int successor_go(struct successor *s, int state_fd) NODISCARD;
 
@@ -75,13 +76,13 @@ int successor_go(struct successor *s, int state_fd) NODISCARD;
  * Let the successor take over: systemd knows it as the main process.
  *
  * Thread: main, after SUCCESSOR_TAKES_OVER
- * Errors: 0; -EPIPE (it has ended)
+ * Errors: as hand_over_send()
  */
 int successor_set_main(struct successor *s) NODISCARD;
 
 /*
  * successor_report(s, word, state_fd):
- * Send "state" or "end". Ignored if the successor has ended.
+ * Send "state" or "end", with ${state_fd}. A failure is logged at debug level.
  *
  * Thread: main, after SUCCESSOR_TAKES_OVER
  */
@@ -89,7 +90,7 @@ void successor_report(struct successor *s, const char *word, int state_fd);
 
 /*
  * successor_order(s, word):
- * Receive a message from the successor; false: no message.
+ * Receive a message into ${word}, of HAND_OVER_TEXT_BYTES; false: none.
  *
  * Thread: main, after SUCCESSOR_TAKES_OVER
  */
@@ -97,7 +98,7 @@ bool successor_order(struct successor *s, char *word) NODISCARD;
 
 /*
  * successor_destroy(s):
- * Free ${s}, and kill the successor unless it has taken over. NULL is allowed.
+ * Free ${s}, and kill the successor unless successor_set_main() was successful. NULL is allowed.
  *
  * Thread: main
  */

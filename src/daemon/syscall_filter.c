@@ -19,7 +19,7 @@
 #define CLONE_FLAGS_ARGUMENT 0
 #endif
 
-/* Names that an architecture or an old libseccomp does not know are left out. */
+/* Names that the architecture or an old libseccomp does not know are skipped. */
 static const char *const allowed[] = {
     /* sockets and pipes */
     "accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen",
@@ -92,7 +92,7 @@ static int syscall_filter_add_partly(scmp_filter_ctx filter)
         {"mprotect", SCMP_A2_64(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)},
         {"prctl", SCMP_A0_64(SCMP_CMP_EQ, PR_SET_NAME, 0)},
         {"prctl", SCMP_A0_64(SCMP_CMP_EQ, PR_GET_NAME, 0)},
-        {"prlimit64", SCMP_A2_64(SCMP_CMP_EQ, 0, 0)}, /* only read */
+        {"prlimit64", SCMP_A2_64(SCMP_CMP_EQ, 0, 0)}, /* read limits only */
         {"tgkill", SCMP_A0_64(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0)},
     };
     int rc = 0;
@@ -110,7 +110,7 @@ static int syscall_filter_build(scmp_filter_ctx filter)
     if (rc == -EINVAL || rc == -EOPNOTSUPP)
         rc = 0; /* an old kernel does not log refused calls */
     if (rc == 0)
-        rc = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1); /* errors of the kernel */
+        rc = seccomp_attr_set(filter, SCMP_FLTATR_API_SYSRAWRC, 1); /* return the kernel's errors */
     for (unsigned i = 0; i < ARRAY_LEN(allowed) && rc == 0; i++)
         rc = syscall_filter_add(filter, SCMP_ACT_ALLOW, allowed[i], 0, NULL);
     if (rc == 0)

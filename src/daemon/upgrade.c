@@ -30,7 +30,7 @@ struct upgrade {
     enum upgrade_state state;
     struct successor *successor; /* NULL: SERVING */
     int epoll_fd;
-    char failure[UPGRADE_FAILURE_BYTES]; /* why the last upgrade failed */
+    char failure[UPGRADE_FAILURE_BYTES];
 };
 
 /* Descriptors for the new process. */
@@ -96,7 +96,7 @@ bool upgrade_is_replaced(const struct upgrade *u)
 unsigned upgrade_old(const struct upgrade *u)
 {
     if (u->state == UPGRADE_IS_REPLACED || upgrade_is_pending(u))
-        return 0; /* another process has the sockets to them */
+        return 0; /* another process talks to them */
     return predecessors_draining(u->conf.predecessors);
 }
 
@@ -107,8 +107,8 @@ void upgrade_tell_old(struct upgrade *u, const char *word)
 }
 
 /*
- * With ${settings}, write the administrator's settings too: later only the new process changes
- * them.
+ * Write the state to a memory file; with ${settings} also the administrator's settings, which after
+ * the take-over only the new process changes.
  */
 static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_fd)
 {
@@ -142,7 +142,6 @@ static void upgrade_gift_add(struct upgrade_gift *g, int fd, const char *name)
     g->list[g->n++] = (struct launch_descriptor){.fd = fd, .name = name};
 }
 
-/* List the listen sockets of the server, then of the admin interface. */
 static int upgrade_gift_list_sockets(struct upgrade_gift *g, const struct upgrade *u)
 {
     struct listeners_descriptor *larger;
@@ -166,7 +165,7 @@ static int upgrade_gift_list_sockets(struct upgrade_gift *g, const struct upgrad
     return 0;
 }
 
-/* The last two elements are the hand-over socket and the state. */
+/* Collect all descriptors; the last is a placeholder for the hand-over socket. */
 static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
 {
     struct predecessors *old = u->conf.predecessors;
@@ -246,7 +245,7 @@ static const char *upgrade_obstacle(const struct upgrade *u, unsigned max_old)
     if (getpid() == 1)
         return "this is process 1, and its end would end all others: start another container";
     return upgrade_old(u) >= max_old
-               ? "max_old_processes is reached: so many replaced processes drain"
+               ? "max_old_processes is reached: that many replaced processes still drain"
                : NULL;
 }
 
@@ -304,7 +303,7 @@ void upgrade_report(struct upgrade *u, const char *word)
     close(fd);
 }
 
-/* Ask the new process to take over. Until its answer it may fail without systemd noticing. */
+/* Ask the new process to take over. If it fails before its answer, systemd does not notice. */
 static enum upgrade_event upgrade_go(struct upgrade *u)
 {
     struct successor *s = u->successor;
@@ -312,8 +311,8 @@ static enum upgrade_event upgrade_go(struct upgrade *u)
     int state_fd = -1, rc = upgrade_write_state(u, true, &state_fd);
 
     if (rc < 0)
-        log_warning("upgrade: process %ld gets the counters of this one later: %s", (long)pid,
-                    strerror(-rc));
+        log_warning("upgrade: counters cannot be sent to process %ld yet: %s; they follow later",
+                    (long)pid, strerror(-rc));
     rc = successor_go(s, state_fd);
     if (state_fd >= 0)
         close(state_fd);
@@ -327,7 +326,7 @@ static enum upgrade_event upgrade_replace(struct upgrade *u)
 {
     char why[UPGRADE_FAILURE_BYTES];
     pid_t pid = successor_pid(u->successor);
-    int rc = notify_hand_over(pid); /* before "main", as systemd hears only the main process */
+    int rc = notify_hand_over(pid); /* first: systemd accepts messages of the main process only */
 
     if (rc < 0) {
         snprintf(why, sizeof(why), "systemd cannot be notified: %s", strerror(-rc));

@@ -1,7 +1,7 @@
 /*
  * daemon/upgrade: another process replaces this one, without refusing or losing a client.
  *
- *   SERVING --upgrade_begin()--> STARTING --"ready" received--> REPLACED: this process drains
+ *   SERVING --upgrade_begin()--> STARTING --"taken" received--> REPLACED: this process drains
  *                                    \--it ended or hangs, upgrade_cancel()--> SERVING
  *
  * The new process is PENDING until the old one lets it take over; meanwhile both accept from the
@@ -40,8 +40,8 @@ enum upgrade_event {
     UPGRADE_FAILED,     /* logged; this process goes on serving */
     UPGRADE_REPLACED,   /* the successor has taken over: leave the sockets to it, and drain */
     UPGRADE_TOOK_OVER,  /* this process has replaced its starter */
-    UPGRADE_TOLD_DRAIN, /* message of the successor: act as on SIGTERM */
-    UPGRADE_TOLD_STOP,  /* as SIGINT */
+    UPGRADE_TOLD_DRAIN, /* order of the successor: act as on SIGTERM */
+    UPGRADE_TOLD_STOP,  /* order of the successor: act as on SIGINT */
     UPGRADE_OLD_ENDED   /* a replaced process has ended */
 };
 
@@ -57,7 +57,7 @@ int upgrade_create(struct upgrade **out, const struct upgrade_conf *conf) NODISC
 
 /*
  * upgrade_fd(u) / upgrade_step(u):
- * Descriptor that is readable when upgrade_step() has work.
+ * Descriptor that is readable when upgrade_step() has work / do it, and return what happened.
  *
  * Thread: main
  */
@@ -66,8 +66,8 @@ enum upgrade_event upgrade_step(struct upgrade *u) NODISCARD;
 
 /*
  * upgrade_begin(u, timeout_ns, max_old):
- * Start the program again, from its path; the new process must be ready within ${timeout_ns}.
- * Refused and logged while another upgrade is under way or ${max_old} processes drain.
+ * Start the program again, from its path; the new process must take over within ${timeout_ns}.
+ * Refused, and logged, for example while ${max_old} replaced processes drain.
  *
  * Thread: main
  * Errors: 0; -errno, see upgrade_failure()
@@ -112,8 +112,8 @@ void upgrade_tell_old(struct upgrade *u, const char *word);
 
 /*
  * upgrade_report(u, word):
- * After the replacement, send this process's counters to the new process: "state", or "end" the
- * last time.
+ * If this process was replaced, send its state to the new process, as "state" or, the last time,
+ * "end".
  *
  * Thread: main
  */

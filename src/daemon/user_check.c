@@ -11,7 +11,7 @@
 #include "daemon/log_target.h"
 #include "daemon/privileges.h"
 
-/* Skip warnings, as these do not prevent a reload. */
+/* Find the first error: warnings do not prevent a reload. */
 static const char *user_check_first_problem(char *problems)
 {
     char *line;

@@ -23,8 +23,8 @@ struct user_check {
 
 /*
  * user_check(uc):
- * Read the configuration again, with all its files, and check that the logs can be reopened.
- * Without another user do nothing.
+ * Read the configuration again, with all its files, and check that the logs can be reopened. No-op
+ * if the user stays, or is root.
  *
  * Thread: main, after privileges_drop(), before any other thread
  */

@@ -1,7 +1,7 @@
 /*
  * daemon/watchdog_feeder: stall checks of the loops, and systemd's watchdog.
  *
- * One timer serves both: the last check within half of systemd's timeout feeds the watchdog, unless
+ * One timer serves both: the last check before half of systemd's timeout feeds the watchdog, unless
  * a loop is stalled.
  */
 #ifndef DAEMON_WATCHDOG_FEEDER_H

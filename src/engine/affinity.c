@@ -24,7 +24,7 @@ static void affinity_pin(const struct affinity *p, const char *name)
                     strerror(errno));
 }
 
-/* Change SCHED_OTHER to SCHED_BATCH (see note: SCHED_BATCH); any other policy is kept. */
+/* Set SCHED_BATCH if configured, else undo an inherited SCHED_BATCH; other policies are kept. */
 static void affinity_schedule(const struct affinity *p, const char *name)
 {
     bool is_batch = p->conf.scheduling == AFFINITY_BATCH;
@@ -38,7 +38,7 @@ static void affinity_schedule(const struct affinity *p, const char *name)
                  is_batch ? "SCHED_BATCH" : "SCHED_OTHER", strerror(errno));
 }
 
-/* Take the main thread's processors; on an error keep the inherited ones. */
+/* Use the main thread's processors; on an error keep the inherited ones. */
 static void affinity_take_cpus(void)
 {
     cpu_set_t cpus;

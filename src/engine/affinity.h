@@ -1,8 +1,8 @@
 /*
  * engine/affinity: CPU affinity and scheduling policy of threads.
  *
- * By default a loop's thread has the policy of the loop's creator, and the main thread's
- * processors.
+ * By default a thread has the scheduling policy of its loop's or executor's creator, and the main
+ * thread's processors.
  *
  * note: SCHED_BATCH. Under SCHED_OTHER a waking boss preempts a worker on the same processor: two
  * context switches per client. Under SCHED_BATCH the boss waits until the worker sleeps or the
@@ -15,12 +15,12 @@
 #include <stdbool.h>
 
 enum affinity_scheduling {
-    AFFINITY_INHERIT, /* keep the policy of the thread that called affinity_note() */
+    AFFINITY_INHERIT, /* the policy of the thread that called affinity_note() */
     AFFINITY_BATCH
 };
 
 struct affinity_conf {
-    bool pinned; /* to processor `cpu`; a failure is only logged */
+    bool pinned; /* pin the thread to processor `cpu`; a failure is only logged */
     unsigned cpu;
     enum affinity_scheduling scheduling;
 };
@@ -34,13 +34,13 @@ struct affinity {
  * affinity_note(p, conf):
  * Store ${conf} and the calling thread's policy.
  *
- * Thread: creator of the loop or executor
+ * Thread: the creator of the loop or executor
  */
 void affinity_note(struct affinity *p, const struct affinity_conf *conf);
 
 /*
  * affinity_take(p, name):
- * Set processors and policy of the calling thread; log failures under ${name}.
+ * Apply ${p} to the calling thread; log failures under ${name}.
  *
  * Thread: the new thread
  */

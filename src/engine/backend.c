@@ -47,7 +47,7 @@ static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
     errno = 0;
 }
 
-/* libev calls this just after epoll_wait. It hides EINTR, so errno is stored here. */
+/* libev calls this just after epoll_wait. libev hides EINTR, so errno is stored here. */
 static void backend_after_wait(struct ev_loop *ev) EV_NOEXCEPT
 {
     (void)ev;
@@ -76,7 +76,7 @@ void backend_poll(struct backend *b, bool may_block)
 {
     b->error = 0;
     b->blocking = may_block && !b->fresh;
-    b->fresh = false; /* before the poll, in which a callback may rebuild and set it again */
+    b->fresh = false; /* cleared before the poll, because a callback may rebuild and set it again */
     polling = b;
     ev_run(b->ev, b->blocking ? EVRUN_ONCE : EVRUN_NOWAIT);
     polling = NULL;
@@ -88,7 +88,7 @@ int backend_rebuild(struct backend *b)
 
     if (fd < 0)
         return -errno;
-    close(fd); /* only a test, as libev closes its old descriptor before it opens a new one */
+    close(fd); /* only a test, because libev closes its old instance before it creates a new one */
     ev_loop_fork(b->ev);
     b->fresh = true;
     return 0;

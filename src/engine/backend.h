@@ -1,10 +1,10 @@
 /*
  * engine/backend: the loop's epoll instance and its repair.
  *
- * note: trouble. If epoll_wait fails, or returns too early `threshold` times in a row, libev gets a
- * new epoll instance and keeps its watchers, timers and pending events. If polls stay bad, the loop
- * is paced: before each poll it waits up to BACKEND_PACE_NS for its wake-up descriptor alone, so
- * tasks and timers go on; every BACKEND_CURE_NS it rebuilds again.
+ * note: trouble. A poll is bad if epoll_wait fails, or returns too early for the `threshold`th time
+ * in a row. libev then gets a new epoll instance, and keeps its watchers, timers and pending
+ * events. If polls stay bad, the loop is paced: before each poll it waits up to BACKEND_PACE_NS for
+ * its wake-up descriptor alone, so tasks and timers go on. Every BACKEND_CURE_NS it rebuilds again.
  */
 #ifndef ENGINE_BACKEND_H
 #define ENGINE_BACKEND_H
@@ -21,21 +21,21 @@
 
 enum backend_poll {
     BACKEND_GOOD,    /* returned events, woke for tasks, or lasted its full time */
-    BACKEND_NEUTRAL, /* did not block, ended by a signal, or early but something ran */
+    BACKEND_NEUTRAL, /* did not block, ended by a signal, or ended early but something ran */
     BACKEND_EARLY,   /* ended early, and nothing ran */
-    BACKEND_FAILED   /* epoll_wait failed */
+    BACKEND_FAILED
 };
 
 struct backend {
     struct ev_loop *ev;
     const char *name;
     int nudge_fd;       /* eventfd the loop watches: a write ends a poll */
-    unsigned threshold; /* rebuild after so many BACKEND_EARLY in a row; 0: never */
+    unsigned threshold; /* rebuild after so many BACKEND_EARLY polls in a row; 0: ignore them */
     unsigned early;
     int error;             /* errno of the last poll; 0: success */
     int64_t rebuilt_at_ns; /* last rebuild attempt; 0: never */
     int64_t bad_at_ns;
-    bool in_trouble; /* ends after BACKEND_CURE_NS without a bad poll */
+    bool in_trouble; /* a rebuild was tried; cleared after BACKEND_CURE_NS without a bad poll */
     bool paced;      /* see note: trouble */
     bool fresh;      /* new instance, watchers not yet registered: do not block */
     bool blocking;
@@ -43,7 +43,7 @@ struct backend {
 
 /*
  * backend_open(b, name, nudge_fd, threshold):
- * Create an epoll instance. ${name} and ${nudge_fd} must outlive ${b}.
+ * Create a libev loop on epoll. ${name} and ${nudge_fd} must outlive ${b}.
  *
  * Thread: any
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
@@ -52,6 +52,7 @@ int backend_open(struct backend *b, const char *name, int nudge_fd, unsigned thr
 
 /*
  * backend_close(b):
+ * Destroy the libev loop.
  *
  * Thread: any, while the loop has no thread
  */
@@ -59,7 +60,7 @@ void backend_close(struct backend *b);
 
 /*
  * backend_poll(b, may_block):
- * Run libev once; sets b->error to the errno of epoll_wait, EINTR included.
+ * Run libev once, blocking only if ${may_block}. Sets b->error to the errno of epoll_wait.
  *
  * Thread: loop
  */
@@ -67,8 +68,7 @@ void backend_poll(struct backend *b, bool may_block);
 
 /*
  * backend_judge(b, poll, cause):
- * Act on the verdict ${poll}, as in note: trouble; ${cause} is for the log. True: the epoll
- * instance was rebuilt.
+ * Act on ${poll} (note: trouble); ${cause} is for the log. True: the epoll instance was rebuilt.
  *
  * Thread: loop
  */

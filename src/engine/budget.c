@@ -5,7 +5,7 @@
 /* Tasks are slow if two readings of the clock are further apart than this. */
 #define BUDGET_SLOW_NS (50 * NS_PER_US)
 
-/* Objects of a step between two readings of the clock. */
+/* Maximum number of objects between two clock readings of a step. */
 #define BUDGET_STEP_STRIDE 8
 
 int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio)

@@ -5,11 +5,8 @@
  * In a turn without I/O they get 100 us. With io_ratio 100, all tasks queued at the start run.
  * task_quantum limits both.
  *
- * The clock is read after 1, 2, 4 ... 64 tasks, then after every 64th; after slow tasks it starts
- * again from 1.
- *
- * A task that walks over many objects has a budget for each step of the walk: a number of objects
- * and a time.
+ * The clock is read after 1, 2, 4 ... 64 tasks, then after every 64th; after slow tasks this series
+ * starts again.
  */
 #ifndef ENGINE_BUDGET_H
 #define ENGINE_BUDGET_H
@@ -24,12 +21,12 @@
 
 struct budget_conf {
     unsigned io_ratio;  /* 1 to 100 */
-    int64_t quantum_ns; /* limit for each step with tasks */
+    int64_t quantum_ns; /* limit for each step of a turn that runs tasks */
 };
 
 struct budget {
     int64_t start_at_ns;
-    int64_t limit_ns; /* time for tasks, by io_ratio */
+    int64_t limit_ns; /* time for tasks, from io_ratio */
     int64_t quantum_ns;
     int64_t checked_at_ns;
     uint64_t max_tasks;
@@ -68,13 +65,13 @@ static inline bool budget_count(struct budget *b)
     return ++b->run >= b->next_check;
 }
 
-/* Time for a step of a walk over many objects. */
+/* A walk over many objects is cut into steps of at most this time. */
 #define BUDGET_STEP_NS (250 * NS_PER_US)
 
 /*
  * budget_begin_step(b, now_ns, quantum_ns, max):
  * Start the budget of a step, which ends after ${quantum_ns} or ${max} objects (or tasks). The
- * clock is read after every eighth object at the latest, as each object may take a system call.
+ * clock is read after at most eight objects, because each may take a system call.
  *
  * Thread: owner
  */
@@ -90,8 +87,7 @@ bool budget_spent(struct budget *b, int64_t now_ns);
 
 /*
  * budget_step_over(b, was_long):
- * Count one object of a step. True: the budget is used up. If ${was_long}, the clock is read in any
- * case.
+ * Count one object of a step. True: the budget is used up. If ${was_long}, the clock is read now.
  *
  * Thread: owner
  */

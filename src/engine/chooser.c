@@ -16,7 +16,7 @@ static struct loop *chooser_at(struct loop *const *loops, unsigned n, unsigned i
     return loops[i < n ? i : i - n];
 }
 
-/* Of the loops with the best availability, the first from ${start} on. */
+/* Return the first loop, from ${start} on, with the best availability, ${found}. */
 static struct loop *chooser_from(struct loop *const *loops, unsigned n, unsigned start,
                                  enum loop_availability *found)
 {
@@ -35,7 +35,9 @@ static struct loop *chooser_from(struct loop *const *loops, unsigned n, unsigned
     return best;
 }
 
-/* Of loops with equal load, the first from ${start} on. */
+/*
+ * Return the least loaded loop with the best availability; of equals, the first from ${start} on.
+ */
 static struct loop *chooser_least(struct loop *const *loops, unsigned n, unsigned start)
 {
     enum loop_availability found = LOOP_NOT_AVAILABLE;

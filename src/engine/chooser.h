@@ -22,8 +22,9 @@ struct chooser {
 
 /*
  * chooser_init(c, kind):
+ * Initialize ${c} for the rule ${kind}.
  *
- * Thread: any, before other threads can use ${c}
+ * Thread: any, before other threads use ${c}
  */
 void chooser_init(struct chooser *c, enum chooser_kind kind);
 

@@ -105,7 +105,7 @@ void executor_sleep(struct executor *e, pthread_cond_t *cond, int64_t at_ns)
         pthread_cond_timedwait(cond, &e->lock, &at);
 }
 
-/* See note: shares. */
+/* Must ${w} wait for other strands (note: shares)? */
 static bool executor_is_others_turn(const struct executor *e, const struct executor_waiter *w)
 {
     return w->n_places == 0 && (e->n_waiting > 0 || e->n_places > 0);
@@ -149,7 +149,7 @@ static struct executor_waiter *executor_take_waiter(struct executor *e)
     return CONTAINER_OF(task_list_take(&e->waiting), struct executor_waiter, timer.task);
 }
 
-/* See note: shares. */
+/* Places for new shares (note: shares). */
 static uint64_t executor_free_places(const struct executor *e)
 {
     uint64_t half = e->max_pending / 2, kept = e->n_places < half ? e->n_places : half;
@@ -157,7 +157,7 @@ static uint64_t executor_free_places(const struct executor *e)
     return e->n_pending > half ? 0 : e->max_pending - e->n_pending - kept;
 }
 
-/* The share of one strand. It divides max_pending, not the free places: that is fair over time. */
+/* The share of one strand: a part of max_pending, not of the free places, to be fair over time. */
 static uint64_t executor_share_of_each(const struct executor *e)
 {
     uint64_t n = e->n_contending > 2 ? e->n_contending : 2; /* a single waiter gets half */

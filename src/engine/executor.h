@@ -6,9 +6,9 @@
  *
  * note: shares. A strand whose task is refused waits in line. When half of max_pending_tasks is
  * free, the first in line gets a share: max_pending_tasks divided by the number of strands that
- * contend. While others wait or have unused shares, a strand may submit only its share, and then
- * waits in line again. At most half of max_pending_tasks is kept for unused shares, so a hung loop
- * does not block other loops.
+ * wait or have a share. While others wait or have unused shares, a strand may submit only its
+ * share, and then waits in line again. At most half of max_pending_tasks is kept for unused shares,
+ * so a hung loop does not block other loops.
  */
 #ifndef ENGINE_EXECUTOR_H
 #define ENGINE_EXECUTOR_H
@@ -35,20 +35,20 @@ struct executor_stats {
     uint64_t tasks_run;
     uint64_t tasks_dropped;
     uint64_t tasks_rejected;
-    uint64_t tasks_pending; /* not begun */
+    uint64_t tasks_pending; /* accepted and not begun */
     int64_t oldest_ns;      /* age of the oldest pending task */
     int64_t longest_ns;     /* duration of the longest finished task */
     const char *longest_name;
-    const char *running_name; /* task that has been running longest; NULL: none */
+    const char *running_name; /* task that has been running longest; NULL: no task */
     int64_t running_ns;
 };
 
 /*
- * A strand that waits for room in the executor (note: shares). run() is called when there is room,
- * drop() if the loop has ended.
+ * A strand that waits for room in the executor (note: shares). run() of `timer` is called when
+ * there is room, drop() if the loop has ended.
  */
 struct executor_waiter {
-    struct timer timer; /* the caller initialises it, and sets all other fields to 0 */
+    struct timer timer; /* the caller initializes it, and sets all other fields to 0 */
     struct loop *loop;
     unsigned n_places; /* unused part of the strand's share, in tasks; under the executor's lock */
     bool contends;     /* the strand waits, or has a share; under the lock */
@@ -57,6 +57,7 @@ struct executor_waiter {
 
 /*
  * executor_create(out, conf):
+ * Create an executor without threads.
  *
  * Thread: any
  * Owns:   copies ${conf}
@@ -97,8 +98,8 @@ int executor_schedule(struct executor *e, struct timer *t, int64_t delay_ns) NOD
 
 /*
  * executor_await_room(e, w, loop):
- * Call this after -EAGAIN. ${w} runs as a control task of ${loop} when it gets its share (note:
- * shares), when the executor stops, or, if no thread could start, after 10 ms.
+ * After -EAGAIN, wait for a share (note: shares). ${w} runs on ${loop} when it gets its share, when
+ * the executor stops, or 10 ms after no thread could start.
  *
  * Thread: loop of ${loop}
  * Owns:   the executor uses ${w} and ${loop} until ${w} was run or dropped
@@ -109,7 +110,7 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
  * executor_return_share(e, w):
  * Give up the unused share of ${w}.
  *
- * Thread: loop of ${w}, or any after its end
+ * Thread: loop of ${w}, or any after the loop has ended
  */
 void executor_return_share(struct executor *e, struct executor_waiter *w);
 
@@ -134,7 +135,7 @@ int executor_join(struct executor *e, int64_t timeout_ns) NODISCARD;
 
 /*
  * executor_destroy(e):
- * Free ${e}, which has no strands, and was joined or has no threads. NULL is ignored.
+ * Free ${e}, when it has no strands and its threads were joined. NULL is ignored.
  *
  * Thread: any but a task of ${e}
  */
@@ -142,6 +143,7 @@ void executor_destroy(struct executor *e);
 
 /*
  * executor_stats(e, out):
+ * Copy the counters to ${out}.
  *
  * Thread: any
  */

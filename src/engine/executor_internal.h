@@ -1,13 +1,13 @@
 /*
- * engine/executor_internal: shared by executor.c, executor_thread.c and strand.c. The executor's
- * lock guards all that is declared here.
+ * engine/executor_internal: internals of the executor. The executor's lock guards all that is
+ * declared here.
  *
  * An entry of the queue is called a place: a task, or a strand (note: place in strand.c).
  *
- * note: calling. A thread is busy with a task, idle, or coming to the queue. Another thread is
- * woken or started only if there are more places than threads coming; each thread checks this again
- * when it takes a place. One idle thread, the timekeeper, sleeps until the first timer is due, so
- * that timers do not wait for busy threads.
+ * note: calling. A thread is busy (runs a task), idle, or coming (on its way to the queue). Another
+ * thread is woken or started only if more places and due timers wait than threads are coming; each
+ * thread checks again before it runs a task. One idle thread, the timekeeper, sleeps until the
+ * first timer is due, so that timers do not wait for busy threads.
  */
 #ifndef ENGINE_EXECUTOR_INTERNAL_H
 #define ENGINE_EXECUTOR_INTERNAL_H
@@ -31,7 +31,7 @@
 
 struct strand;
 
-/* Moves forward only. */
+/* States, in this order. */
 enum executor_state {
     EXECUTOR_OPEN,
     EXECUTOR_DRAINING, /* refuses tasks, runs what is queued */
@@ -45,7 +45,7 @@ struct executor_thread {
     pthread_cond_t wake;
     struct list idle;
     struct strand *strand;
-    const char *running; /* name of the running task; NULL: none */
+    const char *running; /* name of the running task; NULL: no task */
     int64_t began_at_ns;
 };
 
@@ -64,7 +64,7 @@ struct executor {
     uint64_t n_queued;
     uint64_t n_taken; /* places taken from the queue so far */
     struct timer_heap schedule;
-    uint64_t n_pending;       /* tasks accepted and not begun, in strands too */
+    uint64_t n_pending;       /* tasks accepted and not begun, also in strands */
     struct task_list waiting; /* struct executor_waiter */
     unsigned n_waiting;
     unsigned n_contending; /* waiters with `contends` set */
@@ -84,8 +84,8 @@ struct executor {
     unsigned n_idle;
     struct list idle; /* the longest idle first */
     struct executor_thread *timekeeper;
-    int64_t start_failed_at_ns; /* when the last start of a thread failed; 0: it succeeded */
-    int start_error;            /* for executor_unlock() to log */
+    int64_t start_failed_at_ns; /* time of the last failed start; 0: the last start succeeded */
+    int start_error;            /* errno that executor_unlock() logs; 0: none */
 
     uint64_t tasks_run;
     uint64_t tasks_dropped;
@@ -151,6 +151,7 @@ void executor_tell(struct executor *e, struct executor_waiter *w);
 
 /*
  * executor_thread_start(e):
+ * Start one more thread.
  *
  * Thread: any, locked
  * Errors: 0; -EAGAIN
@@ -176,6 +177,7 @@ void executor_thread_finish(struct executor *e);
 
 /*
  * executor_thread_is_current(e):
+ * Is this a thread of ${e}?
  *
  * Thread: any
  */

@@ -1,4 +1,4 @@
-/* engine/executor_thread: see note: calling in executor_internal.h. */
+/* engine/executor_thread: threads of an executor (note: calling in executor_internal.h). */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -38,7 +38,7 @@ static void executor_thread_call_idle(struct executor *e)
     pthread_cond_signal(&th->wake);
 }
 
-/* A failure is no error, as other threads exist: log only the first of a series. */
+/* Start a further thread. The executor works without it: only the first failure is logged. */
 static void executor_thread_start_another(struct executor *e)
 {
     bool failed_before = e->start_failed_at_ns > 0;
@@ -83,7 +83,8 @@ static void executor_thread_wait_for_call(struct executor *e, struct executor_th
 }
 
 /*
- * Due timers run behind the tasks queued before, so that tasks and timers do not starve each other.
+ * Let due timers run after the tasks queued before them, so that tasks and timers do not starve
+ * each other.
  */
 static void executor_thread_fetch_due(struct executor *e)
 {
@@ -103,8 +104,8 @@ static struct task *executor_thread_take_due(struct executor *e)
 }
 
 /*
- * Take the first place of the queue; NULL: none. If the place is a task, the task counts as begun;
- * the tasks of a strand do not yet.
+ * Take a due timer, or else the first place; NULL: none. A queued task counts as begun; tasks of a
+ * strand do not yet.
  */
 static struct task *executor_thread_take_place(struct executor *e)
 {

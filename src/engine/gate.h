@@ -22,8 +22,9 @@ struct gate {
 
 /*
  * gate_init(g):
+ * Open ${g}.
  *
- * Thread: any, before other threads can use ${g}
+ * Thread: any, before other threads use ${g}
  */
 void gate_init(struct gate *g);
 
@@ -63,6 +64,7 @@ void gate_close(struct gate *g);
 
 /*
  * gate_count(g):
+ * Return the number of tasks inside.
  *
  * Thread: any
  */

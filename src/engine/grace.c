@@ -9,8 +9,8 @@
 #include "engine/promise.h"
 
 /*
- * Visits loops `at`, `at` + n_visits ... one after the other: it moves on when a loop has run the
- * task, or has ended.
+ * Visits the loops `at`, `at` + n_visits ... one after the other, each until it has run or dropped
+ * `task`, or has ended.
  */
 struct grace_visit {
     struct task task;
@@ -26,8 +26,8 @@ struct grace {
     unsigned n_loops; /* size of the group at grace_begin() */
     unsigned n_visits;
     /*
-     * Visits under way, plus one for grace_begin(). acq_rel: the last to finish frees what the
-     * others have read.
+     * Visits under way, plus one for grace_begin(). acq_rel: the last visit frees what the others
+     * have read.
      */
     atomic_uint left;
     struct grace_visit visits[];
@@ -42,9 +42,9 @@ static void grace_release(struct grace *gr)
 }
 
 /*
- * The load of the loop's state and the store of the new pointer are sequentially consistent: a loop
- * that starts later reads the new pointer. A loop that refuses the task may still run other tasks:
- * wait for its end.
+ * Submit the task to the next loop that has a thread. This load of the state and the store of the
+ * new pointer are sequentially consistent, so a loop that starts later reads the new pointer. A
+ * loop that refuses the task may still run other tasks: wait for its end.
  */
 static void grace_visit_next(struct grace_visit *v)
 {

@@ -29,8 +29,8 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
 
 /*
  * grace_begin(gr):
- * Once every loop with a thread has run a tail task or ended, call over(cookie) and free ${gr}: on
- * a loop, or inside this call.
+ * Once every loop with a thread has run a tail task or ended, call over(cookie) and free ${gr}. The
+ * callback runs on any thread, perhaps inside this call.
  *
  * Thread: any, after a sequentially consistent store of the new pointer
  */
@@ -38,7 +38,7 @@ void grace_begin(struct grace *gr);
 
 /*
  * grace_destroy(gr):
- * Free ${gr}, for which grace_begin() was not called. NULL is ignored.
+ * Free a grace period that was not begun. NULL is ignored.
  *
  * Thread: any
  */

@@ -15,7 +15,7 @@
 #define HISTOGRAM_BUCKETS 26
 
 struct histogram {
-    _Atomic uint64_t bucket[HISTOGRAM_BUCKETS]; /* `bucket` and `ns` are relaxed */
+    _Atomic uint64_t bucket[HISTOGRAM_BUCKETS]; /* accesses are relaxed */
     _Atomic uint64_t ns;                        /* sum of the durations */
 };
 
@@ -27,7 +27,7 @@ struct histogram_view {
 
 /*
  * histogram_bucket(ns):
- * The bucket of ${ns}; 0 if negative.
+ * Return the bucket of ${ns}; 0 if negative.
  *
  * Thread: any
  */
@@ -41,6 +41,7 @@ static inline unsigned histogram_bucket(int64_t ns)
 
 /*
  * histogram_count(h, ns):
+ * Count one duration.
  *
  * Thread: the writer
  */
@@ -71,6 +72,7 @@ static inline void histogram_count_shared(struct histogram *h, int64_t ns)
 
 /*
  * histogram_read(h, out):
+ * Copy and sum the counts.
  *
  * Thread: any
  */
@@ -86,7 +88,8 @@ int64_t histogram_limit_ns(unsigned bucket);
 
 /*
  * histogram_quantile_ns(v, permille):
- * The upper limit of the bucket that has the ${permille} quantile (1 to 1000); 0 if ${v} is empty.
+ * The upper limit of the bucket that contains the ${permille} quantile (1 to 1000); 0 if ${v} is
+ * empty.
  *
  * Thread: any
  */

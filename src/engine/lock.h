@@ -14,6 +14,7 @@ struct lock {
 
 /*
  * lock_init(l) / lock_close(l):
+ * Create / destroy.
  *
  * Thread: any, while no other thread uses ${l}
  */
@@ -29,8 +30,9 @@ static inline void lock_close(struct lock *l)
 
 /*
  * lock_take(l) / lock_release(l):
+ * Lock / unlock.
  *
- * Thread: any; the thread that locked unlocks
+ * Thread: any; lock_release(): the thread that locked
  */
 static inline void lock_take(struct lock *l)
 {

@@ -155,7 +155,7 @@ static void loop_drop_at_stop(struct loop *l)
         t->type->drop(t);
 }
 
-/* Under start_lock. */
+/* Log the first failure, and a success after failures. Called under start_lock. */
 static void loop_note_start(struct loop *l, int error)
 {
     int64_t now_ns;

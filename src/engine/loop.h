@@ -6,7 +6,7 @@
  *   1. Poll, without blocking if tasks wait.
  *   2. Run I/O callbacks in order of arrival (engine/ready). Due timers queue behind queued tasks.
  *   3. Run the control queue: at most 1,024 tasks, within task_quantum. It precedes step 4 so that
- *      new connections do not wait behind a backlog. If tasks wait now, poll again.
+ *      new connections do not wait behind a backlog. Then poll again if tasks wait.
  *   4. Run tasks within the budget of io_ratio and task_quantum (engine/budget).
  *   5. Run the tail tasks queued before this step, within task_quantum.
  *   6. Reap: run the tasks of loop_reap(), which free ended objects.
@@ -40,12 +40,12 @@ enum loop_state {
     LOOP_TERMINATED
 };
 
-/* Best first. */
+/* Best value first. */
 enum loop_availability {
     LOOP_AVAILABLE,
     LOOP_FULL,         /* max_pending_tasks control tasks wait */
     LOOP_NO_THREAD,    /* its thread failed to start within the last second */
-    LOOP_NOT_AVAILABLE /* ended */
+    LOOP_NOT_AVAILABLE /* refuses tasks, or has ended */
 };
 
 enum loop_queue {
@@ -54,7 +54,7 @@ enum loop_queue {
     LOOP_TAIL     /* step 5; no limit */
 };
 
-/* Retries of a submit to a full task queue, except on loop threads. */
+/* Retries of a submit to a full task queue; threads of loops do not retry. */
 struct loop_backoff {
     unsigned retries;
     int64_t delay_ns; /* before each retry */
@@ -67,14 +67,15 @@ struct loop_conf {
     struct budget_conf budget;
     unsigned max_pending_tasks;
     struct loop_backoff backoff;
-    unsigned rebuild_threshold; /* see engine/backend; 0: never */
-    int64_t stall_threshold_ns; /* turns at least this long count as stalls; 0: none do */
+    unsigned rebuild_threshold; /* early polls before a rebuild; 0: ignore them */
+    int64_t stall_threshold_ns; /* turns at least this long count as stalls; 0: no stalls */
     struct affinity_conf affinity;
     bool yields; /* see note: yield in turn.c */
 };
 
 /*
  * loop_create(out, conf):
+ * Create a loop without a thread.
  *
  * Thread: any
  * Owns:   copies ${conf}
@@ -121,8 +122,8 @@ int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
 
 /*
  * loop_withdraw(loop, t):
- * Cancel a timer of loop_submit_after(). True: drop() will be called, and run() no more; false: too
- * late.
+ * Cancel a timer of loop_submit_after(). True: drop() will be called, and run() not again; false:
+ * too late.
  *
  * Thread: any
  * Owns:   ${t} must outlive the call
@@ -215,6 +216,7 @@ void loop_listen_end(struct loop *loop, struct promise_listener *l);
 
 /*
  * loop_state(loop) / loop_name(loop):
+ * Return the state / name.
  *
  * Thread: any
  */
@@ -234,14 +236,14 @@ struct loop *loop_current(void);
  * loop_set_cookie(loop, cookie) / loop_cookie(loop):
  * Set / return a pointer for the layer above.
  *
- * Thread: any, before other threads can use ${loop} / any
+ * Thread: any, before other threads use ${loop} / any
  */
 void loop_set_cookie(struct loop *loop, void *cookie);
 void *loop_cookie(const struct loop *loop);
 
 /*
  * loop_now_ns(loop):
- * When this turn's last poll ended.
+ * Return when this turn's last poll ended.
  *
  * Thread: loop
  */
@@ -249,7 +251,7 @@ int64_t loop_now_ns(const struct loop *loop);
 
 /*
  * loop_ev(loop):
- * The libev loop, for watchers.
+ * Return the libev loop, for watchers.
  *
  * Thread: loop
  */
@@ -266,8 +268,7 @@ unsigned loop_load(const struct loop *loop);
 
 /*
  * loop_availability(loop):
- * Check this before handing a connection to the loop, because the control queue accepts tasks
- * without limit.
+ * Can the loop take a connection? Check this first, because the control queue has no limit.
  *
  * Thread: any
  */

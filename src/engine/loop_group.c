@@ -7,8 +7,8 @@
 
 struct loop_group {
     struct chooser chooser;
-    atomic_uint size;   /* this member and the next three: see note: size */
-    atomic_uint in_use; /* at most `size` */
+    atomic_uint size; /* for `size` to `io_ratio` see note: size */
+    atomic_uint in_use;
     atomic_bool stopping;
     atomic_uint io_ratio;
     unsigned n_made; /* loops created; above `size` during a change */
@@ -84,7 +84,7 @@ int loop_group_prepare(struct loop_group *g, unsigned n, struct loop_group_chang
 
 /*
  * See note: size. New loops can be chosen only after the last store, so loop_stop() is called while
- * they have no threads.
+ * the new loops have no threads.
  */
 void loop_group_commit(const struct loop_group_change *change)
 {

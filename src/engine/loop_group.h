@@ -1,13 +1,13 @@
 /*
- * engine/loop_group: group of loops with a chooser, which can grow and shrink.
+ * engine/loop_group: group of loops that can grow and shrink, with a chooser.
  *
- * Creation makes all epoll instances, but no threads. A loop out of use is parked: no longer
+ * Creating a loop creates its epoll instance, but no thread. A loop out of use is parked: no longer
  * chosen, kept for later growth.
  *
- * note: size. A loop keeps its number. The new loops, and what other modules keep per loop, exist
- * before the new size is stored, which publishes them. The store is sequentially consistent: either
+ * note: size. A loop keeps its number. New loops, and what other modules keep per loop, exist
+ * before the store of the new size publishes them. The store is sequentially consistent. So either
  * the commit sees a stop or a new io_ratio, or loop_group_stop() or loop_group_set_io_ratio() sees
- * the new size. So a new loop that grace_begin() does not see reads the new pointer.
+ * the new size. Likewise, a new loop that grace_begin() does not see reads the new pointer.
  */
 #ifndef ENGINE_LOOP_GROUP_H
 #define ENGINE_LOOP_GROUP_H
@@ -26,7 +26,7 @@ struct loop_group_conf {
     enum chooser_kind chooser;
     struct loop_conf loop; /* name and processor are set for each loop */
     const unsigned *cpus;  /* processors; loop i runs on cpus[i % n_cpus] */
-    unsigned n_cpus;       /* 0: not pinned */
+    unsigned n_cpus;       /* 0: loops are not pinned */
 };
 
 /* A prepared change of the number of loops in use. */
@@ -38,6 +38,7 @@ struct loop_group_change {
 
 /*
  * loop_group_create(out, conf):
+ * Create a group of loops without threads.
  *
  * Thread: any
  * Owns:   copies ${conf}
@@ -71,7 +72,7 @@ unsigned loop_group_max(const struct loop_group *g);
 
 /*
  * loop_group_made(g):
- * Number of loops, including those of a change that is prepared but not committed.
+ * Number of loops, including those of an uncommitted change.
  *
  * Thread: as loop_group_prepare()
  */
@@ -79,7 +80,7 @@ unsigned loop_group_made(const struct loop_group *g);
 
 /*
  * loop_group_at(g, i):
- * Loop ${i}, from 0, below loop_group_made().
+ * Return loop ${i}, 0 <= ${i} < loop_group_made().
  *
  * Thread: any
  */
@@ -87,7 +88,7 @@ struct loop *loop_group_at(const struct loop_group *g, unsigned i);
 
 /*
  * loop_group_next(g):
- * The loop for the next connection; NULL if all loops in use have ended.
+ * Select the loop for the next connection; NULL if all loops in use have ended.
  *
  * Thread: any
  */
@@ -103,7 +104,7 @@ enum loop_availability loop_group_availability(const struct loop_group *g);
 
 /*
  * loop_group_stop(g, quiet_ns, timeout_ns):
- * Stop all loops, and loops that a change adds later.
+ * Stop all loops, including loops that a later change adds.
  *
  * Thread: any
  */

@@ -1,5 +1,5 @@
 /*
- * engine/loop_internal: shared by loop*.c, turn*.c and watchdog.c.
+ * engine/loop_internal: internals of the loop, also for turn*.c and watchdog.c.
  */
 #ifndef ENGINE_LOOP_INTERNAL_H
 #define ENGINE_LOOP_INTERNAL_H
@@ -26,16 +26,16 @@ struct loop {
     int64_t now_ns;               /* when this turn's last poll ended */
     int64_t turn_at_ns;           /* when this turn's first poll ended */
     int64_t clock_at_ns;          /* last clock reading */
-    const struct task_type *type; /* type of the tasks run since clock_at_ns; NULL: none */
+    const struct task_type *type; /* type of the tasks run since clock_at_ns; NULL: none has run */
     int64_t sleep_at_ns;          /* when this turn's first poll began */
     int64_t sleep_until_ns;       /* deadline of this turn's first poll; 0: it did not block */
-    int64_t io_ns;                /* time of I/O callbacks in this turn */
-    unsigned io_events;           /* callbacks of this turn, without `wakeup_io` and `timer` */
-    bool ran;                     /* a callback, task or timer ran in this turn */
-    bool woken;                   /* the wake-up descriptor was readable in this turn */
-    bool wakeup_lost;             /* libev could not watch the wake-up descriptor */
-    struct task_list reap;        /* for step 6 */
-    uint64_t tasks_taken;         /* from LOOP_TASKS, so far */
+    int64_t io_ns;
+    unsigned io_events; /* callbacks of this turn, except of `wakeup_io` and `timer` */
+    bool ran;           /* a callback, task or timer ran */
+    bool woken;         /* the wake-up descriptor was readable */
+    bool wakeup_lost;   /* libev could not watch the wake-up descriptor */
+    struct task_list reap;
+    uint64_t tasks_taken;                  /* tasks taken from LOOP_TASKS so far */
     int64_t last_stamp_at_ns[LOOP_QUEUES]; /* when the last timestamped task was submitted */
     struct timer_heap schedule;
     struct timer *periodic; /* periodic timer now running; NULL: none, or cancelled */
@@ -70,12 +70,12 @@ struct loop {
      * becomes LOOP_STARTED after the thread exists, so a failed start needs no undo.
      */
     pthread_mutex_t start_lock;
-    _Atomic int64_t start_failed_at_ns; /* last failure; relaxed; 0: never */
+    _Atomic int64_t start_failed_at_ns; /* last failed start; 0: never; relaxed */
     int64_t start_trouble_at_ns;
     unsigned start_failures;
     pthread_t thread;
     bool joinable;
-    struct promise terminated; /* completed when the loop has ended */
+    struct promise terminated;
     _Atomic int64_t stop_quiet_ns;
     _Atomic int64_t stop_timeout_ns;
     struct affinity affinity;
@@ -83,13 +83,13 @@ struct loop {
     char name[LOOP_NAME_BYTES];
 };
 
-/* The calling thread's loop or NULL; saves loop_submit() a call. */
+/* The calling thread's loop, or NULL; saves calls of loop_current(). */
 extern _Thread_local struct loop *loop_of_this_thread;
 
 /*
  * loop_end_period(loop, t):
- * Keep the loop from scheduling ${t} again after run(): run() of the periodic ${t} is about to give
- * it away or free it. No-op elsewhere.
+ * If the periodic ${t} is running, do not schedule it again after run(), which may free ${t} or
+ * submit it elsewhere.
  *
  * Thread: loop
  */
@@ -110,6 +110,7 @@ int loop_start(struct loop *loop) NODISCARD;
 
 /*
  * loop_set_state(loop, state):
+ * Store ${state}.
  *
  * Thread: loop, or the thread that stops a loop without thread
  */
@@ -117,7 +118,7 @@ void loop_set_state(struct loop *loop, enum loop_state state);
 
 /*
  * loop_refuse_and_drop(loop):
- * Close the gates, drop all queued tasks.
+ * Close all gates, and drop all queued tasks.
  *
  * Thread: as loop_set_state()
  */
@@ -127,14 +128,14 @@ void loop_refuse_and_drop(struct loop *loop);
  * turn_init(loop) / turn_run(loop):
  * Start the loop's watchers / run one turn; false after the last.
  *
- * Thread: any, before other threads can use ${loop} / loop
+ * Thread: any, before other threads use ${loop} / loop
  */
 void turn_init(struct loop *loop);
 bool turn_run(struct loop *loop);
 
 /*
  * turn_has_work(loop):
- * Is a task queued or a timer due?
+ * Is a task queued (also for step 6), or a timer due?
  *
  * Thread: loop
  */
@@ -142,7 +143,7 @@ bool turn_has_work(const struct loop *loop);
 
 /*
  * turn_queued(loop):
- * Number of tasks for step 4, due timers included.
+ * Return the number of tasks for step 4, including due timers.
  *
  * Thread: loop
  */
@@ -150,7 +151,7 @@ uint64_t turn_queued(const struct loop *loop);
 
 /*
  * turn_reap(loop):
- * Step 6.
+ * Run step 6.
  *
  * Thread: loop
  */
@@ -159,8 +160,8 @@ void turn_reap(struct loop *loop);
 /*
  * turn_poll_init(loop) / turn_poll_run(loop) / turn_poll_again(loop) / turn_poll_count(loop) /
  * turn_poll_judge(loop):
- * Start the watchers / run steps 1 and 2 / repeat them without blocking / add to the telemetry /
- * judge the poll for backend_judge().
+ * Start the watchers / run steps 1 and 2 / repeat them without blocking / count I/O in the
+ * telemetry / judge the poll by backend_judge().
  *
  * Thread: loop; turn_poll_init(): as turn_init()
  */
@@ -172,7 +173,7 @@ void turn_poll_judge(struct loop *loop);
 
 /*
  * turn_stop_run(loop):
- * Step 7; false when the loop ends.
+ * Run step 7; false when the loop must end.
  *
  * Thread: loop
  */
@@ -188,7 +189,7 @@ bool turn_stop_requested(const struct loop *loop);
 
 /*
  * turn_stop_next_at_ns(loop):
- * When to check the shutdown again; CLOCK_NEVER: no shutdown has begun.
+ * Return when to run step 7 again; CLOCK_NEVER: no shutdown has begun.
  *
  * Thread: loop
  */

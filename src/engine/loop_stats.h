@@ -21,7 +21,7 @@ struct loop_stats {
     uint64_t tasks_dropped;
     uint64_t tasks_rejected;
     uint64_t tasks_pending;
-    uint64_t wakeups_sent;  /* by system calls */
+    uint64_t wakeups_sent;  /* each by a system call */
     uint64_t wakeups_saved; /* tasks of other threads that needed no system call */
     uint64_t rebuilds;
     uint64_t stalls;
@@ -33,16 +33,17 @@ struct loop_stats {
     int64_t oldest_ns;          /* age of the oldest waiting task, or slightly more */
     /* longest task; tasks of one type between two readings of the clock count as one task */
     int64_t longest_ns;
-    const char *longest_name; /* NULL: none */
+    const char *longest_name; /* NULL: no task has run */
     int64_t turn_ns;          /* age of the current turn; 0: polling */
     const char *doing;
     struct histogram_view turn;
-    struct histogram_view queue_wait; /* of tasks that found the queue empty, and 1 in 64 others */
+    struct histogram_view
+        queue_wait; /* waits of tasks that found the queue empty, and of 1 in 64 others */
 };
 
 /*
  * loop_stats(loop, out):
- * Each counter is exact, but not all are of one instant.
+ * Copy the counters. Each is exact, but not all are of one instant.
  *
  * Thread: any
  */

@@ -4,12 +4,12 @@
 #include "base/clock.h"
 #include "engine/loop_internal.h"
 
-/* One task in so many gets a timestamp: reading the clock costs more than submitting. */
+/* One of this many tasks gets a timestamp, because reading the clock costs more than submitting. */
 #define LOOP_STAMP_EACH 64
 
 /*
- * Calls between the two atomic operations make a submit a quarter slower, because other threads
- * take the cache line meanwhile.
+ * Function calls between gate_enter() and queue_push() make a submit a quarter slower, because
+ * other threads take the cache line meanwhile.
  */
 #define LOOP_SUBMIT_INLINE static inline __attribute__((always_inline))
 
@@ -41,7 +41,7 @@ static int64_t loop_submit_patiently(struct loop *l, enum loop_queue queue)
 static int64_t loop_submit_refused(struct loop *l, enum loop_queue queue, int64_t error)
 {
     if (error == -EAGAIN)
-        wakeup_send(&l->wakeup); /* lazy tasks filled the queue without waking the loop */
+        wakeup_send(&l->wakeup); /* lazy tasks may have filled the queue without waking the loop */
     if (error == -EAGAIN && !loop_current())
         error = loop_submit_patiently(l, queue);
     if (error < 0)
@@ -78,7 +78,7 @@ LOOP_SUBMIT_INLINE int loop_submit_quietly(struct loop *l, enum loop_queue queue
     return 0;
 }
 
-/* Does the loop submit to itself? Then it needs no wake-up. */
+/* Does the loop submit to itself? Then count the task; it needs no wake-up. */
 LOOP_SUBMIT_INLINE bool loop_submit_is_own(struct loop *l)
 {
     if (loop_of_this_thread != l)

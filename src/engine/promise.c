@@ -11,13 +11,13 @@
 
 #define STRIPES 64
 
-/* Lives on the stack of a notifying thread. */
+/* A notification under way, on the notifying thread's stack. */
 struct promise_notifier {
     pthread_mutex_t *stripe;
     bool is_over; /* the promise was closed; under the lock `stripe` */
 };
 
-/* Locks. Each guards the notifiers of the promises whose hash selects it. */
+/* Static locks. Each guards the notifiers of the promises whose addresses hash to it. */
 static struct {
     alignas(CACHE_LINE_BYTES) pthread_mutex_t lock;
 } stripes[STRIPES] = {[0 ... STRIPES - 1] = {PTHREAD_MUTEX_INITIALIZER}};
@@ -25,7 +25,7 @@ static struct {
 /* How deep this thread's notifications are nested, and the promises deferred to depth 0. */
 static _Thread_local struct {
     unsigned depth;
-    struct task_list later; /* promise.notify */
+    struct task_list later; /* `notify` of each promise */
 } here;
 
 static void promise_on_notify(struct task *t);
@@ -52,7 +52,7 @@ void promise_init(struct promise *p, struct loop *loop)
     p->notifier = NULL;
 }
 
-/* Knuth's multiplicative hash. */
+/* Knuth's multiplicative hash of the address. */
 static pthread_mutex_t *promise_stripe(const struct promise *p)
 {
     uint32_t hash = (uint32_t)((uintptr_t)p >> 4) * UINT32_C(2654435761);
@@ -132,9 +132,7 @@ static void promise_on_notify(struct task *t)
     promise_tell_here(CONTAINER_OF(t, struct promise, notify));
 }
 
-/*
- * Call the listeners, after promise_claim_notifying() returned true and without the promise's lock.
- */
+/* Call the listeners after promise_claim_notifying() returned true, without the lock. */
 static void promise_notify(struct promise *p)
 {
     bool elsewhere = p->loop && (!loop_is_current(p->loop) || here.depth >= PROMISE_NESTED_MAX);
@@ -144,7 +142,7 @@ static void promise_notify(struct promise *p)
     promise_tell_here(p);
 }
 
-/* Under the lock. */
+/* Called under the lock. */
 static bool promise_may_become(const struct promise *p, enum promise_state state)
 {
     enum promise_state now = promise_state(p);
@@ -211,7 +209,7 @@ void promise_listen(struct promise *p, struct promise_listener *l)
         promise_notify(p);
 }
 
-/* Under the lock. */
+/* Wait for completion. Called under the lock. */
 static int promise_wait_until(struct promise *p, int64_t until_at_ns)
 {
     struct timespec until = {.tv_sec = (time_t)(until_at_ns / NS_PER_S),

@@ -27,18 +27,18 @@ struct loop;
 struct promise;
 struct promise_notifier;
 
-/* Bounds the recursion when done() completes another promise. */
+/* Limit of nested notifications: done() may complete another promise. */
 #define PROMISE_NESTED_MAX 8
 
 enum promise_state {
     PROMISE_PENDING,
-    PROMISE_UNCANCELLABLE, /* still pending */
+    PROMISE_UNCANCELLABLE, /* pending, but promise_cancel() is refused */
     PROMISE_SUCCEEDED,
     PROMISE_FAILED,
     PROMISE_CANCELLED
 };
 
-/* done() may free the listener. */
+/* A completion callback. done() may free the listener. */
 struct promise_listener {
     struct list link;
     void (*done)(struct promise_listener *l, struct promise *p);
@@ -58,12 +58,13 @@ struct promise_listener {
  *
  * Completion is one critical section; without listeners, the unlock is its last access to the
  * promise. A mutex may be destroyed once it can be locked (POSIX, rationale of
- * pthread_mutex_destroy()). So promise_await() locks a completed promise, too, and permits freeing;
- * promise_is_done() does not.
+ * pthread_mutex_destroy()). So promise_await() locks even a completed promise. promise_is_done()
+ * does not: freeing is not safe after it.
  *
  * The notifying thread accesses the promise after each done(), but the last done() may have closed
  * the promise. So the promise points to a notifier on that thread's stack, in which promise_close()
- * sets `is_over`. The notifying thread and promise_close() lock the stripe, a static lock.
+ * sets `is_over`. That thread and promise_close() access the notifier under the stripe, a static
+ * lock.
  */
 struct promise {
     atomic_int state;
@@ -79,7 +80,7 @@ struct promise {
 
 /*
  * promise_init(p, loop):
- * Initialize as pending; listeners run on ${loop} (NULL: any thread).
+ * Initialize ${p} as pending. Listeners run on ${loop}; NULL: on any thread.
  *
  * Thread: any
  * Owns:   ${loop} may end, but not be destroyed, before the listeners are called
@@ -88,7 +89,7 @@ void promise_init(struct promise *p, struct loop *loop);
 
 /*
  * promise_close(p):
- * Release resources, complete or not (note: last touch). No listener may be left.
+ * Release the resources of ${p}, completed or not (note: last touch). No listener may be left.
  *
  * Thread: any
  */
@@ -96,7 +97,7 @@ void promise_close(struct promise *p);
 
 /*
  * promise_succeed(p) / promise_fail(p, error):
- * Complete and notify. False: already complete.
+ * Complete ${p} and notify listeners. False: already complete.
  *
  * Thread: any
  * Owns:   a listener or waiter may free ${p} before this returns
@@ -107,7 +108,7 @@ bool promise_fail(struct promise *p, int error);
 
 /*
  * promise_cancel(p):
- * promise_fail() with -ECANCELED; false also if uncancellable.
+ * Complete ${p} as cancelled, with -ECANCELED. False also if uncancellable.
  *
  * Thread: any
  */
@@ -115,7 +116,7 @@ bool promise_cancel(struct promise *p);
 
 /*
  * promise_set_uncancellable(p):
- * Refuse promise_cancel(). False: already cancelled.
+ * Make promise_cancel() fail from now on. False: already cancelled.
  *
  * Thread: any
  */
@@ -124,7 +125,7 @@ bool promise_set_uncancellable(struct promise *p);
 /*
  * promise_listen(p, l):
  * Call ${l} on completion, perhaps inside this call. ${l} runs on another thread if the loop
- * refuses the task: check loop_is_current().
+ * refuses or drops the task: check loop_is_current().
  *
  * Thread: any
  * Owns:   ${l} must live until called; ${p} as for promise_succeed()
@@ -133,8 +134,8 @@ void promise_listen(struct promise *p, struct promise_listener *l);
 
 /*
  * promise_await(p, timeout_ns):
- * Wait for completion (CLOCK_NEVER: for ever; <= 0: do not wait). Listeners may not have been
- * called yet. Does not wait on a loop's thread, as completion might need that thread.
+ * Wait for completion (CLOCK_NEVER: for ever; <= 0: do not wait). Listeners may be called later.
+ * Refuses to wait on a loop's thread, because completion might need that thread.
  *
  * Thread: any
  * Errors: 0 (complete, whatever the outcome); -ETIMEDOUT; -EDEADLK (on a loop's thread)
@@ -143,6 +144,7 @@ int promise_await(struct promise *p, int64_t timeout_ns) NODISCARD;
 
 /*
  * promise_state(p) / promise_is_done(p):
+ * Return the state / is ${p} complete?
  *
  * Thread: any
  */
@@ -151,7 +153,7 @@ bool promise_is_done(const struct promise *p);
 
 /*
  * promise_error(p):
- * Outcome of a complete promise: 0 or -errno.
+ * Return the outcome of a completed promise: 0 or -errno.
  *
  * Thread: any
  */

@@ -6,8 +6,8 @@
  *
  * FIFO. A push writes only its own task and `newest`, which the consumer accesses once per batch.
  *
- * No ABA problem: if `newest` was popped and pushed again since a producer read it, it is the
- * newest task again, and the push in front of it is right.
+ * No ABA problem: the task that a producer read from `newest` may be popped and pushed again. It is
+ * then the newest task again, and the push in front of it is right.
  */
 #ifndef ENGINE_QUEUE_H
 #define ENGINE_QUEUE_H
@@ -22,15 +22,16 @@
 #include "engine/task.h"
 
 struct queue {
-    alignas(CACHE_LINE_BYTES) _Atomic(struct task *) newest; /* producers */
+    alignas(CACHE_LINE_BYTES) _Atomic(struct task *) newest; /* producers push here */
     struct gate gate; /* in the cache line of `newest`: a submit writes both */
-    alignas(CACHE_LINE_BYTES) struct task *first; /* consumer */
+    alignas(CACHE_LINE_BYTES) struct task *first; /* consumer only */
 };
 
 /*
  * queue_init(q):
+ * Initialize an empty queue.
  *
- * Thread: any, before other threads can use ${q}
+ * Thread: any, before other threads use ${q}
  */
 void queue_init(struct queue *q);
 
@@ -47,7 +48,7 @@ static inline void queue_push(struct queue *q, struct task *t)
 {
     struct task *before = atomic_load_explicit(&q->newest, memory_order_relaxed);
 
-    /* Sequentially consistent for note: wake-up in engine/wakeup.h. */
+    /* Sequentially consistent: see note: wake-up in engine/wakeup.h. */
     do
         atomic_store_explicit(&t->next, before, memory_order_relaxed);
     while (!atomic_compare_exchange_weak(&q->newest, &before, t));

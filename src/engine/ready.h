@@ -5,7 +5,7 @@
  * poll: the first call makes its watcher pending again at a lower priority, which restores the
  * order. Stopping a watcher clears its pending event.
  *
- * libev's manual forbids changing an active watcher's priority, but ev.c (4.33) reads it only for
+ * libev's manual forbids changing an active watcher's priority. But ev.c (4.33) reads it only for
  * pending watchers, and a watcher is not pending in its callback.
  */
 #ifndef ENGINE_READY_H
@@ -16,8 +16,8 @@
 
 #include "base/must.h"
 
-#define READY_FIRST 0 /* priority of a watcher's first call */
-#define READY_TURN  (-1)
+#define READY_FIRST 0    /* priority of a watcher's first call */
+#define READY_TURN  (-1) /* priority of its second call */
 
 /*
  * ready_in_order(ev, w, revents):

@@ -1,6 +1,6 @@
 /*
- * note: place. A strand with tasks has one place, in the executor's queue or taken by a thread.
- * That thread runs one task after the other, then removes the place or queues it again. The
+ * note: place. A strand with tasks has one place, an entry of the executor's queue. A thread that
+ * takes the place runs one task after the other, then removes the place or queues it again. The
  * executor's lock guards the place, and the limits of strand and executor.
  *
  * note: users. The owner, the place and the waiter each hold a reference while in use; releasing
@@ -20,9 +20,9 @@ struct strand {
     struct task place;
     struct task_list tasks;
     unsigned n_tasks;
-    unsigned in_a_row; /* tasks run since the place was queued */
-    bool placed;       /* see note: place */
-    bool was_full;     /* the strand was full: call the waiter when it is half empty */
+    unsigned in_a_row; /* tasks begun since the place was queued */
+    bool placed;       /* the place is queued, or taken by a thread */
+    bool was_full;     /* the full strand refused a task: submit the waiter when half empty */
 
     /* Accessed by the loop's thread only. */
     bool refused; /* room() will be called */
@@ -64,7 +64,7 @@ static void strand_on_no_loop(struct task *t)
 static const struct task_type strand_waiter_type = {
     .name = "strand waiter", .run = strand_on_room, .drop = strand_on_no_loop};
 
-/* Never runs: the executor takes the strand's tasks. */
+/* Marks the place of a strand; never runs. */
 static const struct task_type place_type = {.name = "strand"};
 
 int strand_create(struct strand **out, const struct strand_conf *conf)

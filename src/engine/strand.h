@@ -9,20 +9,21 @@
 
 #include "engine/executor.h"
 
-/* Tasks that a strand runs before it queues again. */
 #define STRAND_BATCH 64
 
 struct strand;
 
-/* Executor and loop outlive the strand; destroy the loop after executor_stop(). */
+/*
+ * Configuration. Executor and loop must outlive the strand; destroy the loop after executor_stop().
+ */
 struct strand_conf {
     struct executor *executor;
     struct loop *loop;          /* all submits come from its thread */
-    unsigned max_pending_tasks; /* of this strand, at least 1 */
+    unsigned max_pending_tasks; /* limit of this strand, at least 1 */
     /*
-     * Called after -EAGAIN, on ${loop}, when half of the limit that was reached is free, or when
-     * the executor has stopped; not if the loop has ended. room() may submit, or destroy the
-     * strand.
+     * Called on ${loop} after -EAGAIN: when half of the limit that was reached is free, when the
+     * executor stops, or 10 ms after no thread could start. Not called if the loop has ended.
+     * room() may submit, or destroy the strand.
      */
     void (*room)(void *cookie);
     void *cookie;
@@ -30,6 +31,7 @@ struct strand_conf {
 
 /*
  * strand_create(out, conf):
+ * Create an empty strand.
  *
  * Thread: loop of conf->loop
  * Owns:   copies ${conf}
@@ -39,20 +41,20 @@ int strand_create(struct strand **out, const struct strand_conf *conf) NODISCARD
 
 /*
  * strand_submit(s, t):
- * Run ${t} after earlier tasks.
+ * Run ${t} after the earlier tasks of ${s}.
  *
  * Thread: loop
  * Owns:   as executor_submit()
- * Errors: 0; -EAGAIN (strand or executor full: pause, conf->room will be called once); -ESHUTDOWN
+ * Errors: 0; -EAGAIN (full, or no thread could start: pause until conf->room is called); -ESHUTDOWN
  */
 int strand_submit(struct strand *s, struct task *t) NODISCARD;
 
 /*
  * strand_destroy(s):
  * Drop the tasks that have not begun; conf->room will not be called. ${s} is freed after its
- * running task.
+ * running task, if any.
  *
- * Thread: loop of ${s}, or any after its end
+ * Thread: loop of ${s}, or any after the loop has ended
  */
 void strand_destroy(struct strand *s);
 

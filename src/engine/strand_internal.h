@@ -11,7 +11,7 @@
 
 /*
  * strand_of(place):
- * The strand that ${place} stands for; NULL: ${place} is a task.
+ * The strand of ${place} (note: place in strand.c); NULL: ${place} is a task.
  *
  * Thread: any, locked
  */
@@ -19,7 +19,8 @@ struct strand *strand_of(struct task *place);
 
 /*
  * strand_take(s):
- * The next task for the thread that took the place of ${s}. NULL: none; ${s} may be freed.
+ * Take the next task, for the thread that took the place of ${s}. NULL: take another place; ${s}
+ * may have been freed.
  *
  * Thread: a thread of the executor, locked
  */

@@ -2,7 +2,7 @@
  * engine/task: unit of work for a loop or executor, embedded in its object.
  *
  * An accepted task is run or dropped, once: by its loop or executor, or by the thread that stops
- * them. drop() releases the object's resources. run() may submit the task again.
+ * it. drop() releases the object's resources. run() may submit the task again.
  */
 #ifndef ENGINE_TASK_H
 #define ENGINE_TASK_H
@@ -19,9 +19,9 @@ struct task_type {
 };
 
 struct task {
-    _Atomic(struct task *) next; /* in its queue */
+    _Atomic(struct task *) next; /* next in the queue */
     const struct task_type *type;
-    int64_t queued_at_ns; /* when submitted; loops: 0 if not measured */
+    int64_t queued_at_ns; /* when submitted; in loops 0 if not measured */
 };
 
 #endif

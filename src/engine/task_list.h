@@ -1,5 +1,5 @@
 /*
- * engine/task_list: FIFO list of tasks, for one thread.
+ * engine/task_list: FIFO list of tasks, without locking.
  */
 #ifndef ENGINE_TASK_LIST_H
 #define ENGINE_TASK_LIST_H
@@ -31,7 +31,7 @@ static inline void task_list_append(struct task_list *l, struct task *t)
 
 /*
  * task_list_take(l):
- * Remove the first task; NULL: none.
+ * Remove and return the first task; NULL: empty list.
  *
  * Thread: owner
  */

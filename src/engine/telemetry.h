@@ -1,7 +1,8 @@
 /*
  * engine/telemetry: counters of a loop, for engine/loop_stats.
  *
- * One thread writes, without atomic read-modify-write; any thread reads. All accesses are relaxed.
+ * One thread at a time writes a counter, without atomic read-modify-write; any thread reads. All
+ * accesses are relaxed.
  */
 #ifndef ENGINE_TELEMETRY_H
 #define ENGINE_TELEMETRY_H
@@ -18,8 +19,7 @@ struct telemetry {
     _Atomic uint64_t polls_blocking;
     _Atomic uint64_t io_events;
     _Atomic uint64_t tasks_run;
-    _Atomic uint64_t
-        tasks_dropped; /* written by the loop, or by the thread that stops a loop without thread */
+    _Atomic uint64_t tasks_dropped;
     _Atomic uint64_t tasks_own; /* submitted by the loop itself */
     _Atomic uint64_t rebuilds;
     _Atomic uint64_t stalls;
@@ -29,12 +29,12 @@ struct telemetry {
     _Atomic int64_t longest_ns;
     _Atomic(const char *) longest_name;
     _Atomic int64_t turn_at_ns;  /* end of this turn's poll; 0: polling */
-    _Atomic(const char *) doing; /* task type or handler running */
+    _Atomic(const char *) doing; /* task type, handler or "I/O" running */
     struct histogram turn;       /* durations of turns, without the poll */
-    struct histogram queue_wait; /* waits of timestamped tasks */
+    struct histogram queue_wait; /* waiting times of timestamped tasks */
 };
 
-/* Only for the thread that alone writes the counter. */
+/* Increase a counter; only for its one writing thread. */
 #define TELEMETRY_ADD(counter, n)                                                       \
     atomic_store_explicit(&(counter),                                                   \
                           atomic_load_explicit(&(counter), memory_order_relaxed) + (n), \

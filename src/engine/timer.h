@@ -28,7 +28,7 @@ enum timer_claim { TIMER_FREE, TIMER_COMING, TIMER_HELD, TIMER_WITHDRAWN };
 
 struct timer {
     struct task task;
-    int64_t at_ns;     /* when it is due; a fixed rate adds its period to this */
+    int64_t at_ns;     /* when the timer is due; a fixed rate adds its period to this */
     int64_t rank_ns;   /* WAITING: key in the heap; see timer_heap_add_again() */
     int64_t period_ns; /* 0: once; > 0: fixed rate; < 0: fixed delay */
     uint64_t order;    /* WAITING: insertion order; DUE: position among the loop's tasks */
@@ -48,6 +48,7 @@ struct timer {
 
 /*
  * timer_init(t, type):
+ * Initialize an idle timer.
  *
  * Thread: owner
  */

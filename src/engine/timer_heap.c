@@ -16,7 +16,7 @@ static bool timer_heap_before(const struct timer *a, const struct timer *b)
     return a->rank_ns != b->rank_ns ? a->rank_ns < b->rank_ns : a->order < b->order;
 }
 
-/* The later root becomes the earlier one's first child. */
+/* Merge heaps: the later root becomes the earlier one's first child. */
 static struct timer *timer_heap_meld(struct timer *a, struct timer *b)
 {
     struct timer *child;
@@ -39,7 +39,7 @@ static struct timer *timer_heap_meld(struct timer *a, struct timer *b)
     return a;
 }
 
-/* Two passes: meld pairs from the left, then the results from the right. */
+/* Merge siblings in two passes: pairs from the left, then the results from the right. */
 static struct timer *timer_heap_meld_siblings(struct timer *first)
 {
     struct timer *pairs = NULL, *root = NULL;

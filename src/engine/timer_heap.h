@@ -24,6 +24,7 @@ struct timer_heap {
 
 /*
  * timer_heap_init(s):
+ * Initialize an empty heap.
  *
  * Thread: owner
  */
@@ -40,7 +41,7 @@ void timer_heap_add(struct timer_heap *s, struct timer *t);
 
 /*
  * timer_heap_add_again(s, t, now_ns):
- * Add a periodic ${t} after its run. If late, it goes behind the timers due by ${now_ns}, so as not
+ * Add a periodic ${t} after its run. A late ${t} goes behind the timers due by ${now_ns}, so as not
  * to starve them.
  *
  * Thread: owner
@@ -57,7 +58,7 @@ void timer_heap_remove(struct timer_heap *s, struct timer *t);
 
 /*
  * timer_heap_next_at_ns(s):
- * The heap's first instant; CLOCK_NEVER: empty.
+ * When the heap's first timer is due; CLOCK_NEVER: no timer.
  *
  * Thread: owner
  */
@@ -73,7 +74,7 @@ struct timer *timer_heap_take_due(struct timer_heap *s, int64_t now_ns);
 
 /*
  * timer_heap_fetch_due(s, now_ns, place, max):
- * Move due timers to the list until it has ${max}; ${place} is their position among the loop's
+ * Move due timers to the list until it has ${max}; ${place} is their position among the queued
  * tasks.
  *
  * Thread: owner
@@ -82,7 +83,7 @@ void timer_heap_fetch_due(struct timer_heap *s, int64_t now_ns, uint64_t place, 
 
 /*
  * timer_heap_first_due(s):
- * The first timer of the list, which stays there; NULL: none.
+ * Return the first timer of the list without removing it; NULL: none.
  *
  * Thread: owner
  */

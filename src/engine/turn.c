@@ -6,8 +6,8 @@
  *
  * note: newer tasks. Step 4 runs the tasks queued at its start. It also takes newer tasks in three
  * cases: the turn had I/O, and io_ratio gives tasks time; few tasks have run, and another turn
- * would cost more; a timer is due, and must not overtake earlier tasks. Otherwise the queue's cache
- * line stays with the producers.
+ * would cost more; a timer is due, and must not overtake earlier tasks. Otherwise it leaves the
+ * queue's cache line to the producers.
  */
 #include <sched.h>
 
@@ -25,10 +25,10 @@
 #define TURN_LEAVE_EACH 1024
 #define TURN_LEAVE_PART 16
 
-/* A loop that yields does so after turns of at least this time. */
+/* A loop yields after turns of at least this time. */
 #define TURN_YIELD_NS (50 * NS_PER_US)
 
-/* Step 6 has at least this time. */
+/* Minimum time of step 6. */
 #define TURN_REAP_NS NS_PER_MS
 
 bool turn_has_work(const struct loop *l)
@@ -111,7 +111,7 @@ static void turn_fetch_due(struct loop *l)
                          TIMER_HEAP_DUE_MAX);
 }
 
-/* Steps 3 and 5: up to ${max} tasks of a queue, within the quantum. */
+/* Steps 3 and 5: run up to ${max} tasks of a queue, within task_quantum. */
 static uint64_t turn_queue(struct loop *l, enum loop_queue queue, uint64_t max)
 {
     struct budget_conf conf = {.io_ratio = 100, .quantum_ns = l->quantum_ns};
@@ -134,7 +134,9 @@ static uint64_t turn_queue(struct loop *l, enum loop_queue queue, uint64_t max)
     return budget.run;
 }
 
-/* Step 3. New connections may have bytes: poll before step 4, which may last task_quantum. */
+/*
+ * Step 3. New connections may have received bytes: poll before step 4, which may last task_quantum.
+ */
 static void turn_control(struct loop *l)
 {
     if (queue_empty(&l->queues[LOOP_CONTROL]) || turn_queue(l, LOOP_CONTROL, TURN_CONTROL_MAX) == 0)
@@ -170,7 +172,7 @@ static void turn_run_timer(struct loop *l, struct timer *t)
     }
 }
 
-/* Step 4, one task or timer; false: none left. */
+/* Step 4: run one task or timer; false: none is left. */
 static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t *from_queue)
 {
     struct timer *due = timer_heap_first_due(&l->schedule);
@@ -228,7 +230,7 @@ static void turn_tasks(struct loop *l)
     TELEMETRY_ADD(l->telemetry.tasks_run, budget.run);
 }
 
-/* Step 5: only tasks queued before this step. */
+/* Step 5: run only the tasks queued before this step. */
 static void turn_tail(struct loop *l)
 {
     if (!queue_empty(&l->queues[LOOP_TAIL]))
@@ -277,7 +279,7 @@ static void turn_count(struct loop *l)
 
 /*
  * note: yield. The scheduler may let a running thread use up its time slice of milliseconds before
- * one that wakes on the same processor.
+ * it runs a thread that wakes on the same processor. So loops yield after long turns.
  */
 static void turn_yield(const struct loop *l)
 {

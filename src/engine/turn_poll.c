@@ -44,7 +44,10 @@ static void turn_poll_begin(struct loop *l)
     TELEMETRY_SET(l->telemetry.turn_at_ns, l->now_ns);
 }
 
-/* Step 2. libev calls this with all ready watchers, and at the start of ev_run() with none. */
+/*
+ * Step 2: run the I/O callbacks. libev calls this with all ready watchers, and at the start of
+ * ev_run() with none.
+ */
 static void turn_poll_on_ready(struct ev_loop *ev)
 {
     struct loop *l = ev_userdata(ev);
@@ -115,7 +118,7 @@ static void turn_poll_pace(struct loop *l, int64_t until_ns)
     if (!turn_has_work(l) && !turn_stop_requested(l)) /* see note: wake-up */
         wakeup_wait(&l->wakeup, pace_until_ns);
     wakeup_done(&l->wakeup);
-    /* A broken descriptor ends the wait at once: sleep without it. */
+    /* A broken descriptor ends the wait at once: sleep without the descriptor. */
     if (!turn_has_work(l) && !turn_stop_requested(l))
         turn_poll_nap(pace_until_ns);
 }
@@ -187,7 +190,6 @@ void turn_poll_count(struct loop *l)
     TELEMETRY_ADD(l->telemetry.io_events, l->io_events);
 }
 
-/* Did a blocking poll end before its deadline? */
 static bool turn_poll_is_early(const struct loop *l)
 {
     int64_t at_ns = clock_add_ns(l->sleep_at_ns, TURN_POLL_MAX_NS);

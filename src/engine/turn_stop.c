@@ -40,7 +40,6 @@ static void turn_stop_drop_timers(struct loop *l)
         turn_stop_drop_timer(l, t);
 }
 
-/* At-stop tasks may add at-stop tasks. */
 static void turn_stop_run_tasks(struct loop *l)
 {
     struct task *t;

@@ -20,20 +20,21 @@
 struct wakeup {
     _Atomic int64_t sleeps_until_ns;
     _Atomic uint64_t sent; /* system calls; relaxed */
-    int fd;                /* eventfd */
+    int fd;
 };
 
 /*
  * wakeup_open(w):
- * Create the eventfd; the loop counts as awake.
+ * Create the eventfd and mark the loop as awake.
  *
- * Thread: any, before other threads can use ${w}
+ * Thread: any, before other threads use ${w}
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM
  */
 int wakeup_open(struct wakeup *w) NODISCARD;
 
 /*
  * wakeup_close(w):
+ * Close the eventfd.
  *
  * Thread: any, when no thread can call wakeup_send()
  */
@@ -41,7 +42,7 @@ void wakeup_close(struct wakeup *w);
 
 /*
  * wakeup_end_sleep(w):
- * Slow path of wakeup_send().
+ * Slow path of wakeup_send(): end the sleep.
  *
  * Thread: any
  */
@@ -49,7 +50,7 @@ void wakeup_end_sleep(struct wakeup *w);
 
 /*
  * wakeup_send(w):
- * Wake the loop if it sleeps, after the push (note: wake-up).
+ * Wake the loop if it sleeps. Call this after the push (note: wake-up).
  *
  * Thread: any
  */
@@ -78,6 +79,7 @@ void wakeup_prepare(struct wakeup *w, int64_t until_ns);
 
 /*
  * wakeup_done(w):
+ * Mark the loop as awake.
  *
  * Thread: loop
  */

@@ -8,7 +8,7 @@
 
 struct watch {
     struct loop *loop;
-    int64_t stalled_at_ns; /* begin of the turn reported as stalled; 0: none */
+    int64_t stalled_at_ns; /* start of the turn reported as stalled; 0: none */
     struct task beat;
     atomic_bool beating; /* `beat` is queued (release/acquire); false: it may be submitted again */
     int64_t beat_at_ns;  /* when `beat` was last submitted; 0: never */

@@ -19,7 +19,7 @@ struct watchdog;
 /* Interval of beats, unless the threshold is longer. */
 #define WATCHDOG_BEAT_NS (5 * NS_PER_S)
 
-/* Longest interval of watchdog_check(). */
+/* Longest interval of watchdog_check() if it checks for stalls. */
 #define WATCHDOG_LOOK_MAX_NS (500 * NS_PER_MS)
 
 /*
@@ -33,7 +33,7 @@ int watchdog_create(struct watchdog **out, unsigned max_loops, int64_t threshold
 
 /*
  * watchdog_add(w, loop):
- * Watch ${loop}, in any state.
+ * Watch ${loop}, whatever its state.
  *
  * Thread: any, one at a time
  * Owns:   ${loop} must outlive the last check
@@ -50,7 +50,7 @@ int64_t watchdog_interval_ns(const struct watchdog *w);
 
 /*
  * watchdog_check(w):
- * Log begin and end of stalls; false if a loop stalls, or sleeps while tasks wait.
+ * Log begin and end of stalls and missed beats; false if a loop stalls, or sleeps while tasks wait.
  *
  * Thread: any but loops, one at a time
  */

@@ -1,11 +1,12 @@
 /*
- * note: mailbox. A session may end before its messages on the executor, so both sides share a
- * reference-counted mailbox. The handler, each submitted message and the pending notice hold a
+ * note: mailbox. A session may end before its messages on the executor, so loop and executor share
+ * a reference-counted mailbox. The handler, each submitted message and the pending notice hold a
  * reference. Only the loop reads mailbox->handler.
  *
  * note: notice. Executor threads push finished messages to a list, newest first, by
- * compare-and-swap. A push onto an empty list submits the notice to the loop, which takes the whole
- * list by one exchange. If the task queue is full, the control queue (unbounded) takes the notice.
+ * compare-and-swap. A push onto an empty list submits the notice, a task, to the loop. The notice
+ * takes the whole list by one exchange. If the task queue is full, the control queue (unbounded)
+ * takes it.
  */
 #include "handlers/executor_handler.h"
 
@@ -23,7 +24,7 @@
 #include "net/channel.h"
 #include "net/memory_account.h"
 
-/* Most messages of one client in the executor. */
+/* Maximum of one client's messages in the strand. */
 #define EXECUTOR_MESSAGES 64
 
 struct executor_message {
@@ -40,7 +41,7 @@ struct executor_mailbox {
     struct executor_handler *handler; /* NULL: the channel is closed */
     struct executor_handler_conf conf;
     struct memory_account *buffered;         /* NULL: memory is not accounted */
-    _Atomic(struct executor_message *) done; /* messages executed; see note: notice */
+    _Atomic(struct executor_message *) done; /* executed or dropped; see note: notice */
     struct task notice;
     atomic_uint users;
 };
@@ -51,8 +52,8 @@ struct executor_handler {
     const struct handler_step *step;
     struct executor_mailbox *mailbox; /* mailbox and strand are NULL until the first byte */
     struct strand *strand;
-    struct task_list refused; /* messages that the strand did not take yet */
-    size_t bytes;             /* of messages not passed on yet */
+    struct task_list refused; /* messages that the strand has not accepted yet */
+    size_t bytes;             /* size of all messages not passed on yet */
     bool eof;                 /* end of file, to pass on after the messages */
     int rejected;             /* error to pass on after the messages; 0: none */
 };
@@ -102,7 +103,7 @@ static void executor_work(const struct executor_handler_conf *conf, const uint8_
         ;
 }
 
-/* If the control queue refuses the notice, too, the loop and its channels have ended. */
+/* If the control queue, too, refuses the notice, the loop and its channels have ended. */
 static void executor_mailbox_notify(struct executor_mailbox *mailbox)
 {
     executor_mailbox_join(mailbox);

@@ -4,9 +4,9 @@
  *   loop: read -> [message] -> strand ... executor: work -> [done] -> loop: next handler
  *
  * Each read is one message. Messages of one client run one after the other, perhaps on different
- * threads; end of file follows them. Reading pauses when too many bytes are pending or the executor
- * is full; nothing is dropped. A client's memory is bounded by EXECUTOR_HANDLER_BYTES plus one
- * read.
+ * threads; end of file is passed on after them. Reading pauses when too many bytes are pending or
+ * the executor is full, so that no message is lost. A client's memory is bounded by
+ * EXECUTOR_HANDLER_BYTES plus one read.
  *
  * The built-in work only sleeps for `delay_ns`; put real work into executor_work().
  *
@@ -19,7 +19,10 @@
 
 #include <stdint.h>
 
-/* Pause reading above this, resume at half of it. Each message counts with its overhead. */
+/*
+ * Pause reading above this many pending bytes, resume at half of it. Each message counts with its
+ * overhead.
+ */
 #define EXECUTOR_HANDLER_BYTES (64 * 1024)
 
 struct executor_handler_conf {

@@ -39,7 +39,7 @@ struct fault_handler {
     uint64_t draws;
     uint64_t left; /* bytes until reset_after */
     bool dropped;
-    bool over; /* reset_after is reached, or no memory: discard everything */
+    bool over; /* discard everything: reset_after is reached, or no memory */
     struct fault_line in;
     struct fault_line out;
 };
@@ -65,7 +65,7 @@ static uint32_t fault_draw(struct fault_handler *f, uint32_t n)
     return hash_reduce(hash_mix(f->draws++), n);
 }
 
-/* Count ${len} bytes; returns how many of them pass before reset_after. */
+/* Count ${len} bytes; return how many of them pass until reset_after is reached. */
 static size_t fault_take(struct fault_handler *f, size_t len)
 {
     if (f->conf->reset_after == 0)
@@ -143,7 +143,7 @@ static void fault_consume(struct fault_handler *f, struct fault_line *line, size
     if (f->conf->rate > 0)
         line->free_at_ns =
             clock_add_ns(clock_now_ns(), (int64_t)((uint64_t)n * NS_PER_S / f->conf->rate));
-    f->handler.channel->last_io_at_ns = loop_now_ns(fault_loop(f)); /* not idle */
+    f->handler.channel->last_io_at_ns = loop_now_ns(fault_loop(f)); /* keeps the client active */
     if (buffer_bytes(&line->delayed) > 0)
         fault_arm(f, line, 0);
 }
@@ -235,7 +235,10 @@ static void fault_read(struct handler *h, const uint8_t *data, size_t len)
     fault_arm(f, &f->in, fault_delay_ns(f));
 }
 
-/* True: pass on end of file now; false: after delayed input, or never in a dropped session. */
+/*
+ * Return true to pass on end of file now. False: after the delayed input; in a dropped session
+ * never.
+ */
 static bool fault_passes_eof(struct fault_handler *f)
 {
     if (f->dropped)

@@ -19,7 +19,7 @@
 
 enum fault_drop_as { FAULT_DROP_RESET, FAULT_DROP_SILENCE };
 
-/* 0 turns a fault off. */
+/* Settings of a listener; 0 turns a fault off. */
 struct fault_handler_conf {
     int64_t delay_ns;     /* delays the client's bytes */
     int64_t jitter_ns;    /* largest additional delay; random for each read */
@@ -27,9 +27,9 @@ struct fault_handler_conf {
     unsigned reset_after; /* bytes of both directions together */
     unsigned drop;        /* percent of the selected connections that get no service */
     enum fault_drop_as drop_as;
-    unsigned percent;         /* of the connections from `clients`: selected for faults */
+    unsigned percent;         /* percentage of connections from `clients` to select */
     struct cidr_list clients; /* empty: all */
-    unsigned seed;            /* of the random numbers; 0: from the clock */
+    unsigned seed;            /* seed of the random numbers; 0: the clock */
 };
 
 /* Always the first handler; cannot be named in option `pipeline`. */

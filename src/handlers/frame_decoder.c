@@ -92,7 +92,7 @@ static enum frame_decoder_result frame_measure(const struct frame_decoder_conf *
     return *bytes > conf->max_length ? FRAME_DECODER_LONG : FRAME_DECODER_FRAME;
 }
 
-/* Discard ${bytes}: first the piece, then input. True: report the error now; false: after that. */
+/* Discard ${bytes}: first the piece, then input. True: report ${why} now; false: afterwards. */
 static bool frame_refuse(struct frame_decoder *d, const struct frame_decoder_conf *conf,
                          enum frame_decoder_result why, uint64_t bytes)
 {
@@ -155,7 +155,7 @@ static bool frame_discard_to_end(struct frame_decoder *d, const struct frame_dec
     return !d->discards_to_end;
 }
 
-/* True: nothing is left to discard. */
+/* Discard input. True: nothing is left to discard. */
 static bool frame_discard(struct frame_decoder *d, const struct frame_decoder_conf *conf,
                           struct frame_decoder_bytes *in)
 {
@@ -262,7 +262,7 @@ static enum frame_decoder_result frame_begin_delimiter(struct frame_decoder *d,
     return frame_refuse_to_end(d, conf, FRAME_DECODER_LONG);
 }
 
-/* Set frame_bytes. MORE: the header is incomplete, or bytes are being discarded. */
+/* Find the length of the next frame. MORE: it is not known yet, or bytes are being discarded. */
 static enum frame_decoder_result frame_begin(struct frame_decoder *d,
                                              const struct frame_decoder_conf *conf,
                                              struct frame_decoder_bytes *in)

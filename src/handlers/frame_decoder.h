@@ -15,13 +15,13 @@
  * FRAME_DECODER_DELIMITER: see frame_delimiter.h.
  *
  * A frame that is complete in the input is returned in place. A partial frame is copied to memory
- * that grows up to max_length; it is freed after the frame.
+ * that grows up to max_length and is freed after the frame.
  *
- * A bad frame is reported once and discarded. When its end is unknown, this is discarded:
+ * A bad frame is reported once and discarded. If its end is unknown, the decoder discards:
  *
- *   length negative, or below that of the header   the header
- *   text length not a number                       all up to the next length_end
- *   no delimiter within max_length                 all up to the next delimiter
+ *   frame length negative, or below the header's   the header
+ *   text length not a number                       all through the next length_end
+ *   no delimiter within max_length                 all through the next delimiter
  *
  * Source: RFC 6587, 3.4.1 and 3.4.2; Netty LengthFieldBasedFrameDecoder.
  */
@@ -43,8 +43,8 @@ enum frame_decoder_by { FRAME_DECODER_LENGTH, FRAME_DECODER_TEXT_LENGTH, FRAME_D
 enum frame_decoder_order { FRAME_DECODER_BIG, FRAME_DECODER_LITTLE };
 
 /*
- * max_length must not be below `strip`, nor below the longest header (length_offset + length_width,
- * or FRAME_DECODER_TEXT_BYTES). All lengths are below 2^31.
+ * Settings. max_length is at least `strip` and the longest header: length_offset + length_width, or
+ * FRAME_DECODER_TEXT_BYTES. All lengths are below 2^31.
  */
 struct frame_decoder_conf {
     enum frame_decoder_by by;
@@ -52,7 +52,7 @@ struct frame_decoder_conf {
     unsigned length_offset;
     unsigned length_width;     /* 1, 2, 3, 4 or 8 */
     int64_t length_adjustment; /* also for text lengths */
-    unsigned strip;            /* bytes to remove from a frame's front */
+    unsigned strip;            /* bytes to remove from the front, with FRAME_DECODER_LENGTH */
     enum frame_decoder_order byte_order;
     uint8_t length_end; /* ends a text length; not a digit */
     bool strip_length;  /* remove the text length header */
@@ -77,7 +77,7 @@ struct frame_decoder_bytes {
     size_t len;
 };
 
-/* Initialized with zeros. */
+/* State of one stream; initialize it with zeros. */
 struct frame_decoder {
     uint8_t *piece; /* partial frame; NULL: none */
     uint32_t piece_bytes;
@@ -85,7 +85,7 @@ struct frame_decoder {
     uint32_t frame_bytes;                 /* length of the current frame; 0: unknown */
     uint32_t strip_front;                 /* bytes to remove from the frame's front */
     uint8_t strip_back;                   /* bytes to remove from the frame's end */
-    bool is_out;                          /* the piece is whole, and was returned */
+    bool is_out;                          /* the piece was returned as a frame */
     enum frame_decoder_result to_be_told; /* error to report after discarding; MORE: none */
     uint64_t discard_bytes;
     bool discards_to_end; /* discard up to the next length_end or delimiter */

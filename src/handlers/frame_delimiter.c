@@ -6,7 +6,7 @@
 #include "base/must.h"
 
 /*
- * Search in blocks: else a rare last byte would be searched for in the whole input at each frame.
+ * Size of a search block: otherwise each frame would search the whole input for a rare last byte.
  */
 #define FRAME_DELIMITER_STEP_BYTES 256
 
@@ -26,7 +26,7 @@ struct frame_delimiter_search {
     const struct frame_delimiter_list *list;
     const uint8_t *data;
     size_t len;
-    size_t next[FRAME_DELIMITER_MAX]; /* for each `last`: its position, or end of its search */
+    size_t next[FRAME_DELIMITER_MAX]; /* for each of `last`: next position, or end of the search */
 };
 
 /* First position in the block ${from} to ${end} where a delimiter may end; ${end}: none. */

@@ -1,8 +1,8 @@
 /*
  * handlers/frame_delimiter: finds the first of several delimiters in a stream.
  *
- * The delimiter that ends first ends the frame; of several that end at the same byte, the longest
- * is removed. So "\n" with "\r\n" handles both line ends, wherever a read ends. Every byte is
+ * The delimiter that ends first ends the frame; if several end at the same byte, the longest
+ * counts. So the list "\n", "\r\n" handles both line ends, wherever a read ends. Every byte is
  * searched once, by memchr(3).
  *
  * Source: Netty DelimiterBasedFrameDecoder.
@@ -14,14 +14,14 @@
 #include <stdint.h>
 
 #define FRAME_DELIMITER_MAX   8
-#define FRAME_DELIMITER_BYTES 16 /* per delimiter */
+#define FRAME_DELIMITER_BYTES 16 /* maximum for a delimiter */
 
 struct frame_delimiter {
     uint8_t len; /* 1 to FRAME_DELIMITER_BYTES */
     uint8_t bytes[FRAME_DELIMITER_BYTES];
 };
 
-/* Initialized with zeros: no delimiter. */
+/* Initialize with zeros: no delimiter. */
 struct frame_delimiter_list {
     unsigned n;
     unsigned last_n;
@@ -36,7 +36,7 @@ struct frame_delimiter_match {
 
 /*
  * frame_delimiter_add(list, bytes, len):
- * Add a delimiter of 1 to FRAME_DELIMITER_BYTES; the list must not be full.
+ * Add a delimiter of 1 to FRAME_DELIMITER_BYTES bytes; the list must not be full.
  *
  * Thread: any, before other threads can use ${list}
  */

@@ -31,7 +31,7 @@ struct frame_handler {
     struct frame_shared *shared;
     struct frame_decoder decoder;
     bool failed;      /* after a bad frame: discard input */
-    bool holds_input; /* a partial frame; see channel_set_input_pending() */
+    bool holds_input; /* holds a partial frame; see frame_update_pending() */
 };
 
 static struct frame_handler *frame_of(struct handler *h)

@@ -2,9 +2,9 @@
  * handlers/frame_handler: passes on whole frames, one per read.
  *
  * A bad frame, or one that end of file cuts off, is counted and logged. Then frame_on_error
- * decides: the session is reset, after the earlier frames, or the frame is skipped. Empty frames
- * are not passed on. A timeout within a frame resets the session. A frame cut off by the end of its
- * session is counted.
+ * decides: pass on the earlier frames and reset the session, or skip the frame. Empty frames are
+ * not passed on. A timeout within a frame resets the session. A frame that the end of the session
+ * cuts off is only counted.
  */
 #ifndef HANDLERS_FRAME_HANDLER_H
 #define HANDLERS_FRAME_HANDLER_H

@@ -26,8 +26,8 @@ struct handler_step;
 struct pipeline_conf;
 
 /*
- * Functions that a handler calls in its operations, on the session's loop. The first reason is
- * kept.
+ * Functions that a handler calls to end its session, on the session's loop. The first reason given
+ * is kept.
  */
 struct handler_context_ops {
     /* Send pending bytes, then end of file; discard input. */
@@ -38,7 +38,7 @@ struct handler_context_ops {
     void (*abort)(struct handler_context *context, enum session_reason reason);
 };
 
-/* What a handler sees of its session. */
+/* The part of a session that its handlers see. */
 struct handler_context {
     const struct handler_context_ops *ops;
     const char *listener;
@@ -48,15 +48,18 @@ struct handler_context {
 struct handler_type {
     const char *name; /* in `pipeline` and logs */
     size_t state_bytes;
-    size_t shared_bytes; /* per listener: counters, log limits */
+    size_t shared_bytes; /* memory for each listener: counters, log limits */
     /*
-     * Add a handler to the pipeline of ${ch}, on its loop. Cannot fail. ${state}: state_bytes,
-     * zeroed, aligned for anything, lives as long as the session. Allocate other memory on first
-     * use and free it at HANDLER_CLOSED: a channel may close without `active`.
+     * Add a handler to the pipeline of ${ch}, on its loop. Cannot fail. ${state} is zeroed memory
+     * of state_bytes, aligned for any type, that lives as long as the session. Allocate other
+     * memory on first use and free it at HANDLER_CLOSED: a channel may close without `active`.
      */
     void (*add)(void *state, struct channel *ch, struct handler_context *context,
                 const struct handler_step *step);
-    /* On any thread: visit the counters in ${shared}, memory of ${listener}. NULL: no counters. */
+    /*
+     * On any thread: visit the counters in ${shared}, the memory for ${listener}. NULL: no
+     * counters.
+     */
     void (*figures)(const void *shared, const struct figure_object *listener,
                     struct figure_visitor *v);
     /*
@@ -66,13 +69,13 @@ struct handler_type {
     void (*add_counters)(void *shared, struct counters_set *set);
 };
 
-/* A handler in a listener's pipeline; common to all its sessions. */
+/* A handler of a listener's pipeline, for all sessions. */
 struct handler_step {
     const struct handler_type *type;
     const struct pipeline_conf *conf;
     struct executor *executor; /* NULL: none */
     void *shared;              /* zeroed; used on all loops, and by all generations */
-    size_t offset;             /* of its state among a session's handler states */
+    size_t offset;             /* of its state in a session's handler states */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * handlers/hello_handler: reads the ClientHello of a client whose TLS is passed on as it is; the
- * first handler of the client's channel (handlers/preface_handler).
+ * handlers/hello_handler: reads the ClientHello of TLS that is passed through, as the first handler
+ * of the client's channel (handlers/preface_handler).
  */
 #ifndef HANDLERS_HELLO_HANDLER_H
 #define HANDLERS_HELLO_HANDLER_H
@@ -21,7 +21,8 @@ struct hello_handler {
 
 /*
  * hello_handler_add(hh, ch, done):
- * Add ${hh} to the pipeline of ${ch}, as preface_handler_add(). All bytes are passed on.
+ * Add ${hh} to the pipeline of ${ch}, as preface_handler_add(). No bytes are removed: the server
+ * gets the hello.
  *
  * Thread: loop of ${ch}
  * Owns:   ${hh} must live as long as ${ch}

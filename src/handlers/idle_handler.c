@@ -16,8 +16,9 @@
 
 /*
  * note: polls. Reads and writes store a time stamp. This handler does not see when buffered output
- * is sent, so then its timer polls the channel's byte counter. If the counter grew, the channel's
- * last I/O counts as a write. If that was a read, a timeout comes up to one poll late.
+ * is sent. So while output is buffered, its timer polls the channel's byte counter. If the counter
+ * grew, the channel's last I/O counts as a write. If the last I/O was a read, a timeout expires up
+ * to one poll late.
  */
 
 enum idle_kind { IDLE_READ, IDLE_WRITE, IDLE_ALL, IDLE_KINDS };
@@ -34,7 +35,7 @@ struct idle_handler {
     struct timer timer;
     int64_t read_at_ns;
     int64_t write_at_ns;
-    int64_t found_at_ns[IDLE_KINDS]; /* last report, which restarts the timeout */
+    int64_t found_at_ns[IDLE_KINDS]; /* when the timeout last expired, which restarts it */
     uint64_t bytes_out;              /* the channel's counter, at the last write or poll */
     bool read_ended;
 };

@@ -1,9 +1,10 @@
 /*
- * handlers/idle_handler: read, write and all-idle timeouts; logs the client or ends its session. If
- * the pipeline has `frame` before it, only whole frames count as reads.
+ * handlers/idle_handler: read, write and all-idle timeouts; logs the client or ends its session.
+ * After the handler `frame`, only whole frames count as reads.
  *
  * A write counts when the kernel takes bytes: a client that does not read is write-idle. While
- * reading is paused, the client is not read-idle. After its end of file only writes count.
+ * reading is paused, only the write timeout can expire. After the client's end of file, the
+ * all-idle timeout can expire too, and counts from the last write.
  *
  * Source: Netty IdleStateHandler, with observeOutput.
  */
@@ -16,7 +17,7 @@
 
 enum idle_handler_action { IDLE_HANDLER_CLOSE, IDLE_HANDLER_LOG };
 
-/* A timeout of 0 is off. */
+/* Timeouts; 0: off. */
 struct idle_handler_conf {
     int64_t read_ns;
     int64_t write_ns;

@@ -12,7 +12,7 @@
 #include "handlers/log_handler.h"
 #include "handlers/pipeline_conf.h"
 
-/* Memory of handler_step.shared; each template holds a reference. */
+/* Memory of handler_step.shared; each template that uses it holds a reference. */
 struct handler_shared {
     atomic_uint references;
     max_align_t bytes[];

@@ -4,8 +4,8 @@
  *
  *   | state of the 1st handler | state of the 2nd | ...    behind the session, in one allocation
  *
- * Each generation of a listener has a template, and its sessions hold references. Only
- * handler_step.shared changes after creation.
+ * Each generation of a listener has a template, to which its sessions hold references. Only the
+ * memory at handler_step.shared changes after creation.
  */
 #ifndef HANDLERS_PIPELINE_TEMPLATE_H
 #define HANDLERS_PIPELINE_TEMPLATE_H
@@ -22,7 +22,7 @@ struct pipeline_template;
 
 /*
  * pipeline_template_type(i) / pipeline_template_find(name):
- * Enumerate the handler types / find a type by its name.
+ * Return the type number ${i}, from 0 / find a type by its name.
  *
  * Thread: any
  * Errors: NULL (no more types; unknown name)
@@ -60,7 +60,7 @@ int pipeline_template_create(struct pipeline_template **out, const struct pipeli
 
 /*
  * pipeline_template_inherit(p, from):
- * Share the counters of handlers of the same types in ${from}, unless ${from} is NULL.
+ * Share the counters of handlers of the same types in ${from}, which may be NULL.
  *
  * Thread: any, before other threads can use ${p}
  */
@@ -68,7 +68,7 @@ void pipeline_template_inherit(struct pipeline_template *p, const struct pipelin
 
 /*
  * pipeline_template_bytes(p):
- * Bytes of handler state per session.
+ * Size of the handler states of one session.
  *
  * Thread: any
  */

@@ -25,7 +25,7 @@ static size_t preface_handler_held(const struct handler *h)
     return CONTAINER_OF(h, const struct preface_handler, handler)->held.cap;
 }
 
-/* Copy the bytes of this read that are left, unless done() has passed them on. */
+/* Keep a copy of the bytes after the preface, unless done() has passed them on. */
 static void preface_handler_hold_rest(struct preface_handler *p)
 {
     struct channel *ch = p->handler.channel;

@@ -1,8 +1,8 @@
 /*
  * handlers/preface_handler: holds the first bytes of a client until a decoder has read them.
  *
- * The first handler of a channel; for a PROXY header (handlers/proxy_protocol) or a ClientHello
- * (handlers/hello_handler). Until the release it keeps back `active`, bytes and end of file; other
+ * It is the first handler of a channel. Decoders: handlers/proxy_protocol, handlers/hello_handler,
+ * service/session_postgres. Until the release it holds back `active`, bytes and end of file; other
  * events pass.
  *
  *   add -> decode -> done(), reading is paused -> preface_handler_release() -> removed
@@ -31,8 +31,8 @@ struct preface_handler_ops {
      */
     int (*decode)(struct preface_handler *p, const uint8_t *data, size_t len);
     /*
-     * No more bytes come, as ${error} says: -EPROTO (end of file), -ENODATA (end of file before any
-     * byte) or -ETIMEDOUT. Returns ${error}, or 0 to pass the bytes on.
+     * Decide when no more bytes come: ${error} is -EPROTO (end of file), -ENODATA (end of file
+     * before any byte) or -ETIMEDOUT. Returns ${error}, or 0 to pass the bytes on.
      */
     int (*conclude)(struct preface_handler *p, int error);
     /*
@@ -54,7 +54,7 @@ struct preface_handler {
 
 /*
  * preface_handler_add(p, ch, ops):
- * Add ${p} to the pipeline of ${ch}, behind the handlers there.
+ * Append ${p} to the pipeline of ${ch}.
  *
  * Thread: loop of ${ch}
  * Owns:   ${p} must live as long as ${ch}
@@ -72,7 +72,8 @@ void preface_handler_give_up(struct preface_handler *p);
 
 /*
  * preface_handler_release(p):
- * After done(p, 0): leave the pipeline, then pass on `active` and the rest.
+ * In or after done(p, 0): leave the pipeline, then pass on `active`, the bytes held, and end of
+ * file.
  *
  * Thread: loop
  */
@@ -80,7 +81,7 @@ void preface_handler_release(struct preface_handler *p);
 
 /*
  * preface_handler_rest_bytes(p):
- * After done(): number of bytes to pass on.
+ * Number of bytes to pass on, in or after done().
  *
  * Thread: loop
  */

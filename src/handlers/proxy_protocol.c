@@ -13,7 +13,7 @@ static struct proxy_protocol *proxy_protocol_of(struct preface_handler *p)
     return CONTAINER_OF(p, struct proxy_protocol, preface);
 }
 
-/* PROXY_PROTOCOL_OFF: a reload turned it off while this peer's header was awaited. */
+/* PROXY_PROTOCOL_OFF: a reload turned it off while the session waited for the header. */
 static bool proxy_protocol_optional(const struct proxy_protocol *pp)
 {
     return pp->gate->conf->mode != PROXY_PROTOCOL_REQUIRED;
@@ -66,7 +66,7 @@ static void proxy_protocol_copy(struct proxy_header_value *value, uint8_t **at)
     *at += value->n;
 }
 
-/* Copy the values of header.tls, as the bytes of a decoded header are removed. */
+/* Copy the values of header.tls, because the bytes of a decoded header are removed. */
 static int proxy_protocol_keep(struct proxy_protocol *pp)
 {
     struct proxy_header_tls *tls = &pp->header.tls;

@@ -25,7 +25,7 @@ enum proxy_protocol_mode {
 
 struct proxy_protocol_conf {
     enum proxy_protocol_mode mode;
-    struct cidr_list trusted; /* peers whose header is used */
+    struct cidr_list trusted; /* peers that may send a header */
     int64_t timeout_ns;       /* to receive the header, from the beginning of the session */
 };
 
@@ -45,8 +45,8 @@ struct proxy_protocol {
      * -ENOMEM.
      */
     void (*done)(struct proxy_protocol *pp, int error);
-    struct proxy_header header; /* `local` if there was none; only `tls` has valid pointers */
-    uint8_t *told;              /* memory of header.tls; NULL: none */
+    struct proxy_header header; /* `local`: none came; only pointers in `tls` are valid */
+    uint8_t *told;              /* copied values of header.tls; NULL: none */
 };
 
 /*
@@ -72,7 +72,7 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
 
 /*
  * proxy_protocol_set_gate(pp, gate):
- * Replace the gate.
+ * Use ${gate} from now on: a reload has replaced the previous one.
  *
  * Thread: loop
  */

@@ -1,7 +1,7 @@
 /*
  * limits/acl: allow and deny rules of a listener.
  *
- * The first rule that contains the client's address decides; if there is none, deny_others.
+ * The first rule that contains the client's address decides. If no rule does, deny_others decides.
  */
 #ifndef LIMITS_ACL_H
 #define LIMITS_ACL_H
@@ -24,9 +24,10 @@ struct acl_conf {
 
 /*
  * acl_create(out, conf):
- * Compile ${conf}, whose arrays must outlive ${out}. ${out} is NULL when all clients are allowed.
+ * Compile ${conf}. ${out} is NULL if it allows all clients.
  *
  * Thread: any
+ * Owns:   the arrays of ${conf} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int acl_create(struct acl **out, const struct acl_conf *conf) NODISCARD;

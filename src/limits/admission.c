@@ -12,7 +12,7 @@
 
 #define ADMISSION_LOG_NS (10 * NS_PER_S)
 
-/* Shared by the admissions of a listener's generations. */
+/* Counter and log limits, shared by all generations of a listener. */
 struct admission_history {
     atomic_uint references;
     _Atomic uint64_t denied;

@@ -1,11 +1,12 @@
 /*
- * limits/admission: access control by client: ACL, then per-client limits. One per generation.
+ * limits/admission: access control by client address: ACL, then limits per client. One per listener
+ * generation.
  *
- * Called once per client: by the boss after accept, or by the worker when a trusted proxy has named
- * the client (session_admit()).
+ * Called once per client: by the boss after accept, or by the worker after a PROXY header named the
+ * client (session_admit()).
  *
  *   admission_enter -> ADMIT: the session keeps the ticket until admission_leave
- *                   -> CLOSE, RESET: disconnect, without admission_leave
+ *                   -> CLOSE, RESET: disconnect; do not call admission_leave
  */
 #ifndef LIMITS_ADMISSION_H
 #define LIMITS_ADMISSION_H
@@ -23,7 +24,7 @@ struct counters_set;
 
 enum admission_verdict { ADMISSION_ADMIT, ADMISSION_CLOSE, ADMISSION_RESET };
 
-/* An admitted client; zeroed: none. */
+/* An admitted client. Zeroed: no client, or no limits. */
 struct admission_ticket {
     struct client_table *of;
     struct client *client; /* NULL: not counted */
@@ -34,14 +35,14 @@ struct admission_conf {
     const struct acl_conf *access; /* NULL: allow all; see acl_create() */
     enum admission_verdict on_deny;
     struct client_table_conf clients;
-    enum quota_over over;           /* QUOTA_OVER_WAIT resets: an accepted client cannot wait */
+    enum quota_over over;           /* QUOTA_OVER_WAIT resets: the client is already accepted */
     const struct admission *before; /* the admission that this one replaces; NULL: none */
 };
 
 /*
  * admission_create(out, conf):
  * Create the access control of a listener. It shares the counters of conf->before, and its client
- * table if the configuration allows.
+ * table if only the limits differ.
  *
  * Thread: any
  * Owns:   ${conf} is copied
@@ -51,7 +52,7 @@ int admission_create(struct admission **out, const struct admission_conf *conf) 
 
 /*
  * admission_begin(ad, now_ns):
- * Use ${ad} in place of conf->before, whose counters it continues.
+ * Replace conf->before: set the limits of a shared client table, or copy the old table's counters.
  *
  * Thread: any, one at a time
  */
@@ -59,7 +60,8 @@ void admission_begin(struct admission *ad, int64_t now_ns);
 
 /*
  * admission_carry_over(ad, ticket, client):
- * Count ${client} in ${ad}, even over its limits, and no longer in the admission of ${ticket}.
+ * Move ${ticket} to ${ad}: count ${client} there, even over the limits, and no longer in the former
+ * admission.
  *
  * Thread: any
  */
@@ -68,8 +70,8 @@ void admission_carry_over(struct admission *ad, struct admission_ticket *ticket,
 
 /*
  * admission_enter(ad, ticket, client, reason):
- * Decide whether to serve ${client}. ADMISSION_ADMIT fills the empty ${ticket}, for
- * admission_leave(); else ${reason} says why not.
+ * Decide whether to serve ${client}. ADMISSION_ADMIT fills ${ticket}, which must be empty. A
+ * refusal sets ${reason} to SESSION_LIMIT.
  *
  * Thread: any
  */
@@ -86,7 +88,7 @@ void admission_leave(struct admission_ticket *ticket);
 
 /*
  * admission_add_counters(ad, set):
- * Add the ACL's counters to ${set}, so that another process can continue them.
+ * Add the counter of denied clients to ${set}, so that the next process can continue it.
  *
  * Thread: any; ${ad} must outlive ${set}
  */
@@ -94,7 +96,7 @@ void admission_add_counters(const struct admission *ad, struct counters_set *set
 
 /*
  * admission_figures(ad, object, v):
- * Visit the counters of ACL and per-client limits of the listener ${object}.
+ * Show the counters of the ACL and the per-client limits. ${object} is the listener.
  *
  * Thread: any
  */

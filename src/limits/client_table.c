@@ -1,4 +1,4 @@
-/* Entries are numbered from 1; 0: none. */
+/* Entries are numbered from 1; 0 means no entry. */
 #include "limits/client_table.h"
 
 #include <errno.h>
@@ -24,16 +24,16 @@ struct client {
     struct token_bucket bucket;
     uint32_t open;
     uint32_t chain;
-    uint32_t newer, older; /* in the LRU list of clients without connections */
+    uint32_t newer, older; /* neighbours in the LRU list of clients without connections */
 };
 
 struct client_table {
     atomic_uint references;
-    struct client_table_conf conf; /* only `each` is guarded by the lock */
+    struct client_table_conf conf; /* immutable but for `each`, which the lock guards */
     struct hash_key key;
     struct lock lock;       /* guards the members below; see note: one lock */
     struct client *clients; /* entry i is clients[i - 1] */
-    uint32_t n;             /* entries used so far */
+    uint32_t n;             /* entries in use */
     uint32_t *chains;
     uint32_t chain_mask;
     uint32_t newest, oldest;
@@ -91,7 +91,7 @@ static void client_table_unchain(struct client_table *t, const struct client *c)
     *at = c->chain;
 }
 
-/* Return a free entry, or evict the oldest; NULL: all clients have connections. */
+/* Return an unused entry, or evict the least recently used; NULL: all clients have connections. */
 static struct client *client_table_evict(struct client_table *t, int64_t now_ns)
 {
     const struct token_bucket_conf *rate = &t->conf.each.rate;
@@ -108,7 +108,7 @@ static struct client *client_table_evict(struct client_table *t, int64_t now_ns)
     return c;
 }
 
-/* Find or add ${who} and take it off the LRU list; NULL: the table is full. */
+/* Find or add ${who} and take it off the LRU list; NULL: all clients have connections. */
 static struct client *client_table_get(struct client_table *t, const struct client_name *who,
                                        int64_t now_ns)
 {
@@ -151,7 +151,7 @@ static void client_table_cut(uint8_t *host, unsigned bits)
     }
 }
 
-/* Derive the key of ${a}; false: unix socket, not counted. */
+/* Derive the client's name from ${a}; false for a unix socket. */
 static bool client_table_identify(const struct client_table *t, struct client_name *who,
                                   const struct address *a)
 {

@@ -4,15 +4,15 @@
  * A client is an IPv4 address, an IPv6 /64 (default), or a link-local address with zone. Unix
  * sockets are not counted.
  *
- * The number of entries is fixed. A client without connections keeps its entry, for its rate, until
- * the entry is evicted, least recently used first. The client counts as `forgotten` if its rate had
- * not recovered. If all clients have connections, a new one is admitted without limits: otherwise a
- * client with many addresses could lock out others.
+ * A client without connections keeps its entry, for its rate, until the entry is evicted, least
+ * recently used first. The client then counts as `forgotten` if its bucket was not full. If all
+ * clients have connections, a new client is admitted without limits: otherwise a client with many
+ * addresses could lock out others.
  *
- * The hash key is random, against chosen collisions.
+ * The hash key is random, against hash flooding.
  *
- * note: one lock. It is taken twice per connection, briefly: by a boss thread, then by a worker.
- * When a count leaves or reaches 0, count, hash chain and LRU list change together.
+ * note: one lock. Counts, hash chains and LRU list change together, so one lock guards them. Each
+ * connection takes it twice, briefly.
  */
 #ifndef LIMITS_CLIENT_TABLE_H
 #define LIMITS_CLIENT_TABLE_H
@@ -45,7 +45,7 @@ struct client_table_view {
     uint64_t clients; /* entries in use */
     uint64_t refused[CLIENT_TABLE_ANSWERS];
     uint64_t uncounted; /* connections admitted without an entry */
-    uint64_t forgotten; /* clients evicted before their rate recovered */
+    uint64_t forgotten; /* clients evicted before their bucket was full */
 };
 
 /*
@@ -69,7 +69,7 @@ void client_table_set(struct client_table *t, const struct quota_conf *each, int
 
 /*
  * client_table_count(t, a, now_ns):
- * Count a connection of ${a}, even over the limits. NULL: not counted.
+ * Count in a connection of client ${a}, even over the limits. NULL: not counted.
  *
  * Thread: any
  */
@@ -77,8 +77,9 @@ struct client *client_table_count(struct client_table *t, const struct address *
 
 /*
  * client_table_enter(t, a, now_ns, out, forgot):
- * Count a connection of client ${a}. CLIENT_TABLE_IN: ${out} is for client_table_leave(), NULL if
- * not counted. ${forgot}: a client was evicted before its rate recovered.
+ * Count in a connection of client ${a}, unless a limit refuses it. CLIENT_TABLE_IN: ${out} is for
+ * client_table_leave(), NULL if not counted. ${forgot}: another client was evicted before its
+ * bucket was full.
  *
  * Thread: any
  */
@@ -88,7 +89,7 @@ enum client_table_answer client_table_enter(struct client_table *t, const struct
 
 /*
  * client_table_leave(t, c):
- * Count a connection of ${c} out; NULL is allowed.
+ * Count out a connection of ${c}, which may be NULL.
  *
  * Thread: any
  */
@@ -96,7 +97,7 @@ void client_table_leave(struct client_table *t, struct client *c);
 
 /*
  * client_table_read(t, out) / client_table_continue(t, from):
- * Copy the counters of ${t} / continue those of ${from} in ${t}.
+ * Copy the counters of ${t} to ${out} / those of ${from} to ${t}.
  *
  * Thread: any
  */
@@ -105,7 +106,8 @@ void client_table_continue(struct client_table *t, struct client_table *from);
 
 /*
  * client_table_hold(t) / client_table_release(t):
- * Add a reference and return ${t} / release one: the last frees ${t}. NULL is allowed.
+ * Add a reference and return ${t} / release a reference; the last release frees ${t}. NULL is
+ * allowed.
  *
  * Thread: any
  */

@@ -57,7 +57,7 @@ void connection_limit_remove(struct connection_limit *room, struct connection_li
     lock_release(&room->lock);
 }
 
-/* Wake all waiters: each must retry to see whether its listener's own limit admits a client. */
+/* Wake all waiters: only a retry shows whether a waiter's own listener is below its limit. */
 static void connection_limit_wake(struct connection_limit *room)
 {
     if (atomic_load(&room->waiting) == 0) /* see note: room */
@@ -94,8 +94,8 @@ static int64_t connection_limit_wait_ns(const struct connection_limit *room,
 }
 
 /*
- * Check both quotas before taking one: otherwise two sockets, each with one quota but not the
- * other, would wake each other for ever.
+ * Check both quotas before taking one. Otherwise two sockets at the process limit would take and
+ * withdraw their own quotas, and wake each other, for ever.
  */
 static int64_t connection_limit_try(struct connection_limit *room, struct quota *own)
 {
@@ -137,7 +137,8 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
 
     if (wait_ns != CLOCK_NEVER)
         return connection_limit_look_again_ns(wait_ns);
-    atomic_fetch_add(&room->waiting, 1); /* before the state changes: `waiting` is never too low */
+    /* Increment before the state changes, so that `waiting` is never too low. */
+    atomic_fetch_add(&room->waiting, 1);
     if (!connection_limit_move(w, CONNECTION_LIMIT_NONE, CONNECTION_LIMIT_WAITING)) {
         atomic_fetch_sub(&room->waiting, 1);
         return connection_limit_look_again_ns(wait_ns);
@@ -153,7 +154,7 @@ int64_t connection_limit_pass_or_wait(struct connection_limit *room, struct hold
 {
     if (hold_pass(h))
         return 0;
-    atomic_fetch_add(&room->waiting, 1); /* as in connection_limit_enter_or_wait() */
+    atomic_fetch_add(&room->waiting, 1); /* first: see connection_limit_enter_or_wait() */
     if (!connection_limit_move(w, CONNECTION_LIMIT_NONE, CONNECTION_LIMIT_WAITING)) {
         atomic_fetch_sub(&room->waiting, 1);
         return CONNECTION_LIMIT_RETRY_NS;

@@ -7,8 +7,8 @@
  * sides are sequentially consistent: the socket sees the free place, or the session sees the
  * waiting socket.
  *
- *   NONE --no room--> WAITING --a session leaves--> WOKEN (task submitted) --task runs--> NONE
- *                         \--second check: room--> NONE
+ *   NONE --at a limit--> WAITING --a session leaves--> WOKEN (task submitted) --task runs--> NONE
+ *                          \--second check: below the limit--> NONE
  */
 #ifndef LIMITS_CONNECTION_LIMIT_H
 #define LIMITS_CONNECTION_LIMIT_H
@@ -34,7 +34,7 @@ enum connection_limit_waiter_state {
 
 struct connection_limit_waiter {
     struct loop *loop;
-    void (*again)(struct connection_limit_waiter *w); /* retry; called on `loop` */
+    void (*again)(struct connection_limit_waiter *w); /* called on `loop`: retry */
     atomic_int state; /* enum connection_limit_waiter_state; see note: room */
     struct task wake;
     struct list link; /* empty: not registered */
@@ -42,18 +42,18 @@ struct connection_limit_waiter {
 
 struct connection_limit {
     struct quota quota;
-    _Atomic(const char *) closed_by; /* option that refuses all clients; NULL: none */
+    _Atomic(const char *) closed_by; /* option that refuses all clients; NULL: open */
     atomic_uint waiting;
     struct lock lock; /* guards `waiters` */
     struct list waiters;
 };
 
-/* Longest time until a retry, in case a wake-up cannot be submitted. */
+/* Longest time to a retry, if a wake-up cannot be submitted. */
 #define CONNECTION_LIMIT_RETRY_NS INT64_C(1000000000)
 
 /*
  * connection_limit_init(room, conf):
- * Start with no connections.
+ * Initialize ${room}, without connections.
  *
  * Thread: any, before other threads can use ${room}
  */
@@ -61,7 +61,7 @@ void connection_limit_init(struct connection_limit *room, const struct quota_con
 
 /*
  * connection_limit_set(room, own, conf):
- * Change the limits of a listener's quota ${own}, or of the process if NULL.
+ * Change the limits of a listener's quota ${own}, or of the process if ${own} is NULL.
  *
  * Thread: any, one at a time
  */
@@ -70,10 +70,10 @@ void connection_limit_set(struct connection_limit *room, struct quota *own,
 
 /*
  * connection_limit_add(room, w, loop, again) / connection_limit_remove(room, w):
- * Register ${w} as a waiter on ${loop} / remove ${w}, if it is registered.
+ * Register ${w} as a waiter on ${loop} / remove ${w} if it is registered.
  *
- * Thread: any / loop of ${w}, or any once that has ended
- * Owns:   ${w} must live until a control task runs that was submitted after the removal
+ * Thread: any / loop of ${w}; any after that loop has ended
+ * Owns:   free ${w} in a LOOP_CONTROL task submitted after the removal: a wake-up may be queued
  */
 void connection_limit_add(struct connection_limit *room, struct connection_limit_waiter *w,
                           struct loop *loop, void (*again)(struct connection_limit_waiter *w));
@@ -81,7 +81,7 @@ void connection_limit_remove(struct connection_limit *room, struct connection_li
 
 /*
  * connection_limit_enter(room, own) / connection_limit_enter_or_wait(room, own, w):
- * Count a client in, at the process and at its listener's quota ${own}. Returns 0, or the time
+ * Count a client in for the process and for its listener's quota ${own}. Returns 0, or the time
  * until a retry. enter_or_wait also wakes ${w} when a session leaves.
  *
  * Thread: any / loop of ${w}
@@ -93,8 +93,8 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quo
 
 /*
  * connection_limit_pass_or_wait(room, h, w) / connection_limit_retry(room):
- * pass_or_wait: call hold_pass(); if it refuses, ${w} waits as in connection_limit_enter_or_wait().
- * Returns 0, or the time until a retry.
+ * pass_or_wait: call hold_pass(); if it refuses, ${w} waits for connection_limit_retry(). Returns
+ * 0, or the time until a retry.
  * retry: wake all waiters. Call it after hold_open() or hold_allow().
  *
  * Thread: loop of ${w} / any
@@ -105,8 +105,8 @@ void connection_limit_retry(struct connection_limit *room);
 
 /*
  * connection_limit_leave(room, own) / connection_limit_withdraw(room, own):
- * Count a client out. Withdraw also gives back the rate token, because no client came, or the
- * client was refused for another reason.
+ * Count a client out. Withdraw also gives back the rate token; for a client that did not come or
+ * was refused otherwise.
  *
  * Thread: any
  */
@@ -124,7 +124,7 @@ void connection_limit_open(struct connection_limit *room);
 
 /*
  * connection_limit_full_of(room, own):
- * The option that refuses the next client, for logs; "a connection limit" if none does any more.
+ * Name the option that refuses the next client, for logs; "a connection limit" if none does now.
  *
  * Thread: any
  */

@@ -1,9 +1,10 @@
 /*
- * limits/hold: pause of a listener or upstream by an administrator: while closed, it lets only as
- * many clients pass as were allowed.
+ * limits/hold: an administrator's pause of a listener or upstream. A closed hold lets only its
+ * allowance of clients pass.
  *
- * Sequentially consistent: the caller of hold_open() or hold_allow() then looks for waiters, and a
- * waiter publishes that it waits before it tries again (note: room in limits/connection_limit.h).
+ * All accesses are sequentially consistent. After hold_open() or hold_allow() the caller looks for
+ * waiters; a waiter publishes that it waits, then tries again (note: room in
+ * limits/connection_limit.h).
  */
 #ifndef LIMITS_HOLD_H
 #define LIMITS_HOLD_H
@@ -16,11 +17,12 @@
 /* All zero: open. */
 struct hold {
     atomic_bool is_closed;
-    atomic_uint allowance; /* how many clients may pass while the hold is closed */
+    atomic_uint allowance; /* clients that may pass while closed */
 };
 
 /*
  * hold_is_closed(h):
+ * Is ${h} closed?
  *
  * Thread: any
  */
@@ -31,7 +33,8 @@ static inline bool hold_is_closed(const struct hold *h)
 
 /*
  * hold_pass(h) / hold_give_back(h):
- * May one client pass? / the client did not pass after all: let another.
+ * Let one client pass; false if ${h} is closed and its allowance used up / undo hold_pass(): no
+ * client came.
  *
  * Thread: any
  */
@@ -40,8 +43,8 @@ void hold_give_back(struct hold *h);
 
 /*
  * hold_close(h) / hold_open(h) / hold_allow(h, n):
- * Let no client pass / let all pass / let ${n} pass while ${h} is closed. hold_allow() returns how
- * many of those allowed before have not passed.
+ * Let no client pass / let all pass / set the allowance to ${n} and return the rest of the previous
+ * one.
  *
  * Thread: any, one at a time; hold_open(): any
  */

@@ -14,16 +14,16 @@ struct span {
     uint32_t rule;
 };
 
-/* Nested prefixes differ in length; equal ones count once. */
+/* Nested prefixes differ in length, 0 to 128; equal prefixes count once. */
 #define MAX_DEPTH (8 * 16 + 1)
 
 /*
  * note: steps. A binary search of 200,000 starts misses the cache in most of its 18 steps, so a
- * dense array, which stays cached, repeats every 16th start.
+ * small array, which stays cached, repeats every 16th start.
  */
 #define STEP 16
 
-/* Starts of intervals, from 0, and the first matching prefix in each. */
+/* Interval i starts at begin[i]; rule[i] is its first matching prefix. begin[0] is 0. */
 struct intervals {
     number *begin;
     uint32_t *rule;
@@ -97,8 +97,8 @@ static void prefix_table_intervals_put(struct intervals *v, number begin, uint32
 }
 
 /*
- * Spans that contain the current one, outermost first. open[].rule: the lowest rule of this span
- * and the spans around it.
+ * Stack of the spans that contain the current one, outermost first. open[i].rule is the lowest rule
+ * of open[0] to open[i].
  */
 struct walk {
     struct span open[MAX_DEPTH];
@@ -114,7 +114,7 @@ static uint32_t prefix_table_walk_rule(const struct walk *w)
 static void prefix_table_walk_close(struct walk *w, number end)
 {
     w->depth--;
-    if (w->out && end + 1 > end) /* overflows behind the last IPv6 address */
+    if (w->out && end + 1 > end) /* false behind the last IPv6 address: the sum overflows */
         prefix_table_intervals_put(w->out, end + 1, prefix_table_walk_rule(w));
 }
 
@@ -149,7 +149,7 @@ static void prefix_table_intervals_destroy(struct intervals *v)
     free(v->steps);
 }
 
-/* If realloc(3) fails, the larger arrays stay. */
+/* Shrink the arrays. If realloc(3) fails, the larger ones stay. */
 static void prefix_table_intervals_trim(struct intervals *v)
 {
     number *begin = realloc(v->begin, v->n * sizeof(*begin));
@@ -184,7 +184,7 @@ static int prefix_table_intervals_create(struct intervals *v, const struct cidr 
 
     if (rc < 0)
         return rc;
-    /* One interval starts at 0, one at each span, one behind each span. */
+    /* At most one interval begins at 0, at each span and behind each span. */
     v->begin = malloc((2 * n_spans + 1) * sizeof(*v->begin));
     v->rule = malloc((2 * n_spans + 1) * sizeof(*v->rule));
     if (!v->begin || !v->rule) {

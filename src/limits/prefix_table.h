@@ -1,5 +1,5 @@
 /*
- * limits/prefix_table: first matching prefix of a list (net/cidr).
+ * limits/prefix_table: find the first prefix of a list that contains an address.
  *
  * Prefixes nest or are disjoint, so they cut the addresses into intervals with one answer each. A
  * lookup is a binary search over the starts:
@@ -25,7 +25,7 @@ struct prefix_table;
 
 /*
  * prefix_table_create(out, list, n):
- * Build a table of ${n} prefixes, numbered by index; ${list} is not kept.
+ * Build a table of the ${n} prefixes in ${list}, which is not kept.
  *
  * Thread: any
  * Errors: 0; -ENOMEM
@@ -34,7 +34,7 @@ int prefix_table_create(struct prefix_table **out, const struct cidr *list, size
 
 /*
  * prefix_table_find(t, a):
- * The lowest number of a prefix that contains ${a}, or PREFIX_TABLE_NONE.
+ * Return the lowest index of a prefix that contains ${a}, or PREFIX_TABLE_NONE.
  *
  * Thread: any
  */
@@ -42,7 +42,7 @@ uint32_t prefix_table_find(const struct prefix_table *t, const struct address *a
 
 /*
  * prefix_table_covers(by, list, n):
- * Set ${by[i]} to the lowest number of a prefix that covers all of ${list[i]}: at most i. Coverage
+ * Set ${by[i]} to the lowest index of a prefix that covers all of ${list[i]}: at most i. Coverage
  * by several prefixes together is not detected.
  *
  * Thread: any

@@ -1,4 +1,6 @@
-/* Sequentially consistent for note: room in limits/connection_limit.h. */
+/*
+ * max_connections and open: sequentially consistent, for note: room in limits/connection_limit.h.
+ */
 #include "limits/quota.h"
 
 #include "base/clock.h"
@@ -11,7 +13,7 @@ static struct token_bucket_conf quota_rate(const struct quota *q)
         .burst = atomic_load_explicit(&q->burst, memory_order_relaxed)};
 }
 
-/* Store period and burst before the tokens, which switch the rate on. */
+/* Store the tokens last: a thread that sees tokens above 0 sees a valid period and burst. */
 static void quota_put(struct quota *q, const struct quota_conf *conf)
 {
     if (conf->rate.tokens > 0) {

@@ -1,7 +1,7 @@
 /*
- * limits/quota: maximum connections and connection rate.
+ * limits/quota: a limit of connections and of the connection rate.
  *
- * note: settings. Each setting is a separate atomic: a check during quota_set() may see old and new
+ * note: settings. Each setting is a separate atomic. A check during quota_set() may mix old and new
  * settings, for one connection.
  */
 #ifndef LIMITS_QUOTA_H
@@ -26,7 +26,7 @@ struct quota_conf {
 };
 
 struct quota {
-    atomic_uint max_connections; /* and the rate: see note: settings */
+    atomic_uint max_connections; /* first of four settings; see note: settings */
     _Atomic uint64_t tokens;
     _Atomic int64_t period_ns;
     _Atomic uint64_t burst;
@@ -36,7 +36,7 @@ struct quota {
 
 /*
  * quota_init(q, conf):
- * Start with no connections.
+ * Initialize ${q}, without connections.
  *
  * Thread: any, before other threads can use ${q}
  */
@@ -44,7 +44,7 @@ void quota_init(struct quota *q, const struct quota_conf *conf);
 
 /*
  * quota_set(q, conf, now_ns):
- * Change the limits. Open connections stay, also above a lower maximum.
+ * Change the limits. Open connections stay, even above a lower maximum.
  *
  * Thread: any, one at a time
  */
@@ -68,7 +68,7 @@ int64_t quota_wait_ns(const struct quota *q, int64_t now_ns);
 
 /*
  * quota_enter(q, now_ns):
- * Count one connection in; false over the limit.
+ * Count one connection in; false if a limit is reached.
  *
  * Thread: any
  */

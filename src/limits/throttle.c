@@ -6,13 +6,10 @@
 #include "base/clock.h"
 #include "net/channel.h"
 
-/*
- * Burst: bytes of a tenth of a second. A loop that is late by less loses no bandwidth; over ten
- * seconds the rate is exceeded by at most one percent.
- */
+/* Burst: bytes of a tenth of a second. A loop that is late by less than that loses no bandwidth. */
 #define THROTTLE_BURST_PART 10
 
-/* Grant: this part of a second's bytes (ALL: for shared rates), at most the bytes of one read. */
+/* Grant: this part of a second's bytes (ALL: of a listener's rate), but at most one read. */
 #define THROTTLE_EACH_PART   20
 #define THROTTLE_ALL_PART    256
 #define THROTTLE_GRANT_BYTES ((size_t)SPLICE_MAX_BYTES)
@@ -39,8 +36,8 @@ static struct token_bucket_conf throttle_rate(unsigned bytes)
 }
 
 /*
- * The smaller of ${grant} and a share of the rate ${bytes}: 1/${part}, at most
- * THROTTLE_GRANT_BYTES. A ${grant}, rate or result of 0 means unlimited.
+ * Return the smaller of ${grant} and 1/${part} of the rate ${bytes}, at most THROTTLE_GRANT_BYTES.
+ * 0 means unlimited, in ${grant}, ${bytes} and the result.
  */
 static size_t throttle_grant(size_t grant, unsigned bytes, unsigned part)
 {

@@ -1,10 +1,10 @@
 /*
  * limits/throttle: bandwidth limits of connections and listeners.
  *
- * Bytes are charged when read (channel_meter()), spliced ones too: unread bytes wait in the socket,
- * and TCP slows the sender. A channel reserves a grant of bytes from all its buckets, sleeps until
- * the grant is due, and reads until the grant is used up. When the socket is empty, the channel
- * gives back the rest.
+ * Bytes are charged when they are read or spliced (channel_meter()): unread bytes wait in the
+ * socket, and TCP slows the sender. A channel reserves a grant of bytes from all its buckets,
+ * sleeps until the grant is due, and reads until the grant is used up. When the socket is empty,
+ * the channel gives back the rest.
  *
  * note: turns. Connections of all workers share a listener's bucket without a lock
  * (limits/token_bucket): reservations are served in order. Grants are small, so that turns come
@@ -46,12 +46,12 @@ struct throttle_limit {
 struct throttle_shared {
     struct {
         char apart[CACHE_LINE_BYTES];
-        struct token_bucket bucket; /* of `all` */
+        struct token_bucket bucket; /* for throttle_limit.all */
     } of[THROTTLE_DIRECTIONS];
     char apart[CACHE_LINE_BYTES];
 };
 
-/* The limits of a generation; never modified. */
+/* The limits of a listener generation; immutable. */
 struct throttle_plan {
     struct throttle_limit limits[THROTTLE_DIRECTIONS];
     struct throttle_shared *shared;
@@ -59,7 +59,7 @@ struct throttle_plan {
 
 /*
  * throttle_plan_init(plan, conf, shared):
- * Copy the limits of ${conf}; false: ${conf} has none.
+ * Initialize ${plan} with the limits of ${conf}; false if it sets none.
  *
  * Thread: any
  * Owns:   ${shared} must outlive ${plan}
@@ -69,7 +69,7 @@ bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *
 
 /*
  * throttle_plan_begin(plan, before, now_ns):
- * Use ${plan} in place of ${before}, with the same buckets.
+ * Convert the shared buckets from the rates of ${before} to those of ${plan}.
  *
  * Thread: any, one at a time
  */
@@ -78,8 +78,8 @@ void throttle_plan_begin(const struct throttle_plan *plan, const struct throttle
 
 /*
  * throttle_create(out, plan, ch, directions):
- * Limit reads of ${ch} by ${plan} in ${directions}; ${out} is NULL without limits. The tail handler
- * of ${ch} must forward allow and took to ${out}.
+ * Limit reads of ${ch} by the limits of ${plan} for ${directions}; ${out} is NULL without limits.
+ * The tail handler of ${ch} must forward allow() and took() to ${out}.
  *
  * Thread: loop of ${ch}
  * Owns:   the caller frees ${out} when ${ch} is closed; ${plan} must live until throttle_set() or

@@ -1,4 +1,4 @@
-/* All accesses are relaxed: the state is one number. */
+/* All accesses are relaxed: the state is one number and guards no other memory. */
 #include "limits/token_bucket.h"
 
 #include "base/clock.h"

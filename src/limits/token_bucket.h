@@ -2,12 +2,12 @@
  * limits/token_bucket: rate limit with a burst.
  *
  * A bucket holds up to `burst` tokens and gains `tokens` each `period_ns`, evenly. Its state is one
- * number: the instant when it will be full. Taking tokens delays this instant by the time that
- * gains as many tokens. No lock, no timer.
+ * number: the instant when it will be full. Taking tokens delays this instant by the time to gain
+ * them again. No lock, no timer.
  *
  *   tokens now = burst - (full_at - now) / (period / tokens)        full_at <= now: full
  *
- * Zeroed: full. Threads may share a bucket: the rate is kept exactly.
+ * A zeroed bucket is full. Threads may share a bucket: the rate is kept exactly.
  */
 #ifndef LIMITS_TOKEN_BUCKET_H
 #define LIMITS_TOKEN_BUCKET_H
@@ -30,7 +30,7 @@ struct token_bucket {
 
 /*
  * token_bucket_take(b, conf, n, now_ns):
- * Take ${n} tokens, or none and return false. Above conf->burst: always false.
+ * Take ${n} tokens, or take none and return false. False if ${n} is above conf->burst.
  *
  * Thread: any
  * Source: ITU-T I.371, Annex A (generic cell rate algorithm, virtual scheduling)
@@ -68,7 +68,8 @@ int64_t token_bucket_wait_ns(const struct token_bucket *b, const struct token_bu
 
 /*
  * token_bucket_convert(b, from, to, now_ns):
- * Change the rate ${from} to ${to}: as many tokens as before are missing, at most the new burst.
+ * Convert ${b} from rate ${from} to ${to}. It lacks as many tokens as before, at most the new
+ * burst.
  *
  * Thread: any
  */

@@ -13,7 +13,7 @@
 
 #define ACCEPTOR_PAUSE_NS (100 * NS_PER_MS)
 
-/* An episode of failures to accept ends after so long without a failure. */
+/* An episode of failures to accept ends this long after the pause that follows its last failure. */
 #define ACCEPTOR_CALM_NS (1 * NS_PER_S)
 
 enum acceptor_pause {
@@ -26,7 +26,7 @@ struct acceptor {
     struct ev_io io;
     struct loop *loop; /* NULL: not started */
     int fd;            /* -1: stopped */
-    atomic_uint batch; /* relaxed */
+    atomic_uint batch; /* limit of accepts per event; relaxed */
     const struct acceptor_ops *ops;
     void *cookie;
     struct timer retry;
@@ -36,7 +36,7 @@ struct acceptor {
     enum acceptor_pause paused;
 };
 
-/* More than any backlog. */
+/* More than the largest configurable backlog. */
 #define ACCEPTOR_DRAIN_MAX 65536
 
 /* Does ${error} concern only the new connection, not accepting? See accept(2), "Error handling". */
@@ -113,8 +113,8 @@ static int acceptor_accept(struct acceptor *ac)
 }
 
 /*
- * Returns 0: more clients may wait; EAGAIN: no client waits, or pause for *${wait_ns}; else an
- * errno of exhaustion.
+ * Accept up to ${max} clients. Returns 0: more clients may wait; EAGAIN: no client waits, or pause
+ * for *${wait_ns}; other errno: out of resources.
  */
 static int acceptor_burst(struct acceptor *ac, unsigned max, int64_t *wait_ns)
 {
@@ -144,7 +144,7 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
     if (!ready_in_order(ev, w, revents))
         return;
     loop_set_activity(ac->loop, "accept");
-    /* EV_ERROR: libev stopped the watcher, out of memory */
+    /* EV_ERROR: libev is out of memory and stopped the watcher */
     error =
         revents & EV_ERROR
             ? ENOMEM

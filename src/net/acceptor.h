@@ -1,7 +1,7 @@
 /*
  * net/acceptor: accepts clients from a listen socket, in bursts.
  *
- * Pauses when out of descriptors or memory, or when admit() asks.
+ * It pauses when descriptors or memory run out, and when admit() asks for a pause.
  */
 #ifndef NET_ACCEPTOR_H
 #define NET_ACCEPTOR_H
@@ -15,20 +15,20 @@
 
 struct acceptor;
 
-/* Result of admit(): pause as if accept(2) had failed with EMFILE. */
+/* Result of admit(): out of descriptors; the acceptor pauses as after EMFILE from accept(2). */
 #define ACCEPTOR_EXHAUSTED (-1)
 
 struct acceptor_ops {
     /*
-     * May a client be accepted? 0: yes, and accepted() or nobody() follows. > 0: pause for so many
-     * ns, or until acceptor_resume(). Or ACCEPTOR_EXHAUSTED. NULL: always 0.
+     * May a client be accepted? 0: yes, and accepted() or nobody() follows; > 0: pause for this
+     * many ns, or until acceptor_resume(); or ACCEPTOR_EXHAUSTED. NULL: always 0.
      */
     int64_t (*admit)(void *cookie);
-    /* accept(2) failed after admit() returned 0; optional. */
+    /* Called when accept(2) fails after admit() returned 0; may be NULL. */
     void (*nobody)(void *cookie);
-    /* Called on the acceptor's loop; the callee owns the non-blocking ${fd}. */
+    /* On the acceptor's loop: the callee owns the non-blocking ${fd}. */
     void (*accepted)(void *cookie, int fd, const struct address *peer);
-    /* Write the name for logs. */
+    /* Write the acceptor's name for log lines. */
     void (*name)(void *cookie, char *text, size_t size);
 };
 

@@ -1,4 +1,4 @@
-/* inet_pton(3) rejects "127.1" and "010.0.0.1"; getaddrinfo(3) would accept them. */
+/* Literals are parsed with inet_pton(3): getaddrinfo(3) would accept "127.1" and "010.0.0.1". */
 #include "net/address.h"
 
 #include <arpa/inet.h>
@@ -10,7 +10,7 @@
 
 #include "base/parse.h"
 
-/* RFC 1035, section 2.3.4; without final dot */
+/* Lengths without final dot: RFC 1035, section 2.3.4. */
 #define HOST_NAME_BYTES 253
 #define LABEL_BYTES     63
 
@@ -48,7 +48,7 @@ static void address_set_ipv6(struct address *out, const struct in6_addr *host, u
     struct in_addr mapped;
 
     if (IN6_IS_ADDR_V4MAPPED(host)) {
-        /* It becomes IPv4, because our IPv6-only sockets cannot reach IPv4-mapped addresses. */
+        /* Convert it to IPv4, because our IPv6-only sockets cannot reach IPv4-mapped addresses. */
         memcpy(&mapped, &host->s6_addr[12], sizeof(mapped));
         address_set_ipv4(out, &mapped, port);
         return;
@@ -61,7 +61,7 @@ static void address_set_ipv6(struct address *out, const struct in6_addr *host, u
     out->u.in6.sin6_port = htons(port);
 }
 
-/* Interface name or number: RFC 4007, section 11. */
+/* Parse an IPv6 scope, an interface name or number: RFC 4007, section 11. */
 static int address_parse_scope(uint32_t *out, const char *text)
 {
     uint64_t number;
@@ -103,7 +103,7 @@ static bool address_is_number(const char *label, size_t len)
     return strspn(label, "0123456789") >= len;
 }
 
-/* RFC 1123, section 2.1, plus the common '_'. */
+/* Is ${label} valid? RFC 1123, section 2.1, plus the common '_'. */
 static bool address_is_label(const char *label, size_t len)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
@@ -113,7 +113,7 @@ static bool address_is_label(const char *label, size_t len)
            label[len - 1] != '-';
 }
 
-/* The last label is not a number: RFC 1123, section 2.1. */
+/* The last label of a host name is not a number: RFC 1123, section 2.1. */
 static bool address_is_host_name(const char *host)
 {
     const char *label = host;
@@ -156,7 +156,7 @@ int address_split_port(char *host, size_t size, const char *word, uint16_t *port
     return 0;
 }
 
-/* -ENOENT: may be a host name. */
+/* Parse `*` or an IP address. -ENOENT: ${host} may be a host name. */
 static int address_read_host(struct address *out, char *host, uint16_t port)
 {
     size_t len = strlen(host);

@@ -47,7 +47,8 @@ int address_parse(struct address *out, size_t max, const char *word) NODISCARD;
 
 /*
  * address_parse_target(out, max, word):
- * address_parse() for an address to connect to: `localhost:port` gives both loopback addresses.
+ * Parse an address to connect to, as address_parse() does; `localhost:port` gives both loopback
+ * addresses.
  *
  * Thread: any
  * Errors: as address_parse(); -ENOENT: use resolve_host()
@@ -85,7 +86,7 @@ const char *address_format(char *text, size_t size, const struct address *a);
 
 /*
  * address_equal(a, b):
- * Same family, address, port and path?
+ * Are family, address, port and path the same?
  *
  * Thread: any
  */
@@ -112,7 +113,7 @@ bool address_conflicts(const struct address *a, const struct address *b, bool re
 
 /*
  * address_host(a, len):
- * The 4 or 16 bytes of an IP address (IPv4-mapped: 4); NULL: a unix socket.
+ * Return the ${len} bytes of an IP address, 4 or 16 (IPv4-mapped: 4); NULL: ${a} is a unix socket.
  *
  * Thread: any
  * Owns:   points into ${a}
@@ -121,7 +122,7 @@ const void *address_host(const struct address *a, size_t *len);
 
 /*
  * address_path(a, len):
- * Path or abstract name of a unix socket; NULL: unnamed, as clients are.
+ * Return the path or abstract name of a unix socket; NULL: ${a} has none, as most unix clients.
  *
  * Thread: any
  * Owns:   points into ${a}
@@ -130,7 +131,7 @@ const void *address_path(const struct address *a, size_t *len);
 
 /*
  * address_set_host(out, host, len, port):
- * Inverse of address_host(). IPv4-mapped becomes IPv4.
+ * Set ${out} to the IP address of ${len} bytes, 4 or 16. IPv4-mapped becomes IPv4.
  *
  * Thread: any
  */
@@ -138,7 +139,7 @@ void address_set_host(struct address *out, const void *host, size_t len, uint16_
 
 /*
  * address_port(a) / address_set_port(a, port) / address_is_unix(a):
- * The port (unix: 0) / set it / is ${a} a unix socket?
+ * Return the port (unix: 0) / set the port (unix: no-op) / is ${a} a unix socket?
  *
  * Thread: any
  */

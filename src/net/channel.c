@@ -9,11 +9,11 @@
 #include "net/memory_account.h"
 #include "net/sock.h"
 
-/* Limit of full reads per event: then other channels get their turn. */
+/* Limits of full reads per event, so that other channels get their turn. */
 #define CHANNEL_COPY_ROUNDS   4
 #define CHANNEL_SPLICE_ROUNDS 16
 
-/* A readable descriptor counts as broken after so many reads in a row without data. */
+/* A readable descriptor counts as broken after so many events in a row without data. */
 #define CHANNEL_EMPTY_READS 200
 
 _Static_assert(SPLICE_MAX_BYTES <= NETLOOP_SCRATCH_BYTES, "what splice cannot read is copied");
@@ -93,8 +93,9 @@ void channel_end_input(struct channel *ch, struct handler *next)
 }
 
 /*
- * After send(2) has reported a reset, recv(2) returns end of file. In this case send(2) failed with
- * ECONNRESET; if the peer had ended cleanly, with EPIPE (tcp_reset(), Linux net/ipv4/tcp_input.c).
+ * After a reset, recv(2) returns end of file once send(2) has reported the reset, as ECONNRESET. If
+ * the peer's end of file came before the reset, send(2) reports EPIPE (tcp_reset(), Linux
+ * net/ipv4/tcp_input.c).
  */
 static void channel_on_eof(struct channel *ch)
 {
@@ -126,7 +127,8 @@ static void channel_on_data(struct channel *ch, size_t n)
 }
 
 /*
- * Read little when memory is scarce, because a slow receiver may leave all that is read buffered.
+ * Return how much to read: little when memory is scarce, because a slow receiver may leave all of
+ * it buffered.
  */
 static size_t channel_read_room(bool spliced, bool scarce)
 {
@@ -138,8 +140,8 @@ static size_t channel_read_room(bool spliced, bool scarce)
 /*
  * note: urgent data. splice(2) never passes a TCP urgent byte: it returns EAGAIN, or 0 after end of
  * file, although bytes are readable (tcp_read_sock(), Linux net/ipv4/tcp.c). recv(2) passes it. So
- * EAGAIN of splice(2) counts only after a read that moved bytes; otherwise, and after 0, recv(2)
- * decides.
+ * EAGAIN of splice(2) counts only if a read of the same event moved bytes; otherwise, and after 0,
+ * recv(2) decides.
  */
 static ssize_t channel_receive(struct channel *ch, size_t room, bool *spliced, bool first)
 {
@@ -170,7 +172,7 @@ static void channel_count_empty_read(struct channel *ch)
     channel_abort(ch, -EIO);
 }
 
-/* True: there may be more input. ${first}: first read of this event. */
+/* Read once; true if more input may be waiting. ${first}: first read of this event. */
 static bool channel_read_once(struct channel *ch, bool first)
 {
     bool scarce = memory_account_is_over(channel_net(ch)->buffered);
@@ -212,7 +214,7 @@ static void channel_read(struct channel *ch)
         first = false;
 }
 
-/* Write first, because writing frees memory. */
+/* Write before reading: writing frees memory. */
 static void channel_on_event(struct ev_loop *ev, struct ev_io *w, int revents)
 {
     struct channel *ch = CONTAINER_OF(w, struct channel, io);

@@ -1,18 +1,18 @@
 /*
  * net/channel: a connected stream socket on a loop.
  *
- * Reads pass through the loop's scratch buffer and the pipeline; writes buffer only what the kernel
- * does not take.
+ * Input passes through the loop's scratch buffer to the pipeline. Output is sent at once; only the
+ * bytes that the kernel refuses are buffered.
  *
- * Water marks: above CHANNEL_HIGH_BYTES of pending output the channel is unwritable; below
- * CHANNEL_LOW_BYTES it fires `writable`. In between, the source of the output should pause, but may
- * write.
+ * Water marks: when pending output exceeds CHANNEL_HIGH_BYTES the channel becomes unwritable; below
+ * CHANNEL_LOW_BYTES it calls `writable`. An unwritable channel still accepts writes, but their
+ * source should pause.
  *
  *   init -> start -> [ peer's eof ] [ our eof sent ] -> both: ended -> HANDLER_CLOSED -> free
  *                    any error, channel_abort() --------------^
  *
- * A reap step, of this turn or a later one, closes the descriptor and reports HANDLER_CLOSED. Calls
- * on an ended channel are no-ops.
+ * The descriptor is closed, and HANDLER_CLOSED reported, in a reap step of this turn or a later
+ * one. Calls on an ended channel are no-ops.
  */
 #ifndef NET_CHANNEL_H
 #define NET_CHANNEL_H
@@ -40,8 +40,8 @@ struct channel_linger;
 
 /* How long an ending channel waits for its peer; 0: unbounded. */
 struct channel_linger_conf {
-    int64_t timeout_ns; /* longest time in which nothing is acknowledged */
-    int64_t max_ns;     /* total time, with CHANNEL_END_BOUNDED */
+    int64_t timeout_ns; /* longest time without an acknowledgement */
+    int64_t max_ns;     /* limit of the total time with CHANNEL_END_BOUNDED */
 };
 
 enum channel_stop {
@@ -58,15 +58,15 @@ enum channel_end_how {
     CHANNEL_END_RESET,
     CHANNEL_END_INPUT_ONLY,
     CHANNEL_END_NOW,
-    CHANNEL_END_BOUNDED = 1 << 4, /* flag for the first three: linger at most max_ns */
+    CHANNEL_END_BOUNDED = 1 << 4, /* flag for the first three: linger for max_ns at most */
 };
 
 /*
- * note: layout. Cache misses dominate. An event touches two lines of the channel it reads (state,
- * and pipeline with the session's tail handler) and only the state line of the channel it writes.
- * The session aligns channels to CACHE_LINE_BYTES.
+ * note: layout. Cache misses dominate the cost of an event. It touches two lines of the channel
+ * that is read: the state, and the pipeline with the session's tail handler. Of the channel that is
+ * written it touches the state. The session aligns channels to CACHE_LINE_BYTES.
  *
- *   | seldom: 128 bytes | watcher, state: 64 bytes | pipeline, counters: 32 | tail handler ...
+ *   | rarely used: 128 bytes | watcher, state: 64 bytes | pipeline, counters: 32 | tail handler ...
  */
 struct channel {
     struct pipe *pipe; /* spliced bytes to send before `out`, or NULL */
@@ -99,6 +99,7 @@ _Static_assert(offsetof(struct channel, pipeline) == 3 * CACHE_LINE_BYTES, "see 
 
 /*
  * channel_net(ch):
+ * Return the netloop of ${ch}.
  *
  * Thread: loop
  */
@@ -109,7 +110,7 @@ static inline struct netloop *channel_net(const struct channel *ch)
 
 /*
  * channel_init(ch, net, fd):
- * Take over the connected, non-blocking ${fd}.
+ * Initialize ${ch} for the connected, non-blocking ${fd}.
  *
  * Thread: loop
  * Owns:   the channel owns ${fd}; ${ch} must live until HANDLER_CLOSED
@@ -118,7 +119,7 @@ void channel_init(struct channel *ch, struct netloop *net, int fd);
 
 /*
  * channel_start(ch):
- * Fire active() and start reading.
+ * Call active() of the pipeline and start reading.
  *
  * Thread: loop
  */
@@ -129,14 +130,13 @@ void channel_start(struct channel *ch);
  * Send ${data} through the pipeline.
  *
  * Thread: loop
- * Errors: 0; -EPIPE (sending has ended or failed; nothing kept); -ENOMEM (nothing kept, ${ch} is
- *         aborted)
+ * Errors: 0; -EPIPE (sending has ended or failed); -ENOMEM (${ch} is aborted); both drop ${data}
  */
 int channel_write(struct channel *ch, const void *data, size_t len) NODISCARD;
 
 /*
  * channel_cork(ch) / channel_uncork(ch):
- * Collect writes / send the collected ones; uncork before returning to the loop.
+ * Collect writes in memory / send the collected writes; call this before returning to the loop.
  *
  * Thread: loop
  */
@@ -145,8 +145,8 @@ void channel_uncork(struct channel *ch);
 
 /*
  * channel_shutdown_write(ch):
- * Send end of file through the pipeline, behind pending output. After the peer's end of file this
- * ends the channel.
+ * Send end of file through the pipeline, behind pending output. If the peer's end of file came
+ * before, the channel ends.
  *
  * Thread: loop
  */
@@ -166,8 +166,8 @@ bool channel_stopped(const struct channel *ch, unsigned why);
 
 /*
  * channel_meter(ch):
- * Call the tail's allow() before each read and its took() afterwards. When allow() returns 0, stop
- * with CHANNEL_STOP_METER. Discarded input is not metered.
+ * Call the tail's allow() before each read and its took() afterwards. When allow() returns 0,
+ * reading stops with CHANNEL_STOP_METER. Discarded input is not metered.
  *
  * Thread: loop
  */
@@ -175,9 +175,9 @@ void channel_meter(struct channel *ch);
 
 /*
  * channel_set_input_pending(ch, pending) / channel_input_pending(ch):
- * Count a handler that begins or ceases to hold input or end of file / does a handler hold input,
- * or CHANNEL_STOP_DELAY delay it, and is input not discarded? If so, ${ch} stays open even when
- * both directions have ended.
+ * Count a handler that begins or ceases to hold input or end of file / is input pending? It is
+ * while a handler holds it or CHANNEL_STOP_DELAY is set, until input is discarded; it keeps ${ch}
+ * open even when both directions have ended.
  *
  * Thread: loop
  */
@@ -186,7 +186,7 @@ bool channel_input_pending(const struct channel *ch);
 
 /*
  * channel_pace_writing(ch, wait):
- * For a handler that limits the output rate: make ${ch} unwritable while ${wait}.
+ * Make ${ch} unwritable while ${wait} is true; for a handler that limits the output rate.
  *
  * Thread: loop
  */
@@ -194,8 +194,9 @@ void channel_pace_writing(struct channel *ch, bool wait);
 
 /*
  * channel_writable(ch):
- * False after pending output exceeded the high water mark (0, if memory is scarce) until it is
- * below the low one; also with pending spliced bytes, and while a handler paces writing.
+ * False from when pending output exceeds the high water mark (0 while memory is scarce) until it
+ * falls below the low one. Also false while spliced bytes are pending or channel_pace_writing()
+ * waits.
  *
  * Thread: loop
  */
@@ -203,8 +204,8 @@ bool channel_writable(const struct channel *ch);
 
 /*
  * channel_pending_bytes(ch) / channel_held_bytes(ch) / channel_unsent_bytes(ch):
- * Pending output / memory of buffer, pipe and handlers / unacknowledged bytes, pending or in the
- * kernel (a system call).
+ * Bytes of pending output / memory of buffer, pipe and handlers / bytes, pending or in the kernel,
+ * that the peer has not acknowledged (a system call).
  *
  * Thread: loop
  */
@@ -216,9 +217,10 @@ size_t channel_unsent_bytes(const struct channel *ch);
 
 /*
  * channel_discard(ch, quiet_ns) / channel_discards(ch) / channel_input_cut(ch):
- * Discard input from now on / is input discarded, or has ${ch} ended? / was input lost: unread,
- * held by a handler, discarded, or reset before the peer's end of file? Input also counts as lost
- * if ${ch} has read some, and was active in the ${quiet_ns} before channel_discard().
+ * Discard input from now on / is input discarded, or has ${ch} ended? / was input lost? Lost means
+ * unread, held by a handler, discarded, or cut by a reset before the peer's end of file. Input also
+ * counts as lost if ${ch} has received bytes, and was active in the ${quiet_ns} before
+ * channel_discard().
  *
  * Thread: loop
  */
@@ -228,8 +230,8 @@ bool channel_input_cut(const struct channel *ch);
 
 /*
  * channel_end_input(ch, next):
- * For a handler whose protocol has an end of file of its own: stop reading for good, as after the
- * peer's end of file, and report HANDLER_EOF to ${next}. No-op if input has ended or is discarded.
+ * Stop reading for good, as after the peer's end of file, and report HANDLER_EOF to ${next}. For a
+ * handler whose protocol has its own end of file. No-op if input has ended or is discarded.
  *
  * Thread: loop
  */
@@ -244,13 +246,13 @@ void channel_end_input(struct channel *ch, struct handler *next);
  *   CHANNEL_END_RESET       send pending bytes; when all are acknowledged, reset (error 0).
  *                           Discard input.
  *   CHANNEL_END_INPUT_ONLY  discard input; write on until channel_shutdown_write().
- *   CHANNEL_END_NOW         end of file at once, without TIME_WAIT (unless both ends of file
+ *   CHANNEL_END_NOW         end of file at once, without TIME_WAIT (except if both ends of file
  *                           cross); later input gets a reset. For channels without pending bytes.
  *
  * The first three linger as long as the peer acknowledges bytes (struct channel_linger_conf). When
- * all are acknowledged, FLUSH waits for the peer's end of file, and INPUT_ONLY for further writes:
- * for timeout_ns, at most 5 s. Finally ${ch} is closed if all bytes and our end of file are
- * acknowledged, else aborted with -ETIMEDOUT. When out of memory, it is aborted at once.
+ * all bytes are acknowledged, FLUSH waits for the peer's end of file, and INPUT_ONLY for further
+ * writes: for timeout_ns, at most 5 s. Then ${ch} is closed if all bytes and our end of file are
+ * acknowledged, else aborted with -ETIMEDOUT. When out of memory, ${ch} is aborted at once.
  *
  * Thread: loop
  * Source: nginx lingering_close; RFC 1122 4.2.2.13
@@ -259,8 +261,8 @@ void channel_end(struct channel *ch, unsigned how);
 
 /*
  * channel_detach(ch):
- * Return the descriptor; ${ch}, which has no pending output, ends without HANDLER_CLOSED. ${ch}
- * must live until the reap step.
+ * Take the descriptor out of ${ch}, which must have no pending output and ends without
+ * HANDLER_CLOSED. ${ch} must live until the next reap step.
  *
  * Thread: loop
  * Owns:   the caller owns the descriptor
@@ -278,8 +280,8 @@ void channel_abort(struct channel *ch, int error);
 
 /*
  * channel_notice_reset(ch):
- * Report a reset, or a unix peer that closes without sending, by HANDLER_BROKEN or HANDLER_CLOSED;
- * even before channel_start().
+ * Report a reset, even before channel_start(), by HANDLER_BROKEN or HANDLER_CLOSED; also a unix
+ * peer that closes without sending.
  *
  * Thread: loop
  */
@@ -296,7 +298,7 @@ void channel_splice_to(struct channel *ch, struct channel *dst, enum splice_mode
 
 /*
  * channel_read_ended(ch) / channel_write_ended(ch) / channel_ended(ch):
- * Has the peer sent end of file? / have we, or has writing failed? / has ${ch} ended?
+ * Has input ended? / was our end of file sent, or has writing failed? / has ${ch} ended?
  *
  * Thread: loop
  */

@@ -11,7 +11,8 @@ void channel_run_end(struct task *t)
     hangup_leave(&channel_net(ch)->hangup, &ch->hangup);
     channel_drop_pending(ch);
     channel_linger_end(ch);
-    if ((ch->flags & CHANNEL_RESET) && ch->error != -ECONNRESET) /* else the peer has reset it */
+    if ((ch->flags & CHANNEL_RESET) &&
+        ch->error != -ECONNRESET) /* -ECONNRESET: the peer has reset it */
         sock_close_reset(ch->io.fd);
     else
         close(ch->io.fd);
@@ -38,7 +39,7 @@ void channel_retire(struct channel *ch, int error)
     loop_reap(channel_net(ch)->loop, &ch->end);
 }
 
-/* A channel that is to be reset is closed by its linger timer. */
+/* A channel with CHANNEL_RESET is closed by its linger timer. */
 void channel_retire_if_done(struct channel *ch)
 {
     bool broken = ch->flags & CHANNEL_WRITE_BROKEN;
@@ -155,7 +156,7 @@ void channel_notice_reset(struct channel *ch)
     hangup_listen(&channel_net(ch)->hangup, &ch->hangup, ch->io.fd);
 }
 
-/* EPOLLHUP without an error: both halves have ended, or a unix peer has closed. */
+/* EPOLLHUP without an error: both halves have ended (then false), or a unix peer has closed. */
 static bool channel_peer_left_silently(const struct channel *ch)
 {
     return ch->bytes_in == 0 && !(ch->flags & (CHANNEL_READ_ENDED | CHANNEL_WRITE_ENDED)) &&

@@ -1,5 +1,6 @@
 /*
- * net/channel_internal: shared by channel*.c, handler.c, pipeline.c and splice.c.
+ * net/channel_internal: operations and flags shared by channel*.c, handler.c, pipeline.c and
+ * splice.c.
  */
 #ifndef NET_CHANNEL_INTERNAL_H
 #define NET_CHANNEL_INTERNAL_H
@@ -7,18 +8,18 @@
 #include "net/channel.h"
 
 enum channel_flag {
-    CHANNEL_READ_ENDED = 1 << 0, /* the peer has sent end of file */
+    CHANNEL_READ_ENDED = 1 << 0, /* input has ended, see channel_end_input() */
     CHANNEL_DISCARD = 1 << 1,
     CHANNEL_PENDING = 1 << 2,
-    CHANNEL_UNWRITABLE = 1 << 3,   /* above the high water mark */
+    CHANNEL_UNWRITABLE = 1 << 3,   /* see channel_writable() */
     CHANNEL_EOF_WANTED = 1 << 4,   /* end of file follows pending output */
     CHANNEL_WRITE_ENDED = 1 << 5,  /* our end of file was sent */
     CHANNEL_WRITE_BROKEN = 1 << 6, /* writing failed; reading goes on */
     CHANNEL_RESET = 1 << 7,
-    CHANNEL_ENDED = 1 << 8,        /* closed in the reap step */
+    CHANNEL_ENDED = 1 << 8,        /* to be closed in the next reap step, or detached */
     CHANNEL_HANDLERS = 1 << 9,     /* there are handlers before the tail */
     CHANNEL_METERED = 1 << 10,     /* the tail limits reads */
-    CHANNEL_WRITE_PACED = 1 << 11, /* a handler delays output */
+    CHANNEL_WRITE_PACED = 1 << 11, /* see channel_pace_writing() */
     CHANNEL_INPUT_CUT = 1 << 12,
 };
 
@@ -28,7 +29,7 @@ enum channel_flag {
 
 /*
  * channel_send(ch, data, len) / channel_send_eof(ch):
- * For net/handler: write to the socket / send end of file.
+ * Write to the socket, behind pending output / send end of file. For net/handler.
  *
  * Thread: loop
  * Errors: as channel_write()
@@ -50,7 +51,7 @@ void channel_drop_pending(struct channel *ch);
 
 /*
  * channel_retire(ch, error) / channel_retire_if_done(ch):
- * Close ${ch} in the next reap step / the same, if both directions have ended.
+ * Close ${ch} in the next reap step / the same if nothing is left to deliver or to send.
  *
  * Thread: loop
  */
@@ -69,7 +70,7 @@ void channel_linger_end(struct channel *ch);
 
 /*
  * channel_run_end(t):
- * Close the channel whose `end` is ${t}.
+ * Close the channel whose `end` is ${t}, and report HANDLER_CLOSED.
  *
  * Thread: loop
  */
@@ -77,7 +78,7 @@ void channel_run_end(struct task *t);
 
 /*
  * channel_on_hangup(w):
- * Called when epoll(7) reports EPOLLERR or EPOLLHUP for the channel whose `hangup` is ${w}.
+ * Handle EPOLLERR or EPOLLHUP of the channel whose `hangup` is ${w}.
  *
  * Thread: loop
  */
@@ -85,6 +86,7 @@ void channel_on_hangup(struct hangup_watch *w);
 
 /*
  * channel_reading(ch):
+ * Should ${ch} be watched for input?
  *
  * Thread: loop
  */
@@ -95,8 +97,7 @@ static inline bool channel_reading(const struct channel *ch)
 
 /*
  * channel_set_handlers(ch, any):
- * For net/pipeline: set whether there are handlers before the tail. Without them, writes go
- * straight to the socket.
+ * Set whether there are handlers before the tail. For net/pipeline.
  *
  * Thread: loop
  */
@@ -104,8 +105,7 @@ void channel_set_handlers(struct channel *ch, bool any);
 
 /*
  * channel_can_splice_from(ch) / channel_can_splice_into(ch):
- * For net/splice: may input be spliced (large reads, no handlers)? / may output be spliced (nothing
- * pending, no handlers, writing not ended)?
+ * May input / may output of ${ch} be spliced? For net/splice.
  *
  * Thread: loop
  */
@@ -114,7 +114,8 @@ bool channel_can_splice_into(const struct channel *ch);
 
 /*
  * channel_write_broken(ch, error):
- * Stop writing because of ${error}; deliver unread input, then abort with ${error} unless -EPIPE.
+ * Drop pending output and report HANDLER_BROKEN; reading goes on. At end of file ${ch} is aborted
+ * with ${error}, unless -EPIPE.
  *
  * Thread: loop
  */
@@ -122,8 +123,9 @@ void channel_write_broken(struct channel *ch, int error);
 
 /*
  * channel_give_pipe(ch, p) / channel_copy_pipe(ch) / channel_write_failed(ch, error):
- * For net/splice: keep ${p} as pending output / copy the bytes of that pipe to memory and return
- * the pipe to the pool (out of memory: abort ${ch}) / end writing because of ${error}.
+ * Keep ${p} as pending output / copy the bytes of that pipe to memory and return the pipe to the
+ * pool (out of memory: abort ${ch}) / end writing after ${error}: channel_write_broken() for -EPIPE
+ * and -ECONNRESET, else abort. For net/splice.
  *
  * Thread: loop
  * Owns:   the channel owns ${p}

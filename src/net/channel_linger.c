@@ -1,8 +1,8 @@
 /*
- * net/channel_linger: timers of channel_end().
+ * net/channel_linger: the timer of channel_end(), which waits for the peer.
  *
- * Bytes are acknowledged when sent and no longer in the kernel (SIOCOUTQ). The kernel has no event
- * for this: a timer polls, less often without progress.
+ * Bytes are acknowledged when sent and no longer in the kernel (SIOCOUTQ). The kernel reports no
+ * event for this, so a timer polls, less often without progress.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct channel_linger {
     struct timer timer;
     struct channel *channel;
     int64_t interval_ns;
-    int64_t progress_at_ns; /* last acknowledgement */
+    int64_t progress_at_ns; /* time of the last acknowledgement */
     int64_t give_up_at_ns;  /* CLOCK_NEVER: unbounded */
     uint64_t acknowledged_bytes;
 };
@@ -30,7 +30,7 @@ static uint64_t channel_acknowledged_bytes(const struct channel *ch, size_t unse
     return ch->bytes_out + channel_pending_bytes(ch) - unsent;
 }
 
-/* When to give up, unless more bytes are acknowledged. */
+/* When to give up if no more bytes are acknowledged. */
 static int64_t channel_linger_deadline_ns(const struct channel_linger *l, size_t unsent)
 {
     int64_t timeout_ns = l->channel->linger_conf->timeout_ns;

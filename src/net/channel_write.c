@@ -8,7 +8,7 @@
 #include "net/memory_account.h"
 #include "net/sock.h"
 
-/* Memory that this file charges; handlers charge their own. */
+/* Memory of buffer and pipe, charged by this file; handlers charge their own. */
 static size_t channel_own_bytes(const struct channel *ch)
 {
     return ch->out.cap + (ch->pipe ? SPLICE_MAX_BYTES : 0);
@@ -20,7 +20,7 @@ size_t channel_held_bytes(const struct channel *ch)
            (ch->flags & CHANNEL_HANDLERS ? pipeline_held_bytes(&ch->pipeline) : 0);
 }
 
-/* Charge the memory held now; ${before} was charged until now. */
+/* Replace the charge of ${before} bytes by the memory held now. */
 static void channel_count_held(const struct channel *ch, size_t before)
 {
     memory_account_charge(channel_net(ch)->buffered, before, channel_own_bytes(ch));
@@ -75,7 +75,7 @@ void channel_pace_writing(struct channel *ch, bool wait)
         handler_writable(ch->pipeline.head);
 }
 
-/* After EPIPE or ECONNRESET, the tail decides what follows. */
+/* After EPIPE or ECONNRESET the tail handler decides how the channel ends. */
 void channel_write_failed(struct channel *ch, int error)
 {
     if (error == -EPIPE || error == -ECONNRESET) {
@@ -180,7 +180,7 @@ int channel_send(struct channel *ch, const void *data, size_t len)
             return -EPIPE;
         }
         if (n > 0) {
-            ch->bytes_out += (uint64_t)n; /* not last_io_at_ns: see note: layout */
+            ch->bytes_out += (uint64_t)n; /* last_io_at_ns is left alone: see note: layout */
             rest += n;
             len -= (size_t)n;
         }
@@ -217,7 +217,7 @@ void channel_shutdown_write(struct channel *ch)
     handler_shutdown_write(ch->pipeline.tail);
 }
 
-/* The bytes in the pipe are older than `out`. Returns 0: all sent; -EAGAIN; -errno. */
+/* Send the pipe, whose bytes are older, then `out`. Returns 0: all sent; -EAGAIN; -errno. */
 static int channel_send_pending(struct channel *ch)
 {
     ssize_t n;

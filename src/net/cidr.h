@@ -19,7 +19,7 @@
 struct address;
 
 struct cidr {
-    uint8_t len;      /* bytes of `host`: 4, 16; 0: `unix` */
+    uint8_t len;      /* bytes of `host`: 4 or 16; 0: the block `unix` */
     uint8_t bits;     /* prefix length */
     uint8_t host[16]; /* zero behind the prefix */
 };
@@ -34,6 +34,7 @@ struct cidr_list {
 
 /*
  * cidr_parse(out, word):
+ * Parse a block; without `/` it is one address.
  *
  * Thread: any
  * Errors: 0; -EINVAL; -ERANGE (prefix longer than the address); -EDOM (bits set behind the prefix;

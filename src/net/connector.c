@@ -19,7 +19,7 @@ static bool connector_has_family(const struct address *list, unsigned n, sa_fami
     return false;
 }
 
-/* Address ${k} of the list's addresses of ${family}; of other families if ${is} is false. */
+/* Return address ${k} of those of ${family}; if ${is} is false, of the others. */
 static const struct address *connector_nth(const struct address *list, sa_family_t family, bool is,
                                            unsigned k)
 {
@@ -28,7 +28,7 @@ static const struct address *connector_nth(const struct address *list, sa_family
     return list;
 }
 
-/* Address ${k} when families alternate while both have addresses left. */
+/* Return address ${k} in the order in which families alternate while both have addresses left. */
 static const struct address *connector_take_turns(const struct address *list, unsigned n,
                                                   unsigned k)
 {
@@ -133,8 +133,8 @@ static void connector_finish(struct connector *c, int fd, int error)
 }
 
 /*
- * Returns 0: connecting, or failed; -EAGAIN: unix backlog full, the timer retries; -errno: no
- * resources for a second attempt.
+ * Begin to connect. Returns 0: begun or failed; -EAGAIN: unix backlog full, the timer retries;
+ * other -errno: no resources for a second attempt.
  */
 static int connector_try(struct connector *c, struct connector_attempt *at)
 {
@@ -152,8 +152,8 @@ static int connector_try(struct connector *c, struct connector_attempt *at)
 }
 
 /*
- * Give the address an equal share of the time left, so that one that never answers does not use it
- * all.
+ * Try the next address. All remaining addresses get equal shares of the remaining time, so that a
+ * silent server does not use all of it.
  */
 static void connector_begin(struct connector *c, int64_t now_ns)
 {
@@ -192,7 +192,7 @@ static bool connector_waits_again(const struct connector *c)
     return false;
 }
 
-/* A failure is reported by the timer, never inside connector_start(). */
+/* Set the timer, which also reports failures, because connector_start() must not call done(). */
 static void connector_arm(struct connector *c, int64_t now_ns)
 {
     int64_t at_ns = c->deadline_at_ns;
@@ -242,7 +242,7 @@ static void connector_run_timer(struct task *t)
 
 static void connector_drop_timer(struct task *t)
 {
-    (void)t; /* the loop ends: the session cancels the connector */
+    (void)t; /* the loop ends: the owner cancels the connector */
 }
 
 static const struct task_type connector_timer_type = {

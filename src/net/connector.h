@@ -1,8 +1,8 @@
 /*
  * net/connector: connects to a server with one or more addresses.
  *
- * Tries the addresses in order under one deadline, each with an equal share of the remaining time;
- * the first to answer wins.
+ * It tries the addresses in order under one deadline, each with an equal share of the remaining
+ * time; the first that answers wins.
  *
  * note: happy eyeballs. With IPv4 and IPv6 addresses the families alternate, the first address's
  * family first. The next attempt begins after conf->attempt_delay_ns, or when one fails: a broken
@@ -34,12 +34,14 @@ struct connector;
 typedef void connector_done(struct connector *c, int fd, int error);
 
 struct connector_conf {
-    struct arena *memory; /* has this struct; a running connector holds it; NULL: static */
+    struct arena *memory; /* holds this struct; a running connector has a reference; NULL: static */
     struct sock_connect_conf sock;
     int64_t attempt_delay_ns; /* 0: one attempt at a time */
 };
 
 /*
+ * One attempt, at one address:
+ *
  *   FREE --socket, connect--> CONNECTING --answer--> the outcome, or FREE
  *     \--unix: backlog full--> AGAIN --10 ms, connect--> CONNECTING
  */
@@ -65,12 +67,13 @@ struct connector {
     bool borrowed; /* a descriptor is reserved for the second attempt */
     int64_t deadline_at_ns;
     int64_t next_at_ns; /* when the next attempt may begin */
-    int error; /* error of the last address tried that has a route, else of the first address */
+    int error; /* last error; a local one (sock_error_is_ours()) counts only as the first */
     unsigned connected; /* on success: index into addresses */
 };
 
 /*
  * connector_init(c, net, done):
+ * Initialize an idle connector.
  *
  * Thread: loop
  */

@@ -8,19 +8,21 @@
 #include <stdbool.h>
 
 /*
+ * Descriptors in use, and their limit.
+ *
  * note: lent. Spare connections and pipes borrow descriptors. The budget lends them while twice the
  * reserve stays free, and wants them back when less than the reserve is free.
  */
 struct descriptor_budget {
-    atomic_uint used; /* `used` and `lent` are relaxed */
+    atomic_uint used; /* `used`, `lent`: relaxed, plain counters */
     atomic_uint lent; /* part of `used`; see note: lent */
-    unsigned max;     /* max, reserve: set before start */
+    unsigned max;     /* `max` and `reserve` are set before start */
     unsigned reserve;
 };
 
 /*
  * descriptor_budget_left(d, n):
- * Are ${n} descriptors free? Only a hint.
+ * Are ${n} descriptors free? A hint: other threads may reserve them meanwhile.
  *
  * Thread: any
  */
@@ -31,7 +33,7 @@ static inline bool descriptor_budget_left(const struct descriptor_budget *d, uns
 
 /*
  * descriptor_budget_count(d, n) / descriptor_budget_release(d, n):
- * Reserve ${n} without a check / release ${n}.
+ * Reserve ${n} descriptors without a check / release ${n}.
  *
  * Thread: any
  */
@@ -47,7 +49,7 @@ static inline void descriptor_budget_release(struct descriptor_budget *d, unsign
 
 /*
  * descriptor_budget_take(d):
- * Reserve one; false at the limit.
+ * Reserve one descriptor; false at the limit.
  *
  * Thread: any
  */
@@ -61,7 +63,7 @@ static inline bool descriptor_budget_take(struct descriptor_budget *d)
 
 /*
  * descriptor_budget_limit() / descriptor_budget_open():
- * RLIMIT_NOFILE / number of open descriptors.
+ * Return RLIMIT_NOFILE / the number of open descriptors (0: /proc cannot be read).
  *
  * Thread: any
  */
@@ -70,7 +72,7 @@ unsigned descriptor_budget_open(void);
 
 /*
  * descriptor_budget_lend(d, n) / descriptor_budget_return(d, n):
- * Lend ${n}, false if too few are free / take ${n} back (note: lent).
+ * Lend ${n} descriptors, false if too few are free / take ${n} back (note: lent).
  *
  * Thread: any
  */

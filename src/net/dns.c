@@ -24,7 +24,7 @@ static int dns_error(const struct dns_lookup *l)
     case HOST_NOT_FOUND:
     case NO_DATA: return -ENOENT;
     case TRY_AGAIN:
-        /* l->answer has the name server's refusal; after a timeout it is still zero. */
+        /* l->answer holds the name server's refusal; after a timeout its header is still zero. */
         return ((const HEADER *)(const void *)l->answer)->rcode != ns_r_noerror ? -EREMOTEIO
                                                                                 : -EAGAIN;
     case NO_RECOVERY: return -EREMOTEIO;
@@ -73,7 +73,7 @@ static int dns_ask(struct dns_lookup *l, const char *domain, uint16_t type)
     return dns_read(l, len < NS_MAXMSG ? len : NS_MAXMSG, type);
 }
 
-/* One type found is success: some name servers drop AAAA queries. */
+/* Query all types; records of one suffice, because some name servers drop AAAA queries. */
 static int dns_ask_all(struct dns_lookup *l, const char *domain)
 {
     int found = 0, error = -ENOENT;
@@ -101,7 +101,7 @@ static bool dns_is_final(int rc)
     return rc > 0 || rc == -EAGAIN || rc == -ENOMEM;
 }
 
-/* In the order of resolv.conf(5), `ndots`. */
+/* Query the name alone and in the search domains, in the order of resolv.conf(5), `ndots`. */
 static int dns_ask_everywhere(struct dns_lookup *l)
 {
     const char *name = l->search->name;

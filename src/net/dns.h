@@ -12,7 +12,7 @@
 #include "base/must.h"
 
 struct dns_terms {
-    unsigned timeout_s; /* of one attempt per name server; 0: as resolv.conf says */
+    unsigned timeout_s; /* for the single attempt per name server; 0: as in resolv.conf */
     int64_t ttl_ns;     /* result: TTL; CLOCK_NEVER: unknown */
 };
 
@@ -24,8 +24,8 @@ struct dns_record {
 };
 
 struct dns_search {
-    const char *name;      /* search domains apply, unless it ends in a dot */
-    const uint16_t *types; /* all are queried; one type found is success */
+    const char *name;      /* search domains apply, unless the name ends in a dot */
+    const uint16_t *types; /* all are queried; records of one suffice */
     unsigned n_types;
     void (*on_record)(void *cookie, const struct dns_record *record);
     void *cookie;

@@ -15,16 +15,16 @@
 struct channel;
 struct handler;
 
-/* What has ended; each end is reported at most once. */
+/* What has ended. Each end is reported at most once. */
 enum handler_end {
-    /* Input, by the peer's end of file: nothing is lost. */
+    /* Input, by the peer's end of file; no input is lost. */
     HANDLER_EOF,
     /*
      * Input, rejected by an earlier handler: -EMSGSIZE (too long), -EPROTO (malformed), or
      * -ECONNRESET (cut off).
      */
     HANDLER_REJECTED,
-    /* Output: writing failed with -errno. Input that came before is still read. */
+    /* Output: writing failed with -errno. Input already received is still read. */
     HANDLER_BROKEN,
     /* The channel, with 0 or -errno (reset, failure): the last event, in a reap step. */
     HANDLER_CLOSED,
@@ -43,20 +43,20 @@ struct handler_ops {
     void (*ended)(struct handler *h, enum handler_end what, int error);
     /* channel_writable() is true again. */
     void (*writable)(struct handler *h);
-    /* Tail, with channel_meter(): how many bytes of ${max} to read now; 0: none. */
+    /* For the tail, with channel_meter(): how many of ${max} bytes to read now; 0: stop reading. */
     size_t (*allow)(struct handler *h, size_t max);
     /*
-     * Tail, with channel_meter(): ${len} bytes were received. read() follows, unless they were
-     * spliced. ${drained}: no more input now.
+     * For the tail, with channel_meter(): ${len} bytes were received. read() follows, unless they
+     * were spliced. ${drained}: no more input now.
      */
     void (*took)(struct handler *h, size_t len, bool drained);
-    /* Output; pass on with handler_write(). */
+    /* Send ${data}: pass it on with handler_write(). */
     int (*write)(struct handler *h, const void *data, size_t len);
-    /* Send end of file; pass on with handler_shutdown_write(). May be called again. */
+    /* Send end of file: pass it on with handler_shutdown_write(). May be called again. */
     void (*shutdown_write)(struct handler *h);
-    /* Bytes held, as charged to net/memory_account. */
+    /* Return the memory that the handler has charged to net/memory_account. */
     size_t (*held)(const struct handler *h);
-    /* Memory is scarce: give up dispensable memory at the end of the turn; returns its size. */
+    /* Memory is scarce: free dispensable memory at the end of the turn; returns its size now. */
     size_t (*reclaim)(struct handler *h);
 };
 
@@ -83,7 +83,7 @@ void handler_writable(struct handler *h);
 
 /*
  * handler_write(h, data, len) / handler_shutdown_write(h):
- * Pass output to the previous handler that implements the operation, or else to the socket.
+ * Pass output of ${h} to the previous handler that implements the operation, or else to the socket.
  *
  * Thread: loop
  * Errors: as channel_write()

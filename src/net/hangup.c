@@ -22,7 +22,7 @@ static void hangup_move(struct hangup_watch *w, struct list *to)
     list_append(to, &w->link);
 }
 
-/* When the timer must run; CLOCK_NEVER: it need not. */
+/* When the timer must run; CLOCK_NEVER: not at all. */
 static int64_t hangup_next_at_ns(const struct hangup *h)
 {
     int64_t at_ns = CLOCK_NEVER;

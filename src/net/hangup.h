@@ -52,10 +52,10 @@ struct hangup {
     struct list still_paused;
     struct list registered;
     struct list polled;
-    struct list to_poll;    /* sockets still to poll in this round */
-    struct list reported;   /* sockets whose EPOLLERR was reported; some are still registered */
-    struct timer timer;     /* idle if all sockets are registered or reported */
-    int64_t timer_at_ns;    /* when `timer` is due */
+    struct list to_poll;  /* sockets still to poll in this round */
+    struct list reported; /* sockets whose EPOLLERR was reported; some are still registered */
+    struct timer timer;   /* needed while sockets are to be registered or polled, or `unwatched` */
+    int64_t timer_at_ns;
     int64_t register_at_ns; /* when to register the sockets in `still_paused` */
     int64_t probe_at_ns;    /* when the next round of polls begins */
     bool unwatched;
@@ -74,6 +74,7 @@ void hangup_close(struct hangup *h);
 
 /*
  * hangup_watch_init(w, event):
+ * Initialize ${w} with the callback ${event}.
  *
  * Thread: owner
  */
@@ -87,7 +88,8 @@ static inline void hangup_watch_init(struct hangup_watch *w, hangup_event *event
 
 /*
  * hangup_listen(h, w, fd) / hangup_leave(h, w):
- * Report a reset of ${fd} / stop reporting, before closing ${fd}. Idempotent.
+ * Report EPOLLERR and EPOLLHUP of ${fd} / stop reporting; call this before closing ${fd}. Both are
+ * idempotent.
  *
  * Thread: loop
  * Owns:   ${w} and ${fd} must live until hangup_leave()

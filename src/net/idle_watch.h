@@ -11,8 +11,8 @@
 struct idle_watch;
 
 /*
- * Called on the loop with SOCK_READABLE or SOCK_ENDED, each turn until the socket is taken, closed
- * or rested.
+ * Called on the loop with SOCK_READABLE or SOCK_ENDED, in each turn until idle_watch_take(),
+ * _close() or _rest().
  */
 typedef void idle_watch_event(struct idle_watch *s, enum sock_peek what);
 
@@ -25,6 +25,7 @@ struct idle_watch {
 
 /*
  * idle_watch_init(s, net, event):
+ * Initialize ${s} without a socket.
  *
  * Thread: loop
  */
@@ -32,6 +33,7 @@ void idle_watch_init(struct idle_watch *s, struct netloop *net, idle_watch_event
 
 /*
  * idle_watch_watch(s, fd):
+ * Begin to watch ${fd}.
  *
  * Thread: loop
  * Owns:   ${s} owns ${fd}
@@ -40,7 +42,7 @@ void idle_watch_watch(struct idle_watch *s, int fd);
 
 /*
  * idle_watch_rest(s) / idle_watch_peek(s):
- * Stop watching, but keep the socket / sock_peek() it.
+ * Stop watching, but keep the socket / call sock_peek() for the socket.
  *
  * Thread: loop
  */

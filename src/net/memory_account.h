@@ -1,9 +1,9 @@
 /*
  * net/memory_account: counts the memory of bytes that channels and handlers buffer, up to a limit.
  *
- * Memory is charged when buffers change size. When memory exceeds the limit, `is_over` is set and
- * over() is called; the function's owner clears `is_over` later. Until then channels read little,
- * and nothing for a receiver with pending output.
+ * When memory exceeds the limit, `is_over` is set and over() is called; overload protection clears
+ * `is_over` later. Until then channels read little, and read nothing for a receiver with pending
+ * output.
  */
 #ifndef NET_MEMORY_ACCOUNT_H
 #define NET_MEMORY_ACCOUNT_H
@@ -20,13 +20,13 @@ struct memory_account {
     _Atomic int64_t pipe_bytes; /* part of `bytes`: kernel memory of pipes */
     _Atomic int64_t max_bytes;  /* may change at any time */
     void (*over)(void *cookie); /* on any thread; must not block */
-    void *cookie;               /* over and cookie: set before start */
+    void *cookie;               /* `over` and `cookie` are set before start */
     atomic_bool is_over;
 };
 
 /*
  * memory_account_charge(b, before, now):
- * Replace a charge of ${before} bytes by ${now}. ${b} may be NULL.
+ * Replace a charge of ${before} bytes by ${now} bytes. ${b} may be NULL.
  *
  * Thread: any
  */
@@ -46,7 +46,7 @@ static inline void memory_account_charge(struct memory_account *b, size_t before
 /*
  * memory_account_append(b, to, data, len) / memory_account_consume(b, from, len) /
  * memory_account_clear(b, what):
- * buffer_append() etc., charging the change of capacity to ${b}, which may be NULL.
+ * Call buffer_append() etc., and charge the change of capacity to ${b}, which may be NULL.
  *
  * Thread: owner of the buffer
  * Errors: as buffer_append()
@@ -91,7 +91,7 @@ static inline void memory_account_charge_pipe(struct memory_account *b, int64_t 
 
 /*
  * memory_account_is_over(b):
- * Was the limit exceeded, and `is_over` not cleared since? False if ${b} is NULL.
+ * Is `is_over` set? False if ${b} is NULL.
  *
  * Thread: any
  */

@@ -7,7 +7,7 @@
 
 #define BLANKS " \t\r\n"
 
-/* Next word of *${text}, up to blanks or comment; or NULL. */
+/* Return the next word of *${text}, up to blanks or a comment; NULL: none. */
 static const char *name_service_next_word(const char **text, size_t *len)
 {
     const char *word = *text + strspn(*text, BLANKS);
@@ -40,7 +40,10 @@ bool name_service_is_dns_line(const char *line, bool *files)
     return dns;
 }
 
-/* The `hosts:` sources, or libc's default; the caller frees the text. */
+/*
+ * Return the sources of `hosts:`, or libc's default; the caller frees the text. NULL: out of
+ * memory.
+ */
 static char *name_service_read_sources(void)
 {
     FILE *f = fopen("/etc/nsswitch.conf", "re");
@@ -61,7 +64,7 @@ static char *name_service_read_sources(void)
     return found ? found : strdup("files dns");
 }
 
-/* Format: address, then names. */
+/* Does ${line}, an address and its names, name ${host}? */
 static bool name_service_line_has(const char *line, const char *host)
 {
     size_t len, host_len = strlen(host);

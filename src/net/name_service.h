@@ -1,5 +1,6 @@
 /*
- * net/name_service: does a host name come from DNS alone, by nsswitch.conf(5) and hosts(5)?
+ * net/name_service: does a host name come from DNS alone, according to nsswitch.conf(5) and
+ * hosts(5)?
  *
  * Such names are queried directly, for their TTL; getaddrinfo(3) serves all others (/etc/hosts,
  * mdns ...).
@@ -19,7 +20,7 @@ bool name_service_is_dns(const char *host);
 
 /*
  * name_service_is_dns_line(line, files):
- * Does ${line} list only `dns`, or `files dns`? *${files}: `files` comes first.
+ * Does ${line} list only `dns`, or `files dns`? *${files} tells whether `files` is listed.
  *
  * Thread: any
  */

@@ -1,6 +1,5 @@
 /*
- * net/netloop: resources shared by the sockets of a loop. A connection reaches its loop only
- * through its netloop.
+ * net/netloop: resources shared by the sockets of a loop.
  */
 #ifndef NET_NETLOOP_H
 #define NET_NETLOOP_H
@@ -28,7 +27,7 @@ struct netloop {
     struct ev_loop *ev;
     uint8_t *scratch; /* valid until the loop's next read */
     struct pipe_pool pipes;
-    struct hangup hangup;                  /* notices resets of sockets that are not read */
+    struct hangup hangup;                  /* see net/hangup.h */
     struct descriptor_budget *descriptors; /* NULL: not counted */
     struct memory_account *buffered;       /* NULL: not charged */
     int64_t oldest_at_ns; /* begin of the oldest session; CLOCK_NEVER: none; 0: unknown */
@@ -36,6 +35,7 @@ struct netloop {
 
 /*
  * netloop_create(out, loop):
+ * Create the netloop of ${loop}.
  *
  * Thread: any
  * Owns:   the caller owns ${out}; ${loop} must outlive it
@@ -53,7 +53,7 @@ void netloop_destroy(struct netloop *net);
 
 /*
  * netloop_is_young(net):
- * Has no session of this loop lasted longer than NETLOOP_YOUNG_NS?
+ * Is each session of this loop younger than NETLOOP_YOUNG_NS?
  *
  * Thread: loop
  */

@@ -99,7 +99,7 @@ struct pipe *pipe_pool_first_lent(const struct pipe_pool *pool)
     return NULL;
 }
 
-/* A loop always keeps its own pipe, the one that is not lent. */
+/* A loop's own pipe, which is not lent, is always kept. */
 static bool pipe_pool_may_keep(const struct pipe_pool *pool, const struct pipe *p)
 {
     return !p->lent || (pool->n_free < PIPE_POOL_KEEP &&

@@ -1,11 +1,11 @@
 /*
  * net/pipe_pool: a loop's pipes for splice(2).
  *
- * While receivers keep up one pipe suffices. A receiver that blocks keeps the pipe until it is
+ * One pipe suffices while receivers keep up. A receiver that blocks keeps the pipe until it is
  * empty, and the loop opens another.
  *
  * note: lent pipes. The first pipe is the loop's own. Further pipes borrow descriptors (note: lent
- * in net/descriptor_budget.h). If no pipe can be had, bytes are copied.
+ * in net/descriptor_budget.h). Without a pipe, bytes are copied.
  */
 #ifndef NET_PIPE_POOL_H
 #define NET_PIPE_POOL_H
@@ -24,7 +24,7 @@ struct pipe {
     int write_fd;
     size_t bytes;
     bool lent;              /* see note: lent pipes */
-    struct channel *holder; /* blocked receiver or NULL */
+    struct channel *holder; /* blocked receiver; NULL: none */
     struct list link;
 };
 
@@ -57,7 +57,7 @@ int pipe_pool_get(struct pipe_pool *pool, struct pipe **out) NODISCARD;
 
 /*
  * pipe_pool_hold(pool, p, holder) / pipe_pool_first_lent(pool):
- * Keep ${p} for the blocked ${holder} / a lent pipe that a receiver keeps, or NULL.
+ * Keep ${p} for the blocked ${holder} / return a lent pipe that a receiver keeps, or NULL.
  *
  * Thread: owner
  */
@@ -74,8 +74,8 @@ void pipe_pool_trim(struct pipe_pool *pool);
 
 /*
  * pipe_pool_put(pool, p):
- * Return a pipe: it is kept if empty, else closed and its bytes lost. A lent pipe is closed, too,
- * if the budget wants its descriptors back.
+ * Return a pipe: it is kept if empty, else closed and its bytes lost. A lent pipe is also closed if
+ * the pool is full or the budget wants it back.
  *
  * Thread: owner
  */

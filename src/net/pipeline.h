@@ -18,7 +18,7 @@ struct pipeline {
 
 /*
  * pipeline_init(p, ch, tail, ops):
- * Initialize with the service's handler only.
+ * Initialize ${p} with the service's handler ${tail} only.
  *
  * Thread: loop, before channel_start()
  * Owns:   ${tail} must live as long as ${ch}
@@ -28,6 +28,7 @@ void pipeline_init(struct pipeline *p, struct channel *ch, struct handler *tail,
 
 /*
  * pipeline_set_tail(p, ops):
+ * Replace the operations of the tail handler.
  *
  * Thread: loop
  */
@@ -44,7 +45,7 @@ void pipeline_add(struct pipeline *p, struct handler *h, const struct handler_op
 
 /*
  * pipeline_remove(p, h):
- * Remove ${h}. Operations of ${h} may call this, and pass events on afterwards.
+ * Remove ${h}. An operation of ${h} may call this, and still pass its event on.
  *
  * Thread: loop
  * Owns:   ${h} must outlive the channel's current event
@@ -53,7 +54,7 @@ void pipeline_remove(struct pipeline *p, struct handler *h);
 
 /*
  * pipeline_held_bytes(p) / pipeline_reclaim(p):
- * Sum of the handlers' held() / call their reclaim(), and return the sum.
+ * Return the sum of the handlers' held() / call the handlers' reclaim() and return the sum.
  *
  * Thread: loop
  */

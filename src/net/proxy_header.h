@@ -32,9 +32,9 @@ struct proxy_header_value {
     size_t n;
 };
 
-/* What the sender of a header says about the client's TLS: values of TLVs, in version 2 only. */
+/* TLVs about the client's TLS, in version 2 only. */
 struct proxy_header_tls {
-    struct proxy_header_value alpn;      /* protocol that was negotiated */
+    struct proxy_header_value alpn;
     struct proxy_header_value authority; /* server name (SNI) */
     struct proxy_header_value ssl;       /* see proxy_header_ssl_encode() */
 };
@@ -42,7 +42,7 @@ struct proxy_header_tls {
 /* Flags of proxy_header_ssl.client. */
 #define PROXY_HEADER_SSL_USED        0x01 /* the client uses TLS */
 #define PROXY_HEADER_SSL_CERTIFICATE 0x02 /* the client sent a certificate on this connection */
-#define PROXY_HEADER_SSL_SESSION     0x04 /* the client sent one in this TLS session */
+#define PROXY_HEADER_SSL_SESSION     0x04 /* the client sent a certificate in this TLS session */
 
 enum proxy_header_ssl_type {
     PROXY_HEADER_SSL_VERSION = 0x21,
@@ -52,7 +52,7 @@ enum proxy_header_ssl_type {
     PROXY_HEADER_SSL_CERTIFICATE_DER = 0x28
 };
 
-/* NULL: unknown. */
+/* Content of an SSL TLV; NULL: unknown. */
 struct proxy_header_ssl {
     uint8_t client;
     uint32_t verify; /* 0: the certificate is verified */
@@ -62,9 +62,7 @@ struct proxy_header_ssl {
 
 struct proxy_header {
     enum proxy_header_version version;
-    bool
-        /* header without a client: addresses are not set */
-        local;
+    bool local; /* LOCAL, UNKNOWN or UNSPEC: source and destination are not set */
     struct address source;
     struct address destination;
     const uint8_t *unique_id; /* in the decoded data; NULL: none */
@@ -83,7 +81,7 @@ struct proxy_header_conf {
     bool certificate; /* the SSL TLV has the client's certificate */
 };
 
-/* What a header says of a client. */
+/* Values to encode in a header. */
 struct proxy_header_client {
     const struct address *source; /* NULL, or a unix socket: the header is LOCAL (v1: UNKNOWN) */
     const struct address *destination; /* may be NULL without source */
@@ -93,8 +91,8 @@ struct proxy_header_client {
 
 /*
  * proxy_header_decode(out, data, len):
- * Decode the header at the start of ${data}; fail at the first invalid byte. Verifies a checksum;
- * ignores the content of a LOCAL header.
+ * Decode the header at the start of ${data}; fail at the first invalid byte. Verifies the checksum,
+ * if any; ignores the content of a LOCAL header.
  *
  * Thread: any
  * Owns:   ${out} points into ${data}
@@ -113,8 +111,8 @@ bool proxy_header_begun(const uint8_t *data, size_t len);
 
 /*
  * proxy_header_encode(out, conf, client):
- * Write a header with IP addresses, mapped to IPv6 if the families differ. TLVs that do not fit are
- * left out.
+ * Write a header; if the families of its IP addresses differ, IPv4 is mapped to IPv6. TLVs that do
+ * not fit are left out.
  *
  * Thread: any
  * Units:  returns bytes, at most PROXY_HEADER_MAX_BYTES; without values of client->tls at most
@@ -134,7 +132,7 @@ size_t proxy_header_ssl_encode(uint8_t *out, size_t size, const struct proxy_hea
 
 /*
  * proxy_header_ssl_find(ssl, type):
- * Find a value in ${ssl}, decoded or encoded.
+ * Find the value of ${type} in the SSL TLV ${ssl}; at NULL: none.
  *
  * Thread: any
  */

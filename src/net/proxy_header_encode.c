@@ -13,7 +13,7 @@ _Static_assert(PROXY_HEADER_V2_BYTES + PROXY_HEADER_TCP6_BYTES + PROXY_HEADER_TL
                    PROXY_HEADER_ENCODED_BYTES,
                "the longest header has no room");
 
-/* Write ${a} as 4 bytes, or as 16, IPv4-mapped if it is IPv4. */
+/* Write ${a} in 4 bytes, or in 16: then IPv4 is IPv4-mapped. */
 static void proxy_header_encode_put_host(uint8_t *out, const struct address *a, size_t bytes)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -25,7 +25,7 @@ static void proxy_header_encode_put_host(uint8_t *out, const struct address *a, 
     memcpy(out + bytes - len, host, len);
 }
 
-/* Bytes of each address in the family that fits both; 0: not IP. */
+/* Bytes per address: 4, or 16 if one is IPv6; 0: not IP. */
 static size_t proxy_header_encode_host_bytes(const struct address *source,
                                              const struct address *destination)
 {

@@ -1,4 +1,4 @@
-/* net/proxy_header_internal: shared by net/proxy_header*.c. */
+/* net/proxy_header_internal: constants and functions shared by net/proxy_header*.c. */
 #ifndef NET_PROXY_HEADER_INTERNAL_H
 #define NET_PROXY_HEADER_INTERNAL_H
 
@@ -28,12 +28,12 @@
 #define PROXY_HEADER_TLV_CRC32C    0x03
 #define PROXY_HEADER_TLV_UNIQUE_ID 0x05
 #define PROXY_HEADER_TLV_SSL       0x20
-#define PROXY_HEADER_SSL_BYTES     5 /* of an SSL TLV, before the TLVs inside it */
+#define PROXY_HEADER_SSL_BYTES     5 /* an SSL TLV's client and verify */
 #define PROXY_HEADER_CRC32C_BYTES  4
 
 /*
  * proxy_header_v1_decode(out, data, len) / proxy_header_v2_decode(out, data, len):
- * proxy_header_decode() for ${data} that begins with the mark of the version.
+ * Decode as proxy_header_decode(), when ${data} begins with the version's mark (signature).
  *
  * Thread: any
  * Errors: as proxy_header_decode(), except -ENOMSG

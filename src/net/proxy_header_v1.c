@@ -8,8 +8,8 @@
 
 /* Unread part of the line. */
 struct line {
-    const uint8_t *at, *end; /* end of the data or of the longest line */
-    bool cut;                /* the data is longer than a line may be */
+    const uint8_t *at, *end; /* end of the data, at most of the longest line */
+    bool cut;                /* the data fills the longest line */
 };
 
 static int proxy_header_v1_line_ends(const struct line *l)
@@ -49,7 +49,7 @@ static int proxy_header_v1_take_field(struct line *l, char *text, size_t size, c
     return n > 0 ? 0 : -EPROTO;
 }
 
-/* Can ${text} become an address? If so, one of these endings completes it. */
+/* Can ${text} be the begin of an address? If so, one of these endings completes it. */
 static bool proxy_header_v1_may_become_host(const char *text, int family)
 {
     static const char *const ends[] = {"",       "0",       ".0", "0.0", ".0.0", "0.0.0",
@@ -113,7 +113,7 @@ static int proxy_header_v1_take_addresses(struct line *l, struct proxy_header *h
     return rc;
 }
 
-/* The rest of an UNKNOWN line is ignored. */
+/* Skip the rest of an UNKNOWN line. */
 static int proxy_header_v1_take_anything(struct line *l)
 {
     if (l->at < l->end && *l->at != ' ' && *l->at != '\r')

@@ -5,7 +5,7 @@
 #include "base/crc32c.h"
 #include "net/proxy_header_internal.h"
 
-/* A TLV list that ends at ${end}, received up to ${have}. */
+/* Unread TLVs: the list ends at `end`, received up to `have`. */
 struct tlvs {
     const uint8_t *at, *have, *end;
 };
@@ -61,7 +61,7 @@ static void proxy_header_v2_read_addresses(struct proxy_header *h, uint8_t famil
     }
 }
 
-/* Size of both addresses; -EPROTO: not a stream family. */
+/* Size of addresses and ports; -EPROTO: not a stream family. */
 static int proxy_header_v2_address_bytes(uint8_t family)
 {
     switch (family) {
@@ -73,7 +73,7 @@ static int proxy_header_v2_address_bytes(uint8_t family)
     }
 }
 
-/* -ENODATA: no TLV is left. */
+/* Read the next TLV. -ENODATA: no TLV is left. */
 static int proxy_header_v2_next_tlv(struct tlvs *t, struct tlv *out)
 {
     size_t room = (size_t)(t->end - t->at), come = (size_t)(t->have - t->at);
@@ -95,7 +95,6 @@ static int proxy_header_v2_next_tlv(struct tlvs *t, struct tlv *out)
     return 0;
 }
 
-/* Check that the TLVs inside ${ssl} are well-formed. */
 static int proxy_header_v2_check_ssl(const struct tlv *ssl)
 {
     struct tlvs inner = {.end = ssl->value + ssl->len};
@@ -180,7 +179,7 @@ static int proxy_header_v2_read_length(const uint8_t *data, size_t len)
     return PROXY_HEADER_V2_BYTES + room;
 }
 
-/* ${len} of ${total} bytes have been received. */
+/* Decode a header of ${total} bytes, ${len} of them received. */
 static int proxy_header_v2_read_proxy(struct proxy_header *h, const uint8_t *data, size_t len,
                                       size_t total)
 {

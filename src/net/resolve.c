@@ -17,7 +17,7 @@ struct resolve_list {
     uint16_t port;
 };
 
-/* Skips duplicates, frequent in /etc/hosts. */
+/* Add an address, but skip duplicates, frequent in /etc/hosts. */
 static void resolve_add(struct resolve_list *list, const void *host, size_t len, uint32_t zone)
 {
     struct address *a = &list->out[list->n];

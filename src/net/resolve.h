@@ -13,8 +13,9 @@
 
 /*
  * resolve_host(out, max, word, terms):
- * address_parse_target() with lookup of host names, which may block for long. Returns up to ${max}
- * different addresses, IPv6 first if IPv6 is routed. getaddrinfo(3) ignores terms->timeout_s.
+ * As address_parse_target(), but look up host names, which may block for long. Returns up to ${max}
+ * different addresses; those of DNS have IPv6 first if it is routed. getaddrinfo(3) ignores
+ * terms->timeout_s.
  *
  * Thread: any but loops
  * Errors: number of addresses; as address_parse(), -ENOENT: no such name; -EAGAIN (timeout);

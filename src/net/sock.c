@@ -69,9 +69,8 @@ static bool sock_owner_differs(const struct stat *st, const struct sock_file *fi
 }
 
 /*
- * Call this before clients can connect. It uses a descriptor, because the path may be replaced
- * meanwhile, and sets only what differs, because the file of an inherited socket may be another
- * user's.
+ * Call this before clients can connect. A descriptor is used, because the path may be replaced
+ * meanwhile. Only values that differ are set, because an inherited file may be another user's.
  */
 static int sock_set_file(const struct address *a, const struct sock_file *file)
 {
@@ -203,7 +202,7 @@ static int sock_bind_source(int fd, const struct address *a, const struct sock_c
     return rc;
 }
 
-/* See note: unseen. Failure is harmless: the server sees a reset. */
+/* See note: unseen. If this fails, the server sees a reset. */
 static void sock_hold_back_ack(int fd, const struct address *a)
 {
     int off = 0;

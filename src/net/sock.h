@@ -10,8 +10,7 @@
 #include "net/sock_options.h"
 
 /*
- * Mode and owner of a unix socket file; zeroed: as bind(2) creates it. Clients need write
- * permission.
+ * Mode and owner of a unix socket file; if zeroed, bind(2) decides. Clients need write permission.
  */
 struct sock_file {
     bool set_mode, set_uid, set_gid;
@@ -32,9 +31,9 @@ struct sock_listen_conf {
  * note: source. bind(2) before connect(2) reserves a source port for all destinations.
  * IP_BIND_ADDRESS_NO_PORT defers the choice to connect(2): only the 4-tuple must be unique.
  *
- * note: unseen. For health checks by connect. The handshake's last ACK is delayed (until data, or
- * some 40 ms); if sock_close_reset() comes before that ACK, the server's accept(2) never returns
- * the connection. Not for unix sockets. (HAProxy: CONNECT_DELACK_ALWAYS; tcp(7): TCP_QUICKACK.)
+ * note: unseen. Health checks by connect delay the handshake's last ACK (until data, or some 40
+ * ms). If sock_close_reset() comes before that ACK, the server's accept(2) never returns the
+ * connection. No effect on unix sockets. (HAProxy: CONNECT_DELACK_ALWAYS; tcp(7): TCP_QUICKACK.)
  */
 struct sock_connect_conf {
     struct sock_options options;
@@ -45,8 +44,8 @@ struct sock_connect_conf {
 
 /*
  * sock_listen(out_fd, a, conf):
- * Create a non-blocking listening socket, with the options that accepted sockets inherit. Replaces
- * a stale unix socket file, and sets mode and owner before clients can connect.
+ * Create a non-blocking listening socket. Replaces a stale unix socket file, and sets mode and
+ * owner before clients can connect.
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd}; sock_unlink() removes the file
@@ -78,7 +77,7 @@ int sock_inherit(int fd, const struct address *a, const struct sock_listen_conf 
 
 /*
  * sock_recv(fd, data, len) / sock_send(fd, data, len):
- * recv(2) and send(2), again after EINTR; send without SIGPIPE.
+ * Call recv(2) / send(2) without SIGPIPE; repeat after EINTR.
  *
  * Thread: any
  * Errors: bytes moved (recv: 0 at end of file); -EAGAIN; other -errno
@@ -88,9 +87,9 @@ ssize_t sock_send(int fd, const void *data, size_t len);
 
 /*
  * sock_hide(fd):
- * Let no new client reach the listening TCP socket ${fd} any more, in all processes that share it.
- * Call this before accepting the backlog and closing ${fd}: clients that connect in between would
- * be reset. Handshakes that have begun go on. False: the kernel refuses.
+ * Hide the listening TCP socket ${fd} from new clients, for all processes that share it; handshakes
+ * under way go on. Call this before accepting the backlog and closing ${fd}, or clients that
+ * connect in between are reset. False: the kernel refuses.
  *
  * Thread: owner of ${fd}
  * Source: Linux, inet_listener compute_score(): a socket bound to an interface that does not exist
@@ -108,8 +107,8 @@ void sock_unlink(const struct address *a);
 
 /*
  * sock_connect(out_fd, a, conf):
- * Start connecting, from the source address of the family (note: source). When ${out_fd} is
- * writable, sock_error() tells the outcome.
+ * Start connecting, from the configured source address (note: source). When ${out_fd} is writable,
+ * sock_error() tells the outcome.
  *
  * Thread: any
  * Owns:   the caller owns ${out_fd} on 0 or -EINPROGRESS
@@ -121,6 +120,7 @@ int sock_connect(int *out_fd, const struct address *a,
 
 /*
  * sock_close_reset(fd):
+ * Close ${fd}; a TCP peer gets a reset.
  *
  * Thread: owner
  */
@@ -128,8 +128,7 @@ void sock_close_reset(int fd);
 
 /*
  * sock_skip_time_wait(fd):
- * Make close(2) send end of file and drop the socket, without FIN_WAIT or TIME_WAIT. Unix sockets
- * always close like that.
+ * Make close(2) send end of file and drop the socket, without FIN_WAIT or TIME_WAIT.
  *
  * Thread: any
  * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(), negative linger2
@@ -138,6 +137,7 @@ void sock_skip_time_wait(int fd);
 
 /*
  * sock_has_unread(fd):
+ * Does ${fd} have unread input?
  *
  * Thread: any
  */
@@ -169,7 +169,7 @@ enum sock_peek sock_peek(int fd);
 
 /*
  * sock_error_is_exhaustion(error) / sock_error_is_ours(error):
- * Are resources exhausted? / is a local route or port missing? Neither is the peer's fault.
+ * Are resources exhausted? / is a local route, address family or port missing?
  *
  * Thread: any
  */
@@ -178,6 +178,7 @@ bool sock_error_is_ours(int error);
 
 /*
  * sock_local(out, fd) / sock_peer(out, fd):
+ * Get the local / the peer's address.
  *
  * Thread: any
  * Errors: 0; as getsockname(2), getpeername(2)

@@ -77,7 +77,7 @@ int sock_options_set(int fd, int family, const struct sock_options *o)
     return sock_options_apply(fd, family, o);
 }
 
-/* Set the value that a new socket has. Setting a buffer size doubles it: set half. */
+/* Set the value that a new socket has. The kernel doubles buffer sizes: set half. */
 static void sock_option_reset(int fd, int family, const struct sock_option *option)
 {
     bool is_buffer = option->name == SO_SNDBUF || option->name == SO_RCVBUF;

@@ -1,8 +1,9 @@
 /*
  * net/sock_options: socket options of clients and servers.
  *
- * A zero field leaves the kernel's default, except for note: inline. Accepted TCP sockets inherit
- * the listener's options. Unix sockets have only the send buffer, and inherit nothing.
+ * A zero field leaves the kernel's default. SO_OOBINLINE is always set (note: inline). Accepted TCP
+ * sockets inherit the listener's options. Unix sockets have only the send buffer, and do not
+ * inherit it.
  *
  * note: inline. SO_OOBINLINE keeps an urgent (MSG_OOB) byte in the stream, as RFC 6093, section 6,
  * requires; without it the byte would be lost.
@@ -47,7 +48,7 @@ int sock_options_set(int fd, int family, const struct sock_options *o) NODISCARD
 /*
  * sock_options_change(fd, family, from, to):
  * Change the options of a listening ${fd} from ${from} (NULL: unknown) to ${to}, for clients that
- * connect later; options that are 0 in ${to} return to the kernel's default. Ignores errors.
+ * connect later. A zero option returns to the kernel's default. Ignores errors.
  *
  * Thread: owner of ${fd}
  * Source: socket(7); Linux, sk_setsockopt(), SO_BUF_LOCK (5.14: returns to autotuning)
@@ -57,7 +58,7 @@ void sock_options_change(int fd, int family, const struct sock_options *from,
 
 /*
  * sock_options_set_accepted(fd, family, o):
- * Set the options that an accepted socket does not inherit; none for TCP. Ignores errors.
+ * Set the options that an accepted socket does not inherit (TCP: none). Ignores errors.
  *
  * Thread: owner
  */

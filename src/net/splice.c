@@ -70,7 +70,7 @@ ssize_t splice_forward(struct channel *ch, size_t max)
     ssize_t n;
 
     if (pipe_pool_get(&channel_net(ch)->pipes, &p) < 0) {
-        ch->read_trend = 0; /* no descriptors: copy, and try again some reads later */
+        ch->read_trend = 0; /* no pipe: copy, and try again after more large reads */
         return -EOPNOTSUPP;
     }
     n = splice_once(ch->io.fd, p->write_fd, max);

@@ -1,8 +1,8 @@
 /*
  * net/splice: moves bytes between sockets through a pipe, without copying to user space.
  *
- * Splicing pays from 4 KiB per read (tests/bench/README.md): it begins after two large reads in a
- * row, and ends after two small splices.
+ * Splicing pays off from 4 KiB per read (tests/bench/README.md). So it begins after two large reads
+ * in a row, and ends after two small splices.
  */
 #ifndef NET_SPLICE_H
 #define NET_SPLICE_H
@@ -34,8 +34,8 @@ bool splice_possible(const struct channel *ch);
 
 /*
  * splice_forward(ch, max):
- * Move up to ${max} bytes (at most SPLICE_MAX_BYTES) to ch->splice_to, which keeps unsent bytes in
- * its pipe.
+ * Move up to ${max} bytes (at most SPLICE_MAX_BYTES) to ch->splice_to. Bytes that the receiver does
+ * not take yet become its pending output.
  *
  * Thread: loop
  * Errors: bytes moved; 0 (end of file); -EAGAIN; -EOPNOTSUPP (nothing moved, copy instead); -errno
@@ -45,20 +45,20 @@ ssize_t splice_forward(struct channel *ch, size_t max) NODISCARD;
 
 /*
  * splice_pipe_out(ch, p):
- * Send the bytes of ${p}.
+ * Send the bytes of ${p} to the socket.
  *
  * Thread: loop
  * Errors: bytes sent; -EAGAIN; -errno
  */
 ssize_t splice_pipe_out(struct channel *ch, struct pipe *p) NODISCARD;
 
-/* Maximum of pipes for a step; each is copied and closed. */
+/* Limit of pipes given back per step: each is copied and closed. */
 #define SPLICE_GIVE_BACK 32
 
 /*
  * splice_give_back_pipes(net, max):
  * Return the descriptors of lent pipes (note: lent pipes in net/pipe_pool.h); copy their bytes to
- * memory. False: ${max} pipes or BUDGET_STEP_NS are over, and others are left.
+ * memory. False: lent pipes are left after ${max} pipes or BUDGET_STEP_NS.
  *
  * Thread: loop
  */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* RFC 2782: priority, weight, port. */
+/* Record before its host: priority, weight, port (RFC 2782). */
 #define SRV_HEAD_BYTES 6
 
 #define SRV_MAX_RECORDS (NS_MAXMSG / (NS_RRFIXEDSZ + SRV_HEAD_BYTES))
@@ -18,7 +18,7 @@ struct srv_list {
     bool full; /* out of memory */
 };
 
-/* False for the root ("no service"), "*" and unix paths. */
+/* May ${host} be used? False for the root ("no service"), "*" and unix paths. */
 static bool srv_is_host(const char *host)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"

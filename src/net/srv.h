@@ -8,7 +8,7 @@
 #include "base/must.h"
 #include "net/dns.h"
 
-/* Host name, ':', port, NUL. */
+/* Longest `host:port` with NUL. */
 #define SRV_TARGET_BYTES 264
 
 struct srv_record {

@@ -55,7 +55,7 @@ static void carry_over_end_visit(struct task *t)
     carry_over_done(carry_over_visit_of(t)->carry_over);
 }
 
-/* If the loop has ended, the server ends too: carry_over_destroy() releases the generations. */
+/* Submit ${v}. If its loop has ended, so does the server: carry_over_destroy() does the rest. */
 static void carry_over_submit(struct carry_over_visit *v, enum loop_queue queue)
 {
     if (loop_submit(v->loop, queue, &v->task) < 0)
@@ -96,7 +96,7 @@ static void carry_over_visit_all(struct carry_over *co, struct loop_group *g,
         v->task.type = workers ? &carry_over_worker_type : &carry_over_boss_type;
         if (loop_state(v->loop) == LOOP_NOT_STARTED)
             carry_over_done(co);
-        else /* after queued hand-overs */
+        else /* behind hand-overs that are queued already */
             carry_over_submit(v, workers ? LOOP_CONTROL : LOOP_TAIL);
     }
     carry_over_done(co);
@@ -150,7 +150,7 @@ static void carry_over_run_advance(struct task *t)
 
 static void carry_over_drop_advance(struct task *t)
 {
-    (void)t; /* the control loop ends: carry_over_destroy() releases the generations */
+    (void)t; /* see carry_over_done() */
 }
 
 static const struct task_type carry_over_advance_type = {.name = "release replaced listeners",

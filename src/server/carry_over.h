@@ -24,7 +24,7 @@ struct carry_over_conf {
     struct loop *control;
     struct loop_group *boss;
     struct loop_group *workers;
-    struct worker **list; /* by number of their loops; room for loop_group_max() */
+    struct worker **list; /* by loop number; loop_group_max() entries */
 };
 
 /*
@@ -39,8 +39,8 @@ int carry_over_create(struct carry_over **out, const struct carry_over_conf *con
 
 /*
  * carry_over_begin(co, replaced):
- * Move sessions, then release the generations in ${replaced}. If a run is under way, another one
- * follows.
+ * Move sessions from the generations in ${replaced}, then release these. If a run is under way,
+ * another one follows.
  *
  * Thread: control loop, after the new generations were made current
  * Owns:   takes all of ${replaced}
@@ -49,7 +49,7 @@ void carry_over_begin(struct carry_over *co, struct list *replaced);
 
 /*
  * carry_over_destroy(co):
- * Free ${co} or NULL, and release the waiting generations.
+ * Free ${co}, and release the generations that it still has; NULL is allowed.
  *
  * Thread: main, while no loop runs
  */

@@ -20,7 +20,7 @@
 
 #define CERTIFICATES_WHY_BYTES 1024
 
-/* Time in which changed files may fail to load: they are replaced one after the other. */
+/* Changed files may fail to load for so long: they are replaced one after the other. */
 #define CERTIFICATES_PATIENCE_NS (5 * NS_PER_S)
 #define CERTIFICATES_RETRY_NS    (500 * NS_PER_MS)
 
@@ -28,11 +28,11 @@
 #define CERTIFICATES_WARN_SECONDS  (14 * 24 * 3600)
 #define CERTIFICATES_WARN_LINES    20 /* of a section */
 
-/* Only the executor uses the members after `conf`. */
+/* A [tls NAME] section; only the executor uses the members after `conf`. */
 struct certificates_section {
     struct tls_conf conf;
     int64_t look_at_ns;
-    int64_t failing_since_ns; /* 0: not failing */
+    int64_t failing_since_ns; /* begin of the retries; 0: no retries now */
     uint64_t refused;         /* fingerprint of the files whose failure was logged */
     bool is_refused;
 };
@@ -53,8 +53,8 @@ struct certificates {
     struct timer timer;                  /* idle while the executor looks */
     struct task start, look, looked;
     bool is_replaced;            /* a commit replaced `current` while the executor looked */
-    bool is_looking;             /* the two flags are of the control loop */
-    int64_t next_ns, warn_at_ns; /* of the executor while `is_looking` */
+    bool is_looking;             /* both flags: used by the control loop only */
+    int64_t next_ns, warn_at_ns; /* used by the executor while `is_looking` */
 };
 
 /* ---- sections ---- */
@@ -79,7 +79,7 @@ static struct certificates_change *certificates_hold_current(struct certificates
     return current;
 }
 
-/* Own ${p} and put it into its slot; false if a reload has replaced ${of} before. */
+/* Put ${p} into its slot; or release it and return false, if a reload has replaced ${of}. */
 static bool certificates_replace(const struct certificates_change *of, const struct tls_conf *conf,
                                  struct tls_profile *p)
 {
@@ -122,8 +122,8 @@ static void certificates_use(const struct certificates_change *of, const struct 
 }
 
 /*
- * The files cannot be loaded: retry for a while, as some may still be missing; then log once for
- * each state of the files.
+ * The files cannot be loaded. Some may still be missing: retry for CERTIFICATES_PATIENCE_NS; then
+ * log the failure once for each state of the files.
  */
 static void certificates_refuse(struct certificates_section *s, uint64_t fingerprint,
                                 const char *why, int64_t now_ns)
@@ -343,7 +343,7 @@ int certificates_start(struct certificates *c)
     return c->current->n > 0 ? loop_submit(c->control, LOOP_CONTROL, &c->start) : 0;
 }
 
-/* Keep ${rows} sorted, the last to expire at the end. Returns the new number of rows. */
+/* Insert ${row} into ${rows}, sorted by time of expiry. Returns the new number of rows. */
 static unsigned certificates_insert(struct certificates_row *rows, unsigned n, unsigned max,
                                     const struct certificates_row *row)
 {

@@ -20,7 +20,7 @@ struct tls_conf;
 struct certificates_conf {
     struct loop *control;
     struct executor *executor;
-    const struct tls_conf *list; /* the first sections */
+    const struct tls_conf *list; /* sections of the first configuration */
     unsigned n;
 };
 
@@ -35,6 +35,7 @@ struct certificates_row {
 
 /*
  * certificates_create(out, conf):
+ * Create the object for the sections in ${conf}.
  *
  * Thread: main, before start
  * Owns:   control and executor of ${conf} must outlive ${out}, which holds each section's memory
@@ -44,7 +45,7 @@ int certificates_create(struct certificates **out, const struct certificates_con
 
 /*
  * certificates_start(c):
- * Look at the files from now on, if there is a section.
+ * If there is a section, begin to look for changed files and expiring certificates.
  *
  * Thread: main
  * Errors: 0; as loop_submit()
@@ -52,7 +53,7 @@ int certificates_create(struct certificates **out, const struct certificates_con
 int certificates_start(struct certificates *c) NODISCARD;
 
 /*
- * certificates_prepare(c, list, n, change) / certificates_commit(change) /
+ * certificates_prepare(c, list, n, out) / certificates_commit(change) /
  * certificates_cancel(change):
  * Allocate for the sections in ${list} / use these sections, and their profiles for new connections
  * / free what was allocated.
@@ -76,9 +77,9 @@ unsigned certificates_soonest(struct certificates *c, struct certificates_row *r
 
 /*
  * certificates_destroy(c):
- * Free ${c} or NULL.
+ * Free ${c}; NULL is allowed.
  *
- * Thread: main, while neither the control loop nor the executor runs
+ * Thread: main, while control loop and executor do not run
  */
 void certificates_destroy(struct certificates *c);
 

@@ -24,7 +24,7 @@ struct checks_group {
 
 struct checks {
     struct checks_conf conf;
-    struct netloop *net; /* NULL: no server was ever checked */
+    struct netloop *net; /* NULL: no upstream has had checks yet */
     struct checker *checker;
     struct list groups;
     struct task start;
@@ -59,7 +59,7 @@ unsigned checks_at_a_time(const struct upstream_next *list, unsigned n, unsigned
 
         for (unsigned s = 0; s < conf->n_servers && checks_has(conf); s++)
             if (conf->servers[s].names == UPSTREAM_LITERAL)
-                servers++; /* also if `disabled`: it may be enabled at run time */
+                servers++; /* also if disabled */
             else if (!conf->servers[s].disabled)
                 servers += CHECKS_OF_A_NAME;
     }
@@ -136,7 +136,7 @@ static void checks_look(struct checks_group *g, struct upstream_server *server)
         checks_add(g, server, &conf);
 }
 
-/* ${server} is new, or its line has changed. */
+/* ${server} is new, or its server line has changed. */
 static void checks_came(void *cookie, struct upstream_server *server)
 {
     checks_look(cookie, server);

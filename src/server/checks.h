@@ -24,8 +24,8 @@ struct checks_conf {
 
 /*
  * checks_at_a_time(list, n, max):
- * Estimate how many checks of ${n} upstreams run at a time, from 1 to ${max}; 0: no server can be
- * checked, not even if it is enabled at run time.
+ * Estimate how many checks of ${n} upstreams run at a time, from 1 to ${max}; 0: no server is
+ * checked. A disabled server with an address counts: it may be enabled at run time.
  *
  * Thread: any
  */
@@ -71,7 +71,7 @@ int checks_start(struct checks *c, struct checks_change *change, int64_t wait_ns
 
 /*
  * checks_destroy(c):
- * Free ${c} or NULL.
+ * Free ${c}; NULL is allowed.
  *
  * Thread: main, while the control loop does not run
  */

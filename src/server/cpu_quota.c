@@ -95,7 +95,7 @@ static int cpu_quota_read_words(const char *dir, const char *name, char first[NU
     return n;
 }
 
-/* False: no limit. */
+/* Read the limit of the group at ${dir}; false: no limit. */
 static bool cpu_quota_read_limit(struct cpu_quota *out, const struct hierarchy *h, const char *dir)
 {
     char quota[NUMBER_BYTES], period[NUMBER_BYTES], rest[NUMBER_BYTES];

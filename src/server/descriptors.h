@@ -1,10 +1,10 @@
 /*
- * server/descriptors: splits the process' descriptors between clients and other uses.
+ * server/descriptors: splits the process's descriptors between clients and other uses.
  *
  * note: descriptors. A client is accepted only if descriptors for its session are left: at the
- * limit clients wait in the kernel's queue. Set aside: the descriptors open at start, and some for
- * a log file, lookups, checks, and a pipe per worker. Further pipes and spare connections use lent
- * descriptors (note: lent in net/descriptor_budget.h).
+ * limit clients wait in the kernel's queue. The descriptors open at start are set aside, and some
+ * for a log file, lookups, checks, and a pipe per worker. Further pipes and spare connections use
+ * lent descriptors (note: lent in net/descriptor_budget.h).
  */
 #ifndef SERVER_DESCRIPTORS_H
 #define SERVER_DESCRIPTORS_H
@@ -13,7 +13,7 @@
 
 struct descriptor_budget;
 
-/* What needs descriptors besides clients: how many of each at a time. */
+/* Uses of descriptors besides clients: the number of each at a time. */
 struct descriptors_aside {
     unsigned lookups;
     unsigned checks;

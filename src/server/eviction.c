@@ -26,7 +26,7 @@ struct eviction {
     int64_t began_at_ns;
     unsigned max_each_tick;
     int64_t tick_ns;
-    atomic_uint parts_left; /* parts under way, and one for eviction_begin(); the last frees */
+    atomic_uint parts_left; /* parts under way, plus one in eviction_begin(); 0: freed */
     struct eviction_part parts[];
 };
 

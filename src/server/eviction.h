@@ -1,6 +1,6 @@
 /*
- * server/eviction: ends the sessions at a server that is down, slowly, as their clients reconnect
- * to other servers.
+ * server/eviction: ends the sessions of a server that is down, slowly, because their clients
+ * reconnect to other servers.
  */
 #ifndef SERVER_EVICTION_H
 #define SERVER_EVICTION_H
@@ -28,7 +28,7 @@ struct eviction_conf {
 
 /*
  * eviction_begin(conf):
- * End the sessions now at ${conf}->server, as long as the server stays down. The eviction frees
+ * End the sessions that ${conf}->server has now, as long as it stays down. The eviction frees
  * itself.
  *
  * Thread: control loop

@@ -61,10 +61,10 @@ struct listener_conf {
     struct address *addresses;
     unsigned n_addresses;
     enum listener_service service;
-    const char *upstream; /* NULL: not LISTENER_PROXY, or routes only */
+    const char *upstream; /* NULL: an echo, or a proxy with routes only */
     struct route_conf *routes;
     unsigned n_routes;
-    int64_t client_hello_timeout_ns; /* with routes */
+    int64_t client_hello_timeout_ns; /* used with routes only */
     const char *mirror; /* upstream that gets a copy of the clients' bytes; NULL: none */
     unsigned mirror_buffer_bytes;
     struct pipeline_conf pipeline;
@@ -110,7 +110,7 @@ int listener_create(struct listener **out, const char *name, const struct quota_
 
 /*
  * listener_left(service):
- * A session of ${service} has ended: release its slot in the connection limits, and its generation.
+ * Release the connection-limit slot and the generation of a session of ${service} that has ended.
  *
  * Thread: any
  */

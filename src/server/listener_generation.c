@@ -35,7 +35,7 @@ static int listener_generation_create_admission(struct listener_generation *gen,
     return admission_create(&gen->admission, &conf);
 }
 
-/* Keep the counters of a former mirror, also while none is configured. */
+/* Keep the previous generation's mirror counters, even without a mirror now. */
 static int listener_generation_create_mirror(struct listener_generation *gen,
                                              const struct listener_generation *before)
 {

@@ -6,7 +6,7 @@
  * the generation and its part of the configuration.
  *
  * note: current. Sockets and listeners point at the current generation. A boss or worker loads the
- * pointer and takes a reference within one task, so a replaced generation is released when every
+ * pointer and takes a reference within one task. So a replaced generation is released when every
  * loop has run another task (server/carry_over). The pointer is sequentially consistent, as
  * engine/grace requires.
  */
@@ -82,8 +82,8 @@ struct listener_generation *listener_generation_begin(struct listener_generation
 
 /*
  * listener_generation_end(ls, leave_by_ns):
- * Take the current generation from the removed ${ls} and return it, with its reference. Sessions
- * must end by ${leave_by_ns}.
+ * Take the current generation from the removed ${ls} and return it with its reference, or NULL.
+ * Sessions must end by ${leave_by_ns}.
  *
  * Thread: control loop
  */
@@ -108,7 +108,7 @@ void listener_generation_carry_over(struct session *s);
 
 /*
  * listener_generation_of(service):
- * The generation of a session's ${service}.
+ * Return the generation that contains a session's ${service}.
  *
  * Thread: any
  */
@@ -119,7 +119,7 @@ static inline struct listener_generation *listener_generation_of(const struct se
 
 /*
  * listener_generation_counters(gen, set):
- * Add the listener's counters to ${set}, so that another process can continue them.
+ * Fill ${set} with the listener's counters, so that another process can continue them.
  *
  * Thread: any; ${gen} must outlive ${set}
  */

@@ -16,7 +16,7 @@
 
 struct listener_generation;
 
-/* max_connections as an administrator set it; changed by control loop, or main before start. */
+/* max_connections as an administrator set it; changed by the control loop, or main before start. */
 struct listener_admin_max {
     bool is_set;
     unsigned max, configured;
@@ -42,8 +42,8 @@ struct listener {
     /* time by which sessions of the removed listener must end; CLOCK_NEVER: no limit */
     _Atomic int64_t leave_by_ns;
     /*
-     * References by struct listeners and by each generation. acq_rel: the last release frees what
-     * other threads wrote.
+     * References by struct listeners, generations and callers of listeners_lookup(). acq_rel: the
+     * thread that frees the listener sees the writes of the other threads.
      */
     atomic_uint references;
 };

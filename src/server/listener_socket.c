@@ -134,8 +134,8 @@ static void listener_socket_accepted(void *cookie, int fd, const struct address 
 }
 
 /*
- * Ask for descriptors first: a slot in the connection limit must be used at once. If the generation
- * was replaced meanwhile, that may have woken the waiter before it waited: try again.
+ * Ask for descriptors first: a slot in the connection limit must be used at once. Try again if the
+ * generation was replaced meanwhile: the change may have woken waiters before this one waited.
  */
 static int64_t listener_socket_admit(void *cookie)
 {

@@ -5,7 +5,7 @@
  * points it at the next generation, perhaps of another listener; clients in the kernel's queue
  * stay.
  *
- *   open -> [give] -> start -> [give] -> stop -> freed on its boss, two tasks later
+ *   open -> [give] -> start -> [give] -> stop -> boss: closed by a task, freed by the next
  */
 #ifndef SERVER_LISTENER_SOCKET_H
 #define SERVER_LISTENER_SOCKET_H
@@ -35,13 +35,13 @@ struct listener_socket {
      * listener_socket_stop() on.
      */
     _Atomic(struct listener_generation *) generation;
-    struct listener_generation *admitted; /* has admitted the client being accepted */
+    struct listener_generation *admitted; /* generation that admitted the client being accepted */
     struct acceptor *acceptor;
     int fd;                  /* descriptor of `acceptor` */
     bool bind_only;          /* listener_socket_listen() comes later */
-    bool linked;             /* a unix socket: remove its file at the close */
-    bool leaving;            /* another process accepts too: leave the queue to it */
-    bool stopping;           /* the socket holds a reference to `generation` */
+    bool linked;             /* remove the file of a unix socket at the close */
+    bool leaving;            /* leave the kernel's queue to another process, which accepts too */
+    bool stopping;           /* listener_socket_stop() was called */
     int64_t hidden_until_ns; /* see note: hidden in server/listeners_internal.h */
     struct loop *boss;       /* NULL: not started */
     struct connection_limit_waiter waiter;
@@ -60,7 +60,7 @@ struct listener_socket_conf {
 
 /*
  * listener_socket_open(out, conf, gen):
- * Bind and listen, without accepting.
+ * Bind, and listen unless conf->bind_only is set; do not accept yet.
  *
  * Thread: control loop, or main before start
  * Owns:   what ${conf} points at must outlive ${out}; ${gen} must live until a grace period after
@@ -72,7 +72,7 @@ int listener_socket_open(struct listener_socket **out, const struct listener_soc
 
 /*
  * listener_socket_configure(sock):
- * Apply the options of its generation to an inherited socket, which another process used until now.
+ * Apply the options of the generation to the inherited ${sock}.
  *
  * Thread: main, while no change is under way
  * Errors: as sock_inherit()

@@ -57,7 +57,7 @@ int listeners_start(struct listeners *ls)
     return rc;
 }
 
-/* Locked. Returns how many sockets were closed at once, not on a boss. */
+/* Under the lock. Returns for how many sockets the caller must call env.stopped(). */
 static unsigned listeners_close_list(struct list *sockets, bool leave)
 {
     unsigned n_closed = 0;
@@ -88,7 +88,7 @@ static void listeners_close_all(struct listeners *ls, bool leave)
         ls->env.stopped(ls->env.cookie);
 }
 
-/* Let bosses also accept the clients that a pause holds in the kernel's queues. */
+/* End pauses, so that bosses also accept the paused clients in the kernel's queues. */
 static void listeners_open_holds(struct listeners *ls)
 {
     lock_take(&ls->lock);
@@ -223,7 +223,7 @@ struct listener *listeners_lookup(struct listeners *ls, const char *name)
     return found;
 }
 
-/* The main thread may read ls->admin_max meanwhile, under ${lock}. */
+/* Let ${ls} use ${max}. The main thread may read ls->admin_max meanwhile, under ${lock}. */
 static void listeners_use_max(struct listener *ls, const struct listener_admin_max *max,
                               struct lock *lock)
 {

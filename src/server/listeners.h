@@ -40,10 +40,10 @@ struct listeners_env {
     struct loop *control;
     struct loop_group *boss;
     struct loop_group *workers;
-    struct worker **worker_list; /* by number of their loops; room for loop_group_max() */
+    struct worker **worker_list; /* by loop number; loop_group_max() entries */
     struct executor *executor;
     struct tls_handshakes *handshakes;
-    struct connection_limit *room;         /* of the process */
+    struct connection_limit *room;         /* connection limit of the process */
     struct descriptor_budget *descriptors; /* counts listen sockets; NULL: not counted */
     const struct socket_store *store;      /* NULL: sockets end with the process */
     /* As acceptor_ops.admit, on a boss loop; the session will need ${descriptors}. */
@@ -62,8 +62,8 @@ struct listeners_sources {
     /* Returns the upstream ${name} of the new configuration. */
     struct upstream *(*upstream)(void *cookie, const char *name);
     /*
-     * Returns the log at ${where} (listener_access_log_conf.where), NULL for "off". No function: no
-     * logs.
+     * Returns the log at ${where} (listener_access_log_conf.where), NULL for "off". A NULL
+     * function: no access logs.
      */
     struct access_log *(*access_log)(void *cookie, const char *where);
     void *cookie;
@@ -97,9 +97,9 @@ int listeners_prepare(struct listeners *ls, const struct server_conf *conf,
 
 /*
  * listeners_commit(change) / listeners_cancel(change):
- * Use the new configuration from now on / undo the prepare. New sockets accept after
- * listeners_start(). Other sockets go to the listener that now has their address. server/carry_over
- * then moves the sessions.
+ * Use the new configuration from now on / undo the prepare. New sockets accept at once, or from
+ * listeners_start() on. Kept sockets pass to the listener that now has their address.
+ * server/carry_over then moves the sessions.
  *
  * Thread: as listeners_prepare()
  * Owns:   ${change} is freed
@@ -138,9 +138,9 @@ void listeners_leave(struct listeners *ls);
  * listeners_keep(ls):
  * This process has replaced another: store the sockets in use, as listeners_commit() does, and own
  * the files of unix sockets that are not stored. Give inherited sockets the configured options, and
- * open further sockets where an address has too few; failures are logged. If this process drains
- * already (listeners_stop(), listeners_leave()), remove all addresses from the store instead, and
- * the files of unix sockets that it leaves to us.
+ * open further sockets where an address has too few; failures are logged. After listeners_stop() or
+ * listeners_leave(), only remove all addresses from the store, and the unix socket files that
+ * socket_store.forget() leaves to the caller.
  *
  * Thread: main, while no change is under way
  */
@@ -153,7 +153,7 @@ struct listeners_descriptor {
 
 /*
  * listeners_descriptors(ls, out, n):
- * The listen sockets in use.
+ * List the listen sockets in use.
  *
  * Thread: any, while no change is under way
  * Owns:   the caller frees ${out}; ${ls} keeps the descriptors
@@ -183,7 +183,7 @@ unsigned listeners_sockets_wanted(struct listeners *ls);
  * List the current generations of all listeners, in the order of the configuration.
  *
  * Thread: any
- * Owns:   the caller releases each of the ${n}, and frees the list
+ * Owns:   the caller releases each of the ${n} generations, and frees the list
  * Errors: NULL (out of memory)
  */
 struct listener_generation **listeners_hold_all(struct listeners *ls, unsigned *n);

@@ -108,7 +108,7 @@ static int listeners_prepare_address(struct listeners_change *change, const stru
     return rc;
 }
 
-/* Refuse ${la} if another address is in the way (see note), which config/ should have found. */
+/* Refuse ${la} if an address is in its way (note: in the way); config/ should have found that. */
 static int listeners_check_address(const struct listeners *ls, const struct listeners_address *la)
 {
     const struct listeners_address *other = la->in_the_way ? listeners_find_conflict(ls, la) : NULL;
@@ -253,7 +253,7 @@ static void listeners_commit_generations(struct listeners_change *change)
             listeners_replace(change, listener_generation_end(ls->list[i], leave_by_ns));
 }
 
-/* If a thread cannot be started, try again: the chooser then skips its loop. */
+/* If a boss thread cannot be started, try again: the chooser then picks another loop. */
 static int listeners_start_socket(struct listeners *ls, struct listener_socket *sock)
 {
     unsigned tries = loop_group_in_use(ls->env.boss);
@@ -265,7 +265,7 @@ static int listeners_start_socket(struct listeners *ls, struct listener_socket *
     return rc;
 }
 
-/* Use ${sock}. Further sockets of an address may fail to listen: the first one has the clients. */
+/* Let ${sock} listen and accept. False: it cannot listen and is freed. */
 static bool listeners_use(struct listeners *ls, const struct listeners_address *la,
                           struct listener_socket *sock)
 {
@@ -309,7 +309,7 @@ void listeners_commit_opened(struct listeners *ls, struct listeners_address *la)
     la->in_the_way = false;
 }
 
-/* Close the sockets of ${la}, or hide them. Returns how many were closed at once, not on a boss. */
+/* Close or hide the sockets of ${la}. Returns for how many the caller must call env.stopped(). */
 static unsigned listeners_close(struct listeners_change *change, struct listeners_address *la)
 {
     struct listeners *ls = change->listeners;
@@ -357,7 +357,7 @@ static void listeners_commit_address(struct listeners_change *change, struct lis
 
 /*
  * Open new addresses before old ones close: a wildcard serves the clients of the address that it
- * replaces. Returns how many sockets were closed at once, not on a boss.
+ * replaces. Returns for how many sockets the caller must call env.stopped().
  */
 static unsigned listeners_commit_addresses(struct listeners_change *change)
 {

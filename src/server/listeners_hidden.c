@@ -1,4 +1,4 @@
-/* server/listeners_hidden: sockets whose address was replaced (note: hidden). */
+/* server/listeners_hidden: sockets of replaced addresses (note: hidden in listeners_internal.h). */
 #include "base/clock.h"
 #include "engine/loop.h"
 #include "net/sock.h"
@@ -12,7 +12,7 @@ bool listeners_stop_socket(struct listeners *ls, struct listener_socket *sock)
     return listener_socket_stop(sock);
 }
 
-/* Locked. */
+/* Call under the lock. */
 static bool listeners_end_hidden(struct listeners *ls, struct listener_socket *sock)
 {
     list_remove(&sock->link);
@@ -25,7 +25,7 @@ static struct listener_socket *listeners_first_hidden(const struct listeners *ls
     return list_empty(&ls->hidden) ? NULL : LIST_FIRST(&ls->hidden, struct listener_socket, link);
 }
 
-/* Locked. */
+/* Call under the lock. */
 static void listeners_arm_hidden(struct listeners *ls)
 {
     const struct listener_socket *first = listeners_first_hidden(ls);

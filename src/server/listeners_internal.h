@@ -6,16 +6,16 @@
  * lock; bosses remove closed sockets, and any thread may stop sockets.
  *
  * note: in the way. A wildcard address and an address of the same port can both be bound only if
- * they share the port (SO_REUSEPORT). If one replaces the other, both sockets share the port, and
- * the new socket listens only at the commit, as it would take clients from the old one. The new
- * socket keeps the option: Linux lets processes of the same user share the port anyway
+ * they share the port (SO_REUSEPORT). If one replaces the other, both sockets share the port. The
+ * new socket listens only at the commit: before, it would take clients from the old one. It keeps
+ * SO_REUSEPORT, because clearing the option would not close the port to processes of the same user
  * (inet_csk_get_port(), fastreuseport).
  *
  * note: hidden. A client whose handshake has begun is reset if the listen socket closes before the
- * handshake ends. So if an address takes the place of another one of the same listener and port,
- * the other's sockets are hidden from new clients (sock_hide()), but accept for LISTENERS_HIDDEN_NS
- * more, for their listener's current generation. They share the port: their address may be wanted
- * again meanwhile.
+ * handshake ends. So if an address is replaced by another one of the same listener and port, its
+ * sockets are hidden from new clients (sock_hide()). They accept for LISTENERS_HIDDEN_NS more, for
+ * their listener's current generation. Hidden sockets share the port, so that a reload meanwhile
+ * can bind their address again.
  */
 #ifndef SERVER_LISTENERS_INTERNAL_H
 #define SERVER_LISTENERS_INTERNAL_H
@@ -34,21 +34,21 @@ struct carry_over;
 struct listener_generation;
 struct listener_socket;
 
-/* Two retransmissions of a SYN-ACK, after 1 s and 3 s, and the time for an answer. */
+/* Hidden sockets accept for so long: SYN-ACKs are resent after 1 s and 3 s. */
 #define LISTENERS_HIDDEN_NS (4 * NS_PER_S)
 
 /* The oldest hidden sockets are closed if there are more. */
 #define LISTENERS_HIDDEN_MAX 64
 
-/* An address ever listened on; sessions point at it, so only listeners_destroy() frees it. */
+/* An address, in use or not; sessions point at it, so only listeners_destroy() frees it. */
 struct listeners_address {
     struct list link;
     struct address address;
     struct list sockets; /* sockets in use; closing sockets move to listeners.closing */
     unsigned n_sockets;
     struct listener_generation *current; /* generation that has the sockets; NULL: none */
-    struct listener_generation *next;    /* gets the sockets in the change under way; NULL: none */
-    struct list opened; /* new sockets of the change under way, or for listeners_start() */
+    struct listener_generation *next;    /* generation in the change under way; NULL: none */
+    struct list opened; /* new sockets, used from the commit or listeners_start() on */
     unsigned n_opened;
     bool shared;     /* SO_REUSEPORT was set for the change under way */
     bool in_the_way; /* see note: in the way */
@@ -65,7 +65,7 @@ struct listeners {
     unsigned n_hidden;
     struct timer hidden_end; /* control loop */
     struct carry_over *carry_over;
-    unsigned accept_batch; /* of the last change */
+    unsigned accept_batch; /* of the last committed change */
     atomic_bool started;
     bool stopping;
 };
@@ -95,8 +95,8 @@ unsigned listeners_want(const struct listeners_address *la, const struct listene
 
 /*
  * listeners_open_sockets(ls, la, gen, accept_batch):
- * Take or open the sockets that ${la} still needs for ${gen}. They are in la->opened, also after an
- * error.
+ * Take from the store, or open, the sockets that ${la} still needs for ${gen}. The new sockets are
+ * in la->opened, also after an error.
  *
  * Thread: control loop, or main before start
  * Errors: 0; -ENOMEM; -EMFILE; as sock_listen()
@@ -124,7 +124,7 @@ const struct listeners_address *listeners_find_conflict(const struct listeners *
 
 /*
  * listeners_share(ls, la, shared):
- * Allow or forbid other sockets to bind to ${la}: all sockets of ${la} must allow it.
+ * Set or clear SO_REUSEPORT on all sockets of ${la}; with a configured reuseport > 1 it stays set.
  *
  * Thread: as listeners_open_sockets()
  * Errors: 0; as sock_share_port()
@@ -133,8 +133,8 @@ int listeners_share(struct listeners *ls, struct listeners_address *la, bool sha
 
 /*
  * listeners_commit_opened(ls, la):
- * Use the opened sockets of ${la}. Sockets that do not listen yet wait for listeners_start(): a
- * start that fails would reset their clients.
+ * Use the opened sockets of ${la}. Before listeners_start() sockets that do not listen yet stay in
+ * la->opened: a start that fails would reset their clients.
  *
  * Thread: as listeners_open_sockets(), while the lock is held
  */
@@ -151,7 +151,7 @@ struct listener_generation *listeners_change_find(const struct listeners_change 
 
 /*
  * listeners_stop_socket(ls, sock):
- * Close ${sock}, which is in no list. True: it was closed at once, not on a boss.
+ * Close ${sock}, which is in no list. True: no boss calls env.stopped(), so the caller must.
  *
  * Thread: control loop, while the lock is held
  */
@@ -159,7 +159,7 @@ bool listeners_stop_socket(struct listeners *ls, struct listener_socket *sock) N
 
 /*
  * listeners_hide_init(ls):
- * See note: hidden.
+ * Initialize the list of hidden sockets and its timer; see note: hidden.
  *
  * Thread: main
  */
@@ -167,8 +167,8 @@ void listeners_hide_init(struct listeners *ls);
 
 /*
  * listeners_heir(ls, la, of):
- * The current generation of the listener ${of}, if one of its addresses takes the place of ${la};
- * else NULL.
+ * Return the current generation of the listener ${of} if one of its addresses conflicts with, and
+ * so replaces, ${la}; else NULL.
  *
  * Thread: control loop
  */
@@ -178,7 +178,7 @@ struct listener_generation *listeners_heir(const struct listeners *ls,
 
 /*
  * listeners_hide(ls, sock, heir, accept_batch):
- * Let ${sock}, which is hidden, shares its port and is in no list, accept for ${heir}.
+ * Let the hidden ${sock}, which is in no list, accept for ${heir}, for LISTENERS_HIDDEN_NS.
  *
  * Thread: control loop, while the lock is held
  */
@@ -188,7 +188,7 @@ void listeners_hide(struct listeners *ls, struct listener_socket *sock,
 /*
  * listeners_commit_hidden(change):
  * Give the hidden sockets to the next generation of their listener, or close them if there is none.
- * Returns how many were closed at once, not on a boss.
+ * Returns for how many sockets the caller must call env.stopped().
  *
  * Thread: control loop, while the lock is held
  */
@@ -196,7 +196,7 @@ unsigned listeners_commit_hidden(struct listeners_change *change) NODISCARD;
 
 /*
  * listeners_has_hidden(ls, a):
- * Is a hidden socket in the way of ${a}?
+ * Is a hidden socket bound to ${a}, or to an address in its way?
  *
  * Thread: as listeners_open_sockets()
  */

@@ -13,7 +13,7 @@
 #include "server/listeners_internal.h"
 #include "server/socket_store.h"
 
-/* Longest wait for a socket to close on its boss, which takes a turn. */
+/* Longest wait until a boss has closed a socket, which takes a turn. */
 #define LISTENERS_CLOSING_NS (1 * NS_PER_S)
 
 static bool listeners_closing(struct listeners *ls)
@@ -100,7 +100,7 @@ static void listeners_warn_of_fewer(const struct listeners_address *la,
                 la->n_sockets + la->n_opened, gen->conf.reuseport, strerror(-error));
 }
 
-/* See note: in the way. */
+/* Share the ports of the addresses in the way of ${la}; see note: in the way. */
 static int listeners_share_conflicting(struct listeners *ls, struct listeners_address *la)
 {
     int rc = 0;

@@ -2,8 +2,8 @@
  * server/overload: see overload.h.
  *
  * note: tick. During an episode the control loop sends each worker a task every OVERLOAD_TICK_NS,
- * to close connections. `ticking` is set before the first tick and cleared by the last tick, which
- * then looks for a new episode: so each episode has one series of ticks.
+ * to close connections. `ticking` is set before the first tick and cleared by the last tick. The
+ * last tick then looks for a new episode, so each episode has one series of ticks.
  */
 #include "server/overload.h"
 
@@ -47,7 +47,7 @@ static int64_t overload_memory_in_use(void)
 
 /* ---- control loop ---- */
 
-/* Open the limit first: once is_over is false, a new episode may begin, and close it again. */
+/* Open the limit first: once is_over is false, a new episode may begin and close the limit. */
 static void overload_reopen(struct overload *ov)
 {
     connection_limit_open(ov->room);
@@ -110,7 +110,7 @@ static const struct task_type overload_tick_type = {
 
 static void overload_begin(struct overload *ov)
 {
-    /* other threads may have freed buffers since */
+    /* a guess: other threads may have freed buffers meanwhile */
     bool of_buffers = ov->conf.max_memory_bytes == 0 || overload_bytes(ov) > ov->high_bytes;
     const char *closing =
         ov->conf.shedding.tokens == 0 ? "" : ", and stalled connections are closed";
@@ -124,12 +124,11 @@ static void overload_begin(struct overload *ov)
                     ", three quarters of max_buffered: no client is accepted%s",
                     overload_bytes(ov), ov->high_bytes, closing);
     else
-        log_warning("overload: %" PRId64 " bytes of memory are in use, %" PRId64
-                    " of them buffered; the limit is %" PRId64
-                    ", which is near max_memory: no client is accepted%s",
-                    overload_memory(ov), overload_bytes(ov), ov->high_memory_bytes,
-                    *closing && overload_is_of_idle(ov) ? ", and idle connections are closed"
-                                                        : closing);
+        log_warning(
+            "overload: %" PRId64 " bytes of memory are in use, %" PRId64
+            " of them buffered; the limit by max_memory is %" PRId64 ": no client is accepted%s",
+            overload_memory(ov), overload_bytes(ov), ov->high_memory_bytes,
+            *closing && overload_is_of_idle(ov) ? ", and idle connections are closed" : closing);
     overload_start_ticks(ov);
 }
 
@@ -159,7 +158,7 @@ static void overload_estimate_session(struct overload *ov, int64_t memory, int64
                           memory_order_relaxed);
 }
 
-/* See note: samples. */
+/* Sample memory; see note: samples. */
 static void overload_sample(struct overload *ov)
 {
     int64_t held = overload_bytes(ov), tls = tls_memory_bytes();

@@ -2,18 +2,18 @@
  * server/overload: overload protection: limits buffered bytes (max_buffered) and memory in use
  * (max_memory).
  *
- * An overload episode begins at three quarters of max_buffered (net/memory_account), which leaves
- * room for bytes in flight, and ends at half. During an episode no client is accepted
+ * An overload episode begins at three quarters of max_buffered (net/memory_account) and ends at
+ * half; the last quarter is for bytes in flight. During an episode no client is accepted
  * (limits/connection_limit), channels read little, and connections are closed slowly.
  *
- * Memory in use (mallinfo2, plus pipes) is sampled. An episode also begins at three quarters of
- * max_memory less the usage without clients, and ends at five eighths. Between samples, neither
- * buffers nor the TLS library may grow past the first threshold.
+ * Memory in use (mallinfo2, plus pipes) is sampled. Clients may use max_memory less the memory in
+ * use before the first client. An episode also begins at three quarters of this, and ends at five
+ * eighths. Between samples, buffers and the TLS library cannot grow past the first threshold.
  *
- * Victims: connections with buffered bytes, longest without progress first. If these cannot free
- * enough memory, all connections, longest idle first. If a connection has an optional part (a
- * mirror), that part is closed first. Workers close connections in proportion to their sessions;
- * one token bucket paces all workers.
+ * The victims are connections with buffered bytes, longest without progress first. If these cannot
+ * free enough memory, all connections are victims, longest idle first. If a connection has an
+ * optional part (a mirror), that part is closed first. Workers close connections in proportion to
+ * their sessions; one token bucket paces all workers.
  */
 #ifndef SERVER_OVERLOAD_H
 #define SERVER_OVERLOAD_H
@@ -51,8 +51,8 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
 
 /*
  * overload_start(ov):
- * With max_memory: measure the usage without clients, then sample it periodically. NULL is allowed;
- * failures are logged.
+ * With max_memory: measure the memory in use without clients, then sample memory periodically. NULL
+ * is allowed; failures are logged.
  *
  * Thread: main, before the first client
  * Errors: 0; -ERANGE (over half of max_memory is in use already); as loop_submit_after()
@@ -61,7 +61,7 @@ int overload_start(struct overload *ov) NODISCARD;
 
 /*
  * overload_buffered(ov):
- * The workers' memory account; NULL if ${ov} is NULL.
+ * Return the workers' memory account; NULL if ${ov} is NULL.
  *
  * Thread: any
  */
@@ -69,8 +69,8 @@ struct memory_account *overload_buffered(struct overload *ov);
 
 /*
  * overload_figures(ov, v) / overload_heap_figures(v):
- * Visit the figures of ${ov}, NULL is allowed / of the heap: takes a millisecond with 10,000
- * connections, and locks each arena.
+ * Visit the figures of ${ov}; NULL is allowed / visit those of the heap, which takes 1 ms with
+ * 10,000 connections and locks each arena.
  *
  * Thread: any
  */
@@ -79,7 +79,7 @@ void overload_heap_figures(struct figure_visitor *v);
 
 /*
  * overload_destroy(ov):
- * Free ${ov} or NULL.
+ * Free ${ov}; NULL is allowed.
  *
  * Thread: main, while no loop runs
  */

@@ -24,7 +24,7 @@ struct connection_limit;
 struct loop;
 struct loop_group;
 
-/* A worker's part of a round; set before its task is submitted. */
+/* A worker's part of a round, see overload_begin_round(); set before its task is submitted. */
 struct overload_part {
     struct overload *overload;
     struct task task;
@@ -32,7 +32,7 @@ struct overload_part {
     int64_t bytes;   /* the worker's share of the excess */
     unsigned tokens; /* the worker's share of the tokens of `pace` */
     struct session_idlest victims;
-    bool had_many; /* found as many victims as a round closes at most */
+    bool had_many; /* found the maximum number of victims of a round */
     atomic_bool busy;
     atomic_bool had_few; /* the worker's sessions held less than `bytes` */
 };
@@ -40,17 +40,17 @@ struct overload_part {
 struct overload {
     struct memory_account buffered;
     struct overload_conf conf;
-    int64_t high_bytes; /* buffered bytes that begin an episode; low_bytes: that end it */
+    int64_t high_bytes; /* an episode begins above so many buffered bytes, and ends at low_bytes */
     int64_t low_bytes;
-    /* usage without clients; this and the next two are set by overload_start() */
+    /* memory in use without clients; overload_start() sets this and the next two */
     int64_t idle_memory_bytes;
     int64_t high_memory_bytes;
     int64_t low_memory_bytes;
     struct timer sample;
-    _Atomic int64_t memory_bytes;  /* at the last sample, with pipes */
+    _Atomic int64_t memory_bytes;  /* memory in use at the last sample, with pipes */
     _Atomic int64_t held_bytes;    /* buffered at the last sample */
     _Atomic int64_t tls_bytes;     /* memory of the TLS library at the last sample */
-    _Atomic int64_t session_bytes; /* estimate, without buffers */
+    _Atomic int64_t session_bytes; /* estimated memory of a session, without buffers */
     _Atomic int64_t surplus_bytes;
     struct connection_limit *room;
     struct loop *control;
@@ -58,7 +58,7 @@ struct overload {
     atomic_bool ticking; /* see note: tick */
     _Atomic int64_t began_at_ns;
     struct token_bucket pace;
-    unsigned round; /* number of the round; this and the next: control loop only */
+    unsigned round; /* number of rounds so far; this and the next: control loop only */
     unsigned ticks_waited;
     _Atomic uint64_t episodes;
     _Atomic uint64_t closed; /* connections closed in all episodes */
@@ -92,7 +92,7 @@ static inline int64_t overload_min(int64_t a, int64_t b)
 
 /*
  * overload_excess(ov) / overload_is_of_idle(ov):
- * Bytes to be freed; at most 0: none / true if freeing all buffers would not be enough.
+ * Return the bytes to free; 0 or less: none / would freeing all buffers be too little?
  *
  * Thread: any
  */
@@ -112,7 +112,7 @@ static inline bool overload_is_of_idle(const struct overload *ov)
 
 /*
  * overload_part_init(part, ov):
- * Prepare a worker's part of rounds.
+ * Initialize ${part} for one worker.
  *
  * Thread: main
  */
@@ -120,9 +120,9 @@ void overload_part_init(struct overload_part *part, struct overload *ov);
 
 /*
  * overload_begin_round(ov):
- * Have the workers close connections: each gets a share of the excess and of the pace's tokens by
- * the number of its sessions, so that all workers close connections of similar age. Waits a short
- * time for workers still busy with the previous round.
+ * Let the workers close connections. Each gets a share of the excess and of the tokens of `pace`,
+ * by the number of its sessions. So all workers close connections of similar age. While a worker is
+ * busy with the previous round, no round begins, for OVERLOAD_PATIENCE ticks at most.
  *
  * Thread: control loop
  */

@@ -1,4 +1,4 @@
-/* server/overload_round: see overload_internal.h. */
+/* server/overload_round: closes connections in an overload: see overload_internal.h. */
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 #include "server/overload_internal.h"
@@ -14,8 +14,8 @@
 /* ---- worker ---- */
 
 /*
- * Close the optional part of ${s}; if it has none, close ${s}, for a token. Returns the bytes
- * freed; 0: no token.
+ * Close the optional part of ${s}; if it has none, close ${s}, which costs a token. Returns the
+ * bytes freed; 0: no token is left.
  */
 static int64_t overload_close(struct overload_part *part, struct session *s)
 {
@@ -35,7 +35,7 @@ static int64_t overload_close(struct overload_part *part, struct session *s)
     return bytes;
 }
 
-/* Go on searching for victims, for one step; true: all are found. */
+/* Search for victims for one step; true: the search has ended. */
 static bool overload_find(struct overload_part *part, struct worker *w)
 {
     struct session_idlest *victims = &part->victims;
@@ -54,8 +54,8 @@ static bool overload_find(struct overload_part *part, struct worker *w)
 }
 
 /*
- * Free the worker's share of the excess. Memory is freed at the end of the turn. False: the step is
- * over, call overload_shed() again.
+ * Close victims until the worker's share of the excess is freed, or no victim or token is left. The
+ * turn's end frees their memory. False: the step is over, call overload_shed() again.
  */
 static bool overload_shed(struct overload_part *part)
 {

@@ -7,7 +7,7 @@
 #include "server/server.h"
 
 struct proxy_loop_listener {
-    const char **upstreams; /* of the listener and of its routes; NULL: none */
+    const char **upstreams; /* of the listener (NULL: none), then of its routes */
     unsigned n_upstreams;
     const char *mirror;
     struct address *addresses;

@@ -15,7 +15,7 @@ struct server_conf;
 
 /*
  * proxy_loop_create(out, conf, before):
- * Copy the listeners' addresses, and where they lead, from ${conf}. Returns ${before} (may be
+ * Copy the listeners' addresses, upstreams and mirrors from ${conf}. Returns ${before} (may be
  * NULL), with another reference, if nothing has changed.
  *
  * Thread: any
@@ -36,7 +36,7 @@ void proxy_loop_release(struct proxy_loop *p);
 
 /*
  * proxy_loop_is(p, upstream, a):
- * True if ${a}, as a server of ${upstream}, is a listener that leads to ${upstream} again. If
+ * Is ${a}, an address for a server of ${upstream}, a listener that leads to ${upstream} again? If
  * ${upstream} is a mirror, any listener counts.
  *
  * Thread: any

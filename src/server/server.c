@@ -34,9 +34,9 @@
 #include "upstream/resolver.h"
 #include "upstream/spare_pools.h"
 
-#define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S) /* longest pause between lookups of unknown names */
+#define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S) /* longest pause after a failed lookup */
 
-/* Time for lookups of the hosts of one SRV service; the next lookup begins with hosts left out. */
+/* Time for lookups of the hosts of one SRV service; hosts left out are first in the next lookup. */
 #define SERVER_LOOKUP_SERVICE_NS (5 * NS_PER_S)
 
 /* ---- any loop ---- */
@@ -389,7 +389,7 @@ static void server_stop_listeners(struct server *sv)
     server_release(sv);
 }
 
-/* Stop bosses first: workers get no more sessions. If a group hangs, the others are stopped too. */
+/* Stop bosses first: then workers get no new sessions. If a group hangs, stop the others too. */
 int server_stop(struct server *sv, unsigned *cut)
 {
     int boss, workers, control, executor;

@@ -57,7 +57,7 @@ struct server_worker_conf {
     enum chooser_kind chooser;
     /* epoll is rebuilt after so many early, empty polls in a row; 0: never */
     unsigned rebuild_threshold;
-    int64_t stall_threshold_ns; /* turns at least this long count as stalls; 0: none do */
+    int64_t stall_threshold_ns; /* turns at least this long count as stalls; 0: no turn does */
     struct server_cpus cpus;
 };
 
@@ -80,7 +80,7 @@ struct server_conf {
     unsigned n_tls;
     struct quota_conf quota; /* limits of all listeners together */
     struct overload_conf overload;
-    unsigned set_aside; /* descriptors for the layers above */
+    unsigned set_aside; /* descriptors reserved for the layers above */
 };
 
 /*
@@ -100,14 +100,14 @@ static inline int server_conf_find_upstream(const struct server_conf *conf, cons
 
 struct server_events {
     /*
-     * Called once on any thread, when the last session has ended after server_drain(),
-     * server_upgrade_leave() or server_stop().
+     * Called once, on any thread, after server_drain(), server_upgrade_leave() or server_stop():
+     * the last session has ended, and all listen sockets have stopped.
      */
     void (*drained)(void *cookie);
     void *cookie;
     /*
-     * Returns the log at ${where} (listener_access_log_conf.where), NULL for "off". No function: no
-     * access logs.
+     * Returns the log at ${where} (listener_access_log_conf.where), NULL for "off". A NULL
+     * function: no access logs.
      */
     struct access_log *(*access_log)(void *access_cookie, const char *where);
     void *access_cookie;
@@ -156,8 +156,8 @@ struct server_reload {
  * only server_watch(), server_reload_give_up() and functions for any thread may be called.
  *
  * Thread: main, after server_start()
- * Owns:   ${reload} is copied; its conf must live until done() with an error, else as that of
- *         server_create()
+ * Owns:   ${reload} is copied; its conf must live as that of server_create(), or until done()
+ *         reports an error
  * Errors: as loop_submit()
  */
 int server_reload(struct server *sv, const struct server_reload *reload) NODISCARD;
@@ -172,7 +172,7 @@ void server_reload_give_up(struct server *sv);
 
 /*
  * server_submit_slow(sv, t):
- * As executor_submit().
+ * Submit ${t} to the executor, as executor_submit().
  *
  * Thread: any
  */
@@ -180,7 +180,7 @@ int server_submit_slow(struct server *sv, struct task *t) NODISCARD;
 
 /*
  * server_prepare_threads(sv, boss, workers, change):
- * As resize_prepare().
+ * Prepare new numbers of boss and worker threads, as resize_prepare().
  *
  * Thread: control loop
  */
@@ -189,7 +189,7 @@ int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,
 
 /*
  * server_add_loop(sv, loop):
- * Watch a loop of a layer above, and show its figures with the others.
+ * Let the watchdog watch a loop of a layer above, and show its figures.
  *
  * Thread: main, before server_start()
  * Owns:   ${loop} must outlive the last server_watch()

@@ -2,7 +2,7 @@
  * server/server_admin: what an administrator changes while the server runs.
  *
  * Changes apply at once. They survive a reload and an upgrade, unless the new configuration changes
- * the same line or option; reset and a restart forget them.
+ * the same server line or option; reset and a restart forget them.
  */
 #ifndef SERVER_SERVER_ADMIN_H
 #define SERVER_SERVER_ADMIN_H
@@ -31,7 +31,7 @@ enum server_admin_kind {
 /* A change under way. */
 struct server_admin {
     enum server_admin_kind kind;
-    const char *upstream, *server; /* `server`: ID of the line */
+    const char *upstream, *server; /* `server`: ID of the server line */
     enum server_line_state state;
     unsigned weight; /* 0: no new sessions */
     unsigned io_ratio;
@@ -40,14 +40,15 @@ struct server_admin {
     struct server_pause_conf pause;
     unsigned rate; /* RESUME */
     /*
-     * Called once on the asking loop, unless that has ended. ${rc}: 0; -ENOENT (no such server);
-     * -ESHUTDOWN; as membership_admin_set(), server_pause_begin(), server_pause_resume().
+     * Called once on the asking loop, unless that has ended. ${rc}: 0; -ENOENT (no such server or
+     * listener); -EINVAL (wrong io_ratio); -ESHUTDOWN; as membership_admin_set(),
+     * server_pause_begin(), server_pause_resume().
      */
     void (*answered)(struct server_admin *change, int rc);
 
-    /* Answer: the line's state now; SERVER_LINE_AS_CONFIGURED means SERVER_LINE_READY. */
+    /* Answer: state of the server line now; SERVER_LINE_AS_CONFIGURED means SERVER_LINE_READY. */
     enum server_line_state state_now;
-    int weight_now; /* 0: no sessions for the line; -1: as SRV records say */
+    int weight_now; /* 0: no new sessions; -1: as SRV records say */
 
     struct task task;
     struct server *sv;
@@ -59,7 +60,7 @@ struct server_admin {
  * server_admin_begin(sv, change):
  * Apply ${change} on the control loop.
  *
- * Thread: a loop, the asking one
+ * Thread: any loop; it is the asking loop
  * Owns:   ${change}, filled in up to `answered`, must live until answered() is called, or the
  *         asking loop has ended
  * Errors: as loop_submit(); then answered() is not called
@@ -77,7 +78,7 @@ int server_admin_set_io_ratio(struct server *sv, unsigned io_ratio) NODISCARD;
 
 /*
  * server_admin_workers(sv):
- * The workers, to visit their sessions.
+ * Return the workers, to visit their sessions.
  *
  * Thread: any
  * Owns:   valid as long as ${sv}
@@ -87,7 +88,8 @@ struct session_scan_workers server_admin_workers(const struct server *sv);
 /*
  * server_admin_has_listener(sv, name) / server_admin_has_server(sv, upstream, server) /
  * server_admin_has_worker(sv, name):
- * Does the listener, server or worker exist? ${server}: name, or ID of its line; "": any server.
+ * Does the listener, server or worker exist? ${server}: name, or ID of the server line; "": ask for
+ * the upstream only.
  *
  * Thread: any
  */

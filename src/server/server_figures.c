@@ -24,7 +24,7 @@
 #include "tls/tls_memory.h"
 #include "upstream/upstream_figures.h"
 
-/* Maximum of certificates shown: those that expire first. */
+/* Show at most so many certificates: those that expire first. */
 #define SERVER_FIGURES_CERTIFICATES 32
 
 struct server_figures {
@@ -33,14 +33,14 @@ struct server_figures {
     bool has_shown_process, has_shown_common;
     struct loop **loops;
     unsigned n_loops, next_loop;
-    struct listener_generation **listeners; /* held from `next_listener` on */
+    struct listener_generation **listeners; /* with references from `next_listener` on */
     unsigned n_listeners, next_listener;
-    struct upstream **upstreams; /* likewise */
+    struct upstream **upstreams; /* with references from `next_upstream` on */
     unsigned n_upstreams, next_upstream;
     struct server_set *set; /* servers of the upstream before `next_upstream`; NULL: all shown */
     unsigned next_server;
-    unsigned n_servers;        /* shown so far */
-    uint64_t servers_left_out; /* servers left out so far */
+    unsigned n_servers; /* shown so far */
+    uint64_t servers_left_out;
     struct certificates_row certificates[SERVER_FIGURES_CERTIFICATES];
 };
 

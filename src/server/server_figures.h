@@ -1,8 +1,8 @@
 /*
  * server/server_figures: a walk over all objects of the server that shows their figures.
  *
- * A walk holds what it shows: it may pause after each step, for any time, while the configuration
- * changes, and shows each object once. End it before server_destroy().
+ * A walk has references to its objects: it may pause after each step, for any time, while the
+ * configuration changes, and shows each object once. End it before server_destroy().
  *
  *   begin -> step ... step -> end
  */
@@ -38,13 +38,13 @@ int server_figures_begin(struct server_figures **out, struct server *sv,
  * server_figures_step(w, v):
  * Visit the next object; false: it was the last.
  *
- * Thread: any, one at a time
+ * Thread: any, one call at a time
  */
 bool server_figures_step(struct server_figures *w, struct figure_visitor *v);
 
 /*
  * server_figures_end(w):
- * Free ${w} or NULL, also before the last step.
+ * Free ${w}, even before the last step; NULL is allowed.
  *
  * Thread: any
  */

@@ -40,7 +40,7 @@ struct server_change {
     struct task give_up;
     atomic_bool under_way;
     atomic_bool given_up;
-    bool waits;          /* for lookups of new names */
+    bool waits;          /* the reload waits for lookups of new names */
     unsigned n_prepared; /* steps of server/server_reload.c done so far */
     struct resize resize;
     struct upstreams_change *upstreams;
@@ -65,7 +65,7 @@ struct server {
     struct resolver *resolver;
     struct checks *checks;
     struct certificates *certificates;
-    struct checks_change *first_checks; /* likewise; NULL: none */
+    struct checks_change *first_checks; /* as first_upstreams; NULL: no health checks */
     struct spares *spares;
     struct listeners *listeners;
     bool started;
@@ -93,7 +93,7 @@ struct server {
 
 /*
  * server_aside(sv, conf, next):
- * Descriptors that ${conf} needs besides those of sessions; ${next}: its upstreams.
+ * Count the descriptors that ${conf} needs besides those of sessions; ${next}: its upstreams.
  *
  * Thread: control loop, or main before start
  */

@@ -17,22 +17,22 @@
 #define SERVER_PAUSE_TICK_NS (10 * NS_PER_MS)
 
 /*
- * After so many ticks without a client the listener's queue counts as empty: a boss may be late for
- * some.
+ * After so many ticks without a client a listener's queue counts as empty: a boss may be late for
+ * some ticks.
  */
 #define SERVER_PAUSE_IDLE_TICKS 10
 
 struct server_pause {
     struct list link;
     struct server *sv;
-    struct listener *listener; /* held; or NULL */
-    struct upstream *upstream; /* held; or NULL */
+    struct listener *listener; /* a reference; or NULL */
+    struct upstream *upstream; /* a reference; or NULL */
     struct hold *hold;
     struct timer timer; /* end of the pause, or next tick of its release */
     int64_t until_ns;
     unsigned max_held;
     unsigned rate;    /* clients per second; 0: not released yet */
-    int64_t due;      /* clients to release, times NS_PER_S; the rest stays for the next tick */
+    int64_t due;      /* clients to release, times NS_PER_S; the next tick gets the remainder */
     unsigned allowed; /* clients allowed in the last tick */
     unsigned idle_ticks;
 };
@@ -77,7 +77,7 @@ static void server_pause_end(struct server_pause *p)
     server_pause_free(p);
 }
 
-/* Is no client held any more? */
+/* Is no client held any more? ${unused}: unused rest of the last tick's allowance. */
 static bool server_pause_is_released(struct server_pause *p, unsigned unused)
 {
     if (p->upstream)

@@ -5,7 +5,7 @@
  *
  * The clients of a listener stay in the kernel's queue (`backlog` long); the clients of an upstream
  * are accepted, and wait in the upstream's queue (upstream/wait_queue). When a pause is over, all
- * clients go on at once; a release at a rate is over when the last held client has gone on.
+ * clients go on at once. A release at a rate is over when the last held client has gone on.
  */
 #ifndef SERVER_SERVER_PAUSE_H
 #define SERVER_SERVER_PAUSE_H
@@ -17,18 +17,17 @@
 
 struct server;
 
-/* What is paused: one of the two is NULL. */
+/* Name of a paused listener or upstream; the other name is NULL. */
 struct server_pause_target {
     const char *listener;
     const char *upstream;
 };
 
 struct server_pause_conf {
-    unsigned max_held; /* of an upstream: sessions that may wait; further ones are reset */
+    unsigned max_held; /* upstreams only: sessions that may wait; further ones are reset */
     int64_t for_ns;
 };
 
-/* A pause now. */
 struct server_pause_status {
     struct server_pause_target target;
     int64_t until_ns;
@@ -58,7 +57,7 @@ int server_pause_resume(struct server *sv, const struct server_pause_target *tar
 
 /*
  * server_pause_start(sv):
- * Begin to count the time of pauses that began before the start.
+ * Start the timers of pauses that began before the server's start.
  *
  * Thread: main
  * Errors: as loop_submit()

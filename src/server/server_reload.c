@@ -146,7 +146,7 @@ static unsigned server_change_places(const void *cookie, const struct upstream *
     return resolver_find_places(cookie, up, line, places);
 }
 
-/* This step and all later ones up to the commit are in one task. */
+/* This step, all later ones and the commit run in one task. */
 static int server_prepare_servers(struct server_change *change)
 {
     struct server *sv = server_of_change(change);
@@ -192,7 +192,7 @@ static void server_cancel_listeners(struct server_change *change)
     listeners_cancel(change->listeners);
 }
 
-/* Prepared in this order, cancelled in the reverse order. */
+/* Parts of a reload: prepared in this order, cancelled in the reverse order. */
 static const struct server_step {
     int (*prepare)(struct server_change *change); /* -EINPROGRESS: server_names_ready() follows */
     void (*cancel)(struct server_change *change);

@@ -20,15 +20,15 @@
 
 struct server_setting {
     const char *kind, *name, *now, *configured;
-    bool is_used; /* has been applied in this process */
+    bool is_used;
 };
 
-/* Settings submitted to the control loop. */
+/* Settings to use, and their task. */
 struct server_settings {
     struct task task;
     struct server *sv;
     bool is_first;
-    char *text;                  /* cut */
+    char *text;                  /* cut into words */
     struct server_setting *list; /* sorted by name */
     unsigned n;
 };
@@ -144,7 +144,7 @@ static int server_settings_read(struct server_settings *s, const char *text)
     return 0;
 }
 
-/* NULL: not set. */
+/* Find the setting ${kind} ${name}; NULL: not set. */
 static struct server_setting *server_settings_find(const struct server_settings *s,
                                                    const char *kind, const char *name)
 {
@@ -171,7 +171,7 @@ static bool server_settings_read_state(const char *text, struct server_line_admi
     return false;
 }
 
-/* What is set for ${line}; NULL: nothing, or its configuration has changed since. */
+/* Find the setting of ${line}; NULL: not set, or ${line} is configured otherwise now. */
 static struct server_setting *server_settings_find_line(const struct server_settings *s,
                                                         const struct upstream *up,
                                                         const struct server_line *line,
@@ -287,7 +287,7 @@ static int server_settings_use_pause(struct server *sv, const struct server_sett
     else
         target.upstream = name + 1;
     if (until_ns <= now_ns && rate == 0)
-        return 0; /* over meanwhile */
+        return 0; /* the pause has ended meanwhile */
     conf.for_ns = until_ns > now_ns ? until_ns - now_ns : 0;
     rc = server_pause_begin(sv, &target, &conf);
     return rc == 0 && rate > 0 ? server_pause_resume(sv, &target, rate) : rc;
@@ -295,7 +295,7 @@ static int server_settings_use_pause(struct server *sv, const struct server_sett
 
 struct server_settings_search {
     const struct server_settings *settings;
-    struct server_pause_target found; /* all NULL: nothing */
+    struct server_pause_target found; /* both names NULL: no pause found */
 };
 
 static void server_settings_find_ended(void *cookie, const struct server_pause_status *pause)

@@ -5,14 +5,15 @@
  * One line for each setting: its value now, and the configured value. As in a reload, a setting
  * ends if another value is configured for the new process.
  *
- *   set server UPSTREAM/ID STATE,WEIGHT CONFIGURED   WEIGHT -: as configured
+ *   set server UPSTREAM/ID STATE,WEIGHT CONFIGURED   "-" for STATE or WEIGHT: as configured
  *   set listener NAME MAX_CONNECTIONS CONFIGURED
  *   set process io_ratio N CONFIGURED
  *   set process log_level LEVEL CONFIGURED
  *   set pause KIND/NAME UNTIL,HELD,RATE -
  *
- * Of a pause, KIND is listener or upstream, UNTIL its end in ns of CLOCK_MONOTONIC, HELD the
- * maximum of clients held, and RATE the rate of their release; it has no configured value.
+ * For a pause, KIND is listener or upstream, and UNTIL its end in ns of CLOCK_MONOTONIC. HELD is
+ * the most clients to hold, RATE the clients released per second. A pause has no configured
+ * value.
  */
 #ifndef SERVER_SERVER_SETTINGS_H
 #define SERVER_SERVER_SETTINGS_H
@@ -33,8 +34,8 @@ void server_settings_write(struct server *sv, FILE *f);
 
 /*
  * server_settings_use(sv, text):
- * Use the settings in ${text}, and no others; other lines of ${text} are ignored. Before
- * server_start() at once; later on the control loop.
+ * Use the settings in ${text}, and reset all others; other lines of ${text} are ignored. Before
+ * server_start() at once, afterwards on the control loop.
  *
  * Thread: main
  * Owns:   ${text} is copied

@@ -100,7 +100,7 @@ static int server_state_sorted_open(struct server_state_lines *out, const char *
     return rc;
 }
 
-/* The values of ${wanted} in ${sorted}, or NULL. */
+/* Find the values of the line ${wanted} in ${sorted}; NULL: not found. */
 static const char *server_state_find(const struct server_state_lines *sorted,
                                      const struct server_state_line *wanted)
 {

@@ -26,8 +26,8 @@ void server_state_write(const struct server *sv, FILE *f);
 
 /*
  * server_state_create(out, sv, text):
- * Create the state of another process. Its report so far, ${text}, is not added: our predecessor
- * has added it already to its own. "": no report yet.
+ * Create the state of another process with its last report, ${text}; "": no report yet. ${text} is
+ * not added: the counters that our predecessor reports include it already.
  *
  * Thread: main
  * Owns:   ${text} is copied
@@ -37,8 +37,8 @@ int server_state_create(struct server_state **out, struct server *sv, const char
 
 /*
  * server_state_report(st, text):
- * Add the report ${text}: before server_start() at once, with the health of servers; later on the
- * control loop.
+ * Add the report ${text}; a first report also sets the health of servers. Before server_start() at
+ * once, afterwards on the control loop.
  *
  * Thread: main
  * Owns:   ${text} is copied
@@ -48,7 +48,7 @@ int server_state_report(struct server_state *st, const char *text) NODISCARD;
 
 /*
  * server_state_close(st):
- * The other process was killed: end its sessions in the counters, as SESSION_ERROR.
+ * Count the open sessions of the other process, which was killed, as ended by SESSION_ERROR.
  *
  * Thread: main
  * Errors: as server_state_report()
@@ -57,7 +57,7 @@ int server_state_close(struct server_state *st) NODISCARD;
 
 /*
  * server_state_text(st):
- * The last report.
+ * Return the last report.
  *
  * Thread: main
  * Owns:   valid until the next report
@@ -66,7 +66,7 @@ const char *server_state_text(const struct server_state *st);
 
 /*
  * server_state_destroy(st):
- * Free ${st}, or NULL.
+ * Free ${st}; NULL is allowed.
  *
  * Thread: main
  */

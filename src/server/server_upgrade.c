@@ -11,7 +11,7 @@ int server_upgrade_descriptors(struct server *sv, struct listeners_descriptor **
 void server_upgrade_leave(struct server *sv)
 {
     listeners_leave(sv->listeners);
-    server_drain(sv); /* all sockets are closed already */
+    server_drain(sv); /* all sockets are stopping already */
 }
 
 void server_upgrade_keep(struct server *sv)

@@ -9,7 +9,7 @@ struct server;
 
 /*
  * server_upgrade_descriptors(sv, out, n):
- * As listeners_descriptors().
+ * List the listen sockets in use, as listeners_descriptors().
  *
  * Thread: main, while no reload is under way
  * Owns, Errors: as listeners_descriptors()
@@ -28,7 +28,7 @@ void server_upgrade_leave(struct server *sv);
 
 /*
  * server_upgrade_keep(sv):
- * As listeners_keep().
+ * Take over the listen sockets, as listeners_keep().
  *
  * Thread: main, while no reload is under way
  */

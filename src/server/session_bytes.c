@@ -11,7 +11,7 @@
 struct session_bytes {
     struct loop *loop;
     struct timer limit;
-    void (*done)(void *cookie); /* NULL: called */
+    void (*done)(void *cookie); /* NULL: was called */
     void *cookie;
 };
 
@@ -30,7 +30,7 @@ static void session_bytes_run_limit(struct task *t)
         CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct session_bytes, limit));
 }
 
-/* Dropped when the asking loop ends, which is before session_bytes_lost(). */
+/* If the asking loop ends, it drops the timer before session_bytes_lost() is called. */
 static const struct task_type session_bytes_limit_type = {
     .name = "bytes of sessions", .run = session_bytes_run_limit, .drop = session_bytes_run_limit};
 

@@ -10,10 +10,10 @@ struct session_scan_workers;
 
 /*
  * session_bytes_begin(workers, limit_ns, done, cookie):
- * Visit all sessions, in steps; then, or after ${limit_ns} if a worker does not answer, call
- * done(cookie) on the asking loop: once, and not inside this call.
+ * Add the bytes of all sessions, in steps. Then, or after ${limit_ns} if a worker does not answer,
+ * call done(cookie) on the asking loop: once, and not inside this call.
  *
- * Thread: a loop, the asking one
+ * Thread: any loop; it is the asking loop
  * Owns:   as session_query_begin()
  * Errors: as session_scan_begin(); then done() is not called
  */

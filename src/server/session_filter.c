@@ -131,7 +131,7 @@ static bool session_filter_is_name(const char *wanted, const char *name)
     return wanted[0] == '\0' || (name && strcmp(wanted, name) == 0);
 }
 
-/* ${wanted} may be the ID of a line: its servers, if several, are called ID@ADDRESS. */
+/* ${wanted} may be the ID of a server line; if that has several servers, they are ID@ADDRESS. */
 static bool session_filter_is_server(const char *wanted, const char *name)
 {
     size_t len = strlen(wanted);

@@ -21,10 +21,10 @@ struct session;
 struct session_filter {
     char listener[SESSION_FILTER_NAME_BYTES];
     char upstream[SESSION_FILTER_NAME_BYTES];
-    char server[SESSION_FILTER_NAME_BYTES]; /* of `upstream`: server name, or ID of a line */
+    char server[SESSION_FILTER_NAME_BYTES]; /* of `upstream`: server name or server line ID */
     char loop[SESSION_FILTER_NAME_BYTES];
     bool has_client, has_id;
-    bool only_connected; /* to a server */
+    bool only_connected; /* skip sessions in their preface, or connecting to a server */
     struct cidr client;
     struct session_id id;
     int64_t min_age_ns;
@@ -45,7 +45,7 @@ const char *session_filter_set(struct session_filter *f, const char *key,
 
 /*
  * session_filter_matches(f, s, now_ns):
- * Does ${f} select ${s}? Not if it is ending.
+ * Does ${f} select ${s}? A session that is ending is never selected.
  *
  * Thread: loop of ${s}
  */

@@ -32,8 +32,8 @@ struct session_idlest {
 
 /*
  * session_idlest_init(si) / session_idlest_begin(si, set, at_ns) / session_idlest_end(si):
- * Initialise / begin to search ${set} for the sessions with the earliest at_ns(), at most
- * SESSION_IDLEST_MAX (at_ns() CLOCK_NEVER: leave out) / end the search, if it has begun.
+ * Initialise / begin to search ${set} for the SESSION_IDLEST_MAX sessions with the earliest at_ns()
+ * / end the search, if it has begun. Sessions with at_ns() CLOCK_NEVER are left out.
  *
  * Thread: loop; session_idlest_init(): any, before other threads can use ${si}
  * Owns:   ${si} must outlive the search

@@ -11,10 +11,10 @@ struct session_scan_workers;
 
 /*
  * session_kill_begin(workers, filter, answered, cookie):
- * Reset both sides of the selected sessions, in steps, with the reason SESSION_KILLED; then call
+ * Reset both sides of the selected sessions, in steps, with the reason SESSION_KILLED. Then call
  * answered(cookie, number of sessions) as session_query_begin() does.
  *
- * Thread: a loop, the asking one
+ * Thread: any loop; it is the asking loop
  * Owns:   ${filter} is copied; ${workers}: as session_query_begin()
  * Errors: as session_scan_begin()
  */

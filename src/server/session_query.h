@@ -3,10 +3,10 @@
  *
  *   begin -> the workers' best rows are merged, in steps -> answered()
  *
- * Pages are stateless: a cursor is the place of a page's last row. By age, every session that stays
- * open meanwhile is listed exactly once, and sessions that began after the first page are not
- * listed. By idle time, a session may be listed again after I/O; by bytes, it may be missed after
- * more bytes.
+ * Pages are stateless: a cursor is the sort key of a page's last row. Sorted by age, each session
+ * that stays open meanwhile is listed exactly once, and sessions begun after the first page are not
+ * listed. A session with I/O between pages may be listed again (sorted by idle time) or missed
+ * (sorted by bytes).
  */
 #ifndef SERVER_SESSION_QUERY_H
 #define SERVER_SESSION_QUERY_H
@@ -27,7 +27,7 @@ enum session_query_sort { SESSION_QUERY_AGE, SESSION_QUERY_IDLE, SESSION_QUERY_B
 
 #define SESSION_QUERY_SORTS 3
 
-/* Place behind a row; `began_at_ns` is the time of the first page. */
+/* Position behind a row in the sort order; `began_at_ns` is the time of the first page. */
 struct session_query_cursor {
     enum session_query_sort sort;
     int64_t began_at_ns; /* 0: no cursor */
@@ -49,10 +49,10 @@ struct session_query_conf {
     struct session_filter filter;
     enum session_query_sort sort;
     unsigned limit;                    /* rows, 1 to SESSION_QUERY_LIMIT_MAX */
-    struct session_query_cursor after; /* of the same sort; began_at_ns 0: the first page */
+    struct session_query_cursor after; /* cursor of the same sort; began_at_ns 0: first page */
     /*
-     * Called once on the asking loop, unless the loop has ended, with a page that the callee owns;
-     * NULL: no memory.
+     * Called once on the asking loop, unless the loop has ended. The callee owns ${page}; NULL: out
+     * of memory.
      */
     void (*answered)(void *cookie, struct session_query_page *page);
     void *cookie;
@@ -60,9 +60,9 @@ struct session_query_conf {
 
 /*
  * session_query_begin(workers, conf):
- * Ask all workers.
+ * Ask all workers for their best rows; answered() gets a page of the best.
  *
- * Thread: a loop, the asking one
+ * Thread: any loop; it is the asking loop
  * Owns:   ${conf} is copied; what ${workers} points at must outlive the workers' loops
  * Errors: as session_scan_begin(); then answered() is not called
  */
@@ -71,7 +71,7 @@ int session_query_begin(const struct session_scan_workers *workers,
 
 /*
  * session_query_page_free(page):
- * Free ${page}, or NULL.
+ * Free ${page}; NULL is allowed.
  *
  * Thread: any
  */
@@ -88,7 +88,7 @@ int session_query_sort_of(enum session_query_sort *out, const char *word) NODISC
 
 /*
  * session_query_cursor_format(text, c) / session_query_cursor_parse(out, text):
- * Write ${c} to SESSION_QUERY_CURSOR_BYTES, return ${text} / parse it.
+ * Write ${c} to ${text} of SESSION_QUERY_CURSOR_BYTES and return ${text} / parse ${text}.
  *
  * Thread: any
  * Errors: 0; -EINVAL

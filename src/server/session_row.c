@@ -41,7 +41,7 @@ static int64_t session_row_since_ns(int64_t now_ns, int64_t at_ns)
     return now_ns > at_ns ? now_ns - at_ns : 0;
 }
 
-/* Copies all names except the loop's, which lives as long as the server. */
+/* Copy all names except the loop's name, which lives as long as the server. */
 int session_row_create(struct session_row **out, struct session *s, int64_t now_ns)
 {
     struct access_log_record r = {.upstream = NULL};

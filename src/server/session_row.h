@@ -15,8 +15,8 @@ struct session_row {
     struct session_id id;
     struct address client;
     const char *listener;
-    const char *upstream; /* NULL: none */
-    const char *server;   /* NULL: none yet */
+    const char *upstream; /* NULL: no upstream chosen */
+    const char *server;   /* NULL: no server chosen */
     const char *loop;
     const char *state;
     int64_t age_ns;
@@ -30,11 +30,12 @@ struct session_row {
  * Copy what is shown of ${s} at ${now_ns}, which may be earlier than the last byte of ${s}. `state`
  * is one of
  *
- *   header      its PROXY header is awaited
- *   connecting  to a server, or waiting for one
+ *   header      waits for the PROXY header
+ *   hello       waits for a ClientHello, TLS handshake or SSLRequest
+ *   connecting  connects to a server, or waits for one
  *   open
- *   draining    it ends when it is finished, or later by a timeout
- *   closing     what is left is sent
+ *   draining    ends when it is finished, at the latest by a timeout
+ *   closing     sends the remaining bytes
  *
  * Thread: loop of ${s}
  * Owns:   the caller frees ${out} by free()

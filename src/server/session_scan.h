@@ -21,13 +21,13 @@ struct worker;
 /* The workers whose sessions are visited. */
 struct session_scan_workers {
     struct loop_group *loops;
-    struct worker **list; /* by number of their loops */
+    struct worker **list; /* by loop number */
 };
 
 struct session_scan_ops {
     /*
      * On a worker's loop: visit ${s}, which may be ending already. True if the visit was expensive,
-     * as when it ended ${s}. ${part}: number of the worker, below session_scan_parts().
+     * for example because it ended ${s}. ${part}: number of the worker, below session_scan_parts().
      */
     bool (*visit)(void *cookie, unsigned part, struct session *s);
     /* On the asking loop: all parts have ended. */
@@ -49,7 +49,7 @@ unsigned session_scan_parts(const struct session_scan_workers *workers);
  * Begin a scan. Exactly one of done() and lost() follows, not inside this call; both may free what
  * ${cookie} points at.
  *
- * Thread: a loop, the asking one
+ * Thread: any loop; it is the asking loop
  * Owns:   what ${workers} points at, and ${ops}, must live until done() or lost()
  * Errors: 0; -ENOMEM; -ESHUTDOWN (the asking loop takes no more tasks)
  */

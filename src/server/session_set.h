@@ -56,7 +56,7 @@ void session_set_remove(struct session_set *set, struct session *s);
 
 /*
  * session_set_oldest(set):
- * The session that was added first; NULL: none.
+ * Return the oldest session; NULL: the set is empty.
  *
  * Thread: loop
  */
@@ -75,14 +75,14 @@ void session_set_end(struct session_set_walk *walk);
 
 /*
  * session_set_next(walk):
- * The next session, perhaps one that is ending; NULL: none is left.
+ * Return the next session, perhaps one that is ending; NULL: no session is left.
  *
  * Thread: loop
  * Owns:   the session is valid until the end of the turn
  */
 struct session *session_set_next(struct session_set_walk *walk);
 
-/* Returns true if the visit took long. */
+/* Visit ${s}; true if the visit was expensive. */
 typedef bool session_set_visit(void *cookie, struct session *s);
 
 /*
@@ -97,7 +97,7 @@ bool session_set_step(struct session_set_walk *walk, unsigned max, session_set_v
 
 /*
  * session_set_step_begin(step):
- * Start the budget of a step that is not only a walk: count by budget_step_over().
+ * Start the budget of a step other than session_set_step(); count its work by budget_step_over().
  *
  * Thread: loop
  */

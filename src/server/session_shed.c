@@ -33,8 +33,8 @@ struct session_shed_part {
     uint64_t n;
     bool has_failed; /* no memory */
     /* second scan */
-    unsigned next; /* next entry of the first chunk left */
-    uint64_t told;
+    unsigned next; /* next entry in the first of `chunks` */
+    uint64_t told; /* sessions that got their instant */
 };
 
 struct session_shed {
@@ -140,7 +140,7 @@ static bool session_shed_list(void *cookie, unsigned number, struct session *s)
 
 /* ---- second scan: tell ---- */
 
-/* The entry of ${s}, or NULL. Entries and scan are in the same order. */
+/* Find the entry of ${s}, or NULL. Entries and scan are in the same order. */
 static const struct session_shed_entry *session_shed_find(struct session_shed_part *part,
                                                           const struct session *s)
 {

@@ -22,24 +22,23 @@ struct session_scan_workers;
 struct session_shed_conf {
     struct session_filter filter;
     unsigned percent; /* 1 to 100, rounded up to whole sessions */
-    int64_t over_ns;
+    int64_t over_ns;  /* sessions end within it */
     /*
      * On a worker's loop, instead of filter and over_ns: returns the latest end of ${s}, or
      * CLOCK_NEVER if ${s} stays. NULL: use filter and over_ns.
      */
     int64_t (*leave_by_ns)(const struct session *s);
-    /* Once on the asking loop, unless that has ended. ${n}: sessions to be ended; -ENOMEM. */
+    /* Called once on the asking loop, unless that has ended. ${n}: sessions to end; -ENOMEM. */
     void (*answered)(void *cookie, int64_t n);
     void *cookie;
 };
 
 /*
  * session_shed_begin(workers, conf):
- * As session_query_begin(): end a share of the selected sessions with a server, within over_ns from
- * now, as by a timeout, with the reason SESSION_DRAIN. Sessions whose lifetime ends within over_ns
- * anyway are neither counted nor chosen.
+ * End a share of the selected, connected sessions within over_ns from now, as a timeout does, with
+ * the reason SESSION_DRAIN. Sessions whose lifetime ends within over_ns anyway do not count.
  *
- * Thread: a loop, the asking one
+ * Thread: any loop; it is the asking loop
  * Owns:   as session_query_begin()
  * Errors: as session_scan_begin()
  */

@@ -12,8 +12,8 @@ struct address;
 struct sock_listen_conf;
 
 /*
- * Functions are called on the control loop, or on main while no reload is under way; NULL: no
- * socket outlives the process.
+ * Store of listen sockets. Its functions are called on the control loop, or on main while no reload
+ * is under way; NULL functions: no socket outlives the process.
  */
 struct socket_store {
     /* Returns how many sockets bound to ${a} are stored. */
@@ -55,7 +55,7 @@ bool socket_store_open(const struct socket_store *store, int *out_fd, const stru
 
 /*
  * socket_store_count(store, a) / socket_store_keep(store, a, fd) / socket_store_forget(store, a):
- * As in struct socket_store; if ${store} has no functions, return 0, false and true.
+ * Call the function of ${store}; if there is none, return 0 / false / true.
  *
  * Thread: as socket_store.keep()
  */
@@ -65,6 +65,7 @@ bool socket_store_forget(const struct socket_store *store, const struct address 
 
 /*
  * socket_store_is_shared(store):
+ * Is ${store} shared? See socket_store.shared.
  *
  * Thread: as socket_store.take()
  */

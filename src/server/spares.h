@@ -26,8 +26,8 @@ int spares_create(struct spares **out, struct loop_group *loops,
 
 /*
  * spares_choose(s, conf, next, out):
- * Prepare spares for the upstreams that listeners of ${conf} use; ${next}: all upstreams of
- * ${conf}. Commit after the upstreams, then call spares_refill().
+ * Prepare spares for the upstreams that listeners of ${conf} lead to, by `upstream` or by routes;
+ * ${next}: all upstreams of ${conf}. Commit after the upstreams, then call spares_refill().
  *
  * Thread: control loop, or main before start
  * Owns:   as spare_pools_prepare()
@@ -38,7 +38,7 @@ int spares_choose(const struct spares *s, const struct server_conf *conf,
 
 /*
  * spares_prepare(s, change) / spares_cancel(s, change):
- * Create a pool for each new worker, in a reload before upstreams_complete() / undo that.
+ * Create a pool for each new worker / undo that. In a reload, call it before upstreams_complete().
  *
  * Thread: control loop
  * Errors: 0; -ENOMEM
@@ -48,7 +48,7 @@ void spares_cancel(struct spares *s, const struct loop_group_change *change);
 
 /*
  * spares_refill(s):
- * Every pool opens missing and closes surplus connections. Starts the workers' threads.
+ * Let every pool open missing and close surplus connections. Starts the workers' threads.
  *
  * Thread: any
  */
@@ -56,7 +56,7 @@ void spares_refill(const struct spares *s);
 
 /*
  * spares_destroy(s):
- * Free ${s} or NULL.
+ * Free ${s}; NULL is allowed.
  *
  * Thread: main, while no worker runs
  */

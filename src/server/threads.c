@@ -18,7 +18,7 @@
 #define THREADS_STOP_NS (5 * NS_PER_S)
 #define THREADS_JOIN_NS (1 * NS_PER_S)
 
-/* threads.other */
+/* Number of loops that threads_add() may add. */
 #define THREADS_OTHERS 1
 
 /* List the allowed processors, ascending; ${out} has CPU_SETSIZE elements. */
@@ -291,7 +291,7 @@ int threads_end_control(struct threads *t)
     return threads_end_group(t->control);
 }
 
-/* Drops queued tasks. A running task, such as a lookup, cannot be interrupted. */
+/* Drop queued tasks. A running task, such as a lookup, cannot be interrupted. */
 int threads_end_executor(struct threads *t)
 {
     struct executor_stats s;

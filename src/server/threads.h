@@ -49,8 +49,8 @@ struct threads_change {
 
 /*
  * threads_prepare(t, boss, workers, change) / threads_commit(t, change) / threads_cancel(change):
- * As loop_group_prepare(), loop_group_commit() and loop_group_cancel(), for bosses and workers; the
- * watchdog watches new loops.
+ * Create the loops that new numbers need / use the new numbers / undo the prepare, for bosses and
+ * workers, as loop_group_prepare(). After a commit the watchdog watches new loops.
  *
  * Thread: control loop
  * Units:  up to SERVER_BOSS_MAX and SERVER_WORKERS_MAX
@@ -75,7 +75,7 @@ int threads_end_executor(struct threads *t) NODISCARD;
 
 /*
  * threads_control(t):
- * The control loop.
+ * Return the control loop.
  *
  * Thread: any
  */
@@ -83,7 +83,7 @@ struct loop *threads_control(const struct threads *t);
 
 /*
  * threads_watch(t) / threads_watch_interval_ns(t) / threads_add(t, loop):
- * As server_watch(), server_watch_interval_ns(), server_add_loop().
+ * Do the work of server_watch(), server_watch_interval_ns() and server_add_loop().
  *
  * Thread: main
  */
@@ -103,7 +103,7 @@ struct loop **threads_loops(const struct threads *t, unsigned *n);
 
 /*
  * threads_destroy(t):
- * Stop the handshake threads, which outlive the loops, and free all. No other thread may run.
+ * Stop the handshake threads, and free all. Loops and executor must not run.
  *
  * Thread: main
  */

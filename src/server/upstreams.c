@@ -40,7 +40,7 @@ struct upstreams_change {
     const struct server_conf *conf;
     unsigned n;
     struct upstream_next *next;
-    struct upstreams_entry **entries; /* of `next` */
+    struct upstreams_entry **entries; /* of the upstreams in `next` */
 };
 
 static struct upstreams_entry *upstreams_entry_of(const struct upstreams *us, const char *name,
@@ -96,8 +96,8 @@ static bool upstreams_may_be_freed(const struct upstreams_entry *e)
 }
 
 /*
- * If ${e} was removed and has no users, remove its servers, which closes their spare connections;
- * the grace period of that change is enough to free the upstream too. True if ${e} must be swept
+ * If ${e} was removed and has no users, remove its servers, which closes their spare connections.
+ * The grace period of that change is enough to free the upstream too. True if ${e} must be swept
  * again.
  */
 static bool upstreams_sweep_entry(struct upstreams *us, struct upstreams_entry *e)
@@ -216,7 +216,7 @@ static int upstreams_complete_names(struct upstreams_entry *e, const struct upst
     return rc == 0 ? upstream_change_build(e->change) : rc;
 }
 
-/* Build the change of ${e}; a new upstream has its configuration, and only lacks ${places}. */
+/* Build the change of ${e}; a new upstream is configured already: it needs ${places} only. */
 static int upstreams_complete_one(struct upstreams_entry *e, const struct upstream_conf *conf,
                                   upstreams_places *places, const void *cookie)
 {
@@ -267,7 +267,7 @@ static void upstreams_free_change(struct upstreams_change *change)
     free(change);
 }
 
-/* Removed upstreams keep their change until they have no users. */
+/* Remove upstreams. They keep e->change, which removes their servers, until they have no users. */
 static void upstreams_commit_removals(const struct upstreams_change *change)
 {
     struct upstreams *us = change->us;

@@ -6,8 +6,8 @@
  *
  *   prepare (creates the new ones) -> complete (builds all server sets) -> commit | cancel
  *
- * Between prepare and complete other tasks may run, such as lookups. Complete and commit, or
- * cancel, are in one task.
+ * Between prepare and complete other tasks may run, such as lookups. Complete and commit (or
+ * cancel) run in one task.
  */
 #ifndef SERVER_UPSTREAMS_H
 #define SERVER_UPSTREAMS_H
@@ -57,7 +57,8 @@ int upstreams_prepare(struct upstreams *us, const struct server_conf *conf,
 
 /*
  * upstreams_find(change, name) / upstreams_next(change, n):
- * Of the new configuration: the upstream ${name}, or NULL / all ${n} upstreams, in file order.
+ * Return, from the new configuration, the upstream ${name} or NULL / all ${n} upstreams, in file
+ * order.
  *
  * Thread: as upstreams_prepare()
  * Owns:   valid until commit or cancel; upstream_hold() keeps an upstream longer
@@ -65,7 +66,7 @@ int upstreams_prepare(struct upstreams *us, const struct server_conf *conf,
 struct upstream *upstreams_find(const struct upstreams_change *change, const char *name);
 const struct upstream_next *upstreams_next(const struct upstreams_change *change, unsigned *n);
 
-/* Fills in the first places of a new name, as resolver_find_places(). */
+/* Fill ${places} from the first answer to a new name, as resolver_find_places(). */
 typedef unsigned upstreams_places(const void *cookie, const struct upstream *up,
                                   const struct upstream_server_conf *line,
                                   struct membership_place *places);
@@ -102,7 +103,7 @@ bool upstreams_sweep(struct upstreams *us);
 
 /*
  * upstreams_configured(us, name, len):
- * The configured upstream with this name of ${len} bytes, or NULL.
+ * Find the configured upstream by its name of ${len} bytes; NULL: not found.
  *
  * Thread: as upstreams_prepare()
  */
@@ -111,17 +112,17 @@ struct upstream *upstreams_configured(const struct upstreams *us, const char *na
 /*
  * upstreams_hold_all(us, removed, n):
  * List the upstreams, in the order of the configuration; with ${removed} also removed upstreams
- * with users, of which several may have one name.
+ * that are not freed yet: then several upstreams may have one name.
  *
  * Thread: any
- * Owns:   the caller releases each of the ${n}, and frees the list
+ * Owns:   the caller releases each of the ${n} upstreams, and frees the list
  * Errors: NULL (out of memory)
  */
 struct upstream **upstreams_hold_all(struct upstreams *us, bool removed, unsigned *n);
 
 /*
  * upstreams_each(us, visit, cookie):
- * Call visit(up, cookie) for each upstream, also for removed upstreams with users.
+ * Call visit(up, cookie) for each upstream, also for removed ones that are not freed yet.
  *
  * Thread: any
  * Owns:   ${up} is valid during the call

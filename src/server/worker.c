@@ -17,7 +17,7 @@ struct worker {
     struct session_owner owner;
     struct worker_env env;
     struct session_set sessions;
-    struct session_set_walk carrying; /* of worker_carry_over() */
+    struct session_set_walk carrying; /* walk of worker_carry_over() */
     struct session_set_walk drained, stopped;
     struct task drain;
     struct task stop;
@@ -25,7 +25,7 @@ struct worker {
     atomic_bool giving_back; /* give_back is queued */
 };
 
-/* See netloop_is_young(). */
+/* Note when the oldest session began, for netloop_is_young(). */
 static void worker_note_oldest(struct worker *w)
 {
     const struct session *s = session_set_oldest(&w->sessions);
@@ -110,7 +110,7 @@ static void worker_run_drain(struct task *t)
     }
     if (session_set_step(&w->drained, SESSION_SET_STEP, worker_drain_one, NULL))
         session_set_end(&w->drained);
-    else /* a loop that takes it no more is ending, and aborts its sessions */
+    else /* a loop that refuses the task is ending, and aborts its sessions */
         (void)!loop_submit(w->owner.net->loop, LOOP_TAIL, t);
 }
 
@@ -121,7 +121,7 @@ static bool worker_stop_one(void *cookie, struct session *s)
     return true;
 }
 
-/* Abort all remaining sessions at once: the loop takes no more tasks. */
+/* Abort any remaining sessions at once: the loop may take no more tasks. */
 static void worker_drop_stop(struct task *t)
 {
     struct worker *w = CONTAINER_OF(t, struct worker, stop);

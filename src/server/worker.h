@@ -20,8 +20,8 @@ struct worker;
 
 struct worker_env {
     const atomic_bool *draining;
-    struct descriptor_budget *descriptors; /* of all workers; NULL: not counted */
-    struct memory_account *buffered;       /* of all workers; NULL: not counted */
+    struct descriptor_budget *descriptors; /* shared by all workers; NULL: not counted */
+    struct memory_account *buffered;       /* shared by all workers; NULL: not counted */
     /*
      * A session of ${service} has ended: called on the worker's loop, or on any thread if no worker
      * adopted the session.
@@ -42,10 +42,10 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
 
 /*
  * worker_net(w) / worker_use_spares(w, pool):
- * The netloop of ${w} / set the pool of spare connections of ${w}.
+ * Return the netloop of ${w} / set the pool of spare connections of ${w}.
  *
  * Thread: control loop, or main before start
- * Owns:   ${pool} must live until replaced; NULL: none
+ * Owns:   ${pool} must live until replaced; NULL: no pool
  */
 struct netloop *worker_net(const struct worker *w);
 void worker_use_spares(struct worker *w, struct spare_pool *pool);
@@ -55,7 +55,7 @@ void worker_use_spares(struct worker *w, struct spare_pool *pool);
  * Give ${s} to the worker of ${loop}, before queued tasks.
  *
  * Thread: any
- * Owns:   on 0 the worker owns ${s}, and resets it if the loop ends first
+ * Owns:   on 0 the worker owns ${s}, and resets the client if the loop ends before it adopts ${s}
  * Errors: as loop_submit()
  */
 int worker_hand_over(struct loop *loop, struct session *s) NODISCARD;
@@ -69,6 +69,7 @@ int worker_hand_over(struct loop *loop, struct session *s) NODISCARD;
  */
 void worker_drain(struct worker *w);
 
+/* How long a boss waits for workers to return lent descriptors. */
 #define WORKER_GIVE_BACK_NS (2 * NS_PER_MS)
 
 /*
@@ -81,7 +82,7 @@ void worker_give_back_pipes(struct worker *w);
 
 /*
  * worker_sessions(w):
- * Its sessions.
+ * Return the sessions of ${w}.
  *
  * Thread: loop of ${w}
  */
@@ -90,7 +91,7 @@ struct session_set *worker_sessions(struct worker *w);
 /*
  * worker_carry_over(w, max, some_leave):
  * Move the next ${max} sessions, fewer if that takes long, to the current generation of their
- * listener; true after the last session (then the next call begins anew). Sets ${some_leave} if
+ * listener. True after the last session: then the next call begins anew. Sets ${some_leave} if
  * worker_leave_at_last() was true for some session.
  *
  * Thread: loop of ${w}
@@ -99,7 +100,7 @@ bool worker_carry_over(struct worker *w, unsigned max, bool *some_leave);
 
 /*
  * worker_destroy(w):
- * Free ${w} or NULL.
+ * Free ${w}; NULL is allowed.
  *
  * Thread: control loop, or main, while the loop does not run
  */

@@ -11,7 +11,7 @@ struct session;
 
 /*
  * worker_assign(workers, s) / worker_assign_why(error):
- * Give ${s} to a worker; if its thread cannot be started, try the next worker. The error in words.
+ * Give ${s} to a worker; if that fails, try the next worker / describe ${error} in words.
  *
  * Thread: any
  * Owns:   as worker_hand_over()
@@ -22,7 +22,7 @@ const char *worker_assign_why(int error);
 
 /*
  * worker_assign_wait_ns(workers):
- * 0; or, if all workers have max_pending_tasks queued, the time until the next try (logged).
+ * Return 0; or, if all workers have max_pending_tasks queued, log that and return the time to wait.
  *
  * Thread: any
  */

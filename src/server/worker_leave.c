@@ -16,7 +16,7 @@ bool worker_leave_at_last(struct session *s)
     return true;
 }
 
-/* When ${s} must end, if worker_leave_at_last(s) was called; else CLOCK_NEVER. */
+/* Return the end that worker_leave_at_last() has set for ${s}; CLOCK_NEVER: none. */
 static int64_t worker_leave_by_ns(const struct session *s)
 {
     int64_t leave_by_ns = listener_generation_leave_by_ns(s);
@@ -35,5 +35,5 @@ void worker_leave_spread(const struct session_scan_workers *workers)
     static const struct session_shed_conf conf = {
         .percent = 100, .leave_by_ns = worker_leave_by_ns, .answered = worker_leave_answered};
 
-    (void)!session_shed_begin(workers, &conf); /* on failure all end at the last instant */
+    (void)!session_shed_begin(workers, &conf); /* after a failure all keep the same end */
 }

@@ -1,8 +1,8 @@
 /*
  * server/worker_leave: ends the sessions of removed listeners, longest idle first.
  *
- * At first each session may stay until the last instant, which needs no memory; then the ends are
- * spread over the time before, if there is memory.
+ * First each session gets the same end, listener_generation_leave_by_ns(), which needs no memory.
+ * Then, if there is memory, the ends are spread over the time until that instant.
  */
 #ifndef SERVER_WORKER_LEAVE_H
 #define SERVER_WORKER_LEAVE_H
@@ -14,8 +14,8 @@ struct session_scan_workers;
 
 /*
  * worker_leave_at_last(s):
- * If the listener of ${s} was removed, and the end of ${s} is not set yet: end ${s} at the last
- * instant, and return true.
+ * If the listener of ${s} was removed, and ${s} has no earlier end: let ${s} end at
+ * listener_generation_leave_by_ns(), and return true.
  *
  * Thread: loop of ${s}
  */

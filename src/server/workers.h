@@ -34,7 +34,7 @@ void workers_cancel(struct workers *ws, const struct loop_group_change *change);
 
 /*
  * workers_list(ws):
- * The workers by number of their loops; room for loop_group_max().
+ * Return the workers by loop number; the array has loop_group_max() entries.
  *
  * Thread: any
  */
@@ -42,7 +42,7 @@ struct worker **workers_list(struct workers *ws);
 
 /*
  * workers_give_back_pipes(ws) / workers_drain(ws):
- * As worker_give_back_pipes() / worker_drain(), for each worker.
+ * Call worker_give_back_pipes() / worker_drain() for each worker.
  *
  * Thread: any / main
  */
@@ -51,7 +51,7 @@ void workers_drain(struct workers *ws);
 
 /*
  * workers_destroy(ws):
- * Free ${ws} or NULL.
+ * Free ${ws}; NULL is allowed.
  *
  * Thread: main, while no loop runs
  */

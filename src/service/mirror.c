@@ -17,7 +17,7 @@
 #include "stats/counters_set.h"
 #include "stats/figure.h"
 
-/* NEW -> CONNECTING -> OPEN -> ENDING -> OVER      each state may change to OVER directly */
+/* NEW -> CONNECTING -> OPEN -> ENDING -> OVER; each state may also change to OVER directly */
 enum mirror_state { MIRROR_NEW, MIRROR_CONNECTING, MIRROR_OPEN, MIRROR_ENDING, MIRROR_OVER };
 
 struct mirror {
@@ -33,10 +33,10 @@ struct mirror {
     bool client_gone;
     uint64_t key;
     uint64_t offered;
-    struct buffer early; /* from the client, until connected */
+    struct buffer early; /* client's bytes until the mirror is connected */
     struct connector connector;
     struct upstream_server *at;
-    struct endpoint_addresses *addresses; /* of `at`; held until `at` is left */
+    struct endpoint_addresses *addresses; /* of `at`; a reference until `at` is left */
     int64_t tried_at_ns;
 };
 
@@ -119,7 +119,7 @@ static void mirror_abandon(struct mirror *m)
 
 static void mirror_on_nothing(struct handler *h)
 {
-    (void)h; /* answers are discarded; the client never waits */
+    (void)h; /* the channel discards answers, and the client never waits */
 }
 
 static struct mirror *mirror_of_tail(struct handler *h)
@@ -265,7 +265,7 @@ static void mirror_client_closed(struct mirror *m, int error)
     mirror_free_if_done(m);
 }
 
-/* Pass the event on first, except HANDLER_CLOSED: passing it on may free the session. */
+/* Pass the event on first, except HANDLER_CLOSED: passing that on may end the session. */
 static void mirror_client_ended(struct handler *h, enum handler_end what, int error)
 {
     struct handler *next = h->next;

@@ -3,7 +3,7 @@
  * server's answers.
  *
  *   client -> handlers -> [mirror] -> the service, unchanged
- *                             \-> at most `buffer_bytes` -> a server of the mirror
+ *                             \-> buffer of `buffer_bytes` -> a server of the mirror
  *
  * The client never waits for the mirror. A full buffer resets the mirror's connection. Without a
  * server, memory or descriptors the client is not mirrored. All of this is counted.
@@ -29,15 +29,15 @@ struct upstream;
 struct counters_set;
 
 /*
- * Counters of a listener's mirrors, relaxed. Mirrors hold references, as they may outlive the
- * listener.
+ * Counters of a listener's mirrors, relaxed. Each mirror holds a reference, because it may outlive
+ * the listener.
  */
 struct mirror_counters {
     atomic_uint references;
     _Atomic uint64_t connected;
-    _Atomic uint64_t failed;    /* mirrors not connected: failed, or not tried */
-    _Atomic uint64_t abandoned; /* too slow, or ended by the mirror's server */
-    _Atomic uint64_t cut;       /* reset: the client's stream was incomplete */
+    _Atomic uint64_t failed;    /* connect failed, or no server, memory or descriptor */
+    _Atomic uint64_t abandoned; /* too slow, short of memory, or ended by the mirror's server */
+    _Atomic uint64_t cut;       /* reset, because the client's stream was incomplete */
     _Atomic uint64_t bytes;
     _Atomic uint64_t lost; /* bytes not sent to the mirror */
 };
@@ -50,8 +50,8 @@ struct mirror_plan {
 
 /*
  * mirror_counters_create(out) / mirror_counters_hold(c) / mirror_counters_release(c):
- * Create counters with one reference / add a reference and return ${c} / release one: the last
- * frees ${c}.
+ * Create counters with one reference / add a reference and return ${c} / release one; the last
+ * release frees ${c}.
  *
  * Thread: any
  * Errors: 0; -ENOMEM
@@ -62,7 +62,7 @@ void mirror_counters_release(struct mirror_counters *c);
 
 /*
  * mirror_add(s, ch):
- * Mirror the client of ${s}, behind the handlers that ${ch} has now. The server is chosen when
+ * Add a mirror to the pipeline of ${ch}, behind its present handlers. Its server is chosen when
  * ${ch} becomes active.
  *
  * Thread: loop of ${s}
@@ -80,7 +80,7 @@ void mirror_add_counters(struct mirror_counters *c, struct counters_set *set);
 
 /*
  * mirror_figures(c, object, v):
- * Visit the counters of the listener ${object}.
+ * Show ${v} the counters ${c} of the listener ${object}.
  *
  * Thread: any
  */

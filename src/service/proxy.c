@@ -1,4 +1,4 @@
-/* All but proxy_create() runs on the loop of the session. */
+/* All runs on the session's loop, except proxy_create(), and proxy_free() in session_refuse(). */
 #include "service/proxy.h"
 
 #include <errno.h>
@@ -26,8 +26,8 @@ static void proxy_leave(struct proxy *p, enum upstream_outcome outcome)
 }
 
 /*
- * Keep ${server} for the access log: without a reference it may be freed when its last session
- * leaves.
+ * Hold ${server} for the access log: without a reference it may be freed when its last session
+ * leaves it.
  */
 static void proxy_remember(struct proxy *p, struct upstream_server *server)
 {
@@ -46,7 +46,7 @@ static enum upstream_outcome proxy_outcome(const struct proxy *p)
     if (p->server.bytes_in > 0)
         return UPSTREAM_WORKED;
     if (p->session.reason ==
-        SESSION_CLIENT_FIN) /* the client's end says nothing about the server */
+        SESSION_CLIENT_FIN) /* the client ended first: only the server's reset counts */
         return p->server.error == -ECONNRESET ? UPSTREAM_FAILED : UPSTREAM_UNKNOWN;
     return p->session.reason == SESSION_UPSTREAM_RESET ? UPSTREAM_FAILED : UPSTREAM_UNKNOWN;
 }
@@ -92,7 +92,7 @@ static int proxy_create(struct session **out, const struct service *service)
     return 0;
 }
 
-/* Tail of the client's pipeline until a server is connected; nothing is read. */
+/* Tail of the client's pipeline until a server is connected; no bytes reach it. */
 static void proxy_client_ended(struct handler *h, enum handler_end what, int error)
 {
     struct proxy *p = CONTAINER_OF(h, struct proxy, to_server.handler);
@@ -168,7 +168,7 @@ static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
         proxy_dial(p);
 }
 
-/* Without retry_timeout, pauses end after connect_timeout. */
+/* Without retry_timeout, pauses must end within connect_timeout from now. */
 int64_t proxy_retry_until_ns(const struct proxy *p)
 {
     const struct upstream_conf *conf = proxy_upstream(p)->conf;
@@ -399,7 +399,7 @@ void proxy_reconnect(struct proxy *p)
     proxy_connect(p);
 }
 
-/* A session still connecting loses nothing: connect it to another server. */
+/* A session that still connects loses no bytes: connect it to another server. */
 static bool proxy_evict(struct session *s, const struct upstream_server *server, int64_t before_ns)
 {
     struct proxy *p = proxy_of(s);

@@ -1,8 +1,8 @@
 /*
  * service/proxy: relays between a client and a server of an upstream.
  *
- * The client is read only after a server is connected, so a failed connect loses no bytes. At most
- * `retries` other servers are tried.
+ * Behind its preface, the client is read only after a server is connected, so a failed connect
+ * loses no bytes. At most `retries` other servers are tried.
  */
 #ifndef SERVICE_PROXY_H
 #define SERVICE_PROXY_H

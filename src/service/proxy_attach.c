@@ -31,7 +31,7 @@ int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns)
     return left_ns < conf->connect_timeout_ns ? left_ns : conf->connect_timeout_ns;
 }
 
-/* NULL: unknown. */
+/* Destination for the PROXY header; NULL: unknown. */
 static const struct address *proxy_attach_header_destination(const struct session *s,
                                                              struct address *room)
 {
@@ -45,8 +45,8 @@ static const struct address *proxy_attach_header_destination(const struct sessio
 }
 
 /*
- * Tell the server of our own TLS with the client; without it, of the client's TLS with a proxy in
- * front of us.
+ * Tell the server about the client's TLS with us, or else about its TLS with a proxy in front of
+ * us.
  */
 static void proxy_attach_tell_tls(const struct session *s, const struct proxy_header_conf *conf,
                                   struct session_tls_told *told)
@@ -78,7 +78,7 @@ void proxy_send_header(struct proxy *p)
     proxy_attach_tell_tls(s, conf, &told);
     client.tls = told.tls;
     rc = channel_write(&p->server, header, proxy_header_encode(header, conf, &client));
-    (void)rc; /* relay_ended() reports the failure */
+    (void)rc; /* the pipeline's tail handles a failure */
 }
 
 void proxy_link(struct proxy *p)
@@ -102,7 +102,7 @@ void proxy_begin(struct proxy *p)
         session_preface_read(&p->session);
 }
 
-/* Begin the stale retry before the first bytes are sent: the retry must see them fail. */
+/* Begin the stale retry before the first bytes are sent, so that it sees a failed send. */
 void proxy_attach(struct proxy *p, int fd, const struct server_tls_taken *tls)
 {
     channel_init(&p->server, p->session.owner->net, fd);
@@ -131,7 +131,7 @@ static void proxy_replace(struct session *s)
     proxy_dial(p);
 }
 
-/* At most one spare per session: after a stale one, connect. */
+/* At most one spare connection per session: after a stale one, connect. */
 bool proxy_take_spare(struct proxy *p)
 {
     struct stale_retry_conf conf = {.session = &p->session,

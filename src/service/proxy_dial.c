@@ -9,7 +9,7 @@
 #include "service/proxy_internal.h"
 #include "upstream/upstream.h"
 
-/* Apart from the session, which needs it for a moment and may last for days. */
+/* A connect. Allocated separately: a session needs it briefly, and may last for days. */
 struct proxy_dial {
     struct proxy *proxy;
     struct connector connector;

@@ -18,7 +18,7 @@ struct proxy_tls;
 struct server_tls_taken;
 struct stale_retry;
 
-/* Durations for the access log; UINT32_MAX: none, or longer than an hour. */
+/* Durations for the access log; UINT32_MAX: unknown, or too long (71 minutes). */
 struct proxy_times {
     uint32_t connect_us;
     uint32_t queue_us;
@@ -31,24 +31,24 @@ struct proxy {
     alignas(CACHE_LINE_BYTES) struct channel server;
     struct relay to_client;
     struct session session;
-    struct upstream *upstream; /* stays if the listener gets another; NULL: not chosen yet */
-    struct proxy_dial *dial;   /* connecting to a server; NULL: not under way */
+    struct upstream *upstream; /* kept when the listener gets another; NULL: not chosen yet */
+    struct proxy_dial *dial;   /* the connect under way; NULL: none */
     struct balancer_pick_state pick;
     struct wait_ticket *ticket;
-    struct upstream_server *at; /* the session's server; NULL: none */
-    struct endpoint_addresses
-        *addresses; /* of `at`; a reference while connecting, with an access log until the end */
+    struct upstream_server *at; /* the server chosen now; NULL: none */
+    /* Addresses of `at`: a reference while connecting, with an access log until the end. */
+    struct endpoint_addresses *addresses;
     struct proxy_pause *pause;
     int64_t give_up_at_ns;  /* deadline of all tries */
-    int64_t retry_until_ns; /* no pause ends after this */
+    int64_t retry_until_ns; /* every pause ends before this instant */
     int64_t tried_at_ns;
-    enum session_reason reason; /* why the last server failed; SESSION_OPEN: none failed */
+    enum session_reason reason; /* why the last server was given up; SESSION_OPEN: none was */
     int64_t waits_since_ns;
-    struct upstream_server *tried; /* server left last, with a reference; for the access log */
+    struct upstream_server *tried; /* server left last: a reference, for the access log; or NULL */
     struct proxy_times times;
-    unsigned connected;              /* index into `addresses` */
-    struct stale_retry *stale_retry; /* of a spare connection; NULL: none */
-    struct proxy_tls *tls;           /* with the server; NULL: none so far */
+    unsigned connected;              /* index in `addresses` of the connected one */
+    struct stale_retry *stale_retry; /* guards a spare connection; NULL: none was taken */
+    struct proxy_tls *tls;           /* TLS with the server; NULL: not used so far */
     unsigned tries_before;           /* servers tried before the last pause */
     bool has_failed;
 };
@@ -79,7 +79,8 @@ void proxy_release_addresses(struct proxy *p);
 
 /*
  * proxy_deadline_ns(p) / proxy_retry_until_ns(p) / proxy_time_left_ns(p, now_ns):
- * Value of `give_up_at_ns` / of `retry_until_ns` if tries began now / time limit of the next try.
+ * Value of `give_up_at_ns` / of `retry_until_ns` for tries that begin now / time limit of the next
+ * try.
  *
  * Thread: loop of ${p}
  */
@@ -92,7 +93,7 @@ int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns);
  * Call proxy_try_again() after a pause / cancel the pause.
  *
  * Thread: loop of ${p}
- * Errors: false (no server has failed, retries are off, no time or memory is left)
+ * Errors: false (no server has failed, `retries` or `retry_budget` is 0, no time or memory is left)
  */
 bool proxy_pause(struct proxy *p);
 void proxy_end_pause(struct proxy *p);
@@ -107,7 +108,7 @@ void proxy_try_again(struct proxy *p);
 
 /*
  * proxy_dial(p) / proxy_end_dial(p):
- * Connect to ${p}->at, which has addresses: it is not ENDPOINT_ABSENT / stop that.
+ * Connect to ${p}->at, which must have addresses (not ENDPOINT_ABSENT) / stop connecting.
  *
  * Thread: loop of ${p}
  */
@@ -126,8 +127,8 @@ void proxy_attach(struct proxy *p, int fd, const struct server_tls_taken *tls);
 
 /*
  * proxy_send_header(p) / proxy_link(p) / proxy_begin(p):
- * Parts of proxy_attach() for a server channel that is initialised: send the PROXY header / link
- * both channels / read from the client.
+ * Steps of proxy_attach(), with an initialised server channel: send the PROXY header / link both
+ * channels / begin to read from the client.
  *
  * Thread: loop of ${p}
  */
@@ -137,8 +138,8 @@ void proxy_begin(struct proxy *p);
 
 /*
  * proxy_opened(p) / proxy_failed(p, failure):
- * Record that the connection to ${p}->at can be used / has failed; then try another server, pause
- * or end the session.
+ * Record that the connection to ${p}->at can be used / record that it failed, then try another
+ * server, pause or abort the session.
  *
  * Thread: loop of ${p}
  */
@@ -148,14 +149,14 @@ struct proxy_failure {
     int error;
     const char *why; /* for the log */
     enum session_reason reason;
-    bool is_ours; /* our own failure: says nothing about the server */
+    bool is_ours; /* a failure of this process, not of the server */
 };
 
 void proxy_failed(struct proxy *p, const struct proxy_failure *failure);
 
 /*
  * proxy_reconnect(p):
- * ${p}->at is down and its connection closed: connect to another server.
+ * Leave ${p}->at, which is down; connect to another server.
  *
  * Thread: loop of ${p}
  */
@@ -163,7 +164,7 @@ void proxy_reconnect(struct proxy *p);
 
 /*
  * proxy_tls_start(p, fd):
- * Make a TLS handshake over ${fd}. Then call proxy_opened() and attach, or call proxy_failed().
+ * Start a TLS handshake over ${fd}; then link both sides, or call proxy_failed().
  *
  * Thread: loop of ${p}
  * Owns:   the proxy owns ${fd}
@@ -172,8 +173,8 @@ void proxy_tls_start(struct proxy *p, int fd);
 
 /*
  * proxy_tls_adopt(p, taken):
- * Use ${taken} on the server's channel, which was not started; if memory is short, abort the
- * channel.
+ * Use ${taken}, TLS of a spare connection, on the server's channel, which is not started. Without
+ * memory, abort the channel.
  *
  * Thread: loop of ${p}
  * Owns:   the proxy owns the stream of ${taken}
@@ -182,7 +183,7 @@ void proxy_tls_adopt(struct proxy *p, const struct server_tls_taken *taken);
 
 /*
  * proxy_tls_cancel(p, reconnects):
- * Abort the handshake; then, if ${reconnects}, call proxy_reconnect(). False: no handshake is under
+ * Abort the handshake; if ${reconnects}, proxy_reconnect() follows. False: no handshake is under
  * way.
  *
  * Thread: loop of ${p}
@@ -191,7 +192,7 @@ bool proxy_tls_cancel(struct proxy *p, bool reconnects);
 
 /*
  * proxy_tls_destroy(p):
- * Free what TLS needed.
+ * Free the TLS state of ${p}.
  *
  * Thread: loop of ${p}, when the server's channel is closed
  */
@@ -199,7 +200,7 @@ void proxy_tls_destroy(struct proxy *p);
 
 /*
  * proxy_take_spare(p):
- * Attach a spare connection to ${p}->at; false if there is none.
+ * Attach a spare connection to ${p}->at; false if none was taken.
  *
  * Thread: loop of ${p}
  */

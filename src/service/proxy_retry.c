@@ -1,5 +1,5 @@
 /*
- * service/proxy_retry: pauses, then tries all servers again.
+ * service/proxy_retry: pauses after failures, then tries all servers again.
  *
  * Pauses begin short, for servers that restart, and double, with jitter. If the retry budget
  * (upstream/retry_budget) is empty, the session pauses again.
@@ -22,7 +22,7 @@ struct proxy_pause {
     uint64_t random;
 };
 
-/* False: the pause would end after retry_until_ns. */
+/* Schedule the end of a pause. False: too late for retry_until_ns. */
 static bool proxy_pause_schedule(struct proxy_pause *pause, int64_t now_ns)
 {
     int64_t base_ns = pause->next_ns;

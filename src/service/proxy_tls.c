@@ -1,10 +1,10 @@
 /*
- * service/proxy_tls: TLS with a server. See proxy_internal.h.
+ * service/proxy_tls: TLS handshake with a server. See proxy_internal.h.
  *
- * A handshake is part of connecting: until it is done the server's channel is no leg of the
+ * A handshake is part of connecting: until it is done, the server's channel is not a leg of the
  * session, and the client is not read.
  *
- *   proxy_tls_start --> HANDSHAKE --done--> OPEN, attached
+ *   proxy_tls_start --> HANDSHAKE --done--> IDLE, attached
  *                           |-- failed --> FAILED --closed--> proxy_failed()
  *                           |-- evicted -> LEFT --closed--> proxy_reconnect()
  *                           \-- cancelled --> IDLE
@@ -30,7 +30,7 @@ struct proxy_tls {
     struct server_tls tls;
     struct proxy *proxy;
     enum proxy_tls_state state;
-    int error; /* FAILED */
+    int error; /* in state FAILED */
     char why[SERVER_TLS_WHY_BYTES];
 };
 
@@ -58,7 +58,7 @@ static void proxy_tls_closed(struct proxy *p)
         proxy_tls_give_up(p, t->error, t->why);
 }
 
-/* ---- tail of the server's pipeline during the handshake; nothing is passed on to it ---- */
+/* ---- tail of the server's pipeline during the handshake; no bytes reach it ---- */
 
 static void proxy_tls_on_event(struct handler *h)
 {
@@ -79,7 +79,7 @@ static void proxy_tls_fail(struct proxy_tls *t, int error)
     server_tls_why(&t->tls, error, t->why, sizeof(t->why));
 }
 
-/* Ignore failed writes: a failed read, or the deadline, follows. */
+/* Ignore failed writes: the end of the channel follows, or the deadline. */
 static void proxy_tls_on_end(struct handler *h, enum handler_end what, int error)
 {
     struct proxy *p = CONTAINER_OF(h, struct proxy, to_client.handler);
@@ -105,11 +105,11 @@ static void proxy_tls_done(struct server_tls *tls, int error)
 
     if (error < 0) {
         proxy_tls_fail(t, error);
-        channel_end(&p->server, CHANNEL_END_NOW); /* behind an alert */
+        channel_end(&p->server, CHANNEL_END_NOW); /* after an alert */
         return;
     }
     t->state = PROXY_TLS_IDLE;
-    p->server.bytes_in = p->server.bytes_out = 0; /* a handshake does not count */
+    p->server.bytes_in = p->server.bytes_out = 0; /* handshake bytes do not count */
     proxy_opened(p);
     proxy_link(p);
     tls_handler_release(&tls->handler);

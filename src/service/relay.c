@@ -101,7 +101,7 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
         channel_abort(from, -ENOMEM);
 }
 
-/* Without memory, a channel that had no limit stays unlimited. */
+/* Without memory for a throttle, a channel that had none stays unlimited. */
 void relay_carry_over(struct relay *r)
 {
     const struct throttle_plan *plan = r->session->service->throttle;

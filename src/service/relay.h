@@ -1,9 +1,9 @@
 /*
  * service/relay: pipeline tail that writes the bytes it reads to another channel.
  *
- * An echo is one relay to its own channel, a proxied session one in each direction. A relay pauses
- * its source while the destination is above the high water mark, splices large reads and applies
- * bandwidths (limits/throttle).
+ * An echo has one relay, to its own channel; a proxied session has one in each direction. A relay
+ * pauses its source while the destination is above the high water mark, splices large reads and
+ * applies bandwidth limits (limits/throttle).
  */
 #ifndef SERVICE_RELAY_H
 #define SERVICE_RELAY_H
@@ -12,7 +12,7 @@
 #include "net/channel.h"
 #include "service/session.h"
 
-/* Placed right behind its channel; see note: layout in net/channel.h. */
+/* A relay, placed right behind its channel; see note: layout in net/channel.h. */
 struct relay {
     struct channel *to;
     struct handler handler;
@@ -23,7 +23,7 @@ struct relay {
 /*
  * relay_init(r, session, from, to):
  * Make ${r}, which writes to ${to}, the tail of ${from}'s pipeline. A repeated call keeps the
- * handlers before ${r}. Without memory for a throttle ${from} is aborted.
+ * handlers before ${r}. Without memory for a throttle, abort ${from}.
  *
  * Thread: loop of ${session}
  * Owns:   ${r} must live as long as ${from}
@@ -41,7 +41,7 @@ void relay_tell_first(struct relay *r);
 
 /*
  * relay_carry_over(r):
- * Use the bandwidths of the session's new service.
+ * Use the bandwidth limits of the session's new service.
  *
  * Thread: loop
  */
@@ -49,8 +49,8 @@ void relay_carry_over(struct relay *r);
 
 /*
  * relay_undo(r, from):
- * Undo relay_init() when one of its channels is closed; ${from} is not read until the next
- * relay_init().
+ * Undo relay_init() after a channel of ${r} is closed. ${from} must be closed or paused until the
+ * next relay_init().
  *
  * Thread: loop
  */

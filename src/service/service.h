@@ -1,7 +1,8 @@
 /*
  * service/service: a listener's service (echo or proxy) and its settings.
  *
- * One per generation of a listener, immutable; a session uses it until session_carry_over().
+ * Each generation (configuration) of a listener has one, immutable. A session uses it until
+ * session_carry_over().
  */
 #ifndef SERVICE_SERVICE_H
 #define SERVICE_SERVICE_H
@@ -24,34 +25,34 @@ struct mirror_plan;
 struct session_tls_conf;
 struct throttle_plan;
 
-/* A timeout of 0 is off. */
+/* Limits of one session. A timeout of 0 is off. */
 struct session_conf {
     enum splice_mode splice;
     int64_t idle_timeout_ns;        /* no bytes in either direction */
     int64_t client_idle_timeout_ns; /* no bytes from the client */
     int64_t half_close_timeout_ns;  /* no bytes, and one direction has ended */
-    int64_t first_byte_timeout_ns;  /* no bytes from the client since the session's start */
+    int64_t first_byte_timeout_ns;  /* no first byte from the client after all legs are open */
     int64_t max_lifetime_ns;
-    unsigned lifetime_jitter; /* shortens a lifetime by at most this percentage */
+    unsigned lifetime_jitter; /* shorten each lifetime at random, by at most this percentage */
     struct channel_linger_conf linger;
 };
 
 struct service {
     const struct service_ops *ops;
-    const struct session_conf *conf; /* of the generation */
+    const struct session_conf *conf;
     const char *listener;
     struct counters *counters;           /* NULL: not counted */
     struct admission *admission;         /* NULL: all clients are served */
-    struct upstream *upstream;           /* proxy only; NULL: only routes choose one */
-    struct session_routes *routes;       /* choose the upstream by a ClientHello; NULL: none */
-    const struct mirror_plan *mirror;    /* NULL: none */
-    struct proxy_protocol_gate *proxies; /* trusted senders of PROXY headers; NULL: none */
-    const struct session_tls_conf *tls;  /* with clients; NULL: none */
+    struct upstream *upstream;           /* proxy only; NULL: only routes choose an upstream */
+    struct session_routes *routes;       /* choose the upstream by ClientHello; NULL: no routes */
+    const struct mirror_plan *mirror;    /* NULL: clients are not mirrored */
+    struct proxy_protocol_gate *proxies; /* rules for PROXY headers; NULL: none expected */
+    const struct session_tls_conf *tls;  /* TLS with clients; NULL: no TLS */
     const struct throttle_plan *throttle;
-    struct pipeline_template *pipeline; /* NULL: none */
-    struct access_log *access_log;      /* NULL: none */
+    struct pipeline_template *pipeline; /* NULL: no handlers */
+    struct access_log *access_log;      /* NULL: no access log */
     const struct access_log_format *access_log_format;
-    int64_t access_log_interval_ns; /* between lines of an open session; 0: none before its end */
+    int64_t access_log_interval_ns; /* between lines of an open session; 0: only at its end */
 };
 
 #endif

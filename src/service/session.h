@@ -39,14 +39,14 @@ struct spare_pool;
 
 #define SESSION_LEGS 2
 
-/* A draining echo session ends after so long without bytes. */
+/* A draining echo session ends after this time without bytes. */
 #define SESSION_QUIET_NS (1 * NS_PER_S)
 
 enum session_counted { SESSION_AT_LISTENER, SESSION_AT_UPSTREAM, SESSION_AT_SERVER };
 
 #define SESSION_COUNTED 3
 
-/* In order; see service/session_preface.h. */
+/* Stages of the preface, in order; see service/session_preface.h. */
 enum session_preface_part {
     SESSION_PREFACE_HEADER,
     SESSION_PREFACE_POSTGRES,
@@ -54,22 +54,22 @@ enum session_preface_part {
     SESSION_PREFACE_TLS
 };
 
-/* See note: last read in service/session_timer.c. */
+/* Last read of a leg; see note: last read in service/session_timer.c. */
 struct session_last_read {
-    uint64_t bytes_in; /* of the channel, at the last update */
+    uint64_t bytes_in; /* the channel's count at the last update */
     int64_t last_read_at_ns;
 };
 
-/* A worker; ended() is called on its loop, before ${s} is freed. */
+/* The worker of a session; ended() is called on its loop, before ${s} is freed. */
 struct session_owner {
     struct netloop *net;
-    struct spare_pool *spares; /* NULL: no upstream has spares */
+    struct spare_pool *spares; /* NULL: no upstream has spare connections */
     void (*ended)(struct session_owner *owner, struct session *s);
 };
 
 /*
- * Operations of a service, on the session's loop unless noted. A service without servers (echo)
- * leaves some NULL.
+ * Operations of a service, called on the session's loop unless noted. Those marked "proxy" are NULL
+ * in echo, which has no servers.
  */
 struct service_ops {
     const char *name;
@@ -81,28 +81,28 @@ struct service_ops {
     int (*create)(struct session **out, const struct service *service);
     /* After adoption: make the client's channel the first leg. */
     void (*open)(struct session *s);
-    /* The client is known, its preface read: begin to serve it. */
+    /* The preface, if any, is complete: begin to serve the client. */
     void (*start)(struct session *s);
-    /* Before start(): choose ${up} as the upstream of ${s}. NULL: no servers. */
+    /* proxy, before start(): choose ${up} as the upstream of ${s}. */
     void (*route)(struct session *s, struct upstream *up);
-    /* Timeout of a server that sends nothing; 0: none. NULL: no servers. */
+    /* proxy: timeout of a server that sends nothing; 0: no timeout. */
     int64_t (*server_idle_timeout_ns)(const struct session *s);
-    /* Stop connecting, if under way: also leave the wait queue, end a pause or TLS handshake. */
+    /* Stop connecting, if under way: the connect, wait in the queue, pause or TLS handshake. */
     void (*cancel)(struct session *s);
-    /* Has the client got all its answers? NULL: unknown. */
+    /* Has the client acknowledged all answers? NULL: unknown. */
     bool (*finished)(const struct session *s);
-    /* Name of the server, for logs. NULL: no servers. */
+    /* proxy: name of the server, for logs; returns NULL without a server. */
     const char *(*peer_name)(const struct session *s);
-    /* Add the server to the access log record. NULL: no servers. */
+    /* proxy: add the server to the access log record. */
     void (*describe)(const struct session *s, struct access_log_record *r);
-    /* The relay of relay_tell_first() has read its first bytes. NULL: not used. */
+    /* proxy: the server's first bytes were read; see relay_tell_first(). */
     void (*first_byte)(struct session *s);
     /*
-     * ${server} is down: if ${s} was sent to ${server} by ${before_ns}, leave ${server} and return
-     * true. NULL: no servers.
+     * proxy: ${server} is down. If ${s} chose ${server} at ${before_ns} or earlier, reconnect or
+     * abort ${s}, and return true.
      */
     bool (*evict)(struct session *s, const struct upstream_server *server, int64_t before_ns);
-    /* s->service was replaced: use its settings. NULL: nothing to do. */
+    /* s->service was replaced: use the new settings. NULL: nothing to do. */
     void (*carry_over)(struct session *s);
     void (*free)(struct session *s);
 };
@@ -111,11 +111,11 @@ struct session {
     struct list link;
     const struct service *service;
     struct session_owner *owner;
-    void *handed_to;                    /* the worker, before adoption */
+    void *handed_to;                    /* its worker, set before adoption */
     struct channel *legs[SESSION_LEGS]; /* [0]: the client's, [1]: the server's; NULL: not open */
     int client_fd;                      /* -1 once the client's channel owns it */
     uint8_t open_legs;
-    uint8_t preface; /* stages of the preface that are not done: 1 << enum session_preface_part */
+    uint8_t preface; /* unfinished stages of the preface, bits 1 << enum session_preface_part */
     bool connecting;
     bool draining;
     bool leaving; /* session_leave_by() was called */
@@ -123,10 +123,10 @@ struct session {
     bool ending;  /* session_end() was called */
     enum session_reason reason;
     uint64_t number;              /* in the access log; 0: not logged */
-    uint64_t order;               /* among the sessions of its worker */
+    uint64_t order;               /* ascending number, given by its worker */
     const struct address *listen; /* listen address; NULL: unknown */
     int64_t began_at_ns;
-    int64_t opened_at_ns;  /* when the last leg was opened */
+    int64_t opened_at_ns;  /* when the newest leg was opened, or the preface ended */
     int64_t expires_at_ns; /* end of its lifetime; CLOCK_NEVER: unlimited */
     int64_t last_read_updated_at_ns;
     struct session_last_read last_reads[SESSION_LEGS];
@@ -134,21 +134,21 @@ struct session {
     struct timer timer;
     struct task task; /* hand-off, then reaping */
     struct address peer;
-    uint32_t access_lines; /* access log: whole intervals until the last interval line */
+    uint32_t access_lines; /* access log: intervals from the session's start to its last line */
     struct counters *counted[SESSION_COUNTED]; /* NULL: not counted */
-    uint64_t counted_in, counted_out;          /* client's bytes already in `counted` */
+    uint64_t counted_in, counted_out;          /* client's bytes already added to `counted` */
     struct session_id id;
     struct admission_ticket ticket;
-    struct session_preface *preface_read; /* NULL: none */
+    struct session_preface *preface_read; /* NULL: no preface */
     struct session_header *header;        /* its PROXY header; NULL: none */
     struct session_tls *tls;              /* TLS with the client; NULL: none */
-    struct session_hello *hello;          /* its ClientHello, if passed on; NULL: none */
+    struct session_hello *hello;          /* its ClientHello, read for routes; NULL: none */
     struct pipeline_template *pipeline;   /* a reference; NULL: no handlers */
 };
 
 /*
  * session_init(s, service):
- * Initialize, and count ${s} at its listener.
+ * Initialize ${s}, and count it at its listener.
  *
  * Thread: any
  */
@@ -156,7 +156,7 @@ void session_init(struct session *s, const struct service *service);
 
 /*
  * session_adopt(s, owner):
- * Start ${s}: at once, or after its preface.
+ * Serve ${s}, after its preface if it has one.
  *
  * Thread: loop of ${owner}
  * Owns:   ${s} frees itself after owner->ended
@@ -174,8 +174,8 @@ bool session_admit(struct session *s, const struct address *client);
 
 /*
  * session_carry_over(s, service):
- * Use the settings of ${service}, the next generation of the same listener; a PROXY header or
- * mirror that has begun keeps its settings.
+ * Make ${s} use ${service}, the next generation of the same listener. A TLS handshake or mirror
+ * that has begun keeps its settings.
  *
  * Thread: loop of ${s}
  * Owns:   ${s} no longer uses the old service
@@ -184,8 +184,8 @@ void session_carry_over(struct session *s, const struct service *service);
 
 /*
  * session_refuse(s):
- * Reset the client and free ${s}, which was not adopted. The reason is SESSION_ERROR, unless one
- * was set.
+ * Reset the client and free ${s}, which was not adopted. The reason is SESSION_ERROR, unless
+ * another was set.
  *
  * Thread: any
  */
@@ -201,8 +201,8 @@ const struct session_id *session_id(struct session *s);
 
 /*
  * session_key(s):
- * Hash of the client's address without port, for SOURCE_HASH and MAGLEV. A unix client: hash of its
- * path, or random without path.
+ * Hash of the client's address without port, for SOURCE_HASH and MAGLEV. For a unix client: hash of
+ * its path, else a random number.
  *
  * Thread: loop of ${s}
  */
@@ -210,7 +210,7 @@ uint64_t session_key(struct session *s);
 
 /*
  * session_leg_open(s, leg, ch):
- * Make ${ch} leg number ${leg}; its HANDLER_CLOSED must reach session_leg_ended().
+ * Make ${ch} leg number ${leg}. The HANDLER_CLOSED of ${ch} must reach session_leg_ended().
  *
  * Thread: loop of ${s}
  */
@@ -218,7 +218,8 @@ void session_leg_open(struct session *s, unsigned leg, struct channel *ch);
 
 /*
  * session_leg_lost(s, leg):
- * Leg ${leg} is closed and will be reconnected. Call this instead of session_leg_ended().
+ * Remove leg ${leg}, which is closed and will be reconnected. Call this instead of
+ * session_leg_ended().
  *
  * Thread: loop of ${s}
  */
@@ -226,12 +227,13 @@ void session_leg_lost(struct session *s, unsigned leg);
 
 /*
  * session_leg_ended(s, ch, what, error):
- * Input, output or all of ${ch} has ended: set the reason, and act:
+ * Handle an end of ${ch}: set the reason, and act:
  *
  *   HANDLER_EOF       send end of file to the receiver of the bytes of ${ch}
  *   HANDLER_REJECTED  session_reset()
- *   HANDLER_BROKEN    discard bytes for ${ch}, deliver its input, then end the other leg
- *   HANDLER_CLOSED    after an error: send the other leg the bytes read for it, then reset that leg
+ *   HANDLER_BROKEN    deliver the input of ${ch}, then end the other leg; abort an echo
+ *   HANDLER_CLOSED    after an error: send the other leg the bytes read for it, then reset that
+ *                     leg
  *
  * Thread: loop of ${s}
  */
@@ -239,8 +241,8 @@ void session_leg_ended(struct session *s, struct channel *ch, enum handler_end w
 
 /*
  * session_drain(s):
- * End ${s} once ops->finished() is true. If the service has no finished(), wait until a peer
- * closes.
+ * End ${s} once ops->finished() is true after SESSION_QUIET_NS without bytes. A service without
+ * finished() goes on until a peer closes.
  *
  * Thread: loop of ${s}
  */
@@ -248,7 +250,7 @@ void session_drain(struct session *s);
 
 /*
  * session_leave_by(s, at_ns):
- * End ${s} at ${at_ns} at the latest, as a timeout does, with reason SESSION_DRAIN.
+ * Time ${s} out at ${at_ns} at the latest, with reason SESSION_DRAIN.
  *
  * Thread: loop of ${s}
  */
@@ -264,8 +266,8 @@ void session_set_reason(struct session *s, enum session_reason reason);
 
 /*
  * session_close(s, reason):
- * Close gracefully: send buffers, then end of file, within `linger`; discard input. If a handler
- * holds input, abort instead.
+ * Close gracefully: send buffered bytes, then end of file, within `linger`; discard input. If a
+ * handler holds input, abort instead.
  *
  * Thread: loop of ${s}
  */
@@ -273,7 +275,7 @@ void session_close(struct session *s, enum session_reason reason);
 
 /*
  * session_reset(s, reason):
- * As session_close(), but with a reset instead of end of file.
+ * Send buffered bytes within `linger`, then reset all legs; discard input.
  *
  * Thread: loop of ${s}
  */
@@ -281,7 +283,7 @@ void session_reset(struct session *s, enum session_reason reason);
 
 /*
  * session_count_bytes(s):
- * Count the bytes that a connected ${s} has passed on so far, without waiting for its end.
+ * Count the client's bytes since the last call, if ${s} is connected. Its end counts the rest.
  *
  * Thread: loop of ${s}
  */
@@ -289,7 +291,7 @@ void session_count_bytes(struct session *s);
 
 /*
  * session_abort(s, reason):
- * Reset all legs now.
+ * Stop connecting, and reset all legs now.
  *
  * Thread: loop of ${s}
  */
@@ -297,8 +299,8 @@ void session_abort(struct session *s, enum session_reason reason);
 
 /*
  * session_held_bytes(s) / session_stalled_since_ns(s) / session_active_at_ns(s):
- * Bytes buffered / since when a leg with buffered bytes has had no I/O, or CLOCK_NEVER / time of
- * the last I/O of any leg.
+ * Memory that holds bytes / earliest last I/O of the legs with such memory, CLOCK_NEVER if none /
+ * latest I/O of any leg.
  *
  * Thread: loop of ${s}
  */
@@ -308,7 +310,7 @@ int64_t session_active_at_ns(const struct session *s);
 
 /*
  * session_reclaim(s):
- * Give up optional memory (a mirror) by the end of the turn; return its size.
+ * Free optional memory (buffers of a mirror) by the end of the turn; return its size.
  *
  * Thread: loop of ${s}
  */
@@ -316,7 +318,7 @@ size_t session_reclaim(struct session *s);
 
 /*
  * session_count_at(s, where, c):
- * Count ${s} at ${c} too, until its end.
+ * Count ${s} in ${c} too, from now to its end.
  *
  * Thread: loop of ${s}, or any before session_adopt()
  * Owns:   ${c} must outlive ${s}
@@ -325,7 +327,7 @@ void session_count_at(struct session *s, enum session_counted where, struct coun
 
 /*
  * session_count_off(s, where, reason):
- * If ${s} is counted at ${where}, count its end there, with ${reason} and no bytes.
+ * If ${s} is counted at ${where}, count its end there now, with ${reason} and no bytes.
  *
  * Thread: loop of ${s}
  */

@@ -1,5 +1,5 @@
 /*
- * service/session_access_log: a session's lines in the access log: at its end, and each
+ * service/session_access_log: writes a session's lines in the access log: at its end, and each
  * access_log_interval_ns with reason SESSION_OPEN.
  */
 #ifndef SERVICE_SESSION_ACCESS_LOG_H

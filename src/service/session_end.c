@@ -1,6 +1,6 @@
 /*
- * service/session_end: how a session ends: its reason and its legs. See session.h and the table of
- * ends in DESIGN.md.
+ * service/session_end: ends a session: sets its reason and closes its legs. See session.h and the
+ * table of ends in DESIGN.md.
  *
  *   a leg ends:       session_leg_ended()
  *   we end it:        session_close(), session_time_out(), session_reset(), session_abort()
@@ -20,8 +20,8 @@
 #include "stats/counters.h"
 
 /*
- * At a timeout, a stream that had no bytes for this long, or for half of the timeout, does not
- * count as cut.
+ * A timeout does not cut a stream that had no bytes for this time, or for half of the timeout if
+ * that is shorter.
  */
 #define SESSION_CUT_NS (1 * NS_PER_S)
 
@@ -31,7 +31,7 @@ void session_set_reason(struct session *s, enum session_reason reason)
         s->reason = reason;
 }
 
-/* Return the bytes that are not counted yet, and remember them as counted. */
+/* Return the client's bytes that are not counted yet, and mark them as counted. */
 static void session_take_bytes(struct session *s, uint64_t *in, uint64_t *out)
 {
     const struct channel *client = s->legs[0];
@@ -43,7 +43,7 @@ static void session_take_bytes(struct session *s, uint64_t *in, uint64_t *out)
 }
 
 /*
- * Bytes of a preface are not counted, and a session may not have all counters before it is
+ * Bytes of a preface are not counted, and `counted` may be incomplete until the session is
  * connected.
  */
 void session_count_bytes(struct session *s)
@@ -146,7 +146,6 @@ void session_abort(struct session *s, enum session_reason reason)
         session_end(s);
 }
 
-/* From now on only the timeouts of channel_end() apply. */
 static void session_closing_begin(struct session *s, enum session_reason reason)
 {
     session_set_reason(s, reason);
@@ -174,7 +173,7 @@ void session_close(struct session *s, enum session_reason reason)
         channel_end(leg, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
 }
 
-/* Is the stream to ${leg} cut? It comes from the other leg, in an echo from ${leg} itself. */
+/* Is the stream to ${leg} cut? Its source is the other leg, or in an echo ${leg} itself. */
 static bool session_stream_cut(const struct session *s, unsigned leg)
 {
     const struct channel *from = s->legs[s->service->ops->peer_name ? !leg : leg];
@@ -253,7 +252,7 @@ static void session_leg_broken(struct session *s, struct channel *ch, int error)
     struct channel *other = session_other_leg(s, ch);
 
     if (!other) {
-        channel_abort(ch, error); /* an echo: its input could only go back to ${ch} */
+        channel_abort(ch, error); /* no other leg can take the input of ${ch} */
         return;
     }
     if ((channel_read_ended(ch) && !channel_input_pending(ch)) || channel_discards(ch))

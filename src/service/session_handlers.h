@@ -14,7 +14,7 @@
 
 /*
  * session_handlers_alloc(service, bytes):
- * Allocate a session of ${bytes}, aligned to a cache line, and memory of its preface and handlers
+ * Allocate a session of ${bytes}, aligned to a cache line, with memory for its preface and handlers
  * behind it. Free it with free().
  *
  * Thread: any
@@ -25,7 +25,7 @@ void *session_handlers_alloc(const struct service *service, size_t bytes) NODISC
 
 /*
  * session_handlers_add(s, ch, room):
- * Add the listener's handlers to the client's channel ${ch}, or begin its preface. ${room}: the
+ * Begin the preface on the client's channel ${ch}, or without one add the handlers. ${room}: the
  * memory behind the session.
  *
  * Thread: loop of ${s}
@@ -34,7 +34,7 @@ void session_handlers_add(struct session *s, struct channel *ch, void *room);
 
 /*
  * session_handlers_add_template(s, ch, room):
- * Add the handlers, and the mirror, without waiting for a preface; ${room} is their memory.
+ * Add the handlers, in the memory ${room}, and the mirror to ${ch} now.
  *
  * Thread: loop of ${s}
  */

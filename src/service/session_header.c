@@ -9,17 +9,17 @@
 #include "service/session_internal.h"
 #include "stats/access_log_record.h"
 
-/* Longest texts of TLS in the access log: SNI, ALPN, version, cipher, group, name, with NULs. */
+/* SNI, ALPN, version; cipher, group and name: longest texts in the access log, with NULs. */
 #define SESSION_HEADER_TEXT_BYTES (254 + 64 + 32 + 3 * 65)
 
 struct session_header {
     alignas(max_align_t) struct proxy_protocol reader;
     struct session *session;
-    struct address proxy;                  /* the peer, if its header names a client */
+    struct address proxy;                  /* sender of the header, if the header names a client */
     char texts[SESSION_HEADER_TEXT_BYTES]; /* for the access log */
 };
 
-/* A client that closes without sending a byte, as port checks do, is no error. */
+/* A client that sends nothing, such as a port check, is no error. */
 static void session_header_failed(struct session_header *o, int error)
 {
     struct session *s = o->session;
@@ -135,7 +135,7 @@ const struct proxy_header_tls *session_header_tls(const struct session *s)
     return session_header_names_client(s) ? &s->header->reader.header.tls : NULL;
 }
 
-/* Copy at most ${max} bytes of ${value} to ${at}, with a NUL behind. */
+/* Copy at most ${max} bytes of ${value} and a NUL to *${at}, and advance *${at}. */
 static const char *session_header_text(char **at, struct proxy_header_value value, size_t max)
 {
     size_t n = value.n < max ? value.n : max;

@@ -26,7 +26,7 @@ const struct address *session_header_destination(const struct session *s);
 
 /*
  * session_header_tls(s):
- * What the header says of the client's TLS with the proxy; NULL: nothing.
+ * The header's values of the client's TLS with the proxy; NULL as above.
  *
  * Thread: loop of ${s}
  */
@@ -34,7 +34,7 @@ const struct proxy_header_tls *session_header_tls(const struct session *s);
 
 /*
  * session_header_describe(s, r):
- * Add what the header says of the client's TLS.
+ * Add the header's values of the client's TLS to ${r}.
  *
  * Thread: loop of ${s}
  */
@@ -42,7 +42,7 @@ void session_header_describe(struct session *s, struct access_log_record *r);
 
 /*
  * session_header_free(s):
- * Free what session_header_describe() uses, after the last line of the access log.
+ * Free the header's TLS values, after the last line of the access log.
  *
  * Thread: loop of ${s}
  */

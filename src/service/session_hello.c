@@ -65,7 +65,7 @@ void session_hello_refuse(struct session *s, const char *sni, int error)
     session_abort(s, session_hello_reason(error));
 }
 
-/* A client that closes without sending a byte, as port checks do, is no error. */
+/* A client that sends nothing, such as a port check, is no error. */
 static void session_hello_failed(struct session_hello *o, int error)
 {
     struct session *s = o->session;
@@ -78,7 +78,7 @@ static void session_hello_failed(struct session_hello *o, int error)
     session_hello_refuse(s, o->reader.hello.sni, error);
 }
 
-/* Keep the protocol names that fit, with commas between. */
+/* Keep the first protocol names that fit, separated by commas. */
 static void session_hello_keep_alpn(struct session_hello *o)
 {
     struct client_hello_bytes list = o->reader.hello.alpn, name;

@@ -1,6 +1,6 @@
 /*
- * service/session_hello: stage of the preface of a listener with routes: a ClientHello, which
- * chooses the upstream and is passed on as it is.
+ * service/session_hello: stage of the preface of a listener with routes: a ClientHello chooses the
+ * upstream, and is passed on unchanged.
  */
 #ifndef SERVICE_SESSION_HELLO_H
 #define SERVICE_SESSION_HELLO_H
@@ -14,7 +14,7 @@
 struct access_log_record;
 struct route_table;
 
-/* Of a listener's generation; its sessions use it. */
+/* Routes of a listener's generation, shared by its sessions. */
 struct session_routes {
     struct route_table *table;
     int64_t timeout_ns; /* to receive the ClientHello */
@@ -25,17 +25,17 @@ extern const struct session_preface_stage session_hello_stage;
 
 /*
  * session_hello_route(s, sni, alpn):
- * Choose the upstream of ${s}: by the routes, else that of the listener. See route_table_find().
+ * Choose the upstream of ${s}: by route_table_find(), else the listener's.
  *
  * Thread: loop of ${s}, before service_ops.start()
- * Errors: 0; -ENOENT (none)
+ * Errors: 0; -ENOENT (neither exists)
  */
 int session_hello_route(struct session *s, const char *sni,
                         struct client_hello_bytes alpn) NODISCARD;
 
 /*
  * session_hello_refuse(s, sni, error):
- * Log why, and reset ${s}; ${error}: as hello_handler.done, or -ENOENT (no route).
+ * Log the cause ${error}, and abort ${s}. ${error}: as hello_handler.done, or -ENOENT (no route).
  *
  * Thread: loop of ${s}
  */
@@ -43,7 +43,7 @@ void session_hello_refuse(struct session *s, const char *sni, int error);
 
 /*
  * session_hello_describe(s, r):
- * Add what the client of ${s} said in its ClientHello, if it was read.
+ * Add the values of the ClientHello to ${r}, if it was read.
  *
  * Thread: loop of ${s}
  */

@@ -24,8 +24,7 @@ static inline struct channel *session_receiver(const struct session *s, const st
 
 /*
  * session_timer_init(s) / session_timer_start(s) / session_timer_stop(s):
- * Parts of session_init(), session_adopt() and session_end(). Start draws the lifetime, without
- * arming the timer.
+ * Initialize the timer / choose the lifetime, without arming the timer / cancel the timer.
  *
  * Thread: loop of ${s}; session_timer_init(): any
  */
@@ -35,7 +34,8 @@ void session_timer_stop(struct session *s);
 
 /*
  * session_timer_arm(s):
- * Call this when a deadline may have come nearer; bytes read or written never bring one nearer.
+ * Arm the timer for the next deadline, when a deadline may have come nearer. Bytes never bring one
+ * nearer.
  *
  * Thread: loop of ${s}
  */
@@ -43,8 +43,8 @@ void session_timer_arm(struct session *s);
 
 /*
  * session_time_out(s, reason, limit_ns):
- * As session_close(), after a timeout of ${limit_ns}. But a stream is cut if its bytes still arrive
- * or are unread: its receiver gets the bytes read, then a reset.
+ * Close ${s} after a timeout of ${limit_ns}, as session_close() does. But a stream whose bytes
+ * still arrive or are unread is cut: its receiver gets the bytes read, then a reset.
  *
  * Thread: loop of ${s}
  */

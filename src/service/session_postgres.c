@@ -11,10 +11,10 @@
 
 #define POSTGRES_REQUEST_BYTES 8
 
-/* First byte of a TLS record with a handshake message. */
+/* First byte of a TLS record that carries a handshake message. */
 #define POSTGRES_TLS_BYTE 0x16
 
-/* Request messages, with their length in front. */
+/* Request messages; the first four bytes are the length. */
 static const uint8_t postgres_ssl_request[] = {0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f};
 static const uint8_t postgres_gssenc_request[] = {0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x30};
 
@@ -27,7 +27,7 @@ struct session_postgres {
     alignas(max_align_t) struct preface_handler reader;
     struct session *session;
     int64_t timeout_ns;
-    bool refused_gssenc; /* a refused GSSENCRequest of 8 bytes came first */
+    bool refused_gssenc; /* the client began with a GSSENCRequest (8 bytes), refused */
 };
 
 static struct session_postgres *session_postgres_of(struct preface_handler *p)
@@ -93,7 +93,7 @@ static void session_postgres_failed(struct session_postgres *o, int error)
     char peer[ADDRESS_TEXT_BYTES];
     unsigned suppressed;
 
-    s->legs[0]->bytes_in = 0; /* a preface does not count */
+    s->legs[0]->bytes_in = 0; /* preface bytes do not count */
     if (error == -ENODATA) {
         session_close(s, SESSION_CLIENT_FIN);
         return;

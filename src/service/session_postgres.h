@@ -4,9 +4,9 @@
  *   client: SSLRequest -> we: `S` -> client: ClientHello
  *
  * A GSSENCRequest is refused with `N`; the client may then send an SSLRequest. A client that begins
- * with TLS (sslnegotiation=direct) is passed on. Any other client gets an error message, as TLS is
- * required. A client that sends bytes behind the SSLRequest without waiting for `S` is reset: they
- * would be taken for encrypted (CVE-2021-23222).
+ * with TLS (sslnegotiation=direct) is passed on. Any other client gets an error message, because
+ * TLS is required. A client that sends bytes behind the SSLRequest without waiting for `S` is
+ * reset: an attacker may have added these bytes (CVE-2021-23214).
  * Source: PostgreSQL, Frontend/Backend Protocol: SSL Session Encryption
  */
 #ifndef SERVICE_SESSION_POSTGRES_H

@@ -10,7 +10,6 @@
 #include "service/session_postgres.h"
 #include "service/session_tls.h"
 
-/* In this order. */
 static const struct session_preface_stage *const session_preface_stages[] = {
     [SESSION_PREFACE_HEADER] = &session_header_stage,
     [SESSION_PREFACE_POSTGRES] = &session_postgres_stage,
@@ -24,7 +23,7 @@ struct session_preface {
     struct session *session;
     void *rooms[SESSION_PREFACE_STAGES];
     void *handlers_room;
-    unsigned stage; /* the current stage; at the end the last one */
+    unsigned stage; /* index of the current stage; after the preface, of its last stage */
     int64_t began_at_ns;
     alignas(max_align_t) char room[];
 };
@@ -47,7 +46,7 @@ size_t session_preface_bytes(const struct service *service)
     return bytes > 0 ? sizeof(struct session_preface) + bytes : 0;
 }
 
-/* The next stage of ${s} from ${i} on; SESSION_PREFACE_STAGES: none. */
+/* First unfinished stage of ${s} from stage ${i} on; SESSION_PREFACE_STAGES: none. */
 static unsigned session_preface_next(const struct session *s, unsigned i)
 {
     while (i < SESSION_PREFACE_STAGES && !(s->preface & 1 << i))
@@ -79,7 +78,7 @@ void session_preface_add(struct session *s, struct channel *ch, void *room, void
     session_preface_begin(o, session_preface_next(s, 0));
 }
 
-/* Byte counts and timeouts begin here: the preface does not count. */
+/* Begin byte counts and timeouts here, because the preface does not count. */
 static void session_preface_end(struct session_preface *o)
 {
     struct session *s = o->session;

@@ -1,14 +1,14 @@
 /*
- * service/session_preface: what is read of a client before its session starts, in stages.
+ * service/session_preface: reads the first bytes of a client, before its session starts, in stages.
  *
- *   session_adopt -> PROXY header -> ClientHello (routes) | SSLRequest -> TLS handshake
+ *   session_adopt -> PROXY header -> SSLRequest -> ClientHello (routes) -> TLS handshake
  *                 -> handlers are added, service_ops.start
  *                 -> session_preface_read: bytes behind the preface
  *
- * Each stage is a handler at the head of the client's pipeline that keeps back `active`, bytes and
- * end of file. When a stage is done, the handler of the next one is added and gets the remaining
- * bytes. The last stage keeps them until the service reads, as a server may have to be connected
- * first.
+ * Each stage is optional. It is a handler at the head of the client's pipeline that keeps back the
+ * `active` event, bytes and end of file. When a stage is done, the next handler is added and gets
+ * the remaining bytes. The last stage keeps them until the service reads, because a server may have
+ * to be connected first.
  */
 #ifndef SERVICE_SESSION_PREFACE_H
 #define SERVICE_SESSION_PREFACE_H
@@ -18,29 +18,29 @@
 
 #include "service/session.h"
 
-/* Called on the session's loop; ${room} is the memory of the stage. */
+/* Operations of a stage, on the session's loop; bytes() on any thread. ${room}: its memory. */
 struct session_preface_stage {
-    /* Bytes of memory, a multiple of max_align_t; 0: the service has no such stage. */
+    /* Size of ${room}, aligned for max_align_t; 0: ${service} has no such stage. */
     size_t (*bytes)(const struct service *service);
     /* Add the handler, which calls session_preface_done() or ends the session. */
     void (*begin)(struct session *s, struct channel *ch, void *room);
-    /* Bytes received and not passed on. */
+    /* Number of bytes received, but not passed on. */
     size_t (*rest_bytes)(const void *room);
     /*
-     * Pass on the pipeline's `active` event and the rest_bytes() bytes. The handler leaves the
-     * pipeline; one that encrypts stays.
+     * Pass on the pipeline's `active` event and the bytes of rest_bytes(). Then remove the handler
+     * from the pipeline, unless it encrypts.
      */
     void (*release)(void *room);
     int64_t (*timeout_ns)(const struct session *s, const void *room);
     /* The timeout has expired. */
     void (*give_up)(void *room);
-    /* The session has other settings (session_carry_over). NULL: nothing to do. */
+    /* Use the new settings of ${s} (session_carry_over). NULL: nothing to do. */
     void (*carry_over)(const struct session *s, void *room);
 };
 
 /*
  * session_preface_expect(s, header):
- * Decide which stages ${s} has; ${header}: a PROXY header is expected.
+ * Decide which stages ${s} has. ${header}: whether a PROXY header is expected.
  *
  * Thread: any, before ${s} is adopted
  */
@@ -56,8 +56,8 @@ size_t session_preface_bytes(const struct service *service);
 
 /*
  * session_preface_add(s, ch, room, handlers_room):
- * Begin the first stage, in ${room}. After the last one the listener's handlers are added to ${ch};
- * ${handlers_room} is for session_handlers_add_template().
+ * Begin the first stage on ${ch}, in the memory ${room}. After the last one, add the handlers, in
+ * the memory ${handlers_room}.
  *
  * Thread: loop of ${s}
  */
@@ -65,8 +65,8 @@ void session_preface_add(struct session *s, struct channel *ch, void *room, void
 
 /*
  * session_preface_done(s):
- * The current stage is complete: begin the next one, or the session. The handler must accept
- * release() inside this call.
+ * Complete the current stage: begin the next one, or the session. May call release() of the
+ * completed stage.
  *
  * Thread: loop of ${s}
  */
@@ -74,7 +74,7 @@ void session_preface_done(struct session *s);
 
 /*
  * session_preface_read(s):
- * Called by services: begin to read the client, first the bytes behind the preface.
+ * Begin to read the client, first the bytes behind the preface. Services call this.
  *
  * Thread: loop of ${s}
  */
@@ -82,7 +82,7 @@ void session_preface_read(struct session *s);
 
 /*
  * session_preface_until_ns(s) / session_preface_give_up(s):
- * When to give up the current stage, CLOCK_NEVER if it has no timeout / give it up.
+ * Deadline of the current stage, CLOCK_NEVER if it has none / give up the current stage.
  *
  * Thread: loop of ${s}
  */
@@ -91,7 +91,7 @@ void session_preface_give_up(struct session *s);
 
 /*
  * session_preface_carry_over(s):
- * Part of session_carry_over().
+ * Give unfinished stages the new settings of ${s}.
  *
  * Thread: loop of ${s}
  */

@@ -1,8 +1,8 @@
 /*
  * service/session_timer: one timer for all timeouts of a session.
  *
- * The nearest deadline is computed when the timer fires, and on events that may bring it nearer:
- * bytes never do.
+ * The nearest deadline is computed when the timer fires, and after events that may bring it nearer.
+ * Bytes never do.
  */
 #include "base/clock.h"
 #include "service/session_access_log.h"
@@ -27,11 +27,11 @@ struct session_deadline {
 };
 
 /*
- * note: last read. Reads store nothing for this timeout. At each update, a changed byte count shows
- * that the channel was read, and the time of its last I/O approximately when. As that I/O may be a
- * write, a session may end a quarter of its timeout late.
+ * note: last read. A read stores no time stamp for the timeout of one direction. Instead, each
+ * update compares byte counts: if a leg's count has changed, its last I/O is taken for its last
+ * read. That I/O may be a write, so a session may end a quarter of its timeout late.
  *
- * A leg whose reading is paused may have unread bytes, so each update restarts the leg's timeout.
+ * A leg whose reading is paused may have unread bytes, so each update restarts its timeout.
  */
 static int64_t session_last_read_timeout_ns(const struct session *s, unsigned leg)
 {
@@ -63,7 +63,7 @@ static void session_update_last_read(struct session *s, int64_t now_ns)
     s->last_read_updated_at_ns = now_ns;
 }
 
-/* A leg paused by a bandwidth limit is not idle. */
+/* A leg paused by a bandwidth limit counts as active now. */
 static int64_t session_last_io_at_ns(const struct session *s)
 {
     int64_t at_ns = s->began_at_ns;
@@ -87,7 +87,7 @@ static bool session_half_closed(const struct session *s)
     return false;
 }
 
-/* ${d} becomes ${from_ns} + ${limit_ns}, if that is sooner. A ${limit_ns} of 0: no limit. */
+/* Lower ${d} to ${from_ns} + ${limit_ns}, if that is sooner. A ${limit_ns} of 0: no limit. */
 static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t limit_ns,
                            enum session_due due)
 {
@@ -97,7 +97,7 @@ static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t 
         *d = (struct session_deadline){.at_ns = at_ns, .limit_ns = limit_ns, .due = due};
 }
 
-/* Read timeouts of one leg; they begin when all legs are open. */
+/* Read timeouts of leg ${i}; they begin when all legs are open. */
 static void session_leg_deadlines(const struct session *s, unsigned i, struct session_deadline *d)
 {
     const struct channel *leg = s->legs[i];
@@ -142,7 +142,7 @@ static struct session_deadline session_deadline(const struct session *s)
     session_sooner(&d, last_ns, s->service->conf->idle_timeout_ns, SESSION_DUE_IDLE);
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         session_leg_deadlines(s, i, &d);
-    if (session_half_closed(s)) /* session_leg_ended() has set the reason */
+    if (session_half_closed(s)) /* the reason is set already */
         session_sooner(&d, last_ns, s->service->conf->half_close_timeout_ns, SESSION_DUE_IDLE);
     if (s->draining && s->service->ops->finished)
         session_sooner(&d, seen_ns, SESSION_QUIET_NS, SESSION_DUE_QUIET);

@@ -28,7 +28,7 @@ struct session_tls {
     enum quota_over over_limit;
     int64_t timeout_ns;
     int64_t handshake_ns;
-    const char *alert;       /* NULL: none */
+    const char *alert;       /* of a failed handshake; NULL: none */
     struct tls_facts *facts; /* NULL: the handshake is not done */
 };
 
@@ -64,12 +64,12 @@ static void session_tls_log(const struct session_tls *o, int error)
                     session_tls_why(o, error, text, sizeof(text)), LOG_SUPPRESSED(suppressed));
 }
 
-/* A client that closes without sending a byte, as port checks do, is no error. */
+/* A client that sends nothing, such as a port check, is no error. */
 static void session_tls_failed(struct session_tls *o, int error)
 {
     struct session *s = o->session;
 
-    s->legs[0]->bytes_in = 0; /* a handshake does not count */
+    s->legs[0]->bytes_in = 0; /* handshake bytes do not count */
     if (error == -ENODATA) {
         session_close(s, SESSION_CLIENT_FIN);
         return;
@@ -78,7 +78,7 @@ static void session_tls_failed(struct session_tls *o, int error)
         tls_count(&o->handler.conf.counters->refused);
     session_tls_log(o, error);
     if (error == -EPROTO || (error == -EBUSY && o->over_limit == QUOTA_OVER_CLOSE))
-        session_close(s, SESSION_TLS_HANDSHAKE); /* after the alert */
+        session_close(s, SESSION_TLS_HANDSHAKE); /* after the alert, if any */
     else
         session_abort(s, SESSION_TLS_HANDSHAKE);
 }

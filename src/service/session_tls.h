@@ -1,8 +1,8 @@
 /*
  * service/session_tls: last stage of the preface: the TLS handshake with the client.
  *
- * The handler stays in the pipeline and encrypts (tls/tls_handler). Bytes and timeouts of the
- * session count from the end of the handshake.
+ * After the handshake its handler stays in the pipeline and encrypts (tls/tls_handler). Byte counts
+ * and timeouts of the session begin then.
  */
 #ifndef SERVICE_SESSION_TLS_H
 #define SERVICE_SESSION_TLS_H
@@ -19,18 +19,18 @@ struct tls_slot;
 
 /* A listener's settings for TLS with its clients. */
 struct session_tls_conf {
-    struct tls_slot *slot; /* has the certificates; held by the listener's generation */
+    struct tls_slot *slot; /* certificates and options of the [tls NAME] section */
     struct tls_handler_conf handler;
     enum quota_over over_limit; /* when too many handshakes wait for a thread */
-    int64_t timeout_ns;         /* of the handshake; 0: none */
-    bool postgres;              /* TLS follows PostgreSQL's SSLRequest */
+    int64_t timeout_ns;         /* of the handshake; 0: no timeout */
+    bool postgres;              /* clients send PostgreSQL's SSLRequest before TLS */
 };
 
 extern const struct session_preface_stage session_tls_stage;
 
 /*
  * session_tls_end(s):
- * ${s} ends: do not retry its handshake.
+ * Cancel the retry of the handshake, because ${s} ends.
  *
  * Thread: loop of ${s}
  */
@@ -38,7 +38,7 @@ void session_tls_end(struct session *s);
 
 /*
  * session_tls_free(s):
- * Free what session_tls_describe() uses, after the last line of the access log.
+ * Free the TLS values of ${s}, after the last line of the access log.
  *
  * Thread: loop of ${s}
  */
@@ -46,13 +46,13 @@ void session_tls_free(struct session *s);
 
 /*
  * session_tls_describe(s, r):
- * Add the client's TLS with us, and why it failed.
+ * Add the facts of the client's TLS with us, or the alert of a failed handshake.
  *
  * Thread: loop of ${s}
  */
 void session_tls_describe(const struct session *s, struct access_log_record *r);
 
-/* Values of `tls` point into the members below, and into the session. */
+/* A client's TLS as values of a PROXY header. `tls` points into other members and the session. */
 struct session_tls_told {
     struct proxy_header_tls tls;
     uint8_t ssl[PROXY_HEADER_MAX_BYTES];
@@ -61,7 +61,7 @@ struct session_tls_told {
 
 /*
  * session_tls_tell(s, certificate, told):
- * Describe for a server the client's TLS with us, and the client's certificate if ${certificate}.
+ * Describe the client's TLS with us, and its certificate if ${certificate}, for a PROXY header.
  * False: the client uses no TLS with us.
  *
  * Thread: loop of ${s}

@@ -12,8 +12,8 @@ enum stale_retry_state { STALE_RETRY_ARMED, STALE_RETRY_LOST, STALE_RETRY_DONE }
 
 struct stale_retry {
     struct stale_retry_conf conf;
-    struct handler client; /* in the pipeline of conf.client */
-    struct handler server; /* in the pipeline of conf.server */
+    struct handler client;
+    struct handler server;
     enum stale_retry_state state;
     bool ended;         /* while LOST: end of file from the client */
     struct buffer held; /* while LOST: bytes from the client, to replay */
@@ -46,7 +46,7 @@ static bool stale_retry_server_is_gone(const struct stale_retry *t)
     return channel_ended(t->conf.server) || sock_peek(t->conf.server->io.fd) == SOCK_ENDED;
 }
 
-/* The first bytes or end of file came. False: the spare connection is stale. */
+/* May bytes or end of file be passed on? False: the spare connection is stale. */
 static bool stale_retry_passed(struct stale_retry *t)
 {
     if (t->state == STALE_RETRY_ARMED && stale_retry_server_is_gone(t) &&
@@ -62,7 +62,7 @@ static struct stale_retry *stale_retry_of_client(struct handler *h)
     return CONTAINER_OF(h, struct stale_retry, client);
 }
 
-/* A handler may pass on bytes although the channel is paused. */
+/* An earlier handler may pass on bytes although the channel is paused. */
 static void stale_retry_client_read(struct handler *h, const uint8_t *data, size_t len)
 {
     struct stale_retry *t = stale_retry_of_client(h);
@@ -91,7 +91,7 @@ static struct stale_retry *stale_retry_of_server(struct handler *h)
     return CONTAINER_OF(h, struct stale_retry, server);
 }
 
-/* Bytes before the end of an idle connection only say why the server closes it: drop them. */
+/* Drop the bytes of a stale connection: they only say why the server closed it. */
 static void stale_retry_server_read(struct handler *h, const uint8_t *data, size_t len)
 {
     if (stale_retry_passed(stale_retry_of_server(h)))

@@ -2,9 +2,9 @@
  * service/stale_retry: replaces a spare connection that the server closed before its first use.
  *
  * The client notices nothing. The spare connection is checked once more before the client's first
- * bytes are sent; after that it is not replaced, as the server may have read them.
+ * bytes are sent. After that it is not replaced, because the server may have read them.
  *
- * One handler in each pipeline, before the tail; DONE removes both.
+ * A retry has a handler in each pipeline, before the tail, until DONE.
  *
  *   ARMED --bytes or end of file from the client, bytes from the server--> DONE
  *    \--the server has ended--> LOST, the client paused --replace()--> ... stale_retry_replay() -->
@@ -22,8 +22,8 @@ struct stale_retry;
 struct stale_retry_conf {
     struct session *session;
     struct channel *client;
-    struct channel *server; /* the second leg: the spare */
-    /* The spare is closed: connect again. */
+    struct channel *server; /* the second leg: the spare connection */
+    /* The spare connection is closed: connect again. */
     void (*replace)(struct session *s);
 };
 
@@ -32,7 +32,7 @@ struct stale_retry_conf {
  * Allocate a retry / free ${t}, which may be NULL.
  *
  * Thread: loop
- * Owns:   ${out} must live as long as the channels
+ * Owns:   ${out} must live as long as both channels
  * Errors: 0; -ENOMEM
  */
 int stale_retry_create(struct stale_retry **out, const struct stale_retry_conf *conf) NODISCARD;
@@ -40,7 +40,7 @@ void stale_retry_destroy(struct stale_retry *t);
 
 /*
  * stale_retry_begin(t):
- * Add the handlers of ${t} to both channels, before these start.
+ * Add the handlers of ${t} to both channels, before any byte passes.
  *
  * Thread: loop
  */
@@ -48,7 +48,7 @@ void stale_retry_begin(struct stale_retry *t);
 
 /*
  * stale_retry_lost(t):
- * Is the spare closed and not replaced yet? NULL: no.
+ * Was the spare connection lost, and not replaced yet? NULL: no.
  *
  * Thread: loop
  */
@@ -56,7 +56,7 @@ bool stale_retry_lost(const struct stale_retry *t);
 
 /*
  * stale_retry_replay(t):
- * A new connection is the second leg: pass on the client's bytes received meanwhile.
+ * Pass on the client's bytes kept since the loss; the new connection is the second leg.
  *
  * Thread: loop
  */

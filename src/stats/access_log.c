@@ -21,7 +21,7 @@
 #define ACCESS_LOG_AGAIN_NS (20 * NS_PER_MS)
 #define ACCESS_LOG_WATCH_NS (250 * NS_PER_MS)
 
-/* An episode of losses ends after so long without a loss. */
+/* An episode of losses ends after this time without a loss. */
 #define ACCESS_LOG_CALM_NS (1 * NS_PER_S)
 
 /* Limits: bytes per write; writes per run, so that access_log_finish() waits briefly. */
@@ -58,7 +58,7 @@ struct access_log {
     uint64_t dropped_seen;   /* dropped at `calm_since_ns` */
     int64_t calm_since_ns;
     size_t head, tail;
-    bool torn;  /* the sink took only part of a line */
+    bool torn;  /* the rest of a partly written line was dropped */
     bool mends; /* the batch starts with a newline that ends a torn line */
     char batch[ACCESS_LOG_BATCH_BYTES];
 };
@@ -68,7 +68,7 @@ static void access_log_schedule(struct access_log *al, int64_t delay_ns)
     if (atomic_exchange(&al->scheduled, true))
         return;
     if (executor_schedule(al->executor, &al->writer, delay_ns) < 0)
-        atomic_store(&al->scheduled, false); /* no thread could start: the next line tries again */
+        atomic_store(&al->scheduled, false); /* no thread: the next line tries again */
 }
 
 static void access_log_lose(struct access_log *al, uint64_t n, const char *why)
@@ -204,8 +204,8 @@ static void access_log_drop_batch(struct access_log *al, const char *why)
 }
 
 /*
- * Returns 0: all written; -EAGAIN: the sink takes nothing now; -EINPROGRESS: lines are left for the
- * next run.
+ * Write queued lines. Returns 0: none are left; -EAGAIN: the sink takes nothing now; -EINPROGRESS:
+ * lines may be left for the next run.
  */
 static int access_log_write(struct access_log *al)
 {
@@ -267,7 +267,7 @@ static void access_log_run(struct task *t)
 
 static void access_log_drop(struct task *t)
 {
-    (void)t; /* executor stopped: access_log_finish() writes the queue */
+    (void)t; /* the executor stops: access_log_finish() writes the queue */
 }
 
 static const struct task_type access_log_type = {

@@ -6,8 +6,8 @@
  * A loop never blocks: it pushes a line on a lock-free queue and, if needed, schedules the writer
  * in 10 ms.
  *
- * When the queue is full or the sink fails, lines are dropped and counted. The log reports the
- * first loss, and the end of the losses after a second without one.
+ * When the queue is full or the sink fails, lines are dropped and counted. The first loss is
+ * logged, and after a second without one, the end of the losses.
  *
  * note: scheduled. A producer sets `scheduled` when it schedules the writer; the writer clears it
  * before it reads the queue. Both are exchanges: either the producer schedules the writer again, or
@@ -27,9 +27,9 @@ struct access_log;
 
 struct access_sink {
     /*
-     * Write some or all of the ${len} bytes of ${lines}, which are whole lines. The next call
+     * Write some or all of the ${len} bytes of ${lines}, which end with a whole line. The next call
      * begins with the bytes not taken.
-     * Thread: the log's, or access_log_finish()
+     * Thread: the writer, or access_log_finish()
      * Errors: bytes taken, > 0; -EAGAIN (retry later); -errno (drop these lines)
      */
     ssize_t (*write)(void *cookie, const char *lines, size_t len);
@@ -40,12 +40,12 @@ struct access_log_conf {
     const char *name;
     struct access_sink sink;
     unsigned pool;    /* number in the thread's name, `alog-POOL-1` */
-    size_t max_bytes; /* of queued lines, at least 64 KiB */
+    size_t max_bytes; /* limit of queued lines, at least 64 KiB */
 };
 
 struct access_log_stats {
     uint64_t lines;   /* lines that the sink took */
-    uint64_t dropped; /* lines lost: queue full, or sink failed */
+    uint64_t dropped; /* lines lost: queue full, no memory, or sink failed */
     size_t waiting_bytes;
 };
 
@@ -86,7 +86,7 @@ void access_log_set_max_bytes(struct access_log *al, size_t max_bytes);
 
 /*
  * access_log_number(al):
- * Number of the next connection, from 1.
+ * Return the number of the next connection, from 1.
  *
  * Thread: any
  */
@@ -94,7 +94,7 @@ uint64_t access_log_number(struct access_log *al);
 
 /*
  * access_log_put(al, line, len):
- * Queue a copy of ${line}, which ends in a newline; without space, drop and count the line.
+ * Queue a copy of ${line}, which ends in a newline. Without space or memory, drop and count it.
  *
  * Thread: any
  */
@@ -112,6 +112,7 @@ int access_log_finish(struct access_log *al, int64_t until_ns) NODISCARD;
 
 /*
  * access_log_stats(al, out):
+ * Read the statistics of ${al}.
  *
  * Thread: any
  */
@@ -119,7 +120,7 @@ void access_log_stats(const struct access_log *al, struct access_log_stats *out)
 
 /*
  * access_log_destroy(al):
- * Free ${al} or NULL.
+ * Free ${al}, which may be NULL.
  *
  * Thread: main, after access_log_finish(), or if no line was ever put
  */

@@ -9,7 +9,7 @@
 #include "stats/access_log_text.h"
 #include "stats/access_log_variable.h"
 
-/* Literal bytes, then a variable (NULL: none). */
+/* Part of a line: literal bytes, then a variable (NULL: none). */
 struct access_piece {
     const char *bytes;
     size_t len;
@@ -79,7 +79,7 @@ static size_t access_log_format_name_len(const char *text)
     return len;
 }
 
-/* *${text} points behind the `$` of a variable; move it behind the variable. */
+/* Add the variable, or second `$`, at *${text}, behind a `$`. Move *${text} behind it. */
 static int access_log_format_parse_dollar(const struct access_parser *p, const char **text)
 {
     bool braces = **text == '{';
@@ -189,7 +189,7 @@ static int access_log_format_read(const struct access_parser *p, const char *tex
 int access_log_format_parse(const struct access_log_format **out, const char *text,
                             struct arena *arena, struct access_log_format_problem *problem)
 {
-    /* At most four pieces for each JSON key, which has at least two bytes. */
+    /* A JSON key has at least one byte, and makes at most four pieces. */
     size_t max_pieces = 4 * (strlen(text) + access_log_variable_count()) + sizeof(text_format);
     struct access_log_format *f = arena_alloc(arena, 1, sizeof(*f));
     const struct access_parser p = {.format = f, .problem = problem};

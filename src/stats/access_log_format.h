@@ -20,26 +20,24 @@ struct access_log_format;
 struct access_log_record;
 struct arena;
 
-/* Longest line with its newline. */
+/* Limit of a line with its newline. */
 #define ACCESS_LOG_LINE_BYTES 12288
 
 struct access_log_format_problem {
     enum {
-        ACCESS_LOG_FORMAT_NO_NAME, /* `$` without a name, or `{` without `}` */
+        ACCESS_LOG_FORMAT_NO_NAME, /* a name, `}` or comma is missing */
         ACCESS_LOG_FORMAT_UNKNOWN,
-        ACCESS_LOG_FORMAT_TWICE, /* repeated JSON key */
-        /* no variable */
-        ACCESS_LOG_FORMAT_CONSTANT,
+        ACCESS_LOG_FORMAT_TWICE,    /* repeated JSON key */
+        ACCESS_LOG_FORMAT_CONSTANT, /* a template without variable */
         ACCESS_LOG_FORMAT_LONG
     } kind;
-    const char *
-        /* the ${len} offending bytes */
-        name;
+    const char *name; /* the ${len} offending bytes */
     size_t len;
 };
 
 /*
  * access_log_format_parse(out, text, arena, problem):
+ * Parse the format ${text}.
  *
  * Thread: any
  * Owns:   ${arena} owns ${out}; ${text} must live as long as ${arena}
@@ -59,7 +57,7 @@ const char *access_log_format_variable(unsigned i);
 
 /*
  * access_log_format_write(f, r, line):
- * Write the line of ${r} to ACCESS_LOG_LINE_BYTES at ${line}; return its length.
+ * Write the line of ${r} to ${line}, of ACCESS_LOG_LINE_BYTES; return its length.
  *
  * Thread: any
  */

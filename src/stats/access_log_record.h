@@ -14,12 +14,12 @@ struct session_id;
 /* Unknown or inapplicable duration. */
 #define ACCESS_LOG_RECORD_NONE_NS (-1)
 
-/* Longest text of `alpn`, and its NUL. */
+/* Longest text of `alpn`, with its NUL. */
 #define ACCESS_LOG_RECORD_ALPN_BYTES 64
 
 /*
- * Pointers are borrowed for one call; NULL: unknown or inapplicable. Text may hold any byte; too
- * long text is truncated.
+ * Pointers are valid for one call; NULL: unknown or inapplicable. Text may hold any byte; too long
+ * text is truncated.
  */
 struct access_log_record {
     int64_t time_ns;     /* when the line is written, since 1970 (UTC) */
@@ -30,12 +30,12 @@ struct access_log_record {
     const char *worker;
     const struct address *client;
     const struct address *listen;
-    const struct address *proxy; /* the peer, if its PROXY header told the client's address */
+    const struct address *proxy; /* the peer, if its PROXY header named the client */
     const struct address *server_address;
     const struct session_id *id;
     const char *sni;  /* server name of a TLS client */
     const char *alpn; /* with `tls`: negotiated protocol; else all offered, comma-separated */
-    const char *ja4;  /* its fingerprint */
+    const char *ja4;  /* JA4 fingerprint of a TLS client */
     const char *tls_version;
     const char *tls_cipher;
     const char *tls_group;
@@ -49,9 +49,9 @@ struct access_log_record {
     int64_t duration_ns;
     int64_t queue_ns;
     int64_t connect_ns;
-    int64_t first_byte_ns;      /* from the begin of the connection to the first byte */
+    int64_t first_byte_ns;      /* from the session's start to the server's first byte */
     unsigned tries;             /* servers tried */
-    enum session_reason reason; /* SESSION_OPEN: still connected */
+    enum session_reason reason; /* SESSION_OPEN: still open */
 };
 
 #endif

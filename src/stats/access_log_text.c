@@ -57,7 +57,7 @@ static size_t access_log_text_utf8_len(const unsigned char *s, const unsigned ch
     return len;
 }
 
-/* Write a character that JSON escapes, or UTF-8; return the bytes consumed. */
+/* Write the character at ${s}, which needs an escape or is not ASCII; return its length. */
 static size_t access_log_text_put_json_escape(struct access_log_text *t, const unsigned char *s,
                                               const unsigned char *end)
 {

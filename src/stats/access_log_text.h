@@ -1,5 +1,5 @@
 /*
- * stats/access_log_text: write escaped values and numbers, without printf(3).
+ * stats/access_log_text: writes escaped values and numbers, without printf(3).
  *
  *   ACCESS_LOG_TEXT_PLAIN  unquoted; blanks, `"`, `\` and all but printable ASCII become \xNN, so
  *                          that no value can end a line or field; a missing value is `-`
@@ -35,6 +35,7 @@ void access_log_text_copy(struct access_log_text *t, const char *bytes, size_t l
 
 /*
  * access_log_text_value(t, bytes, len):
+ * Write ${bytes} as a value, escaped.
  *
  * Thread: owner
  * Source: RFC 8259, section 7; RFC 3629, section 4 (UTF-8)
@@ -43,6 +44,7 @@ void access_log_text_value(struct access_log_text *t, const char *bytes, size_t 
 
 /*
  * access_log_text_missing(t):
+ * Write a missing value.
  *
  * Thread: owner
  */

@@ -12,7 +12,7 @@
 #include "stats/access_log_text.h"
 #include "stats/session_id.h"
 
-/* Longer values are truncated. Section and server names have at most 32 bytes, thread names 15. */
+/* Longest values; longer ones are truncated. Section and server names have at most 32 bytes. */
 #define NAME_BYTES   32
 #define SERVER_BYTES (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
 #define HOST_BYTES   253

@@ -80,7 +80,7 @@ static const struct figure counters_rows[] = {
 static const struct figure_table counters_table = {
     FIGURE_TABLE(struct counters_view, counters_rows)};
 
-/* A table of its own, because it is in no log line. */
+/* A table of its own, because it is not logged. */
 struct counters_durations {
     struct histogram_view duration;
 };

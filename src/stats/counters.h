@@ -26,7 +26,7 @@ struct figure_visitor;
 struct counters {
     _Atomic uint64_t began; /* sessions begun; in a listener's counters the boss writes it */
     char apart[CACHE_LINE_BYTES - sizeof(uint64_t)];
-    _Atomic uint64_t bytes_in; /* workers write this and all that follows */
+    _Atomic uint64_t bytes_in; /* workers write this and the members below */
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t ended[SESSION_REASONS];
     struct histogram duration; /* durations of the sessions counted by counters_lasted() */
@@ -35,13 +35,13 @@ struct counters {
 struct counters_connects {
     _Atomic uint64_t failed;
     struct histogram time;       /* durations of the successful connects */
-    struct histogram first_byte; /* from the connection until the server's first byte */
+    struct histogram first_byte; /* from connected to the server's first byte */
 };
 
 struct counters_view {
     uint64_t open;
     uint64_t began;
-    uint64_t bytes_in;  /* from clients; for open sessions only what counters_moved() has counted */
+    uint64_t bytes_in;  /* from clients; of open sessions only bytes of counters_moved() */
     uint64_t bytes_out; /* to clients */
     uint64_t ended[SESSION_REASONS];
     struct histogram_view duration;
@@ -49,6 +49,7 @@ struct counters_view {
 
 /*
  * counters_began(c):
+ * Count the begin of a session.
  *
  * Thread: any
  */
@@ -65,7 +66,7 @@ void counters_ended(struct counters *c, enum session_reason reason, uint64_t byt
 
 /*
  * counters_moved(c, bytes_in, bytes_out):
- * Count bytes of a session that is open; do not count them again in counters_ended().
+ * Count bytes of an open session; counters_ended() must not count them again.
  *
  * Thread: any
  */
@@ -98,6 +99,7 @@ void counters_first_byte(struct counters_connects *c, int64_t ns);
 
 /*
  * counters_read(c, out):
+ * Read ${c}; see note: sums.
  *
  * Thread: any
  */
@@ -105,7 +107,7 @@ void counters_read(const struct counters *c, struct counters_view *out);
 
 /*
  * counters_figures(c, object, v) / counters_connects_figures(c, object, v):
- * Visit the figures of the sessions of ${object} / of the connects of ${object}.
+ * Show ${v} the figures of the sessions of ${object} / of its connects.
  *
  * Thread: any
  */

@@ -27,6 +27,7 @@ struct counters_set {
 
 /*
  * counters_set_add(set, key, counter):
+ * Add ${counter} with the name ${key}.
  *
  * Thread: owner of ${set}
  * Owns:   copies ${key}; ${counter} must outlive ${set}
@@ -62,7 +63,7 @@ void counters_set_continue(const struct counters_set *set, const char *text, con
 
 /*
  * counters_set_close_text(out, text):
- * Copy ${text} of a process that was killed; its open sessions count as ended by SESSION_ERROR.
+ * Copy ${text} of a killed process, with its open sessions counted as ended with SESSION_ERROR.
  *
  * Thread: any
  * Owns:   the caller frees ${out}

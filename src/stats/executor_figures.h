@@ -9,7 +9,7 @@ struct figure_visitor;
 
 /*
  * executor_figures(e, v):
- * Visit the figures of ${e}.
+ * Show ${v} the figures of ${e}.
  *
  * Thread: any
  */

@@ -14,16 +14,15 @@
 #define EXPOSITION_GROUPS 64
 
 /*
- * Series that one call of exposition_write() writes: a series with a histogram takes a few
- * microseconds.
+ * Objects whose series one call of exposition_write() writes: a histogram takes a few microseconds.
  */
 #define EXPOSITION_STEP 16
 
 #define EXPOSITION_FIRST_ENTRIES 8
 
-/* Header of an entry; the values of the table's struct follow. */
+/* Values of one object: a copy of the table's struct. */
 struct exposition_entry {
-    size_t labels; /* offset in exposition.labels of `{a="b"`, or an empty string */
+    size_t labels; /* offset in exposition.labels of `{a="b"`, or of an empty string */
     _Alignas(uint64_t) char values[];
 };
 
@@ -77,8 +76,8 @@ static void exposition_add_label(struct text *out, const char *before, const cha
 }
 
 /*
- * Offset of the object's labels: `{server="a",upstream="b"`. The brace stays open, as a series may
- * add a label.
+ * Offset of the object's labels: `{server="a",upstream="b"`. The brace stays open, because a
+ * series may add a label.
  */
 static size_t exposition_labels(struct exposition *e, const struct figure_object *object)
 {
@@ -205,7 +204,7 @@ static void exposition_number(const struct exposition_series *s, const struct fi
         exposition_uint64(s, value);
 }
 
-/* A gauge may be negative for an instant, when its atomics are read at different times: write 0. */
+/* A gauge may be negative for an instant, because its atomics are not read at once: write 0. */
 static void exposition_int64(const struct exposition_series *s, const struct figure *f,
                              int64_t value)
 {
@@ -220,8 +219,8 @@ static void exposition_state(const struct exposition_series *s, const struct fig
 }
 
 /*
- * A bucket counts durations below its limit. `le` means also durations equal to it, which hardly
- * occur.
+ * A bucket counts durations below its limit. `le` should also include those equal to the limit,
+ * which hardly occur.
  */
 static void exposition_times(const struct exposition_series *s, const struct histogram_view *times)
 {

@@ -6,7 +6,7 @@
  *
  *   show objects to exposition_visitor() -> exposition_write() until it returns 0
  *
- * Histograms have every second bucket of engine/histogram, which are powers of four microseconds.
+ * Histograms show every second bucket of engine/histogram; the limits are powers of 4, in us.
  */
 #ifndef STATS_EXPOSITION_H
 #define STATS_EXPOSITION_H
@@ -38,8 +38,7 @@ struct figure_visitor *exposition_visitor(struct exposition *e);
 
 /*
  * exposition_write(e, out):
- * Append the series of the next few objects to ${out}; call this after all objects were shown to
- * the visitor.
+ * Append the next few series to ${out}. Call this after all objects were shown to the visitor.
  *
  * Thread: owner of ${e}
  * Errors: 0 (all is written); 1 (more series are left); -ENOMEM (also of the visitor)
@@ -48,7 +47,7 @@ int exposition_write(struct exposition *e, struct text *out) NODISCARD;
 
 /*
  * exposition_destroy(e):
- * Free ${e} or NULL.
+ * Free ${e}, which may be NULL.
  *
  * Thread: owner of ${e}
  */

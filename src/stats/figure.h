@@ -1,14 +1,14 @@
 /*
- * stats/figure: tables of the figures of objects.
+ * stats/figure: tables that describe the figures (statistics) of objects.
  *
- * A table describes the members of a struct, which is filled with an object's values at one time.
+ * A table describes the members of a struct that holds the values of one object at one time.
  * Only the table names a figure: the log lines of SIGRTMIN (stats/figure_log), metrics
  * (stats/exposition) and JSON (stats/figure_json) follow from it.
  *
  *   walk over objects -> figure_show(visitor, table, object, values) -> log line, JSON, metric
  *
- * note: names. `poll_ms` of a loop, a counter, is the metric reactord_loop_poll_seconds_total: the
- * object, the table's prefix, the name with a base unit, and _total for a counter.
+ * note: names. The counter `poll_ms` of a loop is the metric reactord_loop_poll_seconds_total: the
+ * subject, the table's prefix, the name with its base unit, and _total for a counter.
  */
 #ifndef STATS_FIGURE_H
 #define STATS_FIGURE_H
@@ -39,8 +39,8 @@ enum figure_subject {
 enum figure_kind {
     FIGURE_COUNTER,
     FIGURE_GAUGE,
-    FIGURE_STATE,     /* a word out of a few; metric: 1, with the word as label */
-    FIGURE_TEXT,      /* no metric */
+    FIGURE_STATE,     /* one of a few words; its metric is 1, with the word as label */
+    FIGURE_TEXT,      /* text; no metric */
     FIGURE_DERIVED,   /* follows from a histogram: only in log lines */
     FIGURE_HISTOGRAM, /* last in its table */
     FIGURE_REASONS    /* a counter for each enum session_reason; last in its table */
@@ -48,7 +48,7 @@ enum figure_kind {
 
 enum figure_unit { FIGURE_NUMBER, FIGURE_BYTES, FIGURE_PERCENT, FIGURE_NS };
 
-/* C type of the member, by FIGURE_TYPE(). */
+/* C type of the member, set by FIGURE_TYPE(). */
 enum figure_type {
     FIGURE_BOOL,
     FIGURE_UNSIGNED,
@@ -103,11 +103,11 @@ struct figure {
 #define FIGURE_MS_OF(s, kind, member, digits, help) \
     FIGURE_ROW(s, member##_ns, #member "_ms", FIGURE_##kind, FIGURE_NS, digits, help)
 
-/* The figures of a struct, which make one log line. */
+/* The figures of one struct; they make one log line. */
 struct figure_table {
     const char *word;   /* first word of the log line; NULL: the word of the object's subject */
     const char *part;   /* word behind the object's name in the log line, key in JSON; or NULL */
-    const char *prefix; /* prefix of the metrics' names; NULL: the figures have no metrics */
+    const char *prefix; /* prefix of the names in metrics and JSON; NULL: none */
     bool is_not_logged;
     bool is_not_logged_at_zero;
     const struct figure *figures;
@@ -118,17 +118,17 @@ struct figure_table {
 #define FIGURE_TABLE(s, rows) .figures = (rows), .n = ARRAY_LEN(rows), .bytes = sizeof(s)
 
 /*
- * Two objects shown one after the other differ in a pointer. The names are valid while the object
- * is shown.
+ * The object whose figures are shown. Visitors tell objects apart by these pointers, which are
+ * valid while the object is shown.
  */
 struct figure_object {
     enum figure_subject subject;
     const char *name;  /* NULL: the only object of its subject */
-    const char *owner; /* FIGURE_SERVER: its upstream; else NULL */
+    const char *owner; /* FIGURE_SERVER: upstream; FIGURE_CERTIFICATE: [tls] section; or NULL */
 };
 
 struct figure_visitor {
-    /* ${values}: the table's struct, valid during the call; its strings are literals. */
+    /* ${values}: the table's struct, valid during the call; words of FIGURE_STATE are literals. */
     void (*visit)(struct figure_visitor *v, const struct figure_table *table,
                   const struct figure_object *object, const void *values);
 };
@@ -162,8 +162,8 @@ const struct figure_words *figure_words(enum figure_subject subject);
 
 /*
  * figure_metric(name, subject, table, figure):
- * Write the name of the metric (see note: names) to FIGURE_METRIC_BYTES; false: the figure has no
- * metric.
+ * Write the name of the metric (see note: names) to ${name}, of FIGURE_METRIC_BYTES. False: the
+ * figure has no metric.
  *
  * Thread: any
  */

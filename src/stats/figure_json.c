@@ -9,7 +9,7 @@
 #include "stats/session_reason.h"
 
 /*
- * Key of the array of an upstream's servers. It replaces the figure that is the number of servers.
+ * Key of the array of an upstream's servers. A figure of this name, their number, is left out.
  */
 #define FIGURE_JSON_SERVERS "servers"
 
@@ -37,7 +37,7 @@ static void figure_json_ms(struct text *out, uint64_t ns)
     text_printf(out, "%" PRIu64 ".%06" PRIu64, ns / NS_PER_MS, ns % NS_PER_MS);
 }
 
-/* The upper limit of a bucket; null above the largest. */
+/* Write the upper limit of the quantile's bucket; null for the last bucket. */
 static void figure_json_quantile(struct text *out, const struct histogram_view *times,
                                  const char *key, unsigned permille)
 {

@@ -4,8 +4,8 @@
  *   [{"name":"web","sessions":3,...,"ended":{"client_fin":7,...}}, ...]
  *   [{"name":"app",...,"servers":[{"name":"a",...}]}, ...]
  *
- * Written object by object, never a long text at once. Durations keep the name and unit of the log
- * lines (`poll_ms`).
+ * Objects are appended one by one, never a long text at once. Durations keep the name and unit of
+ * the log lines (`poll_ms`).
  */
 #ifndef STATS_FIGURE_JSON_H
 #define STATS_FIGURE_JSON_H
@@ -15,13 +15,13 @@
 #include "base/text.h"
 #include "stats/figure.h"
 
-/* Initialise `subject` and `out`, and all other members to zero. */
+/* An array that is being written; figure_json_begin() initialises it. */
 struct figure_json {
     struct figure_visitor visitor; /* figure_json_visit */
     enum figure_subject subject;   /* objects to show; FIGURE_UPSTREAM: with servers */
     struct text *out;
     struct figure_object object; /* object whose JSON is not closed yet, if `depth` > 0 */
-    unsigned depth;              /* 2: a server's JSON is not closed yet */
+    unsigned depth;              /* 0: no open object; 1: one; 2: a server in an upstream */
     bool has_objects;
 };
 
@@ -37,7 +37,7 @@ void figure_json_end(struct figure_json *j);
 
 /*
  * figure_json_string(out, string):
- * Append ${string}, escaped and in quotes; what is not UTF-8 becomes U+FFFD.
+ * Append ${string}, escaped and in quotes; bytes that are not UTF-8 become U+FFFD.
  *
  * Thread: owner of ${out}
  */

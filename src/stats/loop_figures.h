@@ -9,7 +9,7 @@ struct loop;
 
 /*
  * loop_figures(loop, v):
- * Visit the figures of ${loop}.
+ * Show ${v} the figures of ${loop}.
  *
  * Thread: any
  */

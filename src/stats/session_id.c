@@ -11,7 +11,7 @@
 
 #define SESSION_ID_HALF 16 /* hex digits */
 
-/* Next ID of this thread, before hash_mix(); high 0: not seeded yet. */
+/* Next ID of this thread, `low` before hash_mix(); `high` 0: not seeded yet. */
 static _Thread_local struct session_id session_id_next;
 
 /* Seed at random; without entropy (at boot), from address and time. */

@@ -16,7 +16,7 @@ struct session_id {
 
 /*
  * session_id_make(out):
- * Make an ID: the upper half is random for each thread, the lower half differs each time.
+ * Make an ID: the upper half is random, one per thread; the lower half differs each time.
  *
  * Thread: any
  */
@@ -24,7 +24,7 @@ void session_id_make(struct session_id *out);
 
 /*
  * session_id_parse(out, text):
- * Parse 32 hex digits.
+ * Parse 32 lower-case hex digits.
  *
  * Thread: any
  * Errors: 0; -EINVAL

@@ -20,7 +20,7 @@ enum session_reason {
     SESSION_IDLE,          /* one side or both were silent for too long */
     SESSION_LIFETIME,
     SESSION_LIMIT,
-    SESSION_DRAIN, /* reactord stops, the listener was removed, or the session was shed */
+    SESSION_DRAIN, /* reactord stops, the listener or its TLS is removed, or the session is shed */
     SESSION_SERVER_DOWN,
     SESSION_KILLED, /* by an administrator */
     SESSION_ERROR,  /* internal, or any other error */
@@ -29,7 +29,7 @@ enum session_reason {
 
 /*
  * session_reason_text(reason):
- * As text, such as `client fin`.
+ * Return ${reason} as text, such as `client fin`.
  *
  * Thread: any
  */
@@ -47,7 +47,7 @@ const char *session_reason_word(char *word, enum session_reason reason);
 
 /*
  * session_reason_of_connect(error):
- * The reason for the connect error of the last server tried.
+ * Return the reason of a session whose last server tried failed with ${error}.
  *
  * Thread: any
  */

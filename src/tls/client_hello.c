@@ -20,12 +20,14 @@ enum client_hello_extension {
     EXTENSION_SUPPORTED_VERSIONS = 43
 };
 
-/* One bit for each type of extension. */
 #define EXTENSION_SET_WORDS (65536 / 64)
 
 /* ---- records ---- */
 
-/* Check the type of a record, and only the first byte of its version (RFC 8446, 5.1). */
+/*
+ * Return the length of the record's fragment. The second byte of its version is ignored (RFC 8446,
+ * 5.1).
+ */
 static int client_hello_check_record(const uint8_t *at, size_t have)
 {
     if (at[0] != RECORD_HANDSHAKE || (have > 1 && at[1] != 3))
@@ -57,7 +59,7 @@ static int client_hello_begin_record(struct client_hello_scan *scan, const uint8
     return 0;
 }
 
-/* | type: 1 | length: 3 | */
+/* Scan one byte of the message header: | type: 1 | length: 3 |. */
 static int client_hello_scan_header(struct client_hello_scan *scan, uint8_t byte)
 {
     if (scan->header == 0 && byte != MESSAGE_CLIENT_HELLO)
@@ -127,7 +129,6 @@ static bool client_hello_take(struct client_hello_bytes *from, size_t n,
     return true;
 }
 
-/* Take a big-endian number of ${bytes}. */
 static bool client_hello_take_number(struct client_hello_bytes *from, unsigned bytes, unsigned *out)
 {
     struct client_hello_bytes digits;
@@ -243,7 +244,7 @@ static int client_hello_read_extensions(struct client_hello *out)
     return rc;
 }
 
-/* The compression methods must include "none". There may be no extensions at all. */
+/* The compression methods must include 0 (null); extensions are optional. */
 static int client_hello_read_message(struct client_hello *out, struct client_hello_bytes rest)
 {
     struct client_hello_bytes random, session, compressions;
@@ -266,7 +267,6 @@ static int client_hello_read_message(struct client_hello *out, struct client_hel
     return client_hello_read_extensions(out);
 }
 
-/* Copy the fragments of all records. */
 static uint8_t *client_hello_join(const struct client_hello_scan *scan, const uint8_t *data)
 {
     uint8_t *joined = malloc(scan->at), *to = joined;

@@ -18,42 +18,43 @@
 #include "base/must.h"
 #include "tls/server_name.h"
 
-/* Longest hello, with its record headers. */
+/* Longest accepted ClientHello, including record headers. */
 #define CLIENT_HELLO_MAX_BYTES 65536
 
-/* Most cipher suites, extensions and signature algorithms; openssl sends 31, 13 and 23. */
+/* Limit of each list, such as cipher suites (the openssl client sends 31). */
 #define CLIENT_HELLO_MAX_LIST 1024
 
-/* Zero-initialised: nothing was scanned. */
+/* State of client_hello_scan(); zero-initialised: nothing was scanned. */
 struct client_hello_scan {
     size_t at;            /* scanned bytes */
-    size_t record_bytes;  /* of the record's fragment, not scanned yet */
-    size_t message_bytes; /* of the message, not scanned yet; length so far if `header` < 4 */
-    unsigned header;      /* bytes of the message's header scanned */
+    size_t record_bytes;  /* unscanned bytes of the current fragment */
+    size_t message_bytes; /* unscanned body bytes; `header` < 4: the length so far */
+    unsigned header;      /* scanned bytes of the message's header */
     unsigned records;
 };
 
-/* A part of the message. */
+/* A slice of the message. */
 struct client_hello_bytes {
     const uint8_t *at;
     size_t n;
 };
 
 struct client_hello {
-    char sni[SERVER_NAME_BYTES]; /* in lower case; empty: none */
+    char sni[SERVER_NAME_BYTES]; /* in lower case; empty: no SNI */
     uint16_t version;            /* legacy_version */
     bool has_sni;
-    struct client_hello_bytes ciphers;    /* two bytes each; so are versions, signatures */
-    struct client_hello_bytes versions;   /* supported_versions; empty: none */
+    struct client_hello_bytes ciphers;    /* numbers of two bytes, as in the next two */
+    struct client_hello_bytes versions;   /* supported_versions; empty: not sent */
     struct client_hello_bytes signatures; /* signature_algorithms */
-    struct client_hello_bytes extensions; /* type: 2, length: 2, data */
-    struct client_hello_bytes alpn;       /* length: 1, name; see client_hello_alpn_next() */
+    struct client_hello_bytes extensions; /* each | type: 2 | length: 2 | data | */
+    struct client_hello_bytes alpn;       /* each | length: 1 | name | */
     uint8_t *joined;                      /* the message, if it came in several records */
 };
 
 /*
  * client_hello_scan(scan, data, len):
- * Continue ${scan} with ${data}, all bytes of the client so far; fail at the first invalid byte.
+ * Continue ${scan}; fail at the first invalid byte. ${data}: all bytes received so far, also those
+ * scanned before.
  *
  * Thread: any
  * Errors: > 0: bytes up to the end of the hello; -EAGAIN (incomplete); -ENOMSG (not TLS); -EPROTO
@@ -74,6 +75,7 @@ int client_hello_read(struct client_hello *out, const struct client_hello_scan *
 
 /*
  * client_hello_free(hello):
+ * Free the memory of ${hello}.
  *
  * Thread: any
  */
@@ -99,7 +101,7 @@ bool client_hello_next_extension(struct client_hello_bytes *list, uint16_t *type
 
 /*
  * client_hello_is_grease(number):
- * Is ${number} reserved to be ignored? (RFC 8701)
+ * Is ${number} a GREASE value, which receivers must ignore? (RFC 8701)
  *
  * Thread: any
  */

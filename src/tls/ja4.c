@@ -53,7 +53,7 @@ static void ja4_sort(struct ja4_numbers *numbers)
     qsort(numbers->list, numbers->n, sizeof(numbers->list[0]), ja4_compare);
 }
 
-/* Hexadecimal, with commas between. Returns the end. */
+/* Write ${numbers} in hexadecimal, separated by commas; return the end. */
 static char *ja4_put_numbers(char *at, const struct ja4_numbers *numbers)
 {
     static const char digits[] = "0123456789abcdef";
@@ -146,8 +146,8 @@ static bool ja4_is_alphanumeric(uint8_t c)
 }
 
 /*
- * Write the first and last character of the first name; of its hexadecimal form unless both are
- * letters or digits.
+ * Write the first and last character of the first ALPN name. If they are not both letters or
+ * digits, take them from the hexadecimal form of the name.
  */
 static void ja4_put_alpn(char *out, struct client_hello_bytes alpn)
 {

@@ -14,7 +14,7 @@
 
 /*
  * ja4_write(out, hello):
- * Write the fingerprint of ${hello} to JA4_BYTES, or an empty text if libcrypto fails.
+ * Write the fingerprint of ${hello} to ${out}, of JA4_BYTES; empty if libcrypto fails.
  *
  * Thread: any
  */

@@ -5,7 +5,7 @@
 
 #define SERVER_NAME_LABEL_BYTES 63
 
-/* Lower case, whatever the locale; 0: not allowed in a label. */
+/* Return ${c} in lower case, whatever the locale; NUL: not allowed in a label. */
 static char server_name_character(char c)
 {
     if (c >= 'A' && c <= 'Z')

@@ -31,15 +31,14 @@ int server_name_read(char *out, const char *name, size_t len) NODISCARD;
  * As server_name_read(), for an exact name or a wildcard.
  *
  * Thread: any
- * Units:  ${out} has SERVER_NAME_BYTES
  * Errors: 0; -EINVAL
  */
 int server_name_read_pattern(char *out, const char *pattern, size_t len) NODISCARD;
 
 /*
  * server_name_matches(pattern, name):
- * Does ${name} equal the exact ${pattern}, or is it one label below the wildcard? Both come from
- * the functions above.
+ * Is ${name} equal to ${pattern}, or one label below a wildcard ${pattern}? The functions above
+ * have written both.
  *
  * Thread: any
  */
@@ -47,6 +46,7 @@ bool server_name_matches(const char *pattern, const char *name);
 
 /*
  * server_name_is_wildcard(pattern):
+ * Is ${pattern}, written by server_name_read_pattern(), a wildcard?
  *
  * Thread: any
  */

@@ -41,12 +41,11 @@ static long tls_bio_control(BIO *bio, int what, long number, void *pointer)
     (void)bio;
     (void)number;
     (void)pointer;
-    return what == BIO_CTRL_FLUSH; /* other controls, as for kTLS, are not supported */
+    return what == BIO_CTRL_FLUSH; /* other controls, such as those for kTLS, fail */
 }
 
 static BIO_METHOD *tls_bio_method;
 
-/* The method lives as long as the process. */
 static void tls_bio_make_method(void)
 {
     BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "reactord");

@@ -1,8 +1,8 @@
 /*
  * tls/tls_bio: a BIO with memory on both sides, so that the library sees no descriptor.
  *
- * It reads from bytes that the caller lends, and writes to memory of the thread. When no bytes are
- * left or the memory is full, it asks for a retry, as a non-blocking socket would.
+ * It reads bytes that the caller lends, and writes to a buffer of the thread. When no bytes are
+ * left or the buffer is full, the BIO asks for a retry, as a non-blocking socket would.
  */
 #ifndef TLS_TLS_BIO_H
 #define TLS_TLS_BIO_H

@@ -9,8 +9,8 @@
 #include "tls/tls_pem.h"
 
 /*
- * Have the library parse the extensions now: at their first use it would write to the certificates,
- * which threads share, and ThreadSanitizer does not see its atomics.
+ * Parse the certificates' extensions now. The library would parse them at their first use, in
+ * memory that threads share, and ThreadSanitizer does not see the library's atomics.
  */
 static void tls_ca_parse(SSL_CTX *ctx)
 {
@@ -44,7 +44,8 @@ static int tls_ca_add(SSL_CTX *ctx, const char *path, bool ask, struct tls_load 
 }
 
 /*
- * The file of Debian or Fedora: the library's default directory is read only during handshakes.
+ * Load the CA file of Debian or Fedora, else the library's default paths, whose directory is read
+ * during handshakes.
  */
 int tls_ca_trust_system(SSL_CTX *ctx, struct tls_load *l)
 {

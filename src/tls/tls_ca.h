@@ -1,5 +1,5 @@
 /*
- * tls/tls_ca: CAs and revocation lists that peers' certificates are verified with.
+ * tls/tls_ca: CAs and revocation lists for verifying peers' certificates.
  */
 #ifndef TLS_TLS_CA_H
 #define TLS_TLS_CA_H
@@ -29,7 +29,7 @@ int tls_ca_trust_system(SSL_CTX *ctx, struct tls_load *l) NODISCARD;
 
 /*
  * tls_ca_ask(ctx, path, l):
- * As tls_ca_trust(), and tell clients the names of these CAs.
+ * As tls_ca_trust(), and name these CAs when asking clients for a certificate.
  *
  * Thread: any but loops
  * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM

@@ -21,7 +21,7 @@ struct tls_certificate {
     char path[];
 };
 
-/* Issuers remembered while loading, to be shared by their certificates. */
+/* Limit of the issuers that a load remembers for sharing. */
 #define TLS_CERTIFICATE_ISSUERS 64
 
 /* ---- chain ---- */
@@ -36,8 +36,8 @@ static X509 *tls_certificate_take_issuer(STACK_OF(X509) * from, X509 *of)
 }
 
 /*
- * Replace ${x} by the same certificate of ${issuers}, or add ${x} there. Takes the caller's
- * reference to ${x}; returns one.
+ * Return the copy of ${x} in ${issuers}; if there is none, add ${x} and return it. Takes over the
+ * caller's reference to ${x}; returns a reference.
  */
 static X509 *tls_certificate_share(STACK_OF(X509) * issuers, X509 *x)
 {
@@ -57,7 +57,7 @@ static X509 *tls_certificate_share(STACK_OF(X509) * issuers, X509 *x)
     return x;
 }
 
-/* Take the leaf and its issuers, in this order, from ${from}. */
+/* Move the leaf, then its issuers one after the other, from ${from} to ${c}. */
 static int tls_certificate_take(struct tls_certificate *c, STACK_OF(X509) * from,
                                 STACK_OF(X509) * issuers)
 {
@@ -83,8 +83,8 @@ static int tls_certificate_take(struct tls_certificate *c, STACK_OF(X509) * from
 }
 
 /*
- * Is an intermediate missing that clients do not have? A certificate that says where to fetch its
- * issuer (RFC 5280, 4.2.2.1), as those of public CAs do, was not signed by a root.
+ * Does the file lack the intermediate certificate, which clients do not have? A certificate that
+ * says where to fetch its issuer (RFC 5280, 4.2.2.1) was not signed by a root.
  */
 static bool tls_certificate_lacks_issuer(const struct tls_certificate *c)
 {
@@ -152,7 +152,7 @@ static int tls_certificate_read_key(struct tls_pem *pem, const char *path, struc
     return rc;
 }
 
-/* Look for the key where HAProxy does: a.pem.key, then a.key. */
+/* Look for the key of a.pem where HAProxy does: in a.pem.key, then in a.key. */
 static int tls_certificate_read_key_beside(struct tls_pem *pem, const char *path,
                                            struct tls_load *l)
 {

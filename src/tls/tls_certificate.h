@@ -16,19 +16,18 @@
 
 struct tls_certificate;
 
-/* ECDSA first: it costs a server least. */
+/* Kinds of keys; ECDSA is first because it costs a server least. */
 enum tls_key_kind { TLS_KEY_EC, TLS_KEY_RSA, TLS_KEY_OTHER, TLS_KEY_KINDS };
 
 struct tls_certificate_files {
-    const char *certificate; /* the certificate, then its chain; may have the key */
-    const char *key;         /* NULL: in `certificate`, or in a.pem.key or a.key beside it */
+    const char *certificate; /* the certificate, its chain, maybe its key */
+    const char *key;         /* NULL: the key is in a.pem (`certificate`), a.pem.key or a.key */
 };
 
 /*
  * tls_certificate_load(out, files, issuers, l):
- * Read and check: one key, which is the certificate's; a chain, sorted if need be, in which each
- * certificate has signed the one before. Certificates with the same issuer share it through
- * ${issuers}.
+ * Read and check a certificate, its key and its chain. The file has the certificate first, then its
+ * issuers in any order. Certificates with the same issuer share its X509 through ${issuers}.
  *
  * Thread: any but loops
  * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
@@ -46,7 +45,7 @@ void tls_certificate_destroy(struct tls_certificate *c);
 
 /*
  * tls_certificate_use_in(c, ctx) / tls_certificate_use(c, ssl):
- * Present ${c}, in addition to certificates with other kinds of keys.
+ * Make ${ctx} / ${ssl} present ${c}, beside certificates with other kinds of keys.
  *
  * Thread: any / owner of ${ssl}
  * Errors: 0; -EINVAL (see the library's errors)
@@ -56,7 +55,7 @@ int tls_certificate_use(const struct tls_certificate *c, SSL *ssl) NODISCARD;
 
 /*
  * tls_certificate_kind(c) / tls_certificate_expires_at(c) / tls_certificate_is_current(c, now):
- * Kind of the key / when the certificate expires / is it valid at ${now}?
+ * Return the kind of key / when ${c} expires / whether ${c} is valid at ${now}.
  *
  * Thread: any
  * Units:  seconds since 1970
@@ -67,7 +66,7 @@ bool tls_certificate_is_current(const struct tls_certificate *c, int64_t now);
 
 /*
  * tls_certificate_same(a, b):
- * Are they the same certificate?
+ * Are ${a} and ${b} the same certificate?
  *
  * Thread: any
  */
@@ -75,7 +74,7 @@ bool tls_certificate_same(const struct tls_certificate *a, const struct tls_cert
 
 /*
  * tls_certificate_leaf(c) / tls_certificate_issuer(c) / tls_certificate_path(c):
- * The certificate itself / the first of its chain, or NULL / the path of its file.
+ * Return the certificate itself / its issuer, or NULL without a chain / the path of its file.
  *
  * Thread: any
  * Owns:   ${c} keeps the result

@@ -22,10 +22,9 @@ struct tls_certificates {
     unsigned n, room;
     struct tls_names names;
     struct tls_certificate_set first;
-    char first_name[SERVER_NAME_BYTES]; /* of the first certificate; "": no host name */
+    char first_name[SERVER_NAME_BYTES]; /* in the first certificate; "": no host name there */
 };
 
-/* What is needed while loading. */
 struct tls_certificates_load {
     struct tls_certificates *t;
     const struct tls_profile_conf *conf;
@@ -114,7 +113,7 @@ static int tls_certificates_check_dates(const struct tls_certificates_load *load
     return 0;
 }
 
-/* Owns ${c}. */
+/* Append ${c}, and own it even on error. */
 static int tls_certificates_append(struct tls_certificates *t, struct tls_certificate *c)
 {
     if (t->n == t->room) {
@@ -132,7 +131,7 @@ static int tls_certificates_append(struct tls_certificates *t, struct tls_certif
     return tls_certificates_add_names(t, c);
 }
 
-/* Look for the response where HAProxy does: a.pem.ocsp. */
+/* Look for the OCSP response of a.pem where HAProxy does: in a.pem.ocsp. */
 static int tls_certificates_read_ocsp_beside(const struct tls_certificates_load *load,
                                              const char *path)
 {
@@ -228,7 +227,7 @@ struct tls_certificates *tls_certificates_hold(struct tls_certificates *t)
 
 void tls_certificates_release(struct tls_certificates *t)
 {
-    /* acq_rel: the last release sees all uses by other threads */
+    /* acq_rel: the thread that frees comes after all uses by other threads */
     if (!t || atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) > 1)
         return;
     for (unsigned i = 0; i < t->n; i++)

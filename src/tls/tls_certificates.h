@@ -22,8 +22,8 @@ struct tls_certificate_set {
 /*
  * tls_certificates_load(out, conf, before, l):
  * Read all files and directories of ${conf}. Of two certificates with the same name and kind of key
- * the first is used. An expired or not yet valid certificate is accepted, with a warning, only at
- * start (${before} is NULL) or if it is in use already (in ${before}).
+ * the first is used. An expired or not yet valid certificate is accepted, with a warning, only if
+ * ${before} has it too or is NULL (as at start).
  *
  * Thread: any but loops
  * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
@@ -33,7 +33,7 @@ int tls_certificates_load(struct tls_certificates **out, const struct tls_profil
 
 /*
  * tls_certificates_hold(t) / tls_certificates_release(t):
- * Add a reference and return ${t} / release one, or NULL; the last one frees ${t}.
+ * Add a reference and return ${t} / drop one from ${t} or NULL; the last frees ${t}.
  *
  * Thread: any
  */
@@ -42,8 +42,8 @@ void tls_certificates_release(struct tls_certificates *t);
 
 /*
  * tls_certificates_find(t, name) / tls_certificates_default(t):
- * Return the certificates for ${name} as a client sent it, NULL: unknown name / those for the first
- * certificate's name.
+ * Return the certificates for the name that a client sent, or NULL for an unknown name / the
+ * default: those for the first certificate's name.
  *
  * Thread: any
  */
@@ -53,7 +53,7 @@ const struct tls_certificate_set *tls_certificates_default(const struct tls_cert
 
 /*
  * tls_certificates_n(t) / tls_certificates_at(t, i):
- * Number of certificates / the i-th to expire.
+ * Return the number of certificates / the i-th to expire, from 0.
  *
  * Thread: any
  */

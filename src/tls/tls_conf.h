@@ -1,5 +1,5 @@
 /*
- * tls/tls_conf: a [tls NAME] section.
+ * tls/tls_conf: configuration of a [tls NAME] section.
  */
 #ifndef TLS_TLS_CONF_H
 #define TLS_TLS_CONF_H
@@ -12,11 +12,11 @@ struct arena;
 struct tls_slot;
 
 struct tls_conf {
-    /* holds what the fields below refer to; NULL: static data. See arena_hold() */
+    /* owns the memory of the fields below; NULL: they are static. See arena_hold() */
     struct arena *memory;
     const char *name;
     struct tls_profile_conf profile;
-    int64_t watch_ns; /* interval of looking for changed files; 0: never */
+    int64_t watch_ns; /* interval between checks for changed files; 0: no checks */
     /*
      * Gives listeners and upstreams the current profile. A reload keeps the slot if the section's
      * name stays.

@@ -35,7 +35,6 @@ static int tls_context_set_groups(SSL_CTX *ctx, const char *groups, struct tls_l
     return 0;
 }
 
-/* Append ${word}, of ${len} bytes, to a list with colons; false: no room. */
 static bool tls_context_append(char *list, const char *word, size_t len)
 {
     size_t n = strlen(list);
@@ -49,7 +48,7 @@ static bool tls_context_append(char *list, const char *word, size_t len)
     return true;
 }
 
-/* Names that begin with TLS_ are suites of 1.3. */
+/* Split ${ciphers}: names that begin with TLS_ are suites of TLS 1.3. False: too many. */
 static bool tls_context_split(const char *ciphers, char *list, char *suites)
 {
     for (const char *word = ciphers; *word != '\0'; word += strspn(word, ":")) {

@@ -1,5 +1,6 @@
 /*
- * tls/tls_context: the library's context (SSL_CTX) with what both roles of a profile share.
+ * tls/tls_context: creates contexts (SSL_CTX): settings common to both roles, and the client
+ * context.
  */
 #ifndef TLS_TLS_CONTEXT_H
 #define TLS_TLS_CONTEXT_H
@@ -12,7 +13,7 @@
 
 /*
  * tls_context_create(out, method, conf, l):
- * Create a context with the versions, ciphers and groups of ${conf}.
+ * Create a context for ${method}, with the versions, ciphers and groups of ${conf}.
  *
  * Thread: any but loops
  * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
@@ -22,7 +23,7 @@ int tls_context_create(SSL_CTX **out, const SSL_METHOD *method, const struct tls
 
 /*
  * tls_context_create_client(out, conf, l):
- * Create a context that connects to servers, without a certificate.
+ * Create a context for connecting to servers, without a client certificate.
  *
  * Thread: any but loops
  * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM

@@ -1,7 +1,7 @@
 /*
  * tls/tls_counters: handshakes of a listener or upstream, by outcome.
  *
- * note: counters. Relaxed: no other memory depends on these numbers.
+ * note: counters. Relaxed order suffices: no other memory depends on these numbers.
  */
 #ifndef TLS_TLS_COUNTERS_H
 #define TLS_TLS_COUNTERS_H
@@ -35,7 +35,7 @@ static inline void tls_count(_Atomic uint64_t *c)
 
 /*
  * tls_counters_figures(c, object, v) / tls_counters_add(c, set):
- * Show ${v} the counters of ${object} / add them to ${set}.
+ * Show the counters of ${object} to ${v} / add the counters to ${set}.
  *
  * Thread: any / owner of ${set}
  */

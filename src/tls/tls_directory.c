@@ -113,7 +113,7 @@ int tls_directory_list(struct tls_directory *out, const char *path, struct tls_l
 
 void tls_directory_free(struct tls_directory *d)
 {
-    for (unsigned i = 0; d->list && i <= d->n; i++) { /* entry n may be incomplete */
+    for (unsigned i = 0; d->list && i <= d->n; i++) { /* after an error entry n is half filled */
         free(d->list[i].certificate);
         free(d->list[i].key);
     }

@@ -1,10 +1,10 @@
 /*
- * tls/tls_directory: the certificates in a directory, by the names of its files.
+ * tls/tls_directory: finds the certificates in a directory by file name.
  *
  *   NAME.pem, NAME.crt, NAME.cer, NAME.rsa, NAME.ecdsa    a certificate
  *   NAME/fullchain.pem with NAME/privkey.pem              a certificate, as certbot keeps them
  *
- * Other files are passed over.
+ * Other files are ignored.
  */
 #ifndef TLS_TLS_DIRECTORY_H
 #define TLS_TLS_DIRECTORY_H
@@ -16,10 +16,10 @@
 
 struct tls_directory_entry {
     char *certificate;
-    char *key; /* NULL: in the certificate's file, or beside it */
+    char *key; /* NULL: the key is in the certificate's file or beside it */
 };
 
-/* Sorted by name. */
+/* Certificates, sorted by file name. */
 struct tls_directory {
     struct tls_directory_entry *list;
     unsigned n;
@@ -45,6 +45,7 @@ int tls_directory_list(struct tls_directory *out, const char *path, struct tls_l
 
 /*
  * tls_directory_free(d):
+ * Free the list in ${d}.
  *
  * Thread: any
  */

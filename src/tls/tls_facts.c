@@ -9,7 +9,7 @@
 
 #include "tls/tls_stream.h"
 
-/* Longer names are cut (X.520 has 64 characters at most). */
+/* Longer common names are cut (X.520 allows 64 characters). */
 #define TLS_FACTS_NAME_BYTES 65
 
 struct tls_facts_texts {
@@ -34,7 +34,7 @@ static void tls_facts_read_fingerprint(char *out, const X509 *certificate)
     *out = '\0';
 }
 
-/* A name with a NUL inside is cut at the NUL. */
+/* Read the peer's certificate. A name with a NUL inside is cut there. */
 static void tls_facts_read_certificate(struct tls_facts_texts *texts, const SSL *ssl)
 {
     X509 *certificate = SSL_get0_peer_certificate(ssl);
@@ -46,7 +46,7 @@ static void tls_facts_read_certificate(struct tls_facts_texts *texts, const SSL 
     tls_facts_read_fingerprint(texts->fingerprint, certificate);
 }
 
-/* Append ${text}; NULL if it is empty. */
+/* Append ${text} at ${at} and return the copy; NULL if it is empty. */
 static const char *tls_facts_keep(char **at, const char *text, size_t len)
 {
     char *copy = *at;

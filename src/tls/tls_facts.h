@@ -13,15 +13,15 @@
 
 struct tls_stream;
 
-/* NULL: none. */
+/* Result of a handshake; missing texts are NULL. */
 struct tls_facts {
     const char *version; /* TLSv1.3 */
     const char *cipher;  /* TLS_AES_128_GCM_SHA256 */
     const char *group;   /* x25519 */
     const char *alpn;    /* negotiated */
     bool resumed;
-    bool has_certificate;    /* the client has one */
-    uint32_t verify;         /* 0: the certificate is verified; else an X509_V_ERR_ code */
+    bool has_certificate;    /* the client sent a certificate */
+    uint32_t verify;         /* 0: verified; else an X509_V_ERR_ code; 1 without a certificate */
     const char *name;        /* common name in the certificate */
     const char *fingerprint; /* SHA-256 of the certificate, in hex */
     char room[];
@@ -39,10 +39,10 @@ int tls_facts_create(struct tls_facts **out, const struct tls_stream *st) NODISC
 
 /*
  * tls_facts_certificate(st, out, size):
- * Write the client's certificate in DER.
+ * Write the client's certificate to ${out}, in DER.
  *
  * Thread: owner of ${st}
- * Units:  returns bytes; 0: none, or above ${size}
+ * Units:  returns bytes written; 0: no certificate, or one above ${size}
  */
 size_t tls_facts_certificate(const struct tls_stream *st, uint8_t *out, size_t size);
 

@@ -6,16 +6,16 @@
 #include <stddef.h>
 
 struct tls_failure {
-    int alert;           /* the first fatal one, sent or received; -1: none */
-    bool alert_received; /* by us */
-    char reason[96];     /* what the library says; empty: nothing */
+    int alert;           /* first fatal alert, sent or received; -1: no alert */
+    bool alert_received; /* false: we sent the alert */
+    char reason[96];     /* the library's error text or ours; empty: unknown */
 };
 
 #define TLS_FAILURE_TEXT_BYTES 200
 
 /*
  * tls_failure_alert(f):
- * Name of the alert of ${f}, such as `unknown CA`; NULL: none.
+ * Return the name of the alert of ${f}, such as `unknown CA`; NULL: no alert.
  *
  * Thread: any
  */
@@ -23,7 +23,7 @@ const char *tls_failure_alert(const struct tls_failure *f);
 
 /*
  * tls_failure_text(f, text, size):
- * Describe ${f}: `no shared cipher (alert sent: handshake failure)`; return ${text}.
+ * Describe ${f} in ${text}, as `no shared cipher (alert sent: handshake failure)`; return ${text}.
  *
  * Thread: any
  */

@@ -19,7 +19,6 @@ static size_t tls_flight_header(struct tls_flight *f, const uint8_t *data, size_
     return n;
 }
 
-/* Scan a record's fragment: parts of one or several messages. */
 static void tls_flight_fragment(struct tls_flight *f, const uint8_t *data, size_t len)
 {
     while (len > 0) {

@@ -1,9 +1,9 @@
 /*
  * tls/tls_flight: finds whole handshake messages in received records.
  *
- * Each step of a handshake costs a task on another thread, so it waits for a whole message: a slow
- * client costs only its buffer. Messages are readable up to the first encrypted record; from there
- * on each record counts as a message.
+ * Each step of a handshake costs a task on another thread. A step therefore waits for a whole
+ * message, so that a slow client costs only its buffer. Messages are readable up to the first
+ * encrypted record; from there on each record counts as a message.
  *
  * Record: | type: 1 | version: 2 | length: 2 | fragment |, message: | type: 1 | length: 3 | body |.
  * Source: RFC 8446, sections 4 and 5.1
@@ -15,11 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zero-initialised: nothing was scanned. */
+/* State of a scan; zero-initialised: nothing was scanned. */
 struct tls_flight {
     size_t records_end;    /* end of the last whole record */
     uint32_t message_left; /* bytes of the current message's body that are missing */
-    uint8_t header[4];     /* of the current message */
+    uint8_t header[4];     /* header of the current message */
     uint8_t header_bytes;
     bool encrypted;
     bool complete; /* a message ends before records_end */
@@ -27,8 +27,8 @@ struct tls_flight {
 
 /*
  * tls_flight_scan(f, data, len):
- * Continue with ${data}, all bytes since tls_flight_take(). True: the bytes up to f->records_end
- * have a whole message, or an error that the library will report.
+ * Continue with ${data}: all received bytes that were not taken yet. True: the bytes up to
+ * f->records_end contain a whole message, or an error that the library will report.
  *
  * Thread: any
  */
@@ -36,7 +36,7 @@ bool tls_flight_scan(struct tls_flight *f, const uint8_t *data, size_t len);
 
 /*
  * tls_flight_take(f):
- * The bytes up to f->records_end were taken away.
+ * Note that the caller has removed the bytes up to f->records_end.
  *
  * Thread: any
  */

@@ -12,7 +12,6 @@
 #include "tls/tls_step.h"
 #include "tls/tls_stream.h"
 
-/* Most plain bytes passed on at once. */
 #define TLS_HANDLER_PLAIN_BYTES NETLOOP_SCRATCH_BYTES
 
 static _Thread_local uint8_t tls_handler_plain[TLS_HANDLER_PLAIN_BYTES];
@@ -27,7 +26,6 @@ static struct memory_account *tls_handler_account(const struct tls_handler *t)
     return channel_net(t->handler.channel)->buffered;
 }
 
-/* Send the records that the last call of the stream has made. */
 static int tls_handler_send(struct tls_handler *t)
 {
     size_t n;
@@ -173,7 +171,6 @@ static void tls_handler_begin_step(struct tls_handler *t)
         tls_handler_fail(t, rc);
 }
 
-/* Begin a step if a whole message is there. */
 static void tls_handler_advance(struct tls_handler *t)
 {
     if (t->in_step || t->is_refused || t->has_failed)
@@ -202,7 +199,7 @@ void tls_handler_give_up(struct tls_handler *t)
 
 /* ---- the stream ---- */
 
-/* The peer broke the protocol; the output may have an alert. */
+/* The peer broke the protocol; an alert, if any, has been sent. */
 static void tls_handler_broken(struct tls_handler *t)
 {
     t->has_failed = true;
@@ -210,8 +207,8 @@ static void tls_handler_broken(struct tls_handler *t)
 }
 
 /*
- * close_notify: pass on end of file. If that came before the release, the channel has reported it
- * already.
+ * Pass on close_notify as end of file. After the channel's own end of file, tell only the next
+ * handler.
  */
 static void tls_handler_closed(struct tls_handler *t)
 {
@@ -284,7 +281,7 @@ static void tls_handler_active(struct handler *h)
 {
     struct tls_handler *t = tls_handler_of(h);
 
-    if (t->is_released) /* adopted */
+    if (t->is_released) /* by tls_handler_adopt() */
         handler_active(h->next);
     else if (!t->accepts && !t->step)
         tls_handler_begin_step(t); /* our ClientHello */

@@ -29,7 +29,7 @@ struct tls_handshakes;
 struct tls_step;
 struct tls_stream;
 
-/* Most bytes of a peer's part of the handshake; the library takes 100 KiB of certificates. */
+/* Limit of a peer's handshake bytes; the library takes 100 KiB of certificates. */
 #define TLS_HANDLER_MAX_BYTES (128 * 1024)
 
 struct tls_handler_conf {
@@ -42,36 +42,37 @@ struct tls_handler {
     struct handler handler;
     struct tls_handler_conf conf;
     struct tls_stream *stream; /* NULL after the channel's end */
-    struct tls_step *step;     /* NULL: no handshake under way */
-    struct buffer in;          /* received, not given to the stream */
+    struct tls_step *step;     /* NULL: before the first step, and after the handshake */
+    struct buffer in;          /* received records, not yet given to the stream */
     struct tls_flight flight;
-    struct tls_hello *hello;  /* of a client; NULL: not understood. Freed by our owner */
-    uint32_t handshake_bytes; /* received */
+    struct tls_hello *hello;  /* client's; NULL: not read. Freed by the handler's owner */
+    uint32_t handshake_bytes; /* bytes received during the handshake */
     int64_t began_at_ns;
-    int64_t deadline_ns; /* of the handshake; CLOCK_NEVER: none */
+    int64_t deadline_ns; /* for the handshake; CLOCK_NEVER: no deadline */
     /*
-     * The handshake is done (0), or failed: -EPROTO (tls_handler_failure() has the cause),
-     * -ETIMEDOUT (dropped by the pool), -EBUSY (refused by the pool: tls_handler_retry() may
-     * follow), -ENODATA (end of file before any byte), -ECONNRESET (end of file), -EMSGSIZE,
-     * -ENOMEM, -EAGAIN, -ESHUTDOWN. Not called after the channel's end. May call
-     * tls_handler_release().
+     * Called when the handshake is done or has failed. ${error}: 0; -EPROTO (see
+     * tls_stream_failure()); -ETIMEDOUT; -EBUSY (refused by the pool: tls_handler_retry() may
+     * follow); -ENODATA (end of file before any byte); -ECONNRESET (later end of file); -EMSGSIZE
+     * (above TLS_HANDLER_MAX_BYTES); -ENOMEM; -EAGAIN; -ESHUTDOWN. Not called after the channel's
+     * end. May call tls_handler_release().
      */
     void (*done)(struct tls_handler *t, int error);
     bool accepts;
-    bool in_step;    /* the stream is on another thread */
-    bool is_refused; /* the pool refused the step; until tls_handler_retry() */
+    bool in_step;    /* a submitted step owns the stream */
+    bool is_refused; /* the pool refused the step; it waits for tls_handler_retry() */
     bool is_open;    /* the handshake is done */
     bool is_released;
     bool has_failed;
-    bool has_ended;   /* the peer's end of file waits for the handshake or the release */
+    bool has_ended;   /* the channel has reported end of file */
     bool peer_closed; /* close_notify was received */
     bool write_ended; /* close_notify was sent */
 };
 
 /*
  * tls_handler_add(t, ch, ssl, conf):
- * Add ${t} to the pipeline of ${ch}, before its tail. The caller sets t->accepts, done and
- * deadline_ns; a client's handshake begins with `active` or the first bytes.
+ * Add ${t} to the pipeline of ${ch}, before its tail. The caller has set t->accepts, done and
+ * deadline_ns. If ${t} accepts, the handshake begins with the client's first message, else with
+ * `active`.
  *
  * Thread: loop of ${ch}
  * Owns:   ${t} must live as long as ${ch}; it owns ${ssl}, which an error frees, and copies ${conf}
@@ -90,8 +91,8 @@ void tls_handler_retry(struct tls_handler *t);
 
 /*
  * tls_handler_give_up(t):
- * Fail a handshake that takes too long: calls done(t, -ETIMEDOUT). No-op after done() or the
- * channel's end.
+ * Fail a handshake that takes too long: calls done(t, -ETIMEDOUT). No-op if it is done or has
+ * failed, or after the channel's end.
  *
  * Thread: loop
  */
@@ -99,7 +100,7 @@ void tls_handler_give_up(struct tls_handler *t);
 
 /*
  * tls_handler_release(t):
- * After done(t, 0): pass on `active`, and from now on plain bytes.
+ * After done(t, 0): pass on `active`, then the plain bytes received so far and later.
  *
  * Thread: loop
  */
@@ -107,8 +108,8 @@ void tls_handler_release(struct tls_handler *t);
 
 /*
  * tls_handler_detach(t) / tls_handler_adopt(t, ch, stream, conf):
- * Give up the stream of a released ${t}, whose channel was detached / use ${stream}, whose
- * handshake is done, on the channel ${ch}, which is not started yet.
+ * Return the stream of a released ${t}, after channel_detach() / add ${t} to the unstarted ${ch},
+ * for a ${stream} after its handshake.
  *
  * Thread: loop
  * Owns:   the caller owns the returned stream; ${t} owns ${stream}, lives as long as ${ch}, and
@@ -120,7 +121,7 @@ void tls_handler_adopt(struct tls_handler *t, struct channel *ch, struct tls_str
 
 /*
  * tls_handler_rest_bytes(t):
- * Bytes received behind the handshake and not passed on.
+ * Return how many bytes received after the handshake were not passed on.
  *
  * Thread: loop
  */

@@ -19,7 +19,7 @@
 
 /*
  * note: batch. A loop that wakes for each step preempts the thread each time. While more steps
- * wait, a thread collects finished steps, and then wakes each loop once.
+ * wait, a thread therefore collects this many finished steps, and then wakes each loop once.
  */
 #define TLS_HANDSHAKES_BATCH 4
 
@@ -27,27 +27,27 @@ struct tls_handshakes_thread {
     struct tls_handshakes *pool;
     unsigned number; /* from 1 */
     pthread_t id;
-    struct tls_job *done[TLS_HANDSHAKES_BATCH]; /* not given back; see note: batch */
+    struct tls_job *done[TLS_HANDSHAKES_BATCH]; /* finished, not given back; see note: batch */
     unsigned n_done;
 };
 
-/* The steps that a loop runs itself. Only this loop adds and takes. */
+/* The steps that a loop runs itself. Only this loop adds and takes steps. */
 struct tls_handshakes_loop {
     struct tls_handshakes *pool;
     struct loop *loop;
     struct list node;
     struct task turn;
-    bool is_queued; /* `turn` */
+    bool is_queued; /* `turn` is submitted */
     struct tls_jobs jobs;
 };
 
 struct tls_handshakes {
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t wake;
     struct tls_handshakes_conf conf;
     struct affinity affinity;
     struct tls_jobs jobs;
-    unsigned n_first, n_further; /* pending steps, also those of loops */
+    unsigned n_first, n_further; /* pending steps, including those of loops */
     uint64_t run, run_on_loops, dropped, refused;
     bool stopped;
     bool start_failed; /* the last start of a thread failed, and was logged */
@@ -66,7 +66,7 @@ static void tls_handshakes_count_out(struct tls_handshakes *pool, const struct t
         pool->n_further--;
 }
 
-/* Unlocks while ${job} runs or is dropped. */
+/* Locked. Run or drop ${job}, unlocked meanwhile. */
 static void tls_handshakes_finish(struct tls_handshakes *pool, struct tls_job *job, bool runs)
 {
     tls_handshakes_count_out(pool, job);
@@ -82,7 +82,7 @@ static void tls_handshakes_finish(struct tls_handshakes *pool, struct tls_job *j
     pthread_mutex_lock(&pool->lock);
 }
 
-/* Locked. Run the next step of ${jobs} and return it; NULL: no step, or one dropped as late. */
+/* Locked. Run the next step of ${jobs} and return it; NULL: no step, or a late one, now dropped. */
 static struct tls_job *tls_handshakes_step(struct tls_handshakes *pool, struct tls_jobs *jobs)
 {
     int64_t now_ns = clock_now_ns();
@@ -119,7 +119,7 @@ static void tls_handshakes_thread_init(const struct tls_handshakes_thread *me)
         log_warning("thread %s: cannot set its nice value to %d: %s", name, nice, strerror(errno));
 }
 
-/* See note: batch. Unlocks meanwhile. */
+/* Locked; unlocks meanwhile. Give finished steps back; see note: batch. */
 static void tls_handshakes_give_back(struct tls_handshakes_thread *me)
 {
     struct tls_job **done = me->done;
@@ -313,7 +313,7 @@ static bool tls_handshakes_wants_loop(const struct tls_handshakes *pool, const s
     return pool->conf.threads == 0 || (job->on_loop && pool->conf.threads <= pool->conf.loops);
 }
 
-/* Locked. Find the queue for a step, and have a loop or thread run it. */
+/* Locked. Choose the queue for ${job}, and wake its loop or thread. */
 static int tls_handshakes_admit(struct tls_handshakes *pool, const struct tls_job *job,
                                 struct tls_jobs **jobs)
 {

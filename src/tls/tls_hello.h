@@ -1,6 +1,5 @@
 /*
- * tls/tls_hello: what is kept of the ClientHello of a handshake with us, also when the handshake
- * fails.
+ * tls/tls_hello: the parts of a client's ClientHello that are kept, also when its handshake fails.
  */
 #ifndef TLS_TLS_HELLO_H
 #define TLS_TLS_HELLO_H
@@ -9,8 +8,8 @@
 #include "tls/ja4.h"
 
 struct tls_hello {
-    const char *sni;                /* in lower case; empty: none */
-    struct client_hello_bytes alpn; /* offered; see client_hello_alpn_next() */
+    const char *sni;                /* in lower case; empty: no SNI */
+    struct client_hello_bytes alpn; /* offered protocols; see client_hello_alpn_next() */
     char ja4[JA4_BYTES];
     char room[];
 };

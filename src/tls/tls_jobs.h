@@ -2,9 +2,9 @@
  * tls/tls_jobs: queue of handshake steps, in the order in which the threads take them.
  *
  * Further steps of handshakes under way come before first steps: they are few, mostly short, and
- * finish what has cost a signature already. Both are FIFO while the queue is young. Once the oldest
- * step has waited for TLS_JOBS_YOUNG_NS, the youngest comes first: its client still waits, where
- * FIFO would serve only clients that are about to give up.
+ * complete handshakes that have cost a signature already. Both kinds are FIFO at first. Once the
+ * oldest step has waited for TLS_JOBS_YOUNG_NS, the youngest comes first: its client still waits,
+ * where FIFO would serve only clients that are about to give up.
  */
 #ifndef TLS_TLS_JOBS_H
 #define TLS_TLS_JOBS_H
@@ -21,8 +21,9 @@ struct tls_job;
 struct tls_job_type {
     const char *name;
     void (*run)(struct tls_job *job);
-    /* After run(): give ${job} back to its loop. If not ${wakes}, a later job wakes the loop. */
+    /* Called after run(): give ${job} back to its loop, and wake the loop if ${wakes}. */
     void (*give_back)(struct tls_job *job, bool wakes);
+    /* Called instead of run() and give_back() if ${job} is late, or pool or loop has ended. */
     void (*drop)(struct tls_job *job);
 };
 
@@ -30,11 +31,11 @@ struct tls_job_type {
 struct tls_job {
     const struct tls_job_type *type;
     struct list node;
-    struct loop *loop;   /* that submits it */
+    struct loop *loop;   /* the submitting loop */
     int64_t deadline_ns; /* dropped if it has not begun by then */
     int64_t submitted_ns;
     bool first;   /* first step of its handshake */
-    bool on_loop; /* the loop may run it itself: see note: young in tls_handshakes.h */
+    bool on_loop; /* `loop` may run the job itself: see note: young in tls_handshakes.h */
 };
 
 struct tls_jobs {
@@ -46,6 +47,7 @@ struct tls_jobs {
 
 /*
  * tls_jobs_init(q):
+ * Initialise ${q} as empty.
  *
  * Thread: owner
  */
@@ -53,8 +55,8 @@ void tls_jobs_init(struct tls_jobs *q);
 
 /*
  * tls_jobs_add(q, job) / tls_jobs_take(q, now_ns):
- * Queue ${job}, whose `first` and `submitted_ns` are set / remove the next job: one that is late,
- * to be dropped, or the one to run. NULL: empty.
+ * Queue ${job}, with `first` and `submitted_ns` set / remove and return the next job, which may be
+ * late; NULL: empty queue.
  *
  * Thread: owner
  */
@@ -63,7 +65,7 @@ struct tls_job *tls_jobs_take(struct tls_jobs *q, int64_t now_ns);
 
 /*
  * tls_jobs_oldest_at_ns(q):
- * When the oldest job was submitted; CLOCK_NEVER: empty.
+ * Return when the oldest job was submitted; CLOCK_NEVER: empty queue.
  *
  * Thread: owner
  */
@@ -71,6 +73,7 @@ int64_t tls_jobs_oldest_at_ns(const struct tls_jobs *q);
 
 /*
  * tls_job_is_late(job, now_ns):
+ * Has the deadline of ${job} passed?
  *
  * Thread: owner
  */

@@ -12,7 +12,6 @@
 
 #include "base/hash.h"
 
-/* Largest file. */
 #define TLS_LOAD_FILE_BYTES (16U << 20)
 
 uint64_t tls_load_stat(uint64_t fingerprint, const char *path)
@@ -26,7 +25,7 @@ uint64_t tls_load_stat(uint64_t fingerprint, const char *path)
         marks[2] = (uint64_t)st.st_size;
         marks[3] = (uint64_t)st.st_mtim.tv_sec;
         marks[4] = (uint64_t)st.st_mtim.tv_nsec;
-        marks[5] = (uint64_t)st.st_ctim.tv_sec; /* changes with owner and mode, too */
+        marks[5] = (uint64_t)st.st_ctim.tv_sec; /* ctime changes with owner and mode, too */
         marks[6] = (uint64_t)st.st_ctim.tv_nsec;
     }
     return hash_mix(fingerprint ^ hash_stable(marks, sizeof(marks)));

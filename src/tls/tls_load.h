@@ -1,5 +1,5 @@
 /*
- * tls/tls_load: the load of one profile: files read, warnings, and why it is refused.
+ * tls/tls_load: state of loading one profile: files read, warnings, and the cause of a refusal.
  */
 #ifndef TLS_TLS_LOAD_H
 #define TLS_TLS_LOAD_H
@@ -14,19 +14,19 @@
 struct evp_md_ctx_st;
 
 struct tls_load {
-    char *why; /* `option: file: cause` */
+    char *why; /* cause of the refusal: `option: file: cause` */
     size_t why_size;
     const char *option;           /* the option being read, named in the texts */
-    struct evp_md_ctx_st *digest; /* of all files */
-    struct text warnings;         /* lines as `why` */
-    struct text paths;            /* of files and directories looked at, each with its NUL */
-    uint64_t fingerprint;         /* of `paths`: tls_load_stat() of each, before it was read */
+    struct evp_md_ctx_st *digest; /* of all files' contents */
+    struct text warnings;         /* lines in the format of `why` */
+    struct text paths;            /* files and directories looked at, each with its NUL */
+    uint64_t fingerprint;         /* tls_load_stat() of all `paths`, each before it was read */
 };
 
 /*
  * tls_load_stat(fingerprint, path):
- * Return ${fingerprint} mixed with what reveals a change of ${path}: inode, size and times, or that
- * there is no file.
+ * Return ${fingerprint} mixed with inode, size and times of ${path}, or with zeros if there is no
+ * file.
  *
  * Thread: any but loops
  */
@@ -34,7 +34,8 @@ uint64_t tls_load_stat(uint64_t fingerprint, const char *path);
 
 /*
  * tls_load_note(l, path):
- * The profile depends on ${path}, which may not exist. Call this before reading the file.
+ * Record that the profile depends on ${path}, which may not exist. Call this before reading the
+ * file.
  *
  * Thread: owner of ${l}
  */
@@ -52,7 +53,7 @@ int tls_load_read(struct tls_load *l, struct file_content *f, const char *path) 
 
 /*
  * tls_load_refuse(l, format, ...) / tls_load_memory(l):
- * Write the cause to ${l}->why, and forget the library's errors. Returns -EINVAL / -ENOMEM.
+ * Write the cause to ${l}->why, clear the library's error queue, and return -EINVAL / -ENOMEM.
  *
  * Thread: owner of ${l}
  */
@@ -69,7 +70,7 @@ void tls_load_warn(struct tls_load *l, const char *format, ...) PRINTF_LIKE(2, 3
 
 /*
  * tls_load_library():
- * Return the first error of the library in this thread's last failure, such as "bad end line".
+ * Return this thread's oldest error of the library, such as "bad end line".
  *
  * Thread: any
  * Owns:   static text

@@ -60,7 +60,7 @@ static void tls_memory_free(void *p, const char *file, int line)
     free(p);
 }
 
-/* As CRYPTO_realloc(): a size of 0 frees. */
+/* Like CRYPTO_realloc(), free ${p} if ${size} is 0. */
 static void *tls_memory_realloc(void *p, size_t size, const char *file, int line)
 {
     int64_t before = tls_memory_size(p);

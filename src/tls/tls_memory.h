@@ -1,9 +1,9 @@
 /*
  * tls/tls_memory: counts the memory that OpenSSL allocates, for max_memory and the statistics.
  *
- * note: batches. Each thread counts for itself, and adds its count to the sum when it reaches
- * TLS_MEMORY_BATCH bytes, up or down: the sum is wrong by less than that for each thread, and most
- * calls cost no atomic operation.
+ * note: batches. Each thread counts for itself. When its count reaches plus or minus
+ * TLS_MEMORY_BATCH bytes, the thread adds it to the sum. So most calls cost no atomic operation,
+ * and the sum is wrong by less than TLS_MEMORY_BATCH per thread.
  */
 #ifndef TLS_TLS_MEMORY_H
 #define TLS_TLS_MEMORY_H
@@ -18,7 +18,7 @@ struct memory_account;
 
 /*
  * tls_memory_count():
- * Count from now on. The library must not have allocated yet.
+ * Start counting, before the library has allocated anything.
  *
  * Thread: main, before any other thread
  * Errors: 0; -EBUSY (too late: nothing is counted)
@@ -27,7 +27,8 @@ int tls_memory_count(void) NODISCARD;
 
 /*
  * tls_memory_bytes():
- * Bytes that the library has allocated now, with the allocator's rounding; see note: batches.
+ * Return the bytes that the library has allocated now, with the allocator's rounding; see note:
+ * batches.
  *
  * Thread: any
  */
@@ -35,8 +36,8 @@ int64_t tls_memory_bytes(void);
 
 /*
  * tls_memory_limit(account, max_bytes):
- * When the library has more than ${max_bytes}, report ${account} over its limit
- * (memory_account.over). NULL: no limit.
+ * When the library has more than ${max_bytes}, report that ${account} is over its limit
+ * (memory_account.over). ${account} NULL: no limit.
  *
  * Thread: any, one at a time
  * Owns:   ${account} must outlive all threads that use the library, or the next call

@@ -9,11 +9,11 @@
 #define TLS_NAMES_FIRST_ROOM 16
 
 struct tls_names_entry {
-    char *name; /* NULL: free */
+    char *name; /* NULL: a free slot */
     struct tls_certificate_set set;
 };
 
-/* Returns the entry of ${name}, or the free one where it belongs. */
+/* Return the entry of ${name}, or the free slot for it. */
 static struct tls_names_entry *tls_names_slot(const struct tls_names *t, const char *name)
 {
     unsigned i = (unsigned)hash_stable(name, strlen(name));

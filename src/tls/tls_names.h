@@ -9,16 +9,16 @@
 
 struct tls_names_entry;
 
-/* Zero-initialised: empty. */
+/* Hash table; zero-initialised: empty. */
 struct tls_names {
     struct tls_names_entry *slots; /* open addressing; at most half are used */
-    unsigned n, room;              /* room: a power of two */
+    unsigned n, room;              /* room: number of slots, a power of two */
 };
 
 /*
  * tls_names_add(t, name, c):
- * Add ${c} for ${name}, read by server_name_read_pattern(), unless ${name} has a certificate with
- * the same kind of key.
+ * Add ${c} for ${name} from server_name_read_pattern(), unless ${name} has a certificate with the
+ * same kind of key.
  *
  * Thread: any, before other threads can use ${t}
  * Owns:   ${name} is copied; ${c} must live as long as ${t} is used
@@ -28,7 +28,7 @@ int tls_names_add(struct tls_names *t, const char *name, const struct tls_certif
 
 /*
  * tls_names_get(t, name):
- * Return the certificates of just this name or wildcard, or NULL.
+ * Return the certificates of exactly this name or wildcard, or NULL.
  *
  * Thread: any
  */
@@ -36,6 +36,7 @@ const struct tls_certificate_set *tls_names_get(const struct tls_names *t, const
 
 /*
  * tls_names_free(t):
+ * Empty ${t}.
  *
  * Thread: any, when no thread uses ${t}
  */

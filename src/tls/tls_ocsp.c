@@ -7,14 +7,14 @@
 
 #include <openssl/ocsp.h>
 
-/* A response, attached to its X509, which frees it. */
+/* A response, attached to the X509 of its certificate; the X509 frees it. */
 struct tls_ocsp {
-    int64_t until; /* seconds since 1970 */
+    int64_t until; /* end of validity, in seconds since 1970 */
     int bytes;
     unsigned char der[];
 };
 
-/* How far the CA's clock may be ahead of ours. */
+/* How much the CA's clock may differ from ours. */
 #define TLS_OCSP_SKEW_SECONDS 300
 
 static int tls_ocsp_index = -1;
@@ -150,6 +150,6 @@ int tls_ocsp_staple(SSL *ssl, void *unused)
     copy = OPENSSL_memdup(o->der, (size_t)o->bytes);
     if (!copy)
         return SSL_TLSEXT_ERR_NOACK;
-    SSL_set_tlsext_status_ocsp_resp(ssl, copy, o->bytes); /* owns it */
+    SSL_set_tlsext_status_ocsp_resp(ssl, copy, o->bytes); /* takes over `copy` */
     return SSL_TLSEXT_ERR_OK;
 }

@@ -24,11 +24,11 @@ int tls_ocsp_read(const struct tls_certificates *t, const char *path, struct tls
 
 /*
  * tls_ocsp_staple(ssl, unused):
- * Callback of the library: send the response for the certificate that ${ssl} presents, unless that
- * response is outdated.
+ * Callback of the library: send the response for the certificate that ${ssl} presents, if it is
+ * still valid.
  *
  * Thread: owner of ${ssl}
- * Errors: SSL_TLSEXT_ERR_OK; SSL_TLSEXT_ERR_NOACK (none)
+ * Errors: SSL_TLSEXT_ERR_OK; SSL_TLSEXT_ERR_NOACK (nothing is sent)
  */
 int tls_ocsp_staple(SSL *ssl, void *unused);
 

@@ -9,7 +9,6 @@
 
 #include "base/read_file.h"
 
-/* One part of a PEM file. */
 struct tls_pem_part {
     char *name, *header;
     unsigned char *data;
@@ -80,7 +79,7 @@ static int tls_pem_add(struct tls_pem *p, const struct tls_pem_part *part, const
     return 0;
 }
 
-/* Returns 1 for a part, 0 at the end of the file. */
+/* Read the next part; returns 1, 0 at the end of the file, or -EINVAL. */
 static int tls_pem_next(struct tls_pem_part *part, BIO *file, const char *path, struct tls_load *l)
 {
     if (PEM_read_bio(file, &part->name, &part->header, &part->data, &part->len))

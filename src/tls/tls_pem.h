@@ -14,13 +14,13 @@
 struct tls_pem {
     STACK_OF(X509) * certificates; /* in the file's order */
     STACK_OF(X509_CRL) * crls;
-    EVP_PKEY *key;    /* NULL: none */
+    EVP_PKEY *key;    /* NULL: no key */
     bool others_read; /* other users can read the file */
 };
 
 /*
  * tls_pem_read(out, path, l):
- * Read a file. Parts of other kinds, such as DH parameters, are passed over.
+ * Read the file ${path}. Parts of other kinds, such as DH parameters, are ignored.
  *
  * Thread: any but loops
  * Owns:   the caller frees ${out} with tls_pem_free()
@@ -30,6 +30,7 @@ int tls_pem_read(struct tls_pem *out, const char *path, struct tls_load *l) NODI
 
 /*
  * tls_pem_free(p):
+ * Free the parts in ${p}.
  *
  * Thread: any
  */

@@ -19,7 +19,7 @@ struct tls_profile {
     atomic_uint references;
     SSL_CTX *server;                       /* accepts clients; NULL: not for clients */
     SSL_CTX *client;                       /* connects to servers; NULL: not for servers */
-    struct tls_certificates *certificates; /* NULL: none */
+    struct tls_certificates *certificates; /* NULL: no certificate */
     enum tls_truncated truncated;
     struct text warnings;
     struct text paths; /* see tls/tls_load.h */
@@ -36,7 +36,7 @@ static bool tls_profile_digest_text(EVP_MD_CTX *digest, const char *text)
            (!text || EVP_DigestUpdate(digest, text, len) == 1);
 }
 
-/* Paths are left out: what the files contain counts, not where they are. */
+/* Add the settings to ${digest}, without paths: tls_load_read() adds the files' contents. */
 static bool tls_profile_digest_settings(EVP_MD_CTX *digest, const struct tls_profile_conf *conf)
 {
     const unsigned numbers[] = {conf->unknown_name,      conf->min_version,       conf->verify,

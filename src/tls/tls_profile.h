@@ -23,10 +23,10 @@ enum tls_unknown_name {
 
 enum tls_version { TLS_VERSION_1_2, TLS_VERSION_1_3 };
 
-/* How the peer's certificate is verified: a client's only with client_ca, a server's always. */
+/* How the peer's certificate is verified; a client's only if client_ca is set. */
 enum tls_verify {
     TLS_VERIFY_REQUIRED,
-    TLS_VERIFY_OPTIONAL, /* a client may have no certificate; for servers as TLS_VERIFY_REQUIRED */
+    TLS_VERIFY_OPTIONAL, /* a client may send no certificate, a server must */
     TLS_VERIFY_OFF
 };
 
@@ -43,17 +43,17 @@ struct tls_profile_certificate {
     int64_t expires_at; /* seconds since 1970 */
 };
 
-/* NULL and empty lists: not set. */
+/* Settings of a profile; NULL and empty lists: not set. */
 struct tls_profile_conf {
     const char *name;              /* of [tls NAME] */
-    bool for_clients, for_servers; /* used by a listener, by an upstream */
+    bool for_clients, for_servers; /* used by a listener / by an upstream */
     struct tls_paths certificates;
-    struct tls_paths keys; /* keys of `certificates`, in their order */
+    struct tls_paths keys; /* private keys of `certificates`, in the same order */
     enum tls_unknown_name unknown_name;
     enum tls_version min_version;
-    const char *ciphers;       /* names of 1.2 and 1.3, between colons */
-    const char *groups;        /* between colons */
-    const unsigned char *alpn; /* as in a ClientHello: each with its length in front */
+    const char *ciphers;       /* names of TLS 1.2 and 1.3, separated by colons */
+    const char *groups;        /* separated by colons */
+    const unsigned char *alpn; /* as in a ClientHello: a length byte before each name */
     unsigned alpn_bytes;
     const char *ca; /* CAs of servers' certificates; NULL: the system's */
     const char *client_ca;
@@ -62,13 +62,13 @@ struct tls_profile_conf {
     enum tls_truncated truncated;
     struct tls_paths ocsp;            /* files with OCSP responses */
     struct tls_paths tickets;         /* files with ticket keys; none: keys of the process */
-    const struct tls_profile *before; /* in use, to be replaced; NULL at start */
+    const struct tls_profile *before; /* the profile to be replaced; NULL at start */
 };
 
 /*
  * tls_profile_load(conf, out, why, why_size):
- * Read and check all files. An expired or not yet valid certificate is refused if it would replace
- * another.
+ * Read and check all files. An expired or not yet valid certificate is refused if the profile to be
+ * replaced has only other certificates.
  *
  * Thread: any but loops
  * Owns:   the caller has a reference; ${conf} is used during the call only
@@ -79,7 +79,7 @@ int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **o
 
 /*
  * tls_profile_hold(p) / tls_profile_release(p):
- * Add a reference and return ${p} / release one, or NULL; the last one frees ${p}.
+ * Add a reference and return ${p} / drop one from ${p} or NULL; the last frees ${p}.
  *
  * Thread: any
  */
@@ -97,8 +97,8 @@ const char *tls_profile_warnings(const struct tls_profile *p);
 
 /*
  * tls_profile_same(a, b) / tls_profile_same_files(a, b):
- * Do ${a} and ${b} have equal settings and file contents, and the same roles / whatever their
- * roles?
+ * Do ${a} and ${b} have equal settings and file contents? tls_profile_same() also compares the
+ * roles: for clients, for servers.
  *
  * Thread: any
  */
@@ -107,7 +107,7 @@ bool tls_profile_same_files(const struct tls_profile *a, const struct tls_profil
 
 /*
  * tls_profile_has_changed_files(p, fingerprint):
- * Have files of ${p} changed since they were read? *${fingerprint}: of the files now.
+ * Have files of ${p} changed since they were read? Sets ${fingerprint} to that of the files now.
  *
  * Thread: any but loops
  */
@@ -115,7 +115,7 @@ bool tls_profile_has_changed_files(const struct tls_profile *p, uint64_t *finger
 
 /*
  * tls_profile_certificates(p) / tls_profile_certificate(p, i, out):
- * Number of certificates / the i-th to expire.
+ * Return the number of certificates / set ${out} to the i-th to expire, from 0.
  *
  * Thread: any
  * Owns:   ${out}->path lives as long as ${p}
@@ -126,6 +126,7 @@ void tls_profile_certificate(const struct tls_profile *p, unsigned i,
 
 /*
  * tls_profile_truncated(p):
+ * Return what an end of file without close_notify becomes.
  *
  * Thread: any
  */
@@ -133,7 +134,7 @@ enum tls_truncated tls_profile_truncated(const struct tls_profile *p);
 
 /*
  * tls_profile_new_server(p):
- * Return an SSL that accepts a client, without a BIO; NULL: no memory. ${p} was loaded
+ * Return a new SSL, without a BIO, that accepts a client; NULL: no memory. ${p} was loaded
  * `for_clients`.
  *
  * Thread: any
@@ -143,9 +144,9 @@ struct ssl_st *tls_profile_new_server(struct tls_profile *p) NODISCARD;
 
 /*
  * tls_profile_new_client(p, tls_name):
- * Return an SSL that connects to the server ${tls_name}, a host name or IP address, without a BIO;
- * NULL: no memory. The server's certificate must be for ${tls_name}; a host name is sent as SNI.
- * With TLS_VERIFY_OFF ${tls_name} may be NULL. ${p} was loaded `for_servers`.
+ * Return a new SSL, without a BIO, that connects to a server; NULL: no memory. The server's
+ * certificate must be for ${tls_name}, a host name or IP address. A host name is sent as SNI. With
+ * TLS_VERIFY_OFF ${tls_name} may be NULL. ${p} was loaded `for_servers`.
  *
  * Thread: any
  * Owns:   the caller frees the SSL, which needs no reference to ${p}

@@ -13,7 +13,7 @@
 #include "tls/tls_ocsp.h"
 #include "tls/tls_tickets.h"
 
-/* Owned by the context (note: owner). */
+/* Data of the callbacks (note: owner). */
 struct tls_server {
     struct tls_certificates *certificates;
     struct tls_tickets *tickets; /* NULL: the keys of the process */
@@ -22,7 +22,10 @@ struct tls_server {
     unsigned char alpn[];
 };
 
-/* note: owner. Index of struct tls_server in the context, which frees it after its last SSL. */
+/*
+ * note: owner. Index of struct tls_server in the context's ex_data. The context frees the struct
+ * after its last SSL.
+ */
 static int tls_server_index = -1;
 
 static void tls_server_free(void *parent, void *server, CRYPTO_EX_DATA *data, int index,
@@ -115,8 +118,8 @@ static bool tls_server_digest_trust(EVP_MD_CTX *digest, const SSL_CTX *ctx)
 }
 
 /*
- * A ticket is valid only where clients are verified in the same way, with the same CAs and
- * revocation lists: a client that resumes is not verified again.
+ * A ticket is valid only for the same section name, `verify`, CAs and revocation lists, since a
+ * client that resumes is not verified again.
  */
 static int tls_server_set_session_context(SSL_CTX *ctx, const struct tls_profile_conf *conf,
                                           struct tls_load *l)
@@ -167,7 +170,7 @@ static const struct tls_certificate_set *tls_server_find(const struct tls_server
     return name ? tls_certificates_find(s->certificates, name) : NULL;
 }
 
-/* Called once for each ClientHello, with or without a name. */
+/* Check the client's name; called for each ClientHello, even without a name. */
 static int tls_server_check_name(SSL *ssl, int *alert, void *cookie)
 {
     const struct tls_server *s = cookie;
@@ -179,8 +182,8 @@ static int tls_server_check_name(SSL *ssl, int *alert, void *cookie)
 }
 
 /*
- * Called before the library chooses a certificate of ${ssl}. At first ${ssl} has those of the
- * context, the default ones. Returns 1, or 0 for an alert.
+ * Put the certificates for the client's name into ${ssl}, in place of the default ones. Returns 1,
+ * or 0 for an alert.
  */
 static int tls_server_choose_certificate(SSL *ssl, void *cookie)
 {

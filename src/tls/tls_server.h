@@ -1,7 +1,7 @@
 /*
- * tls/tls_server: the library's context that accepts clients, and what its callbacks need.
+ * tls/tls_server: the library's context that accepts clients, and the data of its callbacks.
  *
- * The context owns what they need, so an SSL of this context works after the profile is freed.
+ * The context owns these data, so an SSL of this context works after the profile is freed.
  */
 #ifndef TLS_TLS_SERVER_H
 #define TLS_TLS_SERVER_H
@@ -18,7 +18,7 @@
  * Create a context that accepts clients, with ${certificates}.
  *
  * Thread: any but loops
- * Owns:   ${out} holds ${certificates}
+ * Owns:   ${out} has a reference to ${certificates}
  * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
  */
 int tls_server_create(SSL_CTX **out, const struct tls_profile_conf *conf,

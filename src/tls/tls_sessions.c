@@ -13,15 +13,15 @@
 
 struct tls_sessions {
     atomic_uint refs;
-    struct lock lock; /* of all below */
+    struct lock lock; /* guards the members below */
     uintptr_t change; /* number of changes of context or name */
-    SSL_CTX *ctx;     /* context of all sessions, with a reference; NULL: none yet */
+    SSL_CTX *ctx;     /* context of all sessions, with a reference; NULL: no context yet */
     char name[SERVER_NAME_BYTES];
     SSL_SESSION *list[TLS_SESSIONS_MAX]; /* oldest first */
     unsigned n;
 };
 
-/* Indexes of an SSL's ex_data: its sessions, and the value of `change` then. */
+/* Indexes of an SSL's ex_data: its struct tls_sessions, and `change` when the connection began. */
 static int tls_sessions_index = -1, tls_sessions_change_index = -1;
 
 int tls_sessions_create(struct tls_sessions **out)
@@ -60,7 +60,7 @@ static void tls_sessions_remove(struct tls_sessions *ts, unsigned i)
     memmove(&ts->list[i], &ts->list[i + 1], (ts->n - i) * sizeof(SSL_SESSION *));
 }
 
-/* Locked. Are the sessions for the context of ${ssl}, and for ${name}? */
+/* Locked. Are the sessions of ${ts} for the context of ${ssl} and for ${name}? */
 static bool tls_sessions_fit(const struct tls_sessions *ts, const SSL *ssl, const char *name)
 {
     return SSL_get_SSL_CTX(ssl) == ts->ctx && strcmp(ts->name, name ? name : "") == 0;
@@ -94,10 +94,13 @@ static bool tls_sessions_has_expired(const SSL_SESSION *session)
 
 /*
  * note: copies. The library marks the session of a connection that ends without close_notify as not
- * resumable, so connections resume a copy, and a copy of theirs is kept.
+ * resumable. So the list has copies, and a TLS 1.2 connection gets a copy of one.
  */
 
-/* Locked. Take the newest session, for the caller to free; NULL: none. */
+/*
+ * Locked. Return the newest session, for the caller to free; one of TLS 1.3 leaves the list. NULL:
+ * no session.
+ */
 static SSL_SESSION *tls_sessions_take(struct tls_sessions *ts)
 {
     while (ts->n > 0) {
@@ -147,7 +150,7 @@ static void tls_sessions_append(struct tls_sessions *ts, SSL_SESSION *session)
     ts->list[ts->n++] = session;
 }
 
-/* Keep a copy (note: copies), unless context or name have changed since the connection began. */
+/* Keep a copy (note: copies) if context and name are as when the connection began. */
 static int tls_sessions_on_new(SSL *ssl, SSL_SESSION *session)
 {
     struct tls_sessions *ts = SSL_get_ex_data(ssl, tls_sessions_index);

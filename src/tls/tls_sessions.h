@@ -1,9 +1,9 @@
 /*
- * tls/tls_sessions: sessions of one server, to resume them in later connections.
+ * tls/tls_sessions: TLS sessions with one server, kept so that later connections can resume them.
  *
- * A session stands for a verified certificate, so it is resumed only with the context (profile) and
- * for the name that it was made with. A session of TLS 1.3 is resumed once (RFC 8446, C.4), one of
- * TLS 1.2 until it expires.
+ * A session stands for a verified certificate, so it is resumed only with the same context
+ * (profile) and name. A session of TLS 1.3 is resumed once (RFC 8446, C.4), one of TLS 1.2 until it
+ * expires.
  */
 #ifndef TLS_TLS_SESSIONS_H
 #define TLS_TLS_SESSIONS_H
@@ -14,7 +14,7 @@
 
 struct tls_sessions;
 
-/* Most sessions kept; the oldest is dropped first. */
+/* Limit of kept sessions; the oldest is dropped first. */
 #define TLS_SESSIONS_MAX 8
 
 /*
@@ -28,7 +28,7 @@ int tls_sessions_create(struct tls_sessions **out) NODISCARD;
 
 /*
  * tls_sessions_release(ts):
- * Drop the caller's reference; NULL is allowed. Connections may still have references.
+ * Drop the caller's reference; NULL is allowed.
  *
  * Thread: any
  */
@@ -36,9 +36,9 @@ void tls_sessions_release(struct tls_sessions *ts);
 
 /*
  * tls_sessions_use(ts, ssl, name):
- * Let ${ssl}, a new connection to the server, resume a session if there is one, and keep its new
- * sessions in ${ts}. ${name}: verified name of the server; NULL: none. If memory is short, nothing
- * is resumed or kept.
+ * Let ${ssl}, a new connection to the server, resume a session if there is one. Sessions that the
+ * server sends to ${ssl} are kept in ${ts}. ${name}: verified name of the server; NULL: no name. If
+ * memory is short, nothing is resumed or kept.
  *
  * Thread: any
  */
@@ -46,7 +46,7 @@ void tls_sessions_use(struct tls_sessions *ts, SSL *ssl, const char *name);
 
 /*
  * tls_sessions_enable(ctx):
- * Have connections of the client context ${ctx} hand over their new sessions.
+ * Make connections of the client context ${ctx} keep the sessions that servers send.
  *
  * Thread: any, before other threads can use ${ctx}
  */

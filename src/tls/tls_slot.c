@@ -10,7 +10,7 @@
 struct tls_slot {
     struct lock lock;
     struct tls_profile *current; /* guarded by `lock` */
-    atomic_uint references; /* relaxed up, acquire-release down: the last one sees all writes */
+    atomic_uint references;      /* add: relaxed; drop: acq_rel, so the last one sees all writes */
 };
 
 int tls_slot_create(struct tls_slot **out, struct tls_profile *profile)

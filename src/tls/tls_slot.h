@@ -1,8 +1,6 @@
 /*
  * tls/tls_slot: the current profile of a [tls NAME] section. A reload or a changed file replaces
- * it; a connection keeps the profile that it began with.
- *
- * A lock guards the pointer.
+ * it.
  */
 #ifndef TLS_TLS_SLOT_H
 #define TLS_TLS_SLOT_H
@@ -17,14 +15,14 @@ struct tls_slot;
  * Create a slot with one reference.
  *
  * Thread: any
- * Owns:   the slot owns the caller's reference to ${profile}, on error the caller still does
+ * Owns:   the slot takes over the caller's reference to ${profile}, except on error
  * Errors: 0; -ENOMEM
  */
 int tls_slot_create(struct tls_slot **out, struct tls_profile *profile) NODISCARD;
 
 /*
  * tls_slot_hold(slot) / tls_slot_release(slot):
- * Add a reference and return ${slot}, which may be NULL / release one; the last frees ${slot}.
+ * Add a reference and return ${slot} / drop one; the last frees ${slot}. Both accept NULL.
  *
  * Thread: any
  */
@@ -33,7 +31,7 @@ void tls_slot_release(struct tls_slot *slot);
 
 /*
  * tls_slot_current(slot):
- * The current profile, with a reference for the caller.
+ * Return the current profile, with a reference for the caller.
  *
  * Thread: any
  */
@@ -41,10 +39,10 @@ struct tls_profile *tls_slot_current(struct tls_slot *slot);
 
 /*
  * tls_slot_replace(slot, profile):
- * Use ${profile} for connections from now on.
+ * Use ${profile} for new connections.
  *
  * Thread: any
- * Owns:   the slot owns the caller's reference to ${profile}
+ * Owns:   the slot takes over the caller's reference
  */
 void tls_slot_replace(struct tls_slot *slot, struct tls_profile *profile);
 

@@ -23,11 +23,11 @@
 struct tls_stream {
     SSL *ssl;
     struct tls_bio io;
-    uint64_t bytes_read;    /* plain */
+    uint64_t bytes_read;    /* plain bytes */
     uint32_t late_messages; /* see note: handshake messages behind the handshake */
     bool is_open;           /* the handshake is done */
     bool failed;
-    struct tls_failure *failure; /* NULL: none yet */
+    struct tls_failure *failure; /* NULL: no failure yet */
 };
 
 static _Thread_local uint8_t tls_stream_records[TLS_STREAM_OUTPUT_BYTES];
@@ -128,7 +128,7 @@ static void tls_stream_begin(struct tls_stream *st)
         ERR_clear_error();
 }
 
-/* The library's last error; if it refused the certificate, why; NULL: none. */
+/* Return the library's last error or, if it refused the certificate, why; NULL: no error. */
 static const char *tls_stream_reason(const struct tls_stream *st)
 {
     unsigned long error = ERR_peek_last_error();
@@ -222,7 +222,7 @@ enum tls_stream_result tls_stream_read(struct tls_stream *st, uint8_t *out, size
     return TLS_STREAM_DONE;
 }
 
-/* Each SSL_write_ex() must fit the output whole, with headers and tags. */
+/* Each SSL_write_ex() needs room in the output for a whole record, with header and tag. */
 enum tls_stream_result tls_stream_write(struct tls_stream *st, const uint8_t *data, size_t len,
                                         size_t *n)
 {

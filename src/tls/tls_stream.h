@@ -1,11 +1,11 @@
 /*
- * tls/tls_stream: one TLS connection, between plain bytes and records in memory.
+ * tls/tls_stream: one TLS connection; converts between plain bytes and records in memory.
  *
- * One thread at a time uses it: a loop's, or during a step of the handshake one of
+ * One thread at a time uses it: the loop's or, during a step of the handshake, one of
  * tls/tls_handshakes.
  *
- * tls_stream_output() has the records that a call made: in memory of the calling thread, until this
- * thread's next call for any stream.
+ * Records that a call makes are in memory of the calling thread. tls_stream_output() returns them
+ * until this thread's next call for any stream.
  */
 #ifndef TLS_TLS_STREAM_H
 #define TLS_TLS_STREAM_H
@@ -31,7 +31,7 @@ enum tls_stream_result {
 
 /*
  * tls_stream_create(out, ssl, accepts):
- * Use ${ssl} for a client that we accept, or a server that we connect to.
+ * Create a stream on ${ssl}: with ${accepts} to a client, else to a server.
  *
  * Thread: any
  * Owns:   the stream owns ${ssl}, which an error frees
@@ -49,7 +49,7 @@ void tls_stream_free(struct tls_stream *st);
 
 /*
  * tls_stream_ssl(st):
- * The library's object, for other files of tls/.
+ * Return the library's SSL object, for other files of tls/.
  *
  * Thread: owner
  */
@@ -67,7 +67,7 @@ size_t tls_stream_input_left(const struct tls_stream *st);
 
 /*
  * tls_stream_handshake(st):
- * Do what the input allows: DONE, INPUT, OUTPUT or FAILED.
+ * Continue the handshake as far as the input allows: DONE, INPUT, OUTPUT, CLOSED or FAILED.
  *
  * Thread: owner
  */
@@ -75,7 +75,7 @@ enum tls_stream_result tls_stream_handshake(struct tls_stream *st);
 
 /*
  * tls_stream_handshake_is_cheap(st):
- * Is the next part of the handshake without public-key arithmetic? (TLS 1.3: the client's
+ * Does the next part of the handshake need no public-key arithmetic? (TLS 1.3: the client's
  * Finished, without a certificate)
  *
  * Thread: owner
@@ -102,7 +102,7 @@ enum tls_stream_result tls_stream_write(struct tls_stream *st, const uint8_t *da
 
 /*
  * tls_stream_shutdown_write(st):
- * Make a close_notify; reading goes on.
+ * Make a close_notify record; reading continues.
  *
  * Thread: owner
  */
@@ -110,7 +110,7 @@ void tls_stream_shutdown_write(struct tls_stream *st);
 
 /*
  * tls_stream_output(st, n):
- * Records of the last call: ${n} bytes.
+ * Return the records of the last call, ${n} bytes.
  *
  * Thread: owner
  */
@@ -118,7 +118,7 @@ const uint8_t *tls_stream_output(const struct tls_stream *st, size_t *n);
 
 /*
  * tls_stream_failure(st):
- * Why ${st} failed.
+ * Return why ${st} failed.
  *
  * Thread: owner
  */

@@ -51,7 +51,7 @@ static int tls_tickets_add(struct tls_tickets *t, const unsigned char *raw, size
     return 0;
 }
 
-/* Decode a line of ${len} characters; returns the bytes of the key, or 0. */
+/* Decode a line of ${len} characters; return the length of the key, or 0. */
 static size_t tls_tickets_decode(unsigned char *raw, const char *line, size_t len)
 {
     size_t padding = 0;
@@ -138,7 +138,10 @@ void tls_tickets_destroy(struct tls_tickets *t)
 
 /* ---- keys of the process ---- */
 
-/* Two keys: each encrypts for TLS_TICKETS_SECONDS, then only decrypts for as long. */
+/*
+ * Two keys: each encrypts for at least TLS_TICKETS_SECONDS, then only decrypts for at least as
+ * long.
+ */
 static struct {
     struct lock lock;
     bool is_ready; /* tls_tickets_prepare_own() has run */
@@ -153,7 +156,7 @@ static void tls_tickets_prepare_own(void)
     own.is_ready = true;
 }
 
-/* Returns false without random bytes. */
+/* Replace the encrypting key when its time is over; false: no random bytes. */
 static bool tls_tickets_rotate_own(void)
 {
     unsigned char raw[TLS_TICKETS_LONG];
@@ -173,7 +176,6 @@ static bool tls_tickets_rotate_own(void)
 
 /* ---- use ---- */
 
-/* Returns the index of the key to use, or -1. */
 static int tls_tickets_find(const struct tls_tickets *t, const struct tls_tickets_use *use)
 {
     if (use->encrypts)

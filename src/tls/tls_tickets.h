@@ -1,8 +1,9 @@
 /*
  * tls/tls_tickets: keys of session tickets: from files, or made and rotated in the process.
  *
- * Keys of files are immutable, and the same on every node that has the files. Those of the process
- * are shared by all profiles: where a ticket is valid is said in its session (tls/tls_server.c).
+ * Keys of files are immutable, and the same on every node that has the files. Keys of the process
+ * are shared by all profiles; the session in a ticket says where the ticket is valid
+ * (tls_server_set_session_context()).
  */
 #ifndef TLS_TLS_TICKETS_H
 #define TLS_TLS_TICKETS_H
@@ -15,13 +16,13 @@
 
 struct tls_tickets;
 
-/* How long a ticket is good. */
+/* Lifetime of a ticket. */
 #define TLS_TICKETS_SECONDS 7200
 
 /*
  * tls_tickets_load(out, paths, l):
- * Read keys: the first encrypts, all decrypt. A file has lines in base64 (HAProxy), or one key of
- * 48 or 80 bytes (nginx).
+ * Read keys: the first encrypts, all decrypt. A file has lines in base64 (HAProxy), or is one
+ * binary key of 48 or 80 bytes (nginx).
  *
  * Thread: any but loops
  * Owns:   the caller frees ${out} with tls_tickets_destroy()
@@ -49,10 +50,10 @@ struct tls_tickets_use {
 /*
  * tls_tickets_use(t, use):
  * Set up encryption with the first key, or decryption with the one that the client's ticket names.
- * ${t}: NULL for the keys of the process.
+ * ${t} NULL: use the keys of the process.
  *
  * Thread: any
- * Errors: 1 (done); 2 (done with an older key: renew the ticket); 0 (no such key); -1
+ * Errors: 1 (done); 2 (done with an older key: renew the ticket); 0 (no such key); -1 (failed)
  */
 int tls_tickets_use(const struct tls_tickets *t, const struct tls_tickets_use *use) NODISCARD;
 

@@ -200,7 +200,7 @@ uint64_t balancer_random(void)
     static _Atomic uint64_t threads;
     static _Thread_local uint64_t state;
 
-    if (state == 0) /* not seeded yet; each thread has its own state */
+    if (state == 0) /* not seeded yet */
         state = hash_mix(atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed));
     return hash_mix(state++);
 }
@@ -296,7 +296,8 @@ static bool balancer_scan(struct balancer_attempt *a, unsigned start)
 }
 
 /*
- * Offer places in this kind's order, then again accepting all warming endpoints, then every place.
+ * Offer places in this kind's order; if slow start rejected one, again without slow start; then
+ * every place.
  */
 static bool balancer_attempt(struct balancer_attempt *a)
 {
@@ -345,8 +346,8 @@ static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *pick
 }
 
 /*
- * Pick from the pools that share sessions, first from one drawn at random. Sets ${last} to the last
- * such pool.
+ * Pick from the pools that share sessions: first from a drawn pool, then from the others. Sets
+ * ${last} to the last such pool.
  */
 static int balancer_pick_shared(struct balancer *b, struct balancer_pick_state *pick,
                                 const struct balancer_totals *c, unsigned *last,

@@ -4,18 +4,18 @@
  * A balancer is immutable; changed endpoints need a new one. Picks take no lock and read current
  * flags and session counts. Endpoints of weight 0 are left out.
  *
- * Levels: a session gets a higher level only after it tried all fit endpoints of the lower levels,
- * not because these are full.
+ * Levels: a session gets a higher level only after it tried all fit endpoints of the lower levels.
+ * If these are full, the pick fails instead.
  *   - When the lowest level has too few fit endpoints (panic_threshold), higher levels share its
  *     sessions by weight; when it has none, they take over.
  *   - Panic: all levels together have too few fit endpoints. All flags but ENDPOINT_ABSENT are
  *     ignored, so that the few fit endpoints are not overloaded.
- *   - Last resort: endpoints that only ENDPOINT_EJECTED makes unfit.
+ *   - Last resort: endpoints that are unfit only because they are ejected.
  *
  * Slow start: an endpoint's share grows from a tenth to all of its weight. Kinds of balancer that
- * compare loads reduce the weight; the others draw whether to accept the endpoint. Hashing kinds
- * draw by the key, so that clients keep their server. If all endpoints are warming, all weights
- * count fully.
+ * compare loads reduce the weight; the others accept the endpoint with that share as probability.
+ * Hashing kinds draw by the key, so that clients keep their server. If all endpoints are warming,
+ * all weights count fully.
  */
 #ifndef UPSTREAM_BALANCER_H
 #define UPSTREAM_BALANCER_H
@@ -40,7 +40,7 @@ enum balancer_kind {
     BALANCER_RANDOM,            /* the less loaded of two that are drawn by weight */
     BALANCER_SOURCE_HASH,       /* client address, rendezvous hashing */
     BALANCER_MAGLEV,            /* client address, lookup table */
-    BALANCER_FIRST              /* the first that is not full */
+    BALANCER_FIRST              /* the first endpoint that is not full */
 };
 
 struct balancer;
@@ -54,11 +54,11 @@ struct balancer_share {
 struct balancer_conf {
     enum balancer_kind kind;
     struct endpoint *const *endpoints;   /* of one group, in configuration order; copied */
-    const struct balancer_share *shares; /* by index of `endpoints`; NULL: as in the endpoints */
+    const struct balancer_share *shares; /* of `endpoints`; NULL: the endpoints' own values */
     unsigned n_endpoints;
     /* hashing kinds: maximum sessions of an endpoint, in percent of its fair share; 0: no limit */
     unsigned hash_balance_factor;
-    /* percent of the lowest level's endpoints that must be fit; 0: never panic */
+    /* percent of the lowest level's endpoints; fewer fit ones are too few; 0: never panic */
     unsigned panic_threshold;
     int64_t slow_start_ns; /* duration of ENDPOINT_WARMING */
     uint32_t generation;   /* unique in the group */
@@ -68,7 +68,7 @@ struct balancer_pick_state {
     uint64_t key;
     uint32_t generation; /* of the balancer that `tried` refers to */
     uint16_t n_tried;
-    uint16_t tried[BALANCER_TRIES]; /* see balancer_internal.h */
+    uint16_t tried[BALANCER_TRIES]; /* places; see balancer_internal.h */
 };
 
 /*
@@ -102,7 +102,8 @@ void balancer_begin(struct balancer_pick_state *pick, uint64_t key);
 
 /*
  * balancer_pick(b, pick, out):
- * Enter an endpoint (endpoint_enter()) that ${pick} has not tried, and record it as tried.
+ * Pick an endpoint that ${pick} has not tried, add a session to it (endpoint_enter()), and record
+ * it as tried.
  *
  * Thread: any
  * Owns:   the caller calls endpoint_leave() when the session there ends

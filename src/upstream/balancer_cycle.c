@@ -46,7 +46,7 @@ static uint32_t balancer_cycle_begin(struct balancer_cycle_head *heads,
     return total;
 }
 
-/* Of places with equal credit the heaviest is next. */
+/* Return the next place. At equal credit, the heaviest is next. */
 static uint16_t balancer_cycle_step(struct balancer_cycle_head *heads,
                                     const struct balancer_pool *pool)
 {
@@ -59,7 +59,7 @@ static uint16_t balancer_cycle_step(struct balancer_cycle_head *heads,
             best = i;
     }
     place = (uint16_t)heads[best].place++;
-    if (heads[best].place == pool->runs[best].to) { /* each place had its turn: all pay */
+    if (heads[best].place == pool->runs[best].to) { /* each place of the run had its turn: pay */
         heads[best].place = pool->runs[best].from;
         heads[best].credit -= pool->table_len;
     }

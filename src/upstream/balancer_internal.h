@@ -24,7 +24,7 @@
 #include "base/cache_line.h"
 #include "upstream/balancer.h"
 
-/* Draws before searching all places. */
+/* Rejected draws after which all places are searched. */
 #define BALANCER_DRAWS 64
 
 #define BALANCER_NO_PLACE32 UINT32_MAX
@@ -64,20 +64,20 @@ struct balancer {
     /* Arrays by place. A search reads only `loads`, pointers to the endpoints' load words. */
     struct endpoint **list;
     _Atomic uint32_t **loads;
-    uint32_t *limits; /* sessions */
+    uint32_t *limits; /* maximum sessions */
     uint16_t *weights;
 
-    struct endpoint_group *group; /* NULL: no endpoint */
+    struct endpoint_group *group; /* NULL: the balancer is empty */
     unsigned n_pools;
     struct balancer_pool pools[BALANCER_LEVELS];
     _Atomic uint64_t totals; /* packed; see note: totals */
 
-    alignas(CACHE_LINE_BYTES) _Atomic uint64_t next; /* written by each pick */
+    alignas(CACHE_LINE_BYTES) _Atomic uint64_t next; /* turn number; most picks write it */
 };
 
 struct balancer_totals {
     uint32_t changes;
-    uint32_t weight; /* usable weight of pool `first`; 0: no pool has fit endpoints */
+    uint32_t weight; /* usable weight of pool `first`; 0: no pool has usable endpoints */
     unsigned first;
     bool panics;
     bool all_warm_up;
@@ -93,7 +93,7 @@ struct balancer_attempt {
     uint32_t weight; /* usable weight of the pool; 0: unknown */
     bool keyed;      /* this kind of balancer hashes the key */
     bool lottery;    /* accept warming endpoints by chance */
-    bool refused;    /* has rejected a warming endpoint */
+    bool refused;    /* slow start rejected an offered endpoint */
     bool busy;       /* an offered endpoint was full */
     struct endpoint *taken;
 };
@@ -102,7 +102,7 @@ struct balancer_kind_ops {
     int (*build)(const struct balancer *b, struct balancer_pool *pool); /* NULL: no table */
     bool (*choose)(struct balancer_attempt *a);                         /* false: none was taken */
     bool keyed;
-    bool in_order; /* configuration order */
+    bool in_order; /* keep the configuration order */
 };
 
 /*
@@ -123,7 +123,7 @@ static inline unsigned balancer_weight(const struct balancer *b, unsigned place)
 
 /*
  * balancer_totals(b) / balancer_remember(b, c):
- * balancer_totals: current totals, recomputed after a flag change.
+ * balancer_totals: return current totals; recompute them after a flag change.
  * balancer_remember: cache the totals ${c}.
  *
  * Thread: any
@@ -143,9 +143,9 @@ unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_tota
 
 /*
  * balancer_offer(a, place) / balancer_offer_warm(a, place):
- * balancer_offer: enter ${place} unless it is unfit, tried, full or rejected by slow start; true if
- * entered.
- * balancer_offer_warm: the same without slow start, for kinds that have applied it.
+ * balancer_offer: add a session to ${place}; false if it is unfit, tried, full or rejected by slow
+ * start.
+ * balancer_offer_warm: the same without slow start, for kinds that apply it themselves.
  *
  * balancer_takes(a, place) / balancer_open(a, place):
  * balancer_takes: would balancer_offer() succeed now?
@@ -162,7 +162,7 @@ bool balancer_open(const struct balancer_attempt *a, unsigned place);
  * balancer_part(b, e) / balancer_warmup_draw(a, e):
  * balancer_part: slow-start factor of ${e}, below 1 while it is warming; clears ENDPOINT_WARMING
  * when slow start is over.
- * balancer_warmup_draw: true with this factor as probability; always true without ${a}->lottery.
+ * balancer_warmup_draw: true with this probability, or if ${a}->lottery is off.
  *
  * Thread: any
  */

@@ -4,8 +4,8 @@
  * The cost of a place is (sessions + 1) / weight; within a run, comparing sessions is enough. Flags
  * are bits above the session count, so one comparison checks both.
  *
- * A warming endpoint counts with a part of its weight. Among idle endpoints this would starve it,
- * so a draw decides whether its full weight counts.
+ * A warming endpoint counts with a part of its weight. An idle one would get no sessions beside
+ * other idle endpoints, so a draw decides whether its full weight counts.
  */
 #include "upstream/balancer_internal.h"
 
@@ -14,7 +14,7 @@
 /* Maximum searches: another follows if an offer fails. */
 #define BALANCER_LEAST_ROUNDS 8
 
-/* Cost of one session at weight 1; divisible by weights to 25, and by 50, 100, 128, 200 and 256. */
+/* Cost of one session at weight 1. Exact at weights to 25, and at 50, 100, 128, 200 and 256. */
 #define BALANCER_LEAST_UNIT UINT64_C(428338310400) /* 2^8 3^2 5^2 7 11 13 17 19 23 < 2^39 */
 
 struct balancer_least {
@@ -58,7 +58,7 @@ static bool balancer_least_is_left_out(const struct balancer_least *l, uint32_t 
     return false;
 }
 
-/* ${unit}: cost of one session in the run of ${place}. */
+/* Cost of ${place} with ${active} sessions; ${unit} is the cost of one session in its run. */
 static uint64_t balancer_least_cost(const struct balancer_least *l, unsigned place, uint32_t active,
                                     uint64_t unit)
 {
@@ -72,7 +72,7 @@ static uint64_t balancer_least_cost(const struct balancer_least *l, unsigned pla
     return (uint64_t)fmin((double)cost / balancer_part(a->b, e), 0x1p63);
 }
 
-/* Session count below which a place, at cost ${unit} for a session, beats the best so far. */
+/* Session count below which a place, at cost ${unit} a session, beats the best one so far. */
 static uint32_t balancer_least_bound(const struct balancer_least *l, uint64_t unit)
 {
     uint64_t bound = (l->cost + unit - 1) / unit - 1; /* so that (active + 1) * unit < cost */
@@ -104,7 +104,9 @@ static void balancer_least_look(struct balancer_least *l, const struct balancer_
     }
 }
 
-/* Place with least cost, of equals the first from ${start} on; or BALANCER_NO_PLACE32. */
+/*
+ * Find the place of least cost, at equal cost the first from ${start} on; or BALANCER_NO_PLACE32.
+ */
 static uint32_t balancer_least_find(struct balancer_least *l, unsigned start)
 {
     const struct balancer_pool *pool = l->a->pool;

@@ -1,7 +1,7 @@
 /*
  * upstream/balancer_random: power of two choices: draw two by weight, take the less loaded.
  *
- * Draws are from round robin's cycle, so by weight; of equal loads the first drawn wins.
+ * Draws are from round robin's cycle, so by weight. At equal loads, the first drawn wins.
  */
 #include "base/hash.h"
 #include "upstream/balancer_internal.h"

@@ -11,7 +11,7 @@
  * the slot's owner at the first pick, so that picks cost the same for any group size.
  *
  * note: slots. The owner depends only on the slot and the balancer's endpoints, which never change.
- * So racing threads store the same owner; relaxed.
+ * So racing threads store the same owner, and relaxed order suffices.
  */
 #include "upstream/balancer_internal.h"
 
@@ -21,7 +21,7 @@
 
 #include "base/hash.h"
 
-/* With 1,000 endpoints, each has 524 slots: shares deviate by 4.4 % (1 / sqrt(524)). Takes 1 MB. */
+/* 1 MB of slots. With 1,000 endpoints, each has 524: shares deviate by 4.4 % (1 / sqrt(524)). */
 #define BALANCER_SLOTS (UINT32_C(1) << 19)
 
 /* With fewer endpoints, computing the owner is as fast as reading slots. */
@@ -79,13 +79,13 @@ static inline uint64_t balancer_draw(uint64_t key, uint64_t hash)
     return (x ^ x >> 32) * UINT64_C(0x94d049bb133111eb);
 }
 
-/* Uniform draw to exponential cost; within a run, a lower draw costs less. */
+/* Map a uniform draw to an exponential cost. Within a run, a lower draw costs less. */
 static double balancer_cost(uint64_t draw, unsigned weight)
 {
     return -log1p(-(double)draw * 0x1p-64) / weight;
 }
 
-/* Place with the lowest draw in ${run}; with ${a}, only among places that ${a} may take. */
+/* Place with the lowest draw in ${run}, among those that ${a} may take (NULL: all). */
 static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct balancer_run *run,
                                 uint64_t key, struct balancer_attempt *a, uint64_t *lowest)
 {
@@ -104,7 +104,7 @@ static uint32_t balancer_lowest(const struct balancer_pool *pool, const struct b
     return found;
 }
 
-/* Owner of ${key}; with ${a}, only among places that ${a} may take. */
+/* Owner of ${key}, among the places that ${a} may take (NULL: all). */
 static uint32_t balancer_owner(const struct balancer_pool *pool, uint64_t key,
                                struct balancer_attempt *a)
 {

@@ -1,4 +1,4 @@
-/* upstream/balancer_totals: see note: totals in balancer_internal.h. */
+/* upstream/balancer_totals: totals of the pools; see note: totals in balancer_internal.h. */
 #include "upstream/balancer_internal.h"
 
 #define BALANCER_TOTALS_TAKEN   1u

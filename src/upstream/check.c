@@ -190,7 +190,7 @@ static void check_on_eof(struct check *c)
 
 static void check_on_writable(struct handler *h)
 {
-    (void)h; /* not called: a check writes too few bytes to fill the channel */
+    (void)h; /* never called: a check writes too little to fill the channel */
 }
 
 /* Writing failed. If an answer is expected, keep reading until end of file, which decides. */
@@ -287,7 +287,7 @@ static void check_write(struct check *c, const uint8_t *data, size_t len)
     (void)rc; /* ended() of the tail handler reports a failure */
 }
 
-/* PROXY header (LOCAL) and bytes in one write: the server gets both at once. */
+/* Send PROXY header (LOCAL) and bytes in one write, so that the server gets both at once. */
 static void check_send(struct check *c)
 {
     const struct check_conf *conf = &c->script->conf;

@@ -12,7 +12,7 @@
  * How a check ends, leaving no trace on either side:
  *   - Nothing to send or expect: a reset replaces the handshake's last ACK (as in HAProxy),
  *     so that accept(2) of the server never returns the connection.
- *   - Otherwise: end of file is sent, and the kernel discards the connection. The server reads end
+ *   - Otherwise: we send end of file, and the kernel discards the connection. The server reads end
  *     of file, not a reset that it would log. TIME_WAIT remains here only if both sides close at
  *     once.
  */
@@ -62,7 +62,7 @@ enum check_outcome {
 enum check_verdict {
     CHECK_FOR,
     CHECK_AGAINST,
-    CHECK_NEITHER /* no verdict: the failure is on our side */
+    CHECK_NEITHER /* no verdict: cancelled, or the failure is on our side */
 };
 
 struct check_bytes {
@@ -71,13 +71,13 @@ struct check_bytes {
 };
 
 struct check_conf {
-    /* PROXY header; not sent if there is no TLS and nothing to send or expect */
+    /* PROXY header; sent only with TLS, or with bytes to send or expect */
     struct proxy_header_conf send_proxy;
     struct upstream_tls_conf tls;
     struct tls_handshakes *handshakes;
     struct check_bytes send;
     struct check_bytes expect;
-    int64_t timeout_ns;            /* total for all addresses */
+    int64_t timeout_ns;            /* for all addresses together */
     struct connector_conf connect; /* as for sessions */
 };
 
@@ -103,7 +103,7 @@ struct check;
 
 /*
  * Called once for each check_start(), on the loop, never inside check_start() or check_cancel().
- * ${c} may be started again.
+ * It may start ${c} again.
  */
 typedef void check_done(struct check *c);
 
@@ -120,7 +120,7 @@ struct check {
     const struct check_script *script;
     struct upstream_server *server; /* for TLS; set by the owner before check_start() */
     struct server_tls tls;
-    struct tls_counters tls_counters; /* sessions have others */
+    struct tls_counters tls_counters; /* sessions have their own */
     bool handshakes;
     enum check_state state;
     int64_t began_at_ns;
@@ -167,7 +167,7 @@ void check_cancel(struct check *c);
 
 /*
  * check_verdict(outcome):
- * Verdict on the server.
+ * Does ${outcome} count for or against the server?
  *
  * Thread: any
  */

@@ -1,4 +1,4 @@
-/* upstream/checker: life of checker, groups and targets. */
+/* upstream/checker: create, change and free checker, groups and targets. */
 #include "upstream/checker.h"
 
 #include <errno.h>
@@ -107,7 +107,7 @@ void checker_decided(struct checker *k)
         k->conf.decided(k->conf.cookie);
 }
 
-/* Remove ${t} from its group, without cancelling its timer. */
+/* Remove ${t} from its group. Its timer must not be running. */
 static void checker_leave(struct checker_target *t)
 {
     struct checker_group *g = t->group;
@@ -250,7 +250,7 @@ void checker_group_close(struct checker_group *g)
     checker_free_group(g);
 }
 
-/* Cancel all checks as the loop shuts down; this turn's reap step closes their descriptors. */
+/* Cancel all checks when the loop shuts down; this turn's reap step closes their descriptors. */
 static void checker_run_stop(struct task *task)
 {
     struct checker *k = CONTAINER_OF(task, struct checker, at_stop);

@@ -1,5 +1,5 @@
 /*
- * upstream/checker: health checks of all upstreams, on one loop; set ENDPOINT_DOWN and
+ * upstream/checker: run the health checks of all upstreams, on one loop, and set ENDPOINT_DOWN and
  * ENDPOINT_WARMING.
  *
  *   checker -- group (an upstream) -- target (an endpoint)
@@ -57,7 +57,7 @@ struct checker_rules_conf {
 struct checker_group_conf {
     const char *name; /* of the upstream, for logs */
     /*
-     * Called on the loop after the flag of ${e} changed; may add and remove any target. May be
+     * Called on the loop after ENDPOINT_DOWN of ${e} changed; may add and remove any target. May be
      * NULL.
      */
     void (*changed)(void *cookie, struct endpoint *e, bool is_up);
@@ -115,8 +115,8 @@ void checker_destroy(struct checker *k);
 
 /*
  * checker_reserve(k, max_under_way) / checker_set_limit(k, max_under_way):
- * Allocate for ${max_under_way} checks at once / make this the limit. Checks above a lowered limit
- * end normally.
+ * Allocate for ${max_under_way} checks at once / make this the limit. When it is lowered, checks
+ * under way end normally.
  *
  * Thread: checker's loop, or main before it starts
  * Units:  each check takes a descriptor; 0: no checks
@@ -127,10 +127,10 @@ void checker_set_limit(struct checker *k, unsigned max_under_way);
 
 /*
  * checker_rules_create(out, conf) / checker_rules_release(r):
- * Prepare rules / release them (NULL is allowed).
+ * Create rules / release a reference (NULL is allowed).
  *
  * Thread: checker's loop, or main while it does not run
- * Owns:   ${conf} is copied; ${out} holds its memory
+ * Owns:   ${conf} is copied; ${out} holds a reference to conf->memory
  * Errors: 0; -ENOMEM; as check_script_init()
  */
 int checker_rules_create(struct checker_rules **out,
@@ -160,7 +160,7 @@ void checker_group_use(struct checker_group *g, struct checker_rules *r);
 
 /*
  * checker_target_create(out) / checker_target_destroy(t):
- * Create a target / free one without group (NULL is allowed).
+ * Create a target / free one that is in no group (NULL is allowed).
  *
  * Thread: any
  * Errors: 0; -ENOMEM
@@ -170,8 +170,8 @@ void checker_target_destroy(struct checker_target *t);
 
 /*
  * checker_add(t, g, conf):
- * Check an endpoint; ${t} is in no group. With ENDPOINT_DOWN it starts down and is checked at once;
- * else it starts up and is checked within an interval.
+ * Add ${t}, which is in no group, to ${g}. An endpoint with ENDPOINT_DOWN starts down and is
+ * checked at once. Another starts up and is checked within an interval.
  *
  * Thread: checker's loop
  * Owns:   ${conf} is copied; ${t}, endpoint and address must live until ${t} leaves the group

@@ -41,7 +41,7 @@ struct checker_target {
     struct timer timer;
     struct list link;
     struct list waiting;         /* in the group's queue */
-    struct checker_group *group; /* NULL: none */
+    struct checker_group *group; /* NULL: in no group */
     struct checker_slot *slot;   /* NULL: no check under way */
     struct checker_target_conf conf;
     struct health health;
@@ -96,7 +96,7 @@ struct checker {
     struct log_limit log_limit;
 };
 
-/* Types of the timer of a due check, and of the retry after a shortage. */
+/* Task types: timer of a target's next check; timer of the retry after a shortage. */
 extern const struct task_type checker_timer_type;
 extern const struct task_type checker_retry_type;
 

@@ -1,4 +1,4 @@
-/* upstream/checker_run: make checks and process results. */
+/* upstream/checker_run: run checks and process results. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -6,7 +6,7 @@
 #include "upstream/checker_internal.h"
 #include "upstream/upstream_server.h"
 
-/* Pause when resources run out; time without errors that ends a shortage. As in net/acceptor. */
+/* PAUSE: time to a retry when resources run out. CALM: time without errors that ends a shortage. */
 #define CHECKER_PAUSE_NS (100 * NS_PER_MS)
 #define CHECKER_CALM_NS  (1 * NS_PER_S)
 
@@ -129,8 +129,8 @@ static void checker_note_late(struct checker_target *t)
         atomic_fetch_add_explicit(g->conf.n_late, 1, memory_order_relaxed);
     if (log_allowed(&g->late_limit, CHECKER_LOG_INTERVAL_NS, &suppressed))
         log_warning(
-            "upstream %s: server %s: a check begins %.1f s late: checks under way: %u of at most %u "
-            "of this upstream, %u of at most %u in total; waiting: %u%s",
+            "upstream %s: server %s: a check begins %.1f s late: checks under way: %u of at most "
+            "%u of this upstream, %u of at most %u in total; waiting: %u%s",
             g->conf.name, t->conf.endpoint->name, (double)late_ns / NS_PER_S, g->under_way,
             k->share, k->under_way, k->max_under_way, k->n_waiting, LOG_SUPPRESSED(suppressed));
 }
@@ -177,7 +177,7 @@ static void checker_warm(struct checker_target *t, int64_t now_ns)
     (void)endpoint_set_flag(e, ENDPOINT_WARMING);
 }
 
-/* End slow start, unless another thread has restarted it. */
+/* End slow start if its time is over: another thread may have restarted it. */
 static void checker_look_warm(struct checker_target *t, int64_t now_ns)
 {
     struct endpoint *e = t->conf.endpoint;
@@ -189,7 +189,7 @@ static void checker_look_warm(struct checker_target *t, int64_t now_ns)
     (void)endpoint_clear_flag(e, ENDPOINT_WARMING);
 }
 
-/* Only a notice for a server without weight: it has no sessions to lose. */
+/* For a server without weight only a notice: it has no sessions to lose. */
 static enum log_level checker_down_level(const struct checker_target *t)
 {
     return endpoint_is_used(t->conf.endpoint) ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE;
@@ -252,7 +252,7 @@ static void checker_stays_down(const struct checker_target *t, const struct chec
               g->n_up, g->n_used);
 }
 
-/* May free the target. */
+/* Report a change. May free the target. */
 static void checker_tell(struct checker_target *t, enum health_change change, bool is_first,
                          const struct check_result *result, int64_t since_at_ns)
 {
@@ -280,7 +280,7 @@ static int64_t checker_interval_ns(struct checker_target *t)
     return is_spread || t->first_ns == 0 || t->first_ns > interval_ns ? interval_ns : t->first_ns;
 }
 
-/* May free the target. */
+/* Process a verdict. May free the target. */
 static void checker_report(struct checker_target *t, const struct check_result *result,
                            int64_t began_at_ns, bool as_sessions)
 {
@@ -347,7 +347,7 @@ static void checker_log_failure(const struct checker_target *t, const struct che
               check_describe(text, sizeof(text), result));
 }
 
-/* May free the target. */
+/* Process an ended check. May free the target. */
 static void checker_account(struct checker_target *t, const struct check *c, bool as_sessions)
 {
     const struct check_result result = c->result;
@@ -394,7 +394,7 @@ static void checker_run_timer(struct task *task)
     checker_feed(k);
 }
 
-/* Resume checks; after CHECKER_CALM_NS without error, end the shortage. */
+/* Resume checks. The next run, after CHECKER_CALM_NS without error, ends the shortage. */
 static void checker_run_retry(struct task *task)
 {
     struct checker *k = CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct checker, retry);

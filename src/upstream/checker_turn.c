@@ -2,8 +2,8 @@
 #include "upstream/checker_internal.h"
 
 /*
- * Largest limit for a group, at least 1, with which the sum of min(targets, limit) over all groups
- * fits the slots. Groups with fewer targets never wait.
+ * Largest limit per group, at least 1, for which the sum of min(targets, limit) over all groups
+ * fits the slots. Groups with no more targets than that never wait.
  */
 static unsigned checker_fair_share(const struct checker *k)
 {

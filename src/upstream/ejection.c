@@ -1,6 +1,4 @@
 /*
- * upstream/ejection: see ejection.h.
- *
  * note: sweep. An ejection stores EJECTION_OUT, then writes `next_return_at_ns` (release), even an
  * unchanged value. A sweep sets `next_return_at_ns` to CLOCK_NEVER (acquire), then reads the
  * endpoints. Either the sweep sees EJECTION_OUT, or the ejection writes its lower value later,
@@ -31,7 +29,7 @@ void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints)
 
 void ejection_worked(struct ejection *x)
 {
-    /* Load first: the cache line stays shared. */
+    /* Load first: without a store, the cache line stays shared between cores. */
     if (atomic_load_explicit(&x->failures, memory_order_relaxed) > 0)
         atomic_store_explicit(&x->failures, 0, memory_order_relaxed);
 }
@@ -49,7 +47,7 @@ static void ejection_give_back(struct ejection *x, enum ejection_state to)
     atomic_store_explicit(&x->state, (int)to, memory_order_release);
 }
 
-/* Maximum ejected endpoints: at least 1, unless max_percent is 0 or the group has one endpoint. */
+/* Maximum ejected endpoints: 0 for a group of one, or if max_percent is 0; else at least 1. */
 static unsigned ejection_max_out(const struct ejection_group *g)
 {
     uint64_t n = atomic_load_explicit(&g->n_endpoints, memory_order_relaxed);
@@ -69,7 +67,7 @@ static bool ejection_take_place(struct ejection_group *g)
     return false;
 }
 
-/* Writes even an unchanged value; see note: sweep. */
+/* Lower next_return_at_ns to ${at_ns}. Writes even an unchanged value; see note: sweep. */
 static void ejection_expect_return(struct ejection_group *g, int64_t at_ns)
 {
     int64_t next_ns = atomic_load_explicit(&g->next_return_at_ns, memory_order_relaxed);
@@ -97,7 +95,7 @@ static int64_t ejection_eject(struct ejection_group *g, struct ejection *x, stru
     int64_t time_ns, returns_at_ns;
 
     if (now_ns - x->returns_at_ns >= conf->time_max_ns)
-        x->times = 0; /* its last ejection is long over */
+        x->times = 0; /* the last ejection is long over */
     time_ns = ejection_time_ns(conf, ++x->times);
     returns_at_ns = clock_add_ns(now_ns, time_ns);
     x->returns_at_ns = returns_at_ns;

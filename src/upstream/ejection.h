@@ -18,9 +18,9 @@
 #include "upstream/endpoint.h"
 
 struct ejection_conf {
-    unsigned failures;   /* in a row; 0: never eject */
+    unsigned failures;   /* in a row that eject; 0: never eject */
     int64_t time_ns;     /* ejection time, multiplied by the number of successive ejections */
-    int64_t time_max_ns; /* longest ejection; after so long without one the multiplier is 1 */
+    int64_t time_max_ns; /* longest ejection; after as long without one, the multiplier restarts */
     unsigned max_percent;
     bool resets; /* a reset before the first byte is a failure */
 };
@@ -32,14 +32,14 @@ struct ejection_group {
     _Atomic int64_t next_return_at_ns; /* earliest return; CLOCK_NEVER when none is ejected */
 };
 
-enum ejection_state { EJECTION_IN, EJECTION_OUT, EJECTION_CLAIMED /* changing */ };
+enum ejection_state { EJECTION_IN, EJECTION_OUT, EJECTION_CLAIMED /* see note: claim */ };
 
 struct ejection {
     atomic_uint failures;      /* in a row */
     atomic_uint ejected_after; /* failures in a row at the last ejection */
     /*
      * note: claim. To eject or return an endpoint, claim it (acquire), then store the new state
-     * (release). The members below belong to the claimer; other threads skip the endpoint.
+     * (release). The members below `state` belong to the claimer; other threads skip the endpoint.
      */
     atomic_int state;
     unsigned times; /* successive ejections */
@@ -48,9 +48,10 @@ struct ejection {
 
 /*
  * ejection_group_init(g, conf, n_endpoints):
+ * Initialize ${g} without ejected endpoints.
  *
  * Thread: any, before other threads can use ${g}
- * Owns:   ${conf} must live until a grace period after ejection_group_use()
+ * Owns:   ${conf} must live until a grace period after ejection_group_use() replaces it
  */
 void ejection_group_init(struct ejection_group *g, const struct ejection_conf *conf,
                          unsigned n_endpoints);
@@ -69,7 +70,7 @@ void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints);
 /*
  * ejection_worked(x) / ejection_failed(g, x, e, now_ns, others):
  * Record a success / record a failure; return the ejection time in ns if that ejects ${e}, else 0.
- * ${others}: other endpoints are fit; without them nothing is ejected.
+ * ${others}: another endpoint is fit; if not, ${e} stays.
  *
  * Thread: any
  */

@@ -106,7 +106,7 @@ struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e)
 
 void endpoint_release_addresses(struct endpoint_addresses *at)
 {
-    /* Acquire and release: the last user frees what others read. */
+    /* Acquire and release: the last user frees memory that others have read. */
     if (at && atomic_fetch_sub_explicit(&at->users, 1, memory_order_acq_rel) == 1)
         free(at);
 }

@@ -65,8 +65,8 @@ struct endpoint {
      * that sees the new count sees the flag, and for ENDPOINT_WARMING its start time. So totals are
      * computed once per change.
      *
-     * note: load. Flags and session count, connecting sessions included. A group's words are
-     * adjacent, for fast searches.
+     * note: load. The load word has flags and session count, including connecting sessions. A
+     * group's words are adjacent, for fast searches.
      */
     _Atomic uint32_t *load;
     struct endpoint_group *group;
@@ -110,14 +110,14 @@ void endpoint_leave(struct endpoint *e);
  * Add a reference to the addresses and return them, NULL if unresolved / release the reference
  * (NULL is allowed).
  *
- * Thread: as endpoint_set_addresses(), or a loop of its ${readers} / any
+ * Thread: a loop of ${readers}, or the thread of endpoint_set_addresses() / any
  */
 struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e);
 void endpoint_release_addresses(struct endpoint_addresses *at);
 
 /*
  * endpoint_addresses_are(at, list, n):
- * Compare with ${n} addresses, ignoring order.
+ * Are the addresses of ${at} those of ${list}, in any order?
  *
  * Thread: any
  */
@@ -146,7 +146,7 @@ void endpoint_close(struct endpoint *e);
 
 /*
  * endpoint_set_flag(e, mark) / endpoint_clear_flag(e, mark):
- * Set or clear a flag. True if that changes it.
+ * Set or clear a flag. True if the flag changed.
  *
  * Thread: any
  */

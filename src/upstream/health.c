@@ -14,7 +14,6 @@ static uint64_t health_random(struct health *h)
     return random;
 }
 
-/* ${whole} * ${part} / 2^64. */
 static int64_t health_share_ns(int64_t whole_ns, uint64_t part)
 {
     return (int64_t)(((unsigned __int128)(uint64_t)whole_ns * part) >> 64);

@@ -4,8 +4,8 @@
  *         fall failures in a row                      rise successes in a row
  *   UP ---------------------------> DOWN       DOWN -------------------------> UP
  *
- * Servers begin UP (as in HAProxy), DOWN, or CHECKED: down until the first check decides. Uses no
- * clock or sockets.
+ * Servers begin UP (as in HAProxy), DOWN, or CHECKED: down until the first check decides. This code
+ * uses no clock or sockets.
  */
 #ifndef UPSTREAM_HEALTH_H
 #define UPSTREAM_HEALTH_H
@@ -21,7 +21,7 @@ struct health_conf {
     enum health_initial initial; /* of a new server */
     unsigned rise;
     unsigned fall;
-    int64_t interval_ns;      /* from start to start of checks */
+    int64_t interval_ns;      /* from the start of a check to the next */
     int64_t fast_interval_ns; /* while a streak may change the state; 0: interval_ns */
     unsigned jitter_percent;  /* longest jitter, percent of the interval */
 };
@@ -53,7 +53,7 @@ void health_use(struct health *h, const struct health_conf *conf);
 
 /*
  * health_report(h, passed, now_ns):
- * Record a check that passed or failed; not an undecided one.
+ * Record that a check passed or failed, and return the change. Leave out undecided checks.
  *
  * Thread: owner of ${h}
  */
@@ -61,7 +61,7 @@ enum health_change health_report(struct health *h, bool passed, int64_t now_ns);
 
 /*
  * health_first_ns(conf, nth):
- * Delay of the first check of server ${nth} (from 0), below an interval; spreads any number of
+ * Delay of the first check of server ${nth} (from 0), below an interval. Spreads any number of
  * servers evenly.
  *
  * Thread: any

@@ -259,7 +259,7 @@ struct server_set *membership_publish(struct membership *r, struct server_set *s
     return before;
 }
 
-/* Call it before publishing: the set may consist of returning servers only. */
+/* Call it before publishing: a set of returning servers only would have no fit server. */
 void membership_reset_returning(struct membership *r)
 {
     list_for_each (node, &r->servers) {

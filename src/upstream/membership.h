@@ -44,12 +44,12 @@ struct server_set {
     struct upstream_server *servers[]; /* by line, then by name */
 };
 
-/* Observer, called on the control loop. */
+/* Callbacks for changed servers, on the control loop. */
 struct membership_watch {
     void (*came)(void *cookie, struct upstream_server *server);
     void (*went)(void *cookie, struct upstream_server *server);
     void (*moved)(void *cookie, struct upstream_server *server); /* addresses changed */
-    /* The line of ${server} has another configuration: replace pointers into the old one. */
+    /* The server's line was replaced (drop pointers into the old one), or its `admin` changed. */
     void (*changed)(void *cookie, struct upstream_server *server);
     void *cookie;
 };
@@ -58,9 +58,9 @@ struct membership {
     struct upstream *upstream;
     _Atomic(struct server_set *) set; /* see note: grace in engine/grace.h */
     /*
-     * note: owner. The members below belong to the control loop, before start to the main thread. A
-     * thread without loop takes the lock to load the set and increment its `held`, and to read what
-     * an administrator changed of a line.
+     * note: owner. The members below belong to the control loop; before start, to the main thread.
+     * A thread without loop takes the lock to load the set and increment its `held`, and to read a
+     * line's `admin`.
      */
     struct lock lock;
     struct server_line **lines; /* in the order of the configuration; references */
@@ -70,7 +70,7 @@ struct membership {
     struct list replaced;
     uint32_t generation;   /* of the newest balancer */
     bool is_being_changed; /* see membership_change_prepare() */
-    bool is_stale;         /* weights or levels differ from the set's */
+    bool is_stale;         /* weights or levels differ from the balancer's */
     struct membership_watch watch;
 };
 
@@ -94,7 +94,7 @@ void membership_close(struct membership *r);
 
 /*
  * membership_now(r):
- * Current set, valid within the task.
+ * Return the current set, valid within the task.
  *
  * Thread: a worker's loop, or control loop
  */
@@ -115,7 +115,7 @@ void membership_give_back(struct server_set *set);
 
 /*
  * membership_find_line(r, id):
- * The line with this ID; NULL: none.
+ * Find the line with this ID; NULL: none.
  *
  * Thread: control loop, or main before start
  * Owns:   valid until the next commit; server_line_hold() keeps it longer
@@ -138,7 +138,7 @@ int membership_update(struct membership *r, const struct server_line *line,
 
 /*
  * membership_hold(server) / membership_let_go(server):
- * Keep a server across tasks, without a session / release it.
+ * Keep a server across tasks, even without sessions / release it.
  *
  * Thread: as membership_now(), in the task that found the server / any
  */
@@ -147,7 +147,7 @@ void membership_let_go(struct upstream_server *server);
 
 /*
  * membership_sweep(r):
- * Free unreachable sets and servers, as membership_update() does. True if some cannot be freed yet.
+ * Free unreachable sets and servers. True if some cannot be freed yet.
  *
  * Thread: control loop
  */

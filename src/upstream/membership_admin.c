@@ -26,7 +26,7 @@ static unsigned membership_admin_weight(const struct upstream_server *server)
                                                                          : line->conf.weight);
 }
 
-/* Set `is_wanted` as in the current set, and the weights of ${line}; true if a weight changed. */
+/* Keep the current set's servers, and update the weights of ${line}; true if a weight changed. */
 static bool membership_admin_weigh(struct membership *r, const struct server_line *line)
 {
     bool changed = false;
@@ -44,7 +44,10 @@ static bool membership_admin_weigh(struct membership *r, const struct server_lin
     return changed;
 }
 
-/* Call it before servers of ${line} can get sessions: they may have to pass a check first. */
+/*
+ * Begin slow start and, if a check must pass first, set ENDPOINT_DOWN. Call it before sessions can
+ * come.
+ */
 static void membership_admin_enable(const struct membership *r, const struct server_line *line)
 {
     bool starts_down = upstream_starts_down(r->upstream->conf);
@@ -60,7 +63,7 @@ static void membership_admin_enable(const struct membership *r, const struct ser
     }
 }
 
-/* Restore weights and flags: a disabled server has no checks, and counts as up. */
+/* After an error, restore weights and clear ENDPOINT_DOWN: disabled servers count as up. */
 static void membership_admin_undo(struct membership *r, const struct server_line *line)
 {
     (void)membership_admin_weigh(r, line);

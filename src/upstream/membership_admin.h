@@ -1,10 +1,10 @@
 /*
- * upstream/membership_admin: what an administrator changes of a server at run time: drain, disable,
+ * upstream/membership_admin: an administrator's changes of servers at run time: drain, disable,
  * enable, weight.
  *
- * A change applies to all servers of a line, later ones too, and publishes a new server set, as a
- * reload does. The line keeps the change (upstream/server_line), until a reload or an upgrade
- * changes or removes the line, or a restart.
+ * A change applies to all servers of a line, later ones too. If it changes a weight, it publishes a
+ * new server set. The line keeps the change (upstream/server_line) until a restart, or until a
+ * reload or an upgrade changes or removes the line.
  */
 #ifndef UPSTREAM_MEMBERSHIP_ADMIN_H
 #define UPSTREAM_MEMBERSHIP_ADMIN_H
@@ -18,19 +18,19 @@ struct server_line_admin;
 
 /*
  * membership_admin_set(r, line, admin):
- * Change ${line}. Sessions stay where they are.
+ * Replace the administrator's settings of ${line}. Sessions stay where they are.
  *
  * Thread: control loop, or main before start
  * Owns:   ${admin} is copied
  * Errors: 0; -ENOMEM; -EBUSY (another configuration is prepared); -EOPNOTSUPP (a weight for SRV
- *         records; or a name that is `disabled` in the configuration, so has no lookups)
+ *         records; to enable or drain a name that the configuration disables: it has no lookups)
  */
 int membership_admin_set(struct membership *r, struct server_line *line,
                          const struct server_line_admin *admin) NODISCARD;
 
 /*
  * membership_admin_get(r, line):
- * What an administrator changed of ${line}.
+ * Return the administrator's settings of ${line}.
  *
  * Thread: control loop, or main while no reload is under way
  */
@@ -41,13 +41,13 @@ struct server_line_admin membership_admin_get(struct membership *r, const struct
  * Undo all changes by the administrator.
  *
  * Thread: control loop
- * Errors: as membership_admin_set(); changes of other lines are undone all the same
+ * Errors: as membership_admin_set(); the other lines are still undone
  */
 int membership_admin_reset(struct membership *r) NODISCARD;
 
 /*
  * membership_admin_log_lost(r, next):
- * Log the changes that the configuration ${next} ends.
+ * Log the administrator's settings that the new configuration ${next} drops.
  *
  * Thread: control loop, before the commit
  */

@@ -186,7 +186,7 @@ static int membership_change_fill(const struct membership_change *ch,
     return 0;
 }
 
-/* Create spares for servers that may have spare connections now. */
+/* Create or prepare spares for servers that may have spare connections now. */
 static int membership_change_add_spares(struct membership_change *ch)
 {
     int rc = 0;
@@ -273,7 +273,7 @@ static int membership_change_place_one(const struct membership_change *ch, unsig
     return 0;
 }
 
-/* Server at ${place} in the old line of several servers with this ID; NULL: none. */
+/* Find the server at ${place} in the old line ${id}, if that has several servers; NULL: none. */
 static struct upstream_server *membership_change_old(const struct membership_change *ch,
                                                      const char *id,
                                                      const struct membership_place *place)
@@ -319,13 +319,13 @@ int membership_change_places(struct membership_change *ch, const struct server_l
     if (membership_change_has(ch, position))
         return 0;
     membership_free_set(ch->set);
-    ch->set = NULL; /* membership_change_build() builds it */
+    ch->set = NULL; /* membership_change_build() builds a new one */
     for (unsigned i = 0; i < n && rc == 0; i++)
         rc = membership_change_place_each(ch, position, &places[i]);
     return rc;
 }
 
-/* Use the new line; the old one stays until no worker reads it. */
+/* Move the server to its new line; the old line stays until no worker reads it. */
 static void membership_change_apply(struct membership_change *ch, struct membership_next *next)
 {
     struct upstream_server *server = next->server;

@@ -1,5 +1,5 @@
 /*
- * upstream/membership_change: the servers of another configuration of an upstream.
+ * upstream/membership_change: build and publish the server set of a new configuration.
  *
  * A line whose ID and address stay the same continues: its servers keep sessions and state. Prepare
  * creates the other servers, commit removes servers that are not configured any more.
@@ -15,18 +15,18 @@ struct upstream_conf;
 
 /*
  * membership_change_prepare(out, r, conf):
- * Build the set of ${conf}. Until commit or cancel, membership_update() is refused.
+ * Build the set of ${conf}. Until commit or cancel, membership_update() fails.
  *
  * Thread: control loop
  * Owns:   ${conf} must live until commit or cancel
- * Errors: 0; -ENOMEM; -E2BIG (over BALANCER_MAX_ENDPOINTS); -EBUSY (another change is prepared)
+ * Errors: 0; -ENOMEM; -E2BIG; -EBUSY (another change is prepared)
  */
 int membership_change_prepare(struct membership_change **out, struct membership *r,
                               const struct upstream_conf *conf) NODISCARD;
 
 /*
  * membership_change_line(change, id):
- * A line of the new configuration; NULL: none.
+ * Find a line of the new configuration; NULL: none.
  *
  * Thread: control loop
  * Owns:   as membership_find_line()
@@ -50,13 +50,13 @@ int membership_change_places(struct membership_change *change, const struct serv
  * Build the set again if places were added; call it after the last membership_change_places().
  *
  * Thread: control loop
- * Errors: 0; -ENOMEM; -E2BIG (over BALANCER_MAX_ENDPOINTS)
+ * Errors: 0; -ENOMEM; -E2BIG
  */
 int membership_change_build(struct membership_change *change) NODISCARD;
 
 /*
  * membership_change_commit(change):
- * Publish the set. upstream.conf must be the new configuration.
+ * Publish the set. upstream.conf must already be the new configuration.
  *
  * Thread: control loop
  * Owns:   the caller calls membership_change_end() after a grace period of the workers
@@ -65,7 +65,7 @@ void membership_change_commit(struct membership_change *change);
 
 /*
  * membership_change_end(change):
- * Free ${change}, and the set and lines that it replaced.
+ * Free ${change} and the replaced lines; membership_sweep() may free the replaced set.
  *
  * Thread: any
  */
@@ -73,7 +73,7 @@ void membership_change_end(struct membership_change *change);
 
 /*
  * membership_change_cancel(change):
- * Free ${change}, never committed, or NULL.
+ * Free ${change}, which is not committed, or NULL.
  *
  * Thread: control loop
  */

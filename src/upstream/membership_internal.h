@@ -10,8 +10,8 @@ struct upstream_conf;
 
 /*
  * membership_is_one(conf) / membership_level(conf, place) / membership_weight(line, place):
- * membership_is_one: has the line only one server? (literal address, resolve=one, or disabled)
- * membership_level: level of a server at ${place}; of a backup, the last.
+ * membership_is_one: does the line have only one server? (literal address, resolve=one, disabled)
+ * membership_level: level of a server at ${place}; backups have the last.
  * membership_weight: weight of a server at ${place}; 0 if the line is disabled, draining or has
  * weight 0.
  *
@@ -36,8 +36,8 @@ static inline unsigned membership_weight(const struct server_line *line,
 
 /*
  * membership_create_server(out, r, line, place) / membership_add_server(out, r, position, place):
- * Create a server at ${place} (may be unresolved), in no set / for the line at ${position}, and add
- * it to ${r}.
+ * Create a server of ${line} at ${place} (n == 0: unresolved), in no set / of the line at
+ * ${position}, and add it to ${r}.
  *
  * Thread: control loop, or main before start
  * Owns:   the caller owns a created ${out}; ${r} owns an added ${out}, and membership_sweep() frees
@@ -52,7 +52,7 @@ int membership_add_server(struct upstream_server **out, struct membership *r, un
 
 /*
  * membership_is_at(server, place):
- * Has ${server} the addresses of ${place}?
+ * Does ${server} have the addresses of ${place}?
  *
  * Thread: control loop
  */
@@ -60,7 +60,7 @@ bool membership_is_at(const struct upstream_server *server, const struct members
 
 struct membership_wanted {
     struct upstream_server **servers;
-    struct balancer_share *shares; /* NULL: as balancer_conf.shares */
+    struct balancer_share *shares; /* NULL: see balancer_conf.shares */
     unsigned n;
 };
 
@@ -78,8 +78,8 @@ void membership_free_set(struct server_set *set);
 
 /*
  * membership_reset_returning(r) / membership_publish(r, set) / membership_note_changes(r):
- * The steps of a change, in this order, with `is_wanted` set: clear flags of returning servers /
- * replace the set and return the old one / report to the watch.
+ * The steps of a change, in this order, after `is_wanted` was set: reset flags of returning servers
+ * / replace the set and return the old one / report to the watch.
  *
  * Thread: control loop, or main before start
  */
@@ -106,7 +106,7 @@ void membership_warm(const struct membership *r, struct upstream_server *server)
 
 /*
  * membership_set_unseen(set):
- * Record that no worker can see ${set}, a struct server_set, any more.
+ * Record that no worker sees ${set}, a struct server_set, any more.
  *
  * Thread: any
  */

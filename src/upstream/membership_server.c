@@ -41,7 +41,7 @@ static int membership_take_load(struct membership *r, struct upstream_server *se
         if (!slab)
             return -ENOMEM;
         slab->used = 0;
-        list_append(r->slabs.next, &slab->link); /* before full slabs */
+        list_append(r->slabs.next, &slab->link); /* in front: full slabs are behind */
     }
     i = (unsigned)__builtin_ctzll(~slab->used);
     slab->used |= UINT64_C(1) << i;

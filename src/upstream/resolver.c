@@ -1,4 +1,3 @@
-/* upstream/resolver: the names of a configuration and of its replacement. */
 #include "upstream/resolver.h"
 
 #include <errno.h>
@@ -193,7 +192,7 @@ int resolver_prepare(struct resolver *r, const struct resolver_next *next,
         resolver_cancel(change);
         return rc;
     }
-    change->next.list = NULL; /* the caller's */
+    change->next.list = NULL; /* the caller's list */
     loop_schedule(control, &change->timer, change->n_waiting > 0 ? next->wait_ns : 0);
     *out = change;
     return 0;
@@ -234,7 +233,7 @@ void resolver_cancel(struct resolver_change *change)
     resolver_end(change);
 }
 
-/* Bind ${name} to its line. Try ${position} first: lines mostly keep their position. */
+/* Reference the line of ${name}, which is most likely at ${position}. */
 static void resolver_bind(struct resolver_name *name, unsigned position)
 {
     const struct membership *m = &name->upstream->membership;
@@ -258,14 +257,13 @@ static void resolver_remove_others(struct resolver *r)
     }
 }
 
-/* Make a new name one of the current configuration. */
 static void resolver_begin(struct resolver_name *name)
 {
     name->change = NULL;
     list_append(&name->resolver->names, &name->link);
 }
 
-/* At the start there is no configuration to replace, so answers are used as they come. */
+/* At the start each answer is applied at once: no configuration is replaced. */
 void resolver_answered(struct resolver_name *name)
 {
     struct resolver_change *change = name->change;

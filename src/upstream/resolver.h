@@ -1,16 +1,15 @@
 /*
- * upstream/resolver: resolve host names and SRV records periodically and update their servers.
+ * upstream/resolver: resolve host names and SRV records periodically and update the servers.
  *
  * Lookups block, so they run on the executor; the control loop applies answers. The next lookup
  * comes when the TTL expires, within resolve_interval_min and resolve_interval, with jitter. A
  * failure keeps the last answer; the next lookup comes after resolve_interval or `retry_ns`,
  * whichever is shorter.
  *
- * A service takes one task for its SRV records and one per host; all hosts together get
- * `service_ns`. A host whose lookup fails keeps its last addresses, or is left out if it has none.
+ * A service takes one executor task for its SRV records and one per host; no host lookup begins
+ * after `service_ns`. A host whose lookup fails keeps its last addresses, if any.
  *
- * A new configuration is used when its new names are looked up; its other names keep addresses and
- * timers.
+ * A reload first looks up its new names; unchanged names keep addresses and timers.
  */
 #ifndef UPSTREAM_RESOLVER_H
 #define UPSTREAM_RESOLVER_H
@@ -36,20 +35,20 @@ struct resolver_conf {
     struct executor *executor;
     struct loop *control;
     int64_t retry_ns;   /* maximum pause after a failure */
-    int64_t service_ns; /* lookups of a service's hosts begin within this time */
-    uint64_t seed;      /* for jitter; unique to the process */
+    int64_t service_ns; /* host lookups begin within this time after the SRV answer */
+    uint64_t seed;      /* random, for jitter */
     /* resolve_host() or a test double, called on an executor thread. */
     int (*lookup)(struct address *out, size_t max, const char *word, struct dns_terms *terms);
-    /* srv_resolve() or a test double, called on an executor thread. */
+    /* srv_resolve() or a test double, as above. */
     int (*lookup_service)(struct srv_record *out, size_t max, const char *name,
                           struct dns_terms *terms);
     /*
-     * Loop check: would a connection from ${upstream} to ${a} reach ${upstream} again? On an
-     * executor thread, or the control loop.
+     * Loop check: would a connection from ${upstream} to ${a} reach ${upstream} again? Called on
+     * executor threads and on the control loop.
      */
     bool (*leads_back)(const struct proxy_loop *listeners, const char *upstream,
                        const struct address *a);
-    /* Add a reference to ${listeners}; drop one (NULL is allowed). Not on executor threads. */
+    /* Add / release a reference to ${listeners} (or NULL). Not called on executor threads. */
     void (*hold)(struct proxy_loop *listeners);
     void (*release)(struct proxy_loop *listeners);
 };
@@ -57,12 +56,12 @@ struct resolver_conf {
 struct resolver_next {
     const struct upstream_next *list; /* all upstreams */
     unsigned n;
-    struct proxy_loop *listeners; /* for leads_back(); a reference is kept */
+    struct proxy_loop *listeners; /* for leads_back(); the resolver adds a reference */
     int64_t wait_ns;              /* longest wait for the first answers of new names */
     /*
-     * Called on the control loop when all new names have an answer or wait_ns is over; not inside
-     * resolver_prepare(), not when the loop ends. ${error}: 0; -ENODATA (logged): a new name has no
-     * address, and resolve_required is set.
+     * Called on the control loop, after resolver_prepare(), when all new names have an answer or
+     * wait_ns has passed. Not called if the loop ends first. ${error}: 0; -ENODATA (logged): a new
+     * name has no address, and resolve_required is set.
      */
     void (*ready)(void *cookie, int error);
     void *cookie;
@@ -80,7 +79,7 @@ int resolver_create(struct resolver **out, const struct resolver_conf *conf) NOD
 
 /*
  * resolver_names(list, n):
- * Number of names to look up; disabled servers do not count.
+ * Return the number of names to look up, without those of disabled servers.
  *
  * Thread: any
  */
@@ -88,20 +87,20 @@ unsigned resolver_names(const struct upstream_next *list, unsigned n);
 
 /*
  * resolver_prepare(r, next, out):
- * Look up the new names of ${next}; ready() follows. One change at a time.
+ * Begin to look up the new names of ${next}; ready() follows. Only one change may be under way.
  *
  * Thread: control loop
- * Owns:   ${next} and its list are copied; the upstreams must live until a change commits without
- *         them; commit and cancel free ${out}
- * Errors: 0; -ENOMEM; -EAGAIN, -ESHUTDOWN (logged: the executor has no thread)
+ * Owns:   ${next} is copied, but not its list; the upstreams must live until a change without them
+ *         is committed; commit and cancel free ${out}
+ * Errors: 0; -ENOMEM; as executor_schedule() (logged)
  */
 int resolver_prepare(struct resolver *r, const struct resolver_next *next,
                      struct resolver_change **out) NODISCARD;
 
 /*
  * resolver_find_places(change, up, line, places):
- * Fill ${places} with the servers of ${line} from the first answer. Returns how many; 0: no answer,
- * or the name is not new.
+ * Fill ${places} from the first answer to the new name of ${line}. Returns their number; 0: no
+ * addresses yet, or the name is not new.
  *
  * Thread: control loop
  * Owns:   the addresses are valid until resolver_commit() or resolver_cancel()
@@ -113,8 +112,8 @@ unsigned resolver_find_places(const struct resolver_change *change, const struct
 
 /*
  * resolver_commit(change) / resolver_cancel(change):
- * From now on look up the names of the next configuration only / free ${change} and its new names.
- * Commit after ready(), when the upstreams have their new lines.
+ * Switch to the names of the next configuration / free ${change} and its new names. Commit after
+ * ready(), when the upstreams have their new server lines.
  *
  * Thread: control loop
  */
@@ -124,7 +123,7 @@ void resolver_cancel(struct resolver_change *change);
 /*
  * resolver_start(r, next):
  * Prepare and commit ${next} on the control loop, and wait for the commit; next->ready() is not
- * called. Logs results and errors.
+ * called.
  *
  * Thread: main
  * Owns:   as resolver_prepare()
@@ -137,7 +136,7 @@ int resolver_start(struct resolver *r, const struct resolver_next *next) NODISCA
  * resolver_destroy(r):
  * Free ${r} or NULL.
  *
- * Thread: main, when control loop and executor have ended or never started
+ * Thread: main, when the control loop and the executor have ended or never started
  */
 void resolver_destroy(struct resolver *r);
 

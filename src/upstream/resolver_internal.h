@@ -1,4 +1,4 @@
-/* upstream/resolver_internal: shared by the files of upstream/resolver. */
+/* upstream/resolver_internal: names, lookups and changes of upstream/resolver. */
 #ifndef UPSTREAM_RESOLVER_INTERNAL_H
 #define UPSTREAM_RESOLVER_INTERNAL_H
 
@@ -8,28 +8,31 @@
 #include "upstream/resolver.h"
 
 struct resolver_service {
-    unsigned n;
-    unsigned begin;    /* first record to look up; wraps around */
-    unsigned done;     /* records finished or given up */
-    int64_t until_ns;  /* no lookup begins after this time */
-    int error;         /* error of the first failed host */
-    unsigned n_failed; /* hosts whose lookup failed, without hosts that do not exist */
-    int errors[RESOLVER_ADDRESSES];
+    unsigned n;                     /* records */
+    unsigned begin;                 /* first record to look up, in circular order */
+    unsigned done;                  /* records finished or given up */
+    int64_t until_ns;               /* no host lookup begins after this time */
+    int error;                      /* of the first failed host lookup; 0: none */
+    unsigned n_failed;              /* failed host lookups, without nonexistent hosts */
+    int errors[RESOLVER_ADDRESSES]; /* by record; 0: none */
     struct srv_record records[RESOLVER_ADDRESSES];
 };
 
-/* Answer to a lookup; for a service grouped by record. */
+/* Answer to a lookup. Addresses of a service are grouped by SRV record. */
 struct resolver_found_addresses {
     unsigned n;
     int64_t ttl_ns;
     struct address list[RESOLVER_ADDRESSES];
-    unsigned record[RESOLVER_ADDRESSES];
+    unsigned record[RESOLVER_ADDRESSES]; /* index in service->records */
     unsigned weight[RESOLVER_ADDRESSES];
     unsigned level[RESOLVER_ADDRESSES];
     struct resolver_service *service; /* NULL: a host name */
 };
 
-/* Owned by the control loop, but a lookup under way owns the members marked (L). */
+/*
+ * A host name or SRV service of a server line. Owned by the control loop, but a lookup under way
+ * owns the members marked (L).
+ */
 struct resolver_name {
     struct timer lookup; /* (L) */
     struct task answer;
@@ -43,41 +46,41 @@ struct resolver_name {
     bool is_under_way;
     bool is_removed;   /* removed while its lookup was under way */
     bool is_kept;      /* kept by the current commit */
-    bool has_answer;   /* an answer is not applied yet */
-    bool checks_loops; /* the listeners changed since its lookup: look for proxy loops again */
-    bool known;
-    bool late; /* the first answer failed or was not in time */
-    int error; /* of the last answer */
+    bool has_answer;   /* an answer waits to be applied */
+    bool checks_loops; /* the listeners changed since the lookup: check for proxy loops again */
+    bool known;        /* an answer has been applied */
+    bool late;         /* a lookup failed, or the first answer was not in time */
+    int error;         /* last result: 0 or -errno */
     int64_t answered_at_ns;
-    uint64_t drawn; /* random state */
+    uint64_t drawn; /* counter for random numbers */
     int looked_up;  /* (L) result to apply: 0 or -errno */
-    bool loops;     /* (L) addresses failed the loop check (logged) */
-    unsigned begin; /* (L) index to start at: where the last lookup ran out of time */
-    struct resolver_found_addresses *found; /* (L) of the current lookup */
+    bool loops;     /* (L) an address failed the loop check (logged) */
+    unsigned begin; /* (L) SRV record to begin with: the last lookup ran out of time there */
+    struct resolver_found_addresses *found; /* (L) answer of the current lookup */
     struct resolver_found_addresses *last;  /* (L) last answer of a service */
     /* Constant. */
     enum upstream_names names;
     const char *upstream_name;
     const char *id;
-    const char *word; /* ADDRESS of the line */
+    const char *word; /* ADDRESS of the server line */
 };
 
 struct resolver {
     struct resolver_conf conf;
     struct list names;
-    struct list removed; /* names with lookups under way */
+    struct list removed; /* names whose lookup is still under way */
     uint64_t n_added;
     struct proxy_loop *listeners;   /* a reference; NULL: none yet */
-    struct resolver_change *change; /* NULL: none */
+    struct resolver_change *change; /* under way; NULL: none */
     struct task start;
-    const struct resolver_next *first; /* of resolver_start() */
+    const struct resolver_next *first; /* argument of resolver_start() */
     struct promise started;
 };
 
 /* A name of the next configuration. */
 struct resolver_step {
     struct resolver_name *name;
-    unsigned position; /* of its line */
+    unsigned position; /* of the name's server line */
     bool is_new;
     bool is_required;
 };
@@ -97,7 +100,7 @@ struct resolver_change {
 
 /*
  * resolver_name_create(out, r, up, conf):
- * Create the name of a line; it is in no list.
+ * Create the name of the line ${conf}, in no list yet.
  *
  * Thread: control loop
  * Errors: 0; -ENOMEM
@@ -107,17 +110,17 @@ int resolver_name_create(struct resolver_name **out, struct resolver *r, struct 
 
 /*
  * resolver_name_free(name) / resolver_name_remove(name):
- * Free ${name}, which is in no list and whose timers have ended / unlist ${name}, and free it now
- * or at the end of its lookup.
+ * Free ${name}, which no timer or lookup uses / unlink ${name} and free it, at the end of its
+ * lookup if one is under way.
  *
- * Thread: control loop; resolver_name_free(): also main while it does not run
+ * Thread: control loop; resolver_name_free(): also main, after the control loop
  */
 void resolver_name_free(struct resolver_name *name);
 void resolver_name_remove(struct resolver_name *name);
 
 /*
  * resolver_name_look_up(name, listeners):
- * Begin a lookup.
+ * Begin a lookup; ${listeners} serve the loop check.
  *
  * Thread: control loop
  * Errors: 0; as executor_schedule()
@@ -127,7 +130,7 @@ int resolver_name_look_up(struct resolver_name *name, struct proxy_loop *listene
 /*
  * resolver_name_use(name) / resolver_name_use_soon(name):
  * Apply the answer and schedule the next lookup / do so in a task of its own, because many names
- * together take long.
+ * take long.
  *
  * Thread: control loop
  */
@@ -136,7 +139,7 @@ void resolver_name_use_soon(struct resolver_name *name);
 
 /*
  * resolver_name_hurry(name, check_loops):
- * Apply new intervals to the pause of a committed name; with ${check_loops}, look up the name at
+ * Apply new intervals to the pause of a committed name. With ${check_loops}, look up the name at
  * once if its addresses lead back to the new listeners.
  *
  * Thread: control loop
@@ -145,7 +148,7 @@ void resolver_name_hurry(struct resolver_name *name, bool check_loops);
 
 /*
  * resolver_name_places(name, line, places):
- * Fill ${places} from the answer, for a line of several servers; returns how many.
+ * Fill ${places} from the answer, one place for each server of ${line}; return their number.
  *
  * Thread: control loop
  * Owns:   the places point into the answer
@@ -156,7 +159,7 @@ unsigned resolver_name_places(const struct resolver_name *name,
 
 /*
  * resolver_answered(name):
- * Record the first answer of the new ${name}.
+ * Count the first answer of the new ${name}; ready() follows the last one.
  *
  * Thread: control loop
  */
@@ -176,7 +179,7 @@ int resolver_look_up(struct resolver_name *name) NODISCARD;
 
 /*
  * resolver_ask(name, out, max, host, terms):
- * Look up a host. If it has more than ${max} addresses, always choose the same ones.
+ * Look up a host. If it has more than ${max} addresses, each lookup keeps the same ones.
  *
  * Thread: an executor thread
  * Errors: number of addresses; as resolver_conf.lookup(); -ENOMEM
@@ -186,7 +189,7 @@ int resolver_ask(const struct resolver_name *name, struct address *out, unsigned
 
 /*
  * resolver_service_begin(name) / resolver_service_go_on(name):
- * Look up the SRV records / look up the next of their hosts; the last host completes
+ * Look up the SRV records / look up the host of the next record; after the last host, complete
  * ${name}->found.
  *
  * Thread: an executor thread
@@ -197,7 +200,7 @@ int resolver_service_go_on(struct resolver_name *name) NODISCARD;
 
 /*
  * resolver_error_text(error) / resolver_free_found(found):
- * Cause of a failed lookup, for the log / free ${found} or NULL.
+ * Return the cause of a failed lookup, for the log / free ${found} or NULL.
  *
  * Thread: any
  */

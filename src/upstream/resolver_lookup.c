@@ -20,8 +20,8 @@ static int resolver_compare(const void *a, const void *b)
 }
 
 /*
- * Keep the ${max} lowest of ${n} distinct addresses, in their order in the answer. So the choice
- * stays the same when name servers rotate their answers.
+ * Keep the ${max} lowest of ${n} distinct addresses, in their order: the choice stays the same when
+ * name servers rotate their answers.
  */
 static int resolver_choose(struct address *list, unsigned n, unsigned max)
 {
@@ -131,7 +131,7 @@ const char *resolver_error_text(int error)
     case -ENOENT: return "there is no such name";
     case -EAGAIN: return "no name server answers";
     case -EREMOTEIO: return "the name server fails";
-    case -ETIME: return "no time is left for it";
+    case -ETIME: return "no time is left for the lookup";
     case -ELOOP: return "none of its addresses can be used";
     default: return strerror(-error);
     }

@@ -13,7 +13,7 @@
 #include "upstream/server_line.h"
 #include "upstream/upstream.h"
 
-/* Pause before an answer is applied again, while a change of the upstream is prepared. */
+/* Pause before an answer is applied again, while a reload prepares the upstream. */
 #define RESOLVER_BUSY_NS (20 * NS_PER_MS)
 
 static void resolver_name_forget(struct resolver_name *name)
@@ -44,15 +44,16 @@ static int64_t resolver_name_retry_ns(const struct resolver_name *name)
     return interval_ns > 0 && interval_ns < retry_ns ? interval_ns : retry_ns;
 }
 
-/* Pause of ${most_ns}, less a jitter of up to one fifth. */
+/* ${most_ns} less a random jitter of up to one fifth. */
 static int64_t resolver_name_pause_ns(struct resolver_name *name, int64_t most_ns)
 {
     return resolver_name_draw(name, most_ns - most_ns / 5, most_ns);
 }
 
 /*
- * Pause after a success: the TTL, at least resolve_interval_min, plus up to a quarter, within
- * resolve_interval. The first pause is up to half shorter, to spread the names. 0: no next lookup.
+ * Pause after a success: the TTL, at least resolve_interval_min, plus up to a quarter,
+ * within resolve_interval. The first pause may be half as long, to spread the names. With failed
+ * SRV hosts: the pause of a failure. 0: no next lookup.
  */
 static int64_t resolver_name_known_ns(struct resolver_name *name)
 {
@@ -95,7 +96,7 @@ static void resolver_name_run_pause(struct task *t)
 
 static void resolver_name_drop_pause(struct task *t)
 {
-    (void)t; /* the loop ends: resolver_destroy() frees the name */
+    (void)t; /* resolver_destroy() frees the name */
 }
 
 static const struct task_type resolver_pause_type = {.name = "time to look up a host name",
@@ -126,8 +127,8 @@ static void resolver_name_log_failure(const struct resolver_name *name, int erro
 }
 
 /*
- * How many addresses from ${i} on belong to one server: 2 for a host with one IPv4 and one IPv6
- * address, else 1.
+ * Number of addresses of the server at index ${i}: 2 for a host with one IPv4 and one IPv6 address,
+ * else 1.
  */
 static unsigned resolver_name_place_len(const struct resolver_found_addresses *f, unsigned i)
 {
@@ -187,7 +188,7 @@ static void resolver_name_keep(struct resolver_name *name)
     name->found = NULL;
 }
 
-/* Apply the answer; returns the pause before the next lookup, 0: no next lookup. */
+/* Apply the answer; return the pause before the next lookup (0: none) or the next attempt. */
 static int64_t resolver_name_apply(struct resolver_name *name)
 {
     int64_t pause_ns;
@@ -215,7 +216,7 @@ static int64_t resolver_name_apply(struct resolver_name *name)
     return pause_ns;
 }
 
-/* What is left of a pause that began at the answer. */
+/* The rest of a pause that began when the answer came. */
 static int64_t resolver_name_left_ns(const struct resolver_name *name, int64_t pause_ns)
 {
     int64_t left_ns = pause_ns - (clock_now_ns() - name->answered_at_ns);
@@ -259,7 +260,7 @@ static void resolver_name_run_answer(struct task *t)
 
 static void resolver_name_drop_answer(struct task *t)
 {
-    (void)t; /* the loop ends: resolver_destroy() frees the name */
+    (void)t; /* resolver_destroy() frees the name */
 }
 
 static const struct task_type resolver_answer_type = {.name = "use the addresses of a name",
@@ -273,7 +274,7 @@ void resolver_name_use_soon(struct resolver_name *name)
         name->is_under_way = false; /* the loop ends */
 }
 
-/* Runs on an executor thread. If the loop or the executor has ended, resolver_destroy() follows. */
+/* Runs on an executor thread. -ESHUTDOWN: resolver_destroy() will free the name. */
 static void resolver_name_run_lookup(struct task *t)
 {
     struct resolver_name *name =
@@ -290,7 +291,7 @@ static void resolver_name_run_lookup(struct task *t)
 
 static void resolver_name_drop_lookup(struct task *t)
 {
-    (void)t; /* the executor ends: resolver_destroy() frees the name */
+    (void)t; /* resolver_destroy() frees the name */
 }
 
 static const struct task_type resolver_lookup_type = {.name = "look up a host name",
@@ -397,7 +398,7 @@ void resolver_name_hurry(struct resolver_name *name, bool check_loops)
 
     name->checks_loops |= check_loops && name->has_answer;
     if (name->is_under_way || name->has_answer)
-        return; /* the lookup or answer under way uses the current configuration */
+        return; /* the answer will use the current intervals */
     name->checks_loops = false;
     now = check_loops && resolver_name_leads_back(name);
     if (!now && name->pause.state != TIMER_IDLE &&

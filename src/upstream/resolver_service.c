@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "upstream/resolver_internal.h"
 
-/* Timeout of the only attempt at each name server. */
+/* Each name server is queried once, with this timeout. */
 #define RESOLVER_HOST_TIMEOUT_S 1
 
-/* Level of ${record}: number of distinct priorities below its own, as records are sorted. */
+/* Level of ${record}: how many lower priorities precede it, up to the last level. */
 static unsigned resolver_level(const struct resolver_service *s, unsigned record)
 {
     unsigned level = 0;
@@ -20,7 +20,7 @@ static unsigned resolver_level(const struct resolver_service *s, unsigned record
     return level < BALANCER_LEVELS ? level : BALANCER_LEVELS - 1;
 }
 
-/* Scale an SRV weight to 1 to 256; even 0 gets a share. */
+/* Scale an SRV weight to 1 ... 256: weight 0 gets a share, too. */
 static unsigned resolver_weight(const struct resolver_service *s, unsigned record)
 {
     unsigned most = BALANCER_MAX_WEIGHT, weight;
@@ -31,7 +31,7 @@ static unsigned resolver_weight(const struct resolver_service *s, unsigned recor
     return weight > 0 ? weight : 1;
 }
 
-/* Make room for an address of ${record}, in record order; returns its index. */
+/* Make room for an address of ${record}, in the order of records; return its index. */
 static unsigned resolver_insert(struct resolver_found_addresses *f, unsigned record)
 {
     unsigned at = f->n++;
@@ -54,8 +54,8 @@ static void resolver_remove(struct resolver_found_addresses *f, unsigned at)
 }
 
 /*
- * Add an address once, for its first record (lowest priority number). In a full list it replaces an
- * address of a later record.
+ * Add an address once, under the first record that has it. In a full list it replaces an address of
+ * a later record.
  */
 static void resolver_add_address(struct resolver_found_addresses *f, const struct address *a,
                                  unsigned record)
@@ -74,7 +74,7 @@ static void resolver_add_address(struct resolver_found_addresses *f, const struc
         f->list[resolver_insert(f, record)] = *a;
 }
 
-/* Index of the record for ${target} in the last answer; -1: none. */
+/* Index of the record for ${target} in the last answer; -1: no such record. */
 static int resolver_last_record(const struct resolver_name *name, const char *target)
 {
     const struct resolver_service *last = name->last ? name->last->service : NULL;
@@ -117,9 +117,7 @@ static void resolver_look_up_record(struct resolver_name *name, unsigned record)
         resolver_add_address(f, &list[i], record);
 }
 
-/*
- * Log one line for all newly failing hosts of a service, and one line when no host fails any more.
- */
+/* Log one line for newly failing hosts of a service, and one when no host fails any more. */
 static void resolver_log_hosts(const struct resolver_name *name)
 {
     const struct resolver_service *s = name->found->service;

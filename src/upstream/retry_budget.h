@@ -1,8 +1,9 @@
 /*
- * upstream/retry_budget: limits retries to a share of sessions, against retry storms.
+ * upstream/retry_budget: limit retries to a share of sessions, against retry storms.
  *
- * Each session adds a part of a retry to the reserve (RETRY_BUDGET_RESERVE at most); without
- * reserve, RETRY_BUDGET_MIN_RATE retries a second are allowed. Atomics are relaxed.
+ * Each session adds `percent` hundredths of a retry to the reserve (RETRY_BUDGET_RESERVE retries at
+ * most). While it is empty, RETRY_BUDGET_MIN_RATE retries per second are allowed. Atomics are
+ * relaxed: they guard no other data.
  */
 #ifndef UPSTREAM_RETRY_BUDGET_H
 #define UPSTREAM_RETRY_BUDGET_H
@@ -27,15 +28,16 @@ struct retry_budget {
 
 /*
  * retry_budget_init(b, percent):
- * Initialize with an empty reserve.
+ * Initialize ${b} with an empty reserve.
  *
- * Thread: any, before other threads can use ${b}
+ * Thread: any, before ${b} is shared
  */
 void retry_budget_init(struct retry_budget *b, unsigned percent);
 
 /*
  * retry_budget_set(b, percent) / retry_budget_add(b):
- * Set ${percent}, keep the reserve / count a session (writes nothing while the reserve is full).
+ * Set ${percent} and keep the reserve / add a session's share to the reserve. A full reserve is not
+ * written.
  *
  * Thread: any
  */
@@ -44,7 +46,7 @@ void retry_budget_add(struct retry_budget *b);
 
 /*
  * retry_budget_take(b, now_ns):
- * Count a retry; false when the budget is exhausted.
+ * Take one retry from the budget; false: exhausted.
  *
  * Thread: any
  * Source: Finagle, RetryBudget (com.twitter.finagle.service)

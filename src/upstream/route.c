@@ -8,10 +8,10 @@
 
 struct route {
     const struct route_conf *conf;
-    struct upstream *upstream; /* held */
+    struct upstream *upstream; /* a reference */
 };
 
-/* Sorted by name, then in the order of the configuration. */
+/* A name of a route. Sorted by name, then in the order of the configuration. */
 struct route_entry {
     const char *name; /* empty: a route without names */
     const struct route *route;
@@ -89,7 +89,7 @@ static bool route_takes_protocols(const struct route_conf *conf, struct client_h
     return conf->n_protocols == 0;
 }
 
-/* The first entry whose name is not before ${name}. */
+/* Index of the first entry with this or a greater name. */
 static unsigned route_table_bisect(const struct route_table *t, const char *name)
 {
     unsigned low = 0, high = t->n_entries;

@@ -1,9 +1,8 @@
 /*
- * upstream/route: chooses an upstream by the server name and the protocols of a TLS client.
+ * upstream/route: choose an upstream by the server name and protocols (ALPN) of a TLS client.
  *
- * The best match of the name decides: exact, then wildcard, then routes without a name. Of equal
- * matches, the first route in the configuration whose protocols match is taken. Names are found by
- * bisection.
+ * Routes with the exact name come first, then wildcards, then routes without a name. Within each of
+ * these groups, the first route in the configuration whose protocols match is taken.
  */
 #ifndef UPSTREAM_ROUTE_H
 #define UPSTREAM_ROUTE_H
@@ -14,13 +13,13 @@
 struct route_table;
 struct upstream;
 
-/* A route matches if one of its names does, and one of its protocols. */
+/* A route matches if one of its names and one of its protocols match. */
 struct route_conf {
     const char *id;
     const char **names; /* see server_name_read_pattern() */
-    unsigned n_names;   /* 0: any name, or no name */
+    unsigned n_names;   /* 0: clients with any name or none match */
     const char **protocols;
-    unsigned n_protocols; /* 0: any protocols, or none */
+    unsigned n_protocols; /* 0: clients with any protocols or none match */
     const char *upstream;
 };
 
@@ -29,7 +28,7 @@ struct route_conf {
  * Compile ${n} routes; ${conf}[i] leads to ${upstreams}[i].
  *
  * Thread: any
- * Owns:   ${out} holds the upstreams; ${conf} must outlive ${out}
+ * Owns:   ${out} references the upstreams; ${conf} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int route_table_create(struct route_table **out, const struct route_conf *conf, unsigned n,
@@ -45,11 +44,11 @@ void route_table_destroy(struct route_table *t);
 
 /*
  * route_table_find(t, sni, alpn):
- * The upstream for a client that asks for ${sni} (in lower case; empty: no name) and offers ${alpn}
- * (as client_hello.alpn). NULL: no route matches.
+ * Return the upstream for a client that asks for ${sni} (in lower case; empty: no name) and offers
+ * ${alpn} (as client_hello.alpn). NULL: no route matches.
  *
  * Thread: any
- * Owns:   ${t} keeps the reference
+ * Owns:   the reference stays with ${t}
  */
 struct upstream *route_table_find(const struct route_table *t, const char *sni,
                                   struct client_hello_bytes alpn);

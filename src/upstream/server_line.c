@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line and all that it points at, in one allocation. */
+/* A line and all that its pointers refer to, in one allocation. */
 struct server_line_memory {
     struct server_line line;
     struct address addresses[];
@@ -111,7 +111,7 @@ struct server_line *server_line_hold(struct server_line *line)
 
 void server_line_release(struct server_line *line)
 {
-    /* Acquire and release: the last frees what the others have read. */
+    /* acq_rel: other threads have finished reading when the last release frees the line. */
     if (line && atomic_fetch_sub_explicit(&line->references, 1, memory_order_acq_rel) == 1)
         free(CONTAINER_OF(line, struct server_line_memory, line));
 }

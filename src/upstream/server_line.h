@@ -17,7 +17,7 @@ enum server_line_state {
     SERVER_LINE_AS_CONFIGURED,
     SERVER_LINE_READY,   /* in use, even if the line is `disabled` */
     SERVER_LINE_DRAIN,   /* no new sessions */
-    SERVER_LINE_DISABLED /* no health checks either */
+    SERVER_LINE_DISABLED /* no new sessions, no health checks */
 };
 
 struct server_line_admin {
@@ -28,8 +28,8 @@ struct server_line_admin {
 
 struct server_line {
     atomic_uint references;
-    struct server_line_admin admin;   /* of the control loop; see upstream/membership_admin */
-    struct upstream_server_conf conf; /* a copy, with all that it points at */
+    struct server_line_admin admin;   /* owned by the control loop; see upstream/membership_admin */
+    struct upstream_server_conf conf; /* a copy, with all that its pointers refer to */
 };
 
 /*
@@ -51,8 +51,8 @@ bool server_line_is(const struct server_line *line, const struct upstream_server
 
 /*
  * server_line_is_disabled(line) / server_line_weight(line, found) / server_line_is_changed(line):
- * With the administrator's changes: is ${line} disabled? / weight of a server whose configuration
- * or SRV record says ${found} / did an administrator change ${line}?
+ * Is ${line} disabled? / return the weight of a server with weight ${found} in the configuration or
+ * SRV record / has an administrator changed ${line}? The administrator's changes take precedence.
  *
  * Thread: control loop, or main before start
  */
@@ -65,14 +65,14 @@ bool server_line_is_changed(const struct server_line *line);
  * Write ${line} as text. Equal lines have equal texts, in all processes.
  *
  * Thread: any
- * Owns:   the caller frees it
+ * Owns:   the caller frees the text
  * Errors: NULL (out of memory)
  */
 char *server_line_text(const struct server_line *line) NODISCARD;
 
 /*
  * server_line_hold(line) / server_line_release(line):
- * Add a reference and return ${line} / release one (NULL is allowed): the last frees ${line}.
+ * Add a reference and return ${line} / release a reference (or NULL); the last one frees ${line}.
  *
  * Thread: any
  */

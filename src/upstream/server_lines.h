@@ -8,12 +8,12 @@
 struct server_lines {
     struct server_line **list; /* in the order of the configuration; references */
     unsigned n;
-    unsigned *by_id; /* positions in `list`, in order of the IDs */
+    unsigned *by_id; /* positions in `list`, sorted by ID */
 };
 
 /*
  * server_lines_open(ls, conf, n):
- * Copy ${n} lines.
+ * Copy the ${n} lines of ${conf}.
  *
  * Thread: any
  * Owns:   the caller calls server_lines_close(), also after an error
@@ -32,8 +32,8 @@ void server_lines_close(struct server_lines *ls);
 
 /*
  * server_lines_position(ls, id) / server_lines_keep(ls, line):
- * Position of the line with this ID, or ${ls}->n / replace the line of ${ls} that equals ${line} by
- * ${line} itself: its users see no change.
+ * Return the position of the line with this ID; ${ls}->n: none / replace the equal line of ${ls},
+ * if any, by ${line}: an unchanged line stays the same object.
  *
  * Thread: owner of ${ls}
  */

@@ -24,7 +24,8 @@ static struct server_tls *server_tls_of(struct tls_handler *h)
 }
 
 /*
- * Domain of `_service._tcp.domain` (RFC 6125, B.2), because SRV targets come from unverified DNS.
+ * Domain of `_service._tcp.domain`: certificates are verified for it (RFC 6125, B.2), because SRV
+ * targets come from unverified DNS.
  */
 static const char *server_tls_service_domain(const char *address_text)
 {
@@ -48,14 +49,14 @@ const char *server_tls_name(char *name, const struct upstream_tls_conf *conf,
         address_split_port(name, SERVER_NAME_BYTES, address_text, &port) < 0)
         return NULL;
     if (name[0] == '[') {
-        len = strcspn(name + 1, "]%"); /* without the zone of IPv6 */
+        len = strcspn(name + 1, "]%"); /* without the zone of an IPv6 address */
         memmove(name, name + 1, len);
         name[len] = '\0';
     }
     return name;
 }
 
-/* NULL: no memory. */
+/* Get or create the session cache; NULL: no memory. */
 static struct tls_sessions *server_tls_sessions(struct upstream_server *server)
 {
     struct tls_sessions *old = atomic_load_explicit(&server->tls_sessions, memory_order_acquire);

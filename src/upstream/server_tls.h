@@ -1,8 +1,8 @@
 /*
- * upstream/server_tls: the TLS handshake with a server, of a session, spare connection or check.
+ * upstream/server_tls: TLS handshake with a server, for a session, spare connection or check.
  *
- * The handshake follows the PROXY header, within the connect timeout. The server's certificate is
- * verified for tls_name, or the host of its ADDRESS, unless the profile has verify = off.
+ * The handshake follows the PROXY header, within the connect timeout. The certificate must be for
+ * server_tls_name(), unless the TLS profile has verify = off.
  */
 #ifndef UPSTREAM_SERVER_TLS_H
 #define UPSTREAM_SERVER_TLS_H
@@ -23,12 +23,12 @@ struct tls_stream;
 struct upstream_server;
 
 struct upstream_tls_conf {
-    const char *name;        /* of a [tls NAME]; NULL: without TLS */
-    struct tls_slot *slot;   /* NULL: without TLS; lives as long as upstream_conf.memory */
-    const char *server_name; /* name that certificates must have; NULL: each server's own */
+    const char *name;        /* NAME of the [tls NAME] section; NULL: no TLS */
+    struct tls_slot *slot;   /* NULL: no TLS; lives as long as upstream_conf.memory */
+    const char *server_name; /* tls_name, which certificates must have; NULL: by ADDRESS */
 };
 
-/* Most of server_tls_why(). */
+/* Maximum size of server_tls_why()'s text. */
 #define SERVER_TLS_WHY_BYTES (TLS_FAILURE_TEXT_BYTES + 32)
 
 struct server_tls;
@@ -39,8 +39,8 @@ struct server_tls_wish {
     bool resumes; /* may resume a TLS session, without verifying the certificate again */
     struct tls_counters *counters;
     /*
-     * ${error} 0: the handshake is done, and tls_handler_release() may follow; else it failed. Not
-     * called after server_tls_cancel(), nor after the channel's end.
+     * Called at the end of the handshake. ${error} 0: success, tls_handler_release() may follow;
+     * else as tls_handler.done, without -EBUSY. Not called after the channel's end.
      */
     void (*done)(struct server_tls *t, int error);
 };
@@ -55,8 +55,8 @@ struct server_tls {
 
 /*
  * server_tls_begin(t, ch, conf, server, wish):
- * Add TLS to the pipeline of ${ch}, a channel to ${server} that was not started. The handshake
- * begins with channel_start().
+ * Add TLS to the pipeline of ${ch}, a channel to ${server} that is not started yet. channel_start()
+ * begins the handshake.
  *
  * Thread: loop of ${ch}
  * Owns:   ${t} must live as long as ${ch}
@@ -65,7 +65,7 @@ struct server_tls {
 int server_tls_begin(struct server_tls *t, struct channel *ch, const struct upstream_tls_conf *conf,
                      struct upstream_server *server, const struct server_tls_wish *wish) NODISCARD;
 
-/* TLS of a spare connection after its handshake, taken for a session. */
+/* TLS state of a spare connection that a session takes over, after the handshake. */
 struct server_tls_taken {
     struct tls_stream *stream; /* NULL: no TLS */
     struct tls_handler_conf conf;
@@ -73,8 +73,8 @@ struct server_tls_taken {
 
 /*
  * server_tls_take(t) / server_tls_adopt(t, ch, taken):
- * Take the stream from ${t}, which was released and its channel detached / continue ${taken} on
- * ${ch}, another channel to the same server, not started yet.
+ * Take the stream from ${t}, after tls_handler_release() and channel_detach() / use ${taken} on the
+ * new channel ${ch} of the same connection, which is not started yet.
  *
  * Thread: loop
  * Owns:   the caller owns the stream until server_tls_adopt(); ${t} must live as long as ${ch}
@@ -85,7 +85,7 @@ void server_tls_adopt(struct server_tls *t, struct channel *ch,
 
 /*
  * server_tls_cancel(t):
- * Cancel the handshake, before the channel is aborted.
+ * Cancel the timer, when the channel has ended or before the caller ends it.
  *
  * Thread: loop
  */
@@ -93,7 +93,7 @@ void server_tls_cancel(struct server_tls *t);
 
 /*
  * server_tls_error_is_ours(error):
- * True if ${error} of done() was caused on our side, not by the server.
+ * Was ${error} of done() caused by this process, not by the server?
  *
  * Thread: any
  */
@@ -101,7 +101,7 @@ bool server_tls_error_is_ours(int error);
 
 /*
  * server_tls_why(t, error, text, size):
- * Write to ${text} why the handshake failed, and return it.
+ * Write to ${text} why the handshake failed; return ${text}.
  *
  * Thread: loop, before the channel's end
  * Units:  ${size} at least SERVER_TLS_WHY_BYTES
@@ -110,8 +110,8 @@ const char *server_tls_why(const struct server_tls *t, int error, char *text, si
 
 /*
  * server_tls_name(name, conf, address_text):
- * The name that the certificate of a server with this ADDRESS is verified for: write it to
- * ${name}, of SERVER_NAME_BYTES. NULL: none (a unix socket without tls_name).
+ * Write to ${name}, of SERVER_NAME_BYTES, the name that the certificate must have: tls_name, or the
+ * host or SRV domain in ADDRESS. Returns ${name}; NULL: none (a unix socket).
  *
  * Thread: any
  */

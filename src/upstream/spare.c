@@ -1,4 +1,3 @@
-/* upstream/spare: what all loops share of spare connections. */
 #include "upstream/spare.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@ void spare_group_refresh(struct spare_group *g)
         spare_pools_refresh(pools);
 }
 
-/* Number of loops, with those of a prepared change. */
+/* Number of loops, including those of a prepared change. */
 static unsigned spare_group_loops(const struct spare_group *g)
 {
     return g->loops ? loop_group_made(g->loops) : 1;

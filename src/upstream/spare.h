@@ -1,9 +1,9 @@
 /*
- * upstream/spare: pool of pre-opened connections to servers.
+ * upstream/spare: spare connections, opened in advance to servers.
  *
- *   spare_group   of an upstream: its pools
- *   spare         of a server: counters, and its part of each pool
- *   spare_pool    of a loop: its parts, for all upstreams; private to the loop
+ *   spare_group   of an upstream: the pools of all loops
+ *   spare         of a server: counters, and a part (spare_list) for each loop
+ *   spare_pool    of a loop: the parts of all servers on this loop; private to the loop
  *
  *   one spare:  opening --connected--> idle --spare_take()--> the session's
  *                  |                     |\--the server sends--> closed; if the server does not end
@@ -12,7 +12,7 @@
  *
  * Each loop in use keeps an equal share of a server's spares, at least one. The balancer does not
  * count spares; at max_connections spares are closed to make way for sessions. A server that speaks
- * first, before a client does, gets no spares: it would take each for a client.
+ * first, before a client does, gets no spares: it would treat each as a client.
  */
 #ifndef UPSTREAM_SPARE_H
 #define UPSTREAM_SPARE_H
@@ -38,28 +38,29 @@ struct upstream_server;
 struct upstream_server_conf;
 
 struct spare_conf {
-    unsigned keep; /* for each server; 0: none */
+    unsigned keep; /* spares of each server; 0: none */
     int64_t max_age_ns;
 };
 
 struct spare_group {
     struct loop_group *loops; /* NULL: one loop, in tests */
-    /* Set once, by spare_pools_commit(). NULL: no listener has used spares so far. */
+    /* Set by the first spare_pools_commit() with this upstream; NULL before. */
     _Atomic(struct spare_pools *) pools;
     atomic_bool is_wanted; /* a listener uses the upstream */
 };
 
 /*
  * spare_group_init(g, loops):
+ * Initialize ${g}, without pools.
  *
- * Thread: any, before other threads can use ${g}
+ * Thread: any, before ${g} is shared
  * Owns:   ${loops} must outlive ${g}
  */
 void spare_group_init(struct spare_group *g, struct loop_group *loops);
 
 /*
  * spare_group_prepare(up, n) / spare_group_cancel(up):
- * Create parts for ${n} loops, before their pools / free the parts of loops that were not created.
+ * Add parts for ${n} loops, before their pools exist / free the parts of loops that do not exist.
  *
  * Thread: control loop
  * Errors: 0; -ENOMEM
@@ -69,7 +70,7 @@ void spare_group_cancel(struct upstream *up);
 
 /*
  * spare_group_refresh(g):
- * A server changed: have each pool check its spares.
+ * Have each pool check its spares.
  *
  * Thread: any
  */
@@ -77,7 +78,7 @@ void spare_group_refresh(struct spare_group *g);
 
 /*
  * spare_create(out, up, server):
- * Create the spares of ${server}, with a part for each loop of ${up}.
+ * Create the spare object of ${server}, with an empty part for each loop of ${up}.
  *
  * Thread: control loop, or main before start
  * Owns:   ${up} and ${server} must outlive ${out}
@@ -87,7 +88,7 @@ int spare_create(struct spare **out, struct upstream *up, struct upstream_server
 
 /*
  * spare_prepare(sp):
- * Create parts for loops that came while ${sp} was not used.
+ * Add parts for loops added while ${sp} was not used.
  *
  * Thread: control loop
  * Errors: 0; -ENOMEM
@@ -96,8 +97,8 @@ int spare_prepare(struct spare *sp) NODISCARD;
 
 /*
  * spare_is_wanted(conf, line):
- * Does ${conf} keep spares for servers of ${line}? Not for backups, unless all servers are backups;
- * not if a PROXY header, which names the client, comes before TLS.
+ * Does ${conf} keep spares for servers of ${line}? Backups get spares only if all used servers are
+ * backups. A PROXY header before TLS forbids spares, because it names the client.
  *
  * Thread: any
  */
@@ -105,7 +106,7 @@ bool spare_is_wanted(const struct upstream_conf *conf, const struct upstream_ser
 
 /*
  * spare_set_wanted(sp, is_wanted):
- * Keep spares, or none. NULL is allowed.
+ * Allow or forbid spares. ${sp} may be NULL.
  *
  * Thread: control loop
  */
@@ -121,9 +122,9 @@ void spare_destroy(struct spare *sp);
 
 /*
  * spare_figures(sp, object, v):
- * Visit the counters of the server ${object}. NULL is allowed.
+ * Show ${v} the counters of the server ${object}. ${sp} may be NULL.
  *
- *   spares_opened = idle now + used + expired + closed (by the server) + dropped (server unfit or
+ *   spares_opened = open now + used + expired + closed (by the server) + dropped (server unfit or
  *                   moved, other TLS, descriptors or connections needed, shutdown)
  *
  * Thread: any
@@ -133,8 +134,8 @@ void spare_figures(const struct spare *sp, const struct figure_object *object,
 
 /*
  * spare_pool_refresh(pool):
- * Submit a task that has spares closed and opened as needed, by a task of each server. Starts the
- * loop's thread; does nothing if the loop has ended.
+ * Submit a task that arms the timer of each part, which closes and opens spares as needed. Starts
+ * the loop's thread; does nothing if the loop has ended.
  *
  * Thread: any
  */
@@ -142,7 +143,7 @@ void spare_pool_refresh(struct spare_pool *pool);
 
 /*
  * spare_pool_stop(pool):
- * Give no spare from now on, and close all, by a task of each server.
+ * Stop giving spares, and arm the timer of each part, which closes all its spares.
  *
  * Thread: loop of ${pool}
  */
@@ -154,12 +155,12 @@ void spare_pool_stop(struct spare_pool *pool);
  *
  * Thread: loop of ${pool}
  * Owns:   the caller owns all in ${out}, and releases the addresses (endpoint_release_addresses())
- * Errors: false (none)
+ * Errors: false (no usable spare)
  */
 struct spare_taken {
     int fd;
     struct endpoint_addresses *addresses;
-    unsigned which; /* address that it is connected to */
+    unsigned which; /* index of the connected address */
     struct server_tls_taken tls;
 };
 
@@ -167,7 +168,7 @@ bool spare_take(struct spare_pool *pool, struct upstream_server *server, struct 
 
 /*
  * spare_count_stale(server):
- * Count a taken spare that the server closed before its first byte.
+ * Count a taken spare that was replaced because the server had closed it.
  *
  * Thread: any
  */

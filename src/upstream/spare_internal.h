@@ -1,4 +1,4 @@
-/* upstream/spare_internal: shared by spare.c, spare_pool.c and spare_list.c. */
+/* upstream/spare_internal: pools, parts and counters of spare connections. */
 #ifndef UPSTREAM_SPARE_INTERNAL_H
 #define UPSTREAM_SPARE_INTERNAL_H
 
@@ -14,7 +14,7 @@
 
 enum spare_count {
     SPARE_OPENED,
-    SPARE_FAILED, /* to open */
+    SPARE_FAILED, /* failed to open */
     SPARE_USED,
     SPARE_MISSED, /* a session found none */
     SPARE_EXPIRED,
@@ -26,10 +26,10 @@ enum spare_count {
 
 struct spare_pool {
     struct netloop *net;
-    unsigned number;
+    unsigned number; /* of the loop */
     const struct spare_pools *pools;
     struct list parts;
-    uint64_t drawn; /* random state */
+    uint64_t drawn; /* counter for random numbers */
     bool stopped;
     /*
      * note: looking. Set when the task `look` is queued, cleared before the task looks at spares.
@@ -39,34 +39,34 @@ struct spare_pool {
     struct task look;
 };
 
-/* Spares of one server on one loop; private to the loop after spare_list_begin(). */
+/* A part: the spares of one server on one loop. Private to the loop after spare_list_begin(). */
 struct spare_list {
     alignas(CACHE_LINE_BYTES) struct spare *spare;
     struct list link;
-    struct spare_pool *pool; /* NULL: not in use */
+    struct spare_pool *pool; /* NULL: not linked to a pool */
     struct list opening;
     struct list idle;                  /* youngest last */
     struct list spoken;                /* spares to which the server sent bytes */
-    unsigned n;                        /* in all lists */
-    int64_t not_before_ns;             /* earliest next connect */
-    int64_t paused_until_ns, pause_ns; /* after the last failure; 0: none */
+    unsigned n;                        /* spares in the three lists */
+    int64_t not_before_ns;             /* no connect before this time */
+    int64_t paused_until_ns, pause_ns; /* last pause after a failure; 0: none */
     struct timer timer;
 };
 
 struct spare {
     struct upstream *up;
     struct upstream_server *server;
-    atomic_uint n;                         /* spares on all loops, also `opening` */
+    atomic_uint n;                         /* spares on all loops, also in `opening` */
     atomic_bool is_wanted;                 /* see spare_is_wanted() */
     atomic_bool speaks_first;              /* the server sends first: keep none */
     atomic_bool failing;                   /* a failure to open was logged */
-    _Atomic uint64_t counts[SPARE_COUNTS]; /* relaxed */
+    _Atomic uint64_t counts[SPARE_COUNTS]; /* statistics; relaxed */
     struct spare_parts *more;              /* for loops added later */
     unsigned n_parts;
     struct spare_list parts[];
 };
 
-/* A loop reads the list up to its own element only; for prepared loops, elements are appended. */
+/* Parts for loops added later. A loop reads only up to its own element, so more can be appended. */
 struct spare_parts {
     struct spare_parts *next;
     unsigned first, end; /* for loops [first, end) */
@@ -105,7 +105,7 @@ static inline bool spare_over_limit(const struct spare *sp, unsigned spares)
 
 /*
  * spare_part(sp, number) / spare_share(part):
- * The part of a loop, NULL if it has none / number of spares to keep there.
+ * Return the part of the loop ${number}, or NULL / the number of spares to keep in ${part}.
  *
  * Thread: loop
  */
@@ -114,7 +114,7 @@ unsigned spare_share(const struct spare_list *part);
 
 /*
  * spare_pool_wants(pool, sp):
- * True if the server may have spares now.
+ * May the server of ${sp} have spares in ${pool} now?
  *
  * Thread: loop of ${pool}
  */
@@ -134,7 +134,7 @@ void spare_pool_destroy(struct spare_pool *pool);
 
 /*
  * spare_pace_jitter_ns(pool, ns):
- * Shorten ${ns} by up to a quarter at random, to spread expiry.
+ * Shorten ${ns} at random by up to a quarter, to spread the timers.
  *
  * Thread: loop of ${pool}
  */
@@ -143,7 +143,7 @@ int64_t spare_pace_jitter_ns(struct spare_pool *pool, int64_t ns);
 /*
  * spare_pace_arm(part, at_ns) / spare_pace_not_before(part, at_ns) /
  * spare_pace_pause(part, begun_at_ns):
- * Run the timer at ${at_ns} at the latest / connect not before ${at_ns} / pause after an attempt
+ * Run the timer at ${at_ns} at the latest / open no spare before ${at_ns} / pause after an attempt
  * that began at ${begun_at_ns} and failed or was rejected.
  *
  * Thread: loop of ${part}
@@ -154,8 +154,8 @@ void spare_pace_pause(struct spare_list *part, int64_t begun_at_ns);
 
 /*
  * spare_list_begin(part, pool) / spare_list_end(part):
- * Link ${part} to ${pool} and hold its server / close its spares, unlink it and release the server,
- * which may free ${part}.
+ * Link ${part} to ${pool} and reference its server / close the spares of ${part}, unlink it and
+ * release its server, which may free ${part}.
  *
  * Thread: loop of ${pool}
  */
@@ -164,7 +164,7 @@ void spare_list_end(struct spare_list *part);
 
 /*
  * spare_list_refresh(part):
- * Close unwanted and open missing spares; if none are wanted, cancel the timer.
+ * Close unwanted spares and open missing ones; if none are wanted, cancel the timer.
  *
  * Thread: loop of ${part}
  */
@@ -172,7 +172,7 @@ void spare_list_refresh(struct spare_list *part);
 
 /*
  * spare_list_take(part, out):
- * spare_take() for one part.
+ * Take a spare of ${part}.
  *
  * Thread: loop of ${part}
  * Owns, Errors: as spare_take()

@@ -14,18 +14,19 @@
 #include "upstream/spare_internal.h"
 #include "upstream/spare_tls.h"
 
-/* A connection that the server ends before this age was rejected. */
+/* A connection that the server ends before this age counts as rejected. */
 #define SPARE_SHORT_LIFE_NS (1 * NS_PER_S)
 
-/* Delay before closed spares are replaced, so that all of the same age are replaced together. */
+/* Delay before closed spares are replaced: all of the same age are replaced together. */
 #define SPARE_GATHER_NS (100 * NS_PER_MS)
 
-/* Time for the server to close after it sent bytes. */
+/* A server that sent bytes and does not close in this time speaks first. */
 #define SPARE_LAST_WORDS_NS (1 * NS_PER_S)
 
 /* Interval of attempts while descriptors, memory or connection slots are short. */
 #define SPARE_RETRY_NS (1 * NS_PER_S)
 
+/* Connects begun at once. */
 #define SPARE_BATCH 8
 
 struct spare_conn {
@@ -33,11 +34,11 @@ struct spare_conn {
     struct spare_list *part;
     struct idle_watch idle_watch;
     struct connector connector;
-    struct spare_tls *tls; /* with TLS, instead of idle_watch; NULL: none */
+    struct spare_tls *tls; /* used with TLS, instead of idle_watch; else NULL */
     bool is_open;
     struct endpoint_addresses *addresses; /* the connection is to one of them */
-    int64_t opened_at_ns;                 /* `opening`: start */
-    int64_t expires_at_ns;                /* `spoken`: deadline for the server to close */
+    int64_t opened_at_ns;                 /* in `opening`: when the attempt began */
+    int64_t expires_at_ns;                /* in `spoken`: deadline for the server to close */
     struct task end;
 };
 
@@ -54,7 +55,7 @@ static void spare_run_end(struct task *t)
 static const struct task_type spare_end_type = {
     .name = "end of a spare connection", .run = spare_run_end, .drop = spare_run_end};
 
-/* Unlink ${c}; the reap step frees it, as callers may still use it. */
+/* Unlink ${c}; the reap step frees it, because callers may still use it. */
 static void spare_leave(struct spare_conn *c)
 {
     struct spare_list *part = c->part;
@@ -102,7 +103,7 @@ static void spare_ended(struct spare_conn *c)
     spare_pace_arm(part, part->not_before_ns);
 }
 
-/* The server sent bytes: it closes soon, or it speaks first. */
+/* The server sent bytes: either it closes soon, or it speaks first. */
 static void spare_spoke(struct spare_conn *c)
 {
     if (!c->tls)
@@ -144,7 +145,7 @@ static void spare_opened(struct spare_conn *c, int fd)
                    sp->server->name);
 }
 
-/* Does not count for ejection: no session failed. */
+/* Not counted for ejection: no session failed. */
 static void spare_failed(struct spare_conn *c, const char *why)
 {
     struct spare_list *part = c->part;
@@ -201,7 +202,7 @@ static void spare_connected(struct connector *connector, int fd, int error)
         spare_opened(c, fd);
 }
 
-/* Count a spare, unless its connection slot or descriptor is needed elsewhere. */
+/* Count a new spare; false if its connection slot or descriptor is needed elsewhere. */
 static bool spare_may_open(struct spare_list *part)
 {
     struct spare *sp = part->spare;
@@ -250,7 +251,7 @@ static void spare_speaks_first(struct spare *sp)
     spare_group_refresh(&sp->up->spares);
 }
 
-/* Close expired spares; returns when the next spare expires. */
+/* Close expired spares of ${l}; return when the next one expires. */
 static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now_ns)
 {
     int64_t next_ns = CLOCK_NEVER;
@@ -272,7 +273,7 @@ static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now
     return next_ns;
 }
 
-/* Has ${c} (open, or in its handshake) the TLS settings that a new session would use? */
+/* Does ${c} have the TLS settings that a new session would use? */
 static bool spare_tls_is_current(const struct spare_conn *c)
 {
     const struct upstream_tls_conf *tls = &c->part->spare->up->conf->tls;
@@ -280,7 +281,7 @@ static bool spare_tls_is_current(const struct spare_conn *c)
     return c->tls ? spare_tls_fits(c->tls, tls) : !tls->slot || !c->is_open;
 }
 
-/* Close spares that were made for other addresses or with other TLS. */
+/* Close spares with other addresses or other TLS settings. */
 static void spare_close_outdated(struct spare_list *part, struct list *l)
 {
     const struct endpoint_addresses *at = atomic_load(&part->spare->server->endpoint.addresses);
@@ -288,7 +289,7 @@ static void spare_close_outdated(struct spare_list *part, struct list *l)
     list_for_each_safe (node, l) {
         struct spare_conn *c = LIST_ENTRY(node, struct spare_conn, link);
 
-        /* ${c} holds its list of addresses, so another list has another pointer */
+        /* ${c} references its list, so a new list cannot reuse the pointer */
         if (c->addresses != at || !spare_tls_is_current(c))
             spare_close(c, SPARE_DROPPED);
     }
@@ -308,7 +309,7 @@ static void spare_make_way(struct spare_list *part)
     }
 }
 
-/* Returns when to continue; CLOCK_NEVER: not needed. */
+/* Returns when to continue; CLOCK_NEVER: no need. */
 static int64_t spare_refill(struct spare_list *part, int64_t now_ns)
 {
     unsigned begun = 0, share = spare_share(part);
@@ -357,7 +358,7 @@ void spare_list_refresh(struct spare_list *part)
         spare_pace_arm(part, at_ns);
 }
 
-/* End the part of a removed server, because a part holds its server. */
+/* End the part of a removed server, which the part references. */
 static void spare_run_timer(struct task *t)
 {
     struct spare_list *part =

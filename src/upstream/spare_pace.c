@@ -1,9 +1,9 @@
-/* upstream/spare_pace: when spares of one server are opened on one loop. */
+/* upstream/spare_pace: when a loop opens spare connections to one server. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "upstream/spare_internal.h"
 
-/* Pause after a failure; doubles with each further failure in a row. */
+/* First and longest pause after a failure; each further failure in a row doubles it. */
 #define SPARE_PAUSE_NS     (100 * NS_PER_MS)
 #define SPARE_PAUSE_MAX_NS (5 * NS_PER_S)
 
@@ -31,8 +31,8 @@ void spare_pace_not_before(struct spare_list *part, int64_t at_ns)
 }
 
 /*
- * Pause after a failed or rejected attempt. An attempt that began before the end of the last pause
- * causes no further pause; an attempt that began soon after that end doubles the pause.
+ * Pause after a failed or rejected attempt. An attempt begun before the end of the last pause does
+ * not count; one begun soon after it doubles the pause.
  */
 void spare_pace_pause(struct spare_list *part, int64_t begun_at_ns)
 {

@@ -1,4 +1,4 @@
-/* upstream/spare_pool: all spares of one loop. */
+/* upstream/spare_pool: all spare connections of one loop. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,8 +11,8 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
     const struct upstream_server *server = sp->server;
 
     /*
-     * Hosts of a service may change level; a level above 0 gets no spares. Backup lines get spares
-     * if all lines are backups.
+     * The level of an SRV host may change: above level 0 it gets no spares. For backup lines,
+     * sp->is_wanted decides.
      */
     if (!server->conf->backup && atomic_load(&server->endpoint.level) > 0)
         return false;
@@ -21,7 +21,7 @@ bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
            (endpoint_load(&server->endpoint) & ENDPOINT_UNFIT) == 0;
 }
 
-/* A task for each part: a thousand servers may open and close thousands of spares. */
+/* Arm the timer of each part: all parts in one task would take too long. */
 static void spare_look_at_parts(struct spare_pool *pool)
 {
     int64_t now_ns = clock_now_ns();
@@ -30,7 +30,7 @@ static void spare_look_at_parts(struct spare_pool *pool)
         spare_pace_arm(LIST_ENTRY(node, struct spare_list, link), now_ns);
 }
 
-/* NULL: ${sp} has no list for this loop. */
+/* The part of ${sp} on this loop, linked to ${pool}; NULL: no part. */
 static struct spare_list *spare_list_of(struct spare_pool *pool, struct spare *sp)
 {
     struct spare_list *part = spare_part(sp, pool->number);

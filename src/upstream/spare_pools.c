@@ -17,7 +17,7 @@ struct spare_pools {
 
 struct spare_pools_change {
     struct spare_pools *pools;
-    struct spare_upstreams *wanted; /* after commit: the replaced upstreams */
+    struct spare_upstreams *wanted; /* after the commit: the replaced list */
     struct grace *grace;            /* NULL: no loops, in tests */
 };
 

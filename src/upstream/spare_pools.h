@@ -11,7 +11,7 @@ struct spare_pools;
 struct spare_pools_change;
 struct upstream;
 
-/* Immutable; replaced as a whole. */
+/* Upstreams whose servers get spares. Immutable; replaced as a whole. */
 struct spare_upstreams {
     unsigned n;
     struct upstream *list[];
@@ -19,7 +19,7 @@ struct spare_upstreams {
 
 /*
  * spare_pools_create(out, loops):
- * Create the table, without pools and upstreams. ${loops} NULL: one loop, in tests.
+ * Create the table of pools, without pools and upstreams. ${loops} NULL: one loop, in tests.
  *
  * Thread: main, before start
  * Owns:   ${loops} must outlive ${out}
@@ -49,7 +49,7 @@ void spare_pools_remove(struct spare_pools *pools, unsigned number);
 
 /*
  * spare_pools_wanted(pools):
- * Current upstreams, valid within the task.
+ * Return the current upstreams, valid within the task.
  *
  * Thread: a loop of ${pools}, or control loop
  */
@@ -58,8 +58,8 @@ const struct spare_upstreams *spare_pools_wanted(const struct spare_pools *pools
 /*
  * spare_pools_prepare(pools, list, n, out), spare_pools_commit(change),
  * spare_pools_cancel(change):
- * Allocate for a change / from now on keep spares for servers of the ${n} upstreams in ${list}
- * only, as configured / free ${change}.
+ * Prepare to keep spares for the ${n} upstreams in ${list} only / apply the change / free the
+ * uncommitted ${change}.
  *
  * Thread: control loop, or main before start
  * Owns:   ${list} is copied; the upstreams must live until a grace period after a commit without
@@ -73,7 +73,7 @@ void spare_pools_cancel(struct spare_pools_change *change);
 
 /*
  * spare_pools_refresh(pools):
- * spare_pool_refresh() for each pool, if an upstream has spares.
+ * Call spare_pool_refresh() for each pool, if spares are or were in use.
  *
  * Thread: any
  */

@@ -18,7 +18,7 @@ struct spare_tls {
     struct handler tail;
     struct server_tls tls;
     struct spare_tls_conf conf;  /* event NULL: closed or taken */
-    struct tls_profile *profile; /* with a reference */
+    struct tls_profile *profile; /* a reference */
     char name[SERVER_NAME_BYTES];
     struct task end;
     bool is_open;
@@ -117,7 +117,7 @@ int spare_tls_begin(struct spare_tls **out, const struct spare_tls_conf *conf, i
     (void)server_tls_name(t->name, conf->tls, conf->server->conf->address_text);
     channel_init(&t->channel, conf->net, fd);
     pipeline_init(&t->channel.pipeline, &t->channel, &t->tail, &spare_tls_ops);
-    t->profile = tls_slot_current(conf->tls->slot); /* taken first: never newer than in t->tls */
+    t->profile = tls_slot_current(conf->tls->slot); /* taken first: not newer than that of t->tls */
     if (server_tls_begin(&t->tls, &t->channel, conf->tls, conf->server, &wish) < 0) {
         spare_tls_free(t);
         return -ENOMEM;

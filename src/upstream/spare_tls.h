@@ -21,9 +21,9 @@ struct upstream_server;
 
 enum spare_tls_event {
     SPARE_TLS_OPENED,
-    SPARE_TLS_FAILED, /* close it */
+    SPARE_TLS_FAILED, /* call spare_tls_close() */
     SPARE_TLS_SPOKE,
-    SPARE_TLS_ENDED /* close it */
+    SPARE_TLS_ENDED /* call spare_tls_close() */
 };
 
 struct spare_tls_conf {
@@ -42,7 +42,7 @@ struct spare_tls_conf {
 
 /*
  * spare_tls_begin(out, conf, fd):
- * Make a handshake over ${fd}.
+ * Begin a TLS handshake over ${fd}.
  *
  * Thread: loop
  * Owns:   on 0 ${out} owns ${fd}; ${conf} is copied; conf->tls is used during the call only
@@ -52,8 +52,8 @@ int spare_tls_begin(struct spare_tls **out, const struct spare_tls_conf *conf, i
 
 /*
  * spare_tls_fits(t, conf) / spare_tls_is_silent(t):
- * Would a spare made with ${conf}, after a reload or with changed files, be equal to ${t}? / Is
- * ${t} open, with nothing to read?
+ * Does ${t} have the TLS profile and server name that ${conf} gives now, after a reload or with
+ * changed files? / Is ${t} open, with nothing to read?
  *
  * Thread: loop
  */

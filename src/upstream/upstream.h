@@ -43,7 +43,7 @@ struct upstream_checks_conf {
 };
 
 struct upstream_conf {
-    /* holds what the pointers below refer to; NULL: static data. See arena_hold() */
+    /* owns all that the pointers below refer to; NULL: static data */
     struct arena *memory;
     const char *name;
     struct upstream_server_conf *servers;
@@ -52,17 +52,17 @@ struct upstream_conf {
     /* maximum sessions of a server, in percent of its fair share; 0: no limit */
     unsigned hash_balance_factor;
     unsigned panic_threshold;   /* percent of the servers that must be fit, else panic; 0: never */
-    int64_t slow_start_ns;      /* 0: none */
+    int64_t slow_start_ns;      /* 0: no slow start */
     int64_t connect_timeout_ns; /* total for all addresses of a server */
     struct connector_conf connect;
     struct proxy_header_conf send_proxy;
-    struct upstream_tls_conf tls; /* behind the PROXY header */
+    struct upstream_tls_conf tls; /* begins after the PROXY header */
     int64_t retry_timeout_ns;     /* total for all servers; 0: no limit */
     unsigned retries;             /* servers to try after the first */
     unsigned retry_budget;        /* retries after a pause, per 100 sessions; 0: none */
-    int64_t idle_timeout_ns;      /* timeout of a server that sends nothing; 0: none */
+    int64_t idle_timeout_ns;      /* longest time without bytes from the server; 0: no limit */
     struct ejection_conf ejection;
-    unsigned queue_length; /* sessions that may wait for a server; 0: none */
+    unsigned queue_length; /* sessions that may wait for a server; 0: no queue */
     int64_t queue_timeout_ns;
     struct upstream_checks_conf checks;
     struct spare_conf spare;
@@ -74,16 +74,16 @@ struct upstream_conf {
 struct upstream {
     char *name;
     /*
-     * Replaced as a whole, the old one released after a grace period (note: grace in
+     * Replaced as a whole; the old configuration is released after a grace period (note: grace in
      * engine/grace.h). Worker and control loops read it within a task; other threads must not.
      */
     _Atomic(const struct upstream_conf *) conf;
     struct loop_group *workers;
-    struct tls_handshakes *handshakes; /* NULL: no TLS, in tests */
+    struct tls_handshakes *handshakes; /* NULL in tests without TLS */
     struct membership membership;
     struct ejection_group ejection;
     struct wait_queue waiting;
-    atomic_bool bounded; /* a server has or had max_connections, or the upstream was paused */
+    atomic_bool bounded; /* sessions may queue: max_connections or a pause has been set */
     /*
      * note: users. References by the configuration, sessions and pending timers. Add one only while
      * you own one, or within a task that found the upstream in the configuration.
@@ -131,11 +131,11 @@ void upstream_log_unused(const struct upstream *up);
 
 /*
  * upstream_create(out, conf, workers):
- * Build the group.
+ * Create an upstream and its first server set.
  *
  * Thread: control loop, or main before start
- * Owns:   ${workers} (NULL in tests) must outlive ${out}, which copies ${conf} and holds its
- *         memory; if the memory is NULL, ${conf} must outlive ${out}
+ * Owns:   ${workers} (NULL in tests) must outlive ${out}, which copies ${conf} and references
+ *         its memory; if the memory is NULL, ${conf} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
@@ -147,7 +147,7 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
  *
  * Thread: a worker's loop
  * Owns:   the caller calls upstream_leave()
- * Errors: as balancer_pick(); -EBUSY also when sessions wait in upstream.waiting, or ${up} is
+ * Errors: as balancer_pick(); -EBUSY also when sessions wait in ${up}->waiting, or ${up} is
  *         paused
  */
 int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
@@ -155,8 +155,8 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
 
 /*
  * upstream_connected(up, server) / upstream_passed(up, server):
- * Count a connect as success / end the ejection of ${server} because a check has passed. Both do
- * nothing if resets count as failures.
+ * Record a success / end the ejection of ${server} because a check has passed. Both do
+ * nothing if resets count as failures (ejection.resets).
  *
  * Thread: a worker's loop / control loop
  */
@@ -174,7 +174,7 @@ void upstream_leave(struct upstream *up, struct upstream_server *server,
 
 /*
  * upstream_serve(up):
- * Assign servers to waiting sessions, when a server may be usable again.
+ * Assign servers to waiting sessions. Call it when a server may have become usable.
  *
  * Thread: any
  */
@@ -182,7 +182,7 @@ void upstream_serve(struct upstream *up);
 
 /*
  * upstream_pause(up, max_held, until_ns):
- * Let new sessions wait, as wait_queue_pause() of upstream.waiting.
+ * Pause ${up}: new sessions wait, see wait_queue_pause().
  *
  * Thread: control loop, or main before start
  */
@@ -190,7 +190,7 @@ void upstream_pause(struct upstream *up, unsigned max_held, int64_t until_ns);
 
 /*
  * upstream_set_addresses(up, server, list, n):
- * endpoint_set_addresses() for a server of UPSTREAM_NAME_ONE.
+ * Call endpoint_set_addresses() for a server of UPSTREAM_NAME_ONE, and report a change.
  *
  * Thread: any, one at a time for each server
  * Owns:   ${list} is copied
@@ -201,7 +201,7 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
 
 /*
  * upstream_hold(up) / upstream_release(up):
- * Add a reference and return ${up} / release one (see note: users).
+ * Add a reference and return ${up} / release a reference (see note: users).
  *
  * Thread: any
  */
@@ -210,8 +210,8 @@ void upstream_release(struct upstream *up);
 
 /*
  * upstream_sweep_unused(up) / upstream_is_unused(up):
- * Free unused removed servers; true if some are still used / has the removed ${up} no references?
- * Then it may be destroyed after a grace period of the workers.
+ * Free unused removed servers; true if others are still used / has the removed ${up} no references
+ * and no waiting sessions? Then it may be destroyed after a grace period of the workers.
  *
  * Thread: control loop
  */

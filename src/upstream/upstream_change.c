@@ -10,12 +10,12 @@
 struct upstream_change {
     struct upstream *up; /* after commit: a reference, see note: users */
     const struct upstream_conf *conf;
-    const struct upstream_conf *before; /* after commit */
+    const struct upstream_conf *before; /* after commit: the replaced configuration */
     struct membership_change *members;
     struct grace *grace; /* NULL: no workers, in tests */
 };
 
-/* Called when no worker reads the old configuration any more, and all see upstream.bounded. */
+/* Called when no worker uses the old configuration any more, and all see upstream.bounded. */
 static void upstream_change_over(void *cookie)
 {
     struct upstream_change *change = cookie;

@@ -1,5 +1,5 @@
 /*
- * upstream/upstream_change: gives an upstream another configuration while it serves.
+ * upstream/upstream_change: replace the configuration of a running upstream.
  *
  *   upstream_change_prepare -> [upstream_change_places: first addresses of new names
  *                               -> upstream_change_build]
@@ -21,7 +21,7 @@ struct upstream_conf;
 
 /*
  * upstream_change_prepare(out, up, conf):
- * Create all that ${conf} needs, without any visible change: see membership_change_prepare().
+ * Create all that ${conf} needs, without effect on ${up} yet; see membership_change_prepare().
  *
  * Thread: control loop
  * Owns:   as upstream_create()
@@ -33,7 +33,7 @@ int upstream_change_prepare(struct upstream_change **out, struct upstream *up,
 /*
  * upstream_change_line(change, id) / upstream_change_places(change, line, places, n) /
  * upstream_change_build(change):
- * As membership_change_line() / membership_change_places() / membership_change_build().
+ * Call membership_change_line() / membership_change_places() / membership_change_build().
  *
  * Thread: control loop
  */
@@ -44,7 +44,7 @@ int upstream_change_build(struct upstream_change *change) NODISCARD;
 
 /*
  * upstream_change_commit(change) / upstream_change_cancel(change):
- * Use the configuration from now on / free ${change}, never committed, or NULL.
+ * Put the configuration into use / free ${change}, which is not committed, or NULL.
  *
  * Thread: control loop
  * Owns:   commit frees ${change}, after a grace period

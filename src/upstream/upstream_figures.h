@@ -1,5 +1,5 @@
 /*
- * upstream/upstream_figures: the figures of upstreams and their servers.
+ * upstream/upstream_figures: statistics of upstreams and their servers.
  */
 #ifndef UPSTREAM_UPSTREAM_FIGURES_H
 #define UPSTREAM_UPSTREAM_FIGURES_H
@@ -11,8 +11,8 @@ struct upstream_server;
 
 /*
  * upstream_figures(up, set, v) / upstream_figures_server(up, server, v):
- * Visit the figures of ${up} without its servers / of ${server}. ${set} is its server set
- * (membership_take()), ${server} is in it.
+ * Show ${v} the figures of ${up}, without its servers / of ${server}. ${set} is a set of ${up} from
+ * membership_take(); ${server} is in one.
  *
  * Thread: any
  */

@@ -6,8 +6,8 @@
 
 /*
  * upstream_keep_conf(conf) / upstream_drop_conf(conf):
- * Copy ${conf} into ${conf}->memory and hold this memory; if it is NULL, return ${conf} / release
- * the copy.
+ * Copy ${conf} into ${conf}->memory and add a reference to that memory / release the reference.
+ * Without memory, return ${conf} itself.
  *
  * Thread: control loop, or main before start / any
  * Errors: NULL (no memory)

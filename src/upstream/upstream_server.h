@@ -21,7 +21,7 @@ struct spare;
 struct tls_sessions;
 
 enum upstream_names {
-    UPSTREAM_LITERAL,   /* literal */
+    UPSTREAM_LITERAL,   /* address: one server */
     UPSTREAM_NAME_EACH, /* host name: a server for each address */
     UPSTREAM_NAME_ONE,  /* host name: one server */
     UPSTREAM_SERVICE    /* SRV records: one server or more for each record */
@@ -31,18 +31,18 @@ struct upstream_server_conf {
     const char *id;
     const char *address_text;
     enum upstream_names names;
-    struct address *addresses; /* UPSTREAM_LITERAL */
+    struct address *addresses; /* of UPSTREAM_LITERAL only */
     unsigned n_addresses;
-    unsigned weight; /* 0: no sessions; UPSTREAM_SERVICE: 0, else SRV records give weights */
+    unsigned weight; /* 0: no sessions. UPSTREAM_SERVICE: if not 0, SRV records give weights */
     unsigned max_connections;            /* of each server; 0: unlimited */
-    const struct address *check_address; /* NULL: the server's */
-    unsigned check_port;                 /* 0: the address' port */
+    const struct address *check_address; /* NULL: the server's address */
+    unsigned check_port;                 /* 0: the port of the address */
     bool backup;
     bool disabled; /* no sessions, no health checks, no lookups */
 };
 
 struct upstream_server {
-    /* the configuration of `line`; read under the rules of upstream.conf */
+    /* the configuration of `line`; the rules of upstream.conf apply to readers */
     _Atomic(const struct upstream_server_conf *) conf;
     /* State of `line`, with the administrator's changes; any thread may read it. */
     atomic_bool is_disabled, is_draining;
@@ -51,7 +51,7 @@ struct upstream_server {
     struct log_limit log_limit;
     struct counters counters;
     struct counters_connects connects; /* of sessions, not of spare connections */
-    _Atomic(struct spare *) spare;     /* NULL: no spares are kept */
+    _Atomic(struct spare *) spare;     /* NULL: no spare connections are kept */
     struct tls_counters tls;
     _Atomic(struct tls_sessions *) tls_sessions; /* NULL: none so far */
 
@@ -59,7 +59,7 @@ struct upstream_server {
     struct list link;
     struct server_line *line;           /* a reference */
     unsigned position;                  /* of the line in the configuration */
-    unsigned place_weight, place_level; /* of struct membership_place */
+    unsigned place_weight, place_level; /* from struct membership_place */
     bool is_listed;                     /* in the set */
     bool is_wanted;                     /* in the next set */
     atomic_uint held;                   /* see membership_hold() */
@@ -71,7 +71,7 @@ struct upstream_server {
 
 /*
  * upstream_server_is_used(conf):
- * May servers of this line get sessions?
+ * May servers of a line ${conf} get sessions?
  *
  * Thread: any
  */
@@ -82,7 +82,7 @@ static inline bool upstream_server_is_used(const struct upstream_server_conf *co
 
 /*
  * upstream_server_of(e):
- * Server of an endpoint.
+ * Return the server of ${e}.
  *
  * Thread: any
  */

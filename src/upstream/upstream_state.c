@@ -46,7 +46,6 @@ static void upstream_state_server_set(struct counters_set *out, struct upstream_
         upstream_state_add_spares(out, sp->counts);
 }
 
-/* Without ${has_spares}, the spare counters are left out. */
 static void upstream_state_expected_set(struct counters_set *out, struct upstream_state_server *s,
                                         bool has_spares)
 {

@@ -19,19 +19,19 @@ struct upstream;
 struct upstream_server;
 
 /*
- * Used by the control loop, or main before start. A search begins behind the server found last, as
- * reports keep their order.
+ * Used by the control loop, or main before start. A search begins behind the server found last,
+ * because reports keep the order of servers.
  */
 struct upstream_state {
     unsigned next;        /* in the server set */
     struct list expected; /* state of unresolved servers, at most BALANCER_MAX_ENDPOINTS */
     unsigned n_expected;
-    struct list *last; /* state found last in `expected`, or the head of that list */
+    struct list *last; /* entry of `expected` found last, or the head of that list */
 };
 
 /*
  * upstream_state_init(st) / upstream_state_close(st):
- * Initialize / free the state that is still kept.
+ * Initialize ${st} / free the state of unresolved servers.
  *
  * Thread: as upstream_create() / as upstream_destroy()
  */
@@ -40,7 +40,7 @@ void upstream_state_close(struct upstream_state *st);
 
 /*
  * upstream_state_write(up, f) / upstream_state_continue(up, text, before):
- * Write the lines of ${up} and its servers / continue the counters of ${up}, as
+ * Write the lines of ${up} and its servers / continue the counters of ${up} by
  * counters_set_continue().
  *
  * Thread: any
@@ -50,8 +50,8 @@ void upstream_state_continue(struct upstream *up, const char *text, const char *
 
 /*
  * upstream_state_continue_server(up, name, text, before):
- * Continue the counters of the server ${name}; the first time, with ${before} NULL, take over its
- * health too.
+ * Continue the counters of the server ${name}. ${before} NULL, in the first report: take over its
+ * health, too.
  *
  * Thread: control loop, or main before start
  * Errors: 0; -ENOMEM (an unresolved server)
@@ -61,7 +61,7 @@ int upstream_state_continue_server(struct upstream *up, const char *name, const 
 
 /*
  * upstream_state_came(up, server):
- * Give ${server}, which is new, the state kept for it.
+ * Give the new ${server} the state kept for its name, if any.
  *
  * Thread: as upstream_state_continue_server(), before sessions can pick it
  */

@@ -6,15 +6,15 @@
 #include "base/clock.h"
 #include "engine/loop.h"
 
-/* A ticket is queued (locked), then submitted to its loop. Only the loop uses `is_left`. */
+/* A waiting session: queued under the lock, then submitted to its loop with a result. */
 struct wait_ticket {
     struct task given; /* carries the result to the session's loop */
     struct endpoint *endpoint;
     int error;
 
     struct list link;
-    bool is_queued; /* locked */
-    bool is_left;
+    bool is_queued; /* under the lock */
+    bool is_left;   /* abandoned; used only by the loop */
     struct wait_queue *queue;
     struct loop *loop;
     struct balancer_pick_state *pick; /* unused after is_left */
@@ -79,7 +79,7 @@ void wait_queue_close(struct wait_queue *q)
     lock_close(&q->lock);
 }
 
-/* Locked. */
+/* Called under the lock. */
 static void wait_queue_remove(struct wait_queue *q, struct wait_ticket *t)
 {
     list_remove(&t->link);
@@ -101,14 +101,12 @@ static bool wait_queue_take_back(struct wait_ticket *t)
     return was_queued;
 }
 
-/* Free ${t}. This is the last access to ${q}, which may be freed from now on. */
+/* Free ${t}. This is the last access to ${q}, which may then be freed. */
 static void wait_queue_free_ticket(struct wait_queue *q, struct wait_ticket *t)
 {
     free(t);
     atomic_fetch_sub_explicit(&q->tickets_in_use, 1, memory_order_release);
 }
-
-/* ---- on the waiter's loop ---- */
 
 static void wait_queue_free(struct wait_ticket *t)
 {
@@ -226,8 +224,6 @@ void wait_queue_leave(struct wait_ticket *t)
         t->is_left = true;
 }
 
-/* ---- any thread ---- */
-
 static bool wait_queue_goes_on(const struct wait_ticket *t)
 {
     return t->error == -EBUSY || (t->error == -ENOENT && t->pick->n_tried == 0);
@@ -252,7 +248,7 @@ static struct wait_ticket *wait_queue_first_served(struct wait_queue *q)
         }
         hold_give_back(&q->hold);
         if (t->pick->n_tried == 0)
-            break; /* no later waiter gets a slot either */
+            break; /* an untried session got no slot: no later one does */
     }
     lock_release(&q->lock);
     return served;

@@ -1,16 +1,15 @@
 /*
- * upstream/wait_queue: queue of sessions while all servers of their group are full, or the upstream
- * is paused.
+ * upstream/wait_queue: queue of sessions while an upstream is full or paused.
  *
  * First come, first served, over all workers. A thread that frees a connection slot gives it to the
- * first session that has not failed there, and notifies the session's loop.
+ * first session that has not tried the server yet, and notifies the session's loop.
  *
- * note: lock. Workers share the queue under a lock, taken only while sessions wait; without waiters
- * a session's end costs one load.
+ * note: lock. A session takes the lock to join or leave the queue, and at its end if others wait.
+ * Without waiters the end costs a fence and a load.
  *
  * note: freed or joined. A session joins, then looks for a free slot; an ending session frees its
- * slot, then looks for waiters. With a sequentially consistent fence between the steps, at least
- * one sees the other.
+ * slot, then looks for waiters. With a sequentially consistent fence between the two steps of
+ * each, at least one sees the other.
  */
 #ifndef UPSTREAM_WAIT_QUEUE_H
 #define UPSTREAM_WAIT_QUEUE_H
@@ -29,10 +28,10 @@ struct loop;
 struct wait_ticket;
 
 /*
- * Called once at the end of a wait, on the loop that joined, never inside wait_queue_join(). ${e}:
- * entered for the session; or NULL, with ${error} -ETIMEDOUT, or -ENOENT of balancer_pick() if the
- * session has tried servers. (A session that has tried none waits on, even if all servers are
- * down.) The ticket is freed.
+ * Called once at the end of a wait, on the loop that joined, never inside wait_queue_join(). ${e}
+ * is the endpoint entered for the session; or NULL, with ${error} -ETIMEDOUT, or -ENOENT: no
+ * untried server is left. (A session that has tried none waits on, even if all servers are down.)
+ * The ticket is freed.
  */
 typedef void wait_queue_done(void *cookie, struct endpoint *e, int error);
 
@@ -40,30 +39,30 @@ struct wait_queue {
     atomic_uint max; /* maximum length; 0: no waiting */
     _Atomic int64_t timeout_ns;
     /*
-     * Closed while an administrator pauses the upstream: then all sessions wait, within the two
-     * limits below.
+     * Closed while an administrator pauses the upstream: all sessions wait, and the next two
+     * members replace `max` and `timeout_ns`.
      */
     struct hold hold;
     atomic_uint max_held;
     _Atomic int64_t held_until_ns;
-    atomic_uint n;
+    atomic_uint n;              /* waiting sessions */
     atomic_uint tickets_in_use; /* queued, or given a result */
     struct lock lock;
-    struct balancer *balancer; /* locked */
-    struct list tickets;       /* locked */
+    struct balancer *balancer; /* under `lock` */
+    struct list tickets;       /* under `lock` */
 };
 
 /*
  * wait_queue_init(q, max, timeout_ns):
  * Initialize an empty queue; call wait_queue_use() next.
  *
- * Thread: any, before other threads can use ${q}
+ * Thread: any, before ${q} is shared
  */
 void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 
 /*
  * wait_queue_set(q, max, timeout_ns):
- * Change the limits for sessions that join later; waiting sessions keep their timeout.
+ * Change the limits for sessions that join from now on; waiting sessions keep their timeout.
  *
  * Thread: any
  */
@@ -71,14 +70,14 @@ void wait_queue_set(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 
 /*
  * wait_queue_pause(q, max_held, until_ns):
- * Let sessions wait, ${max_held} at most, until hold_open() or hold_allow(); then call
- * wait_queue_serve(). Sessions not served WAIT_QUEUE_RELEASE_NS after ${until_ns} give up.
+ * Let all new sessions wait, ${max_held} at most. hold_open() and hold_allow() let sessions go;
+ * call wait_queue_serve() next. Sessions time out WAIT_QUEUE_RELEASE_NS after ${until_ns}.
  *
  * Thread: control loop, or main before start
  */
 void wait_queue_pause(struct wait_queue *q, unsigned max_held, int64_t until_ns);
 
-/* Time to serve the sessions that a pause held. */
+/* Time after a pause to serve the sessions that waited. */
 #define WAIT_QUEUE_RELEASE_NS INT64_C(60000000000)
 
 /*
@@ -92,7 +91,7 @@ void wait_queue_use(struct wait_queue *q, struct balancer *balancer);
 
 /*
  * wait_queue_close(q):
- * Release the resources of ${q}.
+ * Release the resources of the empty ${q}.
  *
  * Thread: any, after the last session
  */
@@ -100,8 +99,7 @@ void wait_queue_close(struct wait_queue *q);
 
 /*
  * wait_queue_length(q) / wait_queue_is_idle(q):
- * Number of waiting sessions / is no ticket in use, so that nothing accesses ${q} unless a session
- * joins?
+ * Number of waiting sessions / is no ticket in use? Then only a joining session can access ${q}.
  *
  * Thread: any
  */
@@ -129,7 +127,7 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
 
 /*
  * wait_queue_leave(t):
- * Stop waiting, without done(). A slot already assigned goes to the next waiter.
+ * Stop waiting; done() is not called. A slot already assigned goes to the next waiter.
  *
  * Thread: the loop that joined
  * Owns:   frees ${t}
@@ -138,7 +136,7 @@ void wait_queue_leave(struct wait_ticket *t);
 
 /*
  * wait_queue_serve(q):
- * Assign free slots. Call it after endpoint_leave() and when an endpoint becomes fit.
+ * Assign free slots to waiting sessions: after endpoint_leave(), or when an endpoint becomes fit.
  *
  * Thread: any
  */

@@ -484,7 +484,7 @@ def no_descriptor_for_the_state(t):
             old, new, before = ready_without_descriptors(chain)
             os.kill(new, signal.SIGSTOP)
             os.kill(old, signal.SIGCONT)
-            chain.wait_line("gets the counters of this one later: Too many open files", old)
+            chain.wait_line(r"counters cannot be sent to process \d+ yet: Too many open files", old)
             resource.prlimit(old, resource.RLIMIT_NOFILE, before)
             os.kill(new, signal.SIGCONT)
             chain.wait_line("upgrade: took over", new)

@@ -158,7 +158,7 @@ def its_own_filter_beside_that_of_the_unit(unit):
     unit.start()
     pid = unit.pid()
     unit.kill("USR2")
-    unit.eventually(lambda: "upgrade: refused: seccomp lets no program be executed" in unit.log(), "it is refused")
+    unit.eventually(lambda: "upgrade: refused: seccomp forbids executing a program" in unit.log(), "it is refused")
     serves()
     check_equal(unit.pid(), pid, "main process")
     unit.restart()
