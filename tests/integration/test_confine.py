@@ -106,7 +106,7 @@ def life(t, how):
         check(b"\nreactord_server_" in admin.get(paths["admin"], "/metrics").body, "no metrics")
         daemon.send_signal(signal.SIGUSR2)
         t.eventually(lambda: "upgrade: refused: " in read(paths["log"]), "the upgrade is refused")
-        refusal = "the program is outside the root directory (chroot)" if "chroot" in how else "seccomp lets no program"
+        refusal = "the program is outside the root directory (chroot)" if "chroot" in how else "seccomp forbids executing a program"
         check(refusal in read(paths["log"]), "the reason is not in the log")
         check(" bug: " not in read(paths["log"]), "a bug is in the log")
     for name in ("pid", "admin", "more"):

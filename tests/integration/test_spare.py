@@ -324,8 +324,7 @@ def of_a_route(t):
     front, back = t.address(), t.address()
     text = (f"[listen front]\naddress = {front}\nservice = proxy\nroute.a = sni:a.example -> back\n"
             f"[upstream back]\nserver.a = {back}\nspare = 1\n[worker]\nthreads = 1\n")
-    with net.listen(back) as listener, t.daemon(text) as daemon:
-        spare = net.accept(listener)
+    with net.listen(back) as listener, t.daemon(text) as daemon, net.accept(listener) as spare:
         wait_counts(t, daemon, spares=1)
         record = hello("a.example")
         with net.connect(front) as client:
