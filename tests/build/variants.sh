@@ -102,7 +102,7 @@ done
 
 step "-O0, and _FORTIFY_SOURCE=3 in CPPFLAGS with clang"
 build BUILD=build-o0 CFLAGS=-O0
-build BUILD=build-clang CC=clang CPPFLAGS=-D_FORTIFY_SOURCE=3
+build BUILD=build-clang CC=clang CFLAGS=-O1 CPPFLAGS=-D_FORTIFY_SOURCE=3
 
 step "a warning is an error only with WERROR=1"
 echo 'static int unused_here(void) { return 0; }' >> src/base/parse.c

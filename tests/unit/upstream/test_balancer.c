@@ -316,7 +316,7 @@ TEST_EACH(picking, busy_is_said_only_for_what_is_fit_and_was_not_tried, KINDS)
 }
 
 #define THREADS 4
-#define ROUNDS  300
+#define ROUNDS  IF_SANITIZED(100, 300)
 #define HELD    12 /* times four is more than there is room for */
 #define ROOM    7
 
