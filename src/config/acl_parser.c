@@ -58,7 +58,7 @@ static int acl_parser_refuse_block(char *problem, int rc, const char *word,
 
     if (rc == -EDOM)
         snprintf(problem, ACL_PARSER_PROBLEM_BYTES,
-                 "%s has bits set behind its prefix; did you mean %s?", QUOTE_TEXT(word),
+                 "%s has bits set after its prefix; did you mean %s?", QUOTE_TEXT(word),
                  cidr_format(text, sizeof(text), meant));
     else if (rc == -ERANGE)
         snprintf(problem, ACL_PARSER_PROBLEM_BYTES, "the prefix of %s is longer than the address",

@@ -147,7 +147,7 @@ static int config_acl_read_rules(struct reading *r, const struct ini_entry *entr
     if (!config_acl_ends_with_all(&r->text))
         diagnostics_add_in(
             r->diagnostics, &end,
-            "the last rule is not for everybody (end with 'allow all' or 'deny all')");
+            "the last rule is not for all clients (end with 'allow all' or 'deny all')");
     return config_acl_check_dead(r, entry, file.path);
 }
 

@@ -74,8 +74,8 @@ static void config_addresses_check_conflicts(const struct config_memory *m, unsi
         else
             diagnostics_add(
                 diagnostics, config_section_valid_entry(section, "address")->line,
-                "[%s] address: %s conflicts with %s of %s, [%s] (a port on all "
-                "addresses or on some, unless both listeners have reuseport)",
+                "[%s] address: %s conflicts with %s of %s, [%s] (all addresses of "
+                "a port or single ones, unless both listeners have reuseport)",
                 section->source->name, QUOTE_TEXT(address_format(text, sizeof(text), a)),
                 QUOTE_TEXT(address_format(other, sizeof(other), taken.address)),
                 DIAGNOSTICS_LINE(diagnostics,

@@ -189,8 +189,7 @@ static void config_check_chroot(const struct config_check *c, const struct confi
 
     if (chroot && conf->chroot && !conf->user && !config_section_refused(section, "user"))
         diagnostics_add(c->diagnostics, chroot->line,
-                        "[%s] chroot: is no confinement for root (set user)",
-                        section->source->name);
+                        "[%s] chroot: does not confine root (set user)", section->source->name);
 }
 
 static void config_check_accept_proxy(const struct config_check *c,

@@ -105,9 +105,10 @@ static void config_compare_write_option(char *out, size_t size,
         break;
     case CONFIG_COMPARE_CHANGED: config_compare_write_values(out, size, c); break;
     case CONFIG_COMPARE_FILES: MUST(!"an option"); break;
-    case CONFIG_COMPARE_TOKEN: snprintf(out, size, "another token in the file"); break;
+    case CONFIG_COMPARE_TOKEN: snprintf(out, size, "the token in the file has changed"); break;
     case CONFIG_COMPARE_RULES:
-        snprintf(out, size, "other rules in the file: %zu -> %zu", c->old_rules, c->new_rules);
+        snprintf(out, size, "the rules in the file have changed: %zu -> %zu", c->old_rules,
+                 c->new_rules);
         break;
     }
 }

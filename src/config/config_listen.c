@@ -53,7 +53,7 @@ static void config_listen_check_frame(const struct config_section *section,
     case FRAME_DECODER_LENGTH:
         config_listen_check_within(section, "frame_length_offset", "the length field",
                                    frame->length_offset + frame->length_width, diagnostics);
-        config_listen_check_within(section, "frame_strip", "what is stripped", frame->strip,
+        config_listen_check_within(section, "frame_strip", "the stripped part", frame->strip,
                                    diagnostics);
         break;
     case FRAME_DECODER_TEXT_LENGTH:

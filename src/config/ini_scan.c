@@ -346,7 +346,7 @@ static enum verdict ini_scan_entry(struct scan *s, char *line)
             s, key, problem, "key = value, where a key is letters, digits, '_', '.' and '-'");
     if (strcasecmp(key, "include") == 0) {
         diagnostics_add(s->diagnostics, s->line,
-                        "include: comes before the first section of a file");
+                        "include: must come before the first section of a file");
         return DROP;
     }
     if (s->before_first) {

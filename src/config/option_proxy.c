@@ -19,8 +19,8 @@ static int option_proxy_parse_block(struct option_value *v, struct cidr *out, co
     case 0: return 0;
     case -ERANGE: return option_refuse(v, "the prefix of %s is too long", QUOTE_TEXT(word));
     case -EDOM:
-        return option_refuse(v, "%s has bits set behind its prefix; is %s meant?", QUOTE_TEXT(word),
-                             cidr_format(text, sizeof(text), out));
+        return option_refuse(v, "%s has bits set after its prefix; did you mean %s?",
+                             QUOTE_TEXT(word), cidr_format(text, sizeof(text), out));
     default: return option_refuse(v, "%s is not a block of addresses", QUOTE_TEXT(word));
     }
 }

@@ -30,9 +30,9 @@ static int option_route_add_name(struct option_value *v, struct route_conf *rout
     char *copy;
 
     if (server_name_read_pattern(name, text, strlen(text)) < 0)
-        return option_refuse(v, "%s is neither a host name nor one behind '*.'", QUOTE_TEXT(text));
+        return option_refuse(v, "%s is not a host name, or '*.' and a host name", QUOTE_TEXT(text));
     if (option_route_has(route->names, route->n_names, name))
-        return option_refuse(v, "%s is there twice", QUOTE_TEXT(text));
+        return option_refuse(v, "%s is given twice", QUOTE_TEXT(text));
     copy = arena_text(v->arena, name, strlen(name));
     if (!copy)
         return -ENOMEM;
@@ -48,7 +48,7 @@ static int option_route_add_protocol(struct option_value *v, struct route_conf *
     if (len == 0 || len > PROTOCOL_MAX_BYTES)
         return option_refuse(v, "a protocol has 1 to %d bytes, as in alpn:h2", PROTOCOL_MAX_BYTES);
     if (option_route_has(route->protocols, route->n_protocols, text))
-        return option_refuse(v, "%s is there twice", QUOTE_TEXT(text));
+        return option_refuse(v, "%s is given twice", QUOTE_TEXT(text));
     route->protocols[route->n_protocols++] = text;
     return 0;
 }
@@ -69,7 +69,7 @@ static int option_route_set_upstream(struct option_value *v, struct route_conf *
     if (!name)
         return option_refuse(v, "no '-> UPSTREAM' at the end");
     if (more)
-        return option_refuse(v, "%s is behind the upstream", QUOTE_TEXT(more));
+        return option_refuse(v, "%s follows the upstream", QUOTE_TEXT(more));
     if (!option_kind_is_name(name))
         return option_refuse(v, "%s is not the name of an upstream", QUOTE_TEXT(name));
     for (char *c = name; *c != '\0'; c++)

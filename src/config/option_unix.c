@@ -21,7 +21,7 @@ static int option_unix_set_mode(const struct option *o, struct option_value *v)
     if (strspn(v->text, "01234567") != len || len < 3 || len > 4)
         return option_refuse(v, "%s is not a mode of three octal digits", QUOTE_TEXT(v->text));
     if (len == 4 && v->text[0] != '0')
-        return option_refuse(v, "%s has more than permissions", QUOTE_TEXT(v->text));
+        return option_refuse(v, "%s has bits other than permissions", QUOTE_TEXT(v->text));
     file->mode = (mode_t)strtoul(v->text, NULL, 8);
     file->set_mode = true;
     return 0;

@@ -215,7 +215,7 @@ def another_token(t):
         t.write("token", "another-token-of-some-length")
         check_equal(place.get("/v1/status").status, 200, "before the reload")
         lines = daemon.reload()
-        check(any("[admin] token_file: another token in the file (live)" in line for line in lines),
+        check(any("[admin] token_file: the token in the file has changed (live)" in line for line in lines),
               f"the change is told: {lines}")
         check(TOKEN not in daemon.log() and "another-token-of" not in daemon.log(), "no token is told")
         check_equal(place.get("/v1/status").status, 401, "the old one")

@@ -153,4 +153,4 @@ def root_is_not_confined(t):
     config = t.write("x.ini", f"[reactord]\nchroot = /srv\n[listen a]\naddress = {t.address()}\nservice = echo\n")
     done = t.reactord("-t", "-c", config)
     check_equal(done.code, 1, "exit code")
-    check("x.ini:2: [reactord] chroot: is no confinement for root (set user)" in done.err, f"stderr: {done.err}")
+    check("x.ini:2: [reactord] chroot: does not confine root (set user)" in done.err, f"stderr: {done.err}")

@@ -131,7 +131,7 @@ static const struct {
 } broken[] = {
     {"deny = 10.0.0.0/33", "t.ini:4: [listen e] deny: the prefix of '10.0.0.0/33' is longer "},
     {"deny = 10.0.0.1/8",
-     "t.ini:4: [listen e] deny: '10.0.0.1/8' has bits set behind its prefix; did you mean "
+     "t.ini:4: [listen e] deny: '10.0.0.1/8' has bits set after its prefix; did you mean "
      "10.0.0.0/8? (10.0.0.0/8, 192.0.2.1, "},
     {"allow = localhost", "t.ini:4: [listen e] allow: 'localhost' is not a block of addresses ("},
     {"allow = 10.0.0.1,", "t.ini:4: [listen e] allow: a block of addresses is missing beside "},
@@ -193,7 +193,7 @@ TEST(rules, all_problems_of_a_list_are_told_at_their_lines)
                "deny 10.0.0.1 x\n");
     load("deny = file:%s/bad");
     expect_problems(
-        "bad:2: '10.0.0.1/8' has bits set behind its prefix; did you mean 10.0.0.0/8? (\n"
+        "bad:2: '10.0.0.1/8' has bits set after its prefix; did you mean 10.0.0.0/8? (\n"
         "bad:3: 'allow 10.0.0.1' is for a file of access_rules (\n"
         "bad:5: 'nowhere' is not a block of addresses (10.0.0.0/8, \n"
         "bad:6: '1.1.1.1 2.2.2.2' is more than one block (\n"
@@ -227,10 +227,10 @@ TEST(rules, the_last_rule_is_for_everybody)
     text_file_write_text("rules", "allow 10.0.0.0/8\ndeny 0.0.0.0/0\n# the end\n");
     load("access_rules = %s/rules");
     expect_problems(
-        "rules:2: the last rule is not for everybody (end with 'allow all' or 'deny all')\n");
+        "rules:2: the last rule is not for all clients (end with 'allow all' or 'deny all')\n");
     text_file_write_text("rules", "# none\n");
     load("access_rules = %s/rules");
-    expect_problems("rules:0: the last rule is not for everybody (\n");
+    expect_problems("rules:0: the last rule is not for all clients (\n");
 }
 
 /* Each `all` is three rules, and these are two short of the limit. */

@@ -24,7 +24,7 @@ static const struct {
     {"[boss]\nthreads = 2\n", "t.ini:0: there is nothing to listen on "},
     {"[listen e]\nservice = echo\n",
      "t.ini:1: [listen e] address: is missing: addresses to listen on "},
-    {"[listen e]\naddress = @x\n", "t.ini:1: [listen e] service: is missing: what is done with a "
+    {"[listen e]\naddress = @x\n", "t.ini:1: [listen e] service: is missing: service for each "
                                    "connection (echo or proxy)"},
     {ECHO "[boss]\nacept_batch = 2\n",
      "t.ini:5: [boss] acept_batch: unknown option (did you mean 'accept_batch'?)"},
@@ -46,7 +46,7 @@ static const struct {
     {"[listen e]\naddress = /x\nservice = echo\nunix_mode = 999\n",
      "t.ini:4: [listen e] unix_mode: '999' is not a mode of three octal digits (000 to 777, "},
     {"[listen e]\naddress = /x\nservice = echo\nunix_mode = 4660\n",
-     "t.ini:4: [listen e] unix_mode: '4660' has more than permissions ("},
+     "t.ini:4: [listen e] unix_mode: '4660' has bits other than permissions ("},
     {"[listen e]\naddress = /x\nservice = echo\nunix_user = no-such-user\n",
      "t.ini:4: [listen e] unix_user: there is no user 'no-such-user' (a user name or number)"},
     {"[listen e]\naddress = /x\nservice = echo\nunix_group = no-such-group\n",
@@ -59,8 +59,7 @@ static const struct {
     {ECHO "max_connections = 9\nmax_connections_per_client = 10\n",
      "t.ini:5: [listen e] max_connections_per_client: is above max_connections (at most that)"},
     {ECHO "connection_rate = 5\n",
-     "t.ini:4: [listen e] connection_rate: '5' has no unit of time (0, or a number a time such "
-     "as "},
+     "t.ini:4: [listen e] connection_rate: '5' has no unit of time (0, or a rate such as "},
     {ECHO "[wroker]\nthreads = 2\n", "t.ini:4: [wroker] is not known (did you mean [worker]?)"},
     {"[lisen e]\naddress = @x\n", "t.ini:1: [lisen e] is not known (did you mean [listen NAME]?)"},
     {ECHO "[boss]\nmax_pending_tasks = 20\n",
@@ -142,7 +141,7 @@ static const struct {
     {ECHO "pipeline = frame\nframe_max_length = 3\n",
      "t.ini:5: [listen e] frame_max_length: the length field does not fit into a frame"},
     {ECHO "pipeline = frame\nframe_strip = 64m\n",
-     "t.ini:5: [listen e] frame_strip: what is stripped does not fit into a frame"},
+     "t.ini:5: [listen e] frame_strip: the stripped part does not fit into a frame"},
     {ECHO "pipeline = frame\nframe_length_width = 5\n",
      "t.ini:5: [listen e] frame_length_width: '5' is not known"},
     {ECHO "pipeline = frame\nframe_length_adjustment = -65m\n",
@@ -248,14 +247,14 @@ static const struct {
      "t.ini:4: [listen e] upstream: has no effect: service = echo connects to no server "},
     {ROUTE "sni:a -> \n" SERVER, "t.ini:5: [listen p] route.x: no '-> UPSTREAM' at the end ("},
     {ROUTE "sni:a\n" SERVER, "t.ini:5: [listen p] route.x: no '-> UPSTREAM' at the end ("},
-    {ROUTE "sni:a -> u u\n" SERVER, "t.ini:5: [listen p] route.x: 'u' is behind the upstream ("},
+    {ROUTE "sni:a -> u u\n" SERVER, "t.ini:5: [listen p] route.x: 'u' follows the upstream ("},
     {ROUTE "-> u\n" SERVER, "t.ini:5: [listen p] route.x: no sni: or alpn: (for all other clients"},
     {ROUTE "a -> u\n" SERVER, "t.ini:5: [listen p] route.x: 'a' is not known (sni:NAME, "},
     {ROUTE "sni:* -> u\n" SERVER,
-     "t.ini:5: [listen p] route.x: '*' is neither a host name nor one behind '*.' ("},
+     "t.ini:5: [listen p] route.x: '*' is not a host name, or '*.' and a host name ("},
     {ROUTE "alpn: -> u\n" SERVER, "t.ini:5: [listen p] route.x: a protocol has 1 to 255 bytes"},
-    {ROUTE "sni:a sni:A -> u\n" SERVER, "t.ini:5: [listen p] route.x: 'A' is there twice ("},
-    {ROUTE "alpn:h2 alpn:h2 -> u\n" SERVER, "t.ini:5: [listen p] route.x: 'h2' is there twice ("},
+    {ROUTE "sni:a sni:A -> u\n" SERVER, "t.ini:5: [listen p] route.x: 'A' is given twice ("},
+    {ROUTE "alpn:h2 alpn:h2 -> u\n" SERVER, "t.ini:5: [listen p] route.x: 'h2' is given twice ("},
     {ROUTE "sni:a -> back\n" SERVER, "t.ini:5: [listen p] route.x: there is no [upstream back] ("},
     {ROUTE "sni:a -> u\nroute.y = sni:b sni:a -> u\n" SERVER,
      "t.ini:6: [listen p] route.y: has no effect for sni:a: route.x of line 5 comes first ("},
@@ -269,7 +268,7 @@ static const struct {
      "[upstream u]\nserver.a = 127.0.0.1:8\n",
      "t.ini:6: [upstream u] server.a: '127.0.0.1:8' is where [listen p] listens: a proxy loop "},
     {PROXY "[upstream u]\nretries = 1\n",
-     "t.ini:5: [upstream u] server.ID: is missing: a server, or a name "},
+     "t.ini:5: [upstream u] server.ID: is missing: a server, or a name that "},
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:9\nserver.A = 127.0.0.1:10\n",
      "t.ini:7: [upstream u] server.a: is set twice (first on line 6)"},
     {PROXY "[upstream u]\nsever.a = 127.0.0.1:9\nserver.b = @x\n",
@@ -291,7 +290,7 @@ static const struct {
     {PROXY "[upstream u]\nserver.a = @x drain\n",
      "t.ini:6: [upstream u] server.a: 'drain' is not known; here it is 'weight=0' ("},
     {PROXY SERVER "disabled = yes\n",
-     "t.ini:7: [upstream u] disabled: unknown option (here it is 'disabled behind the address of a "
+     "t.ini:7: [upstream u] disabled: unknown option (here it is 'disabled after the address of a "
      "server')"},
     {PROXY SERVER "timeout connect = 5s\n",
      "t.ini:7: 'timeout connect': not a key (key = value, where a key is letters, digits, '_', '.' "
@@ -329,8 +328,8 @@ static const struct {
     {ECHO "accept_proxy = off\ntrusted_proxies = ::1\n",
      "t.ini:5: [listen e] trusted_proxies: has no effect: no PROXY header is read "},
     {ECHO "accept_proxy = required\ntrusted_proxies = ::1, 10.0.0.1/8\n",
-     "t.ini:5: [listen e] trusted_proxies: '10.0.0.1/8' has bits set behind its prefix; is "
-     "10.0.0.0/8 meant? ("},
+     "t.ini:5: [listen e] trusted_proxies: '10.0.0.1/8' has bits set after its prefix; did "
+     "you mean 10.0.0.0/8? ("},
     {ECHO "accept_proxy = required\ntrusted_proxies = ::1/129\n",
      "t.ini:5: [listen e] trusted_proxies: the prefix of '::1/129' is too long ("},
     {ECHO "accept_proxy = required\ntrusted_proxies = lb1\n",
@@ -518,7 +517,7 @@ TEST(files, all_problems_of_a_file_are_told_in_its_order)
     ck_assert_str_eq(
         config_file.problems,
         "t.ini:2: [listen a] address: 'nowhere' is not an address (127.0.0.1:7, [::1]:7, *:7, "
-        "/run/x.sock or @name, with commas between)\n"
+        "/run/x.sock or @name, comma-separated)\n"
         "t.ini:4: 'word': no '=' (key = value)\n"
         "t.ini:5: [listen a] upstream: there is no [upstream none] (the NAME of an [upstream "
         "NAME])\n"
@@ -526,11 +525,11 @@ TEST(files, all_problems_of_a_file_are_told_in_its_order)
         "t.ini:8: [boss] acept_batch: unknown option (did you mean 'accept_batch'?)\n"
         "t.ini:9: [boss] threads: is set twice (first on line 7)\n"
         "t.ini:10: [listen b] address: is missing: addresses to listen on (127.0.0.1:7, [::1]:7, "
-        "*:7, /run/x.sock or @name, with commas between)\n"
+        "*:7, /run/x.sock or @name, comma-separated)\n"
         "t.ini:12: '# here' follows the closing ']' (nothing may, not even a comment)\n"
         "t.ini:13: [listen b] is defined twice (first on line 10)\n"
-        "t.ini:14: [upstream u] server.ID: is missing: a server, or a name of servers; there may "
-        "be many, each with its own ID (ADDRESS [weight=0..256] [max_connections=1..1000000] "
+        "t.ini:14: [upstream u] server.ID: is missing: a server, or a name that stands for "
+        "one or more servers; any number, each with its own ID (ADDRESS [weight=0..256] [max_connections=1..1000000] "
         "[resolve=each|one] [check_address=IP] [check_port=1..65535] [backup] [disabled])\n"
         "t.ini:15: [upstream u] retries: a '#' or ';' inside the value (put a blank before a "
         "comment, or quote the value)\n");

@@ -202,12 +202,14 @@ TEST(compare, other_rules_in_an_unchanged_file_are_a_change)
     ck_assert_str_eq(changes_to(text), "");
     config_compare_destroy(changes);
     text_file_write_text("rules", "192.0.2.2\n");
-    ck_assert_str_eq(changes_to(text),
-                     "[listen e] allow: other rules in the file: 2 -> 2 (new connections)");
+    ck_assert_str_eq(
+        changes_to(text),
+        "[listen e] allow: the rules in the file have changed: 2 -> 2 (new connections)");
     config_compare_destroy(changes);
     text_file_write_text("rules", "192.0.2.1\n192.0.2.2\n");
-    ck_assert_str_eq(changes_to(text),
-                     "[listen e] allow: other rules in the file: 2 -> 3 (new connections)");
+    ck_assert_str_eq(
+        changes_to(text),
+        "[listen e] allow: the rules in the file have changed: 2 -> 3 (new connections)");
 }
 
 TEST(compare, rules_to_deny_are_compared_by_themselves)
@@ -219,8 +221,9 @@ TEST(compare, rules_to_deny_are_compared_by_themselves)
     text_file_write_text("rules", "10.1.0.0/16\n10.2.0.0/16\n");
     run_with(text);
     text_file_write_text("rules", "10.1.0.0/16\n");
-    ck_assert_str_eq(changes_to(text),
-                     "[listen e] deny: other rules in the file: 2 -> 1 (new connections)");
+    ck_assert_str_eq(
+        changes_to(text),
+        "[listen e] deny: the rules in the file have changed: 2 -> 1 (new connections)");
 }
 
 TEST(compare, a_verdict_that_changes_in_a_file_of_rules_is_a_change)
@@ -232,8 +235,9 @@ TEST(compare, a_verdict_that_changes_in_a_file_of_rules_is_a_change)
     text_file_write_text("rules", "allow 10.0.0.0/8\ndeny all\n");
     run_with(text);
     text_file_write_text("rules", "deny 10.0.0.0/8\ndeny all\n");
-    ck_assert_str_eq(changes_to(text),
-                     "[listen e] access_rules: other rules in the file: 4 -> 4 (new connections)");
+    ck_assert_str_eq(
+        changes_to(text),
+        "[listen e] access_rules: the rules in the file have changed: 4 -> 4 (new connections)");
 }
 
 /* ---- what needs an upgrade ---- */

@@ -137,7 +137,7 @@ static const struct {
     {"[tls t]\n", "t.ini:5: [tls t] certificate: is missing: clients need one (absolute paths)\n"},
     {"[tls t]\ncertificate = a.pem\n",
      "t.ini:6: [tls t] certificate: 'a.pem' is not an absolute path (absolute paths of files or "
-     "directories, with commas between)\n"},
+     "directories, comma-separated)\n"},
     {"[tls t]\ncertificate = /nonexistent\n",
      "t.ini:6: [tls t] certificate: /nonexistent: cannot be opened: No such file or directory\n"},
     {"[tls t]\ncertificate = %s/a.pem\nkey = %1$s/a.pem, %1$s/a.pem\n",
@@ -148,8 +148,8 @@ static const struct {
     {"[tls t]\ncertificate = %s/a.pem\ngroups = X\n",
      "t.ini:7: [tls t] groups: the library does not know all of 'X'\n"},
     {"[tls t]\ncertificate = %s/a.pem\nalpn = h2,\n",
-     "t.ini:7: [tls t] alpn: a protocol is missing beside a comma (names such as h2, with commas "
-     "between)\n"},
+     "t.ini:7: [tls t] alpn: a protocol is missing beside a comma (names such as h2, "
+     "comma-separated)\n"},
     {"[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nroute.a = sni:a -> u\ntls = t\n"
      "client_hello_timeout = 1s\n[upstream u]\nserver.a = @x\n[tls t]\ncertificate = %s/a.pem\n",
      "t.ini:10: [listen p] client_hello_timeout: has no effect with tls (set handshake_timeout)\n"},

@@ -116,7 +116,7 @@ TEST(files_and_variables, a_file_that_cannot_be_included_is_told_where_it_is_ask
         "t.ini:3: include: 'bad.ini' is not a text file with lines that end in LF\n"
         "t.ini:4: include: the environment variable NONE is not set (${NAME:-DEFAULT} gives a "
         "default)\n"
-        "t.ini:7: include: comes before the first section of a file\n");
+        "t.ini:7: include: must come before the first section of a file\n");
     ck_assert_str_eq(value("a", "x"), "1");
 }
 
