@@ -98,7 +98,7 @@ static int fd_store_take(void *cookie, const struct address *a)
         if (fd < 0 || !address_equal(&s->address, a))
             continue;
         s->fd = -1; /* the listener is its owner now */
-        log_info("listen address %s: inherited (%s)", address_format(text, sizeof(text), a),
+        log_info("listen address %s: inherited as %s", address_format(text, sizeof(text), a),
                  s->name);
         return fd;
     }

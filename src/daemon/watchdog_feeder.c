@@ -38,8 +38,8 @@ static void watchdog_feeder_feed(struct watchdog_feeder *watchdog_feeder, int64_
 static void watchdog_feeder_withhold(struct watchdog_feeder *watchdog_feeder)
 {
     if (!watchdog_feeder->withheld)
-        log_warning("a loop is stalled or runs no tasks: systemd's watchdog is not fed; systemd "
-                    "kills the process after WatchdogSec=");
+        log_warning("a loop is stalled or runs no tasks: systemd's watchdog is not fed; unless the "
+                    "loop recovers, systemd kills the process (WatchdogSec=)");
     watchdog_feeder->withheld = true;
 }
 

@@ -128,7 +128,7 @@ void loop_refuse_and_drop(struct loop *loop);
  * turn_init(loop) / turn_run(loop):
  * Start the loop's watchers / run one turn; false after the last.
  *
- * Thread: any, before other threads use ${loop} / loop
+ * Thread: turn_init(): any, before other threads use ${loop}; turn_run(): loop
  */
 void turn_init(struct loop *loop);
 bool turn_run(struct loop *loop);

@@ -4,10 +4,11 @@
  *   IDLE --timer_heap_add--> WAITING --timer_heap_fetch_due--> DUE --run, timer_heap_remove--> IDLE
  *
  * note: claim. Another thread may withdraw a submitted timer just when the loop runs it: the thread
- * that changes `claim` wins. Only the loop changes the states above.
+ * that changes `claim` wins. Only the loop changes `state` (IDLE, WAITING, DUE).
  *
  *   FREE --loop_submit_after--> COMING (task queue) --arrives--> HELD --loop runs or drops--> FREE
  *                                  \--loop_withdraw--> WITHDRAWN <--loop_withdraw--/
+ *                                                         \--loop drops--> FREE
  *
  * Acquire and release: the winner sees what the other thread wrote.
  */

@@ -218,9 +218,9 @@ size_t channel_unsent_bytes(const struct channel *ch);
 /*
  * channel_discard(ch, quiet_ns) / channel_discards(ch) / channel_input_cut(ch):
  * Discard input from now on / is input discarded, or has ${ch} ended? / was input lost? Lost means
- * unread, held by a handler, discarded, or cut by a reset before the peer's end of file. Input also
- * counts as lost if ${ch} has received bytes, and was active in the ${quiet_ns} before
- * channel_discard().
+ * unread, held by a handler, discarded, or cut by a reset before the peer's end of file. Before the
+ * end of file channel_discard() also assumes a loss, of bytes on their way, if ${ch} has received
+ * bytes and its last I/O is less than ${quiet_ns} ago.
  *
  * Thread: loop
  */

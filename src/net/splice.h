@@ -57,8 +57,8 @@ ssize_t splice_pipe_out(struct channel *ch, struct pipe *p) NODISCARD;
 
 /*
  * splice_give_back_pipes(net, max):
- * Return the descriptors of lent pipes (note: lent pipes in net/pipe_pool.h); copy their bytes to
- * memory. False: lent pipes are left after ${max} pipes or BUDGET_STEP_NS.
+ * Copy the bytes of pipes with borrowed descriptors (note: lent pipes in net/pipe_pool.h) to
+ * memory, and return the descriptors. Stop after ${max} pipes or BUDGET_STEP_NS (false: more).
  *
  * Thread: loop
  */

@@ -6,8 +6,9 @@
  *
  * After the bosses' tasks, which wake idle loops, no boss creates a session of a replaced
  * generation, and the walks find all sessions that were handed over. Tasks plus walks are a grace
- * period (engine/grace) of bosses and workers. A session keeps its generation if its listener has
- * another service now, or was removed: then the session leaves (server/worker_leave).
+ * period (engine/grace) of bosses and workers. A session keeps its generation if its listener now
+ * has another service. If the listener was removed, the session keeps its generation too, and must
+ * leave (server/worker_leave).
  */
 #ifndef SERVER_CARRY_OVER_H
 #define SERVER_CARRY_OVER_H

@@ -35,10 +35,11 @@ struct certificates_row {
 
 /*
  * certificates_create(out, conf):
- * Create the object for the sections in ${conf}.
+ * Manage the certificates of the [tls NAME] sections in ${conf}.
  *
  * Thread: main, before start
- * Owns:   control and executor of ${conf} must outlive ${out}, which holds each section's memory
+ * Owns:   ${out} takes a reference to each section's memory; control and executor of ${conf} must
+ *         outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int certificates_create(struct certificates **out, const struct certificates_conf *conf) NODISCARD;

@@ -110,13 +110,13 @@ static const struct task_type overload_tick_type = {
 
 static void overload_begin(struct overload *ov)
 {
-    /* a guess: other threads may have freed buffers meanwhile */
+    /* the limit that began the episode; if both are set, a guess: buffers may be freed by now */
     bool of_buffers = ov->conf.max_memory_bytes == 0 || overload_bytes(ov) > ov->high_bytes;
     const char *closing =
         ov->conf.shedding.tokens == 0 ? "" : ", and stalled connections are closed";
 
-    connection_limit_close(ov->room,
-                           of_buffers ? "max_buffered of [reactord]" : "max_memory of [reactord]");
+    connection_limit_close(ov->room, of_buffers ? "three quarters of max_buffered of [reactord]"
+                                                : "the threshold of max_memory of [reactord]");
     atomic_store(&ov->began_at_ns, clock_now_ns());
     atomic_fetch_add_explicit(&ov->episodes, 1, memory_order_relaxed);
     if (of_buffers)
@@ -124,11 +124,12 @@ static void overload_begin(struct overload *ov)
                     ", three quarters of max_buffered: no client is accepted%s",
                     overload_bytes(ov), ov->high_bytes, closing);
     else
-        log_warning(
-            "overload: %" PRId64 " bytes of memory are in use, %" PRId64
-            " of them buffered; the limit by max_memory is %" PRId64 ": no client is accepted%s",
-            overload_memory(ov), overload_bytes(ov), ov->high_memory_bytes,
-            *closing && overload_is_of_idle(ov) ? ", and idle connections are closed" : closing);
+        log_warning("overload: %" PRId64 " bytes of memory are in use, %" PRId64
+                    " of them buffered; the threshold of max_memory is %" PRId64
+                    ": no client is accepted%s",
+                    overload_memory(ov), overload_bytes(ov), ov->high_memory_bytes,
+                    *closing && overload_is_of_idle(ov) ? ", and idle connections are closed"
+                                                        : closing);
     overload_start_ticks(ov);
 }
 

@@ -189,7 +189,7 @@ int server_prepare_threads(struct server *sv, unsigned boss, unsigned workers,
 
 /*
  * server_add_loop(sv, loop):
- * Let the watchdog watch a loop of a layer above, and show its figures.
+ * Add a loop of a layer above: server_watch() watches it, and its figures are shown with others.
  *
  * Thread: main, before server_start()
  * Owns:   ${loop} must outlive the last server_watch()

@@ -73,8 +73,9 @@ static int server_prepare_descriptors(struct server_change *change)
     change->aside.workers = sv->aside.workers; /* server/resize sets aside what new workers need */
     rc = descriptors_prepare(&sv->descriptors, &sv->aside, &change->aside);
     if (rc < 0)
-        log_error("reload: too few descriptors are left for lookups and health checks: raise the "
-                  "limit of open files (LimitNOFILE= of the unit, ulimit -n), and restart");
+        log_error("reload: too few descriptors are left for lookups, health checks and admin "
+                  "connections: raise the limit of open files (LimitNOFILE= of the unit, ulimit "
+                  "-n), and restart");
     return rc;
 }
 

@@ -174,8 +174,8 @@ bool session_admit(struct session *s, const struct address *client);
 
 /*
  * session_carry_over(s, service):
- * Make ${s} use ${service}, the next generation of the same listener. A TLS handshake or mirror
- * that has begun keeps its settings.
+ * Make ${s} use ${service}, the next generation of the same listener. Its handlers keep their
+ * settings, and so does a TLS handshake or mirror that has begun.
  *
  * Thread: loop of ${s}
  * Owns:   ${s} no longer uses the old service

@@ -2,7 +2,8 @@
  * service/session_tls: last stage of the preface: the TLS handshake with the client.
  *
  * After the handshake its handler stays in the pipeline and encrypts (tls/tls_handler). Byte counts
- * and timeouts of the session begin then.
+ * begin then, and so do the first-byte and read timeouts; idle_timeout and max_lifetime apply
+ * during the handshake too.
  */
 #ifndef SERVICE_SESSION_TLS_H
 #define SERVICE_SESSION_TLS_H

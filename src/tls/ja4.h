@@ -2,7 +2,8 @@
  * tls/ja4: JA4 fingerprint of a TLS client, as t13d1516h2_8daaf6152771_e5627efa2ab1.
  *
  * Transport, version, SNI, numbers of cipher suites and extensions, ALPN; hash of the sorted cipher
- * suites; hash of the sorted extensions and the signature algorithms. GREASE is ignored.
+ * suites; hash of the sorted extensions, without SNI and ALPN, and the signature algorithms. GREASE
+ * is ignored.
  * Source: https://github.com/FoxIO-LLC/ja4/blob/main/technical_details/JA4.md
  */
 #ifndef TLS_JA4_H

@@ -17,8 +17,8 @@ struct tls_names {
 
 /*
  * tls_names_add(t, name, c):
- * Add ${c} for ${name} from server_name_read_pattern(), unless ${name} has a certificate with the
- * same kind of key.
+ * Add ${c} for ${name}, unless ${name} has a certificate with the same kind of key. ${name} is in
+ * the form of server_name_read_pattern().
  *
  * Thread: any, before other threads can use ${t}
  * Owns:   ${name} is copied; ${c} must live as long as ${t} is used

@@ -129,8 +129,8 @@ static void checker_note_late(struct checker_target *t)
         atomic_fetch_add_explicit(g->conf.n_late, 1, memory_order_relaxed);
     if (log_allowed(&g->late_limit, CHECKER_LOG_INTERVAL_NS, &suppressed))
         log_warning(
-            "upstream %s: server %s: a check begins %.1f s late: checks under way: %u of at most "
-            "%u of this upstream, %u of at most %u in total; waiting: %u%s",
+            "upstream %s: server %s: a check begins %.1f s late: checks under way: %u for this "
+            "upstream (at most %u), %u in total (at most %u); waiting in total: %u%s",
             g->conf.name, t->conf.endpoint->name, (double)late_ns / NS_PER_S, g->under_way,
             k->share, k->under_way, k->max_under_way, k->n_waiting, LOG_SUPPRESSED(suppressed));
 }

@@ -20,8 +20,8 @@ static int endpoint_enter_bounded(struct endpoint *e, uint32_t max)
 }
 
 /*
- * Acquire in both branches pairs with endpoint_clear_flag(): a thread that finds ${e} fit sees its
- * addresses.
+ * Acquire, here and in endpoint_enter_bounded(), pairs with the release in endpoint_clear_flag(): a
+ * thread that enters after ENDPOINT_ABSENT was cleared sees the addresses stored before.
  */
 int endpoint_enter(struct endpoint *e)
 {

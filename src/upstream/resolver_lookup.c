@@ -85,8 +85,8 @@ static int resolver_filter_loops(struct resolver_name *name)
         name->loops = true;
         if (!told)
             log_error(
-                "upstream %s: server %s (%s): proxy loop: %s is a listener that proxies to this "
-                "upstream; the address is not used",
+                "upstream %s: server %s (%s): proxy loop: %s is a listener of this process, which "
+                "could lead back to this upstream; the address is not used",
                 name->upstream_name, name->id, name->word,
                 address_format(text, sizeof(text), &f->list[i]));
     }

@@ -43,7 +43,7 @@ def queued_clients(t, kind):
         with t.daemon(echo(address), inherited=[("web", listener.fileno())]) as daemon:
             check_equal(net.exchange(early, b"early"), b"early", "the echo")
             serves(address)
-            check(f"listen address {address}: inherited (web)" in daemon.log(), daemon.log())
+            check(f"listen address {address}: inherited as web" in daemon.log(), daemon.log())
 
 
 @test()
@@ -54,7 +54,7 @@ def several(t):
         with t.daemon(echo(*addresses), inherited=[("b", one.fileno()), ("a", other.fileno())]) as daemon:
             for address in addresses:
                 serves(address)
-            check_equal(daemon.log().count(": inherited ("), 2, "inherited")
+            check_equal(daemon.log().count(": inherited as "), 2, "inherited")
 
 
 @test()
@@ -109,7 +109,7 @@ def all_of_an_address(t):
         with t.daemon(echo(address), inherited=listeners) as daemon:
             for _ in range(30):
                 serves(address)
-            check_equal(daemon.log().count(f"listen address {address}: inherited (web)"), 3, "inherited")
+            check_equal(daemon.log().count(f"listen address {address}: inherited as web"), 3, "inherited")
 
 
 @test()
@@ -152,7 +152,7 @@ def activated(t):
     with open(t.path("activate.log"), encoding="utf-8", errors="replace") as log:
         said = log.read()
     for address, name in zip(addresses, "abc"):
-        check(f"listen address {address}: inherited ({name})" in said, said)
+        check(f"listen address {address}: inherited as {name}" in said, said)
 
 
 # The store
@@ -167,7 +167,7 @@ def a_kill_refuses_nobody(t):
         daemon = storing(t, echo(*addresses), inherited)
         daemon.start()
         check_equal(len(daemon.stored), 4, "stored sockets")
-        check_equal(daemon.log().count(": inherited ("), len(inherited), "inherited")
+        check_equal(daemon.log().count(": inherited as "), len(inherited), "inherited")
         for client in waiting:
             check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
             client.close()

@@ -62,7 +62,7 @@ def sockets_are_stored_once(unit):
         for address in ("127.0.0.1:7007", "127.0.0.1:7008", "@web"):
             serves(address)
         unit.restart()
-    check_equal(unit.log().count("listen address 127.0.0.1:7008: inherited (127.0.0.1%3A7008)"), 3, "inherited")
+    check_equal(unit.log().count("listen address 127.0.0.1:7008: inherited as 127.0.0.1%3A7008"), 3, "inherited")
     unit.stop()
     unit.eventually(lambda: stored(unit) == 0, "a stop closes them")
     check(is_refused(ADDRESS), "a client is not refused")
@@ -212,7 +212,7 @@ def the_first_client_starts_it(unit):
     check_equal(unit.show("ActiveState"), "inactive", "state")
     serves()
     check_equal(unit.show("ActiveState"), "active", "state")
-    check("listen address 127.0.0.1:7007: inherited (reactord.socket)" in unit.log(), "not logged")
+    check("listen address 127.0.0.1:7007: inherited as reactord.socket" in unit.log(), "not logged")
     check_equal(stored(unit), 0, "stored descriptors")
 
 
@@ -251,7 +251,7 @@ def both_families_of_a_port(unit):
     unit.systemctl("start", "reactord.socket")
     for address in ("127.0.0.1:80", "[::1]:80"):
         serves(address)
-    check_equal(unit.log().count(": inherited (reactord.socket)"), 2, "inherited")
+    check_equal(unit.log().count(": inherited as reactord.socket"), 2, "inherited")
 
 
 @test()

@@ -144,7 +144,7 @@ TEST(fd_store, a_stored_socket_is_taken_once_and_stored_again)
     ck_assert_int_eq(ops.take(ops.cookie, &a), fd);
     ck_assert_uint_eq(ops.count(ops.cookie, &a), 0);
     ck_assert_int_eq(ops.take(ops.cookie, &a), -1);
-    EXPECT_LOG_LINES(": inherited (127.0.0.1%3A", 1);
+    EXPECT_LOG_LINES(": inherited as 127.0.0.1%3A", 1);
     ck_assert(ops.keep(ops.cookie, &a, fd));
     expect_message("FDSTORE");
     fd_store_close_unwanted(store);

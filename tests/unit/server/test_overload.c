@@ -146,7 +146,7 @@ TEST(memory, the_idlest_clients_are_closed_until_there_is_memory_again)
         exchange(clients[i]);
     atomic_store(&client_bytes, 1 * MB); /* 70 MB in all: 27 have to go */
     UNTIL(log_lines_with("overload is over") == 1);
-    EXPECT_LOG_LINES("the limit by max_memory is", 1);
+    EXPECT_LOG_LINES("the threshold of max_memory is", 1);
     ck_assert_uint_eq(closed_of(ACTIVE, CLIENTS), 0);
     ck_assert_uint_ge(closed_of(0, ACTIVE), 27);
     for (int i = ACTIVE; i < CLIENTS; i++)

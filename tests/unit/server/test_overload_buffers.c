@@ -73,7 +73,7 @@ TEST(max_buffered, above_three_quarters_no_client_is_accepted_until_a_half_is_le
     ck_assert(!is_closed());
     hold(751);
     ck_assert(memory_account_is_over(account));
-    ck_assert_str_eq(atomic_load(&limit.closed_by), "max_buffered of [reactord]");
+    ck_assert_str_eq(atomic_load(&limit.closed_by), "three quarters of max_buffered of [reactord]");
     hold(501);
     PAUSE_MS(60); /* it looks every 20 ms */
     ck_assert(memory_account_is_over(account));

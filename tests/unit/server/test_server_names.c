@@ -136,7 +136,7 @@ TEST(names, a_name_that_leads_to_its_own_listener_is_not_used)
     names_set("back.test", "127.0.0.2,127.0.0.1");
     lead_to(FRONT);
     start();
-    EXPECT_LOG_LINES("is a listener that proxies to this upstream", 1);
+    EXPECT_LOG_LINES("is a listener of this process", 1);
     EXPECT_LOG_LINES("the name is known: 127.0.0.2:", 1);
 }
 

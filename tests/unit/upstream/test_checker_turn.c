@@ -246,5 +246,5 @@ TEST(turns, a_check_that_begins_late_is_counted_and_logged)
         loop_runner_call(loop, do_remove, groups[1].targets[i]);
     UNTIL(log_lines_with("upstream full: server a: a check begins ") == 1);
     ck_assert_uint_gt(atomic_load(&n_late_here), 0);
-    EXPECT_LOG_LINES(" s late: checks under way: 7 of at most 7 of this upstream, ", 1);
+    EXPECT_LOG_LINES(" s late: checks under way: 7 for this upstream (at most 7), ", 1);
 }

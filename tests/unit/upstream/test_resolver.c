@@ -956,8 +956,7 @@ TEST(resolver, an_address_that_leads_back_is_left_out_and_told)
     ck_assert_uint_eq(port_of(0, 0), 1000);
     ck_assert_uint_eq(port_of(0, 1), 1002);
     ck_assert_uint_eq(
-        log_lines_with(
-            "server s (0): proxy loop: 127.0.0.1:1001 is a listener that proxies to this upstream"),
+        log_lines_with("server s (0): proxy loop: 127.0.0.1:1001 is a listener of this process"),
         1);
 }
 
@@ -968,7 +967,7 @@ TEST(resolver, when_all_lead_back_the_name_is_tried_again_and_that_is_told_once)
     start(1, UNTIL_LIMIT_NS);
     UNTIL(atomic_load(&lookups[0]) >= 5);
     ck_assert(!is_known(0));
-    EXPECT_LOG_LINES("is a listener that proxies to this upstream", 1);
+    EXPECT_LOG_LINES("is a listener of this process", 1);
     EXPECT_LOG_LINES("none of its addresses can be used", 1);
     atomic_store(&loop_port, 0);
     UNTIL(is_known(0));
@@ -981,13 +980,13 @@ TEST(resolver, what_leads_back_each_time_is_told_once)
     atomic_store(&loop_port, 1001);
     start(1, UNTIL_LIMIT_NS);
     pass_lookups(0, 4);
-    EXPECT_LOG_LINES("is a listener that proxies to this upstream", 1);
+    EXPECT_LOG_LINES("is a listener of this process", 1);
     atomic_store(&loop_port, 0);
     UNTIL(known(0) == 3);
     atomic_store(&loop_port, 1002);
-    UNTIL(log_lines_with("127.0.0.1:1002 is a listener that proxies to this upstream") == 1);
+    UNTIL(log_lines_with("127.0.0.1:1002 is a listener of this process") == 1);
     pass_lookups(0, 4);
-    EXPECT_LOG_LINES("is a listener that proxies to this upstream", 2);
+    EXPECT_LOG_LINES("is a listener of this process", 2);
 }
 
 /* ---- the end ---- */
