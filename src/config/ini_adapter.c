@@ -1,6 +1,7 @@
 /*
- * iniparser loads only paths, so it gets the path of a memfd. Of its getters only
- * iniparser_getstring() is safe: others crash on section names (CVE-2023-33461) and read "4x" as 4.
+ * iniparser opens only paths, so it gets the path of a memfd. Of its getters only
+ * iniparser_getstring() is safe. Others crash if the name is that of a section (CVE-2023-33461),
+ * and read "4x" as 4.
  */
 #include "config/ini_adapter.h"
 

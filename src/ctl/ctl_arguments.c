@@ -44,7 +44,7 @@ static void ctl_arguments_build(struct ctl_arguments_syntax *s, const struct ctl
                                 const char *mode)
 {
     *s = (struct ctl_arguments_syntax){.n = 0};
-    strcat(strcpy(s->shorts, mode), ":"); /* ":" makes getopt_long(3) report a missing value */
+    strcat(strcpy(s->shorts, mode), ":"); /* for a missing value getopt_long(3) returns ':' */
     ctl_arguments_add(s, ctl_command_global_options);
     for (unsigned i = 0; command && i < CTL_COMMAND_SETS; i++)
         ctl_arguments_add(s, command->options[i]);

@@ -43,9 +43,9 @@ struct ctl_list_before {
 
 /*
  * ctl_list_index(list, rows):
- * Return an object that has the rows under their keys.
+ * Return an object that maps the key of each row to the row.
  *
- * Owns:   the caller decrements the reference
+ * Owns:   the caller releases it by json_decref()
  */
 json_t *ctl_list_index(const struct ctl_list *list, const json_t *rows);
 

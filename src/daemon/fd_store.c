@@ -48,7 +48,7 @@ static bool fd_store_is_foreign(const struct inherited_socket *s)
     return fd_store_name(name, sizeof(name), &s->address) < 0 || strcmp(name, s->name) != 0;
 }
 
-/* Find a foreign socket bound to ${a} that is not closed; NULL: none. */
+/* Find a foreign socket that is bound to ${a} and not `unwanted`; NULL: none. */
 static const struct inherited_socket *fd_store_find_foreign(const struct fd_store *store,
                                                             const struct address *a)
 {

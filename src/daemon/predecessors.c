@@ -211,7 +211,7 @@ static int predecessors_attach_starter(const struct predecessors *p, struct pred
     predecessors_use_settings(p, q, text); /* before the health: settings may enable servers */
     rc = server_state_create(&q->state, p->server, "");
     if (rc == 0 && server_state_report(q->state, text) < 0)
-        log_warning("upgrade: process %ld: no counters and health until its next report",
+        log_warning("upgrade: report of process %ld: not applied; the next one follows soon",
                     predecessors_pid(q->fd));
     return rc;
 }

@@ -19,7 +19,7 @@ struct server;
 /*
  * predecessors_open(out):
  * Find the predecessors' descriptors by LISTEN_FDS and LISTEN_FDNAMES, which stay in the
- * environment. Until the take-over warnings and errors are also sent to the starter.
+ * environment. Warnings and errors are also sent to the starter, until the take-over.
  *
  * Thread: main, before any other thread
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE

@@ -280,7 +280,9 @@ static void run_drain_finish(struct run *run, const struct run_conf *conf)
     unsigned old = upgrade_old(conf->upgrade), cut; /* ${cut} is not used: no session is left */
 
     if (old > 0 && !run->drained)
-        log_notice("all sessions have finished; replaced processes that drain: %u", old);
+        log_notice(
+            "all sessions of this process have finished; replaced processes that still drain: %u",
+            old);
     run->drained = true;
     if (old == 0 && run_stop_server(run, conf, &cut))
         log_notice("stopped; all sessions have finished");

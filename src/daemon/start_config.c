@@ -54,8 +54,8 @@ int start_config_enter(const struct config *config, const char *path, struct pri
 
     if (*path != '/') {
         log_error(
-            "chroot %s: the path of -c must be absolute, because the file is read again inside: "
-            "%s",
+            "chroot %s: the path %s of -c must be absolute, because reloads read it inside the root "
+            "directory",
             root, path);
         return -EINVAL;
     }

@@ -73,7 +73,7 @@ int successor_go(struct successor *s, int state_fd) NODISCARD;
 
 /*
  * successor_set_main(s):
- * Let the successor take over: systemd knows it as the main process.
+ * Tell the successor, now systemd's main process, to complete the take-over.
  *
  * Thread: main, after SUCCESSOR_TAKES_OVER
  * Errors: as hand_over_send()

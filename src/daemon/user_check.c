@@ -35,7 +35,7 @@ static void user_check_config(const struct user_check *uc)
     rc = config_reload(&again, uc->config_path, uc->config, out);
     fclose(out);
     if (rc < 0)
-        log_warning("uid %ld cannot load the configuration, so that a reload would fail: %s",
+        log_warning("uid %ld cannot load the configuration: %s; a reload would fail",
                     (long)uc->user->uid, user_check_first_problem(problems));
     config_free(again);
     free(problems);

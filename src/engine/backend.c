@@ -88,7 +88,7 @@ int backend_rebuild(struct backend *b)
 
     if (fd < 0)
         return -errno;
-    close(fd); /* only a test, because libev closes its old instance before it creates a new one */
+    close(fd); /* a test: libev closes its old instance first, and would fail without another */
     ev_loop_fork(b->ev);
     b->fresh = true;
     return 0;

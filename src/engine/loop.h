@@ -243,7 +243,7 @@ void *loop_cookie(const struct loop *loop);
 
 /*
  * loop_now_ns(loop):
- * Return when this turn's last poll ended.
+ * Return the time at which this turn's poll ended; the last one, if the turn polled again.
  *
  * Thread: loop
  */

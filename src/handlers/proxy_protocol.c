@@ -27,7 +27,7 @@ static const char *proxy_protocol_error_text(int error)
     case -EPROTO: return "sent a broken PROXY header";
     case -EMSGSIZE: return "sent a PROXY header that is too long";
     case -ETIMEDOUT: return "sent no complete PROXY header in time";
-    case -ENOMEM: return "out of memory";
+    case -ENOMEM: return "no memory for its PROXY header";
     default: return strerror(-error);
     }
 }
@@ -39,7 +39,7 @@ void proxy_protocol_log_refusal(struct proxy_protocol_gate *gate, const struct a
     unsigned suppressed;
 
     if (log_allowed(&gate->log_limit, PROXY_PROTOCOL_LOG_INTERVAL_NS, &suppressed))
-        log_warning("listen %s: peer %s: %s; reset%s", gate->listener,
+        log_warning("listen %s: peer %s: %s; the client is reset%s", gate->listener,
                     address_format(text, sizeof(text), peer), proxy_protocol_error_text(error),
                     LOG_SUPPRESSED(suppressed));
 }

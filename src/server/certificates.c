@@ -134,7 +134,7 @@ static void certificates_refuse(struct certificates_section *s, uint64_t fingerp
         s->look_at_ns = now_ns + CERTIFICATES_RETRY_NS;
         return;
     }
-    log_error("tls %s: cannot load the changed files, keeps the certificates in use: %s",
+    log_error("tls %s: the changed files cannot be loaded: %s; the certificates in use stay",
               s->conf.name, why);
     s->refused = fingerprint;
     s->is_refused = true;

@@ -87,8 +87,8 @@ int listeners_share(struct listeners *ls, struct listeners_address *la, bool sha
 }
 
 /*
- * Log that ${la} has too few sockets: those of a .socket unit belong to root, and another user's
- * sockets cannot share their address.
+ * Log that ${la} has fewer sockets than reuseport. Usual cause: the sockets of a .socket unit
+ * belong to root, and only sockets of the same user can share an address.
  */
 static void listeners_warn_of_fewer(const struct listeners_address *la,
                                     const struct listener_generation *gen, int error)

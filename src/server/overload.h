@@ -8,7 +8,8 @@
  *
  * Memory in use (mallinfo2, plus pipes) is sampled. Clients may use max_memory less the memory in
  * use before the first client. An episode also begins at three quarters of this, and ends at five
- * eighths. Between samples, buffers and the TLS library cannot grow past the first threshold.
+ * eighths. Between samples, growth of buffers and of the TLS library counts too: they cannot grow
+ * past these three quarters.
  *
  * The victims are connections with buffered bytes, longest without progress first. If these cannot
  * free enough memory, all connections are victims, longest idle first. If a connection has an

@@ -41,7 +41,7 @@ static int server_prepare_loops(struct server_change *change)
     int rc = server_prepare_threads(sv, conf->boss.threads, workers, &change->resize);
 
     if (rc < 0)
-        log_error("reload: cannot create %u boss and %u worker threads: %s", conf->boss.threads,
+        log_error("reload: cannot change to %u boss and %u worker threads: %s", conf->boss.threads,
                   workers, strerror(-rc));
     return rc;
 }

@@ -97,8 +97,8 @@ static bool upstreams_may_be_freed(const struct upstreams_entry *e)
 
 /*
  * If ${e} was removed and has no users, remove its servers, which closes their spare connections.
- * The grace period of that change is enough to free the upstream too. True if ${e} must be swept
- * again.
+ * A later sweep, after the grace period of this removal, frees the upstream too. True if ${e} must
+ * be swept again.
  */
 static bool upstreams_sweep_entry(struct upstreams *us, struct upstreams_entry *e)
 {

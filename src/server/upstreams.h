@@ -57,8 +57,8 @@ int upstreams_prepare(struct upstreams *us, const struct server_conf *conf,
 
 /*
  * upstreams_find(change, name) / upstreams_next(change, n):
- * Return, from the new configuration, the upstream ${name} or NULL / all ${n} upstreams, in file
- * order.
+ * In the new configuration: return the upstream ${name} (NULL: not found) / return all upstreams in
+ * file order, and set ${n} to their number.
  *
  * Thread: as upstreams_prepare()
  * Owns:   valid until commit or cancel; upstream_hold() keeps an upstream longer

@@ -42,7 +42,7 @@ void session_header_describe(struct session *s, struct access_log_record *r);
 
 /*
  * session_header_free(s):
- * Free the header's TLS values, after the last line of the access log.
+ * Free the header's TLS values; call this after the last access log line of ${s}.
  *
  * Thread: loop of ${s}
  */

@@ -45,7 +45,7 @@ static void session_hello_log(const struct session *s, const char *sni, int erro
     if (s->service->routes &&
         !log_allowed(&s->service->routes->log_limit, SESSION_HELLO_LOG_INTERVAL_NS, &suppressed))
         return;
-    log_warning("listen %s: client %s%s%s: %s; reset%s", s->service->listener,
+    log_warning("listen %s: client %s%s%s: %s; the client is reset%s", s->service->listener,
                 address_format(text, sizeof(text), &s->peer), *sni != '\0' ? " for " : "", sni,
                 session_hello_problem(error, sni), LOG_SUPPRESSED(suppressed));
 }

@@ -99,9 +99,9 @@ static void session_postgres_failed(struct session_postgres *o, int error)
         return;
     }
     if (log_allowed(&limit, NS_PER_S, &suppressed))
-        log_warning("listen %s: client %s: TLS did not begin: %s; reset%s", s->service->listener,
-                    address_format(peer, sizeof(peer), &s->peer), session_postgres_why(error),
-                    LOG_SUPPRESSED(suppressed));
+        log_warning("listen %s: client %s: TLS did not begin: %s; the client is reset%s",
+                    s->service->listener, address_format(peer, sizeof(peer), &s->peer),
+                    session_postgres_why(error), LOG_SUPPRESSED(suppressed));
     session_reset(s, SESSION_TLS_HANDSHAKE);
 }
 

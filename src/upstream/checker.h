@@ -170,8 +170,8 @@ void checker_target_destroy(struct checker_target *t);
 
 /*
  * checker_add(t, g, conf):
- * Add ${t}, which is in no group, to ${g}. An endpoint with ENDPOINT_DOWN starts down and is
- * checked at once. Another starts up and is checked within an interval.
+ * Add ${t}, which is in no group, to ${g}. An endpoint with ENDPOINT_DOWN is down at first, and is
+ * checked at once. Any other is up at first, and is checked within an interval.
  *
  * Thread: checker's loop
  * Owns:   ${conf} is copied; ${t}, endpoint and address must live until ${t} leaves the group

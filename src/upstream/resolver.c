@@ -53,8 +53,8 @@ static int resolver_look_at(const struct resolver_step *step)
         return 0;
     name->late = true;
     if (step->is_required) {
-        log_error("upstream %s: server %s (%s): the name has no address yet, and "
-                  "resolve_required is set: %s",
+        log_error("upstream %s: server %s (%s): the name has no address yet: %s; resolve_required "
+                  "demands one",
                   name->upstream_name, name->id, name->word, resolver_why_unknown(name));
         return -ENODATA;
     }

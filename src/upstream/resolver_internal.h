@@ -54,7 +54,7 @@ struct resolver_name {
     int64_t answered_at_ns;
     uint64_t drawn; /* counter for random numbers */
     int looked_up;  /* (L) result to apply: 0 or -errno */
-    bool loops;     /* (L) an address failed the loop check (logged) */
+    bool loops;     /* (L) the last lookup found a proxy loop; it is not logged again */
     unsigned begin; /* (L) SRV record to begin with: the last lookup ran out of time there */
     struct resolver_found_addresses *found; /* (L) answer of the current lookup */
     struct resolver_found_addresses *last;  /* (L) last answer of a service */

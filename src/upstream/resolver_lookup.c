@@ -67,7 +67,7 @@ static void resolver_move(struct resolver_found_addresses *f, unsigned to, unsig
     f->level[to] = f->level[from];
 }
 
-/* Remove addresses that fail the loop check; -ELOOP: none is left. */
+/* Remove addresses that could lead back to this upstream; -ELOOP: no address is left. */
 static int resolver_filter_loops(struct resolver_name *name)
 {
     const struct resolver_conf *conf = &name->resolver->conf;

@@ -10,7 +10,10 @@
 /* Each name server is queried once, with this timeout. */
 #define RESOLVER_HOST_TIMEOUT_S 1
 
-/* Level of ${record}: how many lower priorities precede it, up to the last level. */
+/*
+ * Level of ${record}: the number of different priorities before its own, as records are sorted by
+ * priority; at most the last level.
+ */
 static unsigned resolver_level(const struct resolver_service *s, unsigned record)
 {
     unsigned level = 0;
@@ -136,7 +139,7 @@ static void resolver_log_hosts(const struct resolver_name *name)
             name->upstream_name, name->id, name->word, s->n_failed, s->n, s->records[first].target,
             resolver_error_text(s->errors[first]));
     else if (s->n_failed == 0 && name->last && name->last->service->n_failed > 0)
-        log_notice("upstream %s: server %s (%s): no lookup of an SRV host fails any more",
+        log_notice("upstream %s: server %s (%s): lookups of its SRV hosts no longer fail",
                    name->upstream_name, name->id, name->word);
 }
 

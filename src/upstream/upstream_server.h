@@ -42,7 +42,7 @@ struct upstream_server_conf {
 };
 
 struct upstream_server {
-    /* the configuration of `line`; the rules of upstream.conf apply to readers */
+    /* The configuration of `line`; who may read it, and how long: see `conf` of struct upstream. */
     _Atomic(const struct upstream_server_conf *) conf;
     /* State of `line`, with the administrator's changes; any thread may read it. */
     atomic_bool is_disabled, is_draining;

@@ -140,7 +140,7 @@ static void wait_queue_run_given(struct task *task)
     done(cookie, e, error);
 }
 
-/* The loop has ended: its sessions left the queue before. */
+/* The loop ends, and its sessions have left the queue: pass the place on. */
 static void wait_queue_drop_given(struct task *task)
 {
     wait_queue_pass_on(CONTAINER_OF(task, struct wait_ticket, given));

@@ -117,7 +117,7 @@ MISTAKES = {
     "a directory that does not exist": ("/nowhere", 3, "chroot /nowhere: No such file or directory"),
     "a directory without /proc": ("{bare}", 3, "chroot {bare}: /proc is not mounted there"),
     "a directory without the configuration": ("{proc}", 1, "chroot {proc}: {config} cannot be used there"),
-    "a relative path of the configuration": ("{proc}", 3, "chroot {proc}: the path of -c must be absolute"),
+    "a relative path of the configuration": ("{proc}", 3, "chroot {proc}: the path x.ini of -c must be absolute"),
     "a socket of systemd outside": ("{proc}", 3, "chroot {proc}: the socket of systemd, /run/x, is not there: set"
                                                  " RootDirectory= of the unit"),
     "another user": ("{proc}", 3, "chroot {proc}: only root can change the root directory"),

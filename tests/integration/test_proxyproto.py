@@ -426,7 +426,7 @@ def broken(t, what):
             if "end" in what:
                 client.shutdown(socket.SHUT_WR)
             check_equal(net.ending(client), "reset", "the end")
-        t.eventually(lambda: daemon.log_lines("127.0.0.1:[0-9]+: sent .*PROXY header.*; reset"),
+        t.eventually(lambda: daemon.log_lines("127.0.0.1:[0-9]+: sent .*PROXY header.*; the client is reset"),
                      "a line in the log")
         listener.settimeout(0.2)
         with contextlib.suppress(TimeoutError):

@@ -112,8 +112,8 @@ def required_name(t):
                       "resolve_required = yes")
         with t.daemon(text) as daemon:
             lines = daemon.reload(both, wanted="refused")
-            check(any(f"server b (nowhere.test:{port}): the name has no address yet, and "
-                      "resolve_required is set: there is no such name" in line for line in lines),
+            check(any(f"server b (nowhere.test:{port}): the name has no address yet: there is no such name; "
+                      "resolve_required demands one" in line for line in lines),
                   f"the name is not said: {lines}")
             check_equal(servers(daemon), [f"a@127.0.1.1:{port}"], "the servers")
             check_equal(where(front), "127.0.1.1", "where a client is led to")

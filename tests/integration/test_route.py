@@ -187,7 +187,7 @@ def longest(t):
         with net.connect(front) as client:
             client.sendall(hello("a.example", fill=65537))
             check_equal(net.ending(client), "reset", "the end")
-        check(daemon.log_lines("sent a ClientHello that is too long; reset"), "the log says why")
+        check(daemon.log_lines("sent a ClientHello that is too long; the client is reset"), "the log says why")
 
 
 @test(each={"what": ["GET / HTTP/1.1\r\n", "SSH-2.0-x\r\n", "\x15\x03\x01\x00\x02\x02\x28"]})
@@ -199,7 +199,7 @@ def not_tls(t, what):
         with net.connect(front) as client:
             client.sendall(what.encode("latin-1"))
             check_equal(net.ending(client), "reset", "the end")
-        check(daemon.log_lines("sent no TLS ClientHello; reset"), "the log says why")
+        check(daemon.log_lines("sent no TLS ClientHello; the client is reset"), "the log says why")
 
 
 @test()

@@ -400,7 +400,7 @@ def stop_waits_for_old(t):
         with net.proxied(front, listener) as (client, server):
             old = chain.upgrade()
             os.kill(chain.pid, signal.SIGTERM)
-            chain.wait_line("replaced processes that drain: 1", chain.pid)
+            chain.wait_line("replaced processes that still drain: 1", chain.pid)
             client.sendall(b"still")
             check_equal(net.read_exactly(server, 5), b"still", "what the server got")
             check(alive(old) and alive(chain.pid), "one of them has ended")
@@ -417,7 +417,7 @@ def stop_ends_old(t, number):
             old = chain.upgrade()
             os.kill(chain.pid, number)
             if number == signal.SIGTERM:
-                chain.wait_line("replaced processes that drain: 1", chain.pid)
+                chain.wait_line("replaced processes that still drain: 1", chain.pid)
                 os.kill(chain.pid, number)
             chain.wait_gone(chain.pid)
             chain.wait_gone(old)

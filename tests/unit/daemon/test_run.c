@@ -727,7 +727,7 @@ TEST(signals, the_process_ends_with_the_last_that_it_has_replaced)
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
     ck_assert_uint_eq(server.watches, 6);
     ck_assert_uint_eq(server.stops, 1);
-    EXPECT_LOG_LINES("replaced processes that drain: 2", 1);
+    EXPECT_LOG_LINES("replaced processes that still drain: 2", 1);
 }
 
 static void look_until_due(void)

@@ -157,7 +157,7 @@ TEST(an_echo, what_is_no_header_resets_the_client_and_is_an_error)
     sockets_say(client, "GET / HTTP/1.0\r\n\r\n");
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_ERROR);
-    EXPECT_LOG_LINES("127.0.0.1:12345: sent no PROXY header; reset", 1);
+    EXPECT_LOG_LINES("127.0.0.1:12345: sent no PROXY header; the client is reset", 1);
 }
 
 TEST(an_echo, half_a_header_and_an_end_is_an_error)
@@ -249,7 +249,7 @@ TEST(an_echo, who_is_not_trusted_is_refused_or_sends_data)
     ck_assert_int_eq(proxy_protocol_expect(&gate, &peer), PROXY_PROTOCOL_READ);
     ck_assert_int_eq(cidr_parse(&trusted, "unix"), 0);
     ck_assert_int_eq(proxy_protocol_expect(&gate, &peer), PROXY_PROTOCOL_REFUSE);
-    EXPECT_LOG_LINES("127.0.0.1:1: not a trusted proxy; reset", 1);
+    EXPECT_LOG_LINES("127.0.0.1:1: not a trusted proxy; the client is reset", 1);
     conf.mode = PROXY_PROTOCOL_OPTIONAL;
     ck_assert_int_eq(proxy_protocol_expect(&gate, &peer), PROXY_PROTOCOL_PASS);
     client = host_client(&host);

@@ -255,7 +255,7 @@ TEST(server, a_client_that_no_worker_takes_is_reset_and_the_next_is_served)
     client = sockets_connect(&addresses[0]);
     sockets_hear_reset(client);
     close(client);
-    EXPECT_LOG_LINES("client reset: no worker accepts it: max_pending_tasks is reached, or no "
+    EXPECT_LOG_LINES("no worker accepts a client: max_pending_tasks is reached, or no "
                      "thread can be started",
                      1);
     ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 4); /* the boss, and each worker once */

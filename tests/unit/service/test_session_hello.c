@@ -142,7 +142,8 @@ TEST(a_hello, a_client_that_sends_something_else_is_reset)
 {
     client = host_client(&host);
     sockets_say(client, "GET / HTTP/1.1\r\n\r\n");
-    expect_refused(SESSION_ERROR, "client 127.0.0.1:12345: sent no TLS ClientHello; reset");
+    expect_refused(SESSION_ERROR,
+                   "client 127.0.0.1:12345: sent no TLS ClientHello; the client is reset");
 }
 
 TEST(a_hello, a_client_that_ends_too_early_is_reset)
@@ -150,7 +151,7 @@ TEST(a_hello, a_client_that_ends_too_early_is_reset)
     client = host_client(&host);
     sockets_say_bytes(client, (char *)chrome, 100);
     sockets_end(client);
-    expect_refused(SESSION_ERROR, "sent a broken ClientHello; reset");
+    expect_refused(SESSION_ERROR, "sent a broken ClientHello; the client is reset");
 }
 
 TEST(a_hello, a_client_that_is_late_is_reset)
