@@ -54,7 +54,7 @@ static void session_carry_client_over(struct session *s)
 
     if (s->preface)
         session_preface_carry_over(s);
-    else if (service->admission)
+    if (service->admission && !(s->preface & 1 << SESSION_PREFACE_HEADER)) /* else not admitted */
         admission_carry_over(service->admission, &s->ticket, &s->peer);
     if (s->number == 0)
         session_access_log_begin(s);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "handlers/proxy_protocol.h"
+#include "limits/admission.h"
 #include "service/proxy.h"
 #include "service/session_hello.h"
 #include "support/hellos.h"
@@ -227,4 +228,26 @@ TEST_EACH(a_hello, the_settings_at_its_end_apply, 2)
     client = server = -1;
     host_expect_end(&host, SESSION_CLIENT_FIN);
     route_table_destroy(next.table);
+}
+
+TEST(a_hello, its_client_is_counted_by_the_limits_that_are_new)
+{
+    const struct admission_conf conf = {
+        .listener = "test",
+        .clients = {.each.max_connections = 1, .max_clients = 4, .prefix_v4 = 32, .prefix_v6 = 64}};
+    struct service service = host.service;
+    struct admission_ticket ticket = {0};
+    enum session_reason reason;
+    struct address peer;
+
+    sockets_loopback(&peer, 1);
+    ck_assert_int_eq(admission_create(&service.admission, &conf), 0);
+    client = host_client(&host);
+    host_carry_over(&host, &service);
+    ck_assert_int_eq(admission_enter(service.admission, &ticket, &peer, &reason), ADMISSION_RESET);
+    host_abort(&host, SESSION_DRAIN);
+    host_expect_end(&host, SESSION_DRAIN);
+    ck_assert_int_eq(admission_enter(service.admission, &ticket, &peer, &reason), ADMISSION_ADMIT);
+    admission_leave(&ticket);
+    admission_destroy(service.admission);
 }
