@@ -100,8 +100,14 @@ static void proxy_client_ended(struct handler *h, enum handler_end what, int err
     session_leg_ended(&p->session, h->channel, what, error);
 }
 
-static const struct handler_ops proxy_waiting_ops = {.name = "waiting",
-                                                     .ended = proxy_client_ended};
+/* A stage of the preface that cannot begin leaves this handler alone. */
+static void proxy_client_active(struct handler *h)
+{
+    (void)h;
+}
+
+static const struct handler_ops proxy_waiting_ops = {
+    .name = "waiting", .active = proxy_client_active, .ended = proxy_client_ended};
 
 static void proxy_log_failure(const struct proxy *p, const char *why, const char *then)
 {

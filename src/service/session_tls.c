@@ -107,11 +107,12 @@ static const struct task_type session_tls_retry_type = {
 static int session_tls_route(struct session_tls *o)
 {
     const struct tls_hello *hello = o->handler.hello;
+    const struct service *service = o->session->service;
     struct client_hello_bytes alpn = {NULL, 0};
     uint8_t negotiated[1 + UINT8_MAX];
 
-    if (!o->session->service->routes)
-        return 0;
+    if (!service->routes && !service->upstream)
+        return 0; /* an echo */
     if (o->facts->alpn) {
         alpn = (struct client_hello_bytes){negotiated, 1 + strlen(o->facts->alpn)};
         negotiated[0] = (uint8_t)(alpn.n - 1);
@@ -168,6 +169,7 @@ static void session_tls_begin(struct session *s, struct channel *ch, void *room)
     struct tls_profile *profile;
     struct ssl_st *ssl;
 
+    *o = (struct session_tls){.session = s, .handshake_ns = ACCESS_LOG_RECORD_NONE_NS};
     if (!conf) { /* a reload has ended TLS on this listener */
         session_abort(s, SESSION_DRAIN);
         return;
@@ -177,10 +179,8 @@ static void session_tls_begin(struct session *s, struct channel *ch, void *room)
     handler = conf->handler;
     handler.truncated_is_reset = tls_profile_truncated(profile) == TLS_TRUNCATED_RESET;
     tls_profile_release(profile);
-    *o = (struct session_tls){.session = s,
-                              .over_limit = conf->over_limit,
-                              .timeout_ns = conf->timeout_ns,
-                              .handshake_ns = ACCESS_LOG_RECORD_NONE_NS};
+    o->over_limit = conf->over_limit;
+    o->timeout_ns = conf->timeout_ns;
     o->handler.accepts = true;
     o->handler.done = session_tls_done;
     o->handler.deadline_ns =

@@ -37,7 +37,7 @@ ORDER = ("start", "echo", "listen", "inherited", "config", "broken", "proxy", "s
          "balance", "ejection", "retry", "waiting", "spare", "names", "zones", "sockets", "programs", "timeouts",
          "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "route", "told", "pipeline", "faults",
          "mirror",
-         "stop", "reload", "reload_listeners", "reload_servers", "upgrade", "admin", "page", "metrics", "control",
+         "stop", "reload", "reload_listeners", "reload_servers", "reload_tls", "upgrade", "admin", "page", "metrics", "control",
          "tls", "tls_config", "tls_upstream", "tls_abuse", "tls_programs", "tls_servers", "threads", "hang", "backend", "logs", "accesslog", "confine",
          "everything",
          "examples", "ctl", "night")
