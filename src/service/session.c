@@ -56,13 +56,12 @@ static void session_carry_client_over(struct session *s)
         session_preface_carry_over(s);
     if (service->admission && !(s->preface & 1 << SESSION_PREFACE_HEADER)) /* else not admitted */
         admission_carry_over(service->admission, &s->ticket, &s->peer);
-    if (s->number == 0)
-        session_access_log_begin(s);
 }
 
 void session_carry_over(struct session *s, const struct service *service)
 {
     const struct session_conf *before = s->service->conf, *conf = service->conf;
+    int64_t log_interval_ns = s->service->access_log_interval_ns;
 
     MUST(loop_is_current(s->owner->net->loop) && service->ops == s->service->ops);
     s->service = service;
@@ -70,6 +69,7 @@ void session_carry_over(struct session *s, const struct service *service)
         if (s->legs[i])
             s->legs[i]->linger_conf = &conf->linger;
     session_carry_client_over(s);
+    session_access_log_carry_over(s, log_interval_ns);
     if (conf->max_lifetime_ns != before->max_lifetime_ns ||
         conf->lifetime_jitter != before->lifetime_jitter)
         session_timer_start(s);

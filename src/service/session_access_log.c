@@ -105,6 +105,16 @@ int64_t session_access_log_due_ns(const struct session *s)
     return clock_add_ns(s->began_at_ns, interval_ns * ((int64_t)s->access_lines + 1));
 }
 
+void session_access_log_carry_over(struct session *s, int64_t before_ns)
+{
+    int64_t interval_ns = s->service->access_log_interval_ns;
+
+    if (s->number == 0)
+        session_access_log_begin(s);
+    if (interval_ns > 0 && interval_ns != before_ns)
+        s->access_lines = (uint32_t)((clock_now_ns() - s->began_at_ns) / interval_ns);
+}
+
 void session_access_log_look(struct session *s, int64_t now_ns)
 {
     if (now_ns < session_access_log_due_ns(s))

@@ -23,6 +23,14 @@ void session_access_log_begin(struct session *s);
 void session_access_log_end(struct session *s);
 
 /*
+ * session_access_log_carry_over(s, before_ns):
+ * Use the log of the new s->service, and its interval; that was ${before_ns}.
+ *
+ * Thread: loop of ${s}
+ */
+void session_access_log_carry_over(struct session *s, int64_t before_ns);
+
+/*
  * session_access_log_due_ns(s) / session_access_log_look(s, now_ns):
  * Instant of the next interval line, or CLOCK_NEVER / write the line if due.
  *

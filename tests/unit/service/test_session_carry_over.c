@@ -227,28 +227,57 @@ static ssize_t count(void *cookie, const char *text, size_t len)
     return (ssize_t)len;
 }
 
-TEST(carry_over, a_log_that_is_switched_on_has_the_line_of_a_session_that_was_open)
+static struct arena *arena;
+static struct access_log *access_log;
+
+static void open_log(struct service *service, const char *format)
 {
     struct access_log_conf conf = {
         .name = "test", .sink.write = count, .pool = 9, .max_bytes = 65536};
     struct access_log_format_problem problem;
-    struct access_log *al;
-    struct arena *arena;
 
+    atomic_store(&lines, 0);
     ck_assert_int_eq(arena_create(&arena), 0);
-    ck_assert_int_eq(access_log_create(&al, &conf), 0);
-    begin();
-    ck_assert_int_eq(access_log_format_parse(&next.access_log_format, "number=$connection $reason",
-                                             arena, &problem),
+    ck_assert_int_eq(access_log_create(&access_log, &conf), 0);
+    ck_assert_int_eq(access_log_format_parse(&service->access_log_format, format, arena, &problem),
                      0);
-    next.access_log = al;
+    service->access_log = access_log;
+}
+
+static void close_log(void)
+{
+    host_abort(&host, SESSION_DRAIN);
+    UNTIL(atomic_load(&host.ended) == 1);
+    ck_assert_int_eq(access_log_finish(access_log, clock_add_ns(clock_now_ns(), NS_PER_S)), 0);
+    access_log_destroy(access_log);
+    arena_release(arena);
+}
+
+TEST(carry_over, a_log_that_is_switched_on_has_the_line_of_a_session_that_was_open)
+{
+    begin();
+    open_log(&next, "number=$connection $reason");
     carry_over();
     host_abort(&host, SESSION_DRAIN);
     UNTIL(atomic_load(&lines) == 1);
-    UNTIL(atomic_load(&host.ended) == 1);
-    ck_assert_int_eq(access_log_finish(al, clock_add_ns(clock_now_ns(), NS_PER_S)), 0);
-    access_log_destroy(al);
-    arena_release(arena);
+    close_log();
+}
+
+/* A session of 50 intervals: 50 of the longer ones would be too long for UNTIL(). */
+TEST(carry_over, a_log_interval_that_is_longer_is_waited_for_once)
+{
+    int64_t began_at_ns = clock_now_ns();
+    unsigned n;
+
+    open_log(&host.service, "number=$connection $reason");
+    host.service.access_log_interval_ns = 10 * NS_PER_MS;
+    begin();
+    UNTIL(since_ms(began_at_ns) >= 500);
+    next.access_log_interval_ns = 1 * NS_PER_S;
+    carry_over();
+    n = atomic_load(&lines);
+    UNTIL(atomic_load(&lines) >= n + 2); /* one may have been on its way */
+    close_log();
 }
 
 TEST(carry_over, a_client_is_counted_by_the_limits_that_are_new)
