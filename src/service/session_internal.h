@@ -24,7 +24,8 @@ static inline struct channel *session_receiver(const struct session *s, const st
 
 /*
  * session_timer_init(s) / session_timer_start(s) / session_timer_stop(s):
- * Initialize the timer / choose the lifetime, without arming the timer / cancel the timer.
+ * Initialize the timer / choose the lifetime, without arming the timer; session_leave_by() still
+ * holds / cancel the timer.
  *
  * Thread: loop of ${s}; session_timer_init(): any
  */

@@ -227,9 +227,12 @@ void session_timer_init(struct session *s)
 
 void session_timer_start(struct session *s)
 {
-    s->expires_at_ns = s->service->conf->max_lifetime_ns > 0
-                           ? clock_add_ns(s->began_at_ns, session_draw_lifetime_ns(s))
-                           : CLOCK_NEVER;
+    int64_t at_ns = s->service->conf->max_lifetime_ns > 0
+                        ? clock_add_ns(s->began_at_ns, session_draw_lifetime_ns(s))
+                        : CLOCK_NEVER;
+
+    if (!s->leaving || at_ns < s->expires_at_ns)
+        s->expires_at_ns = at_ns;
 }
 
 void session_timer_stop(struct session *s)

@@ -215,6 +215,18 @@ TEST_EACH(carry_over, a_header_that_is_expected_is_read_by_the_new_rules_and_for
     UNTIL(atomic_load(&host.ended) == 1);
 }
 
+/* 0: it has none of its own; 1: a later one. */
+TEST_EACH(carry_over, the_instant_to_leave_is_kept_with_another_lifetime, 2)
+{
+    host.conf.max_lifetime_ns = 3600 * NS_PER_S;
+    begin();
+    host_leave_in(&host, 200 * NS_PER_MS);
+    next_conf.max_lifetime_ns = _i == 0 ? 0 : 1800 * NS_PER_S;
+    carry_over();
+    sockets_hear_end(client);
+    host_expect_end(&host, SESSION_DRAIN);
+}
+
 /* ---- access log ---- */
 
 static atomic_uint lines;
