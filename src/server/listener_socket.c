@@ -133,6 +133,12 @@ static void listener_socket_accepted(void *cookie, int fd, const struct address 
     sock->env->accepted(sock->env->cookie, s);
 }
 
+static void listener_socket_give_back(const struct listener_socket *sock, struct listener *ls)
+{
+    if (!sock->draining)
+        hold_give_back(&ls->hold);
+}
+
 /*
  * Ask for descriptors first: a slot in the connection limit must be used at once. Try again if the
  * generation was replaced meanwhile: the change may have woken waiters before this one waited.
@@ -146,7 +152,7 @@ static int64_t listener_socket_admit(void *cookie)
     int64_t wait_ns = env->admit(env->cookie, gen->service.ops->descriptors);
 
     sock->admitted = gen;
-    if (wait_ns == 0)
+    if (wait_ns == 0 && !sock->draining)
         wait_ns = connection_limit_pass_or_wait(ls->room, &ls->hold, &sock->waiter);
     if (wait_ns > 0 && listener_socket_generation(sock) != gen)
         return 1;
@@ -154,7 +160,7 @@ static int64_t listener_socket_admit(void *cookie)
         return wait_ns;
     wait_ns = connection_limit_enter_or_wait(ls->room, &ls->quota, &sock->waiter);
     if (wait_ns > 0) {
-        hold_give_back(&ls->hold);
+        listener_socket_give_back(sock, ls);
         atomic_fetch_add_explicit(&ls->waits, 1, memory_order_relaxed);
         listener_socket_log_full(ls, "new clients wait");
         if (listener_socket_generation(sock) != gen)
@@ -168,7 +174,7 @@ static void listener_socket_accept_empty(void *cookie)
     struct listener_socket *sock = cookie;
     struct listener_generation *gen = sock->admitted;
 
-    hold_give_back(&gen->listener->hold);
+    listener_socket_give_back(sock, gen->listener);
     if (gen->conf.over_limit == QUOTA_OVER_WAIT)
         connection_limit_withdraw(gen->listener->room, &gen->listener->quota);
 }
@@ -233,6 +239,7 @@ static void listener_socket_close(struct listener_socket *sock)
         return;
     if (sock->linked && !sock->leaving)
         sock_unlink(sock->address);
+    sock->draining = true;
     if (!sock->leaving && sock->boss && loop_is_current(sock->boss))
         acceptor_drain(sock->acceptor);
     connection_limit_remove(sock->env->room, &sock->waiter);

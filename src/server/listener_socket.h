@@ -42,6 +42,7 @@ struct listener_socket {
     bool linked;             /* remove the file of a unix socket at the close */
     bool leaving;            /* leave the kernel's queue to another process, which accepts too */
     bool stopping;           /* listener_socket_stop() was called */
+    bool draining;           /* boss: a pause holds no more clients */
     int64_t hidden_until_ns; /* see note: hidden in server/listeners_internal.h */
     struct loop *boss;       /* NULL: not started */
     struct connection_limit_waiter waiter;

@@ -230,6 +230,29 @@ int server_pause_resume(struct server *sv, const struct server_pause_target *tar
     return 0;
 }
 
+static bool server_pause_is_kept(const struct server_pause *p, const struct server_conf *conf)
+{
+    for (unsigned i = 0; p->listener && i < conf->n_listeners; i++)
+        if (strcmp(conf->listeners[i].name, p->listener->name) == 0)
+            return true;
+    for (unsigned i = 0; p->upstream && i < conf->n_upstreams; i++)
+        if (strcmp(conf->upstreams[i].name, p->upstream->name) == 0)
+            return true;
+    return false;
+}
+
+void server_pause_end_removed(struct server *sv, const struct server_conf *conf)
+{
+    list_for_each_safe (node, &sv->pauses) {
+        struct server_pause *p = LIST_ENTRY(node, struct server_pause, link);
+
+        if (server_pause_is_kept(p, conf))
+            continue;
+        loop_cancel(server_pause_loop(p), &p->timer);
+        server_pause_end(p);
+    }
+}
+
 static void server_pause_run_start(struct task *t)
 {
     struct server *sv = CONTAINER_OF(t, struct server, pauses_start);

@@ -16,6 +16,7 @@
 #include "base/must.h"
 
 struct server;
+struct server_conf;
 
 /* Name of a paused listener or upstream; the other name is NULL. */
 struct server_pause_target {
@@ -54,6 +55,14 @@ int server_pause_begin(struct server *sv, const struct server_pause_target *targ
  */
 int server_pause_resume(struct server *sv, const struct server_pause_target *target,
                         unsigned rate) NODISCARD;
+
+/*
+ * server_pause_end_removed(sv, conf):
+ * End the pauses of what ${conf} does not have, before its sockets close and drain their queues.
+ *
+ * Thread: control loop
+ */
+void server_pause_end_removed(struct server *sv, const struct server_conf *conf);
 
 /*
  * server_pause_start(sv):

@@ -18,6 +18,7 @@
 #include "server/listeners.h"
 #include "server/proxy_loop.h"
 #include "server/server_internal.h"
+#include "server/server_pause.h"
 #include "server/spares.h"
 #include "server/upstreams.h"
 #include "upstream/resolver.h"
@@ -236,6 +237,7 @@ static void server_commit_parts(struct server_change *change)
     sv->aside = change->aside;
     sv->conf = conf;
     connection_limit_set(&sv->room, NULL, &conf->quota);
+    server_pause_end_removed(sv, conf);
     listeners_commit(change->listeners);
     spares_refill(sv->spares);
 }

@@ -644,6 +644,40 @@ def a_pause_ends(t, kind, name):
         check_equal(get(place.admin, "/readyz").status, 200, "/readyz")
 
 
+@test(each={"removed": ["listener", "address"]})
+def paused_and_removed(t, removed):
+    """a reload removes the {removed} of clients that a pause holds: they are served"""
+    with Place(t) as place:
+        echo = f"[listen echo]\naddress = {place.echo}\nservice = echo\n"
+        rest = {"listener": "", "address": echo.replace(place.echo, t.address())}[removed]
+        place.act("/v1/pause", listener="echo", **{"for": "1h"})
+        held = [place.stack.enter_context(net.connect(place.echo)) for _ in range(5)]
+        place.daemon.reload(place.config().replace(echo, rest).replace("drain_timeout = 500ms", "drain_timeout = 1h"))
+        for client in held:
+            check_equal(net.exchange(client, b"x"), b"x", "the echo")
+
+
+@test(each=[{"kind": "listener", "name": "echo"}, {"kind": "upstream", "name": "back"}])
+def paused_after_it_came_back(t, kind, name):
+    """the {kind} that a reload removed while it was paused comes back, and can be paused"""
+    with Place(t, "a") as place:
+        first = place.config()
+        echo = f"[listen echo]\naddress = {place.echo}\nservice = echo\n"
+        other = {"listener": first.replace(echo, ""),
+                 "upstream": first.replace("[upstream back]", "[upstream other]").replace("upstream = back", "upstream = other")}
+        place.act("/v1/pause", **{kind: name, "for": "1h"})
+        place.daemon.reload(other[kind])
+        check_equal(get(place.admin, "/readyz").status, 200, "/readyz without it")
+        place.daemon.reload(first)
+        place.client(place.echo if kind == "listener" else None)
+        place.act("/v1/pause", **{kind: name, "for": "1h"})
+        with net.connect(place.echo if kind == "listener" else place.front) as client:
+            client.sendall(b"x")
+            check(not select.select([client], [], [], 0.3)[0], "it is served though it is paused")
+            place.act("/v1/resume", **{kind: name})
+            check(net.read_exactly(client, 1), "it is served then")
+
+
 @test()
 def pauses_refused(t):
     """what cannot be paused or resumed is refused, and a drain while a listener is paused loses no client"""
