@@ -97,6 +97,18 @@ static void sock_option_reset(int fd, int family, const struct sock_option *opti
     (void)setsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &locked, sizeof(locked));
 }
 
+bool sock_options_same(const struct sock_options *a, const struct sock_options *b)
+{
+    struct sock_option one[SOCK_OPTIONS], other[SOCK_OPTIONS];
+    bool same = true;
+
+    sock_options_list(one, a);
+    sock_options_list(other, b);
+    for (unsigned i = 0; i < SOCK_OPTIONS; i++)
+        same &= one[i].value == other[i].value;
+    return same;
+}
+
 void sock_options_change(int fd, int family, const struct sock_options *from,
                          const struct sock_options *to)
 {

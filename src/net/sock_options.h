@@ -46,6 +46,14 @@ struct sock_options {
 int sock_options_set(int fd, int family, const struct sock_options *o) NODISCARD;
 
 /*
+ * sock_options_same(a, b):
+ * Do both set the same?
+ *
+ * Thread: any
+ */
+bool sock_options_same(const struct sock_options *a, const struct sock_options *b);
+
+/*
  * sock_options_change(fd, family, from, to):
  * Change the options of a listening ${fd} from ${from} (NULL: unknown) to ${to}, for clients that
  * connect later. A zero option returns to the kernel's default. Ignores errors.

@@ -13,6 +13,17 @@ void spare_group_init(struct spare_group *g, struct loop_group *loops)
     g->loops = loops;
     atomic_init(&g->pools, NULL);
     atomic_init(&g->is_wanted, false);
+    atomic_init(&g->changes, 0);
+}
+
+bool spare_is_same(const struct upstream_conf *a, const struct upstream_conf *b)
+{
+    const struct sock_connect_conf *one = &a->connect.sock, *other = &b->connect.sock;
+
+    return a->spare.max_age_ns == b->spare.max_age_ns &&
+           sock_options_same(&one->options, &other->options) &&
+           address_equal(&one->source_ipv4, &other->source_ipv4) &&
+           address_equal(&one->source_ipv6, &other->source_ipv6);
 }
 
 void spare_group_refresh(struct spare_group *g)

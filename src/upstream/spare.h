@@ -47,7 +47,16 @@ struct spare_group {
     /* Set by the first spare_pools_commit() with this upstream; NULL before. */
     _Atomic(struct spare_pools *) pools;
     atomic_bool is_wanted; /* a listener uses the upstream */
+    atomic_uint changes;   /* how often the settings that spares are made with have changed */
 };
+
+/*
+ * spare_is_same(a, b):
+ * May spares made with ${a} be used with ${b}, TLS aside?
+ *
+ * Thread: any
+ */
+bool spare_is_same(const struct upstream_conf *a, const struct upstream_conf *b);
 
 /*
  * spare_group_init(g, loops):

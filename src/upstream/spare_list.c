@@ -36,6 +36,7 @@ struct spare_conn {
     struct connector connector;
     struct spare_tls *tls; /* used with TLS, instead of idle_watch; else NULL */
     bool is_open;
+    unsigned changes;                     /* spare_group.changes when it was begun */
     struct endpoint_addresses *addresses; /* the connection is to one of them */
     int64_t opened_at_ns;                 /* in `opening`: when the attempt began */
     int64_t expires_at_ns;                /* in `spoken`: deadline for the server to close */
@@ -226,12 +227,11 @@ static bool spare_open(struct spare_list *part)
         endpoint_release_addresses(at);
         return false;
     }
-    c->part = part;
-    c->tls = NULL;
-    c->is_open = false;
-    c->addresses = at;
-    c->opened_at_ns = clock_now_ns();
-    c->end.type = &spare_end_type;
+    *c = (struct spare_conn){.part = part,
+                             .changes = atomic_load(&up->spares.changes), /* before up->conf */
+                             .addresses = at,
+                             .opened_at_ns = clock_now_ns(),
+                             .end.type = &spare_end_type};
     idle_watch_init(&c->idle_watch, part->pool->net, spare_on_event);
     connector_init(&c->connector, part->pool->net, spare_connected);
     list_append(&part->opening, &c->link);
@@ -273,15 +273,17 @@ static int64_t spare_expire(struct spare_list *part, struct list *l, int64_t now
     return next_ns;
 }
 
-/* Does ${c} have the TLS settings that a new session would use? */
-static bool spare_tls_is_current(const struct spare_conn *c)
+/* Does ${c} have the settings that a new session would use? */
+static bool spare_is_current(const struct spare_conn *c)
 {
-    const struct upstream_tls_conf *tls = &c->part->spare->up->conf->tls;
+    const struct upstream *up = c->part->spare->up;
+    const struct upstream_tls_conf *tls = &up->conf->tls;
 
-    return c->tls ? spare_tls_fits(c->tls, tls) : !tls->slot || !c->is_open;
+    return c->changes == atomic_load(&up->spares.changes) &&
+           (c->tls ? spare_tls_fits(c->tls, tls) : !tls->slot || !c->is_open);
 }
 
-/* Close spares with other addresses or other TLS settings. */
+/* Close spares with other addresses or other settings. */
 static void spare_close_outdated(struct spare_list *part, struct list *l)
 {
     const struct endpoint_addresses *at = atomic_load(&part->spare->server->endpoint.addresses);
@@ -290,7 +292,7 @@ static void spare_close_outdated(struct spare_list *part, struct list *l)
         struct spare_conn *c = LIST_ENTRY(node, struct spare_conn, link);
 
         /* ${c} references its list, so a new list cannot reuse the pointer */
-        if (c->addresses != at || !spare_tls_is_current(c))
+        if (c->addresses != at || !spare_is_current(c))
             spare_close(c, SPARE_DROPPED);
     }
 }
@@ -404,11 +406,10 @@ void spare_list_end(struct spare_list *part)
 static bool spare_take_one(struct spare_conn *c, struct spare_taken *out)
 {
     *out = (struct spare_taken){.addresses = c->addresses, .which = c->connector.connected};
-    if (!spare_tls_is_current(c)) /* TLS files may have been reloaded */
+    /* TLS files may have been reloaded */
+    if (!spare_is_current(c) || (c->tls && !spare_tls_is_silent(c->tls)))
         return false;
     if (c->tls) {
-        if (!spare_tls_is_silent(c->tls))
-            return false;
         out->fd = spare_tls_take(c->tls, &out->tls);
         c->tls = NULL;
     } else {

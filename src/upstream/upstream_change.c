@@ -89,6 +89,8 @@ void upstream_change_commit(struct upstream_change *change)
     struct upstream *up = upstream_hold(change->up);
 
     change->before = atomic_exchange(&up->conf, change->conf);
+    if (!spare_is_same(change->before, change->conf))
+        atomic_fetch_add(&up->spares.changes, 1);
     upstream_change_limits(up, change->conf);
     membership_change_commit(change->members);
     upstream_serve(up);

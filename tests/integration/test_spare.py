@@ -368,6 +368,21 @@ def too_old(t):
         check(now["expired"] >= 3 and now["closed"] == 0, f"the counts {now}")
 
 
+@test(each={"option": ["spare_max_age = 30s", "source_address = 127.0.0.2", "keepalive = 1h"]})
+def made_with_other_options(t, option):
+    """a reload that sets {option} replaces those that were made without it, and no other reload does"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(spared(front, back, 1)) as daemon, net.accept(listener) as first:
+        daemon.reload(spared(front, back, 1, option))
+        check_equal(net.ending(first), "fin", "its end")
+        with net.accept(listener) as second:
+            check_equal(second.getpeername()[0], "127.0.0.2" if "source" in option else "127.0.0.1", "where it comes from")
+            daemon.reload(spared(front, back, 1, option + "\nretries = 1"))
+            with net.connect(front) as client:
+                client.sendall(b"hello")
+                check_equal(net.read_exactly(second, 5), b"hello", "what it is used for")
+
+
 @test(timeout=60)
 def tired_server(t):
     """a server that ends connections that are idle for 1 s: there are others at once, and every client of
