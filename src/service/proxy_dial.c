@@ -48,13 +48,14 @@ static void proxy_dial_failed(struct proxy *p, int error)
 static void proxy_connected(struct connector *c, int fd, int error)
 {
     struct proxy *p = CONTAINER_OF(c, struct proxy_dial, connector)->proxy;
+    const struct upstream_conf *conf = proxy_upstream(p)->conf; /* a reload may replace it */
 
     p->connected = c->connected;
     proxy_end_dial(p);
     if (error < 0) {
         proxy_dial_failed(p, error);
-    } else if (proxy_upstream(p)->conf->tls.slot) {
-        proxy_tls_start(p, fd);
+    } else if (conf->tls.slot) {
+        proxy_tls_start(p, fd, &conf->tls);
     } else {
         proxy_opened(p);
         proxy_attach(p, fd, NULL);

@@ -17,6 +17,7 @@ struct proxy_pause;
 struct proxy_tls;
 struct server_tls_taken;
 struct stale_retry;
+struct upstream_tls_conf;
 
 /* Durations for the access log; UINT32_MAX: unknown, or too long (71 minutes). */
 struct proxy_times {
@@ -163,13 +164,13 @@ void proxy_failed(struct proxy *p, const struct proxy_failure *failure);
 void proxy_reconnect(struct proxy *p);
 
 /*
- * proxy_tls_start(p, fd):
+ * proxy_tls_start(p, fd, conf):
  * Start a TLS handshake over ${fd}; then link both sides, or call proxy_failed().
  *
  * Thread: loop of ${p}
  * Owns:   the proxy owns ${fd}
  */
-void proxy_tls_start(struct proxy *p, int fd);
+void proxy_tls_start(struct proxy *p, int fd, const struct upstream_tls_conf *conf);
 
 /*
  * proxy_tls_adopt(p, taken):

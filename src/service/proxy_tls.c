@@ -116,9 +116,8 @@ static void proxy_tls_done(struct server_tls *tls, int error)
     proxy_begin(p);
 }
 
-void proxy_tls_start(struct proxy *p, int fd)
+void proxy_tls_start(struct proxy *p, int fd, const struct upstream_tls_conf *conf)
 {
-    const struct upstream_conf *conf = proxy_upstream(p)->conf;
     const struct server_tls_wish wish = {
         .deadline_ns = clock_add_ns(p->tried_at_ns, proxy_time_left_ns(p, p->tried_at_ns)),
         .handshakes = proxy_upstream(p)->handshakes,
@@ -136,7 +135,7 @@ void proxy_tls_start(struct proxy *p, int fd)
     pipeline_init(&p->server.pipeline, &p->server, &p->to_client.handler, &proxy_tls_ops);
     proxy_send_header(p);
     p->tls->state = PROXY_TLS_HANDSHAKE;
-    if (server_tls_begin(&p->tls->tls, &p->server, &conf->tls, p->at, &wish) == 0)
+    if (server_tls_begin(&p->tls->tls, &p->server, conf, p->at, &wish) == 0)
         channel_start(&p->server);
     else
         channel_abort(&p->server, -ENOMEM);

@@ -173,9 +173,8 @@ static void spare_on_tls(void *cookie, enum spare_tls_event what, const char *wh
     }
 }
 
-static void spare_begin_tls(struct spare_conn *c, int fd)
+static void spare_begin_tls(struct spare_conn *c, int fd, const struct upstream_conf *conf)
 {
-    const struct upstream_conf *conf = c->part->spare->up->conf;
     const struct spare_tls_conf tls = {.net = c->part->pool->net,
                                        .tls = &conf->tls,
                                        .handshakes = c->part->spare->up->handshakes,
@@ -194,11 +193,12 @@ static void spare_begin_tls(struct spare_conn *c, int fd)
 static void spare_connected(struct connector *connector, int fd, int error)
 {
     struct spare_conn *c = CONTAINER_OF(connector, struct spare_conn, connector);
+    const struct upstream_conf *conf = c->part->spare->up->conf; /* a reload may replace it */
 
     if (error < 0)
         spare_failed(c, strerror(-error));
-    else if (c->part->spare->up->conf->tls.slot)
-        spare_begin_tls(c, fd);
+    else if (conf->tls.slot)
+        spare_begin_tls(c, fd, conf);
     else
         spare_opened(c, fd);
 }
@@ -406,7 +406,6 @@ void spare_list_end(struct spare_list *part)
 static bool spare_take_one(struct spare_conn *c, struct spare_taken *out)
 {
     *out = (struct spare_taken){.addresses = c->addresses, .which = c->connector.connected};
-    /* TLS files may have been reloaded */
     if (!spare_is_current(c) || (c->tls && !spare_tls_is_silent(c->tls)))
         return false;
     if (c->tls) {
