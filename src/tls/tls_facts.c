@@ -17,6 +17,7 @@ struct tls_facts_texts {
     char fingerprint[2 * EVP_MAX_MD_SIZE + 1];
     const unsigned char *alpn;
     unsigned alpn_bytes;
+    const char *group;
 };
 
 static void tls_facts_read_fingerprint(char *out, const X509 *certificate)
@@ -59,6 +60,14 @@ static const char *tls_facts_keep(char **at, const char *text, size_t len)
     return copy;
 }
 
+/* The context of ${ssl} has the name, and may end before the facts: a reload replaces it. */
+static const char *tls_facts_group(SSL *ssl)
+{
+    const char *name = SSL_group_to_name(ssl, (int)SSL_get_negotiated_group(ssl));
+
+    return name ? name : "";
+}
+
 static void tls_facts_fill(struct tls_facts *f, const struct tls_facts_texts *texts, SSL *ssl)
 {
     char *at = f->room;
@@ -67,8 +76,8 @@ static void tls_facts_fill(struct tls_facts *f, const struct tls_facts_texts *te
                             .cipher = SSL_CIPHER_get_name(SSL_get_current_cipher(ssl)),
                             .resumed = SSL_session_reused(ssl) == 1,
                             .has_certificate = SSL_get0_peer_certificate(ssl) != NULL};
-    f->group = SSL_group_to_name(ssl, (int)SSL_get_negotiated_group(ssl));
     f->verify = f->has_certificate ? (uint32_t)SSL_get_verify_result(ssl) : 1;
+    f->group = tls_facts_keep(&at, texts->group, strlen(texts->group));
     f->alpn = tls_facts_keep(&at, (const char *)texts->alpn, texts->alpn_bytes);
     f->name = tls_facts_keep(&at, texts->name, strlen(texts->name));
     f->fingerprint = tls_facts_keep(&at, texts->fingerprint, strlen(texts->fingerprint));
@@ -82,7 +91,9 @@ int tls_facts_create(struct tls_facts **out, const struct tls_stream *st)
 
     SSL_get0_alpn_selected(ssl, &texts.alpn, &texts.alpn_bytes);
     tls_facts_read_certificate(&texts, ssl);
-    bytes = texts.alpn_bytes + strlen(texts.name) + strlen(texts.fingerprint) + 3; /* and NULs */
+    texts.group = tls_facts_group(ssl);
+    bytes = strlen(texts.group) + texts.alpn_bytes + strlen(texts.name) +
+            strlen(texts.fingerprint) + 4; /* and NULs */
     *out = malloc(sizeof(**out) + bytes);
     if (!*out)
         return -ENOMEM;

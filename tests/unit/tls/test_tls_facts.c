@@ -120,6 +120,18 @@ TEST(a_handshake, says_what_was_agreed_on)
     ck_assert(!facts->resumed && !facts->has_certificate && facts->verify != 0);
 }
 
+TEST(a_handshake, is_known_when_its_context_has_been_freed)
+{
+    SSL_CTX_set1_groups_list(contexts[1], "P-256");
+    connect_client(TLS1_3_VERSION, false);
+    tls_stream_free(stream);
+    SSL_CTX_free(contexts[0]);
+    stream = NULL;
+    contexts[0] = NULL;
+    expect_text(facts->version, "TLSv1.3");
+    expect_text(facts->group, "secp256r1");
+}
+
 TEST(a_handshake, without_a_group_names_none)
 {
     certificates_free(&server);
