@@ -71,9 +71,11 @@ static void spare_tls_on_end(struct handler *h, enum handler_end what, int error
 {
     struct spare_tls *t = spare_tls_of(h);
 
+    if (!t->is_open && what != HANDLER_CLOSED)
+        return; /* a failed read, or the deadline, follows */
     if (t->is_open)
         spare_tls_tell(t, SPARE_TLS_ENDED, NULL);
-    else if (what == HANDLER_CLOSED)
+    else
         spare_tls_tell(t, SPARE_TLS_FAILED, strerror(error < 0 ? -error : ECONNRESET));
     spare_tls_close(t); /* does nothing if event() has closed ${t} */
     if (what == HANDLER_CLOSED)
