@@ -82,7 +82,7 @@ static int proxy_create(struct session **out, const struct service *service)
     p->stale_retry = NULL;
     p->tls = NULL;
     p->pause = NULL;
-    p->tries_before = 0;
+    p->tries = 0;
     p->has_failed = false;
     p->reason = SESSION_OPEN;
     p->pick.n_tried = 0;
@@ -169,6 +169,7 @@ static bool proxy_may_retry(const struct proxy *p)
 static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
 {
     p->at = server;
+    p->tries++;
     session_count_at(&p->session, SESSION_AT_SERVER, &server->counters);
     if (!proxy_take_spare(p))
         proxy_dial(p);
@@ -238,7 +239,6 @@ static void proxy_connect(struct proxy *p)
 
 void proxy_try_again(struct proxy *p)
 {
-    p->tries_before += p->pick.n_tried;
     balancer_begin(&p->pick, p->pick.key);
     proxy_connect(p);
 }
@@ -385,7 +385,7 @@ static void proxy_describe(const struct session *s, struct access_log_record *r)
     r->queue_ns = proxy_ns_of(p->times.queue_us);
     r->connect_ns = proxy_ns_of(p->times.connect_us);
     r->first_byte_ns = proxy_ns_of(p->times.first_byte_us);
-    r->tries = p->tries_before + p->pick.n_tried;
+    r->tries = p->tries;
 }
 
 static void proxy_carry_over(struct session *s)

@@ -50,7 +50,7 @@ struct proxy {
     unsigned connected;              /* index in `addresses` of the connected one */
     struct stale_retry *stale_retry; /* guards a spare connection; NULL: none was taken */
     struct proxy_tls *tls;           /* TLS with the server; NULL: not used so far */
-    unsigned tries_before;           /* servers tried before the last pause */
+    unsigned tries;                  /* servers tried; in the queue, other threads change `pick` */
     bool has_failed;
 };
 
