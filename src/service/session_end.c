@@ -117,6 +117,8 @@ static void session_end(struct session *s)
     if (s->ending)
         return;
     s->ending = true;
+    if (s->preface & 1 << SESSION_PREFACE_TLS && s->legs[0])
+        s->legs[0]->bytes_in = s->legs[0]->bytes_out = 0; /* bytes before TLS data do not count */
     session_timer_stop(s);
     session_tls_end(s);
     s->task.type = &session_free_type;

@@ -24,8 +24,6 @@ static void session_header_failed(struct session_header *o, int error)
 {
     struct session *s = o->session;
 
-    s->legs[0]->bytes_in =
-        preface_handler_rest_bytes(&o->reader.preface); /* the header's bytes do not count */
     if (error == -ENODATA) {
         session_close(s, SESSION_CLIENT_FIN);
         return;
@@ -53,6 +51,8 @@ static void session_header_done(struct proxy_protocol *pp, int error)
     struct session_header *o = CONTAINER_OF(pp, struct session_header, reader);
     struct session *s = o->session;
 
+    /* the header's bytes do not count */
+    s->legs[0]->bytes_in = preface_handler_rest_bytes(&pp->preface);
     if (error < 0) {
         session_header_failed(o, error);
         return;

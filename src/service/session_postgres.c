@@ -93,7 +93,6 @@ static void session_postgres_failed(struct session_postgres *o, int error)
     char peer[ADDRESS_TEXT_BYTES];
     unsigned suppressed;
 
-    s->legs[0]->bytes_in = 0; /* preface bytes do not count */
     if (error == -ENODATA) {
         session_close(s, SESSION_CLIENT_FIN);
         return;

@@ -69,7 +69,6 @@ static void session_tls_failed(struct session_tls *o, int error)
 {
     struct session *s = o->session;
 
-    s->legs[0]->bytes_in = 0; /* handshake bytes do not count */
     if (error == -ENODATA) {
         session_close(s, SESSION_CLIENT_FIN);
         return;

@@ -1,6 +1,7 @@
 """tls: bytes, ends and names in TLS, towards clients and towards servers."""
 
 import contextlib
+import os
 import socket
 import ssl
 import struct
@@ -38,6 +39,32 @@ def certificate_of(t, key="p256"):
     """(the CA, a certificate of it)."""
     ca = tls.Authority(t)
     return ca, ca.issue(NAME, key=key)
+
+
+@test(each={"end": ["alert", "reset", "no route"]})
+def bytes_before_the_data(t, end):
+    """the bytes of a client that ends before its data ({end}) are not in the access log and the counters"""
+    front, back, log = t.address(), t.address(), t.path("log")
+    ca, certificate = certificate_of(t)
+    options = f"route.a = sni:b.example -> back\naccess_log = {log}\naccess_log_format = $reason $bytes_in $bytes_out"
+    with t.daemon(tls_proxy(front, back, certificate, options).replace("upstream = back\n", "")) as daemon:
+        with net.connect(front) as s:
+            client = tls.Peer(s, tls.client_context(ca.path), NAME)
+            s.sendall(client.flight())
+            client.fill()
+            if end == "alert":
+                s.sendall(b"\x15\x03\x03\x00\x02\x02\x28")
+            elif end == "reset":
+                net.reset(s)
+            else:
+                client.handshake()
+            if end != "reset":
+                net.ending(s)
+        t.eventually(lambda: os.path.getsize(log) > 0, "the line")
+        with open(log, encoding="ascii") as f:
+            check_equal(f.read().split()[1:], ["0", "0"], "bytes in the log")
+        count = daemon.counts("listen front sessions=")
+        check_equal((count["bytes_in"], count["bytes_out"]), (0, 0), "the counters")
 
 
 @test(each={"version": VERSIONS})

@@ -1,4 +1,5 @@
 /* service/session_preface: the client that a PROXY header names is asked for, not the proxy. */
+#include <string.h>
 #include <unistd.h>
 
 #include "handlers/proxy_protocol.h"
@@ -80,6 +81,9 @@ TEST(preface, a_client_that_is_allowed_is_served)
 /* 0: on_deny = close; 1: reset. */
 TEST_EACH(preface, no_server_is_asked_for_a_client_that_is_denied, 2)
 {
+    static struct counters counters;
+
+    host.service.counters = &counters;
     open_client(_i == 0 ? ADMISSION_CLOSE : ADMISSION_RESET);
     sockets_say(client, DENIED "hello");
     if (_i == 0)
@@ -90,4 +94,5 @@ TEST_EACH(preface, no_server_is_asked_for_a_client_that_is_denied, 2)
     client = -1;
     host_expect_end(&host, SESSION_LIMIT);
     ck_assert_uint_eq(atomic_load(&upstream->counters.began), 0);
+    ck_assert_uint_eq(atomic_load(&counters.bytes_in), strlen("hello"));
 }
