@@ -100,14 +100,16 @@ static void proxy_client_ended(struct handler *h, enum handler_end what, int err
     session_leg_ended(&p->session, h->channel, what, error);
 }
 
-/* A stage of the preface that cannot begin leaves this handler alone. */
-static void proxy_client_active(struct handler *h)
+/* The preface passes on events while no server is connected. */
+static void proxy_client_on_event(struct handler *h)
 {
     (void)h;
 }
 
-static const struct handler_ops proxy_waiting_ops = {
-    .name = "waiting", .active = proxy_client_active, .ended = proxy_client_ended};
+static const struct handler_ops proxy_waiting_ops = {.name = "waiting",
+                                                     .active = proxy_client_on_event,
+                                                     .ended = proxy_client_ended,
+                                                     .writable = proxy_client_on_event};
 
 static void proxy_log_failure(const struct proxy *p, const char *why, const char *then)
 {

@@ -173,13 +173,13 @@ static void session_tls_begin(struct session *s, struct channel *ch, void *room)
         session_abort(s, SESSION_DRAIN);
         return;
     }
+    o->over_limit = conf->over_limit;
+    o->timeout_ns = conf->timeout_ns;
     profile = tls_slot_current(conf->slot);
     ssl = tls_profile_new_server(profile);
     handler = conf->handler;
     handler.truncated_is_reset = tls_profile_truncated(profile) == TLS_TRUNCATED_RESET;
     tls_profile_release(profile);
-    o->over_limit = conf->over_limit;
-    o->timeout_ns = conf->timeout_ns;
     o->handler.accepts = true;
     o->handler.done = session_tls_done;
     o->handler.deadline_ns =

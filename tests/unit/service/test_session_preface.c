@@ -1,16 +1,20 @@
 /* service/session_preface: the client that a PROXY header names is asked for, not the proxy. */
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "handlers/proxy_protocol.h"
 #include "limits/acl.h"
 #include "limits/admission.h"
+#include "net/memory_account.h"
 #include "service/proxy.h"
+#include "service/session_tls.h"
 #include "support/host.h"
 #include "support/log_lines.h"
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
+#include "support/until.h"
 
 #define DENIED  "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"
 #define ALLOWED "PROXY TCP4 192.0.3.1 198.51.100.1 56324 443\r\n"
@@ -95,4 +99,45 @@ TEST_EACH(preface, no_server_is_asked_for_a_client_that_is_denied, 2)
     host_expect_end(&host, SESSION_LIMIT);
     ck_assert_uint_eq(atomic_load(&upstream->counters.began), 0);
     ck_assert_uint_eq(atomic_load(&counters.bytes_in), strlen("hello"));
+}
+
+TEST(preface, a_client_whose_listener_has_lost_its_tls_meanwhile_is_reset)
+{
+    const struct session_tls_conf tls = {.timeout_ns = 3600 * NS_PER_S};
+    struct service next;
+
+    host.service.tls = &tls;
+    open_client(ADMISSION_CLOSE);
+    next = host.service;
+    next.tls = NULL;
+    host_carry_over(&host, &next);
+    sockets_say(client, ALLOWED "hello");
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_DRAIN);
+}
+
+/* A request that is refused with one byte, for which there is no room. */
+TEST(preface, a_client_that_reads_too_slowly_when_memory_is_scarce_is_heard_further)
+{
+    static const uint8_t gssenc_request[] = {0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x30};
+    const struct session_tls_conf tls = {.timeout_ns = 3600 * NS_PER_S, .postgres = true};
+    struct memory_account scarce = {.max_bytes = INT64_MAX, .is_over = true};
+    size_t stuffed = 0;
+    int ours;
+    char byte;
+
+    host.service.proxies = NULL;
+    host.service.tls = &tls;
+    host.owner.net->buffered = &scarce;
+    sockets_unix_small(&ours, &client);
+    while (send(ours, "x", 1, MSG_DONTWAIT) == 1)
+        stuffed++;
+    host_adopt(&host, ours);
+    sockets_say_bytes(client, gssenc_request, sizeof(gssenc_request));
+    UNTIL(host_pending(&host) == 1);
+    while (stuffed-- > 0)
+        ck_assert_int_eq(recv(client, &byte, 1, 0), 1);
+    sockets_hear(client, "N");
+    host_abort(&host, SESSION_DRAIN);
+    host_expect_end(&host, SESSION_DRAIN);
 }
