@@ -218,7 +218,7 @@ static void server_commit_io_ratio(struct server *sv, unsigned io_ratio)
     MUST(loop_group_set_io_ratio(sv->threads.workers, io_ratio) == 0);
 }
 
-/* Commit upstreams before what uses them, such as listeners. */
+/* Commit upstreams before what uses them, such as listeners, and certificates before upstreams. */
 static void server_commit_parts(struct server_change *change)
 {
     const struct server_conf *conf = server_change_conf(change);
@@ -226,10 +226,10 @@ static void server_commit_parts(struct server_change *change)
 
     resize_commit(&change->resize);
     server_commit_io_ratio(sv, conf->worker.io_ratio);
+    certificates_commit(change->certificates);
     upstreams_commit(change->upstreams);
     spare_pools_commit(change->spares);
     checks_commit(change->checks);
-    certificates_commit(change->certificates);
     resolver_commit(change->names);
     proxy_loop_release(sv->proxy_loop);
     sv->proxy_loop = change->proxy_loop;

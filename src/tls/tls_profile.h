@@ -134,8 +134,8 @@ enum tls_truncated tls_profile_truncated(const struct tls_profile *p);
 
 /*
  * tls_profile_new_server(p):
- * Return a new SSL, without a BIO, that accepts a client; NULL: no memory. ${p} was loaded
- * `for_clients`.
+ * Return a new SSL, without a BIO, that accepts a client; NULL: no memory, or ${p} was not loaded
+ * `for_clients`: a reload may give a section another use than its old listeners have.
  *
  * Thread: any
  * Owns:   the caller frees the SSL, which needs no reference to ${p}
@@ -144,9 +144,9 @@ struct ssl_st *tls_profile_new_server(struct tls_profile *p) NODISCARD;
 
 /*
  * tls_profile_new_client(p, tls_name):
- * Return a new SSL, without a BIO, that connects to a server; NULL: no memory. The server's
- * certificate must be for ${tls_name}, a host name or IP address. A host name is sent as SNI. With
- * TLS_VERIFY_OFF ${tls_name} may be NULL. ${p} was loaded `for_servers`.
+ * Return a new SSL, without a BIO, that connects to a server; NULL: no memory, or ${p} was not
+ * loaded `for_servers`. The server's certificate must be for ${tls_name}, a host name or IP address.
+ * A host name is sent as SNI. ${tls_name} may be NULL only with TLS_VERIFY_OFF; else NULL.
  *
  * Thread: any
  * Owns:   the caller frees the SSL, which needs no reference to ${p}

@@ -330,3 +330,29 @@ def bytes_behind_a_postgres_request(t):
         with net.connect(front) as s:
             s.sendall(SSL_REQUEST + tls.Peer(None, context).flight())
             check_equal(net.ending(s), "reset", "the end of a client that does not wait for the answer")
+
+
+@test()
+def another_use(t):
+    """a reload gives a section another use: clients of its removed listener and upstream that come to TLS are reset"""
+    old, front, back = t.address(), t.address(), t.address()
+    ca, certificate = certificate_of(t)
+    section = profile("t", certificate, f"ca = {ca.path}")
+    before = (section + f"[listen old]\naddress = {old}\nservice = echo\ntls = t\naccept_proxy = required\n"
+              "trusted_proxies = 127.0.0.0/8\n")
+    header = b"PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"
+    proxied = (f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\n"
+               f"[upstream back]\nserver.only = {back}\ntls = t\ntls_name = {NAME}\nretry_timeout = 60s\n")
+    with t.daemon(before) as daemon, net.connect(old) as client:
+        client.sendall(header[:20])
+        t.eventually(lambda: daemon.counts("listen old sessions=")["sessions"] == 1, "the client has come")
+        daemon.reload(section + proxied)
+        client.sendall(header[20:])
+        check_equal(net.ending(client), "reset", "the end of a client of the listener")
+        with net.connect(front) as other:
+            t.eventually(lambda: daemon.counts("server back/only connects=")["connect_failures"] > 0, "it tries")
+            daemon.reload(tls_echo(front, certificate).replace("front]", "t]", 1).replace("tls = front", "tls = t"))
+            with net.listen(back):
+                check_equal(net.ending(other), "reset", "the end of a client of the upstream")
+        with tls.connect(front, tls.client_context(ca.path)) as third:
+            check_equal(net.exchange(third, b"hello"), b"hello", "the daemon goes on")

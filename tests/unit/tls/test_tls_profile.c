@@ -121,6 +121,14 @@ TEST(shaking, an_address_is_verified_and_not_sent)
     ck_assert(!shake("192.0.2.2"));
 }
 
+TEST(shaking, a_profile_of_another_use_makes_no_connection)
+{
+    load_both();
+    ck_assert_ptr_null(tls_profile_new_server(client));
+    ck_assert_ptr_null(tls_profile_new_client(server, "a.example"));
+    ck_assert_ptr_null(tls_profile_new_client(client, NULL));
+}
+
 TEST(shaking, a_connection_lives_on_without_its_profile)
 {
     load_both();
