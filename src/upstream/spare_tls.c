@@ -71,8 +71,6 @@ static void spare_tls_on_end(struct handler *h, enum handler_end what, int error
 {
     struct spare_tls *t = spare_tls_of(h);
 
-    if (!t->is_open && what != HANDLER_CLOSED)
-        return; /* a failed read, or the deadline, follows */
     if (t->is_open)
         spare_tls_tell(t, SPARE_TLS_ENDED, NULL);
     else
@@ -124,8 +122,8 @@ int spare_tls_begin(struct spare_tls **out, const struct spare_tls_conf *conf, i
         spare_tls_free(t);
         return -ENOMEM;
     }
+    *out = t; /* event() may close it */
     channel_start(&t->channel);
-    *out = t;
     return 0;
 }
 

@@ -33,8 +33,8 @@ struct spare_tls_conf {
     struct upstream_server *server;
     int64_t deadline_ns; /* of the handshake */
     /*
-     * ${why}: for SPARE_TLS_FAILED only. event() is not called inside spare_tls_begin(), nor after
-     * close or take.
+     * ${why}: for SPARE_TLS_FAILED only. Inside spare_tls_begin() it may be called with
+     * SPARE_TLS_FAILED. Not called after close or take.
      */
     void (*event)(void *cookie, enum spare_tls_event what, const char *why);
     void *cookie;
@@ -42,7 +42,7 @@ struct spare_tls_conf {
 
 /*
  * spare_tls_begin(out, conf, fd):
- * Begin a TLS handshake over ${fd}.
+ * Begin a TLS handshake over ${fd}. ${out} is set before event() is called.
  *
  * Thread: loop
  * Owns:   on 0 ${out} owns ${fd}; ${conf} is copied; conf->tls is used during the call only

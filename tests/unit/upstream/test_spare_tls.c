@@ -1,122 +1,182 @@
-/* upstream/spare_tls: a spare connection whose handshake fails is always told of. */
+/* upstream/spare_tls: spare connections whose TLS handshake does not come about. */
 #include "upstream/spare_tls.h"
 
-#include <openssl/ssl.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "net/netloop.h"
-#include "support/certificates.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
 #include "tls/tls_handshakes.h"
 #include "tls/tls_profile.h"
 #include "tls/tls_slot.h"
-#include "upstream/upstream.h"
+#include "upstream/spare_internal.h"
 
-static struct certificate certificate;
-static SSL_CTX *servers;
-static SSL *peer;
+static const struct tls_profile_conf profile_conf = {
+    .name = "c", .for_servers = true, .verify = TLS_VERIFY_OFF};
+static const struct tls_handshakes_conf handshakes_conf = {.threads = 1, .max_pending = 16};
 static struct address address;
 static struct upstream_server_conf server_conf = {
     .id = "a", .address_text = "there:1", .addresses = &address, .n_addresses = 1, .weight = 1};
-static struct upstream_conf upstream_conf = {
-    .name = "back", .servers = &server_conf, .n_servers = 1};
+static struct upstream_conf conf = {.name = "back",
+                                    .servers = &server_conf,
+                                    .n_servers = 1,
+                                    .connect_timeout_ns = UNTIL_LIMIT_NS,
+                                    .spare = {.keep = 1, .max_age_ns = UNTIL_LIMIT_NS}};
 static struct upstream *upstream;
-static struct upstream_tls_conf tls_conf;
+static struct upstream_server *server;
 static struct loop *loop;
 static struct netloop *net;
-static struct spare_tls_conf conf;
-static struct spare_tls *spare;
-static int ours, theirs;
-static atomic_uint failed, others; /* events */
+static struct tls_handshakes *handshakes;
+static struct spare_pools *pools;
+static struct spare_pool *pool;
+static int listening, accepted;
+static unsigned before;
 
-static void on_event(void *cookie, enum spare_tls_event what, const char *why)
+static void do_nothing(void *arg)
 {
-    (void)cookie, (void)why;
-    if (what == SPARE_TLS_FAILED)
-        spare_tls_close(spare);
-    atomic_fetch_add(what == SPARE_TLS_FAILED ? &failed : &others, 1);
+    (void)arg;
 }
 
 static void setup(void)
 {
-    static const struct tls_profile_conf profile_conf = {.name = "c", .for_servers = true};
-    const struct tls_handshakes_conf pool = {.threads = 1, .max_pending = 8};
     struct tls_profile *profile;
     char why[256];
 
-    certificates_make(&certificate, &(struct certificate_wish){.name = "a.example"});
-    servers = SSL_CTX_new(TLS_server_method());
-    SSL_CTX_use_certificate(servers, certificate.x509);
-    SSL_CTX_use_PrivateKey(servers, certificate.key);
-    SSL_CTX_set_max_proto_version(servers, TLS1_2_VERSION);
-    ck_assert_msg(tls_profile_load(&profile_conf, &profile, why, sizeof(why)) == 0, "%s", why);
-    ck_assert_int_eq(tls_slot_create(&tls_conf.slot, profile), 0);
-    sockets_loopback(&address, 1);
-    ck_assert_int_eq(upstream_create(&upstream, &upstream_conf, NULL), 0);
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    before = process_descriptors();
+    listening = sockets_listen(&address, 64);
+    ck_assert_int_eq(tls_profile_load(&profile_conf, &profile, why, sizeof(why)), 0);
+    ck_assert_int_eq(tls_slot_create(&conf.tls.slot, profile), 0);
+    ck_assert_int_eq(tls_handshakes_start(&handshakes_conf, &handshakes), 0);
+    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
+    upstream->handshakes = handshakes;
+    server = membership_now(&upstream->membership)->servers[0];
     loop = loop_runner_create();
     ck_assert_int_eq(netloop_create(&net, loop), 0);
-    conf = (struct spare_tls_conf){.net = net,
-                                   .tls = &tls_conf,
-                                   .server = membership_now(&upstream->membership)->servers[0],
-                                   .deadline_ns = clock_now_ns() + 3600 * NS_PER_S,
-                                   .event = on_event};
-    ck_assert_int_eq(tls_handshakes_start(&pool, &conf.handshakes), 0);
-    atomic_store(&failed, 0);
-    atomic_store(&others, 0);
-    sockets_tcp(&ours, &theirs);
+    loop_runner_call(loop, do_nothing, NULL); /* it has a thread */
+}
+
+static void open_pool(void)
+{
+    struct spare_pools_change *change;
+
+    ck_assert_int_eq(spare_pools_create(&pools, NULL), 0);
+    ck_assert_int_eq(spare_pools_add(pools, net, 0, &pool), 0);
+    ck_assert_int_eq(spare_pools_prepare(pools, &upstream, 1, &change), 0);
+    spare_pools_commit(change);
+    spare_pools_refresh(pools);
+    accepted = sockets_accept(listening);
+}
+
+static void do_stop(void *arg)
+{
+    (void)arg;
+    spare_pool_stop(pool);
 }
 
 static void teardown(void)
 {
-    tls_handshakes_stop(conf.handshakes);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
+    loop_runner_call(loop, do_stop, NULL);
     loop_runner_stop(loop);
+    tls_handshakes_stop(handshakes);
+    ck_assert_uint_eq(atomic_load(&server->held), 0);
+    spare_pools_destroy(pools);
     netloop_destroy(net);
     loop_destroy(loop);
-    tls_handshakes_free(conf.handshakes);
+    tls_handshakes_free(handshakes);
     upstream_destroy(upstream);
-    tls_slot_release(tls_conf.slot);
-    SSL_free(peer);
-    SSL_CTX_free(servers);
-    certificates_free(&certificate);
+    tls_slot_release(conf.tls.slot);
+    close(accepted);
+    close(listening);
+    ck_assert_uint_eq(process_descriptors(), before);
 }
 
-static void do_begin(void *arg)
+static uint64_t failed(void)
 {
-    (void)arg;
-    ck_assert_int_eq(spare_tls_begin(&spare, &conf, ours), 0);
-}
-
-/* Answer the ClientHello. */
-static void answer(void)
-{
-    char bytes[16384];
-    ssize_t n = recv(theirs, bytes, sizeof(bytes), 0);
-
-    ck_assert_int_gt(n, 0);
-    peer = SSL_new(servers);
-    SSL_set_bio(peer, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
-    BIO_write(SSL_get_rbio(peer), bytes, (int)n);
-    (void)SSL_accept(peer);
-    n = BIO_read(SSL_get_wbio(peer), bytes, sizeof(bytes));
-    ck_assert_int_gt(n, 0);
-    sockets_say_bytes(theirs, bytes, (size_t)n);
+    return atomic_load(&server->spare->counts[SPARE_FAILED]);
 }
 
 GROUP(a_handshake, setup, teardown);
 
-TEST(a_handshake, that_cannot_be_written_fails_once)
+TEST(a_handshake, that_cannot_begin_ends_the_connection)
 {
-    loop_runner_call(loop, do_begin, NULL);
-    UNTIL(recv(theirs, &(char){0}, 1, MSG_PEEK | MSG_DONTWAIT) == 1);
-    shutdown(ours, SHUT_WR);
-    answer();
-    PAUSE_MS(50);
-    close(theirs);
-    UNTIL(atomic_load(&failed) == 1);
-    ck_assert_uint_eq(atomic_load(&others), 0);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, FAULT_ALWAYS, EAGAIN);
+    open_pool();
+    sockets_hear_end(accepted);
+    UNTIL(failed() > 0);
+    EXPECT_LOG_LINES("cannot open a spare connection", 1);
+}
+
+/* ---- a step that waits for its thread ---- */
+
+static atomic_bool occupied, leave;
+
+static void occupy(struct tls_job *job)
+{
+    (void)job;
+    atomic_store(&occupied, true);
+    UNTIL(atomic_load(&leave));
+}
+
+static void job_over(struct tls_job *job, bool wakes)
+{
+    (void)job;
+    (void)wakes;
+}
+
+static void job_dropped(struct tls_job *job)
+{
+    (void)job;
+}
+
+static const struct tls_job_type occupation = {
+    .name = "occupy", .run = occupy, .give_back = job_over, .drop = job_dropped};
+
+static uint64_t steps_pending(void)
+{
+    struct tls_handshakes_stats stats;
+
+    tls_handshakes_stats(handshakes, &stats);
+    return stats.steps_pending;
+}
+
+/* Our end of the connection that ${fd} is the other end of. */
+static int our_end(int fd)
+{
+    struct address theirs = {.len = sizeof(theirs.u)};
+
+    ck_assert_int_eq(getpeername(fd, &theirs.u.sa, &theirs.len), 0);
+    for (int i = 3; i < 1024; i++) {
+        struct address ours = {.len = sizeof(ours.u)};
+
+        if (getsockname(i, &ours.u.sa, &ours.len) == 0 && address_equal(&ours, &theirs))
+            return i;
+    }
+    ck_abort_msg("no end of it is ours");
+}
+
+TEST(a_handshake, whose_first_message_cannot_be_sent_fails_and_another_is_tried)
+{
+    struct tls_job occupier = {.type = &occupation, .loop = loop};
+
+    atomic_store(&occupied, false);
+    atomic_store(&leave, false);
+    ck_assert_int_eq(tls_handshakes_submit(handshakes, &occupier, CLOCK_NEVER, true), 0);
+    UNTIL(atomic_load(&occupied));
+    open_pool();
+    UNTIL(steps_pending() == 1);
+    ck_assert_int_eq(shutdown(our_end(accepted), SHUT_WR), 0); /* as if the server had reset it */
+    atomic_store(&leave, true);
+    UNTIL(failed() == 1);
+    close(accepted);
+    accepted = sockets_accept(listening);
 }
