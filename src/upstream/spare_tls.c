@@ -141,7 +141,7 @@ bool spare_tls_fits(const struct spare_tls *t, const struct upstream_tls_conf *c
 bool spare_tls_is_silent(const struct spare_tls *t)
 {
     return t->is_open && !t->has_spoken && !channel_ended(&t->channel) &&
-           sock_peek(t->channel.io.fd) == SOCK_SILENT;
+           channel_pending_bytes(&t->channel) == 0 && sock_peek(t->channel.io.fd) == SOCK_SILENT;
 }
 
 int spare_tls_take(struct spare_tls *t, struct server_tls_taken *out)

@@ -53,7 +53,7 @@ int spare_tls_begin(struct spare_tls **out, const struct spare_tls_conf *conf, i
 /*
  * spare_tls_fits(t, conf) / spare_tls_is_silent(t):
  * Does ${t} have the TLS profile and server name that ${conf} gives now, after a reload or with
- * changed files? / Is ${t} open, with nothing to read?
+ * changed files? / Is ${t} open, with nothing to read, and all of its handshake sent?
  *
  * Thread: loop
  */

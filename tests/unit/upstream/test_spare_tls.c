@@ -1,25 +1,30 @@
-/* upstream/spare_tls: spare connections whose TLS handshake does not come about. */
+/* upstream/spare_tls: spare connections whose TLS handshake fails, or is not sent whole. */
 #include "upstream/spare_tls.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <openssl/ssl.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "net/netloop.h"
+#include "support/certificates.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
+#include "support/text_file.h"
 #include "support/until.h"
 #include "tls/tls_handshakes.h"
 #include "tls/tls_profile.h"
 #include "tls/tls_slot.h"
 #include "upstream/spare_internal.h"
 
-static const struct tls_profile_conf profile_conf = {
+static struct tls_profile_conf profile_conf = {
     .name = "c", .for_servers = true, .verify = TLS_VERIFY_OFF};
 static const struct tls_handshakes_conf handshakes_conf = {.threads = 1, .max_pending = 16};
 static struct address address;
@@ -53,7 +58,7 @@ static void setup(void)
     log_lines_capture(LOG_LEVEL_NOTICE);
     before = process_descriptors();
     listening = sockets_listen(&address, 64);
-    ck_assert_int_eq(tls_profile_load(&profile_conf, &profile, why, sizeof(why)), 0);
+    ck_assert_msg(tls_profile_load(&profile_conf, &profile, why, sizeof(why)) == 0, "%s", why);
     ck_assert_int_eq(tls_slot_create(&conf.tls.slot, profile), 0);
     ck_assert_int_eq(tls_handshakes_start(&handshakes_conf, &handshakes), 0);
     ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
@@ -179,4 +184,67 @@ TEST(a_handshake, whose_first_message_cannot_be_sent_fails_and_another_is_tried)
     UNTIL(failed() == 1);
     close(accepted);
     accepted = sockets_accept(listening);
+}
+
+/* ---- a certificate that the kernel does not take whole ---- */
+
+#define HOSTS 4000
+
+static struct certificate certificate, own;
+static SSL_CTX *servers;
+
+static void setup_certificate(void)
+{
+    static char hosts[16 * HOSTS];
+    static const char *paths[] = {"c.pem"};
+    size_t n = 0;
+
+    text_file_enter();
+    for (unsigned i = 0; i < HOSTS; i++)
+        n += (size_t)sprintf(hosts + n, "%sDNS:a%04u.b", i > 0 ? "," : "", i);
+    certificates_make(&certificate, &(struct certificate_wish){.name = "c", .hosts = hosts});
+    certificates_write("c.pem", "ck", &certificate, &certificate);
+    profile_conf.certificates = (struct tls_paths){paths, 1};
+    conf.connect.sock.options.send_buffer_bytes = 4096;
+    setup();
+    certificates_make(&own, &(struct certificate_wish){.name = "there"});
+    servers = SSL_CTX_new(TLS_server_method());
+    SSL_CTX_use_certificate(servers, own.x509);
+    SSL_CTX_use_PrivateKey(servers, own.key);
+    SSL_CTX_set_verify(servers, SSL_VERIFY_PEER, NULL);
+    sockets_small(listening);
+}
+
+static void teardown_certificate(void)
+{
+    teardown();
+    SSL_CTX_free(servers);
+    certificates_free(&own);
+    certificates_free(&certificate);
+    text_file_leave();
+}
+
+static void do_take(void *arg)
+{
+    struct spare_taken taken;
+
+    *(bool *)arg = spare_take(pool, server, &taken);
+}
+
+GROUP(a_large_certificate, setup_certificate, teardown_certificate);
+
+TEST(a_large_certificate, is_sent_before_the_connection_is_taken)
+{
+    SSL *peer = SSL_new(servers);
+    bool is_taken = true;
+
+    open_pool();
+    SSL_set_fd(peer, accepted);
+    ck_assert_int_eq(fcntl(accepted, F_SETFL, O_NONBLOCK), 0);
+    /* Once it has sent its certificate it reads no more. */
+    UNTIL(SSL_accept(peer) <= 0 && SSL_get_state(peer) == TLS_ST_EARLY_DATA);
+    UNTIL(atomic_load(&server->spare->counts[SPARE_OPENED]) == 1);
+    loop_runner_call(loop, do_take, &is_taken);
+    ck_assert(!is_taken);
+    SSL_free(peer);
 }
