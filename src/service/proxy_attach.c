@@ -105,16 +105,21 @@ void proxy_begin(struct proxy *p)
 /* Begin the stale retry before the first bytes are sent, so that it sees a failed send. */
 void proxy_attach(struct proxy *p, int fd, const struct server_tls_taken *tls)
 {
+    bool is_spare = p->stale_retry && !stale_retry_lost(p->stale_retry);
+
     channel_init(&p->server, p->session.owner->net, fd);
     proxy_link(p);
     if (tls && tls->stream)
         proxy_tls_adopt(p, tls);
-    if (p->stale_retry && !stale_retry_lost(p->stale_retry))
+    if (is_spare)
         stale_retry_begin(p->stale_retry);
     if (!tls || !tls->stream)
         proxy_send_header(p);
     channel_start(&p->server);
-    proxy_begin(p);
+    if (is_spare)
+        session_preface_read(&p->session); /* even if the header has found the spare lost */
+    else
+        proxy_begin(p);
 }
 
 /* The server closed an unused spare connection: that is no failure of the server. */

@@ -2,11 +2,14 @@
  * service/stale_retry: a session whose spare connection the server has closed gets another one, and
  * no byte is lost; unless the client is gone, the session ends, or the server has heard it.
  */
+#include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "handlers/proxy_protocol.h"
 #include "net/descriptor_budget.h"
 #include "service/proxy.h"
+#include "support/fault.h"
 #include "support/host.h"
 #include "support/loop_runner.h"
 #include "support/process.h"
@@ -231,4 +234,58 @@ TEST(stale, without_another_connection_the_client_is_reset)
     close_spare(ENDS);
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_CONNECT_REFUSED);
+}
+
+/* ---- a PROXY header for the server ---- */
+
+static void setup_header(void)
+{
+    conf.send_proxy.version = PROXY_HEADER_V1;
+    setup();
+}
+
+static void teardown_header(void)
+{
+    teardown();
+    conf.send_proxy.version = PROXY_HEADER_NONE;
+}
+
+static void hear_header(int server)
+{
+    char byte = '\0';
+
+    sockets_hear(server, "PROXY TCP4 ");
+    while (byte != '\n')
+        ck_assert_int_eq(recv(server, &byte, 1, 0), 1);
+}
+
+GROUP(header, setup_header, teardown_header);
+
+/* 0: a client; 1: a client that a PROXY header names. */
+TEST_EACH(header, that_cannot_be_sent_is_sent_to_another_connection, 2)
+{
+    struct cidr trusted;
+    const struct proxy_protocol_conf proxies = {
+        .mode = PROXY_PROTOCOL_REQUIRED, .trusted = {&trusted, 1}, .timeout_ns = UNTIL_LIMIT_NS};
+    struct proxy_protocol_gate gate = {.conf = &proxies, .listener = "test"};
+    int server;
+
+    ck_assert_int_eq(cidr_parse(&trusted, "127.0.0.0/8"), 0);
+    host.service.proxies = _i == 1 ? &gate : NULL;
+    if (_i == 0)
+        fault_plan(FAULT_SEND, 0, 1, ECONNRESET); /* of the header, as the server has reset it */
+    client = host_client(&host);
+    if (_i == 1) {
+        fault_plan(FAULT_SEND, 1, 1, ECONNRESET);
+        sockets_say(client, "PROXY TCP4 127.0.0.2 127.0.0.1 1 2\r\n");
+    }
+    UNTIL(counted(SPARE_REPLACED) == 1);
+    sockets_say(client, "question");
+    server = sockets_accept(listening);
+    hear_header(server);
+    sockets_hear(server, "question");
+    sockets_say(server, "answer");
+    sockets_hear(client, "answer");
+    close(server);
+    sockets_hear_end(client);
 }
