@@ -100,6 +100,7 @@ static void tls_handler_step_done(struct tls_step *step)
     buffer_clear(&step->out);
     if (channel_discards(t->handler.channel))
         return;
+    channel_resume_reading(t->handler.channel, CHANNEL_STOP_HANDLER); /* see tls_handler_hold() */
     if (error < 0)
         tls_handler_fail(t, error);
     else if (step->result == TLS_STREAM_DONE)
@@ -287,8 +288,11 @@ static void tls_handler_active(struct handler *h)
         tls_handler_begin_step(t); /* our ClientHello */
 }
 
+/* While a step waits, pause a peer that sends too much. */
 static void tls_handler_hold(struct tls_handler *t, const uint8_t *data, size_t len)
 {
+    bool waits = t->in_step || t->is_refused;
+
     if (memory_account_append(tls_handler_account(t), &t->in, data, len) < 0) {
         channel_abort(t->handler.channel, -ENOMEM);
         return;
@@ -296,7 +300,10 @@ static void tls_handler_hold(struct tls_handler *t, const uint8_t *data, size_t 
     if (t->is_open)
         return;
     t->handshake_bytes += (uint32_t)len;
-    tls_handler_advance(t);
+    if (waits && buffer_bytes(&t->in) > TLS_HANDLER_MAX_BYTES)
+        channel_stop_reading(t->handler.channel, CHANNEL_STOP_HANDLER);
+    else
+        tls_handler_advance(t);
 }
 
 static void tls_handler_read(struct handler *h, const uint8_t *data, size_t len)

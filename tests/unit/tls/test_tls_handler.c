@@ -366,3 +366,77 @@ TEST(a_channel, whose_further_step_the_pool_refused_is_as_good_as_others_after_t
     UNTIL(probe_read(&probe) == 5);
     ck_assert_uint_eq(counters.failed, 0);
 }
+
+/* Write on until nothing was taken for a while, at most ${most}; returns how much was taken. */
+static size_t stuff_peer(int (*write_some)(const void *data, int len), size_t most)
+{
+    static const uint8_t data[16 * 1024];
+    int flags = fcntl(probe.peer, F_GETFL);
+    size_t n = 0;
+
+    fcntl(probe.peer, F_SETFL, flags | O_NONBLOCK);
+    while (n < most && poll(&(struct pollfd){.fd = probe.peer, .events = POLLOUT}, 1, 200) == 1) {
+        int rc = write_some(data, sizeof(data));
+
+        n += rc > 0 ? (size_t)rc : 0;
+    }
+    fcntl(probe.peer, F_SETFL, flags);
+    return n;
+}
+
+static int send_some(const void *data, int len)
+{
+    return (int)send(probe.peer, data, (size_t)len, 0);
+}
+
+static int write_some(const void *data, int len)
+{
+    return SSL_write(peer, data, len);
+}
+
+#define MANY (32 * 1024 * 1024)
+
+TEST(a_channel, that_waits_for_its_step_holds_no_more_than_a_handshake_may_have)
+{
+    occupy_pool(16);
+    send_hello();
+    UNTIL(steps_pending() == 1);
+    stuff_peer(send_some, MANY);
+    ck_assert_uint_le(probe_in(&probe), 2 * TLS_HANDLER_MAX_BYTES);
+    atomic_store(&leave, true);
+    expect_result(-EPROTO);
+}
+
+static int accept_all(int ok, X509_STORE_CTX *store)
+{
+    (void)ok;
+    (void)store;
+    return 1;
+}
+
+TEST(a_channel, that_waited_for_a_step_gets_all_that_came_meanwhile)
+{
+    size_t n;
+
+    SSL_CTX_set_verify(servers, SSL_VERIFY_PEER, accept_all);
+    SSL_CTX_use_certificate(clients, certificate.x509);
+    SSL_CTX_use_PrivateKey(clients, certificate.key);
+    start(1, 16);
+    peer = SSL_new(clients);
+    SSL_set_mode(peer, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_set_fd(peer, probe.peer);
+    ck_assert(!shake_hands());
+    UNTIL(poll(&(struct pollfd){.fd = probe.peer, .events = POLLIN}, 1, 0) == 1);
+    atomic_store(&occupied, false);
+    atomic_store(&leave, false);
+    occupier = (struct tls_job){.type = &occupation};
+    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &occupier, CLOCK_NEVER, true), 0);
+    UNTIL(atomic_load(&occupied));
+    UNTIL(shake_hands());
+    n = stuff_peer(write_some, MANY);
+    ck_assert_uint_le(probe_in(&probe), 2 * TLS_HANDLER_MAX_BYTES);
+    ck_assert_uint_gt(n, 2 * TLS_HANDLER_MAX_BYTES);
+    atomic_store(&leave, true);
+    expect_result(0);
+    UNTIL(probe_read(&probe) >= n);
+}
