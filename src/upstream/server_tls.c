@@ -173,12 +173,14 @@ bool server_tls_error_is_ours(int error)
 
 const char *server_tls_why(const struct server_tls *t, int error, char *text, size_t size)
 {
+    const struct tls_stream *stream = t->handler.stream; /* NULL: the channel has ended */
     char failure[TLS_FAILURE_TEXT_BYTES];
 
     switch (error) {
     case -EPROTO:
         snprintf(text, size, "TLS handshake failed: %s",
-                 tls_failure_text(tls_stream_failure(t->handler.stream), failure, sizeof(failure)));
+                 stream ? tls_failure_text(tls_stream_failure(stream), failure, sizeof(failure))
+                        : strerror(EPROTO));
         break;
     case -ETIMEDOUT: snprintf(text, size, "TLS handshake not done within connect_timeout"); break;
     case -ENODATA:

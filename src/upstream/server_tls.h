@@ -103,7 +103,7 @@ bool server_tls_error_is_ours(int error);
  * server_tls_why(t, error, text, size):
  * Write to ${text} why the handshake failed; return ${text}.
  *
- * Thread: loop, before the channel's end
+ * Thread: loop
  * Units:  ${size} at least SERVER_TLS_WHY_BYTES
  */
 const char *server_tls_why(const struct server_tls *t, int error, char *text, size_t size);
