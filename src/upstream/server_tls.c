@@ -103,7 +103,7 @@ static void server_tls_done(struct tls_handler *h, int error)
     if (error == -EBUSY)
         server_tls_arm(t, clock_now_ns() + SERVER_TLS_RETRY_NS);
     else
-        t->done(t, error);
+        t->done(t, error == -ETIMEDOUT && !t->is_late ? -EAGAIN : error);
 }
 
 static void server_tls_run_timer(struct task *task)
@@ -112,6 +112,7 @@ static void server_tls_run_timer(struct task *task)
         CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct server_tls, timer);
 
     if (clock_now_ns() >= t->deadline_ns) {
+        t->is_late = !t->handler.in_step && !t->handler.is_refused;
         tls_handler_give_up(&t->handler);
         return;
     }
@@ -188,6 +189,7 @@ const char *server_tls_why(const struct server_tls *t, int error, char *text, si
         snprintf(text, size, "TLS handshake failed: the server closed the connection");
         break;
     case -EMSGSIZE: snprintf(text, size, "TLS handshake failed: its messages are too long"); break;
+    case -EAGAIN: snprintf(text, size, "TLS handshake failed: it had no thread in time"); break;
     default: snprintf(text, size, "TLS handshake failed: %s", strerror(-error)); break;
     }
     return text;

@@ -40,7 +40,8 @@ struct server_tls_wish {
     struct tls_counters *counters;
     /*
      * Called at the end of the handshake. ${error} 0: success, tls_handler_release() may follow;
-     * else as tls_handler.done, without -EBUSY. Not called after the channel's end.
+     * else as tls_handler.done, without -EBUSY; -EAGAIN also if the step still waited for a thread
+     * at the deadline. Not called after server_tls_cancel() or the channel's end.
      */
     void (*done)(struct server_tls *t, int error);
 };
@@ -51,6 +52,7 @@ struct server_tls {
     int64_t deadline_ns;
     struct loop *loop;
     void (*done)(struct server_tls *t, int error);
+    bool is_late; /* at the deadline the server was awaited, not a thread */
 };
 
 /*

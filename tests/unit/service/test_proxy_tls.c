@@ -1,5 +1,6 @@
 /* service/proxy_tls: a server's connection that fails during the handshake. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "service/proxy.h"
@@ -22,18 +23,16 @@ static struct host host;
 static struct address address;
 static struct upstream_server_conf server_conf = {
     .id = "a", .address_text = "there:1", .addresses = &address, .n_addresses = 1, .weight = 1};
-static struct upstream_conf conf = {.name = "back",
-                                    .servers = &server_conf,
-                                    .n_servers = 1,
-                                    .connect_timeout_ns = UNTIL_LIMIT_NS};
+static struct upstream_conf conf = {
+    .name = "back", .servers = &server_conf, .n_servers = 1, .ejection = {.failures = 3}};
 static struct upstream *upstream;
 static struct tls_handshakes *handshakes;
 static int listening, client, server;
 static unsigned before;
 
-static void setup(void)
+static void open_upstream(unsigned threads)
 {
-    const struct tls_handshakes_conf how = {.max_pending = 16};
+    const struct tls_handshakes_conf how = {.threads = threads, .max_pending = 2};
     struct tls_profile *profile;
     char why[256];
 
@@ -46,8 +45,19 @@ static void setup(void)
     ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
     upstream->handshakes = handshakes;
     host_open(&host, &proxy_ops, upstream);
+}
+
+static void connect_client(void)
+{
     client = host_client(&host);
     server = sockets_accept(listening);
+}
+
+static void setup(void)
+{
+    conf.connect_timeout_ns = UNTIL_LIMIT_NS;
+    open_upstream(0);
+    connect_client();
 }
 
 static void teardown(void)
@@ -72,4 +82,61 @@ TEST(a_handshake, whose_connection_fails_as_a_handshake_would_is_over)
     host_expect_end(&host, SESSION_UPSTREAM_TLS);
     sockets_hear_reset(client);
     EXPECT_LOG_LINES("cannot connect: TLS handshake failed", 1);
+}
+
+/* ---- a pool that has no thread for it ---- */
+
+static atomic_bool occupied, leave;
+
+static void occupy(struct tls_job *job)
+{
+    (void)job;
+    atomic_store(&occupied, true);
+    UNTIL(atomic_load(&leave));
+}
+
+static void give_back_nothing(struct tls_job *job, bool wakes)
+{
+    (void)job;
+    (void)wakes;
+}
+
+static const struct tls_job_type occupation = {
+    .name = "test", .run = occupy, .give_back = give_back_nothing, .drop = occupy};
+static struct tls_job occupier, waits[2];
+
+static void submit(struct tls_job *job)
+{
+    *job = (struct tls_job){.type = &occupation};
+    ck_assert_int_eq(tls_handshakes_submit(handshakes, job, CLOCK_NEVER, true), 0);
+}
+
+static void setup_busy(void)
+{
+    conf.connect_timeout_ns = 300 * NS_PER_MS;
+    atomic_store(&occupied, false);
+    atomic_store(&leave, false);
+    open_upstream(1);
+    submit(&occupier);
+    UNTIL(atomic_load(&occupied));
+}
+
+static void teardown_busy(void)
+{
+    atomic_store(&leave, true);
+    teardown();
+}
+
+GROUP(a_busy_pool, setup_busy, teardown_busy);
+
+/* 0: the step waits in the queue; 1: the queue is full. */
+TEST_EACH(a_busy_pool, is_no_failure_of_the_server, 2)
+{
+    for (int i = 0; i < 2 * _i; i++)
+        submit(&waits[i]);
+    connect_client();
+    host_expect_end(&host, SESSION_UPSTREAM_TLS);
+    EXPECT_LOG_LINES("cannot connect: TLS handshake failed: it had no thread in time", 1);
+    ck_assert_uint_eq(
+        atomic_load(&membership_now(&upstream->membership)->servers[0]->ejection.failures), 0);
 }
