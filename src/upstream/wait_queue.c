@@ -149,6 +149,16 @@ static void wait_queue_drop_given(struct task *task)
 static const struct task_type wait_queue_given_type = {
     .name = "place at a server", .run = wait_queue_run_given, .drop = wait_queue_drop_given};
 
+/* A pause that has begun or was prolonged since ${t} joined holds ${t} too. */
+static bool wait_queue_holds_on(struct wait_ticket *t)
+{
+    int64_t left_ns = hold_is_closed(&t->queue->hold) ? wait_queue_timeout_ns(t->queue) : 0;
+
+    if (left_ns > 0)
+        loop_schedule(t->loop, &t->timeout, left_ns);
+    return left_ns > 0;
+}
+
 static void wait_queue_run_timeout(struct task *task)
 {
     struct wait_ticket *t =
@@ -156,6 +166,8 @@ static void wait_queue_run_timeout(struct task *task)
     wait_queue_done *done = t->done;
     void *cookie = t->cookie;
 
+    if (wait_queue_holds_on(t))
+        return;
     if (!wait_queue_take_back(t))
         return; /* too late: the result is under way */
     wait_queue_free_ticket(t->queue, t);

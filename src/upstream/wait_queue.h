@@ -71,7 +71,8 @@ void wait_queue_set(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 /*
  * wait_queue_pause(q, max_held, until_ns):
  * Let all new sessions wait, ${max_held} at most. hold_open() and hold_allow() let sessions go;
- * call wait_queue_serve() next. Sessions time out WAIT_QUEUE_RELEASE_NS after ${until_ns}.
+ * call wait_queue_serve() next. Sessions, also those that waited before, time out
+ * WAIT_QUEUE_RELEASE_NS after ${until_ns}.
  *
  * Thread: control loop, or main before start
  */

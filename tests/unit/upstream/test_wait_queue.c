@@ -176,3 +176,25 @@ TEST(wait, one_that_may_go_on_but_finds_no_server_uses_up_nothing)
     UNTIL(atomic_load(&ended) == 1);
     endpoint_leave(atomic_load(&given));
 }
+
+/* 0: it waits because of a shorter pause; 1: for a server. */
+TEST_EACH(wait, a_pause_holds_those_too_that_have_come_before, 2)
+{
+    if (_i == 0) {
+        wait_queue_init(&queue, 0, NS_PER_S);
+        wait_queue_use(&queue, b);
+        wait_queue_pause(&queue, 1, clock_now_ns() - WAIT_QUEUE_RELEASE_NS + 200 * NS_PER_MS);
+        loop_runner_call(loop, do_join, NULL);
+    } else {
+        join(200 * NS_PER_MS);
+    }
+    wait_queue_pause(&queue, 1, clock_now_ns());
+    PAUSE_MS(400);
+    ck_assert_uint_eq(wait_queue_length(&queue), 1);
+    hold_open(&queue.hold);
+    for (unsigned i = 0; _i == 1 && i < 2; i++)
+        endpoint_leave(&es.all[i]);
+    wait_queue_serve(&queue);
+    UNTIL(atomic_load(&ended) == 1);
+    endpoint_leave(atomic_load(&given));
+}
