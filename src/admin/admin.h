@@ -55,7 +55,7 @@ struct admin_action {
 struct admin_status {
     const char *config_path;
     const char *reload; /* "idle", "applying" or "unconfirmed" */
-    unsigned reloads, reloads_failed;
+    unsigned reloads, reloads_failed, reloads_reverted;
     int64_t confirm_by_ns; /* CLOCK_NEVER: nothing to confirm */
     unsigned old_processes;
 };

@@ -124,7 +124,7 @@ enum ctl_exit ctl_process_upgrade(struct ctl_context *c, const struct ctl_argume
 
 struct ctl_process_reload_state {
     char word[32]; /* idle, applying or unconfirmed */
-    long long done;
+    long long done, reverted;
 };
 
 static enum ctl_exit ctl_process_look(struct ctl_context *c, struct ctl_process_reload_state *out)
@@ -141,6 +141,7 @@ static enum ctl_exit ctl_process_look(struct ctl_context *c, struct ctl_process_
     if (word) {
         snprintf(out->word, sizeof(out->word), "%s", word);
         out->done = json_integer_value(json_object_get(reload, "count"));
+        out->reverted = json_integer_value(json_object_get(reload, "reverted"));
     } else {
         ctl_report("the answer does not tell the state of the reload");
         code = CTL_EXIT_FAILED;
@@ -176,27 +177,29 @@ static enum ctl_exit ctl_process_wait_applied(struct ctl_context *c, long long d
 }
 
 /*
- * Wait until the reload is confirmed or reverted. Only a revert, which is another reload, increases
- * `count`.
+ * Wait until nothing waits to be confirmed. Meanwhile other reloads may be tried, refused or done:
+ * SIGHUP confirms by one.
  */
-static enum ctl_exit ctl_process_wait_confirmed(struct ctl_context *c)
+static enum ctl_exit ctl_process_wait_confirmed(struct ctl_context *c, long long reverted_before)
 {
-    struct ctl_process_reload_state before, state;
-    enum ctl_exit code = ctl_process_wait_while(c, "applying", &before);
+    struct ctl_process_reload_state state;
+    bool was_unconfirmed = false;
+    enum ctl_exit code;
 
-    if (code == CTL_EXIT_OK && strcmp(before.word, "unconfirmed") != 0)
-        return CTL_EXIT_OK; /* nothing had changed */
-    if (code == CTL_EXIT_OK)
-        code = ctl_process_wait_while(c, "unconfirmed", &state);
-    if (code == CTL_EXIT_OK && strcmp(state.word, "applying") == 0)
+    do {
         code = ctl_process_wait_while(c, "applying", &state);
+        if (code == CTL_EXIT_OK && strcmp(state.word, "unconfirmed") == 0) {
+            was_unconfirmed = true;
+            code = ctl_process_wait_while(c, "unconfirmed", &state);
+        }
+    } while (code == CTL_EXIT_OK && strcmp(state.word, "idle") != 0);
     if (code != CTL_EXIT_OK)
         return code;
-    if (state.done != before.done) {
+    if (state.reverted != reverted_before) {
         ctl_report("not confirmed: the previous configuration is in use");
         return CTL_EXIT_REFUSED;
     }
-    if (!c->prints_json)
+    if (was_unconfirmed && !c->prints_json)
         puts("confirmed");
     return CTL_EXIT_OK;
 }
@@ -238,12 +241,12 @@ static json_t *ctl_process_reload_body(const struct ctl_arguments *a)
     return body;
 }
 
-/* Send the request; with --wait, a timeout of the request does not end the wait. */
-static enum ctl_exit ctl_process_send_reload(struct ctl_context *c, const struct ctl_arguments *a)
+/* Send the request; with --wait, its timeout does not end the wait. ${before}: the state before. */
+static enum ctl_exit ctl_process_send_reload(struct ctl_context *c, const struct ctl_arguments *a,
+                                             struct ctl_process_reload_state *before)
 {
-    struct ctl_process_reload_state before = {.done = 0};
     bool waits = ctl_arguments_has(a, "wait");
-    enum ctl_exit code = waits ? ctl_process_look(c, &before) : CTL_EXIT_OK;
+    enum ctl_exit code = waits ? ctl_process_look(c, before) : CTL_EXIT_OK;
     struct ctl_answer answer;
     json_t *body;
 
@@ -253,7 +256,7 @@ static enum ctl_exit ctl_process_send_reload(struct ctl_context *c, const struct
     code = ctl_context_try(c, &(struct ctl_request){.path = "/v1/reload", .body = body}, &answer);
     json_decref(body);
     if (code != CTL_EXIT_OK && c->is_late && waits)
-        return ctl_process_wait_applied(c, before.done);
+        return ctl_process_wait_applied(c, before->done);
     if (code != CTL_EXIT_OK) {
         ctl_report("%s", c->problem);
         return code;
@@ -269,14 +272,15 @@ static enum ctl_exit ctl_process_send_reload(struct ctl_context *c, const struct
 enum ctl_exit ctl_process_reload(struct ctl_context *c, const struct ctl_arguments *a)
 {
     bool tries = ctl_arguments_has(a, "dry-run"), confirms = ctl_arguments_has(a, "confirm");
+    struct ctl_process_reload_state before = {.done = 0};
     enum ctl_exit code;
 
     if (tries && (confirms || ctl_arguments_has(a, "wait"))) {
         ctl_report("reload: --dry-run changes nothing: there is nothing to confirm or wait for");
         return CTL_EXIT_FAILED;
     }
-    code = ctl_process_send_reload(c, a);
+    code = ctl_process_send_reload(c, a, &before);
     if (code == CTL_EXIT_OK && confirms && ctl_arguments_has(a, "wait"))
-        return ctl_process_wait_confirmed(c);
+        return ctl_process_wait_confirmed(c, before.reverted);
     return code;
 }

@@ -131,6 +131,7 @@ static void admin_desk_publish(struct admin_desk *desk)
     reload_status(desk->conf.reload, &reload);
     now.reloads = reload.n_done;
     now.reloads_failed = reload.n_failed;
+    now.reloads_reverted = reload.n_reverted;
     now.confirm_by_ns = reload.confirm_by_ns;
     if (reload.is_applying)
         now.reload = "applying";

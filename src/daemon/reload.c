@@ -329,6 +329,7 @@ static void reload_finish(struct reload *r)
                r->returning ? ": the previous configuration is restored" : "", r->changes->n,
                server_sessions(r->conf.server));
     r->n_done++;
+    r->n_reverted += r->returning;
     reload_answer_changes(r);
     r->running = r->next;
     r->next = before;

@@ -25,7 +25,7 @@ struct reload {
     bool given_up;                 /* reload_give_up() was called */
     bool refused;                  /* the last reload was refused */
     struct reload_request request; /* of the reload under way */
-    unsigned n_done, n_failed;
+    unsigned n_done, n_failed, n_reverted;
     int step_fd;
     struct task load;
     /*

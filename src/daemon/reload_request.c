@@ -21,6 +21,7 @@ void reload_status(const struct reload *r, struct reload_status *out)
     *out = (struct reload_status){.is_applying = r->state != RELOAD_IDLE,
                                   .n_done = r->n_done,
                                   .n_failed = r->n_failed,
+                                  .n_reverted = r->n_reverted,
                                   .confirm_by_ns = r->confirm_by_ns};
 }
 

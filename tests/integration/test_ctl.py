@@ -447,18 +447,25 @@ def ambiguous_pause(t):
 
 
 def reloads(states):
-    """GET /v1/status of a daemon whose reload goes through these (state, count)."""
+    """GET /v1/status of a daemon whose reload goes through these (state, count, reverted)."""
     states = list(states)
 
     def status_of(_):
-        state, count = states.pop(0) if len(states) > 1 else states[0]
-        return {**STATUS, "reload": {"state": state, "count": count, "failed": 0, "confirm_in_s": None}}
+        state, count, reverted = states.pop(0) if len(states) > 1 else states[0]
+        return {**STATUS, "reload": {"state": state, "count": count, "failed": 0, "reverted": reverted,
+                                     "confirm_in_s": None}}
     return status_of
 
 
 @test(each=[
-    {"states": [("idle", 0), ("unconfirmed", 1), ("unconfirmed", 1), ("idle", 1)], "code": 0, "says": "confirmed"},
-    {"states": [("idle", 0), ("unconfirmed", 1), ("applying", 1), ("idle", 2)], "code": 1, "says": "not confirmed"}])
+    {"states": [("idle", 0, 4), ("unconfirmed", 1, 4), ("unconfirmed", 1, 4), ("idle", 1, 4)], "code": 0,
+     "says": "\nconfirmed\n"},
+    {"states": [("idle", 0, 4), ("unconfirmed", 1, 4), ("applying", 1, 4), ("idle", 2, 4)], "code": 0,
+     "says": "\nconfirmed\n"},
+    {"states": [("idle", 0, 4), ("unconfirmed", 1, 4), ("applying", 1, 4), ("idle", 2, 5)], "code": 1,
+     "says": "not confirmed"},
+    {"states": [("idle", 0, 4), ("unconfirmed", 1, 4), ("applying", 1, 4), ("unconfirmed", 1, 4), ("idle", 2, 5)],
+     "code": 1, "says": "not confirmed"}])
 def reload_waits(t, states, code, says):
     """reload --confirm --wait ends with exit code {code} when the reload goes through {states}"""
     routes = {("GET", "/v1/status"): reloads(states), ("POST", "/v1/reload"): {"changes": ["[worker] threads = 2"]}}
@@ -472,7 +479,7 @@ def reload_waits(t, states, code, says):
 @test(each=[{"count": 1, "code": 0}, {"count": 0, "code": 1}])
 def a_slow_reload(t, count, code):
     """reload --wait goes on when the answer is late; whether it was applied is the exit code {code}"""
-    routes = {("GET", "/v1/status"): reloads([("idle", 0), ("applying", 0), ("idle", count)]),
+    routes = {("GET", "/v1/status"): reloads([("idle", 0, 0), ("applying", 0, 0), ("idle", count, 0)]),
               ("POST", "/v1/reload"): error(408, "the deadline of the request has passed")}
     with AdminMock(t.path("a.sock"), routes) as mock:
         check_equal(ask(t, mock, "reload --wait").code, code, "exit code")
@@ -654,6 +661,9 @@ class Real:
     def config(self, **changes):
         return REAL.format(**{**self.values, **changes})
 
+    def reload(self):
+        return json.loads(done(self.t, self, "status --json"))["reload"]
+
     def sessions(self, filters="--listener front"):
         return json.loads(done(self.t, self, f"sessions --json {filters}"))["sessions"]
 
@@ -761,6 +771,12 @@ def real_reload(t):
         done(t, real, "reload --confirm 60s")
         check("unless `reactorctl confirm`" in done(t, real, "status"), "status does not tell")
         done(t, real, "confirm")
+        daemon.config_path.write_text(real.config(threads=4), encoding="utf-8")
+        done(t, real, "reload --confirm 60s")
+        daemon.send_signal(signal.SIGHUP)
+        t.eventually(lambda: real.reload()["state"] == "idle", "SIGHUP confirms")
+        check_equal((real.reload()["count"], real.reload()["reverted"]), (6, 1), "reloads, and those reverted")
+        daemon.has_notified("READY=1")  # reads what it says: it waits when the socket is full
         daemon.config_path.write_text(real.config(threads="many"), encoding="utf-8")
         refused(t, real, "reload", 1, "reactord-0.ini:7", "threads")
         daemon.config_path.write_text(real.config(threads=3), encoding="utf-8")
