@@ -229,6 +229,22 @@ static int config_compare_files(struct config_compare *cmp, const struct pair *s
                                             .line = config_compare_line(sections->to, NULL)});
 }
 
+/* Of equal routes the first in the file is taken. */
+static int config_compare_routes(struct config_compare *cmp, const struct pair *sections)
+{
+    const struct listener_conf *from = sections->from->conf, *to = sections->to->conf;
+
+    for (unsigned i = 0; sections->to->kind == OPTION_LISTEN && i < to->n_routes; i++)
+        if (strcmp(from->routes[i].id, to->routes[i].id) != 0)
+            return config_compare_add(cmp, (struct config_compare_change){
+                                               .kind = CONFIG_COMPARE_ORDER,
+                                               .section = OPTION_LISTEN,
+                                               .name = sections->to->name,
+                                               .applies = OPTION_NEW_CONNECTIONS,
+                                               .line = config_compare_line(sections->to, NULL)});
+    return 0;
+}
+
 static int config_compare_order(const struct config_section *a, const struct config_section *b)
 {
     if (a->kind != b->kind)
@@ -266,7 +282,11 @@ static int config_compare_section(struct config_compare *cmp, const struct confi
 
     if (from && to) {
         rc = config_compare_options(cmp, &(struct pair){from, to});
-        return rc < 0 || cmp->n > n ? rc : config_compare_files(cmp, &(struct pair){from, to});
+        if (rc == 0 && cmp->n == n)
+            rc = config_compare_files(cmp, &(struct pair){from, to});
+        if (rc == 0 && cmp->n == n)
+            rc = config_compare_routes(cmp, &(struct pair){from, to});
+        return rc;
     }
     return config_compare_add(
         cmp, (struct config_compare_change){

@@ -21,6 +21,7 @@ enum config_compare_kind {
     /* an unchanged deny, allow or access_rules, whose files have other rules */
     CONFIG_COMPARE_RULES,
     CONFIG_COMPARE_FILES, /* a [tls NAME] with changed files and unchanged options */
+    CONFIG_COMPARE_ORDER, /* a [listen NAME] with its routes in another order, options unchanged */
     CONFIG_COMPARE_TOKEN  /* an unchanged token_file, which has another token */
 };
 

@@ -74,6 +74,22 @@ TEST(compare, a_changed_option_is_told_with_both_values_and_what_it_applies_to)
         "[listen e] pipeline: log -> log, executor (new connections)");
 }
 
+TEST(compare, another_order_of_routes_is_a_change)
+{
+#define ROUTED "[listen r]\naddress = 127.0.0.1:9\nservice = proxy\n"
+#define H2     "route.b = alpn:h2 alpn:x -> u\n"
+#define ACME   "route.a = alpn:x alpn:acme -> u\n"
+#define UP     "[upstream u]\nserver.a = 127.0.0.1:10\n"
+    run_with(ROUTED H2 ACME UP);
+    ck_assert_str_eq(changes_to(ROUTED H2 ACME UP), "");
+    config_compare_destroy(changes);
+    ck_assert_str_eq(changes_to(ROUTED ACME H2 UP),
+                     "[listen r] the order of its routes has changed (new connections)");
+    config_compare_destroy(changes);
+    ck_assert_str_eq(changes_to(ROUTED ACME UP),
+                     "[listen r] route.b: removed: alpn:h2 alpn:x -> u (new connections)");
+}
+
 TEST(compare, an_option_that_comes_or_goes_is_compared_with_its_default)
 {
     run_with(ECHO "idle_timeout = 1m\nbacklog = 4096\n");
