@@ -359,6 +359,16 @@ static unsigned certificates_insert(struct certificates_row *rows, unsigned n, u
     return n;
 }
 
+/* A section may name a file twice, as such and by its directory. */
+static bool certificates_has_row(const struct certificates_row *rows, unsigned n,
+                                 const struct certificates_row *row)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (strcmp(rows[i].path, row->path) == 0 && strcmp(rows[i].section, row->section) == 0)
+            return true;
+    return false;
+}
+
 unsigned certificates_soonest(struct certificates *c, struct certificates_row *rows, unsigned max)
 {
     struct certificates_change *of = certificates_hold_current(c);
@@ -375,7 +385,8 @@ unsigned certificates_soonest(struct certificates *c, struct certificates_row *r
             snprintf(row.section, sizeof(row.section), "%s", of->list[i].conf.name);
             snprintf(row.path, sizeof(row.path), "%s", from.path);
             row.expires_at = from.expires_at;
-            n = certificates_insert(rows, n, max, &row);
+            if (!certificates_has_row(rows, n, &row))
+                n = certificates_insert(rows, n, max, &row);
         }
         tls_profile_release(p);
     }

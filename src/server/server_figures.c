@@ -167,6 +167,16 @@ int server_figures_begin(struct server_figures **out, struct server *sv,
     return 0;
 }
 
+/* A certificate may be valid for millennia, an int64_t has room for 292 years. */
+static int64_t server_figures_left_ns(int64_t left_s)
+{
+    int64_t ns;
+
+    if (__builtin_mul_overflow(left_s, NS_PER_S, &ns))
+        return left_s > 0 ? INT64_MAX : INT64_MIN;
+    return ns;
+}
+
 static void server_figures_show_certificates(struct server_figures *w, struct figure_visitor *v)
 {
     unsigned n =
@@ -177,7 +187,8 @@ static void server_figures_show_certificates(struct server_figures *w, struct fi
         const struct certificates_row *row = &w->certificates[i];
         const struct figure_object object = {
             .subject = FIGURE_CERTIFICATE, .name = row->path, .owner = row->section};
-        const struct server_figures_certificate view = {(row->expires_at - now) * NS_PER_S};
+        const struct server_figures_certificate view = {
+            server_figures_left_ns(row->expires_at - now)};
 
         figure_show(v, &server_figures_certificate_table, &object, &view);
     }

@@ -204,11 +204,20 @@ static void exposition_number(const struct exposition_series *s, const struct fi
         exposition_uint64(s, value);
 }
 
-/* A gauge may be negative for an instant, because its atomics are not read at once: write 0. */
+/*
+ * A value may be negative for an instant, because its atomics are not read at once: write 0. Only a
+ * gauge of time left may stay negative: the time is over.
+ */
 static void exposition_int64(const struct exposition_series *s, const struct figure *f,
                              int64_t value)
 {
-    exposition_number(s, f, value > 0 ? (uint64_t)value : 0);
+    if (value >= 0 || f->unit != FIGURE_NS || f->kind != FIGURE_GAUGE) {
+        exposition_number(s, f, value > 0 ? (uint64_t)value : 0);
+        return;
+    }
+    exposition_name(s, "", NULL, NULL);
+    text_puts(s->out, "-");
+    exposition_seconds(s, -(uint64_t)value);
 }
 
 static void exposition_state(const struct exposition_series *s, const struct figure *f,

@@ -263,6 +263,23 @@ def names_are_escaped(t):
           f"{[key for key in found if 'access_log' in key[0]]}")
 
 
+@test(needs=["openssl"])
+def certificates_expire(t):
+    """a certificate that has expired has negative seconds left, one for thousands of years has many, and one
+    that is named twice is one series"""
+    old, new = Authority(t).issue_expired("old.example"), t.path("new.pem")
+    check_equal(t.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                      "-keyout", t.path("new.key"), "-out", new, "-days", "2800000", "-subj", "/CN=new").code, 0,
+                "openssl req")
+    os.chmod(t.path("new.key"), 0o600)
+    with t.daemon(section(socket_of(t)) + f"[listen e]\naddress = {t.address()}\nservice = echo\ntls = t\n"
+                  f"[tls t]\ncertificate = {old}, {new}, {old}\n"):
+        left = {dict(labels)["certificate"]: value for (name, *labels), value in samples(scrape(t)).items()
+                if name == "reactord_certificate_expires_in_seconds"}
+    check_equal(set(left), {old, new}, "series")
+    check(-2 * 86400 <= left[old] <= -86400 and left[new] > 200 * 365 * 86400, f"seconds left: {left}")
+
+
 @test(timeout=60)
 def a_thousand_servers_delay_nothing(t):
     """with 1,000 servers /metrics, listed all the time by four clients, is made in many short tasks"""

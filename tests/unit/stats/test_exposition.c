@@ -129,6 +129,22 @@ TEST(exposition, figures_have_their_type_and_base_units)
                      "reactord_loop_panic{loop=\"work-2-1\"} 1\n");
 }
 
+struct rest {
+    int64_t left_ns;
+};
+
+static const struct figure rest_rows[] = {FIGURE_MS_OF(struct rest, GAUGE, left, 0, "Left.")};
+static const struct figure_table rest_table = {FIGURE_TABLE(struct rest, rest_rows)};
+
+TEST(exposition, a_time_left_that_is_over_is_negative)
+{
+    const struct rest r = {.left_ns = -1500 * NS_PER_MS};
+
+    show(&rest_table, FIGURE_CERTIFICATE, "a.pem", &r);
+    write_all();
+    expect_line("reactord_certificate_left_seconds{certificate=\"a.pem\"} -1.500000000");
+}
+
 TEST(exposition, an_object_without_name_has_no_labels)
 {
     const struct sample s = {.state = "x", .turns = 1};
