@@ -24,6 +24,9 @@
 /* An episode of losses ends after this time without a loss. */
 #define ACCESS_LOG_CALM_NS (1 * NS_PER_S)
 
+/* Time for a thread to end that no write holds up, however late access_log_finish() is called. */
+#define ACCESS_LOG_JOIN_NS (100 * NS_PER_MS)
+
 /* Limits: bytes per write; writes per run, so that access_log_finish() waits briefly. */
 #define ACCESS_LOG_BATCH_BYTES (64 * 1024)
 #define ACCESS_LOG_BATCHES     16
@@ -315,11 +318,12 @@ static uint64_t access_log_discard(struct access_log *al)
 int access_log_finish(struct access_log *al, int64_t until_ns)
 {
     const struct timespec pause = {.tv_nsec = ACCESS_LOG_DELAY_NS};
+    int64_t join_ns = until_ns - clock_now_ns();
     uint64_t dropped;
     int rc;
 
     executor_stop(al->executor, 0);
-    rc = executor_join(al->executor, until_ns - clock_now_ns());
+    rc = executor_join(al->executor, join_ns > ACCESS_LOG_JOIN_NS ? join_ns : ACCESS_LOG_JOIN_NS);
     if (rc < 0) {
         log_error("access log %s: a write hangs: queued lines cannot be written", al->conf.name);
         return rc;

@@ -153,6 +153,14 @@ TEST(taken, the_end_writes_what_waits)
     ck_assert_uint_eq(log_lines_with("dropped"), 0);
 }
 
+/* As when other logs have used up the time. */
+TEST(taken, a_late_end_takes_no_idle_thread_for_one_that_hangs)
+{
+    put("one\n");
+    UNTIL(sink_len() == 4);
+    ck_assert_int_eq(access_log_finish(al, clock_now_ns() - NS_PER_S), 0);
+}
+
 TEST(taken, a_log_without_lines_has_no_thread_and_ends)
 {
     finish();
