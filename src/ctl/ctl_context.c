@@ -8,6 +8,7 @@
 #include "ctl/ctl_token.h"
 
 #define HTTP_BAD_REQUEST 400
+#define HTTP_NOT_FOUND   404
 #define HTTP_TIMEOUT     408
 
 enum ctl_exit ctl_context_open(struct ctl_context *c, const char *address, const char *token_file,
@@ -47,6 +48,7 @@ enum ctl_exit ctl_context_try(struct ctl_context *c, const struct ctl_request *r
 
     c->is_late =
         failure == CTL_CLIENT_TIMEOUT || (failure == CTL_CLIENT_OK && out->status == HTTP_TIMEOUT);
+    c->is_unknown = failure == CTL_CLIENT_OK && out->status == HTTP_NOT_FOUND;
     if (failure != CTL_CLIENT_OK) {
         ctl_problem_of_failure(c, failure);
         return CTL_EXIT_FAILED;

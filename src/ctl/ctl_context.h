@@ -21,7 +21,8 @@ struct ctl_context {
     char *token;               /* NULL: none */
     bool prints_json;
     char problem[CTL_CONTEXT_PROBLEM_BYTES]; /* why the last request failed */
-    bool is_late; /* the last request timed out, and may still be carried out */
+    bool is_late;    /* the last request timed out, and may still be carried out */
+    bool is_unknown; /* what the last request names does not exist */
 };
 
 /*

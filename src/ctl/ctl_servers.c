@@ -5,11 +5,11 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "ctl/ctl_filter.h"
 #include "ctl/ctl_memory.h"
 #include "ctl/ctl_print.h"
 #include "ctl/ctl_report.h"
 #include "ctl/ctl_text.h"
-#include "ctl/ctl_upstreams.h"
 
 #define WAIT_INTERVAL_NS (500 * NS_PER_MS)
 
@@ -47,31 +47,35 @@ static enum ctl_exit ctl_servers_post(struct ctl_context *c, const char *server,
     return CTL_EXIT_OK;
 }
 
-/* Count the sessions of ${server}. */
+/*
+ * Count the sessions of ${server}, at all its addresses, those included that it has no longer. None
+ * are left if it is unknown: it has no address, or a reload has removed it.
+ */
 static enum ctl_exit ctl_servers_count(struct ctl_context *c, const char *server, long long *n)
 {
+    struct ctl_memory_text path;
     struct ctl_answer answer;
-    enum ctl_exit code = ctl_context_get(c, "/v1/upstreams", &answer);
-    const json_t *rows, *row, *sessions;
-    json_t *flat;
+    enum ctl_exit code;
+    const json_t *matched;
 
-    if (code != CTL_EXIT_OK)
-        return code;
-    rows = ctl_context_rows(c, &answer, "upstreams");
-    flat = ctl_upstreams_flat(rows);
-    row = ctl_upstreams_find(flat, server);
-    sessions = json_object_get(row, "sessions");
-    code = CTL_EXIT_FAILED;
-    if (!rows)
+    ctl_memory_text_open(&path);
+    fputs("/v1/sessions?limit=1", path.file);
+    ctl_filter_put_argument(path.file, "server", server);
+    code = ctl_context_try(c, &(struct ctl_request){.path = ctl_memory_text_close(&path)}, &answer);
+    free(path.bytes);
+    *n = 0;
+    if (c->is_unknown)
+        return CTL_EXIT_OK;
+    if (code != CTL_EXIT_OK) {
         ctl_report("%s", c->problem);
-    else if (!row)
-        ctl_report("%s: there is no such server any more", server);
-    else if (!json_is_integer(sessions))
+        return code;
+    }
+    matched = json_object_get(answer.json, "matched");
+    if (!json_is_integer(matched)) {
         ctl_report("%s: the answer does not tell its sessions", server);
-    else
-        code = CTL_EXIT_OK;
-    *n = json_integer_value(sessions);
-    json_decref(flat);
+        code = CTL_EXIT_FAILED;
+    }
+    *n = json_integer_value(matched);
     ctl_client_drop(&answer);
     return code;
 }

@@ -6,10 +6,12 @@ import contextlib
 import re
 import socket
 import struct
+import subprocess
 import threading
 import time
 
 from support import net
+from support.admin import section
 from support.case import check, check_equal, test
 from support.names import RESOLVER, NameServer
 from support.server import Counted
@@ -418,3 +420,23 @@ def known_while_clients_wait(t):
             check(waiting.is_alive(), "it did not wait")
             name_server.speak()
             check_equal(waiting.result(10 * t.scale), "127.0.0.1", "the server")
+
+
+@test(needs=DNSMASQ)
+def drained(t):
+    """reactorctl drain --wait waits for the sessions at all addresses of a name, also of those that it has
+    no longer"""
+    front, admin = t.address(), t.path("admin.sock")
+    with named(t, ("many.test", "127.0.1.1"), ("many.test", "127.0.1.2")) as (names, _, port), \
+            t.daemon(section(admin) + config(front, {"a": f"many.test:{port}"}, EVERY_SECOND)) as daemon:
+        with net.connect(front) as client:
+            other = {"127.0.1.1": "127.0.1.2", "127.0.1.2": "127.0.1.1"}[read_line(client)]
+            names.changes([("many.test", other)])
+            t.eventually(lambda: daemon.log_lines("many.test.*resolves to other addresses"), "it moves")
+            with subprocess.Popen([t.reactorctl_path, "-s", admin, "drain", "back/a", "--wait"], cwd=t.dir,
+                                  stdout=subprocess.PIPE) as waiting:
+                check(b"back/a: draining" in waiting.stdout.readline(), "it does not drain")
+                check_equal(net.exchange(client, b"still here"), b"still here", "the echo")
+                check_equal(waiting.poll(), None, "it waits")
+                client.close()
+                check_equal(waiting.wait(t.scale * 10), 0, "exit code")
