@@ -182,6 +182,8 @@ void admission_leave(struct admission_ticket *ticket)
 void admission_add_counters(const struct admission *ad, struct counters_set *set)
 {
     counters_set_add(set, "denied", &ad->history->denied);
+    if (ad->clients)
+        client_table_add_counters(ad->clients, set);
 }
 
 struct admission_rules_view {

@@ -88,7 +88,8 @@ void admission_leave(struct admission_ticket *ticket);
 
 /*
  * admission_add_counters(ad, set):
- * Add the counter of denied clients to ${set}, so that the next process can continue it.
+ * Add the counters of ACL and per-client limits to ${set}, so that the next process can continue
+ * them.
  *
  * Thread: any; ${ad} must outlive ${set}
  */

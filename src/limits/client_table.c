@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "engine/lock.h"
 #include "net/address.h"
+#include "stats/counters_set.h"
 
 struct client_name {
     uint64_t host[2]; /* prefix, IPv4 as IPv4-mapped */
@@ -37,8 +38,15 @@ struct client_table {
     uint32_t *chains;
     uint32_t chain_mask;
     uint32_t newest, oldest;
-    struct client_table_view counts;
+    bool forgot; /* the last eviction was too early */
+    /* Atomic since client_table_add_counters() hands them out. */
+    _Atomic uint64_t refused[CLIENT_TABLE_ANSWERS], uncounted, forgotten;
 };
+
+static void client_table_add(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
 
 static struct client *client_table_at(const struct client_table *t, uint32_t place)
 {
@@ -102,7 +110,8 @@ static struct client *client_table_evict(struct client_table *t, int64_t now_ns)
     if (!t->oldest)
         return NULL;
     c = client_table_at(t, t->oldest);
-    t->counts.forgotten += token_bucket_wait_ns(&c->bucket, rate, rate->burst, now_ns) > 0;
+    t->forgot = token_bucket_wait_ns(&c->bucket, rate, rate->burst, now_ns) > 0;
+    client_table_add(&t->forgotten, t->forgot);
     client_table_keep(t, c);
     client_table_unchain(t, c);
     return c;
@@ -180,27 +189,26 @@ enum client_table_answer client_table_enter(struct client_table *t, const struct
     enum client_table_answer answer = CLIENT_TABLE_IN;
     struct client_name who;
     struct client *c;
-    uint64_t forgotten;
 
     *out = NULL;
     *forgot = false;
     if (!client_table_identify(t, &who, a))
         return CLIENT_TABLE_IN;
     lock_take(&t->lock);
-    forgotten = t->counts.forgotten;
+    t->forgot = false;
     c = client_table_get(t, &who, now_ns);
     if (c) {
         answer = client_table_ask(&t->conf.each, c, now_ns);
         if (answer == CLIENT_TABLE_IN)
             c->open++;
         else
-            t->counts.refused[answer]++;
+            client_table_add(&t->refused[answer], 1);
         if (c->open == 0)
             client_table_lru_add(t, c);
     } else {
-        t->counts.uncounted++;
+        client_table_add(&t->uncounted, 1);
     }
-    *forgot = t->counts.forgotten > forgotten;
+    *forgot = t->forgot;
     lock_release(&t->lock);
     *out = answer == CLIENT_TABLE_IN ? c : NULL;
     return answer;
@@ -218,7 +226,7 @@ struct client *client_table_count(struct client_table *t, const struct address *
     if (c)
         c->open++;
     else
-        t->counts.uncounted++;
+        client_table_add(&t->uncounted, 1);
     lock_release(&t->lock);
     return c;
 }
@@ -251,11 +259,19 @@ void client_table_leave(struct client_table *t, struct client *c)
     lock_release(&t->lock);
 }
 
+static uint64_t client_table_value(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
 void client_table_read(struct client_table *t, struct client_table_view *out)
 {
     lock_take(&t->lock);
-    *out = t->counts;
     out->clients = t->n;
+    for (unsigned i = 0; i < CLIENT_TABLE_ANSWERS; i++)
+        out->refused[i] = client_table_value(&t->refused[i]);
+    out->uncounted = client_table_value(&t->uncounted);
+    out->forgotten = client_table_value(&t->forgotten);
     lock_release(&t->lock);
 }
 
@@ -264,9 +280,18 @@ void client_table_continue(struct client_table *t, struct client_table *from)
     struct client_table_view counts;
 
     client_table_read(from, &counts);
-    lock_take(&t->lock);
-    t->counts = counts;
-    lock_release(&t->lock);
+    for (unsigned i = 0; i < CLIENT_TABLE_ANSWERS; i++)
+        client_table_add(&t->refused[i], counts.refused[i]);
+    client_table_add(&t->uncounted, counts.uncounted);
+    client_table_add(&t->forgotten, counts.forgotten);
+}
+
+void client_table_add_counters(struct client_table *t, struct counters_set *set)
+{
+    counters_set_add(set, "clients_too_many", &t->refused[CLIENT_TABLE_TOO_MANY]);
+    counters_set_add(set, "clients_too_fast", &t->refused[CLIENT_TABLE_TOO_FAST]);
+    counters_set_add(set, "clients_uncounted", &t->uncounted);
+    counters_set_add(set, "clients_forgotten", &t->forgotten);
 }
 
 int client_table_create(struct client_table **out, const struct client_table_conf *conf)

@@ -26,6 +26,7 @@
 struct address;
 struct client;
 struct client_table;
+struct counters_set;
 
 struct client_table_conf {
     unsigned max_clients;
@@ -103,6 +104,14 @@ void client_table_leave(struct client_table *t, struct client *c);
  */
 void client_table_read(struct client_table *t, struct client_table_view *out);
 void client_table_continue(struct client_table *t, struct client_table *from);
+
+/*
+ * client_table_add_counters(t, set):
+ * Add the counters to ${set}, so that another process can continue them.
+ *
+ * Thread: any; ${t} must outlive ${set}
+ */
+void client_table_add_counters(struct client_table *t, struct counters_set *set);
 
 /*
  * client_table_hold(t) / client_table_release(t):
