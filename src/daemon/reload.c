@@ -210,13 +210,13 @@ void reload_begin(struct reload *r)
         reload_start(r, &reload_by_signal);
 }
 
-static void reload_log_lines(const char *lines)
+static void reload_log_lines(enum log_level level, const char *lines)
 {
     for (const char *line = lines; *line != '\0'; line += strspn(line, "\n")) {
         int len = (int)strcspn(line, "\n");
 
         if (len > 0)
-            log_error("reload: %.*s", len, line);
+            log_write(level, "reload: %.*s", len, line);
         line += len;
     }
 }
@@ -272,6 +272,7 @@ static void reload_loaded(struct reload *r)
         return;
     }
     if (rc == 0 && r->changes->n > 0) {
+        reload_log_lines(LOG_LEVEL_WARNING, r->problems); /* only warnings */
         reload_apply(r);
         return;
     }
@@ -285,7 +286,7 @@ static void reload_loaded(struct reload *r)
         return;
     }
     if (r->problems && !r->request.dry_run)
-        reload_log_lines(r->problems);
+        reload_log_lines(LOG_LEVEL_ERROR, r->problems);
     reload_fail(r, rc == -EINVAL ? "the configuration is not valid" : reload_why(rc));
 }
 

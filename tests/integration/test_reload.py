@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import select
 import signal
 import time
@@ -285,6 +286,18 @@ def nothing_new(t):
         net.exchange(client, b"before")
         daemon.reload(wanted="nothing has changed")
         check_equal(net.exchange(client, b"after"), b"after", "the echo")
+
+
+@test()
+def warnings(t):
+    """what a file is warned of is in the log when a reload uses it, and once"""
+    address = t.address()
+    with t.daemon(echo(address)) as daemon:
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (1000, 1000))
+        daemon.reload(echo(address, "max_connections = 5000"))
+        daemon.reload(wanted="nothing has changed")
+        warned = daemon.log_lines(" warning ")
+        check(len(warned) == 1 and "max_connections: cannot be reached" in warned[0], f"warnings: {warned}")
 
 
 @test()
