@@ -293,19 +293,22 @@ void listeners_write_state(struct listeners *ls, FILE *f)
     }
 }
 
-void listeners_continue(struct listeners *ls, const char *name, const char *text,
-                        const char *before)
+void listeners_continue(struct listeners *ls, const char *name, struct counters_report *report)
 {
     struct listener_generation *gen;
     struct counters_set set;
+    bool found = false;
 
     for (unsigned i = 0; (gen = listeners_hold(ls, i)); i++) {
         if (strcmp(gen->listener->name, name) == 0) {
             listener_generation_counters(gen, &set);
-            counters_set_continue(&set, text, before);
+            counters_set_report(&set, &gen->listener->counters, report);
+            found = true;
         }
         listener_generation_release(gen);
     }
+    if (!found)
+        report->of = 0;
 }
 
 static void listeners_destroy_sockets(struct list *sockets)

@@ -197,13 +197,13 @@ struct listener_generation **listeners_hold_all(struct listeners *ls, unsigned *
 void listeners_write_state(struct listeners *ls, FILE *f);
 
 /*
- * listeners_continue(ls, name, text, before):
- * Continue the counters of the listener ${name}, if it exists, as counters_set_continue().
+ * listeners_continue(ls, name, report):
+ * Continue the counters of the listener ${name}, as counters_set_report(); ${report}->of is 0 if it
+ * does not exist.
  *
- * Thread: any
+ * Thread: control loop, or main before start
  */
-void listeners_continue(struct listeners *ls, const char *name, const char *text,
-                        const char *before);
+void listeners_continue(struct listeners *ls, const char *name, struct counters_report *report);
 
 /*
  * listeners_lookup(ls, name):

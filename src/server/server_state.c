@@ -1,6 +1,7 @@
 #include "server/server_state.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +14,11 @@
 #include "stats/counters_set.h"
 #include "upstream/upstream.h"
 
-struct server_state {
-    struct server *server;
-    char *text; /* the last report */
-};
-
 struct server_state_line {
     const char *kind; /* listen, upstream or server */
     const char *name;
     const char *values;
+    uint64_t of; /* number of the counters that have ${values}; 0: none */
 };
 
 struct server_state_lines {
@@ -30,12 +27,25 @@ struct server_state_lines {
     unsigned n;
 };
 
-/* A report and the previous one, on the way to the control loop. */
+/* What has been added, sorted. Used by the control loop, or main before start. */
+struct server_state_known {
+    atomic_uint references;
+    struct server_state_lines lines;
+};
+
+struct server_state {
+    struct server *server;
+    char *text; /* the last report */
+    struct server_state_known *known;
+};
+
+/* A report on the way to the control loop. */
 struct server_state_update {
     struct task task;
     struct server *server;
     bool is_first;
-    struct server_state_lines now, before; /* `before` is sorted */
+    struct server_state_known *known;
+    struct server_state_lines now;
 };
 
 static void server_state_lines_close(struct server_state_lines *lines)
@@ -91,58 +101,96 @@ static int server_state_compare(const void *a, const void *b)
     return order != 0 ? order : strcmp(first->kind, second->kind);
 }
 
+static void server_state_sort(struct server_state_lines *lines)
+{
+    qsort(lines->list, lines->n, sizeof(lines->list[0]), server_state_compare);
+}
+
 static int server_state_sorted_open(struct server_state_lines *out, const char *text)
 {
     int rc = server_state_lines_open(out, text);
 
     if (rc == 0)
-        qsort(out->list, out->n, sizeof(out->list[0]), server_state_compare);
+        server_state_sort(out);
     return rc;
 }
 
-/* Find the values of the line ${wanted} in ${sorted}; NULL: not found. */
-static const char *server_state_find(const struct server_state_lines *sorted,
-                                     const struct server_state_line *wanted)
+/* Find the line of ${wanted} in ${sorted}; NULL: not found. */
+static const struct server_state_line *server_state_find(const struct server_state_lines *sorted,
+                                                         const struct server_state_line *wanted)
 {
-    const struct server_state_line *line =
-        bsearch(wanted, sorted->list, sorted->n, sizeof(sorted->list[0]), server_state_compare);
+    return bsearch(wanted, sorted->list, sorted->n, sizeof(sorted->list[0]), server_state_compare);
+}
 
-    return line ? line->values : NULL;
+static void server_state_known_release(struct server_state_known *known)
+{
+    if (atomic_fetch_sub_explicit(&known->references, 1, memory_order_acq_rel) > 1)
+        return;
+    server_state_lines_close(&known->lines);
+    free(known);
 }
 
 /* ---- control loop, or main before start ---- */
 
-/*
- * Add the increase from ${before} to ${line}, unless the object is unknown. ${before} NULL: the
- * first report, with health.
- */
+/* Add ${report} to the object of ${line}; if there is none, set ${report}->of to 0. */
 static int server_state_continue(const struct server *sv, const struct server_state_line *line,
-                                 const char *before)
+                                 struct counters_report *report, bool health)
 {
     size_t len = strcspn(line->name, "/");
+    bool is_server = line->name[len] == '/';
     struct upstream *up;
 
-    if (strcmp(line->kind, "listen") == 0)
-        listeners_continue(sv->listeners, line->name, line->values, before ? before : "");
+    if (strcmp(line->kind, "listen") == 0) {
+        listeners_continue(sv->listeners, line->name, report);
+        return 0;
+    }
     up = upstreams_configured(sv->upstreams, line->name, len);
-    if (up && strcmp(line->kind, "upstream") == 0 && line->name[len] == '\0')
-        upstream_state_continue(up, line->values, before ? before : "");
-    else if (up && strcmp(line->kind, "server") == 0 && line->name[len] == '/')
-        return upstream_state_continue_server(up, line->name + len + 1, line->values, before);
+    if (up && strcmp(line->kind, "server") == 0 && is_server)
+        return upstream_state_continue_server(up, line->name + len + 1, report, health);
+    if (up && strcmp(line->kind, "upstream") == 0 && !is_server)
+        upstream_state_continue(up, report);
+    else
+        report->of = 0;
     return 0;
 }
 
-static void server_state_apply(const struct server_state_update *u)
+/*
+ * Add the increase of ${line} over ${known}, its line of before, or NULL. What no object has stays
+ * so: its sessions are those of an object that was removed.
+ */
+static int server_state_add(const struct server_state_update *u, struct server_state_line *line,
+                            const struct server_state_line *known)
 {
+    struct counters_report report = {.text = line->values};
+    int rc;
+
+    if (known && (known->of == 0 || strcmp(line->values, known->values) == 0)) {
+        line->of = known->of;
+        return 0;
+    }
+    if (known) {
+        report.before = known->values;
+        report.of = known->of;
+    }
+    rc = server_state_continue(u->server, line, &report, u->is_first);
+    line->of = rc < 0 ? 0 : report.of;
+    return rc;
+}
+
+static void server_state_apply(struct server_state_update *u)
+{
+    struct server_state_lines before = u->known->lines;
     int rc = 0;
 
-    for (unsigned i = 0; i < u->now.n && rc == 0; i++) {
-        const struct server_state_line *line = &u->now.list[i];
-        const char *before = server_state_find(&u->before, line);
+    for (unsigned i = 0; i < u->now.n; i++) {
+        struct server_state_line *line = &u->now.list[i];
+        int one = server_state_add(u, line, server_state_find(&before, line));
 
-        if (u->is_first || !before || strcmp(line->values, before) != 0)
-            rc = server_state_continue(u->server, line, u->is_first ? NULL : before ? before : "");
+        rc = rc < 0 ? rc : one;
     }
+    server_state_sort(&u->now);
+    u->known->lines = u->now;
+    u->now = before;
     if (rc < 0)
         log_warning("upgrade: some counters of a replaced process are lost: %s", strerror(-rc));
 }
@@ -155,7 +203,7 @@ static struct server_state_update *server_state_update_of(struct task *t)
 static void server_state_free_update(struct server_state_update *u)
 {
     server_state_lines_close(&u->now);
-    server_state_lines_close(&u->before);
+    server_state_known_release(u->known);
     free(u);
 }
 
@@ -177,28 +225,52 @@ static const struct task_type server_state_update_type = {
 
 /* ---- main ---- */
 
-static void server_state_write_upstream(struct upstream *up, void *f)
-{
-    upstream_state_write(up, f);
-}
-
+/* Without removed upstreams: another one may have the name. */
 void server_state_write(const struct server *sv, FILE *f)
 {
+    unsigned n;
+    struct upstream **list = upstreams_hold_all(sv->upstreams, false, &n);
+
     listeners_write_state(sv->listeners, f);
-    upstreams_each(sv->upstreams, server_state_write_upstream, f);
+    for (unsigned i = 0; i < n; i++) {
+        upstream_state_write(list[i], f);
+        upstream_release(list[i]);
+    }
+    free(list);
+}
+
+/* Have the objects of ${text}, which is counted, known. */
+static int server_state_know(const struct server_state *st, const char *text)
+{
+    struct server_state_lines *lines = &st->known->lines;
+    int rc = server_state_sorted_open(lines, text);
+
+    for (unsigned i = 0; rc == 0 && i < lines->n; i++) {
+        struct counters_report nothing = {.text = ""};
+
+        rc = server_state_continue(st->server, &lines->list[i], &nothing, false);
+        lines->list[i].of = nothing.of;
+    }
+    return rc;
 }
 
 int server_state_create(struct server_state **out, struct server *sv, const char *text)
 {
     struct server_state *st = calloc(1, sizeof(*st));
+    int rc = -ENOMEM;
 
     if (!st)
-        return -ENOMEM;
+        return rc;
     st->server = sv;
     st->text = strdup(text);
-    if (!st->text) {
-        free(st);
-        return -ENOMEM;
+    st->known = calloc(1, sizeof(*st->known));
+    if (st->known) {
+        atomic_init(&st->known->references, 1);
+        rc = st->text ? server_state_know(st, text) : rc;
+    }
+    if (rc < 0) {
+        server_state_destroy(st);
+        return rc;
     }
     *out = st;
     return 0;
@@ -215,9 +287,9 @@ static int server_state_create_update(struct server_state_update **out,
     u->task.type = &server_state_update_type;
     u->server = st->server;
     u->is_first = *st->text == '\0';
+    u->known = st->known;
+    atomic_fetch_add_explicit(&st->known->references, 1, memory_order_relaxed);
     rc = server_state_lines_open(&u->now, text);
-    if (rc == 0)
-        rc = server_state_sorted_open(&u->before, st->text);
     if (rc < 0) {
         server_state_free_update(u);
         return rc;
@@ -336,6 +408,8 @@ void server_state_destroy(struct server_state *st)
 {
     if (!st)
         return;
+    if (st->known)
+        server_state_known_release(st->known);
     free(st->text);
     free(st);
 }

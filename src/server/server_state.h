@@ -2,7 +2,8 @@
  * server/server_state: continues the counters and server health that another process reports.
  *
  * A report is text: a line for each listener, upstream and server, with its totals so far. The
- * increase over the previous report is added to the counters of this process.
+ * increase over the previous report is added to the counters of this process, those of the object
+ * with this name at the first report.
  *
  *   listen NAME KEY=VALUE ...         and the lines of upstream/upstream_state
  */
@@ -29,7 +30,7 @@ void server_state_write(const struct server *sv, FILE *f);
  * Create the state of another process with its last report, ${text}; "": no report yet. ${text} is
  * not added: the counters that our predecessor reports include it already.
  *
- * Thread: main
+ * Thread: main, before server_start()
  * Owns:   ${text} is copied
  * Errors: 0; -ENOMEM
  */

@@ -30,6 +30,7 @@ struct counters {
     _Atomic uint64_t bytes_out;
     _Atomic uint64_t ended[SESSION_REASONS];
     struct histogram duration; /* durations of the sessions counted by counters_lasted() */
+    uint64_t number;           /* of these counters, for counters_set_report(); 0: none yet */
 };
 
 struct counters_connects {

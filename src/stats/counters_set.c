@@ -110,6 +110,21 @@ void counters_set_continue(const struct counters_set *set, const char *text, con
     }
 }
 
+void counters_set_report(const struct counters_set *set, struct counters *c,
+                         struct counters_report *report)
+{
+    static _Atomic uint64_t last;
+
+    if (report->of > 0 && report->of != c->number) {
+        report->of = 0;
+        return;
+    }
+    if (c->number == 0)
+        c->number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    report->of = c->number;
+    counters_set_continue(set, report->text, report->before ? report->before : "");
+}
+
 int counters_set_close_text(char **out, const char *text)
 {
     uint64_t open = counters_set_find(text, COUNTERS_SET_BEGAN);

@@ -61,6 +61,24 @@ void counters_set_write(const struct counters_set *set, FILE *f);
  */
 void counters_set_continue(const struct counters_set *set, const char *text, const char *before);
 
+/* What another process reports of an object. */
+struct counters_report {
+    const char *text;
+    const char *before; /* NULL: nothing yet */
+    uint64_t of;        /* number of the counters that have ${before}; 0: any */
+};
+
+/*
+ * counters_set_report(set, c, report):
+ * As counters_set_continue(), and set ${report}->of to the number of ${c}, the counters of sessions
+ * in ${set}. If ${before} is in others, of a removed object with the same name, add nothing and set
+ * 0: sessions that began there must not end in ${c}.
+ *
+ * Thread: control loop, or main before start
+ */
+void counters_set_report(const struct counters_set *set, struct counters *c,
+                         struct counters_report *report);
+
 /*
  * counters_set_close_text(out, text):
  * Copy ${text} of a killed process, with its open sessions counted as ended with SESSION_ERROR.

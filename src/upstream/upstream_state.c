@@ -105,12 +105,12 @@ void upstream_state_write(struct upstream *up, FILE *f)
     membership_give_back(servers);
 }
 
-void upstream_state_continue(struct upstream *up, const char *text, const char *before)
+void upstream_state_continue(struct upstream *up, struct counters_report *report)
 {
     struct counters_set set;
 
     upstream_state_set(&set, up);
-    counters_set_continue(&set, text, before);
+    counters_set_report(&set, &up->counters, report);
 }
 
 static enum upstream_state_health upstream_state_health_of(const char *text)
@@ -151,6 +151,18 @@ static struct upstream_server *upstream_state_find(struct upstream *up, const ch
             continue;
         up->state.next = at + 1;
         return set->servers[at];
+    }
+    return NULL;
+}
+
+/* A server that has left the set, and may return to it. */
+static struct upstream_server *upstream_state_find_left(const struct upstream *up, const char *name)
+{
+    list_for_each (node, &up->membership.servers) {
+        struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
+
+        if (!server->is_listed && strcmp(server->name, name) == 0)
+            return server;
     }
     return NULL;
 }
@@ -203,27 +215,43 @@ static struct upstream_state_server *upstream_state_expect(struct upstream *up, 
     return s;
 }
 
-int upstream_state_continue_server(struct upstream *up, const char *name, const char *text,
-                                   const char *before)
+static int upstream_state_continue_expected(struct upstream *up, const char *name,
+                                            struct counters_report *report,
+                                            enum upstream_state_health health)
 {
-    enum upstream_state_health health =
-        before ? UPSTREAM_STATE_UNKNOWN : upstream_state_health_of(text);
-    struct upstream_server *server = upstream_state_find(up, name);
-    struct upstream_state_server *expected;
+    struct upstream_state_server *expected = upstream_state_expect(up, name);
     struct counters_set set;
 
-    if (server) {
-        upstream_state_use_health(up, server, health);
-        upstream_state_server_set(&set, server);
-    } else {
-        expected = upstream_state_expect(up, name);
-        if (!expected)
-            return -ENOMEM;
-        if (health != UPSTREAM_STATE_UNKNOWN)
-            expected->health = health;
-        upstream_state_expected_set(&set, expected, true);
+    if (!expected)
+        return -ENOMEM;
+    if (health != UPSTREAM_STATE_UNKNOWN)
+        expected->health = health;
+    upstream_state_expected_set(&set, expected, true);
+    counters_set_report(&set, &expected->counters, report);
+    return 0;
+}
+
+int upstream_state_continue_server(struct upstream *up, const char *name,
+                                   struct counters_report *report, bool health)
+{
+    enum upstream_state_health told =
+        health ? upstream_state_health_of(report->text) : UPSTREAM_STATE_UNKNOWN;
+    struct upstream_server *server = upstream_state_find(up, name);
+    struct counters_set set;
+
+    if (!server && upstream_state_find_expected(up, name))
+        return upstream_state_continue_expected(up, name, report, told);
+    if (!server)
+        server = upstream_state_find_left(up, name);
+    if (!server && report->of == 0)
+        return upstream_state_continue_expected(up, name, report, told);
+    if (!server) {
+        report->of = 0;
+        return 0;
     }
-    counters_set_continue(&set, text, before ? before : "");
+    upstream_state_use_health(up, server, told);
+    upstream_state_server_set(&set, server);
+    counters_set_report(&set, &server->counters, report);
     return 0;
 }
 
@@ -238,5 +266,7 @@ void upstream_state_came(struct upstream *up, struct upstream_server *server)
     upstream_state_server_set(&to, server);
     upstream_state_expected_set(&from, s, server->spare != NULL);
     counters_set_merge(&to, &from);
+    if (server->counters.number == 0)
+        server->counters.number = s->counters.number;
     upstream_state_forget(&up->state, s);
 }

@@ -10,11 +10,13 @@
 #ifndef UPSTREAM_UPSTREAM_STATE_H
 #define UPSTREAM_UPSTREAM_STATE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/list.h"
 #include "base/must.h"
 
+struct counters_report;
 struct upstream;
 struct upstream_server;
 
@@ -39,25 +41,24 @@ void upstream_state_init(struct upstream_state *st);
 void upstream_state_close(struct upstream_state *st);
 
 /*
- * upstream_state_write(up, f) / upstream_state_continue(up, text, before):
- * Write the lines of ${up} and its servers / continue the counters of ${up} by
- * counters_set_continue().
+ * upstream_state_write(up, f):
+ * Write the lines of ${up} and its servers.
  *
  * Thread: any
  */
 void upstream_state_write(struct upstream *up, FILE *f);
-void upstream_state_continue(struct upstream *up, const char *text, const char *before);
 
 /*
- * upstream_state_continue_server(up, name, text, before):
- * Continue the counters of the server ${name}. ${before} NULL, in the first report: take over its
- * health, too.
+ * upstream_state_continue(up, report) / upstream_state_continue_server(up, name, report, health):
+ * Continue the counters of ${up} / of the server ${name}, as counters_set_report(); with ${health}
+ * take over the server's health too.
  *
  * Thread: control loop, or main before start
  * Errors: 0; -ENOMEM (an unresolved server)
  */
-int upstream_state_continue_server(struct upstream *up, const char *name, const char *text,
-                                   const char *before) NODISCARD;
+void upstream_state_continue(struct upstream *up, struct counters_report *report);
+int upstream_state_continue_server(struct upstream *up, const char *name,
+                                   struct counters_report *report, bool health) NODISCARD;
 
 /*
  * upstream_state_came(up, server):

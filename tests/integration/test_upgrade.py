@@ -233,6 +233,47 @@ def counters_of_old_sessions(t):
 
 
 @test(timeout=60)
+def counters_of_what_came_back(t):
+    """a listener and an upstream that a reload removed and another brought back, in the old process or in the
+    new one, count no session of those that had their names"""
+    front, back, other = t.address(), t.address(), t.address()
+    kept = "drain_timeout = 0\n" + echo(other)
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(net.listen(back))
+        chain = stack.enter_context(Chain(t, kept + proxy(front, back)))
+
+        def remove_and_bring_back():
+            for more in ("", proxy(front, back)):
+                done = len(chain.lines("reload: done", chain.pid))
+                chain.daemon.config_path.write_text(f"[reactord]\npid_file = {chain.pid_path}\n{kept}{more}",
+                                                    encoding="utf-8")
+                os.kill(chain.pid, signal.SIGHUP)
+                chain.wait_line("reload: done", chain.pid, done + 1)
+
+        def numbers():
+            return [chain.statistics(what)[key] for what in ("listen front", "upstream back", "server back/only")
+                    for key in ("sessions", "sessions_total")]
+
+        def end(client, server):
+            client.close()
+            server.close()
+
+        first = stack.enter_context(net.proxied(front, listener))
+        remove_and_bring_back()
+        second, third = [stack.enter_context(net.proxied(front, listener)) for _ in range(2)]
+        old = chain.upgrade()
+        end(*second)
+        chain.eventually(lambda: numbers() == [1, 2, 1, 2, 1, 2], "one is open, one has ended")
+        remove_and_bring_back()
+        end(*third)
+        end(*first)
+        chain.wait_gone(old)
+        chain.wait_line("has drained and ended", chain.pid)
+        check_equal(numbers(), [0] * 6, "open sessions and all, of listener, upstream and server")
+        chain.stop()
+
+
+@test(timeout=60)
 def unix_socket(t):
     """a unix socket stays at its path through upgrades, and is removed with the last process"""
     path = t.path("echo.sock")

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stats/counters_set.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/sockets.h"
@@ -79,7 +80,9 @@ static uint64_t began(const char *name)
 
 static void continue_server(const char *name, const char *now, const char *before)
 {
-    ck_assert_int_eq(upstream_state_continue_server(upstream, name, now, before), 0);
+    struct counters_report r = {.text = now, .before = before};
+
+    ck_assert_int_eq(upstream_state_continue_server(upstream, name, &r, !before), 0);
 }
 
 /* The line `name` is looked up: 127.0.0.1:1001. */
@@ -126,10 +129,13 @@ TEST(upstream_state, a_line_for_the_group_and_for_each_server)
 
 TEST(upstream_state, the_group_continues)
 {
+    struct counters_report first = {.text = " retries=3 sessions_total=5 late_checks=2"};
+    struct counters_report second = {.text = " retries=4 sessions_total=5 retries_refused=1",
+                                     .before = " retries=3 sessions_total=5"};
+
     open_group();
-    upstream_state_continue(upstream, " retries=3 sessions_total=5 late_checks=2", "");
-    upstream_state_continue(upstream, " retries=4 sessions_total=5 retries_refused=1",
-                            " retries=3 sessions_total=5");
+    upstream_state_continue(upstream, &first);
+    upstream_state_continue(upstream, &second);
     ck_assert_uint_eq(atomic_load(&upstream->counters.began), 5);
     ck_assert_uint_eq(atomic_load(&upstream->late_checks), 2);
     ck_assert_uint_eq(atomic_load(&upstream->retry_budget.retries), 4);
@@ -241,9 +247,11 @@ TEST(upstream_state, servers_that_never_come_are_bounded)
 
 TEST(upstream_state, without_memory_nothing_waits)
 {
+    struct counters_report r = {.text = ""};
+
     open_group();
     fault_plan(FAULT_MEMORY, 0, 1, 0);
-    ck_assert_int_eq(upstream_state_continue_server(upstream, "name@127.0.0.1:1001", "", NULL),
+    ck_assert_int_eq(upstream_state_continue_server(upstream, "name@127.0.0.1:1001", &r, true),
                      -ENOMEM);
     look_up();
     ck_assert_uint_eq(began("name@127.0.0.1:1001"), 0);
