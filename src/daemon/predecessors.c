@@ -304,16 +304,16 @@ static bool predecessors_act(struct predecessors *p, struct predecessor *q, cons
                              int state_fd)
 {
     bool is_starter = q == p->starter, go = is_starter && hand_over_is(text, "go");
+    bool is_over = is_starter && hand_over_is(text, "main");
 
-    if (go || hand_over_is(text, "state") || hand_over_is(text, "end"))
-        predecessors_report(p, q, go, state_fd);
-    if (hand_over_is(text, "end"))
-        q->has_ended = true;
+    if (go || is_over || hand_over_is(text, "state") || hand_over_is(text, "end"))
+        predecessors_report(p, q, go || is_over, state_fd);
+    q->has_ended |= hand_over_is(text, "end") != NULL;
     if (state_fd >= 0)
         close(state_fd);
     if (go)
         predecessors_say(q, "taken");
-    if (!is_starter || !hand_over_is(text, "main"))
+    if (!is_over)
         return false;
     log_notice("upgrade: took over from process %ld, which drains", predecessors_pid(q->fd));
     predecessors_take_over(p);

@@ -217,9 +217,9 @@ int successor_go(struct successor *s, int state_fd)
     return 0;
 }
 
-int successor_set_main(struct successor *s)
+int successor_set_main(struct successor *s, int state_fd)
 {
-    int rc = hand_over_send(s->fd, "main", -1);
+    int rc = hand_over_send(s->fd, "main", state_fd);
 
     if (rc < 0) {
         (void)successor_fail(s, "ended when it was to take over");

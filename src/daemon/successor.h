@@ -72,13 +72,13 @@ const char *successor_reason(const struct successor *s);
 int successor_go(struct successor *s, int state_fd) NODISCARD;
 
 /*
- * successor_set_main(s):
- * Tell the successor, now systemd's main process, to complete the take-over.
+ * successor_set_main(s, state_fd):
+ * Tell the successor, now systemd's main process, to complete the take-over with the state of now.
  *
  * Thread: main, after SUCCESSOR_TAKES_OVER
  * Errors: as hand_over_send()
  */
-int successor_set_main(struct successor *s) NODISCARD;
+int successor_set_main(struct successor *s, int state_fd) NODISCARD;
 
 /*
  * successor_report(s, word, state_fd):

@@ -327,13 +327,21 @@ static enum upgrade_event upgrade_replace(struct upgrade *u)
     char why[UPGRADE_FAILURE_BYTES];
     pid_t pid = successor_pid(u->successor);
     int rc = notify_hand_over(pid); /* first: systemd accepts messages of the main process only */
+    int state_fd = -1;
 
     if (rc < 0) {
         snprintf(why, sizeof(why), "systemd cannot be notified: %s", strerror(-rc));
         upgrade_fail(u, why);
         return UPGRADE_FAILED;
     }
-    if (successor_set_main(u->successor) < 0) {
+    rc = upgrade_write_state(u, true, &state_fd);
+    if (rc < 0)
+        log_warning("upgrade: process %ld does not get what was set since it was ready: %s",
+                    (long)pid, strerror(-rc));
+    rc = successor_set_main(u->successor, state_fd);
+    if (state_fd >= 0)
+        close(state_fd);
+    if (rc < 0) {
         notify_set_main(true);
         upgrade_fail(u, successor_reason(u->successor));
         return UPGRADE_FAILED;

@@ -11,6 +11,7 @@ import sys
 import time
 
 from support import net
+from support.admin import get, post, section
 from support.case import Skipped, check, check_equal, is_root, test
 from support.daemon import Daemon, alive
 from support.net import Task
@@ -625,6 +626,28 @@ def new_killed_with_the_word(t):
         chain.wait_line("upgrade: failed: killed by signal 9", old)
         exchange_once(address)
         check_equal(chain.pid_file(), old, "the pid file")
+        chain.stop()
+
+
+@test(timeout=60)
+def set_with_the_word(t):
+    """what an administrator sets while the new process hears the word to take over holds in the new process"""
+    admin = t.path("admin.sock")
+    with Chain(t, section(admin) + echo(t.address())) as chain:
+        chain.becomes_reactord("sleep 0.5")
+        old, new = chain.pid, chain.begin()
+        os.kill(old, signal.SIGSTOP)
+        chain.wait_line(" ready$", new)
+        os.kill(new, signal.SIGSTOP)
+        os.kill(old, signal.SIGCONT)
+        time.sleep(0.5)  # so that it has sent the word
+        check_equal(post(admin, "/v1/set", {"io_ratio": 70}).status, 200, "status")
+        os.kill(new, signal.SIGCONT)
+        chain.wait_line("upgrade: took over", new)
+        chain.old.append(old)
+        chain.pid = new
+        chain.eventually(lambda: {loop["io_ratio"] for loop in get(admin, "/v1/loops").json["loops"]
+                                  if loop["name"].startswith("work")} == {70}, "it is set")
         chain.stop()
 
 
