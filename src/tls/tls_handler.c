@@ -354,7 +354,7 @@ static int tls_handler_write(struct handler *h, const void *data, size_t len)
     enum tls_stream_result result;
     const uint8_t *at = data;
 
-    if (!t->is_open || t->has_failed)
+    if (!t->is_open || t->has_failed || channel_ended(h->channel))
         return -EPIPE;
     do {
         size_t n;

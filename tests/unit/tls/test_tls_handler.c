@@ -141,6 +141,16 @@ TEST_EACH(a_channel, sees_close_notify_as_end_of_file_and_goes_on_writing, 2)
     ck_assert_uint_eq(counters.truncated, 0);
 }
 
+TEST(a_channel, that_has_closed_takes_no_more_bytes)
+{
+    start(1, 16);
+    connect_peer(TLS1_3_VERSION);
+    expect_result(0);
+    probe_abort(&probe, 0);
+    probe_wait(&probe, PROBE_CLOSED);
+    ck_assert_int_eq(probe_write(&probe, "late", 4), -EPIPE);
+}
+
 /* ${_i}: is a truncated stream a reset? */
 TEST_EACH(a_channel, counts_an_end_of_file_without_close_notify, 2)
 {
