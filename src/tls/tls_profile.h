@@ -145,7 +145,7 @@ struct ssl_st *tls_profile_new_server(struct tls_profile *p) NODISCARD;
 /*
  * tls_profile_new_client(p, tls_name):
  * Return a new SSL, without a BIO, that connects to a server; NULL: no memory, or ${p} was not
- * loaded `for_servers`. The server's certificate must be for ${tls_name}, a host name or IP address.
+ * loaded `for_servers`. The server's certificate must be for ${tls_name}, a host name or address.
  * A host name is sent as SNI. ${tls_name} may be NULL only with TLS_VERIFY_OFF; else NULL.
  *
  * Thread: any
