@@ -191,7 +191,7 @@ int admin_stop(struct admin *a)
         return 0;
     admin_close(a);
     if (a->started && promise_await(&a->finished, FINISH_NS) < 0)
-        log_info("admin: stopping: connections with unanswered requests are closed");
+        log_info("admin: stopping: connections that are still open are closed");
     loop_stop(a->loop, 0, STOP_NS);
     return loop_join_until(a->loop, clock_now_ns() + STOP_NS + JOIN_NS);
 }

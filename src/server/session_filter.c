@@ -159,6 +159,13 @@ static bool session_filter_is_at(const struct session_filter *f, const struct se
            session_filter_is_server(f->server, r.server);
 }
 
+/* A session may have moved bytes since ${now_ns}, the time of the question. */
+static bool session_filter_is_idle(const struct session_filter *f, struct session *s,
+                                   int64_t now_ns)
+{
+    return f->min_idle_ns == 0 || now_ns - session_active_at_ns(s) >= f->min_idle_ns;
+}
+
 bool session_filter_matches(const struct session_filter *f, struct session *s, int64_t now_ns)
 {
     if (s->ending || (f->only_connected && (s->preface || s->connecting)))
@@ -172,7 +179,6 @@ bool session_filter_matches(const struct session_filter *f, struct session *s, i
     return session_filter_is_name(f->listener, s->service->listener) &&
            session_filter_is_name(f->loop, loop_name(s->owner->net->loop)) &&
            (!f->has_client || cidr_has(&f->client, &s->peer)) &&
-           now_ns - s->began_at_ns >= f->min_age_ns &&
-           now_ns - session_active_at_ns(s) >= f->min_idle_ns && session_filter_has_bytes(f, s) &&
-           session_filter_is_at(f, s);
+           now_ns - s->began_at_ns >= f->min_age_ns && session_filter_is_idle(f, s, now_ns) &&
+           session_filter_has_bytes(f, s) && session_filter_is_at(f, s);
 }

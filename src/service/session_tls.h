@@ -24,7 +24,7 @@ struct session_tls_conf {
     struct tls_handler_conf handler;
     enum quota_over over_limit; /* when too many handshakes wait for a thread */
     int64_t timeout_ns;         /* of the handshake; 0: no timeout */
-    bool postgres;              /* clients send PostgreSQL's SSLRequest before TLS */
+    bool postgres;              /* clients may send PostgreSQL's SSLRequest first */
 };
 
 extern const struct session_preface_stage session_tls_stage;

@@ -96,7 +96,7 @@ struct figure {
 
 /*
  * FIGURE_OF: a row for ${member} of ${s}, with the member's name. FIGURE_MS_OF: a row for
- * ${member}_ns, shown as ${member}_ms in milliseconds.
+ * ${member}_ns, named ${member}_ms: in milliseconds in log lines and JSON, in seconds in metrics.
  */
 #define FIGURE_OF(s, kind, unit, member, help) \
     FIGURE_ROW(s, member, #member, FIGURE_##kind, FIGURE_##unit, 0, help)

@@ -421,7 +421,8 @@ def old_processes(t):
     config = "drain_timeout = 0\nmax_old_processes = 2\n" + proxy(front, back)
     with net.listen(back) as listener, Chain(t, config) as chain:
         with net.proxied(front, listener):
-            chain.upgrade()
+            first, port = chain.upgrade(), int(front.rpartition(":")[2])
+            chain.eventually(lambda: not net.listens(first, port), "the next client comes to the second")
             with net.proxied(front, listener):
                 chain.upgrade()
                 os.kill(chain.pid, signal.SIGUSR2)

@@ -6,6 +6,7 @@ Addresses are written as in reactord's configuration: 127.0.0.1:7, [::1]:7, /run
 import contextlib
 import fcntl
 import hashlib
+import os
 import random
 import select
 import socket
@@ -250,13 +251,30 @@ def receive_slowly(s, total, seconds):
     return digest.hexdigest()
 
 
-def listening(port):
-    """How many sockets listen on that port, without connecting to it; IPv4 and IPv6 together."""
-    count = 0
+def _listening_inodes(port):
+    inodes = []
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(table, encoding="ascii") as f:
             next(f)
             for line in f:
                 fields = line.split()
-                count += fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port
-    return count
+                if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                    inodes.append(fields[9])
+    return inodes
+
+
+def listening(port):
+    """How many sockets listen on that port, without connecting to it; IPv4 and IPv6 together."""
+    return len(_listening_inodes(port))
+
+
+def listens(pid, port):
+    """Does that process have a socket that listens on that port? No if it has ended."""
+    wanted = [f"socket:[{inode}]" for inode in _listening_inodes(port)]
+    folder = f"/proc/{pid}/fd"
+    with contextlib.suppress(FileNotFoundError):
+        for fd in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError):
+                if os.readlink(f"{folder}/{fd}") in wanted:
+                    return True
+    return False

@@ -126,6 +126,13 @@ TEST(session_filter, one_that_is_ending_is_never_selected)
     ck_assert(!selects("listener", "front"));
 }
 
+TEST(session_filter, one_that_was_active_since_the_question_is_not_idle_but_there)
+{
+    client.last_io_at_ns = now_ns + 1;
+    ck_assert(selects("listener", "front"));
+    ck_assert(!selects("min_idle", "1us"));
+}
+
 TEST(session_filter, a_service_without_servers_is_at_none)
 {
     ops.describe = NULL;
