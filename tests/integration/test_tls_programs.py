@@ -1,5 +1,7 @@
 """tls_programs: the TLS of other programs, as clients in front and as servers behind."""
 
+import socket
+
 from support import net, program, tls
 from support.case import check, check_equal, test
 from support.net import Task
@@ -142,12 +144,18 @@ def client_program(t, name, port, front, ca, ours):
                                    f"sni = {NAME}\ncert = {ours}\nkey = {ours}")
 
 
-def both_ways(address):
-    """3 MB through an echo and back, and the end of both directions."""
+def both_ways(address, name):
+    """
+    3 MB through an echo and back, and the end of both directions. stunnel 5.68 on a busy machine drops the last bytes
+    of the other direction when one has ended, as it does behind HAProxy: it sees the end behind them.
+    """
+    early = name != "stunnel4"
     with net.connect(address) as client:
-        sender = Task(net.send_pattern, client, 3 * MB)
+        sender = Task(net.send_pattern, client, 3 * MB, (net.CHUNK,), early)
         check_equal(net.receive_sha256(client, 3 * MB), net.pattern_sha256(3 * MB), "what came back")
         sender.result()
+        if not early:
+            client.shutdown(socket.SHUT_WR)
         check_equal(net.ending(client), "fin", "the end")
 
 
@@ -159,4 +167,4 @@ def program_in_front(t, name):
     ours = ca.issue("client")
     with t.daemon(tls_echo(front, certificate, tls_options=f"client_ca = {ca.path}")):
         with client_program(t, name, port, front, ca, ours):
-            both_ways(f"127.0.0.1:{port}")
+            both_ways(f"127.0.0.1:{port}", name)

@@ -121,7 +121,7 @@ def program_behind(t, name):
     ours = ca.issue("client")
     with program.echo_server(t) as echo, server_program(t, name, port, echo, ca, certificate):
         with t.daemon(tls_upstream(front, f"127.0.0.1:{port}", ca.path, ours)):
-            both_ways(front)
+            both_ways(front, name)
 
 
 class Again(Task):
