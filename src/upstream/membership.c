@@ -200,6 +200,13 @@ void membership_warm(const struct membership *r, struct upstream_server *server)
     (void)endpoint_set_flag(&server->endpoint, ENDPOINT_WARMING);
 }
 
+void membership_bring_in(const struct membership *r, struct upstream_server *server)
+{
+    if (upstream_starts_down(r->upstream->conf) && atomic_load(&server->is_disabled))
+        (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
+    membership_warm(r, server);
+}
+
 /* Mark the wanted servers; returns 1 if a new set is needed. */
 static int membership_plan(struct membership *r, unsigned position,
                            const struct membership_place *places, unsigned n)

@@ -44,22 +44,13 @@ static bool membership_admin_weigh(struct membership *r, const struct server_lin
     return changed;
 }
 
-/*
- * Begin slow start and, if a check must pass first, set ENDPOINT_DOWN. Call it before sessions can
- * come.
- */
 static void membership_admin_enable(const struct membership *r, const struct server_line *line)
 {
-    bool starts_down = upstream_starts_down(r->upstream->conf);
-
     list_for_each (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
 
-        if (server->line != line)
-            continue;
-        if (starts_down && atomic_load(&server->is_disabled))
-            (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
-        membership_warm(r, server);
+        if (server->line == line)
+            membership_bring_in(r, server);
     }
 }
 

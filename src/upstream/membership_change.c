@@ -332,6 +332,8 @@ static void membership_change_apply(struct membership_change *ch, struct members
     struct server_line *line = ch->lines.list[next->position];
     struct balancer_share share = membership_change_share(ch, next);
 
+    if (server->is_listed && !endpoint_is_used(&server->endpoint) && share.weight > 0)
+        membership_bring_in(ch->r, server);
     next->before = server->line;
     server->line = server_line_hold(line);
     atomic_store(&server->conf, &line->conf); /* sequentially consistent, for grace_begin() */

@@ -105,6 +105,15 @@ int membership_replace_set(struct membership *r) NODISCARD;
 void membership_warm(const struct membership *r, struct upstream_server *server);
 
 /*
+ * membership_bring_in(r, server):
+ * Begin the slow start of ${server}, which is about to get a weight above 0; if it is disabled and
+ * a check must pass first, set ENDPOINT_DOWN.
+ *
+ * Thread: control loop, before sessions can come and `is_disabled` changes
+ */
+void membership_bring_in(const struct membership *r, struct upstream_server *server);
+
+/*
  * membership_set_unseen(set):
  * Record that no worker sees ${set}, a struct server_set, any more.
  *

@@ -346,6 +346,24 @@ TEST(change, a_new_server_starts_down_if_it_must_be_checked_first)
     ck_assert_uint_eq(load(server_at(2)), ENDPOINT_DOWN);
 }
 
+/* 0: it was disabled; 1: it was checked, but had weight 0. */
+TEST_EACH(change, a_server_that_comes_into_use_starts_as_if_it_was_enabled, 2)
+{
+    servers[1].disabled = _i == 0;
+    servers[1].weight = _i == 0;
+    conf.checks.kind = UPSTREAM_CHECK_TCP;
+    conf.checks.health.initial = HEALTH_STARTS_DOWN;
+    conf.slow_start_ns = UNTIL_LIMIT_NS;
+    open_group();
+    for (unsigned i = 0; i < 2; i++)
+        (void)endpoint_clear_flag(&server_at(i)->endpoint, ENDPOINT_DOWN);
+    next_servers[1].disabled = false;
+    next_servers[1].weight = 1;
+    change_all();
+    ck_assert_uint_eq(load(server_at(0)), 0);
+    ck_assert_uint_eq(load(server_at(1)), ENDPOINT_WARMING | (_i == 0 ? ENDPOINT_DOWN : 0));
+}
+
 TEST(change, a_new_server_starts_slowly)
 {
     open_group();
