@@ -73,6 +73,12 @@ static void eviction_end_part(struct eviction_part *part)
     eviction_release(part->eviction);
 }
 
+/* A server that is removed is no longer checked: it counts as down until it returns. */
+static bool eviction_goes_on(const struct eviction *ev)
+{
+    return endpoint_load(&ev->server->endpoint) & (ENDPOINT_DOWN | ENDPOINT_ABSENT);
+}
+
 static void eviction_run_tick(struct task *t)
 {
     struct eviction_part *part = eviction_part_of(t);
@@ -82,7 +88,7 @@ static void eviction_run_tick(struct task *t)
         session_set_begin(&part->walk, worker_sessions(part->worker));
     if (part->left == 0)
         part->left = ev->max_each_tick;
-    if (!(endpoint_load(&ev->server->endpoint) & ENDPOINT_DOWN) || !eviction_step(part))
+    if (!eviction_goes_on(ev) || !eviction_step(part))
         eviction_end_part(part);
     else if (part->left == 0)
         loop_schedule(part->loop, &part->tick, ev->tick_ns);

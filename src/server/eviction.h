@@ -28,8 +28,8 @@ struct eviction_conf {
 
 /*
  * eviction_begin(conf):
- * End the sessions that ${conf}->server has now, as long as it stays down. The eviction frees
- * itself.
+ * End the sessions that ${conf}->server has now, as long as it stays down or removed. The eviction
+ * frees itself.
  *
  * Thread: control loop
  * Owns:   ${conf} is copied; its loops and workers must outlive the eviction, which holds the

@@ -123,6 +123,18 @@ TEST_EACH(eviction, all_are_ended_and_the_server_is_let_go, 2)
     UNTIL(atomic_load(&ended) == 3 && atomic_load(&server.held) == 0);
 }
 
+TEST(eviction, those_of_a_server_that_is_removed_meanwhile_are_ended_too)
+{
+    unsigned rate = 0;
+    int there = client();
+
+    atomic_store(&load, ENDPOINT_ABSENT); /* a removed server counts as up */
+    loop_runner_call(control, begin, &rate);
+    sockets_hear_reset(there);
+    close(there);
+    UNTIL(atomic_load(&server.held) == 0);
+}
+
 TEST(eviction, many_are_ended_in_steps)
 {
     static int clients[MANY];
