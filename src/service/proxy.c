@@ -160,12 +160,11 @@ static void proxy_no_server(struct proxy *p, int error)
     session_abort(&p->session, proxy_none_reason(p, error));
 }
 
+/* The session keeps its deadline, or has none, if a reload changes retry_timeout. */
 static bool proxy_may_retry(const struct proxy *p)
 {
-    const struct upstream_conf *conf = proxy_upstream(p)->conf;
-
-    return p->pick.n_tried <= conf->retries &&
-           (conf->retry_timeout_ns == 0 || proxy_time_left_ns(p, clock_now_ns()) > 0);
+    return p->pick.n_tried <= proxy_upstream(p)->conf->retries &&
+           proxy_time_left_ns(p, clock_now_ns()) > 0;
 }
 
 static void proxy_connect_to(struct proxy *p, struct upstream_server *server)

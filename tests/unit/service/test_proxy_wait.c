@@ -56,6 +56,31 @@ TEST(wait, all_attempts_together_have_a_deadline)
     close(filler);
 }
 
+TEST(wait, a_reload_that_drops_the_deadline_leaves_it_to_those_who_connect)
+{
+    struct upstream_conf next;
+    int client;
+
+    open_deaf_server();
+    proxied_add(1, PROXIED_ANSWERS);
+    proxied.conf.balance = BALANCER_FIRST;
+    proxied.conf.connect_timeout_ns = 30 * NS_PER_S;
+    proxied.conf.retry_timeout_ns = NS_PER_S;
+    proxied_open(2);
+    client = host_client(&proxied.host);
+    UNTIL(endpoint_active(&proxied_state(0)->endpoint) == 1);
+    next = proxied.conf;
+    next.retry_timeout_ns = 0;
+    atomic_store(&proxied.upstream->conf, &next);
+    sockets_hear_reset(client);
+    close(client);
+    host_expect_end(&proxied.host, SESSION_CONNECT_TIMEOUT);
+    EXPECT_LOG_LINES("server a (there): cannot connect: Connection timed out", 1);
+    ck_assert_uint_eq(log_lines_with("server b (there): cannot connect"), 0);
+    atomic_store(&proxied.upstream->conf, &proxied.conf);
+    close(filler);
+}
+
 TEST(wait, before_that_deadline_servers_are_tried_as_ever)
 {
     open_deaf_server();
