@@ -8,8 +8,9 @@
  * If these are full, the pick fails instead.
  *   - When the lowest level has too few fit endpoints (panic_threshold), higher levels share its
  *     sessions by weight; when it has none, they take over.
- *   - Panic: all levels together have too few fit endpoints. All flags but ENDPOINT_ABSENT are
- *     ignored, so that the few fit endpoints are not overloaded.
+ *   - Panic: all levels together have too few fit endpoints, some of them in the lowest level, or
+ *     none at all. All flags but ENDPOINT_ABSENT are ignored, so that the few fit endpoints are not
+ *     overloaded.
  *   - Last resort: endpoints that are unfit only because they are ejected.
  *
  * Slow start: an endpoint's share grows from a tenth to all of its weight. Kinds of balancer that
