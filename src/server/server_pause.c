@@ -72,7 +72,10 @@ static void server_pause_log_over(const struct server_pause *p)
 static void server_pause_end(struct server_pause *p)
 {
     server_pause_log_over(p);
-    hold_open(p->hold);
+    if (p->listener)
+        hold_open(p->hold);
+    else
+        wait_queue_resume(&p->upstream->waiting, clock_now_ns());
     server_pause_wake(p);
     server_pause_free(p);
 }

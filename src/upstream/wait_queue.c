@@ -6,6 +6,9 @@
 #include "base/clock.h"
 #include "engine/loop.h"
 
+/* Interval at which a session that a pause holds looks whether the pause has ended. */
+#define WAIT_QUEUE_LOOK_NS (1 * NS_PER_S)
+
 /* A waiting session: queued under the lock, then submitted to its loop with a result. */
 struct wait_ticket {
     struct task given; /* carries the result to the session's loop */
@@ -15,6 +18,7 @@ struct wait_ticket {
     struct list link;
     bool is_queued; /* under the lock */
     bool is_left;   /* abandoned; used only by the loop */
+    bool is_held;   /* a pause holds it, or has held it */
     struct wait_queue *queue;
     struct loop *loop;
     struct balancer_pick_state *pick; /* unused after is_left */
@@ -40,10 +44,9 @@ static bool wait_queue_has_room(const struct wait_queue *q)
     return wait_queue_length(q) < wait_queue_max(q);
 }
 
-static int64_t wait_queue_timeout_ns(const struct wait_queue *q)
+/* Time left for sessions that a pause holds, or has held. */
+static int64_t wait_queue_left_ns(const struct wait_queue *q)
 {
-    if (!hold_is_closed(&q->hold))
-        return atomic_load_explicit(&q->timeout_ns, memory_order_relaxed);
     return atomic_load_explicit(&q->held_until_ns, memory_order_relaxed) + WAIT_QUEUE_RELEASE_NS -
            clock_now_ns();
 }
@@ -53,6 +56,13 @@ void wait_queue_pause(struct wait_queue *q, unsigned max_held, int64_t until_ns)
     atomic_store_explicit(&q->max_held, max_held, memory_order_relaxed);
     atomic_store_explicit(&q->held_until_ns, until_ns, memory_order_relaxed);
     hold_close(&q->hold);
+}
+
+void wait_queue_resume(struct wait_queue *q, int64_t now_ns)
+{
+    if (now_ns < atomic_load_explicit(&q->held_until_ns, memory_order_relaxed))
+        atomic_store_explicit(&q->held_until_ns, now_ns, memory_order_relaxed);
+    hold_open(&q->hold);
 }
 
 void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns)
@@ -149,13 +159,22 @@ static void wait_queue_drop_given(struct task *task)
 static const struct task_type wait_queue_given_type = {
     .name = "place at a server", .run = wait_queue_run_given, .drop = wait_queue_drop_given};
 
+static void wait_queue_schedule(struct wait_ticket *t, int64_t left_ns)
+{
+    bool looks = t->is_held && left_ns > WAIT_QUEUE_LOOK_NS;
+
+    loop_schedule(t->loop, &t->timeout, looks ? WAIT_QUEUE_LOOK_NS : left_ns);
+}
+
 /* A pause that has begun or was prolonged since ${t} joined holds ${t} too. */
 static bool wait_queue_holds_on(struct wait_ticket *t)
 {
-    int64_t left_ns = hold_is_closed(&t->queue->hold) ? wait_queue_timeout_ns(t->queue) : 0;
+    int64_t left_ns;
 
+    t->is_held |= hold_is_closed(&t->queue->hold);
+    left_ns = t->is_held ? wait_queue_left_ns(t->queue) : 0;
     if (left_ns > 0)
-        loop_schedule(t->loop, &t->timeout, left_ns);
+        wait_queue_schedule(t, left_ns);
     return left_ns > 0;
 }
 
@@ -216,12 +235,14 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
     timer_init(&t->timeout, &wait_queue_timeout_type);
     t->done = done;
     t->cookie = cookie;
+    t->is_held = hold_is_closed(&q->hold);
     if (!wait_queue_append(q, t)) {
         free(t);
         return -ENOBUFS;
     }
     *out = t;
-    loop_schedule(t->loop, &t->timeout, wait_queue_timeout_ns(q));
+    wait_queue_schedule(t, t->is_held ? wait_queue_left_ns(q)
+                                      : atomic_load_explicit(&q->timeout_ns, memory_order_relaxed));
     wait_queue_serve(q); /* see note: freed or joined */
     return 0;
 }

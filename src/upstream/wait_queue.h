@@ -70,13 +70,21 @@ void wait_queue_set(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 
 /*
  * wait_queue_pause(q, max_held, until_ns):
- * Let all new sessions wait, ${max_held} at most. hold_open() and hold_allow() let sessions go;
- * call wait_queue_serve() next. Sessions, also those that waited before, time out
- * WAIT_QUEUE_RELEASE_NS after ${until_ns}.
+ * Let all new sessions wait, ${max_held} at most. wait_queue_resume() and hold_allow() let sessions
+ * go; call wait_queue_serve() next. Sessions, also those that waited before, time out
+ * WAIT_QUEUE_RELEASE_NS after ${until_ns}, or after wait_queue_resume() if that is earlier.
  *
  * Thread: control loop, or main before start
  */
 void wait_queue_pause(struct wait_queue *q, unsigned max_held, int64_t until_ns);
+
+/*
+ * wait_queue_resume(q, now_ns):
+ * End the pause.
+ *
+ * Thread: control loop, or main when it has ended
+ */
+void wait_queue_resume(struct wait_queue *q, int64_t now_ns);
 
 /* Time after a pause to serve the sessions that waited. */
 #define WAIT_QUEUE_RELEASE_NS INT64_C(60000000000)

@@ -198,3 +198,15 @@ TEST_EACH(wait, a_pause_holds_those_too_that_have_come_before, 2)
     UNTIL(atomic_load(&ended) == 1);
     endpoint_leave(atomic_load(&given));
 }
+
+TEST(wait, those_who_were_held_wait_a_minute_from_the_end_of_the_pause)
+{
+    join(NS_PER_S);
+    wait_queue_pause(&queue, 1, clock_now_ns() + 3600 * NS_PER_S);
+    PAUSE_MS(1200);
+    ck_assert_uint_eq(wait_queue_length(&queue), 1);
+    wait_queue_resume(&queue, clock_now_ns() - WAIT_QUEUE_RELEASE_NS);
+    UNTIL(atomic_load(&ended) == -ETIMEDOUT);
+    for (unsigned i = 0; i < 2; i++)
+        endpoint_leave(&es.all[i]);
+}
