@@ -30,8 +30,9 @@
 #define TICK_NS   (5 * NS_PER_S)
 #define EXTEND_NS (20 * NS_PER_S)
 
-/* Maximum of signals that wait for the end of a reload; of others only stop signals are kept. */
-#define RUN_DELAYED 8
+/* Maximum of signals that wait for the end of a reload; then there is room for stop signals. */
+#define RUN_DELAYED       8
+#define RUN_DELAYED_STOPS 2
 
 /* Interval at which a replaced process reports its counters. */
 #define REPORT_NS NS_PER_S
@@ -50,7 +51,7 @@ struct run {
     int64_t tick_at_ns;
     int64_t logs_at_ns; /* when to call access_logs_close_unused(); CLOCK_NEVER: not at all */
     struct watchdog_feeder watchdog_feeder;
-    struct signal_notice delayed[RUN_DELAYED];
+    struct signal_notice delayed[RUN_DELAYED + RUN_DELAYED_STOPS];
     unsigned n_delayed;
     int stop_rc;
 };
@@ -233,10 +234,10 @@ static void run_delay(struct run *run, const struct run_conf *conf,
 {
     bool stops = notice->number == SIGTERM || notice->number == SIGINT || notice->number == SIGQUIT;
 
-    if (run->n_delayed < RUN_DELAYED)
+    if (run->n_delayed < (stops ? ARRAY_LEN(run->delayed) : RUN_DELAYED))
         run->delayed[run->n_delayed++] = *notice;
-    else if (stops)
-        run->delayed[RUN_DELAYED - 1] = *notice;
+    else if (stops && run->delayed[run->n_delayed - 1].number != SIGINT)
+        run->delayed[run->n_delayed - 1] = *notice;
     if (stops)
         reload_give_up(conf->reload);
 }

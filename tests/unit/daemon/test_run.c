@@ -539,6 +539,34 @@ TEST(signals, while_a_reload_changes_the_server_others_wait_and_a_stop_hurries_i
     EXPECT_LOG_LINES("stopped at once", 1);
 }
 
+static const int stops_in_turn[][2] = {{SIGINT, SIGTERM}, {SIGTERM, SIGTERM}};
+static const int *next_stops;
+
+static void stop_behind_eight(void)
+{
+    switch (server.watches) {
+    case 1:
+        for (unsigned i = 0; i < 8; i++)
+            send_signal(SIGRTMIN);
+        break;
+    case 3: send_signal(next_stops[0]); break;
+    case 5: send_signal(next_stops[1]); break;
+    case 7: ck_assert_int_eq(eventfd_write(changes.fd, 1), 0); break;
+    case 9: last_session_ends(); break; /* it drains: the test ends, and fails */
+    default: break;
+    }
+}
+
+TEST_EACH(signals, a_stop_signal_replaces_none_before_it, ARRAY_LEN(stops_in_turn))
+{
+    next_stops = stops_in_turn[_i];
+    changes.applying = true;
+    server.on_watch = stop_behind_eight;
+    ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);
+    ck_assert_uint_eq(server.stats, 8);
+    EXPECT_LOG_LINES("stopped at once", 1);
+}
+
 static void take_step(enum upgrade_event event)
 {
     upgrade.event = event;
