@@ -150,6 +150,11 @@ err_close:
     return rc;
 }
 
+int sock_change_file(const struct address *a, const struct sock_file *file)
+{
+    return sock_is_path(a) ? sock_set_file(a, file) : 0;
+}
+
 int sock_share_port(int fd, bool shared)
 {
     int value = shared;
@@ -167,8 +172,8 @@ int sock_inherit(int fd, const struct address *a, const struct sock_listen_conf 
     rc = sock_options_set(fd, a->u.sa.sa_family, &conf->options);
     if (rc == 0 && conf->reuseport && !address_is_unix(a))
         rc = sock_share_port(fd, true);
-    if (rc == 0 && sock_is_path(a))
-        rc = sock_set_file(a, &conf->file);
+    if (rc == 0)
+        rc = sock_change_file(a, &conf->file);
     if (rc == 0 && listen(fd, conf->backlog) < 0)
         rc = -errno;
     return rc;

@@ -56,6 +56,15 @@ int sock_listen(int *out_fd, const struct address *a,
                 const struct sock_listen_conf *conf) NODISCARD;
 
 /*
+ * sock_change_file(a, file):
+ * Set mode and owner of the file of the socket at ${a}; without a file do nothing.
+ *
+ * Thread: any
+ * Errors: 0; -ENOTSOCK (another file has the path); -errno
+ */
+int sock_change_file(const struct address *a, const struct sock_file *file) NODISCARD;
+
+/*
  * sock_share_port(fd, shared):
  * Allow or forbid other sockets of this user to bind to the address of ${fd} (SO_REUSEPORT).
  *

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -342,6 +343,25 @@ int listener_socket_listen(struct listener_socket *sock)
     return listen(sock->fd, backlog) < 0 ? -errno : 0;
 }
 
+/* The next listener of an address may have another unix_mode, unix_user or unix_group. */
+static void listener_socket_change_file(const struct listener_socket *sock,
+                                        const struct sock_file *before,
+                                        const struct listener_conf *conf)
+{
+    const struct sock_file *file = &conf->unix_file;
+    char text[ADDRESS_TEXT_BYTES];
+    int rc;
+
+    if (file->set_mode == before->set_mode && file->mode == before->mode &&
+        file->set_uid == before->set_uid && file->uid == before->uid &&
+        file->set_gid == before->set_gid && file->gid == before->gid)
+        return;
+    rc = sock_change_file(sock->address, file);
+    if (rc < 0)
+        log_warning("listen %s: %s: the socket file keeps its mode and owner: %s", conf->name,
+                    address_format(text, sizeof(text), sock->address), strerror(-rc));
+}
+
 void listener_socket_give(struct listener_socket *sock, struct listener_generation *gen,
                           unsigned accept_batch)
 {
@@ -351,6 +371,7 @@ void listener_socket_give(struct listener_socket *sock, struct listener_generati
     sock_options_change(sock->fd, sock->address->u.sa.sa_family, &before->socket, &conf->socket);
     if (conf->backlog != before->backlog)
         (void)listen(sock->fd, (int)conf->backlog); /* changes the backlog only */
+    listener_socket_change_file(sock, &before->unix_file, conf);
     acceptor_set_batch(sock->acceptor, accept_batch);
     atomic_store(&sock->generation, gen); /* see note: current */
 }

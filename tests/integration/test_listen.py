@@ -167,6 +167,16 @@ def owner_and_mode(t, umask):
 
 
 @test()
+def mode_of_a_listener_renamed(t):
+    """unix_mode of the listener that gets the address of another by a reload is that of the file"""
+    path = t.path("x.sock")
+    with t.daemon(echo_config("one", path, "unix_mode = 660\n")) as daemon:
+        daemon.reload(echo_config("two", path, "unix_mode = 606\n"))
+        check_equal(stat.filemode(os.stat(path).st_mode), "srw----rw-", "the mode")
+        expect_echo(path)
+
+
+@test()
 def stale_socket_file(t):
     """the socket file of a killed instance is replaced"""
     path = t.path("x.sock")
