@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "service/proxy.h"
+#include "support/busy_pool.h"
 #include "support/fault.h"
 #include "support/host.h"
 #include "support/log_lines.h"
@@ -86,44 +87,16 @@ TEST(a_handshake, whose_connection_fails_as_a_handshake_would_is_over)
 
 /* ---- a pool that has no thread for it ---- */
 
-static atomic_bool occupied, leave;
-
-static void occupy(struct tls_job *job)
-{
-    (void)job;
-    atomic_store(&occupied, true);
-    UNTIL(atomic_load(&leave));
-}
-
-static void give_back_nothing(struct tls_job *job, bool wakes)
-{
-    (void)job;
-    (void)wakes;
-}
-
-static const struct tls_job_type occupation = {
-    .name = "test", .run = occupy, .give_back = give_back_nothing, .drop = occupy};
-static struct tls_job occupier, waits[2];
-
-static void submit(struct tls_job *job)
-{
-    *job = (struct tls_job){.type = &occupation};
-    ck_assert_int_eq(tls_handshakes_submit(handshakes, job, CLOCK_NEVER, true), 0);
-}
-
 static void setup_busy(void)
 {
     conf.connect_timeout_ns = 300 * NS_PER_MS;
-    atomic_store(&occupied, false);
-    atomic_store(&leave, false);
     open_upstream(1);
-    submit(&occupier);
-    UNTIL(atomic_load(&occupied));
+    busy_pool_begin(handshakes);
 }
 
 static void teardown_busy(void)
 {
-    atomic_store(&leave, true);
+    busy_pool_end();
     teardown();
 }
 
@@ -133,7 +106,7 @@ GROUP(a_busy_pool, setup_busy, teardown_busy);
 TEST_EACH(a_busy_pool, is_no_failure_of_the_server, 2)
 {
     for (int i = 0; i < 2 * _i; i++)
-        submit(&waits[i]);
+        busy_pool_queue(handshakes, true);
     connect_client();
     host_expect_end(&host, SESSION_UPSTREAM_TLS);
     EXPECT_LOG_LINES("cannot connect: TLS handshake failed: it had no thread in time", 1);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "support/busy_pool.h"
 #include "support/certificates.h"
 #include "support/loop_runner.h"
 #include "support/probe.h"
@@ -221,33 +222,10 @@ TEST(a_channel, that_gets_no_tls_sends_an_alert_and_ends)
 }
 
 /* Steps wait behind one that occupies the only thread. */
-static atomic_bool occupied, leave;
-
-static void occupy(struct tls_job *job)
-{
-    (void)job;
-    atomic_store(&occupied, true);
-    UNTIL(atomic_load(&leave));
-}
-
-static void give_back_nothing(struct tls_job *job, bool wakes)
-{
-    (void)job;
-    (void)wakes;
-}
-
-static const struct tls_job_type occupation = {
-    .name = "test", .run = occupy, .give_back = give_back_nothing, .drop = occupy};
-static struct tls_job occupier;
-
 static void occupy_pool(unsigned max_pending)
 {
-    atomic_store(&occupied, false);
-    atomic_store(&leave, false);
     start(1, max_pending);
-    occupier = (struct tls_job){.type = &occupation};
-    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &occupier, CLOCK_NEVER, true), 0);
-    UNTIL(atomic_load(&occupied));
+    busy_pool_begin(conf.handshakes);
 }
 
 static void send_hello(void)
@@ -263,28 +241,16 @@ static void send_hello(void)
     ck_assert_int_eq(send(probe.peer, hello, (size_t)n, 0), n);
 }
 
-static uint64_t steps_pending(void)
-{
-    struct tls_handshakes_stats stats;
-
-    tls_handshakes_stats(conf.handshakes, &stats);
-    return stats.steps_pending;
-}
-
 TEST(a_channel, that_ends_during_a_step_leaves_its_stream_to_the_thread)
 {
-    static struct tls_job last;
-
-    last = (struct tls_job){.type = &occupation};
     occupy_pool(16);
     send_hello();
-    UNTIL(steps_pending() == 1);
+    UNTIL(busy_pool_pending(conf.handshakes) == 1);
     probe_abort(&probe, 0);
     probe_wait(&probe, PROBE_CLOSED);
-    atomic_store(&occupied, false);
-    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &last, CLOCK_NEVER, true), 0);
-    atomic_store(&leave, true);
-    UNTIL(atomic_load(&occupied));
+    busy_pool_queue(conf.handshakes, true);
+    busy_pool_end();
+    busy_pool_wait_run();
     ck_assert_int_eq(atomic_load(&result), NO_RESULT);
     ck_assert_int_eq(SSL_CTX_sess_accept(servers), 0); /* handshakes that were begun */
 }
@@ -297,14 +263,12 @@ static void do_retry(struct channel *ch)
 
 TEST(a_channel, that_the_pool_refused_may_try_again)
 {
-    struct tls_job waits = {.type = &occupation};
-
     occupy_pool(1);
-    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &waits, CLOCK_NEVER, true), 0);
+    busy_pool_queue(conf.handshakes, true);
     send_hello();
     expect_result(-EBUSY);
-    atomic_store(&leave, true);
-    UNTIL(steps_pending() == 0);
+    busy_pool_end();
+    UNTIL(busy_pool_pending(conf.handshakes) == 0);
     atomic_store(&result, NO_RESULT);
     probe_do(&probe, do_retry);
     UNTIL(poll(&(struct pollfd){.fd = probe.peer, .events = POLLIN}, 1, 0) == 1);
@@ -318,15 +282,14 @@ static void do_expect_refused(struct channel *ch)
 
 TEST(a_channel, that_the_pool_refused_begins_no_step_before_the_retry_whatever_comes)
 {
-    struct tls_job waits = {.type = &occupation};
     size_t hello;
 
     occupy_pool(1);
-    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &waits, CLOCK_NEVER, true), 0);
+    busy_pool_queue(conf.handshakes, true);
     send_hello();
     expect_result(-EBUSY);
-    atomic_store(&leave, true);
-    UNTIL(steps_pending() == 0);
+    busy_pool_end();
+    UNTIL(busy_pool_pending(conf.handshakes) == 0);
     hello = probe_in(&probe);
     SSL_free(peer);
     send_hello();
@@ -350,25 +313,18 @@ static bool shake_hands(void)
 
 TEST(a_channel, whose_further_step_the_pool_refused_is_as_good_as_others_after_the_retry)
 {
-    struct tls_job waits = {.type = &occupation};
-
-    occupy_pool(1);
-    atomic_store(&leave, true);
-    UNTIL(steps_pending() == 0);
+    start(1, 1);
     peer = SSL_new(clients);
     SSL_set_max_proto_version(peer, TLS1_2_VERSION);
     SSL_set_fd(peer, probe.peer);
     ck_assert(!shake_hands());
     UNTIL(poll(&(struct pollfd){.fd = probe.peer, .events = POLLIN}, 1, 0) == 1);
-    atomic_store(&leave, false);
-    atomic_store(&occupied, false);
-    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &occupier, CLOCK_NEVER, true), 0);
-    UNTIL(atomic_load(&occupied));
-    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &waits, CLOCK_NEVER, false), 0);
+    busy_pool_begin(conf.handshakes);
+    busy_pool_queue(conf.handshakes, false);
     ck_assert(!shake_hands());
     expect_result(-EBUSY);
-    atomic_store(&leave, true);
-    UNTIL(steps_pending() == 0);
+    busy_pool_end();
+    UNTIL(busy_pool_pending(conf.handshakes) == 0);
     atomic_store(&result, NO_RESULT);
     probe_do(&probe, do_retry);
     ck_assert_int_eq(SSL_connect(peer), 1);
@@ -410,10 +366,10 @@ TEST(a_channel, that_waits_for_its_step_holds_no_more_than_a_handshake_may_have)
 {
     occupy_pool(16);
     send_hello();
-    UNTIL(steps_pending() == 1);
+    UNTIL(busy_pool_pending(conf.handshakes) == 1);
     stuff_peer(send_some, MANY);
     ck_assert_uint_le(probe_in(&probe), 2 * TLS_HANDLER_MAX_BYTES);
-    atomic_store(&leave, true);
+    busy_pool_end();
     expect_result(-EPROTO);
 }
 
@@ -437,16 +393,12 @@ TEST(a_channel, that_waited_for_a_step_gets_all_that_came_meanwhile)
     SSL_set_fd(peer, probe.peer);
     ck_assert(!shake_hands());
     UNTIL(poll(&(struct pollfd){.fd = probe.peer, .events = POLLIN}, 1, 0) == 1);
-    atomic_store(&occupied, false);
-    atomic_store(&leave, false);
-    occupier = (struct tls_job){.type = &occupation};
-    ck_assert_int_eq(tls_handshakes_submit(conf.handshakes, &occupier, CLOCK_NEVER, true), 0);
-    UNTIL(atomic_load(&occupied));
+    busy_pool_begin(conf.handshakes);
     UNTIL(shake_hands());
     n = stuff_peer(write_some, MANY);
     ck_assert_uint_le(probe_in(&probe), 2 * TLS_HANDLER_MAX_BYTES);
     ck_assert_uint_gt(n, 2 * TLS_HANDLER_MAX_BYTES);
-    atomic_store(&leave, true);
+    busy_pool_end();
     expect_result(0);
     UNTIL(probe_read(&probe) >= n);
 }

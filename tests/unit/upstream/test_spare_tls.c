@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "net/netloop.h"
+#include "support/busy_pool.h"
 #include "support/certificates.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
@@ -123,37 +124,6 @@ TEST(a_handshake, that_cannot_begin_ends_the_connection)
 
 /* ---- a step that waits for its thread ---- */
 
-static atomic_bool occupied, leave;
-
-static void occupy(struct tls_job *job)
-{
-    (void)job;
-    atomic_store(&occupied, true);
-    UNTIL(atomic_load(&leave));
-}
-
-static void job_over(struct tls_job *job, bool wakes)
-{
-    (void)job;
-    (void)wakes;
-}
-
-static void job_dropped(struct tls_job *job)
-{
-    (void)job;
-}
-
-static const struct tls_job_type occupation = {
-    .name = "occupy", .run = occupy, .give_back = job_over, .drop = job_dropped};
-
-static uint64_t steps_pending(void)
-{
-    struct tls_handshakes_stats stats;
-
-    tls_handshakes_stats(handshakes, &stats);
-    return stats.steps_pending;
-}
-
 /* Our end of the connection that ${fd} is the other end of. */
 static int our_end(int fd)
 {
@@ -171,16 +141,11 @@ static int our_end(int fd)
 
 TEST(a_handshake, whose_first_message_cannot_be_sent_fails_and_another_is_tried)
 {
-    struct tls_job occupier = {.type = &occupation, .loop = loop};
-
-    atomic_store(&occupied, false);
-    atomic_store(&leave, false);
-    ck_assert_int_eq(tls_handshakes_submit(handshakes, &occupier, CLOCK_NEVER, true), 0);
-    UNTIL(atomic_load(&occupied));
+    busy_pool_begin(handshakes);
     open_pool();
-    UNTIL(steps_pending() == 1);
+    UNTIL(busy_pool_pending(handshakes) == 1);
     ck_assert_int_eq(shutdown(our_end(accepted), SHUT_WR), 0); /* as if the server had reset it */
-    atomic_store(&leave, true);
+    busy_pool_end();
     UNTIL(failed() == 1);
     close(accepted);
     accepted = sockets_accept(listening);
