@@ -12,6 +12,7 @@
 #define HANDLERS_HANDLER_TYPE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "stats/session_reason.h"
 
@@ -32,6 +33,8 @@ struct pipeline_conf;
 struct handler_context_ops {
     /* Send pending bytes, then end of file; discard input. */
     void (*end)(struct handler_context *context, enum session_reason reason);
+    /* The same after ${limit_ns}; a stream that this cuts is reset instead. */
+    void (*time_out)(struct handler_context *context, enum session_reason reason, int64_t limit_ns);
     /* Send pending bytes, then reset both sides. */
     void (*reset)(struct handler_context *context, enum session_reason reason);
     /* Reset both sides now. */

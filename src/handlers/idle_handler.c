@@ -142,7 +142,7 @@ static void idle_judge(struct idle_handler *idle, int64_t now_ns)
             idle_log(idle, kind);
             continue;
         }
-        idle->context->ops->end(idle->context, SESSION_IDLE);
+        idle->context->ops->time_out(idle->context, SESSION_IDLE, idle_limit_ns(idle, kind));
         return;
     }
 }

@@ -6,6 +6,7 @@
 #include "base/cache_line.h"
 #include "handlers/pipeline_template.h"
 #include "service/mirror.h"
+#include "service/session_internal.h"
 #include "service/session_preface.h"
 
 struct session_handlers {
@@ -24,6 +25,12 @@ static void session_handlers_end(struct handler_context *context, enum session_r
     session_close(session_of(context), reason);
 }
 
+static void session_handlers_time_out(struct handler_context *context, enum session_reason reason,
+                                      int64_t limit_ns)
+{
+    session_time_out(session_of(context), reason, limit_ns);
+}
+
 static void session_handlers_reset(struct handler_context *context, enum session_reason reason)
 {
     session_reset(session_of(context), reason);
@@ -34,8 +41,11 @@ static void session_handlers_abort(struct handler_context *context, enum session
     session_abort(session_of(context), reason);
 }
 
-static const struct handler_context_ops session_handlers_ops = {
-    .end = session_handlers_end, .reset = session_handlers_reset, .abort = session_handlers_abort};
+static const struct handler_context_ops session_handlers_ops = {.end = session_handlers_end,
+                                                                .time_out =
+                                                                    session_handlers_time_out,
+                                                                .reset = session_handlers_reset,
+                                                                .abort = session_handlers_abort};
 
 void *session_handlers_alloc(const struct service *service, size_t bytes)
 {

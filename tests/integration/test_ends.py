@@ -170,7 +170,9 @@ CUT_S = 3
 CUTS = [("upload", f"max_lifetime = {CUT_S}s\nlifetime_jitter = 0", ""),
         ("download", f"max_lifetime = {CUT_S}s\nlifetime_jitter = 0", ""),
         ("download", f"client_idle_timeout = {CUT_S}s", ""),
-        ("upload", "", f"idle_timeout = {CUT_S}s")]
+        ("upload", "", f"idle_timeout = {CUT_S}s"),
+        ("upload", f"idle_write = {CUT_S}s\npipeline = idle", ""),
+        ("download", f"idle_read = {CUT_S}s\npipeline = idle", "")]
 
 
 @test(each=[{"way": way, "option": option.split(" =")[0] or "upstream", "front": front,
