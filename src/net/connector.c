@@ -203,6 +203,7 @@ static void connector_arm(struct connector *c, int64_t now_ns)
         at_ns = now_ns;
     if (connector_waits_again(c) && at_ns > now_ns + CONNECTOR_AGAIN_NS)
         at_ns = now_ns + CONNECTOR_AGAIN_NS;
+    at_ns = clock_sooner(at_ns, c->deadline_at_ns);
     loop_cancel(c->net->loop, &c->timer);
     loop_schedule(c->net->loop, &c->timer, at_ns - now_ns);
 }

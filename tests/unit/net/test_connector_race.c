@@ -357,6 +357,20 @@ TEST(race, without_a_second_descriptor_the_first_goes_on_alone)
     deaf_close(&six);
 }
 
+TEST(race, the_timeout_may_be_shorter_than_the_delay)
+{
+    struct deaf six = deaf_server(&addresses[0], AF_INET6);
+    int listening = answering(&addresses[1], AF_INET);
+
+    timeout_ns = 100 * NS_PER_MS;
+    conf.attempt_delay_ns = 3600 * NS_PER_S;
+    start();
+    await_outcome();
+    ck_assert_int_eq(outcome_error, -ETIMEDOUT);
+    close(listening);
+    deaf_close(&six);
+}
+
 TEST(race, without_a_second_descriptor_the_first_may_still_answer)
 {
     struct deaf six = deaf_server(&addresses[0], AF_INET6);
