@@ -143,10 +143,8 @@ static void session_hello_begin(struct session *s, struct channel *ch, void *roo
     struct session_hello *o = room;
 
     o->session = s;
-    o->timeout_ns = 0;
     o->is_read = false;
     o->alpn[0] = o->ja4[0] = '\0';
-    session_hello_carry_over(s, o);
     hello_handler_add(&o->reader, ch, session_hello_done);
     s->hello = o;
 }

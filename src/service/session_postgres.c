@@ -127,10 +127,14 @@ static size_t session_postgres_bytes(const struct service *service)
 
 static void session_postgres_begin(struct session *s, struct channel *ch, void *room)
 {
+    const struct session_tls_conf *conf = s->service->tls;
     struct session_postgres *o = room;
 
-    *o = (struct session_postgres){.session = s,
-                                   .timeout_ns = s->service->tls ? s->service->tls->timeout_ns : 0};
+    *o = (struct session_postgres){.session = s, .timeout_ns = conf ? conf->timeout_ns : 0};
+    if (!conf) { /* a reload has ended TLS on this listener */
+        session_abort(s, SESSION_DRAIN);
+        return;
+    }
     preface_handler_add(&o->reader, ch, &session_postgres_ops);
 }
 

@@ -75,6 +75,7 @@ void session_preface_add(struct session *s, struct channel *ch, void *room, void
         at += session_preface_stages[i]->bytes(s->service);
     }
     s->preface_read = o;
+    session_preface_carry_over(s); /* a reload may remove the settings of a later stage */
     session_preface_begin(o, session_preface_next(s, 0));
 }
 

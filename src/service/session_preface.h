@@ -34,7 +34,7 @@ struct session_preface_stage {
     int64_t (*timeout_ns)(const struct session *s, const void *room);
     /* The timeout has expired. */
     void (*give_up)(void *room);
-    /* Use the new settings of ${s} (session_carry_over). NULL: nothing to do. */
+    /* Use the settings of ${s}, even before begin(). NULL: nothing to do. */
     void (*carry_over)(const struct session *s, void *room);
 };
 

@@ -8,6 +8,7 @@
 #include "limits/admission.h"
 #include "net/memory_account.h"
 #include "service/proxy.h"
+#include "service/session_hello.h"
 #include "service/session_tls.h"
 #include "support/host.h"
 #include "support/log_lines.h"
@@ -114,6 +115,37 @@ TEST(preface, a_client_whose_listener_has_lost_its_tls_meanwhile_is_reset)
     sockets_say(client, ALLOWED "hello");
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_DRAIN);
+}
+
+TEST(preface, a_client_whose_listener_has_lost_its_tls_is_not_asked_to_begin_it)
+{
+    const struct session_tls_conf tls = {.timeout_ns = 3600 * NS_PER_S, .postgres = true};
+    struct service next;
+
+    host.service.tls = &tls;
+    open_client(ADMISSION_CLOSE);
+    next = host.service;
+    next.tls = NULL;
+    host_carry_over(&host, &next);
+    sockets_say(client, ALLOWED);
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_DRAIN);
+}
+
+/* The routes went while the PROXY header was awaited: the ClientHello has its timeout still. */
+TEST(preface, a_client_whose_listener_has_lost_its_routes_does_not_wait_for_ever)
+{
+    struct session_routes routes = {.timeout_ns = 50 * NS_PER_MS};
+    struct service next;
+
+    host.service.routes = &routes;
+    open_client(ADMISSION_CLOSE);
+    next = host.service;
+    next.routes = NULL;
+    host_carry_over(&host, &next);
+    sockets_say(client, ALLOWED);
+    sockets_hear_reset(client);
+    host_expect_end(&host, SESSION_IDLE);
 }
 
 /* A request that is refused with one byte, for which there is no room. */
