@@ -42,7 +42,7 @@ static int64_t session_last_read_timeout_ns(const struct session *s, unsigned le
 
 static bool session_leg_paused(const struct session *s, const struct channel *leg)
 {
-    return channel_stopped(leg, CHANNEL_STOP_METER | CHANNEL_STOP_DELAY) ||
+    return channel_stopped(leg, CHANNEL_STOP_METER | CHANNEL_STOP_DELAY | CHANNEL_STOP_HANDLER) ||
            !channel_writable(session_receiver(s, leg));
 }
 

@@ -222,6 +222,17 @@ def held_up_is_not_silent(t):
             check_equal(net.read_to_end(server), b"", "behind the bytes")
 
 
+@test()
+def busy_handler_is_not_silent(t):
+    """a client that is not read because its executor is busy is not one that says nothing"""
+    address, total = t.address(), 200_000
+    options = "pipeline = executor\nexecutor_delay = 1s\nclient_idle_timeout = 600ms"
+    with t.daemon(echo(address, options)), net.connect(address) as client:
+        sender = Task(net.send_pattern, client, total)
+        check_equal(net.receive_sha256(client, total), net.pattern_sha256(total), "SHA-256")
+        sender.result()
+
+
 @test(each={"service": ["echo", "proxy"]})
 def first_byte(t, service):
     """{service}: a client that never says anything is closed after first_byte_timeout, one that has
