@@ -30,6 +30,7 @@ struct mirror {
     struct channel_linger_conf linger;
     enum mirror_state state;
     bool eof;
+    bool rejected; /* a handler has rejected the client's stream */
     bool client_gone;
     uint64_t key;
     uint64_t offered;
@@ -251,7 +252,8 @@ static void mirror_client_eof(struct mirror *m)
 
 static void mirror_client_closed(struct mirror *m, int error)
 {
-    bool is_whole = m->eof || (error == 0 && !channel_input_cut(m->handler.channel));
+    bool is_cut = error < 0 || m->rejected || channel_input_cut(m->handler.channel);
+    bool is_whole = m->eof || !is_cut;
 
     m->client_gone = true;
     if (m->state == MIRROR_OPEN && is_whole) {
@@ -272,6 +274,8 @@ static void mirror_client_ended(struct handler *h, enum handler_end what, int er
 
     if (what == HANDLER_CLOSED)
         mirror_client_closed(mirror_of(h), error);
+    else if (what == HANDLER_REJECTED)
+        mirror_of(h)->rejected = true;
     handler_ended(next, what, error);
     if (what == HANDLER_EOF)
         mirror_client_eof(mirror_of(h));
