@@ -50,7 +50,8 @@ static void session_access_log_put(const struct service *service, const struct a
 static void session_access_log_write(struct session *s, enum session_reason reason)
 {
     struct access_log_record r = session_access_log_record(s->service);
-    const struct channel *client = s->legs[0];
+    bool counts = reason != SESSION_OPEN || !s->preface; /* bytes of a preface do not count */
+    const struct channel *client = counts ? s->legs[0] : NULL;
 
     r.connection = s->number;
     r.id = session_id(s);
