@@ -29,6 +29,7 @@ struct fault_line {
     struct timer timer;
     int64_t free_at_ns; /* when the rate allows the next byte */
     bool eof;           /* end of file follows the delayed bytes */
+    int rejected;       /* HANDLER_REJECTED with this error follows them; 0: no */
 };
 
 struct fault_handler {
@@ -160,7 +161,9 @@ static void fault_run_in(struct task *t)
     fault_consume(f, &f->in, n);
     if (buffer_bytes(&f->in.delayed) > 0)
         return;
-    if (f->in.eof)
+    if (f->in.rejected < 0)
+        handler_ended(f->handler.next, HANDLER_REJECTED, f->in.rejected);
+    else if (f->in.eof)
         handler_ended(f->handler.next, HANDLER_EOF, 0);
     channel_resume_reading(f->handler.channel, CHANNEL_STOP_DELAY);
 }
@@ -262,6 +265,10 @@ static void fault_ended(struct handler *h, enum handler_end what, int error)
 
     if (what == HANDLER_EOF && !fault_passes_eof(f))
         return;
+    if (what == HANDLER_REJECTED && buffer_bytes(&f->in.delayed) > 0) {
+        f->in.rejected = error;
+        return;
+    }
     if (what == HANDLER_BROKEN) {
         loop_cancel(fault_loop(f), &f->out.timer);
         channel_pace_writing(h->channel, false);

@@ -41,6 +41,18 @@ def certificate_of(t, key="p256"):
     return ca, ca.issue(NAME, key=key)
 
 
+@test()
+def lines_during_a_handshake(t):
+    """a line of access_log_interval has no bytes of a handshake that goes on"""
+    front, log = t.address(), t.path("log")
+    ca, certificate = certificate_of(t)
+    options = f"access_log = {log}\naccess_log_format = $reason $bytes_in $bytes_out\naccess_log_interval = 1s"
+    with t.daemon(tls_echo(front, certificate, options)), net.connect(front) as s:
+        s.sendall(tls.Peer(s, tls.client_context(ca.path), NAME).flight())
+        t.eventually(lambda: "open 0 0\n" in open(log, encoding="utf-8").read(), "a line")
+        check("open" not in open(log, encoding="utf-8").read().replace("open 0 0\n", ""), "no other line")
+
+
 @test(each={"end": ["alert", "reset", "no route"]})
 def bytes_before_the_data(t, end):
     """the bytes of a client that ends before its data ({end}) are not in the access log and the counters"""
@@ -136,16 +148,34 @@ def half_close_by_the_server(t, version):
 
 @test(each=[{"truncated": "eof", "end": "fin"}, {"truncated": "reset", "end": "reset"}])
 def truncated_by_the_client(t, truncated, end):
-    """truncated = {truncated}: a client's end of file without close_notify is a {end} for the server"""
+    """truncated = {truncated}: a client's end of file without close_notify is a {end} for server and mirror"""
+    front, back, copy = t.address(), t.address(), t.address()
+    ca, certificate = certificate_of(t)
+    config = tls_proxy(front, back, certificate, "mirror = copy", f"truncated = {truncated}")
+    with net.listen(back) as listener, net.listen(copy) as copies, t.daemon(
+            config + f"[upstream copy]\nserver.only = {copy}\n"):
+        with tls.connect(front, tls.client_context(ca.path)) as client, \
+                net.accept(listener) as server, net.accept(copies) as mirror:
+            client.sendall(b"part")
+            for s in (server, mirror):
+                check_equal(net.read_exactly(s, 4), b"part", "what was passed on")
+            client.socket.shutdown(socket.SHUT_WR)
+            for s in (server, mirror):
+                check_equal(net.ending(s), end, "the end that was passed on")
+
+
+@test()
+def broken_and_delayed(t):
+    """what fault_delay holds is passed on before the reset that follows a bad record"""
     front, back = t.address(), t.address()
     ca, certificate = certificate_of(t)
-    with net.listen(back) as listener, t.daemon(
-            tls_proxy(front, back, certificate, tls_options=f"truncated = {truncated}")):
+    config = tls_proxy(front, back, certificate, "fault_delay = 300ms")
+    with net.listen(back) as listener, t.daemon("[reactord]\nallow_faults = yes\n" + config):
         with tls.connect(front, tls.client_context(ca.path)) as client, net.accept(listener) as server:
-            client.sendall(b"part")
+            client.tls.write(b"part")
+            client.socket.sendall(client.outgoing.read() + b"\x17\x03\x03\x00\x20" + bytes(32))
             check_equal(net.read_exactly(server, 4), b"part", "what the server got")
-            client.socket.shutdown(socket.SHUT_WR)
-            check_equal(net.ending(server), end, "the end for the server")
+            check_equal(net.ending(server), "reset", "the end for the server")
 
 
 def greeted(front, context, pieces):
