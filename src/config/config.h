@@ -36,6 +36,9 @@ struct process_conf {
 #define ADMIN_CONNECTIONS_EXTRA 64
 #define ADMIN_DESCRIPTORS       16
 
+/* Descriptors of an upgrade, besides one for each replaced process. */
+#define UPGRADE_DESCRIPTORS 8
+
 /* Longest token, without NUL. */
 #define ADMIN_TOKEN_MAX_BYTES 512
 

@@ -309,6 +309,12 @@ static int config_build_fill(const struct config_section *section, struct diagno
     return rc;
 }
 
+/* Descriptors that connections leave for an upgrade, if there can be one. */
+static unsigned config_build_upgrade_descriptors(const struct process_conf *conf)
+{
+    return conf->chroot || conf->seccomp ? 0 : UPGRADE_DESCRIPTORS + conf->max_old_processes;
+}
+
 int config_build_all(struct config *config, struct diagnostics *diagnostics)
 {
     struct config_memory *m = config->memory;
@@ -329,8 +335,9 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics)
         if (rc == 0)
             rc = config_build_fill(&m->sections[i], diagnostics);
     }
+    config->server.set_aside = config_build_upgrade_descriptors(&config->process);
     if (config->admin.n_addresses > 0)
-        config->server.set_aside = config->admin.n_addresses + config->admin.max_connections +
-                                   ADMIN_CONNECTIONS_EXTRA + ADMIN_DESCRIPTORS;
+        config->server.set_aside += config->admin.n_addresses + config->admin.max_connections +
+                                    ADMIN_CONNECTIONS_EXTRA + ADMIN_DESCRIPTORS;
     return rc;
 }

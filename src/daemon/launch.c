@@ -40,6 +40,7 @@ struct launch_plan {
     char **environment;
     char *texts; /* LISTEN_FDS and LISTEN_FDNAMES */
     int *moved;  /* copies of the descriptors */
+    int *sorted; /* the descriptors, ascending */
     char listen_pid[sizeof("LISTEN_PID=") + LAUNCH_PID_BYTES];
     char watchdog_pid[sizeof("WATCHDOG_PID=") + LAUNCH_PID_BYTES];
 };
@@ -73,6 +74,26 @@ static int launch_format(struct launch_plan *plan, size_t *names)
     return fclose(f) == 0 ? 0 : -ENOMEM;
 }
 
+static int launch_compare(const void *a, const void *b)
+{
+    const int *first = a, *second = b;
+
+    return (*first > *second) - (*first < *second);
+}
+
+static int launch_sort(struct launch_plan *plan)
+{
+    const struct launch_conf *conf = plan->conf;
+
+    plan->sorted = calloc(conf->n + 1, sizeof(int));
+    if (!plan->sorted)
+        return -ENOMEM;
+    for (unsigned i = 0; i < conf->n; i++)
+        plan->sorted[i] = conf->descriptors[i].fd;
+    qsort(plan->sorted, conf->n, sizeof(int), launch_compare);
+    return 0;
+}
+
 static int launch_plan_open(struct launch_plan *plan, const struct launch_conf *conf)
 {
     size_t n = 0, names;
@@ -82,7 +103,9 @@ static int launch_plan_open(struct launch_plan *plan, const struct launch_conf *
                                  .starter = getpid(),
                                  .listen_pid = "LISTEN_PID=",
                                  .watchdog_pid = "WATCHDOG_PID="};
-    rc = launch_format(plan, &names);
+    rc = launch_sort(plan);
+    if (rc == 0)
+        rc = launch_format(plan, &names);
     if (rc < 0)
         return rc;
     while (environ[n])
@@ -107,6 +130,7 @@ static void launch_plan_close(struct launch_plan *plan)
 {
     free(plan->environment);
     free(plan->moved);
+    free(plan->sorted);
     free(plan->texts);
 }
 
@@ -130,6 +154,24 @@ static void launch_append_pid(char *assignment, pid_t pid)
     end[digits] = '\0';
     for (; digits > 0; digits--, pid /= 10)
         end[digits - 1] = (char)('0' + pid % 10);
+}
+
+/*
+ * Close all descriptors from LISTEN_FDS's first on that the program does not get: connections may
+ * have used all that the limit of open files allows, and the copies need room.
+ */
+static void launch_make_room(const struct launch_plan *plan)
+{
+    unsigned next = SD_LISTEN_FDS_START;
+
+    for (unsigned i = 0; i < plan->conf->n; i++) {
+        unsigned fd = (unsigned)plan->sorted[i];
+
+        if (fd > next)
+            (void)syscall(SYS_close_range, next, fd - 1, 0U);
+        next = fd >= next ? fd + 1 : next;
+    }
+    (void)syscall(SYS_close_range, next, ~0U, 0U);
 }
 
 /*
@@ -157,8 +199,10 @@ static _Noreturn void launch_exec(struct launch_plan *plan)
 {
     const struct launch_conf *conf = plan->conf;
     const struct sigaction usual = {.sa_handler = SIG_DFL};
-    int rc = launch_place_descriptors(plan);
+    int rc;
 
+    launch_make_room(plan);
+    rc = launch_place_descriptors(plan);
     if (rc == 0) {
         launch_append_pid(plan->listen_pid, getpid());
         launch_append_pid(plan->watchdog_pid, getpid());

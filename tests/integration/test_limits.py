@@ -134,12 +134,12 @@ def churn_at_the_limit(t):
 
 @test(timeout=60)
 def proxy_at_the_limit(t):
-    """with ulimit -n 60 a proxy lets the clients wait whose servers it has no descriptor for: it
+    """with ulimit -n 72 a proxy lets the clients wait whose servers it has no descriptor for: it
     used to reset them; all 80 are served in the end"""
     with program.echo_server(t) as back:
         front = t.address()
         config = "[worker]\nthreads = 2\n" + proxy(front, back, "splice = on")
-        with t.daemon(config, nofile=60) as daemon, Crowd(front, 80) as crowd:
+        with t.daemon(config, nofile=72) as daemon, Crowd(front, 80) as crowd:
             served = crowd.served(0.7 * t.scale)
             check(10 < len(served) < 30, f"{len(served)} of 80 clients are served")
             used = daemon.cpu_s()
@@ -178,7 +178,7 @@ def stuff(servers):
 
 @test(timeout=60, each={"splice": ["auto", "on", "off"]})
 def downloads_that_nobody_reads(t, splice):
-    """with ulimit -n 200 and 45 downloads that nobody reads, 40 clients are served: their descriptors
+    """with ulimit -n 212 and 45 downloads that nobody reads, 40 clients are served: their descriptors
     are not in pipes; the downloads arrive whole (splice {splice})"""
     front, back, other = t.address(), t.address(), t.address()
     with program.echo_server(t) as echoes:
@@ -186,7 +186,7 @@ def downloads_that_nobody_reads(t, splice):
         config = (f"[worker]\nthreads = 1\n{proxy(front, back, options, 'receive_buffer = 64k')}\n"
                   f"[listen other]\naddress = {other}\nservice = proxy\nupstream = other\n"
                   f"[upstream other]\nserver.only = {echoes}\n")
-        with net.listen(back) as listener, t.daemon(config, nofile=200) as daemon:
+        with net.listen(back) as listener, t.daemon(config, nofile=212) as daemon:
             pairs = []
             for _ in range(DOWNLOADS):
                 client, server = net.connect(front, rcvbuf=8192), net.accept(listener)

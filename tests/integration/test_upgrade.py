@@ -538,6 +538,21 @@ def no_descriptor_for_the_state(t):
 
 
 @test(timeout=60)
+def all_descriptors_in_use(t):
+    """a process whose clients use all descriptors that they may is replaced, with its many sockets"""
+    addresses = [t.address() for _ in range(30)]
+    config = f"drain_timeout = 0\n[worker]\nthreads = 1\n{echo(', '.join(addresses))}"
+    with Chain(t, config, nofile=120) as chain, contextlib.ExitStack() as stack:
+        for _ in range(120):
+            stack.enter_context(net.connect(addresses[0]))
+        chain.wait_line("cannot accept: Too many open files", chain.pid)
+        chain.upgrade()
+        stack.close()
+        exchange_once(addresses[1])
+        chain.stop()
+
+
+@test(timeout=60)
 def no_descriptor_for_systemd(t):
     """an old process that cannot tell systemd of the new one ends it, and goes on"""
     address = t.address()

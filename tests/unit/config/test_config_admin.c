@@ -59,6 +59,8 @@ TEST(section, without_it_there_is_no_interface)
 {
     ck_assert_int_eq(config_file_load_text(ECHO), 0);
     ck_assert_uint_eq(config_file.config->admin.n_addresses, 0);
+    ck_assert_uint_eq(config_file.config->server.set_aside, UPGRADE_DESCRIPTORS + 4);
+    ck_assert_int_eq(config_file_load_text("[reactord]\nseccomp = yes\n" ECHO), 0);
     ck_assert_uint_eq(config_file.config->server.set_aside, 0);
     ck_assert_int_eq(load(""), 0);
     ck_assert_uint_eq(config_file.config->admin.n_addresses, 0);

@@ -475,7 +475,7 @@ TEST(files, max_connections_above_the_limit_of_open_files_is_warned_of)
                                            "max_connections = 300\n" SERVER),
                      0);
     ck_assert_str_eq(config_file.problems,
-                     "t.ini:2: warning: [reactord] max_connections: cannot be reached: needs 1832 "
+                     "t.ini:2: warning: [reactord] max_connections: cannot be reached: needs 1844 "
                      "open files, the limit is 1000 (ulimit -Hn; LimitNOFILE=)\n");
     ck_assert_int_eq(config_file_load_text(ECHO "max_connections = 990\n[listen b]\naddress = @b\n"
                                                 "service = echo\nmax_connections = 900\n"),
