@@ -65,6 +65,7 @@ static void teardown(void)
 {
     close(client);
     close(server);
+    tls_handshakes_stop(handshakes); /* while the loop of the steps exists */
     host_close(&host);
     tls_handshakes_free(handshakes);
     upstream_destroy(upstream);
