@@ -217,16 +217,23 @@ static bool config_compare_has_other_files(const struct pair *sections)
 }
 
 /* Compare with the files in use: they may have been read again since ${from} was loaded. */
+/* A change of what a section means, without another option. */
+static int config_compare_add_meaning(struct config_compare *cmp, enum config_compare_kind kind,
+                                      const struct config_section *to)
+{
+    return config_compare_add(
+        cmp, (struct config_compare_change){.kind = kind,
+                                            .section = to->kind,
+                                            .name = to->name,
+                                            .applies = OPTION_NEW_CONNECTIONS,
+                                            .line = config_compare_line(to, NULL)});
+}
+
 static int config_compare_files(struct config_compare *cmp, const struct pair *sections)
 {
     if (sections->to->kind != OPTION_TLS || !config_compare_has_other_files(sections))
         return 0;
-    return config_compare_add(
-        cmp, (struct config_compare_change){.kind = CONFIG_COMPARE_FILES,
-                                            .section = OPTION_TLS,
-                                            .name = sections->to->name,
-                                            .applies = OPTION_NEW_CONNECTIONS,
-                                            .line = config_compare_line(sections->to, NULL)});
+    return config_compare_add_meaning(cmp, CONFIG_COMPARE_FILES, sections->to);
 }
 
 /* Of equal routes the first in the file is taken. */
@@ -236,12 +243,7 @@ static int config_compare_routes(struct config_compare *cmp, const struct pair *
 
     for (unsigned i = 0; sections->to->kind == OPTION_LISTEN && i < to->n_routes; i++)
         if (strcmp(from->routes[i].id, to->routes[i].id) != 0)
-            return config_compare_add(cmp, (struct config_compare_change){
-                                               .kind = CONFIG_COMPARE_ORDER,
-                                               .section = OPTION_LISTEN,
-                                               .name = sections->to->name,
-                                               .applies = OPTION_NEW_CONNECTIONS,
-                                               .line = config_compare_line(sections->to, NULL)});
+            return config_compare_add_meaning(cmp, CONFIG_COMPARE_ORDER, sections->to);
     return 0;
 }
 

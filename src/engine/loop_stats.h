@@ -37,8 +37,8 @@ struct loop_stats {
     int64_t turn_ns;          /* age of the current turn; 0: polling */
     const char *doing;
     struct histogram_view turn;
-    struct histogram_view
-        queue_wait; /* waits of tasks that found the queue empty, and of 1 in 64 others */
+    /* waits of tasks that found the queue empty, and of 1 in 64 others */
+    struct histogram_view queue_wait;
 };
 
 /*

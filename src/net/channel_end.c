@@ -11,8 +11,7 @@ void channel_run_end(struct task *t)
     hangup_leave(&channel_net(ch)->hangup, &ch->hangup);
     channel_drop_pending(ch);
     channel_linger_end(ch);
-    if ((ch->flags & CHANNEL_RESET) &&
-        ch->error != -ECONNRESET) /* -ECONNRESET: the peer has reset it */
+    if ((ch->flags & CHANNEL_RESET) && ch->error != -ECONNRESET) /* else reset by the peer */
         sock_close_reset(ch->io.fd);
     else
         close(ch->io.fd);

@@ -625,18 +625,24 @@ def stop_of_the_new_when_it_takes_over(t, when):
         check(not os.path.exists(chain.pid_path), "the pid file is still there")
 
 
+def begun_until_the_word(chain):
+    """An upgrade whose new process, stopped, has yet to hear the word to take over; the old one and the new."""
+    chain.becomes_reactord("sleep 0.5")
+    old, new = chain.pid, chain.begin()
+    os.kill(old, signal.SIGSTOP)
+    chain.wait_line(" ready$", new)
+    os.kill(new, signal.SIGSTOP)
+    os.kill(old, signal.SIGCONT)
+    time.sleep(0.5)  # so that it has sent the word
+    return old, new
+
+
 @test(timeout=60)
 def new_killed_with_the_word(t):
     """a new process that is killed before it hears the word to take over leaves the old one serving"""
     address = t.address()
     with Chain(t, echo(address)) as chain:
-        chain.becomes_reactord("sleep 0.5")
-        old, new = chain.pid, chain.begin()
-        os.kill(old, signal.SIGSTOP)
-        chain.wait_line(" ready$", new)
-        os.kill(new, signal.SIGSTOP)
-        os.kill(old, signal.SIGCONT)
-        time.sleep(0.5)  # so that it has sent the word
+        old, new = begun_until_the_word(chain)
         check(not chain.lines("has replaced", old), "it counts as replaced")
         os.kill(new, signal.SIGKILL)
         chain.wait_line("upgrade: failed: killed by signal 9", old)
@@ -650,13 +656,7 @@ def set_with_the_word(t):
     """what an administrator sets while the new process hears the word to take over holds in the new process"""
     admin = t.path("admin.sock")
     with Chain(t, section(admin) + echo(t.address())) as chain:
-        chain.becomes_reactord("sleep 0.5")
-        old, new = chain.pid, chain.begin()
-        os.kill(old, signal.SIGSTOP)
-        chain.wait_line(" ready$", new)
-        os.kill(new, signal.SIGSTOP)
-        os.kill(old, signal.SIGCONT)
-        time.sleep(0.5)  # so that it has sent the word
+        old, new = begun_until_the_word(chain)
         check_equal(post(admin, "/v1/set", {"io_ratio": 70}).status, 200, "status")
         os.kill(new, signal.SIGCONT)
         chain.wait_line("upgrade: took over", new)

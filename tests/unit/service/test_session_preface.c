@@ -102,9 +102,10 @@ TEST_EACH(preface, no_server_is_asked_for_a_client_that_is_denied, 2)
     ck_assert_uint_eq(atomic_load(&counters.bytes_in), strlen("hello"));
 }
 
-TEST(preface, a_client_whose_listener_has_lost_its_tls_meanwhile_is_reset)
+/* 0: bytes follow the PROXY header; 1: the client would be asked to begin TLS (tls_start). */
+TEST_EACH(preface, a_client_whose_listener_has_lost_its_tls_meanwhile_is_reset, 2)
 {
-    const struct session_tls_conf tls = {.timeout_ns = 3600 * NS_PER_S};
+    const struct session_tls_conf tls = {.timeout_ns = 3600 * NS_PER_S, .postgres = _i == 1};
     struct service next;
 
     host.service.tls = &tls;
@@ -112,22 +113,7 @@ TEST(preface, a_client_whose_listener_has_lost_its_tls_meanwhile_is_reset)
     next = host.service;
     next.tls = NULL;
     host_carry_over(&host, &next);
-    sockets_say(client, ALLOWED "hello");
-    sockets_hear_reset(client);
-    host_expect_end(&host, SESSION_DRAIN);
-}
-
-TEST(preface, a_client_whose_listener_has_lost_its_tls_is_not_asked_to_begin_it)
-{
-    const struct session_tls_conf tls = {.timeout_ns = 3600 * NS_PER_S, .postgres = true};
-    struct service next;
-
-    host.service.tls = &tls;
-    open_client(ADMISSION_CLOSE);
-    next = host.service;
-    next.tls = NULL;
-    host_carry_over(&host, &next);
-    sockets_say(client, ALLOWED);
+    sockets_say(client, _i == 0 ? ALLOWED "hello" : ALLOWED);
     sockets_hear_reset(client);
     host_expect_end(&host, SESSION_DRAIN);
 }

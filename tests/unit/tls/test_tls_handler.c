@@ -261,7 +261,8 @@ static void do_retry(struct channel *ch)
     tls_handler_retry(&tls);
 }
 
-TEST(a_channel, that_the_pool_refused_may_try_again)
+/* A ClientHello comes when the pool is full; then the pool has room. */
+static void refuse_hello(void)
 {
     occupy_pool(1);
     busy_pool_queue(conf.handshakes, true);
@@ -269,6 +270,11 @@ TEST(a_channel, that_the_pool_refused_may_try_again)
     expect_result(-EBUSY);
     busy_pool_end();
     UNTIL(busy_pool_pending(conf.handshakes) == 0);
+}
+
+TEST(a_channel, that_the_pool_refused_may_try_again)
+{
+    refuse_hello();
     atomic_store(&result, NO_RESULT);
     probe_do(&probe, do_retry);
     UNTIL(poll(&(struct pollfd){.fd = probe.peer, .events = POLLIN}, 1, 0) == 1);
@@ -284,12 +290,7 @@ TEST(a_channel, that_the_pool_refused_begins_no_step_before_the_retry_whatever_c
 {
     size_t hello;
 
-    occupy_pool(1);
-    busy_pool_queue(conf.handshakes, true);
-    send_hello();
-    expect_result(-EBUSY);
-    busy_pool_end();
-    UNTIL(busy_pool_pending(conf.handshakes) == 0);
+    refuse_hello();
     hello = probe_in(&probe);
     SSL_free(peer);
     send_hello();

@@ -702,7 +702,8 @@ TEST(change, an_address_that_leads_back_from_now_on_is_not_used_any_more)
     ck_assert_uint_eq(atomic_load(&lookups[0]), 2);
 }
 
-TEST(change, nor_one_that_comes_from_a_lookup_before)
+/* Prepare other listeners while a lookup with the old ones is under way. */
+static void prepare_during_a_lookup(void)
 {
     listeners[1].port = 1001;
     now[0]->conf.resolve_interval_ns = 200 * NS_PER_MS;
@@ -712,6 +713,11 @@ TEST(change, nor_one_that_comes_from_a_lookup_before)
     other(0)->conf.resolve_interval_ns = LATER;
     ck_assert_int_eq(prepare_with(1, UNTIL_LIMIT_NS, &listeners[1]), 0);
     until_ready(1);
+}
+
+TEST(change, nor_one_that_comes_from_a_lookup_before)
+{
+    prepare_during_a_lookup();
     commit();
     atomic_store(&answers[0], 2); /* was asked with the old listeners */
     UNTIL(atomic_load(&lookups[0]) == 3);
@@ -721,14 +727,7 @@ TEST(change, nor_one_that_comes_from_a_lookup_before)
 
 TEST(change, nor_one_that_waited_for_the_change)
 {
-    listeners[1].port = 1001;
-    now[0]->conf.resolve_interval_ns = 200 * NS_PER_MS;
-    start();
-    atomic_store(&answers[0], SILENT);
-    UNTIL(atomic_load(&running) == 1);
-    other(0)->conf.resolve_interval_ns = LATER;
-    ck_assert_int_eq(prepare_with(1, UNTIL_LIMIT_NS, &listeners[1]), 0);
-    until_ready(1);
+    prepare_during_a_lookup();
     atomic_store(&answers[0], 2); /* was asked with the old listeners */
     UNTIL(atomic_load(&running) == 0);
     PAUSE_MS(20); /* until it has come, for what is tested; the test passes without, too */
