@@ -222,7 +222,7 @@ int address_parse_target(struct address *out, size_t max, const char *word)
     rc = address_split_port(host, sizeof(host), word, &port);
     if (rc < 0)
         return rc;
-    if (strcasecmp(host, "localhost") != 0)
+    if (strcasecmp(host, "localhost") != 0 && strcasecmp(host, "localhost.") != 0)
         return -ENOENT;
     /* IPv4 first: more servers listen on IPv4 only. */
     address_set_ipv4(&out[0], &(struct in_addr){.s_addr = htonl(INADDR_LOOPBACK)}, port);

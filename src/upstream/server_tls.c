@@ -34,25 +34,39 @@ static const char *server_tls_service_domain(const char *address_text)
     return address_text[0] == '_' && domain ? domain + strlen("._tcp.") : NULL;
 }
 
+/* The dot of an absolute name is not part of SNI or certificates (RFC 6066, section 3). */
+static void server_tls_drop_dot(char *name)
+{
+    size_t len = strlen(name);
+
+    if (len > 0 && name[len - 1] == '.')
+        name[len - 1] = '\0';
+}
+
 const char *server_tls_name(char *name, const struct upstream_tls_conf *conf,
                             const char *address_text)
 {
     const char *domain = server_tls_service_domain(address_text);
+    char host[ADDRESS_HOST_BYTES]; /* one byte more, for the dot */
     uint16_t port;
     size_t len;
 
-    if (conf->server_name || domain) {
-        snprintf(name, SERVER_NAME_BYTES, "%s", conf->server_name ? conf->server_name : domain);
+    if (conf->server_name) {
+        snprintf(name, SERVER_NAME_BYTES, "%s", conf->server_name);
         return name;
     }
-    if (strchr("/@", address_text[0]) ||
-        address_split_port(name, SERVER_NAME_BYTES, address_text, &port) < 0)
+    if (domain)
+        snprintf(host, sizeof(host), "%s", domain);
+    else if (strchr("/@", address_text[0]) ||
+             address_split_port(host, sizeof(host), address_text, &port) < 0)
         return NULL;
-    if (name[0] == '[') {
-        len = strcspn(name + 1, "]%"); /* without the zone of an IPv6 address */
-        memmove(name, name + 1, len);
-        name[len] = '\0';
+    if (host[0] == '[') {
+        len = strcspn(host + 1, "]%"); /* without the zone of an IPv6 address */
+        memmove(host, host + 1, len);
+        host[len] = '\0';
     }
+    server_tls_drop_dot(host);
+    snprintf(name, SERVER_NAME_BYTES, "%.*s", SERVER_NAME_BYTES - 1, host);
     return name;
 }
 

@@ -113,7 +113,7 @@ const char *server_tls_why(const struct server_tls *t, int error, char *text, si
 /*
  * server_tls_name(name, conf, address_text):
  * Write to ${name}, of SERVER_NAME_BYTES, the name that the certificate must have: tls_name, or the
- * host or SRV domain in ADDRESS. Returns ${name}; NULL: none (a unix socket).
+ * host or SRV domain in ADDRESS, without a final dot. Returns ${name}; NULL: none (a unix socket).
  *
  * Thread: any
  */

@@ -12,6 +12,8 @@ from support.case import check, check_equal, test
 from support.names import RESOLVER
 from support.server import Counted
 from test_names import EVERY_SECOND, addresses, servers
+from test_tls_upstream import Echo, authority, served
+from test_tls_upstream import config as tls_config
 from test_upstream import config, own_names, own_network
 
 A, AAAA, SRV = 1, 28, 33
@@ -205,3 +207,28 @@ def service_of_hosts_without_answers(t):
             one = statistics.median(pauses(asked))
             # An interval and one of them; all that begin within five seconds would be six.
             check(longest < 2 * (1 + one), f"another name had a pause of {longest:.1f} s, one takes {one:.1f} s")
+
+
+@test(each={"name": ("host", "service")})
+def absolute_name_and_tls(t, name):
+    """a {name} that ends in a dot: SNI and certificate are without the dot"""
+    front, asked = t.address(), []
+    with authority(t, "app.test") as (ca, context), Zone(t, {"app.test": "127.0.0.1"}) as zone:
+        port = t.port()
+        zone.services["_app._tcp.app.test"] = [("app.test", port)]
+        context.sni_callback = lambda _, sni, __: asked.append(sni)
+        address = {"host": f"app.test.:{port}", "service": "_app._tcp.app.test."}[name]
+        with Echo(f"127.0.0.1:{port}", context), t.daemon(tls_config(front, {"a": address}, ca.path, name=None)):
+            served(front)
+            check_equal(asked, ["app.test"], "the name in SNI")
+
+
+@test()
+def localhost_is_not_asked_for(t):
+    """localhost with a dot, too, is the loopback address, and no name server is asked"""
+    front = t.address()
+    with Zone(t, {"localhost": "127.0.1.9"}) as zone:
+        port = t.port()
+        with Counted(f"127.0.0.1:{port}", greets=True), t.daemon(config(front, {"a": f"localhost.:{port}"})):
+            check_equal(addresses(front, 4), {"127.0.0.1"}, "addresses")
+        check_equal(dict(zone.asked), {}, "questions")

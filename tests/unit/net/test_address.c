@@ -186,7 +186,7 @@ TEST(words, a_label_has_at_most_63_characters)
 
 TEST(words, localhost_is_known_without_asking)
 {
-    static const char *const words[] = {"localhost:7", "LocalHost:7"};
+    static const char *const words[] = {"localhost:7", "LocalHost:7", "localhost.:7"};
     struct address a[2];
     char text[ADDRESS_TEXT_BYTES];
 

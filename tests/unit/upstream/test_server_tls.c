@@ -12,6 +12,8 @@ static const struct {
     {NULL, "[2001:db8::1]:443", "2001:db8::1"},
     {NULL, "[fe80::1%eth0]:443", "fe80::1"},
     {NULL, "_ldap._tcp.a.example", "a.example"},
+    {NULL, "db.example.:5432", "db.example"},
+    {NULL, "_ldap._tcp.a.example.", "a.example"},
     {NULL, "/run/x.sock", NULL},
     {NULL, "/run/x:1", NULL},
     {NULL, "@x:1", NULL},
