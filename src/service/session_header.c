@@ -8,9 +8,10 @@
 #include "handlers/proxy_protocol.h"
 #include "service/session_internal.h"
 #include "stats/access_log_record.h"
+#include "tls/tls_common_name.h"
 
-/* SNI, ALPN, version; cipher, group and name: longest texts in the access log, with NULs. */
-#define SESSION_HEADER_TEXT_BYTES (254 + 64 + 32 + 3 * 65)
+/* SNI, ALPN, version; cipher, group; name: longest texts in the access log, with NULs. */
+#define SESSION_HEADER_TEXT_BYTES (254 + 64 + 32 + 2 * 65 + TLS_COMMON_NAME_BYTES)
 
 struct session_header {
     alignas(max_align_t) struct proxy_protocol reader;
@@ -135,17 +136,19 @@ const struct proxy_header_tls *session_header_tls(const struct session *s)
     return session_header_names_client(s) ? &s->header->reader.header.tls : NULL;
 }
 
-/* Copy at most ${max} bytes of ${value} and a NUL to *${at}, and advance *${at}. */
+/*
+ * Copy ${value} and a NUL to *${at}, and advance *${at}. NULL if it is empty, longer than ${max} or
+ * has a NUL: a name that were cut would be another name.
+ */
 static const char *session_header_text(char **at, struct proxy_header_value value, size_t max)
 {
-    size_t n = value.n < max ? value.n : max;
     char *text = *at;
 
-    if (n == 0)
+    if (value.n == 0 || value.n > max || memchr(value.at, '\0', value.n))
         return NULL;
-    memcpy(text, value.at, n);
-    text[n] = '\0';
-    *at += n + 1;
+    memcpy(text, value.at, value.n);
+    text[value.n] = '\0';
+    *at += value.n + 1;
     return text;
 }
 
@@ -165,8 +168,8 @@ void session_header_describe(struct session *s, struct access_log_record *r)
         session_header_text(&at, proxy_header_ssl_find(tls->ssl, PROXY_HEADER_SSL_CIPHER), 64);
     r->tls_group =
         session_header_text(&at, proxy_header_ssl_find(tls->ssl, PROXY_HEADER_SSL_GROUP), 64);
-    r->tls_client_name =
-        session_header_text(&at, proxy_header_ssl_find(tls->ssl, PROXY_HEADER_SSL_NAME), 64);
+    r->tls_client_name = session_header_text(
+        &at, proxy_header_ssl_find(tls->ssl, PROXY_HEADER_SSL_NAME), TLS_COMMON_NAME_BYTES - 1);
 }
 
 void session_header_free(struct session *s)

@@ -13,12 +13,13 @@
 #include "stats/session_id.h"
 
 /* Longest values; longer ones are truncated. Section and server names have at most 32 bytes. */
-#define NAME_BYTES   32
-#define SERVER_BYTES (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
-#define HOST_BYTES   253
-#define JA4_BYTES    36
-#define CIPHER_BYTES 64
-#define TIME_BYTES   sizeof("2026-11-21T12:00:00.123Z")
+#define NAME_BYTES        32
+#define SERVER_BYTES      (NAME_BYTES + 1 + ADDRESS_TEXT_BYTES) /* NAME@ADDRESS */
+#define HOST_BYTES        253
+#define JA4_BYTES         36
+#define CIPHER_BYTES      64
+#define COMMON_NAME_BYTES 256
+#define TIME_BYTES        sizeof("2026-11-21T12:00:00.123Z")
 
 static void access_log_variable_put_text(struct access_log_text *t, const char *text,
                                          size_t max_bytes)
@@ -236,7 +237,7 @@ static void access_log_variable_write_tls_resumed(struct access_log_text *t,
 static void access_log_variable_write_tls_client_name(struct access_log_text *t,
                                                       const struct access_log_record *r)
 {
-    access_log_variable_put_text(t, r->tls_client_name, CIPHER_BYTES);
+    access_log_variable_put_text(t, r->tls_client_name, COMMON_NAME_BYTES);
 }
 
 static void access_log_variable_write_tls_client_fingerprint(struct access_log_text *t,
@@ -356,7 +357,7 @@ static const struct access_log_variable variables[] = {
     {"tls_cipher", access_log_variable_write_tls_cipher, CIPHER_BYTES},
     {"tls_group", access_log_variable_write_tls_group, CIPHER_BYTES},
     {"tls_resumed", access_log_variable_write_tls_resumed, NAME_BYTES},
-    {"tls_client_name", access_log_variable_write_tls_client_name, CIPHER_BYTES},
+    {"tls_client_name", access_log_variable_write_tls_client_name, COMMON_NAME_BYTES},
     {"tls_client_fingerprint", access_log_variable_write_tls_client_fingerprint, CIPHER_BYTES},
     {"tls_handshake_time", access_log_variable_write_tls_handshake_time, 0},
     {"tls_alert", access_log_variable_write_tls_alert, NAME_BYTES},

@@ -12,6 +12,7 @@
 #include <openssl/x509v3.h>
 
 #include "tls/server_name.h"
+#include "tls/tls_common_name.h"
 #include "tls/tls_directory.h"
 #include "tls/tls_names.h"
 #include "tls/tls_ocsp.h"
@@ -35,13 +36,12 @@ struct tls_certificates_load {
 
 /* ---- names ---- */
 
-static int tls_certificates_add_name(struct tls_certificates *t, const ASN1_STRING *text,
+static int tls_certificates_add_name(struct tls_certificates *t, const char *text, size_t len,
                                      const struct tls_certificate *c)
 {
     char name[SERVER_NAME_BYTES];
 
-    if (server_name_read_pattern(name, (const char *)ASN1_STRING_get0_data(text),
-                                 (size_t)ASN1_STRING_length(text)) < 0)
+    if (server_name_read_pattern(name, text, len) < 0)
         return 0; /* not a host name: no client can ask for it */
     if (t->n == 1 && t->first_name[0] == '\0')
         memcpy(t->first_name, name, sizeof(name));
@@ -52,13 +52,10 @@ static int tls_certificates_add_name(struct tls_certificates *t, const ASN1_STRI
 static int tls_certificates_add_common_name(struct tls_certificates *t,
                                             const struct tls_certificate *c)
 {
-    const X509_NAME *subject = X509_get_subject_name(tls_certificate_leaf(c));
-    int i = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+    char name[TLS_COMMON_NAME_BYTES];
+    size_t len = tls_common_name(name, tls_certificate_leaf(c));
 
-    if (i < 0)
-        return 0;
-    return tls_certificates_add_name(t, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, i)),
-                                     c);
+    return tls_certificates_add_name(t, name, len, c);
 }
 
 static int tls_certificates_add_names(struct tls_certificates *t, const struct tls_certificate *c)
@@ -73,7 +70,8 @@ static int tls_certificates_add_names(struct tls_certificates *t, const struct t
         const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
 
         if (name->type == GEN_DNS)
-            rc = tls_certificates_add_name(t, name->d.dNSName, c);
+            rc = tls_certificates_add_name(t, (const char *)ASN1_STRING_get0_data(name->d.dNSName),
+                                           (size_t)ASN1_STRING_length(name->d.dNSName), c);
     }
     GENERAL_NAMES_free(names);
     return rc;

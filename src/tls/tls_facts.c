@@ -7,13 +7,11 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include "tls/tls_common_name.h"
 #include "tls/tls_stream.h"
 
-/* Longer common names are cut (X.520 allows 64 characters). */
-#define TLS_FACTS_NAME_BYTES 65
-
 struct tls_facts_texts {
-    char name[TLS_FACTS_NAME_BYTES];
+    char name[TLS_COMMON_NAME_BYTES];
     char fingerprint[2 * EVP_MAX_MD_SIZE + 1];
     const unsigned char *alpn;
     unsigned alpn_bytes;
@@ -35,15 +33,13 @@ static void tls_facts_read_fingerprint(char *out, const X509 *certificate)
     *out = '\0';
 }
 
-/* Read the peer's certificate. A name with a NUL inside is cut there. */
 static void tls_facts_read_certificate(struct tls_facts_texts *texts, const SSL *ssl)
 {
     X509 *certificate = SSL_get0_peer_certificate(ssl);
 
     if (!certificate)
         return;
-    (void)X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, texts->name,
-                                    sizeof(texts->name));
+    (void)tls_common_name(texts->name, certificate);
     tls_facts_read_fingerprint(texts->fingerprint, certificate);
 }
 

@@ -185,6 +185,25 @@ def passed_on(t):
                         ["b.example", "h2", "TLSv1.2", "AES128", "alice"], "the log")
 
 
+@test()
+def names_of_the_header(t):
+    """a name in the header that has a NUL, or is longer than names are, is no name in the log: it is not cut to another"""
+    front, back = t.address(), t.address()
+    options = "accept_proxy = required\ntrusted_proxies = 127.0.0.0/8"
+    with net.listen(back) as listener, t.daemon(config(t, front, back, options)):
+        for name, host in ((b"admin\0.evil", b"a.example\0.evil"), (b"admin" * 60, b"a" * 254), ("Jürgen".encode(), b"a.example")):
+            inner = b"\x07\0\0\0\0" + struct.pack("!BH", 0x22, len(name)) + name
+            tlvs = b"".join(struct.pack("!BH", kind, len(value)) + value for kind, value in ((2, host), (0x20, inner)))
+            body = socket.inet_aton("192.0.2.1") + socket.inet_aton("198.51.100.1") + struct.pack("!HH", 7, 443) + tlvs
+            with net.connect(front) as client:
+                client.sendall(MARK + b"\x21\x11" + struct.pack("!H", len(body)) + body + b"hello")
+                with net.accept(listener) as server:
+                    found, _ = read_header(server)
+            check_equal(found[0x20], inner, "what was passed on")
+        check_equal([(record["tls_client_name"], record["sni"]) for record in log_records(t, 3)],
+                    [(None, None), (None, None), ("Jürgen", "a.example")], "the log")
+
+
 @test(needs=["haproxy", "openssl"], plain_only=True)
 def by_haproxy(t):
     """HAProxy in front that ends TLS, and HAProxy behind: names go from the one to the other by us"""

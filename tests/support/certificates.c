@@ -47,6 +47,16 @@ static void set_serial(X509 *x)
     BN_free(n);
 }
 
+static void set_name(X509 *x, const struct certificate_wish *wish)
+{
+    const struct certificate_name in_ascii = {MBSTRING_ASC, wish->name, -1},
+                                  *cn = wish->common_name ? wish->common_name : &in_ascii;
+
+    ck_assert_int_eq(X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", cn->type,
+                                                (const unsigned char *)cn->bytes, cn->len, -1, 0),
+                     1);
+}
+
 void certificates_make(struct certificate *out, const struct certificate_wish *wish)
 {
     bool is_usual = wish->from_days == 0 && wish->to_days == 0;
@@ -67,8 +77,7 @@ void certificates_make(struct certificate *out, const struct certificate_wish *w
     X509_gmtime_adj(X509_getm_notBefore(x), DAY * (is_usual ? -1 : wish->from_days));
     X509_gmtime_adj(X509_getm_notAfter(x), DAY * (is_usual ? 90 : wish->to_days));
     X509_set_pubkey(x, out->key);
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
-                               (const unsigned char *)wish->name, -1, -1, 0);
+    set_name(x, wish);
     X509_set_issuer_name(x, X509_get_subject_name(by->x509));
     add_extensions(x, wish);
     ck_assert_int_gt(X509_sign(x, by->key, EVP_sha256()), 0);

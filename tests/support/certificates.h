@@ -18,8 +18,16 @@ struct certificate {
     struct evp_pkey_st *key;
 };
 
+/* A common name of another ASN.1 type than text in ASCII. */
+struct certificate_name {
+    int type; /* V_ASN1_BMPSTRING */
+    const char *bytes;
+    int len;
+};
+
 struct certificate_wish {
-    const char *name;                 /* common name, and the host name unless `hosts` */
+    const char *name;                           /* common name, and the host name unless `hosts` */
+    const struct certificate_name *common_name; /* NULL: see `name` */
     const char *hosts;                /* as "DNS:a.example,IP:127.0.0.1"; NULL: see `name` */
     const struct certificate *issuer; /* NULL: self-signed */
     const struct certificate *key_of; /* NULL: a new key */

@@ -1,6 +1,7 @@
 /* tls/tls_facts, tls/tls_hello: what is known of a client when its handshake is done. */
 #include "tls/tls_facts.h"
 
+#include <openssl/asn1.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,6 +175,42 @@ TEST_EACH(a_handshake, knows_the_client_by_its_certificate_also_when_resumed, 2)
         session = SSL_get1_session(peer);
         disconnect();
     }
+}
+
+/* As text of ${bytes}; its length is that of the array, without the NUL at the end. */
+#define NAME(type, bytes)              \
+    {                                  \
+        type, bytes, sizeof(bytes) - 1 \
+    }
+#define LETTERS_64 \
+    "\xc3\xbc"     \
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+static const struct {
+    struct certificate_name name;
+    const char *read; /* NULL: no name */
+} common_names[] = {
+    {NAME(V_ASN1_UTF8STRING, "J\xc3\xbcrgen"), "J\xc3\xbcrgen"},
+    {NAME(V_ASN1_PRINTABLESTRING, "admin"), "admin"},
+    {NAME(V_ASN1_BMPSTRING, "\0a\0d\0m\0i\x20\xac"), "admi\xe2\x82\xac"},
+    {NAME(V_ASN1_UNIVERSALSTRING, "\0\0\0a\0\x01\xf6\x00"), "a\xf0\x9f\x98\x80"},
+    {NAME(V_ASN1_T61STRING, "J\xfcrgen"), "J\xc3\xbcrgen"},
+    {NAME(V_ASN1_UTF8STRING, LETTERS_64), LETTERS_64},
+    {NAME(V_ASN1_UTF8STRING, "admin\0.evil"), NULL},
+    {NAME(V_ASN1_PRINTABLESTRING, "admin\0"), NULL},
+    {NAME(V_ASN1_BMPSTRING, "\0a\0\0\0b"), NULL},
+    {NAME(V_ASN1_UTF8STRING, LETTERS_64 LETTERS_64 LETTERS_64 LETTERS_64), NULL},
+};
+
+TEST_EACH(a_handshake, knows_the_whole_name_or_none, ARRAY_LEN(common_names))
+{
+    certificates_free(&client);
+    certificates_make(&client, &(struct certificate_wish){.name = "host.example",
+                                                          .common_name = &common_names[_i].name});
+    connect_client(TLS1_3_VERSION, true);
+    ck_assert(facts->has_certificate);
+    expect_text(facts->name, common_names[_i].read);
+    ck_assert_pstr_ne(facts->fingerprint, NULL);
 }
 
 GROUP(a_hello, NULL, NULL);
