@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "tls/tls_bio.h"
 #include "tls/tls_failure.h"
 
@@ -14,18 +15,23 @@
 
 /*
  * note: handshake messages behind the handshake. KeyUpdate (RFC 8446, 4.6.3), renegotiation and
- * tickets cost arithmetic and memory, but carry no data. A peer may send TLS_STREAM_FREE_MESSAGES
- * of them, and one more for each 16 KiB of data.
+ * tickets cost arithmetic and memory, but carry no data. A peer may send a burst of
+ * TLS_STREAM_BURST of them. It regains one with each TLS_STREAM_TIME_FOR_ONE_NS, however long the
+ * connection lasts, and one with each TLS_STREAM_BYTES_FOR_ONE of data. The state is the instant
+ * when all will be regained, as in limits/token_bucket.
  */
-#define TLS_STREAM_FREE_MESSAGES 32
-#define TLS_STREAM_BYTES_FOR_ONE (16 * 1024)
+#define TLS_STREAM_BURST           32
+#define TLS_STREAM_TIME_FOR_ONE_NS (100 * NS_PER_MS)
+#define TLS_STREAM_BYTES_FOR_ONE   (16 * 1024)
 
 struct tls_stream {
     SSL *ssl;
     struct tls_bio io;
-    uint64_t bytes_read;    /* plain bytes */
-    uint32_t late_messages; /* see note: handshake messages behind the handshake */
-    bool is_open;           /* the handshake is done */
+    uint64_t bytes_read;      /* plain bytes */
+    uint64_t bytes_paid;      /* part of `bytes_read` that has paid for messages */
+    int64_t messages_full_ns; /* see note: handshake messages behind the handshake */
+    bool is_open;             /* the handshake is done */
+    bool is_flooded;
     bool failed;
     struct tls_failure *failure; /* NULL: no failure yet */
 };
@@ -56,6 +62,22 @@ static void tls_stream_on_info(const SSL *ssl, int where, int value)
     }
 }
 
+/* See note: handshake messages behind the handshake. */
+static void tls_stream_on_late_message(struct tls_stream *st)
+{
+    uint64_t regained = (st->bytes_read - st->bytes_paid) / TLS_STREAM_BYTES_FOR_ONE;
+    int64_t now_ns = clock_now_ns(), used_ns = st->messages_full_ns - now_ns;
+
+    st->bytes_paid += regained * TLS_STREAM_BYTES_FOR_ONE;
+    if (regained < TLS_STREAM_BURST)
+        used_ns -= (int64_t)regained * TLS_STREAM_TIME_FOR_ONE_NS;
+    if (used_ns < 0 || regained >= TLS_STREAM_BURST)
+        used_ns = 0;
+    used_ns += TLS_STREAM_TIME_FOR_ONE_NS;
+    st->messages_full_ns = now_ns + used_ns;
+    st->is_flooded |= used_ns > TLS_STREAM_BURST * TLS_STREAM_TIME_FOR_ONE_NS;
+}
+
 static void tls_stream_on_message(int written, int version, int type, const void *data, size_t len,
                                   SSL *ssl, void *arg)
 {
@@ -66,7 +88,7 @@ static void tls_stream_on_message(int written, int version, int type, const void
     (void)len;
     (void)ssl;
     if (!written && type == SSL3_RT_HANDSHAKE && st->is_open)
-        st->late_messages++;
+        tls_stream_on_late_message(st);
 }
 
 int tls_stream_create(struct tls_stream **out, struct ssl_st *ssl, bool accepts)
@@ -183,11 +205,6 @@ bool tls_stream_handshake_is_cheap(const struct tls_stream *st)
            SSL_get_verify_mode(st->ssl) == SSL_VERIFY_NONE;
 }
 
-static bool tls_stream_is_flooded(const struct tls_stream *st)
-{
-    return st->late_messages > TLS_STREAM_FREE_MESSAGES + st->bytes_read / TLS_STREAM_BYTES_FOR_ONE;
-}
-
 /*
  * After our close_notify the library drops handshake messages, such as tickets of TLS 1.3, one at
  * each call, and reports that call as failed.
@@ -208,8 +225,8 @@ enum tls_stream_result tls_stream_read(struct tls_stream *st, uint8_t *out, size
         size_t left = st->io.in_bytes, got;
         int rc = SSL_read_ex(st->ssl, out + *n, max - *n, &got);
 
-        if (tls_stream_is_flooded(st))
-            return tls_stream_fail(st, "too many handshake messages behind the handshake");
+        if (st->is_flooded)
+            return tls_stream_fail(st, "too many messages without data (KeyUpdate, tickets)");
         if (rc == 1) {
             *n += got;
             st->bytes_read += got;
