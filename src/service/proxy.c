@@ -8,13 +8,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "net/sock.h"
 #include "service/proxy_internal.h"
 #include "service/session_handlers.h"
 #include "service/stale_retry.h"
 #include "stats/access_log_record.h"
-
-#define PROXY_LOG_INTERVAL_NS (1 * NS_PER_S)
 
 static void proxy_leave(struct proxy *p, enum upstream_outcome outcome)
 {
@@ -111,17 +108,6 @@ static const struct handler_ops proxy_waiting_ops = {.name = "waiting",
                                                      .ended = proxy_client_ended,
                                                      .writable = proxy_client_on_event};
 
-static void proxy_log_failure(const struct proxy *p, const char *why, const char *then)
-{
-    struct upstream_server *server = p->at;
-    unsigned suppressed;
-
-    if (!log_allowed(&server->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
-        return;
-    log_warning("upstream %s: server %s (%s): cannot connect: %s; %s%s", proxy_upstream(p)->name,
-                server->name, server->conf->address_text, why, then, LOG_SUPPRESSED(suppressed));
-}
-
 static const char *proxy_none_text(const struct proxy *p, int error)
 {
     switch (error) {
@@ -160,14 +146,7 @@ static void proxy_no_server(struct proxy *p, int error)
     session_abort(&p->session, proxy_none_reason(p, error));
 }
 
-/* The session keeps its deadline, or has none, if a reload changes retry_timeout. */
-static bool proxy_may_retry(const struct proxy *p)
-{
-    return p->pick.n_tried <= proxy_upstream(p)->conf->retries &&
-           proxy_time_left_ns(p, clock_now_ns()) > 0;
-}
-
-static void proxy_connect_to(struct proxy *p, struct upstream_server *server)
+void proxy_connect_to(struct proxy *p, struct upstream_server *server)
 {
     p->at = server;
     p->tries++;
@@ -217,7 +196,7 @@ static void proxy_waited(void *cookie, struct endpoint *e, int error)
         proxy_no_server(p, error);
 }
 
-static void proxy_connect(struct proxy *p)
+void proxy_connect(struct proxy *p)
 {
     struct upstream *up = proxy_upstream(p);
     struct upstream_server *server;
@@ -244,43 +223,13 @@ void proxy_try_again(struct proxy *p)
     proxy_connect(p);
 }
 
-static void proxy_give_up_server(struct proxy *p, enum upstream_outcome outcome,
-                                 enum session_reason reason)
+void proxy_give_up_server(struct proxy *p, enum upstream_outcome outcome,
+                          enum session_reason reason)
 {
     session_count_off(&p->session, SESSION_AT_SERVER, reason);
     proxy_remember(p, p->at);
     proxy_leave(p, outcome);
     p->reason = reason;
-}
-
-/* This process lacks descriptors or memory: another server would not help. */
-static void proxy_exhausted(struct proxy *p, int error)
-{
-    proxy_log_failure(p, strerror(-error), "the client is reset");
-    proxy_give_up_server(p, UPSTREAM_UNKNOWN, SESSION_ERROR);
-    session_abort(&p->session, SESSION_ERROR);
-}
-
-void proxy_failed(struct proxy *p, const struct proxy_failure *failure)
-{
-    bool another = proxy_may_retry(p), later;
-
-    counters_connect_failed(&p->at->connects);
-    if (sock_error_is_exhaustion(failure->error)) {
-        proxy_exhausted(p, failure->error);
-        return;
-    }
-    p->has_failed = true;
-    later = !another && proxy_pause(p);
-    proxy_log_failure(p, failure->why,
-                      another ? "trying another server"
-                      : later ? "trying again after a pause"
-                              : "the client is reset");
-    proxy_give_up_server(p, failure->is_ours ? UPSTREAM_UNKNOWN : UPSTREAM_FAILED, failure->reason);
-    if (another)
-        proxy_connect(p);
-    else if (!later)
-        session_abort(&p->session, p->reason);
 }
 
 void proxy_opened(struct proxy *p)

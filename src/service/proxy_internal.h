@@ -1,6 +1,6 @@
 /*
- * service/proxy_internal: shared by proxy.c (choice of the server), proxy_retry.c, proxy_dial.c,
- * proxy_attach.c and proxy_tls.c.
+ * service/proxy_internal: shared by proxy.c (choice of the server), proxy_failure.c, proxy_retry.c,
+ * proxy_dial.c, proxy_attach.c and proxy_tls.c.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
 #define SERVICE_PROXY_INTERNAL_H
@@ -18,6 +18,9 @@ struct proxy_tls;
 struct server_tls_taken;
 struct stale_retry;
 struct upstream_tls_conf;
+
+/* Log at most one line about a server, or about an upstream, in this time. */
+#define PROXY_LOG_INTERVAL_NS (1 * NS_PER_S)
 
 /* Durations for the access log; UINT32_MAX: unknown, or too long (71 minutes). */
 struct proxy_times {
@@ -154,6 +157,25 @@ struct proxy_failure {
 };
 
 void proxy_failed(struct proxy *p, const struct proxy_failure *failure);
+
+/*
+ * proxy_connect(p) / proxy_connect_to(p, server):
+ * Pick a server and connect to it, queue, pause, or abort the session / connect to ${server}, which
+ * was picked.
+ *
+ * Thread: loop of ${p}
+ */
+void proxy_connect(struct proxy *p);
+void proxy_connect_to(struct proxy *p, struct upstream_server *server);
+
+/*
+ * proxy_give_up_server(p, outcome, reason):
+ * Leave ${p}->at, with ${outcome}; count the end of the session there with ${reason}.
+ *
+ * Thread: loop of ${p}
+ */
+void proxy_give_up_server(struct proxy *p, enum upstream_outcome outcome,
+                          enum session_reason reason);
 
 /*
  * proxy_reconnect(p):

@@ -55,12 +55,13 @@ static void session_tls_log(const struct session_tls *o, int error)
 {
     static struct log_limit limit;
     const struct session *s = o->session;
+    const char *sni = o->handler.hello ? o->handler.hello->sni : "";
     char peer[ADDRESS_TEXT_BYTES], text[TLS_FAILURE_TEXT_BYTES];
     unsigned suppressed;
 
     if (log_allowed(&limit, NS_PER_S, &suppressed))
-        log_warning("listen %s: client %s: TLS handshake failed: %s%s", s->service->listener,
-                    address_format(peer, sizeof(peer), &s->peer),
+        log_warning("listen %s: client %s%s%s: TLS handshake failed: %s%s", s->service->listener,
+                    address_format(peer, sizeof(peer), &s->peer), *sni ? " for " : "", sni,
                     session_tls_why(o, error, text, sizeof(text)), LOG_SUPPRESSED(suppressed));
 }
 

@@ -11,6 +11,7 @@
 #include "tls/tls_ca.h"
 #include "tls/tls_context.h"
 #include "tls/tls_ocsp.h"
+#include "tls/tls_stream.h"
 #include "tls/tls_tickets.h"
 
 /* Data of the callbacks (note: owner). */
@@ -146,6 +147,8 @@ static int tls_server_use_ticket_key(SSL *ssl, unsigned char *name, unsigned cha
     const struct tls_tickets_use use = {name, iv, cipher, mac, encrypts != 0};
     int rc = tls_tickets_use(s->tickets, &use);
 
+    if (rc < 0)
+        tls_stream_note_reason(ssl, "no key for session tickets could be made");
     /* 2: send a new ticket. A client of TLS 1.3 uses each only once (RFC 8446, C.4). */
     return rc == 1 && !encrypts && SSL_version(ssl) == TLS1_3_VERSION ? 2 : rc;
 }
@@ -177,6 +180,9 @@ static int tls_server_check_name(SSL *ssl, int *alert, void *cookie)
 
     if (!s->reject_unknown || tls_server_find(s, ssl))
         return SSL_TLSEXT_ERR_OK;
+    tls_stream_note_reason(ssl, SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name)
+                                    ? "no certificate has the server name that the client sent"
+                                    : "the client sent no server name");
     *alert = SSL_AD_UNRECOGNIZED_NAME;
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
@@ -194,8 +200,10 @@ static int tls_server_choose_certificate(SSL *ssl, void *cookie)
         return 1;
     SSL_certs_clear(ssl);
     for (unsigned i = 0; i < TLS_KEY_KINDS; i++)
-        if (set->of[i] && tls_certificate_use(set->of[i], ssl) < 0)
+        if (set->of[i] && tls_certificate_use(set->of[i], ssl) < 0) {
+            tls_stream_note_reason(ssl, "the certificate for the server name cannot be used");
             return 0;
+        }
     return 1;
 }
 

@@ -161,14 +161,26 @@ static const char *tls_stream_reason(const struct tls_stream *st)
     return ERR_reason_error_string(error);
 }
 
-static enum tls_stream_result tls_stream_fail(struct tls_stream *st, const char *why)
+static void tls_stream_note_text(struct tls_stream *st, const char *reason)
 {
     struct tls_failure *failure = tls_stream_note_failure(st);
-    const char *reason = why ? why : tls_stream_reason(st);
 
-    st->failed = true;
     if (failure && failure->reason[0] == '\0' && reason)
         snprintf(failure->reason, sizeof(failure->reason), "%s", reason);
+}
+
+void tls_stream_note_reason(const struct ssl_st *ssl, const char *reason)
+{
+    struct tls_stream *st = SSL_get_app_data(ssl);
+
+    if (st)
+        tls_stream_note_text(st, reason);
+}
+
+static enum tls_stream_result tls_stream_fail(struct tls_stream *st, const char *why)
+{
+    st->failed = true;
+    tls_stream_note_text(st, why ? why : tls_stream_reason(st));
     ERR_clear_error();
     return TLS_STREAM_FAILED;
 }

@@ -124,4 +124,13 @@ const uint8_t *tls_stream_output(const struct tls_stream *st, size_t *n);
  */
 const struct tls_failure *tls_stream_failure(const struct tls_stream *st);
 
+/*
+ * tls_stream_note_reason(ssl, reason):
+ * In a callback of the library that refuses the handshake: say why. The library would only say that
+ * a callback failed.
+ *
+ * Thread: owner of the stream of ${ssl}
+ */
+void tls_stream_note_reason(const struct ssl_st *ssl, const char *reason);
+
 #endif

@@ -89,3 +89,20 @@ def waits_and_is_counted(t):
                          "it was tried again")
             a.becomes("works")
             check_equal(client.result(), "a", "the server")
+
+
+@test(each=[{"names": "a", "budget": 0, "says": ["the client is reset"]},
+            {"names": "a", "budget": 20, "says": ["trying again after a pause"]},
+            {"names": "ab", "budget": 0, "says": ["trying another server", "the client is reset"]}])
+def what_follows(t, names, budget, says):
+    """the log says what follows when servers ({names}) refuse, with retry_budget = {budget}: another server only if there is one"""
+    front = t.address()
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(Moody(name, t.address())) for name in names]
+        for server in servers:
+            server.becomes("refuses")
+        options = f"retries = 3\nretry_budget = {budget}\nretry_timeout = 300ms\neject_failures = 0\n"
+        with t.daemon("[worker]\nthreads = 1\n" + config(front, {s.name: s.address for s in servers}, options)) as daemon:
+            check_equal(net.fate(front), "reset", "the client's end")
+            lines = daemon.log_lines(r"server \w .*cannot connect: Connection refused; ")
+            check_equal([line.rsplit("; ", 1)[1].strip() for line in lines], says, "what the log says")

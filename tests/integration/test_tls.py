@@ -301,20 +301,23 @@ def certificate_by_name(t):
 
 @test()
 def unknown_name(t):
-    """unknown_name = reject: a client with another name, or without one, gets the alert unrecognized_name"""
+    """unknown_name = reject: a client with another name, or without one, gets the alert unrecognized_name, and the log says why"""
     front = t.address()
     ca, certificate = certificate_of(t)
-    with t.daemon(tls_echo(front, certificate, tls_options="unknown_name = reject")):
+    with t.daemon(tls_echo(front, certificate, tls_options="unknown_name = reject")) as daemon:
         context = tls.client_context(ca.path)
         with tls.connect(front, context) as client:
             check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
         context.check_hostname = False
-        for name in ("c.example", None):
+        for name, why in (("c.example", "for c.example: TLS handshake failed: no certificate has the server name that the client sent"),
+                          (None, r"client [0-9.:]+: TLS handshake failed: the client sent no server name")):
             try:
                 tls.connect(front, context, name).close()
                 check(False, f"{name} was served")
             except ssl.SSLError as error:
                 check_equal(error.reason, "TLSV1_UNRECOGNIZED_NAME", f"the alert for {name}")
+            t.eventually(lambda: daemon.log_lines(why + r" \(alert sent: unrecognized name\)"), "the reason in the log")
+            time.sleep(1)  # the log has one line a second of this kind
 
 
 @test(each=[{"verify": "required", "certificate": "none", "is_served": False},
