@@ -10,13 +10,15 @@ failures the first one printed is the one to look at.
 
 A test runs in a process group of its own with a directory of its own. What it leaves behind is killed
 with the group; its directory goes too, unless the test fails or --keep is given. When a test fails, the
-configuration and the log of its daemons are printed. Nothing but the loopback interface is used.
+configuration and the log of its daemons are printed. Nothing but the loopback interface is used. The
+programs are copied first, to where any user may run them: no test depends on the folder of the clone.
 
 A test whose client program is not installed fails; with --allow-missing it is skipped. --sanitized
 (found out by itself for gcc's and clang's sanitisers) gives everything more time, asks nothing about
 memory, leaves out the tests that are marked plain_only, and takes one set of a test's arguments; with
-ThreadSanitizer only the themes that more than one thread has a part in. The last line is `integration:
-N passed, N failed, N skipped`; the exit code is 1 if any failed.
+ThreadSanitizer only the themes that more than one thread has a part in. The last lines name each reason
+for which tests were skipped, with their number, and then `integration: N passed, N failed, N skipped`;
+the exit code is 1 if any failed.
 """
 
 import argparse
@@ -152,6 +154,7 @@ class Runner:
         self.options = options
         self.directory = directory
         self.counts = dict.fromkeys(WORDS, 0)
+        self.skipped = {}  # reason: titles
 
     def all(self, cases):
         waiting, running = list(enumerate(cases)), []
@@ -197,10 +200,23 @@ class Runner:
 
     def _line(self, case, code, report, run=None):
         self.counts[code] += 1
+        if code == SKIPPED:
+            self.skipped.setdefault(report.strip(), []).append(case.title)
         timed = f" ({run.times()})" if self.arguments.verbose and run else ""
         print(f"{WORDS[code]} {case.title}{timed}", flush=True)
         if report and (code != PASSED or self.arguments.verbose):
             print(textwrap.indent(report.rstrip(), "    "), flush=True)
+
+
+def _copy_programs(program, directory):
+    """Copy the daemon and reactorctl to where any user may run them; returns the daemon's path."""
+    target = Path(directory, "bin")
+    target.mkdir()
+    target.chmod(0o755)
+    for name in ("reactord", "reactorctl"):
+        shutil.copy(Path(program).with_name(name) if name != "reactord" else program, target / name)
+        (target / name).chmod(0o755)
+    return str(target / "reactord")
 
 
 def _load_cases():
@@ -252,20 +268,23 @@ def main():
     if not os.access(program, os.X_OK):
         sys.exit(f"run.py: {program}: not a program; build it first")
     sanitizers = _sanitizers(program)
-    options = Options(program, HERE.parent.parent, arguments.sanitized or bool(sanitizers), arguments.long)
-    if options.sanitized:
+    sanitized = arguments.sanitized or bool(sanitizers)
+    if sanitized:
         cases = _one_of_each([case for case in cases if not case.plain_only])
     if "tsan_init" in sanitizers:
         cases = [case for case in cases if case.theme not in ON_ONE_THREAD]
     directory = tempfile.mkdtemp(prefix="reactord-it-")
     os.chmod(directory, 0o755)
+    options = Options(_copy_programs(program, directory), HERE.parent.parent, sanitized, arguments.long)
     runner = Runner(arguments, options, directory)
     try:
         runner.all(cases)
     finally:
-        if not os.listdir(directory):
-            os.rmdir(directory)
+        if os.listdir(directory) == ["bin"]:
+            shutil.rmtree(directory)
     counts = runner.counts
+    for reason, titles in runner.skipped.items():
+        print(f"skipped {len(titles)}: {reason}: {'; '.join(titles[:2])}{' ...' if len(titles) > 2 else ''}")
     print(f"integration: {counts[PASSED]} passed, {counts[FAILED]} failed, "
           f"{counts[SKIPPED]} skipped")
     return 1 if counts[FAILED] or not any(counts.values()) else 0

@@ -95,10 +95,11 @@ def curl_is_answered(t, kind):
     base = "http://localhost" if kind == "unix" else f"http://{place.address}"
     with place.daemon():
         done = subprocess.run(
-            ["curl", "-sSgv", *how, f"{base}/v1/status", "-o", "/dev/null", f"{base}/v1/status"],
+            ["curl", "-sSg", *how, "-w", "\n%{num_connects}\n", f"{base}/v1/status", "-o", "/dev/null", f"{base}/v1/status"],
             capture_output=True, timeout=20 * t.scale, check=True)
-        check("Re-using existing connection" in done.stderr.decode(), "one connection for both")
-        check_equal(json.loads(done.stdout)["state"], "serving", "state")
+        _, first, *status, second, _ = done.stdout.decode().split("\n")
+        check_equal((first, second), ("1", "0"), "new connections of the first and of the second request")
+        check_equal(json.loads("".join(status))["state"], "serving", "state")
         done = subprocess.run(["curl", "-sSgI", *how, f"{base}/v1/status"], capture_output=True,
                               timeout=20 * t.scale, check=True)
         check(done.stdout.startswith(b"HTTP/1.1 200"), done.stdout)

@@ -159,13 +159,7 @@ def unreadable_file(t):
         raise Skipped("needs root")
     path = t.write("broken.ini", ECHO)
     os.chmod(path, 0)
-    program_mode = os.stat(t.options.reactord).st_mode
-    if not program_mode & 0o001:
-        raise Skipped("nobody may not run the program")
-    try:
-        done = t.reactord("-t", "-c", path, user="nobody", extra_groups=[], group="nogroup")
-    except PermissionError:
-        raise Skipped("nobody may not run the program where it is") from None
+    done = t.reactord("-t", "-c", path, user="nobody", extra_groups=[], group="nogroup")
     check_equal(done.code, 1, "exit code")
     check(re.search(rf"{re.escape(path)}:0: .*denied", done.err), f"stderr: {done.err}")
 

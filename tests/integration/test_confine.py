@@ -1,14 +1,14 @@
 """confine: with seccomp and in another root directory all goes on as before, but an upgrade."""
 
-import ctypes
 import os
 import signal
 
 from support import admin, net
 from support.case import Skipped, check, check_equal, is_root, test
+from support.mounts import bind
 from support.names import RESOLVER, NameServer
 from support.server import Counted
-from test_upstream import MS_BIND, MS_REC, own_names, own_network
+from test_upstream import own_names, own_network
 
 OPTIONS = {"seccomp": "seccomp = yes\n",
            "chroot": "user = nobody\nchroot = {root}\n",
@@ -42,13 +42,6 @@ server.dns = dns.test:{port}
 """
 
 
-def bind(source, target):
-    libc = ctypes.CDLL(None, use_errno=True)
-    os.makedirs(target, exist_ok=True)
-    if libc.mount(source.encode(), target.encode(), None, MS_BIND | MS_REC, None):
-        raise Skipped(f"{target}: no mount: {os.strerror(ctypes.get_errno())}")
-
-
 def root_directory(t):
     """A root directory with what reactord needs, and with the test's files at the same path."""
     if not is_root():
@@ -58,8 +51,9 @@ def root_directory(t):
     for name in ("nsswitch.conf", "hosts", "resolv.conf"):
         with open(f"/etc/{name}", "rb") as f, open(f"{root}/etc/{name}", "wb") as copy:
             copy.write(f.read())
-    bind("/proc", f"{root}/proc")
-    bind(str(t.dir), root + str(t.dir))
+    for source in ("/proc", str(t.dir)):
+        os.makedirs(root + source)
+        bind(source, root + source)
     return root
 
 
@@ -134,6 +128,7 @@ def mistakes(t, what):
     names = {"bare": t.path("bare"), "proc": t.path("proc"), "config": t.path("x.ini")}
     os.makedirs(names["bare"])
     os.chmod(t.dir, 0o755)
+    os.makedirs(names["proc"] + "/proc")
     bind("/proc", names["proc"] + "/proc")
     user = "daemon" if what == "another user" else "nobody"
     t.write("x.ini", f"[reactord]\nuser = {user}\nchroot = {root.format(**names)}\n"

@@ -5,6 +5,7 @@ import itertools
 import os
 import random
 import socket
+import ssl
 import time
 
 from support import libssl, net, program, tls
@@ -84,7 +85,9 @@ def half_hellos(t):
             if not t.sanitized:
                 each = (daemon.rss_bytes() - before) / number
                 print(f"clients: {number}, memory of each: {each:.0f} bytes")
-                check(each < 20_000, f"{each:.0f} bytes each")
+                # A new TLS object has 8 kB more with OpenSSL 3.5 than with 3.0.
+                most = 20_000 if ssl.OPENSSL_VERSION_INFO < (3, 2) else 28_000
+                check(each < most, f"{each:.0f} bytes each")
             for _ in range(50):
                 check_equal(net.exchange(established, b"hello"), b"hello", "the echo of another")
             check(is_served(front, ca), "a new client is served meanwhile")

@@ -12,11 +12,11 @@ from collections import Counter
 
 from support import net
 from support.case import Skipped, check, check_equal, test
+from support.mounts import bind, own_mounts
 from support.server import full_queue
 from support.watch import Watch
 
-CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000  # sched.h
-MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000  # sys/mount.h
+CLONE_NEWNET = 0x40000000  # sched.h
 SIOCSIFFLAGS = 0x8914      # netdevice(7)
 IFF_UP = 1
 
@@ -82,14 +82,10 @@ def own_names(t, source="files", hosts="", servers=""):
     """Have this test's process, and what it starts, look host names up in an /etc/hosts of their
     own ("files"), which t.write("hosts") changes, or ask the name servers of an own
     /etc/resolv.conf ("dns")."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    failed = libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None)
+    own_mounts()
     files = {"nsswitch.conf": f"hosts: {source}\n", "hosts": hosts, "resolv.conf": servers}
     for name, content in files.items():
-        path = t.write(name, content).encode()
-        failed = failed or libc.mount(path, f"/etc/{name}".encode(), None, MS_BIND, None)
-    if failed:
-        raise Skipped(f"no files of our own in /etc: {os.strerror(ctypes.get_errno())}")
+        bind(t.write(name, content), f"/etc/{name}")
 
 
 class NameServer:

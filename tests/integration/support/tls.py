@@ -43,8 +43,22 @@ class Authority:
         path, key_path, request = (self.t.path(f"{name}-expired.{end}") for end in ("pem", "key", "req"))
         _openssl("req", "-newkey", *KEYS["p256"], "-nodes", "-subj", f"/CN={name}",
                  "-addext", f"subjectAltName=DNS:{name}", "-keyout", key_path, "-out", request)
-        _openssl("x509", "-req", "-in", request, "-copy_extensions", "copy", "-days", "-1", "-set_serial", "2",
-                 "-CA", self.path, "-CAkey", self.key, "-out", path)
+        self.t.write("expired.index", "")
+        config = self.t.write("expired.cnf", f"""[ca]
+default_ca = ca
+[ca]
+database = {self.t.path("expired.index")}
+new_certs_dir = {self.t.dir}
+default_md = sha256
+rand_serial = yes
+copy_extensions = copy
+policy = policy
+[policy]
+commonName = supplied
+""")
+        two_days_ago, yesterday = (time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() - days * 86400)) for days in (2, 1))
+        _openssl("ca", "-batch", "-notext", "-config", config, "-in", request, "-out", path, "-cert", self.path,
+                 "-keyfile", self.key, "-startdate", two_days_ago, "-enddate", yesterday)
         _append(path, key_path)
         return path
 
