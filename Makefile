@@ -116,7 +116,8 @@ help:
 	@sed -n 's/^#: //p' $(firstword $(MAKEFILE_LIST))
 
 #: make [all]               build build/reactord and build/reactorctl (CC=clang, SANITIZE=..., BUILD=DIR, V=1)
-#: make deps                install what building needs (Debian; deps-test: what the tests need)
+#: make deps                install what building needs (Debian; deps-deb: what the package needs)
+#: make deps-test           install what the tests need, among it servers, which Debian may start (see TEST_PACKAGES)
 #: make quickstart          run an echo on the default config and have a real client answered
 #: make check               all tests: lint, models, unit, stress, fuzz corpus, integration
 #: make asan | tsan         the unit, stress and integration tests under sanitizers
@@ -133,9 +134,8 @@ help:
 #: make bench-control        what clients notice while thousands of sessions are listed or ended, beside HAProxy (BENCH_FLAGS)
 #: make bench-reload         what clients notice of reloads and upgrades, beside HAProxy and nginx (BENCH_FLAGS)
 #: make test-build          build with other flags, paths and tools, and install (minutes)
-#: make test-debian13       build, and run unit tests and the quickstart, in a new Debian 13 root (as root)
 #: make test-systemd        run it as a service of a systemd that systemd-nspawn boots in a new Debian root (as root)
-#: make test-fresh          the two commands of README.md in a new Debian root (as root)
+#: make test-fresh          the two commands of README.md in new Debian 12 and 13 roots (as root; FRESH="trixie:quickstart")
 #: make install | uninstall PREFIX, DESTDIR, BINDIR, SBINDIR, MANDIR, DOCDIR, CONFDIR, UNITDIR
 #: make deb                 build the Debian package in BUILD/deb, clean for lintian
 #: make test-deb            build, install, upgrade and purge it in new Debian 12 and 13 roots, booted (as root)
@@ -379,17 +379,15 @@ bench-reload: $(PROGRAM)
 
 .PHONY: test-fresh
 test-fresh:
-	tests/integration/fresh.sh
+	tests/build/fresh.sh $(FRESH)
 
 .PHONY: test-systemd
 test-systemd: $(PROGRAM)
 	tests/systemd/run.sh $(TEST_FLAGS)
 
-.PHONY: test-build test-debian13
+.PHONY: test-build
 test-build:
 	tests/build/variants.sh
-test-debian13:
-	tests/build/debian13.sh
 
 # ---- a new machine ----
 
@@ -397,17 +395,30 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 # It waits for another apt, such as that of unattended-upgrades.
 APT  := $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300
 
-.PHONY: deps deps-test
+.PHONY: deps deps-test deps-deb
 deps:
 	$(APT) update
 	$(APT) install -y --no-install-recommends $(BUILD_PACKAGES)
 deps-test:
+	@echo 'deps-test: installs servers as clients and peers of the tests, which Debian may start:' \
+	    '$(filter redis% nginx% haproxy postgres% postfix rsyslog prometheus stunnel4,$(TEST_PACKAGES))'
 	$(APT) update
 	$(APT) install -y --no-install-recommends $(BUILD_PACKAGES) $(TEST_PACKAGES)
+# What .debian/control names.
+deps-deb:
+	$(APT) update
+	$(APT) satisfy -y --no-install-recommends "build-essential, lintian, \
+	    $$(sed -n '/^Build-Depends:/,/^[^ ]/ { s/^Build-Depends://; /^[A-Z]/d; p; }' .debian/control | tr -d '\n')"
 
 .PHONY: quickstart
-quickstart: $(PROGRAM)
+quickstart:
+	$(MAKE) $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc)) all
 	tests/integration/quickstart.sh $(PROGRAM) conf/reactord.ini
+
+# With -j, too, what is needed is installed before it is used.
+ifneq ($(filter deps%,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+endif
 
 # ---- install ----
 

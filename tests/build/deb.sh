@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 out=$(mkdir -p "$1" && cd "$1" && pwd)
 for tool in dh dpkg-buildpackage lintian; do
-    command -v $tool > /dev/null || { echo "deb.sh: needs $tool: apt-get install debhelper dpkg-dev lintian" >&2; exit 2; }
+    command -v $tool > /dev/null || { echo "deb.sh: needs $tool: make deps-deb" >&2; exit 2; }
 done
 version=${DEB_VERSION:-$(sed -n 's/^VERSION := //p' Makefile)}
 rm -rf "$out/build"
@@ -17,6 +17,7 @@ else
 fi
 cd "$out/build"
 mv .debian debian
+dpkg-checkbuilddeps debian/control || { echo "deb.sh: needs packages: make deps-deb" >&2; exit 2; }
 cat > debian/changelog << EOF
 reactord ($version) unstable; urgency=medium
 

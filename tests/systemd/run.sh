@@ -12,6 +12,6 @@ packages="dbus systemd-sysv libev4 libiniparser1 libjansson4 libmicrohttpd12 lib
 root_create run.sh bookworm "" "${SYSTEMD_BASE:-}"
 root_run "cd / && { dpkg -s $packages > /dev/null 2>&1 || { apt-get update &&
     apt-get install -y --no-install-recommends $packages; }; }"
-umount "$root/proc" "$root/dev"
+root_unmount
 make -s install PREFIX=/usr DESTDIR="$root"
 unshare --mount --net sh -c 'ip link set lo up && exec "$@"' sh python3 tests/systemd/run.py "$root" "$@"
