@@ -21,7 +21,7 @@ static int acl_parser_grow(struct acl_parser *t)
 {
     size_t room = t->room > 0 ? 2 * t->room : 16;
     struct cidr *blocks = realloc(t->blocks, room * sizeof(*blocks));
-    unsigned *line;
+    struct acl_parser_word *words;
     bool *allow;
 
     if (!blocks)
@@ -31,22 +31,22 @@ static int acl_parser_grow(struct acl_parser *t)
     if (!allow)
         return -ENOMEM;
     t->allow = allow;
-    line = realloc(t->line, room * sizeof(*line));
-    if (!line)
+    words = realloc(t->words, room * sizeof(*words));
+    if (!words)
         return -ENOMEM;
-    t->line = line;
+    t->words = words;
     t->room = room;
     return 0;
 }
 
 static int acl_parser_add_block(struct acl_parser *t, const struct cidr *block, bool allow,
-                                unsigned line)
+                                const struct acl_parser_word *written)
 {
     if (t->n == t->room && acl_parser_grow(t) < 0)
         return -ENOMEM;
     t->blocks[t->n] = *block;
     t->allow[t->n] = allow;
-    t->line[t->n] = line;
+    t->words[t->n] = *written;
     t->n++;
     return 0;
 }
@@ -82,8 +82,8 @@ int acl_parser_parse(struct cidr *out, const char *word, char problem[ACL_PARSER
     return rc < 0 ? acl_parser_refuse_block(problem, rc, word, out) : 1;
 }
 
-int acl_parser_add(struct acl_parser *t, const char *word, bool allow, unsigned line,
-                   char problem[ACL_PARSER_PROBLEM_BYTES])
+int acl_parser_add(struct acl_parser *t, const char *word, bool allow,
+                   const struct acl_parser_word *written, char problem[ACL_PARSER_PROBLEM_BYTES])
 {
     struct cidr blocks[ACL_PARSER_BLOCKS];
     int n;
@@ -94,7 +94,7 @@ int acl_parser_add(struct acl_parser *t, const char *word, bool allow, unsigned 
     }
     n = acl_parser_parse(blocks, word, problem);
     for (int i = 0; i < n; i++)
-        if (acl_parser_add_block(t, &blocks[i], allow, line) < 0)
+        if (acl_parser_add_block(t, &blocks[i], allow, written) < 0)
             return -ENOMEM;
     return n < 0 ? n : 0;
 }
@@ -103,8 +103,20 @@ void acl_parser_free(struct acl_parser *t)
 {
     free(t->blocks);
     free(t->allow);
-    free(t->line);
+    free(t->words);
+    free(t->bytes);
     *t = (struct acl_parser){.n = 0};
+}
+
+/* If a rule of the word of rules [from, to) applies, mark all of them as applying. */
+static void acl_parser_spare_word(uint32_t *by, size_t from, size_t to)
+{
+    size_t i = from;
+
+    while (i < to && by[i] != i)
+        i++;
+    for (size_t j = from; i < to && j < to; j++)
+        by[j] = (uint32_t)j;
 }
 
 int acl_parser_shadowed(unsigned **out, const struct acl_parser *t)
@@ -120,6 +132,11 @@ int acl_parser_shadowed(unsigned **out, const struct acl_parser *t)
     for (size_t i = 0; i < t->n; i++)
         if (t->allow[by[i]] == t->allow[i])
             by[i] = (uint32_t)i;
+    for (size_t i = 0, from = 0; i < t->n; i++)
+        if (i + 1 == t->n || !t->words[from].text || t->words[i + 1].text != t->words[from].text) {
+            acl_parser_spare_word(by, from, i + 1);
+            from = i + 1;
+        }
     *out = by;
     return 0;
 }
@@ -164,6 +181,7 @@ static int acl_parser_parse_line(struct acl_parser *t, const struct acl_parser_f
     char text[LINE_BYTES], problem[ACL_PARSER_PROBLEM_BYTES];
     const char *comment = memchr(bytes, '#', len);
     size_t shown = comment ? (size_t)(comment - bytes) : len;
+    struct acl_parser_word written = {.line = number};
     char *words[LINE_WORDS];
     const char *what;
     unsigned n;
@@ -188,7 +206,11 @@ static int acl_parser_parse_line(struct acl_parser *t, const struct acl_parser_f
         return 0;
     }
     allow = file->kind == ACL_PARSER_ALLOW || strcmp(words[0], "allow") == 0;
-    rc = acl_parser_add(t, words[n - 1], allow, number, problem);
+    if (file->kind == ACL_PARSER_BOTH) {
+        written.text = bytes + (words[n - 1] - text);
+        written.len = (unsigned)strlen(words[n - 1]);
+    }
+    rc = acl_parser_add(t, words[n - 1], allow, &written, problem);
     if (rc == -EINVAL || rc == -E2BIG)
         diagnostics_add_in(file->diagnostics, &here,
                            "%s (10.0.0.0/8, 192.0.2.1, "
@@ -227,6 +249,11 @@ int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file)
         return 0;
     }
     rc = acl_parser_lines(t, file, whole.bytes, whole.len);
-    free(whole.bytes);
+    if (file->kind != ACL_PARSER_BOTH) {
+        free(whole.bytes);
+        return rc;
+    }
+    MUST(!t->bytes);
+    t->bytes = whole.bytes;
     return rc;
 }

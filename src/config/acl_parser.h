@@ -30,12 +30,20 @@ struct diagnostics;
 
 #define ACL_PARSER_PROBLEM_BYTES 512
 
+/* A word as it was written. Rules of one word (`all`) have the same `text`. */
+struct acl_parser_word {
+    const char *text; /* not NUL-terminated; NULL: in a list file, not kept */
+    unsigned len;
+    unsigned line; /* in its file; 0: in an option */
+};
+
 /* Ordered rules; a struct of zeros has no rules. */
 struct acl_parser {
     struct cidr *blocks;
     bool *allow;
-    unsigned *line; /* line of each rule in its file; 0: in an option */
+    struct acl_parser_word *words; /* the word of each rule */
     size_t n, room;
+    char *bytes; /* the file of access_rules, in which its words are */
 };
 
 enum acl_parser_kind {
@@ -64,13 +72,15 @@ int acl_parser_parse(struct cidr *out, const char *word,
                      char problem[ACL_PARSER_PROBLEM_BYTES]) NODISCARD;
 
 /*
- * acl_parser_add(t, word, allow, line, problem):
- * Add the rule for ${word}; `all` adds three rules.
+ * acl_parser_add(t, word, allow, written, problem):
+ * Add the rule for ${word}, which was ${written}; `all` adds three rules.
  *
  * Thread: any
+ * Owns:   the text of ${written} must outlive the rules
  * Errors: 0; -EINVAL (see ${problem}); -E2BIG (too many rules, see ${problem}); -ENOMEM
  */
-int acl_parser_add(struct acl_parser *t, const char *word, bool allow, unsigned line,
+int acl_parser_add(struct acl_parser *t, const char *word, bool allow,
+                   const struct acl_parser_word *written,
                    char problem[ACL_PARSER_PROBLEM_BYTES]) NODISCARD;
 
 /*
@@ -78,6 +88,7 @@ int acl_parser_add(struct acl_parser *t, const char *word, bool allow, unsigned 
  * Add the rules of ${file}, whose content is ${bytes}; report problems.
  *
  * Thread: any
+ * Owns:   with ACL_PARSER_BOTH ${bytes} must outlive the rules
  * Errors: 0 (see diagnostics_count()); -ENOMEM
  */
 int acl_parser_lines(struct acl_parser *t, const struct acl_parser_file *file, const char *bytes,
@@ -94,8 +105,9 @@ int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file) NO
 
 /*
  * acl_parser_shadowed(out, t):
- * Find rules that never apply, because an earlier rule with the other verdict covers their block.
- * (*${out})[i] is the number of that rule, or i if rule i applies.
+ * Find rules that never apply: an earlier rule with the other verdict covers their block, and
+ * likewise all blocks of their word. (*${out})[i] is the number of that rule, or i if rule i, or
+ * another of its word, applies.
  *
  * Thread: any
  * Owns:   the caller frees *${out}

@@ -7,6 +7,7 @@
 #include "config/config_memory.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,12 +52,13 @@ static int config_acl_read_list(struct reading *r, const struct ini_entry *entry
     while (rc == 0 && list) {
         const char *item = option_kind_next_item(&list);
         bool is_file = strncmp(item, ACL_PARSER_FILE, strlen(ACL_PARSER_FILE)) == 0;
+        const struct acl_parser_word written = {.text = item, .len = (unsigned)strlen(item)};
 
         if (is_file != files)
             continue;
         file.path = item + strlen(ACL_PARSER_FILE);
         rc = is_file ? acl_parser_load(&r->text, &file)
-                     : acl_parser_add(&r->text, item, allow, 0, problem);
+                     : acl_parser_add(&r->text, item, allow, &written, problem);
     }
     MUST(rc != -EINVAL);
     if (rc != -E2BIG)
@@ -66,32 +68,71 @@ static int config_acl_read_list(struct reading *r, const struct ini_entry *entry
     return 0;
 }
 
+/* The rules before rules [from, to), of one word, that decide for it: each word of them once. */
+struct deciders {
+    char text[ACL_PARSER_BLOCKS * 128];
+    unsigned n;
+};
+
+static void config_acl_list_deciders(struct deciders *d, const struct acl_parser *t,
+                                     const unsigned *by, size_t from, size_t to)
+{
+    size_t used = 0;
+
+    *d = (struct deciders){.n = 0};
+    for (size_t i = from; i < to; i++) {
+        const struct acl_parser_word *w = &t->words[by[i]];
+        size_t before = from;
+
+        while (before < i && t->words[by[before]].text != w->text)
+            before++;
+        if (before < i)
+            continue;
+        if (w->line > 0)
+            used += (size_t)snprintf(d->text + used, sizeof(d->text) - used,
+                                     "%s%s %u has '%s %.*s'", d->n > 0 ? ", " : "", "line", w->line,
+                                     t->allow[by[i]] ? "allow" : "deny", (int)w->len, w->text);
+        else
+            used += (size_t)snprintf(d->text + used, sizeof(d->text) - used, "%s'%.*s'",
+                                     d->n > 0 ? ", " : "", (int)w->len, w->text);
+        d->n++;
+    }
+}
+
+/* Report the dead rules [from, to), which are of one word. */
+static void config_acl_report_dead(struct reading *r, const struct ini_entry *entry,
+                                   const char *path, const unsigned *by, size_t from, size_t to)
+{
+    const struct acl_parser *t = &r->text;
+    const struct acl_parser_word *w = &t->words[from];
+    struct deciders d;
+
+    config_acl_list_deciders(&d, t, by, from, to);
+    if (path)
+        diagnostics_add_in(r->diagnostics, &(struct diagnostics_place){entry->line, path, w->line},
+                           "'%s %.*s' never applies: %s (the first match decides)",
+                           t->allow[from] ? "allow" : "deny", (int)w->len, w->text, d.text);
+    else
+        diagnostics_add(r->diagnostics, entry->line,
+                        "[%s] %s: '%.*s' never applies: %s %s denied (deny comes first; for "
+                        "exceptions use access_rules)",
+                        r->section->source->name, entry->key, (int)w->len, w->text, d.text,
+                        d.n > 1 ? "are" : "is");
+}
+
 static int config_acl_check_dead(struct reading *r, const struct ini_entry *entry, const char *path)
 {
-    char text[CIDR_TEXT_BYTES], before[CIDR_TEXT_BYTES];
     const struct acl_parser *t = &r->text;
     unsigned *by;
     int rc = acl_parser_shadowed(&by, t);
 
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < t->n; i++) {
-        if (by[i] == i)
-            continue;
-        cidr_format(text, sizeof(text), &t->blocks[i]);
-        cidr_format(before, sizeof(before), &t->blocks[by[i]]);
-        if (path)
-            diagnostics_add_in(
-                r->diagnostics, &(struct diagnostics_place){entry->line, path, t->line[i]},
-                "'%s %s' never applies: line %u has '%s %s' (the first match decides)",
-                t->allow[i] ? "allow" : "deny", text, t->line[by[i]],
-                t->allow[i] ? "deny" : "allow", before);
-        else
-            diagnostics_add(
-                r->diagnostics, entry->line,
-                "[%s] %s: '%s' never applies: '%s' is denied (deny comes first; for exceptions "
-                "use access_rules)",
-                r->section->source->name, entry->key, text, before);
+    for (size_t i = 0, end; i < t->n; i = end) {
+        for (end = i + 1; end < t->n && t->words[end].text == t->words[i].text; end++)
+            ;
+        if (by[i] != i)
+            config_acl_report_dead(r, entry, path, by, i, end);
     }
     free(by);
     return 0;
@@ -124,7 +165,7 @@ static bool config_acl_ends_with_all(const struct acl_parser *t)
 {
     size_t last = t->n - 1;
 
-    return t->n >= 3 && t->line[last - 2] == t->line[last];
+    return t->n >= 3 && t->words[last - 2].line == t->words[last].line;
 }
 
 static int config_acl_read_rules(struct reading *r, const struct ini_entry *entry)
@@ -143,7 +184,7 @@ static int config_acl_read_rules(struct reading *r, const struct ini_entry *entr
 
     if (rc < 0 || diagnostics_count(r->diagnostics) > problems)
         return rc;
-    end.path_line = r->text.n > 0 ? r->text.line[r->text.n - 1] : DIAGNOSTICS_WHOLE_FILE;
+    end.path_line = r->text.n > 0 ? r->text.words[r->text.n - 1].line : DIAGNOSTICS_WHOLE_FILE;
     if (!config_acl_ends_with_all(&r->text))
         diagnostics_add_in(
             r->diagnostics, &end,

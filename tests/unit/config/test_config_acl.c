@@ -218,8 +218,56 @@ TEST(rules, a_rule_that_never_applies_is_told_with_the_one_before_it)
                          "allow 10.0.0.0/8\nallow 10.1.0.0/16\ndeny 10.0.0.5\ndeny all\nallow ::1\n"
                          "deny all\n");
     load("access_rules = %s/rules");
-    expect_problems("rules:3: 'deny 10.0.0.5/32' never applies: line 1 has 'allow 10.0.0.0/8' (\n"
-                    "rules:5: 'allow ::1/128' never applies: line 4 has 'deny ::/0' (\n");
+    expect_problems("rules:3: 'deny 10.0.0.5' never applies: line 1 has 'allow 10.0.0.0/8' (\n"
+                    "rules:5: 'allow ::1' never applies: line 4 has 'deny all' (\n");
+}
+
+/* Lists in which each line decides for some client, and who comes in and who does not. */
+static const struct {
+    const char *rules;
+    const char *in, *out;
+} living[] = {
+    {"deny 192.0.2.9\nallow 192.0.2.0/24\nallow unix\ndeny all\n", "192.0.2.8:1 /run/x",
+     "192.0.2.9:1 10.0.0.1:1 [::1]:1"},
+    {"deny unix\nallow all\n", "10.0.0.1:1 [::1]:1", "/run/x"},
+    {"deny ::/0\nallow 172.16.0.0/13\ndeny 172.16.0.0/12\nallow all\n",
+     "172.17.0.1:1 10.0.0.1:1 /run/x", "[::1]:1 172.24.0.1:1"},
+    {"allow 0.0.0.0/0\ndeny all\n", "10.0.0.1:1", "[::1]:1 /run/x"},
+    {"allow 0.0.0.0/0\nallow ::/0\ndeny unix\nallow all\n", "10.0.0.1:1 [::1]:1", "/run/x"},
+};
+
+TEST_EACH(rules, a_line_lives_while_one_of_its_blocks_is_undecided, ARRAY_LEN(living))
+{
+    text_file_write_text("rules", living[_i].rules);
+    load("access_rules = %s/rules");
+    expect(living[_i].in, true);
+    expect(living[_i].out, false);
+}
+
+TEST(rules, all_in_an_option_lives_while_one_of_its_blocks_is_not_denied)
+{
+    load("deny = unix, ::/0\nallow = all");
+    expect("10.0.0.1:1", true);
+    expect("[::1]:1 /run/x", false);
+    ck_assert_int_eq(load("deny = unix, ::/0, 0.0.0.0/0\nallow = all"), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(config_file.problems,
+                                 "allow: 'all' never applies: '0.0.0.0/0', '::/0', 'unix' are "
+                                 "denied (deny comes first; "));
+}
+
+TEST(rules, a_dead_line_of_several_blocks_is_told_once_as_it_was_written)
+{
+    text_file_write_text("rules", "deny 0.0.0.0/0 # old\ndeny unix\ndeny ::/0\nallow all\n");
+    load("access_rules = %s/rules");
+    expect_problems("rules:4: 'allow all' never applies: line 1 has 'deny 0.0.0.0/0', line 3 has "
+                    "'deny ::/0', line 2 has 'deny unix' (\n");
+    text_file_write_text("rules", "deny ::ffff:10.0.0.0/104\nallow 10.1.1.1\nallow all");
+    load("access_rules = %s/rules");
+    expect_problems("rules:2: 'allow 10.1.1.1' never applies: line 1 has 'deny "
+                    "::ffff:10.0.0.0/104' (\n");
+    text_file_write_text("rules", "deny all\nallow all");
+    load("access_rules = %s/rules");
+    expect_problems("rules:2: 'allow all' never applies: line 1 has 'deny all' (\n");
 }
 
 TEST(rules, the_last_rule_is_for_everybody)
