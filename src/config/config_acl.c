@@ -68,21 +68,28 @@ static int config_acl_read_list(struct reading *r, const struct ini_entry *entry
     return 0;
 }
 
-/* The rules before rules [from, to), of one word, that decide for it: each word of them once. */
+/* Dead rules [from, to) of one word; ${by}[i] is the rule that decides for rule i. */
+struct dead_word {
+    const unsigned *by;
+    size_t from, to;
+};
+
+/* The words of the rules that decide for a dead word, each once. */
 struct deciders {
     char text[ACL_PARSER_BLOCKS * 128];
     unsigned n;
 };
 
 static void config_acl_list_deciders(struct deciders *d, const struct acl_parser *t,
-                                     const unsigned *by, size_t from, size_t to)
+                                     const struct dead_word *dead)
 {
+    const unsigned *by = dead->by;
     size_t used = 0;
 
     *d = (struct deciders){.n = 0};
-    for (size_t i = from; i < to; i++) {
+    for (size_t i = dead->from; i < dead->to; i++) {
         const struct acl_parser_word *w = &t->words[by[i]];
-        size_t before = from;
+        size_t before = dead->from;
 
         while (before < i && t->words[by[before]].text != w->text)
             before++;
@@ -99,19 +106,18 @@ static void config_acl_list_deciders(struct deciders *d, const struct acl_parser
     }
 }
 
-/* Report the dead rules [from, to), which are of one word. */
 static void config_acl_report_dead(struct reading *r, const struct ini_entry *entry,
-                                   const char *path, const unsigned *by, size_t from, size_t to)
+                                   const char *path, const struct dead_word *dead)
 {
     const struct acl_parser *t = &r->text;
-    const struct acl_parser_word *w = &t->words[from];
+    const struct acl_parser_word *w = &t->words[dead->from];
     struct deciders d;
 
-    config_acl_list_deciders(&d, t, by, from, to);
+    config_acl_list_deciders(&d, t, dead);
     if (path)
         diagnostics_add_in(r->diagnostics, &(struct diagnostics_place){entry->line, path, w->line},
                            "'%s %.*s' never applies: %s (the first match decides)",
-                           t->allow[from] ? "allow" : "deny", (int)w->len, w->text, d.text);
+                           t->allow[dead->from] ? "allow" : "deny", (int)w->len, w->text, d.text);
     else
         diagnostics_add(r->diagnostics, entry->line,
                         "[%s] %s: '%.*s' never applies: %s %s denied (deny comes first; for "
@@ -132,7 +138,7 @@ static int config_acl_check_dead(struct reading *r, const struct ini_entry *entr
         for (end = i + 1; end < t->n && t->words[end].text == t->words[i].text; end++)
             ;
         if (by[i] != i)
-            config_acl_report_dead(r, entry, path, by, i, end);
+            config_acl_report_dead(r, entry, path, &(struct dead_word){by, i, end});
     }
     free(by);
     return 0;

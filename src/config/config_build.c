@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "config/config.h"
 #include "config/diagnostics.h"
+#include "config/foreign_lines.h"
 #include "config/foreign_words.h"
 #include "config/option_kind.h"
 
@@ -39,7 +40,8 @@ static const char *config_build_list_keys(enum option_section section, struct ar
 static void config_build_refuse_kind(const struct ini_section *source, const char *word,
                                      struct diagnostics *diagnostics)
 {
-    const char *meant = NULL;
+    unsigned n_words;
+    const char *meant = NULL, *line = foreign_lines_find(word, &n_words);
     struct foreign_words_hint hint;
     char list[TITLES_BYTES] = "";
     struct diagnostics_suggestion near;
@@ -52,8 +54,11 @@ static void config_build_refuse_kind(const struct ini_section *source, const cha
         config_build_list_word(list, sizeof(list), option_section_title(k));
     }
     if (foreign_words_hint(&hint, FOREIGN_WORDS_SECTION, word, strlen(word)))
-        diagnostics_add(diagnostics, source->line, "[%s] is not known (%s)", source->name,
-                        hint.text);
+        line = hint.text;
+    if (line)
+        diagnostics_set_foreign(diagnostics);
+    if (line)
+        diagnostics_add(diagnostics, source->line, "[%s] is not known (%s)", source->name, line);
     else if (meant)
         diagnostics_add(diagnostics, source->line, "[%s] is not known (did you mean %s?)",
                         source->name, meant);
@@ -245,9 +250,10 @@ static int config_build_refuse_key(const struct config_section *section,
     const char *name = section->source->name, *key = entry->key, *keys;
     struct foreign_words_hint hint;
     char there[TITLES_BYTES] = "";
-    unsigned n;
+    unsigned n, n_words;
     const struct option *table = option_table(section->kind, &n);
     const char *near = config_build_nearest_key(table, n, key);
+    const char *foreign = foreign_lines_find(key, &n_words);
 
     for (unsigned other = 0; other < OPTION_SECTIONS; other++) {
         const struct option *o = option_find(other, key);
@@ -255,9 +261,14 @@ static int config_build_refuse_key(const struct config_section *section,
         if (o && strcmp(o->key, key) == 0)
             config_build_list_word(there, sizeof(there), option_section_title(other));
     }
-    if (foreign_words_hint(&hint, option_section_name(section->kind), key, strlen(key))) {
+    if (*there != '\0')
+        foreign = NULL; /* a word of reactord, too */
+    if (foreign_words_hint(&hint, option_section_name(section->kind), key, strlen(key)))
+        foreign = hint.text;
+    if (foreign) {
+        diagnostics_set_foreign(diagnostics);
         diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (%s)", name, key,
-                        hint.text);
+                        foreign);
     } else if (near) {
         diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (did you mean '%s'?)",
                         name, key, near);
@@ -271,6 +282,20 @@ static int config_build_refuse_key(const struct config_section *section,
         diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (%s)", name, key, keys);
     }
     return 0;
+}
+
+/* Report each line of ${v}->problem; the last one with the allowed values. */
+static void config_build_refuse_value(const struct config_section *section,
+                                      const struct ini_entry *entry, const struct option *o,
+                                      const struct option_value *v, struct diagnostics *diagnostics)
+{
+    const char *problem = v->problem, *end;
+
+    for (; (end = strchr(problem, '\n')) != NULL; problem = end + 1)
+        diagnostics_add(diagnostics, entry->line, "[%s] %s: %.*s", section->source->name,
+                        entry->key, (int)(end - problem), problem);
+    diagnostics_add(diagnostics, entry->line, "[%s] %s: %s (%s%s)", section->source->name,
+                    entry->key, problem, o->allowed, o->kind->units);
 }
 
 static int config_build_set_entry(const struct config_section *section, struct ini_entry *entry,
@@ -294,8 +319,9 @@ static int config_build_set_entry(const struct config_section *section, struct i
     rc = option_set(o, &v);
     if (rc != -EINVAL)
         return rc;
-    diagnostics_add(diagnostics, entry->line, "[%s] %s: %s (%s%s)", section->source->name,
-                    entry->key, v.problem, o->allowed, o->kind->units);
+    if (v.foreign)
+        diagnostics_set_foreign(diagnostics);
+    config_build_refuse_value(section, entry, o, &v, diagnostics);
     entry->refused = true;
     return 0;
 }

@@ -11,6 +11,7 @@
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "_.,:/@*%[]=+-> ";
 
+/* Write a line; if it were too long for a configuration, write the shortest. */
 static void config_dump_write_value(FILE *out, const char *key, const char *value)
 {
     size_t len = strlen(value);
@@ -19,7 +20,12 @@ static void config_dump_write_value(FILE *out, const char *key, const char *valu
     if (value[strspn(value, plain)] != '\0' ||
         (len > 0 && (value[0] == ' ' || value[len - 1] == ' ')))
         quote = strchr(value, '"') ? "'" : "\""; /* a value never has both kinds of quotes */
-    fprintf(out, "%s =%s%s%s%s\n", key, len > 0 ? " " : "", quote, value, quote);
+    if (strlen(key) + strlen(" = ") + 2 * strlen(quote) + len <= INI_LINE_BYTES)
+        fprintf(out, "%s =%s%s%s%s\n", key, len > 0 ? " " : "", quote, value, quote);
+    else if (strpbrk(value, "\"'#;") || value[0] == ' ' || value[len - 1] == ' ')
+        fprintf(out, "%s=%s%s%s\n", key, quote, value, quote);
+    else
+        fprintf(out, "%s=%s\n", key, value);
 }
 
 static void config_dump_write_family(FILE *out, const struct option *o,
@@ -42,9 +48,13 @@ static void config_dump_write_option(FILE *out, const struct option *o,
         config_dump_write_family(out, o, section->source);
         return;
     }
-    if (config_effect_missing(section, o->key))
-        fputc('#', out);
     entry = config_section_entry(section, o->key);
+    if (config_effect_missing(section, o->key)) {
+        /* Even a comment must fit in a line. */
+        if (entry && strlen(entry->value) > INI_LINE_BYTES - INI_NAME_BYTES)
+            return;
+        fputc('#', out);
+    }
     config_dump_write_value(out, o->key, entry ? entry->value : o->fallback);
 }
 

@@ -29,6 +29,7 @@ struct diagnostics {
     unsigned n_omitted; /* problems beyond DIAGNOSTICS_KEPT */
     unsigned n_kept;    /* problems and warnings */
     bool lost;
+    bool foreign;
     struct problem kept[DIAGNOSTICS_KEPT];
 };
 
@@ -180,6 +181,11 @@ const char *diagnostics_line_text(struct diagnostics_line *out, const struct dia
     return out->text;
 }
 
+void diagnostics_set_foreign(struct diagnostics *r)
+{
+    r->foreign = true;
+}
+
 unsigned diagnostics_count(const struct diagnostics *r)
 {
     return r->count;
@@ -207,6 +213,9 @@ int diagnostics_write(struct diagnostics *r, FILE *out)
     }
     if (r->n_omitted > 0)
         fprintf(out, "%s:%u: %u more problems\n", r->path, DIAGNOSTICS_WHOLE_FILE, r->n_omitted);
+    if (r->foreign)
+        fprintf(out, "%s:%u: for lines of HAProxy or nginx see reactord-migrating(7)\n", r->path,
+                DIAGNOSTICS_WHOLE_FILE);
     if (r->lost)
         return -ENOMEM;
     return fflush(out) != 0 || ferror(out) ? -EIO : 0;

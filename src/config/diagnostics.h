@@ -83,6 +83,15 @@ int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *pat
  */
 bool diagnostics_begins_source(const struct diagnostics *r, unsigned line);
 
+/*
+ * diagnostics_set_foreign(r):
+ * Record that lines of another program were found: diagnostics_write() ends with a pointer to
+ * reactord-migrating(7).
+ *
+ * Thread: owner of ${r}
+ */
+void diagnostics_set_foreign(struct diagnostics *r);
+
 struct diagnostics_line {
     char text[320];
 };
@@ -110,7 +119,8 @@ unsigned diagnostics_count(const struct diagnostics *r);
 
 /*
  * diagnostics_write(r, out):
- * Write problems as `path:line: text`, by line, then by order of addition.
+ * Write problems as `path:line: text`, by line, then by order of addition. Line 0 stands for the
+ * whole file.
  *
  * Thread: owner of ${r}
  * Errors: 0; -ENOMEM (a problem could not be stored); -EIO

@@ -22,7 +22,6 @@ static const struct foreign_word words[] = {
     {FOREIGN_WORDS_SECTION, "ssl", "[tls NAME]"},
 
     {"listen", "bind", "address"},
-    {"listen", "listen", "address"},
     {"listen", "port", "address"},
     {"listen", "mode", "service"},
     {"listen", "default_backend", "upstream"},
@@ -44,7 +43,6 @@ static const struct foreign_word words[] = {
     {"listen", "proxy_download_rate", "bandwidth_out"},
     {"listen", "proxy_upload_rate", "bandwidth_in"},
     {"listen", "accept-proxy", "accept_proxy = required, with trusted_proxies"},
-    {"listen", "proxy_protocol", "accept_proxy = required, with trusted_proxies"},
     {"listen", "set_real_ip_from", "trusted_proxies"},
     {"listen", "so_keepalive", "keepalive"},
     {"listen", "clitcpka", "keepalive"},
@@ -67,11 +65,9 @@ static const struct foreign_word words[] = {
     {"upstream", "least_conn", "balance = least_connections"},
     {"upstream", "roundrobin", "balance = round_robin"},
     {"upstream", "random", "balance = random"},
-    {"upstream", "hash", "balance = source_hash"},
     {"upstream", "ip_hash", "balance = source_hash"},
     {"upstream", "hash-balance-factor", "hash_balance_factor"},
     {"upstream", "lb_policy", "balance"},
-    {"upstream", "option", "check = tcp"},
     {"upstream", "health_check", "check = tcp"},
     {"upstream", "inter", "check_interval"},
     {"upstream", "fastinter", "check_fast_interval"},
@@ -203,14 +199,35 @@ static const struct foreign_word words[] = {
     {FOREIGN_WORDS_SERVER, "send-proxy-v2", "send_proxy = v2 in the section"},
     {FOREIGN_WORDS_SERVER, "source", "source_address in the section"},
     {FOREIGN_WORDS_SERVER, "on-marked-down", "on_down in the section"},
+    {FOREIGN_WORDS_SERVER, "downinter", "check_interval in the section"},
+    {FOREIGN_WORDS_SERVER, "ssl", "tls in the section"},
+    {FOREIGN_WORDS_SERVER, "sni", "tls_name in the section"},
+    {FOREIGN_WORDS_SERVER, "verifyhost", "tls_name in the section"},
+    {FOREIGN_WORDS_SERVER, "verify", "tls in the section, with verify in [tls NAME]"},
+    {FOREIGN_WORDS_SERVER, "ca-file", "tls in the section, with ca in [tls NAME]"},
+    {FOREIGN_WORDS_SERVER, "crt", "tls in the section, with certificate in [tls NAME]"},
+    {FOREIGN_WORDS_SERVER, "check-send-proxy", "send_proxy in the section"},
+    {FOREIGN_WORDS_SERVER, "pool-max-conn", "spare in the section"},
+    {FOREIGN_WORDS_SERVER, "tcp-ut", "user_timeout in the section"},
+    {FOREIGN_WORDS_SERVER, "init-addr", "resolve_required in the section"},
 };
 
-/* Words without an equivalent, and what to do instead. */
-static const struct foreign_word others[] = {
-    {FOREIGN_WORDS_SECTION, "defaults",
-     "there are no defaults: options are set in each [listen NAME] and [upstream NAME]"},
-    {"reactord", "daemon", "it stays in the foreground: start it by systemd, or with & in a shell"},
-};
+/* Words of a server line that have their value behind a blank. */
+static const char *const with_value[] = {
+    "maxconn",        "max_conns", "addr",          "port",       "inter",
+    "fastinter",      "rise",      "fall",          "max_fails",  "error-limit",
+    "fail_timeout",   "slowstart", "slow_start",    "maxqueue",   "source",
+    "on-marked-down", "downinter", "sni",           "verifyhost", "verify",
+    "ca-file",        "crt",       "pool-max-conn", "tcp-ut",     "init-addr"};
+
+static bool foreign_words_has_value(const struct foreign_word *w)
+{
+    size_t i = 0;
+
+    while (i < ARRAY_LEN(with_value) && strcmp(with_value[i], w->word) != 0)
+        i++;
+    return i < ARRAY_LEN(with_value) && strcmp(w->where, FOREIGN_WORDS_SERVER) == 0;
+}
 
 const struct foreign_word *foreign_words_table(size_t *n)
 {
@@ -218,15 +235,15 @@ const struct foreign_word *foreign_words_table(size_t *n)
     return words;
 }
 
-static const char *foreign_words_find(const struct foreign_word *table, size_t n, const char *where,
-                                      const char *word, size_t len)
+static const struct foreign_word *foreign_words_find(const char *where, const char *word,
+                                                     size_t len)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct foreign_word *w = &table[i];
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        const struct foreign_word *w = &words[i];
 
         if (strcmp(w->where, where) == 0 && strlen(w->word) == len &&
             strncasecmp(w->word, word, len) == 0)
-            return w->here;
+            return w;
     }
     return NULL;
 }
@@ -234,13 +251,12 @@ static const char *foreign_words_find(const struct foreign_word *table, size_t n
 bool foreign_words_hint(struct foreign_words_hint *out, const char *where, const char *word,
                         size_t len)
 {
-    const char *here = foreign_words_find(words, ARRAY_LEN(words), where, word, len);
-    const char *other = foreign_words_find(others, ARRAY_LEN(others), where, word, len);
+    const struct foreign_word *w = foreign_words_find(where, word, len);
 
-    if (here)
-        snprintf(out->text, sizeof(out->text), here[0] == '[' ? "here it is %s" : "here it is '%s'",
-                 here);
-    else if (other)
-        snprintf(out->text, sizeof(out->text), "%s", other);
-    return here || other;
+    if (!w)
+        return false;
+    snprintf(out->text, sizeof(out->text), w->here[0] == '[' ? "here it is %s" : "here it is '%s'",
+             w->here);
+    out->takes_value = foreign_words_has_value(w);
+    return true;
 }

@@ -20,6 +20,7 @@ struct foreign_word {
 
 struct foreign_words_hint {
     char text[FOREIGN_WORDS_HINT_BYTES];
+    bool takes_value; /* the value is the next word of the server line */
 };
 
 /*

@@ -18,7 +18,7 @@ struct diagnostics;
  */
 #define INI_FILE_BYTES   (32 << 20)
 #define INI_LINE_BYTES   1000
-#define INI_VALUE_BYTES  900
+#define INI_VALUE_BYTES  INI_LINE_BYTES
 #define INI_NAME_BYTES   64 /* of a key, or of a word in a section name */
 #define INI_MAX_SECTIONS 8192
 #define INI_MAX_ENTRIES  524288

@@ -52,10 +52,10 @@ static int ini_environment_refuse(struct ini_environment *out, const struct refe
 
 static int ini_environment_add(struct ini_environment *out, size_t *len, const char *text, size_t n)
 {
-    if (*len + n > INI_VALUE_BYTES) {
+    if (*len + n > out->max_bytes) {
         snprintf(out->problem, sizeof(out->problem),
-                 "the value is too long with its environment variables (at most %d characters)",
-                 INI_VALUE_BYTES);
+                 "the value is too long with its environment variables (at most %zu characters)",
+                 out->max_bytes);
         return -EINVAL;
     }
     memcpy(out->text + *len, text, n);
@@ -79,12 +79,14 @@ static int ini_environment_add_variable(struct ini_environment *out, size_t *len
     return ini_environment_add(out, len, value, strlen(value));
 }
 
-int ini_environment_expand(struct ini_environment *out, const char *value)
+int ini_environment_expand(struct ini_environment *out, const char *value, size_t max_bytes)
 {
     struct reference r;
     size_t len = 0;
     int rc = 0;
 
+    MUST(max_bytes <= INI_VALUE_BYTES);
+    out->max_bytes = max_bytes;
     out->text[0] = out->problem[0] = '\0';
     while (rc == 0 && *value != '\0') {
         size_t plain = strcspn(value, "$");

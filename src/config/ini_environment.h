@@ -10,23 +10,27 @@
 #ifndef CONFIG_INI_ENVIRONMENT_H
 #define CONFIG_INI_ENVIRONMENT_H
 
+#include <stddef.h>
+
 #include "base/must.h"
 #include "config/ini.h"
 
 #define INI_ENVIRONMENT_PROBLEM_BYTES 256
 
 struct ini_environment {
+    size_t max_bytes;
     char text[INI_VALUE_BYTES + 1];
     char problem[INI_ENVIRONMENT_PROBLEM_BYTES];
 };
 
 /*
- * ini_environment_expand(out, value):
- * Expand the variables in ${value}.
+ * ini_environment_expand(out, value, max_bytes):
+ * Expand the variables in ${value}, to ${max_bytes} at most, which is at most INI_VALUE_BYTES.
  *
  * Thread: as config_reload()
  * Errors: 0; -EINVAL (see ${out}->problem)
  */
-int ini_environment_expand(struct ini_environment *out, const char *value) NODISCARD;
+int ini_environment_expand(struct ini_environment *out, const char *value,
+                           size_t max_bytes) NODISCARD;
 
 #endif

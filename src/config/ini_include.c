@@ -116,7 +116,7 @@ static int ini_include_add_included(struct reader *r, char *text, const struct s
     char path[PATH_MAX];
     struct stat st;
 
-    if (!problem && ini_environment_expand(&expanded, value) < 0)
+    if (!problem && ini_environment_expand(&expanded, value, INI_VALUE_BYTES) < 0)
         problem = expanded.problem;
     if (problem) {
         diagnostics_add(r->diagnostics, r->line, KEY ": %s", problem);

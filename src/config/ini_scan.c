@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "config/diagnostics.h"
+#include "config/foreign_lines.h"
 #include "config/foreign_words.h"
 #include "config/ini.h"
 
@@ -17,8 +18,6 @@
 #define COMMENT    "#;"
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
-#define NUMBER_(n) #n
-#define NUMBER(n)  NUMBER_(n)
 struct scan {
     struct ini *ini;
     struct arena *arena;
@@ -243,8 +242,6 @@ static enum verdict ini_scan_value_of(struct scan *s, struct ini_entry *entry, c
 
     entry->value = "";
     problem = ini_scan_value(&entry->value, value);
-    if (!problem && strlen(entry->value) > INI_VALUE_BYTES)
-        problem = "the value is too long (at most " NUMBER(INI_VALUE_BYTES) " characters)";
     if (problem) {
         diagnostics_add(s->diagnostics, s->line, "[%s] %s: %s", s->section->name, entry->key,
                         problem);
@@ -298,33 +295,27 @@ static const char *ini_scan_key_problem(const char *key)
     return NULL;
 }
 
-static size_t ini_scan_word_end(const char *text, size_t at)
+/* Return a hint if ${text} is a line of another program, such as `timeout connect`, else NULL. */
+static const char *ini_scan_hint(const struct scan *s, struct foreign_words_hint *words,
+                                 const char *text)
 {
-    at += strspn(text + at, BLANKS);
-    return at + strcspn(text + at, BLANKS);
-}
+    const char *section = s->section ? s->section->name : "";
+    const char *hint = foreign_lines_hint(words, section, text);
 
-/* Does ${text} begin with another program's option, such as `timeout connect`? */
-static bool ini_scan_hint(const struct scan *s, struct foreign_words_hint *hint, const char *text)
-{
-    char kind[INI_NAME_BYTES + 1];
-    size_t first = ini_scan_word_end(text, 0);
-
-    if (!s->section)
-        return false;
-    snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(s->section->name, " "), s->section->name);
-    return foreign_words_hint(hint, kind, text, ini_scan_word_end(text, first)) ||
-           foreign_words_hint(hint, kind, text, first);
+    if (hint || foreign_lines_is_nginx(text))
+        diagnostics_set_foreign(s->diagnostics);
+    return hint;
 }
 
 static enum verdict ini_scan_refuse_line(struct scan *s, const char *text, const char *problem,
                                          const char *allowed)
 {
-    struct foreign_words_hint hint;
+    struct foreign_words_hint words;
+    const char *hint = ini_scan_hint(s, &words, text);
 
-    if (ini_scan_hint(s, &hint, text))
+    if (hint)
         diagnostics_add(s->diagnostics, s->line, "%s: %s (%s; %s)", QUOTE_TEXT(text), problem,
-                        allowed, hint.text);
+                        allowed, hint);
     else
         diagnostics_add(s->diagnostics, s->line, "%s: %s (%s)", QUOTE_TEXT(text), problem, allowed);
     return DROP;

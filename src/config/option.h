@@ -81,7 +81,8 @@ struct option_value {
     const char *text;
     void *conf;
     struct arena *arena;
-    char problem[OPTION_PROBLEM_BYTES];
+    char problem[OPTION_PROBLEM_BYTES]; /* one a line */
+    bool foreign;                       /* a problem is a word of another program */
 };
 
 /*

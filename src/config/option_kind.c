@@ -136,7 +136,8 @@ const struct option_word *option_kind_find_word(const struct option *o, struct o
             return w;
         diagnostics_offer(&near, w->word);
     }
-    if (foreign_words_hint(&hint, o->key, v->text, strlen(v->text)))
+    v->foreign = foreign_words_hint(&hint, o->key, v->text, strlen(v->text));
+    if (v->foreign)
         option_refuse(v, "%s is not known; %s", QUOTE_TEXT(v->text), hint.text);
     else if (near.best)
         option_refuse(v, "%s is not known; did you mean '%s'?", QUOTE_TEXT(v->text), near.best);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -200,9 +201,18 @@ static int option_network_refuse_server_word(struct option_value *v, const char 
 {
     struct foreign_words_hint hint;
 
-    if (foreign_words_hint(&hint, FOREIGN_WORDS_SERVER, word, strcspn(word, "=")))
-        return option_refuse(v, "%s is not known; %s", QUOTE_TEXT(word), hint.text);
-    return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
+    if (!foreign_words_hint(&hint, FOREIGN_WORDS_SERVER, word, strcspn(word, "=")))
+        return option_refuse(v, "%s is not known", QUOTE_TEXT(word));
+    v->foreign = true;
+    return option_refuse(v, "%s is not known; %s", QUOTE_TEXT(word), hint.text);
+}
+
+/* Is ${word} another program's, with its value in the next word, as in `maxconn 100`? */
+static bool option_network_has_value_behind(const char *word)
+{
+    struct foreign_words_hint hint;
+
+    return foreign_words_hint(&hint, FOREIGN_WORDS_SERVER, word, strlen(word)) && hint.takes_value;
 }
 
 static int option_network_set_server_word(struct option_value *v,
@@ -283,12 +293,62 @@ static int option_network_parse_server_address(struct option_value *v,
     return 0;
 }
 
+/* All problems of a server line; those that do not fit are counted. */
+struct server_problems {
+    char text[OPTION_PROBLEM_BYTES - sizeof("\n4294967295 more problems")];
+    unsigned n, n_omitted;
+};
+
+static void option_network_add_problem(struct server_problems *all, const struct option_value *v)
+{
+    size_t len = strlen(all->text);
+
+    if (len + 1 + strlen(v->problem) >= sizeof(all->text)) {
+        all->n_omitted++;
+        return;
+    }
+    snprintf(all->text + len, sizeof(all->text) - len, "%s%s", all->n > 0 ? "\n" : "", v->problem);
+    all->n++;
+}
+
+static int option_network_report_problems(struct option_value *v, const struct server_problems *all)
+{
+    if (all->n_omitted > 0)
+        return option_refuse(v, "%s\n%u more problems", all->text, all->n_omitted);
+    return option_refuse(v, "%s", all->text);
+}
+
+/* Set the words behind the address; add each wrong one to ${all}. */
+static int option_network_set_server_words(struct option_value *v,
+                                           struct upstream_server_conf *server, char **next,
+                                           struct server_problems *all)
+{
+    const char *word;
+
+    while ((word = strtok_r(NULL, BLANKS, next))) {
+        int rc = option_network_set_server_word(v, server, word);
+
+        if (rc == -ENOMEM)
+            return rc;
+        if (rc == 0)
+            continue;
+        option_network_add_problem(all, v);
+        if (strncmp(*next + strspn(*next, BLANKS), "= ", 2) == 0)
+            strtok_r(NULL, BLANKS, next); /* `weight = 5` */
+        else if (!option_network_has_value_behind(word))
+            continue;
+        strtok_r(NULL, BLANKS, next);
+    }
+    return 0;
+}
+
 static int option_network_set_server(const struct option *o, struct option_value *v)
 {
+    struct server_problems all = {.text = ""};
     struct upstream_conf *conf = v->conf;
     struct upstream_server_conf server = {.id = option_member(o, v->key), .weight = NO_WEIGHT};
     char *rest = arena_text(v->arena, v->text, strlen(v->text));
-    char *next, *word;
+    char *next;
     int rc;
 
     if (!rest)
@@ -299,14 +359,15 @@ static int option_network_set_server(const struct option *o, struct option_value
     server.address_text = strtok_r(rest, BLANKS, &next);
     if (!server.address_text)
         return option_refuse(v, "the value is blank");
-    while ((word = strtok_r(NULL, BLANKS, &next))) {
-        rc = option_network_set_server_word(v, &server, word);
-        if (rc < 0)
-            return rc;
-    }
-    rc = option_network_parse_server_address(v, &server);
-    if (rc < 0)
+    rc = option_network_set_server_words(v, &server, &next, &all);
+    if (rc == 0)
+        rc = option_network_parse_server_address(v, &server);
+    if (rc == -ENOMEM)
         return rc;
+    if (rc < 0)
+        option_network_add_problem(&all, v);
+    if (all.n > 0)
+        return option_network_report_problems(v, &all);
     if (server.weight == NO_WEIGHT)
         server.weight = 1;
     conf->servers[conf->n_servers++] = server;

@@ -72,6 +72,8 @@ FILES = [
     ("a server twice", PROXY + BACK + "server.a = 127.0.0.1:6380\n", 7, "server.a.*line 6"),
     ("a server without address", PROXY + "[upstream back]\nserver.a = weight=2\n", 6, "server.a"),
     ("a server with an unknown word", PROXY + BACK.replace("6379", "6379 fast"), 6, "fast"),
+    ("a server with two unknown words", PROXY + BACK.replace("6379", "6379 fast slow"), 6,
+     "'fast' is not known\n.*:6: .*'slow' is not known"),
     ("a server of weight 257", PROXY + BACK.replace("6379", "6379 weight=257"), 6, "weight"),
     ("a server of weight 1000", PROXY + BACK.replace("6379", "6379 weight=1000"), 6, "weight"),
     ("a server on a wildcard address", PROXY + BACK.replace("127.0.0.1", "*"), 6, r"\*:6379"),
@@ -115,6 +117,62 @@ def broken_file(t, what, content, line, word):
     """{what} is reported with its line"""
     del what
     expect_refusal(t, t.write("broken.ini", content), line, word)
+
+
+HAPROXY_FILE = """global
+    log stdout local0
+    maxconn 5000
+    nbthread 2
+defaults
+    log global
+    mode tcp
+    option tcplog
+    option dontlognull
+    timeout connect 3s
+    timeout client 30s
+frontend mysql
+    bind :3306
+    acl inside src 192.0.2.0/24
+    tcp-request connection reject if !inside
+    default_backend db
+backend db
+    balance leastconn
+    option httpchk GET /up
+    option redispatch
+    option mysql-check user check
+    stick-table type ip size 10k
+    stick on src
+    default-server inter 1s
+    server one 192.0.2.1:3306 check
+"""
+
+NGINX_FILE = """worker_processes 2;
+events { worker_connections 512; }
+stream {
+    resolver 192.0.2.53;
+    upstream db {
+        least_conn;
+        server 192.0.2.1:3306 max_fails=2;
+    }
+    server {
+        listen 3306;
+        proxy_pass db;
+        proxy_timeout 1h;
+    }
+}
+"""
+
+
+@test(each=[{"of": "HAProxy", "content": HAPROXY_FILE}, {"of": "nginx", "content": NGINX_FILE}])
+def foreign_file(t, of, content):
+    """each line of a file of {of} has a hint, and the last line points to reactord-migrating(7)"""
+    del of
+    path = t.write("broken.ini", content)
+    told = t.reactord("-t", "-c", path).err.splitlines()
+    for number, line in enumerate(content.splitlines(), 1):
+        check(any(re.match(rf"{re.escape(path)}:{number}: .*key = value.*; (here|there|it |no|leave|options)",
+                           text) for text in told), f"no hint for {line!r} in {told}")
+    check(told[-1].endswith("see reactord-migrating(7)"), f"the last line: {told[-1]!r}")
 
 
 @test()

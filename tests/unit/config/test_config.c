@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "config/config.h"
+#include "config/ini.h"
 #include "config/option.h"
 #include "support/config_file.h"
 #include "support/fault.h"
@@ -339,16 +340,37 @@ TEST_EACH(files, a_dump_is_read_back_as_the_same, ARRAY_LEN(dumped))
     dump_and_load(dumped[_i]);
 }
 
+/* Addresses of ${len} bytes, at least 910. */
+static void write_addresses(char *out, size_t len)
+{
+    for (int i = 0, used = 0; i < 9; i++, used += 100)
+        sprintf(out + used, "@%d%097d,", i, 0);
+    sprintf(out + 900, "@9%0*d", (int)len - 902, 0);
+    ck_assert_uint_eq(strlen(out), len);
+}
+
 TEST(files, the_longest_value_is_read_back_as_the_same)
 {
     char text[2048] = "[listen e]\nservice=echo\naddress=";
-    size_t start = strlen(text);
 
-    for (int i = 0; i < 9; i++)
-        sprintf(text + strlen(text), "%s@%d%0*d", i > 0 ? "," : "", i, i < 8 ? 97 : 90, 0);
-    ck_assert_uint_le(strlen(text + start), 900);
-    ck_assert_uint_ge(strlen(text + start), 880);
+    write_addresses(text + strlen(text), INI_LINE_BYTES - strlen("address="));
     dump_and_load(text);
+}
+
+TEST(files, a_value_with_variables_fits_in_a_line_of_the_dump)
+{
+    const size_t most = INI_LINE_BYTES - strlen("address=''");
+    char list[2048];
+
+    write_addresses(list, most);
+    setenv("LIST", list, 1);
+    dump_and_load("[listen e]\nservice = echo\naddress = ${LIST}\n");
+    ck_assert_int_eq(config_file_load_text("[listen e]\nservice = echo\naddress = ${LIST}x\n"),
+                     -EINVAL);
+    ck_assert_str_eq(config_file.problems,
+                     "t.ini:3: [listen e] address: the value is too long with its environment "
+                     "variables (at most 990 characters)\n");
+    unsetenv("LIST");
 }
 
 TEST(files, a_dump_that_cannot_be_written_says_so)

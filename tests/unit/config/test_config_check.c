@@ -402,6 +402,8 @@ static const struct {
     {ECHO "\x01\x02", "t.ini:4: byte \\x01: this is not a text file"},
 };
 
+#define POINTER "t.ini:0: for lines of HAProxy or nginx see reactord-migrating(7)\n"
+
 GROUP(files, text_file_enter, config_file_leave);
 
 TEST_EACH(files, a_problem_is_told_by_its_line, ARRAY_LEN(broken))
@@ -414,10 +416,63 @@ TEST_EACH(files, a_problem_is_told_by_its_line, ARRAY_LEN(broken))
 
 TEST_EACH(files, a_problem_is_told_once, ARRAY_LEN(broken))
 {
+    const char *rest;
+
     ck_assert_int_eq(config_file_load_text(broken[_i].text), -EINVAL);
-    ck_assert_msg(strchr(config_file.problems, '\n') ==
-                      config_file.problems + strlen(config_file.problems) - 1,
-                  "%s", config_file.problems);
+    rest = strchr(config_file.problems, '\n') + 1;
+    ck_assert_msg(*rest == '\0' || strcmp(rest, POINTER) == 0, "%s", config_file.problems);
+}
+
+/* Files with one foreign word, of each kind that is known. */
+static const char *const foreign[] = {
+    ECHO "[backend b]\n",
+    ECHO "nbthread = 2\n",
+    ECHO "option tcplog\n",
+    ECHO "timeout client = 5s\n",
+    ECHO SERVER "balance = leastconn\n",
+    ECHO "[upstream u]\nserver.a = @x maxconn=5\n",
+    ECHO "some_directive on;\n",
+    "global\n" ECHO,
+};
+
+TEST_EACH(files, a_file_with_foreign_lines_points_to_the_page_about_them, ARRAY_LEN(foreign))
+{
+    ck_assert_int_eq(config_file_load_text(foreign[_i]), -EINVAL);
+    ck_assert_msg(strstr(config_file.problems, "\n" POINTER), "%s", config_file.problems);
+}
+
+TEST(files, a_file_without_foreign_lines_points_nowhere)
+{
+    ck_assert_int_eq(config_file_load_text(ECHO "word\n[boss]\nacept_batch = 2\n"), -EINVAL);
+    ck_assert_msg(!strstr(config_file.problems, "migrating"), "%s", config_file.problems);
+}
+
+TEST(files, each_wrong_word_of_a_server_line_is_told)
+{
+    ck_assert_int_eq(
+        config_file_load_text(PROXY "[upstream u]\nserver.a = 127.0.0.1:99999 check port 8008 "
+                                    "maxconn 100 bakup weight=300 inter 2s backup\n"),
+        -EINVAL);
+#define AT "t.ini:6: [upstream u] server.a: "
+    ck_assert_ptr_eq(strstr(config_file.problems, AT
+                            "'check' is not known; here it is 'check = tcp in the section'\n" AT
+                            "'port' is not known; here it is 'check_port=N'\n" AT
+                            "'maxconn' is not known; here it is 'max_connections=N'\n" AT
+                            "'bakup' is not known\n" AT "'300' is not a weight from 0 to 256\n" AT
+                            "'inter' is not known; here it is 'check_interval in the section'\n" AT
+                            "the port of '127.0.0.1:99999' is not 1 to 65535 (ADDRESS [weight"),
+                     config_file.problems);
+}
+
+TEST(files, wrong_words_beyond_the_room_for_them_are_counted)
+{
+    char text[2048] = PROXY "[upstream u]\nserver.a = @x";
+
+    for (int i = 0; i < 200; i++)
+        strcat(text, " x\xff");
+    ck_assert_int_eq(config_file_load_text(text), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(config_file.problems, "server.a: 'x\\xff' is not known\n"));
+    ck_assert_ptr_nonnull(strstr(config_file.problems, " more problems (ADDRESS "));
 }
 
 /* 0: [listen]; 1: [upstream]. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/must.h"
+#include "config/foreign_lines.h"
 #include "config/foreign_words.h"
 #include "config/option.h"
 #include "support/suite.h"
@@ -104,6 +105,110 @@ TEST(words, no_word_is_there_twice)
         ck_assert_int_eq(strncmp(hint + 11 + quote, w->here, strlen(w->here)), 0);
         ck_assert_uint_eq(strlen(hint), 11 + 2 * quote + strlen(w->here));
     }
+}
+
+/* Is ${text}, `key` or `key = value`, an option of the section with ${title}? */
+static bool is_option_of(const char *title, size_t title_len, const char *text)
+{
+    char key[64], value[64] = "";
+    unsigned kind = 0;
+
+    ck_assert_int_gt(sscanf(text, "%63[^ '=] = %63[^']", key, value), 0);
+    while (kind < OPTION_SECTIONS && (strlen(option_section_title(kind)) != title_len ||
+                                      strncmp(option_section_title(kind), title, title_len) != 0))
+        kind++;
+    if (kind == OPTION_SECTIONS)
+        return false;
+    if (strncmp(text, "max_connections=N'", 18) == 0)
+        return kind == OPTION_UPSTREAM;
+    if (!option_find(kind, key))
+        return false;
+    return value[0] == '\0' || strcmp(value, "ADDRESS") == 0 ||
+           is_word_of(option_find(kind, key), value);
+}
+
+/* Each 'option' of a hint is followed by the [section] that has it. */
+TEST(words, each_option_in_the_hint_for_a_line_is_in_the_section_it_names)
+{
+    size_t n;
+    const struct foreign_line *lines = foreign_lines_table(&n);
+
+    for (size_t i = 0; i < n; i++) {
+        const char *at = lines[i].hint;
+
+        while ((at = strchr(at, '\''))) {
+            const char *end = strchr(at + 1, '\''), *title = strchr(end, '[');
+
+            if (strncmp(at, "'include = PATH'", 16) == 0)
+                break;
+            ck_assert_msg(title && is_option_of(title, strcspn(title, "]") + 1, at + 1), "%s: %s",
+                          lines[i].phrase, lines[i].hint);
+            at = end + 1;
+        }
+    }
+}
+
+TEST(words, no_phrase_of_a_line_is_there_twice)
+{
+    size_t n;
+    const struct foreign_line *lines = foreign_lines_table(&n);
+
+    for (size_t i = 0; i < n; i++) {
+        unsigned words_of_it;
+
+        ck_assert_ptr_eq(foreign_lines_find(lines[i].phrase, &words_of_it), lines[i].hint);
+        for (size_t j = 0; j < i; j++)
+            ck_assert_str_ne(lines[i].phrase, lines[j].phrase);
+    }
+}
+
+/* Lines as they stand in the files of HAProxy and nginx, and the start of their hints. */
+static const struct {
+    const char *section, *line, *hint;
+} foreign[] = {
+    {"", "global", "here it is [reactord]"},
+    {"", "  defaults", "there are no defaults"},
+    {"boss", "maxconn 20000", "here it is 'max_connections' in [reactord] and in [listen NAME]"},
+    {"listen a", "maxconn 20000", "here it is 'max_connections'"},
+    {"upstream b", "maxconn 20000", "here it is 'max_connections=N after the address"},
+    {"upstream b", "log 192.0.2.1 local0", "here it is 'log' in [reactord]"},
+    {"upstream b", "log global", "here it is 'access_log' in [listen NAME]"},
+    {"upstream b", "option redispatch", "it is always so: 'retries' in [upstream NAME]"},
+    {"upstream b", "option httpchk GET /", "here they are 'check_send' and 'check_expect'"},
+    {"upstream b", "option  ldap-check", "there is none"},
+    {"listen a", "timeout\tcheck 2s", "here it is 'check_timeout' in [upstream NAME]"},
+    {"listen a", "timeout connect 2s", "here it is 'connect_timeout in [upstream NAME]'"},
+    {"listen a", "bind :443", "here it is 'address'"},
+    {"upstream b", "bind :443", "here it is 'address' in [listen NAME]"},
+    {"listen a", "listen mysql", "here it is 'address' in [listen NAME]; a section of HAPro"},
+    {"upstream b", "server {", "here it is [listen NAME]"},
+    {"upstream b", "server db 192.0.2.1:3306 check", "here it is 'server.ID = ADDRESS'"},
+    {"", "ssl_preread  on;", "here it is 'route.ID' in [listen NAME]"},
+    {"listen a", "health_check;", "here it is 'check = tcp' in [upstream NAME]"},
+    {"listen a", "proxy_protocol on;", "here it is 'send_proxy = v1' in [upstream NAME]"},
+    {"listen a", "}", "leave it out"},
+};
+
+TEST_EACH(words, a_line_gets_the_hint_of_its_longest_phrase, ARRAY_LEN(foreign))
+{
+    struct foreign_words_hint words_hint;
+    const char *hint = foreign_lines_hint(&words_hint, foreign[_i].section, foreign[_i].line);
+
+    ck_assert_msg(hint && strncmp(hint, foreign[_i].hint, strlen(foreign[_i].hint)) == 0, "%s: %s",
+                  foreign[_i].line, hint ? hint : "no hint");
+}
+
+TEST(words, a_line_of_no_program_has_no_hint)
+{
+    struct foreign_words_hint hint;
+
+    ck_assert_ptr_null(foreign_lines_hint(&hint, "listen a", "word"));
+    ck_assert_ptr_null(foreign_lines_hint(&hint, "listen a", ""));
+    ck_assert_ptr_null(foreign_lines_hint(&hint, "upstream a", "option"));
+    ck_assert_ptr_null(foreign_lines_hint(&hint, "", "optional redispatch"));
+    ck_assert(foreign_lines_is_nginx("some_directive on;"));
+    ck_assert(!foreign_lines_is_nginx("some_directive on"));
+    ck_assert(!foreign_lines_is_nginx(""));
 }
 
 TEST(words, a_word_is_found_in_any_case_and_as_a_whole)

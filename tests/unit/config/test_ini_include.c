@@ -183,7 +183,7 @@ static const struct {
      "the environment variable NESTED contains a control character, both kinds of quotes or a "
      "variable",
      -EINVAL},
-    {"x${LONG}", "the value is too long with its environment variables (at most 900 characters)",
+    {"x${LONG}", "the value is too long with its environment variables (at most 1000 characters)",
      -EINVAL},
 };
 
@@ -197,10 +197,12 @@ TEST_EACH(files_and_variables, a_variable_is_replaced_or_refused, ARRAY_LEN(valu
     setenv("LONG", longest, 1);
     setenv("NEWLINE", "a\nb", 1);
     setenv("NESTED", "${HOST}", 1);
-    ck_assert_int_eq(ini_environment_expand(&out, values[_i].value), values[_i].rc);
+    ck_assert_int_eq(ini_environment_expand(&out, values[_i].value, INI_VALUE_BYTES),
+                     values[_i].rc);
     ck_assert_str_eq(values[_i].rc == 0 ? out.text : out.problem, values[_i].expanded);
-    ck_assert_int_eq(ini_environment_expand(&out, "${LONG}"), 0);
+    ck_assert_int_eq(ini_environment_expand(&out, "${LONG}", INI_VALUE_BYTES), 0);
     ck_assert_str_eq(out.text, longest);
+    ck_assert_int_eq(ini_environment_expand(&out, "${LONG}", INI_VALUE_BYTES - 1), -EINVAL);
 }
 
 TEST(files_and_variables, variables_are_replaced_in_values_and_paths_alone)

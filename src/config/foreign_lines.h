@@ -1,0 +1,58 @@
+/*
+ * config/foreign_lines: explains lines of HAProxy and nginx, in whatever section they stand.
+ *
+ * Unlike config/foreign_words, which translates a key or value in its section, a hint here names
+ * the section. The longest phrase at the start of the line is used: `option httpchk` before
+ * `option`.
+ */
+#ifndef CONFIG_FOREIGN_LINES_H
+#define CONFIG_FOREIGN_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct foreign_words_hint;
+
+/* Options and values in quotes are followed by their section: `'log' in [reactord]`. */
+struct foreign_line {
+    const char *phrase; /* words with one blank between */
+    const char *hint;
+};
+
+/*
+ * foreign_lines_table(n):
+ * Return all ${n} phrases, for tests.
+ *
+ * Thread: any
+ */
+const struct foreign_line *foreign_lines_table(size_t *n);
+
+/*
+ * foreign_lines_find(line, n_words):
+ * Return the hint for ${line}, and the number of words in its phrase; NULL: unknown. Case is
+ * ignored, and a ';' behind a word.
+ *
+ * Thread: any
+ */
+const char *foreign_lines_find(const char *line, unsigned *n_words);
+
+/*
+ * foreign_lines_hint(words, section, line):
+ * Return the hint for ${line}: of its section by config/foreign_words, unless a longer phrase is
+ * known here; NULL: unknown. ${section} begins with its kind; "": none.
+ *
+ * Thread: any
+ * Owns:   the hint may be in ${words}
+ */
+const char *foreign_lines_hint(struct foreign_words_hint *words, const char *section,
+                               const char *line);
+
+/*
+ * foreign_lines_is_nginx(line):
+ * Does ${line} end like one of nginx, in ';', '{' or '}'?
+ *
+ * Thread: any
+ */
+bool foreign_lines_is_nginx(const char *line);
+
+#endif
