@@ -206,10 +206,10 @@ static void predecessors_use_settings(const struct predecessors *p, const struct
 static int predecessors_attach_starter(const struct predecessors *p, struct predecessor *q,
                                        const char *text)
 {
-    int rc;
+    int rc = server_state_create(&q->state, p->server, "");
 
+    server_state_use_names(p->server, text);
     predecessors_use_settings(p, q, text); /* before the health: settings may enable servers */
-    rc = server_state_create(&q->state, p->server, "");
     if (rc == 0 && server_state_report(q->state, text) < 0)
         log_warning("upgrade: report of process %ld: not applied; the next one follows soon",
                     predecessors_pid(q->fd));

@@ -107,8 +107,8 @@ void upgrade_tell_old(struct upgrade *u, const char *word)
 }
 
 /*
- * Write the state to a memory file; with ${settings} also the administrator's settings, which after
- * the take-over only the new process changes.
+ * Write the state to a memory file; with ${settings} also the administrator's settings and the
+ * addresses of names, which after the take-over only the new process changes.
  */
 static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_fd)
 {
@@ -122,6 +122,8 @@ static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_
     server_state_write(u->conf.server, f);
     if (settings)
         server_settings_write(u->conf.server, f);
+    if (settings)
+        server_state_write_names(u->conf.server, f);
     if (fclose(f) == 0)
         rc = hand_over_write_state(out_fd, text, len);
     free(text);

@@ -12,6 +12,7 @@
 #include "server/server_internal.h"
 #include "server/upstreams.h"
 #include "stats/counters_set.h"
+#include "upstream/resolver.h"
 #include "upstream/upstream.h"
 
 struct server_state_line {
@@ -237,6 +238,17 @@ void server_state_write(const struct server *sv, FILE *f)
         upstream_release(list[i]);
     }
     free(list);
+}
+
+void server_state_write_names(struct server *sv, FILE *f)
+{
+    resolver_write(sv->resolver, f);
+}
+
+void server_state_use_names(struct server *sv, const char *text)
+{
+    if (resolver_read(sv->resolver, text) < 0)
+        log_warning("upgrade: the addresses of some names are lost: out of memory");
 }
 
 /* Have the objects of ${text}, which is counted, known. */

@@ -26,6 +26,16 @@ struct server_state;
 void server_state_write(const struct server *sv, FILE *f);
 
 /*
+ * server_state_write_names(sv, f) / server_state_use_names(sv, text):
+ * Write the last answers of names (upstream/resolver_cache) / use those in ${text}; other lines
+ * are ignored.
+ *
+ * Thread: main / main, before server_start()
+ */
+void server_state_write_names(struct server *sv, FILE *f);
+void server_state_use_names(struct server *sv, const char *text);
+
+/*
  * server_state_create(out, sv, text):
  * Create the state of another process with its last report, ${text}; "": no report yet. ${text} is
  * not added: the counters that our predecessor reports include it already.

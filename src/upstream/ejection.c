@@ -165,3 +165,30 @@ bool ejection_cancel(struct ejection_group *g, struct ejection *x, struct endpoi
     ejection_return_now(g, x, e);
     return true;
 }
+
+bool ejection_get(struct ejection_group *g, struct ejection *x, struct ejection_past *out)
+{
+    if (!ejection_claim(x, EJECTION_OUT))
+        return false;
+    *out = (struct ejection_past){.returns_at_ns = x->returns_at_ns, .times = x->times};
+    ejection_give_back(x, EJECTION_OUT);
+    ejection_expect_return(g, out->returns_at_ns);
+    return true;
+}
+
+void ejection_restore(struct ejection_group *g, struct ejection *x, struct endpoint *e,
+                      const struct ejection_past *past, int64_t now_ns)
+{
+    const struct ejection_conf *conf = g->conf;
+    int64_t latest_ns = clock_add_ns(now_ns, conf->time_max_ns);
+
+    if (conf->failures == 0 || past->returns_at_ns <= now_ns || !ejection_claim(x, EJECTION_IN))
+        return;
+    atomic_fetch_add_explicit(&g->n_out, 1, memory_order_relaxed);
+    x->times = past->times;
+    x->returns_at_ns = past->returns_at_ns < latest_ns ? past->returns_at_ns : latest_ns;
+    latest_ns = x->returns_at_ns;
+    (void)endpoint_set_flag(e, ENDPOINT_EJECTED);
+    ejection_give_back(x, EJECTION_OUT);
+    ejection_expect_return(g, latest_ns);
+}

@@ -46,6 +46,12 @@ struct ejection {
     int64_t returns_at_ns;
 };
 
+/* An ejection, for another process. */
+struct ejection_past {
+    int64_t returns_at_ns;
+    unsigned times;
+};
+
 /*
  * ejection_group_init(g, conf, n_endpoints):
  * Initialize ${g} without ejected endpoints.
@@ -112,5 +118,16 @@ bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoi
  * Thread: any
  */
 bool ejection_cancel(struct ejection_group *g, struct ejection *x, struct endpoint *e);
+
+/*
+ * ejection_get(g, x, out) / ejection_restore(g, x, e, past, now_ns):
+ * Copy the ejection of an endpoint; false: it is not ejected / eject ${e} as another process has
+ * done, which has observed max_percent, unless the ejection is over.
+ *
+ * Thread: any / any, before sessions can pick ${e}
+ */
+bool ejection_get(struct ejection_group *g, struct ejection *x, struct ejection_past *out);
+void ejection_restore(struct ejection_group *g, struct ejection *x, struct endpoint *e,
+                      const struct ejection_past *past, int64_t now_ns);
 
 #endif

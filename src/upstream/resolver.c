@@ -33,50 +33,13 @@ static void resolver_make_ready(struct resolver_change *change)
     loop_schedule(control, &change->timer, 0);
 }
 
-static bool resolver_is_known(const struct resolver_name *name)
-{
-    return name->known || (name->has_answer && name->looked_up == 0);
-}
-
-static const char *resolver_why_unknown(const struct resolver_name *name)
-{
-    int error = name->has_answer ? name->looked_up : name->error;
-
-    return error < 0 ? resolver_error_text(error) : "it is still being looked up";
-}
-
-static int resolver_look_at(const struct resolver_step *step)
-{
-    struct resolver_name *name = step->name;
-
-    if (!step->is_new || resolver_is_known(name))
-        return 0;
-    name->late = true;
-    if (step->is_required) {
-        log_error("upstream %s: server %s (%s): the name has no address yet: %s; resolve_required "
-                  "demands one",
-                  name->upstream_name, name->id, name->word, resolver_why_unknown(name));
-        return -ENODATA;
-    }
-    if (!name->has_answer && name->error == 0)
-        log_warning(
-            "upstream %s: server %s (%s): the name is still being looked up; until it is known, "
-            "the server gets no clients",
-            name->upstream_name, name->id, name->word);
-    return 0;
-}
-
 static void resolver_run_ready(struct task *t)
 {
     struct resolver_change *change =
         CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct resolver_change, timer);
-    int error = 0;
 
     change->is_ready = true;
-    for (unsigned i = 0; i < change->n; i++)
-        if (resolver_look_at(&change->steps[i]) < 0)
-            error = -ENODATA;
-    change->next.ready(change->next.cookie, error);
+    change->next.ready(change->next.cookie, resolver_look_at_all(change));
 }
 
 /* The loop ends: resolver_destroy() frees the change. */
@@ -117,6 +80,15 @@ static struct resolver_name *resolver_find(const struct resolver *r, struct list
     return NULL;
 }
 
+static bool resolver_has_literal(const struct upstream_conf *conf)
+{
+    for (unsigned i = 0; i < conf->n_servers; i++)
+        if (conf->servers[i].names == UPSTREAM_LITERAL &&
+            upstream_server_is_used(&conf->servers[i]))
+            return true;
+    return false;
+}
+
 static int resolver_add_steps(struct resolver_change *change)
 {
     struct resolver *r = change->resolver;
@@ -125,6 +97,7 @@ static int resolver_add_steps(struct resolver_change *change)
     for (unsigned i = 0; i < change->next.n; i++) {
         struct upstream *up = change->next.list[i].upstream;
         const struct upstream_conf *conf = change->next.list[i].conf;
+        bool is_alone = !resolver_has_literal(conf);
 
         for (unsigned s = 0; s < conf->n_servers; s++) {
             const struct upstream_server_conf *line = &conf->servers[s];
@@ -135,6 +108,8 @@ static int resolver_add_steps(struct resolver_change *change)
                 continue;
             step->position = s;
             step->is_required = conf->resolve_required;
+            step->is_used = upstream_server_is_used(line);
+            step->is_alone = is_alone;
             step->name = resolver_find(r, from, up, line);
             if (step->name) {
                 from = step->name->link.next;
@@ -157,7 +132,7 @@ static int resolver_look_up_new(struct resolver_change *change)
         struct resolver_name *name = change->steps[i].name;
         int rc;
 
-        if (!name->change)
+        if (!name->change || resolver_name_recall(name, change->next.listeners))
             continue;
         rc = resolver_name_look_up(name, change->next.listeners);
         if (rc < 0) {
@@ -303,6 +278,7 @@ void resolver_commit(struct resolver_change *change)
         if (name->has_answer)
             resolver_name_use_soon(name);
     }
+    resolver_cache_drop_unused(&r->cache);
     resolver_end(change);
 }
 
@@ -355,18 +331,31 @@ int resolver_create(struct resolver **out, const struct resolver_conf *conf)
     r->conf = *conf;
     list_init(&r->names);
     list_init(&r->removed);
+    resolver_cache_init(&r->cache);
     r->start.type = &resolver_start_type;
     promise_init(&r->started, NULL);
     *out = r;
     return 0;
 }
 
+void resolver_write(struct resolver *r, FILE *f)
+{
+    resolver_cache_write(&r->cache, f);
+}
+
+int resolver_read(struct resolver *r, const char *text)
+{
+    return resolver_cache_read(&r->cache, text);
+}
+
 int resolver_start(struct resolver *r, const struct resolver_next *next)
 {
     int rc;
 
-    if (resolver_names(next->list, next->n) == 0)
+    if (resolver_names(next->list, next->n) == 0) {
+        resolver_cache_drop_unused(&r->cache);
         return 0;
+    }
     r->first = next;
     rc = loop_submit(r->conf.control, LOOP_CONTROL, &r->start);
     if (rc < 0) {
@@ -396,6 +385,7 @@ void resolver_destroy(struct resolver *r)
     }
     resolver_free_all(&r->names);
     resolver_free_all(&r->removed);
+    resolver_cache_close(&r->cache);
     r->conf.release(r->listeners);
     promise_close(&r->started);
     free(r);

@@ -9,7 +9,9 @@
  * A service takes one executor task for its SRV records and one per host; no host lookup begins
  * after `service_ns`. A host whose lookup fails keeps its last addresses, if any.
  *
- * A reload first looks up its new names; unchanged names keep addresses and timers.
+ * A reload first looks up its new names; unchanged names keep addresses and timers. A name that
+ * another line has already, and at an upgrade each name of the old process, begins with the last
+ * answer (upstream/resolver_cache).
  */
 #ifndef UPSTREAM_RESOLVER_H
 #define UPSTREAM_RESOLVER_H
@@ -17,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/must.h"
 #include "upstream/upstream.h"
@@ -131,6 +134,17 @@ void resolver_cancel(struct resolver_change *change);
  *         (logged)
  */
 int resolver_start(struct resolver *r, const struct resolver_next *next) NODISCARD;
+
+/*
+ * resolver_write(r, f) / resolver_read(r, text):
+ * Write a line for each known name / use such lines, of another process, until the first
+ * configuration is committed: their names need no first lookup.
+ *
+ * Thread: any / main, before start
+ * Errors: 0; -ENOMEM
+ */
+void resolver_write(struct resolver *r, FILE *f);
+int resolver_read(struct resolver *r, const char *text) NODISCARD;
 
 /*
  * resolver_destroy(r):

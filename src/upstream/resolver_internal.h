@@ -6,6 +6,7 @@
 #include "net/dns.h"
 #include "net/srv.h"
 #include "upstream/resolver.h"
+#include "upstream/resolver_cache.h"
 
 struct resolver_service {
     unsigned n;                     /* records */
@@ -58,6 +59,7 @@ struct resolver_name {
     unsigned begin; /* (L) SRV record to begin with: the last lookup ran out of time there */
     struct resolver_found_addresses *found; /* (L) answer of the current lookup */
     struct resolver_found_addresses *last;  /* (L) last answer of a service */
+    struct resolver_cache_entry *cached;    /* a use */
     /* Constant. */
     enum upstream_names names;
     const char *upstream_name;
@@ -69,6 +71,7 @@ struct resolver {
     struct resolver_conf conf;
     struct list names;
     struct list removed; /* names whose lookup is still under way */
+    struct resolver_cache cache;
     uint64_t n_added;
     struct proxy_loop *listeners;   /* a reference; NULL: none yet */
     struct resolver_change *change; /* under way; NULL: none */
@@ -83,6 +86,8 @@ struct resolver_step {
     unsigned position; /* of the name's server line */
     bool is_new;
     bool is_required;
+    bool is_used;  /* its servers may get sessions */
+    bool is_alone; /* no server of the upstream has an address without names */
 };
 
 struct resolver_change {
@@ -128,6 +133,15 @@ void resolver_name_remove(struct resolver_name *name);
 int resolver_name_look_up(struct resolver_name *name, struct proxy_loop *listeners) NODISCARD;
 
 /*
+ * resolver_name_recall(name, listeners):
+ * Use the cached answer as that of a lookup, without addresses that fail the loop check. False:
+ * there is none.
+ *
+ * Thread: control loop
+ */
+bool resolver_name_recall(struct resolver_name *name, struct proxy_loop *listeners) NODISCARD;
+
+/*
  * resolver_name_use(name) / resolver_name_use_soon(name):
  * Apply the answer and schedule the next lookup / do so in a task of its own, because many names
  * take long.
@@ -156,6 +170,17 @@ void resolver_name_hurry(struct resolver_name *name, bool check_loops);
 unsigned resolver_name_places(const struct resolver_name *name,
                               const struct upstream_server_conf *line,
                               struct membership_place *places);
+
+/*
+ * resolver_is_known(name) / resolver_look_at_all(change):
+ * Has ${name} an answer with addresses? / log new names without one; refuse ${change} if it must
+ * not be used without them.
+ *
+ * Thread: control loop
+ * Errors: 0; -ENODATA
+ */
+bool resolver_is_known(const struct resolver_name *name);
+int resolver_look_at_all(const struct resolver_change *change) NODISCARD;
 
 /*
  * resolver_answered(name):
@@ -197,6 +222,32 @@ int resolver_ask(const struct resolver_name *name, struct address *out, unsigned
  */
 int resolver_service_begin(struct resolver_name *name) NODISCARD;
 int resolver_service_go_on(struct resolver_name *name) NODISCARD;
+
+/*
+ * resolver_filter_loops(name, listeners):
+ * Remove addresses of ${name}->found that could lead back to its upstream.
+ *
+ * Thread: owner of ${name}->found
+ * Errors: 0; -ELOOP (no address is left)
+ */
+int resolver_filter_loops(struct resolver_name *name, struct proxy_loop *listeners) NODISCARD;
+
+/*
+ * resolver_keep_one(f):
+ * Keep as many addresses as one server can have.
+ *
+ * Thread: owner of ${f}
+ * Errors: 0; -ENOMEM
+ */
+int resolver_keep_one(struct resolver_found_addresses *f) NODISCARD;
+
+/*
+ * resolver_service_weigh(f):
+ * Compute weights and levels of all addresses from their records.
+ *
+ * Thread: owner of ${f}
+ */
+void resolver_service_weigh(struct resolver_found_addresses *f);
 
 /*
  * resolver_error_text(error) / resolver_free_found(found):

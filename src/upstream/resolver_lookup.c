@@ -67,8 +67,7 @@ static void resolver_move(struct resolver_found_addresses *f, unsigned to, unsig
     f->level[to] = f->level[from];
 }
 
-/* Remove addresses that could lead back to this upstream; -ELOOP: no address is left. */
-static int resolver_filter_loops(struct resolver_name *name)
+int resolver_filter_loops(struct resolver_name *name, struct proxy_loop *listeners)
 {
     const struct resolver_conf *conf = &name->resolver->conf;
     struct resolver_found_addresses *f = name->found;
@@ -78,7 +77,7 @@ static int resolver_filter_loops(struct resolver_name *name)
 
     name->loops = false;
     for (unsigned i = 0; i < f->n; i++) {
-        if (!conf->leads_back(name->listeners, name->upstream_name, &f->list[i])) {
+        if (!conf->leads_back(listeners, name->upstream_name, &f->list[i])) {
             resolver_move(f, kept++, i);
             continue;
         }
@@ -110,7 +109,7 @@ static int resolver_look_up_host(struct resolver_name *name)
     return n < 0 ? n : 0;
 }
 
-static int resolver_keep_one(struct resolver_found_addresses *f)
+int resolver_keep_one(struct resolver_found_addresses *f)
 {
     int n = resolver_choose(f->list, f->n, ENDPOINT_ADDRESSES);
 
@@ -154,7 +153,7 @@ int resolver_look_up(struct resolver_name *name)
     else
         rc = resolver_look_up_host(name);
     if (rc == 0)
-        rc = resolver_filter_loops(name);
+        rc = resolver_filter_loops(name, name->listeners);
     if (rc == 0 && name->names == UPSTREAM_NAME_ONE)
         rc = resolver_keep_one(name->found);
     return rc;

@@ -212,6 +212,7 @@ static int64_t resolver_name_apply(struct resolver_name *name)
     pause_ns = resolver_name_known_ns(name);
     name->known = true;
     name->error = 0;
+    resolver_cache_put(&name->resolver->cache, name->cached, name->found, name->answered_at_ns);
     resolver_name_keep(name);
     return pause_ns;
 }
@@ -315,6 +316,21 @@ int resolver_name_look_up(struct resolver_name *name, struct proxy_loop *listene
     return rc;
 }
 
+bool resolver_name_recall(struct resolver_name *name, struct proxy_loop *listeners)
+{
+    if (resolver_cache_get(name->cached, name->word, &name->found) < 0)
+        return false;
+    if (resolver_filter_loops(name, listeners) < 0 ||
+        (name->names == UPSTREAM_NAME_ONE && resolver_keep_one(name->found) < 0)) {
+        resolver_name_forget(name);
+        return false;
+    }
+    name->looked_up = 0;
+    name->has_answer = true;
+    name->answered_at_ns = name->cached->answered_at_ns;
+    return true;
+}
+
 static const char *resolver_name_copy(char **to, const char *text)
 {
     char *copy = *to;
@@ -332,6 +348,11 @@ int resolver_name_create(struct resolver_name **out, struct resolver *r, struct 
 
     if (!name)
         return -ENOMEM;
+    name->cached = resolver_cache_take(&r->cache, conf->names, conf->address_text);
+    if (!name->cached) {
+        free(name);
+        return -ENOMEM;
+    }
     text = (char *)(name + 1);
     name->upstream_name = resolver_name_copy(&text, up->name);
     name->id = resolver_name_copy(&text, conf->id);
@@ -354,6 +375,7 @@ void resolver_name_free(struct resolver_name *name)
     resolver_free_found(name->found);
     resolver_free_found(name->last);
     server_line_release(name->line);
+    resolver_cache_release(&name->resolver->cache, name->cached);
     free(name);
 }
 

@@ -143,16 +143,21 @@ static void resolver_log_hosts(const struct resolver_name *name)
                    name->upstream_name, name->id, name->word);
 }
 
+void resolver_service_weigh(struct resolver_found_addresses *f)
+{
+    for (unsigned i = 0; i < f->n; i++) {
+        f->weight[i] = resolver_weight(f->service, f->record[i]);
+        f->level[i] = resolver_level(f->service, f->record[i]);
+    }
+}
+
 static int resolver_service_end(struct resolver_name *name)
 {
     struct resolver_found_addresses *f = name->found;
 
     if (f->n == 0)
         return f->service->error < 0 ? f->service->error : -ENOENT;
-    for (unsigned i = 0; i < f->n; i++) {
-        f->weight[i] = resolver_weight(f->service, f->record[i]);
-        f->level[i] = resolver_level(f->service, f->record[i]);
-    }
+    resolver_service_weigh(f);
     resolver_log_hosts(name);
     return 0;
 }

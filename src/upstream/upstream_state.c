@@ -1,15 +1,23 @@
 #include "upstream/upstream_state.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "stats/counters_set.h"
 #include "upstream/spare_internal.h"
 #include "upstream/upstream.h"
 
 enum upstream_state_health { UPSTREAM_STATE_UNKNOWN, UPSTREAM_STATE_UP, UPSTREAM_STATE_DOWN };
+
+/* Health of a server in another process. */
+struct upstream_state_told {
+    enum upstream_state_health health;
+    struct ejection_past ejected; /* all 0: it was not ejected */
+};
 
 /* State of an unresolved server. */
 struct upstream_state_server {
@@ -18,7 +26,7 @@ struct upstream_state_server {
     struct counters_connects connects;
     struct tls_counters tls;
     _Atomic uint64_t spares[SPARE_COUNTS];
-    enum upstream_state_health health;
+    struct upstream_state_told told;
     char name[];
 };
 
@@ -79,13 +87,16 @@ void upstream_state_close(struct upstream_state *st)
     list_init(&st->expected);
 }
 
-static void upstream_state_write_server(const struct upstream *up, struct upstream_server *server,
+static void upstream_state_write_server(struct upstream *up, struct upstream_server *server,
                                         FILE *f)
 {
     bool down = (endpoint_load(&server->endpoint) & ENDPOINT_DOWN) != 0;
+    struct ejection_past ejected;
     struct counters_set set;
 
     fprintf(f, "server %s/%s down=%s", up->name, server->name, down ? "yes" : "no");
+    if (ejection_get(&up->ejection, &server->ejection, &ejected))
+        fprintf(f, " ejected=%" PRId64 ",%u", ejected.returns_at_ns, ejected.times);
     upstream_state_server_set(&set, server);
     counters_set_write(&set, f);
     fputc('\n', f);
@@ -113,13 +124,19 @@ void upstream_state_continue(struct upstream *up, struct counters_report *report
     counters_set_report(&set, &up->counters, report);
 }
 
-static enum upstream_state_health upstream_state_health_of(const char *text)
+static struct upstream_state_told upstream_state_told_of(const char *text)
 {
+    struct upstream_state_told told = {.health = UPSTREAM_STATE_UNKNOWN};
+    struct ejection_past ejected;
+
     if (strncmp(text, "down=yes", strlen("down=yes")) == 0)
-        return UPSTREAM_STATE_DOWN;
-    if (strncmp(text, "down=no", strlen("down=no")) == 0)
-        return UPSTREAM_STATE_UP;
-    return UPSTREAM_STATE_UNKNOWN;
+        told.health = UPSTREAM_STATE_DOWN;
+    else if (strncmp(text, "down=no", strlen("down=no")) == 0)
+        told.health = UPSTREAM_STATE_UP;
+    if (sscanf(text, "down=%*s ejected=%" SCNd64 ",%u", &ejected.returns_at_ns, &ejected.times) ==
+        2)
+        told.ejected = ejected;
+    return told;
 }
 
 static bool upstream_state_is_checked(const struct upstream *up,
@@ -130,11 +147,13 @@ static bool upstream_state_is_checked(const struct upstream *up,
 }
 
 static void upstream_state_use_health(struct upstream *up, struct upstream_server *server,
-                                      enum upstream_state_health health)
+                                      const struct upstream_state_told *told)
 {
-    if (health == UPSTREAM_STATE_UNKNOWN || !upstream_state_is_checked(up, server))
+    ejection_restore(&up->ejection, &server->ejection, &server->endpoint, &told->ejected,
+                     clock_now_ns());
+    if (told->health == UPSTREAM_STATE_UNKNOWN || !upstream_state_is_checked(up, server))
         return;
-    if (health == UPSTREAM_STATE_DOWN)
+    if (told->health == UPSTREAM_STATE_DOWN)
         (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
     else
         (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
@@ -217,15 +236,15 @@ static struct upstream_state_server *upstream_state_expect(struct upstream *up, 
 
 static int upstream_state_continue_expected(struct upstream *up, const char *name,
                                             struct counters_report *report,
-                                            enum upstream_state_health health)
+                                            const struct upstream_state_told *told)
 {
     struct upstream_state_server *expected = upstream_state_expect(up, name);
     struct counters_set set;
 
     if (!expected)
         return -ENOMEM;
-    if (health != UPSTREAM_STATE_UNKNOWN)
-        expected->health = health;
+    if (told->health != UPSTREAM_STATE_UNKNOWN)
+        expected->told = *told;
     upstream_state_expected_set(&set, expected, true);
     counters_set_report(&set, &expected->counters, report);
     return 0;
@@ -234,22 +253,21 @@ static int upstream_state_continue_expected(struct upstream *up, const char *nam
 int upstream_state_continue_server(struct upstream *up, const char *name,
                                    struct counters_report *report, bool health)
 {
-    enum upstream_state_health told =
-        health ? upstream_state_health_of(report->text) : UPSTREAM_STATE_UNKNOWN;
+    const struct upstream_state_told told = upstream_state_told_of(health ? report->text : "");
     struct upstream_server *server = upstream_state_find(up, name);
     struct counters_set set;
 
     if (!server && upstream_state_find_expected(up, name))
-        return upstream_state_continue_expected(up, name, report, told);
+        return upstream_state_continue_expected(up, name, report, &told);
     if (!server)
         server = upstream_state_find_left(up, name);
     if (!server && report->of == 0)
-        return upstream_state_continue_expected(up, name, report, told);
+        return upstream_state_continue_expected(up, name, report, &told);
     if (!server) {
         report->of = 0;
         return 0;
     }
-    upstream_state_use_health(up, server, told);
+    upstream_state_use_health(up, server, &told);
     upstream_state_server_set(&set, server);
     counters_set_report(&set, &server->counters, report);
     return 0;
@@ -262,7 +280,7 @@ void upstream_state_came(struct upstream *up, struct upstream_server *server)
 
     if (!s)
         return;
-    upstream_state_use_health(up, server, s->health);
+    upstream_state_use_health(up, server, &s->told);
     upstream_state_server_set(&to, server);
     upstream_state_expected_set(&from, s, server->spare != NULL);
     counters_set_merge(&to, &from);

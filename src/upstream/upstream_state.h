@@ -3,7 +3,9 @@
  * replaces this one.
  *
  *   upstream NAME KEY=VALUE ...
- *   server UPSTREAM/NAME down=yes KEY=VALUE ...
+ *   server UPSTREAM/NAME down=yes [ejected=UNTIL,TIMES] KEY=VALUE ...
+ *
+ * UNTIL is the end of an ejection, in ns of CLOCK_MONOTONIC, TIMES as in struct ejection.
  *
  * The state of a server whose name is not resolved yet is kept until the name is resolved.
  */

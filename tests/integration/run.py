@@ -36,7 +36,7 @@ from pathlib import Path
 from support.case import CASES, Context, Options, Skipped, missing_programs
 
 ORDER = ("start", "echo", "listen", "inherited", "config", "broken", "proxy", "splice", "upstream", "checks", "down",
-         "balance", "ejection", "retry", "waiting", "spare", "names", "zones", "sockets", "programs", "timeouts",
+         "balance", "ejection", "retry", "waiting", "spare", "names", "moves", "zones", "sockets", "programs", "timeouts",
          "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "route", "told", "pipeline", "faults",
          "mirror",
          "stop", "reload", "reload_listeners", "reload_servers", "reload_tls", "upgrade", "admin", "page", "metrics", "control",

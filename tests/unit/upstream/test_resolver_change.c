@@ -34,10 +34,10 @@ struct proxy_loop {
 };
 
 static struct proxy_loop listeners[2];
-/* A configuration of an upstream, of one line. */
+/* A configuration of an upstream, of one line or two. */
 struct version {
     struct upstream_conf conf;
-    struct upstream_server_conf line;
+    struct upstream_server_conf lines[2]; /* the second: see add_literal() */
 };
 
 static struct version pool[UPSTREAMS + 8], *now[UPSTREAMS];
@@ -100,10 +100,10 @@ static void setup(void)
         snprintf(texts[i], sizeof(texts[i]), "%u", i);
         snprintf(names[i], sizeof(names[i]), "u%u", i);
         now[i] = &pool[n_pool++];
-        now[i]->line = (struct upstream_server_conf){
+        now[i]->lines[0] = (struct upstream_server_conf){
             .id = "s", .address_text = texts[i], .names = UPSTREAM_NAME_EACH, .weight = 3};
         now[i]->conf = (struct upstream_conf){.name = names[i],
-                                              .servers = &now[i]->line,
+                                              .servers = now[i]->lines,
                                               .n_servers = 1,
                                               .connect_timeout_ns = NS_PER_S};
         atomic_store(&answers[i], 1);
@@ -116,6 +116,17 @@ static void setup(void)
                                   .release = release};
     ck_assert_int_eq(executor_create(&executor, &exec), 0);
     control = loop_runner_create();
+}
+
+/* Give upstream ${i}, before start(), a server that needs no name. */
+static void add_literal(unsigned i)
+{
+    static struct address at;
+
+    sockets_loopback(&at, 1);
+    now[i]->lines[1] = (struct upstream_server_conf){
+        .id = "t", .address_text = "127.0.0.1:1", .addresses = &at, .n_addresses = 1, .weight = 1};
+    now[i]->conf.n_servers = 2;
 }
 
 /* ---- on the control loop ---- */
@@ -167,7 +178,7 @@ static struct version *other(unsigned i)
 
     ck_assert_uint_le(n_pool, ARRAY_LEN(pool));
     *v = *now[i];
-    v->conf.servers = &v->line;
+    v->conf.servers = v->lines;
     now[i] = v;
     is_other[i] = true;
     return v;
@@ -188,7 +199,7 @@ static void do_prepare(void *arg)
 static void commit_upstream(unsigned i)
 {
     struct membership_place places[RESOLVER_ADDRESSES];
-    unsigned n = resolver_find_places(change, upstreams[i], &now[i]->line, places);
+    unsigned n = resolver_find_places(change, upstreams[i], now[i]->lines, places);
 
     if (n > 0)
         ck_assert_int_eq(
@@ -365,6 +376,7 @@ TEST(change, without_new_names_it_is_ready_at_once)
 
 TEST(change, it_is_ready_when_each_name_has_an_answer_even_a_bad_one)
 {
+    add_literal(2);
     start();
     atomic_store(&answers[1], SILENT);
     atomic_store(&answers[2], -ENOENT);
@@ -377,13 +389,14 @@ TEST(change, it_is_ready_when_each_name_has_an_answer_even_a_bad_one)
     ck_assert_int_eq(atomic_load(&ready_error), 0);
     commit();
     ck_assert_uint_eq(known(1), 1);
-    ck_assert_uint_eq(known(2), 0);
+    ck_assert_uint_eq(known(2), 1); /* only the other server */
     EXPECT_LOG_LINES("u2: server s (2): cannot look up the name: there is no such", 1);
 }
 
 TEST(change, it_is_ready_when_the_time_is_over_and_a_late_answer_is_used)
 {
     log_lines_capture(LOG_LEVEL_NOTICE);
+    add_literal(1);
     start();
     atomic_store(&answers[1], SILENT);
     ck_assert_int_eq(prepare_with(1 | 2, 30 * NS_PER_MS, &listeners[0]), 0);
@@ -391,10 +404,37 @@ TEST(change, it_is_ready_when_the_time_is_over_and_a_late_answer_is_used)
     ck_assert_int_eq(atomic_load(&ready_error), 0);
     EXPECT_LOG_LINES("u1: server s (1): the name is still being looked up", 1);
     commit();
-    ck_assert_uint_eq(known(1), 0);
+    ck_assert_uint_eq(known(1), 1);
     atomic_store(&answers[1], 1);
-    UNTIL(known(1) == 1);
+    UNTIL(known(1) == 2);
     UNTIL(log_lines_with("u1: server s (1): the name is known: 127.0.0.1:1100") == 1);
+}
+
+TEST(change, an_upstream_whose_names_are_all_unknown_is_refused)
+{
+    start();
+    atomic_store(&answers[1], -ENOENT);
+    prepare(1 | 2);
+    until_ready(1);
+    ck_assert_int_eq(atomic_load(&ready_error), -ENODATA);
+    EXPECT_LOG_LINES(
+        "u1: server s (1): the name has no address yet: there is no such name; without it", 1);
+    cancel();
+    ck_assert_uint_eq(known(0), 1);
+}
+
+TEST(change, a_name_that_another_line_has_needs_no_lookup)
+{
+    atomic_store(&answers[0], 2);
+    start();
+    strcpy(texts[1], texts[0]);
+    atomic_store(&answers[0], -EAGAIN);
+    prepare(1 | 2);
+    until_ready(1);
+    ck_assert_int_eq(atomic_load(&ready_error), 0);
+    commit();
+    ck_assert_uint_eq(known(1), 2);
+    ck_assert_uint_eq(atomic_load(&lookups[0]), 1);
 }
 
 static void do_due(void *arg)
@@ -451,21 +491,21 @@ TEST_EACH(change, places_of_a_new_name_are_its_servers, 2)
 {
     struct membership_place places[RESOLVER_ADDRESSES];
 
-    now[1]->line.names = _i == 0 ? UPSTREAM_NAME_EACH : UPSTREAM_NAME_ONE;
+    now[1]->lines[0].names = _i == 0 ? UPSTREAM_NAME_EACH : UPSTREAM_NAME_ONE;
     atomic_store(&answers[1], 3);
     atomic_store(&answers[2], -ENOENT);
     start();
     prepare(1 | 2 | 4);
     until_ready(1);
-    ck_assert_uint_eq(resolver_find_places(change, upstreams[1], &now[1]->line, places),
+    ck_assert_uint_eq(resolver_find_places(change, upstreams[1], &now[1]->lines[0], places),
                       _i ? 1 : 3);
     ck_assert_uint_eq(places[0].n, _i ? 3 : 1);
     ck_assert_uint_eq(places[0].weight, 3);
     ck_assert_uint_eq(ntohs(places[0].list[0].u.in.sin_port), 1100);
-    ck_assert_uint_eq(resolver_find_places(change, upstreams[0], &now[0]->line, places),
+    ck_assert_uint_eq(resolver_find_places(change, upstreams[0], &now[0]->lines[0], places),
                       0); /* old */
-    ck_assert_uint_eq(resolver_find_places(change, upstreams[2], &now[2]->line, places), 0);
-    ck_assert_uint_eq(resolver_find_places(change, upstreams[3], &now[3]->line, places), 0);
+    ck_assert_uint_eq(resolver_find_places(change, upstreams[2], &now[2]->lines[0], places), 0);
+    ck_assert_uint_eq(resolver_find_places(change, upstreams[3], &now[3]->lines[0], places), 0);
     cancel();
 }
 
@@ -606,7 +646,7 @@ TEST(change, a_name_that_stays_follows_its_line)
     unsigned weight;
 
     start();
-    other(0)->line.weight = 7;
+    other(0)->lines[0].weight = 7;
     now[0]->conf.resolve_interval_ns = 5 * NS_PER_MS;
     prepare(1);
     until_ready(1);
@@ -622,7 +662,7 @@ TEST(change, another_name_of_a_line_is_a_new_name)
 {
     now[0]->conf.resolve_interval_ns = 5 * NS_PER_MS;
     start();
-    other(0)->line.address_text = "3";
+    other(0)->lines[0].address_text = "3";
     prepare(1);
     until_ready(1);
     ck_assert_uint_ge(atomic_load(&lookups[3]), 1);
@@ -659,12 +699,12 @@ TEST_EACH(change, what_a_name_gives_in_between_is_used_afterwards, 2)
 TEST(change, a_disabled_line_is_a_name_that_goes)
 {
     start();
-    other(0)->line.disabled = true;
+    other(0)->lines[0].disabled = true;
     prepare(1);
     until_ready(1);
     commit();
     ck_assert_uint_eq(known(0), 0);
-    other(0)->line.disabled = false;
+    other(0)->lines[0].disabled = false;
     prepare(1);
     until_ready(2);
     ck_assert_uint_eq(atomic_load(&lookups[0]), 2);
