@@ -91,14 +91,14 @@ SUPPORT      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 # Many cases, and no thread that ThreadSanitizer could see.
 UNTHREADED   := $(if $(filter thread,$(SANITIZE)),$(patsubst %,tests/unit/%.c,config/% ctl/% admin/test_arguments admin/test_host daemon/test_cli \
                     base/test_buffer base/test_parse handlers/test_frame_decoder limits/test_acl limits/test_prefix_table \
-                    net/test_address net/test_cidr net/test_dns net/test_proxy_header net/test_resolve net/test_sock \
+                    net/test_address net/test_cidr net/test_proxy_header net/test_resolve net/test_sock \
                     net/test_sock_options tls/test_client_hello tls/test_server_name \
                     upstream/test_balancer_keys upstream/test_balancer_steps))
 UNIT_TESTS   := $(patsubst %.c,$(BUILD)/%,$(filter-out $(UNTHREADED),$(wildcard tests/unit/*/test_*.c)))
 # In front of functions of libraries these put their own, which others must not get.
 UNIT_ALONE    := $(filter $(addprefix $(BUILD)/tests/unit/, daemon/test_run daemon/test_safe_open \
                      daemon/test_watchdog_feeder engine/test_watchdog net/test_channel_end net/test_connector \
-                     net/test_connector_race net/test_dns server/test_overload server/test_threads \
+                     net/test_connector_race server/test_overload server/test_threads \
                      upstream/test_check upstream/test_checker),$(UNIT_TESTS))
 UNIT_JOINED   := $(filter-out $(UNIT_ALONE),$(UNIT_TESTS))
 UNIT_TOGETHER := $(BUILD)/tests/unit/together
@@ -125,7 +125,7 @@ help:
 #: make test-tls-long       the tests of TLS with more of everything (minutes)
 #: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
 #: make stress-long         the stress tests at full load, the queue under TSan too (minutes)
-#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, admin, parse, frame, client_hello
+#: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, admin, parse, frame, client_hello, ...
 #: make mutate              faults in FILE=src/... or LAYER=... that no test notices (COUNT, SEED, MUTATE_GOAL; root, minutes)
 #: make bench               compare with bare loops, HAProxy and nginx (BENCH_FLAGS)
 #: make bench-tls            what TLS costs, and what handshakes cost other clients, beside HAProxy and nginx (BENCH_FLAGS, ISOLATION_FLAGS)

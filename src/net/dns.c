@@ -2,103 +2,95 @@
 
 #include <arpa/nameser.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <resolv.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "net/dns_answer.h"
+#include "net/dns_query.h"
 
 struct dns_lookup {
     const struct dns_search *search;
     struct dns_terms *terms;
     struct __res_state state;
-    unsigned char *answer; /* NS_MAXMSG bytes */
+    struct dns_servers servers;
+    struct dns_query queries[DNS_TYPES];
+    unsigned char answers[DNS_TYPES][NS_MAXMSG];
 };
 
-static int dns_error(const struct dns_lookup *l)
+/* Is ${type} not queried? `options no-aaaa`; but a search for nothing else is. */
+static bool dns_is_left_out(const struct dns_lookup *l, uint16_t type)
 {
-    switch (l->state.res_h_errno) {
-    case HOST_NOT_FOUND:
-    case NO_DATA: return -ENOENT;
-    case TRY_AGAIN:
-        /* l->answer holds the name server's refusal; after a timeout its header is still zero. */
-        return ((const HEADER *)(const void *)l->answer)->rcode != ns_r_noerror ? -EREMOTEIO
-                                                                                : -EAGAIN;
-    case NO_RECOVERY: return -EREMOTEIO;
-    default: return errno == ENOMEM ? -ENOMEM : -EREMOTEIO;
-    }
+    return type == ns_t_aaaa && l->search->n_types > 1 && l->state.options & RES_NOAAAA;
 }
 
-static int dns_read(struct dns_lookup *l, int len, uint16_t type)
+/* Write the queries of ${name}; return their number or -errno. */
+static int dns_write(struct dns_lookup *l, const char *name)
 {
-    const struct dns_search *s = l->search;
-    ns_msg message;
-    ns_rr rr;
     int n = 0;
 
-    if (ns_initparse(l->answer, len, &message) < 0)
-        return -EREMOTEIO;
-    for (int i = 0; i < ns_msg_count(message, ns_s_an); i++) {
-        int64_t ttl_ns;
-
-        if (ns_parserr(&message, ns_s_an, i, &rr) < 0)
-            return n > 0 ? n : -EREMOTEIO;
-        ttl_ns = (int64_t)ns_rr_ttl(rr) * NS_PER_S;
-        if (ttl_ns < l->terms->ttl_ns)
-            l->terms->ttl_ns = ttl_ns;
-        if (ns_rr_class(rr) != ns_c_in || ns_rr_type(rr) != type)
-            continue;
-        s->on_record(s->cookie, &(struct dns_record){.type = type,
-                                                     .data = ns_rr_rdata(rr),
-                                                     .len = ns_rr_rdlen(rr),
-                                                     .answer = l->answer,
-                                                     .end = l->answer + len});
-        n++;
-    }
-    return n > 0 ? n : -ENOENT;
-}
-
-static int dns_ask(struct dns_lookup *l, const char *domain, uint16_t type)
-{
-    int len;
-
-    memset(l->answer, 0, sizeof(HEADER));
-    errno = 0;
-    len = res_nquerydomain(&l->state, l->search->name, domain, ns_c_in, type, l->answer, NS_MAXMSG);
-    if (len < 0)
-        return dns_error(l);
-    return dns_read(l, len < NS_MAXMSG ? len : NS_MAXMSG, type);
-}
-
-/* Query all types; records of one suffice, because some name servers drop AAAA queries. */
-static int dns_ask_all(struct dns_lookup *l, const char *domain)
-{
-    int found = 0, error = -ENOENT;
-
     for (unsigned i = 0; i < l->search->n_types; i++) {
-        uint16_t type = l->search->types[i];
         int rc;
 
-        if (type == ns_t_aaaa && i > 0 && l->state.options & RES_NOAAAA)
+        if (dns_is_left_out(l, l->search->types[i]))
             continue;
-        rc = dns_ask(l, domain, type);
+        l->queries[n].answer = l->answers[n];
+        rc = dns_query_write(&l->queries[n], &l->servers, name, l->search->types[i]);
+        if (rc < 0)
+            return rc;
+        n++;
+    }
+    return n;
+}
+
+/* Pass the records of all answers; records of one type suffice. */
+static int dns_take(struct dns_lookup *l, unsigned n)
+{
+    int found = 0, error = 0;
+
+    l->terms->failed = 0;
+    for (unsigned i = 0; i < n; i++) {
+        struct dns_query *q = &l->queries[i];
+        int rc = q->result;
+
+        if (rc == 0)
+            rc = dns_answer_read(q->answer, q->answer_len, q->type, l->search, &l->terms->ttl_ns);
         if (rc > 0)
             found += rc;
-        else if (rc != -ENOENT)
-            error = rc;
-        if (rc == -EAGAIN && found == 0)
-            break; /* queries of other types would time out too */
+        if (rc >= 0 || rc == -ENOENT)
+            continue;
+        error = rc;
+        for (unsigned t = 0; t < l->search->n_types; t++)
+            if (l->search->types[t] == q->type)
+                l->terms->failed |= 1u << t;
     }
-    return found > 0 ? found : error;
+    l->terms->error = error;
+    return found > 0 ? found : error < 0 ? error : -ENOENT;
+}
+
+/* Query the name in ${domain}; NULL or ".": the name alone. */
+static int dns_ask(struct dns_lookup *l, const char *domain)
+{
+    bool is_alone = !domain || strcmp(domain, ".") == 0;
+    char name[NS_MAXDNAME];
+    int len = snprintf(name, sizeof(name), "%s%s%s", l->search->name, is_alone ? "" : ".",
+                       is_alone ? "" : domain);
+    int n = len > 0 && (size_t)len < sizeof(name) ? dns_write(l, name) : -EINVAL;
+
+    if (n < 0)
+        return is_alone ? n : -ENOENT; /* no name is that long */
+    dns_query_run(l->queries, (unsigned)n, &l->servers);
+    return dns_take(l, (unsigned)n);
 }
 
 /* Does ${rc} end the search? Other failures may concern one domain alone. */
 static bool dns_is_final(int rc)
 {
-    return rc > 0 || rc == -EAGAIN || rc == -ENOMEM;
+    return rc > 0 || (rc != -ENOENT && rc != -EREMOTEIO && rc != -EINVAL);
 }
 
 /* Query the name alone and in the search domains, in the order of resolv.conf(5), `ndots`. */
@@ -112,42 +104,74 @@ static int dns_ask_everywhere(struct dns_lookup *l)
     for (size_t i = 0; i < len; i++)
         dots += name[i] == '.';
     if (len > 0 && name[len - 1] == '.')
-        return dns_ask_all(l, NULL);
+        return dns_ask(l, NULL);
     if (dots >= l->state.ndots) {
-        rc = dns_ask_all(l, NULL);
+        rc = dns_ask(l, NULL);
         if (dns_is_final(rc))
             return rc;
         error = rc;
     }
     for (char *const *domain = l->state.dnsrch; *domain; domain++) {
-        rc = dns_ask_all(l, *domain);
+        rc = dns_ask(l, *domain);
         if (dns_is_final(rc))
             return rc;
         error = rc != -ENOENT ? rc : error;
     }
     if (dots < l->state.ndots) {
-        rc = dns_ask_all(l, NULL);
+        rc = dns_ask(l, NULL);
         error = rc != -ENOENT ? rc : error;
     }
     return error;
 }
 
+static void dns_read_servers(struct dns_servers *out, const struct __res_state *state,
+                             const struct dns_terms *terms)
+{
+    int timeout = terms->timeout_s > 0 ? (int)terms->timeout_s : state->retrans;
+
+    *out = (struct dns_servers){
+        .attempts = terms->timeout_s > 0 || state->retry < 1 ? 1 : (unsigned)state->retry,
+        .timeout_ns = (timeout > 0 ? timeout : 1) * NS_PER_S,
+        .by_tcp = state->options & RES_USEVC,
+        .takes_truncated = state->options & RES_IGNTC,
+        .sends_opt = state->options & RES_USE_EDNS0,
+        .preference = terms->preference};
+    for (int i = 0; i < state->nscount && i < DNS_SERVERS; i++) {
+        const struct sockaddr_in6 *in6 = state->_u._ext.nsaddrs[i];
+        struct dns_server *server = &out->list[out->n];
+
+        /* libc: an IPv6 name server has no family in nsaddr_list. */
+        if (state->nsaddr_list[i].sin_family == AF_INET)
+            *server =
+                (struct dns_server){.len = sizeof(server->u.in), .u.in = state->nsaddr_list[i]};
+        else if (in6)
+            *server = (struct dns_server){.len = sizeof(server->u.in6), .u.in6 = *in6};
+        else
+            continue;
+        out->n++;
+    }
+    dns_servers_prefer(out);
+}
+
 int dns_search(const struct dns_search *s, struct dns_terms *terms)
 {
-    struct dns_lookup l = {.search = s, .terms = terms};
+    struct dns_lookup *l = calloc(1, sizeof(*l));
     int rc;
 
+    MUST(s->n_types <= DNS_TYPES);
     terms->ttl_ns = CLOCK_NEVER;
-    if (res_ninit(&l.state) < 0)
-        return -ENOSYS;
-    if (terms->timeout_s > 0) {
-        l.state.retrans = (int)terms->timeout_s;
-        l.state.retry = 1;
+    terms->failed = 0;
+    if (!l)
+        return -ENOMEM;
+    l->search = s;
+    l->terms = terms;
+    rc = -ENOSYS;
+    if (res_ninit(&l->state) == 0) {
+        dns_read_servers(&l->servers, &l->state, terms);
+        rc = dns_ask_everywhere(l);
+        res_nclose(&l->state);
     }
-    l.answer = malloc(NS_MAXMSG);
-    rc = l.answer ? dns_ask_everywhere(&l) : -ENOMEM;
-    free(l.answer);
-    res_nclose(&l.state);
+    free(l);
     return rc;
 }
 

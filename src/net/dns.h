@@ -1,19 +1,42 @@
 /*
- * net/dns: DNS queries by libc's resolver, as /etc/resolv.conf says.
+ * net/dns: DNS queries to the name servers of /etc/resolv.conf.
  *
- * Unlike getaddrinfo(3) it returns SRV records and TTLs. Blocks; threads may query in parallel.
+ * Unlike getaddrinfo(3) it returns SRV records and TTLs, queries all types at once, tells which of
+ * them failed, and begins with the name server that answered last. Blocks; threads may query in
+ * parallel.
  */
 #ifndef NET_DNS_H
 #define NET_DNS_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/must.h"
 
+struct lookup_share;
+
+/* Maximum types of one search. */
+#define DNS_TYPES 2
+
+/* The name server that answered last, for all lookups. Zeroed: none yet. */
+struct dns_preference {
+    _Atomic uint64_t server; /* hash of its address */
+};
+
 struct dns_terms {
     unsigned timeout_s; /* for the single attempt per name server; 0: as in resolv.conf */
-    int64_t ttl_ns;     /* result: TTL; CLOCK_NEVER: unknown */
+    struct dns_preference *preference; /* NULL: none */
+    struct lookup_share *share;        /* for lookups of the same name; NULL: not shared */
+    int64_t due_at_ns;                 /* answers that came later may be shared */
+    unsigned known;                    /* enum resolve_family: those that had addresses */
+    int64_t ttl_ns;                    /* result: TTL; CLOCK_NEVER: unknown */
+    /*
+     * Results of a lookup that has records: queries that failed, as bits of the index in `types`
+     * or enum resolve_family, and the error of one.
+     */
+    unsigned failed;
+    int error;
 };
 
 struct dns_record {
@@ -25,20 +48,22 @@ struct dns_record {
 
 struct dns_search {
     const char *name;      /* search domains apply, unless the name ends in a dot */
-    const uint16_t *types; /* all are queried; records of one suffice */
-    unsigned n_types;
+    const uint16_t *types; /* all are queried at once; records of one suffice */
+    unsigned n_types;      /* at most DNS_TYPES */
     void (*on_record)(void *cookie, const struct dns_record *record);
     void *cookie;
 };
 
 /*
  * dns_search(s, terms):
- * Query all s->types and pass each record to s->on_record(). terms->ttl_ns becomes the shortest
- * TTL, those of aliases included. Records behind a malformed one are ignored.
+ * Query all s->types and pass each record of the name, or of a name that it is an alias of, to
+ * s->on_record(), in the order of types. terms->ttl_ns becomes the shortest TTL, those of aliases
+ * included.
  *
  * Thread: any but loops
- * Errors: number of records; -ENOENT (no such name or records); -EAGAIN (timeout); -EREMOTEIO
- *         (server failure, malformed answer); -ENOSYS (no resolver state); -ENOMEM
+ * Errors: number of records; -ENOENT (no such name, or no records of any type: a name server says
+ *         so); -EAGAIN (timeout); -EREMOTEIO (server failure, malformed answer); -ENOSYS (no
+ *         resolver state); -EINVAL (not a domain name); -ENOMEM; -EMFILE, -ENFILE
  * Source: RFC 1034, section 5.3.3; resolver(3)
  */
 int dns_search(const struct dns_search *s, struct dns_terms *terms) NODISCARD;

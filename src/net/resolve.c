@@ -6,15 +6,16 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/lookup_share.h"
 #include "net/name_service.h"
 
 struct resolve_list {
     struct address *out;
     size_t n, max;
-    uint16_t port;
 };
 
 /* Add an address, but skip duplicates, frequent in /etc/hosts. */
@@ -24,7 +25,7 @@ static void resolve_add(struct resolve_list *list, const void *host, size_t len,
 
     if (list->n == list->max)
         return;
-    address_set_host(a, host, len, list->port);
+    address_set_host(a, host, len, 0);
     if (a->u.sa.sa_family == AF_INET6)
         a->u.in6.sin6_scope_id = zone;
     for (size_t i = 0; i < list->n; i++)
@@ -71,12 +72,14 @@ static int resolve_ipv6_first(struct resolve_list *list, size_t first)
     return 0;
 }
 
+/* In the order of enum resolve_family's bits, which dns_search() uses. */
+static const uint16_t resolve_types[] = {ns_t_a, ns_t_aaaa};
+
 static int resolve_by_dns(struct resolve_list *list, const char *host, struct dns_terms *terms)
 {
-    static const uint16_t types[] = {ns_t_a, ns_t_aaaa};
     struct dns_search search = {.name = host,
-                                .types = types,
-                                .n_types = ARRAY_LEN(types),
+                                .types = resolve_types,
+                                .n_types = ARRAY_LEN(resolve_types),
                                 .on_record = resolve_take,
                                 .cookie = list};
     int rc = dns_search(&search, terms);
@@ -87,7 +90,7 @@ static int resolve_by_dns(struct resolve_list *list, const char *host, struct dn
     while (first < list->n && list->out[first].u.sa.sa_family == AF_INET)
         first++;
     rc = resolve_ipv6_first(list, first);
-    return rc < 0 ? rc : list->n > 0 ? (int)list->n : -ENOENT;
+    return rc < 0 ? rc : list->n > 0 ? (int)list->n : -EREMOTEIO; /* no address has its length */
 }
 
 static int resolve_error(int eai)
@@ -101,10 +104,12 @@ static int resolve_error(int eai)
     }
 }
 
-static int resolve_by_system(struct resolve_list *list, const char *host)
+/* Add the addresses of ${family}; return their number or -errno. */
+static int resolve_ask_system(struct resolve_list *list, const char *host, int family)
 {
-    static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    const struct addrinfo hints = {.ai_family = family, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found;
+    size_t n = list->n;
     int rc = getaddrinfo(host, NULL, &hints, &found);
 
     if (rc != 0)
@@ -119,21 +124,100 @@ static int resolve_by_system(struct resolve_list *list, const char *host)
             resolve_add(list, &in6->sin6_addr, NS_IN6ADDRSZ, in6->sin6_scope_id);
     }
     freeaddrinfo(found);
-    return list->n > 0 ? (int)list->n : -ENOENT;
+    return list->n > n ? (int)(list->n - n) : -ENOENT;
+}
+
+static unsigned resolve_families(const struct resolve_list *list)
+{
+    unsigned families = 0;
+
+    for (size_t i = 0; i < list->n; i++)
+        families |= resolve_family(&list->out[i]);
+    return families;
+}
+
+/*
+ * getaddrinfo(3) does not tell whether the lookup of one family failed. So ask again for those that
+ * had addresses and have none now.
+ */
+static int resolve_by_system(struct resolve_list *list, const char *host, struct dns_terms *terms)
+{
+    static const int families[] = {AF_INET, AF_INET6}; /* in the order of enum resolve_family */
+    int rc = resolve_ask_system(list, host, AF_UNSPEC);
+    unsigned missing = terms->known & ~resolve_families(list);
+
+    if (rc < 0 && rc != -ENOENT)
+        return rc;
+    for (unsigned i = 0; i < ARRAY_LEN(families); i++) {
+        if (!(missing & 1u << i))
+            continue;
+        rc = resolve_ask_system(list, host, families[i]);
+        if (rc < 0 && rc != -ENOENT) {
+            terms->failed |= 1u << i;
+            terms->error = rc;
+        }
+    }
+    if (list->n > 0)
+        return (int)list->n;
+    return terms->failed ? terms->error : -ENOENT;
+}
+
+static bool resolve_is_loopback(const char *host)
+{
+    static const char *const endings[] = {".localhost", ".localhost."};
+    size_t len = strlen(host);
+
+    for (unsigned i = 0; i < ARRAY_LEN(endings); i++) {
+        size_t ending = strlen(endings[i]);
+
+        if (len > ending && strcasecmp(host + len - ending, endings[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* As resolve_host(), for a host without port. */
+static int resolve_ask(void *out, size_t max, const char *host, struct dns_terms *terms)
+{
+    struct resolve_list list = {.out = out, .max = max};
+    int rc = -ENOSYS;
+
+    if (name_service_is_dns(host)) {
+        if (resolve_is_loopback(host)) {
+            resolve_add(&list, &(in_addr_t){htonl(INADDR_LOOPBACK)}, NS_INADDRSZ, 0);
+            resolve_add(&list, &in6addr_loopback, NS_IN6ADDRSZ, 0);
+            return (int)list.n;
+        }
+        rc = resolve_by_dns(&list, host, terms);
+    }
+    return rc == -ENOSYS ? resolve_by_system(&list, host, terms) : rc;
 }
 
 int resolve_host(struct address *out, size_t max, const char *word, struct dns_terms *terms)
 {
-    struct resolve_list list = {.out = out, .max = max};
     char host[ADDRESS_HOST_BYTES];
+    const struct lookup lookup = {.ask = resolve_ask, .name = host, .item_bytes = sizeof(*out)};
+    uint16_t port;
     int rc = address_parse_target(out, max, word);
 
     terms->ttl_ns = CLOCK_NEVER;
+    terms->failed = 0;
     if (rc != -ENOENT)
         return rc;
-    rc = address_split_port(host, sizeof(host), word, &list.port);
+    rc = address_split_port(host, sizeof(host), word, &port);
     if (rc < 0)
         return rc;
-    rc = name_service_is_dns(host) ? resolve_by_dns(&list, host, terms) : -ENOSYS;
-    return rc == -ENOSYS ? resolve_by_system(&list, host) : rc;
+    rc = lookup_share_ask(out, max, &lookup, terms);
+    for (int i = 0; i < rc; i++)
+        address_set_port(&out[i], port);
+    return rc;
+}
+
+unsigned resolve_family(const struct address *a)
+{
+    switch (a->u.sa.sa_family) {
+    case AF_INET: return RESOLVE_IPV4;
+    case AF_INET6: return RESOLVE_IPV6;
+    default: return 0;
+    }
 }

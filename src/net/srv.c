@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/lookup_share.h"
+
 /* Record before its host: priority, weight, port (RFC 2782). */
 #define SRV_HEAD_BYTES 6
 
@@ -83,7 +85,8 @@ static void srv_take(void *cookie, const struct dns_record *record)
     list->n++;
 }
 
-int srv_resolve(struct srv_record *out, size_t max, const char *name, struct dns_terms *terms)
+/* As srv_resolve(). */
+static int srv_ask(void *out, size_t max, const char *name, struct dns_terms *terms)
 {
     static const uint16_t types[] = {ns_t_srv};
     struct srv_list list = {.n = 0};
@@ -96,8 +99,15 @@ int srv_resolve(struct srv_record *out, size_t max, const char *name, struct dns
     if (rc == 0) {
         qsort(list.all, list.n, sizeof(*list.all), srv_compare);
         rc = (int)(list.n < max ? list.n : max);
-        memcpy(out, list.all, (size_t)rc * sizeof(*out));
+        memcpy(out, list.all, (size_t)rc * sizeof(*list.all));
     }
     free(list.all);
     return rc;
+}
+
+int srv_resolve(struct srv_record *out, size_t max, const char *name, struct dns_terms *terms)
+{
+    const struct lookup lookup = {.ask = srv_ask, .name = name, .item_bytes = sizeof(*out)};
+
+    return lookup_share_ask(out, max, &lookup, terms);
 }

@@ -332,6 +332,7 @@ int resolver_create(struct resolver **out, const struct resolver_conf *conf)
     list_init(&r->names);
     list_init(&r->removed);
     resolver_cache_init(&r->cache);
+    lookup_share_open(&r->share);
     r->start.type = &resolver_start_type;
     promise_init(&r->started, NULL);
     *out = r;
@@ -386,6 +387,7 @@ void resolver_destroy(struct resolver *r)
     resolver_free_all(&r->names);
     resolver_free_all(&r->removed);
     resolver_cache_close(&r->cache);
+    lookup_share_close(&r->share);
     r->conf.release(r->listeners);
     promise_close(&r->started);
     free(r);

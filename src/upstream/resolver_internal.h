@@ -4,6 +4,7 @@
 
 #include "engine/promise.h"
 #include "net/dns.h"
+#include "net/lookup_share.h"
 #include "net/srv.h"
 #include "upstream/resolver.h"
 #include "upstream/resolver_cache.h"
@@ -52,6 +53,7 @@ struct resolver_name {
     bool known;        /* an answer has been applied */
     bool late;         /* a lookup failed, or the first answer was not in time */
     int error;         /* last result: 0 or -errno */
+    int64_t due_at_ns; /* (L) start of the current lookup */
     int64_t answered_at_ns;
     uint64_t drawn; /* counter for random numbers */
     int looked_up;  /* (L) result to apply: 0 or -errno */
@@ -72,6 +74,8 @@ struct resolver {
     struct list names;
     struct list removed; /* names whose lookup is still under way */
     struct resolver_cache cache;
+    struct lookup_share share;
+    struct dns_preference preference;
     uint64_t n_added;
     struct proxy_loop *listeners;   /* a reference; NULL: none yet */
     struct resolver_change *change; /* under way; NULL: none */
@@ -201,6 +205,14 @@ void resolver_answered(struct resolver_name *name);
  *         lookup_service(); -ELOOP (no address passes the loop check); -ENOMEM
  */
 int resolver_look_up(struct resolver_name *name) NODISCARD;
+
+/*
+ * resolver_terms(name, timeout_s):
+ * Return the terms of a query for ${name}.
+ *
+ * Thread: an executor thread
+ */
+struct dns_terms resolver_terms(const struct resolver_name *name, unsigned timeout_s);
 
 /*
  * resolver_ask(name, out, max, host, terms):

@@ -42,6 +42,15 @@ static int resolver_choose(struct address *list, unsigned n, unsigned max)
     return (int)kept;
 }
 
+struct dns_terms resolver_terms(const struct resolver_name *name, unsigned timeout_s)
+{
+    return (struct dns_terms){.timeout_s = timeout_s,
+                              .preference = &name->resolver->preference,
+                              .share = &name->resolver->share,
+                              .due_at_ns = name->due_at_ns,
+                              .ttl_ns = CLOCK_NEVER};
+}
+
 int resolver_ask(const struct resolver_name *name, struct address *out, unsigned max,
                  const char *host, struct dns_terms *terms)
 {
@@ -96,7 +105,7 @@ int resolver_filter_loops(struct resolver_name *name, struct proxy_loop *listene
 static int resolver_look_up_host(struct resolver_name *name)
 {
     struct resolver_found_addresses *f = name->found;
-    struct dns_terms terms = {.ttl_ns = CLOCK_NEVER};
+    struct dns_terms terms = resolver_terms(name, 0);
     int n = resolver_ask(name, f->list, ARRAY_LEN(f->list), name->word, &terms);
 
     f->ttl_ns = terms.ttl_ns;

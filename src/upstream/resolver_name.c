@@ -308,6 +308,7 @@ int resolver_name_look_up(struct resolver_name *name, struct proxy_loop *listene
     name->listeners = listeners;
     conf->hold(listeners);
     name->is_under_way = true;
+    name->due_at_ns = clock_now_ns();
     rc = executor_schedule(conf->executor, &name->lookup, 0);
     if (rc < 0) {
         name->is_under_way = false;

@@ -105,7 +105,7 @@ static void resolver_fail_record(struct resolver_name *name, unsigned record, in
 static void resolver_look_up_record(struct resolver_name *name, unsigned record)
 {
     struct resolver_found_addresses *f = name->found;
-    struct dns_terms terms = {.timeout_s = RESOLVER_HOST_TIMEOUT_S, .ttl_ns = CLOCK_NEVER};
+    struct dns_terms terms = resolver_terms(name, RESOLVER_HOST_TIMEOUT_S);
     struct address list[ENDPOINT_ADDRESSES];
     int n = resolver_ask(name, list, ARRAY_LEN(list), f->service->records[record].target, &terms);
 
@@ -165,7 +165,7 @@ static int resolver_service_end(struct resolver_name *name)
 int resolver_service_begin(struct resolver_name *name)
 {
     const struct resolver_conf *conf = &name->resolver->conf;
-    struct dns_terms terms = {.ttl_ns = CLOCK_NEVER};
+    struct dns_terms terms = resolver_terms(name, 0);
     struct resolver_service *s = calloc(1, sizeof(*s));
     int n;
 

@@ -1,6 +1,7 @@
 """zones: what odd, failing, silent and short-lived answers of a name server do to servers."""
 
 import collections
+import contextlib
 import socket
 import statistics
 import struct
@@ -30,11 +31,16 @@ def labels(name):
 class Zone:
     """A name server on 127.0.0.1:53 of an own network, by datagrams and, for long answers, streams.
     `hosts` is {name: address, SILENT or an error code}, `services` {name: [(host, port)]}; `asked`
-    has the instants of the questions for IPv4 addresses and services."""
+    has the instants of the questions for IPv4 addresses and services. With `dead` the first of two
+    name servers, at `self.dead`, answers nothing."""
 
-    def __init__(self, t, hosts, services=(), ttl=0, attempts=2):
+    def __init__(self, t, hosts, services=(), ttl=0, attempts=2, dead=False):
         own_network()
-        own_names(t, "files dns", servers=RESOLVER.replace("attempts:2", f"attempts:{attempts}"))
+        resolver = RESOLVER.replace("attempts:2", f"attempts:{attempts}")
+        own_names(t, "files dns", servers=("nameserver 127.0.0.2\n" if dead else "") + resolver)
+        self.dead = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.dead.bind(("127.0.0.2", 53))
+        self.dead.setblocking(False)
         self.hosts, self.services, self.ttl = hosts, dict(services), ttl
         self.asked = collections.defaultdict(list)
         self.datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -49,6 +55,16 @@ class Zone:
     def __exit__(self, *_):
         self.datagrams.close()
         self.listener.close()
+        self.dead.close()
+
+    def asked_dead(self):
+        """The questions to the name server that is dead, (name, type), since the last call."""
+        found = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                query = self.dead.recv(512)
+                found.append((_name(query), struct.unpack("!H", _question(query)[-4:-2])[0]))
+        return found
 
     def _serve_datagrams(self):
         while True:
@@ -232,3 +248,32 @@ def localhost_is_not_asked_for(t):
         with Counted(f"127.0.0.1:{port}", greets=True), t.daemon(config(front, {"a": f"localhost.:{port}"})):
             check_equal(addresses(front, 4), {"127.0.0.1"}, "addresses")
         check_equal(dict(zone.asked), {}, "questions")
+
+
+@test()
+def first_name_server_dead(t):
+    """with the first of two name servers dead only the lookups that run at the start wait for it, A and AAAA at
+    once; the others, and the next ones, ask the one that answers"""
+    names, threads = [f"n{i}.test" for i in range(40)], 4
+    lines = {f"s{i}": f"{name}:7" for i, name in enumerate(names)}
+    with Zone(t, {name: "127.0.1.1" for name in names}, dead=True) as zone, \
+            t.daemon(f"[executor]\nthreads = {threads}\n" + config(t.address(), lines, EVERY_SECOND)) as daemon:
+        t.eventually(lambda: len(daemon.log_lines("the name is known")) >= len(names), "all are known", within=30)
+        asked = zone.asked_dead()
+        check(2 <= len(asked) <= 2 * threads, f"the dead one was asked {len(asked)} times")
+        first, now = asked[0][0], [name for name, _ in asked]
+        check_equal(sorted(kind for name, kind in asked if name == first), [A, AAAA], "questions of one name")
+        check_equal(max(now.count(name) for name in now), 2, "questions of a name")
+        t.eventually(lambda: all(len(zone.asked[name]) >= 2 for name in names), "all are asked for again")
+        check_equal(zone.asked_dead(), [], "questions to the dead one afterwards")
+
+
+@test()
+def lookups_shared(t):
+    """40 lines with one name, in upstreams of their own, are one lookup at the start"""
+    fronts, port = [t.address() for _ in range(40)], t.port()
+    text = "".join(config(front, {"s": f"one.test:{port}"}, "").replace("front", f"front{i}").replace("back", f"back{i}")
+                   for i, front in enumerate(fronts))
+    with Zone(t, {"one.test": "127.0.0.1"}) as zone, Counted(f"127.0.0.1:{port}", greets=True), t.daemon(text):
+        check_equal([addresses(front, 1) for front in fronts], [{"127.0.0.1"}] * 40, "addresses")
+        check(len(zone.asked["one.test"]) < 10, f"it was asked for {len(zone.asked['one.test'])} times")

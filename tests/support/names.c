@@ -25,6 +25,7 @@ static struct {
 } names[NAMES_MAX];
 static atomic_uint asked;
 static atomic_bool dns_allowed;
+static atomic_uint server_ports[MAXNS], n_servers; /* 0: those of resolv.conf */
 
 void names_set(const char *host, const char *addresses)
 {
@@ -102,10 +103,28 @@ void names_allow_dns(void)
     atomic_store(&dns_allowed, true);
 }
 
+void names_use_servers(const unsigned *ports, unsigned n)
+{
+    ck_assert_uint_le(n, MAXNS);
+    for (unsigned i = 0; i < n; i++)
+        atomic_store(&server_ports[i], ports[i]);
+    atomic_store(&n_servers, n);
+    names_allow_dns();
+}
+
 /* <resolv.h> makes it __res_ninit(). */
 int res_ninit(res_state state)
 {
     int (*next)(res_state) = (int (*)(res_state))dlsym(RTLD_NEXT, "__res_ninit");
+    int n = (int)atomic_load(&n_servers);
 
-    return atomic_load(&dns_allowed) ? next(state) : -1;
+    if (!atomic_load(&dns_allowed) || next(state) < 0)
+        return -1;
+    for (int i = 0; i < n; i++)
+        state->nsaddr_list[i] =
+            (struct sockaddr_in){.sin_family = AF_INET,
+                                 .sin_port = htons((uint16_t)atomic_load(&server_ports[i])),
+                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    state->nscount = n > 0 ? n : state->nscount;
+    return 0;
 }

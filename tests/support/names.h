@@ -41,4 +41,13 @@ unsigned names_asked(void);
  */
 void names_allow_dns(void);
 
+/*
+ * names_use_servers(ports, n):
+ * As names_allow_dns(), with name servers on these ports of 127.0.0.1.
+ *
+ * Thread: any
+ * Units:  ${n} at most 3
+ */
+void names_use_servers(const unsigned *ports, unsigned n);
+
 #endif

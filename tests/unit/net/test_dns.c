@@ -1,9 +1,7 @@
-/* net/dns, net/srv: what is asked, in which order, and what is read of the answers. */
+/* net/dns, net/srv: what is asked of whom, in which order, and what is read of the answers. */
 #include <arpa/nameser.h>
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
-#include <resolv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,115 +9,28 @@
 #include "base/clock.h"
 #include "net/dns.h"
 #include "net/srv.h"
-#include "support/names.h"
 #include "support/suite.h"
+#include "support/zone.h"
 
 #define TTL_S 30
 
-/* The zone: an answer for each name and type that is known, and a log of the questions. */
-struct zone_entry {
-    char name[64];
-    int type;
-    int error;      /* of res_nquerydomain(3), if not 0 */
-    unsigned rcode; /* left in the buffer with an error */
-    unsigned char answer[4096];
-    int len;
-};
+/* ---- records ---- */
 
-static struct zone_entry zone[8];
-static unsigned zone_size;
-static char asked[512];
-static int last_retry, last_retrans;
-
-static struct zone_entry *zone_find(const char *name, int type)
+static void put_address_of(struct zone_entry *e, const char *owner, unsigned char last)
 {
-    for (unsigned i = 0; i < zone_size; i++)
-        if (zone[i].type == type && strcmp(zone[i].name, name) == 0)
-            return &zone[i];
-    return NULL;
-}
+    unsigned char a[4] = {127, 0, 0, last};
 
-/* In place of libc's. */
-int res_nquerydomain(res_state state, const char *name, const char *domain, int class, int type,
-                     unsigned char *answer, int size)
-{
-    char full[256];
-    struct zone_entry *e;
-
-    snprintf(full, sizeof(full), "%s%s%s", name, domain ? "." : "", domain ? domain : "");
-    snprintf(asked + strlen(asked), sizeof(asked) - strlen(asked), "%s/%d ", full, type);
-    ck_assert_int_eq(class, ns_c_in);
-    ck_assert_int_ge(size, 65535);
-    last_retry = state->retry;
-    last_retrans = state->retrans;
-    e = zone_find(full, type);
-    state->res_h_errno = e ? e->error : HOST_NOT_FOUND;
-    if (e)
-        memcpy(answer, e->answer, (size_t)e->len);
-    return e && !e->error ? e->len : -1;
-}
-
-/* ---- answers ---- */
-
-static void put(struct zone_entry *e, const void *data, size_t len)
-{
-    ck_assert_uint_le((size_t)e->len + len, sizeof(e->answer));
-    memcpy(e->answer + e->len, data, len);
-    e->len += (int)len;
-}
-
-static void put16(struct zone_entry *e, unsigned value)
-{
-    unsigned char data[2] = {(unsigned char)(value >> 8), (unsigned char)value};
-
-    put(e, data, sizeof(data));
-}
-
-/* A name of labels, each with its length in front: "\3www\4test". */
-static void put_labels(struct zone_entry *e, const char *labels)
-{
-    put(e, labels, strlen(labels) + 1);
-}
-
-static struct zone_entry *zone_add(const char *name, int type)
-{
-    static const unsigned char header[12] = {0, 1, 0x81, 0x80, 0, 1};
-    struct zone_entry *e = &zone[zone_size++];
-
-    snprintf(e->name, sizeof(e->name), "%s", name);
-    e->type = type;
-    put(e, header, sizeof(header));
-    put_labels(e, "\4name\4test");
-    put16(e, (unsigned)type);
-    put16(e, ns_c_in);
-    return e;
-}
-
-static void zone_fail(const char *name, int type, int error, unsigned rcode)
-{
-    struct zone_entry *e = zone_add(name, type);
-
-    e->error = error;
-    e->answer[3] = (unsigned char)(0x80 | rcode);
-}
-
-static void put_record(struct zone_entry *e, int type, unsigned ttl_s, const void *data, size_t len)
-{
-    e->answer[7]++;
-    put16(e, 0xc00c); /* the name of the question */
-    put16(e, (unsigned)type);
-    put16(e, ns_c_in);
-    put16(e, 0);
-    put16(e, ttl_s);
-    put16(e, (unsigned)len);
-    put(e, data, len);
+    zone_put(e, owner, ns_t_a, TTL_S, a, sizeof(a));
 }
 
 static void put_address(struct zone_entry *e, unsigned char last)
 {
-    unsigned char a[4] = {127, 0, 0, last};
+    put_address_of(e, NULL, last);
+}
 
-    put_record(e, ns_t_a, TTL_S, a, sizeof(a));
+static void put_alias(struct zone_entry *e, const char *owner, const char *target, unsigned ttl_s)
+{
+    zone_put(e, owner, ns_t_cname, ttl_s, target, strlen(target) + 1);
 }
 
 static void put_srv(struct zone_entry *e, unsigned port, unsigned priority, const char *host,
@@ -129,7 +40,7 @@ static void put_srv(struct zone_entry *e, unsigned port, unsigned priority, cons
                                    (unsigned char)(port >> 8),     (unsigned char)port};
 
     memcpy(data + 6, host, host_len);
-    put_record(e, ns_t_srv, TTL_S, data, 6 + host_len);
+    zone_put(e, NULL, ns_t_srv, TTL_S, data, 6 + host_len);
 }
 
 #define PUT_SRV(e, port, priority, host) put_srv(e, port, priority, host, sizeof(host))
@@ -137,6 +48,7 @@ static void put_srv(struct zone_entry *e, unsigned port, unsigned priority, cons
 /* ---- searches ---- */
 
 static char found[256];
+static struct dns_preference preference;
 static struct dns_terms terms;
 
 static void on_record(void *cookie, const struct dns_record *record)
@@ -152,43 +64,86 @@ static int search(const char *name)
     struct dns_search s = {
         .name = name, .types = types, .n_types = 2, .on_record = on_record, .cookie = &terms};
 
-    found[0] = asked[0] = '\0';
+    found[0] = '\0';
+    zone_forget();
     return dns_search(&s, &terms);
+}
+
+static void setup_servers(unsigned n, const char *options)
+{
+    setenv("LOCALDOMAIN", "one.test two.test", 1);
+    setenv("RES_OPTIONS", options, 1);
+    terms = (struct dns_terms){.preference = &preference};
+    zone_open(n);
 }
 
 static void setup(void)
 {
-    names_allow_dns();
-    setenv("LOCALDOMAIN", "one.test two.test", 1);
-    setenv("RES_OPTIONS", "ndots:1", 1);
+    setup_servers(1, "ndots:1 timeout:1 attempts:1");
 }
 
-GROUP(dns, setup, NULL);
+GROUP(dns, setup, zone_close);
 
 TEST(dns, all_types_are_asked_for_and_the_shortest_ttl_is_known)
 {
     struct zone_entry *e = zone_add("name.test", ns_t_a);
 
-    put_record(e, ns_t_cname, 20, "\4name\4test", 11);
-    put_address(e, 1);
-    put_address(e, 2);
-    put_record(zone_add("name.test", ns_t_aaaa), ns_t_aaaa, 40, &in6addr_loopback, 16);
+    put_alias(e, NULL, "\5other\4test", 20);
+    put_address_of(e, "\5other\4test", 1);
+    put_address_of(e, "\5OTHER\4test", 2);
+    zone_put(zone_add("name.test", ns_t_aaaa), NULL, ns_t_aaaa, 40, &in6addr_loopback, 16);
     ck_assert_int_eq(search("name.test"), 3);
     ck_assert_str_eq(found, "1:1 1:2 28:1 ");
-    ck_assert_str_eq(asked, "name.test/1 name.test/28 ");
+    ck_assert_str_eq(zone_asked(), "name.test/1@0 name.test/28@0 ");
     ck_assert_int_eq(terms.ttl_ns, 20 * NS_PER_S);
+    ck_assert_uint_eq(terms.failed, 0);
+}
+
+TEST(dns, records_of_another_name_are_ignored)
+{
+    struct zone_entry *e = zone_add("name.test", ns_t_a);
+
+    put_address_of(e, "\4evil\4test", 6);
+    put_alias(e, "\1b\4test", "\1c\4test", 50);
+    put_address_of(e, "\1c\4test", 1);
+    put_address_of(e, "\1b\4evil", 7);
+    put_alias(e, NULL, "\1b\4test", 60);
+    ck_assert_int_eq(search("name.test"), 1);
+    ck_assert_str_eq(found, "1:1 ");
+    ck_assert_int_eq(terms.ttl_ns, TTL_S * NS_PER_S);
+    e = zone_add("foreign.test", ns_t_a);
+    put_address_of(e, "\4evil\4test", 6);
+    ck_assert_int_eq(search("foreign.test"), -ENOENT);
+    ck_assert_str_eq(found, "");
+}
+
+TEST(dns, aliases_that_never_end_are_an_error)
+{
+    struct zone_entry *e = zone_add("name.test", ns_t_a);
+
+    put_alias(e, NULL, "\1b\4test", 60);
+    put_alias(e, "\1b\4test", "\4name\4test", 60);
+    ck_assert_int_eq(search("name.test"), -EREMOTEIO);
+}
+
+TEST(dns, an_alias_of_nothing_is_no_name)
+{
+    put_alias(zone_add("name.test", ns_t_a), NULL, "\1b\4test", 60);
+    ck_assert_int_eq(search("name.test."), -ENOENT);
 }
 
 TEST(dns, search_domains_come_after_the_name_or_before_by_its_dots)
 {
     put_address(zone_add("host.two.test", ns_t_a), 7);
     ck_assert_int_eq(search("host"), 1);
-    ck_assert_str_eq(asked, "host.one.test/1 host.one.test/28 host.two.test/1 host.two.test/28 ");
+    ck_assert_str_eq(zone_asked(), "host.one.test/1@0 host.one.test/28@0 "
+                                   "host.two.test/1@0 host.two.test/28@0 ");
     ck_assert_int_eq(search("host."), -ENOENT);
-    ck_assert_str_eq(asked, "host./1 host./28 ");
+    ck_assert_str_eq(zone_asked(), "host/1@0 host/28@0 ");
     put_address(zone_add("a.host.one.test", ns_t_a), 8);
     ck_assert_int_eq(search("a.host"), 1);
-    ck_assert_str_eq(asked, "a.host/1 a.host/28 a.host.one.test/1 a.host.one.test/28 ");
+    ck_assert_str_eq(zone_asked(),
+                     "a.host/1@0 a.host/28@0 a.host.one.test/1@0 a.host.one.test/28@0 ");
 }
 
 /* libc reads the options once. */
@@ -197,31 +152,79 @@ TEST(dns, the_number_of_dots_is_an_option)
     setenv("RES_OPTIONS", "ndots:2", 1);
     put_address(zone_add("a.host.one.test", ns_t_a), 8);
     ck_assert_int_eq(search("a.host"), 1);
-    ck_assert_str_eq(asked, "a.host.one.test/1 a.host.one.test/28 ");
+    ck_assert_str_eq(zone_asked(), "a.host.one.test/1@0 a.host.one.test/28@0 ");
     ck_assert_int_eq(search("b.host"), -ENOENT);
-    ck_assert_ptr_nonnull(strstr(asked, "b.host.two.test/28 b.host/1 b.host/28 "));
+    ck_assert_ptr_nonnull(strstr(zone_asked(), "b.host.two.test/28@0 b.host/1@0 b.host/28@0 "));
+}
+
+TEST(dns, the_root_may_be_a_search_domain)
+{
+    setenv("LOCALDOMAIN", ".", 1);
+    put_address(zone_add("host", ns_t_a), 8);
+    ck_assert_int_eq(search("host"), 1);
+}
+
+TEST(dns, what_is_no_domain_name_is_not_asked_for)
+{
+    ck_assert_int_eq(search("a..b"), -EINVAL);
+    ck_assert_str_eq(zone_asked(), "");
 }
 
 TEST(dns, a_silent_name_server_is_asked_once)
 {
-    zone_fail("name.test", ns_t_a, TRY_AGAIN, ns_r_noerror);
+    zone_server(0, ZONE_SILENT, 0);
     ck_assert_int_eq(search("name.test"), -EAGAIN);
-    ck_assert_str_eq(asked, "name.test/1 ");
+    ck_assert_str_eq(zone_asked(), "name.test/1@0 name.test/28@0 ");
 }
 
 TEST(dns, a_domain_that_fails_keeps_no_other_from_being_asked)
 {
-    zone_fail("host.one.test", ns_t_a, TRY_AGAIN, ns_r_servfail);
+    zone_add("host.one.test", ns_t_a)->rcode = ns_r_servfail;
     ck_assert_int_eq(search("host"), -EREMOTEIO);
     put_address(zone_add("host.two.test", ns_t_a), 7);
     ck_assert_int_eq(search("host"), 1);
+    ck_assert_uint_eq(terms.failed, 0);
 }
 
-TEST_EACH(dns, one_type_that_is_found_is_enough, 2)
+static const struct {
+    enum zone_way way;
+    unsigned rcode;
+    int error;
+} failures[] = {
+    {ZONE_ANSWERS, ns_r_servfail, -EREMOTEIO},
+    {ZONE_ANSWERS, ns_r_refused, -EREMOTEIO},
+    {ZONE_ANSWERS, ns_r_notimpl, -EREMOTEIO},
+    {ZONE_ANSWERS, ns_r_formerr, -EREMOTEIO},
+    {ZONE_REFERS, 0, -EREMOTEIO},
+    {ZONE_SILENT, 0, -EAGAIN},
+};
+
+static void put_failure(const char *name, int type, int i)
+{
+    struct zone_entry *e = zone_add(name, type);
+
+    e->way = failures[i].way;
+    e->rcode = failures[i].rcode;
+}
+
+TEST_EACH(dns, one_type_that_is_found_is_enough_and_the_failed_one_is_told, ARRAY_LEN(failures))
 {
     put_address(zone_add("name.test", ns_t_a), 1);
-    zone_fail("name.test", ns_t_aaaa, TRY_AGAIN, _i ? ns_r_servfail : ns_r_noerror);
+    put_failure("name.test", ns_t_aaaa, _i);
     ck_assert_int_eq(search("name.test"), 1);
+    ck_assert_uint_eq(terms.failed, 1u << 1);
+    ck_assert_int_eq(terms.error, failures[_i].error);
+    zone_put(zone_add("six.test", ns_t_aaaa), NULL, ns_t_aaaa, 40, &in6addr_loopback, 16);
+    put_failure("six.test", ns_t_a, _i);
+    ck_assert_int_eq(search("six.test"), 1);
+    ck_assert_uint_eq(terms.failed, 1u << 0);
+}
+
+TEST_EACH(dns, one_type_that_fails_is_no_answer_that_there_is_no_name, ARRAY_LEN(failures))
+{
+    zone_add("name.test", ns_t_a);
+    put_failure("name.test", ns_t_aaaa, _i);
+    ck_assert_int_eq(search("name.test."), failures[_i].error);
 }
 
 TEST(dns, what_cannot_be_read_is_an_error_and_no_record)
@@ -230,22 +233,115 @@ TEST(dns, what_cannot_be_read_is_an_error_and_no_record)
 
     put_address(e, 1);
     put_address(e, 2);
-    e->len -= 2;
+    e->cut = 2;
     ck_assert_int_eq(search("name.test"), -EREMOTEIO);
     ck_assert_str_eq(found, "");
 }
 
-TEST(dns, a_time_limit_is_one_attempt_of_that_length)
+TEST(dns, answers_to_other_questions_are_ignored)
+{
+    struct zone_entry *e = zone_add("name.test", ns_t_a);
+
+    put_address(e, 1);
+    e->way = ZONE_LIES_FIRST;
+    ck_assert_int_eq(search("name.test"), 1);
+    ck_assert_str_eq(found, "1:1 ");
+}
+
+TEST(dns, a_truncated_answer_is_asked_for_by_tcp)
+{
+    struct zone_entry *e = zone_add("name.test", ns_t_a);
+
+    for (unsigned i = 1; i < 100; i++)
+        put_address(e, (unsigned char)i);
+    e->way = ZONE_TRUNCATES;
+    ck_assert_int_eq(search("name.test"), 99);
+    ck_assert_str_eq(zone_asked(), "name.test/1@0 name.test/28@0 name.test/1@0+tcp ");
+}
+
+TEST(dns, tcp_alone_is_an_option)
+{
+    setenv("RES_OPTIONS", "use-vc timeout:1 attempts:1", 1);
+    put_address(zone_add("name.test", ns_t_a), 1);
+    ck_assert_int_eq(search("name.test"), 1);
+    ck_assert_ptr_nonnull(strstr(zone_asked(), "name.test/1@0+tcp "));
+    ck_assert_ptr_null(strstr(zone_asked(), "@0 "));
+    zone_server(0, ZONE_SILENT, 0);
+    ck_assert_int_eq(search("name.test"), -EAGAIN);
+}
+
+TEST(dns, a_name_server_that_knows_no_opt_record_is_asked_without)
+{
+    setenv("RES_OPTIONS", "edns0 timeout:1 attempts:1", 1);
+    put_address(zone_add("name.test", ns_t_a), 1);
+    ck_assert_int_eq(search("name.test"), 1);
+    ck_assert_str_eq(zone_asked(), "name.test/1@0 name.test/28@0 ");
+    zone_server(0, ZONE_NO_OPT, 0);
+    ck_assert_int_eq(search("name.test"), 1);
+    ck_assert_str_eq(zone_asked(), "name.test/1@0 name.test/28@0 name.test/1@0 name.test/28@0 ");
+}
+
+/* ---- two name servers ---- */
+
+static void setup_two(void)
+{
+    setup_servers(2, "timeout:1 attempts:2");
+}
+
+GROUP(two, setup_two, zone_close);
+
+TEST_EACH(two, the_next_name_server_is_asked_when_the_first_fails, ARRAY_LEN(failures))
 {
     put_address(zone_add("name.test", ns_t_a), 1);
-    setenv("RES_OPTIONS", "timeout:7 attempts:3", 1);
+    zone_server(0, failures[_i].way, failures[_i].rcode);
     ck_assert_int_eq(search("name.test"), 1);
-    ck_assert_int_eq(last_retry, 3);
-    ck_assert_int_eq(last_retrans, 7);
+    ck_assert_ptr_nonnull(strstr(zone_asked(), "name.test/1@0 "));
+    ck_assert_ptr_nonnull(strstr(zone_asked(), "name.test/1@1 "));
+    ck_assert_uint_eq(terms.failed, 0);
+}
+
+TEST(two, the_name_server_that_answered_last_is_asked_first)
+{
+    put_address(zone_add("name.test", ns_t_a), 1);
+    zone_kill(0);
+    ck_assert_int_eq(search("name.test"), 1);
+    zone_server(1, ZONE_SILENT, 0);
+    zone_revive();
+    ck_assert_int_eq(search("name.test"), 1);
+    ck_assert_ptr_eq(strstr(zone_asked(), "name.test/1@1 "), zone_asked());
+    ck_assert_int_eq(search("name.test"), 1);
+    ck_assert_str_eq(zone_asked(), "name.test/1@0 name.test/28@0 ");
+}
+
+TEST(two, the_first_that_says_no_is_believed)
+{
+    zone_server(0, ZONE_ANSWERS, ns_r_nxdomain);
+    put_address(zone_add("name.test", ns_t_a), 1);
+    ck_assert_int_eq(search("name.test."), -ENOENT);
+    ck_assert_str_eq(zone_asked(), "name.test/1@0 name.test/28@0 ");
+}
+
+TEST(two, failing_and_silent_name_servers_are_asked_as_often_as_the_options_say)
+{
+    zone_server(0, ZONE_ANSWERS, ns_r_servfail);
+    zone_server(1, ZONE_SILENT, 0);
+    ck_assert_int_eq(search("name.test."), -EREMOTEIO);
+    ck_assert_uint_eq(zone_count("name.test/1@0 "), 2);
+    ck_assert_uint_eq(zone_count("name.test/1@1 "), 2);
+}
+
+TEST(two, a_time_limit_is_one_attempt_of_that_length)
+{
+    int64_t began_ns = clock_now_ns();
+
+    setenv("RES_OPTIONS", "timeout:30 attempts:3", 1);
     terms.timeout_s = 1;
-    ck_assert_int_eq(search("name.test"), 1);
-    ck_assert_int_eq(last_retry, 1);
-    ck_assert_int_eq(last_retrans, 1);
+    zone_server(0, ZONE_SILENT, 0);
+    zone_server(1, ZONE_SILENT, 0);
+    ck_assert_int_eq(search("name.test."), -EAGAIN);
+    ck_assert_int_ge(clock_now_ns() - began_ns, 2 * NS_PER_S);
+    ck_assert_int_lt(clock_now_ns() - began_ns, 30 * NS_PER_S);
+    ck_assert_uint_eq(zone_count("name.test/1@"), 2);
 }
 
 /* ---- services ---- */
@@ -286,5 +382,5 @@ GROUP(none, NULL, NULL);
 TEST(none, without_a_resolver_state_there_is_no_answer)
 {
     ck_assert_int_eq(search("name.test"), -ENOSYS);
-    ck_assert_str_eq(asked, "");
+    ck_assert_str_eq(zone_asked(), "");
 }
