@@ -59,7 +59,8 @@ void contender_submit(struct contender *c, struct job *job)
 void contender_stop(struct contender *c)
 {
     loop_stop(c->loop, 0, NS_PER_S);
-    (void)loop_join_until(c->loop, CLOCK_NEVER);
+    if (loop_join_until(c->loop, CLOCK_NEVER) < 0)
+        die("the loop did not end");
     loop_destroy(c->loop);
     free(c);
 }

@@ -111,7 +111,8 @@ static void stop(unsigned timeout_ms)
     int64_t began_at_ns = clock_now_ns();
 
     loop_stop(host.loop, 0, timeout_ms * NS_PER_MS);
-    (void)loop_join_until(host.loop, CLOCK_NEVER);
+    if (loop_join_until(host.loop, CLOCK_NEVER) < 0)
+        die("the loop did not end");
     printf("ended %.1f\n", (double)(clock_now_ns() - began_at_ns) / (double)NS_PER_MS);
 }
 
@@ -197,13 +198,18 @@ static void open_server(const char *port, unsigned io_ratio)
         die("the server cannot be started");
 }
 
+static void end_group(struct loop_group *group, int64_t timeout_ns)
+{
+    loop_group_stop(group, 0, timeout_ns);
+    if (loop_group_join_until(group, CLOCK_NEVER) < 0)
+        die("a group did not end");
+}
+
 /* In this order no session reaches a worker that is gone. */
 static void close_server(void)
 {
-    loop_group_stop(host.boss, 0, NS_PER_S);
-    (void)loop_group_join_until(host.boss, CLOCK_NEVER);
-    loop_group_stop(host.workers, 0, LAST_STOP_MS * NS_PER_MS);
-    (void)loop_group_join_until(host.workers, CLOCK_NEVER);
+    end_group(host.boss, NS_PER_S);
+    end_group(host.workers, LAST_STOP_MS * NS_PER_MS);
     listeners_destroy(host.listeners);
     worker_destroy(host.worker);
     loop_group_destroy(host.workers);
