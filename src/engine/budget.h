@@ -1,12 +1,17 @@
 /*
  * engine/budget: a turn's time budget for tasks, from io_ratio and task_quantum.
  *
- * With io_ratio r below 100, tasks get the time io_ns * (100 - r) / r, but at least 64 tasks run.
+ * With io_ratio r below 100, tasks get the time io_ns * (100 - r) / r, but at least one task runs.
  * In a turn without I/O they get 100 us. With io_ratio 100, all tasks queued at the start run.
  * task_quantum limits both.
  *
+ * Time beyond the share is owed to the I/O of the next turns (deficit round robin, Shreedhar and
+ * Varghese 1995). While the debt is greater than a turn's share, that turn runs no task. A turn
+ * without I/O cancels the debt, and it is at most task_quantum.
+ *
  * The clock is read after 1, 2, 4 ... 64 tasks, then after every 64th; after slow tasks this series
- * starts again.
+ * starts again. It is read earlier if the last tasks took so long that the rest of the budget, or
+ * 50 us, would be exceeded.
  */
 #ifndef ENGINE_BUDGET_H
 #define ENGINE_BUDGET_H
@@ -25,13 +30,16 @@ struct budget_conf {
 };
 
 struct budget {
+    int64_t owed_ns; /* time that tasks of earlier turns took beyond their share */
+    int64_t max_owed_ns;
     int64_t start_at_ns;
-    int64_t limit_ns; /* time for tasks, from io_ratio */
+    int64_t limit_ns; /* time for tasks, from io_ratio; negative: more is owed than this share */
     int64_t quantum_ns;
     int64_t checked_at_ns;
     uint64_t max_tasks;
     uint64_t run;
-    uint64_t next_check; /* value of `run` at which to read the clock */
+    uint64_t checked_run; /* value of `run` at checked_at_ns */
+    uint64_t next_check;  /* value of `run` at which to read the clock */
     unsigned stride, max_stride;
 };
 
@@ -47,12 +55,32 @@ int64_t budget_share_ns(int64_t io_ns, unsigned io_ratio);
 
 /*
  * budget_begin(b, conf, io_ns, now_ns, queued):
- * Start the budget of a turn that has spent ${io_ns} on I/O and has ${queued} tasks.
+ * Start the budget of a turn that has spent ${io_ns} on I/O and has ${queued} tasks. ${b} keeps
+ * what earlier turns owe; it is zeroed before the first.
  *
  * Thread: owner
  */
 void budget_begin(struct budget *b, const struct budget_conf *conf, int64_t io_ns, int64_t now_ns,
                   uint64_t queued);
+
+/*
+ * budget_allows_tasks(b):
+ * May this turn run tasks? False: its share pays a part of the debt.
+ *
+ * Thread: owner
+ */
+static inline bool budget_allows_tasks(const struct budget *b)
+{
+    return b->limit_ns >= 0;
+}
+
+/*
+ * budget_end(b, now_ns):
+ * End the turn's budget, which tasks have used until ${now_ns}: compute the debt.
+ *
+ * Thread: owner
+ */
+void budget_end(struct budget *b, int64_t now_ns);
 
 /*
  * budget_count(b):

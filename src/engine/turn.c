@@ -198,36 +198,47 @@ static bool turn_run_next(struct loop *l, const struct budget *budget, uint64_t 
     return due != NULL;
 }
 
-static void turn_tasks(struct loop *l)
+/* Step 4: run tasks and timers until none is left or the budget is spent. */
+static void turn_run_tasks(struct loop *l)
 {
-    struct budget_conf conf = {.io_ratio = TELEMETRY_GET(l->io_ratio), .quantum_ns = l->quantum_ns};
-    int64_t began_at_ns = l->clock_at_ns;
     uint64_t from_queue = 0, leave_each = l->max_pending_tasks / TURN_LEAVE_PART;
-    struct budget budget;
+    struct budget *budget = &l->budget;
 
-    if (queue_empty(&l->queues[LOOP_TASKS]) && l->schedule.n_due == 0)
-        return;
     queue_take(&l->queues[LOOP_TASKS]);
-    budget_begin(&budget, &conf, l->io_ns, began_at_ns, turn_queued(l));
     if (leave_each > TURN_LEAVE_EACH)
         leave_each = TURN_LEAVE_EACH;
-    while (turn_run_next(l, &budget, &from_queue)) {
+    while (turn_run_next(l, budget, &from_queue)) {
         if (from_queue >= leave_each) {
             turn_leave(l, LOOP_TASKS, from_queue);
             from_queue = 0;
         }
-        if (!budget_count(&budget))
+        if (!budget_count(budget))
             continue;
         turn_read_clock(l);
-        if (budget_spent(&budget, l->clock_at_ns))
+        if (budget_spent(budget, l->clock_at_ns))
             break;
     }
     turn_leave(l, LOOP_TASKS, from_queue);
     turn_read_clock(l);
-    if (budget.run > 0)
+    if (budget->run > 0)
         l->last_task_at_ns = l->clock_at_ns;
+}
+
+/* Without callbacks, I/O time is only that of the wake-up descriptor and the timer: none. */
+static void turn_tasks(struct loop *l)
+{
+    struct budget_conf conf = {.io_ratio = TELEMETRY_GET(l->io_ratio), .quantum_ns = l->quantum_ns};
+    int64_t began_at_ns = l->clock_at_ns, io_ns = l->io_events > 0 ? l->io_ns : 0;
+    bool have_tasks = !queue_empty(&l->queues[LOOP_TASKS]) || l->schedule.n_due > 0;
+
+    if (!have_tasks && l->budget.owed_ns == 0)
+        return;
+    budget_begin(&l->budget, &conf, io_ns, began_at_ns, turn_queued(l));
+    if (have_tasks && budget_allows_tasks(&l->budget))
+        turn_run_tasks(l);
+    budget_end(&l->budget, l->clock_at_ns);
     TELEMETRY_ADD(l->telemetry.task_ns, l->clock_at_ns - began_at_ns);
-    TELEMETRY_ADD(l->telemetry.tasks_run, budget.run);
+    TELEMETRY_ADD(l->telemetry.tasks_run, l->budget.run);
 }
 
 /* Step 5: run only the tasks queued before this step. */

@@ -77,19 +77,19 @@ static const struct {
     int64_t task_ns;
     uint64_t run;
 } turns[] = {
-    /* without I/O: one batch, or quick tasks for a slice (1000 of 100 ns; the clock is seen each
-       64th) */
-    {50, 0, 100000, 10 * NS_PER_US, BUDGET_BATCH},
-    {50, 0, 100000, 100, 16 * BUDGET_BATCH},
-    /* a share smaller than a batch (1 us) is a batch; quick tasks run as long as the share lasts
-       (1000 of 1 us) */
-    {99, 100 * NS_PER_US, 100000, 1 * NS_PER_US, BUDGET_BATCH},
-    {50, 1 * NS_PER_MS, 100000, 1 * NS_PER_US, 16 * BUDGET_BATCH},
-    /* slow tasks overshoot the share (70 of 0.1 ms) by one task only */
+    /* without I/O: what fits into a slice of 100 us, and one that is longer */
+    {50, 0, 100000, 10 * NS_PER_US, 10},
+    {50, 0, 100000, 100, 1000},
+    {50, 0, 100000, 2 * NS_PER_MS, 1},
+    /* with I/O: what fits into the share, slow or quick, and one that is longer */
+    {99, 100 * NS_PER_US, 100000, 1 * NS_PER_US, 2},
+    {50, 1 * NS_PER_MS, 100000, 1 * NS_PER_US, 1000},
     {50, 7 * NS_PER_MS, 100000, 100 * NS_PER_US, 70},
-    /* the quantum ends a large share, and a batch; a longer task is the only one */
+    {50, 500 * NS_PER_US, 100000, 20 * NS_PER_US, 25},
+    {99, 500 * NS_PER_US, 100000, 20 * NS_PER_US, 1},
+    {99, 98, 100000, 20 * NS_PER_US, 1},
+    /* the quantum ends a large share; a longer task is the only one */
     {1, 1 * NS_PER_S, 100000, 1 * NS_PER_MS, 10},
-    {50, 0, 100000, 2 * NS_PER_MS, 5},
     {50, 1 * NS_PER_S, 100000, 1 * NS_PER_S, 1},
     /* at ratio 100 what was queued runs, and no more; the quantum still holds */
     {100, 0, 1000, 10, 1000},
@@ -98,11 +98,90 @@ static const struct {
     {100, 0, 1000, 1 * NS_PER_MS, 10},
 };
 
-TEST_EACH(budget, a_turn_runs_tasks_for_its_share_a_batch_at_least_and_the_quantum_at_most,
+TEST_EACH(budget, a_turn_runs_tasks_for_its_share_one_at_least_and_the_quantum_at_most,
           ARRAY_LEN(turns))
 {
     begin(turns[_i].io_ratio, turns[_i].io_ns, turns[_i].queued);
     ck_assert_uint_eq(run_tasks(turns[_i].task_ns, 100000), turns[_i].run);
+}
+
+/* The share of I/O, in percent, of turns with ${io_ns} of I/O, which always have tasks. */
+static double share_of_io(unsigned io_ratio, int64_t io_ns, int64_t task_ns)
+{
+    int64_t now_ns, io_total_ns = 0, tasks_ns = 0;
+
+    while (io_total_ns + tasks_ns < 10 * NS_PER_S) {
+        begin(io_ratio, io_ns, 100000);
+        now_ns = b.start_at_ns;
+        if (budget_allows_tasks(&b))
+            now_ns += (int64_t)run_tasks(task_ns, 100000) * task_ns;
+        budget_end(&b, now_ns);
+        io_total_ns += io_ns;
+        tasks_ns += now_ns - b.start_at_ns;
+    }
+    return 100. * (double)io_total_ns / (double)(io_total_ns + tasks_ns);
+}
+
+static const unsigned ratios[] = {1, 10, 25, 50, 75, 90, 99};
+static const int64_t times_ns[] = {5 * NS_PER_US, 20 * NS_PER_US, 100 * NS_PER_US, 500 * NS_PER_US,
+                                   NS_PER_MS};
+
+TEST_EACH(budget, the_share_of_io_is_the_ratio_whatever_a_task_costs, ARRAY_LEN(ratios))
+{
+    for (size_t io = 0; io < ARRAY_LEN(times_ns); io++) {
+        for (size_t task = 0; task < ARRAY_LEN(times_ns); task++) {
+            double share;
+
+            if (budget_share_ns(times_ns[io], ratios[_i]) > QUANTUM_NS)
+                continue;
+            b.owed_ns = 0;
+            share = share_of_io(ratios[_i], times_ns[io], times_ns[task]);
+            ck_assert_double_ge(share, ratios[_i] - 1.);
+            ck_assert_double_le(share, ratios[_i] + 1.);
+        }
+    }
+}
+
+/* One task of 4 ms at ratio 50, then turns with I/O of 1 ms. */
+TEST(budget, what_a_task_takes_beyond_its_share_is_paid_by_the_next_turns)
+{
+    begin(50, 1 * NS_PER_MS, 100000);
+    ck_assert_uint_eq(run_tasks(4 * NS_PER_MS, 100000), 1);
+    budget_end(&b, b.start_at_ns + 4 * NS_PER_MS);
+    for (int i = 0; i < 2; i++) {
+        begin(50, 1 * NS_PER_MS, 100000);
+        ck_assert(!budget_allows_tasks(&b));
+        budget_end(&b, b.start_at_ns);
+    }
+    begin(50, 1 * NS_PER_MS, 100000);
+    ck_assert(budget_allows_tasks(&b));
+}
+
+TEST(budget, a_turn_without_io_or_ratio_pays_all)
+{
+    for (int i = 0; i < 2; i++) {
+        begin(50, 1 * NS_PER_MS, 100000);
+        budget_end(&b, b.start_at_ns + 4 * NS_PER_MS);
+        ck_assert_int_eq(b.owed_ns, 3 * NS_PER_MS);
+        begin(i == 0 ? 50 : 100, i == 0 ? 0 : 1 * NS_PER_MS, 100000);
+        ck_assert(budget_allows_tasks(&b));
+        budget_end(&b, b.start_at_ns + 4 * NS_PER_MS);
+        ck_assert_int_eq(b.owed_ns, 0);
+    }
+}
+
+TEST(budget, at_most_a_quantum_is_owed)
+{
+    begin(50, 1 * NS_PER_MS, 100000);
+    budget_end(&b, b.start_at_ns + 1 * NS_PER_S);
+    ck_assert_int_eq(b.owed_ns, QUANTUM_NS);
+}
+
+TEST(budget, time_that_tasks_did_not_need_is_not_saved)
+{
+    begin(50, 1 * NS_PER_MS, 100000);
+    budget_end(&b, b.start_at_ns);
+    ck_assert_int_eq(b.owed_ns, 0);
 }
 
 TEST(budget, the_clock_is_asked_seldom_while_tasks_are_quick)
@@ -144,7 +223,7 @@ static const struct {
     uint64_t n;
 } objects[] = {
     {1, 1000},
-    {10 * NS_PER_US, 106}, /* 100, and up to 8 until the clock is read */
+    {10 * NS_PER_US, 100},
     {100 * NS_PER_US, 10},
     {2 * NS_PER_MS, 1},
 };

@@ -65,9 +65,12 @@ static void work_and_ring_again(struct bell *b)
         bell_ring(b);
 }
 
-/* ... and quick tasks without end, so that a batch is less than any share. */
+/* ... and tasks without end. */
+static int64_t task_ns;
+
 static void endless_run(struct task *t)
 {
+    work(task_ns);
     if (atomic_load(&over) || loop_submit(loop, LOOP_TASKS, t) < 0)
         atomic_fetch_add(&n_ended, 1);
 }
@@ -126,6 +129,35 @@ TEST(ratio, the_shares_follow_the_ratio_while_the_loop_runs)
         ck_assert_int_eq(loop_set_io_ratio(loop, ratios[i]), 0);
         ck_assert_uint_eq(observe_stats(loop).io_ratio, ratios[i]);
         UNTIL((share = share_of_io(), share > ratios[i] - 15 && share < ratios[i] + 15));
+    }
+    end_load();
+}
+
+static const unsigned kept[] = {10, 25, 50, 75, 90};
+static const int64_t costs_ns[] = {5 * NS_PER_US, 20 * NS_PER_US, 200 * NS_PER_US, NS_PER_MS};
+
+/* The share of I/O in all turns from now on, in percent; a while may pass until it is settled. */
+static bool share_is_within_5_points_of(unsigned ratio)
+{
+    struct loop_stats before = observe_stats(loop), now;
+    double io_ns, tasks_ns, share;
+
+    UNTIL((now = observe_stats(loop), now.turns >= before.turns + 100));
+    io_ns = (double)(now.io_ns - before.io_ns);
+    tasks_ns = (double)(now.task_ns - before.task_ns);
+    share = 100 * io_ns / (io_ns + tasks_ns);
+    return share > ratio - 5. && share < ratio + 5.;
+}
+
+TEST_EACH(ratio, it_is_achieved_whatever_a_task_costs, ARRAY_LEN(costs_ns))
+{
+    struct task endless;
+
+    task_ns = costs_ns[_i];
+    begin_load(&endless);
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        ck_assert_int_eq(loop_set_io_ratio(loop, kept[i]), 0);
+        UNTIL(share_is_within_5_points_of(kept[i]));
     }
     end_load();
 }
