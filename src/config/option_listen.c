@@ -247,7 +247,7 @@ static const struct option listen_rows[] = {
      "when TLS begins; direct: with the first byte; postgres: when a PostgreSQL client asks for it",
      LISTEN(tls.start), 0, 0, tls_starts},
     {"handshake_timeout", &option_kind_duration, 0, OPTION_NEW_CONNECTIONS, "10s",
-     "100ms to 1h", "timeout for the TLS handshake",
+     "100ms to 1h", "time for the TLS handshake, from its first byte on",
      LISTEN(tls.handshake_timeout_ns), 100 * NS_PER_MS, 3600 * NS_PER_S, NULL},
     {"splice", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "auto",
      "auto, on or off", "move bytes inside the kernel; auto: for large reads",

@@ -27,6 +27,7 @@ struct session_tls {
     struct timer retry;
     enum quota_over over_limit;
     int64_t timeout_ns;
+    int64_t stage_at_ns; /* when the stage began */
     int64_t handshake_ns;
     const char *alert;       /* of a failed handshake; NULL: none */
     struct tls_facts *facts; /* NULL: the handshake is not done */
@@ -39,11 +40,20 @@ static struct session_tls *session_tls_of(struct tls_handler *t)
 
 /* ---- failures ---- */
 
+/* Has the client sent no byte, and does first_byte_timeout, not handshake_timeout, end it? */
+static bool session_tls_awaits_first_byte(const struct session_tls *o)
+{
+    return o->handler.handshake_bytes == 0 && o->session->service->conf->first_byte_timeout_ns > 0;
+}
+
 static const char *session_tls_why(const struct session_tls *o, int error, char *text, size_t size)
 {
     switch (error) {
     case -EPROTO: return tls_failure_text(tls_stream_failure(o->handler.stream), text, size);
-    case -ETIMEDOUT: return "not done within handshake_timeout";
+    case -ETIMEDOUT:
+        return session_tls_awaits_first_byte(o)  ? "no byte within first_byte_timeout"
+               : o->handler.handshake_bytes == 0 ? "no byte within handshake_timeout"
+                                                 : "not done within handshake_timeout";
     case -EBUSY: return "too many handshakes wait for a thread (max_pending)";
     case -ECONNRESET: return "the client closed the connection";
     case -EMSGSIZE: return "the client's messages are too long";
@@ -79,6 +89,8 @@ static void session_tls_failed(struct session_tls *o, int error)
     session_tls_log(o, error);
     if (error == -EPROTO || (error == -EBUSY && o->over_limit == QUOTA_OVER_CLOSE))
         session_close(s, SESSION_TLS_HANDSHAKE); /* after the alert, if any */
+    else if (error == -ETIMEDOUT && session_tls_awaits_first_byte(o))
+        session_abort(s, SESSION_IDLE);
     else
         session_abort(s, SESSION_TLS_HANDSHAKE);
 }
@@ -138,6 +150,15 @@ static void session_tls_opened(struct session_tls *o)
         session_preface_done(o->session);
 }
 
+/* The client's first byte: handshake_timeout begins. */
+static void session_tls_began(struct tls_handler *t)
+{
+    struct session_tls *o = session_tls_of(t);
+
+    t->deadline_ns = o->timeout_ns > 0 ? clock_add_ns(t->began_at_ns, o->timeout_ns) : CLOCK_NEVER;
+    session_timer_arm(o->session); /* first_byte_timeout may be longer */
+}
+
 static void session_tls_done(struct tls_handler *t, int error)
 {
     struct session_tls *o = session_tls_of(t);
@@ -183,8 +204,8 @@ static void session_tls_begin(struct session *s, struct channel *ch, void *room)
     tls_profile_release(profile);
     o->handler.accepts = true;
     o->handler.done = session_tls_done;
-    o->handler.deadline_ns =
-        conf->timeout_ns > 0 ? clock_add_ns(clock_now_ns(), conf->timeout_ns) : CLOCK_NEVER;
+    o->handler.began = session_tls_began;
+    o->stage_at_ns = loop_now_ns(s->owner->net->loop);
     timer_init(&o->retry, &session_tls_retry_type);
     if (!ssl || tls_handler_add(&o->handler, ch, ssl, &handler) < 0) {
         session_abort(s, SESSION_ERROR);
@@ -203,10 +224,15 @@ static void session_tls_release(void *room)
     tls_handler_release(&((struct session_tls *)room)->handler);
 }
 
+/* Before the client's first byte: first_byte_timeout, or the time that the handshake has. */
 static int64_t session_tls_timeout_ns(const struct session *s, const void *room)
 {
-    (void)s;
-    return ((const struct session_tls *)room)->timeout_ns;
+    const struct session_tls *o = room;
+
+    if (o->handler.handshake_bytes > 0)
+        return o->timeout_ns > 0 ? o->handler.deadline_ns - o->stage_at_ns : 0;
+    return s->service->conf->first_byte_timeout_ns > 0 ? s->service->conf->first_byte_timeout_ns
+                                                       : o->timeout_ns;
 }
 
 static void session_tls_give_up(void *room)

@@ -3,7 +3,7 @@
  *
  * After the handshake its handler stays in the pipeline and encrypts (tls/tls_handler). Byte counts
  * begin then, and so do the first-byte and read timeouts; idle_timeout and max_lifetime apply
- * during the handshake too.
+ * during the handshake too. first_byte_timeout also applies to the first byte of the handshake.
  */
 #ifndef SERVICE_SESSION_TLS_H
 #define SERVICE_SESSION_TLS_H
@@ -23,7 +23,7 @@ struct session_tls_conf {
     struct tls_slot *slot; /* certificates and options of the [tls NAME] section */
     struct tls_handler_conf handler;
     enum quota_over over_limit; /* when too many handshakes wait for a thread */
-    int64_t timeout_ns;         /* of the handshake; 0: no timeout */
+    int64_t timeout_ns;         /* of the handshake, from its first byte on; 0: no timeout */
     bool postgres;              /* clients may send PostgreSQL's SSLRequest first */
 };
 

@@ -288,6 +288,14 @@ static void tls_handler_active(struct handler *h)
         tls_handler_begin_step(t); /* our ClientHello */
 }
 
+static void tls_handler_begin(struct tls_handler *t)
+{
+    if (t->accepts)
+        t->began_at_ns = clock_now_ns();
+    if (t->began)
+        t->began(t);
+}
+
 /* While a step waits, pause a peer that sends too much. */
 static void tls_handler_hold(struct tls_handler *t, const uint8_t *data, size_t len)
 {
@@ -300,6 +308,8 @@ static void tls_handler_hold(struct tls_handler *t, const uint8_t *data, size_t 
     if (t->is_open)
         return;
     t->handshake_bytes += (uint32_t)len;
+    if (t->handshake_bytes == len)
+        tls_handler_begin(t);
     if (waits && buffer_bytes(&t->in) > TLS_HANDLER_MAX_BYTES)
         channel_stop_reading(t->handler.channel, CHANNEL_STOP_HANDLER);
     else

@@ -47,8 +47,10 @@ struct tls_handler {
     struct tls_flight flight;
     struct tls_hello *hello;  /* client's; NULL: not read. Freed by the handler's owner */
     uint32_t handshake_bytes; /* bytes received during the handshake */
-    int64_t began_at_ns;
-    int64_t deadline_ns; /* for the handshake; CLOCK_NEVER: no deadline */
+    int64_t began_at_ns;      /* added, or if it accepts: received the first byte */
+    int64_t deadline_ns;      /* for the handshake; CLOCK_NEVER: no deadline */
+    /* Called with the first byte received: may set `deadline_ns`. NULL: not called. */
+    void (*began)(struct tls_handler *t);
     /*
      * Called when the handshake is done or has failed. ${error}: 0; -EPROTO (see
      * tls_stream_failure()); -ETIMEDOUT; -EBUSY (refused by the pool: tls_handler_retry() may

@@ -65,6 +65,37 @@ def handshake_timeout(t, part):
             check_equal(net.exchange(established, b"hello"), b"hello", "another one's echo")
 
 
+@test(timeout=60)
+def handshake_timeout_begins(t):
+    """handshake_timeout counts from the first byte: a client that begins late has all of it"""
+    front = t.address()
+    ca, certificate = certificate_of(t)
+    with t.daemon(tls_echo(front, certificate, "handshake_timeout = 3s")):
+        with tls.Peer(net.connect(front), tls.client_context(ca.path)) as peer:
+            time.sleep(2.2)
+            hello = peer.flight()
+            peer.socket.sendall(hello[:100])
+            time.sleep(1.6)
+            peer.socket.sendall(hello[100:])
+            peer.handshake()
+            check_equal(net.exchange(peer, b"hello"), b"hello", "the echo")
+
+
+@test(each=[{"first": "500ms", "handshake": "60s", "sends": 0, "reason": "idle", "says": "no byte within first_byte_timeout"},
+            {"first": "60s", "handshake": "500ms", "sends": 1, "reason": "tls_handshake", "says": "within handshake_timeout"},
+            {"first": "0", "handshake": "500ms", "sends": 0, "reason": "tls_handshake", "says": "no byte within handshake_timeout"}])
+def first_byte_timeout(t, first, handshake, sends, reason, says):
+    """a client that sends {sends} bytes ends as {reason} with first_byte_timeout = {first}, handshake_timeout = {handshake}"""
+    front = t.address()
+    _, certificate = certificate_of(t)
+    with t.daemon(tls_echo(front, certificate, f"first_byte_timeout = {first}\nhandshake_timeout = {handshake}")) as daemon:
+        with net.connect(front) as client:
+            client.sendall(b"\x16"[:sends])
+            net.ending(client)
+        t.eventually(lambda: daemon.log_lines(says), "the log line")
+        t.eventually(lambda: daemon.counts("listen front").get(reason) == 1, "the reason")
+
+
 @test(timeout=300)
 def half_hellos(t):
     """clients that send half a ClientHello cost little memory; others go on, and all is as before after handshake_timeout"""
