@@ -31,6 +31,7 @@
 #define HAND_OVER_OLD_STATE "reactord-old-state"
 #define HAND_OVER_PID_FILE  "reactord-pid-file" /* pid file, open and locked */
 #define HAND_OVER_LISTEN    "reactord-listen"   /* a listen socket; if unix, with its file */
+#define HAND_OVER_TICKETS   "reactord-tickets"  /* keys of session tickets; see ticket_keys.h */
 
 /* Longest text of a message, with NUL. */
 #define HAND_OVER_TEXT_BYTES 2048

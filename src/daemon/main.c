@@ -31,6 +31,7 @@
 #include "daemon/run.h"
 #include "daemon/start_config.h"
 #include "daemon/syscall_filter.h"
+#include "daemon/ticket_keys.h"
 #include "daemon/upgrade.h"
 #include "daemon/user_check.h"
 #include "engine/loop.h"
@@ -405,6 +406,8 @@ static enum exit_code run_daemon(const struct cli *cli, char **argv)
 
     if (rc == 0)
         rc = predecessors_open(&process.predecessors);
+    if (rc == 0)
+        ticket_keys_take();
     if (rc < 0) {
         fprintf(stderr, "reactord: cannot start: %s\n", strerror(-rc));
         program_close(&process.program);

@@ -17,6 +17,7 @@
 #include "daemon/predecessors.h"
 #include "daemon/program.h"
 #include "daemon/successor.h"
+#include "daemon/ticket_keys.h"
 #include "server/listeners.h"
 #include "server/server.h"
 #include "server/server_settings.h"
@@ -38,7 +39,7 @@ struct upgrade_gift {
     struct listeners_descriptor *sockets;
     unsigned n_sockets;
     char (*names)[FD_STORE_NAME_BYTES];
-    int state_fd;
+    int state_fd, tickets_fd;
     struct launch_descriptor *list;
     unsigned n;
 };
@@ -134,6 +135,8 @@ static void upgrade_gift_close(struct upgrade_gift *g)
 {
     if (g->state_fd >= 0)
         close(g->state_fd);
+    if (g->tickets_fd >= 0)
+        close(g->tickets_fd);
     free(g->sockets);
     free(g->names);
     free(g->list);
@@ -174,13 +177,15 @@ static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
     unsigned n_old = PREDECESSORS_DESCRIPTORS * predecessors_draining(old);
     int pid_file = pid_file_descriptor(u->conf.pid_file), rc;
 
-    *g = (struct upgrade_gift){.state_fd = -1};
+    *g = (struct upgrade_gift){.state_fd = -1, .tickets_fd = -1};
     rc = upgrade_gift_list_sockets(g, u);
     if (rc == 0)
         rc = upgrade_write_state(u, true, &g->state_fd);
+    if (rc == 0)
+        rc = ticket_keys_lend(&g->tickets_fd);
     if (rc < 0)
         return rc;
-    g->list = calloc(g->n_sockets + n_old + 3, sizeof(*g->list));
+    g->list = calloc(g->n_sockets + n_old + 4, sizeof(*g->list));
     g->names = calloc(g->n_sockets + 1, sizeof(*g->names));
     if (!g->list || !g->names)
         return -ENOMEM;
@@ -194,6 +199,8 @@ static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
     if (rc < 0)
         return rc;
     g->n += n_old;
+    if (g->tickets_fd >= 0)
+        upgrade_gift_add(g, g->tickets_fd, HAND_OVER_TICKETS);
     upgrade_gift_add(g, g->state_fd, HAND_OVER_STATE);
     upgrade_gift_add(g, -1, HAND_OVER_NAME);
     return 0;

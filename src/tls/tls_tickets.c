@@ -174,6 +174,77 @@ static bool tls_tickets_rotate_own(void)
     return true;
 }
 
+static bool tls_tickets_own_ready(void)
+{
+    static CRYPTO_ONCE once = CRYPTO_ONCE_STATIC_INIT;
+
+    return CRYPTO_THREAD_run_once(&once, tls_tickets_prepare_own) && own.is_ready;
+}
+
+/* What one process gives to the next: the clock is the same for both. */
+struct tls_tickets_gift {
+    char mark[8];
+    int64_t rotate_at_ns;
+    uint32_t n;
+    struct tls_tickets_key keys[2];
+};
+
+_Static_assert(sizeof(struct tls_tickets_gift) <= TLS_TICKETS_OWN_BYTES, "it has room");
+
+static const char tls_tickets_mark[8] = "tickets1";
+
+size_t tls_tickets_export_own(uint8_t *out)
+{
+    struct tls_tickets_gift gift;
+
+    if (!tls_tickets_own_ready())
+        return 0;
+    memset(&gift, 0, sizeof(gift)); /* padding too */
+    memcpy(gift.mark, tls_tickets_mark, sizeof(gift.mark));
+    lock_take(&own.lock);
+    gift.rotate_at_ns = own.rotate_at_ns;
+    gift.n = own.keys.n;
+    memcpy(gift.keys, own.keys.keys, sizeof(gift.keys));
+    lock_release(&own.lock);
+    if (gift.n == 0)
+        return 0;
+    memcpy(out, &gift, sizeof(gift));
+    OPENSSL_cleanse(&gift, sizeof(gift));
+    return sizeof(gift);
+}
+
+static bool tls_tickets_gift_is_valid(const struct tls_tickets_gift *gift)
+{
+    bool is_valid = memcmp(gift->mark, tls_tickets_mark, sizeof(gift->mark)) == 0 && gift->n > 0 &&
+                    gift->n <= ARRAY_LEN(gift->keys);
+
+    for (unsigned i = 0; is_valid && i < gift->n; i++)
+        is_valid = gift->keys[i].bytes == sizeof(gift->keys[i].aes);
+    return is_valid;
+}
+
+int tls_tickets_import_own(const uint8_t *data, size_t len)
+{
+    struct tls_tickets_gift gift;
+    int64_t latest_ns = clock_now_ns() + TLS_TICKETS_SECONDS * NS_PER_S;
+    int rc = len == sizeof(gift) && tls_tickets_own_ready() ? 0 : -EINVAL;
+
+    if (rc < 0)
+        return rc;
+    memcpy(&gift, data, sizeof(gift));
+    if (tls_tickets_gift_is_valid(&gift)) {
+        lock_take(&own.lock);
+        own.rotate_at_ns = gift.rotate_at_ns < latest_ns ? gift.rotate_at_ns : latest_ns;
+        own.keys.n = gift.n;
+        memcpy(own.keys.keys, gift.keys, sizeof(gift.keys));
+        lock_release(&own.lock);
+    } else {
+        rc = -EINVAL;
+    }
+    OPENSSL_cleanse(&gift, sizeof(gift));
+    return rc;
+}
+
 /* ---- use ---- */
 
 static int tls_tickets_find(const struct tls_tickets *t, const struct tls_tickets_use *use)
@@ -215,12 +286,11 @@ static int tls_tickets_use_key(const struct tls_tickets *t, const struct tls_tic
 
 int tls_tickets_use(const struct tls_tickets *t, const struct tls_tickets_use *use)
 {
-    static CRYPTO_ONCE once = CRYPTO_ONCE_STATIC_INIT;
     int rc = -1;
 
     if (t)
         return tls_tickets_use_key(t, use);
-    if (!CRYPTO_THREAD_run_once(&once, tls_tickets_prepare_own) || !own.is_ready)
+    if (!tls_tickets_own_ready())
         return -1;
     lock_take(&own.lock);
     if (tls_tickets_rotate_own())

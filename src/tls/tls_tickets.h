@@ -3,10 +3,13 @@
  *
  * Keys of files are immutable, and the same on every node that has the files. Keys of the process
  * are shared by all profiles; the session in a ticket says where the ticket is valid
- * (tls_server_set_session_context()).
+ * (tls_server_set_session_context()). An upgrade hands them over.
  */
 #ifndef TLS_TLS_TICKETS_H
 #define TLS_TLS_TICKETS_H
+
+#include <stddef.h>
+#include <stdint.h>
 
 #include <openssl/ssl.h>
 
@@ -56,5 +59,20 @@ struct tls_tickets_use {
  * Errors: 1 (done); 2 (done with an older key: renew the ticket); 0 (no such key); -1 (failed)
  */
 int tls_tickets_use(const struct tls_tickets *t, const struct tls_tickets_use *use) NODISCARD;
+
+/* Room for the keys of the process. */
+#define TLS_TICKETS_OWN_BYTES 256
+
+/*
+ * tls_tickets_export_own(out) / tls_tickets_import_own(data, len):
+ * Write the keys of the process to ${out}, of TLS_TICKETS_OWN_BYTES, and return their length; 0:
+ * none were made yet / use the keys that another process of this host has exported.
+ *
+ * Thread: any
+ * Owns:   the caller erases its copy
+ * Errors: 0; -EINVAL (not exported keys, or of another version)
+ */
+size_t tls_tickets_export_own(uint8_t *out);
+int tls_tickets_import_own(const uint8_t *data, size_t len) NODISCARD;
 
 #endif

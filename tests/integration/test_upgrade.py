@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 
-from support import net
+from support import net, tls
 from support.admin import get, post, section
 from support.case import Skipped, check, check_equal, is_root, test
 from support.daemon import Daemon, alive
@@ -903,6 +903,36 @@ def other_user(t):
         exchange_once(low)
         with open(f"/proc/{chain.pid}/status", encoding="ascii") as f:
             check("\nCapPrm:\t0000000000000400\n" in f.read(), "other capabilities")
+        chain.stop()
+
+
+def resume(front, context, session, version):
+    """A client's connection with that session; whether it was resumed, and the session that follows."""
+    with context.wrap_socket(net.connect(front), server_hostname="a.example", session=session) as client:
+        client.sendall(b"hello")
+        check_equal(client.recv(5), b"hello", "the echo")  # behind the tickets
+        check_equal(client.version(), f"TLSv{version}", "the version")
+        return client.session_reused, client.session
+
+
+@test(each={"version": ["1.2", "1.3"]})
+def ticket_keys(t, version):
+    """a client of TLS {version} resumes its session after one and two upgrades, and no memory file with the keys is left"""
+    front = t.address()
+    ca = tls.Authority(t)
+    certificate = ca.issue("a.example")
+    text = (f"[tls front]\ncertificate = {certificate}\nkey = {certificate}\n"
+            f"[listen front]\naddress = {front}\ntls = front\nservice = echo\n")
+    context = tls.client_context(ca.path, version)
+    with Chain(t, text) as chain:
+        _, session = resume(front, context, None, version)
+        for turn in range(2):
+            chain.upgrade()
+            reused, session = resume(front, context, session, version)
+            check(reused, f"a full handshake after upgrade {turn + 1}")
+            for pid in [chain.pid] + [pid for pid in chain.old if not has_ended(pid)]:
+                links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+                check_equal([link for link in links if "memfd" in link], [], "memory files")
         chain.stop()
 
 
