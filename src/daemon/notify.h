@@ -1,7 +1,9 @@
 /*
  * daemon/notify: messages to systemd over NOTIFY_SOCKET.
  *
- * Without NOTIFY_SOCKET nothing is sent. Send failures are logged at debug level.
+ * Without NOTIFY_SOCKET nothing is sent. No function blocks: while systemd does not read the
+ * socket, the last message of each kind waits, in order, and notify_retry() sends it. Other
+ * failures are logged at debug level.
  */
 #ifndef DAEMON_NOTIFY_H
 #define DAEMON_NOTIFY_H
@@ -39,15 +41,16 @@ void notify_reloading(const char *format, ...) PRINTF_LIKE(1, 2);
  * changes nothing.
  *
  * Thread: main
- * Errors: 0, also when the service manager is gone; -EMFILE, -ENFILE, -ENOMEM, -ENOBUFS
+ * Errors: 0, also when the service manager is gone; -EAGAIN (it does not read its socket); -EMFILE,
+ *         -ENFILE, -ENOMEM, -ENOBUFS
  * Source: sd_notify(3): MAINPID
  */
 int notify_hand_over(pid_t pid) NODISCARD;
 
 /*
  * notify_set_main(is_main):
- * Set whether this is the main process. If not, nothing is sent: only one process may talk to
- * systemd.
+ * Set whether this is the main process. If not, nothing is sent, and what waits is dropped: only
+ * one process may talk to systemd.
  *
  * Thread: main
  * Source: systemd.service(5): NotifyAccess
@@ -87,10 +90,21 @@ void notify_watchdog(void);
  * allows / let systemd close all copies with this name.
  *
  * Thread: any
- * Errors: 0; -errno of the socket (notify_unstore(): logged at debug level)
+ * Owns:   ${fd} is duplicated if the message has to wait
+ * Errors: 0, also if the message waits; -errno of the socket (notify_unstore(): logged at debug
+ *         level)
  * Source: sd_notify(3): FDSTORE, FDSTOREREMOVE, FDNAME
  */
 int notify_store(const char *name, int fd) NODISCARD;
 void notify_unstore(const char *name);
+
+/*
+ * notify_retry_at_ns() / notify_retry():
+ * When to call notify_retry(); CLOCK_NEVER: no message waits / if due, send what waits.
+ *
+ * Thread: main
+ */
+int64_t notify_retry_at_ns(void);
+void notify_retry(void);
 
 #endif

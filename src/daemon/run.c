@@ -315,6 +315,7 @@ static int run_wait_ms(const struct run *run, const struct run_conf *conf)
         clock_sooner(run->logs_at_ns, watchdog_feeder_due_at_ns(&run->watchdog_feeder));
     int64_t rest_ns;
 
+    due_at_ns = clock_sooner(due_at_ns, notify_retry_at_ns());
     if (run->state == STATE_RUNNING)
         due_at_ns = clock_sooner(due_at_ns, reload_due_at_ns(conf->reload));
     if (run->state == STATE_DRAINING)
@@ -403,6 +404,7 @@ static void run_act(struct run *run, const struct run_conf *conf, const struct p
         watchdog_feeder_look(&run->watchdog_feeder);
     if (run->state != STATE_STOPPED)
         run_close_logs(run, conf, fds[RUN_LOGS].revents != 0);
+    notify_retry();
 }
 
 enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, bool *alone)

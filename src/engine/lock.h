@@ -12,6 +12,12 @@ struct lock {
     pthread_mutex_t mutex;
 };
 
+/* For a static lock, which needs no lock_init(). */
+#define LOCK_INITIALIZER                   \
+    {                                      \
+        .mutex = PTHREAD_MUTEX_INITIALIZER \
+    }
+
 /*
  * lock_init(l) / lock_close(l):
  * Create / destroy.

@@ -35,7 +35,7 @@ from pathlib import Path
 
 from support.case import CASES, Context, Options, Skipped, missing_programs
 
-ORDER = ("start", "echo", "listen", "inherited", "config", "broken", "proxy", "splice", "upstream", "checks", "down",
+ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "broken", "proxy", "splice", "upstream", "checks", "down",
          "balance", "ejection", "retry", "waiting", "spare", "names", "moves", "zones", "sockets", "programs", "timeouts",
          "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "route", "told", "pipeline", "faults",
          "mirror",
@@ -44,7 +44,8 @@ ORDER = ("start", "echo", "listen", "inherited", "config", "broken", "proxy", "s
          "everything",
          "examples", "ctl", "night")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
-ON_ONE_THREAD = ("listen", "inherited", "config", "broken", "splice", "zones", "sockets", "programs", "timeouts", "ends", "reasons",
+ON_ONE_THREAD = ("bare", "listen", "inherited", "config", "broken", "splice", "zones", "sockets", "programs", "timeouts", "ends",
+                 "reasons",
                  "bandwidth", "access", "proxyproto", "route", "told", "faults", "mirror", "confine", "examples")
 HERE = Path(__file__).resolve().parent
 PASSED, FAILED, SKIPPED = 0, 1, 2

@@ -2,6 +2,7 @@
 #include "support/manager.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,19 +12,20 @@
 #include <unistd.h>
 
 static int manager_fd = -1;
+static struct sockaddr_un address;
+static socklen_t address_len;
 
 void manager_open(void)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     char name[64];
     int len = snprintf(name, sizeof(name), "@reactord-test-manager-%ld", (long)getpid());
 
+    address = (struct sockaddr_un){.sun_family = AF_UNIX};
     memcpy(address.sun_path + 1, name + 1, (size_t)len - 1);
+    address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)len);
     manager_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(manager_fd, 0);
-    ck_assert_int_eq(bind(manager_fd, (struct sockaddr *)&address,
-                          (socklen_t)offsetof(struct sockaddr_un, sun_path) + (socklen_t)len),
-                     0);
+    ck_assert_int_eq(bind(manager_fd, (struct sockaddr *)&address, address_len), 0);
     ck_assert_int_eq(setenv("NOTIFY_SOCKET", name, 1), 0);
     manager_watch(NULL, NULL);
 }
@@ -44,6 +46,19 @@ void manager_watch(const char *period_us, const char *pid)
 {
     set("WATCHDOG_USEC", period_us);
     set("WATCHDOG_PID", pid);
+}
+
+void manager_fill(void)
+{
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    ssize_t n;
+
+    ck_assert_int_ge(fd, 0);
+    do
+        n = sendto(fd, "x", 1, 0, (struct sockaddr *)&address, address_len);
+    while (n == 1);
+    ck_assert_int_eq(errno, EAGAIN);
+    close(fd);
 }
 
 const char *manager_received(void)

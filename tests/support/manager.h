@@ -25,6 +25,15 @@ void manager_close(void);
 void manager_watch(const char *period_us, const char *pid);
 
 /*
+ * manager_fill():
+ * Put messages into the queue of the socket until it takes no more.
+ *
+ * Thread: the test's
+ * Errors: none (the test fails)
+ */
+void manager_fill(void);
+
+/*
  * manager_received():
  * The next message that arrived, "" for none.
  *

@@ -151,3 +151,89 @@ TEST(notify, another_main_process_is_told_and_nothing_after_it)
     notify_watchdog();
     ck_assert_str_eq(manager_received(), "WATCHDOG=1");
 }
+
+/* The first message behind those of manager_fill(). */
+static const char *behind_the_filling(void)
+{
+    const char *message;
+
+    do
+        message = manager_received();
+    while (strcmp(message, "x") == 0);
+    return message;
+}
+
+static void retry_until_sent(void)
+{
+    while (notify_retry_at_ns() != CLOCK_NEVER) {
+        usleep(1000);
+        notify_retry();
+    }
+}
+
+TEST(notify, a_manager_that_does_not_read_blocks_nothing_and_gets_the_last_of_each_kind_in_order)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    manager_fill();
+    ck_assert_int_eq(notify_retry_at_ns(), CLOCK_NEVER);
+    notify_ready("first");
+    for (int i = 0; i < 2000; i++) {
+        notify_reloading("reload %d", i);
+        notify_ready("ready %d", i);
+        notify_watchdog();
+    }
+    EXPECT_LOG_LINES("systemd takes no messages from NOTIFY_SOCKET now", 1);
+    ck_assert_int_lt(notify_retry_at_ns(), CLOCK_NEVER);
+    notify_retry();
+    ck_assert_int_lt(notify_retry_at_ns(), CLOCK_NEVER);
+    ck_assert_str_eq(behind_the_filling(), "");
+    retry_until_sent();
+    ck_assert_ptr_nonnull(strstr(manager_received(), "STATUS=reload 1999\n"));
+    ck_assert_ptr_nonnull(strstr(manager_received(), "STATUS=ready 1999\n"));
+    ck_assert_str_eq(manager_received(), "WATCHDOG=1");
+    ck_assert_str_eq(manager_received(), "");
+    EXPECT_LOG_LINES("systemd takes messages from NOTIFY_SOCKET again", 1);
+}
+
+TEST(notify, stored_descriptors_wait_with_a_copy_unless_their_name_is_removed)
+{
+    int ends[2], later[2];
+
+    ck_assert_int_eq(pipe(ends), 0);
+    manager_fill();
+    ck_assert_int_eq(notify_store("web", ends[0]), 0);
+    ck_assert_int_eq(notify_store("web", ends[0]), 0);
+    ck_assert_int_eq(notify_store("gone", ends[0]), 0);
+    notify_unstore("gone");
+    close(ends[0]);
+    ck_assert_str_eq(behind_the_filling(), "");
+    retry_until_sent();
+    ck_assert_str_eq(manager_received(), "FDSTORE=1\nFDNAME=web\n");
+    ck_assert_str_eq(manager_received(), "FDSTORE=1\nFDNAME=web\n");
+    ck_assert_str_eq(manager_received(), "FDSTOREREMOVE=1\nFDNAME=gone\n");
+    ck_assert_str_eq(manager_received(), "");
+    ck_assert_int_eq(pipe(later), 0);
+    ck_assert_int_eq(later[1], ends[1] + 1); /* no copy is left */
+}
+
+TEST(notify, a_hand_over_that_the_manager_does_not_take_changes_nothing)
+{
+    manager_fill();
+    notify_status("waits");
+    ck_assert_int_eq(notify_hand_over(4711), -EAGAIN);
+    ck_assert_str_eq(behind_the_filling(), "");
+    ck_assert_int_eq(notify_hand_over(4711), 0);
+    ck_assert_str_eq(manager_received(), "STATUS=waits\n");
+    ck_assert_str_eq(manager_received(), "WATCHDOG=1\nMAINPID=4711\n");
+    ck_assert_int_eq(notify_retry_at_ns(), CLOCK_NEVER);
+}
+
+TEST(notify, a_process_that_is_not_the_main_one_any_more_drops_what_waits)
+{
+    manager_fill();
+    notify_status("waits");
+    notify_set_main(false);
+    ck_assert_int_eq(notify_retry_at_ns(), CLOCK_NEVER);
+    notify_status("of nobody");
+    ck_assert_int_eq(notify_retry_at_ns(), CLOCK_NEVER);
+}
