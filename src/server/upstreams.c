@@ -168,6 +168,8 @@ int upstreams_prepare(struct upstreams *us, const struct server_conf *conf,
     MUST(!us->is_being_changed);
     if (!change)
         return -ENOMEM;
+    if (loop_is_current(us->control))
+        (void)upstreams_sweep(us); /* so that reloads in a row keep at most two sets of servers */
     us->is_being_changed = true;
     change->us = us;
     change->conf = conf;

@@ -10,6 +10,7 @@ import time
 from support import net
 from support.case import check, check_equal, test
 from support.net import Task
+from support.server import Counted
 from test_proxy import proxy
 
 MIB = 1024 * 1024
@@ -451,3 +452,42 @@ def while_draining(t):
         daemon.reload(wanted="refused")
         client.close()
         check_equal(daemon.wait(), 0, "exit code")
+
+
+RELOADS_FIRST, RELOADS_MORE = 100, 300
+BYTES_PER_RELOAD = 128  # 700 and more when each leaves its servers and their balancer behind for a second
+
+
+@test(timeout=60, plain_only=True)
+def memory(t):
+    """reloads in a row while sessions are open leave nothing behind"""
+    front, back = t.address(), t.address()
+    number = 0
+    with Counted(back), t.daemon(proxy(front, back)) as daemon, \
+            contextlib.ExitStack() as stack, open(daemon.err_path, "rb") as log:
+        for _ in range(120):
+            stack.enter_context(net.connect(front))
+        t.eventually(lambda: daemon.counts("listen front")["sessions"] == 120, "120 sessions")
+
+        def reload(times):
+            nonlocal number
+            for _ in range(times):
+                number += 1
+                daemon.config_path.write_text(proxy(front, back) + f"\nqueue_length = {number % 2}\n", encoding="utf-8")
+                daemon.send_signal(signal.SIGHUP)
+                while b"reload: done" not in (line := log.readline()):
+                    check(b"reload: refused" not in line, f"refused: {line}")
+                    if not line:
+                        time.sleep(0.0005)
+                daemon.has_notified("READY=1")
+
+        def in_use():
+            bytes_in_use = daemon.counts("memory")["in_use"]
+            log.seek(0, 2)
+            return bytes_in_use
+
+        reload(RELOADS_FIRST)
+        before = in_use()
+        reload(RELOADS_MORE)
+        grown = in_use() - before
+        check(grown < RELOADS_MORE * BYTES_PER_RELOAD, f"{RELOADS_MORE} reloads took {grown} bytes")
