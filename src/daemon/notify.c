@@ -24,7 +24,7 @@
 /* Interval of attempts to send what waits. */
 #define NOTIFY_RETRY_NS (100 * NS_PER_MS)
 
-/* A message that waits is superseded by a later one with the same topic, except for NOTIFY_STORE. */
+/* A message that waits is superseded by a later one with the same topic; not so NOTIFY_STORE. */
 enum notify_topic {
     NOTIFY_READY,
     NOTIFY_RELOADING,
