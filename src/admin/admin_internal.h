@@ -24,6 +24,7 @@
 #include "engine/promise.h"
 #include "engine/timer.h"
 #include "net/address.h"
+#include "net/sock.h"
 
 struct acceptor;
 struct admin_http;
@@ -42,6 +43,7 @@ struct admin_socket {
     struct address address;
     struct acceptor *acceptor;
     int fd;
+    struct sock_own_file own;
     /*
      * This process removes the file of the unix socket. The main thread changes this only before it
      * submits `leave`.

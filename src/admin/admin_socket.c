@@ -58,10 +58,11 @@ static int admin_socket_open(struct admin_socket *s, const struct admin_conf *co
     s->linked = !socket_store_open(s->admin->store, &s->fd, &s->address, &listen_conf);
     if (s->fd < 0)
         return s->fd;
+    sock_remember(&s->own, &s->address);
     rc = acceptor_create(&s->acceptor, SOCKET_BATCH, s->fd, &admin_socket_ops, s);
     if (rc < 0) {
         if (s->linked)
-            sock_unlink(&s->address);
+            (void)sock_unlink_own(&s->own, &s->address);
         close(s->fd);
         s->fd = -1;
     }
@@ -130,8 +131,9 @@ void admin_socket_close_all(struct admin *a, bool unlink)
 
         if (s->fd < 0)
             continue;
-        if (unlink && s->linked)
-            sock_unlink(&s->address);
+        if (unlink && s->linked && !sock_unlink_own(&s->own, &s->address))
+            log_warning("admin: %s: not removed: the file is of another program now",
+                        s->address.u.un.sun_path);
         acceptor_stop(s->acceptor);
         s->fd = -1;
     }

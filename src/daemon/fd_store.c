@@ -196,7 +196,7 @@ void fd_store_give_up(struct fd_store *store)
         if (store->enabled)
             notify_unstore(s->name);
         if (s->address.len > 0 && !fd_store_is_foreign(s))
-            sock_unlink(&s->address);
+            (void)sock_unlink_own(&s->file, &s->address);
         s->address = (struct address){.len = 0};
     }
 }

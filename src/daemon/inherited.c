@@ -89,6 +89,7 @@ static void inherited_check(struct inherited_socket *sockets, unsigned i)
         inherited_refuse(s);
         return;
     }
+    sock_remember(&s->file, &s->address);
     fault = inherited_fault(s);
     if (fault) {
         log_warning("inherited socket %s (%s): %s; closed",

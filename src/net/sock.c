@@ -192,6 +192,28 @@ void sock_unlink(const struct address *a)
         (void)unlink(a->u.un.sun_path);
 }
 
+void sock_remember(struct sock_own_file *out, const struct address *a)
+{
+    struct stat st;
+
+    *out = (struct sock_own_file){.ino = 0};
+    if (sock_is_path(a) && lstat(a->u.un.sun_path, &st) == 0)
+        *out = (struct sock_own_file){.dev = st.st_dev, .ino = st.st_ino};
+}
+
+bool sock_unlink_own(const struct sock_own_file *own, const struct address *a)
+{
+    struct sock_own_file now;
+
+    sock_remember(&now, a);
+    if (now.ino == 0)
+        return true;
+    if (now.ino != own->ino || now.dev != own->dev)
+        return false;
+    sock_unlink(a);
+    return true;
+}
+
 /* See note: source. */
 static int sock_bind_source(int fd, const struct address *a, const struct sock_connect_conf *conf)
 {

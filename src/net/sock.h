@@ -19,6 +19,12 @@ struct sock_file {
     gid_t gid;
 };
 
+/* Which file a socket is bound to; zeroed: none. */
+struct sock_own_file {
+    dev_t dev;
+    ino_t ino;
+};
+
 struct sock_listen_conf {
     int backlog;
     bool reuseport;
@@ -113,6 +119,17 @@ bool sock_hide(int fd);
  * Thread: any
  */
 void sock_unlink(const struct address *a);
+
+/*
+ * sock_remember(out, a) / sock_unlink_own(own, a):
+ * Remember which file is at ${a} / remove it, unless another program has replaced it; false: it
+ * has. Call the second before the socket is closed: until then the file system does not use its
+ * inode again. Without a file do nothing.
+ *
+ * Thread: any
+ */
+void sock_remember(struct sock_own_file *out, const struct address *a);
+bool sock_unlink_own(const struct sock_own_file *own, const struct address *a);
 
 /*
  * sock_connect(out_fd, a, conf):

@@ -15,7 +15,6 @@
 #include "limits/admission.h"
 #include "net/acceptor.h"
 #include "net/descriptor_budget.h"
-#include "net/sock.h"
 #include "server/listener_generation.h"
 #include "server/listener_internal.h"
 #include "server/listeners.h"
@@ -233,13 +232,20 @@ static void listener_socket_drop_free(struct task *t)
 static const struct task_type listener_socket_free_type = {
     .name = "listener free", .run = listener_socket_run_free, .drop = listener_socket_drop_free};
 
+void listener_socket_unlink(const struct sock_own_file *file, const struct address *a)
+{
+    if (!sock_unlink_own(file, a))
+        log_warning("listen address %s: not removed: the file is of another program now",
+                    a->u.un.sun_path);
+}
+
 /* Remove the file before the close: afterwards the path may belong to another process. */
 static void listener_socket_close(struct listener_socket *sock)
 {
     if (sock->fd < 0)
         return;
     if (sock->linked && !sock->leaving)
-        sock_unlink(sock->address);
+        listener_socket_unlink(&sock->file, sock->address);
     sock->draining = true;
     if (!sock->leaving && sock->boss && loop_is_current(sock->boss))
         acceptor_drain(sock->acceptor);
@@ -302,6 +308,7 @@ int listener_socket_open(struct listener_socket **out, const struct listener_soc
     rc = sock->fd;
     if (rc < 0)
         goto err_free;
+    sock_remember(&sock->file, conf->address);
     rc = acceptor_create(&sock->acceptor, conf->accept_batch, sock->fd,
                          &listener_socket_acceptor_ops, sock);
     if (rc < 0)

@@ -17,6 +17,7 @@
 #include "base/must.h"
 #include "engine/task.h"
 #include "limits/connection_limit.h"
+#include "net/sock.h"
 
 struct acceptor;
 struct address;
@@ -39,7 +40,8 @@ struct listener_socket {
     struct acceptor *acceptor;
     int fd;                  /* descriptor of `acceptor` */
     bool bind_only;          /* listener_socket_listen() comes later */
-    bool linked;             /* remove the file of a unix socket at the close */
+    struct sock_own_file file;
+    bool linked;             /* remove `file` at the close */
     bool leaving;            /* leave the kernel's queue to another process, which accepts too */
     bool stopping;           /* listener_socket_stop() was called */
     bool draining;           /* boss: a pause holds no more clients */
@@ -116,6 +118,14 @@ int listener_socket_start(struct listener_socket *sock) NODISCARD;
  * Thread: any, while sock->lock is held
  */
 bool listener_socket_stop(struct listener_socket *sock) NODISCARD;
+
+/*
+ * listener_socket_unlink(file, a):
+ * Remove the file of a socket at ${a}, unless another program has replaced it, which is logged.
+ *
+ * Thread: any
+ */
+void listener_socket_unlink(const struct sock_own_file *file, const struct address *a);
 
 /*
  * listener_socket_destroy(sock):

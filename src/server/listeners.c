@@ -126,7 +126,7 @@ void listeners_keep(struct listeners *ls)
         if (!ls->stopping)
             listeners_keep_address(ls, la);
         else if (socket_store_forget(ls->env.store, &la->address))
-            sock_unlink(&la->address);
+            listener_socket_unlink(&la->file, &la->address);
     }
     lock_release(&ls->lock);
     if (socket_store_is_shared(ls->env.store))

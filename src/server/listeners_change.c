@@ -304,6 +304,7 @@ void listeners_commit_opened(struct listeners *ls, struct listeners_address *la)
             sock->linked = false;
         list_append(&la->sockets, &sock->link);
         la->n_sockets++;
+        la->file = sock->file;
         ls->env.opened(ls->env.cookie);
     }
     la->in_the_way = false;

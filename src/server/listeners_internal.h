@@ -28,6 +28,7 @@
 #include "engine/lock.h"
 #include "engine/timer.h"
 #include "net/address.h"
+#include "net/sock.h"
 #include "server/listeners.h"
 
 struct carry_over;
@@ -50,6 +51,7 @@ struct listeners_address {
     struct listener_generation *next;    /* generation in the change under way; NULL: none */
     struct list opened; /* new sockets, used from the commit or listeners_start() on */
     unsigned n_opened;
+    struct sock_own_file file; /* of a unix socket in use */
     bool shared;     /* SO_REUSEPORT was set for the change under way */
     bool in_the_way; /* see note: in the way */
 };
