@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/parse.h"
 
@@ -156,6 +158,17 @@ int address_split_port(char *host, size_t size, const char *word, uint16_t *port
     return 0;
 }
 
+/* Was the kernel built or booted without IPv6? */
+static bool address_lacks_ipv6(void)
+{
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return errno == EAFNOSUPPORT;
+    close(fd);
+    return false;
+}
+
 /* Parse `*` or an IP address. -ENOENT: ${host} may be a host name. */
 static int address_read_host(struct address *out, char *host, uint16_t port)
 {
@@ -164,6 +177,8 @@ static int address_read_host(struct address *out, char *host, uint16_t port)
 
     if (strcmp(host, "*") == 0) {
         address_set_ipv4(&out[0], &(struct in_addr){.s_addr = htonl(INADDR_ANY)}, port);
+        if (address_lacks_ipv6())
+            return 1;
         address_set_ipv6(&out[1], &in6addr_any, 0, port);
         return 2;
     }
