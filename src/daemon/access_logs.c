@@ -96,7 +96,7 @@ static int access_logs_entry_open(struct access_logs_entry **out, struct access_
 err_close:
     log_target_close(entry->target);
 err_free:
-    log_error("access log %s: cannot be opened: %s", where, strerror(-rc));
+    log_error("access log %s: cannot be opened: %s", log_target_describe(where), strerror(-rc));
     free(entry);
     return rc;
 }

@@ -30,6 +30,7 @@ enum medium {
     MEDIUM_SHARED, /* inherited descriptor with shared flags: poll first */
     MEDIUM_STREAM, /* stderr is a connected socket */
     MEDIUM_DATAGRAM,
+    MEDIUM_SYSLOG_STREAM, /* connected to syslog, whose messages end with a NUL */
 };
 
 struct log_target {
@@ -44,11 +45,55 @@ struct log_target {
     atomic_uint lost;
 };
 
-static ssize_t log_target_line_send(const struct log_target *lt, const char *data, size_t len)
+static int log_target_connect(const struct sockaddr_un *peer, int type)
 {
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0), rc;
+
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, (const struct sockaddr *)peer, sizeof(*peer)) == 0)
+        return fd;
+    rc = -errno;
+    close(fd);
+    return rc;
+}
+
+/* Connect to a restarted syslogd, under the same descriptor number. */
+static bool log_target_reconnect(const struct log_target *lt)
+{
+    int fd = log_target_connect(&lt->peer, SOCK_STREAM | SOCK_NONBLOCK);
+    bool connected = fd >= 0 && dup3(fd, lt->fd, O_CLOEXEC) >= 0;
+
+    if (fd >= 0)
+        close(fd);
+    return connected;
+}
+
+/* Send ${message}: ${len} bytes and a NUL, all or -1. */
+static ssize_t log_target_syslog_send(struct log_target *lt, const struct msghdr *message,
+                                      size_t len)
+{
+    ssize_t n = sendmsg(lt->fd, message, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (n < 0 && errno != EAGAIN && errno != EINTR && log_target_reconnect(lt))
+        n = sendmsg(lt->fd, message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n == (ssize_t)len + 1)
+        return (ssize_t)len;
+    if (n > 0) {
+        atomic_store_explicit(&lt->torn, true, memory_order_relaxed);
+        errno = EAGAIN;
+    }
+    return -1;
+}
+
+static ssize_t log_target_line_send(struct log_target *lt, const char *data, size_t len)
+{
+    struct iovec with_nul[] = {{(char *)data, len}, {(char *)"", 1}};
+    const struct msghdr message = {.msg_iov = with_nul, .msg_iovlen = ARRAY_LEN(with_nul)};
     struct pollfd writable = {.fd = lt->fd, .events = POLLOUT};
 
     switch (lt->medium) {
+    case MEDIUM_SYSLOG_STREAM: return log_target_syslog_send(lt, &message, len);
     case MEDIUM_STREAM: return send(lt->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
     case MEDIUM_DATAGRAM:
         /* Send to the path, where a restarted syslogd has a new socket. */
@@ -105,19 +150,27 @@ static size_t log_target_piece_of(const struct log_target *lt, const char *lines
 
 static int log_target_message_send(struct log_target *lt, const char *text, size_t len)
 {
-    bool datagram = lt->medium == MEDIUM_DATAGRAM;
     struct log_line head;
-    struct iovec parts[2] = {{.iov_base = head.data}, {.iov_base = (char *)text, .iov_len = len}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = ARRAY_LEN(parts)};
+    struct iovec parts[] = {{.iov_base = head.data},
+                            {.iov_base = (char *)text, .iov_len = len},
+                            {.iov_base = (char *)"", .iov_len = 1}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     ssize_t n;
 
     log_line_head(&head, lt->layout, LOG_LEVEL_INFO, NULL);
     parts[0].iov_len = head.len;
-    if (datagram) {
+    if (lt->medium == MEDIUM_DATAGRAM) {
         message.msg_name = &lt->peer;
         message.msg_namelen = sizeof(lt->peer);
     }
-    n = sendmsg(lt->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (lt->medium == MEDIUM_SYSLOG_STREAM) {
+        message.msg_iovlen = ARRAY_LEN(parts);
+        if (atomic_load_explicit(&lt->torn, memory_order_relaxed) && !log_target_mend(lt))
+            return -EAGAIN;
+        n = log_target_syslog_send(lt, &message, head.len + len);
+    } else {
+        n = sendmsg(lt->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
     if (n < 0)
         return -errno;
     return (size_t)n == head.len + len ? 0 : -EIO; /* the stream took a part of the line */
@@ -222,21 +275,28 @@ static int log_target_open_file(int *out_fd, const char *path, const struct priv
     return safe_open(out_fd, &as_root, &how);
 }
 
-static int log_target_open_datagram(struct log_target *lt, enum log_line_layout layout,
-                                    const char *path)
+/* A syslogd listens for datagrams, or, as syslog-ng does, for connections. */
+static int log_target_open_socket(struct log_target *lt, enum log_line_layout layout,
+                                  const char *path)
 {
     const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+    int fd;
 
     lt->layout = layout;
     lt->medium = MEDIUM_DATAGRAM;
     lt->peer.sun_family = AF_UNIX;
     memcpy(lt->peer.sun_path, path, strlen(path) + 1);
-    lt->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (lt->fd < 0)
-        return -errno;
-    /* Connect only to see whether a daemon listens; then disconnect. */
-    if (connect(lt->fd, (struct sockaddr *)&lt->peer, sizeof(lt->peer)) < 0)
-        return -errno;
+    fd = log_target_connect(&lt->peer, SOCK_DGRAM);
+    if (fd == -EPROTOTYPE && layout == LOG_LINE_SYSLOG) {
+        lt->medium = MEDIUM_SYSLOG_STREAM;
+        fd = log_target_connect(&lt->peer, SOCK_STREAM | SOCK_NONBLOCK);
+    }
+    if (fd < 0)
+        return fd;
+    lt->fd = fd;
+    if (lt->medium == MEDIUM_SYSLOG_STREAM)
+        return 0;
+    /* It was connected only to see whether a daemon listens: disconnect. */
     return connect(lt->fd, &nobody, sizeof(nobody)) < 0 ? -errno : 0;
 }
 
@@ -245,11 +305,18 @@ static int log_target_open_where(struct log_target *lt, const char *where)
     if (strcmp(where, "stderr") == 0)
         return log_target_open_stderr(lt);
     if (strcmp(where, "syslog") == 0)
-        return log_target_open_datagram(lt, LOG_LINE_SYSLOG, SYSLOG_PATH);
+        return log_target_open_socket(lt, LOG_LINE_SYSLOG, SYSLOG_PATH);
     if (strcmp(where, "journal") == 0)
-        return log_target_open_datagram(lt, LOG_LINE_JOURNAL, JOURNAL_PATH);
+        return log_target_open_socket(lt, LOG_LINE_JOURNAL, JOURNAL_PATH);
     lt->path = strdup(where);
     return lt->path ? log_target_open_file(&lt->fd, where, lt->user) : -ENOMEM;
+}
+
+const char *log_target_describe(const char *where)
+{
+    if (strcmp(where, "syslog") == 0)
+        return "syslog (" SYSLOG_PATH ")";
+    return strcmp(where, "journal") == 0 ? "journal (" JOURNAL_PATH ")" : where;
 }
 
 int log_target_open(struct log_target **out, const char *where, const struct privileges *user)

@@ -3,7 +3,7 @@
  *
  *   stderr    plain lines; with a priority when connected to the journal (JOURNAL_STREAM)
  *   /path     plain lines
- *   syslog    facility daemon, local time
+ *   syslog    facility daemon, local time; datagrams, or messages in a stream
  *   journal   fields, with REACTORD_THREAD
  *
  * One non-blocking system call writes a line (daemon/log_line). Lines that cannot be written (full
@@ -33,6 +33,14 @@ struct privileges;
  */
 int log_target_open(struct log_target **out, const char *where,
                     const struct privileges *user) NODISCARD;
+
+/*
+ * log_target_describe(where):
+ * Return the text for messages: ${where}, and the path of syslog or the journal.
+ *
+ * Thread: any
+ */
+const char *log_target_describe(const char *where);
 
 /*
  * log_target_sink(lt):

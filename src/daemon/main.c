@@ -55,17 +55,20 @@ struct process {
     struct upgrade *upgrade;
 };
 
-/* Open descriptors 0 to 2 if closed: no later descriptor must be mistaken for stdout or stderr. */
+/*
+ * Open descriptors 0 to 2 if closed: no later descriptor must be mistaken for stdout or stderr.
+ * Without /dev/null use one that can be neither read nor written.
+ */
 static int open_standard_descriptors(void)
 {
-    int fd;
-
-    do
-        fd = open("/dev/null", O_RDWR | O_NOCTTY);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd < 0)
-        return -errno;
-    close(fd);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0)
+            continue;
+        if (open("/dev/null", O_RDWR | O_NOCTTY) < 0 && open("/", O_PATH) < 0) {
+            fprintf(stderr, "reactord: cannot start: /dev/null: %s\n", strerror(errno));
+            return -errno;
+        }
+    }
     return 0;
 }
 
@@ -105,7 +108,7 @@ static int open_log(struct process *p, const struct process_conf *conf)
     int rc = log_target_open(&p->log, conf->log, &p->privileges);
 
     if (rc < 0)
-        return start_failed("log", conf->log, rc);
+        return start_failed("log", log_target_describe(conf->log), rc);
     log_set_sink(log_target_sink(p->log));
     log_set_level(conf->log_level);
     return 0;

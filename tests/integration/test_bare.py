@@ -13,6 +13,8 @@ from support import admin, net
 from support.case import Skipped, check, check_equal, is_root, test
 from support.preload import Preload
 
+IPV6_SOCKET, THREAD_CREATE = range(2)  # as in preload/system_fault.c
+
 ECHO = """
 [listen echo]
 address = {address}
@@ -57,3 +59,57 @@ def manager_that_does_not_read(t):
         fill(daemon.notify_path)
         daemon.send_signal(signal.SIGTERM)
         check_equal(daemon.process.wait(20 * t.scale), 0, "exit code")
+
+
+@test()
+def socket_file_of_another(t):
+    """a socket file that another program has put in the place of ours stays when we end, and the log says
+    so; those that are still ours go"""
+    paths = [t.path(name) for name in ("front.sock", "gone.sock", "kept.sock", "admin.sock")]
+    front, gone, kept, desk = paths
+    more = ECHO.format(address=f"{front}, {kept}") + f"[admin]\naddress = {desk}\n"
+    with t.daemon(more + f"[listen gone]\naddress = {gone}\nservice = echo\n") as daemon:
+        os.unlink(front)
+        os.unlink(gone)
+        os.unlink(desk)
+        with net.listen(front), net.listen(gone), net.listen(desk):
+            daemon.reload(more)
+            t.eventually(lambda: daemon.log_lines(f"{gone}: not removed"), "the log after the reload")
+            daemon.stop()
+            check_equal([os.path.exists(path) for path in paths], [True, True, False, True], "files")
+            for path in (front, desk):
+                check(daemon.log_lines(f"{path}: not removed: the file is of another program now"), "not logged")
+
+
+@test()
+def no_ipv6(t):
+    """*:port listens on 0.0.0.0 where the kernel has no IPv6; [::]:port is refused"""
+    refuse = Preload(t, "system_fault")
+    refuse.plan(IPV6_SOCKET, value=errno.EAFNOSUPPORT)
+    port = t.port()
+    with t.daemon(ECHO.format(address=f"*:{port}"), environment=refuse.environment()) as daemon:
+        with net.connect(f"127.0.0.1:{port}") as client:
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+        check_equal(len(daemon.log_lines("listen echo: echo on")), 1, "listen addresses")
+    config = t.write("c.ini", ECHO.format(address=f"[::]:{port}"))
+    done = t.reactord("-c", config, env={**os.environ, **refuse.environment()})
+    check_equal(done.code, 3, "exit code")
+    check(f"[::]:{port}: " in done.err and "not supported" in done.err, f"stderr: {done.err}")
+
+
+def confined(t, preparation, *arguments, **how):
+    """Run the program to its end in a mount namespace of its own, after that shell command."""
+    if not is_root():
+        raise Skipped("needs root")
+    if t.run("unshare", "--mount", "true").code != 0:
+        raise Skipped("no mount namespace")
+    return t.run("unshare", "--mount", "sh", "-c", f'{preparation} && exec "$0" "$@"', t.options.reactord,
+                 *arguments, **how)
+
+
+@test()
+def no_dev_null(t):
+    """without /dev/null it starts, also with standard input closed"""
+    config = t.write("c.ini", ECHO.format(address=t.address()))
+    done = confined(t, "mount -t tmpfs none /dev && exec <&-", "-t", "-c", config)
+    check_equal(done.code, 0, f"exit code; stderr: {done.err}")

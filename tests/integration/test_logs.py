@@ -305,4 +305,4 @@ def nobody_logs(t, where, path):
             raise Skipped(f"{path} exists")
         done = t.reactord("-c", t.write("c.ini", echo(t.address(), process=f"log = {where}")))
     check_equal(done.code, 3, "exit code")
-    check(where in done.err, f"stderr: {done.err}")
+    check(f"log {where} ({path}): No such file or directory" in done.err, f"stderr: {done.err}")

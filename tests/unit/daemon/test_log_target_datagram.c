@@ -155,6 +155,86 @@ TEST(datagram, a_log_daemon_that_was_restarted_is_found_again)
     log_lines_expect(text_of(fd), "main: log: lines dropped: 1$");
 }
 
+/* A syslogd in the place of ${fd} that takes connections, as syslog-ng does. */
+static int listen_for_syslog(int fd)
+{
+    const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+
+    close(fd);
+    unlink("/dev/log");
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    ck_assert_int_eq(listen(fd, 5), 0);
+    return fd;
+}
+
+/* The next message of a stream: up to its NUL. */
+static const char *message_of(int fd)
+{
+    static char text[1 << 13];
+    size_t n = 0;
+
+    do
+        ck_assert_int_eq(recv(fd, &text[n], 1, 0), 1);
+    while (text[n++] != '\0');
+    return text;
+}
+
+TEST(datagram, a_syslog_that_takes_connections_gets_each_line_with_a_nul)
+{
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev"), connection;
+
+    if (fd < 0)
+        return;
+    fd = listen_for_syslog(fd);
+    open_target("syslog");
+    connection = accept(fd, NULL, NULL);
+    log_notice("text");
+    ck_assert_int_eq(log_target_put_lines(target, "one\ntwo\n", 8), 8);
+    log_lines_expect(message_of(connection), "^<29>.* main: text$");
+    log_lines_expect(message_of(connection), "^<30>.*: one$");
+    log_lines_expect(message_of(connection), "^<30>.*: two$");
+}
+
+TEST(datagram, a_syslog_that_takes_connections_and_was_restarted_is_found_again)
+{
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev"), connection;
+
+    if (fd < 0)
+        return;
+    fd = listen_for_syslog(fd);
+    open_target("syslog");
+    close(accept(fd, NULL, NULL));
+    close(fd);
+    log_info("lost");
+    fd = listen_for_syslog(-1);
+    log_info("found");
+    connection = accept(fd, NULL, NULL);
+    log_lines_expect(message_of(connection), "main: found$");
+    log_lines_expect(message_of(connection), "main: log: lines dropped: 1$");
+}
+
+TEST(datagram, a_syslog_that_takes_connections_and_does_not_read_gets_whole_messages_later)
+{
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev"), connection;
+    const char *text;
+
+    if (fd < 0)
+        return;
+    fd = listen_for_syslog(fd);
+    open_target("syslog");
+    connection = accept(fd, NULL, NULL);
+    for (int i = 0; i < 10000; i++)
+        log_info("line %d of ten thousand", i);
+    for (int i = 0; i < 100; i++)
+        log_lines_expect(message_of(connection), ": line [0-9]+ of ten thousand$");
+    log_info("later");
+    do
+        text = message_of(connection);
+    while (!strstr(text, ": later"));
+    log_lines_expect(message_of(connection), "main: log: lines dropped: [0-9]+$");
+}
+
 TEST(datagram, a_log_daemon_that_does_not_read_is_not_waited_for)
 {
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
