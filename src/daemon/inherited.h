@@ -18,8 +18,8 @@ struct inherited_socket {
     int fd;                 /* -1: closed, or taken by another module */
     struct address address; /* all 0: the socket cannot be used */
     struct sock_own_file file;
-    bool unwanted;          /* closed here, but the service manager may still store it */
-    char *name;             /* name in LISTEN_FDNAMES */
+    bool unwanted; /* closed here, but the service manager may still store it */
+    char *name;    /* name in LISTEN_FDNAMES */
 };
 
 /*

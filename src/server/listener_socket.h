@@ -38,8 +38,8 @@ struct listener_socket {
     _Atomic(struct listener_generation *) generation;
     struct listener_generation *admitted; /* generation that admitted the client being accepted */
     struct acceptor *acceptor;
-    int fd;                  /* descriptor of `acceptor` */
-    bool bind_only;          /* listener_socket_listen() comes later */
+    int fd;         /* descriptor of `acceptor` */
+    bool bind_only; /* listener_socket_listen() comes later */
     struct sock_own_file file;
     bool linked;             /* remove `file` at the close */
     bool leaving;            /* leave the kernel's queue to another process, which accepts too */

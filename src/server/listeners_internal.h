@@ -52,8 +52,8 @@ struct listeners_address {
     struct list opened; /* new sockets, used from the commit or listeners_start() on */
     unsigned n_opened;
     struct sock_own_file file; /* of a unix socket in use */
-    bool shared;     /* SO_REUSEPORT was set for the change under way */
-    bool in_the_way; /* see note: in the way */
+    bool shared;               /* SO_REUSEPORT was set for the change under way */
+    bool in_the_way;           /* see note: in the way */
 };
 
 struct listeners {
