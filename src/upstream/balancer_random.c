@@ -1,19 +1,24 @@
 /*
  * upstream/balancer_random: power of two choices: draw two by weight, take the less loaded.
  *
- * Draws are from round robin's cycle, so by weight. At equal loads, the first drawn wins.
+ * Draws are from round robin's cycle, so by weight. The two are distinct, as in nginx: otherwise a
+ * loaded server that is drawn twice gets the session. At equal loads, the first drawn wins.
  */
 #include "base/hash.h"
 #include "upstream/balancer_internal.h"
 
-/* Draw a fit, untried place that slow start accepts; BALANCER_NO_PLACE32: none found. */
-static uint32_t balancer_random_draw(const struct balancer_attempt *a)
+/*
+ * Draw a fit, untried place other than ${drawn} that slow start accepts; BALANCER_NO_PLACE32: none
+ * found.
+ */
+static uint32_t balancer_random_draw(const struct balancer_attempt *a, uint32_t drawn)
 {
     for (int draw = 0; draw < BALANCER_DRAWS; draw++) {
         uint32_t place = a->pool->table[hash_reduce(balancer_random(), a->pool->table_len)];
 
-        if (balancer_open(a, place) && (!(balancer_load(a->b, place) & ENDPOINT_WARMING) ||
-                                        balancer_warmup_draw(a, a->b->list[place])))
+        if (place != drawn && balancer_open(a, place) &&
+            (!(balancer_load(a->b, place) & ENDPOINT_WARMING) ||
+             balancer_warmup_draw(a, a->b->list[place])))
             return place;
     }
     return BALANCER_NO_PLACE32;
@@ -38,9 +43,10 @@ static bool balancer_random_less(const struct balancer_attempt *a, uint32_t one,
 
 bool balancer_random_choose(struct balancer_attempt *a)
 {
-    for (int round = 0; round < BALANCER_TRIES; round++) {
-        uint32_t one = balancer_random_draw(a);
-        uint32_t other = one == BALANCER_NO_PLACE32 ? one : balancer_random_draw(a);
+    for (int round = 0; round < BALANCER_TRIES && a->pool->n > 1; round++) {
+        uint32_t one = balancer_random_draw(a, BALANCER_NO_PLACE32);
+        uint32_t other =
+            one == BALANCER_NO_PLACE32 ? BALANCER_NO_PLACE32 : balancer_random_draw(a, one);
 
         if (other == BALANCER_NO_PLACE32)
             break;
@@ -50,7 +56,7 @@ bool balancer_random_choose(struct balancer_attempt *a)
             one = other;
             other = busier;
         }
-        if (balancer_offer_warm(a, one) || (other != one && balancer_offer_warm(a, other)))
+        if (balancer_offer_warm(a, one) || balancer_offer_warm(a, other))
             return true;
     }
     return balancer_least_choose(a);

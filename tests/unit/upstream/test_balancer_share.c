@@ -206,8 +206,26 @@ TEST(load, random_takes_the_less_busy_of_two)
         ck_assert_int_eq(endpoint_enter(&es.all[0]), 0);
     for (int i = 0; i < 20000; i++)
         picked[endpoints_touch(&es, b, 0)]++;
-    ck_assert_uint_gt(picked[0], 4000); /* a quarter: only when it is drawn twice */
-    ck_assert_uint_lt(picked[0], 6000);
+    ck_assert_uint_eq(picked[0], 0);
+}
+
+/* Also the light one, which is hardly ever drawn beside the heavy one. */
+TEST(load, random_takes_a_light_free_server_rather_than_a_heavy_loaded_one)
+{
+    open_with(BALANCER_RANDOM, (unsigned[]){256, 1}, 2);
+    for (int i = 0; i < 1000; i++)
+        ck_assert_int_eq(endpoint_enter(&es.all[0]), 0);
+    for (int i = 0; i < 2000; i++)
+        ck_assert_int_eq(endpoints_touch(&es, b, 0), 1);
+}
+
+TEST(load, random_takes_the_only_one_that_is_left)
+{
+    open_with(BALANCER_RANDOM, (unsigned[]){1, 1, 1}, 3);
+    endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[2], ENDPOINT_DOWN);
+    for (int i = 0; i < 100; i++)
+        ck_assert_int_eq(endpoints_pick(&es, b, 0), 1);
 }
 
 static void *hold_many(void *arg)
