@@ -82,6 +82,7 @@ static const struct foreign_word words[] = {
     {"upstream", "fail_timeout", "eject_time"},
     {"upstream", "slowstart", "slow_start"},
     {"upstream", "maxqueue", "queue_length"},
+    {"upstream", "abortonclose", "queue_abandoned = drop"},
     {"upstream", "redispatch", "retries"},
     {"upstream", "proxy_connect_timeout", "connect_timeout"},
     {"upstream", "timeout connect", "connect_timeout"},

@@ -33,6 +33,12 @@ static const struct option_word on_downs[] = {
     {NULL, 0},
 };
 
+static const struct option_word abandoneds[] = {
+    {"drop", UPSTREAM_ABANDONED_DROP},
+    {"keep", UPSTREAM_ABANDONED_KEEP},
+    {NULL, 0},
+};
+
 static const struct option_word initial_states[] = {
     {"up", HEALTH_STARTS_UP},
     {"down", HEALTH_STARTS_DOWN},
@@ -52,6 +58,7 @@ _Static_assert(sizeof(enum proxy_header_version) == sizeof(unsigned), "enum prox
 _Static_assert(sizeof(enum balancer_kind) == sizeof(unsigned), "enum balancer_kind");
 _Static_assert(sizeof(enum upstream_check) == sizeof(unsigned), "enum upstream_check");
 _Static_assert(sizeof(enum upstream_on_down) == sizeof(unsigned), "enum upstream_on_down");
+_Static_assert(sizeof(enum upstream_abandoned) == sizeof(unsigned), "enum upstream_abandoned");
 _Static_assert(sizeof(enum health_initial) == sizeof(unsigned), "enum health_initial");
 
 #define UPSTREAM(field) offsetof(struct upstream_conf, field)
@@ -161,6 +168,9 @@ static const struct option upstream_rows[] = {
     {"queue_timeout", &option_kind_duration, 0, OPTION_NEW_CONNECTIONS, "5s",
      "10ms to 1h", "maximum time of a client in the queue",
      UPSTREAM(queue_timeout_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+    {"queue_abandoned", &option_kind_word, 0, OPTION_LIVE, "keep",
+     "drop or keep", "what to do with a client that ends its stream in the queue, behind a request",
+     UPSTREAM(queue_abandoned), 0, 0, abandoneds},
     {"spare", &option_kind_number, 0, OPTION_LIVE, "0",
      "0 to 10000",
      "number of idle connections to keep open to each server, all workers together; 0: none",

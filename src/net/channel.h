@@ -155,8 +155,8 @@ void channel_shutdown_write(struct channel *ch);
 /*
  * channel_stop_reading(ch, why) / channel_resume_reading(ch, why) / channel_stopped(ch, why):
  * Add the reasons ${why} to stop reading / remove them / is one of ${why} set? Reading resumes when
- * no reason is left. A stopped channel notices resets (net/hangup.h), but not end of file. No-op
- * while input is discarded.
+ * no reason is left. A stopped channel notices resets (net/hangup.h), but end of file only with
+ * channel_notice_end(). No-op while input is discarded.
  *
  * Thread: loop
  */
@@ -286,6 +286,15 @@ void channel_abort(struct channel *ch, int error);
  * Thread: loop
  */
 void channel_notice_reset(struct channel *ch);
+
+/*
+ * channel_notice_end(ch):
+ * channel_notice_reset(), and call the tail's end_noticed() once if the peer has ended its stream,
+ * or ends it before ${ch} is read.
+ *
+ * Thread: loop
+ */
+void channel_notice_end(struct channel *ch);
 
 /*
  * channel_splice_to(ch, dst, mode):

@@ -162,6 +162,20 @@ static bool channel_peer_left_silently(const struct channel *ch)
            !sock_has_unread(ch->io.fd);
 }
 
+void channel_notice_end(struct channel *ch)
+{
+    channel_notice_reset(ch);
+    hangup_listen_end(&channel_net(ch)->hangup, &ch->hangup);
+}
+
+static void channel_peer_ended(struct channel *ch)
+{
+    struct handler *tail = ch->pipeline.tail;
+
+    if (tail->ops->end_noticed)
+        tail->ops->end_noticed(tail);
+}
+
 void channel_on_hangup(struct hangup_watch *w)
 {
     struct channel *ch = CONTAINER_OF(w, struct channel, hangup);
@@ -170,11 +184,13 @@ void channel_on_hangup(struct hangup_watch *w)
     if (ch->flags & CHANNEL_ENDED)
         return;
     error = sock_error(ch->io.fd);
-    if (error == 0 && channel_peer_left_silently(ch))
+    if (error == 0 && w->hung_up && channel_peer_left_silently(ch))
         error = -EPIPE;
-    if (error < 0 && (ch->flags & CHANNEL_READ_ENDED))
+    if (error == 0)
+        channel_peer_ended(ch);
+    else if (ch->flags & CHANNEL_READ_ENDED)
         channel_write_failed(ch, error);
-    else if (error < 0)
+    else
         channel_write_broken(ch, error);
 }
 

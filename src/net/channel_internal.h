@@ -78,7 +78,7 @@ void channel_run_end(struct task *t);
 
 /*
  * channel_on_hangup(w):
- * Handle EPOLLERR or EPOLLHUP of the channel whose `hangup` is ${w}.
+ * Handle EPOLLERR, EPOLLHUP or EPOLLRDHUP of the channel whose `hangup` is ${w}.
  *
  * Thread: loop
  */

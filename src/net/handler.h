@@ -1,7 +1,8 @@
 /*
  * net/handler: one step of a channel's pipeline.
  *
- * NULL operations are skipped. The tail needs all inbound operations except `burst`.
+ * NULL operations are skipped. The tail needs all inbound operations except `burst` and
+ * `end_noticed`.
  */
 #ifndef NET_HANDLER_H
 #define NET_HANDLER_H
@@ -50,6 +51,11 @@ struct handler_ops {
      * were spliced. ${drained}: no more input now.
      */
     void (*took)(struct handler *h, size_t len, bool drained);
+    /*
+     * For the tail, optional: the peer has ended its stream, which is not read; see
+     * channel_notice_end(). Also called when both directions have ended.
+     */
+    void (*end_noticed)(struct handler *h);
     /* Send ${data}: pass it on with handler_write(). */
     int (*write)(struct handler *h, const void *data, size_t len);
     /* Send end of file: pass it on with handler_shutdown_write(). May be called again. */

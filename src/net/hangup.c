@@ -77,11 +77,38 @@ static void hangup_watch_instance(struct hangup *h)
     ev_io_start(loop_ev(h->loop), &h->io);
 }
 
+static int hangup_control(const struct hangup *h, struct hangup_watch *w, int op)
+{
+    struct epoll_event events = {.events = EPOLLONESHOT, .data.ptr = w};
+
+    if (w->wants_end)
+        events.events |= EPOLLRDHUP;
+    return epoll_ctl(h->fd, op, w->fd, &events);
+}
+
+/* Watch ${w} on, for what it still wants; after a failure it is polled. */
+static void hangup_modify(struct hangup *h, struct hangup_watch *w)
+{
+    if (hangup_control(h, w, EPOLL_CTL_MOD) == 0)
+        return;
+    hangup_log_refusal(h, errno);
+    (void)epoll_ctl(h->fd, EPOLL_CTL_DEL, w->fd, NULL);
+    w->registered = false;
+    hangup_move(w, &h->polled);
+    hangup_arm(h);
+}
+
+static void hangup_report_end(struct hangup *h, struct hangup_watch *w)
+{
+    w->wants_end = false;
+    if (w->registered)
+        hangup_modify(h, w);
+    w->event(w);
+}
+
 static void hangup_register(struct hangup *h, struct hangup_watch *w)
 {
-    struct epoll_event none = {.events = EPOLLONESHOT, .data.ptr = w};
-
-    if (epoll_ctl(h->fd, EPOLL_CTL_ADD, w->fd, &none) < 0) {
+    if (hangup_control(h, w, EPOLL_CTL_ADD) < 0) {
         hangup_log_refusal(h, errno);
         hangup_move(w, &h->polled);
         return;
@@ -109,8 +136,12 @@ static void hangup_on_event(struct ev_loop *ev, struct ev_io *io, int revents)
     for (int i = 0; i < n; i++) {
         struct hangup_watch *w = events[i].data.ptr;
 
-        if (w->registered) /* the callback of an earlier event may have unregistered it */
+        if (!w->registered) /* the callback of an earlier event has unregistered it */
+            continue;
+        if (events[i].events & (EPOLLERR | EPOLLHUP))
             hangup_report(h, w, events[i].events & EPOLLERR);
+        else
+            hangup_report_end(h, w);
     }
     if (!(revents & EV_ERROR))
         return;
@@ -133,7 +164,7 @@ static void hangup_settle(struct hangup *h, int64_t now_ns, unsigned *left)
 
 static void hangup_poll(struct hangup *h, struct hangup_watch *w)
 {
-    struct pollfd p = {.fd = w->fd};
+    struct pollfd p = {.fd = w->fd, .events = w->wants_end ? POLLRDHUP : 0};
     bool is_error;
 
     if (!w->hung_up)
@@ -141,8 +172,10 @@ static void hangup_poll(struct hangup *h, struct hangup_watch *w)
     if ((w->registered && !w->hung_up) || poll(&p, 1, 0) <= 0)
         return;
     is_error = p.revents & POLLERR;
-    if (is_error || !w->hung_up)
+    if (is_error || ((p.revents & POLLHUP) && !w->hung_up))
         hangup_report(h, w, is_error);
+    else if (p.revents & POLLRDHUP)
+        hangup_report_end(h, w);
 }
 
 /* Callbacks may change the lists: take one socket at a time. */
@@ -222,5 +255,15 @@ void hangup_leave(struct hangup *h, struct hangup_watch *w)
         (void)epoll_ctl(h->fd, EPOLL_CTL_DEL, w->fd, NULL);
     w->registered = false;
     w->hung_up = false;
+    w->wants_end = false;
     list_remove(&w->link);
+}
+
+/* After EPOLLHUP the socket is polled. */
+void hangup_listen_end(struct hangup *h, struct hangup_watch *w)
+{
+    MUST(!list_empty(&w->link));
+    w->wants_end = true;
+    if (w->registered && !w->hung_up)
+        hangup_modify(h, w);
 }

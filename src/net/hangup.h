@@ -1,9 +1,9 @@
 /*
- * net/hangup: notices resets of sockets that are not read.
+ * net/hangup: notices resets, and on request the end of file, of sockets that are not read.
  *
  * libev reports EPOLLERR and EPOLLHUP only to watchers of EV_READ or EV_WRITE, and a paused channel
  * has none. So each loop has a second epoll instance for paused sockets, and libev watches that
- * instance for EV_READ. epoll(7) reports EPOLLERR and EPOLLHUP unasked.
+ * instance for EV_READ. epoll(7) reports EPOLLERR and EPOLLHUP unasked, EPOLLRDHUP if asked.
  *
  * note: settle time. Most pauses are short: a socket is registered only after one to two
  * HANGUP_SETTLE_NS, which it spends in the lists `just_paused` and `still_paused`.
@@ -33,7 +33,10 @@
 
 struct hangup_watch;
 
-/* Called on the loop for EPOLLHUP and EPOLLERR, at most once each after hangup_listen(). */
+/*
+ * Called on the loop for EPOLLHUP and EPOLLERR, at most once each after hangup_listen(), and for
+ * EPOLLRDHUP once after hangup_listen_end(). `hung_up` tells EPOLLRDHUP alone from the others.
+ */
 typedef void hangup_event(struct hangup_watch *w);
 
 struct hangup_watch {
@@ -41,7 +44,8 @@ struct hangup_watch {
     hangup_event *event;
     int fd;
     bool registered;
-    bool hung_up; /* `event` was called */
+    bool hung_up;   /* `event` was called for EPOLLHUP or EPOLLERR */
+    bool wants_end; /* report EPOLLRDHUP too */
 };
 
 struct hangup {
@@ -84,6 +88,7 @@ static inline void hangup_watch_init(struct hangup_watch *w, hangup_event *event
     w->event = event;
     w->registered = false;
     w->hung_up = false;
+    w->wants_end = false;
 }
 
 /*
@@ -96,5 +101,13 @@ static inline void hangup_watch_init(struct hangup_watch *w, hangup_event *event
  */
 void hangup_listen(struct hangup *h, struct hangup_watch *w, int fd);
 void hangup_leave(struct hangup *h, struct hangup_watch *w);
+
+/*
+ * hangup_listen_end(h, w):
+ * Also report EPOLLRDHUP, once, even if the peer has ended its stream before. ${w} is listened to.
+ *
+ * Thread: loop
+ */
+void hangup_listen_end(struct hangup *h, struct hangup_watch *w);
 
 #endif

@@ -89,25 +89,6 @@ static int proxy_create(struct session **out, const struct service *service)
     return 0;
 }
 
-/* Tail of the client's pipeline until a server is connected; no bytes reach it. */
-static void proxy_client_ended(struct handler *h, enum handler_end what, int error)
-{
-    struct proxy *p = CONTAINER_OF(h, struct proxy, to_server.handler);
-
-    session_leg_ended(&p->session, h->channel, what, error);
-}
-
-/* The preface passes on events while no server is connected. */
-static void proxy_client_on_event(struct handler *h)
-{
-    (void)h;
-}
-
-static const struct handler_ops proxy_waiting_ops = {.name = "waiting",
-                                                     .active = proxy_client_on_event,
-                                                     .ended = proxy_client_ended,
-                                                     .writable = proxy_client_on_event};
-
 static const char *proxy_none_text(const struct proxy *p, int error)
 {
     switch (error) {
@@ -133,7 +114,7 @@ static enum session_reason proxy_none_reason(const struct proxy *p, int error)
     }
 }
 
-static void proxy_no_server(struct proxy *p, int error)
+void proxy_no_server(struct proxy *p, int error)
 {
     struct upstream *up = proxy_upstream(p);
     unsigned suppressed;
@@ -164,38 +145,6 @@ int64_t proxy_retry_until_ns(const struct proxy *p)
                                       : clock_add_ns(clock_now_ns(), conf->connect_timeout_ns);
 }
 
-static uint32_t proxy_us(int64_t ns)
-{
-    int64_t us = ns / NS_PER_US;
-
-    return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
-}
-
-/* Add ${us} to ${sum_us}: a session may queue again after a server failed. */
-static void proxy_add_us(uint32_t *sum_us, uint32_t us)
-{
-    if (*sum_us == UINT32_MAX)
-        *sum_us = us;
-    else
-        *sum_us = us < UINT32_MAX - *sum_us ? *sum_us + us : UINT32_MAX;
-}
-
-static void proxy_waited(void *cookie, struct endpoint *e, int error)
-{
-    struct proxy *p = cookie;
-    int64_t waited_ns = clock_now_ns() - p->waits_since_ns;
-
-    p->ticket = NULL;
-    proxy_add_us(&p->times.queue_us, proxy_us(waited_ns));
-    /* Time in the queue has its own limit: it does not count as connecting. */
-    p->give_up_at_ns = clock_add_ns(p->give_up_at_ns, waited_ns);
-    p->retry_until_ns = clock_add_ns(p->retry_until_ns, waited_ns);
-    if (e)
-        proxy_connect_to(p, upstream_server_of(e));
-    else
-        proxy_no_server(p, error);
-}
-
 void proxy_connect(struct proxy *p)
 {
     struct upstream *up = proxy_upstream(p);
@@ -207,10 +156,9 @@ void proxy_connect(struct proxy *p)
         proxy_connect_to(p, server);
         return;
     }
-    p->waits_since_ns = clock_now_ns();
     is_held |= hold_is_closed(&up->waiting.hold);
     if (rc == -EBUSY && (up->conf->queue_length > 0 || is_held))
-        rc = wait_queue_join(&up->waiting, &p->ticket, &p->pick, proxy_waited, p);
+        rc = proxy_wait(p);
     if (rc == -ENOBUFS && is_held && !hold_is_closed(&up->waiting.hold))
         proxy_connect(p); /* the upstream's pause has just ended */
     else if (rc < 0)
@@ -288,11 +236,7 @@ static void proxy_cancel(struct session *s)
     if (!s->connecting)
         return;
     s->connecting = false;
-    if (p->ticket) {
-        wait_queue_leave(p->ticket);
-        proxy_add_us(&p->times.queue_us, proxy_us(clock_now_ns() - p->waits_since_ns));
-    }
-    p->ticket = NULL;
+    proxy_end_wait(p);
     proxy_end_pause(p);
     proxy_end_dial(p);
     (void)proxy_tls_cancel(p, false);

@@ -130,6 +130,7 @@ static void proxy_replace(struct session *s)
     spare_count_stale(p->at);
     relay_undo(&p->to_server, &p->client);
     relay_undo(&p->to_client, &p->server);
+    pipeline_set_tail(&p->client.pipeline, &proxy_waiting_ops);
     p->give_up_at_ns = proxy_deadline_ns(p);
     p->retry_until_ns = proxy_retry_until_ns(p);
     proxy_release_addresses(p);

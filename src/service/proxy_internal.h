@@ -1,6 +1,6 @@
 /*
- * service/proxy_internal: shared by proxy.c (choice of the server), proxy_failure.c, proxy_retry.c,
- * proxy_dial.c, proxy_attach.c and proxy_tls.c.
+ * service/proxy_internal: shared by proxy.c (choice of the server), proxy_wait.c, proxy_failure.c,
+ * proxy_retry.c, proxy_dial.c, proxy_attach.c and proxy_tls.c.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
 #define SERVICE_PROXY_INTERNAL_H
@@ -109,6 +109,35 @@ void proxy_end_pause(struct proxy *p);
  * Thread: loop of ${p}
  */
 void proxy_try_again(struct proxy *p);
+
+/* Tail of the client's pipeline until a server is connected; no bytes reach it. */
+extern const struct handler_ops proxy_waiting_ops;
+
+/*
+ * proxy_wait(p) / proxy_end_wait(p):
+ * Wait in the upstream's queue until a server is free / leave the queue, if ${p} waits there.
+ *
+ * Thread: loop of ${p}
+ * Errors: as wait_queue_join()
+ */
+int proxy_wait(struct proxy *p) NODISCARD;
+void proxy_end_wait(struct proxy *p);
+
+/*
+ * proxy_no_server(p, error):
+ * No server was picked, with ${error}: pause, or reset the client.
+ *
+ * Thread: loop of ${p}
+ */
+void proxy_no_server(struct proxy *p, int error);
+
+/*
+ * proxy_us(ns):
+ * ${ns} as a member of struct proxy_times.
+ *
+ * Thread: any
+ */
+uint32_t proxy_us(int64_t ns);
 
 /*
  * proxy_dial(p) / proxy_end_dial(p):

@@ -32,6 +32,9 @@ struct arena;
 /* What happens to the sessions of a server that goes down. */
 enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
 
+/* Which clients leave the queue when they end their stream there: all, or those without bytes. */
+enum upstream_abandoned { UPSTREAM_ABANDONED_KEEP, UPSTREAM_ABANDONED_DROP };
+
 enum upstream_check { UPSTREAM_CHECK_OFF, UPSTREAM_CHECK_TCP };
 
 struct upstream_checks_conf {
@@ -64,6 +67,7 @@ struct upstream_conf {
     struct ejection_conf ejection;
     unsigned queue_length; /* sessions that may wait for a server; 0: no queue */
     int64_t queue_timeout_ns;
+    enum upstream_abandoned queue_abandoned;
     struct upstream_checks_conf checks;
     struct spare_conf spare;
     int64_t resolve_interval_ns; /* 0: resolve once */

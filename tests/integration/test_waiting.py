@@ -242,6 +242,51 @@ def ends_while_waiting(t):
 
 
 @test()
+def abandoned(t):
+    """a queue full of clients that have closed without a byte has room for those that come then:
+    each is served"""
+    front = t.address()
+    with Counted(t.address()) as server, contextlib.ExitStack() as stack:
+        options = "queue_timeout = 1m\nqueue_length = 10"
+        with t.daemon(bounded(front, {server.address: 1}, options)) as daemon:
+            holder = stack.enter_context(open_session(front))
+            dead = [net.connect(front) for _ in range(10)]
+            t.eventually(lambda: waiting(daemon) == 10, "the queue is full")
+            for client in dead:
+                client.close()
+            t.eventually(lambda: waiting(daemon) == 0, "the dead ones are gone")
+            live = {stack.enter_context(net.connect(front)): b"client %d" % i for i in range(5)}
+            t.eventually(lambda: waiting(daemon) == 5, "the live ones wait")
+            for client, message in live.items():
+                client.sendall(message)
+            holder.close()
+            serve_all(live)
+            t.eventually(lambda: server.now == 0, "all are gone")
+            check_equal(server.total, 6, "connections")
+
+
+@test(each=[{"drops": True}, {"drops": False}])
+def queue_abandoned(t, drops):
+    """a client that closes in the queue behind a request leaves with queue_abandoned = drop, if
+    set by a reload too; else its request reaches the server ({drops})"""
+    front = t.address()
+    with Counted(t.address()) as server:
+        text = bounded(front, {server.address: 1}, "queue_timeout = 1m")
+        with t.daemon(text) as daemon:
+            holder = open_session(front)
+            if drops:
+                daemon.reload(text + "queue_abandoned = drop\n")
+            with net.connect(front) as client:
+                client.sendall(b"a request")
+            t.eventually(lambda: waiting(daemon) == (0 if drops else 1), "it waits or has left")
+            time.sleep(0.3)  # the one that stays is looked at too
+            check_equal(waiting(daemon), 0 if drops else 1, "waiting")
+            holder.close()
+            t.eventually(lambda: server.now == 0 and waiting(daemon) == 0, "all are gone")
+            check_equal(server.total, 1 if drops else 2, "connections")
+
+
+@test()
 def gives_up_any_time(t):
     """with clients that go away at any moment, before, while and after they get their turn, the
     others are served and no place is lost"""

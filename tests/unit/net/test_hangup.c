@@ -159,6 +159,64 @@ TEST_EACH(hangup, bytes_and_an_end_of_file_are_not_reported, 2)
     ck_assert_uint_eq(atomic_load(&p->events), 0);
 }
 
+static void do_listen_end(void *arg)
+{
+    struct place *p = arg;
+
+    hangup_listen(&hangup, &p->watch, p->ours);
+    hangup_listen_end(&hangup, &p->watch);
+}
+
+/* 0: asked for before the socket is registered; 1: later; 2: when the peer has ended already. */
+TEST_EACH(hangup, an_end_of_file_is_reported_once_when_asked_for_and_a_reset_after_it, 3)
+{
+    struct place *p = _i == 0 ? paused(0, false) : registered_place(0, false);
+
+    if (_i == 2)
+        sockets_end(p->theirs);
+    loop_runner_call(loop, do_listen_end, p);
+    if (_i < 2)
+        sockets_end(p->theirs);
+    UNTIL(atomic_load(&p->events) == 1);
+    ck_assert(!p->watch.hung_up);
+    PAUSE_MS(3 * HANGUP_SETTLE_NS / NS_PER_MS);
+    ck_assert_uint_eq(atomic_load(&p->events), 1);
+    reset(p);
+    UNTIL(atomic_load(&p->events) == 2);
+    ck_assert(p->watch.hung_up);
+}
+
+TEST(hangup, an_end_of_file_is_not_reported_in_the_next_pause)
+{
+    struct place *p = registered_place(0, false), *last = registered_place(1, false);
+
+    loop_runner_call(loop, do_listen_end, p);
+    loop_runner_call(loop, do_leave, p);
+    sockets_end(p->theirs);
+    loop_runner_call(loop, do_listen, p);
+    UNTIL(registered(p));
+    reset(last);
+    UNTIL(atomic_load(&last->events) == 1);
+    ck_assert_uint_eq(atomic_load(&p->events), 0);
+}
+
+/* 0: it could not be registered; 1: it can no longer be watched. */
+TEST_EACH(hangup, without_epoll_an_end_of_file_is_found_by_polling, 2)
+{
+    struct place *p = registered_place(0, false);
+
+    if (_i == 0)
+        loop_runner_call(loop, do_leave, p);
+    fault_plan(FAULT_EPOLL_CTL, 0, FAULT_ALWAYS, ENOSPC);
+    loop_runner_call(loop, do_listen_end, p);
+    UNTIL(log_lines_with("cannot be watched") == 1);
+    sockets_end(p->theirs);
+    UNTIL(atomic_load(&p->events) == 1);
+    reset(p);
+    UNTIL(atomic_load(&p->events) == 2);
+    EXPECT_LOG_LINES("cannot be watched for a reset", 1);
+}
+
 TEST(hangup, a_unix_peer_that_closes_its_socket_is_reported)
 {
     struct place *p = registered_place(0, true);

@@ -238,6 +238,47 @@ TEST_EACH(wait, what_a_client_has_sent_before_it_ended_is_delivered_when_there_i
         close(client);
 }
 
+/* 0, 1: it ends its half, without having sent a byte; 2, 3: behind a request, with drop. */
+TEST_EACH(wait, a_client_that_has_ended_its_stream_leaves_the_queue, 4)
+{
+    int client, ours;
+
+    open_full_server();
+    if (_i >= 2)
+        proxied.conf.queue_abandoned = UPSTREAM_ABANDONED_DROP;
+    if (_i % 2 == 0) {
+        client = waiting_client();
+    } else {
+        sockets_unix(&ours, &client);
+        host_adopt(&proxied.host, ours);
+        UNTIL(wait_queue_length(&proxied.upstream->waiting) == 1);
+    }
+    if (_i >= 2)
+        sockets_say(client, "a request");
+    sockets_end(client);
+    UNTIL(wait_queue_length(&proxied.upstream->waiting) == 0);
+    if (_i < 2)
+        sockets_hear_end(client);
+    UNTIL(atomic_load(&proxied.host.ended) == 1);
+    ck_assert_int_eq(atomic_load(&proxied.host.reason), SESSION_CLIENT_FIN);
+    close(client);
+    close_full_server();
+}
+
+TEST(wait, a_client_that_ended_its_stream_before_it_queues_leaves_the_queue)
+{
+    int ours, client;
+
+    open_full_server();
+    sockets_tcp(&ours, &client);
+    sockets_end(client);
+    host_adopt(&proxied.host, ours);
+    UNTIL(atomic_load(&proxied.host.ended) == 1);
+    ck_assert_int_eq(atomic_load(&proxied.host.reason), SESSION_CLIENT_FIN);
+    close(client);
+    close_full_server();
+}
+
 TEST(wait, an_idle_timeout_ends_the_attempt)
 {
     int client;
