@@ -165,6 +165,7 @@ int balancer_create(struct balancer **out, const struct balancer_conf *conf)
     *b = (struct balancer){.ops = &balancer_kinds[conf->kind],
                            .hash_balance_factor = conf->hash_balance_factor,
                            .panic_threshold = conf->panic_threshold,
+                           .spills = conf->spills,
                            .slow_start_ns = conf->slow_start_ns,
                            .generation = conf->generation};
     rc = balancer_fill(b, conf);
@@ -370,14 +371,18 @@ static int balancer_pick_fit(struct balancer *b, struct balancer_pick_state *pic
 {
     unsigned i = c->first;
     int rc = -ENOENT;
+    bool busy = false;
 
     if (c->shares) {
         rc = balancer_pick_shared(b, pick, c, &i, out);
+        busy = rc == -EBUSY;
         i++;
     }
-    for (; c->weight > 0 && i < b->n_pools && rc == -ENOENT; i++)
+    for (; c->weight > 0 && i < b->n_pools && rc < 0 && (!busy || b->spills); i++) {
         rc = balancer_pick_in(b, pick, c, i, out);
-    return rc;
+        busy |= rc == -EBUSY;
+    }
+    return rc < 0 && busy ? -EBUSY : rc;
 }
 
 static int balancer_pick_ejected(struct balancer *b, struct balancer_pick_state *pick,

@@ -5,7 +5,7 @@
  * flags and session counts. Endpoints of weight 0 are left out.
  *
  * Levels: a session gets a higher level only after it tried all fit endpoints of the lower levels.
- * If these are full, the pick fails instead.
+ * If these are full, the pick fails instead, unless balancer_conf.spills is set.
  *   - When the lowest level has too few fit endpoints (panic_threshold), higher levels share its
  *     sessions by weight; when it has none, they take over.
  *   - Panic: all levels together have too few fit endpoints, some of them in the lowest level, or
@@ -61,6 +61,7 @@ struct balancer_conf {
     unsigned hash_balance_factor;
     /* percent of the lowest level's endpoints; fewer fit ones are too few; 0: never panic */
     unsigned panic_threshold;
+    bool spills;           /* sessions may go to a higher level when the lower ones are full */
     int64_t slow_start_ns; /* duration of ENDPOINT_WARMING */
     uint32_t generation;   /* unique in the group */
 };
@@ -108,8 +109,8 @@ void balancer_begin(struct balancer_pick_state *pick, uint64_t key);
  *
  * Thread: any
  * Owns:   the caller calls endpoint_leave() when the session there ends
- * Errors: 0; -EBUSY (all fit untried endpoints are full); -ENOENT (none is left, or BALANCER_TRIES
- *         were tried)
+ * Errors: 0; -EBUSY (all fit untried endpoints of these levels are full); -ENOENT (none is left, or
+ *         BALANCER_TRIES were tried)
  */
 int balancer_pick(struct balancer *b, struct balancer_pick_state *pick,
                   struct endpoint **out) NODISCARD;

@@ -58,6 +58,7 @@ struct balancer {
     unsigned n;
     unsigned hash_balance_factor;
     unsigned panic_threshold;
+    bool spills;
     int64_t slow_start_ns;
     uint32_t generation;
 

@@ -64,6 +64,7 @@ static int membership_build_balancer(struct membership *r, struct server_set *se
                                      .n_endpoints = set->n,
                                      .hash_balance_factor = conf->hash_balance_factor,
                                      .panic_threshold = conf->panic_threshold,
+                                     .spills = conf->backup_when_full,
                                      .slow_start_ns = conf->slow_start_ns,
                                      .generation = ++r->generation};
     int rc;

@@ -55,6 +55,7 @@ struct upstream_conf {
     /* maximum sessions of a server, in percent of its fair share; 0: no limit */
     unsigned hash_balance_factor;
     unsigned panic_threshold;   /* percent of the servers that must be fit, else panic; 0: never */
+    bool backup_when_full;      /* backups get sessions when all other servers are full */
     int64_t slow_start_ns;      /* 0: no slow start */
     int64_t connect_timeout_ns; /* total for all addresses of a server */
     struct connector_conf connect;

@@ -287,6 +287,28 @@ def queue_abandoned(t, drops):
 
 
 @test()
+def backup_when_full(t):
+    """while the only server is full, clients wait though the backup is idle; with backup_when_full
+    they are served there, those that wait too, and wait only when it is full as well"""
+    front = t.address()
+    with Counted(t.address()) as server, Counted(t.address()) as backup, \
+            contextlib.ExitStack() as stack:
+        lines = {server.address: 1, backup.address: "1 backup"}
+        text = bounded(front, lines, "queue_timeout = 1m")
+        with t.daemon(text) as daemon:
+            holder = stack.enter_context(open_session(front))
+            first = wait_in_turn(t, daemon, front, stack)
+            check_equal(backup.total, 0, "connections of the backup")
+            daemon.reload(text + "backup_when_full = yes\n")
+            check_equal(net.exchange(first, b"x"), b"x", "the echo")
+            second = wait_in_turn(t, daemon, front, stack)
+            check_equal((server.now, backup.now), (1, 1), "connections")
+            holder.close()
+            check_equal(net.exchange(second, b"x"), b"x", "the echo")
+            check_equal((server.total, backup.total), (2, 1), "connections, in all")
+
+
+@test()
 def gives_up_any_time(t):
     """with clients that go away at any moment, before, while and after they get their turn, the
     others are served and no place is lost"""

@@ -517,6 +517,29 @@ TEST_EACH(marks, backups_do_not_help_those_that_are_only_busy, KINDS)
     ck_assert_int_eq(endpoints_pick(&es, b, 1), -EBUSY);
 }
 
+/* The primary servers come first; when all are full, the pick fails with -EBUSY. */
+TEST_EACH(marks, backups_help_those_that_are_full_if_sessions_may_spill, KINDS)
+{
+    struct balancer_pick_state pick;
+
+    open_with_backups(_i, 0);
+    balancer_destroy(b);
+    es.conf.spills = true;
+    for (unsigned i = 0; i < 4; i++)
+        es.all[i].max_connections = 1;
+    b = endpoints_balancer(&es, _i);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(endpoints_pick(&es, b, 1) % 2, i / 2);
+    ck_assert_int_eq(endpoints_pick(&es, b, 1), -EBUSY);
+    endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
+    endpoint_set_flag(&es.all[3], ENDPOINT_DOWN);
+    ck_assert_int_eq(endpoints_pick(&es, b, 1), -EBUSY); /* it waits for a and c */
+    endpoint_leave(&es.all[2]);
+    balancer_begin(&pick, 1);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), 2);
+    ck_assert_int_eq(endpoints_next(&es, b, &pick), -EBUSY); /* a is untried */
+}
+
 TEST_EACH(marks, backups_that_take_over_are_no_panic, KINDS)
 {
     open_with_backups(_i, 50);
