@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -225,7 +226,7 @@ static int sock_bind_source(int fd, const struct address *a, const struct sock_c
         return 0;
     rc = sock_set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT); /* for IPv6 too */
     if (rc == 0 && bind(fd, &source->u.sa, source->len) < 0)
-        rc = -errno;
+        rc = errno == EADDRNOTAVAIL || errno == ENODEV ? -SOCK_NO_SOURCE : -errno;
     return rc;
 }
 
@@ -334,7 +335,14 @@ bool sock_error_is_exhaustion(int error)
 
 bool sock_error_is_ours(int error)
 {
-    return error == -ENETUNREACH || error == -EAFNOSUPPORT || error == -EADDRNOTAVAIL;
+    return error == -ENETUNREACH || error == -EAFNOSUPPORT || error == -EADDRNOTAVAIL ||
+           error == -SOCK_NO_SOURCE;
+}
+
+const char *sock_error_text(int error)
+{
+    return error == -SOCK_NO_SOURCE ? "source_address is not an address of this host"
+                                    : strerror(-error);
 }
 
 int sock_local(struct address *out, int fd)

@@ -2,6 +2,7 @@
 #ifndef NET_SOCK_H
 #define NET_SOCK_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -47,6 +48,12 @@ struct sock_connect_conf {
     struct address source_ipv6;
     bool unseen; /* see note: unseen */
 };
+
+/*
+ * Error of sock_connect(): the source address is not an address of this host. No system call of a
+ * socket returns this number; connect(2) without a free port returns EADDRNOTAVAIL.
+ */
+#define SOCK_NO_SOURCE EUNATCH
 
 /*
  * sock_listen(out_fd, a, conf):
@@ -139,10 +146,18 @@ bool sock_unlink_own(const struct sock_own_file *own, const struct address *a);
  * Thread: any
  * Owns:   the caller owns ${out_fd} on 0 or -EINPROGRESS
  * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix backlog full; no event follows);
- *         -EADDRNOTAVAIL (also: source not local); other -errno
+ *         -SOCK_NO_SOURCE; other -errno
  */
 int sock_connect(int *out_fd, const struct address *a,
                  const struct sock_connect_conf *conf) NODISCARD;
+
+/*
+ * sock_error_text(error):
+ * Text of an ${error} of sock_connect() or of its connection.
+ *
+ * Thread: any
+ */
+const char *sock_error_text(int error);
 
 /*
  * sock_close_reset(fd):

@@ -37,7 +37,7 @@ void proxy_end_dial(struct proxy *p)
 static void proxy_dial_failed(struct proxy *p, int error)
 {
     const struct proxy_failure failure = {.error = error,
-                                          .why = strerror(-error),
+                                          .why = sock_error_text(error),
                                           .reason = session_reason_of_connect(error),
                                           .is_ours = sock_error_is_ours(error)};
 

@@ -22,6 +22,7 @@ static const struct {
     [CHECK_CLOSED] = {"closed before the answer", CHECK_AGAINST},
     [CHECK_WRONG_ANSWER] = {"wrong answer", CHECK_AGAINST},
     [CHECK_ANSWER_TIMEOUT] = {"timed out waiting for the answer", CHECK_AGAINST},
+    [CHECK_NO_SOURCE] = {"source_address is not an address of this host", CHECK_AGAINST},
     [CHECK_NO_PORT] = {"no local port or address to connect from", CHECK_NEITHER},
     [CHECK_NO_RESOURCES] = {"out of descriptors or memory", CHECK_NEITHER},
     [CHECK_CANCELLED] = {"cancelled", CHECK_NEITHER},
@@ -97,6 +98,7 @@ static enum check_outcome check_outcome_of(int error, enum check_outcome timeout
     case -ETIMEDOUT: return timeout;
     case -EPIPE:
     case -ECONNRESET: return CHECK_RESET;
+    case -SOCK_NO_SOURCE: return CHECK_NO_SOURCE;
     case -EADDRNOTAVAIL: return CHECK_NO_PORT;
     default: return sock_error_is_exhaustion(error) ? CHECK_NO_RESOURCES : CHECK_UNREACHABLE;
     }

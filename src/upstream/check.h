@@ -53,6 +53,7 @@ enum check_outcome {
     CHECK_CLOSED,     /* before any answer */
     CHECK_WRONG_ANSWER,
     CHECK_ANSWER_TIMEOUT,
+    CHECK_NO_SOURCE,    /* source_address is not an address of this host */
     CHECK_NO_PORT,      /* no local port or address to connect from */
     CHECK_NO_RESOURCES, /* out of descriptors or memory */
     CHECK_CANCELLED,

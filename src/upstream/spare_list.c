@@ -196,7 +196,7 @@ static void spare_connected(struct connector *connector, int fd, int error)
     const struct upstream_conf *conf = c->part->spare->up->conf; /* a reload may replace it */
 
     if (error < 0)
-        spare_failed(c, strerror(-error));
+        spare_failed(c, sock_error_text(error));
     else if (conf->tls.slot)
         spare_begin_tls(c, fd, conf);
     else

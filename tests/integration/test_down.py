@@ -6,10 +6,47 @@ import time
 from support import net
 from support.case import check, check_equal, test
 from support.health import greeted, is_alive, lines_of, port_to_check, ready, served
+from support.network import ip
 from support.server import Moody, full_queue
 from test_checks import checked, statistics, wait_down, wait_up, went_down
 from test_reasons import expect
-from test_upstream import who
+from test_upstream import config, own_network, who
+
+
+SOURCE = ("10.9.9.1/32", "dev", "lo")
+
+
+@test()
+def source_gone(t):
+    """a source_address that leaves the host is a failed check with its reason, and the server is down until it
+    is back"""
+    own_network()
+    ip("address", "add", *SOURCE)
+    front = t.address()
+    with ready(t, "a") as servers, t.daemon(checked(front, lines_of(servers), source_address="10.9.9.1")) as daemon:
+        check_equal(served(servers, front, 2), {"a": 2}, "clients before")
+        ip("address", "del", *SOURCE)
+        wait_down(t, daemon)
+        check(daemon.log_lines("source_address is not an address of this host"), "no reason in the log")
+        ip("address", "add", *SOURCE)
+        wait_up(t, daemon)
+        check_equal(served(servers, front, 2), {"a": 2}, "clients after")
+
+
+@test()
+def source_back_in_time(t):
+    """a client that comes while source_address has left the host is retried, and served when it is back"""
+    own_network()
+    front = t.address()
+    with Moody("a", t.address()) as server:
+        options = "source_address = 10.9.9.1\nretry_timeout = 60s\neject_failures = 1"
+        with t.daemon(config(front, {"a": server.address}, options)) as daemon:
+            with net.connect(front) as client:
+                t.eventually(lambda: daemon.log_lines("cannot connect: source_address is not an address of this host"),
+                             "the reason is logged")
+                ip("address", "add", *SOURCE)
+                check_equal(net.read_to_end(client), b"a", "what the server says")
+            check(not daemon.log_lines("ejected"), "the server is blamed")
 
 
 @test()

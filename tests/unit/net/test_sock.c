@@ -537,7 +537,10 @@ TEST(sock, a_source_of_another_host_is_told)
     connecting.source_ipv4 = a;
     connecting.source_ipv4.u.in.sin_port = 0;
     sockets_loopback(&a, 7);
-    ck_assert_int_eq(sock_connect(&fd, &a, &connecting), -EADDRNOTAVAIL);
+    ck_assert_int_eq(sock_connect(&fd, &a, &connecting), -SOCK_NO_SOURCE);
+    ck_assert_str_eq(sock_error_text(-SOCK_NO_SOURCE),
+                     "source_address is not an address of this host");
+    ck_assert_str_eq(sock_error_text(-EPIPE), "Broken pipe");
 }
 
 TEST(sock, a_socket_connected_to_itself_is_found_out)

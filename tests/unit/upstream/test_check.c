@@ -2,6 +2,7 @@
  * upstream/check: one outcome for each check, whatever the server does, and nothing left behind on
  * either side.
  */
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -627,6 +628,17 @@ TEST(check, without_a_local_port_the_outcome_says_so)
     check_now("", "");
     expect_outcome(CHECK_NO_PORT, "no local port or address to connect from");
     atomic_store(&connect_error, 0);
+}
+
+TEST(check, a_source_that_left_the_host_is_held_against_the_server)
+{
+    sockets_loopback(&addresses[0], 9);
+    conf.connect.sock.source_ipv4 = addresses[0];
+    ck_assert_int_eq(inet_pton(AF_INET, "192.0.2.1", &conf.connect.sock.source_ipv4.u.in.sin_addr),
+                     1);
+    check_now("", "");
+    expect_outcome(CHECK_NO_SOURCE, "source_address is not an address of this host");
+    ck_assert_int_eq(check_verdict(CHECK_NO_SOURCE), CHECK_AGAINST);
 }
 
 TEST(check, every_outcome_has_words_and_says_something_about_somebody)
