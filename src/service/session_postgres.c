@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "handlers/preface_handler.h"
+#include "service/session_hello.h"
 #include "service/session_internal.h"
 #include "service/session_tls.h"
 
@@ -18,6 +19,12 @@
 static const uint8_t postgres_ssl_request[] = {0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f};
 static const uint8_t postgres_gssenc_request[] = {0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x30};
 
+/* CancelRequest: length, code, process ID, key of 4 to 256 bytes (PostgreSQL 17: always 4). */
+#define POSTGRES_CANCEL_MIN_BYTES 16
+#define POSTGRES_CANCEL_MAX_BYTES 268
+
+static const uint8_t postgres_cancel_code[] = {0x04, 0xd2, 0x16, 0x2e};
+
 /* ErrorResponse: type, length, fields that end with 0. */
 static const char postgres_refusal[] =
     "E\0\0\0\x4cSFATAL\0VFATAL\0C28000\0Mthis port requires an encrypted connection (TLS)\0";
@@ -28,6 +35,7 @@ struct session_postgres {
     struct session *session;
     int64_t timeout_ns;
     bool refused_gssenc; /* the client began with a GSSENCRequest (8 bytes), refused */
+    bool cancels;        /* the client has sent a CancelRequest, and begins no TLS */
 };
 
 static struct session_postgres *session_postgres_of(struct preface_handler *p)
@@ -51,6 +59,23 @@ static int session_postgres_decode_request(struct session_postgres *o, const uin
     return session_postgres_answer(o, "N", 1) < 0 ? -EPIPE : -EAGAIN;
 }
 
+static bool session_postgres_is_cancel(const uint8_t *request)
+{
+    return memcmp(request + 4, postgres_cancel_code, sizeof(postgres_cancel_code)) == 0;
+}
+
+static int session_postgres_decode_cancel(struct session_postgres *o, const uint8_t *request,
+                                          size_t len)
+{
+    uint32_t bytes = (uint32_t)request[0] << 24 | (uint32_t)request[1] << 16 |
+                     (uint32_t)request[2] << 8 | request[3];
+
+    if (bytes < POSTGRES_CANCEL_MIN_BYTES || bytes > POSTGRES_CANCEL_MAX_BYTES || len > bytes)
+        return -EINVAL;
+    o->cancels = len == bytes;
+    return o->cancels ? 0 : -EAGAIN;
+}
+
 static int session_postgres_decode(struct preface_handler *p, const uint8_t *data, size_t len)
 {
     struct session_postgres *o = session_postgres_of(p);
@@ -61,6 +86,10 @@ static int session_postgres_decode(struct preface_handler *p, const uint8_t *dat
         return 0;
     if (len - before < POSTGRES_REQUEST_BYTES)
         return -EAGAIN;
+    if (session_postgres_is_cancel(data + before)) {
+        rc = session_postgres_decode_cancel(o, data + before, len - before);
+        return rc < 0 ? rc : (int)before;
+    }
     rc = session_postgres_decode_request(o, data + before, len - before);
     if (rc == 0)
         rc = session_postgres_answer(o, "S", 1) < 0 ? -EPIPE : (int)len;
@@ -78,6 +107,7 @@ static int session_postgres_conclude(struct preface_handler *p, int error)
 static const char *session_postgres_why(int error)
 {
     switch (error) {
+    case -EINVAL: return "its CancelRequest is not well-formed";
     case -EBADMSG: return "unencrypted bytes follow the SSLRequest";
     case -ENOMSG: return "the client does not ask for TLS";
     case -ETIMEDOUT: return "no SSLRequest within handshake_timeout";
@@ -104,12 +134,31 @@ static void session_postgres_failed(struct session_postgres *o, int error)
     session_reset(s, SESSION_TLS_HANDSHAKE);
 }
 
+/* Skip TLS, and the choice of the upstream by it. */
+static void session_postgres_cancel(struct session_postgres *o)
+{
+    static const uint8_t alpn[] = "\x0apostgresql";
+    const struct client_hello_bytes offered = {alpn, sizeof(alpn) - 1};
+    struct session *s = o->session;
+    bool is_echo = !s->service->routes && !s->service->upstream;
+    int rc = is_echo ? 0 : session_hello_route(s, "", offered);
+
+    if (rc < 0) {
+        session_hello_refuse(s, "", rc);
+        return;
+    }
+    s->preface = 1 << SESSION_PREFACE_POSTGRES;
+    session_preface_done(s);
+}
+
 static void session_postgres_done(struct preface_handler *p, int error)
 {
     struct session_postgres *o = session_postgres_of(p);
 
     if (error < 0)
         session_postgres_failed(o, error);
+    else if (o->cancels)
+        session_postgres_cancel(o);
     else
         session_preface_done(o->session);
 }
@@ -145,7 +194,12 @@ static size_t session_postgres_rest_bytes(const void *room)
 
 static void session_postgres_release(void *room)
 {
-    preface_handler_release(&((struct session_postgres *)room)->reader);
+    struct session_postgres *o = room;
+    struct channel *ch = o->reader.handler.channel;
+
+    preface_handler_release(&o->reader);
+    if (o->cancels) /* further bytes would come without TLS */
+        channel_end_input(ch, ch->pipeline.head);
 }
 
 static int64_t session_postgres_timeout_ns(const struct session *s, const void *room)

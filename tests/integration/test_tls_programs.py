@@ -1,11 +1,14 @@
 """tls_programs: the TLS of other programs, as clients in front and as servers behind."""
 
+import contextlib
+import signal
 import socket
+import subprocess
 
 from support import net, program, tls
 from support.case import check, check_equal, test
 from support.net import Task
-from test_examples import Postgres, psql_where
+from test_examples import Postgres, psql, psql_where
 from test_tls import NAME, certificate_of, tls_echo, tls_proxy
 
 MB = 1_000_000
@@ -76,6 +79,32 @@ def psql_client(t):
         rows = "\n".join(str(n) for n in range(1, 100_001)) + "\n"
         got = program.run(["psql", "-XAtqw", "-c", "SELECT generate_series(1, 100000)", where]).decode()
     check(got == rows, f"{len(got)} bytes, or others: {got[:200]}")
+
+
+@test(needs=["psql"], timeout=60, plain_only=True)
+def psql_interrupted(t):
+    """tls_start = postgres: Ctrl-C in psql ends its query on the server, also with several connections of others"""
+    front, back = t.address(), t.address()
+    _, certificate = certificate_of(t)
+    cluster = Postgres(t)
+    cluster.create(back)
+    with cluster.server(back), t.daemon(tls_proxy(front, back, certificate, "tls_start = postgres")):
+        where = psql_where(front) + " sslmode=require"
+
+        def asleep():
+            return int(psql(back, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'"))
+
+        with contextlib.ExitStack() as stack:
+            command = ["psql", "-XAtqw", "-c", "SELECT pg_sleep(600)", where]
+            clients = [stack.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE)) for _ in range(3)]
+            for client in clients:
+                stack.callback(client.kill)
+            t.eventually(lambda: asleep() == 3, "the queries run")
+            for i, client in enumerate(clients):
+                client.send_signal(signal.SIGINT)
+                _, err = client.communicate(timeout=net.LIMIT_S)
+                check(b"canceling statement due to user request" in err, f"psql says {err!r}")
+                check_equal(asleep(), 2 - i, "queries that go on")
 
 
 HAPROXY = """
