@@ -109,6 +109,11 @@ static const struct option upstream_rows[] = {
     {"idle_timeout", &option_kind_duration, 0, OPTION_LIVE, "0",
      "0 to 365d", "close a connection after this time without bytes from the server; 0: never",
      UPSTREAM(idle_timeout_ns), 0, 365 * NS_PER_DAY, NULL},
+    {"server_closed_timeout", &option_kind_duration, OPTION_ZERO, OPTION_LIVE, "10s",
+     "0, or 100ms to 365d",
+     "end a connection whose server has ended its stream, after this time without bytes; 0: "
+     "half_close_timeout alone",
+     UPSTREAM(server_closed_timeout_ns), 100 * NS_PER_MS, 365 * NS_PER_DAY, NULL},
     {"eject_failures", &option_kind_number, 0, OPTION_LIVE, "5",
      "0 to 1000000",
      "failed connects in a row after which a server is ejected for a while; 0: never",

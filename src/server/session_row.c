@@ -16,6 +16,8 @@ static const char *session_row_state(const struct session *s)
         return s->preface & 1 << SESSION_PREFACE_HEADER ? "header" : "hello";
     if (s->connecting)
         return "connecting";
+    if (s->legs[1] && channel_read_ended(s->legs[0]) != channel_read_ended(s->legs[1]))
+        return channel_read_ended(s->legs[0]) ? "client_closed" : "server_closed";
     return s->draining || s->leaving ? "draining" : "open";
 }
 

@@ -229,6 +229,11 @@ static int64_t proxy_server_idle_timeout_ns(const struct session *s)
     return proxy_upstream(proxy_of(s))->conf->idle_timeout_ns;
 }
 
+static int64_t proxy_server_closed_timeout_ns(const struct session *s)
+{
+    return proxy_upstream(proxy_of(s))->conf->server_closed_timeout_ns;
+}
+
 static void proxy_cancel(struct session *s)
 {
     struct proxy *p = proxy_of(s);
@@ -322,6 +327,7 @@ const struct service_ops proxy_ops = {.name = "proxy",
                                       .start = proxy_start,
                                       .route = proxy_route,
                                       .server_idle_timeout_ns = proxy_server_idle_timeout_ns,
+                                      .server_closed_timeout_ns = proxy_server_closed_timeout_ns,
                                       .cancel = proxy_cancel,
                                       .peer_name = proxy_peer_name,
                                       .describe = proxy_describe,

@@ -87,6 +87,8 @@ struct service_ops {
     void (*route)(struct session *s, struct upstream *up);
     /* proxy: timeout of a server that sends nothing; 0: no timeout. */
     int64_t (*server_idle_timeout_ns)(const struct session *s);
+    /* proxy: timeout of a client that does not close after its server's end of file; 0: none. */
+    int64_t (*server_closed_timeout_ns)(const struct session *s);
     /* Stop connecting, if under way: the connect, wait in the queue, pause or TLS handshake. */
     void (*cancel)(struct session *s);
     /* Has the client acknowledged all answers? NULL: unknown. */

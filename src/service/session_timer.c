@@ -17,7 +17,8 @@ enum session_due {
     SESSION_DUE_PREFACE,
     SESSION_DUE_QUIET,
     SESSION_DUE_LIFETIME,
-    SESSION_DUE_IDLE
+    SESSION_DUE_IDLE,
+    SESSION_DUE_SERVER_CLOSED
 };
 
 struct session_deadline {
@@ -87,6 +88,22 @@ static bool session_half_closed(const struct session *s)
     return false;
 }
 
+/* Has only the server ended its stream? It may have closed its socket. */
+static bool session_server_closed(const struct session *s)
+{
+    const struct channel *client = s->legs[0], *server = s->legs[1];
+
+    return client && server && !channel_ended(server) && channel_read_ended(server) &&
+           !channel_read_ended(client);
+}
+
+/* Have both sides acknowledged all bytes? The client's end of file counts as one. */
+static bool session_is_delivered(const struct session *s)
+{
+    return channel_write_ended(s->legs[0]) && channel_unsent_bytes(s->legs[0]) <= 1 &&
+           channel_unsent_bytes(s->legs[1]) == 0;
+}
+
 /* Lower ${d} to ${from_ns} + ${limit_ns}, if that is sooner. A ${limit_ns} of 0: no limit. */
 static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t limit_ns,
                            enum session_due due)
@@ -144,6 +161,9 @@ static struct session_deadline session_deadline(const struct session *s)
         session_leg_deadlines(s, i, &d);
     if (session_half_closed(s)) /* the reason is set already */
         session_sooner(&d, last_ns, s->service->conf->half_close_timeout_ns, SESSION_DUE_IDLE);
+    if (session_server_closed(s)) /* if bytes were under way, from the last check on */
+        session_sooner(&d, seen_ns, s->service->ops->server_closed_timeout_ns(s),
+                       SESSION_DUE_SERVER_CLOSED);
     if (s->draining && s->service->ops->finished)
         session_sooner(&d, seen_ns, SESSION_QUIET_NS, SESSION_DUE_QUIET);
     return d;
@@ -176,6 +196,10 @@ static void session_act(struct session *s, const struct session_deadline *d)
         session_time_out(s, s->leaving ? SESSION_DRAIN : SESSION_LIFETIME, d->limit_ns);
         break;
     case SESSION_DUE_IDLE: session_time_out(s, SESSION_IDLE, d->limit_ns); break;
+    case SESSION_DUE_SERVER_CLOSED:
+        if (session_is_delivered(s))
+            session_time_out(s, SESSION_IDLE, d->limit_ns);
+        break;
     case SESSION_DUE_QUIET:
         if (s->service->ops->finished(s))
             session_time_out(s, SESSION_DRAIN, d->limit_ns);

@@ -60,11 +60,12 @@ struct upstream_conf {
     int64_t connect_timeout_ns; /* total for all addresses of a server */
     struct connector_conf connect;
     struct proxy_header_conf send_proxy;
-    struct upstream_tls_conf tls; /* begins after the PROXY header */
-    int64_t retry_timeout_ns;     /* total for all servers; 0: no limit */
-    unsigned retries;             /* servers to try after the first */
-    unsigned retry_budget;        /* retries after a pause, per 100 sessions; 0: none */
-    int64_t idle_timeout_ns;      /* longest time without bytes from the server; 0: no limit */
+    struct upstream_tls_conf tls;     /* begins after the PROXY header */
+    int64_t retry_timeout_ns;         /* total for all servers; 0: no limit */
+    unsigned retries;                 /* servers to try after the first */
+    unsigned retry_budget;            /* retries after a pause, per 100 sessions; 0: none */
+    int64_t idle_timeout_ns;          /* longest time without bytes from the server; 0: no limit */
+    int64_t server_closed_timeout_ns; /* for a client whose server has ended; 0: no limit */
     struct ejection_conf ejection;
     unsigned queue_length; /* sessions that may wait for a server; 0: no queue */
     int64_t queue_timeout_ns;

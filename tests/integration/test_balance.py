@@ -442,6 +442,7 @@ def all_without_clients(t):
     {"line": "hash_balance_factor = 150", "says": "set balance = source_hash or maglev"},
     {"line": "panic_threshold = 101", "says": "0 to 100"},
     {"line": "slow_start = 2h", "says": "1h"},
+    {"line": "server_closed_timeout = 50ms", "says": "0, or 100ms to 365d"},
     {"line": "backup_when_full = maybe", "says": "yes or no"},
     {"line": "queue_abandoned = close", "says": "drop or keep"},
     {"line": "check = http", "says": "off or tcp"},

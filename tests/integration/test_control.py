@@ -5,6 +5,7 @@ import contextlib
 import re
 import select
 import signal
+import socket
 import time
 from collections import Counter
 from statistics import median
@@ -592,6 +593,20 @@ def paused_listener(t):
 def listener_state(place):
     listeners = get(place.admin, "/v1/listeners").json["listeners"]
     return next(one["state"] for one in listeners if one["name"] == "front")
+
+
+@test(each={"closer": ["client", "server"]})
+def half_closed_state(t, closer):
+    """a session whose {closer} has ended its half is told apart from those that are open"""
+    front, back, admin = t.address(), t.address(), t.path("admin")
+    text = (section(admin) + f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\n"
+            f"[upstream back]\nserver.only = {back}\nserver_closed_timeout = 0\n")
+    with net.listen(back) as listener, t.daemon(text):
+        with net.proxied(front, listener) as (client, server), net.proxied(front, listener):
+            (client if closer == "client" else server).shutdown(socket.SHUT_WR)
+            check_equal(net.read_to_end(server if closer == "client" else client), b"", "the other side's end")
+            rows = get(admin, "/v1/sessions").json["sessions"]
+            check_equal(sorted(row["state"] for row in rows), sorted([f"{closer}_closed", "open"]), "states")
 
 
 @test()

@@ -93,6 +93,62 @@ def half_closed(t, closer):
             expect_end(t, closing, watch, 0.7, 3)
 
 
+@test(each={"server": ["tcp", "unix"]})
+def server_closed(t, server):
+    """a {server} server that has closed is free again after server_closed_timeout though its client ignores
+    the end; the client gets all bytes and the end before"""
+    front, back = t.address(), t.address() if server == "tcp" else t.path("back")
+    text = proxy(front, back, "", "server_closed_timeout = 1s")
+    with net.listen(back) as listener, t.daemon(text) as daemon:
+        with net.proxied(front, listener) as (client, server_end):
+            server_end.sendall(b"all of it")
+            watch = Watch()
+            server_end.close()
+            check_equal(net.read_to_end(client), b"all of it", "what the client gets")
+            t.eventually(lambda: daemon.counts("server back/only sessions=")["sessions"] == 0, "the server is free")
+            watch.expect(1, 20 * t.scale, "it was free")
+            check(daemon.counts("server back/only sessions=")["upstream_fin"] == 1, "the reason")
+
+
+@test()
+def server_closed_slow_client(t):
+    """a client that takes the bytes of a server that has closed slowly, for longer than server_closed_timeout,
+    gets all of them and the end"""
+    front, back = t.address(), t.address()
+    text = proxy(front, back, "", "server_closed_timeout = 300ms")
+    with net.listen(back) as listener, t.daemon(text):
+        with net.connect(front, rcvbuf=4096) as client, net.accept(listener) as server:
+            sender = Task(send_and_close, server, 2_000_000)
+            got = 0
+            for _ in range(8):
+                time.sleep(0.4)
+                got += len(client.recv(4096))
+            got += len(net.read_to_end(client))
+            sender.result()
+            check_equal(got, 2_000_000, "bytes")
+
+
+def send_and_close(s, count):
+    s.sendall(bytes(count))
+    s.close()
+
+
+@test()
+def server_half_closed_but_busy(t):
+    """a client of a server that has ended its half goes on sending, with pauses below server_closed_timeout: all
+    of its bytes arrive"""
+    front, back = t.address(), t.address()
+    text = proxy(front, back, "", "server_closed_timeout = 3s")
+    with net.listen(back) as listener, t.daemon(text):
+        with net.proxied(front, listener) as (client, server):
+            server.shutdown(socket.SHUT_WR)
+            check_equal(net.read_to_end(client), b"", "what the client gets")
+            for i in range(9):
+                client.sendall(b"%d" % i)
+                check_equal(net.read_exactly(server, 1), b"%d" % i, "what the server gets")
+                time.sleep(0.5)
+
+
 @test(plain_only=True)
 def half_closed_but_busy(t):
     """a half-closed session goes on as long as bytes move"""

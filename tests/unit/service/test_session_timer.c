@@ -31,7 +31,7 @@ struct pair {
 static struct host host;
 static struct pair *pairs[SESSIONS];
 static unsigned n_pairs, before;
-static int64_t server_idle_timeout_ns;
+static int64_t server_idle_timeout_ns, server_closed_timeout_ns;
 static int server_fd; /* of the session that comes next; -1: it has to wait */
 static int client, server;
 
@@ -78,6 +78,12 @@ static void pair_start(struct session *s)
         pair_connect(p, server_fd);
 }
 
+static int64_t pair_server_closed_timeout_ns(const struct session *s)
+{
+    (void)s;
+    return server_closed_timeout_ns;
+}
+
 static int64_t pair_server_idle_timeout_ns(const struct session *s)
 {
     (void)s;
@@ -100,6 +106,8 @@ static const struct service_ops pair_ops = {.name = "pair",
                                             .open = pair_open,
                                             .start = pair_start,
                                             .server_idle_timeout_ns = pair_server_idle_timeout_ns,
+                                            .server_closed_timeout_ns =
+                                                pair_server_closed_timeout_ns,
                                             .cancel = pair_cancel,
                                             .free = pair_free};
 
@@ -110,6 +118,7 @@ static void setup(void)
     host_open(&host, &pair_ops, NULL);
     n_pairs = 0;
     server_idle_timeout_ns = 0;
+    server_closed_timeout_ns = 0;
     client = server = -1;
 }
 
