@@ -120,6 +120,7 @@ static void checks_remove(struct upstream_server *server)
     checker_remove(server->target);
     (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
     (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_WARMING);
+    atomic_store_explicit(&server->endpoint.is_checked, false, memory_order_relaxed);
 }
 
 static void checks_look(struct checks_group *g, struct upstream_server *server)

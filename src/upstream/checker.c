@@ -43,13 +43,15 @@ bool checker_has(const struct checker_target *t)
     return t->group != NULL;
 }
 
-/* A server that is up when its checks begin stays up until they fail. */
+/* A server that is up when its checks begin stays up until they fail; see endpoint.is_checked. */
 static enum health_initial checker_initial(const struct checker_target *t)
 {
     enum health_initial initial = t->group->rules->conf.health.initial;
 
     if ((endpoint_load(t->conf.endpoint) & ENDPOINT_DOWN) == 0)
-        return HEALTH_STARTS_UP;
+        return atomic_load_explicit(&t->conf.endpoint->is_checked, memory_order_relaxed)
+                   ? HEALTH_STARTS_KNOWN_UP
+                   : HEALTH_STARTS_UP;
     return initial == HEALTH_STARTS_UP ? HEALTH_STARTS_DOWN : initial;
 }
 

@@ -195,12 +195,23 @@ static enum log_level checker_down_level(const struct checker_target *t)
     return endpoint_is_used(t->conf.endpoint) ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE;
 }
 
-static void checker_went_down(struct checker_target *t, const struct check_result *result)
+static void checker_log_first_failed(const struct checker_target *t,
+                                     const struct check_result *result)
 {
-    struct checker_group *g = t->group;
+    const struct checker_group *g = t->group;
     char text[CHECK_TEXT_BYTES];
 
-    (void)endpoint_set_flag(t->conf.endpoint, ENDPOINT_DOWN);
+    log_write(checker_down_level(t),
+              "upstream %s: server %s: down: its first check failed: %s; servers up: %u of %u",
+              g->conf.name, t->conf.endpoint->name, check_describe(text, sizeof(text), result),
+              g->n_up, g->n_used);
+}
+
+static void checker_log_failed(const struct checker_target *t, const struct check_result *result)
+{
+    const struct checker_group *g = t->group;
+    char text[CHECK_TEXT_BYTES];
+
     log_write(checker_down_level(t),
               "upstream %s: server %s: down: checks failed in a row: %u, the last: %s; servers up: "
               "%u of %u",
@@ -241,32 +252,23 @@ static void checker_came_up(struct checker_target *t, bool is_first, int64_t dow
     checker_log_up(t, is_first, down_ns);
 }
 
-static void checker_stays_down(const struct checker_target *t, const struct check_result *result)
-{
-    const struct checker_group *g = t->group;
-    char text[CHECK_TEXT_BYTES];
-
-    log_write(checker_down_level(t),
-              "upstream %s: server %s: down: its first check failed: %s; servers up: %u of %u",
-              g->conf.name, t->conf.endpoint->name, check_describe(text, sizeof(text), result),
-              g->n_up, g->n_used);
-}
-
-/* Report a change. May free the target. */
-static void checker_tell(struct checker_target *t, enum health_change change, bool is_first,
-                         const struct check_result *result, int64_t since_at_ns)
+/* Report a change; ${before} is the state before the check. May free the target. */
+static void checker_tell(struct checker_target *t, enum health_change change,
+                         const struct health *before, const struct check_result *result)
 {
     const struct checker_group_conf *conf = &t->group->conf;
     int64_t now_ns = t->health.since_at_ns;
 
-    if (change == HEALTH_STAYS_DOWN) {
-        checker_stays_down(t, result);
-        return;
-    }
     if (change == HEALTH_WENT_DOWN)
-        checker_went_down(t, result);
+        (void)endpoint_set_flag(t->conf.endpoint, ENDPOINT_DOWN);
+    if (change == HEALTH_CAME_UP)
+        checker_came_up(t, !before->is_decided, now_ns - before->since_at_ns, now_ns);
+    else if (!before->is_known)
+        checker_log_first_failed(t, result);
     else
-        checker_came_up(t, is_first, now_ns - since_at_ns, now_ns);
+        checker_log_failed(t, result);
+    if (change == HEALTH_STAYS_DOWN)
+        return;
     if (conf->changed)
         conf->changed(conf->cookie, t->conf.endpoint, change == HEALTH_CAME_UP);
 }
@@ -284,13 +286,14 @@ static int64_t checker_interval_ns(struct checker_target *t)
 static void checker_report(struct checker_target *t, const struct check_result *result,
                            int64_t began_at_ns, bool as_sessions)
 {
-    int64_t now_ns = clock_now_ns(), since_at_ns = t->health.since_at_ns;
+    const struct health before = t->health;
+    int64_t now_ns = clock_now_ns();
     struct checker *k = t->group->checker;
-    bool is_first = !t->health.is_decided;
     enum health_change change;
 
     t->was_up |= t->health.is_up;
     change = health_report(&t->health, result->outcome == CHECK_PASSED, now_ns);
+    atomic_store_explicit(&t->conf.endpoint->is_checked, true, memory_order_relaxed);
     checker_count(t);
 
     checker_schedule(t, clock_add_ns(began_at_ns, checker_interval_ns(t)));
@@ -298,8 +301,8 @@ static void checker_report(struct checker_target *t, const struct check_result *
     if (result->outcome == CHECK_PASSED && as_sessions && t->health.is_up && t->group->conf.passed)
         t->group->conf.passed(t->group->conf.cookie, t->conf.endpoint);
     if (change != HEALTH_SAME)
-        checker_tell(t, change, is_first, result, since_at_ns);
-    if (is_first)
+        checker_tell(t, change, &before, result);
+    if (!before.is_decided)
         checker_decided(k);
 }
 

@@ -71,6 +71,7 @@ struct endpoint {
     _Atomic uint32_t *load;
     struct endpoint_group *group;
     _Atomic int64_t warming_since_ns; /* written before ENDPOINT_WARMING is set */
+    atomic_bool is_checked;           /* a check has found whether it is up */
 };
 
 /*

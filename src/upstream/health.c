@@ -28,19 +28,24 @@ void health_use(struct health *h, const struct health_conf *conf)
 void health_init(struct health *h, const struct health_conf *conf, enum health_initial initial,
                  uint64_t seed, int64_t now_ns)
 {
+    bool is_known = initial == HEALTH_STARTS_KNOWN_UP;
+
     *h = (struct health){.random = seed,
-                         .is_up = initial == HEALTH_STARTS_UP,
+                         .is_up = is_known || initial == HEALTH_STARTS_UP,
                          .is_decided = initial != HEALTH_STARTS_CHECKED,
+                         .is_known = is_known,
                          .since_at_ns = now_ns};
     health_use(h, conf);
 }
 
 enum health_change health_report(struct health *h, bool passed, int64_t now_ns)
 {
-    bool is_first = !h->is_decided;
-    unsigned enough = h->is_up ? h->conf->fall : is_first ? 1 : h->conf->rise;
+    bool is_first = !h->is_decided, is_unknown_up = h->is_up && !h->is_known;
+    unsigned enough = h->is_up ? h->conf->fall : h->conf->rise;
 
-    h->is_decided = true;
+    if (is_first || is_unknown_up)
+        enough = 1;
+    h->is_decided = h->is_known = true;
     if (passed == h->is_up) {
         h->streak = 0;
         return is_first ? HEALTH_STAYS_DOWN : HEALTH_SAME;

@@ -4,8 +4,8 @@
  *         fall failures in a row                      rise successes in a row
  *   UP ---------------------------> DOWN       DOWN -------------------------> UP
  *
- * Servers begin UP (as in HAProxy), DOWN, or CHECKED: down until the first check decides. This code
- * uses no clock or sockets.
+ * Servers begin UP (as in HAProxy, where also one failure is enough while the state is unknown),
+ * DOWN, or CHECKED: down until the first check decides. This code uses no clock or sockets.
  */
 #ifndef UPSTREAM_HEALTH_H
 #define UPSTREAM_HEALTH_H
@@ -15,7 +15,12 @@
 
 #include "base/must.h"
 
-enum health_initial { HEALTH_STARTS_UP, HEALTH_STARTS_DOWN, HEALTH_STARTS_CHECKED };
+enum health_initial {
+    HEALTH_STARTS_UP,
+    HEALTH_STARTS_DOWN,
+    HEALTH_STARTS_CHECKED,
+    HEALTH_STARTS_KNOWN_UP /* up, as checks have found before; not an option */
+};
 
 struct health_conf {
     enum health_initial initial; /* of a new server */
@@ -33,6 +38,7 @@ struct health {
     unsigned changed_by; /* checks in a row that made the last change */
     bool is_up;
     bool is_decided; /* is_up is known, from a check or the initial state */
+    bool is_known;   /* is_up is known, from a check */
     int64_t since_at_ns;
 };
 

@@ -11,7 +11,12 @@
 #include "upstream/spare_internal.h"
 #include "upstream/upstream.h"
 
-enum upstream_state_health { UPSTREAM_STATE_UNKNOWN, UPSTREAM_STATE_UP, UPSTREAM_STATE_DOWN };
+enum upstream_state_health {
+    UPSTREAM_STATE_UNKNOWN,
+    UPSTREAM_STATE_UP,         /* not checked yet, or not at all */
+    UPSTREAM_STATE_CHECKED_UP, /* as a check has found */
+    UPSTREAM_STATE_DOWN
+};
 
 /* Health of a server in another process. */
 struct upstream_state_told {
@@ -91,10 +96,12 @@ static void upstream_state_write_server(struct upstream *up, struct upstream_ser
                                         FILE *f)
 {
     bool down = (endpoint_load(&server->endpoint) & ENDPOINT_DOWN) != 0;
+    bool checked = atomic_load_explicit(&server->endpoint.is_checked, memory_order_relaxed);
+    const char *up_text = checked ? "no,checked" : "no";
     struct ejection_past ejected;
     struct counters_set set;
 
-    fprintf(f, "server %s/%s down=%s", up->name, server->name, down ? "yes" : "no");
+    fprintf(f, "server %s/%s down=%s", up->name, server->name, down ? "yes" : up_text);
     if (ejection_get(&up->ejection, &server->ejection, &ejected))
         fprintf(f, " ejected=%" PRId64 ",%u", ejected.returns_at_ns, ejected.times);
     upstream_state_server_set(&set, server);
@@ -131,6 +138,8 @@ static struct upstream_state_told upstream_state_told_of(const char *text)
 
     if (strncmp(text, "down=yes", strlen("down=yes")) == 0)
         told.health = UPSTREAM_STATE_DOWN;
+    else if (strncmp(text, "down=no,checked", strlen("down=no,checked")) == 0)
+        told.health = UPSTREAM_STATE_CHECKED_UP;
     else if (strncmp(text, "down=no", strlen("down=no")) == 0)
         told.health = UPSTREAM_STATE_UP;
     if (sscanf(text, "down=%*s ejected=%" SCNd64 ",%u", &ejected.returns_at_ns, &ejected.times) ==
@@ -157,6 +166,8 @@ static void upstream_state_use_health(struct upstream *up, struct upstream_serve
         (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
     else
         (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
+    if (told->health == UPSTREAM_STATE_CHECKED_UP)
+        atomic_store_explicit(&server->endpoint.is_checked, true, memory_order_relaxed);
 }
 
 static struct upstream_server *upstream_state_find(struct upstream *up, const char *name)

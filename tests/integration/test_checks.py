@@ -29,7 +29,8 @@ def checked(front, servers, workers=2, log="notice", **options):
 def went_down(daemon, name="a", why=".*", fall=FALL):
     """The log lines of that server having gone down."""
     return daemon.log_lines(rf"warning \S+: upstream back: server {name}: down: "
-                            rf"checks failed in a row: {fall}, the last: {why}; servers up: \d+ of \d+$")
+                            rf"(its first check failed|checks failed in a row: {fall}, the last): {why}; "
+                            r"servers up: \d+ of \d+$")
 
 
 def came_up(daemon, name="a", rise=RISE):
@@ -268,12 +269,19 @@ def address_of_its_own(t):
 
 
 @test()
-def fast_interval(t):
-    """a server that is down from the beginning is known to be so soon, with check_fast_interval, where
-    check_interval is an hour"""
-    front, back = t.address(), t.address()
-    with t.daemon(checked(front, {"a": back}, check_interval="1h", check_fast_interval="20ms")) as daemon:
-        wait_down(t, daemon, why="connection refused")
+def first_check(t):
+    """the first check of a server is enough to take it down, whatever fall says; then fall counts"""
+    front = t.address()
+    with Moody("b", t.address()) as b:
+        servers = {"a": t.address(), "b": b.address}
+        with t.daemon(checked(front, servers, fall=1000, rise=1, eject_failures=0, retries=0,
+                              log="debug")) as daemon:
+            wait_down(t, daemon, why="connection refused")
+            t.eventually(lambda: len(daemon.log_lines("server a: a check failed")) > 10, "b was checked, too")
+            check_equal({who(front) for _ in range(6)}, {"b"}, "the servers while a is down")
+            b.becomes("refuses")
+            t.eventually(lambda: len(daemon.log_lines("server b: a check failed")) > 5, "b fails")
+            check_equal(went_down(daemon, "b"), [], "that b is down")
 
 
 def deaf_upstreams(count, size, port):

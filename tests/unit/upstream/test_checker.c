@@ -238,8 +238,11 @@ static void setup(void)
     log_lines_capture(LOG_LEVEL_NOTICE);
     before = process_descriptors();
     for (unsigned i = 0; i < ENDPOINTS; i++)
-        endpoints[i] =
-            (struct endpoint){.name = "a", .weight = 1, .load = &loads[i], .group = &group_of_all};
+        endpoints[i] = (struct endpoint){.name = "a",
+                                         .weight = 1,
+                                         .load = &loads[i],
+                                         .group = &group_of_all,
+                                         .is_checked = true};
     conf = (struct checker_conf){.seed = 1};
     max_under_way = 16;
     rules_conf =
@@ -344,6 +347,27 @@ TEST_EACH(checker, a_server_without_a_weight_that_is_down_is_no_warning, 2)
     UNTIL((on_loop(do_stats, 0), stats.failed >= 3));
     ck_assert_uint_eq(log_lines_with("server a: down: "), 0);
     close(bound);
+}
+
+TEST(checker, one_failure_is_enough_for_a_server_that_was_never_checked_and_later_fall)
+{
+    struct address a;
+    int bound = sockets_bound(&a), listening;
+
+    atomic_store(&endpoints[0].is_checked, false);
+    set_address(0, &a);
+    start(1);
+    UNTIL(atomic_load(&n_changes) == 1);
+    ck_assert(!changes[0].is_up && has(0, ENDPOINT_DOWN));
+    ck_assert(atomic_load(&endpoints[0].is_checked));
+    EXPECT_LOG_LINES("server a: down: its first check failed: connection refused; servers up: 0 ",
+                     1);
+    listening = listen_again(&a);
+    close(bound);
+    UNTIL(atomic_load(&n_changes) == 2);
+    close(listening); /* fall is 3 from here on */
+    UNTIL(atomic_load(&n_changes) == 3);
+    EXPECT_LOG_LINES("server a: down: checks failed in a row: 3, the last: connection refused", 1);
 }
 
 TEST(checker, a_server_goes_down_after_fall_failures_and_comes_up_after_rise_successes)

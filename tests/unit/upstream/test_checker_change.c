@@ -130,8 +130,11 @@ static void setup(void)
     log_lines_capture(LOG_LEVEL_NOTICE);
     before = process_descriptors();
     for (unsigned i = 0; i < ENDPOINTS; i++) {
-        endpoints[i] =
-            (struct endpoint){.name = "a", .weight = 1, .load = &loads[i], .group = &group_of_all};
+        endpoints[i] = (struct endpoint){.name = "a",
+                                         .weight = 1,
+                                         .load = &loads[i],
+                                         .group = &group_of_all,
+                                         .is_checked = true};
         ck_assert_int_eq(checker_target_create(&targets[i]), 0);
     }
     rules_conf =

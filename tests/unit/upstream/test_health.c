@@ -16,7 +16,7 @@ static void setup(void)
     conf = (struct health_conf){
         .rise = 2, .fall = 3, .interval_ns = INTERVAL_NS, .jitter_percent = 10};
     now_ns = 100;
-    health_init(&h, &conf, conf.initial, 1, now_ns);
+    health_init(&h, &conf, HEALTH_STARTS_KNOWN_UP, 1, now_ns);
 }
 
 /*
@@ -42,6 +42,24 @@ TEST(health, a_server_begins_up)
     ck_assert_int_eq(h.since_at_ns, 100);
     ck_assert_int_eq(diagnostics("++++"), HEALTH_SAME);
     ck_assert_int_eq(h.since_at_ns, 100);
+}
+
+TEST(health, one_failure_takes_it_down_while_nothing_is_known_of_it)
+{
+    health_init(&h, &conf, HEALTH_STARTS_UP, 1, now_ns);
+    ck_assert(h.is_up);
+    ck_assert_int_eq(diagnostics("-"), HEALTH_WENT_DOWN);
+    ck_assert_int_eq(diagnostics("+"), HEALTH_SAME); /* not rise yet */
+    ck_assert_int_eq(diagnostics("+"), HEALTH_CAME_UP);
+    ck_assert_int_eq(diagnostics("--"), HEALTH_SAME);
+    ck_assert_int_eq(diagnostics("-"), HEALTH_WENT_DOWN);
+}
+
+TEST(health, a_first_success_makes_it_known)
+{
+    health_init(&h, &conf, HEALTH_STARTS_UP, 1, now_ns);
+    ck_assert_int_eq(diagnostics("+--"), HEALTH_SAME);
+    ck_assert_int_eq(diagnostics("-"), HEALTH_WENT_DOWN);
 }
 
 TEST(health, as_many_failures_as_fall_take_it_down)

@@ -161,6 +161,16 @@ TEST(upstream_state, a_server_that_was_up_needs_no_first_check)
     ck_assert(!is_down("a") && is_down("b"));
 }
 
+TEST(upstream_state, what_a_check_has_found_is_not_unknown_again)
+{
+    open_group();
+    continue_server("a", "down=no,checked", NULL);
+    continue_server("b", "down=no", NULL);
+    ck_assert(atomic_load(&find("a")->endpoint.is_checked));
+    ck_assert(!atomic_load(&find("b")->endpoint.is_checked));
+    ck_assert_ptr_nonnull(strstr(write_text(), "server back/a down=no,checked"));
+}
+
 TEST(upstream_state, later_reports_change_no_health)
 {
     open_group();
