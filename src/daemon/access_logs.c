@@ -69,15 +69,23 @@ static ssize_t access_logs_entry_write(void *cookie, const char *lines, size_t l
     return log_target_put_lines(entry->target, lines, len);
 }
 
+static bool access_logs_entry_rotate(void *cookie, bool cut)
+{
+    struct access_logs_entry *entry = cookie;
+
+    return log_target_take(entry->target, cut);
+}
+
 static int access_logs_entry_open(struct access_logs_entry **out, struct access_logs *logs,
                                   const char *where, size_t buffer_bytes)
 {
     struct access_logs_entry *entry = calloc(1, sizeof(*entry) + strlen(where) + 1);
-    const struct access_log_conf conf = {
-        .name = entry ? entry->where : NULL,
-        .sink = {.write = access_logs_entry_write, .cookie = entry},
-        .pool = logs->pool,
-        .max_bytes = buffer_bytes};
+    const struct access_log_conf conf = {.name = entry ? entry->where : NULL,
+                                         .sink = {.write = access_logs_entry_write,
+                                                  .rotate = access_logs_entry_rotate,
+                                                  .cookie = entry},
+                                         .pool = logs->pool,
+                                         .max_bytes = buffer_bytes};
     int rc;
 
     if (!entry)
@@ -352,11 +360,13 @@ void access_logs_reopen(struct access_logs *logs)
     struct access_logs_entry *entry = NULL;
 
     while (logs && (entry = access_logs_next(logs, entry))) {
-        int rc = log_target_reopen(entry->target);
+        int rc = log_target_offer(entry->target);
 
         if (rc < 0)
             log_error("access log %s: cannot be reopened: %s; the old file stays in use",
                       entry->where, strerror(-rc));
+        else
+            access_log_wake(entry->log);
     }
 }
 

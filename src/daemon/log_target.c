@@ -41,7 +41,8 @@ struct log_target {
     char *path;                    /* NULL: not a file */
     const struct privileges *user; /* opens the file; NULL: the process's user */
     struct sockaddr_un peer;
-    atomic_bool torn; /* the last line was written only in part */
+    atomic_int next_fd; /* see log_target_offer(); -1: none */
+    atomic_bool torn;   /* the last line was written only in part */
     atomic_uint lost;
 };
 
@@ -328,6 +329,7 @@ int log_target_open(struct log_target **out, const char *where, const struct pri
         return -ENOMEM;
     lt->sink = (struct log_sink){.write = log_target_write, .cookie = lt};
     lt->fd = -1;
+    atomic_init(&lt->next_fd, -1);
     lt->user = user;
     rc = log_target_open_where(lt, where);
     if (rc < 0) {
@@ -352,11 +354,40 @@ int log_target_reopen(struct log_target *lt)
     rc = log_target_open_file(&fd, lt->path, lt->user);
     if (rc < 0)
         return rc;
+    if (atomic_exchange(&lt->torn, false))
+        (void)!write(lt->fd, "\n", 1); /* end the line that was cut */
     rc = dup3(fd, lt->fd, O_CLOEXEC) < 0 ? -errno : 0;
-    if (rc == 0)
-        atomic_store(&lt->torn, false);
     close(fd);
     return rc;
+}
+
+int log_target_offer(struct log_target *lt)
+{
+    int fd = -1, rc;
+
+    if (!lt->path)
+        return 0;
+    rc = log_target_open_file(&fd, lt->path, lt->user);
+    if (rc < 0)
+        return rc;
+    fd = atomic_exchange(&lt->next_fd, fd);
+    if (fd >= 0)
+        close(fd); /* of a rotation that the writer did not see */
+    return 0;
+}
+
+bool log_target_take(struct log_target *lt, bool cut)
+{
+    int fd = atomic_exchange(&lt->next_fd, -1);
+    bool taken;
+
+    if (fd < 0)
+        return false;
+    if (cut)
+        (void)!write(lt->fd, "\n", 1);
+    taken = dup3(fd, lt->fd, O_CLOEXEC) >= 0;
+    close(fd);
+    return taken;
 }
 
 int log_target_may_reopen(const struct log_target *lt)
@@ -373,6 +404,8 @@ void log_target_close(struct log_target *lt)
     log_unset_sink(&lt->sink);
     if (lt->fd >= 0)
         close(lt->fd);
+    if (atomic_load(&lt->next_fd) >= 0)
+        close(atomic_load(&lt->next_fd));
     free(lt->path);
     free(lt);
 }

@@ -13,6 +13,7 @@
 #ifndef DAEMON_LOG_TARGET_H
 #define DAEMON_LOG_TARGET_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/log.h"
@@ -69,6 +70,17 @@ ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t le
  * Errors: 0; as safe_open() (the old file stays in use)
  */
 int log_target_reopen(struct log_target *lt) NODISCARD;
+
+/*
+ * log_target_offer(lt) / log_target_take(lt, cut):
+ * As log_target_reopen(), for a target with one writer: open the new file / if there is one, switch
+ * to it, after ending a line that was ${cut} in the old one; true: switched.
+ *
+ * Thread: main / the thread that calls log_target_put_lines()
+ * Errors: as log_target_reopen()
+ */
+int log_target_offer(struct log_target *lt) NODISCARD;
+bool log_target_take(struct log_target *lt, bool cut);
 
 /*
  * log_target_may_reopen(lt):

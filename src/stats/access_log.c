@@ -141,6 +141,11 @@ void access_log_put(struct access_log *al, const char *line, size_t len)
     access_log_schedule(al, ACCESS_LOG_DELAY_NS);
 }
 
+void access_log_wake(struct access_log *al)
+{
+    access_log_schedule(al, 0);
+}
+
 static bool access_log_has_room(const struct access_log *al)
 {
     const struct task *place = queue_peek(&al->lines);
@@ -206,6 +211,25 @@ static void access_log_drop_batch(struct access_log *al, const char *why)
     access_log_lose(al, access_log_clear_batch(al), why);
 }
 
+/* Has the sink taken a line only in part? */
+static bool access_log_is_cut(const struct access_log *al)
+{
+    return al->torn || al->mends || (al->head > 0 && al->batch[al->head - 1] != '\n');
+}
+
+/* After a rotation, write a line that the old file has in part again, as a whole. */
+static void access_log_rotate(struct access_log *al)
+{
+    if (!al->conf.sink.rotate || !al->conf.sink.rotate(al->conf.sink.cookie, access_log_is_cut(al)))
+        return;
+    if (al->mends)
+        al->head = 1; /* a new file has no torn line */
+    al->mends = false;
+    al->torn = false;
+    while (al->head > 0 && al->batch[al->head - 1] != '\n')
+        al->head--;
+}
+
 /*
  * Write queued lines. Returns 0: none are left; -EAGAIN: the sink takes nothing now; -EINPROGRESS:
  * lines may be left for the next run.
@@ -215,6 +239,7 @@ static int access_log_write(struct access_log *al)
     for (unsigned i = 0; i < ACCESS_LOG_BATCHES; i++) {
         ssize_t n;
 
+        access_log_rotate(al);
         access_log_fill(al);
         if (al->head == al->tail)
             return 0;

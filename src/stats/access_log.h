@@ -33,6 +33,13 @@ struct access_sink {
      * Errors: bytes taken, > 0; -EAGAIN (retry later); -errno (drop these lines)
      */
     ssize_t (*write)(void *cookie, const char *lines, size_t len);
+    /*
+     * Switch to the new file if a rotation has opened one; true: switched, and the next call of
+     * write() begins with a whole line. ${cut}: end the line that the old file has only in part.
+     * NULL: there is no rotation.
+     * Thread: as write()
+     */
+    bool (*rotate)(void *cookie, bool cut);
     void *cookie;
 };
 
@@ -99,6 +106,14 @@ uint64_t access_log_number(struct access_log *al);
  * Thread: any
  */
 void access_log_put(struct access_log *al, const char *line, size_t len);
+
+/*
+ * access_log_wake(al):
+ * Let the writer call sink.rotate() soon, also without lines.
+ *
+ * Thread: any
+ */
+void access_log_wake(struct access_log *al);
 
 /*
  * access_log_finish(al, until_ns):

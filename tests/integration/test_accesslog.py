@@ -13,6 +13,7 @@ import time
 
 from support import net, program
 from support.case import Skipped, check, check_equal, is_root, test
+from support.mounts import mount_tmpfs, own_mounts
 from support.net import Task
 from support.server import full_queue
 from support.watch import Watch
@@ -384,6 +385,42 @@ def full_disk(t):
         check_equal(len(daemon.log_lines("lines are dropped: No space left")), 1, "warnings")
         daemon.stop()
         check_equal(len(daemon.log_lines("lines dropped: 3$")), 1, "lines about the number")
+
+
+SMALL_DISK_BYTES, DISK_TAKEN_BYTES = 32768, 20000
+
+
+@test()
+def full_disk_and_rotation(t):
+    """a line that a full disk has cut ends there; after SIGUSR1 the next file has whole lines only"""
+    own_mounts()
+    address, disk = t.address(), t.path("disk")
+    path, filler = f"{disk}/access.log", f"{disk}/filler"
+    os.mkdir(disk)
+    mount_tmpfs(disk, SMALL_DISK_BYTES)
+    line = "x" * 300  # divides no page
+    with t.daemon(echo(address, f"access_log = {path}\naccess_log_format = {line} $connection")) as daemon:
+        with open(filler, "wb") as f:
+            f.write(bytes(DISK_TAKEN_BYTES))
+
+        def is_full():
+            one_echo(address)
+            return dropped(daemon, path)[1] > 0
+
+        t.eventually(is_full, "a line is lost")
+        with open(path, "rb") as f:
+            check(not f.read().endswith(b"\n"), "the full disk has cut no line")
+        os.remove(filler)
+        os.rename(path, path + ".1")
+        daemon.send_signal(signal.SIGUSR1)
+        t.eventually(lambda: os.path.exists(path), "the new file")
+        one_echo(address)
+        t.eventually(lambda: whole_lines(path), "a line in the new file")
+        daemon.stop()
+    old, new = lines_of(path + ".1"), lines_of(path)
+    for one in old[:-1] + new:
+        check(re.fullmatch(rb"x{300} \d+", one), f"not a whole line: {one!r}")
+    check(len(old[-1]) < 302, "the last line of the full disk is not cut")
 
 
 @test()

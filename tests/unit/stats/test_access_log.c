@@ -364,6 +364,59 @@ TEST(lost, no_line_is_put_to_one_that_was_torn_however_long_the_sink_fails)
     ck_assert_uint_eq(stats().lines, 1);
 }
 
+/* The file of before a rotation takes three bytes, and then nothing. */
+static struct {
+    int error;
+    unsigned calls;
+    atomic_bool has_next;
+    bool is_next, was_cut;
+} rotation;
+
+static ssize_t rotation_write(void *cookie, const char *lines, size_t len)
+{
+    (void)cookie;
+    if (rotation.is_next)
+        return sink_write(NULL, lines, len);
+    return rotation.calls++ == 0 ? 3 : rotation.error;
+}
+
+static bool rotation_take(void *cookie, bool cut)
+{
+    (void)cookie;
+    if (!atomic_exchange(&rotation.has_next, false))
+        return false;
+    rotation.was_cut = cut;
+    return rotation.is_next = true;
+}
+
+static const int rotation_errors[] = {-EAGAIN, -ENOSPC};
+
+TEST_EACH(lost, a_line_that_was_cut_does_not_go_on_in_the_file_after_a_rotation,
+          ARRAY_LEN(rotation_errors))
+{
+    const struct access_log_conf conf = {.name = "y",
+                                         .sink = {.write = rotation_write, .rotate = rotation_take},
+                                         .pool = 5,
+                                         .max_bytes = BUFFER_BYTES};
+    bool is_dropped = rotation_errors[_i] == -ENOSPC;
+
+    finish();
+    access_log_destroy(al);
+    ck_assert_int_eq(access_log_create(&al, &conf), 0);
+    rotation.error = rotation_errors[_i];
+    put("abcdef\n");
+    UNTIL(is_dropped ? stats().dropped == 1 : stats().waiting_bytes == 0);
+    PAUSE_MS(30);
+    atomic_store(&rotation.has_next, true);
+    access_log_wake(al);
+    UNTIL(!atomic_load(&rotation.has_next));
+    put("whole\n");
+    finish();
+    ck_assert(rotation.was_cut);
+    ck_assert_str_eq(sink.text, is_dropped ? "whole\n" : "abcdef\nwhole\n");
+    ck_assert_uint_eq(stats().lines, is_dropped ? 1 : 2);
+}
+
 TEST(lost, the_end_does_not_wait_for_ever_and_counts_what_it_left)
 {
     int64_t from_ns = clock_now_ns();
