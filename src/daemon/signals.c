@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const struct {
@@ -12,6 +13,19 @@ static const struct {
     {SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"},
     {SIGHUP, "SIGHUP"},   {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"},
 };
+
+/*
+ * In a container, process 1 is the parent of all orphans: the kernel reaps children whose parent
+ * ignores SIGCHLD (wait(2)). Otherwise a parent's SIG_IGN would keep waitpid(2) from its result.
+ */
+static void signals_reap_orphans(void)
+{
+    const struct sigaction how = {.sa_handler = getpid() == 1 ? SIG_IGN : SIG_DFL};
+
+    MUST(sigaction(SIGCHLD, &how, NULL) == 0);
+    while (getpid() == 1 && waitpid(-1, NULL, WNOHANG) > 0)
+        ; /* those that have ended before */
+}
 
 int signals_open(int *out_fd)
 {
@@ -29,6 +43,7 @@ int signals_open(int *out_fd)
     MUST(sigprocmask(SIG_BLOCK, &mask, NULL) == 0);
     MUST(sigaction(SIGPIPE, &ignore, NULL) == 0);
     MUST(sigaction(SIGXFSZ, &ignore, NULL) == 0);
+    signals_reap_orphans();
     *out_fd = fd;
     return 0;
 }

@@ -18,7 +18,7 @@ struct signal_notice {
  * signals_open(out_fd):
  * Block SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and SIGRTMIN, and open ${out_fd} to read
  * them. Ignore SIGPIPE and SIGXFSZ, so that system calls return an error: splice(2) and write(2)
- * lack MSG_NOSIGNAL.
+ * lack MSG_NOSIGNAL. As process 1, have the kernel reap the children of other processes.
  *
  * Thread: main, before any other thread
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM

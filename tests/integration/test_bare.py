@@ -1,5 +1,6 @@
 """bare: where the system lacks or refuses something that is there on every desk."""
 
+import ctypes
 import errno
 import os
 import re
@@ -95,6 +96,38 @@ def no_ipv6(t):
     done = t.reactord("-c", config, env={**os.environ, **refuse.environment()})
     check_equal(done.code, 3, "exit code")
     check(f"[::]:{port}: " in done.err and "not supported" in done.err, f"stderr: {done.err}")
+
+
+CLONE_NEWPID = 0x20000000  # sched.h
+
+
+def children(parent):
+    """The state of each child of that process; "Z": ended, and nobody has waited for it."""
+    states = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, ppid = path.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[:2]
+        except OSError:  # it has ended
+            continue
+        if int(ppid) == parent:
+            states.append(state)
+    return states
+
+
+@test()
+def process_1(t):
+    """as process 1 of a container it reaps orphans, and takes signals from within"""
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWPID):
+        raise Skipped("no process namespace")
+    address = t.address()
+    with t.daemon(ECHO.format(address=address)) as daemon:
+        for _ in range(20):
+            check_equal(t.run("sh", "-c", "sleep 0.1 &").code, 0, "exit code of the shell")
+        t.eventually(lambda: not children(daemon.pid), "the orphans have ended, and are reaped")
+        check_equal(t.run("sh", "-c", "kill -HUP 1").code, 0, "exit code of kill")
+        t.eventually(lambda: daemon.log_lines("nothing has changed"), "the reload")
+        check_equal(t.run("sh", "-c", "kill -TERM 1").code, 0, "exit code of kill")
+        check_equal(daemon.wait(), 0, "exit code")
 
 
 def confined(t, preparation, *arguments, **how):
