@@ -324,7 +324,7 @@ static enum exit_code process_run(struct process *p)
     unsigned cut;
     bool alone;
 
-    if (server_start(p->server) == 0) {
+    if (server_start_worker(p->server) == 0 && server_start(p->server) == 0) {
         log_notice("ready");
         if (!predecessors_ready(p->predecessors, pid_file_is_adopted(p->pid_file)))
             reload_notify_ready(p->reload);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/loop_internal.h"
+
 struct loop_group {
     struct chooser chooser;
     atomic_uint size; /* for `size` to `io_ratio` see note: size */
@@ -140,6 +142,16 @@ struct loop *loop_group_at(const struct loop_group *g, unsigned i)
 struct loop *loop_group_next(struct loop_group *g)
 {
     return chooser_pick(&g->chooser, g->loops, loop_group_in_use(g));
+}
+
+int loop_group_start(struct loop_group *g)
+{
+    unsigned n = loop_group_in_use(g);
+    int rc = -EAGAIN;
+
+    for (unsigned i = 0; i < n && rc < 0; i++)
+        rc = loop_start(g->loops[i]);
+    return rc;
 }
 
 enum loop_availability loop_group_availability(const struct loop_group *g)

@@ -95,6 +95,16 @@ struct loop *loop_group_at(const struct loop_group *g, unsigned i);
 struct loop *loop_group_next(struct loop_group *g);
 
 /*
+ * loop_group_start(g):
+ * Start the thread of one loop, to learn at once whether there can be one. The others start with
+ * their first tasks.
+ *
+ * Thread: any
+ * Errors: 0; -EAGAIN (no loop has a thread, or can start one: logged)
+ */
+int loop_group_start(struct loop_group *g) NODISCARD;
+
+/*
  * loop_group_availability(g):
  * The best availability among the loops in use.
  *

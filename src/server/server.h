@@ -126,6 +126,16 @@ int server_create(struct server **out, const struct server_conf *conf,
                   const struct server_events *events) NODISCARD;
 
 /*
+ * server_start_worker(sv):
+ * Start the thread of one worker, so that a server that could serve no client fails at its start.
+ * The others start with their first clients.
+ *
+ * Thread: main, before server_start()
+ * Errors: 0; -EAGAIN (logged; call server_stop())
+ */
+int server_start_worker(struct server *sv) NODISCARD;
+
+/*
  * server_start(sv):
  * Resolve names (3 s at most), wait for first checks (3 s at most), then accept.
  *

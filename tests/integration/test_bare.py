@@ -130,6 +130,19 @@ def process_1(t):
         check_equal(daemon.wait(), 0, "exit code")
 
 
+@test(each={"n_threads": [0, 1]})
+def no_threads(t, n_threads):
+    """where no more than {n_threads} threads can start, the start fails and says why"""
+    refuse = Preload(t, "system_fault")
+    refuse.plan(THREAD_CREATE, value=errno.EAGAIN, skip=n_threads)
+    config = t.write("c.ini", ECHO.format(address=t.address()))
+    done = t.reactord("-c", config, env={**os.environ, **refuse.environment()})
+    check_equal(done.code, 3, "exit code")
+    which = ("worker", "boss")[n_threads]
+    check(f"cannot start a {which} thread: Resource temporarily unavailable" in done.err, f"stderr: {done.err}")
+    check("ready" not in done.err, "it said that it was ready")
+
+
 def confined(t, preparation, *arguments, **how):
     """Run the program to its end in a mount namespace of its own, after that shell command."""
     if not is_root():
