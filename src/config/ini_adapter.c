@@ -2,6 +2,9 @@
  * iniparser opens only paths, so it gets the path of a memfd. Of its getters only
  * iniparser_getstring() is safe. Others crash if the name is that of a section (CVE-2023-33461),
  * and read "4x" as 4.
+ *
+ * Without /proc a memfd has no path. Then there are no parts, and values are as ini_scan reads
+ * them: where iniparser reads another value, the file is refused anyway.
  */
 #include "config/ini_adapter.h"
 
@@ -170,13 +173,13 @@ int ini_adapter_load(struct ini_values **out, const struct ini_text *text)
 
     if (!values)
         return -ENOMEM;
-    rc = ini_adapter_load_parts(values, &c);
-    if (rc < 0) {
-        ini_adapter_free(values);
-        return rc;
-    }
     *out = values;
-    return 0;
+    if (access("/proc/self/fd", X_OK) < 0)
+        return 0;
+    rc = ini_adapter_load_parts(values, &c);
+    if (rc < 0)
+        ini_adapter_free(values);
+    return rc;
 }
 
 void ini_adapter_free(struct ini_values *values)
@@ -253,7 +256,7 @@ static void ini_adapter_take_section(struct ini_values *values, struct ini_secti
 
 void ini_adapter_take(struct ini_values *values, struct ini *ini, struct diagnostics *diagnostics)
 {
-    for (unsigned i = 0; i < ini->n_sections; i++)
+    for (unsigned i = 0; values->n_parts > 0 && i < ini->n_sections; i++)
         ini_adapter_take_section(values, &ini->sections[i], diagnostics);
     for (unsigned i = 0; i < values->n_parts; i++) {
         const struct ini_part *part = &values->parts[i];

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 static char *program_join(const char *directory, size_t len, const char *name)
@@ -42,11 +43,12 @@ static int program_ask_kernel(char **out)
 {
     char path[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    const char *executed = (const char *)getauxval(AT_EXECFN); /* without /proc */
 
-    if (len < 0)
-        return -errno;
-    path[len] = '\0';
-    *out = strdup(path);
+    if (len < 0 && !executed)
+        return -ENOENT;
+    path[len < 0 ? 0 : len] = '\0';
+    *out = strdup(len < 0 ? executed : path);
     return *out ? 0 : -ENOMEM;
 }
 

@@ -15,7 +15,7 @@ struct program {
 /*
  * program_open(p, argv):
  * Find the path of this program from ${argv}[0] as the shell does, without following symbolic
- * links; else from /proc.
+ * links; else from the kernel.
  *
  * Thread: main, before signals_open()
  * Owns:   ${argv} must outlive ${p}

@@ -29,7 +29,7 @@ int start_config_load(struct config **out, const char *path, struct predecessors
  * ${config}. Failures are logged.
  *
  * Thread: main, as root, before any other thread
- * Errors: 0; -EINVAL (${path} is relative); -EPERM (not root); -ENOENT (/proc or systemd's socket
+ * Errors: 0; -EINVAL (${path} is relative); -EPERM (not root); -ENOENT (systemd's socket
  *         is missing there); -errno of chroot(2)
  */
 int start_config_enter(const struct config *config, const char *path,

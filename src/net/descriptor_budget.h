@@ -63,7 +63,7 @@ static inline bool descriptor_budget_take(struct descriptor_budget *d)
 
 /*
  * descriptor_budget_limit() / descriptor_budget_open():
- * Return RLIMIT_NOFILE / the number of open descriptors (0: /proc cannot be read).
+ * Return RLIMIT_NOFILE / the number of open descriptors.
  *
  * Thread: any
  */

@@ -69,13 +69,44 @@ static bool sock_owner_differs(const struct stat *st, const struct sock_file *fi
     return (file->set_uid && st->st_uid != file->uid) || (file->set_gid && st->st_gid != file->gid);
 }
 
+/* Can only root or this user replace the file at ${path}? */
+static bool sock_is_ours_alone(const char *path)
+{
+    char directory[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 2];
+    char *slash;
+    struct stat st;
+
+    snprintf(directory, sizeof(directory), "%s", path);
+    slash = strrchr(directory, '/');
+    slash[slash == directory ? 1 : 0] = '\0';
+    return stat(directory, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
+           (st.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+/*
+ * Set the mode of the file at ${path}, open as ${fd}: fchmod(2) rejects O_PATH. Without /proc the
+ * path must do, if it leads to nowhere else.
+ */
+static int sock_set_mode(int fd, const char *path, mode_t mode)
+{
+    char self[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    if (chmod(self, mode) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return -errno;
+    if (!sock_is_ours_alone(path))
+        return -EACCES;
+    return chmod(path, mode) < 0 ? -errno : 0;
+}
+
 /*
  * Call this before clients can connect. A descriptor is used, because the path may be replaced
  * meanwhile. Only values that differ are set, because an inherited file may be another user's.
  */
 static int sock_set_file(const struct address *a, const struct sock_file *file)
 {
-    char self[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
     int fd;
     uid_t uid = file->set_uid ? file->uid : (uid_t)-1;
     gid_t gid = file->set_gid ? file->gid : (gid_t)-1;
@@ -87,16 +118,14 @@ static int sock_set_file(const struct address *a, const struct sock_file *file)
     fd = open(a->u.un.sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
     if (fstat(fd, &st) < 0)
         rc = -errno;
     else if (!S_ISSOCK(st.st_mode))
         rc = -ENOTSOCK;
     else if (sock_owner_differs(&st, file) && fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0)
         rc = -errno;
-    else if (file->set_mode && (st.st_mode & ALLPERMS) != file->mode &&
-             chmod(self, file->mode) < 0) /* fchmod(2) rejects O_PATH */
-        rc = -errno;
+    else if (file->set_mode && (st.st_mode & ALLPERMS) != file->mode)
+        rc = sock_set_mode(fd, a->u.un.sun_path, file->mode);
     close(fd);
     return rc;
 }

@@ -1,17 +1,17 @@
 """bare: where the system lacks or refuses something that is there on every desk."""
 
+import contextlib
 import ctypes
 import errno
 import os
-import re
+import pwd
 import signal
 import socket
-import subprocess
-import time
 from pathlib import Path
 
-from support import admin, net
+from support import net
 from support.case import Skipped, check, check_equal, is_root, test
+from support.mounts import bind, own_mounts
 from support.preload import Preload
 
 IPV6_SOCKET, THREAD_CREATE = range(2)  # as in preload/system_fault.c
@@ -159,3 +159,48 @@ def no_dev_null(t):
     config = t.write("c.ini", ECHO.format(address=t.address()))
     done = confined(t, "mount -t tmpfs none /dev && exec <&-", "-t", "-c", config)
     check_equal(done.code, 0, f"exit code; stderr: {done.err}")
+
+
+NO_PROC = "umount -l /proc"
+
+
+@test(plain_only=True)
+def no_proc_check(t):
+    """without /proc a configuration is read as with it, and its errors are told"""
+    text = ECHO.format(address=t.address()) + 'access_log = "/quoted \\\\path"\nidle_timeout = 5s\n'
+    config = t.write("c.ini", text)
+    wanted = t.reactord("--dump-config", "-c", config)
+    check_equal(wanted.code, 0, f"exit code; stderr: {wanted.err}")
+    done = confined(t, NO_PROC, "--dump-config", "-c", config)
+    check_equal((done.code, done.out), (wanted.code, wanted.out), f"code and dump; stderr: {done.err}")
+    done = confined(t, NO_PROC, "-t", "-c", t.write("bad.ini", text + "idle_timeut = 5s\n"))
+    check_equal(done.code, 1, "exit code")
+    check("bad.ini:7: [listen echo] idle_timeut: " in done.err, f"stderr: {done.err}")
+
+
+@test(plain_only=True)
+def no_proc(t):
+    """in a root directory without /proc it serves, reloads, sets modes of sockets and keeps to its limit of
+    descriptors"""
+    if not is_root():
+        raise Skipped("needs root")
+    own_mounts()
+    root, run = t.path("root"), t.path("run")
+    os.makedirs(f"{root}/{t.dir}")
+    os.makedirs(run)
+    os.chmod(t.dir, 0o755)
+    os.chown(run, pwd.getpwnam("nobody").pw_uid, -1)
+    bind(str(t.dir), f"{root}/{t.dir}")
+    address = t.address()
+    config = f"[reactord]\nuser = nobody\nchroot = {root}\n" + ECHO.format(address=address)
+    more = f"[listen more]\naddress = {run}/more.sock\nservice = echo\nunix_mode = 666\n"
+    old_mask = os.umask(0o077)
+    with t.daemon(config, nofile=100) as daemon:
+        os.umask(old_mask)
+        os.chmod(daemon.config_path, 0o644)
+        daemon.reload(config + more)
+        check_equal(os.stat(f"{run}/more.sock").st_mode & 0o777, 0o666, "mode of the socket")
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(net.connect(address)) for _ in range(100)]
+            t.eventually(lambda: daemon.log_lines("cannot accept"), "clients wait")
+            check_equal(net.exchange(clients[0], b"hello"), b"hello", "the echo")

@@ -109,7 +109,6 @@ def life(t, how):
 
 MISTAKES = {
     "a directory that does not exist": ("/nowhere", 3, "chroot /nowhere: No such file or directory"),
-    "a directory without /proc": ("{bare}", 3, "chroot {bare}: /proc is not mounted there"),
     "a directory without the configuration": ("{proc}", 1, "chroot {proc}: {config} cannot be used there"),
     "a relative path of the configuration": ("{proc}", 3, "chroot {proc}: the path x.ini of -c must be absolute"),
     "a socket of systemd outside": ("{proc}", 3, "chroot {proc}: the socket of systemd, /run/x, is not there: set"
@@ -125,8 +124,7 @@ def mistakes(t, what):
         raise Skipped("needs root")
     own_names(t)
     root, code, text = MISTAKES[what]
-    names = {"bare": t.path("bare"), "proc": t.path("proc"), "config": t.path("x.ini")}
-    os.makedirs(names["bare"])
+    names = {"proc": t.path("proc"), "config": t.path("x.ini")}
     os.chmod(t.dir, 0o755)
     os.makedirs(names["proc"] + "/proc")
     bind("/proc", names["proc"] + "/proc")
