@@ -74,7 +74,7 @@ static unsigned admin_client_count(const struct admin *a)
 
 bool admin_client_is_room(struct admin *a)
 {
-    return a->n_clients < admin_settings_max_connections(a) + ADMIN_CONNECTIONS_EXTRA;
+    return a->n_clients < admin_settings_max_open(a);
 }
 
 static bool admin_client_is_idle(const struct admin_client *c)

@@ -34,6 +34,7 @@ struct admin_settings {
     char token[ADMIN_TOKEN_MAX_BYTES + 1]; /* "": no token */
     int64_t request_timeout_ns;
     unsigned max_connections;
+    unsigned max_open; /* with those above max_connections */
     unsigned metrics_servers;
     bool write;
 };

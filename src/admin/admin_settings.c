@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "admin/admin_internal.h"
+#include "config/config_admin.h"
 
 void admin_settings_set(struct admin *a, const struct admin_conf *conf)
 {
+    const struct admin_share share = config_admin_share(conf);
     struct admin_settings next = {.request_timeout_ns = conf->request_timeout_ns,
-                                  .max_connections = conf->max_connections,
+                                  .max_connections = share.served,
+                                  .max_open = share.open,
                                   .metrics_servers = conf->metrics_servers,
                                   .write = conf->write};
 
@@ -32,6 +35,11 @@ static struct admin_settings admin_settings_get(struct admin *a)
 unsigned admin_settings_max_connections(struct admin *a)
 {
     return admin_settings_get(a).max_connections;
+}
+
+unsigned admin_settings_max_open(struct admin *a)
+{
+    return admin_settings_get(a).max_open;
 }
 
 unsigned admin_settings_metrics_servers(struct admin *a)

@@ -21,7 +21,7 @@ void admin_settings_set(struct admin *a, const struct admin_conf *conf);
 /*
  * admin_settings_max_connections(a) / admin_settings_request_timeout_ns(a) /
  * admin_settings_metrics_servers(a) / admin_settings_write(a):
- * Return an option of [admin].
+ * Return an option of [admin]; max_connections: as far as descriptors allow.
  *
  * Thread: any
  */
@@ -29,6 +29,14 @@ unsigned admin_settings_max_connections(struct admin *a);
 unsigned admin_settings_metrics_servers(struct admin *a);
 int64_t admin_settings_request_timeout_ns(struct admin *a);
 bool admin_settings_write(struct admin *a);
+
+/*
+ * admin_settings_max_open(a):
+ * Return the maximum of connections, with those that are above max_connections.
+ *
+ * Thread: any
+ */
+unsigned admin_settings_max_open(struct admin *a);
 
 /*
  * admin_settings_is_token(a, token):

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/arena.h"
@@ -18,6 +19,10 @@
 
 /* Refused modes of the token file: readers could use the token, writers replace it. */
 #define TOKEN_TOO_OPEN (S_IWGRP | S_IROTH | S_IWOTH)
+
+/* The admin interface gets 1 / ADMIN_SHARE_PART of the descriptors, at least ADMIN_SHARE_MIN. */
+#define ADMIN_SHARE_PART 8
+#define ADMIN_SHARE_MIN  8
 
 struct config_admin {
     const struct config_section *section;
@@ -139,6 +144,38 @@ static int config_admin_read_token(const struct config_admin *c, const struct in
     return problem || c->conf->token ? 0 : -ENOMEM;
 }
 
+struct admin_share config_admin_share(const struct admin_conf *conf)
+{
+    struct admin_share share = {.served = conf->max_connections,
+                                .open = conf->max_connections + ADMIN_CONNECTIONS_EXTRA};
+    struct rlimit limit;
+    rlim_t most;
+
+    MUST(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    most = limit.rlim_max / ADMIN_SHARE_PART;
+    if (most < ADMIN_SHARE_MIN)
+        most = ADMIN_SHARE_MIN;
+    if (share.open <= most)
+        return share;
+    share.open = (unsigned)most;
+    if (share.served > share.open / 2)
+        share.served = share.open / 2;
+    return share;
+}
+
+static void config_admin_check_share(const struct config_admin *c)
+{
+    const struct ini_entry *most = config_section_valid_entry(c->section, "max_connections");
+    struct admin_share share = config_admin_share(c->conf);
+
+    if (most && share.served < c->conf->max_connections)
+        diagnostics_warn(
+            c->diagnostics, most->line,
+            "[%s] max_connections: only %u are served, because 1/8 of the limit of open "
+            "files is for the admin interface (ulimit -Hn; LimitNOFILE=)",
+            c->section->source->name, share.served);
+}
+
 int config_admin_check(const struct config *config, const struct config_section *section,
                        struct diagnostics *diagnostics)
 {
@@ -149,6 +186,7 @@ int config_admin_check(const struct config *config, const struct config_section 
     const struct address *tcp = config_admin_first_tcp(c.conf);
     char text[ADDRESS_TEXT_BYTES];
 
+    config_admin_check_share(&c);
     if (address) {
         config_admin_check_remote(&c, address);
         config_admin_check_taken(&c, config, address);

@@ -6,6 +6,7 @@
 
 #include "base/must.h"
 
+struct admin_conf;
 struct config;
 struct config_section;
 struct diagnostics;
@@ -19,5 +20,20 @@ struct diagnostics;
  */
 int config_admin_check(const struct config *config, const struct config_section *section,
                        struct diagnostics *diagnostics) NODISCARD;
+
+/* Connections of the admin interface at a time. */
+struct admin_share {
+    unsigned served; /* for all requests */
+    unsigned open;   /* `served`, and those for health checks above it */
+};
+
+/*
+ * config_admin_share(conf):
+ * Return max_connections of ${conf}, but with the extra ones at most 1/8 of the limit of open files,
+ * so that the rest is for clients.
+ *
+ * Thread: any
+ */
+struct admin_share config_admin_share(const struct admin_conf *conf);
 
 #endif

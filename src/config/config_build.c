@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "config/config.h"
+#include "config/config_admin.h"
 #include "config/diagnostics.h"
 #include "config/foreign_lines.h"
 #include "config/foreign_words.h"
@@ -363,7 +364,7 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics)
     }
     config->server.set_aside = config_build_upgrade_descriptors(&config->process);
     if (config->admin.n_addresses > 0)
-        config->server.set_aside += config->admin.n_addresses + config->admin.max_connections +
-                                    ADMIN_CONNECTIONS_EXTRA + ADMIN_DESCRIPTORS;
+        config->server.set_aside +=
+            config->admin.n_addresses + config_admin_share(&config->admin).open + ADMIN_DESCRIPTORS;
     return rc;
 }

@@ -173,13 +173,13 @@ int ini_adapter_load(struct ini_values **out, const struct ini_text *text)
 
     if (!values)
         return -ENOMEM;
-    *out = values;
-    if (access("/proc/self/fd", X_OK) < 0)
-        return 0;
-    rc = ini_adapter_load_parts(values, &c);
-    if (rc < 0)
+    rc = access("/proc/self/fd", X_OK) == 0 ? ini_adapter_load_parts(values, &c) : 0;
+    if (rc < 0) {
         ini_adapter_free(values);
-    return rc;
+        return rc;
+    }
+    *out = values;
+    return 0;
 }
 
 void ini_adapter_free(struct ini_values *values)

@@ -29,7 +29,8 @@ static unsigned descriptors_of(const struct descriptors_aside *aside)
            DESCRIPTORS_PER_WORKER * aside->workers + aside->others;
 }
 
-void descriptors_set_limit(struct descriptor_budget *d, const struct descriptors_aside *aside)
+int descriptors_set_limit(struct descriptor_budget *d, const struct descriptors_aside *aside,
+                          unsigned each)
 {
     unsigned counted = atomic_load_explicit(&d->used, memory_order_relaxed);
     unsigned limit = descriptor_budget_limit();
@@ -39,10 +40,13 @@ void descriptors_set_limit(struct descriptor_budget *d, const struct descriptors
     d->max = limit > open ? limit - open : 0;
     d->reserve = d->max > n ? (d->max - n) / DESCRIPTORS_RESERVE_PART : 0;
     descriptor_budget_count(d, n);
-    if (!descriptor_budget_left(d, 2))
-        log_warning("limit of open files: %u: no descriptors are left for clients: raise the limit "
-                    "(LimitNOFILE= of the unit, ulimit -n)",
-                    limit);
+    if (descriptor_budget_left(d, each))
+        return 0;
+    log_error("limit of open files: %u: at least %u are needed: %u for the process, %u set aside "
+              "(lookups, checks, workers, [admin], an upgrade), %u for one client: raise the limit "
+              "(LimitNOFILE= of the unit, ulimit -n)",
+              limit, open + counted + n + each, open + counted, n, each);
+    return -EMFILE;
 }
 
 static unsigned descriptors_more(const struct descriptors_aside *from,

@@ -30,13 +30,15 @@ struct descriptors_aside {
 unsigned descriptors_checks_max(void);
 
 /*
- * descriptors_set_limit(d, aside):
+ * descriptors_set_limit(d, aside, each):
  * Limit ${d} to what the process may still open, less ${aside}. The listen sockets, which ${d}
- * counts, are open already.
+ * counts, are open already. ${each}: what one client needs.
  *
  * Thread: main, before start
+ * Errors: 0; -EMFILE (not enough for one client, as logged)
  */
-void descriptors_set_limit(struct descriptor_budget *d, const struct descriptors_aside *aside);
+int descriptors_set_limit(struct descriptor_budget *d, const struct descriptors_aside *aside,
+                          unsigned each) NODISCARD;
 
 /*
  * descriptors_prepare(d, from, to) / descriptors_commit(d, from, to) /

@@ -263,8 +263,7 @@ static int server_create_listeners(struct server *sv)
         log_warning(
             "boss: %u threads, only %u listen sockets: surplus threads stay idle (see reuseport)",
             loop_group_size(sv->threads.boss), sockets);
-    descriptors_set_limit(&sv->descriptors, &sv->aside);
-    return 0;
+    return descriptors_set_limit(&sv->descriptors, &sv->aside, server_client_descriptors(sv->conf));
 }
 
 int server_create(struct server **out, const struct server_conf *conf,

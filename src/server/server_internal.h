@@ -92,6 +92,14 @@ struct server {
 };
 
 /*
+ * server_client_descriptors(conf):
+ * Descriptors that a client of any listener of ${conf} needs at most.
+ *
+ * Thread: any
+ */
+unsigned server_client_descriptors(const struct server_conf *conf);
+
+/*
  * server_aside(sv, conf, next):
  * Count the descriptors that ${conf} needs besides those of sessions; ${next}: its upstreams.
  *

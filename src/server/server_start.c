@@ -4,6 +4,14 @@
 #include "engine/loop_group.h"
 #include "server/server_internal.h"
 
+unsigned server_client_descriptors(const struct server_conf *conf)
+{
+    for (unsigned i = 0; i < conf->n_listeners; i++)
+        if (conf->listeners[i].service == LISTENER_PROXY)
+            return 2;
+    return 1;
+}
+
 int server_start_worker(struct server *sv)
 {
     int rc = loop_group_start(sv->threads.workers);

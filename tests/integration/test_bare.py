@@ -5,11 +5,13 @@ import ctypes
 import errno
 import os
 import pwd
+import re
+import resource
 import signal
 import socket
 from pathlib import Path
 
-from support import net
+from support import admin, net
 from support.case import Skipped, check, check_equal, is_root, test
 from support.mounts import bind, own_mounts
 from support.preload import Preload
@@ -96,6 +98,39 @@ def no_ipv6(t):
     done = t.reactord("-c", config, env={**os.environ, **refuse.environment()})
     check_equal(done.code, 3, "exit code")
     check(f"[::]:{port}: " in done.err and "not supported" in done.err, f"stderr: {done.err}")
+
+
+@test(each={"limit": [150, 1024]})
+def few_descriptors(t, limit):
+    """with a limit of {limit} open files and an admin interface, most are for clients"""
+    address = t.address()
+    config = ECHO.format(address=address) + f"[worker]\nthreads = 4\n[admin]\naddress = {t.path('admin.sock')}\n"
+    with t.daemon(config, nofile=limit) as daemon, contextlib.ExitStack() as stack:
+        check_equal(admin.get(t.path("admin.sock"), "/readyz").status, 200, "/readyz")
+        for _ in range(limit // 3):
+            client = stack.enter_context(net.connect(address))
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+        check(not daemon.log_lines("max_connections"), "a warning about a default")
+
+
+@test(each=[{"limit": 70, "more": ""}, {"limit": 150, "more": "max_connections = 1000"}])
+def too_few_descriptors(t, limit, more):
+    """{limit} open files, [admin] {more}: it starts only if one client can be served, else says what it needs"""
+    config = ECHO.format(address=t.address()) + f"[worker]\nthreads = 4\n[admin]\naddress = {t.path('a.sock')}\n{more}\n"
+    done = t.reactord("-t", "-c", t.write("c.ini", config), preexec_fn=lambda: limit_files(limit))
+    check_equal(done.code, 0, "exit code of -t")
+    check(not more or "[admin] max_connections: only 9 are served" in done.err, f"stderr: {done.err}")
+    if more:
+        return
+    done = t.reactord("-c", t.write("c.ini", config), preexec_fn=lambda: limit_files(limit))
+    check_equal(done.code, 3, "exit code")
+    check(re.search(rf"limit of open files: {limit}: at least \d+ are needed: \d+ for the process, \d+ set aside "
+                    r".*, 1 for one client", done.err), f"stderr: {done.err}")
+    check("ready" not in done.err and not os.path.exists(t.path("a.sock")), "it was ready, or left its socket")
+
+
+def limit_files(n):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (n, n))
 
 
 CLONE_NEWPID = 0x20000000  # sched.h

@@ -2,6 +2,7 @@
  * server/descriptors: what clients may use changes with what is set aside for other things.
  */
 #include <errno.h>
+#include <stdio.h>
 
 #include "net/descriptor_budget.h"
 #include "server/descriptors.h"
@@ -27,26 +28,35 @@ TEST(descriptors, what_is_set_aside_is_not_for_clients)
 {
     unsigned open = descriptor_budget_open(), limit = descriptor_budget_limit();
 
-    descriptors_set_limit(&budget, &few);
+    ck_assert_int_eq(descriptors_set_limit(&budget, &few, 2), 0);
     ck_assert(descriptor_budget_left(&budget, limit - open - 4 - FEW));
     ck_assert(!descriptor_budget_left(&budget, limit - open - 4 - FEW + 1));
     ck_assert_uint_eq(budget.reserve, (limit - open - 4 - FEW) / 16);
-    ck_assert_uint_eq(log_lines_with("no descriptors"), 0);
+    ck_assert_uint_eq(log_lines_with("limit of open files"), 0);
 }
 
-TEST(descriptors, without_any_for_clients_there_is_a_warning)
+TEST(descriptors, without_enough_for_one_client_the_start_fails_and_tells_the_numbers)
 {
-    struct descriptors_aside all = {.checks = descriptor_budget_limit()};
+    unsigned open = descriptor_budget_open(), limit = descriptor_budget_limit();
+    struct descriptors_aside all = {.checks = limit - open - 4 - 2};
+    char expected[64];
 
-    descriptors_set_limit(&budget, &all);
+    ck_assert_int_eq(descriptors_set_limit(&budget, &all, 2), 0);
+    setup();
+    ck_assert_int_eq(descriptors_set_limit(&budget, &all, 3), -EMFILE);
+    snprintf(expected, sizeof(expected), ": %u: at least %u are needed: ", limit, limit + 1);
+    EXPECT_LOG_LINES(expected, 1);
+    EXPECT_LOG_LINES(", 3 for one client: raise the limit ", 1);
+    setup();
+    all.checks = limit;
+    ck_assert_int_eq(descriptors_set_limit(&budget, &all, 1), -EMFILE);
     ck_assert(!descriptor_budget_left(&budget, 0));
     ck_assert_uint_eq(budget.reserve, 0);
-    EXPECT_LOG_LINES(": no descriptors are left for clients: raise the limit ", 1);
 }
 
 TEST(descriptors, more_are_set_aside_before_and_fewer_after_a_change)
 {
-    descriptors_set_limit(&budget, &few);
+    ck_assert_int_eq(descriptors_set_limit(&budget, &few, 2), 0);
     ck_assert_int_eq(descriptors_prepare(&budget, &few, &many), 0);
     ck_assert_uint_eq(budget.used, MANY);
     descriptors_commit(&budget, &few, &many);
@@ -59,7 +69,7 @@ TEST(descriptors, more_are_set_aside_before_and_fewer_after_a_change)
 
 TEST(descriptors, cancelled_change_sets_none_aside)
 {
-    descriptors_set_limit(&budget, &few);
+    ck_assert_int_eq(descriptors_set_limit(&budget, &few, 2), 0);
     ck_assert_int_eq(descriptors_prepare(&budget, &few, &many), 0);
     descriptors_cancel(&budget, &few, &many);
     ck_assert_uint_eq(budget.used, FEW);
@@ -70,7 +80,7 @@ TEST(descriptors, cancelled_change_sets_none_aside)
 
 TEST(descriptors, without_room_a_change_is_refused)
 {
-    descriptors_set_limit(&budget, &few);
+    ck_assert_int_eq(descriptors_set_limit(&budget, &few, 2), 0);
     budget.max = MANY - 1;
     ck_assert_int_eq(descriptors_prepare(&budget, &few, &many), -EMFILE);
     ck_assert_uint_eq(budget.used, FEW);
