@@ -20,9 +20,9 @@
 /* Refused modes of the token file: readers could use the token, writers replace it. */
 #define TOKEN_TOO_OPEN (S_IWGRP | S_IROTH | S_IWOTH)
 
-/* The admin interface gets 1 / ADMIN_SHARE_PART of the descriptors, at least ADMIN_SHARE_MIN. */
-#define ADMIN_SHARE_PART 8
-#define ADMIN_SHARE_MIN  8
+/* Part of the descriptors for connections that are not configured; least number of them. */
+#define ADMIN_SHARE_PART 16
+#define ADMIN_SHARE_MIN  4
 
 struct config_admin {
     const struct config_section *section;
@@ -146,34 +146,17 @@ static int config_admin_read_token(const struct config_admin *c, const struct in
 
 struct admin_share config_admin_share(const struct admin_conf *conf)
 {
-    struct admin_share share = {.served = conf->max_connections,
-                                .open = conf->max_connections + ADMIN_CONNECTIONS_EXTRA};
     struct rlimit limit;
-    rlim_t most;
+    unsigned part = ADMIN_CONNECTIONS_EXTRA, served = conf->max_connections;
 
     MUST(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-    most = limit.rlim_max / ADMIN_SHARE_PART;
-    if (most < ADMIN_SHARE_MIN)
-        most = ADMIN_SHARE_MIN;
-    if (share.open <= most)
-        return share;
-    share.open = (unsigned)most;
-    if (share.served > share.open / 2)
-        share.served = share.open / 2;
-    return share;
-}
-
-static void config_admin_check_share(const struct config_admin *c)
-{
-    const struct ini_entry *most = config_section_valid_entry(c->section, "max_connections");
-    struct admin_share share = config_admin_share(c->conf);
-
-    if (most && share.served < c->conf->max_connections)
-        diagnostics_warn(
-            c->diagnostics, most->line,
-            "[%s] max_connections: only %u are served, because 1/8 of the limit of open "
-            "files is for the admin interface (ulimit -Hn; LimitNOFILE=)",
-            c->section->source->name, share.served);
+    if (limit.rlim_max / ADMIN_SHARE_PART < part)
+        part = (unsigned)(limit.rlim_max / ADMIN_SHARE_PART);
+    if (part < ADMIN_SHARE_MIN)
+        part = ADMIN_SHARE_MIN;
+    if (!conf->is_max_configured && served > part)
+        served = part;
+    return (struct admin_share){.served = served, .open = served + part};
 }
 
 int config_admin_check(const struct config *config, const struct config_section *section,
@@ -186,7 +169,6 @@ int config_admin_check(const struct config *config, const struct config_section 
     const struct address *tcp = config_admin_first_tcp(c.conf);
     char text[ADDRESS_TEXT_BYTES];
 
-    config_admin_check_share(&c);
     if (address) {
         config_admin_check_remote(&c, address);
         config_admin_check_taken(&c, config, address);

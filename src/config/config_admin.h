@@ -29,8 +29,8 @@ struct admin_share {
 
 /*
  * config_admin_share(conf):
- * Return max_connections of ${conf}, but with the extra ones at most 1/8 of the limit of open files,
- * so that the rest is for clients.
+ * Return max_connections of ${conf}. What is not configured, the default and the extra ones, is at
+ * most 1/16 of the limit of open files each, so that the rest is for clients.
  *
  * Thread: any
  */

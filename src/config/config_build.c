@@ -362,6 +362,9 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics)
         if (rc == 0)
             rc = config_build_fill(&m->sections[i], diagnostics);
     }
+    for (unsigned i = 0; i < m->n_sections && rc == 0; i++)
+        if (m->sections[i].conf == &config->admin && m->sections[i].source)
+            config->admin.is_max_configured = ini_find(m->sections[i].source, "max_connections");
     config->server.set_aside = config_build_upgrade_descriptors(&config->process);
     if (config->admin.n_addresses > 0)
         config->server.set_aside +=
