@@ -71,9 +71,7 @@ static ssize_t access_logs_entry_write(void *cookie, const char *lines, size_t l
 
 static bool access_logs_entry_rotate(void *cookie, bool cut)
 {
-    struct access_logs_entry *entry = cookie;
-
-    return log_target_take(entry->target, cut);
+    return log_target_take(((const struct access_logs_entry *)cookie)->target, cut);
 }
 
 static int access_logs_entry_open(struct access_logs_entry **out, struct access_logs *logs,
