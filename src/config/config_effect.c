@@ -324,6 +324,7 @@ static const struct {
     {OPTION_TLS, "client_crl", config_effect_has_client_ca,
      "has no effect without client_ca: clients are asked for no certificate"},
     {OPTION_TLS, "client_crl", config_effect_verifies, NO_VERIFY},
+    {OPTION_TLS, "server_crl", config_effect_verifies, NO_VERIFY},
 };
 
 const char *config_effect_missing(const struct config_section *section, const char *key)

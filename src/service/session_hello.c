@@ -31,7 +31,7 @@ static const char *session_hello_problem(int error, const char *sni)
     case -ETIMEDOUT: return "sent no complete ClientHello in time (client_hello_timeout)";
     case -ENOENT:
         return *sni != '\0' ? "no route has the server name and protocol"
-                            : "sent no server name, and no route matches without one";
+                            : "sent no host name as server name, and no route matches without one";
     case -ENOMEM: return "out of memory";
     default: return strerror(-error);
     }

@@ -259,7 +259,7 @@ void session_tls_free(struct session *s)
 {
     if (!s->tls)
         return;
-    free(s->tls->handler.hello);
+    tls_hello_release(s->tls->handler.hello);
     free(s->tls->facts);
 }
 

@@ -183,17 +183,17 @@ static int client_hello_read_numbers(struct client_hello_bytes *data, unsigned p
 }
 
 /* Accept one name, of type host_name (0): no other type was ever defined. */
-static int client_hello_read_server_name(struct client_hello *out, struct client_hello_bytes *data)
+int client_hello_read_server_name(char *out, struct client_hello_bytes extension)
 {
     struct client_hello_bytes list, name;
     unsigned type;
 
-    if (!client_hello_take_vector(data, 2, &list) || data->n > 0 ||
+    if (!client_hello_take_vector(&extension, 2, &list) || extension.n > 0 ||
         !client_hello_take_number(&list, 1, &type) || type != 0 ||
-        !client_hello_take_vector(&list, 2, &name) || list.n > 0 ||
-        server_name_read(out->sni, (const char *)name.at, name.n) < 0)
+        !client_hello_take_vector(&list, 2, &name) || list.n > 0)
         return -EPROTO;
-    out->has_sni = true;
+    if (server_name_read(out, (const char *)name.at, name.n) < 0)
+        *out = '\0';
     return 0;
 }
 
@@ -214,7 +214,9 @@ static int client_hello_read_extension(struct client_hello *out, unsigned type,
                                        struct client_hello_bytes *data, bool is_last)
 {
     switch (type) {
-    case EXTENSION_SERVER_NAME: return client_hello_read_server_name(out, data);
+    case EXTENSION_SERVER_NAME:
+        out->has_sni = true;
+        return client_hello_read_server_name(out->sni, *data);
     case EXTENSION_ALPN: return client_hello_read_alpn(out, data);
     case EXTENSION_SIGNATURE_ALGORITHMS:
         return client_hello_read_numbers(data, 2, &out->signatures);

@@ -40,8 +40,9 @@ struct client_hello_bytes {
 };
 
 struct client_hello {
-    char sni[SERVER_NAME_BYTES]; /* in lower case; empty: no SNI */
-    uint16_t version;            /* legacy_version */
+    /* In lower case; empty: no SNI, or one that is no host name, such as "a..b" */
+    char sni[SERVER_NAME_BYTES];
+    uint16_t version; /* legacy_version */
     bool has_sni;
     struct client_hello_bytes ciphers;    /* numbers of two bytes, as in the next two */
     struct client_hello_bytes versions;   /* supported_versions; empty: not sent */
@@ -72,6 +73,16 @@ int client_hello_scan(struct client_hello_scan *scan, const uint8_t *data, size_
  */
 int client_hello_read(struct client_hello *out, const struct client_hello_scan *scan,
                       const uint8_t *data) NODISCARD;
+
+/*
+ * client_hello_read_server_name(out, extension):
+ * Write the name in ${extension}, the data of a server_name extension, to ${out}, of
+ * SERVER_NAME_BYTES: "" if it is no host name.
+ *
+ * Thread: any
+ * Errors: 0; -EPROTO (malformed)
+ */
+int client_hello_read_server_name(char *out, struct client_hello_bytes extension) NODISCARD;
 
 /*
  * client_hello_free(hello):

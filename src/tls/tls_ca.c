@@ -1,12 +1,17 @@
 #include "tls/tls_ca.h"
 
+#include <stdio.h>
+
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
 #include "base/must.h"
+#include "tls/tls_common_name.h"
+#include "tls/tls_failure.h"
 #include "tls/tls_pem.h"
+#include "tls/tls_stream.h"
 
 /*
  * Parse the certificates' extensions now. The library would parse them at their first use, in
@@ -72,6 +77,19 @@ int tls_ca_ask(SSL_CTX *ctx, const char *path, struct tls_load *l)
     return tls_ca_add(ctx, path, true, l);
 }
 
+static void tls_ca_check_dates(const X509_CRL *crl, const char *path, struct tls_load *l)
+{
+    const ASN1_TIME *until = X509_CRL_get0_nextUpdate(crl);
+    char issuer[128] = "?";
+
+    X509_NAME_oneline(X509_CRL_get_issuer(crl), issuer, sizeof(issuer));
+    if (until && X509_cmp_current_time(until) < 0)
+        tls_load_warn(l, "%s: the revocation list of %s has expired: its certificates are refused",
+                      path, issuer);
+    else if (X509_cmp_current_time(X509_CRL_get0_lastUpdate(crl)) > 0)
+        tls_load_warn(l, "%s: the revocation list of %s is not yet valid", path, issuer);
+}
+
 int tls_ca_revoke(SSL_CTX *ctx, const char *path, struct tls_load *l)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(ctx);
@@ -81,11 +99,36 @@ int tls_ca_revoke(SSL_CTX *ctx, const char *path, struct tls_load *l)
     if (rc == 0 && sk_X509_CRL_num(pem.crls) == 0)
         rc = tls_load_refuse(l, "%s: there is no revocation list", path);
     for (int i = 0; rc == 0 && i < sk_X509_CRL_num(pem.crls); i++) {
-        if (X509_STORE_add_crl(store, sk_X509_CRL_value(pem.crls, i)) != 1)
+        X509_CRL *crl = sk_X509_CRL_value(pem.crls, i);
+
+        tls_ca_check_dates(crl, path, l);
+        if (X509_STORE_add_crl(store, crl) != 1)
             rc = tls_load_memory(l);
     }
     if (rc == 0)
         X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
     tls_pem_free(&pem);
     return rc;
+}
+
+int tls_ca_tell_refused(int ok, X509_STORE_CTX *ctx)
+{
+    const SSL *ssl = X509_STORE_CTX_get_ex_data(ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
+    const X509 *x = X509_STORE_CTX_get_current_cert(ctx);
+    char name[TLS_COMMON_NAME_BYTES] = "", reason[TLS_FAILURE_REASON_BYTES];
+    BIGNUM *serial;
+    char *digits;
+
+    if (ok || !x)
+        return ok;
+    (void)tls_common_name(name, x);
+    serial = ASN1_INTEGER_to_BN(X509_get0_serialNumber(x), NULL);
+    digits = serial ? BN_bn2hex(serial) : NULL;
+    snprintf(reason, sizeof(reason), "%s: certificate of '%s', serial %s",
+             X509_verify_cert_error_string(X509_STORE_CTX_get_error(ctx)), name,
+             digits ? digits : "?");
+    OPENSSL_free(digits);
+    BN_free(serial);
+    tls_stream_note_reason(ssl, reason);
+    return ok;
 }

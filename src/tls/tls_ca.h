@@ -39,10 +39,20 @@ int tls_ca_ask(SSL_CTX *ctx, const char *path, struct tls_load *l) NODISCARD;
 /*
  * tls_ca_revoke(ctx, path, l):
  * Refuse certificates in the revocation lists of the file ${path}; each CA of a chain needs a list.
+ * A list out of date is a warning: the library refuses all certificates of its CA.
  *
  * Thread: any but loops
  * Errors: 0; -EINVAL (see ${l}->why); -ENOMEM
  */
 int tls_ca_revoke(SSL_CTX *ctx, const char *path, struct tls_load *l) NODISCARD;
+
+/*
+ * tls_ca_tell_refused(ok, ctx):
+ * For SSL_CTX_set_verify(): keep the library's verdict, and note which certificate was refused, by
+ * its common name and serial number, as the reason of the stream's failure.
+ *
+ * Thread: owner of the stream
+ */
+int tls_ca_tell_refused(int ok, X509_STORE_CTX *ctx);
 
 #endif

@@ -75,6 +75,24 @@ static int tls_context_set_ciphers(SSL_CTX *ctx, const char *ciphers, struct tls
     return 0;
 }
 
+/* Ciphers of TLS 1.3, for any key, do not count. */
+bool tls_context_has_cipher(const SSL_CTX *ctx, const bool has_kind[TLS_KEY_KINDS])
+{
+    const STACK_OF(SSL_CIPHER) *all = SSL_CTX_get_ciphers(ctx);
+
+    for (int i = 0; i < sk_SSL_CIPHER_num(all); i++) {
+        const SSL_CIPHER *c = sk_SSL_CIPHER_value(all, i);
+        int kx = SSL_CIPHER_get_kx_nid(c), key = SSL_CIPHER_get_auth_nid(c);
+
+        if (kx != NID_kx_ecdhe && kx != NID_kx_dhe && kx != NID_kx_rsa)
+            continue; /* such as PSK, for which nothing can be configured */
+        if ((key == NID_auth_rsa && has_kind[TLS_KEY_RSA]) ||
+            (key == NID_auth_ecdsa && (has_kind[TLS_KEY_EC] || has_kind[TLS_KEY_OTHER])))
+            return true;
+    }
+    return false;
+}
+
 static int tls_context_set_common(SSL_CTX *ctx, const struct tls_profile_conf *conf,
                                   struct tls_load *l)
 {
@@ -112,11 +130,28 @@ int tls_context_create(SSL_CTX **out, const SSL_METHOD *method, const struct tls
 
 static int tls_context_set_ca(SSL_CTX *ctx, const struct tls_profile_conf *conf, struct tls_load *l)
 {
+    int rc;
+
     if (conf->verify == TLS_VERIFY_OFF)
         return 0;
-    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, tls_ca_tell_refused);
     l->option = "ca";
-    return conf->ca ? tls_ca_trust(ctx, conf->ca, l) : tls_ca_trust_system(ctx, l);
+    rc = conf->ca ? tls_ca_trust(ctx, conf->ca, l) : tls_ca_trust_system(ctx, l);
+    l->option = "server_crl";
+    if (rc == 0 && conf->server_crl)
+        rc = tls_ca_revoke(ctx, conf->server_crl, l);
+    return rc;
+}
+
+static int tls_context_check_client_ciphers(const SSL_CTX *ctx, const struct tls_profile_conf *conf,
+                                            struct tls_load *l)
+{
+    static const bool any[TLS_KEY_KINDS] = {true, true, true};
+
+    l->option = "ciphers";
+    return conf->min_version == TLS_VERSION_1_3 || tls_context_has_cipher(ctx, any)
+               ? 0
+               : tls_load_refuse(l, "no cipher for TLS 1.2 works with a certificate");
 }
 
 int tls_context_create_client(SSL_CTX **out, const struct tls_profile_conf *conf,
@@ -128,7 +163,9 @@ int tls_context_create_client(SSL_CTX **out, const struct tls_profile_conf *conf
     if (rc < 0)
         return rc;
     tls_sessions_enable(ctx);
-    rc = tls_context_set_ca(ctx, conf, l);
+    rc = tls_context_check_client_ciphers(ctx, conf, l);
+    if (rc == 0)
+        rc = tls_context_set_ca(ctx, conf, l);
     /* Unlike the library's other functions, this one returns 0 for success. */
     if (rc == 0 && conf->alpn && SSL_CTX_set_alpn_protos(ctx, conf->alpn, conf->alpn_bytes) != 0)
         rc = tls_load_memory(l);

@@ -5,13 +5,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Room for the error, the common name and the serial number of a certificate. */
+#define TLS_FAILURE_REASON_BYTES 192
+
 struct tls_failure {
-    int alert;           /* first fatal alert, sent or received; -1: no alert */
-    bool alert_received; /* false: we sent the alert */
-    char reason[96];     /* the library's error text or ours; empty: unknown */
+    int alert;                             /* first fatal alert, sent or received; -1: no alert */
+    bool alert_received;                   /* false: we sent the alert */
+    char reason[TLS_FAILURE_REASON_BYTES]; /* the library's error text or ours; empty: unknown */
 };
 
-#define TLS_FAILURE_TEXT_BYTES 200
+#define TLS_FAILURE_TEXT_BYTES (TLS_FAILURE_REASON_BYTES + 80)
 
 /*
  * tls_failure_alert(f):

@@ -159,9 +159,12 @@ static void tls_handler_begin_step(struct tls_handler *t)
 {
     int rc = 0;
 
-    if (!t->step && t->accepts)
-        (void)!tls_hello_create(&t->hello, buffer_front(&t->in), buffer_bytes(&t->in));
-    if (!t->step)
+    if (!t->step && t->accepts) {
+        rc = tls_hello_create(&t->hello, buffer_front(&t->in), buffer_bytes(&t->in));
+        rc = rc == -ENOMEM ? rc : 0;
+        tls_stream_set_hello(t->stream, t->hello);
+    }
+    if (rc == 0 && !t->step)
         rc = tls_step_create(&t->step, channel_net(t->handler.channel)->loop, tls_handler_step_done,
                              t);
     if (rc == 0)

@@ -45,7 +45,7 @@ struct tls_handler {
     struct tls_step *step;     /* NULL: before the first step, and after the handshake */
     struct buffer in;          /* received records, not yet given to the stream */
     struct tls_flight flight;
-    struct tls_hello *hello;  /* client's; NULL: not read. Freed by the handler's owner */
+    struct tls_hello *hello;  /* client's; NULL: not read. Released by the handler's owner */
     uint32_t handshake_bytes; /* bytes received during the handshake */
     int64_t began_at_ns;      /* added, or if it accepts: received the first byte */
     int64_t deadline_ns;      /* for the handshake; CLOCK_NEVER: no deadline */

@@ -11,6 +11,7 @@ static struct tls_hello *tls_hello_copy(const struct client_hello *hello)
 
     if (!h)
         return NULL;
+    atomic_init(&h->references, 1);
     memcpy(h->room, hello->sni, sni_bytes);
     if (hello->alpn.n > 0)
         memcpy(h->room + sni_bytes, hello->alpn.at, hello->alpn.n);
@@ -34,4 +35,28 @@ int tls_hello_create(struct tls_hello **out, const uint8_t *data, size_t len)
     *out = tls_hello_copy(&hello);
     client_hello_free(&hello);
     return *out ? 0 : -ENOMEM;
+}
+
+struct tls_hello *tls_hello_hold(struct tls_hello *h)
+{
+    atomic_fetch_add_explicit(&h->references, 1, memory_order_relaxed);
+    return h;
+}
+
+/* The release orders the last reader before the free, as in tls_profile_release(). */
+void tls_hello_release(struct tls_hello *h)
+{
+    if (h && atomic_fetch_sub_explicit(&h->references, 1, memory_order_acq_rel) == 1)
+        free(h);
+}
+
+bool tls_hello_agrees(const struct tls_hello *h, struct client_hello_bytes server_name,
+                      struct client_hello_bytes alpn)
+{
+    char sni[SERVER_NAME_BYTES] = "";
+
+    if (server_name.n > 0 && client_hello_read_server_name(sni, server_name) < 0)
+        return false;
+    return strcmp(sni, h->sni) == 0 && alpn.n == (h->alpn.n > 0 ? h->alpn.n + 2 : 0) &&
+           (alpn.n == 0 || memcmp(alpn.at + 2, h->alpn.at, h->alpn.n) == 0);
 }

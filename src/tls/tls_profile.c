@@ -39,9 +39,10 @@ static bool tls_profile_digest_text(EVP_MD_CTX *digest, const char *text)
 /* Add the settings to ${digest}, without paths: tls_load_read() adds the files' contents. */
 static bool tls_profile_digest_settings(EVP_MD_CTX *digest, const struct tls_profile_conf *conf)
 {
-    const unsigned numbers[] = {conf->unknown_name,      conf->min_version,       conf->verify,
-                                conf->truncated,         conf->alpn_bytes,        conf->ca != NULL,
-                                conf->client_ca != NULL, conf->client_crl != NULL};
+    const unsigned numbers[] = {
+        conf->unknown_name,      conf->min_version,        conf->verify,
+        conf->truncated,         conf->alpn_bytes,         conf->ca != NULL,
+        conf->client_ca != NULL, conf->client_crl != NULL, conf->server_crl != NULL};
 
     return EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1 &&
            EVP_DigestUpdate(digest, numbers, sizeof(numbers)) == 1 &&

@@ -58,6 +58,7 @@ struct tls_profile_conf {
     const char *ca; /* CAs of servers' certificates; NULL: the system's */
     const char *client_ca;
     const char *client_crl;
+    const char *server_crl;
     enum tls_verify verify;
     enum tls_truncated truncated;
     struct tls_paths ocsp;            /* files with OCSP responses */

@@ -9,7 +9,9 @@
 #include <openssl/ssl.h>
 
 #include "tls/tls_ca.h"
+#include "tls/server_name.h"
 #include "tls/tls_context.h"
+#include "tls/tls_hello.h"
 #include "tls/tls_ocsp.h"
 #include "tls/tls_stream.h"
 #include "tls/tls_tickets.h"
@@ -91,7 +93,7 @@ static int tls_server_set_verify(SSL_CTX *ctx, const struct tls_profile_conf *co
         return 0;
     if (conf->verify == TLS_VERIFY_REQUIRED)
         mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
-    SSL_CTX_set_verify(ctx, mode, NULL);
+    SSL_CTX_set_verify(ctx, mode, tls_ca_tell_refused);
     l->option = "client_ca";
     rc = tls_ca_ask(ctx, conf->client_ca, l);
     l->option = "client_crl";
@@ -138,7 +140,90 @@ static int tls_server_set_session_context(SSL_CTX *ctx, const struct tls_profile
     return done ? 0 : tls_load_memory(l);
 }
 
+/* ---- ClientHello ---- */
+
+static struct client_hello_bytes tls_server_extension(SSL *ssl, unsigned type)
+{
+    struct client_hello_bytes found = {NULL, 0};
+
+    if (SSL_client_hello_get0_ext(ssl, type, &found.at, &found.n) != 1)
+        found.n = 0;
+    return found;
+}
+
+static int tls_server_refuse_hello(SSL *ssl, const char *reason, int *alert, int code)
+{
+    tls_stream_note_reason(ssl, reason);
+    *alert = code;
+    return SSL_CLIENT_HELLO_ERROR;
+}
+
+/*
+ * Routes, log and certificate use one name. So refuse a hello that the library takes and
+ * tls/client_hello does not, and a second one (after HelloRetryRequest) with other names.
+ */
+static int tls_server_check_hello(SSL *ssl, int *alert, void *cookie)
+{
+    const struct tls_hello *hello;
+
+    (void)cookie;
+    if (!tls_stream_get_hello(ssl, &hello))
+        return SSL_CLIENT_HELLO_SUCCESS;
+    if (!hello)
+        return tls_server_refuse_hello(ssl, "the ClientHello is malformed", alert,
+                                       SSL_AD_DECODE_ERROR);
+    if (!tls_hello_agrees(
+            hello, tls_server_extension(ssl, TLSEXT_TYPE_server_name),
+            tls_server_extension(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation)))
+        return tls_server_refuse_hello(
+            ssl, "the second ClientHello has another server name or other protocols", alert,
+            SSL_AD_ILLEGAL_PARAMETER);
+    return SSL_CLIENT_HELLO_SUCCESS;
+}
+
+/* The name in the ClientHello; NULL: none. The library returns that of a resumed session. */
+static const char *tls_server_name(SSL *ssl)
+{
+    const struct tls_hello *hello;
+
+    if (!tls_stream_get_hello(ssl, &hello))
+        return SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    return hello && *hello->sni != '\0' ? hello->sni : NULL;
+}
+
 /* ---- tickets ---- */
+
+/* Is ${session} of the name in the ClientHello? The library has not read that name yet. */
+static bool tls_server_has_name(SSL *ssl, const SSL_SESSION *session)
+{
+    const char *session_name = SSL_SESSION_get0_hostname(session);
+    const struct tls_hello *hello;
+    char read[SERVER_NAME_BYTES] = "";
+
+    if (!tls_stream_get_hello(ssl, &hello))
+        return true;
+    if (session_name && server_name_read(read, session_name, strlen(session_name)) < 0)
+        read[0] = '\0';
+    return hello && strcmp(read, hello->sni) == 0;
+}
+
+/*
+ * A session of TLS 1.2 is resumed for its own server name only: with another one the handshake is a
+ * full one (RFC 6066, 3), whose name is checked. TLS 1.3 checks the name in any case.
+ */
+static SSL_TICKET_RETURN tls_server_use_session(SSL *ssl, SSL_SESSION *session,
+                                                const unsigned char *key_name, size_t key_name_len,
+                                                SSL_TICKET_STATUS status, void *cookie)
+{
+    (void)key_name;
+    (void)key_name_len;
+    (void)cookie;
+    if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW)
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    if (SSL_version(ssl) <= TLS1_2_VERSION && !tls_server_has_name(ssl, session))
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
 
 static int tls_server_use_ticket_key(SSL *ssl, unsigned char *name, unsigned char *iv,
                                      EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int encrypts)
@@ -159,6 +244,8 @@ static int tls_server_set_tickets(SSL_CTX *ctx, struct tls_server *s,
     l->option = "ticket_keys";
     SSL_CTX_set_timeout(ctx, TLS_TICKETS_SECONDS);
     SSL_CTX_set_tlsext_ticket_key_evp_cb(ctx, tls_server_use_ticket_key);
+    if (SSL_CTX_set_session_ticket_cb(ctx, NULL, tls_server_use_session, NULL) != 1)
+        return tls_load_memory(l);
     /* The library would send 2, for browsers with parallel connections; each ticket costs 10 us. */
     SSL_CTX_set_num_tickets(ctx, 1);
     return conf->tickets.n > 0 ? tls_tickets_load(&s->tickets, &conf->tickets, l) : 0;
@@ -168,7 +255,7 @@ static int tls_server_set_tickets(SSL_CTX *ctx, struct tls_server *s,
 
 static const struct tls_certificate_set *tls_server_find(const struct tls_server *s, SSL *ssl)
 {
-    const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    const char *name = tls_server_name(ssl);
 
     return name ? tls_certificates_find(s->certificates, name) : NULL;
 }
@@ -180,9 +267,9 @@ static int tls_server_check_name(SSL *ssl, int *alert, void *cookie)
 
     if (!s->reject_unknown || tls_server_find(s, ssl))
         return SSL_TLSEXT_ERR_OK;
-    tls_stream_note_reason(ssl, SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name)
+    tls_stream_note_reason(ssl, tls_server_name(ssl)
                                     ? "no certificate has the server name that the client sent"
-                                    : "the client sent no server name");
+                                    : "the client sent no host name as server name");
     *alert = SSL_AD_UNRECOGNIZED_NAME;
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
@@ -216,11 +303,28 @@ static int tls_server_set_certificates(SSL_CTX *ctx, struct tls_server *s, struc
         if (set->of[i] && tls_certificate_use_in(set->of[i], ctx) < 0)
             return tls_load_refuse(l, "%s: cannot be used: %s", tls_certificate_path(set->of[i]),
                                    tls_load_library());
+    SSL_CTX_set_client_hello_cb(ctx, tls_server_check_hello, NULL);
     SSL_CTX_set_tlsext_servername_callback(ctx, tls_server_check_name);
     SSL_CTX_set_tlsext_servername_arg(ctx, s);
     SSL_CTX_set_cert_cb(ctx, tls_server_choose_certificate, s);
     SSL_CTX_set_tlsext_status_cb(ctx, tls_ocsp_staple);
     return 0;
+}
+
+/* Let ciphers with DHE work, and refuse a list of which no cipher works with our keys. */
+static int tls_server_set_ciphers(SSL_CTX *ctx, const struct tls_certificates *certificates,
+                                  const struct tls_profile_conf *conf, struct tls_load *l)
+{
+    bool has_kind[TLS_KEY_KINDS] = {false};
+
+    for (unsigned i = 0; i < tls_certificates_n(certificates); i++)
+        has_kind[tls_certificate_kind(tls_certificates_at(certificates, i))] = true;
+    SSL_CTX_set_dh_auto(ctx, 1);
+    l->option = "ciphers";
+    return conf->min_version == TLS_VERSION_1_3 || tls_context_has_cipher(ctx, has_kind)
+               ? 0
+               : tls_load_refuse(l,
+                                 "no cipher for TLS 1.2 works with the keys of the certificates");
 }
 
 static int tls_server_fill(SSL_CTX *ctx, const struct tls_profile_conf *conf,
@@ -234,6 +338,8 @@ static int tls_server_fill(SSL_CTX *ctx, const struct tls_profile_conf *conf,
     s->certificates = tls_certificates_hold(certificates);
     s->reject_unknown = conf->unknown_name == TLS_UNKNOWN_NAME_REJECT;
     rc = tls_server_set_certificates(ctx, s, l);
+    if (rc == 0)
+        rc = tls_server_set_ciphers(ctx, s->certificates, conf, l);
     if (rc == 0)
         rc = tls_server_set_verify(ctx, conf, l);
     if (rc == 0)

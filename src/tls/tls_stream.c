@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "tls/tls_bio.h"
 #include "tls/tls_failure.h"
+#include "tls/tls_hello.h"
 
 /* Room for the records of 64 KiB; their headers and tags take less than a kilobyte. */
 #define TLS_STREAM_OUTPUT_BYTES (66 * 1024)
@@ -30,6 +31,8 @@ struct tls_stream {
     uint64_t bytes_read;      /* plain bytes */
     uint64_t bytes_paid;      /* part of `bytes_read` that has paid for messages */
     int64_t messages_full_ns; /* see note: handshake messages behind the handshake */
+    struct tls_hello *hello;  /* as read by us; NULL: it cannot be read */
+    bool has_hello;           /* `hello` is set */
     bool is_open;             /* the handshake is done */
     bool is_flooded;
     bool failed;
@@ -120,8 +123,24 @@ void tls_stream_free(struct tls_stream *st)
     if (!st)
         return;
     SSL_free(st->ssl);
+    tls_hello_release(st->hello);
     free(st->failure);
     free(st);
+}
+
+void tls_stream_set_hello(struct tls_stream *st, struct tls_hello *hello)
+{
+    MUST(!st->has_hello);
+    st->has_hello = true;
+    st->hello = hello ? tls_hello_hold(hello) : NULL;
+}
+
+bool tls_stream_get_hello(const struct ssl_st *ssl, const struct tls_hello **hello)
+{
+    const struct tls_stream *st = SSL_get_app_data(ssl);
+
+    *hello = st ? st->hello : NULL;
+    return st && st->has_hello;
 }
 
 struct ssl_st *tls_stream_ssl(const struct tls_stream *st)

@@ -19,6 +19,7 @@
 
 struct ssl_st;
 struct tls_failure;
+struct tls_hello;
 struct tls_stream;
 
 enum tls_stream_result {
@@ -46,6 +47,24 @@ int tls_stream_create(struct tls_stream **out, struct ssl_st *ssl, bool accepts)
  * Thread: owner
  */
 void tls_stream_free(struct tls_stream *st);
+
+/*
+ * tls_stream_set_hello(st, hello):
+ * The client's ClientHello, as routes and logs use it; NULL: it cannot be read. The library's view
+ * of it, and a second one, must agree.
+ *
+ * Thread: owner, before the handshake
+ * Owns:   adds a reference to ${hello}
+ */
+void tls_stream_set_hello(struct tls_stream *st, struct tls_hello *hello);
+
+/*
+ * tls_stream_get_hello(ssl, hello):
+ * In a callback of the library: the ClientHello that was set; false: none was set.
+ *
+ * Thread: owner of the stream of ${ssl}
+ */
+bool tls_stream_get_hello(const struct ssl_st *ssl, const struct tls_hello **hello);
 
 /*
  * tls_stream_ssl(st):

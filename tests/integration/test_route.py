@@ -122,6 +122,44 @@ def lines_of(path):
     return []
 
 
+ODD_NAMES = (b"", b".", b"a..b", b".a.example", b"a.example..", b"a b", b"a\0.example", b"*.example", b"[::1]",
+             b"b\xc3\xbccher.example")
+
+
+def renamed(record, name):
+    """The hello, whose server name is a.example, with another one."""
+    old = b"\0\0" + struct.pack("!HHBH", 14, 12, 0, 9) + b"a.example"
+    before, found, after = record.partition(old)
+    check(found, "the hello has a server name")
+    size = len(name)
+    body = before + b"\0\0" + struct.pack("!HHBH", size + 5, size + 3, 0, size) + name + after
+    at = 9 + 34
+    at += 1 + body[at]
+    at += 2 + int.from_bytes(body[at:at + 2], "big")
+    at += 1 + body[at]
+    body = body[:at] + struct.pack("!H", len(body) - at - 2) + body[at + 2:]
+    return body[:3] + struct.pack("!H", len(body) - 5) + body[5:6] + (len(body) - 9).to_bytes(3, "big") + body[9:]
+
+
+@test(each={"name": ODD_NAMES})
+def odd_name(t, name):
+    """a client whose server name is {name} gets the default upstream, and without one it is reset"""
+    front, strict = t.address(), t.address()
+    with listeners(t, 2) as ((named, default), (_, server)):
+        routes = "route.a = sni:a.example -> named\nupstream = default"
+        more = f"[listen strict]\naddress = {strict}\nservice = proxy\nroute.a = sni:a.example -> named\n"
+        with t.daemon(config(front, routes, {"named": named, "default": default}) + more) as daemon:
+            record = renamed(hello("a.example"), name)
+            with net.connect(front) as client:
+                client.sendall(record)
+                with net.accept(server) as peer:
+                    check_equal(net.read_exactly(peer, len(record)), record, "what the default upstream gets")
+            with net.connect(strict) as client:
+                client.sendall(record)
+                check_equal(net.ending(client), "reset", "the end without a default upstream")
+            t.eventually(lambda: daemon.log_lines("sent no host name as server name"), "the log says why")
+
+
 @test(needs=["nginx", "haproxy", "curl"], plain_only=True)
 def to_real_servers(t):
     """curl gets nginx or HAProxy, which end TLS behind us, by name"""

@@ -10,7 +10,8 @@ import sys
 MAX_FILE, MAX_WIDTH, MAX_FUNCTION, MAX_PARAMETERS = 450, 100, 80, 5
 # libmicrohttpd and OpenSSL give their callbacks so many.
 FOREIGN = {"admin_http_on_request", "tls_server_free", "tls_server_choose_alpn", "tls_stream_on_message",
-           "tls_server_use_ticket_key", "tls_ocsp_free", "tls_sessions_on_free"}
+           "tls_server_use_ticket_key", "tls_server_use_session", "tls_ocsp_free",
+           "tls_sessions_on_free"}
 START = re.compile(r"^(?:[\w*]+[ *]+)+?\**(\w+)\(([^;{}]*)\)\n\{\n", re.M)
 
 

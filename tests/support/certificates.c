@@ -111,10 +111,10 @@ void certificates_write(const char *path, const char *parts, ...)
 }
 
 void certificates_write_crl(const char *path, const struct certificate *ca,
-                            const struct certificate *revoked)
+                            const struct certificate *revoked, long days)
 {
     X509_CRL *crl = X509_CRL_new();
-    ASN1_TIME *now = X509_gmtime_adj(NULL, -DAY), *then = X509_gmtime_adj(NULL, 30 * DAY);
+    ASN1_TIME *now = X509_gmtime_adj(NULL, -2 * DAY), *then = X509_gmtime_adj(NULL, days * DAY);
     FILE *f = fopen(path, "w");
 
     ck_assert(crl && now && then && f);

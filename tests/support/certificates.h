@@ -56,13 +56,13 @@ void certificates_free(struct certificate *c);
 void certificates_write(const char *path, const char *parts, ...);
 
 /*
- * certificates_write_crl(path, ca, revoked):
- * Write a list of ${ca} that revokes ${revoked}, NULL: none.
+ * certificates_write_crl(path, ca, revoked, days):
+ * Write a list of ${ca}, valid for ${days} from now, that revokes ${revoked}, NULL: none.
  *
  * Thread: any
  * Errors: the test fails
  */
 void certificates_write_crl(const char *path, const struct certificate *ca,
-                            const struct certificate *revoked);
+                            const struct certificate *revoked, long days);
 
 #endif

@@ -178,7 +178,8 @@ TEST(a_hello, a_client_without_a_name_is_reset)
 
     client = host_client(&host);
     sockets_say_bytes(client, (char *)openssl, hello_bytes(openssl, &hellos[1]));
-    expect_refused(SESSION_NO_ROUTE, "sent no server name, and no route matches without one");
+    expect_refused(SESSION_NO_ROUTE,
+                   "sent no host name as server name, and no route matches without one");
 }
 
 TEST(a_hello, without_a_route_the_upstream_of_the_listener_is_used)

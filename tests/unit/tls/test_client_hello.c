@@ -331,13 +331,41 @@ TEST(message, server_name_has_one_host_name)
     ck_assert_int_eq(EXTENSION(0, "\0\4\0\0\1a"), 0);
     ck_assert_int_eq(EXTENSION(0, ""), -EPROTO);
     ck_assert_int_eq(EXTENSION(0, "\0\0"), -EPROTO);
-    ck_assert_int_eq(EXTENSION(0, "\0\3\0\0\0"), -EPROTO);
     ck_assert_int_eq(EXTENSION(0, "\0\4\1\0\1a"), -EPROTO);
     ck_assert_int_eq(EXTENSION(0, "\0\4\0\0\1a\0"), -EPROTO);
     ck_assert_int_eq(EXTENSION(0, "\0\5\0\0\1ab"), -EPROTO);
     ck_assert_int_eq(EXTENSION(0, "\0\10\0\0\1a\0\0\1b"), -EPROTO);
-    ck_assert_int_eq(EXTENSION(0, "\0\6\0\0\3a b"), -EPROTO);
-    ck_assert_int_eq(EXTENSION(0, "\0\6\0\0\3a\0b"), -EPROTO);
+}
+
+/* A client that asks for no host name is not refused: it is for the server to say. */
+static const struct {
+    const char *name;
+    size_t n;
+} odd[] = {{BYTES("")},      {BYTES(".")},
+           {BYTES("a..b")},  {BYTES(".a")},
+           {BYTES("a.b..")}, {BYTES("a b")},
+           {BYTES("a\0b")},  {BYTES("*.example")},
+           {BYTES("[::1]")}, {BYTES("b\303\274cher.example")}};
+
+TEST_EACH(message, a_server_name_that_is_no_host_name_is_none, ARRAY_LEN(odd))
+{
+    struct client_hello hello;
+    size_t at, n = odd[_i].n;
+
+    begin(1);
+    at = built_bytes;
+    put(2, 0);
+    put(2, 0);
+    put(2, n + 5);
+    put(2, n + 3);
+    put(1, 0);
+    put(2, n);
+    put_bytes(odd[_i].name, n);
+    end_extensions(at);
+    ck_assert_int_eq(read_hello(&hello, built, built_bytes), 0);
+    ck_assert(hello.has_sni);
+    ck_assert_str_eq(hello.sni, "");
+    client_hello_free(&hello);
 }
 
 TEST(message, alpn_is_a_list_of_names)

@@ -19,6 +19,7 @@
 #include "support/until.h"
 #include "tls/tls_counters.h"
 #include "tls/tls_failure.h"
+#include "tls/tls_hello.h"
 #include "tls/tls_handshakes.h"
 #include "tls/tls_stream.h"
 
@@ -82,7 +83,7 @@ static void teardown(void)
     SSL_free(peer);
     peer = NULL;
     probe_disconnect();
-    free(tls.hello);
+    tls_hello_release(tls.hello);
     tls_handshakes_free(conf.handshakes);
     SSL_CTX_free(servers);
     SSL_CTX_free(clients);

@@ -309,11 +309,11 @@ TEST(shaking, clients_may_have_none_but_not_another)
 TEST(shaking, a_revoked_client_is_refused)
 {
     server_conf.client_crl = "crl.pem";
-    certificates_write_crl("crl.pem", &ca, NULL);
+    certificates_write_crl("crl.pem", &ca, NULL, 30);
     ask_clients(TLS_VERIFY_REQUIRED);
     have_client_certificate(&ca);
     ck_assert(server_accepts());
-    certificates_write_crl("crl.pem", &ca, &leaf);
+    certificates_write_crl("crl.pem", &ca, &leaf, 30);
     ck_assert_int_eq(load_server(), 0);
     certificates_write("client.pem", "ck", &leaf, &leaf);
     ck_assert_int_eq(load_client(), 0);
