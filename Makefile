@@ -325,6 +325,14 @@ mutate-commands:
 	    $(call quoted,libraries=$(ALL_LDLIBS)) \
 	    $(call quoted,test_libraries=$(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl $(WRAP))
 
+# Lines that the unit and the integration tests run, by folder (COVERAGE_FLAGS: --goal, --files; see tests/build/coverage.py).
+.PHONY: coverage
+# Of fork() and execve() only GNU C counts what was run before.
+coverage: private export CFLAGS = -std=gnu11 -O0 -g0 --coverage -fprofile-update=atomic
+coverage:
+	$(MAKE) BUILD=build-coverage $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc)) CFLAGS='$(CFLAGS)' LDFLAGS=--coverage WERROR= build-tests
+	$(PYTHON) tests/build/coverage.py build-coverage $(COVERAGE_FLAGS)
+
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz-%
 fuzz-%:
@@ -483,4 +491,4 @@ dist:
 
 .PHONY: clean
 clean:
-	rm -rf build build-asan build-clang build-tsan build-fuzz build-link-* $(DIST_NAME).tar.gz
+	rm -rf build build-asan build-clang build-coverage build-tsan build-fuzz build-link-* $(DIST_NAME).tar.gz
