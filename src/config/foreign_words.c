@@ -83,6 +83,8 @@ static const struct foreign_word words[] = {
     {"upstream", "slowstart", "slow_start"},
     {"upstream", "maxqueue", "queue_length"},
     {"upstream", "abortonclose", "queue_abandoned = drop"},
+    {"upstream", "hold", "resolve_hold"},
+    {"upstream", "hold nx", "resolve_hold"},
     {"upstream", "redispatch", "retries"},
     {"upstream", "proxy_connect_timeout", "connect_timeout"},
     {"upstream", "timeout connect", "connect_timeout"},

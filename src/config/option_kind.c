@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/arena.h"
 #include "base/parse.h"
 #include "config/diagnostics.h"
@@ -82,6 +83,16 @@ static int option_kind_set_duration(const struct option *o, struct option_value 
     if (rc < 0)
         return option_kind_refuse_number(v, rc, "a number with a unit");
     memcpy(option_field(o, v), &ns, sizeof(ns));
+    return 0;
+}
+
+static int option_kind_set_duration_or_never(const struct option *o, struct option_value *v)
+{
+    const int64_t never = CLOCK_NEVER;
+
+    if (strcmp(v->text, "never") != 0)
+        return option_kind_set_duration(o, v);
+    memcpy(option_field(o, v), &never, sizeof(never));
     return 0;
 }
 
@@ -234,6 +245,8 @@ const struct option_kind option_kind_percent = {option_kind_set_percent, ", in p
                                                 sizeof(unsigned)};
 const struct option_kind option_kind_duration = {option_kind_set_duration,
                                                  ", in us, ms, s, m, h or d", sizeof(int64_t)};
+const struct option_kind option_kind_duration_or_never = {
+    option_kind_set_duration_or_never, ", in us, ms, s, m, h or d", sizeof(int64_t)};
 const struct option_kind option_kind_size = {option_kind_set_size, ", in b, k, m or g",
                                              sizeof(unsigned)};
 const struct option_kind option_kind_size_long = {option_kind_set_size_long, ", in b, k, m or g",

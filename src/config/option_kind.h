@@ -16,10 +16,11 @@ extern const struct option_kind option_kind_number;         /* unsigned, option.
 extern const struct option_kind option_kind_number_or_word; /* unsigned, or one of option.words */
 extern const struct option_kind option_kind_percent;        /* a number, optional '%' */
 extern const struct option_kind option_kind_duration;       /* int64_t ns */
-extern const struct option_kind option_kind_size;           /* unsigned bytes */
-extern const struct option_kind option_kind_size_long;      /* uint64_t bytes */
-extern const struct option_kind option_kind_bool;           /* bool, as parse_bool() */
-extern const struct option_kind option_kind_word;           /* enum, by option.words */
+extern const struct option_kind option_kind_duration_or_never; /* the same, or CLOCK_NEVER */
+extern const struct option_kind option_kind_size;              /* unsigned bytes */
+extern const struct option_kind option_kind_size_long;         /* uint64_t bytes */
+extern const struct option_kind option_kind_bool;              /* bool, as parse_bool() */
+extern const struct option_kind option_kind_word;              /* enum, by option.words */
 extern const struct option_kind
     option_kind_account;                          /* const char *: user or group, name or number */
 extern const struct option_kind option_kind_path; /* const char *: absolute path */

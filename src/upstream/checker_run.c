@@ -87,7 +87,8 @@ static unsigned checker_addresses(const struct checker_target *t, struct checker
     const struct checker_target_conf *conf = &t->conf;
     struct endpoint_addresses *at = endpoint_use_addresses(conf->endpoint);
     const struct address *list = conf->address ? conf->address : at ? at->list : NULL;
-    unsigned n = !at ? 0 : conf->address ? 1 : at->n;
+    bool is_absent = !at || endpoint_load(conf->endpoint) & ENDPOINT_ABSENT;
+    unsigned n = is_absent ? 0 : conf->address ? 1 : at->n;
 
     n = n < ENDPOINT_ADDRESSES ? n : ENDPOINT_ADDRESSES;
     if (n > 0)

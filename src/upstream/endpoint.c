@@ -135,7 +135,7 @@ int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
 
     MUST(n > 0);
     if (now && endpoint_addresses_are(now, list, n))
-        return 0;
+        return endpoint_clear_flag(e, ENDPOINT_ABSENT);
     rc = endpoint_prepare_grace(&grace, readers, now);
     if (rc < 0)
         return rc;

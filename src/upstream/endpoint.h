@@ -127,8 +127,8 @@ bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct ad
 
 /*
  * endpoint_set_addresses(e, readers, list, n):
- * Replace the addresses by the ${n} > 0 in ${list}. The same addresses in another order are no
- * change. ${readers}: loops that may be reading; NULL before they start.
+ * Replace the addresses by the ${n} > 0 in ${list}, and clear ENDPOINT_ABSENT. The same addresses
+ * in another order are no change. ${readers}: loops that may be reading; NULL before they start.
  *
  * Thread: any, one at a time for each endpoint
  * Owns:   ${list} is copied

@@ -343,7 +343,6 @@ int membership_update(struct membership *r, const struct server_line *line,
     unsigned position = membership_position(r, line);
     int rc;
 
-    MUST(n > 0);
     if (position == r->n_lines)
         return -ESTALE;
     if (r->is_being_changed)

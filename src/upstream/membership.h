@@ -124,8 +124,8 @@ struct server_line *membership_find_line(const struct membership *r, const char 
 
 /*
  * membership_update(r, line, places, n):
- * Replace the servers of ${line}, a line of several servers, by servers at ${n} > 0 distinct
- * places.
+ * Replace the servers of ${line}, a line of several servers, by servers at ${n} distinct places,
+ * perhaps none.
  *
  * Thread: control loop
  * Owns:   ${places} are copied

@@ -3,8 +3,9 @@
  *
  * Lookups block, so they run on the executor; the control loop applies answers. The next lookup
  * comes when the TTL expires, within resolve_interval_min and resolve_interval, with jitter. A
- * failure keeps the last answer; the next lookup comes after resolve_interval or `retry_ns`,
- * whichever is shorter.
+ * failure, also of one address family, keeps the last answer; the next lookup comes after
+ * resolve_interval or `retry_ns`, whichever is shorter. A name that does not exist any more keeps
+ * its servers for resolve_hold.
  *
  * A service takes one executor task for its SRV records and one per host; no host lookup begins
  * after `service_ns`. A host whose lookup fails keeps its last addresses, if any.

@@ -221,7 +221,7 @@ int resolver_cache_get(const struct resolver_cache_entry *entry, const char *wor
     text = strdup(entry->answer);
     found = malloc(sizeof(*found));
     if (text && found) {
-        found->n = 0;
+        found->n = found->failed = found->kept = 0;
         found->ttl_ns = entry->ttl_ns;
         found->service = is_service ? calloc(1, sizeof(*found->service)) : NULL;
     }

@@ -24,6 +24,9 @@ struct resolver_service {
 struct resolver_found_addresses {
     unsigned n;
     int64_t ttl_ns;
+    unsigned failed; /* enum resolve_family: whose lookup failed, of a host */
+    int error;       /* why */
+    unsigned kept;   /* of these: with addresses of the answer before */
     struct address list[RESOLVER_ADDRESSES];
     unsigned record[RESOLVER_ADDRESSES]; /* index in service->records */
     unsigned weight[RESOLVER_ADDRESSES];
@@ -46,14 +49,17 @@ struct resolver_name {
     struct server_line *line;     /* a reference; NULL: not committed yet */
     struct proxy_loop *listeners; /* a reference, for the lookup under way */
     bool is_under_way;
-    bool is_removed;   /* removed while its lookup was under way */
-    bool is_kept;      /* kept by the current commit */
-    bool has_answer;   /* an answer waits to be applied */
-    bool checks_loops; /* the listeners changed since the lookup: check for proxy loops again */
-    bool known;        /* an answer has been applied */
-    bool late;         /* a lookup failed, or the first answer was not in time */
-    int error;         /* last result: 0 or -errno */
-    int64_t due_at_ns; /* (L) start of the current lookup */
+    bool is_removed;      /* removed while its lookup was under way */
+    bool is_kept;         /* kept by the current commit */
+    bool has_answer;      /* an answer waits to be applied */
+    bool checks_loops;    /* the listeners changed since the lookup: check for proxy loops again */
+    bool known;           /* an answer has been applied */
+    bool late;            /* a lookup failed, or the first answer was not in time */
+    int error;            /* last result: 0 or -errno */
+    unsigned families;    /* enum resolve_family: of the addresses in use */
+    unsigned kept;        /* of these: whose last lookup failed */
+    int64_t denied_at_ns; /* first answer that the name does not exist; 0: none since a success */
+    int64_t due_at_ns;    /* (L) start of the current lookup */
     int64_t answered_at_ns;
     uint64_t drawn; /* counter for random numbers */
     int looked_up;  /* (L) result to apply: 0 or -errno */
@@ -144,6 +150,50 @@ int resolver_name_look_up(struct resolver_name *name, struct proxy_loop *listene
  * Thread: control loop
  */
 bool resolver_name_recall(struct resolver_name *name, struct proxy_loop *listeners) NODISCARD;
+
+/*
+ * resolver_name_retry_ns(name):
+ * Return the longest pause after a failed lookup.
+ *
+ * Thread: control loop
+ */
+int64_t resolver_name_retry_ns(const struct resolver_name *name);
+
+/*
+ * resolver_hold_families(name):
+ * Add to ${name}->found the last addresses of each family whose lookup failed.
+ *
+ * Thread: control loop
+ */
+void resolver_hold_families(struct resolver_name *name);
+
+/*
+ * resolver_hold_found(name):
+ * Note that ${name}->found is in use; log when a family begins to fail, or no longer fails.
+ *
+ * Thread: control loop
+ */
+void resolver_hold_found(struct resolver_name *name);
+
+/*
+ * resolver_hold_left_ns(name) / resolver_hold_end(name):
+ * Return how long the addresses of ${name} stay in use, which does not exist: resolve_hold after
+ * the first such answer / remove them, and log it.
+ *
+ * Thread: control loop
+ * Errors: 0; as membership_update(): they stay
+ */
+int64_t resolver_hold_left_ns(struct resolver_name *name);
+int resolver_hold_end(struct resolver_name *name) NODISCARD;
+
+/*
+ * resolver_log_known(name, moved) / resolver_log_failure(name, error):
+ * Log the addresses of ${name}->found, which are others if ${moved} / log a failed lookup.
+ *
+ * Thread: control loop
+ */
+void resolver_log_known(const struct resolver_name *name, bool moved);
+void resolver_log_failure(const struct resolver_name *name, int error);
 
 /*
  * resolver_name_use(name) / resolver_name_use_soon(name):

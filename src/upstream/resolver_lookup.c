@@ -106,8 +106,13 @@ static int resolver_look_up_host(struct resolver_name *name)
 {
     struct resolver_found_addresses *f = name->found;
     struct dns_terms terms = resolver_terms(name, 0);
-    int n = resolver_ask(name, f->list, ARRAY_LEN(f->list), name->word, &terms);
+    int n;
 
+    terms.known = name->families;
+    n = resolver_ask(name, f->list, ARRAY_LEN(f->list), name->word, &terms);
+
+    f->failed = n > 0 ? terms.failed : 0;
+    f->error = terms.error;
     f->ttl_ns = terms.ttl_ns;
     f->n = n > 0 ? (unsigned)n : 0;
     for (unsigned i = 0; i < f->n; i++) {
@@ -154,7 +159,7 @@ int resolver_look_up(struct resolver_name *name)
         name->found = malloc(sizeof(*name->found));
         if (!name->found)
             return -ENOMEM;
-        name->found->n = 0;
+        name->found->n = name->found->failed = name->found->kept = 0;
         name->found->service = NULL;
     }
     if (is_service)

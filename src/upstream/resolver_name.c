@@ -36,7 +36,7 @@ static int64_t resolver_name_draw(struct resolver_name *name, int64_t least_ns, 
     return least_ns + (int64_t)((unsigned __int128)(uint64_t)(most_ns - least_ns) * random >> 64);
 }
 
-static int64_t resolver_name_retry_ns(const struct resolver_name *name)
+int64_t resolver_name_retry_ns(const struct resolver_name *name)
 {
     int64_t retry_ns = name->resolver->conf.retry_ns;
     int64_t interval_ns = name->upstream->conf->resolve_interval_ns;
@@ -62,7 +62,7 @@ static int64_t resolver_name_known_ns(struct resolver_name *name)
     int64_t interval_ns = conf->resolve_interval_ns, min_ns = conf->resolve_interval_min_ns;
     int64_t ttl_ns = f->ttl_ns > min_ns ? f->ttl_ns : min_ns, most_ns, least_ns;
 
-    if (f->service && f->service->n_failed > 0)
+    if (f->kept || (f->service && f->service->n_failed > 0))
         return resolver_name_pause_ns(name, resolver_name_retry_ns(name));
     if (interval_ns == 0)
         return 0;
@@ -102,29 +102,6 @@ static void resolver_name_drop_pause(struct task *t)
 static const struct task_type resolver_pause_type = {.name = "time to look up a host name",
                                                      .run = resolver_name_run_pause,
                                                      .drop = resolver_name_drop_pause};
-
-static void resolver_name_log_known(const struct resolver_name *name, bool moved)
-{
-    const char *how = !name->known ? "is known"
-                      : moved      ? "resolves to other addresses"
-                                   : "is known again";
-    char text[ADDRESS_TEXT_BYTES], more[32] = "";
-
-    if (name->found->n > 1)
-        snprintf(more, sizeof(more), " and %u more", name->found->n - 1);
-    log_write(!name->late && !name->known ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE,
-              "upstream %s: server %s (%s): the name %s: %s%s", name->upstream_name, name->id,
-              name->word, how, address_format(text, sizeof(text), &name->found->list[0]), more);
-}
-
-static void resolver_name_log_failure(const struct resolver_name *name, int error)
-{
-    log_warning(
-        "upstream %s: server %s (%s): cannot look up the name: %s; %strying again within %g s",
-        name->upstream_name, name->id, name->word, resolver_error_text(error),
-        name->known ? "its addresses stay in use; " : "the server gets no clients; ",
-        (double)resolver_name_retry_ns(name) / NS_PER_S);
-}
 
 /*
  * Number of addresses of the server at index ${i}: 2 for a host with one IPv4 and one IPv6 address,
@@ -188,6 +165,28 @@ static void resolver_name_keep(struct resolver_name *name)
     name->found = NULL;
 }
 
+/* Note a failed lookup; return the pause before the next one. */
+static int64_t resolver_name_fail(struct resolver_name *name, int error)
+{
+    int64_t pause_ns = resolver_name_pause_ns(name, resolver_name_retry_ns(name)), left_ns;
+    int rc;
+
+    name->late = true;
+    if (error == -ENOENT && name->known) {
+        left_ns = resolver_hold_left_ns(name);
+        rc = left_ns <= 0 ? resolver_hold_end(name) : 0;
+        name->has_answer = rc == -EBUSY;
+        if (rc == -EBUSY)
+            return RESOLVER_BUSY_NS;
+        if (left_ns > 0 && left_ns < pause_ns)
+            pause_ns = left_ns;
+    }
+    if (error != name->error)
+        resolver_log_failure(name, error);
+    name->error = error;
+    return pause_ns;
+}
+
 /* Apply the answer; return the pause before the next lookup (0: none) or the next attempt. */
 static int64_t resolver_name_apply(struct resolver_name *name)
 {
@@ -200,18 +199,14 @@ static int64_t resolver_name_apply(struct resolver_name *name)
     name->has_answer = rc == -EBUSY;
     if (rc == -EBUSY)
         return RESOLVER_BUSY_NS;
-    if (rc < 0) {
-        if (rc != name->error)
-            resolver_name_log_failure(name, rc);
-        name->error = rc;
-        name->late = true;
-        return resolver_name_pause_ns(name, resolver_name_retry_ns(name));
-    }
+    if (rc < 0)
+        return resolver_name_fail(name, rc);
     if (rc > 0 || name->error < 0 || !name->known)
-        resolver_name_log_known(name, rc > 0);
+        resolver_log_known(name, rc > 0);
     pause_ns = resolver_name_known_ns(name);
     name->known = true;
     name->error = 0;
+    resolver_hold_found(name);
     resolver_cache_put(&name->resolver->cache, name->cached, name->found, name->answered_at_ns);
     resolver_name_keep(name);
     return pause_ns;
@@ -245,8 +240,11 @@ static void resolver_name_run_answer(struct task *t)
 
     name->is_under_way = false;
     name->checks_loops |= is_old && !name->change;
-    if (!name->has_answer)
+    if (!name->has_answer) {
         name->answered_at_ns = clock_now_ns();
+        if (name->looked_up == 0 && !name->is_removed)
+            resolver_hold_families(name);
+    }
     resolver_name_release(name);
     if (name->is_removed) {
         list_remove(&name->link);
@@ -409,7 +407,8 @@ static bool resolver_name_leads_back(const struct resolver_name *name)
 /* Longest pause before the next lookup; 0: no next lookup. */
 static int64_t resolver_name_most_ns(const struct resolver_name *name)
 {
-    bool failed = !name->known || name->error < 0 || (name->last && name->last->service->n_failed);
+    bool failed = !name->known || name->error < 0 || name->kept ||
+                  (name->last && name->last->service->n_failed);
 
     return failed ? resolver_name_retry_ns(name) : name->upstream->conf->resolve_interval_ns;
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/resolve.h"
 #include "upstream/resolver_internal.h"
 
 /* Each name server is queried once, with this timeout. */
@@ -88,7 +89,21 @@ static int resolver_last_record(const struct resolver_name *name, const char *ta
     return -1;
 }
 
-static void resolver_fail_record(struct resolver_name *name, unsigned record, int error)
+/* Families of the addresses that ${record} had in the last answer. */
+static unsigned resolver_last_families(const struct resolver_name *name, unsigned record)
+{
+    int was = resolver_last_record(name, name->found->service->records[record].target);
+    unsigned families = 0;
+
+    for (unsigned i = 0; was >= 0 && i < name->last->n; i++)
+        if (name->last->record[i] == (unsigned)was)
+            families |= resolve_family(&name->last->list[i]);
+    return families;
+}
+
+/* Note that the lookup of ${families} of ${record} failed, and keep their last addresses. */
+static void resolver_fail_record(struct resolver_name *name, unsigned record, unsigned families,
+                                 int error)
 {
     struct resolver_service *s = name->found->service;
     const struct resolver_found_addresses *last = name->last;
@@ -98,7 +113,7 @@ static void resolver_fail_record(struct resolver_name *name, unsigned record, in
     s->error = s->error < 0 ? s->error : error;
     s->n_failed++;
     for (unsigned i = 0; was >= 0 && i < last->n; i++)
-        if (last->record[i] == (unsigned)was)
+        if (last->record[i] == (unsigned)was && resolve_family(&last->list[i]) & families)
             resolver_add_address(name->found, &last->list[i], record);
 }
 
@@ -107,17 +122,21 @@ static void resolver_look_up_record(struct resolver_name *name, unsigned record)
     struct resolver_found_addresses *f = name->found;
     struct dns_terms terms = resolver_terms(name, RESOLVER_HOST_TIMEOUT_S);
     struct address list[ENDPOINT_ADDRESSES];
-    int n = resolver_ask(name, list, ARRAY_LEN(list), f->service->records[record].target, &terms);
+    int n;
 
+    terms.known = resolver_last_families(name, record);
+    n = resolver_ask(name, list, ARRAY_LEN(list), f->service->records[record].target, &terms);
     if (n == -ENOENT || n == -EINVAL || n == -ERANGE)
         return;
     if (n < 0) {
-        resolver_fail_record(name, record, n);
+        resolver_fail_record(name, record, RESOLVE_IPV4 | RESOLVE_IPV6, n);
         return;
     }
     f->ttl_ns = terms.ttl_ns < f->ttl_ns ? terms.ttl_ns : f->ttl_ns;
     for (int i = 0; i < n; i++)
         resolver_add_address(f, &list[i], record);
+    if (terms.failed & terms.known)
+        resolver_fail_record(name, record, terms.failed, terms.error);
 }
 
 /* Log one line for newly failing hosts of a service, and one when no host fails any more. */
@@ -193,6 +212,7 @@ int resolver_service_go_on(struct resolver_name *name)
     if (s->done < s->n)
         name->begin = (s->begin + s->done) % s->n;
     for (; s->done < s->n; s->done++)
-        resolver_fail_record(name, (s->begin + s->done) % s->n, -ETIME);
+        resolver_fail_record(name, (s->begin + s->done) % s->n, RESOLVE_IPV4 | RESOLVE_IPV6,
+                             -ETIME);
     return resolver_service_end(name);
 }

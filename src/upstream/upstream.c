@@ -294,3 +294,9 @@ int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
         upstream_serve(up); /* ${server} may be usable for the first time */
     return rc;
 }
+
+void upstream_withdraw(struct upstream *up, struct upstream_server *server)
+{
+    if (endpoint_set_flag(&server->endpoint, ENDPOINT_ABSENT))
+        ejection_cancel(&up->ejection, &server->ejection, &server->endpoint);
+}

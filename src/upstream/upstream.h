@@ -74,7 +74,8 @@ struct upstream_conf {
     struct spare_conf spare;
     int64_t resolve_interval_ns; /* 0: resolve once */
     int64_t resolve_interval_min_ns;
-    bool resolve_required; /* reject the configuration if a name does not resolve */
+    int64_t resolve_hold_ns; /* CLOCK_NEVER: no end */
+    bool resolve_required;   /* reject the configuration if a name does not resolve */
 };
 
 struct upstream {
@@ -195,8 +196,9 @@ void upstream_serve(struct upstream *up);
 void upstream_pause(struct upstream *up, unsigned max_held, int64_t until_ns);
 
 /*
- * upstream_set_addresses(up, server, list, n):
- * Call endpoint_set_addresses() for a server of UPSTREAM_NAME_ONE, and report a change.
+ * upstream_set_addresses(up, server, list, n) / upstream_withdraw(up, server):
+ * Call endpoint_set_addresses() for a server of UPSTREAM_NAME_ONE, and report a change / no session
+ * goes to the server until it has addresses again.
  *
  * Thread: any, one at a time for each server
  * Owns:   ${list} is copied
@@ -204,6 +206,7 @@ void upstream_pause(struct upstream *up, unsigned max_held, int64_t until_ns);
  */
 int upstream_set_addresses(struct upstream *up, struct upstream_server *server,
                            const struct address *list, unsigned n) NODISCARD;
+void upstream_withdraw(struct upstream *up, struct upstream_server *server);
 
 /*
  * upstream_hold(up) / upstream_release(up):

@@ -30,7 +30,8 @@ def labels(name):
 
 class Zone:
     """A name server on 127.0.0.1:53 of an own network, by datagrams and, for long answers, streams.
-    `hosts` is {name: address, SILENT or an error code}, `services` {name: [(host, port)]}; `asked`
+    `hosts` is {name: address, SILENT or an error code}, or {name: {type: one or a list of these}};
+    `services` is {name: [(host, port)]}; `asked`
     has the instants of the questions for IPv4 addresses and services. With `dead` the first of two
     name servers, at `self.dead`, answers nothing."""
 
@@ -99,12 +100,17 @@ class Zone:
                        for host, port in self.services[name] if kind == SRV]
         else:
             host = self.hosts.get(name, NO_SUCH_NAME)
+            if isinstance(host, str) and host != SILENT:
+                host = {A: host}
+            if isinstance(host, dict):
+                host = host.get(kind, [])
             if host == SILENT:
                 return None
             if isinstance(host, int):
                 code = host
-            elif kind == A:
-                records = [socket.inet_aton(host)]
+            else:
+                family = socket.AF_INET if kind == A else socket.AF_INET6
+                records = [socket.inet_pton(family, a) for a in ([host] if isinstance(host, str) else host)]
         return (query[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records), 0, 0) +
                 _question(query) + b"".join(struct.pack("!HHHIH", 0xC00C, kind, 1, self.ttl,
                                                         len(data)) + data for data in records))
@@ -277,3 +283,68 @@ def lookups_shared(t):
     with Zone(t, {"one.test": "127.0.0.1"}) as zone, Counted(f"127.0.0.1:{port}", greets=True), t.daemon(text):
         check_equal([addresses(front, 1) for front in fronts], [{"127.0.0.1"}] * 40, "addresses")
         check(len(zone.asked["one.test"]) < 10, f"it was asked for {len(zone.asked['one.test'])} times")
+
+
+@test(each=[{"what": f"{kind}, {name}", "kind": kind, "failure": failure} for kind in ("A", "AAAA")
+            for name, failure in (("SERVFAIL", SERVER_FAILURE), ("NOTIMP", 4), ("REFUSED", 5), ("silence", SILENT))])
+def one_family_fails(t, what, kind, failure):
+    """{what}: the addresses of that family stay in use while the other one is answered, and the log says so once"""
+    front, ipv4, ipv6 = t.address(), ["127.0.1.1", "127.0.1.2"], ["::1"]
+    with Zone(t, {"both.test": {A: ipv4, AAAA: ipv6}}, attempts=1) as zone:
+        port = t.port()
+        with Counted(f"[::]:{port}", greets=True), \
+                t.daemon(config(front, {"s": f"both.test:{port}"}, EVERY_SECOND)) as daemon:
+            check_equal(addresses(front, 12), {*ipv4, *ipv6}, "addresses")
+            zone.hosts["both.test"] = {A: failure, AAAA: ipv6} if kind == "A" else {A: ipv4, AAAA: failure}
+            family = "IPv4" if kind == "A" else "IPv6"
+            line = f"warning.*cannot look up the {family} addresses of the name: .*they stay in use"
+            t.eventually(lambda: daemon.log_lines(line), "the log says so")
+            asked = len(zone.asked["both.test"])
+            t.eventually(lambda: len(zone.asked["both.test"]) >= asked + 2, "it is asked for again")
+            check_equal(addresses(front, 12), {*ipv4, *ipv6}, "addresses while it fails")
+            zone.hosts["both.test"] = {A: ipv4[1:], AAAA: []}
+            t.eventually(lambda: addresses(front, 6) == set(ipv4[1:]), "both families are followed again")
+            check_equal(len(daemon.log_lines(line)), 1, "warnings")
+
+
+DENIALS = ("NXDOMAIN", "no record", "no record of a service", "a service at the root", "resolve=one")
+
+
+@test(each={"what": DENIALS})
+def name_is_denied(t, what):
+    """{what}: after resolve_hold the servers of the name go, with a warning, and come back with it"""
+    front, service = t.address(), "_app._tcp.svc.test"
+    is_service = "service" in what
+    with Zone(t, {"app.test": "127.0.1.1"}) as zone:
+        port = t.port()
+        zone.services[service] = [("app.test", port)]
+        line = service if is_service else f"app.test:{port}" + (" resolve=one" if what == "resolve=one" else "")
+        with Counted(f"127.0.1.1:{port}", greets=True), \
+                t.daemon(config(front, {"s": line}, EVERY_SECOND + "resolve_hold = 2s\n")) as daemon:
+            check_equal(addresses(front, 4), {"127.0.1.1"}, "addresses")
+            if is_service:
+                zone.services[service] = [(".", port)] if "root" in what else []
+            else:
+                zone.hosts["app.test"] = {A: [], AAAA: []} if what == "no record" else NO_SUCH_NAME
+            t.eventually(lambda: daemon.log_lines("warning.*no such name; its addresses stay in use for 2 s"), "said")
+            check_equal(addresses(front, 4), {"127.0.1.1"}, "addresses during resolve_hold")
+            t.eventually(lambda: daemon.log_lines("warning.*the name does not exist any more"), "its servers go")
+            check_equal(net.fate(front), "reset", "the end of a client")
+            zone.hosts["app.test"], zone.services[service] = "127.0.1.1", [("app.test", port)]
+            t.eventually(lambda: daemon.log_lines("notice.*the name is known: 127.0.1.1"), "they come back")
+            check_equal(addresses(front, 4), {"127.0.1.1"}, "addresses afterwards")
+
+
+@test()
+def name_is_denied_for_ever(t):
+    """resolve_hold = never: the servers of a name that does not exist any more stay"""
+    front = t.address()
+    with Zone(t, {"app.test": "127.0.1.1"}) as zone:
+        port = t.port()
+        with Counted(f"127.0.1.1:{port}", greets=True), \
+                t.daemon(config(front, {"s": f"app.test:{port}"}, EVERY_SECOND + "resolve_hold = never\n")) as daemon:
+            zone.hosts["app.test"] = NO_SUCH_NAME
+            t.eventually(lambda: daemon.log_lines("no such name; its addresses stay in use; "), "the log says so")
+            asked = len(zone.asked["app.test"])
+            t.eventually(lambda: len(zone.asked["app.test"]) >= asked + 2, "it is asked for again")
+            check_equal(addresses(front, 4), {"127.0.1.1"}, "addresses")

@@ -367,6 +367,14 @@ static const struct {
      "t.ini:8: [upstream u] eject_time: has no effect without ejection (set eject_failures)"},
     {PROXY "[tls t]\n[upstream u]\nserver.a = 127.0.0.1:9\ntls = t\nsend_proxy = v1\nspare = 1\n",
      "t.ini:10: [upstream u] spare: has no effect with tls and send_proxy: "},
+    {PROXY "[upstream u]\nserver.a = @x\nresolve_hold = always\n",
+     "t.ini:7: [upstream u] resolve_hold: 'always' is not a number with a unit (never, 0, or 1s to "
+     "1d, in us, ms, s, m, h or d)"},
+    {PROXY "[upstream u]\nserver.a = @x\nresolve_hold = 900ms\n",
+     "t.ini:7: [upstream u] resolve_hold: '900ms' is "},
+    {PROXY "[upstream u]\nserver.a = @x\nhold nx = 30s\n",
+     "t.ini:7: 'hold nx': not a key (key = value, where a key is letters, digits, '_', '.' and '-'; "
+     "here it is 'resolve_hold')"},
     {PROXY "[upstream u]\nserver.a = @x\nspare_max_age = 60s\n",
      "t.ini:7: [upstream u] spare_max_age: has no effect without spare connections (set spare)"},
     {ECHO "proxy_header_timeout = 3s\n",

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/executor.h"
+#include "net/resolve.h"
 #include "net/srv.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
@@ -38,8 +39,10 @@ static atomic_uint order, first_order[NAMES]; /* the first lookups, from 1 on */
 
 static struct upstream_server_conf server_confs[NAMES];
 static char texts[NAMES][16], ids[NAMES][16];
-static struct upstream_conf upstream_conf = {
-    .name = "back", .servers = server_confs, .connect_timeout_ns = NS_PER_S};
+static struct upstream_conf upstream_conf = {.name = "back",
+                                             .servers = server_confs,
+                                             .connect_timeout_ns = NS_PER_S,
+                                             .resolve_hold_ns = CLOCK_NEVER};
 static struct upstream *upstream;
 static struct executor *executor;
 static struct loop *control;
@@ -824,6 +827,177 @@ TEST(resolver, a_host_that_fails_from_the_start_keeps_no_other_from_being_known)
     ck_assert_str_eq(servers_now(), "s@127.0.0.1:1800*1/0");
     atomic_store(&answers[7], 1);
     UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0 s@127.0.0.1:1800*1/0") == 0);
+}
+
+/* ---- what fails, and what is said not to exist ---- */
+
+static atomic_uint failing; /* enum resolve_family */
+
+static int look_up_unless_failing(struct address *out, size_t max, const char *word,
+                                  struct dns_terms *terms)
+{
+    static const char *const all[] = {"127.0.0.1:1", "127.0.0.1:2", "[::1]:1", "[::1]:2"};
+    unsigned n = 0;
+
+    atomic_fetch_add(&lookups[atoi(word)], 1);
+    terms->failed = atomic_load(&failing);
+    terms->error = -EREMOTEIO;
+    for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
+        struct address list[2];
+
+        ck_assert_int_eq(address_parse(list, 2, all[i]), 1);
+        if (resolve_family(&list[0]) & ~terms->failed && n < max)
+            out[n++] = list[0];
+    }
+    return (int)n;
+}
+
+static void start_failing(enum upstream_names names)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    conf.lookup = look_up_unless_failing;
+    upstream_conf.resolve_interval_ns = conf.retry_ns = 5 * NS_PER_MS;
+    if (names == UPSTREAM_SERVICE) {
+        record(0, "7", 1, 1);
+        start_service(1);
+    } else {
+        name_is(0, names);
+        start(1, UNTIL_LIMIT_NS);
+    }
+}
+
+#define ALL_FOUR "s@127.0.0.1:1*1/0 s@127.0.0.1:2*1/0 s@[::1]:1*1/0 s@[::1]:2*1/0"
+
+TEST_EACH(resolver, a_family_that_fails_keeps_its_addresses_and_the_log_says_so_once, 2)
+{
+    const char *family = _i ? "IPv6" : "IPv4";
+    char text[128];
+
+    start_failing(UPSTREAM_NAME_EACH);
+    ck_assert_str_eq(servers_now(), ALL_FOUR);
+    atomic_store(&failing, 1u << _i);
+    pass_lookups(0, 3);
+    ck_assert_str_eq(servers_now(), ALL_FOUR);
+    snprintf(text, sizeof(text),
+             "cannot look up the %s addresses of the name: the name server fails; they stay in use",
+             family);
+    ck_assert_uint_eq(log_lines_with(text), 1);
+    atomic_store(&failing, 0);
+    snprintf(text, sizeof(text), "lookups of its %s addresses no longer fail", family);
+    UNTIL(log_lines_with(text) == 1);
+    ck_assert_str_eq(servers_now(), ALL_FOUR);
+    ck_assert_uint_eq(log_lines_with("resolves to other addresses"), 0);
+}
+
+TEST_EACH(resolver, a_family_that_fails_keeps_the_addresses_of_one_server, 2)
+{
+    start_failing(UPSTREAM_NAME_ONE);
+    atomic_store(&failing, 1u << _i);
+    pass_lookups(0, 3);
+    ck_assert_uint_eq(known(0), 4);
+    ck_assert_uint_eq(log_lines_with("resolves to other addresses"), 0);
+}
+
+TEST_EACH(resolver, a_family_that_fails_keeps_the_addresses_of_a_host_of_a_service, 2)
+{
+    start_failing(UPSTREAM_SERVICE);
+    ck_assert_str_eq(servers_now(), ALL_FOUR);
+    atomic_store(&failing, 1u << _i);
+    pass_lookups(7, 3);
+    ck_assert_str_eq(servers_now(), ALL_FOUR);
+    ck_assert_uint_eq(log_lines_with("1 of 1 SRV hosts cannot be looked up, such as 7"), 1);
+    atomic_store(&failing, 0);
+    UNTIL(log_lines_with("lookups of its SRV hosts no longer fail") == 1);
+}
+
+/* Some name servers drop queries for AAAA: nothing is lost by that. */
+TEST(resolver, a_family_that_fails_and_had_no_address_is_no_news)
+{
+    atomic_store(&failing, RESOLVE_IPV6);
+    start_failing(UPSTREAM_NAME_EACH);
+    pass_lookups(0, 3);
+    ck_assert_str_eq(servers_now(), "s@127.0.0.1:1*1/0 s@127.0.0.1:2*1/0");
+    ck_assert_uint_eq(log_lines_with("cannot"), 0);
+}
+
+static const enum upstream_names all_names[] = {UPSTREAM_NAME_EACH, UPSTREAM_NAME_ONE,
+                                                UPSTREAM_SERVICE};
+
+static void start_held(enum upstream_names names, int64_t hold_ns)
+{
+    log_lines_capture(LOG_LEVEL_INFO);
+    upstream_conf.resolve_interval_ns = conf.retry_ns = 5 * NS_PER_MS;
+    upstream_conf.resolve_hold_ns = hold_ns;
+    if (names == UPSTREAM_SERVICE) {
+        record(0, "7", 1, 1);
+        start_service(1);
+    } else {
+        name_is(0, names);
+        start(1, UNTIL_LIMIT_NS);
+    }
+}
+
+static void answer_all(int answer)
+{
+    atomic_store(&n_records, answer);
+    atomic_store(&answers[0], answer);
+}
+
+static void count_present(void *arg)
+{
+    const struct server_set *set = membership_now(&upstream->membership);
+
+    *(unsigned *)arg = 0;
+    for (unsigned i = 0; i < set->n; i++)
+        *(unsigned *)arg += (endpoint_load(&set->servers[i]->endpoint) & ENDPOINT_ABSENT) == 0;
+}
+
+static unsigned present(void)
+{
+    unsigned n;
+
+    loop_runner_call(control, count_present, &n);
+    return n;
+}
+
+TEST_EACH(resolver, servers_of_a_name_that_is_gone_go_after_resolve_hold_and_come_back,
+          ARRAY_LEN(all_names))
+{
+    const int64_t hold_ns = 300 * NS_PER_MS;
+    int64_t began_ns;
+
+    start_held(all_names[_i], hold_ns);
+    ck_assert_uint_eq(present(), 1);
+    began_ns = clock_now_ns();
+    answer_all(-ENOENT);
+    UNTIL(present() == 0);
+    ck_assert_int_ge(clock_now_ns() - began_ns, hold_ns);
+    ck_assert_uint_eq(log_lines_with("there is no such name; its addresses stay in use for 0.3 s"),
+                      1);
+    ck_assert_uint_eq(log_lines_with("s (0): the name does not exist any more: no new clients"), 1);
+    UNTIL(log_lines_with("cannot look up") == 1);
+    answer_all(1);
+    UNTIL(present() == 1);
+    ck_assert_uint_eq(log_lines_with("the name is known: 127.0.0.1:"), 2);
+}
+
+TEST_EACH(resolver, with_a_hold_of_0_servers_go_with_the_first_answer, ARRAY_LEN(all_names))
+{
+    start_held(all_names[_i], 0);
+    answer_all(-ENOENT);
+    UNTIL(present() == 0);
+    ck_assert_uint_eq(log_lines_with("stay in use"), 0);
+}
+
+TEST_EACH(resolver, only_an_answer_that_there_is_no_name_ends_the_hold, ARRAY_LEN(all_names))
+{
+    start_held(all_names[_i], 20 * NS_PER_MS);
+    answer_all(-EREMOTEIO);
+    UNTIL(log_lines_with("the name server fails") == 1);
+    usleep(60000);
+    ck_assert_uint_eq(present(), 1);
+    answer_all(-ENOENT);
+    UNTIL(present() == 0);
 }
 
 TEST_EACH(resolver, one_address_of_two_records_counts_for_the_first, 2)
