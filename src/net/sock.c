@@ -231,14 +231,17 @@ void sock_remember(struct sock_own_file *out, const struct address *a)
         *out = (struct sock_own_file){.dev = st.st_dev, .ino = st.st_ino};
 }
 
-bool sock_unlink_own(const struct sock_own_file *own, const struct address *a)
+bool sock_is_replaced(const struct sock_own_file *own, const struct address *a)
 {
     struct sock_own_file now;
 
     sock_remember(&now, a);
-    if (now.ino == 0)
-        return true;
-    if (now.ino != own->ino || now.dev != own->dev)
+    return now.ino != 0 && (now.ino != own->ino || now.dev != own->dev);
+}
+
+bool sock_unlink_own(const struct sock_own_file *own, const struct address *a)
+{
+    if (sock_is_replaced(own, a))
         return false;
     sock_unlink(a);
     return true;

@@ -139,6 +139,14 @@ void sock_remember(struct sock_own_file *out, const struct address *a);
 bool sock_unlink_own(const struct sock_own_file *own, const struct address *a);
 
 /*
+ * sock_is_replaced(own, a):
+ * Is another file at ${a} than ${own}? False if there is none.
+ *
+ * Thread: any
+ */
+bool sock_is_replaced(const struct sock_own_file *own, const struct address *a);
+
+/*
  * sock_connect(out_fd, a, conf):
  * Start connecting, from the configured source address (note: source). When ${out_fd} is writable,
  * sock_error() tells the outcome.

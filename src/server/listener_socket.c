@@ -363,7 +363,8 @@ static void listener_socket_change_file(const struct listener_socket *sock,
         file->set_uid == before->set_uid && file->uid == before->uid &&
         file->set_gid == before->set_gid && file->gid == before->gid)
         return;
-    rc = sock_change_file(sock->address, file);
+    rc = sock_is_replaced(&sock->file, sock->address) ? -ESTALE
+                                                      : sock_change_file(sock->address, file);
     if (rc < 0)
         log_warning("listen %s: %s: the socket file keeps its mode and owner: %s", conf->name,
                     address_format(text, sizeof(text), sock->address), strerror(-rc));

@@ -66,17 +66,20 @@ def manager_that_does_not_read(t):
 
 @test()
 def socket_file_of_another(t):
-    """a socket file that another program has put in the place of ours stays when we end, and the log says
+    """a socket file that another program has put in the place of ours keeps its mode and stays when we end, and the log says
     so; those that are still ours go"""
     paths = [t.path(name) for name in ("front.sock", "gone.sock", "kept.sock", "admin.sock")]
     front, gone, kept, desk = paths
-    more = ECHO.format(address=f"{front}, {kept}") + f"[admin]\naddress = {desk}\n"
+    more = ECHO.format(address=f"{front}, {kept}") + f"unix_mode = 600\n[admin]\naddress = {desk}\n"
     with t.daemon(more + f"[listen gone]\naddress = {gone}\nservice = echo\n") as daemon:
         os.unlink(front)
         os.unlink(gone)
         os.unlink(desk)
         with net.listen(front), net.listen(gone), net.listen(desk):
-            daemon.reload(more)
+            os.chmod(front, 0o640)
+            daemon.reload(more.replace("listen echo", "listen other").replace("600", "666"))
+            check_equal(os.stat(front).st_mode & 0o777, 0o640, "mode of the other program's file")
+            check_equal(os.stat(kept).st_mode & 0o777, 0o666, "mode of our file")
             t.eventually(lambda: daemon.log_lines(f"{gone}: not removed"), "the log after the reload")
             daemon.stop()
             check_equal([os.path.exists(path) for path in paths], [True, True, False, True], "files")
