@@ -123,7 +123,7 @@ void admin_client_accepted(struct admin *a, int fd, const struct address *peer)
     }
     c->admin = a;
     c->fd = fd;
-    timer_init(&c->deadline, &admin_client_deadline_type);
+    timer_init_silence(&c->deadline, &admin_client_deadline_type);
     admin_client_set_name(c, peer);
     c->extra =
         admin_client_count(a) >= admin_settings_max_connections(a) && !admin_client_make_room(a);

@@ -43,14 +43,27 @@ static void watchdog_feeder_withhold(struct watchdog_feeder *watchdog_feeder)
     watchdog_feeder->withheld = true;
 }
 
+/* Loops that did not run either would seem stalled: the next look judges them. */
+static bool watchdog_feeder_note_absence(int64_t late_ns)
+{
+    log_warning(
+        "the main thread did not run for about %.1f s, as after a pause of the process or of "
+        "its machine",
+        (double)late_ns / (double)NS_PER_S);
+    return true;
+}
+
 void watchdog_feeder_look(struct watchdog_feeder *watchdog_feeder)
 {
-    int64_t now_ns = clock_now_ns();
+    int64_t now_ns = clock_now_ns(), late_ns = now_ns - watchdog_feeder->look_at_ns;
     bool turning;
 
-    if (now_ns < watchdog_feeder->look_at_ns)
+    if (late_ns < 0)
         return;
-    turning = server_watch(watchdog_feeder->server);
+    if (late_ns >= WATCHDOG_FEEDER_AWAY_NS)
+        turning = watchdog_feeder_note_absence(late_ns);
+    else
+        turning = server_watch(watchdog_feeder->server);
     watchdog_feeder->look_at_ns = clock_add_ns(now_ns, watchdog_feeder->look_every_ns);
     if (watchdog_feeder->look_at_ns <= watchdog_feeder->feed_at_ns)
         return; /* the next check comes early enough to feed */

@@ -10,7 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
+
 struct server;
+
+/* A check that is so late logs only that: the loops did not run either. */
+#define WATCHDOG_FEEDER_AWAY_NS (1 * NS_PER_S)
 
 struct watchdog_feeder {
     struct server *server;
@@ -40,7 +45,8 @@ int64_t watchdog_feeder_due_at_ns(const struct watchdog_feeder *watchdog_feeder)
 
 /*
  * watchdog_feeder_look(watchdog_feeder):
- * If due, check the loops, and feed the watchdog unless a loop is stalled.
+ * If due, check the loops, and feed the watchdog unless a loop is stalled. If the check is late by
+ * WATCHDOG_FEEDER_AWAY_NS, log that in its place.
  *
  * Thread: main
  */

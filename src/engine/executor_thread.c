@@ -88,9 +88,13 @@ static void executor_thread_wait_for_call(struct executor *e, struct executor_th
  */
 static void executor_thread_fetch_due(struct executor *e)
 {
-    if (e->schedule.count > 0)
-        timer_heap_fetch_due(&e->schedule, clock_now_ns(), e->n_taken + e->n_queued,
-                             TIMER_HEAP_DUE_MAX);
+    int64_t now_ns;
+
+    if (e->schedule.count == 0)
+        return;
+    now_ns = clock_now_ns();
+    timer_heap_fetch_due(&e->schedule, now_ns, now_ns, e->n_taken + e->n_queued,
+                         TIMER_HEAP_DUE_MAX);
 }
 
 static struct task *executor_thread_take_due(struct executor *e)

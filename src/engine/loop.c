@@ -318,6 +318,16 @@ int64_t loop_now_ns(const struct loop *l)
     return l->now_ns;
 }
 
+int64_t loop_heard_ns(const struct loop *l)
+{
+    return l->heard.at_ns;
+}
+
+int64_t loop_due_ns(const struct loop *l, int64_t from_ns, int64_t limit_ns)
+{
+    return heard_due_ns(&l->heard, from_ns, limit_ns);
+}
+
 struct ev_loop *loop_ev(struct loop *l)
 {
     return l->backend.ev;

@@ -5,6 +5,7 @@
  *
  *   1. Poll, without blocking if tasks wait.
  *   2. Run I/O callbacks in order of arrival (engine/ready). Due timers queue behind queued tasks.
+ *      Silence timers are due only after a poll that heard all up to their instant (engine/heard).
  *   3. Run the control queue: at most 1,024 tasks, within task_quantum. It precedes step 4 so that
  *      new connections do not wait behind a backlog. Then poll again if tasks wait.
  *   4. Run tasks within the budget of io_ratio and task_quantum (engine/budget).
@@ -248,6 +249,24 @@ void *loop_cookie(const struct loop *loop);
  * Thread: loop
  */
 int64_t loop_now_ns(const struct loop *loop);
+
+/*
+ * loop_heard_ns(loop):
+ * Return the time up to which all input was read; see note: silence in heard.h. A silence timer
+ * compares its deadlines with this, because later input may wait.
+ *
+ * Thread: loop
+ */
+int64_t loop_heard_ns(const struct loop *loop);
+
+/*
+ * loop_due_ns(loop, from_ns, limit_ns):
+ * Return the end of ${limit_ns} that began at ${from_ns}, without the time in which the loop did
+ * not run; see note: absence in heard.h. Compute it when the deadline is judged.
+ *
+ * Thread: loop
+ */
+int64_t loop_due_ns(const struct loop *loop, int64_t from_ns, int64_t limit_ns);
 
 /*
  * loop_ev(loop):

@@ -11,6 +11,7 @@
 #include "engine/backend.h"
 #include "engine/budget.h"
 #include "engine/gate.h"
+#include "engine/heard.h"
 #include "engine/loop.h"
 #include "engine/promise.h"
 #include "engine/queue.h"
@@ -32,10 +33,12 @@ struct loop {
     int64_t sleep_until_ns;       /* deadline of this turn's first poll; 0: it did not block */
     int64_t io_ns;
     struct budget budget; /* of step 4 */
-    unsigned io_events;   /* callbacks of this turn, except of `wakeup_io` and `timer` */
-    bool ran;             /* a callback, task or timer ran */
-    bool woken;           /* the wake-up descriptor was readable */
-    bool wakeup_lost;     /* libev could not watch the wake-up descriptor */
+    struct heard heard;
+    unsigned polled;    /* watchers that the last poll found ready */
+    unsigned io_events; /* callbacks of this turn, except of `wakeup_io` and `timer` */
+    bool ran;           /* a callback, task or timer ran */
+    bool woken;         /* the wake-up descriptor was readable */
+    bool wakeup_lost;   /* libev could not watch the wake-up descriptor */
     struct task_list reap;
     uint64_t tasks_taken;                  /* tasks taken from LOOP_TASKS so far */
     int64_t last_stamp_at_ns[LOOP_QUEUES]; /* when the last timestamped task was submitted */

@@ -1,6 +1,9 @@
 /*
  * engine/timer: a task that runs at an instant, once or periodically.
  *
+ * A silence timer ends something because no bytes came. It is due when all input up to its instant
+ * was read: see engine/heard.h.
+ *
  *   IDLE --timer_heap_add--> WAITING --timer_heap_fetch_due--> DUE --run, timer_heap_remove--> IDLE
  *
  * note: claim. Another thread may withdraw a submitted timer just when the loop runs it: the thread
@@ -41,7 +44,8 @@ struct timer {
         } heap;
         struct list due;
     } u;
-    enum timer_state state;
+    enum timer_state state : 8;
+    bool silence;
     atomic_int claim;
     const struct task_type
         *own_type; /* the caller's type, while task.type is internal; unused if `claim` is FREE */
@@ -61,8 +65,22 @@ static inline void timer_init(struct timer *t, const struct task_type *type)
     t->period_ns = 0;
     t->order = 0;
     t->state = TIMER_IDLE;
+    t->silence = false;
     atomic_init(&t->claim, TIMER_FREE);
     t->own_type = NULL;
+}
+
+/*
+ * timer_init_silence(t, type):
+ * Initialize an idle silence timer. run() compares deadlines with loop_heard_ns(), not with the
+ * clock.
+ *
+ * Thread: owner
+ */
+static inline void timer_init_silence(struct timer *t, const struct task_type *type)
+{
+    timer_init(t, type);
+    t->silence = true;
 }
 
 /*

@@ -4,7 +4,7 @@
 
 void timer_heap_init(struct timer_heap *s)
 {
-    s->root = NULL;
+    s->root = s->silence_root = NULL;
     list_init(&s->due);
     s->n_due = 0;
     s->next_order = 0;
@@ -67,14 +67,21 @@ static struct timer *timer_heap_meld_siblings(struct timer *first)
     return root;
 }
 
+static struct timer **timer_heap_root(struct timer_heap *s, const struct timer *t)
+{
+    return t->silence ? &s->silence_root : &s->root;
+}
+
 static void timer_heap_insert(struct timer_heap *s, struct timer *t, int64_t rank_ns)
 {
+    struct timer **root = timer_heap_root(s, t);
+
     MUST(t->state == TIMER_IDLE);
     t->rank_ns = rank_ns;
     t->order = s->next_order++;
     t->state = TIMER_WAITING;
     t->u.heap.child = t->u.heap.next = t->u.heap.prev = NULL;
-    s->root = timer_heap_meld(s->root, t);
+    *root = timer_heap_meld(*root, t);
     s->count++;
 }
 
@@ -91,9 +98,10 @@ void timer_heap_add_again(struct timer_heap *s, struct timer *t, int64_t now_ns)
 static void timer_heap_unlink(struct timer_heap *s, struct timer *t)
 {
     struct timer *children = timer_heap_meld_siblings(t->u.heap.child);
+    struct timer **root = timer_heap_root(s, t);
 
-    if (t == s->root) {
-        s->root = children;
+    if (t == *root) {
+        *root = children;
         return;
     }
     if (t->u.heap.prev->u.heap.child == t)
@@ -102,7 +110,7 @@ static void timer_heap_unlink(struct timer_heap *s, struct timer *t)
         t->u.heap.prev->u.heap.next = t->u.heap.next;
     if (t->u.heap.next)
         t->u.heap.next->u.heap.prev = t->u.heap.prev;
-    s->root = timer_heap_meld(s->root, children);
+    *root = timer_heap_meld(*root, children);
 }
 
 void timer_heap_remove(struct timer_heap *s, struct timer *t)
@@ -117,26 +125,43 @@ void timer_heap_remove(struct timer_heap *s, struct timer *t)
     t->state = TIMER_IDLE;
 }
 
+/* The earlier of two timers, or the one that is there. */
+static struct timer *timer_heap_first(struct timer *a, struct timer *b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    return timer_heap_before(b, a) ? b : a;
+}
+
 int64_t timer_heap_next_at_ns(const struct timer_heap *s)
 {
-    return s->root ? s->root->rank_ns : CLOCK_NEVER;
+    const struct timer *t = timer_heap_first(s->root, s->silence_root);
+
+    return t ? t->rank_ns : CLOCK_NEVER;
+}
+
+static struct timer *timer_heap_take(struct timer_heap *s, int64_t now_ns, int64_t heard_ns)
+{
+    struct timer *t = s->root && s->root->rank_ns <= now_ns ? s->root : NULL;
+
+    if (s->silence_root && s->silence_root->rank_ns <= heard_ns)
+        t = timer_heap_first(t, s->silence_root);
+    if (t)
+        timer_heap_remove(s, t);
+    return t;
 }
 
 struct timer *timer_heap_take_due(struct timer_heap *s, int64_t now_ns)
 {
-    struct timer *t = s->root;
-
-    if (!t || t->rank_ns > now_ns)
-        return NULL;
-    timer_heap_remove(s, t);
-    return t;
+    return timer_heap_take(s, now_ns, now_ns);
 }
 
-void timer_heap_fetch_due(struct timer_heap *s, int64_t now_ns, uint64_t place, unsigned max)
+void timer_heap_fetch_due(struct timer_heap *s, int64_t now_ns, int64_t heard_ns, uint64_t place,
+                          unsigned max)
 {
     struct timer *t;
 
-    while (s->n_due < max && (t = timer_heap_take_due(s, now_ns))) {
+    while (s->n_due < max && (t = timer_heap_take(s, now_ns, heard_ns))) {
         t->state = TIMER_DUE;
         t->order = place;
         list_append(&s->due, &t->u.due);

@@ -1,7 +1,8 @@
 /*
  * engine/timer_heap: timers in a pairing heap, and a list of due timers.
  *
- * Timers are the nodes, so adding cannot fail. Timers of one instant keep their order.
+ * Timers are the nodes, so adding cannot fail. Timers of one instant keep their order. Silence
+ * timers have a heap of their own, so that other timers do not wait for them.
  */
 #ifndef ENGINE_TIMER_HEAP_H
 #define ENGINE_TIMER_HEAP_H
@@ -16,6 +17,7 @@
 
 struct timer_heap {
     struct timer *root;
+    struct timer *silence_root;
     uint64_t next_order;
     unsigned count;
     unsigned n_due;
@@ -73,13 +75,14 @@ int64_t timer_heap_next_at_ns(const struct timer_heap *s);
 struct timer *timer_heap_take_due(struct timer_heap *s, int64_t now_ns);
 
 /*
- * timer_heap_fetch_due(s, now_ns, place, max):
- * Move due timers to the list until it has ${max}; ${place} is their position among the queued
- * tasks.
+ * timer_heap_fetch_due(s, now_ns, heard_ns, place, max):
+ * Move timers due by ${now_ns}, and silence timers due by ${heard_ns}, to the list until it has
+ * ${max}; ${place} is their position among the queued tasks.
  *
  * Thread: owner
  */
-void timer_heap_fetch_due(struct timer_heap *s, int64_t now_ns, uint64_t place, unsigned max);
+void timer_heap_fetch_due(struct timer_heap *s, int64_t now_ns, int64_t heard_ns, uint64_t place,
+                          unsigned max);
 
 /*
  * timer_heap_first_due(s):

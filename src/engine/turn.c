@@ -106,7 +106,7 @@ static void turn_fetch_due(struct loop *l)
 {
     if (timer_heap_next_at_ns(&l->schedule) > l->now_ns)
         return;
-    timer_heap_fetch_due(&l->schedule, l->now_ns,
+    timer_heap_fetch_due(&l->schedule, l->now_ns, l->heard.at_ns,
                          l->tasks_taken + gate_count(&l->queues[LOOP_TASKS].gate),
                          TIMER_HEAP_DUE_MAX);
 }
@@ -280,6 +280,7 @@ static void turn_count(struct loop *l)
 {
     int64_t turn_ns = l->clock_at_ns - l->turn_at_ns;
 
+    heard_note_absence(&l->heard, l->turn_at_ns, l->clock_at_ns);
     TELEMETRY_ADD(l->telemetry.turns, 1);
     if (!l->ran)
         TELEMETRY_ADD(l->telemetry.turns_empty, 1);

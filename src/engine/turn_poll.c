@@ -56,7 +56,8 @@ static void turn_poll_on_ready(struct ev_loop *ev)
         return;
     wakeup_done(&l->wakeup);
     l->now_ns = clock_now_ns();
-    l->io_events += ev_pending_count(ev);
+    l->polled = ev_pending_count(ev);
+    l->io_events += l->polled;
     TELEMETRY_SET(l->telemetry.doing, "I/O");
     turn_poll_begin(l);
     ev_invoke_pending(ev);
@@ -123,18 +124,44 @@ static void turn_poll_pace(struct loop *l, int64_t until_ns)
         turn_poll_nap(pace_until_ns);
 }
 
+/* See note: silence in heard.h. */
+static void turn_poll_events(struct loop *l, bool may_block)
+{
+    int64_t began_at_ns = l->clock_at_ns;
+
+    l->polled = 0;
+    backend_poll(&l->backend, may_block);
+    heard_poll(&l->heard, began_at_ns, l->polled, l->backend.error);
+}
+
+/*
+ * See note: absence in heard.h. When it began during a sleep is not known: after a signal, assume
+ * the sleep's begin; after a late return, as long before the sleep's deadline as behind it.
+ */
+static void turn_poll_note_absence(struct loop *l)
+{
+    int64_t late_ns = l->turn_at_ns - l->sleep_until_ns, gone_at_ns = l->sleep_at_ns;
+
+    if (l->sleep_until_ns > 0 && l->backend.error != EINTR) {
+        if (late_ns < HEARD_ABSENCE_NS)
+            return;
+        gone_at_ns = clock_later(gone_at_ns, l->sleep_until_ns - late_ns);
+    }
+    heard_note_absence(&l->heard, gone_at_ns, l->turn_at_ns);
+}
+
 static void turn_poll_sleep(struct loop *l, int64_t until_ns)
 {
     turn_poll_arm_timer(l, until_ns);
     wakeup_prepare(&l->wakeup, until_ns);
     if (turn_has_work(l) || turn_stop_requested(l)) { /* see note: wake-up */
         wakeup_done(&l->wakeup);
-        backend_poll(&l->backend, false);
+        turn_poll_events(l, false);
         return;
     }
     TELEMETRY_ADD(l->telemetry.polls_blocking, 1);
     l->sleep_until_ns = until_ns;
-    backend_poll(&l->backend, true);
+    turn_poll_events(l, true);
     wakeup_done(&l->wakeup);
 }
 
@@ -150,7 +177,7 @@ static void turn_poll_wait(struct loop *l)
     if (l->backend.paced)
         turn_poll_pace(l, until_ns);
     if (turn_has_work(l) || l->backend.fresh)
-        backend_poll(&l->backend, false);
+        turn_poll_events(l, false);
     else
         turn_poll_sleep(l, until_ns);
 }
@@ -171,6 +198,7 @@ void turn_poll_run(struct loop *l)
         l->now_ns = l->clock_at_ns = clock_now_ns();
         turn_poll_begin(l);
     }
+    turn_poll_note_absence(l);
     TELEMETRY_ADD(l->telemetry.poll_ns, l->turn_at_ns - l->sleep_at_ns);
 }
 
@@ -178,7 +206,7 @@ void turn_poll_again(struct loop *l)
 {
     int error = l->backend.error;
 
-    backend_poll(&l->backend, false);
+    turn_poll_events(l, false);
     if (l->backend.error == 0)
         l->backend.error = error; /* keep the error of the turn's first poll */
 }

@@ -96,6 +96,6 @@ bool turn_stop_run(struct loop *l)
         turn_stop_run_tasks(l);
         turn_stop_drop_timers(l);
         turn_reap(l);
-    } while (l->at_stop.first || l->schedule.root || l->reap.first);
+    } while (l->at_stop.first || l->schedule.count > 0 || l->reap.first);
     return false;
 }

@@ -82,7 +82,7 @@ static int64_t idle_due_at_ns(const struct idle_handler *idle, enum idle_kind ki
     int64_t from_ns = clock_later(idle_active_at_ns(idle, kind), idle->found_at_ns[kind]);
     int64_t limit_ns = idle_limit_ns(idle, kind);
 
-    return limit_ns > 0 ? clock_add_ns(from_ns, limit_ns) : CLOCK_NEVER;
+    return limit_ns > 0 ? loop_due_ns(idle_loop(idle), from_ns, limit_ns) : CLOCK_NEVER;
 }
 
 /* When the next timeout, or poll of buffered output, is due. */
@@ -106,7 +106,7 @@ static void idle_arm(struct idle_handler *idle, int64_t now_ns)
     int64_t at_ns = idle_poll_at_ns(idle, now_ns);
 
     if (at_ns != CLOCK_NEVER)
-        loop_schedule(idle_loop(idle), &idle->timer, at_ns - now_ns);
+        loop_schedule(idle_loop(idle), &idle->timer, at_ns - clock_now_ns());
 }
 
 static void idle_poll(struct idle_handler *idle, int64_t now_ns)
@@ -151,7 +151,7 @@ static void idle_run_timer(struct task *t)
 {
     struct idle_handler *idle =
         CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct idle_handler, timer);
-    int64_t now_ns = clock_now_ns();
+    int64_t now_ns = loop_heard_ns(idle_loop(idle));
 
     idle_poll(idle, now_ns);
     idle_judge(idle, now_ns);
@@ -220,7 +220,7 @@ static void idle_add(void *state, struct channel *ch, struct handler_context *co
     idle->context = context;
     idle->conf = &step->conf->idle;
     idle->shared = step->shared;
-    timer_init(&idle->timer, &idle_timer_type);
+    timer_init_silence(&idle->timer, &idle_timer_type);
     pipeline_add(&ch->pipeline, &idle->handler, &idle_ops);
 }
 

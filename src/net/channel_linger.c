@@ -38,7 +38,9 @@ static int64_t channel_linger_deadline_ns(const struct channel_linger *l, size_t
 
     if (unsent == 0 && (timeout_ns == 0 || timeout_ns > CHANNEL_LINGER_EOF_NS))
         timeout_ns = CHANNEL_LINGER_EOF_NS;
-    at_ns = timeout_ns > 0 ? clock_add_ns(l->progress_at_ns, timeout_ns) : CLOCK_NEVER;
+    at_ns = timeout_ns > 0
+                ? loop_due_ns(channel_net(l->channel)->loop, l->progress_at_ns, timeout_ns)
+                : CLOCK_NEVER;
     return at_ns < l->give_up_at_ns ? at_ns : l->give_up_at_ns;
 }
 
@@ -109,7 +111,7 @@ static int channel_linger_create(struct channel *ch, int64_t now_ns)
     *l = (struct channel_linger){
         .channel = ch, .progress_at_ns = now_ns, .give_up_at_ns = CLOCK_NEVER};
     l->acknowledged_bytes = channel_acknowledged_bytes(ch, channel_unsent_bytes(ch));
-    timer_init(&l->timer, &channel_linger_type);
+    timer_init_silence(&l->timer, &channel_linger_type);
     ch->linger = l;
     return 0;
 }

@@ -151,6 +151,16 @@ static int connector_try(struct connector *c, struct connector_attempt *at)
     return 0;
 }
 
+static int64_t connector_due_ns(const struct connector *c)
+{
+    return loop_due_ns(c->net->loop, c->began_at_ns, c->timeout_ns);
+}
+
+static int64_t connector_attempt_due_ns(const struct connector_attempt *at)
+{
+    return loop_due_ns(at->connector->net->loop, at->began_at_ns, at->share_ns);
+}
+
 /*
  * Try the next address. All remaining addresses get equal shares of the remaining time, so that a
  * silent server does not use all of it.
@@ -158,14 +168,15 @@ static int connector_try(struct connector *c, struct connector_attempt *at)
 static void connector_begin(struct connector *c, int64_t now_ns)
 {
     struct connector_attempt *at = &c->attempts[c->attempts[0].address != NULL];
-    int64_t share_ns = (c->deadline_at_ns - now_ns) / (c->n_addresses - c->begun);
+    int64_t share_ns = (connector_due_ns(c) - now_ns) / (c->n_addresses - c->begun);
 
     if (!connector_borrow(c)) {
         c->width = 1;
         return;
     }
     at->address = connector_next_address(c);
-    at->until_ns = clock_add_ns(now_ns, share_ns);
+    at->began_at_ns = now_ns;
+    at->share_ns = share_ns;
     c->begun++;
     c->next_at_ns = clock_add_ns(now_ns, c->conf->attempt_delay_ns);
     if (sock_error_is_exhaustion(connector_try(c, at))) {
@@ -181,7 +192,7 @@ static struct connector_attempt *connector_oldest(struct connector *c)
 
     if (!a->address || !b->address)
         return a->address ? a : b;
-    return a->until_ns <= b->until_ns ? a : b;
+    return connector_attempt_due_ns(a) <= connector_attempt_due_ns(b) ? a : b;
 }
 
 static bool connector_waits_again(const struct connector *c)
@@ -195,15 +206,16 @@ static bool connector_waits_again(const struct connector *c)
 /* Set the timer, which also reports failures, because connector_start() must not call done(). */
 static void connector_arm(struct connector *c, int64_t now_ns)
 {
-    int64_t at_ns = c->deadline_at_ns;
+    int64_t due_at_ns = connector_due_ns(c), at_ns = due_at_ns;
 
     if (connector_address_waits(c))
-        at_ns = connector_has_room(c) ? c->next_at_ns : connector_oldest(c)->until_ns;
+        at_ns =
+            connector_has_room(c) ? c->next_at_ns : connector_attempt_due_ns(connector_oldest(c));
     else if (connector_running(c) == 0)
         at_ns = now_ns;
     if (connector_waits_again(c) && at_ns > now_ns + CONNECTOR_AGAIN_NS)
         at_ns = now_ns + CONNECTOR_AGAIN_NS;
-    at_ns = clock_sooner(at_ns, c->deadline_at_ns);
+    at_ns = clock_sooner(at_ns, due_at_ns);
     loop_cancel(c->net->loop, &c->timer);
     loop_schedule(c->net->loop, &c->timer, at_ns - now_ns);
 }
@@ -222,19 +234,19 @@ static void connector_run_timer(struct task *t)
 {
     struct connector *c =
         CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct connector, timer);
-    int64_t now_ns = clock_now_ns();
+    int64_t now_ns = clock_now_ns(), heard_ns = loop_heard_ns(c->net->loop);
 
     if (connector_running(c) == 0 && !connector_address_waits(c)) {
         connector_finish(c, -1, c->error);
         return;
     }
-    if (now_ns >= c->deadline_at_ns) {
+    if (heard_ns >= connector_due_ns(c)) {
         connector_finish(c, -1, -ETIMEDOUT);
         return;
     }
     connector_retry(c);
     if (connector_address_waits(c) && !connector_has_room(c) &&
-        now_ns >= connector_oldest(c)->until_ns)
+        heard_ns >= connector_attempt_due_ns(connector_oldest(c)))
         connector_fail(c, connector_oldest(c), -ETIMEDOUT);
     if (connector_address_waits(c) && connector_has_room(c) && now_ns >= c->next_at_ns)
         connector_begin(c, now_ns);
@@ -279,7 +291,7 @@ static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents
 void connector_init(struct connector *c, struct netloop *net, connector_done *done)
 {
     *c = (struct connector){.net = net, .done = done};
-    timer_init(&c->timer, &connector_timer_type);
+    timer_init_silence(&c->timer, &connector_timer_type);
     for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++) {
         c->attempts[i].connector = c;
         c->attempts[i].fd = -1;
@@ -302,7 +314,8 @@ void connector_start(struct connector *c, const struct address *addresses, unsig
                connector_has_family(addresses, n, AF_INET6);
     c->width = c->mixed ? CONNECTOR_ATTEMPTS : 1;
     c->error = 0;
-    c->deadline_at_ns = clock_add_ns(now_ns, timeout_ns);
+    c->began_at_ns = now_ns;
+    c->timeout_ns = timeout_ns;
     connector_begin(c, now_ns);
     connector_arm(c, now_ns);
 }

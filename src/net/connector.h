@@ -50,7 +50,8 @@ struct connector_attempt {
     struct connector *connector;
     const struct address *address; /* NULL: FREE */
     int fd;                        /* -1: FREE or AGAIN */
-    int64_t until_ns;              /* end of the attempt's share of the time */
+    int64_t began_at_ns;
+    int64_t share_ns; /* of the time */
 };
 
 struct connector {
@@ -65,7 +66,8 @@ struct connector {
     unsigned width; /* parallel attempts allowed */
     bool mixed;
     bool borrowed; /* a descriptor is reserved for the second attempt */
-    int64_t deadline_at_ns;
+    int64_t began_at_ns;
+    int64_t timeout_ns;
     int64_t next_at_ns; /* when the next attempt may begin */
     int error; /* last error; a local one (sock_error_is_ours()) counts only as the first */
     unsigned connected; /* on success: index into addresses */

@@ -26,7 +26,10 @@ int64_t proxy_deadline_ns(const struct proxy *p)
 int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns)
 {
     const struct upstream_conf *conf = proxy_upstream(p)->conf;
-    int64_t left_ns = p->give_up_at_ns - now_ns;
+    int64_t began_at_ns = p->session.began_at_ns;
+    int64_t left_ns =
+        loop_due_ns(p->session.owner->net->loop, began_at_ns, p->give_up_at_ns - began_at_ns) -
+        now_ns;
 
     return left_ns < conf->connect_timeout_ns ? left_ns : conf->connect_timeout_ns;
 }

@@ -119,7 +119,8 @@ static void proxy_tls_done(struct server_tls *tls, int error)
 void proxy_tls_start(struct proxy *p, int fd, const struct upstream_tls_conf *conf)
 {
     const struct server_tls_wish wish = {
-        .deadline_ns = clock_add_ns(p->tried_at_ns, proxy_time_left_ns(p, p->tried_at_ns)),
+        .deadline_ns = loop_due_ns(p->session.owner->net->loop, p->tried_at_ns,
+                                   proxy_time_left_ns(p, p->tried_at_ns)),
         .handshakes = proxy_upstream(p)->handshakes,
         .resumes = true,
         .counters = &p->at->tls,

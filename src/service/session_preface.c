@@ -17,6 +17,9 @@ static const struct session_preface_stage *const session_preface_stages[] = {
     [SESSION_PREFACE_TLS] = &session_tls_stage,
 };
 
+/* How often a timeout that has expired looks at a busy stage. */
+#define SESSION_PREFACE_BUSY_NS (20 * NS_PER_MS)
+
 #define SESSION_PREFACE_STAGES (sizeof(session_preface_stages) / sizeof(session_preface_stages[0]))
 
 struct session_preface {
@@ -118,12 +121,20 @@ void session_preface_read(struct session *s)
         channel_start(s->legs[0]);
 }
 
+/* A client that waits for us is judged once it has its answer. */
 int64_t session_preface_until_ns(const struct session *s)
 {
     const struct session_preface *o = s->preface_read;
-    int64_t timeout_ns = session_preface_stages[o->stage]->timeout_ns(s, o->rooms[o->stage]);
+    const struct session_preface_stage *stage = session_preface_stages[o->stage];
+    int64_t timeout_ns = stage->timeout_ns(s, o->rooms[o->stage]), until_ns;
+    struct loop *loop = s->owner->net->loop;
 
-    return timeout_ns > 0 ? clock_add_ns(o->began_at_ns, timeout_ns) : CLOCK_NEVER;
+    if (timeout_ns <= 0)
+        return CLOCK_NEVER;
+    until_ns = loop_due_ns(loop, o->began_at_ns, timeout_ns);
+    if (!stage->is_busy || !stage->is_busy(o->rooms[o->stage]))
+        return until_ns;
+    return clock_later(until_ns, loop_heard_ns(loop) + SESSION_PREFACE_BUSY_NS);
 }
 
 void session_preface_give_up(struct session *s)

@@ -32,6 +32,8 @@ struct session_preface_stage {
      */
     void (*release)(void *room);
     int64_t (*timeout_ns)(const struct session *s, const void *room);
+    /* Does the client wait for us, not we for the client? NULL: never. */
+    bool (*is_busy)(const void *room);
     /* The timeout has expired. */
     void (*give_up)(void *room);
     /* Use the settings of ${s}, even before begin(). NULL: nothing to do. */

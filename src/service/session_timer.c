@@ -2,7 +2,8 @@
  * service/session_timer: one timer for all timeouts of a session.
  *
  * The nearest deadline is computed when the timer fires, and after events that may bring it nearer.
- * Bytes never do.
+ * Bytes never do. What waits is read before any timeout is judged: see note: silence in
+ * engine/heard.h.
  */
 #include "base/clock.h"
 #include "service/session_access_log.h"
@@ -108,7 +109,7 @@ static bool session_is_delivered(const struct session *s)
 static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t limit_ns,
                            enum session_due due)
 {
-    int64_t at_ns = clock_add_ns(from_ns, limit_ns);
+    int64_t at_ns = loop_due_ns(loop_current(), from_ns, limit_ns);
 
     if (limit_ns > 0 && at_ns < d->at_ns)
         *d = (struct session_deadline){.at_ns = at_ns, .limit_ns = limit_ns, .due = due};
@@ -210,7 +211,7 @@ static void session_act(struct session *s, const struct session_deadline *d)
 static void session_run_timer(struct task *t)
 {
     struct session *s = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct session, timer);
-    int64_t now_ns = clock_now_ns();
+    int64_t now_ns = loop_heard_ns(s->owner->net->loop);
     struct session_deadline d;
 
     session_update_last_read(s, now_ns);
@@ -245,7 +246,7 @@ static int64_t session_draw_lifetime_ns(const struct session *s)
 
 void session_timer_init(struct session *s)
 {
-    timer_init(&s->timer, &session_timer_type);
+    timer_init_silence(&s->timer, &session_timer_type);
     s->expires_at_ns = CLOCK_NEVER;
 }
 

@@ -235,6 +235,11 @@ static int64_t session_tls_timeout_ns(const struct session *s, const void *room)
                                                        : o->timeout_ns;
 }
 
+static bool session_tls_is_busy(const void *room)
+{
+    return ((const struct session_tls *)room)->handler.in_step;
+}
+
 static void session_tls_give_up(void *room)
 {
     tls_handler_give_up(&((struct session_tls *)room)->handler);
@@ -246,6 +251,7 @@ const struct session_preface_stage session_tls_stage = {
     .rest_bytes = session_tls_rest_bytes,
     .release = session_tls_release,
     .timeout_ns = session_tls_timeout_ns,
+    .is_busy = session_tls_is_busy,
     .give_up = session_tls_give_up,
 };
 

@@ -132,6 +132,7 @@ static int tls_handler_give(struct tls_handler *t)
 static void tls_handler_submit(struct tls_handler *t)
 {
     bool first = !t->step->stream;
+    int64_t limit_ns = t->deadline_ns - t->began_at_ns;
     int rc;
 
     t->step->stream = t->stream;
@@ -141,7 +142,9 @@ static void tls_handler_submit(struct tls_handler *t)
     }
     t->in_step = true;
     t->step->job.on_loop = netloop_is_young(channel_net(t->handler.channel));
-    rc = tls_step_submit(t->step, t->conf.handshakes, t->deadline_ns, first);
+    rc = tls_step_submit(
+        t->step, t->conf.handshakes,
+        loop_due_ns(channel_net(t->handler.channel)->loop, t->began_at_ns, limit_ns), first);
     if (rc == 0)
         return;
     t->in_step = false;

@@ -41,9 +41,13 @@ struct tls_job {
 struct tls_jobs {
     struct list first, further;
     unsigned n;
+    int64_t taken_at_ns; /* last time a job was taken, or the first one queued */
 };
 
 #define TLS_JOBS_YOUNG_NS (1 * NS_PER_S)
+
+/* If jobs wait, but none is taken for as long, the process did not run: see engine/heard.h. */
+#define TLS_JOBS_ABSENCE_NS (1 * NS_PER_S)
 
 /*
  * tls_jobs_init(q):
@@ -56,7 +60,7 @@ void tls_jobs_init(struct tls_jobs *q);
 /*
  * tls_jobs_add(q, job) / tls_jobs_take(q, now_ns):
  * Queue ${job}, with `first` and `submitted_ns` set / remove and return the next job, which may be
- * late; NULL: empty queue.
+ * late; NULL: empty queue. An absence of the process postpones the deadlines of all jobs.
  *
  * Thread: owner
  */

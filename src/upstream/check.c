@@ -232,10 +232,20 @@ static const struct handler_ops check_tail_ops = {.name = "check",
                                                   .ended = check_on_end,
                                                   .writable = check_on_writable};
 
+static int64_t check_due_ns(const struct check *c)
+{
+    return loop_due_ns(c->net->loop, c->began_at_ns, c->script->conf.timeout_ns);
+}
+
+static void check_wait_answer(struct check *c)
+{
+    loop_schedule(c->net->loop, &c->timer, check_due_ns(c) - clock_now_ns());
+}
+
 /* If no answer is expected, the check passes when the kernel has accepted all bytes. */
 static void check_look_sent(struct check *c)
 {
-    int64_t left_ns = clock_add_ns(c->began_at_ns, c->script->conf.timeout_ns) - clock_now_ns();
+    int64_t left_ns = check_due_ns(c) - clock_now_ns();
 
     if (channel_ended(&c->channel))
         return; /* check_on_closed() follows */
@@ -258,9 +268,10 @@ static void check_run_timer(struct task *t)
 {
     struct check *c = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct check, timer);
 
-    if (c->script->conf.expect.len > 0 ||
-        clock_now_ns() - c->began_at_ns >= c->script->conf.timeout_ns)
+    if (check_due_ns(c) <= loop_heard_ns(c->net->loop))
         check_decide(c, check_too_late(c));
+    else if (c->script->conf.expect.len > 0)
+        check_wait_answer(c);
     else
         check_look_sent(c);
 }
@@ -311,8 +322,7 @@ static void check_exchange(struct check *c)
     if (conf->expect.len == 0)
         check_look_sent(c);
     else
-        loop_schedule(c->net->loop, &c->timer,
-                      clock_add_ns(c->began_at_ns, conf->timeout_ns) - clock_now_ns());
+        check_wait_answer(c);
 }
 
 static void check_tls_done(struct server_tls *tls, int error)
@@ -335,8 +345,7 @@ static void check_tls_done(struct server_tls *tls, int error)
 static void check_begin_tls(struct check *c)
 {
     const struct check_conf *conf = &c->script->conf;
-    const struct server_tls_wish wish = {.deadline_ns =
-                                             clock_add_ns(c->began_at_ns, conf->timeout_ns),
+    const struct server_tls_wish wish = {.deadline_ns = check_due_ns(c),
                                          .handshakes = conf->handshakes,
                                          .counters = &c->tls_counters,
                                          .done = check_tls_done};
@@ -395,7 +404,7 @@ void check_init(struct check *c, struct netloop *net, check_done *done)
 {
     *c = (struct check){.net = net, .done = done, .state = CHECK_IDLE};
     connector_init(&c->connector, net, check_on_connected);
-    timer_init(&c->timer, &check_timer_type);
+    timer_init_silence(&c->timer, &check_timer_type);
     c->end.type = &check_end_type;
 }
 

@@ -102,10 +102,17 @@ static struct ssl_st *server_tls_new_ssl(const struct upstream_tls_conf *conf,
     return ssl;
 }
 
+static int64_t server_tls_due_ns(const struct server_tls *t)
+{
+    return loop_due_ns(t->loop, t->handler.began_at_ns, t->deadline_ns - t->handler.began_at_ns);
+}
+
 static void server_tls_arm(struct server_tls *t, int64_t at_ns)
 {
-    if (at_ns > t->deadline_ns)
-        at_ns = t->deadline_ns;
+    int64_t due_at_ns = server_tls_due_ns(t);
+
+    if (at_ns > due_at_ns)
+        at_ns = due_at_ns;
     loop_schedule(t->loop, &t->timer, at_ns - clock_now_ns());
 }
 
@@ -125,12 +132,12 @@ static void server_tls_run_timer(struct task *task)
     struct server_tls *t =
         CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct server_tls, timer);
 
-    if (clock_now_ns() >= t->deadline_ns) {
+    if (server_tls_due_ns(t) <= loop_heard_ns(t->loop)) {
         t->is_late = !t->handler.in_step && !t->handler.is_refused;
         tls_handler_give_up(&t->handler);
         return;
     }
-    server_tls_arm(t, t->deadline_ns);
+    server_tls_arm(t, CLOCK_NEVER);
     if (t->handler.is_refused)
         tls_handler_retry(&t->handler);
 }
@@ -154,7 +161,7 @@ int server_tls_begin(struct server_tls *t, struct channel *ch, const struct upst
         .loop = channel_net(ch)->loop, .deadline_ns = wish->deadline_ns, .done = wish->done};
     t->handler.done = server_tls_done;
     t->handler.deadline_ns = wish->deadline_ns;
-    timer_init(&t->timer, &server_tls_timer_type);
+    timer_init_silence(&t->timer, &server_tls_timer_type);
     ssl = server_tls_new_ssl(conf, server, wish->resumes, &handler);
     rc = ssl ? tls_handler_add(&t->handler, ch, ssl, &handler) : -ENOMEM;
     if (rc == 0)

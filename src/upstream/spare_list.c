@@ -175,14 +175,14 @@ static void spare_on_tls(void *cookie, enum spare_tls_event what, const char *wh
 
 static void spare_begin_tls(struct spare_conn *c, int fd, const struct upstream_conf *conf)
 {
-    const struct spare_tls_conf tls = {.net = c->part->pool->net,
-                                       .tls = &conf->tls,
-                                       .handshakes = c->part->spare->up->handshakes,
-                                       .server = c->part->spare->server,
-                                       .deadline_ns =
-                                           clock_add_ns(c->opened_at_ns, conf->connect_timeout_ns),
-                                       .event = spare_on_tls,
-                                       .cookie = c};
+    const struct spare_tls_conf tls = {
+        .net = c->part->pool->net,
+        .tls = &conf->tls,
+        .handshakes = c->part->spare->up->handshakes,
+        .server = c->part->spare->server,
+        .deadline_ns = loop_due_ns(loop_current(), c->opened_at_ns, conf->connect_timeout_ns),
+        .event = spare_on_tls,
+        .cookie = c};
 
     if (spare_tls_begin(&c->tls, &tls, fd) < 0) {
         close(fd);

@@ -23,6 +23,8 @@ struct wait_ticket {
     struct loop *loop;
     struct balancer_pick_state *pick; /* unused after is_left */
     struct timer timeout;
+    int64_t from_ns; /* when `timeout` was set */
+    int64_t limit_ns;
     wait_queue_done *done;
     void *cookie;
 };
@@ -163,7 +165,9 @@ static void wait_queue_schedule(struct wait_ticket *t, int64_t left_ns)
 {
     bool looks = t->is_held && left_ns > WAIT_QUEUE_LOOK_NS;
 
-    loop_schedule(t->loop, &t->timeout, looks ? WAIT_QUEUE_LOOK_NS : left_ns);
+    t->from_ns = clock_now_ns();
+    t->limit_ns = looks ? WAIT_QUEUE_LOOK_NS : left_ns;
+    loop_schedule(t->loop, &t->timeout, t->limit_ns);
 }
 
 /* A pause that has begun or was prolonged since ${t} joined holds ${t} too. */
@@ -178,6 +182,17 @@ static bool wait_queue_holds_on(struct wait_ticket *t)
     return left_ns > 0;
 }
 
+/* While the process did not run, no loop freed a slot. */
+static bool wait_queue_was_away(struct wait_ticket *t)
+{
+    int64_t due_at_ns = loop_due_ns(t->loop, t->from_ns, t->limit_ns);
+
+    if (due_at_ns <= loop_heard_ns(t->loop))
+        return false;
+    loop_schedule(t->loop, &t->timeout, due_at_ns - clock_now_ns());
+    return true;
+}
+
 static void wait_queue_run_timeout(struct task *task)
 {
     struct wait_ticket *t =
@@ -185,7 +200,7 @@ static void wait_queue_run_timeout(struct task *task)
     wait_queue_done *done = t->done;
     void *cookie = t->cookie;
 
-    if (wait_queue_holds_on(t))
+    if (wait_queue_holds_on(t) || wait_queue_was_away(t))
         return;
     if (!wait_queue_take_back(t))
         return; /* too late: the result is under way */
@@ -232,7 +247,7 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
     t->queue = q;
     t->loop = loop_current();
     t->pick = pick;
-    timer_init(&t->timeout, &wait_queue_timeout_type);
+    timer_init_silence(&t->timeout, &wait_queue_timeout_type);
     t->done = done;
     t->cookie = cookie;
     t->is_held = hold_is_closed(&q->hold);

@@ -38,7 +38,7 @@ from support.case import CASES, Context, Options, Skipped, missing_programs
 ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "broken", "proxy", "splice", "upstream", "checks", "down",
          "balance", "ejection", "retry", "waiting", "spare", "names", "moves", "zones", "sockets", "programs", "timeouts",
          "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "route", "told", "pipeline", "faults",
-         "mirror",
+         "mirror", "pause",
          "stop", "reload", "reload_listeners", "reload_servers", "reload_tls", "upgrade", "admin", "page", "metrics", "control",
          "tls", "tls_config", "tls_upstream", "tls_abuse", "tls_programs", "tls_servers", "threads", "hang", "backend", "logs", "accesslog", "confine",
          "everything",

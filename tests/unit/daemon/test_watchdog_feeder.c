@@ -173,3 +173,18 @@ TEST(looks, a_stall_that_is_over_before_it_has_to_be_fed_is_not_told)
     ck_assert_uint_eq(watched, 6);
     ck_assert_uint_eq(log_lines_with(WITHHELD), 0);
 }
+
+TEST(looks, after_a_pause_of_the_process_it_logs_that_and_judges_no_loop)
+{
+    watch_interval_ns = NS_PER_MS;
+    manager_watch("7200000000", NULL);
+    watchdog_feeder_start(&watchdog_feeder, NULL);
+    ck_assert(look());
+    turning = false;
+    wait_until(clock_now_ns() + WATCHDOG_FEEDER_AWAY_NS + NS_PER_MS);
+    ck_assert(!look());
+    ck_assert_uint_eq(watched, 1);
+    EXPECT_LOG_LINES("the main thread did not run for about ", 1);
+    ck_assert(!look());
+    ck_assert_uint_eq(watched, 2);
+}

@@ -194,12 +194,12 @@ TEST(schedule, only_so_many_are_in_the_list_at_a_time)
     ck_assert_ptr_null(timer_heap_first_due(&s));
     for (int i = 0; i < 10; i++)
         add(i, i);
-    timer_heap_fetch_due(&s, 4, 77, 3);
-    timer_heap_fetch_due(&s, 4, 78, 3); /* none more */
+    timer_heap_fetch_due(&s, 4, 4, 77, 3);
+    timer_heap_fetch_due(&s, 4, 4, 78, 3); /* none more */
     ck_assert_uint_eq(s.n_due, 3);
     ck_assert_uint_eq(s.count, 7);
     timer_heap_remove(&s, &timers[1]);
-    timer_heap_fetch_due(&s, 4, 79, 100);
+    timer_heap_fetch_due(&s, 4, 4, 79, 100);
     ck_assert_uint_eq(s.n_due, 4); /* 5 to 9 are not due */
     for (int i = 0; i < 5; i++) {
         if (i == 1)
@@ -210,4 +210,26 @@ TEST(schedule, only_so_many_are_in_the_list_at_a_time)
     }
     ck_assert_ptr_null(timer_heap_first_due(&s));
     ck_assert_int_eq(timer_heap_next_at_ns(&s), 5);
+}
+
+TEST(schedule, silence_timers_wait_for_what_was_heard_and_hold_up_no_others)
+{
+    for (int i = 0; i < 4; i++)
+        timer_init_silence(&timers[i], NULL);
+    for (int i = 0; i < 8; i++)
+        add(i, 2 * (i % 4)); /* 0 and 4 at 0, 1 and 5 at 2, ... */
+    timer_heap_fetch_due(&s, 4, 2, 0, 100);
+    ck_assert_uint_eq(s.n_due, 5);
+    ck_assert_uint_eq(s.count, 3);
+    for (int i = 0; i < 5; i++) {
+        static const int order[] = {0, 4, 1, 5, 6};
+
+        ck_assert_ptr_eq(timer_heap_first_due(&s), &timers[order[i]]);
+        timer_heap_remove(&s, &timers[order[i]]);
+    }
+    ck_assert_int_eq(timer_heap_next_at_ns(&s), 4); /* the loop must poll, not sleep */
+    timer_heap_remove(&s, &timers[2]);
+    ck_assert_int_eq(timer_heap_next_at_ns(&s), 6);
+    expect_next(3);
+    expect_next(7);
 }

@@ -171,10 +171,24 @@ TEST(order, the_oldest_is_taken_once_it_is_late_even_if_the_youngest_would_be_ne
     tls_jobs_init(&jobs);
     for (unsigned i = 0; i < 3; i++)
         add(&steps[i], true, 0, TLS_JOBS_YOUNG_NS + 10 * (i + 1));
+    jobs.taken_at_ns = TLS_JOBS_YOUNG_NS; /* others were taken meanwhile */
     expect_next(TLS_JOBS_YOUNG_NS + 9, &steps[2]);
     expect_next(TLS_JOBS_YOUNG_NS + 10, &steps[0]);
     ck_assert(tls_job_is_late(&steps[0].job, TLS_JOBS_YOUNG_NS + 10));
     ck_assert(!tls_job_is_late(&steps[1].job, TLS_JOBS_YOUNG_NS + 19));
+}
+
+TEST(order, steps_that_waited_while_no_step_was_taken_for_long_are_not_late)
+{
+    tls_jobs_init(&jobs);
+    add(&steps[0], false, 10, 20);
+    add(&steps[1], true, 10, 20);
+    expect_next(10 + TLS_JOBS_ABSENCE_NS, &steps[0]);
+    expect_next(10 + TLS_JOBS_ABSENCE_NS, &steps[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert(!tls_job_is_late(&steps[i].job, 10 + TLS_JOBS_ABSENCE_NS));
+        ck_assert(tls_job_is_late(&steps[i].job, 20 + TLS_JOBS_ABSENCE_NS));
+    }
 }
 
 /* ---- threads ---- */

@@ -1,0 +1,50 @@
+#include "engine/heard.h"
+
+#include <errno.h>
+
+void heard_poll(struct heard *h, int64_t began_at_ns, unsigned events, int error)
+{
+    if (error == EINTR)
+        return;
+    if (error != 0 || events < HEARD_FEW) {
+        h->at_ns = began_at_ns;
+        h->series = 0;
+        return;
+    }
+    if (h->series == 0)
+        h->series_at_ns = began_at_ns;
+    if (++h->series < HEARD_POLLS)
+        return;
+    h->at_ns = h->series_at_ns;
+    h->series = 0;
+}
+
+static int64_t heard_length_ns(const struct heard_absence *a)
+{
+    return a->back_at_ns - a->gone_at_ns;
+}
+
+void heard_note_absence(struct heard *h, int64_t gone_at_ns, int64_t back_at_ns)
+{
+    if (back_at_ns - gone_at_ns < HEARD_ABSENCE_NS)
+        return;
+    if (heard_length_ns(&h->last) >= heard_length_ns(&h->longest) ||
+        gone_at_ns - h->longest.back_at_ns >= HEARD_REMEMBER_NS)
+        h->longest = h->last;
+    h->last = (struct heard_absence){.gone_at_ns = gone_at_ns, .back_at_ns = back_at_ns};
+}
+
+static int64_t heard_extend(const struct heard_absence *a, int64_t from_ns, int64_t due_at_ns)
+{
+    if (from_ns >= a->back_at_ns || due_at_ns <= a->gone_at_ns)
+        return due_at_ns;
+    return clock_add_ns(due_at_ns, a->back_at_ns - clock_later(from_ns, a->gone_at_ns));
+}
+
+int64_t heard_due_ns(const struct heard *h, int64_t from_ns, int64_t limit_ns)
+{
+    int64_t due_at_ns = clock_add_ns(from_ns, limit_ns);
+
+    due_at_ns = heard_extend(&h->longest, from_ns, due_at_ns);
+    return heard_extend(&h->last, from_ns, due_at_ns);
+}

@@ -1,0 +1,104 @@
+/* engine/heard: which polls prove that all input was read, and how an absence extends deadlines. */
+#include <errno.h>
+
+#include "engine/heard.h"
+#include "support/suite.h"
+
+#define S(n) ((n)*NS_PER_S)
+
+static struct heard h;
+
+static void setup(void)
+{
+    h = (struct heard){.at_ns = 0};
+}
+
+GROUP(polls, setup, NULL);
+
+TEST(polls, a_poll_with_few_events_hears_all_that_came_before_it_began)
+{
+    heard_poll(&h, 7, 0, 0);
+    ck_assert_int_eq(h.at_ns, 7);
+    heard_poll(&h, 8, HEARD_FEW - 1, 0);
+    ck_assert_int_eq(h.at_ns, 8);
+}
+
+TEST(polls, a_poll_ended_by_a_signal_hears_nothing)
+{
+    heard_poll(&h, 7, 0, EINTR);
+    ck_assert_int_eq(h.at_ns, 0);
+}
+
+TEST(polls, time_goes_on_while_polls_fail)
+{
+    heard_poll(&h, 7, 0, EBADF);
+    ck_assert_int_eq(h.at_ns, 7);
+}
+
+TEST(polls, of_polls_with_many_events_a_series_hears_what_came_before_it)
+{
+    for (int i = 1; i < HEARD_POLLS; i++)
+        heard_poll(&h, i, HEARD_FEW, 0);
+    ck_assert_int_eq(h.at_ns, 0);
+    heard_poll(&h, 100, HEARD_FEW, 0);
+    ck_assert_int_eq(h.at_ns, 1);
+    for (int i = 1; i < HEARD_POLLS; i++)
+        heard_poll(&h, 100 + i, HEARD_FEW, 0);
+    ck_assert_int_eq(h.at_ns, 1);
+    heard_poll(&h, 200, HEARD_FEW, 0);
+    ck_assert_int_eq(h.at_ns, 101);
+}
+
+TEST(polls, a_poll_with_few_events_ends_a_series)
+{
+    heard_poll(&h, 1, HEARD_FEW, 0);
+    heard_poll(&h, 2, 0, 0);
+    for (int i = 0; i < HEARD_POLLS; i++)
+        heard_poll(&h, 3 + i, HEARD_FEW, 0);
+    ck_assert_int_eq(h.at_ns, 3);
+}
+
+GROUP(absence, setup, NULL);
+
+TEST(absence, a_deadline_that_it_interrupts_comes_later_by_its_part_of_it)
+{
+    ck_assert_int_eq(heard_due_ns(&h, S(1), S(5)), S(6));
+    heard_note_absence(&h, S(2), S(5));
+    ck_assert_int_eq(heard_due_ns(&h, S(1), S(2)), S(6));
+    ck_assert_int_eq(heard_due_ns(&h, S(1), S(60)), S(64));
+    ck_assert_int_eq(heard_due_ns(&h, S(3), S(1)), S(6)); /* as if it began at the end */
+    ck_assert_int_eq(heard_due_ns(&h, S(1), CLOCK_NEVER), CLOCK_NEVER);
+}
+
+TEST(absence, deadlines_before_and_behind_it_stay)
+{
+    heard_note_absence(&h, S(2), S(5));
+    ck_assert_int_eq(heard_due_ns(&h, S(1), S(1)), S(2));
+    ck_assert_int_eq(heard_due_ns(&h, S(5), S(1)), S(6));
+}
+
+TEST(absence, short_ones_do_not_count)
+{
+    heard_note_absence(&h, S(2), S(2) + HEARD_ABSENCE_NS - 1);
+    ck_assert_int_eq(heard_due_ns(&h, S(1), S(2)), S(3));
+}
+
+TEST(absence, a_long_one_counts_although_short_ones_follow_and_so_does_the_last)
+{
+    heard_note_absence(&h, S(2), S(5));
+    for (int i = 0; i < 10; i++)
+        heard_note_absence(&h, S(6) + i * HEARD_ABSENCE_NS, S(6) + (i + 1) * HEARD_ABSENCE_NS);
+    heard_note_absence(&h, S(8), S(10));
+    ck_assert_int_eq(heard_due_ns(&h, S(1), S(2)), S(6));
+    ck_assert_int_eq(heard_due_ns(&h, S(7), S(2)), S(11));
+    ck_assert_int_eq(heard_due_ns(&h, S(1), S(6)), S(12)); /* both */
+}
+
+TEST(absence, a_long_one_is_forgotten_after_a_minute)
+{
+    heard_note_absence(&h, S(2), S(5));
+    heard_note_absence(&h, S(70), S(71));
+    heard_note_absence(&h, S(72), S(73));
+    ck_assert_int_eq(heard_due_ns(&h, S(1), S(2)), S(3));
+    ck_assert_int_eq(heard_due_ns(&h, S(69), S(2)), S(72));
+}
