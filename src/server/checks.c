@@ -1,49 +1,14 @@
-#include "server/checks.h"
+#include "server/checks_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/list.h"
 #include "base/log.h"
-#include "engine/loop.h"
-#include "engine/promise.h"
 #include "net/netloop.h"
 #include "server/eviction.h"
-#include "upstream/checker.h"
 #include "upstream/upstream.h"
-
-struct checks_group {
-    struct list link;
-    struct checks *checks;
-    struct upstream *upstream;
-    struct checker_group *group;
-    bool is_kept; /* the commit under way keeps this group */
-};
-
-struct checks {
-    struct checks_conf conf;
-    struct netloop *net; /* NULL: no upstream has had checks yet */
-    struct checker *checker;
-    struct list groups;
-    struct task start;
-    struct checks_change *first; /* change of checks_start() */
-    struct promise decided;      /* all servers with initial_state = checked have been checked */
-};
-
-struct checks_step {
-    struct upstream *upstream;
-    struct checks_group *group; /* NULL: the upstream is not checked */
-    struct checker_rules *rules;
-};
-
-struct checks_change {
-    struct checks *checks;
-    unsigned at_a_time;
-    unsigned n;
-    struct checks_step steps[];
-};
 
 static bool checks_has(const struct upstream_conf *conf)
 {
@@ -123,11 +88,16 @@ static void checks_remove(struct upstream_server *server)
     atomic_store_explicit(&server->endpoint.is_checked, false, memory_order_relaxed);
 }
 
+struct checker_target_conf checks_target(struct upstream_server *server,
+                                         const struct upstream_server_conf *line)
+{
+    return (struct checker_target_conf){
+        .endpoint = &server->endpoint, .address = line->check_address, .port = line->check_port};
+}
+
 static void checks_look(struct checks_group *g, struct upstream_server *server)
 {
-    struct checker_target_conf conf = {.endpoint = &server->endpoint,
-                                       .address = server->conf->check_address,
-                                       .port = server->conf->check_port};
+    struct checker_target_conf conf = checks_target(server, server->conf);
 
     if (atomic_load(&server->is_disabled))
         checks_remove(server);
@@ -268,6 +238,7 @@ int checks_prepare(struct checks *c, const struct upstream_next *list, unsigned 
         return -ENOMEM;
     change->checks = c;
     change->at_a_time = at_a_time;
+    timer_init(&change->tried, &checks_tried_type);
     change->n = n;
     for (unsigned i = 0; rc == 0 && i < n; i++)
         rc = checks_prepare_step(c, &change->steps[i], &list[i]);
@@ -288,6 +259,7 @@ static bool checks_is_new(const struct checks_group *g)
 
 void checks_cancel(struct checks_change *change)
 {
+    checks_end_trials(change);
     for (unsigned i = 0; i < change->n; i++) {
         struct checks_step *step = &change->steps[i];
 
@@ -300,15 +272,20 @@ void checks_cancel(struct checks_change *change)
     free(change);
 }
 
-static void checks_use(struct checks_group *g, struct checker_rules *rules)
+static void checks_use(const struct checks_step *step)
 {
+    struct checks_group *g = step->group;
     struct membership *m = &g->upstream->membership;
     const struct server_set *set = membership_now(m);
 
     if (checks_is_new(g))
         list_append(&g->checks->groups, &g->link);
     g->is_kept = true;
-    checker_group_use(g->group, rules);
+    checker_group_use(g->group, step->rules);
+    if (step->trial) {
+        checker_group_take(g->group, step->trial);
+        checker_group_close(step->trial);
+    }
     m->watch = (struct membership_watch){.came = checks_came,
                                          .went = checks_went,
                                          .moved = checks_moved,
@@ -345,7 +322,7 @@ void checks_commit(struct checks_change *change)
         struct checks_step *step = &change->steps[i];
 
         if (step->group)
-            checks_use(step->group, step->rules);
+            checks_use(step);
         else
             checks_free_upstream(step->upstream);
     }
@@ -357,8 +334,9 @@ void checks_commit(struct checks_change *change)
         else
             g->is_kept = false;
     }
+    c->at_a_time = change->at_a_time;
     if (c->checker)
-        checker_set_limit(c->checker, change->at_a_time);
+        checker_set_limit(c->checker, c->at_a_time);
     free(change);
 }
 
@@ -407,8 +385,8 @@ int checks_start(struct checks *c, struct checks_change *change, int64_t wait_ns
         return rc;
     if (promise_await(&c->decided, wait_ns) < 0 && promise_cancel(&c->decided))
         log_warning(
-            "health checks: some servers with initial_state = checked have no result after %g s: "
-            "they get no clients until their first check passes",
+            "health checks: some servers have no result after %g s: they get no clients until their "
+            "checks pass (initial_state)",
             (double)wait_ns / NS_PER_S);
     return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef SERVER_CHECKS_H
 #define SERVER_CHECKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/must.h"
@@ -10,7 +11,10 @@ struct checks;
 struct checks_change;
 struct loop;
 struct loop_group;
+struct upstream_conf;
 struct upstream_next;
+struct upstream_server;
+struct upstream_server_conf;
 struct worker;
 
 /* Servers to assume for a name that is not resolved yet. */
@@ -59,9 +63,28 @@ void checks_commit(struct checks_change *change);
 void checks_cancel(struct checks_change *change);
 
 /*
+ * checks_try(change, i, conf, server, line) / checks_wait(change, done, cookie) /
+ * checks_end_trials(change):
+ * checks_try: check ${server} by its new ${line} before the commit of ${change}; it is down until
+ * it passes. ${i} and ${conf}: index in ${list} and next configuration of its upstream, which has
+ * checks.
+ * checks_wait: call ${done} when all these servers have a result, or after some seconds (logged).
+ * False: they have; ${done} is not called.
+ * checks_end_trials: end these checks; the servers stay down. checks_commit() continues them.
+ *
+ * Thread: control loop
+ * Owns:   ${server} and ${line} must live until commit or checks_end_trials()
+ * Errors: 0; -ENOMEM; -ESHUTDOWN
+ */
+int checks_try(struct checks_change *change, unsigned i, const struct upstream_conf *conf,
+               struct upstream_server *server, const struct upstream_server_conf *line) NODISCARD;
+bool checks_wait(struct checks_change *change, void (*done)(void *cookie), void *cookie) NODISCARD;
+void checks_end_trials(struct checks_change *change);
+
+/*
  * checks_start(c, change, wait_ns):
- * Commit ${change} on the control loop; wait up to ${wait_ns} for the first checks of servers with
- * initial_state = checked.
+ * Commit ${change} on the control loop; wait up to ${wait_ns} for the first results of servers that
+ * start down.
  *
  * Thread: main
  * Owns:   ${c} owns ${change}, after an error too

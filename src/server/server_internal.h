@@ -40,7 +40,7 @@ struct server_change {
     struct task give_up;
     atomic_bool under_way;
     atomic_bool given_up;
-    bool waits;          /* the reload waits for lookups of new names */
+    bool waits;          /* the reload waits for new names, or first checks */
     unsigned n_prepared; /* steps of server/server_reload.c done so far */
     struct resize resize;
     struct upstreams_change *upstreams;

@@ -1,7 +1,8 @@
 /*
  * server/server_reload: changes the configuration of a running server.
  *
- *   prepare each part -> [new names are looked up] -> prepare the rest -> commit all
+ *   prepare each part -> [new names are looked up] -> build the server sets
+ *       -> [new servers are checked, if they start down] -> prepare the rest -> commit all
  *                    \-> cancel what was prepared
  *
  * All steps run on the control loop. Only prepare can fail.
@@ -148,22 +149,52 @@ static unsigned server_change_places(const void *cookie, const struct upstream *
     return resolver_find_places(cookie, up, line, places);
 }
 
-/* This step, all later ones and the commit run in one task. */
+static int server_try(void *cookie, unsigned i, struct upstream_server *server,
+                      const struct upstream_server_conf *line)
+{
+    struct server_change *change = cookie;
+
+    return checks_try(change->checks, i, &server_change_conf(change)->upstreams[i], server, line);
+}
+
+static void server_checks_ready(void *cookie);
+
+/*
+ * Build the server sets. Servers that are down until their first checks are checked before the
+ * commit: meanwhile the old ones serve. From here on servers are changed by this reload only.
+ */
 static int server_prepare_servers(struct server_change *change)
+{
+    int rc = upstreams_complete(change->upstreams, server_change_places, change->names);
+
+    if (rc == 0)
+        rc = upstreams_each_new(change->upstreams, server_try, change);
+    if (rc < 0) {
+        checks_end_trials(change->checks);
+        return rc;
+    }
+    return checks_wait(change->checks, server_checks_ready, change) ? -EINPROGRESS : 0;
+}
+
+/* server_cancel_upstreams() frees the sets. */
+static void server_cancel_servers(struct server_change *change)
+{
+    checks_end_trials(change->checks);
+}
+
+/* This step, all later ones and the commit run in one task. */
+static int server_prepare_spares(struct server_change *change)
 {
     struct server *sv = server_of_change(change);
     unsigned n;
     const struct upstream_next *next = upstreams_next(change->upstreams, &n);
-    int rc = upstreams_complete(change->upstreams, server_change_places, change->names);
 
-    if (rc < 0)
-        return rc;
     return spares_choose(sv->spares, server_change_conf(change), next, &change->spares);
 }
 
-static void server_cancel_servers(struct server_change *change)
+static void server_cancel_spares(struct server_change *change)
 {
-    spare_pools_cancel(change->spares); /* server_cancel_upstreams() frees the rest */
+    spare_pools_cancel(change->spares);
 }
 
 static struct access_log *server_change_access_log(void *cookie, const char *where)
@@ -196,7 +227,7 @@ static void server_cancel_listeners(struct server_change *change)
 
 /* Parts of a reload: prepared in this order, cancelled in the reverse order. */
 static const struct server_step {
-    int (*prepare)(struct server_change *change); /* -EINPROGRESS: server_names_ready() follows */
+    int (*prepare)(struct server_change *change); /* -EINPROGRESS: server_*_ready() follows */
     void (*cancel)(struct server_change *change);
 } server_steps[] = {
     {server_prepare_loops, server_cancel_loops},
@@ -206,6 +237,7 @@ static const struct server_step {
     {server_prepare_certificates, server_cancel_certificates},
     {server_prepare_names, server_cancel_names},
     {server_prepare_servers, server_cancel_servers},
+    {server_prepare_spares, server_cancel_spares},
     {server_prepare_listeners, server_cancel_listeners},
 };
 
@@ -293,6 +325,14 @@ static void server_names_ready(void *cookie, int error)
         server_change_fail(change, error);
     else
         server_change_go_on(change);
+}
+
+static void server_checks_ready(void *cookie)
+{
+    struct server_change *change = cookie;
+
+    change->waits = false;
+    server_change_go_on(change);
 }
 
 static void server_run_give_up(struct task *t)

@@ -261,6 +261,32 @@ int upstreams_complete(struct upstreams_change *change, upstreams_places *places
     return rc;
 }
 
+struct upstreams_each {
+    upstreams_visit *visit;
+    void *cookie;
+    unsigned i;
+};
+
+static int upstreams_visit_one(void *cookie, struct upstream_server *server,
+                               const struct upstream_server_conf *line)
+{
+    const struct upstreams_each *each = cookie;
+
+    return each->visit(each->cookie, each->i, server, line);
+}
+
+int upstreams_each_new(const struct upstreams_change *change, upstreams_visit *visit, void *cookie)
+{
+    struct upstreams_each each = {.visit = visit, .cookie = cookie};
+    int rc = 0;
+
+    for (; each.i < change->n && rc == 0; each.i++)
+        if (change->entries[each.i]->change)
+            rc = upstream_change_each_new(change->entries[each.i]->change, upstreams_visit_one,
+                                          &each);
+    return rc;
+}
+
 static void upstreams_free_change(struct upstreams_change *change)
 {
     change->us->is_being_changed = false;

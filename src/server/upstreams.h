@@ -6,8 +6,8 @@
  *
  *   prepare (creates the new ones) -> complete (builds all server sets) -> commit | cancel
  *
- * Between prepare and complete other tasks may run, such as lookups. Complete and commit (or
- * cancel) run in one task.
+ * Between the steps other tasks may run, such as lookups and first checks. From complete to commit
+ * (or cancel) nothing else changes servers.
  */
 #ifndef SERVER_UPSTREAMS_H
 #define SERVER_UPSTREAMS_H
@@ -24,6 +24,7 @@ struct membership_place;
 struct server_conf;
 struct upstream;
 struct upstream_next;
+struct upstream_server;
 struct upstream_server_conf;
 struct tls_handshakes;
 struct upstreams;
@@ -81,6 +82,19 @@ typedef unsigned upstreams_places(const void *cookie, const struct upstream *up,
  */
 int upstreams_complete(struct upstreams_change *change, upstreams_places *places,
                        const void *cookie) NODISCARD;
+
+/*
+ * upstreams_each_new(change, visit, cookie):
+ * After upstreams_complete(): call visit(cookie, i, server, line) as upstream_change_each_new()
+ * does, for the upstreams of upstreams_next(), ${i} is the index. Stops at an error.
+ *
+ * Thread: control loop
+ * Errors: 0; as visit()
+ */
+typedef int upstreams_visit(void *cookie, unsigned i, struct upstream_server *server,
+                            const struct upstream_server_conf *line);
+int upstreams_each_new(const struct upstreams_change *change, upstreams_visit *visit,
+                       void *cookie) NODISCARD;
 
 /*
  * upstreams_commit(change) / upstreams_cancel(change):

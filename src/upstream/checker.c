@@ -43,6 +43,11 @@ bool checker_has(const struct checker_target *t)
     return t->group != NULL;
 }
 
+bool checker_is_undecided(const struct checker_target *t)
+{
+    return t->group && t->is_undecided;
+}
+
 /* A server that is up when its checks begin stays up until they fail; see endpoint.is_checked. */
 static enum health_initial checker_initial(const struct checker_target *t)
 {
@@ -74,7 +79,9 @@ int checker_add(struct checker_target *t, struct checker_group *g,
     list_append(&g->targets, &t->link);
     checker_resize(g, 1);
     checker_count(t);
-    k->n_undecided += !t->health.is_decided;
+    t->is_undecided = !t->starts_up && g->rules->conf.health.initial != HEALTH_STARTS_UP;
+    k->n_undecided += t->is_undecided;
+    g->n_undecided += t->is_undecided;
     t->first_ns = health_first_ns(&g->rules->conf.health, t->nth);
     checker_schedule(t, t->starts_up ? clock_add_ns(now_ns, t->first_ns) : now_ns);
     return 0;
@@ -103,10 +110,19 @@ void checker_count(struct checker_target *t)
     t->group->n_up += t->is_up;
 }
 
-void checker_decided(struct checker *k)
+void checker_decided(struct checker_group *g)
 {
+    struct checker *k = g->checker;
+
+    if (--g->n_undecided == 0 && g->conf.decided && !k->stopped)
+        g->conf.decided(g->conf.cookie);
     if (--k->n_undecided == 0 && k->conf.decided && !k->stopped)
         k->conf.decided(k->conf.cookie);
+}
+
+unsigned checker_group_undecided(const struct checker_group *g)
+{
+    return g->n_undecided;
 }
 
 /* Remove ${t} from its group. Its timer must not be running. */
@@ -119,8 +135,8 @@ static void checker_leave(struct checker_target *t)
     checker_uncount(t);
     checker_resize(g, -1);
     t->group = NULL;
-    if (!t->health.is_decided)
-        checker_decided(g->checker);
+    if (t->is_undecided)
+        checker_decided(g);
 }
 
 void checker_remove(struct checker_target *t)
@@ -181,6 +197,12 @@ int checker_rules_create(struct checker_rules **out, const struct checker_rules_
     (void)arena_hold(conf->memory);
     *out = r;
     return 0;
+}
+
+struct checker_rules *checker_rules_hold(struct checker_rules *r)
+{
+    r->references++;
+    return r;
 }
 
 void checker_rules_release(struct checker_rules *r)
@@ -250,6 +272,37 @@ void checker_group_close(struct checker_group *g)
     list_for_each_safe (node, &g->targets)
         checker_remove(LIST_ENTRY(node, struct checker_target, link));
     checker_free_group(g);
+}
+
+static void checker_move(struct checker_target *t, struct checker_group *g)
+{
+    struct checker_group *from = t->group;
+    bool is_waiting = !list_empty(&t->waiting);
+
+    checker_unwait(t);
+    checker_uncount(t);
+    checker_resize(from, -1);
+    from->n_undecided -= t->is_undecided;
+    g->n_undecided += t->is_undecided;
+    if (t->slot) {
+        checker_end_one(from);
+        g->under_way++;
+    }
+    list_remove(&t->link);
+    list_append(&g->targets, &t->link);
+    t->group = g;
+    health_use(&t->health, &g->rules->conf.health);
+    checker_resize(g, 1);
+    checker_count(t);
+    if (is_waiting)
+        checker_wait(t);
+}
+
+void checker_group_take(struct checker_group *g, struct checker_group *from)
+{
+    MUST(checker_is_current(g->checker));
+    list_for_each_safe (node, &from->targets)
+        checker_move(LIST_ENTRY(node, struct checker_target, link), g);
 }
 
 /* Cancel all checks when the loop shuts down; this turn's reap step closes their descriptors. */

@@ -4,6 +4,8 @@
  *
  *   checker -- group (an upstream) -- target (an endpoint)
  *
+ * A target that does not start up is undecided until it is up or its first check has failed.
+ *
  *   target:   TIMER --due--> WAITING --a slot is free--> UNDER WAY --outcome--> TIMER
  *
  * At most max_under_way checks run at once. Other due targets wait in order of due time; groups
@@ -39,10 +41,7 @@ struct checker_target;
 
 struct checker_conf {
     uint64_t seed; /* for jitter; unique to the process */
-    /*
-     * Called on the loop when every HEALTH_STARTS_CHECKED target has a result or was removed; may
-     * be NULL.
-     */
+    /* Called on the loop when no target is undecided any more; may be NULL. */
     void (*decided)(void *cookie);
     void *cookie;
 };
@@ -66,6 +65,8 @@ struct checker_group_conf {
      * must not add or remove targets. May be NULL.
      */
     void (*passed)(void *cookie, struct endpoint *e);
+    /* As checker_conf.decided, for the targets of the group. */
+    void (*decided)(void *cookie);
     void *cookie;
     _Atomic uint64_t *n_late; /* counter of late checks; may be NULL */
 };
@@ -91,7 +92,7 @@ struct checker_load {
     unsigned targets;
     unsigned under_way;
     unsigned waiting;   /* due checks that wait for a slot or resources */
-    unsigned undecided; /* targets of HEALTH_STARTS_CHECKED without a result */
+    unsigned undecided; /* targets without a first result */
 };
 
 /*
@@ -159,6 +160,24 @@ void checker_group_close(struct checker_group *g);
 void checker_group_use(struct checker_group *g, struct checker_rules *r);
 
 /*
+ * checker_rules_hold(r):
+ * Add a reference and return ${r}.
+ *
+ * Thread: checker's loop, or main while it does not run
+ */
+struct checker_rules *checker_rules_hold(struct checker_rules *r);
+
+/*
+ * checker_group_take(g, from) / checker_group_undecided(g):
+ * Move all targets of ${from}, which has the rules of ${g}, to ${g}: they keep health, statistics
+ * and checks under way / return the number of undecided targets.
+ *
+ * Thread: checker's loop
+ */
+void checker_group_take(struct checker_group *g, struct checker_group *from);
+unsigned checker_group_undecided(const struct checker_group *g);
+
+/*
  * checker_target_create(out) / checker_target_destroy(t):
  * Create a target / free one that is in no group (NULL is allowed).
  *
@@ -204,6 +223,14 @@ void checker_remove(struct checker_target *t);
  * Thread: checker's loop, or main while it does not run
  */
 bool checker_has(const struct checker_target *t);
+
+/*
+ * checker_is_undecided(t):
+ * Is ${t} in a group, and undecided?
+ *
+ * Thread: as checker_has()
+ */
+bool checker_is_undecided(const struct checker_target *t);
 
 /*
  * checker_retry_now(t):

@@ -55,6 +55,7 @@ struct checker_target {
     bool is_used; /* counted in the group's n_used */
     bool is_up;   /* counted in n_up */
     bool has_no_address;
+    bool is_undecided; /* counted in n_undecided of checker and group */
 };
 
 struct checker_group {
@@ -69,6 +70,7 @@ struct checker_group {
     unsigned n_used;
     unsigned n_up;
     unsigned under_way;
+    unsigned n_undecided;
     struct log_limit late_limit;
 };
 
@@ -116,8 +118,9 @@ struct checker_target *checker_next(struct checker *k);
 void checker_end_one(struct checker_group *g);
 
 /*
- * checker_decided(k) / checker_resize(g, n):
- * Decrement n_undecided, and at 0 call conf.decided() / change the target counts by ${n}: 1 or -1.
+ * checker_decided(g) / checker_resize(g, n):
+ * Count one target of ${g} as decided; after the last one call conf.decided() / change the target
+ * counts by ${n}: 1 or -1.
  *
  * checker_count(t) / checker_uncount(t):
  * Update the counts n_used and n_up for ${t} / remove ${t} from them.
@@ -127,7 +130,7 @@ void checker_end_one(struct checker_group *g);
  *
  * Thread: checker's loop, or main while it does not run
  */
-void checker_decided(struct checker *k);
+void checker_decided(struct checker_group *g);
 void checker_resize(struct checker_group *g, int n);
 void checker_count(struct checker_target *t);
 void checker_uncount(struct checker_target *t);

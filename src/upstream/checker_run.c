@@ -288,14 +288,17 @@ static void checker_report(struct checker_target *t, const struct check_result *
                            int64_t began_at_ns, bool as_sessions)
 {
     const struct health before = t->health;
+    struct checker_group *g = t->group;
     int64_t now_ns = clock_now_ns();
-    struct checker *k = t->group->checker;
+    bool is_decided;
     enum health_change change;
 
     t->was_up |= t->health.is_up;
     change = health_report(&t->health, result->outcome == CHECK_PASSED, now_ns);
     atomic_store_explicit(&t->conf.endpoint->is_checked, true, memory_order_relaxed);
     checker_count(t);
+    is_decided = t->is_undecided && (result->outcome != CHECK_PASSED || t->health.is_up);
+    t->is_undecided &= !is_decided;
 
     checker_schedule(t, clock_add_ns(began_at_ns, checker_interval_ns(t)));
     checker_look_warm(t, now_ns);
@@ -303,8 +306,8 @@ static void checker_report(struct checker_target *t, const struct check_result *
         t->group->conf.passed(t->group->conf.cookie, t->conf.endpoint);
     if (change != HEALTH_SAME)
         checker_tell(t, change, &before, result);
-    if (!before.is_decided)
-        checker_decided(k);
+    if (is_decided)
+        checker_decided(g);
 }
 
 static void checker_pause(struct checker *k, int error)

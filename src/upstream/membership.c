@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "engine/grace.h"
+#include "upstream/checker.h"
 #include "upstream/membership_internal.h"
 #include "upstream/server_line.h"
 #include "upstream/upstream.h"
@@ -180,19 +181,6 @@ bool membership_is_at(const struct upstream_server *server, const struct members
     return is_there;
 }
 
-static struct upstream_server *membership_find(const struct membership *r,
-                                               const struct server_line *line,
-                                               const struct membership_place *place)
-{
-    list_for_each (node, &r->servers) {
-        struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
-
-        if (server->line == line && membership_is_at(server, place))
-            return server;
-    }
-    return NULL;
-}
-
 void membership_warm(const struct membership *r, struct upstream_server *server)
 {
     if (r->upstream->conf->slow_start_ns == 0)
@@ -203,53 +191,10 @@ void membership_warm(const struct membership *r, struct upstream_server *server)
 
 void membership_bring_in(const struct membership *r, struct upstream_server *server)
 {
-    if (upstream_starts_down(r->upstream->conf) && atomic_load(&server->is_disabled))
+    if (upstream_starts_down(r->upstream->conf) && atomic_load(&server->is_disabled) &&
+        !checker_has(server->target))
         (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
     membership_warm(r, server);
-}
-
-/* Mark the wanted servers; returns 1 if a new set is needed. */
-static int membership_plan(struct membership *r, unsigned position,
-                           const struct membership_place *places, unsigned n)
-{
-    const struct server_line *line = r->lines[position];
-    const struct upstream_server_conf *conf = &line->conf;
-    bool was_known = false, changed = false;
-
-    list_for_each (node, &r->servers) {
-        struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
-
-        server->is_wanted = server->is_listed && server->line != line;
-        was_known |= server->is_listed && server->line == line;
-    }
-    for (unsigned i = 0; i < n; i++) {
-        struct upstream_server *server = membership_find(r, line, &places[i]);
-        unsigned level = membership_level(conf, &places[i]),
-                 weight = membership_weight(line, &places[i]);
-
-        if (!server) {
-            int rc = membership_add_server(&server, r, position, &places[i]);
-
-            if (rc < 0)
-                return rc;
-        }
-        if (was_known && !server->is_listed)
-            membership_warm(r, server);
-        if (atomic_exchange_explicit(&server->endpoint.weight, weight, memory_order_relaxed) !=
-                weight ||
-            server->endpoint.level != level)
-            r->is_stale = true;
-        server->endpoint.level = level;
-        server->place_weight = places[i].weight;
-        server->place_level = places[i].level;
-        server->is_wanted = true;
-    }
-    list_for_each (node, &r->servers) {
-        const struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
-
-        changed |= server->is_wanted != server->is_listed;
-    }
-    return changed || r->is_stale;
 }
 
 struct server_set *membership_publish(struct membership *r, struct server_set *set)
@@ -276,7 +221,8 @@ void membership_reset_returning(struct membership *r)
         if (!server->is_wanted || server->is_listed)
             continue;
         ejection_cancel(&r->upstream->ejection, &server->ejection, &server->endpoint);
-        if (upstream_starts_down(r->upstream->conf) && !atomic_load(&server->is_disabled))
+        if (upstream_starts_down(r->upstream->conf) && !atomic_load(&server->is_disabled) &&
+            !checker_has(server->target))
             /* a check must pass first */
             (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
         upstream_state_came(r->upstream, server);
@@ -326,37 +272,6 @@ int membership_replace_set(struct membership *r)
     else if (before)
         membership_set_unseen(before);
     return 0;
-}
-
-static unsigned membership_position(const struct membership *r, const struct server_line *line)
-{
-    unsigned i = 0;
-
-    while (i < r->n_lines && r->lines[i] != line)
-        i++;
-    return i;
-}
-
-int membership_update(struct membership *r, const struct server_line *line,
-                      const struct membership_place *places, unsigned n)
-{
-    unsigned position = membership_position(r, line);
-    int rc;
-
-    if (position == r->n_lines)
-        return -ESTALE;
-    if (r->is_being_changed)
-        return -EBUSY;
-    (void)membership_sweep(r);
-    rc = membership_plan(r, position, places, n);
-    if (rc <= 0)
-        return rc;
-    rc = membership_replace_set(r);
-    if (rc < 0)
-        return rc;
-    upstream_serve(r->upstream);
-    spare_group_refresh(&r->upstream->spares);
-    return 1;
 }
 
 static int membership_add_lines(struct membership *r, const struct upstream_conf *conf)

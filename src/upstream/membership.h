@@ -123,9 +123,10 @@ void membership_give_back(struct server_set *set);
 struct server_line *membership_find_line(const struct membership *r, const char *id);
 
 /*
- * membership_update(r, line, places, n):
+ * membership_update(r, line, places, n, kept):
  * Replace the servers of ${line}, a line of several servers, by servers at ${n} distinct places,
- * perhaps none.
+ * perhaps none. If ${kept} is not NULL, servers go only when the new ones have a first result of
+ * their checks: ${kept} becomes true if some stay for that; call again then.
  *
  * Thread: control loop
  * Owns:   ${places} are copied
@@ -134,7 +135,7 @@ struct server_line *membership_find_line(const struct membership *r, const char 
  *         change no set
  */
 int membership_update(struct membership *r, const struct server_line *line,
-                      const struct membership_place *places, unsigned n) NODISCARD;
+                      const struct membership_place *places, unsigned n, bool *kept) NODISCARD;
 
 /*
  * membership_hold(server) / membership_let_go(server):

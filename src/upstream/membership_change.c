@@ -1,35 +1,11 @@
-#include "upstream/membership_change.h"
+#include "upstream/membership_change_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "upstream/membership_admin.h"
-#include "upstream/membership_internal.h"
-#include "upstream/server_lines.h"
 #include "upstream/upstream.h"
-
-/* A server of the new set, or a removed server that is kept outside the set. */
-struct membership_next {
-    struct upstream_server *server;
-    unsigned position;      /* of its line */
-    unsigned weight, level; /* from its place */
-    bool is_new;
-    bool is_wanted; /* in the set */
-    bool was_listed;
-    struct server_line *before;
-    struct spare *spare; /* new spares for ${server}; NULL: it needs none, or has them already */
-};
-
-struct membership_change {
-    struct membership *r;
-    const struct upstream_conf *conf;
-    struct server_lines lines; /* new lines; after commit: the replaced lines */
-    struct membership_next *list;
-    unsigned n, room;
-    struct server_set *set;
-    struct server_set *before; /* after commit: the replaced set */
-};
 
 struct server_line *membership_change_line(const struct membership_change *ch, const char *id)
 {
@@ -156,8 +132,8 @@ static int membership_change_compare(const void *a, const void *b)
     return strcmp(one->server->name, other->server->name);
 }
 
-static struct balancer_share membership_change_share(const struct membership_change *ch,
-                                                     const struct membership_next *next)
+struct balancer_share membership_change_share(const struct membership_change *ch,
+                                              const struct membership_next *next)
 {
     const struct server_line *line = ch->lines.list[next->position];
     const struct upstream_server_conf *conf = &line->conf;

@@ -55,6 +55,20 @@ int membership_change_places(struct membership_change *change, const struct serv
 int membership_change_build(struct membership_change *change) NODISCARD;
 
 /*
+ * membership_change_each_new(change, visit, cookie):
+ * Call visit(cookie, server, line) for each server that is not checked yet and gets sessions with
+ * the commit, but starts down; ${line} is its new line. Stops at an error.
+ *
+ * Thread: control loop
+ * Owns:   ${line} lives as long as the server, or until membership_change_cancel()
+ * Errors: 0; as visit()
+ */
+typedef int membership_visit(void *cookie, struct upstream_server *server,
+                             const struct upstream_server_conf *line);
+int membership_change_each_new(const struct membership_change *change, membership_visit *visit,
+                               void *cookie) NODISCARD;
+
+/*
  * membership_change_commit(change):
  * Publish the set. upstream.conf must already be the new configuration.
  *

@@ -132,7 +132,7 @@ static int resolver_look_up_new(struct resolver_change *change)
         struct resolver_name *name = change->steps[i].name;
         int rc;
 
-        if (!name->change || resolver_name_recall(name, change->next.listeners))
+        if (!name->change || resolver_recall(name, change->next.listeners))
             continue;
         rc = resolver_name_look_up(name, change->next.listeners);
         if (rc < 0) {

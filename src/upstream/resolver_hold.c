@@ -94,7 +94,7 @@ static int resolver_hold_remove(struct resolver_name *name)
     const struct server_set *set = membership_now(&name->upstream->membership);
 
     if (name->names != UPSTREAM_NAME_ONE)
-        return membership_update(&name->upstream->membership, name->line, NULL, 0);
+        return membership_update(&name->upstream->membership, name->line, NULL, 0, NULL);
     for (unsigned i = 0; i < set->n; i++)
         if (set->servers[i]->line == name->line)
             upstream_withdraw(name->upstream, set->servers[i]);

@@ -60,6 +60,7 @@ struct resolver_name {
     unsigned kept;        /* of these: whose last lookup failed */
     int64_t denied_at_ns; /* first answer that the name does not exist; 0: none since a success */
     int64_t due_at_ns;    /* (L) start of the current lookup */
+    int64_t moving_until_ns; /* old servers stay until new ones are checked; 0: none stay */
     int64_t answered_at_ns;
     uint64_t drawn; /* counter for random numbers */
     int looked_up;  /* (L) result to apply: 0 or -errno */
@@ -143,13 +144,13 @@ void resolver_name_remove(struct resolver_name *name);
 int resolver_name_look_up(struct resolver_name *name, struct proxy_loop *listeners) NODISCARD;
 
 /*
- * resolver_name_recall(name, listeners):
+ * resolver_recall(name, listeners):
  * Use the cached answer as that of a lookup, without addresses that fail the loop check. False:
  * there is none.
  *
  * Thread: control loop
  */
-bool resolver_name_recall(struct resolver_name *name, struct proxy_loop *listeners) NODISCARD;
+bool resolver_recall(struct resolver_name *name, struct proxy_loop *listeners) NODISCARD;
 
 /*
  * resolver_name_retry_ns(name):

@@ -135,12 +135,14 @@ unsigned resolver_name_places(const struct resolver_name *name,
     return n;
 }
 
-static int resolver_name_use_each(struct resolver_name *name)
+static int resolver_name_use_each(struct resolver_name *name, bool *kept)
 {
+    bool is_late = name->moving_until_ns > 0 && clock_now_ns() >= name->moving_until_ns;
     struct membership_place places[RESOLVER_ADDRESSES];
     unsigned n = resolver_name_places(name, &name->line->conf, places);
 
-    return membership_update(&name->upstream->membership, name->line, places, n);
+    return membership_update(&name->upstream->membership, name->line, places, n,
+                             is_late ? NULL : kept);
 }
 
 static int resolver_name_use_all(struct resolver_name *name)
@@ -190,24 +192,33 @@ static int64_t resolver_name_fail(struct resolver_name *name, int error)
 /* Apply the answer; return the pause before the next lookup (0: none) or the next attempt. */
 static int64_t resolver_name_apply(struct resolver_name *name)
 {
+    bool kept = false, was_moving = name->moving_until_ns > 0;
     int64_t pause_ns;
     int rc = name->looked_up;
 
     if (rc == 0)
         rc = name->names == UPSTREAM_NAME_ONE ? resolver_name_use_all(name)
-                                              : resolver_name_use_each(name);
+                                              : resolver_name_use_each(name, &kept);
     name->has_answer = rc == -EBUSY;
     if (rc == -EBUSY)
         return RESOLVER_BUSY_NS;
+    if (rc < 0 || !kept)
+        name->moving_until_ns = 0;
     if (rc < 0)
         return resolver_name_fail(name, rc);
-    if (rc > 0 || name->error < 0 || !name->known)
+    if ((rc > 0 && !was_moving) || name->error < 0 || !name->known)
         resolver_log_known(name, rc > 0);
+    if (kept && !was_moving)
+        name->moving_until_ns =
+            clock_add_ns(clock_now_ns(), upstream_first_checks_ns(name->upstream->conf));
     pause_ns = resolver_name_known_ns(name);
     name->known = true;
     name->error = 0;
     resolver_hold_found(name);
     resolver_cache_put(&name->resolver->cache, name->cached, name->found, name->answered_at_ns);
+    name->has_answer = kept;
+    if (kept)
+        return RESOLVER_BUSY_NS;
     resolver_name_keep(name);
     return pause_ns;
 }
@@ -313,21 +324,6 @@ int resolver_name_look_up(struct resolver_name *name, struct proxy_loop *listene
         resolver_name_release(name);
     }
     return rc;
-}
-
-bool resolver_name_recall(struct resolver_name *name, struct proxy_loop *listeners)
-{
-    if (resolver_cache_get(name->cached, name->word, &name->found) < 0)
-        return false;
-    if (resolver_filter_loops(name, listeners) < 0 ||
-        (name->names == UPSTREAM_NAME_ONE && resolver_keep_one(name->found) < 0)) {
-        resolver_name_forget(name);
-        return false;
-    }
-    name->looked_up = 0;
-    name->has_answer = true;
-    name->answered_at_ns = name->cached->answered_at_ns;
-    return true;
 }
 
 static const char *resolver_name_copy(char **to, const char *text)

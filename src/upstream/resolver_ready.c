@@ -1,8 +1,24 @@
-/* upstream/resolver_ready: may a configuration be used with the names that are known so far? */
+/* upstream/resolver_ready: names that need no lookup; is enough known to use a configuration? */
 #include <errno.h>
 
 #include "base/log.h"
 #include "upstream/resolver_internal.h"
+
+bool resolver_recall(struct resolver_name *name, struct proxy_loop *listeners)
+{
+    if (resolver_cache_get(name->cached, name->word, &name->found) < 0)
+        return false;
+    if (resolver_filter_loops(name, listeners) < 0 ||
+        (name->names == UPSTREAM_NAME_ONE && resolver_keep_one(name->found) < 0)) {
+        resolver_free_found(name->found);
+        name->found = NULL;
+        return false;
+    }
+    name->looked_up = 0;
+    name->has_answer = true;
+    name->answered_at_ns = name->cached->answered_at_ns;
+    return true;
+}
 
 bool resolver_is_known(const struct resolver_name *name)
 {

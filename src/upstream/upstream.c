@@ -10,6 +10,11 @@
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 
+/* Time for first checks: at least, at most, and in addition to what the checks need. */
+#define UPSTREAM_CHECKS_MIN_NS  (3 * NS_PER_S)
+#define UPSTREAM_CHECKS_MAX_NS  (10 * NS_PER_S)
+#define UPSTREAM_CHECKS_MORE_NS NS_PER_S
+
 static void upstream_changed(struct endpoint_group *g)
 {
     spare_group_refresh(&CONTAINER_OF(g, struct upstream, group)->spares);
@@ -26,6 +31,22 @@ void upstream_log_unused(const struct upstream *up)
             log_notice("upstream %s: server %s: gets no connections: %s", conf->name, server->id,
                        server->disabled ? "disabled" : "weight=0");
     }
+}
+
+int64_t upstream_first_checks_ns(const struct upstream_conf *conf)
+{
+    const struct health_conf *health = &conf->checks.health;
+    int64_t interval_ns =
+        health->fast_interval_ns > 0 ? health->fast_interval_ns : health->interval_ns;
+    int64_t ns = clock_add_ns(conf->checks.check.timeout_ns, UPSTREAM_CHECKS_MORE_NS);
+
+    for (unsigned i = 1;
+         health->initial == HEALTH_STARTS_DOWN && i < health->rise && ns < UPSTREAM_CHECKS_MAX_NS;
+         i++)
+        ns = clock_add_ns(ns, interval_ns);
+    if (ns < UPSTREAM_CHECKS_MIN_NS)
+        return UPSTREAM_CHECKS_MIN_NS;
+    return ns < UPSTREAM_CHECKS_MAX_NS ? ns : UPSTREAM_CHECKS_MAX_NS;
 }
 
 const struct upstream_conf *upstream_keep_conf(const struct upstream_conf *conf)

@@ -129,6 +129,14 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf)
 }
 
 /*
+ * upstream_first_checks_ns(conf):
+ * How long to wait, at most, until new servers that start down have a first result.
+ *
+ * Thread: any
+ */
+int64_t upstream_first_checks_ns(const struct upstream_conf *conf);
+
+/*
  * upstream_log_unused(up):
  * Log one line for each server that gets no connections.
  *

@@ -75,6 +75,12 @@ int upstream_change_build(struct upstream_change *change)
     return membership_change_build(change->members);
 }
 
+int upstream_change_each_new(const struct upstream_change *change, membership_visit *visit,
+                             void *cookie)
+{
+    return membership_change_each_new(change->members, visit, cookie);
+}
+
 static void upstream_change_limits(struct upstream *up, const struct upstream_conf *conf)
 {
     ejection_group_use(&up->ejection, &conf->ejection);

@@ -12,6 +12,7 @@
 #define UPSTREAM_UPSTREAM_CHANGE_H
 
 #include "base/must.h"
+#include "upstream/membership_change.h"
 
 struct membership_place;
 struct server_line;
@@ -32,8 +33,9 @@ int upstream_change_prepare(struct upstream_change **out, struct upstream *up,
 
 /*
  * upstream_change_line(change, id) / upstream_change_places(change, line, places, n) /
- * upstream_change_build(change):
- * Call membership_change_line() / membership_change_places() / membership_change_build().
+ * upstream_change_build(change) / upstream_change_each_new(change, visit, cookie):
+ * Call membership_change_line() / membership_change_places() / membership_change_build() /
+ * membership_change_each_new().
  *
  * Thread: control loop
  */
@@ -41,6 +43,8 @@ struct server_line *upstream_change_line(const struct upstream_change *change, c
 int upstream_change_places(struct upstream_change *change, const struct server_line *line,
                            const struct membership_place *places, unsigned n) NODISCARD;
 int upstream_change_build(struct upstream_change *change) NODISCARD;
+int upstream_change_each_new(const struct upstream_change *change, membership_visit *visit,
+                             void *cookie) NODISCARD;
 
 /*
  * upstream_change_commit(change) / upstream_change_cancel(change):

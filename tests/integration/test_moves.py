@@ -1,9 +1,11 @@
 """moves: a reload or an upgrade that changes servers resets no client, also while names fail."""
 
 import re
+import time
 
 from support import net
 from support.case import check, check_equal, test
+from support.health import Talker
 from support.server import Counted
 from test_names import DNSMASQ, EVERY_SECOND, Load, addresses, named, servers, where
 from test_ejection import left_out, moody, one_worker
@@ -132,3 +134,98 @@ def not_refused_for_a_name(t):
             daemon.reload(config(front, {"a": f"nobody.test:{port} weight=2"}, EVERY_SECOND))
             names.changes([("nobody.test", "127.0.1.1")])
             t.eventually(lambda: servers(daemon) == [f"a@127.0.1.1:{port}"], "it is known", within=20)
+
+
+# Servers that must pass a check first
+
+
+class Late(Talker):
+    """It says that servers are up, but not at once."""
+
+    def _answer(self, s, mood):
+        time.sleep(0.3)
+        super()._answer(s, mood)
+
+
+FIRST_CHECKS = ("retries = 0\neject_failures = 0\ncheck = tcp\ncheck_send = x\ncheck_expect = up\ncheck_interval = 100ms\n"
+                "check_timeout = 2s\nrise = 2\n")
+
+
+def first(front, servers, state, check_port, upstream="back"):
+    lines = {name: f"{rest} check_port={check_port}" for name, rest in servers.items()}
+    text = config(front, lines, FIRST_CHECKS + f"initial_state = {state}\n{EVERY_SECOND}")
+    return text.replace("upstream = back", f"upstream = {upstream}").replace("[upstream back]", f"[upstream {upstream}]")
+
+
+PLANNED = {
+    "replaces all servers": ({"a": "A"}, {"b": "B"}),
+    "renames the servers": ({"a": "A", "b": "B"}, {"y": "A", "z": "B"}),
+    "changes a port": ({"a": "A"}, {"a": "B"}),
+    "leads the listener to a new upstream": ({"a": "A"}, {"a": "B"}),
+    "enables one server and disables the other": ({"a": "A", "b": "B disabled"}, {"a": "A disabled", "b": "B"}),
+    "replaces the server beside a backup": ({"a": "A", "k": "K backup"}, {"b": "B", "k": "K backup"}),
+}
+
+
+@test(each={"state": ("checked", "down"), "what": list(PLANNED)})
+def planned_move(t, what, state):
+    """a reload that {what}, with initial_state = {state}: the old servers serve until the new ones are checked, no
+    client is reset or gets the backup"""
+    front = t.address()
+    with Counted(t.address(), greets=True) as a, Counted(t.address(), greets=True) as b, \
+            Counted(t.address(), greets=True) as k, Late("check", t.address(), b"up") as late:
+        def lines(servers):
+            there = {"A": a.address, "B": b.address, "K": k.address}
+            return {name: there[rest[0]] + rest[1:] for name, rest in servers.items()}
+
+        before, after = (lines(servers) for servers in PLANNED[what])
+        port = late.address.rpartition(":")[2]
+        with t.daemon(first(front, before, state, port)) as daemon, Load(front):
+            daemon.reload(first(front, after, state, port, "other" if "listener" in what else "back"))
+            gone, total = a.total, b.total
+            for _ in range(10):
+                where(front)
+            check(b.total >= total + 5, "the new server is not used")
+            if "renames" not in what:
+                time.sleep(0.1)
+                check(a.total - gone <= 4, f"the old server has {a.total - gone} clients more")
+            check_equal(k.total, 0, "clients of the backup")
+            check_equal(len(daemon.log_lines("server [^ ]*: down")), 0, "servers that went down")
+
+
+@test(needs=DNSMASQ, each={"state": ("checked", "down")})
+def planned_move_of_a_name(t, state):
+    """a name whose addresses all change, with initial_state = {state}: the old servers serve until the new ones are
+    checked, and no client is reset"""
+    front = t.address()
+    with named(t, ("app.test", "127.0.1.1"), ("app.test", "127.0.1.2")) as (names, _, port), \
+            Late("check", f"0.0.0.0:{t.port()}", b"up") as late:
+        text = first(front, {"a": f"app.test:{port}"}, state, late.address.rpartition(":")[2])
+        with t.daemon(text) as daemon, Load(front):
+            names.changes([("app.test", "127.0.1.3"), ("app.test", "127.0.1.4")])
+            t.eventually(lambda: addresses(front, 8) == {"127.0.1.3", "127.0.1.4"}, "it has moved", within=20)
+            check_equal(len(daemon.log_lines("app.test.*resolves to other addresses")), 1, "log lines")
+            check_equal(len(daemon.log_lines("server a@.*: down")), 0, "servers that went down")
+
+
+@test()
+def planned_move_to_the_dead(t):
+    """a reload that replaces all servers by one that is dead waits for its first check, not longer; one that cannot
+    be checked at all delays it by some seconds"""
+    front, dead = t.address(), t.address()
+    with Counted(t.address(), greets=True) as a, Late("check", t.address(), b"up") as late:
+        port = late.address.rpartition(":")[2]
+        with t.daemon(first(front, {"a": a.address}, "checked", port)) as daemon:
+            daemon.reload(first(front, {"b": dead}, "checked", dead.rpartition(":")[2]))
+            check_equal(len(daemon.log_lines("server b: down: its first check failed: connection refused")), 1, "lines")
+            daemon.reload(first(front, {"a": a.address}, "checked", port))
+            where(front)
+
+
+@test()
+def start_with_servers_that_are_down(t):
+    """with initial_state = down the start waits until the servers are up"""
+    front = t.address()
+    with Counted(t.address(), greets=True) as a, Late("check", t.address(), b"up") as late, \
+            t.daemon(first(front, {"a": a.address}, "down", late.address.rpartition(":")[2])):
+        where(front)

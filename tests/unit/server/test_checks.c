@@ -289,7 +289,7 @@ static void do_lead_to(void *address)
     struct membership_place place = {.list = address, .n = 1, .weight = 1};
     struct membership *m = &upstream->membership;
 
-    ck_assert_int_eq(membership_update(m, membership_find_line(m, "b"), &place, 1), 1);
+    ck_assert_int_eq(membership_update(m, membership_find_line(m, "b"), &place, 1, NULL), 1);
 }
 
 TEST(checks, server_of_a_name_is_checked_while_the_name_leads_to_it)

@@ -64,7 +64,7 @@ static int update_places(unsigned line, const struct membership_place *places, u
 {
     struct membership *m = &upstream->membership;
 
-    return membership_update(m, m->lines[line], places, n);
+    return membership_update(m, m->lines[line], places, n, NULL);
 }
 
 /* ${text} is the ports at which the servers of ${line} are, a digit each; what comes of it. */
@@ -295,7 +295,7 @@ TEST(membership, a_line_that_is_no_longer_configured_changes_nothing)
 
     open_group();
     ck_assert_int_eq(server_line_create(&line, &lines[1]), 0);
-    ck_assert_int_eq(membership_update(&upstream->membership, line, &place, 1), -ESTALE);
+    ck_assert_int_eq(membership_update(&upstream->membership, line, &place, 1, NULL), -ESTALE);
     ck_assert_str_eq(names(), "fixed");
     server_line_release(line);
 }

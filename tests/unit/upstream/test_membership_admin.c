@@ -215,7 +215,7 @@ static int update(const char *ports)
         sockets_loopback(&list[n], 1000 + (unsigned)(ports[n] - '0'));
         places[n] = (struct membership_place){.list = &list[n], .n = 1, .weight = 1};
     }
-    return membership_update(&upstream->membership, line("a"), places, n);
+    return membership_update(&upstream->membership, line("a"), places, n, NULL);
 }
 
 TEST(membership_admin, servers_that_a_name_gets_later_are_drained_too)

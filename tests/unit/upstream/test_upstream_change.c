@@ -138,7 +138,7 @@ static int update(const char *id, const char *text)
         sockets_loopback(&list[n], 1000 + (unsigned)(text[n] - '0'));
         places[n] = (struct membership_place){.list = &list[n], .n = 1, .weight = 3};
     }
-    return membership_update(members(), membership_find_line(members(), id), places, n);
+    return membership_update(members(), membership_find_line(members(), id), places, n, NULL);
 }
 
 static int give_places(const char *id, const char *text)
@@ -479,7 +479,7 @@ TEST(change, answers_wait_while_a_change_is_prepared)
     ck_assert_int_eq(update("b", "1"), -EBUSY);
     ck_assert_int_eq(upstream_change_prepare(&change, upstream, &next), -EBUSY);
     upstream_change_commit(change);
-    ck_assert_int_eq(membership_update(members(), line, &place, 1), -ESTALE);
+    ck_assert_int_eq(membership_update(members(), line, &place, 1, NULL), -ESTALE);
     ck_assert_int_eq(update("b", "1"), 1);
     server_line_release(line);
 }

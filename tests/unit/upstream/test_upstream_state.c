@@ -93,7 +93,7 @@ static void look_up(void)
     struct membership_place place = {.list = &a, .n = 1, .weight = 1};
 
     sockets_loopback(&a, 1001);
-    ck_assert_int_eq(membership_update(m, m->lines[2], &place, 1), 1);
+    ck_assert_int_eq(membership_update(m, m->lines[2], &place, 1, NULL), 1);
 }
 
 static const char *write_text(void)
