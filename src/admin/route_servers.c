@@ -43,8 +43,9 @@ static json_t *route_servers_line(const struct server_admin *change)
 {
     json_t *weight = change->weight_now < 0 ? json_null() : json_integer(change->weight_now);
 
-    return json_pack("{s:s++, s:s, s:o}", "server", change->upstream, "/", change->server, "state",
-                     route_servers_state_text(change->state_now), "weight", weight);
+    return json_pack("{s:s++, s:s, s:o, s:s*}", "server", change->upstream, "/", change->server,
+                     "state", route_servers_state_text(change->state_now), "weight", weight,
+                     "warning", change->is_last ? "no server is left that gets clients" : NULL);
 }
 
 static json_t *route_servers_body(const struct server_admin *change)

@@ -21,6 +21,7 @@ const struct ctl_option ctl_servers_wait_options[] = {
 static void ctl_servers_print(const char *server, const struct ctl_answer *answer)
 {
     const char *state = json_string_value(json_object_get(answer->json, "state"));
+    const char *warning = json_string_value(json_object_get(answer->json, "warning"));
     const json_t *weight = json_object_get(answer->json, "weight");
     char *clean = ctl_text_clean(state ? state : "changed");
 
@@ -29,6 +30,11 @@ static void ctl_servers_print(const char *server, const struct ctl_answer *answe
         printf(", weight %lld", (long long)json_integer_value(weight));
     putchar('\n');
     fflush(stdout);
+    free(clean);
+    if (!warning)
+        return;
+    clean = ctl_text_clean(warning);
+    ctl_report("%s: %s", server, clean);
     free(clean);
 }
 

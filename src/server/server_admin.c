@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "engine/loop_group.h"
 #include "server/listeners.h"
 #include "server/server_internal.h"
@@ -12,46 +13,124 @@
 
 /* ---- control loop ---- */
 
+/* Find a server of a name by its own name, ID@ADDRESS. */
+static const struct upstream_server *server_admin_find_one(const struct upstream *up,
+                                                           const char *name)
+{
+    const struct server_set *set = membership_now(&up->membership);
+
+    for (unsigned i = 0; i < set->n; i++)
+        if (strcmp(set->servers[i]->name, name) == 0)
+            return set->servers[i];
+    return NULL;
+}
+
+/* ${one}: NULL if ${change} applies to the whole ${line}. */
 static int server_admin_find(const struct server_admin *change, struct upstream **up,
-                             struct server_line **line)
+                             struct server_line **line, const struct upstream_server **one)
 {
     *up = upstreams_configured(change->sv->upstreams, change->upstream, strlen(change->upstream));
     *line = *up ? membership_find_line(&(*up)->membership, change->server) : NULL;
+    *one = *up && !*line ? server_admin_find_one(*up, change->server) : NULL;
+    if (*one)
+        *line = (*one)->line;
     return *line ? 0 : -ENOENT;
 }
 
-static void server_admin_tell(struct server_admin *change, const struct server_line *line)
+static bool server_admin_is_serving(const struct upstream_server *server)
 {
+    return endpoint_is_used(&server->endpoint) &&
+           (endpoint_load(&server->endpoint) & (ENDPOINT_ABSENT | ENDPOINT_DOWN)) == 0;
+}
+
+/* Warn if no server of ${up} gets clients because of ${change}. */
+static void server_admin_look_left(struct server_admin *change, const struct upstream *up)
+{
+    const struct server_set *set = membership_now(&up->membership);
+
+    change->is_last = change->weight_now == 0 || change->state_now == SERVER_LINE_DRAIN ||
+                      change->state_now == SERVER_LINE_DISABLED;
+    for (unsigned i = 0; i < set->n; i++)
+        change->is_last &= !server_admin_is_serving(set->servers[i]);
+    if (change->is_last)
+        log_warning("upstream %s: server %s: changed by an administrator: no server is left that "
+                    "gets clients",
+                    up->name, change->server);
+}
+
+static void server_admin_tell(struct server_admin *change, const struct upstream *up,
+                              const struct server_line *line, const struct upstream_server *one)
+{
+    const struct server_line_admin admin =
+        one ? server_line_own_admin(line, one->name) : line->admin;
     bool is_by_records = line->conf.names == UPSTREAM_SERVICE;
 
-    change->state_now = line->admin.state;
-    if (line->admin.state == SERVER_LINE_AS_CONFIGURED && line->conf.disabled)
+    change->state_now = admin.state;
+    if (admin.state == SERVER_LINE_AS_CONFIGURED && line->conf.disabled)
         change->state_now = SERVER_LINE_DISABLED;
-    change->weight_now = is_by_records ? -1 : (int)server_line_weight(line, line->conf.weight);
+    if (one)
+        change->weight_now = (int)atomic_load(&one->endpoint.weight);
+    else
+        change->weight_now = is_by_records ? -1 : (int)server_line_weight(line, line->conf.weight);
+    server_admin_look_left(change, up);
+}
+
+/* Change ${admin}. ${ready}: state when enabled; ${weight}: weight without a setting. */
+static void server_admin_edit(const struct server_admin *change, struct server_line_admin *admin,
+                              enum server_line_state ready, int weight)
+{
+    if (change->kind == SERVER_ADMIN_STATE) {
+        admin->state = change->state == SERVER_LINE_READY ? ready : change->state;
+        return;
+    }
+    admin->weight = change->weight;
+    admin->has_weight = (int)change->weight != weight;
+}
+
+static int server_admin_change_all(struct server_admin *change, struct upstream *up,
+                                   struct server_line *line)
+{
+    bool is_by_records = line->conf.names == UPSTREAM_SERVICE;
+    struct server_line_admin admin = line->admin;
+
+    server_admin_edit(change, &admin,
+                      line->conf.disabled ? SERVER_LINE_READY : SERVER_LINE_AS_CONFIGURED,
+                      is_by_records ? -1 : (int)line->conf.weight);
+    return membership_admin_set(&up->membership, line, &admin,
+                                change->kind == SERVER_ADMIN_STATE ? SERVER_LINE_OWN_STATES
+                                                                   : SERVER_LINE_OWN_WEIGHTS);
+}
+
+/* A server of its own inherits the settings of its line. */
+static int server_admin_change_one(struct server_admin *change, struct upstream *up,
+                                   struct server_line *line, const struct upstream_server *one)
+{
+    struct server_line_admin admin = server_line_own_get(line, one->name);
+    bool is_ready =
+        line->admin.state == SERVER_LINE_AS_CONFIGURED || line->admin.state == SERVER_LINE_READY;
+    bool is_by_records = line->conf.names == UPSTREAM_SERVICE;
+    int weight = line->admin.has_weight ? (int)line->admin.weight
+                 : is_by_records        ? -1
+                                        : (int)line->conf.weight;
+
+    server_admin_edit(change, &admin, is_ready ? SERVER_LINE_AS_CONFIGURED : SERVER_LINE_READY,
+                      weight);
+    return membership_admin_set_one(&up->membership, line, one->name, &admin);
 }
 
 static int server_admin_change_line(struct server_admin *change)
 {
     struct upstream *up;
     struct server_line *line;
-    struct server_line_admin admin;
-    int rc = server_admin_find(change, &up, &line);
+    const struct upstream_server *one;
+    int rc = server_admin_find(change, &up, &line, &one);
 
     if (rc < 0)
         return rc;
-    admin = line->admin;
-    if (change->kind == SERVER_ADMIN_STATE)
-        admin.state = change->state;
-    else
-        admin.weight = change->weight;
-    admin.has_weight |= change->kind == SERVER_ADMIN_WEIGHT;
-    if (admin.state == SERVER_LINE_READY && !line->conf.disabled)
-        admin.state = SERVER_LINE_AS_CONFIGURED;
-    if (admin.weight == line->conf.weight && line->conf.names != UPSTREAM_SERVICE)
-        admin.has_weight = false;
-    rc = membership_admin_set(&up->membership, line, &admin);
+    rc = one ? server_admin_change_one(change, up, line, one)
+             : server_admin_change_all(change, up, line);
     if (rc == 0)
-        server_admin_tell(change, line);
+        server_admin_tell(change, up, line, one);
     return rc;
 }
 

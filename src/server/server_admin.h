@@ -31,7 +31,7 @@ enum server_admin_kind {
 /* A change under way. */
 struct server_admin {
     enum server_admin_kind kind;
-    const char *upstream, *server; /* `server`: ID of the server line */
+    const char *upstream, *server; /* `server`: ID of the server line, or ID@ADDRESS */
     enum server_line_state state;
     unsigned weight; /* 0: no new sessions */
     unsigned io_ratio;
@@ -49,6 +49,7 @@ struct server_admin {
     /* Answer: state of the server line now; SERVER_LINE_AS_CONFIGURED means SERVER_LINE_READY. */
     enum server_line_state state_now;
     int weight_now; /* 0: no new sessions; -1: as SRV records say */
+    bool is_last;   /* no server of the upstream gets clients now (logged) */
 
     struct task task;
     struct server *sv;

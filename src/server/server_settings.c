@@ -40,22 +40,37 @@ static const char *const server_settings_states[] = {[SERVER_LINE_AS_CONFIGURED]
 
 /* ---- writing ---- */
 
+struct server_settings_line {
+    const struct upstream *upstream;
+    const char *text; /* of the line */
+    FILE *file;
+};
+
+static void server_settings_write_admin(void *cookie, const char *name,
+                                        const struct server_line_admin *admin)
+{
+    const struct server_settings_line *line = cookie;
+
+    if (admin->state == SERVER_LINE_AS_CONFIGURED && !admin->has_weight)
+        return;
+    fprintf(line->file, "set server %s/%s %s,", line->upstream->name, name,
+            server_settings_states[admin->state]);
+    if (admin->has_weight)
+        fprintf(line->file, "%u %s\n", admin->weight, line->text);
+    else
+        fprintf(line->file, "- %s\n", line->text);
+}
+
 static void server_settings_write_line(struct upstream *up, const struct server_line *line, FILE *f)
 {
     const struct server_line_admin admin = membership_admin_get(&up->membership, line);
-    char *text;
+    char *text = server_line_text(line);
+    struct server_settings_line to = {.upstream = up, .text = text, .file = f};
 
-    if (admin.state == SERVER_LINE_AS_CONFIGURED && !admin.has_weight)
-        return;
-    text = server_line_text(line);
     if (!text)
         return;
-    fprintf(f, "set server %s/%s %s,", up->name, line->conf.id,
-            server_settings_states[admin.state]);
-    if (admin.has_weight)
-        fprintf(f, "%u %s\n", admin.weight, text);
-    else
-        fprintf(f, "- %s\n", text);
+    server_settings_write_admin(&to, line->conf.id, &admin);
+    membership_admin_each_own(&up->membership, line, server_settings_write_admin, &to);
     free(text);
 }
 
@@ -171,43 +186,71 @@ static bool server_settings_read_state(const char *text, struct server_line_admi
     return false;
 }
 
-/* Find the setting of ${line}; NULL: not set, or ${line} is configured otherwise now. */
-static struct server_setting *server_settings_find_line(const struct server_settings *s,
-                                                        const struct upstream *up,
-                                                        const struct server_line *line,
-                                                        struct server_line_admin *admin)
+/* Read ${setting}, for ${line}; false: NULL, or ${line} is configured otherwise now. */
+static bool server_settings_read_admin(const struct server_setting *setting,
+                                       const struct server_line *line,
+                                       struct server_line_admin *admin)
 {
     struct server_line_admin told = {.state = SERVER_LINE_AS_CONFIGURED};
-    struct server_setting *setting;
-    char *name, *text;
     bool is_same;
+    char *text;
 
     *admin = told;
-    if (asprintf(&name, "%s/%s", up->name, line->conf.id) < 0)
-        return NULL;
-    setting = server_settings_find(s, "server", name);
-    free(name);
     if (!setting || !server_settings_read_state(setting->now, &told))
-        return NULL;
+        return false;
     text = server_line_text(line);
     is_same = text && strcmp(text, setting->configured) == 0;
     free(text);
-    if (!is_same)
-        return NULL;
-    *admin = told;
-    return setting;
+    if (is_same)
+        *admin = told;
+    return is_same;
+}
+
+/* Use the settings of single servers of ${line}; ${prefix}: UPSTREAM/ID. */
+static void server_settings_use_own(const struct server_settings *s, struct upstream *up,
+                                    struct server_line *line, const char *prefix)
+{
+    size_t len = strlen(prefix), up_len = strlen(up->name);
+    struct server_line_admin admin;
+
+    for (unsigned i = 0; i < s->n; i++) {
+        struct server_setting *setting = &s->list[i];
+
+        if (strcmp(setting->kind, "server") == 0 && strncmp(setting->name, prefix, len) == 0 &&
+            setting->name[len] == '@' && server_settings_read_admin(setting, line, &admin) &&
+            membership_admin_set_one(&up->membership, line, setting->name + up_len + 1, &admin) ==
+                0)
+            setting->is_used = true;
+    }
+}
+
+static bool server_settings_is_same(const struct server_line_admin *a,
+                                    const struct server_line_admin *b)
+{
+    return a->state == b->state && a->has_weight == b->has_weight &&
+           (!a->has_weight || a->weight == b->weight);
 }
 
 static void server_settings_use_line(const struct server_settings *s, struct upstream *up,
                                      struct server_line *line)
 {
     struct server_line_admin admin;
-    struct server_setting *setting = server_settings_find_line(s, up, line, &admin);
-    bool is_same = admin.state == line->admin.state && admin.has_weight == line->admin.has_weight &&
-                   (!admin.has_weight || admin.weight == line->admin.weight);
+    struct server_setting *setting;
+    bool is_told, is_used;
+    char *name;
 
-    if ((is_same || membership_admin_set(&up->membership, line, &admin) == 0) && setting)
+    if (asprintf(&name, "%s/%s", up->name, line->conf.id) < 0)
+        return;
+    setting = server_settings_find(s, "server", name);
+    is_told = server_settings_read_admin(setting, line, &admin);
+    is_used = (server_settings_is_same(&admin, &line->admin) && !line->own) ||
+              membership_admin_set(&up->membership, line, &admin,
+                                   SERVER_LINE_OWN_STATES | SERVER_LINE_OWN_WEIGHTS) == 0;
+    if (is_told && is_used)
         setting->is_used = true;
+    if (line->conf.names == UPSTREAM_NAME_EACH || line->conf.names == UPSTREAM_SERVICE)
+        server_settings_use_own(s, up, line, name);
+    free(name);
 }
 
 static void server_settings_use_servers(const struct server_settings *s)

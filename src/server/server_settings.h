@@ -6,6 +6,7 @@
  * ends if another value is configured for the new process.
  *
  *   set server UPSTREAM/ID STATE,WEIGHT CONFIGURED   "-" for STATE or WEIGHT: as configured
+ *   set server UPSTREAM/ID@ADDRESS STATE,WEIGHT CONFIGURED   one server of a name; "-": as the line
  *   set listener NAME MAX_CONNECTIONS CONFIGURED
  *   set process io_ratio N CONFIGURED
  *   set process log_level LEVEL CONFIGURED

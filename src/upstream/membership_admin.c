@@ -22,8 +22,9 @@ static unsigned membership_admin_weight(const struct upstream_server *server)
 {
     const struct server_line *line = server->line;
 
-    return server_line_weight(line, line->conf.names == UPSTREAM_SERVICE ? server->place_weight
-                                                                         : line->conf.weight);
+    return server_line_own_weight(line, server->name,
+                                  line->conf.names == UPSTREAM_SERVICE ? server->place_weight
+                                                                       : line->conf.weight);
 }
 
 /* Keep the current set's servers, and update the weights of ${line}; true if a weight changed. */
@@ -44,12 +45,14 @@ static bool membership_admin_weigh(struct membership *r, const struct server_lin
     return changed;
 }
 
+/* Bring in the servers of ${line} that have no weight so far, and get one. */
 static void membership_admin_enable(const struct membership *r, const struct server_line *line)
 {
     list_for_each (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
 
-        if (server->line == line)
+        if (server->line == line && !endpoint_is_used(&server->endpoint) &&
+            server_line_own_weight(line, server->name, 1) > 0)
             membership_bring_in(r, server);
     }
 }
@@ -73,8 +76,9 @@ static void membership_admin_show(const struct membership *r, const struct serve
 
         if (server->line != line)
             continue;
-        atomic_store(&server->is_disabled, server_line_is_disabled(line));
-        atomic_store(&server->is_draining, line->admin.state == SERVER_LINE_DRAIN);
+        atomic_store(&server->is_disabled, server_line_own_is_disabled(line, server->name));
+        atomic_store(&server->is_draining,
+                     server_line_own_admin(line, server->name).state == SERVER_LINE_DRAIN);
         if (server->is_listed && r->watch.changed)
             r->watch.changed(r->watch.cookie, server);
     }
@@ -90,40 +94,70 @@ struct server_line_admin membership_admin_get(struct membership *r, const struct
     return admin;
 }
 
-/* Locked: the main thread may read ${line}->admin meanwhile. */
-static void membership_admin_put(struct membership *r, struct server_line *line,
-                                 const struct server_line_admin *admin)
+void membership_admin_each_own(struct membership *r, const struct server_line *line,
+                               membership_admin_visit *visit, void *cookie)
 {
     lock_take(&r->lock);
-    line->admin = *admin;
+    for (unsigned i = 0; line->own && i < line->own->n; i++)
+        visit(cookie, line->own->list[i].name, &line->own->list[i].admin);
     lock_release(&r->lock);
 }
 
-int membership_admin_set(struct membership *r, struct server_line *line,
-                         const struct server_line_admin *admin)
+/* Locked: the main thread may read ${line}->admin and `own` meanwhile. */
+static void membership_admin_put(struct membership *r, struct server_line *line,
+                                 const struct server_line_admin *admin, struct server_line_own *own)
+{
+    lock_take(&r->lock);
+    line->admin = *admin;
+    line->own = own;
+    lock_release(&r->lock);
+}
+
+/* Use ${admin} and ${own} for ${line}, which owns ${own}; after an error it is freed. */
+static int membership_admin_use(struct membership *r, struct server_line *line,
+                                const struct server_line_admin *admin, struct server_line_own *own)
 {
     const struct server_line_admin before = line->admin;
-    bool was_used = server_line_weight(line, 1) > 0;
+    struct server_line_own *own_before = line->own;
     int rc = 0;
 
-    if (r->is_being_changed)
-        return -EBUSY;
-    if (!membership_admin_is_possible(line, admin))
-        return -EOPNOTSUPP;
-    membership_admin_put(r, line, admin);
-    if (!was_used && server_line_weight(line, 1) > 0)
-        membership_admin_enable(r, line);
+    if (!own)
+        return -ENOMEM;
+    membership_admin_put(r, line, admin, own);
+    membership_admin_enable(r, line);
     if (membership_admin_weigh(r, line))
         rc = membership_replace_set(r);
     if (rc < 0) {
-        membership_admin_put(r, line, &before);
+        membership_admin_put(r, line, &before, own_before);
         membership_admin_undo(r, line);
+        server_line_own_free(own);
         return rc;
     }
+    server_line_own_free(own_before);
     membership_admin_show(r, line);
     upstream_serve(r->upstream);
     spare_group_refresh(&r->upstream->spares);
     return 0;
+}
+
+int membership_admin_set(struct membership *r, struct server_line *line,
+                         const struct server_line_admin *admin, unsigned forget)
+{
+    if (r->is_being_changed)
+        return -EBUSY;
+    if (!membership_admin_is_possible(line, admin))
+        return -EOPNOTSUPP;
+    return membership_admin_use(r, line, admin, server_line_own_without(line->own, forget));
+}
+
+int membership_admin_set_one(struct membership *r, struct server_line *line, const char *name,
+                             const struct server_line_admin *admin)
+{
+    const struct server_line_admin of_line = line->admin;
+
+    if (r->is_being_changed)
+        return -EBUSY;
+    return membership_admin_use(r, line, &of_line, server_line_own_with(line->own, name, admin));
 }
 
 int membership_admin_reset(struct membership *r)
@@ -132,8 +166,10 @@ int membership_admin_reset(struct membership *r)
     int rc = 0;
 
     for (unsigned i = 0; i < r->n_lines; i++) {
-        int one =
-            server_line_is_changed(r->lines[i]) ? membership_admin_set(r, r->lines[i], &none) : 0;
+        int one = server_line_is_changed(r->lines[i])
+                      ? membership_admin_set(r, r->lines[i], &none,
+                                             SERVER_LINE_OWN_STATES | SERVER_LINE_OWN_WEIGHTS)
+                      : 0;
 
         rc = rc < 0 ? rc : one;
     }

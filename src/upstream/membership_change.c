@@ -141,7 +141,7 @@ struct balancer_share membership_change_share(const struct membership_change *ch
                                                                                : conf->weight,
                                      .level = next->level};
 
-    return (struct balancer_share){.weight = membership_weight(line, &place),
+    return (struct balancer_share){.weight = membership_weight(line, next->server, &place),
                                    .level = membership_level(conf, &place),
                                    .max_connections = conf->max_connections};
 }
@@ -313,8 +313,9 @@ static void membership_change_apply(struct membership_change *ch, struct members
     next->before = server->line;
     server->line = server_line_hold(line);
     atomic_store(&server->conf, &line->conf); /* sequentially consistent, for grace_begin() */
-    atomic_store(&server->is_disabled, server_line_is_disabled(line));
-    atomic_store(&server->is_draining, line->admin.state == SERVER_LINE_DRAIN);
+    atomic_store(&server->is_disabled, server_line_own_is_disabled(line, server->name));
+    atomic_store(&server->is_draining,
+                 server_line_own_admin(line, server->name).state == SERVER_LINE_DRAIN);
     atomic_store(&server->endpoint.weight, share.weight);
     atomic_store(&server->endpoint.level, share.level);
     atomic_store(&server->endpoint.max_connections, share.max_connections);

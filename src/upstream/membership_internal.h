@@ -4,16 +4,16 @@
 
 #include "upstream/balancer.h"
 #include "upstream/membership.h"
-#include "upstream/server_line.h"
+#include "upstream/server_line_own.h"
 
 struct upstream_conf;
 
 /*
- * membership_is_one(conf) / membership_level(conf, place) / membership_weight(line, place):
+ * membership_is_one(conf) / membership_level(conf, place) / membership_weight(line, server, place):
  * membership_is_one: does the line have only one server? (literal address, resolve=one, disabled)
  * membership_level: level of a server at ${place}; backups have the last.
- * membership_weight: weight of a server at ${place}; 0 if the line is disabled, draining or has
- * weight 0.
+ * membership_weight: weight of ${server} at ${place} in ${line}; 0 if it is disabled, draining or
+ * has weight 0.
  *
  * Thread: any; membership_weight(): control loop, or main before start
  */
@@ -29,9 +29,10 @@ static inline unsigned membership_level(const struct upstream_server_conf *conf,
 }
 
 static inline unsigned membership_weight(const struct server_line *line,
+                                         const struct upstream_server *server,
                                          const struct membership_place *place)
 {
-    return server_line_weight(line, place->weight);
+    return server_line_own_weight(line, server->name, place->weight);
 }
 
 /*

@@ -131,15 +131,16 @@ int membership_create_server(struct upstream_server **out, struct membership *r,
     if (!server)
         return -ENOMEM;
     server->conf = conf;
-    atomic_init(&server->is_disabled, server_line_is_disabled(line));
-    atomic_init(&server->is_draining, line->admin.state == SERVER_LINE_DRAIN);
+    atomic_init(&server->is_disabled, server_line_own_is_disabled(line, server->name));
+    atomic_init(&server->is_draining,
+                server_line_own_admin(line, server->name).state == SERVER_LINE_DRAIN);
     server->line = server_line_hold(line);
     server->place_weight = place->weight;
     server->place_level = place->level;
     list_init(&server->link);
     e = &server->endpoint;
     e->name = server->name;
-    atomic_init(&e->weight, membership_weight(line, place));
+    atomic_init(&e->weight, membership_weight(line, server, place));
     e->level = membership_level(conf, place);
     e->max_connections = conf->max_connections;
     e->hash = hash_stable(server->name, strlen(server->name));

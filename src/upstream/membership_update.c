@@ -33,8 +33,7 @@ static int membership_want(struct membership *r, unsigned position,
     }
     for (unsigned i = 0; i < n; i++) {
         struct upstream_server *server = membership_find(r, line, &places[i]);
-        unsigned level = membership_level(conf, &places[i]),
-                 weight = membership_weight(line, &places[i]);
+        unsigned level = membership_level(conf, &places[i]), weight;
 
         if (!server) {
             int rc = membership_add_server(&server, r, position, &places[i]);
@@ -42,6 +41,7 @@ static int membership_want(struct membership *r, unsigned position,
             if (rc < 0)
                 return rc;
         }
+        weight = membership_weight(line, server, &places[i]);
         if (was_known && !server->is_listed)
             membership_warm(r, server);
         if (atomic_exchange_explicit(&server->endpoint.weight, weight, memory_order_relaxed) !=

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "upstream/server_line_own.h"
+
 /* A line and all that its pointers refer to, in one allocation. */
 struct server_line_memory {
     struct server_line line;
@@ -68,24 +70,37 @@ bool server_line_is(const struct server_line *line, const struct upstream_server
            server_line_has_addresses(own, conf);
 }
 
+bool server_line_admin_is_disabled(const struct server_line_admin *admin,
+                                   const struct upstream_server_conf *conf)
+{
+    return admin->state == SERVER_LINE_DISABLED ||
+           (admin->state == SERVER_LINE_AS_CONFIGURED && conf->disabled);
+}
+
+unsigned server_line_admin_weight(const struct server_line_admin *admin,
+                                  const struct upstream_server_conf *conf, unsigned found)
+{
+    if (server_line_admin_is_disabled(admin, conf) || admin->state == SERVER_LINE_DRAIN)
+        return 0;
+    if (admin->has_weight)
+        return admin->weight;
+    return conf->weight > 0 ? found : 0;
+}
+
 bool server_line_is_disabled(const struct server_line *line)
 {
-    return line->admin.state == SERVER_LINE_DISABLED ||
-           (line->admin.state == SERVER_LINE_AS_CONFIGURED && line->conf.disabled);
+    return server_line_admin_is_disabled(&line->admin, &line->conf);
 }
 
 unsigned server_line_weight(const struct server_line *line, unsigned found)
 {
-    if (server_line_is_disabled(line) || line->admin.state == SERVER_LINE_DRAIN)
-        return 0;
-    if (line->admin.has_weight)
-        return line->admin.weight;
-    return line->conf.weight > 0 ? found : 0;
+    return server_line_admin_weight(&line->admin, &line->conf, found);
 }
 
 bool server_line_is_changed(const struct server_line *line)
 {
-    return line->admin.state != SERVER_LINE_AS_CONFIGURED || line->admin.has_weight;
+    return line->admin.state != SERVER_LINE_AS_CONFIGURED || line->admin.has_weight ||
+           (line->own && line->own->n > 0);
 }
 
 char *server_line_text(const struct server_line *line)
@@ -112,6 +127,8 @@ struct server_line *server_line_hold(struct server_line *line)
 void server_line_release(struct server_line *line)
 {
     /* acq_rel: other threads have finished reading when the last release frees the line. */
-    if (line && atomic_fetch_sub_explicit(&line->references, 1, memory_order_acq_rel) == 1)
-        free(CONTAINER_OF(line, struct server_line_memory, line));
+    if (!line || atomic_fetch_sub_explicit(&line->references, 1, memory_order_acq_rel) > 1)
+        return;
+    server_line_own_free(line->own);
+    free(CONTAINER_OF(line, struct server_line_memory, line));
 }

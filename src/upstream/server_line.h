@@ -26,9 +26,12 @@ struct server_line_admin {
     unsigned weight;
 };
 
+struct server_line_own;
+
 struct server_line {
     atomic_uint references;
     struct server_line_admin admin;   /* owned by the control loop; see upstream/membership_admin */
+    struct server_line_own *own;      /* as `admin`, of single servers; NULL: none */
     struct upstream_server_conf conf; /* a copy, with all that its pointers refer to */
 };
 
@@ -52,13 +55,25 @@ bool server_line_is(const struct server_line *line, const struct upstream_server
 /*
  * server_line_is_disabled(line) / server_line_weight(line, found) / server_line_is_changed(line):
  * Is ${line} disabled? / return the weight of a server with weight ${found} in the configuration or
- * SRV record / has an administrator changed ${line}? The administrator's changes take precedence.
+ * SRV record / has an administrator changed ${line}, or a server of it? The administrator's changes
+ * take precedence.
  *
  * Thread: control loop, or main before start
  */
 bool server_line_is_disabled(const struct server_line *line);
 unsigned server_line_weight(const struct server_line *line, unsigned found);
 bool server_line_is_changed(const struct server_line *line);
+
+/*
+ * server_line_admin_is_disabled(admin, conf) / server_line_admin_weight(admin, conf, found):
+ * Return these for a line ${conf}, or a server of it, with the settings ${admin}.
+ *
+ * Thread: any
+ */
+bool server_line_admin_is_disabled(const struct server_line_admin *admin,
+                                   const struct upstream_server_conf *conf);
+unsigned server_line_admin_weight(const struct server_line_admin *admin,
+                                  const struct upstream_server_conf *conf, unsigned found);
 
 /*
  * server_line_text(line):

@@ -1,9 +1,12 @@
 """moves: a reload or an upgrade that changes servers resets no client, also while names fail."""
 
+import os
 import re
+import signal
 import time
 
 from support import net
+from support.admin import section
 from support.case import check, check_equal, test
 from support.health import Talker
 from support.server import Counted
@@ -229,3 +232,65 @@ def start_with_servers_that_are_down(t):
     with Counted(t.address(), greets=True) as a, Late("check", t.address(), b"up") as late, \
             t.daemon(first(front, {"a": a.address}, "down", late.address.rpartition(":")[2])):
         where(front)
+
+
+# One address of a name
+
+
+@test(needs=DNSMASQ, timeout=60)
+def one_address(t):
+    """one address of a name can be drained, disabled and given a weight; that outlives a lookup, a reload and an
+    upgrade, and ends with the next change of the whole name"""
+    front, admin = t.address(), t.path("admin.sock")
+    both = [("app.test", "127.0.1.1"), ("app.test", "127.0.1.2")]
+    with named(t, *both) as (names, _, port):
+        text = section(admin) + "[worker]\nthreads = 1\n" + config(front, {"a": f"app.test:{port}"}, EVERY_SECOND)
+        first = f"back/a@127.0.1.1:{port}"
+
+        def ctl(*words):
+            return t.reactorctl("-s", admin, *words)
+
+        def got(count=8):
+            hosts = [where(front) for _ in range(count)]
+            return {host: hosts.count(host) for host in set(hosts)}
+
+        with Chain(t, text) as chain:
+            check_equal(ctl("weight", first, "3").out, f"{first}: enabled, weight 3\n", "the answer")
+            check_equal(got(), {"127.0.1.1": 6, "127.0.1.2": 2}, "clients with the weight 3")
+            for word, answer in (("drain", "draining"), ("disable", "disabled")):
+                check_equal(ctl(word, first).out, f"{first}: {answer}, weight 0\n", "the answer")
+                check_equal(got(), {"127.0.1.2": 8}, f"clients after {word}")
+            names.changes(both[1:])
+            chain.wait_line("resolves to other addresses", count=1)
+            names.changes(both)
+            chain.wait_line("resolves to other addresses", count=2)
+            check_equal(got(), {"127.0.1.2": 8}, "clients when the address is back")
+            os.kill(chain.pid, signal.SIGHUP)
+            chain.wait_line("reload: (done|nothing)")
+            chain.upgrade()
+            chain.eventually(lambda: ctl("upstreams").code == 0, "the admin interface is there")
+            check_equal(got(), {"127.0.1.2": 8}, "clients after a reload and an upgrade")
+            check_equal(ctl("enable", first).out, f"{first}: enabled, weight 3\n", "the answer")
+            check_equal(got(), {"127.0.1.1": 6, "127.0.1.2": 2}, "clients afterwards")
+            done = ctl("drain", "back/a")
+            check("back/a: no server is left that gets clients" in done.err, f"no warning: {done.err}")
+            check(chain.lines("warning.*upstream back: server a: changed by an administrator: no server is left"), "log")
+            check_equal(ctl("enable", first).err, "", "the warnings when one serves")
+            check_equal(got(), {"127.0.1.1": 8}, "clients while only one address is enabled")
+            check_equal(ctl("enable", "back/a").code, 0, "the exit code")
+            check_equal(ctl("weight", "back/a", "1").code, 0, "the exit code")
+            check_equal(got(), {"127.0.1.1": 4, "127.0.1.2": 4}, "clients when all is as configured")
+            check("does not exist" in ctl("drain", f"back/a@127.0.1.9:{port}").err, "an address that is not there")
+
+
+@test()
+def last_server_warns(t):
+    """to drain, disable or weigh down the last server that gets clients is a warning"""
+    front, admin = t.address(), t.path("admin.sock")
+    with Counted(t.address()) as a, Counted(t.address()) as b:
+        with t.daemon(section(admin) + config(front, {"a": a.address, "b": b.address})) as daemon:
+            check_equal(t.reactorctl("-s", admin, "drain", "back/a").err, "", "the warnings for a")
+            for words in (("drain", "back/b"), ("disable", "back/b"), ("weight", "back/b", "0")):
+                done = t.reactorctl("-s", admin, *words)
+                check_equal((done.code, "no server is left that gets clients" in done.err), (0, True), done.err)
+            check_equal(len(daemon.log_lines("warning.*upstream back: server b: .*no server is left")), 3, "log lines")

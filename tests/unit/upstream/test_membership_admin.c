@@ -71,7 +71,7 @@ static int set(const char *id, enum server_line_state state, int weight)
     struct server_line_admin admin = {
         .state = state, .has_weight = weight >= 0, .weight = weight > 0 ? (unsigned)weight : 0};
 
-    return membership_admin_set(&upstream->membership, line(id), &admin);
+    return membership_admin_set(&upstream->membership, line(id), &admin, 0);
 }
 
 /* Pick often. */
