@@ -10,6 +10,7 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/sockets.h"
+#include "base/clock.h"
 #include "support/suite.h"
 #include "upstream/spare_internal.h"
 #include "upstream/upstream.h"
@@ -281,4 +282,36 @@ TEST(upstream_state, spare_connections_go_on_being_counted_also_of_a_name)
     look_up();
     ck_assert_ptr_nonnull(
         strstr(write_text(), "server back/name@127.0.0.1:1001 down=no spares_opened=9\n"));
+}
+
+static void continue_ejected(const char *name, int64_t until_ns)
+{
+    char line[80];
+    struct counters_report r = {.text = line};
+
+    snprintf(line, sizeof(line), "down=no ejected=%lld,3 sessions_total=1", (long long)until_ns);
+    ck_assert_int_eq(upstream_state_continue_server(upstream, name, &r, true), 0);
+}
+
+static bool is_ejected(const char *name)
+{
+    return (endpoint_load(&find(name)->endpoint) & ENDPOINT_EJECTED) != 0;
+}
+
+TEST(upstream_state, an_ejected_server_stays_ejected_also_of_a_name)
+{
+    int64_t now_ns = clock_now_ns();
+
+    conf.ejection = (struct ejection_conf){
+        .failures = 1, .time_ns = NS_PER_S, .time_max_ns = 3600 * NS_PER_S, .max_percent = 100};
+    open_group();
+    continue_ejected("a", now_ns + 1800 * NS_PER_S);
+    continue_ejected("name@127.0.0.1:1001", now_ns + 1800 * NS_PER_S);
+    look_up();
+    ck_assert(is_ejected("a") && is_ejected("name@127.0.0.1:1001"));
+    ck_assert_uint_eq(find("a")->ejection.times, 3);
+    ck_assert_ptr_nonnull(strstr(write_text(), "server back/a down=no ejected="));
+    ck_assert(ejection_cancel(&upstream->ejection, &find("a")->ejection, &find("a")->endpoint));
+    continue_ejected("a", now_ns - 1);
+    ck_assert(!is_ejected("a"));
 }
