@@ -27,6 +27,7 @@ struct process_conf {
     int64_t drain_timeout_ns;  /* 0: wait for ever */
     int64_t reload_confirm_ns; /* 0: a reload needs no confirmation */
     int64_t upgrade_timeout_ns;
+    int64_t upgrade_drain_timeout_ns; /* of a replaced process; 0: wait for ever */
     unsigned max_old_processes;
     const char *chroot; /* NULL: no chroot */
     bool seccomp;

@@ -22,6 +22,8 @@
 #define CLIENT_LIMITS                                                                         \
     "here they are 'max_connections_per_client' and 'connection_rate_per_client' in [listen " \
     "NAME]"
+#define DRAIN \
+    "here it is 'upgrade_drain_timeout' in [reactord], and 'drain_timeout' in [reactord] at the end"
 #define BY_CLIENT "here it is 'balance = source_hash' in [upstream NAME]"
 
 /* Sources: HAProxy 3.0, configuration.txt; nginx 1.26, ngx_core_module and ngx_stream_*_module. */
@@ -189,8 +191,8 @@ static const struct foreign_line lines[] = {
     {"timeout check", "here it is 'check_timeout' in [upstream NAME]"},
     {"timeout http-request", NO_HTTP},
     {"timeout http-keep-alive", NO_HTTP},
-    {"hard-stop-after", "here it is 'drain_timeout' in [reactord]"},
-    {"worker_shutdown_timeout", "here it is 'drain_timeout' in [reactord]"},
+    {"hard-stop-after", DRAIN},
+    {"worker_shutdown_timeout", DRAIN},
 
     /* Servers. */
     {"default-server", "options of servers are options of [upstream NAME], for all of its servers"},

@@ -42,12 +42,12 @@ enum { RUN_SIGNALS, RUN_DRAINED, RUN_RELOAD, RUN_LOGS, RUN_UPGRADE, RUN_ADMIN };
 enum state { STATE_RUNNING, STATE_DRAINING, STATE_STOPPED };
 
 struct run {
-    int signal_fd;
-    int drained_fd;
+    int signal_fd, drained_fd;
     enum state state;
-    bool told_to_end;       /* SIGTERM came, or SIGQUIT began the drain: the next SIGTERM stops */
-    bool drained;           /* no session is left; replaced processes may still drain */
-    int64_t deadline_at_ns; /* end of drain_timeout */
+    bool told_to_end;        /* SIGTERM came, or SIGQUIT began the drain: the next SIGTERM stops */
+    bool drained;            /* no session is left; replaced processes may still drain */
+    int64_t deadline_at_ns;  /* end of drain_timeout, or of upgrade_drain_timeout */
+    const char *deadline_of; /* name of that option */
     int64_t tick_at_ns;
     int64_t logs_at_ns; /* when to call access_logs_close_unused(); CLOCK_NEVER: not at all */
     struct watchdog_feeder watchdog_feeder;
@@ -102,17 +102,23 @@ void run_destroy(struct run *run)
     free(run);
 }
 
+/* End the drain after ${timeout_ns}, the option ${name}, if that is sooner; 0: no limit. */
+static void run_set_deadline(struct run *run, int64_t timeout_ns, const char *name)
+{
+    int64_t at_ns = timeout_ns > 0 ? clock_add_ns(clock_now_ns(), timeout_ns) : CLOCK_NEVER;
+
+    if (at_ns < run->deadline_at_ns)
+        run->deadline_of = name;
+    run->deadline_at_ns = clock_sooner(at_ns, run->deadline_at_ns);
+}
+
 static void run_set_draining(struct run *run, const struct run_conf *conf, int64_t tick_ns)
 {
-    int64_t timeout_ns = reload_running(conf->reload)->process.drain_timeout_ns;
-    int64_t now_ns = clock_now_ns();
-
     log_notice("draining: accepts no more clients; sessions left: %u",
                server_sessions(conf->server));
     run->state = STATE_DRAINING;
     admin_set_state(conf->admin, ADMIN_DRAINING);
-    run->tick_at_ns = clock_add_ns(now_ns, tick_ns);
-    run->deadline_at_ns = timeout_ns > 0 ? clock_add_ns(now_ns, timeout_ns) : CLOCK_NEVER;
+    run->tick_at_ns = clock_add_ns(clock_now_ns(), tick_ns);
     reload_give_up(conf->reload);
 }
 
@@ -130,6 +136,7 @@ static void run_drain_begin(struct run *run, const struct run_conf *conf)
     upgrade_cancel(conf->upgrade, "this process drains");
     run->told_to_end = true;
     run_set_draining(run, conf, TICK_NS);
+    run_set_deadline(run, reload_running(conf->reload)->process.drain_timeout_ns, "drain_timeout");
     notify_stopping("Draining, sessions left: %u", server_sessions(conf->server));
     notify_extend(EXTEND_NS);
     run_close_server(conf);
@@ -297,7 +304,7 @@ static void run_drain_tick(struct run *run, const struct run_conf *conf)
         unsigned cut;
 
         if (run_stop_server(run, conf, &cut))
-            log_warning("drain_timeout is over; sessions reset: %u", cut);
+            log_warning("%s is over; sessions reset: %u", run->deadline_of, cut);
     } else if (now_ns >= run->tick_at_ns && upgrade_is_replaced(conf->upgrade)) {
         upgrade_report(conf->upgrade, "state");
         run->tick_at_ns = clock_add_ns(now_ns, REPORT_NS);
@@ -355,13 +362,18 @@ static void run_take_over(const struct run *run, const struct run_conf *conf)
 
 static void run_upgrade_step(struct run *run, const struct run_conf *conf)
 {
+    const struct process_conf *process = &reload_running(conf->reload)->process;
+
     switch (upgrade_step(conf->upgrade)) {
     case UPGRADE_NOTHING:
-    case UPGRADE_FAILED:
-    case UPGRADE_TOLD_DRAIN: /* draining already */ break;
+    case UPGRADE_FAILED: break;
+    case UPGRADE_TOLD_DRAIN: /* by the process that replaced this one */
+        run_set_deadline(run, process->drain_timeout_ns, "drain_timeout");
+        break;
     case UPGRADE_TOOK_OVER: run_take_over(run, conf); break;
     case UPGRADE_REPLACED:
         run_set_draining(run, conf, REPORT_NS);
+        run_set_deadline(run, process->upgrade_drain_timeout_ns, "upgrade_drain_timeout");
         admin_leave(conf->admin);
         server_upgrade_leave(conf->server);
         break;
@@ -419,7 +431,7 @@ enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, b
     };
     enum exit_code code = EXIT_CODE_OK;
 
-    run->logs_at_ns = CLOCK_NEVER;
+    run->logs_at_ns = run->deadline_at_ns = CLOCK_NEVER;
     if (!upgrade_is_pending(conf->upgrade))
         run_start_admin(conf);
     watchdog_feeder_start(&run->watchdog_feeder, conf->server);

@@ -467,15 +467,32 @@ def stop_ends_old(t, number):
 
 
 @test(timeout=60)
-def drain_timeout(t):
-    """a replaced process resets what is left after drain_timeout, and that is counted"""
+def upgrade_drain_timeout(t):
+    """a replaced process resets what is left after upgrade_drain_timeout, and that is counted"""
     front, back = t.address(), t.address()
-    with net.listen(back) as listener, Chain(t, "drain_timeout = 1s\n" + proxy(front, back)) as chain:
+    config = "upgrade_drain_timeout = 1s\ndrain_timeout = 1h\n" + proxy(front, back)
+    with net.listen(back) as listener, Chain(t, config) as chain:
         with net.proxied(front, listener):
             old = chain.upgrade()
             chain.wait_gone(old)
         chain.eventually(lambda: chain.statistics("listen front").get("drain") == 1, "one has drained")
         chain.stop()
+
+
+@test(timeout=60)
+def sessions_go_on(t):
+    """sessions of a replaced process go on longer than drain_timeout; when the new process is told to end they
+    have drain_timeout, too"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, Chain(t, "drain_timeout = 300ms\n" + proxy(front, back)) as chain:
+        with net.proxied(front, listener) as (client, server):
+            old = chain.upgrade()
+            time.sleep(1)
+            client.sendall(b"still here")
+            check_equal(net.read_exactly(server, 10), b"still here", "what the server gets")
+            os.kill(chain.pid, signal.SIGTERM)
+            chain.wait_gone(old)
+            chain.wait_gone(chain.pid)
 
 
 @test(timeout=60)
