@@ -23,13 +23,32 @@ static const char too_late[] = "HTTP/1.1 408 Request Timeout\r\n"
                                "\r\n"
                                "{\"error\":\"request_timeout is over\"}\n";
 
+static const char no_place[] = "HTTP/1.1 503 Service Unavailable\r\n"
+                               "Content-Type: application/json\r\n"
+                               "Content-Length: 39\r\n"
+                               "Connection: close\r\n"
+                               "\r\n"
+                               "{\"error\":\"max_connections is reached\"}\n";
+
+static struct admin_places *admin_client_places(struct admin *a, bool is_unix)
+{
+    return is_unix ? &a->unix_places : &a->tcp;
+}
+
 static void admin_client_cut(struct admin_client *c)
 {
     if (c->cut)
         return;
     c->cut = true;
-    c->admin->n_cut++;
+    admin_client_places(c->admin, c->is_unix)->n_cut++;
     (void)shutdown(c->fd, SHUT_RDWR);
+}
+
+/* Close ${c}, which gets no answer of libmicrohttpd, behind ${answer}. */
+static void admin_client_cut_behind(struct admin_client *c, const char *answer)
+{
+    (void)send(c->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
+    admin_client_cut(c);
 }
 
 /* Send 408 without libmicrohttpd, which cannot answer a request that it has not read completely. */
@@ -40,8 +59,9 @@ static void admin_client_run_deadline(struct task *t)
     bool waits = c->request ? !c->request->queued : c->n_requests == 0;
 
     if (waits)
-        (void)send(c->fd, too_late, sizeof(too_late) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    admin_client_cut(c);
+        admin_client_cut_behind(c, too_late);
+    else
+        admin_client_cut(c);
 }
 
 static void admin_client_drop_deadline(struct task *t)
@@ -67,14 +87,50 @@ static void admin_client_set_name(struct admin_client *c, const struct address *
 }
 
 /* Number of connections that are not about to be closed. */
-static unsigned admin_client_count(const struct admin *a)
+static unsigned admin_client_count(struct admin *a, bool is_unix)
 {
-    return a->n_clients - a->n_cut;
+    const struct admin_places *p = admin_client_places(a, is_unix);
+
+    return p->n - p->n_cut;
 }
 
-bool admin_client_is_room(struct admin *a)
+/* Has the client, over TCP, not shown the token yet, and no answer that is being made? */
+static bool admin_client_is_unproven(const struct admin_client *c)
 {
-    return a->n_clients < admin_settings_max_open(a);
+    return !c->is_unix && !c->has_token && !c->cut &&
+           (!c->request || c->request->state == ADMIN_REQUEST_READING);
+}
+
+/* Return the oldest one, but not ${but}; NULL: none. */
+static struct admin_client *admin_client_oldest_unproven(struct admin *a,
+                                                         const struct admin_client *but)
+{
+    list_for_each (node, &a->clients) {
+        struct admin_client *c = LIST_ENTRY(node, struct admin_client, link);
+
+        if (c != but && admin_client_is_unproven(c))
+            return c;
+    }
+    return NULL;
+}
+
+bool admin_client_is_room(struct admin *a, bool is_unix)
+{
+    if (admin_client_places(a, is_unix)->n < admin_settings_max_open(a))
+        return true;
+    return !is_unix && a->tcp.n_cut == 0 && admin_client_oldest_unproven(a, NULL);
+}
+
+bool admin_client_take_place(struct admin_client *c)
+{
+    struct admin_client *other = admin_client_oldest_unproven(c->admin, c);
+
+    if (c->is_unix || !other)
+        return false;
+    admin_client_cut_behind(other, no_place);
+    c->extra = false;
+    admin_client_restart(c);
+    return true;
 }
 
 static bool admin_client_is_idle(const struct admin_client *c)
@@ -83,12 +139,12 @@ static bool admin_client_is_idle(const struct admin_client *c)
 }
 
 /* Close the connection that has been idle for longest; false: no connection is idle. */
-static bool admin_client_make_room(struct admin *a)
+static bool admin_client_make_room(struct admin *a, bool is_unix)
 {
     list_for_each (node, &a->clients) {
         struct admin_client *c = LIST_ENTRY(node, struct admin_client, link);
 
-        if (!admin_client_is_idle(c))
+        if (!admin_client_is_idle(c) || c->is_unix != is_unix)
             continue;
         admin_client_cut(c);
         return true;
@@ -99,16 +155,26 @@ static bool admin_client_make_room(struct admin *a)
 static void admin_client_free(struct admin_client *c)
 {
     struct admin *a = c->admin;
+    struct admin_places *p = admin_client_places(a, c->is_unix);
 
     admin_client_wait(c);
     list_remove(&c->link);
-    a->n_clients--;
-    a->n_cut -= c->cut;
+    p->n--;
+    p->n_cut -= c->cut;
     free(c);
     if (!loop_is_current(a->loop))
         return;
     admin_socket_resume_all(a);
     admin_client_look_finished(a);
+}
+
+/* All places are taken, even those above max_connections: close the oldest without the token. */
+static void admin_client_make_place(struct admin *a)
+{
+    struct admin_client *other = admin_client_oldest_unproven(a, NULL);
+
+    if (other)
+        admin_client_cut_behind(other, no_place);
 }
 
 void admin_client_accepted(struct admin *a, int fd, const struct address *peer)
@@ -125,10 +191,12 @@ void admin_client_accepted(struct admin *a, int fd, const struct address *peer)
     c->fd = fd;
     timer_init_silence(&c->deadline, &admin_client_deadline_type);
     admin_client_set_name(c, peer);
-    c->extra =
-        admin_client_count(a) >= admin_settings_max_connections(a) && !admin_client_make_room(a);
+    c->extra = admin_client_count(a, c->is_unix) >= admin_settings_max_connections(a) &&
+               !admin_client_make_room(a, c->is_unix);
+    if (!c->is_unix && a->tcp.n >= admin_settings_max_open(a))
+        admin_client_make_place(a);
     list_append(&a->clients, &c->link);
-    a->n_clients++;
+    admin_client_places(a, c->is_unix)->n++;
     admin_client_restart(c);
     admin_http_add(a->http, fd, peer);
     /*
@@ -188,13 +256,13 @@ bool admin_client_is_last(const struct admin_client *c)
 
 void admin_client_look_finished(struct admin *a)
 {
-    if (a->closing && a->n_clients == 0)
+    if (a->closing && a->tcp.n + a->unix_places.n == 0)
         promise_succeed(&a->finished);
 }
 
 void admin_client_close_idle(struct admin *a)
 {
-    while (admin_client_make_room(a))
+    while (admin_client_make_room(a, false) || admin_client_make_room(a, true))
         ;
 }
 

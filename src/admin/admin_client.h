@@ -3,9 +3,11 @@
  *
  * At the deadline of a request the socket is shut down; libmicrohttpd, its owner, then closes it.
  *
- * Above max_connections, idle connections are closed for new ones. If none is idle,
- * ADMIN_CONNECTIONS_EXTRA further connections are accepted for a second each: they get 503, except
- * for routes without a token, such as /healthz.
+ * TCP and unix sockets have max_connections places each. Above it, idle connections are closed for
+ * new ones. If none is idle, ADMIN_CONNECTIONS_EXTRA further connections are accepted for a second
+ * each: they get 503, except for routes without a token, such as /healthz. But a request with the
+ * token takes the place of the oldest TCP connection that has not shown the token; and so does a
+ * new connection when even the further places are taken.
  */
 #ifndef ADMIN_ADMIN_CLIENT_H
 #define ADMIN_ADMIN_CLIENT_H
@@ -17,12 +19,21 @@ struct admin;
 struct admin_client;
 
 /*
- * admin_client_is_room(a):
+ * admin_client_is_room(a, is_unix):
  * May another connection be accepted?
  *
  * Thread: admin loop
  */
-bool admin_client_is_room(struct admin *a);
+bool admin_client_is_room(struct admin *a, bool is_unix);
+
+/*
+ * admin_client_take_place(c):
+ * Give ${c}, which is above max_connections and has shown the token, the place of the oldest
+ * connection that has not; false: there is none.
+ *
+ * Thread: admin loop
+ */
+bool admin_client_take_place(struct admin_client *c);
 
 /*
  * admin_client_accepted(a, fd, peer):

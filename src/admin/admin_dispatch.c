@@ -57,16 +57,25 @@ static bool admin_dispatch_is_same_site(struct admin_request *rq, const struct a
     return false;
 }
 
+/* Is the client allowed by the unix socket, or by the token? */
+static bool admin_dispatch_is_known(struct admin_client *c, const char *authorization)
+{
+    if (c->is_unix)
+        return true;
+    if (!authorization || strncasecmp(authorization, BEARER, strlen(BEARER)) != 0 ||
+        !admin_settings_is_token(c->admin, authorization + strlen(BEARER)))
+        return false;
+    c->has_token = true;
+    return true;
+}
+
 static bool admin_dispatch_has_token(struct admin_request *rq, const struct admin_head *head)
 {
     struct admin *a = rq->client->admin;
     const char *given = head->authorization;
     unsigned suppressed;
 
-    if (rq->client->is_unix)
-        return true;
-    if (given && strncasecmp(given, BEARER, strlen(BEARER)) == 0 &&
-        admin_settings_is_token(a, given + strlen(BEARER)))
+    if (admin_dispatch_is_known(rq->client, given))
         return true;
     if (log_allowed(&a->token_limit, NS_PER_S, &suppressed))
         log_warning("admin: %s: refused: %s%s", rq->client->name,
@@ -102,7 +111,12 @@ void admin_dispatch_head(struct admin_request *rq, const struct admin_head *head
     bool open = route && route->access == ADMIN_OPEN;
 
     MUST(loop_is_current(rq->client->admin->loop));
-    if (rq->client->extra && !open)
+    if (head->problem) {
+        rq->answer.is_last = true;
+        admin_answer_error(rq, 400, "%s", head->problem);
+    } else if (rq->client->extra && !open &&
+               !(admin_dispatch_is_known(rq->client, head->authorization) &&
+                 admin_client_take_place(rq->client)))
         admin_answer_error(rq, 503, "max_connections is reached");
     else if (!admin_dispatch_is_same_site(rq, head))
         return;

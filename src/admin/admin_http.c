@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "admin/admin_client.h"
 #include "admin/admin_dispatch.h"
@@ -153,7 +154,7 @@ static enum MHD_Result admin_http_answer(struct admin_request *rq)
         MHD_add_response_header(response, "Content-Security-Policy", HTTP_POLICY) == MHD_YES &&
         (!answer->header ||
          MHD_add_response_header(response, answer->header, answer->value) == MHD_YES) &&
-        (!admin_client_is_last(rq->client) ||
+        (!(answer->is_last || admin_client_is_last(rq->client)) ||
          MHD_add_response_header(response, "Connection", "close") == MHD_YES))
         result = MHD_queue_response(rq->connection, answer->status, response);
     MHD_destroy_response(response);
@@ -175,17 +176,54 @@ static bool admin_http_is_endless(struct MHD_Connection *c)
     return length && parse_uint(&n, length, HTTP_DROPPED_BYTES) < 0;
 }
 
+/* What is wrong in the fields of a head. */
+struct head_check {
+    unsigned hosts, lengths, encodings, authorizations;
+};
+
+static enum MHD_Result admin_http_check_field(void *cookie, enum MHD_ValueKind kind,
+                                              const char *name, const char *value)
+{
+    struct head_check *check = cookie;
+
+    (void)kind;
+    (void)value;
+    check->hosts += strcasecmp(name, "Host") == 0;
+    check->lengths += strcasecmp(name, "Content-Length") == 0;
+    check->encodings += strcasecmp(name, "Transfer-Encoding") == 0;
+    check->authorizations += strcasecmp(name, "Authorization") == 0;
+    return MHD_YES;
+}
+
+/* Why is the head refused? Programs in between may read it otherwise (RFC 9112, section 11.2). */
+static const char *admin_http_head_problem(struct MHD_Connection *c)
+{
+    struct head_check check = {.hosts = 0};
+
+    MHD_get_connection_values(c, MHD_HEADER_KIND, admin_http_check_field, &check);
+    if (check.hosts > 1)
+        return "Host is there twice";
+    if (check.authorizations > 1)
+        return "Authorization is there twice";
+    if (check.lengths > 1 || check.encodings > 1)
+        return "Content-Length or Transfer-Encoding is there twice";
+    return check.lengths + check.encodings > 1
+               ? "Content-Length and Transfer-Encoding exclude each other"
+               : NULL;
+}
+
 static enum MHD_Result admin_http_on_head(struct admin_request *rq, struct MHD_Connection *c,
                                           const char *method)
 {
     const struct admin_head head = {.method = method,
                                     .host = admin_http_field(c, "Host"),
                                     .origin = admin_http_field(c, "Origin"),
-                                    .authorization = admin_http_field(c, "Authorization")};
+                                    .authorization = admin_http_field(c, "Authorization"),
+                                    .problem = admin_http_head_problem(c)};
 
     rq->connection = c;
     admin_dispatch_head(rq, &head);
-    if (rq->state == ADMIN_REQUEST_ANSWERED && admin_http_is_endless(c))
+    if (rq->state == ADMIN_REQUEST_ANSWERED && (rq->answer.is_last || admin_http_is_endless(c)))
         return admin_http_answer(rq);
     return MHD_YES;
 }

@@ -52,6 +52,12 @@ struct admin_socket {
     bool linked;
 };
 
+/* Connections over TCP, or over unix sockets: each kind has max_connections of its own. */
+struct admin_places {
+    unsigned n;
+    unsigned n_cut; /* clients shut down and about to be closed */
+};
+
 struct admin {
     struct loop *loop;
     struct server *server;
@@ -71,8 +77,7 @@ struct admin {
     atomic_int state;    /* enum admin_state; relaxed */
     bool closing;        /* accept no more connections; close each after its answer */
     struct list clients; /* struct admin_client, oldest first */
-    unsigned n_clients;
-    unsigned n_cut;     /* clients shut down and about to be closed */
+    struct admin_places tcp, unix_places;
     unsigned n_figures; /* requests with `has_figures` */
     struct log_limit token_limit;
 };
@@ -84,6 +89,7 @@ struct admin_client {
     bool begun;
     bool extra; /* accepted above max_connections */
     bool cut;
+    bool has_token; /* a request had the token */
     unsigned n_requests;
     struct address local;
     char name[ADDRESS_TEXT_BYTES]; /* for logs: `uid 0 pid 7`, `127.0.0.1:4711` */
@@ -102,6 +108,7 @@ enum admin_request_state {
 struct admin_head {
     const char *method;
     const char *host, *origin, *authorization; /* NULL: absent */
+    const char *problem;                       /* why the head is refused; NULL: it is not */
 };
 
 struct admin_answer {
@@ -110,6 +117,7 @@ struct admin_answer {
     char *text;
     size_t n;
     const char *header, *value; /* a further header field; NULL: none */
+    bool is_last;               /* close the connection behind it */
 };
 
 struct admin_request {

@@ -12,6 +12,7 @@
 #include "config/foreign_lines.h"
 #include "config/foreign_words.h"
 #include "config/option_kind.h"
+#include "net/address.h"
 
 #define TITLES_BYTES 128
 
@@ -342,6 +343,16 @@ static unsigned config_build_upgrade_descriptors(const struct process_conf *conf
     return conf->chroot || conf->seccomp ? 0 : UPGRADE_DESCRIPTORS + conf->max_old_processes;
 }
 
+/* TCP and unix sockets have max_connections places each. */
+static unsigned config_build_admin_kinds(const struct admin_conf *conf)
+{
+    unsigned n_unix = 0;
+
+    for (unsigned i = 0; i < conf->n_addresses; i++)
+        n_unix += address_is_unix(&conf->addresses[i]);
+    return n_unix > 0 && n_unix < conf->n_addresses ? 2 : 1;
+}
+
 int config_build_all(struct config *config, struct diagnostics *diagnostics)
 {
     struct config_memory *m = config->memory;
@@ -368,6 +379,7 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics)
     config->server.set_aside = config_build_upgrade_descriptors(&config->process);
     if (config->admin.n_addresses > 0)
         config->server.set_aside +=
-            config->admin.n_addresses + config_admin_share(&config->admin).open + ADMIN_DESCRIPTORS;
+            config->admin.n_addresses + ADMIN_DESCRIPTORS +
+            config_build_admin_kinds(&config->admin) * config_admin_share(&config->admin).open;
     return rc;
 }

@@ -533,6 +533,9 @@ def too_many_connections(t, kind):
         with contextlib.ExitStack() as stack:
             busy = [stack.enter_context(place.connect()) for _ in range(4)]
             for s in busy:
+                s.sendall(place.head() + b"\r\n")
+                check_equal(read_answer(s).status, 200, "a first request, with the token")
+            for s in busy:
                 s.sendall(place.head())
             answer = place.get("/v1/status")
             check_equal(answer.status, 503, "status")
@@ -546,6 +549,47 @@ def too_many_connections(t, kind):
             check_equal(place.get("/v1/status").status, 200, "when they wait")
             check_equal(net.read_to_end(busy[0]), b"", "the one that waited for longest")
         check(daemon.running(), "it runs")
+
+
+@test(timeout=60)
+def unfinished_requests(t):
+    """200 unfinished requests over TCP without a token keep neither root out of the unix socket nor who has the
+    token out of the port: the oldest of them are closed"""
+    place, path = Place(t, "TCP", more="request_timeout = 50s\n"), t.path("root.sock")
+    config = place.config.replace(place.address, f"{place.address}, {path}", 1)
+    with place.daemon(config) as daemon, contextlib.ExitStack() as stack:
+        unfinished = []
+        for _ in range(200):
+            s = stack.enter_context(place.connect())
+            s.sendall(b"GET /v1/status HTTP/1.1\r\nHost: " + place.host.encode() + b"\r\n")
+            unfinished.append(s)
+        for _ in range(20):
+            check_equal(get(path, "/v1/status").status, 200, "root, over the unix socket")
+            check_equal(place.get("/v1/status").status, 200, "over TCP, with the token")
+        check(place.get("/v1/status", token="wrong").status in (401, 503), "over TCP, with a wrong token")
+        check_equal(read_answer(unfinished[0]).error, "max_connections is reached", "the oldest")
+        check(daemon.fd_count() < 250, "descriptors are bounded")
+
+
+DOUBTFUL = [
+    ("two Content-Lengths", b"Content-Length: 2\r\nContent-Length: 2\r\n", "Content-Length"),
+    ("two Hosts", b"Host: localhost\r\n", "Host is there twice"),
+    ("two tokens", b"Authorization: Bearer x\r\nAuthorization: Bearer y\r\n", "Authorization is there twice"),
+    ("a length and an encoding", b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", "exclude each other"),
+]
+
+
+@test(each=[{"what": what, "fields": fields, "why": why} for what, fields, why in DOUBTFUL])
+def doubtful_head(t, what, fields, why):
+    """{what} in a head is refused, and the connection closed"""
+    del what
+    place = Place(t)
+    with place.daemon(), place.connect() as s:
+        s.sendall(b"POST /v1/reload HTTP/1.1\r\nHost: localhost\r\n" + fields + b"\r\n{}")
+        answer = read_answer(s)
+        check_equal(answer.status, 400, "status")
+        check(why in answer.error, answer.error)
+        check_equal(net.read_to_end(s), b"", "what follows")
 
 
 @test(timeout=60)
