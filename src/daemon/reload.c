@@ -234,6 +234,7 @@ static void reload_apply(struct reload *r)
     struct server_reload apply = {.conf = &r->next->server,
                                   .access_log = access_logs_change_find,
                                   .drain_timeout_ns = r->next->process.drain_timeout_ns,
+                                  .why = r->why,
                                   .done = reload_applied,
                                   .cookie = r};
     int rc = access_logs_prepare(r->conf.access_logs, &r->next->server,
@@ -246,6 +247,7 @@ static void reload_apply(struct reload *r)
     apply.access_cookie = r->access_logs;
     r->state = RELOAD_APPLYING;
     r->rc = -ECANCELED; /* if the server stops, done() is not called */
+    r->why[0] = '\0';
     rc = server_reload(r->conf.server, &apply);
     if (rc == 0)
         return;
@@ -318,7 +320,7 @@ static void reload_finish(struct reload *r)
 
     if (r->rc < 0) {
         access_logs_cancel(r->access_logs);
-        reload_fail(r, reload_why(r->rc));
+        reload_fail(r, r->why[0] != '\0' ? r->why : reload_why(r->rc));
         return;
     }
     access_logs_commit(r->access_logs);

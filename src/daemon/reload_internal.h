@@ -6,6 +6,7 @@
 
 #include "daemon/reload.h"
 #include "engine/task.h"
+#include "server/listeners.h"
 
 struct access_logs_change;
 struct config_compare;
@@ -33,6 +34,7 @@ struct reload {
      * afterwards.
      */
     int rc;
+    char why[LISTENERS_WHY_BYTES]; /* what is wrong with a listener; "": nothing */
     struct config *next;
     char *problems; /* errors and warnings of config_reload() */
     size_t problems_len;

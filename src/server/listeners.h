@@ -58,6 +58,8 @@ struct listeners_env {
 };
 
 /* Objects of the new configuration that its listeners use. */
+#define LISTENERS_WHY_BYTES 256
+
 struct listeners_sources {
     /* Returns the upstream ${name} of the new configuration. */
     struct upstream *(*upstream)(void *cookie, const char *name);
@@ -68,6 +70,7 @@ struct listeners_sources {
     struct access_log *(*access_log)(void *cookie, const char *where);
     void *cookie;
     int64_t leave_ns; /* time for the sessions of removed listeners; 0: no limit */
+    char *why;        /* LISTENERS_WHY_BYTES for the error that is logged; NULL: only log it */
 };
 
 /*

@@ -1,5 +1,6 @@
 /* server/listeners_change: a new configuration of the listeners: see listeners.h. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,29 +98,32 @@ static int listeners_prepare_address(struct listeners_change *change, const stru
         return rc;
     address_format(text, sizeof(text), a);
     if (la->next) {
-        log_error("listen %s: %s: cannot listen: listen %s has this address too", name, text,
-                  la->next->listener->name);
+        listeners_refuse(change, "listen %s: %s: cannot listen: listen %s has this address too",
+                         name, text, la->next->listener->name);
         return -EADDRINUSE;
     }
     la->next = gen;
     rc = listeners_open_sockets(change->listeners, la, gen, change->accept_batch);
     if (rc < 0)
-        log_error("listen %s: %s: cannot listen: %s", name, text, listeners_why(la, rc));
+        listeners_refuse(change, "listen %s: %s: cannot listen: %s", name, text,
+                         listeners_why(la, rc));
     return rc;
 }
 
 /* Refuse ${la} if an address is in its way (note: in the way); config/ should have found that. */
-static int listeners_check_address(const struct listeners *ls, const struct listeners_address *la)
+static int listeners_check_address(const struct listeners_change *change,
+                                   const struct listeners_address *la)
 {
+    const struct listeners *ls = change->listeners;
     const struct listeners_address *other = la->in_the_way ? listeners_find_conflict(ls, la) : NULL;
     char text[2][ADDRESS_TEXT_BYTES];
 
     if (!other)
         return 0;
-    log_error("listen %s: %s: cannot listen: %s of listen %s is in the way",
-              la->next->listener->name, address_format(text[0], sizeof(text[0]), &la->address),
-              address_format(text[1], sizeof(text[1]), &other->address),
-              other->next->listener->name);
+    listeners_refuse(
+        change, "listen %s: %s: cannot listen: %s of listen %s is in the way",
+        la->next->listener->name, address_format(text[0], sizeof(text[0]), &la->address),
+        address_format(text[1], sizeof(text[1]), &other->address), other->next->listener->name);
     return -EADDRINUSE;
 }
 
@@ -140,6 +144,7 @@ int listeners_prepare(struct listeners *ls, const struct server_conf *conf,
     list_init(&change->replaced);
     change->accept_batch = conf->boss.accept_batch;
     change->leave_ns = src->leave_ns;
+    change->why = src->why;
     change->list = calloc(conf->n_listeners + 1, sizeof(struct listener *));
     if (!change->list)
         rc = -ENOMEM;
@@ -151,7 +156,7 @@ int listeners_prepare(struct listeners *ls, const struct server_conf *conf,
                                            change->items[i].generation);
     list_for_each (node, &ls->addresses)
         if (rc == 0)
-            rc = listeners_check_address(ls, LIST_ENTRY(node, struct listeners_address, link));
+            rc = listeners_check_address(change, LIST_ENTRY(node, struct listeners_address, link));
     if (rc < 0) {
         listeners_cancel(change);
         return rc;

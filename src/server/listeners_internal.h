@@ -82,10 +82,20 @@ struct listeners_change {
     struct list replaced; /* generations */
     unsigned accept_batch;
     int64_t leave_ns;
+    char *why;              /* see struct listeners_sources */
     struct listener **list; /* the next listeners.list */
     unsigned n;
     struct listeners_change_item items[];
 };
+
+/*
+ * listeners_refuse(change, format, ...):
+ * Log why ${change} is refused, and keep the text where listeners_sources.why points.
+ *
+ * Thread: as listeners_prepare()
+ */
+void listeners_refuse(const struct listeners_change *change, const char *format, ...)
+    PRINTF_LIKE(2, 3);
 
 /*
  * listeners_want(la, gen):

@@ -1,5 +1,7 @@
 /* server/listeners_sockets: opens the sockets of an address. */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -186,4 +188,17 @@ void listeners_configure_inherited(struct listeners *ls)
         listeners_commit_opened(ls, la);
         lock_release(&ls->lock);
     }
+}
+
+void listeners_refuse(const struct listeners_change *change, const char *format, ...)
+{
+    char text[LISTENERS_WHY_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    log_error("%s", text);
+    if (change->why)
+        memcpy(change->why, text, sizeof(text));
 }

@@ -151,6 +151,7 @@ struct server_reload {
     struct access_log *(*access_log)(void *access_cookie, const char *where);
     void *access_cookie;
     int64_t drain_timeout_ns; /* time for sessions of removed listeners; 0: no limit */
+    char *why;                /* as listeners_sources.why, valid until done() */
     /*
      * Called on the control loop at the end of the reload, unless the server is stopped before.
      * ${rc}: 0; or, if nothing was changed, -ECANCELED (given up), -ESHUTDOWN, or the error that

@@ -214,7 +214,8 @@ static int server_prepare_listeners(struct server_change *change)
     const struct listeners_sources sources = {.upstream = server_change_upstream,
                                               .access_log = server_change_access_log,
                                               .cookie = change,
-                                              .leave_ns = change->reload.drain_timeout_ns};
+                                              .leave_ns = change->reload.drain_timeout_ns,
+                                              .why = change->reload.why};
 
     return listeners_prepare(server_of_change(change)->listeners, server_change_conf(change),
                              &sources, &change->listeners);

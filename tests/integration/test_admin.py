@@ -689,6 +689,17 @@ def reload_refused(t, dry_run):
 
 
 @test()
+def reload_with_an_address_in_use(t):
+    """a reload that cannot listen tells which listener and address"""
+    place, taken = Place(t), t.address()
+    with place.daemon() as daemon, net.listen(taken):
+        daemon.config_path.write_text(f"{place.config}[listen other]\naddress = {taken}\nservice = echo\n",
+                                      encoding="ascii")
+        answer = place.post("/v1/reload")
+        check_equal(answer.error, f"listen other: {taken}: cannot listen: Address already in use", "the error")
+
+
+@test()
 def reload_to_be_confirmed(t):
     """a reload with `confirm` is undone at its end, by revert at once, and kept by confirm"""
     place = Place(t)
