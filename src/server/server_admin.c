@@ -37,25 +37,39 @@ static int server_admin_find(const struct server_admin *change, struct upstream 
     return *line ? 0 : -ENOENT;
 }
 
-static bool server_admin_is_serving(const struct upstream_server *server)
+static const char *server_admin_word(const struct server_admin *change)
 {
-    return endpoint_is_used(&server->endpoint) &&
-           (endpoint_load(&server->endpoint) & (ENDPOINT_ABSENT | ENDPOINT_DOWN)) == 0;
+    if (change->kind == SERVER_ADMIN_WEIGHT)
+        return "another weight";
+    switch (change->state_now) {
+    case SERVER_LINE_DRAIN: return "draining";
+    case SERVER_LINE_DISABLED: return "disabled";
+    case SERVER_LINE_READY:
+    case SERVER_LINE_AS_CONFIGURED: break;
+    }
+    return "enabled";
 }
 
-/* Warn if no server of ${up} gets clients because of ${change}. */
-static void server_admin_look_left(struct server_admin *change, const struct upstream *up)
+/* Log ${change} as health checks do; a warning if because of it no server of ${up} gets clients. */
+static void server_admin_log(struct server_admin *change, const struct upstream *up)
 {
     const struct server_set *set = membership_now(&up->membership);
+    unsigned n_up = 0, n_used = 0;
 
-    change->is_last = change->weight_now == 0 || change->state_now == SERVER_LINE_DRAIN ||
-                      change->state_now == SERVER_LINE_DISABLED;
-    for (unsigned i = 0; i < set->n; i++)
-        change->is_last &= !server_admin_is_serving(set->servers[i]);
-    if (change->is_last)
-        log_warning("upstream %s: server %s: changed by an administrator: no server is left that "
-                    "gets clients",
-                    up->name, change->server);
+    for (unsigned i = 0; i < set->n; i++) {
+        const struct endpoint *e = &set->servers[i]->endpoint;
+        bool is_used = endpoint_is_used(e);
+
+        n_used += is_used;
+        n_up += is_used && (endpoint_load(e) & (ENDPOINT_ABSENT | ENDPOINT_DOWN)) == 0;
+    }
+    change->is_last =
+        n_up == 0 && (change->weight_now == 0 || change->state_now == SERVER_LINE_DRAIN ||
+                      change->state_now == SERVER_LINE_DISABLED);
+    log_write(change->is_last ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE,
+              "upstream %s: server %s: %s, by an administrator%s; servers up: %u of %u", up->name,
+              change->server, server_admin_word(change),
+              change->is_last ? ": no server is left that gets clients" : "", n_up, n_used);
 }
 
 static void server_admin_tell(struct server_admin *change, const struct upstream *up,
@@ -72,7 +86,7 @@ static void server_admin_tell(struct server_admin *change, const struct upstream
         change->weight_now = (int)atomic_load(&one->endpoint.weight);
     else
         change->weight_now = is_by_records ? -1 : (int)server_line_weight(line, line->conf.weight);
-    server_admin_look_left(change, up);
+    server_admin_log(change, up);
 }
 
 /* Change ${admin}. ${ready}: state when enabled; ${weight}: weight without a setting. */

@@ -371,6 +371,20 @@ def checks_go_on(t):
 
 
 @test()
+def last_server_disabled(t):
+    """a change by an administrator is logged like a failed check, as a warning when no server is left"""
+    with Place(t) as place:
+        place.act("/v1/server", server="back/a", state="disable")
+        place.act("/v1/server", server="back/b", state="disable")
+        place.act("/v1/server", server="back/a", state="enable")
+        for line in (r"notice \S+: upstream back: server a: disabled, by an administrator; servers up: 1 of 1",
+                     r"warning \S+: upstream back: server b: disabled, by an administrator: "
+                     r"no server is left that gets clients; servers up: 0 of 0",
+                     r"notice \S+: upstream back: server a: enabled, by an administrator; servers up: 1 of 1"):
+            check_equal(len(place.daemon.log_lines(line)), 1, line)
+
+
+@test()
 def enabled_at_run_time(t):
     """a server that is `disabled` in the configuration can be enabled"""
     with Place(t) as place:
