@@ -16,6 +16,24 @@
 #define HOST_NAME_BYTES 253
 #define LABEL_BYTES     63
 
+#define PADDED "abns@"
+
+/* An abstract name that fills sun_path, as HAProxy and other programs write it. */
+static int address_parse_padded(struct address *out, const char *name)
+{
+    size_t len = strlen(name);
+
+    if (len == 0)
+        return -EINVAL;
+    if (len + 1 >= sizeof(out->u.un.sun_path))
+        return -ENAMETOOLONG;
+    memset(out, 0, sizeof(*out));
+    out->u.un.sun_family = AF_UNIX;
+    memcpy(out->u.un.sun_path + 1, name, len);
+    out->len = sizeof(out->u.un);
+    return 1;
+}
+
 static int address_parse_unix(struct address *out, const char *word)
 {
     size_t len = strlen(word);
@@ -202,6 +220,8 @@ int address_parse(struct address *out, size_t max, const char *word)
     MUST(max >= 2);
     if (word[0] == '/' || word[0] == '@')
         return address_parse_unix(out, word);
+    if (strncmp(word, PADDED, strlen(PADDED)) == 0)
+        return address_parse_padded(out, word + strlen(PADDED));
     rc = address_split_port(host, sizeof(host), word, &port);
     if (rc < 0)
         return rc;

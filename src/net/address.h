@@ -1,7 +1,9 @@
 /*
  * net/address: IPv4, IPv6 and unix stream socket addresses.
  *
- *   127.0.0.1:7   [::1]:7   name:7   *:7   /run/x.sock   @abstract
+ *   127.0.0.1:7   [::1]:7   name:7   *:7   /run/x.sock   @abstract   abns@abstract
+ *
+ * `abns@` is the notation of HAProxy for a name that it pads with NULs to the longest.
  *
  * `*:7` is 0.0.0.0 and [::]; sockets on [::] do not accept IPv4. IPv4-mapped addresses
  * ([::ffff:127.0.0.1]:7) become IPv4.

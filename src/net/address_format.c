@@ -12,6 +12,8 @@ static const char *address_format_unix(char *text, size_t size, const struct add
 
     if (!path)
         snprintf(text, size, "unix:");
+    else if (path[0] == '\0' && len == sizeof(a->u.un.sun_path) && path[len - 1] == '\0')
+        snprintf(text, size, "abns@%s", path + 1);
     else if (path[0] == '\0')
         snprintf(text, size, "@%.*s", (int)len - 1, path + 1);
     else /* a relative path must not look like an IP address */

@@ -29,6 +29,7 @@ static const struct {
     {"/run/with blank", NULL},
     {"@abstract", NULL},
     {"@a b", NULL},
+    {"abns@padded", NULL},
 };
 
 GROUP(words, NULL, NULL);
@@ -45,10 +46,23 @@ TEST_EACH(words, an_address_is_written_as_it_was_read, ARRAY_LEN(good))
     ck_assert_int_eq(a.len, again.len);
 }
 
+TEST(words, a_padded_name_is_another_one_and_fills_the_path)
+{
+    struct address plain = sockets_address("@x"), padded = sockets_address("abns@x");
+
+    ck_assert(!address_equal(&plain, &padded));
+    ck_assert_uint_eq(padded.len, sizeof(struct sockaddr_un));
+    ck_assert_int_eq(memcmp(padded.u.un.sun_path, "\0x\0\0", 4), 0);
+}
+
 static const struct {
     const char *word;
     int rc;
 } bad[] = {
+    {"abns@", -EINVAL},
+    {"abns@1234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901"
+     "2345678901234567",
+     -ENAMETOOLONG},
     {"", -EINVAL},
     {":", -EINVAL},
     {":7", -EINVAL},
