@@ -274,7 +274,7 @@ def one_address(t):
             check_equal(got(), {"127.0.1.1": 6, "127.0.1.2": 2}, "clients afterwards")
             done = ctl("drain", "back/a")
             check("back/a: no server is left that gets clients" in done.err, f"no warning: {done.err}")
-            check(chain.lines("warning.*upstream back: server a: changed by an administrator: no server is left"), "log")
+            check(chain.lines("warning.*upstream back: server a: draining, by an administrator: no server is left"), "log")
             check_equal(ctl("enable", first).err, "", "the warnings when one serves")
             check_equal(got(), {"127.0.1.1": 8}, "clients while only one address is enabled")
             check_equal(ctl("enable", "back/a").code, 0, "the exit code")
