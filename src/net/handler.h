@@ -21,8 +21,8 @@ enum handler_end {
     /* Input, by the peer's end of file; no input is lost. */
     HANDLER_EOF,
     /*
-     * Input, rejected by an earlier handler: -EMSGSIZE (too long), -EPROTO (malformed), or
-     * -ECONNRESET (cut off).
+     * Input, rejected by an earlier handler: -EMSGSIZE (too long), -EPROTO (malformed), -ECONNRESET
+     * (cut off), or -EBADMSG (TLS failed: an alert was received, or sent if it could be).
      */
     HANDLER_REJECTED,
     /* Output: writing failed with -errno. Input already received is still read. */

@@ -36,11 +36,29 @@ static void proxy_remember(struct proxy *p, struct upstream_server *server)
     p->tried = server;
 }
 
+/* Has the server sent a byte for the client? With TLS, `bytes_in` also has tickets and alerts. */
+static bool proxy_server_has_spoken(const struct proxy *p)
+{
+    return p->tls ? p->times.first_byte_us != UINT32_MAX : p->server.bytes_in > 0;
+}
+
+/* Has the server refused the handshake, or broken TLS, before its first byte? */
+static bool proxy_was_refused(const struct proxy *p)
+{
+    return !proxy_server_has_spoken(p) &&
+           (proxy_tls_has_failed(p) ||
+            (proxy_tls_is_unconfirmed(p) && p->session.reason == SESSION_UPSTREAM_RESET));
+}
+
 static enum upstream_outcome proxy_outcome(const struct proxy *p)
 {
-    if (!p->session.legs[1] || !proxy_upstream(p)->conf->ejection.resets)
+    if (!p->session.legs[1])
         return UPSTREAM_UNKNOWN;
-    if (p->server.bytes_in > 0)
+    if (proxy_was_refused(p))
+        return UPSTREAM_FAILED;
+    if (!proxy_upstream(p)->conf->ejection.resets)
+        return UPSTREAM_UNKNOWN;
+    if (proxy_server_has_spoken(p))
         return UPSTREAM_WORKED;
     if (p->session.reason ==
         SESSION_CLIENT_FIN) /* the client ended first: only the server's reset counts */
@@ -185,7 +203,8 @@ void proxy_opened(struct proxy *p)
     int64_t took_ns = clock_now_ns() - p->tried_at_ns;
 
     p->times.connect_us = proxy_us(took_ns);
-    upstream_connected(proxy_upstream(p), p->at);
+    if (!proxy_tls_is_unconfirmed(p))
+        upstream_connected(proxy_upstream(p), p->at);
     counters_connected(&p->at->connects, took_ns);
 }
 
@@ -281,6 +300,7 @@ static void proxy_describe(const struct session *s, struct access_log_record *r)
     r->server = p->at ? p->at->name : p->tried ? p->tried->conf->id : NULL;
     if (p->addresses && s->legs[1])
         r->server_address = &p->addresses->list[p->connected];
+    r->server_tls_alert = proxy_tls_alert(p);
     r->queue_ns = proxy_ns_of(p->times.queue_us);
     r->connect_ns = proxy_ns_of(p->times.connect_us);
     r->first_byte_ns = proxy_ns_of(p->times.first_byte_us);

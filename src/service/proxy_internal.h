@@ -243,6 +243,18 @@ void proxy_tls_adopt(struct proxy *p, const struct server_tls_taken *taken);
 bool proxy_tls_cancel(struct proxy *p, bool reconnects);
 
 /*
+ * proxy_tls_is_unconfirmed(p) / proxy_tls_has_failed(p) / proxy_tls_alert(p):
+ * Is the server linked over TLS, but may still refuse the handshake (tls_stream_is_confirmed())? /
+ * has TLS with the server failed after the handshake? / alert of TLS with the last server, in or
+ * after the handshake; NULL: none.
+ *
+ * Thread: loop of ${p}
+ */
+bool proxy_tls_is_unconfirmed(const struct proxy *p);
+bool proxy_tls_has_failed(const struct proxy *p);
+const char *proxy_tls_alert(const struct proxy *p);
+
+/*
  * proxy_tls_destroy(p):
  * Free the TLS state of ${p}.
  *

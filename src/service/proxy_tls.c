@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "net/channel.h"
 #include "service/proxy_internal.h"
 #include "tls/tls_stream.h"
@@ -30,7 +31,10 @@ struct proxy_tls {
     struct server_tls tls;
     struct proxy *proxy;
     enum proxy_tls_state state;
-    int error; /* in state FAILED */
+    bool is_linked;    /* the server's leg uses it */
+    bool has_failed;   /* after the handshake */
+    const char *alert; /* of the last failure; NULL: none */
+    int error;         /* in state FAILED */
     char why[SERVER_TLS_WHY_BYTES];
 };
 
@@ -76,6 +80,7 @@ static void proxy_tls_fail(struct proxy_tls *t, int error)
 {
     t->state = PROXY_TLS_FAILED;
     t->error = error;
+    t->alert = error == -EPROTO ? server_tls_alert(&t->tls) : NULL;
     server_tls_why(&t->tls, error, t->why, sizeof(t->why));
 }
 
@@ -98,6 +103,46 @@ static const struct handler_ops proxy_tls_ops = {.name = "TLS handshake",
                                                  .ended = proxy_tls_on_end,
                                                  .writable = proxy_tls_on_event};
 
+/* ---- after the handshake ---- */
+
+static void proxy_tls_confirmed(struct server_tls *tls)
+{
+    struct proxy *p = CONTAINER_OF(tls, struct proxy_tls, tls)->proxy;
+
+    upstream_connected(proxy_upstream(p), p->at);
+}
+
+static void proxy_tls_broken(struct server_tls *tls)
+{
+    struct proxy_tls *t = CONTAINER_OF(tls, struct proxy_tls, tls);
+    const struct proxy *p = t->proxy;
+    char why[SERVER_TLS_WHY_BYTES];
+    unsigned suppressed;
+
+    t->has_failed = true;
+    t->alert = server_tls_alert(tls);
+    if (log_allowed(&p->at->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
+        log_warning(
+            "upstream %s: server %s (%s): %s; the %s%s", proxy_upstream(p)->name, p->at->name,
+            p->at->conf->address_text, server_tls_failure(tls, why, sizeof(why)),
+            p->stale_retry ? "connection ends" : "client is reset", LOG_SUPPRESSED(suppressed));
+}
+
+bool proxy_tls_is_unconfirmed(const struct proxy *p)
+{
+    return p->tls && p->tls->is_linked && !p->tls->tls.handler.is_confirmed;
+}
+
+bool proxy_tls_has_failed(const struct proxy *p)
+{
+    return p->tls && p->tls->has_failed;
+}
+
+const char *proxy_tls_alert(const struct proxy *p)
+{
+    return p->tls ? p->tls->alert : NULL;
+}
+
 static void proxy_tls_done(struct server_tls *tls, int error)
 {
     struct proxy_tls *t = CONTAINER_OF(tls, struct proxy_tls, tls);
@@ -109,6 +154,7 @@ static void proxy_tls_done(struct server_tls *tls, int error)
         return;
     }
     t->state = PROXY_TLS_IDLE;
+    t->is_linked = true;
     p->server.bytes_in = p->server.bytes_out = 0; /* handshake bytes do not count */
     proxy_opened(p);
     proxy_link(p);
@@ -124,7 +170,9 @@ void proxy_tls_start(struct proxy *p, int fd, const struct upstream_tls_conf *co
         .handshakes = proxy_upstream(p)->handshakes,
         .resumes = true,
         .counters = &p->at->tls,
-        .done = proxy_tls_done};
+        .done = proxy_tls_done,
+        .confirmed = proxy_tls_confirmed,
+        .failed = proxy_tls_broken};
 
     if (!p->tls && !(p->tls = calloc(1, sizeof(*p->tls)))) {
         close(fd);
@@ -132,6 +180,8 @@ void proxy_tls_start(struct proxy *p, int fd, const struct upstream_tls_conf *co
         return;
     }
     p->tls->proxy = p;
+    p->tls->is_linked = p->tls->has_failed = false; /* it may be after a stale spare connection */
+    p->tls->alert = NULL;
     channel_init(&p->server, p->session.owner->net, fd);
     pipeline_init(&p->server.pipeline, &p->server, &p->to_client.handler, &proxy_tls_ops);
     proxy_send_header(p);
@@ -147,7 +197,11 @@ void proxy_tls_adopt(struct proxy *p, const struct server_tls_taken *taken)
     if (!p->tls)
         p->tls = calloc(1, sizeof(*p->tls));
     if (p->tls) {
+        p->tls->proxy = p;
+        p->tls->is_linked = true;
         server_tls_adopt(&p->tls->tls, &p->server, taken);
+        p->tls->tls.confirmed = proxy_tls_confirmed;
+        p->tls->tls.failed = proxy_tls_broken;
         return;
     }
     tls_stream_free(taken->stream);

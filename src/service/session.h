@@ -232,7 +232,7 @@ void session_leg_lost(struct session *s, unsigned leg);
  * Handle an end of ${ch}: set the reason, and act:
  *
  *   HANDLER_EOF       send end of file to the receiver of the bytes of ${ch}
- *   HANDLER_REJECTED  session_reset()
+ *   HANDLER_REJECTED  session_reset(); if TLS failed, the leg sends its alert and end of file
  *   HANDLER_BROKEN    deliver the input of ${ch}, then end the other leg; abort an echo
  *   HANDLER_CLOSED    after an error: send the other leg the bytes read for it, then reset that
  *                     leg

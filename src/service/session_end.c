@@ -219,6 +219,7 @@ static enum session_reason session_reason_of(const struct session *s, const stru
         return is_client ? SESSION_CLIENT_FIN : SESSION_UPSTREAM_FIN;
     if (what == HANDLER_REJECTED)
         return error == -EMSGSIZE     ? SESSION_LIMIT
+               : error == -EBADMSG    ? is_client ? SESSION_CLIENT_TLS : SESSION_UPSTREAM_TLS
                : error != -ECONNRESET ? SESSION_ERROR
                : is_client            ? SESSION_CLIENT_RESET
                                       : SESSION_UPSTREAM_RESET;
@@ -228,6 +229,7 @@ static enum session_reason session_reason_of(const struct session *s, const stru
     case -ETIMEDOUT:
     case -EHOSTUNREACH:
     case -ENETUNREACH: return is_client ? SESSION_CLIENT_RESET : SESSION_UPSTREAM_RESET;
+    case -EBADMSG: return is_client ? SESSION_CLIENT_TLS : SESSION_UPSTREAM_TLS;
     default: return SESSION_ERROR;
     }
 }
@@ -278,13 +280,37 @@ static void session_leg_closed(struct session *s, struct channel *ch, int error)
         session_end(s);
 }
 
+/*
+ * TLS of ${ch} has failed. The alert, ours or the peer's, says why: so ${ch} ends after it with end
+ * of file, since a reset could overtake it, and a reset that came before it is not the reason.
+ */
+static void session_leg_rejected_tls(struct session *s, struct channel *ch,
+                                     enum session_reason reason)
+{
+    bool is_client = ch == s->legs[0];
+
+    if (s->reason == (is_client ? SESSION_CLIENT_RESET : SESSION_UPSTREAM_RESET))
+        s->reason = reason;
+    session_closing_begin(s, reason);
+    session_for_each_leg (leg, s)
+        channel_end(leg, (leg == ch ? CHANNEL_END_FLUSH : CHANNEL_END_RESET) | CHANNEL_END_BOUNDED);
+}
+
+static void session_leg_rejected(struct session *s, struct channel *ch, int error)
+{
+    if (error == -EBADMSG)
+        session_leg_rejected_tls(s, ch, session_reason_of(s, ch, HANDLER_REJECTED, error));
+    else
+        session_reset(s, s->reason);
+}
+
 void session_leg_ended(struct session *s, struct channel *ch, enum handler_end what, int error)
 {
     if (what != HANDLER_CLOSED || error < 0)
         session_set_reason(s, session_reason_of(s, ch, what, error));
     switch (what) {
     case HANDLER_EOF: channel_shutdown_write(session_receiver(s, ch)); break;
-    case HANDLER_REJECTED: session_reset(s, s->reason); break;
+    case HANDLER_REJECTED: session_leg_rejected(s, ch, error); break;
     case HANDLER_BROKEN: session_leg_broken(s, ch, error); break;
     case HANDLER_CLOSED: session_leg_closed(s, ch, error); return;
     }

@@ -29,7 +29,7 @@ struct session_tls {
     int64_t timeout_ns;
     int64_t stage_at_ns; /* when the stage began */
     int64_t handshake_ns;
-    const char *alert;       /* of a failed handshake; NULL: none */
+    const char *alert;       /* of a failed handshake or connection; NULL: none */
     struct tls_facts *facts; /* NULL: the handshake is not done */
 };
 
@@ -61,24 +61,25 @@ static const char *session_tls_why(const struct session_tls *o, int error, char 
     }
 }
 
-static void session_tls_log(const struct session_tls *o, int error)
+static void session_tls_log(const struct session_tls *o, const char *what, const char *why)
 {
     static struct log_limit limit;
     const struct session *s = o->session;
     const char *sni = o->handler.hello ? o->handler.hello->sni : "";
-    char peer[ADDRESS_TEXT_BYTES], text[TLS_FAILURE_TEXT_BYTES];
+    char peer[ADDRESS_TEXT_BYTES];
     unsigned suppressed;
 
     if (log_allowed(&limit, NS_PER_S, &suppressed))
-        log_warning("listen %s: client %s%s%s: TLS handshake failed: %s%s", s->service->listener,
-                    address_format(peer, sizeof(peer), &s->peer), *sni ? " for " : "", sni,
-                    session_tls_why(o, error, text, sizeof(text)), LOG_SUPPRESSED(suppressed));
+        log_warning("listen %s: client %s%s%s: %s failed: %s%s", s->service->listener,
+                    address_format(peer, sizeof(peer), &s->peer), *sni ? " for " : "", sni, what,
+                    why, LOG_SUPPRESSED(suppressed));
 }
 
 /* A client that sends nothing, such as a port check, is no error. */
 static void session_tls_failed(struct session_tls *o, int error)
 {
     struct session *s = o->session;
+    char text[TLS_FAILURE_TEXT_BYTES];
 
     if (error == -ENODATA) {
         session_close(s, SESSION_CLIENT_FIN);
@@ -86,13 +87,23 @@ static void session_tls_failed(struct session_tls *o, int error)
     }
     if (error == -EBUSY)
         tls_count(&o->handler.conf.counters->refused);
-    session_tls_log(o, error);
+    session_tls_log(o, "TLS handshake", session_tls_why(o, error, text, sizeof(text)));
     if (error == -EPROTO || (error == -EBUSY && o->over_limit == QUOTA_OVER_CLOSE))
         session_close(s, SESSION_TLS_HANDSHAKE); /* after the alert, if any */
     else if (error == -ETIMEDOUT && session_tls_awaits_first_byte(o))
         session_abort(s, SESSION_IDLE);
     else
         session_abort(s, SESSION_TLS_HANDSHAKE);
+}
+
+/* After the handshake. The end of the session follows. */
+static void session_tls_broken(struct tls_handler *t)
+{
+    struct session_tls *o = session_tls_of(t);
+    char text[TLS_FAILURE_TEXT_BYTES];
+
+    o->alert = tls_failure_alert(tls_stream_failure(t->stream));
+    session_tls_log(o, "TLS", session_tls_why(o, -EPROTO, text, sizeof(text)));
 }
 
 /* ---- over_limit = wait ---- */
@@ -204,6 +215,7 @@ static void session_tls_begin(struct session *s, struct channel *ch, void *room)
     tls_profile_release(profile);
     o->handler.accepts = true;
     o->handler.done = session_tls_done;
+    o->handler.failed = session_tls_broken;
     o->handler.began = session_tls_began;
     o->stage_at_ns = loop_now_ns(s->owner->net->loop);
     timer_init(&o->retry, &session_tls_retry_type);

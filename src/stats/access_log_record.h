@@ -43,6 +43,7 @@ struct access_log_record {
     const char *tls_client_name;
     const char *tls_client_fingerprint;
     const char *tls_alert;
+    const char *server_tls_alert;
     int64_t tls_handshake_ns;
     uint64_t bytes_in;  /* from the client */
     uint64_t bytes_out; /* to the client */

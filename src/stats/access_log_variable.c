@@ -252,6 +252,12 @@ static void access_log_variable_write_tls_alert(struct access_log_text *t,
     access_log_variable_put_text(t, r->tls_alert, NAME_BYTES);
 }
 
+static void access_log_variable_write_server_tls_alert(struct access_log_text *t,
+                                                       const struct access_log_record *r)
+{
+    access_log_variable_put_text(t, r->server_tls_alert, NAME_BYTES);
+}
+
 static void access_log_variable_write_tls_handshake_time(struct access_log_text *t,
                                                          const struct access_log_record *r)
 {
@@ -361,6 +367,7 @@ static const struct access_log_variable variables[] = {
     {"tls_client_fingerprint", access_log_variable_write_tls_client_fingerprint, CIPHER_BYTES},
     {"tls_handshake_time", access_log_variable_write_tls_handshake_time, 0},
     {"tls_alert", access_log_variable_write_tls_alert, NAME_BYTES},
+    {"server_tls_alert", access_log_variable_write_server_tls_alert, NAME_BYTES},
 };
 
 unsigned access_log_variable_count(void)

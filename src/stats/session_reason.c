@@ -19,6 +19,7 @@ const char *session_reason_text(enum session_reason reason)
         [SESSION_NO_ROUTE] = "no route",
         [SESSION_QUEUE_TIMEOUT] = "queue timeout",
         [SESSION_TLS_HANDSHAKE] = "tls handshake",
+        [SESSION_CLIENT_TLS] = "client tls",
         [SESSION_UPSTREAM_TLS] = "upstream tls",
         [SESSION_IDLE] = "idle",
         [SESSION_LIFETIME] = "lifetime",

@@ -16,7 +16,8 @@ enum session_reason {
     SESSION_NO_ROUTE,  /* no route matched, and the listener has no upstream */
     SESSION_QUEUE_TIMEOUT,
     SESSION_TLS_HANDSHAKE, /* the client's handshake failed, or was too slow */
-    SESSION_UPSTREAM_TLS,  /* the last server failed in its handshake; too slow: CONNECT_TIMEOUT */
+    SESSION_CLIENT_TLS,    /* TLS with the client failed after its handshake */
+    SESSION_UPSTREAM_TLS,  /* the same with the last server, or its handshake failed */
     SESSION_IDLE,          /* one side or both were silent for too long */
     SESSION_LIFETIME,
     SESSION_LIMIT,

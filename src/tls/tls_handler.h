@@ -59,10 +59,18 @@ struct tls_handler {
      * end. May call tls_handler_release().
      */
     void (*done)(struct tls_handler *t, int error);
+    /* Called when a peer that was not confirmed at done() is: see tls_stream_is_confirmed(). */
+    void (*confirmed)(struct tls_handler *t);
+    /*
+     * Called when TLS fails after the handshake: see tls_stream_failure(). HANDLER_REJECTED with
+     * -EBADMSG follows, or if sending failed, HANDLER_CLOSED. Both may be NULL.
+     */
+    void (*failed)(struct tls_handler *t);
     bool accepts;
     bool in_step;    /* a submitted step owns the stream */
     bool is_refused; /* the pool refused the step; it waits for tls_handler_retry() */
     bool is_open;    /* the handshake is done */
+    bool is_confirmed;
     bool is_released;
     bool has_failed;
     bool has_ended;   /* the channel has reported end of file */

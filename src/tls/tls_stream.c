@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "tls/tls_bio.h"
@@ -35,6 +36,7 @@ struct tls_stream {
     bool has_hello;           /* `hello` is set */
     bool is_open;             /* the handshake is done */
     bool is_flooded;
+    bool has_late_message;
     bool failed;
     struct tls_failure *failure; /* NULL: no failure yet */
 };
@@ -71,6 +73,7 @@ static void tls_stream_on_late_message(struct tls_stream *st)
     uint64_t regained = (st->bytes_read - st->bytes_paid) / TLS_STREAM_BYTES_FOR_ONE;
     int64_t now_ns = clock_now_ns(), used_ns = st->messages_full_ns - now_ns;
 
+    st->has_late_message = true;
     st->bytes_paid += regained * TLS_STREAM_BYTES_FOR_ONE;
     if (regained < TLS_STREAM_BURST)
         used_ns -= (int64_t)regained * TLS_STREAM_TIME_FOR_ONE_NS;
@@ -236,6 +239,12 @@ bool tls_stream_handshake_is_cheap(const struct tls_stream *st)
            SSL_get_verify_mode(st->ssl) == SSL_VERIFY_NONE;
 }
 
+bool tls_stream_is_confirmed(const struct tls_stream *st)
+{
+    return SSL_version(st->ssl) != TLS1_3_VERSION || SSL_is_server(st->ssl) ||
+           st->has_late_message || st->bytes_read > 0;
+}
+
 /*
  * After our close_notify the library drops handshake messages, such as tickets of TLS 1.3, one at
  * each call, and reports that call as failed.
@@ -299,6 +308,22 @@ void tls_stream_shutdown_write(struct tls_stream *st)
     tls_stream_begin(st);
     if (!st->failed && SSL_shutdown(st->ssl) < 0)
         ERR_clear_error();
+}
+
+void tls_stream_refuse(struct tls_stream *st, int alert, const char *reason)
+{
+    const uint8_t record[] = {SSL3_RT_ALERT, TLS1_2_VERSION_MAJOR, TLS1_2_VERSION_MINOR, 0, 2,
+                              SSL3_AL_FATAL, (uint8_t)alert};
+    struct tls_failure *failure = tls_stream_note_failure(st);
+
+    tls_stream_begin(st);
+    (void)tls_stream_fail(st, reason);
+    if (alert < 0)
+        return;
+    if (failure)
+        failure->alert = alert;
+    memcpy(st->io.out, record, sizeof(record));
+    st->io.out_bytes = sizeof(record);
 }
 
 const uint8_t *tls_stream_output(const struct tls_stream *st, size_t *n)

@@ -102,6 +102,15 @@ enum tls_stream_result tls_stream_handshake(struct tls_stream *st);
 bool tls_stream_handshake_is_cheap(const struct tls_stream *st);
 
 /*
+ * tls_stream_is_confirmed(st):
+ * Has the peer accepted the handshake? A client of TLS 1.3 learns that only from what the server
+ * sends behind it: a ticket or bytes, or else an alert (RFC 8446, 4.4.2.4).
+ *
+ * Thread: owner, after the handshake
+ */
+bool tls_stream_is_confirmed(const struct tls_stream *st);
+
+/*
  * tls_stream_read(st, out, max, n):
  * Decrypt at most ${max} bytes: DONE (${max} bytes; there may be more), INPUT, OUTPUT, CLOSED or
  * FAILED, each with ${n} bytes in ${out}.
@@ -126,6 +135,15 @@ enum tls_stream_result tls_stream_write(struct tls_stream *st, const uint8_t *da
  * Thread: owner
  */
 void tls_stream_shutdown_write(struct tls_stream *st);
+
+/*
+ * tls_stream_refuse(st, alert, reason):
+ * Make ${st} fail with ${reason}; the output has ${alert}, in plain text: for the first flight. A
+ * negative ${alert}: none.
+ *
+ * Thread: owner
+ */
+void tls_stream_refuse(struct tls_stream *st, int alert, const char *reason);
 
 /*
  * tls_stream_output(st, n):

@@ -1,7 +1,6 @@
 #include "upstream/check.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,24 +8,8 @@
 
 #define CHECK_SENT_AGAIN_NS (10 * NS_PER_MS)
 
-static const struct {
-    const char *text;
-    enum check_verdict verdict;
-} check_outcomes[CHECK_OUTCOMES] = {
-    [CHECK_PASSED] = {"passed", CHECK_FOR},
-    [CHECK_REFUSED] = {"connection refused", CHECK_AGAINST},
-    [CHECK_UNREACHABLE] = {"cannot be reached", CHECK_AGAINST},
-    [CHECK_CONNECT_TIMEOUT] = {"timed out connecting", CHECK_AGAINST},
-    [CHECK_RESET] = {"connection reset", CHECK_AGAINST},
-    [CHECK_TLS_FAILED] = {"TLS handshake failed", CHECK_AGAINST},
-    [CHECK_CLOSED] = {"closed before the answer", CHECK_AGAINST},
-    [CHECK_WRONG_ANSWER] = {"wrong answer", CHECK_AGAINST},
-    [CHECK_ANSWER_TIMEOUT] = {"timed out waiting for the answer", CHECK_AGAINST},
-    [CHECK_NO_SOURCE] = {"source_address is not an address of this host", CHECK_AGAINST},
-    [CHECK_NO_PORT] = {"no local port or address to connect from", CHECK_NEITHER},
-    [CHECK_NO_RESOURCES] = {"out of descriptors or memory", CHECK_NEITHER},
-    [CHECK_CANCELLED] = {"cancelled", CHECK_NEITHER},
-};
+/* Shortest time in which a server of TLS 1.3 may refuse the handshake; else as long as it took. */
+#define CHECK_CONFIRM_NS (100 * NS_PER_MS)
 
 int check_script_init(struct check_script *s, const struct check_conf *conf)
 {
@@ -48,47 +31,6 @@ int check_script_init(struct check_script *s, const struct check_conf *conf)
         s->back[i] = (uint16_t)m;
     }
     return 0;
-}
-
-enum check_verdict check_verdict(enum check_outcome outcome)
-{
-    return check_outcomes[outcome].verdict;
-}
-
-const char *check_outcome_text(enum check_outcome outcome)
-{
-    return check_outcomes[outcome].text;
-}
-
-static void check_quote(char *out, const struct check_result *r)
-{
-    size_t shown = r->answer_bytes < CHECK_SHOWN_BYTES ? r->answer_bytes : CHECK_SHOWN_BYTES;
-
-    *out++ = '\'';
-    for (size_t i = 0; i < shown; i++) {
-        *out++ = r->shown[i] != '\0' ? (char)r->shown[i] : '.';
-    }
-    strcpy(out, shown < r->answer_bytes ? "...'" : "'");
-}
-
-const char *check_describe(char *text, size_t size, const struct check_result *result)
-{
-    char quoted[CHECK_SHOWN_BYTES + sizeof("'...'")];
-    const char *what = check_outcome_text(result->outcome);
-    bool passed = result->outcome == CHECK_PASSED;
-
-    MUST(size >= CHECK_TEXT_BYTES);
-    if (result->outcome == CHECK_TLS_FAILED) {
-        snprintf(text, size, "%s", result->why);
-    } else if (!passed && result->answer_bytes > 0) {
-        check_quote(quoted, result);
-        snprintf(text, size, "%s: %s", what, quoted);
-    } else if (result->outcome == CHECK_UNREACHABLE || result->outcome == CHECK_NO_RESOURCES) {
-        snprintf(text, size, "%s: %s", what, strerror(-result->error));
-    } else {
-        snprintf(text, size, "%s", what);
-    }
-    return text;
 }
 
 static enum check_outcome check_outcome_of(int error, enum check_outcome timeout)
@@ -183,10 +125,22 @@ static void check_on_read(struct handler *h, const uint8_t *data, size_t len)
         check_decide(c, CHECK_WRONG_ANSWER);
 }
 
+static bool check_is_unconfirmed(const struct check *c)
+{
+    return check_has_tls(c) && !c->handshakes && !c->tls.handler.is_confirmed;
+}
+
 static void check_on_eof(struct check *c)
 {
     bool answered = c->script->conf.expect.len > 0 && c->result.answer_bytes > 0;
 
+    if (c->state != CHECK_EXCHANGING)
+        return; /* decided: check_tls_failed() */
+    if (check_is_unconfirmed(c)) {
+        strcpy(c->result.why, "TLS failed: the server closed the connection after the handshake");
+        check_decide(c, CHECK_TLS_FAILED);
+        return;
+    }
     check_decide(c, answered ? CHECK_WRONG_ANSWER : CHECK_CLOSED);
 }
 
@@ -219,8 +173,8 @@ static void check_on_end(struct handler *h, enum handler_end what, int error)
     struct check *c = CONTAINER_OF(h, struct check, tail);
 
     switch (what) {
-    case HANDLER_EOF: check_on_eof(c); break;
-    case HANDLER_REJECTED: check_on_eof(c); break; /* broken TLS */
+    case HANDLER_EOF:
+    case HANDLER_REJECTED: check_on_eof(c); break;
     case HANDLER_BROKEN: check_on_broken(c, error); break;
     case HANDLER_CLOSED: check_on_closed(c, error); break;
     }
@@ -242,18 +196,36 @@ static void check_wait_answer(struct check *c)
     loop_schedule(c->net->loop, &c->timer, check_due_ns(c) - clock_now_ns());
 }
 
-/* If no answer is expected, the check passes when the kernel has accepted all bytes. */
+static int64_t check_confirm_due_ns(const struct check *c)
+{
+    int64_t confirm_ns = loop_due_ns(c->net->loop, c->confirm_from_ns, c->confirm_ns);
+    int64_t due_ns = check_due_ns(c);
+
+    return confirm_ns < due_ns ? confirm_ns : due_ns;
+}
+
+static bool check_is_sent(const struct check *c)
+{
+    return c->script->conf.expect.len == 0 && channel_pending_bytes(&c->channel) == 0;
+}
+
+/*
+ * If no answer is expected, the check passes when the kernel has accepted all bytes, and the server
+ * the handshake.
+ */
 static void check_look_sent(struct check *c)
 {
-    int64_t left_ns = check_due_ns(c) - clock_now_ns();
+    int64_t now_ns = clock_now_ns(), left_ns = check_due_ns(c) - now_ns;
 
     if (channel_ended(&c->channel))
         return; /* check_on_closed() follows */
-    if (channel_pending_bytes(&c->channel) == 0)
-        check_decide(c, CHECK_PASSED);
-    else
+    if (!check_is_sent(c))
         loop_schedule(c->net->loop, &c->timer,
                       left_ns < CHECK_SENT_AGAIN_NS ? left_ns : CHECK_SENT_AGAIN_NS);
+    else if (check_is_unconfirmed(c) && check_confirm_due_ns(c) > loop_heard_ns(c->net->loop))
+        loop_schedule(c->net->loop, &c->timer, check_confirm_due_ns(c) - now_ns);
+    else
+        check_decide(c, CHECK_PASSED);
 }
 
 /* Outcome of a timeout: an answer that matches so far is late, not wrong. */
@@ -268,7 +240,7 @@ static void check_run_timer(struct task *t)
 {
     struct check *c = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct check, timer);
 
-    if (check_due_ns(c) <= loop_heard_ns(c->net->loop))
+    if (check_due_ns(c) <= loop_heard_ns(c->net->loop) && !check_is_sent(c))
         check_decide(c, check_too_late(c));
     else if (c->script->conf.expect.len > 0)
         check_wait_answer(c);
@@ -325,12 +297,34 @@ static void check_exchange(struct check *c)
         check_wait_answer(c);
 }
 
+static void check_tls_confirmed(struct server_tls *tls)
+{
+    struct check *c = CONTAINER_OF(tls, struct check, tls);
+
+    if (c->script->conf.expect.len > 0 || c->timer.state == TIMER_IDLE)
+        return; /* TIMER_IDLE: check_exchange() follows */
+    loop_cancel(c->net->loop, &c->timer);
+    check_look_sent(c);
+}
+
+static void check_tls_failed(struct server_tls *tls)
+{
+    struct check *c = CONTAINER_OF(tls, struct check, tls);
+
+    server_tls_failure(tls, c->result.why, sizeof(c->result.why));
+    check_decide(c, CHECK_TLS_FAILED);
+}
+
 static void check_tls_done(struct server_tls *tls, int error)
 {
     struct check *c = CONTAINER_OF(tls, struct check, tls);
 
     if (error == 0) {
         c->handshakes = false;
+        c->confirm_from_ns = clock_now_ns();
+        c->confirm_ns = c->confirm_from_ns - tls->handler.began_at_ns;
+        if (c->confirm_ns < CHECK_CONFIRM_NS)
+            c->confirm_ns = CHECK_CONFIRM_NS;
         tls_handler_release(&tls->handler);
         check_exchange(c);
         return;
@@ -348,7 +342,9 @@ static void check_begin_tls(struct check *c)
     const struct server_tls_wish wish = {.deadline_ns = check_due_ns(c),
                                          .handshakes = conf->handshakes,
                                          .counters = &c->tls_counters,
-                                         .done = check_tls_done};
+                                         .done = check_tls_done,
+                                         .confirmed = check_tls_confirmed,
+                                         .failed = check_tls_failed};
     uint8_t header[PROXY_HEADER_ENCODED_BYTES];
 
     check_write(c, header, check_encode_header(c, header));

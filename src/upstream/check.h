@@ -5,7 +5,9 @@
  *                              \-- nothing to send or expect, or it failed --^
  *
  * With TLS the exchange begins with the PROXY header and a full handshake (not resumed), which
- * finds an expired certificate. With nothing to send or expect, the handshake is enough.
+ * finds an expired certificate. With nothing to expect, the handshake is enough. In TLS 1.3 a
+ * server may refuse it behind the handshake, because we have no certificate: so the check waits a
+ * moment for its ticket or alert (tls_stream_is_confirmed()).
  *
  * Expected bytes may come anywhere in the answer (HAProxy `tcp-check expect string`).
  *
@@ -49,7 +51,7 @@ enum check_outcome {
     CHECK_UNREACHABLE, /* cause: check_result.error */
     CHECK_CONNECT_TIMEOUT,
     CHECK_RESET,
-    CHECK_TLS_FAILED, /* cause: check_result.why */
+    CHECK_TLS_FAILED, /* in or after the handshake; cause: check_result.why */
     CHECK_CLOSED,     /* before any answer */
     CHECK_WRONG_ANSWER,
     CHECK_ANSWER_TIMEOUT,
@@ -125,6 +127,8 @@ struct check {
     bool handshakes;
     enum check_state state;
     int64_t began_at_ns;
+    int64_t confirm_from_ns; /* end of the handshake; it is enough when confirmed, or after: */
+    int64_t confirm_ns;
     unsigned matched; /* length of the current match */
     struct check_result result;
 };

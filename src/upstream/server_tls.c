@@ -127,6 +127,22 @@ static void server_tls_done(struct tls_handler *h, int error)
         t->done(t, error == -ETIMEDOUT && !t->is_late ? -EAGAIN : error);
 }
 
+static void server_tls_confirmed(struct tls_handler *h)
+{
+    struct server_tls *t = server_tls_of(h);
+
+    if (t->confirmed)
+        t->confirmed(t);
+}
+
+static void server_tls_failed(struct tls_handler *h)
+{
+    struct server_tls *t = server_tls_of(h);
+
+    if (t->failed)
+        t->failed(t);
+}
+
 static void server_tls_run_timer(struct task *task)
 {
     struct server_tls *t =
@@ -157,9 +173,14 @@ int server_tls_begin(struct server_tls *t, struct channel *ch, const struct upst
     struct ssl_st *ssl;
     int rc;
 
-    *t = (struct server_tls){
-        .loop = channel_net(ch)->loop, .deadline_ns = wish->deadline_ns, .done = wish->done};
+    *t = (struct server_tls){.loop = channel_net(ch)->loop,
+                             .deadline_ns = wish->deadline_ns,
+                             .done = wish->done,
+                             .confirmed = wish->confirmed,
+                             .failed = wish->failed};
     t->handler.done = server_tls_done;
+    t->handler.confirmed = server_tls_confirmed;
+    t->handler.failed = server_tls_failed;
     t->handler.deadline_ns = wish->deadline_ns;
     timer_init_silence(&t->timer, &server_tls_timer_type);
     ssl = server_tls_new_ssl(conf, server, wish->resumes, &handler);
@@ -175,6 +196,8 @@ void server_tls_adopt(struct server_tls *t, struct channel *ch,
     *t = (struct server_tls){.loop = channel_net(ch)->loop};
     timer_init(&t->timer, &server_tls_timer_type);
     tls_handler_adopt(&t->handler, ch, taken->stream, &taken->conf);
+    t->handler.confirmed = server_tls_confirmed;
+    t->handler.failed = server_tls_failed;
 }
 
 struct server_tls_taken server_tls_take(struct server_tls *t)
@@ -214,4 +237,20 @@ const char *server_tls_why(const struct server_tls *t, int error, char *text, si
     default: snprintf(text, size, "TLS handshake failed: %s", strerror(-error)); break;
     }
     return text;
+}
+
+const char *server_tls_failure(const struct server_tls *t, char *text, size_t size)
+{
+    char failure[TLS_FAILURE_TEXT_BYTES];
+
+    snprintf(text, size, "TLS failed: %s",
+             tls_failure_text(tls_stream_failure(t->handler.stream), failure, sizeof(failure)));
+    return text;
+}
+
+const char *server_tls_alert(const struct server_tls *t)
+{
+    const struct tls_stream *stream = t->handler.stream;
+
+    return stream ? tls_failure_alert(tls_stream_failure(stream)) : NULL;
 }

@@ -44,6 +44,9 @@ struct server_tls_wish {
      * at the deadline. Not called after server_tls_cancel() or the channel's end.
      */
     void (*done)(struct server_tls *t, int error);
+    /* As those of tls_handler; NULL: not called. */
+    void (*confirmed)(struct server_tls *t);
+    void (*failed)(struct server_tls *t);
 };
 
 struct server_tls {
@@ -52,6 +55,8 @@ struct server_tls {
     int64_t deadline_ns;
     struct loop *loop;
     void (*done)(struct server_tls *t, int error);
+    void (*confirmed)(struct server_tls *t);
+    void (*failed)(struct server_tls *t);
     bool is_late; /* at the deadline the server was awaited, not a thread */
 };
 
@@ -76,7 +81,8 @@ struct server_tls_taken {
 /*
  * server_tls_take(t) / server_tls_adopt(t, ch, taken):
  * Take the stream from ${t}, after tls_handler_release() and channel_detach() / use ${taken} on the
- * new channel ${ch} of the same connection, which is not started yet.
+ * new channel ${ch} of the same connection, which is not started yet. Then the caller may set
+ * t->confirmed and t->failed.
  *
  * Thread: loop
  * Owns:   the caller owns the stream until server_tls_adopt(); ${t} must live as long as ${ch}
@@ -109,6 +115,17 @@ bool server_tls_error_is_ours(int error);
  * Units:  ${size} at least SERVER_TLS_WHY_BYTES
  */
 const char *server_tls_why(const struct server_tls *t, int error, char *text, size_t size);
+
+/*
+ * server_tls_failure(t, text, size) / server_tls_alert(t):
+ * Write to ${text} why TLS failed after the handshake, and return ${text} / return the name of the
+ * alert of a failure, in or after the handshake; NULL: no alert.
+ *
+ * Thread: loop
+ * Units:  ${size} at least SERVER_TLS_WHY_BYTES
+ */
+const char *server_tls_failure(const struct server_tls *t, char *text, size_t size);
+const char *server_tls_alert(const struct server_tls *t);
 
 /*
  * server_tls_name(name, conf, address_text):

@@ -179,4 +179,12 @@ void spare_list_refresh(struct spare_list *part);
  */
 bool spare_list_take(struct spare_list *part, struct spare_taken *out);
 
+/*
+ * spare_pace_worked(sp):
+ * Note that a spare connection of ${sp} was opened, and is accepted.
+ *
+ * Thread: loop
+ */
+void spare_pace_worked(struct spare *sp);
+
 #endif

@@ -139,11 +139,9 @@ static void spare_opened(struct spare_conn *c, int fd)
     if (!c->tls)
         idle_watch_watch(&c->idle_watch, fd);
     spare_count(sp, SPARE_OPENED);
-    upstream_connected(sp->up, sp->server);
     spare_pace_arm(part, c->expires_at_ns);
-    if (atomic_exchange(&sp->failing, false))
-        log_notice("upstream %s: server %s: spare connections can be opened again", sp->up->name,
-                   sp->server->name);
+    if (!c->tls)
+        spare_pace_worked(sp);
 }
 
 /* Not counted for ejection: no session failed. */
@@ -167,6 +165,7 @@ static void spare_on_tls(void *cookie, enum spare_tls_event what, const char *wh
 
     switch (what) {
     case SPARE_TLS_OPENED: spare_opened(c, -1); break;
+    case SPARE_TLS_CONFIRMED: spare_pace_worked(c->part->spare); break;
     case SPARE_TLS_FAILED: spare_failed(c, why); break;
     case SPARE_TLS_SPOKE: spare_spoke(c); break;
     case SPARE_TLS_ENDED: spare_ended(c); break;

@@ -1,6 +1,7 @@
 /* upstream/spare_pace: when a loop opens spare connections to one server. */
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "upstream/spare_internal.h"
 
 /* First and longest pause after a failure; each further failure in a row doubles it. */
@@ -46,4 +47,12 @@ void spare_pace_pause(struct spare_list *part, int64_t begun_at_ns)
     part->paused_until_ns = clock_now_ns() + spare_pace_jitter_ns(part->pool, part->pause_ns);
     spare_pace_not_before(part, part->paused_until_ns);
     spare_pace_arm(part, part->not_before_ns);
+}
+
+void spare_pace_worked(struct spare *sp)
+{
+    upstream_connected(sp->up, sp->server);
+    if (atomic_exchange(&sp->failing, false))
+        log_notice("upstream %s: server %s: spare connections can be opened again", sp->up->name,
+                   sp->server->name);
 }

@@ -86,6 +86,21 @@ static const struct handler_ops spare_tls_ops = {.name = "spare connection",
                                                  .ended = spare_tls_on_end,
                                                  .writable = spare_tls_on_event};
 
+static void spare_tls_confirmed(struct server_tls *tls)
+{
+    spare_tls_tell(CONTAINER_OF(tls, struct spare_tls, tls), SPARE_TLS_CONFIRMED, NULL);
+}
+
+/* A server that refuses the handshake behind it would refuse the next one too. */
+static void spare_tls_failed(struct server_tls *tls)
+{
+    struct spare_tls *t = CONTAINER_OF(tls, struct spare_tls, tls);
+    char why[SERVER_TLS_WHY_BYTES];
+
+    if (!tls->handler.is_confirmed)
+        spare_tls_tell(t, SPARE_TLS_FAILED, server_tls_failure(tls, why, sizeof(why)));
+}
+
 static void spare_tls_done(struct server_tls *tls, int error)
 {
     struct spare_tls *t = CONTAINER_OF(tls, struct spare_tls, tls);
@@ -97,6 +112,8 @@ static void spare_tls_done(struct server_tls *tls, int error)
     }
     t->is_open = true;
     spare_tls_tell(t, SPARE_TLS_OPENED, NULL);
+    if (tls->handler.is_confirmed)
+        spare_tls_tell(t, SPARE_TLS_CONFIRMED, NULL);
     tls_handler_release(&tls->handler);
 }
 
@@ -106,7 +123,9 @@ int spare_tls_begin(struct spare_tls **out, const struct spare_tls_conf *conf, i
                                          .handshakes = conf->handshakes,
                                          .resumes = true,
                                          .counters = &conf->server->tls,
-                                         .done = spare_tls_done};
+                                         .done = spare_tls_done,
+                                         .confirmed = spare_tls_confirmed,
+                                         .failed = spare_tls_failed};
     struct spare_tls *t = aligned_alloc(alignof(struct spare_tls), sizeof(*t));
 
     if (!t)

@@ -2,6 +2,7 @@
  * upstream/spare_tls: TLS of one spare connection.
  *
  *   begin --> handshake --OPENED--> read: tickets are kept, other bytes are SPOKE --> take, close
+ *                 |                        \-- refused behind the handshake: FAILED
  *                 \-- FAILED                \-- the server ends: ENDED
  */
 #ifndef UPSTREAM_SPARE_TLS_H
@@ -21,7 +22,8 @@ struct upstream_server;
 
 enum spare_tls_event {
     SPARE_TLS_OPENED,
-    SPARE_TLS_FAILED, /* call spare_tls_close() */
+    SPARE_TLS_CONFIRMED, /* the server has accepted the handshake: at once, or later in TLS 1.3 */
+    SPARE_TLS_FAILED,    /* also after OPENED, not CONFIRMED; call spare_tls_close() */
     SPARE_TLS_SPOKE,
     SPARE_TLS_ENDED /* call spare_tls_close() */
 };

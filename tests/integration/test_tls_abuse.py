@@ -24,6 +24,12 @@ GARBAGE = {
     "an alert": b"\x15\x03\x01\x00\x02\x02\x28",
     "application data": b"\x17\x03\x03\x00\x20" + bytes(32),
     "another message than a hello": b"\x16\x03\x01\x00\x05\x14\x00\x00\x01\x00",
+    "a byte that begins no record": b"\x00",
+    "a part of a record of another version": b"\x16\x04\x01\x00\x80\x01",
+    "a part of a record of 17 KiB": b"\x16\x03\x01\x44\x00\x01",
+    "a part of a message that is no hello": b"\x16\x03\x01\x00\x05\x14\x00\x40\x00\x00",
+    "a part of a hello of 16 MiB": b"\x16\x03\x01\x00\x05\x01\xff\xff\xff\x03",
+    "a part of a ChangeCipherSpec": b"\x14\x03\x03\x00\x80\x01",
 }
 
 
@@ -35,16 +41,17 @@ def is_served(front, ca):
 
 @test(each={"what": list(GARBAGE)})
 def garbage(t, what):
-    """a client that sends {what} is ended at once, and the log says so"""
+    """a client that sends {what} is ended at once, with an alert, and the log says so"""
     front = t.address()
     ca, certificate = certificate_of(t)
     with t.daemon(tls_echo(front, certificate, "handshake_timeout = 60s")) as daemon:
         with net.connect(front) as client:
             client.sendall(GARBAGE[what])
-            if what == "an empty record":
-                client.shutdown(socket.SHUT_WR)
+            has_alert = what not in ("plain HTTP", "an alert")
+            if has_alert:
+                check_equal(net.read_exactly(client, 7)[:6], b"\x15\x03\x03\x00\x02\x02", "a fatal alert")
             net.ending(client)
-        t.eventually(lambda: daemon.log_lines("TLS"), "a log line")
+        t.eventually(lambda: daemon.log_lines("TLS handshake failed: .*" + ("[(]alert sent: " if has_alert else "")), "a log line")
         check(is_served(front, ca), "others are served")
 
 
@@ -63,6 +70,20 @@ def handshake_timeout(t, part):
             check(time.monotonic() - began > 0.5, "it was ended before its time")
             t.eventually(lambda: daemon.log_lines("handshake_timeout|handshake.*time"), "a log line")
             check_equal(net.exchange(established, b"hello"), b"hello", "another one's echo")
+
+
+@test(each={"what": ["\x18\x03\x03\x00\x80x", "\x17\x03\x03\xff\xffx", "GET / HTTP/1.1\r\n"]})
+def garbage_behind_the_hello(t, what):
+    """a client that sends a part of what is no record ({what!r}) behind its hello is ended at once"""
+    front = t.address()
+    ca, certificate = certificate_of(t)
+    with t.daemon(tls_echo(front, certificate, "handshake_timeout = 60s")) as daemon:
+        with tls.Peer(net.connect(front), tls.client_context(ca.path)) as peer:
+            peer.socket.sendall(peer.flight())
+            peer.fill()
+            peer.socket.sendall(what.encode("latin1"))
+            net.ending(peer.socket)
+        t.eventually(lambda: daemon.log_lines("TLS handshake failed: "), "a log line")
 
 
 @test(timeout=60)

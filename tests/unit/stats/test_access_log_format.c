@@ -119,7 +119,8 @@ TEST(lines, json_has_everything_and_null_for_what_there_is_none_of)
         "\"proxy\":null,\"sni\":\"a.example\",\"alpn\":\"h2\",\"ja4\":null,"
         "\"tls_version\":\"TLSv1.3\",\"tls_cipher\":null,\"tls_group\":null,\"tls_resumed\":\"no\","
         "\"tls_client_name\":null,\"tls_client_fingerprint\":null,"
-        "\"tls_handshake_time\":0.001500,\"tls_alert\":null}");
+        "\"tls_handshake_time\":0.001500,\"tls_alert\":null,"
+        "\"server_tls_alert\":null}");
 }
 
 static const struct {
@@ -238,6 +239,7 @@ TEST(forging, lines_of_random_bytes_have_their_columns_and_end_once)
     record.sni = record.alpn = record.ja4 = noise;
     record.tls_version = record.tls_cipher = record.tls_group = record.tls_client_name = noise;
     record.tls_resumed = record.tls_client_fingerprint = record.tls_alert = noise;
+    record.server_tls_alert = noise;
     client.u.sa.sa_family = AF_UNIX;
     client.len = sizeof(client.u.un);
     for (unsigned round = 0; round < 2000; round++) {
@@ -268,6 +270,7 @@ TEST(forging, no_line_is_longer_than_its_format_allows_for)
     record.sni = record.alpn = record.ja4 = longest;
     record.tls_version = record.tls_cipher = record.tls_group = record.tls_client_name = longest;
     record.tls_resumed = record.tls_client_fingerprint = record.tls_alert = longest;
+    record.server_tls_alert = longest;
     record.client = record.listen = record.server_address = record.proxy = &path;
     record.connection = record.bytes_in = UINT64_MAX;
     record.tries = UINT_MAX;
