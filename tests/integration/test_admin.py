@@ -537,6 +537,7 @@ def too_many_connections(t, kind):
                 check_equal(read_answer(s).status, 200, "a first request, with the token")
             for s in busy:
                 s.sendall(place.head())
+            t.eventually(lambda: not any(net.unread(s) for s in busy), "the second requests have begun")
             answer = place.get("/v1/status")
             check_equal(answer.status, 503, "status")
             check_equal(answer.error, "max_connections is reached", "error")
