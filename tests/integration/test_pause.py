@@ -289,6 +289,7 @@ def connection_to_a_server(t):
         client.sendall(PING)
         time.sleep(0.3)
         accepted = []
+        stack.callback(lambda: [s.close() for s in accepted])  # else the daemon waits for them at its end
         with paused(t, daemon):  # the kernel tries again a second after the first try
             accept_all(listener, accepted, 2.5)
         t.eventually(lambda: accept_all(listener, accepted, 0.1) or any(got(s, PING) for s in accepted),
