@@ -259,12 +259,21 @@ static enum MHD_Result admin_http_on_request(void *cookie, struct MHD_Connection
 
 /* ---- the loop's side ---- */
 
+static int admin_http_fd(const struct admin_http *h)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+
+    MUST(info);
+    return info->epoll_fd;
+}
+
 int admin_http_create(struct admin_http **out, struct admin *a)
 {
     struct admin_http *h = calloc(1, sizeof(*h));
+    int rc = -ENOMEM;
 
     if (!h)
-        return -ENOMEM;
+        return rc;
     h->admin = a;
     timer_init(&h->again, &admin_http_again_type);
     h->daemon = MHD_start_daemon(
@@ -275,20 +284,25 @@ int admin_http_create(struct admin_http **out, struct admin *a)
         1, MHD_OPTION_URI_LOG_CALLBACK, admin_http_on_uri, h, MHD_OPTION_NOTIFY_COMPLETED,
         admin_http_on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, admin_http_on_connection, h,
         MHD_OPTION_END);
-    if (!h->daemon) {
-        free(h);
-        return -ENOMEM;
-    }
+    if (!h->daemon)
+        goto err_free;
+    rc = loop_reserve_fd(a->loop, admin_http_fd(h));
+    if (rc < 0)
+        goto err_stop;
     *out = h;
     return 0;
+
+err_stop:
+    MHD_stop_daemon(h->daemon);
+err_free:
+    free(h);
+    return rc;
 }
 
 void admin_http_start(struct admin_http *h)
 {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-
-    MUST(loop_is_current(h->admin->loop) && info);
-    ev_io_init(&h->io, admin_http_on_event, info->epoll_fd, EV_READ);
+    MUST(loop_is_current(h->admin->loop));
+    ev_io_init(&h->io, admin_http_on_event, admin_http_fd(h), EV_READ);
     ev_io_start(loop_ev(h->admin->loop), &h->io);
     h->started = true;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/event_fd.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/log_target.h"
@@ -261,7 +262,7 @@ void access_logs_commit(struct access_logs_change *change)
     struct access_logs *logs = change->logs;
 
     if (access_logs_replace(logs, change))
-        eventfd_write(logs->unused_fd, 1); /* fails only if the eventfd is readable already */
+        (void)event_fd_signal(logs->unused_fd);
     for (unsigned i = 0; i < change->n; i++) {
         access_log_set_max_bytes(change->entries[i]->log, change->buffer_bytes);
         access_log_release(change->entries[i]->log);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/event_fd.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "daemon/access_logs.h"
@@ -51,7 +52,7 @@ static void admin_desk_submit(void *cookie, struct admin_action *action)
     if (closed)
         admin_desk_refuse_late(desk, action);
     else
-        (void)eventfd_write(desk->fd, 1); /* fails only if the eventfd is readable already */
+        (void)event_fd_signal(desk->fd);
 }
 
 static void admin_desk_status(void *cookie, struct admin_status *out)

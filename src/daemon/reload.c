@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/event_fd.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "config/config_compare.h"
@@ -21,7 +22,7 @@
 
 static void reload_wake(struct reload *r)
 {
-    MUST(eventfd_write(r->step_fd, 1) == 0); /* one write for each state: no overflow */
+    (void)event_fd_signal(r->step_fd);
 }
 
 /* ---- executor ---- */

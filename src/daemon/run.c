@@ -11,6 +11,7 @@
 
 #include "admin/admin.h"
 #include "base/clock.h"
+#include "base/event_fd.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "daemon/access_logs.h"
@@ -60,8 +61,7 @@ static void run_on_drained(void *cookie)
 {
     struct run *run = cookie;
 
-    /* called only once: no overflow */
-    MUST(eventfd_write(run->drained_fd, 1) == 0);
+    (void)event_fd_signal(run->drained_fd);
 }
 
 int run_create(struct run **out)

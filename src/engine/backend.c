@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/event_fd.h"
 #include "base/log.h"
 
 /* The backend that this thread polls, for libev's error callback, which gets no argument. */
@@ -38,12 +39,8 @@ static void backend_on_error(const char *what) EV_NOEXCEPT
  */
 static void backend_before_wait(struct ev_loop *ev) EV_NOEXCEPT
 {
-    const uint64_t one = 1;
-
-    if (polling->blocking && ev_pending_count(ev) > 0 &&
-        write(polling->nudge_fd, &one, sizeof(one)) < 0)
-        log_debug("loop %s: cannot write to its wake-up descriptor: %s", polling->name,
-                  strerror(errno));
+    if (polling->blocking && ev_pending_count(ev) > 0)
+        (void)event_fd_signal(polling->nudge_fd);
     errno = 0;
 }
 
@@ -56,20 +53,35 @@ static void backend_after_wait(struct ev_loop *ev) EV_NOEXCEPT
 
 int backend_open(struct backend *b, const char *name, int nudge_fd, unsigned threshold)
 {
+    struct backend_memory *before;
+    int rc;
+
     *b =
         (struct backend){.name = name, .nudge_fd = nudge_fd, .threshold = threshold, .fresh = true};
+    rc = backend_memory_open(&b->memory);
+    if (rc < 0)
+        return rc;
+    before = backend_memory_use(&b->memory);
     ev_set_syserr_cb(backend_on_error);
     errno = 0;
     b->ev = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV | EVFLAG_NOSIGMASK);
-    if (!b->ev)
-        return errno ? -errno : -ENOMEM;
+    rc = errno ? -errno : -ENOMEM;
+    backend_memory_use(before);
+    if (!b->ev) {
+        backend_memory_close(&b->memory);
+        return rc;
+    }
     ev_set_loop_release_cb(b->ev, backend_before_wait, backend_after_wait);
     return 0;
 }
 
 void backend_close(struct backend *b)
 {
+    struct backend_memory *before = backend_memory_use(&b->memory);
+
     ev_loop_destroy(b->ev);
+    backend_memory_use(before == &b->memory ? NULL : before);
+    backend_memory_close(&b->memory);
 }
 
 void backend_poll(struct backend *b, bool may_block)

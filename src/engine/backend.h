@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/must.h"
+#include "engine/backend_memory.h"
 
 #define BACKEND_PACE_NS (1 * NS_PER_MS)
 #define BACKEND_CURE_NS (1 * NS_PER_S)
@@ -28,6 +29,7 @@ enum backend_poll {
 
 struct backend {
     struct ev_loop *ev;
+    struct backend_memory memory;
     const char *name;
     int nudge_fd;       /* eventfd the loop watches: a write ends a poll */
     unsigned threshold; /* rebuild after so many BACKEND_EARLY polls in a row; 0: ignore them */

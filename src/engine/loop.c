@@ -64,10 +64,15 @@ int loop_create(struct loop **out, const struct loop_conf *conf)
     rc = backend_open(&l->backend, l->name, l->wakeup.fd, conf->rebuild_threshold);
     if (rc < 0)
         goto err_wakeup;
+    rc = loop_reserve_fd(l, l->wakeup.fd);
+    if (rc < 0)
+        goto err_backend;
     turn_init(l);
     *out = l;
     return 0;
 
+err_backend:
+    backend_close(&l->backend);
 err_wakeup:
     wakeup_close(&l->wakeup);
 err_free:
@@ -83,6 +88,8 @@ void loop_destroy(struct loop *l)
     if (state == LOOP_NOT_STARTED)
         loop_stop(l, 0, 0);
     MUST(loop_state(l) == LOOP_TERMINATED);
+    pthread_mutex_lock(&l->start_lock); /* see note: end */
+    pthread_mutex_unlock(&l->start_lock);
     backend_close(&l->backend);
     wakeup_close(&l->wakeup);
     loop_free(l);
@@ -138,6 +145,7 @@ static void *loop_main(void *arg)
     struct loop *l = arg;
 
     loop_of_this_thread = l;
+    backend_memory_use(&l->backend.memory);
     prctl(PR_SET_NAME, l->name);
     affinity_take(&l->affinity, l->name);
     l->clock_at_ns = clock_now_ns();
@@ -247,21 +255,24 @@ void loop_at_stop(struct loop *l, struct task *t)
 void loop_stop(struct loop *l, int64_t quiet_ns, int64_t timeout_ns)
 {
     int64_t unset = -1;
+    bool has_thread;
 
     MUST(quiet_ns >= 0 && quiet_ns <= timeout_ns);
     if (!atomic_compare_exchange_strong(&l->stop_quiet_ns, &unset, quiet_ns))
         return;
     atomic_store(&l->stop_timeout_ns, timeout_ns);
     pthread_mutex_lock(&l->start_lock);
-    if (loop_move_state(l, LOOP_NOT_STARTED, LOOP_SHUTDOWN)) {
+    has_thread = !loop_move_state(l, LOOP_NOT_STARTED, LOOP_SHUTDOWN);
+    if (has_thread) {
+        MUST(loop_move_state(l, LOOP_STARTED, LOOP_SHUTTING_DOWN));
+        wakeup_send(&l->wakeup);
+    } else {
         loop_refuse_and_drop(l);
         loop_drop_at_stop(l);
-        loop_end(l);
-    } else {
-        MUST(loop_move_state(l, LOOP_STARTED, LOOP_SHUTTING_DOWN));
     }
     pthread_mutex_unlock(&l->start_lock);
-    wakeup_send(&l->wakeup);
+    if (!has_thread)
+        loop_end(l);
 }
 
 int loop_join_until(struct loop *l, int64_t at_ns)
@@ -331,6 +342,12 @@ int64_t loop_due_ns(const struct loop *l, int64_t from_ns, int64_t limit_ns)
 struct ev_loop *loop_ev(struct loop *l)
 {
     return l->backend.ev;
+}
+
+int loop_reserve_fd(struct loop *l, int fd)
+{
+    MUST(loop_is_current(l) || loop_state(l) == LOOP_NOT_STARTED);
+    return backend_memory_reserve(&l->backend.memory, fd);
 }
 
 void loop_load_add(struct loop *l, int n)

@@ -269,8 +269,17 @@ int64_t loop_heard_ns(const struct loop *loop);
 int64_t loop_due_ns(const struct loop *loop, int64_t from_ns, int64_t limit_ns);
 
 /*
+ * loop_reserve_fd(loop, fd):
+ * Reserve the memory that libev needs to watch ${fd}; without it, libev may abort the process.
+ *
+ * Thread: loop, or any before other threads use ${loop}
+ * Errors: 0; -ENOMEM (do not watch ${fd})
+ */
+int loop_reserve_fd(struct loop *loop, int fd) NODISCARD;
+
+/*
  * loop_ev(loop):
- * Return the libev loop, for watchers.
+ * Return the libev loop, for watchers. Call loop_reserve_fd() for each descriptor.
  *
  * Thread: loop
  */

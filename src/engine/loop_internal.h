@@ -73,6 +73,10 @@ struct loop {
     /*
      * note: start. The lock serializes starting and stopping of a loop without a thread. The state
      * becomes LOOP_STARTED after the thread exists, so a failed start needs no undo.
+     *
+     * note: end. Once the loop has ended, another thread may destroy it. So loop_stop() wakes the
+     * loop under the lock, and loop_destroy() takes the lock: no stop is under way then. Without a
+     * thread, the promise is the last that loop_stop() touches (note: last touch).
      */
     pthread_mutex_t start_lock;
     _Atomic int64_t start_failed_at_ns; /* last failed start; 0: never; relaxed */

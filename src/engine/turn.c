@@ -45,8 +45,11 @@ uint64_t turn_queued(const struct loop *l)
 
 void turn_init(struct loop *l)
 {
+    struct backend_memory *before = backend_memory_use(&l->backend.memory);
+
     l->clock_at_ns = clock_now_ns();
     turn_poll_init(l);
+    backend_memory_use(before);
 }
 
 static void turn_read_clock(struct loop *l)

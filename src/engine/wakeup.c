@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/event_fd.h"
 
 int wakeup_open(struct wakeup *w)
 {
@@ -23,13 +24,14 @@ void wakeup_close(struct wakeup *w)
 
 void wakeup_end_sleep(struct wakeup *w)
 {
-    uint64_t one = 1;
+    int64_t until_ns = atomic_exchange(&w->sleeps_until_ns, WAKEUP_AWAKE);
 
-    if (atomic_exchange(&w->sleeps_until_ns, WAKEUP_AWAKE) == WAKEUP_AWAKE)
+    if (until_ns == WAKEUP_AWAKE)
         return;
     atomic_fetch_add_explicit(&w->sent, 1, memory_order_relaxed);
-    while (write(w->fd, &one, sizeof(one)) < 0 && errno == EINTR)
-        ;
+    /* If the loop has woken up meanwhile, the next producer wakes it needlessly. */
+    if (!event_fd_signal(w->fd))
+        atomic_store(&w->sleeps_until_ns, until_ns);
 }
 
 void wakeup_send_before(struct wakeup *w, int64_t at_ns)

@@ -42,7 +42,8 @@ void wakeup_close(struct wakeup *w);
 
 /*
  * wakeup_end_sleep(w):
- * Slow path of wakeup_send(): end the sleep.
+ * Slow path of wakeup_send(): end the sleep. If that fails, the loop counts as asleep still, and
+ * the next producer tries again.
  *
  * Thread: any
  */

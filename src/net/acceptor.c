@@ -157,6 +157,10 @@ static void acceptor_on_readable(struct ev_loop *ev, struct ev_io *w, int revent
 
 static void acceptor_go_on(struct acceptor *ac)
 {
+    if (loop_reserve_fd(ac->loop, ac->fd) < 0) {
+        acceptor_exhausted(ac, ENOMEM);
+        return;
+    }
     ac->paused = ACCEPTOR_ACCEPTS;
     ev_io_start(loop_ev(ac->loop), &ac->io);
     loop_cancel(ac->loop, &ac->retry);
@@ -207,7 +211,7 @@ void acceptor_start(struct acceptor *ac, struct loop *loop)
     if (ac->fd < 0)
         return;
     ac->loop = loop;
-    ev_io_start(loop_ev(loop), &ac->io);
+    acceptor_go_on(ac);
 }
 
 void acceptor_set_batch(struct acceptor *ac, unsigned batch)

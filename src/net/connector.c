@@ -132,13 +132,25 @@ static void connector_finish(struct connector *c, int fd, int error)
     c->done(c, fd, error);
 }
 
+/* Returns as sock_connect(). */
+static int connector_open(struct connector *c, struct connector_attempt *at)
+{
+    int rc = sock_connect(&at->fd, at->address, &c->conf->sock);
+
+    if ((rc < 0 && rc != -EINPROGRESS) || loop_reserve_fd(c->net->loop, at->fd) == 0)
+        return rc;
+    connector_close_fd(at->fd);
+    at->fd = -1;
+    return -ENOMEM;
+}
+
 /*
  * Begin to connect. Returns 0: begun or failed; -EAGAIN: unix backlog full, the timer retries;
  * other -errno: no resources for a second attempt.
  */
 static int connector_try(struct connector *c, struct connector_attempt *at)
 {
-    int rc = sock_connect(&at->fd, at->address, &c->conf->sock);
+    int rc = connector_open(c, at);
 
     if (rc == -EAGAIN || (sock_error_is_exhaustion(rc) && connector_running(c) > 1))
         return rc;

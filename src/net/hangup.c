@@ -215,11 +215,22 @@ static void hangup_drop_timer(struct task *t)
 static const struct task_type hangup_timer_type = {
     .name = "hangup", .run = hangup_run_timer, .drop = hangup_drop_timer};
 
+void hangup_close(struct hangup *h)
+{
+    if (h->fd >= 0)
+        close(h->fd);
+    h->fd = -1;
+}
+
 int hangup_open(struct hangup *h, struct loop *loop)
 {
     *h = (struct hangup){.loop = loop, .fd = epoll_create1(EPOLL_CLOEXEC)};
     if (h->fd < 0)
         return -errno;
+    if (loop_reserve_fd(loop, h->fd) < 0) {
+        hangup_close(h);
+        return -ENOMEM;
+    }
     ev_io_init(&h->io, hangup_on_event, h->fd, EV_READ);
     timer_init(&h->timer, &hangup_timer_type);
     list_init(&h->just_paused);
@@ -229,13 +240,6 @@ int hangup_open(struct hangup *h, struct loop *loop)
     list_init(&h->to_poll);
     list_init(&h->reported);
     return 0;
-}
-
-void hangup_close(struct hangup *h)
-{
-    if (h->fd >= 0)
-        close(h->fd);
-    h->fd = -1;
 }
 
 void hangup_listen(struct hangup *h, struct hangup_watch *w, int fd)

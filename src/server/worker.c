@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/loop.h"
 #include "net/netloop.h"
 #include "net/splice.h"
@@ -23,6 +24,7 @@ struct worker {
     struct task stop;
     struct task give_back;
     atomic_bool giving_back; /* give_back is queued */
+    struct log_limit memory_limit;
 };
 
 /* Note when the oldest session began, for netloop_is_young(). */
@@ -43,11 +45,36 @@ static void worker_on_ended(struct session_owner *owner, struct session *s)
     w->env.ended(w->env.cookie, s->service);
 }
 
+/* The session was not adopted. */
+static void worker_refuse(struct worker *w, struct session *s, enum session_reason reason)
+{
+    const struct service *service = s->service;
+
+    loop_load_add(w->owner.net->loop, -1);
+    session_set_reason(s, reason);
+    session_refuse(s);
+    w->env.ended(w->env.cookie, service);
+}
+
+static void worker_refuse_without_memory(struct worker *w, struct session *s)
+{
+    unsigned suppressed;
+
+    if (log_allowed(&w->memory_limit, NS_PER_S, &suppressed))
+        log_warning("listen %s: out of memory; the client is reset%s", s->service->listener,
+                    LOG_SUPPRESSED(suppressed));
+    worker_refuse(w, s, SESSION_ERROR);
+}
+
 static void worker_run_hand_over(struct task *t)
 {
     struct session *s = CONTAINER_OF(t, struct session, task);
     struct worker *w = loop_cookie(loop_current());
 
+    if (loop_reserve_fd(w->owner.net->loop, s->client_fd) < 0) {
+        worker_refuse_without_memory(w, s);
+        return;
+    }
     session_set_add(&w->sessions, s);
     session_adopt(s, &w->owner);
     worker_note_oldest(w);
@@ -61,13 +88,8 @@ static void worker_run_hand_over(struct task *t)
 static void worker_drop_hand_over(struct task *t)
 {
     struct session *s = CONTAINER_OF(t, struct session, task);
-    const struct service *service = s->service;
-    struct worker *w = s->handed_to;
 
-    loop_load_add(w->owner.net->loop, -1);
-    session_set_reason(s, SESSION_DRAIN);
-    session_refuse(s);
-    w->env.ended(w->env.cookie, service);
+    worker_refuse(s->handed_to, s, SESSION_DRAIN);
 }
 
 static const struct task_type worker_hand_over_type = {

@@ -7,9 +7,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <check.h>
 
@@ -140,6 +142,20 @@ int epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms)
         atomic_store(&found, next);
     }
     return strike(FAULT_EPOLL_WAIT, &error) ? outcome(error) : next(epfd, events, n, timeout_ms);
+}
+
+ssize_t write(int fd, const void *data, size_t len)
+{
+    static ssize_t (*_Atomic found)(int, const void *, size_t);
+    ssize_t (*next)(int, const void *, size_t) = atomic_load(&found);
+    int error;
+
+    if (!next) {
+        next = dlsym(RTLD_NEXT, "write");
+        atomic_store(&found, next);
+    }
+    return len == sizeof(uint64_t) && strike(FAULT_WRITE, &error) ? outcome(error)
+                                                                  : next(fd, data, len);
 }
 
 /* The linker leads our calls here (--wrap): sanitizers have the names of the C library's. */

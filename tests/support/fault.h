@@ -16,6 +16,7 @@ enum fault_call {
     FAULT_EPOLL_CREATE1,
     FAULT_EPOLL_CTL,
     FAULT_EPOLL_WAIT,
+    FAULT_WRITE, /* write() of 8 bytes, as to an eventfd */
     FAULT_MEMORY /* malloc, calloc, realloc and aligned_alloc in this program's own code */
 };
 

@@ -49,7 +49,29 @@ static void start(void)
     loop_runner_stats(loop);
 }
 
+static void *stop_it(void *arg)
+{
+    loop_stop(arg, 0, 0);
+    return NULL;
+}
+
 GROUP(stop, setup, teardown);
+
+/* With a sanitizer this fails if the stop touches a loop that another thread has freed. */
+TEST_EACH(stop, a_loop_may_be_destroyed_while_the_call_that_stops_it_returns, 2)
+{
+    for (int i = 0; i < 500; i++) {
+        struct loop *l = loop_runner_create();
+        pthread_t stopper;
+
+        if (_i == 1)
+            loop_runner_stats(l);
+        ck_assert_int_eq(pthread_create(&stopper, NULL, stop_it, l), 0);
+        loop_runner_join(l);
+        loop_destroy(l);
+        pthread_join(stopper, NULL);
+    }
+}
 
 TEST(stop, a_loop_without_a_thread_ends_at_once_and_starts_none)
 {

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "engine/wakeup.h"
+#include "support/fault.h"
+#include "support/log_lines.h"
 #include "support/process.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -68,6 +70,29 @@ TEST(wakeup, every_sleep_can_be_ended)
         ck_assert(!readable());
         ck_assert_uint_eq(atomic_load(&w.sent), i);
     }
+}
+
+static const int errors[] = {EINTR, EAGAIN, ENOMEM, EIO};
+
+TEST_EACH(wakeup, a_write_that_fails_once_wakes_the_loop_all_the_same, ARRAY_LEN(errors))
+{
+    wakeup_prepare(&w, CLOCK_NEVER);
+    fault_plan(FAULT_WRITE, 0, 1, errors[_i]);
+    wakeup_send(&w);
+    ck_assert(readable());
+}
+
+TEST_EACH(wakeup, a_loop_that_could_not_be_woken_is_woken_by_the_next_producer, ARRAY_LEN(errors))
+{
+    log_lines_capture(LOG_LEVEL_ERROR);
+    wakeup_prepare(&w, CLOCK_NEVER);
+    fault_plan(FAULT_WRITE, 0, FAULT_ALWAYS, errors[_i]);
+    wakeup_send(&w);
+    fault_plan(FAULT_WRITE, 0, 0, 0);
+    ck_assert(!readable());
+    EXPECT_LOG_LINES("an event late", 1);
+    wakeup_send(&w);
+    ck_assert(readable());
 }
 
 TEST(wakeup, a_sleep_with_a_deadline_is_ended_too)
