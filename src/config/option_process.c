@@ -28,6 +28,7 @@ static const struct option_word choosers[] = {
     {"round_robin", CHOOSER_ROUND_ROBIN},
     {"least_connections", CHOOSER_LEAST_CONNECTIONS},
     {"p2c", CHOOSER_P2C},
+    {"shuffled", CHOOSER_SHUFFLED},
     {NULL, 0},
 };
 
@@ -162,8 +163,8 @@ static const struct option worker_rows[] = {
     {"max_pending_tasks", &option_kind_number, 0, OPTION_UPGRADE, "1000000",
      "16 to 2147483647", "maximum number of tasks waiting for one loop; more are refused",
      WORKER(max_pending_tasks), 16, INT32_MAX, NULL},
-    {"chooser", &option_kind_word, 0, OPTION_UPGRADE, "round_robin",
-     "round_robin, least_connections or p2c", "method to choose the loop of a new connection",
+    {"chooser", &option_kind_word, 0, OPTION_UPGRADE, "shuffled",
+     "shuffled, round_robin, least_connections or p2c", "method to choose the loop of a new connection",
      WORKER(chooser), 0, 0, choosers},
     {"rebuild_threshold", &option_kind_number, OPTION_ZERO, OPTION_UPGRADE, "512",
      "0, or 3 to 1000000",

@@ -9,6 +9,13 @@ void chooser_init(struct chooser *c, enum chooser_kind kind)
 {
     c->kind = kind;
     atomic_init(&c->next, 0);
+    chooser_rounds_init(&c->rounds);
+}
+
+void chooser_rounds_init(struct chooser_rounds *r)
+{
+    r->seed = hash_seed();
+    atomic_init(&r->next, 0);
 }
 
 static struct loop *chooser_at(struct loop *const *loops, unsigned n, unsigned i)
@@ -67,6 +74,40 @@ static struct loop *chooser_two(struct loop *const *loops, unsigned n, uint64_t 
     return a && b && loop_load(b) < loop_load(a) ? b : a;
 }
 
+/* The ${i}th number of a random order of 0 to ${n} - 1: its rank among random numbers. */
+static unsigned chooser_permuted(uint64_t key, unsigned i, unsigned n)
+{
+    uint64_t mine = hash_mix(key + i);
+    unsigned rank = 0;
+
+    for (unsigned k = 0; k < n; k++)
+        rank += hash_mix(key + k) < mine;
+    return rank;
+}
+
+/* See note: shuffled. Returns the first loop with the best availability, from the tick's place. */
+static struct loop *chooser_shuffled(struct chooser_rounds *rounds, struct loop *const *loops,
+                                     unsigned n)
+{
+    uint64_t tick = atomic_fetch_add_explicit(&rounds->next, 1, memory_order_relaxed);
+    uint64_t round = tick / n, order = hash_mix(rounds->seed + round / n);
+    unsigned first =
+        (unsigned)(tick % n) + chooser_permuted(hash_mix(order), (unsigned)(round % n), n);
+    enum loop_availability found = LOOP_NOT_AVAILABLE;
+    struct loop *best = NULL;
+
+    for (unsigned i = 0; i < n && found != LOOP_AVAILABLE; i++) {
+        struct loop *loop = loops[chooser_permuted(order, (first + i) % n, n)];
+        enum loop_availability now = loop_availability(loop);
+
+        if (now < found) {
+            found = now;
+            best = loop;
+        }
+    }
+    return best;
+}
+
 static unsigned chooser_start(uint64_t tick, unsigned n)
 {
     return (unsigned)((n & (n - 1)) == 0 ? tick & (n - 1) : tick % n);
@@ -84,6 +125,12 @@ enum loop_availability chooser_availability(const struct chooser *c, struct loop
 
 struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned n)
 {
+    return chooser_pick_in(c, &c->rounds, loops, n);
+}
+
+struct loop *chooser_pick_in(struct chooser *c, struct chooser_rounds *rounds,
+                             struct loop *const *loops, unsigned n)
+{
     uint64_t tick = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed);
     unsigned start = chooser_start(tick, n);
     enum loop_availability found;
@@ -92,6 +139,7 @@ struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned
     case CHOOSER_ROUND_ROBIN: return chooser_from(loops, n, start, &found);
     case CHOOSER_LEAST_CONNECTIONS: return chooser_least(loops, n, start);
     case CHOOSER_P2C: return chooser_two(loops, n, tick);
+    case CHOOSER_SHUFFLED: return chooser_shuffled(rounds, loops, n);
     }
     MUST(!"a chooser kind");
     return NULL;

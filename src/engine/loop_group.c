@@ -154,6 +154,11 @@ int loop_group_start(struct loop_group *g)
     return rc;
 }
 
+struct loop *loop_group_next_in(struct loop_group *g, struct chooser_rounds *rounds)
+{
+    return chooser_pick_in(&g->chooser, rounds, g->loops, loop_group_in_use(g));
+}
+
 enum loop_availability loop_group_availability(const struct loop_group *g)
 {
     return chooser_availability(&g->chooser, g->loops, loop_group_in_use(g));

@@ -105,6 +105,14 @@ struct loop *loop_group_next(struct loop_group *g);
 int loop_group_start(struct loop_group *g) NODISCARD;
 
 /*
+ * loop_group_next_in(g, rounds):
+ * loop_group_next() for arrivals that have rounds of their own (engine/chooser).
+ *
+ * Thread: any
+ */
+struct loop *loop_group_next_in(struct loop_group *g, struct chooser_rounds *rounds);
+
+/*
  * loop_group_availability(g):
  * The best availability among the loops in use.
  *

@@ -16,6 +16,7 @@ int listener_create(struct listener **out, const char *name, const struct quota_
 
     if (!ls)
         return -ENOMEM;
+    chooser_rounds_init(&ls->rounds);
     ls->name = strdup(name);
     if (!ls->name) {
         free(ls);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "engine/chooser.h"
 #include "limits/hold.h"
 #include "limits/quota.h"
 #include "limits/throttle.h"
@@ -29,8 +30,9 @@ struct listener {
     struct tls_counters tls;
     struct quota quota;
     struct throttle_shared bandwidth;
-    _Atomic uint64_t waits; /* pauses at a connection limit */
-    struct hold hold;       /* closed while an administrator pauses the listener */
+    _Atomic uint64_t waits;       /* pauses at a connection limit */
+    struct chooser_rounds rounds; /* of its clients, over the workers */
+    struct hold hold;             /* closed while an administrator pauses the listener */
     struct listener_admin_max admin_max;
     struct log_limit memory_limit;
     struct log_limit full_limit;

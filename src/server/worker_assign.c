@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "engine/loop_group.h"
 #include "server/worker.h"
+#include "service/session.h"
 
 /* When all workers are full: pause of the boss, and interval of log lines. */
 #define WORKER_ASSIGN_LOOK_NS (5 * NS_PER_MS)
@@ -16,7 +17,8 @@ int worker_assign(struct loop_group *workers, struct session *s)
     int rc = -ESHUTDOWN;
 
     for (unsigned i = 0; i < loop_group_in_use(workers) && rc < 0; i++) {
-        struct loop *loop = loop_group_next(workers);
+        struct loop *loop = s->service->rounds ? loop_group_next_in(workers, s->service->rounds)
+                                               : loop_group_next(workers);
 
         if (!loop)
             break;

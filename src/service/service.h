@@ -13,6 +13,7 @@
 #include "net/channel.h"
 #include "upstream/upstream.h"
 
+struct chooser_rounds;
 struct admission;
 struct access_log_format;
 struct access_log;
@@ -42,6 +43,7 @@ struct service {
     const struct session_conf *conf;
     const char *listener;
     struct counters *counters;           /* NULL: not counted */
+    struct chooser_rounds *rounds;       /* of this listener's clients; NULL: of the workers */
     struct admission *admission;         /* NULL: all clients are served */
     struct upstream *upstream;           /* proxy only; NULL: only routes choose an upstream */
     struct session_routes *routes;       /* choose the upstream by ClientHello; NULL: no routes */

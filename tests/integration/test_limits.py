@@ -240,7 +240,7 @@ def no_other_worker_can_start(t):
                 check_equal(net.exchange(client, b"hello"), b"hello", "the echo afterwards")
 
 
-@test(each={"chooser": ["round_robin", "least_connections", "p2c"]})
+@test(each={"chooser": ["shuffled", "round_robin", "least_connections", "p2c"]})
 def one_worker_cannot_start(t, chooser):
     """chooser = {chooser}: while only one of four workers can be started it takes all 100 clients,
     and the log names the others; most of them used to be reset"""

@@ -244,7 +244,38 @@ def accept_batch_of_one(t):
             client.close()
 
 
-@test(each={"chooser": ["round_robin", "least_connections", "p2c"]})
+def loads(daemon):
+    """The connections of each of the four workers."""
+    return [daemon.counts(f"work-2-{i} ")["connections"] for i in range(1, 5)]
+
+
+@test(each=[{"chooser": "round_robin", "least": 0, "most": 40},
+            {"chooser": "shuffled", "least": 8, "most": 13}])
+def pattern(t, chooser, least, most):
+    """chooser = {chooser}: one long and three short ones in turn, 40 times, with a probe of another
+    listener now and then: each of four workers has {least} to {most} of the long ones"""
+    address, other = t.address(), t.address()
+    config = (f"[worker]\nthreads = 4\nchooser = {chooser}\n" + echo_config("many", address)
+              + echo_config("other", other))
+    with t.daemon(config) as daemon, contextlib.ExitStack() as stack:
+        for i in range(160):
+            client = net.connect(address)
+            net.exchange(client, b"x")
+            if i % 4 == 0:
+                stack.enter_context(client)
+            else:
+                client.close()
+            if i % 40 == 0:
+                for _ in range(4):
+                    with net.connect(other) as probe:
+                        net.exchange(probe, b"x")
+        t.eventually(lambda: sum(loads(daemon)) == 40, "only the long ones are left")
+        found = loads(daemon)
+        check(least <= min(found) and max(found) <= most, f"long ones: {found}")
+        check_equal(max(found) == 40, chooser == "round_robin", f"one has all: {found}")
+
+
+@test(each={"chooser": ["shuffled", "round_robin", "least_connections", "p2c"]})
 def choosers(t, chooser):
     """chooser = {chooser}: 60 connections on three workers are all served"""
     address = t.address()

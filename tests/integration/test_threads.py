@@ -16,7 +16,7 @@ def echo(address, *sections):
 
 
 def one_client_each(address, workers):
-    """So that each worker has started, as round_robin has it."""
+    """So that each worker has started, as the chooser has it."""
     clients = [net.connect(address) for _ in range(workers)]
     for client in clients:
         net.exchange(client, b"hello")
@@ -85,7 +85,7 @@ def on_one_processor(t):
 def boss_on_one_processor(t):
     """cpu_affinity of [boss] is not for the workers, whose threads it starts"""
     address, cpu = t.address(), min(os.sched_getaffinity(0))
-    with t.daemon(echo(address, f"[boss]\ncpu_affinity = {cpu}\n")) as daemon:
+    with t.daemon(echo(address, f"[boss]\ncpu_affinity = {cpu}\n[worker]\nthreads = 1\n")) as daemon:
         one_client_each(address, 1)
         ids = threads_of(t, daemon, "boss-1-1", "work-2-1")
         check_equal(thread.processors(daemon.pid, ids["boss-1-1"]), str(cpu), "the boss")
@@ -119,7 +119,7 @@ def scheduling(t, started, scheduling, policy):
     mine = os.SCHED_IDLE if started == "idle" else os.SCHED_OTHER
     os.sched_setscheduler(0, mine, os.sched_param(0))
     address = t.address()
-    with t.daemon(echo(address, f"[boss]\nscheduling = {scheduling}\n")) as daemon:
+    with t.daemon(echo(address, f"[boss]\nscheduling = {scheduling}\n[worker]\nthreads = 1\n")) as daemon:
         one_client_each(address, 1)
         ids = threads_of(t, daemon, "boss-1-1", "work-2-1")
         t.eventually(lambda: os.sched_getscheduler(ids["boss-1-1"]) == policy, "the boss's policy")

@@ -62,7 +62,7 @@ TEST(files, what_the_file_does_not_say_is_the_default)
     ck_assert_uint_eq(config_file.config->server.worker.io_ratio, 50);
     ck_assert_int_eq(config_file.config->server.worker.task_quantum_ns, 10 * NS_PER_MS);
     ck_assert_uint_eq(config_file.config->server.worker.max_pending_tasks, 1000000);
-    ck_assert_int_eq(config_file.config->server.worker.chooser, CHOOSER_ROUND_ROBIN);
+    ck_assert_int_eq(config_file.config->server.worker.chooser, CHOOSER_SHUFFLED);
     ck_assert_uint_eq(config_file.config->server.worker.rebuild_threshold, 512);
     ck_assert_int_eq(config_file.config->server.worker.stall_threshold_ns, 500 * NS_PER_MS);
     ck_assert_int_eq(config_file.config->server.worker.cpus.affinity, SERVER_AFFINITY_OFF);

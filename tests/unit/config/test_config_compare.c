@@ -276,7 +276,7 @@ TEST(compare, a_change_that_needs_an_upgrade_is_refused_by_name_and_line)
 {
     run_with("[worker]\nthreads = 1\n" UNIX);
     ck_assert_str_eq(reload("[worker]\nthreads = 2\nchooser = p2c\n" UNIX "unix_mode = 600\n"),
-                     "t.ini:3: [worker] chooser: round_robin -> p2c needs a new process (upgrade, "
+                     "t.ini:3: [worker] chooser: shuffled -> p2c needs a new process (upgrade, "
                      "restart, or keep the value)\n"
                      "t.ini:7: [listen e] unix_mode: empty -> 600 needs a new process (upgrade, "
                      "restart, or keep the value)\n");
@@ -288,7 +288,7 @@ TEST(compare, an_option_that_is_missing_is_refused_at_its_section_or_file)
     ck_assert_str_eq(reload("[worker]\nthreads = 2\n" ECHO),
                      "t.ini:0: [executor] threads: 5 -> 4 needs a new process (upgrade, restart, "
                      "or keep the value)\n"
-                     "t.ini:1: [worker] chooser: p2c -> round_robin needs a new process (upgrade, "
+                     "t.ini:1: [worker] chooser: p2c -> shuffled needs a new process (upgrade, "
                      "restart, or keep the value)\n");
 }
 
@@ -297,7 +297,7 @@ TEST(compare, the_file_that_has_the_line_is_named)
     text_file_write_text("more.ini", "\n[worker]\nchooser = p2c\n");
     run_with(ECHO);
     ck_assert_str_eq(reload("include = more.ini\n" ECHO),
-                     "more.ini:3: [worker] chooser: round_robin -> p2c needs a new process "
+                     "more.ini:3: [worker] chooser: shuffled -> p2c needs a new process "
                      "(upgrade, restart, or keep the value)\n");
 }
 

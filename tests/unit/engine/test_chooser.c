@@ -51,6 +51,119 @@ TEST_EACH(chooser, round_robin_begins_at_the_first_and_visits_all_in_order, ARRA
         ck_assert_int_eq(pick(n), (int)(i % n));
 }
 
+/* ---- shuffled ---- */
+
+#define WORKERS 4
+#define BUSY    40
+
+static struct chooser_rounds rounds;
+
+static void shuffle(void)
+{
+    chooser_init(&c, CHOOSER_SHUFFLED);
+    chooser_rounds_init(&rounds);
+}
+
+static int pick_in(struct chooser_rounds *in, unsigned n)
+{
+    struct loop *loop = chooser_pick_in(&c, in, loops, n);
+
+    for (int i = 0; i < LOOPS; i++)
+        if (loops[i] == loop)
+            return i;
+    return -1;
+}
+
+TEST_EACH(chooser, shuffled_visits_every_loop_once_a_round, ARRAY_LEN(sizes))
+{
+    unsigned n = sizes[_i];
+
+    shuffle();
+    for (unsigned round = 0; round < 100; round++) {
+        unsigned seen = 0;
+
+        for (unsigned i = 0; i < n; i++)
+            seen |= 1u << pick_in(&rounds, n);
+        ck_assert_uint_eq(seen, (1u << n) - 1);
+    }
+}
+
+/* 24 orders of four loops: a thousand rounds have all of them, and few follow themselves. */
+TEST(chooser, shuffled_has_a_new_order_each_round)
+{
+    unsigned seen[1 << 8] = {0}, n_seen = 0, repeated = 0, before = 0;
+
+    shuffle();
+    for (unsigned round = 0; round < 1000; round++) {
+        unsigned order = 0;
+
+        for (unsigned i = 0; i < WORKERS; i++)
+            order = order << 2 | (unsigned)pick_in(&rounds, WORKERS);
+        n_seen += seen[order]++ == 0;
+        repeated += order == before;
+        before = order;
+    }
+    ck_assert_uint_eq(n_seen, 24);
+    ck_assert_uint_lt(repeated, 100);
+}
+
+/* Of how many arrivals one is busy, and how many come to another listener after each. */
+static const struct {
+    unsigned each, others;
+} patterns[] = {{4, 0}, {2, 0}, {1, 1}, {1, 3}, {2, 1}};
+
+static void count_busy(unsigned pattern, unsigned busy[WORKERS])
+{
+    struct chooser_rounds other;
+
+    chooser_rounds_init(&other);
+    for (unsigned i = 0; i < WORKERS; i++)
+        busy[i] = 0;
+    for (unsigned i = 0; i < BUSY * patterns[pattern].each; i++) {
+        int to = pick_in(&rounds, WORKERS);
+
+        if (i % patterns[pattern].each == 0)
+            busy[to]++;
+        for (unsigned k = 0; k < patterns[pattern].others; k++)
+            (void)pick_in(&other, WORKERS);
+    }
+}
+
+/* With round_robin 40 of 40 are one worker's, or two share them. */
+TEST_EACH(chooser, busy_arrivals_with_a_pattern_are_spread_evenly, ARRAY_LEN(patterns))
+{
+    unsigned busy[WORKERS];
+
+    for (unsigned attempt = 0; attempt < 100; attempt++) {
+        shuffle();
+        count_busy((unsigned)_i, busy);
+        for (unsigned i = 0; i < WORKERS; i++) {
+            ck_assert_uint_ge(busy[i], 8);
+            ck_assert_uint_le(busy[i], 13);
+        }
+    }
+}
+
+TEST(chooser, arrivals_elsewhere_do_not_shift_the_rounds_of_a_listener)
+{
+    struct chooser_rounds other = {.seed = 1}, same = {.seed = 1};
+
+    shuffle();
+    for (unsigned i = 0; i < 100; i++) {
+        int to = pick_in(&other, WORKERS);
+
+        (void)pick_in(&rounds, WORKERS);
+        ck_assert_int_eq(pick_in(&same, WORKERS), to);
+    }
+}
+
+TEST(chooser, round_robin_has_one_round_for_all)
+{
+    for (int i = 0; i < 8; i++) {
+        ck_assert_int_eq(pick_in(&rounds, WORKERS), i % WORKERS);
+    }
+}
+
 /* Where 32 bits end; over a power of two, where the counter itself does. */
 static const struct {
     uint64_t next;

@@ -262,7 +262,7 @@ TEST(size, prepared_loops_are_not_seen_before_the_commit_and_start_no_thread)
 }
 
 static const enum chooser_kind kinds[] = {CHOOSER_ROUND_ROBIN, CHOOSER_LEAST_CONNECTIONS,
-                                          CHOOSER_P2C};
+                                          CHOOSER_P2C, CHOOSER_SHUFFLED};
 
 static unsigned number_of(const struct loop *loop)
 {

@@ -335,10 +335,10 @@ static void *storm(void *arg)
     return arg;
 }
 
-TEST_EACH(resize, clients_are_served_while_the_numbers_change, 3)
+TEST_EACH(resize, clients_are_served_while_the_numbers_change, 4)
 {
     static const enum chooser_kind kinds[] = {CHOOSER_ROUND_ROBIN, CHOOSER_LEAST_CONNECTIONS,
-                                              CHOOSER_P2C};
+                                              CHOOSER_SHUFFLED, CHOOSER_P2C};
     pthread_t threads[3];
 
     conf.worker.chooser = kinds[_i];
