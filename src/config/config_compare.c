@@ -247,6 +247,18 @@ static int config_compare_routes(struct config_compare *cmp, const struct pair *
     return 0;
 }
 
+static int config_compare_interfaces(struct config_compare *cmp, const struct pair *sections)
+{
+    const struct listener_conf *from = sections->from->conf, *to = sections->to->conf;
+
+    if (sections->to->kind != OPTION_LISTEN)
+        return 0;
+    for (unsigned i = 0; i < to->n_addresses && i < from->n_addresses; i++)
+        if (address_is_on_new_interface(&from->addresses[i], &to->addresses[i]))
+            return config_compare_add_meaning(cmp, CONFIG_COMPARE_INTERFACE, sections->to);
+    return 0;
+}
+
 static int config_compare_order(const struct config_section *a, const struct config_section *b)
 {
     if (a->kind != b->kind)
@@ -288,6 +300,8 @@ static int config_compare_section(struct config_compare *cmp, const struct confi
             rc = config_compare_files(cmp, &(struct pair){from, to});
         if (rc == 0 && cmp->n == n)
             rc = config_compare_routes(cmp, &(struct pair){from, to});
+        if (rc == 0)
+            rc = config_compare_interfaces(cmp, &(struct pair){from, to});
         return rc;
     }
     return config_compare_add(

@@ -20,7 +20,8 @@ enum config_compare_kind {
     CONFIG_COMPARE_REMOVED,
     /* an unchanged deny, allow or access_rules, whose files have other rules */
     CONFIG_COMPARE_RULES,
-    CONFIG_COMPARE_FILES, /* a [tls NAME] with changed files and unchanged options */
+    CONFIG_COMPARE_FILES,     /* a [tls NAME] with changed files and unchanged options */
+    CONFIG_COMPARE_INTERFACE, /* a [listen NAME] with an address on an interface made anew */
     CONFIG_COMPARE_ORDER, /* a [listen NAME] with its routes in another order, options unchanged */
     CONFIG_COMPARE_TOKEN  /* an unchanged token_file, which has another token */
 };

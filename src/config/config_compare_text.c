@@ -105,6 +105,7 @@ static void config_compare_write_option(char *out, size_t size,
         break;
     case CONFIG_COMPARE_CHANGED: config_compare_write_values(out, size, c); break;
     case CONFIG_COMPARE_FILES:
+    case CONFIG_COMPARE_INTERFACE:
     case CONFIG_COMPARE_ORDER: MUST(!"an option"); break;
     case CONFIG_COMPARE_TOKEN: snprintf(out, size, "the token in the file has changed"); break;
     case CONFIG_COMPARE_RULES:
@@ -118,6 +119,8 @@ static const char *config_compare_section_text(enum config_compare_kind kind)
 {
     if (kind == CONFIG_COMPARE_FILES)
         return "certificates, keys or CAs in the files have changed";
+    if (kind == CONFIG_COMPARE_INTERFACE)
+        return "the interface of an address was made anew";
     if (kind == CONFIG_COMPARE_ORDER)
         return "the order of its routes has changed";
     return kind == CONFIG_COMPARE_ADDED ? "added" : "removed";

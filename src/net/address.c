@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <net/if.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -112,6 +113,8 @@ static int address_parse_ipv6(struct address *out, char *host, uint16_t port)
     if (scope != 0 && !IN6_IS_ADDR_LINKLOCAL(&addr))
         return -EINVAL;
     address_set_ipv6(out, &addr, scope, port);
+    if (scope != 0 && if_nametoindex(percent + 1) == scope)
+        snprintf(out->u.zoned.zone, sizeof(out->u.zoned.zone), "%s", percent + 1);
     return 1;
 }
 
@@ -263,6 +266,18 @@ int address_parse_target(struct address *out, size_t max, const char *word)
     address_set_ipv4(&out[0], &(struct in_addr){.s_addr = htonl(INADDR_LOOPBACK)}, port);
     address_set_ipv6(&out[1], &in6addr_loopback, 0, port);
     return 2;
+}
+
+bool address_is_on_new_interface(const struct address *a, const struct address *b)
+{
+    struct address moved = *a;
+
+    if (a->u.sa.sa_family != AF_INET6 || b->u.sa.sa_family != AF_INET6 ||
+        a->u.in6.sin6_scope_id == b->u.in6.sin6_scope_id || a->u.zoned.zone[0] == '\0' ||
+        strcmp(a->u.zoned.zone, b->u.zoned.zone) != 0)
+        return false;
+    moved.u.in6.sin6_scope_id = b->u.in6.sin6_scope_id;
+    return address_equal(&moved, b);
 }
 
 bool address_equal(const struct address *a, const struct address *b)

@@ -11,6 +11,7 @@
 #ifndef NET_ADDRESS_H
 #define NET_ADDRESS_H
 
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,12 +21,22 @@
 
 #include "base/must.h"
 
+/*
+ * note: zone. The index of an interface changes when the interface is made anew; its name stays. A
+ * link-local address that was parsed with a name keeps it, for sock_connect() and reloads.
+ */
+struct address_zoned {
+    struct sockaddr_in6 in6;
+    char zone[IF_NAMESIZE]; /* empty: unknown. Valid only behind address_parse() and its kin */
+};
+
 struct address {
     socklen_t len;
     union {
         struct sockaddr sa;
         struct sockaddr_in in;
         struct sockaddr_in6 in6;
+        struct address_zoned zoned; /* see note: zone */
         struct sockaddr_un un;
     } u;
 };
@@ -66,6 +77,15 @@ int address_parse_target(struct address *out, size_t max, const char *word) NODI
  * Errors: 0; -EINVAL (also `*`); -ENOENT (looks like a host name)
  */
 int address_parse_host(struct address *out, const char *word) NODISCARD;
+
+/*
+ * address_is_on_new_interface(a, b):
+ * Are ${a} and ${b}, both parsed, the same link-local address on an interface of the same name,
+ * which was made anew in between?
+ *
+ * Thread: any
+ */
+bool address_is_on_new_interface(const struct address *a, const struct address *b);
 
 /*
  * address_split_port(host, size, word, port):

@@ -271,6 +271,27 @@ static void sock_hold_back_ack(int fd, const struct address *a)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off));
 }
 
+/* Connect through the interface that has the name of the zone now; see note: zone. */
+static int sock_connect_zone(int fd, const struct address *a)
+{
+    struct sockaddr_in6 to = a->u.in6;
+    struct ifreq interface = {.ifr_ifindex = 0};
+
+    snprintf(interface.ifr_name, sizeof(interface.ifr_name), "%s", a->u.zoned.zone);
+    if (ioctl(fd, SIOCGIFINDEX, &interface) < 0)
+        return -errno;
+    to.sin6_scope_id = (uint32_t)interface.ifr_ifindex;
+    return connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+}
+
+static int sock_connect_to(int fd, const struct address *a)
+{
+    if (a->u.sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&a->u.in6.sin6_addr) &&
+        a->u.zoned.zone[0] != '\0')
+        return sock_connect_zone(fd, a);
+    return connect(fd, &a->u.sa, a->len) < 0 ? -errno : 0;
+}
+
 int sock_connect(int *out_fd, const struct address *a, const struct sock_connect_conf *conf)
 {
     int fd = sock_open(a), rc;
@@ -282,8 +303,8 @@ int sock_connect(int *out_fd, const struct address *a, const struct sock_connect
         rc = sock_bind_source(fd, a, conf);
     if (rc == 0 && conf->unseen)
         sock_hold_back_ack(fd, a);
-    if (rc == 0 && connect(fd, &a->u.sa, a->len) < 0)
-        rc = -errno;
+    if (rc == 0)
+        rc = sock_connect_to(fd, a);
     if (rc < 0 && rc != -EINPROGRESS) {
         close(fd);
         return rc;

@@ -5,8 +5,8 @@ import errno
 import socket
 
 from support import net
-from support.case import check, check_equal, test
-from support.network import HERE, NOBODY, THERE, option_of, other_host
+from support.case import Failed, check, check_equal, test
+from support.network import HERE, NOBODY, THERE, ip, option_of, other_host
 from support.server import full_queue
 from support.watch import Watch
 from test_upstream import own_names, own_network
@@ -164,6 +164,55 @@ def source_of_another_host(t):
             t.daemon(config(front, back, upstream="source_address = 192.0.2.1")) as daemon:
         check_equal(net.fate(front), "reset", "the client's end")
         check(daemon.log_lines("cannot connect: source_address is not an address of this host"), "no log line")
+
+
+def make_interface():
+    """The interface v0 with fe80::1, made anew; its index."""
+    with contextlib.suppress(Failed):
+        ip("link", "del", "v0")
+    ip("link", "add", "v0", "type", "veth", "peer", "name", "v1")
+    ip("address", "add", "fe80::1/64", "dev", "v0", "nodad")
+    for name in ("v0", "v1"):
+        ip("link", "set", name, "up")
+    return socket.if_nametoindex("v0")
+
+
+@test()
+def server_on_a_new_interface(t):
+    """a server at a link-local address is reached again when its interface was made anew, without a reload"""
+    own_network()
+    index = make_interface()
+    front = t.address()
+    text = "[reactord]\ndrain_timeout = 500ms\n" + config(front, "[fe80::1%v0]:7001")
+    with socket.create_server(("fe80::1", 7001, 0, index), family=socket.AF_INET6) as listener:
+        with t.daemon(text), net.connect(front) as client, net.accept(listener) as server:
+            server.sendall(b"x")
+            check_equal(net.read_exactly(client, 1), b"x", "the first answer")
+            again = make_interface()
+            check(again != index, "the interface has its old index")
+            with socket.create_server(("fe80::1", 7001, 0, again), family=socket.AF_INET6) as next_listener:
+                with net.connect(front) as other, net.accept(next_listener) as next_server:
+                    next_server.sendall(b"y")
+                    check_equal(net.read_exactly(other, 1), b"y", "the second answer")
+
+
+@test()
+def listener_on_a_new_interface(t):
+    """a reload listens again at a link-local address whose interface was made anew, and says so; one more finds
+    that nothing has changed"""
+    own_network()
+    index = make_interface()
+    text = "[listen front]\naddress = [fe80::1%v0]:7002\nservice = echo\n"
+    with t.daemon(text) as daemon:
+        for _ in range(3):
+            with socket.socket(socket.AF_INET6) as client:
+                client.settimeout(net.LIMIT_S)
+                client.connect(("fe80::1", 7002, 0, index))
+                check_equal(net.exchange(client, b"x"), b"x", "the echo")
+            daemon.reload(wanted="nothing has changed")
+            index = make_interface()
+            lines = daemon.reload()
+            check(any("the interface of an address was made anew" in line for line in lines), f"the log says {lines}")
 
 
 PORTS = 20

@@ -405,3 +405,21 @@ TEST(words, a_port_is_read_and_set_where_there_is_one)
     address_set_port(&path, 7);
     ck_assert_mem_eq(&path, &before, sizeof(path));
 }
+
+TEST(words, an_interface_that_was_made_anew_is_found_by_its_name)
+{
+    struct address before = sockets_address("[fe80::1%lo]:7"), now = before, other;
+
+    ck_assert(!address_is_on_new_interface(&before, &now));
+    now.u.in6.sin6_scope_id++;
+    ck_assert(address_is_on_new_interface(&before, &now));
+    other = now;
+    other.u.in6.sin6_port++;
+    ck_assert(!address_is_on_new_interface(&before, &other));
+    strcpy(now.u.zoned.zone, "eth0");
+    ck_assert(!address_is_on_new_interface(&before, &now));
+    now = sockets_address("[fe80::1%1]:7");
+    ck_assert_str_eq(now.u.zoned.zone, ""); /* a number means this index */
+    now = sockets_address("192.0.2.1:7");
+    ck_assert(!address_is_on_new_interface(&before, &now));
+}
