@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <ev.h>
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define FIRST_FDS 64
 
@@ -17,22 +19,43 @@
 /* Entries that are no descriptors: libev's own watcher, the loop's timer, heap offsets. */
 #define EXTRA_ENTRIES 16
 
+/* A block of this size is mapped. */
+#define MAPPED_BYTES (64 * 1024)
+
 struct backend_block {
     struct backend_slot *slot; /* NULL: from malloc */
     size_t size;               /* in use by libev; 0: free */
     size_t capacity;
+    bool is_mapped; /* from mmap(2), not malloc() */
     alignas(max_align_t) unsigned char bytes[];
 };
 
 static _Thread_local struct backend_memory *in_use;
 
+/*
+ * Return memory that is reserved and not used: large blocks are whole pages, which take none before
+ * libev writes to them, and do not count as memory in use (mallinfo2).
+ */
 static struct backend_block *backend_memory_block(size_t capacity)
 {
-    struct backend_block *b = malloc(sizeof(*b) + capacity);
+    size_t bytes = sizeof(struct backend_block) + capacity;
+    bool is_mapped = bytes >= MAPPED_BYTES;
+    struct backend_block *b =
+        is_mapped ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                  : malloc(bytes);
 
-    if (b)
-        *b = (struct backend_block){.capacity = capacity};
+    if (!b || b == MAP_FAILED)
+        return NULL;
+    *b = (struct backend_block){.capacity = capacity, .is_mapped = is_mapped};
     return b;
+}
+
+static void backend_memory_free(struct backend_block *b)
+{
+    if (b && b->is_mapped)
+        munmap(b, sizeof(*b) + b->capacity);
+    else
+        free(b);
 }
 
 static struct backend_block *backend_memory_header(void *bytes)
@@ -51,7 +74,7 @@ static struct backend_block *backend_memory_move(struct backend_slot *slot)
     if (old) {
         memcpy(slot->block->bytes, old->bytes, old->size);
         slot->block->size = old->size;
-        free(old);
+        backend_memory_free(old);
     }
     return slot->block;
 }
@@ -73,7 +96,7 @@ static void backend_memory_release(struct backend_block *b)
     if (!b)
         return;
     if (!b->slot) {
-        free(b);
+        backend_memory_free(b);
         return;
     }
     b->size = 0;
@@ -133,13 +156,13 @@ static int backend_memory_grow(struct backend_memory *m, int n_fds)
         if (blocks[i])
             continue;
         while (i > 0)
-            free(blocks[--i]);
+            backend_memory_free(blocks[--i]);
         return -ENOMEM;
     }
     for (unsigned i = 0; i < BACKEND_MEMORY_SLOTS; i++) {
         struct backend_slot *slot = &m->slots[i];
 
-        free(slot->next);
+        backend_memory_free(slot->next);
         slot->next = blocks[i];
         if (!slot->block || slot->block->size == 0)
             backend_memory_move(slot);
@@ -158,8 +181,8 @@ int backend_memory_open(struct backend_memory *m)
 void backend_memory_close(struct backend_memory *m)
 {
     for (unsigned i = 0; i < BACKEND_MEMORY_SLOTS; i++) {
-        free(m->slots[i].block);
-        free(m->slots[i].next);
+        backend_memory_free(m->slots[i].block);
+        backend_memory_free(m->slots[i].next);
     }
     *m = (struct backend_memory){.n_fds = 0};
 }

@@ -198,7 +198,7 @@ static const struct {
      "t.ini:6: [listen e] frame_length_end: the value stands for 2 bytes"},
     {ECHO "[worker]\nchooser = least_conections\n",
      "t.ini:5: [worker] chooser: 'least_conections' is not known; did you mean "
-     "'least_connections'? (round_robin, least_connections or p2c)"},
+     "'least_connections'? (shuffled, round_robin, least_connections or p2c)"},
     {ECHO "[reactord]\nlog = reactord.log\n",
      "t.ini:5: [reactord] log: 'reactord.log' is not known (stderr, syslog, journal or an "},
     {ECHO "[reactord]\npid_file = r.pid\n",
