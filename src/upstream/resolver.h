@@ -65,7 +65,7 @@ struct resolver_next {
     /*
      * Called on the control loop, after resolver_prepare(), when all new names have an answer or
      * wait_ns has passed. Not called if the loop ends first. ${error}: 0; -ENODATA (logged): a new
-     * name has no address, and resolve_required is set.
+     * name has no address, and resolve_required is set or its upstream would have no server.
      */
     void (*ready)(void *cookie, int error);
     void *cookie;
