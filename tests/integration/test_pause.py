@@ -153,6 +153,7 @@ def silent_session(t):
     with t.daemon("[worker]\nstall_threshold = 200ms\n" + echo(front, "idle_timeout = 2s")) as daemon, \
             net.connect(front) as client:
         net.exchange(client, PING)
+        daemon.statistics()  # so the main thread, too, is behind its start
         with paused(t, daemon):
             pass
         check_equal(net.ending(client), "fin", "the end")
