@@ -43,14 +43,26 @@ static void watchdog_feeder_withhold(struct watchdog_feeder *watchdog_feeder)
     watchdog_feeder->withheld = true;
 }
 
-/* Loops that did not run either would seem stalled: the next look judges them. */
-static bool watchdog_feeder_note_absence(int64_t late_ns)
+static void watchdog_feeder_note_absence(int64_t late_ns)
 {
     log_warning(
         "the main thread did not run for about %.1f s, as after a pause of the process or of "
         "its machine",
         (double)late_ns / (double)NS_PER_S);
-    return true;
+}
+
+/*
+ * Do all loops turn? Loops that did not run either would seem stalled: the next look judges them,
+ * late or not. A main thread that is always late must not hide a stalled loop.
+ */
+static bool watchdog_feeder_judge(struct watchdog_feeder *watchdog_feeder, int64_t late_ns)
+{
+    bool was_away = watchdog_feeder->was_away;
+
+    watchdog_feeder->was_away = late_ns >= WATCHDOG_FEEDER_AWAY_NS;
+    if (watchdog_feeder->was_away)
+        watchdog_feeder_note_absence(late_ns);
+    return (watchdog_feeder->was_away && !was_away) || server_watch(watchdog_feeder->server);
 }
 
 void watchdog_feeder_look(struct watchdog_feeder *watchdog_feeder)
@@ -60,10 +72,7 @@ void watchdog_feeder_look(struct watchdog_feeder *watchdog_feeder)
 
     if (late_ns < 0)
         return;
-    if (late_ns >= WATCHDOG_FEEDER_AWAY_NS)
-        turning = watchdog_feeder_note_absence(late_ns);
-    else
-        turning = server_watch(watchdog_feeder->server);
+    turning = watchdog_feeder_judge(watchdog_feeder, late_ns);
     watchdog_feeder->look_at_ns = clock_add_ns(now_ns, watchdog_feeder->look_every_ns);
     if (watchdog_feeder->look_at_ns <= watchdog_feeder->feed_at_ns)
         return; /* the next check comes early enough to feed */

@@ -14,7 +14,7 @@
 
 struct server;
 
-/* A check that is so late logs only that: the loops did not run either. */
+/* A check that is so late logs only that: the loops did not run either. The next one judges. */
 #define WATCHDOG_FEEDER_AWAY_NS (1 * NS_PER_S)
 
 struct watchdog_feeder {
@@ -23,6 +23,7 @@ struct watchdog_feeder {
     int64_t look_at_ns;
     int64_t feed_every_ns; /* CLOCK_NEVER: no watchdog */
     int64_t feed_at_ns;    /* latest time to feed the watchdog */
+    bool was_away;         /* the last check was late by WATCHDOG_FEEDER_AWAY_NS */
     bool withheld;         /* the watchdog is not fed because of a stall, as logged */
 };
 
@@ -46,7 +47,7 @@ int64_t watchdog_feeder_due_at_ns(const struct watchdog_feeder *watchdog_feeder)
 /*
  * watchdog_feeder_look(watchdog_feeder):
  * If due, check the loops, and feed the watchdog unless a loop is stalled. If the check is late by
- * WATCHDOG_FEEDER_AWAY_NS, log that in its place.
+ * WATCHDOG_FEEDER_AWAY_NS, log that in its place, or if the check before was so late too, besides.
  *
  * Thread: main
  */

@@ -188,3 +188,22 @@ TEST(looks, after_a_pause_of_the_process_it_logs_that_and_judges_no_loop)
     ck_assert(!look());
     ck_assert_uint_eq(watched, 2);
 }
+
+TEST(looks, a_main_thread_that_is_late_each_time_hides_no_stalled_loop)
+{
+    watch_interval_ns = NS_PER_MS;
+    manager_watch("2000", NULL);
+    watchdog_feeder_start(&watchdog_feeder, NULL);
+    ck_assert(look());
+    turning = false;
+    wait_until(clock_now_ns() + WATCHDOG_FEEDER_AWAY_NS + NS_PER_MS);
+    ck_assert(look());
+    ck_assert_uint_eq(watched, 1);
+    for (unsigned i = 2; i <= 3; i++) {
+        wait_until(clock_now_ns() + WATCHDOG_FEEDER_AWAY_NS + NS_PER_MS);
+        ck_assert(!look());
+        ck_assert_uint_eq(watched, i);
+    }
+    EXPECT_LOG_LINES("the main thread did not run for about ", 3);
+    EXPECT_LOG_LINES(WITHHELD, 1);
+}
