@@ -102,3 +102,14 @@ TEST(absence, a_long_one_is_forgotten_after_a_minute)
     ck_assert_int_eq(heard_due_ns(&h, S(1), S(2)), S(3));
     ck_assert_int_eq(heard_due_ns(&h, S(69), S(2)), S(72));
 }
+
+TEST(absence, a_loop_that_is_never_back_for_long_still_ends_what_is_due)
+{
+    int64_t now_ns = S(1), length_ns = HEARD_ABSENCE_NS;
+
+    while (now_ns < heard_due_ns(&h, S(1), S(10))) {
+        heard_note_absence(&h, now_ns, now_ns + length_ns);
+        now_ns += length_ns;
+    }
+    ck_assert_int_le(now_ns, S(11) + 2 * length_ns);
+}
