@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Room for the error, the common name and the serial number of a certificate. */
-#define TLS_FAILURE_REASON_BYTES 192
+#define TLS_FAILURE_REASON_BYTES 400
 
 struct tls_failure {
     int alert;                             /* first fatal alert, sent or received; -1: no alert */
