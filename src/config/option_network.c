@@ -301,13 +301,15 @@ struct server_problems {
 
 static void option_network_add_problem(struct server_problems *all, const struct option_value *v)
 {
-    size_t len = strlen(all->text);
+    size_t len = strlen(all->text), n = strlen(v->problem);
 
-    if (len + 1 + strlen(v->problem) >= sizeof(all->text)) {
+    if (len + 1 + n >= sizeof(all->text)) {
         all->n_omitted++;
         return;
     }
-    snprintf(all->text + len, sizeof(all->text) - len, "%s%s", all->n > 0 ? "\n" : "", v->problem);
+    if (all->n > 0)
+        all->text[len++] = '\n';
+    memcpy(all->text + len, v->problem, n + 1);
     all->n++;
 }
 
