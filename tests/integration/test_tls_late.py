@@ -43,9 +43,7 @@ def required_certificate(t, resets):
         options = f"balance = first\neject_failures = 3\neject_time = 5m\neject_max_percent = 50\neject_resets = {resets}"
         with t.daemon(logged(t, front, config(front, {"a": bad.address, "b": good.address}, ca.path, options))) as daemon:
             for turn in range(3):
-                with net.connect(front) as client:
-                    client.sendall(b"hello")
-                    check(net.ending(client) == "reset", f"client {turn} was not reset")
+                check_equal(net.sent_away(net.connect, front, says=b"hello"), "reset", f"client {turn}")
             t.eventually(lambda: daemon.log_lines("server a: ejected for 300 s: connections failed in a row: 3"), "the ejection")
             for _ in range(3):
                 served(front)

@@ -114,12 +114,13 @@ def ending(s):
         return "reset"
 
 
-def sent_away(connect_to, *where):
-    """How a client that says nothing ends: a reset may come before connect() has looked."""
+def sent_away(connect_to, *where, says=b""):
+    """How a client that says this ends: a reset may come before connect() has looked."""
     try:
         with connect_to(*where) as s:
+            s.sendall(says)
             return ending(s)
-    except ConnectionResetError:
+    except (ConnectionResetError, BrokenPipeError):
         return "reset"
 
 

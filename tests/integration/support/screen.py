@@ -39,7 +39,7 @@ class Screen:
 
     def _take_terminal(self):
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        for number in (signal.SIGINT, signal.SIGQUIT):  # ignored if we run in the background
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):  # ignored if we run in the background
             signal.signal(number, signal.SIG_DFL)
 
     def __exit__(self, *_):
