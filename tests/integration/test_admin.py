@@ -576,7 +576,8 @@ DOUBTFUL = [
     ("two Content-Lengths", b"Content-Length: 2\r\nContent-Length: 2\r\n", "Content-Length"),
     ("two Hosts", b"Host: localhost\r\n", "Host is there twice"),
     ("two tokens", b"Authorization: Bearer x\r\nAuthorization: Bearer y\r\n", "Authorization is there twice"),
-    ("a length and an encoding", b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", "exclude each other"),
+    # Since 1.0 libmicrohttpd refuses it itself, in its own words.
+    ("a length and an encoding", b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", None),
 ]
 
 
@@ -589,7 +590,8 @@ def doubtful_head(t, what, fields, why):
         s.sendall(b"POST /v1/reload HTTP/1.1\r\nHost: localhost\r\n" + fields + b"\r\n{}")
         answer = read_answer(s)
         check_equal(answer.status, 400, "status")
-        check(why in answer.error, answer.error)
+        if why:
+            check(why in answer.error, answer.error)
         check_equal(net.read_to_end(s), b"", "what follows")
 
 
