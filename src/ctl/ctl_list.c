@@ -127,6 +127,8 @@ static void ctl_list_put(FILE *out, const struct ctl_list *list,
         ctl_list_put_number(out, column->kind, n);
     else if ((text = ctl_list_text(row, column->field)) != NULL)
         fputs(text, out);
+    else if (json_is_boolean(json_object_get(row, column->field)))
+        fputs(json_is_true(json_object_get(row, column->field)) ? "yes" : "no", out);
 }
 
 static void ctl_list_add_cell(struct ctl_table *table, const struct ctl_list *list,

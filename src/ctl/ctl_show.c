@@ -48,6 +48,10 @@ static const struct ctl_list_column upstream_columns[] = {
     {"OUT", "bytes_out", CTL_LIST_BYTES},
     {"CONNECT P99", "connect_duration.p99_ms", CTL_LIST_MS},
     {"FAILED", "connect_failures", CTL_LIST_COUNT},
+    {"DOWNS", "downs", CTL_LIST_COUNT},
+    {"SINCE", "state_age_ms", CTL_LIST_MS},
+    {"BACKUP", "backup", CTL_LIST_COUNT},
+    {"WHY", "down_reason", CTL_LIST_TEXT},
 };
 static const struct ctl_list upstream_list = {"name", upstream_columns,
                                               ARRAY_LEN(upstream_columns)};

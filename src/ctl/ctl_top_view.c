@@ -46,6 +46,8 @@ static const struct ctl_list_column upstream_columns[] = {
     {"OUT/S", "bytes_out", CTL_LIST_BYTE_RATE},
     {"CONNECT", "connect_duration.p99_ms", CTL_LIST_MS},
     {"WEIGHT", "weight", CTL_LIST_COUNT},
+    {"DOWNS", "downs", CTL_LIST_COUNT},
+    {"WHY", "down_reason", CTL_LIST_TEXT},
 };
 
 static const struct ctl_list_column session_columns[] = {

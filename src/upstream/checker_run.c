@@ -283,6 +283,14 @@ static int64_t checker_interval_ns(struct checker_target *t)
     return is_spread || t->first_ns == 0 || t->first_ns > interval_ns ? interval_ns : t->first_ns;
 }
 
+static void checker_note_why(struct checker_target *t, const struct check_result *result)
+{
+    char text[CHECK_TEXT_BYTES];
+
+    if (!t->health.is_up && result->outcome != CHECK_PASSED)
+        endpoint_set_why(t->conf.endpoint, check_describe(text, sizeof(text), result));
+}
+
 /* Process a verdict. May free the target. */
 static void checker_report(struct checker_target *t, const struct check_result *result,
                            int64_t began_at_ns, bool as_sessions)
@@ -296,6 +304,7 @@ static void checker_report(struct checker_target *t, const struct check_result *
     t->was_up |= t->health.is_up;
     change = health_report(&t->health, result->outcome == CHECK_PASSED, now_ns);
     atomic_store_explicit(&t->conf.endpoint->is_checked, true, memory_order_relaxed);
+    checker_note_why(t, result);
     checker_count(t);
     is_decided = t->is_undecided && (result->outcome != CHECK_PASSED || t->health.is_up);
     t->is_undecided &= !is_decided;

@@ -1,9 +1,11 @@
 #include "upstream/endpoint.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "engine/grace.h"
 
 /* Compare and swap: an add that is undone at the limit would show other threads a full endpoint. */
@@ -51,10 +53,25 @@ static void endpoint_tell(struct endpoint_group *g)
         g->changed(g);
 }
 
+/* A server that waits for its first check has not gone down. */
+static void endpoint_note_fitness(struct endpoint *e, uint32_t before, uint32_t after)
+{
+    bool was_fit = (before & ENDPOINT_UNFIT) == 0, is_fit = (after & ENDPOINT_UNFIT) == 0;
+    bool waits = (after & ENDPOINT_UNFIT) == ENDPOINT_DOWN &&
+                 !atomic_load_explicit(&e->is_checked, memory_order_relaxed);
+
+    if (was_fit == is_fit)
+        return;
+    atomic_store_explicit(&e->changed_at_ns, clock_now_ns(), memory_order_relaxed);
+    if (was_fit && !waits)
+        atomic_fetch_add_explicit(&e->downs, 1, memory_order_relaxed);
+}
+
 static bool endpoint_changed(struct endpoint *e, uint32_t before, uint32_t after)
 {
     if (before == after)
         return false;
+    endpoint_note_fitness(e, before, after);
     atomic_fetch_add_explicit(&e->group->changes, 1, memory_order_release); /* see note: flags */
     endpoint_tell(e->group);
     return true;
@@ -72,6 +89,20 @@ bool endpoint_clear_flag(struct endpoint *e, enum endpoint_flag mark)
     uint32_t before = atomic_fetch_and_explicit(e->load, ~(uint32_t)mark, memory_order_release);
 
     return endpoint_changed(e, before, before & ~(uint32_t)mark);
+}
+
+void endpoint_set_why(struct endpoint *e, const char *why)
+{
+    lock_take(&e->why_lock);
+    snprintf(e->why, sizeof(e->why), "%s", why);
+    lock_release(&e->why_lock);
+}
+
+void endpoint_copy_why(struct endpoint *e, char *out)
+{
+    lock_take(&e->why_lock);
+    memcpy(out, e->why, sizeof(e->why));
+    lock_release(&e->why_lock);
 }
 
 static bool endpoint_has_address(const struct endpoint_addresses *at, const struct address *a)

@@ -11,6 +11,7 @@
 
 #include "base/cache_line.h"
 #include "base/must.h"
+#include "engine/lock.h"
 #include "net/address.h"
 
 struct loop_group;
@@ -29,6 +30,7 @@ enum endpoint_flag {
 #define ENDPOINT_UNFIT (ENDPOINT_DOWN | ENDPOINT_EJECTED | ENDPOINT_ABSENT)
 
 #define ENDPOINT_ADDRESSES 16
+#define ENDPOINT_WHY_BYTES 320
 
 /* Addresses in the order to try; immutable once published. */
 struct endpoint_addresses {
@@ -72,6 +74,11 @@ struct endpoint {
     struct endpoint_group *group;
     _Atomic int64_t warming_since_ns; /* written before ENDPOINT_WARMING is set */
     atomic_bool is_checked;           /* a check has found whether it is up */
+
+    _Atomic uint64_t downs;        /* times it became unfit, without waiting for a first check */
+    _Atomic int64_t changed_at_ns; /* of the last time it became fit or unfit, or was disabled */
+    struct lock why_lock;          /* for `why` */
+    char why[ENDPOINT_WHY_BYTES];  /* what the last failed check found */
 };
 
 /*
@@ -153,5 +160,15 @@ void endpoint_close(struct endpoint *e);
  */
 bool endpoint_set_flag(struct endpoint *e, enum endpoint_flag mark);
 bool endpoint_clear_flag(struct endpoint *e, enum endpoint_flag mark);
+
+/*
+ * endpoint_set_why(e, why) / endpoint_copy_why(e, out):
+ * Note what a failed check found / copy it, "" if there is nothing.
+ *
+ * Thread: any
+ * Units:  ${why} is cut to ENDPOINT_WHY_BYTES, the size of ${out}
+ */
+void endpoint_set_why(struct endpoint *e, const char *why);
+void endpoint_copy_why(struct endpoint *e, char *out);
 
 #endif

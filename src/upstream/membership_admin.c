@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "upstream/membership_change.h"
 #include "upstream/membership_internal.h"
@@ -73,10 +74,14 @@ static void membership_admin_show(const struct membership *r, const struct serve
 {
     list_for_each (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
+        bool is_disabled;
 
         if (server->line != line)
             continue;
-        atomic_store(&server->is_disabled, server_line_own_is_disabled(line, server->name));
+        is_disabled = server_line_own_is_disabled(line, server->name);
+        if (atomic_exchange(&server->is_disabled, is_disabled) != is_disabled)
+            atomic_store_explicit(&server->endpoint.changed_at_ns, clock_now_ns(),
+                                  memory_order_relaxed);
         atomic_store(&server->is_draining,
                      server_line_own_admin(line, server->name).state == SERVER_LINE_DRAIN);
         if (server->is_listed && r->watch.changed)

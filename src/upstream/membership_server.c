@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "tls/tls_sessions.h"
 #include "upstream/checker.h"
@@ -63,6 +64,7 @@ void membership_free_server(struct upstream_server *server)
     tls_sessions_release(server->tls_sessions);
     checker_target_destroy(server->target);
     endpoint_close(&server->endpoint);
+    lock_close(&server->endpoint.why_lock);
     membership_give_load_back(server);
     server_line_release(server->line);
     free(server);
@@ -140,6 +142,8 @@ int membership_create_server(struct upstream_server **out, struct membership *r,
     list_init(&server->link);
     e = &server->endpoint;
     e->name = server->name;
+    lock_init(&e->why_lock);
+    atomic_init(&e->changed_at_ns, clock_now_ns());
     atomic_init(&e->weight, membership_weight(line, server, place));
     e->level = membership_level(conf, place);
     e->max_connections = conf->max_connections;

@@ -1,5 +1,8 @@
 #include "upstream/upstream_figures.h"
 
+#include <stdio.h>
+
+#include "base/clock.h"
 #include "stats/figure.h"
 #include "upstream/upstream.h"
 
@@ -68,12 +71,15 @@ void upstream_figures(const struct upstream *up, const struct server_set *set,
 struct upstream_figures_server_view {
     const char *state;
     unsigned connections;
+    uint64_t downs;
 };
 
 static const struct figure upstream_figures_server_rows[] = {
     FIGURE_OF(struct upstream_figures_server_view, STATE, NUMBER, state, "State of the server."),
     FIGURE_OF(struct upstream_figures_server_view, GAUGE, NUMBER, connections,
               "Connections of clients to the server."),
+    FIGURE_OF(struct upstream_figures_server_view, COUNTER, NUMBER, downs,
+              "Times the server went down, was ejected or lost its address."),
 };
 
 static const struct figure_table upstream_figures_server_table = {
@@ -82,6 +88,10 @@ static const struct figure_table upstream_figures_server_table = {
 struct upstream_figures_line_view {
     const char *address;
     unsigned weight, max_connections;
+    bool backup;
+    unsigned priority;
+    int64_t state_age_ns;
+    const char *down_reason;
 };
 
 static const struct figure upstream_figures_line_rows[] = {
@@ -90,6 +100,14 @@ static const struct figure upstream_figures_line_rows[] = {
     FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, weight, "Weight for balancing."),
     FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, max_connections,
               "Connections that are allowed; 0: no limit."),
+    FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, backup,
+              "1 for a backup, which is used only without other servers."),
+    FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, priority,
+              "Priority; servers of the lowest are used first."),
+    FIGURE_MS_OF(struct upstream_figures_line_view, GAUGE, state_age, 0,
+                 "Time since the server could last be used or not used, or was disabled."),
+    FIGURE_OF(struct upstream_figures_line_view, TEXT, NUMBER, down_reason,
+              "Why the server gets no sessions."),
 };
 
 static const struct figure_table upstream_figures_line_table = {
@@ -113,19 +131,47 @@ static const char *upstream_figures_state(const struct upstream_server *server, 
     return load & ENDPOINT_WARMING ? "warming" : "up";
 }
 
-void upstream_figures_server(const struct upstream *up, const struct upstream_server *server,
+/* Why no session is sent to ${server}; ${text} holds ENDPOINT_WHY_BYTES. */
+static const char *upstream_figures_why(struct upstream_server *server, uint32_t load, char *text)
+{
+    if (atomic_load(&server->is_disabled))
+        return "disabled in the configuration or by an administrator";
+    if (load & ENDPOINT_ABSENT)
+        return "its name has no address";
+    if (load & ENDPOINT_DOWN) {
+        endpoint_copy_why(&server->endpoint, text);
+        return text[0] != '\0' ? text : "not checked yet";
+    }
+    if (load & ENDPOINT_EJECTED) {
+        snprintf(text, ENDPOINT_WHY_BYTES, "ejected: connections failed in a row: %u",
+                 atomic_load_explicit(&server->ejection.ejected_after, memory_order_relaxed));
+        return text;
+    }
+    return NULL;
+}
+
+void upstream_figures_server(const struct upstream *up, struct upstream_server *server,
                              struct figure_visitor *v)
 {
     const struct figure_object object = {
         .subject = FIGURE_SERVER, .name = server->name, .owner = up->name};
     const struct endpoint *e = &server->endpoint;
     uint32_t load = endpoint_load(e);
-    const struct upstream_figures_server_view view = {.state = upstream_figures_state(server, load),
-                                                      .connections = load & ENDPOINT_COUNT_MASK};
+    char why[ENDPOINT_WHY_BYTES];
+    unsigned level = atomic_load_explicit(&e->level, memory_order_relaxed);
+    const struct upstream_figures_server_view view = {
+        .state = upstream_figures_state(server, load),
+        .connections = load & ENDPOINT_COUNT_MASK,
+        .downs = atomic_load_explicit(&e->downs, memory_order_relaxed)};
     const struct upstream_figures_line_view line = {
         .address = server->address_text,
         .weight = atomic_load_explicit(&e->weight, memory_order_relaxed),
-        .max_connections = atomic_load_explicit(&e->max_connections, memory_order_relaxed)};
+        .max_connections = atomic_load_explicit(&e->max_connections, memory_order_relaxed),
+        .backup = level == BALANCER_LEVELS - 1,
+        .priority = level,
+        .state_age_ns =
+            clock_now_ns() - atomic_load_explicit(&e->changed_at_ns, memory_order_relaxed),
+        .down_reason = upstream_figures_why(server, load, why)};
 
     figure_show(v, &upstream_figures_server_table, &object, &view);
     figure_show(v, &upstream_figures_line_table, &object, &line);

@@ -18,7 +18,7 @@ struct upstream_server;
  */
 void upstream_figures(const struct upstream *up, const struct server_set *set,
                       struct figure_visitor *v);
-void upstream_figures_server(const struct upstream *up, const struct upstream_server *server,
+void upstream_figures_server(const struct upstream *up, struct upstream_server *server,
                              struct figure_visitor *v);
 
 #endif

@@ -30,6 +30,7 @@ struct upstream_state_server {
     struct counters counters;
     struct counters_connects connects;
     struct tls_counters tls;
+    _Atomic uint64_t downs;
     _Atomic uint64_t spares[SPARE_COUNTS];
     struct upstream_state_told told;
     char name[];
@@ -55,6 +56,7 @@ static void upstream_state_server_set(struct counters_set *out, struct upstream_
     counters_set_add_sessions(out, &server->counters);
     counters_set_add_connects(out, &server->connects);
     tls_counters_add(&server->tls, out);
+    counters_set_add(out, "downs", &server->endpoint.downs);
     if (sp)
         upstream_state_add_spares(out, sp->counts);
 }
@@ -66,6 +68,7 @@ static void upstream_state_expected_set(struct counters_set *out, struct upstrea
     counters_set_add_sessions(out, &s->counters);
     counters_set_add_connects(out, &s->connects);
     tls_counters_add(&s->tls, out);
+    counters_set_add(out, "downs", &s->downs);
     if (has_spares)
         upstream_state_add_spares(out, s->spares);
 }

@@ -5,6 +5,7 @@ import signal
 import time
 
 from support import net, program
+from support.admin import get, section
 from support.case import check, check_equal, test
 from support.health import Ready, Talker, lines_of, ready, served
 from support.server import Moody, full_queue
@@ -326,6 +327,30 @@ def first_state_checked(t):
             check_equal([who(front) for _ in range(20)], ["b"] * 20, "the servers of the first clients")
             check_equal(len(daemon.log_lines("warning.*upstream back: server a: down: its first check failed: "
                                              "connection refused; ")), 1, "log lines")
+
+
+def figures(place):
+    """The figures of the servers, by name."""
+    return {one["name"]: one for one in get(place, "/v1/upstreams").json["upstreams"][0]["servers"]}
+
+
+@test()
+def reasons_in_the_figures(t):
+    """JSON tells why a server is down, how often it went down, and that it is a backup; metrics count it"""
+    front, place = t.address(), t.path("admin.sock")
+    with Moody("b", t.address()) as b:
+        servers = {"a": t.address(), "b": b.address + " backup", "c": t.address() + " disabled"}
+        text = checked(front, servers, eject_failures=0) + section(place)
+        with t.daemon(text) as daemon:
+            t.eventually(lambda: went_down(daemon), "a is down", within=10)
+            seen = figures(place)
+            check_equal([seen["a"][key] for key in ("down_reason", "downs", "backup")],
+                        ["connection refused", 1, False], "the server that is down")
+            check_equal([seen["b"][key] for key in ("down_reason", "downs", "backup")], ["", 0, True], "the backup")
+            check_equal(seen["c"]["down_reason"].split()[0], "disabled", "the reason of the disabled one")
+            metrics = get(place, "/metrics").body.decode()
+            for line in ('server_downs_total{upstream="back",server="a"} 1', 'server_backup{upstream="back",server="b"} 1'):
+                check("reactord_" + line in metrics, f"{line} in the metrics")
 
 
 @test()
