@@ -346,7 +346,7 @@ def reasons_in_the_figures(t):
             seen = figures(place)
             check_equal([seen["a"][key] for key in ("down_reason", "downs", "backup")],
                         ["connection refused", 1, False], "the server that is down")
-            check_equal([seen["b"][key] for key in ("down_reason", "downs", "backup")], ["", 0, True], "the backup")
+            check_equal([seen["b"][key] for key in ("down_reason", "downs", "backup")], [None, 0, True], "the backup")
             check_equal(seen["c"]["down_reason"].split()[0], "disabled", "the reason of the disabled one")
             metrics = get(place, "/metrics").body.decode()
             for line in ('server_downs_total{upstream="back",server="a"} 1', 'server_backup{upstream="back",server="b"} 1'):
