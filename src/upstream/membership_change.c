@@ -316,6 +316,7 @@ static void membership_change_apply(struct membership_change *ch, struct members
     atomic_store(&server->is_disabled, server_line_own_is_disabled(line, server->name));
     atomic_store(&server->is_draining,
                  server_line_own_admin(line, server->name).state == SERVER_LINE_DRAIN);
+    atomic_store(&server->is_backup, line->conf.backup);
     atomic_store(&server->endpoint.weight, share.weight);
     atomic_store(&server->endpoint.level, share.level);
     atomic_store(&server->endpoint.max_connections, share.max_connections);

@@ -135,7 +135,7 @@ static const char *upstream_figures_state(const struct upstream_server *server, 
 static const char *upstream_figures_why(struct upstream_server *server, uint32_t load, char *text)
 {
     if (atomic_load(&server->is_disabled))
-        return "disabled in the configuration or by an administrator";
+        return "disabled";
     if (load & ENDPOINT_ABSENT)
         return "its name has no address";
     if (load & ENDPOINT_DOWN) {
@@ -167,7 +167,7 @@ void upstream_figures_server(const struct upstream *up, struct upstream_server *
         .address = server->address_text,
         .weight = atomic_load_explicit(&e->weight, memory_order_relaxed),
         .max_connections = atomic_load_explicit(&e->max_connections, memory_order_relaxed),
-        .backup = level == BALANCER_LEVELS - 1,
+        .backup = atomic_load(&server->is_backup),
         .priority = level,
         .state_age_ns =
             clock_now_ns() - atomic_load_explicit(&e->changed_at_ns, memory_order_relaxed),

@@ -45,7 +45,7 @@ struct upstream_server {
     /* The configuration of `line`; who may read it, and how long: see `conf` of struct upstream. */
     _Atomic(const struct upstream_server_conf *) conf;
     /* State of `line`, with the administrator's changes; any thread may read it. */
-    atomic_bool is_disabled, is_draining;
+    atomic_bool is_disabled, is_draining, is_backup;
     struct endpoint endpoint;
     struct ejection ejection;
     struct log_limit log_limit;

@@ -349,7 +349,7 @@ def reasons_in_the_figures(t):
             check_equal([seen["b"][key] for key in ("down_reason", "downs", "backup")], [None, 0, True], "the backup")
             check_equal(seen["c"]["down_reason"].split()[0], "disabled", "the reason of the disabled one")
             metrics = get(place, "/metrics").body.decode()
-            for line in ('server_downs_total{upstream="back",server="a"} 1', 'server_backup{upstream="back",server="b"} 1'):
+            for line in ('server_downs_total{server="a",upstream="back"} 1', 'server_backup{server="b",upstream="back"} 1'):
                 check("reactord_" + line in metrics, f"{line} in the metrics")
 
 
