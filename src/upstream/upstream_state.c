@@ -22,6 +22,7 @@ enum upstream_state_health {
 struct upstream_state_told {
     enum upstream_state_health health;
     struct ejection_past ejected; /* all 0: it was not ejected */
+    int64_t changed_at_ns;        /* 0: not told */
 };
 
 /* State of an unresolved server. */
@@ -107,6 +108,8 @@ static void upstream_state_write_server(struct upstream *up, struct upstream_ser
     fprintf(f, "server %s/%s down=%s", up->name, server->name, down ? "yes" : up_text);
     if (ejection_get(&up->ejection, &server->ejection, &ejected))
         fprintf(f, " ejected=%" PRId64 ",%u", ejected.returns_at_ns, ejected.times);
+    fprintf(f, " since=%" PRId64,
+            atomic_load_explicit(&server->endpoint.changed_at_ns, memory_order_relaxed));
     upstream_state_server_set(&set, server);
     counters_set_write(&set, f);
     fputc('\n', f);
@@ -138,6 +141,7 @@ static struct upstream_state_told upstream_state_told_of(const char *text)
 {
     struct upstream_state_told told = {.health = UPSTREAM_STATE_UNKNOWN};
     struct ejection_past ejected;
+    int64_t since;
 
     if (strncmp(text, "down=yes", strlen("down=yes")) == 0)
         told.health = UPSTREAM_STATE_DOWN;
@@ -148,6 +152,9 @@ static struct upstream_state_told upstream_state_told_of(const char *text)
     if (sscanf(text, "down=%*s ejected=%" SCNd64 ",%u", &ejected.returns_at_ns, &ejected.times) ==
         2)
         told.ejected = ejected;
+    if (sscanf(text, "down=%*s since=%" SCNd64, &since) == 1 ||
+        sscanf(text, "down=%*s ejected=%*s since=%" SCNd64, &since) == 1)
+        told.changed_at_ns = since;
     return told;
 }
 
@@ -158,8 +165,8 @@ static bool upstream_state_is_checked(const struct upstream *up,
            !atomic_load(&server->is_disabled);
 }
 
-static void upstream_state_use_health(struct upstream *up, struct upstream_server *server,
-                                      const struct upstream_state_told *told)
+static void upstream_state_use_flags(struct upstream *up, struct upstream_server *server,
+                                     const struct upstream_state_told *told)
 {
     ejection_restore(&up->ejection, &server->ejection, &server->endpoint, &told->ejected,
                      clock_now_ns());
@@ -171,6 +178,19 @@ static void upstream_state_use_health(struct upstream *up, struct upstream_serve
         (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_DOWN);
     if (told->health == UPSTREAM_STATE_CHECKED_UP)
         atomic_store_explicit(&server->endpoint.is_checked, true, memory_order_relaxed);
+}
+
+/* The other process has counted how often it went down, and knows since when. */
+static void upstream_state_use_health(struct upstream *up, struct upstream_server *server,
+                                      const struct upstream_state_told *told)
+{
+    struct endpoint *e = &server->endpoint;
+    uint64_t downs = atomic_load_explicit(&e->downs, memory_order_relaxed);
+
+    upstream_state_use_flags(up, server, told);
+    atomic_store_explicit(&e->downs, downs, memory_order_relaxed);
+    if (told->changed_at_ns > 0 && told->changed_at_ns <= clock_now_ns())
+        atomic_store_explicit(&e->changed_at_ns, told->changed_at_ns, memory_order_relaxed);
 }
 
 static struct upstream_server *upstream_state_find(struct upstream *up, const char *name)

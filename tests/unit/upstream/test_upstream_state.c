@@ -97,10 +97,14 @@ static void look_up(void)
     ck_assert_int_eq(membership_update(m, m->lines[2], &place, 1, NULL), 1);
 }
 
+/* With the state of all servers since 7 ns. */
 static const char *write_text(void)
 {
+    const struct server_set *set = membership_now(&upstream->membership);
     FILE *f;
 
+    for (unsigned i = 0; i < set->n; i++)
+        atomic_store(&set->servers[i]->endpoint.changed_at_ns, 7);
     free(text);
     f = open_memstream(&text, &text_len);
     ck_assert_ptr_nonnull(f);
@@ -121,11 +125,12 @@ TEST(upstream_state, a_line_for_the_group_and_for_each_server)
     counters_ended(&find("b")->counters, SESSION_IDLE, 1, 2);
     counters_connect_failed(&find("b")->connects);
     (void)endpoint_set_flag(&find("a")->endpoint, ENDPOINT_DOWN);
-    ck_assert_str_eq(write_text(), "upstream back late_checks=4 sessions_total=1\n"
-                                   "server back/a down=yes\n"
-                                   "server back/b down=no connect_failures=1 idle=1 bytes_out=2 "
-                                   "bytes_in=1 sessions_total=1\n"
-                                   "server back/name@127.0.0.1:1001 down=no\n");
+    ck_assert_str_eq(write_text(),
+                     "upstream back late_checks=4 sessions_total=1\n"
+                     "server back/a down=yes since=7\n"
+                     "server back/b down=no since=7 connect_failures=1 idle=1 bytes_out=2 "
+                     "bytes_in=1 sessions_total=1\n"
+                     "server back/name@127.0.0.1:1001 down=no since=7\n");
 }
 
 TEST(upstream_state, the_group_continues)
@@ -151,6 +156,30 @@ TEST(upstream_state, a_server_continues_with_its_health)
     ck_assert(is_down("a") && !is_down("b"));
     ck_assert_uint_eq(began("a"), 5);
     ck_assert_uint_eq(began("b"), 6);
+}
+
+TEST(upstream_state, a_server_is_down_since_when_it_was_and_as_often)
+{
+    open_group();
+    continue_server("a", "down=yes since=21 downs=2", NULL);
+    continue_server("b", "down=no,checked ejected=22,3 since=23 downs=4", NULL);
+    continue_server("name@127.0.0.1:1001", "down=yes since=24 downs=5", NULL);
+    look_up();
+    ck_assert_int_eq(atomic_load(&find("a")->endpoint.changed_at_ns), 21);
+    ck_assert_int_eq(atomic_load(&find("b")->endpoint.changed_at_ns), 23);
+    ck_assert_int_eq(atomic_load(&find("name@127.0.0.1:1001")->endpoint.changed_at_ns), 24);
+    ck_assert_uint_eq(atomic_load(&find("a")->endpoint.downs), 2);
+    ck_assert_uint_eq(atomic_load(&find("name@127.0.0.1:1001")->endpoint.downs), 5);
+}
+
+TEST(upstream_state, a_time_that_has_not_come_is_no_since)
+{
+    char line[60];
+
+    open_group();
+    snprintf(line, sizeof(line), "down=no since=%lld", (long long)(clock_now_ns() + NS_PER_S));
+    continue_server("a", line, NULL);
+    ck_assert_int_le(atomic_load(&find("a")->endpoint.changed_at_ns), clock_now_ns());
 }
 
 TEST(upstream_state, a_server_that_was_up_needs_no_first_check)
@@ -275,13 +304,13 @@ TEST(upstream_state, spare_connections_go_on_being_counted_also_of_a_name)
     spare_count(find("a")->spare, SPARE_OPENED);
     spare_count(find("a")->spare, SPARE_USED);
     ck_assert_ptr_nonnull(
-        strstr(write_text(), "server back/a down=no spares_used=1 spares_opened=1\n"));
+        strstr(write_text(), "server back/a down=no since=7 spares_used=1 spares_opened=1\n"));
     continue_server("a", "spares_opened=7 spares_used=5", "spares_opened=2 spares_used=1");
     ck_assert_ptr_nonnull(strstr(write_text(), " spares_used=5 spares_opened=6\n"));
     continue_server("name@127.0.0.1:1001", "spares_opened=9", NULL);
     look_up();
     ck_assert_ptr_nonnull(
-        strstr(write_text(), "server back/name@127.0.0.1:1001 down=no spares_opened=9\n"));
+        strstr(write_text(), "server back/name@127.0.0.1:1001 down=no since=7 spares_opened=9\n"));
 }
 
 static void continue_ejected(const char *name, int64_t until_ns)
@@ -310,6 +339,7 @@ TEST(upstream_state, an_ejected_server_stays_ejected_also_of_a_name)
     look_up();
     ck_assert(is_ejected("a") && is_ejected("name@127.0.0.1:1001"));
     ck_assert_uint_eq(find("a")->ejection.times, 3);
+    ck_assert_uint_eq(atomic_load(&find("a")->endpoint.downs), 0);
     ck_assert_ptr_nonnull(strstr(write_text(), "server back/a down=no ejected="));
     ck_assert(ejection_cancel(&upstream->ejection, &find("a")->ejection, &find("a")->endpoint));
     continue_ejected("a", now_ns - 1);
