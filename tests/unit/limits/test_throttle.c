@@ -114,6 +114,27 @@ TEST(throttle, what_was_not_read_is_given_back)
     ck_assert_uint_ge(asked, 5000);
 }
 
+/* A read of one byte, behind which there was nothing. */
+static void take_one(void *arg)
+{
+    int64_t *full_at_ns = arg;
+
+    ck_assert_uint_eq(throttle_allow(throttle, 1000000), 1000);
+    full_at_ns[0] = shared.of[0].bucket.full_at_ns;
+    throttle_took(throttle, 1, true);
+    full_at_ns[1] = shared.of[0].bucket.full_at_ns;
+}
+
+TEST(throttle, who_has_read_all_leaves_the_rest_of_the_grant_to_others)
+{
+    int64_t full_at_ns[2];
+
+    begin(0, 256000);
+    loop_runner_call(loop, take_one, full_at_ns);
+    ck_assert_int_ge(full_at_ns[0] - full_at_ns[1], 999 * NS_PER_S / 256000 - 1);
+    loop_runner_call(loop, take_one, full_at_ns); /* and asks for a whole one again */
+}
+
 TEST(throttle, a_grant_is_small_when_it_is_shared)
 {
     begin(0, 256000);

@@ -1,11 +1,13 @@
 /* net/channel: channels of one loop are served in the order in which their peers spoke. */
 #include <string.h>
+#include <sys/socket.h>
 
 #include "support/loop_runner.h"
 #include "support/probe.h"
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
+#include "support/until.h"
 
 #define CHANNELS 20
 
@@ -108,4 +110,69 @@ TEST(order, one_that_an_earlier_one_stops_for_a_moment_comes_in_the_next_turn)
     first_does = pause_c;
     ck_assert_str_eq(speak(mixed, 2), "taqbnfrdmelgskhjpioc");
     ck_assert_str_eq(speak(again, 1), again);
+}
+
+/* ---- one that never ends ---- */
+
+#define FILL_BYTES  (64 * 1024)
+#define READS_EACH  4 /* full reads of one event */
+#define READS_TOTAL (40 * READS_EACH)
+
+static const uint8_t fill[FILL_BYTES];
+
+/* As much as the socket takes, so that the next read is a full one, too. */
+static void fill_up(struct probe *p)
+{
+    while (send(p->peer, fill, sizeof(fill), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        ;
+}
+
+static void on_endless_read(struct probe *p)
+{
+    if (n_reads >= READS_TOTAL)
+        return;
+    order[n_reads++] = (char)('a' + (p - probes));
+    buffer_clear(&p->read);
+    fill_up(p);
+}
+
+/* On the loop, so that it sees neither before both have come. */
+static void do_fill(void *arg)
+{
+    (void)arg;
+    n_reads = 0;
+    fill_up(&probes[0]);
+    fill_up(&probes[1]);
+}
+
+static unsigned longest_row(void)
+{
+    unsigned row = 0, longest = 0;
+
+    for (unsigned i = 0; i < READS_TOTAL; i++) {
+        row = i > 0 && order[i] == order[i - 1] ? row + 1 : 1;
+        longest = row > longest ? row : longest;
+    }
+    return longest;
+}
+
+static bool all_are_read(struct probe *p)
+{
+    probe_events(p); /* the loop has left its callbacks */
+    return n_reads == READS_TOTAL;
+}
+
+/* Unix sockets: what is sent can be read at once. */
+TEST(order, one_that_always_has_more_lets_the_others_have_their_turn)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        probe_close(&probes[i]);
+        probe_init(&probes[i], net, sockets_unix);
+        probes[i].on_read = on_endless_read;
+        probe_start(&probes[i]);
+    }
+    loop_runner_turn(loop);
+    loop_runner_call(loop, do_fill, NULL);
+    UNTIL(all_are_read(&probes[0]));
+    ck_assert_uint_le(longest_row(), 2 * READS_EACH); /* last of a turn, first of the next */
 }

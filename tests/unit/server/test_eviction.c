@@ -4,6 +4,7 @@
  */
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "engine/loop_group.h"
 #include "server/eviction.h"
 #include "server/session_set.h"
@@ -30,6 +31,8 @@ static atomic_uint ended;
 static struct session *sessions[MANY];
 static unsigned n_sessions;
 static unsigned evicted_first; /* until the first one is freed */
+static int64_t evicted_at_ns[MANY];
+static unsigned n_evicted;
 static struct endpoint_group endpoints;
 static _Atomic uint32_t load;
 static struct upstream_server server;
@@ -47,6 +50,7 @@ static bool evict(struct session *s, const struct upstream_server *at, int64_t b
 {
     ck_assert_ptr_eq(at, &server);
     ck_assert_int_gt(before_ns, 0);
+    evicted_at_ns[n_evicted++] = clock_now_ns();
     session_abort(s, SESSION_SERVER_DOWN);
     return true;
 }
@@ -146,6 +150,24 @@ TEST(eviction, many_are_ended_in_steps)
     UNTIL(atomic_load(&ended) == MANY && atomic_load(&server.held) == 0);
     ck_assert_uint_ge(evicted_first, 1);
     ck_assert_uint_le(evicted_first, 2 * SESSION_SET_STEP); /* a control task, a tail task */
+    for (unsigned i = 0; i < MANY; i++)
+        close(clients[i]);
+}
+
+/* So many sessions per tick are more than a step ends: the steps of a tick share them. */
+#define MORE_THAN_STEP (SESSION_SET_STEP + SESSION_SET_STEP / 2)
+
+TEST(eviction, a_rate_counts_for_all_steps_of_a_tick_together)
+{
+    static int clients[MANY];
+    unsigned rate = MORE_THAN_STEP * (NS_PER_S / EVICTION_TICK_NS);
+
+    for (unsigned i = 0; i < MANY; i++)
+        clients[i] = client();
+    loop_runner_call(control, begin, &rate);
+    UNTIL(atomic_load(&ended) == MANY && atomic_load(&server.held) == 0);
+    ck_assert_int_ge(evicted_at_ns[MORE_THAN_STEP] - evicted_at_ns[MORE_THAN_STEP - 1],
+                     EVICTION_TICK_NS);
     for (unsigned i = 0; i < MANY; i++)
         close(clients[i]);
 }

@@ -129,6 +129,15 @@ TEST_EACH(threads, there_are_two_workers_for_each_processor_of_the_quota, 3)
     threads_destroy(&threads);
 }
 
+static void end_threads(struct threads *threads)
+{
+    ck_assert_int_eq(threads_end_boss(threads), 0);
+    ck_assert_int_eq(threads_end_workers(threads), 0);
+    ck_assert_int_eq(threads_end_control(threads), 0);
+    ck_assert_int_eq(threads_end_executor(threads), 0);
+    threads_destroy(threads);
+}
+
 /* 0: the boss; 1 to 3: the workers; 4: control. */
 TEST_EACH(threads, loop_that_stalls_is_seen_whichever_it_is, 5)
 {
@@ -146,9 +155,24 @@ TEST_EACH(threads, loop_that_stalls_is_seen_whichever_it_is, 5)
     UNTIL(!threads_watch(&threads));
     EXPECT_LOG_LINES("stalled: ", 1);
     tasks_block_end(&block);
-    ck_assert_int_eq(threads_end_boss(&threads), 0);
-    ck_assert_int_eq(threads_end_workers(&threads), 0);
-    ck_assert_int_eq(threads_end_control(&threads), 0);
-    ck_assert_int_eq(threads_end_executor(&threads), 0);
-    threads_destroy(&threads);
+    end_threads(&threads);
+}
+
+/* 0: a boss that a reload adds; 1, 2: workers. */
+TEST_EACH(threads, loop_that_a_reload_adds_is_seen_to_stall_as_the_others_are, 3)
+{
+    struct threads_change change;
+    struct threads threads;
+    struct tasks_block block;
+
+    conf.worker.stall_threshold_ns = 10 * NS_PER_MS;
+    ck_assert_int_eq(threads_create(&threads, &conf), 0);
+    ck_assert_int_eq(threads_prepare(&threads, 2, 5, &change), 0);
+    threads_commit(&threads, &change);
+    tasks_block_begin(&block, _i == 0 ? loop_group_at(threads.boss, 1)
+                                      : loop_group_at(threads.workers, 2 + (unsigned)_i));
+    UNTIL(!threads_watch(&threads));
+    EXPECT_LOG_LINES("stalled: ", 1);
+    tasks_block_end(&block);
+    end_threads(&threads);
 }

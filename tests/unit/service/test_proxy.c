@@ -319,3 +319,18 @@ TEST(proxy, aborting_resets_both_sides)
     sockets_hear_reset(proxied.server);
     host_expect_end(&proxied.host, SESSION_DRAIN);
 }
+
+/* The first bytes of the server are looked at, and so copied. */
+TEST(proxy, after_the_first_bytes_of_the_server_the_next_are_spliced)
+{
+    unsigned before;
+
+    proxied.host.conf.splice = SPLICE_ON;
+    proxied_connect();
+    sockets_say(proxied.server, "first");
+    sockets_hear(proxied.client, "first");
+    before = fault_calls(FAULT_SPLICE);
+    sockets_say_pattern(proxied.server, 0, 100000);
+    sockets_hear_pattern(proxied.client, 0, 100000);
+    ck_assert_uint_gt(fault_calls(FAULT_SPLICE), before);
+}

@@ -172,6 +172,23 @@ TEST(connect, a_client_that_is_gone_ends_the_pause)
     host_expect_end(&proxied.host, SESSION_CLIENT_RESET);
 }
 
+TEST(connect, each_pause_is_twice_as_long_as_the_last)
+{
+    int64_t began_at_ns = clock_now_ns();
+    int client;
+
+    proxied_add(0, PROXIED_REFUSES);
+    proxied.conf.retry_budget = 100;
+    proxied.conf.retry_timeout_ns = 3600 * NS_PER_S;
+    proxied_open(1);
+    client = host_client(&proxied.host);
+    UNTIL(atomic_load(&proxied.upstream->retry_budget.retries) >= 5);
+    /* Half of 50, 100, 200, 400 and 800 ms at least; five times 50 are at most 375. */
+    ck_assert_int_ge(since_ms(began_at_ns), 775);
+    sockets_reset(client);
+    host_expect_end(&proxied.host, SESSION_CLIENT_RESET);
+}
+
 TEST(connect, retries_above_the_budget_wait_and_are_counted)
 {
     int clients[30];

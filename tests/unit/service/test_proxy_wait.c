@@ -279,6 +279,25 @@ TEST(wait, a_client_that_ended_its_stream_before_it_queues_leaves_the_queue)
     close_full_server();
 }
 
+/* 0: retry_timeout; 1: without it, connect_timeout. */
+TEST_EACH(wait, time_in_the_queue_is_not_taken_from_the_time_for_retries, 2)
+{
+    int client;
+
+    proxied.conf.retry_budget = 100;
+    proxied.conf.connect_timeout_ns = (_i == 0 ? 30000 : 1000) * NS_PER_MS;
+    proxied.conf.retry_timeout_ns = (_i == 0 ? 1000 : 0) * NS_PER_MS;
+    open_full_server();
+    client = waiting_client();
+    PAUSE_MS(1100);
+    ck_assert_int_eq(shutdown(proxied.fds[0], SHUT_RDWR), 0); /* it refuses from now on */
+    close_full_server();
+    sockets_hear_reset(client);
+    close(client);
+    UNTIL(atomic_load(&proxied.host.ended) == 2);
+    ck_assert_uint_ge(atomic_load(&proxied.upstream->retry_budget.retries), 1);
+}
+
 TEST(wait, an_idle_timeout_ends_the_attempt)
 {
     int client;

@@ -221,6 +221,36 @@ TEST(what_a_loop_gives, a_server_that_refuses_is_tried_less_and_less_often)
     UNTIL(log_lines_with("can be opened again") == 1);
 }
 
+static void do_note_pause(void *arg)
+{
+    struct spare_list *part = spare_part(server->spare, 0);
+
+    *(int64_t *)arg = part->pause_ns;
+    ck_assert(part->pause_ns == 0 || part->not_before_ns >= part->paused_until_ns);
+}
+
+static int64_t pause_ns(void)
+{
+    int64_t ns;
+
+    loop_runner_call(loop, do_note_pause, &ns);
+    return ns;
+}
+
+TEST(what_a_loop_gives, a_server_that_ends_them_soon_is_tried_less_and_less_often)
+{
+    unsigned rounds = 0;
+
+    open_pool();
+    ck_assert_int_eq(pause_ns(), 0);
+    while (pause_ns() < 400 * NS_PER_MS) { /* after 3, unless the machine is slow */
+        ck_assert_uint_lt(rounds++, 10);
+        accept_some(KEEP);
+        close_accepted();
+        UNTIL(counted(SPARE_CLOSED) == rounds * KEEP);
+    }
+}
+
 TEST(what_a_loop_gives, without_a_pool_or_a_wish_there_are_none)
 {
     struct take t;
