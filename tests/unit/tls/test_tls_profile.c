@@ -550,6 +550,25 @@ TEST(resuming, keys_of_the_process_are_shared_by_profiles)
     SSL_SESSION_free(session);
 }
 
+/* A client of 1.3 uses a ticket once (RFC 8446, C.4), one of 1.2 again and again. */
+TEST_EACH(resuming, a_session_gets_a_new_ticket_each_time_only_in_1_3, 2)
+{
+    int version = _i == 0 ? TLS1_2_VERSION : TLS1_3_VERSION;
+    SSL_SESSION *used;
+
+    use_keys(NULL);
+    ck_assert_int_eq(load_client(), 0);
+    ck_assert(!resume(version));
+    for (int i = 0; i < 3; i++) {
+        used = session;
+        SSL_SESSION_up_ref(used); /* or the new one may be in its place */
+        ck_assert(resume(version));
+        ck_assert_int_eq(session != used, version == TLS1_3_VERSION);
+        SSL_SESSION_free(used);
+    }
+    SSL_SESSION_free(session);
+}
+
 TEST(resuming, a_ticket_is_no_way_round_another_ca)
 {
     struct certificate other;

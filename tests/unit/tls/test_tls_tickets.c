@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "support/suite.h"
 
 struct ticket {
@@ -59,6 +60,30 @@ static void run_other(struct other *o)
     close(ends[1]);
 }
 
+/* Where the exported keys have the instant of the next rotation: behind the mark. */
+#define ROTATION_AT 8
+
+/* Import what this process exports, with the next rotation at ${at_ns}. */
+static void set_rotation(int64_t at_ns)
+{
+    uint8_t keys[TLS_TICKETS_OWN_BYTES];
+    size_t len = tls_tickets_export_own(keys);
+
+    ck_assert_uint_gt(len, 0);
+    memcpy(keys + ROTATION_AT, &at_ns, sizeof(at_ns));
+    ck_assert_int_eq(tls_tickets_import_own(keys, len), 0);
+}
+
+static int64_t next_rotation_ns(void)
+{
+    uint8_t keys[TLS_TICKETS_OWN_BYTES];
+    int64_t at_ns;
+
+    ck_assert_uint_gt(tls_tickets_export_own(keys), 0);
+    memcpy(&at_ns, keys + ROTATION_AT, sizeof(at_ns));
+    return at_ns;
+}
+
 GROUP(own_keys, NULL, NULL);
 
 TEST(own_keys, are_those_of_the_process_before)
@@ -101,4 +126,52 @@ TEST(own_keys, of_another_version_are_refused_and_change_nothing)
     ck_assert_int_eq(tls_tickets_import_own(other.keys, other.len), -EINVAL);
     ck_assert_int_eq(use(&other.ticket, false), 0);
     ck_assert_int_eq(use(&mine, false), 1);
+}
+
+TEST(own_keys, the_previous_key_still_decrypts_and_has_the_ticket_renewed)
+{
+    struct ticket old, current;
+
+    ck_assert_int_eq(use(&old, true), 1);
+    set_rotation(clock_now_ns());
+    ck_assert_int_eq(use(&old, false), 2);
+    ck_assert_int_eq(use(&current, true), 1);
+    ck_assert_mem_ne(current.name, old.name, sizeof(old.name));
+    ck_assert_int_eq(use(&current, false), 1);
+    ck_assert_int_eq(use(&old, false), 2);
+}
+
+TEST(own_keys, the_key_before_the_previous_one_is_forgotten)
+{
+    struct ticket old, previous;
+
+    ck_assert_int_eq(use(&old, true), 1);
+    set_rotation(clock_now_ns());
+    ck_assert_int_eq(use(&previous, true), 1);
+    set_rotation(clock_now_ns());
+    ck_assert_int_eq(use(&old, false), 0);
+    ck_assert_int_eq(use(&previous, false), 2);
+}
+
+TEST(own_keys, one_key_encrypts_for_the_lifetime_of_a_ticket)
+{
+    int64_t from_ns = clock_now_ns();
+    struct ticket first, later;
+
+    ck_assert_int_eq(use(&first, true), 1);
+    ck_assert_int_ge(next_rotation_ns(), from_ns + TLS_TICKETS_SECONDS * NS_PER_S);
+    ck_assert_int_le(next_rotation_ns(), clock_now_ns() + TLS_TICKETS_SECONDS * NS_PER_S);
+    ck_assert_int_eq(use(&later, true), 1);
+    ck_assert_mem_eq(later.name, first.name, sizeof(first.name));
+}
+
+/* As if the other process had a longer lifetime. */
+TEST(own_keys, that_are_imported_encrypt_no_longer_than_own_ones)
+{
+    struct ticket ticket;
+
+    ck_assert_int_eq(use(&ticket, true), 1);
+    set_rotation(clock_now_ns() + 2 * TLS_TICKETS_SECONDS * NS_PER_S);
+    ck_assert_int_le(next_rotation_ns(), clock_now_ns() + TLS_TICKETS_SECONDS * NS_PER_S);
+    ck_assert_int_eq(use(&ticket, false), 1);
 }
