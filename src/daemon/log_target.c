@@ -164,17 +164,20 @@ static int log_target_message_send(struct log_target *lt, const char *text, size
         message.msg_name = &lt->peer;
         message.msg_namelen = sizeof(lt->peer);
     }
+    if (atomic_load_explicit(&lt->torn, memory_order_relaxed) && !log_target_mend(lt))
+        return -EAGAIN;
     if (lt->medium == MEDIUM_SYSLOG_STREAM) {
         message.msg_iovlen = ARRAY_LEN(parts);
-        if (atomic_load_explicit(&lt->torn, memory_order_relaxed) && !log_target_mend(lt))
-            return -EAGAIN;
         n = log_target_syslog_send(lt, &message, head.len + len);
     } else {
         n = sendmsg(lt->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
     if (n < 0)
         return -errno;
-    return (size_t)n == head.len + len ? 0 : -EIO; /* the stream took a part of the line */
+    if ((size_t)n == head.len + len)
+        return 0;
+    atomic_store_explicit(&lt->torn, true, memory_order_relaxed);
+    return -EAGAIN;
 }
 
 static ssize_t log_target_messages_send(struct log_target *lt, const char *lines, size_t len)

@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -233,6 +235,74 @@ TEST(datagram, a_syslog_that_takes_connections_and_does_not_read_gets_whole_mess
         text = message_of(connection);
     while (!strstr(text, ": later"));
     log_lines_expect(message_of(connection), "main: log: lines dropped: [0-9]+$");
+}
+
+#define LONG_BYTES 600000 /* more than a socket takes */
+
+/* Two lines: "one", and a long one. */
+static const char *one_and_long_line(void)
+{
+    static char lines[4 + LONG_BYTES + 1] = "one\n";
+
+    memset(lines + 4, 'x', LONG_BYTES);
+    lines[4 + LONG_BYTES] = '\n';
+    return lines;
+}
+
+/* Read what is there; it must end with an x. */
+static void hear_part(int fd)
+{
+    static char text[1 << 16];
+    ssize_t n, last = 0;
+
+    while ((n = recv(fd, text, sizeof(text), MSG_DONTWAIT)) > 0)
+        last = n;
+    ck_assert_int_gt(last, 0);
+    ck_assert_int_eq(text[last - 1], 'x');
+}
+
+TEST(datagram, a_message_of_which_syslog_took_a_part_is_ended_before_the_next)
+{
+    int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev"), connection;
+    const char *lines = one_and_long_line();
+
+    if (fd < 0)
+        return;
+    fd = listen_for_syslog(fd);
+    open_target("syslog");
+    connection = accept(fd, NULL, NULL);
+    ck_assert_int_eq(log_target_put_lines(target, lines, 4 + LONG_BYTES + 1), 4);
+    ck_assert_int_eq(log_target_put_lines(target, lines, 4), -EAGAIN);
+    log_lines_expect(message_of(connection), "^<30>.*: one$");
+    hear_part(connection);
+    ck_assert_int_eq(log_target_put_lines(target, lines, 4), 4);
+    ck_assert_str_eq(message_of(connection), "\n");
+    log_lines_expect(message_of(connection), "^<30>.*: one$");
+    ck_assert_int_eq(log_target_put_lines(target, lines, 4), 4);
+    log_lines_expect(message_of(connection), "^<30>.*: one$");
+}
+
+TEST(datagram, a_line_of_which_the_journal_at_stderr_took_a_part_is_ended_before_the_next)
+{
+    const char *lines = one_and_long_line();
+    char stream[64];
+    struct stat st;
+    int fds[2];
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    ck_assert_int_eq(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
+    ck_assert_int_eq(fstat(STDERR_FILENO, &st), 0);
+    snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino);
+    setenv("JOURNAL_STREAM", stream, 1);
+    open_target("stderr");
+    ck_assert_int_eq(log_target_put_lines(target, lines, 4), 4);
+    ck_assert_str_eq(text_of(fds[0]), "<6>one\n");
+    ck_assert_int_eq(log_target_put_lines(target, lines + 4, LONG_BYTES + 1), -EAGAIN);
+    ck_assert_int_eq(log_target_put_lines(target, lines, 4), -EAGAIN);
+    hear_part(fds[0]);
+    ck_assert_int_eq(log_target_put_lines(target, lines, 4), 4);
+    ck_assert_str_eq(text_of(fds[0]), "\n<6>one\n");
 }
 
 TEST(datagram, a_log_daemon_that_does_not_read_is_not_waited_for)
