@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -263,6 +264,71 @@ TEST(file, a_full_disk_loses_the_line_and_nothing_else)
     open_target("/dev/full");
     log_info("lost");
     log_info("lost");
+}
+
+static off_t file_bytes(void)
+{
+    struct stat st;
+
+    ck_assert_int_eq(stat(path, &st), 0);
+    return st.st_size;
+}
+
+/* The disk has room for that many more bytes; RLIM_INFINITY: for all. */
+static void leave_room(rlim_t bytes)
+{
+    struct rlimit limit;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes == RLIM_INFINITY ? limit.rlim_max : (rlim_t)file_bytes() + bytes;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* Log a line of known length on a disk that fills up as its caller says; returns the length. */
+static off_t open_on_small_disk(void)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    open_target(path);
+    log_info("line 1");
+    return file_bytes();
+}
+
+TEST(file, a_line_that_was_cut_is_ended_before_the_next_one_and_counted_as_lost)
+{
+    off_t line_bytes = open_on_small_disk();
+
+    leave_room((rlim_t)line_bytes - 3);
+    log_info("line 2");
+    for (int i = 0; i < 4; i++)
+        log_info("lost");
+    leave_room(RLIM_INFINITY);
+    log_info("line 3");
+    log_info("line 4");
+    log_lines_expect(file_text(path), "main: line 1\n"
+                                      "[^\n]* main: line\n"
+                                      "[^\n]* main: line 3\n"
+                                      "[^\n]* warning main: log: lines dropped: 5\n"
+                                      "[^\n]* main: line 4\n$");
+}
+
+/* Room for the line, but not for the one that tells. */
+TEST(file, the_number_of_lost_lines_is_told_once_it_can_be)
+{
+    off_t line_bytes = open_on_small_disk();
+
+    leave_room(0);
+    for (int i = 0; i < 3; i++)
+        log_info("lost");
+    leave_room((rlim_t)line_bytes + 10);
+    log_info("line 2");
+    leave_room(RLIM_INFINITY);
+    log_info("line 3");
+    log_info("line 4");
+    log_lines_expect(file_text(path), "main: line 2\n"
+                                      "[^\n]{10}\n"
+                                      "[^\n]* main: line 3\n"
+                                      "[^\n]* warning main: log: lines dropped: 3\n"
+                                      "[^\n]* main: line 4\n$");
 }
 
 GROUP(stderr, setup, teardown);
