@@ -43,6 +43,22 @@ int hand_over_send(int fd, const char *text, int state_fd)
     return n < 0 ? -errno : 0;
 }
 
+/* Take the one descriptor of a message; close several. */
+static void hand_over_take(int *state_fd, const struct cmsghdr *header)
+{
+    size_t n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+    for (size_t i = 0; i < n; i++) {
+        int fd;
+
+        memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+        if (n == 1)
+            *state_fd = fd;
+        else
+            close(fd);
+    }
+}
+
 int hand_over_receive(int fd, char *text, int *state_fd)
 {
     struct iovec data = {.iov_base = text, .iov_len = HAND_OVER_TEXT_BYTES - 1};
@@ -64,8 +80,8 @@ int hand_over_receive(int fd, char *text, int *state_fd)
     text[n] = '\0';
     header = CMSG_FIRSTHDR(&message);
     *state_fd = -1;
-    if (header && header->cmsg_type == SCM_RIGHTS && header->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(state_fd, CMSG_DATA(header), sizeof(int));
+    if (header && header->cmsg_type == SCM_RIGHTS)
+        hand_over_take(state_fd, header);
     return 0;
 }
 
