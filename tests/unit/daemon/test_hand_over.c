@@ -1,8 +1,11 @@
 /* daemon/hand_over: packets of text with a state, between two processes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "daemon/hand_over.h"
@@ -55,6 +58,63 @@ TEST(hand_over, a_long_text_is_cut)
     ck_assert_uint_eq(strlen(text), HAND_OVER_TEXT_BYTES - 1);
 }
 
+TEST(hand_over, no_more_of_a_text_is_sent_than_has_room_with_its_nul)
+{
+    char longer[2 * HAND_OVER_TEXT_BYTES];
+
+    memset(longer, 'x', sizeof(longer) - 1);
+    longer[sizeof(longer) - 1] = '\0';
+    ck_assert_int_eq(hand_over_send(ends[0], longer, -1), 0);
+    ck_assert_int_eq(recv(ends[1], longer, sizeof(longer), 0), HAND_OVER_TEXT_BYTES - 1);
+}
+
+/* From a process of another version. */
+TEST(hand_over, a_message_that_is_too_long_fills_the_text_and_nothing_behind_it)
+{
+    char longer[2 * HAND_OVER_TEXT_BYTES], text[HAND_OVER_TEXT_BYTES + 1];
+    int state_fd;
+
+    memset(longer, 'x', sizeof(longer));
+    memset(text, '?', sizeof(text));
+    ck_assert_int_eq(send(ends[0], longer, sizeof(longer), 0), sizeof(longer));
+    ck_assert_int_eq(hand_over_receive(ends[1], text, &state_fd), 0);
+    ck_assert_uint_eq(strlen(text), HAND_OVER_TEXT_BYTES - 1);
+    ck_assert_int_eq(text[HAND_OVER_TEXT_BYTES], '?');
+}
+
+TEST(hand_over, a_short_message_ends_where_its_bytes_end)
+{
+    char text[HAND_OVER_TEXT_BYTES];
+    int state_fd;
+
+    memset(text, '?', sizeof(text));
+    ck_assert_int_eq(send(ends[0], "short", 2, 0), 2);
+    ck_assert_int_eq(hand_over_receive(ends[1], text, &state_fd), 0);
+    ck_assert_str_eq(text, "sh");
+}
+
+TEST(hand_over, of_two_states_with_a_message_none_is_taken_and_none_stays_open)
+{
+    char control[CMSG_SPACE(2 * sizeof(int))] = {0}, text[HAND_OVER_TEXT_BYTES];
+    struct iovec data = {.iov_base = "state", .iov_len = 5};
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof(control)};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    unsigned opened = process_descriptors();
+    int state_fd;
+
+    header->cmsg_len = CMSG_LEN(sizeof(ends));
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    memcpy(CMSG_DATA(header), ends, sizeof(ends));
+    ck_assert_int_eq(sendmsg(ends[0], &message, 0), 5);
+    ck_assert_int_eq(hand_over_receive(ends[1], text, &state_fd), 0);
+    ck_assert_int_eq(state_fd, -1);
+    ck_assert_uint_eq(process_descriptors(), opened);
+}
+
 TEST(hand_over, a_state_goes_with_a_message)
 {
     static const char state[] = "listen echo sessions_total=1\n";
@@ -91,6 +151,62 @@ TEST(hand_over, what_is_no_file_is_no_state)
 
     ck_assert_int_eq(hand_over_read_state(&copy, ends[0]), -EINVAL);
     ck_assert_int_eq(hand_over_read_state(&copy, -1), -EINVAL);
+}
+
+#define STATE_MAX (128 << 20)
+
+TEST(hand_over, a_state_is_read_up_to_its_bound_and_refused_beyond)
+{
+    char *copy;
+    int fd;
+
+    ck_assert_int_eq(hand_over_write_state(&fd, "text", 4), 0);
+    ck_assert_int_eq(ftruncate(fd, STATE_MAX + 1), 0);
+    ck_assert_int_eq(hand_over_read_state(&copy, fd), -EINVAL);
+    ck_assert_int_eq(ftruncate(fd, STATE_MAX), 0);
+    ck_assert_int_eq(hand_over_read_state(&copy, fd), 0);
+    ck_assert_str_eq(copy, "text");
+    ck_assert_int_eq(copy[STATE_MAX], '\0');
+    free(copy);
+    close(fd);
+}
+
+/* Files of sysfs are shorter than they say. */
+TEST(hand_over, a_state_that_ends_before_its_size_is_refused)
+{
+    int fd = open("/sys/kernel/uevent_seqnum", O_RDONLY | O_CLOEXEC);
+    char *copy;
+
+    if (fd < 0)
+        return;
+    ck_assert_int_eq(hand_over_read_state(&copy, fd), -EINVAL);
+    close(fd);
+}
+
+TEST(hand_over, a_state_that_cannot_be_read_is_refused_with_the_reason)
+{
+    int fd = open("/dev/shm", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    char *copy;
+
+    if (fd < 0)
+        return;
+    ck_assert_int_eq(write(fd, "text", 4), 4);
+    ck_assert_int_eq(hand_over_read_state(&copy, fd), -EBADF);
+    close(fd);
+}
+
+TEST(hand_over, a_state_that_does_not_fit_is_not_handed_over_in_part)
+{
+    static const char state[] = "listen echo sessions_total=1\n";
+    struct rlimit limit;
+    int fd = -1;
+
+    signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = sizeof(state) / 2;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert_int_eq(hand_over_write_state(&fd, state, strlen(state)), -EFBIG);
+    ck_assert_int_eq(fd, -1);
 }
 
 TEST(hand_over, the_end_of_the_other_is_seen_after_its_messages)
