@@ -120,6 +120,39 @@ TEST(fail, after_a_failed_poll_it_is_rebuilt_and_works_on)
     EXPECT_LOG_LINES("", 1);
 }
 
+/* The first has a turn poll twice: it is a control task, and others wait behind it. */
+static struct tasks_counted polled_twice[2];
+
+/* Run in the tail of a turn: has one of the two polls of the next turn fail. */
+struct tail {
+    struct task task;
+    unsigned skip; /* polls before the one that fails */
+};
+
+static void tail_run(struct task *t)
+{
+    fault_plan(FAULT_EPOLL_WAIT, CONTAINER_OF(t, struct tail, task)->skip, 1, EBADF);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(
+            loop_submit(loop, i == 0 ? LOOP_CONTROL : LOOP_TASKS, &polled_twice[i].task), 0);
+}
+
+static const struct task_type tail_type = {.name = "tail", .run = tail_run, .drop = tail_run};
+
+TEST_EACH(fail, an_error_of_either_poll_of_a_turn_counts, 2)
+{
+    struct tail tail = {.task.type = &tail_type, .skip = (unsigned)_i};
+
+    for (int i = 0; i < 2; i++)
+        tasks_counted_init(&polled_twice[i]);
+    observe_until_asleep(loop);
+    ck_assert_int_eq(loop_submit(loop, LOOP_TAIL, &tail.task), 0);
+    UNTIL(atomic_load(&polled_twice[1].run) == 1);
+    turn();
+    ck_assert_uint_eq(observe_stats(loop).rebuilds, 1);
+    EXPECT_LOG_LINES("epoll_wait: Bad file descriptor; its epoll instance is rebuilt", 1);
+}
+
 /* Polls that fail, or end without an event at once, for ever. */
 static const int endless_errors[] = {EBADF, EINVAL, ENOMEM, 0};
 

@@ -210,6 +210,56 @@ TEST(bound, thousands_that_end_at_once_are_reaped_in_several_turns_and_all_befor
     ck_assert_uint_lt(atomic_load(&late.before), REAPED / 2);
 }
 
+#define BRIEF    15 /* tasks of 20 us: longer than the rest of their turn */
+#define ATTEMPTS 40
+
+static void reap_brief(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < BRIEF; i++) {
+        tasks_slow_init(&tasks[i], 20 * NS_PER_US);
+        loop_reap(loop, &tasks[i].task);
+    }
+}
+
+/* Another process may run meanwhile: so this is seen in most turns, not in all. */
+TEST(bound, a_short_turn_has_a_millisecond_to_reap)
+{
+    unsigned in_one_turn = 0;
+
+    setup_with(QUANTUM_MS * NS_PER_MS);
+    for (unsigned i = 0; i < ATTEMPTS; i++) {
+        loop_runner_call(loop, reap_brief, NULL);
+        UNTIL(atomic_load(&tasks[BRIEF - 1].run) == 1);
+        in_one_turn += tasks_slow_most(tasks, BRIEF) == BRIEF;
+        loop_runner_turn(loop);
+    }
+    loop_runner_destroy(loop);
+    ck_assert_uint_gt(in_one_turn, ATTEMPTS / 2);
+}
+
+static void reap_after_long_time(void *arg)
+{
+    int64_t until_ns = clock_now_ns() + (int64_t)REAPED * 2 * NS_PER_MS;
+
+    (void)arg;
+    for (unsigned i = 0; i < REAPED; i++) {
+        tasks_slow_init(&tasks[i], NS_PER_MS);
+        loop_reap(loop, &tasks[i].task);
+    }
+    while (clock_now_ns() < until_ns)
+        continue;
+}
+
+TEST(bound, a_long_turn_has_no_more_than_the_quantum_to_reap)
+{
+    setup_with(QUANTUM_MS * NS_PER_MS);
+    loop_runner_call(loop, reap_after_long_time, NULL);
+    UNTIL(atomic_load(&tasks[REAPED - 1].run) == 1);
+    loop_runner_destroy(loop);
+    ck_assert_uint_le(tasks_slow_most(tasks, REAPED), IN_QUANTUM);
+}
+
 /* ---- a loop whose work is less urgent ---- */
 
 static atomic_uint yields; /* of the loop's thread */
