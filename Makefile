@@ -329,8 +329,11 @@ mutate-commands:
 .PHONY: coverage
 # Of fork() and execve() only GNU C counts what was run before.
 coverage: private export CFLAGS = -std=gnu11 -O0 -g0 --coverage -fprofile-update=atomic
+coverage: private export LDFLAGS = --coverage -Wl,--wrap=_exit,--wrap=chroot,--wrap=open build-coverage/tests/build/coverage.o
 coverage:
-	$(MAKE) BUILD=build-coverage $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc)) CFLAGS='$(CFLAGS)' LDFLAGS=--coverage WERROR= build-tests
+	for goal in build-coverage/tests/build/coverage.o build-tests; do \
+	    $(MAKE) BUILD=build-coverage $(if $(filter -j%,$(MAKEFLAGS)),,-j$$(nproc)) CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' WERROR= $$goal || exit; \
+	done
 	$(PYTHON) tests/build/coverage.py build-coverage $(COVERAGE_FLAGS)
 
 FUZZ_SECONDS ?= 600

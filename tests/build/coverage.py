@@ -3,7 +3,7 @@
 
 BUILD is built with gcov's counters (make coverage). Both kinds of test are run; a table is printed: for each folder
 its lines of code and the share run by unit tests, by integration tests and by either. The exit code is 1 if a test
-fails or a folder's share is below --goal. Processes that end by SIGKILL or _exit(), or cannot write into BUILD, count
+fails or a folder's share is below --goal. Processes that end by SIGKILL, or cannot write into BUILD, count
 nothing, so the figures of integration tests are lower bounds.
 """
 import argparse
@@ -22,7 +22,7 @@ def run_tests(build, target, jobs):
     environment = dict(os.environ, CK_TIMEOUT_MULTIPLIER="10")
     with open(build / f"{target}.log", "w", encoding="utf-8") as log:
         done = subprocess.run(["make", f"BUILD={build}", f"TEST_JOBS={jobs}", "WERROR=", f"CFLAGS={os.environ['CFLAGS']}",
-                               "LDFLAGS=--coverage", target], cwd=TREE, env=environment, check=False, stdout=log, stderr=subprocess.STDOUT)
+                               f"LDFLAGS={os.environ['LDFLAGS']}", target], cwd=TREE, env=environment, check=False, stdout=log, stderr=subprocess.STDOUT)
     if done.returncode != 0:
         print(f"coverage: make {target} failed: {log.name}", flush=True)
     return done.returncode == 0
