@@ -206,7 +206,8 @@ void admin_destroy(struct admin *a)
     admin_http_destroy(a->http);
     admin_socket_close_all(a, true);
     admin_socket_destroy_all(a);
-    loop_destroy(a->loop);
+    if (a->loop)
+        loop_destroy(a->loop);
     promise_close(&a->finished);
     lock_close(&a->lock);
     free(a);

@@ -226,7 +226,7 @@ static void admin_desk_dump(struct admin_desk *desk, struct admin_action *action
     FILE *f = open_memstream(&action->text, &size);
     int rc = f ? config_dump(reload_running(desk->conf.reload), f) : -ENOMEM;
 
-    if (f && fclose(f) != 0)
+    if (f && (fclose(f) != 0 || !action->text))
         rc = -ENOMEM;
     admin_desk_answer(desk, action, rc < 0 ? strerror(-rc) : NULL);
 }

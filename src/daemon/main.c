@@ -131,8 +131,10 @@ static int open_access_logs(struct process *p, const struct config *config)
     return 0;
 }
 
-static void close_log_of_failed_start(struct process *p, const struct process_conf *conf)
+static void close_log_of_failed_start(struct process *p, const struct process_conf *conf, int rc)
 {
+    if (rc == -ENOMEM)
+        log_error("cannot start: out of memory");
     log_target_close(p->log);
     if (strcmp(conf->log, "stderr") != 0)
         log_error("could not start; the log (%s) says why", conf->log);
@@ -281,7 +283,7 @@ err_close_access_logs:
 err_close_sockets:
     fd_store_close(p->sockets);
 err_close_log:
-    close_log_of_failed_start(p, conf);
+    close_log_of_failed_start(p, conf, rc);
 err_destroy_run:
     run_destroy(p->run);
     return rc;

@@ -35,7 +35,7 @@ static int reload_load(struct reload *r)
     if (!problems)
         return -ENOMEM;
     rc = config_reload(&r->next, r->conf.path, r->running, problems);
-    if (fclose(problems) != 0 && rc == 0)
+    if ((fclose(problems) != 0 || !r->problems) && rc == 0)
         rc = -ENOMEM;
     return rc;
 }

@@ -20,7 +20,7 @@ int start_config_load(struct config **out, const char *path, struct predecessors
 
     if (rc == -ENOMEM) /* config_load() itself reports all other errors */
         fprintf(f ? f : stderr, "reactord: %s: %s\n", path, strerror(ENOMEM));
-    if (f && fclose(f) == 0) {
+    if (f && fclose(f) == 0 && errors) {
         fputs(errors, stderr);
         if (p)
             predecessors_tell_lines(p, errors);

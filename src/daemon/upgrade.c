@@ -125,7 +125,7 @@ static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_
         server_settings_write(u->conf.server, f);
     if (settings)
         server_state_write_names(u->conf.server, f);
-    if (fclose(f) == 0)
+    if (fclose(f) == 0 && text)
         rc = hand_over_write_state(out_fd, text, len);
     free(text);
     return rc;

@@ -116,8 +116,11 @@ static int server_create_workers(struct server *sv)
                              .buffered = overload_buffered(sv->overload),
                              .ended = server_on_ended,
                              .cookie = sv};
+    int rc = workers_create(&sv->workers, sv->threads.workers, &env);
 
-    return workers_create(&sv->workers, sv->threads.workers, &env);
+    if (rc < 0)
+        log_error("server: cannot create what workers need: %s", strerror(-rc));
+    return rc;
 }
 
 static int server_create_upstreams(struct server *sv)
@@ -298,8 +301,6 @@ int server_create(struct server **out, const struct server_conf *conf,
     if (rc == 0)
         rc = server_create_listeners(sv);
     if (rc < 0) {
-        if (rc == -ENOMEM)
-            log_error("server: out of memory");
         server_destroy(sv);
         return rc;
     }

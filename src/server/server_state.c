@@ -335,7 +335,7 @@ static int server_state_keep(char **out, const char *text, const char *last)
                     before.list[i].values);
     server_state_lines_close(&now);
     server_state_lines_close(&before);
-    if (f && fclose(f) != 0)
+    if (f && (fclose(f) != 0 || !*out))
         rc = -ENOMEM;
     if (rc < 0 && f)
         free(*out);
@@ -387,7 +387,7 @@ static int server_state_write_closed(char **out, const struct server_state_lines
         fprintf(f, "%s %s%s\n", line->kind, line->name, closed);
         free(closed);
     }
-    if (f && fclose(f) != 0)
+    if (f && (fclose(f) != 0 || !*out))
         rc = -ENOMEM;
     if (rc < 0 && f)
         free(*out);

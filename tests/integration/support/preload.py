@@ -63,6 +63,10 @@ class Preload:
         """How many calls have gone wrong since plan()."""
         return FAULT.unpack_from(self.plan_map, fault * FAULT.size)[2]
 
+    def left(self, fault):
+        """How many calls still pass before the first one goes wrong."""
+        return FAULT.unpack_from(self.plan_map, fault * FAULT.size)[0]
+
     def _set_times(self, fault, times):
         TIMES.pack_into(self.plan_map, fault * FAULT.size + TIMES_AT, times)
 
