@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "stats/access_log.h"
+#include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -265,6 +266,35 @@ TEST(lost, a_full_buffer_loses_lines_and_says_so_once_when_it_begins_and_when_it
     ck_assert_uint_eq(stats().lines + stats().dropped, 20000);
     finish();
     EXPECT_LOG_LINES("dropped", 2);
+}
+
+TEST(lost, each_episode_tells_its_own_number_of_lines)
+{
+    for (unsigned i = 1; i <= 2; i++) {
+        atomic_store(&sink.error, -ENOSPC);
+        put("lost\n");
+        UNTIL(stats().dropped == i);
+        atomic_store(&sink.error, 0);
+        UNTIL(log_lines_with("takes lines again; lines dropped: 1") == i);
+    }
+    atomic_store(&sink.error, -ENOSPC);
+    put("lost\n");
+    UNTIL(stats().dropped == 3);
+    finish();
+    EXPECT_LOG_LINES("closed, not all lines are written; lines dropped: 1", 1);
+}
+
+TEST(lost, a_line_without_memory_is_counted_and_holds_no_room)
+{
+    fault_plan(FAULT_MEMORY, 0, 1, ENOMEM);
+    put("lost\n");
+    fault_plan(FAULT_MEMORY, 0, 0, 0);
+    ck_assert_uint_eq(stats().dropped, 1);
+    ck_assert_uint_eq(stats().waiting_bytes, 0);
+    EXPECT_LOG_LINES("access log x: lines are dropped: out of memory", 1);
+    put("kept\n");
+    finish();
+    ck_assert_str_eq(sink.text, "kept\n");
 }
 
 TEST(lost, a_sink_that_fails_loses_what_it_was_given_and_gets_what_comes_later)

@@ -256,6 +256,24 @@ TEST(a_channel, that_ends_during_a_step_leaves_its_stream_to_the_thread)
     ck_assert_int_eq(SSL_CTX_sess_accept(servers), 0); /* handshakes that were begun */
 }
 
+/* Late from the beginning, however soon a thread takes it. */
+static void do_be_late(struct channel *ch)
+{
+    (void)ch;
+    tls.deadline_ns = clock_now_ns();
+}
+
+TEST(a_channel, whose_step_is_dropped_as_late_has_timed_out)
+{
+    start(1, 16);
+    probe_do(&probe, do_be_late);
+    send_hello();
+    expect_result(-ETIMEDOUT);
+    ck_assert_uint_eq(atomic_load(&counters.timed_out), 1);
+    ck_assert_uint_eq(atomic_load(&counters.failed), 0);
+    ck_assert_int_eq(SSL_CTX_sess_accept(servers), 0);
+}
+
 static void do_retry(struct channel *ch)
 {
     (void)ch;

@@ -324,6 +324,29 @@ TEST(threads, a_stop_waits_for_the_running_step_drops_the_others_and_refuses_mor
     tls_handshakes_free(pool);
 }
 
+static void *post_when_stopped(void *arg)
+{
+    UNTIL(tls_handshakes_submit(pool, &steps[1].job, CLOCK_NEVER, true) == -ESHUTDOWN);
+    sem_post(&gate);
+    return arg;
+}
+
+/* The queue is full, so that no step is taken before the stop. */
+TEST(threads, a_step_that_runs_as_the_pool_stops_is_given_back)
+{
+    pthread_t thread;
+
+    start(1, 1);
+    block();
+    submit(&steps[0], CLOCK_NEVER, true);
+    ck_assert_int_eq(pthread_create(&thread, NULL, post_when_stopped, NULL), 0);
+    tls_handshakes_stop(pool);
+    pthread_join(thread, NULL);
+    ck_assert_uint_eq(atomic_load(&blocker.given_back), 1);
+    expect_once(&steps[0], false);
+    tls_handshakes_free(pool);
+}
+
 /* ---- loops ---- */
 
 GROUP(loops, setup, NULL);
