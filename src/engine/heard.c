@@ -28,6 +28,11 @@ void heard_note_absence(struct heard *h, int64_t gone_at_ns, int64_t back_at_ns)
 {
     if (back_at_ns - gone_at_ns < HEARD_ABSENCE_NS)
         return;
+    if (gone_at_ns < h->last.back_at_ns) { /* a part of it was noted */
+        h->last.gone_at_ns = clock_sooner(h->last.gone_at_ns, gone_at_ns);
+        h->last.back_at_ns = clock_later(h->last.back_at_ns, back_at_ns);
+        return;
+    }
     if (heard_length_ns(&h->last) >= heard_length_ns(&h->longest) ||
         gone_at_ns - h->longest.back_at_ns >= HEARD_REMEMBER_NS)
         h->longest = h->last;

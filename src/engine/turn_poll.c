@@ -36,12 +36,32 @@ static void turn_poll_on_timer(struct ev_loop *ev, struct ev_timer *w, int reven
     l->io_events--;
 }
 
+/*
+ * See note: absence in heard.h. When it began during a sleep is not known: after a signal, assume
+ * the sleep's begin; after a late return, as long before the sleep's deadline as behind it.
+ */
+static void turn_poll_note_absence(struct loop *l)
+{
+    int64_t late_ns = l->turn_at_ns - l->sleep_until_ns, gone_at_ns = l->sleep_at_ns;
+
+    if (l->sleep_until_ns > 0 && l->backend.error != EINTR) {
+        if (late_ns < HEARD_ABSENCE_NS)
+            return;
+        gone_at_ns = clock_later(gone_at_ns, l->sleep_until_ns - late_ns);
+    }
+    heard_note_absence(&l->heard, gone_at_ns, l->turn_at_ns);
+}
+
+/* Before the callbacks run, which set deadlines by it. */
 static void turn_poll_begin(struct loop *l)
 {
-    if (l->turn_at_ns > 0)
+    if (l->turn_at_ns > 0) {
+        heard_note_absence(&l->heard, l->clock_at_ns, l->now_ns);
         return;
+    }
     l->turn_at_ns = l->now_ns;
     TELEMETRY_SET(l->telemetry.turn_at_ns, l->now_ns);
+    turn_poll_note_absence(l);
 }
 
 /*
@@ -134,22 +154,6 @@ static void turn_poll_events(struct loop *l, bool may_block)
     heard_poll(&l->heard, began_at_ns, l->polled, l->backend.error);
 }
 
-/*
- * See note: absence in heard.h. When it began during a sleep is not known: after a signal, assume
- * the sleep's begin; after a late return, as long before the sleep's deadline as behind it.
- */
-static void turn_poll_note_absence(struct loop *l)
-{
-    int64_t late_ns = l->turn_at_ns - l->sleep_until_ns, gone_at_ns = l->sleep_at_ns;
-
-    if (l->sleep_until_ns > 0 && l->backend.error != EINTR) {
-        if (late_ns < HEARD_ABSENCE_NS)
-            return;
-        gone_at_ns = clock_later(gone_at_ns, l->sleep_until_ns - late_ns);
-    }
-    heard_note_absence(&l->heard, gone_at_ns, l->turn_at_ns);
-}
-
 static void turn_poll_sleep(struct loop *l, int64_t until_ns)
 {
     turn_poll_arm_timer(l, until_ns);
@@ -198,7 +202,6 @@ void turn_poll_run(struct loop *l)
         l->now_ns = l->clock_at_ns = clock_now_ns();
         turn_poll_begin(l);
     }
-    turn_poll_note_absence(l);
     TELEMETRY_ADD(l->telemetry.poll_ns, l->turn_at_ns - l->sleep_at_ns);
 }
 

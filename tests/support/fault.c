@@ -141,7 +141,12 @@ int epoll_wait(int epfd, struct epoll_event *events, int n, int timeout_ms)
         next = dlsym(RTLD_NEXT, "epoll_wait");
         atomic_store(&found, next);
     }
-    return strike(FAULT_EPOLL_WAIT, &error) ? outcome(error) : next(epfd, events, n, timeout_ms);
+    if (!strike(FAULT_EPOLL_WAIT, &error))
+        return next(epfd, events, n, timeout_ms);
+    if (error != FAULT_SLOW)
+        return outcome(error);
+    usleep(FAULT_SLOW_MS * 1000);
+    return next(epfd, events, n, timeout_ms);
 }
 
 ssize_t write(int fd, const void *data, size_t len)

@@ -20,6 +20,10 @@ enum fault_call {
     FAULT_MEMORY /* malloc, calloc, realloc and aligned_alloc in this program's own code */
 };
 
+/* As `error`, of FAULT_EPOLL_WAIT: the call is made, FAULT_SLOW_MS later. */
+#define FAULT_SLOW    (-1)
+#define FAULT_SLOW_MS 250
+
 /* As `times`: from now on always. */
 #define FAULT_ALWAYS 0xffffffffu
 

@@ -77,6 +77,15 @@ TEST(absence, deadlines_before_and_behind_it_stay)
     ck_assert_int_eq(heard_due_ns(&h, S(5), S(1)), S(6));
 }
 
+TEST(absence, one_that_is_noted_twice_counts_once)
+{
+    heard_note_absence(&h, 2000 * NS_PER_MS, 3000 * NS_PER_MS);
+    heard_note_absence(&h, 1900 * NS_PER_MS, 3100 * NS_PER_MS);
+    ck_assert_int_eq(heard_due_ns(&h, 1000 * NS_PER_MS, 1500 * NS_PER_MS), 3700 * NS_PER_MS);
+    heard_note_absence(&h, 3100 * NS_PER_MS, 3300 * NS_PER_MS);
+    ck_assert_int_eq(heard_due_ns(&h, 1000 * NS_PER_MS, 1500 * NS_PER_MS), 3900 * NS_PER_MS);
+}
+
 TEST(absence, short_ones_do_not_count)
 {
     heard_note_absence(&h, S(2), S(2) + HEARD_ABSENCE_NS - 1);

@@ -163,6 +163,33 @@ static void take_long(void *arg)
     ended_at_ns = clock_now_ns();
 }
 
+/* The process is stopped when it is about to poll, so that no signal ends the poll. */
+static void ring_and_go(void *arg)
+{
+    (void)arg;
+    began_at_ns = clock_now_ns();
+    loop_schedule(loop, &judge.timer, NS_PER_MS);
+    bell_ring(&bells[0]);
+    fault_plan(FAULT_EPOLL_WAIT, 0, 1, FAULT_SLOW);
+}
+
+static void look_due_when_heard(struct bell *b)
+{
+    (void)b;
+    due_at_ns = loop_due_ns(loop, began_at_ns, NS_PER_MS);
+    ended_at_ns = clock_now_ns();
+}
+
+TEST(away, callbacks_of_the_poll_that_returns_late_know_it)
+{
+    open_bells(1, look_due_when_heard);
+    loop_runner_call(loop, ring_and_go, NULL);
+    UNTIL(heard() == 1);
+    observe_until_asleep(loop);
+    ck_assert_int_ge(due_at_ns, began_at_ns + FAULT_SLOW_MS * NS_PER_MS);
+    ck_assert_int_le(due_at_ns, ended_at_ns + NS_PER_MS);
+}
+
 static void look_due(void *arg)
 {
     due_at_ns = loop_due_ns(loop, began_at_ns, *(int64_t *)arg);

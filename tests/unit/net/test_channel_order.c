@@ -1,4 +1,5 @@
 /* net/channel: channels of one loop are served in the order in which their peers spoke. */
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -15,13 +16,14 @@ static struct loop *loop;
 static struct netloop *net;
 static struct probe probes[CHANNELS];
 static char order[1000]; /* a letter for each read */
-static unsigned n_reads;
+static atomic_uint n_reads;
 static void (*first_does)(void); /* within its read */
 static unsigned before;
 
 static void on_read(struct probe *p)
 {
-    order[n_reads++] = (char)('a' + (p - probes));
+    order[n_reads] = (char)('a' + (p - probes));
+    n_reads++;
     if (first_does)
         first_does();
     first_does = NULL;
@@ -131,7 +133,8 @@ static void on_endless_read(struct probe *p)
 {
     if (n_reads >= READS_TOTAL)
         return;
-    order[n_reads++] = (char)('a' + (p - probes));
+    order[n_reads] = (char)('a' + (p - probes));
+    n_reads++;
     buffer_clear(&p->read);
     fill_up(p);
 }
