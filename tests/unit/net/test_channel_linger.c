@@ -136,6 +136,23 @@ TEST(linger, what_the_peer_acknowledges_begins_its_time_anew)
     ck_assert_int_eq(probe.error, 0);
 }
 
+/* All is in the kernel: no byte is written any more, but the peer acknowledges some. */
+TEST(linger, what_the_peer_acknowledges_behind_the_last_write_begins_its_time_anew)
+{
+    size_t heard = fill_kernel_to_the_end();
+    int64_t began_at_ns = clock_now_ns();
+
+    linger = (struct channel_linger_conf){.timeout_ns = 2 * NS_PER_S};
+    probe_do(&probe, end_soon);
+    for (; clock_now_ns() - began_at_ns < 3 * NS_PER_S; heard += 10000) {
+        sockets_hear_pattern(probe.peer, heard, 10000);
+        PAUSE_MS(50);
+    }
+    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
+    sockets_hear_pattern(probe.peer, heard, LONG_BYTES - heard);
+    sockets_hear_end(probe.peer);
+}
+
 /* As long as the short one took is waited again. */
 TEST(linger, each_channel_waits_as_long_as_it_is_told)
 {
