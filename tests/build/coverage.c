@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void __gcov_dump(void);
@@ -37,11 +38,16 @@ int __wrap_open(const char *path, int flags, ...)
     const char *end = strrchr(path, '.');
     va_list arguments;
     unsigned mode;
+    int fd;
 
     va_start(arguments, flags);
     mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, unsigned) : 0;
     va_end(arguments);
-    if (first_root >= 0 && *path == '/' && end && strcmp(end, ".gcda") == 0)
-        return openat(first_root, path + 1, flags, mode);
-    return __real_open(path, flags, mode);
+    if (!end || strcmp(end, ".gcda") != 0)
+        return __real_open(path, flags, mode);
+    fd = first_root < 0 ? __real_open(path, flags, mode)
+                        : openat(first_root, path + (*path == '/'), flags, mode);
+    if (fd >= 0)
+        (void)fchmod(fd, 0666); /* daemons of other users add their counts */
+    return fd;
 }

@@ -30,7 +30,6 @@ def run_tests(build, target, jobs):
 
 def open_to_all(build):
     """Let daemons count that run as another user."""
-    os.umask(0)
     for directory in (build / "src").rglob("*"):
         if directory.is_dir():
             directory.chmod(0o777)

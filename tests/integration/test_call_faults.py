@@ -194,3 +194,34 @@ def upgrade_without_memory(t):
     """an upgrade in which one allocation of the program fails goes well or fails with a reason, and the process that is left
     serves"""
     each_upgrade(t, preload.Preload(t, "memory_fault"), OWN_MEMORY_FAILS, step=5)
+
+
+@test(needs=NEEDS, each={"error": [errno.EINTR, errno.EAGAIN]})
+def interrupted_wait(t, error):
+    """a wait for signals that ends with error {error} is begun again"""
+    faults = preload.Preload(t, "call_fault")
+    config = Config(t)
+    with t.daemon(config.text, environment=faults.environment()) as daemon:
+        faults.plan(CALLS.index("poll"), 1, value=error, thread="reactord")
+        daemon.send_signal(signal.SIGRTMIN)
+        t.eventually(lambda: faults.struck(CALLS.index("poll")) == 1, "the wait has failed")
+        config.serves()
+
+
+@test(needs=NEEDS)
+def failed_wait(t):
+    """a wait for signals that fails ends the daemon with exit code 4 and a reason, and its files go"""
+    faults = preload.Preload(t, "call_fault")
+    config = Config(t)
+    daemon = t.daemon(config.text, environment=faults.environment())
+    try:
+        daemon.start()
+        config.serves()
+        faults.plan(CALLS.index("poll"), 1, value=errno.ENOMEM, thread="reactord")
+        daemon.send_signal(signal.SIGRTMIN)
+        check_equal(daemon.wait(), 4, "exit code")
+        check(daemon.log_lines("error main: cannot wait for signals: Cannot allocate memory"), "no reason is told")
+        check_equal([path for path in config.files if os.path.exists(path)], [], "files that are left")
+    finally:
+        daemon.kill()
+        daemon.notify.close()
