@@ -2,11 +2,11 @@
 
 #include <errno.h>
 
-void heard_poll(struct heard *h, int64_t began_at_ns, unsigned events, int error)
+void heard_judge_poll(struct heard *h, int64_t began_at_ns, int error)
 {
     if (error == EINTR)
         return;
-    if (error != 0 || events < HEARD_FEW) {
+    if (error != 0) {
         h->at_ns = began_at_ns;
         h->series = 0;
         return;
@@ -24,10 +24,8 @@ static int64_t heard_length_ns(const struct heard_absence *a)
     return a->back_at_ns - a->gone_at_ns;
 }
 
-void heard_note_absence(struct heard *h, int64_t gone_at_ns, int64_t back_at_ns)
+void heard_add_absence(struct heard *h, int64_t gone_at_ns, int64_t back_at_ns)
 {
-    if (back_at_ns - gone_at_ns < HEARD_ABSENCE_NS)
-        return;
     if (gone_at_ns < h->last.back_at_ns) { /* a part of it was noted */
         h->last.gone_at_ns = clock_sooner(h->last.gone_at_ns, gone_at_ns);
         h->last.back_at_ns = clock_later(h->last.back_at_ns, back_at_ns);

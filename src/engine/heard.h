@@ -48,6 +48,10 @@ struct heard {
     struct heard_absence longest; /* before the last one */
 };
 
+/* The rare cases of the next two. */
+void heard_judge_poll(struct heard *h, int64_t began_at_ns, int error);
+void heard_add_absence(struct heard *h, int64_t gone_at_ns, int64_t back_at_ns);
+
 /*
  * heard_poll(h, began_at_ns, events, error):
  * Note a poll whose ${events} were served; ${error} is its errno, or 0. Polls that fail hear
@@ -55,7 +59,15 @@ struct heard {
  *
  * Thread: owner
  */
-void heard_poll(struct heard *h, int64_t began_at_ns, unsigned events, int error);
+static inline void heard_poll(struct heard *h, int64_t began_at_ns, unsigned events, int error)
+{
+    if (error != 0 || events >= HEARD_FEW) {
+        heard_judge_poll(h, began_at_ns, error);
+        return;
+    }
+    h->at_ns = began_at_ns;
+    h->series = 0;
+}
 
 /*
  * heard_note_absence(h, gone_at_ns, back_at_ns):
@@ -63,7 +75,11 @@ void heard_poll(struct heard *h, int64_t began_at_ns, unsigned events, int error
  *
  * Thread: owner
  */
-void heard_note_absence(struct heard *h, int64_t gone_at_ns, int64_t back_at_ns);
+static inline void heard_note_absence(struct heard *h, int64_t gone_at_ns, int64_t back_at_ns)
+{
+    if (back_at_ns - gone_at_ns >= HEARD_ABSENCE_NS)
+        heard_add_absence(h, gone_at_ns, back_at_ns);
+}
 
 /*
  * heard_due_ns(h, from_ns, limit_ns):
