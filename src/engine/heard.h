@@ -48,7 +48,12 @@ struct heard {
     struct heard_absence longest; /* before the last one */
 };
 
-/* The rare cases of the next two. */
+/*
+ * heard_judge_poll(h, began_at_ns, error) / heard_add_absence(h, gone_at_ns, back_at_ns):
+ * The rare cases of the next two.
+ *
+ * Thread: owner
+ */
 void heard_judge_poll(struct heard *h, int64_t began_at_ns, int error);
 void heard_add_absence(struct heard *h, int64_t gone_at_ns, int64_t back_at_ns);
 
