@@ -8,6 +8,7 @@
 #include "admin/admin_client.h"
 #include "admin/admin_http.h"
 #include "admin/admin_internal.h"
+#include "base/text_stream.h"
 #include "engine/loop.h"
 
 /* Maximum bytes of an action's fields in the log. */
@@ -72,7 +73,7 @@ static char *admin_answer_write(json_t *body, size_t *n)
 
     if (f) {
         ok = json_dumpf(body, f, JSON_COMPACT) == 0 && fputc('\n', f) != EOF;
-        ok = fclose(f) == 0 && ok;
+        ok = text_stream_close(f, &text) == 0 && ok;
     }
     json_decref(body);
     if (ok)

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/event_fd.h"
 #include "base/log.h"
+#include "base/text_stream.h"
 #include "config/config.h"
 #include "daemon/access_logs.h"
 #include "daemon/reload.h"
@@ -226,7 +227,7 @@ static void admin_desk_dump(struct admin_desk *desk, struct admin_action *action
     FILE *f = open_memstream(&action->text, &size);
     int rc = f ? config_dump(reload_running(desk->conf.reload), f) : -ENOMEM;
 
-    if (f && (fclose(f) != 0 || !action->text))
+    if (f && text_stream_close(f, &action->text) < 0)
         rc = -ENOMEM;
     admin_desk_answer(desk, action, rc < 0 ? strerror(-rc) : NULL);
 }

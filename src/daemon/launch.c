@@ -14,6 +14,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "base/text_stream.h"
 #include "daemon/capabilities.h"
 
 /* Maximum digits of a pid. */
@@ -71,7 +72,7 @@ static int launch_format(struct launch_plan *plan, size_t *names)
     fputs("LISTEN_FDNAMES=", f);
     for (unsigned i = 0; i < plan->conf->n; i++)
         fprintf(f, "%s%s", i > 0 ? ":" : "", plan->conf->descriptors[i].name);
-    return fclose(f) == 0 && plan->texts ? 0 : -ENOMEM;
+    return text_stream_close(f, &plan->texts);
 }
 
 static int launch_compare(const void *a, const void *b)

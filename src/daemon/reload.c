@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/event_fd.h"
 #include "base/log.h"
+#include "base/text_stream.h"
 #include "config/config.h"
 #include "config/config_compare.h"
 #include "daemon/access_logs.h"
@@ -35,7 +36,7 @@ static int reload_load(struct reload *r)
     if (!problems)
         return -ENOMEM;
     rc = config_reload(&r->next, r->conf.path, r->running, problems);
-    if ((fclose(problems) != 0 || !r->problems) && rc == 0)
+    if (text_stream_close(problems, &r->problems) < 0 && rc == 0)
         rc = -ENOMEM;
     return rc;
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text_stream.h"
 #include "config/config_compare.h"
 
 const struct reload_request reload_by_signal = {.confirm_ns = RELOAD_CONFIRM_AS_CONFIGURED};
@@ -44,7 +45,7 @@ void reload_answer_changes(struct reload *r)
     for (size_t i = 0; f && i < r->changes->n; i++)
         fprintf(f, "%s\n", config_compare_text(&text, &r->changes->list[i]));
     if (f)
-        fclose(f);
+        (void)text_stream_close(f, &lines);
     reload_answer(r, NULL, lines);
     free(lines);
 }

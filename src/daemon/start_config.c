@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/text_stream.h"
 #include "config/config.h"
 #include "daemon/predecessors.h"
 #include "daemon/privileges.h"
@@ -20,7 +21,7 @@ int start_config_load(struct config **out, const char *path, struct predecessors
 
     if (rc == -ENOMEM) /* config_load() itself reports all other errors */
         fprintf(f ? f : stderr, "reactord: %s: %s\n", path, strerror(ENOMEM));
-    if (f && fclose(f) == 0 && errors) {
+    if (f && text_stream_close(f, &errors) == 0) {
         fputs(errors, stderr);
         if (p)
             predecessors_tell_lines(p, errors);

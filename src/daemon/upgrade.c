@@ -10,6 +10,7 @@
 #include "admin/admin.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text_stream.h"
 #include "daemon/fd_store.h"
 #include "daemon/hand_over.h"
 #include "daemon/notify.h"
@@ -116,16 +117,17 @@ static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_
     char *text = NULL;
     size_t len;
     FILE *f = open_memstream(&text, &len);
-    int rc = -ENOMEM;
+    int rc;
 
     if (!f)
-        return rc;
+        return -ENOMEM;
     server_state_write(u->conf.server, f);
     if (settings)
         server_settings_write(u->conf.server, f);
     if (settings)
         server_state_write_names(u->conf.server, f);
-    if (fclose(f) == 0 && text)
+    rc = text_stream_close(f, &text);
+    if (rc == 0)
         rc = hand_over_write_state(out_fd, text, len);
     free(text);
     return rc;

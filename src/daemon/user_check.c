@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text_stream.h"
 #include "config/config.h"
 #include "daemon/access_logs.h"
 #include "daemon/log_target.h"
@@ -33,7 +34,8 @@ static void user_check_config(const struct user_check *uc)
     if (!out)
         return;
     rc = config_reload(&again, uc->config_path, uc->config, out);
-    fclose(out);
+    if (text_stream_close(out, &problems) < 0 && rc == 0)
+        rc = -ENOMEM;
     if (rc < 0)
         log_warning("uid %ld cannot load the configuration: %s; a reload would fail",
                     (long)uc->user->uid, user_check_first_problem(problems));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text_stream.h"
 #include "engine/loop.h"
 #include "server/listeners.h"
 #include "server/server_internal.h"
@@ -335,11 +336,7 @@ static int server_state_keep(char **out, const char *text, const char *last)
                     before.list[i].values);
     server_state_lines_close(&now);
     server_state_lines_close(&before);
-    if (f && (fclose(f) != 0 || !*out))
-        rc = -ENOMEM;
-    if (rc < 0 && f)
-        free(*out);
-    return rc;
+    return f ? text_stream_close(f, out) : rc;
 }
 
 int server_state_report(struct server_state *st, const char *text)
@@ -387,7 +384,7 @@ static int server_state_write_closed(char **out, const struct server_state_lines
         fprintf(f, "%s %s%s\n", line->kind, line->name, closed);
         free(closed);
     }
-    if (f && (fclose(f) != 0 || !*out))
+    if (f && text_stream_close(f, out) < 0)
         rc = -ENOMEM;
     if (rc < 0 && f)
         free(*out);

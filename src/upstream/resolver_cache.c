@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/parse.h"
+#include "base/text_stream.h"
 #include "upstream/resolver_internal.h"
 
 #define RESOLVER_CACHE_HOST    "host:"
@@ -120,10 +121,7 @@ static char *resolver_cache_print(const struct resolver_found_addresses *found)
         resolver_cache_print_records(f, found);
     for (unsigned i = 0; i < found->n && !found->service; i++)
         resolver_cache_print_address(f, i > 0 ? ',' : '\0', &found->list[i]);
-    if (fclose(f) == 0)
-        return text;
-    free(text);
-    return NULL;
+    return text_stream_close(f, &text) == 0 ? text : NULL;
 }
 
 static void resolver_cache_scan_address(struct resolver_found_addresses *found, const char *word,
