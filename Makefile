@@ -285,7 +285,7 @@ tsan:
 
 .PHONY: lint
 lint: $(PROGRAM) $(CTL_PROGRAM) $(BUILD)/tests/lint/print_options $(BUILD)/tests/lint/print_commands
-	$(CLANG_FORMAT) --dry-run --Werror $$(find src tests -name '*.[ch]')
+	$(PYTHON) tests/lint/check_format.py $(CLANG_FORMAT)
 	$(PYTHON) tests/lint/check_layers.py
 	$(PYTHON) tests/lint/check_symbols.py $(BUILD)
 	$(PYTHON) tests/lint/check_headers.py
@@ -303,7 +303,7 @@ lint: $(PROGRAM) $(CTL_PROGRAM) $(BUILD)/tests/lint/print_options $(BUILD)/tests
 
 .PHONY: format
 format:
-	$(CLANG_FORMAT) -i $$(find src tests -name '*.[ch]')
+	$(PYTHON) tests/lint/check_format.py $(CLANG_FORMAT) -i
 
 # One fault at a time: tests/mutate/README.md.
 COUNT       ?= 20
