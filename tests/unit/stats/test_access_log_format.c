@@ -232,7 +232,7 @@ TEST_EACH(forging, json_is_utf8_whatever_the_bytes_are, ARRAY_LEN(utf8))
 
 TEST(forging, lines_of_random_bytes_have_their_columns_and_end_once)
 {
-    char noise[300] = ""; /* longer than any text may be */
+    static char noise[300]; /* longer than any text may be */
 
     srandom(1);
     record.listener = record.upstream = record.server = record.worker = noise;
