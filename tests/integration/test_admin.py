@@ -576,21 +576,20 @@ DOUBTFUL = [
     ("two Content-Lengths", b"Content-Length: 2\r\nContent-Length: 2\r\n", "Content-Length"),
     ("two Hosts", b"Host: localhost\r\n", "Host is there twice"),
     ("two tokens", b"Authorization: Bearer x\r\nAuthorization: Bearer y\r\n", "Authorization is there twice"),
-    # Since 1.0 libmicrohttpd refuses it itself, in its own words.
-    ("a length and an encoding", b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", None),
+    ("a length and an encoding", b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n", "exclude each other"),
 ]
 
 
 @test(each=[{"what": what, "fields": fields, "why": why} for what, fields, why in DOUBTFUL])
 def doubtful_head(t, what, fields, why):
     """{what} in a head is refused, and the connection closed"""
-    del what
     place = Place(t)
     with place.daemon(), place.connect() as s:
         s.sendall(b"POST /v1/reload HTTP/1.1\r\nHost: localhost\r\n" + fields + b"\r\n{}")
         answer = read_answer(s)
         check_equal(answer.status, 400, "status")
-        if why:
+        # Since 1.0 libmicrohttpd refuses the last of them itself.
+        if what != "a length and an encoding" or answer.headers["content-type"] == "application/json":
             check(why in answer.error, answer.error)
         check_equal(net.read_to_end(s), b"", "what follows")
 

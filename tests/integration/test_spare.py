@@ -583,10 +583,12 @@ def restarts(t):
         for _ in range(3):
             with Counted(back) as server:
                 t.eventually(lambda: server.now >= 8, "its connections", within=12)
-                so_far = server.total
-                tasks = [net.Task(clients_until_broken, front) for _ in range(4)]
-                t.eventually(lambda so_far=so_far: server.total >= so_far + 50, "clients are served", within=20)
-            check(sum(task.result() for task in tasks) > 0, "nobody was answered")
+                answered = [[] for _ in range(4)]
+                tasks = [net.Task(clients_until_broken, front, clients) for clients in answered]
+                t.eventually(lambda answered=answered: all(answered), "clients are answered on all sides", within=20)
+                time.sleep(0.3)
+            for task in tasks:
+                check(task.result() > 0, "nobody was answered")
         with Counted(back) as server:
             t.eventually(lambda: server.now == 8, "its connections", within=12)
             many_clients(front, 20)
@@ -594,8 +596,8 @@ def restarts(t):
             check(now["replaced"] <= now["used"], f"the counts {now}")
 
 
-def clients_until_broken(front):
-    """Clients until the first that is not answered; how many were."""
+def clients_until_broken(front, answered):
+    """Clients until the first that is not answered; how many were, and meanwhile their numbers, in ${answered}."""
     for n in range(100000):
         try:
             with net.connect(front) as client:
@@ -604,6 +606,7 @@ def clients_until_broken(front):
                 if answer != b"hello":
                     check_equal(answer, b"", "an answer")
                     return n
+            answered.append(n)
         except OSError:
             return n
     return 0

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "daemon/log_target.h"
 #include "daemon/privileges.h"
+#include "support/journal.h"
 #include "support/log_lines.h"
 #include "support/suite.h"
 
@@ -420,22 +421,14 @@ TEST(stderr, a_file_at_stderr_is_written_at_the_place_where_others_write)
 
 TEST(stderr, stderr_that_leads_to_the_journal_gets_a_priority_and_no_time)
 {
-    int fds[2];
-    char stream[64];
-    struct stat st;
+    int journal = journal_at_stderr();
 
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-    ck_assert_int_eq(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
-    ck_assert_int_eq(fstat(STDERR_FILENO, &st), 0);
-    snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
-             (unsigned long long)st.st_ino);
-    setenv("JOURNAL_STREAM", stream, 1);
     open_target("stderr");
     log_error("text");
-    ck_assert_str_eq(text_of(fds[0]), "<3>main: text\n");
+    ck_assert_str_eq(text_of(journal), "<3>main: text\n");
     log_info("text");
-    ck_assert_str_eq(text_of(fds[0]), "<6>main: text\n");
-    close(fds[0]);
+    ck_assert_str_eq(text_of(journal), "<6>main: text\n");
+    close(journal);
 }
 
 TEST(stderr, stderr_that_leads_elsewhere_than_the_journal_gets_the_time)

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "daemon/log_target.h"
+#include "support/journal.h"
 #include "support/log_lines.h"
 #include "support/suite.h"
 
@@ -285,24 +286,16 @@ TEST(datagram, a_message_of_which_syslog_took_a_part_is_ended_before_the_next)
 TEST(datagram, a_line_of_which_the_journal_at_stderr_took_a_part_is_ended_before_the_next)
 {
     const char *lines = one_and_long_line();
-    char stream[64];
-    struct stat st;
-    int fds[2];
+    int journal = journal_at_stderr();
 
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-    ck_assert_int_eq(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
-    ck_assert_int_eq(fstat(STDERR_FILENO, &st), 0);
-    snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
-             (unsigned long long)st.st_ino);
-    setenv("JOURNAL_STREAM", stream, 1);
     open_target("stderr");
     ck_assert_int_eq(log_target_put_lines(target, lines, 4), 4);
-    ck_assert_str_eq(text_of(fds[0]), "<6>one\n");
+    ck_assert_str_eq(text_of(journal), "<6>one\n");
     ck_assert_int_eq(log_target_put_lines(target, lines + 4, LONG_BYTES + 1), -EAGAIN);
     ck_assert_int_eq(log_target_put_lines(target, lines, 4), -EAGAIN);
-    hear_part(fds[0]);
+    hear_part(journal);
     ck_assert_int_eq(log_target_put_lines(target, lines, 4), 4);
-    ck_assert_str_eq(text_of(fds[0]), "\n<6>one\n");
+    ck_assert_str_eq(text_of(journal), "\n<6>one\n");
 }
 
 TEST(datagram, a_log_daemon_that_does_not_read_is_not_waited_for)

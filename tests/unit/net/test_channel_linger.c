@@ -114,23 +114,30 @@ TEST(linger, a_peer_that_has_not_acknowledged_what_is_before_the_end_of_file_is_
     hear_cut();
 }
 
-/* The whole takes longer than the peer may be without progress. */
-TEST(linger, what_the_peer_acknowledges_begins_its_time_anew)
+/*
+ * Hear ${step} bytes at a time, behind the ${heard} before, for 3 s: longer than the peer may be
+ * without progress. The channel must not end meanwhile. Then hear the rest.
+ */
+static void hear_with_progress(size_t heard, size_t step)
 {
-    int64_t began_at_ns = clock_now_ns();
-    size_t heard = 0;
+    int64_t until_ns = clock_now_ns() + 3 * NS_PER_S;
 
-    few_on_the_way();
-    linger = (struct channel_linger_conf){.timeout_ns = 2 * NS_PER_S};
-    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
-    probe_do(&probe, end_soon);
-    for (; clock_now_ns() - began_at_ns < 3 * NS_PER_S; heard += 50000) {
-        sockets_hear_pattern(probe.peer, heard, 50000);
+    for (; clock_now_ns() < until_ns; heard += step) {
+        sockets_hear_pattern(probe.peer, heard, step);
         PAUSE_MS(50);
     }
     ck_assert(!probe_saw(&probe, PROBE_CLOSED));
     sockets_hear_pattern(probe.peer, heard, LONG_BYTES - heard);
     sockets_hear_end(probe.peer);
+}
+
+TEST(linger, what_the_peer_acknowledges_begins_its_time_anew)
+{
+    few_on_the_way();
+    linger = (struct channel_linger_conf){.timeout_ns = 2 * NS_PER_S};
+    ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
+    probe_do(&probe, end_soon);
+    hear_with_progress(0, 50000);
     sockets_end(probe.peer);
     probe_wait(&probe, PROBE_CLOSED);
     ck_assert_int_eq(probe.error, 0);
@@ -140,17 +147,10 @@ TEST(linger, what_the_peer_acknowledges_begins_its_time_anew)
 TEST(linger, what_the_peer_acknowledges_behind_the_last_write_begins_its_time_anew)
 {
     size_t heard = fill_kernel_to_the_end();
-    int64_t began_at_ns = clock_now_ns();
 
     linger = (struct channel_linger_conf){.timeout_ns = 2 * NS_PER_S};
     probe_do(&probe, end_soon);
-    for (; clock_now_ns() - began_at_ns < 3 * NS_PER_S; heard += 10000) {
-        sockets_hear_pattern(probe.peer, heard, 10000);
-        PAUSE_MS(50);
-    }
-    ck_assert(!probe_saw(&probe, PROBE_CLOSED));
-    sockets_hear_pattern(probe.peer, heard, LONG_BYTES - heard);
-    sockets_hear_end(probe.peer);
+    hear_with_progress(heard, 10000);
 }
 
 /* As long as the short one took is waited again. */

@@ -158,7 +158,8 @@ TEST_EACH(connect, without_retries_or_a_budget_there_is_no_pause, 2)
     ck_assert_uint_eq(atomic_load(&proxied.upstream->retry_budget.retries), 0);
 }
 
-TEST(connect, a_client_that_is_gone_ends_the_pause)
+/* A client whose server refuses, behind ${n} pauses; it is given up only after an hour. */
+static int client_behind_pauses(unsigned n)
 {
     int client;
 
@@ -167,22 +168,21 @@ TEST(connect, a_client_that_is_gone_ends_the_pause)
     proxied.conf.retry_timeout_ns = 3600 * NS_PER_S;
     proxied_open(1);
     client = host_client(&proxied.host);
-    UNTIL(atomic_load(&proxied.upstream->retry_budget.retries) >= 4); /* pauses are long by now */
-    sockets_reset(client);
+    UNTIL(atomic_load(&proxied.upstream->retry_budget.retries) >= n);
+    return client;
+}
+
+TEST(connect, a_client_that_is_gone_ends_the_pause)
+{
+    sockets_reset(client_behind_pauses(4)); /* they are long by now */
     host_expect_end(&proxied.host, SESSION_CLIENT_RESET);
 }
 
 TEST(connect, each_pause_is_twice_as_long_as_the_last)
 {
     int64_t began_at_ns = clock_now_ns();
-    int client;
+    int client = client_behind_pauses(5);
 
-    proxied_add(0, PROXIED_REFUSES);
-    proxied.conf.retry_budget = 100;
-    proxied.conf.retry_timeout_ns = 3600 * NS_PER_S;
-    proxied_open(1);
-    client = host_client(&proxied.host);
-    UNTIL(atomic_load(&proxied.upstream->retry_budget.retries) >= 5);
     /* Half of 50, 100, 200, 400 and 800 ms at least; five times 50 are at most 375. */
     ck_assert_int_ge(since_ms(began_at_ns), 775);
     sockets_reset(client);

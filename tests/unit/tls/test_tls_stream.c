@@ -260,7 +260,9 @@ TEST_EACH(stream, a_changed_record_fails_with_an_alert_and_nothing_of_it_is_read
     ck_assert_int_eq(receive(SERVER, SIZE_MAX, &got), TLS_STREAM_FAILED);
     ck_assert_uint_eq(buffer_bytes(&got), 0);
     tls_failure_text(tls_stream_failure(ends[SERVER].stream), text, sizeof(text));
-    ck_assert(strstr(text, "(alert sent: bad record mac)"));
+    /* The reason is the library's, of OpenSSL before 3.2 and since. */
+    if (strcmp(text, "record layer failure (alert sent: bad record mac)") != 0)
+        ck_assert_str_eq(text, "decryption failed or bad record mac (alert sent: bad record mac)");
     ck_assert_int_eq(receive(CLIENT, SIZE_MAX, &got), TLS_STREAM_FAILED);
     tls_failure_text(tls_stream_failure(ends[CLIENT].stream), text, sizeof(text));
     ck_assert(strstr(text, "(alert received: bad record mac)"));
