@@ -116,19 +116,20 @@ static void ctl_list_put(FILE *out, const struct ctl_list *list,
                          const struct ctl_list_column *column, const json_t *row,
                          const struct ctl_list_before *before)
 {
+    const json_t *value = json_object_get(row, column->field);
     const char *text;
     double n;
 
     if (column->kind == CTL_LIST_SERVER)
         ctl_list_put_server(out, row);
     else if (column->kind == CTL_LIST_WORDS)
-        ctl_list_put_words(out, json_object_get(row, column->field));
+        ctl_list_put_words(out, value);
     else if (ctl_list_number(list, column, row, before, &n))
         ctl_list_put_number(out, column->kind, n);
     else if ((text = ctl_list_text(row, column->field)) != NULL)
         fputs(text, out);
-    else if (json_is_boolean(json_object_get(row, column->field)))
-        fputs(json_is_true(json_object_get(row, column->field)) ? "yes" : "no", out);
+    else if (json_is_boolean(value))
+        fputs(json_is_true(value) ? "yes" : "no", out);
 }
 
 static void ctl_list_add_cell(struct ctl_table *table, const struct ctl_list *list,

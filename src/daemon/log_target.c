@@ -112,9 +112,11 @@ static ssize_t log_target_line_send(struct log_target *lt, const char *data, siz
     return write(lt->fd, data, len);
 }
 
-/* End a line that was written only in part, as on a full disk, before the next line. */
+/* If a line was written only in part, as on a full disk, end it. False: not possible yet. */
 static bool log_target_mend(struct log_target *lt)
 {
+    if (!atomic_load_explicit(&lt->torn, memory_order_relaxed))
+        return true;
     if (log_target_line_send(lt, "\n", 1) != 1)
         return false;
     atomic_store_explicit(&lt->torn, false, memory_order_relaxed);
@@ -126,7 +128,7 @@ static bool log_target_line_put(struct log_target *lt, enum log_level level, con
     struct log_line line;
     ssize_t n;
 
-    if (atomic_load_explicit(&lt->torn, memory_order_relaxed) && !log_target_mend(lt))
+    if (!log_target_mend(lt))
         return false;
     log_line_build(&line, lt->layout, level, text);
     n = log_target_line_send(lt, line.data, line.len);
@@ -164,7 +166,7 @@ static int log_target_message_send(struct log_target *lt, const char *text, size
         message.msg_name = &lt->peer;
         message.msg_namelen = sizeof(lt->peer);
     }
-    if (atomic_load_explicit(&lt->torn, memory_order_relaxed) && !log_target_mend(lt))
+    if (!log_target_mend(lt))
         return -EAGAIN;
     if (lt->medium == MEDIUM_SYSLOG_STREAM) {
         message.msg_iovlen = ARRAY_LEN(parts);

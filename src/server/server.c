@@ -119,7 +119,7 @@ static int server_create_workers(struct server *sv)
     int rc = workers_create(&sv->workers, sv->threads.workers, &env);
 
     if (rc < 0)
-        log_error("server: cannot create what workers need: %s", strerror(-rc));
+        log_error("server: cannot create the workers: %s", strerror(-rc));
     return rc;
 }
 

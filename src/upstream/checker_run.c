@@ -283,6 +283,8 @@ static int64_t checker_interval_ns(struct checker_target *t)
     return is_spread || t->first_ns == 0 || t->first_ns > interval_ns ? interval_ns : t->first_ns;
 }
 
+_Static_assert(ENDPOINT_WHY_BYTES >= CHECK_TEXT_BYTES, "no text of a check is cut");
+
 static void checker_note_why(struct checker_target *t, const struct check_result *result)
 {
     char text[CHECK_TEXT_BYTES];

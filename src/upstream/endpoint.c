@@ -192,4 +192,5 @@ void endpoint_close(struct endpoint *e)
 {
     endpoint_release_addresses(atomic_load(&e->addresses));
     atomic_store(&e->addresses, NULL);
+    lock_close(&e->why_lock);
 }

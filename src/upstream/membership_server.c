@@ -64,7 +64,6 @@ void membership_free_server(struct upstream_server *server)
     tls_sessions_release(server->tls_sessions);
     checker_target_destroy(server->target);
     endpoint_close(&server->endpoint);
-    lock_close(&server->endpoint.why_lock);
     membership_give_load_back(server);
     server_line_release(server->line);
     free(server);

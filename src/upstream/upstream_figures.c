@@ -105,7 +105,7 @@ static const struct figure upstream_figures_line_rows[] = {
     FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, priority,
               "Priority; servers of the lowest are used first."),
     FIGURE_MS_OF(struct upstream_figures_line_view, GAUGE, state_age, 0,
-                 "Time since the server could last be used or not used, or was disabled."),
+                 "Time since the server became usable or unusable, or was disabled or enabled."),
     FIGURE_OF(struct upstream_figures_line_view, TEXT, NUMBER, down_reason,
               "Why the server gets no sessions."),
 };
