@@ -105,12 +105,7 @@ int admin_start(struct admin *a) NODISCARD;
  */
 void admin_configure(struct admin *a, const struct admin_conf *conf);
 
-/*
- * admin_set_state(a, state):
- * Set the state that /readyz and /v1/status show.
- *
- * Thread: main
- */
+/* admin_set_state(a, state): set the state that /readyz and /v1/status show. Thread: main */
 void admin_set_state(struct admin *a, enum admin_state state);
 
 /*
@@ -149,12 +144,7 @@ void admin_action_done(struct admin *a, struct admin_action *action);
  */
 int admin_stop(struct admin *a) NODISCARD;
 
-/*
- * admin_destroy(a):
- * Free ${a}, stopped or never started.
- *
- * Thread: main
- */
+/* admin_destroy(a): free ${a}, stopped or never started. Thread: main */
 void admin_destroy(struct admin *a);
 
 #endif

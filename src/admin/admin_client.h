@@ -18,12 +18,7 @@ struct address;
 struct admin;
 struct admin_client;
 
-/*
- * admin_client_is_room(a, is_unix):
- * May another connection be accepted?
- *
- * Thread: admin loop
- */
+/* admin_client_is_room(a, is_unix): may another connection be accepted? Thread: admin loop */
 bool admin_client_is_room(struct admin *a, bool is_unix);
 
 /*

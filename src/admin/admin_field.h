@@ -14,12 +14,7 @@
 
 struct admin_request;
 
-/*
- * admin_field_has(rq, name):
- * Is the field ${name} present?
- *
- * Thread: admin loop
- */
+/* admin_field_has(rq, name): is the field ${name} present? Thread: admin loop */
 bool admin_field_has(const struct admin_request *rq, const char *name);
 
 /*

@@ -25,12 +25,7 @@ struct admin_request;
  */
 int admin_http_create(struct admin_http **out, struct admin *a) NODISCARD;
 
-/*
- * admin_http_start(h):
- * Watch the connections.
- *
- * Thread: admin loop
- */
+/* admin_http_start(h): watch the connections. Thread: admin loop */
 void admin_http_start(struct admin_http *h);
 
 /*
@@ -43,20 +38,10 @@ void admin_http_start(struct admin_http *h);
  */
 void admin_http_add(struct admin_http *h, int fd, const struct address *peer);
 
-/*
- * admin_http_resume(h, rq):
- * Send the answer of the suspended ${rq}.
- *
- * Thread: admin loop
- */
+/* admin_http_resume(h, rq): send the answer of the suspended ${rq}. Thread: admin loop */
 void admin_http_resume(struct admin_http *h, struct admin_request *rq);
 
-/*
- * admin_http_stop(h):
- * Stop watching the connections.
- *
- * Thread: admin loop
- */
+/* admin_http_stop(h): stop watching the connections. Thread: admin loop */
 void admin_http_stop(struct admin_http *h);
 
 /*

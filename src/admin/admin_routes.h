@@ -10,8 +10,6 @@
  * admin_routes_find(path, method, allow):
  * Find the route of ${path} and ${method}. If NULL, ${allow} is the method of ${path}, or NULL if
  * no route has this path.
- *
- * Thread: any
  */
 const struct admin_route *admin_routes_find(const char *path, const char *method,
                                             const char **allow);

@@ -31,20 +31,10 @@ int admin_socket_open_all(struct admin *a, const struct admin_conf *conf) NODISC
  */
 void admin_socket_keep_all(struct admin *a);
 
-/*
- * admin_socket_start_all(a):
- * Start to accept connections.
- *
- * Thread: admin loop
- */
+/* admin_socket_start_all(a): start to accept connections. Thread: admin loop */
 void admin_socket_start_all(struct admin *a);
 
-/*
- * admin_socket_resume_all(a):
- * Accept again, because a connection has ended.
- *
- * Thread: admin loop
- */
+/* admin_socket_resume_all(a): accept again, because a connection has ended. Thread: admin loop */
 void admin_socket_resume_all(struct admin *a);
 
 /*
@@ -55,12 +45,7 @@ void admin_socket_resume_all(struct admin *a);
  */
 void admin_socket_close_all(struct admin *a, bool unlink);
 
-/*
- * admin_socket_destroy_all(a):
- * Free the closed sockets.
- *
- * Thread: as admin_socket_close_all()
- */
+/* admin_socket_destroy_all(a): free the closed sockets. Thread: as admin_socket_close_all() */
 void admin_socket_destroy_all(struct admin *a);
 
 #endif

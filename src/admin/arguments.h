@@ -22,7 +22,6 @@ struct arguments_problem {
  * arguments_parse_query(out, query, problem):
  * Parse `a=1&b=2` into an object of strings, with %XX and + decoded.
  *
- * Thread: any
  * Owns:   the caller owns ${out}
  * Errors: 0; -EINVAL (see ${problem}); -ENOMEM
  */
@@ -33,7 +32,6 @@ int arguments_parse_query(json_t **out, const char *query,
  * arguments_parse_body(out, text, len, problem):
  * Parse a JSON object; an empty ${text} is an empty object.
  *
- * Thread: any
  * Owns:   the caller owns ${out}
  * Errors: 0; -EINVAL (see ${problem}); -ENOMEM
  */
@@ -45,7 +43,6 @@ int arguments_parse_body(json_t **out, const char *text, size_t len,
  * Refuse fields that are not in ${names}, a list ended by NULL. If ${names} is NULL, no field is
  * allowed.
  *
- * Thread: any
  * Errors: 0; -EINVAL (see ${problem})
  */
 int arguments_check_names(json_t *fields, const char *const *names,
@@ -54,8 +51,6 @@ int arguments_check_names(json_t *fields, const char *const *names,
 /*
  * arguments_refuse(problem, format, ...):
  * Write ${problem}, with '?' for bytes other than printable ASCII, and return -EINVAL.
- *
- * Thread: any
  */
 int arguments_refuse(struct arguments_problem *problem, const char *format, ...) PRINTF_LIKE(2, 3);
 

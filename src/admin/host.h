@@ -16,7 +16,6 @@ struct address;
  * Is ${host}, with or without a port, localhost, a loopback address, or the address of ${local},
  * to which the client is connected? NULL: false.
  *
- * Thread: any
  * Source: RFC 9110, section 7.2
  */
 bool host_is_ours(const char *host, const struct address *local);
@@ -25,7 +24,6 @@ bool host_is_ours(const char *host, const struct address *local);
  * host_is_origin(origin, host):
  * Is ${origin} `http://HOST` or `https://HOST`? ${origin} NULL: true, not sent by a page.
  *
- * Thread: any
  * Source: RFC 6454, section 7
  */
 bool host_is_origin(const char *origin, const char *host);

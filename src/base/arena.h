@@ -16,7 +16,6 @@ struct arena;
  * arena_create(out):
  * Create an empty arena; the caller has its first reference.
  *
- * Thread: any
  * Errors: 0; -ENOMEM
  */
 int arena_create(struct arena **out) NODISCARD;
@@ -53,8 +52,6 @@ int arena_own(struct arena *a, void *object, void (*release)(void *object)) NODI
  * arena_hold(a) / arena_release(a):
  * Add a reference and return ${a} / release a reference; the last release frees ${a} and all its
  * pieces. NULL, for memory that is never freed, is allowed.
- *
- * Thread: any
  */
 struct arena *arena_hold(struct arena *a);
 void arena_release(struct arena *a);

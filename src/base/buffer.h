@@ -37,12 +37,7 @@ struct buffer {
 void buffer_init(struct buffer *b);
 void buffer_clear(struct buffer *b);
 
-/*
- * buffer_ok(b):
- * Does the invariant above hold?
- *
- * Thread: owner
- */
+/* buffer_ok(b): does the invariant above hold? Thread: owner */
 bool buffer_ok(const struct buffer *b);
 
 /*

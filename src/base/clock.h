@@ -16,12 +16,7 @@
 #define NS_PER_S    INT64_C(1000000000)
 #define NS_PER_DAY  (86400 * NS_PER_S)
 
-/*
- * clock_now_ns():
- * Read the monotonic clock; about 20 ns (vDSO).
- *
- * Thread: any
- */
+/* clock_now_ns(): read the monotonic clock; about 20 ns (vDSO). */
 static inline int64_t clock_now_ns(void)
 {
     struct timespec ts;
@@ -30,12 +25,7 @@ static inline int64_t clock_now_ns(void)
     return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
-/*
- * clock_thread_ns():
- * Return the CPU time of the calling thread; a system call.
- *
- * Thread: any
- */
+/* clock_thread_ns(): return the CPU time of the calling thread; a system call. */
 static inline int64_t clock_thread_ns(void)
 {
     struct timespec ts;
@@ -47,8 +37,6 @@ static inline int64_t clock_thread_ns(void)
 /*
  * clock_add_ns(at_ns, delay_ns):
  * Return ${at_ns} + ${delay_ns}; a negative delay counts as 0, an overflow gives CLOCK_NEVER.
- *
- * Thread: any
  */
 static inline int64_t clock_add_ns(int64_t at_ns, int64_t delay_ns)
 {
@@ -62,8 +50,6 @@ static inline int64_t clock_add_ns(int64_t at_ns, int64_t delay_ns)
 /*
  * clock_sooner(a_at_ns, b_at_ns) / clock_later(a_at_ns, b_at_ns):
  * Return the earlier / later instant.
- *
- * Thread: any
  */
 static inline int64_t clock_sooner(int64_t a_at_ns, int64_t b_at_ns)
 {

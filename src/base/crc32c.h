@@ -11,7 +11,6 @@
  * crc32c_add(crc, data, len):
  * Extend ${crc}, the checksum of the preceding data (0: none), by ${data}; return the result.
  *
- * Thread: any
  * Source: RFC 9260, appendix A
  */
 uint32_t crc32c_add(uint32_t crc, const void *data, size_t len);

@@ -10,8 +10,6 @@
  * event_fd_signal(fd):
  * Add one to the eventfd ${fd}. A write that fails is repeated, because the reader might wait for
  * ever. False: all attempts failed, which is logged.
- *
- * Thread: any
  */
 bool event_fd_signal(int fd);
 

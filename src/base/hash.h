@@ -15,7 +15,6 @@ struct hash_key {
  * hash_bytes(key, data, len):
  * Return the SipHash-2-4 of ${data}. If ${key} is secret, an attacker cannot construct collisions.
  *
- * Thread: any
  * Source: Aumasson and Bernstein, "SipHash: a fast short-input PRF" (2012)
  */
 uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len);
@@ -23,8 +22,6 @@ uint64_t hash_bytes(const struct hash_key *key, const void *data, size_t len);
 /*
  * hash_stable(data, len):
  * Call hash_bytes() with a fixed key: hashes stay the same across restarts.
- *
- * Thread: any
  */
 uint64_t hash_stable(const void *data, size_t len);
 
@@ -32,7 +29,6 @@ uint64_t hash_stable(const void *data, size_t len);
  * hash_mix(x):
  * Map ${x} one to one to a pseudo-random number.
  *
- * Thread: any
  * Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (2014)
  */
 static inline uint64_t hash_mix(uint64_t x)
@@ -43,19 +39,13 @@ static inline uint64_t hash_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/*
- * hash_seed():
- * Return a random start for a counter; hash_mix(counter) gives random numbers.
- *
- * Thread: any
- */
+/* hash_seed(): return a random start for a counter; hash_mix(counter) gives random numbers. */
 uint64_t hash_seed(void);
 
 /*
  * hash_reduce(hash, n):
  * Map the upper 32 bits of ${hash} evenly to 0 ... ${n} - 1, without a division.
  *
- * Thread: any
  * Source: D. Lemire, "Fast Random Integer Generation in an Interval" (2019)
  */
 static inline uint32_t hash_reduce(uint64_t hash, uint32_t n)

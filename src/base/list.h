@@ -17,24 +17,14 @@ struct list {
     struct list *prev;
 };
 
-/*
- * list_init(l):
- * Make ${l} an empty list or an unlinked node.
- *
- * Thread: owner
- */
+/* list_init(l): make ${l} an empty list or an unlinked node. Thread: owner */
 static inline void list_init(struct list *l)
 {
     l->next = l;
     l->prev = l;
 }
 
-/*
- * list_empty(l):
- * Is the list empty, or the node unlinked?
- *
- * Thread: owner
- */
+/* list_empty(l): is the list empty, or the node unlinked? Thread: owner */
 static inline bool list_empty(const struct list *l)
 {
     return l->next == l;
@@ -54,12 +44,7 @@ static inline void list_append(struct list *l, struct list *node)
     l->prev = node;
 }
 
-/*
- * list_append_all(l, from):
- * Move all nodes of ${from} to the end of ${l}.
- *
- * Thread: owner of both
- */
+/* list_append_all(l, from): move all nodes of ${from} to the end of ${l}. Thread: owner of both */
 static inline void list_append_all(struct list *l, struct list *from)
 {
     if (list_empty(from))
@@ -71,12 +56,7 @@ static inline void list_append_all(struct list *l, struct list *from)
     list_init(from);
 }
 
-/*
- * list_remove(node):
- * Unlink ${node}; no effect if it is unlinked.
- *
- * Thread: owner of the list
- */
+/* list_remove(node): unlink ${node}; no effect if it is unlinked. Thread: owner of the list */
 static inline void list_remove(struct list *node)
 {
     node->prev->next = node->next;

@@ -51,18 +51,11 @@ void log_set_level(enum log_level level);
 /*
  * log_override_level(level) / log_restore_level():
  * Use ${level} instead of the configured level / use the configured level again.
- *
- * Thread: any
  */
 void log_override_level(enum log_level level);
 void log_restore_level(void);
 
-/*
- * log_get_levels(now, configured):
- * Return the level in use and the configured level.
- *
- * Thread: any
- */
+/* log_get_levels(now, configured): return the level in use and the configured level. */
 void log_get_levels(enum log_level *now, enum log_level *configured);
 
 /*
@@ -78,43 +71,28 @@ void log_unset_sink(const struct log_sink *sink);
  * Send warnings and errors to ${sink}, too; NULL: stop. A line that another thread is
  * logging may still go to the previous sink.
  *
- * Thread: any
  * Owns:   ${sink} must live as long as the process
  */
 void log_set_copy(const struct log_sink *sink);
 
-/*
- * log_wanted(level):
- * Are lines of ${level} logged?
- *
- * Thread: any
- */
+/* log_wanted(level): are lines of ${level} logged? */
 bool log_wanted(enum log_level level);
 
 /*
  * log_level_name(level) / log_level_of(name, out):
  * Return the name of ${level} in the configuration / find the level called ${name}; false: unknown
  * name.
- *
- * Thread: any
  */
 const char *log_level_name(enum log_level level);
 bool log_level_of(const char *name, enum log_level *out) NODISCARD;
 
-/*
- * log_write(level, format, ...):
- * Log one line, if log_wanted().
- *
- * Thread: any
- */
+/* log_write(level, format, ...): log one line, if log_wanted(). */
 void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /*
  * log_allowed(limit, interval_ns, suppressed):
  * Allow one line per ${interval_ns}. On true, ${suppressed} receives the number of lines refused
  * since the last allowed line.
- *
- * Thread: any
  */
 bool log_allowed(struct log_limit *limit, int64_t interval_ns, unsigned *suppressed);
 
@@ -126,8 +104,6 @@ struct log_held_back {
  * log_held_back_text(h, suppressed):
  * Format the suffix of a line after log_allowed(): ` (3 more such lines held back)`, or "" for 0.
  * Returns ${h}->text.
- *
- * Thread: any
  */
 const char *log_held_back_text(struct log_held_back *h, unsigned suppressed);
 

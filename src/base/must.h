@@ -25,7 +25,6 @@
  * must_fail(file, line, func, expr):
  * Print the failed expression to stderr and abort.
  *
- * Thread: any
  * Errors: does not return
  */
 _Noreturn void must_fail(const char *file, int line, const char *func, const char *expr);

@@ -16,7 +16,6 @@
  * parse_uint(out, word, max):
  * Parse a decimal number from 0 to ${max}.
  *
- * Thread: any
  * Errors: 0; -EINVAL; -ERANGE (above ${max})
  */
 int parse_uint(uint64_t *out, const char *word, uint64_t max) NODISCARD;
@@ -26,7 +25,6 @@ int parse_uint(uint64_t *out, const char *word, uint64_t max) NODISCARD;
  * Parse a number of bytes with an optional unit in upper or lower case: b, k (1024), m (1024^2), g
  * (1024^3).
  *
- * Thread: any
  * Errors: 0; -EINVAL; -ERANGE (above ${max_bytes})
  */
 int parse_size(uint64_t *out_bytes, const char *word, uint64_t max_bytes) NODISCARD;
@@ -35,7 +33,6 @@ int parse_size(uint64_t *out_bytes, const char *word, uint64_t max_bytes) NODISC
  * parse_duration(out_ns, word, max_ns):
  * Parse a duration with its unit: us, ms, s, m, h or d. Only 0 may omit the unit.
  *
- * Thread: any
  * Errors: 0; -EINVAL; -ERANGE (above ${max_ns})
  */
 int parse_duration(int64_t *out_ns, const char *word, int64_t max_ns) NODISCARD;
@@ -44,7 +41,6 @@ int parse_duration(int64_t *out_ns, const char *word, int64_t max_ns) NODISCARD;
  * parse_percent(out, word):
  * Parse 0 to 100, with or without a percent sign.
  *
- * Thread: any
  * Errors: 0; -EINVAL; -ERANGE (above 100)
  */
 int parse_percent(unsigned *out, const char *word) NODISCARD;
@@ -53,7 +49,6 @@ int parse_percent(unsigned *out, const char *word) NODISCARD;
  * parse_bool(out, word):
  * Parse yes, on, true, 1 or no, off, false, 0, in upper or lower case.
  *
- * Thread: any
  * Errors: 0; -EINVAL
  */
 int parse_bool(bool *out, const char *word) NODISCARD;

@@ -22,7 +22,6 @@ struct file_content {
  * read_file(f, path, max_bytes):
  * Read the regular file at ${path}, without blocking on a FIFO.
  *
- * Thread: any
  * Owns:   the caller frees ${f}->bytes, unless an error is returned
  * Errors: 0; -errno from opening or reading; -EISDIR; -EINVAL (not a regular file); -EFBIG (over
  *         ${max_bytes}); -ENOMEM (the only error that sets no ${f}->problem)

@@ -30,19 +30,12 @@ void text_add(struct text *t, const char *bytes, size_t n);
 void text_puts(struct text *t, const char *string);
 void text_printf(struct text *t, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/*
- * text_free(t):
- * Free the bytes; ${t} is empty again.
- *
- * Thread: owner of ${t}
- */
+/* text_free(t): free the bytes; ${t} is empty again. Thread: owner of ${t} */
 void text_free(struct text *t);
 
 /*
  * text_character_bytes(string):
  * Return the length of the UTF-8 character at ${string} (RFC 3629); 0: invalid, or the final NUL.
- *
- * Thread: any
  */
 unsigned text_character_bytes(const char *string);
 

@@ -10,7 +10,6 @@
  * text_stream_close(f, text):
  * Close ${f}, which open_memstream(${text}, ...) returned.
  *
- * Thread: any
  * Owns:   the caller frees ${*text}; after an error it is NULL
  * Errors: 0; -ENOMEM: a part of the text is missing
  */

@@ -65,7 +65,6 @@ struct acl_parser_file {
  * acl_parser_parse(out, word, problem):
  * Parse ${word} into up to ACL_PARSER_BLOCKS at ${out}; return their number.
  *
- * Thread: any
  * Errors: -EINVAL (see ${problem})
  */
 int acl_parser_parse(struct cidr *out, const char *word,
@@ -75,7 +74,6 @@ int acl_parser_parse(struct cidr *out, const char *word,
  * acl_parser_add(t, word, allow, written, problem):
  * Add the rule for ${word}, which was ${written}; `all` adds three rules.
  *
- * Thread: any
  * Owns:   the text of ${written} must outlive the rules
  * Errors: 0; -EINVAL (see ${problem}); -E2BIG (too many rules, see ${problem}); -ENOMEM
  */
@@ -87,7 +85,6 @@ int acl_parser_add(struct acl_parser *t, const char *word, bool allow,
  * acl_parser_lines(t, file, bytes, len):
  * Add the rules of ${file}, whose content is ${bytes}; report problems.
  *
- * Thread: any
  * Owns:   with ACL_PARSER_BOTH ${bytes} must outlive the rules
  * Errors: 0 (see diagnostics_count()); -ENOMEM
  */
@@ -109,18 +106,12 @@ int acl_parser_load(struct acl_parser *t, const struct acl_parser_file *file) NO
  * likewise all blocks of their word. (*${out})[i] is the number of that rule, or i if rule i, or
  * another of its word, applies.
  *
- * Thread: any
  * Owns:   the caller frees *${out}
  * Errors: 0; -ENOMEM
  */
 int acl_parser_shadowed(unsigned **out, const struct acl_parser *t) NODISCARD;
 
-/*
- * acl_parser_free(t):
- * Free the rules and zero ${t}.
- *
- * Thread: any
- */
+/* acl_parser_free(t): free the rules and zero ${t}. */
 void acl_parser_free(struct acl_parser *t);
 
 #endif

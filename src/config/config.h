@@ -91,7 +91,6 @@ int config_reload(struct config **out, const char *path, const struct config *ru
  * config_dump(config, out):
  * Write the effective configuration, with defaults, as a file for config_load().
  *
- * Thread: any
  * Errors: 0; -EIO
  */
 int config_dump(const struct config *config, FILE *out) NODISCARD;

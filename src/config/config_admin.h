@@ -31,8 +31,6 @@ struct admin_share {
  * config_admin_share(conf):
  * Return max_connections of ${conf}. What is not configured, the default and the extra ones, is at
  * most 1/16 of the limit of open files each, so that the rest is for clients.
- *
- * Thread: any
  */
 struct admin_share config_admin_share(const struct admin_conf *conf);
 

@@ -47,7 +47,6 @@ struct config_compare {
  * config_compare_create(out, from, to):
  * List what ${to} changes. An added or removed section is one change, without its options.
  *
- * Thread: any
  * Owns:   the caller calls config_compare_destroy(); ${from} and ${to} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
@@ -71,18 +70,11 @@ struct config_compare_text {
  * config_compare_text(out, change):
  * Format `[listen web] idle_timeout: 1h -> 30m (live)`; return ${out}->text. For a server the text
  * has only the words that differ, for long values only the part that differs.
- *
- * Thread: any
  */
 const char *config_compare_text(struct config_compare_text *out,
                                 const struct config_compare_change *change);
 
-/*
- * config_compare_destroy(cmp):
- * Free ${cmp} or NULL.
- *
- * Thread: owner of ${cmp}
- */
+/* config_compare_destroy(cmp): free ${cmp} or NULL. Thread: owner of ${cmp} */
 void config_compare_destroy(struct config_compare *cmp);
 
 #endif

@@ -16,8 +16,6 @@ struct diagnostics;
  * config_effect_missing(section, key):
  * Return why ${key} has no effect; NULL: it has an effect, or depends on an option that was
  * refused.
- *
- * Thread: any
  */
 const char *config_effect_missing(const struct config_section *section, const char *key);
 

@@ -19,12 +19,7 @@ struct config_section {
     struct arena *arena;        /* owns all that the struct points at */
 };
 
-/*
- * config_section_entry(section, key):
- * Return the entry of ${key}; NULL: not in the file.
- *
- * Thread: any
- */
+/* config_section_entry(section, key): return the entry of ${key}; NULL: not in the file. */
 const struct ini_entry *config_section_entry(const struct config_section *section, const char *key);
 
 /*

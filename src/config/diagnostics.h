@@ -21,7 +21,6 @@ struct diagnostics;
  * diagnostics_create(out, path):
  * Create an empty report for ${path}.
  *
- * Thread: any
  * Owns:   ${path} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
@@ -109,12 +108,7 @@ const char *diagnostics_line_text(struct diagnostics_line *out, const struct dia
 #define DIAGNOSTICS_LINE(r, line) \
     diagnostics_line_text(&(struct diagnostics_line){{0}}, (r), (line))
 
-/*
- * diagnostics_count(r):
- * Return the number of problems.
- *
- * Thread: owner of ${r}
- */
+/* diagnostics_count(r): return the number of problems. Thread: owner of ${r} */
 unsigned diagnostics_count(const struct diagnostics *r);
 
 /*
@@ -127,12 +121,7 @@ unsigned diagnostics_count(const struct diagnostics *r);
  */
 int diagnostics_write(struct diagnostics *r, FILE *out) NODISCARD;
 
-/*
- * diagnostics_destroy(r):
- * Free ${r} or NULL.
- *
- * Thread: owner of ${r}
- */
+/* diagnostics_destroy(r): free ${r} or NULL. Thread: owner of ${r} */
 void diagnostics_destroy(struct diagnostics *r);
 
 /* Longer texts end in "...". */
@@ -145,8 +134,6 @@ struct diagnostics_quote {
 /*
  * diagnostics_quote_text(q, text) / diagnostics_quote_bytes(q, text, len):
  * Format `'text'`, cut if long, bytes other than printable ASCII as \xNN; return ${q}->text.
- *
- * Thread: any
  */
 const char *diagnostics_quote_text(struct diagnostics_quote *q, const char *text);
 const char *diagnostics_quote_bytes(struct diagnostics_quote *q, const char *text, size_t len);

@@ -19,20 +19,13 @@ struct foreign_line {
     const char *hint;
 };
 
-/*
- * foreign_lines_table(n):
- * Return all ${n} phrases, for tests.
- *
- * Thread: any
- */
+/* foreign_lines_table(n): return all ${n} phrases, for tests. */
 const struct foreign_line *foreign_lines_table(size_t *n);
 
 /*
  * foreign_lines_find(line, n_words):
  * Return the hint for ${line}, and the number of words in its phrase; NULL: unknown. Case is
  * ignored, and a ';' behind a word.
- *
- * Thread: any
  */
 const char *foreign_lines_find(const char *line, unsigned *n_words);
 
@@ -41,18 +34,12 @@ const char *foreign_lines_find(const char *line, unsigned *n_words);
  * Return the hint for ${line}: of its section by config/foreign_words, unless a longer phrase is
  * known here; NULL: unknown. ${section} begins with its kind; "": none.
  *
- * Thread: any
  * Owns:   the hint may be in ${words}
  */
 const char *foreign_lines_hint(struct foreign_words_hint *words, const char *section,
                                const char *line);
 
-/*
- * foreign_lines_is_nginx(line):
- * Does ${line} end like one of nginx, in ';', '{' or '}'?
- *
- * Thread: any
- */
+/* foreign_lines_is_nginx(line): does ${line} end like one of nginx, in ';', '{' or '}'? */
 bool foreign_lines_is_nginx(const char *line);
 
 #endif

@@ -23,19 +23,12 @@ struct foreign_words_hint {
     bool takes_value; /* the value is the next word of the server line */
 };
 
-/*
- * foreign_words_table(n):
- * Return all ${n} words, for tests.
- *
- * Thread: any
- */
+/* foreign_words_table(n): return all ${n} words, for tests. */
 const struct foreign_word *foreign_words_table(size_t *n);
 
 /*
  * foreign_words_hint(out, where, word, len):
  * Write what replaces ${word} (case ignored); false: unknown.
- *
- * Thread: any
  */
 bool foreign_words_hint(struct foreign_words_hint *out, const char *where, const char *word,
                         size_t len);

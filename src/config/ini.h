@@ -55,20 +55,10 @@ struct ini {
  */
 int ini_load(struct ini **out, const char *path, struct diagnostics *diagnostics) NODISCARD;
 
-/*
- * ini_find(section, key):
- * Return the entry of ${key}, or NULL.
- *
- * Thread: any
- */
+/* ini_find(section, key): return the entry of ${key}, or NULL. */
 struct ini_entry *ini_find(const struct ini_section *section, const char *key);
 
-/*
- * ini_free(ini):
- * Free ${ini} or NULL.
- *
- * Thread: any
- */
+/* ini_free(ini): free ${ini} or NULL. */
 void ini_free(struct ini *ini);
 
 #endif

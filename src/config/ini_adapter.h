@@ -31,12 +31,7 @@ int ini_adapter_load(struct ini_values **out, const struct ini_text *text) NODIS
  */
 void ini_adapter_take(struct ini_values *values, struct ini *ini, struct diagnostics *diagnostics);
 
-/*
- * ini_adapter_free(values):
- * Free ${values} or NULL.
- *
- * Thread: any
- */
+/* ini_adapter_free(values): free ${values} or NULL. */
 void ini_adapter_free(struct ini_values *values);
 
 #endif

@@ -25,7 +25,6 @@ struct ini_text {
  * Find the value in ${text}, the rest of a line after the '=': without quotes, blanks and comment.
  * Return NULL, or the problem.
  *
- * Thread: any
  * Owns:   ${out} points into ${text}
  */
 const char *ini_scan_value(const char **out, char *text) NODISCARD;
@@ -35,7 +34,6 @@ const char *ini_scan_value(const char **out, char *text) NODISCARD;
  * Refuse byte order mark, carriage return, NUL and other control characters; report the first one
  * unless ${diagnostics} is NULL.
  *
- * Thread: any
  * Errors: 0; -EINVAL
  */
 int ini_scan_is_text(const struct ini_text *text, struct diagnostics *diagnostics) NODISCARD;
@@ -44,7 +42,6 @@ int ini_scan_is_text(const struct ini_text *text, struct diagnostics *diagnostic
  * ini_scan_lines(ini, text, arena, diagnostics):
  * Fill ${ini} from ${text}. Report refused lines and overwrite them with blanks in ${text}.
  *
- * Thread: any
  * Owns:   ${arena} owns what ${ini} points at
  * Errors: 0; -EINVAL (over INI_MAX_..., reported); -ENOMEM
  */

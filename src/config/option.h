@@ -85,61 +85,29 @@ struct option_value {
     bool foreign;                       /* a problem is a word of another program */
 };
 
-/*
- * option_table(section, n):
- * Return the ${n} rows of a section.
- *
- * Thread: any
- */
+/* option_table(section, n): return the ${n} rows of a section. */
 const struct option *option_table(enum option_section section, unsigned *n);
 
-/*
- * option_find(section, key):
- * Return the row of ${key} or of its family, or NULL.
- *
- * Thread: any
- */
+/* option_find(section, key): return the row of ${key} or of its family, or NULL. */
 const struct option *option_find(enum option_section section, const char *key);
 
-/*
- * option_matches(o, key):
- * Is ${key} the key of ${o}, or in its family?
- *
- * Thread: any
- */
+/* option_matches(o, key): is ${key} the key of ${o}, or in its family? */
 bool option_matches(const struct option *o, const char *key);
 
-/*
- * option_member(o, key):
- * Return the `ID` in ${key}, a key of the family ${o}.
- *
- * Thread: any
- */
+/* option_member(o, key): return the `ID` in ${key}, a key of the family ${o}. */
 const char *option_member(const struct option *o, const char *key);
 
-/*
- * option_applies_text(applies):
- * Return `live`, `new connections` or `upgrade`.
- *
- * Thread: any
- */
+/* option_applies_text(applies): return `live`, `new connections` or `upgrade`. */
 const char *option_applies_text(enum option_applies applies);
 
 /*
  * option_section_name(section) / option_section_title(section):
  * Return `listen` / return `[listen NAME]`.
- *
- * Thread: any
  */
 const char *option_section_name(enum option_section section);
 const char *option_section_title(enum option_section section);
 
-/*
- * option_section_named(section):
- * Do sections of this kind have names, so that there can be many?
- *
- * Thread: any
- */
+/* option_section_named(section): do sections of this kind have names, so that there can be many? */
 bool option_section_named(enum option_section section);
 
 /*
@@ -152,23 +120,13 @@ bool option_section_named(enum option_section section);
  */
 int option_set(const struct option *o, struct option_value *v) NODISCARD;
 
-/*
- * option_field(o, v):
- * Return the field to set, for option_kind.set.
- *
- * Thread: any
- */
+/* option_field(o, v): return the field to set, for option_kind.set. */
 static inline void *option_field(const struct option *o, const struct option_value *v)
 {
     return (char *)v->conf + o->offset;
 }
 
-/*
- * option_refuse(v, format, ...):
- * Set ${v}->problem and return -EINVAL, for option_kind.set.
- *
- * Thread: any
- */
+/* option_refuse(v, format, ...): set ${v}->problem and return -EINVAL, for option_kind.set. */
 int option_refuse(struct option_value *v, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #endif

@@ -17,7 +17,6 @@ extern const struct option_kind option_bytes;
  * Unescape ${text}, part of ${v}->text, into ${out}, which has room for strlen(text) bytes. Return
  * the number of bytes written.
  *
- * Thread: any
  * Errors: -EINVAL (see ${v}->problem)
  */
 int option_bytes_read(uint8_t *out, struct option_value *v, const char *text) NODISCARD;

@@ -31,8 +31,6 @@ extern const struct option_kind option_kind_name; /* const char *: name of a sec
  * option_kind_find_word(o, v):
  * Return the row of ${v}->text in option.words; NULL: unknown, and ${v}->problem suggests the
  * nearest word.
- *
- * Thread: any
  */
 const struct option_word *option_kind_find_word(const struct option *o, struct option_value *v);
 
@@ -40,16 +38,12 @@ const struct option_word *option_kind_find_word(const struct option *o, struct o
  * option_kind_next_item(list):
  * Return the next item of a comma-separated list, trimmed and perhaps empty. Set *${list} to the
  * items after it, or NULL.
- *
- * Thread: any
  */
 char *option_kind_next_item(char **list);
 
 /*
  * option_kind_is_name(text):
  * Is ${text} 1 to OPTION_KIND_NAME_BYTES letters, digits, '_', '.' and '-'?
- *
- * Thread: any
  */
 bool option_kind_is_name(const char *text);
 

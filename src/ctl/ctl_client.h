@@ -81,10 +81,7 @@ bool ctl_client_knows(struct ctl_client *c, const char *path);
 int ctl_client_errno(const struct ctl_client *c);
 const char *ctl_client_detail(const struct ctl_client *c);
 
-/*
- * ctl_client_version():
- * Name and version of libcurl.
- */
+/* ctl_client_version(): name and version of libcurl. */
 const char *ctl_client_version(void);
 
 #endif

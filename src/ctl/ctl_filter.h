@@ -12,10 +12,7 @@
 
 extern const struct ctl_option ctl_filter_options[];
 
-/*
- * ctl_filter_is_given(a):
- * Is any filter given?
- */
+/* ctl_filter_is_given(a): is any filter given? */
 bool ctl_filter_is_given(const struct ctl_arguments *a);
 
 /*

@@ -17,16 +17,10 @@ void ctl_help_usage(FILE *out);
 void ctl_help_command(FILE *out, const struct ctl_command *command);
 void ctl_help_version(FILE *out);
 
-/*
- * ctl_help_synopsis(out, command):
- * Write the command with its arguments in a line.
- */
+/* ctl_help_synopsis(out, command): write the command with its arguments in a line. */
 void ctl_help_synopsis(FILE *out, const struct ctl_command *command);
 
-/*
- * ctl_help_show(c, a):
- * Run the command `help`.
- */
+/* ctl_help_show(c, a): run the command `help`. */
 enum ctl_exit ctl_help_show(struct ctl_context *c, const struct ctl_arguments *a);
 
 #endif

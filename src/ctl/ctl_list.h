@@ -65,10 +65,7 @@ bool ctl_list_number(const struct ctl_list *list, const struct ctl_list_column *
 struct ctl_table *ctl_list_table(const struct ctl_list *list, const json_t *rows,
                                  const struct ctl_list_before *before);
 
-/*
- * ctl_list_print(list, rows):
- * Write the table to stdout.
- */
+/* ctl_list_print(list, rows): write the table to stdout. */
 void ctl_list_print(const struct ctl_list *list, const json_t *rows);
 
 #endif

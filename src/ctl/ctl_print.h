@@ -13,10 +13,7 @@
  */
 void ctl_print_json(const struct ctl_answer *answer);
 
-/*
- * ctl_print_text(answer):
- * Write the text unchanged; on a terminal, as ctl_text_put() does.
- */
+/* ctl_print_text(answer): write the text unchanged; on a terminal, as ctl_text_put() does. */
 void ctl_print_text(const struct ctl_answer *answer);
 
 #endif

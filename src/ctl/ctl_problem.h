@@ -6,10 +6,7 @@
 
 #include "ctl/ctl_context.h"
 
-/*
- * ctl_problem_of_failure(c, failure):
- * Write to c->problem why there is no answer.
- */
+/* ctl_problem_of_failure(c, failure): write to c->problem why there is no answer. */
 void ctl_problem_of_failure(struct ctl_context *c, enum ctl_client_failure failure);
 
 /*

@@ -6,10 +6,7 @@
 
 #include "base/must.h"
 
-/*
- * ctl_report(format, ...):
- * Write "reactorctl: TEXT" and a newline, made harmless for a terminal.
- */
+/* ctl_report(format, ...): write "reactorctl: TEXT" and a newline, made harmless for a terminal. */
 void ctl_report(const char *format, ...) PRINTF_LIKE(1, 2);
 
 #endif

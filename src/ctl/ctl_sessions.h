@@ -9,10 +9,7 @@
 
 extern const struct ctl_option ctl_sessions_options[];
 
-/*
- * ctl_sessions_show(c, a):
- * List the sessions that match.
- */
+/* ctl_sessions_show(c, a): list the sessions that match. */
 enum ctl_exit ctl_sessions_show(struct ctl_context *c, const struct ctl_arguments *a);
 
 #endif

@@ -16,10 +16,7 @@ enum ctl_table_align { CTL_TABLE_LEFT, CTL_TABLE_RIGHT };
 
 #define CTL_TABLE_ALL UINT_MAX /* all rows, or lines of any length */
 
-/*
- * ctl_table_create() / ctl_table_destroy(t):
- * Create a table without columns / free it.
- */
+/* ctl_table_create() / ctl_table_destroy(t): create a table without columns / free it. */
 struct ctl_table *ctl_table_create(void);
 void ctl_table_destroy(struct ctl_table *t);
 
@@ -39,10 +36,7 @@ void ctl_table_add_column(struct ctl_table *t, const char *title, enum ctl_table
  */
 void ctl_table_add_cell(struct ctl_table *t, const char *text);
 
-/*
- * ctl_table_rows(t):
- * Number of rows, without titles.
- */
+/* ctl_table_rows(t): number of rows, without titles. */
 unsigned ctl_table_rows(const struct ctl_table *t);
 
 /*

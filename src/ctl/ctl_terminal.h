@@ -37,16 +37,10 @@ struct ctl_terminal_size {
 int ctl_terminal_open(void) NODISCARD;
 void ctl_terminal_close(void);
 
-/*
- * ctl_terminal_size():
- * Size of the terminal; 80x24 if unknown.
- */
+/* ctl_terminal_size(): size of the terminal; 80x24 if unknown. */
 struct ctl_terminal_size ctl_terminal_size(void);
 
-/*
- * ctl_terminal_wait(timeout_ns):
- * Wait for a key; return it, or an event.
- */
+/* ctl_terminal_wait(timeout_ns): wait for a key; return it, or an event. */
 int ctl_terminal_wait(int64_t timeout_ns);
 
 /*

@@ -15,10 +15,7 @@
  */
 json_t *ctl_upstreams_flat(const json_t *upstreams);
 
-/*
- * ctl_upstreams_find(flat, name):
- * Return the row named ${name}, borrowed; NULL: none.
- */
+/* ctl_upstreams_find(flat, name): return the row named ${name}, borrowed; NULL: none. */
 const json_t *ctl_upstreams_find(const json_t *flat, const char *name);
 
 #endif

@@ -75,8 +75,6 @@ void access_logs_cancel(struct access_logs_change *change);
  * access_logs_find(logs, where):
  * Find the configured log for `access_log = ${where}`; NULL: off. Implements
  * server_events.access_log.
- *
- * Thread: any
  */
 struct access_log *access_logs_find(void *logs, const char *where);
 
@@ -114,20 +112,10 @@ void access_logs_reopen(struct access_logs *logs);
  */
 void access_logs_check_user(struct access_logs *logs);
 
-/*
- * access_logs_figures(logs, v):
- * Visit the figures of each configured log; NULL is allowed.
- *
- * Thread: any
- */
+/* access_logs_figures(logs, v): visit the figures of each configured log; NULL is allowed. */
 void access_logs_figures(struct access_logs *logs, struct figure_visitor *v);
 
-/*
- * access_logs_log_stats(logs):
- * Log the counters at notice level; NULL is allowed.
- *
- * Thread: main
- */
+/* access_logs_log_stats(logs): log the counters at notice level; NULL is allowed. Thread: main */
 void access_logs_log_stats(struct access_logs *logs);
 
 /*

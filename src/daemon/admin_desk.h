@@ -37,12 +37,7 @@ struct admin_desk_conf {
 int admin_desk_create(struct admin_desk **out, const struct admin_conf *conf, struct server *server,
                       const struct socket_store *sockets) NODISCARD;
 
-/*
- * admin_desk_admin(desk):
- * The admin interface; NULL: none is configured.
- *
- * Thread: main
- */
+/* admin_desk_admin(desk): the admin interface; NULL: none is configured. Thread: main */
 struct admin *admin_desk_admin(const struct admin_desk *desk);
 
 /*

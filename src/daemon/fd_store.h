@@ -64,12 +64,7 @@ void fd_store_give_up(struct fd_store *store);
  */
 void fd_store_hand_over_name(const struct fd_store *store, const struct address *a, char *name);
 
-/*
- * fd_store_close(store):
- * Free ${store} or NULL. Stored sockets stay stored.
- *
- * Thread: main
- */
+/* fd_store_close(store): free ${store} or NULL. Stored sockets stay stored. Thread: main */
 void fd_store_close(struct fd_store *store);
 
 /*
@@ -77,7 +72,6 @@ void fd_store_close(struct fd_store *store);
  * Write the store's name for sockets bound to ${a}: the address, with `:`, `%` and all but graphic
  * ASCII as %XX.
  *
- * Thread: any
  * Units:  ${size} bytes
  * Errors: 0; -ENAMETOOLONG
  */

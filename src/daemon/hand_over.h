@@ -40,7 +40,6 @@
  * hand_over_open(ends):
  * Create two connected sockets, non-blocking.
  *
- * Thread: any
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM
  */
 int hand_over_open(int ends[2]) NODISCARD;
@@ -49,7 +48,6 @@ int hand_over_open(int ends[2]) NODISCARD;
  * hand_over_send(fd, text, state_fd):
  * Send ${text}, truncated to HAND_OVER_TEXT_BYTES, and ${state_fd} unless it is -1.
  *
- * Thread: any
  * Errors: 0; -EAGAIN (the queue is full); -EPIPE, -ECONNRESET (the other process has ended)
  */
 int hand_over_send(int fd, const char *text, int state_fd) NODISCARD;
@@ -59,7 +57,6 @@ int hand_over_send(int fd, const char *text, int state_fd) NODISCARD;
  * Receive one message; ${text} has HAND_OVER_TEXT_BYTES. ${state_fd} gets -1 if the message has no
  * descriptor.
  *
- * Thread: any
  * Owns:   the caller owns ${state_fd}
  * Errors: 0; -EAGAIN (none); -EPIPE (the other process has ended)
  */
@@ -69,7 +66,6 @@ int hand_over_receive(int fd, char *text, int *state_fd) NODISCARD;
  * hand_over_write_state(out_fd, text, len) / hand_over_read_state(out, fd):
  * Create a memory file with ${text} / read a whole memory file, and append NUL.
  *
- * Thread: any
  * Owns:   the caller owns ${out_fd}, and frees ${out}
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EINVAL (not a file, or too long); -errno of read(2) and
  *         write(2)
@@ -77,19 +73,12 @@ int hand_over_receive(int fd, char *text, int *state_fd) NODISCARD;
 int hand_over_write_state(int *out_fd, const char *text, size_t len) NODISCARD;
 int hand_over_read_state(char **out, int fd) NODISCARD;
 
-/*
- * hand_over_is_own(name):
- * Is ${name} one of the names above, except HAND_OVER_LISTEN?
- *
- * Thread: any
- */
+/* hand_over_is_own(name): is ${name} one of the names above, except HAND_OVER_LISTEN? */
 bool hand_over_is_own(const char *name);
 
 /*
  * hand_over_is(text, word):
  * If ${word} is the first word of ${text}, return the text after it, else NULL.
- *
- * Thread: any
  */
 const char *hand_over_is(const char *text, const char *word);
 

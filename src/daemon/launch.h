@@ -60,12 +60,7 @@ int launch_start(struct launch *out, const struct launch_conf *conf) NODISCARD;
  */
 const char *launch_result(const struct launch *l, char *text, size_t size);
 
-/*
- * launch_kill(l):
- * Kill the program.
- *
- * Thread: main
- */
+/* launch_kill(l): kill the program. Thread: main */
 void launch_kill(const struct launch *l);
 
 /*
@@ -76,12 +71,7 @@ void launch_kill(const struct launch *l);
  */
 void launch_release(struct launch *l);
 
-/*
- * launch_close(l):
- * Release the program, and free what launch_start() allocated.
- *
- * Thread: main
- */
+/* launch_close(l): release the program, and free what launch_start() allocated. Thread: main */
 void launch_close(struct launch *l);
 
 #endif

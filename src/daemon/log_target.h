@@ -38,17 +38,10 @@ int log_target_open(struct log_target **out, const char *where,
 /*
  * log_target_describe(where):
  * Return the text for messages: ${where}, and the path of syslog or the journal.
- *
- * Thread: any
  */
 const char *log_target_describe(const char *where);
 
-/*
- * log_target_sink(lt):
- * The sink for log_set_sink().
- *
- * Thread: any
- */
+/* log_target_sink(lt): the sink for log_set_sink(). */
 const struct log_sink *log_target_sink(const struct log_target *lt);
 
 /*

@@ -19,7 +19,6 @@
  * Report readiness / report shutdown / only set the status. All set the status line of `systemctl
  * status`.
  *
- * Thread: any
  * Source: sd_notify(3): READY, MAINPID, STOPPING, STATUS
  */
 void notify_ready(const char *format, ...) PRINTF_LIKE(1, 2);
@@ -30,7 +29,6 @@ void notify_status(const char *format, ...) PRINTF_LIKE(1, 2);
  * notify_reloading(format, ...):
  * Report the start of a reload; notify_ready() reports its end, successful or not.
  *
- * Thread: any
  * Source: sd_notify(3): RELOADING, MONOTONIC_USEC (systemd 253)
  */
 void notify_reloading(const char *format, ...) PRINTF_LIKE(1, 2);
@@ -89,7 +87,6 @@ void notify_watchdog(void);
  * Let systemd keep a copy of ${fd} as ${name} for the next process, if FileDescriptorStoreMax
  * allows / let systemd close all copies with this name.
  *
- * Thread: any
  * Owns:   ${fd} is duplicated if the message has to wait
  * Errors: 0, also if the message waits; -errno of the socket (notify_unstore(): logged at debug
  *         level)

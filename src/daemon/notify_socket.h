@@ -15,18 +15,12 @@
  * notify_socket_send(text, fd):
  * Send ${text}, and ${fd} unless it is -1. Without NOTIFY_SOCKET nothing is sent.
  *
- * Thread: any
  * Errors: 0; -EAGAIN (the queue is full); -EINVAL, -EPROTO (address); -errno of socket(2) and
  *         sendmsg(2)
  */
 int notify_socket_send(const char *text, int fd) NODISCARD;
 
-/*
- * notify_socket_is_transient(rc):
- * May the same message succeed later?
- *
- * Thread: any
- */
+/* notify_socket_is_transient(rc): may the same message succeed later? */
 bool notify_socket_is_transient(int rc);
 
 #endif

@@ -80,12 +80,7 @@ bool predecessors_step(struct predecessors *p) NODISCARD;
  */
 bool predecessors_is_pending(const struct predecessors *p);
 
-/*
- * predecessors_draining(p):
- * Number of predecessors that drain.
- *
- * Thread: main
- */
+/* predecessors_draining(p): number of predecessors that drain. Thread: main */
 unsigned predecessors_draining(const struct predecessors *p);
 
 /*
@@ -111,12 +106,7 @@ void predecessors_tell(struct predecessors *p, const char *word);
 int predecessors_lend(struct predecessors *p, struct launch_descriptor *list) NODISCARD;
 void predecessors_return(struct predecessors *p);
 
-/*
- * predecessors_close(p):
- * Free ${p}; the predecessors go on. NULL is allowed.
- *
- * Thread: main
- */
+/* predecessors_close(p): free ${p}; the predecessors go on. NULL is allowed. Thread: main */
 void predecessors_close(struct predecessors *p);
 
 #endif

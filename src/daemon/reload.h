@@ -110,12 +110,7 @@ void reload_drop_request(struct reload *r);
 int reload_confirm(struct reload *r) NODISCARD;
 int reload_revert(struct reload *r, const struct reload_request *request) NODISCARD;
 
-/*
- * reload_status(r, out):
- * Copy the state of reloads to ${out}.
- *
- * Thread: main
- */
+/* reload_status(r, out): copy the state of reloads to ${out}. Thread: main */
 void reload_status(const struct reload *r, struct reload_status *out);
 
 /*
@@ -137,12 +132,7 @@ void reload_step(struct reload *r);
 int64_t reload_due_at_ns(const struct reload *r);
 void reload_look(struct reload *r);
 
-/*
- * reload_is_open(r):
- * Is a reload under way, or not yet confirmed?
- *
- * Thread: main
- */
+/* reload_is_open(r): is a reload under way, or not yet confirmed? Thread: main */
 bool reload_is_open(const struct reload *r);
 
 /*

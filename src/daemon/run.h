@@ -68,12 +68,7 @@ struct server_events run_events(struct run *run);
 enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf,
                                  bool *alone) NODISCARD;
 
-/*
- * run_destroy(run):
- * Free ${run} or NULL.
- *
- * Thread: main, after the server is destroyed
- */
+/* run_destroy(run): free ${run} or NULL. Thread: main, after the server is destroyed */
 void run_destroy(struct run *run);
 
 #endif

@@ -34,12 +34,7 @@ int signals_open(int *out_fd) NODISCARD;
  */
 int signals_read(int fd, struct signal_notice *out) NODISCARD;
 
-/*
- * signals_name(number):
- * Name of a handled signal, such as "SIGTERM".
- *
- * Thread: any
- */
+/* signals_name(number): name of a handled signal, such as "SIGTERM". */
 const char *signals_name(int number);
 
 #endif

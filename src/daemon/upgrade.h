@@ -74,20 +74,10 @@ enum upgrade_event upgrade_step(struct upgrade *u) NODISCARD;
  */
 int upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old);
 
-/*
- * upgrade_failure(u):
- * Why the last upgrade was refused or failed.
- *
- * Thread: main
- */
+/* upgrade_failure(u): why the last upgrade was refused or failed. Thread: main */
 const char *upgrade_failure(const struct upgrade *u);
 
-/*
- * upgrade_cancel(u, why):
- * Kill the process that is being started, if any.
- *
- * Thread: main
- */
+/* upgrade_cancel(u, why): kill the process that is being started, if any. Thread: main */
 void upgrade_cancel(struct upgrade *u, const char *why);
 
 /*
@@ -119,12 +109,7 @@ void upgrade_tell_old(struct upgrade *u, const char *word);
  */
 void upgrade_report(struct upgrade *u, const char *word);
 
-/*
- * upgrade_destroy(u):
- * Free ${u}; NULL is allowed. Draining processes go on.
- *
- * Thread: main
- */
+/* upgrade_destroy(u): free ${u}; NULL is allowed. Draining processes go on. Thread: main */
 void upgrade_destroy(struct upgrade *u);
 
 #endif

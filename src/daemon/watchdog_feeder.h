@@ -36,12 +36,7 @@ struct watchdog_feeder {
  */
 void watchdog_feeder_start(struct watchdog_feeder *watchdog_feeder, struct server *server);
 
-/*
- * watchdog_feeder_due_at_ns(watchdog_feeder):
- * When to call watchdog_feeder_look().
- *
- * Thread: main
- */
+/* watchdog_feeder_due_at_ns(watchdog_feeder): when to call watchdog_feeder_look(). Thread: main */
 int64_t watchdog_feeder_due_at_ns(const struct watchdog_feeder *watchdog_feeder);
 
 /*

@@ -47,17 +47,11 @@ struct backend {
  * backend_open(b, name, nudge_fd, threshold):
  * Create a libev loop on epoll. ${name} and ${nudge_fd} must outlive ${b}.
  *
- * Thread: any
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
 int backend_open(struct backend *b, const char *name, int nudge_fd, unsigned threshold) NODISCARD;
 
-/*
- * backend_close(b):
- * Destroy the libev loop.
- *
- * Thread: any, while the loop has no thread
- */
+/* backend_close(b): destroy the libev loop. Thread: any, while the loop has no thread */
 void backend_close(struct backend *b);
 
 /*

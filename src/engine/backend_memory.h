@@ -43,7 +43,6 @@ struct backend_memory {
  * backend_memory_open(m):
  * Reserve memory for a new ev_loop and its first descriptors, and make libev use this allocator.
  *
- * Thread: any
  * Errors: 0; -ENOMEM
  */
 int backend_memory_open(struct backend_memory *m) NODISCARD;

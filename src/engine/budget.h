@@ -47,7 +47,6 @@ struct budget {
  * budget_share_ns(io_ns, io_ratio):
  * Return the tasks' share of time after ${io_ns} of I/O.
  *
- * Thread: any
  * Units:  ${io_ratio} percent, 1 to 100
  * Source: Netty NioEventLoop.run()
  */
@@ -82,12 +81,7 @@ static inline bool budget_allows_tasks(const struct budget *b)
  */
 void budget_end(struct budget *b, int64_t now_ns);
 
-/*
- * budget_count(b):
- * Count one task that has run. True: call budget_spent() now.
- *
- * Thread: owner
- */
+/* budget_count(b): count one task that has run. True: call budget_spent() now. Thread: owner */
 static inline bool budget_count(struct budget *b)
 {
     return ++b->run >= b->next_check;
@@ -105,12 +99,7 @@ static inline bool budget_count(struct budget *b)
  */
 void budget_begin_step(struct budget *b, int64_t now_ns, int64_t quantum_ns, uint64_t max);
 
-/*
- * budget_spent(b, now_ns):
- * Is the budget used up?
- *
- * Thread: owner
- */
+/* budget_spent(b, now_ns): is the budget used up? Thread: owner */
 bool budget_spent(struct budget *b, int64_t now_ns);
 
 /*

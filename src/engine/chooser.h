@@ -55,7 +55,6 @@ void chooser_init(struct chooser *c, enum chooser_kind kind);
  * Select one of ${n} > 0 loops: an available one, else a full one, else one whose thread could not
  * start. NULL when all have ended.
  *
- * Thread: any
  * Source: Mitzenmacher, "The Power of Two Choices" (2001)
  */
 struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned n);
@@ -63,18 +62,11 @@ struct loop *chooser_pick(struct chooser *c, struct loop *const *loops, unsigned
 /*
  * chooser_pick_in(c, rounds, loops, n):
  * chooser_pick() for arrivals that have rounds of their own, which only CHOOSER_SHUFFLED uses.
- *
- * Thread: any
  */
 struct loop *chooser_pick_in(struct chooser *c, struct chooser_rounds *rounds,
                              struct loop *const *loops, unsigned n);
 
-/*
- * chooser_availability(c, loops, n):
- * The best availability among the loops.
- *
- * Thread: any
- */
+/* chooser_availability(c, loops, n): the best availability among the loops. */
 enum loop_availability chooser_availability(const struct chooser *c, struct loop *const *loops,
                                             unsigned n);
 

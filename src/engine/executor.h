@@ -59,7 +59,6 @@ struct executor_waiter {
  * executor_create(out, conf):
  * Create an executor without threads.
  *
- * Thread: any
  * Owns:   copies ${conf}
  * Errors: 0; -ENOMEM
  */
@@ -69,7 +68,6 @@ int executor_create(struct executor **out, const struct executor_conf *conf) NOD
  * executor_submit(e, t):
  * Queue ${t}.
  *
- * Thread: any
  * Owns:   on 0 the executor runs or drops ${t}; on error the caller keeps it
  * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could start); -ESHUTDOWN
  */
@@ -90,7 +88,6 @@ int executor_submit_more(struct executor *e, struct task *t) NODISCARD;
  * Run the idle ${t} once, ${delay_ns} from now or later: when due, it queues behind the queued
  * tasks. Timers do not count as pending tasks.
  *
- * Thread: any
  * Owns:   ${t} must live until run or dropped
  * Errors: 0; -EAGAIN (no thread could start); -ESHUTDOWN
  */
@@ -141,12 +138,7 @@ int executor_join(struct executor *e, int64_t timeout_ns) NODISCARD;
  */
 void executor_destroy(struct executor *e);
 
-/*
- * executor_stats(e, out):
- * Copy the counters to ${out}.
- *
- * Thread: any
- */
+/* executor_stats(e, out): copy the counters to ${out}. */
 void executor_stats(struct executor *e, struct executor_stats *out);
 
 #endif

@@ -99,8 +99,6 @@ struct executor {
 /*
  * executor_lock(e) / executor_unlock(e):
  * Lock / unlock, submit the waiters in `told` to their loops and log `start_error`.
- *
- * Thread: any
  */
 void executor_lock(struct executor *e);
 void executor_unlock(struct executor *e);
@@ -133,20 +131,10 @@ void executor_count_out(struct executor *e, unsigned n);
 void executor_give_back(struct executor *e, struct executor_waiter *w);
 void executor_leave(struct executor *e, struct executor_waiter *w);
 
-/*
- * executor_push(e, place):
- * Queue ${place} and call executor_thread_wake().
- *
- * Thread: any, locked
- */
+/* executor_push(e, place): queue ${place} and call executor_thread_wake(). Thread: any, locked */
 void executor_push(struct executor *e, struct task *place);
 
-/*
- * executor_tell(e, w):
- * Let executor_unlock() submit ${w} to its loop.
- *
- * Thread: any, locked
- */
+/* executor_tell(e, w): let executor_unlock() submit ${w} to its loop. Thread: any, locked */
 void executor_tell(struct executor *e, struct executor_waiter *w);
 
 /*
@@ -175,12 +163,7 @@ void executor_thread_call_all(struct executor *e);
  */
 void executor_thread_finish(struct executor *e);
 
-/*
- * executor_thread_is_current(e):
- * Is this a thread of ${e}?
- *
- * Thread: any
- */
+/* executor_thread_is_current(e): is this a thread of ${e}? */
 bool executor_thread_is_current(const struct executor *e);
 
 #endif

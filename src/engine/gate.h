@@ -20,19 +20,13 @@ struct gate {
     _Atomic uint64_t word;
 };
 
-/*
- * gate_init(g):
- * Open ${g}.
- *
- * Thread: any, before other threads use ${g}
- */
+/* gate_init(g): open ${g}. Thread: any, before other threads use ${g} */
 void gate_init(struct gate *g);
 
 /*
  * gate_enter(g, max):
  * Count one task in; return the count before.
  *
- * Thread: any
  * Errors: >= 0; -EAGAIN (${max} reached); -ESHUTDOWN (closed)
  */
 static inline int64_t gate_enter(struct gate *g, uint64_t max)
@@ -54,20 +48,10 @@ static inline int64_t gate_enter(struct gate *g, uint64_t max)
  */
 void gate_leave(struct gate *g, uint64_t n);
 
-/*
- * gate_close(g):
- * Refuse all tasks from now on.
- *
- * Thread: any
- */
+/* gate_close(g): refuse all tasks from now on. */
 void gate_close(struct gate *g);
 
-/*
- * gate_count(g):
- * Return the number of tasks inside.
- *
- * Thread: any
- */
+/* gate_count(g): return the number of tasks inside. */
 uint64_t gate_count(const struct gate *g);
 
 #endif

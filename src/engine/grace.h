@@ -20,7 +20,6 @@ struct grace;
  * grace_create(out, g, over, cookie):
  * Allocate a grace period, so that grace_begin() cannot fail.
  *
- * Thread: any
  * Owns:   the caller owns ${out} until grace_begin() or grace_destroy()
  * Errors: 0; -ENOMEM
  */
@@ -36,12 +35,7 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
  */
 void grace_begin(struct grace *gr);
 
-/*
- * grace_destroy(gr):
- * Free a grace period that was not begun. NULL is ignored.
- *
- * Thread: any
- */
+/* grace_destroy(gr): free a grace period that was not begun. NULL is ignored. */
 void grace_destroy(struct grace *gr);
 
 #endif

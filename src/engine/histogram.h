@@ -25,12 +25,7 @@ struct histogram_view {
     uint64_t ns;
 };
 
-/*
- * histogram_bucket(ns):
- * Return the bucket of ${ns}; 0 if negative.
- *
- * Thread: any
- */
+/* histogram_bucket(ns): return the bucket of ${ns}; 0 if negative. */
 static inline unsigned histogram_bucket(int64_t ns)
 {
     uint64_t us = ns > 0 ? (uint64_t)ns / 1000 : 0;
@@ -39,12 +34,7 @@ static inline unsigned histogram_bucket(int64_t ns)
     return bucket < HISTOGRAM_BUCKETS ? bucket : HISTOGRAM_BUCKETS - 1;
 }
 
-/*
- * histogram_count(h, ns):
- * Count one duration.
- *
- * Thread: the writer
- */
+/* histogram_count(h, ns): count one duration. Thread: the writer */
 static inline void histogram_count(struct histogram *h, int64_t ns)
 {
     _Atomic uint64_t *bucket = &h->bucket[histogram_bucket(ns)];
@@ -57,12 +47,7 @@ static inline void histogram_count(struct histogram *h, int64_t ns)
                               memory_order_relaxed);
 }
 
-/*
- * histogram_count_shared(h, ns):
- * As histogram_count(), for several writers.
- *
- * Thread: any
- */
+/* histogram_count_shared(h, ns): as histogram_count(), for several writers. */
 static inline void histogram_count_shared(struct histogram *h, int64_t ns)
 {
     if (ns > 0)
@@ -70,28 +55,16 @@ static inline void histogram_count_shared(struct histogram *h, int64_t ns)
     atomic_fetch_add_explicit(&h->bucket[histogram_bucket(ns)], 1, memory_order_relaxed);
 }
 
-/*
- * histogram_read(h, out):
- * Copy and sum the counts.
- *
- * Thread: any
- */
+/* histogram_read(h, out): copy and sum the counts. */
 void histogram_read(const struct histogram *h, struct histogram_view *out);
 
-/*
- * histogram_limit_ns(bucket):
- * The upper limit of ${bucket}; CLOCK_NEVER for the last.
- *
- * Thread: any
- */
+/* histogram_limit_ns(bucket): the upper limit of ${bucket}; CLOCK_NEVER for the last. */
 int64_t histogram_limit_ns(unsigned bucket);
 
 /*
  * histogram_quantile_ns(v, permille):
  * The upper limit of the bucket that contains the ${permille} quantile (1 to 1000); 0 if ${v} is
  * empty.
- *
- * Thread: any
  */
 int64_t histogram_quantile_ns(const struct histogram_view *v, unsigned permille);
 
@@ -99,8 +72,6 @@ int64_t histogram_quantile_ns(const struct histogram_view *v, unsigned permille)
  * histogram_format(text, size, v):
  * Format the non-empty buckets as " under_1us=5 ... longer=1", truncated to ${size} > 0 bytes.
  * Returns ${text}.
- *
- * Thread: any
  */
 const char *histogram_format(char *text, size_t size, const struct histogram_view *v);
 

@@ -18,12 +18,7 @@ struct lock {
         .mutex = PTHREAD_MUTEX_INITIALIZER \
     }
 
-/*
- * lock_init(l) / lock_close(l):
- * Create / destroy.
- *
- * Thread: any, while no other thread uses ${l}
- */
+/* lock_init(l) / lock_close(l): create / destroy. Thread: any, while no other thread uses ${l} */
 static inline void lock_init(struct lock *l)
 {
     pthread_mutex_init(&l->mutex, NULL);

@@ -78,25 +78,18 @@ struct loop_conf {
  * loop_create(out, conf):
  * Create a loop without a thread.
  *
- * Thread: any
  * Owns:   copies ${conf}
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
 int loop_create(struct loop **out, const struct loop_conf *conf) NODISCARD;
 
-/*
- * loop_destroy(loop):
- * Free a loop that was joined or never started.
- *
- * Thread: any but the loop's
- */
+/* loop_destroy(loop): free a loop that was joined or never started. Thread: any but the loop's */
 void loop_destroy(struct loop *loop);
 
 /*
  * loop_submit(loop, queue, t):
  * Queue ${t}; start the loop's thread, or wake it.
  *
- * Thread: any
  * Owns:   on 0 the loop runs or drops ${t}; on error the caller keeps it
  * Errors: 0; -EAGAIN (max_pending_tasks reached, or no thread could start); -ESHUTDOWN
  * Source: Netty SingleThreadEventExecutor.execute()
@@ -106,8 +99,6 @@ int loop_submit(struct loop *loop, enum loop_queue queue, struct task *t) NODISC
 /*
  * loop_submit_lazy(loop, queue, t):
  * loop_submit() without wake-up: ${t} waits for the loop's next turn, at most a minute.
- *
- * Thread: any
  */
 int loop_submit_lazy(struct loop *loop, enum loop_queue queue, struct task *t) NODISCARD;
 
@@ -115,7 +106,6 @@ int loop_submit_lazy(struct loop *loop, enum loop_queue queue, struct task *t) N
  * loop_submit_after(loop, t, delay_ns, period_ns):
  * loop_schedule_every() for any thread. The delay counts from this call.
  *
- * Thread: any
  * Owns, Errors: as loop_submit()
  */
 int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
@@ -126,7 +116,6 @@ int loop_submit_after(struct loop *loop, struct timer *t, int64_t delay_ns,
  * Cancel a timer of loop_submit_after(). True: drop() will be called, and run() not again; false:
  * too late.
  *
- * Thread: any
  * Owns:   ${t} must outlive the call
  */
 bool loop_withdraw(struct loop *loop, struct timer *t);
@@ -155,7 +144,6 @@ void loop_cancel(struct loop *loop, struct timer *t);
  * loop_set_io_ratio(loop, io_ratio):
  * Use ${io_ratio} from the next turn on.
  *
- * Thread: any
  * Errors: 0; -EINVAL (not 1 to 100)
  */
 int loop_set_io_ratio(struct loop *loop, unsigned io_ratio) NODISCARD;
@@ -191,7 +179,6 @@ void loop_at_stop(struct loop *loop, struct task *t);
  * Shut down: run at-stop tasks, drop timers, and end after ${quiet_ns} without tasks, or after
  * ${timeout_ns}. Does not wait; later calls have no effect. A loop without a thread ends at once.
  *
- * Thread: any
  * Units:  0 <= ${quiet_ns} <= ${timeout_ns}
  */
 void loop_stop(struct loop *loop, int64_t quiet_ns, int64_t timeout_ns);
@@ -210,25 +197,17 @@ int loop_join_until(struct loop *loop, int64_t at_ns) NODISCARD;
  * Call ${l} when the loop has ended: inside this call if the loop has ended before, else on the
  * loop's thread, or inside loop_stop() if the loop has no thread.
  *
- * Thread: any
  * Owns:   ${l} must live until called
  */
 void loop_listen_end(struct loop *loop, struct promise_listener *l);
 
-/*
- * loop_state(loop) / loop_name(loop):
- * Return the state / name.
- *
- * Thread: any
- */
+/* loop_state(loop) / loop_name(loop): return the state / name. */
 enum loop_state loop_state(const struct loop *loop);
 const char *loop_name(const struct loop *loop);
 
 /*
  * loop_is_current(loop) / loop_current():
  * Is this the loop's thread? / the calling thread's loop, or NULL.
- *
- * Thread: any
  */
 bool loop_is_current(const struct loop *loop);
 struct loop *loop_current(void);
@@ -288,8 +267,6 @@ struct ev_loop *loop_ev(struct loop *loop);
 /*
  * loop_load_add(loop, n) / loop_load(loop):
  * Change / return the number of connections, for choosers.
- *
- * Thread: any
  */
 void loop_load_add(struct loop *loop, int n);
 unsigned loop_load(const struct loop *loop);
@@ -297,17 +274,10 @@ unsigned loop_load(const struct loop *loop);
 /*
  * loop_availability(loop):
  * Can the loop take a connection? Check this first, because the control queue has no limit.
- *
- * Thread: any
  */
 enum loop_availability loop_availability(const struct loop *loop);
 
-/*
- * loop_backend_text(text, size):
- * Write libev's version and backend: "libev 4.33 (epoll)".
- *
- * Thread: any
- */
+/* loop_backend_text(text, size): write libev's version and backend: "libev 4.33 (epoll)". */
 void loop_backend_text(char *text, size_t size);
 
 #endif

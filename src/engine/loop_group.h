@@ -40,7 +40,6 @@ struct loop_group_change {
  * loop_group_create(out, conf):
  * Create a group of loops without threads.
  *
- * Thread: any
  * Owns:   copies ${conf}
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
@@ -63,8 +62,6 @@ void loop_group_cancel(const struct loop_group_change *change);
 /*
  * loop_group_size(g) / loop_group_in_use(g) / loop_group_max(g):
  * Number of loops, parked ones included / of loops in use / max_loops.
- *
- * Thread: any
  */
 unsigned loop_group_size(const struct loop_group *g);
 unsigned loop_group_in_use(const struct loop_group *g);
@@ -78,19 +75,12 @@ unsigned loop_group_max(const struct loop_group *g);
  */
 unsigned loop_group_made(const struct loop_group *g);
 
-/*
- * loop_group_at(g, i):
- * Return loop ${i}, 0 <= ${i} < loop_group_made().
- *
- * Thread: any
- */
+/* loop_group_at(g, i): return loop ${i}, 0 <= ${i} < loop_group_made(). */
 struct loop *loop_group_at(const struct loop_group *g, unsigned i);
 
 /*
  * loop_group_next(g):
  * Select the loop for the next connection; NULL if all loops in use have ended.
- *
- * Thread: any
  */
 struct loop *loop_group_next(struct loop_group *g);
 
@@ -99,7 +89,6 @@ struct loop *loop_group_next(struct loop_group *g);
  * Start the thread of one loop, to learn at once whether there can be one. The others start with
  * their first tasks.
  *
- * Thread: any
  * Errors: 0; -EAGAIN (no loop has a thread, or can start one: logged)
  */
 int loop_group_start(struct loop_group *g) NODISCARD;
@@ -107,24 +96,15 @@ int loop_group_start(struct loop_group *g) NODISCARD;
 /*
  * loop_group_next_in(g, rounds):
  * loop_group_next() for arrivals that have rounds of their own (engine/chooser).
- *
- * Thread: any
  */
 struct loop *loop_group_next_in(struct loop_group *g, struct chooser_rounds *rounds);
 
-/*
- * loop_group_availability(g):
- * The best availability among the loops in use.
- *
- * Thread: any
- */
+/* loop_group_availability(g): the best availability among the loops in use. */
 enum loop_availability loop_group_availability(const struct loop_group *g);
 
 /*
  * loop_group_stop(g, quiet_ns, timeout_ns):
  * Stop all loops, including loops that a later change adds.
- *
- * Thread: any
  */
 void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns);
 
@@ -137,19 +117,13 @@ void loop_group_stop(struct loop_group *g, int64_t quiet_ns, int64_t timeout_ns)
  */
 int loop_group_join_until(struct loop_group *g, int64_t at_ns) NODISCARD;
 
-/*
- * loop_group_state(g):
- * The least advanced state among the loops.
- *
- * Thread: any
- */
+/* loop_group_state(g): the least advanced state among the loops. */
 enum loop_state loop_group_state(const struct loop_group *g);
 
 /*
  * loop_group_set_io_ratio(g, io_ratio):
  * Set ${io_ratio} for all loops, and for loops that are added later.
  *
- * Thread: any
  * Errors: 0; -EINVAL (not 1 to 100)
  */
 int loop_group_set_io_ratio(struct loop_group *g, unsigned io_ratio) NODISCARD;

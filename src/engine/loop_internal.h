@@ -112,7 +112,6 @@ static inline void loop_end_period(struct loop *loop, const struct timer *t)
  * loop_start(loop):
  * Create the thread if there is none; see note: start.
  *
- * Thread: any
  * Errors: 0; -EAGAIN
  */
 int loop_start(struct loop *loop) NODISCARD;
@@ -142,28 +141,13 @@ void loop_refuse_and_drop(struct loop *loop);
 void turn_init(struct loop *loop);
 bool turn_run(struct loop *loop);
 
-/*
- * turn_has_work(loop):
- * Is a task queued (also for step 6), or a timer due?
- *
- * Thread: loop
- */
+/* turn_has_work(loop): is a task queued (also for step 6), or a timer due? Thread: loop */
 bool turn_has_work(const struct loop *loop);
 
-/*
- * turn_queued(loop):
- * Return the number of tasks for step 4, including due timers.
- *
- * Thread: loop
- */
+/* turn_queued(loop): return the number of tasks for step 4, including due timers. Thread: loop */
 uint64_t turn_queued(const struct loop *loop);
 
-/*
- * turn_reap(loop):
- * Run step 6.
- *
- * Thread: loop
- */
+/* turn_reap(loop): run step 6. Thread: loop */
 void turn_reap(struct loop *loop);
 
 /*
@@ -180,20 +164,10 @@ void turn_poll_again(struct loop *loop);
 void turn_poll_count(struct loop *loop);
 void turn_poll_judge(struct loop *loop);
 
-/*
- * turn_stop_run(loop):
- * Run step 7; false when the loop must end.
- *
- * Thread: loop
- */
+/* turn_stop_run(loop): run step 7; false when the loop must end. Thread: loop */
 bool turn_stop_run(struct loop *loop);
 
-/*
- * turn_stop_requested(loop):
- * Is shutdown requested, but not begun?
- *
- * Thread: loop
- */
+/* turn_stop_requested(loop): is shutdown requested, but not begun? Thread: loop */
 bool turn_stop_requested(const struct loop *loop);
 
 /*

@@ -41,12 +41,7 @@ struct loop_stats {
     struct histogram_view queue_wait;
 };
 
-/*
- * loop_stats(loop, out):
- * Copy the counters. Each is exact, but not all are of one instant.
- *
- * Thread: any
- */
+/* loop_stats(loop, out): copy the counters. Each is exact, but not all are of one instant. */
 void loop_stats(const struct loop *loop, struct loop_stats *out);
 
 #endif

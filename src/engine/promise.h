@@ -82,7 +82,6 @@ struct promise {
  * promise_init(p, loop):
  * Initialize ${p} as pending. Listeners run on ${loop}; NULL: on any thread.
  *
- * Thread: any
  * Owns:   ${loop} may end, but not be destroyed, before the listeners are called
  */
 void promise_init(struct promise *p, struct loop *loop);
@@ -90,8 +89,6 @@ void promise_init(struct promise *p, struct loop *loop);
 /*
  * promise_close(p):
  * Release the resources of ${p}, completed or not (note: last touch). No listener may be left.
- *
- * Thread: any
  */
 void promise_close(struct promise *p);
 
@@ -99,26 +96,18 @@ void promise_close(struct promise *p);
  * promise_succeed(p) / promise_fail(p, error):
  * Complete ${p} and notify listeners. False: already complete.
  *
- * Thread: any
  * Owns:   a listener or waiter may free ${p} before this returns
  * Units:  ${error} -errno
  */
 bool promise_succeed(struct promise *p);
 bool promise_fail(struct promise *p, int error);
 
-/*
- * promise_cancel(p):
- * Complete ${p} as cancelled, with -ECANCELED. False also if uncancellable.
- *
- * Thread: any
- */
+/* promise_cancel(p): complete ${p} as cancelled, with -ECANCELED. False also if uncancellable. */
 bool promise_cancel(struct promise *p);
 
 /*
  * promise_set_uncancellable(p):
  * Make promise_cancel() fail from now on. False: already cancelled.
- *
- * Thread: any
  */
 bool promise_set_uncancellable(struct promise *p);
 
@@ -127,7 +116,6 @@ bool promise_set_uncancellable(struct promise *p);
  * Call ${l} on completion, perhaps inside this call. ${l} runs on another thread if the loop
  * refuses or drops the task: check loop_is_current().
  *
- * Thread: any
  * Owns:   ${l} must live until called; ${p} as for promise_succeed()
  */
 void promise_listen(struct promise *p, struct promise_listener *l);
@@ -137,26 +125,15 @@ void promise_listen(struct promise *p, struct promise_listener *l);
  * Wait for completion (CLOCK_NEVER: for ever; <= 0: do not wait). Listeners may be called later.
  * Refuses to wait on a loop's thread, because completion might need that thread.
  *
- * Thread: any
  * Errors: 0 (complete, whatever the outcome); -ETIMEDOUT; -EDEADLK (on a loop's thread)
  */
 int promise_await(struct promise *p, int64_t timeout_ns) NODISCARD;
 
-/*
- * promise_state(p) / promise_is_done(p):
- * Return the state / is ${p} complete?
- *
- * Thread: any
- */
+/* promise_state(p) / promise_is_done(p): return the state / is ${p} complete? */
 enum promise_state promise_state(const struct promise *p);
 bool promise_is_done(const struct promise *p);
 
-/*
- * promise_error(p):
- * Return the outcome of a completed promise: 0 or -errno.
- *
- * Thread: any
- */
+/* promise_error(p): return the outcome of a completed promise: 0 or -errno. */
 int promise_error(const struct promise *p);
 
 #endif

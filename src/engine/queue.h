@@ -27,19 +27,13 @@ struct queue {
     alignas(CACHE_LINE_BYTES) struct task *first; /* consumer only */
 };
 
-/*
- * queue_init(q):
- * Initialize an empty queue.
- *
- * Thread: any, before other threads use ${q}
- */
+/* queue_init(q): initialize an empty queue. Thread: any, before other threads use ${q} */
 void queue_init(struct queue *q);
 
 /*
  * queue_push(q, t):
  * Append ${t}.
  *
- * Thread: any
  * Owns:   ${t} belongs to the queue until queue_pop() returns it
  * Source: R. K. Treiber, "Systems Programming: Coping with Parallelism" (1986); Linux
  *         include/linux/llist.h

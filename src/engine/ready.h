@@ -37,12 +37,7 @@ static inline bool NODISCARD ready_in_order(struct ev_loop *ev, struct ev_io *w,
     return false;
 }
 
-/*
- * ready_stop(ev, w):
- * ev_io_stop() for a watcher that uses ready_in_order().
- *
- * Thread: loop
- */
+/* ready_stop(ev, w): ev_io_stop() for a watcher that uses ready_in_order(). Thread: loop */
 static inline void ready_stop(struct ev_loop *ev, struct ev_io *w)
 {
     ev_io_stop(ev, w);

@@ -26,12 +26,7 @@ struct strand *strand_of(struct task *place);
  */
 struct task *strand_take(struct strand *s);
 
-/*
- * strand_take_all(s, out):
- * Move all tasks that have not begun to ${out}.
- *
- * Thread: any, locked
- */
+/* strand_take_all(s, out): move all tasks that have not begun to ${out}. Thread: any, locked */
 void strand_take_all(struct strand *s, struct task_list *out);
 
 /*

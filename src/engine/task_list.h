@@ -13,12 +13,7 @@ struct task_list {
     struct task *last;
 };
 
-/*
- * task_list_append(l, t):
- * Append ${t}, which is in no queue or list.
- *
- * Thread: owner
- */
+/* task_list_append(l, t): append ${t}, which is in no queue or list. Thread: owner */
 static inline void task_list_append(struct task_list *l, struct task *t)
 {
     atomic_store_explicit(&t->next, NULL, memory_order_relaxed);
@@ -29,12 +24,7 @@ static inline void task_list_append(struct task_list *l, struct task *t)
     l->last = t;
 }
 
-/*
- * task_list_take(l):
- * Remove and return the first task; NULL: empty list.
- *
- * Thread: owner
- */
+/* task_list_take(l): remove and return the first task; NULL: empty list. Thread: owner */
 static inline struct task *task_list_take(struct task_list *l)
 {
     struct task *t = l->first;

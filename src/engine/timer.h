@@ -51,12 +51,7 @@ struct timer {
         *own_type; /* the caller's type, while task.type is internal; unused if `claim` is FREE */
 };
 
-/*
- * timer_init(t, type):
- * Initialize an idle timer.
- *
- * Thread: owner
- */
+/* timer_init(t, type): initialize an idle timer. Thread: owner */
 static inline void timer_init(struct timer *t, const struct task_type *type)
 {
     t->task.type = type;
@@ -86,8 +81,6 @@ static inline void timer_init_silence(struct timer *t, const struct task_type *t
 /*
  * timer_move_claim(t, from, to):
  * Change `claim` from ${from} to ${to}; false if it is not ${from} (note: claim).
- *
- * Thread: any
  */
 static inline bool timer_move_claim(struct timer *t, enum timer_claim from, enum timer_claim to)
 {

@@ -24,12 +24,7 @@ struct timer_heap {
     struct list due; /* struct timer, in due order */
 };
 
-/*
- * timer_heap_init(s):
- * Initialize an empty heap.
- *
- * Thread: owner
- */
+/* timer_heap_init(s): initialize an empty heap. Thread: owner */
 void timer_heap_init(struct timer_heap *s);
 
 /*
@@ -50,12 +45,7 @@ void timer_heap_add(struct timer_heap *s, struct timer *t);
  */
 void timer_heap_add_again(struct timer_heap *s, struct timer *t, int64_t now_ns);
 
-/*
- * timer_heap_remove(s, t):
- * Make ${t} idle, from any state.
- *
- * Thread: owner
- */
+/* timer_heap_remove(s, t): make ${t} idle, from any state. Thread: owner */
 void timer_heap_remove(struct timer_heap *s, struct timer *t);
 
 /*

@@ -32,29 +32,17 @@ struct wakeup {
  */
 int wakeup_open(struct wakeup *w) NODISCARD;
 
-/*
- * wakeup_close(w):
- * Close the eventfd.
- *
- * Thread: any, when no thread can call wakeup_send()
- */
+/* wakeup_close(w): close the eventfd. Thread: any, when no thread can call wakeup_send() */
 void wakeup_close(struct wakeup *w);
 
 /*
  * wakeup_end_sleep(w):
  * Slow path of wakeup_send(): end the sleep. If that fails, the loop counts as asleep still, and
  * the next producer tries again.
- *
- * Thread: any
  */
 void wakeup_end_sleep(struct wakeup *w);
 
-/*
- * wakeup_send(w):
- * Wake the loop if it sleeps. Call this after the push (note: wake-up).
- *
- * Thread: any
- */
+/* wakeup_send(w): wake the loop if it sleeps. Call this after the push (note: wake-up). */
 static inline void wakeup_send(struct wakeup *w)
 {
     /* A load keeps the cache line shared while the loop is busy. */
@@ -62,12 +50,7 @@ static inline void wakeup_send(struct wakeup *w)
         wakeup_end_sleep(w);
 }
 
-/*
- * wakeup_send_before(w, at_ns):
- * wakeup_send(), unless the loop wakes by ${at_ns} anyway.
- *
- * Thread: any
- */
+/* wakeup_send_before(w, at_ns): wakeup_send(), unless the loop wakes by ${at_ns} anyway. */
 void wakeup_send_before(struct wakeup *w, int64_t at_ns);
 
 /*
@@ -78,20 +61,10 @@ void wakeup_send_before(struct wakeup *w, int64_t at_ns);
  */
 void wakeup_prepare(struct wakeup *w, int64_t until_ns);
 
-/*
- * wakeup_done(w):
- * Mark the loop as awake.
- *
- * Thread: loop
- */
+/* wakeup_done(w): mark the loop as awake. Thread: loop */
 void wakeup_done(struct wakeup *w);
 
-/*
- * wakeup_clear(w):
- * Reset the readable eventfd.
- *
- * Thread: loop
- */
+/* wakeup_clear(w): reset the readable eventfd. Thread: loop */
 void wakeup_clear(struct wakeup *w);
 
 /*

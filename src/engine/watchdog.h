@@ -26,7 +26,6 @@ struct watchdog;
  * watchdog_create(out, max_loops, threshold_ns):
  * Create a watchdog without loops. If ${threshold_ns} is 0, it checks only the beats.
  *
- * Thread: any
  * Errors: 0; -ENOMEM
  */
 int watchdog_create(struct watchdog **out, unsigned max_loops, int64_t threshold_ns) NODISCARD;
@@ -40,12 +39,7 @@ int watchdog_create(struct watchdog **out, unsigned max_loops, int64_t threshold
  */
 void watchdog_add(struct watchdog *w, struct loop *loop);
 
-/*
- * watchdog_interval_ns(w):
- * How often to call watchdog_check().
- *
- * Thread: any
- */
+/* watchdog_interval_ns(w): how often to call watchdog_check(). */
 int64_t watchdog_interval_ns(const struct watchdog *w);
 
 /*
@@ -56,12 +50,7 @@ int64_t watchdog_interval_ns(const struct watchdog *w);
  */
 bool watchdog_check(struct watchdog *w);
 
-/*
- * watchdog_destroy(w):
- * Free ${w} or NULL.
- *
- * Thread: any, when its loops have ended
- */
+/* watchdog_destroy(w): free ${w} or NULL. Thread: any, when its loops have ended */
 void watchdog_destroy(struct watchdog *w);
 
 #endif

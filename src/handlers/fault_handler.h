@@ -35,12 +35,7 @@ struct fault_handler_conf {
 /* Always the first handler; cannot be named in option `pipeline`. */
 extern const struct handler_type fault_handler_type;
 
-/*
- * fault_handler_wanted(conf):
- * Does ${conf} inject any fault?
- *
- * Thread: any
- */
+/* fault_handler_wanted(conf): does ${conf} inject any fault? */
 bool fault_handler_wanted(const struct fault_handler_conf *conf);
 
 #endif

@@ -116,12 +116,7 @@ enum frame_decoder_result frame_decoder_next(struct frame_decoder *d,
 bool frame_decoder_is_between(const struct frame_decoder *d);
 bool frame_decoder_has_part(const struct frame_decoder *d);
 
-/*
- * frame_decoder_clear(d):
- * Reset ${d} and free its memory.
- *
- * Thread: owner of ${d}
- */
+/* frame_decoder_clear(d): reset ${d} and free its memory. Thread: owner of ${d} */
 void frame_decoder_clear(struct frame_decoder *d);
 
 #endif

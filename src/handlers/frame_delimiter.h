@@ -46,8 +46,6 @@ void frame_delimiter_add(struct frame_delimiter_list *list, const uint8_t *bytes
  * frame_delimiter_find(list, before, before_len, data, len):
  * Find the first delimiter that ends in ${data}. It may begin in ${before}: earlier bytes of the
  * frame, already searched.
- *
- * Thread: any
  */
 struct frame_delimiter_match frame_delimiter_find(const struct frame_delimiter_list *list,
                                                   const uint8_t *before, size_t before_len,

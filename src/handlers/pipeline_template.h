@@ -24,33 +24,21 @@ struct pipeline_template;
  * pipeline_template_type(i) / pipeline_template_find(name):
  * Return the type number ${i}, from 0 / find a type by its name.
  *
- * Thread: any
  * Errors: NULL (no more types; unknown name)
  */
 const struct handler_type *pipeline_template_type(unsigned i);
 const struct handler_type *pipeline_template_find(const char *name);
 
-/*
- * pipeline_template_wanted(conf):
- * Does ${conf} need any handler, fault injection included?
- *
- * Thread: any
- */
+/* pipeline_template_wanted(conf): does ${conf} need any handler, fault injection included? */
 bool pipeline_template_wanted(const struct pipeline_conf *conf);
 
-/*
- * pipeline_template_has(conf, name):
- * Is the handler ${name} in the list of ${conf}?
- *
- * Thread: any
- */
+/* pipeline_template_has(conf, name): is the handler ${name} in the list of ${conf}? */
 bool pipeline_template_has(const struct pipeline_conf *conf, const char *name);
 
 /*
  * pipeline_template_create(out, conf, memory, executor):
  * Create the template for ${conf}.
  *
- * Thread: any
  * Owns:   the caller has a reference to ${out}, which copies ${conf} and holds its ${memory};
  *         ${executor} must outlive ${out}
  * Errors: 0; -ENOMEM
@@ -66,12 +54,7 @@ int pipeline_template_create(struct pipeline_template **out, const struct pipeli
  */
 void pipeline_template_inherit(struct pipeline_template *p, const struct pipeline_template *from);
 
-/*
- * pipeline_template_bytes(p):
- * Size of the handler states of one session.
- *
- * Thread: any
- */
+/* pipeline_template_bytes(p): size of the handler states of one session. */
 size_t pipeline_template_bytes(const struct pipeline_template *p);
 
 /*
@@ -92,20 +75,13 @@ void pipeline_template_add(const struct pipeline_template *p, void *room, struct
  */
 void pipeline_template_add_counters(const struct pipeline_template *p, struct counters_set *set);
 
-/*
- * pipeline_template_figures(p, listener, v):
- * Visit the handlers' counters.
- *
- * Thread: any
- */
+/* pipeline_template_figures(p, listener, v): visit the handlers' counters. */
 void pipeline_template_figures(const struct pipeline_template *p,
                                const struct figure_object *listener, struct figure_visitor *v);
 
 /*
  * pipeline_template_hold(p) / pipeline_template_release(p):
  * Add a reference and return ${p} / release one: the last frees ${p}. NULL is allowed.
- *
- * Thread: any
  */
 struct pipeline_template *pipeline_template_hold(struct pipeline_template *p);
 void pipeline_template_release(struct pipeline_template *p);

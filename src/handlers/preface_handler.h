@@ -79,12 +79,7 @@ void preface_handler_give_up(struct preface_handler *p);
  */
 void preface_handler_release(struct preface_handler *p);
 
-/*
- * preface_handler_rest_bytes(p):
- * Number of bytes to pass on, in or after done().
- *
- * Thread: loop
- */
+/* preface_handler_rest_bytes(p): number of bytes to pass on, in or after done(). Thread: loop */
 size_t preface_handler_rest_bytes(const struct preface_handler *p);
 
 #endif

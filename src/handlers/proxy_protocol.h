@@ -53,8 +53,6 @@ struct proxy_protocol {
  * proxy_protocol_expect(gate, peer):
  * Decide about ${peer}: read its header, serve it without a header (pass), or refuse it (logged at
  * most once a second). If ${gate} is NULL or PROXY_PROTOCOL_OFF, pass.
- *
- * Thread: any
  */
 enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *gate,
                                                   const struct address *peer);
@@ -78,19 +76,12 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
  */
 void proxy_protocol_set_gate(struct proxy_protocol *pp, struct proxy_protocol_gate *gate);
 
-/*
- * proxy_protocol_free(pp):
- * Free the values of header.tls.
- *
- * Thread: loop
- */
+/* proxy_protocol_free(pp): free the values of header.tls. Thread: loop */
 void proxy_protocol_free(struct proxy_protocol *pp);
 
 /*
  * proxy_protocol_log_refusal(gate, peer, error):
  * Log why ${peer} is refused, at most once a second.
- *
- * Thread: any
  */
 void proxy_protocol_log_refusal(struct proxy_protocol_gate *gate, const struct address *peer,
                                 int error);

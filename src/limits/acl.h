@@ -26,7 +26,6 @@ struct acl_conf {
  * acl_create(out, conf):
  * Compile ${conf}. ${out} is NULL if it allows all clients.
  *
- * Thread: any
  * Owns:   the arrays of ${conf} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
@@ -35,17 +34,10 @@ int acl_create(struct acl **out, const struct acl_conf *conf) NODISCARD;
 /*
  * acl_allows(a, listener, client):
  * Is ${client} allowed? Log denials at info level, at most one a second. NULL ${a}: allow all.
- *
- * Thread: any
  */
 bool acl_allows(struct acl *a, const char *listener, const struct address *client);
 
-/*
- * acl_destroy(a):
- * Free ${a} or NULL.
- *
- * Thread: any, after the last acl_allows()
- */
+/* acl_destroy(a): free ${a} or NULL. Thread: any, after the last acl_allows() */
 void acl_destroy(struct acl *a);
 
 #endif

@@ -44,7 +44,6 @@ struct admission_conf {
  * Create the access control of a listener. It shares the counters of conf->before, and its client
  * table if only the limits differ.
  *
- * Thread: any
  * Owns:   ${conf} is copied
  * Errors: 0; as acl_create() and client_table_create()
  */
@@ -62,8 +61,6 @@ void admission_begin(struct admission *ad, int64_t now_ns);
  * admission_carry_over(ad, ticket, client):
  * Move ${ticket} to ${ad}: count ${client} there, even over the limits, and no longer in the former
  * admission.
- *
- * Thread: any
  */
 void admission_carry_over(struct admission *ad, struct admission_ticket *ticket,
                           const struct address *client);
@@ -72,18 +69,11 @@ void admission_carry_over(struct admission *ad, struct admission_ticket *ticket,
  * admission_enter(ad, ticket, client, reason):
  * Decide whether to serve ${client}. ADMISSION_ADMIT fills ${ticket}, which must be empty. A
  * refusal sets ${reason} to SESSION_LIMIT.
- *
- * Thread: any
  */
 enum admission_verdict admission_enter(struct admission *ad, struct admission_ticket *ticket,
                                        const struct address *client, enum session_reason *reason);
 
-/*
- * admission_leave(ticket):
- * Count the client out and empty ${ticket}. No-op if it is empty.
- *
- * Thread: any
- */
+/* admission_leave(ticket): count the client out and empty ${ticket}. No-op if it is empty. */
 void admission_leave(struct admission_ticket *ticket);
 
 /*
@@ -98,18 +88,11 @@ void admission_add_counters(const struct admission *ad, struct counters_set *set
 /*
  * admission_figures(ad, object, v):
  * Show the counters of the ACL and the per-client limits. ${object} is the listener.
- *
- * Thread: any
  */
 void admission_figures(const struct admission *ad, const struct figure_object *object,
                        struct figure_visitor *v);
 
-/*
- * admission_destroy(ad):
- * Free ${ad} or NULL.
- *
- * Thread: any, when no thread uses ${ad}
- */
+/* admission_destroy(ad): free ${ad} or NULL. Thread: any, when no thread uses ${ad} */
 void admission_destroy(struct admission *ad);
 
 #endif

@@ -53,7 +53,6 @@ struct client_table_view {
  * client_table_create(out, conf):
  * Create an empty table.
  *
- * Thread: any
  * Owns:   ${conf} is copied
  * Errors: 0; -ENOMEM; -errno of getrandom(2)
  */
@@ -62,8 +61,6 @@ int client_table_create(struct client_table **out, const struct client_table_con
 /*
  * client_table_fits(t, conf) / client_table_set(t, each, now_ns):
  * Does ${conf} differ from that of ${t} only in the limits? / Change the limits of all clients.
- *
- * Thread: any
  */
 bool client_table_fits(const struct client_table *t, const struct client_table_conf *conf);
 void client_table_set(struct client_table *t, const struct quota_conf *each, int64_t now_ns);
@@ -71,8 +68,6 @@ void client_table_set(struct client_table *t, const struct quota_conf *each, int
 /*
  * client_table_count(t, a, now_ns):
  * Count in a connection of client ${a}, even over the limits. NULL: not counted.
- *
- * Thread: any
  */
 struct client *client_table_count(struct client_table *t, const struct address *a, int64_t now_ns);
 
@@ -81,26 +76,17 @@ struct client *client_table_count(struct client_table *t, const struct address *
  * Count in a connection of client ${a}, unless a limit refuses it. CLIENT_TABLE_IN: ${out} is for
  * client_table_leave(), NULL if not counted. ${forgot}: another client was evicted before its
  * bucket was full.
- *
- * Thread: any
  */
 enum client_table_answer client_table_enter(struct client_table *t, const struct address *a,
                                             int64_t now_ns, struct client **out,
                                             bool *forgot) NODISCARD;
 
-/*
- * client_table_leave(t, c):
- * Count out a connection of ${c}, which may be NULL.
- *
- * Thread: any
- */
+/* client_table_leave(t, c): count out a connection of ${c}, which may be NULL. */
 void client_table_leave(struct client_table *t, struct client *c);
 
 /*
  * client_table_read(t, out) / client_table_continue(t, from):
  * Copy the counters of ${t} to ${out} / those of ${from} to ${t}.
- *
- * Thread: any
  */
 void client_table_read(struct client_table *t, struct client_table_view *out);
 void client_table_continue(struct client_table *t, struct client_table *from);
@@ -117,8 +103,6 @@ void client_table_add_counters(struct client_table *t, struct counters_set *set)
  * client_table_hold(t) / client_table_release(t):
  * Add a reference and return ${t} / release a reference; the last release frees ${t}. NULL is
  * allowed.
- *
- * Thread: any
  */
 struct client_table *client_table_hold(struct client_table *t);
 void client_table_release(struct client_table *t);

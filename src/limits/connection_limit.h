@@ -107,8 +107,6 @@ void connection_limit_retry(struct connection_limit *room);
  * connection_limit_leave(room, own) / connection_limit_withdraw(room, own):
  * Count a client out. Withdraw also gives back the rate token; for a client that did not come or
  * was refused otherwise.
- *
- * Thread: any
  */
 void connection_limit_leave(struct connection_limit *room, struct quota *own);
 void connection_limit_withdraw(struct connection_limit *room, struct quota *own);
@@ -116,8 +114,6 @@ void connection_limit_withdraw(struct connection_limit *room, struct quota *own)
 /*
  * connection_limit_close(room, option) / connection_limit_open(room):
  * Refuse all clients because of ${option}, a literal / admit clients again.
- *
- * Thread: any
  */
 void connection_limit_close(struct connection_limit *room, const char *option);
 void connection_limit_open(struct connection_limit *room);
@@ -125,8 +121,6 @@ void connection_limit_open(struct connection_limit *room);
 /*
  * connection_limit_full_of(room, own):
  * Name the option that refuses the next client, for logs; "a connection limit" if none does now.
- *
- * Thread: any
  */
 const char *connection_limit_full_of(const struct connection_limit *room, const struct quota *own);
 

@@ -20,12 +20,7 @@ struct hold {
     atomic_uint allowance; /* clients that may pass while closed */
 };
 
-/*
- * hold_is_closed(h):
- * Is ${h} closed?
- *
- * Thread: any
- */
+/* hold_is_closed(h): is ${h} closed? */
 static inline bool hold_is_closed(const struct hold *h)
 {
     return atomic_load(&h->is_closed);
@@ -35,8 +30,6 @@ static inline bool hold_is_closed(const struct hold *h)
  * hold_pass(h) / hold_give_back(h):
  * Let one client pass; false if ${h} is closed and its allowance used up / undo hold_pass(): no
  * client came.
- *
- * Thread: any
  */
 bool hold_pass(struct hold *h) NODISCARD;
 void hold_give_back(struct hold *h);

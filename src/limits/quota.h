@@ -50,43 +50,24 @@ void quota_init(struct quota *q, const struct quota_conf *conf);
  */
 void quota_set(struct quota *q, const struct quota_conf *conf, int64_t now_ns);
 
-/*
- * quota_is_limited(q):
- * Is any limit set?
- *
- * Thread: any
- */
+/* quota_is_limited(q): is any limit set? */
 bool quota_is_limited(const struct quota *q);
 
 /*
  * quota_wait_ns(q, now_ns):
  * Time until the next connection may enter. 0: now; CLOCK_NEVER: when another leaves.
- *
- * Thread: any
  */
 int64_t quota_wait_ns(const struct quota *q, int64_t now_ns);
 
-/*
- * quota_enter(q, now_ns):
- * Count one connection in; false if a limit is reached.
- *
- * Thread: any
- */
+/* quota_enter(q, now_ns): count one connection in; false if a limit is reached. */
 bool quota_enter(struct quota *q, int64_t now_ns) NODISCARD;
 
-/*
- * quota_count(q):
- * Count one connection in, whatever the limits are.
- *
- * Thread: any
- */
+/* quota_count(q): count one connection in, whatever the limits are. */
 void quota_count(struct quota *q);
 
 /*
  * quota_leave(q) / quota_withdraw(q):
  * Count one connection out; withdraw also gives its rate token back.
- *
- * Thread: any
  */
 void quota_leave(struct quota *q);
 void quota_withdraw(struct quota *q);

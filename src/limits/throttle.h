@@ -61,7 +61,6 @@ struct throttle_plan {
  * throttle_plan_init(plan, conf, shared):
  * Initialize ${plan} with the limits of ${conf}; false if it sets none.
  *
- * Thread: any
  * Owns:   ${shared} must outlive ${plan}
  */
 bool throttle_plan_init(struct throttle_plan *plan, const struct throttle_conf *conf,
@@ -89,12 +88,7 @@ void throttle_plan_begin(const struct throttle_plan *plan, const struct throttle
 int throttle_create(struct throttle **out, const struct throttle_plan *plan, struct channel *ch,
                     unsigned directions) NODISCARD;
 
-/*
- * throttle_set(t, plan):
- * Limit by ${plan} from now on; NULL: unlimited.
- *
- * Thread: loop
- */
+/* throttle_set(t, plan): limit by ${plan} from now on; NULL: unlimited. Thread: loop */
 void throttle_set(struct throttle *t, const struct throttle_plan *plan);
 
 /*

@@ -32,7 +32,6 @@ struct token_bucket {
  * token_bucket_take(b, conf, n, now_ns):
  * Take ${n} tokens, or take none and return false. False if ${n} is above conf->burst.
  *
- * Thread: any
  * Source: ITU-T I.371, Annex A (generic cell rate algorithm, virtual scheduling)
  */
 bool token_bucket_take(struct token_bucket *b, const struct token_bucket_conf *conf, uint64_t n,
@@ -42,26 +41,17 @@ bool token_bucket_take(struct token_bucket *b, const struct token_bucket_conf *c
  * token_bucket_reserve(b, conf, n, now_ns):
  * Take ${n} tokens, overdrawing the bucket if needed; return the time until they are due. First
  * come, first served.
- *
- * Thread: any
  */
 int64_t token_bucket_reserve(struct token_bucket *b, const struct token_bucket_conf *conf,
                              uint64_t n, int64_t now_ns) NODISCARD;
 
-/*
- * token_bucket_give_back(b, conf, n):
- * Undo taking or reserving ${n} tokens.
- *
- * Thread: any
- */
+/* token_bucket_give_back(b, conf, n): undo taking or reserving ${n} tokens. */
 void token_bucket_give_back(struct token_bucket *b, const struct token_bucket_conf *conf,
                             uint64_t n);
 
 /*
  * token_bucket_wait_ns(b, conf, n, now_ns):
  * Time until there are ${n} tokens; ${n} must not exceed conf->burst.
- *
- * Thread: any
  */
 int64_t token_bucket_wait_ns(const struct token_bucket *b, const struct token_bucket_conf *conf,
                              uint64_t n, int64_t now_ns);
@@ -70,8 +60,6 @@ int64_t token_bucket_wait_ns(const struct token_bucket *b, const struct token_bu
  * token_bucket_convert(b, from, to, now_ns):
  * Convert ${b} from rate ${from} to ${to}. It lacks as many tokens as before, at most the new
  * burst.
- *
- * Thread: any
  */
 void token_bucket_convert(struct token_bucket *b, const struct token_bucket_conf *from,
                           const struct token_bucket_conf *to, int64_t now_ns);

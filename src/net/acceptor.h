@@ -38,7 +38,6 @@ struct acceptor_ops {
  * acceptor_create(out, batch, fd, ops, cookie) / acceptor_set_batch(ac, batch):
  * Create an acceptor for the listening ${fd} / change ${batch}, the limit of accepts per event.
  *
- * Thread: any
  * Owns:   on 0 the acceptor owns ${fd}; ${ops} and ${cookie} must outlive it
  * Errors: 0; -ENOMEM
  */

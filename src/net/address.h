@@ -51,7 +51,6 @@ struct address {
  * address_parse(out, max, word):
  * Parse a literal, without lookup: one address, or two for `*:port`.
  *
- * Thread: any
  * Units:  ${max} addresses, at least 2
  * Errors: number of addresses; -EINVAL; -ENOENT (looks like a host name and port); -ERANGE (port
  *         not 1 to 65535); -ENAMETOOLONG (unix path)
@@ -63,7 +62,6 @@ int address_parse(struct address *out, size_t max, const char *word) NODISCARD;
  * Parse an address to connect to, as address_parse() does; `localhost:port` gives both loopback
  * addresses.
  *
- * Thread: any
  * Errors: as address_parse(); -ENOENT: use resolve_host()
  * Source: RFC 6761, section 6.3
  */
@@ -73,7 +71,6 @@ int address_parse_target(struct address *out, size_t max, const char *word) NODI
  * address_parse_host(out, word):
  * Parse an IP address without port: `192.0.2.1`, `[2001:db8::1]`, `2001:db8::1`.
  *
- * Thread: any
  * Errors: 0; -EINVAL (also `*`); -ENOENT (looks like a host name)
  */
 int address_parse_host(struct address *out, const char *word) NODISCARD;
@@ -82,8 +79,6 @@ int address_parse_host(struct address *out, const char *word) NODISCARD;
  * address_is_on_new_interface(a, b):
  * Are ${a} and ${b}, both parsed, the same link-local address on an interface of the same name,
  * which was made anew in between?
- *
- * Thread: any
  */
 bool address_is_on_new_interface(const struct address *a, const struct address *b);
 
@@ -91,7 +86,6 @@ bool address_is_on_new_interface(const struct address *a, const struct address *
  * address_split_port(host, size, word, port):
  * Split `host:port` at the last colon.
  *
- * Thread: any
  * Errors: 0; -EINVAL (no host, no port, or too long); -ERANGE (port not 1 to 65535)
  */
 int address_split_port(char *host, size_t size, const char *word, uint16_t *port) NODISCARD;
@@ -101,17 +95,11 @@ int address_split_port(char *host, size_t size, const char *word, uint16_t *port
  * Write ${a} as in the configuration; unnamed unix sockets as `unix:`, relative paths as
  * `unix:PATH`. Returns ${text}.
  *
- * Thread: any
  * Units:  ${size} bytes, at least ADDRESS_TEXT_BYTES
  */
 const char *address_format(char *text, size_t size, const struct address *a);
 
-/*
- * address_equal(a, b):
- * Are family, address, port and path the same?
- *
- * Thread: any
- */
+/* address_equal(a, b): are family, address, port and path the same? */
 bool address_equal(const struct address *a, const struct address *b);
 
 /*
@@ -119,8 +107,6 @@ bool address_equal(const struct address *a, const struct address *b);
  * Would connecting to ${target} reach our socket on ${listen}? True if they are equal, or if
  * ${listen} is a wildcard and ${target} is loopback, of the same family and port. A wildcard
  * ${target} counts as 127.0.0.1 or ::1; other addresses of this host are not recognised.
- *
- * Thread: any
  */
 bool address_covers(const struct address *listen, const struct address *target);
 
@@ -128,8 +114,6 @@ bool address_covers(const struct address *listen, const struct address *target);
  * address_conflicts(a, b, reuseport):
  * Would a listener on ${b} fail, or share clients with a listener on ${a}? A wildcard takes its
  * family's port on all addresses, unless both use SO_REUSEPORT.
- *
- * Thread: any
  */
 bool address_conflicts(const struct address *a, const struct address *b, bool reuseport);
 
@@ -137,7 +121,6 @@ bool address_conflicts(const struct address *a, const struct address *b, bool re
  * address_host(a, len):
  * Return the ${len} bytes of an IP address, 4 or 16 (IPv4-mapped: 4); NULL: ${a} is a unix socket.
  *
- * Thread: any
  * Owns:   points into ${a}
  */
 const void *address_host(const struct address *a, size_t *len);
@@ -146,7 +129,6 @@ const void *address_host(const struct address *a, size_t *len);
  * address_path(a, len):
  * Return the path or abstract name of a unix socket; NULL: ${a} has none, as most unix clients.
  *
- * Thread: any
  * Owns:   points into ${a}
  */
 const void *address_path(const struct address *a, size_t *len);
@@ -154,16 +136,12 @@ const void *address_path(const struct address *a, size_t *len);
 /*
  * address_set_host(out, host, len, port):
  * Set ${out} to the IP address of ${len} bytes, 4 or 16. IPv4-mapped becomes IPv4.
- *
- * Thread: any
  */
 void address_set_host(struct address *out, const void *host, size_t len, uint16_t port);
 
 /*
  * address_port(a) / address_set_port(a, port) / address_is_unix(a):
  * Return the port (unix: 0) / set the port (unix: no-op) / is ${a} a unix socket?
- *
- * Thread: any
  */
 uint16_t address_port(const struct address *a);
 void address_set_port(struct address *a, uint16_t port);

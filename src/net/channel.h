@@ -97,12 +97,7 @@ struct channel {
 _Static_assert(offsetof(struct channel, io) == 2 * CACHE_LINE_BYTES, "see note: layout");
 _Static_assert(offsetof(struct channel, pipeline) == 3 * CACHE_LINE_BYTES, "see note: layout");
 
-/*
- * channel_net(ch):
- * Return the netloop of ${ch}.
- *
- * Thread: loop
- */
+/* channel_net(ch): return the netloop of ${ch}. Thread: loop */
 static inline struct netloop *channel_net(const struct channel *ch)
 {
     return ch->io.data;
@@ -117,12 +112,7 @@ static inline struct netloop *channel_net(const struct channel *ch)
  */
 void channel_init(struct channel *ch, struct netloop *net, int fd);
 
-/*
- * channel_start(ch):
- * Call active() of the pipeline and start reading.
- *
- * Thread: loop
- */
+/* channel_start(ch): call active() of the pipeline and start reading. Thread: loop */
 void channel_start(struct channel *ch);
 
 /*

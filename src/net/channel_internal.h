@@ -84,12 +84,7 @@ void channel_run_end(struct task *t);
  */
 void channel_on_hangup(struct hangup_watch *w);
 
-/*
- * channel_reading(ch):
- * Should ${ch} be watched for input?
- *
- * Thread: loop
- */
+/* channel_reading(ch): should ${ch} be watched for input? Thread: loop */
 static inline bool channel_reading(const struct channel *ch)
 {
     return !(ch->flags & (CHANNEL_READ_ENDED | CHANNEL_ENDED)) && !ch->stopped;

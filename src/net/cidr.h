@@ -36,7 +36,6 @@ struct cidr_list {
  * cidr_parse(out, word):
  * Parse a block; without `/` it is one address.
  *
- * Thread: any
  * Errors: 0; -EINVAL; -ERANGE (prefix longer than the address); -EDOM (bits set behind the prefix;
  *         ${out} has them cleared)
  * Source: RFC 4632, section 3.1; RFC 4291, section 2.3
@@ -46,8 +45,6 @@ int cidr_parse(struct cidr *out, const char *word) NODISCARD;
 /*
  * cidr_has(c, a) / cidr_any_has(list, n, a):
  * Does the block, or any of ${n}, contain ${a}? Ignores port and scope.
- *
- * Thread: any
  */
 bool cidr_has(const struct cidr *c, const struct address *a);
 bool cidr_any_has(const struct cidr *list, size_t n, const struct address *a);
@@ -56,7 +53,6 @@ bool cidr_any_has(const struct cidr *list, size_t n, const struct address *a);
  * cidr_format(text, size, c):
  * Write ${c} with its prefix. Returns ${text}.
  *
- * Thread: any
  * Units:  ${size} bytes, at least CIDR_TEXT_BYTES
  */
 const char *cidr_format(char *text, size_t size, const struct cidr *c);

@@ -73,12 +73,7 @@ struct connector {
     unsigned connected; /* on success: index into addresses */
 };
 
-/*
- * connector_init(c, net, done):
- * Initialize an idle connector.
- *
- * Thread: loop
- */
+/* connector_init(c, net, done): initialize an idle connector. Thread: loop */
 void connector_init(struct connector *c, struct netloop *net, connector_done *done);
 
 /*

@@ -23,8 +23,6 @@ struct descriptor_budget {
 /*
  * descriptor_budget_left(d, n):
  * Are ${n} descriptors free? A hint: other threads may reserve them meanwhile.
- *
- * Thread: any
  */
 static inline bool descriptor_budget_left(const struct descriptor_budget *d, unsigned n)
 {
@@ -34,8 +32,6 @@ static inline bool descriptor_budget_left(const struct descriptor_budget *d, uns
 /*
  * descriptor_budget_count(d, n) / descriptor_budget_release(d, n):
  * Reserve ${n} descriptors without a check / release ${n}.
- *
- * Thread: any
  */
 static inline void descriptor_budget_count(struct descriptor_budget *d, unsigned n)
 {
@@ -47,12 +43,7 @@ static inline void descriptor_budget_release(struct descriptor_budget *d, unsign
     atomic_fetch_sub_explicit(&d->used, n, memory_order_relaxed);
 }
 
-/*
- * descriptor_budget_take(d):
- * Reserve one descriptor; false at the limit.
- *
- * Thread: any
- */
+/* descriptor_budget_take(d): reserve one descriptor; false at the limit. */
 static inline bool descriptor_budget_take(struct descriptor_budget *d)
 {
     if (atomic_fetch_add_explicit(&d->used, 1, memory_order_relaxed) < d->max)
@@ -64,8 +55,6 @@ static inline bool descriptor_budget_take(struct descriptor_budget *d)
 /*
  * descriptor_budget_limit() / descriptor_budget_open():
  * Return RLIMIT_NOFILE / the number of open descriptors.
- *
- * Thread: any
  */
 unsigned descriptor_budget_limit(void);
 unsigned descriptor_budget_open(void);
@@ -73,8 +62,6 @@ unsigned descriptor_budget_open(void);
 /*
  * descriptor_budget_lend(d, n) / descriptor_budget_return(d, n):
  * Lend ${n} descriptors, false if too few are free / take ${n} back (note: lent).
- *
- * Thread: any
  */
 static inline bool descriptor_budget_lend(struct descriptor_budget *d, unsigned n)
 {
@@ -94,8 +81,6 @@ static inline void descriptor_budget_return(struct descriptor_budget *d, unsigne
 /*
  * descriptor_budget_are_lent(d) / descriptor_budget_wanted_back(d):
  * Are descriptors lent? / should lent descriptors be returned now?
- *
- * Thread: any
  */
 static inline bool descriptor_budget_are_lent(const struct descriptor_budget *d)
 {

@@ -72,7 +72,6 @@ int dns_search(const struct dns_search *s, struct dns_terms *terms) NODISCARD;
  * dns_name(out, size, record, offset):
  * Expand the name at ${offset} in the record's data, without final dot.
  *
- * Thread: any
  * Errors: 0; -EINVAL (malformed or too long)
  */
 int dns_name(char *out, size_t size, const struct dns_record *record, size_t offset) NODISCARD;

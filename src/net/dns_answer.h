@@ -23,7 +23,6 @@ enum dns_verdict {
  * dns_answer_check(answer, len, query, query_len):
  * Judge ${answer} to ${query}, a message with one question.
  *
- * Thread: any
  * Source: RFC 1035, section 7.3; RFC 5452, section 9.1
  */
 enum dns_verdict dns_answer_check(const unsigned char *answer, size_t len,
@@ -35,7 +34,6 @@ enum dns_verdict dns_answer_check(const unsigned char *answer, size_t len,
  * alias of, to search->on_record(); other records are ignored. *${ttl_ns} is lowered to the
  * shortest TTL of these records and aliases. ${search} and ${ttl_ns} may be NULL.
  *
- * Thread: any
  * Errors: number of records; -ENOENT (no such name or record); -EREMOTEIO (malformed, too many
  *         aliases, or aliases that lead out of what the name server knows; no record was passed)
  */

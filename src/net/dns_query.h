@@ -57,19 +57,13 @@ struct dns_query {
     int64_t until_ns;
 };
 
-/*
- * dns_servers_prefer(s):
- * Move the name server of s->preference to the front.
- *
- * Thread: any
- */
+/* dns_servers_prefer(s): move the name server of s->preference to the front. */
 void dns_servers_prefer(struct dns_servers *s);
 
 /*
  * dns_query_write(q, servers, name, type):
  * Write the question into q->query. ${name} is complete, with or without final dot.
  *
- * Thread: any
  * Errors: 0; -EINVAL (not a domain name)
  */
 int dns_query_write(struct dns_query *q, const struct dns_servers *servers, const char *name,

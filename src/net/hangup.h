@@ -70,18 +70,12 @@ struct hangup {
  * hangup_open(h, loop) / hangup_close(h):
  * Create the epoll instance of ${loop} / close it after the loop has ended.
  *
- * Thread: any
  * Errors: 0; -EMFILE, -ENFILE, -ENOMEM
  */
 int hangup_open(struct hangup *h, struct loop *loop) NODISCARD;
 void hangup_close(struct hangup *h);
 
-/*
- * hangup_watch_init(w, event):
- * Initialize ${w} with the callback ${event}.
- *
- * Thread: owner
- */
+/* hangup_watch_init(w, event): initialize ${w} with the callback ${event}. Thread: owner */
 static inline void hangup_watch_init(struct hangup_watch *w, hangup_event *event)
 {
     list_init(&w->link);

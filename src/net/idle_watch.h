@@ -23,12 +23,7 @@ struct idle_watch {
     int fd; /* -1: none */
 };
 
-/*
- * idle_watch_init(s, net, event):
- * Initialize ${s} without a socket.
- *
- * Thread: loop
- */
+/* idle_watch_init(s, net, event): initialize ${s} without a socket. Thread: loop */
 void idle_watch_init(struct idle_watch *s, struct netloop *net, idle_watch_event *event);
 
 /*

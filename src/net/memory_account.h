@@ -27,8 +27,6 @@ struct memory_account {
 /*
  * memory_account_charge(b, before, now):
  * Replace a charge of ${before} bytes by ${now} bytes. ${b} may be NULL.
- *
- * Thread: any
  */
 static inline void memory_account_charge(struct memory_account *b, size_t before, size_t now)
 {
@@ -80,8 +78,6 @@ static inline void memory_account_clear(struct memory_account *b, struct buffer 
 /*
  * memory_account_charge_pipe(b, bytes):
  * Add ${bytes}, which may be negative, to pipe_bytes. ${b} may be NULL.
- *
- * Thread: any
  */
 static inline void memory_account_charge_pipe(struct memory_account *b, int64_t bytes)
 {
@@ -89,12 +85,7 @@ static inline void memory_account_charge_pipe(struct memory_account *b, int64_t 
         atomic_fetch_add_explicit(&b->pipe_bytes, bytes, memory_order_relaxed);
 }
 
-/*
- * memory_account_is_over(b):
- * Is `is_over` set? False if ${b} is NULL.
- *
- * Thread: any
- */
+/* memory_account_is_over(b): is `is_over` set? False if ${b} is NULL. */
 static inline bool memory_account_is_over(const struct memory_account *b)
 {
     return b && atomic_load_explicit(&b->is_over, memory_order_relaxed);

@@ -10,19 +10,12 @@
 
 #include <stdbool.h>
 
-/*
- * name_service_is_dns(host):
- * Does ${host} come from DNS alone?
- *
- * Thread: any but loops
- */
+/* name_service_is_dns(host): does ${host} come from DNS alone? Thread: any but loops */
 bool name_service_is_dns(const char *host);
 
 /*
  * name_service_is_dns_line(line, files):
  * Does ${line} list only `dns`, or `files dns`? *${files} tells whether `files` is listed.
- *
- * Thread: any
  */
 bool name_service_is_dns_line(const char *line, bool *files);
 

@@ -37,7 +37,6 @@ struct netloop {
  * netloop_create(out, loop):
  * Create the netloop of ${loop}.
  *
- * Thread: any
  * Owns:   the caller owns ${out}; ${loop} must outlive it
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */

@@ -26,12 +26,7 @@ struct pipeline {
 void pipeline_init(struct pipeline *p, struct channel *ch, struct handler *tail,
                    const struct handler_ops *ops);
 
-/*
- * pipeline_set_tail(p, ops):
- * Replace the operations of the tail handler.
- *
- * Thread: loop
- */
+/* pipeline_set_tail(p, ops): replace the operations of the tail handler. Thread: loop */
 void pipeline_set_tail(struct pipeline *p, const struct handler_ops *ops);
 
 /*

@@ -94,19 +94,13 @@ struct proxy_header_client {
  * Decode the header at the start of ${data}; fail at the first invalid byte. Verifies the checksum,
  * if any; ignores the content of a LOCAL header.
  *
- * Thread: any
  * Owns:   ${out} points into ${data}
  * Errors: bytes of the header; -EAGAIN (incomplete); -ENOMSG (no header); -EPROTO (malformed);
  *         -EMSGSIZE (above PROXY_HEADER_MAX_BYTES). ${out} is set on success only
  */
 int proxy_header_decode(struct proxy_header *out, const uint8_t *data, size_t len) NODISCARD;
 
-/*
- * proxy_header_begun(data, len):
- * Does ${data} begin with the complete signature of a version?
- *
- * Thread: any
- */
+/* proxy_header_begun(data, len): does ${data} begin with the complete signature of a version? */
 bool proxy_header_begun(const uint8_t *data, size_t len);
 
 /*
@@ -114,7 +108,6 @@ bool proxy_header_begun(const uint8_t *data, size_t len);
  * Write a header; if the families of its IP addresses differ, IPv4 is mapped to IPv6. TLVs that do
  * not fit are left out.
  *
- * Thread: any
  * Units:  returns bytes, at most PROXY_HEADER_MAX_BYTES; without values of client->tls at most
  *         PROXY_HEADER_ENCODED_BYTES
  */
@@ -125,7 +118,6 @@ size_t proxy_header_encode(uint8_t *out, const struct proxy_header_conf *conf,
  * proxy_header_ssl_encode(out, size, ssl):
  * Write ${ssl} as proxy_header_tls.ssl; values that do not fit are left out.
  *
- * Thread: any
  * Units:  returns bytes; 0: ${size} is below 5
  */
 size_t proxy_header_ssl_encode(uint8_t *out, size_t size, const struct proxy_header_ssl *ssl);
@@ -133,8 +125,6 @@ size_t proxy_header_ssl_encode(uint8_t *out, size_t size, const struct proxy_hea
 /*
  * proxy_header_ssl_find(ssl, type):
  * Find the value of ${type} in the SSL TLV ${ssl}; at NULL: none.
- *
- * Thread: any
  */
 struct proxy_header_value proxy_header_ssl_find(struct proxy_header_value ssl,
                                                 enum proxy_header_ssl_type type);

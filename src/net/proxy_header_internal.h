@@ -35,7 +35,6 @@
  * proxy_header_v1_decode(out, data, len) / proxy_header_v2_decode(out, data, len):
  * Decode as proxy_header_decode(), when ${data} begins with the version's mark (signature).
  *
- * Thread: any
  * Errors: as proxy_header_decode(), except -ENOMSG
  */
 int proxy_header_v1_decode(struct proxy_header *out, const uint8_t *data, size_t len) NODISCARD;

@@ -29,12 +29,7 @@ enum resolve_family { RESOLVE_IPV4 = 1, RESOLVE_IPV6 = 2 };
 int resolve_host(struct address *out, size_t max, const char *word,
                  struct dns_terms *terms) NODISCARD;
 
-/*
- * resolve_family(a):
- * Return the enum resolve_family of ${a}; 0: a unix socket.
- *
- * Thread: any
- */
+/* resolve_family(a): return the enum resolve_family of ${a}; 0: a unix socket. */
 unsigned resolve_family(const struct address *a);
 
 #endif

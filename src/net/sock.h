@@ -60,7 +60,6 @@ struct sock_connect_conf {
  * Create a non-blocking listening socket. Replaces a stale unix socket file, and sets mode and
  * owner before clients can connect.
  *
- * Thread: any
  * Owns:   the caller owns ${out_fd}; sock_unlink() removes the file
  * Errors: 0; -EADDRINUSE (also: live unix socket); -ENOTSOCK (path is another file); -EPERM (may
  *         not set mode or owner); other -errno
@@ -72,7 +71,6 @@ int sock_listen(int *out_fd, const struct address *a,
  * sock_change_file(a, file):
  * Set mode and owner of the file of the socket at ${a}; without a file do nothing.
  *
- * Thread: any
  * Errors: 0; -ENOTSOCK (another file has the path); -errno
  */
 int sock_change_file(const struct address *a, const struct sock_file *file) NODISCARD;
@@ -91,7 +89,6 @@ int sock_share_port(int fd, bool shared);
  * Configure ${fd}, on which another process listens at ${a}, as sock_listen() would; clients in its
  * backlog stay.
  *
- * Thread: any
  * Owns:   the caller still owns ${fd}
  * Errors: 0; -EPERM (may not set mode or owner of the file); other -errno
  */
@@ -101,7 +98,6 @@ int sock_inherit(int fd, const struct address *a, const struct sock_listen_conf 
  * sock_recv(fd, data, len) / sock_send(fd, data, len):
  * Call recv(2) / send(2) without SIGPIPE; repeat after EINTR.
  *
- * Thread: any
  * Errors: bytes moved (recv: 0 at end of file); -EAGAIN; other -errno
  */
 ssize_t sock_recv(int fd, void *data, size_t len);
@@ -119,12 +115,7 @@ ssize_t sock_send(int fd, const void *data, size_t len);
  */
 bool sock_hide(int fd);
 
-/*
- * sock_unlink(a):
- * Remove the file of a unix socket.
- *
- * Thread: any
- */
+/* sock_unlink(a): remove the file of a unix socket. */
 void sock_unlink(const struct address *a);
 
 /*
@@ -132,18 +123,11 @@ void sock_unlink(const struct address *a);
  * Remember which file is at ${a} / remove it, unless another program has replaced it; false: it
  * has. Call the second before the socket is closed: until then the file system does not use its
  * inode again. Without a file do nothing.
- *
- * Thread: any
  */
 void sock_remember(struct sock_own_file *out, const struct address *a);
 bool sock_unlink_own(const struct sock_own_file *own, const struct address *a);
 
-/*
- * sock_is_replaced(own, a):
- * Is another file at ${a} than ${own}? False if there is none.
- *
- * Thread: any
- */
+/* sock_is_replaced(own, a): is another file at ${a} than ${own}? False if there is none. */
 bool sock_is_replaced(const struct sock_own_file *own, const struct address *a);
 
 /*
@@ -151,7 +135,6 @@ bool sock_is_replaced(const struct sock_own_file *own, const struct address *a);
  * Start connecting, from the configured source address (note: source). When ${out_fd} is writable,
  * sock_error() tells the outcome.
  *
- * Thread: any
  * Owns:   the caller owns ${out_fd} on 0 or -EINPROGRESS
  * Errors: 0 (connected); -EINPROGRESS; -EAGAIN (unix backlog full; no event follows);
  *         -SOCK_NO_SOURCE; other -errno
@@ -159,37 +142,21 @@ bool sock_is_replaced(const struct sock_own_file *own, const struct address *a);
 int sock_connect(int *out_fd, const struct address *a,
                  const struct sock_connect_conf *conf) NODISCARD;
 
-/*
- * sock_error_text(error):
- * Text of an ${error} of sock_connect() or of its connection.
- *
- * Thread: any
- */
+/* sock_error_text(error): text of an ${error} of sock_connect() or of its connection. */
 const char *sock_error_text(int error);
 
-/*
- * sock_close_reset(fd):
- * Close ${fd}; a TCP peer gets a reset.
- *
- * Thread: owner
- */
+/* sock_close_reset(fd): close ${fd}; a TCP peer gets a reset. Thread: owner */
 void sock_close_reset(int fd);
 
 /*
  * sock_skip_time_wait(fd):
  * Make close(2) send end of file and drop the socket, without FIN_WAIT or TIME_WAIT.
  *
- * Thread: any
  * Source: tcp(7), TCP_LINGER2; Linux, tcp_rcv_state_process(), negative linger2
  */
 void sock_skip_time_wait(int fd);
 
-/*
- * sock_has_unread(fd):
- * Does ${fd} have unread input?
- *
- * Thread: any
- */
+/* sock_has_unread(fd): does ${fd} have unread input? */
 bool sock_has_unread(int fd);
 
 /*
@@ -219,8 +186,6 @@ enum sock_peek sock_peek(int fd);
 /*
  * sock_error_is_exhaustion(error) / sock_error_is_ours(error):
  * Are resources exhausted? / is a local route, address family or port missing?
- *
- * Thread: any
  */
 bool sock_error_is_exhaustion(int error);
 bool sock_error_is_ours(int error);
@@ -229,7 +194,6 @@ bool sock_error_is_ours(int error);
  * sock_local(out, fd) / sock_peer(out, fd):
  * Get the local / the peer's address.
  *
- * Thread: any
  * Errors: 0; as getsockname(2), getpeername(2)
  */
 int sock_local(struct address *out, int fd) NODISCARD;

@@ -45,12 +45,7 @@ struct sock_options {
  */
 int sock_options_set(int fd, int family, const struct sock_options *o) NODISCARD;
 
-/*
- * sock_options_same(a, b):
- * Do both set the same?
- *
- * Thread: any
- */
+/* sock_options_same(a, b): do both set the same? */
 bool sock_options_same(const struct sock_options *a, const struct sock_options *b);
 
 /*

@@ -71,8 +71,6 @@ void certificates_cancel(struct certificates_change *change);
 /*
  * certificates_soonest(c, rows, max):
  * Fill in the certificates that expire first, at most ${max}; return how many.
- *
- * Thread: any
  */
 unsigned certificates_soonest(struct certificates *c, struct certificates_row *rows, unsigned max);
 

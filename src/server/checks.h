@@ -30,8 +30,6 @@ struct checks_conf {
  * checks_at_a_time(list, n, max):
  * Estimate how many checks of ${n} upstreams run at a time, from 1 to ${max}; 0: no server is
  * checked. A disabled server with an address counts: it may be enabled at run time.
- *
- * Thread: any
  */
 unsigned checks_at_a_time(const struct upstream_next *list, unsigned n, unsigned max);
 

@@ -16,7 +16,6 @@ struct cpu_quota {
  * Lowest limit of the process's group and its mounted ancestors; a limit that cannot be read is
  * ignored. ${proc} is "/proc/self", or a directory with `cgroup` and `mountinfo`.
  *
- * Thread: any
  * Units:  microseconds of CPU time in a period
  * Source: cgroups(7); Linux Documentation/admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst
  */
@@ -25,8 +24,6 @@ struct cpu_quota cpu_quota_read(const char *proc) NODISCARD;
 /*
  * cpu_quota_threads(q, per_cpu):
  * ${per_cpu} threads for each CPU of the quota, rounded up; UINT_MAX without a quota.
- *
- * Thread: any
  */
 unsigned cpu_quota_threads(const struct cpu_quota *q, unsigned per_cpu);
 

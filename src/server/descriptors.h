@@ -21,12 +21,7 @@ struct descriptors_aside {
     unsigned others; /* descriptors for the layers above */
 };
 
-/*
- * descriptors_checks_max():
- * Maximum of health checks at a time.
- *
- * Thread: any
- */
+/* descriptors_checks_max(): maximum of health checks at a time. */
 unsigned descriptors_checks_max(void);
 
 /*

@@ -88,8 +88,6 @@ struct listener_conf {
  * listener_conf_target(conf, i):
  * Upstream ${i} of ${conf}: 0 is conf->upstream (perhaps NULL), 1 to n_routes are the upstreams of
  * the routes.
- *
- * Thread: any
  */
 static inline const char *listener_conf_target(const struct listener_conf *conf, unsigned i)
 {
@@ -101,7 +99,6 @@ static inline const char *listener_conf_target(const struct listener_conf *conf,
  * Create a listener without generation, with its own limits ${quota}, and ${room}, the connection
  * limit of the process.
  *
- * Thread: any
  * Owns:   the caller has a reference; ${name} is copied; ${room} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
@@ -111,16 +108,12 @@ int listener_create(struct listener **out, const char *name, const struct quota_
 /*
  * listener_left(service):
  * Release the connection-limit slot and the generation of a session of ${service} that has ended.
- *
- * Thread: any
  */
 void listener_left(const struct service *service);
 
 /*
  * listener_hold(ls) / listener_release(ls):
  * Add a reference and return ${ls} / release one: the last frees ${ls}.
- *
- * Thread: any
  */
 struct listener *listener_hold(struct listener *ls);
 void listener_release(struct listener *ls);

@@ -106,12 +106,7 @@ int64_t listener_generation_leave_by_ns(const struct session *s);
  */
 void listener_generation_carry_over(struct session *s);
 
-/*
- * listener_generation_of(service):
- * Return the generation that contains a session's ${service}.
- *
- * Thread: any
- */
+/* listener_generation_of(service): return the generation that contains a session's ${service}. */
 static inline struct listener_generation *listener_generation_of(const struct service *service)
 {
     return CONTAINER_OF(service, struct listener_generation, service);
@@ -125,19 +120,12 @@ static inline struct listener_generation *listener_generation_of(const struct se
  */
 void listener_generation_counters(const struct listener_generation *gen, struct counters_set *set);
 
-/*
- * listener_generation_figures(gen, v):
- * Visit the figures of the listener.
- *
- * Thread: any
- */
+/* listener_generation_figures(gen, v): visit the figures of the listener. */
 void listener_generation_figures(const struct listener_generation *gen, struct figure_visitor *v);
 
 /*
  * listener_generation_hold(gen) / listener_generation_release(gen):
  * Add a reference and return ${gen} / release one: the last frees ${gen}. NULL is allowed.
- *
- * Thread: any
  */
 struct listener_generation *listener_generation_hold(struct listener_generation *gen);
 void listener_generation_release(struct listener_generation *gen);

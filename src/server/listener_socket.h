@@ -122,8 +122,6 @@ bool listener_socket_stop(struct listener_socket *sock) NODISCARD;
 /*
  * listener_socket_unlink(file, a):
  * Remove the file of a socket at ${a}, unless another program has replaced it, which is logged.
- *
- * Thread: any
  */
 void listener_socket_unlink(const struct sock_own_file *file, const struct address *a);
 

@@ -123,8 +123,6 @@ int listeners_start(struct listeners *ls) NODISCARD;
  * listeners_stop(ls):
  * Accept the clients in the kernel's queues and close all sockets, also the sockets of later
  * changes; env->stopped() follows for each. Call it once.
- *
- * Thread: any
  */
 void listeners_stop(struct listeners *ls);
 
@@ -132,8 +130,6 @@ void listeners_stop(struct listeners *ls);
  * listeners_leave(ls):
  * As listeners_stop(), but another process has the sockets too: leave the kernel's queues and the
  * files of unix sockets to that process. May be called again, and before listeners_stop().
- *
- * Thread: any
  */
 void listeners_leave(struct listeners *ls);
 
@@ -165,19 +161,12 @@ struct listeners_descriptor {
 int listeners_descriptors(struct listeners *ls, struct listeners_descriptor **out,
                           unsigned *n) NODISCARD;
 
-/*
- * listeners_sockets(ls):
- * Number of listen sockets in use.
- *
- * Thread: any
- */
+/* listeners_sockets(ls): number of listen sockets in use. */
 unsigned listeners_sockets(struct listeners *ls);
 
 /*
  * listeners_sockets_wanted(ls):
  * As listeners_sockets(), plus the sockets that listeners_start() and listeners_keep() will add.
- *
- * Thread: any
  */
 unsigned listeners_sockets_wanted(struct listeners *ls);
 
@@ -185,18 +174,12 @@ unsigned listeners_sockets_wanted(struct listeners *ls);
  * listeners_hold_all(ls, n):
  * List the current generations of all listeners, in the order of the configuration.
  *
- * Thread: any
  * Owns:   the caller releases each of the ${n} generations, and frees the list
  * Errors: NULL (out of memory)
  */
 struct listener_generation **listeners_hold_all(struct listeners *ls, unsigned *n);
 
-/*
- * listeners_write_state(ls, f):
- * Write the counters of each listener, as in server/server_state.
- *
- * Thread: any
- */
+/* listeners_write_state(ls, f): write the counters of each listener, as in server/server_state. */
 void listeners_write_state(struct listeners *ls, FILE *f);
 
 /*
@@ -212,7 +195,6 @@ void listeners_continue(struct listeners *ls, const char *name, struct counters_
  * listeners_lookup(ls, name):
  * The listener ${name}, or NULL.
  *
- * Thread: any
  * Owns:   the caller calls listener_release()
  */
 struct listener *listeners_lookup(struct listeners *ls, const char *name);

@@ -97,12 +97,7 @@ struct listeners_change {
 void listeners_refuse(const struct listeners_change *change, const char *format, ...)
     PRINTF_LIKE(2, 3);
 
-/*
- * listeners_want(la, gen):
- * Number of sockets that ${gen} wants for ${la}.
- *
- * Thread: any
- */
+/* listeners_want(la, gen): number of sockets that ${gen} wants for ${la}. */
 unsigned listeners_want(const struct listeners_address *la, const struct listener_generation *gen);
 
 /*

@@ -60,30 +60,18 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
  */
 int overload_start(struct overload *ov) NODISCARD;
 
-/*
- * overload_buffered(ov):
- * Return the workers' memory account; NULL if ${ov} is NULL.
- *
- * Thread: any
- */
+/* overload_buffered(ov): return the workers' memory account; NULL if ${ov} is NULL. */
 struct memory_account *overload_buffered(struct overload *ov);
 
 /*
  * overload_figures(ov, v) / overload_heap_figures(v):
  * Visit the figures of ${ov}; NULL is allowed / visit those of the heap, which takes 1 ms with
  * 10,000 connections and locks each arena.
- *
- * Thread: any
  */
 void overload_figures(const struct overload *ov, struct figure_visitor *v);
 void overload_heap_figures(struct figure_visitor *v);
 
-/*
- * overload_destroy(ov):
- * Free ${ov}; NULL is allowed.
- *
- * Thread: main, while no loop runs
- */
+/* overload_destroy(ov): free ${ov}; NULL is allowed. Thread: main, while no loop runs */
 void overload_destroy(struct overload *ov);
 
 #endif

@@ -70,8 +70,6 @@ struct overload {
 /*
  * overload_bytes(ov) / overload_memory(ov) / overload_min(a, b):
  * Bytes buffered now / memory in use, estimated: see note: samples / the smaller of ${a} and ${b}.
- *
- * Thread: any
  */
 static inline int64_t overload_bytes(const struct overload *ov)
 {
@@ -93,8 +91,6 @@ static inline int64_t overload_min(int64_t a, int64_t b)
 /*
  * overload_excess(ov) / overload_is_of_idle(ov):
  * Return the bytes to free; 0 or less: none / would freeing all buffers be too little?
- *
- * Thread: any
  */
 static inline int64_t overload_excess(const struct overload *ov)
 {
@@ -110,12 +106,7 @@ static inline bool overload_is_of_idle(const struct overload *ov)
            overload_memory(ov) - ov->low_memory_bytes > overload_bytes(ov);
 }
 
-/*
- * overload_part_init(part, ov):
- * Initialize ${part} for one worker.
- *
- * Thread: main
- */
+/* overload_part_init(part, ov): initialize ${part} for one worker. Thread: main */
 void overload_part_init(struct overload_part *part, struct overload *ov);
 
 /*

@@ -18,7 +18,6 @@ struct server_conf;
  * Copy the listeners' addresses, upstreams and mirrors from ${conf}. Returns ${before} (may be
  * NULL), with another reference, if nothing has changed.
  *
- * Thread: any
  * Owns:   immutable; the caller has a reference
  * Errors: 0; -ENOMEM
  */
@@ -28,8 +27,6 @@ int proxy_loop_create(struct proxy_loop **out, const struct server_conf *conf,
 /*
  * proxy_loop_hold(p) / proxy_loop_release(p):
  * Add a reference / release one: the last frees ${p}. NULL is allowed.
- *
- * Thread: any
  */
 void proxy_loop_hold(struct proxy_loop *p);
 void proxy_loop_release(struct proxy_loop *p);
@@ -38,8 +35,6 @@ void proxy_loop_release(struct proxy_loop *p);
  * proxy_loop_is(p, upstream, a):
  * Is ${a}, an address for a server of ${upstream}, a listener that leads to ${upstream} again? If
  * ${upstream} is a mirror, any listener counts.
- *
- * Thread: any
  */
 bool proxy_loop_is(const struct proxy_loop *p, const char *upstream, const struct address *a);
 

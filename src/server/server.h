@@ -87,7 +87,6 @@ struct server_conf {
  * server_conf_find_upstream(conf, name):
  * Index of the upstream ${name} in ${conf}.
  *
- * Thread: any
  * Errors: -1 (not found)
  */
 static inline int server_conf_find_upstream(const struct server_conf *conf, const char *name)
@@ -181,12 +180,7 @@ int server_reload(struct server *sv, const struct server_reload *reload) NODISCA
  */
 void server_reload_give_up(struct server *sv);
 
-/*
- * server_submit_slow(sv, t):
- * Submit ${t} to the executor, as executor_submit().
- *
- * Thread: any
- */
+/* server_submit_slow(sv, t): submit ${t} to the executor, as executor_submit(). */
 int server_submit_slow(struct server *sv, struct task *t) NODISCARD;
 
 /*
@@ -235,20 +229,10 @@ int server_stop(struct server *sv, unsigned *cut) NODISCARD;
 bool server_watch(struct server *sv);
 int64_t server_watch_interval_ns(const struct server *sv);
 
-/*
- * server_sessions(sv):
- * Number of open sessions.
- *
- * Thread: any
- */
+/* server_sessions(sv): number of open sessions. */
 unsigned server_sessions(const struct server *sv);
 
-/*
- * server_destroy(sv):
- * Free ${sv}, stopped or never started; NULL is allowed.
- *
- * Thread: main
- */
+/* server_destroy(sv): free ${sv}, stopped or never started; NULL is allowed. Thread: main */
 void server_destroy(struct server *sv);
 
 #endif

@@ -81,7 +81,6 @@ int server_admin_set_io_ratio(struct server *sv, unsigned io_ratio) NODISCARD;
  * server_admin_workers(sv):
  * Return the workers, to visit their sessions.
  *
- * Thread: any
  * Owns:   valid as long as ${sv}
  */
 struct session_scan_workers server_admin_workers(const struct server *sv);
@@ -91,8 +90,6 @@ struct session_scan_workers server_admin_workers(const struct server *sv);
  * server_admin_has_worker(sv, name):
  * Does the listener, server or worker exist? ${server}: name, or ID of the server line; "": ask for
  * the upstream only.
- *
- * Thread: any
  */
 bool server_admin_has_listener(const struct server *sv, const char *name);
 bool server_admin_has_server(const struct server *sv, const char *upstream, const char *server);

@@ -27,7 +27,6 @@ struct server_figures_conf {
  * server_figures_begin(out, sv, conf):
  * Begin a walk: list all objects.
  *
- * Thread: any
  * Owns:   the caller calls server_figures_end()
  * Errors: 0; -ENOMEM
  */
@@ -42,20 +41,10 @@ int server_figures_begin(struct server_figures **out, struct server *sv,
  */
 bool server_figures_step(struct server_figures *w, struct figure_visitor *v);
 
-/*
- * server_figures_end(w):
- * Free ${w}, even before the last step; NULL is allowed.
- *
- * Thread: any
- */
+/* server_figures_end(w): free ${w}, even before the last step; NULL is allowed. */
 void server_figures_end(struct server_figures *w);
 
-/*
- * server_figures_log(sv):
- * Log all figures, as notices.
- *
- * Thread: any
- */
+/* server_figures_log(sv): log all figures, as notices. */
 void server_figures_log(struct server *sv);
 
 #endif

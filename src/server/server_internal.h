@@ -94,8 +94,6 @@ struct server {
 /*
  * server_client_descriptors(conf):
  * Descriptors that a client of any listener of ${conf} needs at most.
- *
- * Thread: any
  */
 unsigned server_client_descriptors(const struct server_conf *conf);
 

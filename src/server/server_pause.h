@@ -73,30 +73,15 @@ void server_pause_end_removed(struct server *sv, const struct server_conf *conf)
  */
 int server_pause_start(struct server *sv) NODISCARD;
 
-/*
- * server_pause_each(sv, visit, cookie):
- * Visit all pauses, under a lock.
- *
- * Thread: any
- */
+/* server_pause_each(sv, visit, cookie): visit all pauses, under a lock. */
 void server_pause_each(struct server *sv,
                        void (*visit)(void *cookie, const struct server_pause_status *pause),
                        void *cookie);
 
-/*
- * server_pause_is_any(sv):
- * Is anything paused, or being released?
- *
- * Thread: any
- */
+/* server_pause_is_any(sv): is anything paused, or being released? */
 bool server_pause_is_any(const struct server *sv);
 
-/*
- * server_pause_free_all(sv):
- * Free all pauses.
- *
- * Thread: main, while no loop runs
- */
+/* server_pause_free_all(sv): free all pauses. Thread: main, while no loop runs */
 void server_pause_free_all(struct server *sv);
 
 #endif

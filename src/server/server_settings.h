@@ -25,12 +25,7 @@
 
 struct server;
 
-/*
- * server_settings_write(sv, f):
- * Write all settings.
- *
- * Thread: main, while no reload is under way
- */
+/* server_settings_write(sv, f): write all settings. Thread: main, while no reload is under way */
 void server_settings_write(struct server *sv, FILE *f);
 
 /*

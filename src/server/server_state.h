@@ -17,12 +17,7 @@
 struct server;
 struct server_state;
 
-/*
- * server_state_write(sv, f):
- * Write a report of ${sv}.
- *
- * Thread: main
- */
+/* server_state_write(sv, f): write a report of ${sv}. Thread: main */
 void server_state_write(const struct server *sv, FILE *f);
 
 /*
@@ -75,12 +70,7 @@ int server_state_close(struct server_state *st) NODISCARD;
  */
 const char *server_state_text(const struct server_state *st);
 
-/*
- * server_state_destroy(st):
- * Free ${st}; NULL is allowed.
- *
- * Thread: main
- */
+/* server_state_destroy(st): free ${st}; NULL is allowed. Thread: main */
 void server_state_destroy(struct server_state *st);
 
 #endif

@@ -69,19 +69,13 @@ struct session_query_conf {
 int session_query_begin(const struct session_scan_workers *workers,
                         const struct session_query_conf *conf) NODISCARD;
 
-/*
- * session_query_page_free(page):
- * Free ${page}; NULL is allowed.
- *
- * Thread: any
- */
+/* session_query_page_free(page): free ${page}; NULL is allowed. */
 void session_query_page_free(struct session_query_page *page);
 
 /*
  * session_query_sort_of(out, word):
  * Parse `age`, `idle` or `bytes`.
  *
- * Thread: any
  * Errors: 0; -EINVAL
  */
 int session_query_sort_of(enum session_query_sort *out, const char *word) NODISCARD;
@@ -90,7 +84,6 @@ int session_query_sort_of(enum session_query_sort *out, const char *word) NODISC
  * session_query_cursor_format(text, c) / session_query_cursor_parse(out, text):
  * Write ${c} to ${text} of SESSION_QUERY_CURSOR_BYTES and return ${text} / parse ${text}.
  *
- * Thread: any
  * Errors: 0; -EINVAL
  */
 const char *session_query_cursor_format(char *text, const struct session_query_cursor *c);

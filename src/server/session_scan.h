@@ -39,8 +39,6 @@ struct session_scan_ops {
 /*
  * session_scan_parts(workers):
  * Number of workers, each a part of a scan: maximum for ${n_parts} of session_scan_begin().
- *
- * Thread: any
  */
 unsigned session_scan_parts(const struct session_scan_workers *workers);
 

@@ -54,12 +54,7 @@ void session_set_init(struct session_set *set);
 void session_set_add(struct session_set *set, struct session *s);
 void session_set_remove(struct session_set *set, struct session *s);
 
-/*
- * session_set_oldest(set):
- * Return the oldest session; NULL: the set is empty.
- *
- * Thread: loop
- */
+/* session_set_oldest(set): return the oldest session; NULL: the set is empty. Thread: loop */
 struct session *session_set_oldest(const struct session_set *set);
 
 /*
@@ -106,20 +101,10 @@ static inline void session_set_step_begin(struct budget *step)
     budget_begin_step(step, clock_now_ns(), BUDGET_STEP_NS, SESSION_SET_STEP);
 }
 
-/*
- * session_set_is_through(walk):
- * Would session_set_next() return NULL?
- *
- * Thread: loop
- */
+/* session_set_is_through(walk): would session_set_next() return NULL? Thread: loop */
 bool session_set_is_through(const struct session_set_walk *walk);
 
-/*
- * session_set_walks(walk):
- * Is ${walk} under way?
- *
- * Thread: loop
- */
+/* session_set_walks(walk): is ${walk} under way? Thread: loop */
 static inline bool session_set_walks(const struct session_set_walk *walk)
 {
     return !list_empty(&walk->link);

@@ -49,17 +49,10 @@ void spares_cancel(struct spares *s, const struct loop_group_change *change);
 /*
  * spares_refill(s):
  * Let every pool open missing and close surplus connections. Starts the workers' threads.
- *
- * Thread: any
  */
 void spares_refill(const struct spares *s);
 
-/*
- * spares_destroy(s):
- * Free ${s}; NULL is allowed.
- *
- * Thread: main, while no worker runs
- */
+/* spares_destroy(s): free ${s}; NULL is allowed. Thread: main, while no worker runs */
 void spares_destroy(struct spares *s);
 
 #endif

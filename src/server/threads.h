@@ -35,12 +35,7 @@ struct threads {
  */
 int threads_create(struct threads *t, const struct server_conf *conf) NODISCARD;
 
-/*
- * threads_workers(conf):
- * Number of worker threads for ${conf}.
- *
- * Thread: any
- */
+/* threads_workers(conf): number of worker threads for ${conf}. */
 unsigned threads_workers(const struct server_conf *conf);
 
 struct threads_change {
@@ -73,12 +68,7 @@ int threads_end_workers(struct threads *t) NODISCARD;
 int threads_end_control(struct threads *t) NODISCARD;
 int threads_end_executor(struct threads *t) NODISCARD;
 
-/*
- * threads_control(t):
- * Return the control loop.
- *
- * Thread: any
- */
+/* threads_control(t): return the control loop. */
 struct loop *threads_control(const struct threads *t);
 
 /*
@@ -95,7 +85,6 @@ void threads_add(struct threads *t, struct loop *loop);
  * threads_loops(t, n):
  * List the ${n} loops: bosses, workers, control loop, and that of threads_add().
  *
- * Thread: any
  * Owns:   the caller frees the list; the loops live as long as ${t}
  * Errors: NULL (out of memory)
  */

@@ -128,7 +128,6 @@ struct upstream *upstreams_configured(const struct upstreams *us, const char *na
  * List the upstreams, in the order of the configuration; with ${removed} also removed upstreams
  * that are not freed yet: then several upstreams may have one name.
  *
- * Thread: any
  * Owns:   the caller releases each of the ${n} upstreams, and frees the list
  * Errors: NULL (out of memory)
  */
@@ -138,7 +137,6 @@ struct upstream **upstreams_hold_all(struct upstreams *us, bool removed, unsigne
  * upstreams_each(us, visit, cookie):
  * Call visit(up, cookie) for each upstream, also for removed ones that are not freed yet.
  *
- * Thread: any
  * Owns:   ${up} is valid during the call
  */
 void upstreams_each(struct upstreams *us, void (*visit)(struct upstream *up, void *cookie),

@@ -54,7 +54,6 @@ void worker_use_spares(struct worker *w, struct spare_pool *pool);
  * worker_hand_over(loop, s):
  * Give ${s} to the worker of ${loop}, before queued tasks.
  *
- * Thread: any
  * Owns:   on 0 the worker owns ${s}, and resets the client if the loop ends before it adopts ${s}
  * Errors: as loop_submit()
  */
@@ -75,17 +74,10 @@ void worker_drain(struct worker *w);
 /*
  * worker_give_back_pipes(w):
  * Return the descriptors lent for pipes (note: lent pipes in net/pipe_pool.h).
- *
- * Thread: any
  */
 void worker_give_back_pipes(struct worker *w);
 
-/*
- * worker_sessions(w):
- * Return the sessions of ${w}.
- *
- * Thread: loop of ${w}
- */
+/* worker_sessions(w): return the sessions of ${w}. Thread: loop of ${w} */
 struct session_set *worker_sessions(struct worker *w);
 
 /*

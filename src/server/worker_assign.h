@@ -13,7 +13,6 @@ struct session;
  * worker_assign(workers, s) / worker_assign_why(error):
  * Give ${s} to a worker; if that fails, try the next worker / describe ${error} in words.
  *
- * Thread: any
  * Owns:   as worker_hand_over()
  * Errors: as loop_submit()
  */
@@ -23,8 +22,6 @@ const char *worker_assign_why(int error);
 /*
  * worker_assign_wait_ns(workers):
  * Return 0; or, if all workers have max_pending_tasks queued, log that and return the time to wait.
- *
- * Thread: any
  */
 int64_t worker_assign_wait_ns(const struct loop_group *workers);
 

@@ -32,12 +32,7 @@ int workers_create(struct workers **out, struct loop_group *loops,
 int workers_prepare(struct workers *ws, const struct loop_group_change *change) NODISCARD;
 void workers_cancel(struct workers *ws, const struct loop_group_change *change);
 
-/*
- * workers_list(ws):
- * Return the workers by loop number; the array has loop_group_max() entries.
- *
- * Thread: any
- */
+/* workers_list(ws): return the workers by loop number; the array has loop_group_max() entries. */
 struct worker **workers_list(struct workers *ws);
 
 /*
@@ -49,12 +44,7 @@ struct worker **workers_list(struct workers *ws);
 void workers_give_back_pipes(struct workers *ws);
 void workers_drain(struct workers *ws);
 
-/*
- * workers_destroy(ws):
- * Free ${ws}; NULL is allowed.
- *
- * Thread: main, while no loop runs
- */
+/* workers_destroy(ws): free ${ws}; NULL is allowed. Thread: main, while no loop runs */
 void workers_destroy(struct workers *ws);
 
 #endif

@@ -53,7 +53,6 @@ struct mirror_plan {
  * Create counters with one reference / add a reference and return ${c} / release one; the last
  * release frees ${c}.
  *
- * Thread: any
  * Errors: 0; -ENOMEM
  */
 int mirror_counters_create(struct mirror_counters **out) NODISCARD;
@@ -78,12 +77,7 @@ void mirror_add(struct session *s, struct channel *ch);
  */
 void mirror_add_counters(struct mirror_counters *c, struct counters_set *set);
 
-/*
- * mirror_figures(c, object, v):
- * Show ${v} the counters ${c} of the listener ${object}.
- *
- * Thread: any
- */
+/* mirror_figures(c, object, v): show ${v} the counters ${c} of the listener ${object}. */
 void mirror_figures(const struct mirror_counters *c, const struct figure_object *object,
                     struct figure_visitor *v);
 

@@ -73,12 +73,7 @@ static inline struct upstream *proxy_upstream(const struct proxy *p)
     return p->upstream;
 }
 
-/*
- * proxy_release_addresses(p):
- * Release the addresses of ${p}->at.
- *
- * Thread: loop of ${p}
- */
+/* proxy_release_addresses(p): release the addresses of ${p}->at. Thread: loop of ${p} */
 void proxy_release_addresses(struct proxy *p);
 
 /*
@@ -102,12 +97,7 @@ int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns);
 bool proxy_pause(struct proxy *p);
 void proxy_end_pause(struct proxy *p);
 
-/*
- * proxy_try_again(p):
- * Try all servers again.
- *
- * Thread: loop of ${p}
- */
+/* proxy_try_again(p): try all servers again. Thread: loop of ${p} */
 void proxy_try_again(struct proxy *p);
 
 /* Tail of the client's pipeline until a server is connected; no bytes reach it. */
@@ -131,12 +121,7 @@ void proxy_end_wait(struct proxy *p);
  */
 void proxy_no_server(struct proxy *p, int error);
 
-/*
- * proxy_us(ns):
- * ${ns} as a member of struct proxy_times.
- *
- * Thread: any
- */
+/* proxy_us(ns): ${ns} as a member of struct proxy_times. */
 uint32_t proxy_us(int64_t ns);
 
 /*

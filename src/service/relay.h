@@ -39,12 +39,7 @@ void relay_init(struct relay *r, struct session *session, struct channel *from, 
  */
 void relay_tell_first(struct relay *r);
 
-/*
- * relay_carry_over(r):
- * Use the bandwidth limits of the session's new service.
- *
- * Thread: loop
- */
+/* relay_carry_over(r): use the bandwidth limits of the session's new service. Thread: loop */
 void relay_carry_over(struct relay *r);
 
 /*

@@ -148,12 +148,7 @@ struct session {
     struct pipeline_template *pipeline;   /* a reference; NULL: no handlers */
 };
 
-/*
- * session_init(s, service):
- * Initialize ${s}, and count it at its listener.
- *
- * Thread: any
- */
+/* session_init(s, service): initialize ${s}, and count it at its listener. */
 void session_init(struct session *s, const struct service *service);
 
 /*
@@ -188,8 +183,6 @@ void session_carry_over(struct session *s, const struct service *service);
  * session_refuse(s):
  * Reset the client and free ${s}, which was not adopted. The reason is SESSION_ERROR, unless
  * another was set.
- *
- * Thread: any
  */
 void session_refuse(struct session *s);
 
@@ -291,12 +284,7 @@ void session_reset(struct session *s, enum session_reason reason);
  */
 void session_count_bytes(struct session *s);
 
-/*
- * session_abort(s, reason):
- * Stop connecting, and reset all legs now.
- *
- * Thread: loop of ${s}
- */
+/* session_abort(s, reason): stop connecting, and reset all legs now. Thread: loop of ${s} */
 void session_abort(struct session *s, enum session_reason reason);
 
 /*

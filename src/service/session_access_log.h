@@ -42,8 +42,6 @@ void session_access_log_look(struct session *s, int64_t now_ns);
 /*
  * session_access_log_turned_away(service, client, listen, reason):
  * Write the line of a client refused without a session.
- *
- * Thread: any
  */
 void session_access_log_turned_away(const struct service *service, const struct address *client,
                                     const struct address *listen, enum session_reason reason);

@@ -17,7 +17,6 @@
  * Allocate a session of ${bytes}, aligned to a cache line, with memory for its preface and handlers
  * behind it. Free it with free().
  *
- * Thread: any
  * Units:  ${bytes} is a multiple of CACHE_LINE_BYTES
  * Errors: NULL (no memory)
  */

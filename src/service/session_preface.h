@@ -48,12 +48,7 @@ struct session_preface_stage {
  */
 void session_preface_expect(struct session *s, bool header);
 
-/*
- * session_preface_bytes(service):
- * Bytes to allocate for the preface; 0 if ${service} has none.
- *
- * Thread: any
- */
+/* session_preface_bytes(service): bytes to allocate for the preface; 0 if ${service} has none. */
 size_t session_preface_bytes(const struct service *service);
 
 /*

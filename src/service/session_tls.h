@@ -29,12 +29,7 @@ struct session_tls_conf {
 
 extern const struct session_preface_stage session_tls_stage;
 
-/*
- * session_tls_end(s):
- * Cancel the retry of the handshake, because ${s} ends.
- *
- * Thread: loop of ${s}
- */
+/* session_tls_end(s): cancel the retry of the handshake, because ${s} ends. Thread: loop of ${s} */
 void session_tls_end(struct session *s);
 
 /*

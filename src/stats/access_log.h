@@ -69,50 +69,26 @@ int access_log_create(struct access_log **out, const struct access_log_conf *con
 /*
  * access_log_hold(al) / access_log_release(al):
  * Add a user and return ${al} / remove a user, which must not use ${al} any more. NULL is ignored.
- *
- * Thread: any
  */
 struct access_log *access_log_hold(struct access_log *al);
 void access_log_release(struct access_log *al);
 
-/*
- * access_log_used(al):
- * Has ${al} users?
- *
- * Thread: any
- */
+/* access_log_used(al): has ${al} users? */
 bool access_log_used(const struct access_log *al);
 
-/*
- * access_log_set_max_bytes(al, max_bytes):
- * Change conf.max_bytes. Queued lines stay.
- *
- * Thread: any
- */
+/* access_log_set_max_bytes(al, max_bytes): change conf.max_bytes. Queued lines stay. */
 void access_log_set_max_bytes(struct access_log *al, size_t max_bytes);
 
-/*
- * access_log_number(al):
- * Return the number of the next connection, from 1.
- *
- * Thread: any
- */
+/* access_log_number(al): return the number of the next connection, from 1. */
 uint64_t access_log_number(struct access_log *al);
 
 /*
  * access_log_put(al, line, len):
  * Queue a copy of ${line}, which ends in a newline. Without space or memory, drop and count it.
- *
- * Thread: any
  */
 void access_log_put(struct access_log *al, const char *line, size_t len);
 
-/*
- * access_log_wake(al):
- * Let the writer call sink.rotate() soon, also without lines.
- *
- * Thread: any
- */
+/* access_log_wake(al): let the writer call sink.rotate() soon, also without lines. */
 void access_log_wake(struct access_log *al);
 
 /*
@@ -125,12 +101,7 @@ void access_log_wake(struct access_log *al);
  */
 int access_log_finish(struct access_log *al, int64_t until_ns) NODISCARD;
 
-/*
- * access_log_stats(al, out):
- * Read the statistics of ${al}.
- *
- * Thread: any
- */
+/* access_log_stats(al, out): read the statistics of ${al}. */
 void access_log_stats(const struct access_log *al, struct access_log_stats *out);
 
 /*

@@ -39,7 +39,6 @@ struct access_log_format_problem {
  * access_log_format_parse(out, text, arena, problem):
  * Parse the format ${text}.
  *
- * Thread: any
  * Owns:   ${arena} owns ${out}; ${text} must live as long as ${arena}
  * Errors: 0; -EINVAL (see ${problem}); -ENOMEM
  */
@@ -47,19 +46,12 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
                             struct arena *arena,
                             struct access_log_format_problem *problem) NODISCARD;
 
-/*
- * access_log_format_variable(i):
- * Name of variable ${i}, from 0; NULL after the last.
- *
- * Thread: any
- */
+/* access_log_format_variable(i): name of variable ${i}, from 0; NULL after the last. */
 const char *access_log_format_variable(unsigned i);
 
 /*
  * access_log_format_write(f, r, line):
  * Write the line of ${r} to ${line}, of ACCESS_LOG_LINE_BYTES; return its length.
- *
- * Thread: any
  */
 size_t access_log_format_write(const struct access_log_format *f, const struct access_log_record *r,
                                char *line);

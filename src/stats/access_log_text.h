@@ -25,12 +25,7 @@ struct access_log_text {
     char *end;
 };
 
-/*
- * access_log_text_copy(t, bytes, len):
- * Write ${bytes} unescaped.
- *
- * Thread: owner
- */
+/* access_log_text_copy(t, bytes, len): write ${bytes} unescaped. Thread: owner */
 void access_log_text_copy(struct access_log_text *t, const char *bytes, size_t len);
 
 /*
@@ -42,12 +37,7 @@ void access_log_text_copy(struct access_log_text *t, const char *bytes, size_t l
  */
 void access_log_text_value(struct access_log_text *t, const char *bytes, size_t len);
 
-/*
- * access_log_text_missing(t):
- * Write a missing value.
- *
- * Thread: owner
- */
+/* access_log_text_missing(t): write a missing value. Thread: owner */
 void access_log_text_missing(struct access_log_text *t);
 
 /*
@@ -59,12 +49,7 @@ void access_log_text_missing(struct access_log_text *t);
 void access_log_text_number(struct access_log_text *t, uint64_t n);
 void access_log_text_seconds(struct access_log_text *t, int64_t ns);
 
-/*
- * access_log_text_digits(t, n, width):
- * Write ${n} zero-padded to ${width} digits.
- *
- * Thread: owner
- */
+/* access_log_text_digits(t, n, width): write ${n} zero-padded to ${width} digits. Thread: owner */
 void access_log_text_digits(struct access_log_text *t, uint64_t n, unsigned width);
 
 #endif

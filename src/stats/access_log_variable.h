@@ -18,8 +18,6 @@ struct access_log_variable {
 /*
  * access_log_variable_count() / access_log_variable_at(i):
  * Number of variables / variable ${i}, from 0.
- *
- * Thread: any
  */
 unsigned access_log_variable_count(void);
 const struct access_log_variable *access_log_variable_at(unsigned i);
@@ -27,17 +25,10 @@ const struct access_log_variable *access_log_variable_at(unsigned i);
 /*
  * access_log_variable_find(name, len):
  * Find a variable by the ${len} bytes of its name; NULL: unknown.
- *
- * Thread: any
  */
 const struct access_log_variable *access_log_variable_find(const char *name, size_t len);
 
-/*
- * access_log_variable_max_bytes(v):
- * Length of the longest written value, in any style.
- *
- * Thread: any
- */
+/* access_log_variable_max_bytes(v): length of the longest written value, in any style. */
 size_t access_log_variable_max_bytes(const struct access_log_variable *v);
 
 #endif

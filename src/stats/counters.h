@@ -48,19 +48,12 @@ struct counters_view {
     struct histogram_view duration;
 };
 
-/*
- * counters_began(c):
- * Count the begin of a session.
- *
- * Thread: any
- */
+/* counters_began(c): count the begin of a session. */
 void counters_began(struct counters *c);
 
 /*
  * counters_ended(c, reason, bytes_in, bytes_out):
  * Count the end and the bytes of a session, after counters_began().
- *
- * Thread: any
  */
 void counters_ended(struct counters *c, enum session_reason reason, uint64_t bytes_in,
                     uint64_t bytes_out);
@@ -68,24 +61,18 @@ void counters_ended(struct counters *c, enum session_reason reason, uint64_t byt
 /*
  * counters_moved(c, bytes_in, bytes_out):
  * Count bytes of an open session; counters_ended() must not count them again.
- *
- * Thread: any
  */
 void counters_moved(struct counters *c, uint64_t bytes_in, uint64_t bytes_out);
 
 /*
  * counters_lasted(c, ns):
  * Count the duration of a session that was served, before counters_ended().
- *
- * Thread: any
  */
 void counters_lasted(struct counters *c, int64_t ns);
 
 /*
  * counters_connected(c, ns) / counters_connect_failed(c):
  * Count a connect that succeeded after ${ns} / that failed.
- *
- * Thread: any
  */
 void counters_connected(struct counters_connects *c, int64_t ns);
 void counters_connect_failed(struct counters_connects *c);
@@ -93,24 +80,15 @@ void counters_connect_failed(struct counters_connects *c);
 /*
  * counters_first_byte(c, ns):
  * Count the first byte of a server, ${ns} after its connection could be used.
- *
- * Thread: any
  */
 void counters_first_byte(struct counters_connects *c, int64_t ns);
 
-/*
- * counters_read(c, out):
- * Read ${c}; see note: sums.
- *
- * Thread: any
- */
+/* counters_read(c, out): read ${c}; see note: sums. */
 void counters_read(const struct counters *c, struct counters_view *out);
 
 /*
  * counters_figures(c, object, v) / counters_connects_figures(c, object, v):
  * Show ${v} the figures of the sessions of ${object} / of its connects.
- *
- * Thread: any
  */
 void counters_figures(const struct counters *c, const struct figure_object *object,
                       struct figure_visitor *v);

@@ -47,8 +47,6 @@ void counters_set_add_connects(struct counters_set *set, struct counters_connect
  * counters_set_write(set, f):
  * Write ` KEY=VALUE` for each counter that is not 0. The text never has more ends than begins of
  * sessions.
- *
- * Thread: any
  */
 void counters_set_write(const struct counters_set *set, FILE *f);
 
@@ -56,8 +54,6 @@ void counters_set_write(const struct counters_set *set, FILE *f);
  * counters_set_continue(set, text, before):
  * Add to each counter its increase from ${before} to ${text}, two texts that another process wrote
  * one after the other. Unknown keys are ignored.
- *
- * Thread: any
  */
 void counters_set_continue(const struct counters_set *set, const char *text, const char *before);
 
@@ -83,7 +79,6 @@ void counters_set_report(const struct counters_set *set, struct counters *c,
  * counters_set_close_text(out, text):
  * Copy ${text} of a killed process, with its open sessions counted as ended with SESSION_ERROR.
  *
- * Thread: any
  * Owns:   the caller frees ${out}
  * Errors: 0; -ENOMEM
  */

@@ -7,12 +7,7 @@
 struct executor;
 struct figure_visitor;
 
-/*
- * executor_figures(e, v):
- * Show ${v} the figures of ${e}.
- *
- * Thread: any
- */
+/* executor_figures(e, v): show ${v} the figures of ${e}. */
 void executor_figures(struct executor *e, struct figure_visitor *v);
 
 #endif

@@ -23,7 +23,6 @@ struct figure_visitor;
  * exposition_create(out):
  * Create an empty exposition.
  *
- * Thread: any
  * Errors: 0; -ENOMEM
  */
 int exposition_create(struct exposition **out) NODISCARD;
@@ -45,12 +44,7 @@ struct figure_visitor *exposition_visitor(struct exposition *e);
  */
 int exposition_write(struct exposition *e, struct text *out) NODISCARD;
 
-/*
- * exposition_destroy(e):
- * Free ${e}, which may be NULL.
- *
- * Thread: owner of ${e}
- */
+/* exposition_destroy(e): free ${e}, which may be NULL. Thread: owner of ${e} */
 void exposition_destroy(struct exposition *e);
 
 #endif

@@ -141,21 +141,11 @@ struct figure_words {
     const char *owner_label;
 };
 
-/*
- * figure_show(v, table, object, values):
- * Show the figures of ${object} in ${values} to ${v}.
- *
- * Thread: any
- */
+/* figure_show(v, table, object, values): show the figures of ${object} in ${values} to ${v}. */
 void figure_show(struct figure_visitor *v, const struct figure_table *table,
                  const struct figure_object *object, const void *values);
 
-/*
- * figure_words(subject):
- * Return the words of ${subject}.
- *
- * Thread: any
- */
+/* figure_words(subject): return the words of ${subject}. */
 const struct figure_words *figure_words(enum figure_subject subject);
 
 #define FIGURE_METRIC_BYTES 128
@@ -164,8 +154,6 @@ const struct figure_words *figure_words(enum figure_subject subject);
  * figure_metric(name, subject, table, figure):
  * Write the name of the metric (see note: names) to ${name}, of FIGURE_METRIC_BYTES. False: the
  * figure has no metric.
- *
- * Thread: any
  */
 bool figure_metric(char *name, enum figure_subject subject, const struct figure_table *table,
                    const struct figure *figure);

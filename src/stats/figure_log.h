@@ -6,12 +6,7 @@
 
 struct figure_visitor;
 
-/*
- * figure_log():
- * Return the visitor that logs figures.
- *
- * Thread: any
- */
+/* figure_log(): return the visitor that logs figures. */
 struct figure_visitor *figure_log(void);
 
 #endif

@@ -7,12 +7,7 @@
 struct figure_visitor;
 struct loop;
 
-/*
- * loop_figures(loop, v):
- * Show ${v} the figures of ${loop}.
- *
- * Thread: any
- */
+/* loop_figures(loop, v): show ${v} the figures of ${loop}. */
 void loop_figures(const struct loop *loop, struct figure_visitor *v);
 
 #endif

@@ -17,8 +17,6 @@ struct session_id {
 /*
  * session_id_make(out):
  * Make an ID: the upper half is random, one per thread; the lower half differs each time.
- *
- * Thread: any
  */
 void session_id_make(struct session_id *out);
 
@@ -26,7 +24,6 @@ void session_id_make(struct session_id *out);
  * session_id_parse(out, text):
  * Parse 32 lower-case hex digits.
  *
- * Thread: any
  * Errors: 0; -EINVAL
  */
 int session_id_parse(struct session_id *out, const char *text) NODISCARD;
@@ -34,8 +31,6 @@ int session_id_parse(struct session_id *out, const char *text) NODISCARD;
 /*
  * session_id_format(text, id):
  * Write 32 hex digits to SESSION_ID_TEXT_BYTES at ${text}; return ${text}.
- *
- * Thread: any
  */
 const char *session_id_format(char *text, const struct session_id *id);
 

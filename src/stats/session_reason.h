@@ -28,12 +28,7 @@ enum session_reason {
     SESSION_REASONS
 };
 
-/*
- * session_reason_text(reason):
- * Return ${reason} as text, such as `client fin`.
- *
- * Thread: any
- */
+/* session_reason_text(reason): return ${reason} as text, such as `client fin`. */
 const char *session_reason_text(enum session_reason reason);
 
 #define SESSION_REASON_WORD_BYTES 32
@@ -41,16 +36,12 @@ const char *session_reason_text(enum session_reason reason);
 /*
  * session_reason_word(word, reason):
  * Write ${reason} as one word, such as `client_fin`, to SESSION_REASON_WORD_BYTES; return ${word}.
- *
- * Thread: any
  */
 const char *session_reason_word(char *word, enum session_reason reason);
 
 /*
  * session_reason_of_connect(error):
  * Return the reason of a session whose last server tried failed with ${error}.
- *
- * Thread: any
  */
 enum session_reason session_reason_of_connect(int error);
 

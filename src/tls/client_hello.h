@@ -57,7 +57,6 @@ struct client_hello {
  * Continue ${scan}; fail at the first invalid byte. ${data}: all bytes received so far, also those
  * scanned before.
  *
- * Thread: any
  * Errors: > 0: bytes up to the end of the hello; -EAGAIN (incomplete); -ENOMSG (not TLS); -EPROTO
  *         (malformed); -EMSGSIZE (above CLIENT_HELLO_MAX_BYTES)
  */
@@ -67,7 +66,6 @@ int client_hello_scan(struct client_hello_scan *scan, const uint8_t *data, size_
  * client_hello_read(out, scan, data):
  * Parse the hello that ${scan} has found in ${data}.
  *
- * Thread: any
  * Owns:   ${out} points into ${data}, which must outlive it; release with client_hello_free()
  * Errors: 0; -EPROTO (malformed); -EMSGSIZE (a list above CLIENT_HELLO_MAX_LIST); -ENOMEM
  */
@@ -79,24 +77,16 @@ int client_hello_read(struct client_hello *out, const struct client_hello_scan *
  * Write the name in ${extension}, the data of a server_name extension, to ${out}, of
  * SERVER_NAME_BYTES: "" if it is no host name.
  *
- * Thread: any
  * Errors: 0; -EPROTO (malformed)
  */
 int client_hello_read_server_name(char *out, struct client_hello_bytes extension) NODISCARD;
 
-/*
- * client_hello_free(hello):
- * Free the memory of ${hello}.
- *
- * Thread: any
- */
+/* client_hello_free(hello): free the memory of ${hello}. */
 void client_hello_free(struct client_hello *hello);
 
 /*
  * client_hello_alpn_next(list, out):
  * Take the next protocol name off ${list}, a copy of client_hello.alpn; false: none is left.
- *
- * Thread: any
  */
 bool client_hello_alpn_next(struct client_hello_bytes *list, struct client_hello_bytes *out);
 
@@ -104,8 +94,6 @@ bool client_hello_alpn_next(struct client_hello_bytes *list, struct client_hello
  * client_hello_next_16(list, out) / client_hello_next_extension(list, type):
  * Take the next number off a list of two-byte numbers / the next extension off a list, and set
  * ${type}. False: none is left.
- *
- * Thread: any
  */
 bool client_hello_next_16(struct client_hello_bytes *list, uint16_t *out);
 bool client_hello_next_extension(struct client_hello_bytes *list, uint16_t *type);
@@ -113,8 +101,6 @@ bool client_hello_next_extension(struct client_hello_bytes *list, uint16_t *type
 /*
  * client_hello_is_grease(number):
  * Is ${number} a GREASE value, which receivers must ignore? (RFC 8701)
- *
- * Thread: any
  */
 static inline bool client_hello_is_grease(uint16_t number)
 {

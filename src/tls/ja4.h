@@ -16,8 +16,6 @@
 /*
  * ja4_write(out, hello):
  * Write the fingerprint of ${hello} to ${out}, of JA4_BYTES; empty if libcrypto fails.
- *
- * Thread: any
  */
 void ja4_write(char *out, const struct client_hello *hello);
 

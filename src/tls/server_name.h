@@ -20,7 +20,6 @@
  * Check the syntax of a host name and write it in lower case, without a final dot. Labels have
  * letters, digits, hyphens and underscores. An IPv4 address passes.
  *
- * Thread: any
  * Units:  ${out} has SERVER_NAME_BYTES
  * Errors: 0; -EINVAL (not a host name)
  */
@@ -30,7 +29,6 @@ int server_name_read(char *out, const char *name, size_t len) NODISCARD;
  * server_name_read_pattern(out, pattern, len):
  * As server_name_read(), for an exact name or a wildcard.
  *
- * Thread: any
  * Errors: 0; -EINVAL
  */
 int server_name_read_pattern(char *out, const char *pattern, size_t len) NODISCARD;
@@ -39,16 +37,12 @@ int server_name_read_pattern(char *out, const char *pattern, size_t len) NODISCA
  * server_name_matches(pattern, name):
  * Is ${name} equal to ${pattern}, or one label below a wildcard ${pattern}? The functions above
  * have written both.
- *
- * Thread: any
  */
 bool server_name_matches(const char *pattern, const char *name);
 
 /*
  * server_name_is_wildcard(pattern):
  * Is ${pattern}, written by server_name_read_pattern(), a wildcard?
- *
- * Thread: any
  */
 static inline bool server_name_is_wildcard(const char *pattern)
 {

@@ -35,12 +35,7 @@ struct tls_certificate_files {
 int tls_certificate_load(struct tls_certificate **out, const struct tls_certificate_files *files,
                          STACK_OF(X509) * issuers, struct tls_load *l) NODISCARD;
 
-/*
- * tls_certificate_destroy(c):
- * Free ${c} or NULL.
- *
- * Thread: any, when no thread uses ${c}
- */
+/* tls_certificate_destroy(c): free ${c} or NULL. Thread: any, when no thread uses ${c} */
 void tls_certificate_destroy(struct tls_certificate *c);
 
 /*
@@ -57,26 +52,19 @@ int tls_certificate_use(const struct tls_certificate *c, SSL *ssl) NODISCARD;
  * tls_certificate_kind(c) / tls_certificate_expires_at(c) / tls_certificate_is_current(c, now):
  * Return the kind of key / when ${c} expires / whether ${c} is valid at ${now}.
  *
- * Thread: any
  * Units:  seconds since 1970
  */
 enum tls_key_kind tls_certificate_kind(const struct tls_certificate *c);
 int64_t tls_certificate_expires_at(const struct tls_certificate *c);
 bool tls_certificate_is_current(const struct tls_certificate *c, int64_t now);
 
-/*
- * tls_certificate_same(a, b):
- * Are ${a} and ${b} the same certificate?
- *
- * Thread: any
- */
+/* tls_certificate_same(a, b): are ${a} and ${b} the same certificate? */
 bool tls_certificate_same(const struct tls_certificate *a, const struct tls_certificate *b);
 
 /*
  * tls_certificate_leaf(c) / tls_certificate_issuer(c) / tls_certificate_path(c):
  * Return the certificate itself / its issuer, or NULL without a chain / the path of its file.
  *
- * Thread: any
  * Owns:   ${c} keeps the result
  */
 X509 *tls_certificate_leaf(const struct tls_certificate *c);

@@ -34,8 +34,6 @@ int tls_certificates_load(struct tls_certificates **out, const struct tls_profil
 /*
  * tls_certificates_hold(t) / tls_certificates_release(t):
  * Add a reference and return ${t} / drop one from ${t} or NULL; the last frees ${t}.
- *
- * Thread: any
  */
 struct tls_certificates *tls_certificates_hold(struct tls_certificates *t);
 void tls_certificates_release(struct tls_certificates *t);
@@ -44,8 +42,6 @@ void tls_certificates_release(struct tls_certificates *t);
  * tls_certificates_find(t, name) / tls_certificates_default(t):
  * Return the certificates for the name that a client sent, or NULL for an unknown name / the
  * default: those for the first certificate's name.
- *
- * Thread: any
  */
 const struct tls_certificate_set *tls_certificates_find(const struct tls_certificates *t,
                                                         const char *name);
@@ -54,8 +50,6 @@ const struct tls_certificate_set *tls_certificates_default(const struct tls_cert
 /*
  * tls_certificates_n(t) / tls_certificates_at(t, i):
  * Return the number of certificates / the i-th to expire, from 0.
- *
- * Thread: any
  */
 unsigned tls_certificates_n(const struct tls_certificates *t);
 const struct tls_certificate *tls_certificates_at(const struct tls_certificates *t, unsigned i);

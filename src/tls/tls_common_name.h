@@ -14,8 +14,6 @@
  * Write the first common name of ${certificate} to ${out}, of TLS_COMMON_NAME_BYTES, in UTF-8;
  * return its length. 0, and "": there is none, it is no text of its type, has a NUL, or is too
  * long. A name that were cut would be another name.
- *
- * Thread: any
  */
 size_t tls_common_name(char *out, const X509 *certificate);
 

@@ -22,12 +22,7 @@ struct tls_counters {
     _Atomic uint64_t truncated;
 };
 
-/*
- * tls_count(c):
- * Add one to a counter.
- *
- * Thread: any
- */
+/* tls_count(c): add one to a counter. */
 static inline void tls_count(_Atomic uint64_t *c)
 {
     atomic_fetch_add_explicit(c, 1, memory_order_relaxed);

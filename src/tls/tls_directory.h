@@ -25,12 +25,7 @@ struct tls_directory {
     unsigned n;
 };
 
-/*
- * tls_directory_is(path):
- * Is ${path} a directory?
- *
- * Thread: any but loops
- */
+/* tls_directory_is(path): is ${path} a directory? Thread: any but loops */
 bool tls_directory_is(const char *path);
 
 /*
@@ -43,12 +38,7 @@ bool tls_directory_is(const char *path);
  */
 int tls_directory_list(struct tls_directory *out, const char *path, struct tls_load *l) NODISCARD;
 
-/*
- * tls_directory_free(d):
- * Free the list in ${d}.
- *
- * Thread: any
- */
+/* tls_directory_free(d): free the list in ${d}. */
 void tls_directory_free(struct tls_directory *d);
 
 #endif

@@ -19,16 +19,12 @@ struct tls_failure {
 /*
  * tls_failure_alert(f):
  * Return the name of the alert of ${f}, such as `unknown CA`; NULL: no alert.
- *
- * Thread: any
  */
 const char *tls_failure_alert(const struct tls_failure *f);
 
 /*
  * tls_failure_text(f, text, size):
  * Describe ${f} in ${text}, as `no shared cipher (alert sent: handshake failure)`; return ${text}.
- *
- * Thread: any
  */
 const char *tls_failure_text(const struct tls_failure *f, char *text, size_t size);
 

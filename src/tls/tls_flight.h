@@ -44,17 +44,10 @@ struct tls_flight {
  * Continue with ${data}: all received bytes that were not taken yet. True: the bytes up to
  * f->records_end contain a whole message, or an error that the library will report. If it does not
  * although f->is_broken, the connection has failed too. False, but f->fault is set: it has failed.
- *
- * Thread: any
  */
 bool tls_flight_scan(struct tls_flight *f, const uint8_t *data, size_t len);
 
-/*
- * tls_flight_take(f):
- * Note that the caller has removed the bytes up to f->records_end.
- *
- * Thread: any
- */
+/* tls_flight_take(f): note that the caller has removed the bytes up to f->records_end. */
 void tls_flight_take(struct tls_flight *f);
 
 #endif

@@ -91,12 +91,7 @@ struct tls_handler {
 int tls_handler_add(struct tls_handler *t, struct channel *ch, struct ssl_st *ssl,
                     const struct tls_handler_conf *conf) NODISCARD;
 
-/*
- * tls_handler_retry(t):
- * After done(t, -EBUSY): submit the step again.
- *
- * Thread: loop
- */
+/* tls_handler_retry(t): after done(t, -EBUSY): submit the step again. Thread: loop */
 void tls_handler_retry(struct tls_handler *t);
 
 /*

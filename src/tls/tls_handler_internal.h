@@ -9,12 +9,7 @@
 #include "tls/tls_handler.h"
 #include "tls/tls_stream.h"
 
-/*
- * tls_handler_account(t):
- * Return the account of the loop's buffers.
- *
- * Thread: loop
- */
+/* tls_handler_account(t): return the account of the loop's buffers. Thread: loop */
 static inline struct memory_account *tls_handler_account(const struct tls_handler *t)
 {
     return channel_net(t->handler.channel)->buffered;
@@ -44,12 +39,7 @@ static inline int tls_handler_send(struct tls_handler *t)
 void tls_handler_begin_step(struct tls_handler *t);
 void tls_handler_advance(struct tls_handler *t);
 
-/*
- * tls_handler_hold(t, data, len):
- * Keep ${data}, received before the release.
- *
- * Thread: loop
- */
+/* tls_handler_hold(t, data, len): keep ${data}, received before the release. Thread: loop */
 void tls_handler_hold(struct tls_handler *t, const uint8_t *data, size_t len);
 
 #endif

@@ -99,8 +99,6 @@ void tls_handshakes_free(struct tls_handshakes *pool);
 /*
  * tls_handshakes_stats(pool, out) / tls_handshakes_figures(pool, v):
  * Read the figures of ${pool} / show them to ${v}.
- *
- * Thread: any
  */
 void tls_handshakes_stats(struct tls_handshakes *pool, struct tls_handshakes_stats *out);
 void tls_handshakes_figures(struct tls_handshakes *pool, struct figure_visitor *v);

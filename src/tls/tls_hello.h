@@ -21,7 +21,6 @@ struct tls_hello {
  * tls_hello_create(out, data, len):
  * Read the ClientHello at the start of ${data}.
  *
- * Thread: any
  * Owns:   the caller releases ${out}
  * Errors: 0; as client_hello_scan() and client_hello_read(); -ENOMEM
  */
@@ -30,8 +29,6 @@ int tls_hello_create(struct tls_hello **out, const uint8_t *data, size_t len) NO
 /*
  * tls_hello_hold(h) / tls_hello_release(h):
  * Add a reference and return ${h} / drop one from ${h} or NULL; the last frees ${h}.
- *
- * Thread: any
  */
 struct tls_hello *tls_hello_hold(struct tls_hello *h);
 void tls_hello_release(struct tls_hello *h);
@@ -39,8 +36,6 @@ void tls_hello_release(struct tls_hello *h);
 /*
  * tls_hello_agrees(h, server_name, alpn):
  * Are these the extensions server_name and ALPN that ${h} has? Without bytes: not sent.
- *
- * Thread: any
  */
 bool tls_hello_agrees(const struct tls_hello *h, struct client_hello_bytes server_name,
                       struct client_hello_bytes alpn);

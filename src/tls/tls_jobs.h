@@ -49,12 +49,7 @@ struct tls_jobs {
 /* If jobs wait, but none is taken for as long, the process did not run: see engine/heard.h. */
 #define TLS_JOBS_ABSENCE_NS (1 * NS_PER_S)
 
-/*
- * tls_jobs_init(q):
- * Initialise ${q} as empty.
- *
- * Thread: owner
- */
+/* tls_jobs_init(q): initialise ${q} as empty. Thread: owner */
 void tls_jobs_init(struct tls_jobs *q);
 
 /*
@@ -75,12 +70,7 @@ struct tls_job *tls_jobs_take(struct tls_jobs *q, int64_t now_ns);
  */
 int64_t tls_jobs_oldest_at_ns(const struct tls_jobs *q);
 
-/*
- * tls_job_is_late(job, now_ns):
- * Has the deadline of ${job} passed?
- *
- * Thread: owner
- */
+/* tls_job_is_late(job, now_ns): has the deadline of ${job} passed? Thread: owner */
 static inline bool tls_job_is_late(const struct tls_job *job, int64_t now_ns)
 {
     return job->deadline_ns <= now_ns;

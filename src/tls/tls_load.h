@@ -60,19 +60,13 @@ int tls_load_read(struct tls_load *l, struct file_content *f, const char *path) 
 int tls_load_refuse(struct tls_load *l, const char *format, ...) PRINTF_LIKE(2, 3);
 int tls_load_memory(struct tls_load *l);
 
-/*
- * tls_load_warn(l, format, ...):
- * Add a warning.
- *
- * Thread: owner of ${l}
- */
+/* tls_load_warn(l, format, ...): add a warning. Thread: owner of ${l} */
 void tls_load_warn(struct tls_load *l, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /*
  * tls_load_library():
  * Return this thread's oldest error of the library, such as "bad end line".
  *
- * Thread: any
  * Owns:   static text
  */
 const char *tls_load_library(void);

@@ -29,8 +29,6 @@ int tls_memory_count(void) NODISCARD;
  * tls_memory_bytes():
  * Return the bytes that the library has allocated now, with the allocator's rounding; see note:
  * batches.
- *
- * Thread: any
  */
 int64_t tls_memory_bytes(void);
 

@@ -26,20 +26,10 @@ struct tls_names {
  */
 int tls_names_add(struct tls_names *t, const char *name, const struct tls_certificate *c) NODISCARD;
 
-/*
- * tls_names_get(t, name):
- * Return the certificates of exactly this name or wildcard, or NULL.
- *
- * Thread: any
- */
+/* tls_names_get(t, name): return the certificates of exactly this name or wildcard, or NULL. */
 const struct tls_certificate_set *tls_names_get(const struct tls_names *t, const char *name);
 
-/*
- * tls_names_free(t):
- * Empty ${t}.
- *
- * Thread: any, when no thread uses ${t}
- */
+/* tls_names_free(t): empty ${t}. Thread: any, when no thread uses ${t} */
 void tls_names_free(struct tls_names *t);
 
 #endif

@@ -28,12 +28,7 @@ struct tls_pem {
  */
 int tls_pem_read(struct tls_pem *out, const char *path, struct tls_load *l) NODISCARD;
 
-/*
- * tls_pem_free(p):
- * Free the parts in ${p}.
- *
- * Thread: any
- */
+/* tls_pem_free(p): free the parts in ${p}. */
 void tls_pem_free(struct tls_pem *p);
 
 #endif

@@ -81,8 +81,6 @@ int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **o
 /*
  * tls_profile_hold(p) / tls_profile_release(p):
  * Add a reference and return ${p} / drop one from ${p} or NULL; the last frees ${p}.
- *
- * Thread: any
  */
 struct tls_profile *tls_profile_hold(struct tls_profile *p);
 void tls_profile_release(struct tls_profile *p);
@@ -91,7 +89,6 @@ void tls_profile_release(struct tls_profile *p);
  * tls_profile_warnings(p):
  * Return all warnings, as lines `option: file: cause`, or "".
  *
- * Thread: any
  * Owns:   ${p} keeps the text
  */
 const char *tls_profile_warnings(const struct tls_profile *p);
@@ -100,8 +97,6 @@ const char *tls_profile_warnings(const struct tls_profile *p);
  * tls_profile_same(a, b) / tls_profile_same_files(a, b):
  * Do ${a} and ${b} have equal settings and file contents? tls_profile_same() also compares the
  * roles: for clients, for servers.
- *
- * Thread: any
  */
 bool tls_profile_same(const struct tls_profile *a, const struct tls_profile *b);
 bool tls_profile_same_files(const struct tls_profile *a, const struct tls_profile *b);
@@ -118,19 +113,13 @@ bool tls_profile_has_changed_files(const struct tls_profile *p, uint64_t *finger
  * tls_profile_certificates(p) / tls_profile_certificate(p, i, out):
  * Return the number of certificates / set ${out} to the i-th to expire, from 0.
  *
- * Thread: any
  * Owns:   ${out}->path lives as long as ${p}
  */
 unsigned tls_profile_certificates(const struct tls_profile *p);
 void tls_profile_certificate(const struct tls_profile *p, unsigned i,
                              struct tls_profile_certificate *out);
 
-/*
- * tls_profile_truncated(p):
- * Return what an end of file without close_notify becomes.
- *
- * Thread: any
- */
+/* tls_profile_truncated(p): return what an end of file without close_notify becomes. */
 enum tls_truncated tls_profile_truncated(const struct tls_profile *p);
 
 /*
@@ -138,7 +127,6 @@ enum tls_truncated tls_profile_truncated(const struct tls_profile *p);
  * Return a new SSL, without a BIO, that accepts a client; NULL: no memory, or ${p} was not loaded
  * `for_clients`: a reload may give a section another use than its old listeners have.
  *
- * Thread: any
  * Owns:   the caller frees the SSL, which needs no reference to ${p}
  */
 struct ssl_st *tls_profile_new_server(struct tls_profile *p) NODISCARD;
@@ -149,7 +137,6 @@ struct ssl_st *tls_profile_new_server(struct tls_profile *p) NODISCARD;
  * loaded `for_servers`. The server's certificate must be for ${tls_name}, a host name or address.
  * A host name is sent as SNI. ${tls_name} may be NULL only with TLS_VERIFY_OFF; else NULL.
  *
- * Thread: any
  * Owns:   the caller frees the SSL, which needs no reference to ${p}
  */
 struct ssl_st *tls_profile_new_client(struct tls_profile *p, const char *tls_name) NODISCARD;

@@ -21,17 +21,11 @@ struct tls_sessions;
  * tls_sessions_create(out):
  * Create an empty list, with one reference.
  *
- * Thread: any
  * Errors: 0; -ENOMEM
  */
 int tls_sessions_create(struct tls_sessions **out) NODISCARD;
 
-/*
- * tls_sessions_release(ts):
- * Drop the caller's reference; NULL is allowed.
- *
- * Thread: any
- */
+/* tls_sessions_release(ts): drop the caller's reference; NULL is allowed. */
 void tls_sessions_release(struct tls_sessions *ts);
 
 /*
@@ -39,8 +33,6 @@ void tls_sessions_release(struct tls_sessions *ts);
  * Let ${ssl}, a new connection to the server, resume a session if there is one. Sessions that the
  * server sends to ${ssl} are kept in ${ts}. ${name}: verified name of the server; NULL: no name. If
  * memory is short, nothing is resumed or kept.
- *
- * Thread: any
  */
 void tls_sessions_use(struct tls_sessions *ts, SSL *ssl, const char *name);
 

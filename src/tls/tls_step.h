@@ -74,12 +74,7 @@ void tls_step_run_here(struct tls_step *step);
  */
 void tls_step_abandon(struct tls_step *step);
 
-/*
- * tls_step_free(step):
- * Free ${step}, but not its stream; NULL is allowed.
- *
- * Thread: owner
- */
+/* tls_step_free(step): free ${step}, but not its stream; NULL is allowed. Thread: owner */
 void tls_step_free(struct tls_step *step);
 
 #endif

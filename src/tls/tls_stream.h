@@ -34,18 +34,12 @@ enum tls_stream_result {
  * tls_stream_create(out, ssl, accepts):
  * Create a stream on ${ssl}: with ${accepts} to a client, else to a server.
  *
- * Thread: any
  * Owns:   the stream owns ${ssl}, which an error frees
  * Errors: 0; -ENOMEM
  */
 int tls_stream_create(struct tls_stream **out, struct ssl_st *ssl, bool accepts) NODISCARD;
 
-/*
- * tls_stream_free(st):
- * Free ${st} or NULL.
- *
- * Thread: owner
- */
+/* tls_stream_free(st): free ${st} or NULL. Thread: owner */
 void tls_stream_free(struct tls_stream *st);
 
 /*
@@ -66,12 +60,7 @@ void tls_stream_set_hello(struct tls_stream *st, struct tls_hello *hello);
  */
 bool tls_stream_get_hello(const struct ssl_st *ssl, const struct tls_hello **hello);
 
-/*
- * tls_stream_ssl(st):
- * Return the library's SSL object, for other files of tls/.
- *
- * Thread: owner
- */
+/* tls_stream_ssl(st): return the library's SSL object, for other files of tls/. Thread: owner */
 struct ssl_st *tls_stream_ssl(const struct tls_stream *st);
 
 /*
@@ -128,12 +117,7 @@ enum tls_stream_result tls_stream_read(struct tls_stream *st, uint8_t *out, size
 enum tls_stream_result tls_stream_write(struct tls_stream *st, const uint8_t *data, size_t len,
                                         size_t *n);
 
-/*
- * tls_stream_shutdown_write(st):
- * Make a close_notify record; reading continues.
- *
- * Thread: owner
- */
+/* tls_stream_shutdown_write(st): make a close_notify record; reading continues. Thread: owner */
 void tls_stream_shutdown_write(struct tls_stream *st);
 
 /*
@@ -145,20 +129,10 @@ void tls_stream_shutdown_write(struct tls_stream *st);
  */
 void tls_stream_refuse(struct tls_stream *st, int alert, const char *reason);
 
-/*
- * tls_stream_output(st, n):
- * Return the records of the last call, ${n} bytes.
- *
- * Thread: owner
- */
+/* tls_stream_output(st, n): return the records of the last call, ${n} bytes. Thread: owner */
 const uint8_t *tls_stream_output(const struct tls_stream *st, size_t *n);
 
-/*
- * tls_stream_failure(st):
- * Return why ${st} failed.
- *
- * Thread: owner
- */
+/* tls_stream_failure(st): return why ${st} failed. Thread: owner */
 const struct tls_failure *tls_stream_failure(const struct tls_stream *st);
 
 /*

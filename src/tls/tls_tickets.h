@@ -34,12 +34,7 @@ struct tls_tickets;
 int tls_tickets_load(struct tls_tickets **out, const struct tls_paths *paths,
                      struct tls_load *l) NODISCARD;
 
-/*
- * tls_tickets_destroy(t):
- * Erase and free ${t} or NULL.
- *
- * Thread: any
- */
+/* tls_tickets_destroy(t): erase and free ${t} or NULL. */
 void tls_tickets_destroy(struct tls_tickets *t);
 
 /* Arguments of the library's callback; see SSL_CTX_set_tlsext_ticket_key_evp_cb(3). */
@@ -55,7 +50,6 @@ struct tls_tickets_use {
  * Set up encryption with the first key, or decryption with the one that the client's ticket names.
  * ${t} NULL: use the keys of the process.
  *
- * Thread: any
  * Errors: 1 (done); 2 (done with an older key: renew the ticket); 0 (no such key); -1 (failed)
  */
 int tls_tickets_use(const struct tls_tickets *t, const struct tls_tickets_use *use) NODISCARD;
@@ -68,7 +62,6 @@ int tls_tickets_use(const struct tls_tickets *t, const struct tls_tickets_use *u
  * Write the keys of the process to ${out}, of TLS_TICKETS_OWN_BYTES, and return their length; 0:
  * none were made yet / use the keys that another process of this host has exported.
  *
- * Thread: any
  * Owns:   the caller erases its copy
  * Errors: 0; -EINVAL (not exported keys, or of another version)
  */

@@ -77,7 +77,6 @@ struct balancer_pick_state {
  * balancer_create(out, conf):
  * Create a balancer; it may have no endpoints.
  *
- * Thread: any
  * Owns:   the endpoints must outlive ${out}
  * Errors: 0; -EINVAL (over BALANCER_MAX_ENDPOINTS or BALANCER_MAX_WEIGHT, or a bad level); -ENOMEM
  * Source: nginx, ngx_http_upstream_round_robin; weighted rendezvous hashing: Thaler, Ravishankar
@@ -86,20 +85,10 @@ struct balancer_pick_state {
  */
 int balancer_create(struct balancer **out, const struct balancer_conf *conf) NODISCARD;
 
-/*
- * balancer_destroy(b):
- * Free ${b} or NULL.
- *
- * Thread: any, after the last pick
- */
+/* balancer_destroy(b): free ${b} or NULL. Thread: any, after the last pick */
 void balancer_destroy(struct balancer *b);
 
-/*
- * balancer_begin(pick, key):
- * Start a session's picks; ${key} hashes the client's address.
- *
- * Thread: any
- */
+/* balancer_begin(pick, key): start a session's picks; ${key} hashes the client's address. */
 void balancer_begin(struct balancer_pick_state *pick, uint64_t key);
 
 /*
@@ -107,7 +96,6 @@ void balancer_begin(struct balancer_pick_state *pick, uint64_t key);
  * Pick an endpoint that ${pick} has not tried, add a session to it (endpoint_enter()), and record
  * it as tried.
  *
- * Thread: any
  * Owns:   the caller calls endpoint_leave() when the session there ends
  * Errors: 0; -EBUSY (all fit untried endpoints of these levels are full); -ENOENT (none is left, or
  *         BALANCER_TRIES were tried)
@@ -115,12 +103,7 @@ void balancer_begin(struct balancer_pick_state *pick, uint64_t key);
 int balancer_pick(struct balancer *b, struct balancer_pick_state *pick,
                   struct endpoint **out) NODISCARD;
 
-/*
- * balancer_panics(b):
- * True while too few endpoints are fit.
- *
- * Thread: any
- */
+/* balancer_panics(b): true while too few endpoints are fit. */
 bool balancer_panics(const struct balancer *b);
 
 #endif

@@ -109,8 +109,6 @@ struct balancer_kind_ops {
 /*
  * balancer_load(b, place) / balancer_weight(b, place):
  * Load word of the endpoint at ${place} / its weight.
- *
- * Thread: any
  */
 static inline uint32_t balancer_load(const struct balancer *b, unsigned place)
 {
@@ -126,8 +124,6 @@ static inline unsigned balancer_weight(const struct balancer *b, unsigned place)
  * balancer_totals(b) / balancer_remember(b, c):
  * balancer_totals: return current totals; recompute them after a flag change.
  * balancer_remember: cache the totals ${c}.
- *
- * Thread: any
  */
 struct balancer_totals balancer_totals(const struct balancer *b);
 void balancer_remember(struct balancer *b, const struct balancer_totals *c);
@@ -136,8 +132,6 @@ void balancer_remember(struct balancer *b, const struct balancer_totals *c);
  * balancer_draw_pool(b, c, drawn, last):
  * Set ${last}: the pools from ${c}->first to ${last} share sessions. Return one of them, selected
  * by the weight of fit endpoints and the random number ${drawn}. Reads all endpoints.
- *
- * Thread: any
  */
 unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_totals *c,
                             uint64_t drawn, unsigned *last);
@@ -151,8 +145,6 @@ unsigned balancer_draw_pool(const struct balancer *b, const struct balancer_tota
  * balancer_takes(a, place) / balancer_open(a, place):
  * balancer_takes: would balancer_offer() succeed now?
  * balancer_open: is ${place} fit and untried?
- *
- * Thread: any
  */
 bool balancer_offer(struct balancer_attempt *a, unsigned place);
 bool balancer_offer_warm(struct balancer_attempt *a, unsigned place);
@@ -164,8 +156,6 @@ bool balancer_open(const struct balancer_attempt *a, unsigned place);
  * balancer_part: slow-start factor of ${e}, below 1 while it is warming; clears ENDPOINT_WARMING
  * when slow start is over.
  * balancer_warmup_draw: true with this probability, or if ${a}->lottery is off.
- *
- * Thread: any
  */
 double balancer_part(const struct balancer *b, struct endpoint *e);
 bool balancer_warmup_draw(const struct balancer_attempt *a, struct endpoint *e);
@@ -173,8 +163,6 @@ bool balancer_warmup_draw(const struct balancer_attempt *a, struct endpoint *e);
 /*
  * balancer_random() / balancer_turn(b):
  * 64 pseudo-random bits / the next turn number, counted over all threads.
- *
- * Thread: any
  */
 uint64_t balancer_random(void);
 
@@ -187,7 +175,6 @@ static inline uint64_t balancer_turn(struct balancer *b)
  * balancer_cycle_build(b, pool), balancer_rendezvous_build(), balancer_maglev_build():
  * Build a pool's table.
  *
- * Thread: any
  * Owns:   the caller frees the members of ${pool}, also after an error
  * Errors: 0; -ENOMEM
  */
@@ -199,8 +186,6 @@ int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool) 
  * balancer_cycle_choose(a), balancer_random_choose(), balancer_least_choose(),
  * balancer_rendezvous_choose(), balancer_maglev_choose():
  * Offer places until one is taken; false if none is.
- *
- * Thread: any
  */
 bool balancer_cycle_choose(struct balancer_attempt *a);
 bool balancer_random_choose(struct balancer_attempt *a);

@@ -137,19 +137,13 @@ struct check {
  * check_script_init(s, conf):
  * Prepare ${s} for checks by ${conf}.
  *
- * Thread: any
  * Owns:   the bytes that ${conf} points at must outlive ${s}
  * Errors: 0; -EMSGSIZE (over CHECK_BYTES_MAX); -EINVAL (no timeout)
  * Source: Knuth, Morris, Pratt, "Fast Pattern Matching in Strings" (1977)
  */
 int check_script_init(struct check_script *s, const struct check_conf *conf) NODISCARD;
 
-/*
- * check_init(c, net, done):
- * Initialize ${c}, idle.
- *
- * Thread: loop of ${net}, or before it starts
- */
+/* check_init(c, net, done): initialize ${c}, idle. Thread: loop of ${net}, or before it starts */
 void check_init(struct check *c, struct netloop *net, check_done *done);
 
 /*
@@ -170,12 +164,7 @@ void check_start(struct check *c, const struct check_script *script,
  */
 void check_cancel(struct check *c);
 
-/*
- * check_verdict(outcome):
- * Does ${outcome} count for or against the server?
- *
- * Thread: any
- */
+/* check_verdict(outcome): does ${outcome} count for or against the server? */
 enum check_verdict check_verdict(enum check_outcome outcome);
 
 /*
@@ -184,7 +173,6 @@ enum check_verdict check_verdict(enum check_outcome outcome);
  * check_describe: write to ${text} the outcome with its cause, such as a wrong answer's first bytes
  * (NUL as a dot).
  *
- * Thread: any
  * Units:  ${size} at least CHECK_TEXT_BYTES
  */
 const char *check_outcome_text(enum check_outcome outcome);

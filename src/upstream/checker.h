@@ -181,7 +181,6 @@ unsigned checker_group_undecided(const struct checker_group *g);
  * checker_target_create(out) / checker_target_destroy(t):
  * Create a target / free one that is in no group (NULL is allowed).
  *
- * Thread: any
  * Errors: 0; -ENOMEM
  */
 int checker_target_create(struct checker_target **out) NODISCARD;
@@ -216,20 +215,10 @@ void checker_use(struct checker_target *t, const struct checker_target_conf *con
  */
 void checker_remove(struct checker_target *t);
 
-/*
- * checker_has(t):
- * Is ${t} in a group?
- *
- * Thread: checker's loop, or main while it does not run
- */
+/* checker_has(t): is ${t} in a group? Thread: checker's loop, or main while it does not run */
 bool checker_has(const struct checker_target *t);
 
-/*
- * checker_is_undecided(t):
- * Is ${t} in a group, and undecided?
- *
- * Thread: as checker_has()
- */
+/* checker_is_undecided(t): is ${t} in a group, and undecided? Thread: as checker_has() */
 bool checker_is_undecided(const struct checker_target *t);
 
 /*

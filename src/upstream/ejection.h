@@ -77,8 +77,6 @@ void ejection_group_resize(struct ejection_group *g, unsigned n_endpoints);
  * ejection_worked(x) / ejection_failed(g, x, e, now_ns, others):
  * Record a success / record a failure; return the ejection time in ns if that ejects ${e}, else 0.
  * ${others}: another endpoint is fit; if not, ${e} stays.
- *
- * Thread: any
  */
 void ejection_worked(struct ejection *x);
 int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct endpoint *e,
@@ -87,8 +85,6 @@ int64_t ejection_failed(struct ejection_group *g, struct ejection *x, struct end
 /*
  * ejection_some_out(g) / ejection_due(g, now_ns):
  * Is an endpoint ejected? / may an ejection be over?
- *
- * Thread: any
  */
 static inline bool ejection_some_out(const struct ejection_group *g)
 {
@@ -104,19 +100,12 @@ static inline bool ejection_due(const struct ejection_group *g, int64_t now_ns)
  * ejection_sweep_begin(g) / ejection_return(g, x, e, now_ns):
  * When ejection_due(): begin a sweep / then, for each endpoint ${e}, end its ejection if the time
  * is over; true if it ended.
- *
- * Thread: any
  */
 void ejection_sweep_begin(struct ejection_group *g);
 bool ejection_return(struct ejection_group *g, struct ejection *x, struct endpoint *e,
                      int64_t now_ns);
 
-/*
- * ejection_cancel(g, x, e):
- * End the ejection of ${e} early. True if it was ejected.
- *
- * Thread: any
- */
+/* ejection_cancel(g, x, e): end the ejection of ${e} early. True if it was ejected. */
 bool ejection_cancel(struct ejection_group *g, struct ejection *x, struct endpoint *e);
 
 /*

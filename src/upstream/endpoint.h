@@ -84,8 +84,6 @@ struct endpoint {
 /*
  * endpoint_load(e) / endpoint_active(e) / endpoint_is_used(e):
  * Load word (note: load) / its session count / is the weight above 0?
- *
- * Thread: any
  */
 static inline uint32_t endpoint_load(const struct endpoint *e)
 {
@@ -107,7 +105,6 @@ static inline bool endpoint_is_used(const struct endpoint *e)
  * Add a session, unless the endpoint is full / remove a session. The count never exceeds
  * max_connections.
  *
- * Thread: any
  * Errors: 0; -EBUSY (max_connections)
  */
 int endpoint_enter(struct endpoint *e) NODISCARD;
@@ -126,8 +123,6 @@ void endpoint_release_addresses(struct endpoint_addresses *at);
 /*
  * endpoint_addresses_are(at, list, n):
  * Are the addresses of ${at} those of ${list}, in any order?
- *
- * Thread: any
  */
 bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct address *list,
                             unsigned n);
@@ -144,19 +139,12 @@ bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct ad
 int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
                            const struct address *list, unsigned n) NODISCARD;
 
-/*
- * endpoint_close(e):
- * Release the addresses of ${e}.
- *
- * Thread: any, after the last reader has ended
- */
+/* endpoint_close(e): release the addresses of ${e}. Thread: any, after the last reader has ended */
 void endpoint_close(struct endpoint *e);
 
 /*
  * endpoint_set_flag(e, mark) / endpoint_clear_flag(e, mark):
  * Set or clear a flag. True if the flag changed.
- *
- * Thread: any
  */
 bool endpoint_set_flag(struct endpoint *e, enum endpoint_flag mark);
 bool endpoint_clear_flag(struct endpoint *e, enum endpoint_flag mark);
@@ -165,7 +153,6 @@ bool endpoint_clear_flag(struct endpoint *e, enum endpoint_flag mark);
  * endpoint_set_why(e, why) / endpoint_copy_why(e, out):
  * Note what a failed check found / copy it, "" if there is nothing.
  *
- * Thread: any
  * Units:  ${why} is cut to ENDPOINT_WHY_BYTES, the size of ${out}
  */
 void endpoint_set_why(struct endpoint *e, const char *why);

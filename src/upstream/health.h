@@ -70,7 +70,6 @@ enum health_change health_report(struct health *h, bool passed, int64_t now_ns);
  * Delay of the first check of server ${nth} (from 0), below an interval. Spreads any number of
  * servers evenly.
  *
- * Thread: any
  * Source: multiples of the golden ratio (Weyl 1916; three-gap theorem, Sos 1958)
  */
 int64_t health_first_ns(const struct health_conf *conf, uint64_t nth);

@@ -84,12 +84,7 @@ struct membership {
  */
 int membership_open(struct membership *r, struct upstream *up) NODISCARD;
 
-/*
- * membership_close(r):
- * Free all sets and servers.
- *
- * Thread: as upstream_destroy()
- */
+/* membership_close(r): free all sets and servers. Thread: as upstream_destroy() */
 void membership_close(struct membership *r);
 
 /*
@@ -107,7 +102,6 @@ static inline struct server_set *membership_now(const struct membership *r)
  * membership_take(r) / membership_give_back(set):
  * Add a reference to the current set / release ${set}.
  *
- * Thread: any
  * Owns:   the servers live until membership_give_back()
  */
 struct server_set *membership_take(struct membership *r);

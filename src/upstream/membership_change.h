@@ -80,8 +80,6 @@ void membership_change_commit(struct membership_change *change);
 /*
  * membership_change_end(change):
  * Free ${change} and the replaced lines; membership_sweep() may free the replaced set.
- *
- * Thread: any
  */
 void membership_change_end(struct membership_change *change);
 

@@ -114,12 +114,7 @@ void membership_warm(const struct membership *r, struct upstream_server *server)
  */
 void membership_bring_in(const struct membership *r, struct upstream_server *server);
 
-/*
- * membership_set_unseen(set):
- * Record that no worker sees ${set}, a struct server_set, any more.
- *
- * Thread: any
- */
+/* membership_set_unseen(set): record that no worker sees ${set}, a struct server_set, any more. */
 void membership_set_unseen(void *set);
 
 /*

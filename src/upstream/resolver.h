@@ -84,8 +84,6 @@ int resolver_create(struct resolver **out, const struct resolver_conf *conf) NOD
 /*
  * resolver_names(list, n):
  * Return the number of names to look up, without those of disabled servers.
- *
- * Thread: any
  */
 unsigned resolver_names(const struct upstream_next *list, unsigned n);
 

@@ -86,12 +86,7 @@ void resolver_cache_forget(struct resolver_cache *c, struct resolver_cache_entry
 int resolver_cache_get(const struct resolver_cache_entry *entry, const char *word,
                        struct resolver_found_addresses **out) NODISCARD;
 
-/*
- * resolver_cache_write(c, f):
- * Write a line for each answer.
- *
- * Thread: any
- */
+/* resolver_cache_write(c, f): write a line for each answer. */
 void resolver_cache_write(struct resolver_cache *c, FILE *f);
 
 /*

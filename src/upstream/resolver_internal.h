@@ -315,8 +315,6 @@ void resolver_service_weigh(struct resolver_found_addresses *f);
 /*
  * resolver_error_text(error) / resolver_free_found(found):
  * Return the cause of a failed lookup, for the log / free ${found} or NULL.
- *
- * Thread: any
  */
 const char *resolver_error_text(int error);
 void resolver_free_found(struct resolver_found_addresses *found);

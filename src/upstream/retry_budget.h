@@ -38,8 +38,6 @@ void retry_budget_init(struct retry_budget *b, unsigned percent);
  * retry_budget_set(b, percent) / retry_budget_add(b):
  * Set ${percent} and keep the reserve / add a session's share to the reserve. A full reserve is not
  * written.
- *
- * Thread: any
  */
 void retry_budget_set(struct retry_budget *b, unsigned percent);
 void retry_budget_add(struct retry_budget *b);
@@ -48,7 +46,6 @@ void retry_budget_add(struct retry_budget *b);
  * retry_budget_take(b, now_ns):
  * Take one retry from the budget; false: exhausted.
  *
- * Thread: any
  * Source: Finagle, RetryBudget (com.twitter.finagle.service)
  */
 bool retry_budget_take(struct retry_budget *b, int64_t now_ns) NODISCARD;

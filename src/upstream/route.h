@@ -27,19 +27,13 @@ struct route_conf {
  * route_table_create(out, conf, n, upstreams):
  * Compile ${n} routes; ${conf}[i] leads to ${upstreams}[i].
  *
- * Thread: any
  * Owns:   ${out} references the upstreams; ${conf} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int route_table_create(struct route_table **out, const struct route_conf *conf, unsigned n,
                        struct upstream *const *upstreams) NODISCARD;
 
-/*
- * route_table_destroy(t):
- * Free ${t} or NULL.
- *
- * Thread: any
- */
+/* route_table_destroy(t): free ${t} or NULL. */
 void route_table_destroy(struct route_table *t);
 
 /*
@@ -47,7 +41,6 @@ void route_table_destroy(struct route_table *t);
  * Return the upstream for a client that asks for ${sni} (in lower case; empty: no name) and offers
  * ${alpn} (as client_hello.alpn). NULL: no route matches.
  *
- * Thread: any
  * Owns:   the reference stays with ${t}
  */
 struct upstream *route_table_find(const struct route_table *t, const char *sni,

@@ -39,17 +39,11 @@ struct server_line {
  * server_line_create(out, conf):
  * Copy ${conf}; the caller has the first reference.
  *
- * Thread: any
  * Errors: 0; -ENOMEM
  */
 int server_line_create(struct server_line **out, const struct upstream_server_conf *conf) NODISCARD;
 
-/*
- * server_line_is(line, conf):
- * Does ${line} equal ${conf}?
- *
- * Thread: any
- */
+/* server_line_is(line, conf): does ${line} equal ${conf}? */
 bool server_line_is(const struct server_line *line, const struct upstream_server_conf *conf);
 
 /*
@@ -67,8 +61,6 @@ bool server_line_is_changed(const struct server_line *line);
 /*
  * server_line_admin_is_disabled(admin, conf) / server_line_admin_weight(admin, conf, found):
  * Return these for a line ${conf}, or a server of it, with the settings ${admin}.
- *
- * Thread: any
  */
 bool server_line_admin_is_disabled(const struct server_line_admin *admin,
                                    const struct upstream_server_conf *conf);
@@ -79,7 +71,6 @@ unsigned server_line_admin_weight(const struct server_line_admin *admin,
  * server_line_text(line):
  * Write ${line} as text. Equal lines have equal texts, in all processes.
  *
- * Thread: any
  * Owns:   the caller frees the text
  * Errors: NULL (out of memory)
  */
@@ -88,8 +79,6 @@ char *server_line_text(const struct server_line *line) NODISCARD;
 /*
  * server_line_hold(line) / server_line_release(line):
  * Add a reference and return ${line} / release a reference (or NULL); the last one frees ${line}.
- *
- * Thread: any
  */
 struct server_line *server_line_hold(struct server_line *line);
 void server_line_release(struct server_line *line);

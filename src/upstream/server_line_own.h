@@ -28,7 +28,6 @@ struct server_line_own {
  * server_line_own_with(own, name, admin) / server_line_own_without(own, forget):
  * Copy ${own} (or NULL), with ${admin} for ${name} / without the settings ${forget}.
  *
- * Thread: any
  * Owns:   the caller calls server_line_own_free()
  * Errors: NULL (out of memory)
  */
@@ -57,12 +56,7 @@ struct server_line_admin server_line_own_admin(const struct server_line *line, c
 bool server_line_own_is_disabled(const struct server_line *line, const char *name);
 unsigned server_line_own_weight(const struct server_line *line, const char *name, unsigned found);
 
-/*
- * server_line_own_free(own):
- * Free ${own} or NULL.
- *
- * Thread: any
- */
+/* server_line_own_free(own): free ${own} or NULL. */
 void server_line_own_free(struct server_line_own *own);
 
 #endif

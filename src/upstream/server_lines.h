@@ -15,19 +15,13 @@ struct server_lines {
  * server_lines_open(ls, conf, n):
  * Copy the ${n} lines of ${conf}.
  *
- * Thread: any
  * Owns:   the caller calls server_lines_close(), also after an error
  * Errors: 0; -ENOMEM
  */
 int server_lines_open(struct server_lines *ls, const struct upstream_server_conf *conf,
                       unsigned n) NODISCARD;
 
-/*
- * server_lines_close(ls):
- * Release all lines.
- *
- * Thread: any
- */
+/* server_lines_close(ls): release all lines. */
 void server_lines_close(struct server_lines *ls);
 
 /*

@@ -102,8 +102,6 @@ void server_tls_cancel(struct server_tls *t);
 /*
  * server_tls_error_is_ours(error):
  * Was ${error} of done() caused by this process, not by the server?
- *
- * Thread: any
  */
 bool server_tls_error_is_ours(int error);
 
@@ -131,8 +129,6 @@ const char *server_tls_alert(const struct server_tls *t);
  * server_tls_name(name, conf, address_text):
  * Write to ${name}, of SERVER_NAME_BYTES, the name that the certificate must have: tls_name, or the
  * host or SRV domain in ADDRESS, without a final dot. Returns ${name}; NULL: none (a unix socket).
- *
- * Thread: any
  */
 const char *server_tls_name(char *name, const struct upstream_tls_conf *conf,
                             const char *address_text);

@@ -50,12 +50,7 @@ struct spare_group {
     atomic_uint changes;   /* how often the settings that spares are made with have changed */
 };
 
-/*
- * spare_is_same(a, b):
- * May spares made with ${a} be used with ${b}, TLS aside?
- *
- * Thread: any
- */
+/* spare_is_same(a, b): may spares made with ${a} be used with ${b}, TLS aside? */
 bool spare_is_same(const struct upstream_conf *a, const struct upstream_conf *b);
 
 /*
@@ -77,12 +72,7 @@ void spare_group_init(struct spare_group *g, struct loop_group *loops);
 int spare_group_prepare(struct upstream *up, unsigned n) NODISCARD;
 void spare_group_cancel(struct upstream *up);
 
-/*
- * spare_group_refresh(g):
- * Have each pool check its spares.
- *
- * Thread: any
- */
+/* spare_group_refresh(g): have each pool check its spares. */
 void spare_group_refresh(struct spare_group *g);
 
 /*
@@ -108,8 +98,6 @@ int spare_prepare(struct spare *sp) NODISCARD;
  * spare_is_wanted(conf, line):
  * Does ${conf} keep spares for servers of ${line}? Backups get spares only if all used servers are
  * backups. A PROXY header before TLS forbids spares, because it names the client.
- *
- * Thread: any
  */
 bool spare_is_wanted(const struct upstream_conf *conf, const struct upstream_server_conf *line);
 
@@ -135,8 +123,6 @@ void spare_destroy(struct spare *sp);
  *
  *   spares_opened = open now + used + expired + closed (by the server) + dropped (server unfit or
  *                   moved, other TLS, descriptors or connections needed, shutdown)
- *
- * Thread: any
  */
 void spare_figures(const struct spare *sp, const struct figure_object *object,
                    struct figure_visitor *v);
@@ -145,8 +131,6 @@ void spare_figures(const struct spare *sp, const struct figure_object *object,
  * spare_pool_refresh(pool):
  * Submit a task that arms the timer of each part, which closes and opens spares as needed. Starts
  * the loop's thread; does nothing if the loop has ended.
- *
- * Thread: any
  */
 void spare_pool_refresh(struct spare_pool *pool);
 
@@ -178,8 +162,6 @@ bool spare_take(struct spare_pool *pool, struct upstream_server *server, struct 
 /*
  * spare_count_stale(server):
  * Count a taken spare that was replaced because the server had closed it.
- *
- * Thread: any
  */
 void spare_count_stale(struct upstream_server *server);
 

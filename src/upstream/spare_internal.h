@@ -73,12 +73,7 @@ struct spare_parts {
     alignas(CACHE_LINE_BYTES) struct spare_list parts[];
 };
 
-/*
- * spare_count(sp, what):
- * Increment a counter.
- *
- * Thread: any
- */
+/* spare_count(sp, what): increment a counter. */
 static inline void spare_count(struct spare *sp, enum spare_count what)
 {
     atomic_fetch_add_explicit(&sp->counts[what], 1, memory_order_relaxed);
@@ -87,8 +82,6 @@ static inline void spare_count(struct spare *sp, enum spare_count what)
 /*
  * spare_now(sp) / spare_over_limit(sp, spares):
  * Number of spares on all loops / do ${spares} and the server's sessions exceed max_connections?
- *
- * Thread: any
  */
 static inline unsigned spare_now(const struct spare *sp)
 {

@@ -74,8 +74,6 @@ void spare_pools_cancel(struct spare_pools_change *change);
 /*
  * spare_pools_refresh(pools):
  * Call spare_pool_refresh() for each pool, if spares are or were in use.
- *
- * Thread: any
  */
 void spare_pools_refresh(struct spare_pools *pools);
 

@@ -116,12 +116,7 @@ enum upstream_outcome {
     UPSTREAM_UNKNOWN /* not caused by the server, or already recorded */
 };
 
-/*
- * upstream_starts_down(conf):
- * True if new servers are ENDPOINT_DOWN until checks pass.
- *
- * Thread: any
- */
+/* upstream_starts_down(conf): true if new servers are ENDPOINT_DOWN until checks pass. */
 static inline bool upstream_starts_down(const struct upstream_conf *conf)
 {
     return conf->checks.kind != UPSTREAM_CHECK_OFF &&
@@ -131,8 +126,6 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf)
 /*
  * upstream_first_checks_ns(conf):
  * How long to wait, at most, until new servers that start down have a first result.
- *
- * Thread: any
  */
 int64_t upstream_first_checks_ns(const struct upstream_conf *conf);
 
@@ -190,8 +183,6 @@ void upstream_leave(struct upstream *up, struct upstream_server *server,
 /*
  * upstream_serve(up):
  * Assign servers to waiting sessions. Call it when a server may have become usable.
- *
- * Thread: any
  */
 void upstream_serve(struct upstream *up);
 
@@ -219,8 +210,6 @@ void upstream_withdraw(struct upstream *up, struct upstream_server *server);
 /*
  * upstream_hold(up) / upstream_release(up):
  * Add a reference and return ${up} / release a reference (see note: users).
- *
- * Thread: any
  */
 struct upstream *upstream_hold(struct upstream *up);
 void upstream_release(struct upstream *up);

@@ -15,12 +15,7 @@
 const struct upstream_conf *upstream_keep_conf(const struct upstream_conf *conf) NODISCARD;
 void upstream_drop_conf(const struct upstream_conf *conf);
 
-/*
- * upstream_is_bounded(conf):
- * Has any server max_connections?
- *
- * Thread: any
- */
+/* upstream_is_bounded(conf): has any server max_connections? */
 bool upstream_is_bounded(const struct upstream_conf *conf);
 
 #endif

@@ -69,23 +69,13 @@ struct upstream_server {
     char name[];              /* ID, or ID@ADDRESS if the line can be several servers */
 };
 
-/*
- * upstream_server_is_used(conf):
- * May servers of a line ${conf} get sessions?
- *
- * Thread: any
- */
+/* upstream_server_is_used(conf): may servers of a line ${conf} get sessions? */
 static inline bool upstream_server_is_used(const struct upstream_server_conf *conf)
 {
     return conf->weight > 0 && !conf->disabled;
 }
 
-/*
- * upstream_server_of(e):
- * Return the server of ${e}.
- *
- * Thread: any
- */
+/* upstream_server_of(e): return the server of ${e}. */
 static inline struct upstream_server *upstream_server_of(struct endpoint *e)
 {
     return CONTAINER_OF(e, struct upstream_server, endpoint);

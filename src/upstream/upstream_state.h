@@ -42,12 +42,7 @@ struct upstream_state {
 void upstream_state_init(struct upstream_state *st);
 void upstream_state_close(struct upstream_state *st);
 
-/*
- * upstream_state_write(up, f):
- * Write the lines of ${up} and its servers.
- *
- * Thread: any
- */
+/* upstream_state_write(up, f): write the lines of ${up} and its servers. */
 void upstream_state_write(struct upstream *up, FILE *f);
 
 /*

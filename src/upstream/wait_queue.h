@@ -63,8 +63,6 @@ void wait_queue_init(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 /*
  * wait_queue_set(q, max, timeout_ns):
  * Change the limits for sessions that join from now on; waiting sessions keep their timeout.
- *
- * Thread: any
  */
 void wait_queue_set(struct wait_queue *q, unsigned max, int64_t timeout_ns);
 
@@ -78,12 +76,7 @@ void wait_queue_set(struct wait_queue *q, unsigned max, int64_t timeout_ns);
  */
 void wait_queue_pause(struct wait_queue *q, unsigned max_held, int64_t until_ns);
 
-/*
- * wait_queue_resume(q, now_ns):
- * End the pause.
- *
- * Thread: control loop, or main when it has ended
- */
+/* wait_queue_resume(q, now_ns): end the pause. Thread: control loop, or main when it has ended */
 void wait_queue_resume(struct wait_queue *q, int64_t now_ns);
 
 /* Time after a pause to serve the sessions that waited. */
@@ -93,7 +86,6 @@ void wait_queue_resume(struct wait_queue *q, int64_t now_ns);
  * wait_queue_use(q, balancer):
  * Pick with ${balancer} from now on. Call wait_queue_serve() next.
  *
- * Thread: any
  * Owns:   ${balancer} must live until the next call, or wait_queue_close()
  */
 void wait_queue_use(struct wait_queue *q, struct balancer *balancer);
@@ -109,8 +101,6 @@ void wait_queue_close(struct wait_queue *q);
 /*
  * wait_queue_length(q) / wait_queue_is_idle(q):
  * Number of waiting sessions / is no ticket in use? Then only a joining session can access ${q}.
- *
- * Thread: any
  */
 static inline unsigned wait_queue_length(const struct wait_queue *q)
 {
@@ -146,8 +136,6 @@ void wait_queue_leave(struct wait_ticket *t);
 /*
  * wait_queue_serve(q):
  * Assign free slots to waiting sessions: after endpoint_leave(), or when an endpoint becomes fit.
- *
- * Thread: any
  */
 void wait_queue_serve(struct wait_queue *q);
 
