@@ -221,7 +221,7 @@ size_t access_log_format_write(const struct access_log_format *f, const struct a
 
         access_log_text_copy(&t, piece->bytes, piece->len);
         if (piece->variable)
-            piece->variable->write(&t, r);
+            access_log_variable_write(piece->variable, &t, r);
     }
     return (size_t)(t.at - line);
 }

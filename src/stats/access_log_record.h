@@ -51,7 +51,7 @@ struct access_log_record {
     int64_t queue_ns;
     int64_t connect_ns;
     int64_t first_byte_ns;      /* from the session's start to the server's first byte */
-    unsigned tries;             /* servers tried */
+    uint64_t tries;             /* servers tried */
     enum session_reason reason; /* SESSION_OPEN: still open */
 };
 

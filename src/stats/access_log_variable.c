@@ -1,6 +1,7 @@
 #include "stats/access_log_variable.h"
 
 #include <arpa/inet.h>
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,13 +31,72 @@ static void access_log_variable_put_text(struct access_log_text *t, const char *
         access_log_text_missing(t);
 }
 
-static void access_log_variable_put_duration(struct access_log_text *t, int64_t ns)
+/* ---- writers, by the type of the member ---- */
+
+static void access_log_variable_write_number(struct access_log_text *t, const void *value)
 {
+    access_log_text_number(t, *(const uint64_t *)value);
+}
+
+static void access_log_variable_write_duration(struct access_log_text *t, const void *value)
+{
+    int64_t ns = *(const int64_t *)value;
+
     if (ns >= 0)
         access_log_text_seconds(t, ns);
     else
         access_log_text_missing(t);
 }
+
+/* Fast path: address_format() takes four times as long. */
+static size_t access_log_variable_format_ipv4(char *out, size_t size, const unsigned char *host)
+{
+    struct access_log_text t = {.at = out, .end = out + size};
+
+    for (unsigned i = 0; i < 4; i++) {
+        if (i > 0)
+            access_log_text_copy(&t, ".", 1);
+        access_log_text_number(&t, host[i]);
+    }
+    return (size_t)(t.at - out);
+}
+
+static void access_log_variable_write_address(struct access_log_text *t, const void *value)
+{
+    const struct address *a = *(const struct address *const *)value;
+    char text[ADDRESS_TEXT_BYTES];
+    struct access_log_text out = {.at = text, .end = text + sizeof(text)};
+
+    if (!a || a->len == 0) {
+        access_log_text_missing(t);
+    } else if (a->u.sa.sa_family == AF_INET) {
+        out.at += access_log_variable_format_ipv4(text, sizeof(text),
+                                                  (const unsigned char *)&a->u.in.sin_addr);
+        access_log_text_copy(&out, ":", 1);
+        access_log_text_number(&out, address_port(a));
+        access_log_text_value(t, text, (size_t)(out.at - text));
+    } else {
+        access_log_variable_put_text(t, address_format(text, sizeof(text), a), sizeof(text));
+    }
+}
+
+static void access_log_variable_write_id(struct access_log_text *t, const void *value)
+{
+    const struct session_id *id = *(const struct session_id *const *)value;
+    char text[SESSION_ID_TEXT_BYTES];
+
+    access_log_variable_put_text(t, id ? session_id_format(text, id) : NULL, sizeof(text));
+}
+
+static void access_log_variable_write_reason(struct access_log_text *t, const void *value)
+{
+    char word[SESSION_REASON_WORD_BYTES];
+
+    access_log_variable_put_text(t, session_reason_word(word, *(const enum session_reason *)value),
+                                 sizeof(word));
+}
+
+/* ---- writers of single variables ---- */
 
 /* "2026-11-21T12:00:00", cached for a second. */
 static const char *access_log_variable_stamp(time_t now_s)
@@ -55,46 +115,33 @@ static const char *access_log_variable_stamp(time_t now_s)
     return text;
 }
 
-static void access_log_variable_write_time(struct access_log_text *t,
-                                           const struct access_log_record *r)
+static void access_log_variable_write_time(struct access_log_text *t, const void *value)
 {
+    int64_t time_ns = *(const int64_t *)value;
     char text[TIME_BYTES];
     struct access_log_text out = {.style = t->style, .at = text, .end = text + sizeof(text)};
-    const char *seconds = access_log_variable_stamp((time_t)(r->time_ns / NS_PER_S));
+    const char *seconds = access_log_variable_stamp((time_t)(time_ns / NS_PER_S));
 
     access_log_text_copy(&out, seconds, strlen(seconds));
     access_log_text_copy(&out, ".", 1);
-    access_log_text_digits(&out, (uint64_t)(r->time_ns % NS_PER_S / NS_PER_MS), 3);
+    access_log_text_digits(&out, (uint64_t)(time_ns % NS_PER_S / NS_PER_MS), 3);
     access_log_text_copy(&out, "Z", 1);
     access_log_text_value(t, text, (size_t)(out.at - text));
 }
 
-static void access_log_variable_write_msec(struct access_log_text *t,
-                                           const struct access_log_record *r)
+static void access_log_variable_write_msec(struct access_log_text *t, const void *value)
 {
-    access_log_text_number(t, (uint64_t)(r->time_ns / NS_PER_S));
+    int64_t time_ns = *(const int64_t *)value;
+
+    access_log_text_number(t, (uint64_t)(time_ns / NS_PER_S));
     access_log_text_copy(t, ".", 1);
-    access_log_text_digits(t, (uint64_t)(r->time_ns % NS_PER_S / NS_PER_MS), 3);
+    access_log_text_digits(t, (uint64_t)(time_ns % NS_PER_S / NS_PER_MS), 3);
 }
 
-/* Fast path: address_format() takes four times as long. */
-static size_t access_log_variable_format_ipv4(char *out, size_t size, const unsigned char *host)
-{
-    struct access_log_text t = {.at = out, .end = out + size};
-
-    for (unsigned i = 0; i < 4; i++) {
-        if (i > 0)
-            access_log_text_copy(&t, ".", 1);
-        access_log_text_number(&t, host[i]);
-    }
-    return (size_t)(t.at - out);
-}
-
-static void access_log_variable_write_client(struct access_log_text *t,
-                                             const struct access_log_record *r)
+static void access_log_variable_write_client(struct access_log_text *t, const void *value)
 {
     char text[ADDRESS_TEXT_BYTES];
-    const struct address *a = r->client;
+    const struct address *a = *(const struct address *const *)value;
     size_t len;
     const void *host;
 
@@ -112,10 +159,9 @@ static void access_log_variable_write_client(struct access_log_text *t,
         access_log_variable_put_text(t, address_format(text, sizeof(text), a), sizeof(text));
 }
 
-static void access_log_variable_write_client_port(struct access_log_text *t,
-                                                  const struct access_log_record *r)
+static void access_log_variable_write_client_port(struct access_log_text *t, const void *value)
 {
-    const struct address *a = r->client;
+    const struct address *a = *(const struct address *const *)value;
     size_t len;
 
     if (a && a->len > 0 && address_host(a, &len)) /* port 0 is written, too */
@@ -124,251 +170,68 @@ static void access_log_variable_write_client_port(struct access_log_text *t,
         access_log_text_missing(t);
 }
 
-static void access_log_variable_put_address(struct access_log_text *t, const struct address *a)
-{
-    char text[ADDRESS_TEXT_BYTES];
-    struct access_log_text out = {.at = text, .end = text + sizeof(text)};
-
-    if (!a || a->len == 0) {
-        access_log_text_missing(t);
-    } else if (a->u.sa.sa_family == AF_INET) {
-        out.at += access_log_variable_format_ipv4(text, sizeof(text),
-                                                  (const unsigned char *)&a->u.in.sin_addr);
-        access_log_text_copy(&out, ":", 1);
-        access_log_text_number(&out, address_port(a));
-        access_log_text_value(t, text, (size_t)(out.at - text));
-    } else {
-        access_log_variable_put_text(t, address_format(text, sizeof(text), a), sizeof(text));
-    }
-}
-
-static void access_log_variable_write_listen_address(struct access_log_text *t,
-                                                     const struct access_log_record *r)
-{
-    access_log_variable_put_address(t, r->listen);
-}
-
-static void access_log_variable_write_proxy(struct access_log_text *t,
-                                            const struct access_log_record *r)
-{
-    access_log_variable_put_address(t, r->proxy);
-}
-
-static void access_log_variable_write_server_address(struct access_log_text *t,
-                                                     const struct access_log_record *r)
-{
-    access_log_variable_put_address(t, r->server_address);
-}
-
-static void access_log_variable_write_listener(struct access_log_text *t,
-                                               const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->listener, NAME_BYTES);
-}
-
-static void access_log_variable_write_upstream(struct access_log_text *t,
-                                               const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->upstream, NAME_BYTES);
-}
-
-static void access_log_variable_write_server(struct access_log_text *t,
-                                             const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->server, SERVER_BYTES);
-}
-
-static void access_log_variable_write_worker(struct access_log_text *t,
-                                             const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->worker, NAME_BYTES);
-}
-
-static void access_log_variable_write_unique_id(struct access_log_text *t,
-                                                const struct access_log_record *r)
-{
-    char text[SESSION_ID_TEXT_BYTES];
-
-    access_log_variable_put_text(t, r->id ? session_id_format(text, r->id) : NULL, sizeof(text));
-}
-
-static void access_log_variable_write_sni(struct access_log_text *t,
-                                          const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->sni, HOST_BYTES);
-}
-
-static void access_log_variable_write_alpn(struct access_log_text *t,
-                                           const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->alpn, ACCESS_LOG_RECORD_ALPN_BYTES);
-}
-
-static void access_log_variable_write_ja4(struct access_log_text *t,
-                                          const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->ja4, JA4_BYTES);
-}
-
-static void access_log_variable_write_tls_version(struct access_log_text *t,
-                                                  const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->tls_version, NAME_BYTES);
-}
-
-static void access_log_variable_write_tls_cipher(struct access_log_text *t,
-                                                 const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->tls_cipher, CIPHER_BYTES);
-}
-
-static void access_log_variable_write_tls_group(struct access_log_text *t,
-                                                const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->tls_group, CIPHER_BYTES);
-}
-
-static void access_log_variable_write_tls_resumed(struct access_log_text *t,
-                                                  const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->tls_resumed, NAME_BYTES);
-}
-
-static void access_log_variable_write_tls_client_name(struct access_log_text *t,
-                                                      const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->tls_client_name, COMMON_NAME_BYTES);
-}
-
-static void access_log_variable_write_tls_client_fingerprint(struct access_log_text *t,
-                                                             const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->tls_client_fingerprint, CIPHER_BYTES);
-}
-
-static void access_log_variable_write_tls_alert(struct access_log_text *t,
-                                                const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->tls_alert, NAME_BYTES);
-}
-
-static void access_log_variable_write_server_tls_alert(struct access_log_text *t,
-                                                       const struct access_log_record *r)
-{
-    access_log_variable_put_text(t, r->server_tls_alert, NAME_BYTES);
-}
-
-static void access_log_variable_write_tls_handshake_time(struct access_log_text *t,
-                                                         const struct access_log_record *r)
-{
-    access_log_variable_put_duration(t, r->tls_handshake_ns);
-}
-
-static void access_log_variable_write_reason(struct access_log_text *t,
-                                             const struct access_log_record *r)
-{
-    char word[SESSION_REASON_WORD_BYTES];
-
-    access_log_variable_put_text(t, session_reason_word(word, r->reason), sizeof(word));
-}
-
-static void access_log_variable_write_connection(struct access_log_text *t,
-                                                 const struct access_log_record *r)
-{
-    access_log_text_number(t, r->connection);
-}
-
 /* Cached: getpid(2) is a system call. */
-static void access_log_variable_write_pid(struct access_log_text *t,
-                                          const struct access_log_record *r)
+static void access_log_variable_write_pid(struct access_log_text *t, const void *value)
 {
     static _Thread_local pid_t pid;
 
-    (void)r;
+    (void)value;
     if (pid == 0)
         pid = getpid();
     access_log_text_number(t, (uint64_t)pid);
 }
 
-static void access_log_variable_write_bytes_in(struct access_log_text *t,
-                                               const struct access_log_record *r)
-{
-    access_log_text_number(t, r->bytes_in);
-}
-
-static void access_log_variable_write_bytes_out(struct access_log_text *t,
-                                                const struct access_log_record *r)
-{
-    access_log_text_number(t, r->bytes_out);
-}
-
-static void access_log_variable_write_tries(struct access_log_text *t,
-                                            const struct access_log_record *r)
-{
-    access_log_text_number(t, r->tries);
-}
-
-static void access_log_variable_write_duration(struct access_log_text *t,
-                                               const struct access_log_record *r)
-{
-    access_log_variable_put_duration(t, r->duration_ns);
-}
-
-static void access_log_variable_write_queue_time(struct access_log_text *t,
-                                                 const struct access_log_record *r)
-{
-    access_log_variable_put_duration(t, r->queue_ns);
-}
-
-static void access_log_variable_write_connect_time(struct access_log_text *t,
-                                                   const struct access_log_record *r)
-{
-    access_log_variable_put_duration(t, r->connect_ns);
-}
-
-static void access_log_variable_write_first_byte_time(struct access_log_text *t,
-                                                      const struct access_log_record *r)
-{
-    access_log_variable_put_duration(t, r->first_byte_ns);
-}
+/* clang-format off */
+/* The writer for the type of ${member}. */
+#define WRITER(member)                                                  \
+    _Generic(((struct access_log_record *)0)->member,                   \
+             uint64_t: access_log_variable_write_number,                \
+             int64_t: access_log_variable_write_duration,               \
+             const char *: NULL,                                        \
+             const struct address *: access_log_variable_write_address, \
+             const struct session_id *: access_log_variable_write_id,   \
+             enum session_reason: access_log_variable_write_reason)
+#define AT(member) offsetof(struct access_log_record, member)
+#define OF(member) WRITER(member), AT(member)
 
 /* In the order of the format `json`. */
 static const struct access_log_variable variables[] = {
-    {"time", access_log_variable_write_time, TIME_BYTES},
-    {"msec", access_log_variable_write_msec, 0},
-    {"connection", access_log_variable_write_connection, 0},
-    {"client", access_log_variable_write_client, ADDRESS_TEXT_BYTES},
-    {"client_port", access_log_variable_write_client_port, 0},
-    {"listener", access_log_variable_write_listener, NAME_BYTES},
-    {"listen_address", access_log_variable_write_listen_address, ADDRESS_TEXT_BYTES},
-    {"upstream", access_log_variable_write_upstream, NAME_BYTES},
-    {"server", access_log_variable_write_server, SERVER_BYTES},
-    {"server_address", access_log_variable_write_server_address, ADDRESS_TEXT_BYTES},
-    {"bytes_in", access_log_variable_write_bytes_in, 0},
-    {"bytes_out", access_log_variable_write_bytes_out, 0},
-    {"duration", access_log_variable_write_duration, 0},
-    {"queue_time", access_log_variable_write_queue_time, 0},
-    {"connect_time", access_log_variable_write_connect_time, 0},
-    {"first_byte_time", access_log_variable_write_first_byte_time, 0},
-    {"tries", access_log_variable_write_tries, 0},
-    {"reason", access_log_variable_write_reason, SESSION_REASON_WORD_BYTES},
-    {"worker", access_log_variable_write_worker, NAME_BYTES},
-    {"pid", access_log_variable_write_pid, 0},
-    {"unique_id", access_log_variable_write_unique_id, SESSION_ID_TEXT_BYTES},
-    {"proxy", access_log_variable_write_proxy, ADDRESS_TEXT_BYTES},
-    {"sni", access_log_variable_write_sni, HOST_BYTES},
-    {"alpn", access_log_variable_write_alpn, ACCESS_LOG_RECORD_ALPN_BYTES},
-    {"ja4", access_log_variable_write_ja4, JA4_BYTES},
-    {"tls_version", access_log_variable_write_tls_version, NAME_BYTES},
-    {"tls_cipher", access_log_variable_write_tls_cipher, CIPHER_BYTES},
-    {"tls_group", access_log_variable_write_tls_group, CIPHER_BYTES},
-    {"tls_resumed", access_log_variable_write_tls_resumed, NAME_BYTES},
-    {"tls_client_name", access_log_variable_write_tls_client_name, COMMON_NAME_BYTES},
-    {"tls_client_fingerprint", access_log_variable_write_tls_client_fingerprint, CIPHER_BYTES},
-    {"tls_handshake_time", access_log_variable_write_tls_handshake_time, 0},
-    {"tls_alert", access_log_variable_write_tls_alert, NAME_BYTES},
-    {"server_tls_alert", access_log_variable_write_server_tls_alert, NAME_BYTES},
+    {"time", access_log_variable_write_time, AT(time_ns), TIME_BYTES},
+    {"msec", access_log_variable_write_msec, AT(time_ns), 0},
+    {"connection", OF(connection), 0},
+    {"client", access_log_variable_write_client, AT(client), ADDRESS_TEXT_BYTES},
+    {"client_port", access_log_variable_write_client_port, AT(client), 0},
+    {"listener", OF(listener), NAME_BYTES},
+    {"listen_address", OF(listen), ADDRESS_TEXT_BYTES},
+    {"upstream", OF(upstream), NAME_BYTES},
+    {"server", OF(server), SERVER_BYTES},
+    {"server_address", OF(server_address), ADDRESS_TEXT_BYTES},
+    {"bytes_in", OF(bytes_in), 0},
+    {"bytes_out", OF(bytes_out), 0},
+    {"duration", OF(duration_ns), 0},
+    {"queue_time", OF(queue_ns), 0},
+    {"connect_time", OF(connect_ns), 0},
+    {"first_byte_time", OF(first_byte_ns), 0},
+    {"tries", OF(tries), 0},
+    {"reason", OF(reason), SESSION_REASON_WORD_BYTES},
+    {"worker", OF(worker), NAME_BYTES},
+    {"pid", access_log_variable_write_pid, 0, 0},
+    {"unique_id", OF(id), SESSION_ID_TEXT_BYTES},
+    {"proxy", OF(proxy), ADDRESS_TEXT_BYTES},
+    {"sni", OF(sni), HOST_BYTES},
+    {"alpn", OF(alpn), ACCESS_LOG_RECORD_ALPN_BYTES},
+    {"ja4", OF(ja4), JA4_BYTES},
+    {"tls_version", OF(tls_version), NAME_BYTES},
+    {"tls_cipher", OF(tls_cipher), CIPHER_BYTES},
+    {"tls_group", OF(tls_group), CIPHER_BYTES},
+    {"tls_resumed", OF(tls_resumed), NAME_BYTES},
+    {"tls_client_name", OF(tls_client_name), COMMON_NAME_BYTES},
+    {"tls_client_fingerprint", OF(tls_client_fingerprint), CIPHER_BYTES},
+    {"tls_handshake_time", OF(tls_handshake_ns), 0},
+    {"tls_alert", OF(tls_alert), NAME_BYTES},
+    {"server_tls_alert", OF(server_tls_alert), NAME_BYTES},
 };
+/* clang-format on */
 
 unsigned access_log_variable_count(void)
 {
@@ -394,4 +257,15 @@ size_t access_log_variable_max_bytes(const struct access_log_variable *v)
     if (v->text_bytes == 0)
         return ACCESS_LOG_TEXT_NUMBER_BYTES;
     return v->text_bytes * ACCESS_LOG_TEXT_ESCAPE_BYTES + 2; /* quotes */
+}
+
+void access_log_variable_write(const struct access_log_variable *v, struct access_log_text *t,
+                               const struct access_log_record *r)
+{
+    const char *value = (const char *)r + v->offset;
+
+    if (v->write)
+        v->write(t, value);
+    else
+        access_log_variable_put_text(t, *(const char *const *)(const void *)value, v->text_bytes);
 }

@@ -11,7 +11,8 @@ struct access_log_text;
 
 struct access_log_variable {
     const char *name;
-    void (*write)(struct access_log_text *t, const struct access_log_record *r);
+    void (*write)(struct access_log_text *t, const void *value); /* NULL: a text */
+    size_t offset;                                               /* of the value in the record */
     size_t text_bytes; /* longest text before escaping; 0: a number */
 };
 
@@ -27,6 +28,10 @@ const struct access_log_variable *access_log_variable_at(unsigned i);
  * Find a variable by the ${len} bytes of its name; NULL: unknown.
  */
 const struct access_log_variable *access_log_variable_find(const char *name, size_t len);
+
+/* access_log_variable_write(v, t, r): write the value of ${v} in ${r}. */
+void access_log_variable_write(const struct access_log_variable *v, struct access_log_text *t,
+                               const struct access_log_record *r);
 
 /* access_log_variable_max_bytes(v): length of the longest written value, in any style. */
 size_t access_log_variable_max_bytes(const struct access_log_variable *v);
