@@ -29,6 +29,15 @@ static const char text_format[] =
     "$server_address $bytes_in $bytes_out $duration $queue_time $connect_time $first_byte_time "
     "$tries $reason $worker";
 
+#define JSON "json:"
+
+/* A new variable is not added: it would change the log of each user of `json`. */
+static const char json_format[] = JSON
+    "time,msec,connection,client,client_port,listener,listen_address,upstream,server,"
+    "server_address,bytes_in,bytes_out,duration,queue_time,connect_time,first_byte_time,tries,"
+    "reason,worker,pid,unique_id,proxy,sni,alpn,ja4,tls_version,tls_cipher,tls_group,tls_resumed,"
+    "tls_client_name,tls_client_fingerprint,tls_handshake_time,tls_alert,server_tls_alert";
+
 const char *access_log_format_variable(unsigned i)
 {
     return i < access_log_variable_count() ? access_log_variable_at(i)->name : NULL;
@@ -132,18 +141,6 @@ static int access_log_format_add_key(const struct access_parser *p, const char *
     return access_log_format_add_variable(p, name, len);
 }
 
-static int access_log_format_add_all_keys(const struct access_parser *p)
-{
-    int rc = 0;
-
-    for (unsigned i = 0; rc == 0 && i < access_log_variable_count(); i++) {
-        const char *name = access_log_variable_at(i)->name;
-
-        rc = access_log_format_add_key(p, name, strlen(name));
-    }
-    return rc;
-}
-
 static int access_log_format_parse_keys(const struct access_parser *p, const char *text)
 {
     for (;;) {
@@ -169,32 +166,44 @@ static int access_log_format_parse_keys(const struct access_parser *p, const cha
 
 static int access_log_format_read(const struct access_parser *p, const char *text)
 {
-    static const char json[] = "json";
-    bool is_json = strncmp(text, json, strlen(json)) == 0;
-    const char *rest = is_json ? text + strlen(json) : text;
     int rc;
 
-    if (strcmp(text, "text") == 0)
-        return access_log_format_parse_own(p, text_format);
-    if (!is_json || (*rest != '\0' && *rest != ':'))
+    if (strncmp(text, JSON, strlen(JSON)) != 0)
         return access_log_format_parse_own(p, text);
     p->format->style = ACCESS_LOG_TEXT_JSON;
-    rc = *rest == '\0' ? access_log_format_add_all_keys(p)
-                       : access_log_format_parse_keys(p, rest + 1);
+    rc = access_log_format_parse_keys(p, text + strlen(JSON));
     if (rc == 0)
         access_log_format_add_bytes(p, "}", 1);
     return rc;
 }
 
+static const char *access_log_format_resolve_name(const char *text)
+{
+    if (strcmp(text, "text") == 0)
+        return text_format;
+    return strcmp(text, "json") == 0 ? json_format : text;
+}
+
+/* Each `$` and each key makes at most four pieces; the end of the line one or two. */
+static size_t access_log_format_max_pieces(const char *text)
+{
+    size_t n = 1;
+
+    for (; *text != '\0'; text++)
+        n += *text == '$' || *text == ',';
+    return 4 * n + 2;
+}
+
 int access_log_format_parse(const struct access_log_format **out, const char *text,
                             struct arena *arena, struct access_log_format_problem *problem)
 {
-    /* A JSON key has at least one byte, and makes at most four pieces. */
-    size_t max_pieces = 4 * (strlen(text) + access_log_variable_count()) + sizeof(text_format);
     struct access_log_format *f = arena_alloc(arena, 1, sizeof(*f));
     const struct access_parser p = {.format = f, .problem = problem};
+    size_t max_pieces;
     int rc;
 
+    text = access_log_format_resolve_name(text);
+    max_pieces = access_log_format_max_pieces(text);
     if (!f)
         return -ENOMEM;
     f->pieces = arena_alloc(arena, max_pieces, sizeof(*f->pieces));
@@ -203,8 +212,8 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
     rc = access_log_format_read(&p, text);
     if (rc < 0)
         return rc;
-    MUST(f->n_pieces <= max_pieces);
     access_log_format_add_bytes(&p, "\n", 1);
+    MUST(f->n_pieces <= max_pieces);
     if (f->max_bytes > ACCESS_LOG_LINE_BYTES)
         return access_log_format_refuse(&p, ACCESS_LOG_FORMAT_LONG, text, strlen(text));
     *out = f;

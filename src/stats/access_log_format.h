@@ -2,7 +2,7 @@
  * stats/access_log_format: access log formats, parsed once.
  *
  *   text                    default columns, separated by blanks
- *   json                    object of all variables
+ *   json                    object of a fixed list of variables
  *   json:NAME,NAME          object of these variables
  *   ... $NAME ... ${NAME}   template; $$ is a dollar sign
  *

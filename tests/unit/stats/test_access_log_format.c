@@ -97,7 +97,7 @@ TEST(lines, text_has_what_most_want_to_know_in_columns)
                      "client_fin work-2-1");
 }
 
-TEST(lines, json_has_everything_and_null_for_what_there_is_none_of)
+TEST(lines, json_is_a_fixed_list_with_null_for_missing_values)
 {
     char pid[32];
     char *begin;
