@@ -187,7 +187,7 @@ class Runner:
         directory = Path(self.directory, f"{number:03}")
         directory.mkdir()
         directory.chmod(0o755)  # servers and the daemon may run as another user
-        return Run(case, Context(self.options, directory, number))
+        return Run(case, Context(self.options, directory))
 
     def _end(self, run, code):
         report = run.report()

@@ -103,17 +103,13 @@ class Options:
     long: bool = False
 
 
-PORT_PARTS = 48  # more than tests that run at the same time; the ports of one are enough for any test
-
-
 @dataclass
 class Context:
     """What a test gets: a directory of its own, ports nobody uses, and daemons."""
     options: Options
     dir: Path
-    number: int = 0  # of the test in this run
     daemons: list = field(default_factory=list)
-    used_ports: set = field(default_factory=set)
+    reserved: dict = field(default_factory=dict)  # a socket for each port: its reservation
 
     @property
     def scale(self):
@@ -133,21 +129,21 @@ class Context:
         return str(path)
 
     def port(self):
-        """A port that nobody uses.
+        """A port that nobody uses, until the test ends.
 
         Not from bind(0): those ports are also given to outgoing connections, which then take the
         port between here and the daemon's bind, or connect to themselves when nobody listens. And
-        not one that another test of this run may have chosen, but not bound yet: tests that run at
-        the same time have numbers that are near each other, and each has a part of its own.
+        not one that another test has, which may not be bound at this moment because its server is
+        away: also another run's, and so the kernel knows. An abstract socket, like a port, belongs
+        to the network namespace, and to one process.
         """
         with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
             first_ephemeral = int(f.read().split()[0])
-        part = (first_ephemeral - 10000) // PORT_PARTS
-        first = 10000 + part * (self.number % PORT_PARTS)
         for _ in range(1000):
-            port = random.randrange(first, first + part)
-            if port not in self.used_ports and _is_free(port):
-                self.used_ports.add(port)
+            port = random.randrange(10000, first_ephemeral)
+            reservation = _reserve(port)
+            if reservation:
+                self.reserved[port] = reservation
                 return port
         raise Failed("no free port below the ephemeral range")
 
@@ -202,6 +198,20 @@ class Context:
                 raise Failed(f"not within {within * self.scale} s: {what}")
             time.sleep(POLL_S)
             left -= min(time.monotonic() - began, 0.1)
+
+
+def _reserve(port):
+    """A socket that says to other tests that the port is taken, or None if it is."""
+    reservation = socket.socket(socket.AF_UNIX)
+    try:
+        reservation.bind(f"\0reactord-test-port-{port}")
+    except OSError:
+        reservation.close()
+        return None
+    if _is_free(port):
+        return reservation
+    reservation.close()
+    return None
 
 
 def _is_free(port):
