@@ -339,7 +339,7 @@ static void spare_list_clear(struct spare_list *part)
 void spare_list_refresh(struct spare_list *part)
 {
     const struct descriptor_budget *d = spare_descriptors(part);
-    int64_t now_ns = clock_now_ns(), at_ns, next_ns;
+    int64_t now_ns = loop_heard_ns(part->pool->net->loop), at_ns, next_ns;
 
     if (!spare_pool_wants(part->pool, part->spare)) {
         spare_list_clear(part);
@@ -388,7 +388,7 @@ void spare_list_begin(struct spare_list *part, struct spare_pool *pool)
     list_init(&part->opening);
     list_init(&part->idle);
     list_init(&part->spoken);
-    timer_init(&part->timer, &spare_timer_type);
+    timer_init_silence(&part->timer, &spare_timer_type);
     list_append(&pool->parts, &part->link);
     membership_hold(part->spare->server);
 }

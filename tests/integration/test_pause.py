@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+import select
 import selectors
 import signal
 import socket
@@ -16,8 +17,10 @@ from test_proxy import proxy
 from test_proxyproto import ACCEPT, LINE
 from test_route import config as routed
 from test_route import hello
-from test_spare import hold
+from test_spare import close_all, hold, spared, wait_counts
 from test_tls import SSL_REQUEST, certificate_of, tls_echo
+from test_tls_upstream import CHECKED as CHECKED_BY_TLS
+from test_tls_upstream import Echo
 from test_tls_upstream import config as proxy_to_tls
 from test_tls_upstream import flight
 from test_waiting import bounded, open_session, wait_in_turn
@@ -344,6 +347,139 @@ def answer_checks(listener):
                 if s.recv(100):
                     s.sendall(b"PONG")
                     s.recv(100)
+
+
+SPARED = "connect_timeout = 2s\nidle_timeout = 2s\nretries = 0\nspare = 1\n"
+SPARE = {"TCP": False, "TLS": True}
+
+
+@contextlib.contextmanager
+def with_spare(t, what, backlog=16):
+    """(the server's listener, its TLS context, the daemon, the address for clients): one spare connection is kept."""
+    front, back, ca = t.address(), t.address(), tls.Authority(t)
+    text = spared(front, back, 1, SPARED.replace("spare = 1\n", ""))
+    if SPARE[what]:
+        text = proxy_to_tls(front, {"a": back}, ca.path, SPARED)
+    with net.listen(back, backlog) as listener, contextlib.ExitStack() as stack:
+        if backlog == 0:
+            stack.enter_context(filled_queue(back))
+        with t.daemon(text) as daemon:
+            yield listener, tls.server_context(ca.issue("a.example")), daemon, front
+
+
+@contextlib.contextmanager
+def client_on_spare(t, daemon, front):
+    """A client that has spoken, when the one that was opened is there and nothing has failed."""
+    wait_counts(t, daemon, spares=1, opened=1, failed=0, closed=0, dropped=0, expired=0)
+    check_equal(daemon.log_lines("server a.*: (cannot|speaks)"), [], "what the log says of the server")
+    with net.connect(front) as client:
+        client.sendall(PING)
+        yield
+
+
+def expect_client(t, daemon, front, server):
+    with client_on_spare(t, daemon, front):
+        check_equal(net.read_exactly(server, len(PING)), PING, "what the server got")
+
+
+@test()
+def spare_connection(t):
+    """a spare connection that came about during a pause is in time for connect_timeout"""
+    with with_spare(t, "TCP", backlog=0) as (listener, _, daemon, front), accepted_in_a_pause(t, daemon, listener) as come:
+        wait_counts(t, daemon, opened=1)
+        with client_on_spare(t, daemon, front):
+            check_equal(net.read_exactly(come(), len(PING)), PING, "what the server got")
+
+
+@test()
+def spare_connection_before_its_handshake(t):
+    """a spare connection that came about during a pause has its time for the TLS handshake"""
+    with with_spare(t, "TLS", backlog=0) as (listener, context, daemon, front), \
+            accepted_in_a_pause(t, daemon, listener) as come:
+        expect_client(t, daemon, front, tls.Peer(come(), context, server=True).handshake())
+
+
+@contextlib.contextmanager
+def accepted_in_a_pause(t, daemon, listener):
+    """A function that returns the connection on which something comes, of those accepted in a pause and behind it."""
+    accepted, heard = [], []
+
+    def come():
+        def accept_more():
+            accept_all(listener, accepted, 0.1)
+            heard[:], _, _ = select.select(accepted, [], [], 0)
+            return heard
+        t.eventually(accept_more, "bytes for the server")
+        return heard[0]
+
+    time.sleep(0.3)
+    with paused(t, daemon):  # see connection_to_a_server()
+        accept_all(listener, accepted, 2.5)
+    yield come
+    close_all(accepted)
+
+
+@test()
+def handshake_of_a_spare_connection(t):
+    """a spare connection whose server did its part of the TLS handshake during a pause is open, and nothing has failed"""
+    with with_spare(t, "TLS") as (listener, context, daemon, front), net.accept(listener) as s:
+        peer = tls.Peer(s, context, server=True)
+        while not (answer := peer.flight()):
+            peer.fill()
+        with paused(t, daemon):
+            s.sendall(answer)
+        expect_client(t, daemon, front, peer.handshake())
+
+
+@test(each={"what": list(SPARE)})
+def waiting_spare_connection(t, what):
+    """a spare connection of {what} that waits through a pause goes to the next client"""
+    with with_spare(t, what) as (listener, context, daemon, front), net.accept(listener) as server:
+        if SPARE[what]:
+            server = tls.Peer(server, context, server=True).handshake()
+        wait_counts(t, daemon, opened=1)
+        with paused(t, daemon):
+            pass
+        expect_client(t, daemon, front, server)
+
+
+@test(each={"what": list(SPARE)})
+def last_words_to_a_spare_connection(t, what):
+    """a server of {what} that spoke before a pause and closed during it does not speak first"""
+    with with_spare(t, what) as (listener, context, daemon, _), net.accept(listener) as server:
+        if SPARE[what]:
+            server = tls.Peer(server, context, server=True).handshake()
+        wait_counts(t, daemon, opened=1)
+        server.sendall(b"too many idle connections\n")
+        time.sleep(0.3)  # for the daemon to hear it
+        with paused(t, daemon):
+            server.shutdown(socket.SHUT_WR)
+            server.close()
+        wait_counts(t, daemon, closed=1)
+        check_equal(daemon.log_lines("speaks before"), [], "servers that speak first")
+
+
+class Slow(Echo):
+    """An echo of TLS that thinks about each handshake, so that a pause often comes between question and answer."""
+
+    def _echo(self, s):
+        time.sleep(0.06)
+        super()._echo(s)
+
+
+@test(plain_only=True, timeout=90)
+def checks_and_spare_connections(t):
+    """with fall = 1 a server of TLS whose handshakes with checks and spare connections meet eight pauses has failed none"""
+    front, ca = t.address(), tls.Authority(t)
+    options = (CHECKED_BY_TLS + "check_timeout = 1s\nconnect_timeout = 1s\nspare = 8\nspare_max_age = 1s\n")
+    with Slow(t.address(), tls.server_context(ca.issue("a.example"))) as a, \
+            t.daemon(proxy_to_tls(front, {"a": a.address}, ca.path, options)) as daemon:
+        for _ in range(8):
+            time.sleep(random.uniform(0.05, 0.3))
+            with paused(t, daemon, 1.5):
+                pass
+        wait_counts(t, daemon, spares=8, failed=0)
+        check_equal(daemon.log_lines("server a.*: (down|cannot|speaks)"), [], "what the log says of the server")
 
 
 @test()
