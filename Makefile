@@ -226,7 +226,7 @@ TEST_JOBS ?= $(shell echo $$((3 * $$(nproc))))
 test-unit: $(UNIT_TOGETHER) $(UNIT_ALONE)
 	@printf '%s\n' $(UNIT_ALONE) \
 	    $(patsubst $(BUILD)/tests/unit/%,'CK_RUN_SUITE=% $(UNIT_TOGETHER)',$(subst /test_,/,$(UNIT_JOINED))) | \
-	    xargs -P $(TEST_JOBS) -I{} sh -c '{} || { echo "failed: {}"; exit 1; }'
+	    tests/unit/run.sh $(TEST_JOBS) $(BUILD)/tests/unit/output
 
 .PHONY: test-stress
 test-stress: $(STRESS_TESTS)

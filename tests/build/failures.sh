@@ -1,0 +1,11 @@
+#!/bin/sh
+# failures.sh FILE...: of the output of builds and tests, the lines that say what failed; each once, at most 15.
+set -eu
+grep -hE '(^|=== )failed: |^FAILED |:[FE]:|^not ok|^SUMMARY: |^ +[A-Za-z]+(Error|TimedOut): |: (fatal )?error: |: runtime error: |\*\*\* \[|: MUST\(|does not hold|^(src|tests|man|conf)/[^ ]+: ' "$@" |
+    cut -c 1-300 |
+    awk '!seen[$0]++ { lines[++n] = $0 }
+         END {
+             last = n > 15 ? 14 : n
+             for (i = 1; i <= last; i++) print lines[i]
+             if (n > last) print "... and " n - last " more"
+         }'
