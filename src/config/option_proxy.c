@@ -53,28 +53,20 @@ static int option_proxy_set_trusted(const struct option *o, struct option_value 
     return 0;
 }
 
-static bool *option_proxy_find_tlv(struct proxy_header_conf *conf, const char *word)
+/* The flag that ${word} sets: option_word.value is its offset. */
+static bool *option_proxy_find_tlv(const struct option *o, struct proxy_header_conf *conf,
+                                   const char *word)
 {
-    const struct {
-        const char *word;
-        bool *tlv;
-    } tlvs[] = {{"unique-id", &conf->unique_id},
-                {"crc32c", &conf->crc32c},
-                {"alpn", &conf->alpn},
-                {"authority", &conf->authority},
-                {"ssl", &conf->ssl},
-                {"certificate", &conf->certificate}};
-
-    for (size_t i = 0; i < ARRAY_LEN(tlvs); i++)
-        if (strcmp(word, tlvs[i].word) == 0)
-            return tlvs[i].tlv;
+    for (const struct option_word *w = o->words; w->word; w++)
+        if (strcmp(word, w->word) == 0)
+            return (bool *)((char *)conf + w->value);
     return NULL;
 }
 
-static int option_proxy_add_tlv(struct option_value *v, struct proxy_header_conf *found,
-                                const char *word)
+static int option_proxy_add_tlv(const struct option *o, struct option_value *v,
+                                struct proxy_header_conf *found, const char *word)
 {
-    bool *tlv = option_proxy_find_tlv(found, word);
+    bool *tlv = option_proxy_find_tlv(o, found, word);
 
     if (*word == '\0')
         return option_refuse(v, "a word is missing beside a comma");
@@ -95,7 +87,7 @@ static int option_proxy_set_tlvs(const struct option *o, struct option_value *v)
     if (!list)
         return -ENOMEM;
     while (list) {
-        int rc = option_proxy_add_tlv(v, &found, option_kind_next_item(&list));
+        int rc = option_proxy_add_tlv(o, v, &found, option_kind_next_item(&list));
 
         if (rc < 0)
             return rc;

@@ -9,7 +9,7 @@
 /* struct cidr_list: comma-separated blocks */
 extern const struct option_kind option_proxy_trusted;
 
-/* flags of a struct proxy_header_conf: comma-separated names of TLVs */
+/* flags of a struct proxy_header_conf: comma-separated option.words, each the offset of its flag */
 extern const struct option_kind option_proxy_tlvs;
 
 #endif

@@ -53,6 +53,18 @@ static const struct option_word send_proxies[] = {
     {NULL, 0},
 };
 
+#define TLV(flag) offsetof(struct proxy_header_conf, flag)
+
+static const struct option_word tlvs[] = {
+    {"unique-id", TLV(unique_id)},
+    {"crc32c", TLV(crc32c)},
+    {"alpn", TLV(alpn)},
+    {"authority", TLV(authority)},
+    {"ssl", TLV(ssl)},
+    {"certificate", TLV(certificate)},
+    {NULL, 0},
+};
+
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum proxy_header_version) == sizeof(unsigned), "enum proxy_header_version");
 _Static_assert(sizeof(enum balancer_kind) == sizeof(unsigned), "enum balancer_kind");
@@ -206,7 +218,7 @@ static const struct option upstream_rows[] = {
     {"send_proxy_tlvs", &option_proxy_tlvs, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "unique-id, crc32c, alpn, authority, ssl and certificate, comma-separated",
      "fields (TLVs) to add to the header of v2",
-     UPSTREAM(send_proxy), 0, 0, NULL},
+     UPSTREAM(send_proxy), 0, 0, tlvs},
     {"tls", &option_kind_name, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "the NAME of a [tls NAME]", "settings for TLS with servers; empty: no TLS",
      UPSTREAM(tls.name), 0, 0, NULL},

@@ -1,11 +1,13 @@
 #!/bin/sh
-# failures.sh FILE...: of the output of builds and tests, the lines that say what failed; each once, at most 15.
+# failures.sh FILE...: of the output of builds and tests, the lines that name what failed, and then those that say why;
+# each once, at most 15.
 set -eu
 grep -hE '(^|=== )failed: |^FAILED |:[FE]:|^not ok|^SUMMARY: |^ +[A-Za-z]+(Error|TimedOut): |: (fatal )?error: |: runtime error: |\*\*\* \[|: MUST\(|does not hold|^(src|tests|man|conf)/[^ ]+: ' "$@" |
     cut -c 1-300 |
-    awk '!seen[$0]++ { lines[++n] = $0 }
+    awk '!seen[$0]++ { if (/^failed: |^FAILED /) names[++n] = $0; else reasons[++m] = $0 }
          END {
+             for (i = 1; i <= m; i++) names[++n] = reasons[i]
              last = n > 15 ? 14 : n
-             for (i = 1; i <= last; i++) print lines[i]
+             for (i = 1; i <= last; i++) print names[i]
              if (n > last) print "... and " n - last " more"
          }'

@@ -3,10 +3,12 @@
 
 Usage: check_migrating.py PRINT_OPTIONS
 
-In that page Cm marks an option of reactord.ini, and `word=` in the text one behind the address of a server: both must be
-in the option table. Li marks a variable of an access log, if it begins with a dollar sign, and below `Termination codes`
-a reason: these must be in the manual pages that describe them, and so must each command of reactorctl that is named.
-Li also marks paths of the admin interface, which must have a route. Ic marks the words of HAProxy and nginx.
+In that page Cm marks an option of reactord.ini, also with `= value`, and `word=` in the text one behind the address of a
+server: all must be in the option table, and no name of an option stands in the text unmarked. Li marks a variable of an
+access log, if it begins with a dollar sign, and below `Termination codes` a reason: these must be in the manual pages that
+describe them, and so must each command of reactorctl that is named. Another word_with_underscores that Li marks must be
+one of an option's value. Li also marks paths of the admin interface, which must have a route. Ic marks the words of
+HAProxy and nginx.
 """
 import collections
 import pathlib
@@ -16,16 +18,20 @@ import sys
 
 PAGE = "man/reactord-migrating.7"
 MACRO = re.compile(r"\.?[A-Z%][a-z0-9]")
-Known = collections.namedtuple("Known", "keys server_words variables reasons commands routes")
+Known = collections.namedtuple("Known", "keys values server_words variables reasons commands routes")
 NOT_IN_TABLE = {"include"}  # a line of the file format
 
 
 def options(program):
-    """Keys of the option table, and the words behind the address of a server."""
+    """Keys of the option table, the words that are values of each, and those behind the address of a server."""
     rows = [line.split("\t") for line in
             subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()]
     table = {row[1]: row[3] for row in rows if len(row) == 6}
-    return set(table), set(re.findall(r"\[(\w+)=", table["server.ID"]))
+    values = collections.defaultdict(set)
+    for row in rows:
+        if row[0] == "word":
+            values[row[2]].add(row[3])
+    return set(table), values, set(re.findall(r"\[(\w+)=", table["server.ID"]))
 
 
 def routes():
@@ -59,24 +65,34 @@ def problems_of(number, line, section, known):
         for word in re.findall(r"\b([a-z_]+)=", line):
             if word not in known.server_words:
                 yield f"{PAGE}:{number}: '{word}=' is no word of a server"
+        for word in re.findall(r"\b[a-z]+(?:[_-][a-z]+)+\b(?!=)", line):
+            if word.replace("-", "_") in known.keys:
+                yield f"{PAGE}:{number}: {word}: mark the option with Cm"
         return
     words = marked(line, "Cm")
-    for word in words[:words.index("=")] if "=" in words else words:
+    keys = words[:words.index("=")] if "=" in words else words
+    for word in keys:
         if word not in known.keys | NOT_IN_TABLE:
             yield f"{PAGE}:{number}: {word} is not in the option table"
+    for value in words[len(keys) + 1:]:
+        if keys[0] in known.values and value not in known.values[keys[0]]:
+            yield f"{PAGE}:{number}: {value} is no value of {keys[0]}"
     for word in marked(line, "Li"):
         if word.startswith("$") and word[1:] not in known.variables:
             yield f"{PAGE}:{number}: {word} is no variable of an access log"
         if word.startswith("/v1/") and word not in known.routes:
             yield f"{PAGE}:{number}: {word} has no route"
-        if section == "Termination codes" and word not in known.reasons:
-            yield f"{PAGE}:{number}: {word} is no reason"
+        if section == "Termination codes":
+            if word not in known.reasons:
+                yield f"{PAGE}:{number}: {word} is no reason"
+        elif re.fullmatch(r"[a-z0-9]+(?:_[a-z0-9]+)+", word) and word not in set().union(*known.values.values()):
+            yield f"{PAGE}:{number}: {word} is no value of an option"
 
 
 def main():
-    keys, server_words = options(sys.argv[1])
+    keys, values, server_words = options(sys.argv[1])
     reasons = {word.replace(" ", "_") for word in listed("man/reactord.8", "HOW CONNECTIONS END", "")}
-    known = Known(keys, server_words, listed("man/reactord.ini.5", "ACCESS LOGS", "Li "), reasons,
+    known = Known(keys, values, server_words, listed("man/reactord.ini.5", "ACCESS LOGS", "Li "), reasons,
                   {line.split()[0] for line in listed("man/reactorctl.1", "COMMANDS", "Cm ")}, routes())
     problems, named, section, literal = [], set(), "", False
     for number, line in enumerate(open(PAGE, encoding="utf-8"), 1):

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The option table, conf/reactord.ini and man/reactord.ini.5 say the same, in the same order.
 
-So do the handlers of a pipeline and what all three say of the option `pipeline`.
+So do the handlers of a pipeline and what all three say of the option `pipeline`. Each word of an option's value is in
+what is allowed, in the sample's comment or default, and marked with Cm in the manual's item; each variable of an access log is an
+item below ACCESS LOGS.
 
 Usage: check_options.py PRINT_OPTIONS
 
@@ -22,10 +24,13 @@ Option = collections.namedtuple("Option", "section key default allowed applies h
 
 
 def table(program):
-    """The options, and the names of the handlers."""
+    """The options, and the rows of each other kind without it: word, handler, variable."""
     text = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     rows = [line.split("\t") for line in text.splitlines()]
-    return [Option(*row) for row in rows if len(row) == 6], [row[1] for row in rows if row[0] == "handler"]
+    others = collections.defaultdict(list)
+    for kind, *row in rows:
+        others[kind].append(row)
+    return [Option(*row) for row in rows if len(row) == 6], others
 
 
 def family(option, key):
@@ -68,7 +73,7 @@ def check_sample(options):
 
 
 def manual_items():
-    """(line number, section, key, the lines of text) of each item below OPTIONS."""
+    """(line number, section, key, the lines) of each item below OPTIONS."""
     section, item = None, None
     for number, line in enumerate(open(MANUAL, encoding="utf-8"), 1):
         line = line.rstrip("\n")
@@ -80,7 +85,7 @@ def manual_items():
             yield item
             item = None
         if section and (match := re.match(r"\.It Cm (\S+)", line)):
-            item = (number, section, match[1], [])
+            item = (number, section, match[1], [line])
         elif item:
             item[3].append(line.replace(r"\e", "\\"))
 
@@ -125,6 +130,37 @@ def check_handlers(options, handlers):
         yield f"{MANUAL}: THE PIPELINE describes {listed(described)}, and there are {listed(handlers)}"
 
 
+def tokens(text):
+    return set(re.findall(r"[\w.-]*\w", text))
+
+
+def check_words(options, words):
+    """Each word of a value, or behind it, is allowed, in the sample's comment and marked in the manual's item."""
+    allowed = {(o.section, o.key): tokens(o.allowed) for o in options}
+    sample = {(o.section, o.key): tokens(f"{comment} {value}") for o in options
+              for _, section, key, value, comment in sample_lines() if comment and section == o.section and family(o, key)}
+    marked = {(section, key): tokens(" ".join(line for line in lines if line.startswith((".Cm ", ".It Cm "))))
+              for _, section, key, lines in manual_items()}
+    behind = [(o.section, o.key, word) for o in options if o.key == "server.ID" for word in re.findall(r"\[(\w+)", o.allowed)]
+    for section, key, word in words + behind:
+        where = (section, key)
+        if word not in allowed[where]:
+            yield f"[{section}] {key}: {word} is not in what the table says is allowed"
+        if word not in sample.get(where, ()):
+            yield f"{SAMPLE}: [{section}] {key}: the comment has no {word}"
+        if word not in marked.get(where, ()):
+            yield f"{MANUAL}: [{section}] {key}: {word} is not described (.Cm {word})"
+
+
+def check_variables(variables):
+    """Each variable of an access log is an item of the manual, and no other."""
+    chapter = open(MANUAL, encoding="utf-8").read().partition(".Sh ACCESS LOGS\n")[2].partition("\n.Sh ")[0]
+    described = [name for item in re.findall(r"^\.It Li (.+)$", chapter, re.M) for name in item.split(" , ")]
+    for name in sorted(set(variables) ^ set(described)):
+        yield (f"{MANUAL}: ACCESS LOGS: the variable {name} is not described" if name in variables
+               else f"{MANUAL}: ACCESS LOGS: {name} is no variable")
+
+
 def check_order(path, options, documented):
     wanted = [(o.section, o.key) for o in options]
     for section, key in wanted:
@@ -137,10 +173,13 @@ def check_order(path, options, documented):
 
 
 def main():
-    options, handlers = table(sys.argv[1])
-    problems = [*check_sample(options), *check_manual(options), *check_handlers(options, handlers)]
-    agreement = (f"options: {len(options)} agree in table, sample and manual, "
-                 f"{len(handlers)} handlers in code, table, sample and manual")
+    options, others = table(sys.argv[1])
+    handlers, variables = [[name for name, in others[kind]] for kind in ("handler", "variable")]
+    problems = [*check_sample(options), *check_manual(options), *check_handlers(options, handlers),
+                *check_words(options, others["word"]), *check_variables(variables)]
+    agreement = (f"options: {len(options)} with {len(others['word'])} words agree in table, sample and manual, "
+                 f"{len(handlers)} handlers in code, table, sample and manual, "
+                 f"{len(variables)} variables of access logs in code and manual")
     print("\n".join(problems) if problems else agreement)
     return 1 if problems else 0
 

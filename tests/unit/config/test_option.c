@@ -211,7 +211,9 @@ TEST(table, each_word_is_shown_and_allowed)
 {
     for (unsigned i = 0; row(i) != NULL; i++) {
         for (const struct option_word *w = row(i)->words; w != NULL && w->word != NULL; w++) {
-            struct option_value v = value(row(i), row(i)->key, w->word);
+            bool is_part = strcmp(w->word, "certificate") == 0; /* of ssl */
+            struct option_value v =
+                value(row(i), row(i)->key, is_part ? "ssl, certificate" : w->word);
 
             ck_assert_int_eq(option_set(row(i), &v), 0);
             ck_assert_msg(strstr(row(i)->allowed, w->word) != NULL, "%s: %s", row(i)->key, w->word);
