@@ -63,17 +63,10 @@ static void admin_run_at_stop(struct task *t)
     admin_http_stop(a->http);
 }
 
-static void admin_drop(struct task *t)
-{
-    (void)t; /* admin_destroy() closes sockets and connections */
-}
-
-static const struct task_type admin_start_type = {
-    .name = "admin start", .run = admin_run_start, .drop = admin_drop};
-static const struct task_type admin_leave_type = {
-    .name = "admin leave", .run = admin_run_leave, .drop = admin_drop};
-static const struct task_type admin_at_stop_type = {
-    .name = "admin stop", .run = admin_run_at_stop, .drop = admin_drop};
+/* No drop(): admin_destroy() closes sockets and connections. */
+static const struct task_type admin_start_type = {.name = "admin start", .run = admin_run_start};
+static const struct task_type admin_leave_type = {.name = "admin leave", .run = admin_run_leave};
+static const struct task_type admin_at_stop_type = {.name = "admin stop", .run = admin_run_at_stop};
 
 static void admin_run_action(struct task *t)
 {
@@ -158,7 +151,7 @@ static void admin_close(struct admin *a)
         return;
     a->left = true;
     if (loop_submit(a->loop, LOOP_CONTROL, &a->leave) < 0)
-        admin_drop(&a->leave);
+        task_drop(&a->leave);
 }
 
 void admin_leave(struct admin *a)

@@ -64,13 +64,9 @@ static void admin_client_run_deadline(struct task *t)
         admin_client_cut(c);
 }
 
-static void admin_client_drop_deadline(struct task *t)
-{
-    (void)t; /* the loop ends: admin_http_destroy() closes the connection */
-}
-
-static const struct task_type admin_client_deadline_type = {
-    .name = "admin deadline", .run = admin_client_run_deadline, .drop = admin_client_drop_deadline};
+/* No drop(): admin_http_destroy() closes the connection. */
+static const struct task_type admin_client_deadline_type = {.name = "admin deadline",
+                                                            .run = admin_client_run_deadline};
 
 static void admin_client_set_name(struct admin_client *c, const struct address *peer)
 {

@@ -76,13 +76,8 @@ static void admin_http_run_again(struct task *t)
     admin_http_run(CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct admin_http, again));
 }
 
-static void admin_http_drop_again(struct task *t)
-{
-    (void)t; /* the loop ends */
-}
-
-static const struct task_type admin_http_again_type = {
-    .name = "admin request", .run = admin_http_run_again, .drop = admin_http_drop_again};
+static const struct task_type admin_http_again_type = {.name = "admin request",
+                                                       .run = admin_http_run_again};
 
 /* ---- callbacks of libmicrohttpd ---- */
 

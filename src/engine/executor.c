@@ -76,7 +76,7 @@ static void executor_tell_thread(struct task_list *waiters)
         struct executor_waiter *w = CONTAINER_OF(t, struct executor_waiter, timer.task);
 
         if (loop_submit(w->loop, LOOP_CONTROL, t) < 0)
-            t->type->drop(t);
+            task_drop(t);
     }
 }
 
@@ -323,7 +323,7 @@ void executor_stop(struct executor *e, int64_t timeout_ns)
     }
     executor_unlock(e);
     while ((t = task_list_take(&timers)))
-        t->type->drop(t);
+        task_drop(t);
 }
 
 static void executor_join_threads(struct executor *e)

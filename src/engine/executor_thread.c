@@ -166,7 +166,7 @@ void executor_thread_finish(struct executor *e)
             strand_take_all(e->threads[i].strand, &rest);
     executor_unlock(e);
     while ((t = task_list_take(&rest)))
-        t->type->drop(t);
+        task_drop(t);
     executor_lock(e);
 }
 

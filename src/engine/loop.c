@@ -118,7 +118,7 @@ static void loop_drop_queue(struct loop *l, unsigned queue)
             sched_yield(); /* a producer has entered the gate, and not pushed yet */
             continue;
         }
-        t->type->drop(t);
+        task_drop(t);
         gate_leave(&l->queues[queue].gate, 1);
         atomic_fetch_add_explicit(&l->telemetry.tasks_dropped, 1, memory_order_relaxed);
     }
@@ -160,7 +160,7 @@ static void loop_drop_at_stop(struct loop *l)
     struct task *t;
 
     while ((t = task_list_take(&l->at_stop)))
-        t->type->drop(t);
+        task_drop(t);
 }
 
 /* Log the first failure, and a success after failures. Called under start_lock. */

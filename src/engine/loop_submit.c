@@ -127,7 +127,7 @@ static void loop_drop_timer(struct loop *l, struct timer *t)
 {
     loop_free_timer(t);
     TELEMETRY_ADD(l->telemetry.tasks_dropped, 1);
-    t->task.type->drop(&t->task);
+    task_drop(&t->task);
 }
 
 static void loop_run_arrival(struct task *task)
@@ -146,7 +146,7 @@ static void loop_run_arrival(struct task *task)
 static void loop_drop_arrival(struct task *task)
 {
     loop_free_timer(loop_timer_of(task));
-    task->type->drop(task);
+    task_drop(task);
 }
 
 static void loop_run_withdrawal(struct task *task)
@@ -161,7 +161,7 @@ static void loop_drop_withdrawal(struct task *task)
 {
     timer_heap_remove(&loop_current()->schedule, loop_timer_of(task));
     loop_free_timer(loop_timer_of(task));
-    task->type->drop(task);
+    task_drop(task);
 }
 
 static const struct task_type loop_arrival_type = {

@@ -183,6 +183,6 @@ void strand_destroy(struct strand *s)
     executor_leave(e, &s->waiter);
     executor_unlock(e);
     while ((t = task_list_take(&rest)))
-        t->type->drop(t);
+        task_drop(t);
     strand_leave(s);
 }

@@ -26,7 +26,7 @@ static void turn_stop_drop_timer(struct loop *l, struct timer *t)
     if (atomic_load_explicit(&t->claim, memory_order_acquire) != TIMER_FREE &&
         !timer_move_claim(t, TIMER_HELD, TIMER_FREE)) /* see note: claim in timer.h */
         return;
-    t->task.type->drop(&t->task);
+    task_drop(&t->task);
     TELEMETRY_ADD(l->telemetry.tasks_dropped, 1);
 }
 

@@ -186,15 +186,8 @@ static void fault_run_out(struct task *t)
         channel_pace_writing(f->handler.channel, false);
 }
 
-static void fault_drop_timer(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type fault_in_type = {
-    .name = "fault in", .run = fault_run_in, .drop = fault_drop_timer};
-static const struct task_type fault_out_type = {
-    .name = "fault out", .run = fault_run_out, .drop = fault_drop_timer};
+static const struct task_type fault_in_type = {.name = "fault in", .run = fault_run_in};
+static const struct task_type fault_out_type = {.name = "fault out", .run = fault_run_out};
 
 static int64_t fault_delay_ns(struct fault_handler *f)
 {

@@ -159,13 +159,7 @@ static void idle_run_timer(struct task *t)
         idle_arm(idle, now_ns);
 }
 
-static void idle_drop_timer(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type idle_timer_type = {
-    .name = "idle handler", .run = idle_run_timer, .drop = idle_drop_timer};
+static const struct task_type idle_timer_type = {.name = "idle handler", .run = idle_run_timer};
 
 static void idle_active(struct handler *h)
 {

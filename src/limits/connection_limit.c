@@ -20,14 +20,8 @@ static void connection_limit_run_wake(struct task *t)
     w->again(w);
 }
 
-static void connection_limit_drop_wake(struct task *t)
-{
-    (void)t;
-}
-
 static const struct task_type connection_limit_wake_type = {.name = "room for a client",
-                                                            .run = connection_limit_run_wake,
-                                                            .drop = connection_limit_drop_wake};
+                                                            .run = connection_limit_run_wake};
 
 void connection_limit_init(struct connection_limit *room, const struct quota_conf *conf)
 {

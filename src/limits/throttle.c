@@ -147,13 +147,8 @@ static void throttle_run_timer(struct task *t)
     channel_resume_reading(th->channel, CHANNEL_STOP_METER);
 }
 
-static void throttle_drop_timer(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type throttle_timer_type = {
-    .name = "bandwidth", .run = throttle_run_timer, .drop = throttle_drop_timer};
+static const struct task_type throttle_timer_type = {.name = "bandwidth",
+                                                     .run = throttle_run_timer};
 
 /* The smallest grant of ${plan} in ${directions}; 0: no limit. */
 static size_t throttle_plan_grant(const struct throttle_plan *plan, unsigned directions)

@@ -180,13 +180,9 @@ static void acceptor_run_retry(struct task *t)
         acceptor_end_episode(ac);
 }
 
-static void acceptor_drop_retry(struct task *t)
-{
-    (void)t; /* the loop ends: the owner stops the acceptor */
-}
-
-static const struct task_type acceptor_retry_type = {
-    .name = "accept again", .run = acceptor_run_retry, .drop = acceptor_drop_retry};
+/* No drop(): the owner stops the acceptor. */
+static const struct task_type acceptor_retry_type = {.name = "accept again",
+                                                     .run = acceptor_run_retry};
 
 int acceptor_create(struct acceptor **out, unsigned batch, int fd, const struct acceptor_ops *ops,
                     void *cookie)

@@ -265,13 +265,9 @@ static void connector_run_timer(struct task *t)
     connector_arm(c, now_ns);
 }
 
-static void connector_drop_timer(struct task *t)
-{
-    (void)t; /* the loop ends: the owner cancels the connector */
-}
-
-static const struct task_type connector_timer_type = {
-    .name = "connect timer", .run = connector_run_timer, .drop = connector_drop_timer};
+/* No drop(): the owner cancels the connector. */
+static const struct task_type connector_timer_type = {.name = "connect timer",
+                                                      .run = connector_run_timer};
 
 /* A readable connection has failed, or its server sends first. */
 static void connector_on_answer(struct ev_loop *ev, struct ev_io *w, int revents)

@@ -207,13 +207,8 @@ static void hangup_run_timer(struct task *t)
     hangup_arm(h);
 }
 
-static void hangup_drop_timer(struct task *t)
-{
-    (void)t; /* the loop ends: its channels are aborted */
-}
-
-static const struct task_type hangup_timer_type = {
-    .name = "hangup", .run = hangup_run_timer, .drop = hangup_drop_timer};
+/* No drop(): its channels are aborted. */
+static const struct task_type hangup_timer_type = {.name = "hangup", .run = hangup_run_timer};
 
 void hangup_close(struct hangup *h)
 {

@@ -148,14 +148,9 @@ static void carry_over_run_advance(struct task *t)
         carry_over_ask_bosses(co);
 }
 
-static void carry_over_drop_advance(struct task *t)
-{
-    (void)t; /* see carry_over_done() */
-}
-
+/* No drop(): see carry_over_done(). */
 static const struct task_type carry_over_advance_type = {.name = "release replaced listeners",
-                                                         .run = carry_over_run_advance,
-                                                         .drop = carry_over_drop_advance};
+                                                         .run = carry_over_run_advance};
 
 int carry_over_create(struct carry_over **out, const struct carry_over_conf *conf)
 {

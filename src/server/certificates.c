@@ -225,13 +225,8 @@ static void certificates_run_look(struct task *t)
         return; /* the server ends */
 }
 
-static void certificates_drop(struct task *t)
-{
-    (void)t; /* the server ends */
-}
-
-static const struct task_type certificates_look_type = {
-    .name = "look at certificates", .run = certificates_run_look, .drop = certificates_drop};
+static const struct task_type certificates_look_type = {.name = "look at certificates",
+                                                        .run = certificates_run_look};
 
 /* ---- control loop ---- */
 
@@ -264,14 +259,12 @@ static void certificates_run_start(struct task *t)
     certificates_schedule(CONTAINER_OF(t, struct certificates, start), 0);
 }
 
-static const struct task_type certificates_timer_type = {
-    .name = "look at certificates", .run = certificates_run_timer, .drop = certificates_drop};
+static const struct task_type certificates_timer_type = {.name = "look at certificates",
+                                                         .run = certificates_run_timer};
 static const struct task_type certificates_looked_type = {.name = "certificates were looked at",
-                                                          .run = certificates_run_looked,
-                                                          .drop = certificates_drop};
+                                                          .run = certificates_run_looked};
 static const struct task_type certificates_start_type = {.name = "start to look at certificates",
-                                                         .run = certificates_run_start,
-                                                         .drop = certificates_drop};
+                                                         .run = certificates_run_start};
 
 int certificates_prepare(struct certificates *c, const struct tls_conf *list, unsigned n,
                          struct certificates_change **out)

@@ -26,13 +26,8 @@ static void checks_run_tried(struct task *t)
     change->done(change->cookie);
 }
 
-static void checks_drop_tried(struct task *t)
-{
-    (void)t; /* the loop ends */
-}
-
-const struct task_type checks_tried_type = {
-    .name = "first checks of a reload", .run = checks_run_tried, .drop = checks_drop_tried};
+const struct task_type checks_tried_type = {.name = "first checks of a reload",
+                                            .run = checks_run_tried};
 
 static void checks_on_decided(void *cookie)
 {

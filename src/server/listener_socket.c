@@ -206,13 +206,9 @@ static void listener_socket_run_start(struct task *t)
     acceptor_start(sock->acceptor, sock->boss);
 }
 
-static void listener_socket_drop_start(struct task *t)
-{
-    (void)t; /* the boss has ended: listeners_destroy() closes the socket */
-}
-
-static const struct task_type listener_socket_start_type = {
-    .name = "listener start", .run = listener_socket_run_start, .drop = listener_socket_drop_start};
+/* No drop(): listeners_destroy() closes the socket. */
+static const struct task_type listener_socket_start_type = {.name = "listener start",
+                                                            .run = listener_socket_run_start};
 
 static void listener_socket_run_free(struct task *t)
 {
@@ -224,13 +220,9 @@ static void listener_socket_run_free(struct task *t)
     listener_socket_destroy(sock);
 }
 
-static void listener_socket_drop_free(struct task *t)
-{
-    (void)t; /* the boss has ended: listeners_destroy() frees the socket */
-}
-
-static const struct task_type listener_socket_free_type = {
-    .name = "listener free", .run = listener_socket_run_free, .drop = listener_socket_drop_free};
+/* No drop(): listeners_destroy() frees the socket. */
+static const struct task_type listener_socket_free_type = {.name = "listener free",
+                                                           .run = listener_socket_run_free};
 
 void listener_socket_unlink(const struct sock_own_file *file, const struct address *a)
 {
@@ -268,7 +260,7 @@ static void listener_socket_run_stop(struct task *t)
     listener_socket_close(sock);
     sock->stop.type = &listener_socket_free_type;
     if (loop_submit(sock->boss, LOOP_CONTROL, &sock->stop) < 0)
-        listener_socket_drop_free(&sock->stop);
+        task_drop(&sock->stop);
     env->stopped(env->cookie);
 }
 

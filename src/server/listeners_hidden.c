@@ -55,14 +55,9 @@ static void listeners_run_hidden_end(struct task *t)
         ls->env.stopped(ls->env.cookie);
 }
 
-static void listeners_drop_hidden_end(struct task *t)
-{
-    (void)t; /* listeners_stop() closes the sockets */
-}
-
+/* No drop(): listeners_stop() closes the sockets. */
 static const struct task_type listeners_hidden_end_type = {.name = "close hidden sockets",
-                                                           .run = listeners_run_hidden_end,
-                                                           .drop = listeners_drop_hidden_end};
+                                                           .run = listeners_run_hidden_end};
 
 void listeners_hide_init(struct listeners *ls)
 {

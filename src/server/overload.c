@@ -98,13 +98,7 @@ static void overload_run_tick(struct task *t)
         overload_start_ticks(ov);
 }
 
-static void overload_drop_tick(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type overload_tick_type = {
-    .name = "overload", .run = overload_run_tick, .drop = overload_drop_tick};
+static const struct task_type overload_tick_type = {.name = "overload", .run = overload_run_tick};
 
 /* ---- any loop ---- */
 
@@ -193,8 +187,8 @@ static void overload_run_sample(struct task *t)
                   pause_ns < OVERLOAD_SAMPLE_MAX_NS ? pause_ns : OVERLOAD_SAMPLE_MAX_NS);
 }
 
-static const struct task_type overload_sample_type = {
-    .name = "sample memory", .run = overload_run_sample, .drop = overload_drop_tick};
+static const struct task_type overload_sample_type = {.name = "sample memory",
+                                                      .run = overload_run_sample};
 
 int overload_create(struct overload **out, const struct overload_conf *conf,
                     const struct threads *threads, struct connection_limit *room)

@@ -199,14 +199,8 @@ static void server_admin_run_answer(struct task *t)
     change->answered(change, change->rc);
 }
 
-static void server_admin_drop_answer(struct task *t)
-{
-    (void)t; /* the asking loop has ended */
-}
-
 static const struct task_type server_admin_answer_type = {.name = "answer an administrator",
-                                                          .run = server_admin_run_answer,
-                                                          .drop = server_admin_drop_answer};
+                                                          .run = server_admin_run_answer};
 
 static void server_admin_answer(struct server_admin *change, int rc)
 {

@@ -119,13 +119,8 @@ static void server_pause_run(struct task *t)
         server_pause_end(p);
 }
 
-static void server_pause_drop(struct task *t)
-{
-    (void)t; /* the control loop ends: server_pause_free_all() frees the pause */
-}
-
-static const struct task_type server_pause_type = {
-    .name = "pause", .run = server_pause_run, .drop = server_pause_drop};
+/* No drop(): server_pause_free_all() frees the pause. */
+static const struct task_type server_pause_type = {.name = "pause", .run = server_pause_run};
 
 static struct server_pause *server_pause_find(const struct server *sv,
                                               const struct server_pause_target *target)
@@ -264,8 +259,8 @@ static void server_pause_run_start(struct task *t)
         server_pause_time(LIST_ENTRY(node, struct server_pause, link));
 }
 
-static const struct task_type server_pause_start_type = {
-    .name = "pause", .run = server_pause_run_start, .drop = server_pause_drop};
+static const struct task_type server_pause_start_type = {.name = "pause",
+                                                         .run = server_pause_run_start};
 
 int server_pause_start(struct server *sv)
 {

@@ -344,13 +344,8 @@ static void server_run_give_up(struct task *t)
         server_change_fail(change, -ECANCELED);
 }
 
-static void server_drop_give_up(struct task *t)
-{
-    (void)t; /* the loop ends */
-}
-
-static const struct task_type server_give_up_type = {
-    .name = "give up a reload", .run = server_run_give_up, .drop = server_drop_give_up};
+static const struct task_type server_give_up_type = {.name = "give up a reload",
+                                                     .run = server_run_give_up};
 
 static void server_run_change(struct task *t)
 {

@@ -139,13 +139,9 @@ static void upstreams_run_sweep(struct task *t)
         loop_schedule(us->control, &us->sweep, UPSTREAMS_SWEEP_NS);
 }
 
-static void upstreams_drop_sweep(struct task *t)
-{
-    (void)t; /* the control loop ends: upstreams_destroy() frees all */
-}
-
-static const struct task_type upstreams_sweep_type = {
-    .name = "free removed servers", .run = upstreams_run_sweep, .drop = upstreams_drop_sweep};
+/* No drop(): upstreams_destroy() frees all. */
+static const struct task_type upstreams_sweep_type = {.name = "free removed servers",
+                                                      .run = upstreams_run_sweep};
 
 static int upstreams_prepare_one(struct upstreams_change *change, const struct upstream_conf *conf)
 {

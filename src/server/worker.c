@@ -177,17 +177,12 @@ static void worker_run_give_back(struct task *t)
         worker_give_back_pipes(w);
 }
 
-static void worker_drop_task(struct task *t)
-{
-    (void)t; /* the loop ends, with its sessions and pipes */
-}
-
-static const struct task_type worker_drain_type = {
-    .name = "drain sessions", .run = worker_run_drain, .drop = worker_drop_task};
+static const struct task_type worker_drain_type = {.name = "drain sessions",
+                                                   .run = worker_run_drain};
 static const struct task_type worker_stop_type = {
     .name = "stop sessions", .run = worker_run_stop, .drop = worker_drop_stop};
-static const struct task_type worker_give_back_type = {
-    .name = "give back pipes", .run = worker_run_give_back, .drop = worker_drop_task};
+static const struct task_type worker_give_back_type = {.name = "give back pipes",
+                                                       .run = worker_run_give_back};
 
 int worker_create(struct worker **out, struct loop *loop, const struct worker_env *env)
 {

@@ -49,13 +49,7 @@ static void proxy_run_pause(struct task *task)
         session_abort(&p->session, p->reason);
 }
 
-static void proxy_drop_pause(struct task *task)
-{
-    (void)task;
-}
-
-static const struct task_type proxy_pause_type = {
-    .name = "retry", .run = proxy_run_pause, .drop = proxy_drop_pause};
+static const struct task_type proxy_pause_type = {.name = "retry", .run = proxy_run_pause};
 
 static struct proxy_pause *proxy_new_pause(struct proxy *p, int64_t now_ns)
 {

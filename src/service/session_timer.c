@@ -222,13 +222,8 @@ static void session_run_timer(struct task *t)
     session_timer_arm(s);
 }
 
-static void session_drop_timer(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type session_timer_type = {
-    .name = "session timer", .run = session_run_timer, .drop = session_drop_timer};
+static const struct task_type session_timer_type = {.name = "session timer",
+                                                    .run = session_run_timer};
 
 /*
  * max_lifetime_ns less a random part, so that sessions do not end together. Fibonacci hashing

@@ -116,13 +116,8 @@ static void session_tls_run_retry(struct task *t)
     tls_handler_retry(&o->handler);
 }
 
-static void session_tls_drop_retry(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type session_tls_retry_type = {
-    .name = "TLS handshake waits", .run = session_tls_run_retry, .drop = session_tls_drop_retry};
+static const struct task_type session_tls_retry_type = {.name = "TLS handshake waits",
+                                                        .run = session_tls_run_retry};
 
 /* ---- the stage ---- */
 

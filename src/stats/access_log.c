@@ -293,13 +293,8 @@ static void access_log_run(struct task *t)
         access_log_schedule(al, ACCESS_LOG_WATCH_NS);
 }
 
-static void access_log_drop(struct task *t)
-{
-    (void)t; /* the executor stops: access_log_finish() writes the queue */
-}
-
-static const struct task_type access_log_type = {
-    .name = "access log", .run = access_log_run, .drop = access_log_drop};
+/* No drop(): access_log_finish() writes the queue. */
+static const struct task_type access_log_type = {.name = "access log", .run = access_log_run};
 
 int access_log_create(struct access_log **out, const struct access_log_conf *conf)
 {

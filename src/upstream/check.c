@@ -248,13 +248,8 @@ static void check_run_timer(struct task *t)
         check_look_sent(c);
 }
 
-static void check_drop_timer(struct task *t)
-{
-    (void)t; /* the loop ends: the owner cancels the check */
-}
-
-static const struct task_type check_timer_type = {
-    .name = "check timer", .run = check_run_timer, .drop = check_drop_timer};
+/* No drop(): the owner cancels the check. */
+static const struct task_type check_timer_type = {.name = "check timer", .run = check_run_timer};
 
 static size_t check_encode_header(const struct check *c, uint8_t *out)
 {

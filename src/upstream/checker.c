@@ -319,13 +319,9 @@ static void checker_run_stop(struct task *task)
     }
 }
 
-static void checker_drop_stop(struct task *task)
-{
-    (void)task; /* the loop never ran: nothing to cancel */
-}
-
-static const struct task_type checker_stop_type = {
-    .name = "end health checks", .run = checker_run_stop, .drop = checker_drop_stop};
+/* No drop(): when the loop never ran, there is nothing to cancel. */
+static const struct task_type checker_stop_type = {.name = "end health checks",
+                                                   .run = checker_run_stop};
 
 int checker_create(struct checker **out, struct netloop *net, const struct checker_conf *conf)
 {

@@ -428,13 +428,8 @@ static void checker_run_retry(struct task *task)
     k->episode_at_ns = 0;
 }
 
-static void checker_drop_timer(struct task *task)
-{
-    (void)task; /* the loop ends; checker_run_stop() has cancelled the checks */
-}
+/* No drop(): checker_run_stop() has cancelled the checks. */
+const struct task_type checker_timer_type = {.name = "health check", .run = checker_run_timer};
 
-const struct task_type checker_timer_type = {
-    .name = "health check", .run = checker_run_timer, .drop = checker_drop_timer};
-
-const struct task_type checker_retry_type = {
-    .name = "health checks again", .run = checker_run_retry, .drop = checker_drop_timer};
+const struct task_type checker_retry_type = {.name = "health checks again",
+                                             .run = checker_run_retry};

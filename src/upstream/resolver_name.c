@@ -94,14 +94,9 @@ static void resolver_name_run_pause(struct task *t)
         resolver_name_pause(name, resolver_name_pause_ns(name, resolver_name_retry_ns(name)));
 }
 
-static void resolver_name_drop_pause(struct task *t)
-{
-    (void)t; /* resolver_destroy() frees the name */
-}
-
+/* No drop(): resolver_destroy() frees the name. */
 static const struct task_type resolver_pause_type = {.name = "time to look up a host name",
-                                                     .run = resolver_name_run_pause,
-                                                     .drop = resolver_name_drop_pause};
+                                                     .run = resolver_name_run_pause};
 
 /*
  * Number of addresses of the server at index ${i}: 2 for a host with one IPv4 and one IPv6 address,
@@ -268,14 +263,9 @@ static void resolver_name_run_answer(struct task *t)
     }
 }
 
-static void resolver_name_drop_answer(struct task *t)
-{
-    (void)t; /* resolver_destroy() frees the name */
-}
-
+/* No drop(): resolver_destroy() frees the name. */
 static const struct task_type resolver_answer_type = {.name = "use the addresses of a name",
-                                                      .run = resolver_name_run_answer,
-                                                      .drop = resolver_name_drop_answer};
+                                                      .run = resolver_name_run_answer};
 
 void resolver_name_use_soon(struct resolver_name *name)
 {
@@ -299,14 +289,9 @@ static void resolver_name_run_lookup(struct task *t)
     MUST(rc == 0 || rc == -ESHUTDOWN);
 }
 
-static void resolver_name_drop_lookup(struct task *t)
-{
-    (void)t; /* resolver_destroy() frees the name */
-}
-
+/* No drop(): resolver_destroy() frees the name. */
 static const struct task_type resolver_lookup_type = {.name = "look up a host name",
-                                                      .run = resolver_name_run_lookup,
-                                                      .drop = resolver_name_drop_lookup};
+                                                      .run = resolver_name_run_lookup};
 
 int resolver_name_look_up(struct resolver_name *name, struct proxy_loop *listeners)
 {

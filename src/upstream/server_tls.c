@@ -158,13 +158,9 @@ static void server_tls_run_timer(struct task *task)
         tls_handler_retry(&t->handler);
 }
 
-static void server_tls_drop_timer(struct task *task)
-{
-    (void)task; /* the loop ends: the owner aborts the channel */
-}
-
-static const struct task_type server_tls_timer_type = {
-    .name = "TLS with a server", .run = server_tls_run_timer, .drop = server_tls_drop_timer};
+/* No drop(): the owner aborts the channel. */
+static const struct task_type server_tls_timer_type = {.name = "TLS with a server",
+                                                       .run = server_tls_run_timer};
 
 int server_tls_begin(struct server_tls *t, struct channel *ch, const struct upstream_tls_conf *conf,
                      struct upstream_server *server, const struct server_tls_wish *wish)

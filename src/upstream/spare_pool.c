@@ -66,13 +66,8 @@ static void spare_run_look(struct task *t)
         spare_begin_parts(pool, wanted->list[i]);
 }
 
-static void spare_drop_look(struct task *t)
-{
-    (void)t; /* the loop and its spares have ended */
-}
-
-static const struct task_type spare_look_type = {
-    .name = "look at spare connections", .run = spare_run_look, .drop = spare_drop_look};
+static const struct task_type spare_look_type = {.name = "look at spare connections",
+                                                 .run = spare_run_look};
 
 int spare_pool_create(struct spare_pool **out, const struct spare_pools *pools, struct netloop *net,
                       unsigned number)

@@ -208,13 +208,9 @@ static void wait_queue_run_timeout(struct task *task)
     done(cookie, NULL, -ETIMEDOUT);
 }
 
-static void wait_queue_drop_timeout(struct task *t)
-{
-    (void)t; /* the loop ends: its sessions leave the queue */
-}
-
-static const struct task_type wait_queue_timeout_type = {
-    .name = "wait for a server", .run = wait_queue_run_timeout, .drop = wait_queue_drop_timeout};
+/* No drop(): its sessions leave the queue. */
+static const struct task_type wait_queue_timeout_type = {.name = "wait for a server",
+                                                         .run = wait_queue_run_timeout};
 
 static bool wait_queue_append(struct wait_queue *q, struct wait_ticket *t)
 {

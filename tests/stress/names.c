@@ -299,12 +299,7 @@ static void run_step(struct task *t)
         begin_round(); /* the first */
 }
 
-static void drop_step(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type step_type = {.name = "step", .run = run_step, .drop = drop_step};
+static const struct task_type step_type = {.name = "step", .run = run_step};
 
 /* ---- picks, on the workers ---- */
 

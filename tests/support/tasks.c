@@ -153,14 +153,9 @@ static void slow_run(struct task *t)
     atomic_store(&s->run, 1);
 }
 
-static void slow_drop(struct task *t)
-{
-    (void)t;
-}
-
 void tasks_slow_init(struct tasks_slow *t, int64_t ns)
 {
-    static const struct task_type type = {.name = "slow", .run = slow_run, .drop = slow_drop};
+    static const struct task_type type = {.name = "slow", .run = slow_run};
 
     t->task.type = &type;
     t->ns = ns;

@@ -49,7 +49,8 @@ static void run(struct task *t)
 
 static void drop(struct task *t)
 {
-    restore(t)->real->drop(t);
+    restore(t);
+    task_drop(t);
 }
 
 static struct measured *find(const struct task_type *real)

@@ -70,14 +70,9 @@ static void tireless_run(struct task *t)
         (void)!executor_schedule(e, &r->timer, 0);
 }
 
-static void tireless_drop(struct task *t)
-{
-    (void)t;
-}
-
 static void tireless_init(struct tireless *r)
 {
-    static const struct task_type type = {"tireless", tireless_run, tireless_drop};
+    static const struct task_type type = {.name = "tireless", .run = tireless_run};
 
     timer_init(&r->timer, &type);
     atomic_init(&r->over, false);

@@ -53,11 +53,6 @@ static void member_drop(struct task *t)
     CONTAINER_OF(t, struct member, timer.task)->dropped++;
 }
 
-static void no_drop(struct task *t)
-{
-    (void)t;
-}
-
 static const struct task_type member_type = {
     .name = "member", .run = member_run, .drop = member_drop};
 
@@ -132,7 +127,7 @@ static void late_run(struct task *t)
     atomic_store(&over, true);
 }
 
-static const struct task_type late_type = {.name = "late", .run = late_run, .drop = no_drop};
+static const struct task_type late_type = {.name = "late", .run = late_run};
 
 static void schedule_late(void *arg)
 {
@@ -168,9 +163,8 @@ static void task_run(struct task *t)
     atomic_fetch_add(&CONTAINER_OF(t, struct tasks_counted, task)->run, 1);
 }
 
-static const struct task_type submitter_type = {
-    .name = "submitter", .run = submit_task, .drop = no_drop};
-static const struct task_type task_type = {.name = "task", .run = task_run, .drop = no_drop};
+static const struct task_type submitter_type = {.name = "submitter", .run = submit_task};
+static const struct task_type task_type = {.name = "task", .run = task_run};
 
 /* The first of the crowd submits a task. */
 static void schedule_crowd_and_task(void *arg)

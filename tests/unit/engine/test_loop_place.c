@@ -23,11 +23,6 @@ static void teardown(void)
     loop_runner_destroy(loop);
 }
 
-static void no_drop(struct task *t)
-{
-    (void)t;
-}
-
 /*
  * Schedules a timer, submits two tasks, and lasts longer than the quantum. The timer goes behind
  * those two.
@@ -52,7 +47,7 @@ static void placing_run(struct task *t)
 
 static void placing_init(struct placing *p)
 {
-    static const struct task_type type = {.name = "placing", .run = placing_run, .drop = no_drop};
+    static const struct task_type type = {.name = "placing", .run = placing_run};
 
     p->task.type = &type;
     tasks_traced_init(&p->before[0], &trace, '1');

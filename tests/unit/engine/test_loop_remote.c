@@ -289,15 +289,9 @@ static void change_run(struct task *t)
     timers_after(loop, &changing, MS(1), MS(2));
 }
 
-static void change_drop(struct task *t)
-{
-    (void)t;
-}
-
 TEST(time, a_periodic_one_may_be_submitted_anew_in_its_own_run)
 {
-    static const struct task_type type = {
-        .name = "changing", .run = change_run, .drop = change_drop};
+    static const struct task_type type = {.name = "changing", .run = change_run};
 
     timers_noted_init(&changing);
     timer_init(&changing.timer, &type);

@@ -46,12 +46,7 @@ static void judge_run(struct task *t)
     atomic_store(&j->run, true);
 }
 
-static void judge_drop(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type judge_type = {.name = "judge", .run = judge_run, .drop = judge_drop};
+static const struct task_type judge_type = {.name = "judge", .run = judge_run};
 
 static void setup(void)
 {

@@ -296,14 +296,14 @@ static void flood_run(struct task *t)
         ck_assert_int_eq(loop_submit(loop, LOOP_TASKS, t), 0);
 }
 
-static void no_drop(struct task *t)
+static void do_nothing(struct task *t)
 {
     (void)t;
 }
 
 TEST(timer, tasks_without_end_do_not_keep_a_timer_waiting)
 {
-    static const struct task_type type = {.name = "flood", .run = flood_run, .drop = no_drop};
+    static const struct task_type type = {.name = "flood", .run = flood_run};
     static struct task flood[100];
     struct probe p;
 
@@ -330,7 +330,7 @@ static void cancel_always_due(void *arg)
 
 TEST(timer, a_timer_that_is_always_due_does_not_keep_tasks_waiting)
 {
-    static const struct task_type type = {.name = "always due", .run = no_drop, .drop = no_drop};
+    static const struct task_type type = {.name = "always due", .run = do_nothing};
     struct tasks_counted t;
     struct timer always;
 
@@ -354,6 +354,22 @@ TEST(timer, stopping_drops_every_timer_that_waits)
     ck_assert_uint_eq(atomic_load(&once.dropped), 1);
     ck_assert_uint_eq(atomic_load(&every.dropped), 1);
     ck_assert_uint_eq(atomic_load(&once.run) + atomic_load(&every.run), 0);
+}
+
+static void schedule_after_a_minute(void *arg)
+{
+    loop_schedule_every(loop, arg, 60 * NS_PER_S, 0);
+}
+
+TEST(timer, stopping_makes_a_timer_without_drop_idle)
+{
+    static const struct task_type type = {.name = "no drop", .run = do_nothing};
+    struct timer t;
+
+    timer_init(&t, &type);
+    loop_runner_call(loop, schedule_after_a_minute, &t);
+    loop_runner_stop(loop);
+    ck_assert_int_eq(t.state, TIMER_IDLE);
 }
 
 TEST(timer, a_timer_scheduled_in_the_quiet_period_is_dropped_too)

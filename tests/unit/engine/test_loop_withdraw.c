@@ -150,11 +150,6 @@ static void withdrawing_run(struct task *t)
     w->withdrawn = withdraw(&w->next);
 }
 
-static void withdrawing_drop(struct task *t)
-{
-    (void)t;
-}
-
 static void submit_withdrawing(void *arg)
 {
     struct withdrawing *w = arg;
@@ -165,8 +160,7 @@ static void submit_withdrawing(void *arg)
 
 TEST(withdraw, one_that_is_withdrawn_in_the_turn_in_which_it_is_due_does_not_run)
 {
-    static const struct task_type type = {
-        .name = "withdrawing", .run = withdrawing_run, .drop = withdrawing_drop};
+    static const struct task_type type = {.name = "withdrawing", .run = withdrawing_run};
     struct withdrawing w = {.withdrawn = false};
 
     loop_runner_destroy(loop);

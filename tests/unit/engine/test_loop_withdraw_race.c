@@ -223,14 +223,9 @@ static void first_run(struct task *t)
     begin_steps(first.last_run);
 }
 
-static void first_drop(struct task *t)
-{
-    (void)t;
-}
-
 static void submit_both(void *arg)
 {
-    static const struct task_type type = {.name = "first", .run = first_run, .drop = first_drop};
+    static const struct task_type type = {.name = "first", .run = first_run};
 
     timers_noted_init(&first);
     timer_init(&first.timer, &type);

@@ -281,13 +281,7 @@ static void newcomer_adopt(struct task *t)
     ev_io_start(loop_ev(loop), &n->io);
 }
 
-static void newcomer_drop(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type newcomer_type = {
-    .name = "newcomer", .run = newcomer_adopt, .drop = newcomer_drop};
+static const struct task_type newcomer_type = {.name = "newcomer", .run = newcomer_adopt};
 
 TEST(io, what_is_adopted_is_heard_before_the_tasks_that_wait)
 {

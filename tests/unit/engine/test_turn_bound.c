@@ -92,13 +92,7 @@ static void witness_run(struct task *t)
     witness_see(CONTAINER_OF(t, struct witness, task));
 }
 
-static void witness_drop(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type witness_type = {
-    .name = "witness", .run = witness_run, .drop = witness_drop};
+static const struct task_type witness_type = {.name = "witness", .run = witness_run};
 
 TEST_EACH(bound, a_task_has_its_step_behind_the_first_slow_control_or_tail_tasks, ARRAY_LEN(queues))
 {
@@ -134,8 +128,7 @@ static void sender_run(struct task *t)
     sockets_say(CONTAINER_OF(t, struct sender, task)->fd, "x");
 }
 
-static const struct task_type sender_type = {
-    .name = "sender", .run = sender_run, .drop = witness_drop};
+static const struct task_type sender_type = {.name = "sender", .run = sender_run};
 
 static void witness_start(void *arg)
 {

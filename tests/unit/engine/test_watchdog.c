@@ -217,14 +217,9 @@ static void nap_run(struct task *t)
     PAUSE_MS(20);
 }
 
-static void nap_drop(struct task *t)
-{
-    (void)t;
-}
-
 TEST(stall, many_turns_below_the_threshold_are_no_stall)
 {
-    static const struct task_type type = {.name = "nap", .run = nap_run, .drop = nap_drop};
+    static const struct task_type type = {.name = "nap", .run = nap_run};
     struct task naps[45]; /* 900 ms */
     struct loop_stats stats;
 

@@ -33,13 +33,8 @@ static void nap_run(struct task *t)
     PAUSE_MS(20);
 }
 
-static void nap_drop(struct task *t)
-{
-    (void)t;
-}
-
-static const struct task_type slow_type = {.name = "slow", .run = nap_run, .drop = nap_drop};
-static const struct task_type quick_type = {.name = "quick", .run = nap_run, .drop = nap_drop};
+static const struct task_type slow_type = {.name = "slow", .run = nap_run};
+static const struct task_type quick_type = {.name = "quick", .run = nap_run};
 
 static void submit(struct task *t, const struct task_type *type)
 {

@@ -58,11 +58,6 @@ static struct {
 
 /* ---- tasks ---- */
 
-static void drop_nothing(struct task *t)
-{
-    (void)t;
-}
-
 static void busy_run(struct task *t)
 {
     int64_t end_at_ns = clock_now_ns() + CONTAINER_OF(t, struct busy, task)->busy_ns;
@@ -77,8 +72,8 @@ static void spin_run(struct task *t)
         return; /* the loop ends; there is nothing to release */
 }
 
-static const struct task_type busy_type = {.name = "busy", .run = busy_run, .drop = drop_nothing};
-static const struct task_type spin_type = {.name = "spin", .run = spin_run, .drop = drop_nothing};
+static const struct task_type busy_type = {.name = "busy", .run = busy_run};
+static const struct task_type spin_type = {.name = "spin", .run = spin_run};
 
 static void submit(struct task *t)
 {
