@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "net/sock.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 
 struct process_conf {
     const char *user;     /* NULL: not changed */

@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "config/diagnostics.h"
 #include "config/option_kind.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 
 #define BLANKS " \t"
 

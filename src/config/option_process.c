@@ -10,7 +10,7 @@
 #include "config/option_rate.h"
 #include "engine/affinity.h"
 #include "engine/chooser.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 
 static const struct option_word log_sinks[] = {
     {"stderr", 0},

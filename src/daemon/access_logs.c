@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "daemon/log_target.h"
 #include "engine/lock.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 #include "stats/access_log.h"
 #include "stats/figure.h"
 #include "stats/figure_log.h"

@@ -9,7 +9,6 @@
 #include "limits/admission.h"
 #include "server/listener_internal.h"
 #include "server/listeners.h"
-#include "server/server.h"
 #include "service/echo.h"
 #include "service/proxy.h"
 #include "service/session.h"

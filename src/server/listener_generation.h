@@ -32,7 +32,6 @@ struct counters_set;
 struct executor;
 struct figure_visitor;
 struct listeners_sources;
-struct server_conf;
 struct session;
 
 struct listener_generation {
@@ -52,7 +51,6 @@ struct listener_generation {
 };
 
 struct listener_generation_from {
-    const struct server_conf *conf;
     const struct listeners_sources *sources;
     struct executor *executor;
     struct tls_handshakes *handshakes;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "net/sock.h"
-#include "server/carry_over.h"
 #include "server/listener_generation.h"
 #include "server/listener_internal.h"
 #include "server/listener_socket.h"
@@ -15,20 +14,10 @@
 
 int listeners_create(struct listeners **out, const struct listeners_env *env)
 {
-    struct carry_over_conf carry_over = {.control = env->control,
-                                         .boss = env->boss,
-                                         .workers = env->workers,
-                                         .list = env->worker_list};
     struct listeners *ls = calloc(1, sizeof(*ls));
-    int rc;
 
     if (!ls)
         return -ENOMEM;
-    rc = carry_over_create(&ls->carry_over, &carry_over);
-    if (rc < 0) {
-        free(ls);
-        return rc;
-    }
     ls->env = *env;
     lock_init(&ls->lock);
     list_init(&ls->addresses);
@@ -335,7 +324,6 @@ void listeners_destroy(struct listeners *ls)
         list_remove(&la->link);
         free(la);
     }
-    carry_over_destroy(ls->carry_over);
     for (unsigned i = 0; i < ls->n; i++) {
         listener_generation_release(listener_generation_end(ls->list[i], CLOCK_NEVER));
         listener_release(ls->list[i]);

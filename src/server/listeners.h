@@ -29,18 +29,15 @@ struct listeners;
 struct listeners_change;
 struct loop;
 struct loop_group;
-struct server_conf;
+struct list;
 struct session;
 struct socket_store;
 struct tls_handshakes;
 struct upstream;
-struct worker;
 
 struct listeners_env {
     struct loop *control;
     struct loop_group *boss;
-    struct loop_group *workers;
-    struct worker **worker_list; /* by loop number; loop_group_max() entries */
     struct executor *executor;
     struct tls_handshakes *handshakes;
     struct connection_limit *room;         /* connection limit of the process */
@@ -54,13 +51,18 @@ struct listeners_env {
     void (*opened)(void *cookie);
     /* On any thread: a socket announced by opened() was closed. */
     void (*stopped)(void *cookie);
+    /* At a commit, with generations that sessions may still use: the callee owns them. */
+    void (*replaced)(void *cookie, struct list *generations);
     void *cookie;
 };
 
-/* Objects of the new configuration that its listeners use. */
 #define LISTENERS_WHY_BYTES 256
 
+/* The new configuration, and its objects that listeners use. */
 struct listeners_sources {
+    const struct listener_conf *list;
+    unsigned n;
+    unsigned accept_batch; /* clients accepted per readiness event */
     /* Returns the upstream ${name} of the new configuration. */
     struct upstream *(*upstream)(void *cookie, const char *name);
     /*
@@ -84,25 +86,25 @@ struct listeners_sources {
 int listeners_create(struct listeners **out, const struct listeners_env *env) NODISCARD;
 
 /*
- * listeners_prepare(ls, conf, src, out):
- * Create what the listeners of ${conf} need, and bind their new addresses. One change at a time. A
+ * listeners_prepare(ls, src, out):
+ * Create what the listeners of ${src} need, and bind their new addresses. One change at a time. A
  * failure is logged and changes nothing. Waits up to a second for the address of a socket that is
  * still closing.
  *
  * Thread: control loop, or main before start
- * Owns:   ${conf} and ${src} are used during the call only; each generation holds its section's
+ * Owns:   ${src} is used during the call only; each generation holds its section's
  *         memory
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EADDRINUSE (also if an address is configured twice); as
  *         sock_listen()
  */
-int listeners_prepare(struct listeners *ls, const struct server_conf *conf,
-                      const struct listeners_sources *src, struct listeners_change **out) NODISCARD;
+int listeners_prepare(struct listeners *ls, const struct listeners_sources *src,
+                      struct listeners_change **out) NODISCARD;
 
 /*
  * listeners_commit(change) / listeners_cancel(change):
  * Use the new configuration from now on / undo the prepare. New sockets accept at once, or from
  * listeners_start() on. Kept sockets pass to the listener that now has their address.
- * server/carry_over then moves the sessions.
+ * env.replaced() then moves the sessions.
  *
  * Thread: as listeners_prepare()
  * Owns:   ${change} is freed

@@ -10,14 +10,12 @@
 #include "handlers/fault_handler.h"
 #include "limits/connection_limit.h"
 #include "net/sock.h"
-#include "server/carry_over.h"
 #include "server/listener_generation.h"
 #include "server/listener_internal.h"
 #include "server/listener_socket.h"
 #include "server/listeners.h"
 #include "server/listeners_internal.h"
 #include "server/socket_store.h"
-#include "server/server.h"
 #include "service/session.h"
 
 static struct listener *listeners_find(const struct listeners *ls, const char *name)
@@ -127,32 +125,30 @@ static int listeners_check_address(const struct listeners_change *change,
     return -EADDRINUSE;
 }
 
-int listeners_prepare(struct listeners *ls, const struct server_conf *conf,
-                      const struct listeners_sources *src, struct listeners_change **out)
+int listeners_prepare(struct listeners *ls, const struct listeners_sources *src,
+                      struct listeners_change **out)
 {
-    const struct listener_generation_from from = {.conf = conf,
-                                                  .sources = src,
-                                                  .executor = ls->env.executor,
-                                                  .handshakes = ls->env.handshakes};
+    const struct listener_generation_from from = {
+        .sources = src, .executor = ls->env.executor, .handshakes = ls->env.handshakes};
     struct listeners_change *change =
-        calloc(1, sizeof(*change) + conf->n_listeners * sizeof(change->items[0]));
+        calloc(1, sizeof(*change) + src->n * sizeof(change->items[0]));
     int rc = 0;
 
     if (!change)
         return -ENOMEM;
     change->listeners = ls;
     list_init(&change->replaced);
-    change->accept_batch = conf->boss.accept_batch;
+    change->accept_batch = src->accept_batch;
     change->leave_ns = src->leave_ns;
     change->why = src->why;
-    change->list = calloc(conf->n_listeners + 1, sizeof(struct listener *));
+    change->list = calloc(src->n + 1, sizeof(struct listener *));
     if (!change->list)
         rc = -ENOMEM;
-    for (unsigned i = 0; rc == 0 && i < conf->n_listeners; i++)
-        rc = listeners_prepare_listener(change, &conf->listeners[i], &from);
-    for (unsigned i = 0; rc == 0 && i < conf->n_listeners; i++)
-        for (unsigned j = 0; rc == 0 && j < conf->listeners[i].n_addresses; j++)
-            rc = listeners_prepare_address(change, &conf->listeners[i].addresses[j],
+    for (unsigned i = 0; rc == 0 && i < src->n; i++)
+        rc = listeners_prepare_listener(change, &src->list[i], &from);
+    for (unsigned i = 0; rc == 0 && i < src->n; i++)
+        for (unsigned j = 0; rc == 0 && j < src->list[i].n_addresses; j++)
+            rc = listeners_prepare_address(change, &src->list[i].addresses[j],
                                            change->items[i].generation);
     list_for_each (node, &ls->addresses)
         if (rc == 0)
@@ -436,6 +432,6 @@ void listeners_commit(struct listeners_change *change)
     while (n_closed-- > 0)
         ls->env.stopped(ls->env.cookie);
     if (!list_empty(&change->replaced))
-        carry_over_begin(ls->carry_over, &change->replaced);
+        ls->env.replaced(ls->env.cookie, &change->replaced);
     free(change);
 }

@@ -31,7 +31,6 @@
 #include "net/sock.h"
 #include "server/listeners.h"
 
-struct carry_over;
 struct listener_generation;
 struct listener_socket;
 
@@ -66,8 +65,7 @@ struct listeners {
     struct list hidden;  /* sockets, the oldest first; see note: hidden */
     unsigned n_hidden;
     struct timer hidden_end; /* control loop */
-    struct carry_over *carry_over;
-    unsigned accept_batch; /* of the last committed change */
+    unsigned accept_batch;   /* of the last committed change */
     atomic_bool started;
     bool stopping;
 };

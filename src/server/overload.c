@@ -19,7 +19,6 @@
 #include "engine/loop_group.h"
 #include "limits/connection_limit.h"
 #include "server/overload_internal.h"
-#include "server/threads.h"
 #include "stats/figure.h"
 
 /*
@@ -190,10 +189,10 @@ static void overload_run_sample(struct task *t)
 static const struct task_type overload_sample_type = {.name = "sample memory",
                                                       .run = overload_run_sample};
 
-int overload_create(struct overload **out, const struct overload_conf *conf,
-                    const struct threads *threads, struct connection_limit *room)
+int overload_create(struct overload **out, const struct overload_conf *conf, struct loop *control,
+                    struct loop_group *workers, struct connection_limit *room)
 {
-    unsigned n = loop_group_max(threads->workers);
+    unsigned n = loop_group_max(workers);
     uint64_t limit = conf->max_buffered_bytes > 0 ? conf->max_buffered_bytes : INT64_MAX;
     struct overload *ov;
 
@@ -210,10 +209,10 @@ int overload_create(struct overload **out, const struct overload_conf *conf,
     ov->buffered.over = overload_on_over;
     ov->buffered.cookie = ov;
     ov->room = room;
-    ov->control = threads_control(threads);
+    ov->control = control;
     timer_init(&ov->tick, &overload_tick_type);
     timer_init(&ov->sample, &overload_sample_type);
-    ov->workers = threads->workers;
+    ov->workers = workers;
     for (unsigned i = 0; i < n; i++)
         overload_part_init(&ov->parts[i], ov);
     *out = ov;

@@ -24,11 +24,12 @@
 #include "base/must.h"
 #include "limits/token_bucket.h"
 
-struct memory_account;
-struct overload;
 struct connection_limit;
 struct figure_visitor;
-struct threads;
+struct loop;
+struct loop_group;
+struct memory_account;
+struct overload;
 
 struct overload_conf {
     uint64_t max_buffered_bytes;       /* 0: no limit */
@@ -40,15 +41,15 @@ struct overload_conf {
 #define OVERLOAD_SAMPLE_NS INT64_C(100000000)
 
 /*
- * overload_create(out, conf, threads, room):
+ * overload_create(out, conf, control, workers, room):
  * Prepare overload protection; ${out} is NULL if no limit is configured.
  *
  * Thread: main, before the workers are created
- * Owns:   ${room} and the loops of ${threads} must live until no loop runs
+ * Owns:   ${room} and the loops must live until no loop runs
  * Errors: 0; -ENOMEM
  */
-int overload_create(struct overload **out, const struct overload_conf *conf,
-                    const struct threads *threads, struct connection_limit *room) NODISCARD;
+int overload_create(struct overload **out, const struct overload_conf *conf, struct loop *control,
+                    struct loop_group *workers, struct connection_limit *room) NODISCARD;
 
 /*
  * overload_start(ov):

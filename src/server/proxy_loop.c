@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "server/server.h"
+#include "server/listener.h"
 
 struct proxy_loop_listener {
     const char **upstreams; /* of the listener (NULL: none), then of its routes */
@@ -52,13 +52,14 @@ static bool proxy_loop_same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool proxy_loop_same(const struct proxy_loop *p, const struct server_conf *conf)
+static bool proxy_loop_same(const struct proxy_loop *p, const struct listener_conf *list,
+                            unsigned n)
 {
-    bool same = p->n == conf->n_listeners;
+    bool same = p->n == n;
 
     for (unsigned i = 0; same && i < p->n; i++) {
         const struct proxy_loop_listener *l = &p->listeners[i];
-        const struct listener_conf *other = &conf->listeners[i];
+        const struct listener_conf *other = &list[i];
 
         same = proxy_loop_same_text(l->mirror, other->mirror) && l->n == other->n_addresses &&
                l->n_upstreams == other->n_routes + 1;
@@ -70,26 +71,26 @@ static bool proxy_loop_same(const struct proxy_loop *p, const struct server_conf
     return same;
 }
 
-static int proxy_loop_fill(struct proxy_loop *p, const struct server_conf *conf)
+static int proxy_loop_fill(struct proxy_loop *p, const struct listener_conf *list, unsigned n)
 {
     int rc = 0;
 
-    p->listeners = arena_alloc(p->memory, conf->n_listeners, sizeof(p->listeners[0]));
+    p->listeners = arena_alloc(p->memory, n, sizeof(p->listeners[0]));
     if (!p->listeners)
         return -ENOMEM;
-    for (; rc == 0 && p->n < conf->n_listeners; p->n++)
-        rc = proxy_loop_copy(p->memory, &p->listeners[p->n], &conf->listeners[p->n]);
+    for (; rc == 0 && p->n < n; p->n++)
+        rc = proxy_loop_copy(p->memory, &p->listeners[p->n], &list[p->n]);
     return rc;
 }
 
-int proxy_loop_create(struct proxy_loop **out, const struct server_conf *conf,
+int proxy_loop_create(struct proxy_loop **out, const struct listener_conf *list, unsigned n,
                       struct proxy_loop *before)
 {
     struct proxy_loop *p;
     struct arena *memory;
     int rc;
 
-    if (before && proxy_loop_same(before, conf)) {
+    if (before && proxy_loop_same(before, list, n)) {
         proxy_loop_hold(before);
         *out = before;
         return 0;
@@ -102,7 +103,7 @@ int proxy_loop_create(struct proxy_loop **out, const struct server_conf *conf,
     if (!p)
         goto err_memory;
     p->memory = memory;
-    rc = proxy_loop_fill(p, conf);
+    rc = proxy_loop_fill(p, list, n);
     if (rc < 0)
         goto err_memory;
     *out = p;

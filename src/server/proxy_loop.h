@@ -10,18 +10,18 @@
 #include "base/must.h"
 
 struct address;
+struct listener_conf;
 struct proxy_loop;
-struct server_conf;
 
 /*
- * proxy_loop_create(out, conf, before):
- * Copy the listeners' addresses, upstreams and mirrors from ${conf}. Returns ${before} (may be
+ * proxy_loop_create(out, list, n, before):
+ * Copy the addresses, upstreams and mirrors of the listeners in ${list}. Returns ${before} (may be
  * NULL), with another reference, if nothing has changed.
  *
  * Owns:   immutable; the caller has a reference
  * Errors: 0; -ENOMEM
  */
-int proxy_loop_create(struct proxy_loop **out, const struct server_conf *conf,
+int proxy_loop_create(struct proxy_loop **out, const struct listener_conf *list, unsigned n,
                       struct proxy_loop *before) NODISCARD;
 
 /*

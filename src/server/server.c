@@ -16,6 +16,7 @@
 #include "net/descriptor_budget.h"
 #include "net/resolve.h"
 #include "net/srv.h"
+#include "server/carry_over.h"
 #include "server/certificates.h"
 #include "server/checks.h"
 #include "server/descriptors.h"
@@ -102,12 +103,12 @@ static void server_on_socket_stopped(void *cookie)
     server_release(cookie);
 }
 
-/* ---- main ---- */
-
-static int server_create_overload(struct server *sv)
+static void server_on_replaced(void *cookie, struct list *generations)
 {
-    return overload_create(&sv->overload, &sv->conf->overload, &sv->threads, &sv->room);
+    carry_over_begin(((struct server *)cookie)->carry_over, generations);
 }
+
+/* ---- main ---- */
 
 static int server_create_workers(struct server *sv)
 {
@@ -158,7 +159,9 @@ static int server_create_resolver(struct server *sv)
                                  .release = proxy_loop_release};
     int rc = resolver_create(&sv->resolver, &conf);
 
-    return rc == 0 ? proxy_loop_create(&sv->proxy_loop, sv->conf, NULL) : rc;
+    return rc == 0 ? proxy_loop_create(&sv->proxy_loop, sv->conf->listeners, sv->conf->n_listeners,
+                                       NULL)
+                   : rc;
 }
 
 static int server_prepare_checks(struct server *sv)
@@ -207,18 +210,6 @@ static struct upstream *server_find_upstream(void *cookie, const char *name)
     return upstreams_find(((const struct server *)cookie)->first_upstreams, name);
 }
 
-struct descriptors_aside server_aside(const struct server *sv, const struct server_conf *conf,
-                                      const struct upstream_next *next)
-{
-    unsigned names = resolver_names(next, conf->n_upstreams), threads = conf->executor.threads;
-
-    return (struct descriptors_aside){
-        .lookups = names < threads ? names : threads,
-        .checks = checks_at_a_time(next, conf->n_upstreams, descriptors_checks_max()),
-        .workers = loop_group_size(sv->threads.workers),
-        .others = conf->set_aside};
-}
-
 static struct access_log *server_find_access_log(void *cookie, const char *where)
 {
     const struct server_events *events = &((const struct server *)cookie)->events;
@@ -228,10 +219,14 @@ static struct access_log *server_find_access_log(void *cookie, const char *where
 
 static int server_open_listeners(struct server *sv)
 {
-    struct listeners_sources sources = {
-        .upstream = server_find_upstream, .access_log = server_find_access_log, .cookie = sv};
+    struct listeners_sources sources = {.list = sv->conf->listeners,
+                                        .n = sv->conf->n_listeners,
+                                        .accept_batch = sv->conf->boss.accept_batch,
+                                        .upstream = server_find_upstream,
+                                        .access_log = server_find_access_log,
+                                        .cookie = sv};
     struct listeners_change *change;
-    int rc = listeners_prepare(sv->listeners, sv->conf, &sources, &change);
+    int rc = listeners_prepare(sv->listeners, &sources, &change);
 
     if (rc == 0)
         listeners_commit(change);
@@ -242,8 +237,6 @@ static int server_create_listeners(struct server *sv)
 {
     struct listeners_env env = {.control = threads_control(&sv->threads),
                                 .boss = sv->threads.boss,
-                                .workers = sv->threads.workers,
-                                .worker_list = workers_list(sv->workers),
                                 .executor = sv->threads.executor,
                                 .handshakes = sv->threads.handshakes,
                                 .room = &sv->room,
@@ -253,10 +246,13 @@ static int server_create_listeners(struct server *sv)
                                 .accepted = server_on_accepted,
                                 .opened = server_on_socket_opened,
                                 .stopped = server_on_socket_stopped,
+                                .replaced = server_on_replaced,
                                 .cookie = sv};
-    int rc = listeners_create(&sv->listeners, &env);
+    int rc = server_create_carry_over(sv);
     unsigned sockets;
 
+    if (rc == 0)
+        rc = listeners_create(&sv->listeners, &env);
     if (rc == 0)
         rc = server_open_listeners(sv);
     if (rc < 0)
@@ -285,7 +281,8 @@ int server_create(struct server **out, const struct server_conf *conf,
     connection_limit_init(&sv->room, &conf->quota);
     rc = threads_create(&sv->threads, conf);
     if (rc == 0)
-        rc = server_create_overload(sv);
+        rc = overload_create(&sv->overload, &conf->overload, threads_control(&sv->threads),
+                             sv->threads.workers, &sv->room);
     if (rc == 0)
         rc = server_create_workers(sv);
     if (rc == 0)
@@ -430,6 +427,7 @@ void server_destroy(struct server *sv)
     server_end_loops(sv);
     server_pause_free_all(sv);
     lock_close(&sv->pauses_lock);
+    carry_over_destroy(sv->carry_over);
     listeners_destroy(sv->listeners);
     workers_destroy(sv->workers);
     spares_destroy(sv->spares);

@@ -8,94 +8,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/must.h"
-#include "engine/affinity.h"
-#include "engine/chooser.h"
-#include "server/listener.h"
-#include "server/overload.h"
 #include "server/socket_store.h"
-#include "tls/tls_conf.h"
-#include "tls/tls_handshakes.h"
-#include "upstream/upstream.h"
 
+struct access_log;
 struct loop;
-struct server;
-struct upstreams;
 struct resize;
+struct server;
+struct server_conf;
 struct task;
-
-/* Limits of the numbers of threads. */
-#define SERVER_BOSS_MAX    64
-#define SERVER_WORKERS_MAX 256
-
-enum server_affinity {
-    SERVER_AFFINITY_OFF,
-    SERVER_AFFINITY_AUTO, /* thread i on the i-th allowed processor, cyclically */
-    SERVER_AFFINITY_LIST  /* thread i on the i-th processor of `list`, cyclically */
-};
-
-struct server_cpus {
-    enum server_affinity affinity;
-    unsigned *list; /* processor numbers */
-    unsigned n;
-};
-
-struct server_boss_conf {
-    unsigned threads;
-    unsigned accept_batch; /* clients accepted per readiness event */
-    struct server_cpus cpus;
-    enum affinity_scheduling scheduling;
-};
-
-struct server_worker_conf {
-    unsigned threads;        /* 0: two per processor, or fewer under a CPU quota */
-    unsigned io_ratio;       /* percent of a turn for I/O, 1 to 100 */
-    int64_t task_quantum_ns; /* time for tasks in a turn */
-    unsigned max_pending_tasks;
-    enum chooser_kind chooser;
-    /* epoll is rebuilt after so many early, empty polls in a row; 0: never */
-    unsigned rebuild_threshold;
-    int64_t stall_threshold_ns; /* turns at least this long count as stalls; 0: no turn does */
-    struct server_cpus cpus;
-};
-
-struct server_executor_conf {
-    unsigned threads;
-    unsigned max_pending_tasks;
-};
-
-/* One generation of configuration; immutable. */
-struct server_conf {
-    struct server_boss_conf boss;
-    struct server_worker_conf worker;
-    struct server_executor_conf executor;
-    struct tls_handshakes_conf handshake; /* `threads` may be TLS_HANDSHAKES_AUTO */
-    struct listener_conf *listeners;
-    unsigned n_listeners;
-    struct upstream_conf *upstreams;
-    unsigned n_upstreams;
-    struct tls_conf *tls; /* [tls NAME] */
-    unsigned n_tls;
-    struct quota_conf quota; /* limits of all listeners together */
-    struct overload_conf overload;
-    unsigned set_aside; /* descriptors reserved for the layers above */
-};
-
-/*
- * server_conf_find_upstream(conf, name):
- * Index of the upstream ${name} in ${conf}.
- *
- * Errors: -1 (not found)
- */
-static inline int server_conf_find_upstream(const struct server_conf *conf, const char *name)
-{
-    for (unsigned i = 0; i < conf->n_upstreams; i++)
-        if (strcmp(conf->upstreams[i].name, name) == 0)
-            return (int)i;
-    return -1;
-}
 
 struct server_events {
     /*

@@ -15,8 +15,10 @@
 #include "server/descriptors.h"
 #include "server/resize.h"
 #include "server/server.h"
+#include "server/server_conf.h"
 #include "server/threads.h"
 
+struct carry_over;
 struct certificates;
 struct certificates_change;
 struct checks;
@@ -67,6 +69,7 @@ struct server {
     struct certificates *certificates;
     struct checks_change *first_checks; /* as first_upstreams; NULL: no health checks */
     struct spares *spares;
+    struct carry_over *carry_over;
     struct listeners *listeners;
     bool started;
     int64_t started_at_s; /* Unix time of server_start() */
@@ -105,6 +108,15 @@ unsigned server_client_descriptors(const struct server_conf *conf);
  */
 struct descriptors_aside server_aside(const struct server *sv, const struct server_conf *conf,
                                       const struct upstream_next *next);
+
+/*
+ * server_create_carry_over(sv):
+ * Create what moves sessions to new generations of listeners.
+ *
+ * Thread: main, before start
+ * Errors: 0; -ENOMEM
+ */
+int server_create_carry_over(struct server *sv) NODISCARD;
 
 /* Longest wait for new host names, at start and in a reload; at start also for the first checks. */
 #define SERVER_WAIT_NS (3 * NS_PER_S)

@@ -122,7 +122,9 @@ static int server_prepare_names(struct server_change *change)
     struct server *sv = server_of_change(change);
     struct resolver_next next = {
         .wait_ns = SERVER_WAIT_NS, .ready = server_names_ready, .cookie = change};
-    int rc = proxy_loop_create(&change->proxy_loop, server_change_conf(change), sv->proxy_loop);
+    const struct server_conf *conf = server_change_conf(change);
+    int rc =
+        proxy_loop_create(&change->proxy_loop, conf->listeners, conf->n_listeners, sv->proxy_loop);
 
     if (rc < 0)
         return rc;
@@ -211,14 +213,17 @@ static struct upstream *server_change_upstream(void *cookie, const char *name)
 
 static int server_prepare_listeners(struct server_change *change)
 {
-    const struct listeners_sources sources = {.upstream = server_change_upstream,
+    const struct server_conf *conf = server_change_conf(change);
+    const struct listeners_sources sources = {.list = conf->listeners,
+                                              .n = conf->n_listeners,
+                                              .accept_batch = conf->boss.accept_batch,
+                                              .upstream = server_change_upstream,
                                               .access_log = server_change_access_log,
                                               .cookie = change,
                                               .leave_ns = change->reload.drain_timeout_ns,
                                               .why = change->reload.why};
 
-    return listeners_prepare(server_of_change(change)->listeners, server_change_conf(change),
-                             &sources, &change->listeners);
+    return listeners_prepare(server_of_change(change)->listeners, &sources, &change->listeners);
 }
 
 static void server_cancel_listeners(struct server_change *change)

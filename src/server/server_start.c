@@ -2,7 +2,11 @@
 
 #include "base/log.h"
 #include "engine/loop_group.h"
+#include "server/carry_over.h"
+#include "server/checks.h"
 #include "server/server_internal.h"
+#include "server/workers.h"
+#include "upstream/resolver.h"
 
 unsigned server_client_descriptors(const struct server_conf *conf)
 {
@@ -10,6 +14,28 @@ unsigned server_client_descriptors(const struct server_conf *conf)
         if (conf->listeners[i].service == LISTENER_PROXY)
             return 2;
     return 1;
+}
+
+struct descriptors_aside server_aside(const struct server *sv, const struct server_conf *conf,
+                                      const struct upstream_next *next)
+{
+    unsigned names = resolver_names(next, conf->n_upstreams), threads = conf->executor.threads;
+
+    return (struct descriptors_aside){
+        .lookups = names < threads ? names : threads,
+        .checks = checks_at_a_time(next, conf->n_upstreams, descriptors_checks_max()),
+        .workers = loop_group_size(sv->threads.workers),
+        .others = conf->set_aside};
+}
+
+int server_create_carry_over(struct server *sv)
+{
+    struct carry_over_conf carry_over = {.control = threads_control(&sv->threads),
+                                         .boss = sv->threads.boss,
+                                         .workers = sv->threads.workers,
+                                         .list = workers_list(sv->workers)};
+
+    return carry_over_create(&sv->carry_over, &carry_over);
 }
 
 int server_start_worker(struct server *sv)

@@ -7,7 +7,7 @@
 
 #include "engine/loop_group.h"
 #include "server/listener.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 #include "server/worker.h"
 #include "upstream/spare.h"
 #include "upstream/spare_pools.h"

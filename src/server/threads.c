@@ -11,7 +11,7 @@
 #include "engine/loop_group.h"
 #include "engine/watchdog.h"
 #include "server/cpu_quota.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 #include "tls/tls_handshakes.h"
 
 /* Time for a loop to end, then for joining its thread. */

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "engine/lock.h"
 #include "engine/loop.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 #include "upstream/resolver.h"
 #include "upstream/upstream_change.h"
 

@@ -18,7 +18,7 @@
 #include "engine/promise.h"
 #include "net/dns.h"
 #include "server/checks.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 #include "server/upstreams.h"
 #include "stress/stress.h"
 #include "support/sockets.h"

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "server/server.h"
+#include "server/server_conf.h"
 #include "stress/stress.h"
 #include "support/sockets.h"
 

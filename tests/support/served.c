@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "engine/loop_group.h"
+#include "server/carry_over.h"
 #include "server/worker.h"
 #include "service/session.h"
 #include "stats/access_log.h"
@@ -55,6 +56,12 @@ static void served_on_opened(void *cookie)
 {
     ck_assert_ptr_eq(cookie, &served);
     atomic_fetch_add(&served.opened, 1);
+}
+
+static void served_on_replaced(void *cookie, struct list *generations)
+{
+    ck_assert_ptr_eq(cookie, &served);
+    carry_over_begin(served.carry_over, generations);
 }
 
 static void served_on_stopped(void *cookie)
@@ -113,6 +120,7 @@ void served_enter(void)
                                 .accepted = served_on_accepted,
                                 .opened = served_on_opened,
                                 .stopped = served_on_stopped,
+                                .replaced = served_on_replaced,
                                 .cookie = &served};
 
     log_lines_capture(LOG_LEVEL_INFO);
@@ -133,8 +141,12 @@ void served_enter(void)
     served_open_logs();
     env.boss = served.boss;
     env.control = served.control;
-    env.workers = served.workers;
-    env.worker_list = served.worker_list;
+    ck_assert_int_eq(carry_over_create(&served.carry_over,
+                                       &(struct carry_over_conf){.control = served.control,
+                                                                 .boss = served.boss,
+                                                                 .workers = served.workers,
+                                                                 .list = served.worker_list}),
+                     0);
     ck_assert_int_eq(listeners_create(&served.all, &env), 0);
 }
 
@@ -152,6 +164,7 @@ void served_leave(void)
     ck_assert_uint_eq(atomic_load(&served.accepted), atomic_load(&served.ended));
     ck_assert_uint_eq(atomic_load(&served.room.quota.open), 0);
     arena_release(served.listeners[0].memory);
+    carry_over_destroy(served.carry_over);
     listeners_destroy(served.all);
     ck_assert_uint_eq(atomic_load(&served.descriptors.used), 0);
     for (unsigned i = 0; i < SERVED_WORKERS; i++)
@@ -179,11 +192,14 @@ static struct access_log *served_find_log(void *cookie, const char *where)
 
 static void served_run_prepare(void *arg)
 {
-    const struct listeners_sources sources = {.upstream = served.find_upstream,
+    const struct listeners_sources sources = {.list = served.conf.listeners,
+                                              .n = served.conf.n_listeners,
+                                              .accept_batch = served.conf.boss.accept_batch,
+                                              .upstream = served.find_upstream,
                                               .access_log = served_find_log};
     int *rc = arg;
 
-    *rc = listeners_prepare(served.all, &served.conf, &sources, &served.change);
+    *rc = listeners_prepare(served.all, &sources, &served.change);
 }
 
 int served_prepare(unsigned n)

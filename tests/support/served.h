@@ -13,7 +13,7 @@
 #include "limits/connection_limit.h"
 #include "net/descriptor_budget.h"
 #include "server/listeners.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 
 #define SERVED_LISTENERS 3
 #define SERVED_WORKERS   2
@@ -26,6 +26,7 @@ struct served {
     struct connection_limit room;
     struct descriptor_budget descriptors;
     struct listeners *all;
+    struct carry_over *carry_over;
     struct listeners_change *change;
     struct server_conf conf;
     struct listener_conf listeners[SERVED_LISTENERS]; /* front, other, third */

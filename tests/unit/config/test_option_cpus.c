@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "config/option.h"
 #include "config/option_cpus.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 #include "support/suite.h"
 
 static struct server_worker_conf conf;

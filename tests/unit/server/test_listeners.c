@@ -12,7 +12,6 @@
 #include "limits/connection_limit.h"
 #include "net/sock.h"
 #include "server/listeners.h"
-#include "server/server.h"
 #include "service/session.h"
 #include "stats/access_log.h"
 #include "support/fault.h"
@@ -98,20 +97,19 @@ static struct access_log *find_access_log(void *cookie, const char *where)
 static int create(void)
 {
     struct listeners_env env = {.boss = boss,
-                                .workers = boss, /* no session is carried over */
                                 .room = &room,
                                 .admit = on_admit,
                                 .accepted = on_accepted,
                                 .opened = on_opened,
                                 .stopped = on_stopped,
                                 .cookie = &conf};
-    struct server_conf server = {.boss.accept_batch = 16, .listeners = &conf, .n_listeners = 1};
-    const struct listeners_sources sources = {.access_log = find_access_log, .cookie = &conf};
+    const struct listeners_sources sources = {
+        .list = &conf, .n = 1, .accept_batch = 16, .access_log = find_access_log, .cookie = &conf};
     struct listeners_change *change;
     int rc;
 
     ck_assert_int_eq(listeners_create(&listeners, &env), 0);
-    rc = listeners_prepare(listeners, &server, &sources, &change);
+    rc = listeners_prepare(listeners, &sources, &change);
     if (rc == 0)
         listeners_commit(change);
     return rc;

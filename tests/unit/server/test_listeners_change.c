@@ -318,9 +318,8 @@ TEST(listeners_change, a_path_that_is_another_file_is_refused_and_stays)
 
 static int attempt(void *cookie)
 {
-    const struct listeners_sources *sources = cookie;
     struct listeners_change *change;
-    int rc = listeners_prepare(served.all, &served.conf, sources, &change);
+    int rc = listeners_prepare(served.all, cookie, &change);
 
     if (rc == 0)
         listeners_cancel(change);
@@ -329,7 +328,8 @@ static int attempt(void *cookie)
 
 static void run_fault(void *arg)
 {
-    const struct listeners_sources sources = {0};
+    const struct listeners_sources sources = {
+        .list = served.conf.listeners, .n = 3, .accept_batch = served.conf.boss.accept_batch};
     unsigned *allocations = arg;
 
     *allocations = fault_each_allocation(attempt, (void *)&sources);
@@ -347,7 +347,6 @@ TEST(listeners_change, every_allocation_that_fails_leaves_all_as_it_was)
     served.listeners[1].clients =
         (struct client_table_conf){.max_clients = 16, .each.max_connections = 1};
     sockets_path(&served.addresses[2], "memory");
-    served.conf.n_listeners = 3;
     loop_runner_call(served.control, run_fault, &allocations);
     ck_assert_uint_gt(allocations, 12);
     expect_unchanged(descriptors);

@@ -11,7 +11,7 @@
 #include "limits/connection_limit.h"
 #include "net/sock.h"
 #include "server/listeners.h"
-#include "server/server.h"
+#include "server/listener_generation.h"
 #include "server/socket_store.h"
 #include "service/session.h"
 #include "support/log_lines.h"
@@ -96,6 +96,18 @@ static void on_stopped(void *cookie)
     atomic_fetch_add(&stopped, 1);
 }
 
+/* No session is carried over. */
+static void on_replaced(void *cookie, struct list *generations)
+{
+    (void)cookie;
+    while (!list_empty(generations)) {
+        struct listener_generation *gen = LIST_FIRST(generations, struct listener_generation, link);
+
+        list_remove(&gen->link);
+        listener_generation_release(gen);
+    }
+}
+
 static void setup(void)
 {
     struct loop_group_conf group = {
@@ -108,7 +120,8 @@ static void setup(void)
                                 .admit = on_admit,
                                 .accepted = on_accepted,
                                 .opened = on_opened,
-                                .stopped = on_stopped};
+                                .stopped = on_stopped,
+                                .replaced = on_replaced};
 
     log_lines_capture(LOG_LEVEL_INFO);
     connection_limit_init(&room, &(struct quota_conf){0});
@@ -121,16 +134,15 @@ static void setup(void)
     before = process_descriptors();
     ck_assert_int_eq(loop_group_create(&boss, &group), 0);
     control = env.control = loop_runner_create();
-    env.boss = env.workers = boss; /* no session is carried over */
+    env.boss = boss;
     ck_assert_int_eq(listeners_create(&listeners, &env), 0);
 }
 
 static int prepare(struct listeners_change **change, unsigned n)
 {
-    struct server_conf server = {.boss.accept_batch = 16, .listeners = &conf, .n_listeners = n};
-    const struct listeners_sources sources = {.cookie = NULL};
+    const struct listeners_sources sources = {.list = &conf, .n = n, .accept_batch = 16};
 
-    return listeners_prepare(listeners, &server, &sources, change);
+    return listeners_prepare(listeners, &sources, change);
 }
 
 static void change_to(void *n)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "server/server.h"
+#include "server/server_conf.h"
 #include "support/log_lines.h"
 #include "support/process.h"
 #include "support/sockets.h"

@@ -8,7 +8,7 @@
 #include "limits/connection_limit.h"
 #include "net/memory_account.h"
 #include "server/overload.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 #include "server/threads.h"
 #include "stats/figure_log.h"
 #include "support/log_lines.h"
@@ -37,7 +37,8 @@ static void setup(void)
     log_lines_capture(LOG_LEVEL_INFO);
     ck_assert_int_eq(threads_create(&threads, &server), 0);
     connection_limit_init(&limit, &(struct quota_conf){0});
-    ck_assert_int_eq(overload_create(&overload, &conf, &threads, &limit), 0);
+    ck_assert_int_eq(
+        overload_create(&overload, &conf, threads_control(&threads), threads.workers, &limit), 0);
     ck_assert_int_eq(overload_start(overload), 0);
     account = overload_buffered(overload);
     held = 0;
@@ -112,7 +113,9 @@ TEST(max_buffered, without_a_limit_there_is_no_account)
 {
     struct overload *none = overload;
 
-    ck_assert_int_eq(overload_create(&none, &(struct overload_conf){0}, &threads, &limit), 0);
+    ck_assert_int_eq(overload_create(&none, &(struct overload_conf){0}, threads_control(&threads),
+                                     threads.workers, &limit),
+                     0);
     ck_assert_ptr_null(none);
     ck_assert_ptr_null(overload_buffered(none));
     ck_assert_int_eq(overload_start(none), 0);

@@ -2,7 +2,7 @@
  * server/proxy_loop: an address that is one of our own listeners, by the listeners at one time.
  */
 #include "server/proxy_loop.h"
-#include "server/server.h"
+#include "server/listener.h"
 #include "support/fault.h"
 #include "support/sockets.h"
 #include "support/suite.h"
@@ -11,7 +11,7 @@ enum { FRONT, OTHER, COPIED, LISTENERS };
 
 static struct listener_conf listeners[LISTENERS];
 static struct address addresses[LISTENERS];
-static struct server_conf conf;
+static unsigned n_listeners;
 
 /* Port 1000 leads to "back", 1001 nowhere, 1002 to "far" with a copy to "copies". */
 static void setup(void)
@@ -23,14 +23,14 @@ static void setup(void)
     listeners[FRONT].upstream = "back";
     listeners[COPIED].upstream = "far";
     listeners[COPIED].mirror = "copies";
-    conf = (struct server_conf){.listeners = listeners, .n_listeners = LISTENERS};
+    n_listeners = LISTENERS;
 }
 
 static struct proxy_loop *create(struct proxy_loop *before)
 {
     struct proxy_loop *p;
 
-    ck_assert_int_eq(proxy_loop_create(&p, &conf, before), 0);
+    ck_assert_int_eq(proxy_loop_create(&p, listeners, n_listeners, before), 0);
     return p;
 }
 
@@ -93,7 +93,7 @@ TEST_EACH(proxy_loop, other_listeners_are_another_object, 5)
     struct proxy_loop *p = create(NULL), *other;
 
     switch (_i) {
-    case 0: conf.n_listeners--; break;
+    case 0: n_listeners--; break;
     case 1: listeners[OTHER].upstream = "back"; break;
     case 2: listeners[COPIED].mirror = NULL; break;
     case 3: listeners[COPIED].n_addresses = 0; break;
@@ -107,7 +107,7 @@ TEST_EACH(proxy_loop, other_listeners_are_another_object, 5)
 
 static int attempt(void *cookie)
 {
-    return proxy_loop_create(cookie, &conf, NULL);
+    return proxy_loop_create(cookie, listeners, n_listeners, NULL);
 }
 
 TEST(proxy_loop, without_memory_there_is_none)

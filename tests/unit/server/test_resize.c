@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "server/resize.h"
 #include "server/server.h"
+#include "server/server_conf.h"
 #include "server/server_figures.h"
 #include "support/fault.h"
 #include "support/log_lines.h"

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "server/server.h"
+#include "server/server_conf.h"
 #include "server/server_figures.h"
 #include "stats/figure.h"
 #include "support/fault.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "server/server.h"
+#include "server/server_conf.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/names.h"

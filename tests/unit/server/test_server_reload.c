@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "server/server.h"
+#include "server/server_conf.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/process.h"

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/server.h"
+#include "server/server_conf.h"
 #include "server/server_pause.h"
 #include "server/server_settings.h"
 #include "support/log_lines.h"

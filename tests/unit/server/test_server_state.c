@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "server/server.h"
+#include "server/server_conf.h"
 #include "server/server_state.h"
 #include "support/fault.h"
 #include "support/log_lines.h"

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "engine/loop_group.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 #include "server/threads.h"
 #include "support/log_lines.h"
 #include "support/suite.h"

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "engine/loop_group.h"
-#include "server/server.h"
+#include "server/server_conf.h"
 #include "server/upstreams.h"
 #include "support/fault.h"
 #include "support/figures.h"

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "engine/loop.h"
 #include "server/server.h"
+#include "server/server_conf.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/process.h"

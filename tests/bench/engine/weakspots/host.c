@@ -15,7 +15,6 @@
 #include "limits/connection_limit.h"
 #include "server/listener.h"
 #include "server/listeners.h"
-#include "server/server.h"
 #include "server/worker.h"
 #include "service/session.h"
 
@@ -163,9 +162,8 @@ static void open_server(const char *port, unsigned io_ratio)
                                           .accepted = on_accepted,
                                           .opened = on_socket,
                                           .stopped = on_socket};
-    struct server_conf conf = {
-        .boss.accept_batch = ACCEPT_BATCH, .listeners = &host.listener_conf, .n_listeners = 1};
-    const struct listeners_sources sources = {0};
+    const struct listeners_sources sources = {
+        .list = &host.listener_conf, .n = 1, .accept_batch = ACCEPT_BATCH};
     struct listeners_change *change;
     char text[ADDRESS_TEXT_BYTES];
 
@@ -182,11 +180,10 @@ static void open_server(const char *port, unsigned io_ratio)
                                                 .backlog = BACKLOG,
                                                 .reuseport = 1};
     listeners_env.boss = host.boss;
-    listeners_env.workers = host.workers;
     connection_limit_init(&host.room, &(struct quota_conf){0});
     if (worker_create(&host.worker, host.loop, &worker_env) < 0 ||
         listeners_create(&host.listeners, &listeners_env) < 0 ||
-        listeners_prepare(host.listeners, &conf, &sources, &change) < 0)
+        listeners_prepare(host.listeners, &sources, &change) < 0)
         die("the server cannot be created");
     listeners_commit(change);
     if (listeners_start(host.listeners) < 0)
