@@ -73,7 +73,8 @@ TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc pr
                   wrk iperf3 dnsmasq-base debootstrap systemd-container \
                   gnutls-bin stunnel4 postgresql postfix rsyslog prometheus chromium chromium-driver
 
-LAYERS  := base engine net stats tls limits upstream handlers service server config admin daemon
+LAYERS  := base engine net stats tls limits balance check upstream names handlers service listen sessions server config \
+           admin daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
 MAIN    := $(BUILD)/src/daemon/main.o
 OBJECTS := $(filter-out $(MAIN),$(SOURCES:%.c=$(BUILD)/%.o))
@@ -93,13 +94,13 @@ UNTHREADED   := $(if $(filter thread,$(SANITIZE)),$(patsubst %,tests/unit/%.c,co
                     base/test_buffer base/test_parse handlers/test_frame_decoder limits/test_acl limits/test_prefix_table \
                     net/test_address net/test_cidr net/test_proxy_header net/test_resolve net/test_sock \
                     net/test_sock_options tls/test_client_hello tls/test_server_name \
-                    upstream/test_balancer_keys upstream/test_balancer_steps))
+                    balance/test_balancer_keys balance/test_balancer_steps))
 UNIT_TESTS   := $(patsubst %.c,$(BUILD)/%,$(filter-out $(UNTHREADED),$(wildcard tests/unit/*/test_*.c)))
 # In front of functions of libraries these put their own, which others must not get.
 UNIT_ALONE    := $(filter $(addprefix $(BUILD)/tests/unit/, daemon/test_run daemon/test_safe_open \
                      daemon/test_watchdog_feeder engine/test_watchdog net/test_channel_end net/test_connector \
-                     net/test_connector_race server/test_overload server/test_threads \
-                     upstream/test_check upstream/test_checker),$(UNIT_TESTS))
+                     net/test_connector_race sessions/test_overload server/test_threads \
+                     check/test_check check/test_checker),$(UNIT_TESTS))
 UNIT_JOINED   := $(filter-out $(UNIT_ALONE),$(UNIT_TESTS))
 UNIT_TOGETHER := $(BUILD)/tests/unit/together
 STRESS_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/stress/*.c))

@@ -10,9 +10,9 @@
 #include "admin/admin_internal.h"
 #include "base/clock.h"
 #include "engine/loop.h"
+#include "listen/socket_store.h"
 #include "net/acceptor.h"
 #include "net/sock.h"
-#include "server/socket_store.h"
 
 #define SOCKET_BACKLOG 1024
 #define SOCKET_BATCH   16

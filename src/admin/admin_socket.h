@@ -1,7 +1,7 @@
 /*
  * admin/admin_socket: listen sockets of the admin interface.
  *
- * The sockets outlive the process (server/socket_store): the process that replaces this one uses
+ * The sockets outlive the process (listen/socket_store): the process that replaces this one uses
  * the same sockets, with the clients in their queues.
  */
 #ifndef ADMIN_ADMIN_SOCKET_H

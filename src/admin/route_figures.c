@@ -13,7 +13,7 @@
 #include "engine/loop.h"
 #include "server/server_admin.h"
 #include "server/server_figures.h"
-#include "server/session_bytes.h"
+#include "sessions/session_bytes.h"
 #include "stats/exposition.h"
 #include "stats/figure.h"
 #include "stats/figure_json.h"

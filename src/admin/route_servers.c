@@ -7,9 +7,9 @@
 #include "admin/admin_answer.h"
 #include "admin/admin_field.h"
 #include "admin/admin_request.h"
+#include "balance/balancer.h"
 #include "base/log.h"
 #include "server/server_admin.h"
-#include "upstream/balancer.h"
 
 /* Maximum of max_connections, as in the configuration. */
 #define ROUTE_SERVERS_CONNECTIONS_MAX 10000000

@@ -11,10 +11,10 @@
 #include "admin/session_page.h"
 #include "base/clock.h"
 #include "server/server_admin.h"
-#include "server/session_kill.h"
-#include "server/session_query.h"
-#include "server/session_row.h"
-#include "server/session_shed.h"
+#include "sessions/session_kill.h"
+#include "sessions/session_query.h"
+#include "sessions/session_row.h"
+#include "sessions/session_shed.h"
 
 #define ROUTE_SESSIONS_LIMIT   100
 #define ROUTE_SESSIONS_OVER_NS (3600 * NS_PER_S)

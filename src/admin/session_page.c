@@ -12,8 +12,8 @@
 #include "base/text.h"
 #include "engine/budget.h"
 #include "engine/loop.h"
-#include "server/session_query.h"
-#include "server/session_row.h"
+#include "sessions/session_query.h"
+#include "sessions/session_row.h"
 
 /* Maximum of rows in a step: about 10 us each. */
 #define SESSION_PAGE_STEP 32

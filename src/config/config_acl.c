@@ -16,8 +16,8 @@
 #include "config/config.h"
 #include "config/diagnostics.h"
 #include "config/option_kind.h"
+#include "listen/listener.h"
 #include "net/cidr.h"
-#include "server/listener.h"
 
 struct reading {
     struct acl_parser text;

@@ -8,8 +8,8 @@
 #include "config/config.h"
 #include "config/config_memory.h"
 #include "config/diagnostics.h"
+#include "listen/listener.h"
 #include "net/cidr.h"
-#include "server/listener.h"
 #include "tls/tls_conf.h"
 #include "tls/tls_slot.h"
 

@@ -8,8 +8,8 @@
 #include "config/diagnostics.h"
 #include "handlers/fault_handler.h"
 #include "handlers/pipeline_template.h"
+#include "listen/listener.h"
 #include "net/address.h"
-#include "server/listener.h"
 #include "tls/tls_conf.h"
 #include "upstream/upstream.h"
 

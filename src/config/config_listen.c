@@ -7,7 +7,7 @@
 #include "config/diagnostics.h"
 #include "handlers/fault_handler.h"
 #include "handlers/pipeline_template.h"
-#include "server/listener.h"
+#include "listen/listener.h"
 
 /* Report a ${value} above frame_max_length at the line of ${key}, or else of frame_max_length. */
 static void config_listen_check_within(const struct config_section *section, const char *key,

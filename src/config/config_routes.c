@@ -5,7 +5,7 @@
 
 #include "config/config_section.h"
 #include "config/diagnostics.h"
-#include "server/listener.h"
+#include "listen/listener.h"
 
 bool config_routes_wanted(const struct config_section *section)
 {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "check/check.h"
 #include "config/diagnostics.h"
-#include "upstream/check.h"
 
 #define ESCAPE_SHOWN_BYTES 4
 

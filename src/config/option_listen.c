@@ -13,8 +13,8 @@
 #include "config/option_route.h"
 #include "config/option_socket.h"
 #include "config/option_unix.h"
+#include "listen/listener.h"
 #include "net/splice.h"
-#include "server/listener.h"
 
 static const struct option_word services[] = {
     {"echo", LISTENER_ECHO},

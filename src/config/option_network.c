@@ -11,8 +11,8 @@
 #include "config/diagnostics.h"
 #include "config/foreign_words.h"
 #include "config/option_kind.h"
+#include "listen/listener.h"
 #include "net/address.h"
-#include "server/listener.h"
 #include "upstream/upstream.h"
 
 #define BLANKS          " \t"

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "config/diagnostics.h"
 #include "config/option_kind.h"
-#include "server/listener.h"
+#include "listen/listener.h"
 #include "tls/server_name.h"
 
 #define BLANKS             " \t"

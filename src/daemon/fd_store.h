@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 #include "base/must.h"
+#include "listen/socket_store.h"
 #include "net/address.h"
-#include "server/socket_store.h"
 
 struct fd_store;
 
@@ -29,7 +29,7 @@ int fd_store_open(struct fd_store **out) NODISCARD;
 
 /*
  * fd_store_ops(store):
- * Return the implementation of server/socket_store.
+ * Return the implementation of listen/socket_store.
  *
  * Thread: main
  * Owns:   ${store} must outlive the server

@@ -6,7 +6,7 @@
 
 #include "daemon/reload.h"
 #include "engine/task.h"
-#include "server/listeners.h"
+#include "listen/listeners.h"
 
 struct access_logs_change;
 struct config_compare;

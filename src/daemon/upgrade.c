@@ -19,7 +19,7 @@
 #include "daemon/program.h"
 #include "daemon/successor.h"
 #include "daemon/ticket_keys.h"
-#include "server/listeners.h"
+#include "listen/listeners.h"
 #include "server/server.h"
 #include "server/server_settings.h"
 #include "server/server_state.h"

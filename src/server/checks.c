@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "net/netloop.h"
-#include "server/eviction.h"
+#include "sessions/eviction.h"
 #include "upstream/upstream.h"
 
 static bool checks_has(const struct upstream_conf *conf)

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 
 #include "base/list.h"
+#include "check/checker.h"
 #include "engine/loop.h"
 #include "engine/promise.h"
 #include "server/checks.h"
-#include "upstream/checker.h"
 
 struct netloop;
 

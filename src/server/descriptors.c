@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "check/checker.h"
 #include "net/descriptor_budget.h"
-#include "upstream/checker.h"
 
 #define DESCRIPTORS_SPARE      4
 #define DESCRIPTORS_PER_LOOKUP 3

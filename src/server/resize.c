@@ -4,7 +4,7 @@
 
 #include "net/descriptor_budget.h"
 #include "server/spares.h"
-#include "server/workers.h"
+#include "sessions/workers.h"
 
 /* Descriptors of a loop: epoll, eventfd, timerfd; of a worker also a pipe. */
 #define RESIZE_LOOP_DESCRIPTORS 3

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/must.h"
-#include "server/socket_store.h"
+#include "listen/socket_store.h"
 
 struct access_log;
 struct loop;

@@ -5,10 +5,10 @@
 
 #include "base/log.h"
 #include "engine/loop_group.h"
-#include "server/listeners.h"
+#include "listen/listeners.h"
 #include "server/server_internal.h"
 #include "server/upstreams.h"
-#include "server/workers.h"
+#include "sessions/workers.h"
 #include "upstream/membership_admin.h"
 
 /* ---- control loop ---- */

@@ -12,7 +12,7 @@
 #include "base/must.h"
 #include "engine/task.h"
 #include "server/server_pause.h"
-#include "server/session_scan.h"
+#include "sessions/session_scan.h"
 #include "upstream/server_line.h"
 
 struct loop;

@@ -4,7 +4,7 @@
  *   begin -> [resume at a rate -> ticks] -> over: by resume, or after its time
  *
  * The clients of a listener stay in the kernel's queue (`backlog` long); the clients of an upstream
- * are accepted, and wait in the upstream's queue (upstream/wait_queue). When a pause is over, all
+ * are accepted, and wait in the upstream's queue (balance/wait_queue). When a pause is over, all
  * clients go on at once. A release at a rate is over when the last held client has gone on.
  */
 #ifndef SERVER_SERVER_PAUSE_H

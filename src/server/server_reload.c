@@ -14,15 +14,15 @@
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 #include "limits/connection_limit.h"
+#include "listen/listeners.h"
+#include "listen/proxy_loop.h"
+#include "names/resolver.h"
 #include "server/certificates.h"
 #include "server/checks.h"
-#include "server/listeners.h"
-#include "server/proxy_loop.h"
 #include "server/server_internal.h"
 #include "server/server_pause.h"
 #include "server/spares.h"
 #include "server/upstreams.h"
-#include "upstream/resolver.h"
 #include "upstream/spare_pools.h"
 
 static struct server *server_of_change(struct server_change *change)

@@ -2,11 +2,11 @@
 
 #include "base/log.h"
 #include "engine/loop_group.h"
-#include "server/carry_over.h"
+#include "names/resolver.h"
 #include "server/checks.h"
 #include "server/server_internal.h"
-#include "server/workers.h"
-#include "upstream/resolver.h"
+#include "sessions/carry_over.h"
+#include "sessions/workers.h"
 
 unsigned server_client_descriptors(const struct server_conf *conf)
 {

@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "base/text_stream.h"
 #include "engine/loop.h"
-#include "server/listeners.h"
+#include "listen/listeners.h"
+#include "names/resolver.h"
 #include "server/server_internal.h"
 #include "server/upstreams.h"
 #include "stats/counters_set.h"
-#include "upstream/resolver.h"
 #include "upstream/upstream.h"
 
 struct server_state_line {

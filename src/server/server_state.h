@@ -22,7 +22,7 @@ void server_state_write(const struct server *sv, FILE *f);
 
 /*
  * server_state_write_names(sv, f) / server_state_use_names(sv, text):
- * Write the last answers of names (upstream/resolver_cache) / use those in ${text}; other lines
+ * Write the last answers of names (names/resolver_cache) / use those in ${text}; other lines
  * are ignored.
  *
  * Thread: main / main, before server_start()

@@ -1,6 +1,6 @@
 #include "server/server_upgrade.h"
 
-#include "server/listeners.h"
+#include "listen/listeners.h"
 #include "server/server_internal.h"
 
 int server_upgrade_descriptors(struct server *sv, struct listeners_descriptor **out, unsigned *n)

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "engine/loop_group.h"
-#include "server/listener.h"
+#include "listen/listener.h"
 #include "server/server_conf.h"
-#include "server/worker.h"
+#include "sessions/worker.h"
 #include "upstream/spare.h"
 #include "upstream/spare_pools.h"
 #include "upstream/upstream.h"

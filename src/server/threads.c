@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cpu_quota.h"
 #include "base/log.h"
 #include "engine/executor.h"
 #include "engine/loop_group.h"
 #include "engine/watchdog.h"
-#include "server/cpu_quota.h"
 #include "server/server_conf.h"
 #include "tls/tls_handshakes.h"
 

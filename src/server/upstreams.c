@@ -8,8 +8,8 @@
 #include "base/log.h"
 #include "engine/lock.h"
 #include "engine/loop.h"
+#include "names/resolver.h"
 #include "server/server_conf.h"
-#include "upstream/resolver.h"
 #include "upstream/upstream_change.h"
 
 /*

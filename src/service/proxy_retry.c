@@ -2,7 +2,7 @@
  * service/proxy_retry: pauses after failures, then tries all servers again.
  *
  * Pauses begin short, for servers that restart, and double, with jitter. If the retry budget
- * (upstream/retry_budget) is empty, the session pauses again.
+ * (balance/retry_budget) is empty, the session pauses again.
  */
 #include <stdlib.h>
 

@@ -17,12 +17,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "balance/server_tls.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/channel.h"
 #include "service/proxy_internal.h"
 #include "tls/tls_stream.h"
-#include "upstream/server_tls.h"
 #include "upstream/upstream.h"
 
 enum proxy_tls_state { PROXY_TLS_IDLE, PROXY_TLS_HANDSHAKE, PROXY_TLS_FAILED, PROXY_TLS_LEFT };

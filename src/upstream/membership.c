@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "check/checker.h"
 #include "engine/grace.h"
-#include "upstream/checker.h"
 #include "upstream/membership_internal.h"
 #include "upstream/server_line.h"
 #include "upstream/upstream.h"

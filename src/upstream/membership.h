@@ -18,10 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "balance/upstream_server.h"
 #include "base/list.h"
 #include "base/must.h"
 #include "engine/lock.h"
-#include "upstream/upstream_server.h"
 
 struct loop_group;
 struct server_line;

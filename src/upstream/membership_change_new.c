@@ -1,5 +1,5 @@
 /* upstream/membership_change_new: servers that a new configuration brings into use. */
-#include "upstream/checker.h"
+#include "check/checker.h"
 #include "upstream/membership_change_internal.h"
 #include "upstream/upstream.h"
 

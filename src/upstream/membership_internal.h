@@ -2,7 +2,7 @@
 #ifndef UPSTREAM_MEMBERSHIP_INTERNAL_H
 #define UPSTREAM_MEMBERSHIP_INTERNAL_H
 
-#include "upstream/balancer.h"
+#include "balance/balancer.h"
 #include "upstream/membership.h"
 #include "upstream/server_line_own.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "check/checker.h"
 #include "tls/tls_sessions.h"
-#include "upstream/checker.h"
 #include "upstream/membership_internal.h"
 #include "upstream/server_line.h"
 #include "upstream/upstream.h"

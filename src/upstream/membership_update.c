@@ -1,7 +1,7 @@
 /* upstream/membership_update: change the servers of one line, a name. */
 #include <errno.h>
 
-#include "upstream/checker.h"
+#include "check/checker.h"
 #include "upstream/membership_internal.h"
 #include "upstream/upstream.h"
 

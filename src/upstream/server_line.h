@@ -10,8 +10,8 @@
 
 #include <stdatomic.h>
 
+#include "balance/upstream_server.h"
 #include "base/must.h"
-#include "upstream/upstream_server.h"
 
 enum server_line_state {
     SERVER_LINE_AS_CONFIGURED,

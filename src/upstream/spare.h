@@ -21,8 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "balance/server_tls.h"
 #include "base/must.h"
-#include "upstream/server_tls.h"
 
 struct figure_object;
 struct figure_visitor;

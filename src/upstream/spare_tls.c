@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "balance/server_tls.h"
+#include "balance/upstream_server.h"
 #include "engine/loop.h"
 #include "net/channel.h"
 #include "net/sock.h"
 #include "tls/tls_profile.h"
 #include "tls/tls_slot.h"
-#include "upstream/server_tls.h"
-#include "upstream/upstream_server.h"
 
 struct spare_tls {
     alignas(CACHE_LINE_BYTES) struct channel channel;

@@ -10,22 +10,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "balance/balancer.h"
+#include "balance/retry_budget.h"
+#include "balance/server_tls.h"
+#include "balance/upstream_server.h"
+#include "balance/wait_queue.h"
 #include "base/log.h"
 #include "base/must.h"
+#include "check/check.h"
+#include "check/health.h"
 #include "net/address.h"
 #include "net/connector.h"
 #include "net/proxy_header.h"
 #include "stats/counters.h"
-#include "upstream/balancer.h"
-#include "upstream/check.h"
-#include "upstream/health.h"
 #include "upstream/membership.h"
-#include "upstream/retry_budget.h"
-#include "upstream/server_tls.h"
 #include "upstream/spare.h"
-#include "upstream/upstream_server.h"
 #include "upstream/upstream_state.h"
-#include "upstream/wait_queue.h"
 
 struct arena;
 

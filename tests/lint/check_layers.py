@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The layer rule, read from the includes.
 
-    daemon -> admin -> config -> server -> service -> handlers -> upstream -> limits -> tls -> stats -> net -> engine
-           -> base
+    daemon -> admin -> config -> server -> sessions -> listen -> service -> handlers -> names -> upstream -> check
+           -> balance -> limits -> tls -> stats -> net -> engine -> base
 
 reactorctl is another program, in `ctl`: of the layers it uses base.
 
@@ -13,8 +13,8 @@ import pathlib
 import re
 import sys
 
-LAYERS = ["base", "engine", "net", "stats", "tls", "limits", "upstream", "handlers", "service", "server",
-          "config", "admin", "daemon"]
+LAYERS = ["base", "engine", "net", "stats", "tls", "limits", "balance", "check", "upstream", "names",
+          "handlers", "service", "listen", "sessions", "server", "config", "admin", "daemon"]
 PROGRAM = "ctl"
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 

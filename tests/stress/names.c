@@ -16,13 +16,13 @@
 #include "engine/loop.h"
 #include "engine/loop_group.h"
 #include "engine/promise.h"
+#include "names/resolver.h"
 #include "net/dns.h"
 #include "server/checks.h"
 #include "server/server_conf.h"
 #include "server/upstreams.h"
 #include "stress/stress.h"
 #include "support/sockets.h"
-#include "upstream/resolver.h"
 #include "upstream/upstream.h"
 
 #define UPSTREAMS 4

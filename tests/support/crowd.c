@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "engine/loop_group.h"
-#include "server/worker.h"
 #include "service/echo.h"
+#include "sessions/worker.h"
 #include "stats/access_log_record.h"
 #include "stats/counters.h"
 #include "support/loop_runner.h"

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "engine/loop.h"
-#include "server/session_scan.h"
+#include "sessions/session_scan.h"
 
 #define CROWD_WORKERS 3
 #define CROWD_MAX     600

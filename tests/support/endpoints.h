@@ -4,7 +4,7 @@
 #ifndef SUPPORT_ENDPOINTS_H
 #define SUPPORT_ENDPOINTS_H
 
-#include "upstream/balancer.h"
+#include "balance/balancer.h"
 
 struct endpoints {
     unsigned n;

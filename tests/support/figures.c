@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "server/listener_generation.h"
-#include "server/listeners.h"
+#include "listen/listener_generation.h"
+#include "listen/listeners.h"
 #include "stats/figure_log.h"
 #include "upstream/upstream.h"
 #include "upstream/upstream_figures.h"

@@ -11,8 +11,8 @@
 #include <stdatomic.h>
 
 #include "limits/connection_limit.h"
+#include "listen/listeners.h"
 #include "net/descriptor_budget.h"
-#include "server/listeners.h"
 #include "server/server_conf.h"
 
 #define SERVED_LISTENERS 3

@@ -14,10 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "balance/balancer.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "common/die.h"
-#include "upstream/balancer.h"
 
 enum { HELD = 2000, RUNS = 9, MAX_THREADS = 2, MAX_ENDPOINTS = 1000, GROUPS = 100, BATCH = 64 };
 

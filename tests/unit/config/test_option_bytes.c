@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "check/check.h"
 #include "config/option.h"
 #include "config/option_bytes.h"
 #include "support/suite.h"
-#include "upstream/check.h"
 
 static struct check_bytes field;
 static struct arena *arena;

@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "config/option.h"
-#include "server/listener.h"
+#include "listen/listener.h"
 #include "support/suite.h"
 
 static struct listener_conf listener;

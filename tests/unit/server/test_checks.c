@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "check/checker.h"
 #include "engine/loop_group.h"
 #include "server/checks.h"
-#include "server/worker.h"
 #include "service/proxy.h"
+#include "sessions/worker.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
@@ -17,7 +18,6 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
-#include "upstream/checker.h"
 #include "upstream/upstream.h"
 #include "upstream/upstream_change.h"
 

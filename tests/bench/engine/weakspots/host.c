@@ -13,10 +13,10 @@
 #include "common/die.h"
 #include "engine/loop_group.h"
 #include "limits/connection_limit.h"
-#include "server/listener.h"
-#include "server/listeners.h"
-#include "server/worker.h"
+#include "listen/listener.h"
+#include "listen/listeners.h"
 #include "service/session.h"
+#include "sessions/worker.h"
 
 #include <arpa/inet.h>
 #include <signal.h>

@@ -1,0 +1,53 @@
+#include "listen/listener.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "limits/connection_limit.h"
+#include "listen/listener_generation.h"
+#include "listen/listener_internal.h"
+
+int listener_create(struct listener **out, const char *name, const struct quota_conf *quota,
+                    struct connection_limit *room)
+{
+    struct listener *ls = calloc(1, sizeof(*ls));
+
+    if (!ls)
+        return -ENOMEM;
+    chooser_rounds_init(&ls->rounds);
+    ls->name = strdup(name);
+    if (!ls->name) {
+        free(ls);
+        return -ENOMEM;
+    }
+    ls->room = room;
+    quota_init(&ls->quota, quota);
+    atomic_init(&ls->leave_by_ns, CLOCK_NEVER);
+    atomic_init(&ls->references, 1);
+    *out = ls;
+    return 0;
+}
+
+void listener_left(const struct service *service)
+{
+    struct listener_generation *gen = listener_generation_of(service);
+
+    connection_limit_leave(gen->listener->room, &gen->listener->quota);
+    listener_generation_release(gen);
+}
+
+struct listener *listener_hold(struct listener *ls)
+{
+    atomic_fetch_add_explicit(&ls->references, 1, memory_order_relaxed);
+    return ls;
+}
+
+void listener_release(struct listener *ls)
+{
+    if (atomic_fetch_sub_explicit(&ls->references, 1, memory_order_acq_rel) > 1)
+        return;
+    free(ls->name);
+    free(ls);
+}

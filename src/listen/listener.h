@@ -1,0 +1,121 @@
+/*
+ * listen/listener: what stays of a listener when its configuration is replaced.
+ *
+ *   listener: name, counters <- generation: settings, service <- socket: address, acceptor
+ *                                                             <- session
+ *
+ * A reload gives each listener its next generation (listen/listener_generation), and each socket a
+ * generation of the listener that now has its address (listen/listener_socket). listen/listeners
+ * holds them all.
+ */
+#ifndef LISTEN_LISTENER_H
+#define LISTEN_LISTENER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+#include "handlers/pipeline_conf.h"
+#include "handlers/proxy_protocol.h"
+#include "limits/acl.h"
+#include "limits/admission.h"
+#include "limits/client_table.h"
+#include "limits/throttle.h"
+#include "net/address.h"
+#include "net/channel.h"
+#include "net/sock.h"
+#include "service/service.h"
+#include "upstream/route.h"
+
+struct arena;
+struct access_log_format;
+struct access_log;
+struct listener;
+struct connection_limit;
+struct tls_slot;
+
+struct listener_access_log_conf {
+    const char *where; /* off, stderr, syslog, journal or an absolute path */
+    const struct access_log_format *format;
+    int64_t interval_ns;
+};
+
+enum listener_service { LISTENER_ECHO, LISTENER_PROXY };
+
+enum listener_tls_start {
+    LISTENER_TLS_DIRECT,
+    LISTENER_TLS_POSTGRES /* behind PostgreSQL's SSLRequest */
+};
+
+struct listener_tls_conf {
+    const char *name;      /* of a [tls NAME] section; NULL: no TLS */
+    struct tls_slot *slot; /* NULL if `name` is; lives as long as listener_conf.memory */
+    enum listener_tls_start start;
+    int64_t handshake_timeout_ns;
+};
+
+struct listener_conf {
+    /* holds what the pointers below refer to; NULL: static data. See arena_hold() */
+    struct arena *memory;
+    const char *name;
+    struct address *addresses;
+    unsigned n_addresses;
+    enum listener_service service;
+    const char *upstream; /* NULL: an echo, or a proxy with routes only */
+    struct route_conf *routes;
+    unsigned n_routes;
+    int64_t client_hello_timeout_ns; /* used with routes only */
+    const char *mirror; /* upstream that gets a copy of the clients' bytes; NULL: none */
+    unsigned mirror_buffer_bytes;
+    struct pipeline_conf pipeline;
+    struct listener_access_log_conf access_log;
+    struct proxy_protocol_conf accept_proxy;
+    struct listener_tls_conf tls;
+    unsigned backlog;
+    unsigned reuseport; /* listen sockets per address */
+    struct sock_file unix_file;
+    struct sock_options socket;
+    struct acl_conf access;
+    enum admission_verdict on_deny;
+    struct session_conf session;
+    struct quota_conf quota;
+    struct client_table_conf clients; /* limits per client */
+    enum quota_over over_limit;
+    struct throttle_conf bandwidth;
+};
+
+/*
+ * listener_conf_target(conf, i):
+ * Upstream ${i} of ${conf}: 0 is conf->upstream (perhaps NULL), 1 to n_routes are the upstreams of
+ * the routes.
+ */
+static inline const char *listener_conf_target(const struct listener_conf *conf, unsigned i)
+{
+    return i == 0 ? conf->upstream : conf->routes[i - 1].upstream;
+}
+
+/*
+ * listener_create(out, name, quota, room):
+ * Create a listener without generation, with its own limits ${quota}, and ${room}, the connection
+ * limit of the process.
+ *
+ * Owns:   the caller has a reference; ${name} is copied; ${room} must outlive ${out}
+ * Errors: 0; -ENOMEM
+ */
+int listener_create(struct listener **out, const char *name, const struct quota_conf *quota,
+                    struct connection_limit *room) NODISCARD;
+
+/*
+ * listener_left(service):
+ * Release the connection-limit slot and the generation of a session of ${service} that has ended.
+ */
+void listener_left(const struct service *service);
+
+/*
+ * listener_hold(ls) / listener_release(ls):
+ * Add a reference and return ${ls} / release one: the last frees ${ls}.
+ */
+struct listener *listener_hold(struct listener *ls);
+void listener_release(struct listener *ls);
+
+#endif

@@ -1,0 +1,281 @@
+#include "sessions/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/loop.h"
+#include "listen/listener_generation.h"
+#include "net/netloop.h"
+#include "net/splice.h"
+#include "service/session.h"
+#include "sessions/session_set.h"
+#include "sessions/worker_leave.h"
+#include "upstream/spare.h"
+
+struct worker {
+    struct session_owner owner;
+    struct worker_env env;
+    struct session_set sessions;
+    struct session_set_walk carrying; /* walk of worker_carry_over() */
+    struct session_set_walk drained, stopped;
+    struct task drain;
+    struct task stop;
+    struct task give_back;
+    atomic_bool giving_back; /* give_back is queued */
+    struct log_limit memory_limit;
+};
+
+/* Note when the oldest session began, for netloop_is_young(). */
+static void worker_note_oldest(struct worker *w)
+{
+    const struct session *s = session_set_oldest(&w->sessions);
+
+    w->owner.net->oldest_at_ns = s ? s->began_at_ns : CLOCK_NEVER;
+}
+
+static void worker_on_ended(struct session_owner *owner, struct session *s)
+{
+    struct worker *w = CONTAINER_OF(owner, struct worker, owner);
+
+    session_set_remove(&w->sessions, s);
+    worker_note_oldest(w);
+    loop_load_add(w->owner.net->loop, -1);
+    w->env.ended(w->env.cookie, s->service);
+}
+
+/* The session was not adopted. */
+static void worker_refuse(struct worker *w, struct session *s, enum session_reason reason)
+{
+    const struct service *service = s->service;
+
+    loop_load_add(w->owner.net->loop, -1);
+    session_set_reason(s, reason);
+    session_refuse(s);
+    w->env.ended(w->env.cookie, service);
+}
+
+static void worker_refuse_without_memory(struct worker *w, struct session *s)
+{
+    unsigned suppressed;
+
+    if (log_allowed(&w->memory_limit, NS_PER_S, &suppressed))
+        log_warning("listen %s: out of memory; the client is reset%s", s->service->listener,
+                    LOG_SUPPRESSED(suppressed));
+    worker_refuse(w, s, SESSION_ERROR);
+}
+
+static void worker_run_hand_over(struct task *t)
+{
+    struct session *s = CONTAINER_OF(t, struct session, task);
+    struct worker *w = loop_cookie(loop_current());
+
+    if (loop_reserve_fd(w->owner.net->loop, s->client_fd) < 0) {
+        worker_refuse_without_memory(w, s);
+        return;
+    }
+    session_set_add(&w->sessions, s);
+    session_adopt(s, &w->owner);
+    worker_note_oldest(w);
+    if (atomic_load(w->env.draining))
+        session_drain(s);
+    if (loop_state(w->owner.net->loop) >= LOOP_SHUTTING_DOWN)
+        session_abort(s, SESSION_DRAIN);
+}
+
+/* The loop ended before it adopted the session; on any thread. */
+static void worker_drop_hand_over(struct task *t)
+{
+    struct session *s = CONTAINER_OF(t, struct session, task);
+
+    worker_refuse(s->handed_to, s, SESSION_DRAIN);
+}
+
+static const struct task_type worker_hand_over_type = {
+    .name = "adopt session", .run = worker_run_hand_over, .drop = worker_drop_hand_over};
+
+int worker_hand_over(struct loop *loop, struct session *s)
+{
+    int rc;
+
+    s->handed_to = loop_cookie(loop);
+    s->task.type = &worker_hand_over_type;
+    loop_load_add(loop, 1);
+    rc = loop_submit(loop, LOOP_CONTROL, &s->task);
+    if (rc < 0)
+        loop_load_add(loop, -1);
+    return rc;
+}
+
+/* Close the spare connections: no more clients will come. */
+static void worker_stop_spares(struct worker *w)
+{
+    if (w->owner.spares)
+        spare_pool_stop(w->owner.spares);
+}
+
+static bool worker_drain_one(void *cookie, struct session *s)
+{
+    (void)cookie;
+    session_drain(s);
+    return false;
+}
+
+static void worker_run_drain(struct task *t)
+{
+    struct worker *w = CONTAINER_OF(t, struct worker, drain);
+
+    if (!session_set_walks(&w->drained)) {
+        worker_stop_spares(w);
+        session_set_begin(&w->drained, &w->sessions);
+    }
+    if (session_set_step(&w->drained, SESSION_SET_STEP, worker_drain_one, NULL))
+        session_set_end(&w->drained);
+    else /* a loop that refuses the task is ending, and aborts its sessions */
+        (void)!loop_submit(w->owner.net->loop, LOOP_TAIL, t);
+}
+
+static bool worker_stop_one(void *cookie, struct session *s)
+{
+    (void)cookie;
+    session_abort(s, SESSION_DRAIN);
+    return true;
+}
+
+/* Abort any remaining sessions at once: the loop may take no more tasks. */
+static void worker_drop_stop(struct task *t)
+{
+    struct worker *w = CONTAINER_OF(t, struct worker, stop);
+    struct session *s;
+
+    while ((s = session_set_next(&w->stopped)))
+        worker_stop_one(NULL, s);
+    session_set_end(&w->stopped);
+}
+
+/* Sessions adopted later are aborted by worker_run_hand_over(). */
+static void worker_run_stop(struct task *t)
+{
+    struct worker *w = CONTAINER_OF(t, struct worker, stop);
+
+    if (!session_set_walks(&w->stopped)) {
+        worker_stop_spares(w);
+        session_set_begin(&w->stopped, &w->sessions);
+    }
+    if (session_set_step(&w->stopped, SESSION_SET_STEP, worker_stop_one, NULL) ||
+        loop_submit(w->owner.net->loop, LOOP_TAIL, t) < 0)
+        worker_drop_stop(t);
+}
+
+static void worker_run_give_back(struct task *t)
+{
+    struct worker *w = CONTAINER_OF(t, struct worker, give_back);
+
+    atomic_store(&w->giving_back, false);
+    if (!splice_give_back_pipes(w->owner.net, SPLICE_GIVE_BACK))
+        worker_give_back_pipes(w);
+}
+
+static const struct task_type worker_drain_type = {.name = "drain sessions",
+                                                   .run = worker_run_drain};
+static const struct task_type worker_stop_type = {
+    .name = "stop sessions", .run = worker_run_stop, .drop = worker_drop_stop};
+static const struct task_type worker_give_back_type = {.name = "give back pipes",
+                                                       .run = worker_run_give_back};
+
+int worker_create(struct worker **out, struct loop *loop, const struct worker_env *env)
+{
+    struct worker *w = calloc(1, sizeof(*w));
+    int rc;
+
+    if (!w)
+        return -ENOMEM;
+    rc = netloop_create(&w->owner.net, loop);
+    if (rc < 0) {
+        free(w);
+        return rc;
+    }
+    w->owner.net->descriptors = env->descriptors;
+    w->owner.net->pipes.descriptors = env->descriptors;
+    w->owner.net->buffered = env->buffered;
+    w->owner.ended = worker_on_ended;
+    w->env = *env;
+    session_set_init(&w->sessions);
+    worker_note_oldest(w);
+    session_set_walk_init(&w->carrying);
+    session_set_walk_init(&w->drained);
+    session_set_walk_init(&w->stopped);
+    w->drain.type = &worker_drain_type;
+    w->stop.type = &worker_stop_type;
+    w->give_back.type = &worker_give_back_type;
+    loop_set_cookie(loop, w);
+    loop_at_stop(loop, &w->stop);
+    *out = w;
+    return 0;
+}
+
+struct netloop *worker_net(const struct worker *w)
+{
+    return w->owner.net;
+}
+
+void worker_use_spares(struct worker *w, struct spare_pool *pool)
+{
+    w->owner.spares = pool;
+}
+
+void worker_give_back_pipes(struct worker *w)
+{
+    struct loop *loop = w->owner.net->loop;
+
+    if (loop_state(loop) == LOOP_NOT_STARTED || atomic_exchange(&w->giving_back, true))
+        return;
+    if (loop_submit(loop, LOOP_CONTROL, &w->give_back) < 0)
+        atomic_store(&w->giving_back, false);
+}
+
+void worker_drain(struct worker *w)
+{
+    struct loop *loop = w->owner.net->loop;
+
+    /* A loop that starts later drains its sessions because of env->draining. */
+    if (loop_state(loop) != LOOP_NOT_STARTED && loop_submit(loop, LOOP_CONTROL, &w->drain) < 0)
+        return; /* the loop has ended, with its sessions */
+}
+
+struct session_set *worker_sessions(struct worker *w)
+{
+    MUST(loop_is_current(w->owner.net->loop));
+    return &w->sessions;
+}
+
+static bool worker_carry_over_one(void *cookie, struct session *s)
+{
+    bool *some_leave = cookie;
+
+    if (!s->ending)
+        listener_generation_carry_over(s);
+    *some_leave |= worker_leave_at_last(s);
+    return false;
+}
+
+bool worker_carry_over(struct worker *w, unsigned max, bool *some_leave)
+{
+    MUST(loop_is_current(w->owner.net->loop));
+    if (!session_set_walks(&w->carrying))
+        session_set_begin(&w->carrying, &w->sessions);
+    if (!session_set_step(&w->carrying, max, worker_carry_over_one, some_leave))
+        return false;
+    session_set_end(&w->carrying);
+    return true;
+}
+
+void worker_destroy(struct worker *w)
+{
+    if (!w)
+        return;
+    MUST(list_empty(&w->sessions.sessions));
+    netloop_destroy(w->owner.net);
+    free(w);
+}

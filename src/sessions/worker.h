@@ -1,0 +1,101 @@
+/* sessions/worker: a loop and its sessions. */
+#ifndef SESSIONS_WORKER_H
+#define SESSIONS_WORKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/must.h"
+
+struct memory_account;
+struct descriptor_budget;
+struct loop;
+struct netloop;
+struct service;
+struct session;
+struct session_set;
+struct spare_pool;
+struct worker;
+
+struct worker_env {
+    const atomic_bool *draining;
+    struct descriptor_budget *descriptors; /* shared by all workers; NULL: not counted */
+    struct memory_account *buffered;       /* shared by all workers; NULL: not counted */
+    /*
+     * A session of ${service} has ended: called on the worker's loop, or on any thread if no worker
+     * adopted the session.
+     */
+    void (*ended)(void *cookie, const struct service *service);
+    void *cookie;
+};
+
+/*
+ * worker_create(out, loop, env):
+ * Prepare ${loop}, which has no thread yet, for sessions. The loop's shutdown aborts the sessions.
+ *
+ * Thread: control loop, or main before start
+ * Owns:   ${loop} must outlive ${out}
+ * Errors: 0; -ENOMEM
+ */
+int worker_create(struct worker **out, struct loop *loop, const struct worker_env *env) NODISCARD;
+
+/*
+ * worker_net(w) / worker_use_spares(w, pool):
+ * Return the netloop of ${w} / set the pool of spare connections of ${w}.
+ *
+ * Thread: control loop, or main before start
+ * Owns:   ${pool} must live until replaced; NULL: no pool
+ */
+struct netloop *worker_net(const struct worker *w);
+void worker_use_spares(struct worker *w, struct spare_pool *pool);
+
+/*
+ * worker_hand_over(loop, s):
+ * Give ${s} to the worker of ${loop}, before queued tasks.
+ *
+ * Owns:   on 0 the worker owns ${s}, and resets the client if the loop ends before it adopts ${s}
+ * Errors: as loop_submit()
+ */
+int worker_hand_over(struct loop *loop, struct session *s) NODISCARD;
+
+/*
+ * worker_drain(w):
+ * Drain the sessions of ${w}; sessions adopted later are drained because of env->draining. Call it
+ * once.
+ *
+ * Thread: main
+ */
+void worker_drain(struct worker *w);
+
+/* How long a boss waits for workers to return lent descriptors. */
+#define WORKER_GIVE_BACK_NS (2 * NS_PER_MS)
+
+/*
+ * worker_give_back_pipes(w):
+ * Return the descriptors lent for pipes (note: lent pipes in net/pipe_pool.h).
+ */
+void worker_give_back_pipes(struct worker *w);
+
+/* worker_sessions(w): return the sessions of ${w}. Thread: loop of ${w} */
+struct session_set *worker_sessions(struct worker *w);
+
+/*
+ * worker_carry_over(w, max, some_leave):
+ * Move the next ${max} sessions, fewer if that takes long, to the current generation of their
+ * listener. True after the last session: then the next call begins anew. Sets ${some_leave} if
+ * worker_leave_at_last() was true for some session.
+ *
+ * Thread: loop of ${w}
+ */
+bool worker_carry_over(struct worker *w, unsigned max, bool *some_leave);
+
+/*
+ * worker_destroy(w):
+ * Free ${w}; NULL is allowed.
+ *
+ * Thread: control loop, or main, while the loop does not run
+ */
+void worker_destroy(struct worker *w);
+
+#endif

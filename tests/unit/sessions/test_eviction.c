@@ -1,0 +1,203 @@
+/*
+ * sessions/eviction: sessions at a server that is down are ended on each worker, however much that
+ * has to do.
+ */
+#include <unistd.h>
+
+#include "balance/upstream_server.h"
+#include "base/clock.h"
+#include "engine/loop_group.h"
+#include "service/echo.h"
+#include "sessions/eviction.h"
+#include "sessions/session_set.h"
+#include "sessions/worker.h"
+#include "support/loop_runner.h"
+#include "support/sockets.h"
+#include "support/suite.h"
+#include "support/tasks.h"
+#include "support/until.h"
+
+#define PENDING 16
+#define MANY    (3 * SESSION_SET_STEP)
+
+static struct loop_group *group;
+static struct loop *control;
+static struct worker *worker;
+static struct service_ops ops;
+static const struct session_conf session_conf;
+static struct service service;
+static atomic_bool draining;
+static atomic_uint ended;
+static struct session *sessions[MANY];
+static unsigned n_sessions;
+static unsigned evicted_first; /* until the first one is freed */
+static int64_t evicted_at_ns[MANY];
+static unsigned n_evicted;
+static struct endpoint_group endpoints;
+static _Atomic uint32_t load;
+static struct upstream_server server;
+
+static void on_ended(void *cookie, const struct service *of)
+{
+    (void)cookie;
+    (void)of;
+    if (atomic_fetch_add(&ended, 1) == 0)
+        for (unsigned i = 0; i < n_sessions; i++)
+            evicted_first += sessions[i]->ending;
+}
+
+static bool evict(struct session *s, const struct upstream_server *at, int64_t before_ns)
+{
+    ck_assert_ptr_eq(at, &server);
+    ck_assert_int_gt(before_ns, 0);
+    evicted_at_ns[n_evicted++] = clock_now_ns();
+    session_abort(s, SESSION_SERVER_DOWN);
+    return true;
+}
+
+static void setup(void)
+{
+    struct loop_group_conf conf = {.name = "work",
+                                   .pool = 2,
+                                   .n_loops = 1,
+                                   .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS},
+                                            .max_pending_tasks = PENDING}};
+    struct worker_env env = {.draining = &draining, .ended = on_ended};
+
+    ops = echo_ops;
+    ops.evict = evict;
+    service = (struct service){.ops = &ops, .conf = &session_conf, .listener = "test"};
+    server = (struct upstream_server){.endpoint = {.load = &load, .group = &endpoints}};
+    atomic_store(&load, ENDPOINT_DOWN);
+    ck_assert_int_eq(loop_group_create(&group, &conf), 0);
+    ck_assert_int_eq(worker_create(&worker, loop_group_at(group, 0), &env), 0);
+    control = loop_runner_create();
+}
+
+static void teardown(void)
+{
+    loop_runner_stop(control);
+    loop_group_stop(group, 0, NS_PER_S);
+    loop_runner_join_group(group);
+    ck_assert_uint_eq(atomic_load(&server.held), 0);
+    worker_destroy(worker);
+    loop_runner_destroy(control);
+    loop_group_destroy(group);
+}
+
+/* A client of a session that is served by the worker. */
+static int client(void)
+{
+    struct session *s;
+    int ours, theirs;
+
+    sockets_tcp(&ours, &theirs);
+    ck_assert_int_eq(ops.create(&s, &service), 0);
+    s->client_fd = ours;
+    sessions[n_sessions++] = s;
+    sockets_loopback(&s->peer, 1);
+    ck_assert_int_eq(worker_hand_over(loop_group_at(group, 0), s), 0);
+    sockets_say(theirs, "x");
+    sockets_hear(theirs, "x");
+    return theirs;
+}
+
+static void begin(void *arg)
+{
+    struct eviction_conf conf = {
+        .loops = group, .workers = &worker, .server = &server, .rate = *(unsigned *)arg};
+
+    ck_assert_int_eq(eviction_begin(&conf), 0);
+}
+
+GROUP(eviction, setup, teardown);
+
+TEST_EACH(eviction, all_are_ended_and_the_server_is_let_go, 2)
+{
+    unsigned rate = _i ? 100 : 0;
+    int clients[3];
+
+    for (unsigned i = 0; i < 3; i++)
+        clients[i] = client();
+    loop_runner_call(control, begin, &rate);
+    for (unsigned i = 0; i < 3; i++) {
+        sockets_hear_reset(clients[i]);
+        close(clients[i]);
+    }
+    UNTIL(atomic_load(&ended) == 3 && atomic_load(&server.held) == 0);
+}
+
+TEST(eviction, those_of_a_server_that_is_removed_meanwhile_are_ended_too)
+{
+    unsigned rate = 0;
+    int there = client();
+
+    atomic_store(&load, ENDPOINT_ABSENT); /* a removed server counts as up */
+    loop_runner_call(control, begin, &rate);
+    sockets_hear_reset(there);
+    close(there);
+    UNTIL(atomic_load(&server.held) == 0);
+}
+
+TEST(eviction, many_are_ended_in_steps)
+{
+    static int clients[MANY];
+    unsigned rate = 0;
+
+    for (unsigned i = 0; i < MANY; i++)
+        clients[i] = client();
+    loop_runner_call(control, begin, &rate);
+    UNTIL(atomic_load(&ended) == MANY && atomic_load(&server.held) == 0);
+    ck_assert_uint_ge(evicted_first, 1);
+    ck_assert_uint_le(evicted_first, 2 * SESSION_SET_STEP); /* a control task, a tail task */
+    for (unsigned i = 0; i < MANY; i++)
+        close(clients[i]);
+}
+
+/* So many sessions per tick are more than a step ends: the steps of a tick share them. */
+#define MORE_THAN_STEP (SESSION_SET_STEP + SESSION_SET_STEP / 2)
+
+TEST(eviction, a_rate_counts_for_all_steps_of_a_tick_together)
+{
+    static int clients[MANY];
+    unsigned rate = MORE_THAN_STEP * (NS_PER_S / EVICTION_TICK_NS);
+
+    for (unsigned i = 0; i < MANY; i++)
+        clients[i] = client();
+    loop_runner_call(control, begin, &rate);
+    UNTIL(atomic_load(&ended) == MANY && atomic_load(&server.held) == 0);
+    ck_assert_int_ge(evicted_at_ns[MORE_THAN_STEP] - evicted_at_ns[MORE_THAN_STEP - 1],
+                     EVICTION_TICK_NS);
+    for (unsigned i = 0; i < MANY; i++)
+        close(clients[i]);
+}
+
+TEST(eviction, a_worker_that_takes_no_tasks_any_more_ends_them_too)
+{
+    static struct tasks_counted full[PENDING];
+    struct loop *loop = loop_group_at(group, 0);
+    struct tasks_block block;
+    unsigned rate = 0;
+    int there = client();
+
+    tasks_block_begin(&block, loop);
+    for (unsigned i = 0; i < PENDING; i++) {
+        tasks_counted_init(&full[i]);
+        (void)!loop_submit_lazy(loop, LOOP_TASKS,
+                                &full[i].task); /* the last of them is refused or not */
+    }
+    loop_runner_call(control, begin, &rate);
+    tasks_block_end(&block);
+    sockets_hear_reset(there);
+    close(there);
+    UNTIL(atomic_load(&server.held) == 0);
+}
+
+TEST(eviction, one_that_has_no_thread_is_not_started_for_it)
+{
+    unsigned rate = 0;
+
+    loop_runner_call(control, begin, &rate);
+    ck_assert_uint_eq(atomic_load(&server.held), 0);
+    ck_assert_int_eq(loop_state(loop_group_at(group, 0)), LOOP_NOT_STARTED);
+}

@@ -1,0 +1,86 @@
+/*
+ * sessions/session_set: a walk sees each session that was there at its begin once, whatever ends or
+ * comes meanwhile.
+ */
+#include "service/session.h"
+#include "sessions/session_set.h"
+#include "support/suite.h"
+
+#define SESSIONS 6
+
+static struct session_set set;
+static struct session_set_walk walk;
+static struct session sessions[SESSIONS + 1];
+
+static void setup(void)
+{
+    session_set_init(&set);
+    session_set_walk_init(&walk);
+    for (unsigned i = 0; i < SESSIONS; i++)
+        session_set_add(&set, &sessions[i]);
+}
+
+static void expect(unsigned first, unsigned end)
+{
+    for (unsigned i = first; i < end; i++)
+        ck_assert_ptr_eq(session_set_next(&walk), &sessions[i]);
+}
+
+GROUP(session_set, setup, NULL);
+
+TEST(session_set, sessions_are_walked_in_the_order_in_which_they_came)
+{
+    ck_assert(!session_set_walks(&walk));
+    session_set_begin(&walk, &set);
+    ck_assert(session_set_walks(&walk));
+    expect(0, SESSIONS - 1);
+    ck_assert(!session_set_is_through(&walk));
+    expect(SESSIONS - 1, SESSIONS);
+    ck_assert(session_set_is_through(&walk));
+    ck_assert_ptr_null(session_set_next(&walk));
+    session_set_end(&walk);
+    ck_assert(!session_set_walks(&walk));
+    for (unsigned i = 1; i < SESSIONS; i++)
+        ck_assert_uint_gt(sessions[i].order, sessions[i - 1].order);
+}
+
+TEST(session_set, the_end_of_the_next_session_moves_each_walk_on)
+{
+    struct session_set_walk other;
+
+    session_set_walk_init(&other);
+    session_set_begin(&walk, &set);
+    session_set_begin(&other, &set);
+    expect(0, 2);
+    session_set_remove(&set, &sessions[2]);
+    session_set_remove(&set, &sessions[3]);
+    session_set_remove(&set, &sessions[0]);
+    expect(4, SESSIONS);
+    ck_assert_ptr_null(session_set_next(&walk));
+    ck_assert_ptr_eq(session_set_next(&other), &sessions[1]);
+    ck_assert_ptr_eq(session_set_next(&other), &sessions[4]);
+    session_set_end(&other);
+    session_set_remove(&set, &sessions[5]);
+    ck_assert_ptr_null(session_set_next(&walk));
+}
+
+TEST(session_set, sessions_that_come_later_are_not_part_of_a_walk)
+{
+    session_set_begin(&walk, &set);
+    session_set_add(&set, &sessions[SESSIONS]);
+    expect(0, SESSIONS);
+    ck_assert_ptr_null(session_set_next(&walk));
+    session_set_end(&walk);
+    session_set_begin(&walk, &set);
+    expect(0, SESSIONS + 1);
+}
+
+TEST(session_set, nothing_is_left_when_all_end)
+{
+    session_set_begin(&walk, &set);
+    for (unsigned i = 0; i < SESSIONS; i++)
+        session_set_remove(&set, &sessions[i]);
+    ck_assert_ptr_null(session_set_next(&walk));
+    session_set_add(&set, &sessions[0]);
+    ck_assert_ptr_null(session_set_next(&walk));
+}
