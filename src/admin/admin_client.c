@@ -54,8 +54,7 @@ static void admin_client_cut_behind(struct admin_client *c, const char *answer)
 /* Send 408 without libmicrohttpd, which cannot answer a request that it has not read completely. */
 static void admin_client_run_deadline(struct task *t)
 {
-    struct admin_client *c =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct admin_client, deadline);
+    struct admin_client *c = TIMER_OWNER(t, struct admin_client, deadline);
     bool waits = c->request ? !c->request->queued : c->n_requests == 0;
 
     if (waits)

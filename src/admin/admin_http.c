@@ -73,7 +73,7 @@ static void admin_http_on_event(struct ev_loop *ev, struct ev_io *w, int revents
 
 static void admin_http_run_again(struct task *t)
 {
-    admin_http_run(CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct admin_http, again));
+    admin_http_run(TIMER_OWNER(t, struct admin_http, again));
 }
 
 static const struct task_type admin_http_again_type = {.name = "admin request",

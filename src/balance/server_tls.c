@@ -145,8 +145,7 @@ static void server_tls_failed(struct tls_handler *h)
 
 static void server_tls_run_timer(struct task *task)
 {
-    struct server_tls *t =
-        CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct server_tls, timer);
+    struct server_tls *t = TIMER_OWNER(task, struct server_tls, timer);
 
     if (server_tls_due_ns(t) <= loop_heard_ns(t->loop)) {
         t->is_late = !t->handler.in_step && !t->handler.is_refused;

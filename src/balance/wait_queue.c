@@ -195,8 +195,7 @@ static bool wait_queue_was_away(struct wait_ticket *t)
 
 static void wait_queue_run_timeout(struct task *task)
 {
-    struct wait_ticket *t =
-        CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct wait_ticket, timeout);
+    struct wait_ticket *t = TIMER_OWNER(task, struct wait_ticket, timeout);
     wait_queue_done *done = t->done;
     void *cookie = t->cookie;
 

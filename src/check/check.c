@@ -238,7 +238,7 @@ static enum check_outcome check_too_late(const struct check *c)
 
 static void check_run_timer(struct task *t)
 {
-    struct check *c = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct check, timer);
+    struct check *c = TIMER_OWNER(t, struct check, timer);
 
     if (check_due_ns(c) <= loop_heard_ns(c->net->loop) && !check_is_sent(c))
         check_decide(c, check_too_late(c));

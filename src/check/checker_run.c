@@ -403,8 +403,7 @@ static void checker_on_done(struct check *c)
 
 static void checker_run_timer(struct task *task)
 {
-    struct checker_target *t =
-        CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct checker_target, timer);
+    struct checker_target *t = TIMER_OWNER(task, struct checker_target, timer);
     struct checker *k = t->group->checker;
 
     MUST(!t->slot && list_empty(&t->waiting));
@@ -415,7 +414,7 @@ static void checker_run_timer(struct task *task)
 /* Resume checks. The next run, after CHECKER_CALM_NS without error, ends the shortage. */
 static void checker_run_retry(struct task *task)
 {
-    struct checker *k = CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct checker, retry);
+    struct checker *k = TIMER_OWNER(task, struct checker, retry);
 
     if (k->paused) {
         k->paused = false;

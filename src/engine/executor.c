@@ -73,7 +73,7 @@ static void executor_tell_thread(struct task_list *waiters)
     struct task *t;
 
     while ((t = task_list_take(waiters))) {
-        struct executor_waiter *w = CONTAINER_OF(t, struct executor_waiter, timer.task);
+        struct executor_waiter *w = TIMER_OWNER(t, struct executor_waiter, timer);
 
         if (loop_submit(w->loop, LOOP_CONTROL, t) < 0)
             task_drop(t);

@@ -46,7 +46,7 @@ static void strand_join(struct strand *s)
 
 static void strand_on_room(struct task *t)
 {
-    struct strand *s = CONTAINER_OF(t, struct strand, waiter.timer.task);
+    struct strand *s = TIMER_OWNER(t, struct strand, waiter.timer);
 
     s->refused = false;
     if (!s->gone)
@@ -58,7 +58,7 @@ static void strand_on_room(struct task *t)
 
 static void strand_on_no_loop(struct task *t)
 {
-    strand_leave(CONTAINER_OF(t, struct strand, waiter.timer.task));
+    strand_leave(TIMER_OWNER(t, struct strand, waiter.timer));
 }
 
 static const struct task_type strand_waiter_type = {

@@ -51,6 +51,9 @@ struct timer {
         *own_type; /* the caller's type, while task.type is internal; unused if `claim` is FREE */
 };
 
+/* The object with the timer ${member}, for run() and drop() of its task. */
+#define TIMER_OWNER(t, type, member) CONTAINER_OF(t, type, member.task)
+
 /* timer_init(t, type): initialize an idle timer. Thread: owner */
 static inline void timer_init(struct timer *t, const struct task_type *type)
 {

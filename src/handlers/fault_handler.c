@@ -151,8 +151,7 @@ static void fault_consume(struct fault_handler *f, struct fault_line *line, size
 
 static void fault_run_in(struct task *t)
 {
-    struct fault_handler *f =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct fault_handler, in.timer);
+    struct fault_handler *f = TIMER_OWNER(t, struct fault_handler, in.timer);
     size_t n = fault_slice(f, &f->in);
 
     fault_pass_in(f, buffer_front(&f->in.delayed), n);
@@ -170,8 +169,7 @@ static void fault_run_in(struct task *t)
 
 static void fault_run_out(struct task *t)
 {
-    struct fault_handler *f =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct fault_handler, out.timer);
+    struct fault_handler *f = TIMER_OWNER(t, struct fault_handler, out.timer);
     size_t n = fault_slice(f, &f->out);
     int rc = fault_pass_out(f, buffer_front(&f->out.delayed), n);
 

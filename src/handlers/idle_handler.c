@@ -149,8 +149,7 @@ static void idle_judge(struct idle_handler *idle, int64_t now_ns)
 
 static void idle_run_timer(struct task *t)
 {
-    struct idle_handler *idle =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct idle_handler, timer);
+    struct idle_handler *idle = TIMER_OWNER(t, struct idle_handler, timer);
     int64_t now_ns = loop_heard_ns(idle_loop(idle));
 
     idle_poll(idle, now_ns);

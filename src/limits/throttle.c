@@ -142,7 +142,7 @@ void throttle_took(struct throttle *t, size_t len, bool drained)
 
 static void throttle_run_timer(struct task *t)
 {
-    struct throttle *th = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct throttle, timer);
+    struct throttle *th = TIMER_OWNER(t, struct throttle, timer);
 
     channel_resume_reading(th->channel, CHANNEL_STOP_METER);
 }

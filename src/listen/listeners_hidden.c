@@ -39,8 +39,7 @@ static void listeners_arm_hidden(struct listeners *ls)
 
 static void listeners_run_hidden_end(struct task *t)
 {
-    struct listeners *ls =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct listeners, hidden_end);
+    struct listeners *ls = TIMER_OWNER(t, struct listeners, hidden_end);
     int64_t now_ns = clock_now_ns();
     struct listener_socket *first;
     unsigned n_closed = 0;

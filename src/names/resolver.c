@@ -35,8 +35,7 @@ static void resolver_make_ready(struct resolver_change *change)
 
 static void resolver_run_ready(struct task *t)
 {
-    struct resolver_change *change =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct resolver_change, timer);
+    struct resolver_change *change = TIMER_OWNER(t, struct resolver_change, timer);
 
     change->is_ready = true;
     change->next.ready(change->next.cookie, resolver_look_at_all(change));
@@ -45,8 +44,7 @@ static void resolver_run_ready(struct task *t)
 /* The loop ends: resolver_destroy() frees the change. */
 static void resolver_drop_ready(struct task *t)
 {
-    struct resolver_change *change =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct resolver_change, timer);
+    struct resolver_change *change = TIMER_OWNER(t, struct resolver_change, timer);
 
     promise_cancel(&change->resolver->started);
 }

@@ -81,8 +81,7 @@ static void resolver_name_pause(struct resolver_name *name, int64_t pause_ns)
 
 static void resolver_name_run_pause(struct task *t)
 {
-    struct resolver_name *name =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct resolver_name, pause);
+    struct resolver_name *name = TIMER_OWNER(t, struct resolver_name, pause);
     int rc;
 
     if (name->has_answer) {
@@ -277,8 +276,7 @@ void resolver_name_use_soon(struct resolver_name *name)
 /* Runs on an executor thread. -ESHUTDOWN: resolver_destroy() will free the name. */
 static void resolver_name_run_lookup(struct task *t)
 {
-    struct resolver_name *name =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct resolver_name, lookup);
+    struct resolver_name *name = TIMER_OWNER(t, struct resolver_name, lookup);
     int rc;
 
     name->looked_up = resolver_look_up(name);

@@ -172,7 +172,7 @@ static void acceptor_go_on(struct acceptor *ac)
 
 static void acceptor_run_retry(struct task *t)
 {
-    struct acceptor *ac = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct acceptor, retry);
+    struct acceptor *ac = TIMER_OWNER(t, struct acceptor, retry);
 
     if (ac->paused != ACCEPTOR_ACCEPTS)
         acceptor_go_on(ac);

@@ -86,17 +86,14 @@ static void channel_linger_check(struct channel_linger *l)
 
 static void channel_linger_run(struct task *t)
 {
-    struct channel_linger *l =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct channel_linger, timer);
+    struct channel_linger *l = TIMER_OWNER(t, struct channel_linger, timer);
 
     channel_linger_check(l);
 }
 
 static void channel_linger_drop(struct task *t)
 {
-    channel_abort(
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct channel_linger, timer)->channel,
-        0);
+    channel_abort(TIMER_OWNER(t, struct channel_linger, timer)->channel, 0);
 }
 
 static const struct task_type channel_linger_type = {

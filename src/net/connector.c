@@ -244,8 +244,7 @@ static void connector_retry(struct connector *c)
 
 static void connector_run_timer(struct task *t)
 {
-    struct connector *c =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct connector, timer);
+    struct connector *c = TIMER_OWNER(t, struct connector, timer);
     int64_t now_ns = clock_now_ns(), heard_ns = loop_heard_ns(c->net->loop);
 
     if (connector_running(c) == 0 && !connector_address_waits(c)) {

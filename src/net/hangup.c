@@ -197,7 +197,7 @@ static void hangup_probe(struct hangup *h, int64_t now_ns, unsigned left)
 
 static void hangup_run_timer(struct task *t)
 {
-    struct hangup *h = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct hangup, timer);
+    struct hangup *h = TIMER_OWNER(t, struct hangup, timer);
     int64_t now_ns = clock_now_ns();
     unsigned left = HANGUP_RUN;
 

@@ -238,7 +238,7 @@ static void certificates_schedule(struct certificates *c, int64_t delay_ns)
 
 static void certificates_run_timer(struct task *t)
 {
-    struct certificates *c = CONTAINER_OF(t, struct certificates, timer.task);
+    struct certificates *c = TIMER_OWNER(t, struct certificates, timer);
 
     c->is_looking = executor_submit(c->executor, &c->look) == 0;
     if (!c->is_looking)

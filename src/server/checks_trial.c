@@ -15,8 +15,7 @@ static unsigned checks_untried(const struct checks_change *change)
 
 static void checks_run_tried(struct task *t)
 {
-    struct checks_change *change =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct checks_change, tried);
+    struct checks_change *change = TIMER_OWNER(t, struct checks_change, tried);
     unsigned n = checks_untried(change);
 
     if (n > 0)

@@ -110,8 +110,7 @@ static void server_pause_tick(struct server_pause *p)
 
 static void server_pause_run(struct task *t)
 {
-    struct server_pause *p =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct server_pause, timer);
+    struct server_pause *p = TIMER_OWNER(t, struct server_pause, timer);
 
     if (p->rate > 0)
         server_pause_tick(p);

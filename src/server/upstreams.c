@@ -132,8 +132,7 @@ bool upstreams_sweep(struct upstreams *us)
 
 static void upstreams_run_sweep(struct task *t)
 {
-    struct upstreams *us =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct upstreams, sweep);
+    struct upstreams *us = TIMER_OWNER(t, struct upstreams, sweep);
 
     if (upstreams_sweep(us))
         loop_schedule(us->control, &us->sweep, UPSTREAMS_SWEEP_NS);

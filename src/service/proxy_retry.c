@@ -38,8 +38,7 @@ static bool proxy_pause_schedule(struct proxy_pause *pause, int64_t now_ns)
 
 static void proxy_run_pause(struct task *task)
 {
-    struct proxy_pause *pause =
-        CONTAINER_OF(CONTAINER_OF(task, struct timer, task), struct proxy_pause, timer);
+    struct proxy_pause *pause = TIMER_OWNER(task, struct proxy_pause, timer);
     struct proxy *p = pause->proxy;
     int64_t now_ns = clock_now_ns();
 

@@ -210,7 +210,7 @@ static void session_act(struct session *s, const struct session_deadline *d)
 
 static void session_run_timer(struct task *t)
 {
-    struct session *s = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct session, timer);
+    struct session *s = TIMER_OWNER(t, struct session, timer);
     int64_t now_ns = loop_heard_ns(s->owner->net->loop);
     struct session_deadline d;
 

@@ -110,8 +110,7 @@ static void session_tls_broken(struct tls_handler *t)
 
 static void session_tls_run_retry(struct task *t)
 {
-    struct session_tls *o =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct session_tls, retry);
+    struct session_tls *o = TIMER_OWNER(t, struct session_tls, retry);
 
     tls_handler_retry(&o->handler);
 }

@@ -40,7 +40,7 @@ static void eviction_release(struct eviction *ev)
 
 static struct eviction_part *eviction_part_of(struct task *t)
 {
-    return CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct eviction_part, tick);
+    return TIMER_OWNER(t, struct eviction_part, tick);
 }
 
 static bool eviction_visit(const struct eviction *ev, struct session *s)

@@ -82,7 +82,7 @@ static bool overload_has_passed(const struct overload *ov)
 
 static void overload_run_tick(struct task *t)
 {
-    struct overload *ov = CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct overload, tick);
+    struct overload *ov = TIMER_OWNER(t, struct overload, tick);
 
     if (overload_has_passed(ov))
         overload_end_episode(ov);
@@ -175,8 +175,7 @@ static void overload_sample(struct overload *ov)
 
 static void overload_run_sample(struct task *t)
 {
-    struct overload *ov =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct overload, sample);
+    struct overload *ov = TIMER_OWNER(t, struct overload, sample);
     int64_t began_ns = clock_thread_ns(), pause_ns;
 
     overload_sample(ov);

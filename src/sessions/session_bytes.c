@@ -26,8 +26,7 @@ static void session_bytes_tell(struct session_bytes *b)
 
 static void session_bytes_run_limit(struct task *t)
 {
-    session_bytes_tell(
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct session_bytes, limit));
+    session_bytes_tell(TIMER_OWNER(t, struct session_bytes, limit));
 }
 
 /* If the asking loop ends, it drops the timer before session_bytes_lost() is called. */

@@ -279,8 +279,7 @@ static void access_log_watch(struct access_log *al, bool all_written)
 
 static void access_log_run(struct task *t)
 {
-    struct access_log *al =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct access_log, writer);
+    struct access_log *al = TIMER_OWNER(t, struct access_log, writer);
     int rc;
 
     atomic_exchange(&al->scheduled, false);

@@ -362,8 +362,7 @@ void spare_list_refresh(struct spare_list *part)
 /* End the part of a removed server, which the part references. */
 static void spare_run_timer(struct task *t)
 {
-    struct spare_list *part =
-        CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct spare_list, timer);
+    struct spare_list *part = TIMER_OWNER(t, struct spare_list, timer);
 
     if (part->pool->stopped ||
         (endpoint_load(&part->spare->server->endpoint) & ENDPOINT_ABSENT) != 0)
@@ -375,7 +374,7 @@ static void spare_run_timer(struct task *t)
 /* The loop ends: spare_pool_stop() was called. */
 static void spare_drop_timer(struct task *t)
 {
-    spare_list_end(CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct spare_list, timer));
+    spare_list_end(TIMER_OWNER(t, struct spare_list, timer));
 }
 
 static const struct task_type spare_timer_type = {

@@ -214,7 +214,7 @@ struct upstream_return {
 
 static struct upstream_return *upstream_return_of(struct task *t)
 {
-    return CONTAINER_OF(CONTAINER_OF(t, struct timer, task), struct upstream_return, timer);
+    return TIMER_OWNER(t, struct upstream_return, timer);
 }
 
 static void upstream_run_return(struct task *t)

@@ -35,7 +35,7 @@ static atomic_ullong n_run, n_dropped;
 
 static struct counted *counted_of(struct task *t)
 {
-    return CONTAINER_OF(t, struct counted, timer.task);
+    return TIMER_OWNER(t, struct counted, timer);
 }
 
 static void counted_run(struct task *t)

@@ -57,7 +57,7 @@ void tasks_never_dropped(struct task *t)
 
 static void meeting_run(struct task *t)
 {
-    pthread_barrier_wait(CONTAINER_OF(t, struct tasks_meeting, timer.task)->barrier);
+    pthread_barrier_wait(TIMER_OWNER(t, struct tasks_meeting, timer)->barrier);
 }
 
 void tasks_meeting_init(struct tasks_meeting *m, pthread_barrier_t *barrier)
@@ -101,14 +101,14 @@ void tasks_traced_init(struct tasks_traced *t, struct tasks_trace *trace, char l
 
 static void timer_run(struct task *t)
 {
-    struct tasks_timer *timer = CONTAINER_OF(t, struct tasks_timer, timer.task);
+    struct tasks_timer *timer = TIMER_OWNER(t, struct tasks_timer, timer);
 
     tasks_trace_add(timer->trace, timer->letter);
 }
 
 static void timer_drop(struct task *t)
 {
-    struct tasks_timer *timer = CONTAINER_OF(t, struct tasks_timer, timer.task);
+    struct tasks_timer *timer = TIMER_OWNER(t, struct tasks_timer, timer);
 
     tasks_trace_add(timer->trace, '!');
     tasks_trace_add(timer->trace, timer->letter);

@@ -8,7 +8,7 @@
 
 static void noted_run(struct task *t)
 {
-    struct timers_noted *n = CONTAINER_OF(t, struct timers_noted, timer.task);
+    struct timers_noted *n = TIMER_OWNER(t, struct timers_noted, timer);
     unsigned run = atomic_load(&n->run);
     int64_t now_ns = clock_now_ns();
 
@@ -27,7 +27,7 @@ static void noted_run(struct task *t)
 
 static void noted_drop(struct task *t)
 {
-    struct timers_noted *n = CONTAINER_OF(t, struct timers_noted, timer.task);
+    struct timers_noted *n = TIMER_OWNER(t, struct timers_noted, timer);
 
     if (atomic_fetch_add(&n->dropped, 1) > 0)
         atomic_store(&n->broken, true);
@@ -49,7 +49,7 @@ static void wait_for(sem_t *sem)
 
 static void block_run(struct task *t)
 {
-    struct timers_block *b = CONTAINER_OF(t, struct timers_block, timer.task);
+    struct timers_block *b = TIMER_OWNER(t, struct timers_block, timer);
 
     atomic_fetch_add(&b->run, 1);
     sem_post(&b->entered);
@@ -58,7 +58,7 @@ static void block_run(struct task *t)
 
 static void block_drop(struct task *t)
 {
-    atomic_fetch_add(&CONTAINER_OF(t, struct timers_block, timer.task)->dropped, 1);
+    atomic_fetch_add(&TIMER_OWNER(t, struct timers_block, timer)->dropped, 1);
 }
 
 void timers_block_init(struct timers_block *t)

@@ -320,7 +320,7 @@ TEST(order_and_bound, a_task_that_continues_one_is_not_refused_and_goes_to_the_e
 
 static void waiting_run(struct task *t)
 {
-    struct waiting *w = CONTAINER_OF(t, struct waiting, waiter.timer.task);
+    struct waiting *w = TIMER_OWNER(t, struct waiting, waiter.timer);
 
     ck_assert(loop_is_current(w->waiter.loop));
     ck_assert_int_eq(w->run_as, 0);
@@ -329,7 +329,7 @@ static void waiting_run(struct task *t)
 
 static void waiting_drop(struct task *t)
 {
-    atomic_fetch_add(&CONTAINER_OF(t, struct waiting, waiter.timer.task)->dropped, 1);
+    atomic_fetch_add(&TIMER_OWNER(t, struct waiting, waiter.timer)->dropped, 1);
 }
 
 static void await_room(void *arg)

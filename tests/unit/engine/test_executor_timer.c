@@ -37,12 +37,12 @@ static struct tasks_trace trace;
 
 static void stamped_run(struct task *t)
 {
-    atomic_store(&CONTAINER_OF(t, struct stamped, timer.task)->run_at_ns, clock_now_ns());
+    atomic_store(&TIMER_OWNER(t, struct stamped, timer)->run_at_ns, clock_now_ns());
 }
 
 static void stamped_drop(struct task *t)
 {
-    atomic_fetch_add(&CONTAINER_OF(t, struct stamped, timer.task)->dropped, 1);
+    atomic_fetch_add(&TIMER_OWNER(t, struct stamped, timer)->dropped, 1);
 }
 
 static void stamped_init(struct stamped *s)
@@ -64,7 +64,7 @@ static void restless_run(struct task *t)
 
 static void tireless_run(struct task *t)
 {
-    struct tireless *r = CONTAINER_OF(t, struct tireless, timer.task);
+    struct tireless *r = TIMER_OWNER(t, struct tireless, timer);
 
     if (!atomic_load(&r->over))
         (void)!executor_schedule(e, &r->timer, 0);

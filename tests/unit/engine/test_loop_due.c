@@ -39,7 +39,7 @@ static int64_t cpu_ns(void)
 
 static void member_run(struct task *t)
 {
-    CONTAINER_OF(t, struct member, timer.task)->run++;
+    TIMER_OWNER(t, struct member, timer)->run++;
     if (n_run++ == 0)
         first_cpu_ns = cpu_ns();
     if (n_run == n_crowd) {
@@ -50,7 +50,7 @@ static void member_run(struct task *t)
 
 static void member_drop(struct task *t)
 {
-    CONTAINER_OF(t, struct member, timer.task)->dropped++;
+    TIMER_OWNER(t, struct member, timer)->dropped++;
 }
 
 static const struct task_type member_type = {

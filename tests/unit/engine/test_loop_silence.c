@@ -39,7 +39,7 @@ static unsigned heard(void)
 
 static void judge_run(struct task *t)
 {
-    struct judge *j = CONTAINER_OF(t, struct judge, timer.task);
+    struct judge *j = TIMER_OWNER(t, struct judge, timer);
 
     j->heard = heard();
     j->heard_ns = loop_heard_ns(loop);

@@ -37,7 +37,7 @@ struct probe {
 
 static void probe_run(struct task *t)
 {
-    struct probe *p = CONTAINER_OF(t, struct probe, timer.task);
+    struct probe *p = TIMER_OWNER(t, struct probe, timer);
     unsigned run = atomic_load(&p->run);
     int64_t now_ns = clock_now_ns();
 
@@ -52,7 +52,7 @@ static void probe_run(struct task *t)
 
 static void probe_drop(struct task *t)
 {
-    atomic_fetch_add(&CONTAINER_OF(t, struct probe, timer.task)->dropped, 1);
+    atomic_fetch_add(&TIMER_OWNER(t, struct probe, timer)->dropped, 1);
 }
 
 static void probe_init(struct probe *p, int64_t delay_ns, int64_t period_ns)

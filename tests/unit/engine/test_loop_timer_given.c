@@ -55,7 +55,7 @@ static void never_dropped(struct task *t)
 
 static struct given *given_of(struct task *t)
 {
-    return CONTAINER_OF(t, struct given, timer.task);
+    return TIMER_OWNER(t, struct given, timer);
 }
 
 static unsigned here(void)

@@ -145,7 +145,7 @@ struct withdrawing {
 
 static void withdrawing_run(struct task *t)
 {
-    struct withdrawing *w = CONTAINER_OF(t, struct withdrawing, timer.task);
+    struct withdrawing *w = TIMER_OWNER(t, struct withdrawing, timer);
 
     w->withdrawn = withdraw(&w->next);
 }
