@@ -43,14 +43,14 @@ static void count(unsigned *picked, unsigned sessions)
 
 GROUP(picking, NULL, teardown);
 
-TEST_EACH(picking, without_endpoints_there_is_none, KINDS)
+TEST_EACH(picking, pick_without_endpoints_finds_none, KINDS)
 {
     open_many(_i, 0);
     ck_assert_int_eq(endpoints_pick(&es, b, 1), -ENOENT);
     ck_assert(!balancer_panics(b));
 }
 
-TEST_EACH(picking, one_endpoint_is_the_only_choice, KINDS)
+TEST_EACH(picking, single_endpoint_is_the_only_choice, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -63,7 +63,7 @@ TEST_EACH(picking, one_endpoint_is_the_only_choice, KINDS)
 }
 
 /* As the next configuration has them, while this one is still in use. */
-TEST_EACH(picking, shares_may_differ_from_what_the_endpoints_have, KINDS)
+TEST_EACH(picking, configured_shares_override_weights_and_limits_of_endpoints, KINDS)
 {
     static const struct balancer_share shares[] = {
         {.weight = 0}, {.weight = 3, .level = 1}, {.weight = 2, .max_connections = 1}};
@@ -80,7 +80,7 @@ TEST_EACH(picking, shares_may_differ_from_what_the_endpoints_have, KINDS)
     endpoints_leave_all(&es);
 }
 
-TEST_EACH(picking, what_cannot_be_balanced_is_refused, KINDS)
+TEST_EACH(picking, weights_and_numbers_beyond_the_maximum_are_refused, KINDS)
 {
     endpoints_open(&es, 2);
     es.conf = (struct balancer_conf){.kind = _i, .endpoints = es.list, .n_endpoints = 2};
@@ -120,8 +120,7 @@ TEST_EACH(weight_0, an_endpoint_of_weight_0_is_never_picked, KINDS)
     }
 }
 
-TEST_EACH(weight_0,
-          an_endpoint_of_weight_0_is_not_picked_in_a_panic_or_when_the_others_are_ejected_or_full,
+TEST_EACH(weight_0, endpoint_of_weight_0_is_not_picked_in_panic_or_when_others_are_ejected_or_full,
           KINDS)
 {
     open_some_zero(_i);
@@ -152,7 +151,7 @@ TEST_EACH(weight_0, endpoints_of_weight_0_do_not_count_for_panic, KINDS)
     ck_assert(!balancer_panics(b));
 }
 
-TEST_EACH(weight_0, when_all_endpoints_have_weight_0_there_is_none, KINDS)
+TEST_EACH(weight_0, endpoints_of_weight_0_only_are_no_choice, KINDS)
 {
     static const unsigned weights[] = {0, 0};
 
@@ -199,7 +198,7 @@ static void pick_from_many(enum balancer_kind kind, unsigned n)
 
 GROUP_WITHIN(largest, NULL, teardown, 5 * SUITE_CASE_SECONDS);
 
-TEST_EACH(largest, of_very_many_each_can_be_found, 2 * KINDS)
+TEST_EACH(largest, each_of_very_many_endpoints_can_be_picked, 2 * KINDS)
 {
     pick_from_many(_i % KINDS, sizes[_i / KINDS]);
 }
@@ -217,7 +216,7 @@ TEST_EACH(largest, the_largest_tables_can_be_built, 2)
 
 /* ---- one session's way ---- */
 
-TEST_EACH(picking, a_session_tries_each_once_and_then_there_is_none, KINDS)
+TEST_EACH(picking, session_tries_each_endpoint_once, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -239,7 +238,7 @@ TEST_EACH(picking, a_session_tries_each_once_and_then_there_is_none, KINDS)
     }
 }
 
-TEST_EACH(picking, a_session_tries_sixteen_at_most, KINDS)
+TEST_EACH(picking, session_tries_at_most_sixteen_endpoints, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -255,7 +254,7 @@ TEST_EACH(picking, a_session_tries_sixteen_at_most, KINDS)
 
 GROUP(marks, NULL, teardown);
 
-TEST_EACH(marks, what_is_unfit_is_never_picked, KINDS)
+TEST_EACH(marks, unfit_endpoint_is_never_picked, KINDS)
 {
     unsigned picked[5] = {0};
 
@@ -268,7 +267,7 @@ TEST_EACH(marks, what_is_unfit_is_never_picked, KINDS)
     ck_assert_uint_gt(picked[1], 0);
 }
 
-TEST_EACH(marks, when_none_is_fit_there_is_none_until_one_is, KINDS)
+TEST_EACH(marks, pick_fails_until_an_endpoint_becomes_fit, KINDS)
 {
     open_many(_i, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -280,7 +279,7 @@ TEST_EACH(marks, when_none_is_fit_there_is_none_until_one_is, KINDS)
 
 /* ---- room ---- */
 
-TEST_EACH(picking, full_ones_are_passed_over_and_that_all_are_full_is_said, KINDS)
+TEST_EACH(picking, full_endpoints_are_skipped_and_ebusy_is_returned_when_all_are_full, KINDS)
 {
     endpoints_open(&es, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -294,7 +293,7 @@ TEST_EACH(picking, full_ones_are_passed_over_and_that_all_are_full_is_said, KIND
     ck_assert_int_eq(endpoints_pick(&es, b, 9), 2);
 }
 
-TEST_EACH(picking, busy_is_said_only_for_what_is_fit_and_was_not_tried, KINDS)
+TEST_EACH(picking, ebusy_is_returned_only_for_fit_endpoints_not_tried_yet, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -342,7 +341,7 @@ static void *hold_and_leave(void *arg)
     return NULL;
 }
 
-TEST_EACH(picking, no_limit_is_ever_exceeded_by_four_threads, KINDS)
+TEST_EACH(picking, four_threads_never_exceed_a_limit, KINDS)
 {
     pthread_t threads[THREADS];
 
@@ -381,7 +380,7 @@ static void *pick_until_done(void *arg)
     return NULL;
 }
 
-TEST_EACH(marks, while_marks_come_and_go_whatever_is_fit_is_found, KINDS)
+TEST_EACH(marks, fit_endpoints_are_found_while_flags_change, KINDS)
 {
     pthread_t threads[3];
 
@@ -422,7 +421,7 @@ static void expect_walk(unsigned n)
     ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
 }
 
-TEST_EACH(marks, when_too_few_are_fit_marks_are_ignored, KINDS)
+TEST_EACH(marks, with_too_few_fit_endpoints_flags_are_ignored, KINDS)
 {
     open_with_panic(_i, 10, 50);
     for (unsigned i = 0; i < 5; i++)
@@ -437,7 +436,7 @@ TEST_EACH(marks, when_too_few_are_fit_marks_are_ignored, KINDS)
     expect_walk(5);
 }
 
-TEST_EACH(marks, even_in_panic_nobody_is_sent_to_one_that_leaves, KINDS)
+TEST_EACH(marks, absent_endpoint_is_not_picked_in_panic, KINDS)
 {
     open_with_panic(_i, 4, 100);
     endpoint_set_flag(&es.all[0], ENDPOINT_ABSENT);
@@ -472,7 +471,7 @@ static void open_with_backups(enum balancer_kind kind, unsigned threshold)
     b = endpoints_balancer(&es, kind);
 }
 
-TEST_EACH(marks, backups_are_picked_only_when_no_other_is_fit, KINDS)
+TEST_EACH(marks, backups_are_picked_only_when_no_other_endpoint_is_fit, KINDS)
 {
     unsigned picked[4] = {0};
 
@@ -490,7 +489,7 @@ TEST_EACH(marks, backups_are_picked_only_when_no_other_is_fit, KINDS)
     ck_assert_uint_eq(picked[1] + picked[3], 1000);
 }
 
-TEST_EACH(marks, backups_come_last_for_one_that_tries_all, KINDS)
+TEST_EACH(marks, session_that_tries_all_endpoints_tries_backups_last, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -505,7 +504,7 @@ TEST_EACH(marks, backups_come_last_for_one_that_tries_all, KINDS)
     ck_assert_int_eq(endpoints_next(&es, b, &pick), -ENOENT);
 }
 
-TEST_EACH(marks, backups_do_not_help_those_that_are_only_busy, KINDS)
+TEST_EACH(marks, busy_endpoints_do_not_spill_to_backups, KINDS)
 {
     open_with_backups(_i, 0);
     balancer_destroy(b);
@@ -518,7 +517,7 @@ TEST_EACH(marks, backups_do_not_help_those_that_are_only_busy, KINDS)
 }
 
 /* The primary servers come first; when all are full, the pick fails with -EBUSY. */
-TEST_EACH(marks, backups_help_those_that_are_full_if_sessions_may_spill, KINDS)
+TEST_EACH(marks, full_endpoints_spill_to_backups_if_configured, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -540,7 +539,7 @@ TEST_EACH(marks, backups_help_those_that_are_full_if_sessions_may_spill, KINDS)
     ck_assert_int_eq(endpoints_next(&es, b, &pick), -EBUSY); /* a is untried */
 }
 
-TEST_EACH(marks, backups_that_take_over_are_no_panic, KINDS)
+TEST_EACH(marks, backups_in_use_are_no_panic, KINDS)
 {
     open_with_backups(_i, 50);
     endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
@@ -588,7 +587,7 @@ TEST_EACH(marks, fit_backups_share_the_sessions_before_there_is_panic, KINDS)
     ck_assert_uint_eq(picked[4] + picked[5], 0); /* half of the four is enough */
 }
 
-TEST_EACH(marks, a_session_tries_all_that_share_and_then_the_others, KINDS)
+TEST_EACH(marks, session_tries_the_sharing_endpoints_before_the_others, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -618,7 +617,7 @@ TEST_EACH(marks, with_too_few_backups_there_is_panic, KINDS)
     ck_assert_uint_ge(picked[7], 400);
 }
 
-TEST_EACH(marks, when_those_that_share_are_full_no_other_takes_over, KINDS)
+TEST_EACH(marks, full_endpoints_of_the_level_in_use_do_not_spill, KINDS)
 {
     endpoints_open(&es, 4);
     es.all[2].level = 3;
@@ -631,7 +630,7 @@ TEST_EACH(marks, when_those_that_share_are_full_no_other_takes_over, KINDS)
     ck_assert_int_eq(endpoints_pick(&es, b, 3), -EBUSY);
 }
 
-TEST_EACH(marks, when_all_are_backups_none_is, KINDS)
+TEST_EACH(marks, backups_only_are_treated_as_normal_endpoints, KINDS)
 {
     endpoints_open(&es, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -647,7 +646,7 @@ TEST_EACH(marks, when_all_are_backups_none_is, KINDS)
 
 /* ---- levels ---- */
 
-TEST_EACH(marks, each_level_is_the_backup_of_those_below_it, KINDS)
+TEST_EACH(marks, each_level_is_the_backup_of_the_levels_below, KINDS)
 {
     static const unsigned levels[] = {5, 2, 7, 2, 0}, order[] = {4, 1, 1, 0, 2};
     struct balancer_pick_state pick;
@@ -673,7 +672,7 @@ TEST_EACH(marks, each_level_is_the_backup_of_those_below_it, KINDS)
 
 /* ---- the last resort ---- */
 
-TEST_EACH(marks, who_finds_no_other_is_sent_where_sessions_have_failed, KINDS)
+TEST_EACH(marks, ejected_endpoint_is_the_last_resort, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -693,7 +692,7 @@ TEST_EACH(marks, who_finds_no_other_is_sent_where_sessions_have_failed, KINDS)
     ck_assert_int_eq(endpoints_touch(&es, b, 1), -ENOENT);
 }
 
-TEST_EACH(marks, a_last_resort_that_is_full_is_waited_for, KINDS)
+TEST_EACH(marks, full_last_resort_is_waited_for, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -713,7 +712,7 @@ TEST_EACH(marks, a_last_resort_that_is_full_is_waited_for, KINDS)
 /* ---- another balancer ---- */
 
 /* Places are of one balancer: the same number is somebody else in another. */
-TEST_EACH(marks, what_was_tried_in_another_set_is_no_reason, KINDS)
+TEST_EACH(marks, endpoints_tried_in_another_set_count_only_in_the_total, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -761,7 +760,7 @@ static const struct {
 
 GROUP(warming_up, NULL, teardown);
 
-TEST_EACH(warming_up, one_that_warms_up_gets_more_and_more_of_its_share, ARRAY_LEN(stages))
+TEST_EACH(warming_up, warming_endpoint_gets_a_growing_part_of_its_share, ARRAY_LEN(stages))
 {
     unsigned picked[2] = {0}, percent;
 
@@ -773,7 +772,7 @@ TEST_EACH(warming_up, one_that_warms_up_gets_more_and_more_of_its_share, ARRAY_L
     ck_assert_uint_eq(endpoint_load(&es.all[0]), ENDPOINT_WARMING);
 }
 
-TEST_EACH(warming_up, one_that_warms_up_gets_little_in_every_kind, KINDS)
+TEST_EACH(warming_up, warming_endpoint_gets_a_small_share_in_every_method, KINDS)
 {
     unsigned picked[10] = {0};
 
@@ -791,7 +790,7 @@ static const struct {
     unsigned least, most;
 } parts[] = {{0, 5, 42}, {SLOW_START_NS / 2, 60, 165}};
 
-TEST_EACH(warming_up, one_that_warms_up_gets_its_part_of_its_share_in_every_kind,
+TEST_EACH(warming_up, warming_endpoint_holds_its_part_of_the_sessions_in_every_method,
           (int)ARRAY_LEN(parts) * BALANCER_FIRST)
 {
     unsigned part = (unsigned)_i / BALANCER_FIRST, active;
@@ -805,7 +804,7 @@ TEST_EACH(warming_up, one_that_warms_up_gets_its_part_of_its_share_in_every_kind
 }
 
 /* A tenth of what the others have, and no session by chance. */
-TEST(warming_up, least_connections_sends_none_to_one_that_warms_up_and_has_more)
+TEST(warming_up, least_connections_skips_a_warming_endpoint_above_its_part)
 {
     open_warming(BALANCER_LEAST_CONNECTIONS, 20, 0);
     for (unsigned i = 0; i < 400; i++)
@@ -818,7 +817,7 @@ TEST(warming_up, least_connections_sends_none_to_one_that_warms_up_and_has_more)
         ck_assert_int_ne(endpoints_touch(&es, b, 0), 0);
 }
 
-TEST_EACH(warming_up, when_its_time_is_over_the_mark_goes, KINDS)
+TEST_EACH(warming_up, warming_ends_after_the_slow_start_time, KINDS)
 {
     unsigned picked[2] = {0};
 
@@ -828,7 +827,7 @@ TEST_EACH(warming_up, when_its_time_is_over_the_mark_goes, KINDS)
     ck_assert_uint_ge(picked[0], 300);
 }
 
-TEST_EACH(warming_up, without_a_slow_start_nothing_warms_up, KINDS)
+TEST_EACH(warming_up, without_a_slow_start_no_endpoint_warms_up, KINDS)
 {
     unsigned picked[2] = {0};
 
@@ -839,7 +838,7 @@ TEST_EACH(warming_up, without_a_slow_start_nothing_warms_up, KINDS)
     ck_assert_uint_eq(endpoint_load(&es.all[0]), 0);
 }
 
-TEST_EACH(warming_up, if_only_those_that_warm_up_are_left_they_are_used, KINDS)
+TEST_EACH(warming_up, warming_endpoints_are_used_when_no_others_are_left, KINDS)
 {
     open_warming(_i, 3, 0);
     endpoint_set_flag(&es.all[1], ENDPOINT_DOWN);
@@ -848,7 +847,7 @@ TEST_EACH(warming_up, if_only_those_that_warm_up_are_left_they_are_used, KINDS)
         ck_assert_int_eq(endpoints_touch(&es, b, i), 0);
 }
 
-TEST_EACH(warming_up, one_that_warms_up_is_used_when_the_others_are_full_or_were_tried, KINDS)
+TEST_EACH(warming_up, warming_endpoint_is_used_when_the_others_are_full_or_tried, KINDS)
 {
     struct balancer_pick_state pick;
 
@@ -864,7 +863,7 @@ TEST_EACH(warming_up, one_that_warms_up_is_used_when_the_others_are_full_or_were
     }
 }
 
-TEST_EACH(warming_up, when_all_warm_up_none_has_less_than_another, BALANCER_FIRST)
+TEST_EACH(warming_up, warming_endpoints_only_share_equally, BALANCER_FIRST)
 {
     unsigned picked[3] = {0};
 

@@ -69,7 +69,7 @@ static void remake(enum balancer_kind kind)
 
 GROUP(keys, setup, teardown);
 
-TEST_EACH(keys, a_key_has_one_endpoint, 2)
+TEST_EACH(keys, key_is_always_mapped_to_the_same_endpoint, 2)
 {
     open_many(kinds[_i], 10);
     look_up(before);
@@ -77,7 +77,7 @@ TEST_EACH(keys, a_key_has_one_endpoint, 2)
     ck_assert_uint_eq(count_moved(), 0);
 }
 
-TEST_EACH(keys, after_a_restart_every_key_is_where_it_was, 2)
+TEST_EACH(keys, keys_are_mapped_to_the_same_endpoints_after_a_restart, 2)
 {
     open_many(kinds[_i], 10);
     look_up(before);
@@ -86,7 +86,7 @@ TEST_EACH(keys, after_a_restart_every_key_is_where_it_was, 2)
     ck_assert_uint_eq(count_moved(), 0);
 }
 
-TEST_EACH(keys, the_order_of_the_configuration_does_not_matter, 2)
+TEST_EACH(keys, order_of_the_configuration_does_not_change_the_mapping, 2)
 {
     endpoints_open(&es, 10);
     for (unsigned i = 0; i < es.n; i++)
@@ -101,7 +101,7 @@ TEST_EACH(keys, the_order_of_the_configuration_does_not_matter, 2)
 }
 
 /* Two processes that agree on the names agree on every key: this value must never change. */
-TEST_EACH(keys, where_a_key_belongs_is_the_same_for_ever, 2)
+TEST_EACH(keys, mapping_of_keys_is_the_same_in_every_version, 2)
 {
     uint64_t digest = 0;
 
@@ -156,7 +156,7 @@ static void expect_only_its_keys_moved(void)
     ck_assert_uint_le(count_moved(), KEYS * 12 / 10 / es.n);
 }
 
-TEST_EACH(keys, one_of_weight_0_owns_no_key_and_only_its_keys_move_when_the_weight_changes,
+TEST_EACH(keys, endpoint_set_to_weight_0_loses_its_keys_and_no_other_key_moves,
           2 * ARRAY_LEN(sizes))
 {
     open_many(kinds[_i % 2], sizes[_i / 2]);
@@ -174,7 +174,7 @@ TEST_EACH(keys, one_of_weight_0_owns_no_key_and_only_its_keys_move_when_the_weig
     ck_assert_uint_eq(count_moved(), 0);
 }
 
-TEST_EACH(keys, when_one_becomes_unfit_only_its_keys_move_and_they_come_back, 6)
+TEST_EACH(keys, only_keys_of_an_unfit_endpoint_move_and_they_return, 6)
 {
     open_many(kinds[_i % 2], sizes[_i / 2]);
     look_up(before);
@@ -186,7 +186,7 @@ TEST_EACH(keys, when_one_becomes_unfit_only_its_keys_move_and_they_come_back, 6)
     ck_assert_uint_eq(count_moved(), 0);
 }
 
-TEST_EACH(keys, the_keys_of_an_unfit_one_spread_over_all_others, 2)
+TEST_EACH(keys, keys_of_an_unfit_endpoint_spread_over_all_others, 2)
 {
     unsigned got[10] = {0}, moved;
 
@@ -206,7 +206,7 @@ TEST_EACH(keys, the_keys_of_an_unfit_one_spread_over_all_others, 2)
 }
 
 /* As a name with one address less does it: a balancer without it. */
-TEST_EACH(keys, when_one_is_removed_only_its_keys_move, 6)
+TEST_EACH(keys, only_keys_of_a_removed_endpoint_move, 6)
 {
     open_many(kinds[_i % 2], sizes[_i / 2]);
     look_up(before);
@@ -218,7 +218,7 @@ TEST_EACH(keys, when_one_is_removed_only_its_keys_move, 6)
 }
 
 /* Half of a hundred, one after the other: each key moves only when the one it is at goes. */
-TEST_EACH(keys, of_many_that_become_unfit_each_moves_only_its_own_keys, 2)
+TEST_EACH(keys, only_keys_of_endpoints_that_become_unfit_move, 2)
 {
     open_many(kinds[_i], 100);
     look_up(before);
@@ -231,7 +231,7 @@ TEST_EACH(keys, of_many_that_become_unfit_each_moves_only_its_own_keys, 2)
     }
 }
 
-TEST_EACH(keys, a_key_that_came_to_one_that_warms_up_stays_there, 2)
+TEST_EACH(keys, key_mapped_to_a_warming_endpoint_stays_mapped, 2)
 {
     unsigned at[3] = {0};
 
@@ -273,7 +273,7 @@ static void expect_bounded(unsigned percent, unsigned sessions)
 
 GROUP(bounded_load, setup, teardown);
 
-TEST_EACH(bounded_load, no_endpoint_is_sent_more_than_the_factor_allows, 2)
+TEST_EACH(bounded_load, no_endpoint_exceeds_the_bounded_load, 2)
 {
     endpoints_open(&es, 10);
     for (unsigned i = 0; i < es.n; i++)
@@ -287,7 +287,7 @@ TEST_EACH(bounded_load, no_endpoint_is_sent_more_than_the_factor_allows, 2)
     }
 }
 
-TEST_EACH(bounded_load, what_an_unfit_one_cannot_take_raises_the_bound_of_the_others, 2)
+TEST_EACH(bounded_load, load_of_an_unfit_endpoint_raises_the_bound_of_the_others, 2)
 {
     open_many(kinds[_i], 4);
     es.conf.hash_balance_factor = 100;
@@ -321,7 +321,7 @@ TEST_EACH(bounded_load, below_the_bound_a_key_stays_at_its_endpoint, 2)
 /*
  * A second visit to a group that is all but idle: the few sessions of others are no reason to move.
  */
-TEST_EACH(bounded_load, a_few_sessions_move_no_key, 2)
+TEST_EACH(bounded_load, few_sessions_do_not_reach_the_bound, 2)
 {
     open_many(kinds[_i], 8);
     es.conf.hash_balance_factor = 125;
@@ -334,7 +334,7 @@ TEST_EACH(bounded_load, a_few_sessions_move_no_key, 2)
     ck_assert_uint_eq(count_moved(), 0);
 }
 
-TEST_EACH(bounded_load, without_a_factor_a_key_stays_whatever_the_load_is, 2)
+TEST_EACH(bounded_load, without_a_factor_a_key_stays_at_its_endpoint_under_any_load, 2)
 {
     int owner;
 

@@ -100,7 +100,7 @@ static const struct {
 
 GROUP(turns, NULL, teardown);
 
-TEST_EACH(turns, equals_take_turns_and_weights_are_spread, ARRAY_LEN(orders))
+TEST_EACH(turns, equal_endpoints_take_turns_and_weights_are_interleaved, ARRAY_LEN(orders))
 {
     open_with(orders[_i].kind, orders[_i].weights, orders[_i].n);
     expect_picks(orders[_i].picks);
@@ -154,7 +154,7 @@ TEST(turns, four_threads_together_keep_the_turns_exact)
         ck_assert_uint_eq(picked[i], THREADS * PICKS_EACH / 10 * weights[i]);
 }
 
-TEST(turns, the_turns_of_an_unfit_one_go_to_all_others_by_weight)
+TEST(turns, turns_of_an_unfit_endpoint_go_to_the_others_by_weight)
 {
     unsigned picked[4] = {0};
 
@@ -168,7 +168,7 @@ TEST(turns, the_turns_of_an_unfit_one_go_to_all_others_by_weight)
     ck_assert_uint_eq(picked[3], 1000);
 }
 
-TEST_RANGE(turns, two_that_are_left_of_a_thousand_share_what_there_is, BALANCER_ROUND_ROBIN,
+TEST_RANGE(turns, two_fit_endpoints_of_a_thousand_share_the_sessions, BALANCER_ROUND_ROBIN,
            BALANCER_FIRST)
 {
     endpoints_open(&es, 1000);
@@ -210,7 +210,7 @@ TEST(load, random_takes_the_less_busy_of_two)
 }
 
 /* Also the light one, which is hardly ever drawn beside the heavy one. */
-TEST(load, random_takes_a_light_free_server_rather_than_a_heavy_loaded_one)
+TEST(load, random_prefers_a_light_free_endpoint_to_a_heavy_loaded_one)
 {
     open_with(BALANCER_RANDOM, (unsigned[]){256, 1}, 2);
     for (int i = 0; i < 1000; i++)
@@ -219,7 +219,7 @@ TEST(load, random_takes_a_light_free_server_rather_than_a_heavy_loaded_one)
         ck_assert_int_eq(endpoints_touch(&es, b, 0), 1);
 }
 
-TEST(load, random_takes_the_only_one_that_is_left)
+TEST(load, random_picks_the_only_fit_endpoint)
 {
     open_with(BALANCER_RANDOM, (unsigned[]){1, 1, 1}, 3);
     endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
@@ -265,7 +265,7 @@ TEST(load, random_follows_the_weights_with_four_threads)
 
 /* ---- least connections ---- */
 
-TEST(load, least_connections_fills_the_emptiest)
+TEST(load, least_connections_fills_the_emptiest_endpoint)
 {
     open_with(BALANCER_LEAST_CONNECTIONS, (unsigned[]){1, 1, 1}, 3);
     for (int i = 0; i < 5; i++) {
@@ -360,7 +360,7 @@ TEST_EACH(keys, keys_follow_the_weights_within_half_a_percent, ARRAY_LEN(keyed))
 }
 
 /* Threads that work out the same slots at the same time give each key the same endpoint. */
-TEST_EACH(keys, keys_are_spread_by_four_threads_as_by_one, ARRAY_LEN(keyed))
+TEST_EACH(keys, four_threads_spread_keys_as_one_thread_does, ARRAY_LEN(keyed))
 {
     enum { N = 100 };
     struct counter one = {.first_key = 0}, *four;
@@ -390,7 +390,7 @@ static const struct {
                {BALANCER_SOURCE_HASH, 1000, 32},
                {BALANCER_MAGLEV, 1000, 38}};
 
-TEST_EACH(keys, keys_are_spread_evenly_over_many, IF_SANITIZED(2, ARRAY_LEN(spreads)))
+TEST_EACH(keys, keys_are_spread_evenly_over_many_endpoints, IF_SANITIZED(2, ARRAY_LEN(spreads)))
 {
     unsigned n = spreads[_i].n, keys = n == 50 ? 100000 : 200000;
     unsigned *picked = calloc(n, sizeof(*picked));
@@ -411,7 +411,7 @@ TEST_EACH(keys, keys_are_spread_evenly_over_many, IF_SANITIZED(2, ARRAY_LEN(spre
 
 /* ---- first ---- */
 
-TEST(load, first_fills_them_in_the_order_of_the_configuration)
+TEST(load, first_fills_endpoints_in_the_order_of_the_configuration)
 {
     endpoints_open(&es, 3);
     endpoints_weights(&es, (unsigned[]){1, 9, 5});

@@ -84,7 +84,7 @@ static unsigned next_step(unsigned n)
 
 GROUP_WITHIN(steps, setup, teardown, 5 * SUITE_CASE_SECONDS);
 
-TEST_EACH(steps, one_more_moves_no_more_than_1_2_times_its_share,
+TEST_EACH(steps, added_endpoint_moves_at_most_1_2_times_its_share_of_keys,
           IF_SANITIZED(2, 2 * ARRAY_LEN(groups)))
 {
     enum balancer_kind kind = kinds[_i % 2];

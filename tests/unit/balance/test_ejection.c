@@ -95,7 +95,7 @@ static void check_none_out(void)
 
 GROUP(ejection, setup, NULL);
 
-TEST(ejection, so_many_failures_in_a_row_leave_an_endpoint_out)
+TEST(ejection, consecutive_failures_eject_an_endpoint)
 {
     open_group(2);
     ck_assert_int_eq(fail_at(0, NS_PER_S), 0);
@@ -107,7 +107,7 @@ TEST(ejection, so_many_failures_in_a_row_leave_an_endpoint_out)
     ck_assert(ejection_some_out(&group));
 }
 
-TEST(ejection, one_that_works_in_between_makes_the_count_begin_anew)
+TEST(ejection, success_restarts_the_count_of_failures)
 {
     open_group(2);
     for (int i = 0; i < 10; i++) {
@@ -119,7 +119,7 @@ TEST(ejection, one_that_works_in_between_makes_the_count_begin_anew)
     ck_assert_int_gt(fail_enough(0, NS_PER_S), 0);
 }
 
-TEST(ejection, endpoints_have_counts_of_their_own)
+TEST(ejection, each_endpoint_has_its_own_count_of_failures)
 {
     open_group(3);
     for (unsigned i = 0; i < 6; i++)
@@ -130,7 +130,7 @@ TEST(ejection, endpoints_have_counts_of_their_own)
     ck_assert_int_gt(fail_at(2, NS_PER_S), 0);
 }
 
-TEST(ejection, with_a_count_of_zero_none_is_left_out)
+TEST(ejection, failure_count_of_zero_disables_ejection)
 {
     conf.failures = 0;
     open_group(2);
@@ -139,7 +139,7 @@ TEST(ejection, with_a_count_of_zero_none_is_left_out)
     check_none_out();
 }
 
-TEST(ejection, one_that_fails_while_it_is_out_is_not_left_out_again)
+TEST(ejection, failures_of_an_ejected_endpoint_do_not_eject_it_again)
 {
     open_group(2);
     ck_assert_int_gt(fail_enough(0, NS_PER_S), 0);
@@ -151,7 +151,7 @@ TEST(ejection, one_that_fails_while_it_is_out_is_not_left_out_again)
 }
 
 /* Sessions that were on their way when it was left out fail a moment later. */
-TEST(ejection, what_fails_while_it_is_out_does_not_count_when_it_is_back)
+TEST(ejection, failures_of_an_ejected_endpoint_do_not_count_after_its_return)
 {
     open_group(2);
     ck_assert_int_gt(fail_enough(0, NS_PER_S), 0);
@@ -166,7 +166,7 @@ TEST(ejection, what_fails_while_it_is_out_does_not_count_when_it_is_back)
 
 /* ---- for how long ---- */
 
-TEST(ejection, it_is_back_when_its_time_is_over_and_not_before)
+TEST(ejection, ejected_endpoint_returns_exactly_when_its_time_is_over)
 {
     int64_t back_at_ns = 5 * NS_PER_S + conf.time_ns;
 
@@ -181,7 +181,7 @@ TEST(ejection, it_is_back_when_its_time_is_over_and_not_before)
     ck_assert_uint_eq(sweep(back_at_ns), 0);
 }
 
-TEST(ejection, each_comes_back_at_its_own_time)
+TEST(ejection, each_endpoint_returns_at_its_own_time)
 {
     open_group(4);
     for (unsigned i = 0; i < 4; i++) /* the third first, and so on */
@@ -197,7 +197,7 @@ TEST(ejection, each_comes_back_at_its_own_time)
     check_none_out();
 }
 
-TEST(ejection, it_is_longer_each_time_in_succession_but_never_longer_than_the_maximum)
+TEST(ejection, repeated_ejections_grow_up_to_the_maximum_time)
 {
     static const int64_t times_s[] = {10, 20, 25, 25, 25};
     int64_t now_ns = NS_PER_S;
@@ -212,7 +212,7 @@ TEST(ejection, it_is_longer_each_time_in_succession_but_never_longer_than_the_ma
     }
 }
 
-TEST(ejection, one_that_went_well_for_as_long_as_the_maximum_begins_anew)
+TEST(ejection, ejection_time_is_reset_after_the_maximum_time_without_failures)
 {
     int64_t now_ns = NS_PER_S;
 
@@ -247,7 +247,7 @@ static const struct {
 } shares[] = {{8, 50, 4}, {8, 49, 3}, {8, 100, 8}, {8, 13, 1}, {8, 12, 1}, {3, 50, 1}, {3, 10, 1},
               {2, 50, 1}, {2, 1, 1},  {2, 100, 2}, {8, 0, 0},  {2, 0, 0},  {1, 50, 0}, {1, 100, 0}};
 
-TEST_EACH(ejection, no_more_are_out_at_a_time_than_their_share, ARRAY_LEN(shares))
+TEST_EACH(ejection, ejected_endpoints_never_exceed_the_maximum_share, ARRAY_LEN(shares))
 {
     unsigned out = 0;
 
@@ -260,7 +260,7 @@ TEST_EACH(ejection, no_more_are_out_at_a_time_than_their_share, ARRAY_LEN(shares
     ck_assert_uint_eq(atomic_load(&group.n_out), out);
 }
 
-TEST(ejection, when_one_is_back_the_next_that_fails_is_left_out)
+TEST(ejection, returning_endpoint_makes_the_next_failing_endpoint_ejectable)
 {
     conf.max_percent = 50;
     open_group(2);
@@ -328,7 +328,7 @@ static void *eject_the_same(void *arg)
     }
 }
 
-TEST(ejection, two_that_leave_out_the_same_endpoint_do_it_once)
+TEST(ejection, two_threads_eject_the_same_endpoint_once)
 {
     conf.failures = 1;
     open_group(2);
@@ -357,7 +357,7 @@ static void *sweep_together(void *arg)
     }
 }
 
-TEST(ejection, each_return_is_told_once_however_many_look)
+TEST(ejection, each_return_is_reported_once_by_any_number_of_threads)
 {
     open_group(ENDPOINTS);
     run_threads(THREADS, sweep_together);
@@ -380,7 +380,7 @@ static void *storm(void *arg)
     return NULL;
 }
 
-TEST_RANGE(ejection, in_a_storm_none_is_lost, 1, 3)
+TEST_RANGE(ejection, concurrent_ejections_and_returns_lose_no_endpoint, 1, 3)
 {
     conf = (struct ejection_conf){.failures = 2,
                                   .time_ns = 3 * NS_PER_US,
@@ -410,7 +410,7 @@ static void *look_all_the_time(void *arg)
  * The other sees the mark only together with the time that belongs to it, and not with the one
  * before, which is over.
  */
-TEST(ejection, one_that_is_left_out_while_another_looks_is_not_back_before_its_time)
+TEST(ejection, endpoint_ejected_during_a_concurrent_sweep_does_not_return_early)
 {
     pthread_t looking;
 
@@ -432,7 +432,7 @@ TEST(ejection, one_that_is_left_out_while_another_looks_is_not_back_before_its_t
     ck_assert_uint_eq(atomic_load(&returned), 0);
 }
 
-TEST(ejection, other_limits_apply_from_the_next_failure)
+TEST(ejection, changed_limits_apply_from_the_next_failure)
 {
     struct ejection_conf other = conf;
 

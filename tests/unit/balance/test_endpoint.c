@@ -24,7 +24,7 @@ static void teardown(void)
 
 GROUP(load, setup, teardown);
 
-TEST(load, sessions_are_counted_there_and_in_the_group)
+TEST(load, sessions_are_counted_at_the_endpoint_and_in_the_group)
 {
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(endpoint_enter(&e), 0);
@@ -35,7 +35,7 @@ TEST(load, sessions_are_counted_there_and_in_the_group)
     ck_assert_uint_eq(group.load, 2);
 }
 
-TEST(load, a_full_one_takes_nobody_until_one_has_left)
+TEST(load, full_endpoint_refuses_sessions_until_one_leaves)
 {
     e.max_connections = 2;
     ck_assert_int_eq(endpoint_enter(&e), 0);
@@ -47,7 +47,7 @@ TEST(load, a_full_one_takes_nobody_until_one_has_left)
     ck_assert_int_eq(endpoint_enter(&e), 0);
 }
 
-TEST(load, marks_and_sessions_do_not_touch_each_other)
+TEST(load, flags_and_session_count_are_independent)
 {
     e.max_connections = 2;
     ck_assert_int_eq(endpoint_enter(&e), 0);
@@ -63,7 +63,7 @@ TEST(load, marks_and_sessions_do_not_touch_each_other)
     ck_assert_uint_eq(endpoint_load(&e), ENDPOINT_DOWN);
 }
 
-TEST(load, a_mark_is_news_once_and_counted_once)
+TEST(load, setting_a_flag_twice_is_reported_and_counted_once)
 {
     ck_assert(!endpoint_clear_flag(&e, ENDPOINT_EJECTED));
     ck_assert_uint_eq(group.changes, 0);
@@ -102,7 +102,7 @@ static void *visit(void *arg)
     return NULL;
 }
 
-TEST(load, four_threads_see_never_more_than_may_be_there)
+TEST(load, four_threads_never_exceed_max_connections)
 {
     pthread_t threads[THREADS];
 
@@ -121,7 +121,7 @@ TEST(load, four_threads_see_never_more_than_may_be_there)
  * With as many places as threads none is ever refused: an attempt that fails must not take up a
  * place meanwhile.
  */
-TEST(load, who_has_a_place_is_not_kept_out_by_others)
+TEST(load, threads_within_the_limit_are_never_refused)
 {
     pthread_t threads[THREADS];
 
@@ -145,7 +145,7 @@ static void *mark_and_unmark(void *arg)
     return NULL;
 }
 
-TEST(load, of_four_threads_that_mark_each_mark_is_news_to_one)
+TEST(load, each_flag_change_is_reported_to_exactly_one_of_four_threads)
 {
     pthread_t threads[THREADS];
 

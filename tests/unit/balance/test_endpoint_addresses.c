@@ -92,28 +92,28 @@ static void expect_now(unsigned n, unsigned port)
 
 GROUP(addresses, setup, teardown);
 
-TEST(addresses, until_they_are_known_there_are_none_and_it_is_absent)
+TEST(addresses, endpoint_without_addresses_is_absent)
 {
     ck_assert_ptr_null(endpoint_use_addresses(&endpoint));
     endpoint_release_addresses(NULL);
     ck_assert_uint_eq(endpoint_load(&endpoint), ENDPOINT_ABSENT);
 }
 
-TEST(addresses, what_is_set_is_found_in_its_order_and_it_is_not_absent_any_more)
+TEST(addresses, addresses_are_kept_in_order_and_end_the_absence)
 {
     ck_assert_int_eq(set(3, 100), 1);
     expect_now(3, 100);
     ck_assert_uint_eq(endpoint_load(&endpoint), 0);
 }
 
-TEST(addresses, what_else_is_held_against_it_stays)
+TEST(addresses, setting_addresses_keeps_other_flags)
 {
     endpoint_set_flag(&endpoint, ENDPOINT_DOWN);
     ck_assert_int_eq(set(1, 100), 1);
     ck_assert_uint_eq(endpoint_load(&endpoint), ENDPOINT_DOWN);
 }
 
-TEST(addresses, another_answer_takes_the_place)
+TEST(addresses, changed_answer_replaces_the_addresses)
 {
     ck_assert_int_eq(set(2, 100), 1);
     ck_assert_int_eq(set(2, 101), 1); /* one of them is the same */
@@ -147,7 +147,7 @@ TEST(addresses, an_answer_is_copied)
     expect_now(2, 100);
 }
 
-TEST(addresses, who_uses_the_old_ones_keeps_them)
+TEST(addresses, replaced_addresses_live_until_their_last_user_releases_them)
 {
     struct endpoint_addresses *first, *second;
 
@@ -175,7 +175,7 @@ static void come_round(unsigned i)
     loop_runner_call(loop_group_at(readers, i), nothing, NULL);
 }
 
-TEST(addresses, the_old_ones_are_not_let_go_of_while_a_loop_may_be_about_to_use_them)
+TEST(addresses, replaced_addresses_are_kept_until_each_loop_has_run_a_task)
 {
     struct tasks_block block;
     struct endpoint_addresses *old;
@@ -197,7 +197,7 @@ TEST(addresses, the_old_ones_are_not_let_go_of_while_a_loop_may_be_about_to_use_
     endpoint_release_addresses(old);
 }
 
-TEST(addresses, when_no_loop_has_a_thread_the_old_ones_are_let_go_of_at_once)
+TEST(addresses, without_loop_threads_replaced_addresses_are_released_at_once)
 {
     struct endpoint_addresses *old;
 
@@ -210,7 +210,7 @@ TEST(addresses, when_no_loop_has_a_thread_the_old_ones_are_let_go_of_at_once)
 }
 
 /* An answer that a loop still has to let go of is none of the endpoint's any more. */
-TEST(addresses, it_can_be_closed_when_its_readers_have_ended_in_the_middle)
+TEST(addresses, endpoint_can_be_closed_after_its_readers_were_stopped)
 {
     struct tasks_block block;
 
@@ -281,7 +281,7 @@ static size_t allocated(void)
 }
 
 /* The loops start, and with them their readers, while the answers change. */
-TEST(addresses, readers_never_see_half_an_answer_and_what_was_replaced_is_freed)
+TEST(addresses, readers_see_whole_answers_and_replaced_addresses_are_freed)
 {
     struct reader reader[READERS] = {{.at = NULL}};
     size_t before;

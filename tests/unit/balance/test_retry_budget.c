@@ -28,7 +28,7 @@ static void open_budget(unsigned percent, unsigned sessions)
 
 GROUP(budget, NULL, NULL);
 
-TEST(budget, sessions_allow_their_share_of_retries)
+TEST(budget, retries_are_limited_to_a_share_of_the_sessions)
 {
     open_budget(20, 100);
     ck_assert_uint_eq(take(100, NS_PER_S), 20);
@@ -36,26 +36,26 @@ TEST(budget, sessions_allow_their_share_of_retries)
     ck_assert_uint_eq(b.refused, 80);
 }
 
-TEST(budget, the_reserve_has_a_bound)
+TEST(budget, reserve_of_retries_is_bounded)
 {
     open_budget(100, 10 * RETRY_BUDGET_RESERVE);
     ck_assert_uint_eq(take(10 * RETRY_BUDGET_RESERVE, NS_PER_S), RETRY_BUDGET_RESERVE);
 }
 
-TEST(budget, a_few_a_second_are_always_allowed)
+TEST(budget, few_retries_a_second_are_always_allowed)
 {
     open_budget(1, 0);
     ck_assert_uint_eq(take(100, NS_PER_S), 0);
     ck_assert_uint_eq(take(100, 2 * NS_PER_S), RETRY_BUDGET_MIN_RATE);
 }
 
-TEST(budget, without_a_share_there_are_none)
+TEST(budget, share_of_zero_allows_no_retries)
 {
     open_budget(0, 1000);
     ck_assert_uint_eq(take(100, NS_PER_S), 0);
 }
 
-TEST(budget, another_share_counts_for_the_sessions_that_come)
+TEST(budget, changed_share_applies_to_later_sessions)
 {
     open_budget(20, 100);
     retry_budget_set(&b, 50);

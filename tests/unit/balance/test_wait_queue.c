@@ -70,7 +70,7 @@ static void all_go_down(void)
 
 GROUP(wait, setup, teardown);
 
-TEST(wait, one_that_waits_goes_on_waiting_when_the_last_server_goes_down)
+TEST(wait, queued_session_keeps_waiting_when_the_last_server_goes_down)
 {
     join(3600 * NS_PER_S);
     all_go_down();
@@ -82,7 +82,7 @@ TEST(wait, one_that_waits_goes_on_waiting_when_the_last_server_goes_down)
     endpoint_leave(&es.all[1]);
 }
 
-TEST(wait, while_all_are_down_the_wait_ends_in_time)
+TEST(wait, wait_ends_in_time_while_all_servers_are_down)
 {
     join(100 * NS_PER_MS);
     all_go_down();
@@ -90,7 +90,7 @@ TEST(wait, while_all_are_down_the_wait_ends_in_time)
     ck_assert_uint_eq(wait_queue_length(&queue), 0);
 }
 
-TEST(wait, one_that_has_tried_a_server_is_told_that_none_is_left)
+TEST(wait, queued_session_that_tried_a_server_ends_when_none_is_left)
 {
     pick.n_tried = 1;
     pick.tried[0] = 0;
@@ -110,7 +110,7 @@ static void do_join_in_vain(void *arg)
     ck_assert_int_eq(wait_queue_join(&queue, &other, &none, on_done, &pick), -ENOBUFS);
 }
 
-TEST(wait, a_shorter_queue_keeps_those_in_it)
+TEST(wait, shorter_queue_keeps_its_waiting_sessions)
 {
     join(3600 * NS_PER_S);
     wait_queue_set(&queue, 1, NS_PER_S);
@@ -135,7 +135,7 @@ static void join_paused(unsigned max_held)
     ck_assert_uint_eq(wait_queue_length(&queue), 1);
 }
 
-TEST(wait, while_it_is_paused_sessions_wait_though_a_server_has_room)
+TEST(wait, sessions_wait_during_a_pause_even_if_a_server_has_capacity)
 {
     join_paused(1);
     loop_runner_call(loop, do_join_in_vain, NULL);
@@ -146,7 +146,7 @@ TEST(wait, while_it_is_paused_sessions_wait_though_a_server_has_room)
     loop_runner_call(loop, do_join_in_vain, NULL);
 }
 
-TEST(wait, a_pause_lets_as_many_go_on_as_are_allowed)
+TEST(wait, allowed_number_of_sessions_passes_a_pause)
 {
     join_paused(2);
     (void)hold_allow(&queue.hold, 1);
@@ -163,7 +163,7 @@ TEST(wait, a_pause_lets_as_many_go_on_as_are_allowed)
     endpoint_leave(atomic_load(&given));
 }
 
-TEST(wait, one_that_may_go_on_but_finds_no_server_uses_up_nothing)
+TEST(wait, allowance_is_kept_when_no_server_can_be_picked)
 {
     join_paused(1);
     endpoint_set_flag(&es.all[0], ENDPOINT_DOWN);
@@ -178,7 +178,7 @@ TEST(wait, one_that_may_go_on_but_finds_no_server_uses_up_nothing)
 }
 
 /* 0: it waits because of a shorter pause; 1: for a server. */
-TEST_EACH(wait, a_pause_holds_those_too_that_have_come_before, 2)
+TEST_EACH(wait, pause_holds_sessions_queued_before_it, 2)
 {
     if (_i == 0) {
         wait_queue_init(&queue, 0, NS_PER_S);
@@ -199,7 +199,7 @@ TEST_EACH(wait, a_pause_holds_those_too_that_have_come_before, 2)
     endpoint_leave(atomic_load(&given));
 }
 
-TEST(wait, those_who_were_held_wait_a_minute_from_the_end_of_the_pause)
+TEST(wait, session_held_by_a_pause_waits_a_minute_from_its_end)
 {
     join(NS_PER_S);
     wait_queue_pause(&queue, 1, clock_now_ns() + 3600 * NS_PER_S);

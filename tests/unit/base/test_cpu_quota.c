@@ -137,7 +137,7 @@ TEST_EACH(quota, the_limit_of_a_group_gives_the_number_of_threads, ARRAY_LEN(lim
 }
 
 /* ${_i}: which of the three groups has the lowest limit. */
-TEST_EACH(quota, of_nested_groups_the_lowest_limit_counts, 3)
+TEST_EACH(quota, lowest_quota_of_nested_groups_counts, 3)
 {
     static const char *const files[] = {"v2/cpu.max", "v2/a/cpu.max", "v2/a/b/cpu.max"};
 
@@ -147,7 +147,7 @@ TEST_EACH(quota, of_nested_groups_the_lowest_limit_counts, 3)
     ck_assert_uint_eq(threads(), 2);
 }
 
-TEST(quota, without_files_or_with_nonsense_in_them_there_is_no_limit)
+TEST(quota, without_readable_quota_files_there_is_no_quota)
 {
     ck_assert_uint_eq(threads(), 0);
     mount_groups("/", "/");

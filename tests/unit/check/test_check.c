@@ -160,7 +160,7 @@ static unsigned time_waits(unsigned port)
 
 GROUP(check, setup, teardown);
 
-TEST(check, a_server_that_listens_passes_and_never_sees_the_client)
+TEST(check, listening_server_passes_and_never_accepts_the_check)
 {
     int listening = sockets_listen(&addresses[0], 5);
     unsigned waits = time_waits(port_of(&addresses[0])); /* of who had the port before */
@@ -182,7 +182,7 @@ static int listen_unix(struct address *a, int backlog)
     return fd;
 }
 
-TEST(check, a_unix_server_that_listens_passes)
+TEST(check, listening_unix_server_passes)
 {
     int listening = listen_unix(&addresses[0], 5);
 
@@ -201,7 +201,7 @@ TEST(check, a_refusal_fails)
     close(bound);
 }
 
-TEST(check, a_server_that_is_not_there_fails_with_the_reason)
+TEST(check, missing_unix_socket_fails_with_the_reason)
 {
     sockets_path(&addresses[0], "none");
     check_now("", "");
@@ -233,7 +233,7 @@ TEST(check, a_full_unix_backlog_times_out_connecting)
     unlink(addresses[0].u.un.sun_path);
 }
 
-TEST(check, one_address_that_answers_is_enough)
+TEST(check, any_address_that_answers_passes_the_check)
 {
     int refused = sockets_bound(&addresses[0]), listening = sockets_listen(&addresses[1], 5);
 
@@ -289,7 +289,7 @@ TEST(check, the_right_answer_passes_and_the_server_reads_a_clean_end)
     ck_assert_uint_le(time_waits(port_of(&addresses[0])), waits);
 }
 
-TEST(check, a_unix_server_is_asked_too)
+TEST(check, unix_server_gets_the_request)
 {
     int listening = listen_unix(&addresses[0], 5), server;
 
@@ -304,7 +304,7 @@ TEST(check, a_unix_server_is_asked_too)
     unlink(addresses[0].u.un.sun_path);
 }
 
-TEST(check, a_server_that_speaks_first_need_not_be_asked)
+TEST(check, server_that_sends_first_needs_no_request)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -316,7 +316,7 @@ TEST(check, a_server_that_speaks_first_need_not_be_asked)
     close(listening);
 }
 
-TEST(check, an_answer_may_come_byte_by_byte_and_have_other_things_before)
+TEST(check, answer_may_arrive_byte_by_byte_behind_other_bytes)
 {
     static const char answer[] = "role:rrole:slave role:masrole:master!";
     int listening = sockets_listen(&addresses[0], 5), server;
@@ -360,7 +360,7 @@ static bool is_found(int listening, const char *expect, const char *answer)
     return result.outcome == CHECK_PASSED;
 }
 
-TEST(check, the_expected_bytes_are_found_wherever_they_are_and_nowhere_else)
+TEST(check, expected_bytes_are_found_at_any_offset_and_not_falsely)
 {
     int listening = listen_unix(&addresses[0], 5);
     char expect[10], answer[50];
@@ -498,7 +498,7 @@ TEST(check, a_reset_after_the_accept_fails)
     close(listening);
 }
 
-TEST(check, an_answer_without_end_is_wrong_before_the_time_is_over)
+TEST(check, endless_wrong_answer_fails_before_the_timeout)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -515,7 +515,7 @@ TEST(check, an_answer_without_end_is_wrong_before_the_time_is_over)
 
 /* ---- sending ---- */
 
-TEST(check, sending_is_complete_although_the_socket_takes_nothing_at_first)
+TEST(check, request_is_sent_completely_when_the_socket_is_full_at_first)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -547,7 +547,7 @@ TEST_EACH(check, with_nothing_to_expect_a_check_passes_when_all_is_sent, 2)
     close(listening);
 }
 
-TEST(check, a_socket_that_never_takes_all_times_out)
+TEST(check, request_that_cannot_be_sent_completely_times_out)
 {
     int listening = sockets_listen(&addresses[0], 5);
 
@@ -574,7 +574,7 @@ static const struct {
     {"PONG", EHOSTUNREACH, CHECK_UNREACHABLE, "cannot be reached: No route to host"},
 };
 
-TEST_EACH(check, what_fails_in_sending_is_the_outcome, ARRAY_LEN(send_errors))
+TEST_EACH(check, send_error_is_the_outcome, ARRAY_LEN(send_errors))
 {
     int listening = sockets_listen(&addresses[0], 5);
 
@@ -584,7 +584,7 @@ TEST_EACH(check, what_fails_in_sending_is_the_outcome, ARRAY_LEN(send_errors))
     close(listening);
 }
 
-TEST(check, an_answer_counts_although_the_server_takes_no_question)
+TEST(check, answer_counts_even_if_the_request_cannot_be_sent)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -599,7 +599,7 @@ TEST(check, an_answer_counts_although_the_server_takes_no_question)
 
 /* ---- what is ours ---- */
 
-TEST(check, without_descriptors_the_outcome_says_so)
+TEST(check, lack_of_descriptors_is_the_outcome_no_resources)
 {
     sockets_loopback(&addresses[0], 9);
     process_allow_descriptors(0);
@@ -621,7 +621,7 @@ int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
     return -1;
 }
 
-TEST(check, without_a_local_port_the_outcome_says_so)
+TEST(check, lack_of_local_ports_is_the_outcome_no_port)
 {
     sockets_loopback(&addresses[0], 9);
     atomic_store(&connect_error, EADDRNOTAVAIL);
@@ -630,7 +630,7 @@ TEST(check, without_a_local_port_the_outcome_says_so)
     atomic_store(&connect_error, 0);
 }
 
-TEST(check, a_source_that_left_the_host_is_held_against_the_server)
+TEST(check, missing_source_address_counts_against_the_server)
 {
     sockets_loopback(&addresses[0], 9);
     conf.connect.sock.source_ipv4 = addresses[0];
@@ -641,7 +641,7 @@ TEST(check, a_source_that_left_the_host_is_held_against_the_server)
     ck_assert_int_eq(check_verdict(CHECK_NO_SOURCE), CHECK_AGAINST);
 }
 
-TEST(check, every_outcome_has_words_and_says_something_about_somebody)
+TEST(check, every_outcome_has_a_text_and_a_verdict)
 {
     for (unsigned i = 0; i < CHECK_OUTCOMES; i++)
         ck_assert_ptr_nonnull(check_outcome_text((enum check_outcome)i));
@@ -653,7 +653,7 @@ TEST(check, every_outcome_has_words_and_says_something_about_somebody)
     ck_assert_int_eq(check_verdict(CHECK_CANCELLED), CHECK_NEITHER);
 }
 
-TEST(check, what_is_too_long_or_has_no_time_is_refused)
+TEST(check, script_that_is_too_long_or_without_a_timeout_is_refused)
 {
     static const uint8_t many[CHECK_BYTES_MAX + 1];
 
@@ -676,7 +676,7 @@ static void begin_and_cancel(void *arg)
     cancel(arg);
 }
 
-TEST(check, one_that_is_cancelled_while_it_connects_says_so_once)
+TEST(check, check_cancelled_while_connecting_reports_it_once)
 {
     int listening = sockets_listen(&addresses[0], 0), filler = sockets_connect(&addresses[0]);
 
@@ -687,7 +687,7 @@ TEST(check, one_that_is_cancelled_while_it_connects_says_so_once)
     close(listening);
 }
 
-TEST(check, one_whose_outcome_is_not_told_yet_can_be_cancelled)
+TEST(check, check_with_an_undelivered_outcome_can_be_cancelled)
 {
     sockets_path(&addresses[0], "none");
     conf.send = conf.expect = bytes("");
@@ -696,7 +696,7 @@ TEST(check, one_whose_outcome_is_not_told_yet_can_be_cancelled)
     expect_outcome(CHECK_CANCELLED, "cancelled");
 }
 
-TEST(check, one_that_is_cancelled_while_it_waits_for_the_answer_says_so_once)
+TEST(check, check_cancelled_while_waiting_for_the_answer_reports_it_once)
 {
     int listening = sockets_listen(&addresses[0], 5), server;
 
@@ -710,14 +710,14 @@ TEST(check, one_that_is_cancelled_while_it_waits_for_the_answer_says_so_once)
     close(listening);
 }
 
-TEST(check, to_cancel_an_idle_one_does_nothing)
+TEST(check, cancelling_an_idle_check_does_nothing)
 {
     loop_runner_call(loop, cancel, NULL);
     PAUSE_MS(20);
     ck_assert_uint_eq(atomic_load(&outcomes), 0);
 }
 
-TEST(check, it_can_be_started_again_from_its_outcome)
+TEST(check, check_can_be_started_again_from_its_callback)
 {
     int bound = sockets_bound(&addresses[0]), listening, server;
 

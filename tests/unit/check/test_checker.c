@@ -290,7 +290,7 @@ static int listen_again(const struct address *a)
 
 GROUP(checker, setup, teardown);
 
-TEST(checker, a_server_that_listens_stays_up)
+TEST(checker, listening_server_stays_up)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -349,7 +349,7 @@ TEST_EACH(checker, a_server_without_a_weight_that_is_down_is_no_warning, 2)
     close(bound);
 }
 
-TEST(checker, one_failure_is_enough_for_a_server_that_was_never_checked_and_later_fall)
+TEST(checker, first_check_takes_a_server_down_by_one_failure_and_later_checks_by_fall)
 {
     struct address a;
     int bound = sockets_bound(&a), listening;
@@ -370,7 +370,7 @@ TEST(checker, one_failure_is_enough_for_a_server_that_was_never_checked_and_late
     EXPECT_LOG_LINES("server a: down: checks failed in a row: 3, the last: connection refused", 1);
 }
 
-TEST(checker, a_server_goes_down_after_fall_failures_and_comes_up_after_rise_successes)
+TEST(checker, server_goes_down_after_fall_failures_and_up_after_rise_successes)
 {
     struct address a, other;
     int bound = sockets_bound(&a), listening, all = sockets_listen(&other, 5);
@@ -428,7 +428,7 @@ TEST(checker, a_wrong_answer_is_in_the_log)
     close(listening);
 }
 
-TEST(checker, one_that_comes_up_warms_for_the_time_of_slow_start)
+TEST(checker, server_that_comes_up_warms_for_the_slow_start_time)
 {
     struct address a;
     int bound = sockets_bound(&a), listening;
@@ -451,7 +451,7 @@ TEST(checker, one_that_comes_up_warms_for_the_time_of_slow_start)
     close(listening);
 }
 
-TEST(checker, a_start_is_not_slow)
+TEST(checker, server_up_from_the_start_does_not_warm)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -493,7 +493,7 @@ static unsigned shorter_gaps(unsigned from, unsigned to, int64_t ns)
     return n;
 }
 
-TEST_EACH(checker, no_check_comes_sooner_than_the_interval_up_or_down, 2)
+TEST_EACH(checker, checks_are_at_least_an_interval_apart, 2)
 {
     struct address a;
     int fd = _i ? sockets_bound(&a) : sockets_listen(&a, 5);
@@ -533,7 +533,7 @@ TEST(checker, between_the_states_the_fast_interval_applies)
     close(bound);
 }
 
-TEST(checker, one_that_takes_longer_than_the_interval_is_not_checked_twice_at_a_time)
+TEST(checker, check_longer_than_the_interval_does_not_overlap_the_next)
 {
     struct address a;
     int filler, deaf = sockets_listen_deaf(&a, &filler);
@@ -661,7 +661,7 @@ static int listen_deaf_everywhere(struct address *list, int *filler)
     return fd;
 }
 
-TEST(checker, more_than_may_be_made_at_a_time_wait_in_the_order_in_which_they_are_due)
+TEST(checker, checks_beyond_the_limit_wait_in_the_order_in_which_they_are_due)
 {
     struct address list[20];
     int filler, deaf = listen_deaf_everywhere(list, &filler);
@@ -689,7 +689,7 @@ TEST(checker, more_than_may_be_made_at_a_time_wait_in_the_order_in_which_they_ar
 
 /* ---- where ---- */
 
-TEST(checker, a_name_that_is_not_known_is_neither_up_nor_down_until_it_is)
+TEST(checker, server_of_an_unresolved_name_is_not_checked)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -719,7 +719,7 @@ TEST(checker, a_new_address_of_the_name_is_used_at_once)
     close(second);
 }
 
-TEST_EACH(checker, an_address_and_a_port_of_its_own_take_the_place_of_the_endpoints, 3)
+TEST_EACH(checker, configured_check_address_and_port_replace_those_of_the_endpoint, 3)
 {
     struct address served, own, asked;
     int listening = sockets_listen(&own, 5);
@@ -743,7 +743,7 @@ TEST_EACH(checker, an_address_and_a_port_of_its_own_take_the_place_of_the_endpoi
     close(listening);
 }
 
-TEST(checker, an_ipv6_address_can_have_a_port_of_its_own)
+TEST(checker, check_of_an_ipv6_address_can_have_its_own_port)
 {
     struct address served, v6 = {.len = sizeof(v6.u.in6)};
     int listening = sockets_listen(&served, 5);
@@ -806,7 +806,7 @@ static void on_decided(void *cookie)
     atomic_fetch_add(&n_decided, 1);
 }
 
-TEST(checker, one_that_is_checked_first_is_used_when_its_first_check_has_passed)
+TEST(checker, endpoint_checked_first_is_used_after_its_first_passed_check)
 {
     struct address a, b;
     int listening = sockets_listen(&a, 5), bound = sockets_bound(&b);
@@ -832,7 +832,7 @@ TEST(checker, one_that_is_checked_first_is_used_when_its_first_check_has_passed)
     close(bound);
 }
 
-TEST(checker, one_that_starts_down_is_used_after_rise_checks)
+TEST(checker, endpoint_that_starts_down_is_used_after_rise_checks)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -855,7 +855,7 @@ static void do_look(void *arg)
     checker_retry_now(targets[*n]);
 }
 
-TEST(checker, one_without_an_address_is_checked_as_soon_as_it_has_one)
+TEST(checker, endpoint_without_an_address_is_checked_as_soon_as_it_is_set)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -873,7 +873,7 @@ TEST(checker, one_without_an_address_is_checked_as_soon_as_it_has_one)
     close(listening);
 }
 
-TEST(checker, a_first_address_does_not_disturb_one_that_waits_for_a_slot)
+TEST(checker, new_address_of_an_endpoint_that_waits_for_a_slot_does_not_disturb_the_wait)
 {
     struct address a, served;
     int filler, deaf = sockets_listen_deaf(&a, &filler), listening = sockets_listen(&served, 5);
@@ -900,7 +900,7 @@ TEST(checker, a_first_address_does_not_disturb_one_that_waits_for_a_slot)
 
 /* ---- what is ours ---- */
 
-TEST(checker, without_descriptors_checks_wait_and_nobody_goes_down)
+TEST(checker, without_descriptors_checks_wait_and_no_server_goes_down)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -943,7 +943,7 @@ static void do_end_of_lack(void *arg)
     *connected = atomic_load(&n_connects);
 }
 
-TEST(checker, what_had_to_wait_for_descriptors_keeps_its_place)
+TEST(checker, checks_that_waited_for_descriptors_keep_their_order)
 {
     struct address list[20];
     int filler, deaf = listen_deaf_everywhere(list, &filler);
@@ -967,7 +967,7 @@ TEST(checker, what_had_to_wait_for_descriptors_keeps_its_place)
     close(deaf);
 }
 
-TEST(checker, a_lack_of_ports_to_one_server_is_held_against_nobody_and_holds_up_no_other)
+TEST(checker, lack_of_ports_to_one_server_fails_no_check_and_delays_no_other)
 {
     struct address a, b;
     int first = sockets_listen(&a, 5), second = sockets_listen(&b, 5);
@@ -993,7 +993,7 @@ TEST(checker, a_lack_of_ports_to_one_server_is_held_against_nobody_and_holds_up_
 
 GROUP(life, setup, teardown);
 
-TEST(life, one_that_is_removed_while_it_is_checked_is_forgotten)
+TEST(life, removed_endpoint_ends_its_check_without_an_outcome)
 {
     struct address a;
     int filler, deaf = sockets_listen_deaf(&a, &filler);
@@ -1018,7 +1018,7 @@ TEST(life, one_that_is_removed_while_it_is_checked_is_forgotten)
     close(deaf);
 }
 
-TEST(life, one_that_waits_for_the_answer_can_be_removed_and_its_server_reads_the_end)
+TEST(life, removing_an_endpoint_that_waits_for_its_answer_closes_the_connection)
 {
     struct address a;
     int listening = sockets_listen(&a, 5), server;
@@ -1035,7 +1035,7 @@ TEST(life, one_that_waits_for_the_answer_can_be_removed_and_its_server_reads_the
     close(listening);
 }
 
-TEST(life, one_that_waits_for_its_turn_can_be_removed)
+TEST(life, endpoint_that_waits_for_a_slot_can_be_removed)
 {
     struct address a;
     int filler, deaf = sockets_listen_deaf(&a, &filler);
@@ -1058,7 +1058,7 @@ TEST(life, one_that_waits_for_its_turn_can_be_removed)
     close(deaf);
 }
 
-TEST(life, one_can_be_removed_as_it_goes_down)
+TEST(life, endpoint_can_be_removed_in_its_down_callback)
 {
     struct address a;
     int bound = sockets_bound(&a);
@@ -1074,7 +1074,7 @@ TEST(life, one_can_be_removed_as_it_goes_down)
     close(bound);
 }
 
-TEST(life, all_can_be_removed_whatever_they_do)
+TEST(life, all_endpoints_can_be_removed_in_any_state)
 {
     struct address a;
     int filler, deaf = sockets_listen_deaf(&a, &filler);
@@ -1112,7 +1112,7 @@ TEST(life, the_end_of_the_loop_ends_the_checks)
     close(deaf); /* teardown() counts descriptors */
 }
 
-TEST(life, the_end_of_the_loop_ends_those_that_wait_for_an_answer)
+TEST(life, end_of_the_loop_closes_checks_that_wait_for_an_answer)
 {
     struct address a;
     int listening = sockets_listen(&a, 5), server;
@@ -1147,7 +1147,7 @@ static void add_at_stop(void *arg)
     loop_at_stop(loop, arg);
 }
 
-TEST(life, while_the_loop_ends_nothing_can_be_added)
+TEST(life, endpoint_cannot_be_added_while_the_loop_stops)
 {
     static struct task late = {.type = &late_type};
 
@@ -1157,13 +1157,13 @@ TEST(life, while_the_loop_ends_nothing_can_be_added)
     ck_assert_int_eq(atomic_load(&added_late), -ESHUTDOWN);
 }
 
-TEST(life, one_whose_loop_never_ran_can_be_destroyed)
+TEST(life, checker_whose_loop_never_ran_can_be_destroyed)
 {
     do_create(NULL);
     loop_stop(loop, 0, 0);
 }
 
-TEST_ABORTS(life, another_thread_than_the_loops_is_refused)
+TEST_ABORTS(life, adding_on_another_thread_than_the_loops_is_a_bug)
 {
     start(0);
     do_add(&(unsigned){0});

@@ -171,7 +171,7 @@ static void teardown(void)
 
 GROUP(rules, setup, teardown);
 
-TEST(rules, health_and_statistics_stay)
+TEST(rules, health_and_statistics_are_kept)
 {
     struct address a;
     int bound = sockets_bound(&a);
@@ -230,7 +230,7 @@ TEST(rules, a_longer_interval_begins_with_the_next_check)
     close(listening);
 }
 
-TEST(rules, another_threshold_counts_the_failures_so_far)
+TEST(rules, lower_threshold_counts_the_failures_so_far)
 {
     struct address a;
     int bound = sockets_bound(&a);
@@ -253,7 +253,7 @@ TEST(rules, another_threshold_counts_the_failures_so_far)
 }
 
 /* The text of the first rules is gone when nothing needs them. */
-TEST(rules, a_check_under_way_ends_by_those_it_began_with)
+TEST(rules, check_under_way_keeps_the_rules_that_it_began_with)
 {
     struct address a;
     int listening = sockets_listen(&a, 5), server, next;
@@ -285,7 +285,7 @@ TEST(rules, a_check_under_way_ends_by_those_it_began_with)
 }
 
 /* 0: it was up; 1: it was down */
-TEST_EACH(rules, a_server_starts_as_it_is, 2)
+TEST_EACH(rules, added_server_starts_with_its_current_flags, 2)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);
@@ -315,7 +315,7 @@ static int create_rules(void *cookie)
     return checker_rules_create(cookie, &rules_conf);
 }
 
-TEST(rules, without_memory_there_are_none)
+TEST(rules, creating_without_memory_fails)
 {
     struct checker_rules *rules;
 
@@ -328,7 +328,7 @@ TEST(rules, without_memory_there_are_none)
 
 GROUP(groups, setup, teardown);
 
-TEST(groups, one_that_is_closed_forgets_its_servers_and_their_checks)
+TEST(groups, closing_a_group_removes_its_servers_and_ends_their_checks)
 {
     struct address a, served;
     int filler, deaf = sockets_listen_deaf(&a, &filler), listening = sockets_listen(&served, 5);
@@ -353,7 +353,7 @@ TEST(groups, one_that_is_closed_forgets_its_servers_and_their_checks)
     close(listening);
 }
 
-TEST(groups, one_without_servers_is_closed)
+TEST(groups, group_without_servers_can_be_closed)
 {
     on_loop(do_open, 0);
     on_loop(do_close, 0);
@@ -364,7 +364,7 @@ TEST(groups, one_without_servers_is_closed)
 
 GROUP(limit, setup, teardown);
 
-TEST(limit, more_are_made_at_a_time_as_soon_as_they_may)
+TEST(limit, raised_limit_starts_waiting_checks_at_once)
 {
     struct address a;
     int filler, deaf = sockets_listen_deaf(&a, &filler);
@@ -381,7 +381,7 @@ TEST(limit, more_are_made_at_a_time_as_soon_as_they_may)
     close(deaf);
 }
 
-TEST(limit, fewer_are_begun_when_those_under_way_have_ended)
+TEST(limit, lowered_limit_applies_when_checks_under_way_end)
 {
     struct address a;
     int filler, deaf = sockets_listen_deaf(&a, &filler);
@@ -408,7 +408,7 @@ static int reserve(void *cookie)
     return checker_reserve(checker, 100);
 }
 
-TEST(limit, without_memory_it_stays)
+TEST(limit, failed_allocation_keeps_the_limit)
 {
     struct address a;
     int listening = sockets_listen(&a, 5);

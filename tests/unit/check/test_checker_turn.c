@@ -175,7 +175,7 @@ static bool all_checked(const struct group *g, unsigned times)
 
 GROUP(turns, setup, teardown);
 
-TEST(turns, a_group_that_is_alone_has_all_slots)
+TEST(turns, single_group_gets_all_slots)
 {
     static struct group bad;
 
@@ -184,7 +184,7 @@ TEST(turns, a_group_that_is_alone_has_all_slots)
     UNTIL(load_now().under_way == SLOTS);
 }
 
-TEST(turns, many_servers_that_do_not_answer_hold_up_no_other_group)
+TEST(turns, many_silent_servers_delay_no_other_group)
 {
     static struct group groups[2];
 
@@ -196,7 +196,7 @@ TEST(turns, many_servers_that_do_not_answer_hold_up_no_other_group)
     ck_assert_uint_ge(load_now().waiting, 200 - SLOTS); /* none of the others was over */
 }
 
-TEST(turns, several_large_groups_leave_each_other_their_part)
+TEST(turns, several_large_groups_share_the_slots)
 {
     static struct group groups[4];
 
@@ -211,7 +211,7 @@ TEST(turns, several_large_groups_leave_each_other_their_part)
     UNTIL(all_checked(&groups[3], 6));
 }
 
-TEST(turns, more_groups_than_slots_take_turns)
+TEST(turns, groups_beyond_the_slots_take_turns)
 {
     static struct group groups[SLOTS - 1 + 20];
 

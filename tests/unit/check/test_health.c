@@ -36,7 +36,7 @@ static enum health_change diagnostics(const char *checks)
 
 GROUP(health, setup, NULL);
 
-TEST(health, a_server_begins_up)
+TEST(health, server_starts_up)
 {
     ck_assert(h.is_up);
     ck_assert_int_eq(h.since_at_ns, 100);
@@ -44,7 +44,7 @@ TEST(health, a_server_begins_up)
     ck_assert_int_eq(h.since_at_ns, 100);
 }
 
-TEST(health, one_failure_takes_it_down_while_nothing_is_known_of_it)
+TEST(health, first_failed_check_takes_an_unchecked_server_down)
 {
     health_init(&h, &conf, HEALTH_STARTS_UP, 1, now_ns);
     ck_assert(h.is_up);
@@ -55,14 +55,14 @@ TEST(health, one_failure_takes_it_down_while_nothing_is_known_of_it)
     ck_assert_int_eq(diagnostics("-"), HEALTH_WENT_DOWN);
 }
 
-TEST(health, a_first_success_makes_it_known)
+TEST(health, after_a_first_success_fall_failures_are_needed)
 {
     health_init(&h, &conf, HEALTH_STARTS_UP, 1, now_ns);
     ck_assert_int_eq(diagnostics("+--"), HEALTH_SAME);
     ck_assert_int_eq(diagnostics("-"), HEALTH_WENT_DOWN);
 }
 
-TEST(health, as_many_failures_as_fall_take_it_down)
+TEST(health, fall_failures_take_the_server_down)
 {
     ck_assert_int_eq(diagnostics("--"), HEALTH_SAME);
     ck_assert(h.is_up);
@@ -72,7 +72,7 @@ TEST(health, as_many_failures_as_fall_take_it_down)
     ck_assert_int_eq(diagnostics("-----"), HEALTH_SAME);
 }
 
-TEST(health, as_many_successes_as_rise_bring_it_up)
+TEST(health, rise_successes_bring_the_server_up)
 {
     ck_assert_int_eq(diagnostics("---"), HEALTH_WENT_DOWN);
     ck_assert_int_eq(diagnostics("+"), HEALTH_SAME);
@@ -82,7 +82,7 @@ TEST(health, as_many_successes_as_rise_bring_it_up)
     ck_assert_int_eq(h.since_at_ns, now_ns);
 }
 
-TEST(health, a_success_between_failures_begins_the_count_anew_and_the_other_way_round)
+TEST(health, success_restarts_the_count_of_failures_and_the_other_way_round)
 {
     ck_assert_int_eq(diagnostics("--+--+--+"), HEALTH_SAME);
     ck_assert(h.is_up);
@@ -91,7 +91,7 @@ TEST(health, a_success_between_failures_begins_the_count_anew_and_the_other_way_
     ck_assert(!h.is_up);
 }
 
-TEST(health, one_check_is_enough_if_that_is_wanted)
+TEST(health, rise_and_fall_may_be_one)
 {
     conf.rise = conf.fall = 1;
     ck_assert_int_eq(diagnostics("-"), HEALTH_WENT_DOWN);
@@ -114,7 +114,7 @@ static void draw(void)
     }
 }
 
-TEST(health, jitter_only_ever_adds_and_uses_all_its_room)
+TEST(health, jitter_lengthens_the_interval_up_to_its_maximum)
 {
     draw();
     ck_assert_int_ge(least_ns, INTERVAL_NS);
@@ -123,7 +123,7 @@ TEST(health, jitter_only_ever_adds_and_uses_all_its_room)
     ck_assert_int_gt(most_ns, INTERVAL_NS + INTERVAL_NS / 10 - INTERVAL_NS / 1000);
 }
 
-TEST(health, jitter_is_even)
+TEST(health, jitter_is_evenly_distributed)
 {
     unsigned tenths[10] = {0};
 
@@ -135,7 +135,7 @@ TEST(health, jitter_is_even)
     }
 }
 
-TEST(health, servers_with_neighbouring_seeds_do_not_keep_in_step)
+TEST(health, servers_with_neighbouring_seeds_do_not_stay_in_step)
 {
     struct health other;
     unsigned near = 0;
@@ -177,7 +177,7 @@ TEST(health, between_the_states_the_fast_interval_applies)
     ck_assert_int_eq(health_interval_ns(&h), INTERVAL_NS);
 }
 
-TEST(health, without_a_fast_interval_the_other_applies)
+TEST(health, without_a_fast_interval_the_normal_interval_applies)
 {
     conf.jitter_percent = 0;
     diagnostics("-");
@@ -217,13 +217,13 @@ static void expect_even(unsigned n)
     }
 }
 
-TEST(health, first_checks_are_spread_evenly_however_many_there_are)
+TEST(health, first_checks_are_spread_evenly)
 {
     for (unsigned n = 1; n <= 1000; n = n < 20 ? n + 1 : 2 * n)
         expect_even(n);
 }
 
-TEST(health, one_that_starts_down_is_up_after_rise_passed)
+TEST(health, server_that_starts_down_is_up_after_rise_successes)
 {
     struct health_conf c = {
         .initial = HEALTH_STARTS_DOWN, .rise = 2, .fall = 3, .interval_ns = NS_PER_S};
@@ -238,7 +238,7 @@ TEST(health, one_that_starts_down_is_up_after_rise_passed)
 }
 
 /* 0: the first check passes; 1: it fails. */
-TEST_EACH(health, the_first_check_decides_for_one_that_is_checked_first, 2)
+TEST_EACH(health, first_check_decides_for_a_server_that_is_checked_first, 2)
 {
     struct health_conf c = {
         .initial = HEALTH_STARTS_CHECKED, .rise = 2, .fall = 3, .interval_ns = NS_PER_S};

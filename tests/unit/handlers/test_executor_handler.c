@@ -127,7 +127,7 @@ static void *say_frames(void *arg)
 }
 
 /* A read holds thousands of frames, more than the strand and the executor take. */
-TEST(executor_handler, as_many_frames_as_come_keep_their_order)
+TEST(executor_handler, frames_keep_their_order_whatever_the_rate)
 {
     int client = begin("frame", "executor");
     pthread_t sender;
@@ -144,7 +144,7 @@ TEST(executor_handler, as_many_frames_as_come_keep_their_order)
     close(client);
 }
 
-TEST(executor_handler, what_a_slow_executor_does_not_take_waits_in_the_socket)
+TEST(executor_handler, bytes_beyond_a_slow_executor_wait_in_the_socket)
 {
     int client = begin("executor", NULL);
     size_t said;
@@ -200,7 +200,7 @@ static void *say_long_frames(void *arg)
 }
 
 /* At the bound one read is under way, and the decoder keeps the part of a frame behind it. */
-TEST(executor_handler, never_more_than_the_bound_and_one_read_is_held)
+TEST(executor_handler, held_bytes_never_exceed_the_bound_and_one_read)
 {
     static uint8_t frame[2 + LONG_FRAME];
     pthread_t sender;
@@ -220,7 +220,7 @@ TEST(executor_handler, never_more_than_the_bound_and_one_read_is_held)
 #define SHORT_FRAMES 200
 
 /* So many small messages that the strand takes a part of them, far below the bound of bytes. */
-TEST(executor_handler, while_messages_are_refused_the_client_is_not_read)
+TEST(executor_handler, client_is_not_read_while_messages_are_refused)
 {
     static uint8_t frames[SHORT_FRAMES][3];
     struct look l;
@@ -242,7 +242,7 @@ TEST(executor_handler, while_messages_are_refused_the_client_is_not_read)
     close(client);
 }
 
-TEST(executor_handler, messages_that_were_refused_are_freed_with_the_session)
+TEST(executor_handler, refused_messages_are_freed_with_the_session)
 {
     static const uint8_t frames[SHORT_FRAMES][3];
     static struct memory_account buffered = {.max_bytes = 1 << 30};
@@ -261,7 +261,7 @@ TEST(executor_handler, messages_that_were_refused_are_freed_with_the_session)
     close(client);
 }
 
-TEST(executor_handler, the_end_of_file_overtakes_nothing)
+TEST(executor_handler, end_of_file_is_delivered_after_all_bytes)
 {
     int client = begin("executor", NULL);
 
@@ -277,7 +277,7 @@ TEST(executor_handler, the_end_of_file_overtakes_nothing)
     close(client);
 }
 
-TEST(executor_handler, a_bad_frame_overtakes_none_before_it)
+TEST(executor_handler, bad_frame_is_reported_after_the_frames_before_it)
 {
     static const char bad[] = {0, 1, 'a', 0, 2, 'b', 'c', 0, 9};
     int client;
@@ -299,7 +299,7 @@ TEST(executor_handler, a_bad_frame_overtakes_none_before_it)
     close(client);
 }
 
-TEST(executor_handler, a_client_that_goes_while_its_bytes_are_out_is_not_waited_for)
+TEST(executor_handler, client_reset_during_the_work_ends_the_session_at_once)
 {
     int client = begin("executor", NULL);
 
@@ -312,7 +312,7 @@ TEST(executor_handler, a_client_that_goes_while_its_bytes_are_out_is_not_waited_
     unblock_all();
 }
 
-TEST(executor_handler, a_session_that_is_aborted_during_the_work_leaves_nothing)
+TEST(executor_handler, session_aborted_during_the_work_leaks_nothing)
 {
     int client;
 
@@ -327,7 +327,7 @@ TEST(executor_handler, a_session_that_is_aborted_during_the_work_leaves_nothing)
 }
 
 /* Nothing moves for longer than a drained echo may be quiet. */
-TEST(executor_handler, a_drained_echo_waits_for_what_is_out)
+TEST(executor_handler, drained_echo_waits_for_bytes_in_the_executor)
 {
     int client = begin("executor", NULL);
 
@@ -346,7 +346,7 @@ TEST(executor_handler, a_drained_echo_waits_for_what_is_out)
 }
 
 /* In good order would look as if nothing had been lost. */
-TEST(executor_handler, a_timeout_while_bytes_are_out_resets)
+TEST(executor_handler, timeout_with_bytes_in_the_executor_resets)
 {
     int client;
 
@@ -360,7 +360,7 @@ TEST(executor_handler, a_timeout_while_bytes_are_out_resets)
     close(client);
 }
 
-TEST(executor_handler, a_slow_client_holds_up_no_other)
+TEST(executor_handler, slow_client_delays_no_other_client)
 {
     int slow, quick;
 
@@ -380,7 +380,7 @@ TEST(executor_handler, a_slow_client_holds_up_no_other)
     close(quick);
 }
 
-TEST(executor_handler, an_executor_that_stops_resets_whose_bytes_it_has)
+TEST(executor_handler, stopped_executor_resets_sessions_whose_bytes_it_holds)
 {
     int client = begin("executor", NULL);
 

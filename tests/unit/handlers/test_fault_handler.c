@@ -45,7 +45,7 @@ static const struct figure_object listener = {.subject = FIGURE_LISTENER, .name 
 
 GROUP(echo, setup, teardown);
 
-TEST(echo, without_a_fault_none_is_wanted)
+TEST(echo, without_a_configured_fault_no_handler_is_created)
 {
     ck_assert(!fault_handler_wanted(fault));
     fault->percent = 1;
@@ -57,7 +57,7 @@ TEST(echo, without_a_fault_none_is_wanted)
     ck_assert(pipeline_template_wanted(&host.pipeline));
 }
 
-TEST(echo, the_least_of_each_fault_is_wanted)
+TEST(echo, each_configured_fault_creates_the_handler)
 {
     static const struct fault_handler_conf least[] = {
         {.delay_ns = 1}, {.jitter_ns = 1}, {.rate = 1}, {.reset_after = 1}, {.drop = 1}};
@@ -86,7 +86,7 @@ TEST(echo, a_delay_is_never_shorter_and_keeps_the_order)
     close(client);
 }
 
-TEST(echo, what_is_said_before_the_end_is_heard_after_the_delay)
+TEST(echo, bytes_before_the_end_of_file_arrive_after_the_delay)
 {
     int client;
 
@@ -129,7 +129,7 @@ TEST(echo, a_rate_is_not_exceeded_and_loses_nothing)
     close(client);
 }
 
-TEST(echo, with_a_rate_little_is_kept_however_much_is_said)
+TEST(echo, with_a_rate_few_bytes_are_buffered)
 {
     int client;
 
@@ -142,7 +142,7 @@ TEST(echo, with_a_rate_little_is_kept_however_much_is_said)
     close(client);
 }
 
-TEST(echo, what_is_kept_for_the_client_is_sent_before_the_end)
+TEST(echo, buffered_bytes_are_sent_before_the_end_of_file)
 {
     int client;
 
@@ -183,7 +183,7 @@ TEST(echo, the_client_gets_the_bytes_before_the_cut)
     close(client);
 }
 
-TEST(echo, who_is_dropped_is_reset)
+TEST(echo, dropped_client_is_reset)
 {
     int client;
 
@@ -194,7 +194,7 @@ TEST(echo, who_is_dropped_is_reset)
     close(client);
 }
 
-TEST(echo, who_is_dropped_in_silence_hears_nothing_until_it_ends)
+TEST(echo, silently_dropped_client_gets_no_bytes_until_it_closes)
 {
     int client;
 
@@ -209,7 +209,7 @@ TEST(echo, who_is_dropped_in_silence_hears_nothing_until_it_ends)
     close(client);
 }
 
-TEST(echo, other_clients_are_spared)
+TEST(echo, clients_without_a_fault_are_unaffected)
 {
     struct cidr blocks[2];
     int client;
@@ -268,7 +268,7 @@ TEST(echo, a_share_is_drawn_and_the_same_for_the_same_seed)
     ck_assert_uint_ne(other, first);
 }
 
-TEST(echo, what_was_done_is_counted)
+TEST(echo, faults_are_counted)
 {
     int client;
 
@@ -283,7 +283,7 @@ TEST(echo, what_was_done_is_counted)
     EXPECT_LOG_LINES("stats listen test faults=1 fault_drops=0 fault_resets=1", 1);
 }
 
-TEST(echo, a_session_may_end_while_bytes_are_kept)
+TEST(echo, session_may_end_with_buffered_bytes)
 {
     int client;
 

@@ -251,7 +251,7 @@ TEST(frame_decoder, a_frame_that_lies_in_the_input_is_not_copied)
     ck_assert_ptr_null(d.piece);
 }
 
-TEST(frame_decoder, only_the_part_of_a_frame_takes_memory_and_only_what_has_come)
+TEST(frame_decoder, partial_frame_allocates_no_more_than_the_received_bytes_need)
 {
     static const struct frame_decoder_conf conf = {
         .max_length = 64 << 20, .length_width = 4, .strip = 4};
@@ -266,7 +266,7 @@ TEST(frame_decoder, only_the_part_of_a_frame_takes_memory_and_only_what_has_come
     ck_assert_ptr_null(d.piece);
 }
 
-TEST(frame_decoder, after_a_short_frame_the_next_one_is_found)
+TEST(frame_decoder, frame_after_a_short_frame_is_found)
 {
     static const struct frame_decoder_conf conf = {
         .max_length = 64, .length_width = 1, .strip = 3, .fail_fast = true};
@@ -275,14 +275,14 @@ TEST(frame_decoder, after_a_short_frame_the_next_one_is_found)
     ck_assert(frame_decoder_is_between(&d));
 }
 
-TEST(frame_decoder, what_is_behind_a_bad_frame_does_not_wait_for_the_next_read)
+TEST(frame_decoder, frame_after_a_bad_frame_is_found_in_the_same_read)
 {
     static const struct frame_decoder_conf late = {.max_length = 4, .length_width = 1, .strip = 1};
 
     ck_assert_str_eq(found(&late, STREAM("\1a\5abcde\2bc\4abcd\0")), "<a>L<bc>L<>");
 }
 
-TEST(frame_decoder, a_long_frame_is_told_at_once_or_with_its_last_byte)
+TEST(frame_decoder, long_frame_is_reported_at_once_or_with_its_last_byte)
 {
     static const struct frame_decoder_conf fast = {.max_length = 4,
                                                    .length_width = 1,
@@ -419,7 +419,7 @@ static int64_t bytewise_ns(const struct frame_decoder_conf *conf, size_t len)
     return least;
 }
 
-TEST(frame_decoder, a_frame_that_comes_byte_by_byte_is_searched_once)
+TEST(frame_decoder, frame_received_byte_by_byte_is_searched_in_linear_time)
 {
     static const struct frame_decoder_conf conf = {DELIMITED, .max_length = 1 << 20,
                                                    .delimiters = LINES};
@@ -451,7 +451,7 @@ static int64_t empty_lines_ns(const struct frame_decoder_conf *conf, size_t len)
     return least;
 }
 
-TEST(frame_decoder, a_delimiter_that_never_comes_is_not_searched_for_again_in_each_frame)
+TEST(frame_decoder, missing_delimiter_is_not_searched_again_in_each_frame)
 {
     static const struct frame_decoder_conf conf = {
         DELIMITED, .max_length = 1 << 20,
@@ -461,7 +461,7 @@ TEST(frame_decoder, a_delimiter_that_never_comes_is_not_searched_for_again_in_ea
 }
 
 /* As much of what is discarded is kept as may begin a delimiter, however it comes. */
-TEST(frame_decoder, of_a_frame_that_is_discarded_the_last_bytes_are_kept)
+TEST(frame_decoder, decoder_keeps_the_last_bytes_of_a_discarded_frame)
 {
     static const struct frame_decoder_conf conf = {DELIMITED, .max_length = 4,
                                                    .delimiters = ONE("0123456789abcdef")};

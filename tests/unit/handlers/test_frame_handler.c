@@ -61,7 +61,7 @@ static const struct figure_object listener = {.subject = FIGURE_LISTENER, .name 
 
 GROUP(frame_handler, setup, teardown);
 
-TEST(frame_handler, a_frame_goes_on_when_its_last_byte_has_come)
+TEST(frame_handler, frame_is_passed_on_with_its_last_byte)
 {
     begin(FRAME_HANDLER_CLOSE);
     SAY("\0\5hel");
@@ -94,7 +94,7 @@ TEST(frame_handler, small_frames_of_one_read_are_sent_together)
     ck_assert_uint_le(fault_calls(FAULT_SEND) - sends, 10); /* the test's own is one of them */
 }
 
-TEST(frame_handler, an_end_in_the_read_of_small_frames_follows_them)
+TEST(frame_handler, end_of_file_in_a_read_of_small_frames_follows_them)
 {
     begin(FRAME_HANDLER_CLOSE);
     SAY("\0\1a\0\1b\0\1c");
@@ -157,7 +157,7 @@ static const struct {
     {set_text_lengths, FRAMES("5 hello12"), 7, true, SESSION_ERROR, CUT_OFF},
 };
 
-TEST_EACH(frame_handler, a_frame_that_is_too_long_wrong_or_cut_off_resets_behind_those_before,
+TEST_EACH(frame_handler, frame_too_long_invalid_or_truncated_resets_after_the_frames_before_it,
           ARRAY_LEN(bad_frames))
 {
     if (bad_frames[_i].set)
@@ -172,7 +172,7 @@ TEST_EACH(frame_handler, a_frame_that_is_too_long_wrong_or_cut_off_resets_behind
     EXPECT_LOG_LINES(bad_frames[_i].line, 1);
 }
 
-TEST(frame_handler, late_means_when_all_of_it_has_come)
+TEST(frame_handler, without_fail_fast_a_long_frame_resets_with_its_last_byte)
 {
     static const char frame[1003] = "\3\351"; /* 1001 behind the field */
 
@@ -186,7 +186,7 @@ TEST(frame_handler, late_means_when_all_of_it_has_come)
     host_expect_end(&host, SESSION_LIMIT);
 }
 
-TEST(frame_handler, a_skipped_frame_is_left_out_and_nothing_else)
+TEST(frame_handler, only_the_skipped_frame_is_left_out)
 {
     static const char frame[1003] = "\3\351";
 
@@ -215,7 +215,7 @@ TEST(frame_handler, an_end_within_a_frame_that_is_skipped_is_an_end)
     EXPECT_LOG_LINES("too_long=0 corrupt=0 cut_off=1", 1);
 }
 
-TEST(frame_handler, a_line_goes_on_when_its_delimiter_has_come)
+TEST(frame_handler, line_is_passed_on_with_its_delimiter)
 {
     set_lines();
     begin(FRAME_HANDLER_CLOSE);
@@ -258,7 +258,7 @@ TEST(frame_handler, a_last_line_without_its_delimiter_that_is_skipped_is_an_end)
     EXPECT_LOG_LINES("too_long=0 corrupt=0 cut_off=1", 1);
 }
 
-TEST(frame_handler, lines_about_bad_frames_are_held_back)
+TEST(frame_handler, log_lines_about_bad_frames_are_limited)
 {
     host.pipeline.frame.decoder.max_length = 3;
     begin(FRAME_HANDLER_SKIP);
@@ -271,7 +271,7 @@ TEST(frame_handler, lines_about_bad_frames_are_held_back)
     EXPECT_LOG_LINES("too_long=100", 1);
 }
 
-TEST(frame_handler, a_client_that_goes_within_a_frame_leaves_no_memory)
+TEST(frame_handler, client_reset_within_a_frame_leaks_no_memory)
 {
     begin(FRAME_HANDLER_CLOSE);
     SAY("\0\100hel");

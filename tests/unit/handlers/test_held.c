@@ -108,7 +108,7 @@ static void ask_held(void *arg)
 
 GROUP(held, setup, teardown);
 
-TEST_EACH(held, what_is_kept_is_known_and_given_back_when_the_session_is_cut, KEEPERS)
+TEST_EACH(held, held_bytes_are_charged_and_released_when_the_session_is_aborted, KEEPERS)
 {
     int client = begin(_i, 3600 * NS_PER_S);
     size_t held;
@@ -122,7 +122,7 @@ TEST_EACH(held, what_is_kept_is_known_and_given_back_when_the_session_is_cut, KE
     close(client);
 }
 
-TEST_EACH(held, what_is_kept_counts_until_it_goes_on, KEEPERS)
+TEST_EACH(held, held_bytes_are_charged_until_they_are_passed_on, KEEPERS)
 {
     int client = begin(_i, 10 * NS_PER_MS);
 

@@ -85,7 +85,7 @@ static struct channel *leg(void)
 GROUP(idle_handler, setup, teardown);
 
 /* A timer is for when nothing happens. */
-TEST(idle_handler, what_happens_moves_no_timer)
+TEST(idle_handler, traffic_moves_no_timer)
 {
     uint64_t tasks;
 
@@ -96,7 +96,7 @@ TEST(idle_handler, what_happens_moves_no_timer)
     ck_assert_uint_le(loop_runner_stats(host.loop).tasks_run - tasks, 3);
 }
 
-TEST(idle_handler, one_that_says_nothing_is_closed_and_not_too_early)
+TEST(idle_handler, silent_client_is_closed_after_the_read_timeout_and_not_earlier)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -107,22 +107,22 @@ TEST(idle_handler, one_that_says_nothing_is_closed_and_not_too_early)
     host_expect_end(&host, SESSION_IDLE);
 }
 
-TEST(idle_handler, each_read_begins_the_time_anew)
+TEST(idle_handler, each_read_restarts_the_timeout)
 {
     talk_until_idle((struct idle_handler_conf){.read_ns = 3 * LIMIT_NS}, 3 * LIMIT_NS);
 }
 
-TEST(idle_handler, each_write_begins_the_time_anew)
+TEST(idle_handler, each_write_restarts_the_timeout)
 {
     talk_until_idle((struct idle_handler_conf){.write_ns = 3 * LIMIT_NS}, 3 * LIMIT_NS);
 }
 
-TEST(idle_handler, either_way_counts_for_all)
+TEST(idle_handler, reads_and_writes_restart_the_timeout_for_both)
 {
     talk_until_idle((struct idle_handler_conf){.all_ns = 3 * LIMIT_NS}, 3 * LIMIT_NS);
 }
 
-TEST(idle_handler, one_that_takes_nothing_is_closed_although_bytes_wait_for_it)
+TEST(idle_handler, client_that_reads_nothing_is_closed_although_bytes_are_buffered)
 {
     begin((struct idle_handler_conf){.write_ns = LIMIT_NS});
     ck_assert_uint_gt(sockets_stuff(client, 0), 0); /* and none of its echo is read */
@@ -130,7 +130,7 @@ TEST(idle_handler, one_that_takes_nothing_is_closed_although_bytes_wait_for_it)
     host_expect_end(&host, SESSION_IDLE);
 }
 
-TEST(idle_handler, one_that_is_not_read_is_not_the_one_who_is_silent)
+TEST(idle_handler, client_that_is_paused_does_not_count_as_silent)
 {
     uint64_t turns;
     unsigned lines;
@@ -183,7 +183,7 @@ TEST(idle_handler, bytes_sent_later_count_as_a_write)
     expect_another_line();
 }
 
-TEST(idle_handler, what_is_read_after_a_write_is_none)
+TEST(idle_handler, read_after_a_write_does_not_count_as_a_write)
 {
     begin((struct idle_handler_conf){.write_ns = 5 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
     ck_assert(exchange());
@@ -202,7 +202,7 @@ static uint64_t looks_between_two_lines(void)
 }
 
 /* As often as IDLE_POLLS says, if the machine lets it. */
-TEST(idle_handler, while_bytes_wait_the_client_is_looked_at_several_times_before_it_is_idle)
+TEST(idle_handler, client_with_buffered_bytes_is_checked_several_times_before_it_is_idle)
 {
     begin((struct idle_handler_conf){.write_ns = 5 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
     stuff();
@@ -210,7 +210,7 @@ TEST(idle_handler, while_bytes_wait_the_client_is_looked_at_several_times_before
 }
 
 /* At most one line a second: five looks, here. */
-TEST(idle_handler, an_idle_client_is_looked_at_once_in_each_time)
+TEST(idle_handler, idle_client_is_checked_once_in_each_timeout)
 {
     int64_t from_ns = clock_now_ns();
     uint64_t looks;
@@ -220,7 +220,7 @@ TEST(idle_handler, an_idle_client_is_looked_at_once_in_each_time)
     ck_assert_int_le((int64_t)looks, (clock_now_ns() - from_ns) / LIMIT_NS + 1);
 }
 
-TEST(idle_handler, it_may_only_be_said_again_and_again)
+TEST(idle_handler, action_log_reports_idleness_repeatedly_and_keeps_the_session)
 {
     begin((struct idle_handler_conf){
         .read_ns = LIMIT_NS, .all_ns = 2 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
@@ -230,7 +230,7 @@ TEST(idle_handler, it_may_only_be_said_again_and_again)
     sockets_hear(client, "x");
 }
 
-TEST(idle_handler, what_is_found_for_reads_does_not_put_all_off)
+TEST(idle_handler, read_idleness_does_not_delay_the_timeout_for_both)
 {
     begin((struct idle_handler_conf){
         .read_ns = LIMIT_NS, .all_ns = 5 * LIMIT_NS, .action = IDLE_HANDLER_LOG});
@@ -263,7 +263,7 @@ static void teardown_proxy(void)
 
 GROUP(idle_client_of_a_proxy, setup_proxy, teardown_proxy);
 
-TEST(idle_client_of_a_proxy, after_its_end_of_file_a_client_cannot_say_anything)
+TEST(idle_client_of_a_proxy, after_the_clients_end_of_file_the_read_timeout_is_off)
 {
     uint64_t tasks;
     unsigned lines;

@@ -59,7 +59,7 @@ TEST(log_handler, bytes_are_shown_as_hex_and_text)
     EXPECT_LOG_LINES("|jkl|", 2);
 }
 
-TEST(log_handler, of_a_long_read_only_the_beginning_is_shown)
+TEST(log_handler, only_the_beginning_of_a_long_read_is_logged)
 {
     int client;
 

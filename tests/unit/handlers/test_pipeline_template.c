@@ -47,7 +47,7 @@ static const struct handler_type sharing = {.name = "sharing",
 
 GROUP(pipeline_plan, NULL, NULL);
 
-TEST(pipeline_plan, each_kind_is_found_by_its_name_and_has_one_of_its_own)
+TEST(pipeline_plan, handler_type_is_found_by_its_name)
 {
     const struct handler_type *type;
 
@@ -58,7 +58,7 @@ TEST(pipeline_plan, each_kind_is_found_by_its_name_and_has_one_of_its_own)
     ck_assert_ptr_null(pipeline_template_find(""));
 }
 
-TEST(pipeline_plan, a_plan_without_handlers_takes_no_room)
+TEST(pipeline_plan, template_without_handlers_has_no_state)
 {
     const struct pipeline_conf conf = {.n = 0};
     struct pipeline_template *p;
@@ -133,7 +133,7 @@ TEST(pipeline_plan, a_successor_continues_the_counters_of_equal_handlers)
     pipeline_template_release(second);
 }
 
-TEST(pipeline_plan, a_plan_lives_as_long_as_one_holds_it)
+TEST(pipeline_plan, template_lives_until_its_last_reference_is_released)
 {
     struct pipeline_template *p;
     struct arena *memory;

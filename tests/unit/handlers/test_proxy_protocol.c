@@ -67,7 +67,7 @@ GROUP(an_echo, setup, teardown);
  * One session for each place where the header can be cut, and one for each where what follows
  * begins.
  */
-TEST_EACH(an_echo, wherever_it_is_cut_the_client_is_known_and_its_bytes_are_whole,
+TEST_EACH(an_echo, client_address_and_bytes_are_whole_at_each_split_of_the_header,
           ARRAY_LEN(headers))
 {
     char end[128];
@@ -128,7 +128,7 @@ TEST(an_echo, no_handler_sees_the_proxy_for_the_client)
     EXPECT_LOG_LINES("192.0.2.1:56324 is the client of the proxy 127.0.0.1:12345", 1);
 }
 
-TEST(an_echo, without_a_header_no_other_handler_comes)
+TEST(an_echo, other_handlers_are_not_started_before_the_header)
 {
     host_pipeline(&host, "log", NULL);
     client = host_client(&host);
@@ -139,7 +139,7 @@ TEST(an_echo, without_a_header_no_other_handler_comes)
     ck_assert_uint_eq(log_lines_with(" active"), 0);
 }
 
-TEST(an_echo, a_long_stream_behind_it_is_whole_and_spliced)
+TEST(an_echo, long_stream_after_the_header_is_whole_and_spliced)
 {
     host.conf.splice = SPLICE_ON;
     client = host_client(&host);
@@ -151,7 +151,7 @@ TEST(an_echo, a_long_stream_behind_it_is_whole_and_spliced)
     ck_assert_uint_gt(fault_calls(FAULT_SPLICE), 0);
 }
 
-TEST(an_echo, what_is_no_header_resets_the_client_and_is_an_error)
+TEST(an_echo, malformed_header_resets_the_client_and_is_an_error)
 {
     client = host_client(&host);
     sockets_say(client, "GET / HTTP/1.0\r\n\r\n");
@@ -169,7 +169,7 @@ TEST(an_echo, half_a_header_and_an_end_is_an_error)
     host_expect_end(&host, SESSION_ERROR);
 }
 
-TEST(an_echo, who_ends_without_a_word_is_nobody_to_warn_of)
+TEST(an_echo, client_that_closes_without_a_byte_is_not_logged)
 {
     client = host_client(&host);
     sockets_end(client);
@@ -178,7 +178,7 @@ TEST(an_echo, who_ends_without_a_word_is_nobody_to_warn_of)
     ck_assert_uint_eq(log_lines_with("PROXY header"), 0);
 }
 
-TEST(an_echo, a_header_that_does_not_come_in_time_resets_the_client)
+TEST(an_echo, header_that_misses_its_timeout_resets_the_client)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -199,7 +199,8 @@ static const struct {
     {"\r\n", "127.0.0.1:12345", true},
 };
 
-TEST_EACH(an_echo, if_it_is_optional_what_is_none_is_the_clients, ARRAY_LEN(optional))
+TEST_EACH(an_echo, optional_header_that_is_missing_leaves_the_bytes_to_the_client,
+          ARRAY_LEN(optional))
 {
     const char *echo =
         strncmp(optional[_i].said, LINE, strlen(LINE)) == 0 ? "x" : optional[_i].said;
@@ -220,7 +221,7 @@ TEST_EACH(an_echo, if_it_is_optional_what_is_none_is_the_clients, ARRAY_LEN(opti
     EXPECT_LOG_LINES(end, 1);
 }
 
-TEST(an_echo, if_it_is_optional_an_end_makes_up_for_time)
+TEST(an_echo, optional_header_cut_short_by_end_of_file_is_data_without_a_timeout)
 {
     conf.mode = PROXY_PROTOCOL_OPTIONAL;
     client = host_client(&host);
@@ -231,7 +232,7 @@ TEST(an_echo, if_it_is_optional_an_end_makes_up_for_time)
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
 
-TEST(an_echo, if_it_is_optional_one_that_has_begun_must_be_whole)
+TEST(an_echo, optional_header_that_has_begun_must_be_valid)
 {
     conf.mode = PROXY_PROTOCOL_OPTIONAL;
     client = host_client(&host);
@@ -240,7 +241,7 @@ TEST(an_echo, if_it_is_optional_one_that_has_begun_must_be_whole)
     host_expect_end(&host, SESSION_ERROR);
 }
 
-TEST(an_echo, who_is_not_trusted_is_refused_or_sends_data)
+TEST(an_echo, untrusted_client_is_refused_or_its_bytes_are_data)
 {
     struct address peer;
 
@@ -314,7 +315,7 @@ static void teardown_proxy(void)
 
 GROUP(a_proxy, setup_proxy, teardown_proxy);
 
-TEST(a_proxy, no_server_is_looked_for_before_the_header)
+TEST(a_proxy, no_server_is_chosen_before_the_header)
 {
     client = host_client(&host);
     sockets_say(client, "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r");
@@ -326,7 +327,7 @@ TEST(a_proxy, no_server_is_looked_for_before_the_header)
     ck_assert_uint_eq(atomic_load(&upstream->counters.began), 1);
 }
 
-TEST(a_proxy, a_server_is_told_what_the_header_said)
+TEST(a_proxy, server_gets_the_addresses_of_the_header)
 {
     up_conf.send_proxy.version = PROXY_HEADER_V1;
     client = host_client(&host);
@@ -339,7 +340,7 @@ TEST(a_proxy, a_server_is_told_what_the_header_said)
     sockets_hear(client, "bye");
 }
 
-TEST(a_proxy, what_came_with_the_header_waits_for_the_server)
+TEST(a_proxy, bytes_behind_the_header_wait_for_the_server)
 {
     char bytes[60000];
 
@@ -360,7 +361,7 @@ TEST(a_proxy, what_came_with_the_header_waits_for_the_server)
     sockets_hear(server, "end");
 }
 
-TEST(a_proxy, a_header_that_the_kernel_does_not_take_at_once_is_first_all_the_same)
+TEST(a_proxy, partially_sent_header_precedes_the_stream)
 {
     char line[128], to[ADDRESS_TEXT_BYTES];
     struct address ours;
@@ -381,7 +382,7 @@ TEST(a_proxy, a_header_that_the_kernel_does_not_take_at_once_is_first_all_the_sa
     ck_assert_uint_ge(fault_calls(FAULT_SEND), 4);
 }
 
-TEST_EACH(a_proxy, a_server_that_does_not_take_the_header_ends_the_session, 2)
+TEST_EACH(a_proxy, server_that_does_not_take_the_header_ends_the_session, 2)
 {
     up_conf.send_proxy.version = PROXY_HEADER_V2;
     host.service.proxies = NULL;
@@ -395,7 +396,7 @@ TEST_EACH(a_proxy, a_server_that_does_not_take_the_header_ends_the_session, 2)
     fault_plan(FAULT_SEND, 0, 0, 0);
 }
 
-TEST(a_proxy, if_there_is_no_server_the_clients_bytes_were_its_own)
+TEST(a_proxy, refused_server_does_not_lose_the_bytes_of_the_client)
 {
     close(listening);
     listening = sockets_bound(&address);

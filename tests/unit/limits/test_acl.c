@@ -43,14 +43,14 @@ static bool allows(const char *word)
 
 GROUP(rules, setup, teardown);
 
-TEST(rules, without_rules_there_is_nothing_to_ask)
+TEST(rules, acl_without_rules_decides_nothing)
 {
     make();
     ck_assert_ptr_null(rules);
     ck_assert(allows("10.0.0.1:1"));
 }
 
-TEST(rules, an_empty_list_of_those_who_may_lets_nobody_in)
+TEST(rules, empty_allow_list_denies_every_client)
 {
     conf.deny_others = true;
     make();

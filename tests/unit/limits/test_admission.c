@@ -51,7 +51,7 @@ static const struct figure_object listener = {.subject = FIGURE_LISTENER, .name 
 
 GROUP(admission, setup, teardown);
 
-TEST(admission, without_rules_and_limits_everybody_is_let_in)
+TEST(admission, without_rules_and_limits_every_client_is_admitted)
 {
     conf.clients.each.max_connections = 0;
     create();
@@ -64,7 +64,7 @@ TEST(admission, without_rules_and_limits_everybody_is_let_in)
     ck_assert_uint_eq(log_lines_with("stats"), 0);
 }
 
-TEST(admission, a_place_is_given_back_once_however_often_it_is_left)
+TEST(admission, leaving_twice_gives_the_connection_back_once)
 {
     create();
     ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
@@ -84,7 +84,7 @@ static const struct {
                 {QUOTA_OVER_CLOSE, ADMISSION_CLOSE},
                 {QUOTA_OVER_RESET, ADMISSION_RESET}};
 
-TEST_EACH(admission, who_is_above_its_limit_is_sent_away_as_configured, ARRAY_LEN(verdicts))
+TEST_EACH(admission, client_above_its_limit_is_refused_as_configured, ARRAY_LEN(verdicts))
 {
     conf.over = verdicts[_i].over;
     create();
@@ -116,7 +116,7 @@ TEST(admission, a_rate_without_a_maximum_is_a_limit)
                      1);
 }
 
-TEST(admission, a_client_that_a_rule_denies_is_sent_away_as_configured)
+TEST(admission, client_denied_by_a_rule_is_refused_as_configured)
 {
     static const bool allow = false;
     static struct cidr block;
@@ -147,7 +147,7 @@ static void replace(void)
 }
 
 /* 0: other limits; 1: another table; 2: none before. */
-TEST_EACH(admission, a_client_that_came_before_is_counted_after, 3)
+TEST_EACH(admission, client_admitted_before_a_change_is_counted_after_it, 3)
 {
     if (_i == 2)
         conf.clients.each.max_connections = 0;
@@ -165,7 +165,7 @@ TEST_EACH(admission, a_client_that_came_before_is_counted_after, 3)
     ck_assert_int_eq(enter(&second), ADMISSION_ADMIT);
 }
 
-TEST(admission, without_limits_any_more_a_client_leaves_nothing)
+TEST(admission, client_leaves_cleanly_after_the_limits_are_removed)
 {
     create();
     ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
@@ -175,7 +175,7 @@ TEST(admission, without_limits_any_more_a_client_leaves_nothing)
     ck_assert_int_eq(enter(&second), ADMISSION_ADMIT);
 }
 
-TEST(admission, counters_go_on)
+TEST(admission, counters_continue_after_a_change)
 {
     static const struct acl_conf nobody = {.deny_others = true};
 
@@ -203,7 +203,7 @@ static int attempt(void *cookie)
     return rc;
 }
 
-TEST(admission, without_memory_the_one_before_stays_as_it_was)
+TEST(admission, change_that_lacks_memory_keeps_the_previous_limits)
 {
     create();
     ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
@@ -213,7 +213,7 @@ TEST(admission, without_memory_the_one_before_stays_as_it_was)
     ck_assert_int_eq(enter(&second), ADMISSION_RESET);
 }
 
-TEST_ABORTS(admission, entering_with_a_place_is_a_bug)
+TEST_ABORTS(admission, entering_twice_without_leaving_is_a_bug)
 {
     create();
     (void)enter(&first);

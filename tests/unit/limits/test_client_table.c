@@ -78,7 +78,7 @@ static void read_table(uint64_t clients, uint64_t uncounted)
 
 GROUP(client_table, setup, teardown);
 
-TEST(client_table, a_client_has_as_many_connections_as_it_may)
+TEST(client_table, client_has_at_most_max_connections)
 {
     struct address a = sockets_address("192.0.2.1:1"), other = sockets_address("192.0.2.2:1");
     struct client *first, *none;
@@ -96,7 +96,7 @@ TEST(client_table, a_client_has_as_many_connections_as_it_may)
     ck_assert_uint_eq(v.refused[CLIENT_TABLE_TOO_MANY], 2);
 }
 
-TEST(client_table, a_client_that_comes_too_fast_is_refused_though_it_has_gone)
+TEST(client_table, client_above_its_rate_is_refused_even_without_open_connections)
 {
     struct address a = sockets_address("192.0.2.1:1");
     struct client *none;
@@ -153,7 +153,7 @@ TEST_EACH(client_table, a_client_is_a_prefix_of_its_address, ARRAY_LEN(pairs))
 }
 
 /* All clients have the same bucket of the hash table: only the comparison tells them apart. */
-TEST(client_table, link_local_clients_of_two_zones_are_two_also_in_one_bucket)
+TEST(client_table, link_local_clients_in_two_zones_are_distinct_in_one_bucket)
 {
     struct address one = sockets_address("[fe80::2%1]:1"), other = sockets_address("[fe80::2%2]:1");
     struct client *c;
@@ -179,7 +179,7 @@ TEST(client_table, clients_of_unix_sockets_are_not_limited)
     read_table(0, 0);
 }
 
-TEST(client_table, who_was_seen_the_longest_ago_is_forgotten)
+TEST(client_table, full_table_evicts_the_client_seen_longest_ago)
 {
     struct address a[3] = {sockets_address("192.0.2.1:1"), sockets_address("192.0.2.2:1"),
                            sockets_address("192.0.2.3:1")};
@@ -195,7 +195,7 @@ TEST(client_table, who_was_seen_the_longest_ago_is_forgotten)
     read_table(2, 0);
 }
 
-TEST(client_table, link_local_clients_are_forgotten_like_others)
+TEST(client_table, link_local_clients_are_evicted_as_others)
 {
     char text[64];
 
@@ -211,7 +211,7 @@ TEST(client_table, link_local_clients_are_forgotten_like_others)
     read_table(64, 0);
 }
 
-TEST(client_table, who_is_forgotten_before_its_rate_is_over_is_counted)
+TEST(client_table, evicting_a_client_before_its_rate_is_over_is_counted)
 {
     struct address a[3] = {sockets_address("192.0.2.1:1"), sockets_address("192.0.2.2:1"),
                            sockets_address("192.0.2.3:1")};
@@ -236,7 +236,7 @@ TEST(client_table, who_is_forgotten_before_its_rate_is_over_is_counted)
 
 #define FULL 1024
 
-TEST(client_table, a_table_is_full_when_all_its_places_are_taken_and_not_before)
+TEST(client_table, table_holds_as_many_clients_as_configured)
 {
     struct client *c;
 
@@ -254,7 +254,7 @@ TEST(client_table, a_table_is_full_when_all_its_places_are_taken_and_not_before)
     }
 }
 
-TEST(client_table, who_is_connected_is_not_forgotten_and_a_new_one_is_not_counted)
+TEST(client_table, connected_clients_are_not_evicted_and_a_new_client_is_not_counted)
 {
     struct address a[3] = {sockets_address("192.0.2.1:1"), sockets_address("192.0.2.2:1"),
                            sockets_address("192.0.2.3:1")};
@@ -278,7 +278,7 @@ TEST(client_table, who_is_connected_is_not_forgotten_and_a_new_one_is_not_counte
 #define MANY   IF_SANITIZED(200000, 1000000)
 #define PLACES 65536
 
-TEST(client_table, a_million_addresses_need_no_more_than_the_places_there_are)
+TEST(client_table, a_million_addresses_take_no_more_memory_than_an_empty_table)
 {
     size_t before, used;
 
@@ -319,7 +319,7 @@ static void *come_and_go(void *arg)
     return NULL;
 }
 
-TEST(client_table, threads_that_come_and_go_leave_nobody_behind)
+TEST(client_table, threads_entering_and_leaving_leak_no_connection)
 {
     pthread_t threads[THREADS];
 
@@ -341,7 +341,7 @@ TEST(client_table, threads_that_come_and_go_leave_nobody_behind)
     }
 }
 
-TEST(client_table, a_table_of_one_place_works)
+TEST(client_table, table_of_one_client_works)
 {
     struct address a = sockets_address("192.0.2.1:1"), other = sockets_address("192.0.2.2:1");
 
@@ -361,7 +361,7 @@ static void change(unsigned connections, unsigned tokens)
                      now_ns);
 }
 
-TEST(client_table, a_lowered_limit_counts_those_that_came_before)
+TEST(client_table, lowered_limit_counts_connections_that_are_open)
 {
     struct address a = numbered(1);
     struct client *c[3], *refused;
@@ -379,7 +379,7 @@ TEST(client_table, a_lowered_limit_counts_those_that_came_before)
     client_table_leave(t, c[2]);
 }
 
-TEST(client_table, a_raised_rate_does_not_wait_for_the_tokens_of_the_old_one)
+TEST(client_table, raised_rate_does_not_wait_for_tokens_of_the_old_rate)
 {
     struct address a = numbered(1);
     struct client *refused;

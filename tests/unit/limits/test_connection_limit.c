@@ -59,7 +59,7 @@ static int64_t asked(int waiter)
 
 GROUP(room, setup, teardown);
 
-TEST(room, who_finds_no_room_is_told_when_one_leaves)
+TEST(room, boss_waiting_at_the_limit_is_notified_when_a_connection_ends)
 {
     ck_assert_int_eq(asked(0), 0);
     ck_assert_int_eq(asked(0), 0);
@@ -78,7 +78,7 @@ TEST(room, who_finds_no_room_is_told_when_one_leaves)
     ck_assert_uint_eq(atomic_load(&told[0]), 1); /* it did not ask again */
 }
 
-TEST(room, who_waits_for_the_process_is_told_by_a_client_of_another_listener)
+TEST(room, boss_waiting_for_the_process_limit_is_notified_by_another_listener)
 {
     struct quota other;
 
@@ -99,7 +99,7 @@ static void expect_open(unsigned process, unsigned listener)
     ck_assert_uint_eq(atomic_load(&own.open), listener);
 }
 
-TEST(room, who_was_let_in_and_did_not_come_makes_room)
+TEST(room, withdrawn_admission_frees_a_connection)
 {
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(connection_limit_enter(&room, &own), 0);
@@ -113,7 +113,7 @@ TEST(room, who_was_let_in_and_did_not_come_makes_room)
     expect_open(0, 0);
 }
 
-TEST(room, who_waits_for_a_token_is_told_how_long_and_not_by_those_who_leave)
+TEST(room, boss_waiting_for_the_rate_gets_the_delay_and_no_notification)
 {
     int64_t wait_ns;
 
@@ -128,7 +128,7 @@ TEST(room, who_waits_for_a_token_is_told_how_long_and_not_by_those_who_leave)
     ck_assert_uint_eq(atomic_load(&told[0]), 0);
 }
 
-TEST(room, a_boss_that_has_ended_is_not_told)
+TEST(room, an_ended_boss_is_not_notified)
 {
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(asked(0), 0);
@@ -198,7 +198,7 @@ TEST(room, no_wake_up_is_lost_when_bosses_and_workers_race)
 
 /* ---- while it runs ---- */
 
-TEST_EACH(room, who_waits_is_told_when_a_limit_is_raised, 2)
+TEST_EACH(room, waiting_boss_is_notified_when_a_limit_is_raised, 2)
 {
     struct quota_conf more = {.max_connections = 9};
 
@@ -210,7 +210,7 @@ TEST_EACH(room, who_waits_is_told_when_a_limit_is_raised, 2)
     ck_assert_int_eq(asked(0), 0);
 }
 
-TEST(room, a_process_limit_that_is_switched_on_counts_those_that_came_before)
+TEST(room, process_limit_switched_on_counts_connections_that_are_open)
 {
     connection_limit_set(&room, NULL, &(struct quota_conf){0});
     connection_limit_set(&room, &own, &(struct quota_conf){0});
@@ -228,7 +228,7 @@ static void leave_the_list(void *arg)
     connection_limit_remove(&room, arg);
 }
 
-TEST(room, who_was_removed_is_told_nothing_and_keeps_nobody_awake)
+TEST(room, removed_waiter_is_not_notified_and_does_not_stop_notifications)
 {
     ck_assert_int_eq(asked(0), 0);
     ck_assert_int_eq(asked(0), 0);
@@ -257,7 +257,7 @@ static void *come_and_go(void *arg)
     return NULL;
 }
 
-TEST(room, a_place_of_the_process_that_another_listener_takes_first_costs_none_of_the_own)
+TEST(room, connection_refused_by_the_process_limit_is_not_counted_at_its_listener)
 {
     pthread_t threads[2];
 
@@ -288,7 +288,7 @@ static int64_t passed(void)
     return wait_ns;
 }
 
-TEST(room, who_is_held_is_told_when_some_may_pass)
+TEST(room, boss_waiting_for_a_hold_is_notified_when_connections_are_allowed)
 {
     ck_assert_int_eq(passed(), 0);
     hold_close(&held);

@@ -6,7 +6,7 @@ static struct hold hold;
 
 GROUP(hold, NULL, NULL);
 
-TEST(hold, all_pass_while_it_is_open)
+TEST(hold, open_hold_passes_every_connection)
 {
     ck_assert(!hold_is_closed(&hold));
     ck_assert(hold_pass(&hold));
@@ -17,7 +17,7 @@ TEST(hold, all_pass_while_it_is_open)
     ck_assert(hold_pass(&hold));
 }
 
-TEST(hold, those_allowed_pass_while_it_is_closed)
+TEST(hold, closed_hold_passes_the_allowed_number)
 {
     hold_close(&hold);
     ck_assert_uint_eq(hold_allow(&hold, 2), 0);
@@ -28,7 +28,7 @@ TEST(hold, those_allowed_pass_while_it_is_closed)
     ck_assert(hold_pass(&hold));
 }
 
-TEST(hold, those_that_were_not_used_are_told_and_lost)
+TEST(hold, unused_allowance_is_returned_and_expires)
 {
     hold_close(&hold);
     (void)hold_allow(&hold, 3);

@@ -135,7 +135,7 @@ static struct cidr draw_block(uint8_t len, unsigned spread)
 
 GROUP(find, setup, teardown);
 
-TEST(find, an_empty_table_has_nobody)
+TEST(find, empty_table_matches_no_address)
 {
     make();
     ck_assert_uint_eq(find("0.0.0.0"), PREFIX_TABLE_NONE);
@@ -144,7 +144,7 @@ TEST(find, an_empty_table_has_nobody)
     ck_assert_uint_eq(find("unix"), PREFIX_TABLE_NONE);
 }
 
-TEST(find, the_first_that_covers_an_address_wins_and_not_the_longest)
+TEST(find, first_covering_block_wins_and_not_the_longest)
 {
     add("10.1.0.0/16");
     add("10.0.0.0/8");
@@ -211,7 +211,7 @@ TEST(find, as_deep_as_blocks_can_nest)
     }
 }
 
-TEST(find, equal_blocks_are_the_first_of_them)
+TEST(find, address_in_equal_blocks_matches_the_first_block)
 {
     for (unsigned i = 0; i < 1000; i++)
         add(i % 3 == 0 ? "10.0.0.0/8" : "10.0.0.0/9");
@@ -221,7 +221,7 @@ TEST(find, equal_blocks_are_the_first_of_them)
 }
 
 /* Spread 2 nests nearly everything, 256 hardly anything. */
-TEST(find, drawn_lists_agree_with_going_through_them)
+TEST(find, random_lists_match_as_a_linear_search_does)
 {
     static const unsigned spreads[] = {2, 4, 16, 256};
 
@@ -248,7 +248,7 @@ static bool covers(const struct cidr *outer, const struct cidr *inner)
     return cidr_has(outer, &a);
 }
 
-TEST(find, what_covers_a_block_is_found_for_each)
+TEST(find, first_covering_block_of_each_block_is_found)
 {
     for (unsigned round = 0; round < 20; round += IF_SANITIZED(4, 1)) {
         state = (uint64_t)round << 32;

@@ -16,7 +16,7 @@ static void limit(unsigned connections, unsigned tokens)
 
 GROUP(quota, NULL, NULL);
 
-TEST(quota, the_last_place_is_given_once_and_again_when_one_has_left)
+TEST(quota, last_connection_is_admitted_once_and_again_after_a_leave)
 {
     limit(2, 0);
     ck_assert(quota_is_limited(&q));
@@ -29,7 +29,7 @@ TEST(quota, the_last_place_is_given_once_and_again_when_one_has_left)
     ck_assert(quota_enter(&q, now_ns));
 }
 
-TEST(quota, who_leaves_frees_a_place_and_no_token)
+TEST(quota, leaving_frees_a_connection_and_no_token)
 {
     limit(5, 1);
     ck_assert(quota_enter(&q, now_ns));
@@ -38,7 +38,7 @@ TEST(quota, who_leaves_frees_a_place_and_no_token)
     ck_assert_int_eq(quota_wait_ns(&q, now_ns), NS_PER_S);
 }
 
-TEST(quota, who_did_not_come_costs_nothing)
+TEST(quota, withdrawing_frees_the_connection_and_the_token)
 {
     limit(1, 1);
     for (int i = 0; i < 3; i++) {
@@ -47,7 +47,7 @@ TEST(quota, who_did_not_come_costs_nothing)
     }
 }
 
-TEST(quota, who_finds_no_place_takes_no_token)
+TEST(quota, refusal_at_max_connections_takes_no_token)
 {
     limit(1, 2);
     ck_assert(quota_enter(&q, now_ns));
@@ -56,7 +56,7 @@ TEST(quota, who_finds_no_place_takes_no_token)
     ck_assert(quota_enter(&q, now_ns));
 }
 
-TEST(quota, without_limits_everybody_comes_and_goes)
+TEST(quota, without_limits_every_connection_is_admitted)
 {
     limit(0, 0);
     ck_assert(!quota_is_limited(&q));
@@ -75,7 +75,7 @@ static void change(unsigned connections, unsigned tokens)
               now_ns);
 }
 
-TEST(quota, a_maximum_that_is_switched_on_counts_those_that_came_before)
+TEST(quota, maximum_switched_on_counts_connections_that_are_open)
 {
     limit(0, 0);
     for (int i = 0; i < 3; i++)
@@ -94,7 +94,7 @@ TEST(quota, a_maximum_that_is_switched_on_counts_those_that_came_before)
     ck_assert_uint_eq(atomic_load(&q.open), 0);
 }
 
-TEST(quota, a_maximum_that_is_switched_off_lets_all_in_and_all_leave)
+TEST(quota, maximum_switched_off_admits_every_connection_and_keeps_the_count)
 {
     limit(1, 0);
     ck_assert(quota_enter(&q, now_ns));
@@ -118,7 +118,7 @@ TEST(quota, a_rate_that_is_switched_on_begins_with_its_burst)
     ck_assert(quota_enter(&q, now_ns));
 }
 
-TEST(quota, a_raised_rate_does_not_wait_for_the_tokens_of_the_old_one)
+TEST(quota, raised_rate_does_not_wait_for_tokens_of_the_old_rate)
 {
     limit(0, 1);
     ck_assert(quota_enter(&q, now_ns));
@@ -150,7 +150,7 @@ static void *come_and_go(void *arg)
     return NULL;
 }
 
-TEST(quota, threads_are_never_more_than_there_are_places)
+TEST(quota, concurrent_threads_never_exceed_the_maximum)
 {
     pthread_t threads[THREADS];
 

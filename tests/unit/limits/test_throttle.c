@@ -90,7 +90,7 @@ static void take_little(void *arg)
 
 GROUP(throttle, setup, teardown);
 
-TEST(throttle, nothing_is_limited_and_nothing_is_made_without_a_bandwidth)
+TEST(throttle, without_a_bandwidth_nothing_is_limited_or_created)
 {
     ck_assert(!throttle_plan_init(&plan, &(struct throttle_conf){0}, &shared));
     ck_assert(throttle_plan_init(&plan, &(struct throttle_conf){.each_out = 5000}, &shared));
@@ -98,7 +98,7 @@ TEST(throttle, nothing_is_limited_and_nothing_is_made_without_a_bandwidth)
     ck_assert_ptr_null(throttle);
 }
 
-TEST(throttle, a_tenth_of_a_second_is_there_at_once_and_then_nothing)
+TEST(throttle, initial_burst_is_a_tenth_of_a_second)
 {
     begin(1000000, 0);
     call(take_all);
@@ -106,7 +106,7 @@ TEST(throttle, a_tenth_of_a_second_is_there_at_once_and_then_nothing)
     ck_assert_uint_le(asked, 100000 + 50000); /* and what came meanwhile, on a slow machine */
 }
 
-TEST(throttle, what_was_not_read_is_given_back)
+TEST(throttle, bytes_granted_but_not_read_are_given_back)
 {
     begin(100000, 0);
     call(take_little); /* would be 5000000 bytes, were it not */
@@ -125,7 +125,7 @@ static void take_one(void *arg)
     full_at_ns[1] = shared.of[0].bucket.full_at_ns;
 }
 
-TEST(throttle, who_has_read_all_leaves_the_rest_of_the_grant_to_others)
+TEST(throttle, session_that_read_all_leaves_the_rest_of_its_grant_to_others)
 {
     int64_t full_at_ns[2];
 
@@ -135,7 +135,7 @@ TEST(throttle, who_has_read_all_leaves_the_rest_of_the_grant_to_others)
     loop_runner_call(loop, take_one, full_at_ns); /* and asks for a whole one again */
 }
 
-TEST(throttle, a_grant_is_small_when_it_is_shared)
+TEST(throttle, shared_limit_has_small_grants)
 {
     begin(0, 256000);
     ck_assert_uint_eq(plan.limits[0].grant_bytes, 1000);
@@ -148,7 +148,7 @@ TEST(throttle, a_grant_is_small_when_it_is_shared)
     ck_assert_uint_eq(plan.limits[0].grant_bytes, 4);
 }
 
-TEST(throttle, who_ends_while_it_waits_leaves_its_turn_to_others)
+TEST(throttle, session_that_ends_while_waiting_returns_its_reservation)
 {
     int64_t full_at_ns;
 
@@ -176,7 +176,7 @@ static void set(void *arg)
     throttle_set(throttle, arg);
 }
 
-TEST(throttle, who_waits_for_a_low_limit_goes_on_when_it_is_raised)
+TEST(throttle, session_waiting_for_a_low_limit_resumes_when_the_limit_is_raised)
 {
     begin(1000, 1000);
     call(take_all);
@@ -185,7 +185,7 @@ TEST(throttle, who_waits_for_a_low_limit_goes_on_when_it_is_raised)
     ck_assert_uint_ge(asked, 1000000);
 }
 
-TEST(throttle, without_a_limit_any_more_all_is_allowed)
+TEST(throttle, removed_limit_lets_all_bytes_pass)
 {
     begin(1000, 0);
     call(take_all);

@@ -53,7 +53,7 @@ TEST(token_bucket, five_hundred_a_second_are_five_thousand_in_ten)
     ck_assert_uint_le(n, 5050);
 }
 
-TEST(token_bucket, after_a_rest_a_burst_comes_at_once_and_no_more)
+TEST(token_bucket, after_a_pause_one_burst_is_available_at_once)
 {
     unsigned n = 0;
 
@@ -65,7 +65,7 @@ TEST(token_bucket, after_a_rest_a_burst_comes_at_once_and_no_more)
     ck_assert_int_eq(token_bucket_wait_ns(&b, &rates[0], 1, now_ns), 2 * NS_PER_MS);
 }
 
-TEST(token_bucket, who_waits_as_long_as_it_says_gets_it_and_not_earlier)
+TEST(token_bucket, take_succeeds_exactly_after_the_returned_wait)
 {
     const struct token_bucket_conf conf = {3, NS_PER_S, 2}; /* a third of a second: no whole ns */
     int64_t wait_ns;
@@ -86,13 +86,13 @@ TEST(token_bucket, tokens_that_take_no_whole_ns_do_not_exceed_the_rate)
     ck_assert_int_ge(wait_ns, NS_PER_S); /* the fourth is three after the first */
 }
 
-TEST(token_bucket, more_than_the_burst_is_never_had)
+TEST(token_bucket, more_tokens_than_the_burst_are_never_taken)
 {
     ck_assert(!token_bucket_take(&b, &rates[0], 51, now_ns));
     ck_assert(token_bucket_take(&b, &rates[0], 50, now_ns));
 }
 
-TEST(token_bucket, what_is_reserved_comes_in_the_order_of_reserving)
+TEST(token_bucket, reservations_are_granted_in_order)
 {
     ck_assert_int_eq(token_bucket_reserve(&b, &rates[0], 50, now_ns), 0);
     ck_assert_int_eq(token_bucket_reserve(&b, &rates[0], 500, now_ns), NS_PER_S);
@@ -102,7 +102,7 @@ TEST(token_bucket, what_is_reserved_comes_in_the_order_of_reserving)
     ck_assert(token_bucket_take(&b, &rates[0], 1, now_ns + 2002 * NS_PER_MS));
 }
 
-TEST(token_bucket, what_is_given_back_is_there_again)
+TEST(token_bucket, tokens_given_back_can_be_taken_again)
 {
     ck_assert(token_bucket_take(&b, &rates[1], 1, now_ns));
     ck_assert(!token_bucket_take(&b, &rates[1], 1, now_ns));
@@ -121,7 +121,7 @@ TEST(token_bucket, without_a_rate_there_is_no_limit)
     ck_assert_int_eq(token_bucket_wait_ns(&b, &none, 1, now_ns), 0);
 }
 
-TEST(token_bucket, what_takes_for_ever_is_never_had_and_harms_nobody)
+TEST(token_bucket, amount_beyond_any_wait_is_refused_without_overflow)
 {
     const struct token_bucket_conf slow = {1, 3600 * NS_PER_S, 1000000};
 
@@ -145,7 +145,7 @@ static void *take_all(void *arg)
     return NULL;
 }
 
-TEST(token_bucket, threads_together_take_what_there_is_and_no_more)
+TEST(token_bucket, concurrent_threads_take_exactly_the_available_tokens)
 {
     pthread_t threads[THREADS];
     unsigned n[THREADS] = {0}, sum = 0;
@@ -161,7 +161,7 @@ TEST(token_bucket, threads_together_take_what_there_is_and_no_more)
 
 /* ---- a rate that changes ---- */
 
-TEST(token_bucket, a_changed_rate_keeps_the_tokens_that_are_missing)
+TEST(token_bucket, changed_rate_keeps_the_missing_tokens)
 {
     static const struct token_bucket_conf slow = {10, 600 * NS_PER_S, 10},
                                           fast = {100, NS_PER_S, 20};
@@ -175,7 +175,7 @@ TEST(token_bucket, a_changed_rate_keeps_the_tokens_that_are_missing)
     ck_assert_int_eq(token_bucket_wait_ns(&b, &fast, 1, now_ns), 10 * NS_PER_MS);
 }
 
-TEST(token_bucket, a_smaller_burst_is_missed_at_most_once)
+TEST(token_bucket, smaller_burst_delays_at_most_once)
 {
     static const struct token_bucket_conf wide = {100, NS_PER_S, 100}, tight = {1, NS_PER_S, 1};
 
@@ -185,7 +185,7 @@ TEST(token_bucket, a_smaller_burst_is_missed_at_most_once)
     ck_assert_int_eq(token_bucket_wait_ns(&b, &tight, 1, now_ns), NS_PER_S);
 }
 
-TEST(token_bucket, a_rate_that_was_off_begins_full)
+TEST(token_bucket, rate_switched_on_begins_with_a_full_bucket)
 {
     static const struct token_bucket_conf none = {0, NS_PER_S, 1};
 

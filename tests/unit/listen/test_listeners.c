@@ -143,7 +143,7 @@ static void expect_refused(const struct address *a)
 
 GROUP(listeners, setup, teardown);
 
-TEST(listeners, a_new_listener_listens_and_accepts_nobody)
+TEST(listeners, new_listener_listens_and_accepts_no_client)
 {
     int client;
 
@@ -164,7 +164,7 @@ static ssize_t write_nothing(void *cookie, const char *lines, size_t len)
     return (ssize_t)len;
 }
 
-TEST(listeners, a_listener_uses_its_access_log_until_it_is_gone)
+TEST(listeners, listener_uses_its_access_log_until_it_is_destroyed)
 {
     const struct access_log_conf log = {
         .name = "x", .sink = {.write = write_nothing}, .pool = 5, .max_bytes = 1 << 20};
@@ -194,7 +194,7 @@ TEST(listeners, a_started_listener_accepts_on_every_address)
     expect_refused(&addresses[1]);
 }
 
-TEST(listeners, when_one_address_cannot_be_had_none_is_kept)
+TEST(listeners, address_in_use_releases_the_other_addresses)
 {
     struct sock_listen_conf listen_conf = {.backlog = 1};
     int fd;
@@ -223,7 +223,7 @@ TEST(listeners, each_address_has_as_many_sockets_as_reuseport_says)
     UNTIL(atomic_load(&stopped) == 5);
 }
 
-TEST(listeners, clients_that_wait_when_it_stops_are_still_accepted)
+TEST(listeners, stopping_a_paused_listener_accepts_the_clients_of_its_backlog)
 {
     int clients[10];
 
@@ -240,21 +240,21 @@ TEST(listeners, clients_that_wait_when_it_stops_are_still_accepted)
         close(clients[i]);
 }
 
-TEST(listeners, a_boss_that_cannot_start_is_told)
+TEST(listeners, boss_that_cannot_start_is_reported)
 {
     ck_assert_int_eq(create(), 0);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
     ck_assert_int_eq(listeners_start(listeners), -EAGAIN);
 }
 
-TEST(listeners, stopping_one_that_was_never_started_is_told_too)
+TEST(listeners, stopping_a_listener_that_was_not_started_is_reported)
 {
     ck_assert_int_eq(create(), 0);
     listeners_stop(listeners);
     UNTIL(atomic_load(&stopped) == 1);
 }
 
-TEST(listeners, stopping_when_the_boss_has_ended_is_told_too)
+TEST(listeners, stopping_a_listener_of_an_ended_boss_is_reported)
 {
     ck_assert_int_eq(create(), 0);
     ck_assert_int_eq(listeners_start(listeners), 0);
@@ -263,7 +263,7 @@ TEST(listeners, stopping_when_the_boss_has_ended_is_told_too)
     ck_assert_uint_eq(atomic_load(&stopped), 1);
 }
 
-TEST(listeners, what_a_boss_that_was_cut_off_left_open_is_only_closed)
+TEST(listeners, listener_of_a_boss_stopped_by_its_timeout_is_closed_without_accepting)
 {
     struct tasks_block block;
     int client;
@@ -304,7 +304,7 @@ static void stop_with_all_places_free(void)
     ck_assert_uint_eq(atomic_load(&room.quota.open), 0);
 }
 
-TEST_EACH(listeners, a_place_that_no_client_takes_is_free_again, 2)
+TEST_EACH(listeners, connection_of_a_client_that_no_worker_takes_is_not_counted, 2)
 {
     start_with_one_place(_i == 0 ? QUOTA_OVER_WAIT : QUOTA_OVER_CLOSE);
     for (unsigned i = 1; i <= 3; i++) {
@@ -316,7 +316,7 @@ TEST_EACH(listeners, a_place_that_no_client_takes_is_free_again, 2)
     stop_with_all_places_free();
 }
 
-TEST_EACH(listeners, a_client_that_is_denied_leaves_its_place, 2)
+TEST_EACH(listeners, denied_client_is_not_counted_in_max_connections, 2)
 {
     conf.access.deny_others = true;
     conf.on_deny = ADMISSION_CLOSE;
@@ -365,7 +365,7 @@ static bool exists(void)
     return lstat(addresses[0].u.un.sun_path, &st) == 0;
 }
 
-TEST(listeners, a_unix_socket_is_gone_when_the_listener_has_stopped)
+TEST(listeners, unix_socket_is_unlinked_when_its_listener_has_stopped)
 {
     sockets_path(&addresses[0], "front");
     ck_assert_int_eq(create(), 0);
@@ -407,7 +407,7 @@ TEST(listeners, a_unix_socket_that_was_never_started_is_removed)
     ck_assert(!exists());
 }
 
-TEST(listeners, destroying_none_is_allowed)
+TEST(listeners, destroying_null_is_allowed)
 {
     listeners_destroy(NULL);
 }

@@ -97,7 +97,7 @@ TEST(listeners_change, the_same_configuration_keeps_sockets_sessions_and_counter
     close(fd);
 }
 
-TEST(listeners_change, a_socket_goes_to_the_listener_that_has_its_address_now)
+TEST(listeners_change, socket_moves_to_the_listener_that_now_has_its_address)
 {
     struct address mine = served.addresses[0];
 
@@ -114,7 +114,7 @@ TEST(listeners_change, a_socket_goes_to_the_listener_that_has_its_address_now)
     ck_assert_uint_eq(atomic_load(&served.opened), 2);
 }
 
-TEST(listeners_change, clients_queued_on_a_socket_that_moves_are_served_by_its_new_listener)
+TEST(listeners_change, clients_in_the_backlog_of_a_moved_socket_are_served_by_its_new_listener)
 {
     served_start(1);
     close(served_client(0));
@@ -130,7 +130,7 @@ TEST(listeners_change, clients_queued_on_a_socket_that_moves_are_served_by_its_n
     ck_assert_uint_eq(atomic_load(&served.accepted_by[0]), 2);
 }
 
-TEST(listeners_change, a_socket_can_move_to_a_listener_that_is_new_while_its_own_is_removed)
+TEST(listeners_change, socket_can_move_to_a_new_listener_while_its_old_listener_is_removed)
 {
     int fd;
 
@@ -182,7 +182,7 @@ TEST(listeners_change, a_removed_listener_refuses_clients_and_keeps_its_sessions
     close(served_client(0));
 }
 
-TEST(listeners_change, clients_queued_at_a_removed_listener_are_still_served)
+TEST(listeners_change, clients_in_the_backlog_of_a_removed_listener_are_served)
 {
     served_start(2);
     close(served_client(0));
@@ -209,7 +209,7 @@ TEST(listeners_change, a_removed_listener_refuses_clients_before_its_boss_has_a_
 }
 
 /* So many that the boss runs the tail task of the change before it closes the socket. */
-TEST(listeners_change, clients_of_a_removed_listener_are_served_by_a_boss_that_is_busy)
+TEST(listeners_change, backlog_of_a_removed_listener_is_served_by_a_busy_boss)
 {
     static struct tasks_counted many[2][1500];
 
@@ -231,7 +231,7 @@ TEST(listeners_change, clients_of_a_removed_listener_are_served_by_a_boss_that_i
     UNTIL(!access_log_used(served.logs[0]));
 }
 
-TEST(listeners_change, an_address_that_is_closing_can_be_had_again)
+TEST(listeners_change, an_address_that_is_closing_can_be_bound_again)
 {
     served_start(2);
     close(served_client(1));
@@ -244,7 +244,7 @@ TEST(listeners_change, an_address_that_is_closing_can_be_had_again)
     ck_assert_uint_eq(atomic_load(&served.opened), 22);
 }
 
-TEST(listeners_change, a_removed_listener_that_comes_again_begins_anew)
+TEST(listeners_change, listener_removed_and_added_again_has_new_counters)
 {
     int fd;
 
@@ -258,7 +258,7 @@ TEST(listeners_change, a_removed_listener_that_comes_again_begins_anew)
     close(fd);
 }
 
-TEST(listeners_change, listeners_can_all_go_and_come)
+TEST(listeners_change, all_listeners_can_be_removed_and_added_again)
 {
     served_start(1);
     served_change(0);
@@ -299,7 +299,7 @@ TEST(listeners_change, an_address_given_twice_is_refused)
     ck_assert_uint_eq(atomic_load(&served.accepted_by[0]), 1);
 }
 
-TEST(listeners_change, a_path_that_is_another_file_is_refused_and_stays)
+TEST(listeners_change, path_of_another_kind_of_file_is_refused_and_left_alone)
 {
     unsigned descriptors;
     int fd;
@@ -335,7 +335,7 @@ static void run_fault(void *arg)
     *allocations = fault_each_allocation(attempt, (void *)&sources);
 }
 
-TEST(listeners_change, every_allocation_that_fails_leaves_all_as_it_was)
+TEST(listeners_change, any_failed_allocation_leaves_all_as_it_was)
 {
     unsigned descriptors, allocations = 0;
 
@@ -358,7 +358,7 @@ TEST(listeners_change, every_allocation_that_fails_leaves_all_as_it_was)
         close(served_client(i));
 }
 
-TEST(listeners_change, without_descriptors_for_its_sockets_it_is_refused)
+TEST(listeners_change, change_without_descriptors_for_its_sockets_is_refused)
 {
     unsigned descriptors;
 
@@ -373,7 +373,7 @@ TEST(listeners_change, without_descriptors_for_its_sockets_it_is_refused)
 
 /* ---- cancelled ---- */
 
-TEST(listeners_change, cancel_closes_what_was_bound)
+TEST(listeners_change, cancel_closes_prepared_sockets)
 {
     unsigned descriptors;
 
@@ -412,7 +412,7 @@ TEST(listeners_change, cancel_removes_only_its_own_socket_files)
 
 /* ---- reuseport ---- */
 
-TEST(listeners_change, more_sockets_are_opened_beside_the_first)
+TEST(listeners_change, higher_reuseport_opens_sockets_beside_the_first)
 {
     served_start(1);
     block_bosses();
@@ -426,7 +426,7 @@ TEST(listeners_change, more_sockets_are_opened_beside_the_first)
     expect_clients_served();
 }
 
-TEST(listeners_change, sockets_that_are_prepared_get_no_clients_before_the_commit)
+TEST(listeners_change, prepared_sockets_get_no_clients_before_the_commit)
 {
     served_start(1);
     served.listeners[0].reuseport = 4;
@@ -437,7 +437,7 @@ TEST(listeners_change, sockets_that_are_prepared_get_no_clients_before_the_commi
 }
 
 /* As after privileges were dropped. */
-TEST(listeners_change, more_sockets_of_another_user_are_refused)
+TEST(listeners_change, higher_reuseport_on_a_socket_of_another_user_is_refused)
 {
     unsigned descriptors;
     int rc;
@@ -503,7 +503,7 @@ TEST_EACH(listeners_change, a_wildcard_and_an_address_of_its_port_can_replace_ea
     expect_clients_served();
 }
 
-TEST_EACH(listeners_change, while_they_are_prepared_clients_go_to_the_one_that_listens, 2)
+TEST_EACH(listeners_change, clients_go_to_the_listening_socket_while_another_is_prepared, 2)
 {
     unsigned descriptors;
 
@@ -516,7 +516,7 @@ TEST_EACH(listeners_change, while_they_are_prepared_clients_go_to_the_one_that_l
     expect_unchanged(descriptors);
 }
 
-TEST_EACH(listeners_change, afterwards_a_second_process_does_not_get_the_port, 2)
+TEST_EACH(listeners_change, second_process_cannot_bind_the_port_after_the_change, 2)
 {
     struct sock_listen_conf alone = {.backlog = 1};
     int fd;
@@ -543,7 +543,7 @@ TEST_EACH(listeners_change, a_wildcard_beside_an_address_of_its_port_is_refused,
 
 /* ---- limits ---- */
 
-TEST(listeners_change, a_higher_limit_lets_in_a_client_that_waits)
+TEST(listeners_change, a_higher_limit_admits_a_waiting_client)
 {
     int in, waiting;
 
@@ -561,7 +561,7 @@ TEST(listeners_change, a_higher_limit_lets_in_a_client_that_waits)
     close(waiting);
 }
 
-TEST(listeners_change, a_limit_that_comes_counts_the_sessions_that_are_open)
+TEST(listeners_change, limit_added_by_a_change_counts_open_sessions)
 {
     int in, second;
 
@@ -578,7 +578,7 @@ TEST(listeners_change, a_limit_that_comes_counts_the_sessions_that_are_open)
     close(served_client(0));
 }
 
-TEST(listeners_change, a_client_that_waits_is_let_in_by_a_listener_with_room)
+TEST(listeners_change, waiting_client_is_admitted_by_the_new_listener_of_its_socket)
 {
     int in, waiting;
 
@@ -597,7 +597,7 @@ TEST(listeners_change, a_client_that_waits_is_let_in_by_a_listener_with_room)
     close(waiting);
 }
 
-TEST(listeners_change, what_admission_has_counted_goes_on)
+TEST(listeners_change, counters_of_admission_continue_after_a_change)
 {
     int fd;
 
@@ -616,7 +616,7 @@ TEST(listeners_change, what_admission_has_counted_goes_on)
 
 /* ---- while it stops ---- */
 
-TEST(listeners_change, what_is_committed_while_they_stop_is_closed)
+TEST(listeners_change, change_committed_during_a_stop_closes_its_sockets)
 {
     served_start(1);
     ck_assert_int_eq(served_prepare(3), 0);
@@ -628,7 +628,7 @@ TEST(listeners_change, what_is_committed_while_they_stop_is_closed)
         ck_assert(served_refused(i));
 }
 
-TEST(listeners_change, a_socket_whose_boss_has_no_thread_uses_another)
+TEST(listeners_change, socket_whose_boss_cannot_start_uses_another_boss)
 {
     served_start(1);
     close(served_client(0));

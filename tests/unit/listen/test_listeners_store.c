@@ -254,7 +254,7 @@ static void knock(unsigned n)
     }
 }
 
-TEST(listeners_store, others_beside_an_inherited_socket_get_clients_when_they_are_accepted)
+TEST(listeners_store, sockets_added_to_an_inherited_socket_get_clients_from_the_start)
 {
     give(sockets_listen(&a, 64));
     conf.reuseport = 3;
@@ -269,7 +269,7 @@ TEST(listeners_store, others_beside_an_inherited_socket_get_clients_when_they_ar
     UNTIL(atomic_load(&accepted) == 32);
 }
 
-TEST(listeners_store, others_beside_an_inherited_socket_end_with_a_start_that_fails)
+TEST(listeners_store, failed_start_leaves_all_clients_on_the_inherited_socket)
 {
     int clients[16], copy = sockets_listen(&a, 64), last;
 
@@ -290,7 +290,7 @@ TEST(listeners_store, others_beside_an_inherited_socket_end_with_a_start_that_fa
 }
 
 /* As with one that belongs to another user. */
-TEST(listeners_store, an_inherited_socket_serves_alone_if_no_other_can_be_bound)
+TEST(listeners_store, an_inherited_socket_serves_alone_if_no_second_socket_can_be_bound)
 {
     int fd = sockets_listen(&a, 4);
 
@@ -322,7 +322,7 @@ TEST(listeners_store, the_end_of_the_process_leaves_the_file_of_a_kept_socket)
     ck_assert_uint_eq(n_forgotten, 0);
 }
 
-TEST(listeners_store, the_end_of_the_process_removes_the_file_of_another)
+TEST(listeners_store, the_end_of_the_process_removes_the_file_of_a_socket_not_kept)
 {
     sockets_path(&a, "store");
     configure(1);
@@ -332,7 +332,7 @@ TEST(listeners_store, the_end_of_the_process_removes_the_file_of_another)
     ck_assert(!has_file());
 }
 
-TEST(listeners_store, an_inherited_file_that_is_not_ours_is_left)
+TEST(listeners_store, listener_that_was_not_started_leaves_the_file_of_its_inherited_socket)
 {
     give_path();
     configure(1);
@@ -341,7 +341,7 @@ TEST(listeners_store, an_inherited_file_that_is_not_ours_is_left)
 }
 
 /* `forget` says whose it is. */
-TEST_EACH(listeners_store, a_removed_listener_is_forgotten_with_its_file, 2)
+TEST_EACH(listeners_store, a_removed_listener_is_removed_from_the_store_with_its_file, 2)
 {
     forgets = _i == 1;
     keeps = true;
@@ -356,7 +356,7 @@ TEST_EACH(listeners_store, a_removed_listener_is_forgotten_with_its_file, 2)
     ck_assert_uint_eq(n_forgotten, 1);
 }
 
-TEST(listeners_store, a_change_that_is_cancelled_keeps_nothing_and_leaves_the_inherited_file)
+TEST(listeners_store, a_cancelled_change_stores_nothing_and_leaves_the_inherited_file)
 {
     struct listeners_change *change;
 
@@ -368,7 +368,7 @@ TEST(listeners_store, a_change_that_is_cancelled_keeps_nothing_and_leaves_the_in
     ck_assert(has_file());
 }
 
-TEST(listeners_store, an_inherited_socket_that_cannot_be_configured_is_told)
+TEST(listeners_store, an_inherited_socket_that_cannot_be_configured_is_logged)
 {
     struct listeners_change *change;
 
@@ -412,7 +412,7 @@ TEST(listeners_store, sockets_that_are_left_keep_their_file_and_their_queue)
     close(copy);
 }
 
-TEST(listeners_store, the_file_of_an_inherited_socket_is_ours_when_the_store_does_not_keep_it)
+TEST(listeners_store, file_of_an_inherited_socket_is_removed_when_the_store_does_not_keep_it)
 {
     give_path();
     configure(1);
@@ -490,7 +490,7 @@ static unsigned file_mode(void)
     return st.st_mode & ALLPERMS;
 }
 
-TEST(listeners_store, the_file_of_another_process_gets_its_mode_when_that_is_replaced)
+TEST(listeners_store, file_of_another_process_gets_its_mode_when_that_process_is_replaced)
 {
     unsigned mode;
 
@@ -504,7 +504,7 @@ TEST(listeners_store, the_file_of_another_process_gets_its_mode_when_that_is_rep
     ck_assert_uint_eq(file_mode(), 0606);
 }
 
-TEST(listeners_store, what_cannot_be_configured_when_a_process_is_replaced_is_told)
+TEST(listeners_store, inherited_socket_that_cannot_be_configured_at_a_take_over_is_logged)
 {
     if (geteuid() != 0)
         return;
@@ -519,7 +519,7 @@ TEST(listeners_store, what_cannot_be_configured_when_a_process_is_replaced_is_to
     ck_assert_uint_eq(listeners_sockets(listeners), 1);
 }
 
-TEST(listeners_store, a_process_that_replaces_another_has_fewer_sockets_if_no_other_can_be_bound)
+TEST(listeners_store, replacing_process_has_fewer_sockets_if_no_second_socket_can_be_bound)
 {
     if (geteuid() != 0)
         return;

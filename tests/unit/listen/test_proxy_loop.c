@@ -36,7 +36,7 @@ static struct proxy_loop *create(struct proxy_loop *before)
 
 GROUP(proxy_loop, setup, NULL);
 
-TEST(proxy_loop, listeners_of_an_upstream_lead_back_to_it)
+TEST(proxy_loop, address_of_a_listener_of_the_upstream_is_a_loop)
 {
     struct proxy_loop *p = create(NULL);
 
@@ -48,7 +48,7 @@ TEST(proxy_loop, listeners_of_an_upstream_lead_back_to_it)
     proxy_loop_release(p);
 }
 
-TEST(proxy_loop, any_listener_leads_back_to_a_mirror)
+TEST(proxy_loop, address_of_any_listener_is_a_loop_for_a_mirror)
 {
     struct proxy_loop *p = create(NULL);
 
@@ -57,7 +57,7 @@ TEST(proxy_loop, any_listener_leads_back_to_a_mirror)
     proxy_loop_release(p);
 }
 
-TEST(proxy_loop, it_does_not_need_the_configuration_it_was_made_of)
+TEST(proxy_loop, detector_does_not_need_the_configuration_it_was_made_of)
 {
     struct proxy_loop *p = create(NULL);
     char name[] = "back";
@@ -110,7 +110,7 @@ static int attempt(void *cookie)
     return proxy_loop_create(cookie, listeners, n_listeners, NULL);
 }
 
-TEST(proxy_loop, without_memory_there_is_none)
+TEST(proxy_loop, creating_without_memory_fails)
 {
     struct proxy_loop *p;
 

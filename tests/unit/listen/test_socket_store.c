@@ -65,7 +65,7 @@ static void teardown(void)
 
 GROUP(socket_store, setup, teardown);
 
-TEST(socket_store, a_socket_that_the_store_has_is_taken_and_configured)
+TEST(socket_store, stored_socket_is_taken_and_configured)
 {
     int fd;
 
@@ -77,7 +77,7 @@ TEST(socket_store, a_socket_that_the_store_has_is_taken_and_configured)
     close(fd);
 }
 
-TEST(socket_store, one_that_cannot_be_configured_is_closed)
+TEST(socket_store, stored_socket_that_cannot_be_configured_is_closed)
 {
     int fd;
 
@@ -86,7 +86,7 @@ TEST(socket_store, one_that_cannot_be_configured_is_closed)
     ck_assert_int_eq(fd, -ENOTSOCK);
 }
 
-TEST(socket_store, one_that_the_store_does_not_have_is_created)
+TEST(socket_store, socket_missing_in_the_store_is_created)
 {
     int fd;
 
@@ -95,7 +95,7 @@ TEST(socket_store, one_that_the_store_does_not_have_is_created)
     close(fd);
 }
 
-TEST(socket_store, what_cannot_be_created_is_told)
+TEST(socket_store, socket_that_cannot_be_created_is_reported)
 {
     int fd;
 
@@ -104,7 +104,7 @@ TEST(socket_store, what_cannot_be_created_is_told)
     ck_assert_int_eq(fd, -EADDRINUSE);
 }
 
-TEST(socket_store, what_is_kept_and_forgotten_is_told_to_the_store)
+TEST(socket_store, kept_and_forgotten_sockets_are_reported_to_the_store)
 {
     ck_assert_uint_eq(socket_store_count(&store, &a), 3);
     ck_assert(socket_store_keep(&store, &a, 7));
@@ -114,7 +114,7 @@ TEST(socket_store, what_is_kept_and_forgotten_is_told_to_the_store)
     ck_assert(socket_store_forget(&store, &a));
 }
 
-TEST(socket_store, without_a_store_nothing_is_taken_or_kept)
+TEST(socket_store, without_a_store_no_socket_is_taken_or_kept)
 {
     static const struct socket_store *const none[] = {NULL, &empty};
     int fd;

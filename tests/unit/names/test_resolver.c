@@ -221,7 +221,7 @@ static unsigned port_of(unsigned n, unsigned i)
 
 GROUP(resolver, setup, teardown);
 
-TEST(resolver, names_are_known_when_the_start_returns)
+TEST(resolver, names_are_resolved_when_the_start_returns)
 {
     atomic_store(&answers[1], 3);
     start(3, UNTIL_LIMIT_NS);
@@ -236,7 +236,7 @@ TEST(resolver, names_are_known_when_the_start_returns)
         1);
 }
 
-TEST(resolver, what_is_no_name_is_not_looked_up)
+TEST(resolver, literal_address_is_not_looked_up)
 {
     struct address literal;
 
@@ -292,7 +292,7 @@ TEST(resolver, names_are_looked_up_at_the_same_time)
     UNTIL(is_known(0) && is_known(1) && is_known(2) && is_known(3));
 }
 
-TEST(resolver, more_names_than_may_be_pending_are_all_looked_up)
+TEST(resolver, names_beyond_the_executors_queue_are_all_looked_up)
 {
     create(NAMES, 2);
     ck_assert_int_eq(try_start(UNTIL_LIMIT_NS), 0);
@@ -301,7 +301,7 @@ TEST(resolver, more_names_than_may_be_pending_are_all_looked_up)
     ck_assert_uint_le(atomic_load(&most_running), 2);
 }
 
-TEST(resolver, a_bad_answer_is_not_waited_for_any_longer_than_a_good_one)
+TEST(resolver, failed_lookup_is_not_waited_for_until_the_deadline)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -312,7 +312,7 @@ TEST(resolver, a_bad_answer_is_not_waited_for_any_longer_than_a_good_one)
     ck_assert(is_known(1));
 }
 
-TEST(resolver, all_names_that_do_not_answer_have_one_deadline)
+TEST(resolver, all_silent_names_have_one_deadline)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -328,7 +328,7 @@ TEST(resolver, all_names_that_do_not_answer_have_one_deadline)
 
 /* ---- afterwards ---- */
 
-TEST(resolver, a_name_whose_answer_is_late_is_known_then)
+TEST(resolver, late_answer_is_used)
 {
     log_lines_capture(LOG_LEVEL_NOTICE);
     atomic_store(&answers[0], SILENT);
@@ -339,7 +339,7 @@ TEST(resolver, a_name_whose_answer_is_late_is_known_then)
     UNTIL(log_lines_with("server s (0): the name is known: 127.0.0.1:1000") == 1);
 }
 
-TEST(resolver, a_name_that_is_not_known_is_tried_again_until_it_is)
+TEST(resolver, unresolved_name_is_looked_up_again_until_it_resolves)
 {
     log_lines_capture(LOG_LEVEL_NOTICE);
     conf.retry_ns = 10 * NS_PER_MS;
@@ -359,7 +359,7 @@ TEST(resolver, a_name_that_is_not_known_is_tried_again_until_it_is)
     EXPECT_LOG_LINES("cannot look up", 2);
 }
 
-TEST(resolver, it_is_not_tried_again_before_the_time)
+TEST(resolver, failed_lookup_is_not_repeated_before_the_retry_time)
 {
     int64_t first_at_ns;
 
@@ -380,7 +380,7 @@ static void read_due(void *arg)
         *due_at_ns++ = LIST_ENTRY(node, struct resolver_name, link)->pause.at_ns;
 }
 
-TEST(resolver, names_that_fail_together_are_tried_again_up_to_a_fifth_earlier)
+TEST(resolver, names_that_fail_together_are_retried_up_to_a_fifth_earlier)
 {
     int64_t from_ns = clock_now_ns(), until_ns, due_at_ns[NAMES];
     int64_t least_ns = CLOCK_NEVER, most_ns = 0;
@@ -401,7 +401,7 @@ TEST(resolver, names_that_fail_together_are_tried_again_up_to_a_fifth_earlier)
 }
 
 /* The control loop has no room for what an executor hands to it, for a moment. */
-TEST(resolver, no_answer_is_lost_however_many_come_while_the_control_loop_is_busy)
+TEST(resolver, answers_during_a_blocked_control_loop_are_not_lost)
 {
     struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 100 * NS_PER_MS};
     struct tasks_block block;
@@ -425,7 +425,7 @@ TEST(resolver, no_answer_is_lost_however_many_come_while_the_control_loop_is_bus
 }
 
 /* 0: of the control loop; 1: of the executor */
-TEST_EACH(resolver, without_a_thread_there_is_no_start, 2)
+TEST_EACH(resolver, start_without_a_thread_fails, 2)
 {
     fault_plan(FAULT_PTHREAD_CREATE, (unsigned)_i, 1, EAGAIN);
     create(2, 1);
@@ -444,7 +444,7 @@ static void pass_lookups(unsigned n, unsigned more)
     UNTIL(atomic_load(&lookups[n]) > before + more); /* the one before was answered */
 }
 
-TEST(resolver, with_an_interval_of_zero_a_name_that_is_known_is_not_asked_for_again)
+TEST(resolver, without_an_interval_a_resolved_name_is_not_looked_up_again)
 {
     conf.retry_ns = 5 * NS_PER_MS;
     atomic_store(&answers[0], -ENOENT);
@@ -453,7 +453,7 @@ TEST(resolver, with_an_interval_of_zero_a_name_that_is_known_is_not_asked_for_ag
     ck_assert_uint_eq(atomic_load(&lookups[1]), 1);
 }
 
-TEST(resolver, with_an_interval_it_is_and_a_change_is_used_and_told)
+TEST(resolver, with_an_interval_a_changed_answer_is_used_and_logged)
 {
     upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
     log_lines_capture(LOG_LEVEL_NOTICE);
@@ -473,7 +473,7 @@ TEST(resolver, with_an_interval_it_is_and_a_change_is_used_and_told)
     UNTIL(log_lines_with("resolves to other addresses: 127.0.0.1:6000") == 2);
 }
 
-TEST(resolver, the_interval_begins_with_the_answer_even_if_the_start_waits_for_others)
+TEST(resolver, interval_begins_with_the_answer_even_if_the_start_waits_for_others)
 {
     int64_t due_at_ns[NAMES], started_at_ns;
 
@@ -489,7 +489,7 @@ TEST(resolver, the_interval_begins_with_the_answer_even_if_the_start_waits_for_o
     atomic_store(&answers[1], 1);
 }
 
-TEST(resolver, it_is_not_asked_for_before_the_interval_is_over)
+TEST(resolver, lookup_is_not_repeated_before_the_interval_is_over)
 {
     int64_t first_at_ns;
 
@@ -502,7 +502,7 @@ TEST(resolver, it_is_not_asked_for_before_the_interval_is_over)
                      upstream_conf.resolve_interval_ns / 2);
 }
 
-TEST(resolver, a_failure_keeps_what_is_known_and_is_told_once)
+TEST(resolver, failed_lookup_keeps_the_addresses_and_is_logged_once)
 {
     upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
     conf.retry_ns = 2 * NS_PER_MS;
@@ -522,7 +522,7 @@ TEST(resolver, a_failure_keeps_what_is_known_and_is_told_once)
     EXPECT_LOG_LINES("upstream", 2);
 }
 
-TEST(resolver, what_has_moved_while_it_could_not_be_looked_up_is_used)
+TEST(resolver, addresses_that_changed_during_failed_lookups_are_used)
 {
     upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
     conf.retry_ns = 2 * NS_PER_MS;
@@ -535,7 +535,7 @@ TEST(resolver, what_has_moved_while_it_could_not_be_looked_up_is_used)
     UNTIL(log_lines_with("the name resolves to other addresses: 127.0.0.1:6000") == 1);
 }
 
-TEST(resolver, a_failure_is_tried_again_after_the_retry_time_however_long_the_interval_is)
+TEST(resolver, failed_lookup_is_retried_after_the_retry_time_and_not_the_interval)
 {
     upstream_conf.resolve_interval_ns = LATER;
     conf.retry_ns = 5 * NS_PER_MS;
@@ -574,7 +574,7 @@ static void do_pauses(void *arg)
     }
 }
 
-TEST(resolver, names_that_were_looked_up_together_spread)
+TEST(resolver, lookups_made_together_spread_over_time)
 {
     int64_t began_at_ns = clock_now_ns();
     struct pauses p;
@@ -611,7 +611,7 @@ TEST_EACH(resolver, a_ttl_is_kept_within_bounds, 2)
 }
 
 /* A session that connects to an address keeps it; under ASan it would be seen if not. */
-TEST(resolver, who_uses_the_old_addresses_keeps_them_while_new_ones_come)
+TEST(resolver, replaced_addresses_are_kept_while_in_use)
 {
     struct endpoint_addresses *at;
 
@@ -705,7 +705,7 @@ TEST(resolver, each_address_of_a_name_is_a_server)
     ck_assert_str_eq(servers_now(), "s@127.0.0.1:1000*3/0");
 }
 
-TEST(resolver, one_address_of_each_family_is_one_server)
+TEST(resolver, each_family_of_a_name_adds_its_addresses_as_servers)
 {
     conf.lookup = look_up_families;
     snprintf(texts[0], sizeof(texts[0]), "5");
@@ -735,7 +735,7 @@ static void count_servers(void *arg)
     *(unsigned *)arg = membership_now(&upstream->membership)->n;
 }
 
-TEST_EACH(resolver, which_of_too_many_addresses_are_used_does_not_change, 2)
+TEST_EACH(resolver, choice_among_too_many_addresses_is_stable, 2)
 {
     unsigned n = 0;
 
@@ -789,7 +789,7 @@ TEST_EACH(resolver, a_host_without_an_address_is_left_out, 3)
     ck_assert_uint_eq(log_lines_with("cannot be looked up"), 0); /* nothing to try again */
 }
 
-TEST(resolver, a_host_that_cannot_be_looked_up_stays_where_it_was)
+TEST(resolver, host_whose_lookup_fails_keeps_its_addresses)
 {
     log_lines_capture(LOG_LEVEL_NOTICE);
     upstream_conf.resolve_interval_ns = conf.retry_ns = 5 * NS_PER_MS;
@@ -817,7 +817,7 @@ TEST(resolver, a_host_that_cannot_be_looked_up_stays_where_it_was)
     UNTIL(strcmp(servers_now(), "s@127.0.0.1:1700*1/0") == 0);
 }
 
-TEST(resolver, a_host_that_fails_from_the_start_keeps_no_other_from_being_known)
+TEST(resolver, host_that_fails_from_the_start_does_not_delay_the_others)
 {
     record(0, "7", 1, 1);
     record(1, "8", 1, 1);
@@ -868,7 +868,7 @@ static void start_failing(enum upstream_names names)
 
 #define ALL_FOUR "s@127.0.0.1:1*1/0 s@127.0.0.1:2*1/0 s@[::1]:1*1/0 s@[::1]:2*1/0"
 
-TEST_EACH(resolver, a_family_that_fails_keeps_its_addresses_and_the_log_says_so_once, 2)
+TEST_EACH(resolver, failed_family_keeps_its_addresses_and_is_logged_once, 2)
 {
     const char *family = _i ? "IPv6" : "IPv4";
     char text[128];
@@ -889,7 +889,7 @@ TEST_EACH(resolver, a_family_that_fails_keeps_its_addresses_and_the_log_says_so_
     ck_assert_uint_eq(log_lines_with("resolves to other addresses"), 0);
 }
 
-TEST_EACH(resolver, a_family_that_fails_keeps_the_addresses_of_one_server, 2)
+TEST_EACH(resolver, failed_family_keeps_its_addresses_of_a_single_server, 2)
 {
     start_failing(UPSTREAM_NAME_ONE);
     atomic_store(&failing, 1u << _i);
@@ -898,7 +898,7 @@ TEST_EACH(resolver, a_family_that_fails_keeps_the_addresses_of_one_server, 2)
     ck_assert_uint_eq(log_lines_with("resolves to other addresses"), 0);
 }
 
-TEST_EACH(resolver, a_family_that_fails_keeps_the_addresses_of_a_host_of_a_service, 2)
+TEST_EACH(resolver, failed_family_keeps_its_addresses_of_a_host_of_a_service, 2)
 {
     start_failing(UPSTREAM_SERVICE);
     ck_assert_str_eq(servers_now(), ALL_FOUR);
@@ -911,7 +911,7 @@ TEST_EACH(resolver, a_family_that_fails_keeps_the_addresses_of_a_host_of_a_servi
 }
 
 /* Some name servers drop queries for AAAA: nothing is lost by that. */
-TEST(resolver, a_family_that_fails_and_had_no_address_is_no_news)
+TEST(resolver, failed_family_without_addresses_is_not_logged)
 {
     atomic_store(&failing, RESOLVE_IPV6);
     start_failing(UPSTREAM_NAME_EACH);
@@ -960,7 +960,7 @@ static unsigned present(void)
     return n;
 }
 
-TEST_EACH(resolver, servers_of_a_name_that_is_gone_go_after_resolve_hold_and_come_back,
+TEST_EACH(resolver, servers_of_a_missing_name_are_removed_after_resolve_hold_and_return,
           ARRAY_LEN(all_names))
 {
     const int64_t hold_ns = 300 * NS_PER_MS;
@@ -981,7 +981,8 @@ TEST_EACH(resolver, servers_of_a_name_that_is_gone_go_after_resolve_hold_and_com
     ck_assert_uint_eq(log_lines_with("the name is known: 127.0.0.1:"), 2);
 }
 
-TEST_EACH(resolver, with_a_hold_of_0_servers_go_with_the_first_answer, ARRAY_LEN(all_names))
+TEST_EACH(resolver, with_a_hold_of_0_servers_are_removed_with_the_first_answer,
+          ARRAY_LEN(all_names))
 {
     start_held(all_names[_i], 0);
     answer_all(-ENOENT);
@@ -989,7 +990,7 @@ TEST_EACH(resolver, with_a_hold_of_0_servers_go_with_the_first_answer, ARRAY_LEN
     ck_assert_uint_eq(log_lines_with("stay in use"), 0);
 }
 
-TEST_EACH(resolver, only_an_answer_that_there_is_no_name_ends_the_hold, ARRAY_LEN(all_names))
+TEST_EACH(resolver, only_an_answer_that_the_name_does_not_exist_ends_the_hold, ARRAY_LEN(all_names))
 {
     start_held(all_names[_i], 20 * NS_PER_MS);
     answer_all(-EREMOTEIO);
@@ -1000,7 +1001,7 @@ TEST_EACH(resolver, only_an_answer_that_there_is_no_name_ends_the_hold, ARRAY_LE
     UNTIL(present() == 0);
 }
 
-TEST_EACH(resolver, one_address_of_two_records_counts_for_the_first, 2)
+TEST_EACH(resolver, address_in_two_records_has_the_weight_of_the_first, 2)
 {
     record(0, "7", 1, 1);
     record(1, "8", 2, 1);
@@ -1041,7 +1042,7 @@ static void count_levels(void *arg)
  * Each lookup begins with another host, so that those of the first priority are often looked up
  * last.
  */
-TEST(resolver, of_too_many_addresses_of_a_service_those_of_the_first_priorities_are_kept)
+TEST(resolver, too_many_addresses_of_a_service_are_cut_by_priority)
 {
     unsigned hosts = RESOLVER_ADDRESSES / ENDPOINT_ADDRESSES + 1, n[BALANCER_LEVELS] = {0};
     char name[8];
@@ -1064,7 +1065,7 @@ TEST(resolver, of_too_many_addresses_of_a_service_those_of_the_first_priorities_
 }
 
 /* Time for one host only: the next lookup begins with the one after it. */
-TEST(resolver, all_hosts_have_one_time)
+TEST(resolver, lookups_of_all_hosts_share_one_deadline)
 {
     record(0, "7", 1, 1);
     record(1, "8", 1, 1);
@@ -1077,7 +1078,7 @@ TEST(resolver, all_hosts_have_one_time)
         log_lines_with("2 of 3 SRV hosts cannot be looked up, such as 8: no time is left"), 1);
 }
 
-TEST(resolver, hosts_that_had_no_time_come_first_the_next_time)
+TEST(resolver, hosts_not_looked_up_in_time_come_first_in_the_next_lookup)
 {
     record(0, "7", 1, 1);
     record(1, "8", 1, 1);
@@ -1090,7 +1091,7 @@ TEST(resolver, hosts_that_had_no_time_come_first_the_next_time)
 }
 
 /* One thread: name 1 waits while host 7 is looked up. */
-TEST(resolver, other_names_have_their_turn_between_two_hosts)
+TEST(resolver, other_names_are_looked_up_between_two_hosts)
 {
     record(0, "7", 1, 1);
     record(1, "8", 1, 1);
@@ -1107,7 +1108,7 @@ TEST(resolver, other_names_have_their_turn_between_two_hosts)
     ck_assert_uint_lt(atomic_load(&first_order[1]), atomic_load(&first_order[9]));
 }
 
-TEST_EACH(resolver, a_name_that_is_required_and_not_known_keeps_it_from_starting, 2)
+TEST_EACH(resolver, start_fails_while_a_required_name_is_unresolved, 2)
 {
     upstream_conf.resolve_required = true;
     atomic_store(&answers[1], _i ? -ENOENT : SILENT);
@@ -1120,7 +1121,7 @@ TEST_EACH(resolver, a_name_that_is_required_and_not_known_keeps_it_from_starting
 
 /* ---- proxy loops ---- */
 
-TEST(resolver, an_address_that_leads_back_is_left_out_and_told)
+TEST(resolver, address_of_our_own_listener_is_left_out_and_logged)
 {
     atomic_store(&answers[0], 3);
     atomic_store(&loop_port, 1001);
@@ -1133,7 +1134,7 @@ TEST(resolver, an_address_that_leads_back_is_left_out_and_told)
         1);
 }
 
-TEST(resolver, when_all_lead_back_the_name_is_tried_again_and_that_is_told_once)
+TEST(resolver, name_with_own_listeners_only_is_retried_and_logged_once)
 {
     conf.retry_ns = 10 * NS_PER_MS;
     atomic_store(&loop_port, 1000);
@@ -1146,7 +1147,7 @@ TEST(resolver, when_all_lead_back_the_name_is_tried_again_and_that_is_told_once)
     UNTIL(is_known(0));
 }
 
-TEST(resolver, what_leads_back_each_time_is_told_once)
+TEST(resolver, repeated_address_of_our_own_listener_is_logged_once)
 {
     upstream_conf.resolve_interval_ns = 5 * NS_PER_MS;
     atomic_store(&answers[0], 3);
@@ -1164,7 +1165,7 @@ TEST(resolver, what_leads_back_each_time_is_told_once)
 
 /* ---- the end ---- */
 
-TEST(resolver, stopping_does_not_wait_for_the_next_try)
+TEST(resolver, stopping_does_not_wait_for_the_next_retry)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -1176,7 +1177,7 @@ TEST(resolver, stopping_does_not_wait_for_the_next_try)
     ck_assert_uint_eq(atomic_load(&lookups[0]), 1);
 }
 
-TEST_EACH(resolver, a_lookup_that_hangs_is_named_and_ends_whenever_it_does, 2)
+TEST_EACH(resolver, hanging_lookup_is_named_and_ends_when_it_returns, 2)
 {
     struct executor_stats stats;
 
@@ -1240,7 +1241,7 @@ static void let_go(enum end_state state, struct tasks_block *block)
 }
 
 /* The control loop first, as the server does it, or last. */
-TEST_EACH(resolver, it_ends_in_any_state_and_nothing_goes_on, 2 * (END_ALL_THE_TIME + 1))
+TEST_EACH(resolver, resolver_can_be_stopped_in_any_state, 2 * (END_ALL_THE_TIME + 1))
 {
     enum end_state state = (enum end_state)(_i / 2);
     bool control_first = _i % 2;
@@ -1266,7 +1267,7 @@ TEST_EACH(resolver, it_ends_in_any_state_and_nothing_goes_on, 2 * (END_ALL_THE_T
 
 GROUP(none, NULL, NULL);
 
-TEST(none, destroying_none_is_allowed)
+TEST(none, destroying_null_is_allowed)
 {
     resolver_destroy(NULL);
 }

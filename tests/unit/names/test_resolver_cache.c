@@ -90,7 +90,7 @@ TEST(cache, an_answer_of_a_service_has_its_records)
     ck_assert_uint_eq(found->weight[0], 3 * found->weight[2]);
 }
 
-TEST(cache, what_is_written_is_what_was_read)
+TEST(cache, written_cache_equals_the_cache_that_was_read)
 {
     struct resolver_cache_entry *one, *other;
     char *text;
@@ -112,7 +112,7 @@ TEST(cache, what_is_written_is_what_was_read)
     resolver_cache_release(&cache, one);
 }
 
-TEST(cache, what_no_name_uses_is_dropped)
+TEST(cache, entries_that_no_name_uses_are_dropped)
 {
     struct resolver_cache_entry *entry;
 
@@ -137,7 +137,7 @@ static const char *const malformed[] = {
     "name service:app.test:80 5 7 h;1;2;192.0.2.1:80",
 };
 
-TEST_EACH(cache, a_malformed_line_is_no_answer, ARRAY_LEN(malformed))
+TEST_EACH(cache, malformed_line_is_ignored, ARRAY_LEN(malformed))
 {
     ck_assert_int_eq(resolver_cache_read(&cache, malformed[_i]), 0);
     ck_assert_int_eq(get(UPSTREAM_NAME_EACH, "app.test:80"), -ENODATA);

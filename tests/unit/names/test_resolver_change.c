@@ -344,7 +344,7 @@ static unsigned port_of(unsigned i)
 
 GROUP(change, setup, teardown);
 
-TEST(change, a_new_name_is_looked_up_before_and_known_with_the_commit)
+TEST(change, new_name_is_looked_up_at_prepare_and_used_at_commit)
 {
     atomic_store(&answers[1], 2);
     start();
@@ -361,7 +361,7 @@ TEST(change, a_new_name_is_looked_up_before_and_known_with_the_commit)
         1);
 }
 
-TEST(change, without_new_names_it_is_ready_at_once)
+TEST(change, change_without_new_names_is_ready_at_once)
 {
     start();
     prepare(1);
@@ -374,7 +374,7 @@ TEST(change, without_new_names_it_is_ready_at_once)
     ck_assert_uint_eq(known(0), 1);
 }
 
-TEST(change, it_is_ready_when_each_name_has_an_answer_even_a_bad_one)
+TEST(change, change_is_ready_when_each_new_name_has_an_answer_or_an_error)
 {
     add_literal(2);
     start();
@@ -393,7 +393,7 @@ TEST(change, it_is_ready_when_each_name_has_an_answer_even_a_bad_one)
     EXPECT_LOG_LINES("u2: server s (2): cannot look up the name: there is no such", 1);
 }
 
-TEST(change, it_is_ready_when_the_time_is_over_and_a_late_answer_is_used)
+TEST(change, change_is_ready_at_the_deadline_and_late_answers_are_used)
 {
     log_lines_capture(LOG_LEVEL_NOTICE);
     add_literal(1);
@@ -410,7 +410,7 @@ TEST(change, it_is_ready_when_the_time_is_over_and_a_late_answer_is_used)
     UNTIL(log_lines_with("u1: server s (1): the name is known: 127.0.0.1:1100") == 1);
 }
 
-TEST(change, an_upstream_whose_names_are_all_unknown_is_refused)
+TEST(change, upstream_without_any_resolved_name_refuses_the_change)
 {
     start();
     atomic_store(&answers[1], -ENOENT);
@@ -423,7 +423,7 @@ TEST(change, an_upstream_whose_names_are_all_unknown_is_refused)
     ck_assert_uint_eq(known(0), 1);
 }
 
-TEST(change, a_name_that_another_line_has_needs_no_lookup)
+TEST(change, name_used_by_another_line_needs_no_lookup)
 {
     atomic_store(&answers[0], 2);
     start();
@@ -449,7 +449,7 @@ static void do_due(void *arg)
     }
 }
 
-TEST(change, an_interval_begins_with_the_answer_however_long_others_are_waited_for)
+TEST(change, interval_begins_with_the_answer_however_long_the_change_waits)
 {
     int64_t due_at_ns = 0;
 
@@ -467,7 +467,7 @@ TEST(change, an_interval_begins_with_the_answer_however_long_others_are_waited_f
 }
 
 /* 0: there is none; 1: no answer in time */
-TEST_EACH(change, a_name_that_is_required_refuses_it, 2)
+TEST_EACH(change, unresolved_required_name_refuses_the_change, 2)
 {
     start();
     now[1]->conf.resolve_required = true;
@@ -487,7 +487,7 @@ TEST_EACH(change, a_name_that_is_required_refuses_it, 2)
 }
 
 /* 0: a server for each address; 1: one server */
-TEST_EACH(change, places_of_a_new_name_are_its_servers, 2)
+TEST_EACH(change, resolved_addresses_of_a_new_name_become_its_servers, 2)
 {
     struct membership_place places[RESOLVER_ADDRESSES];
 
@@ -511,7 +511,7 @@ TEST_EACH(change, places_of_a_new_name_are_its_servers, 2)
 
 /* ---- names that go ---- */
 
-TEST(change, a_name_that_is_gone_is_not_looked_up_again)
+TEST(change, removed_name_is_not_looked_up_again)
 {
     now[0]->conf.resolve_interval_ns = 5 * NS_PER_MS;
     start();
@@ -569,7 +569,7 @@ TEST(change, a_lookup_under_way_outlives_its_upstream)
     UNTIL(removed() == 0);
 }
 
-TEST(change, one_that_is_cancelled_is_forgotten_and_may_be_tried_again)
+TEST(change, cancelled_change_can_be_tried_again_during_its_lookups)
 {
     start();
     atomic_store(&answers[1], SILENT);
@@ -588,7 +588,7 @@ TEST(change, one_that_is_cancelled_is_forgotten_and_may_be_tried_again)
     ck_assert_uint_eq(known(1), 0);
 }
 
-TEST(change, one_that_is_cancelled_when_it_is_ready_changes_nothing)
+TEST(change, change_cancelled_when_ready_changes_nothing)
 {
     start();
     prepare(2);
@@ -615,7 +615,7 @@ static void change_interval(int64_t interval_ns)
     commit();
 }
 
-TEST(change, another_interval_applies_at_once)
+TEST(change, changed_interval_applies_at_once)
 {
     now[0]->conf.resolve_interval_ns = LATER;
     start();
@@ -641,7 +641,7 @@ static void do_weigh(void *arg)
     *weight = set->n == 1 ? atomic_load(&set->servers[0]->endpoint.weight) : 0;
 }
 
-TEST(change, a_name_that_stays_follows_its_line)
+TEST(change, unchanged_name_gets_the_new_settings_of_its_line)
 {
     unsigned weight;
 
@@ -658,7 +658,7 @@ TEST(change, a_name_that_stays_follows_its_line)
     ck_assert_uint_eq(weight, 7);
 }
 
-TEST(change, another_name_of_a_line_is_a_new_name)
+TEST(change, line_with_another_name_is_looked_up_as_a_new_name)
 {
     now[0]->conf.resolve_interval_ns = 5 * NS_PER_MS;
     start();
@@ -678,7 +678,7 @@ TEST(change, another_name_of_a_line_is_a_new_name)
 }
 
 /* 0: the other configuration is cancelled; 1: used */
-TEST_EACH(change, what_a_name_gives_in_between_is_used_afterwards, 2)
+TEST_EACH(change, answers_that_arrive_during_a_change_are_applied_after_it, 2)
 {
     now[0]->conf.resolve_interval_ns = 5 * NS_PER_MS;
     start();
@@ -696,7 +696,7 @@ TEST_EACH(change, what_a_name_gives_in_between_is_used_afterwards, 2)
     ck_assert_uint_eq(log_lines_with("cannot look up"), 0);
 }
 
-TEST(change, a_disabled_line_is_a_name_that_goes)
+TEST(change, disabled_line_removes_its_name)
 {
     start();
     other(0)->lines[0].disabled = true;
@@ -714,7 +714,7 @@ TEST(change, a_disabled_line_is_a_name_that_goes)
 
 /* ---- proxy loops ---- */
 
-TEST(change, a_new_name_is_looked_at_with_the_new_listeners)
+TEST(change, addresses_of_a_new_name_are_compared_with_the_new_listeners)
 {
     listeners[1].port = 1101;
     atomic_store(&answers[1], 2);
@@ -728,7 +728,7 @@ TEST(change, a_new_name_is_looked_at_with_the_new_listeners)
     EXPECT_LOG_LINES("u1: server s (1): proxy loop: 127.0.0.1:1101 is a listener", 1);
 }
 
-TEST(change, an_address_that_leads_back_from_now_on_is_not_used_any_more)
+TEST(change, address_that_becomes_our_own_listener_is_no_longer_used)
 {
     listeners[1].port = 1001;
     now[0]->conf.resolve_interval_ns = LATER;
@@ -755,7 +755,7 @@ static void prepare_during_a_lookup(void)
     until_ready(1);
 }
 
-TEST(change, nor_one_that_comes_from_a_lookup_before)
+TEST(change, answer_of_a_lookup_begun_before_the_change_is_compared_with_the_new_listeners)
 {
     prepare_during_a_lookup();
     commit();
@@ -765,7 +765,7 @@ TEST(change, nor_one_that_comes_from_a_lookup_before)
     UNTIL(known(0) == 1);
 }
 
-TEST(change, nor_one_that_waited_for_the_change)
+TEST(change, answer_held_during_the_change_is_compared_with_the_new_listeners)
 {
     prepare_during_a_lookup();
     atomic_store(&answers[0], 2); /* was asked with the old listeners */
@@ -785,7 +785,7 @@ static void do_fail(void *arg)
 }
 
 /* All threads are busy: only the loop allocates. */
-TEST(change, when_memory_fails_nothing_has_changed)
+TEST(change, failed_allocation_changes_nothing)
 {
     struct wanted w = {
         .bits = 1 | 2 | 4 | 8, .wait_ns = UNTIL_LIMIT_NS, .listeners = &listeners[0]};
@@ -808,7 +808,7 @@ TEST(change, when_memory_fails_nothing_has_changed)
     ck_assert_uint_eq(known(3), 1);
 }
 
-TEST(change, without_an_executor_it_is_refused)
+TEST(change, change_without_a_lookup_thread_is_refused)
 {
     start();
     executor_stop(executor, 0);
@@ -817,7 +817,7 @@ TEST(change, without_an_executor_it_is_refused)
 }
 
 /* 0: it is waiting; 1: it is ready; 2: some names are gone, with lookups under way */
-TEST_EACH(change, the_end_may_come_at_any_time, 3)
+TEST_EACH(change, control_loop_may_end_in_any_state_of_a_change, 3)
 {
     log_lines_capture(LOG_LEVEL_ERROR);
     now[0]->conf.resolve_interval_ns = _i == 2 ? NS_PER_MS : 0;

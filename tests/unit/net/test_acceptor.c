@@ -133,7 +133,7 @@ TEST(acceptor, a_client_arrives_with_its_address)
     close(client);
 }
 
-TEST(acceptor, a_crowd_is_accepted_in_bursts)
+TEST(acceptor, acceptor_accepts_in_bursts_of_bounded_size)
 {
     int clients[6 * BATCH];
     const unsigned last = ARRAY_LEN(clients) - 1;
@@ -149,7 +149,7 @@ TEST(acceptor, a_crowd_is_accepted_in_bursts)
         close(clients[i]);
 }
 
-TEST(acceptor, nobody_is_accepted_before_the_start)
+TEST(acceptor, no_client_is_accepted_before_the_start)
 {
     int client = sockets_connect(&a);
 
@@ -166,7 +166,7 @@ static const int passing[] = {EINTR,        ECONNABORTED, EPROTO,     EPERM,
                               ENETDOWN,     ENOPROTOOPT,  EHOSTDOWN,  ENONET,
                               EHOSTUNREACH, EOPNOTSUPP,   ENETUNREACH};
 
-TEST_EACH(acceptor, the_error_of_one_client_does_not_keep_the_next_waiting, ARRAY_LEN(passing))
+TEST_EACH(acceptor, accept_error_of_one_client_does_not_delay_the_next_client, ARRAY_LEN(passing))
 {
     int client;
 
@@ -181,7 +181,7 @@ TEST_EACH(acceptor, the_error_of_one_client_does_not_keep_the_next_waiting, ARRA
 /* What is not known counts as a lack of something, too: it must not spin. */
 static const int lacking[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM, EIO};
 
-TEST_EACH(acceptor, a_lack_of_resources_pauses_and_is_logged_once, ARRAY_LEN(lacking))
+TEST_EACH(acceptor, acceptor_without_resources_pauses_and_logs_once, ARRAY_LEN(lacking))
 {
     int64_t began_at_ns = clock_now_ns();
     int client;
@@ -209,7 +209,7 @@ static void fail_once_and_connect(unsigned n)
     close(client);
 }
 
-TEST(acceptor, failures_that_follow_each_other_closely_are_one_episode)
+TEST(acceptor, accept_failures_close_together_are_one_logged_episode)
 {
     go();
     for (unsigned n = 1; n <= 5; n++)
@@ -222,7 +222,7 @@ TEST(acceptor, failures_that_follow_each_other_closely_are_one_episode)
     EXPECT_LOG_LINES("cannot accept", 2);
 }
 
-TEST(acceptor, an_episode_of_one_failure_lasts_until_it_is_over)
+TEST(acceptor, episode_of_one_accept_failure_has_a_duration)
 {
     go();
     fail_once_and_connect(1);
@@ -230,7 +230,7 @@ TEST(acceptor, an_episode_of_one_failure_lasts_until_it_is_over)
     ck_assert_uint_eq(log_lines_with("accepting again after 0.0 s"), 0);
 }
 
-TEST(acceptor, when_descriptors_really_run_out_clients_wait_and_are_served_later)
+TEST(acceptor, clients_wait_without_descriptors_and_are_accepted_later)
 {
     int clients[10];
 
@@ -250,7 +250,7 @@ TEST(acceptor, when_descriptors_really_run_out_clients_wait_and_are_served_later
         close(clients[i]);
 }
 
-TEST(acceptor, those_who_are_not_admitted_wait_as_if_descriptors_had_run_out)
+TEST(acceptor, clients_not_admitted_stay_in_the_backlog_and_are_logged_once)
 {
     int clients[5];
     unsigned calls;
@@ -270,7 +270,7 @@ TEST(acceptor, those_who_are_not_admitted_wait_as_if_descriptors_had_run_out)
         close(clients[i]);
 }
 
-TEST(acceptor, those_whom_the_owner_wants_later_wait_as_long_and_nothing_is_said)
+TEST(acceptor, clients_refused_for_a_time_stay_in_the_backlog_that_long_without_a_log_line)
 {
     int64_t began_at_ns;
     int clients[3];
@@ -301,7 +301,7 @@ static void resume(void *arg)
     acceptor_resume(acceptor);
 }
 
-TEST(acceptor, a_pause_of_the_owner_is_ended_by_it)
+TEST(acceptor, owner_resumes_the_pause_that_it_asked_for)
 {
     int clients[2];
 
@@ -322,7 +322,7 @@ TEST(acceptor, a_pause_of_the_owner_is_ended_by_it)
         close(clients[i]);
 }
 
-TEST(acceptor, the_owner_cannot_end_a_pause_for_lack_of_descriptors)
+TEST(acceptor, owner_cannot_resume_a_pause_for_lack_of_descriptors)
 {
     int client;
     unsigned calls;
@@ -338,7 +338,7 @@ TEST(acceptor, the_owner_cannot_end_a_pause_for_lack_of_descriptors)
     close(client);
 }
 
-TEST(acceptor, every_place_that_nobody_took_is_told)
+TEST(acceptor, reservation_without_a_client_is_given_back)
 {
     int client;
 
@@ -354,7 +354,7 @@ static void drain(void *arg)
     acceptor_drain(acceptor);
 }
 
-TEST(acceptor, draining_accepts_all_whom_the_kernel_has_queued)
+TEST(acceptor, drain_accepts_all_clients_queued_in_the_kernel)
 {
     int clients[50];
 
@@ -371,7 +371,7 @@ TEST(acceptor, draining_accepts_all_whom_the_kernel_has_queued)
         close(clients[i]);
 }
 
-TEST(acceptor, an_acceptor_whose_loop_has_ended_can_be_stopped_anywhere)
+TEST(acceptor, acceptor_of_an_ended_loop_can_be_stopped_on_any_thread)
 {
     int client;
 
@@ -387,7 +387,7 @@ TEST(acceptor, an_acceptor_whose_loop_has_ended_can_be_stopped_anywhere)
     loop = loop_runner_create();
 }
 
-TEST(acceptor, an_acceptor_can_be_stopped_by_its_own_client)
+TEST(acceptor, acceptor_can_be_stopped_in_its_accept_callback)
 {
     int clients[5];
 
@@ -404,7 +404,7 @@ TEST(acceptor, an_acceptor_can_be_stopped_by_its_own_client)
         close(clients[i]);
 }
 
-TEST(acceptor, an_acceptor_can_be_stopped_in_its_pause)
+TEST(acceptor, acceptor_can_be_stopped_during_a_pause)
 {
     int client;
     unsigned calls;
@@ -420,19 +420,19 @@ TEST(acceptor, an_acceptor_can_be_stopped_in_its_pause)
     close(client);
 }
 
-TEST(acceptor, an_acceptor_that_was_stopped_before_does_not_start)
+TEST(acceptor, acceptor_stopped_before_its_start_does_not_start)
 {
     acceptor_stop(acceptor);
     go();
     ck_assert_uint_eq(atomic_load(&arrived), 0);
 }
 
-TEST_ABORTS(acceptor, destroying_what_was_not_stopped_is_a_bug)
+TEST_ABORTS(acceptor, destroying_an_acceptor_that_is_not_stopped_is_a_bug)
 {
     acceptor_destroy(acceptor);
 }
 
-TEST(acceptor, destroying_none_is_allowed)
+TEST(acceptor, destroying_null_is_allowed)
 {
     acceptor_destroy(NULL);
 }

@@ -34,7 +34,7 @@ static const struct {
 
 GROUP(words, NULL, NULL);
 
-TEST_EACH(words, an_address_is_written_as_it_was_read, ARRAY_LEN(good))
+TEST_EACH(words, parsed_address_is_formatted_as_the_same_text, ARRAY_LEN(good))
 {
     struct address a = sockets_address(good[_i].word), again;
     char text[ADDRESS_TEXT_BYTES];
@@ -46,7 +46,7 @@ TEST_EACH(words, an_address_is_written_as_it_was_read, ARRAY_LEN(good))
     ck_assert_int_eq(a.len, again.len);
 }
 
-TEST(words, a_padded_name_is_another_one_and_fills_the_path)
+TEST(words, abns_name_is_padded_to_the_whole_path_and_differs_from_the_short_name)
 {
     struct address plain = sockets_address("@x"), padded = sockets_address("abns@x");
 
@@ -124,7 +124,7 @@ static const struct {
     {"4u.example:7", -ENOENT},
 };
 
-TEST_EACH(words, what_is_no_address_is_refused, ARRAY_LEN(bad))
+TEST_EACH(words, text_that_is_no_address_is_refused, ARRAY_LEN(bad))
 {
     struct address a[2];
 
@@ -198,7 +198,7 @@ TEST(words, a_label_has_at_most_63_characters)
     ck_assert_int_eq(name_of_length(100, 64, ":7"), -EINVAL);
 }
 
-TEST(words, localhost_is_known_without_asking)
+TEST(words, localhost_is_parsed_without_a_lookup)
 {
     static const char *const words[] = {"localhost:7", "LocalHost:7", "localhost.:7"};
     struct address a[2];
@@ -214,7 +214,7 @@ TEST(words, localhost_is_known_without_asking)
     ck_assert_int_eq(address_parse_target(a, 2, "/localhost:7"), 1);
 }
 
-TEST(words, the_kernel_gives_back_a_name_that_equals_it)
+TEST(words, abstract_name_equals_the_name_that_getsockname_returns)
 {
     char text[ADDRESS_TEXT_BYTES];
     struct address a = sockets_address("@reactord-test-address"), got = {.len = sizeof(got.u)};
@@ -279,7 +279,7 @@ static const struct {
     {"[fe80::1%lo]:7", "[fe80::1%lo]:7", true},
 };
 
-TEST_EACH(words, a_listen_socket_covers_what_reaches_it, ARRAY_LEN(coverings))
+TEST_EACH(words, listening_address_covers_each_target_that_reaches_it, ARRAY_LEN(coverings))
 {
     struct address listen = sockets_address(coverings[_i].listen);
     struct address target = sockets_address(coverings[_i].target);
@@ -323,7 +323,7 @@ static const char *const listened[] = {"0.0.0.0:1",   "127.0.0.1:1", "127.0.0.2:
                                        "127.0.0.1:2", "[::1]:2"};
 
 /* But for the same address: two that share it would share its clients. */
-TEST_EACH(words, two_addresses_conflict_when_the_kernel_says_so, 4)
+TEST_EACH(words, two_addresses_conflict_when_the_kernel_refuses_to_bind_both, 4)
 {
     uint16_t ports[] = {free_port(), free_port()};
     bool reuseport[2] = {(_i & 1) != 0, (_i & 2) != 0};
@@ -359,7 +359,7 @@ TEST(words, a_relative_path_is_shown_as_unix)
     ck_assert_uint_eq(strlen(address_format(text, sizeof(text), &a)), 5 + sizeof(a.u.un.sun_path));
 }
 
-TEST(words, a_unix_socket_is_known_as_one)
+TEST(words, path_and_abstract_name_are_unix_addresses)
 {
     struct address path = sockets_address("/a"), name = sockets_address("@a"),
                    ip = sockets_address("[::1]:7");
@@ -369,7 +369,7 @@ TEST(words, a_unix_socket_is_known_as_one)
     ck_assert(!address_is_unix(&ip));
 }
 
-TEST(words, a_unix_socket_has_a_path_if_it_has_a_name)
+TEST(words, unix_address_has_a_path_unless_it_is_unnamed)
 {
     struct address path = sockets_address("/a"), ip = sockets_address("[::1]:7");
     struct address unnamed = {.len = sizeof(sa_family_t), .u.sa.sa_family = AF_UNIX};
@@ -383,7 +383,7 @@ TEST(words, a_unix_socket_has_a_path_if_it_has_a_name)
     ck_assert_ptr_null(address_path(&unnamed, &len));
 }
 
-TEST(words, a_port_is_read_and_set_where_there_is_one)
+TEST(words, port_of_an_ip_address_is_read_and_set)
 {
     struct address ipv4 = sockets_address("127.0.0.1:7"),
                    ipv6 = sockets_address("[fe80::1%1]:65535");
@@ -406,7 +406,7 @@ TEST(words, a_port_is_read_and_set_where_there_is_one)
     ck_assert_mem_eq(&path, &before, sizeof(path));
 }
 
-TEST(words, an_interface_that_was_made_anew_is_found_by_its_name)
+TEST(words, recreated_interface_is_found_by_its_name)
 {
     struct address before = sockets_address("[fe80::1%lo]:7"), now = before, other;
 

@@ -52,7 +52,7 @@ TEST(channel, a_long_stream_arrives_complete_and_in_order)
     loop_runner_call(probe.net->loop, check_read, NULL);
 }
 
-TEST(channel, a_write_goes_out_at_once_and_nothing_is_kept)
+TEST(channel, write_is_sent_at_once_and_nothing_is_buffered)
 {
     probe_start(&probe);
     ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
@@ -62,7 +62,7 @@ TEST(channel, a_write_goes_out_at_once_and_nothing_is_kept)
     ck_assert_uint_eq(probe.channel.bytes_out, 5);
 }
 
-TEST(channel, writing_nothing_is_allowed)
+TEST(channel, write_of_no_bytes_is_allowed)
 {
     probe_start(&probe);
     ck_assert_int_eq(probe_write(&probe, "", 0), 0);
@@ -88,7 +88,7 @@ static void write_corked(void *arg)
     channel_uncork(ch);
 }
 
-TEST(channel, what_is_written_under_a_cork_is_sent_together_and_then_the_end)
+TEST(channel, corked_writes_are_sent_in_one_call_before_the_end_of_file)
 {
     unsigned sends;
 
@@ -99,7 +99,7 @@ TEST(channel, what_is_written_under_a_cork_is_sent_together_and_then_the_end)
     sockets_hear_end(probe.peer);
 }
 
-TEST(channel, what_the_kernel_does_not_take_is_kept_and_sent_later)
+TEST(channel, bytes_that_the_kernel_does_not_take_are_buffered_and_sent_later)
 {
     const size_t len = 8 << 20;
 
@@ -113,7 +113,7 @@ TEST(channel, what_the_kernel_does_not_take_is_kept_and_sent_later)
     ck_assert_ptr_null(probe.channel.out.data); /* an idle channel owns no buffer */
 }
 
-TEST(channel, an_idle_channel_is_not_called_for_room_to_write)
+TEST(channel, idle_channel_does_not_watch_for_writability)
 {
     struct loop_stats was, is;
 
@@ -166,7 +166,7 @@ static void count_writable(struct probe *p)
     times_writable++;
 }
 
-TEST(channel, below_the_low_water_mark_it_is_writable_again_and_says_so_once)
+TEST(channel, below_the_low_water_mark_the_channel_is_writable_and_notifies_once)
 {
     size_t sent, heard = 0;
 
@@ -189,7 +189,7 @@ TEST(channel, below_the_low_water_mark_it_is_writable_again_and_says_so_once)
     ck_assert_uint_eq(times_writable, 1);
 }
 
-TEST(channel, bytes_that_wait_below_the_high_mark_say_nothing_when_they_are_gone)
+TEST(channel, buffer_drained_below_the_high_water_mark_makes_no_callback)
 {
     size_t sent;
 
@@ -322,7 +322,7 @@ TEST(channel, activity_is_noted)
     expect_active_since(began_at_ns);
 }
 
-TEST(channel, a_unix_socket_does_as_well)
+TEST(channel, a_unix_socket_passes_a_full_duplex_exchange)
 {
     struct probe other;
 

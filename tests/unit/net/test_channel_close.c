@@ -21,7 +21,7 @@ static void discard(struct channel *ch)
 
 GROUP(close, probe_connect_and_start, probe_disconnect);
 
-TEST(close, close_sends_what_waits_and_discards_what_comes)
+TEST(close, close_flushes_buffered_bytes_and_discards_input)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_end(&probe, CHANNEL_END_FLUSH);
@@ -68,7 +68,7 @@ TEST(close, close_after_our_end_of_file_waits_for_the_peers)
     probe_expect_closed(&probe, 0, "ac");
 }
 
-TEST(close, close_before_the_start_lingers_too)
+TEST(close, close_before_the_start_lingers)
 {
     struct probe early;
 
@@ -82,7 +82,7 @@ TEST(close, close_before_the_start_lingers_too)
     probe_close(&early);
 }
 
-TEST(close, a_reset_while_closing_is_told)
+TEST(close, reset_during_close_is_reported)
 {
     probe_end(&probe, CHANNEL_END_FLUSH);
     probe_reset_peer(&probe);
@@ -91,7 +91,7 @@ TEST(close, a_reset_while_closing_is_told)
 
 /* ---- discard ---- */
 
-TEST(close, discarded_input_is_read_and_thrown_away)
+TEST(close, discarded_input_is_read_and_dropped)
 {
     probe_stop(&probe);
     sockets_say(probe.peer, "early");
@@ -103,7 +103,7 @@ TEST(close, discarded_input_is_read_and_thrown_away)
     ck_assert_str_eq(probe_events(&probe), "a");
 }
 
-TEST(close, what_the_peer_has_not_acknowledged_is_counted)
+TEST(close, unsent_bytes_include_bytes_not_acknowledged_by_the_peer)
 {
     ck_assert_uint_eq(probe_unsent(&probe), 0);
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
@@ -115,7 +115,7 @@ TEST(close, what_the_peer_has_not_acknowledged_is_counted)
 
 /* ---- reset ---- */
 
-TEST(close, a_reset_with_nothing_on_the_way_is_at_once)
+TEST(close, reset_without_unsent_bytes_is_immediate)
 {
     UNTIL(probe_unsent(&probe) == 0);
     probe_end(&probe, CHANNEL_END_RESET);
@@ -123,7 +123,7 @@ TEST(close, a_reset_with_nothing_on_the_way_is_at_once)
     sockets_hear_reset(probe.peer);
 }
 
-TEST(close, a_reset_comes_behind_what_was_written)
+TEST(close, reset_follows_the_bytes_written_before)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_end(&probe, CHANNEL_END_RESET);
@@ -136,7 +136,7 @@ TEST(close, a_reset_comes_behind_what_was_written)
     sockets_hear_reset(probe.peer);
 }
 
-TEST(close, a_reset_after_our_end_of_file_still_is_one)
+TEST(close, reset_after_our_end_of_file_is_sent_as_a_reset)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, channel_shutdown_write);
@@ -161,7 +161,7 @@ TEST(close, input_is_cut_when_bytes_are_unread)
     ck_assert(probe_is(&probe, channel_input_cut));
 }
 
-TEST(close, input_is_cut_when_bytes_just_came)
+TEST(close, input_is_cut_when_the_stream_was_just_read)
 {
     sockets_say(probe.peer, "x");
     UNTIL(probe_read(&probe) == 1);
@@ -177,7 +177,7 @@ TEST(close, input_is_cut_when_bytes_are_discarded)
     UNTIL(probe_is(&probe, channel_input_cut));
 }
 
-TEST(close, quiet_input_is_not_cut_nor_is_one_that_has_ended)
+TEST(close, input_is_not_cut_when_quiet_or_ended)
 {
     struct probe quiet;
 
@@ -195,7 +195,7 @@ TEST(close, quiet_input_is_not_cut_nor_is_one_that_has_ended)
     ck_assert(!probe_is(&probe, channel_input_cut));
 }
 
-TEST_EACH(close, input_is_cut_when_a_handler_keeps_some_or_a_clock_stopped_it, 2)
+TEST_EACH(close, input_is_cut_when_a_handler_holds_bytes_or_a_timer_paused_it, 2)
 {
     if (_i == 0)
         probe_set_input_pending(&probe, true);
@@ -205,13 +205,13 @@ TEST_EACH(close, input_is_cut_when_a_handler_keeps_some_or_a_clock_stopped_it, 2
     ck_assert(probe_is(&probe, channel_input_cut));
 }
 
-TEST(close, input_of_which_nothing_ever_came_is_not_cut)
+TEST(close, input_without_any_bytes_read_is_not_cut)
 {
     probe_do(&probe, end_of_a_busy_stream);
     ck_assert(!probe_is(&probe, channel_input_cut));
 }
 
-TEST(close, a_reset_cuts_quiet_input_but_not_one_that_has_ended)
+TEST(close, reset_cuts_quiet_input_but_not_ended_input)
 {
     struct probe done;
 
@@ -226,7 +226,7 @@ TEST(close, a_reset_cuts_quiet_input_but_not_one_that_has_ended)
     probe_close(&done);
 }
 
-TEST(close, a_reset_that_waits_cuts_quiet_input)
+TEST(close, delayed_reset_cuts_quiet_input)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_end(&probe, CHANNEL_END_RESET);
@@ -248,7 +248,7 @@ TEST(close, a_reset_after_the_end_of_file_is_noticed)
     ck_assert_int_eq(probe.broken, -EPIPE);
 }
 
-TEST(close, a_reset_of_a_paused_channel_loses_nothing_that_came_before)
+TEST(close, reset_of_a_paused_channel_loses_no_bytes_received_before)
 {
     probe_stop(&probe);
     sockets_say(probe.peer, "last words");

@@ -34,7 +34,7 @@ int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *res
 
 GROUP(orderly, probe_connect_and_start, probe_disconnect);
 
-TEST(orderly, what_came_before_a_connection_timed_out_is_read_although_reading_was_paused)
+TEST(orderly, bytes_received_before_a_timeout_of_the_connection_are_read_after_a_pause)
 {
     atomic_store(&error_said, ETIMEDOUT);
     probe_stop(&probe);
@@ -50,7 +50,7 @@ TEST(orderly, what_came_before_a_connection_timed_out_is_read_although_reading_w
 
 /* ---- end of file ---- */
 
-TEST(orderly, while_a_handler_keeps_something_both_ends_of_file_do_not_end_it)
+TEST(orderly, channel_with_input_pending_in_a_handler_does_not_end_at_both_ends_of_file)
 {
     probe_set_input_pending(&probe, true);
     sockets_end(probe.peer);
@@ -63,7 +63,7 @@ TEST(orderly, while_a_handler_keeps_something_both_ends_of_file_do_not_end_it)
     probe_expect_closed(&probe, 0, "aec");
 }
 
-TEST(orderly, one_handler_does_not_let_go_for_another)
+TEST(orderly, channel_with_input_pending_in_two_handlers_waits_for_both)
 {
     probe_set_input_pending(&probe, true);
     probe_set_input_pending(&probe, true);
@@ -83,7 +83,7 @@ static void discard_and_end(struct channel *ch)
     channel_shutdown_write(ch);
 }
 
-TEST(orderly, what_a_handler_keeps_does_not_matter_when_input_is_discarded)
+TEST(orderly, discarding_input_clears_input_pending)
 {
     probe_set_input_pending(&probe, true);
     probe_do(&probe, discard_and_end);
@@ -92,7 +92,7 @@ TEST(orderly, what_a_handler_keeps_does_not_matter_when_input_is_discarded)
     probe_expect_closed(&probe, 0, "ac");
 }
 
-TEST(orderly, what_a_handler_keeps_does_not_outlive_an_abort)
+TEST(orderly, abort_ends_a_channel_with_input_pending)
 {
     probe_set_input_pending(&probe, true);
     probe_abort(&probe, -ECONNABORTED);
@@ -142,7 +142,7 @@ TEST(orderly, the_peers_end_of_file_does_not_make_the_loop_spin)
     ck_assert_str_eq(probe_events(&probe), "ae");
 }
 
-TEST(orderly, our_end_of_file_follows_what_waits)
+TEST(orderly, our_end_of_file_follows_buffered_bytes)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     ck_assert_uint_gt(probe_pending(&probe), 0);
@@ -154,7 +154,7 @@ TEST(orderly, our_end_of_file_follows_what_waits)
     ck_assert(probe_is(&probe, channel_write_ended));
 }
 
-TEST(orderly, the_peers_end_of_file_does_not_cut_off_what_waits)
+TEST(orderly, end_of_file_of_the_peer_does_not_cut_off_buffered_bytes)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_do(&probe, channel_shutdown_write);
@@ -180,7 +180,7 @@ TEST(orderly, our_end_of_file_is_sent_once)
 
 GROUP(broken, probe_connect_and_start, probe_disconnect);
 
-TEST(broken, abort_is_a_reset_and_loses_what_waits)
+TEST(broken, abort_sends_a_reset_and_drops_buffered_bytes)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     probe_abort(&probe, -ECANCELED);
@@ -244,7 +244,7 @@ static void resume_rivals(void *arg)
     channel_resume_reading(&rivals[1].channel, CHANNEL_STOP_RECEIVER);
 }
 
-TEST(broken, a_channel_ended_by_another_of_its_turn_is_not_called_any_more)
+TEST(broken, channel_ended_by_another_callback_of_the_turn_is_not_called)
 {
     for (int i = 0; i < 2; i++) {
         probe_init(&rivals[i], probe.net, sockets_tcp);
@@ -263,13 +263,13 @@ TEST(broken, a_channel_ended_by_another_of_its_turn_is_not_called_any_more)
 
 /* ---- errors ---- */
 
-TEST(broken, a_reset_is_told_as_one)
+TEST(broken, reset_of_the_peer_is_reported_as_econnreset)
 {
     probe_reset_peer(&probe);
     probe_expect_closed(&probe, -ECONNRESET, "ac");
 }
 
-TEST(broken, writing_to_one_who_is_gone_raises_no_signal_and_is_told)
+TEST(broken, write_to_a_reset_peer_raises_no_signal_and_is_reported_once)
 {
     probe_stop(&probe);
     probe_reset_peer(&probe);
@@ -327,7 +327,7 @@ static void hear_until(char event)
         (void)recv(probe.peer, data, sizeof(data), MSG_DONTWAIT);
 }
 
-TEST(broken, an_error_while_sending_what_waits_is_told_too)
+TEST(broken, error_while_flushing_buffered_bytes_is_reported)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     fault_plan(FAULT_SEND, 0, 1, ENOBUFS);
@@ -335,7 +335,7 @@ TEST(broken, an_error_while_sending_what_waits_is_told_too)
     ck_assert_int_eq(probe.error, -ENOBUFS);
 }
 
-TEST(broken, when_sending_breaks_a_waiting_writer_is_let_go)
+TEST(broken, broken_send_makes_an_unwritable_channel_writable)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
     ck_assert(!probe_is(&probe, channel_writable));
@@ -359,7 +359,7 @@ static bool ours_is_reset(void)
     return poll(&(struct pollfd){.fd = probe.fd}, 1, 0) > 0;
 }
 
-TEST(broken, an_end_of_file_that_the_peers_reset_forestalls_loses_nothing_that_came_before)
+TEST(broken, shutdown_write_after_the_peers_reset_loses_no_bytes_received_before)
 {
     probe_stop(&probe);
     sockets_say(probe.peer, "last words");
@@ -373,7 +373,7 @@ TEST(broken, an_end_of_file_that_the_peers_reset_forestalls_loses_nothing_that_c
     ck_assert_uint_eq(probe_read(&probe), 10);
 }
 
-TEST(broken, while_a_clock_stops_it_both_ends_of_file_do_not_end_it)
+TEST(broken, channel_paused_by_a_timer_does_not_end_at_both_ends_of_file)
 {
     sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
@@ -383,7 +383,7 @@ TEST(broken, while_a_clock_stops_it_both_ends_of_file_do_not_end_it)
     ck_assert(!probe_is(&probe, channel_ended));
 }
 
-TEST(broken, while_a_clock_stops_it_a_broken_write_does_not_end_it)
+TEST(broken, channel_paused_by_a_timer_does_not_end_at_a_broken_write)
 {
     sockets_end(probe.peer);
     probe_wait(&probe, PROBE_EOF);
@@ -393,7 +393,7 @@ TEST(broken, while_a_clock_stops_it_a_broken_write_does_not_end_it)
     ck_assert(!probe_is(&probe, channel_ended));
 }
 
-TEST(broken, ended_at_once_with_bytes_unread_it_still_sends_end_of_file_behind_what_was_written)
+TEST(broken, immediate_end_with_unread_input_sends_written_bytes_and_end_of_file)
 {
     probe_stop(&probe);
     sockets_say(probe.peer, "x");
@@ -422,7 +422,7 @@ TEST(broken, an_abort_cuts_the_peers_stream_unless_it_has_ended)
     probe_close(&done);
 }
 
-TEST(broken, closing_a_channel_whose_sending_is_broken_waits_for_nothing)
+TEST(broken, close_of_a_channel_that_cannot_send_does_not_wait)
 {
     fault_plan(FAULT_SEND, 0, 1, EPIPE);
     ck_assert_int_eq(probe_write(&probe, "x", 1), -EPIPE);

@@ -47,7 +47,7 @@ static void end_input(struct channel *ch)
 
 GROUP(linger, probe_connect_and_start, probe_disconnect);
 
-TEST(linger, a_silent_peer_that_has_got_all_is_left_without_a_reset)
+TEST(linger, a_silent_peer_that_acknowledged_all_is_closed_without_a_reset)
 {
     linger.timeout_ns = 100 * NS_PER_MS;
     ck_assert_int_eq(probe_write(&probe, "bye", 3), 0);
@@ -104,7 +104,7 @@ static size_t fill_kernel_to_the_end(void)
     return heard;
 }
 
-TEST(linger, a_peer_that_has_not_acknowledged_what_is_before_the_end_of_file_is_reset)
+TEST(linger, a_peer_with_unacknowledged_bytes_before_the_end_of_file_is_reset)
 {
     (void)fill_kernel_to_the_end();
     linger = (struct channel_linger_conf){.timeout_ns = 100 * NS_PER_MS};
@@ -131,7 +131,7 @@ static void hear_with_progress(size_t heard, size_t step)
     sockets_hear_end(probe.peer);
 }
 
-TEST(linger, what_the_peer_acknowledges_begins_its_time_anew)
+TEST(linger, acknowledged_bytes_restart_the_linger_timeout)
 {
     few_on_the_way();
     linger = (struct channel_linger_conf){.timeout_ns = 2 * NS_PER_S};
@@ -144,7 +144,7 @@ TEST(linger, what_the_peer_acknowledges_begins_its_time_anew)
 }
 
 /* All is in the kernel: no byte is written any more, but the peer acknowledges some. */
-TEST(linger, what_the_peer_acknowledges_behind_the_last_write_begins_its_time_anew)
+TEST(linger, acknowledged_bytes_after_the_last_write_restart_the_linger_timeout)
 {
     size_t heard = fill_kernel_to_the_end();
 
@@ -154,7 +154,7 @@ TEST(linger, what_the_peer_acknowledges_behind_the_last_write_begins_its_time_an
 }
 
 /* As long as the short one took is waited again. */
-TEST(linger, each_channel_waits_as_long_as_it_is_told)
+TEST(linger, each_channel_lingers_for_its_own_timeout)
 {
     struct probe patient;
     int64_t began_at_ns, took_ms;
@@ -174,7 +174,7 @@ TEST(linger, each_channel_waits_as_long_as_it_is_told)
     probe_close(&patient);
 }
 
-TEST(linger, for_the_end_of_file_alone_a_peer_has_little_time_however_patient_we_are)
+TEST(linger, peer_that_owes_only_its_end_of_file_has_a_short_timeout)
 {
     struct probe other;
 
@@ -190,7 +190,7 @@ TEST(linger, for_the_end_of_file_alone_a_peer_has_little_time_however_patient_we
     probe_close(&other);
 }
 
-TEST(linger, the_total_bound_is_not_for_an_end_without_one)
+TEST(linger, maximum_linger_time_does_not_apply_without_a_timeout)
 {
     linger_other = (struct channel_linger_conf){.max_ns = 50 * NS_PER_MS};
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
@@ -201,7 +201,7 @@ TEST(linger, the_total_bound_is_not_for_an_end_without_one)
 }
 
 /* Nothing waits for its acknowledgement, but our end of file is not sent. */
-TEST(linger, an_end_whose_end_of_file_is_never_sent_is_a_reset)
+TEST(linger, end_without_shutdown_write_is_reset_after_the_timeout)
 {
     linger_other = (struct channel_linger_conf){.timeout_ns = 100 * NS_PER_MS};
     ck_assert_int_eq(probe_write(&probe, "part", 4), 0);
@@ -235,7 +235,7 @@ TEST(linger, a_peer_without_progress_is_looked_at_more_and_more_seldom)
     ck_assert_uint_le(loop_runner_stats(probe.net->loop).tasks_run - tasks, 30);
 }
 
-TEST(linger, without_bounds_a_peer_may_take_as_long_as_it_likes)
+TEST(linger, without_linger_limits_the_peer_may_take_any_time)
 {
     linger = (struct channel_linger_conf){0};
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);

@@ -78,7 +78,7 @@ static char forwards[] = "abcdefghijklmnopqrst", mixed[] = "tcaqbnfrdmelgskhjpio
 
 GROUP(order, setup, teardown);
 
-TEST(order, who_spoke_first_is_served_first)
+TEST(order, channels_are_read_in_the_order_in_which_they_became_readable)
 {
     ck_assert_str_eq(speak(forwards, 1), forwards);
     ck_assert_str_eq(speak(mixed, 1), mixed);
@@ -89,7 +89,7 @@ static void abort_c(void)
     channel_abort(&probes['c' - 'a'].channel, 0);
 }
 
-TEST(order, one_that_an_earlier_one_closes_is_not_served)
+TEST(order, channel_closed_by_an_earlier_channel_of_the_turn_is_not_read)
 {
     char rest[] = "dab";
 
@@ -105,7 +105,7 @@ static void pause_c(void)
     channel_resume_reading(&probes['c' - 'a'].channel, CHANNEL_STOP_RECEIVER);
 }
 
-TEST(order, one_that_an_earlier_one_stops_for_a_moment_comes_in_the_next_turn)
+TEST(order, channel_paused_by_an_earlier_channel_of_the_turn_is_read_in_the_next_turn)
 {
     char again[] = "cab";
 
@@ -166,7 +166,7 @@ static bool all_are_read(struct probe *p)
 }
 
 /* Unix sockets: what is sent can be read at once. */
-TEST(order, one_that_always_has_more_lets_the_others_have_their_turn)
+TEST(order, endless_reader_leaves_other_channels_their_turn)
 {
     for (unsigned i = 0; i < 2; i++) {
         probe_close(&probes[i]);

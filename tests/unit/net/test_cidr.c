@@ -41,7 +41,7 @@ static const struct {
 
 GROUP(words, NULL, NULL);
 
-TEST_EACH(words, a_block_is_written_as_it_was_read, ARRAY_LEN(good))
+TEST_EACH(words, parsed_block_is_formatted_in_canonical_form, ARRAY_LEN(good))
 {
     struct cidr c = block(good[_i].word), again;
     char text[CIDR_TEXT_BYTES];
@@ -84,7 +84,7 @@ static const struct {
     {"0000:0000:0000:0000:0000:0000:0000:0000:0000:0000/0", -EINVAL},
 };
 
-TEST_EACH(words, what_is_no_block_is_refused, ARRAY_LEN(bad))
+TEST_EACH(words, text_that_is_no_block_is_refused, ARRAY_LEN(bad))
 {
     struct cidr c;
 
@@ -108,7 +108,7 @@ static const struct {
     {"::ffff:10.0.0.0/95", "::fffe:0:0/95"},
 };
 
-TEST_EACH(words, bits_behind_the_prefix_are_told_with_the_block_that_was_meant, ARRAY_LEN(loose))
+TEST_EACH(words, bits_behind_the_prefix_are_refused_with_the_intended_block, ARRAY_LEN(loose))
 {
     struct cidr c;
     char text[CIDR_TEXT_BYTES];
@@ -163,7 +163,7 @@ TEST_EACH(members, a_block_has_the_hosts_that_share_its_prefix, ARRAY_LEN(member
 }
 
 /* As accept(2) gives it on a socket of both families, and not as address_parse() writes it. */
-TEST(members, an_address_that_is_mapped_is_the_one_it_maps)
+TEST(members, mapped_ipv4_address_matches_ipv4_blocks_only)
 {
     struct cidr in4 = block("10.0.0.0/8"), in6 = block("::/0");
     struct address a = sockets_address("[::1]:7");
@@ -173,7 +173,7 @@ TEST(members, an_address_that_is_mapped_is_the_one_it_maps)
     ck_assert(!cidr_has(&in6, &a));
 }
 
-TEST(members, an_unnamed_unix_peer_is_one_as_well)
+TEST(members, unnamed_unix_peer_matches_the_block_unix)
 {
     struct cidr c = block("unix"), in4 = block("0.0.0.0/0");
     struct address a = {.len = sizeof(sa_family_t), .u.sa.sa_family = AF_UNIX};
@@ -182,7 +182,7 @@ TEST(members, an_unnamed_unix_peer_is_one_as_well)
     ck_assert(!cidr_has(&in4, &a));
 }
 
-TEST(members, a_list_has_whom_any_of_its_blocks_has)
+TEST(members, list_matches_an_address_that_any_of_its_blocks_contains)
 {
     struct cidr list[] = {block("10.0.0.0/8"), block("::1"), block("unix")};
     struct address a = sockets_address("127.0.0.1:1"), b = sockets_address("[::1]:1"),
@@ -199,7 +199,7 @@ TEST(members, a_list_has_whom_any_of_its_blocks_has)
  * Every prefix length, and a bit flipped at every place: outside exactly if it is one of the
  * prefix.
  */
-TEST_EACH(members, each_bit_of_the_prefix_counts_and_none_behind_it, 2)
+TEST_EACH(members, each_bit_of_the_prefix_is_compared_and_no_bit_behind_it, 2)
 {
     struct address a = sockets_address(_i == 0 ? "0.0.0.0:1" : "[2000::]:1");
     uint8_t *bytes = _i == 0 ? (uint8_t *)&a.u.in.sin_addr : a.u.in6.sin6_addr.s6_addr;

@@ -136,7 +136,7 @@ static void close_outcome(void *arg)
 }
 
 /* AddressSanitizer sees that it is neither freed before nor kept after. */
-TEST(connector, the_memory_of_its_configuration_is_held_while_it_connects)
+TEST(connector, connector_holds_the_memory_of_its_configuration)
 {
     struct arena *memory;
     struct connector_conf *own;
@@ -214,7 +214,7 @@ TEST(connector, the_error_of_the_last_address_is_the_outcome)
     close(refused);
 }
 
-TEST(connector, an_address_there_is_no_way_to_does_not_hide_why_the_other_failed)
+TEST(connector, unreachable_address_does_not_hide_the_error_of_the_other)
 {
     int refused;
 
@@ -281,7 +281,7 @@ TEST(connector, an_address_that_does_not_answer_leaves_time_for_the_next)
     close(deaf);
 }
 
-TEST(connector, a_timeout_without_end_is_none)
+TEST(connector, a_timeout_of_never_does_not_expire)
 {
     int listening = sockets_listen(&addresses[0], 5);
 
@@ -352,7 +352,7 @@ static void begin_and_cancel(void *arg)
     cancel(arg);
 }
 
-TEST(connector, a_cancelled_connection_that_the_server_has_already_is_reset)
+TEST(connector, cancelled_connection_already_in_the_servers_backlog_is_reset)
 {
     int server, listening = sockets_listen(&addresses[0], 5);
 
@@ -364,7 +364,7 @@ TEST(connector, a_cancelled_connection_that_the_server_has_already_is_reset)
     close(listening);
 }
 
-TEST(connector, an_outcome_that_is_known_but_not_told_can_be_cancelled)
+TEST(connector, outcome_known_but_not_delivered_can_be_cancelled)
 {
     sockets_path(&addresses[0], "none");
     loop_runner_call(loop, begin_and_cancel, NULL);
@@ -372,7 +372,7 @@ TEST(connector, an_outcome_that_is_known_but_not_told_can_be_cancelled)
     ck_assert_uint_eq(atomic_load(&outcomes), 0);
 }
 
-TEST(connector, it_can_be_started_again_from_its_outcome)
+TEST(connector, connector_can_be_started_again_from_its_outcome_callback)
 {
     int refused = sockets_bound(&addresses[0]), answering = sockets_listen(&addresses[1], 5);
 
@@ -409,7 +409,7 @@ TEST(connector, a_connection_to_itself_is_a_refusal)
     ck_assert_int_eq(outcome_fd, -1);
 }
 
-TEST(connector, without_descriptors_the_outcome_says_so)
+TEST(connector, connector_without_descriptors_fails_with_emfile)
 {
     sockets_loopback(&addresses[0], 9);
     process_allow_descriptors(0);

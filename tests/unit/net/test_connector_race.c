@@ -204,7 +204,7 @@ TEST_EACH(race, the_other_family_answers_after_the_delay_when_the_first_does_not
     deaf_close(&deaf);
 }
 
-TEST_EACH(race, what_answers_within_the_delay_is_tried_alone, 2)
+TEST_EACH(race, second_address_is_not_tried_when_the_first_answers_within_the_delay, 2)
 {
     int listening = answering(&addresses[0], families[_i][0]);
     int other = answering(&addresses[1], families[_i][1]);
@@ -229,7 +229,7 @@ TEST(race, a_refusal_is_not_followed_by_the_delay)
     close(refused);
 }
 
-TEST(race, an_address_there_is_no_way_to_is_not_followed_by_the_delay)
+TEST(race, an_unreachable_address_is_not_followed_by_the_delay)
 {
     int listening = answering(&addresses[1], AF_INET6);
 
@@ -288,7 +288,7 @@ TEST_EACH(race, the_families_take_turns, ARRAY_LEN(orders))
     }
 }
 
-TEST(race, two_are_under_way_at_most_under_one_deadline)
+TEST(race, at_most_two_attempts_run_at_a_time_under_one_deadline)
 {
     struct deaf six = deaf_server(&addresses[0], AF_INET6),
                 four = deaf_server(&addresses[1], AF_INET);
@@ -340,7 +340,7 @@ TEST(race, a_third_has_its_turn_at_once_when_the_second_is_refused)
     deaf_close(&six);
 }
 
-TEST(race, without_a_second_descriptor_the_first_goes_on_alone)
+TEST(race, first_attempt_goes_on_without_a_second_descriptor)
 {
     struct deaf six = deaf_server(&addresses[0], AF_INET6);
     int listening = answering(&addresses[1], AF_INET);
@@ -390,7 +390,7 @@ TEST(race, without_a_second_descriptor_the_first_may_still_answer)
     close(other);
 }
 
-TEST_EACH(race, one_after_the_other_when_the_delay_is_none_or_the_family_one, 2)
+TEST_EACH(race, addresses_are_tried_one_by_one_without_a_delay_or_a_second_family, 2)
 {
     struct deaf deaf = deaf_server(&addresses[0], AF_INET);
     int listening = answering(&addresses[1], _i == 0 ? AF_INET6 : AF_INET);
@@ -405,7 +405,7 @@ TEST_EACH(race, one_after_the_other_when_the_delay_is_none_or_the_family_one, 2)
     deaf_close(&deaf);
 }
 
-TEST(race, a_cancelled_connector_closes_both)
+TEST(race, a_cancelled_connector_closes_both_sockets)
 {
     struct deaf six = deaf_server(&addresses[0], AF_INET6),
                 four = deaf_server(&addresses[1], AF_INET);

@@ -132,7 +132,7 @@ TEST(dns, an_alias_of_nothing_is_no_name)
     ck_assert_int_eq(search("name.test."), -ENOENT);
 }
 
-TEST(dns, search_domains_come_after_the_name_or_before_by_its_dots)
+TEST(dns, search_domains_are_tried_after_or_before_the_name_by_its_dots)
 {
     put_address(zone_add("host.two.test", ns_t_a), 7);
     ck_assert_int_eq(search("host"), 1);
@@ -164,7 +164,7 @@ TEST(dns, the_root_may_be_a_search_domain)
     ck_assert_int_eq(search("host"), 1);
 }
 
-TEST(dns, what_is_no_domain_name_is_not_asked_for)
+TEST(dns, malformed_domain_name_is_not_queried)
 {
     ck_assert_int_eq(search("a..b"), -EINVAL);
     ck_assert_str_eq(zone_asked(), "");
@@ -207,7 +207,8 @@ static void put_failure(const char *name, int type, int i)
     e->rcode = failures[i].rcode;
 }
 
-TEST_EACH(dns, one_type_that_is_found_is_enough_and_the_failed_one_is_told, ARRAY_LEN(failures))
+TEST_EACH(dns, addresses_of_one_family_suffice_and_the_failed_family_is_reported,
+          ARRAY_LEN(failures))
 {
     put_address(zone_add("name.test", ns_t_a), 1);
     put_failure("name.test", ns_t_aaaa, _i);
@@ -220,14 +221,14 @@ TEST_EACH(dns, one_type_that_is_found_is_enough_and_the_failed_one_is_told, ARRA
     ck_assert_uint_eq(terms.failed, 1u << 0);
 }
 
-TEST_EACH(dns, one_type_that_fails_is_no_answer_that_there_is_no_name, ARRAY_LEN(failures))
+TEST_EACH(dns, failure_of_one_family_is_an_error_and_not_a_missing_name, ARRAY_LEN(failures))
 {
     zone_add("name.test", ns_t_a);
     put_failure("name.test", ns_t_aaaa, _i);
     ck_assert_int_eq(search("name.test."), failures[_i].error);
 }
 
-TEST(dns, what_cannot_be_read_is_an_error_and_no_record)
+TEST(dns, malformed_answer_is_an_error_without_records)
 {
     struct zone_entry *e = zone_add("name.test", ns_t_a);
 
@@ -313,7 +314,7 @@ TEST(two, the_name_server_that_answered_last_is_asked_first)
     ck_assert_str_eq(zone_asked(), "name.test/1@0 name.test/28@0 ");
 }
 
-TEST(two, the_first_that_says_no_is_believed)
+TEST(two, first_negative_answer_is_final)
 {
     zone_server(0, ZONE_ANSWERS, ns_r_nxdomain);
     put_address(zone_add("name.test", ns_t_a), 1);
@@ -330,7 +331,7 @@ TEST(two, failing_and_silent_name_servers_are_asked_as_often_as_the_options_say)
     ck_assert_uint_eq(zone_count("name.test/1@1 "), 2);
 }
 
-TEST(two, a_time_limit_is_one_attempt_of_that_length)
+TEST(two, time_limit_makes_one_attempt_of_that_length)
 {
     int64_t began_ns = clock_now_ns();
 
@@ -369,7 +370,7 @@ TEST(dns, odd_records_of_a_service_are_left_out_alone)
     ck_assert_str_eq(out[0].target, "a.test:80");
 }
 
-TEST(dns, a_service_of_odd_records_alone_is_none)
+TEST(dns, service_with_odd_records_only_has_no_records)
 {
     struct srv_record out[8];
 

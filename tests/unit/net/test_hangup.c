@@ -182,7 +182,7 @@ static bool is_hung_up(struct place *p)
 }
 
 /* 0: asked for before the socket is registered; 1: later; 2: when the peer has ended already. */
-TEST_EACH(hangup, an_end_of_file_is_reported_once_when_asked_for_and_a_reset_after_it, 3)
+TEST_EACH(hangup, end_of_file_is_reported_once_on_request_and_a_reset_after_it, 3)
 {
     struct place *p = _i == 0 ? paused(0, false) : registered_place(0, false);
 
@@ -259,7 +259,7 @@ TEST(hangup, a_short_pause_costs_no_system_call)
     }
 }
 
-TEST(hangup, a_socket_whose_pause_has_ended_is_not_reported)
+TEST(hangup, socket_that_left_its_pause_is_not_reported)
 {
     struct place *p = registered_place(0, false), *last = registered_place(1, false);
 
@@ -279,7 +279,7 @@ static void do_reset_all(void *arg)
         reset(&places[i]);
 }
 
-TEST(hangup, all_of_many_resets_are_reported)
+TEST(hangup, many_resets_at_once_are_all_reported)
 {
     for (unsigned i = 0; i < WATCHES; i++)
         paused(i, false);
@@ -290,7 +290,7 @@ TEST(hangup, all_of_many_resets_are_reported)
         UNTIL(atomic_load(&places[i].events) == 1);
 }
 
-TEST(hangup, one_event_may_end_the_pauses_of_the_others)
+TEST(hangup, callback_may_end_the_pauses_of_other_sockets)
 {
     unsigned events = 0;
 
@@ -382,7 +382,7 @@ TEST(hangup, the_loop_sleeps_between_polls)
     ck_assert_uint_lt(last.turns - first.turns, HANGUP_PROBE_NS / HANGUP_SETTLE_NS / 2);
 }
 
-TEST(hangup, what_was_refused_is_registered_later)
+TEST(hangup, refused_registration_is_retried_later)
 {
     struct place *p;
 
@@ -441,7 +441,7 @@ TEST(hangup, an_instance_that_could_not_be_watched_is_watched_later)
     UNTIL(atomic_load(&p->events) == 1);
 }
 
-TEST(hangup, all_of_many_resets_are_found_by_polling)
+TEST(hangup, many_resets_at_once_are_all_found_by_polling)
 {
     for (unsigned i = 0; i < WATCHES; i++)
         paused(i, false);
@@ -561,7 +561,7 @@ static const struct task_type meter_type = {
     .name = "turn meter", .run = meter_run, .drop = meter_drop};
 
 /* 0: sockets are registered; 1: they cannot be, and are polled. */
-TEST_EACH(hangup, a_turn_does_not_register_or_poll_all_of_many, 2)
+TEST_EACH(hangup, a_turn_registers_or_polls_a_bounded_number_of_sockets, 2)
 {
     unsigned calls;
 
@@ -592,7 +592,7 @@ TEST_EACH(hangup, a_turn_does_not_register_or_poll_all_of_many, 2)
         close(crowd_fds[i]);
 }
 
-TEST(hangup, without_descriptors_there_is_none)
+TEST(hangup, creating_without_descriptors_fails)
 {
     struct hangup other;
 

@@ -89,14 +89,14 @@ static void do_close_taken(void *arg)
 
 GROUP(idle_watch, setup, teardown);
 
-TEST(idle_watch, of_a_silent_peer_nothing_is_told)
+TEST(idle_watch, silent_peer_is_not_reported)
 {
     PAUSE_MS(30);
     ck_assert_uint_eq(atomic_load(&spoke) + atomic_load(&ended), 0);
     ck_assert_int_eq(peek(), SOCK_SILENT);
 }
 
-TEST(idle_watch, what_a_peer_says_is_told_and_left_to_be_read)
+TEST(idle_watch, bytes_of_the_peer_are_reported_and_left_unread)
 {
     char text[5];
     int fd;
@@ -111,7 +111,7 @@ TEST(idle_watch, what_a_peer_says_is_told_and_left_to_be_read)
     loop_runner_call(loop, do_close_taken, &fd);
 }
 
-TEST_EACH(idle_watch, an_end_is_told_also_with_words_before_it, 3)
+TEST_EACH(idle_watch, end_of_file_or_reset_is_reported_also_behind_bytes, 3)
 {
     if (_i == 1)
         sockets_say(theirs, "bye");
@@ -139,7 +139,7 @@ TEST(idle_watch, a_socket_that_was_taken_is_the_callers)
     ck_assert_int_eq(fd, -1);
 }
 
-TEST(idle_watch, a_peer_sees_a_clean_end_when_it_is_closed)
+TEST(idle_watch, closing_the_watch_sends_an_end_of_file)
 {
     loop_runner_call(loop, do_close, NULL);
     sockets_hear_end(theirs);

@@ -81,7 +81,7 @@ static void *look_up_in_thread(void *arg)
     return NULL;
 }
 
-TEST_EACH(share, lookups_at_once_are_one_with_one_result, 2)
+TEST_EACH(share, concurrent_lookups_of_a_name_share_one_query_and_its_result, 2)
 {
     pthread_t threads[THREADS];
 
@@ -97,7 +97,7 @@ TEST_EACH(share, lookups_at_once_are_one_with_one_result, 2)
     ck_assert_uint_eq(atomic_load(&calls), 1);
 }
 
-TEST(share, an_answer_is_for_lookups_that_were_due_before_it)
+TEST(share, cached_answer_serves_lookups_that_were_due_before_it)
 {
     int64_t due_at_ns = clock_now_ns();
     struct dns_terms terms;
@@ -128,7 +128,7 @@ TEST(share, other_questions_are_not_shared)
     ck_assert_uint_eq(atomic_load(&calls), 5);
 }
 
-TEST_EACH(share, without_memory_each_asks_for_itself, 2)
+TEST_EACH(share, without_memory_each_lookup_queries_by_itself, 2)
 {
     int64_t due_at_ns = clock_now_ns();
     struct dns_terms terms;

@@ -40,7 +40,7 @@ static void teardown(void)
 
 GROUP(buffered, setup, teardown);
 
-TEST(buffered, what_is_kept_counts_until_it_is_sent)
+TEST(buffered, buffered_bytes_are_charged_until_they_are_sent)
 {
     ck_assert_int_eq(probe_write(&probe, "hello", 5), 0);
     ck_assert_int_eq(atomic_load(&buffered.bytes), 0);
@@ -51,7 +51,7 @@ TEST(buffered, what_is_kept_counts_until_it_is_sent)
     UNTIL(atomic_load(&buffered.bytes) == 0);
 }
 
-TEST(buffered, what_is_thrown_away_does_not_count_any_more)
+TEST(buffered, buffered_bytes_dropped_by_an_abort_are_uncharged)
 {
     ck_assert_int_eq(probe_write(&probe, bytes, MUCH), 0);
     ck_assert_int_gt(atomic_load(&buffered.bytes), 0);
@@ -59,7 +59,7 @@ TEST(buffered, what_is_thrown_away_does_not_count_any_more)
     UNTIL(atomic_load(&buffered.bytes) == 0);
 }
 
-TEST(buffered, too_much_is_told_once_an_episode)
+TEST(buffered, exceeding_the_limit_is_logged_once_an_episode)
 {
     ck_assert(!memory_account_is_over(&buffered));
     ck_assert_int_eq(probe_write(&probe, bytes, 512 * 1024), 0);

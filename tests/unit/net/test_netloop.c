@@ -6,7 +6,7 @@
 
 GROUP(netloop, NULL, NULL);
 
-TEST(netloop, it_has_the_loop_room_for_a_read_and_no_pipe_yet)
+TEST(netloop, netloop_has_a_loop_a_read_buffer_and_no_pipe_yet)
 {
     struct loop *loop = loop_runner_create();
     unsigned before = process_descriptors();
@@ -22,7 +22,7 @@ TEST(netloop, it_has_the_loop_room_for_a_read_and_no_pipe_yet)
     loop_runner_destroy(loop);
 }
 
-TEST(netloop, destroying_it_closes_the_pipes_it_keeps)
+TEST(netloop, destroying_a_netloop_closes_its_kept_pipes)
 {
     struct loop *loop = loop_runner_create();
     unsigned before = process_descriptors();
@@ -37,7 +37,7 @@ TEST(netloop, destroying_it_closes_the_pipes_it_keeps)
     loop_runner_destroy(loop);
 }
 
-TEST(netloop, destroying_none_is_allowed)
+TEST(netloop, destroying_null_is_allowed)
 {
     netloop_destroy(NULL);
 }

@@ -247,7 +247,7 @@ static void *say(void *arg)
 
 GROUP(offload, setup, teardown);
 
-TEST(offload, what_is_too_much_for_a_slow_executor_waits_in_the_socket_and_arrives_in_order)
+TEST(offload, input_beyond_a_slow_executor_waits_in_the_socket_and_arrives_in_order)
 {
     sockets_say_pattern(peer, 0, STREAM_BYTES);
     sockets_end(peer);
@@ -280,7 +280,7 @@ TEST(offload, an_echo_through_the_executor_keeps_the_order)
     pthread_join(sender, NULL);
 }
 
-TEST(offload, a_channel_that_ends_in_between_drops_what_has_not_begun)
+TEST(offload, abort_of_the_channel_drops_queued_chunks)
 {
     executor_runner_block(e, &block[0]);
     executor_runner_block(e, &block[1]);

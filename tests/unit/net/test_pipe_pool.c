@@ -74,7 +74,7 @@ TEST(pipe_pool, a_pipe_that_holds_bytes_is_closed)
     ck_assert_uint_eq(process_descriptors(), before);
 }
 
-TEST(pipe_pool, only_a_few_are_kept)
+TEST(pipe_pool, only_a_few_pipes_are_kept)
 {
     struct pipe *pipes[50];
 

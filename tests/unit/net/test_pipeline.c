@@ -132,7 +132,7 @@ static const char *letters(void)
 
 GROUP(pipeline, setup, probe_disconnect);
 
-TEST(pipeline, inbound_events_go_from_head_to_tail_past_those_who_do_not_care)
+TEST(pipeline, inbound_events_go_from_head_to_tail_and_skip_handlers_without_the_event)
 {
     probe_start(&probe);
     ck_assert_str_eq(letters(), "ac");
@@ -171,7 +171,7 @@ static void end_from_a(void *arg)
     handler_shutdown_write(&a.handler);
 }
 
-TEST(pipeline, an_operation_of_a_handler_begins_before_it)
+TEST(pipeline, operation_of_a_handler_starts_at_the_handler_before_it)
 {
     int rc;
 
@@ -222,7 +222,7 @@ TEST(pipeline, a_handler_may_remove_itself_and_still_pass_its_event_on)
     ck_assert_str_eq(letters(), "");
 }
 
-TEST(pipeline, one_that_left_during_an_event_gets_no_more_of_it)
+TEST(pipeline, handler_removed_during_an_event_gets_no_second_call_of_it)
 {
     a.twice = a.leave_on_read = c.leave_on_read = true;
     probe_start(&probe);
@@ -232,7 +232,7 @@ TEST(pipeline, one_that_left_during_an_event_gets_no_more_of_it)
     ck_assert_str_eq(letters(), "ac");
 }
 
-TEST(pipeline, one_that_another_removes_is_passed_over_at_once)
+TEST(pipeline, handler_removed_by_another_handler_is_skipped_at_once)
 {
     a.removes = &c;
     probe_start(&probe);
@@ -279,7 +279,7 @@ TEST(pipeline, rejected_input_is_an_event_of_the_tail)
     sockets_hear_reset(probe.peer);
 }
 
-TEST(pipeline, rejected_input_goes_to_the_next_handler)
+TEST(pipeline, rejected_input_is_passed_to_the_next_handler)
 {
     struct handler h;
 
@@ -312,7 +312,7 @@ static void discard(struct channel *ch)
     channel_discard(ch, 0);
 }
 
-TEST(pipeline, a_channel_is_read_when_neither_handler_nor_tail_has_stopped_it)
+TEST(pipeline, channel_is_read_when_neither_a_handler_nor_the_tail_paused_it)
 {
     probe_start(&probe);
     probe_do(&probe, hold);
@@ -359,7 +359,7 @@ static size_t give_back_3(struct handler *h)
     return 3;
 }
 
-TEST(pipeline, what_all_handlers_give_back_is_added)
+TEST(pipeline, reclaim_adds_up_the_bytes_of_all_handlers)
 {
     static const struct handler_ops tail_ops = {.name = "tail"},
                                     ops_2 = {.name = "2", .reclaim = give_back_2},

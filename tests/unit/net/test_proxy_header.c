@@ -80,7 +80,7 @@ TEST_EACH(reading, a_header_is_read_and_its_end_found, ARRAY_LEN(good))
     expect_address(&h.destination, good[_i].destination);
 }
 
-TEST_EACH(reading, wherever_it_is_split_the_rest_is_waited_for, ARRAY_LEN(good))
+TEST_EACH(reading, partial_header_at_each_split_asks_for_more_bytes, ARRAY_LEN(good))
 {
     struct proxy_header h;
 
@@ -177,7 +177,7 @@ static const struct {
     {BYTES(MARK "\x21\x11\0\x15" HOSTS "\x20\0\x06\1\0\0\0\0\x21"), -EPROTO},
 };
 
-TEST_EACH(reading, what_is_no_header_is_refused_with_its_first_wrong_byte, ARRAY_LEN(bad))
+TEST_EACH(reading, malformed_header_is_refused_at_its_first_wrong_byte, ARRAY_LEN(bad))
 {
     struct proxy_header h;
     const uint8_t *data = (const uint8_t *)bad[_i].data;
@@ -285,7 +285,7 @@ static bool hides(size_t at, unsigned value, size_t len)
            (at == 15 && value == len - 16 - 7) || at == len - 7;
 }
 
-TEST_EACH(TLVs, with_a_checksum_no_changed_byte_passes_but_what_hides_it, 2)
+TEST_EACH(TLVs, checksum_detects_each_changed_byte_unless_the_change_hides_the_checksum, 2)
 {
     static const struct proxy_header_conf v2_crc32c = {.version = PROXY_HEADER_V2, .crc32c = true};
     uint8_t data[PROXY_HEADER_ENCODED_BYTES];
@@ -307,7 +307,7 @@ TEST_EACH(TLVs, with_a_checksum_no_changed_byte_passes_but_what_hides_it, 2)
 }
 
 /* Without one: what passes is another header, which is written with the changed byte. */
-TEST_EACH(TLVs, without_a_checksum_what_passes_is_what_was_meant, 2)
+TEST_EACH(TLVs, changed_byte_that_passes_without_a_checksum_decodes_consistently, 2)
 {
     uint8_t data[PROXY_HEADER_ENCODED_BYTES], again[PROXY_HEADER_ENCODED_BYTES];
     const struct proxy_header_conf *conf = _i == 0 ? &v1 : &v2;
@@ -329,7 +329,7 @@ TEST_EACH(TLVs, without_a_checksum_what_passes_is_what_was_meant, 2)
 }
 
 /* The first or the second one is right, so that only their number can be wrong. */
-TEST_EACH(TLVs, a_second_checksum_is_one_too_many, 2)
+TEST_EACH(TLVs, second_checksum_is_refused, 2)
 {
     uint8_t data[] = MARK "\x21\x11\0\x1a" HOSTS "\3\0\4\0\0\0\0\3\0\4\0\0\0\0";
     size_t value = _i == 0 ? 31 : 38;
@@ -362,7 +362,7 @@ TEST(TLVs, the_longest_header_that_is_taken_is_taken)
 
 GROUP(writing, NULL, NULL);
 
-TEST(writing, version_1_is_written_as_the_specification_has_it)
+TEST(writing, version_1_is_encoded_as_specified)
 {
     static const struct {
         const char *from, *to, *line;
@@ -385,7 +385,7 @@ TEST(writing, version_1_is_written_as_the_specification_has_it)
     }
 }
 
-TEST(writing, version_2_is_written_as_the_specification_has_it)
+TEST(writing, version_2_is_encoded_as_specified)
 {
     uint8_t out[PROXY_HEADER_ENCODED_BYTES];
 
@@ -400,7 +400,7 @@ TEST(writing, version_2_is_written_as_the_specification_has_it)
     ck_assert_mem_eq(out + 63, "\3\0\4", 3);
 }
 
-TEST(writing, who_stands_for_itself_has_no_addresses)
+TEST(writing, header_without_addresses_is_unknown_in_version_1_and_local_in_version_2)
 {
     uint8_t out[PROXY_HEADER_ENCODED_BYTES];
     struct proxy_header h;
@@ -414,7 +414,7 @@ TEST(writing, who_stands_for_itself_has_no_addresses)
     ck_assert(h.local);
 }
 
-TEST(writing, what_is_written_is_read_as_the_same)
+TEST(writing, encoded_header_is_decoded_to_the_same_addresses)
 {
     static const char *const texts[] = {"192.0.2.1:1", "0.0.0.0:65535", "[::1]:7",
                                         "[2001:db8::1]:65535"};
@@ -461,7 +461,7 @@ static void expect_value(struct proxy_header_value value, const char *text)
 
 GROUP(tls, NULL, NULL);
 
-TEST(tls, what_is_told_is_read)
+TEST(tls, encoded_tls_values_are_decoded_to_the_same_values)
 {
     struct address from = sockets_address("192.0.2.1:1"), to = sockets_address("192.0.2.1:2");
     struct proxy_header_client client = {
@@ -514,7 +514,7 @@ TEST(tls, values_that_do_not_fit_are_left_out)
     }
 }
 
-TEST(tls, a_value_comes_once)
+TEST(tls, repeated_value_is_refused)
 {
     struct proxy_header h;
     static const char twice[] = MARK "\x21\x11\0\x16" HOSTS "\1\0\2h2\1\0\2h2";

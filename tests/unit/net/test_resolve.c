@@ -39,7 +39,7 @@ TEST(resolve, a_name_is_resolved_to_its_addresses)
     ck_assert_uint_eq(names_asked(), 5);
 }
 
-TEST(resolve, one_link_local_address_in_two_zones_is_two_addresses)
+TEST(resolve, a_link_local_address_in_two_zones_is_two_addresses)
 {
     struct address a[4];
 
@@ -49,7 +49,7 @@ TEST(resolve, one_link_local_address_in_two_zones_is_two_addresses)
     ck_assert_uint_eq(a[1].u.in6.sin6_scope_id, 2);
 }
 
-TEST(resolve, a_literal_is_resolved_as_it_is_parsed)
+TEST(resolve, literal_address_is_parsed_without_a_lookup)
 {
     struct address a[2], b[2];
 

@@ -111,7 +111,7 @@ TEST(sock, a_port_in_use_is_told)
     close(fd);
 }
 
-TEST(sock, a_port_whose_last_connection_just_ended_can_be_had)
+TEST(sock, port_in_time_wait_can_be_listened_on)
 {
     int fd = listen_loopback(), client = sockets_connect(&a), server = accept(fd, NULL, NULL);
 
@@ -141,7 +141,7 @@ TEST(sock, an_address_of_another_host_is_told)
     expect_listen(-EADDRNOTAVAIL);
 }
 
-TEST(sock, without_descriptors_nothing_is_made)
+TEST(sock, without_descriptors_no_socket_is_created)
 {
     int fd;
 
@@ -220,7 +220,7 @@ TEST(sock, an_inherited_socket_can_share_its_port)
     close(fd);
 }
 
-TEST(sock, what_is_no_socket_cannot_be_inherited)
+TEST(sock, inheriting_a_closed_descriptor_fails)
 {
     ck_assert_int_eq(sock_inherit(-1, &a, &conf), -EBADF);
 }
@@ -242,7 +242,7 @@ TEST(sock, an_inherited_unix_socket_is_given_to_its_user_and_group)
 }
 
 /* Only root or its owner may change it. */
-TEST(sock, the_file_of_another_user_is_taken_as_it_should_be)
+TEST(sock, file_of_another_user_is_accepted_only_with_the_configured_mode_and_owner)
 {
     struct sock_listen_conf with = conf;
     int fd;
@@ -265,7 +265,7 @@ TEST(sock, the_file_of_another_user_is_taken_as_it_should_be)
 
 /* ---- unix sockets ---- */
 
-TEST(sock, a_unix_socket_is_a_file_until_it_is_unlinked)
+TEST(sock, unix_socket_has_a_file_until_it_is_unlinked)
 {
     int fd;
     struct stat st;
@@ -341,7 +341,7 @@ TEST(sock, a_unix_socket_that_cannot_be_given_away_is_not_left)
     ck_assert_int_eq(lstat(a.u.un.sun_path, &st), -1);
 }
 
-TEST(sock, a_unix_socket_left_by_the_dead_is_replaced)
+TEST(sock, stale_unix_socket_file_is_replaced)
 {
     int fd;
 
@@ -366,7 +366,7 @@ TEST(sock, a_unix_socket_that_answers_is_in_use)
     sock_unlink(&a);
 }
 
-TEST(sock, a_unix_socket_whose_backlog_is_full_is_in_use)
+TEST(sock, unix_socket_with_a_full_backlog_is_in_use)
 {
     struct sock_listen_conf narrow = {.backlog = 0};
     int fd, client;
@@ -380,7 +380,7 @@ TEST(sock, a_unix_socket_whose_backlog_is_full_is_in_use)
     sock_unlink(&a);
 }
 
-TEST(sock, a_path_that_is_something_else_is_left_alone)
+TEST(sock, path_of_another_kind_of_file_is_left_alone)
 {
     FILE *file;
     struct stat st;
@@ -394,7 +394,7 @@ TEST(sock, a_path_that_is_something_else_is_left_alone)
     ck_assert_int_eq(unlink(a.u.un.sun_path), 0);
 }
 
-TEST(sock, a_path_below_what_is_missing_is_told)
+TEST(sock, path_in_a_missing_directory_is_refused)
 {
     sockets_path(&a, "none/sock");
     expect_listen(-ENOENT);
@@ -494,7 +494,7 @@ static void expect_source(int listening, const struct address *source)
     close(listening);
 }
 
-TEST(sock, a_connection_comes_from_the_source_of_its_family)
+TEST(sock, connection_is_made_from_the_source_address_of_its_family)
 {
     int listening;
 
@@ -508,7 +508,7 @@ TEST(sock, a_connection_comes_from_the_source_of_its_family)
     expect_source(listen_loopback(), &connecting.source_ipv4);
 }
 
-TEST(sock, a_source_does_not_matter_to_other_families)
+TEST(sock, source_address_is_ignored_for_other_families)
 {
     int listening, fd;
 

@@ -116,7 +116,7 @@ static int accepted_from(int listening)
     return server;
 }
 
-TEST(sock_options, options_that_come_later_are_for_clients_to_come)
+TEST(sock_options, added_options_apply_to_the_listener_and_to_clients_accepted_later)
 {
     static const struct sock_options none;
     int fd, server;
@@ -131,7 +131,7 @@ TEST(sock_options, options_that_come_later_are_for_clients_to_come)
     close(fd);
 }
 
-TEST(sock_options, options_that_go_leave_what_a_new_socket_has)
+TEST(sock_options, removed_options_return_to_the_values_of_a_new_socket)
 {
     static const struct sock_options none;
     int fd, untouched, server, as;
@@ -171,7 +171,7 @@ TEST(sock_options, an_option_that_stays_is_not_touched)
     close(fd);
 }
 
-TEST(sock_options, a_socket_that_connects_has_all_before_it_does)
+TEST(sock_options, connecting_socket_has_all_options_before_it_connects)
 {
     int listening = sockets_listen(&a, 5), fd = connect_with(&all);
 
@@ -193,7 +193,7 @@ static unsigned window_step(int fd)
     return 1U << info.tcpi_rcv_wscale;
 }
 
-TEST(sock_options, a_small_receive_buffer_comes_before_the_window_scale)
+TEST(sock_options, small_receive_buffer_is_set_before_the_window_scale_is_negotiated)
 {
     static const struct sock_options small = {.receive_buffer_bytes = 4096};
     int fd, client, server;
@@ -209,7 +209,7 @@ TEST(sock_options, a_small_receive_buffer_comes_before_the_window_scale)
     close(fd);
 }
 
-TEST(sock_options, no_options_leave_a_socket_as_it_is)
+TEST(sock_options, empty_options_leave_a_socket_unchanged)
 {
     static const struct sock_options none;
     int fd = socket(AF_INET, SOCK_STREAM, 0), untouched = socket(AF_INET, SOCK_STREAM, 0);
@@ -220,7 +220,7 @@ TEST(sock_options, no_options_leave_a_socket_as_it_is)
     close(fd);
 }
 
-TEST(sock_options, what_keepalive_leaves_out_is_the_kernels)
+TEST(sock_options, keepalive_values_left_out_are_the_kernels_defaults)
 {
     static const struct sock_options silence = {.keepalive = {.idle_s = 7}};
     int fd = socket(AF_INET, SOCK_STREAM, 0), untouched = socket(AF_INET, SOCK_STREAM, 0);
@@ -253,7 +253,7 @@ TEST(sock_options, the_limits_of_keepalive_are_the_kernels)
     close(fd);
 }
 
-TEST(sock_options, a_user_timeout_is_never_rounded_to_none)
+TEST(sock_options, a_user_timeout_is_never_rounded_to_zero)
 {
     struct sock_options little = {.user_timeout_ns = 1};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -266,7 +266,7 @@ TEST(sock_options, a_user_timeout_is_never_rounded_to_none)
     close(fd);
 }
 
-TEST(sock_options, a_unix_socket_takes_the_send_buffer_and_minds_no_other)
+TEST(sock_options, a_unix_socket_takes_the_send_buffer_and_ignores_tcp_options)
 {
     int fd, client;
 
@@ -280,7 +280,7 @@ TEST(sock_options, a_unix_socket_takes_the_send_buffer_and_minds_no_other)
     sock_unlink(&a);
 }
 
-TEST(sock_options, an_accepted_unix_socket_is_given_what_it_did_not_inherit)
+TEST(sock_options, accepted_unix_socket_gets_the_options_that_it_does_not_inherit)
 {
     int fd, client, server, inherited;
 

@@ -122,7 +122,7 @@ TEST(choice, mode_auto_copies_small_messages)
     ck_assert_uint_eq(splices(), 0);
 }
 
-TEST(choice, mode_auto_splices_after_two_large_reads_and_copies_after_two_small_ones)
+TEST(choice, mode_auto_splices_after_two_large_reads_and_copies_after_two_small_reads)
 {
     size_t at = 0;
     unsigned calls;
@@ -157,7 +157,7 @@ static void remove_onlooker(void *arg)
     pipeline_remove(arg, &onlooker);
 }
 
-TEST_EACH(choice, a_handler_in_either_pipeline_prevents_it, 2)
+TEST_EACH(choice, handler_in_either_pipeline_prevents_splicing, 2)
 {
     struct pipeline *p = _i ? &from.channel.pipeline : &to.channel.pipeline;
 
@@ -223,7 +223,7 @@ static size_t block_with_pipe(void)
     return sent;
 }
 
-TEST(bytes, a_blocked_receiver_keeps_its_pipe_until_it_is_empty)
+TEST(bytes, blocked_receiver_keeps_its_pipe_until_the_pipe_is_empty)
 {
     size_t sent = block_with_pipe();
 
@@ -245,7 +245,7 @@ static void go_on_without_pipe(struct probe *p)
     go_on(p);
 }
 
-TEST(bytes, a_receiver_with_a_pipe_is_not_writable_however_little_is_in_it)
+TEST(bytes, receiver_with_a_pipe_is_not_writable_even_with_few_bytes_in_it)
 {
     atomic_store(&early, false);
     to.on_writable = go_on_without_pipe;
@@ -279,7 +279,7 @@ static void write_to(void *arg)
     write_behind = channel_write(&to.channel, "behind", 6);
 }
 
-TEST(bytes, what_is_written_meanwhile_goes_behind_what_is_in_the_pipe)
+TEST(bytes, bytes_written_meanwhile_follow_the_bytes_in_the_pipe)
 {
     size_t sent = block_with_pipe(), in_source = from.channel.bytes_in;
 
@@ -322,7 +322,7 @@ TEST_EACH(bytes, a_source_or_receiver_that_cannot_be_spliced_is_tried_once_and_n
     ck_assert_uint_eq(splices(), works + 1);
 }
 
-TEST(bytes, without_descriptors_for_a_pipe_it_is_copied)
+TEST(bytes, without_descriptors_for_a_pipe_bytes_are_copied)
 {
     start(SPLICE_ON);
     process_allow_descriptors(0);
@@ -331,7 +331,7 @@ TEST(bytes, without_descriptors_for_a_pipe_it_is_copied)
     process_allow_any_descriptors();
 }
 
-TEST(bytes, when_descriptors_are_back_it_is_spliced_again)
+TEST(bytes, splicing_resumes_when_descriptors_are_available)
 {
     static struct descriptor_budget descriptors = {.max = 10};
     struct pipe *own;
@@ -375,7 +375,7 @@ static void note_bytes_in(void *arg)
     *(size_t *)arg = from.channel.bytes_in;
 }
 
-TEST(bytes, a_pipe_that_is_given_back_leaves_its_bytes_in_their_place)
+TEST(bytes, reclaimed_pipe_keeps_its_bytes_in_order)
 {
     struct pipe *own;
     struct given_back now;
@@ -541,7 +541,7 @@ TEST(bytes, a_reset_of_the_source_is_told_to_the_source)
     ck_assert_int_eq(from.error, -ECONNRESET);
 }
 
-TEST(bytes, a_receiver_that_is_gone_is_told_to_the_receiver)
+TEST(bytes, reset_of_the_receiver_is_reported_to_the_receiver)
 {
     start(SPLICE_ON);
     pass(0, 1000);
@@ -553,7 +553,7 @@ TEST(bytes, a_receiver_that_is_gone_is_told_to_the_receiver)
     ck_assert(!probe_saw(&from, PROBE_CLOSED));
 }
 
-TEST(bytes, a_receiver_that_breaks_loses_what_was_on_its_way_and_the_pipe_is_free)
+TEST(bytes, broken_receiver_drops_the_bytes_in_the_pipe_and_frees_the_pipe)
 {
     fault_plan(FAULT_SPLICE, 1, 1, EPIPE);
     start(SPLICE_ON);

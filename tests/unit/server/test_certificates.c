@@ -62,7 +62,7 @@ static void teardown(void)
 GROUP(soonest, setup, teardown);
 
 /* 0: no room, up to more room than certificates. */
-TEST_EACH(soonest, the_first_to_expire_come_first, 7)
+TEST_EACH(soonest, certificates_are_listed_by_expiry, 7)
 {
     static const char *const order[] = {"2.pem", "5.pem", "7.pem", "9.pem"};
     static const char *const of[] = {"a", "b", "b", "a"};

@@ -142,7 +142,7 @@ static uint32_t flags_of(unsigned i)
 
 GROUP(checks, setup, teardown);
 
-TEST(checks, start_waits_for_no_server_that_starts_up)
+TEST(checks, start_does_not_wait_for_checks_of_servers_that_start_up)
 {
     conf.checks.health.interval_ns = NEVER_NS;
     start();
@@ -157,7 +157,7 @@ TEST(checks, start_waits_for_the_first_check_of_each_server)
     ck_assert_uint_eq(flags_of(1), ENDPOINT_DOWN);
 }
 
-TEST(checks, first_checks_that_take_too_long_are_warned_of)
+TEST(checks, slow_first_checks_are_warned_of)
 {
     int filler;
 
@@ -193,7 +193,7 @@ TEST_EACH(checks, server_without_checks_is_not_checked, 2)
 
 /* ---- changes ---- */
 
-TEST(checks, server_that_fails_a_check_is_down_until_one_passes)
+TEST(checks, server_that_fails_a_check_is_down_until_a_check_passes)
 {
     start();
     UNTIL(flags_of(1) == ENDPOINT_DOWN);
@@ -235,7 +235,7 @@ static int new_client(void)
 }
 
 /* 0: on_down = keep; 1: close */
-TEST_EACH(checks, sessions_of_a_server_that_goes_down_are_kept_or_closed, 2)
+TEST_EACH(checks, sessions_of_a_server_that_fails_a_check_are_kept_or_closed, 2)
 {
     int client, server;
 
@@ -259,7 +259,7 @@ TEST_EACH(checks, sessions_of_a_server_that_goes_down_are_kept_or_closed, 2)
     close(server);
 }
 
-TEST(checks, server_that_comes_up_takes_the_clients_that_wait)
+TEST(checks, queued_clients_get_a_server_that_passes_its_check)
 {
     int holder, held, client, server;
 
@@ -292,7 +292,7 @@ static void do_lead_to(void *address)
     ck_assert_int_eq(membership_update(m, membership_find_line(m, "b"), &place, 1, NULL), 1);
 }
 
-TEST(checks, server_of_a_name_is_checked_while_the_name_leads_to_it)
+TEST(checks, server_of_a_name_is_checked_while_the_name_resolves_to_it)
 {
     struct upstream_server *server;
 
@@ -377,7 +377,7 @@ TEST(checks, servers_that_were_not_checked_stay_up_until_their_first_check_fails
     ck_assert_uint_eq(flags_of(0), 0);
 }
 
-TEST(checks, servers_that_are_not_checked_any_more_count_as_up)
+TEST(checks, servers_that_are_no_longer_checked_count_as_up)
 {
     start();
     UNTIL(flags_of(1) == ENDPOINT_DOWN);
@@ -402,7 +402,7 @@ TEST(checks, servers_of_an_upstream_that_is_removed_keep_their_flags)
     ck_assert_uint_eq(flags_of(1), ENDPOINT_DOWN);
 }
 
-TEST(checks, another_configuration_leaves_servers_up_or_down)
+TEST(checks, changed_configuration_leaves_servers_up_or_down)
 {
     start();
     UNTIL(flags_of(1) == ENDPOINT_DOWN);
@@ -454,7 +454,7 @@ TEST(checks, server_can_be_disabled_and_enabled)
 }
 
 /* 0: address; 1: port. The line before is gone, with its address. */
-TEST_EACH(checks, server_can_be_checked_elsewhere, 2)
+TEST_EACH(checks, server_can_be_checked_at_another_address_or_port, 2)
 {
     start_with_others();
     if (_i == 0)
@@ -469,7 +469,7 @@ TEST_EACH(checks, server_can_be_checked_elsewhere, 2)
     UNTIL(flags_of(1) == ENDPOINT_DOWN);
 }
 
-TEST(checks, server_that_comes_and_goes_with_a_configuration_is_checked)
+TEST(checks, server_added_again_by_a_reload_is_checked)
 {
     start_with_others();
     other_conf.n_servers = 1;
@@ -511,7 +511,7 @@ static void do_fail(void *arg)
     checks_cancel(change);
 }
 
-TEST(checks, when_memory_fails_nothing_has_changed)
+TEST(checks, failed_allocation_changes_nothing)
 {
     struct upstream_next list = {NULL, &other_conf};
 
@@ -532,7 +532,7 @@ static void do_prepare_wrong(void *arg)
     ck_assert_int_eq(prepare(arg), -EINVAL);
 }
 
-TEST(checks, what_cannot_be_checked_is_refused_and_logged)
+TEST(checks, invalid_check_settings_are_refused_and_logged)
 {
     struct upstream_next list = {NULL, &other_conf};
 
@@ -547,7 +547,7 @@ TEST(checks, what_cannot_be_checked_is_refused_and_logged)
 
 /* ---- at a time ---- */
 
-TEST(checks, no_more_checks_than_servers_run_at_a_time)
+TEST(checks, at_most_one_check_per_server_runs_at_a_time)
 {
     create();
     ck_assert_uint_eq(checks_at_a_time(&next, 1, 100), 2);

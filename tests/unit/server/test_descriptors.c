@@ -24,7 +24,7 @@ static void setup(void)
 
 GROUP(descriptors, setup, NULL);
 
-TEST(descriptors, what_is_set_aside_is_not_for_clients)
+TEST(descriptors, reserved_descriptors_are_not_used_for_clients)
 {
     unsigned open = descriptor_budget_open(), limit = descriptor_budget_limit();
 
@@ -35,7 +35,7 @@ TEST(descriptors, what_is_set_aside_is_not_for_clients)
     ck_assert_uint_eq(log_lines_with("limit of open files"), 0);
 }
 
-TEST(descriptors, without_enough_for_one_client_the_start_fails_and_tells_the_numbers)
+TEST(descriptors, start_without_descriptors_for_one_client_fails_and_logs_the_numbers)
 {
     unsigned open = descriptor_budget_open(), limit = descriptor_budget_limit();
     struct descriptors_aside all = {.checks = limit - open - 4 - 2};
@@ -54,7 +54,7 @@ TEST(descriptors, without_enough_for_one_client_the_start_fails_and_tells_the_nu
     ck_assert_uint_eq(budget.reserve, 0);
 }
 
-TEST(descriptors, more_are_set_aside_before_and_fewer_after_a_change)
+TEST(descriptors, change_reserves_more_descriptors_at_prepare_and_fewer_at_commit)
 {
     ck_assert_int_eq(descriptors_set_limit(&budget, &few, 2), 0);
     ck_assert_int_eq(descriptors_prepare(&budget, &few, &many), 0);
@@ -67,7 +67,7 @@ TEST(descriptors, more_are_set_aside_before_and_fewer_after_a_change)
     ck_assert_uint_eq(budget.used, FEW);
 }
 
-TEST(descriptors, cancelled_change_sets_none_aside)
+TEST(descriptors, cancelled_change_reserves_none)
 {
     ck_assert_int_eq(descriptors_set_limit(&budget, &few, 2), 0);
     ck_assert_int_eq(descriptors_prepare(&budget, &few, &many), 0);
@@ -78,7 +78,7 @@ TEST(descriptors, cancelled_change_sets_none_aside)
     ck_assert_uint_eq(budget.used, FEW);
 }
 
-TEST(descriptors, without_room_a_change_is_refused)
+TEST(descriptors, change_beyond_the_descriptor_limit_is_refused)
 {
     ck_assert_int_eq(descriptors_set_limit(&budget, &few, 2), 0);
     budget.max = MANY - 1;

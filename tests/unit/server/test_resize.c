@@ -127,7 +127,7 @@ static unsigned loops_after(unsigned n)
 
 GROUP(resize, setup, teardown);
 
-TEST(resize, more_workers_take_clients)
+TEST(resize, added_workers_get_clients)
 {
     start();
     ck_assert_uint_eq(loops_after(4), 1 + 2); /* with the boss */
@@ -139,7 +139,7 @@ TEST(resize, more_workers_take_clients)
     leave();
 }
 
-TEST(resize, a_parked_worker_keeps_its_clients_and_gets_no_others)
+TEST(resize, a_parked_worker_keeps_its_clients_and_gets_no_new_clients)
 {
     start();
     resize(1, 3);
@@ -255,7 +255,7 @@ TEST(resize, sessions_of_a_new_worker_use_its_spares)
 
 /* ---- when it fails ---- */
 
-TEST(resize, a_cancelled_change_leaves_nothing)
+TEST(resize, a_cancelled_change_leaves_no_trace)
 {
     struct resize change;
     unsigned open;
@@ -282,7 +282,7 @@ static int prepare(void *cookie)
     return server_prepare_threads(server, 3, 5, cookie);
 }
 
-TEST(resize, when_memory_fails_nothing_has_changed)
+TEST(resize, failed_allocation_changes_nothing)
 {
     struct resize change;
     unsigned open;
@@ -301,7 +301,7 @@ TEST(resize, when_memory_fails_nothing_has_changed)
     close_spares();
 }
 
-TEST_EACH(resize, when_descriptors_fail_nothing_has_changed, 9)
+TEST_EACH(resize, lack_of_descriptors_changes_nothing, 9)
 {
     struct resize change;
     unsigned open;

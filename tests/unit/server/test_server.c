@@ -162,7 +162,7 @@ TEST(server, threads_start_with_the_first_client_each_worker_gets)
     UNTIL(server_sessions(server) == 0);
 }
 
-TEST(server, echo_and_proxy_live_side_by_side)
+TEST(server, echo_and_proxy_listeners_work_in_one_server)
 {
     int listening = sockets_listen(&upstream_address, 5), client, behind, echo;
 
@@ -198,7 +198,7 @@ TEST_EACH(server, without_descriptors_the_server_fails_and_leaks_none, 9)
     ck_assert_uint_ge(log_lines_with("Too many open files"), 1);
 }
 
-TEST_RANGE(server, a_boss_that_cannot_start_is_told_and_the_server_can_be_stopped, 1, 4)
+TEST_RANGE(server, boss_that_cannot_start_is_reported_and_the_server_can_be_stopped, 1, 4)
 {
     ck_assert_int_eq(create(), 0);
     fault_plan(FAULT_PTHREAD_CREATE, 0, (unsigned)_i, EAGAIN);
@@ -206,7 +206,7 @@ TEST_RANGE(server, a_boss_that_cannot_start_is_told_and_the_server_can_be_stoppe
     EXPECT_LOG_LINES("cannot start a boss thread", 1);
 }
 
-TEST(server, a_second_boss_that_cannot_start_is_told_too)
+TEST(server, second_boss_that_cannot_start_is_reported)
 {
     conf.boss.threads = conf.n_listeners = 2;
     ck_assert_int_eq(create(), 0);
@@ -214,7 +214,7 @@ TEST(server, a_second_boss_that_cannot_start_is_told_too)
     ck_assert_int_eq(server_start(server), -EAGAIN);
 }
 
-TEST(server, more_boss_threads_than_sockets_are_warned_of)
+TEST(server, boss_threads_beyond_the_sockets_are_warned_of)
 {
     conf.boss.threads = 2;
     ck_assert_int_eq(create(), 0);
@@ -234,7 +234,7 @@ TEST(server, reuseport_spreads_clients_over_the_boss_threads)
 
 /* ---- when something lacks ---- */
 
-TEST(server, a_client_of_a_worker_that_cannot_start_goes_to_the_next)
+TEST(server, client_of_a_worker_that_cannot_start_gets_the_next_worker)
 {
     int client;
 
@@ -298,7 +298,7 @@ TEST(server, a_server_without_sessions_is_drained_at_once)
 }
 
 /* Sockets and sessions may all be gone while it runs. */
-TEST(server, a_server_without_sockets_and_sessions_is_not_drained_until_it_is_told)
+TEST(server, server_without_listeners_is_drained_when_told_and_not_before)
 {
     conf.n_listeners = 0;
     start();
@@ -312,7 +312,7 @@ TEST(server, a_server_without_sockets_and_sessions_is_not_drained_until_it_is_to
     ck_assert_uint_eq(atomic_load(&drained), 1);
 }
 
-TEST(server, draining_refuses_new_clients_and_lets_old_ones_finish)
+TEST(server, draining_refuses_new_clients_and_lets_open_sessions_finish)
 {
     int client;
 
@@ -329,7 +329,7 @@ TEST(server, draining_refuses_new_clients_and_lets_old_ones_finish)
     destroy();
 }
 
-TEST(server, an_echo_client_that_is_silent_does_not_hold_up_a_drain)
+TEST(server, silent_echo_client_does_not_delay_a_drain)
 {
     int client;
 
@@ -341,7 +341,7 @@ TEST(server, an_echo_client_that_is_silent_does_not_hold_up_a_drain)
     UNTIL(atomic_load(&drained) == 1);
 }
 
-TEST(server, clients_that_the_kernel_has_queued_are_served_though_it_drains)
+TEST(server, clients_queued_in_the_kernel_are_served_during_a_drain)
 {
     ck_assert_int_eq(create(), 0);
     for (int i = 0; i < 30; i++)
@@ -357,7 +357,7 @@ TEST(server, clients_that_the_kernel_has_queued_are_served_though_it_drains)
 
 /* ---- stop ---- */
 
-TEST(server, stopping_resets_every_session_and_says_how_many)
+TEST(server, stopping_resets_every_session_and_returns_their_number)
 {
     start();
     for (int i = 0; i < 20; i++)
@@ -407,7 +407,7 @@ static void *storm(void *arg)
     return arg;
 }
 
-TEST_EACH(server, a_stop_in_a_storm_of_clients_leaves_nothing_behind, 2)
+TEST_EACH(server, stop_under_connection_load_leaks_nothing, 2)
 {
     pthread_t threads[3];
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -426,7 +426,7 @@ TEST_EACH(server, a_stop_in_a_storm_of_clients_leaves_nothing_behind, 2)
         pthread_join(threads[i], NULL);
 }
 
-TEST(server, destroying_none_is_allowed)
+TEST(server, destroying_null_is_allowed)
 {
     server_destroy(NULL);
 }

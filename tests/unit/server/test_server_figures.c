@@ -189,7 +189,7 @@ TEST(figures, servers_beyond_a_maximum_are_left_out)
 /* Steps before the change: everywhere between the first and the last object. */
 #define STEPS 25
 
-TEST_EACH(figures, a_walk_goes_on_over_a_reload_and_shows_nothing_twice, STEPS)
+TEST_EACH(figures, walk_continues_over_a_reload_and_visits_nothing_twice, STEPS)
 {
     struct server_figures *w = begin(UINT_MAX);
     bool more = true;
@@ -211,7 +211,7 @@ TEST_EACH(figures, a_walk_goes_on_over_a_reload_and_shows_nothing_twice, STEPS)
                "upstream three|"));
 }
 
-TEST_EACH(figures, a_walk_that_is_given_up_holds_nothing, STEPS)
+TEST_EACH(figures, abandoned_walk_holds_no_reference, STEPS)
 {
     struct server_figures *w = begin(UINT_MAX);
 
@@ -221,7 +221,7 @@ TEST_EACH(figures, a_walk_that_is_given_up_holds_nothing, STEPS)
     reload(1);
 }
 
-TEST(figures, no_walk_that_was_not_begun_is_no_error)
+TEST(figures, ending_a_walk_that_is_null_is_allowed)
 {
     server_figures_end(NULL);
 }
@@ -238,7 +238,7 @@ static int attempt(void *cookie)
     return rc;
 }
 
-TEST(figures, without_memory_there_is_no_walk)
+TEST(figures, walk_without_memory_fails)
 {
     ck_assert_uint_ge(fault_each_allocation(attempt, NULL), 4);
 }

@@ -108,7 +108,7 @@ static void expect_proxied(void)
 
 GROUP(names, setup, teardown);
 
-TEST(names, a_server_that_has_a_name_is_reached_as_soon_as_we_accept)
+TEST(names, server_given_by_name_is_resolved_before_the_first_client)
 {
     names_set("back.test", "127.0.0.1");
     start();
@@ -116,7 +116,7 @@ TEST(names, a_server_that_has_a_name_is_reached_as_soon_as_we_accept)
     ck_assert_uint_eq(names_asked(), 1);
 }
 
-TEST(names, a_name_that_is_not_known_holds_up_nobody)
+TEST(names, unresolved_name_delays_neither_the_start_nor_other_listeners)
 {
     int client, reset;
 
@@ -132,7 +132,7 @@ TEST(names, a_name_that_is_not_known_holds_up_nobody)
     close(reset);
 }
 
-TEST(names, a_name_that_leads_to_its_own_listener_is_not_used)
+TEST(names, name_that_resolves_to_its_own_listener_is_not_used)
 {
     names_set("back.test", "127.0.0.2,127.0.0.1");
     lead_to(FRONT);
@@ -141,7 +141,7 @@ TEST(names, a_name_that_leads_to_its_own_listener_is_not_used)
     EXPECT_LOG_LINES("the name is known: 127.0.0.2:", 1);
 }
 
-TEST(names, a_name_that_leads_to_another_listener_is_used)
+TEST(names, name_that_resolves_to_another_listener_is_used)
 {
     int client;
 
@@ -153,7 +153,7 @@ TEST(names, a_name_that_leads_to_another_listener_is_used)
     close(client);
 }
 
-TEST(names, without_a_thread_to_look_names_up_a_server_does_not_start)
+TEST(names, server_does_not_start_without_a_lookup_thread)
 {
     names_set("back.test", "127.0.0.1");
     create();
@@ -163,7 +163,7 @@ TEST(names, without_a_thread_to_look_names_up_a_server_does_not_start)
     ck_assert_uint_eq(names_asked(), 0);
 }
 
-TEST(names, a_name_server_that_does_not_answer_holds_up_start_and_end_for_seconds_only)
+TEST(names, silent_name_server_delays_start_and_end_for_seconds_only)
 {
     int64_t began_at_ns = clock_now_ns();
     unsigned cut;
@@ -182,7 +182,7 @@ TEST(names, a_name_server_that_does_not_answer_holds_up_start_and_end_for_second
     _exit(EXIT_SUCCESS); /* as the daemon does: the lookup uses what could be freed */
 }
 
-TEST(names, a_name_that_is_known_late_is_used_then)
+TEST(names, name_resolved_late_is_used_from_then_on)
 {
     int client;
 

@@ -196,7 +196,7 @@ TEST(reload, changes_servers_addresses_listeners_and_threads)
     expect_first();
 }
 
-TEST(reload, that_lacks_memory_anywhere_changes_nothing)
+TEST(reload, failed_allocation_changes_nothing)
 {
     unsigned descriptors;
 
@@ -209,7 +209,7 @@ TEST(reload, that_lacks_memory_anywhere_changes_nothing)
     UNTIL(process_descriptors() <= descriptors + 5); /* a parked worker's */
 }
 
-TEST(reload, that_lacks_memory_closes_no_socket_in_use)
+TEST(reload, failed_allocation_closes_no_socket_in_use)
 {
     for (unsigned skip = 0;; skip++) {
         int rc;
@@ -225,7 +225,7 @@ TEST(reload, that_lacks_memory_closes_no_socket_in_use)
     }
 }
 
-TEST(reload, keeps_open_sessions_at_what_is_removed)
+TEST(reload, sessions_of_removed_listeners_and_servers_stay_open)
 {
     int client = sockets_connect(&addresses[0]);
     int fd = accept(listening[0], NULL, NULL);
@@ -277,7 +277,7 @@ TEST(reload, opens_spare_connections_for_a_listener_that_uses_the_upstream_now)
     close(spare);
 }
 
-TEST(reload, that_is_given_up_changes_nothing_or_all)
+TEST(reload, reload_given_up_changes_nothing_or_all)
 {
     const struct server_reload to = {.conf = &confs[1], .done = done};
     eventfd_t n;

@@ -129,12 +129,12 @@ static bool is_written(const char *lines)
 
 GROUP(server_settings, setup, teardown);
 
-TEST(server_settings, nothing_is_written_of_what_is_as_configured)
+TEST(server_settings, settings_equal_to_the_configuration_are_not_written)
 {
     ck_assert_str_eq(write_text(), "");
 }
 
-TEST(server_settings, before_the_start_all_that_was_set_holds_at_once)
+TEST(server_settings, settings_reported_before_the_start_apply_at_once)
 {
     const char *lines = with_pauses();
 
@@ -146,7 +146,7 @@ TEST(server_settings, before_the_start_all_that_was_set_holds_at_once)
     ck_assert(server_pause_is_any(server));
 }
 
-TEST(server_settings, while_the_server_runs_exactly_what_is_told_holds)
+TEST(server_settings, settings_reported_at_run_time_replace_all_earlier_settings)
 {
     const char *lines = with_pauses();
 
@@ -178,7 +178,7 @@ static const char *const forgotten[] = {
     "set pause upstream/back soon -\n",
 };
 
-TEST_EACH(server_settings, what_is_configured_otherwise_or_unknown_is_forgotten,
+TEST_EACH(server_settings, settings_that_contradict_the_configuration_are_dropped,
           ARRAY_LEN(forgotten))
 {
     use(forgotten[_i]);
@@ -191,7 +191,7 @@ static const char *const ignored[] = {"",           "\n",
                                       "set \n",     "set server back/a drain,-\n",
                                       "later on\n", "set pause upstream/back 1,1,0 -\n"};
 
-TEST_EACH(server_settings, a_cut_line_or_a_pause_that_is_over_changes_nothing, ARRAY_LEN(ignored))
+TEST_EACH(server_settings, truncated_line_or_expired_pause_changes_nothing, ARRAY_LEN(ignored))
 {
     use(ignored[_i]);
     ck_assert_str_eq(write_text(), "");

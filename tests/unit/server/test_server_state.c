@@ -106,7 +106,7 @@ static void report(const char *lines)
 
 GROUP(server_state, setup, teardown);
 
-TEST(server_state, a_line_for_each_object)
+TEST(server_state, state_has_a_line_for_each_object)
 {
     ck_assert_str_eq(write_text(), "listen echo\nlisten front\nupstream back\n"
                                    "server back/a down=no\nserver back/b down=no\n");
@@ -119,7 +119,7 @@ static const char all[] = "listen echo limit_waits=3 idle=1 bytes_out=9 bytes_in
                           "server back/a down=no client_fin=1 sessions_total=1\n"
                           "server back/b down=no\n";
 
-TEST(server_state, before_the_start_a_report_is_continued_at_once)
+TEST(server_state, report_before_the_start_is_applied_at_once)
 {
     report(all);
     ck_assert_str_eq(write_text(), all);
@@ -140,14 +140,14 @@ static const char *const ignored[] = {
     "no lines at all",
 };
 
-TEST_EACH(server_state, what_is_unknown_is_ignored, ARRAY_LEN(ignored))
+TEST_EACH(server_state, unknown_lines_are_ignored, ARRAY_LEN(ignored))
 {
     report(ignored[_i]);
     ck_assert_str_eq(write_text(), "listen echo\nlisten front\nupstream back\n"
                                    "server back/a down=no\nserver back/b down=no\n");
 }
 
-TEST(server_state, while_the_server_runs_what_a_report_has_more_is_added)
+TEST(server_state, report_at_run_time_adds_what_it_has_more)
 {
     report("listen echo sessions_total=4\nserver back/a down=no\n");
     ck_assert_int_eq(server_start(server), 0);
@@ -161,7 +161,7 @@ TEST(server_state, while_the_server_runs_what_a_report_has_more_is_added)
                                "server back/b down=no\n") == 0);
 }
 
-TEST(server_state, a_server_that_a_report_lacks_goes_on_where_it_was)
+TEST(server_state, counters_of_a_server_missing_in_a_report_continue)
 {
     report("listen echo\nserver back/a down=no sessions_total=2\n");
     ck_assert_int_eq(server_state_report(state, "listen echo\n"), 0);
@@ -173,7 +173,7 @@ TEST(server_state, a_server_that_a_report_lacks_goes_on_where_it_was)
         strstr(write_text(), "server back/a down=no error=2 idle=1 sessions_total=3\n"));
 }
 
-TEST(server_state, what_was_continued_by_another_process_is_not_counted_again)
+TEST(server_state, counters_continued_by_another_process_are_not_added_twice)
 {
     struct server_state *known;
 
@@ -217,7 +217,7 @@ static int attempt(void *cookie)
     return rc;
 }
 
-TEST(server_state, without_memory_nothing_is_left)
+TEST(server_state, failed_allocation_leaks_nothing)
 {
     ck_assert_uint_ge(fault_each_allocation(attempt, NULL), 8);
 }

@@ -113,7 +113,7 @@ TEST(spares, each_worker_opens_its_share_to_the_upstream_that_a_listener_uses)
     close_spares();
 }
 
-TEST(spares, an_upstream_that_only_a_route_leads_to_has_spares)
+TEST(spares, upstream_used_by_a_route_only_has_spares)
 {
     struct route_conf routes[] = {{.id = "other", .upstream = "other"},
                                   {.id = "back", .upstream = "back"}};
@@ -129,7 +129,7 @@ TEST(spares, an_upstream_that_only_a_route_leads_to_has_spares)
 }
 
 /* 0: no upstream keeps any; 1: no listener uses the upstream. */
-TEST_EACH(spares, spares_that_are_not_wanted_are_not_opened, 2)
+TEST_EACH(spares, spares_are_not_opened_unless_configured, 2)
 {
     if (_i == 0) {
         upstreams[0].spare.keep = upstreams[1].spare.keep = 0;

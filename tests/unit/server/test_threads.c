@@ -48,7 +48,7 @@ static void setup(void)
 
 GROUP(threads, setup, NULL);
 
-TEST(threads, there_are_as_many_loops_as_were_asked_for)
+TEST(threads, number_of_loops_is_as_configured)
 {
     struct threads threads;
 
@@ -59,7 +59,7 @@ TEST(threads, there_are_as_many_loops_as_were_asked_for)
     threads_destroy(&threads);
 }
 
-TEST_EACH(threads, a_processor_that_the_process_may_not_use_is_an_error, 2)
+TEST_EACH(threads, a_processor_outside_the_affinity_mask_is_an_error, 2)
 {
     unsigned none = 1u << 20;
     struct server_cpus cpus = {.affinity = SERVER_AFFINITY_LIST, .list = &none, .n = 1};
@@ -139,7 +139,7 @@ static void end_threads(struct threads *threads)
 }
 
 /* 0: the boss; 1 to 3: the workers; 4: control. */
-TEST_EACH(threads, loop_that_stalls_is_seen_whichever_it_is, 5)
+TEST_EACH(threads, stall_of_any_loop_is_detected, 5)
 {
     struct threads threads;
     struct tasks_block block;
@@ -159,7 +159,7 @@ TEST_EACH(threads, loop_that_stalls_is_seen_whichever_it_is, 5)
 }
 
 /* 0: a boss that a reload adds; 1, 2: workers. */
-TEST_EACH(threads, loop_that_a_reload_adds_is_seen_to_stall_as_the_others_are, 3)
+TEST_EACH(threads, stall_of_a_loop_added_by_a_reload_is_detected, 3)
 {
     struct threads_change change;
     struct threads threads;

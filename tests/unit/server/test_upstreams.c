@@ -110,7 +110,7 @@ static struct upstream_server *server_of(const struct upstream *up)
 
 GROUP(upstreams, setup, teardown);
 
-TEST(upstreams, all_of_the_configuration_are_found_by_name)
+TEST(upstreams, configured_upstreams_are_found_by_name)
 {
     unsigned n;
 
@@ -124,7 +124,7 @@ TEST(upstreams, all_of_the_configuration_are_found_by_name)
     upstreams_commit(change);
 }
 
-TEST(upstreams, servers_without_connections_are_told_when_their_upstream_comes_into_use)
+TEST(upstreams, servers_without_connections_are_logged_when_their_upstream_is_committed)
 {
     server_conf[0].disabled = true;
     ck_assert_int_eq(prepare(), 0);
@@ -136,7 +136,7 @@ TEST(upstreams, servers_without_connections_are_told_when_their_upstream_comes_i
     EXPECT_LOG_LINES("gets no connections", 2);
 }
 
-TEST(upstreams, one_that_stays_is_the_same_and_gets_its_configuration)
+TEST(upstreams, unchanged_upstream_is_the_same_object_with_the_new_configuration)
 {
     struct upstream *one;
 
@@ -153,7 +153,7 @@ TEST(upstreams, one_that_stays_is_the_same_and_gets_its_configuration)
     ck_assert(!sweep());
 }
 
-TEST(upstreams, a_removed_one_is_freed_when_nothing_uses_it)
+TEST(upstreams, removed_upstream_is_freed_after_its_last_use)
 {
     struct upstream *two;
 
@@ -169,7 +169,7 @@ TEST(upstreams, a_removed_one_is_freed_when_nothing_uses_it)
     ck_assert_ptr_null(find("two"));
 }
 
-TEST(upstreams, a_removed_one_waits_for_its_servers)
+TEST(upstreams, removed_upstream_is_freed_after_its_servers)
 {
     struct upstream *two;
     struct upstream_server *server;
@@ -187,7 +187,7 @@ TEST(upstreams, a_removed_one_waits_for_its_servers)
     UNTIL(!sweep());
 }
 
-TEST(upstreams, one_that_comes_again_is_another)
+TEST(upstreams, upstream_removed_and_added_again_is_a_new_object)
 {
     struct upstream *two;
 
@@ -231,7 +231,7 @@ static unsigned held(const char *name, bool removed)
     return found;
 }
 
-TEST(upstreams, a_removed_one_and_its_successor_are_told_apart)
+TEST(upstreams, removed_upstream_and_its_successor_of_the_same_name_are_distinct)
 {
     struct upstream *two;
 
@@ -249,7 +249,7 @@ TEST(upstreams, a_removed_one_and_its_successor_are_told_apart)
     UNTIL(held("two", true) == 1);
 }
 
-TEST(upstreams, the_statistics_have_a_removed_one_until_it_is_freed_by_itself)
+TEST(upstreams, removed_upstream_is_in_the_statistics_until_it_is_freed)
 {
     change_all();
     ck_assert(has_statistics("stats upstream two connections="));
@@ -292,7 +292,7 @@ static unsigned on_places(const void *cookie, const struct upstream *up,
 }
 
 /* Of an upstream that there was, and of a new one; 0: a name of several servers; 1: of one. */
-TEST_EACH(upstreams, new_names_begin_with_the_places_that_are_known, 2)
+TEST_EACH(upstreams, servers_of_a_new_name_begin_with_known_addresses, 2)
 {
     static const struct upstream_server_conf literal = {
         .id = "a", .address_text = "there", .addresses = &address, .n_addresses = 1, .weight = 1};
@@ -330,7 +330,7 @@ static int attempt(void *cookie)
     return rc;
 }
 
-TEST(upstreams, without_memory_nothing_changes)
+TEST(upstreams, failed_allocation_changes_nothing)
 {
     struct upstream *two;
 
@@ -345,7 +345,7 @@ TEST(upstreams, without_memory_nothing_changes)
     UNTIL(!sweep());
 }
 
-TEST(upstreams, without_memory_there_are_none)
+TEST(upstreams, creating_without_memory_fails)
 {
     struct upstreams *none = NULL;
 

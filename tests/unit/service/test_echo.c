@@ -30,7 +30,7 @@ static void teardown(void)
 
 GROUP(echo, setup, teardown);
 
-TEST(echo, what_comes_goes_back)
+TEST(echo, bytes_are_echoed)
 {
     int client = host_client(&host);
 
@@ -42,7 +42,7 @@ TEST(echo, what_comes_goes_back)
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
 
-TEST(echo, end_of_file_comes_back_behind_the_last_byte)
+TEST(echo, end_of_file_is_echoed_behind_the_last_byte)
 {
     int client = host_client(&host);
 
@@ -54,7 +54,7 @@ TEST(echo, end_of_file_comes_back_behind_the_last_byte)
     close(client);
 }
 
-TEST(echo, a_client_that_says_nothing_gets_nothing_but_the_end)
+TEST(echo, silent_client_gets_only_the_end_of_file)
 {
     int client = host_client(&host);
 
@@ -86,14 +86,14 @@ static void exchange_long(int client)
 
 static const enum splice_mode modes[] = {SPLICE_AUTO, SPLICE_ON, SPLICE_OFF};
 
-TEST_EACH(echo, a_long_stream_comes_back_whole_in_every_splice_mode, ARRAY_LEN(modes))
+TEST_EACH(echo, long_stream_is_echoed_whole_in_every_splice_mode, ARRAY_LEN(modes))
 {
     host.conf.splice = modes[_i];
     exchange_long(host_client(&host));
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
 
-TEST_EACH(echo, a_long_stream_comes_back_whole_over_a_unix_socket, ARRAY_LEN(modes))
+TEST_EACH(echo, long_stream_is_echoed_whole_over_a_unix_socket, ARRAY_LEN(modes))
 {
     int ours, client;
 
@@ -104,7 +104,7 @@ TEST_EACH(echo, a_long_stream_comes_back_whole_over_a_unix_socket, ARRAY_LEN(mod
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
 
-TEST_EACH(echo, a_client_that_does_not_listen_is_not_read_from_any_more, ARRAY_LEN(modes))
+TEST_EACH(echo, client_that_does_not_read_is_not_read_from, ARRAY_LEN(modes))
 {
     int client;
     size_t sent;
@@ -162,7 +162,7 @@ TEST_EACH(echo, a_reset_in_the_middle_of_a_backlog_ends_the_session, ARRAY_LEN(m
     host_expect_end(&host, SESSION_CLIENT_RESET);
 }
 
-TEST(echo, a_client_that_leaves_without_hearing_is_a_reset)
+TEST(echo, client_that_closes_without_reading_is_a_reset)
 {
     int client = host_client(&host);
 
@@ -171,7 +171,7 @@ TEST(echo, a_client_that_leaves_without_hearing_is_a_reset)
     host_expect_end(&host, SESSION_CLIENT_RESET);
 }
 
-TEST(echo, sessions_do_not_mix)
+TEST(echo, sessions_are_independent)
 {
     int clients[50];
 
@@ -186,7 +186,7 @@ TEST(echo, sessions_do_not_mix)
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
 
-TEST(echo, without_descriptors_for_a_pipe_it_copies)
+TEST(echo, without_descriptors_for_a_pipe_bytes_are_copied)
 {
     int client, filler;
 

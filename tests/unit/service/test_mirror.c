@@ -67,7 +67,7 @@ static void leave(int client)
 
 GROUP(echo, setup, teardown);
 
-TEST(echo, the_mirror_hears_what_the_client_says_and_its_end)
+TEST(echo, mirror_gets_the_bytes_and_the_end_of_file_of_the_client)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
@@ -84,7 +84,7 @@ TEST(echo, the_mirror_hears_what_the_client_says_and_its_end)
     ck_assert_uint_eq(atomic_load(&plan.counters->cut), 0);
 }
 
-TEST(echo, a_client_that_breaks_its_connection_breaks_the_mirrors)
+TEST(echo, reset_of_the_client_resets_the_mirror)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
@@ -97,7 +97,7 @@ TEST(echo, a_client_that_breaks_its_connection_breaks_the_mirrors)
     close(mirror);
 }
 
-TEST(echo, a_client_that_we_cut_off_cuts_the_mirror_off)
+TEST(echo, session_cut_off_by_us_cuts_off_the_mirror)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
@@ -110,7 +110,7 @@ TEST(echo, a_client_that_we_cut_off_cuts_the_mirror_off)
     close(mirror);
 }
 
-TEST(echo, without_a_descriptor_to_spare_a_client_is_served)
+TEST(echo, client_is_served_without_a_descriptor_for_the_mirror)
 {
     int client;
 
@@ -122,7 +122,7 @@ TEST(echo, without_a_descriptor_to_spare_a_client_is_served)
     ck_assert_uint_eq(atomic_load(&plan.counters->lost), 5);
 }
 
-TEST(echo, without_a_server_a_client_is_served)
+TEST(echo, client_is_served_without_a_server_of_the_mirror)
 {
     int client;
 
@@ -135,7 +135,7 @@ TEST(echo, without_a_server_a_client_is_served)
     ck_assert_uint_eq(atomic_load(&plan.counters->connected), 0);
 }
 
-TEST(echo, a_mirror_that_leaves_is_let_go_of_at_once)
+TEST(echo, mirror_that_closes_is_released_at_once)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
@@ -179,7 +179,7 @@ static int stop_answering(void)
     return sockets_connect(&at);
 }
 
-TEST(echo, the_mirror_hears_the_clients_end_before_the_session_has_ended)
+TEST(echo, mirror_gets_the_end_of_file_before_the_session_ends)
 {
     size_t len = 40000;
     int client = client_that_only_speaks(len), mirror = sockets_accept(listener);
@@ -190,7 +190,7 @@ TEST(echo, the_mirror_hears_the_clients_end_before_the_session_has_ended)
     close(mirror);
 }
 
-TEST(echo, a_mirror_that_is_connected_late_hears_all_that_was_said_before)
+TEST(echo, mirror_connected_late_gets_all_earlier_bytes)
 {
     size_t len = 40000;
     int filler = stop_answering(), client = client_that_only_speaks(len), mirror;
@@ -216,7 +216,7 @@ static void echo_much(int client, size_t len)
     }
 }
 
-TEST(echo, a_mirror_that_is_not_connected_in_time_for_its_buffer_is_given_up)
+TEST(echo, mirror_whose_buffer_is_full_before_it_connects_is_dropped)
 {
     int filler = stop_answering(), client = host_client(&host);
 
@@ -231,7 +231,7 @@ TEST(echo, a_mirror_that_is_not_connected_in_time_for_its_buffer_is_given_up)
     close(filler);
 }
 
-TEST(echo, a_mirror_that_does_not_read_is_given_up_and_its_client_served)
+TEST(echo, mirror_that_does_not_read_is_dropped_and_the_client_served)
 {
     int client = host_client(&host), mirror = sockets_accept(listener);
 
@@ -252,7 +252,7 @@ static void reclaim(void *arg)
     *(size_t *)arg = session_reclaim(LIST_ENTRY(host.sessions.next, struct session, link));
 }
 
-TEST(echo, where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_client_served)
+TEST(echo, slow_mirror_is_dropped_under_memory_pressure_and_the_client_served)
 {
     struct memory_account buffered = {.max_bytes = INT64_MAX};
     int client, mirror;
@@ -277,7 +277,7 @@ TEST(echo, where_memory_is_scarce_a_mirror_that_is_behind_is_given_up_and_its_cl
     host.owner.net->buffered = NULL;
 }
 
-TEST(echo, a_session_may_be_cut_with_its_mirror_at_any_moment)
+TEST(echo, session_may_be_aborted_with_its_mirror_at_any_moment)
 {
     for (unsigned i = 0; i < 50; i++) {
         int client = host_client(&host);

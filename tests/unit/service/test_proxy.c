@@ -41,7 +41,7 @@ TEST(proxy, bytes_pass_both_ways)
     }
 }
 
-TEST(proxy, what_the_client_says_before_there_is_a_server_is_not_lost)
+TEST(proxy, bytes_sent_before_the_server_is_connected_are_delivered)
 {
     proxied.client = host_client(&proxied.host);
     sockets_say(proxied.client, "early");
@@ -49,7 +49,7 @@ TEST(proxy, what_the_client_says_before_there_is_a_server_is_not_lost)
     sockets_hear(proxied.server, "early");
 }
 
-TEST(proxy, a_client_that_said_all_and_ended_before_there_was_a_server_is_answered)
+TEST(proxy, client_half_closed_before_the_server_is_connected_gets_the_answer)
 {
     proxied.client = host_client(&proxied.host);
     sockets_say(proxied.client, "question");
@@ -64,7 +64,7 @@ TEST(proxy, a_client_that_said_all_and_ended_before_there_was_a_server_is_answer
     host_expect_end(&proxied.host, SESSION_CLIENT_FIN);
 }
 
-TEST(proxy, a_server_that_speaks_first_is_heard)
+TEST(proxy, server_that_sends_first_is_read)
 {
     proxied.client = host_client(&proxied.host);
     proxied.server = sockets_accept(proxied.fds[0]);
@@ -215,7 +215,7 @@ TEST_EACH(proxy, a_reset_while_the_other_side_is_slow_is_passed_on, ARRAY_LEN(mo
 }
 
 /* The client takes nothing more, for good; what it says is still for the server. */
-TEST(proxy, what_a_client_says_that_does_not_listen_any_more_reaches_the_server)
+TEST(proxy, bytes_of_a_client_that_cannot_receive_reach_the_server)
 {
     unsigned calls;
 
@@ -230,7 +230,7 @@ TEST(proxy, what_a_client_says_that_does_not_listen_any_more_reaches_the_server)
     sockets_hear_end(proxied.server);
 }
 
-TEST(proxy, what_a_server_says_that_does_not_listen_any_more_reaches_the_client)
+TEST(proxy, bytes_of_a_server_that_cannot_receive_reach_the_client)
 {
     unsigned calls;
 

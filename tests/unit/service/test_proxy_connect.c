@@ -43,8 +43,7 @@ static const struct {
               {PROXIED_UNKNOWN, PROXIED_REFUSES, 1},
               {PROXIED_UNKNOWN, PROXIED_UNKNOWN, 0}};
 
-TEST_EACH(connect, servers_that_refuse_or_whose_name_is_not_known_are_followed_by_the_next,
-          ARRAY_LEN(no_use))
+TEST_EACH(connect, refusing_or_unresolved_server_is_followed_by_the_next, ARRAY_LEN(no_use))
 {
     proxied_add(0, no_use[_i].first);
     proxied_add(1, no_use[_i].second);
@@ -95,7 +94,7 @@ TEST(connect, without_retries_the_first_failure_is_the_end)
     proxied_expect_served_by(1);
 }
 
-TEST(connect, when_every_server_refuses_the_client_is_reset_at_once)
+TEST(connect, client_is_reset_at_once_when_every_server_refuses)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -109,7 +108,7 @@ TEST(connect, when_every_server_refuses_the_client_is_reset_at_once)
 /* ---- pauses ---- */
 
 /* 0: a group of one; 1: three, all of which are away. */
-TEST_EACH(connect, a_client_waits_for_the_servers_to_come_back, 2)
+TEST_EACH(connect, client_waits_for_a_server_to_accept_again, 2)
 {
     unsigned n = _i == 0 ? 1 : 3;
     int client, server;
@@ -132,7 +131,7 @@ TEST_EACH(connect, a_client_waits_for_the_servers_to_come_back, 2)
 }
 
 /* 0: retry_timeout; 1: without it, connect_timeout. */
-TEST_EACH(connect, a_client_does_not_wait_longer_than_it_may, 2)
+TEST_EACH(connect, client_waits_no_longer_than_the_retry_timeout, 2)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -172,7 +171,7 @@ static int client_behind_pauses(unsigned n)
     return client;
 }
 
-TEST(connect, a_client_that_is_gone_ends_the_pause)
+TEST(connect, reset_of_the_client_ends_the_pause)
 {
     sockets_reset(client_behind_pauses(4)); /* they are long by now */
     host_expect_end(&proxied.host, SESSION_CLIENT_RESET);
@@ -207,7 +206,7 @@ TEST(connect, retries_above_the_budget_wait_and_are_counted)
         close(clients[i]);
 }
 
-TEST(connect, all_addresses_of_a_server_are_tried)
+TEST(connect, each_address_of_a_server_is_tried)
 {
     proxied_add(0, PROXIED_REFUSES);
     proxied.fds[1] = sockets_listen(&proxied.addresses[1], 16);
@@ -216,7 +215,7 @@ TEST(connect, all_addresses_of_a_server_are_tried)
     proxied_expect_served_by(1);
 }
 
-TEST(connect, a_unix_server_serves_as_well)
+TEST(connect, server_on_a_unix_socket_serves_clients)
 {
     proxied_add(0, PROXIED_ANSWERS);
     close(proxied.fds[0]);
@@ -244,7 +243,7 @@ TEST(connect, failures_are_logged_once_a_second_and_server)
 
 /* ---- names ---- */
 
-TEST(connect, when_no_name_is_known_the_client_is_reset_at_once)
+TEST(connect, client_is_reset_at_once_when_no_name_is_resolved)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -275,7 +274,7 @@ static void expect_served_by_both(void)
     }
 }
 
-TEST(connect, a_server_gets_clients_as_soon_as_its_name_is_known)
+TEST(connect, server_gets_clients_as_soon_as_its_name_is_resolved)
 {
     proxied_add(0, PROXIED_UNKNOWN);
     proxied_add(1, PROXIED_ANSWERS);
@@ -287,7 +286,7 @@ TEST(connect, a_server_gets_clients_as_soon_as_its_name_is_known)
     expect_served_by_both();
 }
 
-TEST(connect, when_we_have_no_descriptor_no_other_server_is_blamed)
+TEST(connect, lack_of_descriptors_is_not_blamed_on_a_server)
 {
     int ours, client;
 

@@ -47,7 +47,7 @@ TEST(outcome, a_session_counts_at_its_server_from_the_attempt_to_its_end)
     ck_assert_uint_eq(atomic_load(&proxied.upstream->group.load), 0);
 }
 
-TEST(outcome, a_server_that_refuses_is_left_out)
+TEST(outcome, server_that_refuses_connections_is_ejected)
 {
     proxied_add(0, PROXIED_REFUSES);
     proxied_add(1, PROXIED_ANSWERS);
@@ -79,7 +79,7 @@ static void expect_answer_and_reset(const char *answer)
     UNTIL((load_of(0) & ENDPOINT_COUNT_MASK) == 0);
 }
 
-TEST(outcome, a_server_that_resets_connections_before_its_first_byte_is_left_out)
+TEST(outcome, server_that_resets_before_its_first_byte_is_ejected)
 {
     proxied_add(0, PROXIED_ANSWERS);
     proxied_add(1, PROXIED_ANSWERS);
@@ -91,7 +91,7 @@ TEST(outcome, a_server_that_resets_connections_before_its_first_byte_is_left_out
     proxied_expect_served_by(1);
 }
 
-TEST(outcome, unless_resets_count_they_leave_nobody_out)
+TEST(outcome, resets_eject_no_server_unless_configured)
 {
     proxied_add(0, PROXIED_ANSWERS);
     proxied_add(1, PROXIED_ANSWERS);
@@ -101,7 +101,7 @@ TEST(outcome, unless_resets_count_they_leave_nobody_out)
     ck_assert_uint_eq(load_of(0), 0);
 }
 
-TEST(outcome, a_server_that_resets_connections_after_its_first_byte_is_not)
+TEST(outcome, server_that_resets_after_its_first_byte_is_not_ejected)
 {
     proxied_add(0, PROXIED_ANSWERS);
     proxied_add(1, PROXIED_ANSWERS);
@@ -113,7 +113,7 @@ TEST(outcome, a_server_that_resets_connections_after_its_first_byte_is_not)
     ck_assert_uint_eq(load_of(0), 0);
 }
 
-TEST(outcome, a_client_that_leaves_says_nothing_about_the_server)
+TEST(outcome, client_that_disconnects_counts_neither_for_nor_against_the_server)
 {
     proxied_add(0, PROXIED_ANSWERS);
     proxied_add(1, PROXIED_ANSWERS);

@@ -77,7 +77,7 @@ static void teardown(void)
 GROUP(a_handshake, setup, teardown);
 
 /* After ICMPv6 "parameter problem" a connection that times out fails with EPROTO. */
-TEST(a_handshake, whose_connection_fails_as_a_handshake_would_is_over)
+TEST(a_handshake, read_error_that_looks_like_a_failed_handshake_ends_the_session)
 {
     fault_plan(FAULT_RECV, 0, 1, EPROTO);
     sockets_say(server, "x");
@@ -104,7 +104,7 @@ static void teardown_busy(void)
 GROUP(a_busy_pool, setup_busy, teardown_busy);
 
 /* 0: the step waits in the queue; 1: the queue is full. */
-TEST_EACH(a_busy_pool, is_no_failure_of_the_server, 2)
+TEST_EACH(a_busy_pool, handshake_without_a_thread_in_time_is_no_failure_of_the_server, 2)
 {
     for (int i = 0; i < 2 * _i; i++)
         busy_pool_queue(handshakes, true);

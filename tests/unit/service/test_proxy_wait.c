@@ -27,7 +27,7 @@ static void open_deaf_server(void)
 
 GROUP(wait, proxied_enter, proxied_leave);
 
-TEST(wait, a_server_that_does_not_answer_in_time_is_followed_by_the_next)
+TEST(wait, server_that_does_not_accept_in_time_is_followed_by_the_next)
 {
     open_deaf_server();
     proxied_add(1, PROXIED_ANSWERS);
@@ -37,7 +37,7 @@ TEST(wait, a_server_that_does_not_answer_in_time_is_followed_by_the_next)
     close(filler);
 }
 
-TEST(wait, all_attempts_together_have_a_deadline)
+TEST(wait, all_attempts_of_a_session_have_one_deadline)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -56,7 +56,7 @@ TEST(wait, all_attempts_together_have_a_deadline)
     close(filler);
 }
 
-TEST(wait, a_reload_that_drops_the_deadline_leaves_it_to_those_who_connect)
+TEST(wait, reload_without_retry_timeout_keeps_the_deadline_of_pending_attempts)
 {
     struct upstream_conf next;
     int client;
@@ -81,7 +81,7 @@ TEST(wait, a_reload_that_drops_the_deadline_leaves_it_to_those_who_connect)
     close(filler);
 }
 
-TEST(wait, before_that_deadline_servers_are_tried_as_ever)
+TEST(wait, servers_are_tried_in_turn_before_the_deadline)
 {
     open_deaf_server();
     proxied_add(1, PROXIED_REFUSES);
@@ -94,7 +94,7 @@ TEST(wait, before_that_deadline_servers_are_tried_as_ever)
     close(filler);
 }
 
-TEST(wait, a_client_that_is_gone_ends_the_attempt)
+TEST(wait, reset_of_the_client_ends_the_attempt)
 {
     open_deaf_server();
     proxied.conf.connect_timeout_ns = 30 * NS_PER_S;
@@ -158,7 +158,7 @@ static int64_t reset_waiting_client_ns(void)
 }
 
 /* The fastest of several: the machine may be busy. */
-TEST(wait, a_client_that_goes_while_it_waits_for_room_is_noticed_at_once)
+TEST(wait, reset_of_a_queued_client_is_noticed_at_once)
 {
     int64_t fastest_ns = INT64_MAX;
 
@@ -173,7 +173,7 @@ TEST(wait, a_client_that_goes_while_it_waits_for_room_is_noticed_at_once)
     close_full_server();
 }
 
-TEST(wait, only_clients_that_stay_get_the_room_that_they_wait_for)
+TEST(wait, reset_clients_leave_the_queue_and_get_no_connection)
 {
     int clients[WAITING], last, server;
 
@@ -195,7 +195,7 @@ TEST(wait, only_clients_that_stay_get_the_room_that_they_wait_for)
 }
 
 /* It has sent nothing, so that nothing is left to deliver. */
-TEST(wait, a_unix_client_that_closes_while_it_waits_is_noticed)
+TEST(wait, close_of_a_queued_unix_client_is_noticed)
 {
     int ours, theirs;
 
@@ -210,7 +210,7 @@ TEST(wait, a_unix_client_that_closes_while_it_waits_is_noticed)
 }
 
 /* 0: it has ended its half; 1: a unix client that has closed its socket. */
-TEST_EACH(wait, what_a_client_has_sent_before_it_ended_is_delivered_when_there_is_room, 2)
+TEST_EACH(wait, bytes_sent_before_the_end_of_file_of_a_queued_client_are_delivered, 2)
 {
     int client, ours, server;
 
@@ -239,7 +239,7 @@ TEST_EACH(wait, what_a_client_has_sent_before_it_ended_is_delivered_when_there_i
 }
 
 /* 0, 1: it ends its half, without having sent a byte; 2, 3: behind a request, with drop. */
-TEST_EACH(wait, a_client_that_has_ended_its_stream_leaves_the_queue, 4)
+TEST_EACH(wait, half_closed_client_leaves_the_queue_without_bytes_or_with_drop, 4)
 {
     int client, ours;
 
@@ -265,7 +265,7 @@ TEST_EACH(wait, a_client_that_has_ended_its_stream_leaves_the_queue, 4)
     close_full_server();
 }
 
-TEST(wait, a_client_that_ended_its_stream_before_it_queues_leaves_the_queue)
+TEST(wait, client_half_closed_before_it_is_queued_leaves_the_queue)
 {
     int ours, client;
 
@@ -280,7 +280,7 @@ TEST(wait, a_client_that_ended_its_stream_before_it_queues_leaves_the_queue)
 }
 
 /* 0: retry_timeout; 1: without it, connect_timeout. */
-TEST_EACH(wait, time_in_the_queue_is_not_taken_from_the_time_for_retries, 2)
+TEST_EACH(wait, time_in_the_queue_does_not_count_in_the_retry_timeout, 2)
 {
     int client;
 
@@ -343,7 +343,7 @@ TEST(wait, draining_lets_an_attempt_go_on)
     close(filler);
 }
 
-TEST(wait, without_memory_to_connect_the_client_is_reset_and_the_server_not_blamed)
+TEST(wait, lack_of_memory_to_connect_resets_the_client_without_blaming_the_server)
 {
     int client;
 

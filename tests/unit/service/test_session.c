@@ -34,7 +34,7 @@ static void teardown(void)
 
 GROUP(session, setup, teardown);
 
-TEST(session, every_reason_has_a_text_of_its_own)
+TEST(session, every_reason_has_a_text)
 {
     for (int i = SESSION_OPEN; i < SESSION_REASONS; i++)
         for (int j = SESSION_OPEN; j < i; j++)
@@ -42,7 +42,7 @@ TEST(session, every_reason_has_a_text_of_its_own)
                              session_reason_text((enum session_reason)j));
 }
 
-TEST(session, every_reason_can_be_written_as_one_word)
+TEST(session, every_reason_has_a_form_of_one_word)
 {
     char word[SESSION_REASON_WORD_BYTES];
 
@@ -52,7 +52,7 @@ TEST(session, every_reason_can_be_written_as_one_word)
     ck_assert_str_eq(session_reason_word(word, SESSION_IDLE), "idle");
 }
 
-TEST(session, a_failure_to_connect_is_the_servers_or_ours)
+TEST(session, connect_failure_is_attributed_to_the_server_or_to_us)
 {
     ck_assert_int_eq(session_reason_of_connect(-ETIMEDOUT), SESSION_CONNECT_TIMEOUT);
     ck_assert_int_eq(session_reason_of_connect(-ECONNREFUSED), SESSION_CONNECT_REFUSED);
@@ -90,7 +90,7 @@ TEST(session, a_session_is_counted_by_its_reason_and_its_bytes)
     expect_count(&listener, SESSION_CLIENT_FIN, 5);
 }
 
-TEST(session, a_refused_session_is_counted_as_an_error_or_as_what_was_said_before)
+TEST(session, refused_session_is_counted_by_the_reason_set_before_or_as_an_error)
 {
     struct session *s;
 
@@ -104,7 +104,7 @@ TEST(session, a_refused_session_is_counted_as_an_error_or_as_what_was_said_befor
     expect_count(&listener, SESSION_DRAIN, 0);
 }
 
-TEST(session, a_session_is_counted_wherever_it_says_it_is_but_not_where_it_was)
+TEST(session, session_is_counted_where_it_is_attached_and_not_where_it_was)
 {
     struct counters left = {.began = 0};
     struct session *s;
@@ -139,7 +139,7 @@ TEST(session, a_refused_session_resets_its_client_and_closes_its_descriptor_once
     close(client);
 }
 
-TEST(session, a_session_that_never_got_a_descriptor_can_be_refused)
+TEST(session, session_without_a_descriptor_can_be_refused)
 {
     struct session *s;
 
@@ -153,7 +153,7 @@ static const char *peer_of_an_adopted_one(const struct session *s)
     return "a";
 }
 
-TEST(session, a_refused_session_is_not_asked_for_its_server)
+TEST(session, refused_session_asks_for_no_server)
 {
     struct service_ops ops = echo_ops;
     struct session *s;
@@ -202,7 +202,7 @@ TEST(session, a_session_that_closes_has_no_timeout_left)
     host_expect_end(&host, SESSION_IDLE);
 }
 
-TEST(session, a_session_nobody_ever_spoke_in_is_idle_too)
+TEST(session, session_without_any_bytes_is_idle)
 {
     int client;
 
@@ -277,7 +277,7 @@ static void say_more_than_is_read(int client)
         sockets_say_pattern(client, 0, (size_t)bytes);
 }
 
-TEST(session, closing_goes_on_as_long_as_the_client_takes_something)
+TEST(session, closing_goes_on_while_the_client_reads)
 {
     int client;
 
@@ -294,7 +294,7 @@ TEST(session, closing_goes_on_as_long_as_the_client_takes_something)
     host_expect_end(&host, SESSION_IDLE);
 }
 
-TEST(session, a_client_that_takes_nothing_more_is_reset_in_the_end_draining_or_not)
+TEST(session, closing_client_that_reads_nothing_is_reset_draining_or_not)
 {
     int client;
 
@@ -327,7 +327,7 @@ TEST(session, a_draining_session_that_is_quiet_ends)
     host_expect_end(&host, SESSION_DRAIN);
 }
 
-TEST(session, a_draining_session_answers_what_came)
+TEST(session, draining_session_answers_the_bytes_it_has_read)
 {
     size_t sent;
     int client = host_client(&host);
@@ -342,7 +342,7 @@ TEST(session, a_draining_session_answers_what_came)
     host_expect_end(&host, SESSION_DRAIN);
 }
 
-TEST(session, a_draining_session_goes_on_while_its_client_speaks)
+TEST(session, draining_session_goes_on_while_its_client_sends)
 {
     int client = host_client(&host);
 

@@ -122,7 +122,7 @@ static void expect(const char *wanted)
 
 GROUP(lines, NULL, teardown);
 
-TEST(lines, an_echo_session_has_one_line_when_it_has_ended)
+TEST(lines, echo_session_has_one_line_at_its_end)
 {
     int client;
 
@@ -137,7 +137,7 @@ TEST(lines, an_echo_session_has_one_line_when_it_has_ended)
     expect("1 front - - - 5 5 - - - 0 client_fin\n");
 }
 
-TEST(lines, a_proxied_session_tells_of_its_server)
+TEST(lines, line_of_a_proxied_session_names_its_server)
 {
     char wanted[256], there[ADDRESS_TEXT_BYTES];
     int client, server;
@@ -157,7 +157,7 @@ TEST(lines, a_proxied_session_tells_of_its_server)
     expect(wanted);
 }
 
-TEST(lines, a_client_that_goes_while_it_waits_has_its_time_in_the_queue)
+TEST(lines, line_of_a_client_reset_in_the_queue_has_its_queue_time)
 {
     int holder, server, client;
     double queue_s;
@@ -203,12 +203,12 @@ static void expect_times(enum splice_mode splice)
     ck_assert(first_s >= 0.045 && first_s + 0.045 <= duration_s);
 }
 
-TEST_RANGE(lines, the_first_byte_has_its_time_however_bytes_move, SPLICE_AUTO, SPLICE_OFF + 1)
+TEST_RANGE(lines, first_byte_time_is_logged_in_every_splice_mode, SPLICE_AUTO, SPLICE_OFF + 1)
 {
     expect_times((enum splice_mode)_i);
 }
 
-TEST(lines, a_server_that_says_nothing_has_no_first_byte)
+TEST(lines, silent_server_has_no_first_byte_time)
 {
     int client, server;
 
@@ -221,7 +221,7 @@ TEST(lines, a_server_that_says_nothing_has_no_first_byte)
     expect("- b client_fin\n");
 }
 
-TEST(lines, who_reaches_no_server_is_in_the_log_with_the_last_that_was_tried)
+TEST(lines, session_that_reaches_no_server_is_logged_with_the_last_server_tried)
 {
     int client;
 
@@ -247,7 +247,7 @@ static void remove_servers(void *arg)
 }
 
 /* It pauses, to try again; meanwhile the server that it tried is removed. */
-TEST(lines, the_last_server_that_was_tried_is_named_though_it_was_removed)
+TEST(lines, last_server_tried_is_named_even_if_it_was_removed)
 {
     struct upstream_server *a;
     int client;
@@ -266,7 +266,7 @@ TEST(lines, the_last_server_that_was_tried_is_named_though_it_was_removed)
     expect("a connect_refused\n");
 }
 
-TEST(lines, a_connection_that_goes_on_is_in_the_log_each_interval)
+TEST(lines, open_session_has_a_line_each_interval)
 {
     int client;
 
@@ -292,7 +292,7 @@ TEST(lines, a_connection_that_goes_on_is_in_the_log_each_interval)
     }
 }
 
-TEST(lines, the_interval_does_not_keep_a_session_from_being_idle)
+TEST(lines, log_interval_does_not_prevent_the_idle_timeout)
 {
     int client;
 
@@ -307,7 +307,7 @@ TEST(lines, the_interval_does_not_keep_a_session_from_being_idle)
     ck_assert_uint_ge(lines(), 3);
 }
 
-TEST(lines, a_session_that_nobody_adopted_has_its_line)
+TEST(lines, session_that_no_worker_adopted_has_its_line)
 {
     int ours, theirs;
     struct session *s;
@@ -322,7 +322,7 @@ TEST(lines, a_session_that_nobody_adopted_has_its_line)
     expect("1 - - 0.000000 drain\n");
 }
 
-TEST(lines, a_client_that_is_turned_away_has_its_line)
+TEST(lines, refused_client_has_its_line)
 {
     struct address client;
 

@@ -68,7 +68,7 @@ static void expect_service(void)
 
 GROUP(carry_over, setup, teardown);
 
-TEST(carry_over, a_session_goes_on)
+TEST(carry_over, open_session_goes_on)
 {
     begin();
     carry_over();
@@ -79,7 +79,7 @@ TEST(carry_over, a_session_goes_on)
 }
 
 /* 0: no bytes; 1: none from the client; 2: its age. */
-TEST_EACH(carry_over, a_timeout_that_is_switched_on_ends_a_session, 3)
+TEST_EACH(carry_over, timeout_switched_on_ends_a_session, 3)
 {
     static int64_t *const timeouts[] = {
         &next_conf.idle_timeout_ns, &next_conf.client_idle_timeout_ns, &next_conf.max_lifetime_ns};
@@ -91,7 +91,7 @@ TEST_EACH(carry_over, a_timeout_that_is_switched_on_ends_a_session, 3)
     host_expect_end(&host, _i == 2 ? SESSION_LIFETIME : SESSION_IDLE);
 }
 
-TEST_EACH(carry_over, a_timeout_that_is_switched_off_ends_nothing, 3)
+TEST_EACH(carry_over, timeout_switched_off_ends_no_session, 3)
 {
     int64_t *const timeouts[] = {&host.conf.idle_timeout_ns, &host.conf.client_idle_timeout_ns,
                                  &host.conf.max_lifetime_ns};
@@ -135,7 +135,7 @@ static int64_t echo_ms(void)
     return since_ms(began_at_ns);
 }
 
-TEST(carry_over, a_bandwidth_is_switched_on_lowered_and_off)
+TEST(carry_over, bandwidth_can_be_switched_on_lowered_and_off)
 {
     begin();
     bandwidth(&next, 1, 200000); /* a tenth at once */
@@ -154,7 +154,7 @@ TEST(carry_over, a_bandwidth_is_switched_on_lowered_and_off)
     ck_assert_int_ge(echo_ms(), 300);
 }
 
-TEST(carry_over, a_session_that_waits_for_its_bandwidth_goes_on_without_one)
+TEST(carry_over, session_waiting_for_bandwidth_resumes_when_the_limit_is_removed)
 {
     char data[20000] = {0};
 
@@ -169,7 +169,7 @@ TEST(carry_over, a_session_that_waits_for_its_bandwidth_goes_on_without_one)
 
 /* ---- what it keeps ---- */
 
-TEST(carry_over, handlers_are_those_it_began_with)
+TEST(carry_over, session_keeps_the_handlers_that_it_began_with)
 {
     struct pipeline_conf none = {.n = 0};
     struct pipeline_template *after;
@@ -186,8 +186,7 @@ TEST(carry_over, handlers_are_those_it_began_with)
 }
 
 /* The new rules: 0: optional; 1: off. */
-TEST_EACH(carry_over, a_header_that_is_expected_is_read_by_the_new_rules_and_for_the_old_handlers,
-          2)
+TEST_EACH(carry_over, pending_header_is_read_by_the_new_rules_for_the_old_handlers, 2)
 {
     struct proxy_protocol_conf conf = {.mode = PROXY_PROTOCOL_REQUIRED, .timeout_ns = 5 * NS_PER_S};
     struct proxy_protocol_conf optional = {
@@ -216,7 +215,7 @@ TEST_EACH(carry_over, a_header_that_is_expected_is_read_by_the_new_rules_and_for
 }
 
 /* 0: it has none of its own; 1: a later one. */
-TEST_EACH(carry_over, the_instant_to_leave_is_kept_with_another_lifetime, 2)
+TEST_EACH(carry_over, instant_to_leave_is_kept_when_the_lifetime_changes, 2)
 {
     host.conf.max_lifetime_ns = 3600 * NS_PER_S;
     begin();
@@ -265,7 +264,7 @@ static void close_log(void)
     arena_release(arena);
 }
 
-TEST(carry_over, a_log_that_is_switched_on_has_the_line_of_a_session_that_was_open)
+TEST(carry_over, access_log_switched_on_gets_the_line_of_an_open_session)
 {
     begin();
     open_log(&next, "number=$connection $reason");
@@ -276,7 +275,7 @@ TEST(carry_over, a_log_that_is_switched_on_has_the_line_of_a_session_that_was_op
 }
 
 /* A session of 50 intervals: 50 of the longer ones would be too long for UNTIL(). */
-TEST(carry_over, a_log_interval_that_is_longer_is_waited_for_once)
+TEST(carry_over, longer_log_interval_applies_after_the_current_one)
 {
     int64_t began_at_ns = clock_now_ns();
     unsigned n;
@@ -292,7 +291,7 @@ TEST(carry_over, a_log_interval_that_is_longer_is_waited_for_once)
     close_log();
 }
 
-TEST(carry_over, a_client_is_counted_by_the_limits_that_are_new)
+TEST(carry_over, client_is_counted_by_the_new_limits)
 {
     struct admission_conf conf = {.listener = "test",
                                   .clients = {.max_clients = 4, .prefix_v4 = 32, .prefix_v6 = 64}};

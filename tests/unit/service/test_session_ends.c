@@ -239,7 +239,7 @@ static bool is_sender_reset(const struct cell *c)
 
 GROUP(ends, setup, teardown);
 
-TEST_EACH(ends, what_was_taken_is_delivered_and_what_is_cut_is_seen,
+TEST_EACH(ends, accepted_bytes_are_delivered_and_lost_bytes_show_as_a_reset,
           ROWS *RECEIVERS *(2 * PLACES - 1))
 {
     struct cell c = cell_of(_i);

@@ -81,7 +81,7 @@ static void expect_bytes(int fd, const uint8_t *data, size_t len)
 GROUP(a_hello, setup, teardown);
 
 /* 0: alone; 1: optional PROXY headers, none sent; 2: behind a PROXY header. */
-TEST_EACH(a_hello, wherever_it_is_split_the_server_gets_all_bytes, 3)
+TEST_EACH(a_hello, server_gets_all_bytes_at_each_split_of_the_hello, 3)
 {
     host.service.proxies = _i > 0 ? &gate : NULL;
     for (size_t first = 1; first < chrome_bytes; first += 217) {
@@ -105,7 +105,7 @@ TEST_EACH(a_hello, wherever_it_is_split_the_server_gets_all_bytes, 3)
     }
 }
 
-TEST(a_hello, records_of_one_byte_are_passed_on_as_they_are)
+TEST(a_hello, records_of_one_byte_are_passed_on_unchanged)
 {
     uint8_t divided[6 * HELLO_MAX_BYTES];
     size_t n = hello_in_records(divided, chrome, chrome_bytes, 1);
@@ -118,7 +118,7 @@ TEST(a_hello, records_of_one_byte_are_passed_on_as_they_are)
     sockets_hear_end(server);
 }
 
-TEST(a_hello, no_server_is_asked_before_it_is_whole)
+TEST(a_hello, no_server_is_chosen_before_the_hello_is_whole)
 {
     client = host_client(&host);
     sockets_say_bytes(client, (char *)chrome, chrome_bytes - 1);
@@ -139,7 +139,7 @@ static void expect_refused(enum session_reason reason, const char *line)
     ck_assert_msg(log_lines_with(line) == 1, "%s", line);
 }
 
-TEST(a_hello, a_client_that_sends_something_else_is_reset)
+TEST(a_hello, client_that_sends_no_hello_is_reset)
 {
     client = host_client(&host);
     sockets_say(client, "GET / HTTP/1.1\r\n\r\n");
@@ -147,7 +147,7 @@ TEST(a_hello, a_client_that_sends_something_else_is_reset)
                    "client 127.0.0.1:12345: sent no TLS ClientHello; the client is reset");
 }
 
-TEST(a_hello, a_client_that_ends_too_early_is_reset)
+TEST(a_hello, client_that_closes_within_the_hello_is_reset)
 {
     client = host_client(&host);
     sockets_say_bytes(client, (char *)chrome, 100);
@@ -155,7 +155,7 @@ TEST(a_hello, a_client_that_ends_too_early_is_reset)
     expect_refused(SESSION_ERROR, "sent a broken ClientHello; the client is reset");
 }
 
-TEST(a_hello, a_client_that_is_late_is_reset)
+TEST(a_hello, client_whose_hello_is_late_is_reset)
 {
     routes.timeout_ns = 50 * NS_PER_MS;
     client = host_client(&host);
@@ -194,7 +194,7 @@ TEST(a_hello, without_a_route_the_upstream_of_the_listener_is_used)
     expect_bytes(server, curl, n);
 }
 
-TEST(a_hello, a_client_that_only_connects_is_no_error)
+TEST(a_hello, client_that_connects_and_closes_is_no_error)
 {
     client = host_client(&host);
     sockets_end(client);
@@ -206,7 +206,7 @@ TEST(a_hello, a_client_that_only_connects_is_no_error)
 }
 
 /* 0: other routes; 1: none any more, and an upstream. */
-TEST_EACH(a_hello, the_settings_at_its_end_apply, 2)
+TEST_EACH(a_hello, settings_at_the_end_of_the_hello_apply, 2)
 {
     static const struct route_conf other = {.id = "b", .upstream = "back"};
     struct session_routes next = {.timeout_ns = 3600 * NS_PER_S};
@@ -231,7 +231,7 @@ TEST_EACH(a_hello, the_settings_at_its_end_apply, 2)
     route_table_destroy(next.table);
 }
 
-TEST(a_hello, its_client_is_counted_by_the_limits_that_are_new)
+TEST(a_hello, client_is_counted_by_the_new_limits)
 {
     const struct admission_conf conf = {
         .listener = "test",

@@ -72,7 +72,7 @@ static void teardown(void)
 
 GROUP(preface, setup, teardown);
 
-TEST(preface, a_client_that_is_allowed_is_served)
+TEST(preface, allowed_client_is_served)
 {
     int server;
 
@@ -84,7 +84,7 @@ TEST(preface, a_client_that_is_allowed_is_served)
 }
 
 /* 0: on_deny = close; 1: reset. */
-TEST_EACH(preface, no_server_is_asked_for_a_client_that_is_denied, 2)
+TEST_EACH(preface, no_server_is_chosen_for_a_denied_client, 2)
 {
     static struct counters counters;
 
@@ -103,7 +103,7 @@ TEST_EACH(preface, no_server_is_asked_for_a_client_that_is_denied, 2)
 }
 
 /* 0: bytes follow the PROXY header; 1: the client would be asked to begin TLS (tls_start). */
-TEST_EACH(preface, a_client_whose_listener_has_lost_its_tls_meanwhile_is_reset, 2)
+TEST_EACH(preface, client_in_its_preface_is_reset_when_the_listener_loses_its_tls, 2)
 {
     const struct session_tls_conf tls = {.timeout_ns = 3600 * NS_PER_S, .postgres = _i == 1};
     struct service next;
@@ -119,7 +119,7 @@ TEST_EACH(preface, a_client_whose_listener_has_lost_its_tls_meanwhile_is_reset, 
 }
 
 /* The routes went while the PROXY header was awaited: the ClientHello has its timeout still. */
-TEST(preface, a_client_whose_listener_has_lost_its_routes_does_not_wait_for_ever)
+TEST(preface, client_in_its_preface_is_reset_when_the_listener_loses_its_routes)
 {
     struct session_routes routes = {.timeout_ns = 50 * NS_PER_MS};
     struct service next;
@@ -135,7 +135,7 @@ TEST(preface, a_client_whose_listener_has_lost_its_routes_does_not_wait_for_ever
 }
 
 /* A request that is refused with one byte, for which there is no room. */
-TEST(preface, a_client_that_reads_too_slowly_when_memory_is_scarce_is_heard_further)
+TEST(preface, unsent_postgres_answer_does_not_stop_reading_under_memory_pressure)
 {
     static const uint8_t gssenc_request[] = {0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x30};
     const struct session_tls_conf tls = {.timeout_ns = 3600 * NS_PER_S, .postgres = true};

@@ -188,7 +188,7 @@ static void expect_end_after(int64_t at_ns, int least_ms, enum session_reason re
 
 GROUP(timer, setup, teardown);
 
-TEST(timer, a_client_that_says_nothing_more_ends_the_session)
+TEST(timer, client_that_falls_silent_ends_the_session)
 {
     int64_t at_ns;
 
@@ -201,7 +201,7 @@ TEST(timer, a_client_that_says_nothing_more_ends_the_session)
     expect_end_after(at_ns, 800, SESSION_IDLE);
 }
 
-TEST(timer, what_the_server_says_is_no_word_of_the_client)
+TEST(timer, bytes_of_the_server_do_not_restart_the_timeout_of_the_client)
 {
     int64_t at_ns;
 
@@ -217,7 +217,7 @@ TEST(timer, what_the_server_says_is_no_word_of_the_client)
     expect_end_after(at_ns, 3000, SESSION_IDLE);
 }
 
-TEST(timer, what_the_client_says_is_no_word_of_the_server)
+TEST(timer, bytes_of_the_client_do_not_restart_the_timeout_of_the_server)
 {
     int64_t at_ns;
 
@@ -232,7 +232,7 @@ TEST(timer, what_the_client_says_is_no_word_of_the_server)
     expect_end_after(at_ns, 3000, SESSION_IDLE);
 }
 
-TEST(timer, a_side_that_says_something_in_time_goes_on)
+TEST(timer, each_side_that_sends_in_time_keeps_the_session_open)
 {
     host.conf.client_idle_timeout_ns = 800 * NS_PER_MS;
     server_idle_timeout_ns = NS_PER_S;
@@ -247,7 +247,7 @@ TEST(timer, a_side_that_says_something_in_time_goes_on)
     ck_assert_uint_eq(atomic_load(&host.ended), 0);
 }
 
-TEST(timer, a_client_that_is_not_read_is_not_silent)
+TEST(timer, client_that_is_paused_does_not_count_as_silent)
 {
     size_t sent;
 
@@ -263,7 +263,7 @@ TEST(timer, a_client_that_is_not_read_is_not_silent)
     sockets_hear_pattern(server, 0, sent / 2);
 }
 
-TEST(timer, a_client_that_has_ended_its_half_need_not_speak)
+TEST(timer, half_closed_client_does_not_time_out)
 {
     host.conf.client_idle_timeout_ns = 150 * NS_PER_MS;
     connect_both();
@@ -286,7 +286,7 @@ static void *stream(void *arg)
     return NULL;
 }
 
-TEST(timer, a_slow_receiver_that_says_nothing_is_found_a_quarter_late_at_most)
+TEST(timer, silent_slow_receiver_is_found_at_most_a_quarter_late)
 {
     static char data[60000];
     atomic_size_t sent = 0;
@@ -317,7 +317,7 @@ TEST(timer, a_slow_receiver_that_says_nothing_is_found_a_quarter_late_at_most)
 
 /* ---- the first byte ---- */
 
-TEST(timer, a_client_that_never_says_anything_ends_the_session)
+TEST(timer, client_that_never_sends_ends_the_session)
 {
     int64_t at_ns;
 
@@ -329,7 +329,7 @@ TEST(timer, a_client_that_never_says_anything_ends_the_session)
     expect_end_after(at_ns, 300, SESSION_IDLE);
 }
 
-TEST(timer, one_byte_is_enough)
+TEST(timer, one_byte_satisfies_the_first_byte_timeout)
 {
     host.conf.first_byte_timeout_ns = 300 * NS_PER_MS;
     connect_both();
@@ -340,7 +340,7 @@ TEST(timer, one_byte_is_enough)
     ck_assert_uint_eq(atomic_load(&host.ended), 0);
 }
 
-TEST(timer, nobody_is_late_as_long_as_there_is_no_server)
+TEST(timer, timeouts_of_either_side_begin_with_the_connection_to_the_server)
 {
     int64_t at_ns;
 
@@ -356,7 +356,7 @@ TEST(timer, nobody_is_late_as_long_as_there_is_no_server)
     expect_end_after(at_ns, 300, SESSION_IDLE);
 }
 
-TEST(timer, what_a_client_said_before_there_was_a_server_counts)
+TEST(timer, bytes_sent_before_the_connection_to_the_server_satisfy_the_timeout)
 {
     host.conf.first_byte_timeout_ns = 200 * NS_PER_MS;
     server_fd = -1;
@@ -371,7 +371,7 @@ TEST(timer, what_a_client_said_before_there_was_a_server_counts)
 
 /* ---- lifetime ---- */
 
-TEST(timer, a_session_ends_at_its_age_however_busy_and_loses_nothing)
+TEST(timer, busy_session_ends_at_its_maximum_lifetime_without_loss)
 {
     int64_t at_ns;
 
@@ -390,7 +390,7 @@ TEST(timer, a_session_ends_at_its_age_however_busy_and_loses_nothing)
     expect_end_after(at_ns, 3000, SESSION_LIFETIME);
 }
 
-TEST(timer, its_age_ends_a_session_that_still_waits_for_its_server)
+TEST(timer, maximum_lifetime_ends_a_session_that_waits_for_its_server)
 {
     int64_t at_ns = clock_now_ns();
 
@@ -404,7 +404,7 @@ TEST(timer, its_age_ends_a_session_that_still_waits_for_its_server)
     host_expect_end(&host, SESSION_LIFETIME);
 }
 
-TEST(timer, lifetimes_are_spread_over_the_jitter_and_no_further)
+TEST(timer, lifetimes_are_spread_over_the_jitter)
 {
     unsigned tenths[10] = {0};
     int clients[SESSIONS];
@@ -427,7 +427,7 @@ TEST(timer, lifetimes_are_spread_over_the_jitter_and_no_further)
         ck_assert_uint_gt(tenths[i], 0); /* by chance one in 10^8 runs */
 }
 
-TEST(timer, without_jitter_a_lifetime_is_what_was_said)
+TEST(timer, lifetime_without_jitter_is_as_configured)
 {
     host.conf.max_lifetime_ns = 1000 * NS_PER_S;
     connect_both();
@@ -437,7 +437,7 @@ TEST(timer, without_jitter_a_lifetime_is_what_was_said)
 
 /* ---- what it costs ---- */
 
-TEST(timer, bytes_leave_the_timer_alone)
+TEST(timer, traffic_does_not_move_the_timer)
 {
     int64_t at_ns;
 
@@ -462,7 +462,7 @@ TEST(timer, without_any_timeout_there_is_no_timer)
     ck_assert_int_eq(timer_at_ns(), CLOCK_NEVER);
 }
 
-TEST(timer, a_session_that_is_to_leave_ends_in_time)
+TEST(timer, session_chosen_to_leave_ends_in_time)
 {
     int64_t at_ns = clock_now_ns();
 
@@ -476,7 +476,7 @@ TEST(timer, a_session_that_is_to_leave_ends_in_time)
     host_expect_end(&host, SESSION_DRAIN);
 }
 
-TEST(timer, a_session_that_is_to_leave_does_not_outlive_its_age)
+TEST(timer, session_chosen_to_leave_does_not_exceed_its_lifetime)
 {
     host.conf.max_lifetime_ns = 2 * NS_PER_S; /* longer than until it is told to leave */
     connect_both();

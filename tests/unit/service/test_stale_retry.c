@@ -148,7 +148,7 @@ TEST_EACH(stale, connection_that_the_server_closes_before_the_first_byte_is_repl
 }
 
 /* 0 to 2: the client speaks first; 3 to 5: the server's end comes first. */
-TEST_EACH(stale, bytes_of_a_client_that_crossed_the_servers_end_are_not_lost, 2 * HOWS)
+TEST_EACH(stale, bytes_of_a_client_that_crossed_the_servers_end_of_file_are_not_lost, 2 * HOWS)
 {
     struct tasks_block block;
 
@@ -163,7 +163,7 @@ TEST_EACH(stale, bytes_of_a_client_that_crossed_the_servers_end_are_not_lost, 2 
     expect_replaced("question");
 }
 
-TEST_EACH(stale, end_of_a_client_that_crossed_the_servers_end_is_not_lost, 2)
+TEST_EACH(stale, end_of_file_of_a_client_that_crossed_the_servers_is_not_lost, 2)
 {
     struct tasks_block block;
     int server;
@@ -186,7 +186,7 @@ TEST_EACH(stale, end_of_a_client_that_crossed_the_servers_end_is_not_lost, 2)
     host_expect_end(&host, SESSION_CLIENT_FIN);
 }
 
-TEST_EACH(stale, server_that_has_heard_the_client_is_not_replaced, HOWS)
+TEST_EACH(stale, connection_that_got_bytes_of_the_client_is_not_replaced, HOWS)
 {
     connect_client();
     sockets_say(client, "question");
@@ -203,7 +203,7 @@ TEST_EACH(stale, server_that_has_heard_the_client_is_not_replaced, HOWS)
     ck_assert_uint_eq(counted(SPARE_REPLACED), 0);
 }
 
-TEST_EACH(stale, session_that_we_or_its_client_end_gets_no_other_connection, 3)
+TEST_EACH(stale, session_ended_by_us_or_its_client_gets_no_other_connection, 3)
 {
     enum session_reason reason = _i == 0   ? SESSION_CLIENT_RESET
                                  : _i == 1 ? SESSION_DRAIN
@@ -227,7 +227,7 @@ TEST_EACH(stale, session_that_we_or_its_client_end_gets_no_other_connection, 3)
     ck_assert_uint_eq(counted(SPARE_REPLACED), 0);
 }
 
-TEST(stale, without_another_connection_the_client_is_reset)
+TEST(stale, client_is_reset_without_another_connection)
 {
     connect_client();
     close_now(&listening);
@@ -262,7 +262,7 @@ static void hear_header(int server)
 GROUP(header, setup_header, teardown_header);
 
 /* 0: a client; 1: a client that a PROXY header names. */
-TEST_EACH(header, that_cannot_be_sent_is_sent_to_another_connection, 2)
+TEST_EACH(header, header_that_cannot_be_sent_is_sent_on_another_connection, 2)
 {
     struct cidr trusted;
     const struct proxy_protocol_conf proxies = {

@@ -75,7 +75,7 @@ TEST(carry_over, a_session_gets_the_new_settings)
     close(fd);
 }
 
-TEST(carry_over, what_was_replaced_is_released_while_its_sessions_go_on)
+TEST(carry_over, replaced_settings_are_released_while_their_sessions_stay_open)
 {
     start_with_log();
     connect_clients(3);
@@ -87,14 +87,14 @@ TEST(carry_over, what_was_replaced_is_released_while_its_sessions_go_on)
     close_clients(3);
 }
 
-TEST(carry_over, what_was_replaced_without_sessions_is_released)
+TEST(carry_over, replaced_settings_without_sessions_are_released)
 {
     start_with_log();
     change_to_log(1);
     UNTIL(!used(0));
 }
 
-TEST(carry_over, more_sessions_than_a_task_takes_are_all_carried_over)
+TEST(carry_over, sessions_beyond_one_task_are_all_carried_over)
 {
     start_with_log();
     connect_clients(SESSIONS);
@@ -104,7 +104,7 @@ TEST(carry_over, more_sessions_than_a_task_takes_are_all_carried_over)
     UNTIL(atomic_load(&served.ended) == SESSIONS);
 }
 
-TEST(carry_over, each_of_many_changes_is_released)
+TEST(carry_over, settings_of_each_of_many_changes_are_released)
 {
     start_with_log();
     connect_clients(5);
@@ -151,7 +151,7 @@ static struct loop *connect_to_first_worker(unsigned n)
     return loop_group_at(served.workers, 0);
 }
 
-TEST(carry_over, a_walk_goes_on_where_it_stopped)
+TEST(carry_over, walk_resumes_where_its_last_step_stopped)
 {
     struct loop *loop;
 
@@ -183,7 +183,7 @@ TEST_EACH(carry_over, sessions_that_end_during_a_walk_do_not_stop_it, 2)
 
 /* ---- who still uses what was replaced ---- */
 
-TEST(carry_over, nothing_is_released_before_each_boss_has_run_a_task)
+TEST(carry_over, settings_are_not_released_before_each_boss_has_run_a_task)
 {
     start_with_log();
     connect_clients(2);
@@ -196,7 +196,7 @@ TEST(carry_over, nothing_is_released_before_each_boss_has_run_a_task)
     close_clients(2);
 }
 
-TEST(carry_over, a_session_that_waits_for_its_worker_is_carried_over_too)
+TEST(carry_over, session_queued_for_its_worker_is_carried_over)
 {
     start_with_log();
     connect_clients(2); /* one at each worker */
@@ -227,7 +227,7 @@ TEST(carry_over, sessions_of_a_removed_listener_keep_their_settings)
     UNTIL(!used(0));
 }
 
-TEST(carry_over, what_was_replaced_is_released_at_the_end_if_not_before)
+TEST(carry_over, replaced_settings_are_released_when_the_loops_stop)
 {
     start_with_log();
     connect_clients(2);

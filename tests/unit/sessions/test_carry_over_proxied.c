@@ -121,7 +121,7 @@ TEST(carry_over_proxied, a_session_keeps_its_server_when_its_listener_gets_anoth
     UNTIL(users_of(0) == users);
 }
 
-TEST(carry_over_proxied, sessions_of_another_service_stay_as_they_are)
+TEST(carry_over_proxied, sessions_of_the_previous_service_kind_keep_their_settings)
 {
     int echo, client, behind;
 
@@ -143,7 +143,7 @@ TEST(carry_over_proxied, sessions_of_another_service_stay_as_they_are)
     close(behind);
 }
 
-TEST(carry_over_proxied, sessions_of_another_service_follow_when_it_comes_back)
+TEST(carry_over_proxied, sessions_of_a_service_kind_get_the_settings_when_it_is_configured_again)
 {
     int echo;
 
@@ -168,7 +168,7 @@ static void do_shorten(void *arg)
     confs[0].idle_timeout_ns = 50 * NS_PER_MS;
 }
 
-TEST(carry_over_proxied, the_upstreams_idle_timeout_is_that_of_the_new_configuration)
+TEST(carry_over_proxied, idle_timeout_of_an_upstream_is_taken_from_the_new_configuration)
 {
     int client, behind;
 
@@ -182,7 +182,7 @@ TEST(carry_over_proxied, the_upstreams_idle_timeout_is_that_of_the_new_configura
     close(behind);
 }
 
-TEST(carry_over_proxied, a_mirror_of_a_listener_is_held_too)
+TEST(carry_over_proxied, a_mirror_of_a_listener_is_referenced_too)
 {
     served.listeners[0].mirror = "b";
     served.listeners[0].mirror_buffer_bytes = 1000;

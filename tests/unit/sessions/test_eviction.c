@@ -112,7 +112,7 @@ static void begin(void *arg)
 
 GROUP(eviction, setup, teardown);
 
-TEST_EACH(eviction, all_are_ended_and_the_server_is_let_go, 2)
+TEST_EACH(eviction, all_sessions_of_the_server_are_reset_and_the_server_is_released, 2)
 {
     unsigned rate = _i ? 100 : 0;
     int clients[3];
@@ -127,7 +127,7 @@ TEST_EACH(eviction, all_are_ended_and_the_server_is_let_go, 2)
     UNTIL(atomic_load(&ended) == 3 && atomic_load(&server.held) == 0);
 }
 
-TEST(eviction, those_of_a_server_that_is_removed_meanwhile_are_ended_too)
+TEST(eviction, sessions_of_a_server_removed_meanwhile_are_reset)
 {
     unsigned rate = 0;
     int there = client();
@@ -139,7 +139,7 @@ TEST(eviction, those_of_a_server_that_is_removed_meanwhile_are_ended_too)
     UNTIL(atomic_load(&server.held) == 0);
 }
 
-TEST(eviction, many_are_ended_in_steps)
+TEST(eviction, many_sessions_are_reset_in_bounded_steps)
 {
     static int clients[MANY];
     unsigned rate = 0;
@@ -157,7 +157,7 @@ TEST(eviction, many_are_ended_in_steps)
 /* So many sessions per tick are more than a step ends: the steps of a tick share them. */
 #define MORE_THAN_STEP (SESSION_SET_STEP + SESSION_SET_STEP / 2)
 
-TEST(eviction, a_rate_counts_for_all_steps_of_a_tick_together)
+TEST(eviction, rate_applies_to_all_steps_of_a_tick_together)
 {
     static int clients[MANY];
     unsigned rate = MORE_THAN_STEP * (NS_PER_S / EVICTION_TICK_NS);
@@ -172,7 +172,7 @@ TEST(eviction, a_rate_counts_for_all_steps_of_a_tick_together)
         close(clients[i]);
 }
 
-TEST(eviction, a_worker_that_takes_no_tasks_any_more_ends_them_too)
+TEST(eviction, sessions_of_a_worker_with_a_full_queue_are_reset)
 {
     static struct tasks_counted full[PENDING];
     struct loop *loop = loop_group_at(group, 0);
@@ -193,7 +193,7 @@ TEST(eviction, a_worker_that_takes_no_tasks_any_more_ends_them_too)
     UNTIL(atomic_load(&server.held) == 0);
 }
 
-TEST(eviction, one_that_has_no_thread_is_not_started_for_it)
+TEST(eviction, worker_without_a_thread_is_not_started)
 {
     unsigned rate = 0;
 

@@ -138,7 +138,7 @@ static unsigned closed_of(int from, int to)
 
 GROUP(memory, setup, teardown);
 
-TEST(memory, the_idlest_clients_are_closed_until_there_is_memory_again)
+TEST(memory, the_idlest_clients_are_closed_until_memory_is_below_the_limit)
 {
     ck_assert_int_eq(start(), 0);
     come();
@@ -179,7 +179,7 @@ TEST(memory, each_worker_closes_its_share_of_all_clients)
     UNTIL(server_sessions(server) == 0);
 }
 
-TEST(memory, near_the_limit_is_not_above_it)
+TEST(memory, memory_below_the_limit_closes_no_client)
 {
     ck_assert_int_eq(start(), 0);
     come();
@@ -190,7 +190,7 @@ TEST(memory, near_the_limit_is_not_above_it)
     go();
 }
 
-TEST(memory, who_comes_waits_until_it_is_over_and_nobody_is_closed_if_that_is_what_was_asked_for)
+TEST(memory, without_shedding_new_clients_wait_and_no_client_is_closed)
 {
     int late;
 
@@ -214,7 +214,7 @@ TEST(memory, who_comes_waits_until_it_is_over_and_nobody_is_closed_if_that_is_wh
     go();
 }
 
-TEST(memory, each_episode_is_told_once)
+TEST(memory, each_episode_is_logged_once)
 {
     conf.overload.shedding.tokens = 0;
     ck_assert_int_eq(start(), 0);
@@ -252,7 +252,7 @@ TEST(memory, growth_of_the_tls_library_counts_between_two_samples)
     EXPECT_LOG_LINES("no client is accepted", 2);
 }
 
-TEST(memory, a_limit_of_which_half_is_taken_already_is_an_error_at_the_start)
+TEST(memory, limit_that_is_half_used_at_the_start_is_an_error)
 {
     atomic_store(&idle_bytes, 33 * MB);
     ck_assert_int_eq(start(), -ERANGE);

@@ -100,7 +100,7 @@ TEST(max_buffered, each_episode_ends_and_another_can_begin)
 }
 
 /* Another loop frees the buffers just after they were too much. */
-TEST(max_buffered, an_episode_is_never_told_as_one_of_max_memory)
+TEST(max_buffered, episode_of_max_buffered_is_not_logged_as_one_of_max_memory)
 {
     ck_assert(!atomic_exchange(&account->is_over, true));
     account->over(account->cookie);

@@ -57,7 +57,7 @@ static void setup(void)
 
 GROUP(session_bytes, setup, crowd_leave);
 
-TEST(session_bytes, a_walk_counts_what_open_sessions_moved_since_the_last)
+TEST(session_bytes, walk_counts_bytes_of_open_sessions_since_the_last_walk)
 {
     crowd_add(300, 0);
     crowd_add(2, 1);
@@ -72,7 +72,7 @@ TEST(session_bytes, a_walk_counts_what_open_sessions_moved_since_the_last)
     expect_bytes(306);
 }
 
-TEST(session_bytes, the_end_counts_the_rest)
+TEST(session_bytes, end_of_a_session_counts_its_remaining_bytes)
 {
     crowd_add(2, 0);
     count();
@@ -86,7 +86,7 @@ TEST(session_bytes, the_end_counts_the_rest)
     expect_bytes(6);
 }
 
-TEST(session_bytes, a_worker_that_hangs_is_waited_for_as_long_as_told)
+TEST(session_bytes, hanging_worker_is_waited_for_up_to_the_timeout)
 {
     struct tasks_block block;
 

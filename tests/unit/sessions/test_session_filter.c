@@ -73,7 +73,7 @@ static const char *why_not(const char *key, const char *value)
 
 GROUP(session_filter, setup, teardown);
 
-TEST(session_filter, each_condition_selects_what_has_it_and_nothing_else)
+TEST(session_filter, each_condition_selects_matching_sessions_only)
 {
     static const struct {
         const char *key, *yes, *no;
@@ -120,27 +120,27 @@ TEST(session_filter, the_id_of_a_line_selects_all_its_servers)
     ck_assert(selects("upstream", "back"));
 }
 
-TEST(session_filter, one_that_is_ending_is_never_selected)
+TEST(session_filter, ending_session_is_never_selected)
 {
     session.ending = true;
     ck_assert(!selects("listener", "front"));
 }
 
-TEST(session_filter, one_that_was_active_since_the_question_is_not_idle_but_there)
+TEST(session_filter, session_active_after_the_query_began_has_no_idle_time)
 {
     client.last_io_at_ns = now_ns + 1;
     ck_assert(selects("listener", "front"));
     ck_assert(!selects("min_idle", "1us"));
 }
 
-TEST(session_filter, a_service_without_servers_is_at_none)
+TEST(session_filter, session_of_a_service_without_servers_matches_no_upstream)
 {
     ops.describe = NULL;
     ck_assert(!selects("upstream", "back"));
     ck_assert(selects("listener", "front"));
 }
 
-TEST(session_filter, only_connected_leaves_out_what_has_no_server_yet)
+TEST(session_filter, only_connected_leaves_out_sessions_without_a_server)
 {
     session.connecting = true;
     ck_assert(selects("upstream", "back"));
@@ -150,7 +150,7 @@ TEST(session_filter, only_connected_leaves_out_what_has_no_server_yet)
     ck_assert(session_filter_matches(&filter, &session, now_ns));
 }
 
-TEST(session_filter, what_is_no_value_is_refused)
+TEST(session_filter, invalid_value_is_refused_with_its_reason)
 {
     char name[SESSION_FILTER_NAME_BYTES + 1];
 
@@ -175,7 +175,7 @@ TEST(session_filter, what_is_no_value_is_refused)
     ck_assert_str_eq(why_not("colour", "red"), "is not a known field");
 }
 
-TEST(session_filter, a_server_must_be_of_the_upstream_that_was_named)
+TEST(session_filter, server_of_another_upstream_is_refused)
 {
     ck_assert(selects("upstream", "back"));
     ck_assert_ptr_null(session_filter_set(&filter, "server", "back/a"));

@@ -49,7 +49,7 @@ static void expect(int64_t first_ns, unsigned n)
 
 GROUP(session_idlest, setup, NULL);
 
-TEST(session_idlest, the_idlest_of_many_come_in_order)
+TEST(session_idlest, idlest_of_many_sessions_are_found_in_order)
 {
     add(SESSIONS - 1);
     session_idlest_begin(&search, &set, at_ns);
@@ -57,7 +57,7 @@ TEST(session_idlest, the_idlest_of_many_come_in_order)
     expect(0, SESSION_IDLEST_MAX);
 }
 
-TEST(session_idlest, few_are_all_found)
+TEST(session_idlest, fewer_sessions_than_the_maximum_are_all_found)
 {
     add(5);
     sessions[0].began_at_ns = CLOCK_NEVER; /* left out */

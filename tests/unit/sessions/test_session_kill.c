@@ -35,7 +35,7 @@ static void kill_them(void)
 
 GROUP(session_kill, crowd_enter, crowd_leave);
 
-TEST(session_kill, all_selected_are_reset_and_no_others)
+TEST(session_kill, all_selected_sessions_are_reset_and_no_others)
 {
     crowd_add(200, 0);
     crowd_add(101, 1);

@@ -127,7 +127,7 @@ TEST(session_query, rows_of_all_workers_are_sorted_by_age)
     ck_assert(is_last);
 }
 
-TEST(session_query, the_idlest_come_first)
+TEST(session_query, sort_by_idle_time_has_the_longest_first)
 {
     conf.sort = SESSION_QUERY_IDLE;
     conf.limit = 4;
@@ -144,7 +144,7 @@ TEST(session_query, the_idlest_come_first)
         ck_assert_int_ge(idle_ns[i - 1], idle_ns[i]);
 }
 
-TEST(session_query, the_heaviest_come_first)
+TEST(session_query, sort_by_bytes_has_the_largest_first)
 {
     conf.sort = SESSION_QUERY_BYTES;
     conf.limit = 3;
@@ -173,7 +173,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Each page is asked for while sessions end, and others come. */
-TEST_EACH(session_query, pages_have_each_session_that_stays_once, SORTS)
+TEST_EACH(session_query, sessions_that_stay_open_appear_once_on_all_pages, SORTS)
 {
     struct session_id all[CROWD_MAX];
     unsigned n = 0, pages = 0;
@@ -214,7 +214,7 @@ TEST(session_query, a_long_page_is_merged_in_steps)
     ck_assert_uint_ge(tasks_run, 1 + CROWD_MAX / SESSION_SET_STEP);
 }
 
-TEST(session_query, sessions_that_began_after_the_first_page_are_on_no_other)
+TEST(session_query, sessions_begun_after_the_first_page_are_on_no_later_page)
 {
     conf.limit = 2;
     crowd_add(3, 0);
@@ -240,7 +240,7 @@ TEST(session_query, the_filter_applies_on_all_pages)
     ck_assert(is_last);
 }
 
-TEST(session_query, a_page_that_has_the_last_row_is_the_last)
+TEST(session_query, page_with_the_last_row_is_marked_as_the_last)
 {
     conf.limit = 5;
     crowd_add(5, 0);
@@ -287,7 +287,7 @@ TEST(session_query, a_worker_that_ends_meanwhile_does_not_hold_up_the_answer)
 }
 
 /* The sanitizers find a leak. */
-TEST(session_query, an_asking_loop_that_has_ended_gets_no_answer)
+TEST(session_query, ended_loop_of_the_caller_gets_no_answer)
 {
     struct tasks_block block;
 
@@ -301,7 +301,7 @@ TEST(session_query, an_asking_loop_that_has_ended_gets_no_answer)
     ck_assert_uint_eq(atomic_load(&answers), 0);
 }
 
-TEST(session_query, a_cursor_that_was_not_given_out_is_refused)
+TEST(session_query, invalid_cursor_is_refused)
 {
     static const char *const wrong[] = {
         "",

@@ -28,7 +28,7 @@ static void expect(unsigned first, unsigned end)
 
 GROUP(session_set, setup, NULL);
 
-TEST(session_set, sessions_are_walked_in_the_order_in_which_they_came)
+TEST(session_set, sessions_are_walked_in_the_order_in_which_they_were_added)
 {
     ck_assert(!session_set_walks(&walk));
     session_set_begin(&walk, &set);
@@ -64,7 +64,7 @@ TEST(session_set, the_end_of_the_next_session_moves_each_walk_on)
     ck_assert_ptr_null(session_set_next(&walk));
 }
 
-TEST(session_set, sessions_that_come_later_are_not_part_of_a_walk)
+TEST(session_set, sessions_added_during_a_walk_are_not_part_of_it)
 {
     session_set_begin(&walk, &set);
     session_set_add(&set, &sessions[SESSIONS]);
@@ -75,7 +75,7 @@ TEST(session_set, sessions_that_come_later_are_not_part_of_a_walk)
     expect(0, SESSIONS + 1);
 }
 
-TEST(session_set, nothing_is_left_when_all_end)
+TEST(session_set, set_is_empty_when_all_sessions_have_ended)
 {
     session_set_begin(&walk, &set);
     for (unsigned i = 0; i < SESSIONS; i++)

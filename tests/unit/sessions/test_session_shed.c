@@ -95,7 +95,7 @@ TEST(session_shed, the_idlest_are_chosen_in_steps)
     ck_assert_uint_ge(tasks_run, 1 + 1 + CROWD_MAX / SESSION_SET_STEP);
 }
 
-TEST(session_shed, sessions_that_end_before_they_are_told_are_left_out)
+TEST(session_shed, sessions_that_end_between_the_two_scans_are_left_out)
 {
     struct tasks_block block;
 
@@ -116,7 +116,7 @@ TEST(session_shed, sessions_that_end_before_they_are_told_are_left_out)
     UNTIL(atomic_load(&crowd.ended) == 40);
 }
 
-TEST(session_shed, a_share_is_rounded_up)
+TEST(session_shed, number_of_sessions_is_rounded_up)
 {
     crowd_add(3, 0);
     shed(1, 0);
@@ -179,7 +179,7 @@ TEST(session_shed, ends_are_spread_over_the_time)
     }
 }
 
-TEST(session_shed, none_ends_before_its_time)
+TEST(session_shed, no_session_ends_before_its_time)
 {
     int64_t began_at_ns;
 
@@ -192,7 +192,7 @@ TEST(session_shed, none_ends_before_its_time)
     ck_assert_int_ge(since_ms(began_at_ns), 1000);
 }
 
-TEST(session_shed, those_that_end_in_time_anyway_are_not_chosen_again)
+TEST(session_shed, sessions_already_chosen_are_not_chosen_again)
 {
     crowd_add(4, 0);
     shed(50, UNTIL_LIMIT_NS);
@@ -204,7 +204,7 @@ TEST(session_shed, those_that_end_in_time_anyway_are_not_chosen_again)
     UNTIL(atomic_load(&crowd.ended) == 4);
 }
 
-TEST(session_shed, new_sessions_stay)
+TEST(session_shed, sessions_begun_later_stay_open)
 {
     crowd_add(4, 0);
     shed(100, NS_PER_S / 2);

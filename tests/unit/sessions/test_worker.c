@@ -96,7 +96,7 @@ TEST(worker, a_session_that_is_handed_over_is_served_and_counted)
     ck_assert_uint_eq(loop_load(loop), 0);
 }
 
-TEST(worker, a_session_does_not_wait_behind_a_backlog_of_tasks)
+TEST(worker, session_does_not_wait_behind_a_backlog_of_tasks)
 {
     static struct tasks_slow slow[20000];
     int client;
@@ -115,7 +115,7 @@ TEST(worker, a_session_does_not_wait_behind_a_backlog_of_tasks)
     loop_runner_join(loop);
 }
 
-TEST_EACH(worker, a_worker_that_has_ended_leaves_the_session_with_its_giver, 2)
+TEST_EACH(worker, ended_worker_leaves_the_session_to_the_caller, 2)
 {
     struct session *s;
     int client;
@@ -132,7 +132,7 @@ TEST_EACH(worker, a_worker_that_has_ended_leaves_the_session_with_its_giver, 2)
     close(client);
 }
 
-TEST(worker, a_worker_that_cannot_start_leaves_the_session_with_its_giver)
+TEST(worker, worker_that_cannot_start_leaves_the_session_to_the_caller)
 {
     struct session *s;
     int client;
@@ -147,7 +147,7 @@ TEST(worker, a_worker_that_cannot_start_leaves_the_session_with_its_giver)
     close(client);
 }
 
-TEST(worker, a_worker_that_ends_before_it_comes_to_a_session_resets_it)
+TEST(worker, worker_that_ends_before_it_adopts_a_session_resets_it)
 {
     int clients[5];
 
@@ -165,7 +165,7 @@ TEST(worker, a_worker_that_ends_before_it_comes_to_a_session_resets_it)
     }
 }
 
-TEST(worker, a_session_that_comes_while_the_worker_shuts_down_is_reset)
+TEST(worker, session_handed_over_during_the_shutdown_of_the_worker_is_reset)
 {
     int client;
 
@@ -196,7 +196,7 @@ TEST(worker, stopping_the_loop_resets_every_session)
         close(clients[i]);
 }
 
-TEST(worker, draining_reaches_the_sessions_that_are_there_and_those_that_come)
+TEST(worker, draining_applies_to_open_sessions_and_to_later_ones)
 {
     int early = hand_over(), late;
 
@@ -246,7 +246,7 @@ static void run_look_at_draining(struct task *t)
 static const struct task_type look_at_draining = {.run = run_look_at_draining,
                                                   .drop = run_look_at_draining};
 
-TEST(worker, draining_goes_on_in_steps)
+TEST(worker, draining_proceeds_in_bounded_steps)
 {
     struct task look = {.type = &look_at_draining};
 
@@ -267,7 +267,7 @@ static void count_ending(void)
         atomic_fetch_add(&seen, many[i]->ending);
 }
 
-TEST(worker, stopping_the_loop_resets_the_sessions_in_steps)
+TEST(worker, stopping_the_loop_resets_sessions_in_bounded_steps)
 {
     hand_over_many();
     on_first_end = count_ending;
@@ -279,7 +279,7 @@ TEST(worker, stopping_the_loop_resets_the_sessions_in_steps)
     close_many();
 }
 
-TEST(worker, a_loop_without_time_to_stop_resets_the_sessions_at_once)
+TEST(worker, loop_without_time_to_stop_resets_all_sessions_at_once)
 {
     hand_over_many();
     loop_stop(loop, 0, 0);
@@ -333,7 +333,7 @@ static void find_stalled(void *arg)
     find(arg, session_stalled_since_ns);
 }
 
-TEST(worker, of_those_who_do_not_read_the_one_that_stalled_first_is_first)
+TEST(worker, stalled_sessions_are_listed_by_the_time_of_their_stall)
 {
     struct stalled stalled;
     struct session *s[3];
@@ -361,7 +361,7 @@ static void find_idlest(void *arg)
     find(arg, session_active_at_ns);
 }
 
-TEST(worker, of_all_the_one_on_which_nothing_has_moved_for_longest_is_first)
+TEST(worker, idlest_sessions_are_listed_by_their_last_activity)
 {
     static const int turns[] = {2, 0, 1}; /* who speaks when */
     struct stalled idle = {.max = 4};
@@ -388,7 +388,7 @@ TEST(worker, of_all_the_one_on_which_nothing_has_moved_for_longest_is_first)
         close(clients[i]);
 }
 
-TEST(worker, destroying_none_is_allowed)
+TEST(worker, destroying_null_is_allowed)
 {
     worker_destroy(NULL);
 }

@@ -74,7 +74,7 @@ static void end_clients(unsigned n)
 
 GROUP(deal, NULL, NULL);
 
-TEST_EACH(deal, every_client_is_served_by_the_one_worker_that_can_be_started, CHOOSER_SHUFFLED + 1)
+TEST_EACH(deal, every_client_gets_the_one_worker_that_can_start, CHOOSER_SHUFFLED + 1)
 {
     log_lines_capture(LOG_LEVEL_INFO);
     start((enum chooser_kind)_i, 4, 65536);
@@ -130,7 +130,7 @@ static void hold_a_worker(void)
     UNTIL(atomic_load(&is_held));
 }
 
-TEST_EACH(deal, each_worker_takes_as_many_as_may_wait_there_and_no_more, CHOOSER_SHUFFLED + 1)
+TEST_EACH(deal, each_worker_queues_as_many_clients_as_allowed, CHOOSER_SHUFFLED + 1)
 {
     log_to_hold();
     start((enum chooser_kind)_i, 1, MAX);
@@ -147,7 +147,7 @@ TEST_EACH(deal, each_worker_takes_as_many_as_may_wait_there_and_no_more, CHOOSER
     end();
 }
 
-TEST_EACH(deal, when_one_worker_has_no_room_the_others_take_the_rest, CHOOSER_SHUFFLED + 1)
+TEST_EACH(deal, clients_beyond_the_queue_of_a_blocked_worker_get_the_others, CHOOSER_SHUFFLED + 1)
 {
     log_to_hold();
     start((enum chooser_kind)_i, 3, MAX);

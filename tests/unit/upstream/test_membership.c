@@ -140,13 +140,13 @@ static struct upstream_server *enter(const char *name)
 
 GROUP(membership, setup, teardown);
 
-TEST(membership, at_first_there_is_what_needs_no_looking_up)
+TEST(membership, only_literal_addresses_are_servers_before_a_lookup)
 {
     open_group();
     ck_assert_str_eq(names(), "fixed");
 }
 
-TEST(membership, every_place_is_a_server_in_the_order_of_the_lines)
+TEST(membership, each_address_is_a_server_in_the_order_of_the_lines)
 {
     open_group();
     ck_assert_int_eq(update(2, "31"), 1);
@@ -154,7 +154,7 @@ TEST(membership, every_place_is_a_server_in_the_order_of_the_lines)
     ck_assert_str_eq(names(), "fixed one@127.0.0.1:1002 two@127.0.0.1:1001 two@127.0.0.1:1003");
 }
 
-TEST(membership, sessions_are_spread_over_all_of_them)
+TEST(membership, sessions_are_spread_over_the_servers_of_a_name)
 {
     unsigned n[5] = {0};
 
@@ -169,7 +169,7 @@ TEST(membership, sessions_are_spread_over_all_of_them)
         ck_assert_uint_eq(n[i], 10);
 }
 
-TEST(membership, the_same_in_another_order_is_nothing_new)
+TEST(membership, same_addresses_in_another_order_change_nothing)
 {
     const struct server_set *set;
 
@@ -180,7 +180,7 @@ TEST(membership, the_same_in_another_order_is_nothing_new)
     ck_assert_ptr_eq(membership_now(&upstream->membership), set);
 }
 
-TEST(membership, weights_and_levels_follow)
+TEST(membership, changed_weights_and_priorities_apply)
 {
     struct address list[2];
     struct membership_place places[2];
@@ -207,7 +207,7 @@ TEST(membership, weights_and_levels_follow)
     ck_assert_uint_eq(endpoint_active(&server->endpoint), 6);
 }
 
-TEST(membership, a_weight_may_become_0_and_more_again)
+TEST(membership, weight_may_change_to_0_and_back)
 {
     struct address at;
     struct membership_place place = {.list = &at, .n = 1, .weight = 1};
@@ -229,7 +229,7 @@ TEST(membership, a_weight_may_become_0_and_more_again)
     ck_assert_uint_eq(endpoint_active(&server->endpoint), 3);
 }
 
-TEST(membership, the_servers_of_a_line_without_weight_get_no_sessions_whatever_their_names_say)
+TEST(membership, servers_of_a_line_of_weight_0_get_no_sessions_whatever_their_records_say)
 {
     struct address at;
     struct membership_place place = {.list = &at, .n = 1, .weight = 7};
@@ -245,7 +245,7 @@ TEST(membership, the_servers_of_a_line_without_weight_get_no_sessions_whatever_t
 }
 
 /* 0: a host name; 1: a service. */
-TEST_EACH(membership, a_disabled_name_is_one_server_without_an_address, 2)
+TEST_EACH(membership, disabled_name_is_one_server_without_an_address, 2)
 {
     lines[1].names = _i == 0 ? UPSTREAM_NAME_EACH : UPSTREAM_SERVICE;
     lines[1].disabled = true;
@@ -255,7 +255,7 @@ TEST_EACH(membership, a_disabled_name_is_one_server_without_an_address, 2)
         ck_assert_uint_eq(pick()->position, 0);
 }
 
-TEST(membership, one_that_is_a_backup_now_may_have_spares_later)
+TEST(membership, server_that_is_a_backup_by_its_priority_has_a_spare_pool)
 {
     struct address at;
     struct membership_place place = {.list = &at, .n = 1, .weight = 1, .level = 1};
@@ -302,7 +302,7 @@ TEST(membership, a_line_that_is_no_longer_configured_changes_nothing)
 
 /* ---- those that go ---- */
 
-TEST(membership, one_that_is_not_found_any_more_gets_nobody_and_keeps_what_it_has)
+TEST(membership, removed_server_gets_no_sessions_and_keeps_its_open_ones)
 {
     struct upstream_server *old;
 
@@ -320,7 +320,7 @@ TEST(membership, one_that_is_not_found_any_more_gets_nobody_and_keeps_what_it_ha
     ck_assert_uint_eq(remembered(), 2);
 }
 
-TEST(membership, one_that_is_found_again_is_the_same_with_its_sessions)
+TEST(membership, server_found_again_is_the_same_object_with_its_sessions)
 {
     struct upstream_server *old;
 
@@ -334,7 +334,7 @@ TEST(membership, one_that_is_found_again_is_the_same_with_its_sessions)
     ck_assert_uint_eq(remembered(), 3);
 }
 
-TEST(membership, who_holds_it_keeps_it)
+TEST(membership, reference_keeps_a_removed_server)
 {
     struct upstream_server *old;
 
@@ -349,7 +349,7 @@ TEST(membership, who_holds_it_keeps_it)
     ck_assert_uint_eq(remembered(), 2);
 }
 
-TEST(membership, who_has_taken_the_set_keeps_all_that_is_in_it)
+TEST(membership, server_set_taken_by_a_reader_keeps_its_servers)
 {
     struct server_set *set;
 
@@ -364,7 +364,7 @@ TEST(membership, who_has_taken_the_set_keeps_all_that_is_in_it)
     ck_assert_uint_eq(remembered(), 2);
 }
 
-TEST(membership, one_that_was_left_out_takes_no_place_when_it_has_gone)
+TEST(membership, removed_server_does_not_count_as_ejected)
 {
     struct upstream_server *bad;
 
@@ -377,7 +377,7 @@ TEST(membership, one_that_was_left_out_takes_no_place_when_it_has_gone)
     ck_assert_uint_eq(atomic_load(&upstream->ejection.n_out), 0);
 }
 
-TEST(membership, a_hundred_changes_leave_nothing_behind)
+TEST(membership, hundred_changes_leak_nothing)
 {
     open_group();
     for (unsigned i = 0; i < 100; i++)
@@ -403,7 +403,7 @@ static void look_for_one(struct endpoint_group *g)
         endpoint_leave(e);
 }
 
-TEST(membership, a_name_that_goes_to_and_fro_is_always_somewhere)
+TEST(membership, server_added_and_removed_in_turn_is_always_in_a_list)
 {
     conf.n_servers = 2;
     lines[0] = lines[1];
@@ -419,7 +419,7 @@ TEST(membership, a_name_that_goes_to_and_fro_is_always_somewhere)
 }
 
 /* It was on its way out of the set when a session that had failed there let it out. */
-TEST_EACH(membership, one_that_was_let_out_too_late_is_back_when_it_is_found_again, 2)
+TEST_EACH(membership, removed_server_ejected_late_is_not_ejected_when_found_again, 2)
 {
     struct upstream_server *old;
 
@@ -441,7 +441,7 @@ TEST_EACH(membership, one_that_was_let_out_too_late_is_back_when_it_is_found_aga
 
 /* ---- those that come ---- */
 
-TEST(membership, a_new_one_of_a_known_name_begins_slowly)
+TEST(membership, server_added_to_a_known_name_starts_slowly)
 {
     conf.slow_start_ns = UNTIL_LIMIT_NS;
     open_group();
@@ -452,7 +452,7 @@ TEST(membership, a_new_one_of_a_known_name_begins_slowly)
     ck_assert(endpoint_load(&find("one@127.0.0.1:1002")->endpoint) & ENDPOINT_WARMING);
 }
 
-TEST(membership, so_does_one_that_is_found_again)
+TEST(membership, server_found_again_starts_slowly)
 {
     struct upstream_server *old;
 
@@ -477,7 +477,7 @@ static void on_went(void *cookie, struct upstream_server *server)
     went = went * 10 + (unsigned)(server->name[strlen(server->name) - 1] - '0');
 }
 
-TEST(membership, who_watches_is_told_of_each_once)
+TEST(membership, watch_is_notified_once_of_each_added_and_removed_server)
 {
     open_group();
     upstream->membership.watch =
@@ -537,7 +537,7 @@ static void *read_sets(void *arg)
     return NULL;
 }
 
-TEST_EACH(membership, workers_pick_while_servers_come_and_go_and_all_of_them_are_freed,
+TEST_EACH(membership, workers_pick_while_servers_change_and_all_servers_are_freed,
           BALANCER_FIRST + 1)
 {
     struct loop_group_conf group = {

@@ -109,7 +109,7 @@ static struct upstream_server *server_at(unsigned i)
 
 GROUP(membership_admin, setup, teardown);
 
-TEST_EACH(membership_admin, a_server_that_is_drained_or_disabled_gets_no_sessions_until_enabled, 2)
+TEST_EACH(membership_admin, drained_or_disabled_server_gets_no_sessions_until_enabled, 2)
 {
     open_group();
     ck_assert_int_eq(set("b", _i ? SERVER_LINE_DRAIN : SERVER_LINE_DISABLED, -1), 0);
@@ -123,7 +123,7 @@ TEST_EACH(membership_admin, a_server_that_is_drained_or_disabled_gets_no_session
     expect_shares(PICKS / 3, PICKS / 3, PICKS / 3);
 }
 
-TEST(membership_admin, a_weight_changes_the_share)
+TEST(membership_admin, weight_set_by_an_administrator_changes_the_share)
 {
     open_group();
     ck_assert_int_eq(set("a", SERVER_LINE_AS_CONFIGURED, 4), 0);
@@ -134,7 +134,7 @@ TEST(membership_admin, a_weight_changes_the_share)
     expect_shares(0, PICKS / 2, PICKS / 2);
 }
 
-TEST(membership_admin, sessions_stay_where_they_are)
+TEST(membership_admin, open_sessions_stay_at_a_drained_server)
 {
     struct balancer_pick_state state;
     struct upstream_server *server;
@@ -149,7 +149,7 @@ TEST(membership_admin, sessions_stay_where_they_are)
     ck_assert_uint_eq(endpoint_active(&server->endpoint), 0);
 }
 
-TEST(membership_admin, one_that_is_disabled_in_the_configuration_can_be_enabled)
+TEST(membership_admin, server_disabled_in_the_configuration_can_be_enabled)
 {
     servers[2].disabled = true;
     open_group();
@@ -160,7 +160,7 @@ TEST(membership_admin, one_that_is_disabled_in_the_configuration_can_be_enabled)
     expect_shares(PICKS / 2, PICKS / 2, 0);
 }
 
-TEST(membership_admin, one_whose_checks_begin_again_may_have_to_pass_one)
+TEST(membership_admin, enabled_server_starts_down_if_it_must_pass_a_check_first)
 {
     conf.checks.kind = UPSTREAM_CHECK_TCP;
     conf.checks.health.initial = HEALTH_STARTS_DOWN;
@@ -176,7 +176,7 @@ TEST(membership_admin, one_whose_checks_begin_again_may_have_to_pass_one)
     ck_assert_uint_eq(endpoint_load(&server_at(1)->endpoint), ENDPOINT_DOWN | ENDPOINT_WARMING);
 }
 
-TEST(membership_admin, a_reload_keeps_what_was_set_unless_it_changes_the_line)
+TEST(membership_admin, reload_keeps_settings_unless_it_changes_the_line)
 {
     open_group();
     ck_assert_int_eq(set("a", SERVER_LINE_AS_CONFIGURED, 4), 0);
@@ -195,7 +195,7 @@ TEST(membership_admin, a_reload_keeps_what_was_set_unless_it_changes_the_line)
     EXPECT_LOG_LINES("server b: settings made by an administrator are dropped", 1);
 }
 
-TEST(membership_admin, reset_undoes_all)
+TEST(membership_admin, reset_restores_the_configuration)
 {
     open_group();
     ck_assert_int_eq(set("a", SERVER_LINE_AS_CONFIGURED, 4), 0);
@@ -218,7 +218,7 @@ static int update(const char *ports)
     return membership_update(&upstream->membership, line("a"), places, n, NULL);
 }
 
-TEST(membership_admin, servers_that_a_name_gets_later_are_drained_too)
+TEST(membership_admin, servers_that_a_name_resolves_to_later_are_drained)
 {
     servers[0].names = UPSTREAM_NAME_EACH;
     servers[0].n_addresses = 0;
@@ -237,7 +237,7 @@ TEST(membership_admin, servers_that_a_name_gets_later_are_drained_too)
     expect_shares(PICKS * 2 / 4, PICKS / 4, PICKS / 4);
 }
 
-TEST(membership_admin, what_is_impossible_changes_nothing)
+TEST(membership_admin, impossible_settings_are_refused_and_change_nothing)
 {
     servers[0].names = UPSTREAM_SERVICE;
     servers[0].n_addresses = 0;
@@ -265,14 +265,14 @@ static int drain(void *cookie)
     return rc;
 }
 
-TEST(membership_admin, without_memory_nothing_changes)
+TEST(membership_admin, failed_allocation_changes_nothing)
 {
     open_group();
     ck_assert_uint_gt(fault_each_allocation(drain, NULL), 0);
     expect_shares(PICKS / 2, 0, PICKS / 2);
 }
 
-TEST(membership_admin, while_a_reload_is_prepared_nothing_can_be_set)
+TEST(membership_admin, settings_are_refused_while_a_reload_is_prepared)
 {
     struct upstream_change *change;
 

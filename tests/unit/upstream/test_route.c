@@ -74,7 +74,7 @@ static const struct {
 
 GROUP(table_of_routes, setup, teardown);
 
-TEST_EACH(table_of_routes, the_best_name_decides_and_then_the_order, ARRAY_LEN(clients))
+TEST_EACH(table_of_routes, most_specific_name_decides_before_the_order, ARRAY_LEN(clients))
 {
     struct client_hello_bytes alpn = {(const uint8_t *)clients[_i].protocols,
                                       strlen(clients[_i].protocols)};
@@ -84,7 +84,7 @@ TEST_EACH(table_of_routes, the_best_name_decides_and_then_the_order, ARRAY_LEN(c
     ck_assert_pstr_eq(id, clients[_i].id);
 }
 
-TEST(table_of_routes, the_longest_name_is_looked_up)
+TEST(table_of_routes, lookup_of_a_name_of_maximum_length_stays_in_bounds)
 {
     char name[SERVER_NAME_BYTES];
 

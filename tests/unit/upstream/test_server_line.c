@@ -29,7 +29,7 @@ static void teardown(void)
 
 GROUP(server_line, setup, teardown);
 
-TEST(server_line, copies_all_that_the_configuration_points_at)
+TEST(server_line, line_copies_all_that_the_configuration_points_at)
 {
     char id[] = "a", text[] = "there:80";
 
@@ -49,7 +49,7 @@ TEST(server_line, copies_all_that_the_configuration_points_at)
     server_line_release(line);
 }
 
-TEST(server_line, without_addresses_has_none)
+TEST(server_line, line_without_addresses_has_none)
 {
     conf.n_addresses = 0;
     conf.check_address = NULL;
@@ -59,7 +59,7 @@ TEST(server_line, without_addresses_has_none)
     server_line_release(line);
 }
 
-TEST(server_line, lives_until_its_last_reference_is_given_up)
+TEST(server_line, line_lives_until_its_last_reference_is_released)
 {
     ck_assert_int_eq(server_line_create(&line, &conf), 0);
     ck_assert_ptr_eq(server_line_hold(line), line);
@@ -78,7 +78,7 @@ static int attempt(void *cookie)
     return rc;
 }
 
-TEST(server_line, without_memory_is_not_created)
+TEST(server_line, creating_without_memory_fails)
 {
     ck_assert_uint_eq(fault_each_allocation(attempt, &conf), 1);
 }

@@ -146,7 +146,7 @@ static int take(void)
 
 GROUP(what_a_loop_gives, setup, teardown);
 
-TEST(what_a_loop_gives, as_many_are_kept_as_are_wanted_and_each_is_lent_a_descriptor)
+TEST(what_a_loop_gives, pool_keeps_the_configured_number_and_lends_a_descriptor_for_each)
 {
     open_pool();
     accept_some(KEEP);
@@ -157,7 +157,7 @@ TEST(what_a_loop_gives, as_many_are_kept_as_are_wanted_and_each_is_lent_a_descri
     ck_assert_uint_eq(atomic_load(&server->held), 1);
 }
 
-TEST(what_a_loop_gives, one_that_is_taken_is_the_callers_and_another_takes_its_place)
+TEST(what_a_loop_gives, taken_connection_belongs_to_the_caller_and_is_replaced)
 {
     int fd;
 
@@ -175,7 +175,7 @@ TEST(what_a_loop_gives, one_that_is_taken_is_the_callers_and_another_takes_its_p
     close(fd);
 }
 
-TEST(what_a_loop_gives, one_that_the_server_has_ended_is_never_given)
+TEST(what_a_loop_gives, connection_closed_by_the_server_is_never_handed_out)
 {
     open_pool();
     accept_some(KEEP);
@@ -195,7 +195,7 @@ TEST(what_a_loop_gives, one_that_the_server_has_ended_is_never_given)
     listening = -1; /* with all that nobody accepted */
 }
 
-TEST(what_a_loop_gives, a_session_that_finds_none_is_counted)
+TEST(what_a_loop_gives, session_that_finds_no_spare_is_counted)
 {
     close(listening);
     listening = sockets_bound(&address); /* it refuses */
@@ -206,7 +206,7 @@ TEST(what_a_loop_gives, a_session_that_finds_none_is_counted)
     EXPECT_LOG_LINES("cannot open a spare connection", 1);
 }
 
-TEST(what_a_loop_gives, a_server_that_refuses_is_tried_less_and_less_often)
+TEST(what_a_loop_gives, refusing_server_is_retried_at_growing_intervals)
 {
     close(listening);
     listening = sockets_bound(&address);
@@ -237,7 +237,7 @@ static int64_t pause_ns(void)
     return ns;
 }
 
-TEST(what_a_loop_gives, a_server_that_ends_them_soon_is_tried_less_and_less_often)
+TEST(what_a_loop_gives, server_that_closes_spares_soon_is_retried_at_growing_intervals)
 {
     unsigned rounds = 0;
 
@@ -251,7 +251,7 @@ TEST(what_a_loop_gives, a_server_that_ends_them_soon_is_tried_less_and_less_ofte
     }
 }
 
-TEST(what_a_loop_gives, without_a_pool_or_a_wish_there_are_none)
+TEST(what_a_loop_gives, without_a_pool_or_configured_spares_none_are_opened)
 {
     struct take t;
 
@@ -267,7 +267,8 @@ TEST(what_a_loop_gives, without_a_pool_or_a_wish_there_are_none)
 
 GROUP(when_none_are_kept, setup, teardown);
 
-TEST_EACH(when_none_are_kept, a_server_with_something_against_it_has_none_and_has_them_again, 3)
+TEST_EACH(when_none_are_kept, server_that_is_down_ejected_or_absent_has_no_spares_until_it_is_fit,
+          3)
 {
     static const enum endpoint_flag marks[] = {ENDPOINT_DOWN, ENDPOINT_EJECTED, ENDPOINT_ABSENT};
 
@@ -288,7 +289,7 @@ TEST_EACH(when_none_are_kept, a_server_with_something_against_it_has_none_and_ha
 }
 
 /* 0: by its weight; 1: by its level, as a host of a service that becomes a backup. */
-TEST_EACH(when_none_are_kept, a_server_without_a_weight_or_that_is_a_backup_has_none, 2)
+TEST_EACH(when_none_are_kept, server_that_is_a_backup_or_of_weight_0_has_no_spares, 2)
 {
     open_pool();
     for (int round = 0; round < 2; round++) {
@@ -307,7 +308,7 @@ TEST_EACH(when_none_are_kept, a_server_without_a_weight_or_that_is_a_backup_has_
     UNTIL(idle() == KEEP);
 }
 
-TEST(when_none_are_kept, a_backup_has_them_when_the_others_get_no_sessions)
+TEST(when_none_are_kept, backup_has_spares_when_the_others_have_weight_0)
 {
     struct upstream_server_conf confs[2] = {server_conf, server_conf};
 
@@ -320,7 +321,7 @@ TEST(when_none_are_kept, a_backup_has_them_when_the_others_get_no_sessions)
     ck_assert_ptr_nonnull(membership_now(&upstream->membership)->servers[1]->spare);
 }
 
-TEST(when_none_are_kept, a_server_that_moves_has_them_where_it_is_now)
+TEST(when_none_are_kept, server_with_a_new_address_has_its_spares_opened_there)
 {
     struct address elsewhere;
     int other = sockets_listen(&elsewhere, 64);
@@ -337,7 +338,7 @@ TEST(when_none_are_kept, a_server_that_moves_has_them_where_it_is_now)
     close(other);
 }
 
-TEST(when_none_are_kept, a_server_that_speaks_first_has_none_any_more)
+TEST(when_none_are_kept, server_that_sends_first_gets_no_more_spares)
 {
     open_pool();
     accept_some(KEEP);
@@ -350,7 +351,7 @@ TEST(when_none_are_kept, a_server_that_speaks_first_has_none_any_more)
     ck_assert_uint_eq(counted(SPARE_OPENED), KEEP);
 }
 
-TEST(when_none_are_kept, last_words_are_no_first_ones)
+TEST(when_none_are_kept, bytes_before_a_close_do_not_count_as_sending_first)
 {
     open_pool();
     accept_some(KEEP);
@@ -364,7 +365,7 @@ TEST(when_none_are_kept, last_words_are_no_first_ones)
     ck_assert_uint_eq(log_lines_with("speaks before its client does"), 0);
 }
 
-TEST(when_none_are_kept, one_that_is_too_old_is_replaced_never_early)
+TEST(when_none_are_kept, connection_above_its_maximum_age_is_replaced)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -382,7 +383,7 @@ TEST(when_none_are_kept, one_that_is_too_old_is_replaced_never_early)
 
 GROUP(what_others_need, setup, teardown);
 
-TEST(what_others_need, they_are_given_up_for_descriptors_and_none_is_opened_before_there_are_enough)
+TEST(what_others_need, spares_are_closed_for_lack_of_descriptors_and_opened_again_later)
 {
     open_pool();
     accept_some(KEEP);
@@ -402,7 +403,7 @@ TEST(what_others_need, they_are_given_up_for_descriptors_and_none_is_opened_befo
     UNTIL(counted(SPARE_OPENED) == 2 * KEEP); /* it looks once a second */
 }
 
-TEST(what_others_need, they_make_way_for_sessions_where_a_server_may_have_so_many)
+TEST(what_others_need, spares_are_closed_when_sessions_need_max_connections)
 {
     server_conf.max_connections = KEEP + 1;
     open_pool();
@@ -417,7 +418,7 @@ TEST(what_others_need, they_make_way_for_sessions_where_a_server_may_have_so_man
     UNTIL(counted(SPARE_OPENED) == 2 * KEEP);
 }
 
-TEST(what_others_need, a_pool_that_was_stopped_gives_none_and_opens_none)
+TEST(what_others_need, stopped_pool_hands_out_none_and_opens_none)
 {
     open_pool();
     accept_some(KEEP);

@@ -142,7 +142,7 @@ static unsigned spares_of(const struct upstream_server *server)
 
 GROUP(pools, setup, teardown);
 
-TEST(pools, spares_begin_and_end_with_the_configuration)
+TEST(pools, spares_are_opened_and_closed_by_the_configuration)
 {
     next = none = conf;
     none.spare.keep = conf.spare.keep = 0;
@@ -167,7 +167,7 @@ static void run_count(struct task *t)
 
 static const struct task_type count_type = {.run = run_count, .drop = run_count};
 
-TEST(pools, a_look_leaves_what_is_to_be_done_to_a_task_of_each_server)
+TEST(pools, refresh_starts_a_task_for_each_server)
 {
     struct task count = {.type = &count_type};
     struct tasks_block block;
@@ -184,7 +184,7 @@ TEST(pools, a_look_leaves_what_is_to_be_done_to_a_task_of_each_server)
     ck_assert_uint_eq(atomic_load(&begun), 0);
 }
 
-TEST(pools, spares_stay_when_nothing_of_them_changes)
+TEST(pools, spares_are_kept_when_their_settings_do_not_change)
 {
     open_upstream();
     UNTIL(spares_of(server_at(0)) == WORKERS);
@@ -196,7 +196,7 @@ TEST(pools, spares_stay_when_nothing_of_them_changes)
     ck_assert_uint_eq(atomic_load(&server_at(0)->spare)->counts[SPARE_DROPPED], 0);
 }
 
-TEST(pools, new_servers_have_spares_and_removed_ones_none)
+TEST(pools, added_servers_get_spares_and_removed_servers_lose_theirs)
 {
     struct upstream_server *a;
 
@@ -214,7 +214,7 @@ TEST(pools, new_servers_have_spares_and_removed_ones_none)
     membership_let_go(a);
 }
 
-TEST(pools, an_upstream_that_no_listener_uses_has_none)
+TEST(pools, unused_upstream_has_no_spares)
 {
     open_upstream();
     UNTIL(spares_of(server_at(0)) == WORKERS);
@@ -224,7 +224,7 @@ TEST(pools, an_upstream_that_no_listener_uses_has_none)
     UNTIL(spares_of(server_at(0)) == WORKERS);
 }
 
-TEST(pools, a_backup_has_none_once_there_are_others)
+TEST(pools, backup_loses_its_spares_when_other_servers_are_added)
 {
     static struct upstream_server_conf two[2];
 
@@ -241,7 +241,7 @@ TEST(pools, a_backup_has_none_once_there_are_others)
     UNTIL(spares_of(server_at(1)) == WORKERS);
 }
 
-TEST(pools, as_many_as_max_connections_leaves_room_for)
+TEST(pools, spares_are_limited_by_max_connections)
 {
     static struct upstream_server_conf one;
 
@@ -276,7 +276,7 @@ static int attempt_change(void *to)
     return rc;
 }
 
-TEST(pools, without_memory_nothing_changes)
+TEST(pools, failed_allocation_changes_nothing)
 {
     next = conf;
     conf.spare.keep = 0;
@@ -335,7 +335,7 @@ static void change_some(void *arg)
     (void)upstream_sweep_unused(upstream);
 }
 
-TEST(pools, sessions_take_spares_while_all_of_it_changes)
+TEST(pools, sessions_take_spares_while_settings_change)
 {
     pthread_t threads[WORKERS];
 

@@ -113,7 +113,7 @@ static uint64_t failed(void)
 
 GROUP(a_handshake, setup, teardown);
 
-TEST(a_handshake, that_cannot_begin_ends_the_connection)
+TEST(a_handshake, handshake_that_cannot_start_closes_the_connection)
 {
     fault_plan(FAULT_PTHREAD_CREATE, 0, FAULT_ALWAYS, EAGAIN);
     open_pool();
@@ -139,7 +139,7 @@ static int our_end(int fd)
     ck_abort_msg("no end of it is ours");
 }
 
-TEST(a_handshake, whose_first_message_cannot_be_sent_fails_and_another_is_tried)
+TEST(a_handshake, handshake_whose_first_message_cannot_be_sent_fails_and_is_retried)
 {
     busy_pool_begin(handshakes);
     open_pool();
@@ -198,7 +198,7 @@ static void do_take(void *arg)
 
 GROUP(a_large_certificate, setup_certificate, teardown_certificate);
 
-TEST(a_large_certificate, is_sent_before_the_connection_is_taken)
+TEST(a_large_certificate, client_certificate_is_sent_before_the_connection_is_taken)
 {
     SSL *peer = SSL_new(servers);
     bool is_taken = true;

@@ -97,7 +97,7 @@ static bool is_out(unsigned i)
 
 GROUP(upstream, setup, teardown);
 
-TEST(upstream, a_group_has_its_servers_in_the_order_of_the_configuration)
+TEST(upstream, servers_are_in_the_order_of_the_configuration)
 {
     servers[1].weight = 2;
     servers[2].backup = true;
@@ -116,7 +116,7 @@ TEST(upstream, a_group_has_its_servers_in_the_order_of_the_configuration)
     }
 }
 
-TEST(upstream, servers_without_sessions_are_said_once)
+TEST(upstream, servers_without_sessions_are_logged_once)
 {
     servers[1].weight = 0;
     servers[2].disabled = true;
@@ -146,7 +146,7 @@ TEST(upstream, servers_without_sessions_do_not_count_for_ejection)
     ck_assert_uint_eq(atomic_load(&upstream->ejection.n_endpoints), 1);
 }
 
-TEST(upstream, a_server_is_known_by_its_id_after_a_restart_too)
+TEST(upstream, hash_of_a_server_by_its_id_is_the_same_after_a_restart)
 {
     uint64_t hashes[2];
 
@@ -164,7 +164,7 @@ TEST(upstream, a_server_is_known_by_its_id_after_a_restart_too)
     ck_assert_uint_eq(server_at(1)->endpoint.hash, hashes[0]);
 }
 
-TEST(upstream, a_server_with_a_name_is_picked_when_its_addresses_are_set)
+TEST(upstream, server_given_by_name_is_picked_when_its_addresses_are_set)
 {
     servers[0].names = UPSTREAM_NAME_ONE;
     servers[0].n_addresses = 0;
@@ -178,7 +178,7 @@ TEST(upstream, a_server_with_a_name_is_picked_when_its_addresses_are_set)
 
 /* ---- sessions ---- */
 
-TEST(upstream, who_is_sent_somewhere_counts_there_until_he_leaves)
+TEST(upstream, session_counts_at_its_server_until_it_leaves)
 {
     struct upstream_server *first, *second;
 
@@ -195,7 +195,7 @@ TEST(upstream, who_is_sent_somewhere_counts_there_until_he_leaves)
     ck_assert_uint_eq(active_in_all(), 0);
 }
 
-TEST(upstream, a_session_is_not_sent_to_the_same_server_twice)
+TEST(upstream, session_does_not_pick_the_same_server_twice)
 {
     struct upstream_server *server[3], *none;
     struct balancer_pick_state pick;
@@ -212,7 +212,7 @@ TEST(upstream, a_session_is_not_sent_to_the_same_server_twice)
         upstream_leave(upstream, server[i], UPSTREAM_UNKNOWN);
 }
 
-TEST(upstream, a_server_that_is_full_gets_nobody_until_somebody_leaves)
+TEST(upstream, full_server_gets_no_session_until_one_leaves)
 {
     struct upstream_server *server[2];
 
@@ -231,7 +231,7 @@ TEST(upstream, a_server_that_is_full_gets_nobody_until_somebody_leaves)
 
 /* ---- what becomes of them ---- */
 
-TEST(upstream, a_server_where_sessions_fail_in_a_row_is_left_out)
+TEST(upstream, server_with_consecutive_failures_is_ejected)
 {
     open_group(2);
     visit(0, UPSTREAM_FAILED);
@@ -246,7 +246,7 @@ TEST(upstream, a_server_where_sessions_fail_in_a_row_is_left_out)
     EXPECT_LOG_LINES("", 1);
 }
 
-TEST(upstream, one_that_works_begins_the_row_anew_and_one_that_is_unknown_does_not)
+TEST(upstream, success_restarts_the_count_of_failures_and_an_unknown_outcome_does_not)
 {
     open_group(2);
     for (int i = 0; i < 10; i++) {
@@ -264,7 +264,7 @@ TEST(upstream, one_that_works_begins_the_row_anew_and_one_that_is_unknown_does_n
     ck_assert(is_out(0));
 }
 
-TEST(upstream, of_two_only_one_is_left_out_and_the_other_gets_all)
+TEST(upstream, one_of_two_failing_servers_is_ejected_and_the_other_gets_all_sessions)
 {
     open_group(2);
     for (int i = 0; i < 10; i++) {
@@ -282,7 +282,7 @@ TEST(upstream, of_two_only_one_is_left_out_and_the_other_gets_all)
     }
 }
 
-TEST(upstream, the_line_says_how_many_failures_there_were_and_not_the_threshold)
+TEST(upstream, log_line_has_the_number_of_failures_and_not_the_threshold)
 {
     open_group(2);
     (void)endpoint_set_flag(&server_at(1)->endpoint, ENDPOINT_DOWN);
@@ -294,7 +294,7 @@ TEST(upstream, the_line_says_how_many_failures_there_were_and_not_the_threshold)
     EXPECT_LOG_LINES("server a: ejected for 0.2 s: connections failed in a row: 5", 1);
 }
 
-TEST(upstream, the_only_server_is_never_left_out)
+TEST(upstream, single_server_is_never_ejected)
 {
     conf.ejection.max_percent = 100;
     open_group(1);
@@ -304,7 +304,7 @@ TEST(upstream, the_only_server_is_never_left_out)
     ck_assert_uint_eq(log_lines_with(""), 0);
 }
 
-TEST(upstream, without_a_number_of_failures_none_is_left_out)
+TEST(upstream, failure_count_of_zero_disables_ejection)
 {
     conf.ejection.failures = 0;
     open_group(2);
@@ -314,7 +314,7 @@ TEST(upstream, without_a_number_of_failures_none_is_left_out)
     ck_assert_uint_eq(log_lines_with(""), 0);
 }
 
-TEST(upstream, when_its_time_is_over_it_is_tried_again_and_that_is_told_once)
+TEST(upstream, server_is_picked_again_after_its_ejection_and_logged_once)
 {
     int64_t out_at_ns = clock_now_ns();
     struct upstream_server *server;
@@ -364,7 +364,7 @@ static void join(void *arg)
 }
 
 /* Server a is full; who waits gets server b as soon as it is known where that is. */
-TEST(upstream, who_waits_is_sent_to_a_server_whose_name_becomes_known)
+TEST(upstream, queued_session_gets_a_server_whose_name_is_resolved)
 {
     struct loop *loop = loop_runner_create();
     struct waiting waiting = {.done = 0};
@@ -390,7 +390,7 @@ TEST(upstream, who_waits_is_sent_to_a_server_whose_name_becomes_known)
     loop_runner_destroy(loop);
 }
 
-TEST(upstream, who_waits_is_sent_to_a_server_where_somebody_leaves)
+TEST(upstream, queued_session_gets_the_freed_place_of_a_server)
 {
     struct loop *loop = loop_runner_create();
     struct waiting waiting = {.done = 0};
@@ -437,7 +437,7 @@ static void *storm(void *arg)
     return NULL;
 }
 
-TEST(upstream, in_a_storm_nobody_is_miscounted_and_all_that_were_left_out_are_back)
+TEST(upstream, concurrent_sessions_are_counted_exactly_and_ejected_servers_return)
 {
     pthread_t threads[THREADS];
 
@@ -462,7 +462,7 @@ TEST(upstream, in_a_storm_nobody_is_miscounted_and_all_that_were_left_out_are_ba
 
 GROUP(none, NULL, NULL);
 
-TEST(none, destroying_none_is_allowed)
+TEST(none, destroying_null_is_allowed)
 {
     upstream_destroy(NULL);
 }

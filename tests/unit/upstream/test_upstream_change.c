@@ -184,7 +184,7 @@ static void on_changed(void *cookie, struct upstream_server *server)
 
 GROUP(change, setup, teardown);
 
-TEST(change, what_did_not_change_is_the_same_with_all_it_has)
+TEST(change, unchanged_server_keeps_its_state_and_counters)
 {
     struct upstream_server *a, *b;
     struct server_line *line;
@@ -219,7 +219,7 @@ TEST(change, an_ejected_server_stays_ejected_for_its_time)
     ck_assert(ejection_some_out(&upstream->ejection));
 }
 
-TEST(change, weights_follow)
+TEST(change, changed_weights_apply)
 {
     unsigned n[2] = {0};
 
@@ -248,7 +248,7 @@ TEST(change, servers_follow_the_order_of_the_lines)
     ck_assert_str_eq(pick(0)->name, "c");
 }
 
-TEST(change, a_removed_server_keeps_its_sessions_and_is_freed_after_them)
+TEST(change, removed_server_keeps_its_sessions_and_is_freed_after_them)
 {
     struct upstream_server *b;
 
@@ -269,7 +269,7 @@ TEST(change, a_removed_server_keeps_its_sessions_and_is_freed_after_them)
     ck_assert(!upstream_sweep_unused(upstream));
 }
 
-TEST(change, a_server_that_comes_back_has_its_sessions)
+TEST(change, server_added_again_has_its_open_sessions)
 {
     struct upstream_server *b;
 
@@ -289,7 +289,7 @@ TEST(change, a_server_that_comes_back_has_its_sessions)
     upstream_leave(upstream, b, UPSTREAM_UNKNOWN);
 }
 
-TEST(change, another_address_is_another_server)
+TEST(change, server_with_another_address_is_a_new_server)
 {
     struct upstream_server *a;
 
@@ -306,7 +306,7 @@ TEST(change, another_address_is_another_server)
     ck_assert_uint_eq(remembered(), 2);
 }
 
-TEST(change, a_disabled_server_is_the_same_without_new_sessions)
+TEST(change, disabled_server_is_the_same_object_without_new_sessions)
 {
     struct upstream_server *a;
 
@@ -326,7 +326,7 @@ TEST(change, a_disabled_server_is_the_same_without_new_sessions)
     ck_assert_uint_gt(endpoint_active(&a->endpoint) + 1, 0);
 }
 
-TEST(change, a_backup_becomes_one)
+TEST(change, server_that_becomes_a_backup_gets_no_sessions_beside_others)
 {
     open_group();
     next_servers[0].backup = true;
@@ -335,7 +335,7 @@ TEST(change, a_backup_becomes_one)
         ck_assert_str_eq(pick(0)->name, "b");
 }
 
-TEST(change, a_new_server_starts_down_if_it_must_be_checked_first)
+TEST(change, new_server_starts_down_if_it_must_be_checked_first)
 {
     open_group();
     next.n_servers = 3;
@@ -347,7 +347,7 @@ TEST(change, a_new_server_starts_down_if_it_must_be_checked_first)
 }
 
 /* 0: it was disabled; 1: it was checked, but had weight 0. */
-TEST_EACH(change, a_server_that_comes_into_use_starts_as_if_it_was_enabled, 2)
+TEST_EACH(change, server_enabled_or_given_a_weight_by_a_reload_starts_slowly, 2)
 {
     servers[1].disabled = _i == 0;
     servers[1].weight = _i == 0;
@@ -376,7 +376,7 @@ TEST(change, a_new_server_starts_slowly)
 
 /* ---- names ---- */
 
-TEST(change, a_name_that_continues_keeps_its_servers)
+TEST(change, unchanged_name_keeps_its_servers)
 {
     struct upstream_server *one;
 
@@ -404,7 +404,7 @@ TEST(change, the_servers_of_a_service_keep_their_weights)
     ck_assert_uint_eq(atomic_load(&server_at(1)->endpoint.max_connections), 9);
 }
 
-TEST(change, another_name_has_no_servers_until_it_is_known)
+TEST(change, changed_name_has_no_servers_until_it_is_resolved)
 {
     servers[1].names = UPSTREAM_NAME_EACH;
     open_group();
@@ -416,7 +416,7 @@ TEST(change, another_name_has_no_servers_until_it_is_known)
     ck_assert_str_eq(names(), "a b@127.0.0.1:1003");
 }
 
-TEST(change, another_name_may_begin_with_servers_found_again_by_address)
+TEST(change, servers_of_a_changed_name_are_found_again_by_address)
 {
     struct upstream_server *one;
 
@@ -435,7 +435,7 @@ TEST(change, another_name_may_begin_with_servers_found_again_by_address)
     ck_assert_uint_eq(remembered(), 3);
 }
 
-TEST(change, a_name_that_is_one_server_keeps_its_addresses)
+TEST(change, single_server_of_a_name_keeps_its_addresses)
 {
     struct upstream_server *b;
 
@@ -450,7 +450,7 @@ TEST(change, a_name_that_is_one_server_keeps_its_addresses)
     ck_assert_uint_eq(load(b), 0);
 }
 
-TEST(change, a_new_name_that_is_one_server_may_begin_with_addresses)
+TEST(change, single_server_of_a_new_name_may_start_with_addresses)
 {
     open_group();
     next.n_servers = 3;
@@ -466,7 +466,7 @@ TEST(change, a_new_name_that_is_one_server_may_begin_with_addresses)
     ck_assert_uint_eq(load(server_at(2)), ENDPOINT_ABSENT);
 }
 
-TEST(change, answers_wait_while_a_change_is_prepared)
+TEST(change, answers_are_held_while_a_change_is_prepared)
 {
     struct server_line *line;
     struct membership_place place = {.list = &addresses[SERVERS], .n = 1, .weight = 1};
@@ -484,7 +484,7 @@ TEST(change, answers_wait_while_a_change_is_prepared)
     server_line_release(line);
 }
 
-TEST(change, the_watch_is_told_of_each_once)
+TEST(change, watch_is_notified_once_of_each_server)
 {
     open_group();
     members()->watch =
@@ -500,7 +500,7 @@ TEST(change, the_watch_is_told_of_each_once)
 
 /* ---- the upstream ---- */
 
-TEST(change, limits_of_the_upstream_follow)
+TEST(change, changed_limits_of_the_upstream_apply)
 {
     open_group();
     next.queue_length = 7;
@@ -518,7 +518,7 @@ TEST(change, limits_of_the_upstream_follow)
     ck_assert(!ejection_some_out(&upstream->ejection));
 }
 
-TEST(change, a_limit_holds_for_the_sessions_there_are)
+TEST(change, changed_limit_counts_open_sessions)
 {
     struct upstream_server *a;
 
@@ -561,7 +561,7 @@ static void join(void *arg)
 }
 
 /* 0: another server; 1: a higher limit; 2: no limit. */
-TEST_EACH(change, a_waiting_session_gets_the_place_that_a_change_makes, 3)
+TEST_EACH(change, queued_session_gets_a_server_that_a_change_adds_or_raises, 3)
 {
     struct loop *loop = loop_runner_create();
     struct waiting waiting = {.done = 0};
@@ -585,7 +585,7 @@ TEST_EACH(change, a_waiting_session_gets_the_place_that_a_change_makes, 3)
 }
 
 /* A worker that sleeps: a grace period waits for it, a session does not. */
-TEST(change, a_waiting_session_does_not_wait_for_the_grace_period)
+TEST(change, queued_session_does_not_wait_for_the_grace_period)
 {
     struct loop_group_conf group = {
         .name = "work",
@@ -617,7 +617,7 @@ TEST(change, a_waiting_session_does_not_wait_for_the_grace_period)
     loop_group_destroy(workers);
 }
 
-TEST(change, the_memory_of_both_configurations_is_given_back)
+TEST(change, memory_of_both_configurations_is_freed)
 {
     struct arena *memory[2];
 
@@ -634,7 +634,7 @@ TEST(change, the_memory_of_both_configurations_is_given_back)
     ck_assert_str_eq(upstream->name, "back");
 }
 
-TEST(change, a_cancelled_one_changes_nothing)
+TEST(change, cancelled_change_changes_nothing)
 {
     const struct server_set *set;
 
@@ -668,7 +668,7 @@ static int attempt(void *cookie)
     return rc;
 }
 
-TEST(change, without_memory_nothing_changes)
+TEST(change, failed_allocation_changes_nothing)
 {
     const struct server_set *set;
     unsigned allocations;
@@ -803,7 +803,7 @@ static void change_some(void *arg)
     (void)upstream_sweep_unused(upstream);
 }
 
-TEST(change, workers_pick_and_wait_while_all_of_it_changes)
+TEST(change, workers_pick_and_wait_during_changes)
 {
     struct loop_group_conf group = {
         .name = "work",

@@ -115,7 +115,7 @@ static const char *write_text(void)
 
 GROUP(upstream_state, setup, teardown);
 
-TEST(upstream_state, a_line_for_the_group_and_for_each_server)
+TEST(upstream_state, state_has_a_line_for_the_upstream_and_for_each_server)
 {
     open_group();
     look_up();
@@ -133,7 +133,7 @@ TEST(upstream_state, a_line_for_the_group_and_for_each_server)
                      "server back/name@127.0.0.1:1001 down=no since=7\n");
 }
 
-TEST(upstream_state, the_group_continues)
+TEST(upstream_state, counters_of_the_upstream_continue)
 {
     struct counters_report first = {.text = " retries=3 sessions_total=5 late_checks=2"};
     struct counters_report second = {.text = " retries=4 sessions_total=5 retries_refused=1",
@@ -148,7 +148,7 @@ TEST(upstream_state, the_group_continues)
     ck_assert_uint_eq(atomic_load(&upstream->retry_budget.refused), 1);
 }
 
-TEST(upstream_state, a_server_continues_with_its_health)
+TEST(upstream_state, health_of_a_server_continues)
 {
     open_group();
     continue_server("a", "down=yes sessions_total=5", NULL);
@@ -158,7 +158,7 @@ TEST(upstream_state, a_server_continues_with_its_health)
     ck_assert_uint_eq(began("b"), 6);
 }
 
-TEST(upstream_state, a_server_is_down_since_when_it_was_and_as_often)
+TEST(upstream_state, time_and_number_of_downs_of_a_server_continue)
 {
     open_group();
     continue_server("a", "down=yes since=21 downs=2", NULL);
@@ -172,7 +172,7 @@ TEST(upstream_state, a_server_is_down_since_when_it_was_and_as_often)
     ck_assert_uint_eq(atomic_load(&find("name@127.0.0.1:1001")->endpoint.downs), 5);
 }
 
-TEST(upstream_state, a_time_that_has_not_come_is_no_since)
+TEST(upstream_state, change_time_in_the_future_is_ignored)
 {
     char line[60];
 
@@ -182,7 +182,7 @@ TEST(upstream_state, a_time_that_has_not_come_is_no_since)
     ck_assert_int_le(atomic_load(&find("a")->endpoint.changed_at_ns), clock_now_ns());
 }
 
-TEST(upstream_state, a_server_that_was_up_needs_no_first_check)
+TEST(upstream_state, server_reported_up_needs_no_first_check)
 {
     conf.checks.health.initial = HEALTH_STARTS_CHECKED;
     open_group();
@@ -191,7 +191,7 @@ TEST(upstream_state, a_server_that_was_up_needs_no_first_check)
     ck_assert(!is_down("a") && is_down("b"));
 }
 
-TEST(upstream_state, what_a_check_has_found_is_not_unknown_again)
+TEST(upstream_state, checked_flag_of_a_server_continues)
 {
     open_group();
     continue_server("a", "down=no,checked", NULL);
@@ -201,7 +201,7 @@ TEST(upstream_state, what_a_check_has_found_is_not_unknown_again)
     ck_assert_ptr_nonnull(strstr(write_text(), "server back/a down=no,checked"));
 }
 
-TEST(upstream_state, later_reports_change_no_health)
+TEST(upstream_state, later_reports_do_not_change_the_health)
 {
     open_group();
     continue_server("a", "down=yes sessions_total=5", " sessions_total=4");
@@ -239,7 +239,7 @@ TEST(upstream_state, state_waits_for_a_server_that_is_looked_up_later)
     ck_assert_uint_eq(began("name@127.0.0.1:1001"), 7);
 }
 
-TEST(upstream_state, a_report_in_the_order_of_the_set_is_not_searched)
+TEST(upstream_state, report_in_the_order_of_the_set_needs_no_search)
 {
     open_group();
     continue_server("a", "", NULL);
@@ -253,7 +253,7 @@ TEST(upstream_state, a_report_in_the_order_of_the_set_is_not_searched)
     ck_assert_uint_eq(began("b"), 1);
 }
 
-TEST(upstream_state, servers_that_are_waited_for_are_not_searched)
+TEST(upstream_state, lines_of_unresolved_servers_need_no_search)
 {
     struct list *first;
 
@@ -271,7 +271,7 @@ TEST(upstream_state, servers_that_are_waited_for_are_not_searched)
     ck_assert_uint_eq(upstream->state.n_expected, 1);
 }
 
-TEST(upstream_state, servers_that_never_come_are_bounded)
+TEST(upstream_state, lines_held_for_unresolved_servers_are_bounded)
 {
     open_group();
     continue_server("name@127.0.0.1:1001", " sessions_total=1", NULL);
@@ -285,7 +285,7 @@ TEST(upstream_state, servers_that_never_come_are_bounded)
     ck_assert_uint_eq(upstream->state.n_expected, 2);
 }
 
-TEST(upstream_state, without_memory_nothing_waits)
+TEST(upstream_state, failed_allocation_holds_no_line)
 {
     struct counters_report r = {.text = ""};
 
@@ -297,7 +297,7 @@ TEST(upstream_state, without_memory_nothing_waits)
     ck_assert_uint_eq(began("name@127.0.0.1:1001"), 0);
 }
 
-TEST(upstream_state, spare_connections_go_on_being_counted_also_of_a_name)
+TEST(upstream_state, counters_of_spare_connections_continue_for_resolved_servers)
 {
     conf.spare = (struct spare_conf){.keep = 2, .max_age_ns = 3600 * NS_PER_S};
     open_group();
@@ -327,7 +327,7 @@ static bool is_ejected(const char *name)
     return (endpoint_load(&find(name)->endpoint) & ENDPOINT_EJECTED) != 0;
 }
 
-TEST(upstream_state, an_ejected_server_stays_ejected_also_of_a_name)
+TEST(upstream_state, ejection_continues_for_resolved_servers)
 {
     int64_t now_ns = clock_now_ns();
 
