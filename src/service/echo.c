@@ -57,11 +57,6 @@ static void echo_start(struct session *s)
     session_preface_read(s);
 }
 
-static void echo_cancel(struct session *s)
-{
-    (void)s;
-}
-
 static void echo_carry_over(struct session *s)
 {
     relay_carry_over(&echo_of(s)->back);
@@ -80,7 +75,6 @@ const struct service_ops echo_ops = {.name = "echo",
                                      .create = echo_create,
                                      .open = echo_open,
                                      .start = echo_start,
-                                     .cancel = echo_cancel,
                                      .finished = echo_finished,
                                      .carry_over = echo_carry_over,
                                      .free = echo_free};

@@ -223,7 +223,6 @@ static void proxy_start(struct session *s)
 {
     struct proxy *p = proxy_of(s);
 
-    s->connecting = true;
     channel_notice_reset(&p->client);
     session_count_at(s, SESSION_AT_UPSTREAM, &proxy_upstream(p)->counters);
     p->give_up_at_ns = proxy_deadline_ns(p);
@@ -257,9 +256,6 @@ static void proxy_cancel(struct session *s)
 {
     struct proxy *p = proxy_of(s);
 
-    if (!s->connecting)
-        return;
-    s->connecting = false;
     proxy_end_wait(p);
     proxy_end_pause(p);
     proxy_end_dial(p);
@@ -331,11 +327,11 @@ static bool proxy_evict(struct session *s, const struct upstream_server *server,
 
     if (p->at != server || p->tried_at_ns > before_ns)
         return false;
-    if (s->connecting && !proxy_tls_cancel(p, true)) {
+    if (s->phase != SESSION_PHASE_CONNECTING) {
+        session_abort(s, SESSION_SERVER_DOWN);
+    } else if (!proxy_tls_cancel(p, true)) {
         proxy_end_dial(p);
         proxy_reconnect(p);
-    } else if (!s->connecting) {
-        session_abort(s, SESSION_SERVER_DOWN);
     }
     return true;
 }

@@ -90,7 +90,6 @@ void proxy_link(struct proxy *p)
 
     if (!s->service->access_log)
         proxy_release_addresses(p);
-    s->connecting = false;
     session_leg_open(s, 1, &p->server);
     relay_init(&p->to_server, s, &p->client, &p->server);
     relay_init(&p->to_client, s, &p->server, &p->client);

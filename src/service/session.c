@@ -22,6 +22,21 @@ void session_count_off(struct session *s, enum session_counted where, enum sessi
     s->counted[where] = NULL;
 }
 
+void session_enter(struct session *s, enum session_phase phase)
+{
+    static const unsigned may_follow[] = {
+        [SESSION_PHASE_CONNECTING] = 1 << SESSION_PHASE_PREFACE | 1 << SESSION_PHASE_OPEN,
+        [SESSION_PHASE_OPEN] = 1 << SESSION_PHASE_CONNECTING,
+        [SESSION_PHASE_CLOSING] = (1 << SESSION_PHASE_CLOSING) - 1,
+        [SESSION_PHASE_ENDING] = (1 << SESSION_PHASE_ENDING) - 1};
+    bool gives_up = s->phase == SESSION_PHASE_CONNECTING && phase >= SESSION_PHASE_CLOSING;
+
+    MUST(may_follow[phase] & 1 << s->phase);
+    s->phase = phase;
+    if (gives_up)
+        s->service->ops->cancel(s);
+}
+
 void session_init(struct session *s, const struct service *service)
 {
     *s = (struct session){
@@ -31,6 +46,17 @@ void session_init(struct session *s, const struct service *service)
     session_access_log_begin(s);
     if (service->counters)
         session_count_at(s, SESSION_AT_LISTENER, service->counters);
+}
+
+void session_start(struct session *s)
+{
+    const struct service_ops *ops = s->service->ops;
+
+    MUST(s->phase == SESSION_PHASE_PREFACE);
+    session_enter(s, SESSION_PHASE_CONNECTING);
+    if (!ops->cancel)
+        session_enter(s, SESSION_PHASE_OPEN); /* an echo has no server */
+    ops->start(s);
 }
 
 void session_adopt(struct session *s, struct session_owner *owner)
@@ -44,7 +70,7 @@ void session_adopt(struct session *s, struct session_owner *owner)
     if (s->preface)
         channel_start(s->legs[0]); /* reads the preface only */
     else
-        s->service->ops->start(s);
+        session_start(s);
     session_timer_arm(s);
 }
 
@@ -73,7 +99,7 @@ void session_carry_over(struct session *s, const struct service *service)
     if (conf->max_lifetime_ns != before->max_lifetime_ns ||
         conf->lifetime_jitter != before->lifetime_jitter)
         session_timer_start(s);
-    if (service->ops->carry_over && !s->ending)
+    if (service->ops->carry_over && s->phase != SESSION_PHASE_ENDING)
         service->ops->carry_over(s);
     session_timer_arm(s);
 }
@@ -117,8 +143,10 @@ void session_leg_open(struct session *s, unsigned leg, struct channel *ch)
     s->open_legs++;
     s->opened_at_ns = loop_now_ns(s->owner->net->loop);
     ch->linger_conf = &s->service->conf->linger;
-    if (leg > 0)
-        session_timer_arm(s); /* the timeouts of both sides begin */
+    if (leg == 0)
+        return;
+    session_enter(s, SESSION_PHASE_OPEN);
+    session_timer_arm(s); /* the timeouts of both sides begin */
 }
 
 void session_leg_lost(struct session *s, unsigned leg)
@@ -126,7 +154,7 @@ void session_leg_lost(struct session *s, unsigned leg)
     MUST(s->legs[leg] && s->open_legs > 0);
     s->legs[leg] = NULL;
     s->open_legs--;
-    s->connecting = true;
+    session_enter(s, SESSION_PHASE_CONNECTING);
     session_timer_arm(s);
 }
 

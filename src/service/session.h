@@ -54,6 +54,18 @@ enum session_preface_part {
     SESSION_PREFACE_TLS
 };
 
+/*
+ * Phases of a session, in order; session_enter() says what may follow what. See the table in
+ * DESIGN.md.
+ */
+enum session_phase {
+    SESSION_PHASE_PREFACE,    /* until its preface, if any, is complete */
+    SESSION_PHASE_CONNECTING, /* no server is linked */
+    SESSION_PHASE_OPEN,
+    SESSION_PHASE_CLOSING, /* we end it: only the timeouts of channel_end() apply */
+    SESSION_PHASE_ENDING   /* all legs are closed: it is about to be freed */
+};
+
 /* Last read of a leg; see note: last read in service/session_timer.c. */
 struct session_last_read {
     uint64_t bytes_in; /* the channel's count at the last update */
@@ -89,7 +101,7 @@ struct service_ops {
     int64_t (*server_idle_timeout_ns)(const struct session *s);
     /* proxy: timeout of a client that does not close after its server's end of file; 0: none. */
     int64_t (*server_closed_timeout_ns)(const struct session *s);
-    /* Stop connecting, if under way: the connect, wait in the queue, pause or TLS handshake. */
+    /* proxy: stop connecting: the connect, wait in the queue, pause or TLS handshake. */
     void (*cancel)(struct session *s);
     /* Has the client acknowledged all answers? NULL: unknown. */
     bool (*finished)(const struct session *s);
@@ -118,11 +130,9 @@ struct session {
     int client_fd;                      /* -1 once the client's channel owns it */
     uint8_t open_legs;
     uint8_t preface; /* unfinished stages of the preface, bits 1 << enum session_preface_part */
-    bool connecting;
     bool draining;
     bool leaving; /* session_leave_by() was called */
-    bool closing; /* graceful close: only the timeouts of channel_end() apply */
-    bool ending;  /* session_end() was called */
+    enum session_phase phase;
     enum session_reason reason;
     uint64_t number;              /* in the access log; 0: not logged */
     uint64_t order;               /* ascending number, given by its worker */
@@ -205,7 +215,8 @@ uint64_t session_key(struct session *s);
 
 /*
  * session_leg_open(s, leg, ch):
- * Make ${ch} leg number ${leg}. The HANDLER_CLOSED of ${ch} must reach session_leg_ended().
+ * Make ${ch} leg number ${leg}; with the server's, ${s} is open. The HANDLER_CLOSED of ${ch} must
+ * reach session_leg_ended().
  *
  * Thread: loop of ${s}
  */

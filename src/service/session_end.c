@@ -50,7 +50,7 @@ void session_count_bytes(struct session *s)
 {
     uint64_t in, out;
 
-    if (s->preface || s->connecting || s->ending)
+    if (s->preface || s->phase == SESSION_PHASE_CONNECTING || s->phase == SESSION_PHASE_ENDING)
         return;
     session_take_bytes(s, &in, &out);
     for (unsigned i = 0; i < SESSION_COUNTED && (in | out) > 0; i++)
@@ -114,10 +114,8 @@ static const struct task_type session_free_type = {
 
 static void session_end(struct session *s)
 {
-    if (s->ending)
-        return;
-    s->ending = true;
-    if (s->preface & 1 << SESSION_PREFACE_TLS && s->legs[0])
+    session_enter(s, SESSION_PHASE_ENDING);
+    if (s->preface & 1 << SESSION_PREFACE_TLS)
         s->legs[0]->bytes_in = s->legs[0]->bytes_out = 0; /* bytes before TLS data do not count */
     session_timer_stop(s);
     session_tls_end(s);
@@ -138,22 +136,18 @@ void session_refuse(struct session *s)
     session_free(s, s->service->ops);
 }
 
-void session_abort(struct session *s, enum session_reason reason)
-{
-    session_set_reason(s, reason);
-    s->service->ops->cancel(s);
-    session_for_each_leg (leg, s)
-        channel_abort(leg, 0);
-    if (s->open_legs == 0)
-        session_end(s);
-}
-
 static void session_closing_begin(struct session *s, enum session_reason reason)
 {
     session_set_reason(s, reason);
-    s->service->ops->cancel(s);
-    s->closing = true;
-    session_timer_arm(s);
+    if (s->phase < SESSION_PHASE_CLOSING)
+        session_enter(s, SESSION_PHASE_CLOSING);
+}
+
+void session_abort(struct session *s, enum session_reason reason)
+{
+    session_closing_begin(s, reason);
+    session_for_each_leg (leg, s)
+        channel_abort(leg, 0);
 }
 
 static bool session_input_pending(const struct session *s)
@@ -268,13 +262,10 @@ static void session_leg_broken(struct session *s, struct channel *ch, int error)
 
 static void session_leg_closed(struct session *s, struct channel *ch, int error)
 {
-    struct channel *other;
+    struct channel *other = session_other_leg(s, ch);
 
-    if (error < 0) {
-        s->service->ops->cancel(s);
-        if (!s->closing && (other = session_other_leg(s, ch)))
-            channel_end(other, CHANNEL_END_RESET);
-    }
+    if (error < 0 && other && s->phase == SESSION_PHASE_OPEN)
+        channel_end(other, CHANNEL_END_RESET);
     MUST(s->open_legs > 0);
     if (--s->open_legs == 0)
         session_end(s);

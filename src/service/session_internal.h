@@ -23,6 +23,17 @@ static inline struct channel *session_receiver(const struct session *s, const st
 }
 
 /*
+ * session_enter(s, phase):
+ * Change the phase of ${s}, which must not go back, except to reconnect. An end stops connecting.
+ *
+ * Thread: loop of ${s}
+ */
+void session_enter(struct session *s, enum session_phase phase);
+
+/* session_start(s): serve the client, whose preface, if any, is complete. Thread: loop of ${s} */
+void session_start(struct session *s);
+
+/*
  * session_timer_init(s) / session_timer_start(s) / session_timer_stop(s):
  * Initialize the timer / choose the lifetime, without arming the timer; session_leave_by() still
  * holds / cancel the timer.

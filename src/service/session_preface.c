@@ -91,7 +91,7 @@ static void session_preface_end(struct session_preface *o)
     s->legs[0]->bytes_out = 0;
     s->opened_at_ns = loop_now_ns(s->owner->net->loop);
     session_handlers_add_template(s, s->legs[0], o->handlers_room);
-    s->service->ops->start(s);
+    session_start(s);
     session_timer_arm(s);
 }
 

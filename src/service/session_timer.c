@@ -115,14 +115,14 @@ static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t 
         *d = (struct session_deadline){.at_ns = at_ns, .limit_ns = limit_ns, .due = due};
 }
 
-/* Read timeouts of leg ${i}; they begin when all legs are open. */
+/* Read timeouts of leg ${i} of an open session. */
 static void session_leg_deadlines(const struct session *s, unsigned i, struct session_deadline *d)
 {
     const struct channel *leg = s->legs[i];
     int64_t last_read_at_ns = s->last_reads[i].last_read_at_ns;
     int64_t limit_ns = session_last_read_timeout_ns(s, i);
 
-    if (!leg || s->preface || s->connecting || channel_ended(leg) || channel_read_ended(leg))
+    if (!leg || channel_ended(leg) || channel_read_ended(leg))
         return;
     if (last_read_at_ns < s->opened_at_ns)
         last_read_at_ns = s->opened_at_ns;
@@ -148,17 +148,17 @@ static struct session_deadline session_deadline(const struct session *s)
     int64_t last_ns = session_last_io_at_ns(s);
     int64_t seen_ns = s->checked_at_ns > last_ns ? s->checked_at_ns : last_ns;
 
-    if (s->closing)
-        return d; /* channel_end() has its own timers */
+    if (s->phase >= SESSION_PHASE_CLOSING)
+        return d;
     d.at_ns = session_access_log_due_ns(s);
-    if (s->preface)
+    if (s->phase == SESSION_PHASE_PREFACE)
         session_preface_deadline(s, &d);
     if (s->expires_at_ns < d.at_ns)
         d = (struct session_deadline){.at_ns = s->expires_at_ns,
                                       .limit_ns = s->expires_at_ns - s->began_at_ns,
                                       .due = SESSION_DUE_LIFETIME};
     session_sooner(&d, last_ns, s->service->conf->idle_timeout_ns, SESSION_DUE_IDLE);
-    for (unsigned i = 0; i < SESSION_LEGS; i++)
+    for (unsigned i = 0; i < SESSION_LEGS && s->phase == SESSION_PHASE_OPEN; i++)
         session_leg_deadlines(s, i, &d);
     if (session_half_closed(s)) /* the reason is set already */
         session_sooner(&d, last_ns, s->service->conf->half_close_timeout_ns, SESSION_DUE_IDLE);
@@ -174,11 +174,8 @@ static struct session_deadline session_deadline(const struct session *s)
 void session_timer_arm(struct session *s)
 {
     struct loop *loop = s->owner->net->loop;
-    int64_t at_ns;
+    int64_t at_ns = session_deadline(s).at_ns;
 
-    if (s->ending)
-        return;
-    at_ns = session_deadline(s).at_ns;
     if (s->timer.state != TIMER_IDLE && s->timer.at_ns <= at_ns)
         return;
     loop_cancel(loop, &s->timer);

@@ -23,7 +23,8 @@ static bool stale_retry_may_replace(const struct stale_retry *t)
 {
     const struct session *s = t->conf.session;
 
-    return !s->closing && s->reason == SESSION_OPEN && !channel_ended(t->conf.client);
+    return s->phase == SESSION_PHASE_OPEN && s->reason == SESSION_OPEN &&
+           !channel_ended(t->conf.client);
 }
 
 static void stale_retry_end(struct stale_retry *t)

@@ -45,7 +45,7 @@ static struct eviction_part *eviction_part_of(struct task *t)
 
 static bool eviction_visit(const struct eviction *ev, struct session *s)
 {
-    return !s->ending && !s->closing && s->service->ops->evict &&
+    return s->phase < SESSION_PHASE_CLOSING && s->service->ops->evict &&
            s->service->ops->evict(s, ev->server, ev->began_at_ns);
 }
 

@@ -168,7 +168,7 @@ static bool session_filter_is_idle(const struct session_filter *f, struct sessio
 
 bool session_filter_matches(const struct session_filter *f, struct session *s, int64_t now_ns)
 {
-    if (s->ending || (f->only_connected && (s->preface || s->connecting)))
+    if (s->phase == SESSION_PHASE_ENDING || (f->only_connected && s->phase < SESSION_PHASE_OPEN))
         return false;
     if (f->has_id) {
         const struct session_id *id = session_id(s);

@@ -60,7 +60,7 @@ static void session_idlest_insert(struct session_idlest *si, struct session *s)
 
 static bool session_idlest_visit(void *cookie, struct session *s)
 {
-    if (!s->ending)
+    if (s->phase != SESSION_PHASE_ENDING)
         session_idlest_insert(cookie, s);
     return false;
 }
@@ -75,7 +75,7 @@ struct session *session_idlest_take(struct session_idlest *si)
     while (si->n > 0) {
         struct session *s = si->list[--si->n].session;
 
-        if (!s->ending)
+        if (s->phase != SESSION_PHASE_ENDING)
             return s;
     }
     return NULL;

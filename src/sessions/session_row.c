@@ -10,11 +10,11 @@
 
 static const char *session_row_state(const struct session *s)
 {
-    if (s->closing)
+    if (s->phase >= SESSION_PHASE_CLOSING)
         return "closing";
-    if (s->preface)
+    if (s->phase == SESSION_PHASE_PREFACE)
         return s->preface & 1 << SESSION_PREFACE_HEADER ? "header" : "hello";
-    if (s->connecting)
+    if (s->phase == SESSION_PHASE_CONNECTING)
         return "connecting";
     if (s->legs[1] && channel_read_ended(s->legs[0]) != channel_read_ended(s->legs[1]))
         return channel_read_ended(s->legs[0]) ? "client_closed" : "server_closed";

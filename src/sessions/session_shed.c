@@ -113,7 +113,7 @@ static int64_t session_shed_leave_by_ns(const struct session_shed *shed, struct 
 
     if (shed->conf.leave_by_ns)
         return shed->conf.leave_by_ns(s);
-    if (s->closing || s->expires_at_ns <= leave_by_ns ||
+    if (s->phase >= SESSION_PHASE_CLOSING || s->expires_at_ns <= leave_by_ns ||
         !session_filter_matches(&shed->conf.filter, s, clock_now_ns()))
         return CLOCK_NEVER;
     return leave_by_ns;
@@ -161,7 +161,7 @@ static bool session_shed_tell(void *cookie, unsigned number, struct session *s)
     struct session_shed *shed = cookie;
     const struct session_shed_entry *entry = session_shed_find(&shed->parts[number], s);
 
-    if (!entry || !entry->is_chosen || s->ending || s->closing)
+    if (!entry || !entry->is_chosen || s->phase >= SESSION_PHASE_CLOSING)
         return false;
     session_leave_by(s, entry->leave_by_ns);
     shed->parts[number].told++;

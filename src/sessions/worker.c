@@ -254,7 +254,7 @@ static bool worker_carry_over_one(void *cookie, struct session *s)
 {
     bool *some_leave = cookie;
 
-    if (!s->ending)
+    if (s->phase != SESSION_PHASE_ENDING)
         listener_generation_carry_over(s);
     *some_leave |= worker_leave_at_last(s);
     return false;

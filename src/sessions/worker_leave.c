@@ -10,7 +10,8 @@ bool worker_leave_at_last(struct session *s)
     int64_t leave_by_ns = listener_generation_leave_by_ns(s);
 
     /* s->leaving may be due to sessions/session_shed, with more time. */
-    if (s->ending || leave_by_ns == CLOCK_NEVER || (s->leaving && s->expires_at_ns <= leave_by_ns))
+    if (s->phase == SESSION_PHASE_ENDING || leave_by_ns == CLOCK_NEVER ||
+        (s->leaving && s->expires_at_ns <= leave_by_ns))
         return false;
     session_leave_by(s, leave_by_ns);
     return true;
@@ -21,7 +22,9 @@ static int64_t worker_leave_by_ns(const struct session *s)
 {
     int64_t leave_by_ns = listener_generation_leave_by_ns(s);
 
-    return !s->ending && s->leaving && s->expires_at_ns == leave_by_ns ? leave_by_ns : CLOCK_NEVER;
+    return s->phase != SESSION_PHASE_ENDING && s->leaving && s->expires_at_ns == leave_by_ns
+               ? leave_by_ns
+               : CLOCK_NEVER;
 }
 
 static void worker_leave_answered(void *cookie, int64_t n)

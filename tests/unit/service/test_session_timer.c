@@ -50,7 +50,6 @@ static void pair_connect(struct pair *p, int fd)
 {
     struct session *s = &p->session;
 
-    s->connecting = false;
     channel_init(&p->server, s->owner->net, fd);
     session_leg_open(s, 1, &p->server);
     relay_init(&p->to_server, s, &p->client, &p->server);
@@ -73,7 +72,6 @@ static void pair_start(struct session *s)
 {
     struct pair *p = CONTAINER_OF(s, struct pair, session);
 
-    s->connecting = true;
     if (server_fd >= 0)
         pair_connect(p, server_fd);
 }
@@ -92,7 +90,7 @@ static int64_t pair_server_idle_timeout_ns(const struct session *s)
 
 static void pair_cancel(struct session *s)
 {
-    s->connecting = false;
+    (void)s;
 }
 
 static void pair_free(struct session *s)

@@ -43,7 +43,7 @@ static void on_ended(void *cookie, const struct service *of)
     (void)of;
     if (atomic_fetch_add(&ended, 1) == 0)
         for (unsigned i = 0; i < n_sessions; i++)
-            evicted_first += sessions[i]->ending;
+            evicted_first += sessions[i]->phase == SESSION_PHASE_ENDING;
 }
 
 static bool evict(struct session *s, const struct upstream_server *at, int64_t before_ns)

@@ -122,7 +122,7 @@ TEST(session_filter, the_id_of_a_line_selects_all_its_servers)
 
 TEST(session_filter, ending_session_is_never_selected)
 {
-    session.ending = true;
+    session.phase = SESSION_PHASE_ENDING;
     ck_assert(!selects("listener", "front"));
 }
 
@@ -142,11 +142,11 @@ TEST(session_filter, session_of_a_service_without_servers_matches_no_upstream)
 
 TEST(session_filter, only_connected_leaves_out_sessions_without_a_server)
 {
-    session.connecting = true;
+    session.phase = SESSION_PHASE_CONNECTING;
     ck_assert(selects("upstream", "back"));
     filter.only_connected = true;
     ck_assert(!session_filter_matches(&filter, &session, now_ns));
-    session.connecting = false;
+    session.phase = SESSION_PHASE_OPEN;
     ck_assert(session_filter_matches(&filter, &session, now_ns));
 }
 

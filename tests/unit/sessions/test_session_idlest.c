@@ -82,7 +82,7 @@ TEST(session_idlest, sessions_that_are_removed_or_end_meanwhile_are_left_out)
     session_set_remove(&set, &sessions[0]); /* the idlest */
     for (unsigned i = 0; i < SESSIONS; i++)
         if (sessions[i].began_at_ns == 1)
-            sessions[i].ending = true;
+            sessions[i].phase = SESSION_PHASE_ENDING;
     expect(2, SESSION_IDLEST_MAX - 2);
     session_set_remove(&set, &sessions[1]);
 }
