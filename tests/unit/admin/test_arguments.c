@@ -38,7 +38,7 @@ static const struct {
 
 GROUP(query, NULL, NULL);
 
-TEST_EACH(query, its_fields_are_decoded, ARRAY_LEN(queries))
+TEST_EACH(query, query_fields_are_decoded, ARRAY_LEN(queries))
 {
     json_t *fields;
 
@@ -67,7 +67,7 @@ static const struct {
     {"%0a=1&%0a=1", "'?' is given twice"},
 };
 
-TEST_EACH(query, a_bad_one_is_refused_with_the_field, ARRAY_LEN(bad_queries))
+TEST_EACH(query, malformed_query_is_refused_with_the_field, ARRAY_LEN(bad_queries))
 {
     json_t *fields;
 
@@ -86,7 +86,7 @@ static const struct {
 
 GROUP(body, NULL, NULL);
 
-TEST_EACH(body, a_json_object_is_taken, ARRAY_LEN(bodies))
+TEST_EACH(body, json_object_is_accepted, ARRAY_LEN(bodies))
 {
     json_t *fields;
 
@@ -114,7 +114,7 @@ static const struct {
     {"\"a\"", 3, "the body is not a JSON object"},
 };
 
-TEST_EACH(body, what_is_no_object_is_refused_with_its_place, ARRAY_LEN(bad_bodies))
+TEST_EACH(body, body_that_is_no_object_is_refused_with_its_place, ARRAY_LEN(bad_bodies))
 {
     json_t *fields;
 
@@ -123,7 +123,7 @@ TEST_EACH(body, what_is_no_object_is_refused_with_its_place, ARRAY_LEN(bad_bodie
     ck_assert_msg(strstr(problem.text, bad_bodies[_i].problem) == problem.text, "%s", problem.text);
 }
 
-TEST(body, a_body_of_open_brackets_ends)
+TEST(body, body_of_open_brackets_is_refused)
 {
     size_t len = 64 * 1024;
     char *text = malloc(len);
@@ -150,7 +150,7 @@ static int check_names(const char *body, const char *const *names)
     return rc;
 }
 
-TEST(names, those_that_are_listed_are_taken)
+TEST(names, listed_names_are_accepted)
 {
     static const char *const two[] = {"a", "b", NULL};
 
@@ -159,7 +159,7 @@ TEST(names, those_that_are_listed_are_taken)
     ck_assert_int_eq(check_names("{\"b\":1,\"a\":1}", two), 0);
 }
 
-TEST(names, another_is_refused_with_those_that_are)
+TEST(names, unlisted_name_is_refused_with_the_list)
 {
     static const char *const two[] = {"a", "b", NULL};
 
@@ -172,7 +172,7 @@ TEST(names, another_is_refused_with_those_that_are)
                                    "?' is not a field here (none)");
 }
 
-TEST(names, long_lists_and_names_are_cut)
+TEST(names, long_lists_and_names_are_truncated)
 {
     static const char *const many[] = {
         "a_name_of_thirty_letters_or_so",  "another_of_thirty_letters_or_so",

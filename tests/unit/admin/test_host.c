@@ -70,14 +70,14 @@ static const char *const foreign[] = {
     "unix:",
 };
 
-TEST_EACH(host, another_name_or_address_is_not, ARRAY_LEN(foreign))
+TEST_EACH(host, foreign_name_or_address_is_not_ours, ARRAY_LEN(foreign))
 {
     struct address local = at("192.0.2.7:9");
 
     ck_assert(!host_is_ours(foreign[_i], &local));
 }
 
-TEST(host, none_is_not)
+TEST(host, missing_or_endless_host_is_not_ours)
 {
     struct address local = at("127.0.0.1:9");
     char endless[1000];
@@ -90,7 +90,7 @@ TEST(host, none_is_not)
 
 GROUP(origin, NULL, NULL);
 
-TEST(origin, none_or_that_of_the_host_is_ours)
+TEST(origin, missing_origin_or_origin_of_the_host_is_ours)
 {
     ck_assert(host_is_origin(NULL, "localhost:9"));
     ck_assert(host_is_origin(NULL, NULL));
@@ -99,7 +99,7 @@ TEST(origin, none_or_that_of_the_host_is_ours)
     ck_assert(host_is_origin("http://[::1]:9", "[::1]:9"));
 }
 
-TEST(origin, that_of_another_site_is_not)
+TEST(origin, origin_of_another_site_is_not_ours)
 {
     ck_assert(!host_is_origin("http://evil.example", "localhost:9"));
     ck_assert(!host_is_origin("http://localhost", "localhost:9"));

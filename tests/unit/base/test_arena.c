@@ -44,7 +44,7 @@ TEST(pieces, a_text_is_copied_with_its_end)
     ck_assert_str_eq(arena_text(arena, "", 0), "");
 }
 
-TEST(pieces, stay_until_the_last_reference_is_given_up)
+TEST(pieces, arena_lives_until_its_last_reference_is_released)
 {
     char *text = arena_text(arena, "kept", 4);
 
@@ -54,7 +54,7 @@ TEST(pieces, stay_until_the_last_reference_is_given_up)
     text[0] = 'K';
 }
 
-TEST(pieces, no_arena_can_be_held_and_released)
+TEST(pieces, null_arena_can_be_held_and_released)
 {
     ck_assert_ptr_null(arena_hold(NULL));
     arena_release(NULL);

@@ -44,7 +44,7 @@ TEST(buffer, a_new_buffer_is_empty_and_owns_no_memory)
     ck_assert_ptr_null(b.data);
 }
 
-TEST(buffer, bytes_come_out_in_the_order_they_went_in)
+TEST(buffer, bytes_are_read_in_the_order_they_were_appended)
 {
     append("one ");
     append("two ");
@@ -61,7 +61,7 @@ TEST(buffer, consumed_bytes_leave_the_rest_in_front)
     expect("two three");
 }
 
-TEST(buffer, the_last_byte_takes_the_memory_with_it)
+TEST(buffer, consuming_the_last_byte_frees_the_memory)
 {
     append("one");
     buffer_consume(&b, 2);
@@ -72,13 +72,13 @@ TEST(buffer, the_last_byte_takes_the_memory_with_it)
     ck_assert_ptr_null(b.data);
 }
 
-TEST(buffer, appending_nothing_takes_no_memory)
+TEST(buffer, appending_no_bytes_takes_no_memory)
 {
     ck_assert_int_eq(buffer_append(&b, "", 0), 0);
     ck_assert_ptr_null(b.data);
 }
 
-TEST(buffer, consuming_nothing_of_nothing_is_allowed)
+TEST(buffer, consuming_no_bytes_of_an_empty_buffer_is_allowed)
 {
     buffer_consume(&b, 0);
     ck_assert(buffer_ok(&b));
@@ -93,7 +93,7 @@ TEST(buffer, a_cleared_buffer_can_be_used_again)
     expect("two");
 }
 
-TEST(buffer, room_won_at_the_front_is_used_before_more_is_taken)
+TEST(buffer, consumed_space_is_used_before_memory_is_allocated)
 {
     char chunk[1024] = {0};
     size_t cap;
@@ -119,7 +119,7 @@ TEST(buffer, a_size_that_overflows_is_refused_and_changes_nothing)
     expect("one");
 }
 
-TEST_ABORTS(buffer, consuming_more_than_there_is_is_a_bug)
+TEST_ABORTS(buffer, consuming_more_than_the_buffer_holds_is_a_bug)
 {
     append("one");
     buffer_consume(&b, 4);

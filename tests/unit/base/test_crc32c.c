@@ -34,13 +34,13 @@ TEST(checksum, the_digits_have_the_check_value)
     ck_assert_uint_eq(crc32c_add(0, "123456789", 9), 0xe3069283);
 }
 
-TEST(checksum, nothing_has_zero_and_changes_nothing)
+TEST(checksum, no_bytes_have_checksum_zero_and_change_nothing)
 {
     ck_assert_uint_eq(crc32c_add(0, "", 0), 0);
     ck_assert_uint_eq(crc32c_add(0xe3069283, "", 0), 0xe3069283);
 }
 
-TEST(checksum, parts_come_to_the_same_as_the_whole)
+TEST(checksum, checksum_of_parts_equals_that_of_the_whole)
 {
     const char *text = "123456789";
 

@@ -28,12 +28,12 @@ static const struct {
 
 GROUP(hash, setup, NULL);
 
-TEST_EACH(hash, it_is_siphash_2_4, (int)(sizeof(vectors) / sizeof(vectors[0])))
+TEST_EACH(hash, hash_is_siphash_2_4, (int)(sizeof(vectors) / sizeof(vectors[0])))
 {
     ck_assert_uint_eq(hash_bytes(&counting_key, counting, vectors[_i].len), vectors[_i].hash);
 }
 
-TEST(hash, where_the_data_lie_does_not_matter)
+TEST(hash, alignment_of_the_data_does_not_matter)
 {
     unsigned char room[sizeof(counting) + 8];
     uint64_t expected = hash_bytes(&counting_key, counting, 20);
@@ -45,7 +45,7 @@ TEST(hash, where_the_data_lie_does_not_matter)
     }
 }
 
-TEST(hash, another_key_is_another_hash)
+TEST(hash, another_key_gives_another_hash)
 {
     struct hash_key other = counting_key;
 
@@ -53,7 +53,7 @@ TEST(hash, another_key_is_another_hash)
     ck_assert_uint_ne(hash_bytes(&counting_key, counting, 9), hash_bytes(&other, counting, 9));
 }
 
-TEST(hash, the_stable_hash_is_the_same_for_ever)
+TEST(hash, stable_hash_is_the_same_in_every_version)
 {
     ck_assert_uint_eq(hash_stable("", 0), UINT64_C(0x75c31dac90b83099));
     ck_assert_uint_eq(hash_stable("10.1.2.3:80", 11), UINT64_C(0x610a9143a5ab53be));
@@ -66,7 +66,7 @@ static int by_value(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-TEST(hash, the_mixer_gives_no_value_twice)
+TEST(hash, mixer_is_a_permutation)
 {
     enum { N = 100000 };
     uint64_t *mixed = malloc(N * sizeof(*mixed));
@@ -79,7 +79,7 @@ TEST(hash, the_mixer_gives_no_value_twice)
     free(mixed);
 }
 
-TEST(hash, one_bit_that_changes_changes_about_half_of_them)
+TEST(hash, changing_one_bit_changes_about_half_of_the_bits)
 {
     for (unsigned bit = 0; bit < 64; bit++) {
         unsigned changed = 0;
@@ -92,7 +92,7 @@ TEST(hash, one_bit_that_changes_changes_about_half_of_them)
     }
 }
 
-TEST(hash, reducing_stays_below_and_shares_evenly)
+TEST(hash, reduced_hash_is_in_range_and_evenly_spread)
 {
     unsigned count[7] = {0};
 

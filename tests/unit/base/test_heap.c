@@ -18,13 +18,13 @@ static struct heap heap = {.items = room, .before = before};
 
 GROUP(heap, NULL, NULL);
 
-TEST(heap, an_empty_heap_has_no_first)
+TEST(heap, empty_heap_has_no_first)
 {
     ck_assert_ptr_null(heap_first(&heap));
     ck_assert_ptr_null(heap_take(&heap));
 }
 
-TEST_EACH(heap, all_are_taken_in_order, MOST)
+TEST_EACH(heap, elements_are_taken_in_order, MOST)
 {
     int last = -1;
 
@@ -43,7 +43,7 @@ TEST_EACH(heap, all_are_taken_in_order, MOST)
     ck_assert_ptr_null(heap_take(&heap));
 }
 
-TEST(heap, adding_may_go_on_between_taking)
+TEST(heap, elements_may_be_added_between_taking)
 {
     int best = -1;
 

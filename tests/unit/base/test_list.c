@@ -48,7 +48,7 @@ TEST(list, a_new_list_is_empty)
     ck_assert(list_empty(&list));
 }
 
-TEST(list, nodes_keep_the_order_they_were_appended_in)
+TEST(list, nodes_keep_the_order_of_appending)
 {
     ck_assert(!list_empty(&items));
     ck_assert_int_eq(read_forward(), 123);
@@ -56,7 +56,7 @@ TEST(list, nodes_keep_the_order_they_were_appended_in)
     ck_assert_ptr_eq(LIST_FIRST(&items, struct item, link), &one);
 }
 
-TEST(list, the_nodes_of_another_list_come_behind_the_others)
+TEST(list, appended_list_comes_behind_the_nodes)
 {
     struct list others;
 

@@ -109,7 +109,7 @@ TEST(log, without_a_sink_lines_go_to_stderr)
     ck_assert_str_eq(line, "reactord: error: user nobdy: there is no such user\n");
 }
 
-TEST(log, a_limited_line_comes_once_an_interval_and_tells_how_many_were_held_back)
+TEST(log, limited_line_is_allowed_once_an_interval_with_the_number_suppressed)
 {
     struct log_limit limit = {0};
     unsigned suppressed = 99;
@@ -126,7 +126,7 @@ TEST(log, a_limited_line_comes_once_an_interval_and_tells_how_many_were_held_bac
     ck_assert_uint_eq(suppressed, 0);
 }
 
-TEST(log, suppressed_lines_are_mentioned_only_when_there_were_some)
+TEST(log, suppressed_lines_are_mentioned_only_if_there_were_some)
 {
     ck_assert_str_eq(LOG_SUPPRESSED(0), "");
     ck_assert_str_eq(LOG_SUPPRESSED(1), " (1 more such line held back)");
@@ -152,7 +152,7 @@ static void *ask(void *arg)
     return NULL;
 }
 
-TEST(log, of_many_threads_one_gets_the_line_and_the_others_are_all_counted)
+TEST(log, one_of_many_threads_gets_the_line_and_the_others_are_counted)
 {
     pthread_t threads[THREADS];
 
@@ -178,7 +178,7 @@ static void count_copy(void *cookie, enum log_level level, const char *text)
     copied++;
 }
 
-TEST(log, warnings_and_errors_have_a_copy)
+TEST(log, warnings_and_errors_are_copied)
 {
     static const struct log_sink copy = {.write = count_copy, .cookie = &copied};
 

@@ -12,7 +12,7 @@ static const char *const no_numbers[] = {
 
 GROUP(words, NULL, NULL);
 
-TEST_EACH(words, what_is_no_number_is_refused, ARRAY_LEN(no_numbers))
+TEST_EACH(words, text_that_is_no_number_is_refused, ARRAY_LEN(no_numbers))
 {
     uint64_t n = 77;
     int64_t ns = 77;
@@ -146,7 +146,7 @@ TEST(words, a_percentage_may_have_its_sign)
     ck_assert_uint_eq(percent, 100);
 }
 
-TEST(words, a_truth_is_one_of_eight_words)
+TEST(words, boolean_is_one_of_eight_words)
 {
     static const char *const yes[] = {"yes", "on", "true", "1", "YES", "On"};
     static const char *const no[] = {"no", "off", "false", "0", "No", "OFF"};

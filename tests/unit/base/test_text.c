@@ -20,7 +20,7 @@ static void teardown(void)
 
 GROUP(text, setup, teardown);
 
-TEST(text, what_is_added_is_there_in_order)
+TEST(text, added_texts_are_kept_in_order)
 {
     text_puts(&text, "one ");
     text_add(&text, "two!", 3);
@@ -46,7 +46,7 @@ TEST(text, a_text_of_any_length_has_its_nul)
     }
 }
 
-TEST(text, a_formatted_text_may_be_longer_than_the_room_that_is_left)
+TEST(text, formatted_text_may_be_longer_than_the_free_space)
 {
     char long_word[3001];
 

@@ -21,7 +21,7 @@ static void teardown(void)
 
 GROUP(text_stream, setup, teardown);
 
-TEST(text_stream, what_was_written_is_the_text)
+TEST(text_stream, closed_stream_has_the_text_written)
 {
     FILE *f = open_memstream(&text, &len);
 
@@ -33,7 +33,7 @@ TEST(text_stream, what_was_written_is_the_text)
 }
 
 /* As if the memory had run out with the last bytes: this stream loses them, too. */
-TEST(text_stream, a_text_of_which_a_part_is_missing_is_none)
+TEST(text_stream, stream_with_a_missing_part_has_no_text)
 {
     FILE *f = fopen("/dev/full", "w");
 
@@ -45,7 +45,7 @@ TEST(text_stream, a_text_of_which_a_part_is_missing_is_none)
 }
 
 /* glibc leaves NULL where it had no memory for the first bytes, and fclose() succeeds. */
-TEST(text_stream, without_a_buffer_it_is_out_of_memory)
+TEST(text_stream, stream_without_a_buffer_is_out_of_memory)
 {
     FILE *f = fopen("/dev/null", "w");
 

@@ -20,7 +20,7 @@
 
 GROUP(files, text_file_enter, config_file_leave);
 
-TEST(files, a_file_with_one_listener_is_enough)
+TEST(files, file_with_one_listener_is_valid)
 {
     const struct listener_conf *l;
 
@@ -46,7 +46,7 @@ TEST(files, a_file_with_one_listener_is_enough)
     ck_assert_uint_eq(l->session.lifetime_jitter, 10);
 }
 
-TEST(files, what_the_file_does_not_say_is_the_default)
+TEST(files, options_not_in_the_file_have_their_defaults)
 {
     ck_assert_int_eq(config_file_load_text(ECHO), 0);
     ck_assert_ptr_null(config_file.config->process.user);
@@ -71,7 +71,7 @@ TEST(files, what_the_file_does_not_say_is_the_default)
     ck_assert_uint_eq(config_file.config->server.executor.max_pending_tasks, 16384);
 }
 
-TEST(files, what_the_file_says_is_there)
+TEST(files, options_of_the_file_are_set)
 {
     ck_assert_int_eq(
         config_file_load_text(
@@ -124,7 +124,7 @@ TEST(files, what_the_file_says_is_there)
     ck_assert_uint_eq(config_file.config->server.listeners[0].session.lifetime_jitter, 90);
 }
 
-TEST(files, a_proxy_has_its_upstream_and_the_upstream_its_servers)
+TEST(files, proxy_has_its_upstream_and_the_upstream_its_servers)
 {
     const struct upstream_conf *u;
 
@@ -335,7 +335,7 @@ static const char *const dumped[] = {
     ECHO "[admin]\naddress = @admin, /run/admin\nmode = 660\nwrite = no\n",
 };
 
-TEST_EACH(files, a_dump_is_read_back_as_the_same, ARRAY_LEN(dumped))
+TEST_EACH(files, dump_is_read_back_as_the_same_configuration, ARRAY_LEN(dumped))
 {
     dump_and_load(dumped[_i]);
 }
@@ -349,7 +349,7 @@ static void write_addresses(char *out, size_t len)
     ck_assert_uint_eq(strlen(out), len);
 }
 
-TEST(files, the_longest_value_is_read_back_as_the_same)
+TEST(files, value_of_maximum_length_is_read_back_as_the_same)
 {
     char text[2048] = "[listen e]\nservice=echo\naddress=";
 
@@ -373,7 +373,7 @@ TEST(files, a_value_with_variables_fits_in_a_line_of_the_dump)
     unsetenv("LIST");
 }
 
-TEST(files, a_dump_that_cannot_be_written_says_so)
+TEST(files, dump_that_cannot_be_written_fails)
 {
     FILE *full = fopen("/dev/full", "w");
 
@@ -418,7 +418,7 @@ static int load(void *errors)
     return rc;
 }
 
-TEST(files, without_memory_for_any_piece_nothing_is_loaded)
+TEST(files, failed_allocation_loads_nothing)
 {
     FILE *errors = fopen("/dev/null", "w");
 

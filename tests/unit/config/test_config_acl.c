@@ -61,7 +61,7 @@ static void expect(const char *words, bool allowed)
 
 GROUP(rules, setup, config_file_leave);
 
-TEST(rules, without_options_everybody_comes_in)
+TEST(rules, without_options_every_client_is_allowed)
 {
     load("");
     expect("10.0.0.1:1 [::1]:1 /run/x", true);
@@ -69,21 +69,21 @@ TEST(rules, without_options_everybody_comes_in)
     expect("10.0.0.1:1 [::1]:1 /run/x", true);
 }
 
-TEST(rules, deny_alone_keeps_out_who_is_in_it)
+TEST(rules, deny_alone_denies_matching_clients)
 {
     load("deny = 10.0.0.0/8, unix");
     expect("10.0.0.1:1 /run/x", false);
     expect("11.0.0.1:1 [::1]:1", true);
 }
 
-TEST(rules, allow_alone_keeps_out_who_is_not_in_it)
+TEST(rules, allow_alone_denies_clients_that_do_not_match)
 {
     load("allow = 10.0.0.0/8 ,2001:db8::/32");
     expect("10.0.0.1:1 [2001:db8::1]:1 [::ffff:10.1.1.1]:1", true);
     expect("11.0.0.1:1 [::1]:1 /run/x", false);
 }
 
-TEST(rules, deny_comes_before_allow_wherever_they_stand)
+TEST(rules, deny_precedes_allow_in_any_order_of_lines)
 {
     static const char *const both[] = {"allow = 10.0.0.0/8\ndeny = 10.0.0.5",
                                        "deny = 10.0.0.5\nallow = 10.0.0.0/8"};
@@ -95,7 +95,7 @@ TEST(rules, deny_comes_before_allow_wherever_they_stand)
     }
 }
 
-TEST(rules, a_list_goes_on_in_files)
+TEST(rules, list_continues_in_files)
 {
     text_file_write_text(
         "bad", "# nobody from here\n10.0.0.5 # but why\n\n  2001:db8::/32\t\r\n11.0.0.0/8");
@@ -105,7 +105,7 @@ TEST(rules, a_list_goes_on_in_files)
     expect("10.0.0.5:1 [2001:db8::1]:1 11.0.0.1:1 10.0.2.1:1 12.0.0.1:1", false);
 }
 
-TEST(rules, an_empty_file_of_those_who_may_lets_nobody_in)
+TEST(rules, empty_allow_file_denies_every_client)
 {
     text_file_write_text("none", "# none\n");
     load("allow = file:%s/none");
@@ -153,13 +153,13 @@ static const struct {
      "t.ini:5: [listen e] allow: '10.1.0.0/16' never applies: '10.0.0.0/8' is denied ("},
 };
 
-TEST_EACH(rules, a_problem_of_an_option_is_told_by_its_line, ARRAY_LEN(broken))
+TEST_EACH(rules, problem_of_an_option_has_its_line, ARRAY_LEN(broken))
 {
     ck_assert_int_eq(load(broken[_i].options), -EINVAL);
     ck_assert_msg(strstr(config_file.problems, broken[_i].problem), "%s", config_file.problems);
 }
 
-TEST(rules, the_lists_of_files_need_not_agree)
+TEST(rules, lists_of_different_files_may_overlap)
 {
     text_file_write_text("bad", "10.0.0.0/8");
     ck_assert_int_eq(load("deny = file:%s/bad\nallow = 10.1.0.0/16"), 0);
@@ -186,7 +186,7 @@ static void expect_problems(const char *lines)
     ck_assert_str_eq(at, "");
 }
 
-TEST(rules, all_problems_of_a_list_are_told_at_their_lines)
+TEST(rules, all_problems_of_a_list_are_reported_with_their_lines)
 {
     text_file_write_text(
         "bad", "10.0.0.0/8\n10.0.0.1/8\nallow 10.0.0.1\n# fine\nnowhere\n1.1.1.1 2.2.2.2\n"
@@ -200,7 +200,7 @@ TEST(rules, all_problems_of_a_list_are_told_at_their_lines)
         "bad:7: 'deny 10.0.0.1 x' is for a file of access_rules (\n");
 }
 
-TEST(rules, all_problems_of_a_rules_file_are_told_at_their_lines)
+TEST(rules, all_problems_of_a_rules_file_are_reported_with_their_lines)
 {
     text_file_write_text(
         "rules", "10.0.0.0/8\npermit 10.0.0.1\nallow\nallow 1.1.1.1 deny\ndeny 1.1.1.1/40\n");
@@ -212,7 +212,7 @@ TEST(rules, all_problems_of_a_rules_file_are_told_at_their_lines)
                     "rules:5: the prefix of '1.1.1.1/40' is longer than the address (\n");
 }
 
-TEST(rules, a_rule_that_never_applies_is_told_with_the_one_before_it)
+TEST(rules, unreachable_rule_is_reported_with_the_rule_before_it)
 {
     text_file_write_text("rules",
                          "allow 10.0.0.0/8\nallow 10.1.0.0/16\ndeny 10.0.0.5\ndeny all\nallow ::1\n"
@@ -236,7 +236,7 @@ static const struct {
     {"allow 0.0.0.0/0\nallow ::/0\ndeny unix\nallow all\n", "10.0.0.1:1 [::1]:1", "/run/x"},
 };
 
-TEST_EACH(rules, a_line_lives_while_one_of_its_blocks_is_undecided, ARRAY_LEN(living))
+TEST_EACH(rules, rule_is_reachable_while_one_of_its_blocks_is_undecided, ARRAY_LEN(living))
 {
     text_file_write_text("rules", living[_i].rules);
     load("access_rules = %s/rules");
@@ -244,7 +244,7 @@ TEST_EACH(rules, a_line_lives_while_one_of_its_blocks_is_undecided, ARRAY_LEN(li
     expect(living[_i].out, false);
 }
 
-TEST(rules, all_in_an_option_lives_while_one_of_its_blocks_is_not_denied)
+TEST(rules, all_is_reachable_while_one_of_its_blocks_is_not_denied)
 {
     load("deny = unix, ::/0\nallow = all");
     expect("10.0.0.1:1", true);
@@ -255,7 +255,7 @@ TEST(rules, all_in_an_option_lives_while_one_of_its_blocks_is_not_denied)
                                  "denied (deny comes first; "));
 }
 
-TEST(rules, a_dead_line_of_several_blocks_is_told_once_as_it_was_written)
+TEST(rules, unreachable_line_of_several_blocks_is_reported_once_as_written)
 {
     text_file_write_text("rules", "deny 0.0.0.0/0 # old\ndeny unix\ndeny ::/0\nallow all\n");
     load("access_rules = %s/rules");
@@ -270,7 +270,7 @@ TEST(rules, a_dead_line_of_several_blocks_is_told_once_as_it_was_written)
     expect_problems("rules:2: 'allow all' never applies: line 1 has 'deny all' (\n");
 }
 
-TEST(rules, the_last_rule_is_for_everybody)
+TEST(rules, last_rule_must_be_for_all_clients)
 {
     text_file_write_text("rules", "allow 10.0.0.0/8\ndeny 0.0.0.0/0\n# the end\n");
     load("access_rules = %s/rules");
@@ -282,7 +282,7 @@ TEST(rules, the_last_rule_is_for_everybody)
 }
 
 /* Each `all` is three rules, and these are two short of the limit. */
-TEST(rules, too_many_rules_are_told_at_the_option_that_adds_them)
+TEST(rules, too_many_rules_are_reported_at_the_option_that_adds_them)
 {
     static char text[ACL_PARSER_RULES / 3 * 4];
 
@@ -295,7 +295,7 @@ TEST(rules, too_many_rules_are_told_at_the_option_that_adds_them)
                      "t.ini:5: [listen e] allow: too many rules, at most 2000000\n");
 }
 
-TEST(rules, bytes_that_are_no_text_are_told)
+TEST(rules, bytes_that_are_no_text_are_reported)
 {
     static const char bytes[] = "10.0.0.0/8\n10.0.0.\0001\n\xff\n";
     char longer[2000];
@@ -309,7 +309,7 @@ TEST(rules, bytes_that_are_no_text_are_told)
     expect_problems("bad:1: '1111111111\n");
 }
 
-TEST(rules, the_dump_of_rules_is_a_configuration_again)
+TEST(rules, dump_of_rules_is_read_back_as_the_same)
 {
     text_file_write_text("list", "10.0.0.5\n");
     ck_assert_int_eq(load("deny = file:%s/list, 10.1.0.0/16\nallow = 10.0.0.0/8\non_deny = close"),

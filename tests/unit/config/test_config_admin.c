@@ -55,7 +55,7 @@ static int load(const char *lines)
 
 GROUP(section, enter, config_file_leave);
 
-TEST(section, without_it_there_is_no_interface)
+TEST(section, without_the_section_there_is_no_admin_interface)
 {
     ck_assert_int_eq(config_file_load_text(ECHO), 0);
     ck_assert_uint_eq(config_file.config->admin.n_addresses, 0);
@@ -66,7 +66,7 @@ TEST(section, without_it_there_is_no_interface)
     ck_assert_uint_eq(config_file.config->admin.n_addresses, 0);
 }
 
-TEST(section, a_unix_socket_needs_nothing_else)
+TEST(section, unix_socket_needs_no_other_option)
 {
     const struct admin_conf *conf;
 
@@ -136,7 +136,7 @@ static const struct {
     {"address = 127.0.0.1:9\ntoken_file = /tmp", "t.ini:3: [admin] token_file: '/tmp' is a direct"},
 };
 
-TEST_EACH(section, a_problem_is_told_by_its_line, ARRAY_LEN(bad))
+TEST_EACH(section, problem_has_its_line, ARRAY_LEN(bad))
 {
     ck_assert_int_eq(load(bad[_i].lines), -EINVAL);
     ck_assert_msg(strstr(config_file.problems, bad[_i].problem) == config_file.problems, "%s",
@@ -169,7 +169,7 @@ static const struct {
     {TOKEN, 16, 0620, "can be read by all or written by others"},
 };
 
-TEST_EACH(section, a_token_is_one_line_that_few_may_read, ARRAY_LEN(tokens))
+TEST_EACH(section, token_is_one_line_readable_by_the_owner_and_group, ARRAY_LEN(tokens))
 {
     int rc;
 

@@ -414,7 +414,7 @@ static const struct {
 
 GROUP(files, text_file_enter, config_file_leave);
 
-TEST_EACH(files, a_problem_is_told_by_its_line, ARRAY_LEN(broken))
+TEST_EACH(files, problem_has_its_line, ARRAY_LEN(broken))
 {
     ck_assert_int_eq(config_file_load_text(broken[_i].text), -EINVAL);
     ck_assert_msg(strncmp(config_file.problems, broken[_i].problem, strlen(broken[_i].problem)) ==
@@ -422,7 +422,7 @@ TEST_EACH(files, a_problem_is_told_by_its_line, ARRAY_LEN(broken))
                   "%s", config_file.problems);
 }
 
-TEST_EACH(files, a_problem_is_told_once, ARRAY_LEN(broken))
+TEST_EACH(files, problem_is_reported_once, ARRAY_LEN(broken))
 {
     const char *rest;
 
@@ -443,19 +443,19 @@ static const char *const foreign[] = {
     "global\n" ECHO,
 };
 
-TEST_EACH(files, a_file_with_foreign_lines_points_to_the_page_about_them, ARRAY_LEN(foreign))
+TEST_EACH(files, file_with_lines_of_other_programs_points_to_the_migration_page, ARRAY_LEN(foreign))
 {
     ck_assert_int_eq(config_file_load_text(foreign[_i]), -EINVAL);
     ck_assert_msg(strstr(config_file.problems, "\n" POINTER), "%s", config_file.problems);
 }
 
-TEST(files, a_file_without_foreign_lines_points_nowhere)
+TEST(files, file_without_lines_of_other_programs_points_to_no_page)
 {
     ck_assert_int_eq(config_file_load_text(ECHO "word\n[boss]\nacept_batch = 2\n"), -EINVAL);
     ck_assert_msg(!strstr(config_file.problems, "migrating"), "%s", config_file.problems);
 }
 
-TEST(files, each_wrong_word_of_a_server_line_is_told)
+TEST(files, each_wrong_word_of_a_server_line_is_reported)
 {
     ck_assert_int_eq(
         config_file_load_text(PROXY "[upstream u]\nserver.a = 127.0.0.1:99999 check port 8008 "
@@ -472,7 +472,7 @@ TEST(files, each_wrong_word_of_a_server_line_is_told)
                      config_file.problems);
 }
 
-TEST(files, wrong_words_beyond_the_room_for_them_are_counted)
+TEST(files, wrong_words_beyond_the_maximum_are_counted)
 {
     char text[2048] = PROXY "[upstream u]\nserver.a = @x";
 
@@ -484,7 +484,7 @@ TEST(files, wrong_words_beyond_the_room_for_them_are_counted)
 }
 
 /* 0: [listen]; 1: [upstream]. */
-TEST_EACH(files, a_list_of_allowed_words_is_whole, 2)
+TEST_EACH(files, list_of_allowed_words_is_complete, 2)
 {
     enum option_section section = _i == 0 ? OPTION_LISTEN : OPTION_UPSTREAM;
     unsigned n;
@@ -508,7 +508,7 @@ TEST_EACH(files, a_list_of_allowed_words_is_whole, 2)
     ck_assert_str_eq(at, "");
 }
 
-TEST(files, a_group_whose_servers_all_get_no_connections_is_valid_and_warned_of)
+TEST(files, upstream_whose_servers_get_no_connections_is_valid_with_a_warning)
 {
     ck_assert_int_eq(config_file_load_text(
                          PROXY "[upstream u]\nserver.a = @a weight=0\nserver.b = @b disabled\n"),
@@ -519,7 +519,7 @@ TEST(files, a_group_whose_servers_all_get_no_connections_is_valid_and_warned_of)
         "have weight=0; clients are reset\n");
 }
 
-TEST(files, one_server_with_a_weight_is_enough)
+TEST(files, upstream_with_one_weighted_server_is_valid_without_a_warning)
 {
     ck_assert_int_eq(
         config_file_load_text(PROXY "[upstream u]\nserver.a = @a weight=0\nserver.b = @b backup\n"),
@@ -548,7 +548,7 @@ TEST(files, max_connections_above_the_limit_of_open_files_is_warned_of)
                   "%s", config_file.problems);
 }
 
-TEST(files, a_file_that_cannot_be_read_is_told)
+TEST(files, unreadable_file_is_reported)
 {
     config_file_load("/");
     ck_assert_int_eq(config_file.rc, -EISDIR);
@@ -559,7 +559,7 @@ TEST(files, a_file_that_cannot_be_read_is_told)
                      "nosuch.ini:0: cannot be opened: No such file or directory\n");
 }
 
-TEST(files, all_problems_of_a_file_are_told_in_its_order)
+TEST(files, all_problems_of_a_file_are_reported_in_its_order)
 {
     ck_assert_int_eq(config_file_load_text("[listen a]\n"
                                            "address = 127.0.0.1:7, nowhere\n"
@@ -598,7 +598,7 @@ TEST(files, all_problems_of_a_file_are_told_in_its_order)
         "comment, or quote the value)\n");
 }
 
-TEST(files, a_loop_over_several_proxies_is_told_at_each_of_its_servers)
+TEST(files, loop_over_several_proxies_is_reported_at_each_of_its_servers)
 {
     ck_assert_int_eq(config_file_load_text(
                          "[listen a]\naddress = 127.0.0.1:1\nservice = proxy\nupstream = to_b\n"
@@ -615,7 +615,7 @@ TEST(files, a_loop_over_several_proxies_is_told_at_each_of_its_servers)
     ck_assert_ptr_null(strstr(config_file.problems, "to_c"));
 }
 
-TEST(files, a_proxy_to_an_echo_of_our_own_is_no_loop)
+TEST(files, proxy_to_an_echo_listener_of_our_own_is_no_loop)
 {
     ck_assert_int_eq(config_file_load_text(ECHO PROXY "[upstream u]\nserver.a = 127.0.0.1:7\n"), 0);
     ck_assert_int_eq(
@@ -625,7 +625,7 @@ TEST(files, a_proxy_to_an_echo_of_our_own_is_no_loop)
         0);
 }
 
-TEST(files, a_host_name_is_taken_and_nobody_is_asked_for_it)
+TEST(files, host_name_is_accepted_without_a_lookup)
 {
     ck_assert_int_eq(config_file_load_text(
                          PROXY "[upstream u]\nserver.a = p.example.com:8\nserver.b = b:9 backup\n"

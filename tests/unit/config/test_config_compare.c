@@ -64,7 +64,7 @@ TEST(compare, the_same_file_changes_nothing)
     ck_assert_str_eq(changes_to(ECHO PROXY "[upstream u]\nserver.a = 127.0.0.1:9 weight=2\n"), "");
 }
 
-TEST(compare, a_changed_option_is_told_with_both_values_and_what_it_applies_to)
+TEST(compare, changed_option_is_reported_with_both_values_and_its_effect)
 {
     run_with("[worker]\nthreads = 2\n" ECHO "idle_timeout = 1m\npipeline = log\n");
     ck_assert_str_eq(
@@ -74,7 +74,7 @@ TEST(compare, a_changed_option_is_told_with_both_values_and_what_it_applies_to)
         "[listen e] pipeline: log -> log, executor (new connections)");
 }
 
-TEST(compare, another_order_of_routes_is_a_change)
+TEST(compare, reordered_routes_are_a_change)
 {
 #define ROUTED "[listen r]\naddress = 127.0.0.1:9\nservice = proxy\n"
 #define H2     "route.b = alpn:h2 alpn:x -> u\n"
@@ -90,7 +90,7 @@ TEST(compare, another_order_of_routes_is_a_change)
                      "[listen r] route.b: removed: alpn:h2 alpn:x -> u (new connections)");
 }
 
-TEST(compare, an_option_that_comes_or_goes_is_compared_with_its_default)
+TEST(compare, added_or_removed_option_is_compared_with_its_default)
 {
     run_with(ECHO "idle_timeout = 1m\nbacklog = 4096\n");
     ck_assert_str_eq(changes_to("[worker]\nio_ratio = 80\n" ECHO "access_log = /tmp/a\n"),
@@ -99,7 +99,7 @@ TEST(compare, an_option_that_comes_or_goes_is_compared_with_its_default)
                      "[listen e] idle_timeout: 1m -> 1h (live)");
 }
 
-TEST(compare, a_value_that_is_empty_is_told_as_empty)
+TEST(compare, empty_value_is_reported_as_empty)
 {
     run_with(PROXY "[upstream u]\nserver.a = 127.0.0.1:9\n");
     ck_assert_str_eq(
@@ -116,7 +116,7 @@ static const char *const same_values[][2] = {
     {"max_lifetime = 1d\nlifetime_jitter = 5\n", "max_lifetime = 24h\nlifetime_jitter = 5%\n"},
 };
 
-TEST_EACH(compare, the_same_value_in_other_words_is_no_change, ARRAY_LEN(same_values))
+TEST_EACH(compare, same_value_in_another_notation_is_no_change, ARRAY_LEN(same_values))
 {
     char text[512];
 
@@ -126,7 +126,7 @@ TEST_EACH(compare, the_same_value_in_other_words_is_no_change, ARRAY_LEN(same_va
     ck_assert_str_eq(changes_to(text), "");
 }
 
-TEST(compare, a_section_that_comes_or_goes_is_one_change)
+TEST(compare, added_or_removed_section_is_one_change)
 {
     run_with(ECHO PROXY "[upstream u]\nserver.a = 127.0.0.1:9\n");
     ck_assert_str_eq(changes_to(PROXY "[listen q]\naddress = 127.0.0.1:6\nservice = echo\n"
@@ -137,7 +137,7 @@ TEST(compare, a_section_that_comes_or_goes_is_one_change)
                      "[upstream v] added (live)");
 }
 
-TEST(compare, the_order_of_a_file_means_nothing)
+TEST(compare, order_of_sections_and_options_is_no_change)
 {
     run_with(PROXY ECHO "[upstream u]\nserver.a = 127.0.0.1:9\nserver.b = 127.0.0.1:10\n");
     ck_assert_str_eq(changes_to("[upstream u]\nserver.b = 127.0.0.1:10\nserver.a = 127.0.0.1:9\n"
@@ -145,7 +145,7 @@ TEST(compare, the_order_of_a_file_means_nothing)
                      "");
 }
 
-TEST(compare, servers_come_and_go_by_their_id)
+TEST(compare, servers_are_added_and_removed_by_id)
 {
     run_with(PROXY "[upstream u]\nserver.a = 127.0.0.1:9\nserver.c = 127.0.0.1:10 weight=3\n");
     ck_assert_str_eq(
@@ -165,7 +165,7 @@ static const struct {
     {"127.0.0.1:9", "127.0.0.1:9 disabled", "127.0.0.1:9 -> 127.0.0.1:9 disabled"},
 };
 
-TEST_EACH(compare, of_a_server_the_words_are_told_that_differ, ARRAY_LEN(servers))
+TEST_EACH(compare, changed_words_of_a_server_line_are_reported, ARRAY_LEN(servers))
 {
     char text[512], line[256];
 
@@ -178,7 +178,7 @@ TEST_EACH(compare, of_a_server_the_words_are_told_that_differ, ARRAY_LEN(servers
     ck_assert_str_eq(changes_to(text), line);
 }
 
-TEST(compare, of_long_values_the_part_is_told_that_differs)
+TEST(compare, changed_part_of_long_values_is_reported)
 {
     char before[1024] = ECHO "deny = ", after[2048];
     const char *told;
@@ -192,7 +192,7 @@ TEST(compare, of_long_values_the_part_is_told_that_differs)
     ck_assert_str_eq(told, "[listen e] deny: ...192.0.2.1 -> ...192.0.2.2 (new connections)");
 }
 
-TEST(compare, a_line_has_room_for_the_longest_values)
+TEST(compare, line_holds_values_of_maximum_length)
 {
     char before[2048] = ECHO "access_log = /", after[2048] = ECHO "access_log = /";
 
@@ -206,7 +206,7 @@ TEST(compare, a_line_has_room_for_the_longest_values)
 
 /* ---- access rules ---- */
 
-TEST(compare, other_rules_in_an_unchanged_file_are_a_change)
+TEST(compare, changed_rules_in_a_file_are_a_change)
 {
     char path[4096], text[8192];
 
@@ -228,7 +228,7 @@ TEST(compare, other_rules_in_an_unchanged_file_are_a_change)
         "[listen e] allow: the rules in the file have changed: 2 -> 3 (new connections)");
 }
 
-TEST(compare, rules_to_deny_are_compared_by_themselves)
+TEST(compare, rules_of_deny_are_compared_separately)
 {
     char path[4096], text[8192];
 
@@ -242,7 +242,7 @@ TEST(compare, rules_to_deny_are_compared_by_themselves)
         "[listen e] deny: the rules in the file have changed: 2 -> 1 (new connections)");
 }
 
-TEST(compare, a_verdict_that_changes_in_a_file_of_rules_is_a_change)
+TEST(compare, changed_verdict_in_a_rules_file_is_a_change)
 {
     char path[4096], text[8192];
 
@@ -282,7 +282,7 @@ TEST(compare, a_change_that_needs_an_upgrade_is_refused_by_name_and_line)
                      "restart, or keep the value)\n");
 }
 
-TEST(compare, an_option_that_is_missing_is_refused_at_its_section_or_file)
+TEST(compare, removed_option_is_refused_at_its_section_or_file)
 {
     run_with("[worker]\nchooser = p2c\n[executor]\nthreads = 5\n" ECHO);
     ck_assert_str_eq(reload("[worker]\nthreads = 2\n" ECHO),
@@ -292,7 +292,7 @@ TEST(compare, an_option_that_is_missing_is_refused_at_its_section_or_file)
                      "restart, or keep the value)\n");
 }
 
-TEST(compare, the_file_that_has_the_line_is_named)
+TEST(compare, included_file_of_the_line_is_named)
 {
     text_file_write_text("more.ini", "\n[worker]\nchooser = p2c\n");
     run_with(ECHO);
@@ -301,7 +301,7 @@ TEST(compare, the_file_that_has_the_line_is_named)
                      "(upgrade, restart, or keep the value)\n");
 }
 
-TEST(compare, a_reload_takes_all_else)
+TEST(compare, reload_accepts_all_other_changes)
 {
     run_with("[worker]\nthreads = 1\ntask_quantum = 1000us\n" ECHO);
     ck_assert_str_eq(reload("[worker]\nthreads = 2\ntask_quantum = 1ms\n" ECHO "pipeline = log\n"
@@ -310,7 +310,7 @@ TEST(compare, a_reload_takes_all_else)
     ck_assert_uint_eq(config_file.config->server.worker.threads, 2);
 }
 
-TEST(compare, a_file_with_errors_is_told_of_these_alone)
+TEST(compare, file_with_errors_reports_only_the_errors)
 {
     run_with(ECHO);
     ck_assert_str_eq(
@@ -329,7 +329,7 @@ static int attempt(void *cookie)
     return rc;
 }
 
-TEST(compare, without_memory_it_fails)
+TEST(compare, failed_allocation_fails)
 {
     run_with(ECHO PROXY "[upstream u]\nserver.a = 127.0.0.1:9\n");
     ck_assert_int_eq(config_file_load_text(ECHO "idle_timeout = 1s\n"), 0);
@@ -346,7 +346,7 @@ static int attempt_reload(void *cookie)
     return rc;
 }
 
-TEST(compare, without_memory_a_reload_fails)
+TEST(compare, failed_allocation_fails_a_reload)
 {
     FILE *out = fopen("/dev/null", "w");
 

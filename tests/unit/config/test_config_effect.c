@@ -103,7 +103,7 @@ static const struct {
 
 GROUP(options, text_file_enter, config_file_leave);
 
-TEST_EACH(options, one_without_effect_is_refused, ARRAY_LEN(cases))
+TEST_EACH(options, option_without_effect_is_refused, ARRAY_LEN(cases))
 {
     char text[512], problem[256];
 

@@ -92,7 +92,7 @@ TEST(profiles, a_listener_has_the_slot_of_its_section)
     tls_profile_release(p);
 }
 
-TEST(profiles, a_reload_keeps_the_slot_and_a_profile_that_is_the_same)
+TEST(profiles, reload_keeps_the_slot_and_an_unchanged_profile)
 {
     run("[tls t]\ncertificate = %s/a.pem\n");
     reload("[tls t]\ncertificate = %s/a.pem\n");
@@ -101,7 +101,7 @@ TEST(profiles, a_reload_keeps_the_slot_and_a_profile_that_is_the_same)
     ck_assert_uint_eq(changes->n, 0);
 }
 
-TEST(profiles, other_contents_of_a_file_are_a_change)
+TEST(profiles, changed_contents_of_a_file_are_a_change)
 {
     struct config_compare_text line;
 
@@ -117,7 +117,7 @@ TEST(profiles, other_contents_of_a_file_are_a_change)
                      "connections)");
 }
 
-TEST(profiles, an_option_is_a_change_of_its_own)
+TEST(profiles, changed_option_is_a_change_besides_the_files)
 {
     struct config_compare_text line;
 
@@ -162,7 +162,7 @@ static const struct {
      NULL},
 };
 
-TEST_EACH(profiles, a_problem_is_told_at_its_option, ARRAY_LEN(broken))
+TEST_EACH(profiles, problem_is_reported_at_its_option, ARRAY_LEN(broken))
 {
     int rc = load(broken[_i].more);
 
@@ -171,7 +171,7 @@ TEST_EACH(profiles, a_problem_is_told_at_its_option, ARRAY_LEN(broken))
         ck_assert_str_eq(config_file.problems, broken[_i].problem);
 }
 
-TEST(profiles, a_key_that_others_can_read_is_a_warning)
+TEST(profiles, key_readable_by_others_is_a_warning)
 {
     ck_assert_int_eq(chmod("a.pem", 0644), 0);
     ck_assert_int_eq(load("[tls t]\ncertificate = %s/a.pem\n"), 0);

@@ -43,13 +43,13 @@ static const struct {
 
 GROUP(words, NULL, NULL);
 
-TEST_EACH(words, a_near_miss_is_found, ARRAY_LEN(cases))
+TEST_EACH(words, misspelled_word_gets_a_suggestion, ARRAY_LEN(cases))
 {
     ck_assert_msg(strcmp(nearest(cases[_i].word), cases[_i].best) == 0, "%s gives %s",
                   cases[_i].word, nearest(cases[_i].word));
 }
 
-TEST(words, the_nearest_wins_over_the_near)
+TEST(words, nearest_word_is_suggested)
 {
     struct diagnostics_suggestion s;
 
@@ -62,7 +62,7 @@ TEST(words, the_nearest_wins_over_the_near)
     ck_assert_uint_eq(s.distance, 0);
 }
 
-TEST(words, of_two_as_near_the_first_wins)
+TEST(words, first_of_two_equally_near_words_is_suggested)
 {
     struct diagnostics_suggestion s;
 
@@ -72,7 +72,7 @@ TEST(words, of_two_as_near_the_first_wins)
     ck_assert_str_eq(s.best, "server");
 }
 
-TEST(words, a_word_of_any_length_is_harmless)
+TEST(words, word_of_any_length_does_not_overflow)
 {
     char word[300];
     struct diagnostics_suggestion s;

@@ -55,7 +55,7 @@ static void setup(void)
 
 GROUP(words, setup, NULL);
 
-TEST(words, each_leads_to_a_word_of_ours_and_is_none_itself)
+TEST(words, each_foreign_word_leads_to_an_option_and_is_none_itself)
 {
     const char *server_words = option_find(OPTION_UPSTREAM, "server.ID")->allowed;
 
@@ -93,7 +93,7 @@ static const char *hint_for(const char *where, const char *word, size_t len)
     return foreign_words_hint(&hint, where, word, len) ? hint.text : NULL;
 }
 
-TEST(words, no_word_is_there_twice)
+TEST(words, no_foreign_word_is_listed_twice)
 {
     for (size_t i = 0; i < n_words; i++) {
         const struct foreign_word *w = &words[i];
@@ -128,7 +128,7 @@ static bool is_option_of(const char *title, size_t title_len, const char *text)
 }
 
 /* Each 'option' of a hint is followed by the [section] that has it. */
-TEST(words, each_option_in_the_hint_for_a_line_is_in_the_section_it_names)
+TEST(words, each_option_in_a_hint_is_in_the_section_that_it_names)
 {
     size_t n;
     const struct foreign_line *lines = foreign_lines_table(&n);
@@ -148,7 +148,7 @@ TEST(words, each_option_in_the_hint_for_a_line_is_in_the_section_it_names)
     }
 }
 
-TEST(words, no_phrase_of_a_line_is_there_twice)
+TEST(words, no_phrase_is_listed_twice)
 {
     size_t n;
     const struct foreign_line *lines = foreign_lines_table(&n);
@@ -198,7 +198,7 @@ TEST_EACH(words, a_line_gets_the_hint_of_its_longest_phrase, ARRAY_LEN(foreign))
                   foreign[_i].line, hint ? hint : "no hint");
 }
 
-TEST(words, a_line_of_no_program_has_no_hint)
+TEST(words, line_of_no_other_program_has_no_hint)
 {
     struct foreign_words_hint hint;
 
@@ -211,7 +211,7 @@ TEST(words, a_line_of_no_program_has_no_hint)
     ck_assert(!foreign_lines_is_nginx(""));
 }
 
-TEST(words, a_word_is_found_in_any_case_and_as_a_whole)
+TEST(words, word_is_matched_whole_and_in_any_case)
 {
     ck_assert_str_eq(hint_for("balance", "LeastConn", 9), "here it is 'least_connections'");
     ck_assert_str_eq(hint_for(FOREIGN_WORDS_SERVER, "maxconn=5", 7),

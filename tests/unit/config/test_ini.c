@@ -29,7 +29,7 @@ static const struct {
 
 GROUP(files, text_file_enter, config_file_leave);
 
-TEST_EACH(files, what_is_no_file_that_can_be_read_is_refused_at_once, ARRAY_LEN(refused))
+TEST_EACH(files, unreadable_path_is_refused_at_once, ARRAY_LEN(refused))
 {
     char problem[128];
 
@@ -52,7 +52,7 @@ TEST(files, a_socket_is_refused)
 }
 
 /* iniparser gets it in parts, which begin anywhere. */
-TEST_EACH(files, a_long_file_has_all_its_values, 4)
+TEST_EACH(files, long_file_is_read_completely, 4)
 {
     unsigned n = 1 + 977 * (unsigned)_i;
     static char text[1 << 20];

@@ -40,7 +40,7 @@ static const char *value(const char *section, const char *key)
 
 GROUP(files_and_variables, setup, config_file_leave);
 
-TEST(files_and_variables, a_file_is_read_where_it_is_included)
+TEST(files_and_variables, included_file_is_read_at_its_include)
 {
     text_file_write_text("a.ini", "[a]\nx = 1"); /* without a newline */
     config_file_scan_text("# comment\ninclude = a.ini # and another\n\n[b]\nx = 2\n");
@@ -51,7 +51,7 @@ TEST(files_and_variables, a_file_is_read_where_it_is_included)
     ck_assert_str_eq(config_file.ini->sections[0].name, "a");
 }
 
-TEST(files_and_variables, of_a_directory_all_ini_files_are_read_in_the_order_of_their_names)
+TEST(files_and_variables, ini_files_of_a_directory_are_read_in_the_order_of_their_names)
 {
     ck_assert_int_eq(mkdir("d", 0700), 0);
     text_file_write_text("d/20.ini", "[c]\nx = 20\n");
@@ -68,7 +68,7 @@ TEST(files_and_variables, of_a_directory_all_ini_files_are_read_in_the_order_of_
     ck_assert_int_eq(remove("d/10.ini.bak"), 0);
 }
 
-TEST(files_and_variables, a_path_is_relative_to_the_file_that_has_it)
+TEST(files_and_variables, path_is_relative_to_the_file_that_contains_it)
 {
     ck_assert_int_eq(mkdir("d", 0700), 0);
     text_file_write_text("d/a.ini", "include = b.ini\n");
@@ -93,7 +93,7 @@ TEST(files_and_variables, problems_name_the_file_and_its_line)
                      "t.ini:8: [a] is defined twice (first on line 1 of a.ini)\n");
 }
 
-TEST(files_and_variables, a_problem_right_before_an_include_is_one_of_the_file_that_includes)
+TEST(files_and_variables, problem_right_before_an_include_is_in_the_including_file)
 {
     text_file_write_text("a.ini", "[a]\nx = 1\n");
     config_file_scan_text("y = 1\nz = 1\ninclude = a.ini\n");
@@ -102,7 +102,7 @@ TEST(files_and_variables, a_problem_right_before_an_include_is_one_of_the_file_t
                      "t.ini:2: 'z' is in no section (a line [KIND] or [KIND NAME] first)\n");
 }
 
-TEST(files_and_variables, a_file_that_cannot_be_included_is_told_where_it_is_asked_for)
+TEST(files_and_variables, file_that_cannot_be_included_is_reported_at_its_include)
 {
     text_file_write_text("bad.ini", "[a]\r\n");
     ck_assert_int_eq(mkdir("d", 0700), 0);
@@ -130,7 +130,7 @@ TEST(files_and_variables, a_file_that_includes_itself_is_refused)
     ck_assert_uint_eq(config_file.ini->n_sections, 2);
 }
 
-TEST(files_and_variables, the_depth_is_bounded)
+TEST(files_and_variables, include_depth_is_bounded)
 {
     char name[16], text[64];
 
@@ -145,7 +145,7 @@ TEST(files_and_variables, the_depth_is_bounded)
                      "7.ini:1: include: files include each other too deeply (at most 8)\n");
 }
 
-TEST(files_and_variables, the_number_of_files_is_bounded)
+TEST(files_and_variables, number_of_included_files_is_bounded)
 {
     char text[(INI_INCLUDE_FILES + 1) * sizeof("include = a.ini\n")] = "";
     size_t len = 0;
@@ -187,7 +187,7 @@ static const struct {
      -EINVAL},
 };
 
-TEST_EACH(files_and_variables, a_variable_is_replaced_or_refused, ARRAY_LEN(values))
+TEST_EACH(files_and_variables, variable_is_replaced_or_refused, ARRAY_LEN(values))
 {
     struct ini_environment out;
     char longest[INI_VALUE_BYTES + 1];
@@ -205,7 +205,7 @@ TEST_EACH(files_and_variables, a_variable_is_replaced_or_refused, ARRAY_LEN(valu
     ck_assert_int_eq(ini_environment_expand(&out, "${LONG}", INI_VALUE_BYTES - 1), -EINVAL);
 }
 
-TEST(files_and_variables, variables_are_replaced_in_values_and_paths_alone)
+TEST(files_and_variables, variables_are_replaced_in_values_and_paths_only)
 {
     text_file_write_text("127.0.0.1.ini", "[a]\nx = \"${HOST}:7\"\n");
     config_file_scan_text("include = ${HOST}.ini\n# ${NONE}\n[b]\nx = 1 ; ${NONE}\ny = ${NONE}\n");
@@ -229,7 +229,7 @@ static void write_comments(const char *name, const char *begin, size_t n, const 
     ck_assert_int_eq(fclose(out), 0);
 }
 
-TEST(files_and_variables, a_path_is_written_as_any_value)
+TEST(files_and_variables, path_is_written_as_any_value)
 {
     text_file_write_text("a b.ini", "[a]\nx = 1\n");
     config_file_scan_text(
@@ -240,7 +240,7 @@ TEST(files_and_variables, a_path_is_written_as_any_value)
                      "t.ini:3: include: text follows the closing quote (only a comment may)\n");
 }
 
-TEST(files_and_variables, the_size_of_all_files_together_is_bounded)
+TEST(files_and_variables, total_size_of_included_files_is_bounded)
 {
     write_comments("a.ini", "", INI_FILE_BYTES / 2, "");
     text_file_write_text("b.ini", "[b]\nx = 1\n");

@@ -23,7 +23,7 @@ static const char *value(const char *written)
 
 GROUP(lines, text_file_enter, config_file_leave);
 
-TEST(lines, sections_and_keys_come_in_the_order_of_the_file)
+TEST(lines, sections_and_keys_are_read_in_the_order_of_the_file)
 {
     static const char text[] = "# comment\n\n[B]\nZ=1\n  a\t=\t2  \n;[c]\n[A x]\n z.Y-_9 = 3";
 
@@ -82,7 +82,7 @@ static const struct {
     {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
 };
 
-TEST_EACH(lines, a_value_is_what_is_written, ARRAY_LEN(values))
+TEST_EACH(lines, value_is_read_as_written, ARRAY_LEN(values))
 {
     ck_assert_str_eq(value(values[_i].text), values[_i].value);
 }
@@ -134,7 +134,7 @@ static const struct {
     {"[ s ]", "[s] is defined twice (first on line 1)"},
 };
 
-TEST_EACH(lines, a_broken_line_is_told_and_the_lines_around_it_are_read, ARRAY_LEN(broken))
+TEST_EACH(lines, malformed_line_is_reported_and_the_lines_around_it_are_read, ARRAY_LEN(broken))
 {
     char text[256], expected[512];
 
@@ -158,7 +158,7 @@ TEST(lines, a_duplicate_key_names_both_lines_and_the_first_counts)
     ck_assert_str_eq(ini_find(&config_file.ini->sections[1], "k")->value, "2");
 }
 
-TEST(lines, a_key_with_a_broken_value_is_there_but_refused)
+TEST(lines, key_with_a_malformed_value_is_kept_and_refused)
 {
     static const char text[] = "[s]\nk = \"1\n";
 
@@ -167,7 +167,7 @@ TEST(lines, a_key_with_a_broken_value_is_there_but_refused)
     ck_assert(config_file.ini->sections[0].entries[0].refused);
 }
 
-TEST(lines, a_key_before_any_section_is_told)
+TEST(lines, key_before_any_section_is_reported)
 {
     static const char text[] = "\nk = 1\n[s]\n";
 
@@ -176,7 +176,7 @@ TEST(lines, a_key_before_any_section_is_told)
                      "t.ini:2: 'k' is in no section (a line [KIND] or [KIND NAME] first)\n");
 }
 
-TEST(lines, keys_of_a_refused_section_are_not_told_on_their_own)
+TEST(lines, keys_of_a_refused_section_are_not_reported)
 {
     static const char text[] = "[s]\n[a\nk = 1\nk = 2\nword\n[t]\nk = 3\n";
 
@@ -216,7 +216,7 @@ TEST(lines, a_line_has_at_most_1000_characters)
     ck_assert_str_eq(config_file.ini->sections[0].entries[0].key, "z");
 }
 
-TEST(lines, a_line_of_a_megabyte_is_one_short_problem)
+TEST(lines, line_of_a_megabyte_is_one_short_problem)
 {
     ck_assert_int_eq(load_long("k = ", 1 << 20), 0);
     ck_assert_str_eq(config_file.problems,
@@ -267,7 +267,7 @@ TEST(lines, many_entries_are_read)
     ck_assert_uint_eq(config_file.ini->sections[0].n_entries, 5000);
 }
 
-TEST(lines, of_very_many_problems_the_first_are_told)
+TEST(lines, first_of_very_many_problems_are_reported)
 {
     unsigned lines = 0;
 
@@ -302,7 +302,7 @@ static const struct {
     {BYTES("[s]\nk = a\vb\n"), "t.ini:2: byte \\x0b: this is not a text file\n"},
 };
 
-TEST_EACH(lines, what_is_no_text_is_refused_as_a_whole, ARRAY_LEN(no_texts))
+TEST_EACH(lines, binary_or_crlf_file_is_refused_as_a_whole, ARRAY_LEN(no_texts))
 {
     ck_assert_int_eq(config_file_scan_bytes(no_texts[_i].bytes, no_texts[_i].len), -EINVAL);
     ck_assert_str_eq(config_file.problems, no_texts[_i].problem);

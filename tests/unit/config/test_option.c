@@ -76,7 +76,7 @@ static int try(enum option_section section, const char *key, const char *text)
 
 GROUP(table, setup, teardown);
 
-TEST(table, each_option_is_found_by_its_key_so_that_none_is_there_twice)
+TEST(table, each_option_is_found_by_its_key_and_listed_once)
 {
     for (unsigned section = 0; section < OPTION_SECTIONS; section++) {
         unsigned n;
@@ -90,7 +90,7 @@ TEST(table, each_option_is_found_by_its_key_so_that_none_is_there_twice)
     ck_assert_ptr_null(option_find(OPTION_UPSTREAM, "server"));
 }
 
-TEST(table, a_family_has_many_keys)
+TEST(table, option_family_has_many_keys)
 {
     const struct option *o = option_find(OPTION_UPSTREAM, "server.ID");
 
@@ -115,7 +115,7 @@ TEST(table, each_option_has_its_texts)
     }
 }
 
-TEST(table, what_a_change_applies_to_is_said_in_the_words_of_the_manual)
+TEST(table, effect_of_a_change_is_named_as_in_the_manual)
 {
     ck_assert_str_eq(option_applies_text(option_find(OPTION_REACTORD, "user")->applies), "upgrade");
     ck_assert_str_eq(option_applies_text(option_find(OPTION_LISTEN, "idle_timeout")->applies),
@@ -137,7 +137,7 @@ TEST(table, each_default_is_allowed)
     }
 }
 
-TEST(table, an_empty_value_is_refused_unless_it_is_the_default)
+TEST(table, empty_value_is_refused_unless_it_is_the_default)
 {
     for (unsigned i = 0; row(i) != NULL; i++) {
         const struct option *o = row(i);
@@ -169,7 +169,7 @@ static bool is_number(const struct option *o)
            o->kind == &option_kind_duration || o->kind == &option_kind_size;
 }
 
-TEST(table, the_range_that_is_shown_is_the_range_that_holds)
+TEST(table, documented_range_is_the_checked_range)
 {
     for (unsigned i = 0; row(i) != NULL; i++) {
         bool zero = (row(i)->flags & OPTION_ZERO) != 0;
@@ -189,7 +189,7 @@ TEST(table, the_range_that_is_shown_is_the_range_that_holds)
     }
 }
 
-TEST(table, a_zero_besides_the_range_is_allowed_and_nothing_between)
+TEST(table, zero_outside_the_range_is_allowed_and_nothing_between)
 {
     ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "0"), 0);
     ck_assert_uint_eq(conf.worker.rebuild_threshold, 0);
@@ -207,7 +207,7 @@ TEST(table, a_zero_besides_the_range_is_allowed_and_nothing_between)
 }
 
 /* Every word that can be set is in option.allowed, which is what a person gets to see. */
-TEST(table, each_word_is_shown_and_allowed)
+TEST(table, each_keyword_is_documented_and_accepted)
 {
     for (unsigned i = 0; row(i) != NULL; i++) {
         for (const struct option_word *w = row(i)->words; w != NULL && w->word != NULL; w++) {
@@ -221,7 +221,7 @@ TEST(table, each_word_is_shown_and_allowed)
     }
 }
 
-TEST(table, a_value_goes_to_its_field)
+TEST(table, value_is_stored_in_its_field)
 {
     ck_assert_int_eq(try(OPTION_BOSS, "threads", "7"), 0);
     ck_assert_uint_eq(conf.boss.threads, 7);
@@ -382,7 +382,7 @@ TEST(table, a_server_has_an_address_and_perhaps_words)
     ck_assert_uint_eq(servers[0].n_addresses, 2);
 }
 
-TEST(table, a_server_may_be_without_sessions)
+TEST(table, server_may_have_weight_0_or_be_disabled)
 {
     ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "127.0.0.1:7 weight=0"), 0);
     ck_assert_uint_eq(servers[0].weight, 0);
@@ -397,7 +397,7 @@ TEST(table, a_server_may_be_without_sessions)
     ck_assert(servers[0].disabled);
 }
 
-TEST(table, a_host_name_of_a_server_is_taken_without_asking_for_it)
+TEST(table, host_name_of_a_server_is_accepted_without_a_lookup)
 {
     ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "db.example.com:5432 weight=2"), 0);
     ck_assert_str_eq(servers[0].address_text, "db.example.com:5432");

@@ -49,7 +49,7 @@ TEST(bytes, text_is_itself)
     expect("\xc3\xa9", "\xc3\xa9", 2);
 }
 
-TEST(bytes, an_escape_is_one_byte)
+TEST(bytes, escape_sequence_is_one_byte)
 {
     expect("PING\\r\\n", "PING\r\n", 6);
     expect("\\t\\\\n", "\t\\n", 3);
@@ -64,7 +64,7 @@ TEST(bytes, an_escape_is_one_byte)
     expect("\\x20\\x5c\\x3b", " \\;", 3);
 }
 
-TEST(bytes, nothing_is_no_bytes)
+TEST(bytes, empty_text_is_no_bytes)
 {
     ck_assert_int_eq(try(""), 0);
     ck_assert_uint_eq(field.len, 0);
@@ -97,7 +97,7 @@ static const struct {
     {"\\101", "'\\1'" ESCAPES},
 };
 
-TEST_EACH(bytes, what_is_no_escape_is_refused_and_nothing_is_set, ARRAY_LEN(bad))
+TEST_EACH(bytes, invalid_escape_is_refused_and_sets_nothing, ARRAY_LEN(bad))
 {
     ck_assert_int_eq(try(bad[_i].text), -EINVAL);
     ck_assert_str_eq(v.problem, bad[_i].problem);

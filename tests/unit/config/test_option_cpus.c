@@ -45,7 +45,7 @@ static void expect_list(const char *text, const unsigned *cpus, unsigned n)
 
 GROUP(lists, setup, teardown);
 
-TEST(lists, the_words_have_no_list)
+TEST(lists, keywords_have_no_processor_list)
 {
     ck_assert_int_eq(try("off"), 0);
     ck_assert_int_eq(conf.cpus.affinity, SERVER_AFFINITY_OFF);
@@ -72,7 +72,7 @@ TEST(lists, a_list_may_have_every_processor)
     ck_assert_uint_eq(conf.cpus.list[OPTION_CPUS_MAX], OPTION_CPUS_MAX);
 }
 
-TEST(lists, a_word_in_the_place_of_a_list_takes_it_away)
+TEST(lists, keyword_in_place_of_a_list_clears_the_list)
 {
     const struct option *o = option_find(OPTION_WORKER, "cpu_affinity");
 
@@ -112,7 +112,7 @@ static const struct {
     {"0/2", "'0/2' is not a processor number"},
 };
 
-TEST_EACH(lists, a_bad_list_is_refused_with_its_reason_and_nothing_is_set, ARRAY_LEN(bad))
+TEST_EACH(lists, invalid_list_is_refused_with_its_reason_and_sets_nothing, ARRAY_LEN(bad))
 {
     ck_assert_int_eq(try(bad[_i].text), -EINVAL);
     ck_assert_str_eq(v.problem, bad[_i].problem);

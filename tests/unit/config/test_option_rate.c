@@ -80,7 +80,7 @@ static const struct {
     {"0 burst=5", "'0' has no unit of time"},
 };
 
-TEST_EACH(option_rate, what_is_no_rate_is_refused, ARRAY_LEN(bad))
+TEST_EACH(option_rate, invalid_rate_is_refused, ARRAY_LEN(bad))
 {
     listener.quota.rate = (struct token_bucket_conf){77, 1, 1};
     ck_assert_int_eq(try(bad[_i].text), -EINVAL);

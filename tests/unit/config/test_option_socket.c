@@ -116,7 +116,7 @@ TEST(socket, listeners_and_upstreams_have_the_same_options)
     ck_assert_uint_eq(listener.socket.receive_buffer_bytes, 1U << 30);
 }
 
-TEST(socket, a_bad_size_or_yes_or_no_is_refused)
+TEST(socket, invalid_size_or_boolean_is_refused)
 {
     refused(OPTION_LISTEN, "nodelay", "maybe", "neither");
     refused(OPTION_LISTEN, "send_buffer", "many", "not a number of bytes");
@@ -125,7 +125,7 @@ TEST(socket, a_bad_size_or_yes_or_no_is_refused)
     refused(OPTION_LISTEN, "receive_buffer", "2g", "out of range");
 }
 
-TEST(socket, the_delay_of_happy_eyeballs_is_none_or_what_the_rfc_allows)
+TEST(socket, happy_eyeballs_delay_is_0_or_in_the_range_of_the_rfc)
 {
     ck_assert_int_eq(try(OPTION_UPSTREAM, "happy_eyeballs_delay", "0"), 0);
     ck_assert_int_eq(upstream.connect.attempt_delay_ns, 0);
@@ -142,7 +142,7 @@ static void source_is(const struct address *source, const char *text)
     ck_assert_str_eq(address_format(is, sizeof(is), source), text);
 }
 
-TEST(socket, a_source_is_one_address_of_a_family_or_one_of_each)
+TEST(socket, source_is_one_address_of_either_family_or_one_of_each)
 {
     const struct sock_connect_conf *conf = &upstream.connect.sock;
 

@@ -35,7 +35,7 @@ static const char *const bad[] = {
     "%61:80",  "[::1%lo]:80", "host: 80",   "host:+80", "a\nb:80", "@x",     "[1.2.3.4]:80",
 };
 
-TEST_EACH(addresses, anything_else_is_refused_with_a_reason, ARRAY_LEN(bad))
+TEST_EACH(addresses, malformed_address_is_refused_with_a_reason, ARRAY_LEN(bad))
 {
     problem[0] = '\0';
     ck_assert_int_eq(ctl_address_parse(&address, bad[_i], problem, sizeof(problem)), -EINVAL);

@@ -30,7 +30,7 @@ TEST(arguments, without_arguments_there_is_no_command)
     ck_assert_ptr_null(arguments.command);
 }
 
-TEST(arguments, options_of_all_commands_come_before_or_behind_the_command)
+TEST(arguments, common_options_stand_before_or_behind_the_command)
 {
     ck_assert_int_eq(parse("-s /x status --json"), 0);
     ck_assert_str_eq(arguments.command->name, "status");
@@ -39,7 +39,7 @@ TEST(arguments, options_of_all_commands_come_before_or_behind_the_command)
     ck_assert(!ctl_arguments_has(&arguments, "timeout"));
 }
 
-TEST(arguments, options_of_a_command_stand_among_its_words)
+TEST(arguments, options_of_a_command_may_stand_among_its_words)
 {
     ck_assert_int_eq(parse("weight --timeout=1s a/b -s /x 3"), 0);
     ck_assert_uint_eq(arguments.n_words, 2);
@@ -54,7 +54,7 @@ TEST(arguments, options_of_a_command_are_unknown_before_it)
     ck_assert_int_eq(parse("kill --all"), 0);
 }
 
-TEST(arguments, behind_two_dashes_all_are_words)
+TEST(arguments, after_two_dashes_all_arguments_are_words)
 {
     ck_assert_int_eq(parse("drain -- a/--wait"), 0);
     ck_assert_str_eq(arguments.words[0], "a/--wait");

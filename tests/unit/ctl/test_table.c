@@ -78,7 +78,7 @@ TEST(tables, control_characters_and_bytes_that_are_no_text_are_escaped)
                      "a\\x1b[2J\\x0a      \\x7f  \\xff\\xc2\\x9b\\xe2\\x80\\xae\n");
 }
 
-TEST(tables, wide_characters_take_the_columns_they_take)
+TEST(tables, wide_characters_take_their_display_columns)
 {
     add_row("h\xc3\xa9", "1", "x");
     add_row("\xe6\x97\xa5\xe6\x9c\xac", "2", "y"); /* two characters, four columns */
@@ -89,7 +89,7 @@ TEST(tables, wide_characters_take_the_columns_they_take)
     ck_assert_str_eq(printed(2, 3), "NAM\nh\xc3\xa9\n\xe6\x97\xa5\n");
 }
 
-TEST(tables, in_a_locale_without_such_characters_they_are_escaped)
+TEST(tables, characters_outside_the_locale_are_escaped)
 {
     char *clean;
 
@@ -100,7 +100,7 @@ TEST(tables, in_a_locale_without_such_characters_they_are_escaped)
     free(clean);
 }
 
-TEST(tables, the_first_title_can_be_changed_and_the_column_grows_with_it)
+TEST(tables, changed_first_title_widens_its_column)
 {
     add_row("n", "1", "x");
     ctl_table_retitle(table, "NAME 1/12");
@@ -108,7 +108,7 @@ TEST(tables, the_first_title_can_be_changed_and_the_column_grows_with_it)
                                                 "n                 1  x\n");
 }
 
-TEST(tables, a_long_table_is_whole)
+TEST(tables, long_table_is_printed_completely)
 {
     for (int i = 0; i < 100; i++)
         add_row("n", "1", "x");
@@ -117,7 +117,7 @@ TEST(tables, a_long_table_is_whole)
                       101 * strlen("NAME  SESSIONS  NOTE\n") - 100 * 3);
 }
 
-TEST_ABORTS(tables, no_column_comes_behind_a_cell)
+TEST_ABORTS(tables, adding_a_column_after_a_cell_is_a_bug)
 {
     add_row("a", "b", "c");
     ctl_table_add_column(table, "LATE", CTL_TABLE_LEFT);

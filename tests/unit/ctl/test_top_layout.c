@@ -25,25 +25,25 @@ static void assert_rows(unsigned first, unsigned second, unsigned third, unsigne
 
 GROUP(layout, NULL, NULL);
 
-TEST(layout, where_all_fits_all_is_shown_with_gaps)
+TEST(layout, large_screen_shows_all_sections_with_gaps)
 {
     ck_assert(lay_out(40, (unsigned[N]){5, 2, 3, 6}));
     assert_rows(5, 2, 3, 6);
 }
 
-TEST(layout, rows_are_shared_out_equally)
+TEST(layout, rows_are_shared_equally)
 {
     ck_assert(lay_out(23, (unsigned[N]){100, 2, 100, 100}));
     assert_rows(5, 2, 5, 4);
 }
 
-TEST(layout, small_screens_have_no_gaps_and_a_row_of_each)
+TEST(layout, small_screen_has_no_gaps_and_a_row_of_each_section)
 {
     ck_assert(!lay_out(9, (unsigned[N]){10, 10, 10, 10}));
     assert_rows(2, 1, 1, 1);
 }
 
-TEST(layout, the_first_sections_give_way)
+TEST(layout, first_sections_are_hidden_first)
 {
     lay_out(5, (unsigned[N]){10, 10, 10, 10});
     ck_assert(!sections[0].is_shown && !sections[1].is_shown);
@@ -51,7 +51,7 @@ TEST(layout, the_first_sections_give_way)
     assert_rows(0, 0, 2, 1);
 }
 
-TEST(layout, one_line_shows_nothing)
+TEST(layout, screen_of_one_line_shows_nothing)
 {
     for (unsigned lines = 0; lines < 2; lines++) {
         ck_assert(!lay_out(lines, (unsigned[N]){1, 1, 1, 1}));
@@ -60,7 +60,7 @@ TEST(layout, one_line_shows_nothing)
     }
 }
 
-TEST_RANGE(layout, no_line_is_given_twice, 0, 200)
+TEST_RANGE(layout, shown_sections_never_exceed_the_screen, 0, 200)
 {
     unsigned lines = 0;
 

@@ -84,7 +84,7 @@ static void expect_file(const char *path, const char *wanted)
 
 GROUP(life, setup, teardown);
 
-TEST(life, listeners_that_name_the_same_share_it)
+TEST(life, listeners_that_name_the_same_file_share_its_log)
 {
     listeners[0].access_log.where = first;
     listeners[2].access_log.where = second;
@@ -97,7 +97,7 @@ TEST(life, listeners_that_name_the_same_share_it)
     ck_assert_uint_eq(process_descriptors(), before + 3);
 }
 
-TEST(life, a_log_that_cannot_be_opened_is_named_and_nothing_stays_open)
+TEST(life, log_that_cannot_be_opened_is_named_and_leaks_nothing)
 {
     listeners[0].access_log.where = first;
     listeners[1].access_log.where = "/nonexistent/x.log";
@@ -107,7 +107,7 @@ TEST(life, a_log_that_cannot_be_opened_is_named_and_nothing_stays_open)
         log_lines_with("access log /nonexistent/x.log: cannot be opened: No such file"), 1);
 }
 
-TEST(life, a_log_that_is_reopened_goes_on_in_a_new_file_and_loses_nothing)
+TEST(life, reopened_log_continues_in_a_new_file_without_loss)
 {
     struct access_log *al;
     struct stat st;
@@ -127,7 +127,7 @@ TEST(life, a_log_that_is_reopened_goes_on_in_a_new_file_and_loses_nothing)
     EXPECT_LOG_LINES("lines=2 dropped=0 waiting_bytes=0", 1);
 }
 
-TEST(life, no_logs_are_reopened_and_told_of_as_well)
+TEST(life, reopening_without_logs_is_logged)
 {
     access_logs_reopen(NULL);
     access_logs_log_stats(NULL);
@@ -149,7 +149,7 @@ static bool readable(int fd)
     return poll(&p, 1, 0) == 1;
 }
 
-TEST(other, a_log_that_stays_is_found_again_and_keeps_its_count)
+TEST(other, unchanged_log_is_the_same_object_with_its_counters)
 {
     struct access_log *al;
     unsigned descriptors;
@@ -171,7 +171,7 @@ TEST(other, a_log_that_stays_is_found_again_and_keeps_its_count)
     ck_assert(!readable(access_logs_fd(logs)));
 }
 
-TEST(other, a_new_log_is_found_by_its_change_alone_before_that_is_committed)
+TEST(other, new_log_is_found_only_by_its_change_before_the_commit)
 {
     struct access_log *al;
 
@@ -188,7 +188,7 @@ TEST(other, a_new_log_is_found_by_its_change_alone_before_that_is_committed)
     expect_file(first, "one\n");
 }
 
-TEST(other, a_cancelled_change_closes_what_it_opened_and_nothing_else)
+TEST(other, cancelled_change_closes_only_what_it_opened)
 {
     struct access_log *al;
 
@@ -205,7 +205,7 @@ TEST(other, a_cancelled_change_closes_what_it_opened_and_nothing_else)
     ck_assert(!access_log_used(al));
 }
 
-TEST(other, a_change_with_a_log_that_cannot_be_opened_leaves_all_as_it_was)
+TEST(other, change_with_a_log_that_cannot_be_opened_changes_nothing)
 {
     listeners[0].access_log.where = first;
     open_logs();
@@ -218,7 +218,7 @@ TEST(other, a_change_with_a_log_that_cannot_be_opened_leaves_all_as_it_was)
     ck_assert_uint_eq(process_descriptors(), before + 2);
 }
 
-TEST(other, a_log_is_closed_after_its_last_user_with_all_its_lines)
+TEST(other, log_is_closed_after_its_last_user_with_all_lines_written)
 {
     struct access_log *al;
 
@@ -244,7 +244,7 @@ TEST(other, a_log_is_closed_after_its_last_user_with_all_its_lines)
     EXPECT_LOG_LINES("first.log: closed; no listener uses it", 1);
 }
 
-TEST(other, a_log_that_is_wanted_again_before_it_is_closed_goes_on)
+TEST(other, log_configured_again_before_it_is_closed_stays_open)
 {
     struct access_log *al;
 
@@ -277,7 +277,7 @@ static size_t unread_bytes(int fd)
     return (size_t)n;
 }
 
-TEST(other, the_lines_of_a_log_whose_reader_sleeps_wait_two_seconds)
+TEST(other, log_without_a_reader_is_closed_after_two_seconds)
 {
     static const char line[] = "0123456789012345678901234567890123456789012345678901234567890\n";
     struct access_log *al;
@@ -300,7 +300,7 @@ TEST(other, the_lines_of_a_log_whose_reader_sleeps_wait_two_seconds)
     close(reader);
 }
 
-TEST(other, the_configuration_says_how_much_may_wait)
+TEST(other, buffer_size_is_configurable)
 {
     static const char line[1000] = {[0 ... 998] = 'x', [999] = '\n'};
     struct access_log_stats s;
@@ -335,7 +335,7 @@ static void *change_often(void *done)
     return NULL;
 }
 
-TEST(other, changes_come_while_main_closes_and_reopens)
+TEST(other, changes_race_with_close_and_reopen_on_the_main_thread)
 {
     atomic_bool done = false;
     pthread_t thread;
@@ -363,7 +363,7 @@ static int attempt(void *cookie)
     return rc;
 }
 
-TEST(other, without_memory_nothing_stays_open)
+TEST(other, failed_allocation_leaks_nothing)
 {
     unsigned n;
 
@@ -414,7 +414,7 @@ static const struct {
 
 GROUP(options, setup, teardown);
 
-TEST_EACH(options, formats_are_taken_or_refused_with_a_hint, ARRAY_LEN(formats))
+TEST_EACH(options, formats_are_accepted_or_refused_with_a_hint, ARRAY_LEN(formats))
 {
     char path[80];
     FILE *f;

@@ -53,7 +53,7 @@ static bool may_bind(uint16_t port)
     return rc != EACCES;
 }
 
-TEST(capabilities, one_alone_is_left_for_another_user)
+TEST(capabilities, only_net_bind_service_is_kept_for_another_user)
 {
     bool kept;
 
@@ -73,7 +73,7 @@ TEST(capabilities, one_alone_is_left_for_another_user)
     ck_assert_int_eq(setuid(0), -1);
 }
 
-TEST(capabilities, none_is_left_that_was_not_there)
+TEST(capabilities, missing_capability_is_not_kept)
 {
     bool kept;
 
@@ -85,7 +85,7 @@ TEST(capabilities, none_is_left_that_was_not_there)
     ck_assert_uint_eq(set("CapPrm"), 0);
 }
 
-TEST(capabilities, that_they_survive_the_user_may_be_forbidden)
+TEST(capabilities, locked_keep_caps_is_an_error)
 {
     if (geteuid() != 0 || prctl(PR_SET_SECUREBITS, SECBIT_KEEP_CAPS_LOCKED, 0, 0, 0) < 0)
         return;
@@ -106,7 +106,7 @@ static bool filter_capset(int error)
     return geteuid() == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
 }
 
-TEST(capabilities, a_kernel_that_leaves_others_is_noticed)
+TEST(capabilities, capabilities_left_by_the_kernel_are_reported)
 {
     bool kept;
 
@@ -114,7 +114,7 @@ TEST(capabilities, a_kernel_that_leaves_others_is_noticed)
         ck_assert_int_eq(capabilities_reduce(&kept), -EPERM);
 }
 
-TEST(capabilities, that_they_cannot_be_set_is_an_error)
+TEST(capabilities, failed_capset_is_an_error)
 {
     bool kept;
 
@@ -124,7 +124,7 @@ TEST(capabilities, that_they_cannot_be_set_is_an_error)
     ck_assert_int_eq(capabilities_survive_exec(), -EACCES);
 }
 
-TEST(capabilities, what_goes_along_already_is_not_set_again)
+TEST(capabilities, ambient_capability_is_not_set_again)
 {
     if (geteuid() != 0 || (set("CapPrm") & BIND) == 0)
         return;
@@ -157,7 +157,7 @@ static unsigned long long set_of_a_program(bool survive)
     return strtoull(line + strlen("CapEff:"), NULL, 16);
 }
 
-TEST(capabilities, the_one_goes_along_with_a_program_if_it_is_told_to)
+TEST(capabilities, ambient_capability_is_inherited_by_a_program_on_request)
 {
     bool kept;
 
@@ -171,7 +171,7 @@ TEST(capabilities, the_one_goes_along_with_a_program_if_it_is_told_to)
     ck_assert_uint_eq(set_of_a_program(true), BIND);
 }
 
-TEST(capabilities, a_program_gets_none_that_is_not_there)
+TEST(capabilities, missing_capability_is_not_inherited_by_a_program)
 {
     if (geteuid() != 0)
         return;

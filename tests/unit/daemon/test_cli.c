@@ -72,22 +72,22 @@ TEST(cli, short_options_can_share_a_dash)
     assert_understood("-tcmy.ini", CLI_TEST, "my.ini");
 }
 
-TEST(cli, a_test_can_be_asked_for)
+TEST(cli, test_option_is_parsed)
 {
     assert_understood("--test", CLI_TEST, REACTORD_CONFIG);
 }
 
-TEST(cli, a_dump_is_more_than_a_test)
+TEST(cli, dump_option_takes_precedence_over_the_test_option)
 {
     assert_understood("--dump-config -t", CLI_DUMP_CONFIG, REACTORD_CONFIG);
 }
 
-TEST(cli, help_goes_before_everything_else)
+TEST(cli, help_takes_precedence_over_all_other_options)
 {
     assert_understood("-h -V -t", CLI_HELP, REACTORD_CONFIG);
 }
 
-TEST(cli, the_version_goes_before_what_needs_a_configuration)
+TEST(cli, version_takes_precedence_over_options_that_need_a_configuration)
 {
     assert_understood("-tV", CLI_VERSION, REACTORD_CONFIG);
 }
@@ -107,17 +107,17 @@ TEST(cli, an_unknown_long_option_is_named_whole)
     assert_refused("-t --verbose=9", "unknown option '--verbose=9'");
 }
 
-TEST(cli, a_missing_value_is_said_of_the_short_option)
+TEST(cli, missing_value_of_a_short_option_is_reported)
 {
     assert_refused("-t -c", "option '-c' needs a value");
 }
 
-TEST(cli, a_missing_value_is_said_of_the_long_option)
+TEST(cli, missing_value_of_a_long_option_is_reported)
 {
     assert_refused("--config", "option '--config' needs a value");
 }
 
-TEST(cli, a_value_that_is_not_wanted_is_refused)
+TEST(cli, unexpected_value_is_refused)
 {
     assert_refused("--test=yes", "option '--test=yes' takes no value");
 }
@@ -166,7 +166,7 @@ TEST(cli, help_fits_one_screen_and_names_every_option)
     free(text);
 }
 
-TEST(cli, the_version_comes_first_in_its_text_and_the_event_library_is_named)
+TEST(cli, version_text_begins_with_the_version_and_names_the_event_library)
 {
     char *text = output_of(cli_print_version);
 

@@ -68,7 +68,7 @@ static void expect_message(const char *assignment)
 
 GROUP(fd_store, setup, teardown);
 
-TEST(fd_store, a_name_is_the_address_in_letters_that_systemd_allows)
+TEST(fd_store, name_is_the_address_in_characters_that_systemd_allows)
 {
     char name[FD_STORE_NAME_BYTES];
 
@@ -99,7 +99,7 @@ TEST(fd_store, a_socket_is_stored_and_removed_by_its_name)
 
 static const char *const no_stores[] = {NULL, "", "0", "x"};
 
-TEST_EACH(fd_store, without_a_store_nothing_is_sent, ARRAY_LEN(no_stores))
+TEST_EACH(fd_store, without_a_store_no_message_is_sent, ARRAY_LEN(no_stores))
 {
     int fd = sockets_listen(&a, 4);
 
@@ -111,7 +111,7 @@ TEST_EACH(fd_store, without_a_store_nothing_is_sent, ARRAY_LEN(no_stores))
     close(fd);
 }
 
-TEST(fd_store, without_a_service_manager_nothing_is_kept)
+TEST(fd_store, without_a_service_manager_no_socket_is_kept)
 {
     int fd = sockets_listen(&a, 4);
 
@@ -121,7 +121,7 @@ TEST(fd_store, without_a_service_manager_nothing_is_kept)
     close(fd);
 }
 
-TEST(fd_store, a_service_manager_that_is_gone_is_told)
+TEST(fd_store, lost_service_manager_is_logged)
 {
     int fd = sockets_listen(&a, 4);
 
@@ -152,7 +152,7 @@ TEST(fd_store, a_stored_socket_is_taken_once_and_stored_again)
     close(fd);
 }
 
-TEST(fd_store, another_address_is_not_given)
+TEST(fd_store, socket_of_another_address_is_not_given)
 {
     struct address other = sockets_address("127.0.0.1:1");
 
@@ -174,7 +174,7 @@ TEST(fd_store, a_socket_of_a_unit_is_kept_without_being_stored)
     close(fd);
 }
 
-TEST(fd_store, what_no_listener_takes_is_closed_and_removed)
+TEST(fd_store, sockets_without_a_listener_are_closed_and_removed)
 {
     hand_over(NULL);
     open_store();
@@ -194,7 +194,7 @@ static const struct {
     bool stays;
 } files[] = {{NULL, false}, {"reactord-listen", false}, {"reactord.socket", true}};
 
-TEST_EACH(fd_store, the_file_of_what_is_given_up_is_removed_if_it_is_ours, ARRAY_LEN(files))
+TEST_EACH(fd_store, file_of_a_removed_socket_is_unlinked_if_it_is_ours, ARRAY_LEN(files))
 {
     const struct sock_listen_conf conf = {.backlog = 4};
     int fd;
@@ -210,7 +210,7 @@ TEST_EACH(fd_store, the_file_of_what_is_given_up_is_removed_if_it_is_ours, ARRAY
     sock_unlink(&a);
 }
 
-TEST(fd_store, a_socket_that_is_taken_is_not_given_up)
+TEST(fd_store, taken_socket_is_not_removed)
 {
     int fd = hand_over(NULL);
 
@@ -222,7 +222,7 @@ TEST(fd_store, a_socket_that_is_taken_is_not_given_up)
     close(fd);
 }
 
-TEST(fd_store, what_cannot_be_used_is_removed)
+TEST(fd_store, unusable_socket_is_removed)
 {
     int fd = sockets_bound(&a);
 
@@ -232,7 +232,7 @@ TEST(fd_store, what_cannot_be_used_is_removed)
     expect_message("FDSTOREREMOVE");
 }
 
-TEST(fd_store, closing_it_closes_what_was_not_taken)
+TEST(fd_store, closing_the_store_closes_sockets_that_were_not_taken)
 {
     hand_over(NULL);
     open_store();
@@ -245,7 +245,7 @@ static int attempt(void *cookie)
     return fd_store_open(&store);
 }
 
-TEST(fd_store, without_memory_it_says_so)
+TEST(fd_store, creating_without_memory_fails)
 {
     ck_assert_uint_eq(fault_each_allocation(attempt, NULL), 1);
 }
@@ -262,7 +262,7 @@ static const struct {
     {"reactord-listen", false, "reactord-listen"},
 };
 
-TEST_EACH(fd_store, a_socket_is_passed_on_under_its_name, ARRAY_LEN(passed_on))
+TEST_EACH(fd_store, socket_is_passed_on_under_its_name, ARRAY_LEN(passed_on))
 {
     const char *expected = passed_on[_i].expected;
     char name[FD_STORE_NAME_BYTES];
@@ -275,7 +275,7 @@ TEST_EACH(fd_store, a_socket_is_passed_on_under_its_name, ARRAY_LEN(passed_on))
     ck_assert_str_eq(name, expected ? expected : name_of(&a));
 }
 
-TEST(fd_store, a_socket_from_the_process_before_is_kept_as_our_own)
+TEST(fd_store, socket_of_the_previous_process_is_kept_as_our_own)
 {
     int fd = hand_over("reactord-listen");
 

@@ -31,7 +31,7 @@ static void teardown(void)
 
 GROUP(hand_over, setup, teardown);
 
-TEST(hand_over, messages_keep_their_bounds)
+TEST(hand_over, message_boundaries_are_preserved)
 {
     char text[HAND_OVER_TEXT_BYTES];
     int state_fd;
@@ -46,7 +46,7 @@ TEST(hand_over, messages_keep_their_bounds)
     ck_assert_int_eq(hand_over_receive(ends[1], text, &state_fd), -EAGAIN);
 }
 
-TEST(hand_over, a_long_text_is_cut)
+TEST(hand_over, long_text_is_truncated)
 {
     char text[HAND_OVER_TEXT_BYTES], longer[2 * HAND_OVER_TEXT_BYTES];
     int state_fd;
@@ -58,7 +58,7 @@ TEST(hand_over, a_long_text_is_cut)
     ck_assert_uint_eq(strlen(text), HAND_OVER_TEXT_BYTES - 1);
 }
 
-TEST(hand_over, no_more_of_a_text_is_sent_than_has_room_with_its_nul)
+TEST(hand_over, text_is_sent_truncated_to_the_maximum)
 {
     char longer[2 * HAND_OVER_TEXT_BYTES];
 
@@ -69,7 +69,7 @@ TEST(hand_over, no_more_of_a_text_is_sent_than_has_room_with_its_nul)
 }
 
 /* From a process of another version. */
-TEST(hand_over, a_message_that_is_too_long_fills_the_text_and_nothing_behind_it)
+TEST(hand_over, message_that_is_too_long_does_not_overflow_the_text)
 {
     char longer[2 * HAND_OVER_TEXT_BYTES], text[HAND_OVER_TEXT_BYTES + 1];
     int state_fd;
@@ -82,7 +82,7 @@ TEST(hand_over, a_message_that_is_too_long_fills_the_text_and_nothing_behind_it)
     ck_assert_int_eq(text[HAND_OVER_TEXT_BYTES], '?');
 }
 
-TEST(hand_over, a_short_message_ends_where_its_bytes_end)
+TEST(hand_over, short_message_is_terminated_at_its_end)
 {
     char text[HAND_OVER_TEXT_BYTES];
     int state_fd;
@@ -93,7 +93,7 @@ TEST(hand_over, a_short_message_ends_where_its_bytes_end)
     ck_assert_str_eq(text, "sh");
 }
 
-TEST(hand_over, of_two_states_with_a_message_none_is_taken_and_none_stays_open)
+TEST(hand_over, message_with_two_descriptors_is_taken_without_any_and_leaks_none)
 {
     char control[CMSG_SPACE(2 * sizeof(int))] = {0}, text[HAND_OVER_TEXT_BYTES];
     struct iovec data = {.iov_base = "state", .iov_len = 5};
@@ -115,7 +115,7 @@ TEST(hand_over, of_two_states_with_a_message_none_is_taken_and_none_stays_open)
     ck_assert_uint_eq(process_descriptors(), opened);
 }
 
-TEST(hand_over, a_state_goes_with_a_message)
+TEST(hand_over, state_descriptor_is_passed_with_a_message)
 {
     static const char state[] = "listen echo sessions_total=1\n";
     char text[HAND_OVER_TEXT_BYTES], *copy;
@@ -133,7 +133,7 @@ TEST(hand_over, a_state_goes_with_a_message)
     close(state_fd);
 }
 
-TEST(hand_over, an_empty_state_is_a_state)
+TEST(hand_over, empty_state_is_valid)
 {
     char *copy;
     int fd;
@@ -145,7 +145,7 @@ TEST(hand_over, an_empty_state_is_a_state)
     close(fd);
 }
 
-TEST(hand_over, what_is_no_file_is_no_state)
+TEST(hand_over, state_that_is_no_file_is_refused)
 {
     char *copy;
 
@@ -155,7 +155,7 @@ TEST(hand_over, what_is_no_file_is_no_state)
 
 #define STATE_MAX (128 << 20)
 
-TEST(hand_over, a_state_is_read_up_to_its_bound_and_refused_beyond)
+TEST(hand_over, state_is_read_up_to_its_maximum_and_refused_beyond)
 {
     char *copy;
     int fd;
@@ -195,7 +195,7 @@ TEST(hand_over, a_state_that_cannot_be_read_is_refused_with_the_reason)
     close(fd);
 }
 
-TEST(hand_over, a_state_that_does_not_fit_is_not_handed_over_in_part)
+TEST(hand_over, state_that_cannot_be_written_completely_is_not_handed_over)
 {
     static const char state[] = "listen echo sessions_total=1\n";
     struct rlimit limit;
@@ -209,7 +209,7 @@ TEST(hand_over, a_state_that_does_not_fit_is_not_handed_over_in_part)
     ck_assert_int_eq(fd, -1);
 }
 
-TEST(hand_over, the_end_of_the_other_is_seen_after_its_messages)
+TEST(hand_over, end_of_file_of_the_peer_is_seen_after_its_messages)
 {
     char text[HAND_OVER_TEXT_BYTES];
     int state_fd;
@@ -222,7 +222,7 @@ TEST(hand_over, the_end_of_the_other_is_seen_after_its_messages)
     ck_assert_int_eq(hand_over_send(ends[1], "nobody reads this", -1), -EPIPE);
 }
 
-TEST(hand_over, a_full_queue_is_no_reason_to_wait)
+TEST(hand_over, full_queue_does_not_block)
 {
     int rc;
 
@@ -231,7 +231,7 @@ TEST(hand_over, a_full_queue_is_no_reason_to_wait)
     ck_assert_int_eq(rc, -EAGAIN);
 }
 
-TEST(hand_over, the_first_word_counts)
+TEST(hand_over, message_is_recognised_by_its_first_word)
 {
     ck_assert_str_eq(hand_over_is("ready pid_file", "ready"), "pid_file");
     ck_assert_str_eq(hand_over_is("ready", "ready"), "");
@@ -240,7 +240,7 @@ TEST(hand_over, the_first_word_counts)
     ck_assert_ptr_null(hand_over_is("", "ready"));
 }
 
-TEST(hand_over, its_own_descriptors_are_known_by_name)
+TEST(hand_over, descriptors_of_the_hand_over_are_recognised_by_name)
 {
     ck_assert(hand_over_is_own(HAND_OVER_NAME));
     ck_assert(hand_over_is_own(HAND_OVER_PID_FILE));

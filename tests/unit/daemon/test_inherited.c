@@ -58,13 +58,13 @@ static void expect_closed(const char *line)
 
 GROUP(inherited, setup, teardown);
 
-TEST(inherited, without_a_service_manager_there_is_none)
+TEST(inherited, without_a_service_manager_none_are_inherited)
 {
     read_all();
     ck_assert_uint_eq(n, 0);
 }
 
-TEST(inherited, a_socket_has_its_address_and_name_and_is_not_passed_on)
+TEST(inherited, inherited_socket_has_its_address_and_name_and_is_close_on_exec)
 {
     int fd = handed_add(sockets_listen(&a, 4), "web");
 
@@ -91,7 +91,7 @@ TEST(inherited, descriptors_of_another_process_are_left_alone)
 
 static const char *const bad_counts[] = {"", "x", "-1", "3x"};
 
-TEST_EACH(inherited, a_count_that_is_no_number_is_told, ARRAY_LEN(bad_counts))
+TEST_EACH(inherited, invalid_count_is_reported, ARRAY_LEN(bad_counts))
 {
     int fd = handed_add(sockets_listen(&a, 4), "web");
 
@@ -102,7 +102,7 @@ TEST_EACH(inherited, a_count_that_is_no_number_is_told, ARRAY_LEN(bad_counts))
     close(fd);
 }
 
-TEST(inherited, more_names_than_descriptors_are_told)
+TEST(inherited, more_names_than_descriptors_are_reported)
 {
     int fd = handed_add(sockets_listen(&a, 4), "one:two");
 
@@ -111,13 +111,13 @@ TEST(inherited, more_names_than_descriptors_are_told)
     close(fd);
 }
 
-TEST(inherited, what_does_not_listen_is_closed)
+TEST(inherited, descriptor_that_does_not_listen_is_closed)
 {
     handed_add(sockets_bound(&a), "web");
     expect_closed("inherited descriptor 3 (web): is not a listening stream socket; closed");
 }
 
-TEST(inherited, what_is_no_socket_is_closed)
+TEST(inherited, descriptor_that_is_no_socket_is_closed)
 {
     handed_add(open("/dev/null", O_RDONLY), "null");
     expect_closed("inherited descriptor 3 (null): is not a listening stream socket; closed");
@@ -154,7 +154,7 @@ TEST(inherited, a_wildcard_socket_of_both_families_is_closed)
                   "closed");
 }
 
-TEST(inherited, a_wildcard_socket_of_ipv6_alone_is_taken)
+TEST(inherited, wildcard_socket_of_ipv6_only_is_taken)
 {
     int on = 1, fd = socket(AF_INET6, SOCK_STREAM, 0);
 
@@ -165,7 +165,7 @@ TEST(inherited, a_wildcard_socket_of_ipv6_alone_is_taken)
     ck_assert_int_eq(sockets[0].fd, fd);
 }
 
-TEST(inherited, a_unix_socket_whose_file_is_gone_is_closed)
+TEST(inherited, unix_socket_with_a_missing_file_is_closed)
 {
     int fd;
 
@@ -176,7 +176,7 @@ TEST(inherited, a_unix_socket_whose_file_is_gone_is_closed)
     expect_closed(" (web): its file is gone; closed");
 }
 
-TEST(inherited, a_unix_socket_with_another_file_at_its_path_is_closed)
+TEST(inherited, unix_socket_replaced_by_another_file_is_closed)
 {
     int fd;
 
@@ -189,7 +189,7 @@ TEST(inherited, a_unix_socket_with_another_file_at_its_path_is_closed)
     sock_unlink(&a);
 }
 
-TEST(inherited, a_unix_socket_whose_file_is_there_is_taken)
+TEST(inherited, unix_socket_with_its_file_is_taken)
 {
     int fd;
 
@@ -202,7 +202,7 @@ TEST(inherited, a_unix_socket_whose_file_is_there_is_taken)
     sock_unlink(&a);
 }
 
-TEST(inherited, a_socket_that_comes_twice_is_had_once)
+TEST(inherited, socket_passed_twice_is_taken_once)
 {
     int fd = handed_add(sockets_listen(&a, 4), "unit");
 
@@ -213,7 +213,7 @@ TEST(inherited, a_socket_that_comes_twice_is_had_once)
     ck_assert_int_eq(sockets[1].fd, -1);
 }
 
-TEST(inherited, without_memory_it_says_so)
+TEST(inherited, reading_without_memory_fails)
 {
     int fd = handed_add(sockets_listen(&a, 4), "web");
 
@@ -224,7 +224,7 @@ TEST(inherited, without_memory_it_says_so)
     close(fd);
 }
 
-TEST(inherited, what_is_handed_over_for_an_upgrade_is_left_alone)
+TEST(inherited, descriptors_of_an_upgrade_are_left_alone)
 {
     int fd = handed_add(open("/dev/null", O_RDONLY), "reactord-state");
 

@@ -95,7 +95,7 @@ TEST(launch, a_program_gets_its_descriptors_by_number_and_name)
     ck_assert_str_eq(written(&l), expected);
 }
 
-TEST(launch, without_a_watchdog_it_gets_none)
+TEST(launch, program_gets_no_watchdog_variables_without_a_watchdog)
 {
     struct launch l;
 
@@ -105,7 +105,7 @@ TEST(launch, without_a_watchdog_it_gets_none)
     ck_assert_str_eq(written(&l), "<>\n");
 }
 
-TEST(launch, it_gets_no_other_descriptor)
+TEST(launch, program_gets_no_other_descriptors)
 {
     struct launch l;
     int other = dup(out[0]); /* without FD_CLOEXEC */
@@ -125,7 +125,7 @@ static uint64_t usual_signals(const char **line)
     return signals & ~(UINT64_C(3) << 31);
 }
 
-TEST(launch, it_gets_usual_signals_back)
+TEST(launch, program_gets_default_signal_actions_and_mask)
 {
     static const char pipe_is_default[] =
         "while read key value; do case $key in SigIgn:|SigBlk:) echo $value >&3;; esac; done "
@@ -164,7 +164,7 @@ static const struct {
     {"/", "", "cannot be executed: Permission denied"},
 };
 
-TEST_EACH(launch, its_end_is_told, ARRAY_LEN(results))
+TEST_EACH(launch, end_of_the_program_is_reported, ARRAY_LEN(results))
 {
     struct launch l;
 
@@ -183,7 +183,7 @@ TEST(launch, a_program_that_runs_is_killed)
     launch_close(&l);
 }
 
-TEST(launch, a_program_that_is_let_go_lives_on)
+TEST(launch, released_program_keeps_running)
 {
     struct launch l = start("exec sleep 600");
     pid_t pid = l.pid;
@@ -204,12 +204,12 @@ static int attempt(void *cookie)
     return rc;
 }
 
-TEST(launch, without_memory_nothing_is_started)
+TEST(launch, without_memory_no_program_is_started)
 {
     ck_assert_uint_ge(fault_each_allocation(attempt, NULL), 2);
 }
 
-TEST(launch, without_descriptors_nothing_is_started)
+TEST(launch, without_descriptors_no_program_is_started)
 {
     struct launch l;
 

@@ -25,7 +25,7 @@ static const char *build(enum log_line_layout layout, enum log_level level, cons
 
 GROUP(log_line, NULL, NULL);
 
-TEST(log_line, a_plain_line_tells_time_process_level_and_thread)
+TEST(log_line, plain_line_has_time_process_level_and_thread)
 {
     char pattern[160];
 
@@ -52,7 +52,7 @@ TEST(log_line, a_plain_line_is_in_universal_time)
     ck_assert_int_le(timegm(&tm), after_s + 1); /* time(2) lags behind the fine clock by a tick */
 }
 
-TEST(log_line, the_time_of_a_line_moves_on)
+TEST(log_line, time_of_a_line_advances)
 {
     char first[64];
 
@@ -61,7 +61,7 @@ TEST(log_line, the_time_of_a_line_moves_on)
     ck_assert_int_ne(strncmp(first, build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text"), 19), 0);
 }
 
-TEST(log_line, a_line_of_priority_leaves_time_and_process_to_the_reader)
+TEST(log_line, line_with_a_priority_leaves_time_and_process_to_the_reader)
 {
     ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_ERROR, "text"), "<3>main: text\n");
     ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_WARNING, "text"), "<4>main: text\n");
@@ -70,7 +70,7 @@ TEST(log_line, a_line_of_priority_leaves_time_and_process_to_the_reader)
     ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_DEBUG, "text"), "<7>main: text\n");
 }
 
-TEST(log_line, a_syslog_line_is_what_the_libc_would_send)
+TEST(log_line, syslog_line_equals_the_line_of_the_libc)
 {
     char pattern[160];
 
@@ -88,7 +88,7 @@ TEST(log_line, a_journal_line_is_a_field_a_line)
                      "REACTORD_THREAD=main\nMESSAGE=text\n");
 }
 
-TEST(log_line, layouts_do_not_share_a_time)
+TEST(log_line, layouts_do_not_share_a_cached_time)
 {
     char plain[64];
 
@@ -107,7 +107,7 @@ static void *build_as_worker(void *arg)
     return NULL;
 }
 
-TEST(log_line, a_line_names_the_thread_that_wrote_it)
+TEST(log_line, line_names_the_thread_that_wrote_it)
 {
     pthread_t thread;
 
@@ -128,7 +128,7 @@ TEST(log_line, no_text_can_forge_a_line)
     }
 }
 
-TEST(log_line, a_line_with_much_to_escape_is_cut_to_what_a_pipe_takes_whole)
+TEST(log_line, escaped_line_is_truncated_to_pipe_buf)
 {
     char text[LOG_LINE_BYTES];
     const char *line;

@@ -81,7 +81,7 @@ static int pipe_at_stderr(void)
 
 GROUP(file, setup, teardown);
 
-TEST(file, a_new_file_is_closed_to_others)
+TEST(file, new_file_is_private)
 {
     struct stat st;
 
@@ -91,7 +91,7 @@ TEST(file, a_new_file_is_closed_to_others)
     ck_assert_uint_eq(st.st_mode & 07777, 0640);
 }
 
-TEST(file, lines_are_added_to_a_file_that_is_there)
+TEST(file, lines_are_appended_to_an_existing_file)
 {
     open_target(path);
     log_info("first");
@@ -197,7 +197,7 @@ TEST(file, no_line_is_lost_while_other_threads_log_and_the_file_is_reopened)
 
 static const struct privileges nobody = {.change = true, .uid = 65534, .gid = 65534};
 
-TEST(file, a_file_we_created_is_given_to_the_user_we_become)
+TEST(file, file_we_created_is_given_to_the_user_we_become)
 {
     struct stat st;
 
@@ -209,7 +209,7 @@ TEST(file, a_file_we_created_is_given_to_the_user_we_become)
     ck_assert_uint_eq(st.st_uid, 65534);
 }
 
-TEST(file, a_file_that_was_there_keeps_its_owner)
+TEST(file, existing_file_keeps_its_owner)
 {
     struct stat st;
 
@@ -222,7 +222,7 @@ TEST(file, a_file_that_was_there_keeps_its_owner)
     ck_assert_uint_eq(st.st_uid, 0);
 }
 
-TEST(file, a_link_of_the_user_is_refused_at_reopening_too)
+TEST(file, link_of_the_user_is_refused_at_reopening)
 {
     char precious[80];
     struct stat st;
@@ -252,7 +252,7 @@ TEST(file, a_path_that_cannot_be_opened_is_an_error)
     ck_assert_int_eq(log_target_open(&none, dir, NULL), -EISDIR);
 }
 
-TEST(file, a_fifo_without_a_reader_is_an_error_and_nothing_to_wait_for)
+TEST(file, fifo_without_a_reader_is_an_error_and_does_not_block)
 {
     struct log_target *none;
 
@@ -260,7 +260,7 @@ TEST(file, a_fifo_without_a_reader_is_an_error_and_nothing_to_wait_for)
     ck_assert_int_eq(log_target_open(&none, path, NULL), -ENXIO);
 }
 
-TEST(file, a_full_disk_loses_the_line_and_nothing_else)
+TEST(file, full_disk_loses_only_the_line)
 {
     open_target("/dev/full");
     log_info("lost");
@@ -294,7 +294,7 @@ static off_t open_on_small_disk(void)
     return file_bytes();
 }
 
-TEST(file, a_line_that_was_cut_is_ended_before_the_next_one_and_counted_as_lost)
+TEST(file, truncated_line_is_terminated_before_the_next_and_counted_as_dropped)
 {
     off_t line_bytes = open_on_small_disk();
 
@@ -313,7 +313,7 @@ TEST(file, a_line_that_was_cut_is_ended_before_the_next_one_and_counted_as_lost)
 }
 
 /* Room for the line, but not for the one that tells. */
-TEST(file, the_number_of_lost_lines_is_told_once_it_can_be)
+TEST(file, number_of_dropped_lines_is_logged_when_the_disk_has_space_again)
 {
     off_t line_bytes = open_on_small_disk();
 
@@ -334,7 +334,7 @@ TEST(file, the_number_of_lost_lines_is_told_once_it_can_be)
 
 GROUP(stderr, setup, teardown);
 
-TEST(stderr, a_reader_that_is_gone_loses_the_line_and_nothing_else)
+TEST(stderr, closed_pipe_loses_only_the_line)
 {
     int reader = pipe_at_stderr();
 
@@ -343,7 +343,7 @@ TEST(stderr, a_reader_that_is_gone_loses_the_line_and_nothing_else)
     log_info("lost");
 }
 
-TEST(stderr, a_full_pipe_loses_lines_and_the_next_one_tells_how_many)
+TEST(stderr, full_pipe_drops_lines_and_logs_their_number_with_the_next)
 {
     int reader = pipe_at_stderr();
 
@@ -357,7 +357,7 @@ TEST(stderr, a_full_pipe_loses_lines_and_the_next_one_tells_how_many)
                      "info main: through again\n.* warning main: log: lines dropped: [0-9]+\n$");
 }
 
-TEST(stderr, whole_lines_go_through_a_pipe_whole_as_far_as_there_is_room)
+TEST(stderr, whole_lines_are_written_to_a_pipe_as_far_as_it_has_capacity)
 {
     static char lines[3 * PIPE_BUF];
     int reader = pipe_at_stderr();
@@ -379,13 +379,13 @@ TEST(stderr, whole_lines_go_through_a_pipe_whole_as_far_as_there_is_room)
     ck_assert_int_eq(log_target_put_lines(target, lines, 8), -EPIPE);
 }
 
-TEST(stderr, whole_lines_for_a_full_disk_come_back_with_its_error)
+TEST(stderr, write_of_whole_lines_to_a_full_disk_returns_its_error)
 {
     open_target("/dev/full");
     ck_assert_int_eq(log_target_put_lines(target, "text\n", 5), -ENOSPC);
 }
 
-TEST(stderr, whole_lines_go_to_a_file_at_once)
+TEST(stderr, whole_lines_are_written_to_a_file_in_one_call)
 {
     static char lines[32 * 1024];
 
@@ -394,7 +394,7 @@ TEST(stderr, whole_lines_go_to_a_file_at_once)
     ck_assert_int_eq(log_target_put_lines(target, lines, sizeof(lines)), sizeof(lines));
 }
 
-TEST(stderr, stderr_keeps_its_flags_for_those_who_share_it)
+TEST(stderr, flags_of_a_shared_stderr_are_unchanged)
 {
     int reader = pipe_at_stderr();
 
@@ -406,7 +406,7 @@ TEST(stderr, stderr_keeps_its_flags_for_those_who_share_it)
 }
 
 /* Regression: it was opened anew to append, and the others then wrote over what we had written. */
-TEST(stderr, a_file_at_stderr_is_written_at_the_place_where_others_write)
+TEST(stderr, file_at_stderr_is_appended_behind_other_writers)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
@@ -419,7 +419,7 @@ TEST(stderr, a_file_at_stderr_is_written_at_the_place_where_others_write)
     log_lines_expect(file_text(path), "^before\n2.* info main: text\nafter\n$");
 }
 
-TEST(stderr, stderr_that_leads_to_the_journal_gets_a_priority_and_no_time)
+TEST(stderr, stderr_connected_to_the_journal_gets_a_priority_and_no_time)
 {
     int journal = journal_at_stderr();
 
@@ -431,7 +431,7 @@ TEST(stderr, stderr_that_leads_to_the_journal_gets_a_priority_and_no_time)
     close(journal);
 }
 
-TEST(stderr, stderr_that_leads_elsewhere_than_the_journal_gets_the_time)
+TEST(stderr, stderr_not_connected_to_the_journal_gets_the_time)
 {
     int reader = pipe_at_stderr();
 
@@ -442,7 +442,7 @@ TEST(stderr, stderr_that_leads_elsewhere_than_the_journal_gets_the_time)
     close(reader);
 }
 
-TEST(stderr, a_full_socket_at_stderr_is_not_waited_for)
+TEST(stderr, full_socket_at_stderr_does_not_block)
 {
     int fds[2];
 

@@ -95,7 +95,7 @@ TEST(datagram, syslog_gets_each_line_as_a_datagram)
     log_lines_expect(text_of(fd), "^<29>.* main: more$");
 }
 
-TEST(datagram, whole_lines_become_messages_of_their_own_and_are_left_as_they_are)
+TEST(datagram, each_whole_line_is_a_message_and_is_not_escaped_again)
 {
     static const char lines[] = "{\"a\":\"\\u0001\"}\nsecond\n";
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
@@ -108,7 +108,7 @@ TEST(datagram, whole_lines_become_messages_of_their_own_and_are_left_as_they_are
     log_lines_expect(text_of(fd), "^<30>.*: second$");
 }
 
-TEST(datagram, whole_lines_that_a_log_daemon_does_not_take_stay_with_the_caller)
+TEST(datagram, whole_lines_refused_by_the_log_daemon_stay_with_the_caller)
 {
     char lines[100 * 8 + 1] = "";
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
@@ -129,7 +129,7 @@ TEST(datagram, whole_lines_that_a_log_daemon_does_not_take_stay_with_the_caller)
         log_lines_expect(text_of(fd), ": line 77$");
 }
 
-TEST(datagram, whole_lines_of_the_journal_are_fields_too)
+TEST(datagram, whole_lines_for_the_journal_are_fields)
 {
     int fd = pose_as_log_daemon("/run/systemd/journal/socket", "/run/systemd/journal", "/run");
 
@@ -140,7 +140,7 @@ TEST(datagram, whole_lines_of_the_journal_are_fields_too)
     log_lines_expect(text_of(fd), "^PRIORITY=6\n.*\nMESSAGE=text\n$");
 }
 
-TEST(datagram, a_log_daemon_that_was_restarted_is_found_again)
+TEST(datagram, restarted_log_daemon_is_found_again)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
@@ -183,7 +183,7 @@ static const char *message_of(int fd)
     return text;
 }
 
-TEST(datagram, a_syslog_that_takes_connections_gets_each_line_with_a_nul)
+TEST(datagram, stream_syslog_gets_each_line_with_a_nul)
 {
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev"), connection;
 
@@ -199,7 +199,7 @@ TEST(datagram, a_syslog_that_takes_connections_gets_each_line_with_a_nul)
     log_lines_expect(message_of(connection), "^<30>.*: two$");
 }
 
-TEST(datagram, a_syslog_that_takes_connections_and_was_restarted_is_found_again)
+TEST(datagram, restarted_stream_syslog_is_found_again)
 {
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev"), connection;
 
@@ -217,7 +217,7 @@ TEST(datagram, a_syslog_that_takes_connections_and_was_restarted_is_found_again)
     log_lines_expect(message_of(connection), "main: log: lines dropped: 1$");
 }
 
-TEST(datagram, a_syslog_that_takes_connections_and_does_not_read_gets_whole_messages_later)
+TEST(datagram, stream_syslog_that_does_not_read_gets_whole_messages_later)
 {
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev"), connection;
     const char *text;
@@ -262,7 +262,7 @@ static void hear_part(int fd)
     ck_assert_int_eq(text[last - 1], 'x');
 }
 
-TEST(datagram, a_message_of_which_syslog_took_a_part_is_ended_before_the_next)
+TEST(datagram, message_partly_taken_by_syslog_is_terminated_before_the_next)
 {
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev"), connection;
     const char *lines = one_and_long_line();
@@ -283,7 +283,7 @@ TEST(datagram, a_message_of_which_syslog_took_a_part_is_ended_before_the_next)
     log_lines_expect(message_of(connection), "^<30>.*: one$");
 }
 
-TEST(datagram, a_line_of_which_the_journal_at_stderr_took_a_part_is_ended_before_the_next)
+TEST(datagram, line_partly_taken_by_the_journal_is_terminated_before_the_next)
 {
     const char *lines = one_and_long_line();
     int journal = journal_at_stderr();
@@ -298,7 +298,7 @@ TEST(datagram, a_line_of_which_the_journal_at_stderr_took_a_part_is_ended_before
     ck_assert_str_eq(text_of(journal), "\n<6>one\n");
 }
 
-TEST(datagram, a_log_daemon_that_does_not_read_is_not_waited_for)
+TEST(datagram, log_daemon_that_does_not_read_does_not_block)
 {
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");
 
@@ -309,7 +309,7 @@ TEST(datagram, a_log_daemon_that_does_not_read_is_not_waited_for)
         log_info("line %d of ten thousand", i);
 }
 
-TEST(datagram, a_log_daemon_that_is_not_there_is_an_error)
+TEST(datagram, missing_log_daemon_is_an_error)
 {
     struct log_target *none;
     int fd = pose_as_log_daemon("/dev/log", "/dev", "/dev");

@@ -15,7 +15,7 @@
 
 GROUP(notify, manager_open, manager_close);
 
-TEST(notify, ready_is_told_with_the_process_and_a_status)
+TEST(notify, ready_is_sent_with_the_process_and_a_status)
 {
     char expected[128];
 
@@ -25,7 +25,7 @@ TEST(notify, ready_is_told_with_the_process_and_a_status)
     ck_assert_str_eq(manager_received(), expected);
 }
 
-TEST(notify, a_reload_is_told_with_its_time_and_a_status)
+TEST(notify, reload_is_sent_with_its_time_and_a_status)
 {
     int64_t before_us = clock_now_ns() / NS_PER_US, at_us;
     char rest[64];
@@ -39,7 +39,7 @@ TEST(notify, a_reload_is_told_with_its_time_and_a_status)
     ck_assert_str_eq(rest, "STATUS=Reloading it\n");
 }
 
-TEST(notify, stopping_is_told_with_a_status)
+TEST(notify, stopping_is_sent_with_a_status)
 {
     notify_stopping("Draining, sessions left: %u", 2u);
     ck_assert_str_eq(manager_received(), "STOPPING=1\nSTATUS=Draining, sessions left: 2\n");
@@ -51,13 +51,13 @@ TEST(notify, a_status_alone_changes_no_state)
     ck_assert_str_eq(manager_received(), "STATUS=Draining, sessions left: 1\n");
 }
 
-TEST(notify, an_extension_is_told_in_microseconds)
+TEST(notify, extension_is_sent_in_microseconds)
 {
     notify_extend(20 * NS_PER_S);
     ck_assert_str_eq(manager_received(), "EXTEND_TIMEOUT_USEC=20000000\n");
 }
 
-TEST(notify, a_stored_descriptor_goes_with_its_name)
+TEST(notify, stored_descriptor_is_sent_with_its_name)
 {
     ck_assert_int_eq(notify_store("web", 0), 0);
     ck_assert_str_eq(manager_received(), "FDSTORE=1\nFDNAME=web\n");
@@ -67,7 +67,7 @@ TEST(notify, a_stored_descriptor_goes_with_its_name)
     ck_assert_int_eq(notify_store("web", 0), -ECONNREFUSED);
 }
 
-TEST(notify, a_status_that_is_too_long_is_cut)
+TEST(notify, long_status_is_truncated)
 {
     char status[1024];
     const char *message;
@@ -80,7 +80,7 @@ TEST(notify, a_status_that_is_too_long_is_cut)
     ck_assert_str_eq(message + strlen(message) - 2, "x\n");
 }
 
-TEST(notify, the_watchdog_is_fed_twice_in_its_period)
+TEST(notify, watchdog_interval_is_half_the_period)
 {
     char pid[32];
 
@@ -93,7 +93,7 @@ TEST(notify, the_watchdog_is_fed_twice_in_its_period)
     ck_assert_str_eq(manager_received(), "WATCHDOG=1");
 }
 
-TEST(notify, a_watchdog_of_nobody_or_of_another_process_is_never_fed)
+TEST(notify, watchdog_of_another_process_or_none_is_never_fed)
 {
     char pid[32];
 
@@ -105,8 +105,7 @@ TEST(notify, a_watchdog_of_nobody_or_of_another_process_is_never_fed)
 
 static const char *const bad_periods[] = {"", "0", "-1", "30s", "18446744073709551615"};
 
-TEST_EACH(notify, a_period_that_is_no_number_of_microseconds_is_told_and_never_fed,
-          ARRAY_LEN(bad_periods))
+TEST_EACH(notify, invalid_watchdog_period_is_reported_and_never_fed, ARRAY_LEN(bad_periods))
 {
     log_lines_capture(LOG_LEVEL_WARNING);
     manager_watch(bad_periods[_i], NULL);
@@ -114,7 +113,7 @@ TEST_EACH(notify, a_period_that_is_no_number_of_microseconds_is_told_and_never_f
     EXPECT_LOG_LINES("systemd's watchdog is not fed: WATCHDOG_USEC ", 1);
 }
 
-TEST(notify, a_period_beyond_the_clock_is_never)
+TEST(notify, watchdog_period_beyond_the_clock_is_never)
 {
     manager_watch("18446744073709551614", NULL);
     ck_assert_int_eq(notify_watchdog_interval_ns(), CLOCK_NEVER);
@@ -132,14 +131,14 @@ TEST(notify, without_a_service_manager_nothing_is_sent)
     ck_assert_str_eq(manager_received(), "");
 }
 
-TEST(notify, a_service_manager_that_is_gone_is_no_error)
+TEST(notify, lost_service_manager_is_no_error)
 {
     manager_close();
     notify_ready("ready");
     notify_status("status");
 }
 
-TEST(notify, another_main_process_is_told_and_nothing_after_it)
+TEST(notify, process_that_named_another_main_process_sends_nothing_more)
 {
     ck_assert_int_eq(notify_hand_over(4711), 0);
     ck_assert_str_eq(manager_received(), "WATCHDOG=1\nMAINPID=4711\n");
@@ -171,7 +170,7 @@ static void retry_until_sent(void)
     }
 }
 
-TEST(notify, a_manager_that_does_not_read_blocks_nothing_and_gets_the_last_of_each_kind_in_order)
+TEST(notify, full_socket_of_the_manager_does_not_block_and_the_last_of_each_kind_is_sent)
 {
     log_lines_capture(LOG_LEVEL_NOTICE);
     manager_fill();
@@ -195,7 +194,7 @@ TEST(notify, a_manager_that_does_not_read_blocks_nothing_and_gets_the_last_of_ea
     EXPECT_LOG_LINES("systemd takes messages from NOTIFY_SOCKET again", 1);
 }
 
-TEST(notify, stored_descriptors_wait_with_a_copy_unless_their_name_is_removed)
+TEST(notify, pending_stores_keep_a_copy_of_the_descriptor_until_removed)
 {
     int ends[2], later[2];
 
@@ -216,7 +215,7 @@ TEST(notify, stored_descriptors_wait_with_a_copy_unless_their_name_is_removed)
     ck_assert_int_eq(later[1], ends[1] + 1); /* no copy is left */
 }
 
-TEST(notify, a_hand_over_that_the_manager_does_not_take_changes_nothing)
+TEST(notify, hand_over_that_the_manager_does_not_take_changes_nothing)
 {
     manager_fill();
     notify_status("waits");
@@ -228,7 +227,7 @@ TEST(notify, a_hand_over_that_the_manager_does_not_take_changes_nothing)
     ck_assert_int_eq(notify_retry_at_ns(), CLOCK_NEVER);
 }
 
-TEST(notify, a_process_that_is_not_the_main_one_any_more_drops_what_waits)
+TEST(notify, process_that_is_no_longer_the_main_one_drops_pending_messages)
 {
     manager_fill();
     notify_status("waits");

@@ -67,7 +67,7 @@ static bool exists(const char *name)
 
 GROUP(pid_file, setup, teardown);
 
-TEST(pid_file, the_file_holds_our_process_id_while_it_is_ours)
+TEST(pid_file, file_has_our_process_id_until_it_is_removed)
 {
     struct pid_file *pf;
     struct stat st;
@@ -80,7 +80,7 @@ TEST(pid_file, the_file_holds_our_process_id_while_it_is_ours)
     ck_assert(!exists(path));
 }
 
-TEST(pid_file, a_second_daemon_is_told_who_runs)
+TEST(pid_file, second_daemon_reports_the_running_process)
 {
     struct pid_file *pf, *second;
     char expected[128];
@@ -97,7 +97,7 @@ TEST(pid_file, a_second_daemon_is_told_who_runs)
 /* Of a process that runs, but holds no lock; empty. */
 static const char *const left_behind[] = {"1\n", ""};
 
-TEST_EACH(pid_file, a_file_left_by_a_crash_is_taken_over_even_if_empty, 2)
+TEST_EACH(pid_file, stale_or_empty_file_is_taken_over, 2)
 {
     struct pid_file *pf;
 
@@ -107,7 +107,7 @@ TEST_EACH(pid_file, a_file_left_by_a_crash_is_taken_over_even_if_empty, 2)
     pid_file_remove(pf);
 }
 
-TEST(pid_file, no_other_user_can_lock_the_file_afterwards)
+TEST(pid_file, file_taken_over_cannot_be_locked_by_other_users)
 {
     struct pid_file *pf;
     struct stat st;
@@ -120,7 +120,7 @@ TEST(pid_file, no_other_user_can_lock_the_file_afterwards)
     pid_file_remove(pf);
 }
 
-TEST(pid_file, the_lock_ends_with_the_process_that_held_it)
+TEST(pid_file, lock_ends_with_the_process_that_held_it)
 {
     struct pid_file *pf;
     pid_t child = fork();
@@ -174,7 +174,7 @@ TEST(pid_file, a_fifo_is_refused_without_waiting)
     ck_assert_int_eq(pid_file_create(&pf, path, NULL), -EINVAL);
 }
 
-TEST(pid_file, a_directory_that_is_missing_is_an_error_with_the_path)
+TEST(pid_file, missing_directory_is_an_error_with_the_path)
 {
     struct pid_file *pf;
 
@@ -183,7 +183,7 @@ TEST(pid_file, a_directory_that_is_missing_is_an_error_with_the_path)
                      "pid file /nonexistent/reactord.pid: No such file or directory");
 }
 
-TEST(pid_file, a_file_that_another_replaced_is_not_removed)
+TEST(pid_file, file_replaced_by_another_is_not_removed)
 {
     struct pid_file *pf;
 
@@ -194,7 +194,7 @@ TEST(pid_file, a_file_that_another_replaced_is_not_removed)
     assert_content(path, "1\n");
 }
 
-TEST(pid_file, where_the_directory_is_closed_to_us_the_file_is_emptied)
+TEST(pid_file, in_a_directory_without_write_permission_the_file_is_emptied)
 {
     struct pid_file *pf;
 
@@ -226,7 +226,7 @@ static void have_and_leave(void)
     }
 }
 
-TEST(pid_file, who_has_the_file_is_named_in_it_although_others_come_and_go)
+TEST(pid_file, file_names_its_owner_while_processes_compete_for_it)
 {
     pid_t children[3];
     int status;
@@ -246,7 +246,7 @@ TEST(pid_file, who_has_the_file_is_named_in_it_although_others_come_and_go)
     ck_assert(!exists(path));
 }
 
-TEST(pid_file, removing_no_file_is_allowed)
+TEST(pid_file, removing_null_is_allowed)
 {
     pid_file_remove(NULL);
 }
@@ -262,7 +262,7 @@ static struct pid_file *adopt(const struct pid_file *from)
     return pf;
 }
 
-TEST(pid_file, a_file_that_was_adopted_is_not_ours_until_it_is_claimed)
+TEST(pid_file, adopted_file_is_not_ours_until_it_is_claimed)
 {
     struct pid_file *old, *new;
 
@@ -275,7 +275,7 @@ TEST(pid_file, a_file_that_was_adopted_is_not_ours_until_it_is_claimed)
     ck_assert(!exists(path));
 }
 
-TEST(pid_file, a_file_that_was_given_away_names_the_other_and_stays)
+TEST(pid_file, file_given_away_names_the_successor_and_stays)
 {
     struct pid_file *old, *new;
 
@@ -291,7 +291,7 @@ TEST(pid_file, a_file_that_was_given_away_names_the_other_and_stays)
     ck_assert(!exists(path));
 }
 
-TEST(pid_file, a_file_that_the_other_has_not_adopted_is_removed)
+TEST(pid_file, file_not_adopted_by_the_successor_is_removed)
 {
     struct pid_file *old;
 
@@ -301,7 +301,7 @@ TEST(pid_file, a_file_that_the_other_has_not_adopted_is_removed)
     pid_file_remove(old);
 }
 
-TEST(pid_file, a_file_that_was_given_away_is_free_when_the_other_has_ended)
+TEST(pid_file, file_given_away_is_free_when_the_successor_has_ended)
 {
     struct pid_file *old, *new, *next;
 
@@ -329,7 +329,7 @@ TEST(pid_file, another_file_at_the_path_is_not_adopted)
     assert_content(path, "1\n");
 }
 
-TEST(pid_file, without_a_file_nothing_is_given_or_claimed)
+TEST(pid_file, without_a_file_there_is_nothing_to_give_or_claim)
 {
     pid_file_give(NULL, 1);
     pid_file_claim(NULL);

@@ -36,7 +36,7 @@ TEST(privileges, without_user_and_group_nothing_changes)
     ck_assert_int_eq(privileges_drop(&p), 0);
 }
 
-TEST(privileges, a_name_brings_its_primary_group)
+TEST(privileges, user_name_implies_its_primary_group)
 {
     const struct passwd *nobody = getpwnam("nobody");
     struct privileges p;
@@ -51,7 +51,7 @@ TEST(privileges, a_name_brings_its_primary_group)
     ck_assert_str_eq(p.login, "nobody");
 }
 
-TEST(privileges, a_number_that_has_an_entry_is_that_user)
+TEST(privileges, number_with_a_passwd_entry_is_that_user)
 {
     struct privileges p;
 
@@ -62,7 +62,7 @@ TEST(privileges, a_number_that_has_an_entry_is_that_user)
     ck_assert_uint_eq(p.gid, getpwnam("nobody")->pw_gid);
 }
 
-TEST(privileges, a_number_without_an_entry_needs_a_group)
+TEST(privileges, number_without_a_passwd_entry_needs_a_group)
 {
     struct privileges p;
 
@@ -78,7 +78,7 @@ TEST(privileges, a_number_without_an_entry_needs_a_group)
     ck_assert_str_eq(p.login, "");
 }
 
-TEST(privileges, a_group_goes_before_the_primary_group)
+TEST(privileges, configured_group_replaces_the_primary_group)
 {
     struct privileges p;
 
@@ -98,7 +98,7 @@ TEST(privileges, an_unknown_user_or_group_is_refused_by_name)
     ck_assert_str_eq(log_lines_last(), "group no-such-group: no such group");
 }
 
-TEST(privileges, the_number_that_means_nobody_to_the_kernel_is_refused)
+TEST(privileges, invalid_uid_4294967295_is_refused)
 {
     struct privileges p;
 
@@ -116,7 +116,7 @@ static void become_nobody(void)
     ck_assert_int_eq(privileges_drop(&p), 0);
 }
 
-TEST(privileges, root_is_given_up_for_good)
+TEST(privileges, root_cannot_be_regained)
 {
     const struct passwd *nobody = getpwnam("nobody");
     uid_t ruid, euid, suid;
@@ -139,7 +139,7 @@ TEST(privileges, root_is_given_up_for_good)
     ck_assert_int_ne(access("/etc/shadow", R_OK), 0);
 }
 
-TEST(privileges, who_is_not_root_may_ask_for_itself_only)
+TEST(privileges, unprivileged_process_may_only_keep_its_user)
 {
     struct privileges p;
 
@@ -152,7 +152,7 @@ TEST(privileges, who_is_not_root_may_ask_for_itself_only)
     ck_assert_int_eq(privileges_lookup(&p, NULL, "daemon"), -EPERM);
 }
 
-TEST(privileges, a_drop_that_is_not_permitted_is_an_error)
+TEST(privileges, failed_drop_is_an_error)
 {
     struct privileges p;
 
@@ -216,7 +216,7 @@ TEST(privileges, capabilities_that_outlive_root_are_given_up)
     ck_assert_int_ne(access("/etc/shadow", R_OK), 0);
 }
 
-TEST(privileges, a_drop_that_leaves_no_capability_says_so)
+TEST(privileges, drop_that_loses_net_bind_service_is_logged)
 {
     if (geteuid() != 0 || ANOTHER_THREAD ||
         prctl(PR_SET_SECUREBITS, SECBIT_KEEP_CAPS_LOCKED, 0, 0, 0) < 0)
@@ -241,7 +241,7 @@ TEST(privileges, a_number_without_an_entry_has_no_supplementary_groups)
     ck_assert_uint_eq(groups[0], p.gid);
 }
 
-TEST(privileges, groups_are_lent_and_given_back)
+TEST(privileges, supplementary_groups_can_be_borrowed_and_restored)
 {
     const gid_t extra[] = {4, 27};
     struct privileges_groups *ours;
@@ -261,7 +261,7 @@ TEST(privileges, groups_are_lent_and_given_back)
     ck_assert_uint_eq(getegid(), 0);
 }
 
-TEST(privileges, no_program_gains_privileges_any_more)
+TEST(privileges, programs_cannot_gain_privileges)
 {
     ck_assert_int_eq(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 0);
     privileges_set_no_new_privs();

@@ -57,7 +57,7 @@ TEST(program, a_relative_path_is_made_absolute)
     ck_assert_str_eq(find("./tool") + strlen(dir), "/./tool");
 }
 
-TEST(program, a_name_is_searched_as_the_shell_does)
+TEST(program, name_is_searched_in_path_as_the_shell_does)
 {
     char list[128];
 
@@ -75,7 +75,7 @@ TEST(program, an_empty_entry_is_the_working_directory)
 
 static const char *const nameless[] = {"", "not-in-any-directory", NULL};
 
-TEST_EACH(program, else_the_kernel_knows_it, ARRAY_LEN(nameless))
+TEST_EACH(program, program_without_a_path_is_found_by_proc_self_exe, ARRAY_LEN(nameless))
 {
     char self[PATH_MAX];
     ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);

@@ -454,7 +454,7 @@ TEST(signals, the_loops_are_watched_while_running_and_while_draining)
     EXPECT_LOG_LINES("SIGQUIT from pid ", 2);
 }
 
-TEST(signals, while_nothing_is_due_the_process_sleeps)
+TEST(signals, process_sleeps_while_nothing_is_due)
 {
     server.watch_interval_ns = CLOCK_NEVER;
     server.on_drain = last_session_ends;
@@ -463,7 +463,7 @@ TEST(signals, while_nothing_is_due_the_process_sleeps)
     ck_assert_uint_eq(server.watches, 0);
 }
 
-TEST(signals, the_service_manager_is_fed_with_the_looks)
+TEST(signals, service_manager_is_fed_with_the_checks_of_the_loops)
 {
     manager_watch("1000000", NULL);
     server.on_watch = step_with_watch;
@@ -525,7 +525,7 @@ static void signal_meanwhile(void)
     }
 }
 
-TEST(signals, while_a_reload_changes_the_server_others_wait_and_a_stop_hurries_it)
+TEST(signals, signals_wait_for_a_reload_and_a_stop_signal_hastens_it)
 {
     changes.applying = true;
     server.on_watch = signal_meanwhile;
@@ -557,7 +557,7 @@ static void stop_behind_eight(void)
     }
 }
 
-TEST_EACH(signals, a_stop_signal_replaces_none_before_it, ARRAY_LEN(stops_in_turn))
+TEST_EACH(signals, stop_signal_does_not_replace_earlier_signals, ARRAY_LEN(stops_in_turn))
 {
     next_stops = stops_in_turn[_i];
     changes.applying = true;
@@ -656,7 +656,7 @@ TEST(signals, the_first_sigterm_to_a_replaced_process_lets_its_sessions_finish)
     EXPECT_LOG_LINES("all sessions have finished", 1);
 }
 
-TEST(signals, a_replaced_process_is_told_to_stop)
+TEST(signals, replaced_process_stops_when_told)
 {
     upgrade.replaced = true;
     take_step(UPGRADE_TOLD_STOP);
@@ -702,7 +702,7 @@ static void take_over_while_draining(void)
     server.on_watch = end_after_take_over;
 }
 
-TEST(signals, a_process_that_takes_over_while_it_drains_is_not_ready)
+TEST(signals, process_that_takes_over_while_draining_is_not_ready)
 {
     notify_set_main(false);
     server.on_leave = take_over_while_draining;
@@ -714,7 +714,7 @@ TEST(signals, a_process_that_takes_over_while_it_drains_is_not_ready)
     ck_assert(told("STOPPING=1"));
 }
 
-TEST(signals, before_it_takes_over_a_process_leaves_the_sockets_to_the_other)
+TEST(signals, process_stopped_before_its_take_over_leaves_the_sockets_to_the_other)
 {
     server.on_leave = last_session_ends;
     upgrade.pending = true;
@@ -746,7 +746,7 @@ static void own_sessions_end(void)
     server.events.drained(server.events.cookie);
 }
 
-TEST(signals, the_process_ends_with_the_last_that_it_has_replaced)
+TEST(signals, process_ends_after_the_last_process_that_it_replaced)
 {
     upgrade.old = 2;
     server.on_drain = own_sessions_end;
@@ -764,7 +764,7 @@ static void look_until_due(void)
         send_signal(SIGINT);
 }
 
-TEST(signals, an_unconfirmed_reload_is_looked_at_in_time)
+TEST(signals, unconfirmed_reload_is_checked_in_time)
 {
     server.watch_interval_ns = CLOCK_NEVER;
     changes.due_at_ns = clock_now_ns() + 20 * NS_PER_MS;
@@ -796,14 +796,14 @@ static enum exit_code stop_in_way(int i, int stop_rc)
     return run_until_stopped(run, &conf, &alone);
 }
 
-TEST_EACH(signals, when_all_threads_have_ended_the_caller_may_free_all, ARRAY_LEN(ways))
+TEST_EACH(signals, caller_may_free_everything_when_all_threads_have_ended, ARRAY_LEN(ways))
 {
     alone = false;
     ck_assert_int_eq(stop_in_way(_i, 0), EXIT_CODE_OK);
     ck_assert(alone);
 }
 
-TEST_EACH(signals, a_loop_that_hangs_is_a_failure_and_told_to_the_caller, ARRAY_LEN(ways))
+TEST_EACH(signals, hanging_loop_is_a_failure_and_reported_to_the_caller, ARRAY_LEN(ways))
 {
     alone = true;
     ck_assert_int_eq(stop_in_way(_i, -ETIMEDOUT), EXIT_CODE_FAILED);
@@ -813,7 +813,7 @@ TEST_EACH(signals, a_loop_that_hangs_is_a_failure_and_told_to_the_caller, ARRAY_
     ck_assert_uint_eq(log_lines_with("cut"), 0);
 }
 
-TEST_EACH(signals, slow_work_that_goes_on_is_no_failure_but_told_to_the_caller, ARRAY_LEN(ways))
+TEST_EACH(signals, slow_executor_work_is_reported_to_the_caller_and_no_failure, ARRAY_LEN(ways))
 {
     alone = true;
     ck_assert_int_eq(stop_in_way(_i, -EBUSY), EXIT_CODE_OK);
@@ -822,7 +822,7 @@ TEST_EACH(signals, slow_work_that_goes_on_is_no_failure_but_told_to_the_caller, 
     EXPECT_LOG_LINES(ways[_i].line, 1);
 }
 
-TEST(signals, time_to_stop_is_asked_for_before_a_thread_can_hang)
+TEST(signals, stop_time_is_extended_before_a_thread_can_hang)
 {
     send_signal(SIGINT);
     ck_assert_int_eq(run_until_stopped(run, &conf, &alone), EXIT_CODE_OK);

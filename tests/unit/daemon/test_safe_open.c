@@ -205,7 +205,7 @@ static const struct {
              {replace_by_link, true, -ELOOP},
              {replace_by_hard_link, true, -EACCES}};
 
-TEST_EACH(as_root, a_link_that_the_user_makes_after_the_look_is_refused, ARRAY_LEN(races))
+TEST_EACH(as_root, link_created_between_check_and_open_is_refused, ARRAY_LEN(races))
 {
     if (races[_i].there)
         make_file("all/log");
@@ -224,7 +224,7 @@ TEST_EACH(as_root, a_hard_link_of_the_user_is_refused, ARRAY_LEN(links))
     assert_refused(at(links[_i]));
 }
 
-TEST(as_root, a_link_on_the_way_is_refused)
+TEST(as_root, link_in_a_parent_directory_is_refused)
 {
     ck_assert_int_eq(symlink(at("mine"), at("theirs/way")), 0);
     assert_refused(at("theirs/way/precious"));
@@ -233,7 +233,7 @@ TEST(as_root, a_link_on_the_way_is_refused)
     assert_refused(at("theirs/../mine/../theirs/way/precious"));
 }
 
-TEST(as_root, a_directory_of_the_user_is_refused_although_it_may_not_write_there)
+TEST(as_root, directory_of_the_user_is_refused_even_without_write_permission)
 {
     make_file("theirs/file");
     ck_assert_int_eq(chmod(at("theirs"), 0555), 0);
@@ -277,7 +277,7 @@ static const char *chain_of_links(unsigned n)
 }
 
 /* Where the user cannot look: its own open(2) is denied before it has counted any. */
-TEST(as_root, as_many_links_of_root_are_followed_as_the_kernel_follows)
+TEST(as_root, as_many_links_of_root_are_followed_as_by_the_kernel)
 {
     make_dir("closed", 0700, 0);
     ck_assert_int_eq(try(chain_of_links(40), APPEND), 0);
@@ -291,7 +291,7 @@ TEST(as_root, as_many_links_of_root_are_followed_as_the_kernel_follows)
 }
 
 /* What a group may do does not matter to a user who is not in it: it is ours that is not asked. */
-TEST(as_root, the_groups_of_root_open_nothing_for_the_user)
+TEST(as_root, groups_of_root_are_not_used_for_the_user)
 {
     const gid_t extra = 12345;
 
@@ -303,7 +303,7 @@ TEST(as_root, the_groups_of_root_open_nothing_for_the_user)
     ck_assert_uint_eq(owner(), 0);
 }
 
-TEST(as_root, a_file_of_root_where_all_may_write_is_taken)
+TEST(as_root, file_of_root_in_a_world_writable_directory_is_taken)
 {
     make_file("all/log");
     ck_assert_int_eq(try(at("all/log"), O_WRONLY | O_APPEND | O_CLOEXEC), 0);
@@ -334,7 +334,7 @@ TEST(as_root, a_fifo_of_the_user_is_opened_as_the_user)
     close(reader);
 }
 
-TEST(as_root, the_longest_name_that_there_can_be_is_opened)
+TEST(as_root, name_of_maximum_length_is_opened)
 {
     char path[sizeof(dir) + 8 + NAME_MAX + 1];
     size_t len = (size_t)snprintf(path, sizeof(path), "%s/mine/", dir);
@@ -345,7 +345,7 @@ TEST(as_root, the_longest_name_that_there_can_be_is_opened)
     ck_assert(as_root);
 }
 
-TEST(as_root, what_is_not_there_is_an_error_of_its_own)
+TEST(as_root, missing_file_or_directory_has_its_own_error)
 {
     ck_assert_int_eq(try(at("mine/none"), O_WRONLY | O_CLOEXEC), -ENOENT);
     ck_assert_int_eq(try(at("none/log"), APPEND), -ENOENT);
@@ -354,7 +354,7 @@ TEST(as_root, what_is_not_there_is_an_error_of_its_own)
     fd = -1;
 }
 
-TEST(as_root, without_another_user_a_path_is_opened_as_ever)
+TEST(as_root, without_another_user_a_path_is_opened_directly)
 {
     const struct privileges same = {.uid = geteuid(), .gid = getegid()};
 

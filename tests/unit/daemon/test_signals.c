@@ -59,7 +59,7 @@ TEST(signals, sigrtmin_is_read_with_its_name)
     ck_assert_str_eq(signals_name(SIGRTMIN + 1), "signal");
 }
 
-TEST(signals, a_signal_that_came_twice_may_be_read_once)
+TEST(signals, signal_sent_twice_may_be_read_once)
 {
     struct signal_notice notice;
 
@@ -73,7 +73,7 @@ TEST(signals, a_signal_that_came_twice_may_be_read_once)
     ck_assert_int_eq(signals_read(fd, &notice), -EAGAIN);
 }
 
-TEST(signals, a_broken_pipe_is_an_errno)
+TEST(signals, broken_pipe_is_an_error_number)
 {
     int ends[2];
 
@@ -84,7 +84,7 @@ TEST(signals, a_broken_pipe_is_an_errno)
     close(ends[1]);
 }
 
-TEST(signals, a_signal_without_an_answer_keeps_its_action)
+TEST(signals, unhandled_signal_keeps_its_action)
 {
     int status;
     pid_t pid = fork();

@@ -180,7 +180,7 @@ static void run_refused(unsigned i)
     ck_assert_int_eq(errno, EPERM);
 }
 
-TEST_EACH(syscall_filter, a_call_that_a_server_does_not_need_fails, ARRAY_LEN(refused))
+TEST_EACH(syscall_filter, system_call_that_is_not_needed_fails, ARRAY_LEN(refused))
 {
     filtered(run_refused, (unsigned)_i);
 }
@@ -193,7 +193,7 @@ static void run_clone3(unsigned i)
 }
 
 /* With ENOSYS the C library falls back to clone(2). */
-TEST(syscall_filter, a_process_cannot_be_started_by_the_newest_call)
+TEST(syscall_filter, process_cannot_be_started_by_clone3)
 {
     filtered(run_clone3, 0);
 }
@@ -211,7 +211,7 @@ static void refuse_filters(void)
     seccomp_release(first);
 }
 
-TEST(syscall_filter, the_error_of_a_kernel_that_refuses_the_filter_is_told)
+TEST(syscall_filter, kernel_error_of_the_filter_is_reported)
 {
     if (IF_SANITIZED(true, false))
         return;

@@ -89,13 +89,13 @@ static bool start(const char *text, const char *log)
     return true;
 }
 
-TEST(check, files_that_all_can_read_are_fine)
+TEST(check, files_readable_by_all_are_not_warned_of)
 {
     if (start(ECHO "idle_timeout = 1s\n", "stderr"))
         ck_assert_str_eq(said, "");
 }
 
-TEST(check, a_configuration_that_only_root_can_read_is_warned_of)
+TEST(check, configuration_readable_by_root_only_is_warned_of)
 {
     umask(0077);
     if (start(ECHO, "stderr"))
@@ -104,7 +104,7 @@ TEST(check, a_configuration_that_only_root_can_read_is_warned_of)
                          "Permission denied; a reload would fail\n");
 }
 
-TEST(check, so_is_a_file_of_access_rules)
+TEST(check, access_rules_readable_by_root_only_are_warned_of)
 {
     char text[8192];
 
@@ -135,7 +135,7 @@ TEST(check, logs_that_only_root_can_open_are_warned_of)
     unlink("private/log");
 }
 
-TEST(check, who_stays_the_same_user_is_not_warned)
+TEST(check, unchanged_user_is_not_warned)
 {
     struct privileges same;
     struct user_check uc = {.user = &same, .config_path = "missing.ini"};

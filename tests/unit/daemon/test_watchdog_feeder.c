@@ -70,7 +70,7 @@ static int64_t looked_at_ns(void)
 
 GROUP(looks, setup, manager_close);
 
-TEST(looks, when_nobody_asks_nothing_is_due)
+TEST(looks, nothing_is_due_without_watchdog_and_stall_threshold)
 {
     watchdog_feeder_start(&watchdog_feeder, NULL);
     ck_assert_int_eq(watchdog_feeder_due_at_ns(&watchdog_feeder), CLOCK_NEVER);
@@ -79,7 +79,7 @@ TEST(looks, when_nobody_asks_nothing_is_due)
     ck_assert_str_eq(manager_received(), "");
 }
 
-TEST(looks, the_loops_are_looked_at_without_a_service_manager_that_waits)
+TEST(looks, loops_are_checked_without_a_watchdog)
 {
     watch_interval_ns = 5 * NS_PER_MS;
     watchdog_feeder_start(&watchdog_feeder, NULL);
@@ -93,7 +93,7 @@ TEST(looks, the_loops_are_looked_at_without_a_service_manager_that_waits)
     }
 }
 
-TEST(looks, a_look_that_is_not_due_does_nothing)
+TEST(looks, check_that_is_not_due_does_nothing)
 {
     watch_interval_ns = 3600 * NS_PER_S;
     manager_watch("7200000000", NULL);
@@ -104,7 +104,7 @@ TEST(looks, a_look_that_is_not_due_does_nothing)
     ck_assert_str_eq(manager_received(), "");
 }
 
-TEST(looks, without_looks_of_the_server_it_is_fed_twice_in_the_period)
+TEST(looks, without_checks_of_the_server_the_watchdog_is_fed_twice_in_its_period)
 {
     manager_watch("40000", NULL);
     watchdog_feeder_start(&watchdog_feeder, NULL);
@@ -122,7 +122,7 @@ TEST(looks, without_looks_of_the_server_it_is_fed_twice_in_the_period)
  * Half of the period are 100 ms and a look is each 15 ms, so from 85 ms on the next look would be
  * too late.
  */
-TEST(looks, it_is_fed_with_the_last_look_before_half_of_the_period_is_over)
+TEST(looks, watchdog_is_fed_with_the_last_check_before_half_of_the_period)
 {
     int64_t fed_at_ns;
 
@@ -143,7 +143,7 @@ TEST(looks, it_is_fed_with_the_last_look_before_half_of_the_period_is_over)
     }
 }
 
-TEST(looks, it_is_not_fed_while_a_loop_stalls_and_as_soon_as_it_turns)
+TEST(looks, watchdog_is_not_fed_while_a_loop_stalls_and_as_soon_as_it_turns)
 {
     watch_interval_ns = 5 * NS_PER_MS;
     manager_watch("20000", NULL);
@@ -161,7 +161,7 @@ TEST(looks, it_is_not_fed_while_a_loop_stalls_and_as_soon_as_it_turns)
     }
 }
 
-TEST(looks, a_stall_that_is_over_before_it_has_to_be_fed_is_not_told)
+TEST(looks, stall_that_ends_before_the_watchdog_is_due_is_not_logged)
 {
     watch_interval_ns = NS_PER_MS;
     manager_watch("7200000000", NULL);
@@ -174,7 +174,7 @@ TEST(looks, a_stall_that_is_over_before_it_has_to_be_fed_is_not_told)
     ck_assert_uint_eq(log_lines_with(WITHHELD), 0);
 }
 
-TEST(looks, after_a_pause_of_the_process_it_logs_that_and_judges_no_loop)
+TEST(looks, pause_of_the_process_is_logged_and_no_loop_is_judged)
 {
     watch_interval_ns = NS_PER_MS;
     manager_watch("7200000000", NULL);
@@ -189,7 +189,7 @@ TEST(looks, after_a_pause_of_the_process_it_logs_that_and_judges_no_loop)
     ck_assert_uint_eq(watched, 2);
 }
 
-TEST(looks, a_main_thread_that_is_late_each_time_hides_no_stalled_loop)
+TEST(looks, main_thread_that_is_always_late_hides_no_stalled_loop)
 {
     watch_interval_ns = NS_PER_MS;
     manager_watch("2000", NULL);

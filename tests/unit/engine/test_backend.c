@@ -84,7 +84,7 @@ static const int poll_errors[] = {EBADF, EINVAL, EFAULT, ENOMEM, EINTR};
 
 GROUP(poll, setup, teardown);
 
-TEST_EACH(poll, the_error_of_a_poll_is_told_and_forgotten_with_the_next, ARRAY_LEN(poll_errors))
+TEST_EACH(poll, poll_error_is_reported_and_cleared_by_the_next_poll, ARRAY_LEN(poll_errors))
 {
     backend_poll(&b, false);
     ck_assert_int_eq(b.error, 0);
@@ -98,7 +98,7 @@ TEST_EACH(poll, the_error_of_a_poll_is_told_and_forgotten_with_the_next, ARRAY_L
     ck_assert_int_eq(b.error, 0);
 }
 
-TEST(poll, an_error_of_a_callback_is_none_of_the_poll)
+TEST(poll, callback_error_is_not_reported_as_a_poll_error)
 {
     ev_io_start(b.ev, &other);
     ring(other_fd);
@@ -117,7 +117,7 @@ TEST(poll, the_first_poll_does_not_block)
     ck_assert_int_lt(since_ms(began_at_ns), 20000); /* libev would sleep for a minute */
 }
 
-TEST_EACH(poll, a_descriptor_that_cannot_be_watched_ends_the_poll_and_is_told, 2)
+TEST_EACH(poll, descriptor_that_cannot_be_watched_ends_the_poll_and_is_reported, 2)
 {
     int64_t began_at_ns;
 
@@ -137,7 +137,7 @@ TEST_EACH(poll, a_descriptor_that_cannot_be_watched_ends_the_poll_and_is_told, 2
     ck_assert_uint_eq(n_ready, 1);
 }
 
-TEST(poll, without_descriptors_there_is_none)
+TEST(poll, creating_without_descriptors_fails)
 {
     unsigned before = process_descriptors();
     struct backend none;
@@ -154,7 +154,7 @@ TEST(poll, without_descriptors_there_is_none)
 
 GROUP(rebuild, setup, teardown);
 
-TEST(rebuild, a_rebuilt_one_does_not_block_at_first_and_hears_what_it_heard_before)
+TEST(rebuild, rebuilt_backend_polls_without_blocking_first_and_keeps_its_watchers)
 {
     unsigned before = process_descriptors();
     int64_t began_at_ns;
@@ -176,7 +176,7 @@ TEST(rebuild, a_rebuilt_one_does_not_block_at_first_and_hears_what_it_heard_befo
 
 static const int create_errors[] = {EMFILE, ENFILE, ENOMEM};
 
-TEST_EACH(rebuild, when_no_instance_can_be_had_the_old_one_stays, ARRAY_LEN(create_errors))
+TEST_EACH(rebuild, failed_rebuild_keeps_the_old_instance, ARRAY_LEN(create_errors))
 {
     ev_io_start(b.ev, &other);
     backend_poll(&b, true);
@@ -188,7 +188,7 @@ TEST_EACH(rebuild, when_no_instance_can_be_had_the_old_one_stays, ARRAY_LEN(crea
 }
 
 /* Somebody else took the descriptor that was free a moment ago. */
-TEST(rebuild, when_the_library_cannot_have_one_it_tries_until_it_can_and_says_so_once)
+TEST(rebuild, library_retries_a_failed_epoll_instance_and_logs_once)
 {
     ev_io_start(b.ev, &other);
     backend_poll(&b, true);
@@ -221,7 +221,7 @@ TEST(judge, early_polls_in_a_row_are_too_many_when_the_threshold_is_reached)
     EXPECT_LOG_LINES("something is wrong; its epoll instance is rebuilt", 1);
 }
 
-TEST(judge, a_poll_of_another_kind_begins_a_new_row)
+TEST(judge, poll_of_another_kind_restarts_the_count)
 {
     for (int i = 0; i < 10; i++) {
         ck_assert_uint_eq(judge_times(THRESHOLD - 1, BACKEND_EARLY), 0);
@@ -230,7 +230,7 @@ TEST(judge, a_poll_of_another_kind_begins_a_new_row)
     ck_assert_uint_eq(log_lines_with(""), 0);
 }
 
-TEST(judge, there_is_one_rebuild_for_each_row)
+TEST(judge, each_series_of_early_polls_causes_one_rebuild)
 {
     for (int i = 0; i < 5; i++) {
         ck_assert_uint_eq(judge_times(THRESHOLD, BACKEND_EARLY), 1);
@@ -239,21 +239,21 @@ TEST(judge, there_is_one_rebuild_for_each_row)
     EXPECT_LOG_LINES("", 1); /* one episode */
 }
 
-TEST(judge, a_threshold_of_zero_minds_no_number_of_early_polls)
+TEST(judge, threshold_of_zero_ignores_early_polls)
 {
     b.threshold = 0;
     ck_assert_uint_eq(judge_times(100000, BACKEND_EARLY), 0);
     ck_assert(!b.in_trouble && !b.paced);
 }
 
-TEST_EACH(judge, a_failed_poll_is_too_many_with_any_threshold, 2)
+TEST_EACH(judge, failed_poll_exceeds_any_threshold, 2)
 {
     b.threshold = _i ? THRESHOLD : 0;
     ck_assert(judge(BACKEND_FAILED));
     EXPECT_LOG_LINES("something is wrong; its epoll instance is rebuilt", 1);
 }
 
-TEST(judge, what_a_new_instance_does_not_cure_is_paced)
+TEST(judge, failure_that_a_rebuild_does_not_cure_slows_the_loop_down)
 {
     ck_assert(judge(BACKEND_FAILED));
     ck_assert(!b.paced);
@@ -263,7 +263,7 @@ TEST(judge, what_a_new_instance_does_not_cure_is_paced)
     EXPECT_LOG_LINES("does not help; the loop is slowed down", 1);
 }
 
-TEST(judge, so_it_is_with_a_second_row_of_early_polls)
+TEST(judge, second_series_of_early_polls_slows_the_loop_down)
 {
     ck_assert_uint_eq(judge_times(2 * THRESHOLD - 1, BACKEND_EARLY), 1);
     ck_assert(!b.paced);
@@ -271,7 +271,7 @@ TEST(judge, so_it_is_with_a_second_row_of_early_polls)
     ck_assert(b.paced);
 }
 
-TEST(judge, the_cure_is_tried_again_once_a_second_in_silence)
+TEST(judge, rebuild_is_retried_once_a_second_without_a_log_line)
 {
     judge_times(2, BACKEND_FAILED);
     ck_assert(b.paced);
@@ -283,7 +283,7 @@ TEST(judge, the_cure_is_tried_again_once_a_second_in_silence)
     EXPECT_LOG_LINES("", 2); /* rebuilt; does not help */
 }
 
-TEST(judge, some_good_polls_between_bad_ones_are_no_recovery)
+TEST(judge, good_polls_between_failures_are_no_recovery)
 {
     judge_times(2, BACKEND_FAILED);
     judge_times(1000, BACKEND_GOOD);
@@ -291,7 +291,7 @@ TEST(judge, some_good_polls_between_bad_ones_are_no_recovery)
     ck_assert_uint_eq(log_lines_with("polling for events succeeds again"), 0);
 }
 
-TEST(judge, what_was_never_slowed_down_recovers_in_silence)
+TEST(judge, recovery_without_a_slowdown_is_not_logged)
 {
     ck_assert(judge(BACKEND_FAILED));
     let_time_pass();
@@ -300,7 +300,7 @@ TEST(judge, what_was_never_slowed_down_recovers_in_silence)
     EXPECT_LOG_LINES("", 1);
 }
 
-TEST(judge, a_new_episode_is_told_anew)
+TEST(judge, each_episode_is_logged)
 {
     for (unsigned i = 1; i <= 3; i++) {
         judge_times(2, BACKEND_FAILED);
@@ -312,7 +312,7 @@ TEST(judge, a_new_episode_is_told_anew)
     }
 }
 
-TEST(judge, a_cure_for_which_there_is_no_descriptor_is_told_once_and_tried_again)
+TEST(judge, rebuild_without_descriptors_is_logged_once_and_retried)
 {
     fault_plan(FAULT_EPOLL_CREATE1, 0, FAULT_ALWAYS, EMFILE);
     ck_assert_uint_eq(judge_times(100, BACKEND_FAILED), 0);

@@ -89,7 +89,7 @@ static int reserve_without_memory(unsigned skip, int up_to)
 GROUP(memory, setup, teardown);
 
 /* Without the reservation libev aborts. */
-TEST(memory, what_is_reserved_can_be_watched_while_no_memory_is_left)
+TEST(memory, reserved_descriptors_can_be_watched_without_memory)
 {
     make(0, WATCHERS);
     ck_assert_int_eq(backend_memory_reserve(&b.memory, watchers[WATCHERS - 1].fd), 0);
@@ -97,7 +97,7 @@ TEST(memory, what_is_reserved_can_be_watched_while_no_memory_is_left)
     poll_without_memory(WATCHERS);
 }
 
-TEST(memory, a_reservation_that_fails_leaves_what_was_reserved)
+TEST(memory, failed_reservation_keeps_the_previous_one)
 {
     make(0, WATCHERS);
     for (unsigned skip = 0; skip < BACKEND_MEMORY_SLOTS; skip++)

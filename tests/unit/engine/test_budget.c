@@ -98,7 +98,7 @@ static const struct {
     {100, 0, 1000, 1 * NS_PER_MS, 10},
 };
 
-TEST_EACH(budget, a_turn_runs_tasks_for_its_share_one_at_least_and_the_quantum_at_most,
+TEST_EACH(budget, turn_runs_tasks_for_its_share_at_least_one_and_at_most_a_quantum,
           ARRAY_LEN(turns))
 {
     begin(turns[_i].io_ratio, turns[_i].io_ns, turns[_i].queued);
@@ -126,7 +126,7 @@ static const unsigned ratios[] = {1, 10, 25, 50, 75, 90, 99};
 static const int64_t times_ns[] = {5 * NS_PER_US, 20 * NS_PER_US, 100 * NS_PER_US, 500 * NS_PER_US,
                                    NS_PER_MS};
 
-TEST_EACH(budget, the_share_of_io_is_the_ratio_whatever_a_task_costs, ARRAY_LEN(ratios))
+TEST_EACH(budget, share_of_io_follows_the_ratio_at_any_task_cost, ARRAY_LEN(ratios))
 {
     for (size_t io = 0; io < ARRAY_LEN(times_ns); io++) {
         for (size_t task = 0; task < ARRAY_LEN(times_ns); task++) {
@@ -143,7 +143,7 @@ TEST_EACH(budget, the_share_of_io_is_the_ratio_whatever_a_task_costs, ARRAY_LEN(
 }
 
 /* One task of 4 ms at ratio 50, then turns with I/O of 1 ms. */
-TEST(budget, what_a_task_takes_beyond_its_share_is_paid_by_the_next_turns)
+TEST(budget, time_beyond_the_share_is_deducted_from_the_next_turns)
 {
     begin(50, 1 * NS_PER_MS, 100000);
     ck_assert_uint_eq(run_tasks(4 * NS_PER_MS, 100000), 1);
@@ -157,7 +157,7 @@ TEST(budget, what_a_task_takes_beyond_its_share_is_paid_by_the_next_turns)
     ck_assert(budget_allows_tasks(&b));
 }
 
-TEST(budget, a_turn_without_io_or_ratio_pays_all)
+TEST(budget, turn_without_io_or_ratio_clears_the_debt)
 {
     for (int i = 0; i < 2; i++) {
         begin(50, 1 * NS_PER_MS, 100000);
@@ -170,28 +170,28 @@ TEST(budget, a_turn_without_io_or_ratio_pays_all)
     }
 }
 
-TEST(budget, at_most_a_quantum_is_owed)
+TEST(budget, debt_is_at_most_a_quantum)
 {
     begin(50, 1 * NS_PER_MS, 100000);
     budget_end(&b, b.start_at_ns + 1 * NS_PER_S);
     ck_assert_int_eq(b.owed_ns, QUANTUM_NS);
 }
 
-TEST(budget, time_that_tasks_did_not_need_is_not_saved)
+TEST(budget, unused_time_of_tasks_is_not_saved)
 {
     begin(50, 1 * NS_PER_MS, 100000);
     budget_end(&b, b.start_at_ns);
     ck_assert_int_eq(b.owed_ns, 0);
 }
 
-TEST(budget, the_clock_is_asked_seldom_while_tasks_are_quick)
+TEST(budget, clock_is_read_seldom_while_tasks_are_quick)
 {
     begin(1, 1 * NS_PER_S, 100000);
     run_tasks(10, 64 * 100);
     ck_assert_uint_le(checks, 100 + 7); /* each batch, and the first one's doubling steps */
 }
 
-TEST(budget, the_clock_is_asked_for_each_task_once_they_are_slow)
+TEST(budget, clock_is_read_after_each_slow_task)
 {
     begin(1, 1 * NS_PER_S, 100000);
     ck_assert_uint_eq(run_tasks(200 * NS_PER_US, 40), 40);
@@ -199,7 +199,7 @@ TEST(budget, the_clock_is_asked_for_each_task_once_they_are_slow)
 }
 
 /* The header's words: after the 1st, 2nd, 4th ... task up to every 64th while tasks are quick. */
-TEST(budget, the_clock_is_first_asked_at_powers_of_two)
+TEST(budget, clock_is_first_read_at_powers_of_two)
 {
     uint64_t asked[10];
     unsigned n = 0;
@@ -241,7 +241,7 @@ TEST(budget, in_a_step_the_clock_is_read_after_every_eighth_object)
     ck_assert_uint_eq(checks, 103); /* after 1, 3, 7, 15 ... */
 }
 
-TEST(budget, a_long_object_makes_a_step_look_at_the_clock)
+TEST(budget, long_object_makes_a_step_read_the_clock)
 {
     budget_begin_step(&b, clock_now_ns(), 0, 1000);
     b.next_check = 5;

@@ -144,7 +144,7 @@ TEST_EACH(chooser, busy_arrivals_with_a_pattern_are_spread_evenly, ARRAY_LEN(pat
     }
 }
 
-TEST(chooser, arrivals_elsewhere_do_not_shift_the_rounds_of_a_listener)
+TEST(chooser, picks_of_other_listeners_do_not_shift_a_shuffled_round)
 {
     struct chooser_rounds other = {.seed = 1}, same = {.seed = 1};
 
@@ -157,7 +157,7 @@ TEST(chooser, arrivals_elsewhere_do_not_shift_the_rounds_of_a_listener)
     }
 }
 
-TEST(chooser, round_robin_has_one_round_for_all)
+TEST(chooser, round_robin_has_one_round_for_all_listeners)
 {
     for (int i = 0; i < 8; i++) {
         ck_assert_int_eq(pick_in(&rounds, WORKERS), i % WORKERS);
@@ -184,7 +184,7 @@ TEST_EACH(chooser, round_robin_neither_skips_nor_repeats_where_its_counter_wraps
     }
 }
 
-TEST_EACH(chooser, a_loop_that_has_ended_is_passed_over, CHOOSER_P2C + 1)
+TEST_EACH(chooser, loop_that_has_ended_is_skipped, CHOOSER_P2C + 1)
 {
     chooser_init(&c, (enum chooser_kind)_i);
     loop_stop(loops[1], 0, 0);
@@ -192,7 +192,7 @@ TEST_EACH(chooser, a_loop_that_has_ended_is_passed_over, CHOOSER_P2C + 1)
         ck_assert_int_ne(pick(3), 1);
 }
 
-TEST_EACH(chooser, when_all_have_ended_there_is_none, CHOOSER_P2C + 1)
+TEST_EACH(chooser, pick_fails_when_all_loops_have_ended, CHOOSER_P2C + 1)
 {
     chooser_init(&c, (enum chooser_kind)_i);
     for (int i = 0; i < 3; i++)
@@ -208,7 +208,7 @@ static void fail_to_start(int i, struct tasks_counted *t)
     ck_assert_int_eq(loop_submit(loops[i], LOOP_TASKS, &t->task), -EAGAIN);
 }
 
-TEST_EACH(chooser, a_loop_without_a_thread_is_passed_over_for_a_while, CHOOSER_P2C + 1)
+TEST_EACH(chooser, loop_that_could_not_start_is_skipped_for_a_while, CHOOSER_P2C + 1)
 {
     struct tasks_counted t;
     bool found = false;
@@ -234,7 +234,7 @@ TEST_EACH(chooser, a_loop_without_a_thread_is_passed_over_for_a_while, CHOOSER_P
     EXPECT_LOG_LINES("loop test: thread started after", 1);
 }
 
-TEST_EACH(chooser, a_loop_without_a_thread_is_better_than_none, CHOOSER_P2C + 1)
+TEST_EACH(chooser, loop_that_could_not_start_is_picked_if_no_other_is_left, CHOOSER_P2C + 1)
 {
     struct tasks_counted t[3];
 
@@ -260,7 +260,7 @@ static void fill(int i, struct tasks_block *block, struct tasks_counted *tasks)
     ck_assert_int_eq(loop_availability(loops[i]), LOOP_FULL);
 }
 
-TEST_EACH(chooser, a_full_loop_is_passed_over_unless_all_are, CHOOSER_P2C + 1)
+TEST_EACH(chooser, full_loop_is_skipped_unless_all_are_full, CHOOSER_P2C + 1)
 {
     static struct tasks_counted tasks[2][LOOP_PENDING_MIN];
     struct budget_conf budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS};
@@ -285,14 +285,14 @@ TEST_EACH(chooser, a_full_loop_is_passed_over_unless_all_are, CHOOSER_P2C + 1)
         tasks_block_end(&blocks[i]);
 }
 
-TEST_EACH(chooser, one_loop_is_always_the_choice, CHOOSER_P2C + 1)
+TEST_EACH(chooser, single_loop_is_always_picked, CHOOSER_P2C + 1)
 {
     chooser_init(&c, (enum chooser_kind)_i);
     for (int i = 0; i < 10; i++)
         ck_assert_int_eq(pick(1), 0);
 }
 
-TEST(chooser, least_connections_fills_the_emptiest)
+TEST(chooser, least_connections_fills_the_emptiest_loop)
 {
     chooser_init(&c, CHOOSER_LEAST_CONNECTIONS);
     for (int i = 0; i < 4; i++)

@@ -74,7 +74,7 @@ static const struct task_type continued_type = {"continued", continued_run, task
 
 GROUP(threads, setup, NULL);
 
-TEST(threads, an_executor_that_was_never_used_has_no_thread)
+TEST(threads, unused_executor_has_no_thread)
 {
     e = executor_runner_create(4, 100);
     ck_assert_uint_eq(executor_runner_stats(e).threads, 0);
@@ -82,7 +82,7 @@ TEST(threads, an_executor_that_was_never_used_has_no_thread)
     executor_destroy(NULL);
 }
 
-TEST(threads, an_idle_thread_is_used_again)
+TEST(threads, idle_thread_is_used_again)
 {
     e = executor_runner_create(4, 100);
     for (unsigned i = 0; i < MANY; i++) {
@@ -94,7 +94,7 @@ TEST(threads, an_idle_thread_is_used_again)
     ck_assert_uint_eq(tasks_counted_run(tasks, MANY), MANY);
 }
 
-TEST(threads, another_thread_starts_only_when_all_are_busy_and_up_to_the_limit)
+TEST(threads, new_thread_starts_only_when_all_are_busy_and_up_to_the_limit)
 {
     struct tasks_block blocks[3];
 
@@ -114,7 +114,7 @@ TEST(threads, another_thread_starts_only_when_all_are_busy_and_up_to_the_limit)
 }
 
 /* The second must not be left to the thread that was woken for the first. */
-TEST(threads, two_tasks_that_come_at_once_do_not_wait_for_each_other)
+TEST(threads, two_tasks_submitted_together_do_not_wait_for_each_other)
 {
     pthread_barrier_t barrier;
     struct tasks_meeting a, b;
@@ -131,7 +131,7 @@ TEST(threads, two_tasks_that_come_at_once_do_not_wait_for_each_other)
     executor_runner_destroy(e);
 }
 
-TEST(threads, threads_are_called_by_executor_pool_and_number)
+TEST(threads, threads_are_named_by_executor_pool_and_number)
 {
     struct noted notes[2] = {{.task.type = &noted_type}, {.task.type = &noted_type}};
     struct executor_conf conf = {.name = "resolver", .pool = 7, .threads = 2};
@@ -174,7 +174,7 @@ static void *submit_bound_to_one(void *arg)
     return NULL;
 }
 
-TEST(threads, a_thread_is_not_bound_to_the_processor_of_who_happens_to_start_it)
+TEST(threads, thread_does_not_inherit_the_affinity_of_the_submitter)
 {
     struct noted note = {.task.type = &noted_type};
     pthread_t bound;
@@ -188,7 +188,7 @@ TEST(threads, a_thread_is_not_bound_to_the_processor_of_who_happens_to_start_it)
     ck_assert(CPU_EQUAL(&note.cpus, &mine));
 }
 
-TEST(threads, a_task_that_no_thread_could_be_started_for_stays_the_callers)
+TEST(threads, task_for_which_no_thread_starts_stays_the_callers)
 {
     e = executor_runner_create(2, 100);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
@@ -246,7 +246,7 @@ TEST(threads, failing_to_start_a_second_thread_is_not_repeated_all_the_time)
 
 GROUP(order_and_bound, setup, NULL);
 
-TEST(order_and_bound, tasks_begin_in_the_order_they_were_submitted)
+TEST(order_and_bound, tasks_begin_in_the_order_of_submission)
 {
     struct tasks_trace trace = {0};
     struct tasks_traced traced[26];
@@ -262,7 +262,7 @@ TEST(order_and_bound, tasks_begin_in_the_order_they_were_submitted)
     ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
 }
 
-TEST(order_and_bound, a_slow_task_holds_up_its_own_thread_only)
+TEST(order_and_bound, slow_task_delays_its_own_thread_only)
 {
     e = executor_runner_create(2, 100);
     executor_runner_block(e, &block);
@@ -273,7 +273,7 @@ TEST(order_and_bound, a_slow_task_holds_up_its_own_thread_only)
     executor_runner_destroy(e);
 }
 
-TEST(order_and_bound, a_full_executor_refuses_and_the_task_stays_the_callers)
+TEST(order_and_bound, full_executor_refuses_and_the_task_stays_the_callers)
 {
     e = executor_runner_create(1, 20);
     executor_runner_block(e, &block);
@@ -299,7 +299,7 @@ TEST(order_and_bound, sixteen_is_the_smallest_bound)
     executor_runner_destroy(e);
 }
 
-TEST(order_and_bound, a_task_that_continues_one_is_not_refused_and_goes_to_the_end)
+TEST(order_and_bound, continuation_of_a_task_is_accepted_beyond_the_bound_and_queued_last)
 {
     struct continued c = {.task.type = &continued_type, .then = &tasks[MANY - 1].task};
 
@@ -365,7 +365,7 @@ static void fill(unsigned n)
 
 GROUP(room, setup, NULL);
 
-TEST(room, those_who_wait_for_room_are_told_in_order_and_once)
+TEST(room, waiters_for_capacity_are_notified_once_and_in_order)
 {
     struct loop *loop = loop_runner_create();
     struct waiting waiting[3] = {{.run_as = 0}};
@@ -394,7 +394,7 @@ static void step_run(struct task *t)
         ;
 }
 
-TEST(room, there_is_room_when_no_more_than_half_wait)
+TEST(room, capacity_is_available_when_at_most_half_of_the_bound_is_pending)
 {
     static const struct task_type type = {"step", step_run, tasks_never_dropped};
     struct loop *loop = loop_runner_create();
@@ -423,7 +423,7 @@ TEST(room, there_is_room_when_no_more_than_half_wait)
     loop_runner_destroy(loop);
 }
 
-TEST(room, who_asks_when_there_is_room_is_told_at_once)
+TEST(room, waiter_is_notified_at_once_when_capacity_is_available)
 {
     struct loop *loop = loop_runner_create();
     struct waiting w = {.run_as = 0};
@@ -437,7 +437,7 @@ TEST(room, who_asks_when_there_is_room_is_told_at_once)
     loop_runner_destroy(loop);
 }
 
-TEST(room, a_stop_ends_the_wait_for_room)
+TEST(room, stop_ends_the_wait_for_capacity)
 {
     struct loop *loop = loop_runner_create();
     struct waiting before = {.run_as = 0}, after = {.run_as = 0};
@@ -454,7 +454,7 @@ TEST(room, a_stop_ends_the_wait_for_room)
     loop_runner_destroy(loop);
 }
 
-TEST(room, who_waits_on_a_loop_that_has_ended_is_dropped)
+TEST(room, waiter_of_an_ended_loop_is_dropped)
 {
     struct loop *loop = loop_runner_create();
     struct waiting w = {.run_as = 0};
@@ -471,7 +471,7 @@ TEST(room, who_waits_on_a_loop_that_has_ended_is_dropped)
     loop_runner_destroy(loop);
 }
 
-TEST(room, who_waits_because_there_is_no_thread_tries_again_without_spinning)
+TEST(room, waiter_without_an_executor_thread_retries_without_spinning)
 {
     struct loop *loop = loop_runner_create();
     struct waiting w = {.run_as = 0};
@@ -489,7 +489,7 @@ TEST(room, who_waits_because_there_is_no_thread_tries_again_without_spinning)
 
 GROUP(stats, setup, NULL);
 
-TEST(stats, the_counters_tell_what_runs_and_what_waits)
+TEST(stats, counters_show_running_and_pending_tasks)
 {
     struct executor_stats stats;
 
@@ -522,7 +522,7 @@ static void nap_run(struct task *t)
     PAUSE_MS(30);
 }
 
-TEST(stats, of_several_that_run_the_longest_is_named)
+TEST(stats, longest_running_task_of_several_is_named)
 {
     static const struct task_type type = {"nap", nap_run, tasks_never_dropped};
     struct task nap = {.type = &type};

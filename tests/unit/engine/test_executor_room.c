@@ -210,7 +210,7 @@ static const unsigned places[] = {16, 128};
 
 GROUP(room, setup, NULL);
 
-TEST_EACH(room, producers_that_each_could_take_half_of_the_executor_share_it, ARRAY_LEN(places))
+TEST_EACH(room, producers_share_the_capacity_of_the_executor, ARRAY_LEN(places))
 {
     unsigned least = UINT32_MAX, most = 0;
 
@@ -235,7 +235,7 @@ TEST_EACH(room, producers_that_each_could_take_half_of_the_executor_share_it, AR
     end();
 }
 
-TEST(room, a_refused_producer_goes_before_later_ones_and_before_served_ones)
+TEST(room, refused_producer_is_served_before_later_and_served_producers)
 {
     begin_full();
     want(&producers[1], 1);
@@ -251,7 +251,7 @@ TEST(room, a_refused_producer_goes_before_later_ones_and_before_served_ones)
 }
 
 /* Sixteen places for three: the first to be told has wanted all of them. */
-TEST(room, a_share_is_all_that_one_gets_while_others_wait)
+TEST(room, producer_gets_one_share_while_others_wait)
 {
     begin_full();
     producers[0].wants = 100;
@@ -263,7 +263,7 @@ TEST(room, a_share_is_all_that_one_gets_while_others_wait)
     end();
 }
 
-TEST(room, what_is_left_of_a_share_is_for_the_others)
+TEST(room, unused_part_of_a_share_is_available_to_others)
 {
     begin_full();
     producers[0].wants = 100;
@@ -275,7 +275,7 @@ TEST(room, what_is_left_of_a_share_is_for_the_others)
     end();
 }
 
-TEST(room, one_that_is_destroyed_leaves_no_share_behind)
+TEST(room, destroyed_producer_frees_its_share)
 {
     begin_full();
     want(&producers[1], 100);
@@ -294,7 +294,7 @@ TEST(room, one_that_is_destroyed_leaves_no_share_behind)
 
 /* ---- a full strand ---- */
 
-TEST(room, a_full_strand_is_told_when_half_of_it_is_free_and_not_before)
+TEST(room, full_strand_is_notified_when_half_of_it_is_free)
 {
     e = executor_runner_create(1, 1000);
     create(&producers[0], loops[0]);
@@ -314,7 +314,7 @@ TEST(room, a_full_strand_is_told_when_half_of_it_is_free_and_not_before)
 
 /* ---- loops that hang ---- */
 
-TEST(room, a_loop_that_hangs_with_its_share_does_not_stop_the_others_and_still_has_it)
+TEST(room, blocked_loop_keeps_its_share_and_does_not_stop_other_producers)
 {
     unsigned last;
 

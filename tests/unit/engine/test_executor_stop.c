@@ -48,7 +48,7 @@ static void submit_many(void)
 
 GROUP(stop, setup, NULL);
 
-TEST(stop, what_is_queued_is_run_within_the_time)
+TEST(stop, queued_tasks_run_within_the_stop_timeout)
 {
     e = executor_runner_create(2, 100);
     executor_runner_block(e, &block);
@@ -63,7 +63,7 @@ TEST(stop, what_is_queued_is_run_within_the_time)
     executor_destroy(e);
 }
 
-TEST(stop, with_no_time_what_is_queued_is_dropped_before_the_stop_returns)
+TEST(stop, stop_with_timeout_0_drops_queued_tasks_before_it_returns)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -78,7 +78,7 @@ TEST(stop, with_no_time_what_is_queued_is_dropped_before_the_stop_returns)
     executor_destroy(e);
 }
 
-TEST(stop, when_the_time_is_over_the_join_drops_the_rest_although_a_task_hangs)
+TEST(stop, join_after_the_timeout_drops_queued_tasks_while_a_task_hangs)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -96,7 +96,7 @@ TEST(stop, when_the_time_is_over_the_join_drops_the_rest_although_a_task_hangs)
     executor_destroy(e);
 }
 
-TEST(stop, so_does_a_join_that_does_not_wait)
+TEST(stop, join_without_waiting_drops_queued_tasks_after_the_timeout)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -109,7 +109,7 @@ TEST(stop, so_does_a_join_that_does_not_wait)
     executor_runner_destroy(e);
 }
 
-TEST(stop, when_the_time_is_over_and_nobody_joins_the_thread_drops_the_rest)
+TEST(stop, thread_drops_queued_tasks_after_the_timeout_without_a_join)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -172,7 +172,7 @@ static void continuing_run(struct task *t)
 
 static const struct task_type continuing_type = {"continuing", continuing_run, tasks_never_dropped};
 
-TEST(stop, a_task_may_continue_itself_while_what_is_queued_is_run)
+TEST(stop, task_may_continue_itself_until_the_timeout)
 {
     struct continuing c = {.task.type = &continuing_type};
     unsigned before;

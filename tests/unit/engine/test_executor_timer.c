@@ -125,7 +125,7 @@ TEST(when, timers_run_in_the_order_of_their_instants)
                          timers[trace.text[i] - '0'].timer.at_ns);
 }
 
-TEST(when, a_due_timer_takes_its_place_behind_what_is_queued_and_before_what_comes_later)
+TEST(when, due_timer_runs_behind_queued_tasks_and_before_later_tasks)
 {
     struct tasks_traced first[3], later;
     struct tasks_timer timer;
@@ -205,7 +205,7 @@ TEST(when, an_earlier_timer_shortens_the_sleep)
     ck_assert_uint_eq(atomic_load(&late.dropped), 1);
 }
 
-TEST(when, a_timer_is_not_late_because_the_thread_that_watched_it_got_a_task)
+TEST(when, timer_is_not_late_when_the_thread_watching_it_gets_a_task)
 {
     struct stamped timer;
 
@@ -234,7 +234,7 @@ TEST(when, timers_that_are_due_together_run_on_all_threads)
     executor_runner_destroy(e);
 }
 
-TEST(when, for_ever_is_an_ordinary_delay)
+TEST(when, endless_delay_is_accepted)
 {
     struct stamped timer;
 
@@ -280,7 +280,7 @@ TEST(end, a_timer_that_has_begun_can_be_scheduled_again)
     executor_runner_destroy(e);
 }
 
-TEST(end, a_timer_without_a_thread_stays_the_callers)
+TEST(end, timer_for_which_no_thread_starts_stays_the_callers)
 {
     struct stamped timer;
 
@@ -296,7 +296,7 @@ TEST(end, a_timer_without_a_thread_stays_the_callers)
     executor_destroy(e);
 }
 
-TEST(end, timers_that_wait_are_dropped_at_the_stop_on_the_thread_that_stops)
+TEST(end, waiting_timers_are_dropped_by_the_stopping_thread)
 {
     struct stamped timers[MANY];
 

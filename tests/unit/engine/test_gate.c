@@ -18,7 +18,7 @@ static void setup(void)
 
 GROUP(gate, setup, NULL);
 
-TEST(gate, those_inside_are_counted)
+TEST(gate, entered_producers_are_counted)
 {
     ck_assert_uint_eq(gate_count(&g), 0);
     ck_assert_int_eq(gate_enter(&g, 10), 0);
@@ -30,7 +30,7 @@ TEST(gate, those_inside_are_counted)
     ck_assert_uint_eq(gate_count(&g), 0);
 }
 
-TEST(gate, a_full_gate_says_try_again)
+TEST(gate, full_gate_returns_eagain)
 {
     for (int i = 0; i < 3; i++)
         ck_assert_int_ge(gate_enter(&g, 3), 0);
@@ -48,7 +48,7 @@ TEST(gate, each_caller_has_its_own_bound)
     ck_assert_uint_eq(gate_count(&g), 2);
 }
 
-TEST(gate, a_closed_gate_lets_out_and_nobody_in)
+TEST(gate, closed_gate_refuses_entry_and_allows_leaving)
 {
     ck_assert_int_ge(gate_enter(&g, 10), 0);
     gate_close(&g);
@@ -87,7 +87,7 @@ static void *enter_many(void *arg)
     return arg;
 }
 
-TEST(gate, racing_producers_get_exactly_as_many_places_as_there_are)
+TEST(gate, racing_producers_enter_exactly_up_to_the_bound)
 {
     on_all_threads(enter_many);
     ck_assert_uint_eq(atomic_load(&accepted), 100);
@@ -107,14 +107,14 @@ static void *note_places(void *arg)
     return arg;
 }
 
-TEST(gate, no_two_producers_are_told_the_same_number)
+TEST(gate, each_producer_gets_a_distinct_number)
 {
     on_all_threads(note_places);
     for (unsigned i = 0; i < ARRAY_LEN(given); i++)
         ck_assert_uint_eq(atomic_load(&given[i]), 1);
 }
 
-TEST(gate, who_enters_an_empty_gate_is_told_so_each_time)
+TEST(gate, entering_an_empty_gate_returns_0_each_time)
 {
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(gate_enter(&g, 5), 0);
@@ -123,7 +123,7 @@ TEST(gate, who_enters_an_empty_gate_is_told_so_each_time)
     }
 }
 
-TEST(gate, a_bound_of_nobody_lets_nobody_in)
+TEST(gate, bound_of_0_refuses_every_producer)
 {
     ck_assert_int_eq(gate_enter(&g, 0), -EAGAIN);
     ck_assert_uint_eq(gate_count(&g), 0);
@@ -139,7 +139,7 @@ static void *enter_until_closed(void *arg)
     return arg;
 }
 
-TEST(gate, once_closed_and_empty_nobody_is_inside_ever_again)
+TEST(gate, closed_and_empty_gate_stays_empty)
 {
     pthread_t threads[THREADS];
     unsigned final;

@@ -87,7 +87,7 @@ static void begin(void)
 
 GROUP(grace, setup, teardown);
 
-TEST(grace, it_wakes_no_loop_and_is_over_once_when_every_loop_has_come_round)
+TEST(grace, grace_period_wakes_no_loop_and_ends_once_after_a_turn_of_each_loop)
 {
     for (unsigned i = 0; i < LOOPS; i++)
         observe_until_asleep(loop_group_at(group, i));
@@ -100,7 +100,7 @@ TEST(grace, it_wakes_no_loop_and_is_over_once_when_every_loop_has_come_round)
     ck_assert_uint_eq(atomic_load(&over), 1);
 }
 
-TEST_EACH(grace, it_is_not_over_before_a_loop_that_is_held_in_a_task_has_come_round, LOOPS)
+TEST_EACH(grace, grace_period_does_not_end_before_a_blocked_loop_has_run_a_task, LOOPS)
 {
     unsigned held = (unsigned)_i;
     struct tasks_block block;
@@ -120,7 +120,7 @@ TEST_EACH(grace, it_is_not_over_before_a_loop_that_is_held_in_a_task_has_come_ro
     ck_assert_ptr_eq(atomic_load(&over_on), loop_group_at(group, held)); /* the last tells */
 }
 
-TEST(grace, without_threads_it_is_over_at_once_and_none_is_started)
+TEST(grace, grace_period_without_threads_ends_at_once_and_starts_none)
 {
     begin();
     ck_assert_uint_eq(atomic_load(&over), 1);
@@ -156,7 +156,7 @@ TEST(grace, loops_that_have_ended_are_not_waited_for)
 }
 
 /* With its timeout over, the loop drops the visit instead of running it. */
-TEST(grace, a_loop_that_ends_before_it_comes_round_counts_as_come_round)
+TEST(grace, grace_period_ends_without_a_loop_that_stops_first)
 {
     struct tasks_block block;
 
@@ -193,7 +193,7 @@ static void come_round_all_but(unsigned held)
 }
 
 /* The loops that come in between read what is about to be replaced. */
-TEST_EACH(grace, loops_that_come_before_it_begins_are_waited_for, 3 * LOOPS)
+TEST_EACH(grace, grace_period_waits_for_loops_added_before_it_begins, 3 * LOOPS)
 {
     unsigned held = (unsigned)_i;
     struct tasks_block block;
@@ -215,7 +215,7 @@ TEST_EACH(grace, loops_that_come_before_it_begins_are_waited_for, 3 * LOOPS)
     UNTIL(atomic_load(&over) == 1);
 }
 
-TEST(grace, loops_that_come_after_it_has_begun_are_not_waited_for)
+TEST(grace, grace_period_does_not_wait_for_loops_added_after_it_began)
 {
     struct tasks_block block;
 
@@ -244,7 +244,7 @@ TEST(grace, a_parked_loop_is_waited_for)
     UNTIL(atomic_load(&over) == 1);
 }
 
-TEST(grace, when_loops_that_came_end_instead_it_is_over_once)
+TEST(grace, grace_period_ends_once_when_added_loops_stop)
 {
     struct grace *grace;
 
@@ -288,7 +288,7 @@ static void submit_slow(struct task *t)
 }
 
 /* What runs in drop() may have read the old pointer, and use it until it returns. */
-TEST(grace, a_loop_that_shuts_down_and_refuses_is_waited_for_until_nothing_runs_there)
+TEST(grace, loop_that_refuses_tasks_is_waited_for_until_it_has_ended)
 {
     static const struct task_type at_stop_type = {.name = "at stop", .run = submit_slow};
     struct task at_stop = {.type = &at_stop_type};
@@ -316,14 +316,14 @@ static void begin_here(void *arg)
     ck_assert_uint_eq(atomic_load(&over), 0);
 }
 
-TEST(grace, begun_on_one_of_the_loops_it_is_not_over_before_that_task_ends)
+TEST(grace, grace_period_begun_in_a_task_does_not_end_before_the_task)
 {
     come_round(0);
     loop_runner_call(loop_group_at(group, 0), begin_here, NULL);
     UNTIL(atomic_load(&over) == 1);
 }
 
-TEST(grace, what_never_begins_is_freed_and_not_over)
+TEST(grace, grace_period_never_begun_is_freed_without_its_callback)
 {
     struct grace *grace;
 
@@ -366,7 +366,7 @@ static void callers_join(pthread_t *callers)
         pthread_join(callers[i], NULL);
 }
 
-TEST(grace, each_of_many_at_once_is_over_once)
+TEST(grace, each_of_many_concurrent_grace_periods_ends_once)
 {
     pthread_t callers[CALLERS];
 
@@ -381,7 +381,7 @@ TEST(grace, each_of_many_at_once_is_over_once)
         ck_assert_uint_eq(atomic_load(&overs[i]), CALLS);
 }
 
-TEST(grace, when_a_group_starts_and_ends_in_the_middle_all_are_over_once)
+TEST(grace, grace_periods_end_once_when_the_group_starts_and_stops_meanwhile)
 {
     pthread_t callers[CALLERS];
 
@@ -478,7 +478,7 @@ static void *replace_boxes(void *arg)
 }
 
 /* The loops get their threads, and with them their readers, while the writers are at it. */
-TEST(grace, readers_never_see_what_was_freed_and_all_that_was_replaced_is)
+TEST(grace, readers_see_no_freed_object_and_each_replaced_object_is_freed)
 {
     struct task readers[LOOPS];
     pthread_t writers[WRITERS];

@@ -15,7 +15,7 @@ static void setup(void)
 
 GROUP(polls, setup, NULL);
 
-TEST(polls, a_poll_with_few_events_hears_all_that_came_before_it_began)
+TEST(polls, poll_with_few_events_covers_input_received_before_it)
 {
     heard_poll(&h, 7, 0, 0);
     ck_assert_int_eq(h.at_ns, 7);
@@ -23,19 +23,19 @@ TEST(polls, a_poll_with_few_events_hears_all_that_came_before_it_began)
     ck_assert_int_eq(h.at_ns, 8);
 }
 
-TEST(polls, a_poll_ended_by_a_signal_hears_nothing)
+TEST(polls, poll_ended_by_a_signal_covers_no_input)
 {
     heard_poll(&h, 7, 0, EINTR);
     ck_assert_int_eq(h.at_ns, 0);
 }
 
-TEST(polls, time_goes_on_while_polls_fail)
+TEST(polls, failed_polls_advance_the_time)
 {
     heard_poll(&h, 7, 0, EBADF);
     ck_assert_int_eq(h.at_ns, 7);
 }
 
-TEST(polls, of_polls_with_many_events_a_series_hears_what_came_before_it)
+TEST(polls, series_of_polls_with_many_events_covers_input_received_before_it)
 {
     for (int i = 1; i < HEARD_POLLS; i++)
         heard_poll(&h, i, HEARD_FEW, 0);
@@ -60,7 +60,7 @@ TEST(polls, a_poll_with_few_events_ends_a_series)
 
 GROUP(absence, setup, NULL);
 
-TEST(absence, a_deadline_that_it_interrupts_comes_later_by_its_part_of_it)
+TEST(absence, deadline_is_extended_by_the_part_spent_in_an_absence)
 {
     ck_assert_int_eq(heard_due_ns(&h, S(1), S(5)), S(6));
     heard_note_absence(&h, S(2), S(5));
@@ -70,14 +70,14 @@ TEST(absence, a_deadline_that_it_interrupts_comes_later_by_its_part_of_it)
     ck_assert_int_eq(heard_due_ns(&h, S(1), CLOCK_NEVER), CLOCK_NEVER);
 }
 
-TEST(absence, deadlines_before_and_behind_it_stay)
+TEST(absence, deadlines_before_and_after_an_absence_are_unchanged)
 {
     heard_note_absence(&h, S(2), S(5));
     ck_assert_int_eq(heard_due_ns(&h, S(1), S(1)), S(2));
     ck_assert_int_eq(heard_due_ns(&h, S(5), S(1)), S(6));
 }
 
-TEST(absence, one_that_is_noted_twice_counts_once)
+TEST(absence, absence_noted_twice_counts_once)
 {
     heard_note_absence(&h, 2000 * NS_PER_MS, 3000 * NS_PER_MS);
     heard_note_absence(&h, 1900 * NS_PER_MS, 3100 * NS_PER_MS);
@@ -86,13 +86,13 @@ TEST(absence, one_that_is_noted_twice_counts_once)
     ck_assert_int_eq(heard_due_ns(&h, 1000 * NS_PER_MS, 1500 * NS_PER_MS), 3900 * NS_PER_MS);
 }
 
-TEST(absence, short_ones_do_not_count)
+TEST(absence, short_absence_does_not_count)
 {
     heard_note_absence(&h, S(2), S(2) + HEARD_ABSENCE_NS - 1);
     ck_assert_int_eq(heard_due_ns(&h, S(1), S(2)), S(3));
 }
 
-TEST(absence, a_long_one_counts_although_short_ones_follow_and_so_does_the_last)
+TEST(absence, long_absence_counts_even_if_short_ones_follow)
 {
     heard_note_absence(&h, S(2), S(5));
     for (int i = 0; i < 10; i++)
@@ -103,7 +103,7 @@ TEST(absence, a_long_one_counts_although_short_ones_follow_and_so_does_the_last)
     ck_assert_int_eq(heard_due_ns(&h, S(1), S(6)), S(12)); /* both */
 }
 
-TEST(absence, a_long_one_is_forgotten_after_a_minute)
+TEST(absence, long_absence_is_forgotten_after_a_minute)
 {
     heard_note_absence(&h, S(2), S(5));
     heard_note_absence(&h, S(70), S(71));
@@ -112,7 +112,7 @@ TEST(absence, a_long_one_is_forgotten_after_a_minute)
     ck_assert_int_eq(heard_due_ns(&h, S(69), S(2)), S(72));
 }
 
-TEST(absence, a_loop_that_is_never_back_for_long_still_ends_what_is_due)
+TEST(absence, deadline_is_reached_despite_endless_absences)
 {
     int64_t now_ns = S(1), length_ns = HEARD_ABSENCE_NS;
 

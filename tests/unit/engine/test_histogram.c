@@ -56,7 +56,7 @@ TEST_EACH(histogram, a_duration_has_its_bucket, ARRAY_LEN(places))
     ck_assert_uint_eq(histogram_bucket(places[_i].ns), places[_i].bucket);
 }
 
-TEST(histogram, a_bucket_begins_where_the_one_before_it_ends)
+TEST(histogram, each_bucket_begins_at_the_end_of_the_previous)
 {
     for (unsigned i = 0; i < LAST; i++) {
         ck_assert_uint_eq(histogram_bucket(histogram_limit_ns(i) - 1), i);
@@ -66,12 +66,12 @@ TEST(histogram, a_bucket_begins_where_the_one_before_it_ends)
     ck_assert_int_eq(histogram_limit_ns(LAST), CLOCK_NEVER);
 }
 
-TEST_ABORTS(histogram, a_bucket_that_is_not_there_is_a_bug)
+TEST_ABORTS(histogram, limit_of_a_bucket_out_of_range_is_a_bug)
 {
     histogram_limit_ns(HISTOGRAM_BUCKETS);
 }
 
-TEST(histogram, a_new_one_has_counted_nothing)
+TEST(histogram, new_histogram_is_empty)
 {
     histogram_read(&h, &v);
     ck_assert_uint_eq(v.count, 0);
@@ -79,7 +79,7 @@ TEST(histogram, a_new_one_has_counted_nothing)
     ck_assert_int_eq(histogram_quantile_ns(&v, 1000), 0);
 }
 
-TEST(histogram, what_was_counted_is_read)
+TEST(histogram, counted_values_are_read)
 {
     count(500, 3);
     count(NS_PER_MS, 2);
@@ -91,7 +91,7 @@ TEST(histogram, what_was_counted_is_read)
     ck_assert_uint_eq(v.bucket[LAST], 4);
 }
 
-TEST(histogram, of_three_values_the_median_is_the_second)
+TEST(histogram, median_of_three_values_is_the_second)
 {
     count(500, 1);
     count(3 * NS_PER_US, 1);
@@ -104,7 +104,7 @@ TEST(histogram, of_three_values_the_median_is_the_second)
     ck_assert_int_eq(histogram_quantile_ns(&v, 1000), 1024 * NS_PER_US);
 }
 
-TEST(histogram, one_slow_one_in_a_thousand_is_the_last_permille)
+TEST(histogram, one_slow_value_in_a_thousand_is_the_last_permille)
 {
     count(500, 999);
     count(NS_PER_S, 1);
@@ -112,7 +112,7 @@ TEST(histogram, one_slow_one_in_a_thousand_is_the_last_permille)
     ck_assert_int_eq(histogram_quantile_ns(&v, 1000), histogram_limit_ns(20));
 }
 
-TEST(histogram, what_has_no_limit_has_a_quantile_without_end)
+TEST(histogram, value_beyond_the_last_limit_has_an_unbounded_quantile)
 {
     count(60 * NS_PER_S, 1);
     ck_assert_int_eq(histogram_quantile_ns(&v, 1), CLOCK_NEVER);
@@ -143,7 +143,7 @@ static void *count_many(void *arg)
     return arg;
 }
 
-TEST(histogram, who_reads_while_it_counts_never_sees_a_number_fall)
+TEST(histogram, concurrent_reads_never_decrease)
 {
     struct histogram_view last = {.count = 0};
     pthread_t counter;

@@ -162,7 +162,7 @@ static int policy_of(enum affinity_scheduling scheduling)
     return policy;
 }
 
-TEST(loop, a_loop_has_the_scheduling_that_it_was_told)
+TEST(loop, loop_has_the_configured_scheduling_policy)
 {
     ck_assert_int_eq(policy_of(AFFINITY_INHERIT), SCHED_OTHER);
     ck_assert_int_eq(policy_of(AFFINITY_BATCH), SCHED_BATCH);
@@ -190,7 +190,7 @@ static void *start_loop(void *arg)
 }
 
 /* As `taskset -a -p` does while some loops have no thread yet. */
-TEST(loop, a_loop_that_starts_later_has_the_processors_of_the_main_thread_as_they_are_then)
+TEST(loop, loop_started_later_gets_the_current_affinity_of_the_main_thread)
 {
     cpu_set_t before, one, set;
     pthread_t starter;
@@ -211,7 +211,7 @@ TEST(loop, a_loop_that_starts_later_has_the_processors_of_the_main_thread_as_the
     loop_runner_destroy(first);
 }
 
-TEST(loop, a_loop_is_placed_as_who_created_it_and_not_as_who_happens_to_start_it)
+TEST(loop, loop_gets_the_affinity_and_policy_of_its_creator_and_not_of_its_starter)
 {
     cpu_set_t ours, set;
     pthread_t bound;
@@ -225,7 +225,7 @@ TEST(loop, a_loop_is_placed_as_who_created_it_and_not_as_who_happens_to_start_it
     ck_assert_int_eq(policy, SCHED_OTHER);
 }
 
-TEST(loop, a_policy_that_the_process_was_given_is_kept)
+TEST(loop, scheduling_policy_of_the_process_is_kept)
 {
     struct sched_param none = {.sched_priority = 0};
 
@@ -233,7 +233,7 @@ TEST(loop, a_policy_that_the_process_was_given_is_kept)
     ck_assert_int_eq(policy_of(AFFINITY_BATCH), SCHED_IDLE);
 }
 
-TEST(loop, tasks_of_one_thread_run_once_and_in_their_order)
+TEST(loop, tasks_of_one_thread_run_once_and_in_order)
 {
     struct tasks_trace trace = {.len = 0};
     struct tasks_traced tasks[26];
@@ -247,7 +247,7 @@ TEST(loop, tasks_of_one_thread_run_once_and_in_their_order)
     setup();
 }
 
-TEST(loop, a_sleeping_loop_is_woken_by_one_system_call)
+TEST(loop, sleeping_loop_is_woken_by_one_system_call)
 {
     struct tasks_counted t;
     struct loop_stats before, after;
@@ -316,7 +316,7 @@ TEST(loop, a_task_submitted_by_a_task_runs_before_the_loop_sleeps)
     ck_assert_uint_eq(r.at_second.wakeups_sent, r.at_first.wakeups_sent);
 }
 
-TEST(loop, a_lazy_task_waits_for_the_next_turn_and_wakes_nobody)
+TEST(loop, lazy_task_runs_in_the_next_turn_and_wakes_no_loop)
 {
     struct tasks_trace trace = {.len = 0};
     struct tasks_traced lazy, normal;
@@ -366,7 +366,7 @@ TEST(loop, waiting_tasks_are_counted)
     ck_assert_uint_eq(stats.tasks_dropped, 0);
 }
 
-TEST(loop, the_load_is_what_was_added)
+TEST(loop, load_is_the_sum_of_the_changes)
 {
     struct loop_stats stats;
 
@@ -392,7 +392,7 @@ TEST(loop, the_event_library_is_named)
     ck_assert_msg(strncmp(text, "libev 4.", 8) == 0 && strstr(text, "(epoll)"), "%s", text);
 }
 
-TEST(loop, a_thread_that_cannot_be_started_leaves_the_task_with_its_caller)
+TEST(loop, thread_that_cannot_start_leaves_the_task_to_the_caller)
 {
     struct tasks_counted t;
 
@@ -408,7 +408,7 @@ TEST(loop, a_thread_that_cannot_be_started_leaves_the_task_with_its_caller)
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
 
-TEST(loop, a_loop_whose_thread_could_not_be_started_can_be_stopped)
+TEST(loop, loop_whose_thread_could_not_start_can_be_stopped)
 {
     struct tasks_counted t;
 
@@ -420,7 +420,7 @@ TEST(loop, a_loop_whose_thread_could_not_be_started_can_be_stopped)
     ck_assert_int_eq(submit(&t), -ESHUTDOWN);
 }
 
-TEST_EACH(loop, a_loop_without_descriptors_is_not_made_and_leaks_none, 2)
+TEST_EACH(loop, loop_without_descriptors_is_not_created_and_leaks_none, 2)
 {
     struct loop_conf conf = {.name = "none", .max_pending_tasks = 16};
     unsigned before = process_descriptors();

@@ -84,7 +84,7 @@ static void add_to_stop(void *arg)
     ck_assert_uint_eq(atomic_load(&t->run), 0); /* not inside the call */
 }
 
-TEST(at_stop, an_at_stop_task_that_comes_while_the_loop_shuts_down_runs_at_once)
+TEST(at_stop, at_stop_task_added_during_the_shutdown_runs_at_once)
 {
     struct tasks_counted t;
 

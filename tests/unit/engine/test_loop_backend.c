@@ -103,7 +103,7 @@ static unsigned polls_meanwhile(void)
 
 GROUP(fail, setup, teardown);
 
-TEST(fail, after_a_failed_poll_it_is_rebuilt_and_works_on)
+TEST(fail, failed_poll_causes_a_rebuild_and_the_loop_continues)
 {
     struct bell bell;
 
@@ -165,7 +165,7 @@ static double seconds_of_processor(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-TEST_EACH(fail, when_no_poll_works_it_is_slowed_down_and_runs_tasks_and_timers,
+TEST_EACH(fail, loop_whose_polls_fail_slows_down_and_runs_tasks_and_timers,
           ARRAY_LEN(endless_errors))
 {
     double used;
@@ -186,7 +186,7 @@ TEST_EACH(fail, when_no_poll_works_it_is_slowed_down_and_runs_tasks_and_timers,
     ck_assert_uint_le(observe_stats(loop).rebuilds, 40); /* one each second */
 }
 
-TEST_EACH(fail, it_recovers_when_polls_work_again_and_says_each_thing_once,
+TEST_EACH(fail, loop_recovers_when_polls_succeed_and_logs_each_event_once,
           ARRAY_LEN(endless_errors))
 {
     struct bell bell;
@@ -206,7 +206,7 @@ TEST_EACH(fail, it_recovers_when_polls_work_again_and_says_each_thing_once,
 }
 
 /* A loop without I/O: its polls end with its timers, or with tasks. */
-TEST_EACH(fail, it_recovers_by_timers_and_by_tasks_too, 2)
+TEST_EACH(fail, loop_recovers_by_timers_and_by_tasks, 2)
 {
     struct timers_noted every;
     struct tasks_counted t;
@@ -239,7 +239,7 @@ static void break_wakeup(void *arg)
 }
 
 /* Somebody has closed the wake-up descriptor, and its number is now a pipe that has ended. */
-TEST(fail, a_wakeup_descriptor_that_stays_readable_does_not_make_it_spin)
+TEST(fail, wakeup_descriptor_that_stays_readable_does_not_make_the_loop_spin)
 {
     int ends[2];
 
@@ -254,7 +254,7 @@ TEST(fail, a_wakeup_descriptor_that_stays_readable_does_not_make_it_spin)
     close(ends[0]);
 }
 
-TEST_EACH(fail, it_can_be_stopped_while_no_poll_works, ARRAY_LEN(endless_errors))
+TEST_EACH(fail, loop_can_be_stopped_while_polls_fail, ARRAY_LEN(endless_errors))
 {
     struct timers_noted t;
     int64_t began_at_ns;
@@ -274,7 +274,7 @@ TEST_EACH(fail, it_can_be_stopped_while_no_poll_works, ARRAY_LEN(endless_errors)
 
 GROUP(early, setup, teardown);
 
-TEST(early, early_polls_in_a_row_have_it_rebuilt_once)
+TEST(early, series_of_early_polls_causes_one_rebuild)
 {
     struct bell bell;
 
@@ -297,7 +297,7 @@ TEST(early, early_polls_in_a_row_have_it_rebuilt_once)
     bell_close(&bell);
 }
 
-TEST(early, tasks_and_timers_that_end_polls_are_no_trouble)
+TEST(early, tasks_and_timers_that_end_polls_cause_no_rebuild)
 {
     struct tasks_counted t;
     struct timers_noted every;
@@ -333,7 +333,7 @@ static void note_thread(void *arg)
 
 #define SIGNALS IF_SANITIZED(1000, 10000)
 
-TEST(early, signals_that_end_polls_are_no_trouble)
+TEST(early, signals_that_end_polls_cause_no_rebuild)
 {
     struct sigaction action = {.sa_handler = on_signal};
 

@@ -81,7 +81,7 @@ static uint64_t rejected(void)
 
 GROUP(bound, NULL, NULL);
 
-TEST(bound, a_full_loop_refuses_and_leaves_the_task_with_its_caller)
+TEST(bound, full_loop_refuses_and_leaves_the_task_to_the_caller)
 {
     struct tasks_counted tasks[40];
     unsigned accepted = 0;
@@ -116,7 +116,7 @@ TEST_EACH(bound, a_bound_below_16_counts_as_16, ARRAY_LEN(small_bounds))
     expect_filling_run_once(FULL - 1);
 }
 
-TEST(bound, a_loop_that_was_full_accepts_again)
+TEST(bound, full_loop_accepts_again_after_its_tasks_have_run)
 {
     setup(FULL);
     tasks_block_begin(&block, loop);
@@ -129,7 +129,7 @@ TEST(bound, a_loop_that_was_full_accepts_again)
     loop_runner_destroy(loop);
 }
 
-TEST(bound, the_bound_is_not_for_the_control_and_tail_lanes)
+TEST(bound, bound_does_not_apply_to_control_and_tail_tasks)
 {
     struct tasks_counted tasks[100];
 
@@ -146,7 +146,7 @@ TEST(bound, the_bound_is_not_for_the_control_and_tail_lanes)
     loop_runner_destroy(loop);
 }
 
-TEST(bound, hand_overs_are_bounded_and_other_control_tasks_get_in_behind_them)
+TEST(bound, availability_bounds_hand_overs_and_other_control_tasks_are_accepted)
 {
     struct tasks_counted tasks[2 * FULL];
 
@@ -200,7 +200,7 @@ static void chain_run(struct task *t)
         atomic_store(&c->over, true);
 }
 
-TEST(bound, what_has_run_takes_no_place_of_those_that_wait)
+TEST(bound, tasks_that_have_run_do_not_count_in_the_bound)
 {
     static const struct task_type type = {.name = "chain", .run = chain_run};
     struct chain chain = {.task.type = &type, .left = 10000};
@@ -254,7 +254,7 @@ static int submission_end(void)
 
 GROUP(backoff, NULL, NULL);
 
-TEST_EACH(backoff, who_may_sleep_tries_again_and_gets_in, 3)
+TEST_EACH(backoff, submitter_that_may_sleep_retries_until_it_is_accepted, 3)
 {
     setup_with(FULL, (struct loop_backoff){.retries = FOREVER, .delay_ns = 2 * NS_PER_MS});
     tasks_block_begin(&block, loop);
@@ -277,7 +277,7 @@ TEST_EACH(backoff, who_may_sleep_tries_again_and_gets_in, 3)
     loop_destroy(loop);
 }
 
-TEST_EACH(backoff, when_the_tries_are_used_up_the_submitter_is_told, 3)
+TEST_EACH(backoff, submitter_is_refused_after_its_last_retry, 3)
 {
     int64_t began_at_ns;
 
@@ -297,7 +297,7 @@ TEST_EACH(backoff, when_the_tries_are_used_up_the_submitter_is_told, 3)
     loop_destroy(loop);
 }
 
-TEST(backoff, each_try_wakes_a_loop_that_sleeps_on_a_full_lane)
+TEST(backoff, each_retry_wakes_a_loop_that_sleeps_with_a_full_queue)
 {
     struct loop_stats before, after;
 
@@ -318,7 +318,7 @@ TEST(backoff, each_try_wakes_a_loop_that_sleeps_on_a_full_lane)
     ck_assert_uint_eq(atomic_load(&one.run), 1);
 }
 
-TEST(backoff, a_refusal_wakes_a_loop_that_sleeps_on_a_full_lane)
+TEST(backoff, refusal_wakes_a_loop_that_sleeps_with_a_full_queue)
 {
     setup(FULL);
     observe_until_asleep(loop);
@@ -356,7 +356,7 @@ TEST(backoff, the_loop_itself_is_refused_at_once)
     expect_filling_run_once(FULL);
 }
 
-TEST(backoff, another_loop_is_refused_at_once)
+TEST(backoff, other_loop_is_refused_at_once)
 {
     struct loop *other = create(FULL, patient);
     int64_t took_ms = -1;
@@ -372,7 +372,7 @@ TEST(backoff, another_loop_is_refused_at_once)
     expect_filling_run_once(FULL - 1);
 }
 
-TEST(backoff, who_still_tries_when_the_loop_ends_is_told_so)
+TEST(backoff, submitter_that_retries_when_the_loop_ends_is_refused)
 {
     setup_with(FULL, (struct loop_backoff){.retries = FOREVER, .delay_ns = NS_PER_MS});
     tasks_block_begin(&block, loop);
@@ -408,7 +408,7 @@ static void *submit_crowd(void *arg)
     return NULL;
 }
 
-TEST(backoff, a_crowd_gets_through_a_narrow_loop_and_nobody_is_lost)
+TEST(backoff, many_submitters_to_a_small_queue_lose_no_task)
 {
     pthread_t threads[THREADS];
     void *refused;

@@ -178,7 +178,7 @@ static void schedule_crowd_and_task(void *arg)
     schedule_crowd(NULL);
 }
 
-TEST(due, a_task_does_not_wait_until_a_crowd_of_timers_has_run)
+TEST(due, task_does_not_wait_until_all_of_many_due_timers_have_run)
 {
     struct timer submitter;
 
@@ -189,7 +189,7 @@ TEST(due, a_task_does_not_wait_until_a_crowd_of_timers_has_run)
     crowd_end();
 }
 
-TEST(due, a_stop_drops_those_of_a_crowd_that_have_not_run)
+TEST(due, stop_drops_due_timers_that_have_not_run)
 {
     struct loop_stats stats;
 

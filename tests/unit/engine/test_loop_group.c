@@ -98,7 +98,7 @@ TEST(loop_group, stopping_ends_started_and_unstarted_loops_alike)
     loop_group_destroy(group);
 }
 
-TEST_EACH(loop_group, when_one_loop_cannot_be_made_none_is, 20)
+TEST_EACH(loop_group, failure_to_create_one_loop_creates_none, 20)
 {
     unsigned before = process_descriptors();
 
@@ -129,7 +129,7 @@ TEST(loop_group, the_state_of_a_group_is_that_of_the_loop_furthest_behind)
     loop_group_destroy(group);
 }
 
-TEST(loop_group, waiting_for_a_group_has_one_deadline_for_all_loops)
+TEST(loop_group, join_of_a_group_has_one_deadline_for_all_loops)
 {
     int64_t began_at_ns;
 
@@ -187,7 +187,7 @@ static void two_cpus(unsigned cpus[2])
         ;
 }
 
-TEST(loop_group, loops_take_turns_on_the_processors_they_are_given)
+TEST(loop_group, loops_are_pinned_in_turn_to_the_configured_processors)
 {
     unsigned cpus[2];
     struct loop_group_conf conf = {
@@ -216,7 +216,7 @@ TEST_ABORTS(loop_group, a_group_without_loops_is_a_bug)
     (void)!create(0);
 }
 
-TEST(loop_group, destroying_none_is_allowed)
+TEST(loop_group, destroying_null_is_allowed)
 {
     loop_group_destroy(NULL);
 }
@@ -297,7 +297,7 @@ static uint64_t first(unsigned n)
     return (UINT64_C(1) << n) - 1;
 }
 
-TEST_EACH(size, all_in_use_are_chosen_and_parked_ones_are_not, 3)
+TEST_EACH(size, loops_in_use_are_picked_and_parked_loops_are_not, 3)
 {
     static const unsigned sizes[] = {3, 8, 5, 1, 4, 8, 7, 16, 2, 16};
 
@@ -311,7 +311,7 @@ TEST_EACH(size, all_in_use_are_chosen_and_parked_ones_are_not, 3)
     end();
 }
 
-TEST(size, a_parked_loop_runs_what_it_has_and_is_used_again)
+TEST(size, parked_loop_runs_its_tasks_and_is_used_again)
 {
     struct loop *parked;
 
@@ -333,7 +333,7 @@ TEST(size, a_parked_loop_runs_what_it_has_and_is_used_again)
     end();
 }
 
-TEST(size, when_all_in_use_have_ended_a_parked_one_is_no_help)
+TEST(size, parked_loop_is_not_picked_when_all_in_use_have_ended)
 {
     ck_assert_int_eq(create(2), 0);
     resize(1);
@@ -343,7 +343,7 @@ TEST(size, when_all_in_use_have_ended_a_parked_one_is_no_help)
     end();
 }
 
-TEST(size, a_cancelled_change_leaves_nothing)
+TEST(size, cancelled_change_leaves_no_trace)
 {
     struct loop_group_change change;
     unsigned before;
@@ -368,7 +368,7 @@ static int prepare_seven(void *cookie)
     return loop_group_prepare(group, 7, cookie);
 }
 
-TEST(size, when_memory_for_a_loop_fails_nothing_has_changed)
+TEST(size, failed_allocation_for_a_loop_changes_nothing)
 {
     struct loop_group_change change;
     unsigned before;
@@ -381,7 +381,7 @@ TEST(size, when_memory_for_a_loop_fails_nothing_has_changed)
     end();
 }
 
-TEST_EACH(size, when_descriptors_for_a_loop_fail_nothing_has_changed, 15)
+TEST_EACH(size, lack_of_descriptors_for_a_loop_changes_nothing, 15)
 {
     struct loop_group_change change;
     unsigned before;
@@ -396,7 +396,7 @@ TEST_EACH(size, when_descriptors_for_a_loop_fail_nothing_has_changed, 15)
     end();
 }
 
-TEST(size, new_loops_take_the_groups_io_ratio)
+TEST(size, new_loops_get_the_io_ratio_of_the_group)
 {
     struct loop_group_change change;
 
@@ -410,7 +410,7 @@ TEST(size, new_loops_take_the_groups_io_ratio)
     end();
 }
 
-TEST(size, loops_that_come_after_a_stop_have_ended)
+TEST(size, loops_committed_after_a_stop_have_ended)
 {
     struct loop_group_change change;
 
@@ -432,7 +432,7 @@ TEST_ABORTS(size, a_second_change_at_a_time_is_a_bug)
     (void)!loop_group_prepare(group, 3, &change);
 }
 
-TEST_ABORTS(size, more_loops_than_there_is_room_for_are_a_bug)
+TEST_ABORTS(size, more_loops_than_the_maximum_are_a_bug)
 {
     struct loop_group_change change;
 
@@ -440,7 +440,7 @@ TEST_ABORTS(size, more_loops_than_there_is_room_for_are_a_bug)
     (void)!loop_group_prepare(group, ROOM + 1, &change);
 }
 
-TEST_ABORTS(size, to_ask_for_a_loop_of_a_cancelled_change_is_a_bug)
+TEST_ABORTS(size, asking_for_a_loop_of_a_cancelled_change_is_a_bug)
 {
     struct loop_group_change change;
 
@@ -526,7 +526,7 @@ static void resize_often(void)
     atomic_store(&resized, true);
 }
 
-TEST_EACH(size, up_and_down_under_load_loses_no_task, 3)
+TEST_EACH(size, resizing_under_load_loses_no_task, 3)
 {
     pthread_t producers[PRODUCERS];
 

@@ -73,7 +73,7 @@ static bool all_ran(void)
 
 GROUP(place, setup, teardown);
 
-TEST(place, a_due_timer_takes_its_place_behind_the_tasks_already_queued)
+TEST(place, due_timer_runs_behind_tasks_already_queued)
 {
     struct placing p;
 
@@ -83,7 +83,7 @@ TEST(place, a_due_timer_takes_its_place_behind_the_tasks_already_queued)
     ck_assert_str_eq(trace.text, "12t3");
 }
 
-TEST(place, it_does_not_overtake_those_that_wait_behind_many_others_either)
+TEST(place, due_timer_runs_behind_tasks_queued_after_many_others)
 {
     static struct tasks_counted others[OTHERS];
     struct tasks_block block;

@@ -93,7 +93,7 @@ TEST(race, waiting_for_a_loop_that_another_thread_has_just_started_does_wait)
     }
 }
 
-TEST(race, a_start_that_fails_is_told_to_those_whose_tasks_nobody_has)
+TEST(race, failed_start_is_reported_to_the_submitters_of_unaccepted_tasks)
 {
     EACH_ROUND(round, RACES)
     {

@@ -149,7 +149,7 @@ static bool share_is_within_5_points_of(unsigned ratio)
     return share > ratio - 5. && share < ratio + 5.;
 }
 
-TEST_EACH(ratio, it_is_achieved_whatever_a_task_costs, ARRAY_LEN(costs_ns))
+TEST_EACH(ratio, ratio_is_kept_at_any_task_cost, ARRAY_LEN(costs_ns))
 {
     struct task endless;
 
@@ -163,7 +163,7 @@ TEST_EACH(ratio, it_is_achieved_whatever_a_task_costs, ARRAY_LEN(costs_ns))
 }
 
 /* With a budget of what is queued there is one task a turn, since only one is queued. */
-TEST(ratio, at_100_a_turn_runs_what_is_queued_from_then_on)
+TEST(ratio, at_ratio_100_a_turn_runs_only_the_tasks_queued_at_its_start)
 {
     struct loop_stats before, now;
     struct task endless;
@@ -180,14 +180,14 @@ TEST(ratio, at_100_a_turn_runs_what_is_queued_from_then_on)
 
 static const unsigned no_ratios[] = {0, 101, 1000, 0xffffffffu};
 
-TEST_EACH(ratio, what_is_no_percentage_is_refused_and_changes_nothing, ARRAY_LEN(no_ratios))
+TEST_EACH(ratio, value_outside_1_to_100_is_refused_and_changes_nothing, ARRAY_LEN(no_ratios))
 {
     ck_assert_int_eq(loop_set_io_ratio(loop, 33), 0);
     ck_assert_int_eq(loop_set_io_ratio(loop, no_ratios[_i]), -EINVAL);
     ck_assert_uint_eq(observe_stats(loop).io_ratio, 33);
 }
 
-TEST(ratio, one_and_a_hundred_are_percentages)
+TEST(ratio, ratios_1_and_100_are_accepted)
 {
     ck_assert_int_eq(loop_set_io_ratio(loop, 1), 0);
     ck_assert_uint_eq(observe_stats(loop).io_ratio, 1);
@@ -206,7 +206,7 @@ static void *turn_the_knob(void *arg)
     return arg;
 }
 
-TEST(ratio, any_thread_may_change_it_at_any_time)
+TEST(ratio, any_thread_may_change_the_ratio_at_any_time)
 {
     struct loop_stats before, now;
     struct task endless;

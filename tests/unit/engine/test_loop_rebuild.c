@@ -76,7 +76,7 @@ static const unsigned times_lost[] = {1, 2, 50};
 
 GROUP(watch, setup, teardown);
 
-TEST_EACH(watch, a_wakeup_descriptor_that_cannot_be_watched_is_tried_until_it_can,
+TEST_EACH(watch, wakeup_descriptor_that_cannot_be_watched_is_retried,
           2 * (int)ARRAY_LEN(times_lost))
 {
     unsigned calls = fault_calls(FAULT_EPOLL_CTL), times = times_lost[_i / 2];
@@ -91,7 +91,7 @@ TEST_EACH(watch, a_wakeup_descriptor_that_cannot_be_watched_is_tried_until_it_ca
 }
 
 /* In 300 ms a loop that spins polls 50,000 times. */
-TEST_EACH(watch, as_long_as_it_cannot_be_watched_tasks_and_timers_run_and_the_loop_does_not_spin, 2)
+TEST_EACH(watch, loop_with_an_unwatched_wakeup_runs_tasks_and_timers_without_spinning, 2)
 {
     struct bell bell;
     unsigned polls;
@@ -110,7 +110,7 @@ TEST_EACH(watch, as_long_as_it_cannot_be_watched_tasks_and_timers_run_and_the_lo
     bell_close(&bell);
 }
 
-TEST(watch, many_ready_descriptors_are_all_heard_in_few_turns)
+TEST(watch, many_ready_descriptors_are_served_in_few_turns)
 {
     static struct bell bells[500]; /* the library asks for 64 at first */
     struct tasks_block block;
@@ -135,7 +135,7 @@ TEST(watch, many_ready_descriptors_are_all_heard_in_few_turns)
 
 GROUP(rebuild, setup, teardown);
 
-TEST(rebuild, a_rebuilt_loop_keeps_watchers_timers_and_what_was_ready)
+TEST(rebuild, rebuilt_loop_keeps_watchers_timers_and_ready_events)
 {
     struct timers_noted timer, far;
     struct bell bells[10];

@@ -53,7 +53,7 @@ TEST(time, a_timer_from_another_thread_is_never_early)
     }
 }
 
-TEST(time, its_instant_counts_from_the_call_however_late_the_loop_hears_of_it)
+TEST(time, delay_counts_from_the_call_and_not_from_its_arrival_at_the_loop)
 {
     struct timers_noted t;
     int64_t before_at_ns, after_at_ns;
@@ -69,7 +69,7 @@ TEST(time, its_instant_counts_from_the_call_however_late_the_loop_hears_of_it)
     ck_assert_int_le(t.planned_at_ns[0], after_at_ns + MS(10));
 }
 
-TEST(time, a_negative_delay_is_none_and_order_is_kept)
+TEST(time, negative_delay_is_zero_and_order_is_kept)
 {
     struct tasks_timer timers[26];
     struct timers_noted last;
@@ -84,7 +84,7 @@ TEST(time, a_negative_delay_is_none_and_order_is_kept)
     ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
 }
 
-TEST(time, instants_and_not_the_order_of_submitting_decide)
+TEST(time, timers_run_by_instant_and_not_by_order_of_submission)
 {
     struct tasks_timer timers[3];
     struct timers_noted last;
@@ -179,7 +179,7 @@ static void submit_here(void *arg)
     timers_after(loop, arg, MS(5), 0);
 }
 
-TEST(time, a_loop_gives_itself_a_timer_and_wakes_nobody)
+TEST(time, timer_submitted_on_its_own_loop_sends_no_wakeup)
 {
     struct loop_stats before, now;
     struct timers_noted t;
@@ -192,7 +192,7 @@ TEST(time, a_loop_gives_itself_a_timer_and_wakes_nobody)
     ck_assert_uint_eq(now.wakeups_sent, before.wakeups_sent + 1); /* the call's */
 }
 
-TEST(time, another_loop_may_give_it_one)
+TEST(time, timer_may_be_submitted_by_another_loop)
 {
     struct loop *other = loop_runner_create();
     struct timers_noted t;
@@ -203,7 +203,7 @@ TEST(time, another_loop_may_give_it_one)
     loop_runner_destroy(other);
 }
 
-TEST(time, what_has_run_once_may_be_submitted_again)
+TEST(time, timer_that_has_run_may_be_submitted_again)
 {
     struct timers_noted t;
 
@@ -252,7 +252,7 @@ TEST(time, a_fixed_delay_counts_from_the_end_of_a_run)
 static const int64_t endless[][2] = {
     {CLOCK_NEVER, 0}, {CLOCK_NEVER, CLOCK_NEVER}, {CLOCK_NEVER - 1, -CLOCK_NEVER}};
 
-TEST_EACH(time, a_delay_without_end_neither_runs_nor_keeps_others_from_it, ARRAY_LEN(endless))
+TEST_EACH(time, endless_delay_neither_runs_nor_delays_other_timers, ARRAY_LEN(endless))
 {
     struct timers_noted never, soon;
 
@@ -264,7 +264,7 @@ TEST_EACH(time, a_delay_without_end_neither_runs_nor_keeps_others_from_it, ARRAY
     ck_assert_uint_eq(atomic_load(&never.dropped), 1);
 }
 
-TEST_EACH(time, a_period_without_end_is_one_run, 2)
+TEST_EACH(time, endless_period_is_a_single_run, 2)
 {
     struct timers_noted t;
 
@@ -289,7 +289,7 @@ static void change_run(struct task *t)
     timers_after(loop, &changing, MS(1), MS(2));
 }
 
-TEST(time, a_periodic_one_may_be_submitted_anew_in_its_own_run)
+TEST(time, periodic_timer_may_be_submitted_again_in_its_own_run)
 {
     static const struct task_type type = {.name = "changing", .run = change_run};
 

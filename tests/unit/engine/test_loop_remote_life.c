@@ -34,7 +34,7 @@ static void teardown(void)
 
 GROUP(life, setup, teardown);
 
-TEST(life, a_full_loop_refuses_and_leaves_the_timer_with_its_caller)
+TEST(life, full_loop_refuses_and_leaves_the_timer_to_the_caller)
 {
     struct budget_conf budget = {.io_ratio = 50, .quantum_ns = MS(100)};
     struct tasks_counted filling[LOOP_PENDING_MIN];
@@ -56,7 +56,7 @@ TEST(life, a_full_loop_refuses_and_leaves_the_timer_with_its_caller)
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
 
-TEST_EACH(life, a_loop_that_has_ended_refuses_and_another_may_have_the_timer, 2)
+TEST_EACH(life, loop_that_has_ended_refuses_and_the_timer_may_go_to_another_loop, 2)
 {
     struct timers_noted t;
 
@@ -73,7 +73,7 @@ TEST_EACH(life, a_loop_that_has_ended_refuses_and_another_may_have_the_timer, 2)
     UNTIL(atomic_load(&t.run) == 1);
 }
 
-TEST(life, a_thread_that_cannot_be_started_leaves_the_timer_with_its_caller)
+TEST(life, thread_that_cannot_start_leaves_the_timer_to_the_caller)
 {
     struct timers_noted t;
 
@@ -86,7 +86,7 @@ TEST(life, a_thread_that_cannot_be_started_leaves_the_timer_with_its_caller)
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
 
-TEST_ABORTS(life, submitting_what_waits_is_a_bug)
+TEST_ABORTS(life, submitting_a_waiting_timer_is_a_bug)
 {
     struct timers_noted t;
 
@@ -97,7 +97,7 @@ TEST_ABORTS(life, submitting_what_waits_is_a_bug)
 
 /* ---- the end ---- */
 
-TEST_EACH(life, stopping_drops_timers_that_wait_and_timers_that_are_on_their_way, 2)
+TEST_EACH(life, stopping_drops_waiting_and_arriving_timers, 2)
 {
     struct timers_noted waiting[2], coming[3];
 

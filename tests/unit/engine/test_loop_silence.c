@@ -87,7 +87,7 @@ static void ring_and_judge(void *arg)
 
 GROUP(silence, setup, teardown);
 
-TEST(silence, a_poll_that_a_signal_ends_proves_nothing)
+TEST(silence, poll_ended_by_a_signal_does_not_prove_silence)
 {
     int error = EINTR;
 
@@ -97,7 +97,7 @@ TEST(silence, a_poll_that_a_signal_ends_proves_nothing)
     ck_assert_uint_eq(judge.heard, 1);
 }
 
-TEST(silence, a_full_array_of_events_proves_nothing)
+TEST(silence, full_array_of_events_does_not_prove_silence)
 {
     open_bells(MANY, NULL);
     loop_runner_call(loop, ring_and_judge, NULL);
@@ -112,7 +112,7 @@ static void ring_again(struct bell *b)
         bell_ring(b);
 }
 
-TEST(silence, a_loop_that_always_has_many_events_judges_too)
+TEST(silence, loop_that_always_has_many_events_judges_silence)
 {
     open_bells(MANY, ring_again);
     loop_runner_call(loop, ring_and_judge, NULL);
@@ -136,7 +136,7 @@ TEST(silence, other_timers_do_not_wait_for_input)
     ck_assert_uint_lt(other.heard, MANY);
 }
 
-TEST(silence, time_goes_on_while_polls_fail)
+TEST(silence, silence_is_judged_while_polls_fail)
 {
     fault_plan(FAULT_EPOLL_WAIT, 0, FAULT_ALWAYS, EBADF);
     loop_runner_call(loop, ring_and_judge, NULL);
@@ -175,7 +175,7 @@ static void look_due_when_heard(struct bell *b)
     ended_at_ns = clock_now_ns();
 }
 
-TEST(away, callbacks_of_the_poll_that_returns_late_know_it)
+TEST(away, callbacks_of_a_poll_that_returns_late_see_the_extended_deadline)
 {
     open_bells(1, look_due_when_heard);
     loop_runner_call(loop, ring_and_go, NULL);

@@ -95,7 +95,7 @@ static void submit_own(void *arg)
         tasks_timely_submit(&own[i], &quick_type, loop, LOOP_TASKS, 0);
 }
 
-TEST(counts, a_wakeup_that_a_task_did_not_need_is_saved)
+TEST(counts, unneeded_wakeup_of_a_task_is_counted_as_saved)
 {
     struct tasks_timely tasks[100], own[10];
     struct loop_stats before, s;
@@ -118,7 +118,7 @@ TEST(counts, a_wakeup_that_a_task_did_not_need_is_saved)
                       before.wakeups_sent + before.wakeups_saved + 101);
 }
 
-TEST(counts, a_lazy_task_wants_no_wakeup_and_saves_none)
+TEST(counts, lazy_task_neither_sends_nor_saves_a_wakeup)
 {
     struct tasks_timely tasks[10];
     struct loop_stats before;
@@ -144,7 +144,7 @@ static void every_ms(void *arg)
     loop_schedule_every(loop, arg, 0, NS_PER_MS);
 }
 
-TEST(counts, a_timer_of_the_loop_needs_no_wakeup_and_saves_none)
+TEST(counts, timer_of_the_loop_neither_sends_nor_saves_a_wakeup)
 {
     struct loop_stats before, s;
     struct timer every;
@@ -157,7 +157,7 @@ TEST(counts, a_timer_of_the_loop_needs_no_wakeup_and_saves_none)
 }
 
 /* Reads them while turns begin and end. */
-TEST(counts, a_turn_has_never_lasted_less_than_no_time)
+TEST(counts, duration_of_a_turn_is_never_negative)
 {
     struct tasks_counted t;
 
@@ -206,7 +206,7 @@ TEST(times, the_age_of_the_oldest_task_grows_while_the_loop_is_blocked)
     }
 }
 
-TEST(times, who_waited_long_shows_in_the_queue_wait)
+TEST(times, task_that_waited_is_counted_in_the_queue_wait)
 {
     struct tasks_timely task;
     struct loop_stats before, s;
@@ -222,7 +222,7 @@ TEST(times, who_waited_long_shows_in_the_queue_wait)
     ck_assert_int_gt(histogram_quantile_ns(&s.queue_wait, 1000), MS(40));
 }
 
-TEST(times, one_in_64_carries_the_time_and_whoever_finds_the_lane_empty)
+TEST(times, one_task_in_64_and_the_first_in_an_empty_queue_carry_the_time)
 {
     struct tasks_timely tasks[140];
     struct loop_stats before;
@@ -237,7 +237,7 @@ TEST(times, one_in_64_carries_the_time_and_whoever_finds_the_lane_empty)
     ck_assert_uint_eq(observe_stats(loop).queue_wait.count, 3); /* and the 65th and the 129th */
 }
 
-TEST(times, a_long_turn_shows_in_the_turns)
+TEST(times, long_turn_is_counted_in_the_turn_histogram)
 {
     struct tasks_timely task;
     struct loop_stats s;

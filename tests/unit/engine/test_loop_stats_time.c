@@ -61,7 +61,7 @@ TEST(times, the_longest_task_is_named)
     ck_assert_int_ge(observe_stats(loop).longest_ns, MS(150));
 }
 
-TEST(times, a_longer_one_takes_its_place_and_a_shorter_one_does_not)
+TEST(times, longer_task_becomes_the_longest_and_a_shorter_one_does_not)
 {
     struct tasks_timely tasks[3];
     int64_t longest_ns;
@@ -104,7 +104,7 @@ static void reap_slow(void *arg)
     loop_reap(loop, &slow_reaped.task);
 }
 
-TEST_EACH(times, it_may_be_of_any_lane_a_timer_or_what_is_reaped, LOOP_TAIL + 3)
+TEST_EACH(times, longest_task_may_be_of_any_queue_a_timer_or_a_reaped_task, LOOP_TAIL + 3)
 {
     struct tasks_timely task;
 
@@ -119,7 +119,7 @@ TEST_EACH(times, it_may_be_of_any_lane_a_timer_or_what_is_reaped, LOOP_TAIL + 3)
 
 /* ---- what it is at ---- */
 
-TEST(times, who_looks_at_a_loop_inside_a_task_sees_for_how_long_and_in_which)
+TEST(times, reader_during_a_task_sees_its_name_and_the_duration_of_the_turn)
 {
     struct loop_stats first, second;
 
@@ -146,7 +146,7 @@ static void block_here(struct bell *b)
         ;
 }
 
-TEST_EACH(times, inside_a_callback_it_is_io_or_what_the_callback_says, 2)
+TEST_EACH(times, reader_during_a_callback_sees_io_or_the_name_set_by_the_callback, 2)
 {
     struct loop_stats first, second;
     struct bell bell;
@@ -169,7 +169,7 @@ TEST_EACH(times, inside_a_callback_it_is_io_or_what_the_callback_says, 2)
     bell_close(&bell);
 }
 
-TEST_EACH(times, the_oldest_is_that_of_all_lanes, 3)
+TEST_EACH(times, oldest_task_is_the_oldest_of_all_queues, 3)
 {
     struct tasks_timely tasks[3];
     struct bell bell;
@@ -218,7 +218,7 @@ static void take_20_ms(struct bell *b)
     take(MS(20));
 }
 
-TEST(times, the_ratio_achieved_is_that_of_the_times)
+TEST(times, achieved_ratio_is_computed_from_the_times)
 {
     struct loop_stats s;
     struct tasks_timely task;
@@ -243,7 +243,7 @@ TEST(times, the_ratio_achieved_is_that_of_the_times)
     bell_close(&bell);
 }
 
-TEST(times, the_time_of_a_poll_is_counted_as_such)
+TEST(times, time_of_a_poll_is_counted_as_poll_time)
 {
     loop_runner_stats(loop);
     observe_until_idle(loop);

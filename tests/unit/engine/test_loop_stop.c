@@ -58,7 +58,7 @@ static void *stop_it(void *arg)
 GROUP(stop, setup, teardown);
 
 /* With a sanitizer this fails if the stop touches a loop that another thread has freed. */
-TEST_EACH(stop, a_loop_may_be_destroyed_while_the_call_that_stops_it_returns, 2)
+TEST_EACH(stop, loop_may_be_destroyed_while_its_stop_call_returns, 2)
 {
     for (int i = 0; i < 500; i++) {
         struct loop *l = loop_runner_create();
@@ -134,7 +134,7 @@ static void expect_all_run(unsigned n)
 }
 
 /* The stop comes behind the last step of a turn, so that no wake-up is sent; the turns are ours. */
-TEST(stop, a_stop_just_before_a_poll_does_not_wait_for_its_end)
+TEST(stop, stop_just_before_a_poll_does_not_wait_for_the_poll)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -159,7 +159,7 @@ TEST(stop, a_loop_sleeps_through_its_quiet_period)
     ck_assert_uint_lt(stats.turns - turns, 50); /* one that spins turns 100,000 times */
 }
 
-TEST(stop, a_task_in_the_quiet_period_makes_it_longer)
+TEST(stop, task_in_the_quiet_period_extends_it)
 {
     unsigned n;
 
@@ -203,7 +203,7 @@ static void endless_drop(struct task *t)
     atomic_fetch_add(&endless_ends, 1);
 }
 
-TEST(stop, a_task_that_submits_itself_for_ever_does_not_outlive_the_timeout)
+TEST(stop, task_that_resubmits_itself_is_ended_by_the_timeout)
 {
     static const struct task_type type = {
         .name = "endless", .run = endless_run, .drop = endless_drop};
@@ -233,7 +233,7 @@ TEST(stop, tasks_queued_before_the_stop_all_run)
         ck_assert_uint_eq(atomic_load(&tasks[i].run), 1);
 }
 
-TEST(stop, tasks_that_the_timeout_cuts_off_are_dropped_once)
+TEST(stop, tasks_cut_off_by_the_timeout_are_dropped_once)
 {
     struct tasks_counted tasks[300];
     struct loop_stats stats;
@@ -259,7 +259,7 @@ TEST(stop, tasks_that_the_timeout_cuts_off_are_dropped_once)
     ck_assert_uint_eq(stats.tasks_pending, 0);
 }
 
-TEST(stop, a_second_stop_does_not_make_it_faster)
+TEST(stop, second_stop_does_not_shorten_the_first)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -291,7 +291,7 @@ TEST(stop, a_loop_can_stop_itself)
     ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
 }
 
-TEST_EACH(stop, a_loop_that_has_ended_refuses_and_leaves_the_task_with_its_caller, 2)
+TEST_EACH(stop, loop_that_has_ended_refuses_and_leaves_the_task_to_the_caller, 2)
 {
     struct tasks_counted t;
 
@@ -363,7 +363,7 @@ static void last_drop(struct task *t)
     loop_reap(loop, &last.reaped);
 }
 
-TEST_EACH(stop, what_is_added_while_the_last_is_dropped_and_reaped_is_run_or_dropped_too, 3)
+TEST_EACH(stop, tasks_and_timers_added_by_the_last_drops_and_reaps_are_run_or_dropped, 3)
 {
     static const struct task_type dropped_type = {
         .name = "dropped", .run = last_run, .drop = last_drop};
@@ -387,7 +387,7 @@ TEST_EACH(stop, what_is_added_while_the_last_is_dropped_and_reaped_is_run_or_dro
     ck_assert_str_eq(trace.text, last.adds_timer ? "!t" : "");
 }
 
-TEST(stop, a_timeout_counts_the_tasks_of_all_lanes)
+TEST(stop, timeout_counts_the_tasks_of_all_queues)
 {
     struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 1};
     struct tasks_counted tasks[30];
@@ -405,7 +405,7 @@ TEST(stop, a_timeout_counts_the_tasks_of_all_lanes)
     EXPECT_LOG_LINES(" tasks dropped: 30, the first: counted", 1);
 }
 
-TEST(stop, waiting_for_a_loop_that_hangs_has_an_end)
+TEST(stop, join_of_a_hanging_loop_times_out)
 {
     int64_t at_ns;
 
@@ -422,7 +422,7 @@ TEST(stop, waiting_for_a_loop_that_hangs_has_an_end)
     ck_assert_int_eq(loop_state(loop), LOOP_TERMINATED);
 }
 
-TEST_EACH(stop, waiting_for_what_has_ended_does_not_wait, 2)
+TEST_EACH(stop, join_of_an_ended_loop_returns_at_once, 2)
 {
     if (_i)
         start();
@@ -431,7 +431,7 @@ TEST_EACH(stop, waiting_for_what_has_ended_does_not_wait, 2)
     ck_assert_int_eq(loop_join_until(loop, CLOCK_NEVER), 0);
 }
 
-TEST(stop, a_timeout_names_the_first_task_it_drops)
+TEST(stop, stop_timeout_logs_the_first_task_it_drops)
 {
     struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 1};
     struct tasks_counted tasks[37];
@@ -462,7 +462,7 @@ TEST_EACH_ABORTS(stop, a_quiet_period_that_is_negative_or_longer_than_the_timeou
     loop_stop(loop, no_times[_i][0], no_times[_i][1]);
 }
 
-TEST(stop, a_stop_that_drops_nothing_says_nothing)
+TEST(stop, stop_that_drops_nothing_is_not_logged)
 {
     start();
     stop_ms(0, 0);

@@ -73,7 +73,7 @@ static void timer_heap_probe(void *arg)
 
 GROUP(timer, setup, teardown);
 
-TEST(timer, a_timer_is_never_early_and_hardly_late)
+TEST(timer, timer_is_never_early_and_hardly_late)
 {
     struct probe probes[100];
 
@@ -113,7 +113,7 @@ static bool traced(unsigned n)
     return len == n;
 }
 
-TEST(timer, a_negative_delay_is_none_and_order_is_kept)
+TEST(timer, negative_delay_is_zero_and_order_is_kept)
 {
     struct tasks_timer timers[26];
 
@@ -158,7 +158,7 @@ static void cancel_probe(void *arg)
     loop_cancel(loop, &p->timer);
 }
 
-TEST(timer, a_delay_without_end_can_be_had_and_cancelled)
+TEST(timer, endless_delay_can_be_scheduled_and_cancelled)
 {
     struct probe p, soon;
 
@@ -301,7 +301,7 @@ static void do_nothing(struct task *t)
     (void)t;
 }
 
-TEST(timer, tasks_without_end_do_not_keep_a_timer_waiting)
+TEST(timer, endless_tasks_do_not_delay_a_timer)
 {
     static const struct task_type type = {.name = "flood", .run = flood_run};
     static struct task flood[100];
@@ -328,7 +328,7 @@ static void cancel_always_due(void *arg)
     loop_cancel(loop, arg);
 }
 
-TEST(timer, a_timer_that_is_always_due_does_not_keep_tasks_waiting)
+TEST(timer, timer_that_is_always_due_does_not_delay_tasks)
 {
     static const struct task_type type = {.name = "always due", .run = do_nothing};
     struct tasks_counted t;
@@ -342,7 +342,7 @@ TEST(timer, a_timer_that_is_always_due_does_not_keep_tasks_waiting)
     loop_runner_call(loop, cancel_always_due, &always);
 }
 
-TEST(timer, stopping_drops_every_timer_that_waits)
+TEST(timer, stopping_drops_every_waiting_timer)
 {
     struct probe once, every;
 
@@ -372,7 +372,7 @@ TEST(timer, stopping_makes_a_timer_without_drop_idle)
     ck_assert_int_eq(t.state, TIMER_IDLE);
 }
 
-TEST(timer, a_timer_scheduled_in_the_quiet_period_is_dropped_too)
+TEST(timer, timer_scheduled_in_the_quiet_period_is_dropped)
 {
     struct probe p;
 

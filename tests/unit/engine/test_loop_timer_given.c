@@ -108,7 +108,7 @@ static void run_and_overlap(struct task *t)
 GROUP(given, setup, teardown);
 
 /* The first run returns while the second one is under way on the other loop. */
-TEST_EACH(given, one_that_is_given_away_does_not_run_here_again, 2)
+TEST_EACH(given, periodic_timer_submitted_to_another_loop_does_not_run_here_again, 2)
 {
     static const struct task_type type = {"overlaps", run_and_overlap, never_dropped};
     struct given g = {.cancels = true};
@@ -141,7 +141,7 @@ static void run_and_give(struct task *t)
 }
 
 /* Begun on the loop or from outside; in the third case the first gift is not cancelled before. */
-TEST_EACH(given, two_loops_give_one_to_each_other, 3)
+TEST_EACH(given, two_loops_submit_a_timer_to_each_other, 3)
 {
     static const struct task_type type = {"given", run_and_give, never_dropped};
     struct given g = {.cancels = _i < 2};
@@ -175,7 +175,7 @@ static void run_and_leave(struct task *t)
     wait_for(&freed);
 }
 
-TEST_EACH(given, one_that_has_cancelled_itself_may_be_freed_by_another_thread_at_once, 2)
+TEST_EACH(given, timer_cancelled_in_its_run_may_be_freed_by_another_thread_at_once, 2)
 {
     static const struct task_type type = {"leaves", run_and_leave, never_dropped};
     pthread_t thread;
@@ -196,7 +196,7 @@ static void run_and_free(struct task *t)
     sem_post(&done);
 }
 
-TEST_EACH(given, one_that_has_cancelled_itself_may_free_itself, 2)
+TEST_EACH(given, timer_cancelled_in_its_run_may_free_itself, 2)
 {
     static const struct task_type type = {"frees itself", run_and_free, never_dropped};
     struct given *g = calloc(1, sizeof(*g));
@@ -229,7 +229,7 @@ static void cancel(void *arg)
     loop_cancel(loops[0], &g->timer);
 }
 
-TEST_EACH(given, one_that_is_scheduled_anew_in_its_run_keeps_the_new_instant, 2)
+TEST_EACH(given, timer_rescheduled_in_its_run_keeps_the_new_instant, 2)
 {
     static const struct task_type type = {"slows down", run_and_slow_down, never_dropped};
     struct given g = {.gifts = 0};

@@ -32,7 +32,7 @@ static void schedule(void *arg)
 GROUP(late, setup, teardown);
 
 /* A busy machine delays some of them, and a loop that counts wrongly delays all. */
-TEST(late, of_many_timers_one_is_late_by_two_milliseconds_at_most)
+TEST(late, timer_is_at_most_two_milliseconds_late)
 {
     int64_t least_ns = CLOCK_NEVER;
 
@@ -69,7 +69,7 @@ static void note_time(void *arg)
     *(int64_t *)arg = clock_now_ns();
 }
 
-TEST(late, a_control_task_in_the_quiet_period_makes_it_longer)
+TEST(late, control_task_in_the_quiet_period_extends_it)
 {
     int64_t quiet_ns = 3 * NS_PER_S, ran_at_ns;
 

@@ -71,7 +71,7 @@ static const int64_t periods[] = {0, MS(1), -MS(1)};
 
 GROUP(withdraw, setup, teardown);
 
-TEST_EACH(withdraw, one_that_is_still_coming_is_dropped_when_it_arrives, 3)
+TEST_EACH(withdraw, withdrawn_timer_on_its_way_to_the_loop_is_dropped_on_arrival, 3)
 {
     struct timers_noted t;
 
@@ -84,7 +84,7 @@ TEST_EACH(withdraw, one_that_is_still_coming_is_dropped_when_it_arrives, 3)
     expect_dropped(&t, 0);
 }
 
-TEST_EACH(withdraw, one_that_waits_is_dropped_in_the_next_turn_and_wakes_nobody, 3)
+TEST_EACH(withdraw, withdrawn_timer_is_dropped_in_the_next_turn_without_a_wakeup, 3)
 {
     struct loop_stats before, now;
     struct timers_noted t;
@@ -125,7 +125,7 @@ static void hold_up_when_due(struct timers_noted *t, int64_t period_ns)
     ck_assert_int_eq(t->timer.state, TIMER_DUE);
 }
 
-TEST_EACH(withdraw, one_that_is_due_and_has_not_begun_is_dropped, 3)
+TEST_EACH(withdraw, withdrawn_timer_that_is_due_and_not_begun_is_dropped, 3)
 {
     struct timers_noted t;
 
@@ -158,7 +158,7 @@ static void submit_withdrawing(void *arg)
     begin(&w->next, 0, 0);
 }
 
-TEST(withdraw, one_that_is_withdrawn_in_the_turn_in_which_it_is_due_does_not_run)
+TEST(withdraw, timer_withdrawn_in_the_turn_in_which_it_is_due_does_not_run)
 {
     static const struct task_type type = {.name = "withdrawing", .run = withdrawing_run};
     struct withdrawing w = {.withdrawn = false};
@@ -172,7 +172,7 @@ TEST(withdraw, one_that_is_withdrawn_in_the_turn_in_which_it_is_due_does_not_run
     expect_dropped(&w.next, 0);
 }
 
-TEST(withdraw, one_that_runs_only_once_cannot_be_withdrawn_while_it_does)
+TEST(withdraw, single_run_timer_cannot_be_withdrawn_while_it_runs)
 {
     struct timers_block t;
 
@@ -188,7 +188,7 @@ TEST(withdraw, one_that_runs_only_once_cannot_be_withdrawn_while_it_does)
     ck_assert_uint_eq(atomic_load(&t.dropped), 0);
 }
 
-TEST_EACH(withdraw, a_periodic_one_that_is_withdrawn_while_it_runs_runs_to_its_end_and_not_again, 2)
+TEST_EACH(withdraw, periodic_timer_withdrawn_during_a_run_does_not_run_again, 2)
 {
     struct timers_block t;
 
@@ -207,7 +207,7 @@ TEST_EACH(withdraw, a_periodic_one_that_is_withdrawn_while_it_runs_runs_to_its_e
     ck_assert_uint_eq(atomic_load(&t.dropped), 1);
 }
 
-TEST_EACH(withdraw, a_periodic_one_stops, 2)
+TEST_EACH(withdraw, withdrawing_stops_a_periodic_timer, 2)
 {
     struct timers_noted t;
     unsigned run;
@@ -222,7 +222,7 @@ TEST_EACH(withdraw, a_periodic_one_stops, 2)
     expect_dropped(&t, run);
 }
 
-TEST(withdraw, after_its_run_it_is_too_late)
+TEST(withdraw, timer_cannot_be_withdrawn_after_its_run)
 {
     struct timers_noted t;
 
@@ -243,7 +243,7 @@ static void cancel(void *arg)
     loop_cancel(loop, arg);
 }
 
-TEST(withdraw, what_the_loop_has_cancelled_can_only_be_submitted_again)
+TEST(withdraw, timer_cancelled_by_its_loop_can_only_be_submitted_again)
 {
     struct timers_noted t;
 
@@ -266,7 +266,7 @@ static void withdraw_and_cancel(void *arg)
     ck_assert_int_eq(atomic_load(&t->timer.claim), TIMER_WITHDRAWN); /* until it is dropped */
 }
 
-TEST_EACH(withdraw, a_withdrawn_one_is_dropped_even_if_the_loop_cancels_it, 3)
+TEST_EACH(withdraw, withdrawn_timer_is_dropped_even_if_its_loop_cancels_it, 3)
 {
     struct timers_noted t;
 
@@ -276,7 +276,7 @@ TEST_EACH(withdraw, a_withdrawn_one_is_dropped_even_if_the_loop_cancels_it, 3)
     expect_dropped(&t, 0);
 }
 
-TEST(withdraw, what_was_dropped_may_be_submitted_again)
+TEST(withdraw, dropped_timer_may_be_submitted_again)
 {
     struct timers_noted t;
 
@@ -294,7 +294,7 @@ TEST(withdraw, what_was_dropped_may_be_submitted_again)
 
 /* ---- the end of the loop ---- */
 
-TEST_EACH(withdraw, what_the_end_of_the_loop_dropped_cannot_be_withdrawn, 3)
+TEST_EACH(withdraw, timer_dropped_by_the_end_of_the_loop_cannot_be_withdrawn, 3)
 {
     struct timers_noted t;
 
@@ -306,7 +306,7 @@ TEST_EACH(withdraw, what_the_end_of_the_loop_dropped_cannot_be_withdrawn, 3)
     ck_assert_uint_eq(atomic_load(&t.dropped), 1);
 }
 
-TEST_EACH(withdraw, what_was_withdrawn_before_the_end_is_dropped_once, 2)
+TEST_EACH(withdraw, timer_withdrawn_before_the_end_of_the_loop_is_dropped_once, 2)
 {
     struct timers_noted waiting[3], coming[3];
 
@@ -331,7 +331,7 @@ TEST_EACH(withdraw, what_was_withdrawn_before_the_end_is_dropped_once, 2)
 
 /* ---- many ---- */
 
-TEST(withdraw, many_that_are_withdrawn_leave_nothing_behind)
+TEST(withdraw, many_withdrawn_timers_leave_none_in_the_heap)
 {
     static struct timers_noted timers[20000];
     struct loop_stats stats;

@@ -85,7 +85,7 @@ static unsigned race_end_of(const struct timers_noted *t)
 
 GROUP(race, setup, teardown);
 
-TEST(race, a_timer_that_races_with_its_withdrawal_is_run_or_dropped_as_withdraw_said)
+TEST(race, timer_that_races_with_its_withdrawal_is_run_or_dropped_as_returned)
 {
     pthread_barrier_init(&start, NULL, CALLERS + 1);
     EACH_ROUND(round, RACES)
@@ -109,7 +109,7 @@ TEST(race, a_timer_that_races_with_its_withdrawal_is_run_or_dropped_as_withdraw_
     }
 }
 
-TEST(race, so_it_is_when_the_loop_ends_meanwhile)
+TEST(race, timer_that_races_with_a_withdrawal_and_the_end_is_run_or_dropped_once)
 {
     pthread_barrier_init(&start, NULL, CALLERS + 1);
     EACH_ROUND(round, RACES)
@@ -189,7 +189,7 @@ static void withdraw_in_steps(void *arg)
 }
 
 /* 0: it is on its way to the loop; 1: it waits there. */
-TEST_EACH(race, two_withdrawals_succeed_once_wherever_one_interrupts_the_other, 2)
+TEST_EACH(race, one_of_two_interleaved_withdrawals_succeeds, 2)
 {
     unsigned n = 0;
 
@@ -238,7 +238,7 @@ static void submit_both(void *arg)
 /*
  * The steps begin in the run of the first timer, which is due together with it, and end in its own.
  */
-TEST(race, a_timer_is_run_or_withdrawn_wherever_the_withdrawal_interrupts_the_loop)
+TEST(race, timer_is_run_or_withdrawn_at_each_interleaving)
 {
     unsigned n = 0, n_dropped = 0;
 

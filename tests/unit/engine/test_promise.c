@@ -100,7 +100,7 @@ static void expect_outcome(enum promise_state state, bool is_first)
 
 GROUP(outcome, setup, teardown);
 
-TEST_EACH(outcome, the_first_completion_wins_and_cancelling_only_what_is_pending, ARRAY_LEN(rows))
+TEST_EACH(outcome, first_completion_wins_and_only_a_pending_promise_is_cancelled, ARRAY_LEN(rows))
 {
     const struct row *row = &rows[_i];
 
@@ -200,7 +200,7 @@ static void check_one_winner(void)
         ck_assert_int_eq(promise_error(&promise), -(int)winner->id);
 }
 
-TEST(outcome, of_eight_threads_that_complete_it_one_wins_and_the_outcome_is_its_own)
+TEST(outcome, one_of_eight_completing_threads_wins_with_its_own_outcome)
 {
     race_rounds(RACERS, complete_somehow, check_one_winner);
 }
@@ -217,7 +217,7 @@ static void check_either(void)
                      racers[0].answer ? PROMISE_CANCELLED : PROMISE_UNCANCELLABLE);
 }
 
-TEST(outcome, either_it_is_cancelled_or_it_cannot_be_any_more)
+TEST(outcome, promise_is_either_cancelled_or_made_uncancellable)
 {
     race_rounds(2, cancel_or_forbid, check_either);
 }
@@ -238,7 +238,7 @@ static void check_all_saw_it(void)
         ck_assert(racers[i].answer);
 }
 
-TEST(outcome, who_sees_that_it_is_complete_sees_the_outcome)
+TEST(outcome, thread_that_sees_completion_sees_the_outcome)
 {
     race_rounds(1 + ONLOOKERS, complete_or_look, check_all_saw_it);
 }
@@ -247,7 +247,7 @@ TEST(outcome, who_sees_that_it_is_complete_sees_the_outcome)
 
 GROUP(await, setup, teardown);
 
-TEST(await, a_timeout_is_never_early)
+TEST(await, await_never_times_out_early)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -256,7 +256,7 @@ TEST(await, a_timeout_is_never_early)
     ck_assert_int_eq(promise_state(&promise), PROMISE_PENDING);
 }
 
-TEST(await, without_time_to_wait_it_only_looks)
+TEST(await, await_without_a_timeout_does_not_block)
 {
     static const int64_t none[] = {0, -1, -NS_PER_S, INT64_MIN};
     int64_t began_at_ns = clock_now_ns();
@@ -276,7 +276,7 @@ static void *succeed_soon(void *arg)
     return arg;
 }
 
-TEST_EACH(await, a_time_to_wait_beyond_the_end_of_the_clock_is_for_ever, 3)
+TEST_EACH(await, await_with_an_endless_timeout_does_not_overflow, 3)
 {
     static const int64_t for_ever[] = {CLOCK_NEVER, CLOCK_NEVER - 1, CLOCK_NEVER / 2};
     pthread_t thread;
@@ -292,7 +292,7 @@ static void *await(void *arg)
     return NULL;
 }
 
-TEST(await, all_who_wait_are_woken)
+TEST(await, completion_wakes_all_waiting_threads)
 {
     pthread_t threads[RACERS];
 
@@ -320,7 +320,7 @@ static void expect_complete(void *arg)
         ck_assert_int_eq(promise_await(arg, timeouts[i]), 0);
 }
 
-TEST(await, no_loop_waits_neither_the_promises_own_nor_another)
+TEST(await, await_on_any_loop_is_refused_while_pending)
 {
     struct loop *own = loop_runner_create(), *other = loop_runner_create();
     struct promise p;
@@ -357,7 +357,7 @@ static void *complete_what_comes(void *arg)
     return arg;
 }
 
-TEST(await, who_has_waited_may_free_it_at_once)
+TEST(await, thread_that_awaited_may_free_the_promise_at_once)
 {
     pthread_t thread;
 

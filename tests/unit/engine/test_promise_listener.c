@@ -134,7 +134,7 @@ static void listen_for(void *arg)
 
 GROUP(order, setup, teardown);
 
-TEST_EACH(order, listeners_are_told_in_the_order_they_were_added, PLACES)
+TEST_EACH(order, listeners_are_called_in_the_order_they_were_added, PLACES)
 {
     struct noting n[26];
 
@@ -149,7 +149,7 @@ TEST_EACH(order, listeners_are_told_in_the_order_they_were_added, PLACES)
     ck_assert_str_eq(trace.text, "abcdefghijklmnopqrstuvwxyz");
 }
 
-TEST_EACH(order, a_listener_that_comes_late_is_told_as_well, PLACES)
+TEST_EACH(order, listener_added_after_completion_is_called, PLACES)
 {
     noting_reset();
     go_to((enum place)_i);
@@ -182,7 +182,7 @@ static void late_drop(struct task *t)
 /*
  * The loop gets to the one that adds before the one that tells, and still adds behind the others.
  */
-TEST(order, a_late_listener_waits_for_the_earlier_ones_even_if_it_is_added_on_the_loop)
+TEST(order, late_listener_is_called_after_earlier_ones_even_if_added_on_the_loop)
 {
     static const struct task_type type = {.name = "late", .run = late_run, .drop = late_drop};
     struct late late = {.task.type = &type, .listener = &c};
@@ -200,7 +200,7 @@ TEST(order, a_late_listener_waits_for_the_earlier_ones_even_if_it_is_added_on_th
     ck_assert_str_eq(trace.text, ".abc");
 }
 
-TEST_EACH(order, a_listener_that_a_listener_adds_is_told_when_that_one_has_returned, PLACES)
+TEST_EACH(order, listener_added_by_a_listener_is_called_after_that_has_returned, PLACES)
 {
     noting_reset();
     go_to((enum place)_i);
@@ -229,7 +229,7 @@ static void note_while_another_adds(struct promise_listener *l, struct promise *
     tasks_trace_add(&trace, '.');
 }
 
-TEST_EACH(order, so_it_is_when_another_thread_adds_it_meanwhile, PLACES)
+TEST_EACH(order, listener_added_by_another_thread_during_a_call_is_called_after_it, PLACES)
 {
     noting_reset();
     go_to((enum place)_i);
@@ -254,7 +254,7 @@ static void note_where(struct promise_listener *l, struct promise *p)
 
 GROUP(where, setup, teardown);
 
-TEST_RANGE(where, it_is_told_on_the_loop_whoever_completes_it, ON_ITS_LOOP, FROM_OUTSIDE + 1)
+TEST_RANGE(where, listener_is_called_on_the_loop_of_the_promise, ON_ITS_LOOP, FROM_OUTSIDE + 1)
 {
     noting_reset();
     go_to((enum place)_i);
@@ -266,7 +266,8 @@ TEST_RANGE(where, it_is_told_on_the_loop_whoever_completes_it, ON_ITS_LOOP, FROM
     ck_assert_ptr_eq(told_on, loop);
 }
 
-TEST_RANGE(where, without_a_loop_that_goes_on_it_is_told_inside_the_call, WITHOUT_LOOP, PLACES)
+TEST_RANGE(where, without_a_running_loop_the_listener_is_called_by_the_completing_thread,
+           WITHOUT_LOOP, PLACES)
 {
     noting_reset();
     go_to((enum place)_i);
@@ -288,7 +289,7 @@ static void succeed_and_listen(void *arg)
     listen_for(arg);
 }
 
-TEST(where, on_its_loop_it_is_told_inside_the_call_without_a_task)
+TEST(where, completion_on_the_loop_calls_the_listener_without_a_task)
 {
     struct loop_stats stats;
 
@@ -300,7 +301,7 @@ TEST(where, on_its_loop_it_is_told_inside_the_call_without_a_task)
     ck_assert_uint_eq(stats.tasks_run, 1); /* the call */
 }
 
-TEST(where, with_nobody_to_tell_there_is_no_task)
+TEST(where, completion_without_listeners_submits_no_task)
 {
     ck_assert(promise_cancel(&promise));
     ck_assert(!promise_succeed(&promise));
@@ -388,7 +389,7 @@ static void chain_free(unsigned n)
 
 GROUP(depth, setup, teardown);
 
-TEST_EACH(depth, a_hundred_thousand_that_complete_each_other_do_not_need_the_stack, PLACES)
+TEST_EACH(depth, chain_of_a_hundred_thousand_promises_does_not_exhaust_the_stack, PLACES)
 {
     go_to((enum place)_i);
     chain_create(CHAIN);
@@ -407,7 +408,7 @@ static void succeed_and_count(void *arg)
     *(unsigned *)arg = told;
 }
 
-TEST(depth, eight_deep_it_is_told_inside_the_call_and_the_ninth_by_a_task)
+TEST(depth, nested_completions_are_called_directly_to_depth_eight_and_then_by_a_task)
 {
     unsigned told_inside = 0;
 
@@ -430,7 +431,7 @@ static void free_noting(struct promise_listener *l, struct promise *p)
 
 GROUP(life, setup, teardown);
 
-TEST_EACH(life, a_listener_may_free_what_it_is_embedded_in, PLACES)
+TEST_EACH(life, listener_may_free_the_object_that_embeds_it, PLACES)
 {
     go_to((enum place)_i);
     for (int i = 0; i < 5; i++) {
@@ -476,7 +477,7 @@ static struct operation *operation_create(void)
     return op;
 }
 
-TEST_EACH(life, the_last_listener_may_free_the_promise_though_another_added_it, PLACES)
+TEST_EACH(life, last_listener_may_free_the_promise_even_if_added_by_another, PLACES)
 {
     struct operation *op;
 
@@ -507,7 +508,7 @@ static void begin_anew(struct promise_listener *l, struct promise *p)
 }
 
 /* Who has told it must not take the new promise at the same address for the old one. */
-TEST_EACH(life, the_last_listener_may_begin_the_promise_anew, PLACES)
+TEST_EACH(life, last_listener_may_reinitialise_the_promise, PLACES)
 {
     struct operation *op = calloc(1, sizeof(*op));
 
@@ -538,8 +539,7 @@ static void pass_on(struct promise_listener *l, struct promise *p)
     sem_post(CONTAINER_OF(l, struct passing, listener)->told);
 }
 
-TEST_RANGE(life, the_last_listener_may_pass_the_promise_on_to_a_thread_that_frees_it_at_once,
-           FROM_OUTSIDE, PLACES)
+TEST_RANGE(life, last_listener_may_hand_the_promise_to_a_thread_that_frees_it, FROM_OUTSIDE, PLACES)
 {
     sem_t sem;
 
@@ -565,7 +565,7 @@ TEST_RANGE(life, the_last_listener_may_pass_the_promise_on_to_a_thread_that_free
     sem_destroy(&sem);
 }
 
-TEST_ABORTS(life, closing_it_while_a_listener_waits_is_a_bug)
+TEST_ABORTS(life, closing_a_promise_with_a_waiting_listener_is_a_bug)
 {
     noting_reset();
     promise_listen(&promise, &a.listener);

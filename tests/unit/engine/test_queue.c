@@ -34,7 +34,7 @@ TEST(queue, a_new_queue_is_empty)
     ck_assert_ptr_null(next_task());
 }
 
-TEST(queue, tasks_come_out_in_the_order_they_went_in)
+TEST(queue, tasks_are_popped_in_the_order_they_were_pushed)
 {
     queue_push(&q, &one);
     queue_push(&q, &two);
@@ -69,7 +69,7 @@ TEST(queue, a_popped_task_can_be_pushed_again_at_once)
     ck_assert(queue_empty(&q));
 }
 
-TEST(queue, what_is_pushed_later_waits_until_it_is_taken)
+TEST(queue, task_pushed_after_a_take_waits_for_the_next_take)
 {
     queue_push(&q, &one);
     queue_take(&q);

@@ -89,7 +89,7 @@ TEST(order, callbacks_run_in_the_order_of_events)
     expect("");
 }
 
-TEST(order, one_that_is_stopped_before_its_turn_is_not_called)
+TEST(order, watcher_stopped_before_its_callback_is_not_called)
 {
     make_ready("12345");
     to_stop = &io[3];
@@ -97,7 +97,7 @@ TEST(order, one_that_is_stopped_before_its_turn_is_not_called)
     expect("");
 }
 
-TEST(order, one_that_is_stopped_and_started_keeps_to_the_order_later)
+TEST(order, watcher_stopped_and_started_keeps_its_order_in_the_next_poll)
 {
     make_ready("12345");
     to_stop = to_start = &io[3];
@@ -109,7 +109,7 @@ TEST(order, one_that_is_stopped_and_started_keeps_to_the_order_later)
     expect("6314");
 }
 
-TEST(order, one_that_stops_itself_is_called_once)
+TEST(order, watcher_that_stops_itself_is_called_once)
 {
     make_ready("123");
     to_stop = &io[1];
@@ -122,7 +122,7 @@ TEST(order, one_that_stops_itself_is_called_once)
     ck_assert_int_eq(ev_priority(&io[1]), READY_FIRST);
 }
 
-TEST(order, one_that_cannot_be_watched_is_told_in_its_turn)
+TEST(order, watcher_that_cannot_be_registered_is_called_in_order)
 {
     ev_feed_event(ev, &io[2], EV_READ);
     ev_feed_event(ev, &io[2], EV_READ); /* twice is once */

@@ -227,7 +227,7 @@ TEST(order, two_strands_run_at_the_same_time_on_two_threads)
 }
 
 /* Netty pins a channel to one thread of the group, and who shares it waits. */
-TEST(order, a_slow_strand_holds_up_no_other)
+TEST(order, slow_strand_delays_no_other)
 {
     struct strand *others[8];
     struct record logs[8] = {0};
@@ -249,7 +249,7 @@ TEST(order, a_slow_strand_holds_up_no_other)
     destroy(strand);
 }
 
-TEST(order, after_a_batch_a_strand_gives_way_and_goes_on_later)
+TEST(order, strand_yields_after_a_batch_and_continues_later)
 {
     struct between between = {.task.type = &between_type, .record = &seen};
 
@@ -282,7 +282,7 @@ static unsigned rooms(void)
 
 GROUP(bounds, setup, teardown);
 
-TEST(bounds, a_full_strand_refuses_and_tells_once_when_half_of_it_is_free)
+TEST(bounds, full_strand_refuses_and_notifies_once_when_half_of_it_is_free)
 {
     e = executor_runner_create(1, 10000);
     executor_runner_block(e, &block);
@@ -301,7 +301,7 @@ TEST(bounds, a_full_strand_refuses_and_tells_once_when_half_of_it_is_free)
     destroy(strand);
 }
 
-TEST(bounds, the_executors_bound_holds_for_the_tasks_of_all_strands_together)
+TEST(bounds, bound_of_the_executor_applies_to_the_tasks_of_all_strands)
 {
     struct tasks_counted plain;
 
@@ -326,7 +326,7 @@ TEST(bounds, the_executors_bound_holds_for_the_tasks_of_all_strands_together)
     destroy(strand);
 }
 
-TEST(bounds, a_strand_that_found_the_executor_full_is_not_kept_from_it_when_it_has_no_task_itself)
+TEST(bounds, empty_strand_refused_by_a_full_executor_is_notified_of_capacity)
 {
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
@@ -341,7 +341,7 @@ TEST(bounds, a_strand_that_found_the_executor_full_is_not_kept_from_it_when_it_h
     destroy(strand);
 }
 
-TEST(bounds, when_no_thread_could_be_started_it_is_room_too_that_is_waited_for)
+TEST(bounds, strand_refused_for_lack_of_a_thread_is_notified_of_capacity)
 {
     e = executor_runner_create(1, 16);
     create(&strand, 1, count_room);
@@ -404,19 +404,19 @@ static void pump_all(unsigned max, unsigned max_of_executor)
     free(messages);
 }
 
-TEST(bounds, of_many_messages_through_a_small_strand_none_is_lost_and_each_refusal_is_told_once)
+TEST(bounds, many_tasks_through_a_small_strand_are_all_run_and_refusals_notified)
 {
     pump_all(32, 10000);
 }
 
-TEST(bounds, so_it_is_through_a_small_executor)
+TEST(bounds, many_tasks_through_a_small_executor_are_all_run_and_refusals_notified)
 {
     pump_all(10000, 32);
 }
 
 /* ---- what the executor tells of it ---- */
 
-TEST(order, the_executor_names_the_task_and_tells_how_long_those_behind_it_wait)
+TEST(order, executor_names_the_running_task_of_a_strand_and_the_wait_behind_it)
 {
     struct executor_stats stats;
     pthread_barrier_t barrier;
@@ -445,7 +445,7 @@ TEST(order, the_executor_names_the_task_and_tells_how_long_those_behind_it_wait)
 
 GROUP(end, setup, teardown);
 
-TEST(end, destroying_drops_what_has_not_begun)
+TEST(end, destroying_drops_queued_tasks)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -463,7 +463,7 @@ TEST(end, destroying_drops_what_has_not_begun)
     ck_assert_uint_eq(executor_runner_stats(e).tasks_run, 1);
 }
 
-TEST(end, destroying_lets_what_runs_come_to_its_end)
+TEST(end, destroying_lets_the_running_task_finish)
 {
     pthread_barrier_t barrier;
     struct tasks_meeting meeting;
@@ -498,7 +498,7 @@ static void refuse_and_destroy(void *arg)
     strand_destroy(strand);
 }
 
-TEST(end, after_destroying_there_is_no_room_message_even_if_it_was_on_its_way)
+TEST(end, destroyed_strand_gets_no_notification_that_was_on_its_way)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -510,7 +510,7 @@ TEST(end, after_destroying_there_is_no_room_message_even_if_it_was_on_its_way)
     ck_assert_uint_eq(atomic_load(&n_run) + atomic_load(&n_dropped), 1);
 }
 
-TEST(end, after_destroying_there_is_no_room_message_even_if_it_comes_later)
+TEST(end, destroyed_strand_gets_no_later_notification_of_the_executor)
 {
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
@@ -525,7 +525,7 @@ TEST(end, after_destroying_there_is_no_room_message_even_if_it_comes_later)
     ck_assert_uint_eq(rooms(), 0);
 }
 
-TEST(end, after_destroying_there_is_no_room_message_even_if_there_was_no_thread)
+TEST(end, destroyed_strand_gets_no_notification_after_a_failed_thread_start)
 {
     unsigned before;
 
@@ -546,7 +546,7 @@ static void destroy_in_room(void *cookie)
     strand_destroy(strand);
 }
 
-TEST(end, a_strand_may_be_destroyed_in_its_room_call)
+TEST(end, strand_may_be_destroyed_in_its_notification)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -578,7 +578,7 @@ TEST(end, a_strand_outlives_its_loop)
     ck_assert_uint_eq(atomic_load(&n_rooms), 0);
 }
 
-TEST(end, a_stopped_executor_runs_what_the_strand_has_within_the_time)
+TEST(end, stopped_executor_runs_the_tasks_of_strands_within_the_timeout)
 {
     e = executor_runner_create(2, 1000);
     executor_runner_block(e, &block);
@@ -591,7 +591,7 @@ TEST(end, a_stopped_executor_runs_what_the_strand_has_within_the_time)
     destroy(strand);
 }
 
-TEST(end, with_no_time_what_is_queued_and_what_is_behind_a_running_task_is_dropped)
+TEST(end, stop_with_timeout_0_drops_queued_tasks_of_running_and_waiting_strands)
 {
     struct strand *other;
     struct record record = {0};
@@ -621,7 +621,7 @@ TEST(end, with_no_time_what_is_queued_and_what_is_behind_a_running_task_is_dropp
 }
 
 /* -EAGAIN would promise room that never comes. */
-TEST(end, a_full_strand_says_that_its_executor_stops)
+TEST(end, full_strand_of_a_stopping_executor_returns_eshutdown)
 {
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
@@ -636,7 +636,7 @@ TEST(end, a_full_strand_says_that_its_executor_stops)
     destroy(strand);
 }
 
-TEST(end, who_waits_for_room_is_told_that_the_executor_stops)
+TEST(end, strand_waiting_for_capacity_is_notified_of_the_stop)
 {
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
@@ -652,7 +652,7 @@ TEST(end, who_waits_for_room_is_told_that_the_executor_stops)
     destroy(strand);
 }
 
-TEST(end, who_waits_for_a_full_strand_is_told_when_its_tasks_are_dropped)
+TEST(end, full_strand_is_notified_when_its_tasks_are_dropped)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
@@ -666,7 +666,7 @@ TEST(end, who_waits_for_a_full_strand_is_told_when_its_tasks_are_dropped)
     destroy(strand);
 }
 
-TEST_ABORTS(end, submitting_from_elsewhere_is_a_bug)
+TEST_ABORTS(end, submitting_on_another_thread_than_the_loops_is_a_bug)
 {
     e = executor_runner_create(1, 100);
     create(&strand, 2, count_room);
@@ -740,7 +740,7 @@ static void check_race(const struct race *r)
 
 GROUP(races, setup, teardown);
 
-TEST(races, strands_that_are_destroyed_while_they_run_lose_no_task)
+TEST(races, destroying_running_strands_loses_no_task)
 {
     e = executor_runner_create(3, 10000);
     EACH_ROUND(round, RACES)
@@ -755,7 +755,7 @@ TEST(races, strands_that_are_destroyed_while_they_run_lose_no_task)
     }
 }
 
-TEST(races, strands_whose_executor_stops_while_they_run_lose_no_task)
+TEST(races, stopping_the_executor_of_running_strands_loses_no_task)
 {
     e = NULL;
     EACH_ROUND(round, RACES)
@@ -777,7 +777,7 @@ TEST(races, strands_whose_executor_stops_while_they_run_lose_no_task)
     e = executor_runner_create(1, 16); /* for the teardown */
 }
 
-TEST(races, strands_whose_loop_ends_while_they_run_lose_no_task)
+TEST(races, ending_the_loop_of_running_strands_loses_no_task)
 {
     e = executor_runner_create(2, 10000);
     loop_runner_destroy(loop);

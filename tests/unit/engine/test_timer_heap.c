@@ -32,13 +32,13 @@ static void expect_next(int i)
 
 GROUP(schedule, setup, NULL);
 
-TEST(schedule, an_empty_schedule_has_nothing_ever)
+TEST(schedule, empty_heap_has_no_next_instant)
 {
     ck_assert_int_eq(timer_heap_next_at_ns(&s), CLOCK_NEVER);
     ck_assert_ptr_null(timer_heap_take_due(&s, CLOCK_NEVER));
 }
 
-TEST(schedule, instants_come_out_in_their_order)
+TEST(schedule, timers_are_taken_in_the_order_of_their_instants)
 {
     add(0, 30);
     add(1, 10);
@@ -51,7 +51,7 @@ TEST(schedule, instants_come_out_in_their_order)
     ck_assert_uint_eq(s.count, 0);
 }
 
-TEST(schedule, equal_instants_come_out_in_the_order_they_were_scheduled)
+TEST(schedule, equal_instants_are_taken_in_the_order_they_were_added)
 {
     for (int i = 0; i < 100; i++)
         add(i, 7);
@@ -59,7 +59,7 @@ TEST(schedule, equal_instants_come_out_in_the_order_they_were_scheduled)
         expect_next(i);
 }
 
-TEST(schedule, what_is_scheduled_again_goes_behind_its_equals)
+TEST(schedule, timer_added_again_goes_behind_its_equals)
 {
     add(0, 7);
     add(1, 7);
@@ -69,7 +69,7 @@ TEST(schedule, what_is_scheduled_again_goes_behind_its_equals)
     expect_next(0);
 }
 
-TEST(schedule, an_instant_is_due_when_it_is_reached_and_not_before)
+TEST(schedule, timer_is_due_exactly_at_its_instant)
 {
     add(0, 100);
     ck_assert_ptr_null(timer_heap_take_due(&s, 99));
@@ -77,7 +77,7 @@ TEST(schedule, an_instant_is_due_when_it_is_reached_and_not_before)
     ck_assert_ptr_null(timer_heap_take_due(&s, 100));
 }
 
-TEST(schedule, an_instant_that_never_comes_waits)
+TEST(schedule, timer_at_never_waits)
 {
     add(0, CLOCK_NEVER);
     ck_assert_int_eq(timer_heap_next_at_ns(&s), CLOCK_NEVER);
@@ -86,7 +86,7 @@ TEST(schedule, an_instant_that_never_comes_waits)
     ck_assert_ptr_null(timer_heap_take_due(&s, CLOCK_NEVER));
 }
 
-TEST(schedule, removing_what_is_idle_does_nothing)
+TEST(schedule, removing_an_idle_timer_does_nothing)
 {
     add(0, 1);
     timer_heap_remove(&s, &timers[1]);
@@ -95,7 +95,7 @@ TEST(schedule, removing_what_is_idle_does_nothing)
     expect_next(0);
 }
 
-TEST_ABORTS(schedule, scheduling_what_waits_is_a_bug)
+TEST_ABORTS(schedule, adding_a_waiting_timer_is_a_bug)
 {
     add(0, 1);
     add(0, 2);
@@ -142,7 +142,7 @@ TEST(schedule, any_mix_of_adding_removing_and_taking_keeps_the_order)
     ck_assert_uint_eq(s.count, 0);
 }
 
-TEST(schedule, a_million_that_were_added_and_removed_leave_nothing)
+TEST(schedule, million_added_and_removed_timers_leave_an_empty_heap)
 {
     for (int round = 0; round < 1000000 / MANY; round++) {
         for (int i = 0; i < MANY; i++)
@@ -162,7 +162,7 @@ TEST(schedule, a_fixed_rate_counts_from_the_last_instant_and_a_fixed_delay_from_
                      5100);
 }
 
-TEST(schedule, a_period_without_end_does_not_overflow)
+TEST(schedule, endless_period_does_not_overflow)
 {
     struct timer rate = {.at_ns = 1000, .period_ns = INT64_MAX};
     struct timer delay = {.at_ns = 1000, .period_ns = -INT64_MAX};
@@ -171,7 +171,7 @@ TEST(schedule, a_period_without_end_does_not_overflow)
     ck_assert_int_eq(timer_next_at_ns(&delay, 5000), CLOCK_NEVER);
 }
 
-TEST(schedule, one_that_is_late_comes_behind_those_that_were_due_by_then)
+TEST(schedule, late_periodic_timer_goes_behind_timers_due_by_then)
 {
     add(0, 150);
     add(1, 200);
@@ -189,7 +189,7 @@ TEST(schedule, one_that_is_late_comes_behind_those_that_were_due_by_then)
     expect_next(4);
 }
 
-TEST(schedule, only_so_many_are_in_the_list_at_a_time)
+TEST(schedule, due_list_is_bounded)
 {
     ck_assert_ptr_null(timer_heap_first_due(&s));
     for (int i = 0; i < 10; i++)
@@ -212,7 +212,7 @@ TEST(schedule, only_so_many_are_in_the_list_at_a_time)
     ck_assert_int_eq(timer_heap_next_at_ns(&s), 5);
 }
 
-TEST(schedule, silence_timers_wait_for_what_was_heard_and_hold_up_no_others)
+TEST(schedule, silence_timers_wait_for_polled_input_and_delay_no_others)
 {
     for (int i = 0; i < 4; i++)
         timer_init_silence(&timers[i], NULL);

@@ -73,7 +73,7 @@ static void submit_slow(struct tasks_slow *s, unsigned n, int64_t ns)
 
 GROUP(order, NULL, NULL);
 
-TEST(order, control_tasks_come_before_tasks_and_tail_tasks_after_them)
+TEST(order, control_tasks_run_before_tasks_and_tail_tasks_after_them)
 {
     struct tasks_traced tail, task[2], control[2];
 
@@ -128,7 +128,7 @@ TEST(order, a_control_task_does_not_wait_behind_a_backlog)
     loop_runner_destroy(loop);
 }
 
-TEST(order, a_task_is_not_kept_waiting_by_endless_control_or_tail_tasks)
+TEST(order, endless_control_or_tail_tasks_do_not_starve_a_task)
 {
     struct endless control, tail;
     struct tasks_counted t;
@@ -174,7 +174,7 @@ TEST(order, without_io_a_turn_runs_tasks_for_a_slice)
         ck_assert_uint_eq(tasks[i].turn, tasks[i - 1].turn + 1);
 }
 
-TEST(order, at_ratio_100_a_turn_runs_what_was_queued)
+TEST(order, at_ratio_100_a_turn_runs_all_tasks_queued_at_its_start)
 {
     static struct tasks_slow tasks[1000];
 
@@ -239,7 +239,7 @@ static const unsigned ratios[] = {1, 50, 99, 100};
 
 GROUP(io, NULL, NULL);
 
-TEST_EACH(io, a_task_that_submits_itself_does_not_keep_io_waiting, ARRAY_LEN(ratios))
+TEST_EACH(io, task_that_resubmits_itself_does_not_starve_io, ARRAY_LEN(ratios))
 {
     struct endless endless;
     struct echo echo;
@@ -283,7 +283,7 @@ static void newcomer_adopt(struct task *t)
 
 static const struct task_type newcomer_type = {.name = "newcomer", .run = newcomer_adopt};
 
-TEST(io, what_is_adopted_is_heard_before_the_tasks_that_wait)
+TEST(io, descriptor_adopted_by_a_control_task_is_polled_before_waiting_tasks)
 {
     struct newcomer newcomer = {.task.type = &newcomer_type};
     int ours;
@@ -397,7 +397,7 @@ static void begin_reaping(void *arg)
     submit_traced(&r->first, LOOP_TASKS);
 }
 
-TEST(order, what_ended_is_reaped_last_and_what_that_reaps_too)
+TEST(order, objects_are_reaped_last_including_those_added_while_reaping)
 {
     struct reaper r;
 

@@ -62,7 +62,7 @@ TEST_EACH(bound, slow_control_and_tail_tasks_end_their_step_with_the_quantum, AR
     ck_assert_uint_le(tasks_slow_most(tasks, SLOW), IN_QUANTUM);
 }
 
-TEST(bound, so_many_quick_control_tasks_run_in_a_turn)
+TEST(bound, number_of_quick_control_tasks_in_a_turn_is_bounded)
 {
     setup_with(10 * NS_PER_S);
     tasks_block_begin(&block, loop);
@@ -192,7 +192,7 @@ static void reap_all(void *arg)
     }
 }
 
-TEST(bound, thousands_that_end_at_once_are_reaped_in_several_turns_and_all_before_the_end)
+TEST(bound, thousands_of_ended_objects_are_reaped_in_several_turns_before_the_end)
 {
     struct late late;
 
@@ -284,7 +284,7 @@ static void run_one(int64_t ns)
     loop_runner_turn(loop);
 }
 
-TEST(bound, a_loop_that_yields_does_so_after_each_turn_that_took_long)
+TEST(bound, yielding_loop_yields_after_each_long_turn)
 {
     setup_yielding(true);
     for (unsigned i = 1; i <= 5; i++) {

@@ -34,14 +34,14 @@ static bool readable(void)
 
 GROUP(wakeup, setup, teardown);
 
-TEST(wakeup, an_awake_loop_costs_no_system_call)
+TEST(wakeup, waking_an_awake_loop_costs_no_system_call)
 {
     wakeup_send(&w);
     ck_assert_uint_eq(atomic_load(&w.sent), 0);
     ck_assert(!readable());
 }
 
-TEST(wakeup, a_sleeping_loop_costs_one_however_many_ask)
+TEST(wakeup, waking_a_sleeping_loop_costs_one_system_call_for_any_number_of_senders)
 {
     wakeup_prepare(&w, CLOCK_NEVER);
     for (int i = 0; i < 100; i++)
@@ -51,7 +51,7 @@ TEST(wakeup, a_sleeping_loop_costs_one_however_many_ask)
 }
 
 /* Each has looked before the first one wrote. */
-TEST(wakeup, producers_that_saw_it_asleep_together_pay_once)
+TEST(wakeup, concurrent_producers_pay_one_system_call)
 {
     wakeup_prepare(&w, CLOCK_NEVER);
     for (int i = 0; i < 3; i++)
@@ -74,7 +74,7 @@ TEST(wakeup, every_sleep_can_be_ended)
 
 static const int errors[] = {EINTR, EAGAIN, ENOMEM, EIO};
 
-TEST_EACH(wakeup, a_write_that_fails_once_wakes_the_loop_all_the_same, ARRAY_LEN(errors))
+TEST_EACH(wakeup, write_that_fails_once_still_wakes_the_loop, ARRAY_LEN(errors))
 {
     wakeup_prepare(&w, CLOCK_NEVER);
     fault_plan(FAULT_WRITE, 0, 1, errors[_i]);
@@ -95,14 +95,14 @@ TEST_EACH(wakeup, a_loop_that_could_not_be_woken_is_woken_by_the_next_producer, 
     ck_assert(readable());
 }
 
-TEST(wakeup, a_sleep_with_a_deadline_is_ended_too)
+TEST(wakeup, sleep_with_a_deadline_can_be_ended)
 {
     wakeup_prepare(&w, 0);
     wakeup_send(&w);
     ck_assert(readable());
 }
 
-TEST(wakeup, a_loop_that_woke_by_itself_costs_nothing)
+TEST(wakeup, loop_that_woke_by_itself_needs_no_system_call)
 {
     wakeup_prepare(&w, CLOCK_NEVER);
     wakeup_done(&w);
@@ -110,13 +110,13 @@ TEST(wakeup, a_loop_that_woke_by_itself_costs_nothing)
     ck_assert_uint_eq(atomic_load(&w.sent), 0);
 }
 
-TEST(wakeup, clearing_what_was_not_sent_does_not_block)
+TEST(wakeup, clearing_without_a_sent_wakeup_does_not_block)
 {
     wakeup_clear(&w);
     ck_assert(!readable());
 }
 
-TEST(wakeup, a_loop_that_wakes_up_in_time_by_itself_costs_nothing)
+TEST(wakeup, loop_that_wakes_up_in_time_needs_no_system_call)
 {
     wakeup_prepare(&w, 1000);
     wakeup_send_before(&w, 1000);
@@ -128,7 +128,7 @@ TEST(wakeup, a_loop_that_wakes_up_in_time_by_itself_costs_nothing)
     ck_assert_uint_eq(atomic_load(&w.sent), 1);
 }
 
-TEST(wakeup, a_sleep_that_lasts_too_long_is_ended_once)
+TEST(wakeup, sleep_beyond_an_instant_is_ended_once)
 {
     wakeup_prepare(&w, 1000);
     wakeup_send_before(&w, 999);
@@ -137,7 +137,7 @@ TEST(wakeup, a_sleep_that_lasts_too_long_is_ended_once)
     ck_assert(readable());
 }
 
-TEST(wakeup, a_sleep_without_end_is_too_long_for_every_instant_but_never)
+TEST(wakeup, endless_sleep_is_too_long_for_every_instant_but_never)
 {
     wakeup_prepare(&w, CLOCK_NEVER);
     wakeup_send_before(&w, CLOCK_NEVER);
@@ -154,7 +154,7 @@ TEST(wakeup, an_awake_loop_is_not_woken_for_an_instant)
     ck_assert(!readable());
 }
 
-TEST(wakeup, waiting_lasts_until_its_instant_and_no_shorter)
+TEST(wakeup, wait_lasts_exactly_until_its_instant)
 {
     int64_t at_ns = clock_now_ns() + 30 * NS_PER_MS;
 
@@ -163,7 +163,7 @@ TEST(wakeup, waiting_lasts_until_its_instant_and_no_shorter)
     ck_assert_int_lt(since_ms(at_ns), 5000);
 }
 
-TEST(wakeup, waiting_for_an_instant_that_is_past_does_not_wait)
+TEST(wakeup, wait_for_a_past_instant_does_not_block)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -174,7 +174,7 @@ TEST(wakeup, waiting_for_an_instant_that_is_past_does_not_wait)
     ck_assert_int_lt(since_ms(began_at_ns), 5000);
 }
 
-TEST(wakeup, waiting_ends_with_what_was_sent_before)
+TEST(wakeup, wait_ends_with_a_wakeup_sent_before_it)
 {
     int64_t began_at_ns = clock_now_ns();
 
@@ -192,7 +192,7 @@ static void *send_later(void *arg)
     return arg;
 }
 
-TEST(wakeup, waiting_ends_when_another_thread_sends)
+TEST(wakeup, wait_ends_when_another_thread_sends)
 {
     int64_t began_at_ns = clock_now_ns();
     pthread_t sender;
@@ -229,7 +229,7 @@ static void *send_each_sleep(void *arg)
 }
 
 /* The other thread sees the sleep a little later than this one does: how much, differs. */
-TEST(wakeup, of_threads_that_send_at_the_same_moment_one_pays)
+TEST(wakeup, one_of_two_threads_that_send_at_the_same_moment_pays)
 {
     int64_t until_ns = clock_now_ns() + SLEEPS_NS;
     pthread_t other;
@@ -258,7 +258,7 @@ TEST(wakeup, the_descriptor_is_not_inherited_and_does_not_block)
     ck_assert_int_ne(fcntl(w.fd, F_GETFL) & O_NONBLOCK, 0);
 }
 
-TEST(wakeup, without_descriptors_opening_fails)
+TEST(wakeup, opening_without_descriptors_fails)
 {
     struct wakeup other;
 

@@ -102,7 +102,7 @@ static unsigned bad_checks_in(int64_t ms)
 
 GROUP(stall, setup, teardown);
 
-TEST(stall, loops_that_turn_have_not_started_or_have_ended_are_fine)
+TEST(stall, turning_unstarted_and_ended_loops_do_not_stall)
 {
     loop_runner_call(loop, nothing, NULL);
     loop_runner_call(other, nothing, NULL);
@@ -121,7 +121,7 @@ static void *add_fourth(void *arg)
     return arg;
 }
 
-TEST(stall, a_loop_that_is_added_while_others_are_checked_is_watched_too)
+TEST(stall, loop_added_during_a_check_is_watched)
 {
     pthread_t adding;
 
@@ -136,7 +136,7 @@ TEST(stall, a_loop_that_is_added_while_others_are_checked_is_watched_too)
     loop_runner_destroy(fourth);
 }
 
-TEST(stall, a_turn_that_lasts_too_long_is_told_once_with_its_task)
+TEST(stall, long_turn_is_logged_once_with_its_task)
 {
     tasks_block_begin(&block, other);
     UNTIL(!watchdog_check(w));
@@ -151,7 +151,7 @@ TEST(stall, a_turn_that_lasts_too_long_is_told_once_with_its_task)
     EXPECT_LOG_LINES("", 2);
 }
 
-TEST(stall, a_turn_below_the_threshold_is_not_told)
+TEST(stall, turn_below_the_threshold_is_not_logged)
 {
     tasks_block_begin(&block, loop);
     if (watchdog_check(w)) /* on a machine so busy that it is not, there is nothing to see */
@@ -159,7 +159,7 @@ TEST(stall, a_turn_below_the_threshold_is_not_told)
     tasks_block_end(&block);
 }
 
-TEST(stall, every_stall_is_told)
+TEST(stall, every_stall_is_logged)
 {
     for (unsigned i = 1; i <= 2; i++) {
         tasks_block_begin(&block, loop);
@@ -171,7 +171,7 @@ TEST(stall, every_stall_is_told)
     }
 }
 
-TEST(stall, loops_that_stall_together_are_each_told)
+TEST(stall, loops_that_stall_together_are_each_logged)
 {
     tasks_block_begin(&block, loop);
     tasks_block_begin(&other_block, other);
@@ -196,7 +196,7 @@ static void hang(struct bell *b)
         ;
 }
 
-TEST_EACH(stall, a_callback_is_named_io_or_as_it_says, 2)
+TEST_EACH(stall, stalled_callback_is_logged_as_io_or_by_its_name, 2)
 {
     struct bell bell;
 
@@ -235,7 +235,7 @@ TEST(stall, many_turns_below_the_threshold_are_no_stall)
         ck_assert_uint_eq(log_lines_with(""), 0);
 }
 
-TEST(stall, without_a_threshold_nothing_stalls)
+TEST(stall, without_a_threshold_no_loop_stalls)
 {
     teardown();
     setup_with(0);
@@ -245,7 +245,7 @@ TEST(stall, without_a_threshold_nothing_stalls)
     ck_assert_uint_eq(log_lines_with(""), 0);
 }
 
-TEST(stall, a_loop_that_ends_after_a_stall_is_fine)
+TEST(stall, loop_that_ends_after_a_stall_is_healthy)
 {
     tasks_block_begin(&block, loop);
     UNTIL(!watchdog_check(w));
@@ -267,20 +267,20 @@ static const struct interval intervals[] = {
     {MS(60000), WATCHDOG_LOOK_MAX_NS},
 };
 
-TEST_EACH(stall, it_looks_twice_in_a_threshold_and_twice_a_second, ARRAY_LEN(intervals))
+TEST_EACH(stall, check_interval_is_half_the_threshold_up_to_a_maximum, ARRAY_LEN(intervals))
 {
     teardown();
     setup_with(intervals[_i].threshold_ns);
     ck_assert_int_eq(watchdog_interval_ns(w), intervals[_i].interval_ns);
 }
 
-TEST_ABORTS(stall, adding_more_than_there_is_room_for_is_a_bug)
+TEST_ABORTS(stall, adding_more_loops_than_the_maximum_is_a_bug)
 {
     watchdog_add(w, loop);
     watchdog_add(w, loop);
 }
 
-TEST(stall, destroying_none_is_allowed)
+TEST(stall, destroying_null_is_allowed)
 {
     watchdog_destroy(NULL);
 }
@@ -289,7 +289,7 @@ TEST(stall, destroying_none_is_allowed)
 
 GROUP(beat, setup, teardown);
 
-TEST(beat, a_beat_is_a_control_task_now_and_then)
+TEST(beat, beat_is_a_periodic_control_task)
 {
     struct loop_stats stats;
 
@@ -301,7 +301,7 @@ TEST(beat, a_beat_is_a_control_task_now_and_then)
     ck_assert_uint_eq(stats.tasks_run + stats.tasks_pending, 2); /* the next is due in 5 s */
 }
 
-TEST(beat, a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed)
+TEST(beat, beat_dropped_by_the_end_of_its_loop_is_not_missed)
 {
     tasks_block_begin(&block, loop);
     ck_assert(watchdog_check(w)); /* sends it */
@@ -312,7 +312,7 @@ TEST(beat, a_beat_that_the_end_of_its_loop_drops_is_none_that_was_missed)
     ck_assert_uint_eq(log_lines_with("runs no tasks"), 0);
 }
 
-TEST(beat, a_loop_that_shuts_down_is_sent_none_which_would_make_its_quiet_period_longer)
+TEST(beat, loop_that_shuts_down_gets_no_beat_that_would_extend_its_quiet_period)
 {
     struct loop_stats stats;
 
@@ -324,7 +324,7 @@ TEST(beat, a_loop_that_shuts_down_is_sent_none_which_would_make_its_quiet_period
     ck_assert_uint_eq(stats.tasks_run, 1);
 }
 
-TEST(beat, a_loop_that_stalls_before_it_has_named_anything_is_told)
+TEST(beat, stall_without_a_task_name_is_logged)
 {
     loop_runner_call(loop, nothing, NULL);
     PAUSE_MS(50); /* it sleeps */
@@ -353,7 +353,7 @@ static void begin_beats(void)
     UNTIL((loop_stats(loop, &stats), stats.tasks_run == 2));
 }
 
-TEST(beat, the_next_beat_is_sent_when_it_is_due_and_not_before)
+TEST(beat, next_beat_is_sent_exactly_when_it_is_due)
 {
     begin_beats();
     clock_ahead(WATCHDOG_BEAT_NS * 6 / 10);
@@ -364,7 +364,7 @@ TEST(beat, the_next_beat_is_sent_when_it_is_due_and_not_before)
     UNTIL(tasks_of(loop) == 3);
 }
 
-TEST(beat, a_higher_threshold_makes_beats_as_seldom)
+TEST(beat, higher_threshold_lengthens_the_interval_of_beats)
 {
     teardown();
     setup_with(10 * WATCHDOG_BEAT_NS);
@@ -390,7 +390,7 @@ static void make_deaf(struct loop *l)
     atomic_store(&l->wakeup.sleeps_until_ns, WAKEUP_AWAKE);
 }
 
-TEST(beat, a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once)
+TEST(beat, loop_that_has_not_run_its_beat_is_logged_once)
 {
     uint64_t one = 1;
 
@@ -414,7 +414,7 @@ TEST(beat, a_loop_that_has_not_run_its_beat_when_the_next_is_due_is_told_once)
     ck_assert_uint_eq(log_lines_with("loop three"), 0);
 }
 
-TEST(beat, a_loop_whose_turns_may_last_longer_may_miss_its_beat_as_long)
+TEST(beat, beat_may_be_missed_for_as_long_as_the_threshold)
 {
     teardown();
     setup_with(3600 * NS_PER_S);

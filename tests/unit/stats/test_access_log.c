@@ -102,7 +102,7 @@ static void put(const char *line)
 
 GROUP(taken, setup, teardown);
 
-TEST(taken, a_line_is_written_soon)
+TEST(taken, line_is_written_soon)
 {
     put("one\n");
     UNTIL(sink_len() == 4);
@@ -134,7 +134,7 @@ TEST(taken, a_writer_without_lines_sleeps)
     finish();
 }
 
-TEST(taken, lines_that_come_together_are_written_together)
+TEST(taken, lines_put_together_are_written_together)
 {
     for (unsigned i = 0; i < 500; i++)
         put("a line of some length, as they are\n");
@@ -143,7 +143,7 @@ TEST(taken, lines_that_come_together_are_written_together)
     ck_assert_uint_le(sink.calls, 50); /* one, but the test may be interrupted for long */
 }
 
-TEST(taken, the_end_writes_what_waits)
+TEST(taken, finish_writes_pending_lines)
 {
     for (unsigned i = 0; i < 100; i++)
         put("line\n");
@@ -155,14 +155,14 @@ TEST(taken, the_end_writes_what_waits)
 }
 
 /* As when other logs have used up the time. */
-TEST(taken, a_late_end_takes_no_idle_thread_for_one_that_hangs)
+TEST(taken, finish_past_its_deadline_does_not_take_an_idle_thread_as_hanging)
 {
     put("one\n");
     UNTIL(sink_len() == 4);
     ck_assert_int_eq(access_log_finish(al, clock_now_ns() - NS_PER_S), 0);
 }
 
-TEST(taken, a_log_without_lines_has_no_thread_and_ends)
+TEST(taken, log_without_lines_starts_no_thread)
 {
     finish();
     ck_assert_uint_eq(sink.calls, 0);
@@ -174,7 +174,7 @@ TEST(taken, connections_are_numbered_from_1)
     ck_assert_uint_eq(access_log_number(al), 2);
 }
 
-TEST(taken, a_sink_that_takes_pieces_gets_all_of_it_in_order)
+TEST(taken, sink_that_takes_parts_gets_all_lines_in_order)
 {
     char wanted[4096] = "", line[16];
 
@@ -189,7 +189,7 @@ TEST(taken, a_sink_that_takes_pieces_gets_all_of_it_in_order)
     ck_assert_uint_eq(stats().lines, 100);
 }
 
-TEST(taken, what_is_not_taken_now_is_tried_again)
+TEST(taken, bytes_refused_with_eagain_are_retried)
 {
     atomic_store(&sink.error, -EAGAIN);
     put("kept\n");
@@ -251,7 +251,7 @@ TEST(taken, lines_of_many_threads_are_whole_in_order_and_written_or_counted)
 
 GROUP(lost, setup, teardown);
 
-TEST(lost, a_full_buffer_loses_lines_and_says_so_once_when_it_begins_and_when_it_is_over)
+TEST(lost, full_buffer_drops_lines_and_logs_the_beginning_and_the_end)
 {
     atomic_store(&sink.error, -EAGAIN);
     for (unsigned i = 0; i < 20000; i++)
@@ -268,7 +268,7 @@ TEST(lost, a_full_buffer_loses_lines_and_says_so_once_when_it_begins_and_when_it
     EXPECT_LOG_LINES("dropped", 2);
 }
 
-TEST(lost, each_episode_tells_its_own_number_of_lines)
+TEST(lost, each_episode_logs_its_own_number_of_lines)
 {
     for (unsigned i = 1; i <= 2; i++) {
         atomic_store(&sink.error, -ENOSPC);
@@ -284,7 +284,7 @@ TEST(lost, each_episode_tells_its_own_number_of_lines)
     EXPECT_LOG_LINES("closed, not all lines are written; lines dropped: 1", 1);
 }
 
-TEST(lost, a_line_without_memory_is_counted_and_holds_no_room)
+TEST(lost, line_without_memory_is_counted_and_takes_no_buffer)
 {
     fault_plan(FAULT_MEMORY, 0, 1, ENOMEM);
     put("lost\n");
@@ -297,7 +297,7 @@ TEST(lost, a_line_without_memory_is_counted_and_holds_no_room)
     ck_assert_str_eq(sink.text, "kept\n");
 }
 
-TEST(lost, a_sink_that_fails_loses_what_it_was_given_and_gets_what_comes_later)
+TEST(lost, failing_sink_loses_only_the_lines_given_to_it)
 {
     atomic_store(&sink.error, -ENOSPC);
     put("lost\n");
@@ -313,7 +313,7 @@ TEST(lost, a_sink_that_fails_loses_what_it_was_given_and_gets_what_comes_later)
     EXPECT_LOG_LINES("lines dropped: 2", 1);
 }
 
-TEST(lost, a_sink_that_hangs_for_a_while_loses_nothing)
+TEST(lost, sink_that_hangs_for_a_while_loses_nothing)
 {
     sink.at_once = 3;
     atomic_store(&sink.hangs, true);
@@ -338,7 +338,7 @@ static ssize_t tear(void *cookie, const char *lines, size_t len)
     }
 }
 
-TEST(lost, the_rest_of_a_line_is_lost_with_those_behind_it)
+TEST(lost, rest_of_a_partly_written_line_is_dropped_with_the_lines_behind_it)
 {
     unsigned calls = 0;
     const struct access_log_conf conf = {.name = "y",
@@ -372,7 +372,7 @@ static ssize_t tear_for_long(void *cookie, const char *lines, size_t len)
     }
 }
 
-TEST(lost, no_line_is_put_to_one_that_was_torn_however_long_the_sink_fails)
+TEST(lost, no_line_is_appended_to_a_truncated_one_however_long_the_sink_fails)
 {
     unsigned calls = 0;
     const struct access_log_conf conf = {.name = "y",
@@ -421,7 +421,7 @@ static bool rotation_take(void *cookie, bool cut)
 
 static const int rotation_errors[] = {-EAGAIN, -ENOSPC};
 
-TEST_EACH(lost, a_line_that_was_cut_does_not_go_on_in_the_file_after_a_rotation,
+TEST_EACH(lost, truncated_line_does_not_continue_in_the_file_after_a_rotation,
           ARRAY_LEN(rotation_errors))
 {
     const struct access_log_conf conf = {.name = "y",
@@ -447,7 +447,7 @@ TEST_EACH(lost, a_line_that_was_cut_does_not_go_on_in_the_file_after_a_rotation,
     ck_assert_uint_eq(stats().lines, is_dropped ? 1 : 2);
 }
 
-TEST(lost, the_end_does_not_wait_for_ever_and_counts_what_it_left)
+TEST(lost, finish_ends_at_its_deadline_and_counts_unwritten_lines)
 {
     int64_t from_ns = clock_now_ns();
     char line[4000];
@@ -466,7 +466,7 @@ TEST(lost, the_end_does_not_wait_for_ever_and_counts_what_it_left)
 
 GROUP(hung, setup, NULL);
 
-TEST(hung, a_sink_that_hangs_is_told_of)
+TEST(hung, hanging_sink_is_reported)
 {
     atomic_store(&sink.hangs, true);
     put("line\n");

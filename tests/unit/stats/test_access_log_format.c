@@ -89,7 +89,7 @@ static const char *line_of(const char *text)
 
 GROUP(lines, setup, teardown);
 
-TEST(lines, text_has_what_most_want_to_know_in_columns)
+TEST(lines, format_text_has_the_common_variables_in_columns)
 {
     ck_assert_str_eq(line_of("text"),
                      "2026-11-21T12:00:00.007Z 42 192.0.2.7 40001 front [::1]:7008 back a "
@@ -139,7 +139,7 @@ static const struct {
     {"text $tries", "text 2"},
 };
 
-TEST_EACH(lines, a_format_says_what_it_says, ARRAY_LEN(golden))
+TEST_EACH(lines, custom_format_is_followed, ARRAY_LEN(golden))
 {
     static const struct session_id id = {.high = 1, .low = 0xfedcba9876543210};
 
@@ -179,7 +179,7 @@ TEST(lines, clients_of_all_families_have_an_address)
     ck_assert_str_eq(line_of("$client $client_port"), "- -");
 }
 
-TEST(lines, the_seconds_go_on)
+TEST(lines, timestamps_advance)
 {
     line_of("$time");
     record.time_ns += NS_PER_S;
@@ -192,7 +192,7 @@ TEST(lines, the_seconds_go_on)
 
 GROUP(forging, setup, teardown);
 
-TEST(forging, text_cannot_be_forged)
+TEST(forging, values_cannot_forge_text_columns)
 {
     record.server = "a b\n\"\\\x7f\xff\t\x01"
                     "z!~";
@@ -221,7 +221,7 @@ static const struct {
     {"\xf0\x8f\xbf\xbf\xf5", "\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd"}, /* one less, one more */
 };
 
-TEST_EACH(forging, json_is_utf8_whatever_the_bytes_are, ARRAY_LEN(utf8))
+TEST_EACH(forging, json_is_utf8_for_any_bytes, ARRAY_LEN(utf8))
 {
     char wanted[128];
 
@@ -319,7 +319,7 @@ static const struct {
 
 GROUP(refusals, setup, teardown);
 
-TEST_EACH(refusals, what_is_wrong_with_a_format_is_told, ARRAY_LEN(refused))
+TEST_EACH(refusals, invalid_format_is_reported, ARRAY_LEN(refused))
 {
     const struct access_log_format *format;
 

@@ -27,7 +27,7 @@ static void setup(void)
 
 GROUP(counters, setup, NULL);
 
-TEST(counters, what_began_and_has_not_ended_is_open)
+TEST(counters, open_sessions_are_begun_minus_ended)
 {
     struct counters_view v;
 
@@ -96,7 +96,7 @@ TEST(counters, the_log_has_the_reasons_that_occurred)
     ck_assert_uint_eq(log_lines_with("idle"), 0);
 }
 
-TEST(counters, the_largest_counts_fit_into_one_line)
+TEST(counters, largest_counts_fit_into_one_line)
 {
     atomic_store(&c.began, UINT64_MAX);
     atomic_store(&c.bytes_in, UINT64_MAX);
@@ -123,7 +123,7 @@ TEST(counters, durations_are_counted_but_not_in_the_log)
     ck_assert_uint_eq(log_lines_with("under_"), 0);
 }
 
-TEST(counters, connects_are_counted_with_what_they_took)
+TEST(counters, connects_are_counted_with_their_duration)
 {
     counters_connected(&connects, 100 * NS_PER_US);
     counters_connected(&connects, 300 * NS_PER_US);
@@ -134,13 +134,13 @@ TEST(counters, connects_are_counted_with_what_they_took)
                      1);
 }
 
-TEST(counters, a_server_nobody_connected_to_has_no_average)
+TEST(counters, server_without_connects_has_no_average)
 {
     counters_connects_figures(&connects, &a, figure_log());
     EXPECT_LOG_LINES("connects=0 connect_failures=0 connect_ms_average=0.000", 1);
 }
 
-TEST(counters, a_connect_that_took_for_ever_is_longer)
+TEST(counters, endless_connect_is_in_the_last_bucket)
 {
     counters_connected(&connects, 3600 * NS_PER_S);
     counters_connects_figures(&connects, &a, figure_log());

@@ -53,7 +53,7 @@ static const char *write_text(const struct object *o)
 
 GROUP(counters_set, setup, teardown);
 
-TEST(counters_set, only_what_was_counted_is_written)
+TEST(counters_set, only_nonzero_counters_are_written)
 {
     ck_assert_str_eq(write_text(&before), "");
     counters_began(&before.counters);
@@ -63,7 +63,7 @@ TEST(counters_set, only_what_was_counted_is_written)
                      " limit_waits=5 client_fin=1 bytes_out=4 bytes_in=3 sessions_total=1");
 }
 
-TEST(counters_set, all_counters_go_on_from_the_text)
+TEST(counters_set, all_counters_continue_from_the_text)
 {
     struct counters_view v;
 
@@ -91,7 +91,7 @@ TEST(counters_set, all_counters_go_on_from_the_text)
     ck_assert_uint_eq(atomic_load(&after.waits), UINT64_MAX - 1);
 }
 
-TEST(counters_set, a_later_text_adds_what_it_has_more)
+TEST(counters_set, later_text_adds_the_difference)
 {
     struct counters_view v;
     char first[256];
@@ -124,7 +124,7 @@ static const char *const strange[] = {
     "=",
 };
 
-TEST_EACH(counters_set, what_is_no_number_of_ours_is_ignored, ARRAY_LEN(strange))
+TEST_EACH(counters_set, unknown_counters_are_ignored, ARRAY_LEN(strange))
 {
     struct counters_view v;
 
@@ -133,7 +133,7 @@ TEST_EACH(counters_set, what_is_no_number_of_ours_is_ignored, ARRAY_LEN(strange)
     ck_assert_uint_eq(v.began, 0);
 }
 
-TEST(counters_set, a_text_that_has_less_takes_nothing_away)
+TEST(counters_set, text_with_lower_counts_subtracts_nothing)
 {
     struct counters_view v;
 
@@ -159,7 +159,7 @@ TEST(counters_set, sessions_of_a_killed_process_have_ended)
     free(closed);
 }
 
-TEST(counters_set, more_ends_than_sessions_leave_none_open)
+TEST(counters_set, more_ends_than_sessions_leave_no_open_sessions)
 {
     char *closed;
 

@@ -93,7 +93,7 @@ static void expect_line(const char *line)
 
 GROUP(exposition, setup, teardown);
 
-TEST(exposition, nothing_that_was_shown_is_no_text)
+TEST(exposition, without_samples_the_text_is_empty)
 {
     ck_assert_str_eq(write_all(), "");
 }
@@ -136,7 +136,7 @@ struct rest {
 static const struct figure rest_rows[] = {FIGURE_MS_OF(struct rest, GAUGE, left, 0, "Left.")};
 static const struct figure_table rest_table = {FIGURE_TABLE(struct rest, rest_rows)};
 
-TEST(exposition, a_time_left_that_is_over_is_negative)
+TEST(exposition, expired_time_left_is_negative)
 {
     const struct rest r = {.left_ns = -1500 * NS_PER_MS};
 
@@ -243,7 +243,7 @@ TEST(exposition, histograms_are_cumulative_with_limits_in_seconds)
     ck_assert_ptr_null(strstr(text.bytes, "le=\"0.000002\""));
 }
 
-TEST(exposition, reasons_are_a_label_and_all_there)
+TEST(exposition, reasons_are_a_label_and_complete)
 {
     const struct ends ends = {.ended = {[SESSION_CLIENT_FIN] = 3, [SESSION_ERROR] = 1}};
 
@@ -256,7 +256,7 @@ TEST(exposition, reasons_are_a_label_and_all_there)
     ck_assert_ptr_null(strstr(text.bytes, "reason=\"open\""));
 }
 
-TEST(exposition, one_table_of_two_subjects_is_two_metrics)
+TEST(exposition, table_of_two_subjects_is_two_metrics)
 {
     const struct sample s = {.state = "x"};
 
@@ -290,7 +290,7 @@ static int attempt(void *cookie)
     return rc;
 }
 
-TEST(exposition, out_of_memory_is_told_at_each_allocation)
+TEST(exposition, each_failed_allocation_is_reported)
 {
     ck_assert_uint_gt(fault_each_allocation(attempt, NULL), 3);
 }

@@ -72,7 +72,7 @@ static const struct figure_table at_zero = {.is_not_logged_at_zero = true,
 static const struct figure_table quiet = {.is_not_logged = true,
                                           FIGURE_TABLE(struct waits, waits_rows)};
 
-TEST(figure, a_line_that_is_only_zero_may_be_left_out)
+TEST(figure, line_of_zeroes_may_be_left_out)
 {
     const struct figure_object object = {.subject = FIGURE_LISTENER, .name = "web"};
     struct waits w = {0};
@@ -93,7 +93,7 @@ struct word {
 static const struct figure word_rows[] = {FIGURE_OF(struct word, TEXT, NUMBER, doing, "")};
 static const struct figure_table word_table = {FIGURE_TABLE(struct word, word_rows)};
 
-TEST(figure, a_line_that_is_too_long_ends_in_dots)
+TEST(figure, long_line_ends_in_dots)
 {
     const struct figure_object object = {.subject = FIGURE_LISTENER, .name = "web"};
     char name[3 * LOG_LINE_BYTES];

@@ -81,7 +81,7 @@ static void expect(unsigned i, const char *text)
 
 GROUP(log, setup, teardown);
 
-TEST(log, the_log_of_a_new_loop_is_all_zeroes)
+TEST(log, log_of_a_new_loop_is_all_zeroes)
 {
     log_it();
     expect(0, "state=not_started");
@@ -99,7 +99,7 @@ TEST(log, the_log_of_a_new_loop_is_all_zeroes)
     ck_assert_str_eq(lines[3], "stats test queue_wait count=0");
 }
 
-TEST(log, the_log_says_what_a_blocked_loop_is_at)
+TEST(log, log_of_a_blocked_loop_names_the_running_task)
 {
     struct task tasks[3];
     struct loop_stats s;
@@ -128,7 +128,7 @@ TEST(log, the_log_says_what_a_blocked_loop_is_at)
     observe_until_idle(loop);
 }
 
-TEST(log, the_log_shows_the_buckets_that_are_not_empty)
+TEST(log, log_shows_nonempty_buckets)
 {
     struct loop_stats s;
     struct task task;

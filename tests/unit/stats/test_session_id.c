@@ -29,7 +29,7 @@ static int compare(const void *a, const void *b)
 
 GROUP(IDs, NULL, NULL);
 
-TEST(IDs, those_of_four_threads_are_all_different_and_none_is_0)
+TEST(IDs, ids_of_four_threads_are_distinct_and_not_zero)
 {
     pthread_t threads[THREADS];
 
@@ -44,7 +44,7 @@ TEST(IDs, those_of_four_threads_are_all_different_and_none_is_0)
     }
 }
 
-TEST(IDs, it_is_written_as_32_digits)
+TEST(IDs, id_is_written_as_32_digits)
 {
     struct session_id id = {UINT64_C(0x0123456789abcdef), 0xf};
     char text[SESSION_ID_TEXT_BYTES];

@@ -124,7 +124,7 @@ static void expect_hello(const struct hello *h, const struct client_hello_scan *
 
 GROUP(real, NULL, NULL);
 
-TEST_EACH(real, a_hello_is_read_wherever_it_is_split, HELLOS)
+TEST_EACH(real, hello_is_read_at_each_split, HELLOS)
 {
     uint8_t data[HELLO_MAX_BYTES];
     size_t len = hello_bytes(data, &hellos[_i]);
@@ -143,7 +143,7 @@ TEST_EACH(real, a_hello_is_read_wherever_it_is_split, HELLOS)
     }
 }
 
-TEST_EACH(real, bytes_behind_the_hello_are_not_looked_at, HELLOS)
+TEST_EACH(real, bytes_behind_the_hello_are_ignored, HELLOS)
 {
     uint8_t data[HELLO_MAX_BYTES + 9];
     size_t len = hello_bytes(data, &hellos[_i]);
@@ -172,7 +172,7 @@ TEST_EACH(real, a_hello_is_read_in_records_of_any_size_and_a_byte_at_a_time, HEL
 }
 
 /* The only shorter hello is that without extensions, whose length follows two bytes "none". */
-TEST_EACH(real, a_hello_that_ends_too_early_is_refused, HELLOS)
+TEST_EACH(real, truncated_hello_is_refused, HELLOS)
 {
     struct client_hello hello;
     size_t len = hello_bytes(built, &hellos[_i]);
@@ -221,7 +221,7 @@ static const struct {
 
 GROUP(records, NULL, NULL);
 
-TEST_EACH(records, what_is_no_hello_is_refused_at_its_first_wrong_byte, ARRAY_LEN(bad))
+TEST_EACH(records, malformed_hello_is_refused_at_its_first_wrong_byte, ARRAY_LEN(bad))
 {
     struct client_hello_scan scan = {0};
 
@@ -231,7 +231,7 @@ TEST_EACH(records, what_is_no_hello_is_refused_at_its_first_wrong_byte, ARRAY_LE
                      bad[_i].rc);
 }
 
-TEST(records, the_longest_hello_has_64_kib_with_its_record_headers)
+TEST(records, maximum_hello_is_64_kib_with_its_record_headers)
 {
     static uint8_t filled[CLIENT_HELLO_MAX_BYTES + 64], divided[CLIENT_HELLO_MAX_BYTES + 64];
     size_t fragment = 16384, records = 4, most = CLIENT_HELLO_MAX_BYTES - 5 * records;
@@ -251,7 +251,7 @@ TEST(records, the_longest_hello_has_64_kib_with_its_record_headers)
     }
 }
 
-TEST(records, many_small_records_reach_the_limit_too)
+TEST(records, many_small_records_count_towards_the_maximum)
 {
     static uint8_t divided[2 * CLIENT_HELLO_MAX_BYTES];
     struct client_hello_scan scan = {0};
@@ -302,7 +302,7 @@ static const struct {
     {49, 1},  /* none is not offered */
 };
 
-TEST_EACH(message, a_field_that_is_wrong_is_refused, ARRAY_LEN(wrong))
+TEST_EACH(message, malformed_field_is_refused, ARRAY_LEN(wrong))
 {
     struct client_hello hello;
 
@@ -326,7 +326,7 @@ TEST(message, bytes_behind_the_extensions_are_refused)
     ck_assert_int_eq(read_hello(&hello, built, built_bytes), -EPROTO);
 }
 
-TEST(message, server_name_has_one_host_name)
+TEST(message, server_name_extension_has_exactly_one_host_name)
 {
     ck_assert_int_eq(EXTENSION(0, "\0\4\0\0\1a"), 0);
     ck_assert_int_eq(EXTENSION(0, ""), -EPROTO);
@@ -347,7 +347,7 @@ static const struct {
            {BYTES("a\0b")},  {BYTES("*.example")},
            {BYTES("[::1]")}, {BYTES("b\303\274cher.example")}};
 
-TEST_EACH(message, a_server_name_that_is_no_host_name_is_none, ARRAY_LEN(odd))
+TEST_EACH(message, invalid_host_name_counts_as_no_server_name, ARRAY_LEN(odd))
 {
     struct client_hello hello;
     size_t at, n = odd[_i].n;
@@ -392,7 +392,7 @@ TEST(message, versions_and_signatures_are_lists_of_numbers)
     ck_assert_int_eq(EXTENSION(13, "\0\4\4\3"), -EPROTO);
 }
 
-TEST(message, no_extension_comes_twice_and_a_ticket_comes_last)
+TEST(message, duplicate_extension_and_misplaced_psk_are_refused)
 {
     struct client_hello hello;
     static const struct {
@@ -446,7 +446,7 @@ TEST(message, lists_are_bounded)
 GROUP(fingerprint, NULL, NULL);
 
 /* Source: the example of https://github.com/FoxIO-LLC/ja4/blob/main/technical_details/JA4.md */
-TEST(fingerprint, that_of_the_specification_is_computed)
+TEST(fingerprint, example_of_the_ja4_specification_is_reproduced)
 {
     static const uint16_t ciphers[] = {0x1a1a, 0x1301, 0x1302, 0x1303, 0xc02b, 0xc02f,
                                        0xc02c, 0xc030, 0xcca9, 0xcca8, 0xc013, 0xc014,
@@ -495,7 +495,8 @@ static const struct {
      "01"},
 };
 
-TEST_EACH(fingerprint, a_protocol_is_its_first_and_last_character, ARRAY_LEN(protocols))
+TEST_EACH(fingerprint, protocol_is_abbreviated_to_its_first_and_last_character,
+          ARRAY_LEN(protocols))
 {
     size_t n = strlen(protocols[_i].name), at;
     struct client_hello hello;

@@ -45,14 +45,14 @@ TEST_EACH(reading, a_host_name_is_written_in_lower_case, ARRAY_LEN(names))
         ck_assert_str_eq(out, names[_i].name);
 }
 
-TEST(reading, a_nul_inside_is_refused)
+TEST(reading, embedded_nul_is_refused)
 {
     char out[SERVER_NAME_BYTES];
 
     ck_assert_int_eq(server_name_read(out, "a\0b", 3), -EINVAL);
 }
 
-TEST(reading, labels_and_names_have_a_longest_length)
+TEST(reading, labels_and_names_have_a_maximum_length)
 {
     char text[SERVER_NAME_BYTES + 2], out[SERVER_NAME_BYTES];
 
@@ -68,7 +68,7 @@ TEST(reading, labels_and_names_have_a_longest_length)
     ck_assert_int_eq(server_name_read(out, text, 64), -EINVAL);
 }
 
-TEST(reading, a_pattern_has_one_asterisk_as_its_first_label)
+TEST(reading, wildcard_is_allowed_as_the_whole_first_label_only)
 {
     char out[SERVER_NAME_BYTES];
     static const char *const bad[] = {"*",           "*.",          "*a.example",
@@ -84,7 +84,7 @@ TEST(reading, a_pattern_has_one_asterisk_as_its_first_label)
         ck_assert_int_eq(server_name_read_pattern(out, bad[i], strlen(bad[i])), -EINVAL);
 }
 
-TEST(reading, the_longest_pattern_fits)
+TEST(reading, pattern_of_maximum_length_fits)
 {
     char text[SERVER_NAME_BYTES + 2], out[SERVER_NAME_BYTES];
 
@@ -98,7 +98,7 @@ TEST(reading, the_longest_pattern_fits)
 
 GROUP(matching, NULL, NULL);
 
-TEST(matching, a_wildcard_stands_for_one_label)
+TEST(matching, wildcard_matches_exactly_one_label)
 {
     ck_assert(server_name_matches("a.example", "a.example"));
     ck_assert(!server_name_matches("a.example", "b.a.example"));

@@ -107,7 +107,7 @@ static void expect_text(const char *text, const char *expected)
 
 GROUP(a_handshake, setup, teardown);
 
-TEST(a_handshake, says_what_was_agreed_on)
+TEST(a_handshake, facts_are_those_negotiated)
 {
     SSL_CTX_set_ciphersuites(contexts[1], "TLS_AES_128_GCM_SHA256");
     SSL_CTX_set1_groups_list(contexts[1], "P-256");
@@ -121,7 +121,7 @@ TEST(a_handshake, says_what_was_agreed_on)
     ck_assert(!facts->resumed && !facts->has_certificate && facts->verify != 0);
 }
 
-TEST(a_handshake, is_known_when_its_context_has_been_freed)
+TEST(a_handshake, facts_outlive_their_context)
 {
     SSL_CTX_set1_groups_list(contexts[1], "P-256");
     connect_client(TLS1_3_VERSION, false);
@@ -133,7 +133,7 @@ TEST(a_handshake, is_known_when_its_context_has_been_freed)
     expect_text(facts->group, "secp256r1");
 }
 
-TEST(a_handshake, without_a_group_names_none)
+TEST(a_handshake, without_a_group_none_is_named)
 {
     certificates_free(&server);
     certificates_make(&server, &(struct certificate_wish){.name = "a.example", .is_rsa = true});
@@ -147,7 +147,7 @@ TEST(a_handshake, without_a_group_names_none)
 }
 
 /* 0: TLS 1.2, 1: 1.3. */
-TEST_EACH(a_handshake, knows_the_client_by_its_certificate_also_when_resumed, 2)
+TEST_EACH(a_handshake, client_certificate_is_known_also_when_resumed, 2)
 {
     int version = _i == 0 ? TLS1_2_VERSION : TLS1_3_VERSION;
     uint8_t der[4096], *copy = der, hash[32];
@@ -202,7 +202,7 @@ static const struct {
     {NAME(V_ASN1_UTF8STRING, LETTERS_64 LETTERS_64 LETTERS_64 LETTERS_64), NULL},
 };
 
-TEST_EACH(a_handshake, knows_the_whole_name_or_none, ARRAY_LEN(common_names))
+TEST_EACH(a_handshake, common_name_is_read_whole_or_not_at_all, ARRAY_LEN(common_names))
 {
     certificates_free(&client);
     certificates_make(&client, &(struct certificate_wish){.name = "host.example",
@@ -215,7 +215,7 @@ TEST_EACH(a_handshake, knows_the_whole_name_or_none, ARRAY_LEN(common_names))
 
 GROUP(a_hello, NULL, NULL);
 
-TEST_EACH(a_hello, is_kept_with_its_fingerprint, HELLOS)
+TEST_EACH(a_hello, hello_is_kept_with_its_fingerprint, HELLOS)
 {
     uint8_t data[HELLO_MAX_BYTES];
     size_t len = hello_bytes(data, &hellos[_i]);

@@ -54,14 +54,14 @@ static void expect(const struct tls_flight *f, bool is_whole, unsigned i)
         ck_assert_int_eq(f->fault->alert, firsts[i].alert);
 }
 
-TEST_EACH(flight, that_is_the_first_is_whole_or_late_or_at_fault, ARRAY_LEN(firsts))
+TEST_EACH(flight, first_flight_is_whole_incomplete_or_faulty, ARRAY_LEN(firsts))
 {
     struct tls_flight f = {.accepts = !firsts[_i].from_server};
 
     expect(&f, tls_flight_scan(&f, (const uint8_t *)firsts[_i].bytes, firsts[_i].n), (unsigned)_i);
 }
 
-TEST_EACH(flight, is_judged_alike_byte_by_byte, ARRAY_LEN(firsts))
+TEST_EACH(flight, first_flight_is_judged_alike_byte_by_byte, ARRAY_LEN(firsts))
 {
     struct tls_flight f = {.accepts = !firsts[_i].from_server};
     bool is_whole = false;
@@ -82,7 +82,7 @@ static const struct {
     {BYTES("GET / HTTP/1.1\r\n"), true},
 };
 
-TEST_EACH(flight, that_is_later_and_has_a_broken_header_is_given_to_the_library, ARRAY_LEN(laters))
+TEST_EACH(flight, later_flight_with_a_broken_header_is_given_to_the_library, ARRAY_LEN(laters))
 {
     static const uint8_t hello[] = {0x16, 3, 1, 0, 5, 1, 0, 0, 1, 'x'};
     struct tls_flight f = {.accepts = true};

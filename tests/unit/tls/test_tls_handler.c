@@ -125,7 +125,7 @@ TEST_EACH(a_channel, reads_and_writes_plain_bytes, 4)
     ck_assert_uint_eq(counters.full, 1);
 }
 
-TEST_EACH(a_channel, sees_close_notify_as_end_of_file_and_goes_on_writing, 2)
+TEST_EACH(a_channel, close_notify_is_an_end_of_file_and_writing_goes_on, 2)
 {
     char byte;
 
@@ -143,7 +143,7 @@ TEST_EACH(a_channel, sees_close_notify_as_end_of_file_and_goes_on_writing, 2)
     ck_assert_uint_eq(counters.truncated, 0);
 }
 
-TEST(a_channel, that_has_closed_takes_no_more_bytes)
+TEST(a_channel, closed_channel_refuses_bytes)
 {
     start(1, 16);
     connect_peer(TLS1_3_VERSION);
@@ -154,7 +154,7 @@ TEST(a_channel, that_has_closed_takes_no_more_bytes)
 }
 
 /* ${_i}: is a truncated stream a reset? */
-TEST_EACH(a_channel, counts_an_end_of_file_without_close_notify, 2)
+TEST_EACH(a_channel, end_of_file_without_close_notify_is_counted, 2)
 {
     conf.truncated_is_reset = _i == 1;
     start(1, 16);
@@ -172,7 +172,7 @@ static void do_release(struct channel *ch)
 }
 
 /* The bytes, close_notify and end of file are all there before the release. */
-TEST(a_channel, that_is_released_late_loses_nothing)
+TEST(a_channel, channel_released_late_loses_no_bytes)
 {
     atomic_store(&keep, true);
     start(1, 16);
@@ -189,7 +189,7 @@ TEST(a_channel, that_is_released_late_loses_nothing)
 }
 
 /* ${_i}: bytes of a ClientHello. */
-TEST_EACH(a_channel, with_a_part_of_a_hello_takes_no_thread, 40)
+TEST_EACH(a_channel, partial_hello_takes_no_thread, 40)
 {
     struct tls_handshakes_stats stats;
     uint8_t record[45] = {22, 3, 1, 0, 40, 1, 0, 0, 36};
@@ -203,14 +203,14 @@ TEST_EACH(a_channel, with_a_part_of_a_hello_takes_no_thread, 40)
     expect_result(-ECONNRESET);
 }
 
-TEST(a_channel, whose_peer_sends_no_byte_is_told_from_a_failure)
+TEST(a_channel, peer_that_closes_without_a_byte_is_told_from_a_failure)
 {
     start(1, 16);
     shutdown(probe.peer, SHUT_WR);
     expect_result(-ENODATA);
 }
 
-TEST(a_channel, that_gets_no_tls_sends_an_alert_and_ends)
+TEST(a_channel, peer_that_sends_no_tls_gets_an_alert_and_a_close)
 {
     static const char request[] = "GET / HTTP/1.1\r\n\r\n";
     uint8_t alert[8];
@@ -242,7 +242,7 @@ static void send_hello(void)
     ck_assert_int_eq(send(probe.peer, hello, (size_t)n, 0), n);
 }
 
-TEST(a_channel, that_ends_during_a_step_leaves_its_stream_to_the_thread)
+TEST(a_channel, channel_that_ends_during_a_step_leaves_its_stream_to_the_thread)
 {
     occupy_pool(16);
     send_hello();
@@ -263,7 +263,7 @@ static void do_be_late(struct channel *ch)
     tls.deadline_ns = clock_now_ns();
 }
 
-TEST(a_channel, whose_step_is_dropped_as_late_has_timed_out)
+TEST(a_channel, step_dropped_as_late_is_a_timeout)
 {
     start(1, 16);
     probe_do(&probe, do_be_late);
@@ -291,7 +291,7 @@ static void refuse_hello(void)
     UNTIL(busy_pool_pending(conf.handshakes) == 0);
 }
 
-TEST(a_channel, that_the_pool_refused_may_try_again)
+TEST(a_channel, channel_refused_by_the_pool_may_retry)
 {
     refuse_hello();
     atomic_store(&result, NO_RESULT);
@@ -305,7 +305,7 @@ static void do_expect_refused(struct channel *ch)
     ck_assert(tls.is_refused && !tls.in_step);
 }
 
-TEST(a_channel, that_the_pool_refused_begins_no_step_before_the_retry_whatever_comes)
+TEST(a_channel, channel_refused_by_the_pool_begins_no_step_before_the_retry)
 {
     size_t hello;
 
@@ -331,7 +331,7 @@ static bool shake_hands(void)
     return rc == 1;
 }
 
-TEST(a_channel, whose_further_step_the_pool_refused_is_as_good_as_others_after_the_retry)
+TEST(a_channel, channel_whose_later_step_was_refused_completes_after_the_retry)
 {
     start(1, 1);
     peer = SSL_new(clients);
@@ -382,7 +382,7 @@ static int write_some(const void *data, int len)
 
 #define MANY (32 * 1024 * 1024)
 
-TEST(a_channel, that_waits_for_its_step_holds_no_more_than_a_handshake_may_have)
+TEST(a_channel, channel_that_waits_for_its_step_holds_at_most_a_handshake)
 {
     occupy_pool(16);
     send_hello();
@@ -400,7 +400,7 @@ static int accept_all(int ok, X509_STORE_CTX *store)
     return 1;
 }
 
-TEST(a_channel, that_waited_for_a_step_gets_all_that_came_meanwhile)
+TEST(a_channel, channel_that_waited_for_a_step_gets_all_bytes_received_meanwhile)
 {
     size_t n;
 

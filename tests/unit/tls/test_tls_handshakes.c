@@ -138,7 +138,7 @@ static void expect_next(int64_t now_ns, const struct step *s)
     ck_assert_ptr_eq(tls_jobs_take(&jobs, now_ns), &s->job);
 }
 
-TEST(order, a_young_queue_is_first_in_first_out_and_an_old_one_youngest_first)
+TEST(order, young_queue_is_first_in_first_out_and_an_old_one_youngest_first)
 {
     tls_jobs_init(&jobs);
     ck_assert_ptr_null(tls_jobs_take(&jobs, 0));
@@ -155,7 +155,7 @@ TEST(order, a_young_queue_is_first_in_first_out_and_an_old_one_youngest_first)
     ck_assert_ptr_null(tls_jobs_take(&jobs, 0));
 }
 
-TEST(order, further_steps_come_before_first_ones)
+TEST(order, later_steps_precede_first_steps)
 {
     tls_jobs_init(&jobs);
     add(&steps[0], true, 0, CLOCK_NEVER);
@@ -166,7 +166,7 @@ TEST(order, further_steps_come_before_first_ones)
     expect_next(2, &steps[0]);
 }
 
-TEST(order, the_oldest_is_taken_once_it_is_late_even_if_the_youngest_would_be_next)
+TEST(order, oldest_step_is_taken_when_it_is_late_before_the_youngest)
 {
     tls_jobs_init(&jobs);
     for (unsigned i = 0; i < 3; i++)
@@ -178,7 +178,7 @@ TEST(order, the_oldest_is_taken_once_it_is_late_even_if_the_youngest_would_be_ne
     ck_assert(!tls_job_is_late(&steps[1].job, TLS_JOBS_YOUNG_NS + 19));
 }
 
-TEST(order, steps_that_waited_while_no_step_was_taken_for_long_are_not_late)
+TEST(order, steps_that_waited_while_no_step_was_taken_are_not_late)
 {
     tls_jobs_init(&jobs);
     add(&steps[0], false, 10, 20);
@@ -195,7 +195,7 @@ TEST(order, steps_that_waited_while_no_step_was_taken_for_long_are_not_late)
 
 GROUP(threads, setup, NULL);
 
-TEST(threads, they_start_on_demand_up_to_their_number_with_their_name_and_nice_value)
+TEST(threads, threads_start_on_demand_up_to_their_number_with_name_and_nice_value)
 {
     const struct tls_handshakes_conf conf = {.threads = 2, .nice = 3, .max_pending = MANY};
     int nice = getpriority(PRIO_PROCESS, 0);
@@ -221,7 +221,7 @@ TEST(threads, they_start_on_demand_up_to_their_number_with_their_name_and_nice_v
     ck_assert_int_eq(getpriority(PRIO_PROCESS, 0), nice);
 }
 
-TEST(threads, an_idle_thread_is_used_again)
+TEST(threads, idle_thread_is_used_again)
 {
     start(4, MANY);
     for (unsigned i = 0; i < MANY; i++) {
@@ -234,7 +234,7 @@ TEST(threads, an_idle_thread_is_used_again)
 }
 
 /* An owner that goes on at once: its further step is behind no first one. */
-TEST(threads, a_step_may_submit_the_next)
+TEST(threads, step_may_submit_the_next_step)
 {
     start(1, MANY);
     block();
@@ -249,7 +249,7 @@ TEST(threads, a_step_may_submit_the_next)
 }
 
 /* The loops are only compared. */
-TEST(threads, steps_that_wait_are_given_back_four_at_a_time_and_wake_each_loop_once)
+TEST(threads, finished_steps_are_returned_four_at_a_time_with_one_wakeup_per_loop)
 {
     static char loops[2];
     static const struct {
@@ -273,7 +273,7 @@ TEST(threads, steps_that_wait_are_given_back_four_at_a_time_and_wake_each_loop_o
     tls_handshakes_free(pool);
 }
 
-TEST(threads, above_max_pending_first_steps_are_refused_and_further_ones_taken_up_to_as_many)
+TEST(threads, max_pending_bounds_first_steps_and_later_steps_separately)
 {
     start(1, 3);
     block();
@@ -332,7 +332,7 @@ static void *post_when_stopped(void *arg)
 }
 
 /* The queue is full, so that no step is taken before the stop. */
-TEST(threads, a_step_that_runs_as_the_pool_stops_is_given_back)
+TEST(threads, step_that_runs_as_the_pool_stops_is_returned)
 {
     pthread_t thread;
 
@@ -407,7 +407,7 @@ static uint64_t run_ten_young(unsigned threads, unsigned loops)
     return on_loops;
 }
 
-TEST(loops, a_loop_runs_those_that_it_may_and_threads_the_others)
+TEST(loops, loop_runs_the_steps_allowed_on_it_and_threads_the_others)
 {
     ck_assert_uint_eq(run_ten_young(2, 2), 4); /* one was late */
     for (unsigned i = 0; i < 10; i++) {
@@ -416,7 +416,7 @@ TEST(loops, a_loop_runs_those_that_it_may_and_threads_the_others)
     }
 }
 
-TEST(loops, where_there_are_more_threads_than_loops_the_threads_run_all)
+TEST(loops, with_more_threads_than_loops_the_threads_run_all_steps)
 {
     ck_assert_uint_eq(run_ten_young(3, 2), 0);
 }

@@ -52,7 +52,7 @@ static void expect_about(int64_t bytes)
 
 GROUP(counting, setup, free_all);
 
-TEST(counting, what_one_thread_allocates_and_another_frees_is_counted)
+TEST(counting, memory_freed_by_another_thread_is_counted)
 {
     pthread_t other;
 
@@ -68,7 +68,7 @@ TEST(counting, what_one_thread_allocates_and_another_frees_is_counted)
     expect_about(0);
 }
 
-TEST(counting, failed_allocations_and_those_of_nothing_are_not_counted)
+TEST(counting, failed_and_empty_allocations_are_not_counted)
 {
     int64_t before;
     void *p;
@@ -88,7 +88,7 @@ TEST(counting, failed_allocations_and_those_of_nothing_are_not_counted)
     expect_about(before);
 }
 
-TEST(counting, above_the_limit_one_episode_begins)
+TEST(counting, exceeding_the_limit_begins_one_episode)
 {
     struct memory_account account = {.over = count_over};
 

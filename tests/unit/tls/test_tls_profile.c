@@ -129,7 +129,7 @@ TEST(shaking, a_profile_of_another_use_makes_no_connection)
     ck_assert_ptr_null(tls_profile_new_client(client, NULL));
 }
 
-TEST(shaking, a_connection_lives_on_without_its_profile)
+TEST(shaking, connection_outlives_its_profile)
 {
     load_both();
     SSL_free(at_server);
@@ -183,7 +183,7 @@ static void load_names(void)
     ck_assert_msg(load_server() == 0, "%s", why);
 }
 
-TEST(shaking, the_exact_name_is_before_the_wildcard_and_others_get_the_first)
+TEST(shaking, exact_name_precedes_the_wildcard_and_unknown_names_get_the_first)
 {
     load_names();
     ck_assert_str_eq(shown_for("x.b.example"), "exact");
@@ -203,7 +203,7 @@ TEST(shaking, an_unknown_name_may_be_rejected)
     ck_assert_str_eq(shown_for(NULL), "");
 }
 
-TEST(shaking, a_client_that_knows_ecdsa_gets_it_and_others_rsa)
+TEST(shaking, client_that_supports_ecdsa_gets_it_and_others_get_rsa)
 {
     static const char *paths[] = {"rsa.pem", "ec.pem"};
 
@@ -230,7 +230,7 @@ TEST(shaking, a_client_that_knows_ecdsa_gets_it_and_others_rsa)
     client_conf.ciphers = NULL;
 }
 
-TEST(shaking, a_protocol_in_common_is_chosen_in_our_order)
+TEST(shaking, common_protocol_is_chosen_in_the_order_of_the_server)
 {
     static const unsigned char ours[] = "\2h2\1a", theirs[] = "\1a\2h2", other[] = "\1x";
     const unsigned char *chosen;
@@ -250,7 +250,7 @@ TEST(shaking, a_protocol_in_common_is_chosen_in_our_order)
     ck_assert(!shake("a.example"));
 }
 
-TEST(shaking, the_oldest_version_is_kept_to)
+TEST(shaking, minimum_version_is_enforced)
 {
     server_conf.min_version = TLS_VERSION_1_3;
     load_both();
@@ -298,7 +298,7 @@ TEST(shaking, clients_need_a_certificate_of_the_ca)
     ck_assert(!server_accepts());
 }
 
-TEST(shaking, clients_may_have_none_but_not_another)
+TEST(shaking, client_certificate_may_be_missing_but_not_from_another_ca)
 {
     ask_clients(TLS_VERIFY_OPTIONAL);
     ck_assert(server_accepts());
@@ -328,7 +328,7 @@ static int load_without_memory(void *cookie)
 
 GROUP(loading, setup, teardown);
 
-TEST(loading, no_memory_changes_nothing)
+TEST(loading, failed_allocation_changes_nothing)
 {
     static const unsigned char alpn[] = "\2h2";
 
@@ -343,7 +343,7 @@ static void expect_refused(const char *text)
     ck_assert_str_eq(why, text);
 }
 
-TEST(loading, what_is_wrong_is_told_with_its_file)
+TEST(loading, invalid_certificates_are_reported_with_their_file)
 {
     struct certificate other;
 
@@ -392,7 +392,7 @@ TEST_EACH(loading, a_key_may_be_beside_its_certificate, 2)
     ck_assert_msg(load_server() == 0, "%s", why);
 }
 
-TEST(loading, a_directory_has_its_certificates_by_their_names)
+TEST(loading, certificates_of_a_directory_are_loaded_by_name)
 {
     static const char *paths[] = {"d"};
 
@@ -431,7 +431,7 @@ TEST(loading, an_expired_certificate_replaces_no_other)
     tls_profile_release(before);
 }
 
-TEST(loading, the_contents_of_files_make_it_the_same)
+TEST(loading, profiles_are_equal_by_the_contents_of_their_files)
 {
     struct tls_profile *before;
 
@@ -505,7 +505,7 @@ static bool resume(int version)
     return version;
 }
 
-TEST_EACH(resuming, keys_of_files_are_good_on_every_node, 2)
+TEST_EACH(resuming, ticket_keys_of_files_are_valid_on_every_node, 2)
 {
     int version = _i == 0 ? TLS1_2_VERSION : TLS1_3_VERSION;
 
@@ -521,7 +521,7 @@ TEST_EACH(resuming, keys_of_files_are_good_on_every_node, 2)
     SSL_SESSION_free(session);
 }
 
-TEST(resuming, the_first_key_encrypts_and_all_decrypt)
+TEST(resuming, first_ticket_key_encrypts_and_all_decrypt)
 {
     char text[160];
     int n = EVP_EncodeBlock((unsigned char *)text, raw_keys[1], 48);
@@ -551,7 +551,7 @@ TEST(resuming, keys_of_the_process_are_shared_by_profiles)
 }
 
 /* A client of 1.3 uses a ticket once (RFC 8446, C.4), one of 1.2 again and again. */
-TEST_EACH(resuming, a_session_gets_a_new_ticket_each_time_only_in_1_3, 2)
+TEST_EACH(resuming, ticket_is_replaced_at_each_resumption_in_tls_1_3_only, 2)
 {
     int version = _i == 0 ? TLS1_2_VERSION : TLS1_3_VERSION;
     SSL_SESSION *used;
@@ -569,7 +569,7 @@ TEST_EACH(resuming, a_session_gets_a_new_ticket_each_time_only_in_1_3, 2)
     SSL_SESSION_free(session);
 }
 
-TEST(resuming, a_ticket_is_no_way_round_another_ca)
+TEST(resuming, ticket_does_not_bypass_another_ca)
 {
     struct certificate other;
 
@@ -590,7 +590,7 @@ TEST(resuming, a_ticket_is_no_way_round_another_ca)
     SSL_SESSION_free(session);
 }
 
-TEST(resuming, what_is_no_key_is_told)
+TEST(resuming, invalid_ticket_keys_are_reported)
 {
     static const char *list[] = {"bad"};
 
@@ -647,7 +647,7 @@ static long stapled(void)
     return SSL_get_tlsext_status_ocsp_resp(at_client, &der);
 }
 
-TEST(stapling, clients_get_the_response_beside_the_certificate)
+TEST(stapling, clients_get_the_ocsp_response_of_the_certificate)
 {
     certificates_write("a.pem", "ckc", &leaf, &leaf, &ca);
     write_response(&leaf, V_OCSP_CERTSTATUS_GOOD, 9000);
@@ -655,7 +655,7 @@ TEST(stapling, clients_get_the_response_beside_the_certificate)
     ck_assert_int_gt(stapled(), 0);
 }
 
-TEST(stapling, a_response_out_of_date_is_not_sent)
+TEST(stapling, expired_ocsp_response_is_not_sent)
 {
     write_response(&leaf, V_OCSP_CERTSTATUS_GOOD, -1000);
     ck_assert_msg(load_server() == 0, "%s", why);
@@ -664,7 +664,7 @@ TEST(stapling, a_response_out_of_date_is_not_sent)
     ck_assert_int_eq(stapled(), -1);
 }
 
-TEST(stapling, what_does_not_fit_is_told)
+TEST(stapling, ocsp_response_that_does_not_match_is_reported)
 {
     static const char *list[] = {"a.pem.ocsp"};
 
@@ -679,7 +679,7 @@ TEST(stapling, what_does_not_fit_is_told)
     expect_refused("ocsp_file: a.pem.ocsp: is no response of OCSP (DER)");
 }
 
-TEST(loading, a_file_that_is_replaced_is_noticed)
+TEST(loading, replaced_file_is_noticed)
 {
     uint64_t before, after;
 

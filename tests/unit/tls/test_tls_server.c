@@ -126,7 +126,7 @@ static SSL_SESSION *session_of(const char *name)
     return session;
 }
 
-TEST(server, a_session_of_1_2_is_resumed_for_its_own_name_only)
+TEST(server, tls_1_2_session_is_resumed_for_its_own_name_only)
 {
     SSL_SESSION *session;
 
@@ -143,7 +143,7 @@ TEST(server, a_session_of_1_2_is_resumed_for_its_own_name_only)
     SSL_SESSION_free(session);
 }
 
-TEST(server, a_resumption_does_not_pass_by_unknown_name_reject)
+TEST(server, resumption_does_not_bypass_unknown_name_reject)
 {
     SSL_SESSION *session;
 
@@ -283,7 +283,7 @@ TEST(server, ciphers_of_servers_need_a_certificate)
 
 /* ---- revocation lists ---- */
 
-TEST(server, a_revocation_list_that_has_expired_is_told)
+TEST(server, expired_revocation_list_is_reported)
 {
     server_conf.client_ca = "ca.pem";
     server_conf.client_crl = "crl.pem";
@@ -299,7 +299,7 @@ TEST(server, a_revocation_list_that_has_expired_is_told)
         "client_crl: crl.pem: the revocation list of /CN=CA has expired: its certificates are refused\n");
 }
 
-TEST(server, a_refused_certificate_is_told_by_name_and_number)
+TEST(server, refused_certificate_is_reported_by_name_and_number)
 {
     static const char *own[] = {"client.pem"};
     struct certificate revoked;

@@ -87,7 +87,7 @@ TEST_RANGE(resuming, a_session_is_only_for_its_context_and_name, TLS1_2_VERSION,
 }
 
 /* Two connections at a time: the second gets another ticket, and the fourth none. */
-TEST(resuming, a_session_of_1_3_is_resumed_once)
+TEST(resuming, tls_1_3_session_is_resumed_once)
 {
     SSL *under_way[3];
 

@@ -139,7 +139,7 @@ TEST_EACH(stream, a_handshake_of_single_bytes_succeeds, 2)
     shake_hands(versions[_i], 1);
 }
 
-TEST_EACH(stream, bytes_arrive_whole_both_ways_however_records_are_split, 6)
+TEST_EACH(stream, bytes_arrive_whole_both_ways_at_any_split_of_records, 6)
 {
     static const size_t splits[] = {1, 1000, SIZE_MAX};
     static uint8_t data[IF_SANITIZED(20, 100) * 1000]; /* several records */
@@ -159,7 +159,7 @@ TEST_EACH(stream, bytes_arrive_whole_both_ways_however_records_are_split, 6)
     }
 }
 
-TEST_EACH(stream, one_write_fills_at_most_the_output_and_says_how_much_it_took, 2)
+TEST_EACH(stream, one_write_fills_at_most_the_output_and_returns_the_bytes_taken, 2)
 {
     static uint8_t data[200 * 1000];
     size_t n, records;
@@ -229,7 +229,7 @@ TEST(stream, key_updates_without_data_are_bounded)
     ck_assert_ptr_nonnull(strstr(tls_stream_failure(ends[SERVER].stream)->reason, "KeyUpdate"));
 }
 
-TEST(stream, key_updates_of_a_quiet_peer_are_bounded_by_rate_not_in_its_life)
+TEST(stream, key_updates_of_a_quiet_peer_are_bounded_by_rate)
 {
     const struct timespec for_three = {.tv_nsec = 350000000};
 
@@ -241,13 +241,13 @@ TEST(stream, key_updates_of_a_quiet_peer_are_bounded_by_rate_not_in_its_life)
     }
 }
 
-TEST(stream, key_updates_between_data_are_not)
+TEST(stream, key_updates_between_data_are_unbounded)
 {
     shake_hands(TLS1_3_VERSION, SIZE_MAX);
     ck_assert_int_eq(flood(200, 16 * 1024), TLS_STREAM_INPUT);
 }
 
-TEST_EACH(stream, a_changed_record_fails_with_an_alert_and_nothing_of_it_is_read, 2)
+TEST_EACH(stream, altered_record_fails_with_an_alert_and_no_byte_of_it_is_read, 2)
 {
     struct buffer got;
     char text[TLS_FAILURE_TEXT_BYTES];
@@ -268,7 +268,7 @@ TEST_EACH(stream, a_changed_record_fails_with_an_alert_and_nothing_of_it_is_read
     ck_assert(strstr(text, "(alert received: bad record mac)"));
 }
 
-TEST(stream, what_is_no_tls_fails_and_says_so)
+TEST(stream, input_that_is_no_tls_fails_with_its_reason)
 {
     static const char request[] = "GET / HTTP/1.1\r\n\r\n";
 

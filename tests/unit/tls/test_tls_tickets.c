@@ -86,7 +86,7 @@ static int64_t next_rotation_ns(void)
 
 GROUP(own_keys, NULL, NULL);
 
-TEST(own_keys, are_those_of_the_process_before)
+TEST(own_keys, imported_keys_decrypt_tickets_of_the_previous_process)
 {
     struct other other;
 
@@ -98,7 +98,7 @@ TEST(own_keys, are_those_of_the_process_before)
     ck_assert_int_eq(use(&(struct ticket){.name = "other"}, false), 0);
 }
 
-TEST(own_keys, are_exported_as_they_were_imported)
+TEST(own_keys, imported_keys_are_exported_unchanged)
 {
     uint8_t again[TLS_TICKETS_OWN_BYTES];
     struct other other;
@@ -110,7 +110,7 @@ TEST(own_keys, are_exported_as_they_were_imported)
     ck_assert_mem_eq(again, other.keys, other.len);
 }
 
-TEST(own_keys, of_another_version_are_refused_and_change_nothing)
+TEST(own_keys, keys_of_another_version_are_refused_and_change_nothing)
 {
     struct ticket mine;
     struct other other;
@@ -128,7 +128,7 @@ TEST(own_keys, of_another_version_are_refused_and_change_nothing)
     ck_assert_int_eq(use(&mine, false), 1);
 }
 
-TEST(own_keys, the_previous_key_still_decrypts_and_has_the_ticket_renewed)
+TEST(own_keys, previous_key_decrypts_and_renews_the_ticket)
 {
     struct ticket old, current;
 
@@ -141,7 +141,7 @@ TEST(own_keys, the_previous_key_still_decrypts_and_has_the_ticket_renewed)
     ck_assert_int_eq(use(&old, false), 2);
 }
 
-TEST(own_keys, the_key_before_the_previous_one_is_forgotten)
+TEST(own_keys, key_before_the_previous_one_is_forgotten)
 {
     struct ticket old, previous;
 
@@ -166,7 +166,7 @@ TEST(own_keys, one_key_encrypts_for_the_lifetime_of_a_ticket)
 }
 
 /* As if the other process had a longer lifetime. */
-TEST(own_keys, that_are_imported_encrypt_no_longer_than_own_ones)
+TEST(own_keys, imported_keys_encrypt_no_longer_than_own_keys)
 {
     struct ticket ticket;
 
