@@ -127,10 +127,10 @@ static void serve_datagram(unsigned server)
         sendto(fd, out, n, 0, (struct sockaddr *)&from, from_len);
 }
 
-/* The length and the query, byte by byte; the answer in two parts. */
+/* The length and the query, byte by byte; the answer in three parts, and something behind it. */
 static void serve_stream(unsigned server)
 {
-    unsigned char query[512], out[2 + ANSWER_BYTES];
+    unsigned char query[512], out[2 + ANSWER_BYTES + 1];
     int fd = accept(servers[server].listener, NULL, NULL);
     size_t len = 0, n;
     enum zone_way way;
@@ -144,9 +144,12 @@ static void serve_stream(unsigned server)
     pthread_mutex_unlock(&lock);
     out[0] = (unsigned char)(n >> 8);
     out[1] = (unsigned char)n;
+    out[2 + n] = 0;
     if (n > 0 && write(fd, out, 1) == 1) {
         usleep(1000);
-        ck_assert_int_eq(write(fd, out + 1, n + 1), (ssize_t)n + 1);
+        ck_assert_int_eq(write(fd, out + 1, n / 2), (ssize_t)n / 2);
+        usleep(1000);
+        ck_assert_int_eq(write(fd, out + 1 + n / 2, n - n / 2 + 2), (ssize_t)(n - n / 2 + 2));
     }
     close(fd);
 }

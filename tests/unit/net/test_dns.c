@@ -186,6 +186,13 @@ TEST(dns, a_domain_that_fails_keeps_no_other_from_being_asked)
     ck_assert_uint_eq(terms.failed, 0);
 }
 
+TEST(dns, a_name_that_fails_behind_domains_without_it_has_failed)
+{
+    zone_add("host", ns_t_a)->rcode = ns_r_servfail;
+    ck_assert_int_eq(search("host"), -EREMOTEIO);
+    ck_assert_ptr_nonnull(strstr(zone_asked(), "host.two.test/28@0 host/1@0 "));
+}
+
 static const struct {
     enum zone_way way;
     unsigned rcode;

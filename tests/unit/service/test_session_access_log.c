@@ -12,18 +12,23 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "handlers/proxy_protocol.h"
+#include "net/proxy_header.h"
 #include "net/splice.h"
 #include "service/echo.h"
 #include "service/proxy.h"
 #include "service/session_access_log.h"
+#include "service/session_hello.h"
 #include "stats/access_log.h"
 #include "stats/access_log_format.h"
+#include "support/hellos.h"
 #include "support/host.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/route.h"
 #include "upstream/upstream_change.h"
 
 static struct host host;
@@ -155,6 +160,64 @@ TEST(lines, line_of_a_proxied_session_names_its_server)
     snprintf(wanted, sizeof(wanted), "back b %s 8 6 2 upstream_fin\n",
              address_format(there, sizeof(there), &address[1]));
     expect(wanted);
+}
+
+TEST(lines, a_client_hello_tells_its_server_name_and_all_protocols)
+{
+    static const struct route_conf route = {.id = "a", .upstream = "back"};
+    const struct hello *h = &hellos[2];
+    struct session_routes routes = {.timeout_ns = 3600 * NS_PER_S};
+    uint8_t bytes[HELLO_MAX_BYTES];
+    char wanted[256];
+    int client;
+
+    open_proxy("$sni $alpn $ja4");
+    ck_assert_int_eq(route_table_create(&routes.table, &route, 1, &upstream), 0);
+    host.service.routes = &routes;
+    client = host_client(&host);
+    sockets_say_bytes(client, (char *)bytes, hello_bytes(bytes, h));
+    close(sockets_accept(listening));
+    sockets_hear_end(client);
+    close(client);
+    snprintf(wanted, sizeof(wanted), "%s %s %s\n", h->sni, h->alpn, h->ja4);
+    ck_assert_ptr_nonnull(strchr(h->alpn, ','));
+    expect(wanted);
+    route_table_destroy(routes.table);
+}
+
+/* 0: all values; 1: a name with a NUL is no name. */
+TEST_EACH(lines, a_proxy_header_tells_of_the_client_s_tls, 2)
+{
+    static const char *const names[] = {"a.example", "a\0.example"};
+    static const struct proxy_header_conf all = {
+        .version = PROXY_HEADER_V2, .alpn = true, .authority = true, .ssl = true};
+    static const struct proxy_header_ssl ssl = {
+        .version = "TLSv1.3", .cipher = "suite", .group = "group", .name = "client"};
+    struct cidr anyone;
+    const struct proxy_protocol_conf proxies = {
+        .mode = PROXY_PROTOCOL_REQUIRED, .trusted = {&anyone, 1}, .timeout_ns = 3600 * NS_PER_S};
+    struct proxy_protocol_gate gate = {.conf = &proxies, .listener = "test"};
+    uint8_t value[256], header[PROXY_HEADER_MAX_BYTES];
+    struct address peer;
+    struct proxy_header_client who = {
+        .source = &peer,
+        .destination = &peer,
+        .tls = {.alpn = {(const uint8_t *)"h2", 2},
+                .authority = {(const uint8_t *)names[_i], _i == 0 ? 9 : 10},
+                .ssl = {value, proxy_header_ssl_encode(value, sizeof(value), &ssl)}}};
+    int client;
+
+    sockets_loopback(&peer, 1);
+    ck_assert_int_eq(cidr_parse(&anyone, "127.0.0.0/8"), 0);
+    open_host(&echo_ops, "$sni $alpn $tls_version $tls_cipher $tls_group $tls_client_name");
+    host.service.proxies = &gate;
+    client = host_client(&host);
+    sockets_say_bytes(client, (char *)header, proxy_header_encode(header, &all, &who));
+    sockets_say(client, "hello");
+    sockets_hear(client, "hello");
+    close(client);
+    expect(_i == 0 ? "a.example h2 TLSv1.3 suite group client\n"
+                   : "- h2 TLSv1.3 suite group client\n");
 }
 
 TEST(lines, line_of_a_client_reset_in_the_queue_has_its_queue_time)
