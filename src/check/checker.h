@@ -81,7 +81,6 @@ struct checker_stats {
     uint64_t checks;
     uint64_t failed;
     uint64_t undecided; /* no verdict: we had no descriptor, memory or local port */
-    uint64_t late;
     bool is_up;
     int64_t since_at_ns;
     enum check_outcome last; /* valid when checks > 0 */

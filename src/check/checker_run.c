@@ -125,7 +125,6 @@ static void checker_note_late(struct checker_target *t)
 
     if (late_ns <= checker_patience_ns(&g->rules->conf.health))
         return;
-    t->stats.late++;
     if (g->conf.n_late)
         atomic_fetch_add_explicit(g->conf.n_late, 1, memory_order_relaxed);
     if (log_allowed(&g->late_limit, CHECKER_LOG_INTERVAL_NS, &suppressed))

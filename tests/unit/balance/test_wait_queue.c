@@ -206,6 +206,7 @@ TEST(wait, session_held_by_a_pause_waits_a_minute_from_its_end)
     PAUSE_MS(1200);
     ck_assert_uint_eq(wait_queue_length(&queue), 1);
     wait_queue_resume(&queue, clock_now_ns() - WAIT_QUEUE_RELEASE_NS);
+    ck_assert(!hold_is_closed(&queue.hold));
     UNTIL(atomic_load(&ended) == -ETIMEDOUT);
     for (unsigned i = 0; i < 2; i++)
         endpoint_leave(&es.all[i]);

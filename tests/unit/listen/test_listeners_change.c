@@ -503,6 +503,14 @@ TEST_EACH(listeners_change, a_wildcard_and_an_address_of_its_port_can_replace_ea
     expect_clients_served();
 }
 
+TEST_EACH(listeners_change, the_one_that_is_replaced_stays_for_handshakes_with_it, 2)
+{
+    begin_with(_i);
+    served_change(1);
+    PAUSE_MS(50);
+    ck_assert_uint_eq(atomic_load(&served.stopped), 0);
+}
+
 TEST_EACH(listeners_change, clients_go_to_the_listening_socket_while_another_is_prepared, 2)
 {
     unsigned descriptors;

@@ -146,6 +146,19 @@ TEST(server_settings, settings_reported_before_the_start_apply_at_once)
     ck_assert(server_pause_is_any(server));
 }
 
+TEST(server_settings, a_pause_that_nobody_releases_ends_by_itself)
+{
+    char lines[128];
+
+    snprintf(lines, sizeof(lines), "set pause listener/front %" PRId64 ",0,0 -\n",
+             clock_now_ns() + 100 * NS_PER_MS);
+    ck_assert_int_eq(server_start(server), 0);
+    use(lines);
+    ck_assert(server_pause_is_any(server));
+    UNTIL(log_lines_with("listen front: the pause is over") > 0);
+    UNTIL(!server_pause_is_any(server));
+}
+
 TEST(server_settings, settings_reported_at_run_time_replace_all_earlier_settings)
 {
     const char *lines = with_pauses();

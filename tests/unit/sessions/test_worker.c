@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "service/echo.h"
 #include "sessions/session_idlest.h"
 #include "sessions/session_set.h"
@@ -94,6 +95,40 @@ TEST(worker, a_session_that_is_handed_over_is_served_and_counted)
     close(client);
     UNTIL(atomic_load(&ended) == 1);
     ck_assert_uint_eq(loop_load(loop), 0);
+}
+
+static void do_note_oldest(void *arg)
+{
+    *(int64_t *)arg = worker_net(worker)->oldest_at_ns;
+}
+
+static int64_t oldest_at_ns(void)
+{
+    int64_t at_ns;
+
+    loop_runner_call(loop, do_note_oldest, &at_ns);
+    return at_ns;
+}
+
+TEST(worker, its_loop_knows_when_its_oldest_session_began)
+{
+    int64_t began_at_ns = clock_now_ns(), first_at_ns;
+    int clients[2];
+
+    clients[0] = hand_over();
+    sockets_say(clients[0], "hello");
+    sockets_hear(clients[0], "hello");
+    first_at_ns = oldest_at_ns();
+    ck_assert(first_at_ns >= began_at_ns && first_at_ns <= clock_now_ns());
+    clients[1] = hand_over();
+    sockets_say(clients[1], "hello");
+    sockets_hear(clients[1], "hello");
+    ck_assert_int_eq(oldest_at_ns(), first_at_ns);
+    close(clients[0]);
+    UNTIL(oldest_at_ns() != first_at_ns);
+    ck_assert(oldest_at_ns() > first_at_ns && oldest_at_ns() < CLOCK_NEVER);
+    close(clients[1]);
+    UNTIL(oldest_at_ns() == CLOCK_NEVER);
 }
 
 TEST(worker, session_does_not_wait_behind_a_backlog_of_tasks)

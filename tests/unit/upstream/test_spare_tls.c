@@ -23,6 +23,7 @@
 #include "tls/tls_handshakes.h"
 #include "tls/tls_profile.h"
 #include "tls/tls_slot.h"
+#include "tls/tls_stream.h"
 #include "upstream/spare_internal.h"
 
 static struct tls_profile_conf profile_conf = {
@@ -151,12 +152,83 @@ TEST(a_handshake, handshake_whose_first_message_cannot_be_sent_fails_and_is_retr
     accepted = sockets_accept(listening);
 }
 
+/* ---- an open connection ---- */
+
+static struct certificate own;
+static SSL_CTX *servers;
+
+static void setup_servers(void)
+{
+    setup();
+    certificates_make(&own, &(struct certificate_wish){.name = "there"});
+    servers = SSL_CTX_new(TLS_server_method());
+    SSL_CTX_use_certificate(servers, own.x509);
+    SSL_CTX_use_PrivateKey(servers, own.key);
+    SSL_CTX_set_num_tickets(servers, 0);
+}
+
+static void teardown_servers(void)
+{
+    teardown();
+    SSL_CTX_free(servers);
+    certificates_free(&own);
+}
+
+/* Open the pool; the result is the server's end of its connection, whose handshake is not done. */
+static SSL *open_peer(void)
+{
+    SSL *peer = SSL_new(servers);
+
+    open_pool();
+    SSL_set_fd(peer, accepted);
+    ck_assert_int_eq(fcntl(accepted, F_SETFL, O_NONBLOCK), 0);
+    return peer;
+}
+
+static void do_take_and_close(void *arg)
+{
+    struct spare_taken taken;
+
+    *(bool *)arg = spare_take(pool, server, &taken);
+    if (!*(bool *)arg)
+        return;
+    tls_stream_free(taken.tls.stream);
+    endpoint_release_addresses(taken.addresses);
+    close(taken.fd);
+}
+
+GROUP(an_open_one, setup_servers, teardown_servers);
+
+TEST(an_open_one, goes_to_the_next_session)
+{
+    SSL *peer = open_peer();
+    bool is_taken = false;
+
+    UNTIL(SSL_accept(peer) == 1);
+    UNTIL(atomic_load(&server->spare->counts[SPARE_OPENED]) == 1);
+    loop_runner_call(loop, do_take_and_close, &is_taken);
+    ck_assert(is_taken);
+    SSL_free(peer);
+}
+
+TEST(an_open_one, that_the_server_refuses_behind_its_handshake_has_failed)
+{
+    SSL *peer;
+
+    SSL_CTX_set_verify(servers, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    peer = open_peer();
+    UNTIL(SSL_accept(peer) <= 0 && SSL_get_error(peer, -1) == SSL_ERROR_SSL);
+    UNTIL(failed() == 1);
+    EXPECT_LOG_LINES("cannot open a spare connection: ", 1);
+    EXPECT_LOG_LINES("certificate required", 1);
+    SSL_free(peer);
+}
+
 /* ---- a certificate that the kernel does not take whole ---- */
 
 #define HOSTS 4000
 
-static struct certificate certificate, own;
-static SSL_CTX *servers;
+static struct certificate certificate;
 
 static void setup_certificate(void)
 {
@@ -171,20 +243,14 @@ static void setup_certificate(void)
     certificates_write("c.pem", "ck", &certificate, &certificate);
     profile_conf.certificates = (struct tls_paths){paths, 1};
     conf.connect.sock.options.send_buffer_bytes = 4096;
-    setup();
-    certificates_make(&own, &(struct certificate_wish){.name = "there"});
-    servers = SSL_CTX_new(TLS_server_method());
-    SSL_CTX_use_certificate(servers, own.x509);
-    SSL_CTX_use_PrivateKey(servers, own.key);
+    setup_servers();
     SSL_CTX_set_verify(servers, SSL_VERIFY_PEER, NULL);
     sockets_small(listening);
 }
 
 static void teardown_certificate(void)
 {
-    teardown();
-    SSL_CTX_free(servers);
-    certificates_free(&own);
+    teardown_servers();
     certificates_free(&certificate);
     text_file_leave();
 }
@@ -200,12 +266,9 @@ GROUP(a_large_certificate, setup_certificate, teardown_certificate);
 
 TEST(a_large_certificate, client_certificate_is_sent_before_the_connection_is_taken)
 {
-    SSL *peer = SSL_new(servers);
+    SSL *peer = open_peer();
     bool is_taken = true;
 
-    open_pool();
-    SSL_set_fd(peer, accepted);
-    ck_assert_int_eq(fcntl(accepted, F_SETFL, O_NONBLOCK), 0);
     /* Once it has sent its certificate it reads no more. */
     UNTIL(SSL_accept(peer) <= 0 && SSL_get_state(peer) == TLS_ST_EARLY_DATA);
     UNTIL(atomic_load(&server->spare->counts[SPARE_OPENED]) == 1);
