@@ -503,7 +503,7 @@ TEST_EACH(listeners_change, a_wildcard_and_an_address_of_its_port_can_replace_ea
     expect_clients_served();
 }
 
-TEST_EACH(listeners_change, the_one_that_is_replaced_stays_for_handshakes_with_it, 2)
+TEST_EACH(listeners_change, replaced_socket_stays_open_for_pending_handshakes, 2)
 {
     begin_with(_i);
     served_change(1);

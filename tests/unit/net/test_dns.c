@@ -186,7 +186,7 @@ TEST(dns, a_domain_that_fails_keeps_no_other_from_being_asked)
     ck_assert_uint_eq(terms.failed, 0);
 }
 
-TEST(dns, a_name_that_fails_behind_domains_without_it_has_failed)
+TEST(dns, failure_of_the_bare_name_after_search_domains_is_reported)
 {
     zone_add("host", ns_t_a)->rcode = ns_r_servfail;
     ck_assert_int_eq(search("host"), -EREMOTEIO);

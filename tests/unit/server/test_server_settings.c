@@ -146,7 +146,7 @@ TEST(server_settings, settings_reported_before_the_start_apply_at_once)
     ck_assert(server_pause_is_any(server));
 }
 
-TEST(server_settings, a_pause_that_nobody_releases_ends_by_itself)
+TEST(server_settings, pause_ends_at_its_deadline)
 {
     char lines[128];
 

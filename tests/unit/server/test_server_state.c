@@ -119,7 +119,7 @@ static const char all[] = "listen echo limit_waits=3 idle=1 bytes_out=9 bytes_in
                           "server back/a down=no client_fin=1 sessions_total=1\n"
                           "server back/b down=no\n";
 
-TEST(server_state, tls_handshakes_are_continued_too)
+TEST(server_state, tls_counters_are_continued)
 {
     report("listen echo tls_refused=2 tls_full=4\nserver back/a down=no tls_resumed=3\n");
     ck_assert_ptr_nonnull(strstr(write_text(), "listen echo tls_refused=2 tls_full=4\n"));

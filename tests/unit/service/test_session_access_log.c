@@ -162,7 +162,7 @@ TEST(lines, line_of_a_proxied_session_names_its_server)
     expect(wanted);
 }
 
-TEST(lines, a_client_hello_tells_its_server_name_and_all_protocols)
+TEST(lines, line_has_sni_and_all_alpn_protocols_of_the_client_hello)
 {
     static const struct route_conf route = {.id = "a", .upstream = "back"};
     const struct hello *h = &hellos[2];
@@ -186,7 +186,7 @@ TEST(lines, a_client_hello_tells_its_server_name_and_all_protocols)
 }
 
 /* 0: all values; 1: a name with a NUL is no name. */
-TEST_EACH(lines, a_proxy_header_tells_of_the_client_s_tls, 2)
+TEST_EACH(lines, line_has_the_tls_values_of_the_proxy_header, 2)
 {
     static const char *const names[] = {"a.example", "a\0.example"};
     static const struct proxy_header_conf all = {

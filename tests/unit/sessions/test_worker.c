@@ -110,7 +110,7 @@ static int64_t oldest_at_ns(void)
     return at_ns;
 }
 
-TEST(worker, its_loop_knows_when_its_oldest_session_began)
+TEST(worker, loop_has_the_start_of_its_oldest_session)
 {
     int64_t began_at_ns = clock_now_ns(), first_at_ns;
     int clients[2];

@@ -197,9 +197,9 @@ static void do_take_and_close(void *arg)
     close(taken.fd);
 }
 
-GROUP(an_open_one, setup_servers, teardown_servers);
+GROUP(open_tls, setup_servers, teardown_servers);
 
-TEST(an_open_one, goes_to_the_next_session)
+TEST(open_tls, spare_is_taken_by_the_next_session)
 {
     SSL *peer = open_peer();
     bool is_taken = false;
@@ -211,7 +211,7 @@ TEST(an_open_one, goes_to_the_next_session)
     SSL_free(peer);
 }
 
-TEST(an_open_one, that_the_server_refuses_behind_its_handshake_has_failed)
+TEST(open_tls, spare_rejected_after_the_handshake_counts_as_failed)
 {
     SSL *peer;
 
