@@ -37,17 +37,17 @@ static void ctl_arguments_add(struct ctl_arguments_syntax *s, const struct ctl_o
 }
 
 /*
- * Collect the options of ${command}. ${mode} "+": stop at the first word that is no option; "": go
+ * Collect the options of ${a}'s command. ${mode} "+": stop at the first word that is no option; "": go
  * on.
  */
-static void ctl_arguments_build(struct ctl_arguments_syntax *s, const struct ctl_command *command,
+static void ctl_arguments_build(struct ctl_arguments_syntax *s, const struct ctl_arguments *a,
                                 const char *mode)
 {
     *s = (struct ctl_arguments_syntax){.n = 0};
     strcat(strcpy(s->shorts, mode), ":"); /* for a missing value getopt_long(3) returns ':' */
-    ctl_arguments_add(s, ctl_command_global_options);
-    for (unsigned i = 0; command && i < CTL_COMMAND_SETS; i++)
-        ctl_arguments_add(s, command->options[i]);
+    ctl_arguments_add(s, a->all->options);
+    for (unsigned i = 0; a->command && i < CTL_COMMAND_SETS; i++)
+        ctl_arguments_add(s, a->command->options[i]);
 }
 
 static const struct ctl_option *ctl_arguments_option(const struct ctl_arguments_syntax *s, int c)
@@ -116,12 +116,11 @@ static int ctl_arguments_take_options(struct ctl_arguments *a, const struct ctl_
     }
 }
 
-static const char *ctl_arguments_similar(const char *name)
+static const char *ctl_arguments_similar(const struct ctl_commands *all, const char *name)
 {
-    const struct ctl_command *command;
     const char *found = NULL;
 
-    for (unsigned i = 0; (command = ctl_command_at(i)) != NULL; i++)
+    for (const struct ctl_command *command = all->list; command->name; command++)
         if (strncmp(command->name, name, strlen(name)) == 0) {
             if (found)
                 return NULL;
@@ -132,9 +131,9 @@ static const char *ctl_arguments_similar(const char *name)
 
 static int ctl_arguments_take_command(struct ctl_arguments *a, const char *name)
 {
-    const char *similar = ctl_arguments_similar(name);
+    const char *similar = ctl_arguments_similar(a->all, name);
 
-    a->command = ctl_command_find(name);
+    a->command = ctl_command_find(a->all, name);
     if (a->command)
         return 0;
     if (similar)
@@ -177,13 +176,14 @@ static int ctl_arguments_check_count(const struct ctl_arguments *a)
     return -EINVAL;
 }
 
-int ctl_arguments_parse(struct ctl_arguments *out, int argc, char **argv)
+int ctl_arguments_parse(struct ctl_arguments *out, const struct ctl_commands *all, int argc,
+                        char **argv)
 {
     struct ctl_arguments_syntax syntax;
     int rc;
 
-    *out = (struct ctl_arguments){.command = NULL};
-    ctl_arguments_build(&syntax, NULL, "+");
+    *out = (struct ctl_arguments){.all = all};
+    ctl_arguments_build(&syntax, out, "+");
     rc = ctl_arguments_take_options(out, &syntax, argc, argv);
     if (rc < 0 || optind >= argc)
         return rc;
@@ -192,7 +192,7 @@ int ctl_arguments_parse(struct ctl_arguments *out, int argc, char **argv)
     rc = ctl_arguments_take_command(out, argv[0]);
     if (rc < 0)
         return rc;
-    ctl_arguments_build(&syntax, out->command, "");
+    ctl_arguments_build(&syntax, out, "");
     rc = ctl_arguments_take_options(out, &syntax, argc, argv);
     if (rc < 0)
         return rc;

@@ -15,6 +15,7 @@ struct ctl_argument {
 };
 
 struct ctl_arguments {
+    const struct ctl_commands *all;
     const struct ctl_command *command; /* NULL: none was given */
     struct ctl_argument options[CTL_ARGUMENTS_OPTIONS];
     unsigned n_options;
@@ -23,14 +24,15 @@ struct ctl_arguments {
 };
 
 /*
- * ctl_arguments_parse(out, argc, argv):
- * Parse the command line; report the first error. With --help or --version, arguments may be
+ * ctl_arguments_parse(out, all, argc, argv):
+ * Parse the command line, with a command of ${all}; report the first error. With --help or --version, arguments may be
  * missing.
  *
  * Owns:   ${out} points into ${argv}, which is permuted
  * Errors: 0; -EINVAL
  */
-int ctl_arguments_parse(struct ctl_arguments *out, int argc, char **argv) NODISCARD;
+int ctl_arguments_parse(struct ctl_arguments *out, const struct ctl_commands *all, int argc,
+                        char **argv) NODISCARD;
 
 /*
  * ctl_arguments_value(a, name) / ctl_arguments_has(a, name):

@@ -1,11 +1,10 @@
-/*
- * ctl/ctl_command: the table of commands, for usage, help, completion and the check of
- * reactorctl(1).
- */
+/* ctl/ctl_command: a command, its options and arguments. */
 #ifndef CTL_CTL_COMMAND_H
 #define CTL_CTL_COMMAND_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "ctl/ctl_exit.h"
 #include "ctl/ctl_value.h"
@@ -42,14 +41,19 @@ struct ctl_command {
     enum ctl_exit (*run)(struct ctl_context *context, const struct ctl_arguments *arguments);
 };
 
-/* Options of all commands, before or after the command. */
-extern const struct ctl_option ctl_command_global_options[];
+struct ctl_commands {
+    const struct ctl_option *options; /* of all commands, before or after the command */
+    const struct ctl_command *list;   /* ends with a NULL name */
+};
 
-/*
- * ctl_command_at(i) / ctl_command_find(name):
- * Return the command at ${i} in the table / the command ${name}; NULL: none.
- */
-const struct ctl_command *ctl_command_at(unsigned i);
-const struct ctl_command *ctl_command_find(const char *name);
+/* ctl_command_find(all, name): return the command ${name}; NULL: none. */
+static inline const struct ctl_command *ctl_command_find(const struct ctl_commands *all,
+                                                         const char *name)
+{
+    for (const struct ctl_command *command = all->list; command->name; command++)
+        if (strcmp(command->name, name) == 0)
+            return command;
+    return NULL;
+}
 
 #endif

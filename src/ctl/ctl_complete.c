@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "ctl/ctl_commands.h"
 #include "ctl/ctl_context.h"
 #include "ctl/ctl_upstreams.h"
 
@@ -45,9 +46,7 @@ static void ctl_complete_put_rows(struct ctl_context *c, const char *path, const
 
 static void ctl_complete_put_commands(void)
 {
-    const struct ctl_command *command;
-
-    for (unsigned i = 0; (command = ctl_command_at(i)) != NULL; i++)
+    for (const struct ctl_command *command = ctl_commands.list; command->name; command++)
         puts(command->name);
 }
 
@@ -82,7 +81,7 @@ static const struct ctl_option *ctl_complete_find(const struct ctl_option *optio
 static const struct ctl_option *ctl_complete_option(const struct ctl_complete_place *place,
                                                     const char *word)
 {
-    const struct ctl_option *o = ctl_complete_find(ctl_command_global_options, word);
+    const struct ctl_option *o = ctl_complete_find(ctl_commands.options, word);
 
     for (unsigned i = 0; !o && place->command && i < CTL_COMMAND_SETS; i++)
         o = ctl_complete_find(place->command->options[i], word);
@@ -105,7 +104,7 @@ static bool ctl_complete_pass(struct ctl_complete_place *place, const char *word
     } else if (place->command) {
         place->n_words++;
     } else {
-        place->command = ctl_command_find(word);
+        place->command = ctl_command_find(&ctl_commands, word);
         return place->command != NULL;
     }
     return true;
@@ -123,7 +122,7 @@ static void ctl_complete_put(struct ctl_context *c, const struct ctl_complete_pl
     if (place->option) {
         ctl_complete_put_values(c, place->option->kind);
     } else if (word[0] == '-') {
-        ctl_complete_put_options(ctl_command_global_options);
+        ctl_complete_put_options(ctl_commands.options);
         for (unsigned i = 0; place->command && i < CTL_COMMAND_SETS; i++)
             ctl_complete_put_options(place->command->options[i]);
     } else if (!place->command) {

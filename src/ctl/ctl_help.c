@@ -38,15 +38,13 @@ static void ctl_help_options(FILE *out, const struct ctl_option *options)
     }
 }
 
-static void ctl_help_commands(FILE *out)
+static void ctl_help_commands(FILE *out, const struct ctl_command *command)
 {
-    const struct ctl_command *command;
-
-    for (unsigned i = 0; (command = ctl_command_at(i)) != NULL; i++)
+    for (; command->name; command++)
         fprintf(out, "%*s%-12s%s\n", INDENT, "", command->name, command->help);
 }
 
-void ctl_help_usage(FILE *out)
+void ctl_help_usage(FILE *out, const struct ctl_commands *all)
 {
     fputs("Usage: reactorctl [OPTION]... COMMAND [ARGUMENT]...\n"
           "\n"
@@ -54,9 +52,9 @@ void ctl_help_usage(FILE *out)
           "\n"
           "Commands (details: reactorctl help COMMAND):\n",
           out);
-    ctl_help_commands(out);
+    ctl_help_commands(out, all->list);
     fputs("\nOptions:\n", out);
-    ctl_help_options(out, ctl_command_global_options);
+    ctl_help_options(out, all->options);
     fputs("\n"
           "Exit status:\n"
           "  0  done\n"
@@ -95,10 +93,10 @@ enum ctl_exit ctl_help_show(struct ctl_context *c, const struct ctl_arguments *a
 
     (void)c;
     if (a->n_words == 0) {
-        ctl_help_usage(stdout);
+        ctl_help_usage(stdout, a->all);
         return CTL_EXIT_OK;
     }
-    command = ctl_command_find(a->words[0]);
+    command = ctl_command_find(a->all, a->words[0]);
     if (!command) {
         ctl_report("unknown command '%s'; 'reactorctl help' lists them", a->words[0]);
         return CTL_EXIT_FAILED;

@@ -10,10 +10,10 @@
 #include "ctl/ctl_context.h"
 
 /*
- * ctl_help_usage(out) / ctl_help_command(out, command) / ctl_help_version(out):
- * Write the list of commands / what ${command} does / the version.
+ * ctl_help_usage(out, all) / ctl_help_command(out, command) / ctl_help_version(out):
+ * Write the list of ${all} commands / what ${command} does / the version.
  */
-void ctl_help_usage(FILE *out);
+void ctl_help_usage(FILE *out, const struct ctl_commands *all);
 void ctl_help_command(FILE *out, const struct ctl_command *command);
 void ctl_help_version(FILE *out);
 

@@ -2,7 +2,7 @@
  * ctl/main: reactorctl: queries and controls a running reactord through its admin interface. One
  * thread.
  *
- *   command line -> ctl_arguments (table: ctl_command) -> a family of commands (ctl_show ...)
+ *   command line -> ctl_arguments (table: ctl_commands) -> a family of commands (ctl_show ...)
  *                                                      -> ctl_context -> ctl_client (HTTP)
  */
 #include <errno.h>
@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "ctl/ctl_arguments.h"
+#include "ctl/ctl_commands.h"
 #include "ctl/ctl_complete.h"
 #include "ctl/ctl_context.h"
 #include "ctl/ctl_help.h"
@@ -54,7 +55,7 @@ static enum ctl_exit run(int argc, char **argv)
         ctl_complete_words(argc - 2, argv + 2);
         return CTL_EXIT_OK;
     }
-    if (ctl_arguments_parse(&a, argc, argv) < 0)
+    if (ctl_arguments_parse(&a, &ctl_commands, argc, argv) < 0)
         return usage();
     if (ctl_arguments_has(&a, "version")) {
         ctl_help_version(stdout);
@@ -64,7 +65,7 @@ static enum ctl_exit run(int argc, char **argv)
         if (a.command)
             ctl_help_command(stdout, a.command);
         else
-            ctl_help_usage(stdout);
+            ctl_help_usage(stdout, &ctl_commands);
         return CTL_EXIT_OK;
     }
     if (!a.command) {

@@ -20,7 +20,6 @@
 #include "engine/loop.h"
 #include "engine/strand.h"
 #include "engine/task_list.h"
-#include "handlers/pipeline_conf.h"
 #include "net/channel.h"
 #include "net/memory_account.h"
 
@@ -204,7 +203,7 @@ static int executor_open(struct executor_handler *x)
     }
     mailbox->loop = conf.loop;
     mailbox->handler = x;
-    mailbox->conf = x->step->conf->executor;
+    mailbox->conf = *(const struct executor_handler_conf *)x->step->conf;
     mailbox->buffered = channel_net(x->handler.channel)->buffered;
     mailbox->notice.type = &executor_notice_type;
     atomic_init(&mailbox->users, 1);

@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "engine/loop.h"
-#include "handlers/pipeline_conf.h"
 #include "net/channel.h"
 #include "net/memory_account.h"
 #include "stats/counters_set.h"
@@ -316,7 +315,7 @@ static const struct handler_ops fault_handler_ops = {.name = "fault",
 static void fault_add(void *state, struct channel *ch, struct handler_context *context,
                       const struct handler_step *step)
 {
-    const struct fault_handler_conf *conf = &step->conf->fault;
+    const struct fault_handler_conf *conf = step->conf;
     struct fault_shared *shared = step->shared;
     struct fault_handler *f = state;
     uint64_t number = atomic_fetch_add_explicit(&shared->connections, 1, memory_order_relaxed);

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "handlers/pipeline_conf.h"
 #include "net/address.h"
 #include "net/channel.h"
 #include "net/memory_account.h"
@@ -173,7 +172,7 @@ static void frame_add(void *state, struct channel *ch, struct handler_context *c
     struct frame_handler *f = state;
 
     f->context = context;
-    f->conf = &step->conf->frame;
+    f->conf = step->conf;
     f->shared = step->shared;
     pipeline_add(&ch->pipeline, &f->handler, &frame_ops);
 }

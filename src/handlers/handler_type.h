@@ -2,7 +2,7 @@
  * handlers/handler_type: a type of handler, and the calls of a handler to its session.
  *
  * handlers/pipeline_template keeps handler states in the session's memory and adds handlers to the
- * client's channel. A new handler needs a struct handler_type, a line in `types`
+ * client's channel. A new handler needs a struct handler_type, a line in `kinds`
  * (pipeline_template.c), and its name in option `pipeline`, the sample and the manual. Settings:
  * pipeline_conf.h, option_listen.c, and `rows` of config_effect.c. Counters: a table of figures,
  * its kind in tests/lint/check_statistics.py, and reactord(8). Examples: log_handler.c; with
@@ -24,7 +24,6 @@ struct figure_visitor;
 struct handler_context;
 struct counters_set;
 struct handler_step;
-struct pipeline_conf;
 
 /*
  * Functions that a handler calls to end its session, on the session's loop. The first reason given
@@ -75,7 +74,7 @@ struct handler_type {
 /* A handler of a listener's pipeline, for all sessions. */
 struct handler_step {
     const struct handler_type *type;
-    const struct pipeline_conf *conf;
+    const void *conf;          /* the settings of its type, from struct pipeline_conf */
     struct executor *executor; /* NULL: none */
     void *shared;              /* zeroed; used on all loops, and by all generations */
     size_t offset;             /* of its state in a session's handler states */

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop.h"
-#include "handlers/pipeline_conf.h"
 #include "net/address.h"
 #include "net/channel.h"
 
@@ -211,7 +210,7 @@ static void idle_add(void *state, struct channel *ch, struct handler_context *co
     struct idle_handler *idle = state;
 
     idle->context = context;
-    idle->conf = &step->conf->idle;
+    idle->conf = step->conf;
     idle->shared = step->shared;
     timer_init_silence(&idle->timer, &idle_timer_type);
     pipeline_add(&ch->pipeline, &idle->handler, &idle_ops);

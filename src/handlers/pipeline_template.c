@@ -27,22 +27,38 @@ struct pipeline_template {
     struct handler_step steps[];
 };
 
-static const struct handler_type *const types[] = {&log_handler_type, &frame_handler_type,
-                                                   &idle_handler_type, &executor_handler_type};
+static const struct {
+    const struct handler_type *type;
+    size_t conf; /* offset of its settings */
+} kinds[] = {
+    {&log_handler_type, 0},
+    {&frame_handler_type, offsetof(struct pipeline_conf, frame)},
+    {&idle_handler_type, offsetof(struct pipeline_conf, idle)},
+    {&executor_handler_type, offsetof(struct pipeline_conf, executor)},
+};
 
-_Static_assert(ARRAY_LEN(types) <= PIPELINE_CONF_HANDLERS, "there is no room for every kind");
+_Static_assert(ARRAY_LEN(kinds) <= PIPELINE_CONF_HANDLERS, "there is no room for every kind");
 
 const struct handler_type *pipeline_template_type(unsigned i)
 {
-    return i < ARRAY_LEN(types) ? types[i] : NULL;
+    return i < ARRAY_LEN(kinds) ? kinds[i].type : NULL;
 }
 
 const struct handler_type *pipeline_template_find(const char *name)
 {
-    for (unsigned i = 0; i < ARRAY_LEN(types); i++)
-        if (strcmp(types[i]->name, name) == 0)
-            return types[i];
+    for (unsigned i = 0; i < ARRAY_LEN(kinds); i++)
+        if (strcmp(kinds[i].type->name, name) == 0)
+            return kinds[i].type;
     return NULL;
+}
+
+static const void *pipeline_template_settings(const struct pipeline_conf *conf,
+                                              const struct handler_type *type)
+{
+    for (unsigned i = 0; i < ARRAY_LEN(kinds); i++)
+        if (kinds[i].type == type)
+            return (const char *)conf + kinds[i].conf;
+    return &conf->fault; /* the only one that `pipeline` cannot name */
 }
 
 static size_t pipeline_template_round_up(size_t bytes)
@@ -73,7 +89,7 @@ static int pipeline_template_put(struct pipeline_template *p, const struct handl
         return -ENOMEM;
     atomic_init(&shared->references, 1);
     *step = (struct handler_step){.type = type,
-                                  .conf = &p->conf,
+                                  .conf = pipeline_template_settings(&p->conf, type),
                                   .executor = executor,
                                   .shared = shared->bytes,
                                   .offset = p->bytes};

@@ -18,6 +18,7 @@
 
 struct arena;
 struct counters_set;
+struct pipeline_conf;
 struct pipeline_template;
 
 /*

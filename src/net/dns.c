@@ -1,4 +1,4 @@
-#include "net/dns.h"
+#include "net/dns_internal.h"
 
 #include <arpa/nameser.h>
 #include <errno.h>
@@ -10,8 +10,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "net/dns_answer.h"
-#include "net/dns_query.h"
 
 struct dns_lookup {
     const struct dns_search *search;

@@ -1,5 +1,4 @@
-#include "net/dns_answer.h"
-
+/* net/dns_answer: checks and reads the answer of a name server. */
 #include <arpa/nameser.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -8,6 +7,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "net/dns_internal.h"
 
 /* Type and class behind the name of a question. */
 #define DNS_QUESTION_TAIL_BYTES 4

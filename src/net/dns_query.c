@@ -1,5 +1,4 @@
-#include "net/dns_query.h"
-
+/* net/dns_query: asks name servers. See dns_internal.h. */
 #include <arpa/nameser.h>
 #include <errno.h>
 #include <poll.h>
@@ -9,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "net/dns_answer.h"
+#include "net/dns_internal.h"
 
 /* Length in front of a message in TCP: RFC 1035, section 4.2.2. */
 #define DNS_LENGTH_BYTES 2

@@ -10,7 +10,7 @@
 #define UPSTREAM_MEMBERSHIP_ADMIN_H
 
 #include "base/must.h"
-#include "upstream/server_line_own.h"
+#include "upstream/server_line.h"
 
 struct membership;
 struct membership_change;

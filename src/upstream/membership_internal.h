@@ -4,7 +4,7 @@
 
 #include "balance/balancer.h"
 #include "upstream/membership.h"
-#include "upstream/server_line_own.h"
+#include "upstream/server_line.h"
 
 struct upstream_conf;
 

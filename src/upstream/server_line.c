@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "upstream/server_line_own.h"
-
 /* A line and all that its pointers refer to, in one allocation. */
 struct server_line_memory {
     struct server_line line;

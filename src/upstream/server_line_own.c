@@ -1,4 +1,4 @@
-#include "upstream/server_line_own.h"
+#include "upstream/server_line.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* net/dns_answer: checks and reads the answer of a name server. */
 /*
  * Fuzz net/dns_answer: whatever a name server sends, each record that is taken lies within the
  * answer, a number of them is told that is right, and a malformed answer passes none.
@@ -11,9 +12,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "net/dns_internal.h"
 #include "base/must.h"
-#include "net/dns_answer.h"
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct taken {

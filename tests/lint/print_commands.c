@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/ctl_command.h"
+#include "ctl/ctl_commands.h"
 #include "ctl/ctl_filter.h"
 
 static void print_options(const char *owner, const struct ctl_option *options)
@@ -30,11 +30,9 @@ static void print_command(const struct ctl_command *command)
 
 int main(void)
 {
-    const struct ctl_command *command;
-
-    for (unsigned i = 0; (command = ctl_command_at(i)) != NULL; i++)
+    for (const struct ctl_command *command = ctl_commands.list; command->name; command++)
         print_command(command);
     print_options("filters", ctl_filter_options);
-    print_options("global", ctl_command_global_options);
+    print_options("global", ctl_commands.options);
     return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

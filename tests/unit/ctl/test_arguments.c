@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "ctl/ctl_arguments.h"
+#include "ctl/ctl_commands.h"
 #include "support/suite.h"
 
 static struct ctl_arguments arguments;
@@ -19,7 +20,7 @@ static int parse(const char *line)
     snprintf(words, sizeof(words), "%s", line);
     for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
-    return ctl_arguments_parse(&arguments, argc, argv);
+    return ctl_arguments_parse(&arguments, &ctl_commands, argc, argv);
 }
 
 GROUP(arguments, NULL, NULL);
@@ -75,12 +76,10 @@ TEST(arguments, each_option_is_given_once)
 
 TEST(arguments, every_command_has_help_and_takes_an_address)
 {
-    const struct ctl_command *command;
-
-    for (unsigned i = 0; (command = ctl_command_at(i)) != NULL; i++) {
+    for (const struct ctl_command *command = ctl_commands.list; command->name; command++) {
         char line[64];
 
-        ck_assert_ptr_eq(ctl_command_find(command->name), command);
+        ck_assert_ptr_eq(ctl_command_find(&ctl_commands, command->name), command);
         ck_assert_ptr_nonnull(command->run);
         ck_assert(command->help[0] >= 'a' && command->help[0] <= 'z');
         snprintf(line, sizeof(line), "%s -s /x -h", command->name);

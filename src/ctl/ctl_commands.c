@@ -1,9 +1,7 @@
-#include "ctl/ctl_command.h"
+#include "ctl/ctl_commands.h"
 
 #include <stddef.h>
-#include <string.h>
 
-#include "base/must.h"
 #include "ctl/ctl_filter.h"
 #include "ctl/ctl_help.h"
 #include "ctl/ctl_kill.h"
@@ -14,7 +12,7 @@
 #include "ctl/ctl_show.h"
 #include "ctl/ctl_top.h"
 
-const struct ctl_option ctl_command_global_options[] = {
+static const struct ctl_option ctl_commands_options[] = {
     {"address", "ADDRESS", CTL_VALUE_ADDRESS, "admin interface: /PATH, HOST:PORT or [IPV6]:PORT",
      's'},
     {"token-file", "FILE", CTL_VALUE_FILE, "file with the token of an interface on TCP", 0},
@@ -25,7 +23,7 @@ const struct ctl_option ctl_command_global_options[] = {
     {NULL, NULL, 0, NULL, 0},
 };
 
-static const struct ctl_command commands[] = {
+static const struct ctl_command ctl_commands_list[] = {
     {.name = "status", .help = "show version, state, reloads and upgrades", .run = ctl_show_status},
     {.name = "loops", .help = "show the event loops", .run = ctl_show_loops},
     {.name = "listeners", .help = "show the listeners", .run = ctl_show_listeners},
@@ -111,17 +109,8 @@ static const struct ctl_command commands[] = {
      .help = "list the commands, or explain one",
      .offline = true,
      .run = ctl_help_show},
+    {.name = NULL},
 };
 
-const struct ctl_command *ctl_command_at(unsigned i)
-{
-    return i < ARRAY_LEN(commands) ? &commands[i] : NULL;
-}
-
-const struct ctl_command *ctl_command_find(const char *name)
-{
-    for (unsigned i = 0; i < ARRAY_LEN(commands); i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
-    return NULL;
-}
+const struct ctl_commands ctl_commands = {.options = ctl_commands_options,
+                                          .list = ctl_commands_list};
