@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "admin/admin_client.h"
+#include "admin/admin_dispatch.h"
 #include "admin/admin_http.h"
-#include "admin/admin_internal.h"
 #include "admin/admin_settings.h"
 #include "admin/admin_socket.h"
+#include "admin/admin_types.h"
 #include "admin/route_process.h"
 #include "base/clock.h"
 #include "engine/loop.h"
@@ -88,7 +89,7 @@ static int admin_create_loop(struct admin *a)
     a->leave.type = &admin_leave_type;
     a->at_stop.type = &admin_at_stop_type;
     loop_at_stop(a->loop, &a->at_stop);
-    return admin_http_create(&a->http, a);
+    return admin_http_create(&a->http, a, &admin_dispatch_ops);
 }
 
 int admin_create(struct admin **out, const struct admin_conf *conf, const struct admin_env *env)

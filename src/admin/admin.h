@@ -10,66 +10,14 @@
 #ifndef ADMIN_ADMIN_H
 #define ADMIN_ADMIN_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
+#include "admin/admin_ops.h"
 #include "base/must.h"
-#include "engine/task.h"
 
 struct address;
 struct admin;
 struct admin_conf;
-struct admin_request;
-struct figure_visitor;
 struct server;
 struct socket_store;
-
-enum admin_state { ADMIN_SERVING, ADMIN_DRAINING };
-
-enum admin_action_kind {
-    ADMIN_RELOAD,
-    ADMIN_CONFIRM,
-    ADMIN_REVERT,
-    ADMIN_UPGRADE,
-    ADMIN_DUMP_CONFIG
-};
-
-#define ADMIN_CONFIRM_AS_CONFIGURED (-1) /* confirm_ns: as reload_confirm says */
-
-/* A request to the main thread. */
-struct admin_action {
-    struct task task;          /* submitted by admin_action_done() */
-    struct admin_action *next; /* link in the daemon's mailbox */
-    struct admin_request *request;
-    enum admin_action_kind kind;
-    bool dry_run;       /* RELOAD: only check */
-    int64_t confirm_ns; /* RELOAD: time to confirm; 0: no confirmation needed */
-    /* The answer. */
-    bool done;
-    bool stopping;   /* not carried out, because the process ends */
-    char error[256]; /* if not done, the reason */
-    char *text;      /* messages, changes or the configuration; NULL: no text */
-};
-
-/* State of the process, for /v1/status. */
-struct admin_status {
-    const char *config_path;
-    const char *reload; /* "idle", "applying" or "unconfirmed" */
-    unsigned reloads, reloads_failed, reloads_reverted;
-    int64_t confirm_by_ns; /* CLOCK_NEVER: nothing to confirm */
-    unsigned old_processes;
-};
-
-/* Implemented by the daemon. */
-struct admin_ops {
-    /* On the admin loop: pass ${action} to the main thread, which calls admin_action_done(). */
-    void (*submit)(void *cookie, struct admin_action *action);
-    /* On the admin loop: fill in ${out}, without waiting for the main thread. */
-    void (*status)(void *cookie, struct admin_status *out);
-    /* On the admin loop: visit the figures of access logs. */
-    void (*figures)(void *cookie, struct figure_visitor *v);
-    void *cookie;
-};
 
 struct admin_env {
     struct server *server;

@@ -7,7 +7,7 @@
 
 #include "admin/admin_client.h"
 #include "admin/admin_http.h"
-#include "admin/admin_internal.h"
+#include "admin/admin_types.h"
 #include "base/text_stream.h"
 #include "engine/loop.h"
 

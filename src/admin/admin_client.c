@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "admin/admin_http.h"
-#include "admin/admin_internal.h"
 #include "admin/admin_settings.h"
 #include "admin/admin_socket.h"
+#include "admin/admin_types.h"
 #include "base/clock.h"
 #include "engine/loop.h"
 #include "net/sock.h"

@@ -7,9 +7,9 @@
 
 #include "admin/admin_answer.h"
 #include "admin/admin_client.h"
-#include "admin/admin_internal.h"
 #include "admin/admin_routes.h"
 #include "admin/admin_settings.h"
+#include "admin/admin_types.h"
 #include "admin/arguments.h"
 #include "admin/host.h"
 #include "base/clock.h"
@@ -21,7 +21,7 @@
 
 static char empty_query[] = "";
 
-struct admin_request *admin_dispatch_begin(struct admin_client *c, const char *uri)
+static struct admin_request *admin_dispatch_begin(struct admin_client *c, const char *uri)
 {
     struct admin_request *rq = calloc(1, sizeof(*rq));
 
@@ -104,7 +104,7 @@ static void admin_dispatch_admit(struct admin_request *rq, const struct admin_ro
         admin_answer_error(rq, 403, "actions are not allowed: [admin] write = no");
 }
 
-void admin_dispatch_head(struct admin_request *rq, const struct admin_head *head)
+static void admin_dispatch_head(struct admin_request *rq, const struct admin_head *head)
 {
     const char *allow;
     const struct admin_route *route = admin_routes_find(rq->path, head->method, &allow);
@@ -128,7 +128,7 @@ void admin_dispatch_head(struct admin_request *rq, const struct admin_head *head
         admin_dispatch_admit(rq, route);
 }
 
-void admin_dispatch_body(struct admin_request *rq, const char *data, size_t n)
+static void admin_dispatch_body(struct admin_request *rq, const char *data, size_t n)
 {
     size_t before = rq->body_len;
     char *larger;
@@ -166,7 +166,7 @@ static int admin_dispatch_parse(struct admin_request *rq, struct arguments_probl
     return rc < 0 ? rc : arguments_check_names(rq->fields, rq->route->fields, problem);
 }
 
-void admin_dispatch_handle(struct admin_request *rq)
+static void admin_dispatch_handle(struct admin_request *rq)
 {
     struct arguments_problem problem;
     int rc = admin_dispatch_parse(rq, &problem);
@@ -181,7 +181,7 @@ void admin_dispatch_handle(struct admin_request *rq)
         rq->route->handle(rq);
 }
 
-void admin_dispatch_end(struct admin_request *rq)
+static void admin_dispatch_end(struct admin_request *rq)
 {
     struct admin_client *c = rq->client;
 
@@ -195,3 +195,9 @@ void admin_dispatch_end(struct admin_request *rq)
     free(rq->path);
     free(rq);
 }
+
+const struct admin_http_ops admin_dispatch_ops = {.begin = admin_dispatch_begin,
+                                                  .head = admin_dispatch_head,
+                                                  .body = admin_dispatch_body,
+                                                  .handle = admin_dispatch_handle,
+                                                  .end = admin_dispatch_end};

@@ -9,8 +9,7 @@
 #include <strings.h>
 
 #include "admin/admin_client.h"
-#include "admin/admin_dispatch.h"
-#include "admin/admin_internal.h"
+#include "admin/admin_types.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "engine/loop.h"
@@ -36,6 +35,7 @@
     "form-action 'none'; frame-ancestors 'none'"
 
 struct admin_http {
+    const struct admin_http_ops *ops;
     struct admin *admin;
     struct MHD_Daemon *daemon;
     struct ev_io io;
@@ -113,18 +113,16 @@ static void admin_http_on_connection(void *cookie, struct MHD_Connection *c, voi
 /* Called with the first line of a request. Returns its context. */
 static void *admin_http_on_uri(void *cookie, const char *uri, struct MHD_Connection *c)
 {
-    (void)cookie;
-    return admin_dispatch_begin(admin_http_client(c), uri);
+    return ((struct admin_http *)cookie)->ops->begin(admin_http_client(c), uri);
 }
 
 static void admin_http_on_completed(void *cookie, struct MHD_Connection *c, void **context,
                                     enum MHD_RequestTerminationCode code)
 {
-    (void)cookie;
     (void)c;
     (void)code;
     if (*context)
-        admin_dispatch_end(*context);
+        ((struct admin_http *)cookie)->ops->end(*context);
     *context = NULL;
 }
 
@@ -207,8 +205,8 @@ static const char *admin_http_head_problem(struct MHD_Connection *c)
                : NULL;
 }
 
-static enum MHD_Result admin_http_on_head(struct admin_request *rq, struct MHD_Connection *c,
-                                          const char *method)
+static enum MHD_Result admin_http_on_head(const struct admin_http *h, struct admin_request *rq,
+                                          struct MHD_Connection *c, const char *method)
 {
     const struct admin_head head = {.method = method,
                                     .host = admin_http_field(c, "Host"),
@@ -217,7 +215,7 @@ static enum MHD_Result admin_http_on_head(struct admin_request *rq, struct MHD_C
                                     .problem = admin_http_head_problem(c)};
 
     rq->connection = c;
-    admin_dispatch_head(rq, &head);
+    h->ops->head(rq, &head);
     if (rq->state == ADMIN_REQUEST_ANSWERED && (rq->answer.is_last || admin_http_is_endless(c)))
         return admin_http_answer(rq);
     return MHD_YES;
@@ -229,22 +227,22 @@ static enum MHD_Result admin_http_on_request(void *cookie, struct MHD_Connection
                                              const char *version, const char *data, size_t *n,
                                              void **context)
 {
+    const struct admin_http *h = cookie;
     struct admin_request *rq = *context;
 
-    (void)cookie;
     (void)path;
     (void)version;
     if (!rq)
         return MHD_NO;
     if (!rq->connection)
-        return admin_http_on_head(rq, c, method);
+        return admin_http_on_head(h, rq, c, method);
     if (*n > 0) {
-        admin_dispatch_body(rq, data, *n);
+        h->ops->body(rq, data, *n);
         *n = 0;
         return rq->body_len > HTTP_DROPPED_BYTES ? MHD_NO : MHD_YES;
     }
     if (rq->state == ADMIN_REQUEST_READING)
-        admin_dispatch_handle(rq);
+        h->ops->handle(rq);
     if (rq->state == ADMIN_REQUEST_ANSWERED)
         return admin_http_answer(rq);
     rq->suspended = true;
@@ -262,7 +260,7 @@ static int admin_http_fd(const struct admin_http *h)
     return info->epoll_fd;
 }
 
-int admin_http_create(struct admin_http **out, struct admin *a)
+int admin_http_create(struct admin_http **out, struct admin *a, const struct admin_http_ops *ops)
 {
     struct admin_http *h = calloc(1, sizeof(*h));
     int rc = -ENOMEM;
@@ -270,6 +268,7 @@ int admin_http_create(struct admin_http **out, struct admin *a)
     if (!h)
         return rc;
     h->admin = a;
+    h->ops = ops;
     timer_init(&h->again, &admin_http_again_type);
     h->daemon = MHD_start_daemon(
         MHD_USE_ERROR_LOG | MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,

@@ -9,21 +9,40 @@
 #ifndef ADMIN_ADMIN_HTTP_H
 #define ADMIN_ADMIN_HTTP_H
 
+#include <stddef.h>
+
 #include "base/must.h"
 
 struct address;
 struct admin;
+struct admin_client;
+struct admin_head;
 struct admin_http;
 struct admin_request;
 
+/* What is done with requests; called on the admin loop. */
+struct admin_http_ops {
+    /* Return a request of ${c} for ${uri}, the path and query as sent; NULL: out of memory. */
+    struct admin_request *(*begin)(struct admin_client *c, const char *uri);
+    /* The head is complete; ${head} is used during the call only. */
+    void (*head)(struct admin_request *rq, const struct admin_head *head);
+    /* ${n} more bytes of the body. */
+    void (*body)(struct admin_request *rq, const char *data, size_t n);
+    /* ${rq} is complete, and not answered yet. */
+    void (*handle)(struct admin_request *rq);
+    /* Free ${rq}: its answer was sent or its connection has ended. Also on main, after the loop. */
+    void (*end)(struct admin_request *rq);
+};
+
 /*
- * admin_http_create(out, a):
+ * admin_http_create(out, a, ops):
  * Create a libmicrohttpd daemon.
  *
  * Thread: main
  * Errors: 0; -ENOMEM (also if no descriptor is free)
  */
-int admin_http_create(struct admin_http **out, struct admin *a) NODISCARD;
+int admin_http_create(struct admin_http **out, struct admin *a,
+                      const struct admin_http_ops *ops) NODISCARD;
 
 /* admin_http_start(h): watch the connections. Thread: admin loop */
 void admin_http_start(struct admin_http *h);

@@ -1,7 +1,7 @@
 #include "admin/admin_request.h"
 
 #include "admin/admin_client.h"
-#include "admin/admin_internal.h"
+#include "admin/admin_types.h"
 
 json_t *admin_fields(const struct admin_request *rq)
 {

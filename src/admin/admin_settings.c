@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "admin/admin_internal.h"
+#include "admin/admin_types.h"
 #include "config/config_admin.h"
 
 void admin_settings_set(struct admin *a, const struct admin_conf *conf)

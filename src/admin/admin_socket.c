@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "admin/admin_client.h"
-#include "admin/admin_internal.h"
+#include "admin/admin_types.h"
 #include "base/clock.h"
 #include "engine/loop.h"
 #include "listen/socket_store.h"

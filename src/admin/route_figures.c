@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "admin/admin_answer.h"
-#include "admin/admin_internal.h"
 #include "admin/admin_request.h"
 #include "admin/admin_settings.h"
+#include "admin/admin_types.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "engine/loop.h"

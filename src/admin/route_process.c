@@ -9,9 +9,9 @@
 
 #include "admin/admin_answer.h"
 #include "admin/admin_field.h"
-#include "admin/admin_internal.h"
 #include "admin/admin_request.h"
 #include "admin/admin_settings.h"
+#include "admin/admin_types.h"
 #include "base/clock.h"
 #include "server/server.h"
 #include "server/server_pause.h"

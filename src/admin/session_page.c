@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "admin/admin_answer.h"
-#include "admin/admin_internal.h"
 #include "admin/admin_request.h"
+#include "admin/admin_types.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "engine/budget.h"

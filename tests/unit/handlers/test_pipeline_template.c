@@ -96,7 +96,7 @@ TEST(pipeline_plan, handlers_stand_in_their_order_with_states_of_their_own)
     ck_assert_ptr_eq(first->step->type, &sharing);
     ck_assert_ptr_eq(second->step->type, &shy);
     ck_assert_ptr_eq(second->context, &context);
-    ck_assert_uint_eq(second->step->conf->n, 2);
+    ck_assert_mem_eq(second->step->conf, &conf.fault, sizeof(conf.fault));
     ck_assert_uint_eq(*(unsigned *)first->step->shared, 0);
     free(room);
     pipeline_template_release(p);

@@ -1,13 +1,13 @@
 /*
- * admin/admin_internal: structs of admin/admin*.c.
+ * admin/admin_types: the interface, its sockets, clients and requests.
  *
  *   admin (one) --< admin_socket (listens)
  *         \--< admin_client (a connection) -- admin_request (the request under way)
  *
  * Used by the admin loop only, unless said otherwise.
  */
-#ifndef ADMIN_ADMIN_INTERNAL_H
-#define ADMIN_ADMIN_INTERNAL_H
+#ifndef ADMIN_ADMIN_TYPES_H
+#define ADMIN_ADMIN_TYPES_H
 
 #include <jansson.h>
 #include <stdatomic.h>
@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "admin/admin.h"
+#include "admin/admin_ops.h"
 #include "admin/admin_route.h"
 #include "base/list.h"
 #include "base/log.h"
