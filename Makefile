@@ -124,6 +124,7 @@ help:
 #: make asan | tsan         the unit, stress and integration tests under sanitizers
 #: make test-unit | test-stress | test-fuzz-corpus | test-integration | lint
 #: make test-tls-long       the tests of TLS with more of everything (minutes)
+#: make house               figures of the source: sizes, folders, circles of includes; lint holds their limits
 #: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
 #: make stress-long         the stress tests at full load, the queue under TSan too (minutes)
 #: make fuzz-NAME           fuzz one parser for FUZZ_SECONDS (600): config, acl, access_log, address, admin, parse, frame, client_hello, ...
@@ -288,6 +289,7 @@ tsan:
 lint: $(PROGRAM) $(CTL_PROGRAM) $(BUILD)/tests/lint/print_options $(BUILD)/tests/lint/print_commands
 	$(PYTHON) tests/lint/check_format.py $(CLANG_FORMAT)
 	$(PYTHON) tests/lint/check_layers.py
+	$(PYTHON) tests/lint/house.py --check
 	$(PYTHON) tests/lint/check_symbols.py $(BUILD)
 	$(PYTHON) tests/lint/check_headers.py
 	$(PYTHON) tests/lint/check_sizes.py
@@ -301,6 +303,11 @@ lint: $(PROGRAM) $(CTL_PROGRAM) $(BUILD)/tests/lint/print_options $(BUILD)/tests
 	mandoc -T lint -W warning man/reactord.8 man/reactord.ini.5 man/reactord-migrating.7 man/reactorctl.1
 	$(PROGRAM) -t -c conf/reactord.ini
 	$(PROGRAM) -t -c conf/reactord-minimal.ini
+
+# How much there is to read, in which folders, and what includes itself in a circle.
+.PHONY: house
+house:
+	$(PYTHON) tests/lint/house.py
 
 .PHONY: format
 format:

@@ -7,42 +7,10 @@
 #ifndef CONFIG_INI_H
 #define CONFIG_INI_H
 
-#include <stdbool.h>
-
 #include "base/must.h"
+#include "config/ini_types.h"
 
 struct diagnostics;
-
-/*
- * iniparser 4.1 stops at a line of 1,023 bytes; a value must leave room for `key = ""` in its line.
- */
-#define INI_FILE_BYTES   (32 << 20)
-#define INI_LINE_BYTES   1000
-#define INI_VALUE_BYTES  INI_LINE_BYTES
-#define INI_NAME_BYTES   64 /* of a key, or of a word in a section name */
-#define INI_MAX_SECTIONS 8192
-#define INI_MAX_ENTRIES  524288
-
-struct ini_entry {
-    const char *key;   /* lower case */
-    const char *value; /* without outer blanks and quotes */
-    unsigned line;
-    bool refused; /* invalid, and reported */
-};
-
-struct ini_section {
-    const char *name; /* between the brackets, lower case */
-    unsigned line;
-    unsigned n_entries;
-    struct ini_entry *entries; /* in file order, unique */
-};
-
-struct ini {
-    struct ini_section *sections; /* in file order, unique */
-    unsigned n_sections;
-    unsigned n_refused; /* invalid sections, reported and left out */
-    struct ini_memory *memory;
-};
 
 /*
  * ini_load(out, path, diagnostics):

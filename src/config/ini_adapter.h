@@ -7,7 +7,7 @@
 #define CONFIG_INI_ADAPTER_H
 
 #include "base/must.h"
-#include "config/ini.h"
+#include "config/ini_types.h"
 #include "config/ini_scan.h"
 
 struct ini_values;

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "base/must.h"
-#include "config/ini.h"
+#include "config/ini_types.h"
 
 #define INI_ENVIRONMENT_PROBLEM_BYTES 256
 

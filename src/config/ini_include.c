@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "config/diagnostics.h"
-#include "config/ini.h"
+#include "config/ini_types.h"
 #include "config/ini_environment.h"
 #include "base/read_file.h"
 

@@ -12,7 +12,7 @@
 #include "config/diagnostics.h"
 #include "config/foreign_lines.h"
 #include "config/foreign_words.h"
-#include "config/ini.h"
+#include "config/ini_types.h"
 
 #define BLANKS     " \t"
 #define COMMENT    "#;"

@@ -25,8 +25,8 @@ struct ctl_arguments {
 
 /*
  * ctl_arguments_parse(out, all, argc, argv):
- * Parse the command line, with a command of ${all}; report the first error. With --help or --version, arguments may be
- * missing.
+ * Parse the command line, with a command of ${all}; report the first error. With --help or
+ * --version, arguments may be missing.
  *
  * Owns:   ${out} points into ${argv}, which is permuted
  * Errors: 0; -EINVAL

@@ -59,17 +59,8 @@ void *session_handlers_alloc(const struct service *service, size_t bytes)
     return aligned_alloc(CACHE_LINE_BYTES, lines * CACHE_LINE_BYTES);
 }
 
-void session_handlers_add(struct session *s, struct channel *ch, void *room)
-{
-    void *behind = (char *)room + session_preface_bytes(s->service);
-
-    if (s->preface)
-        session_preface_add(s, ch, room, behind);
-    else
-        session_handlers_add_template(s, ch, behind);
-}
-
-void session_handlers_add_template(struct session *s, struct channel *ch, void *room)
+/* Add the handlers, in the memory ${room}, and the mirror. */
+static void session_handlers_add_template(struct session *s, struct channel *ch, void *room)
 {
     struct session_handlers *all = room;
 
@@ -81,4 +72,14 @@ void session_handlers_add_template(struct session *s, struct channel *ch, void *
     }
     if (s->service->mirror)
         mirror_add(s, ch);
+}
+
+void session_handlers_add(struct session *s, struct channel *ch, void *room)
+{
+    void *behind = (char *)room + session_preface_bytes(s->service);
+
+    if (s->preface)
+        session_preface_add(s, room, session_handlers_add_template, behind);
+    else
+        session_handlers_add_template(s, ch, behind);
 }

@@ -31,12 +31,4 @@ void *session_handlers_alloc(const struct service *service, size_t bytes) NODISC
  */
 void session_handlers_add(struct session *s, struct channel *ch, void *room);
 
-/*
- * session_handlers_add_template(s, ch, room):
- * Add the handlers, in the memory ${room}, and the mirror to ${ch} now.
- *
- * Thread: loop of ${s}
- */
-void session_handlers_add_template(struct session *s, struct channel *ch, void *room);
-
 #endif

@@ -3,7 +3,6 @@
 #include <stdalign.h>
 
 #include "base/clock.h"
-#include "service/session_handlers.h"
 #include "service/session_header.h"
 #include "service/session_hello.h"
 #include "service/session_internal.h"
@@ -25,6 +24,7 @@ static const struct session_preface_stage *const session_preface_stages[] = {
 struct session_preface {
     struct session *session;
     void *rooms[SESSION_PREFACE_STAGES];
+    session_preface_add_handlers *add_handlers;
     void *handlers_room;
     unsigned stage; /* index of the current stage; after the preface, of its last stage */
     int64_t began_at_ns;
@@ -66,13 +66,14 @@ static void session_preface_begin(struct session_preface *o, unsigned stage)
     session_preface_stages[stage]->begin(s, s->legs[0], o->rooms[stage]);
 }
 
-void session_preface_add(struct session *s, struct channel *ch, void *room, void *handlers_room)
+void session_preface_add(struct session *s, void *room, session_preface_add_handlers *add_handlers,
+                         void *handlers_room)
 {
     struct session_preface *o = room;
     char *at = o->room;
 
-    MUST(ch == s->legs[0]);
-    *o = (struct session_preface){.session = s, .handlers_room = handlers_room};
+    *o = (struct session_preface){
+        .session = s, .add_handlers = add_handlers, .handlers_room = handlers_room};
     for (unsigned i = 0; i < SESSION_PREFACE_STAGES; i++) {
         o->rooms[i] = at;
         at += session_preface_stages[i]->bytes(s->service);
@@ -90,7 +91,7 @@ static void session_preface_end(struct session_preface *o)
     s->legs[0]->bytes_in = session_preface_stages[o->stage]->rest_bytes(o->rooms[o->stage]);
     s->legs[0]->bytes_out = 0;
     s->opened_at_ns = loop_now_ns(s->owner->net->loop);
-    session_handlers_add_template(s, s->legs[0], o->handlers_room);
+    o->add_handlers(s, s->legs[0], o->handlers_room);
     session_start(s);
     session_timer_arm(s);
 }

@@ -52,13 +52,15 @@ void session_preface_expect(struct session *s, bool header);
 size_t session_preface_bytes(const struct service *service);
 
 /*
- * session_preface_add(s, ch, room, handlers_room):
- * Begin the first stage on ${ch}, in the memory ${room}. After the last one, add the handlers, in
- * the memory ${handlers_room}.
+ * session_preface_add(s, room, add_handlers, handlers_room):
+ * Begin the first stage on the client's channel, in the memory ${room}. After the last one, call
+ * ${add_handlers} with the channel and ${handlers_room}.
  *
  * Thread: loop of ${s}
  */
-void session_preface_add(struct session *s, struct channel *ch, void *room, void *handlers_room);
+typedef void session_preface_add_handlers(struct session *s, struct channel *ch, void *room);
+void session_preface_add(struct session *s, void *room, session_preface_add_handlers *add_handlers,
+                         void *handlers_room);
 
 /*
  * session_preface_done(s):

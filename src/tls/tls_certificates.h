@@ -10,7 +10,7 @@
 
 #include "base/must.h"
 #include "tls/tls_certificate.h"
-#include "tls/tls_profile.h"
+#include "tls/tls_profile_conf.h"
 
 struct tls_certificates;
 

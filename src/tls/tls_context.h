@@ -11,7 +11,7 @@
 
 #include "base/must.h"
 #include "tls/tls_certificate.h"
-#include "tls/tls_profile.h"
+#include "tls/tls_profile_conf.h"
 #include "tls/tls_load.h"
 
 /*

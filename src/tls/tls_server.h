@@ -9,7 +9,7 @@
 #include <openssl/types.h>
 
 #include "base/must.h"
-#include "tls/tls_profile.h"
+#include "tls/tls_profile_conf.h"
 #include "tls/tls_certificates.h"
 #include "tls/tls_load.h"
 

@@ -15,7 +15,7 @@
 
 #include "base/must.h"
 #include "tls/tls_load.h"
-#include "tls/tls_profile.h"
+#include "tls/tls_profile_conf.h"
 
 struct tls_tickets;
 

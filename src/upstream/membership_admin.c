@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "upstream/membership_change.h"
 #include "upstream/membership_internal.h"
+#include "upstream/server_lines.h"
 #include "upstream/upstream.h"
 
 static bool membership_admin_is_possible(const struct server_line *line,
@@ -181,12 +181,14 @@ int membership_admin_reset(struct membership *r)
     return rc;
 }
 
-void membership_admin_log_lost(const struct membership *r, const struct membership_change *next)
+void membership_admin_log_lost(const struct membership *r, const struct server_lines *next)
 {
     for (unsigned i = 0; i < r->n_lines; i++) {
         const struct server_line *line = r->lines[i];
+        unsigned position = server_lines_position(next, line->conf.id);
+        bool stays = position < next->n && next->list[position] == line;
 
-        if (server_line_is_changed(line) && membership_change_line(next, line->conf.id) != line)
+        if (server_line_is_changed(line) && !stays)
             log_notice("upstream %s: server %s: settings made by an administrator are dropped: "
                        "the reload changed or removed the server's line",
                        r->upstream->name, line->conf.id);

@@ -13,9 +13,9 @@
 #include "upstream/server_line.h"
 
 struct membership;
-struct membership_change;
 struct server_line;
 struct server_line_admin;
+struct server_lines;
 
 /*
  * membership_admin_set(r, line, admin, forget) / membership_admin_set_one(r, line, name, admin):
@@ -57,10 +57,10 @@ int membership_admin_reset(struct membership *r) NODISCARD;
 
 /*
  * membership_admin_log_lost(r, next):
- * Log the administrator's settings that the new configuration ${next} drops.
+ * Log the administrator's settings that the new configuration, with the lines ${next}, drops.
  *
  * Thread: control loop, before the commit
  */
-void membership_admin_log_lost(const struct membership *r, const struct membership_change *next);
+void membership_admin_log_lost(const struct membership *r, const struct server_lines *next);
 
 #endif

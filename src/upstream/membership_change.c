@@ -383,7 +383,7 @@ void membership_change_commit(struct membership_change *ch)
     membership_change_order(ch);
     for (unsigned i = 0; i < ch->n; i++)
         membership_change_apply(ch, &ch->list[i]);
-    membership_admin_log_lost(r, ch);
+    membership_admin_log_lost(r, &ch->lines);
     membership_change_swap_lines(ch);
     membership_reset_returning(r);
     ch->before = membership_publish(r, ch->set);
