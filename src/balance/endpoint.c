@@ -125,20 +125,19 @@ bool endpoint_addresses_are(const struct endpoint_addresses *at, const struct ad
     return true;
 }
 
-struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e)
+struct endpoint_addresses *endpoint_hold_addresses(const struct endpoint *e)
 {
     struct endpoint_addresses *at =
         atomic_load(&e->addresses); /* sequentially consistent, for grace_begin() */
 
     if (at)
-        atomic_fetch_add_explicit(&at->users, 1, memory_order_relaxed);
+        ref_hold(&at->references);
     return at;
 }
 
 void endpoint_release_addresses(struct endpoint_addresses *at)
 {
-    /* Acquire and release: the last user frees memory that others have read. */
-    if (at && atomic_fetch_sub_explicit(&at->users, 1, memory_order_acq_rel) == 1)
+    if (at && ref_release(&at->references))
         free(at);
 }
 
@@ -175,7 +174,7 @@ int endpoint_set_addresses(struct endpoint *e, struct loop_group *readers,
         grace_destroy(grace);
         return -ENOMEM;
     }
-    atomic_init(&next->users, 1);
+    ref_init(&next->references);
     next->n = n;
     memcpy(next->list, list, n * sizeof(*list));
     atomic_store(&e->addresses, next); /* sequentially consistent, for grace_begin() */

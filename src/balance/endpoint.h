@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/ref.h"
 #include "base/cache_line.h"
 #include "base/must.h"
 #include "engine/lock.h"
@@ -40,7 +41,7 @@ struct endpoint_addresses {
      * list is dropped only after a grace period (engine/grace), when no worker is between these
      * steps.
      */
-    atomic_uint users;
+    struct ref references;
     unsigned n;
     struct address list[];
 };
@@ -111,13 +112,13 @@ int endpoint_enter(struct endpoint *e) NODISCARD;
 void endpoint_leave(struct endpoint *e);
 
 /*
- * endpoint_use_addresses(e) / endpoint_release_addresses(at):
+ * endpoint_hold_addresses(e) / endpoint_release_addresses(at):
  * Add a reference to the addresses and return them, NULL if unresolved / release the reference
  * (NULL is allowed).
  *
  * Thread: a loop of ${readers}, or the thread of endpoint_set_addresses() / any
  */
-struct endpoint_addresses *endpoint_use_addresses(const struct endpoint *e);
+struct endpoint_addresses *endpoint_hold_addresses(const struct endpoint *e);
 void endpoint_release_addresses(struct endpoint_addresses *at);
 
 /*

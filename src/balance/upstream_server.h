@@ -7,6 +7,7 @@
 
 #include "balance/ejection.h"
 #include "balance/endpoint.h"
+#include "base/ref.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/must.h"
@@ -62,7 +63,7 @@ struct upstream_server {
     unsigned place_weight, place_level; /* from struct membership_place */
     bool is_listed;                     /* in the set */
     bool is_wanted;                     /* in the next set */
-    atomic_uint held;                   /* see membership_hold() */
+    struct ref references;              /* one is the membership's */
     struct membership_slab *slab;
     struct checker_target *target; /* owned by server/checks */
     const char *address_text; /* for statistics: the server's address, or ADDRESS of its line */
@@ -73,6 +74,22 @@ struct upstream_server {
 static inline bool upstream_server_is_used(const struct upstream_server_conf *conf)
 {
     return conf->weight > 0 && !conf->disabled;
+}
+
+/*
+ * upstream_server_hold(server) / upstream_server_release(server):
+ * Keep a server across tasks, even without sessions / release it.
+ *
+ * Thread: as membership_now(), in the task that found the server / any
+ */
+static inline void upstream_server_hold(struct upstream_server *server)
+{
+    ref_hold(&server->references);
+}
+
+static inline void upstream_server_release(struct upstream_server *server)
+{
+    MUST(!ref_release(&server->references));
 }
 
 /* upstream_server_of(e): return the server of ${e}. */

@@ -1,7 +1,7 @@
+#include "base/ref.h"
 #include "base/arena.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +11,8 @@ struct arena_piece {
     max_align_t bytes[];
 };
 
-/*
- * note: references. acq_rel: the last release, which frees the pieces, sees what other threads
- * wrote to them.
- */
 struct arena {
-    atomic_uint references;
+    struct ref references;
     struct arena_piece *pieces;
     struct arena_owned *owned; /* newest first */
 };
@@ -34,7 +30,7 @@ int arena_create(struct arena **out)
 
     if (!a)
         return -ENOMEM;
-    atomic_init(&a->references, 1);
+    ref_init(&a->references);
     *out = a;
     return 0;
 }
@@ -78,20 +74,13 @@ int arena_own(struct arena *a, void *object, void (*release)(void *object))
 struct arena *arena_hold(struct arena *a)
 {
     if (a)
-        atomic_fetch_add_explicit(&a->references, 1, memory_order_relaxed);
+        ref_hold(&a->references);
     return a;
 }
 
 void arena_release(struct arena *a)
 {
-    unsigned references;
-
-    if (!a)
-        return;
-    /* See note: references. */
-    references = atomic_fetch_sub_explicit(&a->references, 1, memory_order_acq_rel);
-    MUST(references > 0);
-    if (references > 1)
+    if (!a || !ref_release(&a->references))
         return;
     for (struct arena_owned *owned = a->owned; owned; owned = owned->next)
         owned->release(owned->object);

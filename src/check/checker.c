@@ -192,7 +192,7 @@ int checker_rules_create(struct checker_rules **out, const struct checker_rules_
         free(r);
         return rc;
     }
-    r->references = 1;
+    ref_init(&r->references);
     r->conf = *conf;
     (void)arena_hold(conf->memory);
     *out = r;
@@ -201,13 +201,13 @@ int checker_rules_create(struct checker_rules **out, const struct checker_rules_
 
 struct checker_rules *checker_rules_hold(struct checker_rules *r)
 {
-    r->references++;
+    ref_hold(&r->references);
     return r;
 }
 
 void checker_rules_release(struct checker_rules *r)
 {
-    if (!r || --r->references > 0)
+    if (!r || !ref_release(&r->references))
         return;
     arena_release(r->conf.memory);
     free(r);

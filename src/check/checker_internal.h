@@ -8,6 +8,7 @@
 #ifndef CHECK_CHECKER_INTERNAL_H
 #define CHECK_CHECKER_INTERNAL_H
 
+#include "base/ref.h"
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -32,7 +33,7 @@ struct checker_block {
 };
 
 struct checker_rules {
-    unsigned references; /* by groups and checks under way */
+    struct ref references; /* by groups and checks under way */
     struct checker_rules_conf conf;
     struct check_script script;
 };

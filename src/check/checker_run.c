@@ -85,7 +85,7 @@ static bool checker_is_session_way(const struct endpoint_addresses *at, const st
 static unsigned checker_addresses(const struct checker_target *t, struct checker_slot *slot)
 {
     const struct checker_target_conf *conf = &t->conf;
-    struct endpoint_addresses *at = endpoint_use_addresses(conf->endpoint);
+    struct endpoint_addresses *at = endpoint_hold_addresses(conf->endpoint);
     const struct address *list = conf->address ? conf->address : at ? at->list : NULL;
     bool is_absent = !at || endpoint_load(conf->endpoint) & ENDPOINT_ABSENT;
     unsigned n = is_absent ? 0 : conf->address ? 1 : at->n;
@@ -148,8 +148,7 @@ static void checker_begin(struct checker_target *t, struct checker_slot *slot)
     }
     t->slot = slot;
     slot->target = t;
-    slot->rules = t->group->rules;
-    slot->rules->references++;
+    slot->rules = checker_rules_hold(t->group->rules);
     checker_note_late(t);
     slot->check.server = upstream_server_of(t->conf.endpoint);
     check_start(&slot->check, &slot->rules->script, slot->addresses, n);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/ref.h"
 #include "engine/executor_internal.h"
 #include "engine/loop.h"
 #include "engine/strand_internal.h"
@@ -30,18 +31,18 @@ struct strand {
     struct executor_waiter waiter;
 
     struct strand_conf conf;
-    atomic_uint users; /* see note: users */
+    struct ref references; /* see note: users */
 };
 
-static void strand_leave(struct strand *s)
+static void strand_release(struct strand *s)
 {
-    if (atomic_fetch_sub_explicit(&s->users, 1, memory_order_acq_rel) == 1)
+    if (ref_release(&s->references))
         free(s);
 }
 
-static void strand_join(struct strand *s)
+static void strand_hold(struct strand *s)
 {
-    atomic_fetch_add_explicit(&s->users, 1, memory_order_relaxed);
+    ref_hold(&s->references);
 }
 
 static void strand_on_room(struct task *t)
@@ -53,12 +54,12 @@ static void strand_on_room(struct task *t)
         s->conf.room(s->conf.cookie);
     if (!s->gone && !s->refused)
         executor_return_share(s->conf.executor, &s->waiter);
-    strand_leave(s);
+    strand_release(s);
 }
 
 static void strand_on_no_loop(struct task *t)
 {
-    strand_leave(TIMER_OWNER(t, struct strand, waiter.timer));
+    strand_release(TIMER_OWNER(t, struct strand, waiter.timer));
 }
 
 static const struct task_type strand_waiter_type = {
@@ -80,7 +81,7 @@ int strand_create(struct strand **out, const struct strand_conf *conf)
     timer_init(&s->waiter.timer, &strand_waiter_type);
     s->waiter.loop = conf->loop;
     s->conf = *conf;
-    atomic_init(&s->users, 1);
+    ref_init(&s->references);
     *out = s;
     return 0;
 }
@@ -93,7 +94,7 @@ static void strand_append(struct strand *s, struct task *t)
         return;
     s->placed = true;
     s->in_a_row = 0;
-    strand_join(s);
+    strand_hold(s);
     executor_push(s->conf.executor, &s->place);
 }
 
@@ -113,7 +114,7 @@ int strand_submit(struct strand *s, struct task *t)
     } else if (rc == -EAGAIN && !s->refused) {
         s->refused = first_refused = true;
         s->was_full = full;
-        strand_join(s);
+        strand_hold(s);
         executor_give_back(e, &s->waiter);
     }
     executor_unlock(e);
@@ -141,7 +142,7 @@ struct task *strand_take(struct strand *s)
 {
     if (s->n_tasks == 0) {
         s->placed = false;
-        strand_leave(s);
+        strand_release(s);
         return NULL;
     }
     if (s->in_a_row == STRAND_BATCH) {
@@ -184,5 +185,5 @@ void strand_destroy(struct strand *s)
     executor_unlock(e);
     while ((t = task_list_take(&rest)))
         task_drop(t);
-    strand_leave(s);
+    strand_release(s);
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/ref.h"
 #include "base/clock.h"
 #include "engine/loop.h"
 #include "engine/strand.h"
@@ -42,7 +43,7 @@ struct executor_mailbox {
     struct memory_account *buffered;         /* NULL: memory is not accounted */
     _Atomic(struct executor_message *) done; /* executed or dropped; see note: notice */
     struct task notice;
-    atomic_uint users;
+    struct ref references;
 };
 
 struct executor_handler {
@@ -67,9 +68,9 @@ static size_t executor_message_bytes(const struct executor_message *m)
     return sizeof(*m) + m->len;
 }
 
-static void executor_mailbox_join(struct executor_mailbox *mailbox)
+static void executor_mailbox_hold(struct executor_mailbox *mailbox)
 {
-    atomic_fetch_add_explicit(&mailbox->users, 1, memory_order_relaxed);
+    ref_hold(&mailbox->references);
 }
 
 static void executor_free(struct executor_message *m)
@@ -78,11 +79,11 @@ static void executor_free(struct executor_message *m)
     free(m);
 }
 
-static void executor_mailbox_leave(struct executor_mailbox *mailbox)
+static void executor_mailbox_release(struct executor_mailbox *mailbox)
 {
     struct executor_message *m, *next;
 
-    if (atomic_fetch_sub_explicit(&mailbox->users, 1, memory_order_acq_rel) > 1)
+    if (!ref_release(&mailbox->references))
         return;
     for (m = atomic_load_explicit(&mailbox->done, memory_order_relaxed); m; m = next) {
         next = m->next;
@@ -105,10 +106,10 @@ static void executor_work(const struct executor_handler_conf *conf, const uint8_
 /* If the control queue, too, refuses the notice, the loop and its channels have ended. */
 static void executor_mailbox_notify(struct executor_mailbox *mailbox)
 {
-    executor_mailbox_join(mailbox);
+    executor_mailbox_hold(mailbox);
     if (loop_submit(mailbox->loop, LOOP_TASKS, &mailbox->notice) < 0 &&
         loop_submit(mailbox->loop, LOOP_CONTROL, &mailbox->notice) < 0)
-        executor_mailbox_leave(mailbox);
+        executor_mailbox_release(mailbox);
 }
 
 static void executor_mailbox_put(struct executor_message *m)
@@ -122,7 +123,7 @@ static void executor_mailbox_put(struct executor_message *m)
                                                   memory_order_relaxed));
     if (!newest)
         executor_mailbox_notify(mailbox);
-    executor_mailbox_leave(mailbox);
+    executor_mailbox_release(mailbox);
 }
 
 static void executor_run_message(struct task *t)
@@ -152,10 +153,10 @@ static void executor_submit_refused(struct executor_handler *x)
         struct task *next = atomic_load_explicit(&t->next, memory_order_relaxed);
         int rc;
 
-        executor_mailbox_join(x->mailbox);
+        executor_mailbox_hold(x->mailbox);
         rc = strand_submit(x->strand, t); /* ${t} may be freed when this returns */
         if (rc < 0) {
-            executor_mailbox_leave(x->mailbox);
+            executor_mailbox_release(x->mailbox);
             if (rc == -ESHUTDOWN)
                 x->context->ops->abort(x->context, SESSION_DRAIN);
             return;
@@ -206,7 +207,7 @@ static int executor_open(struct executor_handler *x)
     mailbox->conf = *(const struct executor_handler_conf *)x->step->conf;
     mailbox->buffered = channel_net(x->handler.channel)->buffered;
     mailbox->notice.type = &executor_notice_type;
-    atomic_init(&mailbox->users, 1);
+    ref_init(&mailbox->references);
     x->mailbox = mailbox;
     return 0;
 }
@@ -260,7 +261,7 @@ static void executor_close(struct executor_handler *x)
     strand_destroy(x->strand);
     while ((t = task_list_take(&x->refused)))
         executor_free(CONTAINER_OF(t, struct executor_message, task));
-    executor_mailbox_leave(x->mailbox);
+    executor_mailbox_release(x->mailbox);
 }
 
 static void executor_ended(struct handler *h, enum handler_end what, int error)
@@ -353,12 +354,12 @@ static void executor_run_notice(struct task *t)
         handler_burst(x->handler.next, false);
     if (x)
         executor_finish_batch(x);
-    executor_mailbox_leave(mailbox);
+    executor_mailbox_release(mailbox);
 }
 
 static void executor_drop_notice(struct task *t)
 {
-    executor_mailbox_leave(CONTAINER_OF(t, struct executor_mailbox, notice));
+    executor_mailbox_release(CONTAINER_OF(t, struct executor_mailbox, notice));
 }
 
 static size_t executor_held(const struct handler *h)

@@ -2,11 +2,11 @@
 
 #include <errno.h>
 #include <stdalign.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ref.h"
 #include "base/arena.h"
 #include "handlers/fault_handler.h"
 #include "handlers/log_handler.h"
@@ -14,12 +14,12 @@
 
 /* Memory of handler_step.shared; each template that uses it holds a reference. */
 struct handler_shared {
-    atomic_uint references;
+    struct ref references;
     max_align_t bytes[];
 };
 
 struct pipeline_template {
-    atomic_uint references;
+    struct ref references;
     struct arena *memory;
     struct pipeline_conf conf;
     size_t bytes;
@@ -75,7 +75,7 @@ static void pipeline_template_release_shared(const struct handler_step *step)
 {
     struct handler_shared *shared = pipeline_template_shared(step);
 
-    if (atomic_fetch_sub_explicit(&shared->references, 1, memory_order_acq_rel) == 1)
+    if (ref_release(&shared->references))
         free(shared);
 }
 
@@ -87,7 +87,7 @@ static int pipeline_template_put(struct pipeline_template *p, const struct handl
 
     if (!shared)
         return -ENOMEM;
-    atomic_init(&shared->references, 1);
+    ref_init(&shared->references);
     *step = (struct handler_step){.type = type,
                                   .conf = pipeline_template_settings(&p->conf, type),
                                   .executor = executor,
@@ -119,7 +119,7 @@ int pipeline_template_create(struct pipeline_template **out, const struct pipeli
 
     if (!p)
         return -ENOMEM;
-    atomic_init(&p->references, 1);
+    ref_init(&p->references);
     p->conf = *conf;
     p->memory = arena_hold(memory);
     if (fault_handler_wanted(&conf->fault))
@@ -170,21 +170,20 @@ void pipeline_template_inherit(struct pipeline_template *p, const struct pipelin
                 continue;
             pipeline_template_release_shared(&p->steps[i]);
             p->steps[i].shared = from->steps[j].shared;
-            atomic_fetch_add_explicit(&pipeline_template_shared(&p->steps[i])->references, 1,
-                                      memory_order_relaxed);
+            ref_hold(&pipeline_template_shared(&p->steps[i])->references);
         }
 }
 
 struct pipeline_template *pipeline_template_hold(struct pipeline_template *p)
 {
     if (p)
-        atomic_fetch_add_explicit(&p->references, 1, memory_order_relaxed);
+        ref_hold(&p->references);
     return p;
 }
 
 void pipeline_template_release(struct pipeline_template *p)
 {
-    if (!p || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) > 1)
+    if (!p || !ref_release(&p->references))
         return;
     for (unsigned i = 0; i < p->n; i++)
         pipeline_template_release_shared(&p->steps[i]);

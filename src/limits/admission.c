@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/ref.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "limits/acl.h"
@@ -14,7 +15,7 @@
 
 /* Counter and log limits, shared by all generations of a listener. */
 struct admission_history {
-    atomic_uint references;
+    struct ref references;
     _Atomic uint64_t denied;
     struct log_limit denied_limit;
     struct log_limit refused;
@@ -38,13 +39,13 @@ static int admission_create_history(struct admission *ad, const struct admission
 {
     if (before) {
         ad->history = before->history;
-        atomic_fetch_add_explicit(&ad->history->references, 1, memory_order_relaxed);
+        ref_hold(&ad->history->references);
         return 0;
     }
     ad->history = calloc(1, sizeof(*ad->history));
     if (!ad->history)
         return -ENOMEM;
-    atomic_init(&ad->history->references, 1);
+    ref_init(&ad->history->references);
     return 0;
 }
 
@@ -237,8 +238,7 @@ void admission_destroy(struct admission *ad)
         return;
     acl_destroy(ad->access);
     client_table_release(ad->clients);
-    if (ad->history &&
-        atomic_fetch_sub_explicit(&ad->history->references, 1, memory_order_acq_rel) == 1)
+    if (ad->history && ref_release(&ad->history->references))
         free(ad->history);
     free(ad);
 }

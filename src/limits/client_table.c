@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/ref.h"
 #include "base/hash.h"
 #include "engine/lock.h"
 #include "net/address.h"
@@ -29,7 +30,7 @@ struct client {
 };
 
 struct client_table {
-    atomic_uint references;
+    struct ref references;
     struct client_table_conf conf; /* immutable but for `each`, which the lock guards */
     struct hash_key key;
     struct lock lock;       /* guards the members below; see note: one lock */
@@ -304,7 +305,7 @@ int client_table_create(struct client_table **out, const struct client_table_con
         return -ENOMEM;
     while (n_chains < conf->max_clients)
         n_chains *= 2;
-    atomic_init(&t->references, 1);
+    ref_init(&t->references);
     t->conf = *conf;
     t->chain_mask = n_chains - 1;
     lock_init(&t->lock);
@@ -325,13 +326,13 @@ int client_table_create(struct client_table **out, const struct client_table_con
 struct client_table *client_table_hold(struct client_table *t)
 {
     if (t)
-        atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed);
+        ref_hold(&t->references);
     return t;
 }
 
 void client_table_release(struct client_table *t)
 {
-    if (!t || atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) > 1)
+    if (!t || !ref_release(&t->references))
         return;
     free(t->chains);
     free(t->clients);

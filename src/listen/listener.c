@@ -25,7 +25,7 @@ int listener_create(struct listener **out, const char *name, const struct quota_
     ls->room = room;
     quota_init(&ls->quota, quota);
     atomic_init(&ls->leave_by_ns, CLOCK_NEVER);
-    atomic_init(&ls->references, 1);
+    ref_init(&ls->references);
     *out = ls;
     return 0;
 }
@@ -40,13 +40,13 @@ void listener_left(const struct service *service)
 
 struct listener *listener_hold(struct listener *ls)
 {
-    atomic_fetch_add_explicit(&ls->references, 1, memory_order_relaxed);
+    ref_hold(&ls->references);
     return ls;
 }
 
 void listener_release(struct listener *ls)
 {
-    if (atomic_fetch_sub_explicit(&ls->references, 1, memory_order_acq_rel) > 1)
+    if (!ref_release(&ls->references))
         return;
     free(ls->name);
     free(ls);

@@ -141,7 +141,7 @@ int listener_generation_create(struct listener_generation **out, struct listener
     gen->conf = *conf;
     (void)arena_hold(conf->memory);
     list_init(&gen->link);
-    atomic_init(&gen->references, 1);
+    ref_init(&gen->references);
     gen->proxies =
         (struct proxy_protocol_gate){.conf = &gen->conf.accept_proxy, .listener = ls->name};
     gen->mirror.buffer_bytes = conf->mirror_buffer_bytes;
@@ -274,13 +274,13 @@ void listener_generation_figures(const struct listener_generation *gen, struct f
 struct listener_generation *listener_generation_hold(struct listener_generation *gen)
 {
     if (gen)
-        atomic_fetch_add_explicit(&gen->references, 1, memory_order_relaxed);
+        ref_hold(&gen->references);
     return gen;
 }
 
 void listener_generation_release(struct listener_generation *gen)
 {
-    if (!gen || atomic_fetch_sub_explicit(&gen->references, 1, memory_order_acq_rel) > 1)
+    if (!gen || !ref_release(&gen->references))
         return;
     admission_destroy(gen->admission);
     if (gen->mirror.counters)

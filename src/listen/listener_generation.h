@@ -13,9 +13,9 @@
 #ifndef LISTEN_LISTENER_GENERATION_H
 #define LISTEN_LISTENER_GENERATION_H
 
-#include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/ref.h"
 #include "base/cache_line.h"
 #include "base/list.h"
 #include "base/must.h"
@@ -47,7 +47,7 @@ struct listener_generation {
     struct pipeline_template *plan; /* NULL: no handlers */
     struct list link;               /* in a list of replaced generations */
     char apart[CACHE_LINE_BYTES];   /* separates `references` from the members that sessions read */
-    atomic_uint references;
+    struct ref references;
 };
 
 struct listener_generation_from {

@@ -2,10 +2,10 @@
 #ifndef LISTEN_LISTENER_INTERNAL_H
 #define LISTEN_LISTENER_INTERNAL_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/ref.h"
 #include "base/log.h"
 #include "engine/chooser.h"
 #include "limits/hold.h"
@@ -47,7 +47,7 @@ struct listener {
      * References by struct listeners, generations and callers of listeners_lookup(). acq_rel: the
      * thread that frees the listener sees the writes of the other threads.
      */
-    atomic_uint references;
+    struct ref references;
 };
 
 #endif

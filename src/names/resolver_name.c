@@ -375,7 +375,7 @@ static bool resolver_name_leads_back(const struct resolver_name *name)
 
     for (unsigned i = 0; i < set->n && !leads_back; i++)
         if (set->servers[i]->line == name->line) {
-            struct endpoint_addresses *at = endpoint_use_addresses(&set->servers[i]->endpoint);
+            struct endpoint_addresses *at = endpoint_hold_addresses(&set->servers[i]->endpoint);
 
             leads_back = resolver_name_any_leads_back(name, at);
             endpoint_release_addresses(at);

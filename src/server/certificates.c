@@ -1,13 +1,13 @@
 #include "server/certificates.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/ref.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -39,7 +39,7 @@ struct certificates_section {
 
 /* All [tls NAME] sections of one configuration. */
 struct certificates_change {
-    atomic_uint references;
+    struct ref references;
     struct certificates *owner;
     unsigned n;
     struct certificates_section list[];
@@ -61,7 +61,7 @@ struct certificates {
 
 static void certificates_release(struct certificates_change *change)
 {
-    if (atomic_fetch_sub_explicit(&change->references, 1, memory_order_acq_rel) > 1)
+    if (!ref_release(&change->references))
         return;
     for (unsigned i = 0; i < change->n; i++)
         arena_release(change->list[i].conf.memory);
@@ -74,7 +74,7 @@ static struct certificates_change *certificates_hold_current(struct certificates
 
     lock_take(&c->lock);
     current = c->current;
-    atomic_fetch_add_explicit(&current->references, 1, memory_order_relaxed);
+    ref_hold(&current->references);
     lock_release(&c->lock);
     return current;
 }
@@ -273,7 +273,7 @@ int certificates_prepare(struct certificates *c, const struct tls_conf *list, un
 
     if (!change)
         return -ENOMEM;
-    atomic_init(&change->references, 1);
+    ref_init(&change->references);
     change->owner = c;
     change->n = n;
     for (unsigned i = 0; i < n; i++) {

@@ -44,7 +44,7 @@
 
 static void server_release(struct server *sv)
 {
-    if (atomic_fetch_sub_explicit(&sv->holds, 1, memory_order_acq_rel) == 1 && sv->events.drained)
+    if (ref_release(&sv->holds) && sv->events.drained)
         sv->events.drained(sv->events.cookie);
 }
 
@@ -80,7 +80,7 @@ static void server_on_accepted(void *cookie, struct session *s)
 
     atomic_fetch_add_explicit(&sv->sessions, 1, memory_order_relaxed);
     descriptor_budget_count(&sv->descriptors, service->ops->descriptors);
-    atomic_fetch_add_explicit(&sv->holds, 1, memory_order_relaxed);
+    ref_hold(&sv->holds);
     rc = worker_assign(sv->threads.workers, s);
     if (rc == 0)
         return;
@@ -95,7 +95,7 @@ static void server_on_socket_opened(void *cookie)
 {
     struct server *sv = cookie;
 
-    atomic_fetch_add_explicit(&sv->holds, 1, memory_order_relaxed);
+    ref_hold(&sv->holds);
 }
 
 static void server_on_socket_stopped(void *cookie)
@@ -277,7 +277,7 @@ int server_create(struct server **out, const struct server_conf *conf,
     list_init(&sv->pauses);
     lock_init(&sv->pauses_lock);
     sv->events = *events;
-    atomic_init(&sv->holds, 1); /* see note: holds */
+    ref_init(&sv->holds);
     connection_limit_init(&sv->room, &conf->quota);
     rc = threads_create(&sv->threads, conf);
     if (rc == 0)

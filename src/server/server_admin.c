@@ -272,10 +272,10 @@ static void server_admin_look(struct upstream *up, void *cookie)
     if (strcmp(up->name, search->upstream) != 0)
         return;
     search->found |= search->server[0] == '\0';
-    set = membership_take(&up->membership);
+    set = membership_hold_set(&up->membership);
     for (unsigned i = 0; i < set->n; i++)
         search->found |= server_admin_is(set->servers[i], search->server);
-    membership_give_back(set);
+    membership_release_set(set);
 }
 
 bool server_admin_has_server(const struct server *sv, const char *upstream, const char *server)

@@ -216,7 +216,7 @@ static void server_figures_leave_set(struct server_figures *w)
 {
     if (!w->set)
         return;
-    membership_give_back(w->set);
+    membership_release_set(w->set);
     w->set = NULL;
     upstream_release(w->upstreams[w->next_upstream - 1]);
 }
@@ -225,7 +225,7 @@ static void server_figures_show_upstream(struct server_figures *w, struct figure
 {
     struct upstream *up = w->upstreams[w->next_upstream++];
 
-    w->set = membership_take(&up->membership);
+    w->set = membership_hold_set(&up->membership);
     w->next_server = 0;
     upstream_figures(up, w->set, v);
 }

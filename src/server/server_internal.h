@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/ref.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -88,10 +89,9 @@ struct server {
     atomic_uint admin_io_ratio; /* see server/server_admin; 0: as configured */
     /*
      * note: holds. Number of open sessions and listen sockets, plus one until the drain or stop
-     * begins; at 0 the server is drained. Acquire and release: the thread that calls drained() sees
-     * the writes of the other threads.
+     * begins; at 0 the server is drained.
      */
-    atomic_uint holds;
+    struct ref holds;
 };
 
 /*

@@ -1,11 +1,11 @@
 #include "server/server_state.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ref.h"
 #include "base/log.h"
 #include "base/text_stream.h"
 #include "engine/loop.h"
@@ -31,7 +31,7 @@ struct server_state_lines {
 
 /* What has been added, sorted. Used by the control loop, or main before start. */
 struct server_state_known {
-    atomic_uint references;
+    struct ref references;
     struct server_state_lines lines;
 };
 
@@ -126,7 +126,7 @@ static const struct server_state_line *server_state_find(const struct server_sta
 
 static void server_state_known_release(struct server_state_known *known)
 {
-    if (atomic_fetch_sub_explicit(&known->references, 1, memory_order_acq_rel) > 1)
+    if (!ref_release(&known->references))
         return;
     server_state_lines_close(&known->lines);
     free(known);
@@ -278,7 +278,7 @@ int server_state_create(struct server_state **out, struct server *sv, const char
     st->text = strdup(text);
     st->known = calloc(1, sizeof(*st->known));
     if (st->known) {
-        atomic_init(&st->known->references, 1);
+        ref_init(&st->known->references);
         rc = st->text ? server_state_know(st, text) : rc;
     }
     if (rc < 0) {
@@ -301,7 +301,7 @@ static int server_state_create_update(struct server_state_update **out,
     u->server = st->server;
     u->is_first = *st->text == '\0';
     u->known = st->known;
-    atomic_fetch_add_explicit(&st->known->references, 1, memory_order_relaxed);
+    ref_hold(&st->known->references);
     rc = server_state_lines_open(&u->now, text);
     if (rc < 0) {
         server_state_free_update(u);

@@ -304,7 +304,6 @@ static void upstreams_commit_removals(const struct upstreams_change *change)
         lock_take(&us->lock);
         e->state = UPSTREAMS_REMOVED;
         lock_release(&us->lock);
-        upstream_release(e->up);
     }
 }
 

@@ -51,19 +51,19 @@ int mirror_counters_create(struct mirror_counters **out)
     *out = calloc(1, sizeof(**out));
     if (!*out)
         return -ENOMEM;
-    atomic_init(&(*out)->references, 1);
+    ref_init(&(*out)->references);
     return 0;
 }
 
 struct mirror_counters *mirror_counters_hold(struct mirror_counters *c)
 {
-    atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
+    ref_hold(&c->references);
     return c;
 }
 
 void mirror_counters_release(struct mirror_counters *c)
 {
-    if (atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) == 1)
+    if (ref_release(&c->references))
         free(c);
 }
 
@@ -210,7 +210,7 @@ static void mirror_connect(struct mirror *m)
         return;
     }
     m->state = MIRROR_CONNECTING;
-    m->addresses = endpoint_use_addresses(&m->at->endpoint);
+    m->addresses = endpoint_hold_addresses(&m->at->endpoint);
     MUST(m->addresses);
     m->tried_at_ns = clock_now_ns();
     connector_init(&m->connector, m->net, mirror_connected);

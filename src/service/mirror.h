@@ -15,9 +15,9 @@
 #ifndef SERVICE_MIRROR_H
 #define SERVICE_MIRROR_H
 
-#include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/ref.h"
 #include "base/must.h"
 
 struct channel;
@@ -33,7 +33,7 @@ struct counters_set;
  * the listener.
  */
 struct mirror_counters {
-    atomic_uint references;
+    struct ref references;
     _Atomic uint64_t connected;
     _Atomic uint64_t failed;    /* connect failed, or no server, memory or descriptor */
     _Atomic uint64_t abandoned; /* too slow, short of memory, or ended by the mirror's server */

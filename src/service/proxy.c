@@ -31,8 +31,8 @@ static void proxy_remember(struct proxy *p, struct upstream_server *server)
     if (!p->session.service->access_log || !server)
         return;
     if (p->tried)
-        membership_let_go(p->tried);
-    membership_hold(server);
+        upstream_server_release(p->tried);
+    upstream_server_hold(server);
     p->tried = server;
 }
 
@@ -76,7 +76,7 @@ static void proxy_free(struct session *s)
     proxy_tls_destroy(p);
     stale_retry_destroy(p->stale_retry);
     if (p->tried)
-        membership_let_go(p->tried);
+        upstream_server_release(p->tried);
     if (p->upstream)
         upstream_release(p->upstream);
     free(p);

@@ -75,7 +75,7 @@ void proxy_dial(struct proxy *p)
     dial->reaping.type = &proxy_dial_reaping;
     connector_init(&dial->connector, p->session.owner->net, proxy_connected);
     p->dial = dial;
-    p->addresses = endpoint_use_addresses(&p->at->endpoint);
+    p->addresses = endpoint_hold_addresses(&p->at->endpoint);
     MUST(p->addresses);
     connector_start(&dial->connector, p->addresses->list, p->addresses->n,
                     proxy_time_left_ns(p, p->tried_at_ns), &proxy_upstream(p)->conf->connect);

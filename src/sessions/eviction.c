@@ -34,7 +34,7 @@ static void eviction_release(struct eviction *ev)
 {
     if (atomic_fetch_sub_explicit(&ev->parts_left, 1, memory_order_acq_rel) != 1)
         return;
-    membership_let_go(ev->server);
+    upstream_server_release(ev->server);
     free(ev);
 }
 
@@ -121,7 +121,7 @@ int eviction_begin(const struct eviction_conf *conf)
     if (!ev)
         return -ENOMEM;
     ev->server = conf->server;
-    membership_hold(ev->server);
+    upstream_server_hold(ev->server);
     ev->began_at_ns = clock_now_ns();
     eviction_pace(ev, conf, n);
     atomic_init(&ev->parts_left, n + 1);

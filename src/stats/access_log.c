@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/ref.h"
 #include "base/cache_line.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -48,7 +49,7 @@ struct access_log {
     struct access_log_conf conf;
     struct executor *executor; /* one thread: runs never overlap */
     struct queue lines;
-    atomic_uint users;
+    struct ref references;
     atomic_size_t max_bytes;
     alignas(CACHE_LINE_BYTES) atomic_size_t waiting_bytes;
     _Atomic uint64_t numbers;
@@ -91,19 +92,19 @@ static size_t access_line_cost(size_t len)
 struct access_log *access_log_hold(struct access_log *al)
 {
     if (al)
-        atomic_fetch_add_explicit(&al->users, 1, memory_order_relaxed);
+        ref_hold(&al->references);
     return al;
 }
 
 void access_log_release(struct access_log *al)
 {
     if (al)
-        MUST(atomic_fetch_sub_explicit(&al->users, 1, memory_order_release) > 0);
+        MUST(!ref_release(&al->references));
 }
 
 bool access_log_used(const struct access_log *al)
 {
-    return atomic_load_explicit(&al->users, memory_order_acquire) > 0;
+    return ref_count(&al->references) > 1;
 }
 
 void access_log_set_max_bytes(struct access_log *al, size_t max_bytes)
@@ -309,6 +310,7 @@ int access_log_create(struct access_log **out, const struct access_log_conf *con
         free(al);
         return rc;
     }
+    ref_init(&al->references);
     al->conf = *conf;
     access_log_set_max_bytes(al, conf->max_bytes);
     queue_init(&al->lines);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include <openssl/x509v3.h>
 
+#include "base/ref.h"
 #include "tls/server_name.h"
 #include "tls/tls_common_name.h"
 #include "tls/tls_directory.h"
@@ -18,7 +18,7 @@
 #include "tls/tls_ocsp.h"
 
 struct tls_certificates {
-    atomic_uint references;
+    struct ref references;
     struct tls_certificate **list; /* once loaded, sorted by expiry */
     unsigned n, room;
     struct tls_names names;
@@ -203,7 +203,7 @@ int tls_certificates_load(struct tls_certificates **out, const struct tls_profil
     int rc = t && load.issuers ? 0 : tls_load_memory(l);
 
     if (t)
-        atomic_init(&t->references, 1);
+        ref_init(&t->references);
     for (unsigned i = 0; rc == 0 && i < conf->certificates.n; i++)
         rc = tls_certificates_add(&load, i);
     sk_X509_pop_free(load.issuers, X509_free);
@@ -219,14 +219,13 @@ int tls_certificates_load(struct tls_certificates **out, const struct tls_profil
 
 struct tls_certificates *tls_certificates_hold(struct tls_certificates *t)
 {
-    atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed);
+    ref_hold(&t->references);
     return t;
 }
 
 void tls_certificates_release(struct tls_certificates *t)
 {
-    /* acq_rel: the thread that frees comes after all uses by other threads */
-    if (!t || atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) > 1)
+    if (!t || !ref_release(&t->references))
         return;
     for (unsigned i = 0; i < t->n; i++)
         tls_certificate_destroy(t->list[i]);

@@ -11,7 +11,7 @@ static struct tls_hello *tls_hello_copy(const struct client_hello *hello)
 
     if (!h)
         return NULL;
-    atomic_init(&h->references, 1);
+    ref_init(&h->references);
     memcpy(h->room, hello->sni, sni_bytes);
     if (hello->alpn.n > 0)
         memcpy(h->room + sni_bytes, hello->alpn.at, hello->alpn.n);
@@ -39,14 +39,13 @@ int tls_hello_create(struct tls_hello **out, const uint8_t *data, size_t len)
 
 struct tls_hello *tls_hello_hold(struct tls_hello *h)
 {
-    atomic_fetch_add_explicit(&h->references, 1, memory_order_relaxed);
+    ref_hold(&h->references);
     return h;
 }
 
-/* The release orders the last reader before the free, as in tls_profile_release(). */
 void tls_hello_release(struct tls_hello *h)
 {
-    if (h && atomic_fetch_sub_explicit(&h->references, 1, memory_order_acq_rel) == 1)
+    if (h && ref_release(&h->references))
         free(h);
 }
 

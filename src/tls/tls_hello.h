@@ -4,13 +4,12 @@
 #ifndef TLS_TLS_HELLO_H
 #define TLS_TLS_HELLO_H
 
-#include <stdatomic.h>
-
+#include "base/ref.h"
 #include "tls/client_hello.h"
 #include "tls/ja4.h"
 
 struct tls_hello {
-    atomic_uint references;
+    struct ref references;
     const char *sni;                /* in lower case; empty: no SNI */
     struct client_hello_bytes alpn; /* offered protocols; see client_hello_alpn_next() */
     char ja4[JA4_BYTES];

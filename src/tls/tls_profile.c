@@ -1,7 +1,6 @@
 #include "tls/tls_profile.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "base/ref.h"
 #include "tls/tls_certificates.h"
 #include "tls/tls_context.h"
 #include "tls/tls_server.h"
@@ -16,7 +16,7 @@
 #include "tls/tls_load.h"
 
 struct tls_profile {
-    atomic_uint references;
+    struct ref references;
     SSL_CTX *server;                       /* accepts clients; NULL: not for clients */
     SSL_CTX *client;                       /* connects to servers; NULL: not for servers */
     struct tls_certificates *certificates; /* NULL: no certificate */
@@ -107,7 +107,7 @@ int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **o
 
     if (!p)
         return tls_load_memory(&l);
-    atomic_init(&p->references, 1);
+    ref_init(&p->references);
     p->truncated = conf->truncated;
     l.digest = EVP_MD_CTX_new();
     rc = l.digest ? tls_profile_fill(p, conf, &l) : tls_load_memory(&l);
@@ -131,13 +131,13 @@ enum tls_truncated tls_profile_truncated(const struct tls_profile *p)
 
 struct tls_profile *tls_profile_hold(struct tls_profile *p)
 {
-    atomic_fetch_add_explicit(&p->references, 1, memory_order_relaxed);
+    ref_hold(&p->references);
     return p;
 }
 
 void tls_profile_release(struct tls_profile *p)
 {
-    if (!p || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) > 1)
+    if (!p || !ref_release(&p->references))
         return;
     SSL_CTX_free(p->server);
     SSL_CTX_free(p->client);

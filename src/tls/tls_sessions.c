@@ -1,18 +1,18 @@
 #include "tls/tls_sessions.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <openssl/ssl.h>
 
+#include "base/ref.h"
 #include "engine/lock.h"
 #include "tls/server_name.h"
 
 struct tls_sessions {
-    atomic_uint refs;
+    struct ref references;
     struct lock lock; /* guards the members below */
     uintptr_t change; /* number of changes of context or name */
     SSL_CTX *ctx;     /* context of all sessions, with a reference; NULL: no context yet */
@@ -30,7 +30,7 @@ int tls_sessions_create(struct tls_sessions **out)
 
     if (!ts)
         return -ENOMEM;
-    atomic_init(&ts->refs, 1);
+    ref_init(&ts->references);
     lock_init(&ts->lock);
     *out = ts;
     return 0;
@@ -45,7 +45,7 @@ static void tls_sessions_forget(struct tls_sessions *ts)
 
 void tls_sessions_release(struct tls_sessions *ts)
 {
-    if (!ts || atomic_fetch_sub_explicit(&ts->refs, 1, memory_order_acq_rel) > 1)
+    if (!ts || !ref_release(&ts->references))
         return;
     tls_sessions_forget(ts);
     SSL_CTX_free(ts->ctx);
@@ -124,7 +124,7 @@ void tls_sessions_use(struct tls_sessions *ts, SSL *ssl, const char *name)
     SSL_SESSION *session;
     uintptr_t change;
 
-    atomic_fetch_add_explicit(&ts->refs, 1, memory_order_relaxed);
+    ref_hold(&ts->references);
     if (SSL_set_ex_data(ssl, tls_sessions_index, ts) != 1) {
         tls_sessions_release(ts);
         return;

@@ -1,16 +1,16 @@
 #include "tls/tls_slot.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/ref.h"
 #include "engine/lock.h"
 #include "tls/tls_profile.h"
 
 struct tls_slot {
     struct lock lock;
     struct tls_profile *current; /* guarded by `lock` */
-    atomic_uint references;      /* add: relaxed; drop: acq_rel, so the last one sees all writes */
+    struct ref references;
 };
 
 int tls_slot_create(struct tls_slot **out, struct tls_profile *profile)
@@ -21,7 +21,7 @@ int tls_slot_create(struct tls_slot **out, struct tls_profile *profile)
         return -ENOMEM;
     lock_init(&slot->lock);
     slot->current = profile;
-    atomic_init(&slot->references, 1);
+    ref_init(&slot->references);
     *out = slot;
     return 0;
 }
@@ -29,13 +29,13 @@ int tls_slot_create(struct tls_slot **out, struct tls_profile *profile)
 struct tls_slot *tls_slot_hold(struct tls_slot *slot)
 {
     if (slot)
-        atomic_fetch_add_explicit(&slot->references, 1, memory_order_relaxed);
+        ref_hold(&slot->references);
     return slot;
 }
 
 void tls_slot_release(struct tls_slot *slot)
 {
-    if (!slot || atomic_fetch_sub_explicit(&slot->references, 1, memory_order_acq_rel) > 1)
+    if (!slot || !ref_release(&slot->references))
         return;
     tls_profile_release(slot->current);
     lock_close(&slot->lock);

@@ -11,31 +11,20 @@
 #include "upstream/server_line.h"
 #include "upstream/upstream.h"
 
-struct server_set *membership_take(struct membership *r)
+struct server_set *membership_hold_set(struct membership *r)
 {
     struct server_set *set;
 
     lock_take(&r->lock);
     set = membership_now(r);
-    atomic_fetch_add_explicit(&set->held, 1, memory_order_relaxed);
+    ref_hold(&set->references);
     lock_release(&r->lock);
     return set;
 }
 
-void membership_give_back(struct server_set *set)
+void membership_release_set(struct server_set *set)
 {
-    atomic_fetch_sub_explicit(&set->held, 1, memory_order_release);
-}
-
-void membership_hold(struct upstream_server *server)
-{
-    atomic_fetch_add_explicit(&server->held, 1, memory_order_relaxed);
-}
-
-void membership_let_go(struct upstream_server *server)
-{
-    /* Release: pairs with the acquire in membership_is_unused(). */
-    MUST(atomic_fetch_sub_explicit(&server->held, 1, memory_order_release) > 0);
+    MUST(!ref_release(&set->references));
 }
 
 static bool membership_is_unused(const struct upstream_server *server)
@@ -43,7 +32,7 @@ static bool membership_is_unused(const struct upstream_server *server)
     uint32_t load = atomic_load_explicit(server->endpoint.load, memory_order_acquire);
 
     return !server->is_listed && (load & ENDPOINT_COUNT_MASK) == 0 &&
-           atomic_load_explicit(&server->held, memory_order_acquire) == 0;
+           ref_count(&server->references) == 1;
 }
 
 void membership_free_set(struct server_set *set)
@@ -90,6 +79,7 @@ int membership_build_set(struct server_set **out, struct membership *r,
     set = calloc(1, sizeof(*set) + wanted->n * sizeof(set->servers[0]));
     if (!set)
         return -ENOMEM;
+    ref_init(&set->references);
     list_init(&set->link);
     set->n = wanted->n;
     for (unsigned i = 0; i < set->n; i++) {
@@ -151,7 +141,7 @@ bool membership_sweep(struct membership *r)
         struct server_set *set = LIST_ENTRY(node, struct server_set, link);
 
         if (!atomic_load_explicit(&set->unseen, memory_order_acquire) ||
-            atomic_load_explicit(&set->held, memory_order_acquire) > 0)
+            ref_count(&set->references) > 1)
             continue;
         list_remove(&set->link);
         membership_free_set(set);
@@ -174,7 +164,7 @@ bool membership_sweep(struct membership *r)
 
 bool membership_is_at(const struct upstream_server *server, const struct membership_place *place)
 {
-    struct endpoint_addresses *at = endpoint_use_addresses(&server->endpoint);
+    struct endpoint_addresses *at = endpoint_hold_addresses(&server->endpoint);
     bool is_there = at ? endpoint_addresses_are(at, place->list, place->n) : place->n == 0;
 
     endpoint_release_addresses(at);

@@ -9,7 +9,7 @@
  *
  * A server is identified by line and addresses. A removed server is ENDPOINT_ABSENT and in no set;
  * if its addresses come back, it returns with sessions and state. It is freed when it has no
- * sessions and no holds (membership_hold()), and no worker can see a set with it (engine/grace).
+ * sessions and no references, and no worker can see a set with it (engine/grace).
  */
 #ifndef UPSTREAM_MEMBERSHIP_H
 #define UPSTREAM_MEMBERSHIP_H
@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "balance/upstream_server.h"
+#include "base/ref.h"
 #include "base/list.h"
 #include "base/must.h"
 #include "engine/lock.h"
@@ -35,9 +36,9 @@ struct membership_place {
 };
 
 struct server_set {
-    struct list link;   /* in membership.replaced */
-    atomic_bool unseen; /* no worker can see the set any more */
-    atomic_uint held;   /* references by membership_take() */
+    struct list link;      /* in membership.replaced */
+    atomic_bool unseen;    /* no worker can see the set any more */
+    struct ref references; /* one is the membership's */
     struct balancer *balancer;
     unsigned n_used;
     unsigned n;
@@ -59,7 +60,7 @@ struct membership {
     _Atomic(struct server_set *) set; /* see note: grace in engine/grace.h */
     /*
      * note: owner. The members below belong to the control loop; before start, to the main thread.
-     * A thread without loop takes the lock to load the set and increment its `held`, and to read a
+     * A thread without loop takes the lock to load the set and hold it, and to read a
      * line's `admin`.
      */
     struct lock lock;
@@ -99,13 +100,13 @@ static inline struct server_set *membership_now(const struct membership *r)
 }
 
 /*
- * membership_take(r) / membership_give_back(set):
- * Add a reference to the current set / release ${set}.
+ * membership_hold_set(r) / membership_release_set(set):
+ * Add a reference to the current set and return it / release one.
  *
- * Owns:   the servers live until membership_give_back()
+ * Owns:   the servers live until membership_release_set()
  */
-struct server_set *membership_take(struct membership *r);
-void membership_give_back(struct server_set *set);
+struct server_set *membership_hold_set(struct membership *r);
+void membership_release_set(struct server_set *set);
 
 /*
  * membership_find_line(r, id):
@@ -130,15 +131,6 @@ struct server_line *membership_find_line(const struct membership *r, const char 
  */
 int membership_update(struct membership *r, const struct server_line *line,
                       const struct membership_place *places, unsigned n, bool *kept) NODISCARD;
-
-/*
- * membership_hold(server) / membership_let_go(server):
- * Keep a server across tasks, even without sessions / release it.
- *
- * Thread: as membership_now(), in the task that found the server / any
- */
-void membership_hold(struct upstream_server *server);
-void membership_let_go(struct upstream_server *server);
 
 /*
  * membership_sweep(r):

@@ -137,6 +137,7 @@ int membership_create_server(struct upstream_server **out, struct membership *r,
     atomic_init(&server->is_draining,
                 server_line_own_admin(line, server->name).state == SERVER_LINE_DRAIN);
     server->line = server_line_hold(line);
+    ref_init(&server->references);
     server->place_weight = place->weight;
     server->place_level = place->level;
     list_init(&server->link);

@@ -30,7 +30,7 @@ int server_line_create(struct server_line **out, const struct upstream_server_co
 
     if (!m)
         return -ENOMEM;
-    atomic_init(&m->line.references, 1);
+    ref_init(&m->line.references);
     m->line.conf = *conf;
     text = (char *)&m->addresses[n];
     m->line.conf.id = server_line_copy_text(&text, conf->id);
@@ -118,14 +118,13 @@ char *server_line_text(const struct server_line *line)
 
 struct server_line *server_line_hold(struct server_line *line)
 {
-    atomic_fetch_add_explicit(&line->references, 1, memory_order_relaxed);
+    ref_hold(&line->references);
     return line;
 }
 
 void server_line_release(struct server_line *line)
 {
-    /* acq_rel: other threads have finished reading when the last release frees the line. */
-    if (!line || atomic_fetch_sub_explicit(&line->references, 1, memory_order_acq_rel) > 1)
+    if (!line || !ref_release(&line->references))
         return;
     server_line_own_free(line->own);
     free(CONTAINER_OF(line, struct server_line_memory, line));

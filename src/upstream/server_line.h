@@ -8,9 +8,8 @@
 #ifndef UPSTREAM_SERVER_LINE_H
 #define UPSTREAM_SERVER_LINE_H
 
-#include <stdatomic.h>
-
 #include "balance/upstream_server.h"
+#include "base/ref.h"
 #include "base/must.h"
 
 enum server_line_state {
@@ -45,7 +44,7 @@ struct server_line_own {
 #define SERVER_LINE_OWN_WEIGHTS 2u
 
 struct server_line {
-    atomic_uint references;
+    struct ref references;
     struct server_line_admin admin;   /* owned by the control loop; see upstream/membership_admin */
     struct server_line_own *own;      /* as `admin`, of single servers; NULL: none */
     struct upstream_server_conf conf; /* a copy, with all that its pointers refer to */

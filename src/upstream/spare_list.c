@@ -218,7 +218,7 @@ static bool spare_may_open(struct spare_list *part)
 static bool spare_open(struct spare_list *part)
 {
     struct upstream *up = part->spare->up;
-    struct endpoint_addresses *at = endpoint_use_addresses(&part->spare->server->endpoint);
+    struct endpoint_addresses *at = endpoint_hold_addresses(&part->spare->server->endpoint);
     struct spare_conn *c = at ? malloc(sizeof(*c)) : NULL;
 
     if (!c || !spare_may_open(part)) {
@@ -389,7 +389,7 @@ void spare_list_begin(struct spare_list *part, struct spare_pool *pool)
     list_init(&part->spoken);
     timer_init_silence(&part->timer, &spare_timer_type);
     list_append(&pool->parts, &part->link);
-    membership_hold(part->spare->server);
+    upstream_server_hold(part->spare->server);
 }
 
 void spare_list_end(struct spare_list *part)
@@ -397,7 +397,7 @@ void spare_list_end(struct spare_list *part)
     spare_list_clear(part);
     list_remove(&part->link);
     part->pool = NULL;
-    membership_let_go(part->spare->server); /* may free the part */
+    upstream_server_release(part->spare->server); /* may free the part */
 }
 
 /* Move the connection of ${c} to ${out}; false: it cannot be used. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ref.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "engine/loop.h"
@@ -93,7 +94,7 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
         return -ENOMEM;
     }
     up->conf = conf;
-    atomic_init(&up->users, 1);
+    ref_init(&up->references);
     ejection_group_init(&up->ejection, &conf->ejection, conf->n_servers);
     atomic_init(&up->bounded, upstream_is_bounded(conf));
     retry_budget_init(&up->retry_budget, conf->retry_budget);
@@ -112,14 +113,13 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
 
 struct upstream *upstream_hold(struct upstream *up)
 {
-    atomic_fetch_add_explicit(&up->users, 1, memory_order_relaxed);
+    ref_hold(&up->references);
     return up;
 }
 
 void upstream_release(struct upstream *up)
 {
-    /* Release: pairs with the acquire in upstream_is_unused(). */
-    MUST(atomic_fetch_sub_explicit(&up->users, 1, memory_order_release) > 0);
+    MUST(!ref_release(&up->references)); /* the owner has one, see base/ref */
 }
 
 bool upstream_sweep_unused(struct upstream *up)
@@ -129,8 +129,7 @@ bool upstream_sweep_unused(struct upstream *up)
 
 bool upstream_is_unused(const struct upstream *up)
 {
-    return atomic_load_explicit(&up->users, memory_order_acquire) == 0 &&
-           wait_queue_is_idle(&up->waiting);
+    return ref_count(&up->references) == 1 && wait_queue_is_idle(&up->waiting);
 }
 
 void upstream_destroy(struct upstream *up)

@@ -15,6 +15,7 @@
 #include "balance/server_tls.h"
 #include "balance/upstream_server.h"
 #include "balance/wait_queue.h"
+#include "base/ref.h"
 #include "base/log.h"
 #include "base/must.h"
 #include "check/check.h"
@@ -92,10 +93,10 @@ struct upstream {
     struct wait_queue waiting;
     atomic_bool bounded; /* sessions may queue: max_connections or a pause has been set */
     /*
-     * note: users. References by the configuration, sessions and pending timers. Add one only while
+     * note: users. References by its owner, sessions and pending timers. Add one only while
      * you own one, or within a task that found the upstream in the configuration.
      */
-    atomic_uint users;
+    struct ref references;
     struct endpoint_group group;
     struct spare_group spares;
     struct log_limit log_limit;

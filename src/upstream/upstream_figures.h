@@ -12,7 +12,7 @@ struct upstream_server;
 /*
  * upstream_figures(up, set, v) / upstream_figures_server(up, server, v):
  * Show ${v} the figures of ${up}, without its servers / of ${server}. ${set} is a set of ${up} from
- * membership_take(); ${server} is in one.
+ * membership_hold_set(); ${server} is in one.
  */
 void upstream_figures(const struct upstream *up, const struct server_set *set,
                       struct figure_visitor *v);

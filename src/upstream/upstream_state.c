@@ -117,7 +117,7 @@ static void upstream_state_write_server(struct upstream *up, struct upstream_ser
 
 void upstream_state_write(struct upstream *up, FILE *f)
 {
-    struct server_set *servers = membership_take(&up->membership);
+    struct server_set *servers = membership_hold_set(&up->membership);
     struct counters_set set;
 
     fprintf(f, "upstream %s", up->name);
@@ -126,7 +126,7 @@ void upstream_state_write(struct upstream *up, FILE *f)
     fputc('\n', f);
     for (unsigned i = 0; i < servers->n; i++)
         upstream_state_write_server(up, servers->servers[i], f);
-    membership_give_back(servers);
+    membership_release_set(servers);
 }
 
 void upstream_state_continue(struct upstream *up, struct counters_report *report)

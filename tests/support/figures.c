@@ -10,12 +10,12 @@
 
 void figures_log_upstream(struct upstream *up)
 {
-    struct server_set *set = membership_take(&up->membership);
+    struct server_set *set = membership_hold_set(&up->membership);
 
     upstream_figures(up, set, figure_log());
     for (unsigned i = 0; i < set->n; i++)
         upstream_figures_server(up, set->servers[i], figure_log());
-    membership_give_back(set);
+    membership_release_set(set);
 }
 
 void figures_log_listeners(struct listeners *ls)

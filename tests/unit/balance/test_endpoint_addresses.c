@@ -82,7 +82,7 @@ static void expect(struct endpoint_addresses *at, unsigned n, unsigned port)
 
 static void expect_now(unsigned n, unsigned port)
 {
-    struct endpoint_addresses *at = endpoint_use_addresses(&endpoint);
+    struct endpoint_addresses *at = endpoint_hold_addresses(&endpoint);
 
     expect(at, n, port);
     endpoint_release_addresses(at);
@@ -94,7 +94,7 @@ GROUP(addresses, setup, teardown);
 
 TEST(addresses, endpoint_without_addresses_is_absent)
 {
-    ck_assert_ptr_null(endpoint_use_addresses(&endpoint));
+    ck_assert_ptr_null(endpoint_hold_addresses(&endpoint));
     endpoint_release_addresses(NULL);
     ck_assert_uint_eq(endpoint_load(&endpoint), ENDPOINT_ABSENT);
 }
@@ -130,7 +130,7 @@ TEST(addresses, the_same_answer_in_another_order_changes_nothing)
     struct address turned[3];
 
     ck_assert_int_eq(set(3, 100), 1);
-    at = endpoint_use_addresses(&endpoint);
+    at = endpoint_hold_addresses(&endpoint);
     ck_assert_int_eq(set(3, 100), 0);
     for (unsigned i = 0; i < 3; i++)
         turned[i] = list[2 - i];
@@ -152,11 +152,11 @@ TEST(addresses, replaced_addresses_live_until_their_last_user_releases_them)
     struct endpoint_addresses *first, *second;
 
     ck_assert_int_eq(set(2, 100), 1);
-    first = endpoint_use_addresses(&endpoint);
+    first = endpoint_hold_addresses(&endpoint);
     ck_assert_int_eq(set(3, 200), 1);
-    second = endpoint_use_addresses(&endpoint);
+    second = endpoint_hold_addresses(&endpoint);
     endpoint_close(&endpoint);
-    ck_assert_ptr_null(endpoint_use_addresses(&endpoint));
+    ck_assert_ptr_null(endpoint_hold_addresses(&endpoint));
     expect(first, 2, 100);
     expect(second, 3, 200);
     endpoint_release_addresses(first);
@@ -184,15 +184,15 @@ TEST(addresses, replaced_addresses_are_kept_until_each_loop_has_run_a_task)
     ck_assert_int_eq(set(2, 100), 1);
     for (unsigned i = 0; i < READERS; i++)
         come_round(i);
-    old = endpoint_use_addresses(&endpoint);
+    old = endpoint_hold_addresses(&endpoint);
     tasks_block_begin(&block, loop_group_at(readers, 1));
     ck_assert_int_eq(set(2, 200), 1);
     expect_now(2, 200); /* whoever comes now finds the new ones */
     come_round(0);
     come_round(2);
-    ck_assert_uint_eq(atomic_load(&old->users), 2); /* the endpoint is still one of them */
+    ck_assert_uint_eq(ref_count(&old->references), 2); /* the endpoint is still one of them */
     tasks_block_end(&block);
-    UNTIL(atomic_load(&old->users) == 1);
+    UNTIL(ref_count(&old->references) == 1);
     expect(old, 2, 100);
     endpoint_release_addresses(old);
 }
@@ -203,9 +203,9 @@ TEST(addresses, without_loop_threads_replaced_addresses_are_released_at_once)
 
     open_readers();
     ck_assert_int_eq(set(2, 100), 1);
-    old = endpoint_use_addresses(&endpoint);
+    old = endpoint_hold_addresses(&endpoint);
     ck_assert_int_eq(set(2, 200), 1);
-    ck_assert_uint_eq(atomic_load(&old->users), 1);
+    ck_assert_uint_eq(ref_count(&old->references), 1);
     endpoint_release_addresses(old);
 }
 
@@ -251,7 +251,7 @@ static void read_addresses(struct task *t)
     struct reader *r = CONTAINER_OF(t, struct reader, task);
 
     if (!r->at)
-        r->at = endpoint_use_addresses(&endpoint);
+        r->at = endpoint_hold_addresses(&endpoint);
     expect(r->at, r->at->n, 100 * r->at->n);
     atomic_fetch_add(&reads, 1);
     if (++r->turns % 3 == 0 || atomic_load(&reading_over)) {

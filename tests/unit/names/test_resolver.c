@@ -186,7 +186,7 @@ static void look(void *arg)
 {
     struct look *l = arg;
     struct endpoint *e = &server_at(l->server)->endpoint;
-    struct endpoint_addresses *at = endpoint_use_addresses(e);
+    struct endpoint_addresses *at = endpoint_hold_addresses(e);
 
     ck_assert_int_eq((endpoint_load(e) & ENDPOINT_ABSENT) != 0, at == NULL);
     l->n = at ? at->n : 0;
@@ -617,7 +617,7 @@ TEST(resolver, replaced_addresses_are_kept_while_in_use)
 
     upstream_conf.resolve_interval_ns = NS_PER_MS;
     start(1, UNTIL_LIMIT_NS);
-    at = endpoint_use_addresses(&server_at(0)->endpoint); /* nobody replaces it yet */
+    at = endpoint_hold_addresses(&server_at(0)->endpoint); /* nobody replaces it yet */
     for (unsigned i = 1; i <= 20; i++) {
         atomic_store(&shift, i);
         UNTIL(port_of(0, 0) == 1000 + i);

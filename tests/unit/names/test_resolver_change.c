@@ -315,7 +315,7 @@ static void do_look(void *arg)
     const struct server_set *set = membership_now(&upstreams[l->upstream]->membership);
 
     for (unsigned i = 0; i < set->n; i++) {
-        struct endpoint_addresses *at = endpoint_use_addresses(&set->servers[i]->endpoint);
+        struct endpoint_addresses *at = endpoint_hold_addresses(&set->servers[i]->endpoint);
 
         if (at && l->n++ == 0)
             l->port = ntohs(at->list[0].u.in.sin_port);

@@ -301,13 +301,13 @@ TEST(checks, server_of_a_name_is_checked_while_the_name_resolves_to_it)
     loop_runner_call(control, do_lead_to, &addresses[1]);
     server = server_at(1);
     UNTIL(flags_of(1) == ENDPOINT_DOWN);
-    membership_hold(server);
+    upstream_server_hold(server);
     loop_runner_call(control, do_lead_to, &addresses[0]);
     ck_assert_ptr_ne(server_at(1), server);
     ck_assert(!checker_has(server->target));
     ck_assert_uint_eq(endpoint_load(&server->endpoint), ENDPOINT_ABSENT);
     ck_assert(checker_has(server_at(1)->target));
-    membership_let_go(server);
+    upstream_server_release(server);
 }
 
 static void do_name(void *arg)

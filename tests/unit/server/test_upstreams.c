@@ -177,13 +177,13 @@ TEST(upstreams, removed_upstream_is_freed_after_its_servers)
     change_all();
     two = find("two");
     server = server_of(two);
-    membership_hold(server);
+    upstream_server_hold(server);
     conf.n_upstreams = 1;
     change_all();
     for (unsigned i = 0; i < 4; i++)
         ck_assert(sweep());
     ck_assert_uint_eq(endpoint_load(&server->endpoint), ENDPOINT_ABSENT);
-    membership_let_go(server);
+    upstream_server_release(server);
     UNTIL(!sweep());
 }
 
@@ -274,7 +274,7 @@ TEST(upstreams, a_cancelled_change_changes_nothing)
     upstreams_cancel(change);
     conf.upstreams = confs;
     ck_assert_ptr_eq(find("one"), one);
-    ck_assert_uint_eq(atomic_load(&one->users), 1);
+    ck_assert_uint_eq(ref_count(&one->references), 1);
     ck_assert(!one->membership.is_being_changed && !two->membership.is_being_changed);
 }
 

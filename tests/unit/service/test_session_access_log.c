@@ -322,7 +322,7 @@ TEST(lines, last_server_tried_is_named_even_if_it_was_removed)
     open_proxy("$server $reason");
     a = membership_now(&upstream->membership)->servers[0];
     client = host_client(&host);
-    UNTIL(atomic_load(&a->held) > 0 && endpoint_active(&a->endpoint) == 0);
+    UNTIL(ref_count(&a->references) > 1 && endpoint_active(&a->endpoint) == 0);
     loop_runner_call(host.loop, remove_servers, NULL);
     sockets_hear_reset(client);
     close(client);

@@ -33,7 +33,7 @@ static struct upstream *find(void *cookie, const char *name)
 
 static unsigned users_of(unsigned i)
 {
-    return atomic_load(&upstreams[i]->users);
+    return ref_count(&upstreams[i]->references);
 }
 
 static void setup(void)

@@ -68,6 +68,7 @@ static void setup(void)
     ops.evict = evict;
     service = (struct service){.ops = &ops, .conf = &session_conf, .listener = "test"};
     server = (struct upstream_server){.endpoint = {.load = &load, .group = &endpoints}};
+    ref_init(&server.references);
     atomic_store(&load, ENDPOINT_DOWN);
     ck_assert_int_eq(loop_group_create(&group, &conf), 0);
     ck_assert_int_eq(worker_create(&worker, loop_group_at(group, 0), &env), 0);
@@ -79,7 +80,7 @@ static void teardown(void)
     loop_runner_stop(control);
     loop_group_stop(group, 0, NS_PER_S);
     loop_runner_join_group(group);
-    ck_assert_uint_eq(atomic_load(&server.held), 0);
+    ck_assert_uint_eq(ref_count(&server.references), 1);
     worker_destroy(worker);
     loop_runner_destroy(control);
     loop_group_destroy(group);
@@ -124,7 +125,7 @@ TEST_EACH(eviction, all_sessions_of_the_server_are_reset_and_the_server_is_relea
         sockets_hear_reset(clients[i]);
         close(clients[i]);
     }
-    UNTIL(atomic_load(&ended) == 3 && atomic_load(&server.held) == 0);
+    UNTIL(atomic_load(&ended) == 3 && ref_count(&server.references) == 1);
 }
 
 TEST(eviction, sessions_of_a_server_removed_meanwhile_are_reset)
@@ -136,7 +137,7 @@ TEST(eviction, sessions_of_a_server_removed_meanwhile_are_reset)
     loop_runner_call(control, begin, &rate);
     sockets_hear_reset(there);
     close(there);
-    UNTIL(atomic_load(&server.held) == 0);
+    UNTIL(ref_count(&server.references) == 1);
 }
 
 TEST(eviction, many_sessions_are_reset_in_bounded_steps)
@@ -147,7 +148,7 @@ TEST(eviction, many_sessions_are_reset_in_bounded_steps)
     for (unsigned i = 0; i < MANY; i++)
         clients[i] = client();
     loop_runner_call(control, begin, &rate);
-    UNTIL(atomic_load(&ended) == MANY && atomic_load(&server.held) == 0);
+    UNTIL(atomic_load(&ended) == MANY && ref_count(&server.references) == 1);
     ck_assert_uint_ge(evicted_first, 1);
     ck_assert_uint_le(evicted_first, 2 * SESSION_SET_STEP); /* a control task, a tail task */
     for (unsigned i = 0; i < MANY; i++)
@@ -165,7 +166,7 @@ TEST(eviction, rate_applies_to_all_steps_of_a_tick_together)
     for (unsigned i = 0; i < MANY; i++)
         clients[i] = client();
     loop_runner_call(control, begin, &rate);
-    UNTIL(atomic_load(&ended) == MANY && atomic_load(&server.held) == 0);
+    UNTIL(atomic_load(&ended) == MANY && ref_count(&server.references) == 1);
     ck_assert_int_ge(evicted_at_ns[MORE_THAN_STEP] - evicted_at_ns[MORE_THAN_STEP - 1],
                      EVICTION_TICK_NS);
     for (unsigned i = 0; i < MANY; i++)
@@ -190,7 +191,7 @@ TEST(eviction, sessions_of_a_worker_with_a_full_queue_are_reset)
     tasks_block_end(&block);
     sockets_hear_reset(there);
     close(there);
-    UNTIL(atomic_load(&server.held) == 0);
+    UNTIL(ref_count(&server.references) == 1);
 }
 
 TEST(eviction, worker_without_a_thread_is_not_started)
@@ -198,6 +199,6 @@ TEST(eviction, worker_without_a_thread_is_not_started)
     unsigned rate = 0;
 
     loop_runner_call(control, begin, &rate);
-    ck_assert_uint_eq(atomic_load(&server.held), 0);
+    ck_assert_uint_eq(ref_count(&server.references), 1);
     ck_assert_int_eq(loop_state(loop_group_at(group, 0)), LOOP_NOT_STARTED);
 }

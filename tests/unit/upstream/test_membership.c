@@ -341,11 +341,11 @@ TEST(membership, reference_keeps_a_removed_server)
     open_group();
     ck_assert_int_eq(update(1, "12"), 1);
     old = find("one@127.0.0.1:1001");
-    membership_hold(old);
+    upstream_server_hold(old);
     ck_assert_int_eq(update(1, "2"), 1);
     ck_assert_uint_eq(remembered(), 3);
     ck_assert_str_eq(old->name, "one@127.0.0.1:1001");
-    membership_let_go(old);
+    upstream_server_release(old);
     ck_assert_uint_eq(remembered(), 2);
 }
 
@@ -355,12 +355,12 @@ TEST(membership, server_set_taken_by_a_reader_keeps_its_servers)
 
     open_group();
     ck_assert_int_eq(update(1, "12"), 1);
-    set = membership_take(&upstream->membership);
+    set = membership_hold_set(&upstream->membership);
     ck_assert_int_eq(update(1, "3"), 1);
     ck_assert_int_eq(update(1, "4"), 1);
     ck_assert_uint_eq(remembered(), 5); /* in a set or not: the oldest one may have it */
     ck_assert_str_eq(set->servers[2]->name, "one@127.0.0.1:1002");
-    membership_give_back(set);
+    membership_release_set(set);
     ck_assert_uint_eq(remembered(), 2);
 }
 
@@ -409,9 +409,9 @@ TEST(membership, server_added_and_removed_in_turn_is_always_in_a_list)
     lines[0] = lines[1];
     open_group();
     ck_assert_int_eq(update(1, "1"), 1);
-    membership_hold(find("one@127.0.0.1:1001"));
+    upstream_server_hold(find("one@127.0.0.1:1001"));
     ck_assert_int_eq(update(1, "2"), 1);
-    membership_hold(find("one@127.0.0.1:1002"));
+    upstream_server_hold(find("one@127.0.0.1:1002"));
     upstream->group.changed = look_for_one;
     for (unsigned i = 0; i < 4; i++)
         ck_assert_int_eq(update(1, i % 2 ? "2" : "1"), 1);
@@ -499,7 +499,7 @@ static void pick_and_leave(void *arg)
     (void)arg;
     for (unsigned i = 0; i < 20; i++) {
         struct upstream_server *server = pick();
-        struct endpoint_addresses *at = endpoint_use_addresses(&server->endpoint);
+        struct endpoint_addresses *at = endpoint_hold_addresses(&server->endpoint);
 
         ck_assert_ptr_nonnull(at);
         ck_assert_uint_ge(strlen(server->name), 5);
@@ -528,11 +528,11 @@ static void *read_sets(void *arg)
 {
     (void)arg;
     while (!atomic_load(&over)) {
-        struct server_set *set = membership_take(&upstream->membership);
+        struct server_set *set = membership_hold_set(&upstream->membership);
 
         for (unsigned i = 0; i < set->n; i++)
             ck_assert_uint_ge(strlen(set->servers[i]->name), 5);
-        membership_give_back(set);
+        membership_release_set(set);
     }
     return NULL;
 }

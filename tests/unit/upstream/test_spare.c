@@ -79,7 +79,7 @@ static void teardown(void)
 {
     loop_runner_call(loop, do_stop, NULL);
     loop_runner_stop(loop);
-    ck_assert_uint_eq(atomic_load(&server->held), 0);
+    ck_assert_uint_eq(ref_count(&server->references), 1);
     ck_assert_uint_eq(atomic_load(&descriptors.used) + atomic_load(&descriptors.lent), 0);
     spare_pools_destroy(pools);
     netloop_destroy(net);
@@ -154,7 +154,7 @@ TEST(what_a_loop_gives, pool_keeps_the_configured_number_and_lends_a_descriptor_
     ck_assert_uint_eq(idle(), KEEP);
     ck_assert_uint_eq(atomic_load(&descriptors.used), KEEP);
     ck_assert_uint_eq(atomic_load(&descriptors.lent), KEEP);
-    ck_assert_uint_eq(atomic_load(&server->held), 1);
+    ck_assert_uint_eq(ref_count(&server->references), 2);
 }
 
 TEST(what_a_loop_gives, taken_connection_belongs_to_the_caller_and_is_replaced)
@@ -260,7 +260,7 @@ TEST(what_a_loop_gives, without_a_pool_or_configured_spares_none_are_opened)
     ck_assert_ptr_null(server->spare);
     loop_runner_call(loop, do_take, &t);
     ck_assert_int_eq(t.fd, -1);
-    ck_assert_uint_eq(atomic_load(&server->held), 0);
+    ck_assert_uint_eq(ref_count(&server->references), 1);
 }
 
 /* ---- when none are kept ---- */
@@ -281,7 +281,7 @@ TEST_EACH(when_none_are_kept, server_that_is_down_ejected_or_absent_has_no_spare
     UNTIL(idle() == 0);
     ck_assert_int_eq(take(), -1);
     ck_assert_uint_eq(counted(SPARE_DROPPED), KEEP);
-    UNTIL(atomic_load(&server->held) == (marks[_i] == ENDPOINT_ABSENT ? 0 : 1));
+    UNTIL(ref_count(&server->references) == (marks[_i] == ENDPOINT_ABSENT ? 1 : 2));
     close_accepted();
     (void)endpoint_clear_flag(&server->endpoint, marks[_i]);
     accept_some(KEEP);

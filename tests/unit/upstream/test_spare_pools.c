@@ -206,12 +206,12 @@ TEST(pools, added_servers_get_spares_and_removed_servers_lose_theirs)
     UNTIL(spares_of(a) == WORKERS);
     next.servers = &servers[1];
     next.n_servers = 2;
-    membership_hold(a);
+    upstream_server_hold(a);
     change_to(&next);
     UNTIL(spares_of(a) == 0);
     for (unsigned i = 0; i < 2; i++)
         UNTIL(spares_of(server_at(i)) == WORKERS);
-    membership_let_go(a);
+    upstream_server_release(a);
 }
 
 TEST(pools, unused_upstream_has_no_spares)

@@ -95,7 +95,7 @@ static void teardown(void)
     loop_runner_call(loop, do_stop, NULL);
     loop_runner_stop(loop);
     tls_handshakes_stop(handshakes);
-    ck_assert_uint_eq(atomic_load(&server->held), 0);
+    ck_assert_uint_eq(ref_count(&server->references), 1);
     spare_pools_destroy(pools);
     netloop_destroy(net);
     loop_destroy(loop);

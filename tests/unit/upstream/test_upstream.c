@@ -169,7 +169,7 @@ TEST(upstream, server_given_by_name_is_picked_when_its_addresses_are_set)
     servers[0].names = UPSTREAM_NAME_ONE;
     servers[0].n_addresses = 0;
     open_group(1);
-    ck_assert_ptr_null(endpoint_use_addresses(&server_at(0)->endpoint));
+    ck_assert_ptr_null(endpoint_hold_addresses(&server_at(0)->endpoint));
     pick(-ENOENT);
     ck_assert_int_eq(upstream_set_addresses(upstream, server_at(0), &address, 1), 1);
     upstream_leave(upstream, pick(0), UPSTREAM_UNKNOWN);

@@ -295,14 +295,14 @@ TEST(change, server_with_another_address_is_a_new_server)
 
     open_group();
     a = server_at(0);
-    membership_hold(a);
+    upstream_server_hold(a);
     next_servers[0].addresses = &addresses[SERVERS];
     change_all();
     ck_assert_str_eq(names(), "a b");
     ck_assert_ptr_ne(server_at(0), a);
     ck_assert_uint_eq(load(a), ENDPOINT_ABSENT);
     ck_assert_uint_eq(load(server_at(0)), 0);
-    membership_let_go(a);
+    upstream_server_release(a);
     ck_assert_uint_eq(remembered(), 2);
 }
 
@@ -725,7 +725,7 @@ static void client_step(struct client *c)
     }
     balancer_begin(&c->pick, 0);
     if (upstream_pick(upstream, &c->pick, &c->at) == 0) {
-        struct endpoint_addresses *at = endpoint_use_addresses(&c->at->endpoint);
+        struct endpoint_addresses *at = endpoint_hold_addresses(&c->at->endpoint);
 
         ck_assert_ptr_nonnull(at);
         endpoint_release_addresses(at);
@@ -832,7 +832,7 @@ TEST(change, workers_pick_and_wait_during_changes)
     loop_runner_stop(control);
     ck_assert_uint_eq(atomic_load(&upstream->group.load), 0);
     ck_assert_uint_eq(remembered(), membership_now(members())->n);
-    ck_assert_uint_eq(atomic_load(&upstream->users), 1);
+    ck_assert_uint_eq(ref_count(&upstream->references), 1);
     ck_assert(wait_queue_is_idle(&upstream->waiting));
     loop_runner_destroy(control);
     loop_group_destroy(workers);
