@@ -35,8 +35,8 @@
 #include "daemon/upgrade.h"
 #include "daemon/user_check.h"
 #include "engine/loop.h"
+#include "handover/server_upgrade.h"
 #include "server/server.h"
-#include "server/server_upgrade.h"
 #include "tls/tls_memory.h"
 
 struct process {

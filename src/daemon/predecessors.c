@@ -14,8 +14,8 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/hand_over.h"
-#include "server/server_settings.h"
-#include "server/server_state.h"
+#include "handover/server_settings.h"
+#include "handover/server_state.h"
 
 struct predecessor {
     struct list link;

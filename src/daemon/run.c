@@ -21,8 +21,8 @@
 #include "daemon/signals.h"
 #include "daemon/upgrade.h"
 #include "daemon/watchdog_feeder.h"
+#include "handover/server_upgrade.h"
 #include "server/server_figures.h"
-#include "server/server_upgrade.h"
 
 /*
  * While draining, extend systemd's stop timeout every TICK_NS: a drain may take longer than

@@ -19,11 +19,11 @@
 #include "daemon/program.h"
 #include "daemon/successor.h"
 #include "daemon/ticket_keys.h"
+#include "handover/server_settings.h"
+#include "handover/server_state.h"
+#include "handover/server_upgrade.h"
 #include "listen/listeners.h"
 #include "server/server.h"
-#include "server/server_settings.h"
-#include "server/server_state.h"
-#include "server/server_upgrade.h"
 
 enum upgrade_state { UPGRADE_SERVING, UPGRADE_STARTING, UPGRADE_IS_REPLACED };
 

@@ -181,7 +181,7 @@ unsigned listeners_sockets_wanted(struct listeners *ls);
  */
 struct listener_generation **listeners_hold_all(struct listeners *ls, unsigned *n);
 
-/* listeners_write_state(ls, f): write the counters of each listener, as in server/server_state. */
+/* listeners_write_state(ls, f): write each listener's counters, as in handover/server_state. */
 void listeners_write_state(struct listeners *ls, FILE *f);
 
 /*

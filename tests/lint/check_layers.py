@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The layer rule, read from the includes.
 
-    daemon -> admin -> config -> server -> sessions -> listen -> service -> handlers -> names -> upstream -> check
-           -> balance -> limits -> tls -> stats -> net -> engine -> base
+    daemon -> admin -> config -> handover -> server -> sessions -> listen -> service -> handlers -> names -> upstream
+           -> check -> balance -> limits -> tls -> stats -> net -> engine -> base
 
 reactorctl is another program, in `ctl`: of the layers it uses base.
 
@@ -14,7 +14,7 @@ import re
 import sys
 
 LAYERS = ["base", "engine", "net", "stats", "tls", "limits", "balance", "check", "upstream", "names",
-          "handlers", "service", "listen", "sessions", "server", "config", "admin", "daemon"]
+          "handlers", "service", "listen", "sessions", "server", "handover", "config", "admin", "daemon"]
 PROGRAM = "ctl"
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 
@@ -88,6 +88,8 @@ def main():
     circle = find_circle({name: to for name, to in graph.items() if name.endswith(".h")})
     if circle:
         problems.append("headers include each other: " + " -> ".join(circle))
+    readme = (src.parent / "README.md").read_text()
+    problems += [f"README.md: src/{layer} has no line" for layer in LAYERS if f"\n| `{layer}` |" not in readme]
     if count == 0:
         problems.append("no source was found")
     print("\n".join(problems) if problems else f"layers: {count} files keep the rule")

@@ -16,6 +16,7 @@ LAYERS = {
     "listen": ["listen", "limits"],
     "sessions": ["threads", "limits"],
     "server": ["start", "stop", "limits"],
+    "handover": ["upgrade", "start"],
     "config": ["config", "broken"],
     "daemon": ["start", "logs"],
 }

@@ -1,4 +1,4 @@
-#include "server/server_upgrade.h"
+#include "handover/server_upgrade.h"
 
 #include "listen/listeners.h"
 #include "server/server_internal.h"

@@ -1,5 +1,5 @@
 /*
- * server/server_state: what another process reports, before the start, while the server runs, and
+ * handover/server_state: what another process reports, before the start, while the server runs, and
  * after that process was killed.
  */
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "handover/server_state.h"
 #include "server/server.h"
 #include "server/server_conf.h"
-#include "server/server_state.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/sockets.h"

@@ -1,4 +1,4 @@
-#include "server/server_state.h"
+#include "handover/server_state.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /*
- * server/server_state: continues the counters and server health that another process reports.
+ * handover/server_state: continues the counters and server health that another process reports.
  *
  * A report is text: a line for each listener, upstream and server, with its totals so far. The
  * increase over the previous report is added to the counters of this process, those of the object
@@ -7,8 +7,8 @@
  *
  *   listen NAME KEY=VALUE ...         and the lines of upstream/upstream_state
  */
-#ifndef SERVER_SERVER_STATE_H
-#define SERVER_SERVER_STATE_H
+#ifndef HANDOVER_SERVER_STATE_H
+#define HANDOVER_SERVER_STATE_H
 
 #include <stdio.h>
 

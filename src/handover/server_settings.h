@@ -1,6 +1,6 @@
 /*
- * server/server_settings: hands what an administrator set at run time to the process that replaces
- * this one.
+ * handover/server_settings: hands what an administrator set at run time to the process that
+ * replaces this one.
  *
  * One line for each setting: its value now, and the configured value. As in a reload, a setting
  * ends if another value is configured for the new process.
@@ -16,8 +16,8 @@
  * the most clients to hold, RATE the clients released per second. A pause has no configured
  * value.
  */
-#ifndef SERVER_SERVER_SETTINGS_H
-#define SERVER_SERVER_SETTINGS_H
+#ifndef HANDOVER_SERVER_SETTINGS_H
+#define HANDOVER_SERVER_SETTINGS_H
 
 #include <stdio.h>
 

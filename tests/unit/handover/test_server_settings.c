@@ -1,6 +1,6 @@
 /*
- * server/server_settings: what an administrator set in another process holds here, before the start
- * and while the server runs, unless the configuration says something else.
+ * handover/server_settings: what an administrator set in another process holds here, before the
+ * start and while the server runs, unless the configuration says something else.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "handover/server_settings.h"
 #include "server/server.h"
 #include "server/server_conf.h"
 #include "server/server_pause.h"
-#include "server/server_settings.h"
 #include "support/log_lines.h"
 #include "support/sockets.h"
 #include "support/suite.h"

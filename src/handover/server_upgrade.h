@@ -1,6 +1,6 @@
-/* server/server_upgrade: hands listen sockets over when a new process replaces an old one. */
-#ifndef SERVER_SERVER_UPGRADE_H
-#define SERVER_SERVER_UPGRADE_H
+/* handover/server_upgrade: hands listen sockets over when a new process replaces an old one. */
+#ifndef HANDOVER_SERVER_UPGRADE_H
+#define HANDOVER_SERVER_UPGRADE_H
 
 #include "base/must.h"
 

@@ -1,4 +1,4 @@
-#include "server/server_settings.h"
+#include "handover/server_settings.h"
 
 #include <errno.h>
 #include <inttypes.h>
