@@ -484,6 +484,11 @@ def optional(t):
                 check_equal(net.read_to_end(server), b"PRO", "what was begun, and the end")
 
 
+def no_tasks(daemon):
+    """Has each loop done what it was told? Not each thread need have run when a reload is done."""
+    return not any(re.search(r"tasks_pending=[1-9]", line) for line in daemon.statistics("work-"))
+
+
 @test()
 def switched_off(t):
     """a reload turns accept_proxy off while clients' headers are awaited: they are served with a header or without"""
@@ -492,6 +497,7 @@ def switched_off(t):
         proxied.sendall(LINE[:20])
         t.eventually(lambda: daemon.counts("listen echo sessions=")["sessions"] == 2, "both have come")
         daemon.reload(echo(front, ""))
+        t.eventually(lambda: no_tasks(daemon), "the loops know the new configuration")
         check_equal(net.exchange(bare, b"hello"), b"hello", "without a header")
         proxied.sendall(LINE[20:])
         check_equal(net.exchange(proxied, b"hello"), b"hello", "behind its header")
