@@ -7,7 +7,10 @@
 void channel_run_end(struct task *t)
 {
     struct channel *ch = CONTAINER_OF(t, struct channel, end);
+    struct handler *tail = ch->pipeline.tail;
 
+    if (tail->ops->closing)
+        tail->ops->closing(tail);
     hangup_leave(&channel_net(ch)->hangup, &ch->hangup);
     channel_drop_pending(ch);
     channel_linger_end(ch);

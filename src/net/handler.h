@@ -1,8 +1,8 @@
 /*
  * net/handler: one step of a channel's pipeline.
  *
- * NULL operations are skipped. The tail needs all inbound operations except `burst` and
- * `end_noticed`.
+ * NULL operations are skipped. The tail needs all inbound operations except `burst`, `end_noticed`
+ * and `closing`.
  */
 #ifndef NET_HANDLER_H
 #define NET_HANDLER_H
@@ -56,6 +56,11 @@ struct handler_ops {
      * channel_notice_end(). Also called when both directions have ended.
      */
     void (*end_noticed)(struct handler *h);
+    /*
+     * For the tail, optional: the channel is about to close its descriptor, which can still be
+     * asked (getsockopt(2)). HANDLER_CLOSED follows.
+     */
+    void (*closing)(struct handler *h);
     /* Send ${data}: pass it on with handler_write(). */
     int (*write)(struct handler *h, const void *data, size_t len);
     /* Send end of file: pass it on with handler_shutdown_write(). May be called again. */

@@ -86,6 +86,11 @@ static void proxy_client_ended(struct handler *h, enum handler_end what, int err
     session_leg_ended(&p->session, h->channel, what, error);
 }
 
+static void proxy_client_closing(struct handler *h)
+{
+    session_leg_closing(&CONTAINER_OF(h, struct proxy, to_server.handler)->session, h->channel);
+}
+
 /* The preface passes on events while no server is connected. */
 static void proxy_client_on_event(struct handler *h)
 {
@@ -96,4 +101,5 @@ const struct handler_ops proxy_waiting_ops = {.name = "waiting",
                                               .active = proxy_client_on_event,
                                               .ended = proxy_client_ended,
                                               .end_noticed = proxy_client_end_noticed,
+                                              .closing = proxy_client_closing,
                                               .writable = proxy_client_on_event};

@@ -64,10 +64,16 @@ static void relay_ended(struct handler *h, enum handler_end what, int error)
     session_leg_ended(r->session, h->channel, what, error);
 }
 
-#define RELAY_OPS(how_to_read)                                                                     \
-    {                                                                                              \
-        .name = "relay", .active = relay_active, .read = (how_to_read), .burst = relay_burst,      \
-        .ended = relay_ended, .writable = relay_writable, .allow = relay_allow, .took = relay_took \
+static void relay_closing(struct handler *h)
+{
+    session_leg_closing(relay_of(h)->session, h->channel);
+}
+
+#define RELAY_OPS(how_to_read)                                                                \
+    {                                                                                         \
+        .name = "relay", .active = relay_active, .read = (how_to_read), .burst = relay_burst, \
+        .ended = relay_ended, .writable = relay_writable, .allow = relay_allow,               \
+        .took = relay_took, .closing = relay_closing                                          \
     }
 
 static const struct handler_ops relay_ops = RELAY_OPS(relay_read);

@@ -132,8 +132,9 @@ struct session {
     uint8_t preface; /* unfinished stages of the preface, bits 1 << enum session_preface_part */
     bool draining;
     bool leaving; /* session_leave_by() was called */
-    enum session_phase phase;
-    enum session_reason reason;
+    enum session_phase phase : 8;
+    enum session_reason reason : 8;
+    uint32_t client_rtt_us;       /* for the access log; 0: not asked, or none */
     uint64_t number;              /* in the access log; 0: not logged */
     uint64_t order;               /* ascending number, given by its worker */
     const struct address *listen; /* listen address; NULL: unknown */
@@ -244,6 +245,9 @@ void session_leg_lost(struct session *s, unsigned leg);
  * Thread: loop of ${s}
  */
 void session_leg_ended(struct session *s, struct channel *ch, enum handler_end what, int error);
+
+/* session_leg_closing(s, ch): ask the kernel for what the access log says of ${ch}. Thread: loop */
+void session_leg_closing(struct session *s, struct channel *ch);
 
 /*
  * session_drain(s):

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "engine/loop.h"
+#include "net/sock.h"
 #include "service/session.h"
 #include "service/session_header.h"
 #include "service/session_hello.h"
@@ -47,6 +48,14 @@ static void session_access_log_put(const struct service *service, const struct a
                    access_log_format_write(service->access_log_format, r, line));
 }
 
+void session_access_log_ask(struct session *s)
+{
+    const struct service *service = s->service;
+
+    if (service->access_log && access_log_format_asks(service->access_log_format))
+        s->client_rtt_us = sock_rtt_us(s->legs[0]->io.fd);
+}
+
 static void session_access_log_write(struct session *s, enum session_reason reason)
 {
     struct access_log_record r = session_access_log_record(s->service);
@@ -61,6 +70,7 @@ static void session_access_log_write(struct session *s, enum session_reason reas
     session_header_describe(s, &r);
     session_hello_describe(s, &r);
     session_tls_describe(s, &r);
+    r.client_rtt_us = s->client_rtt_us;
     r.reason = reason;
     if (client) {
         r.bytes_in = client->bytes_in;
@@ -121,5 +131,7 @@ void session_access_log_look(struct session *s, int64_t now_ns)
     if (now_ns < session_access_log_due_ns(s))
         return;
     s->access_lines = (uint32_t)((now_ns - s->began_at_ns) / s->service->access_log_interval_ns);
+    if (s->legs[0] && !channel_ended(s->legs[0]))
+        session_access_log_ask(s);
     session_access_log_write(s, SESSION_OPEN);
 }

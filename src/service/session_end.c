@@ -295,6 +295,12 @@ static void session_leg_rejected(struct session *s, struct channel *ch, int erro
         session_reset(s, s->reason);
 }
 
+void session_leg_closing(struct session *s, struct channel *ch)
+{
+    if (ch == s->legs[0])
+        session_access_log_ask(s);
+}
+
 void session_leg_ended(struct session *s, struct channel *ch, enum handler_end what, int error)
 {
     if (what != HANDLER_CLOSED || error < 0)

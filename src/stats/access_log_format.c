@@ -18,6 +18,7 @@ struct access_piece {
 
 struct access_log_format {
     enum access_log_text_style style;
+    bool asks;
     unsigned n_pieces;
     size_t max_bytes;
     struct access_piece *pieces;
@@ -76,6 +77,7 @@ static int access_log_format_add_variable(const struct access_parser *p, const c
         return access_log_format_refuse(p, ACCESS_LOG_FORMAT_UNKNOWN, name, len);
     f->pieces[f->n_pieces++] = (struct access_piece){.bytes = "", .variable = variable};
     f->max_bytes += access_log_variable_max_bytes(variable);
+    f->asks |= access_log_variable_asks(variable);
     return 0;
 }
 
@@ -218,6 +220,11 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
         return access_log_format_refuse(&p, ACCESS_LOG_FORMAT_LONG, text, strlen(text));
     *out = f;
     return 0;
+}
+
+bool access_log_format_asks(const struct access_log_format *f)
+{
+    return f->asks;
 }
 
 size_t access_log_format_write(const struct access_log_format *f, const struct access_log_record *r,

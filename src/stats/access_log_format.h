@@ -49,6 +49,9 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
 /* access_log_format_variable(i): name of variable ${i}, from 0; NULL after the last. */
 const char *access_log_format_variable(unsigned i);
 
+/* access_log_format_asks(f): must the client's descriptor be asked for a line, while it is open? */
+bool access_log_format_asks(const struct access_log_format *f);
+
 /*
  * access_log_format_write(f, r, line):
  * Write the line of ${r} to ${line}, of ACCESS_LOG_LINE_BYTES; return its length.

@@ -52,6 +52,7 @@ struct access_log_record {
     int64_t connect_ns;
     int64_t first_byte_ns;      /* from the session's start to the server's first byte */
     uint64_t tries;             /* servers tried */
+    uint64_t client_rtt_us;     /* smoothed round-trip time to the client; 0: unknown */
     enum session_reason reason; /* SESSION_OPEN: still open */
 };
 

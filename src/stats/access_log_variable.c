@@ -181,6 +181,14 @@ static void access_log_variable_write_pid(struct access_log_text *t, const void 
     access_log_text_number(t, (uint64_t)pid);
 }
 
+static void access_log_variable_write_rtt(struct access_log_text *t, const void *value)
+{
+    if (*(const uint64_t *)value > 0)
+        access_log_variable_write_number(t, value);
+    else
+        access_log_text_missing(t);
+}
+
 /* clang-format off */
 /* The writer for the type of ${member}. */
 #define WRITER(member)                                                  \
@@ -194,7 +202,6 @@ static void access_log_variable_write_pid(struct access_log_text *t, const void 
 #define AT(member) offsetof(struct access_log_record, member)
 #define OF(member) WRITER(member), AT(member)
 
-/* In the order of the format `json`. */
 static const struct access_log_variable variables[] = {
     {"time", access_log_variable_write_time, AT(time_ns), TIME_BYTES},
     {"msec", access_log_variable_write_msec, AT(time_ns), 0},
@@ -230,6 +237,7 @@ static const struct access_log_variable variables[] = {
     {"tls_handshake_time", OF(tls_handshake_ns), 0},
     {"tls_alert", OF(tls_alert), NAME_BYTES},
     {"server_tls_alert", OF(server_tls_alert), NAME_BYTES},
+    {"client_rtt", access_log_variable_write_rtt, AT(client_rtt_us), 0},
 };
 /* clang-format on */
 
@@ -250,6 +258,11 @@ const struct access_log_variable *access_log_variable_find(const char *name, siz
         if (strlen(variables[i].name) == len && memcmp(variables[i].name, name, len) == 0)
             return &variables[i];
     return NULL;
+}
+
+bool access_log_variable_asks(const struct access_log_variable *v)
+{
+    return v->offset == AT(client_rtt_us);
 }
 
 size_t access_log_variable_max_bytes(const struct access_log_variable *v)

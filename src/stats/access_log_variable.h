@@ -4,6 +4,7 @@
 #ifndef STATS_ACCESS_LOG_VARIABLE_H
 #define STATS_ACCESS_LOG_VARIABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct access_log_record;
@@ -32,6 +33,9 @@ const struct access_log_variable *access_log_variable_find(const char *name, siz
 /* access_log_variable_write(v, t, r): write the value of ${v} in ${r}. */
 void access_log_variable_write(const struct access_log_variable *v, struct access_log_text *t,
                                const struct access_log_record *r);
+
+/* access_log_variable_asks(v): does only the client's open descriptor have the value of ${v}? */
+bool access_log_variable_asks(const struct access_log_variable *v);
 
 /* access_log_variable_max_bytes(v): length of the longest written value, in any style. */
 size_t access_log_variable_max_bytes(const struct access_log_variable *v);

@@ -245,6 +245,25 @@ def interval(t):
                 "reasons")
 
 
+@test(each=[{"kind": "TCP", "ends": "closes"}, {"kind": "TCP", "ends": "resets"}, {"kind": "unix", "ends": "closes"}])
+def client_rtt(t, kind, ends):
+    """$client_rtt of a {kind} client that {ends} is the kernel's: a number for TCP, also while it is open, - for unix"""
+    address, path = t.address() if kind == "TCP" else t.path("sock"), t.path("access.log")
+    config = echo(address, f"access_log = {path}\naccess_log_format = $client_rtt $reason\naccess_log_interval = 1s")
+    with t.daemon(config) as daemon:
+        with net.connect(address) as client:
+            net.exchange(client, b"hello")
+            t.eventually(lambda: whole_lines(path), "a line", within=10)
+            if ends == "resets":
+                net.reset(client)
+        t.eventually(lambda: b"client_" in whole_lines(path)[-1], "the last line")
+        daemon.stop()
+    said = [line.decode().split() for line in lines_of(path)]
+    check_equal((said[0][1], said[-1][1]), ("open", "client_reset" if ends == "resets" else "client_fin"), "reasons")
+    for rtt, _ in said:
+        check(0 < int(rtt) < 10_000_000 if kind == "TCP" else rtt == "-", f"the lines: {said}")
+
+
 @test()
 def shared(t):
     """listeners that name the same file share it, each with its own format"""

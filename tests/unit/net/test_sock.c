@@ -442,6 +442,23 @@ TEST(sock, a_connection_is_made)
     close(listening);
 }
 
+TEST(sock, the_round_trip_time_of_tcp_is_measured_and_that_of_unix_is_0)
+{
+    int ours, theirs;
+
+    sockets_tcp(&ours, &theirs);
+    sockets_say(ours, "x");
+    sockets_hear(theirs, "x");
+    ck_assert_uint_gt(sock_rtt_us(ours), 0);
+    ck_assert_uint_gt(sock_rtt_us(theirs), 0);
+    close(ours);
+    close(theirs);
+    sockets_unix(&ours, &theirs);
+    ck_assert_uint_eq(sock_rtt_us(ours), 0);
+    close(ours);
+    close(theirs);
+}
+
 TEST(sock, a_refused_connection_is_told_once)
 {
     int bound = sockets_bound(&a), fd = connect_and_wait();

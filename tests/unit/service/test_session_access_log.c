@@ -142,6 +142,73 @@ TEST(lines, echo_session_has_one_line_at_its_end)
     expect("1 front - - - 5 5 - - - 0 client_fin\n");
 }
 
+static void expect_rtt_of_ended_client(const char *reason)
+{
+    unsigned rtt_us;
+    char word[32];
+
+    UNTIL(lines() == 1);
+    ck_assert_int_eq(sscanf(text, "%u %31s\n", &rtt_us, word), 2);
+    ck_assert_uint_gt(rtt_us, 0);
+    ck_assert_str_eq(word, reason);
+}
+
+TEST(lines, client_rtt_is_asked_before_an_echo_client_is_closed)
+{
+    int client;
+
+    open_host(&echo_ops, "$client_rtt $reason");
+    client = host_client(&host);
+    sockets_say(client, "hello");
+    sockets_hear(client, "hello");
+    close(client);
+    expect_rtt_of_ended_client("client_fin");
+}
+
+TEST(lines, client_rtt_is_asked_of_a_client_that_was_reset)
+{
+    int client;
+
+    open_host(&echo_ops, "$client_rtt $reason");
+    client = host_client(&host);
+    sockets_say(client, "hello");
+    sockets_hear(client, "hello");
+    sockets_reset(client);
+    expect_rtt_of_ended_client("client_reset");
+}
+
+TEST(lines, client_rtt_is_asked_of_a_client_that_was_closed_before_its_server)
+{
+    int client, server;
+
+    open_proxy("$client_rtt $reason");
+    client = host_client(&host);
+    server = sockets_accept(listening);
+    close(client);
+    sockets_hear_end(server);
+    PAUSE_MS(30);
+    close(server);
+    expect_rtt_of_ended_client("client_fin");
+}
+
+TEST(lines, client_rtt_is_asked_of_a_client_that_leaves_the_queue)
+{
+    int holder, server, client;
+
+    servers[1].max_connections = 1;
+    conf.queue_length = 1;
+    conf.queue_timeout_ns = 3600 * NS_PER_S;
+    open_proxy("$client_rtt $reason");
+    holder = host_client(&host);
+    server = sockets_accept(listening);
+    client = host_client(&host);
+    UNTIL(wait_queue_length(&upstream->waiting) == 1);
+    sockets_reset(client);
+    expect_rtt_of_ended_client("client_reset");
+    close(holder);
+    close(server);
+}
+
 TEST(lines, line_of_a_proxied_session_names_its_server)
 {
     char wanted[256], there[ADDRESS_TEXT_BYTES];

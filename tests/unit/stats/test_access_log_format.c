@@ -137,6 +137,8 @@ static const struct {
     {"json: reason , client\t", "{\"reason\":\"client_fin\",\"client\":\"192.0.2.7\"}"},
     {"jsonx $tries", "jsonx 2"},
     {"text $tries", "text 2"},
+    {"$client_rtt", "-"},
+    {"json:client_rtt", "{\"client_rtt\":null}"},
 };
 
 TEST_EACH(lines, custom_format_is_followed, ARRAY_LEN(golden))
@@ -145,6 +147,30 @@ TEST_EACH(lines, custom_format_is_followed, ARRAY_LEN(golden))
 
     record.id = &id;
     ck_assert_str_eq(line_of(golden[_i].format), golden[_i].line);
+}
+
+TEST(lines, client_rtt_is_a_number_of_microseconds)
+{
+    record.client_rtt_us = 1234;
+    ck_assert_str_eq(line_of("$client_rtt"), "1234");
+    ck_assert_str_eq(line_of("json:client_rtt"), "{\"client_rtt\":1234}");
+}
+
+static const struct {
+    const char *format;
+    bool asks;
+} asking[] = {{"text", false},
+              {"json", false},
+              {"$client $duration", false},
+              {"$client_rtt", true},
+              {"json:client,client_rtt,tries", true}};
+
+TEST_EACH(lines, only_a_format_with_client_rtt_asks_the_descriptor, ARRAY_LEN(asking))
+{
+    const struct access_log_format *format;
+
+    ck_assert_int_eq(access_log_format_parse(&format, asking[_i].format, arena, &problem), 0);
+    ck_assert_int_eq(access_log_format_asks(format), asking[_i].asks);
 }
 
 TEST(lines, every_variable_is_in_json_under_its_name_and_can_be_missing)
