@@ -14,10 +14,10 @@
 #include "config/config.h"
 #include "config/config_addresses.h"
 #include "config/config_admin.h"
-#include "config/config_effect.h"
 #include "config/config_listen.h"
 #include "config/config_routes.h"
 #include "config/diagnostics.h"
+#include "config/option_need.h"
 #include "net/address.h"
 
 struct config_check {
@@ -353,7 +353,7 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
 
         if (section->source)
             config_check_required(&c, section);
-        config_effect_check(section, diagnostics);
+        option_need_check(section, diagnostics);
         if (section->kind == OPTION_REACTORD) {
             config_check_all_files(&c, section);
             config_check_chroot(&c, section);

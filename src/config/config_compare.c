@@ -9,7 +9,6 @@
 #include "config/config_memory.h"
 #include "config/diagnostics.h"
 #include "listen/listener.h"
-#include "net/cidr.h"
 #include "tls/tls_conf.h"
 #include "tls/tls_slot.h"
 
@@ -43,82 +42,6 @@ static unsigned config_compare_line(const struct config_section *section,
     return section->source ? section->source->line : DIAGNOSTICS_WHOLE_FILE;
 }
 
-/*
- * Iterator over the rules of one option: deny rules for `deny`, allow rules for `allow`, else all.
- */
-struct rules {
-    const struct acl_conf *conf;
-    bool all, allow;
-    size_t at;
-};
-
-static bool config_compare_next_rule(struct rules *r)
-{
-    while (r->at < r->conf->n && !r->all && r->conf->allow[r->at] != r->allow)
-        r->at++;
-    return r->at < r->conf->n;
-}
-
-static size_t config_compare_count_rules(struct rules r)
-{
-    size_t n = 0;
-
-    for (; config_compare_next_rule(&r); r.at++)
-        n++;
-    return n;
-}
-
-static bool config_compare_same_rule(const struct rules *a, const struct rules *b)
-{
-    const struct cidr *x = &a->conf->blocks[a->at], *y = &b->conf->blocks[b->at];
-
-    return a->conf->allow[a->at] == b->conf->allow[b->at] && x->len == y->len &&
-           x->bits == y->bits && memcmp(x->host, y->host, sizeof(x->host)) == 0;
-}
-
-static bool config_compare_same_rules(struct rules a, struct rules b)
-{
-    for (; config_compare_next_rule(&a) && config_compare_next_rule(&b); a.at++, b.at++)
-        if (!config_compare_same_rule(&a, &b))
-            return false;
-    return !config_compare_next_rule(&a) && !config_compare_next_rule(&b);
-}
-
-static int config_compare_rules(struct config_compare *cmp, const struct pair *sections,
-                                const struct option *o, const struct ini_entry *entry)
-{
-    const struct listener_conf *from = sections->from->conf, *to = sections->to->conf;
-    struct rules a = {.conf = &from->access,
-                      .all = strcmp(o->key, "access_rules") == 0,
-                      .allow = strcmp(o->key, "allow") == 0};
-    struct rules b = a;
-
-    b.conf = &to->access;
-    if (config_compare_same_rules(a, b))
-        return 0;
-    return config_compare_add(
-        cmp, (struct config_compare_change){.kind = CONFIG_COMPARE_RULES,
-                                            .section = OPTION_LISTEN,
-                                            .name = sections->to->name,
-                                            .key = o->key,
-                                            .old_text = entry->value,
-                                            .new_text = entry->value,
-                                            .old_rules = config_compare_count_rules(a),
-                                            .new_rules = config_compare_count_rules(b),
-                                            .applies = o->applies,
-                                            .line = entry->line});
-}
-
-static bool config_compare_reads_files(const struct option *o)
-{
-    static const char *const keys[] = {"deny", "allow", "access_rules"};
-
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-        if (option_find(OPTION_LISTEN, keys[i]) == o)
-            return true;
-    return false;
-}
-
 static bool config_compare_same_value(const struct option *o, const struct pair *sections)
 {
     const char *from = sections->from->conf, *to = sections->to->conf;
@@ -126,15 +49,21 @@ static bool config_compare_same_value(const struct option *o, const struct pair 
     return o->kind->bytes > 0 && memcmp(from + o->offset, to + o->offset, o->kind->bytes) == 0;
 }
 
-/* Has the option token_file the same path but another token? */
-static bool config_compare_has_other_token(const struct option *o, const struct pair *sections,
-                                           const struct config_compare_change *change)
+/* Compare what the equal values of ${o} name. */
+static int config_compare_content(struct config_compare *cmp, const struct pair *sections,
+                                  const struct option *o, struct config_compare_change *change)
 {
-    const struct admin_conf *from = sections->from->conf, *to = sections->to->conf;
+    const void *from = sections->from->conf, *to = sections->to->conf;
+    const struct option_content *content = o->kind->content;
 
-    return o == option_find(OPTION_ADMIN, "token_file") &&
-           strcmp(change->old_text, change->new_text) == 0 && from->token && to->token &&
-           strcmp(from->token, to->token) != 0;
+    if (!content || content->same(o, from, to))
+        return 0;
+    change->kind = content->rules ? CONFIG_COMPARE_RULES : CONFIG_COMPARE_TOKEN;
+    if (content->rules) {
+        change->old_rules = content->rules(o, from);
+        change->new_rules = content->rules(o, to);
+    }
+    return config_compare_add(cmp, *change);
 }
 
 /* Compare an option. ${from}, ${to}: its entry in each file; NULL: not in that file. */
@@ -157,10 +86,8 @@ static int config_compare_option(struct config_compare *cmp, const struct pair *
         change.kind = CONFIG_COMPARE_ADDED;
     else if (family && !to)
         change.kind = CONFIG_COMPARE_REMOVED;
-    else if (to && config_compare_has_other_token(o, sections, &change))
-        change.kind = CONFIG_COMPARE_TOKEN;
     else if (strcmp(change.old_text, change.new_text) == 0)
-        return to && config_compare_reads_files(o) ? config_compare_rules(cmp, sections, o, to) : 0;
+        return to ? config_compare_content(cmp, sections, o, &change) : 0;
     else if (config_compare_same_value(o, sections))
         return 0;
     return config_compare_add(cmp, change);

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "config/config_effect.h"
 #include "config/config_memory.h"
+#include "config/option_need.h"
 
 /* Bytes that need no quotes, except for a blank at the start or end of a value. */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -49,7 +49,7 @@ static void config_dump_write_option(FILE *out, const struct option *o,
         return;
     }
     entry = config_section_entry(section, o->key);
-    if (config_effect_missing(section, o->key)) {
+    if (option_need_missing(o->need, section)) {
         /* Even a comment must fit in a line. */
         if (entry && strlen(entry->value) > INI_LINE_BYTES - INI_NAME_BYTES)
             return;

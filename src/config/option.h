@@ -4,9 +4,8 @@
  * The rows (option_{process,admin,listen,upstream,tls}.c) determine the syntax of the file, the
  * allowed values in errors, --dump-config and what a reload can change. tests/lint compares them
  * with the sample file and manual page. A new option needs a row, a field in its section's struct
- * (for sessions: service/service.h), and entries in sample and manual, in the table's order. An
- * option that depends on another also needs a row in config_effect.c. `make lint` names what is
- * missing.
+ * (for sessions: service/service.h), and entries in sample and manual, in the table's order. `make
+ * lint` names what is missing.
  */
 #ifndef CONFIG_OPTION_H
 #define CONFIG_OPTION_H
@@ -19,6 +18,7 @@
 
 struct arena;
 struct option;
+struct option_need;
 struct option_value;
 
 /* Kinds of sections, in the order of --dump-config for an empty file. */
@@ -49,11 +49,19 @@ enum option_applies {
     OPTION_UPGRADE          /* only an upgrade can change it: the reload is refused */
 };
 
+/* What a reload compares when the value has not changed. */
+struct option_content {
+    /* Is the content that ${o} names the same in ${from} and ${to}, structs of its section? */
+    bool (*same)(const struct option *o, const void *from, const void *to);
+    size_t (*rules)(const struct option *o, const void *conf); /* their number; NULL: a token */
+};
+
 struct option_kind {
     /* Parses a non-empty value; see option_set(). */
     int (*set)(const struct option *o, struct option_value *v);
     const char *units; /* shown after option.allowed, or "" */
     size_t bytes;      /* size of the field, to compare values; 0: compare their texts */
+    const struct option_content *content; /* of the files that the value names, or NULL */
 };
 
 struct option_word {
@@ -72,6 +80,7 @@ struct option {
     size_t offset;                   /* place of the field in the section's struct */
     int64_t min, max;                /* durations in ns */
     const struct option_word *words; /* for enumerations */
+    const struct option_need *need;  /* what the option depends on; NULL: nothing */
 };
 
 #define OPTION_PROBLEM_BYTES 2048

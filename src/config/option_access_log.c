@@ -82,4 +82,4 @@ static int option_access_log_set_format(const struct option *o, struct option_va
     return rc;
 }
 
-const struct option_kind option_access_log_format = {option_access_log_set_format, "", 0};
+const struct option_kind option_access_log_format = {option_access_log_set_format, "", 0, NULL};

@@ -7,7 +7,9 @@
 
 #include "config/option.h"
 
-extern const struct option_kind option_access_list; /* comma-separated blocks and file:/path */
+/* Comma-separated blocks and file:/path. */
+extern const struct option_kind option_access_deny;
+extern const struct option_kind option_access_allow;
 extern const struct option_kind option_access_file; /* an absolute path */
 
 #endif

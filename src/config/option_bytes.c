@@ -80,4 +80,4 @@ static int option_bytes_set_bytes(const struct option *o, struct option_value *v
     return 0;
 }
 
-const struct option_kind option_bytes = {option_bytes_set_bytes, "", 0};
+const struct option_kind option_bytes = {option_bytes_set_bytes, "", 0, NULL};

@@ -108,4 +108,4 @@ static int option_cpus_set_affinity(const struct option *o, struct option_value 
     return 0;
 }
 
-const struct option_kind option_cpus_affinity = {option_cpus_set_affinity, "", 0};
+const struct option_kind option_cpus_affinity = {option_cpus_set_affinity, "", 0, NULL};

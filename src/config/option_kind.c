@@ -238,22 +238,22 @@ static int option_kind_set_name(const struct option *o, struct option_value *v)
     return 0;
 }
 
-const struct option_kind option_kind_number = {option_kind_set_number, "", sizeof(unsigned)};
+const struct option_kind option_kind_number = {option_kind_set_number, "", sizeof(unsigned), NULL};
 const struct option_kind option_kind_number_or_word = {option_kind_set_number_or_word, "",
-                                                       sizeof(unsigned)};
+                                                       sizeof(unsigned), NULL};
 const struct option_kind option_kind_percent = {option_kind_set_percent, ", in percent",
-                                                sizeof(unsigned)};
-const struct option_kind option_kind_duration = {option_kind_set_duration,
-                                                 ", in us, ms, s, m, h or d", sizeof(int64_t)};
+                                                sizeof(unsigned), NULL};
+const struct option_kind option_kind_duration = {
+    option_kind_set_duration, ", in us, ms, s, m, h or d", sizeof(int64_t), NULL};
 const struct option_kind option_kind_duration_or_never = {
-    option_kind_set_duration_or_never, ", in us, ms, s, m, h or d", sizeof(int64_t)};
+    option_kind_set_duration_or_never, ", in us, ms, s, m, h or d", sizeof(int64_t), NULL};
 const struct option_kind option_kind_size = {option_kind_set_size, ", in b, k, m or g",
-                                             sizeof(unsigned)};
+                                             sizeof(unsigned), NULL};
 const struct option_kind option_kind_size_long = {option_kind_set_size_long, ", in b, k, m or g",
-                                                  sizeof(uint64_t)};
-const struct option_kind option_kind_bool = {option_kind_set_bool, "", sizeof(bool)};
-const struct option_kind option_kind_word = {option_kind_set_word, "", sizeof(unsigned)};
-const struct option_kind option_kind_account = {option_kind_set_account, "", 0};
-const struct option_kind option_kind_path = {option_kind_set_path, "", 0};
-const struct option_kind option_kind_log = {option_kind_set_log, "", 0};
-const struct option_kind option_kind_name = {option_kind_set_name, "", 0};
+                                                  sizeof(uint64_t), NULL};
+const struct option_kind option_kind_bool = {option_kind_set_bool, "", sizeof(bool), NULL};
+const struct option_kind option_kind_word = {option_kind_set_word, "", sizeof(unsigned), NULL};
+const struct option_kind option_kind_account = {option_kind_set_account, "", 0, NULL};
+const struct option_kind option_kind_path = {option_kind_set_path, "", 0, NULL};
+const struct option_kind option_kind_log = {option_kind_set_log, "", 0, NULL};
+const struct option_kind option_kind_name = {option_kind_set_name, "", 0, NULL};

@@ -377,6 +377,6 @@ static int option_network_set_server(const struct option *o, struct option_value
 }
 
 const struct option_kind option_network_admin_addresses = {option_network_set_admin_addresses, "",
-                                                           0};
-const struct option_kind option_network_addresses = {option_network_set_addresses, "", 0};
-const struct option_kind option_network_server = {option_network_set_server, "", 0};
+                                                           0, NULL};
+const struct option_kind option_network_addresses = {option_network_set_addresses, "", 0, NULL};
+const struct option_kind option_network_server = {option_network_set_server, "", 0, NULL};

@@ -135,8 +135,8 @@ static int option_pipeline_set_length_end(const struct option *o, struct option_
     return 0;
 }
 
-const struct option_kind option_pipeline_delimiters = {option_pipeline_set_delimiters, "", 0};
-const struct option_kind option_pipeline_length_end = {option_pipeline_set_length_end, "", 0};
-const struct option_kind option_pipeline = {option_pipeline_set_pipeline, "", 0};
+const struct option_kind option_pipeline_delimiters = {option_pipeline_set_delimiters, "", 0, NULL};
+const struct option_kind option_pipeline_length_end = {option_pipeline_set_length_end, "", 0, NULL};
+const struct option_kind option_pipeline = {option_pipeline_set_pipeline, "", 0, NULL};
 const struct option_kind option_pipeline_adjustment = {option_pipeline_set_adjustment,
-                                                       ", in b, k, m or g", 0};
+                                                       ", in b, k, m or g", 0, NULL};

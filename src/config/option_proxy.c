@@ -99,5 +99,5 @@ static int option_proxy_set_tlvs(const struct option *o, struct option_value *v)
     return 0;
 }
 
-const struct option_kind option_proxy_trusted = {option_proxy_set_trusted, "", 0};
-const struct option_kind option_proxy_tlvs = {option_proxy_set_tlvs, "", 0};
+const struct option_kind option_proxy_trusted = {option_proxy_set_trusted, "", 0, NULL};
+const struct option_kind option_proxy_tlvs = {option_proxy_set_tlvs, "", 0, NULL};

@@ -89,4 +89,4 @@ static int option_rate_set_rate(const struct option *o, struct option_value *v)
     return rc;
 }
 
-const struct option_kind option_rate = {option_rate_set_rate, "", 0};
+const struct option_kind option_rate = {option_rate_set_rate, "", 0, NULL};

@@ -118,4 +118,4 @@ static int option_route_set(const struct option *o, struct option_value *v)
     return rc;
 }
 
-const struct option_kind option_route = {option_route_set, "", 0};
+const struct option_kind option_route = {option_route_set, "", 0, NULL};

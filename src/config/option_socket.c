@@ -117,5 +117,5 @@ static int option_socket_set_source(const struct option *o, struct option_value 
     return 0;
 }
 
-const struct option_kind option_socket_keepalive = {option_socket_set_keepalive, "", 0};
-const struct option_kind option_socket_source = {option_socket_set_source, "", 0};
+const struct option_kind option_socket_keepalive = {option_socket_set_keepalive, "", 0, NULL};
+const struct option_kind option_socket_source = {option_socket_set_source, "", 0, NULL};

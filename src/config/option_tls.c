@@ -10,6 +10,7 @@
 #include "config/diagnostics.h"
 #include "config/option_internal.h"
 #include "config/option_kind.h"
+#include "config/option_need.h"
 #include "tls/server_name.h"
 #include "tls/tls_conf.h"
 
@@ -108,10 +109,10 @@ static int option_tls_set_peer_name(const struct option *o, struct option_value 
     return 0;
 }
 
-static const struct option_kind option_tls_paths = {option_tls_set_paths, "", 0};
-static const struct option_kind option_tls_list = {option_tls_set_list, "", 0};
-static const struct option_kind option_tls_protocols = {option_tls_set_protocols, "", 0};
-const struct option_kind option_tls_peer_name = {option_tls_set_peer_name, "", 0};
+static const struct option_kind option_tls_paths = {option_tls_set_paths, "", 0, NULL};
+static const struct option_kind option_tls_list = {option_tls_set_list, "", 0, NULL};
+static const struct option_kind option_tls_protocols = {option_tls_set_protocols, "", 0, NULL};
+const struct option_kind option_tls_peer_name = {option_tls_set_peer_name, "", 0, NULL};
 
 static const struct option_word unknown_names[] = {
     {"default", TLS_UNKNOWN_NAME_DEFAULT},
@@ -151,67 +152,67 @@ static const struct option tls_rows[] = {
     {"certificate", &option_tls_paths, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "absolute paths of files or directories, comma-separated",
      "certificates with their chains; the first one is the default",
-     TLS(profile.certificates), 0, 0, NULL},
+     TLS(profile.certificates), 0, 0, NULL, NULL},
     {"key", &option_tls_paths, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "absolute paths of files, comma-separated",
      "keys of the certificates, in the same order; empty: in the files of the certificates, or "
      "beside them",
-     TLS(profile.keys), 0, 0, NULL},
+     TLS(profile.keys), 0, 0, NULL, &option_need_certificate},
     {"unknown_name", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "default",
      "default or reject", "answer to clients that ask for an unknown name or none",
-     TLS(profile.unknown_name), 0, 0, unknown_names},
+     TLS(profile.unknown_name), 0, 0, unknown_names, &option_need_certificate},
     {"min_version", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "1.2",
      "1.2 or 1.3", "oldest TLS version to accept",
-     TLS(profile.min_version), 0, 0, versions},
+     TLS(profile.min_version), 0, 0, versions, NULL},
     {"ciphers", &option_tls_list, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "names as of openssl ciphers, colon-separated",
      "ciphers of TLS 1.2 and suites of 1.3, best first; empty: those with forward secrecy and AEAD",
-     TLS(profile.ciphers), 0, 0, NULL},
+     TLS(profile.ciphers), 0, 0, NULL, NULL},
     {"groups", &option_tls_list, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "names such as X25519 and P-256, colon-separated",
      "groups for the key exchange, best first; empty: X25519MLKEM768 if the library has it, "
      "X25519, P-256, P-384",
-     TLS(profile.groups), 0, 0, NULL},
+     TLS(profile.groups), 0, 0, NULL, NULL},
     {"alpn", &option_tls_protocols, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "names such as h2, comma-separated",
      "protocols to offer to servers or to choose from for clients (ALPN), best first; empty: none",
-     TLS(profile), 0, 0, NULL},
+     TLS(profile), 0, 0, NULL, NULL},
     {"ca", &option_kind_path, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "an absolute path",
      "file with the CAs that issue the certificates of servers; empty: the CAs of the system",
-     TLS(profile.ca), 0, 0, NULL},
+     TLS(profile.ca), 0, 0, NULL, &option_need_verify},
     {"client_ca", &option_kind_path, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "an absolute path",
      "file with the CAs that issue the certificates of clients; empty: clients are not asked for "
      "one",
-     TLS(profile.client_ca), 0, 0, NULL},
+     TLS(profile.client_ca), 0, 0, NULL, &option_need_verify},
     {"client_crl", &option_kind_path, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "an absolute path",
      "file with certificate revocation lists, one from each CA in a client's chain",
-     TLS(profile.client_crl), 0, 0, NULL},
+     TLS(profile.client_crl), 0, 0, NULL, &option_need_client_ca},
     {"server_crl", &option_kind_path, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "an absolute path",
      "file with certificate revocation lists, one from each CA in a server's chain",
-     TLS(profile.server_crl), 0, 0, NULL},
+     TLS(profile.server_crl), 0, 0, NULL, &option_need_verify},
     {"verify", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "required",
      "required, optional or off",
      "whether the peer must have a valid certificate; optional: clients may have none",
-     TLS(profile.verify), 0, 0, verifies},
+     TLS(profile.verify), 0, 0, verifies, NULL},
     {"truncated", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "eof",
      "eof or reset", "what the other side gets after an end of file without close_notify",
-     TLS(profile.truncated), 0, 0, truncateds},
+     TLS(profile.truncated), 0, 0, truncateds, NULL},
     {"ocsp_file", &option_tls_paths, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "absolute paths of files, comma-separated",
      "OCSP responses (DER) to send to clients with their certificates (stapling)",
-     TLS(profile.ocsp), 0, 0, NULL},
+     TLS(profile.ocsp), 0, 0, NULL, &option_need_certificate},
     {"ticket_keys", &option_tls_paths, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "absolute paths of files, comma-separated",
      "keys of session tickets; the first encrypts, all decrypt; empty: generated, and changed "
      "every two hours",
-     TLS(profile.tickets), 0, 0, NULL},
+     TLS(profile.tickets), 0, 0, NULL, &option_need_certificate},
     {"watch", &option_kind_duration, OPTION_ZERO, OPTION_LIVE, "0",
      "0, or 100ms to 1h", "interval to check the files for changes; 0: never",
-     TLS(watch_ns), 100 * NS_PER_MS, 3600 * NS_PER_S, NULL},
+     TLS(watch_ns), 100 * NS_PER_MS, 3600 * NS_PER_S, NULL, NULL},
 };
 /* clang-format on */
 

@@ -57,6 +57,6 @@ static int option_unix_set_group(const struct option *o, struct option_value *v)
     return 0;
 }
 
-const struct option_kind option_unix_mode = {option_unix_set_mode, "", 0};
-const struct option_kind option_unix_user = {option_unix_set_user, "", 0};
-const struct option_kind option_unix_group = {option_unix_set_group, "", 0};
+const struct option_kind option_unix_mode = {option_unix_set_mode, "", 0, NULL};
+const struct option_kind option_unix_user = {option_unix_set_user, "", 0, NULL};
+const struct option_kind option_unix_group = {option_unix_set_group, "", 0, NULL};

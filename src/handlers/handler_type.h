@@ -4,7 +4,7 @@
  * handlers/pipeline_template keeps handler states in the session's memory and adds handlers to the
  * client's channel. A new handler needs a struct handler_type, a line in `kinds`
  * (pipeline_template.c), and its name in option `pipeline`, the sample and the manual. Settings:
- * pipeline_conf.h, option_listen.c, and `rows` of config_effect.c. Counters: a table of figures,
+ * pipeline_conf.h, option_listen.c, and a need in option_need.c. Counters: a table of figures,
  * its kind in tests/lint/check_statistics.py, and reactord(8). Examples: log_handler.c; with
  * counters fault_handler.c. `make lint` names what is missing.
  */

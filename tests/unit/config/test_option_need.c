@@ -1,4 +1,4 @@
-/* config/config_effect: an option that has no effect is refused, by its line. */
+/* config/option_need: an option that has no effect is refused, by its line. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>

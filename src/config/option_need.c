@@ -1,0 +1,292 @@
+#include "config/option_need.h"
+
+#include <string.h>
+
+#include "base/must.h"
+#include "config/config.h"
+#include "config/config_routes.h"
+#include "config/diagnostics.h"
+#include "handlers/fault_handler.h"
+#include "handlers/pipeline_template.h"
+#include "listen/listener.h"
+#include "net/address.h"
+#include "tls/tls_conf.h"
+#include "upstream/upstream.h"
+
+static const struct listener_conf *option_need_listener_conf(const struct config_section *section)
+{
+    return section->conf;
+}
+
+static bool option_need_has_handler(const struct config_section *section, const char *name)
+{
+    return pipeline_template_has(&option_need_listener_conf(section)->pipeline, name);
+}
+
+static bool option_need_has_frame(const struct config_section *section)
+{
+    return option_need_has_handler(section, "frame");
+}
+
+static bool option_need_has_idle(const struct config_section *section)
+{
+    return option_need_has_handler(section, "idle");
+}
+
+static bool option_need_has_executor(const struct config_section *section)
+{
+    return option_need_has_handler(section, "executor");
+}
+
+static bool option_need_frames_by(const struct config_section *section, enum frame_decoder_by by)
+{
+    return option_need_listener_conf(section)->pipeline.frame.decoder.by == by;
+}
+
+static bool option_need_by_length(const struct config_section *section)
+{
+    return option_need_frames_by(section, FRAME_DECODER_LENGTH);
+}
+
+static bool option_need_by_text_length(const struct config_section *section)
+{
+    return option_need_frames_by(section, FRAME_DECODER_TEXT_LENGTH);
+}
+
+static bool option_need_by_any_length(const struct config_section *section)
+{
+    return option_need_by_length(section) || option_need_by_text_length(section);
+}
+
+static bool option_need_by_delimiter(const struct config_section *section)
+{
+    return option_need_frames_by(section, FRAME_DECODER_DELIMITER);
+}
+
+static bool option_need_has_fault(const struct config_section *section)
+{
+    static const char *const keys[] = {"fault_delay", "fault_jitter", "fault_rate",
+                                       "fault_reset_after", "fault_drop"};
+
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        if (config_section_refused(section, keys[i]))
+            return true;
+    return fault_handler_wanted(&option_need_listener_conf(section)->pipeline.fault);
+}
+
+static bool option_need_has_access_log(const struct config_section *section)
+{
+    return strcmp(option_need_listener_conf(section)->access_log.where, "off") != 0;
+}
+
+static bool option_need_has_socket_file(const struct config_section *section)
+{
+    const struct listener_conf *conf = option_need_listener_conf(section);
+
+    for (unsigned i = 0; i < conf->n_addresses; i++)
+        if (address_is_unix(&conf->addresses[i]) && conf->addresses[i].u.un.sun_path[0] != '\0')
+            return true;
+    return false;
+}
+
+static bool option_need_reads_proxy_header(const struct config_section *section)
+{
+    return option_need_listener_conf(section)->accept_proxy.mode != PROXY_PROTOCOL_OFF;
+}
+
+static const struct admin_conf *option_need_admin_conf(const struct config_section *section)
+{
+    return section->conf;
+}
+
+static bool option_need_has_admin(const struct config_section *section)
+{
+    return option_need_admin_conf(section)->n_addresses > 0;
+}
+
+static bool option_need_admin_has(const struct config_section *section, bool is_unix)
+{
+    const struct admin_conf *conf = option_need_admin_conf(section);
+
+    for (unsigned i = 0; i < conf->n_addresses; i++)
+        if (address_is_unix(&conf->addresses[i]) == is_unix)
+            return true;
+    return false;
+}
+
+static bool option_need_admin_has_unix(const struct config_section *section)
+{
+    return option_need_admin_has(section, true);
+}
+
+static bool option_need_admin_has_tcp(const struct config_section *section)
+{
+    return option_need_admin_has(section, false);
+}
+
+static const struct upstream_conf *option_need_upstream_conf(const struct config_section *section)
+{
+    return section->conf;
+}
+
+static bool option_need_has_checks(const struct config_section *section)
+{
+    return option_need_upstream_conf(section)->checks.kind != UPSTREAM_CHECK_OFF;
+}
+
+static bool option_need_ejects(const struct config_section *section)
+{
+    return option_need_upstream_conf(section)->ejection.failures > 0;
+}
+
+static bool option_need_has_spares(const struct config_section *section)
+{
+    return option_need_upstream_conf(section)->spare.keep > 0;
+}
+
+static bool option_need_hashes(const struct config_section *section)
+{
+    enum balancer_kind kind = option_need_upstream_conf(section)->balance;
+
+    return kind == BALANCER_SOURCE_HASH || kind == BALANCER_MAGLEV;
+}
+
+static bool option_need_sends_tlvs(const struct config_section *section)
+{
+    return option_need_upstream_conf(section)->send_proxy.version == PROXY_HEADER_V2;
+}
+
+static bool option_need_passes_tls(const struct config_section *section)
+{
+    return !option_need_listener_conf(section)->tls.name;
+}
+
+static bool option_need_listens_with_tls(const struct config_section *section)
+{
+    return option_need_listener_conf(section)->tls.name;
+}
+
+static bool option_need_connects_with_tls(const struct config_section *section)
+{
+    return option_need_upstream_conf(section)->tls.name;
+}
+
+static const struct tls_profile_conf *option_need_tls_conf(const struct config_section *section)
+{
+    return &((const struct tls_conf *)section->conf)->profile;
+}
+
+static bool option_need_may_have_spares(const struct config_section *section)
+{
+    const struct upstream_conf *conf = option_need_upstream_conf(section);
+
+    return !conf->tls.name || conf->send_proxy.version == PROXY_HEADER_NONE ||
+           conf->spare.keep == 0;
+}
+
+static bool option_need_has_certificate(const struct config_section *section)
+{
+    return option_need_tls_conf(section)->certificates.n > 0;
+}
+
+static bool option_need_has_client_ca(const struct config_section *section)
+{
+    return option_need_tls_conf(section)->client_ca;
+}
+
+static bool option_need_verifies(const struct config_section *section)
+{
+    return option_need_tls_conf(section)->verify != TLS_VERIFY_OFF;
+}
+
+#define HANDLER(name)  "needs the handler " name " (pipeline = " name ", or a list with it)"
+#define FRAME_BY(by)   "needs frame_by = " by
+#define NO_SOCKET_FILE "has no effect without a unix socket (set an address such as /run/x.sock)"
+#define NO_TLS         "has no effect without TLS (set tls)"
+#define NO_VERIFY      "has no effect with verify = off"
+
+#define NEED(name, is_met, key, missing, first) \
+    const struct option_need option_need_##name = {is_met, key, missing, first}
+
+NEED(admin_unix, option_need_admin_has_unix, "address", NO_SOCKET_FILE, NULL);
+NEED(admin_tcp, option_need_admin_has_tcp, "address",
+     "has no effect without a TCP address (set address)", NULL);
+NEED(admin, option_need_has_admin, "address",
+     "has no effect without an admin interface (set address)", NULL);
+NEED(frame, option_need_has_frame, "pipeline", HANDLER("frame"), NULL);
+NEED(frame_length, option_need_by_length, "frame_by", FRAME_BY("length"), &option_need_frame);
+NEED(frame_any_length, option_need_by_any_length, "frame_by", FRAME_BY("length or text_length"),
+     &option_need_frame);
+NEED(frame_text_length, option_need_by_text_length, "frame_by", FRAME_BY("text_length"),
+     &option_need_frame);
+NEED(frame_delimiter, option_need_by_delimiter, "frame_by", FRAME_BY("delimiter"),
+     &option_need_frame);
+NEED(idle, option_need_has_idle, "pipeline", HANDLER("idle"), NULL);
+NEED(executor, option_need_has_executor, "pipeline", HANDLER("executor"), NULL);
+NEED(socket_file, option_need_has_socket_file, "address", NO_SOCKET_FILE, NULL);
+static const struct option_need needs_routes = {
+    config_routes_wanted, NULL, "has no effect without routes (set route.ID)", NULL};
+NEED(client_hello, option_need_passes_tls, NULL, "has no effect with tls (set handshake_timeout)",
+     &needs_routes);
+NEED(proxy_header, option_need_reads_proxy_header, "accept_proxy",
+     "has no effect: no PROXY header is read (set accept_proxy = optional or required)", NULL);
+NEED(fault, option_need_has_fault, NULL,
+     "has no effect without a fault (set fault_delay, fault_jitter, fault_rate, fault_reset_after "
+     "or fault_drop)",
+     NULL);
+NEED(access_log, option_need_has_access_log, "access_log",
+     "has no effect without an access log (set access_log)", NULL);
+NEED(client_tls, option_need_listens_with_tls, "tls", NO_TLS, NULL);
+NEED(hash, option_need_hashes, "balance",
+     "has no effect: balance does not hash (set balance = source_hash or maglev)", NULL);
+NEED(ejection, option_need_ejects, "eject_failures",
+     "has no effect without ejection (set eject_failures)", NULL);
+NEED(checks, option_need_has_checks, "check",
+     "has no effect without health checks (set check = tcp)", NULL);
+NEED(spares, option_need_has_spares, "spare", "has no effect without spare connections (set spare)",
+     NULL);
+NEED(tlvs, option_need_sends_tlvs, "send_proxy",
+     "has no effect: no version 2 PROXY header is sent (set send_proxy = v2)", NULL);
+NEED(server_tls, option_need_connects_with_tls, "tls", NO_TLS, NULL);
+NEED(no_header_before_tls, option_need_may_have_spares, NULL,
+     "has no effect with tls and send_proxy: the PROXY header comes before TLS, and names the "
+     "client",
+     NULL);
+NEED(certificate, option_need_has_certificate, "certificate",
+     "has no effect without a certificate (set certificate)", NULL);
+NEED(verify, option_need_verifies, "verify", NO_VERIFY, NULL);
+static const struct option_need needs_client_ca = {
+    option_need_has_client_ca, "client_ca",
+    "has no effect without client_ca: clients are asked for no certificate", NULL};
+NEED(client_ca, option_need_verifies, "verify", NO_VERIFY, &needs_client_ca);
+
+const char *option_need_missing(const struct option_need *need,
+                                const struct config_section *section)
+{
+    const char *missing;
+
+    if (!need)
+        return NULL;
+    missing = option_need_missing(need->first, section);
+    if (missing)
+        return missing;
+    if (need->is_met(section) || (need->key && config_section_refused(section, need->key)))
+        return NULL;
+    return need->missing;
+}
+
+void option_need_check(const struct config_section *section, struct diagnostics *diagnostics)
+{
+    for (unsigned i = 0; section->source && i < section->source->n_entries; i++) {
+        const struct ini_entry *entry = &section->source->entries[i];
+        const struct option *o = option_find(section->kind, entry->key);
+        const char *missing;
+
+        if (!o || entry->refused || entry->value[0] == '\0')
+            continue;
+        missing = option_need_missing(o->need, section);
+        if (missing)
+            diagnostics_add(diagnostics, entry->line, "[%s] %s: %s", section->source->name,
+                            entry->key, missing);
+    }
+}
