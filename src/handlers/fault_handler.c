@@ -10,7 +10,6 @@
 #include "engine/loop.h"
 #include "net/channel.h"
 #include "net/memory_account.h"
-#include "stats/counters_set.h"
 #include "stats/figure.h"
 
 /* With a rate, delayed bytes are passed on at this interval. */
@@ -335,48 +334,19 @@ static void fault_add(void *state, struct channel *ch, struct handler_context *c
     pipeline_add(&ch->pipeline, &f->handler, &fault_handler_ops);
 }
 
-static uint64_t fault_get(const _Atomic uint64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-static void fault_add_counters(void *shared, struct counters_set *set)
-{
-    struct fault_shared *s = shared;
-
-    counters_set_add(set, "faults", &s->selected);
-    counters_set_add(set, "fault_drops", &s->dropped);
-    counters_set_add(set, "fault_resets", &s->cut);
-}
-
-struct fault_view {
-    uint64_t faults, fault_drops, fault_resets;
-};
-
 static const struct figure fault_rows[] = {
-    FIGURE_OF(struct fault_view, COUNTER, NUMBER, faults, "Connections with faults."),
-    FIGURE_OF(struct fault_view, COUNTER, NUMBER, fault_drops,
-              "Connections that were not served, by fault_drop."),
-    FIGURE_OF(struct fault_view, COUNTER, NUMBER, fault_resets,
-              "Connections that were cut, by fault_reset_after."),
+    FIGURE_LIVE(struct fault_shared, COUNTER, NUMBER, selected, "faults",
+                "Connections with faults."),
+    FIGURE_LIVE(struct fault_shared, COUNTER, NUMBER, dropped, "fault_drops",
+                "Connections that were not served, by fault_drop."),
+    FIGURE_LIVE(struct fault_shared, COUNTER, NUMBER, cut, "fault_resets",
+                "Connections that were cut, by fault_reset_after."),
 };
 
-static const struct figure_table fault_table = {FIGURE_TABLE(struct fault_view, fault_rows)};
-
-static void fault_figures(const void *shared, const struct figure_object *listener,
-                          struct figure_visitor *v)
-{
-    const struct fault_shared *s = shared;
-    const struct fault_view view = {.faults = fault_get(&s->selected),
-                                    .fault_drops = fault_get(&s->dropped),
-                                    .fault_resets = fault_get(&s->cut)};
-
-    figure_show(v, &fault_table, listener, &view);
-}
+static const struct figure_table fault_table = {FIGURE_LIVE_TABLE(0, fault_rows)};
 
 const struct handler_type fault_handler_type = {.name = "fault",
                                                 .state_bytes = sizeof(struct fault_handler),
                                                 .shared_bytes = sizeof(struct fault_shared),
                                                 .add = fault_add,
-                                                .figures = fault_figures,
-                                                .add_counters = fault_add_counters};
+                                                .figures = &fault_table};

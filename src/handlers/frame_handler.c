@@ -9,7 +9,6 @@
 #include "net/address.h"
 #include "net/channel.h"
 #include "net/memory_account.h"
-#include "stats/counters_set.h"
 #include "stats/figure.h"
 
 #define FRAME_LOG_INTERVAL_NS (1 * NS_PER_S)
@@ -177,47 +176,20 @@ static void frame_add(void *state, struct channel *ch, struct handler_context *c
     pipeline_add(&ch->pipeline, &f->handler, &frame_ops);
 }
 
-static void frame_add_counters(void *shared, struct counters_set *set)
-{
-    struct frame_shared *s = shared;
-
-    counters_set_add(set, "frames_too_long", &s->faults[FRAME_TOO_LONG]);
-    counters_set_add(set, "frames_corrupt", &s->faults[FRAME_CORRUPT]);
-    counters_set_add(set, "frames_cut_off", &s->faults[FRAME_CUT_OFF]);
-}
-
-struct frame_view {
-    uint64_t too_long, corrupt, cut_off;
-};
-
 static const struct figure frame_rows[] = {
-    FIGURE_OF(struct frame_view, COUNTER, NUMBER, too_long, "Frames longer than frame_max_length."),
-    FIGURE_OF(struct frame_view, COUNTER, NUMBER, corrupt, "Frames with an impossible length."),
-    FIGURE_OF(struct frame_view, COUNTER, NUMBER, cut_off,
-              "Frames cut off by the end of the connection."),
+    FIGURE_LIVE(struct frame_shared, COUNTER, NUMBER, faults[FRAME_TOO_LONG], "too_long",
+                "Frames longer than frame_max_length."),
+    FIGURE_LIVE(struct frame_shared, COUNTER, NUMBER, faults[FRAME_CORRUPT], "corrupt",
+                "Frames with an impossible length."),
+    FIGURE_LIVE(struct frame_shared, COUNTER, NUMBER, faults[FRAME_CUT_OFF], "cut_off",
+                "Frames cut off by the end of the connection."),
 };
 
 static const struct figure_table frame_table = {
-    .word = "frame", .prefix = "frames_", FIGURE_TABLE(struct frame_view, frame_rows)};
-
-static uint64_t frame_faults(const struct frame_shared *s, enum frame_fault fault)
-{
-    return atomic_load_explicit(&s->faults[fault], memory_order_relaxed);
-}
-
-static void frame_figures(const void *shared, const struct figure_object *listener,
-                          struct figure_visitor *v)
-{
-    const struct frame_view view = {.too_long = frame_faults(shared, FRAME_TOO_LONG),
-                                    .corrupt = frame_faults(shared, FRAME_CORRUPT),
-                                    .cut_off = frame_faults(shared, FRAME_CUT_OFF)};
-
-    figure_show(v, &frame_table, listener, &view);
-}
+    .word = "frame", .prefix = "frames_", FIGURE_LIVE_TABLE(0, frame_rows)};
 
 const struct handler_type frame_handler_type = {.name = "frame",
                                                 .state_bytes = sizeof(struct frame_handler),
                                                 .shared_bytes = sizeof(struct frame_shared),
                                                 .add = frame_add,
-                                                .figures = frame_figures,
-                                                .add_counters = frame_add_counters};
+                                                .figures = &frame_table};

@@ -19,10 +19,8 @@
 struct address;
 struct channel;
 struct executor;
-struct figure_object;
-struct figure_visitor;
+struct figure_table;
 struct handler_context;
-struct counters_set;
 struct handler_step;
 
 /*
@@ -58,17 +56,8 @@ struct handler_type {
      */
     void (*add)(void *state, struct channel *ch, struct handler_context *context,
                 const struct handler_step *step);
-    /*
-     * On any thread: visit the counters in ${shared}, the memory for ${listener}. NULL: no
-     * counters.
-     */
-    void (*figures)(const void *shared, const struct figure_object *listener,
-                    struct figure_visitor *v);
-    /*
-     * On any thread: add the counters to ${set}, so that another process can continue them. NULL:
-     * no counters.
-     */
-    void (*add_counters)(void *shared, struct counters_set *set);
+    /* Counters in the memory for the listener, all live. NULL: no counters. */
+    const struct figure_table *figures;
 };
 
 /* A handler of a listener's pipeline, for all sessions. */

@@ -11,6 +11,8 @@
 #include "handlers/fault_handler.h"
 #include "handlers/log_handler.h"
 #include "handlers/pipeline_conf.h"
+#include "stats/counters_set.h"
+#include "stats/figure.h"
 
 /* Memory of handler_step.shared; each template that uses it holds a reference. */
 struct handler_shared {
@@ -150,8 +152,8 @@ void pipeline_template_add(const struct pipeline_template *p, void *room, struct
 void pipeline_template_add_counters(const struct pipeline_template *p, struct counters_set *set)
 {
     for (unsigned i = 0; i < p->n; i++)
-        if (p->steps[i].type->add_counters)
-            p->steps[i].type->add_counters(p->steps[i].shared, set);
+        if (p->steps[i].type->figures)
+            counters_set_add_table(set, p->steps[i].type->figures, p->steps[i].shared);
 }
 
 void pipeline_template_figures(const struct pipeline_template *p,
@@ -159,7 +161,7 @@ void pipeline_template_figures(const struct pipeline_template *p,
 {
     for (unsigned i = 0; i < p->n; i++)
         if (p->steps[i].type->figures)
-            p->steps[i].type->figures(p->steps[i].shared, listener, v);
+            figure_show_live(v, p->steps[i].type->figures, listener, NULL, p->steps[i].shared);
 }
 
 void pipeline_template_inherit(struct pipeline_template *p, const struct pipeline_template *from)

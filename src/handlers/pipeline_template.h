@@ -18,6 +18,8 @@
 
 struct arena;
 struct counters_set;
+struct figure_object;
+struct figure_visitor;
 struct pipeline_conf;
 struct pipeline_template;
 

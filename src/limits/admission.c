@@ -180,24 +180,20 @@ void admission_leave(struct admission_ticket *ticket)
     *ticket = (struct admission_ticket){0};
 }
 
-void admission_add_counters(const struct admission *ad, struct counters_set *set)
-{
-    counters_set_add(set, "denied", &ad->history->denied);
-    if (ad->clients)
-        client_table_add_counters(ad->clients, set);
-}
-
-struct admission_rules_view {
-    uint64_t denied;
-};
-
 static const struct figure admission_rules_rows[] = {
-    FIGURE_OF(struct admission_rules_view, COUNTER, NUMBER, denied,
-              "Clients that deny, allow or access_rules turned away."),
+    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, denied, "denied",
+                "Clients that deny, allow or access_rules turned away."),
 };
 
 static const struct figure_table admission_rules_table = {
-    FIGURE_TABLE(struct admission_rules_view, admission_rules_rows)};
+    FIGURE_LIVE_TABLE(0, admission_rules_rows)};
+
+void admission_add_counters(const struct admission *ad, struct counters_set *set)
+{
+    counters_set_add_table(set, &admission_rules_table, ad->history);
+    if (ad->clients)
+        client_table_add_counters(ad->clients, set);
+}
 
 static const struct figure admission_clients_rows[] = {
     FIGURE_ROW(struct client_table_view, clients, "clients_known", FIGURE_GAUGE, FIGURE_NUMBER, 0,
@@ -220,12 +216,10 @@ static const struct figure_table admission_clients_table = {
 void admission_figures(const struct admission *ad, const struct figure_object *object,
                        struct figure_visitor *v)
 {
-    const struct admission_rules_view rules = {
-        atomic_load_explicit(&ad->history->denied, memory_order_relaxed)};
     struct client_table_view clients;
 
-    if (ad->access || rules.denied > 0)
-        figure_show(v, &admission_rules_table, object, &rules);
+    if (ad->access || atomic_load_explicit(&ad->history->denied, memory_order_relaxed) > 0)
+        figure_show_live(v, &admission_rules_table, object, NULL, ad->history);
     if (!ad->clients)
         return;
     client_table_read(ad->clients, &clients);

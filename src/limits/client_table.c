@@ -276,23 +276,21 @@ void client_table_read(struct client_table *t, struct client_table_view *out)
     lock_release(&t->lock);
 }
 
-void client_table_continue(struct client_table *t, struct client_table *from)
-{
-    struct client_table_view counts;
-
-    client_table_read(from, &counts);
-    for (unsigned i = 0; i < CLIENT_TABLE_ANSWERS; i++)
-        client_table_add(&t->refused[i], counts.refused[i]);
-    client_table_add(&t->uncounted, counts.uncounted);
-    client_table_add(&t->forgotten, counts.forgotten);
-}
-
 void client_table_add_counters(struct client_table *t, struct counters_set *set)
 {
     counters_set_add(set, "clients_too_many", &t->refused[CLIENT_TABLE_TOO_MANY]);
     counters_set_add(set, "clients_too_fast", &t->refused[CLIENT_TABLE_TOO_FAST]);
     counters_set_add(set, "clients_uncounted", &t->uncounted);
     counters_set_add(set, "clients_forgotten", &t->forgotten);
+}
+
+void client_table_continue(struct client_table *t, struct client_table *from)
+{
+    struct counters_set to = {.n = 0}, of = {.n = 0};
+
+    client_table_add_counters(t, &to);
+    client_table_add_counters(from, &of);
+    counters_set_merge(&to, &of);
 }
 
 int client_table_create(struct client_table **out, const struct client_table_conf *conf)

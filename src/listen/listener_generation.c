@@ -200,38 +200,32 @@ void listener_generation_carry_over(struct session *s)
     listener_generation_release(from);
 }
 
+static const struct figure listener_generation_waits_rows[] = {
+    FIGURE_LIVE(struct listener, COUNTER, NUMBER, waits, "limit_waits",
+                "Times that new clients had to wait for a limit."),
+};
+
+static const struct figure_table listener_generation_waits_table = {
+    .is_not_logged_at_zero = true, FIGURE_LIVE_TABLE(0, listener_generation_waits_rows)};
+
 void listener_generation_counters(const struct listener_generation *gen, struct counters_set *set)
 {
     struct listener *ls = gen->listener;
 
     set->n = 0;
     counters_set_add_sessions(set, &ls->counters);
-    counters_set_add(set, "limit_waits", &ls->waits);
-    tls_counters_add(&ls->tls, set);
+    counters_set_add_table(set, &listener_generation_waits_table, ls);
+    counters_set_add_table(set, &tls_counters_figures, &ls->tls);
     admission_add_counters(gen->admission, set);
     if (gen->mirror.counters)
-        mirror_add_counters(gen->mirror.counters, set);
+        counters_set_add_table(set, &mirror_figures, gen->mirror.counters);
     if (gen->plan)
         pipeline_template_add_counters(gen->plan, set);
 }
 
-struct listener_generation_waits {
-    uint64_t limit_waits;
-};
-
-static const struct figure listener_generation_waits_rows[] = {
-    FIGURE_OF(struct listener_generation_waits, COUNTER, NUMBER, limit_waits,
-              "Times that new clients had to wait for a limit."),
-};
-
-static const struct figure_table listener_generation_waits_table = {
-    .is_not_logged_at_zero = true,
-    FIGURE_TABLE(struct listener_generation_waits, listener_generation_waits_rows)};
-
 struct listener_generation_view {
     const char *service, *upstream, *state;
     struct figure_addresses addresses;
-    unsigned max_connections;
 };
 
 static const struct figure listener_generation_rows[] = {
@@ -239,12 +233,13 @@ static const struct figure listener_generation_rows[] = {
     FIGURE_OF(struct listener_generation_view, TEXT, NUMBER, upstream, "Upstream of a proxy."),
     FIGURE_OF(struct listener_generation_view, TEXT, NUMBER, addresses, "Addresses."),
     FIGURE_OF(struct listener_generation_view, STATE, NUMBER, state, "State of the listener."),
-    FIGURE_OF(struct listener_generation_view, GAUGE, NUMBER, max_connections,
-              "Connections that are allowed; 0: no limit."),
+    FIGURE_LIVE(struct listener, GAUGE, NUMBER, quota.max_connections, "max_connections",
+                "Connections that are allowed; 0: no limit."),
 };
 
 static const struct figure_table listener_generation_table = {
-    .is_not_logged = true, FIGURE_TABLE(struct listener_generation_view, listener_generation_rows)};
+    .is_not_logged = true,
+    FIGURE_LIVE_TABLE(sizeof(struct listener_generation_view), listener_generation_rows)};
 
 void listener_generation_figures(const struct listener_generation *gen, struct figure_visitor *v)
 {
@@ -254,21 +249,18 @@ void listener_generation_figures(const struct listener_generation *gen, struct f
         .service = gen->conf.service == LISTENER_ECHO ? "echo" : "proxy",
         .upstream = gen->conf.upstream,
         .addresses = {.list = gen->conf.addresses, .n = gen->conf.n_addresses},
-        .state = hold_is_closed(&ls->hold) ? "paused" : "accepting",
-        .max_connections = atomic_load_explicit(&ls->quota.max_connections, memory_order_relaxed)};
-    const struct listener_generation_waits waits = {
-        atomic_load_explicit(&ls->waits, memory_order_relaxed)};
+        .state = hold_is_closed(&ls->hold) ? "paused" : "accepting"};
 
-    figure_show(v, &listener_generation_table, &object, &view);
+    figure_show_live(v, &listener_generation_table, &object, &view, ls);
     counters_figures(&ls->counters, &object, v);
     if (gen->service.tls)
-        tls_counters_figures(&ls->tls, &object, v);
+        figure_show_live(v, &tls_counters_figures, &object, NULL, &ls->tls);
     admission_figures(gen->admission, &object, v);
     if (gen->mirror.counters)
-        mirror_figures(gen->mirror.counters, &object, v);
+        figure_show_live(v, &mirror_figures, &object, NULL, gen->mirror.counters);
     if (gen->plan)
         pipeline_template_figures(gen->plan, &object, v);
-    figure_show(v, &listener_generation_waits_table, &object, &waits);
+    figure_show_live(v, &listener_generation_waits_table, &object, NULL, ls);
 }
 
 struct listener_generation *listener_generation_hold(struct listener_generation *gen)

@@ -47,8 +47,7 @@ struct server_figures {
 struct server_figures_view {
     const char *version;
     int64_t start_ns, cpu_ns;
-    bool draining;
-    unsigned sessions, max_connections, descriptors, max_descriptors;
+    unsigned max_descriptors;
     uint64_t resident;
     int64_t tls_memory;
 };
@@ -57,12 +56,12 @@ static const struct figure server_figures_rows[] = {
     FIGURE_OF(struct server_figures_view, STATE, NUMBER, version, "Version of reactord."),
     FIGURE_ROW(struct server_figures_view, start_ns, "start_time_ms", FIGURE_GAUGE, FIGURE_NS, 0,
                "Start of the process, in Unix time."),
-    FIGURE_OF(struct server_figures_view, GAUGE, NUMBER, draining, "1 while the process drains."),
-    FIGURE_OF(struct server_figures_view, GAUGE, NUMBER, sessions, "Sessions open now."),
-    FIGURE_OF(struct server_figures_view, GAUGE, NUMBER, max_connections,
-              "Connections that are allowed to the process; 0: no limit."),
-    FIGURE_OF(struct server_figures_view, GAUGE, NUMBER, descriptors,
-              "Descriptors that connections use or have reserved."),
+    FIGURE_LIVE(struct server, GAUGE, NUMBER, draining, "draining", "1 while the process drains."),
+    FIGURE_LIVE(struct server, GAUGE, NUMBER, sessions, "sessions", "Sessions open now."),
+    FIGURE_LIVE(struct server, GAUGE, NUMBER, room.quota.max_connections, "max_connections",
+                "Connections that are allowed to the process; 0: no limit."),
+    FIGURE_LIVE(struct server, GAUGE, NUMBER, descriptors.used, "descriptors",
+                "Descriptors that connections use or have reserved."),
     FIGURE_OF(struct server_figures_view, GAUGE, NUMBER, max_descriptors,
               "Descriptors that connections may use."),
     FIGURE_MS_OF(struct server_figures_view, COUNTER, cpu, 0, "Processor time of the process."),
@@ -71,7 +70,8 @@ static const struct figure server_figures_rows[] = {
 };
 
 static const struct figure_table server_figures_table = {
-    .is_not_logged = true, FIGURE_TABLE(struct server_figures_view, server_figures_rows)};
+    .is_not_logged = true,
+    FIGURE_LIVE_TABLE(sizeof(struct server_figures_view), server_figures_rows)};
 
 struct server_figures_certificate {
     int64_t expires_in_ns;
@@ -130,21 +130,14 @@ static uint64_t server_figures_resident(void)
 
 static void server_figures_show_process(struct server *sv, struct figure_visitor *v)
 {
-    const struct descriptor_budget *d = &sv->descriptors;
-    const struct server_figures_view view = {
-        .version = REACTORD_VERSION,
-        .start_ns = sv->started_at_s * NS_PER_S,
-        .draining = atomic_load(&sv->draining),
-        .sessions = server_sessions(sv),
-        .max_connections =
-            atomic_load_explicit(&sv->room.quota.max_connections, memory_order_relaxed),
-        .descriptors = atomic_load_explicit(&d->used, memory_order_relaxed),
-        .max_descriptors = d->max,
-        .cpu_ns = server_figures_cpu_ns(),
-        .resident = server_figures_resident(),
-        .tls_memory = tls_memory_bytes()};
+    const struct server_figures_view view = {.version = REACTORD_VERSION,
+                                             .start_ns = sv->started_at_s * NS_PER_S,
+                                             .max_descriptors = sv->descriptors.max,
+                                             .cpu_ns = server_figures_cpu_ns(),
+                                             .resident = server_figures_resident(),
+                                             .tls_memory = tls_memory_bytes()};
 
-    figure_show(v, &server_figures_table, &server_figures_process, &view);
+    figure_show_live(v, &server_figures_table, &server_figures_process, &view, sv);
 }
 
 int server_figures_begin(struct server_figures **out, struct server *sv,

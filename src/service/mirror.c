@@ -14,7 +14,6 @@
 #include "service/session.h"
 #include "stats/counters.h"
 #include "upstream/upstream.h"
-#include "stats/counters_set.h"
 #include "stats/figure.h"
 
 /* NEW -> CONNECTING -> OPEN -> ENDING -> OVER; each state may also change to OVER directly */
@@ -324,51 +323,19 @@ void mirror_add(struct session *s, struct channel *ch)
     pipeline_add(&ch->pipeline, &m->handler, &mirror_ops);
 }
 
-static uint64_t mirror_get(const _Atomic uint64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
-void mirror_add_counters(struct mirror_counters *c, struct counters_set *set)
-{
-    counters_set_add(set, "mirrors", &c->connected);
-    counters_set_add(set, "mirror_failures", &c->failed);
-    counters_set_add(set, "mirrors_abandoned", &c->abandoned);
-    counters_set_add(set, "mirror_bytes", &c->bytes);
-    counters_set_add(set, "mirror_bytes_lost", &c->lost);
-    counters_set_add(set, "mirrors_cut", &c->cut);
-}
-
-struct mirror_view {
-    uint64_t mirrors, mirror_failures, mirrors_abandoned, mirror_bytes, mirror_bytes_lost;
-    uint64_t mirrors_cut;
-};
-
 static const struct figure mirror_rows[] = {
-    FIGURE_OF(struct mirror_view, COUNTER, NUMBER, mirrors, "Clients that had a mirror."),
-    FIGURE_OF(struct mirror_view, COUNTER, NUMBER, mirror_failures,
-              "Clients that should have had a mirror but did not."),
-    FIGURE_OF(struct mirror_view, COUNTER, NUMBER, mirrors_abandoned,
-              "Mirrors that were too slow or ended before their client."),
-    FIGURE_OF(struct mirror_view, COUNTER, BYTES, mirror_bytes,
-              "Bytes that mirrors got, of clients that have gone."),
-    FIGURE_OF(struct mirror_view, COUNTER, BYTES, mirror_bytes_lost,
-              "Bytes that mirrors did not get, of clients that have gone."),
-    FIGURE_OF(struct mirror_view, COUNTER, NUMBER, mirrors_cut,
-              "Mirrors that were reset, as the stream of their client was cut."),
+    FIGURE_LIVE(struct mirror_counters, COUNTER, NUMBER, connected, "mirrors",
+                "Clients that had a mirror."),
+    FIGURE_LIVE(struct mirror_counters, COUNTER, NUMBER, failed, "mirror_failures",
+                "Clients that should have had a mirror but did not."),
+    FIGURE_LIVE(struct mirror_counters, COUNTER, NUMBER, abandoned, "mirrors_abandoned",
+                "Mirrors that were too slow or ended before their client."),
+    FIGURE_LIVE(struct mirror_counters, COUNTER, BYTES, bytes, "mirror_bytes",
+                "Bytes that mirrors got, of clients that have gone."),
+    FIGURE_LIVE(struct mirror_counters, COUNTER, BYTES, lost, "mirror_bytes_lost",
+                "Bytes that mirrors did not get, of clients that have gone."),
+    FIGURE_LIVE(struct mirror_counters, COUNTER, NUMBER, cut, "mirrors_cut",
+                "Mirrors that were reset, as the stream of their client was cut."),
 };
 
-static const struct figure_table mirror_table = {FIGURE_TABLE(struct mirror_view, mirror_rows)};
-
-void mirror_figures(const struct mirror_counters *c, const struct figure_object *object,
-                    struct figure_visitor *v)
-{
-    const struct mirror_view view = {.mirrors = mirror_get(&c->connected),
-                                     .mirror_failures = mirror_get(&c->failed),
-                                     .mirrors_abandoned = mirror_get(&c->abandoned),
-                                     .mirror_bytes = mirror_get(&c->bytes),
-                                     .mirror_bytes_lost = mirror_get(&c->lost),
-                                     .mirrors_cut = mirror_get(&c->cut)};
-
-    figure_show(v, &mirror_table, object, &view);
-}
+const struct figure_table mirror_figures = {FIGURE_LIVE_TABLE(0, mirror_rows)};

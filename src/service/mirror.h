@@ -69,16 +69,7 @@ void mirror_counters_release(struct mirror_counters *c);
  */
 void mirror_add(struct session *s, struct channel *ch);
 
-/*
- * mirror_add_counters(c, set):
- * Add the counters ${c} to ${set}, so that another process can continue them.
- *
- * Thread: any; ${c} must outlive ${set}
- */
-void mirror_add_counters(struct mirror_counters *c, struct counters_set *set);
-
-/* mirror_figures(c, object, v): show ${v} the counters ${c} of the listener ${object}. */
-void mirror_figures(const struct mirror_counters *c, const struct figure_object *object,
-                    struct figure_visitor *v);
+/* Figures of a live struct mirror_counters. */
+extern const struct figure_table mirror_figures;
 
 #endif

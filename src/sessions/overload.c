@@ -274,56 +274,44 @@ void overload_heap_figures(struct figure_visitor *v)
     figure_show(v, &overload_heap_table, &object, &view);
 }
 
-struct overload_view {
-    int64_t buffered, pipes;
-    uint64_t episodes, closed;
-};
-
 static const struct figure overload_rows[] = {
-    FIGURE_OF(struct overload_view, GAUGE, BYTES, buffered,
-              "Bytes for receivers that do not keep up."),
-    FIGURE_OF(struct overload_view, GAUGE, BYTES, pipes, "Bytes of `buffered` that are in pipes."),
-    FIGURE_OF(struct overload_view, COUNTER, NUMBER, episodes, "Episodes of overload."),
-    FIGURE_OF(struct overload_view, COUNTER, NUMBER, closed,
-              "Connections that were closed by an overload."),
+    FIGURE_LIVE(struct overload, GAUGE, BYTES, buffered.bytes, "buffered",
+                "Bytes for receivers that do not keep up."),
+    FIGURE_LIVE(struct overload, GAUGE, BYTES, buffered.pipe_bytes, "pipes",
+                "Bytes of `buffered` that are in pipes."),
+    FIGURE_LIVE(struct overload, COUNTER, NUMBER, episodes, "episodes", "Episodes of overload."),
+    FIGURE_LIVE(struct overload, COUNTER, NUMBER, closed, "closed",
+                "Connections that were closed by an overload."),
 };
 
-static const struct figure_table overload_table = {
-    FIGURE_TABLE(struct overload_view, overload_rows)};
+static const struct figure_table overload_table = {FIGURE_LIVE_TABLE(0, overload_rows)};
 
 struct overload_state_view {
-    bool is_over;
     int64_t max_buffered, max_memory;
 };
 
 static const struct figure overload_state_rows[] = {
-    FIGURE_ROW(struct overload_state_view, is_over, "active", FIGURE_GAUGE, FIGURE_NUMBER, 0,
-               "1 during an overload, while no client is accepted."),
+    FIGURE_LIVE(struct overload, GAUGE, NUMBER, buffered.is_over, "active",
+                "1 during an overload, while no client is accepted."),
     FIGURE_OF(struct overload_state_view, GAUGE, BYTES, max_buffered, "max_buffered; 0: no limit."),
     FIGURE_OF(struct overload_state_view, GAUGE, BYTES, max_memory, "max_memory; 0: no limit."),
 };
 
 static const struct figure_table overload_state_table = {
-    .is_not_logged = true, FIGURE_TABLE(struct overload_state_view, overload_state_rows)};
+    .is_not_logged = true,
+    FIGURE_LIVE_TABLE(sizeof(struct overload_state_view), overload_state_rows)};
 
 void overload_figures(const struct overload *ov, struct figure_visitor *v)
 {
     const struct figure_object object = {.subject = FIGURE_OVERLOAD};
-    struct overload_view view;
     struct overload_state_view state;
 
     if (!ov)
         return;
-    view = (struct overload_view){
-        .buffered = overload_bytes(ov),
-        .pipes = atomic_load_explicit(&ov->buffered.pipe_bytes, memory_order_relaxed),
-        .episodes = atomic_load_explicit(&ov->episodes, memory_order_relaxed),
-        .closed = atomic_load_explicit(&ov->closed, memory_order_relaxed)};
-    state = (struct overload_state_view){.is_over = atomic_load(&ov->buffered.is_over),
-                                         .max_buffered = (int64_t)ov->conf.max_buffered_bytes,
+    state = (struct overload_state_view){.max_buffered = (int64_t)ov->conf.max_buffered_bytes,
                                          .max_memory = (int64_t)ov->conf.max_memory_bytes};
-    figure_show(v, &overload_table, &object, &view);
-    figure_show(v, &overload_state_table, &object, &state);
+    figure_show_live(v, &overload_table, &object, NULL, ov);
+    figure_show_live(v, &overload_state_table, &object, &state, ov);
 }
 
 void overload_destroy(struct overload *ov)

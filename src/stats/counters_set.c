@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "stats/figure.h"
 
 #define COUNTERS_SET_BEGAN "sessions_total"
 
@@ -18,6 +19,19 @@ void counters_set_add(struct counters_set *set, const char *key, _Atomic uint64_
     MUST(set->n <= COUNTERS_SET_MAX && strlen(key) < sizeof(item->key));
     memcpy(item->key, key, strlen(key) + 1);
     item->counter = counter;
+}
+
+void counters_set_add_table(struct counters_set *set, const struct figure_table *table, void *live)
+{
+    char key[SESSION_REASON_WORD_BYTES];
+
+    for (const struct figure *f = table->figures; f < table->figures + table->n; f++) {
+        if (!f->is_live || f->kind != FIGURE_COUNTER)
+            continue;
+        MUST(f->type == FIGURE_UINT64);
+        snprintf(key, sizeof(key), "%s%s", table->prefix ? table->prefix : "", f->name);
+        counters_set_add(set, key, (void *)((char *)live + f->offset));
+    }
 }
 
 /* Bucket ${i} is the counter `NAME_i`. */

@@ -15,6 +15,8 @@
 #include "stats/counters.h"
 #include "stats/session_reason.h"
 
+struct figure_table;
+
 #define COUNTERS_SET_MAX (SESSION_REASONS + 3 * HISTOGRAM_BUCKETS + 32)
 
 struct counters_set {
@@ -33,6 +35,15 @@ struct counters_set {
  * Owns:   copies ${key}; ${counter} must outlive ${set}
  */
 void counters_set_add(struct counters_set *set, const char *key, _Atomic uint64_t *counter);
+
+/*
+ * counters_set_add_table(set, table, live):
+ * Add the live counters of ${table}, which are in ${live}, by their names in JSON.
+ *
+ * Thread: owner of ${set}
+ * Owns:   ${live} must outlive ${set}
+ */
+void counters_set_add_table(struct counters_set *set, const struct figure_table *table, void *live);
 
 /*
  * counters_set_add_sessions(set, c) / counters_set_add_connects(set, c):

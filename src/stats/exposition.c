@@ -265,10 +265,8 @@ static void exposition_ends(const struct exposition_series *s, const uint64_t *e
 }
 
 static void exposition_figure(const struct exposition_series *s, const struct figure *f,
-                              const char *values)
+                              const void *member)
 {
-    const void *member = values + f->offset;
-
     switch (f->type) {
     case FIGURE_BOOL: exposition_number(s, f, *(const bool *)member); break;
     case FIGURE_UNSIGNED: exposition_number(s, f, *(const unsigned *)member); break;
@@ -327,7 +325,7 @@ static void exposition_write_some(struct exposition *e, struct text *out)
         const struct exposition_series s = {
             .out = out, .metric = e->metric, .labels = e->labels.bytes + entry->labels};
 
-        exposition_figure(&s, f, entry->values);
+        exposition_figure(&s, f, figure_value(g->table, f, entry->values));
     }
     if (e->entry == g->n)
         exposition_next_figure(e);

@@ -7,10 +7,42 @@
 
 #define FIGURE_MS_SUFFIX "_ms"
 
+/* Limit of the values of a table with live figures. */
+#define FIGURE_LIVE_BYTES 256
+
 void figure_show(struct figure_visitor *v, const struct figure_table *table,
                  const struct figure_object *object, const void *values)
 {
     v->visit(v, table, object, values);
+}
+
+static void figure_load(uint64_t *out, const struct figure *f, const void *live)
+{
+    const void *from = (const char *)live + f->offset;
+
+    switch (f->type) {
+    case FIGURE_BOOL:
+        *(bool *)out = atomic_load_explicit((const atomic_bool *)from, memory_order_relaxed);
+        break;
+    case FIGURE_UNSIGNED:
+        *(unsigned *)out = atomic_load_explicit((const atomic_uint *)from, memory_order_relaxed);
+        break;
+    default: *out = atomic_load_explicit((const _Atomic uint64_t *)from, memory_order_relaxed);
+    }
+}
+
+void figure_show_live(struct figure_visitor *v, const struct figure_table *table,
+                      const struct figure_object *object, const void *values, const void *live)
+{
+    uint64_t all[FIGURE_LIVE_BYTES / sizeof(uint64_t)] = {0};
+
+    MUST(table->bytes <= sizeof(all));
+    for (unsigned i = 0; i < table->n; i++)
+        if (table->figures[i].is_live)
+            figure_load(&all[i], &table->figures[i], live);
+    if (values)
+        memcpy((char *)all + table->view_at, values, table->bytes - table->view_at);
+    figure_show(v, table, object, all);
 }
 
 const struct figure_words *figure_words(enum figure_subject subject)

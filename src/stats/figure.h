@@ -1,9 +1,10 @@
 /*
  * stats/figure: tables that describe the figures (statistics) of objects.
  *
- * A table describes the members of a struct that holds the values of one object at one time.
- * Only the table names a figure: the log lines of SIGRTMIN (stats/figure_log), metrics
- * (stats/exposition) and JSON (stats/figure_json) follow from it.
+ * A table describes the members of a struct that holds the values of one object at one time, and
+ * live counters: atomics of the object itself. Only the table names a figure: the log lines of
+ * SIGRTMIN (stats/figure_log), metrics (stats/exposition) and JSON (stats/figure_json) follow from
+ * it, and what an upgrade hands over (counters_set_add_table()).
  *
  *   walk over objects -> figure_show(visitor, table, object, values) -> log line, JSON, metric
  *
@@ -13,6 +14,7 @@
 #ifndef STATS_FIGURE_H
 #define STATS_FIGURE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -72,6 +74,7 @@ struct figure {
     enum figure_unit unit;
     enum figure_type type;
     unsigned decimals; /* of milliseconds in log lines */
+    bool is_live;      /* an atomic of the object, not a member of the values */
     size_t offset;
 };
 
@@ -86,6 +89,12 @@ struct figure {
              struct histogram_view: FIGURE_TIMES, \
              uint64_t *: FIGURE_ENDS,             \
              struct figure_addresses: FIGURE_LIST)
+#define FIGURE_LIVE_TYPE(s, member)         \
+    _Generic(&((s *)0)->member,             \
+             atomic_bool *: FIGURE_BOOL,    \
+             atomic_uint *: FIGURE_UNSIGNED, \
+             _Atomic uint64_t *: FIGURE_UINT64, \
+             _Atomic int64_t *: FIGURE_INT64)
 /* clang-format on */
 
 #define FIGURE_ROW(s, member, key, figure_kind, figure_unit, digits, text)                  \
@@ -103,6 +112,13 @@ struct figure {
 #define FIGURE_MS_OF(s, kind, member, digits, help) \
     FIGURE_ROW(s, member##_ns, #member "_ms", FIGURE_##kind, FIGURE_NS, digits, help)
 
+/* FIGURE_LIVE: a row named ${key} for ${place}, an atomic of the live struct ${s}. */
+#define FIGURE_LIVE(s, figure_kind, figure_unit, place, key, text)                                 \
+    {                                                                                              \
+        .name = (key), .help = (text), .kind = FIGURE_##figure_kind, .unit = FIGURE_##figure_unit, \
+        .type = FIGURE_LIVE_TYPE(s, place), .is_live = true, .offset = offsetof(s, place)          \
+    }
+
 /* The figures of one struct; they make one log line. */
 struct figure_table {
     const char *word;   /* first word of the log line; NULL: the word of the object's subject */
@@ -112,10 +128,17 @@ struct figure_table {
     bool is_not_logged_at_zero;
     const struct figure *figures;
     unsigned n;
-    size_t bytes; /* size of the struct */
+    size_t bytes; /* size of the values */
+    size_t
+        view_at; /* of the struct in the values, behind a uint64_t for each row if some are live */
 };
 
 #define FIGURE_TABLE(s, rows) .figures = (rows), .n = ARRAY_LEN(rows), .bytes = sizeof(s)
+
+/* With live rows; ${view_bytes}: size of the struct of the other rows, or 0. */
+#define FIGURE_LIVE_TABLE(view_bytes, rows)                                                 \
+    .figures = (rows), .n = ARRAY_LEN(rows), .view_at = ARRAY_LEN(rows) * sizeof(uint64_t), \
+    .bytes = ARRAY_LEN(rows) * sizeof(uint64_t) + (view_bytes)
 
 /*
  * The object whose figures are shown. Visitors tell objects apart by these pointers, which are
@@ -128,7 +151,7 @@ struct figure_object {
 };
 
 struct figure_visitor {
-    /* ${values}: the table's struct, valid during the call; words of FIGURE_STATE are literals. */
+    /* ${values}: see figure_value(), valid during the call; words of FIGURE_STATE are literals. */
     void (*visit)(struct figure_visitor *v, const struct figure_table *table,
                   const struct figure_object *object, const void *values);
 };
@@ -144,6 +167,22 @@ struct figure_words {
 /* figure_show(v, table, object, values): show the figures of ${object} in ${values} to ${v}. */
 void figure_show(struct figure_visitor *v, const struct figure_table *table,
                  const struct figure_object *object, const void *values);
+
+/*
+ * figure_show_live(v, table, object, values, live):
+ * As figure_show(), of a table with live rows. ${values}: NULL if the table has no other rows.
+ */
+void figure_show_live(struct figure_visitor *v, const struct figure_table *table,
+                      const struct figure_object *object, const void *values, const void *live);
+
+/* figure_value(table, f, values): return the value of the row ${f}. */
+static inline const void *figure_value(const struct figure_table *table, const struct figure *f,
+                                       const void *values)
+{
+    size_t slot = (size_t)(f - table->figures) * sizeof(uint64_t);
+
+    return (const char *)values + (f->is_live ? slot : table->view_at + f->offset);
+}
 
 /* figure_words(subject): return the words of ${subject}. */
 const struct figure_words *figure_words(enum figure_subject subject);

@@ -113,9 +113,9 @@ static void figure_json_addresses(struct text *out, const struct figure_addresse
 }
 
 static void figure_json_figure(struct text *out, const struct figure_table *table,
-                               const struct figure *f, const char *values)
+                               const struct figure *f, const void *values)
 {
-    const void *member = values + f->offset;
+    const void *member = figure_value(table, f, values);
 
     if (f->kind == FIGURE_DERIVED || strcmp(f->name, FIGURE_JSON_SERVERS) == 0)
         return;

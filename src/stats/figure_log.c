@@ -80,9 +80,8 @@ static void figure_log_string(struct figure_log_line *line, const struct figure 
 }
 
 static void figure_log_figure(struct figure_log_line *line, const struct figure *f,
-                              const void *values)
+                              const void *member)
 {
-    const char *member = (const char *)values + f->offset;
 
     if (f->type != FIGURE_TIMES && f->type != FIGURE_ENDS)
         figure_log_add(line, " %s=", f->name);
@@ -92,8 +91,8 @@ static void figure_log_figure(struct figure_log_line *line, const struct figure 
     case FIGURE_UINT64: figure_log_add(line, "%" PRIu64, *(const uint64_t *)member); break;
     case FIGURE_INT64: figure_log_int64(line, f, *(const int64_t *)member); break;
     case FIGURE_STRING: figure_log_string(line, f, *(const char *const *)member); break;
-    case FIGURE_TIMES: figure_log_times(line, (const struct histogram_view *)member); break;
-    case FIGURE_ENDS: figure_log_ends(line, (const uint64_t *)member); break;
+    case FIGURE_TIMES: figure_log_times(line, member); break;
+    case FIGURE_ENDS: figure_log_ends(line, member); break;
     case FIGURE_LIST: break;
     }
 }
@@ -119,7 +118,8 @@ static void figure_log_visit(struct figure_visitor *v, const struct figure_table
     line.n = 0;
     figure_log_begin(&line, table, object);
     for (unsigned i = 0; i < table->n; i++)
-        figure_log_figure(&line, &table->figures[i], values);
+        figure_log_figure(&line, &table->figures[i],
+                          figure_value(table, &table->figures[i], values));
     log_notice("%s", line.text);
 }
 

@@ -9,9 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-struct counters_set;
-struct figure_object;
-struct figure_visitor;
+struct figure_table;
 
 struct tls_counters {
     _Atomic uint64_t full;
@@ -28,14 +26,7 @@ static inline void tls_count(_Atomic uint64_t *c)
     atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
 }
 
-/*
- * tls_counters_figures(c, object, v) / tls_counters_add(c, set):
- * Show the counters of ${object} to ${v} / add the counters to ${set}.
- *
- * Thread: any / owner of ${set}
- */
-void tls_counters_figures(const struct tls_counters *c, const struct figure_object *object,
-                          struct figure_visitor *v);
-void tls_counters_add(struct tls_counters *c, struct counters_set *set);
+/* Figures of a live struct tls_counters. */
+extern const struct figure_table tls_counters_figures;
 
 #endif

@@ -186,42 +186,33 @@ void spare_count_stale(struct upstream_server *server)
     spare_count(server->spare, SPARE_REPLACED);
 }
 
-static uint64_t spare_counted(const struct spare *sp, enum spare_count what)
-{
-    return atomic_load_explicit(&sp->counts[what], memory_order_relaxed);
-}
-
 struct spare_view {
     unsigned spares;
-    uint64_t spares_opened, spares_failed, spares_used, spares_missed, spares_expired;
-    uint64_t spares_closed, spares_dropped, spares_replaced;
     bool speaks_first;
 };
+
+#define SPARE_COUNT(what, key, help) \
+    FIGURE_LIVE(struct spare_counts, COUNTER, NUMBER, of[what], key, help)
 
 static const struct figure spare_rows[] = {
     FIGURE_OF(struct spare_view, GAUGE, NUMBER, spares,
               "Spare connections, with those that are being opened."),
-    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_opened,
-              "Spare connections that were opened."),
-    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_failed,
-              "Attempts to open a spare connection that failed."),
-    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_used,
-              "Clients that took a spare connection."),
-    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_missed,
-              "Clients that found no spare connection."),
-    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_expired,
-              "Spare connections that were closed at spare_max_age."),
-    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_closed,
-              "Spare connections that the server closed."),
-    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_dropped,
-              "Spare connections that were closed for another reason."),
-    FIGURE_OF(struct spare_view, COUNTER, NUMBER, spares_replaced,
-              "Spare connections that were found closed after a client took them."),
+    SPARE_COUNT(SPARE_OPENED, "spares_opened", "Spare connections that were opened."),
+    SPARE_COUNT(SPARE_FAILED, "spares_failed", "Attempts to open a spare connection that failed."),
+    SPARE_COUNT(SPARE_USED, "spares_used", "Clients that took a spare connection."),
+    SPARE_COUNT(SPARE_MISSED, "spares_missed", "Clients that found no spare connection."),
+    SPARE_COUNT(SPARE_EXPIRED, "spares_expired",
+                "Spare connections that were closed at spare_max_age."),
+    SPARE_COUNT(SPARE_CLOSED, "spares_closed", "Spare connections that the server closed."),
+    SPARE_COUNT(SPARE_DROPPED, "spares_dropped",
+                "Spare connections that were closed for another reason."),
+    SPARE_COUNT(SPARE_REPLACED, "spares_replaced",
+                "Spare connections that were found closed after a client took them."),
     FIGURE_OF(struct spare_view, GAUGE, NUMBER, speaks_first,
               "1 if the server sends before a client does: no spares are kept."),
 };
 
-static const struct figure_table spare_table = {FIGURE_TABLE(struct spare_view, spare_rows)};
+const struct figure_table spare_table = {FIGURE_LIVE_TABLE(sizeof(struct spare_view), spare_rows)};
 
 void spare_figures(const struct spare *sp, const struct figure_object *object,
                    struct figure_visitor *v)
@@ -231,14 +222,6 @@ void spare_figures(const struct spare *sp, const struct figure_object *object,
     if (!sp)
         return;
     view = (struct spare_view){.spares = spare_now(sp),
-                               .spares_opened = spare_counted(sp, SPARE_OPENED),
-                               .spares_failed = spare_counted(sp, SPARE_FAILED),
-                               .spares_used = spare_counted(sp, SPARE_USED),
-                               .spares_missed = spare_counted(sp, SPARE_MISSED),
-                               .spares_expired = spare_counted(sp, SPARE_EXPIRED),
-                               .spares_closed = spare_counted(sp, SPARE_CLOSED),
-                               .spares_dropped = spare_counted(sp, SPARE_DROPPED),
-                               .spares_replaced = spare_counted(sp, SPARE_REPLACED),
                                .speaks_first = atomic_load(&sp->speaks_first)};
-    figure_show(v, &spare_table, object, &view);
+    figure_show_live(v, &spare_table, object, &view, &sp->counts);
 }

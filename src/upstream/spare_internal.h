@@ -24,6 +24,13 @@ enum spare_count {
     SPARE_COUNTS
 };
 
+struct spare_counts {
+    _Atomic uint64_t of[SPARE_COUNTS]; /* relaxed */
+};
+
+/* Figures of a server's spares; live are those of struct spare_counts. */
+extern const struct figure_table spare_table;
+
 struct spare_pool {
     struct netloop *net;
     unsigned number; /* of the loop */
@@ -56,12 +63,12 @@ struct spare_list {
 struct spare {
     struct upstream *up;
     struct upstream_server *server;
-    atomic_uint n;                         /* spares on all loops, also in `opening` */
-    atomic_bool is_wanted;                 /* see spare_is_wanted() */
-    atomic_bool speaks_first;              /* the server sends first: keep none */
-    atomic_bool failing;                   /* a failure to open was logged */
-    _Atomic uint64_t counts[SPARE_COUNTS]; /* statistics; relaxed */
-    struct spare_parts *more;              /* for loops added later */
+    atomic_uint n;            /* spares on all loops, also in `opening` */
+    atomic_bool is_wanted;    /* see spare_is_wanted() */
+    atomic_bool speaks_first; /* the server sends first: keep none */
+    atomic_bool failing;      /* a failure to open was logged */
+    struct spare_counts counts;
+    struct spare_parts *more; /* for loops added later */
     unsigned n_parts;
     struct spare_list parts[];
 };
@@ -76,7 +83,7 @@ struct spare_parts {
 /* spare_count(sp, what): increment a counter. */
 static inline void spare_count(struct spare *sp, enum spare_count what)
 {
-    atomic_fetch_add_explicit(&sp->counts[what], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&sp->counts.of[what], 1, memory_order_relaxed);
 }
 
 /*

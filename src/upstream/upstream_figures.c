@@ -7,28 +7,28 @@
 #include "upstream/upstream.h"
 
 struct upstream_figures_view {
-    unsigned connections, waiting, servers;
+    unsigned waiting, servers;
     bool panic;
-    uint64_t late_checks, retries, retries_refused;
 };
 
 static const struct figure upstream_figures_rows[] = {
-    FIGURE_OF(struct upstream_figures_view, GAUGE, NUMBER, connections,
-              "Connections to the servers."),
+    FIGURE_LIVE(struct upstream, GAUGE, NUMBER, group.load, "connections",
+                "Connections to the servers."),
     FIGURE_OF(struct upstream_figures_view, GAUGE, NUMBER, waiting, "Clients in the queue."),
     FIGURE_OF(struct upstream_figures_view, GAUGE, NUMBER, servers,
               "Servers, with those that are disabled or have weight 0."),
     FIGURE_OF(struct upstream_figures_view, GAUGE, NUMBER, panic,
               "1 while all servers are used, fit or not."),
-    FIGURE_OF(struct upstream_figures_view, COUNTER, NUMBER, late_checks,
-              "Health checks that began late."),
-    FIGURE_OF(struct upstream_figures_view, COUNTER, NUMBER, retries, "Retries after a pause."),
-    FIGURE_OF(struct upstream_figures_view, COUNTER, NUMBER, retries_refused,
-              "Retries that retry_budget put off."),
+    FIGURE_LIVE(struct upstream, COUNTER, NUMBER, late_checks, "late_checks",
+                "Health checks that began late."),
+    FIGURE_LIVE(struct upstream, COUNTER, NUMBER, retry_budget.retries, "retries",
+                "Retries after a pause."),
+    FIGURE_LIVE(struct upstream, COUNTER, NUMBER, retry_budget.refused, "retries_refused",
+                "Retries that retry_budget put off."),
 };
 
-static const struct figure_table upstream_figures_table = {
-    FIGURE_TABLE(struct upstream_figures_view, upstream_figures_rows)};
+const struct figure_table upstream_figures_table = {
+    FIGURE_LIVE_TABLE(sizeof(struct upstream_figures_view), upstream_figures_rows)};
 
 struct upstream_figures_fit {
     unsigned servers_up;
@@ -51,19 +51,14 @@ void upstream_figures(const struct upstream *up, const struct server_set *set,
                       struct figure_visitor *v)
 {
     const struct figure_object object = {.subject = FIGURE_UPSTREAM, .name = up->name};
-    const struct upstream_figures_view view = {
-        .connections = atomic_load_explicit(&up->group.load, memory_order_relaxed),
-        .waiting = wait_queue_length(&up->waiting),
-        .servers = set->n,
-        .panic = balancer_panics(set->balancer),
-        .late_checks = atomic_load_explicit(&up->late_checks, memory_order_relaxed),
-        .retries = atomic_load_explicit(&up->retry_budget.retries, memory_order_relaxed),
-        .retries_refused = atomic_load_explicit(&up->retry_budget.refused, memory_order_relaxed)};
+    const struct upstream_figures_view view = {.waiting = wait_queue_length(&up->waiting),
+                                               .servers = set->n,
+                                               .panic = balancer_panics(set->balancer)};
     struct upstream_figures_fit fit = {.servers_up = 0};
 
     for (unsigned i = 0; i < set->n; i++)
         fit.servers_up += upstream_figures_is_up(&set->servers[i]->endpoint);
-    figure_show(v, &upstream_figures_table, &object, &view);
+    figure_show_live(v, &upstream_figures_table, &object, &view, up);
     figure_show(v, &upstream_figures_fit_table, &object, &fit);
     counters_figures(&up->counters, &object, v);
 }
@@ -71,25 +66,21 @@ void upstream_figures(const struct upstream *up, const struct server_set *set,
 struct upstream_figures_server_view {
     const char *state;
     unsigned connections;
-    uint64_t downs;
 };
 
 static const struct figure upstream_figures_server_rows[] = {
     FIGURE_OF(struct upstream_figures_server_view, STATE, NUMBER, state, "State of the server."),
     FIGURE_OF(struct upstream_figures_server_view, GAUGE, NUMBER, connections,
               "Connections of clients to the server."),
-    FIGURE_OF(struct upstream_figures_server_view, COUNTER, NUMBER, downs,
-              "Times the server went down, was ejected or lost its address."),
+    FIGURE_LIVE(struct upstream_server, COUNTER, NUMBER, endpoint.downs, "downs",
+                "Times the server went down, was ejected or lost its address."),
 };
 
 static const struct figure_table upstream_figures_server_table = {
-    FIGURE_TABLE(struct upstream_figures_server_view, upstream_figures_server_rows)};
+    FIGURE_LIVE_TABLE(sizeof(struct upstream_figures_server_view), upstream_figures_server_rows)};
 
 struct upstream_figures_line_view {
     const char *address;
-    unsigned weight, max_connections;
-    bool backup;
-    unsigned priority;
     int64_t state_age_ns;
     const char *down_reason;
 };
@@ -97,13 +88,14 @@ struct upstream_figures_line_view {
 static const struct figure upstream_figures_line_rows[] = {
     FIGURE_OF(struct upstream_figures_line_view, TEXT, NUMBER, address,
               "Address, as configured or found."),
-    FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, weight, "Weight for balancing."),
-    FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, max_connections,
-              "Connections that are allowed; 0: no limit."),
-    FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, backup,
-              "1 for a backup, which is used only without other servers."),
-    FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, priority,
-              "Priority; servers of the lowest are used first."),
+    FIGURE_LIVE(struct upstream_server, GAUGE, NUMBER, endpoint.weight, "weight",
+                "Weight for balancing."),
+    FIGURE_LIVE(struct upstream_server, GAUGE, NUMBER, endpoint.max_connections, "max_connections",
+                "Connections that are allowed; 0: no limit."),
+    FIGURE_LIVE(struct upstream_server, GAUGE, NUMBER, is_backup, "backup",
+                "1 for a backup, which is used only without other servers."),
+    FIGURE_LIVE(struct upstream_server, GAUGE, NUMBER, endpoint.level, "priority",
+                "Priority; servers of the lowest are used first."),
     FIGURE_MS_OF(struct upstream_figures_line_view, GAUGE, state_age, 0,
                  "Time since the server became usable or unusable, or was disabled or enabled."),
     FIGURE_OF(struct upstream_figures_line_view, TEXT, NUMBER, down_reason,
@@ -112,7 +104,7 @@ static const struct figure upstream_figures_line_rows[] = {
 
 static const struct figure_table upstream_figures_line_table = {
     .is_not_logged = true,
-    FIGURE_TABLE(struct upstream_figures_line_view, upstream_figures_line_rows)};
+    FIGURE_LIVE_TABLE(sizeof(struct upstream_figures_line_view), upstream_figures_line_rows)};
 
 static const char *upstream_figures_state(const struct upstream_server *server, uint32_t load)
 {
@@ -158,26 +150,19 @@ void upstream_figures_server(const struct upstream *up, struct upstream_server *
     const struct endpoint *e = &server->endpoint;
     uint32_t load = endpoint_load(e);
     char why[ENDPOINT_WHY_BYTES];
-    unsigned level = atomic_load_explicit(&e->level, memory_order_relaxed);
-    const struct upstream_figures_server_view view = {
-        .state = upstream_figures_state(server, load),
-        .connections = load & ENDPOINT_COUNT_MASK,
-        .downs = atomic_load_explicit(&e->downs, memory_order_relaxed)};
+    const struct upstream_figures_server_view view = {.state = upstream_figures_state(server, load),
+                                                      .connections = load & ENDPOINT_COUNT_MASK};
     const struct upstream_figures_line_view line = {
         .address = server->address_text,
-        .weight = atomic_load_explicit(&e->weight, memory_order_relaxed),
-        .max_connections = atomic_load_explicit(&e->max_connections, memory_order_relaxed),
-        .backup = atomic_load(&server->is_backup),
-        .priority = level,
         .state_age_ns =
             clock_now_ns() - atomic_load_explicit(&e->changed_at_ns, memory_order_relaxed),
         .down_reason = upstream_figures_why(server, load, why)};
 
-    figure_show(v, &upstream_figures_server_table, &object, &view);
-    figure_show(v, &upstream_figures_line_table, &object, &line);
+    figure_show_live(v, &upstream_figures_server_table, &object, &view, server);
+    figure_show_live(v, &upstream_figures_line_table, &object, &line, server);
     counters_figures(&server->counters, &object, v);
     counters_connects_figures(&server->connects, &object, v);
     spare_figures(atomic_load(&server->spare), &object, v);
     if (atomic_load_explicit(&server->tls_sessions, memory_order_relaxed))
-        tls_counters_figures(&server->tls, &object, v); /* the server has been used with TLS */
+        figure_show_live(v, &tls_counters_figures, &object, NULL, &server->tls); /* TLS was used */
 }

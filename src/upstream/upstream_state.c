@@ -10,6 +10,7 @@
 #include "stats/counters_set.h"
 #include "upstream/spare_internal.h"
 #include "upstream/upstream.h"
+#include "upstream/upstream_figures.h"
 
 enum upstream_state_health {
     UPSTREAM_STATE_UNKNOWN,
@@ -32,22 +33,10 @@ struct upstream_state_server {
     struct counters_connects connects;
     struct tls_counters tls;
     _Atomic uint64_t downs;
-    _Atomic uint64_t spares[SPARE_COUNTS];
+    struct spare_counts spares;
     struct upstream_state_told told;
     char name[];
 };
-
-static void upstream_state_add_spares(struct counters_set *out, _Atomic uint64_t *counts)
-{
-    static const char *const keys[SPARE_COUNTS] = {
-        [SPARE_OPENED] = "spares_opened",   [SPARE_FAILED] = "spares_failed",
-        [SPARE_USED] = "spares_used",       [SPARE_MISSED] = "spares_missed",
-        [SPARE_EXPIRED] = "spares_expired", [SPARE_CLOSED] = "spares_closed",
-        [SPARE_DROPPED] = "spares_dropped", [SPARE_REPLACED] = "spares_replaced"};
-
-    for (unsigned i = 0; i < SPARE_COUNTS; i++)
-        counters_set_add(out, keys[i], &counts[i]);
-}
 
 static void upstream_state_server_set(struct counters_set *out, struct upstream_server *server)
 {
@@ -56,10 +45,10 @@ static void upstream_state_server_set(struct counters_set *out, struct upstream_
     out->n = 0;
     counters_set_add_sessions(out, &server->counters);
     counters_set_add_connects(out, &server->connects);
-    tls_counters_add(&server->tls, out);
+    counters_set_add_table(out, &tls_counters_figures, &server->tls);
     counters_set_add(out, "downs", &server->endpoint.downs);
     if (sp)
-        upstream_state_add_spares(out, sp->counts);
+        counters_set_add_table(out, &spare_table, &sp->counts);
 }
 
 static void upstream_state_expected_set(struct counters_set *out, struct upstream_state_server *s,
@@ -68,19 +57,17 @@ static void upstream_state_expected_set(struct counters_set *out, struct upstrea
     out->n = 0;
     counters_set_add_sessions(out, &s->counters);
     counters_set_add_connects(out, &s->connects);
-    tls_counters_add(&s->tls, out);
+    counters_set_add_table(out, &tls_counters_figures, &s->tls);
     counters_set_add(out, "downs", &s->downs);
     if (has_spares)
-        upstream_state_add_spares(out, s->spares);
+        counters_set_add_table(out, &spare_table, &s->spares);
 }
 
 static void upstream_state_set(struct counters_set *out, struct upstream *up)
 {
     out->n = 0;
     counters_set_add_sessions(out, &up->counters);
-    counters_set_add(out, "late_checks", &up->late_checks);
-    counters_set_add(out, "retries", &up->retry_budget.retries);
-    counters_set_add(out, "retries_refused", &up->retry_budget.refused);
+    counters_set_add_table(out, &upstream_figures_table, up);
 }
 
 void upstream_state_init(struct upstream_state *st)

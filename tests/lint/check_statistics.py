@@ -56,9 +56,8 @@ def key_of(macro, arguments):
     """The name of a figure in the arguments of a macro of stats/figure.h, or of a file's own."""
     words = [word.strip() for word in arguments.split(",")]
     keys = {"FIGURE_OF": lambda: words[3], "FIGURE_MS_OF": lambda: words[2] + "_ms",
-            "LOOP_FIGURE": lambda: words[2], "LOOP_FIGURE_MS": lambda: words[1] + "_ms",
-            "FIGURE_ROW": lambda: re.search(r'"(\w+)"', arguments)[1]}
-    return keys[macro]()
+            "LOOP_FIGURE": lambda: words[2], "LOOP_FIGURE_MS": lambda: words[1] + "_ms"}
+    return keys.get(macro, lambda: re.search(r'"(\w+)"', arguments)[1])()
 
 
 def rows_of(text):

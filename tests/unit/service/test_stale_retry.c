@@ -42,7 +42,7 @@ static unsigned before;
 
 static uint64_t counted(enum spare_count what)
 {
-    return atomic_load(&membership_now(&upstream->membership)->servers[0]->spare->counts[what]);
+    return atomic_load(&membership_now(&upstream->membership)->servers[0]->spare->counts.of[what]);
 }
 
 static void setup(void)

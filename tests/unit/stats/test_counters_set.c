@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/must.h"
 #include "stats/counters_set.h"
+#include "stats/figure.h"
 #include "support/suite.h"
 
 /* Of the old process and of the new one. */
@@ -61,6 +62,35 @@ TEST(counters_set, only_nonzero_counters_are_written)
     atomic_store(&before.waits, 5);
     ck_assert_str_eq(write_text(&before),
                      " limit_waits=5 client_fin=1 bytes_out=4 bytes_in=3 sessions_total=1");
+}
+
+struct live {
+    _Atomic uint64_t few, many;
+    atomic_uint now;
+};
+
+static const struct figure live_rows[] = {
+    FIGURE_LIVE(struct live, COUNTER, NUMBER, many, "many", ""),
+    FIGURE_LIVE(struct live, GAUGE, NUMBER, now, "now", ""),
+    FIGURE_LIVE(struct live, COUNTER, NUMBER, few, "few", ""),
+};
+
+static const struct figure_table live_table = {.prefix = "x_", FIGURE_LIVE_TABLE(0, live_rows)};
+
+TEST(counters_set, a_table_adds_its_counters_with_their_prefix)
+{
+    struct live live = {.few = 1, .many = 2, .now = 3}, next = {.few = 10};
+    struct counters_set from = {.n = 0}, to = {.n = 0};
+
+    counters_set_add_table(&from, &live_table, &live);
+    counters_set_add_table(&to, &live_table, &next);
+    ck_assert_uint_eq(from.n, 2);
+    ck_assert_str_eq(from.items[0].key, "x_many");
+    ck_assert_str_eq(from.items[1].key, "x_few");
+    counters_set_merge(&to, &from);
+    ck_assert_uint_eq(next.few, 11);
+    ck_assert_uint_eq(next.many, 2);
+    ck_assert_uint_eq(next.now, 0);
 }
 
 TEST(counters_set, all_counters_continue_from_the_text)

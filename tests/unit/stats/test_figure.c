@@ -86,6 +86,58 @@ TEST(figure, line_of_zeroes_may_be_left_out)
     EXPECT_LOG_LINES("stats", 1);
 }
 
+struct live {
+    atomic_uint weight;
+    atomic_bool backup;
+    _Atomic uint64_t downs;
+    _Atomic int64_t left;
+};
+
+struct live_view {
+    const char *address;
+    bool is_up;
+};
+
+static const struct figure live_rows[] = {
+    FIGURE_LIVE(struct live, GAUGE, NUMBER, weight, "weight", ""),
+    FIGURE_OF(struct live_view, TEXT, NUMBER, address, ""),
+    FIGURE_LIVE(struct live, GAUGE, NUMBER, backup, "backup", ""),
+    FIGURE_LIVE(struct live, COUNTER, NUMBER, downs, "downs", ""),
+    FIGURE_OF(struct live_view, GAUGE, NUMBER, is_up, ""),
+    FIGURE_LIVE(struct live, GAUGE, NUMBER, left, "left", ""),
+};
+
+static const struct figure_table live_table = {
+    FIGURE_LIVE_TABLE(sizeof(struct live_view), live_rows)};
+static const struct figure only_live_rows[] = {
+    FIGURE_LIVE(struct live, COUNTER, NUMBER, downs, "downs", "")};
+static const struct figure_table only_live_table = {.is_not_logged_at_zero = true,
+                                                    FIGURE_LIVE_TABLE(0, only_live_rows)};
+
+TEST(figure, live_figures_are_read_from_the_object_and_others_from_the_view)
+{
+    const struct figure_object object = {.subject = FIGURE_SERVER, .name = "a", .owner = "back"};
+    struct live live = {.weight = 7, .backup = true, .downs = UINT64_MAX, .left = -2};
+    const struct live_view view = {"there", true};
+
+    figure_show_live(figure_log(), &live_table, &object, &view, &live);
+    EXPECT_LOG_LINES("stats server back/a weight=7 address=\"there\" backup=yes "
+                     "downs=18446744073709551615 is_up=yes left=-2",
+                     1);
+}
+
+TEST(figure, a_line_of_live_figures_that_are_zero_may_be_left_out)
+{
+    const struct figure_object object = {.subject = FIGURE_SERVER, .name = "a", .owner = "back"};
+    struct live live = {.weight = 7};
+
+    figure_show_live(figure_log(), &only_live_table, &object, NULL, &live);
+    ck_assert_uint_eq(log_lines_with("stats"), 0);
+    atomic_store(&live.downs, 1);
+    figure_show_live(figure_log(), &only_live_table, &object, NULL, &live);
+    EXPECT_LOG_LINES("stats server back/a downs=1", 1);
+}
+
 struct word {
     const char *doing;
 };

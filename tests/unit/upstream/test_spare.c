@@ -94,7 +94,7 @@ static void teardown(void)
 
 static uint64_t counted(enum spare_count what)
 {
-    return atomic_load(&server->spare->counts[what]);
+    return atomic_load(&server->spare->counts.of[what]);
 }
 
 static unsigned idle(void)

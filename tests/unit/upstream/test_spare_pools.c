@@ -193,7 +193,7 @@ TEST(pools, spares_are_kept_when_their_settings_do_not_change)
     change_to(&next);
     PAUSE_MS(20);
     ck_assert_uint_eq(spares_of(server_at(0)), WORKERS);
-    ck_assert_uint_eq(atomic_load(&server_at(0)->spare)->counts[SPARE_DROPPED], 0);
+    ck_assert_uint_eq(atomic_load(&server_at(0)->spare)->counts.of[SPARE_DROPPED], 0);
 }
 
 TEST(pools, added_servers_get_spares_and_removed_servers_lose_theirs)

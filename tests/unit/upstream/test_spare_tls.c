@@ -109,7 +109,7 @@ static void teardown(void)
 
 static uint64_t failed(void)
 {
-    return atomic_load(&server->spare->counts[SPARE_FAILED]);
+    return atomic_load(&server->spare->counts.of[SPARE_FAILED]);
 }
 
 GROUP(a_handshake, setup, teardown);
@@ -205,7 +205,7 @@ TEST(open_tls, spare_is_taken_by_the_next_session)
     bool is_taken = false;
 
     UNTIL(SSL_accept(peer) == 1);
-    UNTIL(atomic_load(&server->spare->counts[SPARE_OPENED]) == 1);
+    UNTIL(atomic_load(&server->spare->counts.of[SPARE_OPENED]) == 1);
     loop_runner_call(loop, do_take_and_close, &is_taken);
     ck_assert(is_taken);
     SSL_free(peer);
@@ -271,7 +271,7 @@ TEST(a_large_certificate, client_certificate_is_sent_before_the_connection_is_ta
 
     /* Once it has sent its certificate it reads no more. */
     UNTIL(SSL_accept(peer) <= 0 && SSL_get_state(peer) == TLS_ST_EARLY_DATA);
-    UNTIL(atomic_load(&server->spare->counts[SPARE_OPENED]) == 1);
+    UNTIL(atomic_load(&server->spare->counts.of[SPARE_OPENED]) == 1);
     loop_runner_call(loop, do_take, &is_taken);
     ck_assert(!is_taken);
     SSL_free(peer);
