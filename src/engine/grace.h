@@ -1,5 +1,6 @@
 /*
- * engine/grace: RCU-like grace period: wait until no loop of a group can use a replaced object.
+ * engine/grace: RCU-like grace period: wait until no loop of a group can use a replaced object. It
+ * is a visit of all loops (engine/visit) with nothing to do.
  *
  * A loop that has run a task submitted after the replacement uses the old object only through a
  * counted reference. The tasks do not wake loops: a grace period lasts until every loop's next

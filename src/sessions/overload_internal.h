@@ -14,6 +14,7 @@
 
 #include "engine/task.h"
 #include "engine/timer.h"
+#include "engine/visit.h"
 #include "limits/token_bucket.h"
 #include "net/memory_account.h"
 #include "sessions/overload.h"
@@ -24,10 +25,11 @@ struct connection_limit;
 struct loop;
 struct loop_group;
 
-/* A worker's part of a round, see overload_begin_round(); set before its task is submitted. */
+/* A worker's part of a round, see overload_begin_round(); set before its visit begins. */
 struct overload_part {
     struct overload *overload;
-    struct task task;
+    struct visit visit;
+    struct visit_part visited;
     unsigned weight; /* number of sessions; control loop only */
     int64_t bytes;   /* the worker's share of the excess */
     unsigned tokens; /* the worker's share of the tokens of `pace` */

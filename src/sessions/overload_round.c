@@ -82,8 +82,9 @@ static bool overload_shed(struct overload_part *part)
     return true;
 }
 
-static void overload_end_part(struct overload_part *part)
+static void overload_end_part(void *cookie)
 {
+    struct overload_part *part = cookie;
     struct overload *ov = part->overload;
 
     session_idlest_end(&part->victims);
@@ -91,31 +92,27 @@ static void overload_end_part(struct overload_part *part)
     atomic_store(&part->busy, false);
 }
 
-static void overload_run_part(struct task *t)
+static int64_t overload_step(void *cookie, unsigned i)
 {
-    struct overload_part *part = CONTAINER_OF(t, struct overload_part, task);
-    struct loop *loop = loop_current();
+    struct overload_part *part = cookie;
     bool is_over =
         memory_account_is_over(&part->overload->buffered) && overload_excess(part->overload) > 0;
 
-    if (is_over && !(overload_find(part, loop_cookie(loop)) && overload_shed(part)) &&
-        loop_submit(loop, LOOP_TAIL, t) == 0)
-        return;
-    overload_end_part(part);
+    (void)i;
+    return is_over && !(overload_find(part, loop_cookie(loop_current())) && overload_shed(part))
+               ? VISIT_NEXT_TURN
+               : VISIT_OVER;
 }
 
-static void overload_drop_part(struct task *t)
-{
-    overload_end_part(CONTAINER_OF(t, struct overload_part, task));
-}
-
-static const struct task_type overload_part_type = {
-    .name = "close stalled sessions", .run = overload_run_part, .drop = overload_drop_part};
+static const struct visit_ops overload_ops = {.task = VISIT_TASK("close stalled sessions"),
+                                              .first = LOOP_TAIL,
+                                              .step = overload_step,
+                                              .done = overload_end_part};
 
 void overload_part_init(struct overload_part *part, struct overload *ov)
 {
     part->overload = ov;
-    part->task.type = &overload_part_type;
+    visit_init(&part->visit, &overload_ops, part, &part->visited, 1);
     session_idlest_init(&part->victims);
 }
 
@@ -186,7 +183,6 @@ void overload_begin_round(struct overload *ov)
         tokens -= part->tokens;
         left -= part->weight;
         atomic_store(&part->busy, true);
-        if (loop_submit(loop_group_at(ov->workers, which), LOOP_TAIL, &part->task) < 0)
-            overload_end_part(part);
+        visit_begin_one(&part->visit, loop_group_at(ov->workers, which));
     }
 }

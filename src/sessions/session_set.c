@@ -1,5 +1,6 @@
 #include "sessions/session_set.h"
 
+#include "engine/visit.h"
 #include "service/session.h"
 
 void session_set_init(struct session_set *set)
@@ -87,4 +88,15 @@ bool session_set_step(struct session_set_walk *walk, unsigned max, session_set_v
         if (budget_step_over(&step, visit(cookie, s)))
             break;
     return session_set_is_through(walk);
+}
+
+int64_t session_set_go_on(struct session_set_walk *walk, struct session_set *set,
+                          session_set_visit *visit, void *cookie)
+{
+    if (!session_set_walks(walk))
+        session_set_begin(walk, set);
+    if (!session_set_step(walk, SESSION_SET_STEP, visit, cookie))
+        return VISIT_NEXT_TURN;
+    session_set_end(walk);
+    return VISIT_OVER;
 }

@@ -91,6 +91,16 @@ bool session_set_step(struct session_set_walk *walk, unsigned max, session_set_v
                       void *cookie) NODISCARD;
 
 /*
+ * session_set_go_on(walk, set, visit, cookie):
+ * Begin ${walk} if it is not under way, and do a step of SESSION_SET_STEP, for step() of
+ * engine/visit. VISIT_OVER: ${walk} is through, and ended; else VISIT_NEXT_TURN.
+ *
+ * Thread: loop
+ */
+int64_t session_set_go_on(struct session_set_walk *walk, struct session_set *set,
+                          session_set_visit *visit, void *cookie) NODISCARD;
+
+/*
  * session_set_step_begin(step):
  * Start the budget of a step other than session_set_step(); count its work by budget_step_over().
  *

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/loop.h"
+#include "engine/visit.h"
 #include "listen/listener_generation.h"
 #include "net/netloop.h"
 #include "net/splice.h"
@@ -20,7 +21,8 @@ struct worker {
     struct session_set sessions;
     struct session_set_walk carrying; /* walk of worker_carry_over() */
     struct session_set_walk drained, stopped;
-    struct task drain;
+    struct visit drain;
+    struct visit_part draining;
     struct task stop;
     struct task give_back;
     atomic_bool giving_back; /* give_back is queued */
@@ -122,18 +124,14 @@ static bool worker_drain_one(void *cookie, struct session *s)
     return false;
 }
 
-static void worker_run_drain(struct task *t)
+static int64_t worker_step_drain(void *cookie, unsigned i)
 {
-    struct worker *w = CONTAINER_OF(t, struct worker, drain);
+    struct worker *w = cookie;
 
-    if (!session_set_walks(&w->drained)) {
+    (void)i;
+    if (!session_set_walks(&w->drained))
         worker_stop_spares(w);
-        session_set_begin(&w->drained, &w->sessions);
-    }
-    if (session_set_step(&w->drained, SESSION_SET_STEP, worker_drain_one, NULL))
-        session_set_end(&w->drained);
-    else /* a loop that refuses the task is ending, and aborts its sessions */
-        (void)!loop_submit(w->owner.net->loop, LOOP_TAIL, t);
+    return session_set_go_on(&w->drained, &w->sessions, worker_drain_one, NULL);
 }
 
 static bool worker_stop_one(void *cookie, struct session *s)
@@ -159,11 +157,9 @@ static void worker_run_stop(struct task *t)
 {
     struct worker *w = CONTAINER_OF(t, struct worker, stop);
 
-    if (!session_set_walks(&w->stopped)) {
+    if (!session_set_walks(&w->stopped))
         worker_stop_spares(w);
-        session_set_begin(&w->stopped, &w->sessions);
-    }
-    if (session_set_step(&w->stopped, SESSION_SET_STEP, worker_stop_one, NULL) ||
+    if (session_set_go_on(&w->stopped, &w->sessions, worker_stop_one, NULL) != VISIT_OVER &&
         loop_submit(w->owner.net->loop, LOOP_TAIL, t) < 0)
         worker_drop_stop(t);
 }
@@ -177,8 +173,9 @@ static void worker_run_give_back(struct task *t)
         worker_give_back_pipes(w);
 }
 
-static const struct task_type worker_drain_type = {.name = "drain sessions",
-                                                   .run = worker_run_drain};
+/* A loop that is lost aborts its sessions. */
+static const struct visit_ops worker_drain_ops = {
+    .task = VISIT_TASK("drain sessions"), .first = LOOP_CONTROL, .step = worker_step_drain};
 static const struct task_type worker_stop_type = {
     .name = "stop sessions", .run = worker_run_stop, .drop = worker_drop_stop};
 static const struct task_type worker_give_back_type = {.name = "give back pipes",
@@ -206,7 +203,7 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
     session_set_walk_init(&w->carrying);
     session_set_walk_init(&w->drained);
     session_set_walk_init(&w->stopped);
-    w->drain.type = &worker_drain_type;
+    visit_init(&w->drain, &worker_drain_ops, w, &w->draining, 1);
     w->stop.type = &worker_stop_type;
     w->give_back.type = &worker_give_back_type;
     loop_set_cookie(loop, w);
@@ -237,11 +234,8 @@ void worker_give_back_pipes(struct worker *w)
 
 void worker_drain(struct worker *w)
 {
-    struct loop *loop = w->owner.net->loop;
-
     /* A loop that starts later drains its sessions because of env->draining. */
-    if (loop_state(loop) != LOOP_NOT_STARTED && loop_submit(loop, LOOP_CONTROL, &w->drain) < 0)
-        return; /* the loop has ended, with its sessions */
+    visit_begin_one(&w->drain, w->owner.net->loop);
 }
 
 struct session_set *worker_sessions(struct worker *w)
