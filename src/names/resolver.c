@@ -41,16 +41,8 @@ static void resolver_run_ready(struct task *t)
     change->next.ready(change->next.cookie, resolver_look_at_all(change));
 }
 
-/* The loop ends: resolver_destroy() frees the change. */
-static void resolver_drop_ready(struct task *t)
-{
-    struct resolver_change *change = TIMER_OWNER(t, struct resolver_change, timer);
-
-    promise_cancel(&change->resolver->started);
-}
-
-static const struct task_type resolver_ready_type = {
-    .name = "names are looked up", .run = resolver_run_ready, .drop = resolver_drop_ready};
+static const struct task_type resolver_ready_type = {.name = "names are looked up",
+                                                     .run = resolver_run_ready};
 
 static bool resolver_is_name_of(const struct resolver_name *name, const struct upstream *up,
                                 const struct upstream_server_conf *line)
@@ -230,24 +222,12 @@ static void resolver_remove_others(struct resolver *r)
     }
 }
 
-static void resolver_begin(struct resolver_name *name)
-{
-    name->change = NULL;
-    list_append(&name->resolver->names, &name->link);
-}
-
-/* At the start each answer is applied at once: no configuration is replaced. */
 void resolver_answered(struct resolver_name *name)
 {
     struct resolver_change *change = name->change;
 
     if (--change->n_waiting == 0 && !change->is_ready)
         resolver_make_ready(change);
-    if (change->is_first) {
-        resolver_bind(name, 0);
-        resolver_begin(name);
-        resolver_name_use(name);
-    }
 }
 
 void resolver_commit(struct resolver_change *change)
@@ -272,53 +252,14 @@ void resolver_commit(struct resolver_change *change)
             resolver_name_hurry(name, moved);
             continue;
         }
-        resolver_begin(name);
+        name->change = NULL;
+        list_append(&r->names, &name->link);
         if (name->has_answer)
             resolver_name_use_soon(name);
     }
     resolver_cache_drop_unused(&r->cache);
     resolver_end(change);
 }
-
-static void resolver_run_started(void *cookie, int error)
-{
-    struct resolver *r = cookie;
-
-    if (error < 0) {
-        resolver_cancel(r->change);
-        promise_fail(&r->started, error);
-        return;
-    }
-    resolver_commit(r->change);
-    promise_succeed(&r->started);
-}
-
-static void resolver_run_start(struct task *t)
-{
-    struct resolver *r = CONTAINER_OF(t, struct resolver, start);
-    struct resolver_next next = *r->first;
-    struct resolver_change *change;
-    int rc;
-
-    next.ready = resolver_run_started;
-    next.cookie = r;
-    rc = resolver_prepare(r, &next, &change);
-    if (rc < 0) {
-        promise_fail(&r->started, rc);
-        return;
-    }
-    change->is_first = true;
-    r->conf.hold(next.listeners);
-    r->listeners = next.listeners;
-}
-
-static void resolver_drop_start(struct task *t)
-{
-    promise_cancel(&CONTAINER_OF(t, struct resolver, start)->started);
-}
-
-static const struct task_type resolver_start_type = {
-    .name = "begin lookups", .run = resolver_run_start, .drop = resolver_drop_start};
 
 int resolver_create(struct resolver **out, const struct resolver_conf *conf)
 {
@@ -331,8 +272,6 @@ int resolver_create(struct resolver **out, const struct resolver_conf *conf)
     list_init(&r->removed);
     resolver_cache_init(&r->cache);
     lookup_share_open(&r->share);
-    r->start.type = &resolver_start_type;
-    promise_init(&r->started, NULL);
     *out = r;
     return 0;
 }
@@ -345,24 +284,6 @@ void resolver_write(struct resolver *r, FILE *f)
 int resolver_read(struct resolver *r, const char *text)
 {
     return resolver_cache_read(&r->cache, text);
-}
-
-int resolver_start(struct resolver *r, const struct resolver_next *next)
-{
-    int rc;
-
-    if (resolver_names(next->list, next->n) == 0) {
-        resolver_cache_drop_unused(&r->cache);
-        return 0;
-    }
-    r->first = next;
-    rc = loop_submit(r->conf.control, LOOP_CONTROL, &r->start);
-    if (rc < 0) {
-        log_error("cannot start the control thread: %s", strerror(-rc));
-        return rc;
-    }
-    rc = promise_await(&r->started, CLOCK_NEVER);
-    return rc == 0 ? promise_error(&r->started) : rc;
 }
 
 static void resolver_free_all(struct list *names)
@@ -387,6 +308,5 @@ void resolver_destroy(struct resolver *r)
     resolver_cache_close(&r->cache);
     lookup_share_close(&r->share);
     r->conf.release(r->listeners);
-    promise_close(&r->started);
     free(r);
 }

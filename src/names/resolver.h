@@ -61,6 +61,7 @@ struct resolver_next {
     const struct upstream_next *list; /* all upstreams */
     unsigned n;
     struct proxy_loop *listeners; /* for leads_back(); the resolver adds a reference */
+    bool is_first;                /* at the start an upstream may be without a server */
     int64_t wait_ns;              /* longest wait for the first answers of new names */
     /*
      * Called on the control loop, after resolver_prepare(), when all new names have an answer or
@@ -121,18 +122,6 @@ unsigned resolver_find_places(const struct resolver_change *change, const struct
  */
 void resolver_commit(struct resolver_change *change);
 void resolver_cancel(struct resolver_change *change);
-
-/*
- * resolver_start(r, next):
- * Prepare and commit ${next} on the control loop, and wait for the commit; next->ready() is not
- * called.
- *
- * Thread: main
- * Owns:   as resolver_prepare()
- * Errors: 0; -ENODATA (a resolve_required name is unknown); as resolver_prepare(); as loop_submit()
- *         (logged)
- */
-int resolver_start(struct resolver *r, const struct resolver_next *next) NODISCARD;
 
 /*
  * resolver_write(r, f) / resolver_read(r, text):

@@ -2,7 +2,6 @@
 #ifndef NAMES_RESOLVER_INTERNAL_H
 #define NAMES_RESOLVER_INTERNAL_H
 
-#include "engine/promise.h"
 #include "names/resolver.h"
 #include "names/resolver_cache.h"
 #include "net/dns.h"
@@ -86,9 +85,6 @@ struct resolver {
     uint64_t n_added;
     struct proxy_loop *listeners;   /* a reference; NULL: none yet */
     struct resolver_change *change; /* under way; NULL: none */
-    struct task start;
-    const struct resolver_next *first; /* argument of resolver_start() */
-    struct promise started;
 };
 
 /* A name of the next configuration. */
@@ -107,7 +103,6 @@ struct resolver_change {
     struct timer timer; /* calls ready() */
     unsigned n_waiting; /* new names without an answer */
     bool is_ready;
-    bool is_first; /* begun by resolver_start() */
     unsigned n;
     struct resolver_step steps[];
 };

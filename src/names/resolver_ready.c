@@ -115,5 +115,5 @@ int resolver_look_at_all(const struct resolver_change *change)
     for (unsigned i = 0; i < change->n; i++)
         if (resolver_look_at(&change->steps[i]) < 0)
             rc = -ENODATA;
-    return rc < 0 || change->is_first ? rc : resolver_look_at_upstreams(change);
+    return rc < 0 || change->next.is_first ? rc : resolver_look_at_upstreams(change);
 }

@@ -51,7 +51,7 @@ struct certificates {
     struct lock lock;
     struct certificates_change *current; /* replaced under the lock, together with the slots */
     struct timer timer;                  /* idle while the executor looks */
-    struct task start, look, looked;
+    struct task look, looked;
     bool is_replaced;            /* a commit replaced `current` while the executor looked */
     bool is_looking;             /* both flags: used by the control loop only */
     int64_t next_ns, warn_at_ns; /* used by the executor while `is_looking` */
@@ -254,17 +254,10 @@ static void certificates_run_looked(struct task *t)
     c->is_replaced = false;
 }
 
-static void certificates_run_start(struct task *t)
-{
-    certificates_schedule(CONTAINER_OF(t, struct certificates, start), 0);
-}
-
 static const struct task_type certificates_timer_type = {.name = "look at certificates",
                                                          .run = certificates_run_timer};
 static const struct task_type certificates_looked_type = {.name = "certificates were looked at",
                                                           .run = certificates_run_looked};
-static const struct task_type certificates_start_type = {.name = "start to look at certificates",
-                                                         .run = certificates_run_start};
 
 int certificates_prepare(struct certificates *c, const struct tls_conf *list, unsigned n,
                          struct certificates_change **out)
@@ -308,20 +301,19 @@ void certificates_cancel(struct certificates_change *change)
 
 /* ---- main ---- */
 
-int certificates_create(struct certificates **out, const struct certificates_conf *conf)
+int certificates_create(struct certificates **out, struct loop *control, struct executor *executor)
 {
     struct certificates *c = calloc(1, sizeof(*c));
     int rc;
 
     if (!c)
         return -ENOMEM;
-    c->control = conf->control;
-    c->executor = conf->executor;
+    c->control = control;
+    c->executor = executor;
     timer_init(&c->timer, &certificates_timer_type);
-    c->start.type = &certificates_start_type;
     c->look.type = &certificates_look_type;
     c->looked.type = &certificates_looked_type;
-    rc = certificates_prepare(c, conf->list, conf->n, &c->current);
+    rc = certificates_prepare(c, NULL, 0, &c->current);
     if (rc < 0) {
         free(c);
         return rc;
@@ -329,11 +321,6 @@ int certificates_create(struct certificates **out, const struct certificates_con
     lock_init(&c->lock);
     *out = c;
     return 0;
-}
-
-int certificates_start(struct certificates *c)
-{
-    return c->current->n > 0 ? loop_submit(c->control, LOOP_CONTROL, &c->start) : 0;
 }
 
 /* Insert ${row} into ${rows}, sorted by time of expiry. Returns the new number of rows. */

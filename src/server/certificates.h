@@ -17,13 +17,6 @@ struct executor;
 struct loop;
 struct tls_conf;
 
-struct certificates_conf {
-    struct loop *control;
-    struct executor *executor;
-    const struct tls_conf *list; /* sections of the first configuration */
-    unsigned n;
-};
-
 #define CERTIFICATES_TEXT_BYTES 256
 
 /* A certificate in use. */
@@ -34,24 +27,15 @@ struct certificates_row {
 };
 
 /*
- * certificates_create(out, conf):
- * Manage the certificates of the [tls NAME] sections in ${conf}.
+ * certificates_create(out, control, executor):
+ * Create an empty set.
  *
  * Thread: main, before start
- * Owns:   ${out} takes a reference to each section's memory; control and executor of ${conf} must
- *         outlive ${out}
+ * Owns:   ${control} and ${executor} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
-int certificates_create(struct certificates **out, const struct certificates_conf *conf) NODISCARD;
-
-/*
- * certificates_start(c):
- * If there is a section, begin to look for changed files and expiring certificates.
- *
- * Thread: main
- * Errors: 0; as loop_submit()
- */
-int certificates_start(struct certificates *c) NODISCARD;
+int certificates_create(struct certificates **out, struct loop *control,
+                        struct executor *executor) NODISCARD;
 
 /*
  * certificates_prepare(c, list, n, out) / certificates_commit(change) /

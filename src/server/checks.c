@@ -126,24 +126,9 @@ static void checks_moved(void *cookie, struct upstream_server *server)
         checker_retry_now(server->target);
 }
 
-static void checks_decided(void *cookie)
-{
-    struct checks *c = cookie;
-
-    promise_succeed(&c->decided);
-}
-
-static bool checks_is_owner(const struct checks *c)
-{
-    enum loop_state state = loop_state(c->conf.control);
-
-    return loop_is_current(c->conf.control) || state == LOOP_NOT_STARTED ||
-           state == LOOP_TERMINATED;
-}
-
 static int checks_open(struct checks *c)
 {
-    struct checker_conf conf = {.seed = hash_seed(), .decided = checks_decided, .cookie = c};
+    struct checker_conf conf = {.seed = hash_seed()};
     int rc = 0;
 
     if (!c->net)
@@ -233,7 +218,7 @@ int checks_prepare(struct checks *c, const struct upstream_next *list, unsigned 
     struct checks_change *change = calloc(1, sizeof(*change) + n * sizeof(change->steps[0]));
     int rc = 0;
 
-    MUST(checks_is_owner(c));
+    MUST(loop_is_current(c->conf.control));
     if (!change)
         return -ENOMEM;
     change->checks = c;
@@ -340,27 +325,6 @@ void checks_commit(struct checks_change *change)
     free(change);
 }
 
-static void checks_run_start(struct task *t)
-{
-    struct checks *c = CONTAINER_OF(t, struct checks, start);
-    struct checker_load load = {0};
-
-    checks_commit(c->first);
-    c->first = NULL;
-    if (c->checker)
-        checker_load(c->checker, &load);
-    if (load.undecided == 0)
-        checks_decided(c);
-}
-
-static void checks_drop_start(struct task *t)
-{
-    promise_cancel(&CONTAINER_OF(t, struct checks, start)->decided);
-}
-
-static const struct task_type checks_start_type = {
-    .name = "begin health checks", .run = checks_run_start, .drop = checks_drop_start};
-
 int checks_create(struct checks **out, const struct checks_conf *conf)
 {
     struct checks *c = calloc(1, sizeof(*c));
@@ -369,25 +333,7 @@ int checks_create(struct checks **out, const struct checks_conf *conf)
         return -ENOMEM;
     c->conf = *conf;
     list_init(&c->groups);
-    promise_init(&c->decided, NULL);
-    c->start.type = &checks_start_type;
     *out = c;
-    return 0;
-}
-
-int checks_start(struct checks *c, struct checks_change *change, int64_t wait_ns)
-{
-    int rc;
-
-    c->first = change;
-    rc = loop_submit(c->conf.control, LOOP_CONTROL, &c->start);
-    if (rc < 0)
-        return rc;
-    if (promise_await(&c->decided, wait_ns) < 0 && promise_cancel(&c->decided))
-        log_warning(
-            "health checks: some servers have no result after %g s: they get no clients until their "
-            "checks pass (initial_state)",
-            (double)wait_ns / NS_PER_S);
     return 0;
 }
 
@@ -395,12 +341,9 @@ void checks_destroy(struct checks *c)
 {
     if (!c)
         return;
-    if (c->first)
-        checks_cancel(c->first);
     checker_destroy(c->checker);
     netloop_destroy(c->net);
     list_for_each_safe (node, &c->groups)
         free(LIST_ENTRY(node, struct checks_group, link));
-    promise_close(&c->decided);
     free(c);
 }

@@ -50,7 +50,7 @@ int checks_create(struct checks **out, const struct checks_conf *conf) NODISCARD
  * configurations and at most ${at_a_time} at once / free what was allocated. Servers keep their
  * health. Commit after the upstreams have their new configurations.
  *
- * Thread: control loop; prepare and cancel: also main while it does not run
+ * Thread: control loop
  * Owns:   ${list} is copied; the upstreams must live until a change commits without them; commit
  *         and cancel free ${change}
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; as check_script_init() (logged)
@@ -61,13 +61,13 @@ void checks_commit(struct checks_change *change);
 void checks_cancel(struct checks_change *change);
 
 /*
- * checks_try(change, i, conf, server, line) / checks_wait(change, done, cookie) /
+ * checks_try(change, i, conf, server, line) / checks_wait(change, max_ns, done, cookie) /
  * checks_end_trials(change):
  * checks_try: check ${server} by its new ${line} before the commit of ${change}; it is down until
  * it passes. ${i} and ${conf}: index in ${list} and next configuration of its upstream, which has
  * checks.
- * checks_wait: call ${done} when all these servers have a result, or after some seconds (logged).
- * False: they have; ${done} is not called.
+ * checks_wait: call ${done} when all these servers have a result, or after some seconds (logged),
+ * at most ${max_ns}. False: they have; ${done} is not called.
  * checks_end_trials: end these checks; the servers stay down. checks_commit() continues them.
  *
  * Thread: control loop
@@ -76,19 +76,9 @@ void checks_cancel(struct checks_change *change);
  */
 int checks_try(struct checks_change *change, unsigned i, const struct upstream_conf *conf,
                struct upstream_server *server, const struct upstream_server_conf *line) NODISCARD;
-bool checks_wait(struct checks_change *change, void (*done)(void *cookie), void *cookie) NODISCARD;
+bool checks_wait(struct checks_change *change, int64_t max_ns, void (*done)(void *cookie),
+                 void *cookie) NODISCARD;
 void checks_end_trials(struct checks_change *change);
-
-/*
- * checks_start(c, change, wait_ns):
- * Commit ${change} on the control loop; wait up to ${wait_ns} for the first results of servers that
- * start down.
- *
- * Thread: main
- * Owns:   ${c} owns ${change}, after an error too
- * Errors: 0; as loop_submit()
- */
-int checks_start(struct checks *c, struct checks_change *change, int64_t wait_ns) NODISCARD;
 
 /*
  * checks_destroy(c):

@@ -7,7 +7,6 @@
 #include "base/list.h"
 #include "check/checker.h"
 #include "engine/loop.h"
-#include "engine/promise.h"
 #include "server/checks.h"
 
 struct netloop;
@@ -26,9 +25,6 @@ struct checks {
     struct checker *checker;
     struct list groups;
     unsigned at_a_time; /* limit of the last commit */
-    struct task start;
-    struct checks_change *first; /* change of checks_start() */
-    struct promise decided;      /* all servers that start down have a first result */
 };
 
 struct checks_step {

@@ -70,10 +70,12 @@ int checks_try(struct checks_change *change, unsigned i, const struct upstream_c
     return checker_add(server->target, step->trial, &target);
 }
 
-bool checks_wait(struct checks_change *change, void (*done)(void *cookie), void *cookie)
+bool checks_wait(struct checks_change *change, int64_t max_ns, void (*done)(void *cookie),
+                 void *cookie)
 {
     if (checks_untried(change) == 0)
         return false;
+    change->try_ns = change->try_ns < max_ns ? change->try_ns : max_ns;
     change->done = done;
     change->cookie = cookie;
     loop_schedule(change->checks->conf.control, &change->tried, change->try_ns);

@@ -32,14 +32,13 @@ static unsigned descriptors_of(const struct descriptors_aside *aside)
 int descriptors_set_limit(struct descriptor_budget *d, const struct descriptors_aside *aside,
                           unsigned each)
 {
-    unsigned counted = atomic_load_explicit(&d->used, memory_order_relaxed);
+    unsigned n = descriptors_of(aside);
+    unsigned counted = atomic_load_explicit(&d->used, memory_order_relaxed) - n;
     unsigned limit = descriptor_budget_limit();
     unsigned open = descriptor_budget_open() - counted + DESCRIPTORS_SPARE;
-    unsigned n = descriptors_of(aside);
 
     d->max = limit > open ? limit - open : 0;
     d->reserve = d->max > n ? (d->max - n) / DESCRIPTORS_RESERVE_PART : 0;
-    descriptor_budget_count(d, n);
     if (descriptor_budget_left(d, each))
         return 0;
     log_error("limit of open files: %u: at least %u are needed: %u for the process, %u set aside "

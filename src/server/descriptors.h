@@ -26,8 +26,9 @@ unsigned descriptors_checks_max(void);
 
 /*
  * descriptors_set_limit(d, aside, each):
- * Limit ${d} to what the process may still open, less ${aside}. The listen sockets, which ${d}
- * counts, are open already. ${each}: what one client needs.
+ * Limit ${d} to what the process may still open, less ${aside}. ${d} counts ${aside}
+ * (descriptors_prepare()), and the listen sockets, which are open already. ${each}: what one client
+ * needs.
  *
  * Thread: main, before start
  * Errors: 0; -EMFILE (not enough for one client, as logged)

@@ -1,6 +1,7 @@
 #include "server/server_internal.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "engine/executor.h"
 #include "engine/loop_group.h"
+#include "engine/promise.h"
 #include "limits/connection_limit.h"
 #include "listen/listeners.h"
 #include "listen/proxy_loop.h"
@@ -33,7 +35,6 @@
 #include "sessions/worker.h"
 #include "sessions/worker_assign.h"
 #include "sessions/workers.h"
-#include "upstream/spare_pools.h"
 
 #define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S) /* longest pause after a failed lookup */
 
@@ -126,23 +127,8 @@ static int server_create_workers(struct server *sv)
 
 static int server_create_upstreams(struct server *sv)
 {
-    struct upstreams_change *change;
-    const struct upstream_next *next;
-    unsigned n;
-    int rc = upstreams_create(&sv->upstreams, sv->threads.workers, threads_control(&sv->threads),
-                              sv->threads.handshakes);
-
-    if (rc == 0)
-        rc = upstreams_prepare(sv->upstreams, sv->conf, &change);
-    if (rc < 0)
-        return rc;
-    sv->first_upstreams = change;
-    next = upstreams_next(change, &n);
-    sv->next = calloc((size_t)n + 1, sizeof(*sv->next));
-    if (!sv->next)
-        return -ENOMEM;
-    memcpy(sv->next, next, n * sizeof(*next));
-    return upstreams_complete(change, NULL, NULL);
+    return upstreams_create(&sv->upstreams, sv->threads.workers, threads_control(&sv->threads),
+                            sv->threads.handshakes);
 }
 
 static int server_create_resolver(struct server *sv)
@@ -157,21 +143,8 @@ static int server_create_resolver(struct server *sv)
                                  .leads_back = proxy_loop_is,
                                  .hold = proxy_loop_hold,
                                  .release = proxy_loop_release};
-    int rc = resolver_create(&sv->resolver, &conf);
 
-    return rc == 0 ? proxy_loop_create(&sv->proxy_loop, sv->conf->listeners, sv->conf->n_listeners,
-                                       NULL)
-                   : rc;
-}
-
-static int server_prepare_checks(struct server *sv)
-{
-    unsigned n = sv->conf->n_upstreams;
-
-    sv->aside = server_aside(sv, sv->conf, sv->next);
-    if (sv->aside.checks == 0)
-        return 0;
-    return checks_prepare(sv->checks, sv->next, n, sv->aside.checks, &sv->first_checks);
+    return resolver_create(&sv->resolver, &conf);
 }
 
 static int server_create_checks(struct server *sv)
@@ -179,58 +152,8 @@ static int server_create_checks(struct server *sv)
     struct checks_conf conf = {.control = threads_control(&sv->threads),
                                .loops = sv->threads.workers,
                                .workers = workers_list(sv->workers)};
-    int rc = checks_create(&sv->checks, &conf);
 
-    return rc == 0 ? server_prepare_checks(sv) : rc;
-}
-
-static int server_create_certificates(struct server *sv)
-{
-    return certificates_create(&sv->certificates,
-                               &(struct certificates_conf){.control = threads_control(&sv->threads),
-                                                           .executor = sv->threads.executor,
-                                                           .list = sv->conf->tls,
-                                                           .n = sv->conf->n_tls});
-}
-
-static int server_create_spares(struct server *sv)
-{
-    struct spare_pools_change *change;
-    int rc = spares_create(&sv->spares, sv->threads.workers, workers_list(sv->workers));
-
-    if (rc == 0)
-        rc = spares_choose(sv->spares, sv->conf, sv->next, &change);
-    if (rc == 0)
-        spare_pools_commit(change);
-    return rc;
-}
-
-static struct upstream *server_find_upstream(void *cookie, const char *name)
-{
-    return upstreams_find(((const struct server *)cookie)->first_upstreams, name);
-}
-
-static struct access_log *server_find_access_log(void *cookie, const char *where)
-{
-    const struct server_events *events = &((const struct server *)cookie)->events;
-
-    return events->access_log ? events->access_log(events->access_cookie, where) : NULL;
-}
-
-static int server_open_listeners(struct server *sv)
-{
-    struct listeners_sources sources = {.list = sv->conf->listeners,
-                                        .n = sv->conf->n_listeners,
-                                        .accept_batch = sv->conf->boss.accept_batch,
-                                        .upstream = server_find_upstream,
-                                        .access_log = server_find_access_log,
-                                        .cookie = sv};
-    struct listeners_change *change;
-    int rc = listeners_prepare(sv->listeners, &sources, &change);
-
-    if (rc == 0)
-        listeners_commit(change);
-    return rc;
+    return checks_create(&sv->checks, &conf);
 }
 
 static int server_create_listeners(struct server *sv)
@@ -248,20 +171,61 @@ static int server_create_listeners(struct server *sv)
                                 .stopped = server_on_socket_stopped,
                                 .replaced = server_on_replaced,
                                 .cookie = sv};
-    int rc = server_create_carry_over(sv);
-    unsigned sockets;
+    struct carry_over_conf carry_over = {.control = threads_control(&sv->threads),
+                                         .boss = sv->threads.boss,
+                                         .workers = sv->threads.workers,
+                                         .list = workers_list(sv->workers)};
+    int rc = carry_over_create(&sv->carry_over, &carry_over);
+
+    return rc == 0 ? listeners_create(&sv->listeners, &env) : rc;
+}
+
+/* Create the parts of ${sv}, which is empty: no upstream, listener or certificate yet. */
+static int server_create_parts(struct server *sv)
+{
+    int rc = threads_create(&sv->threads, sv->conf);
 
     if (rc == 0)
-        rc = listeners_create(&sv->listeners, &env);
+        rc = overload_create(&sv->overload, &sv->conf->overload, threads_control(&sv->threads),
+                             sv->threads.workers, &sv->room);
     if (rc == 0)
-        rc = server_open_listeners(sv);
+        rc = server_create_workers(sv);
+    if (rc == 0)
+        rc = server_create_upstreams(sv);
+    if (rc == 0)
+        rc = server_create_resolver(sv);
+    if (rc == 0)
+        rc = server_create_checks(sv);
+    if (rc == 0)
+        rc = spares_create(&sv->spares, sv->threads.workers, workers_list(sv->workers));
+    if (rc == 0)
+        rc = certificates_create(&sv->certificates, threads_control(&sv->threads),
+                                 sv->threads.executor);
+    return rc == 0 ? server_create_listeners(sv) : rc;
+}
+
+/* Descriptors that a client of any listener of ${conf} needs at most. */
+static unsigned server_client_descriptors(const struct server_conf *conf)
+{
+    for (unsigned i = 0; i < conf->n_listeners; i++)
+        if (conf->listeners[i].service == LISTENER_PROXY)
+            return 2;
+    return 1;
+}
+
+/* Use the first configuration, then limit what clients may use of the descriptors that are left. */
+static int server_use_first(struct server *sv)
+{
+    unsigned n_boss = loop_group_size(sv->threads.boss), sockets;
+    int rc = server_change_create(sv);
+
     if (rc < 0)
         return rc;
     sockets = listeners_sockets_wanted(sv->listeners);
-    if (loop_group_size(sv->threads.boss) > sockets)
+    if (n_boss > sockets)
         log_warning(
             "boss: %u threads, only %u listen sockets: surplus threads stay idle (see reuseport)",
-            loop_group_size(sv->threads.boss), sockets);
+            n_boss, sockets);
     return descriptors_set_limit(&sv->descriptors, &sv->aside, server_client_descriptors(sv->conf));
 }
 
@@ -279,74 +243,67 @@ int server_create(struct server **out, const struct server_conf *conf,
     sv->events = *events;
     ref_init(&sv->holds);
     connection_limit_init(&sv->room, &conf->quota);
-    rc = threads_create(&sv->threads, conf);
+    sv->descriptors.max = UINT_MAX; /* until descriptors_set_limit() */
+    rc = server_create_parts(sv);
     if (rc == 0)
-        rc = overload_create(&sv->overload, &conf->overload, threads_control(&sv->threads),
-                             sv->threads.workers, &sv->room);
-    if (rc == 0)
-        rc = server_create_workers(sv);
-    if (rc == 0)
-        rc = server_create_upstreams(sv);
-    if (rc == 0)
-        rc = server_create_resolver(sv);
-    if (rc == 0)
-        rc = server_create_checks(sv);
-    if (rc == 0)
-        rc = server_create_spares(sv);
-    if (rc == 0)
-        rc = server_create_certificates(sv);
-    if (rc == 0)
-        rc = server_create_listeners(sv);
+        rc = server_use_first(sv);
     if (rc < 0) {
         server_destroy(sv);
         return rc;
     }
-    upstreams_commit(sv->first_upstreams);
-    sv->first_upstreams = NULL;
     *out = sv;
     return 0;
 }
 
-static int server_start_names(struct server *sv)
+int server_start_worker(struct server *sv)
 {
-    struct resolver_next next = {.list = sv->next,
-                                 .n = sv->conf->n_upstreams,
-                                 .listeners = sv->proxy_loop,
-                                 .wait_ns = SERVER_WAIT_NS};
+    int rc = loop_group_start(sv->threads.workers);
 
-    return resolver_start(sv->resolver, &next);
+    if (rc < 0)
+        log_error("cannot start a worker thread: %s (ulimit -u; TasksMax= of the unit; pids.max of "
+                  "the control group)",
+                  strerror(-rc));
+    return rc;
 }
 
-static int server_start_checks(struct server *sv)
+static void server_on_started(void *cookie, int rc)
 {
-    struct checks_change *change = sv->first_checks;
+    if (rc < 0)
+        promise_fail(cookie, rc);
+    else
+        promise_succeed(cookie);
+}
 
-    sv->first_checks = NULL;
-    return change ? checks_start(sv->checks, change, SERVER_WAIT_NS) : 0;
+/* Look up names, and check servers that start down, as a reload does. */
+static int server_await_start(struct server *sv)
+{
+    struct promise started;
+    const struct server_reload first = {
+        .conf = sv->conf, .done = server_on_started, .cookie = &started};
+    int rc;
+
+    promise_init(&started, NULL);
+    rc = server_change_begin(sv, SERVER_STARTS, &first);
+    if (rc < 0)
+        log_error("cannot start the control thread: %s", strerror(-rc));
+    else if (promise_await(&started, CLOCK_NEVER) == 0)
+        rc = promise_error(&started);
+    promise_close(&started);
+    return rc;
 }
 
 int server_start(struct server *sv)
 {
-    int rc = server_start_names(sv);
+    int rc = server_await_start(sv);
 
     if (rc < 0)
         return rc;
     sv->started = true;
     sv->started_at_s = (int64_t)time(NULL);
-    rc = server_start_checks(sv);
-    if (rc == 0)
-        rc = certificates_start(sv->certificates);
-    if (rc < 0) {
-        log_error("cannot start the control thread: %s", strerror(-rc));
-        return rc;
-    }
     rc = overload_start(sv->overload);
     if (rc < 0)
         return rc;
     spares_refill(sv->spares);
-    rc = server_pause_start(sv);
-    if (rc < 0)
-        return rc;
     rc = listeners_start(sv->listeners);
     if (rc < 0)
         log_error("cannot start a boss thread: %s", strerror(-rc));
@@ -431,17 +388,12 @@ void server_destroy(struct server *sv)
     listeners_destroy(sv->listeners);
     workers_destroy(sv->workers);
     spares_destroy(sv->spares);
-    if (sv->first_checks)
-        checks_cancel(sv->first_checks);
     checks_destroy(sv->checks);
     certificates_destroy(sv->certificates);
     resolver_destroy(sv->resolver);
     proxy_loop_release(sv->proxy_loop);
-    if (sv->first_upstreams)
-        upstreams_cancel(sv->first_upstreams);
     upstreams_destroy(sv->upstreams);
     threads_destroy(&sv->threads);
     overload_destroy(sv->overload); /* after the loops, which use its memory account */
-    free(sv->next);
     free(sv);
 }

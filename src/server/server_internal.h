@@ -1,4 +1,4 @@
-/* server/server_internal: struct server, for start and end (server.c) and reload. */
+/* server/server_internal: struct server, for start and end (server.c) and its changes. */
 #ifndef SERVER_SERVER_INTERNAL_H
 #define SERVER_SERVER_INTERNAL_H
 
@@ -31,20 +31,26 @@ struct proxy_loop;
 struct resolver;
 struct spare_pools_change;
 struct spares;
-struct upstream_next;
 struct upstreams;
 struct upstreams_change;
 struct workers;
 
-/* A reload under way; used by the control loop only, except `under_way` and `given_up`. */
+/* A start is two changes: what needs no thread, before privileges are dropped; then the rest. */
+enum server_phase { SERVER_CREATES = 1, SERVER_STARTS = 2, SERVER_RELOADS = 4 };
+
+/*
+ * A change of the configuration: see server/server_reload.c. Used by main while SERVER_CREATES,
+ * else by the control loop only, except `under_way` and `given_up`.
+ */
 struct server_change {
     struct server_reload reload;
-    struct task begin;
+    enum server_phase phase;
+    struct task task; /* begins the change, and later ends it */
     struct task give_up;
     atomic_bool under_way;
     atomic_bool given_up;
-    bool waits;          /* the reload waits for new names, or first checks */
-    unsigned n_prepared; /* steps of server/server_reload.c done so far */
+    bool waits;          /* the change waits for new names, or first checks */
+    unsigned n_prepared; /* steps done so far, or left out in this phase */
     struct resize resize;
     struct upstreams_change *upstreams;
     struct descriptors_aside aside;
@@ -62,13 +68,10 @@ struct server {
     struct threads threads;
     struct workers *workers;
     struct upstreams *upstreams;
-    struct upstreams_change *first_upstreams; /* from server_create() to server_start() */
-    struct upstream_next *next;
     struct proxy_loop *proxy_loop;
     struct resolver *resolver;
     struct checks *checks;
     struct certificates *certificates;
-    struct checks_change *first_checks; /* as first_upstreams; NULL: no health checks */
     struct spares *spares;
     struct carry_over *carry_over;
     struct listeners *listeners;
@@ -84,7 +87,6 @@ struct server {
     struct server_change change;
     struct list pauses;      /* changed by the control loop, or main before start */
     struct lock pauses_lock; /* taken to change `pauses`, and by other threads to read it */
-    struct task pauses_start;
     atomic_uint n_pauses;
     atomic_uint admin_io_ratio; /* see server/server_admin; 0: as configured */
     /*
@@ -94,29 +96,54 @@ struct server {
     struct ref holds;
 };
 
-/*
- * server_client_descriptors(conf):
- * Descriptors that a client of any listener of ${conf} needs at most.
- */
-unsigned server_client_descriptors(const struct server_conf *conf);
+/* A part of a server. NULL: nothing to do. */
+struct server_step {
+    unsigned start; /* phases of the start that take this step; a reload takes all */
+    int (*prepare)(
+        struct server_change *change); /* -EINPROGRESS: server_change_*_ready() follows */
+    void (*commit)(struct server_change *change);
+    void (*cancel)(struct server_change *change);
+};
+
+#define SERVER_STEPS 10
+
+extern const struct server_step server_steps[SERVER_STEPS];
+
+/* server_of_change(change): the server of ${change}. */
+static inline struct server *server_of_change(struct server_change *change)
+{
+    return CONTAINER_OF(change, struct server, change);
+}
 
 /*
- * server_aside(sv, conf, next):
- * Count the descriptors that ${conf} needs besides those of sessions; ${next}: its upstreams.
+ * server_change_names_ready(change, error) / server_change_checks_ready(change):
+ * Go on with ${change}, a struct server_change: the new names / new servers were looked up /
+ * checked.
  *
- * Thread: control loop, or main before start
+ * Thread: control loop
  */
-struct descriptors_aside server_aside(const struct server *sv, const struct server_conf *conf,
-                                      const struct upstream_next *next);
+void server_change_names_ready(void *change, int error);
+void server_change_checks_ready(void *change);
 
 /*
- * server_create_carry_over(sv):
- * Create what moves sessions to new generations of listeners.
+ * server_change_create(sv):
+ * Use sv->conf in the empty ${sv}, as far as that needs no thread: bind the listeners.
  *
- * Thread: main, before start
- * Errors: 0; -ENOMEM
+ * Thread: main, before any other thread
+ * Errors: as server_create()
  */
-int server_create_carry_over(struct server *sv) NODISCARD;
+int server_change_create(struct server *sv) NODISCARD;
+
+/*
+ * server_change_begin(sv, phase, reload):
+ * Begin a change on the control loop; done() of ${reload} follows, also if given up.
+ *
+ * Thread: main, while no change is under way
+ * Owns:   as server_reload()
+ * Errors: as loop_submit()
+ */
+int server_change_begin(struct server *sv, enum server_phase phase,
+                        const struct server_reload *reload) NODISCARD;
 
 /* Longest wait for new host names, at start and in a reload; at start also for the first checks. */
 #define SERVER_WAIT_NS (3 * NS_PER_S)

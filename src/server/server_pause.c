@@ -250,23 +250,10 @@ void server_pause_end_removed(struct server *sv, const struct server_conf *conf)
     }
 }
 
-static void server_pause_run_start(struct task *t)
+void server_pause_start(struct server *sv)
 {
-    struct server *sv = CONTAINER_OF(t, struct server, pauses_start);
-
     list_for_each (node, &sv->pauses)
         server_pause_time(LIST_ENTRY(node, struct server_pause, link));
-}
-
-static const struct task_type server_pause_start_type = {.name = "pause",
-                                                         .run = server_pause_run_start};
-
-int server_pause_start(struct server *sv)
-{
-    sv->pauses_start.type = &server_pause_start_type;
-    return list_empty(&sv->pauses)
-               ? 0
-               : loop_submit(threads_control(&sv->threads), LOOP_CONTROL, &sv->pauses_start);
 }
 
 void server_pause_each(struct server *sv,

@@ -68,10 +68,9 @@ void server_pause_end_removed(struct server *sv, const struct server_conf *conf)
  * server_pause_start(sv):
  * Start the timers of pauses that began before the server's start.
  *
- * Thread: main
- * Errors: as loop_submit()
+ * Thread: control loop
  */
-int server_pause_start(struct server *sv) NODISCARD;
+void server_pause_start(struct server *sv);
 
 /* server_pause_each(sv, visit, cookie): visit all pauses, under a lock. */
 void server_pause_each(struct server *sv,

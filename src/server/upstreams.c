@@ -213,16 +213,12 @@ static int upstreams_complete_names(struct upstreams_entry *e, const struct upst
     return rc == 0 ? upstream_change_build(e->change) : rc;
 }
 
-/* Build the change of ${e}; a new upstream is configured already: it needs ${places} only. */
 static int upstreams_complete_one(struct upstreams_entry *e, const struct upstream_conf *conf,
                                   upstreams_places *places, const void *cookie)
 {
-    int rc;
+    int rc = upstream_change_prepare(&e->change, e->up, conf);
 
-    if (e->state == UPSTREAMS_NEW && !places)
-        return 0;
-    rc = upstream_change_prepare(&e->change, e->up, conf);
-    return rc == 0 && places ? upstreams_complete_names(e, conf, places, cookie) : rc;
+    return rc == 0 ? upstreams_complete_names(e, conf, places, cookie) : rc;
 }
 
 static bool upstreams_has(const struct upstreams_change *change, const struct upstreams_entry *e)

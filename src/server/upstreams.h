@@ -74,8 +74,7 @@ typedef unsigned upstreams_places(const void *cookie, const struct upstream *up,
 
 /*
  * upstreams_complete(change, places, cookie):
- * Build all that the new configuration needs. ${places}: NULL if no addresses of new names are
- * known.
+ * Build all that the new configuration needs.
  *
  * Thread: as upstreams_prepare()
  * Errors: 0; -ENOMEM; -E2BIG (too many servers)

@@ -9,7 +9,8 @@ static bool membership_change_is_new(const struct membership_change *ch,
     const struct upstream_server *server = next->server;
 
     if (!next->is_wanted || membership_change_share(ch, next).weight == 0 ||
-        !atomic_load(&server->endpoint.addresses) || checker_has(server->target))
+        !atomic_load(&server->endpoint.addresses) || checker_has(server->target) ||
+        upstream_state_expects_up(ch->r->upstream, server->name))
         return false;
     return next->is_new || !server->is_listed || atomic_load(&server->is_disabled) ||
            (endpoint_load(&server->endpoint) & ENDPOINT_DOWN) != 0;

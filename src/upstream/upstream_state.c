@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "stats/counters_set.h"
+#include "check/checker.h"
 #include "upstream/spare_internal.h"
 #include "upstream/upstream.h"
 #include "upstream/upstream_figures.h"
@@ -157,7 +158,8 @@ static void upstream_state_use_flags(struct upstream *up, struct upstream_server
 {
     ejection_restore(&up->ejection, &server->ejection, &server->endpoint, &told->ejected,
                      clock_now_ns());
-    if (told->health == UPSTREAM_STATE_UNKNOWN || !upstream_state_is_checked(up, server))
+    if (told->health == UPSTREAM_STATE_UNKNOWN || !upstream_state_is_checked(up, server) ||
+        checker_has(server->target)) /* it knows better */
         return;
     if (told->health == UPSTREAM_STATE_DOWN)
         (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
@@ -292,6 +294,13 @@ int upstream_state_continue_server(struct upstream *up, const char *name,
     upstream_state_server_set(&set, server);
     counters_set_report(&set, &server->counters, report);
     return 0;
+}
+
+bool upstream_state_expects_up(struct upstream *up, const char *name)
+{
+    const struct upstream_state_server *s = upstream_state_find_expected(up, name);
+
+    return s && s->told.health != UPSTREAM_STATE_UNKNOWN && s->told.health != UPSTREAM_STATE_DOWN;
 }
 
 void upstream_state_came(struct upstream *up, struct upstream_server *server)

@@ -58,6 +58,14 @@ int upstream_state_continue_server(struct upstream *up, const char *name,
                                    struct counters_report *report, bool health) NODISCARD;
 
 /*
+ * upstream_state_expects_up(up, name):
+ * Is the state of the new server ${name} kept, and was it up in the other process?
+ *
+ * Thread: as upstream_state_continue_server()
+ */
+bool upstream_state_expects_up(struct upstream *up, const char *name);
+
+/*
  * upstream_state_came(up, server):
  * Give the new ${server} the state kept for its name, if any.
  *

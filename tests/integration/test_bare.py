@@ -163,7 +163,7 @@ def process_1(t):
         check_equal(daemon.wait(), 0, "exit code")
 
 
-@test(each={"n_threads": [0, 1]})
+@test(each={"n_threads": [0, 1, 2]})
 def no_threads(t, n_threads):
     """where no more than {n_threads} threads can start, the start fails and says why"""
     refuse = Preload(t, "system_fault")
@@ -171,8 +171,8 @@ def no_threads(t, n_threads):
     config = t.write("c.ini", ECHO.format(address=t.address()))
     done = t.reactord("-c", config, env={**os.environ, **refuse.environment()})
     check_equal(done.code, 3, "exit code")
-    which = ("worker", "boss")[n_threads]
-    check(f"cannot start a {which} thread: Resource temporarily unavailable" in done.err, f"stderr: {done.err}")
+    which = ("a worker", "the control", "a boss")[n_threads]
+    check(f"cannot start {which} thread: Resource temporarily unavailable" in done.err, f"stderr: {done.err}")
     check("ready" not in done.err, "it said that it was ready")
 
 

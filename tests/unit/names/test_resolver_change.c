@@ -265,20 +265,41 @@ static void do_create(void *arg)
     ck_assert_int_eq(upstream_create(&upstreams[*i], &now[*i]->conf, NULL), 0);
 }
 
+static atomic_bool is_started;
+
+static void on_first(void *cookie, int error)
+{
+    (void)cookie;
+    ck_assert_int_eq(error, 0);
+    resolver_commit(change);
+    atomic_store(&is_started, true);
+}
+
+static void do_begin(void *arg)
+{
+    struct upstream_next list[UPSTREAMS];
+    const struct resolver_next next = {.list = list,
+                                       .n = list_of(1, list),
+                                       .listeners = &listeners[0],
+                                       .is_first = true,
+                                       .wait_ns = UNTIL_LIMIT_NS,
+                                       .ready = on_first};
+
+    (void)arg;
+    ck_assert_int_eq(resolver_prepare(resolver, &next, &change), 0);
+}
+
 /* A resolver for the first upstream; all exist. */
 static void start(void)
 {
-    struct upstream_next list[UPSTREAMS];
-    struct resolver_next next = {
-        .list = list, .listeners = &listeners[0], .wait_ns = UNTIL_LIMIT_NS};
-
     for (unsigned i = 0; i < UPSTREAMS; i++)
         do_create(&i);
     conf.executor = executor;
     conf.control = control;
     ck_assert_int_eq(resolver_create(&resolver, &conf), 0);
-    next.n = list_of(1, list);
-    ck_assert_int_eq(resolver_start(resolver, &next), 0);
+    loop_runner_call(control, do_begin, NULL);
+    UNTIL(atomic_load(&is_started));
+    loop_runner_turn(control); /* the answers are used now */
 }
 
 static void end_threads(void)

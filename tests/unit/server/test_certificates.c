@@ -3,16 +3,23 @@
 #include <time.h>
 
 #include "base/must.h"
+#include "engine/executor.h"
 #include "server/certificates.h"
 #include "support/certificates.h"
+#include "support/loop_runner.h"
 #include "support/suite.h"
 #include "support/text_file.h"
+#include "support/until.h"
 #include "tls/tls_conf.h"
 #include "tls/tls_profile.h"
 #include "tls/tls_slot.h"
 
 static struct tls_conf sections[2] = {{.name = "a"}, {.name = "b"}};
 static struct certificates *certificates;
+static struct loop *control;
+static struct executor *executor;
+static const struct executor_conf executor_conf = {
+    .name = "exec", .pool = 3, .threads = 1, .max_pending_tasks = 16};
 
 /* Each section has two certificates, which end after these days. */
 static const char *paths[2][2] = {{"9.pem", "2.pem"}, {"5.pem", "7.pem"}};
@@ -24,6 +31,15 @@ static void write_one(const char *path)
     certificates_make(&c, &(struct certificate_wish){.name = path, .to_days = path[0] - '0'});
     certificates_write(path, "ck", &c, &c);
     certificates_free(&c);
+}
+
+static void do_use(void *arg)
+{
+    struct certificates_change *change;
+
+    (void)arg;
+    ck_assert_int_eq(certificates_prepare(certificates, sections, 2, &change), 0);
+    certificates_commit(change);
 }
 
 static void setup(void)
@@ -44,14 +60,20 @@ static void setup(void)
         ck_assert_int_eq(tls_slot_create(&sections[i].slot, tls_profile_hold(sections[i].loaded)),
                          0);
     }
-    ck_assert_int_eq(
-        certificates_create(&certificates, &(struct certificates_conf){.list = sections, .n = 2}),
-        0);
+    control = loop_runner_create();
+    ck_assert_int_eq(executor_create(&executor, &executor_conf), 0);
+    ck_assert_int_eq(certificates_create(&certificates, control, executor), 0);
+    loop_runner_call(control, do_use, NULL);
 }
 
 static void teardown(void)
 {
+    loop_runner_stop(control);
+    executor_stop(executor, 0);
+    ck_assert_int_eq(executor_join(executor, UNTIL_LIMIT_NS), 0);
     certificates_destroy(certificates);
+    executor_destroy(executor);
+    loop_runner_destroy(control);
     for (unsigned i = 0; i < 2; i++) {
         tls_slot_release(sections[i].slot);
         tls_profile_release(sections[i].loaded);

@@ -2,6 +2,7 @@
  * server/descriptors: what clients may use changes with what is set aside for other things.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "net/descriptor_budget.h"
@@ -19,7 +20,17 @@ static const struct descriptors_aside many = {.lookups = 3, .checks = 10, .worke
 static void setup(void)
 {
     log_lines_capture(LOG_LEVEL_WARNING);
-    budget = (struct descriptor_budget){0};
+    budget = (struct descriptor_budget){.max = UINT_MAX};
+}
+
+/* As the server does at its start. */
+static int set_limit(const struct descriptors_aside *aside, unsigned each)
+{
+    const struct descriptors_aside none = {0};
+
+    ck_assert_int_eq(descriptors_prepare(&budget, &none, aside), 0);
+    descriptors_commit(&budget, &none, aside);
+    return descriptors_set_limit(&budget, aside, each);
 }
 
 GROUP(descriptors, setup, NULL);
@@ -28,7 +39,7 @@ TEST(descriptors, reserved_descriptors_are_not_used_for_clients)
 {
     unsigned open = descriptor_budget_open(), limit = descriptor_budget_limit();
 
-    ck_assert_int_eq(descriptors_set_limit(&budget, &few, 2), 0);
+    ck_assert_int_eq(set_limit(&few, 2), 0);
     ck_assert(descriptor_budget_left(&budget, limit - open - 4 - FEW));
     ck_assert(!descriptor_budget_left(&budget, limit - open - 4 - FEW + 1));
     ck_assert_uint_eq(budget.reserve, (limit - open - 4 - FEW) / 16);
@@ -41,22 +52,22 @@ TEST(descriptors, start_without_descriptors_for_one_client_fails_and_logs_the_nu
     struct descriptors_aside all = {.checks = limit - open - 4 - 2};
     char expected[64];
 
-    ck_assert_int_eq(descriptors_set_limit(&budget, &all, 2), 0);
+    ck_assert_int_eq(set_limit(&all, 2), 0);
     setup();
-    ck_assert_int_eq(descriptors_set_limit(&budget, &all, 3), -EMFILE);
+    ck_assert_int_eq(set_limit(&all, 3), -EMFILE);
     snprintf(expected, sizeof(expected), ": %u: at least %u are needed: ", limit, limit + 1);
     EXPECT_LOG_LINES(expected, 1);
     EXPECT_LOG_LINES(", 3 for one client: raise the limit ", 1);
     setup();
     all.checks = limit;
-    ck_assert_int_eq(descriptors_set_limit(&budget, &all, 1), -EMFILE);
+    ck_assert_int_eq(set_limit(&all, 1), -EMFILE);
     ck_assert(!descriptor_budget_left(&budget, 0));
     ck_assert_uint_eq(budget.reserve, 0);
 }
 
 TEST(descriptors, change_reserves_more_descriptors_at_prepare_and_fewer_at_commit)
 {
-    ck_assert_int_eq(descriptors_set_limit(&budget, &few, 2), 0);
+    ck_assert_int_eq(set_limit(&few, 2), 0);
     ck_assert_int_eq(descriptors_prepare(&budget, &few, &many), 0);
     ck_assert_uint_eq(budget.used, MANY);
     descriptors_commit(&budget, &few, &many);
@@ -69,7 +80,7 @@ TEST(descriptors, change_reserves_more_descriptors_at_prepare_and_fewer_at_commi
 
 TEST(descriptors, cancelled_change_reserves_none)
 {
-    ck_assert_int_eq(descriptors_set_limit(&budget, &few, 2), 0);
+    ck_assert_int_eq(set_limit(&few, 2), 0);
     ck_assert_int_eq(descriptors_prepare(&budget, &few, &many), 0);
     descriptors_cancel(&budget, &few, &many);
     ck_assert_uint_eq(budget.used, FEW);
@@ -80,7 +91,7 @@ TEST(descriptors, cancelled_change_reserves_none)
 
 TEST(descriptors, change_beyond_the_descriptor_limit_is_refused)
 {
-    ck_assert_int_eq(descriptors_set_limit(&budget, &few, 2), 0);
+    ck_assert_int_eq(set_limit(&few, 2), 0);
     budget.max = MANY - 1;
     ck_assert_int_eq(descriptors_prepare(&budget, &few, &many), -EMFILE);
     ck_assert_uint_eq(budget.used, FEW);

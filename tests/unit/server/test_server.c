@@ -155,7 +155,7 @@ TEST(server, threads_start_with_the_first_client_each_worker_gets)
     start();
     for (unsigned i = 0; i < 5; i++) {
         clients[i] = echo_client();
-        UNTIL(process_loops() == 1 + (i < 3 ? i + 1 : 3)); /* with the boss */
+        UNTIL(process_loops() == 2 + (i < 3 ? i + 1 : 3)); /* with boss and control loop */
     }
     ck_assert_uint_eq(server_sessions(server), 5);
     close_clients(5);
@@ -201,16 +201,24 @@ TEST_EACH(server, without_descriptors_the_server_fails_and_leaks_none, 9)
 TEST_RANGE(server, boss_that_cannot_start_is_reported_and_the_server_can_be_stopped, 1, 4)
 {
     ck_assert_int_eq(create(), 0);
-    fault_plan(FAULT_PTHREAD_CREATE, 0, (unsigned)_i, EAGAIN);
+    fault_plan(FAULT_PTHREAD_CREATE, 1, (unsigned)_i, EAGAIN); /* the control loop has one */
     ck_assert_int_eq(server_start(server), -EAGAIN);
     EXPECT_LOG_LINES("cannot start a boss thread", 1);
+}
+
+TEST(server, control_loop_that_cannot_start_is_reported_and_the_server_can_be_stopped)
+{
+    ck_assert_int_eq(create(), 0);
+    fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
+    ck_assert_int_eq(server_start(server), -EAGAIN);
+    EXPECT_LOG_LINES("cannot start the control thread", 1);
 }
 
 TEST(server, second_boss_that_cannot_start_is_reported)
 {
     conf.boss.threads = conf.n_listeners = 2;
     ck_assert_int_eq(create(), 0);
-    fault_plan(FAULT_PTHREAD_CREATE, 1, 1, EAGAIN);
+    fault_plan(FAULT_PTHREAD_CREATE, 2, 1, EAGAIN);
     ck_assert_int_eq(server_start(server), -EAGAIN);
 }
 
@@ -228,7 +236,7 @@ TEST(server, reuseport_spreads_clients_over_the_boss_threads)
     start();
     for (int i = 0; i < 40; i++)
         clients[i] = echo_client();
-    UNTIL(process_loops() == 2 + 3);
+    UNTIL(process_loops() == 3 + 3);
     close_clients(40);
 }
 
@@ -239,10 +247,10 @@ TEST(server, client_of_a_worker_that_cannot_start_gets_the_next_worker)
     int client;
 
     start();
-    UNTIL(process_loops() == 1);
+    UNTIL(process_loops() == 2);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 2, EAGAIN);
     client = echo_client();
-    ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 4);
+    ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 5);
     close(client);
 }
 
@@ -251,7 +259,7 @@ TEST(server, a_client_that_no_worker_takes_is_reset_and_the_next_is_served)
     int client;
 
     start();
-    UNTIL(process_loops() == 1);
+    UNTIL(process_loops() == 2);
     fault_plan(FAULT_PTHREAD_CREATE, 0, FAULT_ALWAYS, EAGAIN);
     client = sockets_connect(&addresses[0]);
     sockets_hear_reset(client);
@@ -259,7 +267,7 @@ TEST(server, a_client_that_no_worker_takes_is_reset_and_the_next_is_served)
     EXPECT_LOG_LINES("no worker accepts a client: max_pending_tasks is reached, or no "
                      "thread can be started",
                      1);
-    ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 4); /* the boss, and each worker once */
+    ck_assert_uint_eq(fault_calls(FAULT_PTHREAD_CREATE), 5); /* control, boss, each worker once */
     UNTIL(server_sessions(server) == 0);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 0, 0);
     close(echo_client());

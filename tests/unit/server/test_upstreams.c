@@ -59,11 +59,21 @@ static int prepare(void)
     return upstreams_prepare(upstreams, &conf, &change);
 }
 
+static unsigned no_places(const void *cookie, const struct upstream *up,
+                          const struct upstream_server_conf *line, struct membership_place *places)
+{
+    (void)cookie;
+    (void)up;
+    (void)line;
+    (void)places;
+    return 0;
+}
+
 static void do_change(void *arg)
 {
     (void)arg;
     ck_assert_int_eq(prepare(), 0);
-    ck_assert_int_eq(upstreams_complete(change, NULL, NULL), 0);
+    ck_assert_int_eq(upstreams_complete(change, no_places, NULL), 0);
     upstreams_commit(change);
 }
 
@@ -120,7 +130,7 @@ TEST(upstreams, configured_upstreams_are_found_by_name)
     ck_assert_str_eq(upstreams_next(change, &n)[0].upstream->name, "one");
     ck_assert_ptr_eq(upstreams_next(change, &n)[1].conf, &confs[1]);
     ck_assert_uint_eq(n, 2);
-    ck_assert_int_eq(upstreams_complete(change, NULL, NULL), 0);
+    ck_assert_int_eq(upstreams_complete(change, no_places, NULL), 0);
     upstreams_commit(change);
 }
 
@@ -269,7 +279,7 @@ TEST(upstreams, a_cancelled_change_changes_nothing)
     two = find("two");
     conf.upstreams = &confs[1]; /* without one, and with three */
     ck_assert_int_eq(prepare(), 0);
-    ck_assert_int_eq(upstreams_complete(change, NULL, NULL), 0);
+    ck_assert_int_eq(upstreams_complete(change, no_places, NULL), 0);
     ck_assert_ptr_eq(upstreams_find(change, "two"), two);
     upstreams_cancel(change);
     conf.upstreams = confs;
@@ -325,7 +335,7 @@ static int attempt(void *cookie)
     (void)cookie;
     if (rc < 0)
         return rc;
-    rc = upstreams_complete(change, NULL, NULL);
+    rc = upstreams_complete(change, no_places, NULL);
     upstreams_cancel(change);
     return rc;
 }
