@@ -329,7 +329,7 @@ test-mutate:
 mutate-commands:
 	@printf '%s\n' $(call quoted,layers=$(LAYERS)) \
 	    $(call quoted,compile=$(CC) $(ALL_CPPFLAGS) $(PATH_CPPFLAGS) $(ALL_CFLAGS)) \
-	    $(call quoted,link=$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)) $(call quoted,main=$(MAIN:$(BUILD)/%=%)) \
+	    $(call quoted,link=$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)) \
 	    $(call quoted,libraries=$(ALL_LDLIBS)) \
 	    $(call quoted,test_libraries=$(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl $(WRAP))
 

@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import time
+from pathlib import Path
 
 import sandbox
 
@@ -81,12 +82,21 @@ class Coverage:
                     lines[line["line_number"]] = lines.get(line["line_number"], 0) + line["count"]
         return lines
 
+    def _has_functions(self, source):
+        shown = subprocess.run(["nm", "--defined-only", self.build.object_of(source)], check=True, capture_output=True, text=True)
+        return any(line.split()[1] in "tT" and "gcov" not in line and "_sub_" not in line
+                   for line in shown.stdout.splitlines())
+
     def tests_of(self, source, first, last):
-        """The tests that run a line from first to last; every test that has the source, when these are no code."""
+        """The tests that run a line from first to last; every test that has the source, when these are no code; those of
+        its layer for a source without functions, which has no counters.
+        """
         if source not in self.lines:
             self.lines[source] = {test: lines for test in self.tests
                                   if (lines := self._lines_of(source, test)) is not None}
         found = self.lines[source]
+        if not found and not self._has_functions(source):
+            return [test for test in self.tests if Path(test).parent.name == Path(source).parent.name]
         if not any(number in lines for lines in found.values() for number in range(first, last + 1)):
             return [test for test, lines in found.items() if not lines or any(lines.values())]
         return [test for test, lines in found.items() if any(lines.get(at) for at in range(first, last + 1))]

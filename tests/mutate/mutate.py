@@ -112,9 +112,11 @@ class Covering:
                    for line in _nm(self.plain.directory / program, "--defined-only"))
 
     def _integration(self, mutant, source):
+        program, other = ("reactorctl", "reactord") if source.startswith("src/ctl/") else ("reactord", "reactorctl")
+        mutant.copy(self.plain, other)
         for theme in themes_of(source):
             run = ["python3", HERE.parent / "integration/run.py", "--jobs", 4, "-k", f"{theme}:", "--reactord"]
-            if self._fails(theme, mutant, "reactord", lambda program, run=run: run + [program]):
+            if self._fails(theme, mutant, program, lambda path, run=run: run + [path.with_name("reactord")]):
                 return f"integration {theme}"
         return None
 

@@ -11,6 +11,8 @@ BUILDS = {
     "sanitized": ["CFLAGS=-O1 -g", "SANITIZE=address,undefined"],
 }
 
+MAINS = {"reactord": "src/daemon/main", "reactorctl": "src/ctl/main"}
+
 
 class Build:
     """One build of the unmutated tree: directory/NAME. Its tests are those of the layer and above, and below those
@@ -24,11 +26,11 @@ class Build:
         shown = self._run_make(["mutate-commands"])
         self.commands = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
         layers = self.commands["layers"].split()
-        above = layers[layers.index(layer):]
+        above = layers[layers.index(layer):] if layer in layers else [layer]  # ctl
         self.tests = [test for test in self._programs("tests/unit/*/test_*.c")
                       if test.split("/")[2] in above or f'#include "{layer}/' in (tree / f"{test}.c").read_text()]
         self.stress = self._programs("tests/stress/*.c") if name == "plain" else []
-        programs = self.tests + self.stress + (["reactord"] if name == "plain" else [])
+        programs = self.tests + self.stress + (list(MAINS) if name == "plain" else [])
         self._run_make([f"-j{jobs}"] + [str(self.directory / program) for program in programs])
 
     def _run_make(self, words):
@@ -81,18 +83,23 @@ class Mutant:
         target = self.directory / build.name / program
         target.parent.mkdir(parents=True, exist_ok=True)
         mutated = self.directory / build.name / Path(self.name).with_suffix(".o")
-        if program == "reactord":
-            main = "" if self.name.endswith("/main.c") else f"'{build.directory}/{build.commands['main']}'"
+        if program in MAINS:
+            main = "" if self.name == f"{MAINS[program]}.c" else f"'{build.directory}/{MAINS[program]}.o'"
             objects, libraries = main, build.commands["libraries"]
         else:
             objects = f"'{build.directory}/{program}.o' '{build.directory}'/tests/support/*.o"
             if program.startswith("tests/unit/"):
                 objects += f" '{build.directory}/tests/unit/main.o'"
             libraries = build.commands["test_libraries"]
-        command = f"{build.commands['link']} -o '{target}' {objects} '{mutated}' '{self.library(build)}' {libraries}"
+        command = f"{build.commands['link']} -o '{target}' {objects} '{mutated}' " \
+                  f"'{build.directory}/libreactorctl.a' '{self.library(build)}' {libraries}"
         if not build.shell(command):
             raise SystemExit(f"mutate: {program} does not link:\n{command}")
         return target
+
+    def copy(self, build, program):
+        """A program of the build, unmutated, beside the mutated one."""
+        shutil.copy(build.directory / program, self.directory / build.name / program)
 
     def remove(self):
         shutil.rmtree(self.directory, ignore_errors=True)

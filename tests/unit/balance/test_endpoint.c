@@ -63,6 +63,19 @@ TEST(load, flags_and_session_count_are_independent)
     ck_assert_uint_eq(endpoint_load(&e), ENDPOINT_DOWN);
 }
 
+TEST(load, going_down_is_counted_unless_it_precedes_the_first_check)
+{
+    ck_assert(endpoint_set_flag(&e, ENDPOINT_DOWN));
+    ck_assert_uint_eq(e.downs, 0);
+    ck_assert(endpoint_clear_flag(&e, ENDPOINT_DOWN));
+    ck_assert(endpoint_set_flag(&e, ENDPOINT_EJECTED));
+    ck_assert_uint_eq(e.downs, 1);
+    ck_assert(endpoint_clear_flag(&e, ENDPOINT_EJECTED));
+    e.is_checked = true;
+    ck_assert(endpoint_set_flag(&e, ENDPOINT_DOWN));
+    ck_assert_uint_eq(e.downs, 2);
+}
+
 TEST(load, setting_a_flag_twice_is_reported_and_counted_once)
 {
     ck_assert(!endpoint_clear_flag(&e, ENDPOINT_EJECTED));

@@ -33,6 +33,9 @@ TEST(polls, failed_polls_advance_the_time)
 {
     heard_poll(&h, 7, 0, EBADF);
     ck_assert_int_eq(h.at_ns, 7);
+    for (int i = 1; i <= HEARD_POLLS; i++)
+        heard_poll(&h, 7 + i, HEARD_FEW, 0);
+    ck_assert_int_eq(h.at_ns, 8);
 }
 
 TEST(polls, series_of_polls_with_many_events_covers_input_received_before_it)

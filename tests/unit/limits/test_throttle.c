@@ -98,6 +98,12 @@ TEST(throttle, without_a_bandwidth_nothing_is_limited_or_created)
     ck_assert_ptr_null(throttle);
 }
 
+TEST(throttle, smallest_bandwidth_of_either_direction_is_a_limit)
+{
+    ck_assert(throttle_plan_init(&plan, &(struct throttle_conf){.each_in = 1}, &shared));
+    ck_assert(throttle_plan_init(&plan, &(struct throttle_conf){.each_out = 1}, &shared));
+}
+
 TEST(throttle, initial_burst_is_a_tenth_of_a_second)
 {
     begin(1000000, 0);

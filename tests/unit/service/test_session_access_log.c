@@ -236,14 +236,17 @@ TEST(lines, line_has_sni_and_all_alpn_protocols_of_the_client_hello)
     struct session_routes routes = {.timeout_ns = 3600 * NS_PER_S};
     uint8_t bytes[HELLO_MAX_BYTES];
     char wanted[256];
-    int client;
+    size_t len = hello_bytes(bytes, h);
+    int client, server;
 
     open_proxy("$sni $alpn $ja4");
     ck_assert_int_eq(route_table_create(&routes.table, &route, 1, &upstream), 0);
     host.service.routes = &routes;
     client = host_client(&host);
-    sockets_say_bytes(client, (char *)bytes, hello_bytes(bytes, h));
-    close(sockets_accept(listening));
+    sockets_say_bytes(client, (char *)bytes, len);
+    server = sockets_accept(listening);
+    ck_assert_int_eq(recv(server, bytes, len, MSG_WAITALL), (ssize_t)len);
+    close(server);
     sockets_hear_end(client);
     close(client);
     snprintf(wanted, sizeof(wanted), "%s %s %s\n", h->sni, h->alpn, h->ja4);

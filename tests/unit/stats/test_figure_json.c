@@ -1,4 +1,5 @@
 /* stats/figure_json: figures as JSON. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -15,6 +16,14 @@ struct sample {
     bool panic;
     struct figure_addresses addresses;
 };
+
+struct ends {
+    uint64_t ended[SESSION_REASONS];
+};
+
+static const struct figure ends_rows[] = {FIGURE_OF(struct ends, COUNTER, NUMBER, ended, "")};
+
+static const struct figure_table ends_table = {FIGURE_TABLE(struct ends, ends_rows)};
 
 static const struct figure sample_rows[] = {
     FIGURE_OF(struct sample, STATE, NUMBER, state, ""),
@@ -116,6 +125,21 @@ TEST(json, objects_have_the_figures_of_all_their_tables)
                      "\"turns\":18446744073709551615,\"poll_ms\":1.500001,\"panic\":true,"
                      "\"addresses\":[\"127.0.0.1:7\",\"[::1]:7\"]},"
                      "{\"name\":\"b\",\"frames_corrupt\":3}]");
+}
+
+TEST(json, counts_of_ends_are_an_object_with_a_member_for_each_reason)
+{
+    struct ends ends = {.ended = {[SESSION_OPEN + 1] = 7, [SESSION_REASONS - 1] = 9}};
+    char word[SESSION_REASON_WORD_BYTES], first[64], last[64];
+
+    snprintf(first, sizeof(first), "\"ended\":{\"%s\":7,",
+             session_reason_word(word, SESSION_OPEN + 1));
+    snprintf(last, sizeof(last), "\"%s\":9}}]", session_reason_word(word, SESSION_REASONS - 1));
+    figure_json_begin(&j, FIGURE_LISTENER, &text);
+    show(&ends_table, FIGURE_LISTENER, "web", &ends);
+    figure_json_end(&j);
+    ck_assert_ptr_nonnull(strstr(text.bytes, first));
+    ck_assert_ptr_nonnull(strstr(text.bytes, last));
 }
 
 TEST(json, servers_are_within_their_upstream)

@@ -233,3 +233,21 @@ TEST_EACH(a_hello, hello_is_kept_with_its_fingerprint, HELLOS)
         ck_assert_mem_eq(name.at, hellos[_i].alpn, name.n);
     free(hello);
 }
+
+/* The extension server_name has the lengths of a list and of a name, and a type, before the name. */
+TEST(a_hello, agrees_with_no_malformed_server_name)
+{
+    static const uint8_t right[] = "\0\017\0\0\014curl.example", cut[] = "\0\017\0\0\014curl";
+    const struct client_hello_bytes none = {.at = NULL};
+    uint8_t data[HELLO_MAX_BYTES];
+    size_t len = hello_bytes(data, &hellos[1]); /* without a name */
+    struct tls_hello *hello;
+
+    ck_assert_int_eq(tls_hello_create(&hello, data, len), 0);
+    ck_assert(tls_hello_agrees(hello, none, hello->alpn));
+    ck_assert(!tls_hello_agrees(
+        hello, (struct client_hello_bytes){.at = right, .n = sizeof(right) - 1}, none));
+    ck_assert(!tls_hello_agrees(
+        hello, (struct client_hello_bytes){.at = cut, .n = sizeof(cut) - 1}, none));
+    tls_hello_release(hello);
+}

@@ -251,6 +251,27 @@ TEST(what_a_loop_gives, server_that_closes_spares_soon_is_retried_at_growing_int
     }
 }
 
+static void do_look_at_delay(void *arg)
+{
+    *(int64_t *)arg = spare_part(server->spare, 0)->not_before_ns;
+}
+
+TEST(what_a_loop_gives, spares_closed_together_are_replaced_together)
+{
+    int64_t closed_at_ns, not_before_ns;
+
+    open_pool();
+    accept_some(KEEP);
+    UNTIL(counted(SPARE_OPENED) == KEEP);
+    PAUSE_MS(1100); /* else they count as rejected */
+    closed_at_ns = clock_now_ns();
+    sockets_end(accepted[0]);
+    UNTIL(counted(SPARE_CLOSED) == 1);
+    loop_runner_call(loop, do_look_at_delay, &not_before_ns);
+    ck_assert(not_before_ns >= closed_at_ns + 100 * NS_PER_MS);
+    UNTIL(counted(SPARE_OPENED) == KEEP + 1);
+}
+
 TEST(what_a_loop_gives, without_a_pool_or_configured_spares_none_are_opened)
 {
     struct take t;
