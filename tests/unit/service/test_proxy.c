@@ -5,8 +5,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "net/sock.h"
+#include "service/proxy.h"
 #include "support/fault.h"
+#include "support/loop_runner.h"
 #include "support/proxied.h"
 #include "support/sockets.h"
 #include "support/suite.h"
@@ -99,6 +102,28 @@ TEST(proxy, the_servers_end_of_file_reaches_the_client_which_can_still_speak)
     sockets_end(proxied.client);
     sockets_hear_end(proxied.server);
     host_expect_end(&proxied.host, SESSION_UPSTREAM_FIN);
+}
+
+static void do_evict(void *arg)
+{
+    struct session *s = LIST_FIRST(&proxied.host.sessions, struct session, link);
+    const struct upstream_server *server =
+        membership_now(&proxied.upstream->membership)->servers[0];
+    bool *is_evicted = arg;
+
+    is_evicted[0] = proxy_ops.evict(s, NULL, clock_now_ns());
+    is_evicted[1] = proxy_ops.evict(s, server, 0);
+    is_evicted[2] = proxy_ops.evict(s, server, clock_now_ns());
+}
+
+TEST(proxy, eviction_reports_the_sessions_that_it_ends)
+{
+    bool is_evicted[3];
+
+    proxied_connect();
+    loop_runner_call(proxied.host.loop, do_evict, is_evicted);
+    ck_assert(!is_evicted[0] && !is_evicted[1] && is_evicted[2]);
+    host_expect_end(&proxied.host, SESSION_SERVER_DOWN);
 }
 
 TEST(proxy, a_reset_of_the_client_is_a_reset_for_the_server)

@@ -247,7 +247,7 @@ TEST(a_hello, agrees_with_no_malformed_server_name)
     ck_assert(tls_hello_agrees(hello, none, hello->alpn));
     ck_assert(!tls_hello_agrees(
         hello, (struct client_hello_bytes){.at = right, .n = sizeof(right) - 1}, none));
-    ck_assert(!tls_hello_agrees(
-        hello, (struct client_hello_bytes){.at = cut, .n = sizeof(cut) - 1}, none));
+    ck_assert(!tls_hello_agrees(hello, (struct client_hello_bytes){.at = cut, .n = sizeof(cut) - 1},
+                                none));
     tls_hello_release(hello);
 }
