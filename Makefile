@@ -330,8 +330,8 @@ mutate-commands:
 	@printf '%s\n' $(call quoted,layers=$(LAYERS)) \
 	    $(call quoted,compile=$(CC) $(ALL_CPPFLAGS) $(PATH_CPPFLAGS) $(ALL_CFLAGS)) \
 	    $(call quoted,link=$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)) \
-	    $(call quoted,libraries=$(ALL_LDLIBS)) \
-	    $(call quoted,test_libraries=$(CHECK_LDLIBS) $(ALL_LDLIBS) -ldl $(WRAP))
+	    $(call quoted,libraries=$(ALL_LDLIBS) $(CTL_LDLIBS)) \
+	    $(call quoted,test_libraries=$(CHECK_LDLIBS) $(ALL_LDLIBS) $(CTL_LDLIBS) -ldl $(WRAP))
 
 # Lines that the unit and the integration tests run, by folder (COVERAGE_FLAGS: --goal, --files; see tests/build/coverage.py).
 .PHONY: coverage

@@ -237,7 +237,8 @@ TEST_EACH(a_hello, hello_is_kept_with_its_fingerprint, HELLOS)
 /* The extension server_name has the lengths of a list and of a name, and a type, before the name. */
 TEST(a_hello, agrees_with_no_malformed_server_name)
 {
-    static const uint8_t right[] = "\0\017\0\0\014curl.example", cut[] = "\0\017\0\0\014curl";
+    static const uint8_t right[] = "\0\017\0\0\014curl.example";
+    static const uint8_t cut[] = "\0\017\0\0\014curl";
     const struct client_hello_bytes none = {.at = NULL};
     uint8_t data[HELLO_MAX_BYTES];
     size_t len = hello_bytes(data, &hellos[1]); /* without a name */
@@ -249,5 +250,30 @@ TEST(a_hello, agrees_with_no_malformed_server_name)
         hello, (struct client_hello_bytes){.at = right, .n = sizeof(right) - 1}, none));
     ck_assert(!tls_hello_agrees(hello, (struct client_hello_bytes){.at = cut, .n = sizeof(cut) - 1},
                                 none));
+    tls_hello_release(hello);
+}
+
+/* The extension ALPN has the length of its list before the list. */
+TEST_EACH(a_hello, agrees_with_its_own_extensions, HELLOS)
+{
+    uint8_t data[HELLO_MAX_BYTES], name[300] = {0}, alpn[300] = {0};
+    size_t len = hello_bytes(data, &hellos[_i]), name_len = strlen(hellos[_i].sni);
+    struct client_hello_bytes server_name = {.at = name}, protocols = {.at = alpn};
+    struct tls_hello *hello;
+
+    ck_assert_int_eq(tls_hello_create(&hello, data, len), 0);
+    if (name_len > 0) {
+        name[1] = (uint8_t)(name_len + 3);
+        name[4] = (uint8_t)name_len;
+        memcpy(name + 5, hellos[_i].sni, name_len);
+        server_name.n = name_len + 5;
+    }
+    if (hello->alpn.n > 0) {
+        memcpy(alpn + 2, hello->alpn.at, hello->alpn.n);
+        protocols.n = hello->alpn.n + 2;
+    }
+    ck_assert(tls_hello_agrees(hello, server_name, protocols));
+    protocols.n++;
+    ck_assert(!tls_hello_agrees(hello, server_name, protocols));
     tls_hello_release(hello);
 }

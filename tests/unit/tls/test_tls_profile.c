@@ -398,7 +398,7 @@ TEST(loading, certificates_of_a_directory_are_loaded_by_name)
 
     ck_assert_int_eq(mkdir("d", 0700), 0);
     set_paths(&server_conf.certificates, paths, 1);
-    text_file_write_text("d/README", "no certificate");
+    text_file_write_text("d/README.txt", "no certificate");
     expect_refused("certificate: d: there is no certificate (files NAME.pem or NAME.crt)");
     write_one("d/b.crt", &(struct certificate_wish){.name = "b.example"});
     ck_assert_int_eq(mkdir("d/c", 0700), 0);
