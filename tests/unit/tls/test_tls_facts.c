@@ -234,7 +234,7 @@ TEST_EACH(a_hello, hello_is_kept_with_its_fingerprint, HELLOS)
     free(hello);
 }
 
-/* The extension server_name has the lengths of a list and of a name, and a type, before the name. */
+/* The extension server_name: lengths of a list and of a name, and a type, before the name. */
 TEST(a_hello, agrees_with_no_malformed_server_name)
 {
     static const uint8_t right[] = "\0\017\0\0\014curl.example";
