@@ -349,6 +349,22 @@ TEST(table, delimiters_are_text_with_escapes)
     ck_assert_int_eq(conf.listener.pipeline.frame.decoder.length_end, ' ');
 }
 
+TEST(table, delimiter_has_at_most_16_bytes)
+{
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_delimiter", "0123456789abcdef"), 0);
+    ck_assert_int_eq(try(OPTION_LISTEN, "frame_delimiter", "0123456789abcdefg"), -EINVAL);
+}
+
+TEST(table, mode_has_three_octal_digits_or_a_zero_before_them)
+{
+    static const char *const bad[] = {"66", "06600", "668", "0668", "1660", "u+w"};
+
+    ck_assert_int_eq(try(OPTION_LISTEN, "unix_mode", "660"), 0);
+    ck_assert_int_eq(try(OPTION_LISTEN, "unix_mode", "0660"), 0);
+    for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
+        ck_assert_int_eq(try(OPTION_LISTEN, "unix_mode", bad[i]), -EINVAL);
+}
+
 TEST(table, a_route_has_names_and_protocols_and_leads_to_an_upstream)
 {
     ck_assert_int_eq(
