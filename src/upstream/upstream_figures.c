@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "stats/figure.h"
-#include "upstream/upstream.h"
+#include "upstream/upstream_internal.h"
 
 struct upstream_figures_view {
     unsigned waiting, servers;

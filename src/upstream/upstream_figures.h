@@ -4,14 +4,10 @@
 #ifndef UPSTREAM_UPSTREAM_FIGURES_H
 #define UPSTREAM_UPSTREAM_FIGURES_H
 
-struct figure_table;
 struct figure_visitor;
 struct server_set;
 struct upstream;
 struct upstream_server;
-
-/* Figures of an upstream; live are those of struct upstream. */
-extern const struct figure_table upstream_figures_table;
 
 /*
  * upstream_figures(up, set, v) / upstream_figures_server(up, server, v):

@@ -1,8 +1,13 @@
-/* upstream/upstream_internal: shared by upstream.c and upstream_change.c. */
+/* upstream/upstream_internal: shared by the files of upstream. */
 #ifndef UPSTREAM_UPSTREAM_INTERNAL_H
 #define UPSTREAM_UPSTREAM_INTERNAL_H
 
 #include "upstream/upstream.h"
+
+struct figure_table;
+
+/* Figures of an upstream; live are those of struct upstream. */
+extern const struct figure_table upstream_figures_table;
 
 /*
  * upstream_keep_conf(conf) / upstream_drop_conf(conf):

@@ -10,8 +10,7 @@
 #include "stats/counters_set.h"
 #include "check/checker.h"
 #include "upstream/spare_internal.h"
-#include "upstream/upstream.h"
-#include "upstream/upstream_figures.h"
+#include "upstream/upstream_internal.h"
 
 enum upstream_state_health {
     UPSTREAM_STATE_UNKNOWN,
