@@ -24,7 +24,7 @@ void channel_watch(struct channel *ch)
 
     if (channel_reading(ch))
         want |= EV_READ;
-    if ((ch->flags & (CHANNEL_PENDING | CHANNEL_ENDED)) == CHANNEL_PENDING)
+    if ((ch->flags & CHANNEL_PENDING) && ch->phase < CHANNEL_CLOSED)
         want |= EV_WRITE;
     if (want == ch->watched)
         return;
@@ -34,7 +34,7 @@ void channel_watch(struct channel *ch)
         hangup_leave(&channel_net(ch)->hangup, &ch->hangup);
         ev_io_modify(&ch->io, want);
         ev_io_start(channel_net(ch)->ev, &ch->io);
-    } else if (!(ch->flags & (CHANNEL_WRITE_BROKEN | CHANNEL_ENDED))) {
+    } else if (ch->phase < CHANNEL_BROKEN) {
         channel_notice_reset(ch);
     }
 }
@@ -84,7 +84,7 @@ static size_t channel_allowed(struct channel *ch, size_t max)
 void channel_end_input(struct channel *ch, struct handler *next)
 {
     MUST(loop_is_current(channel_net(ch)->loop));
-    if (ch->flags & (CHANNEL_READ_ENDED | CHANNEL_DISCARD | CHANNEL_ENDED))
+    if (channel_read_ended(ch) || channel_discards(ch))
         return;
     ch->flags |= CHANNEL_READ_ENDED;
     handler_ended(next, HANDLER_EOF, 0);
@@ -99,7 +99,7 @@ void channel_end_input(struct channel *ch, struct handler *next)
  */
 static void channel_on_eof(struct channel *ch)
 {
-    if ((ch->flags & CHANNEL_WRITE_BROKEN) && ch->error != -EPIPE) {
+    if (ch->phase == CHANNEL_BROKEN && ch->error != -EPIPE) {
         channel_abort(ch, ch->error);
         return;
     }
@@ -286,5 +286,5 @@ bool channel_read_ended(const struct channel *ch)
 
 bool channel_write_ended(const struct channel *ch)
 {
-    return ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN);
+    return ch->phase == CHANNEL_EOF_SENT || ch->phase >= CHANNEL_BROKEN;
 }

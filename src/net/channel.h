@@ -53,6 +53,17 @@ enum channel_stop {
     CHANNEL_STOP_ANY = 0xff,
 };
 
+/* How far the end of a channel has come; only forward, see channel_enter(). */
+enum channel_phase {
+    CHANNEL_OPEN,       /* bytes are sent */
+    CHANNEL_EOF_WANTED, /* end of file follows pending output */
+    CHANNEL_EOF_SENT,
+    CHANNEL_RESETTING, /* a reset follows pending output; the linger timer sends it */
+    CHANNEL_BROKEN,    /* writing failed; reading goes on */
+    CHANNEL_CLOSED,    /* to be closed in the next reap step, or detached */
+    CHANNEL_ABORTED,   /* to be reset in the next reap step */
+};
+
 enum channel_end_how {
     CHANNEL_END_FLUSH,
     CHANNEL_END_RESET,
@@ -82,7 +93,8 @@ struct channel {
     /* Watcher for both directions; io.data is the netloop. */
     alignas(CACHE_LINE_BYTES) struct ev_io io;
     uint64_t bytes_out;
-    uint32_t flags;
+    uint16_t flags;
+    uint8_t phase;       /* enum channel_phase */
     uint8_t watched;     /* events of `io` */
     uint8_t stopped;     /* enum channel_stop */
     uint8_t empty_reads; /* reads in a row without data, though readable */
@@ -200,9 +212,7 @@ bool channel_writable(const struct channel *ch);
  * Thread: loop
  */
 size_t channel_pending_bytes(const struct channel *ch);
-
 size_t channel_held_bytes(const struct channel *ch);
-
 size_t channel_unsent_bytes(const struct channel *ch);
 
 /*

@@ -4,6 +4,12 @@
 #include "net/channel_internal.h"
 #include "net/sock.h"
 
+void channel_enter(struct channel *ch, enum channel_phase phase)
+{
+    MUST(ch->phase < phase && ch->phase < CHANNEL_CLOSED);
+    ch->phase = (uint8_t)phase;
+}
+
 void channel_run_end(struct task *t)
 {
     struct channel *ch = CONTAINER_OF(t, struct channel, end);
@@ -14,7 +20,7 @@ void channel_run_end(struct task *t)
     hangup_leave(&channel_net(ch)->hangup, &ch->hangup);
     channel_drop_pending(ch);
     channel_linger_end(ch);
-    if ((ch->flags & CHANNEL_RESET) && ch->error != -ECONNRESET) /* else reset by the peer */
+    if (ch->phase == CHANNEL_ABORTED && ch->error != -ECONNRESET) /* else reset by the peer */
         sock_close_reset(ch->io.fd);
     else
         close(ch->io.fd);
@@ -24,33 +30,29 @@ void channel_run_end(struct task *t)
 int channel_detach(struct channel *ch)
 {
     MUST(loop_is_current(channel_net(ch)->loop));
-    MUST(!(ch->flags & (CHANNEL_ENDED | CHANNEL_PENDING)) && !ch->linger);
-    ch->flags |= CHANNEL_ENDED;
+    MUST(!(ch->flags & CHANNEL_PENDING) && !ch->linger);
+    channel_enter(ch, CHANNEL_CLOSED);
     channel_watch(ch);
     hangup_leave(&channel_net(ch)->hangup, &ch->hangup);
     return ch->io.fd;
 }
 
-void channel_retire(struct channel *ch, int error)
+void channel_retire(struct channel *ch, enum channel_phase phase, int error)
 {
-    if (ch->flags & CHANNEL_ENDED)
+    if (channel_ended(ch))
         return;
-    ch->flags |= CHANNEL_ENDED;
+    channel_enter(ch, phase);
     ch->error = (int16_t)error;
     channel_watch(ch);
     loop_reap(channel_net(ch)->loop, &ch->end);
 }
 
-/* A channel with CHANNEL_RESET is closed by its linger timer. */
 void channel_retire_if_done(struct channel *ch)
 {
-    bool broken = ch->flags & CHANNEL_WRITE_BROKEN;
-    bool written =
-        broken || (ch->flags & (CHANNEL_WRITE_ENDED | CHANNEL_RESET)) == CHANNEL_WRITE_ENDED;
     bool read = (ch->flags & CHANNEL_READ_ENDED) && !channel_input_pending(ch);
 
-    if (written && (read || (broken && (ch->flags & CHANNEL_DISCARD))))
-        channel_retire(ch, 0);
+    if (channel_write_ended(ch) && (read || (ch->phase == CHANNEL_BROKEN && channel_discards(ch))))
+        channel_retire(ch, CHANNEL_CLOSED, 0);
 }
 
 void channel_set_input_pending(struct channel *ch, bool pending)
@@ -74,14 +76,14 @@ static bool channel_would_lose_input(const struct channel *ch, int64_t quiet_ns)
 {
     int64_t silent_ns = loop_now_ns(channel_net(ch)->loop) - ch->last_io_at_ns;
 
-    if (ch->flags & (CHANNEL_READ_ENDED | CHANNEL_ENDED))
+    if (channel_read_ended(ch) || channel_ended(ch))
         return false;
     return (ch->bytes_in > 0 && silent_ns < quiet_ns) || sock_has_unread(ch->io.fd);
 }
 
 void channel_discard(struct channel *ch, int64_t quiet_ns)
 {
-    if (ch->flags & (CHANNEL_DISCARD | CHANNEL_ENDED))
+    if (channel_discards(ch))
         return;
     if (channel_input_pending(ch) || channel_would_lose_input(ch, quiet_ns))
         ch->flags |= CHANNEL_INPUT_CUT;
@@ -93,7 +95,7 @@ void channel_discard(struct channel *ch, int64_t quiet_ns)
 
 bool channel_discards(const struct channel *ch)
 {
-    return ch->flags & (CHANNEL_DISCARD | CHANNEL_ENDED);
+    return (ch->flags & CHANNEL_DISCARD) || channel_ended(ch);
 }
 
 bool channel_input_cut(const struct channel *ch)
@@ -109,25 +111,23 @@ static void channel_end_now(struct channel *ch)
         return;
     }
     sock_skip_time_wait(ch->io.fd);
-    channel_retire(ch, 0);
+    channel_retire(ch, CHANNEL_CLOSED, 0);
 }
 
 static void channel_end_with_reset(struct channel *ch)
 {
     if (!(ch->flags & CHANNEL_READ_ENDED))
         ch->flags |= CHANNEL_INPUT_CUT;
-    if (channel_unsent_bytes(ch) == 0) {
+    if (channel_unsent_bytes(ch) == 0)
         channel_abort(ch, 0);
-        return;
-    }
-    ch->flags &= ~CHANNEL_EOF_WANTED; /* an incomplete stream must not end cleanly */
-    ch->flags |= CHANNEL_RESET;
+    else if (ch->phase < CHANNEL_RESETTING)
+        channel_enter(ch, CHANNEL_RESETTING);
 }
 
 void channel_end(struct channel *ch, unsigned how)
 {
     MUST(loop_is_current(channel_net(ch)->loop));
-    if (ch->flags & CHANNEL_ENDED)
+    if (channel_ended(ch))
         return;
     if (how == CHANNEL_END_NOW) {
         channel_end_now(ch);
@@ -138,19 +138,18 @@ void channel_end(struct channel *ch, unsigned how)
         channel_end_with_reset(ch);
     else if ((how & ~(unsigned)CHANNEL_END_BOUNDED) == CHANNEL_END_FLUSH)
         channel_shutdown_write(ch);
-    if (!(ch->flags & CHANNEL_ENDED))
+    if (!channel_ended(ch))
         channel_linger_begin(ch, how & CHANNEL_END_BOUNDED);
 }
 
 void channel_abort(struct channel *ch, int error)
 {
     MUST(loop_is_current(channel_net(ch)->loop));
-    if (ch->flags & CHANNEL_ENDED)
+    if (channel_ended(ch))
         return;
     if (!(ch->flags & (CHANNEL_READ_ENDED | CHANNEL_DISCARD)))
         ch->flags |= CHANNEL_INPUT_CUT;
-    ch->flags |= CHANNEL_RESET;
-    channel_retire(ch, error);
+    channel_retire(ch, CHANNEL_ABORTED, error);
 }
 
 void channel_notice_reset(struct channel *ch)
@@ -161,7 +160,7 @@ void channel_notice_reset(struct channel *ch)
 /* EPOLLHUP without an error: both halves have ended (then false), or a unix peer has closed. */
 static bool channel_peer_left_silently(const struct channel *ch)
 {
-    return ch->bytes_in == 0 && !(ch->flags & (CHANNEL_READ_ENDED | CHANNEL_WRITE_ENDED)) &&
+    return ch->bytes_in == 0 && !channel_read_ended(ch) && ch->phase != CHANNEL_EOF_SENT &&
            !sock_has_unread(ch->io.fd);
 }
 
@@ -184,7 +183,7 @@ void channel_on_hangup(struct hangup_watch *w)
     struct channel *ch = CONTAINER_OF(w, struct channel, hangup);
     int error;
 
-    if (ch->flags & CHANNEL_ENDED)
+    if (channel_ended(ch))
         return;
     error = sock_error(ch->io.fd);
     if (error == 0 && w->hung_up && channel_peer_left_silently(ch))
@@ -199,5 +198,5 @@ void channel_on_hangup(struct hangup_watch *w)
 
 bool channel_ended(const struct channel *ch)
 {
-    return ch->flags & CHANNEL_ENDED;
+    return ch->phase >= CHANNEL_CLOSED;
 }

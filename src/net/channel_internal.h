@@ -11,21 +11,15 @@ enum channel_flag {
     CHANNEL_READ_ENDED = 1 << 0, /* input has ended, see channel_end_input() */
     CHANNEL_DISCARD = 1 << 1,
     CHANNEL_PENDING = 1 << 2,
-    CHANNEL_UNWRITABLE = 1 << 3,   /* see channel_writable() */
-    CHANNEL_EOF_WANTED = 1 << 4,   /* end of file follows pending output */
-    CHANNEL_WRITE_ENDED = 1 << 5,  /* our end of file was sent */
-    CHANNEL_WRITE_BROKEN = 1 << 6, /* writing failed; reading goes on */
-    CHANNEL_RESET = 1 << 7,
-    CHANNEL_ENDED = 1 << 8,        /* to be closed in the next reap step, or detached */
-    CHANNEL_HANDLERS = 1 << 9,     /* there are handlers before the tail */
-    CHANNEL_METERED = 1 << 10,     /* the tail limits reads */
-    CHANNEL_WRITE_PACED = 1 << 11, /* see channel_pace_writing() */
-    CHANNEL_INPUT_CUT = 1 << 12,
+    CHANNEL_UNWRITABLE = 1 << 3,  /* see channel_writable() */
+    CHANNEL_HANDLERS = 1 << 4,    /* there are handlers before the tail */
+    CHANNEL_METERED = 1 << 5,     /* the tail limits reads */
+    CHANNEL_WRITE_PACED = 1 << 6, /* see channel_pace_writing() */
+    CHANNEL_INPUT_CUT = 1 << 7,
 };
 
-#define CHANNEL_NO_WRITE                                                               \
-    (CHANNEL_EOF_WANTED | CHANNEL_WRITE_ENDED | CHANNEL_WRITE_BROKEN | CHANNEL_RESET | \
-     CHANNEL_ENDED)
+/* channel_enter(ch, phase): change the phase of ${ch}, to a later one. Thread: loop */
+void channel_enter(struct channel *ch, enum channel_phase phase);
 
 /*
  * channel_send(ch, data, len) / channel_send_eof(ch):
@@ -44,18 +38,17 @@ void channel_send_eof(struct channel *ch);
  * Thread: loop
  */
 void channel_watch(struct channel *ch);
-
 void channel_flush(struct channel *ch);
-
 void channel_drop_pending(struct channel *ch);
 
 /*
- * channel_retire(ch, error) / channel_retire_if_done(ch):
- * Close ${ch} in the next reap step / the same if nothing is left to deliver or to send.
+ * channel_retire(ch, phase, error) / channel_retire_if_done(ch):
+ * Enter ${phase} (CHANNEL_CLOSED or CHANNEL_ABORTED), to be closed in the next reap step / close
+ * ${ch} if nothing is left to deliver or to send.
  *
  * Thread: loop
  */
-void channel_retire(struct channel *ch, int error);
+void channel_retire(struct channel *ch, enum channel_phase phase, int error);
 void channel_retire_if_done(struct channel *ch);
 
 /*
@@ -87,7 +80,7 @@ void channel_on_hangup(struct hangup_watch *w);
 /* channel_reading(ch): should ${ch} be watched for input? Thread: loop */
 static inline bool channel_reading(const struct channel *ch)
 {
-    return !(ch->flags & (CHANNEL_READ_ENDED | CHANNEL_ENDED)) && !ch->stopped;
+    return !(ch->flags & CHANNEL_READ_ENDED) && ch->phase < CHANNEL_CLOSED && !ch->stopped;
 }
 
 /*

@@ -55,10 +55,10 @@ static void channel_linger_arm(struct channel_linger *l, int64_t now_ns, int64_t
 
 static void channel_linger_over(struct channel *ch, size_t unsent)
 {
-    if (unsent == 0 && (ch->flags & CHANNEL_RESET))
+    if (unsent == 0 && ch->phase == CHANNEL_RESETTING)
         channel_abort(ch, 0);
-    else if (unsent == 0 && (ch->flags & CHANNEL_WRITE_ENDED))
-        channel_retire(ch, 0);
+    else if (unsent == 0 && ch->phase == CHANNEL_EOF_SENT)
+        channel_retire(ch, CHANNEL_CLOSED, 0);
     else
         channel_abort(ch, -ETIMEDOUT);
 }
@@ -78,7 +78,7 @@ static void channel_linger_check(struct channel_linger *l)
         l->interval_ns = CHANNEL_LINGER_FIRST_NS;
     }
     deadline_ns = channel_linger_deadline_ns(l, unsent);
-    if (now_ns >= deadline_ns || (unsent == 0 && (ch->flags & CHANNEL_RESET)))
+    if (now_ns >= deadline_ns || (unsent == 0 && ch->phase == CHANNEL_RESETTING))
         channel_linger_over(ch, unsent);
     else
         channel_linger_arm(l, now_ns, deadline_ns);

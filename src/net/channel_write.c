@@ -71,7 +71,7 @@ void channel_pace_writing(struct channel *ch, bool wait)
         ch->flags |= CHANNEL_WRITE_PACED;
     else
         ch->flags &= ~CHANNEL_WRITE_PACED;
-    if (waited && channel_writable(ch) && !(ch->flags & CHANNEL_ENDED))
+    if (waited && channel_writable(ch) && !channel_ended(ch))
         handler_writable(ch->pipeline.head);
 }
 
@@ -80,7 +80,7 @@ void channel_write_failed(struct channel *ch, int error)
 {
     if (error == -EPIPE || error == -ECONNRESET) {
         channel_write_broken(ch, error);
-    } else if (!(ch->flags & (CHANNEL_WRITE_BROKEN | CHANNEL_ENDED))) {
+    } else if (ch->phase < CHANNEL_BROKEN) {
         channel_drop_pending(ch);
         channel_abort(ch, error);
     }
@@ -88,10 +88,10 @@ void channel_write_failed(struct channel *ch, int error)
 
 void channel_write_broken(struct channel *ch, int error)
 {
-    if (ch->flags & (CHANNEL_WRITE_BROKEN | CHANNEL_ENDED))
+    if (ch->phase >= CHANNEL_BROKEN)
         return;
     channel_drop_pending(ch);
-    ch->flags |= CHANNEL_WRITE_BROKEN;
+    channel_enter(ch, CHANNEL_BROKEN);
     ch->error = (int16_t)error;
     channel_watch(ch);
     channel_become_writable(ch);
@@ -108,7 +108,7 @@ static void channel_do_eof(struct channel *ch)
         channel_write_failed(ch, error < 0 ? error : -EPIPE);
         return;
     }
-    ch->flags |= CHANNEL_WRITE_ENDED;
+    channel_enter(ch, CHANNEL_EOF_SENT);
     channel_retire_if_done(ch);
 }
 
@@ -171,7 +171,7 @@ int channel_send(struct channel *ch, const void *data, size_t len)
     ssize_t n;
 
     MUST(loop_is_current(channel_net(ch)->loop));
-    if (ch->flags & CHANNEL_NO_WRITE)
+    if (ch->phase != CHANNEL_OPEN)
         return -EPIPE;
     if (!(ch->flags & CHANNEL_PENDING)) {
         n = sock_send(ch->io.fd, data, len);
@@ -198,9 +198,9 @@ int channel_send(struct channel *ch, const void *data, size_t len)
 
 void channel_send_eof(struct channel *ch)
 {
-    if (ch->flags & CHANNEL_NO_WRITE)
+    if (ch->phase != CHANNEL_OPEN)
         return;
-    ch->flags |= CHANNEL_EOF_WANTED;
+    channel_enter(ch, CHANNEL_EOF_WANTED);
     if (!(ch->flags & CHANNEL_PENDING))
         channel_do_eof(ch);
 }
@@ -253,7 +253,7 @@ void channel_flush(struct channel *ch)
     if (rc == 0) {
         ch->flags &= ~CHANNEL_PENDING;
         channel_watch(ch);
-        if (ch->flags & CHANNEL_EOF_WANTED)
+        if (ch->phase == CHANNEL_EOF_WANTED)
             channel_do_eof(ch);
     }
     if (!ch->pipe && channel_pending_bytes(ch) < CHANNEL_LOW_BYTES)
@@ -263,13 +263,13 @@ void channel_flush(struct channel *ch)
 /* CHANNEL_PENDING makes writes append to the buffer, which channel_uncork() sends. */
 void channel_cork(struct channel *ch)
 {
-    if (!(ch->flags & CHANNEL_NO_WRITE))
+    if (ch->phase == CHANNEL_OPEN)
         ch->flags |= CHANNEL_PENDING;
 }
 
 void channel_uncork(struct channel *ch)
 {
-    if ((ch->flags & (CHANNEL_PENDING | CHANNEL_ENDED)) == CHANNEL_PENDING)
+    if ((ch->flags & CHANNEL_PENDING) && ch->phase < CHANNEL_CLOSED)
         channel_flush(ch);
 }
 
@@ -283,5 +283,5 @@ size_t channel_unsent_bytes(const struct channel *ch)
 
 bool channel_can_splice_into(const struct channel *ch)
 {
-    return !(ch->flags & (CHANNEL_HANDLERS | CHANNEL_PENDING | CHANNEL_NO_WRITE));
+    return !(ch->flags & (CHANNEL_HANDLERS | CHANNEL_PENDING)) && ch->phase == CHANNEL_OPEN;
 }

@@ -143,6 +143,12 @@ static void session_closing_begin(struct session *s, enum session_reason reason)
         session_enter(s, SESSION_PHASE_CLOSING);
 }
 
+/* End ${leg}; within linger_max if we end the session. */
+static void session_end_leg(const struct session *s, struct channel *leg, unsigned how)
+{
+    channel_end(leg, s->phase == SESSION_PHASE_CLOSING ? how | CHANNEL_END_BOUNDED : how);
+}
+
 void session_abort(struct session *s, enum session_reason reason)
 {
     session_closing_begin(s, reason);
@@ -166,7 +172,7 @@ void session_close(struct session *s, enum session_reason reason)
     }
     session_closing_begin(s, reason);
     session_for_each_leg (leg, s)
-        channel_end(leg, CHANNEL_END_FLUSH | CHANNEL_END_BOUNDED);
+        session_end_leg(s, leg, CHANNEL_END_FLUSH);
 }
 
 /* Is the stream to ${leg} cut? Its source is the other leg, or in an echo ${leg} itself. */
@@ -194,14 +200,14 @@ void session_time_out(struct session *s, enum session_reason reason, int64_t lim
         how[i] = session_stream_cut(s, i) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH;
     for (unsigned i = 0; i < SESSION_LEGS; i++)
         if (s->legs[i])
-            channel_end(s->legs[i], how[i] | CHANNEL_END_BOUNDED);
+            session_end_leg(s, s->legs[i], how[i]);
 }
 
 void session_reset(struct session *s, enum session_reason reason)
 {
     session_closing_begin(s, reason);
     session_for_each_leg (leg, s)
-        channel_end(leg, CHANNEL_END_RESET | CHANNEL_END_BOUNDED);
+        session_end_leg(s, leg, CHANNEL_END_RESET);
 }
 
 static enum session_reason session_reason_of(const struct session *s, const struct channel *ch,
@@ -254,9 +260,9 @@ static void session_leg_broken(struct session *s, struct channel *ch, int error)
         return;
     }
     if ((channel_read_ended(ch) && !channel_input_pending(ch)) || channel_discards(ch))
-        channel_end(other, session_has_all(other) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH);
+        session_end_leg(s, other, session_has_all(other) ? CHANNEL_END_RESET : CHANNEL_END_FLUSH);
     else
-        channel_end(other, CHANNEL_END_INPUT_ONLY);
+        session_end_leg(s, other, CHANNEL_END_INPUT_ONLY);
     channel_resume_reading(ch, CHANNEL_STOP_RECEIVER);
 }
 
@@ -265,7 +271,7 @@ static void session_leg_closed(struct session *s, struct channel *ch, int error)
     struct channel *other = session_other_leg(s, ch);
 
     if (error < 0 && other && s->phase == SESSION_PHASE_OPEN)
-        channel_end(other, CHANNEL_END_RESET);
+        session_end_leg(s, other, CHANNEL_END_RESET);
     MUST(s->open_legs > 0);
     if (--s->open_legs == 0)
         session_end(s);
@@ -284,7 +290,7 @@ static void session_leg_rejected_tls(struct session *s, struct channel *ch,
         s->reason = reason;
     session_closing_begin(s, reason);
     session_for_each_leg (leg, s)
-        channel_end(leg, (leg == ch ? CHANNEL_END_FLUSH : CHANNEL_END_RESET) | CHANNEL_END_BOUNDED);
+        session_end_leg(s, leg, leg == ch ? CHANNEL_END_FLUSH : CHANNEL_END_RESET);
 }
 
 static void session_leg_rejected(struct session *s, struct channel *ch, int error)

@@ -94,8 +94,8 @@ static bool session_server_closed(const struct session *s)
 {
     const struct channel *client = s->legs[0], *server = s->legs[1];
 
-    return client && server && !channel_ended(server) && channel_read_ended(server) &&
-           !channel_read_ended(client);
+    return client && server && !channel_ended(client) && !channel_ended(server) &&
+           channel_read_ended(server) && !channel_read_ended(client);
 }
 
 /* Have both sides acknowledged all bytes? The client's end of file counts as one. */

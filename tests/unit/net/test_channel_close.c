@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "net/channel_internal.h"
 #include "support/probe.h"
 #include "support/sockets.h"
 #include "support/suite.h"
@@ -273,4 +274,29 @@ TEST_EACH(close, a_reset_of_a_channel_that_was_not_started_is_noticed, 2)
     probe_wait(&early, PROBE_CLOSED);
     ck_assert_int_eq(early.error, -ECONNRESET);
     probe_close(&early);
+}
+
+/* ---- phases ---- */
+
+GROUP(phases, NULL, NULL);
+
+TEST_EACH_ABORTS(phases, phase_is_not_entered_twice, CHANNEL_ABORTED + 1)
+{
+    struct channel ch = {.phase = (uint8_t)_i};
+
+    channel_enter(&ch, (enum channel_phase)_i);
+}
+
+TEST_EACH_ABORTS(phases, earlier_phase_is_not_entered, CHANNEL_ABORTED)
+{
+    struct channel ch = {.phase = (uint8_t)(_i + 1)};
+
+    channel_enter(&ch, (enum channel_phase)_i);
+}
+
+TEST_ABORTS(phases, closed_channel_is_not_aborted)
+{
+    struct channel ch = {.phase = CHANNEL_CLOSED};
+
+    channel_enter(&ch, CHANNEL_ABORTED);
 }
