@@ -109,7 +109,7 @@ static struct admin_client *admin_client_oldest_unproven(struct admin *a,
     return NULL;
 }
 
-bool admin_client_is_room(struct admin *a, bool is_unix)
+bool admin_client_may_accept(struct admin *a, bool is_unix)
 {
     if (admin_client_places(a, is_unix)->n < admin_settings_max_open(a))
         return true;
@@ -134,7 +134,7 @@ static bool admin_client_is_idle(const struct admin_client *c)
 }
 
 /* Close the connection that has been idle for longest; false: no connection is idle. */
-static bool admin_client_make_room(struct admin *a, bool is_unix)
+static bool admin_client_close_idlest(struct admin *a, bool is_unix)
 {
     list_for_each (node, &a->clients) {
         struct admin_client *c = LIST_ENTRY(node, struct admin_client, link);
@@ -187,7 +187,7 @@ void admin_client_accepted(struct admin *a, int fd, const struct address *peer)
     timer_init_silence(&c->deadline, &admin_client_deadline_type);
     admin_client_set_name(c, peer);
     c->extra = admin_client_count(a, c->is_unix) >= admin_settings_max_connections(a) &&
-               !admin_client_make_room(a, c->is_unix);
+               !admin_client_close_idlest(a, c->is_unix);
     if (!c->is_unix && a->tcp.n >= admin_settings_max_open(a))
         admin_client_make_place(a);
     list_append(&a->clients, &c->link);
@@ -257,7 +257,7 @@ void admin_client_look_finished(struct admin *a)
 
 void admin_client_close_idle(struct admin *a)
 {
-    while (admin_client_make_room(a, false) || admin_client_make_room(a, true))
+    while (admin_client_close_idlest(a, false) || admin_client_close_idlest(a, true))
         ;
 }
 

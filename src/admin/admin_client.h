@@ -18,8 +18,8 @@ struct address;
 struct admin;
 struct admin_client;
 
-/* admin_client_is_room(a, is_unix): may another connection be accepted? Thread: admin loop */
-bool admin_client_is_room(struct admin *a, bool is_unix);
+/* admin_client_may_accept(a, is_unix): may another connection be accepted? Thread: admin loop */
+bool admin_client_may_accept(struct admin *a, bool is_unix);
 
 /*
  * admin_client_take_place(c):

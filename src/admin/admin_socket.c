@@ -24,7 +24,7 @@ static int64_t admin_socket_admit(void *cookie)
 {
     const struct admin_socket *s = cookie;
 
-    return admin_client_is_room(s->admin, address_is_unix(&s->address)) ? 0 : SOCKET_FULL_NS;
+    return admin_client_may_accept(s->admin, address_is_unix(&s->address)) ? 0 : SOCKET_FULL_NS;
 }
 
 static void admin_socket_accepted(void *cookie, int fd, const struct address *peer)

@@ -90,8 +90,8 @@ static struct ssl_st *server_tls_new_ssl(const struct upstream_tls_conf *conf,
                                          struct tls_handler_conf *handler)
 {
     struct tls_profile *profile = tls_slot_current(conf->slot);
-    char room[SERVER_NAME_BYTES];
-    const char *name = server_tls_name(room, conf, server->conf->address_text);
+    char buffer[SERVER_NAME_BYTES];
+    const char *name = server_tls_name(buffer, conf, server->conf->address_text);
     struct ssl_st *ssl = tls_profile_new_client(profile, name);
     struct tls_sessions *sessions = ssl && resumes ? server_tls_sessions(server) : NULL;
 

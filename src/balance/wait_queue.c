@@ -41,7 +41,7 @@ static unsigned wait_queue_max(const struct wait_queue *q)
                                     : atomic_load_explicit(&q->max, memory_order_relaxed);
 }
 
-static bool wait_queue_has_room(const struct wait_queue *q)
+static bool wait_queue_has_space(const struct wait_queue *q)
 {
     return wait_queue_length(q) < wait_queue_max(q);
 }
@@ -213,18 +213,18 @@ static const struct task_type wait_queue_timeout_type = {.name = "wait for a ser
 
 static bool wait_queue_append(struct wait_queue *q, struct wait_ticket *t)
 {
-    bool has_room;
+    bool has_space;
 
     lock_take(&q->lock);
-    has_room = wait_queue_has_room(q);
-    if (has_room) {
+    has_space = wait_queue_has_space(q);
+    if (has_space) {
         list_append(&q->tickets, &t->link);
         t->is_queued = true;
         atomic_fetch_add_explicit(&q->tickets_in_use, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&q->n, 1, memory_order_relaxed);
     }
     lock_release(&q->lock);
-    return has_room;
+    return has_space;
 }
 
 int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
@@ -232,7 +232,7 @@ int wait_queue_join(struct wait_queue *q, struct wait_ticket **out,
 {
     struct wait_ticket *t;
 
-    if (!wait_queue_has_room(q))
+    if (!wait_queue_has_space(q))
         return -ENOBUFS;
     t = calloc(1, sizeof(*t));
     if (!t)

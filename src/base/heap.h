@@ -14,7 +14,7 @@ struct heap {
     bool (*before)(const void *a, const void *b); /* does ${a} come before ${b}? */
 };
 
-/* heap_add(h, item): add ${item}; ${h}->items must have room. Thread: owner */
+/* heap_add(h, item): add ${item}; ${h}->items must have space. Thread: owner */
 void heap_add(struct heap *h, void *item);
 
 /*

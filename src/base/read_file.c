@@ -48,19 +48,19 @@ static int read_file_open_file(int *out, struct file_content *f, const char *pat
 /* Does not use st_size, which may be stale, and is 0 in /proc. */
 static int read_all(struct file_content *f, int fd, size_t max_bytes)
 {
-    size_t room = 0;
+    size_t capacity = 0;
 
     for (;;) {
         ssize_t n;
 
-        if (f->len == room) {
-            char *larger = realloc(f->bytes, room = room > 0 ? 2 * room : FIRST_BYTES);
+        if (f->len == capacity) {
+            char *larger = realloc(f->bytes, capacity = capacity > 0 ? 2 * capacity : FIRST_BYTES);
 
             if (!larger)
                 return -ENOMEM;
             f->bytes = larger;
         }
-        n = read(fd, f->bytes + f->len, room - f->len);
+        n = read(fd, f->bytes + f->len, capacity - f->len);
         if (n == 0)
             return 0;
         if (n < 0 && errno != EINTR)

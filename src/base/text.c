@@ -8,7 +8,7 @@
 
 #define TEXT_FIRST_BYTES 1024
 
-/* Make room for ${n} more bytes and a NUL; false: this or an earlier allocation failed. */
+/* Reserve ${n} more bytes and a NUL; false: this or an earlier allocation failed. */
 static bool text_reserve(struct text *t, size_t n)
 {
     size_t size = t->size > 0 ? t->size : TEXT_FIRST_BYTES;

@@ -105,9 +105,9 @@ static bool check_match(struct check *c, const uint8_t *data, size_t len)
 static void check_note_answer(struct check_result *r, const uint8_t *data, size_t len)
 {
     if (r->answer_bytes < CHECK_SHOWN_BYTES) {
-        size_t room = CHECK_SHOWN_BYTES - r->answer_bytes;
+        size_t space = CHECK_SHOWN_BYTES - r->answer_bytes;
 
-        memcpy(r->shown + r->answer_bytes, data, len < room ? len : room);
+        memcpy(r->shown + r->answer_bytes, data, len < space ? len : space);
     }
     r->answer_bytes += len;
 }

@@ -19,30 +19,30 @@
 
 static int acl_parser_grow(struct acl_parser *t)
 {
-    size_t room = t->room > 0 ? 2 * t->room : 16;
-    struct cidr *blocks = realloc(t->blocks, room * sizeof(*blocks));
+    size_t capacity = t->capacity > 0 ? 2 * t->capacity : 16;
+    struct cidr *blocks = realloc(t->blocks, capacity * sizeof(*blocks));
     struct acl_parser_word *words;
     bool *allow;
 
     if (!blocks)
         return -ENOMEM;
     t->blocks = blocks;
-    allow = realloc(t->allow, room * sizeof(*allow));
+    allow = realloc(t->allow, capacity * sizeof(*allow));
     if (!allow)
         return -ENOMEM;
     t->allow = allow;
-    words = realloc(t->words, room * sizeof(*words));
+    words = realloc(t->words, capacity * sizeof(*words));
     if (!words)
         return -ENOMEM;
     t->words = words;
-    t->room = room;
+    t->capacity = capacity;
     return 0;
 }
 
 static int acl_parser_add_block(struct acl_parser *t, const struct cidr *block, bool allow,
                                 const struct acl_parser_word *written)
 {
-    if (t->n == t->room && acl_parser_grow(t) < 0)
+    if (t->n == t->capacity && acl_parser_grow(t) < 0)
         return -ENOMEM;
     t->blocks[t->n] = *block;
     t->allow[t->n] = allow;

@@ -42,7 +42,7 @@ struct acl_parser {
     struct cidr *blocks;
     bool *allow;
     struct acl_parser_word *words; /* the word of each rule */
-    size_t n, room;
+    size_t n, capacity;
     char *bytes; /* the file of access_rules, in which its words are */
 };
 

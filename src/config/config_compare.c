@@ -12,7 +12,7 @@
 #include "tls/tls_conf.h"
 #include "tls/tls_slot.h"
 
-#define CONFIG_COMPARE_FIRST_ROOM 64
+#define CONFIG_COMPARE_FIRST_CAPACITY 64
 
 struct pair {
     const struct config_section *from, *to;
@@ -20,15 +20,15 @@ struct pair {
 
 static int config_compare_add(struct config_compare *cmp, struct config_compare_change change)
 {
-    size_t room = cmp->room > 0 ? 2 * cmp->room : CONFIG_COMPARE_FIRST_ROOM;
+    size_t capacity = cmp->capacity > 0 ? 2 * cmp->capacity : CONFIG_COMPARE_FIRST_CAPACITY;
     struct config_compare_change *larger;
 
-    if (cmp->n == cmp->room) {
-        larger = realloc(cmp->list, room * sizeof(*larger));
+    if (cmp->n == cmp->capacity) {
+        larger = realloc(cmp->list, capacity * sizeof(*larger));
         if (!larger)
             return -ENOMEM;
         cmp->list = larger;
-        cmp->room = room;
+        cmp->capacity = capacity;
     }
     cmp->list[cmp->n++] = change;
     return 0;

@@ -40,7 +40,7 @@ struct config_compare_change {
 /* Changes, sorted by section (as in enum option_section), name and key. */
 struct config_compare {
     struct config_compare_change *list;
-    size_t n, room;
+    size_t n, capacity;
 };
 
 /*

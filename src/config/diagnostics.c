@@ -68,7 +68,7 @@ static char *PRINTF_LIKE(1, 0) text_of(const char *format, va_list args)
     return vasprintf(&text, format, args) < 0 ? NULL : text;
 }
 
-/* Count a problem; false: no room to keep its text. */
+/* Count a problem; false: no memory left to keep its text. */
 static bool diagnostics_count_problem(struct diagnostics *r)
 {
     bool is_kept = r->n_kept < DIAGNOSTICS_KEPT;

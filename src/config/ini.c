@@ -43,12 +43,12 @@ static int ini_expand_entry(struct ini *ini, const struct ini_section *section,
                             struct ini_entry *entry, struct diagnostics *diagnostics)
 {
     /* The value must fit in a line of config_dump(). */
-    const size_t room = INI_LINE_BYTES - strlen(entry->key) - strlen("=''");
+    const size_t space = INI_LINE_BYTES - strlen(entry->key) - strlen("=''");
     struct ini_environment expanded;
 
     if (entry->refused || !strstr(entry->value, "${"))
         return 0;
-    if (ini_environment_expand(&expanded, entry->value, room) < 0) {
+    if (ini_environment_expand(&expanded, entry->value, space) < 0) {
         diagnostics_add(diagnostics, entry->line, "[%s] %s: %s", section->name, entry->key,
                         expanded.problem);
         entry->refused = true;

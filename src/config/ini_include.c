@@ -29,7 +29,7 @@ struct source {
 struct reader {
     struct diagnostics *diagnostics;
     char *bytes;
-    size_t len, room;
+    size_t len, capacity;
     unsigned line; /* number of the text's last line */
     unsigned n_files;
 };
@@ -38,14 +38,14 @@ static int ini_include_add_file(struct reader *r, const char *path, const struct
 
 static int ini_include_add_bytes(struct reader *r, const char *bytes, size_t len)
 {
-    while (r->room - r->len < len) {
-        size_t room = r->room > 0 ? 2 * r->room : 65536;
-        char *larger = realloc(r->bytes, room);
+    while (r->capacity - r->len < len) {
+        size_t capacity = r->capacity > 0 ? 2 * r->capacity : 65536;
+        char *larger = realloc(r->bytes, capacity);
 
         if (!larger)
             return -ENOMEM;
         r->bytes = larger;
-        r->room = room;
+        r->capacity = capacity;
     }
     if (len > 0)
         memcpy(r->bytes + r->len, bytes, len);

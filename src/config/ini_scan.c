@@ -378,7 +378,7 @@ static enum verdict ini_scan_line(struct scan *s, const char *bytes, size_t len)
 }
 
 /* There are at most as many sections as '[', and as many entries as '='. */
-static int ini_scan_make_room(struct scan *s, const struct ini_text *text)
+static int ini_scan_reserve(struct scan *s, const struct ini_text *text)
 {
     size_t n_sections = 0, n_entries = 0;
 
@@ -411,7 +411,7 @@ int ini_scan_lines(struct ini *ini, struct ini_text *text, struct arena *arena,
     const char *next = text->bytes, *end = text->bytes + text->len;
     size_t kept = 0;
 
-    s.rc = ini_scan_make_room(&s, text);
+    s.rc = ini_scan_reserve(&s, text);
     while (next < end && s.rc == 0) {
         const char *newline = memchr(next, '\n', (size_t)(end - next));
         size_t len = (size_t)((newline ? newline : end) - next);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /*
- * iniparser 4.1 stops at a line of 1,023 bytes; a value must leave room for `key = ""` in its line.
+ * iniparser 4.1 stops at a line of 1,023 bytes; a value must leave space for `key = ""` in its line.
  */
 #define INI_FILE_BYTES   (32 << 20)
 #define INI_LINE_BYTES   1000

@@ -14,7 +14,7 @@ extern const struct option_kind option_bytes;
 
 /*
  * option_bytes_read(out, v, text):
- * Unescape ${text}, part of ${v}->text, into ${out}, which has room for strlen(text) bytes. Return
+ * Unescape ${text}, part of ${v}->text, into ${out}, which has space for strlen(text) bytes. Return
  * the number of bytes written.
  *
  * Errors: -EINVAL (see ${v}->problem)

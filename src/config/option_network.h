@@ -15,7 +15,7 @@ extern const struct option_kind option_network_addresses;
 /* addresses and n_addresses of an admin_conf */
 extern const struct option_kind option_network_admin_addresses;
 
-/* next server of an upstream_conf, which has room for it; host names are not resolved */
+/* next server of an upstream_conf, which has space for it; host names are not resolved */
 extern const struct option_kind option_network_server;
 
 #endif

@@ -159,9 +159,9 @@ static void launch_append_pid(char *assignment, pid_t pid)
 
 /*
  * Close all descriptors from LISTEN_FDS's first on that the program does not get: connections may
- * have used all that the limit of open files allows, and the copies need room.
+ * have used all that the limit of open files allows, and the copies need descriptors.
  */
-static void launch_make_room(const struct launch_plan *plan)
+static void launch_close_unwanted(const struct launch_plan *plan)
 {
     unsigned next = SD_LISTEN_FDS_START;
 
@@ -202,7 +202,7 @@ static _Noreturn void launch_exec(struct launch_plan *plan)
     const struct sigaction usual = {.sa_handler = SIG_DFL};
     int rc;
 
-    launch_make_room(plan);
+    launch_close_unwanted(plan);
     rc = launch_place_descriptors(plan);
     if (rc == 0) {
         launch_append_pid(plan->listen_pid, getpid());

@@ -49,14 +49,14 @@ static const char *log_line_stamp(time_t now_s, enum log_line_layout layout)
 
 static void PRINTF_LIKE(2, 3) line_print(struct log_line *line, const char *format, ...)
 {
-    size_t room = sizeof(line->data) - line->len;
+    size_t space = sizeof(line->data) - line->len;
     va_list args;
     int len;
 
     va_start(args, format);
-    len = vsnprintf(line->data + line->len, room, format, args);
+    len = vsnprintf(line->data + line->len, space, format, args);
     va_end(args);
-    MUST(len >= 0 && (size_t)len < room); /* all parts are short */
+    MUST(len >= 0 && (size_t)len < space); /* all parts are short */
     line->len += (size_t)len;
 }
 

@@ -31,7 +31,7 @@
 #define TICK_NS   (5 * NS_PER_S)
 #define EXTEND_NS (20 * NS_PER_S)
 
-/* Maximum of signals that wait for the end of a reload; then there is room for stop signals. */
+/* Maximum of signals that wait for the end of a reload; the rest is for stop signals. */
 #define RUN_DELAYED       8
 #define RUN_DELAYED_STOPS 2
 

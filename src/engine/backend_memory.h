@@ -5,7 +5,7 @@
  * their length depends on the highest watched descriptor only. So before a descriptor is watched,
  * all arrays get blocks in which they can grow without an allocation:
  *
- *   block | used by libev  | room to grow  |   0 < size <= capacity
+ *   block | used by libev  | reserve       |   0 < size <= capacity
  *   next  | larger block, or NULL          |   libev's next request beyond `capacity` moves there
  *
  * If the reservation fails, the descriptor is refused, and what is watched stays watched. libev

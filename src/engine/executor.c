@@ -165,7 +165,7 @@ static uint64_t executor_share_of_each(const struct executor *e)
     return n < e->max_pending ? e->max_pending / n : 1;
 }
 
-static void executor_tell_if_room(struct executor *e)
+static void executor_notify_waiters(struct executor *e)
 {
     uint64_t left = executor_free_places(e), share = executor_share_of_each(e);
     struct executor_waiter *w;
@@ -186,7 +186,7 @@ void executor_give_back(struct executor *e, struct executor_waiter *w)
         return;
     e->n_places -= w->n_places;
     w->n_places = 0;
-    executor_tell_if_room(e);
+    executor_notify_waiters(e);
 }
 
 void executor_leave(struct executor *e, struct executor_waiter *w)
@@ -206,7 +206,7 @@ void executor_return_share(struct executor *e, struct executor_waiter *w)
 void executor_count_out(struct executor *e, unsigned n)
 {
     e->n_pending -= n;
-    executor_tell_if_room(e);
+    executor_notify_waiters(e);
 }
 
 void executor_push(struct executor *e, struct task *place)
@@ -247,7 +247,7 @@ int executor_submit_more(struct executor *e, struct task *t)
     return rc;
 }
 
-void executor_await_room(struct executor *e, struct executor_waiter *w, struct loop *loop)
+void executor_await_capacity(struct executor *e, struct executor_waiter *w, struct loop *loop)
 {
     bool has_thread;
 
@@ -260,7 +260,7 @@ void executor_await_room(struct executor *e, struct executor_waiter *w, struct l
         e->n_waiting++;
         e->n_contending += !w->contends;
         w->contends = true;
-        executor_tell_if_room(e);
+        executor_notify_waiters(e);
     }
     executor_unlock(e);
     if (!has_thread)
@@ -316,7 +316,7 @@ void executor_stop(struct executor *e, int64_t timeout_ns)
         e->state = EXECUTOR_DRAINING;
         e->stop_at_ns = clock_add_ns(clock_now_ns(), timeout_ns);
         executor_take_timers(e, &timers);
-        executor_tell_if_room(e);
+        executor_notify_waiters(e);
         executor_thread_call_all(e);
         if (timeout_ns == 0)
             executor_thread_finish(e);

@@ -44,8 +44,8 @@ struct executor_stats {
 };
 
 /*
- * A strand that waits for room in the executor (note: shares). run() of `timer` is called when
- * there is room, drop() if the loop has ended.
+ * A strand that waits for capacity of the executor (note: shares). run() of `timer` is called when
+ * it gets its share, drop() if the loop has ended.
  */
 struct executor_waiter {
     struct timer timer; /* the caller initializes it, and sets all other fields to 0 */
@@ -94,14 +94,14 @@ int executor_submit_more(struct executor *e, struct task *t) NODISCARD;
 int executor_schedule(struct executor *e, struct timer *t, int64_t delay_ns) NODISCARD;
 
 /*
- * executor_await_room(e, w, loop):
+ * executor_await_capacity(e, w, loop):
  * After -EAGAIN, wait for a share (note: shares). ${w} runs on ${loop} when it gets its share, when
  * the executor stops, or 10 ms after no thread could start.
  *
  * Thread: loop of ${loop}
  * Owns:   the executor uses ${w} and ${loop} until ${w} was run or dropped
  */
-void executor_await_room(struct executor *e, struct executor_waiter *w, struct loop *loop);
+void executor_await_capacity(struct executor *e, struct executor_waiter *w, struct loop *loop);
 
 /*
  * executor_return_share(e, w):

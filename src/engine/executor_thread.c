@@ -210,10 +210,10 @@ static void executor_thread_run_task(struct executor *e, struct executor_thread 
 static void executor_thread_set_name(const struct executor *e, const struct executor_thread *me)
 {
     char suffix[24], name[EXECUTOR_NAME_BYTES + sizeof(suffix)];
-    int room =
+    int space =
         EXECUTOR_NAME_BYTES - 1 - snprintf(suffix, sizeof(suffix), "-%u-%u", e->pool, me->number);
 
-    snprintf(name, sizeof(name), "%.*s%s", room > 0 ? room : 0, e->name, suffix);
+    snprintf(name, sizeof(name), "%.*s%s", space > 0 ? space : 0, e->name, suffix);
     prctl(PR_SET_NAME, name);
 }
 

@@ -26,7 +26,7 @@ struct strand {
     bool was_full;     /* the full strand refused a task: submit the waiter when half empty */
 
     /* Accessed by the loop's thread only. */
-    bool refused; /* room() will be called */
+    bool refused; /* on_capacity() will be called */
     bool gone;
     struct executor_waiter waiter;
 
@@ -45,13 +45,13 @@ static void strand_hold(struct strand *s)
     ref_hold(&s->references);
 }
 
-static void strand_on_room(struct task *t)
+static void strand_on_capacity(struct task *t)
 {
     struct strand *s = TIMER_OWNER(t, struct strand, waiter.timer);
 
     s->refused = false;
     if (!s->gone)
-        s->conf.room(s->conf.cookie);
+        s->conf.on_capacity(s->conf.cookie);
     if (!s->gone && !s->refused)
         executor_return_share(s->conf.executor, &s->waiter);
     strand_release(s);
@@ -63,7 +63,7 @@ static void strand_on_no_loop(struct task *t)
 }
 
 static const struct task_type strand_waiter_type = {
-    .name = "strand waiter", .run = strand_on_room, .drop = strand_on_no_loop};
+    .name = "strand waiter", .run = strand_on_capacity, .drop = strand_on_no_loop};
 
 /* Marks the place of a strand; never runs. */
 static const struct task_type place_type = {.name = "strand"};
@@ -119,7 +119,7 @@ int strand_submit(struct strand *s, struct task *t)
     }
     executor_unlock(e);
     if (first_refused && !full)
-        executor_await_room(e, &s->waiter, s->conf.loop);
+        executor_await_capacity(e, &s->waiter, s->conf.loop);
     return rc;
 }
 

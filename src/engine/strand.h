@@ -23,9 +23,9 @@ struct strand_conf {
     /*
      * Called on ${loop} after -EAGAIN: when half of the limit that was reached is free, when the
      * executor stops, or 10 ms after no thread could start. Not called if the loop has ended.
-     * room() may submit, or destroy the strand.
+     * on_capacity() may submit, or destroy the strand.
      */
-    void (*room)(void *cookie);
+    void (*on_capacity)(void *cookie);
     void *cookie;
 };
 
@@ -45,13 +45,13 @@ int strand_create(struct strand **out, const struct strand_conf *conf) NODISCARD
  *
  * Thread: loop
  * Owns:   as executor_submit()
- * Errors: 0; -EAGAIN (full, or no thread could start: pause until conf->room is called); -ESHUTDOWN
+ * Errors: 0; -EAGAIN (full, or no thread could start: wait for conf->on_capacity()); -ESHUTDOWN
  */
 int strand_submit(struct strand *s, struct task *t) NODISCARD;
 
 /*
  * strand_destroy(s):
- * Drop the tasks that have not begun; conf->room will not be called. ${s} is freed after its
+ * Drop the tasks that have not begun; conf->on_capacity will not be called. ${s} is freed after its
  * running task, if any.
  *
  * Thread: loop of ${s}, or any after the loop has ended

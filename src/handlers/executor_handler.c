@@ -165,18 +165,18 @@ static void executor_submit_refused(struct executor_handler *x)
     }
 }
 
-static void executor_release_if_room(struct executor_handler *x)
+static void executor_resume_if_half_free(struct executor_handler *x)
 {
     if (!x->refused.first && x->bytes <= EXECUTOR_HANDLER_BYTES / 2)
         channel_resume_reading(x->handler.channel, CHANNEL_STOP_HANDLER);
 }
 
-static void executor_on_room(void *cookie)
+static void executor_on_capacity(void *cookie)
 {
     struct executor_handler *x = cookie;
 
     executor_submit_refused(x);
-    executor_release_if_room(x);
+    executor_resume_if_half_free(x);
 }
 
 static void executor_run_notice(struct task *t);
@@ -190,7 +190,7 @@ static int executor_open(struct executor_handler *x)
     struct strand_conf conf = {.executor = x->step->executor,
                                .loop = channel_net(x->handler.channel)->loop,
                                .max_pending_tasks = EXECUTOR_MESSAGES,
-                               .room = executor_on_room,
+                               .on_capacity = executor_on_capacity,
                                .cookie = x};
     struct executor_mailbox *mailbox = calloc(1, sizeof(*mailbox));
     int rc;
@@ -329,7 +329,7 @@ static void executor_finish_batch(struct executor_handler *x)
         executor_pass_end(x);
         channel_set_input_pending(x->handler.channel, false);
     }
-    executor_release_if_room(x);
+    executor_resume_if_half_free(x);
 }
 
 static void executor_run_notice(struct task *t)

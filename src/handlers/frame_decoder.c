@@ -20,26 +20,26 @@ static void frame_drop_piece(struct frame_decoder *d)
 {
     free(d->piece);
     d->piece = NULL;
-    d->piece_bytes = d->piece_room = 0;
+    d->piece_bytes = d->piece_capacity = 0;
     d->is_out = false;
 }
 
 static bool frame_grow_piece(struct frame_decoder *d, size_t need, size_t whole)
 {
-    size_t room = 2 * (size_t)d->piece_room;
+    size_t capacity = 2 * (size_t)d->piece_capacity;
     uint8_t *piece;
 
-    if (room < FRAME_DECODER_FIRST_BYTES)
-        room = FRAME_DECODER_FIRST_BYTES;
-    if (room < need)
-        room = need;
-    if (room > whole)
-        room = whole;
-    piece = realloc(d->piece, room);
+    if (capacity < FRAME_DECODER_FIRST_BYTES)
+        capacity = FRAME_DECODER_FIRST_BYTES;
+    if (capacity < need)
+        capacity = need;
+    if (capacity > whole)
+        capacity = whole;
+    piece = realloc(d->piece, capacity);
     if (!piece)
         return false;
     d->piece = piece;
-    d->piece_room = (uint32_t)room;
+    d->piece_capacity = (uint32_t)capacity;
     return true;
 }
 
@@ -51,7 +51,7 @@ static bool frame_fill_piece(struct frame_decoder *d, struct frame_decoder_bytes
         n = in->len;
     if (n == 0)
         return true;
-    if (d->piece_bytes + n > d->piece_room && !frame_grow_piece(d, d->piece_bytes + n, whole))
+    if (d->piece_bytes + n > d->piece_capacity && !frame_grow_piece(d, d->piece_bytes + n, whole))
         return false;
     memcpy(d->piece + d->piece_bytes, in->data, n);
     d->piece_bytes += (uint32_t)n;

@@ -81,7 +81,7 @@ struct frame_decoder_bytes {
 struct frame_decoder {
     uint8_t *piece; /* partial frame; NULL: none */
     uint32_t piece_bytes;
-    uint32_t piece_room;
+    uint32_t piece_capacity;
     uint32_t frame_bytes;                 /* length of the current frame; 0: unknown */
     uint32_t strip_front;                 /* bytes to remove from the frame's front */
     uint8_t strip_back;                   /* bytes to remove from the frame's end */

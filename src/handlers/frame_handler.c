@@ -92,7 +92,8 @@ static void frame_bad(struct frame_handler *f, enum frame_decoder_result result)
 
 static void frame_count(const struct frame_handler *f, size_t before)
 {
-    memory_account_charge(channel_net(f->handler.channel)->buffered, before, f->decoder.piece_room);
+    memory_account_charge(channel_net(f->handler.channel)->buffered, before,
+                          f->decoder.piece_capacity);
 }
 
 /* A partial frame is pending input: the session's end cuts it off. */
@@ -106,7 +107,7 @@ static void frame_update_pending(struct frame_handler *f)
 
 static size_t frame_held(const struct handler *h)
 {
-    return CONTAINER_OF(h, const struct frame_handler, handler)->decoder.piece_room;
+    return CONTAINER_OF(h, const struct frame_handler, handler)->decoder.piece_capacity;
 }
 
 static void frame_read(struct handler *h, const uint8_t *data, size_t len)
@@ -114,7 +115,7 @@ static void frame_read(struct handler *h, const uint8_t *data, size_t len)
     struct frame_handler *f = frame_of(h);
     struct frame_decoder_bytes in = {data, len}, frame;
     enum frame_decoder_result result = FRAME_DECODER_FRAME;
-    size_t before = f->decoder.piece_room;
+    size_t before = f->decoder.piece_capacity;
     bool burst = false;
 
     /* A frame's receiver may end the session. */
@@ -135,7 +136,7 @@ static void frame_read(struct handler *h, const uint8_t *data, size_t len)
 
 static void frame_clear(struct frame_handler *f)
 {
-    size_t before = f->decoder.piece_room;
+    size_t before = f->decoder.piece_capacity;
 
     frame_decoder_clear(&f->decoder);
     frame_count(f, before);

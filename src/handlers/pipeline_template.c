@@ -39,7 +39,7 @@ static const struct {
     {&executor_handler_type, offsetof(struct pipeline_conf, executor)},
 };
 
-_Static_assert(ARRAY_LEN(kinds) <= PIPELINE_CONF_HANDLERS, "there is no room for every kind");
+_Static_assert(ARRAY_LEN(kinds) <= PIPELINE_CONF_HANDLERS, "PIPELINE_CONF_HANDLERS is too small");
 
 const struct handler_type *pipeline_template_type(unsigned i)
 {
@@ -141,12 +141,12 @@ size_t pipeline_template_bytes(const struct pipeline_template *p)
     return p->bytes;
 }
 
-void pipeline_template_add(const struct pipeline_template *p, void *room, struct channel *ch,
+void pipeline_template_add(const struct pipeline_template *p, void *memory, struct channel *ch,
                            struct handler_context *context)
 {
-    memset(room, 0, p->bytes);
+    memset(memory, 0, p->bytes);
     for (unsigned i = 0; i < p->n; i++)
-        p->steps[i].type->add((char *)room + p->steps[i].offset, ch, context, &p->steps[i]);
+        p->steps[i].type->add((char *)memory + p->steps[i].offset, ch, context, &p->steps[i]);
 }
 
 void pipeline_template_add_counters(const struct pipeline_template *p, struct counters_set *set)

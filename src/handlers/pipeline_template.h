@@ -61,13 +61,13 @@ void pipeline_template_inherit(struct pipeline_template *p, const struct pipelin
 size_t pipeline_template_bytes(const struct pipeline_template *p);
 
 /*
- * pipeline_template_add(p, room, ch, context):
- * Add the handlers to the pipeline of ${ch}, with their states in ${room}.
+ * pipeline_template_add(p, memory, ch, context):
+ * Add the handlers to the pipeline of ${ch}, with their states in ${memory}.
  *
  * Thread: loop of ${ch}
- * Owns:   ${room} (aligned for anything) and ${context} must live as long as ${ch}
+ * Owns:   ${memory} (aligned for anything) and ${context} must live as long as ${ch}
  */
-void pipeline_template_add(const struct pipeline_template *p, void *room, struct channel *ch,
+void pipeline_template_add(const struct pipeline_template *p, void *memory, struct channel *ch,
                            struct handler_context *context);
 
 /*

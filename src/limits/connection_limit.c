@@ -23,65 +23,65 @@ static void connection_limit_run_wake(struct task *t)
 static const struct task_type connection_limit_wake_type = {.name = "room for a client",
                                                             .run = connection_limit_run_wake};
 
-void connection_limit_init(struct connection_limit *room, const struct quota_conf *conf)
+void connection_limit_init(struct connection_limit *limit, const struct quota_conf *conf)
 {
-    quota_init(&room->quota, conf);
-    atomic_init(&room->closed_by, NULL);
-    atomic_init(&room->waiting, 0);
-    lock_init(&room->lock);
-    list_init(&room->waiters);
+    quota_init(&limit->quota, conf);
+    atomic_init(&limit->closed_by, NULL);
+    atomic_init(&limit->waiting, 0);
+    lock_init(&limit->lock);
+    list_init(&limit->waiters);
 }
 
-void connection_limit_add(struct connection_limit *room, struct connection_limit_waiter *w,
+void connection_limit_add(struct connection_limit *limit, struct connection_limit_waiter *w,
                           struct loop *loop, void (*again)(struct connection_limit_waiter *w))
 {
     *w = (struct connection_limit_waiter){
         .loop = loop, .again = again, .wake.type = &connection_limit_wake_type};
-    lock_take(&room->lock);
-    list_append(&room->waiters, &w->link);
-    lock_release(&room->lock);
+    lock_take(&limit->lock);
+    list_append(&limit->waiters, &w->link);
+    lock_release(&limit->lock);
 }
 
-void connection_limit_remove(struct connection_limit *room, struct connection_limit_waiter *w)
+void connection_limit_remove(struct connection_limit *limit, struct connection_limit_waiter *w)
 {
-    lock_take(&room->lock);
+    lock_take(&limit->lock);
     list_remove(&w->link);
     if (connection_limit_move(w, CONNECTION_LIMIT_WAITING, CONNECTION_LIMIT_NONE))
-        atomic_fetch_sub(&room->waiting, 1);
-    lock_release(&room->lock);
+        atomic_fetch_sub(&limit->waiting, 1);
+    lock_release(&limit->lock);
 }
 
 /* Wake all waiters: only a retry shows whether a waiter's own listener is below its limit. */
-static void connection_limit_wake(struct connection_limit *room)
+static void connection_limit_wake(struct connection_limit *limit)
 {
-    if (atomic_load(&room->waiting) == 0) /* see note: room */
+    if (atomic_load(&limit->waiting) == 0) /* see note: limit */
         return;
-    lock_take(&room->lock);
-    list_for_each (node, &room->waiters) {
+    lock_take(&limit->lock);
+    list_for_each (node, &limit->waiters) {
         struct connection_limit_waiter *w = LIST_ENTRY(node, struct connection_limit_waiter, link);
 
         if (!connection_limit_move(w, CONNECTION_LIMIT_WAITING, CONNECTION_LIMIT_WOKEN))
             continue;
-        atomic_fetch_sub(&room->waiting, 1);
+        atomic_fetch_sub(&limit->waiting, 1);
         if (loop_submit(w->loop, LOOP_CONTROL, &w->wake) < 0)
             MUST(connection_limit_move(
                 w, CONNECTION_LIMIT_WOKEN,
                 CONNECTION_LIMIT_NONE)); /* ${w} retries after CONNECTION_LIMIT_RETRY_NS */
     }
-    lock_release(&room->lock);
+    lock_release(&limit->lock);
 }
 
-void connection_limit_set(struct connection_limit *room, struct quota *own,
+void connection_limit_set(struct connection_limit *limit, struct quota *own,
                           const struct quota_conf *conf)
 {
-    quota_set(own ? own : &room->quota, conf, clock_now_ns());
-    connection_limit_wake(room);
+    quota_set(own ? own : &limit->quota, conf, clock_now_ns());
+    connection_limit_wake(limit);
 }
 
-static int64_t connection_limit_wait_ns(const struct connection_limit *room,
+static int64_t connection_limit_wait_ns(const struct connection_limit *limit,
                                         const struct quota *own, int64_t now_ns)
 {
-    int64_t process_ns = quota_wait_ns(&room->quota, now_ns);
+    int64_t process_ns = quota_wait_ns(&limit->quota, now_ns);
     int64_t own_ns = quota_wait_ns(own, now_ns);
 
     return process_ns > own_ns ? process_ns : own_ns;
@@ -91,25 +91,25 @@ static int64_t connection_limit_wait_ns(const struct connection_limit *room,
  * Check both quotas before taking one. Otherwise two sockets at the process limit would take and
  * withdraw their own quotas, and wake each other, for ever.
  */
-static int64_t connection_limit_try(struct connection_limit *room, struct quota *own)
+static int64_t connection_limit_try(struct connection_limit *limit, struct quota *own)
 {
     int64_t now_ns, wait_ns;
 
-    if (atomic_load(&room->closed_by))
+    if (atomic_load(&limit->closed_by))
         return CLOCK_NEVER;
-    if (!quota_is_limited(&room->quota) && !quota_is_limited(own)) {
+    if (!quota_is_limited(&limit->quota) && !quota_is_limited(own)) {
         quota_count(own);
-        quota_count(&room->quota);
+        quota_count(&limit->quota);
         return 0;
     }
     now_ns = clock_now_ns();
-    while ((wait_ns = connection_limit_wait_ns(room, own, now_ns)) == 0) {
+    while ((wait_ns = connection_limit_wait_ns(limit, own, now_ns)) == 0) {
         if (!quota_enter(own, now_ns))
             continue; /* another thread took the place */
-        if (quota_enter(&room->quota, now_ns))
+        if (quota_enter(&limit->quota, now_ns))
             return 0;
         quota_withdraw(own);
-        connection_limit_wake(room);
+        connection_limit_wake(limit);
     }
     return wait_ns;
 }
@@ -119,90 +119,90 @@ static int64_t connection_limit_look_again_ns(int64_t wait_ns)
     return wait_ns < CONNECTION_LIMIT_RETRY_NS ? wait_ns : CONNECTION_LIMIT_RETRY_NS;
 }
 
-int64_t connection_limit_enter(struct connection_limit *room, struct quota *own)
+int64_t connection_limit_enter(struct connection_limit *limit, struct quota *own)
 {
-    return connection_limit_look_again_ns(connection_limit_try(room, own));
+    return connection_limit_look_again_ns(connection_limit_try(limit, own));
 }
 
-int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quota *own,
+int64_t connection_limit_enter_or_wait(struct connection_limit *limit, struct quota *own,
                                        struct connection_limit_waiter *w)
 {
-    int64_t wait_ns = connection_limit_try(room, own);
+    int64_t wait_ns = connection_limit_try(limit, own);
 
     if (wait_ns != CLOCK_NEVER)
         return connection_limit_look_again_ns(wait_ns);
     /* Increment before the state changes, so that `waiting` is never too low. */
-    atomic_fetch_add(&room->waiting, 1);
+    atomic_fetch_add(&limit->waiting, 1);
     if (!connection_limit_move(w, CONNECTION_LIMIT_NONE, CONNECTION_LIMIT_WAITING)) {
-        atomic_fetch_sub(&room->waiting, 1);
+        atomic_fetch_sub(&limit->waiting, 1);
         return connection_limit_look_again_ns(wait_ns);
     }
-    wait_ns = connection_limit_try(room, own); /* see note: room */
+    wait_ns = connection_limit_try(limit, own); /* see note: limit */
     if (wait_ns == 0 && connection_limit_move(w, CONNECTION_LIMIT_WAITING, CONNECTION_LIMIT_NONE))
-        atomic_fetch_sub(&room->waiting, 1);
+        atomic_fetch_sub(&limit->waiting, 1);
     return connection_limit_look_again_ns(wait_ns);
 }
 
-int64_t connection_limit_pass_or_wait(struct connection_limit *room, struct hold *h,
+int64_t connection_limit_pass_or_wait(struct connection_limit *limit, struct hold *h,
                                       struct connection_limit_waiter *w)
 {
     if (hold_pass(h))
         return 0;
-    atomic_fetch_add(&room->waiting, 1); /* first: see connection_limit_enter_or_wait() */
+    atomic_fetch_add(&limit->waiting, 1); /* first: see connection_limit_enter_or_wait() */
     if (!connection_limit_move(w, CONNECTION_LIMIT_NONE, CONNECTION_LIMIT_WAITING)) {
-        atomic_fetch_sub(&room->waiting, 1);
+        atomic_fetch_sub(&limit->waiting, 1);
         return CONNECTION_LIMIT_RETRY_NS;
     }
-    if (!hold_pass(h)) /* see note: room */
+    if (!hold_pass(h)) /* see note: limit */
         return CONNECTION_LIMIT_RETRY_NS;
     if (connection_limit_move(w, CONNECTION_LIMIT_WAITING, CONNECTION_LIMIT_NONE))
-        atomic_fetch_sub(&room->waiting, 1);
+        atomic_fetch_sub(&limit->waiting, 1);
     return 0;
 }
 
-void connection_limit_retry(struct connection_limit *room)
+void connection_limit_retry(struct connection_limit *limit)
 {
-    connection_limit_wake(room);
+    connection_limit_wake(limit);
 }
 
-void connection_limit_leave(struct connection_limit *room, struct quota *own)
+void connection_limit_leave(struct connection_limit *limit, struct quota *own)
 {
     quota_leave(own);
-    quota_leave(&room->quota);
-    connection_limit_wake(room);
+    quota_leave(&limit->quota);
+    connection_limit_wake(limit);
 }
 
-void connection_limit_withdraw(struct connection_limit *room, struct quota *own)
+void connection_limit_withdraw(struct connection_limit *limit, struct quota *own)
 {
     quota_withdraw(own);
-    quota_withdraw(&room->quota);
-    connection_limit_wake(room);
+    quota_withdraw(&limit->quota);
+    connection_limit_wake(limit);
 }
 
-void connection_limit_close(struct connection_limit *room, const char *option)
+void connection_limit_close(struct connection_limit *limit, const char *option)
 {
-    atomic_store(&room->closed_by, option);
+    atomic_store(&limit->closed_by, option);
 }
 
-void connection_limit_open(struct connection_limit *room)
+void connection_limit_open(struct connection_limit *limit)
 {
-    atomic_store(&room->closed_by, NULL);
-    connection_limit_wake(room);
+    atomic_store(&limit->closed_by, NULL);
+    connection_limit_wake(limit);
 }
 
-const char *connection_limit_full_of(const struct connection_limit *room, const struct quota *own)
+const char *connection_limit_full_of(const struct connection_limit *limit, const struct quota *own)
 {
-    const char *closed_by = atomic_load(&room->closed_by);
+    const char *closed_by = atomic_load(&limit->closed_by);
     int64_t now_ns = clock_now_ns();
 
     if (closed_by)
         return closed_by;
     if (quota_wait_ns(own, now_ns) == CLOCK_NEVER)
         return "max_connections";
-    if (quota_wait_ns(&room->quota, now_ns) == CLOCK_NEVER)
+    if (quota_wait_ns(&limit->quota, now_ns) == CLOCK_NEVER)
         return "max_connections of [reactord]";
     if (quota_wait_ns(own, now_ns) > 0)
         return "connection_rate";
-    return quota_wait_ns(&room->quota, now_ns) > 0 ? "connection_rate of [reactord]"
-                                                   : "a connection limit";
+    return quota_wait_ns(&limit->quota, now_ns) > 0 ? "connection_rate of [reactord]"
+                                                    : "a connection limit";
 }

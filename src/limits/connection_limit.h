@@ -2,7 +2,7 @@
  * limits/connection_limit: connection limits of the process and its listeners; listen sockets that
  * wait at a limit.
  *
- * note: room. A socket at a limit publishes that it waits, then checks the limit again. A leaving
+ * note: limit. A socket at a limit publishes that it waits, then checks the limit again. A leaving
  * session counts itself out, then submits the tasks of waiting sockets to their boss loops. Both
  * sides are sequentially consistent: the socket sees the free place, or the session sees the
  * waiting socket.
@@ -35,7 +35,7 @@ enum connection_limit_waiter_state {
 struct connection_limit_waiter {
     struct loop *loop;
     void (*again)(struct connection_limit_waiter *w); /* called on `loop`: retry */
-    atomic_int state; /* enum connection_limit_waiter_state; see note: room */
+    atomic_int state; /* enum connection_limit_waiter_state; see note: limit */
     struct task wake;
     struct list link; /* empty: not registered */
 };
@@ -52,76 +52,76 @@ struct connection_limit {
 #define CONNECTION_LIMIT_RETRY_NS INT64_C(1000000000)
 
 /*
- * connection_limit_init(room, conf):
- * Initialize ${room}, without connections.
+ * connection_limit_init(limit, conf):
+ * Initialize ${limit}, without connections.
  *
- * Thread: any, before other threads can use ${room}
+ * Thread: any, before other threads can use ${limit}
  */
-void connection_limit_init(struct connection_limit *room, const struct quota_conf *conf);
+void connection_limit_init(struct connection_limit *limit, const struct quota_conf *conf);
 
 /*
- * connection_limit_set(room, own, conf):
+ * connection_limit_set(limit, own, conf):
  * Change the limits of a listener's quota ${own}, or of the process if ${own} is NULL.
  *
  * Thread: any, one at a time
  */
-void connection_limit_set(struct connection_limit *room, struct quota *own,
+void connection_limit_set(struct connection_limit *limit, struct quota *own,
                           const struct quota_conf *conf);
 
 /*
- * connection_limit_add(room, w, loop, again) / connection_limit_remove(room, w):
+ * connection_limit_add(limit, w, loop, again) / connection_limit_remove(limit, w):
  * Register ${w} as a waiter on ${loop} / remove ${w} if it is registered.
  *
  * Thread: any / loop of ${w}; any after that loop has ended
  * Owns:   free ${w} in a LOOP_CONTROL task submitted after the removal: a wake-up may be queued
  */
-void connection_limit_add(struct connection_limit *room, struct connection_limit_waiter *w,
+void connection_limit_add(struct connection_limit *limit, struct connection_limit_waiter *w,
                           struct loop *loop, void (*again)(struct connection_limit_waiter *w));
-void connection_limit_remove(struct connection_limit *room, struct connection_limit_waiter *w);
+void connection_limit_remove(struct connection_limit *limit, struct connection_limit_waiter *w);
 
 /*
- * connection_limit_enter(room, own) / connection_limit_enter_or_wait(room, own, w):
+ * connection_limit_enter(limit, own) / connection_limit_enter_or_wait(limit, own, w):
  * Count a client in for the process and for its listener's quota ${own}. Returns 0, or the time
  * until a retry. enter_or_wait also wakes ${w} when a session leaves.
  *
  * Thread: any / loop of ${w}
  * Units:  ns, at most CONNECTION_LIMIT_RETRY_NS
  */
-int64_t connection_limit_enter(struct connection_limit *room, struct quota *own) NODISCARD;
-int64_t connection_limit_enter_or_wait(struct connection_limit *room, struct quota *own,
+int64_t connection_limit_enter(struct connection_limit *limit, struct quota *own) NODISCARD;
+int64_t connection_limit_enter_or_wait(struct connection_limit *limit, struct quota *own,
                                        struct connection_limit_waiter *w) NODISCARD;
 
 /*
- * connection_limit_pass_or_wait(room, h, w) / connection_limit_retry(room):
+ * connection_limit_pass_or_wait(limit, h, w) / connection_limit_retry(limit):
  * pass_or_wait: call hold_pass(); if it refuses, ${w} waits for connection_limit_retry(). Returns
  * 0, or the time until a retry.
  * retry: wake all waiters. Call it after hold_open() or hold_allow().
  *
  * Thread: loop of ${w} / any
  */
-int64_t connection_limit_pass_or_wait(struct connection_limit *room, struct hold *h,
+int64_t connection_limit_pass_or_wait(struct connection_limit *limit, struct hold *h,
                                       struct connection_limit_waiter *w) NODISCARD;
-void connection_limit_retry(struct connection_limit *room);
+void connection_limit_retry(struct connection_limit *limit);
 
 /*
- * connection_limit_leave(room, own) / connection_limit_withdraw(room, own):
+ * connection_limit_leave(limit, own) / connection_limit_withdraw(limit, own):
  * Count a client out. Withdraw also gives back the rate token; for a client that did not come or
  * was refused otherwise.
  */
-void connection_limit_leave(struct connection_limit *room, struct quota *own);
-void connection_limit_withdraw(struct connection_limit *room, struct quota *own);
+void connection_limit_leave(struct connection_limit *limit, struct quota *own);
+void connection_limit_withdraw(struct connection_limit *limit, struct quota *own);
 
 /*
- * connection_limit_close(room, option) / connection_limit_open(room):
+ * connection_limit_close(limit, option) / connection_limit_open(limit):
  * Refuse all clients because of ${option}, a literal / admit clients again.
  */
-void connection_limit_close(struct connection_limit *room, const char *option);
-void connection_limit_open(struct connection_limit *room);
+void connection_limit_close(struct connection_limit *limit, const char *option);
+void connection_limit_open(struct connection_limit *limit);
 
 /*
- * connection_limit_full_of(room, own):
+ * connection_limit_full_of(limit, own):
  * Name the option that refuses the next client, for logs; "a connection limit" if none does now.
  */
-const char *connection_limit_full_of(const struct connection_limit *room, const struct quota *own);
+const char *connection_limit_full_of(const struct connection_limit *limit, const struct quota *own);
 
 #endif

@@ -3,7 +3,7 @@
  * allowance of clients pass.
  *
  * All accesses are sequentially consistent. After hold_open() or hold_allow() the caller looks for
- * waiters; a waiter publishes that it waits, then tries again (note: room in
+ * waiters; a waiter publishes that it waits, then tries again (note: limit in
  * limits/connection_limit.h).
  */
 #ifndef LIMITS_HOLD_H

@@ -1,5 +1,5 @@
 /*
- * max_connections and open: sequentially consistent, for note: room in limits/connection_limit.h.
+ * max_connections and open: sequentially consistent, for note: limit in limits/connection_limit.h.
  */
 #include "limits/quota.h"
 

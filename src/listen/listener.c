@@ -10,7 +10,7 @@
 #include "listen/listener_internal.h"
 
 int listener_create(struct listener **out, const char *name, const struct quota_conf *quota,
-                    struct connection_limit *room)
+                    struct connection_limit *connection_limit)
 {
     struct listener *ls = calloc(1, sizeof(*ls));
 
@@ -22,7 +22,7 @@ int listener_create(struct listener **out, const char *name, const struct quota_
         free(ls);
         return -ENOMEM;
     }
-    ls->room = room;
+    ls->connection_limit = connection_limit;
     quota_init(&ls->quota, quota);
     atomic_init(&ls->leave_by_ns, CLOCK_NEVER);
     ref_init(&ls->references);
@@ -34,7 +34,7 @@ void listener_left(const struct service *service)
 {
     struct listener_generation *gen = listener_generation_of(service);
 
-    connection_limit_leave(gen->listener->room, &gen->listener->quota);
+    connection_limit_leave(gen->listener->connection_limit, &gen->listener->quota);
     listener_generation_release(gen);
 }
 

@@ -95,15 +95,15 @@ static inline const char *listener_conf_target(const struct listener_conf *conf,
 }
 
 /*
- * listener_create(out, name, quota, room):
- * Create a listener without generation, with its own limits ${quota}, and ${room}, the connection
- * limit of the process.
+ * listener_create(out, name, quota, connection_limit):
+ * Create a listener without generation, with its own limits ${quota}, and ${connection_limit}, that
+ * of the process.
  *
- * Owns:   the caller has a reference; ${name} is copied; ${room} must outlive ${out}
+ * Owns:   the caller has a reference; ${name} is copied; ${connection_limit} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int listener_create(struct listener **out, const char *name, const struct quota_conf *quota,
-                    struct connection_limit *room) NODISCARD;
+                    struct connection_limit *connection_limit) NODISCARD;
 
 /*
  * listener_left(service):

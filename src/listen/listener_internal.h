@@ -25,7 +25,7 @@ struct listener_admin_max {
 
 struct listener {
     char *name;
-    struct connection_limit *room; /* connection limit of the process */
+    struct connection_limit *connection_limit; /* connection limit of the process */
     struct counters counters;
     struct tls_counters tls;
     struct quota quota;

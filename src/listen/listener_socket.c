@@ -39,7 +39,7 @@ static void listener_socket_log_full(struct listener *ls, const char *then)
 
     if (log_allowed(&ls->full_limit, LISTENER_SOCKET_FULL_LOG_NS, &suppressed))
         log_warning("listen %s: %s is reached: %s%s", ls->name,
-                    connection_limit_full_of(ls->room, &ls->quota), then,
+                    connection_limit_full_of(ls->connection_limit, &ls->quota), then,
                     LOG_SUPPRESSED(suppressed));
 }
 
@@ -86,7 +86,7 @@ static bool listener_socket_lets_in(const struct listener_socket *sock, int fd,
     enum admission_verdict verdict;
     enum session_reason reason;
 
-    if (over != QUOTA_OVER_WAIT && connection_limit_enter(ls->room, &ls->quota) > 0) {
+    if (over != QUOTA_OVER_WAIT && connection_limit_enter(ls->connection_limit, &ls->quota) > 0) {
         listener_socket_log_full(ls, over == QUOTA_OVER_CLOSE ? "the client is closed"
                                                               : "the client is reset");
         listener_socket_turn_away(sock, fd, peer, over == QUOTA_OVER_RESET, SESSION_LIMIT);
@@ -95,7 +95,7 @@ static bool listener_socket_lets_in(const struct listener_socket *sock, int fd,
     verdict = listener_socket_ask(gen, ticket, peer, &reason, header);
     if (verdict == ADMISSION_ADMIT)
         return true;
-    connection_limit_withdraw(ls->room, &ls->quota);
+    connection_limit_withdraw(ls->connection_limit, &ls->quota);
     listener_socket_turn_away(sock, fd, peer, verdict == ADMISSION_RESET, reason);
     return false;
 }
@@ -118,7 +118,7 @@ static void listener_socket_accepted(void *cookie, int fd, const struct address 
             log_error("listen %s: no memory for a session; the client is reset%s", ls->name,
                       LOG_SUPPRESSED(suppressed));
         admission_leave(&ticket);
-        connection_limit_leave(ls->room, &ls->quota);
+        connection_limit_leave(ls->connection_limit, &ls->quota);
         sock_close_reset(fd);
         session_access_log_turned_away(&gen->service, peer, sock->address, SESSION_ERROR);
         return;
@@ -153,12 +153,12 @@ static int64_t listener_socket_admit(void *cookie)
 
     sock->admitted = gen;
     if (wait_ns == 0 && !sock->draining)
-        wait_ns = connection_limit_pass_or_wait(ls->room, &ls->hold, &sock->waiter);
+        wait_ns = connection_limit_pass_or_wait(ls->connection_limit, &ls->hold, &sock->waiter);
     if (wait_ns > 0 && listener_socket_generation(sock) != gen)
         return 1;
     if (wait_ns != 0 || gen->conf.over_limit != QUOTA_OVER_WAIT)
         return wait_ns;
-    wait_ns = connection_limit_enter_or_wait(ls->room, &ls->quota, &sock->waiter);
+    wait_ns = connection_limit_enter_or_wait(ls->connection_limit, &ls->quota, &sock->waiter);
     if (wait_ns > 0) {
         listener_socket_give_back(sock, ls);
         atomic_fetch_add_explicit(&ls->waits, 1, memory_order_relaxed);
@@ -176,7 +176,7 @@ static void listener_socket_accept_empty(void *cookie)
 
     listener_socket_give_back(sock, gen->listener);
     if (gen->conf.over_limit == QUOTA_OVER_WAIT)
-        connection_limit_withdraw(gen->listener->room, &gen->listener->quota);
+        connection_limit_withdraw(gen->listener->connection_limit, &gen->listener->quota);
 }
 
 static void listener_socket_again(struct connection_limit_waiter *w)
@@ -241,7 +241,7 @@ static void listener_socket_close(struct listener_socket *sock)
     sock->draining = true;
     if (!sock->leaving && sock->boss && loop_is_current(sock->boss))
         acceptor_drain(sock->acceptor);
-    connection_limit_remove(sock->env->room, &sock->waiter);
+    connection_limit_remove(sock->env->connection_limit, &sock->waiter);
     acceptor_stop(sock->acceptor);
     if (sock->env->descriptors)
         descriptor_budget_release(sock->env->descriptors, 1);
@@ -384,10 +384,10 @@ int listener_socket_start(struct listener_socket *sock)
     if (!boss)
         return -ESHUTDOWN;
     sock->boss = boss;
-    connection_limit_add(sock->env->room, &sock->waiter, boss, listener_socket_again);
+    connection_limit_add(sock->env->connection_limit, &sock->waiter, boss, listener_socket_again);
     rc = loop_submit(boss, LOOP_CONTROL, &sock->start);
     if (rc < 0) {
-        connection_limit_remove(sock->env->room, &sock->waiter);
+        connection_limit_remove(sock->env->connection_limit, &sock->waiter);
         sock->boss = NULL;
     }
     return rc;

@@ -224,7 +224,7 @@ static void listeners_use_max(struct listener *ls, const struct listener_admin_m
     lock_release(lock);
     if (max->is_set)
         quota.max_connections = max->max;
-    connection_limit_set(ls->room, &ls->quota, &quota);
+    connection_limit_set(ls->connection_limit, &ls->quota, &quota);
 }
 
 static bool listeners_is_owner(const struct listeners *ls)

@@ -40,9 +40,9 @@ struct listeners_env {
     struct loop_group *boss;
     struct executor *executor;
     struct tls_handshakes *handshakes;
-    struct connection_limit *room;         /* connection limit of the process */
-    struct descriptor_budget *descriptors; /* counts listen sockets; NULL: not counted */
-    const struct socket_store *store;      /* NULL: sockets end with the process */
+    struct connection_limit *connection_limit; /* connection limit of the process */
+    struct descriptor_budget *descriptors;     /* counts listen sockets; NULL: not counted */
+    const struct socket_store *store;          /* NULL: sockets end with the process */
     /* As acceptor_ops.admit, on a boss loop; the session will need ${descriptors}. */
     int64_t (*admit)(void *cookie, unsigned descriptors);
     /* On a boss loop; the callee owns ${s}, and calls listener_left() after ${s} has ended. */

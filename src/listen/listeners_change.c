@@ -38,7 +38,7 @@ static int listeners_prepare_listener(struct listeners_change *change,
     if (known)
         item->listener = listener_hold(known);
     else
-        rc = listener_create(&item->listener, conf->name, &conf->quota, ls->env.room);
+        rc = listener_create(&item->listener, conf->name, &conf->quota, ls->env.connection_limit);
     if (rc < 0)
         return rc;
     change->list[change->n] = item->listener;
@@ -392,13 +392,13 @@ static struct quota_conf listeners_quota(struct listener *ls, const struct liste
 /* Set the limits. This wakes waiting sockets: their new listener may have a higher limit. */
 static void listeners_commit_limits(struct listeners_change *change)
 {
-    struct connection_limit *room = change->listeners->env.room;
+    struct connection_limit *connection_limit = change->listeners->env.connection_limit;
 
     for (unsigned i = 0; i < change->n; i++) {
         struct listeners_change_item *item = &change->items[i];
         struct quota_conf quota = listeners_quota(item->listener, item->generation);
 
-        connection_limit_set(room, &item->listener->quota, &quota);
+        connection_limit_set(connection_limit, &item->listener->quota, &quota);
     }
 }
 

@@ -107,7 +107,7 @@ int resolver_prepare(struct resolver *r, const struct resolver_next *next,
  *
  * Thread: control loop
  * Owns:   the addresses are valid until resolver_commit() or resolver_cancel()
- * Units:  ${places} has room for RESOLVER_ADDRESSES
+ * Units:  ${places} has space for RESOLVER_ADDRESSES
  */
 unsigned resolver_find_places(const struct resolver_change *change, const struct upstream *up,
                               const struct upstream_server_conf *line,

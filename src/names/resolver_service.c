@@ -35,7 +35,7 @@ static unsigned resolver_weight(const struct resolver_service *s, unsigned recor
     return weight > 0 ? weight : 1;
 }
 
-/* Make room for an address of ${record}, in the order of records; return its index. */
+/* Insert an address of ${record}, in the order of records; return its index. */
 static unsigned resolver_insert(struct resolver_found_addresses *f, unsigned record)
 {
     unsigned at = f->n++;

@@ -130,7 +130,7 @@ static void channel_on_data(struct channel *ch, size_t n)
  * Return how much to read: little when memory is scarce, because a slow receiver may leave all of
  * it buffered.
  */
-static size_t channel_read_room(bool spliced, bool scarce)
+static size_t channel_read_size(bool spliced, bool scarce)
 {
     if (scarce)
         return BUFFER_FIRST_BYTES;
@@ -143,16 +143,16 @@ static size_t channel_read_room(bool spliced, bool scarce)
  * EAGAIN of splice(2) counts only if a read of the same event moved bytes; otherwise, and after 0,
  * recv(2) decides.
  */
-static ssize_t channel_receive(struct channel *ch, size_t room, bool *spliced, bool first)
+static ssize_t channel_receive(struct channel *ch, size_t size, bool *spliced, bool first)
 {
     if (*spliced) {
-        ssize_t n = splice_forward(ch, room);
+        ssize_t n = splice_forward(ch, size);
 
         if (n > 0 || (n == -EAGAIN && !first) || (n < 0 && n != -EAGAIN && n != -EOPNOTSUPP))
             return n;
         *spliced = false;
     }
-    return sock_recv(ch->io.fd, channel_net(ch)->scratch, room);
+    return sock_recv(ch->io.fd, channel_net(ch)->scratch, size);
 }
 
 static void channel_count_empty_read(struct channel *ch)
@@ -177,15 +177,15 @@ static bool channel_read_once(struct channel *ch, bool first)
 {
     bool scarce = memory_account_is_over(channel_net(ch)->buffered);
     bool spliced = !scarce && splice_possible(ch);
-    size_t room = channel_read_room(spliced, scarce);
+    size_t size = channel_read_size(spliced, scarce);
     bool metered = channel_metered(ch);
     ssize_t n;
 
-    if (metered && (room = channel_allowed(ch, room)) == 0)
+    if (metered && (size = channel_allowed(ch, size)) == 0)
         return false;
-    n = channel_receive(ch, room, &spliced, first);
+    n = channel_receive(ch, size, &spliced, first);
     if (metered)
-        ch->pipeline.tail->ops->took(ch->pipeline.tail, n > 0 ? (size_t)n : 0, n < (ssize_t)room);
+        ch->pipeline.tail->ops->took(ch->pipeline.tail, n > 0 ? (size_t)n : 0, n < (ssize_t)size);
     if (n > 0) {
         ch->empty_reads = 0;
         ch->last_io_at_ns = loop_now_ns(channel_net(ch)->loop);
@@ -194,7 +194,7 @@ static bool channel_read_once(struct channel *ch, bool first)
             channel_on_data(ch, (size_t)n);
         else if (!channel_writable(ch->splice_to))
             channel_stop_reading(ch, CHANNEL_STOP_RECEIVER);
-        return (size_t)n == room;
+        return (size_t)n == size;
     }
     if (n == 0)
         channel_on_eof(ch);

@@ -8,7 +8,7 @@
 #include "engine/ready.h"
 #include "net/descriptor_budget.h"
 
-/* Retry interval while a unix backlog is full: no event tells when the backlog has room. */
+/* Retry interval while a unix backlog is full: no event tells when the backlog has space. */
 #define CONNECTOR_AGAIN_NS (10 * NS_PER_MS)
 
 static bool connector_has_family(const struct address *list, unsigned n, sa_family_t family)
@@ -64,7 +64,7 @@ static unsigned connector_running(const struct connector *c)
     return n;
 }
 
-static bool connector_has_room(const struct connector *c)
+static bool connector_may_begin(const struct connector *c)
 {
     return connector_running(c) < c->width;
 }
@@ -222,7 +222,7 @@ static void connector_arm(struct connector *c, int64_t now_ns)
 
     if (connector_address_waits(c))
         at_ns =
-            connector_has_room(c) ? c->next_at_ns : connector_attempt_due_ns(connector_oldest(c));
+            connector_may_begin(c) ? c->next_at_ns : connector_attempt_due_ns(connector_oldest(c));
     else if (connector_running(c) == 0)
         at_ns = now_ns;
     if (connector_waits_again(c) && at_ns > now_ns + CONNECTOR_AGAIN_NS)
@@ -256,10 +256,10 @@ static void connector_run_timer(struct task *t)
         return;
     }
     connector_retry(c);
-    if (connector_address_waits(c) && !connector_has_room(c) &&
+    if (connector_address_waits(c) && !connector_may_begin(c) &&
         heard_ns >= connector_attempt_due_ns(connector_oldest(c)))
         connector_fail(c, connector_oldest(c), -ETIMEDOUT);
-    if (connector_address_waits(c) && connector_has_room(c) && now_ns >= c->next_at_ns)
+    if (connector_address_waits(c) && connector_may_begin(c) && now_ns >= c->next_at_ns)
         connector_begin(c, now_ns);
     connector_arm(c, now_ns);
 }

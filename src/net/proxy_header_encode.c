@@ -11,7 +11,7 @@ _Static_assert(PROXY_HEADER_V1_MAX_BYTES < PROXY_HEADER_ENCODED_BYTES, "and a NU
 _Static_assert(PROXY_HEADER_V2_BYTES + PROXY_HEADER_TCP6_BYTES + PROXY_HEADER_TLV_BYTES +
                        UNIQUE_ID_BYTES + PROXY_HEADER_TLV_BYTES + PROXY_HEADER_CRC32C_BYTES <=
                    PROXY_HEADER_ENCODED_BYTES,
-               "the longest header has no room");
+               "too small for the longest header");
 
 /* Write ${a} in 4 bytes, or in 16: then IPv4 is IPv4-mapped. */
 static void proxy_header_encode_put_host(uint8_t *out, const struct address *a, size_t bytes)
@@ -114,7 +114,7 @@ static void proxy_header_encode_add_text(struct proxy_header_encode_out *out, ui
     proxy_header_encode_add(out, type, text, text ? strlen(text) : 0);
 }
 
-/* Add the configured TLVs, and keep room for the checksum. */
+/* Add the configured TLVs, and keep space for the checksum. */
 static void proxy_header_encode_add_tlvs(struct proxy_header_encode_out *out,
                                          const struct proxy_header_conf *conf,
                                          const struct proxy_header_client *client)

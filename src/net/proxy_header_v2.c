@@ -76,18 +76,18 @@ static int proxy_header_v2_address_bytes(uint8_t family)
 /* Read the next TLV. -ENODATA: no TLV is left. */
 static int proxy_header_v2_next_tlv(struct tlvs *t, struct tlv *out)
 {
-    size_t room = (size_t)(t->end - t->at), come = (size_t)(t->have - t->at);
+    size_t space = (size_t)(t->end - t->at), come = (size_t)(t->have - t->at);
 
-    if (room == 0)
+    if (space == 0)
         return -ENODATA;
-    if (room < PROXY_HEADER_TLV_BYTES)
+    if (space < PROXY_HEADER_TLV_BYTES)
         return -EPROTO;
     if (come < PROXY_HEADER_TLV_BYTES)
         return -EAGAIN;
     out->type = t->at[0];
     out->len = proxy_header_v2_get_16(t->at + 1);
     out->value = t->at + PROXY_HEADER_TLV_BYTES;
-    if (out->len > room - PROXY_HEADER_TLV_BYTES)
+    if (out->len > space - PROXY_HEADER_TLV_BYTES)
         return -EPROTO;
     if (out->len > come - PROXY_HEADER_TLV_BYTES)
         return -EAGAIN;
@@ -163,7 +163,7 @@ static int proxy_header_v2_check_crc32c(const uint8_t *data, size_t len, const u
 static int proxy_header_v2_read_length(const uint8_t *data, size_t len)
 {
     bool local = len > 12 && data[12] == PROXY_HEADER_V2_LOCAL;
-    int room, need = 0;
+    int space, need = 0;
 
     if (len > 12 && !local && data[12] != PROXY_HEADER_V2_PROXY)
         return -EPROTO;
@@ -171,12 +171,12 @@ static int proxy_header_v2_read_length(const uint8_t *data, size_t len)
         need = proxy_header_v2_address_bytes(data[13]);
     if (need < 0 || len < PROXY_HEADER_V2_BYTES)
         return need < 0 ? need : -EAGAIN;
-    room = proxy_header_v2_get_16(data + 14);
-    if (room < need)
+    space = proxy_header_v2_get_16(data + 14);
+    if (space < need)
         return -EPROTO;
-    if (room > PROXY_HEADER_MAX_BYTES - PROXY_HEADER_V2_BYTES)
+    if (space > PROXY_HEADER_MAX_BYTES - PROXY_HEADER_V2_BYTES)
         return -EMSGSIZE;
-    return PROXY_HEADER_V2_BYTES + room;
+    return PROXY_HEADER_V2_BYTES + space;
 }
 
 /* Decode a header of ${total} bytes, ${len} of them received. */

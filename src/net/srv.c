@@ -16,7 +16,7 @@
 
 struct srv_list {
     struct srv_record *all;
-    size_t n, room;
+    size_t n, capacity;
     bool full; /* out of memory */
 };
 
@@ -43,18 +43,18 @@ static int srv_compare(const void *a, const void *b)
     return strcmp(one->target, other->target);
 }
 
-static struct srv_record *srv_room(struct srv_list *list)
+static struct srv_record *srv_reserve(struct srv_list *list)
 {
-    size_t room = list->room > 0 ? 2 * list->room : 16;
+    size_t capacity = list->capacity > 0 ? 2 * list->capacity : 16;
     struct srv_record *all;
 
-    if (list->n < list->room)
+    if (list->n < list->capacity)
         return &list->all[list->n];
-    all = list->room < SRV_MAX_RECORDS ? realloc(list->all, room * sizeof(*all)) : NULL;
+    all = list->capacity < SRV_MAX_RECORDS ? realloc(list->all, capacity * sizeof(*all)) : NULL;
     if (!all)
         return NULL;
     list->all = all;
-    list->room = room;
+    list->capacity = capacity;
     return &list->all[list->n];
 }
 
@@ -72,7 +72,7 @@ static void srv_take(void *cookie, const struct dns_record *record)
     port = ns_get16(record->data + 4);
     if (port == 0)
         return;
-    out = srv_room(list);
+    out = srv_reserve(list);
     if (!out) {
         list->full = true;
         return;

@@ -162,7 +162,7 @@ static int server_create_listeners(struct server *sv)
                                 .boss = sv->threads.boss,
                                 .executor = sv->threads.executor,
                                 .handshakes = sv->threads.handshakes,
-                                .room = &sv->room,
+                                .connection_limit = &sv->connection_limit,
                                 .descriptors = &sv->descriptors,
                                 .store = &sv->events.sockets,
                                 .admit = server_on_admit,
@@ -187,7 +187,7 @@ static int server_create_parts(struct server *sv)
 
     if (rc == 0)
         rc = overload_create(&sv->overload, &sv->conf->overload, threads_control(&sv->threads),
-                             sv->threads.workers, &sv->room);
+                             sv->threads.workers, &sv->connection_limit);
     if (rc == 0)
         rc = server_create_workers(sv);
     if (rc == 0)
@@ -242,7 +242,7 @@ int server_create(struct server **out, const struct server_conf *conf,
     lock_init(&sv->pauses_lock);
     sv->events = *events;
     ref_init(&sv->holds);
-    connection_limit_init(&sv->room, &conf->quota);
+    connection_limit_init(&sv->connection_limit, &conf->quota);
     sv->descriptors.max = UINT_MAX; /* until descriptors_set_limit() */
     rc = server_create_parts(sv);
     if (rc == 0)

@@ -58,8 +58,8 @@ static const struct figure server_figures_rows[] = {
                "Start of the process, in Unix time."),
     FIGURE_LIVE(struct server, GAUGE, NUMBER, draining, "draining", "1 while the process drains."),
     FIGURE_LIVE(struct server, GAUGE, NUMBER, sessions, "sessions", "Sessions open now."),
-    FIGURE_LIVE(struct server, GAUGE, NUMBER, room.quota.max_connections, "max_connections",
-                "Connections that are allowed to the process; 0: no limit."),
+    FIGURE_LIVE(struct server, GAUGE, NUMBER, connection_limit.quota.max_connections,
+                "max_connections", "Connections that are allowed to the process; 0: no limit."),
     FIGURE_LIVE(struct server, GAUGE, NUMBER, descriptors.used, "descriptors",
                 "Descriptors that connections use or have reserved."),
     FIGURE_OF(struct server_figures_view, GAUGE, NUMBER, max_descriptors,
@@ -160,7 +160,7 @@ int server_figures_begin(struct server_figures **out, struct server *sv,
     return 0;
 }
 
-/* A certificate may be valid for millennia, an int64_t has room for 292 years. */
+/* A certificate may be valid for millennia, an int64_t has space for 292 years. */
 static int64_t server_figures_left_ns(int64_t left_s)
 {
     int64_t ns;

@@ -79,7 +79,7 @@ struct server {
     int64_t started_at_s; /* Unix time of server_start() */
     atomic_bool draining;
     atomic_uint sessions;
-    struct connection_limit room;
+    struct connection_limit connection_limit;
     struct overload *overload;            /* NULL: no limits */
     struct descriptor_budget descriptors; /* see note: descriptors in server/descriptors.h */
     struct descriptors_aside aside;

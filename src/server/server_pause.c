@@ -45,7 +45,7 @@ static struct loop *server_pause_loop(const struct server_pause *p)
 static void server_pause_wake(struct server_pause *p)
 {
     if (p->listener)
-        connection_limit_retry(&p->sv->room);
+        connection_limit_retry(&p->sv->connection_limit);
     else
         upstream_serve(p->upstream);
 }

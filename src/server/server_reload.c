@@ -281,7 +281,7 @@ static void server_commit_listeners(struct server_change *change)
     struct server *sv = server_of_change(change);
 
     sv->conf = conf;
-    connection_limit_set(&sv->room, NULL, &conf->quota);
+    connection_limit_set(&sv->connection_limit, NULL, &conf->quota);
     listeners_commit(change->listeners);
 }
 

@@ -36,15 +36,15 @@ int64_t proxy_time_left_ns(const struct proxy *p, int64_t now_ns)
 
 /* Destination for the PROXY header; NULL: unknown. */
 static const struct address *proxy_attach_header_destination(const struct session *s,
-                                                             struct address *room)
+                                                             struct address *local)
 {
     const struct address *told = session_header_destination(s);
 
     if (told)
         return told;
-    if (address_is_unix(&s->peer) || sock_local(room, s->legs[0]->io.fd) < 0)
+    if (address_is_unix(&s->peer) || sock_local(local, s->legs[0]->io.fd) < 0)
         return NULL;
-    return room;
+    return local;
 }
 
 /*
@@ -69,12 +69,12 @@ void proxy_send_header(struct proxy *p)
     char id[SESSION_ID_TEXT_BYTES];
     struct proxy_header_client client = {.source = NULL};
     struct session_tls_told told;
-    struct address room;
+    struct address local;
     int rc;
 
     if (conf->version == PROXY_HEADER_NONE)
         return;
-    client.destination = proxy_attach_header_destination(s, &room);
+    client.destination = proxy_attach_header_destination(s, &local);
     client.source = client.destination ? &s->peer : NULL;
     if (conf->unique_id)
         client.unique_id = session_id_format(id, session_id(s));

@@ -59,10 +59,10 @@ void *session_handlers_alloc(const struct service *service, size_t bytes)
     return aligned_alloc(CACHE_LINE_BYTES, lines * CACHE_LINE_BYTES);
 }
 
-/* Add the handlers, in the memory ${room}, and the mirror. */
-static void session_handlers_add_template(struct session *s, struct channel *ch, void *room)
+/* Add the handlers, in the memory ${memory}, and the mirror. */
+static void session_handlers_add_template(struct session *s, struct channel *ch, void *memory)
 {
-    struct session_handlers *all = room;
+    struct session_handlers *all = memory;
 
     if (s->pipeline) {
         all->session = s;
@@ -74,12 +74,12 @@ static void session_handlers_add_template(struct session *s, struct channel *ch,
         mirror_add(s, ch);
 }
 
-void session_handlers_add(struct session *s, struct channel *ch, void *room)
+void session_handlers_add(struct session *s, struct channel *ch, void *memory)
 {
-    void *behind = (char *)room + session_preface_bytes(s->service);
+    void *behind = (char *)memory + session_preface_bytes(s->service);
 
     if (s->preface)
-        session_preface_add(s, room, session_handlers_add_template, behind);
+        session_preface_add(s, memory, session_handlers_add_template, behind);
     else
         session_handlers_add_template(s, ch, behind);
 }

@@ -23,12 +23,12 @@
 void *session_handlers_alloc(const struct service *service, size_t bytes) NODISCARD;
 
 /*
- * session_handlers_add(s, ch, room):
- * Begin the preface on the client's channel ${ch}, or without one add the handlers. ${room}: the
+ * session_handlers_add(s, ch, memory):
+ * Begin the preface on the client's channel ${ch}, or without one add the handlers. ${memory}: the
  * memory behind the session.
  *
  * Thread: loop of ${s}
  */
-void session_handlers_add(struct session *s, struct channel *ch, void *room);
+void session_handlers_add(struct session *s, struct channel *ch, void *memory);
 
 #endif

@@ -71,39 +71,39 @@ static size_t session_header_bytes(const struct service *service)
     return gate && gate->conf->mode != PROXY_PROTOCOL_OFF ? sizeof(struct session_header) : 0;
 }
 
-static void session_header_begin(struct session *s, struct channel *ch, void *room)
+static void session_header_begin(struct session *s, struct channel *ch, void *memory)
 {
-    struct session_header *o = room;
+    struct session_header *o = memory;
 
     o->session = s;
     proxy_protocol_add(&o->reader, ch, s->service->proxies, session_header_done);
     s->header = o;
 }
 
-static size_t session_header_rest_bytes(const void *room)
+static size_t session_header_rest_bytes(const void *memory)
 {
-    return preface_handler_rest_bytes(&((const struct session_header *)room)->reader.preface);
+    return preface_handler_rest_bytes(&((const struct session_header *)memory)->reader.preface);
 }
 
-static void session_header_release(void *room)
+static void session_header_release(void *memory)
 {
-    preface_handler_release(&((struct session_header *)room)->reader.preface);
+    preface_handler_release(&((struct session_header *)memory)->reader.preface);
 }
 
-static int64_t session_header_timeout_ns(const struct session *s, const void *room)
+static int64_t session_header_timeout_ns(const struct session *s, const void *memory)
 {
-    (void)room;
+    (void)memory;
     return s->service->proxies->conf->timeout_ns;
 }
 
-static void session_header_give_up(void *room)
+static void session_header_give_up(void *memory)
 {
-    preface_handler_give_up(&((struct session_header *)room)->reader.preface);
+    preface_handler_give_up(&((struct session_header *)memory)->reader.preface);
 }
 
-static void session_header_carry_over(const struct session *s, void *room)
+static void session_header_carry_over(const struct session *s, void *memory)
 {
-    proxy_protocol_set_gate(&((struct session_header *)room)->reader, s->service->proxies);
+    proxy_protocol_set_gate(&((struct session_header *)memory)->reader, s->service->proxies);
 }
 
 const struct session_preface_stage session_header_stage = {

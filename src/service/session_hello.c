@@ -130,17 +130,17 @@ static size_t session_hello_bytes(const struct service *service)
     return service->routes && !service->tls ? sizeof(struct session_hello) : 0;
 }
 
-static void session_hello_carry_over(const struct session *s, void *room)
+static void session_hello_carry_over(const struct session *s, void *memory)
 {
-    struct session_hello *o = room;
+    struct session_hello *o = memory;
 
     if (s->service->routes)
         o->timeout_ns = s->service->routes->timeout_ns;
 }
 
-static void session_hello_begin(struct session *s, struct channel *ch, void *room)
+static void session_hello_begin(struct session *s, struct channel *ch, void *memory)
 {
-    struct session_hello *o = room;
+    struct session_hello *o = memory;
 
     o->session = s;
     o->is_read = false;
@@ -149,25 +149,25 @@ static void session_hello_begin(struct session *s, struct channel *ch, void *roo
     s->hello = o;
 }
 
-static size_t session_hello_rest_bytes(const void *room)
+static size_t session_hello_rest_bytes(const void *memory)
 {
-    return preface_handler_rest_bytes(&((const struct session_hello *)room)->reader.preface);
+    return preface_handler_rest_bytes(&((const struct session_hello *)memory)->reader.preface);
 }
 
-static void session_hello_release(void *room)
+static void session_hello_release(void *memory)
 {
-    preface_handler_release(&((struct session_hello *)room)->reader.preface);
+    preface_handler_release(&((struct session_hello *)memory)->reader.preface);
 }
 
-static int64_t session_hello_timeout_ns(const struct session *s, const void *room)
+static int64_t session_hello_timeout_ns(const struct session *s, const void *memory)
 {
     (void)s;
-    return ((const struct session_hello *)room)->timeout_ns;
+    return ((const struct session_hello *)memory)->timeout_ns;
 }
 
-static void session_hello_give_up(void *room)
+static void session_hello_give_up(void *memory)
 {
-    preface_handler_give_up(&((struct session_hello *)room)->reader.preface);
+    preface_handler_give_up(&((struct session_hello *)memory)->reader.preface);
 }
 
 const struct session_preface_stage session_hello_stage = {

@@ -174,10 +174,10 @@ static size_t session_postgres_bytes(const struct service *service)
     return service->tls && service->tls->postgres ? sizeof(struct session_postgres) : 0;
 }
 
-static void session_postgres_begin(struct session *s, struct channel *ch, void *room)
+static void session_postgres_begin(struct session *s, struct channel *ch, void *memory)
 {
     const struct session_tls_conf *conf = s->service->tls;
-    struct session_postgres *o = room;
+    struct session_postgres *o = memory;
 
     *o = (struct session_postgres){.session = s, .timeout_ns = conf ? conf->timeout_ns : 0};
     if (!conf) { /* a reload has ended TLS on this listener */
@@ -187,14 +187,14 @@ static void session_postgres_begin(struct session *s, struct channel *ch, void *
     preface_handler_add(&o->reader, ch, &session_postgres_ops);
 }
 
-static size_t session_postgres_rest_bytes(const void *room)
+static size_t session_postgres_rest_bytes(const void *memory)
 {
-    return preface_handler_rest_bytes(&((const struct session_postgres *)room)->reader);
+    return preface_handler_rest_bytes(&((const struct session_postgres *)memory)->reader);
 }
 
-static void session_postgres_release(void *room)
+static void session_postgres_release(void *memory)
 {
-    struct session_postgres *o = room;
+    struct session_postgres *o = memory;
     struct channel *ch = o->reader.handler.channel;
 
     preface_handler_release(&o->reader);
@@ -202,15 +202,15 @@ static void session_postgres_release(void *room)
         channel_end_input(ch, ch->pipeline.head);
 }
 
-static int64_t session_postgres_timeout_ns(const struct session *s, const void *room)
+static int64_t session_postgres_timeout_ns(const struct session *s, const void *memory)
 {
     (void)s;
-    return ((const struct session_postgres *)room)->timeout_ns;
+    return ((const struct session_postgres *)memory)->timeout_ns;
 }
 
-static void session_postgres_give_up(void *room)
+static void session_postgres_give_up(void *memory)
 {
-    preface_handler_give_up(&((struct session_postgres *)room)->reader);
+    preface_handler_give_up(&((struct session_postgres *)memory)->reader);
 }
 
 const struct session_preface_stage session_postgres_stage = {

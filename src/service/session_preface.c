@@ -23,12 +23,12 @@ static const struct session_preface_stage *const session_preface_stages[] = {
 
 struct session_preface {
     struct session *session;
-    void *rooms[SESSION_PREFACE_STAGES];
+    void *memory_of[SESSION_PREFACE_STAGES];
     session_preface_add_handlers *add_handlers;
-    void *handlers_room;
+    void *handlers_memory;
     unsigned stage; /* index of the current stage; after the preface, of its last stage */
     int64_t began_at_ns;
-    alignas(max_align_t) char room[];
+    alignas(max_align_t) char memory[];
 };
 
 void session_preface_expect(struct session *s, bool header)
@@ -63,19 +63,19 @@ static void session_preface_begin(struct session_preface *o, unsigned stage)
 
     o->stage = stage;
     o->began_at_ns = loop_now_ns(s->owner->net->loop);
-    session_preface_stages[stage]->begin(s, s->legs[0], o->rooms[stage]);
+    session_preface_stages[stage]->begin(s, s->legs[0], o->memory_of[stage]);
 }
 
-void session_preface_add(struct session *s, void *room, session_preface_add_handlers *add_handlers,
-                         void *handlers_room)
+void session_preface_add(struct session *s, void *memory,
+                         session_preface_add_handlers *add_handlers, void *handlers_memory)
 {
-    struct session_preface *o = room;
-    char *at = o->room;
+    struct session_preface *o = memory;
+    char *at = o->memory;
 
     *o = (struct session_preface){
-        .session = s, .add_handlers = add_handlers, .handlers_room = handlers_room};
+        .session = s, .add_handlers = add_handlers, .handlers_memory = handlers_memory};
     for (unsigned i = 0; i < SESSION_PREFACE_STAGES; i++) {
-        o->rooms[i] = at;
+        o->memory_of[i] = at;
         at += session_preface_stages[i]->bytes(s->service);
     }
     s->preface_read = o;
@@ -88,10 +88,10 @@ static void session_preface_end(struct session_preface *o)
 {
     struct session *s = o->session;
 
-    s->legs[0]->bytes_in = session_preface_stages[o->stage]->rest_bytes(o->rooms[o->stage]);
+    s->legs[0]->bytes_in = session_preface_stages[o->stage]->rest_bytes(o->memory_of[o->stage]);
     s->legs[0]->bytes_out = 0;
     s->opened_at_ns = loop_now_ns(s->owner->net->loop);
-    o->add_handlers(s, s->legs[0], o->handlers_room);
+    o->add_handlers(s, s->legs[0], o->handlers_memory);
     session_start(s);
     session_timer_arm(s);
 }
@@ -109,7 +109,7 @@ void session_preface_done(struct session *s)
     }
     session_preface_begin(o, next);
     session_timer_arm(s);
-    session_preface_stages[done]->release(o->rooms[done]);
+    session_preface_stages[done]->release(o->memory_of[done]);
 }
 
 void session_preface_read(struct session *s)
@@ -117,7 +117,7 @@ void session_preface_read(struct session *s)
     const struct session_preface *o = s->preface_read;
 
     if (o)
-        session_preface_stages[o->stage]->release(o->rooms[o->stage]);
+        session_preface_stages[o->stage]->release(o->memory_of[o->stage]);
     else
         channel_start(s->legs[0]);
 }
@@ -127,13 +127,13 @@ int64_t session_preface_until_ns(const struct session *s)
 {
     const struct session_preface *o = s->preface_read;
     const struct session_preface_stage *stage = session_preface_stages[o->stage];
-    int64_t timeout_ns = stage->timeout_ns(s, o->rooms[o->stage]), until_ns;
+    int64_t timeout_ns = stage->timeout_ns(s, o->memory_of[o->stage]), until_ns;
     struct loop *loop = s->owner->net->loop;
 
     if (timeout_ns <= 0)
         return CLOCK_NEVER;
     until_ns = loop_due_ns(loop, o->began_at_ns, timeout_ns);
-    if (!stage->is_busy || !stage->is_busy(o->rooms[o->stage]))
+    if (!stage->is_busy || !stage->is_busy(o->memory_of[o->stage]))
         return until_ns;
     return clock_later(until_ns, loop_heard_ns(loop) + SESSION_PREFACE_BUSY_NS);
 }
@@ -142,7 +142,7 @@ void session_preface_give_up(struct session *s)
 {
     const struct session_preface *o = s->preface_read;
 
-    session_preface_stages[o->stage]->give_up(o->rooms[o->stage]);
+    session_preface_stages[o->stage]->give_up(o->memory_of[o->stage]);
 }
 
 void session_preface_carry_over(struct session *s)
@@ -151,5 +151,5 @@ void session_preface_carry_over(struct session *s)
 
     for (unsigned i = 0; i < SESSION_PREFACE_STAGES; i++)
         if ((s->preface & 1 << i) && session_preface_stages[i]->carry_over)
-            session_preface_stages[i]->carry_over(s, o->rooms[i]);
+            session_preface_stages[i]->carry_over(s, o->memory_of[i]);
 }

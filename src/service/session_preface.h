@@ -18,26 +18,26 @@
 
 #include "service/session.h"
 
-/* Operations of a stage, on the session's loop; bytes() on any thread. ${room}: its memory. */
+/* Operations of a stage, on the session's loop; bytes() on any thread. ${memory}: its memory. */
 struct session_preface_stage {
-    /* Size of ${room}, aligned for max_align_t; 0: ${service} has no such stage. */
+    /* Size of ${memory}, aligned for max_align_t; 0: ${service} has no such stage. */
     size_t (*bytes)(const struct service *service);
     /* Add the handler, which calls session_preface_done() or ends the session. */
-    void (*begin)(struct session *s, struct channel *ch, void *room);
+    void (*begin)(struct session *s, struct channel *ch, void *memory);
     /* Number of bytes received, but not passed on. */
-    size_t (*rest_bytes)(const void *room);
+    size_t (*rest_bytes)(const void *memory);
     /*
      * Pass on the pipeline's `active` event and the bytes of rest_bytes(). Then remove the handler
      * from the pipeline, unless it encrypts.
      */
-    void (*release)(void *room);
-    int64_t (*timeout_ns)(const struct session *s, const void *room);
+    void (*release)(void *memory);
+    int64_t (*timeout_ns)(const struct session *s, const void *memory);
     /* Does the client wait for us, not we for the client? NULL: never. */
-    bool (*is_busy)(const void *room);
+    bool (*is_busy)(const void *memory);
     /* The timeout has expired. */
-    void (*give_up)(void *room);
+    void (*give_up)(void *memory);
     /* Use the settings of ${s}, even before begin(). NULL: nothing to do. */
-    void (*carry_over)(const struct session *s, void *room);
+    void (*carry_over)(const struct session *s, void *memory);
 };
 
 /*
@@ -52,15 +52,15 @@ void session_preface_expect(struct session *s, bool header);
 size_t session_preface_bytes(const struct service *service);
 
 /*
- * session_preface_add(s, room, add_handlers, handlers_room):
- * Begin the first stage on the client's channel, in the memory ${room}. After the last one, call
- * ${add_handlers} with the channel and ${handlers_room}.
+ * session_preface_add(s, memory, add_handlers, handlers_memory):
+ * Begin the first stage on the client's channel, in the memory ${memory}. After the last one, call
+ * ${add_handlers} with the channel and ${handlers_memory}.
  *
  * Thread: loop of ${s}
  */
-typedef void session_preface_add_handlers(struct session *s, struct channel *ch, void *room);
-void session_preface_add(struct session *s, void *room, session_preface_add_handlers *add_handlers,
-                         void *handlers_room);
+typedef void session_preface_add_handlers(struct session *s, struct channel *ch, void *memory);
+void session_preface_add(struct session *s, void *memory,
+                         session_preface_add_handlers *add_handlers, void *handlers_memory);
 
 /*
  * session_preface_done(s):

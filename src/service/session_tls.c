@@ -187,9 +187,9 @@ static size_t session_tls_bytes(const struct service *service)
     return service->tls ? sizeof(struct session_tls) : 0;
 }
 
-static void session_tls_begin(struct session *s, struct channel *ch, void *room)
+static void session_tls_begin(struct session *s, struct channel *ch, void *memory)
 {
-    struct session_tls *o = room;
+    struct session_tls *o = memory;
     const struct session_tls_conf *conf = s->service->tls;
     struct tls_handler_conf handler;
     struct tls_profile *profile;
@@ -220,20 +220,20 @@ static void session_tls_begin(struct session *s, struct channel *ch, void *room)
     s->tls = o;
 }
 
-static size_t session_tls_rest_bytes(const void *room)
+static size_t session_tls_rest_bytes(const void *memory)
 {
-    return tls_handler_rest_bytes(&((const struct session_tls *)room)->handler);
+    return tls_handler_rest_bytes(&((const struct session_tls *)memory)->handler);
 }
 
-static void session_tls_release(void *room)
+static void session_tls_release(void *memory)
 {
-    tls_handler_release(&((struct session_tls *)room)->handler);
+    tls_handler_release(&((struct session_tls *)memory)->handler);
 }
 
 /* Before the client's first byte: first_byte_timeout, or the time that the handshake has. */
-static int64_t session_tls_timeout_ns(const struct session *s, const void *room)
+static int64_t session_tls_timeout_ns(const struct session *s, const void *memory)
 {
-    const struct session_tls *o = room;
+    const struct session_tls *o = memory;
 
     if (o->handler.handshake_bytes > 0)
         return o->timeout_ns > 0 ? o->handler.deadline_ns - o->stage_at_ns : 0;
@@ -241,14 +241,14 @@ static int64_t session_tls_timeout_ns(const struct session *s, const void *room)
                                                        : o->timeout_ns;
 }
 
-static bool session_tls_is_busy(const void *room)
+static bool session_tls_is_busy(const void *memory)
 {
-    return ((const struct session_tls *)room)->handler.in_step;
+    return ((const struct session_tls *)memory)->handler.in_step;
 }
 
-static void session_tls_give_up(void *room)
+static void session_tls_give_up(void *memory)
 {
-    tls_handler_give_up(&((struct session_tls *)room)->handler);
+    tls_handler_give_up(&((struct session_tls *)memory)->handler);
 }
 
 const struct session_preface_stage session_tls_stage = {

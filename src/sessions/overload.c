@@ -49,7 +49,7 @@ static int64_t overload_memory_in_use(void)
 /* Open the limit first: once is_over is false, a new episode may begin and close the limit. */
 static void overload_reopen(struct overload *ov)
 {
-    connection_limit_open(ov->room);
+    connection_limit_open(ov->connection_limit);
     atomic_store(&ov->buffered.is_over, false);
 }
 
@@ -108,8 +108,9 @@ static void overload_begin(struct overload *ov)
     const char *closing =
         ov->conf.shedding.tokens == 0 ? "" : ", and stalled connections are closed";
 
-    connection_limit_close(ov->room, of_buffers ? "three quarters of max_buffered of [reactord]"
-                                                : "the threshold of max_memory of [reactord]");
+    connection_limit_close(ov->connection_limit,
+                           of_buffers ? "three quarters of max_buffered of [reactord]"
+                                      : "the threshold of max_memory of [reactord]");
     atomic_store(&ov->began_at_ns, clock_now_ns());
     atomic_fetch_add_explicit(&ov->episodes, 1, memory_order_relaxed);
     if (of_buffers)
@@ -158,7 +159,7 @@ static void overload_sample(struct overload *ov)
     int64_t held = overload_bytes(ov), tls = tls_memory_bytes();
     int64_t memory = overload_memory_in_use() +
                      atomic_load_explicit(&ov->buffered.pipe_bytes, memory_order_relaxed);
-    int64_t room = ov->high_memory_bytes - memory;
+    int64_t left = ov->high_memory_bytes - memory;
 
     overload_estimate_session(ov, memory, held);
     atomic_store_explicit(&ov->memory_bytes, memory, memory_order_relaxed);
@@ -166,10 +167,10 @@ static void overload_sample(struct overload *ov)
     atomic_store_explicit(&ov->tls_bytes, tls, memory_order_relaxed);
     atomic_store_explicit(&ov->surplus_bytes, memory - ov->low_memory_bytes, memory_order_relaxed);
     atomic_store_explicit(&ov->buffered.max_bytes,
-                          overload_min(ov->high_bytes, held + (room > 0 ? room : 0)),
+                          overload_min(ov->high_bytes, held + (left > 0 ? left : 0)),
                           memory_order_relaxed);
-    tls_memory_limit(&ov->buffered, tls + (room > 0 ? room : 0));
-    if (room < 0 && !atomic_exchange(&ov->buffered.is_over, true))
+    tls_memory_limit(&ov->buffered, tls + (left > 0 ? left : 0));
+    if (left < 0 && !atomic_exchange(&ov->buffered.is_over, true))
         overload_begin(ov);
 }
 
@@ -189,7 +190,7 @@ static const struct task_type overload_sample_type = {.name = "sample memory",
                                                       .run = overload_run_sample};
 
 int overload_create(struct overload **out, const struct overload_conf *conf, struct loop *control,
-                    struct loop_group *workers, struct connection_limit *room)
+                    struct loop_group *workers, struct connection_limit *connection_limit)
 {
     unsigned n = loop_group_max(workers);
     uint64_t limit = conf->max_buffered_bytes > 0 ? conf->max_buffered_bytes : INT64_MAX;
@@ -207,7 +208,7 @@ int overload_create(struct overload **out, const struct overload_conf *conf, str
     atomic_init(&ov->buffered.max_bytes, ov->high_bytes);
     ov->buffered.over = overload_on_over;
     ov->buffered.cookie = ov;
-    ov->room = room;
+    ov->connection_limit = connection_limit;
     ov->control = control;
     timer_init(&ov->tick, &overload_tick_type);
     timer_init(&ov->sample, &overload_sample_type);
@@ -220,15 +221,15 @@ int overload_create(struct overload **out, const struct overload_conf *conf, str
 
 int overload_start(struct overload *ov)
 {
-    int64_t limit, room;
+    int64_t limit, usable;
     int rc;
 
     if (!ov || ov->conf.max_memory_bytes == 0)
         return 0;
     limit = (int64_t)ov->conf.max_memory_bytes;
     ov->idle_memory_bytes = overload_memory_in_use();
-    room = limit - ov->idle_memory_bytes;
-    if (room < limit / 2) {
+    usable = limit - ov->idle_memory_bytes;
+    if (usable < limit / 2) {
         log_error(
             "max_memory: %" PRId64 " of %" PRId64
             " bytes are in use before the first client, which is more than half: reduce worker "
@@ -236,8 +237,8 @@ int overload_start(struct overload *ov)
             ov->idle_memory_bytes, limit);
         return -ERANGE;
     }
-    ov->high_memory_bytes = ov->idle_memory_bytes + room / 4 * 3;
-    ov->low_memory_bytes = ov->idle_memory_bytes + room / 8 * 5;
+    ov->high_memory_bytes = ov->idle_memory_bytes + usable / 4 * 3;
+    ov->low_memory_bytes = ov->idle_memory_bytes + usable / 8 * 5;
     rc = loop_submit_after(ov->control, &ov->sample, 0, 0);
     if (rc < 0)
         log_error("cannot start the control thread: %s", strerror(-rc));

@@ -41,15 +41,16 @@ struct overload_conf {
 #define OVERLOAD_SAMPLE_NS INT64_C(100000000)
 
 /*
- * overload_create(out, conf, control, workers, room):
+ * overload_create(out, conf, control, workers, connection_limit):
  * Prepare overload protection; ${out} is NULL if no limit is configured.
  *
  * Thread: main, before the workers are created
- * Owns:   ${room} and the loops must live until no loop runs
+ * Owns:   ${connection_limit} and the loops must live until no loop runs
  * Errors: 0; -ENOMEM
  */
 int overload_create(struct overload **out, const struct overload_conf *conf, struct loop *control,
-                    struct loop_group *workers, struct connection_limit *room) NODISCARD;
+                    struct loop_group *workers,
+                    struct connection_limit *connection_limit) NODISCARD;
 
 /*
  * overload_start(ov):

@@ -54,7 +54,7 @@ struct overload {
     _Atomic int64_t tls_bytes;     /* memory of the TLS library at the last sample */
     _Atomic int64_t session_bytes; /* estimated memory of a session, without buffers */
     _Atomic int64_t surplus_bytes;
-    struct connection_limit *room;
+    struct connection_limit *connection_limit;
     struct loop *control;
     struct timer tick;
     atomic_bool ticking; /* see note: tick */
@@ -66,7 +66,7 @@ struct overload {
     _Atomic uint64_t closed; /* connections closed in all episodes */
     uint64_t closed_before;  /* `closed` at the begin of this episode; control loop only */
     struct loop_group *workers;
-    struct overload_part parts[]; /* room for loop_group_max() loops */
+    struct overload_part parts[]; /* one for each of loop_group_max() loops */
 };
 
 /*

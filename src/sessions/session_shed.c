@@ -92,7 +92,7 @@ static void session_shed_answer(struct session_shed *shed, int64_t n)
 
 /* ---- first scan: list ---- */
 
-static struct session_shed_chunk *session_shed_room(struct session_shed_part *part)
+static struct session_shed_chunk *session_shed_chunk_for_one(struct session_shed_part *part)
 {
     struct session_shed_chunk *chunk = session_shed_last(&part->listed);
 
@@ -128,7 +128,7 @@ static bool session_shed_list(void *cookie, unsigned number, struct session *s)
 
     if (part->has_failed || leave_by_ns == CLOCK_NEVER)
         return false;
-    chunk = session_shed_room(part);
+    chunk = session_shed_chunk_for_one(part);
     part->has_failed = !chunk;
     if (!chunk)
         return false;

@@ -147,7 +147,7 @@ void access_log_wake(struct access_log *al)
     access_log_schedule(al, 0);
 }
 
-static bool access_log_has_room(const struct access_log *al)
+static bool access_log_next_fits(const struct access_log *al)
 {
     const struct task *place = queue_peek(&al->lines);
     size_t len = place ? CONTAINER_OF((struct task *)place, struct access_line, place)->len : 0;
@@ -162,7 +162,7 @@ static void access_log_fill(struct access_log *al)
     if (al->head == al->tail)
         al->head = al->tail = 0;
     queue_take(&al->lines);
-    while (access_log_has_room(al)) {
+    while (access_log_next_fits(al)) {
         struct access_line *l = CONTAINER_OF(queue_pop(&al->lines), struct access_line, place);
 
         if (al->torn)

@@ -23,10 +23,10 @@ static int tls_bio_read(BIO *bio, char *data, size_t len, size_t *done)
 static int tls_bio_write(BIO *bio, const char *data, size_t len, size_t *done)
 {
     struct tls_bio *io = BIO_get_data(bio);
-    size_t room = io->out_room - io->out_bytes;
+    size_t space = io->out_capacity - io->out_bytes;
 
     BIO_clear_retry_flags(bio);
-    *done = len < room ? len : room;
+    *done = len < space ? len : space;
     if (*done == 0) {
         BIO_set_retry_write(bio);
         return 0;

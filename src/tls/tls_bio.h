@@ -17,9 +17,9 @@ struct bio_st;
 struct tls_bio {
     const uint8_t *in; /* bytes to read */
     size_t in_bytes;
-    uint8_t *out; /* room for output */
+    uint8_t *out; /* output buffer */
     size_t out_bytes;
-    size_t out_room;
+    size_t out_capacity;
 };
 
 /*

@@ -20,7 +20,7 @@
 struct tls_certificates {
     struct ref references;
     struct tls_certificate **list; /* once loaded, sorted by expiry */
-    unsigned n, room;
+    unsigned n, capacity;
     struct tls_names names;
     struct tls_certificate_set first;
     char first_name[SERVER_NAME_BYTES]; /* in the first certificate; "": no host name there */
@@ -114,16 +114,16 @@ static int tls_certificates_check_dates(const struct tls_certificates_load *load
 /* Append ${c}, and own it even on error. */
 static int tls_certificates_append(struct tls_certificates *t, struct tls_certificate *c)
 {
-    if (t->n == t->room) {
-        unsigned room = t->room > 0 ? 2 * t->room : 8;
-        struct tls_certificate **larger = realloc(t->list, room * sizeof(*larger));
+    if (t->n == t->capacity) {
+        unsigned capacity = t->capacity > 0 ? 2 * t->capacity : 8;
+        struct tls_certificate **larger = realloc(t->list, capacity * sizeof(*larger));
 
         if (!larger) {
             tls_certificate_destroy(c);
             return -ENOMEM;
         }
         t->list = larger;
-        t->room = room;
+        t->capacity = capacity;
     }
     t->list[t->n++] = c;
     return tls_certificates_add_names(t, c);

@@ -66,7 +66,7 @@ static const char *tls_facts_group(SSL *ssl)
 
 static void tls_facts_fill(struct tls_facts *f, const struct tls_facts_texts *texts, SSL *ssl)
 {
-    char *at = f->room;
+    char *at = f->storage;
 
     *f = (struct tls_facts){.version = SSL_get_version(ssl),
                             .cipher = SSL_CIPHER_get_name(SSL_get_current_cipher(ssl)),

@@ -24,7 +24,7 @@ struct tls_facts {
     uint32_t verify;         /* 0: verified; else an X509_V_ERR_ code; 1 without a certificate */
     const char *name;        /* common name in the certificate; see tls/tls_common_name */
     const char *fingerprint; /* SHA-256 of the certificate, in hex */
-    char room[];
+    char storage[];
 };
 
 /*

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Room for the error, the common name and the serial number of a certificate. */
+/* Space for the error, the common name and the serial number of a certificate. */
 #define TLS_FAILURE_REASON_BYTES 400
 
 struct tls_failure {

@@ -12,11 +12,11 @@ static struct tls_hello *tls_hello_copy(const struct client_hello *hello)
     if (!h)
         return NULL;
     ref_init(&h->references);
-    memcpy(h->room, hello->sni, sni_bytes);
+    memcpy(h->storage, hello->sni, sni_bytes);
     if (hello->alpn.n > 0)
-        memcpy(h->room + sni_bytes, hello->alpn.at, hello->alpn.n);
-    h->sni = h->room;
-    h->alpn = (struct client_hello_bytes){(uint8_t *)h->room + sni_bytes, hello->alpn.n};
+        memcpy(h->storage + sni_bytes, hello->alpn.at, hello->alpn.n);
+    h->sni = h->storage;
+    h->alpn = (struct client_hello_bytes){(uint8_t *)h->storage + sni_bytes, hello->alpn.n};
     ja4_write(h->ja4, hello);
     return h;
 }

@@ -13,7 +13,7 @@ struct tls_hello {
     const char *sni;                /* in lower case; empty: no SNI */
     struct client_hello_bytes alpn; /* offered protocols; see client_hello_alpn_next() */
     char ja4[JA4_BYTES];
-    char room[];
+    char storage[];
 };
 
 /*

@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 
-#define TLS_NAMES_FIRST_ROOM 16
+#define TLS_NAMES_FIRST_CAPACITY 16
 
 struct tls_names_entry {
     char *name; /* NULL: a free slot */
@@ -18,19 +18,21 @@ static struct tls_names_entry *tls_names_slot(const struct tls_names *t, const c
 {
     unsigned i = (unsigned)hash_stable(name, strlen(name));
 
-    while (t->slots[i & (t->room - 1)].name && strcmp(t->slots[i & (t->room - 1)].name, name) != 0)
+    while (t->slots[i & (t->capacity - 1)].name &&
+           strcmp(t->slots[i & (t->capacity - 1)].name, name) != 0)
         i++;
-    return &t->slots[i & (t->room - 1)];
+    return &t->slots[i & (t->capacity - 1)];
 }
 
 static int tls_names_grow(struct tls_names *t)
 {
-    struct tls_names larger = {.n = t->n, .room = t->room ? 2 * t->room : TLS_NAMES_FIRST_ROOM};
+    struct tls_names larger = {
+        .n = t->n, .capacity = t->capacity ? 2 * t->capacity : TLS_NAMES_FIRST_CAPACITY};
 
-    larger.slots = calloc(larger.room, sizeof(*larger.slots));
+    larger.slots = calloc(larger.capacity, sizeof(*larger.slots));
     if (!larger.slots)
         return -ENOMEM;
-    for (unsigned i = 0; i < t->room; i++)
+    for (unsigned i = 0; i < t->capacity; i++)
         if (t->slots[i].name)
             *tls_names_slot(&larger, t->slots[i].name) = t->slots[i];
     free(t->slots);
@@ -43,7 +45,7 @@ int tls_names_add(struct tls_names *t, const char *name, const struct tls_certif
     enum tls_key_kind kind = tls_certificate_kind(c);
     struct tls_names_entry *e;
 
-    if (2 * (t->n + 1) > t->room && tls_names_grow(t) < 0)
+    if (2 * (t->n + 1) > t->capacity && tls_names_grow(t) < 0)
         return -ENOMEM;
     e = tls_names_slot(t, name);
     if (!e->name) {
@@ -59,14 +61,14 @@ int tls_names_add(struct tls_names *t, const char *name, const struct tls_certif
 
 const struct tls_certificate_set *tls_names_get(const struct tls_names *t, const char *name)
 {
-    const struct tls_names_entry *e = t->room > 0 ? tls_names_slot(t, name) : NULL;
+    const struct tls_names_entry *e = t->capacity > 0 ? tls_names_slot(t, name) : NULL;
 
     return e && e->name ? &e->set : NULL;
 }
 
 void tls_names_free(struct tls_names *t)
 {
-    for (unsigned i = 0; i < t->room; i++)
+    for (unsigned i = 0; i < t->capacity; i++)
         free(t->slots[i].name);
     free(t->slots);
     *t = (struct tls_names){.n = 0};

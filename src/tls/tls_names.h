@@ -12,7 +12,7 @@ struct tls_names_entry;
 /* Hash table; zero-initialised: empty. */
 struct tls_names {
     struct tls_names_entry *slots; /* open addressing; at most half are used */
-    unsigned n, room;              /* room: number of slots, a power of two */
+    unsigned n, capacity;          /* capacity: number of slots, a power of two */
 };
 
 /*

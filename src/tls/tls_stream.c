@@ -12,7 +12,7 @@
 #include "tls/tls_failure.h"
 #include "tls/tls_hello.h"
 
-/* Room for the records of 64 KiB; their headers and tags take less than a kilobyte. */
+/* Space for the records of 64 KiB; their headers and tags take less than a kilobyte. */
 #define TLS_STREAM_OUTPUT_BYTES (66 * 1024)
 
 /*
@@ -167,7 +167,7 @@ static void tls_stream_begin(struct tls_stream *st)
 {
     st->io.out = tls_stream_records;
     st->io.out_bytes = 0;
-    st->io.out_room = sizeof(tls_stream_records);
+    st->io.out_capacity = sizeof(tls_stream_records);
     if (ERR_peek_error() != 0)
         ERR_clear_error();
 }
@@ -279,7 +279,7 @@ enum tls_stream_result tls_stream_read(struct tls_stream *st, uint8_t *out, size
     return TLS_STREAM_DONE;
 }
 
-/* Each SSL_write_ex() needs room in the output for a whole record, with header and tag. */
+/* Each SSL_write_ex() needs space in the output for a whole record, with header and tag. */
 enum tls_stream_result tls_stream_write(struct tls_stream *st, const uint8_t *data, size_t len,
                                         size_t *n)
 {
@@ -292,7 +292,7 @@ enum tls_stream_result tls_stream_write(struct tls_stream *st, const uint8_t *da
         size_t done;
         int rc;
 
-        if (st->io.out_room - st->io.out_bytes <
+        if (st->io.out_capacity - st->io.out_bytes <
             most + SSL3_RT_MAX_ENCRYPTED_OVERHEAD + SSL3_RT_HEADER_LENGTH)
             return TLS_STREAM_OUTPUT;
         rc = SSL_write_ex(st->ssl, data + *n, most, &done);

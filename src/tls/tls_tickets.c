@@ -189,7 +189,7 @@ struct tls_tickets_gift {
     struct tls_tickets_key keys[2];
 };
 
-_Static_assert(sizeof(struct tls_tickets_gift) <= TLS_TICKETS_OWN_BYTES, "it has room");
+_Static_assert(sizeof(struct tls_tickets_gift) <= TLS_TICKETS_OWN_BYTES, "too small");
 
 static const char tls_tickets_mark[8] = "tickets1";
 

@@ -54,7 +54,7 @@ struct tls_tickets_use {
  */
 int tls_tickets_use(const struct tls_tickets *t, const struct tls_tickets_use *use) NODISCARD;
 
-/* Room for the keys of the process. */
+/* Space for the keys of the process. */
 #define TLS_TICKETS_OWN_BYTES 256
 
 /*

@@ -41,19 +41,19 @@ static struct membership_next *membership_change_find(const struct membership_ch
     return NULL;
 }
 
-/* Reserve room before a server is created, so that adding it cannot fail. */
+/* Reserve memory before a server is created, so that adding it cannot fail. */
 static int membership_change_reserve(struct membership_change *ch)
 {
-    unsigned room = ch->room > 0 ? 2 * ch->room : 16;
+    unsigned capacity = ch->capacity > 0 ? 2 * ch->capacity : 16;
     struct membership_next *list;
 
-    if (ch->n < ch->room)
+    if (ch->n < ch->capacity)
         return 0;
-    list = realloc(ch->list, room * sizeof(*list));
+    list = realloc(ch->list, capacity * sizeof(*list));
     if (!list)
         return -ENOMEM;
     ch->list = list;
-    ch->room = room;
+    ch->capacity = capacity;
     return 0;
 }
 

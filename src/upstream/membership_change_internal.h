@@ -23,7 +23,7 @@ struct membership_change {
     const struct upstream_conf *conf;
     struct server_lines lines; /* new lines; after commit: the replaced lines */
     struct membership_next *list;
-    unsigned n, room;
+    unsigned n, capacity;
     struct server_set *set;
     struct server_set *before; /* after commit: the replaced set */
 };

@@ -21,7 +21,7 @@ struct membership_slab {
     uint64_t used;
 };
 
-static struct membership_slab *membership_slab_with_room(const struct membership *r)
+static struct membership_slab *membership_slab_with_space(const struct membership *r)
 {
     list_for_each (node, &r->slabs) {
         struct membership_slab *slab = LIST_ENTRY(node, struct membership_slab, link);
@@ -34,7 +34,7 @@ static struct membership_slab *membership_slab_with_room(const struct membership
 
 static int membership_take_load(struct membership *r, struct upstream_server *server)
 {
-    struct membership_slab *slab = membership_slab_with_room(r);
+    struct membership_slab *slab = membership_slab_with_space(r);
     unsigned i;
 
     if (!slab) {

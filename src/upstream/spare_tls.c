@@ -150,11 +150,11 @@ bool spare_tls_fits(const struct spare_tls *t, const struct upstream_tls_conf *c
 {
     struct tls_profile *now = conf->slot ? tls_slot_current(conf->slot) : NULL;
     bool is_same = now && (now == t->profile || tls_profile_same(now, t->profile));
-    char room[SERVER_NAME_BYTES] = "";
+    char buffer[SERVER_NAME_BYTES] = "";
 
     tls_profile_release(now);
-    (void)server_tls_name(room, conf, t->conf.server->conf->address_text);
-    return is_same && strcmp(room, t->name) == 0;
+    (void)server_tls_name(buffer, conf, t->conf.server->conf->address_text);
+    return is_same && strcmp(buffer, t->name) == 0;
 }
 
 bool spare_tls_is_silent(const struct spare_tls *t)

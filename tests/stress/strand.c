@@ -49,7 +49,7 @@ struct driver {
     struct record *records[STRANDS];
     atomic_bool over;
     atomic_bool ended;
-    uint64_t n_accepted, n_refused, n_episodes, n_rooms, n_destroyed;
+    uint64_t n_accepted, n_refused, n_episodes, n_notified, n_destroyed;
 };
 
 static struct executor *e;
@@ -97,7 +97,7 @@ static void numbered_drop(struct task *t)
 static const struct task_type numbered_type = {
     .name = "numbered", .run = numbered_run, .drop = numbered_drop};
 
-static void on_room(void *cookie)
+static void on_capacity(void *cookie)
 {
     struct record *r = cookie;
 
@@ -105,7 +105,7 @@ static void on_room(void *cookie)
     STRESS_CHECK(!r->gone);
     STRESS_CHECK(r->refused);
     r->refused = false;
-    r->driver->n_rooms++;
+    r->driver->n_notified++;
 }
 
 static void make(struct driver *d, unsigned i)
@@ -113,7 +113,7 @@ static void make(struct driver *d, unsigned i)
     struct strand_conf conf = {.executor = e,
                                .loop = d->loop,
                                .max_pending_tasks = 1 + draw(d, MAX_OF_STRAND),
-                               .room = on_room};
+                               .on_capacity = on_capacity};
 
     conf.cookie = d->records[i] = calloc(1, sizeof(*d->records[i]));
     STRESS_CHECK(conf.cookie != NULL);
@@ -240,7 +240,7 @@ static void check_round(void)
     executor_stats(e, &stats);
     for (unsigned i = 0; i < LOOPS; i++) {
         n_accepted += drivers[i].n_accepted;
-        STRESS_CHECK(drivers[i].n_rooms == drivers[i].n_episodes);
+        STRESS_CHECK(drivers[i].n_notified == drivers[i].n_episodes);
     }
     STRESS_CHECK(atomic_load(&n_run) + atomic_load(&n_dropped) == n_accepted);
     STRESS_CHECK(stats.tasks_run == atomic_load(&n_run));
@@ -278,7 +278,7 @@ static void run_round(uint64_t round)
 int main(int argc, char **argv)
 {
     uint64_t load = stress_load(argc, argv, 100);
-    uint64_t run = 0, dropped = 0, refused = 0, rooms = 0, strands = 0;
+    uint64_t run = 0, dropped = 0, refused = 0, notified = 0, strands = 0;
 
     for (uint64_t round = 0; round < ROUNDS_MIN || stress_goes_on(round, load); round++) {
         run_round(round);
@@ -286,13 +286,13 @@ int main(int argc, char **argv)
         dropped += atomic_load(&n_dropped);
         for (unsigned i = 0; i < LOOPS; i++) {
             refused += drivers[i].n_refused;
-            rooms += drivers[i].n_rooms;
+            notified += drivers[i].n_notified;
             strands += drivers[i].n_destroyed;
         }
     }
-    STRESS_CHECK(run > 0 && dropped > 0 && rooms > 0);
+    STRESS_CHECK(run > 0 && dropped > 0 && notified > 0);
     printf("strand: %" PRIu64 " serials, %" PRIu64 " tasks run, %" PRIu64 " dropped, %" PRIu64
            " refused, room told %" PRIu64 " times\n",
-           strands, run, dropped, refused, rooms);
+           strands, run, dropped, refused, notified);
     return EXIT_SUCCESS;
 }

@@ -189,7 +189,7 @@ static inline void frame_model_check(const struct frame_model *m,
         while ((result = frame_decoder_next(&d, &m->conf, &in, &out)) != FRAME_DECODER_MORE)
             frame_model_compare(m, result, &out, &at);
         MUST(in.len == 0);
-        MUST(d.piece_room <= m->conf.max_length && (d.piece != NULL) == (d.piece_bytes > 0));
+        MUST(d.piece_capacity <= m->conf.max_length && (d.piece != NULL) == (d.piece_bytes > 0));
         MUST(!frame_decoder_is_between(&d) || d.piece == NULL);
         free(piece);
     }

@@ -8,7 +8,7 @@
 
 /*
  * loop_runner_create() / loop_runner_create_with(budget, max_pending_tasks):
- * A loop named "test" without a thread: io_ratio 50, a quantum of 100 ms and room for 65536 tasks,
+ * A loop named "test" without a thread: io_ratio 50, a quantum of 100 ms and space for 65536 tasks,
  * or as told.
  *
  * Thread: the test's

@@ -114,7 +114,7 @@ static void served_open_logs(void)
 
 void served_enter(void)
 {
-    struct listeners_env env = {.room = &served.room,
+    struct listeners_env env = {.connection_limit = &served.connection_limit,
                                 .descriptors = &served.descriptors,
                                 .admit = served_on_admit,
                                 .accepted = served_on_accepted,
@@ -125,7 +125,7 @@ void served_enter(void)
 
     log_lines_capture(LOG_LEVEL_INFO);
     served.before = process_descriptors();
-    connection_limit_init(&served.room, &(struct quota_conf){0});
+    connection_limit_init(&served.connection_limit, &(struct quota_conf){0});
     served.descriptors.max = 1000;
     for (unsigned i = 0; i < SERVED_LISTENERS; i++) {
         served.holders[i] = sockets_bound_everywhere(&served.addresses[i]);
@@ -162,7 +162,7 @@ void served_leave(void)
     served_end(served.workers);
     loop_runner_stop(served.control);
     ck_assert_uint_eq(atomic_load(&served.accepted), atomic_load(&served.ended));
-    ck_assert_uint_eq(atomic_load(&served.room.quota.open), 0);
+    ck_assert_uint_eq(atomic_load(&served.connection_limit.quota.open), 0);
     arena_release(served.listeners[0].memory);
     carry_over_destroy(served.carry_over);
     listeners_destroy(served.all);

@@ -23,7 +23,7 @@ struct served {
     struct loop_group *boss, *workers;
     struct loop *control;
     struct worker *worker_list[SERVED_WORKERS];
-    struct connection_limit room;
+    struct connection_limit connection_limit;
     struct descriptor_budget descriptors;
     struct listeners *all;
     struct carry_over *carry_over;

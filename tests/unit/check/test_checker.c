@@ -1089,7 +1089,7 @@ TEST(life, all_endpoints_can_be_removed_in_any_state)
     ck_assert_uint_eq(load_now().targets, 0);
     ck_assert_uint_eq(load_now().waiting, 0);
     UNTIL(load_now().under_way == 0);
-    on_loop(do_add_all, 1); /* there is room for others */
+    on_loop(do_add_all, 1); /* there is space for others */
     UNTIL(load_now().under_way == 1);
     close(filler);
     close(deaf);

@@ -13,7 +13,7 @@
 #include "support/names.h"
 #include "support/suite.h"
 
-/* Room for the struct of any section, so that a row can be tried without knowing which it has. */
+/* Space for the struct of any section, so that a row can be tried without knowing which it has. */
 static union {
     struct config config;
     struct server_boss_conf boss;

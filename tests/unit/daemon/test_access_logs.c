@@ -289,7 +289,7 @@ TEST(other, log_without_a_reader_is_closed_after_two_seconds)
     listeners[0].access_log.where = first;
     open_logs();
     al = access_logs_find(logs, first);
-    put_lines(al, line, 2500); /* pipe and writer have room for 64 kilobytes each */
+    put_lines(al, line, 2500); /* pipe and writer have space for 64 kilobytes each */
     UNTIL(unread_bytes(reader) > 0);
     listeners[0].access_log.where = "off";
     open_logs();

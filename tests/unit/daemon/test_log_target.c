@@ -275,7 +275,7 @@ static off_t file_bytes(void)
     return st.st_size;
 }
 
-/* The disk has room for that many more bytes; RLIM_INFINITY: for all. */
+/* The disk has space for that many more bytes; RLIM_INFINITY: for all. */
 static void leave_room(rlim_t bytes)
 {
     struct rlimit limit;
@@ -312,7 +312,7 @@ TEST(file, truncated_line_is_terminated_before_the_next_and_counted_as_dropped)
                                       "[^\n]* main: line 4\n$");
 }
 
-/* Room for the line, but not for the one that tells. */
+/* Space for the line, but not for the one that tells. */
 TEST(file, number_of_dropped_lines_is_logged_when_the_disk_has_space_again)
 {
     off_t line_bytes = open_on_small_disk();

@@ -1,6 +1,6 @@
 /*
- * engine/executor: threads by need, order, the bound and waiting for room, what it tells. Timers
- * and the end have their own files.
+ * engine/executor: threads by need, order, the bound and waiting for capacity, what it tells.
+ * Timers and the end have their own files.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -33,7 +33,7 @@ struct continued {
     int result;
 };
 
-/* Waits for room, and remembers as the how manieth it was told. */
+/* Waits for capacity, and remembers as the how manieth it was told. */
 struct waiting {
     struct executor_waiter waiter;
     int run_as; /* 0: not yet */
@@ -316,7 +316,7 @@ TEST(order_and_bound, continuation_of_a_task_is_accepted_beyond_the_bound_and_qu
     ck_assert_uint_eq(atomic_load(&tasks[MANY - 1].run), 1);
 }
 
-/* ---- room ---- */
+/* ---- capacity ---- */
 
 static void waiting_run(struct task *t)
 {
@@ -332,13 +332,13 @@ static void waiting_drop(struct task *t)
     atomic_fetch_add(&TIMER_OWNER(t, struct waiting, waiter.timer)->dropped, 1);
 }
 
-static void await_room(void *arg)
+static void await_capacity(void *arg)
 {
     static const struct task_type type = {"waiting", waiting_run, waiting_drop};
     struct waiting *w = arg;
 
     timer_init(&w->waiter.timer, &type);
-    executor_await_room(e, &w->waiter, loop_current());
+    executor_await_capacity(e, &w->waiter, loop_current());
 }
 
 static void read_run_as(void *arg)
@@ -373,7 +373,7 @@ TEST(room, waiters_for_capacity_are_notified_once_and_in_order)
     e = executor_runner_create(1, 16);
     fill(16);
     for (int i = 0; i < 3; i++)
-        loop_runner_call(loop, await_room, &waiting[i]);
+        loop_runner_call(loop, await_capacity, &waiting[i]);
     PAUSE_MS(20);
     ck_assert_int_eq(told(loop), 0);
     tasks_block_end(&block);
@@ -409,7 +409,7 @@ TEST(room, capacity_is_available_when_at_most_half_of_the_bound_is_pending)
     UNTIL(executor_runner_stats(e).tasks_pending == 0); /* it has begun */
     for (int i = 1; i <= 16; i++)
         ck_assert_int_eq(executor_submit(e, &step[i]), 0);
-    loop_runner_call(loop, await_room, &w);
+    loop_runner_call(loop, await_capacity, &w);
     for (unsigned pending = 16; pending > 8; pending--) {
         ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, pending);
         ck_assert_int_eq(told(loop), 0);
@@ -430,7 +430,7 @@ TEST(room, waiter_is_notified_at_once_when_capacity_is_available)
 
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
-    loop_runner_call(loop, await_room, &w);
+    loop_runner_call(loop, await_capacity, &w);
     UNTIL(told(loop) == 1);
     tasks_block_end(&block);
     executor_runner_destroy(e);
@@ -444,10 +444,10 @@ TEST(room, stop_ends_the_wait_for_capacity)
 
     e = executor_runner_create(1, 16);
     fill(16);
-    loop_runner_call(loop, await_room, &before);
+    loop_runner_call(loop, await_capacity, &before);
     executor_stop(e, UNTIL_LIMIT_NS);
     UNTIL(told(loop) == 1);
-    loop_runner_call(loop, await_room, &after); /* nor can one begin then */
+    loop_runner_call(loop, await_capacity, &after); /* nor can one begin then */
     UNTIL(told(loop) == 2);
     tasks_block_end(&block);
     executor_runner_destroy(e);
@@ -461,7 +461,7 @@ TEST(room, waiter_of_an_ended_loop_is_dropped)
 
     e = executor_runner_create(1, 16);
     fill(16);
-    loop_runner_call(loop, await_room, &w);
+    loop_runner_call(loop, await_capacity, &w);
     loop_runner_stop(loop);
     ck_assert_int_eq(atomic_load(&w.dropped), 0);
     tasks_block_end(&block);
@@ -478,7 +478,7 @@ TEST(room, waiter_without_an_executor_thread_retries_without_spinning)
     int64_t began_at_ns = clock_now_ns();
 
     e = executor_runner_create(1, 16);
-    loop_runner_call(loop, await_room, &w);
+    loop_runner_call(loop, await_capacity, &w);
     UNTIL(told(loop) == 1);
     ck_assert_int_ge(clock_now_ns() - began_at_ns, 10 * NS_PER_MS);
     executor_runner_destroy(e);

@@ -1,6 +1,6 @@
 /*
- * engine/executor, what producers get of its room when it is full: equal shares, in the order they
- * were refused.
+ * engine/executor, what producers get of its capacity when it is full: equal shares, in the order
+ * they were refused.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -96,8 +96,11 @@ static void on_turn(void *cookie)
 static void do_create(void *arg)
 {
     struct producer *p = arg;
-    struct strand_conf conf = {
-        .executor = e, .loop = p->loop, .max_pending_tasks = 64, .room = on_turn, .cookie = p};
+    struct strand_conf conf = {.executor = e,
+                               .loop = p->loop,
+                               .max_pending_tasks = 64,
+                               .on_capacity = on_turn,
+                               .cookie = p};
 
     ck_assert_int_eq(strand_create(&p->strand, &conf), 0);
 }

@@ -52,7 +52,7 @@ static struct tasks_block block;
 static struct record seen;
 static struct numbered tasks[MAX_TASKS];
 static struct tasks_counted direct[16]; /* submitted to the executor itself */
-static atomic_uint n_run, n_dropped, n_rooms;
+static atomic_uint n_run, n_dropped, n_notified;
 
 static void setup(void)
 {
@@ -61,7 +61,7 @@ static void setup(void)
     seen = (struct record){0};
     atomic_store(&n_run, 0);
     atomic_store(&n_dropped, 0);
-    atomic_store(&n_rooms, 0);
+    atomic_store(&n_notified, 0);
 }
 
 static void teardown(void)
@@ -113,31 +113,31 @@ static const struct task_type between_type = {"between", between_run, tasks_neve
 
 /* ---- doing things on the loop ---- */
 
-static void count_room(void *cookie)
+static void count_notified(void *cookie)
 {
     (void)cookie;
     ck_assert(loop_is_current(loop));
-    atomic_fetch_add(&n_rooms, 1);
+    atomic_fetch_add(&n_notified, 1);
 }
 
 struct creation {
     struct strand **out;
     unsigned max;
-    void (*room)(void *cookie);
+    void (*on_capacity)(void *cookie);
 };
 
 static void do_create(void *arg)
 {
     struct creation *c = arg;
     struct strand_conf conf = {
-        .executor = e, .loop = loop, .max_pending_tasks = c->max, .room = c->room};
+        .executor = e, .loop = loop, .max_pending_tasks = c->max, .on_capacity = c->on_capacity};
 
     ck_assert_int_eq(strand_create(c->out, &conf), 0);
 }
 
-static void create(struct strand **out, unsigned max, void (*room)(void *cookie))
+static void create(struct strand **out, unsigned max, void (*on_capacity)(void *cookie))
 {
-    struct creation c = {.out = out, .max = max, .room = room};
+    struct creation c = {.out = out, .max = max, .on_capacity = on_capacity};
 
     loop_runner_call(loop, do_create, &c);
 }
@@ -266,11 +266,11 @@ TEST(order, strand_yields_after_a_batch_and_continues_later)
 
 static void read_strand(void *arg)
 {
-    *(unsigned *)arg = atomic_load(&n_rooms);
+    *(unsigned *)arg = atomic_load(&n_notified);
 }
 
 /* As far as the loop has got with what it was told before. */
-static unsigned rooms(void)
+static unsigned notified(void)
 {
     unsigned n;
 
@@ -286,18 +286,18 @@ TEST(bounds, full_strand_refuses_and_notifies_once_when_half_of_it_is_free)
 {
     e = executor_runner_create(1, 10000);
     executor_runner_block(e, &block);
-    create(&strand, 4, count_room);
+    create(&strand, 4, count_notified);
     submit_numbered(0, 4);
     numbered_init(&tasks[4], &seen, 4);
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(submit(strand, &tasks[4].task), -EAGAIN);
     PAUSE_MS(10);
-    ck_assert_uint_eq(rooms(), 0);
+    ck_assert_uint_eq(notified(), 0);
     tasks_block_end(&block);
-    UNTIL(rooms() == 1);
+    UNTIL(notified() == 1);
     ck_assert_int_eq(submit(strand, &tasks[4].task), 0);
     UNTIL(atomic_load(&n_run) == 5);
-    ck_assert_uint_eq(rooms(), 1);
+    ck_assert_uint_eq(notified(), 1);
     destroy(strand);
 }
 
@@ -307,7 +307,7 @@ TEST(bounds, bound_of_the_executor_applies_to_the_tasks_of_all_strands)
 
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
-    create(&strand, 100, count_room);
+    create(&strand, 100, count_notified);
     submit_numbered(0, 16);
     ck_assert_uint_eq(executor_runner_stats(e).tasks_pending, 16);
     tasks_counted_init(&plain);
@@ -317,12 +317,12 @@ TEST(bounds, bound_of_the_executor_applies_to_the_tasks_of_all_strands)
         ck_assert_int_eq(submit(strand, &tasks[16].task), -EAGAIN);
     ck_assert_uint_eq(executor_runner_stats(e).tasks_rejected, 4);
     PAUSE_MS(10);
-    ck_assert_uint_eq(rooms(), 0);
+    ck_assert_uint_eq(notified(), 0);
     tasks_block_end(&block);
-    UNTIL(rooms() == 1);
+    UNTIL(notified() == 1);
     UNTIL(executor_runner_stats(e).tasks_pending == 0);
     PAUSE_MS(10);
-    ck_assert_uint_eq(rooms(), 1);
+    ck_assert_uint_eq(notified(), 1);
     destroy(strand);
 }
 
@@ -330,12 +330,12 @@ TEST(bounds, empty_strand_refused_by_a_full_executor_is_notified_of_capacity)
 {
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
-    create(&strand, 1, count_room);
+    create(&strand, 1, count_notified);
     fill_executor();
     numbered_init(&tasks[0], &seen, 0);
     ck_assert_int_eq(submit(strand, &tasks[0].task), -EAGAIN);
     tasks_block_end(&block);
-    UNTIL(rooms() == 1);
+    UNTIL(notified() == 1);
     ck_assert_int_eq(submit(strand, &tasks[0].task), 0);
     UNTIL(atomic_load(&n_run) == 1);
     destroy(strand);
@@ -344,11 +344,11 @@ TEST(bounds, empty_strand_refused_by_a_full_executor_is_notified_of_capacity)
 TEST(bounds, strand_refused_for_lack_of_a_thread_is_notified_of_capacity)
 {
     e = executor_runner_create(1, 16);
-    create(&strand, 1, count_room);
+    create(&strand, 1, count_notified);
     numbered_init(&tasks[0], &seen, 0);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
     ck_assert_int_eq(submit(strand, &tasks[0].task), -EAGAIN);
-    UNTIL(rooms() == 1);
+    UNTIL(notified() == 1);
     ck_assert_int_eq(submit(strand, &tasks[0].task), 0);
     UNTIL(atomic_load(&n_run) == 1);
     destroy(strand);
@@ -449,7 +449,7 @@ TEST(end, destroying_drops_queued_tasks)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
-    create(&strand, 20, count_room);
+    create(&strand, 20, count_notified);
     submit_numbered(0, 20);
     destroy(strand); /* its place is still queued */
     ck_assert_uint_eq(atomic_load(&n_dropped), 20);
@@ -471,7 +471,7 @@ TEST(end, destroying_lets_the_running_task_finish)
     pthread_barrier_init(&barrier, NULL, 2);
     tasks_meeting_init(&meeting, &barrier);
     e = executor_runner_create(1, 100);
-    create(&strand, 20, count_room);
+    create(&strand, 20, count_notified);
     ck_assert_int_eq(submit(strand, &meeting.timer.task), 0);
     UNTIL(executor_runner_stats(e).running_name);
     submit_numbered(0, 10);
@@ -482,7 +482,7 @@ TEST(end, destroying_lets_the_running_task_finish)
     ck_assert_uint_eq(atomic_load(&n_run), 0);
 }
 
-/* On the loop: make the room message come, and destroy the strand before the loop gets to it. */
+/* On the loop: make the notification come, and destroy the strand before the loop gets to it. */
 static void refuse_and_destroy(void *arg)
 {
     int rc;
@@ -502,11 +502,11 @@ TEST(end, destroyed_strand_gets_no_notification_that_was_on_its_way)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
-    create(&strand, 1, count_room);
+    create(&strand, 1, count_notified);
     numbered_init(&tasks[0], &seen, 0);
     loop_runner_call(loop, refuse_and_destroy, NULL);
     PAUSE_MS(10);
-    ck_assert_uint_eq(rooms(), 0);
+    ck_assert_uint_eq(notified(), 0);
     ck_assert_uint_eq(atomic_load(&n_run) + atomic_load(&n_dropped), 1);
 }
 
@@ -514,7 +514,7 @@ TEST(end, destroyed_strand_gets_no_later_notification_of_the_executor)
 {
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
-    create(&strand, 1, count_room);
+    create(&strand, 1, count_notified);
     fill_executor();
     numbered_init(&tasks[0], &seen, 0);
     ck_assert_int_eq(submit(strand, &tasks[0].task), -EAGAIN); /* waits for the executor */
@@ -522,7 +522,7 @@ TEST(end, destroyed_strand_gets_no_later_notification_of_the_executor)
     tasks_block_end(&block);
     UNTIL(executor_runner_stats(e).tasks_pending == 0);
     PAUSE_MS(10);
-    ck_assert_uint_eq(rooms(), 0);
+    ck_assert_uint_eq(notified(), 0);
 }
 
 TEST(end, destroyed_strand_gets_no_notification_after_a_failed_thread_start)
@@ -530,19 +530,19 @@ TEST(end, destroyed_strand_gets_no_notification_after_a_failed_thread_start)
     unsigned before;
 
     e = executor_runner_create(1, 16);
-    create(&strand, 1, count_room);
+    create(&strand, 1, count_notified);
     numbered_init(&tasks[0], &seen, 0);
     fault_plan(FAULT_PTHREAD_CREATE, 0, 1, EAGAIN);
     ck_assert_int_eq(submit(strand, &tasks[0].task), -EAGAIN);
     destroy(strand);
-    before = rooms(); /* 1 if that took longer than the executor waits */
+    before = notified(); /* 1 if that took longer than the executor waits */
     PAUSE_MS(20);
-    ck_assert_uint_eq(rooms(), before);
+    ck_assert_uint_eq(notified(), before);
 }
 
-static void destroy_in_room(void *cookie)
+static void destroy_when_notified(void *cookie)
 {
-    count_room(cookie);
+    count_notified(cookie);
     strand_destroy(strand);
 }
 
@@ -550,12 +550,12 @@ TEST(end, strand_may_be_destroyed_in_its_notification)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
-    create(&strand, 2, destroy_in_room);
+    create(&strand, 2, destroy_when_notified);
     submit_numbered(0, 2);
     numbered_init(&tasks[2], &seen, 2);
     ck_assert_int_eq(submit(strand, &tasks[2].task), -EAGAIN);
     tasks_block_end(&block);
-    UNTIL(rooms() == 1);
+    UNTIL(notified() == 1);
     UNTIL(atomic_load(&n_run) + atomic_load(&n_dropped) == 2);
 }
 
@@ -567,7 +567,7 @@ TEST(end, a_strand_outlives_its_loop)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
-    create(&strand, 2, count_room);
+    create(&strand, 2, count_notified);
     submit_numbered(0, 2);
     numbered_init(&tasks[2], &seen, 2);
     ck_assert_int_eq(submit(strand, &tasks[2].task), -EAGAIN);
@@ -575,14 +575,14 @@ TEST(end, a_strand_outlives_its_loop)
     tasks_block_end(&block);
     UNTIL(atomic_load(&n_run) == 2);
     strand_destroy(strand);
-    ck_assert_uint_eq(atomic_load(&n_rooms), 0);
+    ck_assert_uint_eq(atomic_load(&n_notified), 0);
 }
 
 TEST(end, stopped_executor_runs_the_tasks_of_strands_within_the_timeout)
 {
     e = executor_runner_create(2, 1000);
     executor_runner_block(e, &block);
-    create(&strand, MAX_TASKS, count_room);
+    create(&strand, MAX_TASKS, count_notified);
     submit_numbered(0, MAX_TASKS); /* more than a batch */
     executor_stop(e, UNTIL_LIMIT_NS);
     tasks_block_end(&block);
@@ -620,19 +620,19 @@ TEST(end, stop_with_timeout_0_drops_queued_tasks_of_running_and_waiting_strands)
     destroy(other);
 }
 
-/* -EAGAIN would promise room that never comes. */
+/* -EAGAIN would promise capacity that never comes. */
 TEST(end, full_strand_of_a_stopping_executor_returns_eshutdown)
 {
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
-    create(&strand, 1, count_room);
+    create(&strand, 1, count_notified);
     submit_numbered(0, 1);
     executor_stop(e, UNTIL_LIMIT_NS);
     numbered_init(&tasks[1], &seen, 1);
     ck_assert_int_eq(submit(strand, &tasks[1].task), -ESHUTDOWN);
     tasks_block_end(&block);
     executor_runner_end(e);
-    ck_assert_uint_eq(rooms(), 0);
+    ck_assert_uint_eq(notified(), 0);
     destroy(strand);
 }
 
@@ -640,14 +640,14 @@ TEST(end, strand_waiting_for_capacity_is_notified_of_the_stop)
 {
     e = executor_runner_create(1, 16);
     executor_runner_block(e, &block);
-    create(&strand, 1, count_room);
+    create(&strand, 1, count_notified);
     fill_executor();
     numbered_init(&tasks[0], &seen, 0);
     ck_assert_int_eq(submit(strand, &tasks[0].task), -EAGAIN);
     executor_stop(e, UNTIL_LIMIT_NS);
-    UNTIL(rooms() == 1);
+    UNTIL(notified() == 1);
     ck_assert_int_eq(submit(strand, &tasks[0].task), -ESHUTDOWN);
-    ck_assert_uint_eq(rooms(), 1);
+    ck_assert_uint_eq(notified(), 1);
     tasks_block_end(&block);
     destroy(strand);
 }
@@ -656,12 +656,12 @@ TEST(end, full_strand_is_notified_when_its_tasks_are_dropped)
 {
     e = executor_runner_create(1, 100);
     executor_runner_block(e, &block);
-    create(&strand, 2, count_room);
+    create(&strand, 2, count_notified);
     submit_numbered(0, 2);
     numbered_init(&tasks[2], &seen, 2);
     ck_assert_int_eq(submit(strand, &tasks[2].task), -EAGAIN);
     executor_stop(e, 0);
-    UNTIL(rooms() == 1);
+    UNTIL(notified() == 1);
     tasks_block_end(&block);
     destroy(strand);
 }
@@ -669,7 +669,7 @@ TEST(end, full_strand_is_notified_when_its_tasks_are_dropped)
 TEST_ABORTS(end, submitting_on_another_thread_than_the_loops_is_a_bug)
 {
     e = executor_runner_create(1, 100);
-    create(&strand, 2, count_room);
+    create(&strand, 2, count_notified);
     numbered_init(&tasks[0], &seen, 0);
     ck_assert_int_eq(strand_submit(strand, &tasks[0].task), 0);
 }
@@ -686,7 +686,7 @@ struct race {
     unsigned n_accepted;
 };
 
-static void race_room(void *cookie)
+static void race_notified(void *cookie)
 {
     ck_assert_uint_eq(*(unsigned *)cookie, 0); /* it was destroyed */
 }
@@ -701,7 +701,7 @@ static void race_submit(void *arg)
         struct strand_conf conf = {.executor = e,
                                    .loop = loop,
                                    .max_pending_tasks = 2 + i,
-                                   .room = race_room,
+                                   .on_capacity = race_notified,
                                    .cookie = &gone[i]};
         unsigned accepted = 0;
 

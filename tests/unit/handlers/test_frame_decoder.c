@@ -258,7 +258,7 @@ TEST(frame_decoder, partial_frame_allocates_no_more_than_the_received_bytes_need
 
     ck_assert_str_eq(found(&conf, STREAM("\3\0\0\0abc")), "");
     ck_assert_uint_eq(d.piece_bytes, 7);
-    ck_assert_uint_le(d.piece_room, 256);
+    ck_assert_uint_le(d.piece_capacity, 256);
     ck_assert(!frame_decoder_is_between(&d));
     frame_decoder_clear(&d);
     ck_assert_str_eq(found(&conf, STREAM("\0\0\0\1")), "");
@@ -393,7 +393,7 @@ TEST(frame_decoder, an_input_without_delimiters_takes_no_more_than_the_longest_f
         struct frame_decoder_bytes in = {stream, sizeof(stream)}, out;
 
         ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_MORE);
-        ck_assert_uint_le(d.piece_room, i == 0 ? 1000 : 0);
+        ck_assert_uint_le(d.piece_capacity, i == 0 ? 1000 : 0);
         ck_assert(!frame_decoder_is_between(&d));
     }
 }

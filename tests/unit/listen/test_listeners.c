@@ -27,7 +27,7 @@ static struct loop_group *boss;
 static struct listeners *listeners;
 static struct address addresses[2];
 static struct listener_conf conf;
-static struct connection_limit room;
+static struct connection_limit limit;
 static struct access_log *access_log; /* NULL: off */
 static atomic_uint accepted, opened, stopped;
 static atomic_bool preface; /* of the last accepted */
@@ -74,7 +74,7 @@ static void setup(void)
         .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS}, .max_pending_tasks = 64}};
 
     log_lines_capture(LOG_LEVEL_INFO);
-    connection_limit_init(&room, &(struct quota_conf){0});
+    connection_limit_init(&limit, &(struct quota_conf){0});
     for (int i = 0; i < 2; i++)
         holders[i] = sockets_bound(&addresses[i]);
     conf = (struct listener_conf){.name = "front",
@@ -97,7 +97,7 @@ static struct access_log *find_access_log(void *cookie, const char *where)
 static int create(void)
 {
     struct listeners_env env = {.boss = boss,
-                                .room = &room,
+                                .connection_limit = &limit,
                                 .admit = on_admit,
                                 .accepted = on_accepted,
                                 .opened = on_opened,
@@ -290,7 +290,7 @@ TEST(listeners, listener_of_a_boss_stopped_by_its_timeout_is_closed_without_acce
 /* One client at a time: a place that is not given back keeps the next one out. */
 static void start_with_one_place(enum quota_over over)
 {
-    connection_limit_init(&room, &(struct quota_conf){.max_connections = 1});
+    connection_limit_init(&limit, &(struct quota_conf){.max_connections = 1});
     conf.quota.max_connections = 1;
     conf.over_limit = over;
     ck_assert_int_eq(create(), 0);
@@ -301,7 +301,7 @@ static void stop_with_all_places_free(void)
 {
     listeners_stop(listeners);
     UNTIL(atomic_load(&stopped) == 1);
-    ck_assert_uint_eq(atomic_load(&room.quota.open), 0);
+    ck_assert_uint_eq(atomic_load(&limit.quota.open), 0);
 }
 
 TEST_EACH(listeners, connection_of_a_client_that_no_worker_takes_is_not_counted, 2)

@@ -27,7 +27,7 @@ static struct loop *control;
 static struct listeners *listeners;
 static struct address a;
 static struct listener_conf conf;
-static struct connection_limit room;
+static struct connection_limit limit;
 static atomic_uint accepted, stopped;
 static unsigned before;
 
@@ -115,7 +115,7 @@ static void setup(void)
         .pool = 1,
         .n_loops = 2,
         .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS}, .max_pending_tasks = 64}};
-    struct listeners_env env = {.room = &room,
+    struct listeners_env env = {.connection_limit = &limit,
                                 .store = &store,
                                 .admit = on_admit,
                                 .accepted = on_accepted,
@@ -124,7 +124,7 @@ static void setup(void)
                                 .replaced = on_replaced};
 
     log_lines_capture(LOG_LEVEL_INFO);
-    connection_limit_init(&room, &(struct quota_conf){0});
+    connection_limit_init(&limit, &(struct quota_conf){0});
     conf = (struct listener_conf){.name = "front",
                                   .addresses = &a,
                                   .n_addresses = 1,

@@ -427,7 +427,7 @@ TEST(resolver, names_that_fail_together_are_retried_up_to_a_fifth_earlier)
     ck_assert_int_le(most_ns - until_ns, LATER);
 }
 
-/* The control loop has no room for what an executor hands to it, for a moment. */
+/* The control loop has no space for what an executor hands to it, for a moment. */
 TEST(resolver, answers_during_a_blocked_control_loop_are_not_lost)
 {
     struct budget_conf budget = {.io_ratio = 50, .quantum_ns = 100 * NS_PER_MS};

@@ -39,7 +39,7 @@ struct offload {
     atomic_uint run;
     atomic_uint dropped;
     atomic_uint n_pauses;
-    atomic_uint n_rooms;
+    atomic_uint n_notified;
     atomic_bool eof;
     atomic_bool closed;
 };
@@ -133,12 +133,12 @@ static void offload_submit(struct offload *o, struct chunk *c)
     channel_stop_reading(&o->channel, CHANNEL_STOP_RECEIVER);
 }
 
-static void on_room(void *cookie)
+static void on_capacity(void *cookie)
 {
     struct offload *o = cookie;
     struct chunk *c = o->kept;
 
-    atomic_fetch_add(&o->n_rooms, 1);
+    atomic_fetch_add(&o->n_notified, 1);
     ck_assert_ptr_nonnull(c);
     o->kept = NULL;
     offload_submit(o, c);
@@ -197,7 +197,7 @@ static void do_start(void *arg)
     struct strand_conf conf = {.executor = e,
                                .loop = loop,
                                .max_pending_tasks = MAX_CHUNKS,
-                               .room = on_room,
+                               .on_capacity = on_capacity,
                                .cookie = &offload};
     int *fd = arg;
 
@@ -254,7 +254,7 @@ TEST(offload, input_beyond_a_slow_executor_waits_in_the_socket_and_arrives_in_or
     UNTIL(atomic_load(&offload.done) == STREAM_BYTES);
     UNTIL(atomic_load(&offload.eof));
     ck_assert_uint_gt(atomic_load(&offload.n_pauses), 0);
-    ck_assert_uint_eq(atomic_load(&offload.n_rooms), atomic_load(&offload.n_pauses));
+    ck_assert_uint_eq(atomic_load(&offload.n_notified), atomic_load(&offload.n_pauses));
     ck_assert_uint_le(atomic_load(&offload.most), MAX_CHUNKS + 1); /* and the one that runs */
     ck_assert_uint_eq(atomic_load(&offload.run), atomic_load(&offload.accepted));
 }

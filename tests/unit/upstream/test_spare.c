@@ -18,7 +18,7 @@
 
 #define KEEP  3
 #define MANY  16         /* enough for one to draw nearly all of the jitter */
-#define PLACE (MANY + 1) /* room for those that a test has accepted */
+#define PLACE (MANY + 1) /* space for those that a test has accepted */
 
 /* With UNTIL_LIMIT_NS, what a test waits for could be the age limit, which is a quarter shorter. */
 #define NEVER_TOO_OLD_NS (100 * UNTIL_LIMIT_NS)

@@ -47,9 +47,9 @@ static struct {
     struct loop *loop; /* the only one of `workers` */
     struct worker *worker;
     struct listeners *listeners;
-    struct connection_limit room;
+    struct connection_limit connection_limit;
     atomic_bool draining;
-    struct address address[2]; /* address_parse() wants room for two */
+    struct address address[2]; /* address_parse() wants space for two */
     struct listener_conf listener_conf;
     struct busy *backlog;
     struct task spinning;
@@ -157,7 +157,7 @@ static struct loop_group *open_group(const char *name, unsigned io_ratio)
 static void open_server(const char *port, unsigned io_ratio)
 {
     struct worker_env worker_env = {.draining = &host.draining, .ended = on_ended};
-    struct listeners_env listeners_env = {.room = &host.room,
+    struct listeners_env listeners_env = {.connection_limit = &host.connection_limit,
                                           .admit = on_admit,
                                           .accepted = on_accepted,
                                           .opened = on_socket,
@@ -180,7 +180,7 @@ static void open_server(const char *port, unsigned io_ratio)
                                                 .backlog = BACKLOG,
                                                 .reuseport = 1};
     listeners_env.boss = host.boss;
-    connection_limit_init(&host.room, &(struct quota_conf){0});
+    connection_limit_init(&host.connection_limit, &(struct quota_conf){0});
     if (worker_create(&host.worker, host.loop, &worker_env) < 0 ||
         listeners_create(&host.listeners, &listeners_env) < 0 ||
         listeners_prepare(host.listeners, &sources, &change) < 0)
