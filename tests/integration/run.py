@@ -2,7 +2,7 @@
 """Integration tests: the real daemon, real clients, real sockets.
 
     python3 tests/integration/run.py --reactord build/reactord [-k WORD]... [-v] [--jobs N] [--keep]
-                                     [--long] [--sanitized] [--allow-missing] [--list]
+                                     [--slowest N] [--long] [--sanitized] [--allow-missing] [--list]
 
 Each test_THEME.py holds the tests of one theme as functions with @test; a test's doc string is the
 sentence that is printed for it. ORDER below puts first what everything after it needs, so that of many
@@ -12,6 +12,7 @@ A test runs in a process group of its own with a directory of its own. What it l
 with the group; its directory goes too, unless the test fails or --keep is given. When a test fails, the
 configuration and the log of its daemons are printed. Nothing but the loopback interface is used. The
 programs are copied first, to where any user may run them: no test depends on the folder of the clone.
+--slowest prints the tests that took longest, and the processor time of all.
 
 A test whose client program is not installed fails; with --allow-missing it is skipped. --sanitized
 (found out by itself for gcc's and clang's sanitisers) gives everything more time, asks nothing about
@@ -156,6 +157,7 @@ class Runner:
         self.directory = directory
         self.counts = dict.fromkeys(WORDS, 0)
         self.skipped = {}  # reason: titles
+        self.ended = []
 
     def all(self, cases):
         waiting, running = list(enumerate(cases)), []
@@ -191,6 +193,7 @@ class Runner:
 
     def _end(self, run, code):
         report = run.report()
+        self.ended.append(run)
         if code == FAILED and not report:
             report = "the test's process died"
         self._line(run.case, code, report, run)
@@ -198,6 +201,12 @@ class Runner:
             print(f"    its files: {run.context.dir}\n    it took {run.times()}", flush=True)
         elif not self.arguments.keep:
             shutil.rmtree(run.context.dir)
+
+    def slowest(self, count):
+        """The tests that took longest, one a line, below what all took of the processor."""
+        ended = sorted(self.ended, key=lambda run: run.took_s, reverse=True)
+        lines = [f"{run.took_s:6.1f} s, {run.cpu_s:5.1f} s of processor time: {run.case.title}" for run in ended[:count]]
+        return "\n".join([f"all: {sum(run.cpu_s for run in ended):.1f} s of processor time", *lines])
 
     def _line(self, case, code, report, run=None):
         self.counts[code] += 1
@@ -241,6 +250,7 @@ def _parse_arguments():
                         help="only tests with that in their line; may be given again, for more")
     parser.add_argument("-v", "--verbose", action="store_true", help="times, and what tests print")
     parser.add_argument("--jobs", type=int, default=1, help="tests at a time (%(default)s)")
+    parser.add_argument("--slowest", metavar="N", type=int, help="at the end, name those that took longest")
     parser.add_argument("--keep", action="store_true", help="keep the tests' directories")
     parser.add_argument("--long", action="store_true", help="load for half a minute, not seconds")
     parser.add_argument("--sanitized", action="store_true", help="more time, no memory limits")
@@ -284,6 +294,8 @@ def main():
         if os.listdir(directory) == ["bin"]:
             shutil.rmtree(directory)
     counts = runner.counts
+    if arguments.slowest:
+        print(runner.slowest(arguments.slowest))
     for reason, titles in runner.skipped.items():
         print(f"skipped {len(titles)}: {reason}: {'; '.join(titles[:2])}{' ...' if len(titles) > 2 else ''}")
     print(f"integration: {counts[PASSED]} passed, {counts[FAILED]} failed, "
