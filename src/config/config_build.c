@@ -13,6 +13,7 @@
 #include "config/foreign_words.h"
 #include "config/option_kind.h"
 #include "net/address.h"
+#include "upstream/upstream.h"
 
 #define TITLES_BYTES 128
 

@@ -19,6 +19,7 @@
 #include "config/diagnostics.h"
 #include "config/option_need.h"
 #include "net/address.h"
+#include "upstream/upstream.h"
 
 struct config_check {
     const struct config *config;
@@ -58,7 +59,7 @@ static void config_check_upstream_name(const struct config_check *c,
     const struct server_conf *server = &c->config->server;
     struct diagnostics_suggestion near;
 
-    if (server_conf_find_upstream(&c->config->server, name) >= 0)
+    if (config_listen_find_upstream(c->config, name) >= 0)
         return;
     diagnostics_suggest(&near, name);
     for (unsigned i = 0; i < server->n_upstreams; i++)
@@ -241,7 +242,7 @@ static void config_check_follow(const struct config_check *c, const struct liste
 {
     for (unsigned i = 0; i <= proxy->n_routes; i++) {
         const char *name = listener_conf_target(proxy, i);
-        int next = name ? server_conf_find_upstream(&c->config->server, name) : -1;
+        int next = name ? config_listen_find_upstream(c->config, name) : -1;
 
         if (next < 0 || q->found[next])
             continue;

@@ -8,6 +8,7 @@
 #include "handlers/fault_handler.h"
 #include "handlers/pipeline_template.h"
 #include "listen/listener.h"
+#include "upstream/upstream.h"
 
 /* Report a ${value} above frame_max_length at the line of ${key}, or else of frame_max_length. */
 static void config_listen_check_within(const struct config_section *section, const char *key,
@@ -151,12 +152,20 @@ static void config_listen_check_servers(const struct config *config,
     }
 }
 
+int config_listen_find_upstream(const struct config *config, const char *name)
+{
+    for (unsigned i = 0; i < config->server.n_upstreams; i++)
+        if (strcmp(config->server.upstreams[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
 static void config_listen_check_mirror(const struct config *config,
                                        const struct config_section *section,
                                        struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
-    int i = conf->mirror ? server_conf_find_upstream(&config->server, conf->mirror) : -1;
+    int i = conf->mirror ? config_listen_find_upstream(config, conf->mirror) : -1;
     const struct upstream_conf *up;
 
     if (i < 0)

@@ -17,4 +17,7 @@ struct diagnostics;
 void config_listen_check(const struct config *config, const struct config_section *section,
                          struct diagnostics *diagnostics);
 
+/* config_listen_find_upstream(config, name): return the index of the upstream, or -1. */
+int config_listen_find_upstream(const struct config *config, const char *name);
+
 #endif

@@ -10,6 +10,7 @@
 #include "net/address.h"
 #include "tls/tls_profile.h"
 #include "tls/tls_slot.h"
+#include "upstream/upstream.h"
 
 #define CONFIG_TLS_WHY_BYTES 1024
 

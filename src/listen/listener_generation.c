@@ -15,6 +15,7 @@
 #include "stats/access_log.h"
 #include "stats/counters_set.h"
 #include "stats/figure.h"
+#include "upstream/upstream.h"
 
 static struct listener_generation *listener_generation_current(const struct listener *ls)
 {

@@ -22,6 +22,7 @@
 
 struct access_log;
 struct connection_limit;
+struct counters_report;
 struct descriptor_budget;
 struct executor;
 struct listener_generation;

@@ -10,6 +10,7 @@
 #include "server/upstreams.h"
 #include "sessions/workers.h"
 #include "upstream/membership_admin.h"
+#include "upstream/upstream.h"
 
 /* ---- control loop ---- */
 

@@ -3,7 +3,6 @@
 #define SERVER_SERVER_CONF_H
 
 #include <stdint.h>
-#include <string.h>
 
 #include "engine/affinity.h"
 #include "engine/chooser.h"
@@ -12,7 +11,8 @@
 #include "sessions/overload.h"
 #include "tls/tls_conf.h"
 #include "tls/tls_handshakes.h"
-#include "upstream/upstream.h"
+
+struct upstream_conf;
 
 /* Limits of the numbers of threads. */
 #define SERVER_BOSS_MAX    64
@@ -70,19 +70,5 @@ struct server_conf {
     struct overload_conf overload;
     unsigned set_aside; /* descriptors reserved for the layers above */
 };
-
-/*
- * server_conf_find_upstream(conf, name):
- * Index of the upstream ${name} in ${conf}.
- *
- * Errors: -1 (not found)
- */
-static inline int server_conf_find_upstream(const struct server_conf *conf, const char *name)
-{
-    for (unsigned i = 0; i < conf->n_upstreams; i++)
-        if (strcmp(conf->upstreams[i].name, name) == 0)
-            return (int)i;
-    return -1;
-}
 
 #endif

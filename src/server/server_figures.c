@@ -22,6 +22,7 @@
 #include "stats/loop_figures.h"
 #include "tls/tls_handshakes.h"
 #include "tls/tls_memory.h"
+#include "upstream/upstream.h"
 #include "upstream/upstream_figures.h"
 
 /* Show at most so many certificates: those that expire first. */

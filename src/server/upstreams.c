@@ -10,6 +10,7 @@
 #include "engine/loop.h"
 #include "names/resolver.h"
 #include "server/server_conf.h"
+#include "upstream/upstream.h"
 #include "upstream/upstream_change.h"
 
 /*

@@ -11,6 +11,7 @@
 #include "net/channel.h"
 #include "service/relay.h"
 #include "service/session.h"
+#include "upstream/upstream.h"
 
 struct proxy_dial;
 struct proxy_pause;

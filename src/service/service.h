@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "net/channel.h"
-#include "upstream/upstream.h"
 
 struct chooser_rounds;
 struct admission;
@@ -25,6 +24,7 @@ struct service_ops;
 struct mirror_plan;
 struct session_tls_conf;
 struct throttle_plan;
+struct upstream;
 
 /* Limits of one session. A timeout of 0 is off. */
 struct session_conf {

@@ -36,6 +36,7 @@ struct session_hello;
 struct session_preface;
 struct session_tls;
 struct spare_pool;
+struct upstream_server;
 
 #define SESSION_LEGS 2
 

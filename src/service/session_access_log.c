@@ -12,6 +12,7 @@
 #include "stats/access_log.h"
 #include "stats/access_log_format.h"
 #include "stats/access_log_record.h"
+#include "upstream/upstream.h"
 
 void session_access_log_begin(struct session *s)
 {

@@ -17,6 +17,7 @@
 #include "server/server_conf.h"
 #include "stress/stress.h"
 #include "support/sockets.h"
+#include "upstream/upstream.h"
 
 #define CLIENTS    6
 #define MAX_BYTES  150000

@@ -13,6 +13,7 @@
 #include "support/fault.h"
 #include "support/text_file.h"
 #include "support/suite.h"
+#include "upstream/upstream.h"
 
 #define ECHO   "[listen e]\naddress = 127.0.0.1:7\nservice = echo\n"
 #define PROXY  "[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nupstream = u\n"

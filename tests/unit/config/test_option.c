@@ -12,6 +12,7 @@
 #include "handlers/handler_type.h"
 #include "support/names.h"
 #include "support/suite.h"
+#include "upstream/upstream.h"
 
 /* Space for the struct of any section, so that a row can be tried without knowing which it has. */
 static union {

@@ -14,6 +14,7 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/upstream.h"
 
 #define LIMIT_NS (200 * NS_PER_MS)
 

@@ -17,6 +17,7 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/upstream.h"
 
 #define LINE        "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"
 #define MARK        "\r\n\r\n\0\r\nQUIT\n"

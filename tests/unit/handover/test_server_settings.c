@@ -17,6 +17,7 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/upstream.h"
 
 #define LINE "there names=0 weight=1 max_connections=0 check=-:0 backup=0 disabled=0\n"
 

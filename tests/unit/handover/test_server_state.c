@@ -16,6 +16,7 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/upstream.h"
 
 static struct address addresses[2], upstream_address;
 static struct listener_conf listeners[2];

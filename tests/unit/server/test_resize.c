@@ -19,6 +19,7 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/upstream.h"
 
 #define SPARES 4
 

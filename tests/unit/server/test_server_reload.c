@@ -18,6 +18,7 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/upstream.h"
 
 #define CHURN_RELOADS 60
 

@@ -15,6 +15,7 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/upstream.h"
 
 #define WORKERS 2
 

@@ -8,6 +8,7 @@
 #include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/suite.h"
+#include "upstream/upstream.h"
 
 static struct host host;
 static struct address address;

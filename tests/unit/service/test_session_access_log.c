@@ -29,6 +29,7 @@
 #include "support/suite.h"
 #include "support/until.h"
 #include "upstream/route.h"
+#include "upstream/upstream.h"
 #include "upstream/upstream_change.h"
 
 static struct host host;

@@ -14,6 +14,7 @@
 #include "support/suite.h"
 #include "support/until.h"
 #include "upstream/route.h"
+#include "upstream/upstream.h"
 
 #define HEADER "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"
 

@@ -16,6 +16,7 @@
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "upstream/upstream.h"
 
 #define DENIED  "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\r\n"
 #define ALLOWED "PROXY TCP4 192.0.3.1 198.51.100.1 56324 443\r\n"
