@@ -178,6 +178,20 @@ TEST_EACH(compare, changed_words_of_a_server_line_are_reported, ARRAY_LEN(server
     ck_assert_str_eq(changes_to(text), line);
 }
 
+TEST(compare, changed_words_of_a_server_line_are_whole_up_to_206_bytes)
+{
+    char name[64], text[512], after[256], line[512];
+
+    memset(name, 'n', 63);
+    name[63] = '\0';
+    snprintf(after, sizeof(after), "%s.%s.%s.nn:80 weight=2", name, name, name);
+    ck_assert_uint_eq(strlen(after), 206);
+    run_with(PROXY "[upstream u]\nserver.a = 127.0.0.1:9 weight=1\n");
+    snprintf(text, sizeof(text), PROXY "[upstream u]\nserver.a = %s\n", after);
+    snprintf(line, sizeof(line), "[upstream u] server.a: 127.0.0.1:9 weight=1 -> %s (live)", after);
+    ck_assert_str_eq(changes_to(text), line);
+}
+
 TEST(compare, changed_part_of_long_values_is_reported)
 {
     char before[1024] = ECHO "deny = ", after[2048];

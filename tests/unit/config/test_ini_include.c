@@ -2,6 +2,8 @@
  * config/ini_include, config/ini_environment: files in files, and variables in values; each problem
  * where it stands.
  */
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +119,32 @@ TEST(files_and_variables, file_that_cannot_be_included_is_reported_at_its_includ
         "t.ini:4: include: the environment variable NONE is not set (${NAME:-DEFAULT} gives a "
         "default)\n"
         "t.ini:7: include: must come before the first section of a file\n");
+    ck_assert_str_eq(value("a", "x"), "1");
+}
+
+/* Of scandir(3); root may read each directory. */
+static int directory_error;
+
+int scandir(const char *path, struct dirent ***list, int (*select)(const struct dirent *),
+            int (*compare)(const struct dirent **, const struct dirent **))
+{
+    int (*next)(const char *, struct dirent ***, int (*)(const struct dirent *),
+                int (*)(const struct dirent **, const struct dirent **)) =
+        dlsym(RTLD_NEXT, "scandir");
+
+    if (directory_error == 0)
+        return next(path, list, select, compare);
+    errno = directory_error;
+    return -1;
+}
+
+TEST(files_and_variables, directory_that_cannot_be_read_is_reported_at_its_include)
+{
+    ck_assert_int_eq(mkdir("d", 0700), 0);
+    directory_error = EACCES;
+    config_file_scan_text("\ninclude = d\n[a]\nx = 1\n");
+    ck_assert_str_eq(config_file.problems,
+                     "t.ini:2: include: 'd' cannot be read: Permission denied\n");
     ck_assert_str_eq(value("a", "x"), "1");
 }
 

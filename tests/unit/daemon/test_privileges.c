@@ -152,6 +152,26 @@ TEST(privileges, unprivileged_process_may_only_keep_its_user)
     ck_assert_int_eq(privileges_lookup(&p, NULL, "daemon"), -EPERM);
 }
 
+#define UID 4200000001u
+#define GID 12345u
+
+static const struct {
+    uid_t real_uid, uid;
+    gid_t real_gid, gid;
+} others[] = {{UID, 2, GID, GID}, {2, UID, GID, GID}, {UID, UID, GID, 2}, {UID, UID, 2, GID}};
+
+TEST_EACH(privileges, process_started_for_another_user_or_group_is_refused, ARRAY_LEN(others))
+{
+    struct privileges p;
+
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(setresgid(others[_i].real_gid, others[_i].gid, others[_i].gid), 0);
+    ck_assert_int_eq(setresuid(others[_i].real_uid, others[_i].uid, others[_i].uid), 0);
+    ck_assert_int_eq(privileges_lookup(&p, UNKNOWN_ID, "12345"), -EPERM);
+    EXPECT_LOG_LINES("only root can change to uid " UNKNOWN_ID " gid 12345; this process has", 1);
+}
+
 TEST(privileges, failed_drop_is_an_error)
 {
     struct privileges p;

@@ -185,6 +185,34 @@ TEST(away, callbacks_of_a_poll_that_returns_late_see_the_extended_deadline)
     ck_assert_int_le(due_at_ns, ended_at_ns + NS_PER_MS);
 }
 
+static void look_run(struct task *t)
+{
+    due_at_ns = loop_due_ns(loop, began_at_ns, NS_PER_MS);
+    ended_at_ns = clock_now_ns();
+    atomic_store(&TIMER_OWNER(t, struct judge, timer)->run, true);
+}
+
+static const struct task_type look_type = {.name = "look", .run = look_run};
+
+/* The only timer is due in a second, and the poll returns late. */
+static void sleep_long(void *arg)
+{
+    (void)arg;
+    began_at_ns = clock_now_ns();
+    other.timer.task.type = &look_type;
+    loop_schedule(loop, &other.timer, NS_PER_S);
+    fault_plan(FAULT_EPOLL_WAIT, 0, 1, FAULT_SLOW);
+}
+
+TEST(away, deadline_early_in_a_sleep_that_ends_late_is_unchanged)
+{
+    loop_runner_call(loop, sleep_long, NULL);
+    UNTIL(atomic_load(&other.run));
+    ck_assert_int_ge(ended_at_ns, began_at_ns + NS_PER_S + FAULT_SLOW_MS * NS_PER_MS);
+    if (ended_at_ns < began_at_ns + 2 * NS_PER_S - NS_PER_MS) /* else the absence may begin first */
+        ck_assert_int_eq(due_at_ns, began_at_ns + NS_PER_MS);
+}
+
 static void look_due(void *arg)
 {
     due_at_ns = loop_due_ns(loop, began_at_ns, *(int64_t *)arg);

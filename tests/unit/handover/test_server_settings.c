@@ -173,6 +173,20 @@ TEST(server_settings, settings_reported_at_run_time_replace_all_earlier_settings
     ck_assert(!server_pause_is_any(server));
 }
 
+#define NAME "there names=1 weight=1 max_connections=0 check=-:0 backup=0 disabled=0\n"
+
+TEST(server_settings, settings_of_one_address_of_a_name_wait_for_its_lookup)
+{
+    server_destroy(server);
+    servers[1].names = UPSTREAM_NAME_EACH;
+    servers[1].addresses = NULL;
+    servers[1].n_addresses = 0;
+    ck_assert_int_eq(server_create(&server, &conf, &(struct server_events){0}), 0);
+    use("set server back/b@127.0.0.1:1001 drain,3 " NAME);
+    ck_assert_str_eq(write_text(), "set server back/b@127.0.0.1:1001 drain,3 " NAME);
+    EXPECT_LOG_LINES("upgrade: 1 settings made by an administrator stay in force", 1);
+}
+
 static const char *const forgotten[] = {
     "set server back/a drain,- elsewhere names=0 weight=1\n",
     "set server back/c drain,- " LINE,

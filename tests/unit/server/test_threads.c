@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -56,6 +57,23 @@ TEST(threads, number_of_loops_is_as_configured)
     ck_assert_uint_eq(loop_group_size(threads.boss), 1);
     ck_assert_uint_eq(loop_group_size(threads.workers), 3);
     ck_assert_uint_eq(loop_group_size(threads.control), 1);
+    threads_destroy(&threads);
+}
+
+TEST(threads, each_loop_is_listed)
+{
+    struct threads threads;
+    struct loop **list;
+    unsigned n = 7; /* of an earlier list */
+
+    ck_assert_int_eq(threads_create(&threads, &conf), 0);
+    list = threads_loops(&threads, &n);
+    ck_assert_uint_eq(n, 5);
+    ck_assert_ptr_eq(list[0], loop_group_at(threads.boss, 0));
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_ptr_eq(list[1 + i], loop_group_at(threads.workers, i));
+    ck_assert_ptr_eq(list[4], threads_control(&threads));
+    free(list);
     threads_destroy(&threads);
 }
 

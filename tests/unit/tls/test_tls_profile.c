@@ -413,6 +413,23 @@ TEST(loading, certificates_of_a_directory_are_loaded_by_name)
     ck_assert_int_eq(system("rm -r d"), 0);
 }
 
+TEST(loading, pair_that_comes_into_a_directory_later_is_noticed)
+{
+    static const char *paths[] = {"d"};
+    uint64_t now;
+
+    ck_assert_int_eq(mkdir("d", 0700), 0);
+    ck_assert_int_eq(mkdir("d/c", 0700), 0);
+    write_one("d/b.crt", &(struct certificate_wish){.name = "b.example"});
+    set_paths(&server_conf.certificates, paths, 1);
+    ck_assert_int_eq(load_server(), 0);
+    ck_assert(!tls_profile_has_changed_files(server, &now));
+    certificates_write("d/c/fullchain.pem", "c", &leaf);
+    certificates_write("d/c/privkey.pem", "k", &leaf);
+    ck_assert(tls_profile_has_changed_files(server, &now));
+    ck_assert_int_eq(system("rm -r d"), 0);
+}
+
 TEST(loading, an_expired_certificate_replaces_no_other)
 {
     struct tls_profile *before;

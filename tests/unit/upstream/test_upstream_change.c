@@ -346,6 +346,27 @@ TEST(change, new_server_starts_down_if_it_must_be_checked_first)
     ck_assert_uint_eq(load(server_at(2)), ENDPOINT_DOWN);
 }
 
+static int note_new(void *cookie, struct upstream_server *server,
+                    const struct upstream_server_conf *line)
+{
+    strcat(strcat(cookie, server->name), line->id);
+    return 0;
+}
+
+TEST(change, only_servers_that_come_into_use_are_checked_before_it)
+{
+    char new[64] = "";
+
+    open_group();
+    next.n_servers = 3;
+    next.checks.kind = UPSTREAM_CHECK_TCP;
+    next.checks.health.initial = HEALTH_STARTS_DOWN;
+    prepare();
+    ck_assert_int_eq(upstream_change_each_new(change, note_new, new), 0);
+    ck_assert_str_eq(new, "cc");
+    upstream_change_commit(change);
+}
+
 /* 0: it was disabled; 1: it was checked, but had weight 0. */
 TEST_EACH(change, server_enabled_or_given_a_weight_by_a_reload_starts_slowly, 2)
 {

@@ -239,6 +239,19 @@ TEST(upstream_state, state_waits_for_a_server_that_is_looked_up_later)
     ck_assert_uint_eq(began("name@127.0.0.1:1001"), 7);
 }
 
+TEST(upstream_state, reports_to_a_server_that_is_looked_up_later_go_on)
+{
+    struct counters_report r = {.text = " sessions_total=5"};
+
+    open_group();
+    ck_assert_int_eq(upstream_state_continue_server(upstream, "name@127.0.0.1:1001", &r, true), 0);
+    look_up();
+    r.before = r.text;
+    r.text = " sessions_total=6";
+    ck_assert_int_eq(upstream_state_continue_server(upstream, "name@127.0.0.1:1001", &r, false), 0);
+    ck_assert_uint_eq(began("name@127.0.0.1:1001"), 6);
+}
+
 TEST(upstream_state, report_in_the_order_of_the_set_needs_no_search)
 {
     open_group();
