@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import socket
 import subprocess
 import threading
 import time
@@ -322,6 +323,24 @@ def scrapes_under_churn(t):
         over.set()
         counts = [task.result() for task in tasks]
         check(min(counts) > 0, f"answers: {counts}")
+
+
+@test()
+def sixteen_at_a_time(t):
+    """while 16 clients have not read their scrapes, the next is refused with 503; when they have, it is not"""
+    servers = {f"s{i}": f"127.0.{i // 250}.{i % 250 + 1}:9" for i in range(500)}
+    with t.daemon(config(t, t.address(), servers)), contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(net.connect(socket_of(t))) for _ in range(16)]
+        for s in clients:
+            write_request(s, "GET", "/metrics")
+        for s in clients:
+            check(s.recv(1, socket.MSG_PEEK), "an answer begins")
+        answer = get(socket_of(t), "/metrics")
+        check_equal((answer.status, answer.error),
+                    (503, "too many at a time: 16 such answers are being sent"), "the next answer")
+        for s in clients:
+            check_equal(read_answer(s).status, 200, "status")
+        samples(scrape(t))
 
 
 @test()

@@ -11,7 +11,7 @@ import threading
 import time
 
 from support import net
-from support.admin import section
+from support.admin import post, section
 from support.case import check, check_equal, test
 from support.names import RESOLVER, NameServer
 from support.server import Counted
@@ -420,6 +420,22 @@ def known_while_clients_wait(t):
             check(waiting.is_alive(), "it did not wait")
             name_server.speak()
             check_equal(waiting.result(10 * t.scale), "127.0.0.1", "the server")
+
+
+@test(needs=DNSMASQ)
+def one_address_by_an_administrator(t):
+    """an administrator drains one address of a name: new clients go to the other, until it is enabled; a
+    weight of 0 is of the one address, too"""
+    front, admin = t.address(), t.path("admin.sock")
+    both = {"127.0.1.1", "127.0.1.2"}
+    with named(t, *(("many.test", address) for address in sorted(both))) as (_, _, port), \
+            t.daemon(section(admin) + config(front, {"a": f"many.test:{port}"})):
+        check_equal(addresses(front, 8), both, "addresses")
+        for body, then in (({"state": "drain"}, {"127.0.1.2"}), ({"state": "enable"}, both),
+                           ({"weight": 0}, {"127.0.1.2"}), ({"weight": 1}, both)):
+            answer = post(admin, "/v1/server", {"server": f"back/a@127.0.1.1:{port}", **body})
+            check_equal(answer.status, 200, f"status of {body}")
+            t.eventually(lambda then=then: addresses(front, 8) == then, f"addresses after {body}")
 
 
 @test(needs=DNSMASQ)

