@@ -87,6 +87,9 @@ def life(t, how):
             t.daemon(config) as daemon:
         check_equal(status_of(daemon, "Seccomp"), "2" if "seccomp" in how else "0", "mode of seccomp")
         check_equal(os.readlink(f"/proc/{daemon.pid}/root"), root, "root directory")
+        if "chroot" in how:
+            check_equal(os.readlink(f"/proc/{daemon.pid}/cwd"), root, "working directory")
+        check("error: chroot" not in read(paths["log"]) + daemon.log(), "the log has an error")
         check(greeting(front), "no greeting by way of /etc/hosts")
         for name in ("log", "access"):
             os.rename(paths[name], paths[name] + ".1")

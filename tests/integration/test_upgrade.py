@@ -16,6 +16,7 @@ from support.case import Skipped, check, check_equal, is_root, test
 from support.daemon import Daemon, alive
 from support.net import Task
 from test_proxy import proxy
+from test_upstream import own_names
 
 MIB = 1024 * 1024
 
@@ -329,14 +330,18 @@ FAILURES = {
 
 @test(each={"how": list(FAILURES)}, timeout=60)
 def failing_program(t, how):
-    """a program that {how} leaves the old one as it was, with the reason in the log"""
+    """a program that {how} leaves the old one as it was, with no descriptor more, and the reason in the log"""
     make, reason = FAILURES[how]
     address, path = t.address(), t.path("echo.sock")
     config = f"upgrade_timeout = 1s\n{echo(address)}[listen unix]\naddress = {path}\nservice = echo\n"
     with Chain(t, config) as chain, net.connect(address) as client:
+        net.exchange(client, b"accepted")
         make(chain)
         for _ in range(2):
+            before = len(os.listdir(f"/proc/{chain.pid}/fd"))
             chain.fail(reason)
+            chain.eventually(lambda before=before: len(os.listdir(f"/proc/{chain.pid}/fd")) <= before,
+                             "the attempt's descriptors are closed")
             net.exchange(client, b"still")
             exchange_once(address)
             exchange_once(path)
@@ -348,6 +353,21 @@ def failing_program(t, how):
         exchange_once(path)
         chain.stop()
         check(not os.path.exists(path), "the socket file is still there")
+
+
+@test(timeout=60)
+def names_that_are_gone(t):
+    """a process that replaces another has the addresses of its names, also when they cannot be looked up now"""
+    front, back = t.address(), t.address()
+    name = back.replace("127.0.0.1", "back.test")
+    own_names(t, hosts="127.0.0.1 back.test\n")
+    with net.listen(back) as listener, Chain(t, proxy(front, name)) as chain:
+        t.write("hosts", "")
+        chain.upgrade()
+        with net.proxied(front, listener) as (client, server):
+            client.sendall(b"known")
+            check_equal(net.read_exactly(server, 5), b"known", "what the server got")
+        chain.stop()
 
 
 def settings(listener, path):
