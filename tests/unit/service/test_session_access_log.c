@@ -247,9 +247,10 @@ TEST(lines, line_has_sni_and_all_alpn_protocols_of_the_client_hello)
     sockets_say_bytes(client, (char *)bytes, len);
     server = sockets_accept(listening);
     ck_assert_int_eq(recv(server, bytes, len, MSG_WAITALL), (ssize_t)len);
-    close(server);
+    shutdown(server, SHUT_WR);
     sockets_hear_end(client);
     close(client);
+    close(server);
     snprintf(wanted, sizeof(wanted), "%s %s %s\n", h->sni, h->alpn, h->ja4);
     ck_assert_ptr_nonnull(strchr(h->alpn, ','));
     expect(wanted);
