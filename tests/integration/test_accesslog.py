@@ -451,6 +451,15 @@ def cannot_be_opened(t):
     check("/nonexistent/access.log" in done.err, f"stderr: {done.err}")
 
 
+def has_open(daemon, path):
+    """Does the daemon have that file open? One that is closed meanwhile is not counted."""
+    links = []
+    for fd in os.listdir(f"/proc/{daemon.pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(f"/proc/{daemon.pid}/fd/{fd}"))
+    return path in links
+
+
 @test()
 def user(t):
     """the file of an access log belongs to the user that reactord runs as, who can reopen it"""
@@ -465,7 +474,7 @@ def user(t):
         check_equal(os.stat(path).st_uid, 65534, "owner")
         os.rename(path, path + ".1")
         daemon.send_signal(signal.SIGUSR1)
-        t.eventually(lambda: os.path.exists(path), "the new file")
+        t.eventually(lambda: os.path.exists(path) and not has_open(daemon, path + ".1"), "the new file is in use")
         one_echo(address)
         daemon.stop()
     check_equal(len(lines_of(path)), 1, "lines")

@@ -143,7 +143,7 @@ static void create(unsigned n, unsigned threads)
 }
 
 static struct resolver_change *change;
-static int start_rc; /* 1: not ready yet */
+static atomic_int start_rc; /* 1: not ready yet */
 static atomic_bool ready;
 
 static void on_ready(void *cookie, int error)
