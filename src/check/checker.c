@@ -73,14 +73,12 @@ int checker_add(struct checker_target *t, struct checker_group *g,
     timer_init(&t->timer, &checker_timer_type);
     list_init(&t->link);
     list_init(&t->waiting);
-    health_init(&t->health, &g->rules->conf.health, checker_initial(t), k->conf.seed + t->nth,
-                now_ns);
+    health_init(&t->health, &g->rules->conf.health, checker_initial(t), k->seed + t->nth, now_ns);
     t->starts_up = t->health.is_up;
     list_append(&g->targets, &t->link);
     checker_resize(g, 1);
     checker_count(t);
     t->is_undecided = !t->starts_up && g->rules->conf.health.initial != HEALTH_STARTS_UP;
-    k->n_undecided += t->is_undecided;
     g->n_undecided += t->is_undecided;
     t->first_ns = health_first_ns(&g->rules->conf.health, t->nth);
     checker_schedule(t, t->starts_up ? clock_add_ns(now_ns, t->first_ns) : now_ns);
@@ -112,12 +110,8 @@ void checker_count(struct checker_target *t)
 
 void checker_decided(struct checker_group *g)
 {
-    struct checker *k = g->checker;
-
-    if (--g->n_undecided == 0 && g->conf.decided && !k->stopped)
+    if (--g->n_undecided == 0 && g->conf.decided && !g->checker->stopped)
         g->conf.decided(g->conf.cookie);
-    if (--k->n_undecided == 0 && k->conf.decided && !k->stopped)
-        k->conf.decided(k->conf.cookie);
 }
 
 unsigned checker_group_undecided(const struct checker_group *g)
@@ -174,10 +168,8 @@ void checker_stats(const struct checker_target *t, struct checker_stats *out)
 void checker_load(const struct checker *k, struct checker_load *out)
 {
     MUST(checker_is_current(k));
-    *out = (struct checker_load){.targets = k->n_targets,
-                                 .under_way = k->under_way,
-                                 .waiting = k->n_waiting,
-                                 .undecided = k->n_undecided};
+    *out = (struct checker_load){
+        .targets = k->n_targets, .under_way = k->under_way, .waiting = k->n_waiting};
 }
 
 int checker_rules_create(struct checker_rules **out, const struct checker_rules_conf *conf)
@@ -323,14 +315,14 @@ static void checker_run_stop(struct task *task)
 static const struct task_type checker_stop_type = {.name = "end health checks",
                                                    .run = checker_run_stop};
 
-int checker_create(struct checker **out, struct netloop *net, const struct checker_conf *conf)
+int checker_create(struct checker **out, struct netloop *net, uint64_t seed)
 {
     struct checker *k = calloc(1, sizeof(*k));
 
     if (!k)
         return -ENOMEM;
     k->net = net;
-    k->conf = *conf;
+    k->seed = seed;
     list_init(&k->groups);
     list_init(&k->turns);
     list_init(&k->blocks);

@@ -39,13 +39,6 @@ struct checker_group;
 struct checker_rules;
 struct checker_target;
 
-struct checker_conf {
-    uint64_t seed; /* for jitter; unique to the process */
-    /* Called on the loop when no target is undecided any more; may be NULL. */
-    void (*decided)(void *cookie);
-    void *cookie;
-};
-
 struct checker_rules_conf {
     struct arena *memory; /* owns the data below; NULL: static data. See arena_hold() */
     struct check_conf check;
@@ -65,7 +58,7 @@ struct checker_group_conf {
      * must not add or remove targets. May be NULL.
      */
     void (*passed)(void *cookie, struct endpoint *e);
-    /* As checker_conf.decided, for the targets of the group. */
+    /* Called on the loop when no target is undecided any more. May be NULL. */
     void (*decided)(void *cookie);
     void *cookie;
     _Atomic uint64_t *n_late; /* counter of late checks; may be NULL */
@@ -90,20 +83,19 @@ struct checker_stats {
 struct checker_load {
     unsigned targets;
     unsigned under_way;
-    unsigned waiting;   /* due checks that wait for a slot or resources */
-    unsigned undecided; /* targets without a first result */
+    unsigned waiting; /* due checks that wait for a slot or resources */
 };
 
 /*
- * checker_create(out, net, conf):
- * Create a checker. It makes no checks before checker_set_limit().
+ * checker_create(out, net, seed):
+ * Create a checker. It makes no checks before checker_set_limit(). ${seed}, unique to the process,
+ * is for jitter.
  *
  * Thread: checker's loop, or main before it starts
  * Owns:   ${net} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
-int checker_create(struct checker **out, struct netloop *net,
-                   const struct checker_conf *conf) NODISCARD;
+int checker_create(struct checker **out, struct netloop *net, uint64_t seed) NODISCARD;
 
 /*
  * checker_destroy(k):

@@ -77,7 +77,7 @@ struct checker_group {
 
 struct checker {
     struct netloop *net;
-    struct checker_conf conf;
+    uint64_t seed;
     struct list groups;
     struct list turns; /* groups, see note: turns */
     unsigned share;    /* maximum checks of a group at once; 0: recompute */
@@ -88,7 +88,6 @@ struct checker {
     unsigned under_way;
     unsigned n_targets;
     unsigned n_waiting;
-    unsigned n_undecided;
     uint64_t n_added;
     struct task at_stop;
     bool stopped;

@@ -128,13 +128,12 @@ static void checks_moved(void *cookie, struct upstream_server *server)
 
 static int checks_open(struct checks *c)
 {
-    struct checker_conf conf = {.seed = hash_seed()};
     int rc = 0;
 
     if (!c->net)
         rc = netloop_create(&c->net, c->conf.control);
     if (rc == 0 && !c->checker)
-        rc = checker_create(&c->checker, c->net, &conf);
+        rc = checker_create(&c->checker, c->net, hash_seed());
     return rc;
 }
 

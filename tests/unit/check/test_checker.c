@@ -25,7 +25,6 @@
 static struct loop *loop;
 static struct netloop *net;
 static struct checker *checker;
-static struct checker_conf conf;
 static unsigned max_under_way;
 static struct checker_rules_conf rules_conf;
 static struct checker_group_conf group_conf;
@@ -142,7 +141,7 @@ static void on_changed(void *cookie, struct endpoint *e, bool is_up)
 static void do_create(void *arg)
 {
     (void)arg;
-    ck_assert_int_eq(checker_create(&checker, net, &conf), 0);
+    ck_assert_int_eq(checker_create(&checker, net, 1), 0);
     ck_assert_int_eq(checker_reserve(checker, max_under_way), 0);
     checker_set_limit(checker, max_under_way);
 }
@@ -217,6 +216,21 @@ static struct checker_load load_now(void)
     return load;
 }
 
+static void do_undecided(void *arg)
+{
+    unsigned *n = arg;
+
+    *n = checker_group_undecided(group);
+}
+
+static unsigned undecided_now(void)
+{
+    unsigned n;
+
+    loop_runner_call(loop, do_undecided, &n);
+    return n;
+}
+
 static uint64_t checks_of(unsigned n)
 {
     on_loop(do_stats, n);
@@ -243,7 +257,6 @@ static void setup(void)
                                          .load = &loads[i],
                                          .group = &group_of_all,
                                          .is_checked = true};
-    conf = (struct checker_conf){.seed = 1};
     max_under_way = 16;
     rules_conf =
         (struct checker_rules_conf){.check = {.timeout_ns = 5 * NS_PER_S},
@@ -802,7 +815,7 @@ static atomic_uint n_decided;
 
 static void on_decided(void *cookie)
 {
-    ck_assert_ptr_eq(cookie, &conf);
+    ck_assert_ptr_eq(cookie, &group_conf);
     atomic_fetch_add(&n_decided, 1);
 }
 
@@ -811,8 +824,7 @@ TEST(checker, endpoint_checked_first_is_used_after_its_first_passed_check)
     struct address a, b;
     int listening = sockets_listen(&a, 5), bound = sockets_bound(&b);
 
-    conf.decided = on_decided;
-    conf.cookie = &conf;
+    group_conf.decided = on_decided;
     rules_conf.health.initial = HEALTH_STARTS_CHECKED;
     rules_conf.health.interval_ns = LATER_NS;
     set_address(0, &a);
@@ -823,7 +835,7 @@ TEST(checker, endpoint_checked_first_is_used_after_its_first_passed_check)
     UNTIL(atomic_load(&n_decided) == 1);
     ck_assert(!has(0, ENDPOINT_DOWN));
     ck_assert(has(1, ENDPOINT_DOWN));
-    ck_assert_uint_eq(load_now().undecided, 0);
+    ck_assert_uint_eq(undecided_now(), 0);
     EXPECT_LOG_LINES("upstream back: server a: up: its first check passed; servers up: ", 1);
     EXPECT_LOG_LINES("upstream back: server a: down: its first check failed: "
                      "connection refused; servers up: ",
@@ -844,7 +856,7 @@ TEST(checker, endpoint_that_starts_down_is_used_after_rise_checks)
     start(1);
     UNTIL(!has(0, ENDPOINT_DOWN));
     ck_assert_uint_ge(checks_of(0), 3);
-    ck_assert_uint_eq(load_now().undecided, 0);
+    ck_assert_uint_eq(undecided_now(), 0);
     close(listening);
 }
 
@@ -865,7 +877,7 @@ TEST(checker, endpoint_without_an_address_is_checked_as_soon_as_it_is_set)
     endpoint_set_flag(&endpoints[0], ENDPOINT_DOWN);
     start(1);
     UNTIL(load_now().waiting == 0);
-    ck_assert_uint_eq(load_now().undecided, 1);
+    ck_assert_uint_eq(undecided_now(), 1);
     set_address(0, &a);
     PAUSE_MS(20);
     on_loop(do_look, 0);

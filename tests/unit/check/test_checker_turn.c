@@ -42,7 +42,7 @@ static int listening[2], filler;
 static void do_create(void *arg)
 {
     (void)arg;
-    ck_assert_int_eq(checker_create(&checker, net, &(struct checker_conf){.seed = 1}), 0);
+    ck_assert_int_eq(checker_create(&checker, net, 1), 0);
     ck_assert_int_eq(checker_reserve(checker, SLOTS), 0);
     checker_set_limit(checker, SLOTS);
 }
