@@ -8,14 +8,15 @@ import re
 import statistics
 import sys
 
+from check_layers import INCLUDE
+from check_sizes import functions
+
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {"config": 9700, "daemon": 8700, "engine": 6700, "net": 7700, "tls": 7200, "upstream": 5600}
 MAX_HEADER_PERCENT = 27
 MAX_CIRCLE, MAX_IN_CIRCLES = 8, 45
 
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-FUNCTION = re.compile(r"^(?:[\w*]+[ *]+)+?\**\w+\([^;{}]*\)\n\{\n", re.M)
 BLOCK = re.compile(r"^/\*.*?\*/$", re.M | re.S)
 NAMES_FUNCTION = re.compile(r"\A/\*\s*(?:\* )?\w+\([\w, .]*\)[ :/]")
 
@@ -40,7 +41,7 @@ def graph_of(files):
     for name, text in files.items():
         module = module_of(name)
         used = graph.setdefault(module, set())
-        used |= {module_of(to) for to in INCLUDE.findall(text) if to in files} - {module}
+        used |= {module_of(to) for _, to in INCLUDE.findall(text) if to in files} - {module}
     return graph
 
 
@@ -62,10 +63,6 @@ def circles_of(graph):
 
 def spread(values):
     return f"{statistics.median(values):.0f}/{statistics.quantiles(values, n=10)[-1]:.0f}/{max(values)}"
-
-
-def functions_of(text):
-    return [text.count("\n", match.start(), text.index("\n}\n", match.start())) + 1 for match in FUNCTION.finditer(text)]
 
 
 def folders_of(files):
@@ -100,13 +97,13 @@ def problems_of(files, circles):
 
 def show(files, graph, circles):
     sources = [lines(text) for name, text in files.items() if name.endswith(".c")]
-    functions = [n for name, text in files.items() if name.endswith(".c") for n in functions_of(text)]
+    lengths = [n for name, text in files.items() if name.endswith(".c") for _, _, n in functions(text)]
     blocks = [lines(block) + 1 for name, text in files.items() if name.endswith(".h")
               for block in BLOCK.findall(text) if NAMES_FUNCTION.match(block)]
     total = sum(map(lines, files.values()))
     print(f"{'':10} {'lines':>7} {'headers':>8} {'.c median/p90/max':>18} {'functions median/p90/max':>25}")
     row = "{:10} {:>7} {:>7.1f}% {:>18} {:>25}"
-    print(row.format("reactord", total, header_percent(files), spread(sources), spread(functions)))
+    print(row.format("reactord", total, header_percent(files), spread(sources), spread(lengths)))
     for other in OTHERS:
         print(row.format(*other))
     print(f"blocks of functions: {len(blocks)}, {sum(blocks)} lines")
