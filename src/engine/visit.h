@@ -3,8 +3,8 @@
  *
  *   visit_begin() -> each loop that has a thread: step(), step() ... VISIT_OVER -> done(), once
  *
- * A loop that refuses its first step may still run other tasks: the visit waits for its end. Such a
- * loop, and one that drops a step, is lost, and counts as visited.
+ * A loop that refuses a step may still run other tasks: the visit waits for its end. Such a loop,
+ * and one that drops a step, is lost, and counts as visited.
  */
 #ifndef ENGINE_VISIT_H
 #define ENGINE_VISIT_H

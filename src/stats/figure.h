@@ -128,9 +128,8 @@ struct figure_table {
     bool is_not_logged_at_zero;
     const struct figure *figures;
     unsigned n;
-    size_t bytes; /* size of the values */
-    size_t
-        view_at; /* of the struct in the values, behind a uint64_t for each row if some are live */
+    size_t bytes;   /* size of the values */
+    size_t view_at; /* of the struct in the values, behind the values of live rows */
 };
 
 #define FIGURE_TABLE(s, rows) .figures = (rows), .n = ARRAY_LEN(rows), .bytes = sizeof(s)
