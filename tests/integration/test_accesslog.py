@@ -11,7 +11,7 @@ import stat
 import threading
 import time
 
-from support import net, program
+from support import descriptors, net, program
 from support.case import Skipped, check, check_equal, is_root, test
 from support.mounts import mount_tmpfs, own_mounts
 from support.net import Task
@@ -33,6 +33,12 @@ def echo(address, options, process="", name="echo"):
 def proxy(front, back, options, upstream=""):
     return (f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\n{options}\n"
             f"[upstream back]\nserver.only = {back}\n{upstream}\n")
+
+
+def is_in_use(daemon, path):
+    """Does the daemon write to the file at ${path}, and no longer to ${path}.1?"""
+    links = descriptors.of_process(daemon.pid).values()
+    return path in links and path + ".1" not in links
 
 
 def lines_of(path):
@@ -432,7 +438,7 @@ def full_disk_and_rotation(t):
         os.remove(filler)
         os.rename(path, path + ".1")
         daemon.send_signal(signal.SIGUSR1)
-        t.eventually(lambda: os.path.exists(path), "the new file")
+        t.eventually(lambda: is_in_use(daemon, path), "the new file is in use")
         one_echo(address)
         t.eventually(lambda: whole_lines(path), "a line in the new file")
         daemon.stop()
@@ -451,15 +457,6 @@ def cannot_be_opened(t):
     check("/nonexistent/access.log" in done.err, f"stderr: {done.err}")
 
 
-def has_open(daemon, path):
-    """Does the daemon have that file open? One that is closed meanwhile is not counted."""
-    links = []
-    for fd in os.listdir(f"/proc/{daemon.pid}/fd"):
-        with contextlib.suppress(FileNotFoundError):
-            links.append(os.readlink(f"/proc/{daemon.pid}/fd/{fd}"))
-    return path in links
-
-
 @test()
 def user(t):
     """the file of an access log belongs to the user that reactord runs as, who can reopen it"""
@@ -474,7 +471,7 @@ def user(t):
         check_equal(os.stat(path).st_uid, 65534, "owner")
         os.rename(path, path + ".1")
         daemon.send_signal(signal.SIGUSR1)
-        t.eventually(lambda: os.path.exists(path) and not has_open(daemon, path + ".1"), "the new file is in use")
+        t.eventually(lambda: is_in_use(daemon, path), "the new file is in use")
         one_echo(address)
         daemon.stop()
     check_equal(len(lines_of(path)), 1, "lines")

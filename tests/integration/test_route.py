@@ -1,13 +1,12 @@
 """route: a ClientHello chooses the upstream, however it comes, and passes unread with all that follows."""
 
 import contextlib
-import os
 import socket
 import ssl
 import struct
 import time
 
-from support import net, program
+from support import descriptors, net, program
 from support.case import check, check_equal, test
 from test_proxyproto import haproxy, nginx_stream
 
@@ -310,8 +309,7 @@ def reloaded(t):
 
 def pipes(daemon):
     """How many descriptors of pipes the daemon has."""
-    folder = f"/proc/{daemon.pid}/fd"
-    return sum(os.readlink(f"{folder}/{fd}").startswith("pipe:") for fd in os.listdir(folder))
+    return sum(link.startswith("pipe:") for link in descriptors.of_process(daemon.pid).values())
 
 
 @test()

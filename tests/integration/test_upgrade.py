@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 
-from support import net, tls
+from support import descriptors, net, tls
 from support.admin import get, post, section
 from support.case import Skipped, check, check_equal, is_root, test
 from support.daemon import Daemon, alive
@@ -338,9 +338,9 @@ def failing_program(t, how):
         net.exchange(client, b"accepted")
         make(chain)
         for _ in range(2):
-            before = len(os.listdir(f"/proc/{chain.pid}/fd"))
+            before = len(descriptors.of_process(chain.pid))
             chain.fail(reason)
-            chain.eventually(lambda before=before: len(os.listdir(f"/proc/{chain.pid}/fd")) <= before,
+            chain.eventually(lambda before=before: len(descriptors.of_process(chain.pid)) <= before,
                              "the attempt's descriptors are closed")
             net.exchange(client, b"still")
             exchange_once(address)
@@ -974,12 +974,7 @@ def ticket_keys(t, version):
 
 def memory_files(pid):
     """Those that the process has open."""
-    found = []
-    with contextlib.suppress(FileNotFoundError):  # it has ended, or closed one meanwhile
-        for fd in os.listdir(f"/proc/{pid}/fd"):
-            link = os.readlink(f"/proc/{pid}/fd/{fd}")
-            found += [link] if "memfd" in link else []
-    return found
+    return [link for link in descriptors.of_process(pid).values() if "memfd" in link]
 
 
 def has_ended(pid):

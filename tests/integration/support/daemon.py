@@ -1,7 +1,6 @@
 """daemon: the program under test, from its start to an exit code that is always looked at."""
 
 import array
-import contextlib
 import ctypes
 import os
 import re
@@ -13,6 +12,8 @@ import struct
 import subprocess
 import sys
 import time
+
+from support import descriptors
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -279,11 +280,7 @@ class Daemon:
 
     def fd_count(self):
         """Its descriptors, without epoll instances: a loop has a second one when a client has waited long."""
-        count = 0
-        for fd in os.listdir(f"/proc/{self.pid}/fd"):
-            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-                count += os.readlink(f"/proc/{self.pid}/fd/{fd}") != "anon_inode:[eventpoll]"
-        return count
+        return sum(link != "anon_inode:[eventpoll]" for link in descriptors.of_process(self.pid).values())
 
     def cpu_s(self):
         """Processor time used so far, by all threads."""

@@ -15,6 +15,8 @@ import termios
 import threading
 import time
 
+from support import descriptors
+
 LIMIT_S = 30  # for any single step of a socket; a hang fails the test
 OR_CUT = (BlockingIOError, ConnectionError)  # for fill()
 CHUNK = 65536
@@ -285,10 +287,4 @@ def listening(port):
 def listens(pid, port):
     """Does that process have a socket that listens on that port? No if it has ended."""
     wanted = [f"socket:[{inode}]" for inode in _listening_inodes(port)]
-    folder = f"/proc/{pid}/fd"
-    with contextlib.suppress(FileNotFoundError):
-        for fd in os.listdir(folder):
-            with contextlib.suppress(FileNotFoundError):
-                if os.readlink(f"{folder}/{fd}") in wanted:
-                    return True
-    return False
+    return any(link in wanted for link in descriptors.of_process(pid).values())

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 
+from support import descriptors
 from support.case import Failed, Skipped
 
 CLONE_NEWNET = 0x40000000  # sched.h
@@ -115,12 +116,12 @@ def _stolen(pid, number):
 def option_of(daemon, peer, level, option):
     """The value of a socket option of the daemon's socket that is connected to ${peer}, as getpeername() of
     that socket says it."""
-    for name in os.listdir(f"/proc/{daemon.pid}/fd"):
+    for number, link in descriptors.of_process(daemon.pid).items():
+        if not link.startswith("socket:"):
+            continue
         with contextlib.suppress(OSError):
-            if not os.readlink(f"/proc/{daemon.pid}/fd/{name}").startswith("socket:"):
-                continue
             try:
-                copy = _stolen(daemon.pid, int(name))
+                copy = _stolen(daemon.pid, number)
             except PermissionError:
                 raise Skipped("no look into the daemon's descriptors here") from None
             with socket.socket(fileno=copy) as s:
