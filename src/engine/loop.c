@@ -334,8 +334,10 @@ int64_t loop_heard_ns(const struct loop *l)
     return l->heard.at_ns;
 }
 
-int64_t loop_due_ns(const struct loop *l, int64_t from_ns, int64_t limit_ns)
+int64_t loop_due_ns(struct loop *l, int64_t from_ns, int64_t limit_ns)
 {
+    if (l->turn_at_ns > 0)
+        heard_note_absence(&l->heard, l->turn_at_ns, clock_now_ns());
     return heard_due_ns(&l->heard, from_ns, limit_ns);
 }
 

@@ -245,7 +245,7 @@ int64_t loop_heard_ns(const struct loop *loop);
  *
  * Thread: loop
  */
-int64_t loop_due_ns(const struct loop *loop, int64_t from_ns, int64_t limit_ns);
+int64_t loop_due_ns(struct loop *loop, int64_t from_ns, int64_t limit_ns);
 
 /*
  * loop_reserve_fd(loop, fd):

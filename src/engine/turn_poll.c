@@ -55,10 +55,8 @@ static void turn_poll_note_absence(struct loop *l)
 /* Before the callbacks run, which set deadlines by it. */
 static void turn_poll_begin(struct loop *l)
 {
-    if (l->turn_at_ns > 0) {
-        heard_note_absence(&l->heard, l->clock_at_ns, l->now_ns);
+    if (l->turn_at_ns > 0)
         return;
-    }
     l->turn_at_ns = l->now_ns;
     TELEMETRY_SET(l->telemetry.turn_at_ns, l->now_ns);
     turn_poll_note_absence(l);

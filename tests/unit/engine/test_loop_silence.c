@@ -223,6 +223,20 @@ static void look_due(void *arg)
     due_at_ns = loop_due_ns(loop, began_at_ns, *(int64_t *)arg);
 }
 
+static void look_due_late(void *arg)
+{
+    take_long(NULL);
+    look_due(arg);
+}
+
+TEST(away, a_deadline_judged_late_in_a_long_turn_is_extended)
+{
+    int64_t limit_ns = NS_PER_MS;
+
+    loop_runner_call(loop, look_due_late, &limit_ns);
+    ck_assert_int_ge(due_at_ns, ended_at_ns + limit_ns);
+}
+
 TEST(away, a_time_stamp_of_a_long_turn_means_its_end)
 {
     int64_t limit_ns = NS_PER_MS;
