@@ -25,9 +25,9 @@ def socket_of(t):
     return t.path("admin.sock")
 
 
-def config(t, front, servers, options="", more=""):
+def config(t, front, servers, options="", more="", admin=""):
     lines = "".join(f"server.{name} = {address}\n" for name, address in servers.items())
-    return (section(socket_of(t)) + more
+    return (section(socket_of(t), admin) + more
             + f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\n"
             + f"access_log = {t.path('access.log')}\n"
             + f"[upstream back]\n{lines}{options}\n")
@@ -237,7 +237,7 @@ def servers_are_bounded(t):
     """servers above metrics_servers have no metrics, but are counted, and are in the JSON"""
     front = t.address()
     servers = {f"s{i}": f"127.0.0.{i + 1}:9" for i in range(20)}
-    text = config(t, front, servers).replace("[admin]\n", "[admin]\nmetrics_servers = 5\n")
+    text = config(t, front, servers, admin="metrics_servers = 5\n")
     with t.daemon(text) as daemon:
         found = samples(scrape(t))
         shown = {labels[0][1] for name, *labels in found if name == "reactord_server_sessions"}
@@ -348,9 +348,8 @@ def many_at_a_time(t):
     """100 scrapes at a time: each is whole, or refused with 503"""
     front = t.address()
     servers = {f"s{i}": f"127.0.{i // 250}.{i % 250 + 1}:9" for i in range(500)}
-    options = "[admin]\nmax_connections = 200\nrequest_timeout = 5m\n"
-    text = config(t, front, servers).replace("[admin]\n", options)
-    with t.daemon(text):
+    options = "max_connections = 200\nrequest_timeout = 5m\n"
+    with t.daemon(config(t, front, servers, admin=options)):
         clients = [net.connect(socket_of(t)) for _ in range(100)]
         for s in clients:
             write_request(s, "GET", "/metrics")
@@ -371,7 +370,7 @@ def idle_readers_end(t):
     """a reader that reads nothing holds its answer only, and ends with its time"""
     front = t.address()
     servers = {f"s{i}": f"127.0.0.{i + 1}:9" for i in range(200)}
-    text = config(t, front, servers).replace("[admin]\n", f"[admin]\nrequest_timeout = {2 * t.scale}s\n")
+    text = config(t, front, servers, admin=f"request_timeout = {2 * t.scale}s\n")
     with t.daemon(text) as daemon:
         check(len(samples(scrape(t))) > 5000, "no metrics")
         t.eventually(lambda: thread.asleep(daemon.pid), "nothing goes on")

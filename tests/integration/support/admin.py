@@ -23,6 +23,9 @@ class Answer:
 
 
 def section(address, more=""):
+    """Its section; unless ${more} says so, no request is too late on a busy machine."""
+    if "request_timeout" not in more:
+        more += "\nrequest_timeout = 1m\n"
     return f"[admin]\naddress = {address}\n{more}\n"
 
 
