@@ -7,10 +7,16 @@
 #include "engine/loop_group.h"
 #include "engine/visit.h"
 #include "listen/listener_generation.h"
+#include "service/session.h"
 #include "sessions/session_scan.h"
 #include "sessions/session_set.h"
 #include "sessions/worker.h"
 #include "sessions/worker_leave.h"
+
+struct carry_over_worker {
+    struct session_set_walk walk;
+    bool some_leave; /* found sessions for worker_leave_spread() */
+};
 
 enum carry_over_stage { CARRY_OVER_IDLE, CARRY_OVER_BOSSES, CARRY_OVER_WORKERS };
 
@@ -21,8 +27,8 @@ struct carry_over {
     struct list released; /* generations replaced earlier; released at the end of the run */
     struct task advance;
     struct visit bosses, workers;
-    bool *some_leave; /* by worker: found sessions for worker_leave_spread(); behind the parts */
-    struct visit_part parts[]; /* of both visits, one after the other */
+    struct carry_over_worker *of_workers; /* by loop number; behind the parts */
+    struct visit_part parts[];            /* of both visits, one after the other */
 };
 
 static void carry_over_done(void *cookie)
@@ -33,24 +39,43 @@ static void carry_over_done(void *cookie)
         return; /* the control loop has ended: carry_over_destroy() releases the generations */
 }
 
+static bool carry_over_one(void *cookie, struct session *s)
+{
+    bool *some_leave = cookie;
+
+    if (s->phase != SESSION_PHASE_ENDING)
+        listener_generation_carry_over(s);
+    *some_leave |= worker_leave_at_last(s);
+    return false;
+}
+
 static int64_t carry_over_step(void *cookie, unsigned i)
 {
-    struct carry_over *co = cookie;
+    const struct carry_over *co = cookie;
+    struct carry_over_worker *of = &co->of_workers[i];
 
-    return worker_carry_over(co->conf.list[i], SESSION_SET_STEP, &co->some_leave[i])
-               ? VISIT_OVER
-               : VISIT_NEXT_TURN;
+    return session_set_go_on(&of->walk, worker_sessions(co->conf.list[i]), carry_over_one,
+                             &of->some_leave);
+}
+
+static void carry_over_lost(void *cookie, unsigned i)
+{
+    const struct carry_over *co = cookie;
+
+    session_set_end(&co->of_workers[i].walk);
 }
 
 /*
  * Bosses have nothing to do; workers are visited behind hand-overs that are queued already. A loop
- * without a thread has no sessions, and no pointer to an old generation.
+ * without a thread has no sessions, and no pointer to an old generation. A lost worker has ended,
+ * with all its sessions.
  */
 static const struct visit_ops carry_over_boss_ops = {
     .task = VISIT_TASK("replace listeners"), .first = LOOP_TAIL, .done = carry_over_done};
 static const struct visit_ops carry_over_worker_ops = {.task = VISIT_TASK("carry sessions over"),
                                                        .first = LOOP_CONTROL,
                                                        .step = carry_over_step,
+                                                       .lost = carry_over_lost,
                                                        .done = carry_over_done};
 
 static void carry_over_release(struct list *generations)
@@ -76,8 +101,8 @@ static void carry_over_spread_leaves(struct carry_over *co)
     bool some_leave = false;
 
     for (unsigned i = 0; i < loop_group_max(co->conf.workers); i++) {
-        some_leave |= co->some_leave[i];
-        co->some_leave[i] = false;
+        some_leave |= co->of_workers[i].some_leave;
+        co->of_workers[i].some_leave = false;
     }
     if (some_leave)
         worker_leave_spread(&workers);
@@ -107,7 +132,7 @@ int carry_over_create(struct carry_over **out, const struct carry_over_conf *con
 {
     unsigned boss = loop_group_max(conf->boss), workers = loop_group_max(conf->workers);
     struct carry_over *co = calloc(1, sizeof(*co) + (boss + workers) * sizeof(co->parts[0]) +
-                                          workers * sizeof(co->some_leave[0]));
+                                          workers * sizeof(co->of_workers[0]));
 
     if (!co)
         return -ENOMEM;
@@ -115,7 +140,9 @@ int carry_over_create(struct carry_over **out, const struct carry_over_conf *con
     co->advance.type = &carry_over_advance_type;
     list_init(&co->waiting);
     list_init(&co->released);
-    co->some_leave = (void *)&co->parts[boss + workers];
+    co->of_workers = (void *)&co->parts[boss + workers];
+    for (unsigned i = 0; i < workers; i++)
+        session_set_walk_init(&co->of_workers[i].walk);
     visit_init(&co->bosses, &carry_over_boss_ops, co, co->parts, boss);
     visit_init(&co->workers, &carry_over_worker_ops, co, co->parts + boss, workers);
     *out = co;

@@ -7,19 +7,16 @@
 #include "base/log.h"
 #include "engine/loop.h"
 #include "engine/visit.h"
-#include "listen/listener_generation.h"
 #include "net/netloop.h"
 #include "net/splice.h"
 #include "service/session.h"
 #include "sessions/session_set.h"
-#include "sessions/worker_leave.h"
 #include "upstream/spare.h"
 
 struct worker {
     struct session_owner owner;
     struct worker_env env;
     struct session_set sessions;
-    struct session_set_walk carrying; /* walk of worker_carry_over() */
     struct session_set_walk drained, stopped;
     struct visit drain;
     struct visit_part draining;
@@ -200,7 +197,6 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
     w->env = *env;
     session_set_init(&w->sessions);
     worker_note_oldest(w);
-    session_set_walk_init(&w->carrying);
     session_set_walk_init(&w->drained);
     session_set_walk_init(&w->stopped);
     visit_init(&w->drain, &worker_drain_ops, w, &w->draining, 1);
@@ -242,27 +238,6 @@ struct session_set *worker_sessions(struct worker *w)
 {
     MUST(loop_is_current(w->owner.net->loop));
     return &w->sessions;
-}
-
-static bool worker_carry_over_one(void *cookie, struct session *s)
-{
-    bool *some_leave = cookie;
-
-    if (s->phase != SESSION_PHASE_ENDING)
-        listener_generation_carry_over(s);
-    *some_leave |= worker_leave_at_last(s);
-    return false;
-}
-
-bool worker_carry_over(struct worker *w, unsigned max, bool *some_leave)
-{
-    MUST(loop_is_current(w->owner.net->loop));
-    if (!session_set_walks(&w->carrying))
-        session_set_begin(&w->carrying, &w->sessions);
-    if (!session_set_step(&w->carrying, max, worker_carry_over_one, some_leave))
-        return false;
-    session_set_end(&w->carrying);
-    return true;
 }
 
 void worker_destroy(struct worker *w)

@@ -81,16 +81,6 @@ void worker_give_back_pipes(struct worker *w);
 struct session_set *worker_sessions(struct worker *w);
 
 /*
- * worker_carry_over(w, max, some_leave):
- * Move the next ${max} sessions, fewer if that takes long, to the current generation of their
- * listener. True after the last session: then the next call begins anew. Sets ${some_leave} if
- * worker_leave_at_last() was true for some session.
- *
- * Thread: loop of ${w}
- */
-bool worker_carry_over(struct worker *w, unsigned max, bool *some_leave);
-
-/*
  * worker_destroy(w):
  * Free ${w}; NULL is allowed.
  *

@@ -15,7 +15,7 @@ MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {"config": 9700, "daemon": 8700, "engine": 6700, "net": 7700, "tls": 7200, "upstream": 5600}
 MAX_HEADER_PERCENT = 27
-MAX_CIRCLE, MAX_IN_CIRCLES = 8, 45
+MAX_CIRCLE, MAX_IN_CIRCLES = 7, 40
 
 BLOCK = re.compile(r"^/\*.*?\*/$", re.M | re.S)
 NAMES_FUNCTION = re.compile(r"\A/\*\s*(?:\* )?\w+\([\w, .]*\)[ :/]")

@@ -10,11 +10,9 @@
 #include "service/session.h"
 #include "sessions/carry_over.h"
 #include "sessions/session_set.h"
-#include "sessions/worker.h"
 #include "stats/access_log.h"
 #include "support/figures.h"
 #include "support/log_lines.h"
-#include "support/loop_runner.h"
 #include "support/served.h"
 #include "support/sockets.h"
 #include "support/suite.h"
@@ -115,70 +113,19 @@ TEST(carry_over, settings_of_each_of_many_changes_are_released)
     close_clients(5);
 }
 
-/* ---- in steps ---- */
-
-/* More on a busy machine: a step also ends with its time. */
-static unsigned steps[32], n_steps;
-static bool some_leave;
-
-static void walk(void *arg)
+/* Sessions of both workers, before and after the place where a step has stopped. */
+TEST(carry_over, sessions_that_end_during_the_run_do_not_stop_it)
 {
-    bool through;
-
-    do {
-        through = worker_carry_over(arg, 2, &some_leave);
-        steps[n_steps++] = through;
-    } while (!through);
-}
-
-static void walk_once(void *arg)
-{
-    steps[n_steps++] = worker_carry_over(arg, 2, &some_leave);
-}
-
-static void close_every_second(unsigned first, unsigned end)
-{
-    for (unsigned i = first; i < end; i += 2)
+    start_with_log();
+    connect_clients(SESSIONS);
+    change_to_log(1);
+    for (unsigned i = 0; i < SESSIONS; i += 3)
         close(clients[i]);
-}
-
-/* All sessions at worker 0, of clients 0, 2 and so on. */
-static struct loop *connect_to_first_worker(unsigned n)
-{
-    connect_clients(2 * n); /* round robin */
-    close_every_second(1, 2 * n);
-    UNTIL(atomic_load(&served.ended) == n);
-    return loop_group_at(served.workers, 0);
-}
-
-TEST(carry_over, walk_resumes_where_its_last_step_stopped)
-{
-    struct loop *loop;
-
-    served_start(1);
-    loop = connect_to_first_worker(5);
-    loop_runner_call(loop, walk, served.worker_list[0]);
-    ck_assert_uint_ge(n_steps, 3);
-    n_steps = 0;
-    loop_runner_call(loop, walk, served.worker_list[0]); /* begins anew */
-    ck_assert_uint_ge(n_steps, 3);
-    close_every_second(0, 10);
-}
-
-/* Session 2, the next, or all that are left. */
-TEST_EACH(carry_over, sessions_that_end_during_a_walk_do_not_stop_it, 2)
-{
-    struct loop *loop;
-
-    served_start(1);
-    loop = connect_to_first_worker(5);
-    loop_runner_call(loop, walk_once, served.worker_list[0]);
-    close_every_second(4, _i == 0 ? 6 : 10);
-    UNTIL(atomic_load(&served.ended) == (_i == 0 ? 6 : 8));
-    loop_runner_call(loop, walk, served.worker_list[0]);
-    ck_assert_uint_ge(n_steps, 2);
-    close_every_second(0, 4);
-    close_every_second(_i == 0 ? 6 : 10, 10);
+    UNTIL(!used(0));
+    for (unsigned i = 0; i < SESSIONS; i++)
+        if (i % 3 != 0)
+            close(clients[i]);
+    UNTIL(atomic_load(&served.ended) == SESSIONS);
 }
 
 /* ---- who still uses what was replaced ---- */

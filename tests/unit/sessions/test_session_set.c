@@ -2,6 +2,7 @@
  * sessions/session_set: a walk sees each session that was there at its begin once, whatever ends or
  * comes meanwhile.
  */
+#include "engine/visit.h"
 #include "service/session.h"
 #include "sessions/session_set.h"
 #include "support/suite.h"
@@ -83,4 +84,66 @@ TEST(session_set, set_is_empty_when_all_sessions_have_ended)
     ck_assert_ptr_null(session_set_next(&walk));
     session_set_add(&set, &sessions[0]);
     ck_assert_ptr_null(session_set_next(&walk));
+}
+
+/* ---- in steps ---- */
+
+static unsigned n_visited;
+
+static bool visit(void *cookie, struct session *s)
+{
+    ck_assert_ptr_eq(s, (struct session *)cookie + n_visited);
+    n_visited++;
+    return false;
+}
+
+static void skip(unsigned i)
+{
+    session_set_remove(&set, &sessions[i]);
+    n_visited++;
+}
+
+/* More steps on a busy machine: a step also ends with its time. */
+static unsigned steps_until_through(unsigned max)
+{
+    unsigned n = 1;
+
+    while (!session_set_step(&walk, max, visit, sessions))
+        n++;
+    return n;
+}
+
+TEST(session_set, a_step_goes_on_where_the_last_one_stopped)
+{
+    session_set_begin(&walk, &set);
+    ck_assert_uint_ge(steps_until_through(2), SESSIONS / 2);
+    ck_assert_uint_eq(n_visited, SESSIONS);
+    session_set_end(&walk);
+    n_visited = 0;
+    session_set_begin(&walk, &set); /* begins anew */
+    ck_assert_uint_ge(steps_until_through(2), SESSIONS / 2);
+    ck_assert_uint_eq(n_visited, SESSIONS);
+}
+
+/* The next session, or all that are left. */
+TEST_EACH(session_set, sessions_that_end_between_steps_do_not_stop_the_walk, 2)
+{
+    session_set_begin(&walk, &set);
+    ck_assert(!session_set_step(&walk, 1, visit, sessions));
+    ck_assert_uint_eq(n_visited, 1);
+    for (unsigned i = 1; i < (_i == 0 ? 2 : SESSIONS); i++)
+        skip(i);
+    steps_until_through(2);
+    ck_assert_uint_eq(n_visited, SESSIONS);
+}
+
+TEST(session_set, a_visit_in_steps_begins_its_walk_and_ends_it)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        n_visited = 0;
+        while (session_set_go_on(&walk, &set, visit, sessions) == VISIT_NEXT_TURN)
+            ck_assert(session_set_walks(&walk));
+        ck_assert(!session_set_walks(&walk));
+        ck_assert_uint_eq(n_visited, SESSIONS);
+    }
 }
