@@ -12,7 +12,7 @@
 #include "listen/listener_generation.h"
 #include "listen/listeners.h"
 #include "server/server_admin.h"
-#include "server/server_internal.h"
+#include "server/server_parts.h"
 #include "server/server_pause.h"
 #include "server/upstreams.h"
 #include "upstream/membership_admin.h"
@@ -27,6 +27,7 @@ struct server_setting {
 struct server_settings {
     struct task task;
     struct server *sv;
+    struct server_parts parts; /* of `sv` */
     bool is_first;
     char *text;                  /* cut into words */
     struct server_setting *list; /* sorted by name */
@@ -74,10 +75,10 @@ static void server_settings_write_line(struct upstream *up, const struct server_
     free(text);
 }
 
-static void server_settings_write_servers(struct server *sv, FILE *f)
+static void server_settings_write_servers(struct upstreams *all, FILE *f)
 {
     unsigned n;
-    struct upstream **list = upstreams_hold_all(sv->upstreams, false, &n);
+    struct upstream **list = upstreams_hold_all(all, false, &n);
 
     for (unsigned i = 0; i < n; i++) {
         for (unsigned k = 0; k < list[i]->membership.n_lines; k++)
@@ -103,13 +104,14 @@ static void server_settings_write_pause(void *f, const struct server_pause_statu
 
 void server_settings_write(struct server *sv, FILE *f)
 {
-    unsigned io_ratio = atomic_load(&sv->admin_io_ratio);
+    const struct server_parts parts = server_parts(sv);
+    unsigned configured_io_ratio, io_ratio = server_admin_io_ratio(sv, &configured_io_ratio);
     enum log_level level, configured;
 
-    server_settings_write_servers(sv, f);
-    listeners_each_max(sv->listeners, server_settings_write_max, f);
+    server_settings_write_servers(parts.upstreams, f);
+    listeners_each_max(parts.listeners, server_settings_write_max, f);
     if (io_ratio > 0)
-        fprintf(f, "set process io_ratio %u %u\n", io_ratio, sv->conf->worker.io_ratio);
+        fprintf(f, "set process io_ratio %u %u\n", io_ratio, configured_io_ratio);
     log_get_levels(&level, &configured);
     if (level != configured)
         fprintf(f, "set process log_level %s %s\n", log_level_name(level),
@@ -256,7 +258,7 @@ static void server_settings_use_line(const struct server_settings *s, struct ups
 static void server_settings_use_servers(const struct server_settings *s)
 {
     unsigned n;
-    struct upstream **list = upstreams_hold_all(s->sv->upstreams, false, &n);
+    struct upstream **list = upstreams_hold_all(s->parts.upstreams, false, &n);
 
     for (unsigned i = 0; i < n; i++) {
         for (unsigned k = 0; k < list[i]->membership.n_lines; k++)
@@ -268,7 +270,7 @@ static void server_settings_use_servers(const struct server_settings *s)
 
 static void server_settings_use_listeners(const struct server_settings *s)
 {
-    struct listeners *ls = s->sv->listeners;
+    struct listeners *ls = s->parts.listeners;
     unsigned n, max, configured;
     struct listener_generation **list = listeners_hold_all(ls, &n);
 
@@ -289,14 +291,13 @@ static void server_settings_use_listeners(const struct server_settings *s)
 static void server_settings_use_io_ratio(const struct server_settings *s)
 {
     struct server_setting *setting = server_settings_find(s, "process", "io_ratio");
-    struct server *sv = s->sv;
-    unsigned io_ratio = 0, configured;
+    unsigned io_ratio, then, configured, before = server_admin_io_ratio(s->sv, &configured);
 
-    if (setting && sscanf(setting->configured, "%u", &configured) == 1 &&
-        configured == sv->conf->worker.io_ratio && sscanf(setting->now, "%u", &io_ratio) == 1)
-        setting->is_used = server_admin_set_io_ratio(sv, io_ratio) == 0;
-    else if (atomic_load(&sv->admin_io_ratio) > 0)
-        MUST(server_admin_set_io_ratio(sv, 0) == 0);
+    if (setting && sscanf(setting->configured, "%u", &then) == 1 && then == configured &&
+        sscanf(setting->now, "%u", &io_ratio) == 1)
+        setting->is_used = server_admin_set_io_ratio(s->sv, io_ratio) == 0;
+    else if (before > 0)
+        MUST(server_admin_set_io_ratio(s->sv, 0) == 0);
 }
 
 static void server_settings_use_log_level(const struct server_settings *s)
@@ -425,7 +426,6 @@ static const struct task_type server_settings_type = {.name = "settings of anoth
 
 int server_settings_use(struct server *sv, const char *text)
 {
-    struct loop *control = threads_control(&sv->threads);
     struct server_settings *s = calloc(1, sizeof(*s));
     int rc = -ENOMEM;
 
@@ -433,12 +433,13 @@ int server_settings_use(struct server *sv, const char *text)
         return rc;
     s->task.type = &server_settings_type;
     s->sv = sv;
-    s->is_first = !sv->started;
+    s->parts = server_parts(sv);
+    s->is_first = loop_state(s->parts.control) == LOOP_NOT_STARTED;
     rc = server_settings_read(s, text);
     if (rc == 0 && s->is_first)
         server_settings_run(&s->task);
     else if (rc == 0)
-        rc = loop_submit(control, LOOP_CONTROL, &s->task);
+        rc = loop_submit(s->parts.control, LOOP_CONTROL, &s->task);
     if (rc < 0)
         server_settings_free(s);
     return rc;

@@ -11,7 +11,7 @@
 #include "engine/loop.h"
 #include "listen/listeners.h"
 #include "names/resolver.h"
-#include "server/server_internal.h"
+#include "server/server_parts.h"
 #include "server/upstreams.h"
 #include "stats/counters_set.h"
 #include "upstream/upstream.h"
@@ -138,15 +138,16 @@ static void server_state_known_release(struct server_state_known *known)
 static int server_state_continue(const struct server *sv, const struct server_state_line *line,
                                  struct counters_report *report, bool health)
 {
+    const struct server_parts parts = server_parts(sv);
     size_t len = strcspn(line->name, "/");
     bool is_server = line->name[len] == '/';
     struct upstream *up;
 
     if (strcmp(line->kind, "listen") == 0) {
-        listeners_continue(sv->listeners, line->name, report);
+        listeners_continue(parts.listeners, line->name, report);
         return 0;
     }
-    up = upstreams_configured(sv->upstreams, line->name, len);
+    up = upstreams_configured(parts.upstreams, line->name, len);
     if (up && strcmp(line->kind, "server") == 0 && is_server)
         return upstream_state_continue_server(up, line->name + len + 1, report, health);
     if (up && strcmp(line->kind, "upstream") == 0 && !is_server)
@@ -230,10 +231,11 @@ static const struct task_type server_state_update_type = {
 /* Without removed upstreams: another one may have the name. */
 void server_state_write(const struct server *sv, FILE *f)
 {
+    const struct server_parts parts = server_parts(sv);
     unsigned n;
-    struct upstream **list = upstreams_hold_all(sv->upstreams, false, &n);
+    struct upstream **list = upstreams_hold_all(parts.upstreams, false, &n);
 
-    listeners_write_state(sv->listeners, f);
+    listeners_write_state(parts.listeners, f);
     for (unsigned i = 0; i < n; i++) {
         upstream_state_write(list[i], f);
         upstream_release(list[i]);
@@ -243,12 +245,12 @@ void server_state_write(const struct server *sv, FILE *f)
 
 void server_state_write_names(struct server *sv, FILE *f)
 {
-    resolver_write(sv->resolver, f);
+    resolver_write(server_parts(sv).resolver, f);
 }
 
 void server_state_use_names(struct server *sv, const char *text)
 {
-    if (resolver_read(sv->resolver, text) < 0)
+    if (resolver_read(server_parts(sv).resolver, text) < 0)
         log_warning("upgrade: the addresses of some names are lost: out of memory");
 }
 
@@ -341,7 +343,7 @@ static int server_state_keep(char **out, const char *text, const char *last)
 
 int server_state_report(struct server_state *st, const char *text)
 {
-    struct loop *control = threads_control(&st->server->threads);
+    struct loop *control = server_parts(st->server).control;
     struct server_state_update *u;
     char *kept;
     int rc = server_state_keep(&kept, text, st->text);

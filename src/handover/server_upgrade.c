@@ -1,20 +1,21 @@
 #include "handover/server_upgrade.h"
 
 #include "listen/listeners.h"
-#include "server/server_internal.h"
+#include "server/server.h"
+#include "server/server_parts.h"
 
 int server_upgrade_descriptors(struct server *sv, struct listeners_descriptor **out, unsigned *n)
 {
-    return listeners_descriptors(sv->listeners, out, n);
+    return listeners_descriptors(server_parts(sv).listeners, out, n);
 }
 
 void server_upgrade_leave(struct server *sv)
 {
-    listeners_leave(sv->listeners);
+    listeners_leave(server_parts(sv).listeners);
     server_drain(sv); /* all sockets are stopping already */
 }
 
 void server_upgrade_keep(struct server *sv)
 {
-    listeners_keep(sv->listeners);
+    listeners_keep(server_parts(sv).listeners);
 }

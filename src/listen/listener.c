@@ -51,3 +51,13 @@ void listener_release(struct listener *ls)
     free(ls->name);
     free(ls);
 }
+
+const char *listener_name(const struct listener *ls)
+{
+    return ls->name;
+}
+
+struct hold *listener_pause_hold(struct listener *ls)
+{
+    return &ls->hold;
+}

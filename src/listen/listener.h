@@ -30,6 +30,7 @@
 struct arena;
 struct access_log_format;
 struct access_log;
+struct hold;
 struct listener;
 struct connection_limit;
 struct tls_slot;
@@ -117,5 +118,14 @@ void listener_left(const struct service *service);
  */
 struct listener *listener_hold(struct listener *ls);
 void listener_release(struct listener *ls);
+
+/*
+ * listener_name(ls) / listener_pause_hold(ls):
+ * Name in the configuration / hold that an administrator closes to pause ${ls}.
+ *
+ * Owns:   valid as long as ${ls}
+ */
+const char *listener_name(const struct listener *ls);
+struct hold *listener_pause_hold(struct listener *ls);
 
 #endif

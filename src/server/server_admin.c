@@ -159,6 +159,12 @@ int server_admin_set_io_ratio(struct server *sv, unsigned io_ratio)
     return rc;
 }
 
+unsigned server_admin_io_ratio(const struct server *sv, unsigned *configured)
+{
+    *configured = sv->conf->worker.io_ratio;
+    return atomic_load(&sv->admin_io_ratio);
+}
+
 static int server_admin_reset(struct server *sv)
 {
     int rc = 0;

@@ -78,6 +78,14 @@ int server_admin_begin(struct server *sv, struct server_admin *change) NODISCARD
 int server_admin_set_io_ratio(struct server *sv, unsigned io_ratio) NODISCARD;
 
 /*
+ * server_admin_io_ratio(sv, configured):
+ * Return the io_ratio that server_admin_set_io_ratio() has set, or 0, and the configured one.
+ *
+ * Thread: control loop, or main while no reload is under way
+ */
+unsigned server_admin_io_ratio(const struct server *sv, unsigned *configured);
+
+/*
  * server_admin_workers(sv):
  * Return the workers, to visit their sessions.
  *

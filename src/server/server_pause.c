@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "engine/loop.h"
 #include "limits/hold.h"
-#include "listen/listener_internal.h"
 #include "listen/listeners.h"
 #include "server/server_internal.h"
 #include "server/upstreams.h"
@@ -66,7 +65,7 @@ static void server_pause_free(struct server_pause *p)
 static void server_pause_log_over(const struct server_pause *p)
 {
     log_notice("%s %s: the pause is over", p->listener ? "listen" : "upstream",
-               p->listener ? p->listener->name : p->upstream->name);
+               p->listener ? listener_name(p->listener) : p->upstream->name);
 }
 
 static void server_pause_end(struct server_pause *p)
@@ -127,8 +126,9 @@ static struct server_pause *server_pause_find(const struct server *sv,
     list_for_each (node, &sv->pauses) {
         struct server_pause *p = LIST_ENTRY(node, struct server_pause, link);
 
-        if (target->listener ? p->listener && strcmp(p->listener->name, target->listener) == 0
-                             : p->upstream && strcmp(p->upstream->name, target->upstream) == 0)
+        if (target->listener
+                ? p->listener && strcmp(listener_name(p->listener), target->listener) == 0
+                : p->upstream && strcmp(p->upstream->name, target->upstream) == 0)
             return p;
     }
     return NULL;
@@ -154,7 +154,7 @@ static int server_pause_create(struct server_pause **out, struct server *sv,
     }
     if (p->upstream)
         (void)upstream_hold(p->upstream);
-    p->hold = p->listener ? &p->listener->hold : &p->upstream->waiting.hold;
+    p->hold = p->listener ? listener_pause_hold(p->listener) : &p->upstream->waiting.hold;
     lock_take(&sv->pauses_lock);
     list_append(&sv->pauses, &p->link);
     lock_release(&sv->pauses_lock);
@@ -230,7 +230,7 @@ int server_pause_resume(struct server *sv, const struct server_pause_target *tar
 static bool server_pause_is_kept(const struct server_pause *p, const struct server_conf *conf)
 {
     for (unsigned i = 0; p->listener && i < conf->n_listeners; i++)
-        if (strcmp(conf->listeners[i].name, p->listener->name) == 0)
+        if (strcmp(conf->listeners[i].name, listener_name(p->listener)) == 0)
             return true;
     for (unsigned i = 0; p->upstream && i < conf->n_upstreams; i++)
         if (strcmp(conf->upstreams[i].name, p->upstream->name) == 0)
@@ -265,7 +265,7 @@ void server_pause_each(struct server *sv,
         const struct server_pause *p = LIST_ENTRY(node, struct server_pause, link);
 
         visit(cookie, &(struct server_pause_status){
-                          .target = {.listener = p->listener ? p->listener->name : NULL,
+                          .target = {.listener = p->listener ? listener_name(p->listener) : NULL,
                                      .upstream = p->upstream ? p->upstream->name : NULL},
                           .until_ns = p->until_ns,
                           .max_held = p->max_held,

@@ -6,8 +6,8 @@
 
 reactorctl is another program, in `ctl`: of the layers it uses base.
 
-A file includes only its own layer and those to the right of it, no two files include each other in a circle, and
-each foreign library is known in its own place only.
+A file includes only its own layer and those to the right of it, an _internal.h only of its own layer, no two files
+include each other in a circle, and each foreign library is known in its own place only.
 """
 import pathlib
 import re
@@ -47,6 +47,8 @@ def check_file(name, found, problems):
                 problems.append(f"src/{name}: \"{target}\" is not named by its layer")
             elif LAYERS.index(other) > LAYERS.index(layer):
                 problems.append(f"src/{name}: {layer} may not include {target}")
+            elif other != layer and target.endswith("_internal.h"):
+                problems.append(f"src/{name}: {target} is for {other} only")
         for library, places in LIBRARIES.items():
             if kind == "<" and target.startswith(library):
                 if not any(name.startswith(place) for place in places):
