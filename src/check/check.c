@@ -326,7 +326,7 @@ static void check_tls_done(struct server_tls *tls, int error)
     }
     c->result.error = error;
     server_tls_why(tls, error, c->result.why, sizeof(c->result.why));
-    check_decide(c, error == -ETIMEDOUT               ? CHECK_CONNECT_TIMEOUT
+    check_decide(c, error == -ETIMEDOUT               ? CHECK_TLS_TIMEOUT
                     : server_tls_error_is_ours(error) ? CHECK_NO_RESOURCES
                                                       : CHECK_TLS_FAILED);
 }

@@ -51,6 +51,7 @@ enum check_outcome {
     CHECK_UNREACHABLE, /* cause: check_result.error */
     CHECK_CONNECT_TIMEOUT,
     CHECK_RESET,
+    CHECK_TLS_TIMEOUT,
     CHECK_TLS_FAILED, /* in or after the handshake; cause: check_result.why */
     CHECK_CLOSED,     /* before any answer */
     CHECK_WRONG_ANSWER,

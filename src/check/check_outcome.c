@@ -13,6 +13,7 @@ static const struct {
     [CHECK_UNREACHABLE] = {"cannot be reached", CHECK_AGAINST},
     [CHECK_CONNECT_TIMEOUT] = {"timed out connecting", CHECK_AGAINST},
     [CHECK_RESET] = {"connection reset", CHECK_AGAINST},
+    [CHECK_TLS_TIMEOUT] = {"timed out in the TLS handshake", CHECK_AGAINST},
     [CHECK_TLS_FAILED] = {"TLS failed", CHECK_AGAINST},
     [CHECK_CLOSED] = {"closed before the answer", CHECK_AGAINST},
     [CHECK_WRONG_ANSWER] = {"wrong answer", CHECK_AGAINST},

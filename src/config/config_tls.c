@@ -22,74 +22,138 @@ static struct tls_conf *config_tls_find(const struct config *config, const char 
     return NULL;
 }
 
-/* Return the value of the option `tls` of a section; NULL: not set. */
-static const char *config_tls_name(const struct config_section *section)
+/* An option that names a [tls NAME]. */
+struct config_tls_use {
+    const char *key;
+    const char *name_key; /* option with the name that certificates must have */
+    const char *name;
+    const char *server_name; /* value of name_key, or NULL */
+    struct tls_slot **slot;
+};
+
+#define CONFIG_TLS_USES 2
+
+static struct config_tls_use config_tls_use_of_upstream(struct upstream_tls_conf *tls)
 {
-    if (section->kind == OPTION_LISTEN)
-        return ((const struct listener_conf *)section->conf)->tls.name;
-    if (section->kind == OPTION_UPSTREAM)
-        return ((const struct upstream_conf *)section->conf)->tls.name;
-    return NULL;
+    return (struct config_tls_use){.key = "tls",
+                                   .name_key = "tls_name",
+                                   .name = tls->name,
+                                   .server_name = tls->server_name,
+                                   .slot = &tls->slot};
+}
+
+/* Write to ${uses} the options of a section that name a [tls NAME]; return their number. */
+static unsigned config_tls_uses(const struct config_section *section, struct config_tls_use *uses)
+{
+    unsigned n = 0;
+
+    if (section->kind == OPTION_LISTEN) {
+        struct listener_conf *conf = section->conf;
+
+        if (conf->tls.name)
+            uses[n++] = (struct config_tls_use){
+                .key = "tls", .name = conf->tls.name, .slot = &conf->tls.slot};
+    }
+    if (section->kind == OPTION_UPSTREAM) {
+        struct upstream_conf *conf = section->conf;
+        struct upstream_tls_conf *of_checks = &conf->checks.check.tls;
+
+        if (conf->tls.name)
+            uses[n++] = config_tls_use_of_upstream(&conf->tls);
+        if (of_checks->name && upstream_checks_with_tls(conf)) {
+            uses[n] = config_tls_use_of_upstream(of_checks);
+            uses[n].key = "check_tls";
+            uses[n].name_key = "check_tls_name";
+            if (!of_checks->server_name)
+                uses[n].server_name = conf->tls.server_name;
+            n++;
+        }
+    }
+    return n;
 }
 
 /* ---- users ---- */
 
 static void config_tls_refuse_name(const struct config *config,
-                                   const struct config_section *section, const char *name,
+                                   const struct config_section *section,
+                                   const struct config_tls_use *use,
                                    struct diagnostics *diagnostics)
 {
-    const struct ini_entry *entry = config_section_valid_entry(section, "tls");
+    const struct ini_entry *entry = config_section_valid_entry(section, use->key);
     struct diagnostics_suggestion near;
 
-    diagnostics_suggest(&near, name);
+    diagnostics_suggest(&near, use->name);
     for (unsigned i = 0; i < config->server.n_tls; i++)
         diagnostics_offer(&near, config->server.tls[i].name);
     if (near.best)
         diagnostics_add(diagnostics, entry->line,
-                        "[%s] tls: there is no [tls %s] (did you mean '%s'?)",
-                        section->source->name, name, near.best);
+                        "[%s] %s: there is no [tls %s] (did you mean '%s'?)", section->source->name,
+                        use->key, use->name, near.best);
     else
         diagnostics_add(diagnostics, entry->line,
-                        "[%s] tls: there is no [tls %s] (the NAME of a [tls NAME])",
-                        section->source->name, name);
+                        "[%s] %s: there is no [tls %s] (the NAME of a [tls NAME])",
+                        section->source->name, use->key, use->name);
 }
 
 /* Servers at unix sockets need tls_name: a certificate cannot name the address of a unix socket. */
 static void config_tls_check_servers(const struct config_section *section,
-                                     const struct tls_conf *tls, struct diagnostics *diagnostics)
+                                     const struct config_tls_use *use, const struct tls_conf *tls,
+                                     struct diagnostics *diagnostics)
 {
     const struct upstream_conf *up = section->conf;
 
-    if (tls->profile.verify == TLS_VERIFY_OFF || up->tls.server_name ||
-        config_section_refused(section, "tls_name"))
+    if (tls->profile.verify == TLS_VERIFY_OFF || use->server_name ||
+        config_section_refused(section, use->name_key))
         return;
     for (unsigned i = 0; i < up->n_servers; i++)
         if (up->servers[i].n_addresses > 0 && address_is_unix(&up->servers[i].addresses[0])) {
-            diagnostics_add(diagnostics, config_section_valid_entry(section, "tls")->line,
-                            "[%s] tls: server.%s is a unix socket, which has no name to verify "
-                            "(set tls_name)",
-                            section->source->name, up->servers[i].id);
+            diagnostics_add(diagnostics, config_section_valid_entry(section, use->key)->line,
+                            "[%s] %s: server.%s is a unix socket, which has no name to verify "
+                            "(set %s)",
+                            section->source->name, use->key, up->servers[i].id, use->name_key);
             return;
         }
+}
+
+static void config_tls_check_use(const struct config *config, const struct config_section *section,
+                                 const struct config_tls_use *use, struct diagnostics *diagnostics)
+{
+    struct tls_conf *tls = config_tls_find(config, use->name);
+
+    if (!tls) {
+        if (!config->memory->incomplete)
+            config_tls_refuse_name(config, section, use, diagnostics);
+    } else if (section->kind == OPTION_LISTEN) {
+        tls->profile.for_clients = true;
+    } else {
+        tls->profile.for_servers = true;
+        config_tls_check_servers(section, use, tls, diagnostics);
+    }
+}
+
+static void config_tls_check_kind(const struct config_section *section,
+                                  struct diagnostics *diagnostics)
+{
+    const struct upstream_conf *up = section->conf;
+
+    if (up->checks.kind != UPSTREAM_CHECK_TLS || upstream_checks_with_tls(up) ||
+        config_section_refused(section, "check_tls") || config_section_refused(section, "tls"))
+        return;
+    diagnostics_add(diagnostics, config_section_valid_entry(section, "check")->line,
+                    "[%s] check: tls needs the settings of a [tls NAME] (set check_tls)",
+                    section->source->name);
 }
 
 static void config_tls_check_user(const struct config *config, const struct config_section *section,
                                   struct diagnostics *diagnostics)
 {
-    const char *name = config_tls_name(section);
-    struct tls_conf *tls = name ? config_tls_find(config, name) : NULL;
+    struct config_tls_use uses[CONFIG_TLS_USES];
+    unsigned n = config_tls_uses(section, uses);
 
-    if (!name)
-        return;
-    if (!tls) {
-        if (!config->memory->incomplete)
-            config_tls_refuse_name(config, section, name, diagnostics);
-    } else if (section->kind == OPTION_LISTEN) {
-        tls->profile.for_clients = true;
-    } else {
-        tls->profile.for_servers = true;
-        config_tls_check_servers(section, tls, diagnostics);
-    }
+    for (unsigned i = 0; i < n; i++)
+        config_tls_check_use(config, section, &uses[i], diagnostics);
+    if (section->kind == OPTION_UPSTREAM)
+        config_tls_check_kind(section, diagnostics);
 }
 
 static void config_tls_release_slot(void *slot)
@@ -97,13 +161,11 @@ static void config_tls_release_slot(void *slot)
     tls_slot_release(slot);
 }
 
-/*
- * Give the section the slot of the [tls NAME] that it names; the section's arena has a reference.
- */
-static int config_tls_give(const struct config *config, const struct config_section *section)
+/* Give ${use} the slot of the [tls NAME] that it names; the section's arena has a reference. */
+static int config_tls_give_slot(const struct config *config, const struct config_section *section,
+                                const struct config_tls_use *use)
 {
-    const char *name = config_tls_name(section);
-    const struct tls_conf *tls = name ? config_tls_find(config, name) : NULL;
+    const struct tls_conf *tls = config_tls_find(config, use->name);
 
     if (!tls || !tls->slot)
         return 0;
@@ -111,11 +173,19 @@ static int config_tls_give(const struct config *config, const struct config_sect
         tls_slot_release(tls->slot);
         return -ENOMEM;
     }
-    if (section->kind == OPTION_LISTEN)
-        ((struct listener_conf *)section->conf)->tls.slot = tls->slot;
-    else
-        ((struct upstream_conf *)section->conf)->tls.slot = tls->slot;
+    *use->slot = tls->slot;
     return 0;
+}
+
+static int config_tls_give(const struct config *config, const struct config_section *section)
+{
+    struct config_tls_use uses[CONFIG_TLS_USES];
+    unsigned n = config_tls_uses(section, uses);
+    int rc = 0;
+
+    for (unsigned i = 0; rc == 0 && i < n; i++)
+        rc = config_tls_give_slot(config, section, &uses[i]);
+    return rc;
 }
 
 /* ---- profiles ---- */

@@ -251,8 +251,7 @@ static const struct foreign_line lines[] = {
     {"option ldap-check", NO_CHECK},
     {"option external-check", "there is none: no program is run"},
     {"external-check", "there is none: no program is run"},
-    {"option ssl-hello-chk",
-     "there is none: with a 'tls' in [upstream NAME] checks are TLS handshakes"},
+    {"option ssl-hello-chk", "here they are 'check = tls' and 'check_tls' in [upstream NAME]"},
     {"health_check", "here it is 'check = tcp' in [upstream NAME]"},
     {"match", CHECK_BYTES},
 

@@ -210,6 +210,9 @@ static const struct foreign_word words[] = {
     {FOREIGN_WORDS_SERVER, "verify", "tls in the section, with verify in [tls NAME]"},
     {FOREIGN_WORDS_SERVER, "ca-file", "tls in the section, with ca in [tls NAME]"},
     {FOREIGN_WORDS_SERVER, "crt", "tls in the section, with certificate in [tls NAME]"},
+    {FOREIGN_WORDS_SERVER, "check-ssl", "check_tls in the section"},
+    {FOREIGN_WORDS_SERVER, "no-check-ssl", "check_tls = off in the section"},
+    {FOREIGN_WORDS_SERVER, "check-sni", "check_tls_name in the section"},
     {FOREIGN_WORDS_SERVER, "check-send-proxy", "send_proxy in the section"},
     {FOREIGN_WORDS_SERVER, "pool-max-conn", "spare in the section"},
     {FOREIGN_WORDS_SERVER, "tcp-ut", "user_timeout in the section"},
@@ -218,11 +221,12 @@ static const struct foreign_word words[] = {
 
 /* Words of a server line that have their value behind a blank. */
 static const char *const with_value[] = {
-    "maxconn",        "max_conns", "addr",          "port",       "inter",
-    "fastinter",      "rise",      "fall",          "max_fails",  "error-limit",
-    "fail_timeout",   "slowstart", "slow_start",    "maxqueue",   "source",
-    "on-marked-down", "downinter", "sni",           "verifyhost", "verify",
-    "ca-file",        "crt",       "pool-max-conn", "tcp-ut",     "init-addr"};
+    "maxconn",        "max_conns", "addr",       "port",          "inter",
+    "fastinter",      "rise",      "fall",       "max_fails",     "error-limit",
+    "fail_timeout",   "slowstart", "slow_start", "maxqueue",      "source",
+    "on-marked-down", "downinter", "sni",        "verifyhost",    "verify",
+    "ca-file",        "crt",       "check-sni",  "pool-max-conn", "tcp-ut",
+    "init-addr"};
 
 static bool foreign_words_has_value(const struct foreign_word *w)
 {

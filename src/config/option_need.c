@@ -134,6 +134,11 @@ static bool option_need_has_checks(const struct config_section *section)
     return option_need_upstream_conf(section)->checks.kind != UPSTREAM_CHECK_OFF;
 }
 
+static bool option_need_checks_with_tls(const struct config_section *section)
+{
+    return upstream_checks_with_tls(option_need_upstream_conf(section));
+}
+
 static bool option_need_ejects(const struct config_section *section)
 {
     return option_need_upstream_conf(section)->ejection.failures > 0;
@@ -243,6 +248,8 @@ NEED(ejection, option_need_ejects, "eject_failures",
      "has no effect without ejection (set eject_failures)", NULL);
 NEED(checks, option_need_has_checks, "check",
      "has no effect without health checks (set check = tcp)", NULL);
+NEED(check_tls, option_need_checks_with_tls, "check_tls",
+     "has no effect without TLS in checks (set check_tls)", &option_need_checks);
 NEED(spares, option_need_has_spares, "spare", "has no effect without spare connections (set spare)",
      NULL);
 NEED(tlvs, option_need_sends_tlvs, "send_proxy",

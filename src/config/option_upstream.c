@@ -25,6 +25,7 @@ static const struct option_word balances[] = {
 static const struct option_word checks[] = {
     {"off", UPSTREAM_CHECK_OFF},
     {"tcp", UPSTREAM_CHECK_TCP},
+    {"tls", UPSTREAM_CHECK_TLS},
     {NULL, 0},
 };
 
@@ -145,8 +146,18 @@ static const struct option upstream_rows[] = {
      "0 to 100", "maximum percentage of servers ejected at a time",
      UPSTREAM(ejection.max_percent), 0, 100, NULL, &option_need_ejection},
     {"check", &option_kind_word, 0, OPTION_LIVE, "off",
-     "off or tcp", "health checks of the servers; tcp: connect to them",
+     "off, tcp or tls",
+     "health checks of the servers; tcp: connect to them; tls: make a TLS handshake, too",
      UPSTREAM(checks.kind), 0, 0, checks, NULL},
+    {"check_tls", &option_kind_name, OPTION_EMPTY, OPTION_LIVE, "",
+     "the NAME of a [tls NAME], or off",
+     "settings for TLS in checks; off: none; empty: those of tls",
+     UPSTREAM(checks.check.tls.name), 0, 0, NULL, &option_need_checks},
+    {"check_tls_name", &option_tls_peer_name, OPTION_EMPTY, OPTION_LIVE, "",
+     "a host name or IP address",
+     "name for checks that the servers' certificates must match, also sent as SNI; empty: that of "
+     "tls_name",
+     UPSTREAM(checks.check.tls.server_name), 0, 0, NULL, &option_need_check_tls},
     {"check_send", &option_bytes, OPTION_EMPTY, OPTION_LIVE, "",
      "up to 512 bytes, as text with escapes", "bytes that a health check sends; empty: none",
      UPSTREAM(checks.check.send), 0, CHECK_BYTES_MAX, NULL, &option_need_checks},

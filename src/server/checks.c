@@ -172,6 +172,18 @@ static int checks_create_group(struct checks_group **out, struct checks *c, stru
     return 0;
 }
 
+/* TLS of checks is that of sessions, unless check_tls names another or none. */
+static struct upstream_tls_conf checks_tls(const struct upstream_conf *conf)
+{
+    struct upstream_tls_conf tls = conf->checks.check.tls;
+    const char *server_name = tls.server_name ? tls.server_name : conf->tls.server_name;
+
+    if (!tls.name)
+        tls = conf->tls;
+    tls.server_name = server_name;
+    return tls;
+}
+
 static int checks_create_rules(struct checker_rules **out, const struct upstream *up,
                                const struct upstream_conf *conf)
 {
@@ -182,7 +194,7 @@ static int checks_create_rules(struct checker_rules **out, const struct upstream
 
     rules.check.send_proxy = conf->send_proxy;
     rules.check.connect = conf->connect;
-    rules.check.tls = conf->tls;
+    rules.check.tls = checks_tls(conf);
     rules.check.handshakes = up->handshakes;
     rules.check.connect.attempt_delay_ns = 0; /* one attempt, one descriptor at a time */
     return checker_rules_create(out, &rules);

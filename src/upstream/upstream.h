@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "balance/balancer.h"
 #include "balance/retry_budget.h"
@@ -36,11 +37,14 @@ enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
 /* Which clients leave the queue when they end their stream there: all, or those without bytes. */
 enum upstream_abandoned { UPSTREAM_ABANDONED_KEEP, UPSTREAM_ABANDONED_DROP };
 
-enum upstream_check { UPSTREAM_CHECK_OFF, UPSTREAM_CHECK_TCP };
+enum upstream_check { UPSTREAM_CHECK_OFF, UPSTREAM_CHECK_TCP, UPSTREAM_CHECK_TLS };
+
+/* check_tls of plain checks beside TLS of sessions: not the NAME of a section. */
+#define UPSTREAM_CHECK_TLS_OFF "off"
 
 struct upstream_checks_conf {
     enum upstream_check kind;
-    struct check_conf check;
+    struct check_conf check; /* tls is check_tls; without slot: plain, or as upstream_conf.tls */
     struct health_conf health;
     enum upstream_on_down on_down;
     unsigned on_down_rate; /* sessions to reset per second; 0: all at once */
@@ -122,6 +126,14 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf)
 {
     return conf->checks.kind != UPSTREAM_CHECK_OFF &&
            conf->checks.health.initial != HEALTH_STARTS_UP;
+}
+
+/* upstream_checks_with_tls(conf): do checks make TLS handshakes? */
+static inline bool upstream_checks_with_tls(const struct upstream_conf *conf)
+{
+    const char *name = conf->checks.check.tls.name;
+
+    return name ? strcmp(name, UPSTREAM_CHECK_TLS_OFF) != 0 : conf->tls.name != NULL;
 }
 
 /*

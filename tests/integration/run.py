@@ -41,7 +41,7 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "broken", "pr
          "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "route", "told", "pipeline", "faults",
          "mirror", "pause",
          "stop", "reload", "reload_listeners", "reload_servers", "reload_tls", "upgrade", "admin", "page", "metrics", "control",
-         "tls", "tls_config", "tls_upstream", "tls_abuse", "tls_late", "tls_programs", "tls_servers", "threads", "hang", "backend", "process_faults", "call_faults", "logs", "accesslog", "confine",
+         "tls", "tls_config", "tls_upstream", "tls_abuse", "tls_late", "check_kinds", "tls_programs", "tls_servers", "threads", "hang", "backend", "process_faults", "call_faults", "logs", "accesslog", "confine",
          "everything",
          "examples", "ctl", "night")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.

@@ -213,6 +213,8 @@ static bool without_effect(enum option_section section, const char *key)
                                        "idle_all",
                                        "idle_action",
                                        "hash_balance_factor",
+                                       "check_tls",
+                                       "check_tls_name",
                                        "check_send",
                                        "check_expect",
                                        "check_interval",

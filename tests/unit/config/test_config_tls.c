@@ -156,6 +156,27 @@ static const struct {
     {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = /x\ntls = t\n",
      "t.ini:9: [upstream u] tls: server.a is a unix socket, which has no name to verify (set "
      "tls_name)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = @x\ncheck = tls\n",
+     "t.ini:9: [upstream u] check: tls needs the settings of a [tls NAME] (set check_tls)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = @x\ntls = t\ntls_name = a\n"
+     "check = tls\ncheck_tls = off\n",
+     "t.ini:11: [upstream u] check: tls needs the settings of a [tls NAME] (set check_tls)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = @x\ncheck = tls\ncheck_tls = tt\n",
+     "t.ini:10: [upstream u] check_tls: there is no [tls tt] (the NAME of a [tls NAME])\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = @x\ncheck = tls\ncheck_tls = /\n",
+     "t.ini:10: [upstream u] check_tls: '/' is not a name (the NAME of a [tls NAME], or off)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = /x\ncheck = tcp\ncheck_tls = t\n",
+     "t.ini:10: [upstream u] check_tls: server.a is a unix socket, which has no name to verify (set "
+     "check_tls_name)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = /x\ncheck = tcp\ncheck_tls = t\n"
+     "check_tls_name = :\n",
+     "t.ini:11: [upstream u] check_tls_name: ':' is neither (a host name or IP address)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = /x\ncheck = tls\ncheck_tls = t\n"
+     "check_tls_name = a.example\n",
+     NULL},
+    {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = @x\ncheck = tcp\ntls = t\n"
+     "tls_name = a\ncheck_tls = off\n",
+     NULL},
     {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = /x\ntls = t\ntls_name = :\n",
      "t.ini:10: [upstream u] tls_name: ':' is neither (a host name or IP address)\n"},
     {"[tls t]\ncertificate = %s/a.pem\n[upstream u]\nserver.a = /x\ntls = t\ntls_name = ::1\n",

@@ -176,6 +176,7 @@ static const struct {
     {"upstream b", "option redispatch", "it is always so: 'retries' in [upstream NAME]"},
     {"upstream b", "option httpchk GET /", "here they are 'check_send' and 'check_expect'"},
     {"upstream b", "option  ldap-check", "there is none"},
+    {"upstream b", "option ssl-hello-chk", "here they are 'check = tls'"},
     {"listen a", "timeout\tcheck 2s", "here it is 'check_timeout' in [upstream NAME]"},
     {"listen a", "timeout connect 2s", "here it is 'connect_timeout in [upstream NAME]'"},
     {"listen a", "bind :443", "here it is 'address'"},
