@@ -91,16 +91,17 @@ CTL_PROGRAM := $(BUILD)/reactorctl
 SUPPORT      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 # Many cases, and no thread that ThreadSanitizer could see.
 UNTHREADED   := $(if $(filter thread,$(SANITIZE)),$(patsubst %,tests/unit/%.c,config/% ctl/% admin/test_arguments admin/test_host daemon/test_cli \
-                    base/test_buffer base/test_parse handlers/test_frame_decoder limits/test_acl limits/test_prefix_table \
-                    net/test_address net/test_cidr net/test_proxy_header net/test_resolve net/test_sock \
-                    net/test_sock_options tls/test_client_hello tls/test_server_name \
+                    base/test_buffer base/test_parse handlers/test_frame_decoder% limits/test_acl limits/test_prefix_table \
+                    net/test_address net/test_cidr net/test_proxy_header% net/test_resolve net/test_sock% \
+                    tls/test_client_hello% tls/test_server_name \
                     balance/test_balancer_keys balance/test_balancer_steps))
 UNIT_TESTS   := $(patsubst %.c,$(BUILD)/%,$(filter-out $(UNTHREADED),$(wildcard tests/unit/*/test_*.c)))
 # In front of functions of libraries these put their own, which others must not get.
-UNIT_ALONE    := $(filter $(addprefix $(BUILD)/tests/unit/, daemon/test_run daemon/test_safe_open \
+UNIT_ALONE    := $(filter $(addprefix $(BUILD)/tests/unit/, daemon/test_run% daemon/test_safe_open \
                      daemon/test_watchdog_feeder engine/test_watchdog net/test_channel_end net/test_connector \
                      net/test_connector_race sessions/test_overload server/test_threads \
-                     check/test_check check/test_checker),$(UNIT_TESTS))
+                     check/test_check check/test_check_answer check/test_checker check/test_checker_life \
+                     check/test_checker_pace),$(UNIT_TESTS))
 UNIT_JOINED   := $(filter-out $(UNIT_ALONE),$(UNIT_TESTS))
 UNIT_TOGETHER := $(BUILD)/tests/unit/together
 STRESS_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/stress/*.c))

@@ -64,11 +64,12 @@ class Covering:
         return Build(TREE, self.directory, name, self.arguments.layer, self.arguments.jobs)
 
     def _order(self, source, tests):
-        """First the source's own test, then those that kill, then those of its layer; short ones first."""
+        """First the source's own tests, then those that kill, then those of its layer; short ones first."""
         stem, layer = Path(source).stem, Path(source).parent.name
 
         def key(test):
-            own = stem.startswith(Path(test).name.removeprefix("test_"))
+            name = Path(test).name.removeprefix("test_")
+            own = stem.startswith(name) or name.startswith(f"{stem}_")
             return (not own, -self.kills.get(test, 0), Path(test).parent.name != layer, self.coverage.seconds(test))
         return sorted(tests, key=key)
 

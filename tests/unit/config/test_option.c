@@ -3,41 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "config/config.h"
 #include "config/option.h"
 #include "config/option_kind.h"
-#include "handlers/handler_type.h"
-#include "support/names.h"
+#include "support/options.h"
 #include "support/suite.h"
 #include "upstream/upstream.h"
-
-/* Space for the struct of any section, so that a row can be tried without knowing which it has. */
-static union {
-    struct config config;
-    struct server_boss_conf boss;
-    struct server_worker_conf worker;
-    struct server_executor_conf executor;
-    struct tls_handshakes_conf handshake;
-    struct listener_conf listener;
-    struct upstream_conf upstream;
-} conf;
-
-static struct upstream_server_conf servers[4];
-static struct route_conf routes[4];
-static struct arena *arena;
-
-static void setup(void)
-{
-    ck_assert_int_eq(arena_create(&arena), 0);
-}
-
-static void teardown(void)
-{
-    arena_release(arena);
-}
 
 static const struct option *row(unsigned i)
 {
@@ -52,30 +25,7 @@ static const struct option *row(unsigned i)
     return NULL;
 }
 
-static struct option_value value(const struct option *o, const char *key, const char *text)
-{
-    struct option_value v = {.key = key, .text = text, .conf = &conf, .arena = arena};
-
-    memset(&conf, 0, sizeof(conf));
-    if (option_find(OPTION_UPSTREAM, o->key) == o)
-        conf.upstream.servers = servers;
-    if (option_find(OPTION_LISTEN, o->key) == o)
-        conf.listener.routes = routes;
-    return v;
-}
-
-/* What option_set() says of ${text}; ${conf} is as it left it. */
-static int try(enum option_section section, const char *key, const char *text)
-{
-    const struct option *o = option_find(section, key);
-    struct option_value v;
-
-    ck_assert_ptr_nonnull(o);
-    v = value(o, key, text);
-    return option_set(o, &v);
-}
-
-GROUP(table, setup, teardown);
+GROUP(table, options_setup, options_teardown);
 
 TEST(table, each_option_is_found_by_its_key_and_listed_once)
 {
@@ -133,7 +83,7 @@ TEST(table, each_default_is_allowed)
 
         if (o->flags & OPTION_REQUIRED)
             continue;
-        v = value(o, o->key, o->fallback);
+        v = options_value(o, o->key, o->fallback);
         ck_assert_msg(option_set(o, &v) == 0, "%s: %s", o->key, v.problem);
     }
 }
@@ -142,7 +92,7 @@ TEST(table, empty_value_is_refused_unless_it_is_the_default)
 {
     for (unsigned i = 0; row(i) != NULL; i++) {
         const struct option *o = row(i);
-        struct option_value v = value(o, o->key, "");
+        struct option_value v = options_value(o, o->key, "");
         int rc = option_set(o, &v);
 
         ck_assert_msg(rc == (o->flags & OPTION_EMPTY ? 0 : -EINVAL), "%s", o->key);
@@ -183,28 +133,28 @@ TEST(table, documented_range_is_the_checked_range)
             sscanf(row(i)->allowed, zero ? "0, or %31s to %31s" : "%31s to %31s", least, most), 2);
         ck_assert_msg(bound(row(i), least) == row(i)->min, "%s", row(i)->key);
         ck_assert_msg(bound(row(i), most) == row(i)->max, "%s", row(i)->key);
-        v = value(row(i), row(i)->key, least);
+        v = options_value(row(i), row(i)->key, least);
         ck_assert_msg(option_set(row(i), &v) == 0, "%s", row(i)->key);
-        v = value(row(i), row(i)->key, most);
+        v = options_value(row(i), row(i)->key, most);
         ck_assert_msg(option_set(row(i), &v) == 0, "%s", row(i)->key);
     }
 }
 
 TEST(table, zero_outside_the_range_is_allowed_and_nothing_between)
 {
-    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "0"), 0);
-    ck_assert_uint_eq(conf.worker.rebuild_threshold, 0);
-    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "1"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "2"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "3"), 0);
-    ck_assert_uint_eq(conf.worker.rebuild_threshold, 3);
-    ck_assert_int_eq(try(OPTION_WORKER, "rebuild_threshold", "1000001"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "0"), 0);
-    ck_assert_int_eq(conf.worker.stall_threshold_ns, 0);
-    ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "9999us"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "10ms"), 0);
-    ck_assert_int_eq(conf.worker.stall_threshold_ns, 10 * NS_PER_MS);
-    ck_assert_int_eq(try(OPTION_WORKER, "stall_threshold", "61m"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "rebuild_threshold", "0"), 0);
+    ck_assert_uint_eq(options.conf.worker.rebuild_threshold, 0);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "rebuild_threshold", "1"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "rebuild_threshold", "2"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "rebuild_threshold", "3"), 0);
+    ck_assert_uint_eq(options.conf.worker.rebuild_threshold, 3);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "rebuild_threshold", "1000001"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "stall_threshold", "0"), 0);
+    ck_assert_int_eq(options.conf.worker.stall_threshold_ns, 0);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "stall_threshold", "9999us"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "stall_threshold", "10ms"), 0);
+    ck_assert_int_eq(options.conf.worker.stall_threshold_ns, 10 * NS_PER_MS);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "stall_threshold", "61m"), -EINVAL);
 }
 
 /* Every word that can be set is in option.allowed, which is what a person gets to see. */
@@ -214,7 +164,7 @@ TEST(table, each_keyword_is_documented_and_accepted)
         for (const struct option_word *w = row(i)->words; w != NULL && w->word != NULL; w++) {
             bool is_part = strcmp(w->word, "certificate") == 0; /* of ssl */
             struct option_value v =
-                value(row(i), row(i)->key, is_part ? "ssl, certificate" : w->word);
+                options_value(row(i), row(i)->key, is_part ? "ssl, certificate" : w->word);
 
             ck_assert_int_eq(option_set(row(i), &v), 0);
             ck_assert_msg(strstr(row(i)->allowed, w->word) != NULL, "%s: %s", row(i)->key, w->word);
@@ -224,61 +174,62 @@ TEST(table, each_keyword_is_documented_and_accepted)
 
 TEST(table, value_is_stored_in_its_field)
 {
-    ck_assert_int_eq(try(OPTION_BOSS, "threads", "7"), 0);
-    ck_assert_uint_eq(conf.boss.threads, 7);
-    ck_assert_int_eq(try(OPTION_BOSS, "accept_batch", "8"), 0);
-    ck_assert_uint_eq(conf.boss.accept_batch, 8);
-    ck_assert_int_eq(try(OPTION_WORKER, "io_ratio", "70%"), 0);
-    ck_assert_uint_eq(conf.worker.io_ratio, 70);
-    ck_assert_int_eq(try(OPTION_WORKER, "task_quantum", "20ms"), 0);
-    ck_assert_int_eq(conf.worker.task_quantum_ns, 20 * NS_PER_MS);
-    ck_assert_int_eq(try(OPTION_WORKER, "chooser", "p2c"), 0);
-    ck_assert_int_eq(conf.worker.chooser, CHOOSER_P2C);
-    ck_assert_int_eq(try(OPTION_EXECUTOR, "threads", "3"), 0);
-    ck_assert_uint_eq(conf.executor.threads, 3);
-    ck_assert_int_eq(try(OPTION_EXECUTOR, "max_pending_tasks", "17"), 0);
-    ck_assert_uint_eq(conf.executor.max_pending_tasks, 17);
-    ck_assert_int_eq(try(OPTION_HANDSHAKE, "threads", "0"), 0);
-    ck_assert_uint_eq(conf.handshake.threads, 0);
-    ck_assert_int_eq(try(OPTION_HANDSHAKE, "threads", "auto"), 0);
-    ck_assert_uint_eq(conf.handshake.threads, TLS_HANDSHAKES_AUTO);
-    ck_assert_int_eq(try(OPTION_HANDSHAKE, "nice", "19"), 0);
-    ck_assert_uint_eq(conf.handshake.nice, 19);
-    ck_assert_int_eq(try(OPTION_LISTEN, "splice", "off"), 0);
-    ck_assert_int_eq(conf.listener.session.splice, SPLICE_OFF);
-    ck_assert_int_eq(try(OPTION_LISTEN, "half_close_timeout", "2m"), 0);
-    ck_assert_int_eq(conf.listener.session.half_close_timeout_ns, 120 * NS_PER_S);
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "retries", "0"), 0);
-    ck_assert_uint_eq(conf.upstream.retries, 0);
-    ck_assert_int_eq(try(OPTION_REACTORD, "log", "/var/log/x"), 0);
-    ck_assert_str_eq(conf.config.process.log, "/var/log/x");
-    ck_assert_int_eq(try(OPTION_REACTORD, "log_level", "debug"), 0);
-    ck_assert_int_eq(conf.config.process.log_level, LOG_LEVEL_DEBUG);
+    ck_assert_int_eq(options_try(OPTION_BOSS, "threads", "7"), 0);
+    ck_assert_uint_eq(options.conf.boss.threads, 7);
+    ck_assert_int_eq(options_try(OPTION_BOSS, "accept_batch", "8"), 0);
+    ck_assert_uint_eq(options.conf.boss.accept_batch, 8);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "io_ratio", "70%"), 0);
+    ck_assert_uint_eq(options.conf.worker.io_ratio, 70);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "task_quantum", "20ms"), 0);
+    ck_assert_int_eq(options.conf.worker.task_quantum_ns, 20 * NS_PER_MS);
+    ck_assert_int_eq(options_try(OPTION_WORKER, "chooser", "p2c"), 0);
+    ck_assert_int_eq(options.conf.worker.chooser, CHOOSER_P2C);
+    ck_assert_int_eq(options_try(OPTION_EXECUTOR, "threads", "3"), 0);
+    ck_assert_uint_eq(options.conf.executor.threads, 3);
+    ck_assert_int_eq(options_try(OPTION_EXECUTOR, "max_pending_tasks", "17"), 0);
+    ck_assert_uint_eq(options.conf.executor.max_pending_tasks, 17);
+    ck_assert_int_eq(options_try(OPTION_HANDSHAKE, "threads", "0"), 0);
+    ck_assert_uint_eq(options.conf.handshake.threads, 0);
+    ck_assert_int_eq(options_try(OPTION_HANDSHAKE, "threads", "auto"), 0);
+    ck_assert_uint_eq(options.conf.handshake.threads, TLS_HANDSHAKES_AUTO);
+    ck_assert_int_eq(options_try(OPTION_HANDSHAKE, "nice", "19"), 0);
+    ck_assert_uint_eq(options.conf.handshake.nice, 19);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "splice", "off"), 0);
+    ck_assert_int_eq(options.conf.listener.session.splice, SPLICE_OFF);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "half_close_timeout", "2m"), 0);
+    ck_assert_int_eq(options.conf.listener.session.half_close_timeout_ns, 120 * NS_PER_S);
+    ck_assert_int_eq(options_try(OPTION_UPSTREAM, "retries", "0"), 0);
+    ck_assert_uint_eq(options.conf.upstream.retries, 0);
+    ck_assert_int_eq(options_try(OPTION_REACTORD, "log", "/var/log/x"), 0);
+    ck_assert_str_eq(options.conf.config.process.log, "/var/log/x");
+    ck_assert_int_eq(options_try(OPTION_REACTORD, "log_level", "debug"), 0);
+    ck_assert_int_eq(options.conf.config.process.log_level, LOG_LEVEL_DEBUG);
 }
 
 TEST(table, the_name_of_an_upstream_is_kept_in_lower_case)
 {
-    ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "Back.End-1"), 0);
-    ck_assert_str_eq(conf.listener.upstream, "back.end-1");
-    ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "a b"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "a/b"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "a2345678901234567890123456789012"), 0);
-    ck_assert_int_eq(try(OPTION_LISTEN, "upstream", "a23456789012345678901234567890123"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "upstream", "Back.End-1"), 0);
+    ck_assert_str_eq(options.conf.listener.upstream, "back.end-1");
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "upstream", "a b"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "upstream", "a/b"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "upstream", "a2345678901234567890123456789012"), 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "upstream", "a23456789012345678901234567890123"),
+                     -EINVAL);
 }
 
 TEST(table, a_list_of_addresses_has_commas_and_any_blanks)
 {
-    ck_assert_int_eq(try(OPTION_LISTEN, "address", "127.0.0.1:7,[::1]:7 \t, /run/x"), 0);
-    ck_assert_uint_eq(conf.listener.n_addresses, 3);
-    ck_assert(address_is_unix(&conf.listener.addresses[2]));
-    ck_assert_int_eq(try(OPTION_LISTEN, "address", "*:7"), 0);
-    ck_assert_uint_eq(conf.listener.n_addresses, 2);
-    ck_assert_int_eq(try(OPTION_LISTEN, "address", "127.0.0.1:7,"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_LISTEN, "address", ",127.0.0.1:7"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_LISTEN, "address", "127.0.0.1:7,,[::1]:7"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_LISTEN, "address", "127.0.0.1:7 [::1]:7"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_LISTEN, "address", "localhost:7"), -EINVAL);
-    ck_assert_uint_eq(conf.listener.n_addresses, 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "127.0.0.1:7,[::1]:7 \t, /run/x"), 0);
+    ck_assert_uint_eq(options.conf.listener.n_addresses, 3);
+    ck_assert(address_is_unix(&options.conf.listener.addresses[2]));
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "*:7"), 0);
+    ck_assert_uint_eq(options.conf.listener.n_addresses, 2);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "127.0.0.1:7,"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", ",127.0.0.1:7"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "127.0.0.1:7,,[::1]:7"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "127.0.0.1:7 [::1]:7"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "localhost:7"), -EINVAL);
+    ck_assert_uint_eq(options.conf.listener.n_addresses, 0);
 }
 
 TEST(table, a_listener_has_at_most_64_addresses)
@@ -287,54 +238,55 @@ TEST(table, a_listener_has_at_most_64_addresses)
 
     for (int port = 2; port <= 65; port++)
         sprintf(list + strlen(list), ",127.0.0.1:%d", port);
-    ck_assert_int_eq(try(OPTION_LISTEN, "address", list), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", list), -EINVAL);
     *strrchr(list, ',') = '\0';
-    ck_assert_int_eq(try(OPTION_LISTEN, "address", list), 0);
-    ck_assert_uint_eq(conf.listener.n_addresses, 64);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", list), 0);
+    ck_assert_uint_eq(options.conf.listener.n_addresses, 64);
 }
 
 TEST(table, a_pipeline_is_a_list_of_handlers)
 {
-    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "log"), 0);
-    ck_assert_uint_eq(conf.listener.pipeline.n, 1);
-    ck_assert_str_eq(conf.listener.pipeline.list[0]->name, "log");
-    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", ""), 0);
-    ck_assert_uint_eq(conf.listener.pipeline.n, 0);
-    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "log, log"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "log,"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "gzip"), -EINVAL);
-    ck_assert_uint_eq(conf.listener.pipeline.n, 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "pipeline", "log"), 0);
+    ck_assert_uint_eq(options.conf.listener.pipeline.n, 1);
+    ck_assert_str_eq(options.conf.listener.pipeline.list[0]->name, "log");
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "pipeline", ""), 0);
+    ck_assert_uint_eq(options.conf.listener.pipeline.n, 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "pipeline", "log, log"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "pipeline", "log,"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "pipeline", "gzip"), -EINVAL);
+    ck_assert_uint_eq(options.conf.listener.pipeline.n, 0);
 }
 
 TEST(table, a_pipeline_keeps_its_order)
 {
-    ck_assert_int_eq(try(OPTION_LISTEN, "pipeline", "executor ,frame,\tlog, idle"), 0);
-    ck_assert_uint_eq(conf.listener.pipeline.n, 4);
-    ck_assert_str_eq(conf.listener.pipeline.list[0]->name, "executor");
-    ck_assert_str_eq(conf.listener.pipeline.list[1]->name, "frame");
-    ck_assert_str_eq(conf.listener.pipeline.list[3]->name, "idle");
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "pipeline", "executor ,frame,\tlog, idle"), 0);
+    ck_assert_uint_eq(options.conf.listener.pipeline.n, 4);
+    ck_assert_str_eq(options.conf.listener.pipeline.list[0]->name, "executor");
+    ck_assert_str_eq(options.conf.listener.pipeline.list[1]->name, "frame");
+    ck_assert_str_eq(options.conf.listener.pipeline.list[3]->name, "idle");
 }
 
 TEST(table, an_adjustment_may_be_below_zero)
 {
-    const int64_t *bytes = &conf.listener.pipeline.frame.decoder.length_adjustment;
+    const int64_t *bytes = &options.conf.listener.pipeline.frame.decoder.length_adjustment;
 
-    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-4"), 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "frame_length_adjustment", "-4"), 0);
     ck_assert_int_eq(*bytes, -4);
-    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "+2k"), 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "frame_length_adjustment", "+2k"), 0);
     ck_assert_int_eq(*bytes, 2048);
-    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-64m"), 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "frame_length_adjustment", "-64m"), 0);
     ck_assert_int_eq(*bytes, -(64 << 20));
-    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-67108865"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "-"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_adjustment", "- 4"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "frame_length_adjustment", "-67108865"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "frame_length_adjustment", "-"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "frame_length_adjustment", "- 4"), -EINVAL);
 }
 
 TEST(table, delimiters_are_text_with_escapes)
 {
-    const struct frame_delimiter_list *found = &conf.listener.pipeline.frame.decoder.delimiters;
+    const struct frame_delimiter_list *found =
+        &options.conf.listener.pipeline.frame.decoder.delimiters;
 
-    ck_assert_int_eq(try(OPTION_LISTEN, "frame_delimiter", "\\n , \\r\\n,\\x2c\\0,END"), 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "frame_delimiter", "\\n , \\r\\n,\\x2c\\0,END"), 0);
     ck_assert_uint_eq(found->n, 4);
     ck_assert_uint_eq(found->last_n, 3);
     ck_assert_uint_eq(found->list[1].len, 2);
@@ -342,136 +294,61 @@ TEST(table, delimiters_are_text_with_escapes)
     ck_assert_uint_eq(found->list[2].len, 2);
     ck_assert_mem_eq(found->list[2].bytes, ",\0", 2);
     ck_assert_mem_eq(found->last, "\n\0D", 3);
-    ck_assert_int_eq(try(OPTION_LISTEN, "frame_delimiter", "\\0"), 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "frame_delimiter", "\\0"), 0);
     ck_assert_uint_eq(found->n, 1);
-    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_end", ":"), 0);
-    ck_assert_int_eq(conf.listener.pipeline.frame.decoder.length_end, ':');
-    ck_assert_int_eq(try(OPTION_LISTEN, "frame_length_end", "\\x20"), 0);
-    ck_assert_int_eq(conf.listener.pipeline.frame.decoder.length_end, ' ');
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "frame_length_end", ":"), 0);
+    ck_assert_int_eq(options.conf.listener.pipeline.frame.decoder.length_end, ':');
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "frame_length_end", "\\x20"), 0);
+    ck_assert_int_eq(options.conf.listener.pipeline.frame.decoder.length_end, ' ');
 }
 
 TEST(table, delimiter_has_at_most_16_bytes)
 {
-    ck_assert_int_eq(try(OPTION_LISTEN, "frame_delimiter", "0123456789abcdef"), 0);
-    ck_assert_int_eq(try(OPTION_LISTEN, "frame_delimiter", "0123456789abcdefg"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "frame_delimiter", "0123456789abcdef"), 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "frame_delimiter", "0123456789abcdefg"), -EINVAL);
 }
 
 TEST(table, mode_has_three_octal_digits_or_a_zero_before_them)
 {
     static const char *const bad[] = {"66", "06600", "668", "0668", "1660", "u+w"};
 
-    ck_assert_int_eq(try(OPTION_LISTEN, "unix_mode", "660"), 0);
-    ck_assert_int_eq(try(OPTION_LISTEN, "unix_mode", "0660"), 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "unix_mode", "660"), 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "unix_mode", "0660"), 0);
     for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
-        ck_assert_int_eq(try(OPTION_LISTEN, "unix_mode", bad[i]), -EINVAL);
+        ck_assert_int_eq(options_try(OPTION_LISTEN, "unix_mode", bad[i]), -EINVAL);
 }
 
 TEST(table, a_route_has_names_and_protocols_and_leads_to_an_upstream)
 {
-    ck_assert_int_eq(
-        try(OPTION_LISTEN, "route.a", "sni:*.A.Example\talpn:h2  sni:b. alpn:Postgresql -> Back"),
-        0);
-    ck_assert_uint_eq(conf.listener.n_routes, 1);
-    ck_assert_str_eq(routes[0].id, "a");
-    ck_assert_uint_eq(routes[0].n_names, 2);
-    ck_assert_str_eq(routes[0].names[0], "*.a.example");
-    ck_assert_str_eq(routes[0].names[1], "b");
-    ck_assert_uint_eq(routes[0].n_protocols, 2);
-    ck_assert_str_eq(routes[0].protocols[1], "Postgresql");
-    ck_assert_str_eq(routes[0].upstream, "back");
-    ck_assert_int_eq(try(OPTION_LISTEN, "route.a", ""), 0);
-    ck_assert_uint_eq(conf.listener.n_routes, 0);
-}
-
-TEST(table, a_server_has_an_address_and_perhaps_words)
-{
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "127.0.0.1:7"), 0);
-    ck_assert_uint_eq(conf.upstream.n_servers, 1);
-    ck_assert_str_eq(servers[0].id, "a");
-    ck_assert_str_eq(servers[0].address_text, "127.0.0.1:7");
-    ck_assert_uint_eq(servers[0].n_addresses, 1);
-    ck_assert_uint_eq(servers[0].weight, 1);
-    ck_assert(!servers[0].backup);
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.b", "/run/x\tbackup  weight=256"), 0);
-    ck_assert_uint_eq(servers[0].weight, 256);
-    ck_assert(servers[0].backup);
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.c", "localhost:7"), 0);
-    ck_assert_uint_eq(servers[0].n_addresses, 2);
-}
-
-TEST(table, server_may_have_weight_0_or_be_disabled)
-{
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "127.0.0.1:7 weight=0"), 0);
-    ck_assert_uint_eq(servers[0].weight, 0);
-    ck_assert(!servers[0].disabled);
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.b", "127.0.0.1:7 disabled"), 0);
-    ck_assert_uint_eq(servers[0].weight, 1);
-    ck_assert(servers[0].disabled);
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.c", "_db._tcp.example.com weight=0"), 0);
-    ck_assert_uint_eq(servers[0].weight, 0);
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.d", "_db._tcp.example.com disabled"), 0);
-    ck_assert_uint_eq(servers[0].weight, 1);
-    ck_assert(servers[0].disabled);
-}
-
-TEST(table, host_name_of_a_server_is_accepted_without_a_lookup)
-{
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", "db.example.com:5432 weight=2"), 0);
-    ck_assert_str_eq(servers[0].address_text, "db.example.com:5432");
-    ck_assert_uint_eq(servers[0].n_addresses, 0);
-    ck_assert_uint_eq(servers[0].weight, 2);
-    ck_assert_uint_eq(names_asked(), 0);
-}
-
-static const char *const bad_servers[] = {
-    "127.0.0.1",
-    "127.0.0.1:7 weight=-1",
-    "127.0.0.1:7 weight=0 weight=0",
-    "127.0.0.1:7 disabled disabled",
-    "127.0.0.1:7 disabled=yes",
-    "_db._tcp.example.com weight=1",
-    "127.0.0.1:7 weight=257",
-    "127.0.0.1:7 weight=",
-    "127.0.0.1:7 weight=1x",
-    "127.0.0.1:7 weight=1 weight=1",
-    "127.0.0.1:7 backup backup",
-    "127.0.0.1:7 wieght=1",
-    "127.0.0.1:7, 127.0.0.1:8",
-    "*:7",
-    "db..example.com:7",
-    "-db.example.com:7",
-    "db.example.com",
-    "db.example.com:0",
-    " ",
-};
-
-TEST_EACH(table, a_bad_server_is_refused_and_not_added, ARRAY_LEN(bad_servers))
-{
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.a", bad_servers[_i]), -EINVAL);
-    ck_assert_uint_eq(conf.upstream.n_servers, 0);
-}
-
-TEST(table, a_server_needs_an_id)
-{
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "server.", "127.0.0.1:7"), -EINVAL);
-    ck_assert_int_eq(
-        try(OPTION_UPSTREAM, "server.a23456789012345678901234567890123", "127.0.0.1:7"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "route.a",
+                                 "sni:*.A.Example\talpn:h2  sni:b. alpn:Postgresql -> Back"),
+                     0);
+    ck_assert_uint_eq(options.conf.listener.n_routes, 1);
+    ck_assert_str_eq(options.routes[0].id, "a");
+    ck_assert_uint_eq(options.routes[0].n_names, 2);
+    ck_assert_str_eq(options.routes[0].names[0], "*.a.example");
+    ck_assert_str_eq(options.routes[0].names[1], "b");
+    ck_assert_uint_eq(options.routes[0].n_protocols, 2);
+    ck_assert_str_eq(options.routes[0].protocols[1], "Postgresql");
+    ck_assert_str_eq(options.routes[0].upstream, "back");
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "route.a", ""), 0);
+    ck_assert_uint_eq(options.conf.listener.n_routes, 0);
 }
 
 TEST(table, an_account_is_a_word)
 {
-    ck_assert_int_eq(try(OPTION_REACTORD, "user", "www-data"), 0);
-    ck_assert_int_eq(try(OPTION_REACTORD, "user", "65534"), 0);
-    ck_assert_int_eq(try(OPTION_REACTORD, "user", "svc@example.com"), 0);
-    ck_assert_int_eq(try(OPTION_REACTORD, "user", "a b"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_REACTORD, "user", "a:b"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_REACTORD, "user", "www-data"), 0);
+    ck_assert_int_eq(options_try(OPTION_REACTORD, "user", "65534"), 0);
+    ck_assert_int_eq(options_try(OPTION_REACTORD, "user", "svc@example.com"), 0);
+    ck_assert_int_eq(options_try(OPTION_REACTORD, "user", "a b"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_REACTORD, "user", "a:b"), -EINVAL);
 }
 
 TEST(table, a_path_is_absolute_and_of_a_file)
 {
-    ck_assert_int_eq(try(OPTION_REACTORD, "pid_file", "/run/x.pid"), 0);
-    ck_assert_int_eq(try(OPTION_REACTORD, "pid_file", "run/x.pid"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_REACTORD, "pid_file", "/run/"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_REACTORD, "log", "/"), -EINVAL);
-    ck_assert_int_eq(try(OPTION_REACTORD, "log", "Stderr"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_REACTORD, "pid_file", "/run/x.pid"), 0);
+    ck_assert_int_eq(options_try(OPTION_REACTORD, "pid_file", "run/x.pid"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_REACTORD, "pid_file", "/run/"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_REACTORD, "log", "/"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_REACTORD, "log", "Stderr"), -EINVAL);
 }

@@ -1,9 +1,8 @@
 /* handlers/frame_decoder: whole frames, however they come, and exactly the bad ones left out. */
 #include <check.h>
-#include <stdio.h>
 
-#include "base/clock.h"
 #include "support/frame_model.h"
+#include "support/framed.h"
 #include "support/suite.h"
 
 /* ---- against the model: every split of every stream ---- */
@@ -15,24 +14,17 @@ struct vector {
     size_t len;
 };
 
-#define STREAM(text) (text), sizeof(text) - 1
-
 #define ONE(bytes)                                                           \
     {                                                                        \
         .n = 1, .last_n = 1, .list = {{sizeof(bytes) - 1, bytes}}, .last = { \
             (bytes)[sizeof(bytes) - 2]                                       \
         }                                                                    \
     }
-#define LINES                                                                   \
-    {                                                                           \
-        .n = 2, .last_n = 1, .list = {{1, "\n"}, {2, "\r\n"}}, .last = { '\n' } \
-    }
 #define MIXED                                                                                 \
     {                                                                                         \
         .n = 3, .last_n = 2, .list = {{2, "ab"}, {3, "cab"}, {2, "bd"}}, .last = { 'b', 'd' } \
     }
-#define TEXT      .by = FRAME_DECODER_TEXT_LENGTH, .length_end = ' '
-#define DELIMITED .by = FRAME_DECODER_DELIMITER
+#define TEXT .by = FRAME_DECODER_TEXT_LENGTH, .length_end = ' '
 
 static const struct vector vectors[] = {
     {"plain", {.max_length = 64, .length_width = 2}, STREAM("\0\3abc\0\0\0\1d\0\2ef")},
@@ -185,14 +177,7 @@ static struct frame_model model(const struct vector *v)
         .conf = v->conf, .stream = (const uint8_t *)v->stream, .len = v->len};
 }
 
-static struct frame_decoder d;
-
-static void teardown(void)
-{
-    frame_decoder_clear(&d);
-}
-
-GROUP(frame_decoder, NULL, teardown);
+GROUP(frame_decoder, NULL, framed_teardown);
 
 TEST_EACH(frame_decoder, a_stream_is_the_same_frames_at_every_split, ARRAY_LEN(vectors))
 {
@@ -212,74 +197,20 @@ TEST_EACH(frame_decoder, a_stream_is_the_same_frames_at_every_split, ARRAY_LEN(v
     }
 }
 
-/* ---- by hand, so that the model is not believed alone ---- */
-
-/* What it finds: a frame as it is, in <>, and bad ones as letters. */
-static const char *found(const struct frame_decoder_conf *conf, const char *stream, size_t len)
-{
-    static const char letters[] = {
-        [FRAME_DECODER_NEGATIVE] = 'N',   [FRAME_DECODER_SHORT] = 'S',
-        [FRAME_DECODER_LONG] = 'L',       [FRAME_DECODER_SHORTER_THAN_STRIP] = 'B',
-        [FRAME_DECODER_NOT_NUMBER] = 'X', [FRAME_DECODER_NO_MEMORY] = 'M'};
-    static char text[256];
-    struct frame_decoder_bytes in = {(const uint8_t *)stream, len}, out;
-    enum frame_decoder_result result;
-    size_t n = 0;
-
-    while ((result = frame_decoder_next(&d, conf, &in, &out)) != FRAME_DECODER_MORE) {
-        if (result == FRAME_DECODER_FRAME)
-            n += (size_t)sprintf(text + n, "<%.*s>", (int)out.len, (const char *)out.data);
-        else
-            n += (size_t)sprintf(text + n, "%c", letters[result]);
-        if (result == FRAME_DECODER_NO_MEMORY)
-            break;
-    }
-    text[n] = '\0';
-    return text;
-}
-
-TEST(frame_decoder, a_frame_that_lies_in_the_input_is_not_copied)
-{
-    static const struct frame_decoder_conf conf = {.max_length = 64, .length_width = 1};
-    static const uint8_t stream[] = "\3abc\1d";
-    struct frame_decoder_bytes in = {stream, 6}, out;
-
-    ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_FRAME);
-    ck_assert_ptr_eq(out.data, stream);
-    ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_FRAME);
-    ck_assert_ptr_eq(out.data, stream + 4);
-    ck_assert_ptr_null(d.piece);
-}
-
-TEST(frame_decoder, partial_frame_allocates_no_more_than_the_received_bytes_need)
-{
-    static const struct frame_decoder_conf conf = {
-        .max_length = 64 << 20, .length_width = 4, .strip = 4};
-
-    ck_assert_str_eq(found(&conf, STREAM("\3\0\0\0abc")), "");
-    ck_assert_uint_eq(d.piece_bytes, 7);
-    ck_assert_uint_le(d.piece_capacity, 256);
-    ck_assert(!frame_decoder_is_between(&d));
-    frame_decoder_clear(&d);
-    ck_assert_str_eq(found(&conf, STREAM("\0\0\0\1")), "");
-    ck_assert_str_eq(found(&conf, STREAM("a")), "<a>");
-    ck_assert_ptr_null(d.piece);
-}
-
 TEST(frame_decoder, frame_after_a_short_frame_is_found)
 {
     static const struct frame_decoder_conf conf = {
         .max_length = 64, .length_width = 1, .strip = 3, .fail_fast = true};
 
-    ck_assert_str_eq(found(&conf, STREAM("\1a\4abcd\0\3efg")), "B<cd>B<g>");
-    ck_assert(frame_decoder_is_between(&d));
+    ck_assert_str_eq(framed_found(&conf, STREAM("\1a\4abcd\0\3efg")), "B<cd>B<g>");
+    ck_assert(frame_decoder_is_between(&framed.decoder));
 }
 
 TEST(frame_decoder, frame_after_a_bad_frame_is_found_in_the_same_read)
 {
     static const struct frame_decoder_conf late = {.max_length = 4, .length_width = 1, .strip = 1};
 
-    ck_assert_str_eq(found(&late, STREAM("\1a\5abcde\2bc\4abcd\0")), "<a>L<bc>L<>");
+    ck_assert_str_eq(framed_found(&late, STREAM("\1a\5abcde\2bc\4abcd\0")), "<a>L<bc>L<>");
 }
 
 TEST(frame_decoder, long_frame_is_reported_at_once_or_with_its_last_byte)
@@ -290,18 +221,18 @@ TEST(frame_decoder, long_frame_is_reported_at_once_or_with_its_last_byte)
                                                    .fail_fast = true},
                                            late = {.max_length = 4, .length_width = 1, .strip = 1};
 
-    ck_assert_str_eq(found(&fast, STREAM("\7")), "L");
-    ck_assert(!frame_decoder_is_between(&d));
-    ck_assert_str_eq(found(&fast, STREAM("abcdefg\1h")), "<h>");
-    ck_assert_str_eq(found(&late, STREAM("\7abcdef")), "");
-    ck_assert_str_eq(found(&late, STREAM("g")), "L");
-    ck_assert_str_eq(found(&late, STREAM("\1h")), "<h>");
+    ck_assert_str_eq(framed_found(&fast, STREAM("\7")), "L");
+    ck_assert(!frame_decoder_is_between(&framed.decoder));
+    ck_assert_str_eq(framed_found(&fast, STREAM("abcdefg\1h")), "<h>");
+    ck_assert_str_eq(framed_found(&late, STREAM("\7abcdef")), "");
+    ck_assert_str_eq(framed_found(&late, STREAM("g")), "L");
+    ck_assert_str_eq(framed_found(&late, STREAM("\1h")), "<h>");
 }
 
-#define BY_HAND(conf, stream, wanted)                          \
-    do {                                                       \
-        ck_assert_str_eq(found(conf, STREAM(stream)), wanted); \
-        frame_decoder_clear(&d);                               \
+#define BY_HAND(conf, stream, wanted)                                 \
+    do {                                                              \
+        ck_assert_str_eq(framed_found(conf, STREAM(stream)), wanted); \
+        frame_decoder_clear(&framed.decoder);                         \
     } while (0)
 
 TEST(frame_decoder, text_lengths_by_hand)
@@ -359,105 +290,12 @@ TEST(frame_decoder, delimiters_by_hand)
     BY_HAND(&stripped, "12345678", "");
     BY_HAND(&stripped, "12345678\nab\n", "L<ab>");
     BY_HAND(&stripped, "123456\r\n1234567\r\nab\n", "<123456>L<ab>");
-    ck_assert_str_eq(found(&lines, STREAM("12345678")), "L");
-    ck_assert(!frame_decoder_is_between(&d));
-    ck_assert_str_eq(found(&lines, STREAM("9")), "");
-    ck_assert(!frame_decoder_is_between(&d));
-    ck_assert_str_eq(found(&lines, STREAM("\n")), "");
-    ck_assert(frame_decoder_is_between(&d));
-}
-
-TEST(frame_decoder, lines_that_lie_in_the_input_are_not_copied)
-{
-    static const struct frame_decoder_conf conf = {DELIMITED, .max_length = 64, .delimiters = LINES,
-                                                   .strip_delimiter = true};
-    static const uint8_t stream[] = "ab\r\ncd\n";
-    struct frame_decoder_bytes in = {stream, 7}, out;
-
-    ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_FRAME);
-    ck_assert_ptr_eq(out.data, stream);
-    ck_assert_uint_eq(out.len, 2);
-    ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_FRAME);
-    ck_assert_ptr_eq(out.data, stream + 4);
-    ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_MORE);
-    ck_assert_ptr_null(d.piece);
-}
-
-TEST(frame_decoder, an_input_without_delimiters_takes_no_more_than_the_longest_frame)
-{
-    static const struct frame_decoder_conf conf = {DELIMITED, .max_length = 1000,
-                                                   .delimiters = LINES};
-    static const uint8_t stream[999];
-
-    for (unsigned i = 0; i < 10; i++) {
-        struct frame_decoder_bytes in = {stream, sizeof(stream)}, out;
-
-        ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_MORE);
-        ck_assert_uint_le(d.piece_capacity, i == 0 ? 1000 : 0);
-        ck_assert(!frame_decoder_is_between(&d));
-    }
-}
-
-/* The CPU time of a frame of ${len} bytes that come one by one, the least of three. */
-static int64_t bytewise_ns(const struct frame_decoder_conf *conf, size_t len)
-{
-    int64_t least = INT64_MAX;
-
-    for (unsigned turn = 0; turn < 3; turn++) {
-        int64_t begin = clock_thread_ns(), took;
-        size_t frames = 0;
-
-        for (size_t i = 0; i < len; i++) {
-            struct frame_decoder_bytes in = {(const uint8_t *)(i + 1 < len ? "x" : "\n"), 1}, out;
-
-            frames += frame_decoder_next(&d, conf, &in, &out) == FRAME_DECODER_FRAME;
-        }
-        took = clock_thread_ns() - begin;
-        ck_assert_uint_eq(frames, 1);
-        least = took < least ? took : least;
-    }
-    return least;
-}
-
-TEST(frame_decoder, frame_received_byte_by_byte_is_searched_in_linear_time)
-{
-    static const struct frame_decoder_conf conf = {DELIMITED, .max_length = 1 << 20,
-                                                   .delimiters = LINES};
-
-    /* 16 times as much: 16 if linear, 256 if quadratic. */
-    ck_assert_int_lt(bytewise_ns(&conf, 1 << 18), 64 * bytewise_ns(&conf, 1 << 14));
-}
-
-/* The CPU time of ${len} bytes of empty lines in one input, the least of three. */
-static int64_t empty_lines_ns(const struct frame_decoder_conf *conf, size_t len)
-{
-    uint8_t *stream = malloc(len);
-    int64_t least = INT64_MAX;
-
-    ck_assert_ptr_nonnull(stream);
-    memset(stream, '\n', len);
-    for (unsigned turn = 0; turn < 3; turn++) {
-        struct frame_decoder_bytes in = {stream, len}, out;
-        int64_t begin = clock_thread_ns(), took;
-        size_t frames = 0;
-
-        while (frame_decoder_next(&d, conf, &in, &out) == FRAME_DECODER_FRAME)
-            frames++;
-        took = clock_thread_ns() - begin;
-        ck_assert_uint_eq(frames, len);
-        least = took < least ? took : least;
-    }
-    free(stream);
-    return least;
-}
-
-TEST(frame_decoder, missing_delimiter_is_not_searched_again_in_each_frame)
-{
-    static const struct frame_decoder_conf conf = {
-        DELIMITED, .max_length = 1 << 20,
-        .delimiters = {.n = 2, .last_n = 2, .list = {{1, "\n"}, {1, "z"}}, .last = {'z', '\n'}}};
-
-    ck_assert_int_lt(empty_lines_ns(&conf, 1 << 18), 64 * empty_lines_ns(&conf, 1 << 14));
+    ck_assert_str_eq(framed_found(&lines, STREAM("12345678")), "L");
+    ck_assert(!frame_decoder_is_between(&framed.decoder));
+    ck_assert_str_eq(framed_found(&lines, STREAM("9")), "");
+    ck_assert(!frame_decoder_is_between(&framed.decoder));
+    ck_assert_str_eq(framed_found(&lines, STREAM("\n")), "");
+    ck_assert(frame_decoder_is_between(&framed.decoder));
 }
 
 /* As much of what is discarded is kept as may begin a delimiter, however it comes. */
@@ -467,17 +305,17 @@ TEST(frame_decoder, decoder_keeps_the_last_bytes_of_a_discarded_frame)
                                                    .delimiters = ONE("0123456789abcdef")};
     struct frame_decoder_bytes out, in = {.data = (const uint8_t *)"xxxx", .len = 4};
 
-    ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_MORE);
+    ck_assert_int_eq(frame_decoder_next(&framed.decoder, &conf, &in, &out), FRAME_DECODER_MORE);
     for (const char *part = "yyyyyyyy01234567"
                             "89abcde";
          *part; part++) {
         in = (struct frame_decoder_bytes){(const uint8_t *)part, 1};
-        ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_MORE);
-        ck_assert_uint_le(d.tail_bytes, sizeof(d.tail));
+        ck_assert_int_eq(frame_decoder_next(&framed.decoder, &conf, &in, &out), FRAME_DECODER_MORE);
+        ck_assert_uint_le(framed.decoder.tail_bytes, sizeof(framed.decoder.tail));
     }
-    ck_assert_mem_eq(d.tail, "0123456789abcde", sizeof(d.tail));
+    ck_assert_mem_eq(framed.decoder.tail, "0123456789abcde", sizeof(framed.decoder.tail));
     in = (struct frame_decoder_bytes){(const uint8_t *)"f", 1};
-    ck_assert_int_eq(frame_decoder_next(&d, &conf, &in, &out), FRAME_DECODER_LONG);
+    ck_assert_int_eq(frame_decoder_next(&framed.decoder, &conf, &in, &out), FRAME_DECODER_LONG);
 }
 
 TEST(frame_decoder, a_length_that_overflows_is_too_long_and_not_negative)
@@ -485,6 +323,6 @@ TEST(frame_decoder, a_length_that_overflows_is_too_long_and_not_negative)
     static const struct frame_decoder_conf conf = {
         .max_length = 64, .length_width = 8, .length_adjustment = 64 << 20, .fail_fast = true};
 
-    ck_assert_str_eq(found(&conf, STREAM("\177\377\377\377\377\377\377\377a")), "L");
-    ck_assert_uint_eq(d.discard_bytes, (uint64_t)INT64_MAX + (64 << 20) + 8 - 9);
+    ck_assert_str_eq(framed_found(&conf, STREAM("\177\377\377\377\377\377\377\377a")), "L");
+    ck_assert_uint_eq(framed.decoder.discard_bytes, (uint64_t)INT64_MAX + (64 << 20) + 8 - 9);
 }

@@ -3,71 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/hello_builder.h"
 #include "support/hellos.h"
 #include "support/suite.h"
 #include "tls/client_hello.h"
 #include "tls/ja4.h"
-
-/* A hello under construction, one record. */
-static uint8_t built[2 * CLIENT_HELLO_MAX_BYTES];
-static size_t built_bytes;
-
-static void put(unsigned bytes, size_t number)
-{
-    while (bytes-- > 0)
-        built[built_bytes++] = (uint8_t)(number >> 8 * bytes);
-}
-
-static void put_bytes(const void *data, size_t n)
-{
-    memcpy(built + built_bytes, data, n);
-    built_bytes += n;
-}
-
-/* Set the number of ${bytes} at ${at} to the bytes behind it. */
-static void put_length(size_t at, unsigned bytes)
-{
-    size_t n = built_bytes - at - bytes, end = built_bytes;
-
-    built_bytes = at;
-    put(bytes, n);
-    built_bytes = end;
-}
-
-static void begin(size_t n_ciphers)
-{
-    built_bytes = 0;
-    put(5, 0x1603010000);
-    put(4, 0x01000000);
-    put(2, 0x0303);
-    put_bytes("0123456789abcdef0123456789abcdef", 32);
-    put(1, 0);
-    put(2, 2 * n_ciphers);
-    for (size_t i = 0; i < n_ciphers; i++)
-        put(2, 0x1301 + i);
-    put(2, 0x0100);
-}
-
-/* The lengths in front, or those that fit. */
-static void seal(void)
-{
-    put_length(6, 3);
-    put_length(3, 2);
-}
-
-static void end_extensions(size_t at)
-{
-    put_length(at, 2);
-    seal();
-}
-
-static int read_hello(struct client_hello *out, const uint8_t *data, size_t len)
-{
-    struct client_hello_scan scan = {0};
-    int n = client_hello_scan(&scan, data, len);
-
-    return n < 0 ? n : client_hello_read(out, &scan, data);
-}
 
 /* The verdict on a hello with one extension. */
 static int read_extension(unsigned type, const void *data, size_t len)
@@ -76,14 +16,14 @@ static int read_extension(unsigned type, const void *data, size_t len)
     size_t at;
     int rc;
 
-    begin(1);
-    at = built_bytes;
-    put(2, 0);
-    put(2, type);
-    put(2, len);
-    put_bytes(data, len);
-    end_extensions(at);
-    rc = read_hello(&hello, built, built_bytes);
+    hello_builder_begin(1);
+    at = hello_builder.built_bytes;
+    hello_builder_put(2, 0);
+    hello_builder_put(2, type);
+    hello_builder_put(2, len);
+    hello_builder_put_bytes(data, len);
+    hello_builder_end_extensions(at);
+    rc = hello_builder_read_hello(&hello, hello_builder.built, hello_builder.built_bytes);
     if (rc == 0)
         client_hello_free(&hello);
     return rc;
@@ -175,19 +115,19 @@ TEST_EACH(real, a_hello_is_read_in_records_of_any_size_and_a_byte_at_a_time, HEL
 TEST_EACH(real, truncated_hello_is_refused, HELLOS)
 {
     struct client_hello hello;
-    size_t len = hello_bytes(built, &hellos[_i]);
+    size_t len = hello_bytes(hello_builder.built, &hellos[_i]);
     unsigned taken = 0;
 
     for (size_t keep = 9; keep < len; keep++) {
         int rc;
 
-        (void)hello_bytes(built, &hellos[_i]);
-        built_bytes = keep;
-        seal();
-        rc = read_hello(&hello, built, keep);
+        (void)hello_bytes(hello_builder.built, &hellos[_i]);
+        hello_builder.built_bytes = keep;
+        hello_builder_seal();
+        rc = hello_builder_read_hello(&hello, hello_builder.built, keep);
         if (rc == 0) {
             ck_assert_uint_eq(hello.extensions.n, 0);
-            ck_assert_mem_eq(built + keep - 2, "\1\0", 2);
+            ck_assert_mem_eq(hello_builder.built + keep - 2, "\1\0", 2);
             client_hello_free(&hello);
             taken++;
         } else {
@@ -199,6 +139,7 @@ TEST_EACH(real, truncated_hello_is_refused, HELLOS)
 
 /* Each is wrong from its last byte on, and not before. */
 #define BYTES(text) text, sizeof(text) - 1
+
 static const struct {
     const char *data;
     size_t len;
@@ -276,9 +217,10 @@ TEST(message, a_hello_without_extensions_is_read)
     struct client_hello hello;
     char ja4[JA4_BYTES];
 
-    begin(1);
-    seal();
-    ck_assert_int_eq(read_hello(&hello, built, built_bytes), 0);
+    hello_builder_begin(1);
+    hello_builder_seal();
+    ck_assert_int_eq(
+        hello_builder_read_hello(&hello, hello_builder.built, hello_builder.built_bytes), 0);
     ck_assert_str_eq(hello.sni, "");
     ck_assert(!hello.has_sni);
     ck_assert_uint_eq(hello.alpn.n, 0);
@@ -306,10 +248,11 @@ TEST_EACH(message, malformed_field_is_refused, ARRAY_LEN(wrong))
 {
     struct client_hello hello;
 
-    begin(1);
-    seal();
-    built[wrong[_i].at] = wrong[_i].byte;
-    ck_assert_int_eq(read_hello(&hello, built, built_bytes), -EPROTO);
+    hello_builder_begin(1);
+    hello_builder_seal();
+    hello_builder.built[wrong[_i].at] = wrong[_i].byte;
+    ck_assert_int_eq(
+        hello_builder_read_hello(&hello, hello_builder.built, hello_builder.built_bytes), -EPROTO);
 }
 
 TEST(message, bytes_behind_the_extensions_are_refused)
@@ -317,13 +260,14 @@ TEST(message, bytes_behind_the_extensions_are_refused)
     struct client_hello hello;
     size_t at;
 
-    begin(1);
-    at = built_bytes;
-    put(2, 0);
-    put_length(at, 2);
-    put(1, 0);
-    seal();
-    ck_assert_int_eq(read_hello(&hello, built, built_bytes), -EPROTO);
+    hello_builder_begin(1);
+    at = hello_builder.built_bytes;
+    hello_builder_put(2, 0);
+    hello_builder_put_length(at, 2);
+    hello_builder_put(1, 0);
+    hello_builder_seal();
+    ck_assert_int_eq(
+        hello_builder_read_hello(&hello, hello_builder.built, hello_builder.built_bytes), -EPROTO);
 }
 
 TEST(message, server_name_extension_has_exactly_one_host_name)
@@ -352,17 +296,18 @@ TEST_EACH(message, invalid_host_name_counts_as_no_server_name, ARRAY_LEN(odd))
     struct client_hello hello;
     size_t at, n = odd[_i].n;
 
-    begin(1);
-    at = built_bytes;
-    put(2, 0);
-    put(2, 0);
-    put(2, n + 5);
-    put(2, n + 3);
-    put(1, 0);
-    put(2, n);
-    put_bytes(odd[_i].name, n);
-    end_extensions(at);
-    ck_assert_int_eq(read_hello(&hello, built, built_bytes), 0);
+    hello_builder_begin(1);
+    at = hello_builder.built_bytes;
+    hello_builder_put(2, 0);
+    hello_builder_put(2, 0);
+    hello_builder_put(2, n + 5);
+    hello_builder_put(2, n + 3);
+    hello_builder_put(1, 0);
+    hello_builder_put(2, n);
+    hello_builder_put_bytes(odd[_i].name, n);
+    hello_builder_end_extensions(at);
+    ck_assert_int_eq(
+        hello_builder_read_hello(&hello, hello_builder.built, hello_builder.built_bytes), 0);
     ck_assert(hello.has_sni);
     ck_assert_str_eq(hello.sni, "");
     client_hello_free(&hello);
@@ -404,13 +349,13 @@ TEST(message, duplicate_extension_and_misplaced_psk_are_refused)
         size_t at;
         int rc;
 
-        begin(1);
-        at = built_bytes;
-        put(2, 0);
-        put(4, pairs[i].first << 16);
-        put(4, pairs[i].second << 16);
-        end_extensions(at);
-        rc = read_hello(&hello, built, built_bytes);
+        hello_builder_begin(1);
+        at = hello_builder.built_bytes;
+        hello_builder_put(2, 0);
+        hello_builder_put(4, pairs[i].first << 16);
+        hello_builder_put(4, pairs[i].second << 16);
+        hello_builder_end_extensions(at);
+        rc = hello_builder_read_hello(&hello, hello_builder.built, hello_builder.built_bytes);
         ck_assert_int_eq(rc, pairs[i].rc);
         if (rc == 0)
             client_hello_free(&hello);
@@ -425,94 +370,24 @@ TEST(message, lists_are_bounded)
         struct client_hello hello;
         char ja4[JA4_BYTES];
 
-        begin(n);
-        seal();
-        ck_assert_int_eq(read_hello(&hello, built, built_bytes), expected);
-        begin(1);
-        at = built_bytes;
-        put(2, 0);
+        hello_builder_begin(n);
+        hello_builder_seal();
+        ck_assert_int_eq(
+            hello_builder_read_hello(&hello, hello_builder.built, hello_builder.built_bytes),
+            expected);
+        hello_builder_begin(1);
+        at = hello_builder.built_bytes;
+        hello_builder_put(2, 0);
         for (size_t i = 0; i < n; i++)
-            put(4, (1000 + i) << 16);
-        end_extensions(at);
-        ck_assert_int_eq(read_hello(&hello, built, built_bytes), expected);
+            hello_builder_put(4, (1000 + i) << 16);
+        hello_builder_end_extensions(at);
+        ck_assert_int_eq(
+            hello_builder_read_hello(&hello, hello_builder.built, hello_builder.built_bytes),
+            expected);
         if (more > 0)
             continue;
         ja4_write(ja4, &hello);
         ck_assert_mem_eq(ja4, "t12i019900_", 11);
         client_hello_free(&hello);
     }
-}
-
-GROUP(fingerprint, NULL, NULL);
-
-/* Source: the example of https://github.com/FoxIO-LLC/ja4/blob/main/technical_details/JA4.md */
-TEST(fingerprint, example_of_the_ja4_specification_is_reproduced)
-{
-    static const uint16_t ciphers[] = {0x1a1a, 0x1301, 0x1302, 0x1303, 0xc02b, 0xc02f,
-                                       0xc02c, 0xc030, 0xcca9, 0xcca8, 0xc013, 0xc014,
-                                       0x009c, 0x009d, 0x002f, 0x0035};
-    static const uint16_t types[] = {0x1a1a, 0x001b, 0x0033, 0x4469, 0x0017, 0x002d, 0x0005,
-                                     0x0023, 0x0012, 0x002b, 0xff01, 0x000b, 0x000a, 0x0015};
-    struct client_hello hello;
-    char ja4[JA4_BYTES];
-    size_t at;
-
-    begin(ARRAY_LEN(ciphers));
-    for (size_t i = 0; i < ARRAY_LEN(ciphers); i++) {
-        built[46 + 2 * i] = (uint8_t)(ciphers[i] >> 8);
-        built[47 + 2 * i] = (uint8_t)ciphers[i];
-    }
-    at = built_bytes;
-    put(2, 0);
-    put_bytes("\0\0\0\6\0\4\0\0\1a\0\x10\0\5\0\3\2h2", 19);
-    put_bytes("\0\x0d\0\x12\0\x10\4\3\x08\4\4\1\5\3\x08\5\5\1\x08\6\6\1", 22);
-    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-        put(2, types[i]);
-        put(2, types[i] == 0x2b ? 7 : 0);
-        if (types[i] == 0x2b)
-            put_bytes("\6\x3a\x3a\3\4\3\3", 7);
-    }
-    end_extensions(at);
-    ck_assert_int_eq(read_hello(&hello, built, built_bytes), 0);
-    ja4_write(ja4, &hello);
-    ck_assert_str_eq(ja4, "t13d1516h2_8daaf6152771_e5627efa2ab1");
-    client_hello_free(&hello);
-}
-
-/* Source: the same, "ALPN Extension Value". */
-static const struct {
-    const char *name, *text;
-} protocols[] = {
-    {"h2", "h2"},
-    {"http/1.1", "h1"},
-    {"x", "xx"},
-    {"\xab", "ab"},
-    {"\xab\xcd", "ad"},
-    {"0\xab", "3b"},
-    {"01\xab\xcd", "3d"},
-    {"0\xab\xcd"
-     "1",
-     "01"},
-};
-
-TEST_EACH(fingerprint, protocol_is_abbreviated_to_its_first_and_last_character,
-          ARRAY_LEN(protocols))
-{
-    size_t n = strlen(protocols[_i].name), at;
-    struct client_hello hello;
-    char ja4[JA4_BYTES];
-
-    begin(1);
-    at = built_bytes;
-    put(2, 0);
-    put(2, 16);
-    put(2, n + 3);
-    put(2, n + 1);
-    put(1, n);
-    put_bytes(protocols[_i].name, n);
-    end_extensions(at);
-    ck_assert_int_eq(read_hello(&hello, built, built_bytes), 0);
-    ja4_write(ja4, &hello);
-    ck_assert_mem_eq(ja4 + 8, protocols[_i].text, 2);
-    client_hello_free(&hello);
 }

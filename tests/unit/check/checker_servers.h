@@ -1,0 +1,264 @@
+/* check/checker_servers: servers that are checked, for the tests of check/checker. */
+#ifndef UNIT_CHECK_CHECKER_SERVERS_H
+#define UNIT_CHECK_CHECKER_SERVERS_H
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+#include "check/checker_internal.h"
+#include "support/log_lines.h"
+#include "support/loop_runner.h"
+#include "support/process.h"
+#include "support/suite.h"
+#include "support/until.h"
+
+#define ENDPOINTS   1000
+#define INTERVAL_NS (20 * NS_PER_MS)
+#define LATER_NS    (1000 * NS_PER_S)
+
+static struct loop *loop;
+static struct netloop *net;
+static struct checker *checker;
+static unsigned max_under_way;
+static struct checker_rules_conf rules_conf;
+static struct checker_group_conf group_conf;
+static struct checker_group *group;
+static struct checker_target_conf target_conf;
+static struct checker_target *targets[ENDPOINTS];
+static struct endpoint endpoints[ENDPOINTS];
+static _Atomic uint32_t loads[ENDPOINTS];
+static struct endpoint_group group_of_all;
+static unsigned before;
+
+/* ---- what the kernel is asked for ---- */
+
+#define CONNECTS 20000
+
+static struct {
+    unsigned host; /* the last number of an IPv4 address */
+    unsigned port;
+    int64_t at_ns;
+} connects[CONNECTS];
+static atomic_uint n_connects, most_under_way;
+static atomic_int connect_error;
+static atomic_uint connect_error_port; /* 0: any */
+
+static inline bool fails(unsigned port)
+{
+    unsigned only = atomic_load(&connect_error_port);
+
+    return atomic_load(&connect_error) != 0 && (only == 0 || only == port);
+}
+
+/* Every check connects once, on the loop. */
+int connect(int fd, __CONST_SOCKADDR_ARG addr, socklen_t len)
+{
+    int (*next)(int, __CONST_SOCKADDR_ARG, socklen_t) = dlsym(RTLD_NEXT, "connect");
+    unsigned n = atomic_load(&n_connects), port;
+    struct sockaddr_in in;
+    struct checker_load load;
+
+    if (!loop || !loop_is_current(loop))
+        return next(fd, addr, len);
+    memcpy(&in, (const void *)addr.__sockaddr__, sizeof(in));
+    port = in.sin_family == AF_INET ? ntohs(in.sin_port) : 0;
+    if (n < CONNECTS) {
+        connects[n].host = ntohl(in.sin_addr.s_addr) & 0xff;
+        connects[n].port = port;
+        connects[n].at_ns = clock_now_ns();
+        atomic_store(&n_connects, n + 1);
+    }
+    checker_load(checker, &load);
+    if (load.under_way > atomic_load(&most_under_way))
+        atomic_store(&most_under_way, load.under_way);
+    if (!fails(port))
+        return next(fd, addr, len);
+    errno = atomic_load(&connect_error);
+    return -1;
+}
+
+/*
+ * The clock of the loop's thread stands still while this is set: targets are added at one instant.
+ */
+static _Atomic int64_t still_at_ns;
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+    int (*next)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int64_t at_ns = atomic_load(&still_at_ns);
+
+    if (at_ns == 0 || id != CLOCK_MONOTONIC || !loop || !loop_is_current(loop))
+        return next(id, ts);
+    ts->tv_sec = (time_t)(at_ns / NS_PER_S);
+    ts->tv_nsec = (long)(at_ns % NS_PER_S);
+    return 0;
+}
+
+static inline unsigned port_of(const struct address *a)
+{
+    return ntohs(a->u.in.sin_port);
+}
+
+/* ---- the checker, on its loop ---- */
+
+static atomic_uint n_changes;
+
+static struct {
+    struct endpoint *endpoint;
+    bool is_up;
+} changes[100];
+static atomic_bool remove_when_changed;
+
+static inline void on_changed(void *cookie, struct endpoint *e, bool is_up)
+{
+    unsigned n = atomic_load(&n_changes);
+
+    ck_assert_ptr_eq(cookie, &group_conf);
+    ck_assert(loop_is_current(loop));
+    ck_assert_uint_lt(n, ARRAY_LEN(changes));
+    changes[n].endpoint = e;
+    changes[n].is_up = is_up;
+    if (atomic_load(&remove_when_changed))
+        checker_remove(targets[e - endpoints]);
+    atomic_store(&n_changes, n + 1);
+}
+
+static inline void do_create(void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(checker_create(&checker, net, 1), 0);
+    ck_assert_int_eq(checker_reserve(checker, max_under_way), 0);
+    checker_set_limit(checker, max_under_way);
+}
+
+static inline void do_use(void *arg)
+{
+    struct checker_rules *rules;
+
+    (void)arg;
+    ck_assert_int_eq(checker_rules_create(&rules, &rules_conf), 0);
+    checker_group_use(group, rules);
+}
+
+static inline void do_open(void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(checker_group_create(&group, checker, &group_conf), 0);
+    do_use(NULL);
+}
+
+static inline void do_add(void *arg)
+{
+    unsigned *n = arg;
+
+    target_conf.endpoint = &endpoints[*n];
+    if (!targets[*n])
+        ck_assert_int_eq(checker_target_create(&targets[*n]), 0);
+    ck_assert_int_eq(checker_add(targets[*n], group, &target_conf), 0);
+}
+
+static inline void do_add_all(void *arg)
+{
+    unsigned *n = arg;
+
+    atomic_store(&still_at_ns, clock_now_ns());
+    for (unsigned i = 0; i < *n; i++)
+        do_add(&i);
+    atomic_store(&still_at_ns, 0);
+}
+
+static inline void do_remove(void *arg)
+{
+    unsigned *n = arg;
+
+    checker_remove(targets[*n]);
+}
+
+static inline void do_load(void *arg)
+{
+    checker_load(checker, arg);
+}
+
+static struct checker_stats stats;
+
+static inline void do_stats(void *arg)
+{
+    unsigned *n = arg;
+
+    checker_stats(targets[*n], &stats);
+}
+
+static inline void on_loop(void (*function)(void *), unsigned n)
+{
+    loop_runner_call(loop, function, &n);
+}
+
+static inline struct checker_load load_now(void)
+{
+    struct checker_load load;
+
+    loop_runner_call(loop, do_load, &load);
+    return load;
+}
+
+static inline uint64_t checks_of(unsigned n)
+{
+    on_loop(do_stats, n);
+    return stats.checks;
+}
+
+static inline bool has(unsigned n, enum endpoint_flag mark)
+{
+    return (endpoint_load(&endpoints[n]) & (uint32_t)mark) != 0;
+}
+
+static inline void set_address(unsigned n, const struct address *a)
+{
+    ck_assert_int_ge(endpoint_set_addresses(&endpoints[n], NULL, a, 1), 0);
+}
+
+static inline void setup(void)
+{
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    before = process_descriptors();
+    for (unsigned i = 0; i < ENDPOINTS; i++)
+        endpoints[i] = (struct endpoint){.name = "a",
+                                         .weight = 1,
+                                         .load = &loads[i],
+                                         .group = &group_of_all,
+                                         .is_checked = true};
+    max_under_way = 16;
+    rules_conf =
+        (struct checker_rules_conf){.check = {.timeout_ns = 5 * NS_PER_S},
+                                    .health = {.rise = 2, .fall = 3, .interval_ns = INTERVAL_NS}};
+    group_conf =
+        (struct checker_group_conf){.name = "back", .changed = on_changed, .cookie = &group_conf};
+    loop = loop_runner_create();
+    ck_assert_int_eq(netloop_create(&net, loop), 0);
+}
+
+/* Begin to check the first ${n} endpoints. */
+static inline void start(unsigned n)
+{
+    on_loop(do_create, 0);
+    on_loop(do_open, 0);
+    on_loop(do_add_all, n);
+}
+
+static inline void teardown(void)
+{
+    if (loop_state(loop) != LOOP_TERMINATED)
+        loop_runner_stop(loop);
+    checker_destroy(checker);
+    netloop_destroy(net);
+    loop_destroy(loop);
+    for (unsigned i = 0; i < ENDPOINTS; i++) {
+        checker_target_destroy(targets[i]);
+        endpoint_close(&endpoints[i]);
+    }
+    ck_assert_uint_eq(process_descriptors(), before);
+}
+
+#endif
