@@ -6,10 +6,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/log.h"
 #include "engine/executor.h"
 #include "engine/grace.h"
@@ -19,17 +17,14 @@
 #include "names/resolver.h"
 #include "net/dns.h"
 #include "server/checks.h"
-#include "server/server_conf.h"
 #include "server/upstreams.h"
+#include "stress/drawn_conf.h"
 #include "stress/stress.h"
 #include "support/sockets.h"
 #include "upstream/upstream.h"
 
-#define UPSTREAMS 4
-#define LINES     4
-#define WORKERS   2
-#define SESSIONS  32 /* of each worker */
-#define PORTS     6  /* of servers; half of them refuse */
+#define WORKERS  2
+#define SESSIONS 32 /* of each worker */
 
 /* What workers read. */
 struct generation {
@@ -55,7 +50,6 @@ struct proxy_loop {
 };
 
 static struct proxy_loop listeners;
-static struct address ports[PORTS];
 static int fds[PORTS];
 static struct loop_group *workers;
 static struct loop *control;
@@ -69,20 +63,13 @@ static atomic_bool over;
 static atomic_ullong n_picks;
 
 /* Of the control loop. */
-static unsigned seed = 1;
 static uint64_t load, n_commits, n_cancels;
-static struct server_conf conf;
 static struct upstreams_change *upstreams_change;
 static struct resolver_change *resolver_change;
 static struct timer step;
 static struct promise done;
 
-static unsigned draw(unsigned n)
-{
-    return (unsigned)rand_r(&seed) % n;
-}
-
-/* ---- configurations ---- */
+/* ---- names ---- */
 
 /* One address in a family that is often the same, or an error. */
 static int look_up(struct address *out, size_t max, const char *word, struct dns_terms *terms)
@@ -117,76 +104,6 @@ static void release(struct proxy_loop *p)
 {
     if (p)
         STRESS_CHECK(atomic_fetch_sub(&p->references, 1) > 0);
-}
-
-static const char *text_of(struct arena *a, const char *format, unsigned n)
-{
-    char text[32];
-
-    snprintf(text, sizeof(text), format, n);
-    return arena_text(a, text, strlen(text));
-}
-
-static void draw_line(struct arena *a, struct upstream_server_conf *line, unsigned id)
-{
-    *line = (struct upstream_server_conf){.id = text_of(a, "s%u", id),
-                                          .address_text = text_of(a, "%u.test", draw(3)),
-                                          .names = (enum upstream_names)draw(3),
-                                          .weight = draw(3),
-                                          .max_connections = draw(2) * 5,
-                                          .disabled = draw(8) == 0};
-    if (draw(4) == 0) {
-        struct address *at = arena_alloc(a, 1, sizeof(*at));
-
-        *at = ports[draw(PORTS)];
-        line->check_address = at;
-    }
-    if (line->names != UPSTREAM_LITERAL)
-        return;
-    line->addresses = arena_alloc(a, 1, sizeof(*line->addresses));
-    line->addresses[0] = ports[draw(PORTS)];
-    line->n_addresses = 1;
-}
-
-static void draw_upstream(struct upstream_conf *up, unsigned number)
-{
-    struct arena *a;
-
-    STRESS_CHECK(arena_create(&a) == 0);
-    *up = (struct upstream_conf){.memory = a,
-                                 .name = text_of(a, "u%u", number),
-                                 .servers = arena_alloc(a, LINES, sizeof(*up->servers)),
-                                 .balance = (enum balancer_kind)draw(3),
-                                 .slow_start_ns = draw(2) * NS_PER_MS,
-                                 .connect_timeout_ns = NS_PER_S,
-                                 .queue_length = draw(2),
-                                 .queue_timeout_ns = NS_PER_S,
-                                 .resolve_interval_ns = draw(3) * NS_PER_MS,
-                                 .checks = {.kind = (enum upstream_check)draw(2),
-                                            .check = {.timeout_ns = NS_PER_S},
-                                            .health = {.initial = (enum health_initial)draw(3),
-                                                       .rise = 1 + draw(2),
-                                                       .fall = 1 + draw(2),
-                                                       .interval_ns = (1 + draw(3)) * NS_PER_MS}}};
-    for (unsigned i = 0; i < LINES; i++)
-        if (draw(4))
-            draw_line(a, &up->servers[up->n_servers++], i);
-}
-
-static void draw_conf(void)
-{
-    conf = (struct server_conf){.upstreams = calloc(UPSTREAMS, sizeof(*conf.upstreams))};
-    for (unsigned i = 0; i < UPSTREAMS; i++)
-        if (draw(4))
-            draw_upstream(&conf.upstreams[conf.n_upstreams++], i);
-}
-
-static void free_conf(void)
-{
-    for (unsigned i = 0; i < conf.n_upstreams; i++)
-        arena_release(conf.upstreams[i].memory);
-    free(conf.upstreams);
-    conf = (struct server_conf){0};
 }
 
 /* ---- changes, on the control loop ---- */

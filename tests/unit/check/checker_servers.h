@@ -8,29 +8,13 @@
 #include <string.h>
 
 #include "check/checker_internal.h"
-#include "support/log_lines.h"
-#include "support/loop_runner.h"
-#include "support/process.h"
-#include "support/suite.h"
-#include "support/until.h"
+#include "unit/check/checker_on_loop.h"
 
-#define ENDPOINTS   1000
 #define INTERVAL_NS (20 * NS_PER_MS)
-#define LATER_NS    (1000 * NS_PER_S)
 
-static struct loop *loop;
-static struct netloop *net;
-static struct checker *checker;
 static unsigned max_under_way;
-static struct checker_rules_conf rules_conf;
 static struct checker_group_conf group_conf;
-static struct checker_group *group;
 static struct checker_target_conf target_conf;
-static struct checker_target *targets[ENDPOINTS];
-static struct endpoint endpoints[ENDPOINTS];
-static _Atomic uint32_t loads[ENDPOINTS];
-static struct endpoint_group group_of_all;
-static unsigned before;
 
 /* ---- what the kernel is asked for ---- */
 
@@ -133,15 +117,6 @@ static inline void do_create(void *arg)
     checker_set_limit(checker, max_under_way);
 }
 
-static inline void do_use(void *arg)
-{
-    struct checker_rules *rules;
-
-    (void)arg;
-    ck_assert_int_eq(checker_rules_create(&rules, &rules_conf), 0);
-    checker_group_use(group, rules);
-}
-
 static inline void do_open(void *arg)
 {
     (void)arg;
@@ -176,67 +151,20 @@ static inline void do_remove(void *arg)
     checker_remove(targets[*n]);
 }
 
-static inline void do_load(void *arg)
-{
-    checker_load(checker, arg);
-}
-
-static struct checker_stats stats;
-
-static inline void do_stats(void *arg)
-{
-    unsigned *n = arg;
-
-    checker_stats(targets[*n], &stats);
-}
-
-static inline void on_loop(void (*function)(void *), unsigned n)
-{
-    loop_runner_call(loop, function, &n);
-}
-
-static inline struct checker_load load_now(void)
-{
-    struct checker_load load;
-
-    loop_runner_call(loop, do_load, &load);
-    return load;
-}
-
-static inline uint64_t checks_of(unsigned n)
-{
-    on_loop(do_stats, n);
-    return stats.checks;
-}
-
 static inline bool has(unsigned n, enum endpoint_flag mark)
 {
     return (endpoint_load(&endpoints[n]) & (uint32_t)mark) != 0;
 }
 
-static inline void set_address(unsigned n, const struct address *a)
-{
-    ck_assert_int_ge(endpoint_set_addresses(&endpoints[n], NULL, a, 1), 0);
-}
-
 static inline void setup(void)
 {
-    log_lines_capture(LOG_LEVEL_NOTICE);
-    before = process_descriptors();
-    for (unsigned i = 0; i < ENDPOINTS; i++)
-        endpoints[i] = (struct endpoint){.name = "a",
-                                         .weight = 1,
-                                         .load = &loads[i],
-                                         .group = &group_of_all,
-                                         .is_checked = true};
+    loop_setup();
     max_under_way = 16;
     rules_conf =
         (struct checker_rules_conf){.check = {.timeout_ns = 5 * NS_PER_S},
                                     .health = {.rise = 2, .fall = 3, .interval_ns = INTERVAL_NS}};
     group_conf =
         (struct checker_group_conf){.name = "back", .changed = on_changed, .cookie = &group_conf};
-    loop = loop_runner_create();
-    ck_assert_int_eq(netloop_create(&net, loop), 0);
 }
 
 /* Begin to check the first ${n} endpoints. */
@@ -245,20 +173,6 @@ static inline void start(unsigned n)
     on_loop(do_create, 0);
     on_loop(do_open, 0);
     on_loop(do_add_all, n);
-}
-
-static inline void teardown(void)
-{
-    if (loop_state(loop) != LOOP_TERMINATED)
-        loop_runner_stop(loop);
-    checker_destroy(checker);
-    netloop_destroy(net);
-    loop_destroy(loop);
-    for (unsigned i = 0; i < ENDPOINTS; i++) {
-        checker_target_destroy(targets[i]);
-        endpoint_close(&endpoints[i]);
-    }
-    ck_assert_uint_eq(process_descriptors(), before);
 }
 
 #endif

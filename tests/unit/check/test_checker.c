@@ -23,21 +23,6 @@ static unsigned connects_to(unsigned port)
     return n;
 }
 
-static void do_undecided(void *arg)
-{
-    unsigned *n = arg;
-
-    *n = checker_group_undecided(group);
-}
-
-static unsigned undecided_now(void)
-{
-    unsigned n;
-
-    loop_runner_call(loop, do_undecided, &n);
-    return n;
-}
-
 static int listen_again(const struct address *a)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;

@@ -8,30 +8,17 @@
 #include <unistd.h>
 
 #include "base/arena.h"
-#include "check/checker.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
-#include "support/loop_runner.h"
-#include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
+#include "unit/check/checker_on_loop.h"
 
-#define ENDPOINTS   6
+#define SERVERS     6
 #define INTERVAL_NS (10 * NS_PER_MS)
-#define LATER_NS    (1000 * NS_PER_S)
 
-static struct loop *loop;
-static struct netloop *net;
-static struct checker *checker;
-static struct checker_rules_conf rules_conf;
-static struct checker_group *group;
-static struct checker_target *targets[ENDPOINTS];
-static struct endpoint endpoints[ENDPOINTS];
-static _Atomic uint32_t loads[ENDPOINTS];
-static struct endpoint_group group_of_all;
 static atomic_uint n_changes;
-static unsigned before;
 
 static void on_changed(void *cookie, struct endpoint *e, bool is_up)
 {
@@ -49,15 +36,6 @@ static void do_limit(void *arg)
 
     ck_assert_int_eq(checker_reserve(checker, *n), 0);
     checker_set_limit(checker, *n);
-}
-
-static void do_use(void *arg)
-{
-    struct checker_rules *rules;
-
-    (void)arg;
-    ck_assert_int_eq(checker_rules_create(&rules, &rules_conf), 0);
-    checker_group_use(group, rules);
 }
 
 static void do_open(void *arg)
@@ -82,81 +60,19 @@ static void do_close(void *arg)
     checker_group_close(group);
 }
 
-static struct checker_stats stats;
-
-static void do_stats(void *arg)
-{
-    unsigned *n = arg;
-
-    checker_stats(targets[*n], &stats);
-}
-
-static void do_load(void *arg)
-{
-    checker_load(checker, arg);
-}
-
-static void on_loop(void (*function)(void *), unsigned n)
-{
-    loop_runner_call(loop, function, &n);
-}
-
-static struct checker_load load_now(void)
-{
-    struct checker_load load;
-
-    loop_runner_call(loop, do_load, &load);
-    return load;
-}
-
-static void do_undecided(void *arg)
-{
-    unsigned *n = arg;
-
-    *n = checker_group_undecided(group);
-}
-
-static unsigned undecided_now(void)
-{
-    unsigned n;
-
-    loop_runner_call(loop, do_undecided, &n);
-    return n;
-}
-
-static uint64_t checks_of(unsigned n)
-{
-    on_loop(do_stats, n);
-    return stats.checks;
-}
-
 static bool is_down(unsigned n)
 {
     return (endpoint_load(&endpoints[n]) & ENDPOINT_DOWN) != 0;
 }
 
-static void set_address(unsigned n, const struct address *a)
-{
-    ck_assert_int_ge(endpoint_set_addresses(&endpoints[n], NULL, a, 1), 0);
-}
-
 static void setup(void)
 {
-    log_lines_capture(LOG_LEVEL_NOTICE);
-    before = process_descriptors();
-    for (unsigned i = 0; i < ENDPOINTS; i++) {
-        endpoints[i] = (struct endpoint){.name = "a",
-                                         .weight = 1,
-                                         .load = &loads[i],
-                                         .group = &group_of_all,
-                                         .is_checked = true};
+    loop_setup();
+    for (unsigned i = 0; i < SERVERS; i++)
         ck_assert_int_eq(checker_target_create(&targets[i]), 0);
-    }
     rules_conf =
         (struct checker_rules_conf){.check = {.timeout_ns = LATER_NS},
                                     .health = {.rise = 1, .fall = 1, .interval_ns = INTERVAL_NS}};
-    loop = loop_runner_create();
-    ck_assert_int_eq(netloop_create(&net, loop), 0);
     ck_assert_int_eq(checker_create(&checker, net, 1), 0);
     on_loop(do_limit, 4);
 }
@@ -167,19 +83,6 @@ static void start(unsigned n)
     on_loop(do_open, 0);
     for (unsigned i = 0; i < n; i++)
         on_loop(do_add, i);
-}
-
-static void teardown(void)
-{
-    loop_runner_stop(loop);
-    checker_destroy(checker);
-    netloop_destroy(net);
-    loop_destroy(loop);
-    for (unsigned i = 0; i < ENDPOINTS; i++) {
-        checker_target_destroy(targets[i]);
-        endpoint_close(&endpoints[i]);
-    }
-    ck_assert_uint_eq(process_descriptors(), before);
 }
 
 /* ---- rules ---- */
@@ -349,10 +252,10 @@ TEST(groups, closing_a_group_removes_its_servers_and_ends_their_checks)
     int filler, deaf = sockets_listen_deaf(&a, &filler), listening = sockets_listen(&served, 5);
     unsigned descriptors = process_descriptors();
 
-    for (unsigned i = 0; i < ENDPOINTS; i++)
+    for (unsigned i = 0; i < SERVERS; i++)
         set_address(i, &a);
-    start(ENDPOINTS);
-    UNTIL(load_now().under_way == 4 && load_now().waiting == ENDPOINTS - 4);
+    start(SERVERS);
+    UNTIL(load_now().under_way == 4 && load_now().waiting == SERVERS - 4);
     on_loop(do_close, 0);
     UNTIL(load_now().under_way == 0);
     ck_assert_uint_eq(load_now().targets, 0);
@@ -384,13 +287,13 @@ TEST(limit, raised_limit_starts_waiting_checks_at_once)
     struct address a;
     int filler, deaf = sockets_listen_deaf(&a, &filler);
 
-    for (unsigned i = 0; i < ENDPOINTS; i++)
+    for (unsigned i = 0; i < SERVERS; i++)
         set_address(i, &a);
     on_loop(do_limit, 1);
-    start(ENDPOINTS);
-    UNTIL(load_now().under_way == 1 && load_now().waiting == ENDPOINTS - 1);
-    on_loop(do_limit, ENDPOINTS);
-    ck_assert_uint_eq(load_now().under_way, ENDPOINTS);
+    start(SERVERS);
+    UNTIL(load_now().under_way == 1 && load_now().waiting == SERVERS - 1);
+    on_loop(do_limit, SERVERS);
+    ck_assert_uint_eq(load_now().under_way, SERVERS);
     ck_assert_uint_eq(load_now().waiting, 0);
     close(filler);
     close(deaf);
@@ -402,9 +305,9 @@ TEST(limit, lowered_limit_applies_when_checks_under_way_end)
     int filler, deaf = sockets_listen_deaf(&a, &filler);
 
     rules_conf.check.timeout_ns = 50 * NS_PER_MS;
-    for (unsigned i = 0; i < ENDPOINTS; i++)
+    for (unsigned i = 0; i < SERVERS; i++)
         set_address(i, &a);
-    start(ENDPOINTS);
+    start(SERVERS);
     UNTIL(load_now().under_way == 4);
     on_loop(do_limit, 1);
     UNTIL(load_now().under_way == 1);

@@ -17,16 +17,12 @@
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/loop_thread.h"
+#include "support/phase_table.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
 
-#define PHASES      (SESSION_PHASE_ENDING + 1)
-#define TABLE_START "| event | PREFACE | CONNECTING | OPEN | CLOSING | ENDING |\n"
-#define HOUR_NS     (3600 * NS_PER_S)
-
-/* What an event does: the next phase, or one of these. */
-enum { YES = PHASES, NO, NEVER };
+#define HOUR_NS (3600 * NS_PER_S)
 
 /* A session whose server is linked when the test says so. */
 struct pair {
@@ -274,56 +270,6 @@ static const struct event {
 
 #define EVENTS (int)ARRAY_LEN(events)
 
-/* ---- the table ---- */
-
-static char table[EVENTS][PHASES][16];
-
-static void read_row(char *line)
-{
-    char *rest = line + 2, *text = strsep(&rest, "|");
-    int row = 0;
-
-    text[strlen(text) - 1] = '\0';
-    while (row < EVENTS && strcmp(events[row].text, text) != 0)
-        row++;
-    ck_assert_msg(row < EVENTS, "an event that this test does not know: %s", text);
-    ck_assert_msg(table[row][0][0] == '\0', "twice: %s", text);
-    for (unsigned i = 0; i < PHASES; i++)
-        ck_assert_msg(rest && sscanf(strsep(&rest, "|"), " %15s ", table[row][i]) == 1,
-                      "too few cells: %s", text);
-}
-
-static int read_table(void)
-{
-    FILE *f = fopen("DESIGN.md", "r");
-    char line[256];
-    int n = 0;
-
-    ck_assert_ptr_nonnull(f);
-    while (fgets(line, sizeof(line), f) && strcmp(line, TABLE_START) != 0)
-        ;
-    ck_assert(fgets(line, sizeof(line), f)); /* |---| */
-    for (; fgets(line, sizeof(line), f) && line[0] == '|'; n++)
-        read_row(line);
-    fclose(f);
-    return n;
-}
-
-static int expected(int row, int phase)
-{
-    static const char *const words[] = {"PREFACE", "CONNECTING", "OPEN", "CLOSING",
-                                        "ENDING",  "yes",        "no",   "never"};
-    const char *cell = table[row][phase];
-
-    if (strcmp(cell, "stays") == 0)
-        return phase;
-    for (int i = 0; i < (int)ARRAY_LEN(words); i++)
-        if (strcmp(cell, words[i]) == 0)
-            return i;
-    ck_abort_msg("%s: no word of the table: %s", events[row].text, cell);
-    return -1;
-}
-
 /* ---- a cell ---- */
 
 static int cell;
@@ -409,17 +355,19 @@ GROUP(phases, setup, teardown);
 
 TEST_EACH(phases, each_cell_of_the_table_is_true, EVENTS *PHASES)
 {
+    const char *event = events[_i / PHASES].text;
+
     cell = _i;
-    ck_assert_int_eq(read_table(), EVENTS);
+    ck_assert_int_eq(phase_table_read(), EVENTS);
     if (cell % PHASES == SESSION_PHASE_PREFACE)
         host.service.proxies = &gate;
     client = host_client(&host);
     loop_runner_call(host.loop, do_cell, NULL);
     if (cell % PHASES == SESSION_PHASE_ENDING)
         ck_assert_int_eq(sem_wait(&over), 0);
-    ck_assert_msg(result == expected(cell / PHASES, cell % PHASES),
-                  "%s in phase %d: the table says %s, but it is %d", events[cell / PHASES].text,
-                  cell % PHASES, table[cell / PHASES][cell % PHASES], result);
+    ck_assert_msg(result == phase_table_expected(event, cell % PHASES),
+                  "%s in phase %d: the table says %s, but it is %d", event, cell % PHASES,
+                  phase_table_cell(event, cell % PHASES), result);
 }
 
 /* ---- connecting ---- */
