@@ -5,8 +5,9 @@
                                      [--slowest N] [--long] [--sanitized] [--allow-missing] [--list]
 
 Each test_THEME.py holds the tests of one theme as functions with @test; a test's doc string is the
-sentence that is printed for it. ORDER below puts first what everything after it needs, so that of many
-failures the first one printed is the one to look at.
+sentence that is printed for it. A theme of more than one idea has a file for each, test_THEME_IDEA.py,
+which says THEME = "...". ORDER below puts first what everything after it needs, so that of many failures
+the first one printed is the one to look at.
 
 A test runs in a process group of its own with a directory of its own. What it leaves behind is killed
 with the group; its directory goes too, unless the test fails or --keep is given. When a test fails, the
@@ -36,14 +37,17 @@ from pathlib import Path
 
 from support.case import CASES, Context, Options, Skipped, missing_programs
 
-ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "broken", "proxy", "splice", "upstream", "checks", "down",
-         "balance", "ejection", "retry", "waiting", "spare", "names", "moves", "zones", "sockets", "programs", "timeouts",
-         "ends", "reasons", "limits", "bandwidth", "overload", "access", "proxyproto", "route", "told", "pipeline", "faults",
-         "mirror", "pause",
-         "stop", "reload", "reload_listeners", "reload_servers", "reload_tls", "upgrade", "admin", "page", "metrics", "control",
-         "tls", "tls_config", "tls_upstream", "tls_abuse", "tls_late", "check_kinds", "tls_programs", "tls_servers", "threads", "hang", "backend", "process_faults", "call_faults", "logs", "accesslog", "confine",
-         "everything",
-         "examples", "ctl", "night")
+ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "broken", "proxy", "splice", "upstream", "checks",
+         "down", "balance", "balance_hash", "ejection", "retry", "waiting", "waiting_ends", "spare", "spare_limits",
+         "names", "names_addresses", "moves", "zones", "sockets", "programs", "timeouts", "ends", "reasons", "limits",
+         "limits_clients", "bandwidth", "overload", "access", "proxyproto", "proxyproto_servers", "proxyproto_trust",
+         "route", "told", "pipeline", "faults", "mirror", "pause", "pause_servers", "stop", "reload",
+         "reload_refused", "reload_listeners", "reload_servers", "reload_tls", "upgrade", "upgrade_fails",
+         "upgrade_old", "admin", "admin_requests", "admin_actions", "page", "metrics", "metrics_prometheus",
+         "control", "control_servers", "control_pause", "tls", "tls_postgres", "tls_config", "tls_upstream",
+         "tls_abuse", "tls_late", "check_kinds", "tls_programs", "tls_servers", "threads", "hang", "backend",
+         "process_faults", "call_faults", "logs", "accesslog", "accesslog_targets", "confine", "everything",
+         "examples", "examples_services", "ctl", "ctl_top", "ctl_actions", "ctl_real", "night")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
 ON_ONE_THREAD = ("bare", "listen", "inherited", "config", "broken", "splice", "zones", "sockets", "programs", "timeouts", "ends",
                  "reasons",
@@ -233,8 +237,8 @@ def _load_cases():
     found = {path.stem.removeprefix("test_") for path in HERE.glob("test_*.py")}
     if found != set(ORDER):
         sys.exit(f"run.py: ORDER and the files differ in {sorted(found ^ set(ORDER))}")
-    for theme in ORDER:
-        importlib.import_module(f"test_{theme}")
+    for name in ORDER:
+        importlib.import_module(f"test_{name}")
     return CASES
 
 

@@ -9,8 +9,8 @@ import signal
 
 from support import admin, net, preload
 from support.case import Failed, check, check_equal, test
+from support.chain import Chain
 from support.daemon import DaemonError
-from test_upgrade import Chain
 
 NEEDS = ("cc",)
 # As in preload/memory_fault.c.

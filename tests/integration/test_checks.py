@@ -9,8 +9,8 @@ from support.admin import get, section
 from support.case import check, check_equal, test
 from support.health import Ready, Talker, lines_of, ready, served
 from support.server import Moody, full_queue
+from support.upstreams import config, statistics, who
 from support.watch import Watch
-from test_upstream import config, who
 
 INTERVAL_S = 0.05
 RISE, FALL = 2, 3
@@ -46,12 +46,6 @@ def wait_down(t, daemon, name="a", why=".*", times=1, fall=FALL):
 
 def wait_up(t, daemon, name="a", times=1, rise=RISE):
     t.eventually(lambda: len(came_up(daemon, name, rise)) == times, f"server {name} is up", within=10)
-
-
-def statistics(daemon, what):
-    """All that there is about `server back/a` or the like, as words."""
-    words = " ".join(line.removeprefix(what) for line in daemon.statistics(f"{what} "))
-    return dict(word.split("=") for word in words.split())
 
 
 @test()

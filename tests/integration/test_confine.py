@@ -6,9 +6,9 @@ import signal
 from support import admin, net
 from support.case import Skipped, check, check_equal, is_root, test
 from support.mounts import bind
-from support.names import RESOLVER, NameServer
+from support.names import NameServer, RESOLVER
+from support.own_network import own_names, own_network
 from support.server import Counted
-from test_upstream import own_names, own_network
 
 OPTIONS = {"seccomp": "seccomp = yes\n",
            "chroot": "user = nobody\nchroot = {root}\n",

@@ -7,10 +7,11 @@ from support import net
 from support.case import check, check_equal, test
 from support.health import greeted, is_alive, lines_of, port_to_check, ready, served
 from support.network import ip
+from support.own_network import own_network
 from support.server import Moody, full_queue
-from test_checks import checked, statistics, wait_down, wait_up, went_down
+from support.upstreams import config, statistics, who
+from test_checks import checked, wait_down, wait_up, went_down
 from test_reasons import expect
-from test_upstream import config, own_network, who
 
 
 SOURCE = ("10.9.9.1/32", "dev", "lo")

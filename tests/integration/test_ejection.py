@@ -9,8 +9,8 @@ from support import net
 from support.case import check, check_equal, test
 from support.health import port_to_check
 from support.server import BREAKDOWNS, Moody, full_queue
+from support.upstreams import config, who
 from support.watch import Watch
-from test_upstream import config, who
 
 FAILURES = 3
 

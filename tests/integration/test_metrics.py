@@ -1,43 +1,20 @@
 """metrics: what a Prometheus server gets, beside SIGRTMIN and JSON."""
 
 import contextlib
-import json
 import os
 import re
 import socket
-import subprocess
 import threading
 import time
-import urllib.parse
-import urllib.request
 
-from support import net, program, thread
+from support import net, thread
 from support.admin import get, read_answer, section, write_request
 from support.case import check, check_equal, test
+from support.scrapes import config, echo, promtool, scrape, socket_of, talk
 from support.tls import Authority
 
 SAMPLE = re.compile(r'([a-z_]+)(?:\{(.*)\})? (\S+)')
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-
-def socket_of(t):
-    return t.path("admin.sock")
-
-
-def config(t, front, servers, options="", more="", admin=""):
-    lines = "".join(f"server.{name} = {address}\n" for name, address in servers.items())
-    return (section(socket_of(t), admin) + more
-            + f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\n"
-            + f"access_log = {t.path('access.log')}\n"
-            + f"[upstream back]\n{lines}{options}\n")
-
-
-def scrape(t):
-    answer = get(socket_of(t), "/metrics")
-    check_equal((answer.status, answer.headers["content-type"]),
-                (200, "text/plain; version=0.0.4; charset=utf-8"), "the answer")
-    return answer.body.decode()
 
 
 def listed(t, what):
@@ -64,42 +41,6 @@ def samples(text):
         check(key not in found, f"twice: {line}")
         found[key] = float(match[3])
     return found
-
-
-def promtool(*words, stdin=""):
-    done = subprocess.run(["promtool", *words], input=stdin, capture_output=True, text=True, check=False)
-    check(done.returncode == 0, f"promtool {' '.join(words)}: {done.stdout}{done.stderr}")
-    return done.stdout + done.stderr
-
-
-@contextlib.contextmanager
-def echo(t):
-    """An echo server of ours; another listener of the daemon would be a proxy loop."""
-    with contextlib.ExitStack() as stack:
-        address = t.address()
-        listener = stack.enter_context(net.listen(address, 64))
-
-        def serve():
-            with contextlib.suppress(OSError):
-                while True:
-                    s = listener.accept()[0]
-                    threading.Thread(target=answer, args=(s,), daemon=True).start()
-
-        def answer(s):
-            with s, contextlib.suppress(OSError):
-                while data := s.recv(65536):
-                    s.sendall(data)
-
-        listener.settimeout(None)
-        threading.Thread(target=serve, daemon=True).start()
-        yield address
-        listener.shutdown(2)
-
-
-def talk(front, times=1):
-    for _ in range(times):
-        with net.connect(front) as s:
-            check_equal(net.exchange(s, b"hello"), b"hello", "the answer")
 
 
 def ended(t, listener="front"):
@@ -396,85 +337,3 @@ def the_process_ends_during_a_scrape(t):
         daemon.stop()
         for s in clients:
             s.close()
-
-
-PROMETHEUS = """
-global: {{scrape_interval: 1s, evaluation_interval: 1s}}
-rule_files: [{rules}]
-scrape_configs:
-  - job_name: reactord
-    authorization: {{credentials: {token}}}
-    static_configs: [{{targets: ['{address}']}}]
-"""
-
-
-def ask(port, path, **query):
-    url = f"http://127.0.0.1:{port}{path}?{urllib.parse.urlencode(query)}"
-    with urllib.request.urlopen(url, timeout=10) as answer:
-        return json.load(answer)["data"]
-
-
-def value_of(port, expression):
-    result = ask(port, "/api/v1/query", query=expression)["result"]
-    return float(result[0]["value"][1]) if result else None
-
-
-@test(timeout=90, needs=["prometheus", "promtool"], plain_only=True)
-def a_prometheus_scrapes(t):
-    """a Prometheus server scrapes over TCP with a token, and its rules for alerts have no error"""
-    front, admin, port = t.address(), t.address(), t.port()
-    token = t.write("token", "a-token-of-some-length-0123456789\n")
-    os.chmod(token, 0o600)
-    rules = os.path.join(ROOT, "conf/prometheus/reactord.rules.yml")
-    with echo(t) as server:
-        text = config(t, front, {"a": server, "b": t.address()}, "check = tcp\ncheck_interval = 100ms\nfall = 1\n")
-        text = text.replace(f"address = {socket_of(t)}\n",
-                            f"address = {socket_of(t)}, {admin}\ntoken_file = {token}\n", 1)
-        conf = t.write("prometheus.yml", PROMETHEUS.format(
-            rules=rules, token="a-token-of-some-length-0123456789", address=admin))
-        command = ["prometheus", f"--config.file={conf}", f"--storage.tsdb.path={t.path('data')}",
-                   f"--web.listen-address=127.0.0.1:{port}"]
-        with t.daemon(text), program.server(t, command, port=port):
-            talk(front, 5)
-            t.eventually(lambda: value_of(port, 'reactord_listener_sessions_total{listener="front"}') == 5,
-                         "five sessions in Prometheus", within=30)
-            t.eventually(lambda: value_of(port, "reactord_upstream_servers_up") == 1, "one server up", within=30)
-            check_equal(value_of(port, "up"), 1.0, "up")
-
-            def evaluated():
-                groups = ask(port, "/api/v1/rules")["groups"]
-                rules_of = [rule for group in groups for rule in group["rules"]]
-                bad = [rule["lastError"] for rule in rules_of if rule.get("lastError")]
-                check(not bad, f"rules: {bad}")
-                return rules_of and all(rule["health"] == "ok" for rule in rules_of)
-            t.eventually(evaluated, "all rules evaluated", within=40)
-
-
-def metric_names(expression):
-    """The metrics in an expression, histograms without _bucket, _sum or _count."""
-    return {re.sub(r"_seconds_(bucket|sum|count)$", "_seconds", word)
-            for word in re.findall(r"\breactord_[a-z0-9_]+", expression)}
-
-
-@test(needs=["promtool", "openssl"])
-def alerts_and_dashboard_are_of_metrics_that_exist(t):
-    """rules pass promtool and its unit tests; they and the dashboard name only metrics that exist"""
-    promtool("check", "rules", f"{ROOT}/conf/prometheus/reactord.rules.yml")
-    promtool("test", "rules", f"{ROOT}/conf/prometheus/reactord.rules_test.yml")
-    promtool("check", "config", "--syntax-only", f"{ROOT}/conf/prometheus/prometheus.yml")
-    front = t.address()
-    more = ("[reactord]\nmax_buffered = 1G\n"
-            f"[tls t]\ncertificate = {Authority(t).issue('a.example')}\n"
-            f"[listen e]\naddress = {t.address()}\nservice = echo\ntls = t\n")
-    with t.daemon(config(t, front, {"a": t.address()}, "spare = 1\n", more)):
-        names = set(re.findall(r"^# TYPE (\S+)", scrape(t), re.M))
-    with open(f"{ROOT}/conf/grafana/reactord.json", encoding="utf-8") as f:
-        dashboard = json.load(f)
-    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
-    expressions += [v["query"]["query"] for v in dashboard["templating"]["list"] if v["type"] == "query"]
-    check(len(expressions) > 10, "the dashboard has few expressions")
-    with open(f"{ROOT}/conf/prometheus/reactord.rules.yml", encoding="utf-8") as f:
-        rules = f.read()
-    for text in [rules, *expressions]:
-        unknown = metric_names(text) - names
-        check(not unknown, f"no metric {unknown} in: {text[:200]}")

@@ -8,12 +8,12 @@ import time
 from support import net
 from support.admin import section
 from support.case import check, check_equal, test
+from support.chain import Chain
 from support.health import Talker
+from support.name_records import DNSMASQ, EVERY_SECOND, Load, addresses, named, servers, where
 from support.server import Counted
-from test_names import DNSMASQ, EVERY_SECOND, Load, addresses, named, servers, where
+from support.upstreams import config, who
 from test_ejection import left_out, moody, one_worker
-from test_upgrade import Chain
-from test_upstream import config, who
 
 
 # Names that are known

@@ -12,10 +12,10 @@ import socket
 from support import net
 from support.admin import section
 from support.case import check, check_equal, test
+from support.chain import Chain
 from support.health import greeted
 from support.server import Counted
-from test_upgrade import Chain
-from test_upstream import config
+from support.upstreams import config
 
 
 class Night:

@@ -7,9 +7,9 @@ import socket
 
 from support import net, preload
 from support.case import check, check_equal, test
+from support.own_network import own_names
 from support.server import full_queue
 from support.watch import Watch
-from test_upstream import own_names
 
 RECV_FAILS = 0  # as in preload/recv_fault.c
 COUNTS = ("sessions", "sessions_total", "bytes_in", "bytes_out")

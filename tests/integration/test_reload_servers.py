@@ -5,13 +5,13 @@ import time
 
 from support import net
 from support.case import check, check_equal, test
-from support.names import RESOLVER, NameServer
+from support.name_records import DNSMASQ, EVERY_SECOND, Load, addresses, named, servers, where
+from support.names import NameServer, RESOLVER
+from support.own_network import NameServer as SilentNameServer, SLOW_RESOLVER, own_names, own_network
 from support.server import Counted, Moody
+from support.upstreams import config, who
 from support.watch import Watch
 from test_checks import checked, wait_down, wait_up
-from test_names import DNSMASQ, EVERY_SECOND, Load, addresses, named, servers, where
-from test_upstream import NameServer as SilentNameServer
-from test_upstream import SLOW_RESOLVER, config, own_names, own_network, who
 
 
 # Names

@@ -7,8 +7,8 @@ from support import net
 from support.case import check, check_equal, test
 from support.health import greeted, is_alive, ready
 from support.server import Moody
-from test_checks import checked, statistics, wait_down
-from test_upstream import config, who
+from support.upstreams import config, statistics, who
+from test_checks import checked, wait_down
 
 CLIENTS = 8
 

@@ -8,7 +8,7 @@ import time
 
 from support import descriptors, net, program
 from support.case import check, check_equal, test
-from test_proxyproto import haproxy, nginx_stream
+from support.proxy_lines import haproxy, nginx_stream
 
 MIB = 1024 * 1024
 

@@ -7,9 +7,9 @@ import socket
 from support import net
 from support.case import Failed, check, check_equal, test
 from support.network import HERE, NOBODY, THERE, ip, option_of, other_host
+from support.own_network import own_names, own_network
 from support.server import full_queue
 from support.watch import Watch
-from test_upstream import own_names, own_network
 
 TCP_USER_TIMEOUT = 18  # netinet/tcp.h
 OPTIONS = """keepalive = 61s,13s,4

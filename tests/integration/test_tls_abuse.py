@@ -10,7 +10,7 @@ import time
 
 from support import libssl, net, program, tls
 from support.case import check, check_equal, test
-from test_tls import NAME, certificate_of, profile, tls_echo
+from support.tls_listeners import NAME, certificate_of, profile, tls_echo
 from test_tls_upstream import Echo, flight
 
 HTTP = b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"

@@ -5,7 +5,7 @@ import json
 
 from support import libssl, net, tls
 from support.case import check, check_equal, test
-from test_tls import certificate_of, profile, tls_echo
+from support.tls_listeners import certificate_of, profile, tls_echo
 from test_tls_upstream import CHECKED, Echo, authority, config, is_down, served
 
 REFUSAL = r"TLS failed: .*\(alert received: certificate required\)"

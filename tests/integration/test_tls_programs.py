@@ -8,8 +8,8 @@ import subprocess
 from support import net, program, tls
 from support.case import check, check_equal, test
 from support.net import Task
+from support.tls_listeners import NAME, certificate_of, tls_echo, tls_proxy
 from test_examples import Postgres, psql, psql_where
-from test_tls import NAME, certificate_of, tls_echo, tls_proxy
 
 MB = 1_000_000
 

@@ -12,7 +12,7 @@ import time
 from support import net, program, tls
 from support.case import check, check_equal, test
 from support.net import Task
-from test_tls import NAME, certificate_of, profile
+from support.tls_listeners import NAME, certificate_of, profile
 from test_tls_abuse import count_of, mutated
 from test_tls_config import put
 from test_tls_programs import both_ways, haproxy, nginx, stunnel

@@ -11,7 +11,7 @@ import struct
 from support import net, program
 from support.case import check, check_equal, test
 from support.health import Talker
-from test_proxyproto import MARK, haproxy
+from support.proxy_lines import MARK, haproxy
 
 TLVS = "send_proxy = v2\nsend_proxy_tlvs = ssl, certificate, authority, alpn, unique-id, crc32c"
 

@@ -10,12 +10,12 @@ import time
 
 from support import net
 from support.case import check, check_equal, test
+from support.name_records import EVERY_SECOND, addresses, servers
 from support.names import RESOLVER
+from support.own_network import own_names, own_network
 from support.server import Counted
-from test_names import EVERY_SECOND, addresses, servers
-from test_tls_upstream import Echo, authority, served
-from test_tls_upstream import config as tls_config
-from test_upstream import config, own_names, own_network
+from support.upstreams import config
+from test_tls_upstream import Echo, authority, config as tls_config, served
 
 A, AAAA, SRV = 1, 28, 33
 NO_ERROR, SERVER_FAILURE, NO_SUCH_NAME = 0, 2, 3

@@ -72,7 +72,7 @@ def test(timeout=DEFAULT_TIMEOUT_S, needs=(), each=None, plain_only=False):
     a sanitised daemon is not asked.
     """
     def register(function):
-        theme = function.__module__.removeprefix("test_")
+        theme = function.__globals__.get("THEME", function.__module__.removeprefix("test_"))
         for arguments in _argument_sets(each):
             sentence = " ".join(function.__doc__.format(**arguments).split())
             CASES.append(Case(theme, sentence, function, arguments, timeout * BUSY_SCALE, tuple(needs),
