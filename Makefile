@@ -73,7 +73,7 @@ TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc pr
                   wrk iperf3 dnsmasq-base debootstrap systemd-container \
                   gnutls-bin stunnel4 postgresql postfix rsyslog prometheus chromium chromium-driver
 
-LAYERS  := base engine net stats tls limits balance check upstream names handlers service listen sessions server handover \
+LAYERS  := base engine net stats tls limits balance check upstream names handlers service listen sessions spare server handover \
            config admin daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
 MAIN    := $(BUILD)/src/daemon/main.o

@@ -18,7 +18,7 @@
 struct checker_target;
 struct membership_slab;
 struct server_line;
-struct spare;
+struct upstream_spare;
 struct tls_sessions;
 
 enum upstream_names {
@@ -51,8 +51,8 @@ struct upstream_server {
     struct ejection ejection;
     struct log_limit log_limit;
     struct counters counters;
-    struct counters_connects connects; /* of sessions, not of spare connections */
-    _Atomic(struct spare *) spare;     /* NULL: no spare connections are kept */
+    struct counters_connects connects;      /* of sessions, not of spare connections */
+    _Atomic(struct upstream_spare *) spare; /* NULL: no spare connections are kept */
     struct tls_counters tls;
     _Atomic(struct tls_sessions *) tls_sessions; /* NULL: none so far */
 

@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "net/descriptor_budget.h"
-#include "server/spares.h"
 #include "sessions/workers.h"
+#include "spare/spares.h"
 
 /* Descriptors of a loop: epoll, eventfd, timerfd; of a worker also a pipe. */
 #define RESIZE_LOOP_DESCRIPTORS 3

@@ -26,7 +26,6 @@
 #include "server/descriptors.h"
 #include "server/resize.h"
 #include "server/server_pause.h"
-#include "server/spares.h"
 #include "server/threads.h"
 #include "server/upstreams.h"
 #include "service/session.h"
@@ -35,6 +34,8 @@
 #include "sessions/worker.h"
 #include "sessions/worker_assign.h"
 #include "sessions/workers.h"
+#include "spare/spare.h"
+#include "spare/spares.h"
 
 #define SERVER_LOOKUP_RETRY_NS (10 * NS_PER_S) /* longest pause after a failed lookup */
 
@@ -127,8 +128,11 @@ static int server_create_workers(struct server *sv)
 
 static int server_create_upstreams(struct server *sv)
 {
-    return upstreams_create(&sv->upstreams, sv->threads.workers, threads_control(&sv->threads),
-                            sv->threads.handshakes);
+    const struct upstream_env env = {.workers = sv->threads.workers,
+                                     .handshakes = sv->threads.handshakes,
+                                     .spares = &spare_upstream_ops};
+
+    return upstreams_create(&sv->upstreams, threads_control(&sv->threads), &env);
 }
 
 static int server_create_resolver(struct server *sv)

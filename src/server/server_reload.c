@@ -13,9 +13,9 @@
 #include "server/checks.h"
 #include "server/server_internal.h"
 #include "server/server_pause.h"
-#include "server/spares.h"
 #include "server/upstreams.h"
-#include "upstream/spare_pools.h"
+#include "spare/spare_pools.h"
+#include "spare/spares.h"
 
 static const struct server_conf *server_change_conf(const struct server_change *change)
 {
@@ -228,10 +228,11 @@ static void server_cancel_servers(struct server_change *change)
 static int server_prepare_spares(struct server_change *change)
 {
     struct server *sv = server_of_change(change);
-    unsigned n;
-    const struct upstream_next *next = upstreams_next(change->upstreams, &n);
+    struct spares_conf conf = {.listeners = server_change_conf(change)->listeners,
+                               .n_listeners = server_change_conf(change)->n_listeners};
 
-    return spares_choose(sv->spares, server_change_conf(change), next, &change->spares);
+    conf.upstreams = upstreams_next(change->upstreams, &conf.n_upstreams);
+    return spares_choose(sv->spares, &conf, &change->spares);
 }
 
 static void server_commit_spares(struct server_change *change)

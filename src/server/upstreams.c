@@ -27,9 +27,8 @@ struct upstreams_entry {
 };
 
 struct upstreams {
-    struct loop_group *workers;
+    struct upstream_env env;
     struct loop *control;
-    struct tls_handshakes *handshakes;
     struct lock lock; /* guards `entries` and their states, which only the control loop changes */
     struct list entries;
     struct timer sweep; /* runs while something is to be freed */
@@ -80,12 +79,11 @@ static int upstreams_create_entry(struct upstreams_entry **out, const struct ups
     if (!e)
         return -ENOMEM;
     list_init(&e->link);
-    rc = upstream_create(&e->up, conf, us->workers);
+    rc = upstream_create(&e->up, conf, &us->env);
     if (rc < 0) {
         free(e);
         return rc;
     }
-    e->up->handshakes = us->handshakes;
     e->empty = (struct upstream_conf){.name = e->up->name};
     *out = e;
     return 0;
@@ -350,16 +348,14 @@ void upstreams_cancel(struct upstreams_change *change)
     upstreams_free_change(change);
 }
 
-int upstreams_create(struct upstreams **out, struct loop_group *workers, struct loop *control,
-                     struct tls_handshakes *handshakes)
+int upstreams_create(struct upstreams **out, struct loop *control, const struct upstream_env *env)
 {
     struct upstreams *us = calloc(1, sizeof(*us));
 
     if (!us)
         return -ENOMEM;
-    us->workers = workers;
     us->control = control;
-    us->handshakes = handshakes;
+    us->env = *env;
     lock_init(&us->lock);
     list_init(&us->entries);
     timer_init(&us->sweep, &upstreams_sweep_type);

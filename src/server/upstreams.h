@@ -19,14 +19,13 @@
 #include "base/must.h"
 
 struct loop;
-struct loop_group;
 struct membership_place;
 struct server_conf;
 struct upstream;
+struct upstream_env;
 struct upstream_next;
 struct upstream_server;
 struct upstream_server_conf;
-struct tls_handshakes;
 struct upstreams;
 struct upstreams_change;
 
@@ -34,15 +33,15 @@ struct upstreams_change;
 #define UPSTREAMS_SWEEP_NS INT64_C(1000000000)
 
 /*
- * upstreams_create(out, workers, control, handshakes):
- * Create an empty set. ${handshakes}: for TLS with servers.
+ * upstreams_create(out, control, env):
+ * Create an empty set, of upstreams with ${env}.
  *
  * Thread: main
  * Owns:   all but ${out} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
-int upstreams_create(struct upstreams **out, struct loop_group *workers, struct loop *control,
-                     struct tls_handshakes *handshakes) NODISCARD;
+int upstreams_create(struct upstreams **out, struct loop *control,
+                     const struct upstream_env *env) NODISCARD;
 
 /*
  * upstreams_prepare(us, conf, out):

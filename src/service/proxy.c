@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "service/proxy_internal.h"
 #include "service/session_handlers.h"
-#include "service/stale_retry.h"
+#include "service/session_spares.h"
 #include "stats/access_log_record.h"
 
 static void proxy_leave(struct proxy *p, enum upstream_outcome outcome)
@@ -74,7 +74,8 @@ static void proxy_free(struct session *s)
     proxy_leave(p, proxy_outcome(p));
     proxy_end_pause(p);
     proxy_tls_destroy(p);
-    stale_retry_destroy(p->stale_retry);
+    if (p->stale_retry)
+        s->owner->spares->ops->destroy(p->stale_retry);
     if (p->tried)
         upstream_server_release(p->tried);
     if (p->upstream)

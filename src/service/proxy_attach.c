@@ -5,9 +5,8 @@
 #include "net/sock.h"
 #include "service/proxy_internal.h"
 #include "service/session_header.h"
+#include "service/session_spares.h"
 #include "service/session_tls.h"
-#include "service/stale_retry.h"
-#include "upstream/spare.h"
 #include "upstream/upstream.h"
 
 void proxy_release_addresses(struct proxy *p)
@@ -96,10 +95,20 @@ void proxy_link(struct proxy *p)
     relay_tell_first(&p->to_client);
 }
 
+static const struct session_spares_ops *proxy_spares_ops(const struct proxy *p)
+{
+    return p->session.owner->spares->ops;
+}
+
+static bool proxy_has_lost_spare(const struct proxy *p)
+{
+    return p->stale_retry && proxy_spares_ops(p)->lost(p->stale_retry);
+}
+
 void proxy_begin(struct proxy *p)
 {
-    if (stale_retry_lost(p->stale_retry))
-        stale_retry_replay(p->stale_retry);
+    if (proxy_has_lost_spare(p))
+        proxy_spares_ops(p)->replay(p->stale_retry);
     else
         session_preface_read(&p->session);
 }
@@ -107,14 +116,14 @@ void proxy_begin(struct proxy *p)
 /* Begin the stale retry before the first bytes are sent, so that it sees a failed send. */
 void proxy_attach(struct proxy *p, int fd, const struct server_tls_taken *tls)
 {
-    bool is_spare = p->stale_retry && !stale_retry_lost(p->stale_retry);
+    bool is_spare = p->stale_retry && !proxy_has_lost_spare(p);
 
     channel_init(&p->server, p->session.owner->net, fd);
     proxy_link(p);
     if (tls && tls->stream)
         proxy_tls_adopt(p, tls);
     if (is_spare)
-        stale_retry_begin(p->stale_retry);
+        proxy_spares_ops(p)->begin(p->stale_retry);
     if (!tls || !tls->stream)
         proxy_send_header(p);
     channel_start(&p->server);
@@ -129,7 +138,6 @@ static void proxy_replace(struct session *s)
 {
     struct proxy *p = proxy_of(s);
 
-    spare_count_stale(p->at);
     relay_undo(&p->to_server, &p->client);
     relay_undo(&p->to_client, &p->server);
     pipeline_set_tail(&p->client.pipeline, &proxy_waiting_ops);
@@ -142,19 +150,19 @@ static void proxy_replace(struct session *s)
 /* At most one spare connection per session: after a stale one, connect. */
 bool proxy_take_spare(struct proxy *p)
 {
-    struct stale_retry_conf conf = {.session = &p->session,
-                                    .client = &p->client,
-                                    .server = &p->server,
-                                    .replace = proxy_replace};
-    struct spare_taken taken;
+    const struct session_spares_conf conf = {.session = &p->session,
+                                             .at = p->at,
+                                             .client = &p->client,
+                                             .server = &p->server,
+                                             .replace = proxy_replace};
+    struct session_spares *spares = p->session.owner->spares;
+    struct session_spare taken;
 
-    if (!p->at->spare || p->stale_retry || stale_retry_create(&p->stale_retry, &conf) < 0)
+    if (!p->at->spare || p->stale_retry || !spares)
         return false;
-    if (!spare_take(p->session.owner->spares, p->at, &taken)) {
-        stale_retry_destroy(p->stale_retry);
-        p->stale_retry = NULL;
+    p->stale_retry = spares->ops->take(spares, &conf, &taken);
+    if (!p->stale_retry)
         return false;
-    }
     p->addresses = taken.addresses;
     p->connected = taken.which;
     p->tried_at_ns = clock_now_ns();

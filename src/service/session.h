@@ -35,7 +35,7 @@ struct session_header;
 struct session_hello;
 struct session_preface;
 struct session_tls;
-struct spare_pool;
+struct session_spares;
 struct upstream_server;
 
 #define SESSION_LEGS 2
@@ -76,7 +76,7 @@ struct session_last_read {
 /* The worker of a session; ended() is called on its loop, before ${s} is freed. */
 struct session_owner {
     struct netloop *net;
-    struct spare_pool *spares; /* NULL: no upstream has spare connections */
+    struct session_spares *spares; /* NULL: no spare connections are kept */
     void (*ended)(struct session_owner *owner, struct session *s);
 };
 

@@ -10,8 +10,8 @@
 #include "net/netloop.h"
 #include "net/splice.h"
 #include "service/session.h"
+#include "service/session_spares.h"
 #include "sessions/session_set.h"
-#include "upstream/spare.h"
 
 struct worker {
     struct session_owner owner;
@@ -111,7 +111,7 @@ int worker_hand_over(struct loop *loop, struct session *s)
 static void worker_stop_spares(struct worker *w)
 {
     if (w->owner.spares)
-        spare_pool_stop(w->owner.spares);
+        w->owner.spares->ops->stop(w->owner.spares);
 }
 
 static bool worker_drain_one(void *cookie, struct session *s)
@@ -213,9 +213,9 @@ struct netloop *worker_net(const struct worker *w)
     return w->owner.net;
 }
 
-void worker_use_spares(struct worker *w, struct spare_pool *pool)
+void worker_use_spares(struct worker *w, struct session_spares *spares)
 {
-    w->owner.spares = pool;
+    w->owner.spares = spares;
 }
 
 void worker_give_back_pipes(struct worker *w)

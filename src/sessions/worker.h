@@ -15,7 +15,7 @@ struct netloop;
 struct service;
 struct session;
 struct session_set;
-struct spare_pool;
+struct session_spares;
 struct worker;
 
 struct worker_env {
@@ -41,14 +41,14 @@ struct worker_env {
 int worker_create(struct worker **out, struct loop *loop, const struct worker_env *env) NODISCARD;
 
 /*
- * worker_net(w) / worker_use_spares(w, pool):
- * Return the netloop of ${w} / set the pool of spare connections of ${w}.
+ * worker_net(w) / worker_use_spares(w, spares):
+ * Return the netloop of ${w} / set the spare connections of ${w}.
  *
  * Thread: control loop, or main before start
  * Owns:   ${pool} must live until replaced; NULL: no pool
  */
 struct netloop *worker_net(const struct worker *w);
-void worker_use_spares(struct worker *w, struct spare_pool *pool);
+void worker_use_spares(struct worker *w, struct session_spares *spares);
 
 /*
  * worker_hand_over(loop, s):

@@ -141,7 +141,7 @@ static int membership_admin_use(struct membership *r, struct server_line *line,
     server_line_own_free(own_before);
     membership_admin_show(r, line);
     upstream_serve(r->upstream);
-    spare_group_refresh(&r->upstream->spares);
+    upstream_spares_refresh(&r->upstream->spares);
     return 0;
 }
 

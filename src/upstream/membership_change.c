@@ -169,11 +169,9 @@ static int membership_change_add_spares(struct membership_change *ch)
 
     for (unsigned i = 0; i < ch->n && rc == 0; i++) {
         struct membership_next *next = &ch->list[i];
-        struct spare *sp = next->spare ? next->spare : atomic_load(&next->server->spare);
 
-        if (!spare_is_wanted(ch->conf, &ch->lines.list[next->position]->conf))
-            continue;
-        rc = sp ? spare_prepare(sp) : spare_create(&next->spare, ch->r->upstream, next->server);
+        rc = upstream_spares_prepare(&ch->r->upstream->spares, &next->spare, next->server, ch->conf,
+                                     &ch->lines.list[next->position]->conf);
     }
     return rc;
 }
@@ -322,7 +320,8 @@ static void membership_change_apply(struct membership_change *ch, struct members
     atomic_store(&server->endpoint.max_connections, share.max_connections);
     if (next->spare)
         atomic_store(&server->spare, next->spare);
-    spare_set_wanted(server->spare, spare_is_wanted(ch->conf, &line->conf));
+    if (server->spare)
+        server->spare->ops->commit(server->spare, ch->conf, &line->conf);
     server->position = next->position;
     server->place_weight = next->weight;
     server->place_level = next->level;
@@ -415,7 +414,8 @@ void membership_change_cancel(struct membership_change *ch)
         return;
     ch->r->is_being_changed = false;
     for (unsigned i = 0; i < ch->n; i++) {
-        spare_destroy(ch->list[i].spare);
+        if (ch->list[i].spare)
+            ch->list[i].spare->ops->destroy(ch->list[i].spare);
         if (ch->list[i].is_new)
             membership_free_server(ch->list[i].server);
     }

@@ -15,7 +15,7 @@ struct membership_next {
     bool is_wanted; /* in the set */
     bool was_listed;
     struct server_line *before;
-    struct spare *spare; /* new spares for ${server}; NULL: it needs none, or has them already */
+    struct upstream_spare *spare; /* new, for ${server}; NULL: it needs none, or has one */
 };
 
 struct membership_change {

@@ -60,7 +60,8 @@ static void membership_give_load_back(struct upstream_server *server)
 
 void membership_free_server(struct upstream_server *server)
 {
-    spare_destroy(server->spare);
+    if (server->spare)
+        server->spare->ops->destroy(server->spare);
     tls_sessions_release(server->tls_sessions);
     checker_target_destroy(server->target);
     endpoint_close(&server->endpoint);
@@ -112,12 +113,11 @@ static struct upstream_server *membership_alloc_server(const struct upstream_ser
 
 static int membership_create_spare(const struct membership *r, struct upstream_server *server)
 {
-    struct spare *sp = NULL;
-    int rc = 0;
+    struct upstream_spare *spare = NULL;
+    int rc = upstream_spares_prepare(&r->upstream->spares, &spare, server, r->upstream->conf,
+                                     &server->line->conf);
 
-    if (spare_is_wanted(r->upstream->conf, &server->line->conf))
-        rc = spare_create(&sp, r->upstream, server);
-    atomic_init(&server->spare, sp);
+    atomic_init(&server->spare, spare);
     return rc;
 }
 

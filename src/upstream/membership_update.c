@@ -129,6 +129,6 @@ int membership_update(struct membership *r, const struct server_line *line,
     if (rc < 0)
         return rc;
     upstream_serve(r->upstream);
-    spare_group_refresh(&r->upstream->spares);
+    upstream_spares_refresh(&r->upstream->spares);
     return 1;
 }

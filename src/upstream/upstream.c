@@ -18,7 +18,7 @@
 
 static void upstream_changed(struct endpoint_group *g)
 {
-    spare_group_refresh(&CONTAINER_OF(g, struct upstream, group)->spares);
+    upstream_spares_refresh(&CONTAINER_OF(g, struct upstream, group)->spares);
 }
 
 void upstream_log_unused(const struct upstream *up)
@@ -78,14 +78,18 @@ bool upstream_is_bounded(const struct upstream_conf *conf)
 }
 
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
-                    struct loop_group *workers)
+                    const struct upstream_env *env)
 {
     struct upstream *up = calloc(1, sizeof(*up));
     int rc;
 
     if (!up)
         return -ENOMEM;
-    up->workers = workers;
+    if (env) {
+        up->workers = env->workers;
+        up->handshakes = env->handshakes;
+        up->spares.ops = env->spares;
+    }
     up->name = strdup(conf->name);
     conf = up->name ? upstream_keep_conf(conf) : NULL;
     if (!conf) {
@@ -101,7 +105,6 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
     wait_queue_init(&up->waiting, conf->queue_length, conf->queue_timeout_ns);
     up->group.changed = upstream_changed;
     upstream_state_init(&up->state);
-    spare_group_init(&up->spares, workers);
     rc = membership_open(&up->membership, up);
     if (rc < 0) {
         upstream_destroy(up);

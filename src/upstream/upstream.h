@@ -16,9 +16,9 @@
 #include "balance/server_tls.h"
 #include "balance/upstream_server.h"
 #include "balance/wait_queue.h"
-#include "base/ref.h"
 #include "base/log.h"
 #include "base/must.h"
+#include "base/ref.h"
 #include "check/check.h"
 #include "check/health.h"
 #include "net/address.h"
@@ -26,7 +26,7 @@
 #include "net/proxy_header.h"
 #include "stats/counters.h"
 #include "upstream/membership.h"
-#include "upstream/spare.h"
+#include "upstream/upstream_spares.h"
 #include "upstream/upstream_state.h"
 
 struct arena;
@@ -76,7 +76,7 @@ struct upstream_conf {
     int64_t queue_timeout_ns;
     enum upstream_abandoned queue_abandoned;
     struct upstream_checks_conf checks;
-    struct spare_conf spare;
+    struct upstream_spares_conf spare;
     int64_t resolve_interval_ns; /* 0: resolve once */
     int64_t resolve_interval_min_ns;
     int64_t resolve_hold_ns; /* CLOCK_NEVER: no end */
@@ -91,7 +91,7 @@ struct upstream {
      */
     _Atomic(const struct upstream_conf *) conf;
     struct loop_group *workers;
-    struct tls_handshakes *handshakes; /* NULL in tests without TLS */
+    struct tls_handshakes *handshakes;
     struct membership membership;
     struct ejection_group ejection;
     struct wait_queue waiting;
@@ -102,12 +102,19 @@ struct upstream {
      */
     struct ref references;
     struct endpoint_group group;
-    struct spare_group spares;
+    struct upstream_spares spares;
     struct log_limit log_limit;
     struct counters counters;
     struct retry_budget retry_budget;
     _Atomic uint64_t late_checks;
     struct upstream_state state;
+};
+
+/* What upstreams share. NULL: none, in tests. */
+struct upstream_env {
+    struct loop_group *workers;
+    struct tls_handshakes *handshakes; /* for TLS with servers */
+    const struct upstream_spares_ops *spares;
 };
 
 struct upstream_next {
@@ -151,16 +158,16 @@ int64_t upstream_first_checks_ns(const struct upstream_conf *conf);
 void upstream_log_unused(const struct upstream *up);
 
 /*
- * upstream_create(out, conf, workers):
- * Create an upstream and its first server set.
+ * upstream_create(out, conf, env):
+ * Create an upstream and its first server set. ${env} NULL: all of it is NULL.
  *
  * Thread: control loop, or main before start
- * Owns:   ${workers} (NULL in tests) must outlive ${out}, which copies ${conf} and references
- *         its memory; if the memory is NULL, ${conf} must outlive ${out}
+ * Owns:   all in ${env} must outlive ${out}, which copies ${conf} and references its memory; if
+ *         the memory is NULL, ${conf} must outlive ${out}
  * Errors: 0; -ENOMEM
  */
 int upstream_create(struct upstream **out, const struct upstream_conf *conf,
-                    struct loop_group *workers) NODISCARD;
+                    const struct upstream_env *env) NODISCARD;
 
 /*
  * upstream_pick(up, pick, out):

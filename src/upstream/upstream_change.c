@@ -95,12 +95,11 @@ void upstream_change_commit(struct upstream_change *change)
     struct upstream *up = upstream_hold(change->up);
 
     change->before = atomic_exchange(&up->conf, change->conf);
-    if (!spare_is_same(change->before, change->conf))
-        atomic_fetch_add(&up->spares.changes, 1);
+    upstream_spares_changed(&up->spares, change->before);
     upstream_change_limits(up, change->conf);
     membership_change_commit(change->members);
     upstream_serve(up);
-    spare_group_refresh(&up->spares);
+    upstream_spares_refresh(&up->spares);
     if (change->grace)
         grace_begin(change->grace);
     else

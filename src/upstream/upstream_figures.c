@@ -148,6 +148,7 @@ void upstream_figures_server(const struct upstream *up, struct upstream_server *
     const struct figure_object object = {
         .subject = FIGURE_SERVER, .name = server->name, .owner = up->name};
     const struct endpoint *e = &server->endpoint;
+    const struct upstream_spare *spare = atomic_load(&server->spare);
     uint32_t load = endpoint_load(e);
     char why[ENDPOINT_WHY_BYTES];
     const struct upstream_figures_server_view view = {.state = upstream_figures_state(server, load),
@@ -162,7 +163,8 @@ void upstream_figures_server(const struct upstream *up, struct upstream_server *
     figure_show_live(v, &upstream_figures_line_table, &object, &line, server);
     counters_figures(&server->counters, &object, v);
     counters_connects_figures(&server->connects, &object, v);
-    spare_figures(atomic_load(&server->spare), &object, v);
+    if (spare)
+        spare->ops->show(spare, &object, v);
     if (atomic_load_explicit(&server->tls_sessions, memory_order_relaxed))
         figure_show_live(v, &tls_counters_figures, &object, NULL, &server->tls); /* TLS was used */
 }

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "stats/counters_set.h"
 #include "check/checker.h"
-#include "upstream/spare_internal.h"
 #include "upstream/upstream_internal.h"
 
 enum upstream_state_health {
@@ -33,34 +32,34 @@ struct upstream_state_server {
     struct counters_connects connects;
     struct tls_counters tls;
     _Atomic uint64_t downs;
-    struct spare_counts spares;
+    struct upstream_spare spare;
     struct upstream_state_told told;
     char name[];
 };
 
 static void upstream_state_server_set(struct counters_set *out, struct upstream_server *server)
 {
-    struct spare *sp = atomic_load(&server->spare);
+    struct upstream_spare *spare = atomic_load(&server->spare);
 
     out->n = 0;
     counters_set_add_sessions(out, &server->counters);
     counters_set_add_connects(out, &server->connects);
     counters_set_add_table(out, &tls_counters_figures, &server->tls);
     counters_set_add(out, "downs", &server->endpoint.downs);
-    if (sp)
-        counters_set_add_table(out, &spare_table, &sp->counts);
+    if (spare)
+        counters_set_add_table(out, spare->ops->table, spare);
 }
 
 static void upstream_state_expected_set(struct counters_set *out, struct upstream_state_server *s,
-                                        bool has_spares)
+                                        const struct upstream_spares_ops *spares)
 {
     out->n = 0;
     counters_set_add_sessions(out, &s->counters);
     counters_set_add_connects(out, &s->connects);
     counters_set_add_table(out, &tls_counters_figures, &s->tls);
     counters_set_add(out, "downs", &s->downs);
-    if (has_spares)
-        counters_set_add_table(out, &spare_table, &s->spares);
+    if (spares)
+        counters_set_add_table(out, spares->table, &s->spare);
 }
 
 static void upstream_state_set(struct counters_set *out, struct upstream *up)
@@ -267,7 +266,7 @@ static int upstream_state_continue_expected(struct upstream *up, const char *nam
         return -ENOMEM;
     if (told->health != UPSTREAM_STATE_UNKNOWN)
         expected->told = *told;
-    upstream_state_expected_set(&set, expected, true);
+    upstream_state_expected_set(&set, expected, up->spares.ops);
     counters_set_report(&set, &expected->counters, report);
     return 0;
 }
@@ -311,7 +310,7 @@ void upstream_state_came(struct upstream *up, struct upstream_server *server)
         return;
     upstream_state_use_health(up, server, &s->told);
     upstream_state_server_set(&to, server);
-    upstream_state_expected_set(&from, s, server->spare != NULL);
+    upstream_state_expected_set(&from, s, server->spare ? up->spares.ops : NULL);
     counters_set_merge(&to, &from);
     if (server->counters.number == 0)
         server->counters.number = s->counters.number;

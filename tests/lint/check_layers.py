@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The layer rule, read from the includes.
 
-    daemon -> admin -> config -> handover -> server -> sessions -> listen -> service -> handlers -> names -> upstream
-           -> check -> balance -> limits -> tls -> stats -> net -> engine -> base
+    daemon -> admin -> config -> handover -> server -> spare -> sessions -> listen -> service -> handlers -> names
+           -> upstream -> check -> balance -> limits -> tls -> stats -> net -> engine -> base
 
 reactorctl is another program, in `ctl`: of the layers it uses base.
 
@@ -14,7 +14,7 @@ import re
 import sys
 
 LAYERS = ["base", "engine", "net", "stats", "tls", "limits", "balance", "check", "upstream", "names",
-          "handlers", "service", "listen", "sessions", "server", "handover", "config", "admin", "daemon"]
+          "handlers", "service", "listen", "sessions", "spare", "server", "handover", "config", "admin", "daemon"]
 PROGRAM = "ctl"
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 

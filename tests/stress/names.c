@@ -303,7 +303,8 @@ static void create(void)
     STRESS_CHECK(loop_create(&control, &one) == 0);
     STRESS_CHECK(loop_group_create(&workers, &group) == 0);
     STRESS_CHECK(executor_create(&executor, &exec) == 0);
-    STRESS_CHECK(upstreams_create(&upstreams, workers, control, NULL) == 0);
+    STRESS_CHECK(
+        upstreams_create(&upstreams, control, &(struct upstream_env){.workers = workers}) == 0);
     names.executor = executor;
     names.control = checks_conf.control = control;
     checks_conf.loops = workers;

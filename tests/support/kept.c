@@ -6,12 +6,12 @@
 
 #include "net/descriptor_budget.h"
 #include "net/netloop.h"
+#include "spare/spare_internal.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/until.h"
-#include "upstream/spare_internal.h"
 
 /* With UNTIL_LIMIT_NS, what a test waits for could be the age limit, which is a quarter shorter. */
 #define NEVER_TOO_OLD_NS (100 * UNTIL_LIMIT_NS)
@@ -44,7 +44,9 @@ void kept_open_pool(void)
 {
     struct spare_pools_change *change;
 
-    ck_assert_int_eq(upstream_create(&kept.upstream, &kept.conf, NULL), 0);
+    ck_assert_int_eq(upstream_create(&kept.upstream, &kept.conf,
+                                     &(struct upstream_env){.spares = &spare_upstream_ops}),
+                     0);
     kept.server = membership_now(&kept.upstream->membership)->servers[0];
     kept.loop = loop_runner_create();
     ck_assert_int_eq(netloop_create(&net, kept.loop), 0);
@@ -81,12 +83,12 @@ void kept_teardown(void)
 
 uint64_t kept_counted(enum spare_count what)
 {
-    return atomic_load(&kept.server->spare->counts.of[what]);
+    return atomic_load(&spare_of(kept.server)->base.counts[what]);
 }
 
 unsigned kept_idle(void)
 {
-    return spare_now(kept.server->spare);
+    return spare_now(spare_of(kept.server));
 }
 
 void kept_accept_some(unsigned n)
@@ -104,7 +106,7 @@ void kept_close_accepted(void)
 void kept_do_take(void *arg)
 {
     struct take *t = arg;
-    struct spare_taken taken;
+    struct session_spare taken;
 
     t->fd = -1;
     if (!spare_take(kept.pool, kept.server, &taken))

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "net/descriptor_budget.h"
-#include "upstream/spare_internal.h"
+#include "spare/spare_internal.h"
 
 struct loop;
 struct upstream;

@@ -36,7 +36,7 @@ void members_setup(void)
 
 void members_open_group(void)
 {
-    ck_assert_int_eq(upstream_create(&members.upstream, &members.conf, members.workers), 0);
+    ck_assert_int_eq(upstream_create(&members.upstream, &members.conf, &members.env), 0);
 }
 
 void members_teardown(void)

@@ -9,7 +9,6 @@
 #include "support/suite.h"
 #include "upstream/upstream.h"
 
-struct loop_group;
 struct membership_place;
 struct upstream_server;
 
@@ -20,7 +19,7 @@ struct members {
     struct upstream_server_conf lines[LINES]; /* an address, a name, another name */
     struct upstream_conf conf;
     struct upstream *upstream;
-    struct loop_group *workers;
+    struct upstream_env env;
 };
 
 extern struct members members;

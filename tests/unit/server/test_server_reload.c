@@ -251,7 +251,7 @@ TEST(reload, begins_and_ends_spare_connections)
 {
     int spares[3];
 
-    upstreams[1][0].spare = (struct spare_conf){.keep = 3, .max_age_ns = 3600 * NS_PER_S};
+    upstreams[1][0].spare = (struct upstream_spares_conf){.keep = 3, .max_age_ns = 3600 * NS_PER_S};
     ck_assert_int_eq(reload(&confs[1]), 0);
     for (unsigned i = 0; i < 3; i++)
         spares[i] = sockets_accept(listening[1]);
@@ -267,7 +267,7 @@ TEST(reload, opens_spare_connections_for_a_listener_that_uses_the_upstream_now)
     int spare;
 
     upstreams[0][0].spare = upstreams[1][0].spare =
-        (struct spare_conf){.keep = 1, .max_age_ns = 3600 * NS_PER_S};
+        (struct upstream_spares_conf){.keep = 1, .max_age_ns = 3600 * NS_PER_S};
     listeners[0][0] = listener_of("front", 0, NULL);
     upstreams[1][0] = upstreams[0][0];
     ck_assert_int_eq(reload(&confs[0]), 0);

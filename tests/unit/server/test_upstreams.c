@@ -46,7 +46,8 @@ static void setup(void)
         confs[i] = (struct upstream_conf){.name = names[i], .servers = server_conf, .n_servers = 1};
     conf = (struct server_conf){.upstreams = confs, .n_upstreams = 2};
     control = loop_runner_create();
-    ck_assert_int_eq(upstreams_create(&upstreams, NULL, control, NULL), 0);
+    ck_assert_int_eq(upstreams_create(&upstreams, control, &(struct upstream_env){.workers = NULL}),
+                     0);
 }
 
 static void teardown(void)
@@ -361,7 +362,8 @@ TEST(upstreams, creating_without_memory_fails)
     struct upstreams *none = NULL;
 
     fault_plan(FAULT_MEMORY, 0, 1, ENOMEM);
-    ck_assert_int_eq(upstreams_create(&none, NULL, control, NULL), -ENOMEM);
+    ck_assert_int_eq(upstreams_create(&none, control, &(struct upstream_env){.workers = NULL}),
+                     -ENOMEM);
     ck_assert_ptr_null(none);
     upstreams_destroy(NULL);
 }

@@ -50,7 +50,9 @@ static void setup(void)
                                           .servers = &servers[i],
                                           .n_servers = 1,
                                           .connect_timeout_ns = 5 * NS_PER_S};
-        ck_assert_int_eq(upstream_create(&upstreams[i], &confs[i], served.workers), 0);
+        ck_assert_int_eq(upstream_create(&upstreams[i], &confs[i],
+                                         &(struct upstream_env){.workers = served.workers}),
+                         0);
     }
     users = users_of(0);
     served.find_upstream = find;

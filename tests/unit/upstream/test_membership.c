@@ -132,21 +132,6 @@ TEST_EACH(membership, disabled_name_is_one_server_without_an_address, 2)
         ck_assert_uint_eq(members_pick()->position, 0);
 }
 
-TEST(membership, server_that_is_a_backup_by_its_priority_has_a_spare_pool)
-{
-    struct address at;
-    struct membership_place place = {.list = &at, .n = 1, .weight = 1, .level = 1};
-
-    members.conf.spare.keep = 1;
-    members.lines[2].backup = true;
-    members_open_group();
-    sockets_loopback(&at, 1001);
-    ck_assert_int_eq(members_update_places(1, &place, 1), 1);
-    ck_assert_ptr_nonnull(members_find("one@127.0.0.1:1001")->spare);
-    ck_assert_int_eq(members_update(2, "2"), 1);
-    ck_assert_ptr_null(members_find("two@127.0.0.1:1002")->spare);
-}
-
 TEST(membership, a_backup_line_has_backups_only)
 {
     members.lines[1].backup = true;

@@ -287,21 +287,21 @@ TEST_EACH(membership, workers_pick_while_servers_change_and_all_servers_are_free
     pthread_t threads[WORKERS + 1];
 
     members.conf.balance = (enum balancer_kind)_i;
-    ck_assert_int_eq(loop_group_create(&members.workers, &group), 0);
+    ck_assert_int_eq(loop_group_create(&members.env.workers, &group), 0);
     members_open_group();
     for (unsigned i = 0; i < WORKERS; i++)
-        pthread_create(&threads[i], NULL, work, loop_group_at(members.workers, i));
+        pthread_create(&threads[i], NULL, work, loop_group_at(members.env.workers, i));
     pthread_create(&threads[WORKERS], NULL, read_sets, NULL);
     for (unsigned i = 0; i < 200; i++)
         loop_runner_call(control, change, &i);
     atomic_store(&over, true);
     for (unsigned i = 0; i <= WORKERS; i++)
         pthread_join(threads[i], NULL);
-    loop_group_stop(members.workers, 0, NS_PER_S);
-    loop_runner_join_group(members.workers);
+    loop_group_stop(members.env.workers, 0, NS_PER_S);
+    loop_runner_join_group(members.env.workers);
     loop_runner_stop(control);
     ck_assert_uint_eq(atomic_load(&members.upstream->group.load), 0);
     ck_assert_uint_eq(remembered(), membership_now(&members.upstream->membership)->n);
     loop_runner_destroy(control);
-    loop_group_destroy(members.workers);
+    loop_group_destroy(members.env.workers);
 }

@@ -153,7 +153,9 @@ TEST(change, queued_session_does_not_wait_for_the_grace_period)
     ck_assert_int_eq(loop_group_create(&workers, &group), 0);
     for (unsigned i = 0; i < 2; i++)
         loop_runner_turn(loop_group_at(workers, i));
-    ck_assert_int_eq(upstream_create(&changing.upstream, &changing.conf, workers), 0);
+    ck_assert_int_eq(upstream_create(&changing.upstream, &changing.conf,
+                                     &(struct upstream_env){.workers = workers}),
+                     0);
     changing.next = changing.conf;
     (void)changing_pick(0);
     loop_runner_call(loop_group_at(workers, 0), join, &waiting);
@@ -370,7 +372,9 @@ TEST(change, workers_pick_and_wait_during_changes)
     changing.conf.queue_timeout_ns = UNTIL_LIMIT_NS;
     changing.servers[0].max_connections = 1;
     ck_assert_int_eq(loop_group_create(&workers, &group), 0);
-    ck_assert_int_eq(upstream_create(&changing.upstream, &changing.conf, workers), 0);
+    ck_assert_int_eq(upstream_create(&changing.upstream, &changing.conf,
+                                     &(struct upstream_env){.workers = workers}),
+                     0);
     for (uintptr_t i = 0; i < WORKERS; i++)
         pthread_create(&threads[i], NULL, work, (void *)i);
     pthread_create(&threads[WORKERS], NULL, read_statistics, NULL);

@@ -12,7 +12,6 @@
 #include "support/sockets.h"
 #include "base/clock.h"
 #include "support/suite.h"
-#include "upstream/spare_internal.h"
 #include "upstream/upstream.h"
 
 #define LINES 3
@@ -308,22 +307,6 @@ TEST(upstream_state, failed_allocation_holds_no_line)
                      -ENOMEM);
     look_up();
     ck_assert_uint_eq(began("name@127.0.0.1:1001"), 0);
-}
-
-TEST(upstream_state, counters_of_spare_connections_continue_for_resolved_servers)
-{
-    conf.spare = (struct spare_conf){.keep = 2, .max_age_ns = 3600 * NS_PER_S};
-    open_group();
-    spare_count(find("a")->spare, SPARE_OPENED);
-    spare_count(find("a")->spare, SPARE_USED);
-    ck_assert_ptr_nonnull(
-        strstr(write_text(), "server back/a down=no since=7 spares_used=1 spares_opened=1\n"));
-    continue_server("a", "spares_opened=7 spares_used=5", "spares_opened=2 spares_used=1");
-    ck_assert_ptr_nonnull(strstr(write_text(), " spares_used=5 spares_opened=6\n"));
-    continue_server("name@127.0.0.1:1001", "spares_opened=9", NULL);
-    look_up();
-    ck_assert_ptr_nonnull(
-        strstr(write_text(), "server back/name@127.0.0.1:1001 down=no since=7 spares_opened=9\n"));
 }
 
 static void continue_ejected(const char *name, int64_t until_ns)

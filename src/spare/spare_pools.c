@@ -1,4 +1,4 @@
-#include "upstream/spare_pools.h"
+#include "spare/spare_pools.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "engine/grace.h"
 #include "engine/loop_group.h"
-#include "upstream/spare_internal.h"
+#include "spare/spare_internal.h"
 
 struct spare_pools {
     struct loop_group *loops;
@@ -125,7 +125,7 @@ static void spare_pools_set_wanted(struct spare_pools *pools, const struct spare
                                    bool is_wanted)
 {
     for (unsigned i = 0; i < of->n; i++) {
-        struct spare_group *g = &of->list[i]->spares;
+        struct upstream_spares *g = &of->list[i]->spares;
 
         atomic_store(&g->pools, pools);
         atomic_store(&g->is_wanted, is_wanted);

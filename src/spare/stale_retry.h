@@ -1,5 +1,5 @@
 /*
- * service/stale_retry: replaces a spare connection that the server closed before its first use.
+ * spare/stale_retry: replaces a spare connection that the server closed before its first use.
  *
  * The client notices nothing. The spare connection is checked once more before the client's first
  * bytes are sent. After that it is not replaced, because the server may have read them.
@@ -10,32 +10,25 @@
  *    \--the server has ended--> LOST, the client paused --replace()--> ... stale_retry_replay() -->
  *    DONE
  */
-#ifndef SERVICE_STALE_RETRY_H
-#define SERVICE_STALE_RETRY_H
+#ifndef SPARE_STALE_RETRY_H
+#define SPARE_STALE_RETRY_H
+
+#include <stdbool.h>
 
 #include "base/must.h"
-#include "net/channel.h"
-#include "service/session.h"
 
+struct session_spares_conf;
 struct stale_retry;
-
-struct stale_retry_conf {
-    struct session *session;
-    struct channel *client;
-    struct channel *server; /* the second leg: the spare connection */
-    /* The spare connection is closed: connect again. */
-    void (*replace)(struct session *s);
-};
 
 /*
  * stale_retry_create(out, conf) / stale_retry_destroy(t):
- * Allocate a retry / free ${t}, which may be NULL.
+ * Allocate a retry / free ${t}.
  *
  * Thread: loop
  * Owns:   ${out} must live as long as both channels
  * Errors: 0; -ENOMEM
  */
-int stale_retry_create(struct stale_retry **out, const struct stale_retry_conf *conf) NODISCARD;
+int stale_retry_create(struct stale_retry **out, const struct session_spares_conf *conf) NODISCARD;
 void stale_retry_destroy(struct stale_retry *t);
 
 /*
@@ -48,7 +41,7 @@ void stale_retry_begin(struct stale_retry *t);
 
 /*
  * stale_retry_lost(t):
- * Was the spare connection lost, and not replaced yet? NULL: no.
+ * Was the spare connection lost, and not replaced yet?
  *
  * Thread: loop
  */

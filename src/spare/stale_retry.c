@@ -1,17 +1,21 @@
-#include "service/stale_retry.h"
+#include "spare/stale_retry.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "net/channel.h"
 #include "net/handler.h"
 #include "net/pipeline.h"
 #include "net/sock.h"
+#include "service/session.h"
+#include "service/session_spares.h"
+#include "spare/spare.h"
 
 enum stale_retry_state { STALE_RETRY_ARMED, STALE_RETRY_LOST, STALE_RETRY_DONE };
 
 struct stale_retry {
-    struct stale_retry_conf conf;
+    struct session_spares_conf conf;
     struct handler client;
     struct handler server;
     enum stale_retry_state state;
@@ -104,6 +108,7 @@ static void stale_retry_replace(struct stale_retry *t)
     t->state = STALE_RETRY_LOST;
     channel_stop_reading(t->conf.client, CHANNEL_STOP_RETRY);
     session_leg_lost(t->conf.session, 1);
+    spare_count_stale(t->conf.at);
     t->conf.replace(t->conf.session);
 }
 
@@ -122,7 +127,7 @@ static void stale_retry_server_ended(struct handler *h, enum handler_end what, i
 static const struct handler_ops stale_retry_server_ops = {
     .name = "spare", .read = stale_retry_server_read, .ended = stale_retry_server_ended};
 
-int stale_retry_create(struct stale_retry **out, const struct stale_retry_conf *conf)
+int stale_retry_create(struct stale_retry **out, const struct session_spares_conf *conf)
 {
     struct stale_retry *t = malloc(sizeof(*t));
 
@@ -136,8 +141,6 @@ int stale_retry_create(struct stale_retry **out, const struct stale_retry_conf *
 
 void stale_retry_destroy(struct stale_retry *t)
 {
-    if (!t)
-        return;
     buffer_clear(&t->held);
     free(t);
 }
@@ -150,7 +153,7 @@ void stale_retry_begin(struct stale_retry *t)
 
 bool stale_retry_lost(const struct stale_retry *t)
 {
-    return t && t->state == STALE_RETRY_LOST;
+    return t->state == STALE_RETRY_LOST;
 }
 
 void stale_retry_replay(struct stale_retry *t)

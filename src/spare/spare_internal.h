@@ -1,6 +1,6 @@
-/* upstream/spare_internal: pools, parts and counters of spare connections. */
-#ifndef UPSTREAM_SPARE_INTERNAL_H
-#define UPSTREAM_SPARE_INTERNAL_H
+/* spare/spare_internal: pools, parts and counters of spare connections. */
+#ifndef SPARE_SPARE_INTERNAL_H
+#define SPARE_SPARE_INTERNAL_H
 
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -9,7 +9,9 @@
 #include "base/cache_line.h"
 #include "base/list.h"
 #include "engine/loop.h"
-#include "upstream/spare_pools.h"
+#include "service/session_spares.h"
+#include "spare/spare.h"
+#include "spare/spare_pools.h"
 #include "upstream/upstream.h"
 
 enum spare_count {
@@ -24,14 +26,10 @@ enum spare_count {
     SPARE_COUNTS
 };
 
-struct spare_counts {
-    _Atomic uint64_t of[SPARE_COUNTS]; /* relaxed */
-};
-
-/* Figures of a server's spares; live are those of struct spare_counts. */
-extern const struct figure_table spare_table;
+_Static_assert(SPARE_COUNTS <= UPSTREAM_SPARE_COUNTS, "struct upstream_spare has the counters");
 
 struct spare_pool {
+    struct session_spares sessions;
     struct netloop *net;
     unsigned number; /* of the loop */
     const struct spare_pools *pools;
@@ -61,13 +59,13 @@ struct spare_list {
 };
 
 struct spare {
+    struct upstream_spare base;
     struct upstream *up;
     struct upstream_server *server;
     atomic_uint n;            /* spares on all loops, also in `opening` */
-    atomic_bool is_wanted;    /* see spare_is_wanted() */
+    atomic_bool is_wanted;    /* the configuration keeps spares */
     atomic_bool speaks_first; /* the server sends first: keep none */
     atomic_bool failing;      /* a failure to open was logged */
-    struct spare_counts counts;
     struct spare_parts *more; /* for loops added later */
     unsigned n_parts;
     struct spare_list parts[];
@@ -80,10 +78,18 @@ struct spare_parts {
     alignas(CACHE_LINE_BYTES) struct spare_list parts[];
 };
 
+/* spare_of(server): the spare object of ${server}, or NULL. */
+static inline struct spare *spare_of(const struct upstream_server *server)
+{
+    struct upstream_spare *base = atomic_load(&server->spare);
+
+    return base ? CONTAINER_OF(base, struct spare, base) : NULL;
+}
+
 /* spare_count(sp, what): increment a counter. */
 static inline void spare_count(struct spare *sp, enum spare_count what)
 {
-    atomic_fetch_add_explicit(&sp->counts.of[what], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&sp->base.counts[what], 1, memory_order_relaxed);
 }
 
 /*
@@ -177,7 +183,7 @@ void spare_list_refresh(struct spare_list *part);
  * Thread: loop of ${part}
  * Owns, Errors: as spare_take()
  */
-bool spare_list_take(struct spare_list *part, struct spare_taken *out);
+bool spare_list_take(struct spare_list *part, struct session_spare *out);
 
 /*
  * spare_pace_worked(sp):

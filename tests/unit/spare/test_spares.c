@@ -1,5 +1,5 @@
 /*
- * server/spares: which upstreams have spare connections, that each worker keeps its share of them,
+ * spare/spares: which upstreams have spare connections, that each worker keeps its share of them,
  * and that its sessions use them.
  */
 #include <errno.h>

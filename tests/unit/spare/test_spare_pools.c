@@ -1,5 +1,5 @@
 /*
- * upstream/spare_pools: spare connections follow the configuration, on all loops, while sessions
+ * spare/spare_pools: spare connections follow the configuration, on all loops, while sessions
  * take them.
  */
 #include <limits.h>
@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "engine/loop_group.h"
 #include "net/netloop.h"
+#include "spare/spare_internal.h"
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
@@ -18,7 +19,6 @@
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/until.h"
-#include "upstream/spare_internal.h"
 #include "upstream/upstream_change.h"
 
 #define WORKERS 2
@@ -110,7 +110,10 @@ static void want(bool is_wanted)
 
 static void open_upstream(void)
 {
-    ck_assert_int_eq(upstream_create(&upstream, &conf, workers), 0);
+    ck_assert_int_eq(
+        upstream_create(&upstream, &conf,
+                        &(struct upstream_env){.workers = workers, .spares = &spare_upstream_ops}),
+        0);
     want(true);
 }
 
@@ -135,7 +138,7 @@ static struct upstream_server *server_at(unsigned i)
 
 static unsigned spares_of(const struct upstream_server *server)
 {
-    const struct spare *sp = atomic_load(&server->spare);
+    const struct spare *sp = spare_of(server);
 
     return sp ? spare_now(sp) : 0;
 }
@@ -162,7 +165,7 @@ static atomic_uint begun = UINT_MAX; /* spares of the first loop after its look 
 static void run_count(struct task *t)
 {
     (void)t;
-    atomic_store(&begun, spare_part(atomic_load(&server_at(0)->spare), 0)->n);
+    atomic_store(&begun, spare_part(spare_of(server_at(0)), 0)->n);
 }
 
 static const struct task_type count_type = {.run = run_count, .drop = run_count};
@@ -193,7 +196,7 @@ TEST(pools, spares_are_kept_when_their_settings_do_not_change)
     change_to(&next);
     PAUSE_MS(20);
     ck_assert_uint_eq(spares_of(server_at(0)), WORKERS);
-    ck_assert_uint_eq(atomic_load(&server_at(0)->spare)->counts.of[SPARE_DROPPED], 0);
+    ck_assert_uint_eq(spare_of(server_at(0))->base.counts[SPARE_DROPPED], 0);
 }
 
 TEST(pools, added_servers_get_spares_and_removed_servers_lose_theirs)
@@ -296,7 +299,7 @@ static void take_some(void *arg)
     unsigned i = (unsigned)(uintptr_t)arg;
     struct balancer_pick_state pick;
     struct upstream_server *server;
-    struct spare_taken taken;
+    struct session_spare taken;
 
     balancer_begin(&pick, 0);
     if (upstream_pick(upstream, &pick, &server) < 0)

@@ -1,16 +1,24 @@
-/* server/spares: the workers' pools of spare connections to servers. */
-#ifndef SERVER_SPARES_H
-#define SERVER_SPARES_H
+/* spare/spares: the workers' pools of spare connections to servers. */
+#ifndef SPARE_SPARES_H
+#define SPARE_SPARES_H
 
 #include "base/must.h"
 
+struct listener_conf;
 struct loop_group;
 struct loop_group_change;
-struct server_conf;
 struct spare_pools_change;
 struct spares;
 struct upstream_next;
 struct worker;
+
+/* A configuration: its listeners, and all its upstreams. */
+struct spares_conf {
+    const struct listener_conf *listeners;
+    unsigned n_listeners;
+    const struct upstream_next *upstreams;
+    unsigned n_upstreams;
+};
 
 /*
  * spares_create(out, loops, workers):
@@ -25,16 +33,16 @@ int spares_create(struct spares **out, struct loop_group *loops,
                   struct worker *const *workers) NODISCARD;
 
 /*
- * spares_choose(s, conf, next, out):
- * Prepare spares for the upstreams that listeners of ${conf} lead to, by `upstream` or by routes;
- * ${next}: all upstreams of ${conf}. Commit after the upstreams, then call spares_refill().
+ * spares_choose(s, conf, out):
+ * Prepare spares for the upstreams that listeners of ${conf} lead to, by `upstream` or by routes.
+ * Commit after the upstreams, then call spares_refill().
  *
  * Thread: control loop, or main before start
  * Owns:   as spare_pools_prepare()
  * Errors: 0; -ENOMEM
  */
-int spares_choose(const struct spares *s, const struct server_conf *conf,
-                  const struct upstream_next *next, struct spare_pools_change **out) NODISCARD;
+int spares_choose(const struct spares *s, const struct spares_conf *conf,
+                  struct spare_pools_change **out) NODISCARD;
 
 /*
  * spares_prepare(s, change) / spares_cancel(s, change):

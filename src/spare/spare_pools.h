@@ -1,6 +1,6 @@
-/* upstream/spare_pools: the loops' pools of spare connections, and the upstreams that use them. */
-#ifndef UPSTREAM_SPARE_POOLS_H
-#define UPSTREAM_SPARE_POOLS_H
+/* spare/spare_pools: the loops' pools of spare connections, and the upstreams that use them. */
+#ifndef SPARE_SPARE_POOLS_H
+#define SPARE_SPARE_POOLS_H
 
 #include "base/must.h"
 

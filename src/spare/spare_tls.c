@@ -1,4 +1,4 @@
-#include "upstream/spare_tls.h"
+#include "spare/spare_tls.h"
 
 #include <errno.h>
 #include <stdalign.h>

@@ -1,5 +1,5 @@
 /*
- * upstream/spare: connections that are open before anybody needs them: how many, to whom, and when
+ * spare/spare: connections that are open before anybody needs them: how many, to whom, and when
  * not.
  */
 #include <stdatomic.h>
@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include "net/descriptor_budget.h"
+#include "spare/spare_internal.h"
 #include "support/kept.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
-#include "upstream/spare_internal.h"
 
 GROUP(what_a_loop_gives, kept_setup, kept_teardown);
 
@@ -94,7 +94,7 @@ TEST(what_a_loop_gives, refusing_server_is_retried_at_growing_intervals)
 
 static void do_note_pause(void *arg)
 {
-    struct spare_list *part = spare_part(kept.server->spare, 0);
+    struct spare_list *part = spare_part(spare_of(kept.server), 0);
 
     *(int64_t *)arg = part->pause_ns;
     ck_assert(part->pause_ns == 0 || part->not_before_ns >= part->paused_until_ns);
@@ -124,7 +124,7 @@ TEST(what_a_loop_gives, server_that_closes_spares_soon_is_retried_at_growing_int
 
 static void do_look_at_delay(void *arg)
 {
-    *(int64_t *)arg = spare_part(kept.server->spare, 0)->not_before_ns;
+    *(int64_t *)arg = spare_part(spare_of(kept.server), 0)->not_before_ns;
 }
 
 TEST(what_a_loop_gives, spares_closed_together_are_replaced_together)

@@ -1,10 +1,11 @@
-/* upstream/spare_pool: all spare connections of one loop. */
+/* spare/spare_pool: all spare connections of one loop. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "upstream/spare.h"
-#include "upstream/spare_internal.h"
+#include "spare/spare.h"
+#include "spare/spare_internal.h"
+#include "spare/stale_retry.h"
 
 bool spare_pool_wants(const struct spare_pool *pool, const struct spare *sp)
 {
@@ -46,7 +47,7 @@ static void spare_begin_parts(struct spare_pool *pool, const struct upstream *up
 
     for (unsigned i = 0; i < set->n; i++) {
         struct upstream_server *server = set->servers[i];
-        struct spare *sp = server->spare;
+        struct spare *sp = spare_of(server);
         const struct spare_list *part = sp ? spare_part(sp, pool->number) : NULL;
 
         if (part && !part->pool && (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT) == 0)
@@ -69,6 +70,37 @@ static void spare_run_look(struct task *t)
 static const struct task_type spare_look_type = {.name = "look at spare connections",
                                                  .run = spare_run_look};
 
+static struct stale_retry *spare_take_with_retry(struct session_spares *spares,
+                                                 const struct session_spares_conf *conf,
+                                                 struct session_spare *out)
+{
+    struct stale_retry *retry;
+
+    if (stale_retry_create(&retry, conf) < 0)
+        return NULL;
+    if (spare_take(CONTAINER_OF(spares, struct spare_pool, sessions), conf->at, out))
+        return retry;
+    stale_retry_destroy(retry);
+    return NULL;
+}
+
+static void spare_stop(struct session_spares *spares)
+{
+    spare_pool_stop(CONTAINER_OF(spares, struct spare_pool, sessions));
+}
+
+static const struct session_spares_ops spare_session_ops = {.take = spare_take_with_retry,
+                                                            .begin = stale_retry_begin,
+                                                            .lost = stale_retry_lost,
+                                                            .replay = stale_retry_replay,
+                                                            .destroy = stale_retry_destroy,
+                                                            .stop = spare_stop};
+
+struct session_spares *spare_pool_sessions(struct spare_pool *pool)
+{
+    return &pool->sessions;
+}
+
 int spare_pool_create(struct spare_pool **out, const struct spare_pools *pools, struct netloop *net,
                       unsigned number)
 {
@@ -76,6 +108,7 @@ int spare_pool_create(struct spare_pool **out, const struct spare_pools *pools, 
 
     if (!pool)
         return -ENOMEM;
+    pool->sessions.ops = &spare_session_ops;
     pool->pools = pools;
     pool->net = net;
     pool->number = number;
@@ -109,9 +142,9 @@ void spare_pool_destroy(struct spare_pool *pool)
     free(pool);
 }
 
-bool spare_take(struct spare_pool *pool, struct upstream_server *server, struct spare_taken *out)
+bool spare_take(struct spare_pool *pool, struct upstream_server *server, struct session_spare *out)
 {
-    struct spare *sp = server->spare;
+    struct spare *sp = spare_of(server);
     struct spare_list *part;
 
     if (!pool || !sp)
@@ -123,6 +156,6 @@ bool spare_take(struct spare_pool *pool, struct upstream_server *server, struct 
     if (spare_list_take(part, out))
         return true;
     if (spare_over_limit(sp, spare_now(sp)))
-        spare_group_refresh(&sp->up->spares); /* the session needs the connection slot of a spare */
+        spare_refresh(&sp->up->spares); /* the session needs the connection slot of a spare */
     return false;
 }

@@ -1,5 +1,5 @@
-/* upstream/spare_tls: spare connections whose TLS handshake fails, or is not sent whole. */
-#include "upstream/spare_tls.h"
+/* spare/spare_tls: spare connections whose TLS handshake fails, or is not sent whole. */
+#include "spare/spare_tls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "net/netloop.h"
+#include "spare/spare_internal.h"
 #include "support/busy_pool.h"
 #include "support/certificates.h"
 #include "support/fault.h"
@@ -24,7 +25,6 @@
 #include "tls/tls_profile.h"
 #include "tls/tls_slot.h"
 #include "tls/tls_stream.h"
-#include "upstream/spare_internal.h"
 
 static struct tls_profile_conf profile_conf = {
     .name = "c", .for_servers = true, .verify = TLS_VERIFY_OFF};
@@ -63,7 +63,9 @@ static void setup(void)
     ck_assert_msg(tls_profile_load(&profile_conf, &profile, why, sizeof(why)) == 0, "%s", why);
     ck_assert_int_eq(tls_slot_create(&conf.tls.slot, profile), 0);
     ck_assert_int_eq(tls_handshakes_start(&handshakes_conf, &handshakes), 0);
-    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
+    ck_assert_int_eq(
+        upstream_create(&upstream, &conf, &(struct upstream_env){.spares = &spare_upstream_ops}),
+        0);
     upstream->handshakes = handshakes;
     server = membership_now(&upstream->membership)->servers[0];
     loop = loop_runner_create();
@@ -109,7 +111,7 @@ static void teardown(void)
 
 static uint64_t failed(void)
 {
-    return atomic_load(&server->spare->counts.of[SPARE_FAILED]);
+    return atomic_load(&spare_of(server)->base.counts[SPARE_FAILED]);
 }
 
 GROUP(a_handshake, setup, teardown);
@@ -187,7 +189,7 @@ static SSL *open_peer(void)
 
 static void do_take_and_close(void *arg)
 {
-    struct spare_taken taken;
+    struct session_spare taken;
 
     *(bool *)arg = spare_take(pool, server, &taken);
     if (!*(bool *)arg)
@@ -205,7 +207,7 @@ TEST(open_tls, spare_is_taken_by_the_next_session)
     bool is_taken = false;
 
     UNTIL(SSL_accept(peer) == 1);
-    UNTIL(atomic_load(&server->spare->counts.of[SPARE_OPENED]) == 1);
+    UNTIL(atomic_load(&spare_of(server)->base.counts[SPARE_OPENED]) == 1);
     loop_runner_call(loop, do_take_and_close, &is_taken);
     ck_assert(is_taken);
     SSL_free(peer);
@@ -257,7 +259,7 @@ static void teardown_certificate(void)
 
 static void do_take(void *arg)
 {
-    struct spare_taken taken;
+    struct session_spare taken;
 
     *(bool *)arg = spare_take(pool, server, &taken);
 }
@@ -271,7 +273,7 @@ TEST(a_large_certificate, client_certificate_is_sent_before_the_connection_is_ta
 
     /* Once it has sent its certificate it reads no more. */
     UNTIL(SSL_accept(peer) <= 0 && SSL_get_state(peer) == TLS_ST_EARLY_DATA);
-    UNTIL(atomic_load(&server->spare->counts.of[SPARE_OPENED]) == 1);
+    UNTIL(atomic_load(&spare_of(server)->base.counts[SPARE_OPENED]) == 1);
     loop_runner_call(loop, do_take, &is_taken);
     ck_assert(!is_taken);
     SSL_free(peer);

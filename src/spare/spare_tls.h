@@ -1,12 +1,12 @@
 /*
- * upstream/spare_tls: TLS of one spare connection.
+ * spare/spare_tls: TLS of one spare connection.
  *
  *   begin --> handshake --OPENED--> read: tickets are kept, other bytes are SPOKE --> take, close
  *                 |                        \-- refused behind the handshake: FAILED
  *                 \-- FAILED                \-- the server ends: ENDED
  */
-#ifndef UPSTREAM_SPARE_TLS_H
-#define UPSTREAM_SPARE_TLS_H
+#ifndef SPARE_SPARE_TLS_H
+#define SPARE_SPARE_TLS_H
 
 #include <stdbool.h>
 #include <stdint.h>

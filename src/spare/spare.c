@@ -1,22 +1,15 @@
-#include "upstream/spare.h"
+#include "spare/spare.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "engine/loop_group.h"
+#include "spare/spare_internal.h"
 #include "stats/figure.h"
-#include "upstream/spare_internal.h"
 
-void spare_group_init(struct spare_group *g, struct loop_group *loops)
-{
-    g->loops = loops;
-    atomic_init(&g->pools, NULL);
-    atomic_init(&g->is_wanted, false);
-    atomic_init(&g->changes, 0);
-}
-
-bool spare_is_same(const struct upstream_conf *a, const struct upstream_conf *b)
+/* May spares made with ${a} be used with ${b}, TLS aside? */
+static bool spare_is_same(const struct upstream_conf *a, const struct upstream_conf *b)
 {
     const struct sock_connect_conf *one = &a->connect.sock, *other = &b->connect.sock;
 
@@ -26,21 +19,37 @@ bool spare_is_same(const struct upstream_conf *a, const struct upstream_conf *b)
            address_equal(&one->source_ipv6, &other->source_ipv6);
 }
 
-void spare_group_refresh(struct spare_group *g)
+static struct upstream *spare_upstream(struct upstream_spares *s)
 {
-    struct spare_pools *pools = atomic_load(&g->pools);
+    return CONTAINER_OF(s, struct upstream, spares);
+}
+
+static void spare_changed(struct upstream_spares *s, const struct upstream_conf *before)
+{
+    if (!spare_is_same(before, spare_upstream(s)->conf))
+        atomic_fetch_add(&s->changes, 1);
+}
+
+void spare_refresh(struct upstream_spares *s)
+{
+    struct spare_pools *pools = atomic_load(&s->pools);
 
     if (pools)
         spare_pools_refresh(pools);
 }
 
-/* Number of loops, including those of a prepared change. */
-static unsigned spare_group_loops(const struct spare_group *g)
+/* Number of loops, including those of a prepared change; without a group, in tests: one. */
+static unsigned spare_loops(const struct upstream *up)
 {
-    return g->loops ? loop_group_made(g->loops) : 1;
+    return up->workers ? loop_group_made(up->workers) : 1;
 }
 
-bool spare_is_wanted(const struct upstream_conf *conf, const struct upstream_server_conf *line)
+/*
+ * Does ${conf} keep spares for servers of ${line}? Backups get spares only if all used servers are
+ * backups. A PROXY header before TLS forbids spares, because it names the client.
+ */
+static bool spare_is_wanted(const struct upstream_conf *conf,
+                            const struct upstream_server_conf *line)
 {
     bool header_first = conf->tls.slot && conf->send_proxy.version != PROXY_HEADER_NONE;
 
@@ -54,10 +63,15 @@ bool spare_is_wanted(const struct upstream_conf *conf, const struct upstream_ser
     return true;
 }
 
-void spare_set_wanted(struct spare *sp, bool is_wanted)
+static struct spare *spare_of_base(struct upstream_spare *base)
 {
-    if (sp)
-        atomic_store(&sp->is_wanted, is_wanted);
+    return CONTAINER_OF(base, struct spare, base);
+}
+
+static void spare_commit(struct upstream_spare *base, const struct upstream_conf *conf,
+                         const struct upstream_server_conf *line)
+{
+    atomic_store(&spare_of_base(base)->is_wanted, spare_is_wanted(conf, line));
 }
 
 static void spare_init_parts(struct spare *sp, struct spare_list *parts, unsigned n)
@@ -66,17 +80,23 @@ static void spare_init_parts(struct spare *sp, struct spare_list *parts, unsigne
         parts[i] = (struct spare_list){.spare = sp};
 }
 
-int spare_create(struct spare **out, struct upstream *up, struct upstream_server *server)
+/* With an empty part for each loop of ${up}. */
+static int spare_create(struct upstream_spare **out, struct upstream *up,
+                        struct upstream_server *server)
 {
-    unsigned n = spare_group_loops(&up->spares);
+    unsigned n = spare_loops(up);
     struct spare *sp;
 
     sp = aligned_alloc(alignof(struct spare), sizeof(*sp) + n * sizeof(sp->parts[0]));
     if (!sp)
         return -ENOMEM;
-    *sp = (struct spare){.up = up, .server = server, .is_wanted = true, .n_parts = n};
+    *sp = (struct spare){.base.ops = &spare_upstream_ops,
+                         .up = up,
+                         .server = server,
+                         .is_wanted = true,
+                         .n_parts = n};
     spare_init_parts(sp, sp->parts, n);
-    *out = sp;
+    *out = &sp->base;
     return 0;
 }
 
@@ -107,9 +127,18 @@ static int spare_add_parts(struct spare *sp, unsigned end)
     return 0;
 }
 
-int spare_prepare(struct spare *sp)
+static int spare_prepare(struct upstream_spares *s, struct upstream_spare **out,
+                         struct upstream_server *server, const struct upstream_conf *conf,
+                         const struct upstream_server_conf *line)
 {
-    return spare_add_parts(sp, spare_group_loops(&sp->up->spares));
+    struct upstream_spare *base = *out ? *out : atomic_load(&server->spare);
+    struct upstream *up = spare_upstream(s);
+
+    if (!spare_is_wanted(conf, line))
+        return 0;
+    if (!base)
+        return spare_create(out, up, server);
+    return spare_add_parts(spare_of_base(base), spare_loops(up)); /* added while it was not used */
 }
 
 static void spare_drop_parts(struct spare *sp, unsigned n)
@@ -126,12 +155,12 @@ static void spare_drop_parts(struct spare *sp, unsigned n)
     }
 }
 
-int spare_group_prepare(struct upstream *up, unsigned n)
+int spare_add_loops(struct upstream *up, unsigned n)
 {
     int rc = 0;
 
     list_for_each (node, &up->membership.servers) {
-        struct spare *sp = LIST_ENTRY(node, struct upstream_server, link)->spare;
+        struct spare *sp = spare_of(LIST_ENTRY(node, struct upstream_server, link));
 
         if (sp && rc == 0)
             rc = spare_add_parts(sp, n);
@@ -139,12 +168,12 @@ int spare_group_prepare(struct upstream *up, unsigned n)
     return rc;
 }
 
-void spare_group_cancel(struct upstream *up)
+void spare_drop_loops(struct upstream *up)
 {
-    unsigned n = up->spares.loops ? loop_group_size(up->spares.loops) : 1;
+    unsigned n = up->workers ? loop_group_size(up->workers) : 1;
 
     list_for_each (node, &up->membership.servers) {
-        struct spare *sp = LIST_ENTRY(node, struct upstream_server, link)->spare;
+        struct spare *sp = spare_of(LIST_ENTRY(node, struct upstream_server, link));
 
         if (sp)
             spare_drop_parts(sp, n);
@@ -165,17 +194,18 @@ struct spare_list *spare_part(struct spare *sp, unsigned number)
 unsigned spare_share(const struct spare_list *part)
 {
     const struct upstream *up = part->spare->up;
-    unsigned n = up->spares.loops ? loop_group_in_use(up->spares.loops) : 1;
+    unsigned n = up->workers ? loop_group_in_use(up->workers) : 1;
 
     if (part->pool->number >= n || !atomic_load(&up->spares.is_wanted))
         return 0;
     return (up->conf->spare.keep + n - 1) / n;
 }
 
-void spare_destroy(struct spare *sp)
+/* No loop uses its part: the loop never did, or has called spare_list_end(). */
+static void spare_destroy(struct upstream_spare *base)
 {
-    if (!sp)
-        return;
+    struct spare *sp = spare_of_base(base);
+
     MUST(spare_now(sp) == 0);
     spare_drop_parts(sp, 0);
     free(sp);
@@ -183,7 +213,7 @@ void spare_destroy(struct spare *sp)
 
 void spare_count_stale(struct upstream_server *server)
 {
-    spare_count(server->spare, SPARE_REPLACED);
+    spare_count(spare_of(server), SPARE_REPLACED);
 }
 
 struct spare_view {
@@ -192,7 +222,7 @@ struct spare_view {
 };
 
 #define SPARE_COUNT(what, key, help) \
-    FIGURE_LIVE(struct spare_counts, COUNTER, NUMBER, of[what], key, help)
+    FIGURE_LIVE(struct upstream_spare, COUNTER, NUMBER, counts[what], key, help)
 
 static const struct figure spare_rows[] = {
     FIGURE_OF(struct spare_view, GAUGE, NUMBER, spares,
@@ -212,16 +242,23 @@ static const struct figure spare_rows[] = {
               "1 if the server sends before a client does: no spares are kept."),
 };
 
-const struct figure_table spare_table = {FIGURE_LIVE_TABLE(sizeof(struct spare_view), spare_rows)};
+static const struct figure_table spare_table = {
+    FIGURE_LIVE_TABLE(sizeof(struct spare_view), spare_rows)};
 
-void spare_figures(const struct spare *sp, const struct figure_object *object,
-                   struct figure_visitor *v)
+static void spare_show(const struct upstream_spare *base, const struct figure_object *object,
+                       struct figure_visitor *v)
 {
-    struct spare_view view;
+    const struct spare *sp = CONTAINER_OF(base, struct spare, base);
+    const struct spare_view view = {.spares = spare_now(sp),
+                                    .speaks_first = atomic_load(&sp->speaks_first)};
 
-    if (!sp)
-        return;
-    view = (struct spare_view){.spares = spare_now(sp),
-                               .speaks_first = atomic_load(&sp->speaks_first)};
-    figure_show_live(v, &spare_table, object, &view, &sp->counts);
+    figure_show_live(v, &spare_table, object, &view, base);
 }
+
+const struct upstream_spares_ops spare_upstream_ops = {.table = &spare_table,
+                                                       .prepare = spare_prepare,
+                                                       .commit = spare_commit,
+                                                       .destroy = spare_destroy,
+                                                       .changed = spare_changed,
+                                                       .refresh = spare_refresh,
+                                                       .show = spare_show};

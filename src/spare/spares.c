@@ -1,4 +1,4 @@
-#include "server/spares.h"
+#include "spare/spares.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -7,10 +7,9 @@
 
 #include "engine/loop_group.h"
 #include "listen/listener.h"
-#include "server/server_conf.h"
 #include "sessions/worker.h"
-#include "upstream/spare.h"
-#include "upstream/spare_pools.h"
+#include "spare/spare.h"
+#include "spare/spare_pools.h"
 #include "upstream/upstream.h"
 
 struct spares {
@@ -29,7 +28,7 @@ static bool spares_is_target(const struct listener_conf *listener, const char *u
     return false;
 }
 
-static bool spares_wanted(const struct server_conf *conf, const struct upstream_conf *up)
+static bool spares_wanted(const struct spares_conf *conf, const struct upstream_conf *up)
 {
     if (up->spare.keep == 0)
         return false;
@@ -39,8 +38,8 @@ static bool spares_wanted(const struct server_conf *conf, const struct upstream_
     return false;
 }
 
-int spares_choose(const struct spares *s, const struct server_conf *conf,
-                  const struct upstream_next *next, struct spare_pools_change **out)
+int spares_choose(const struct spares *s, const struct spares_conf *conf,
+                  struct spare_pools_change **out)
 {
     struct upstream **list = calloc((size_t)conf->n_upstreams + 1, sizeof(struct upstream *));
     unsigned n = 0;
@@ -49,8 +48,8 @@ int spares_choose(const struct spares *s, const struct server_conf *conf,
     if (!list)
         return -ENOMEM;
     for (unsigned i = 0; i < conf->n_upstreams; i++)
-        if (spares_wanted(conf, next[i].conf))
-            list[n++] = next[i].upstream;
+        if (spares_wanted(conf, conf->upstreams[i].conf))
+            list[n++] = conf->upstreams[i].upstream;
     rc = spare_pools_prepare(s->pools, list, n, out);
     free(list);
     return rc;
@@ -64,7 +63,7 @@ static int spares_prepare_upstreams(const struct spares *s, unsigned n)
     int rc = 0;
 
     for (unsigned i = 0; i < wanted->n && rc == 0; i++)
-        rc = spare_group_prepare(wanted->list[i], n);
+        rc = spare_add_loops(wanted->list[i], n);
     return rc;
 }
 
@@ -77,7 +76,7 @@ static int spares_add_pools(const struct spares *s, unsigned first, unsigned end
 
         rc = spare_pools_add(s->pools, worker_net(s->workers[i]), i, &pool);
         if (rc == 0)
-            worker_use_spares(s->workers[i], pool);
+            worker_use_spares(s->workers[i], spare_pool_sessions(pool));
     }
     return rc;
 }
@@ -98,7 +97,7 @@ void spares_cancel(struct spares *s, const struct loop_group_change *change)
     const struct spare_upstreams *wanted = spare_pools_wanted(s->pools);
 
     for (unsigned i = 0; i < wanted->n; i++)
-        spare_group_cancel(wanted->list[i]);
+        spare_drop_loops(wanted->list[i]);
     for (unsigned i = change->first; i < change->end; i++) {
         spare_pools_remove(s->pools, i);
         worker_use_spares(s->workers[i], NULL);

@@ -1,5 +1,5 @@
 /*
- * service/stale_retry: a session whose spare connection the server has closed gets another one, and
+ * spare/stale_retry: a session whose spare connection the server has closed gets another one, and
  * no byte is lost; unless the client is gone, the session ends, or the server has heard it.
  */
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include "handlers/proxy_protocol.h"
 #include "net/descriptor_budget.h"
 #include "service/proxy.h"
+#include "spare/spare_internal.h"
 #include "support/fault.h"
 #include "support/host.h"
 #include "support/loop_runner.h"
@@ -17,7 +18,6 @@
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/until.h"
-#include "upstream/spare_internal.h"
 
 static struct host host;
 static struct address address;
@@ -42,7 +42,8 @@ static unsigned before;
 
 static uint64_t counted(enum spare_count what)
 {
-    return atomic_load(&membership_now(&upstream->membership)->servers[0]->spare->counts.of[what]);
+    return atomic_load(
+        &spare_of(membership_now(&upstream->membership)->servers[0])->base.counts[what]);
 }
 
 static void setup(void)
@@ -51,7 +52,9 @@ static void setup(void)
 
     before = process_descriptors();
     listening = sockets_listen(&address, 16);
-    ck_assert_int_eq(upstream_create(&upstream, &conf, NULL), 0);
+    ck_assert_int_eq(
+        upstream_create(&upstream, &conf, &(struct upstream_env){.spares = &spare_upstream_ops}),
+        0);
     host_open(&host, &proxy_ops, upstream);
     descriptors = (struct descriptor_budget){.max = 1000, .reserve = 10};
     host.owner.net->descriptors = &descriptors;
@@ -59,7 +62,7 @@ static void setup(void)
     ck_assert_int_eq(spare_pools_add(pools, host.owner.net, 0, &pool), 0);
     ck_assert_int_eq(spare_pools_prepare(pools, &upstream, 1, &change), 0);
     spare_pools_commit(change);
-    host.owner.spares = pool;
+    host.owner.spares = spare_pool_sessions(pool);
     spare_pools_refresh(pools);
     spare = sockets_accept(listening);
     UNTIL(counted(SPARE_OPENED) == 1);

@@ -1,8 +1,8 @@
-/* upstream/spare_pace: when a loop opens spare connections to one server. */
+/* spare/spare_pace: when a loop opens spare connections to one server. */
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "upstream/spare_internal.h"
+#include "spare/spare_internal.h"
 
 /* First and longest pause after a failure; each further failure in a row doubles it. */
 #define SPARE_PAUSE_NS     (100 * NS_PER_MS)

@@ -1,5 +1,5 @@
-/* upstream/spare_list: spares of one server on one loop. */
-#include "upstream/spare.h"
+/* spare/spare_list: spares of one server on one loop. */
+#include "spare/spare.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "net/descriptor_budget.h"
 #include "net/idle_watch.h"
-#include "upstream/spare_internal.h"
-#include "upstream/spare_tls.h"
+#include "spare/spare_internal.h"
+#include "spare/spare_tls.h"
 
 /* A connection that the server ends before this age counts as rejected. */
 #define SPARE_SHORT_LIFE_NS (1 * NS_PER_S)
@@ -36,7 +36,7 @@ struct spare_conn {
     struct connector connector;
     struct spare_tls *tls; /* used with TLS, instead of idle_watch; else NULL */
     bool is_open;
-    unsigned changes;                     /* spare_group.changes when it was begun */
+    unsigned changes;                     /* upstream_spares.changes when it was begun */
     struct endpoint_addresses *addresses; /* the connection is to one of them */
     int64_t opened_at_ns;                 /* in `opening`: when the attempt began */
     int64_t expires_at_ns;                /* in `spoken`: deadline for the server to close */
@@ -247,7 +247,7 @@ static void spare_speaks_first(struct spare *sp)
     log_warning("upstream %s: server %s (%s): speaks before its client does; it gets no more spare "
                 "connections",
                 sp->up->name, sp->server->name, sp->server->conf->address_text);
-    spare_group_refresh(&sp->up->spares);
+    spare_refresh(&sp->up->spares);
 }
 
 /* Close expired spares of ${l}; return when the next one expires. */
@@ -401,9 +401,9 @@ void spare_list_end(struct spare_list *part)
 }
 
 /* Move the connection of ${c} to ${out}; false: it cannot be used. */
-static bool spare_take_one(struct spare_conn *c, struct spare_taken *out)
+static bool spare_take_one(struct spare_conn *c, struct session_spare *out)
 {
-    *out = (struct spare_taken){.addresses = c->addresses, .which = c->connector.connected};
+    *out = (struct session_spare){.addresses = c->addresses, .which = c->connector.connected};
     if (!spare_is_current(c) || (c->tls && !spare_tls_is_silent(c->tls)))
         return false;
     if (c->tls) {
@@ -416,7 +416,7 @@ static bool spare_take_one(struct spare_conn *c, struct spare_taken *out)
     return true;
 }
 
-static bool spare_take_living(struct spare_list *part, struct spare_taken *out)
+static bool spare_take_living(struct spare_list *part, struct session_spare *out)
 {
     while (!list_empty(&part->idle)) {
         struct spare_conn *c = LIST_ENTRY(part->idle.prev, struct spare_conn, link);
@@ -434,7 +434,7 @@ static bool spare_take_living(struct spare_list *part, struct spare_taken *out)
     return false;
 }
 
-bool spare_list_take(struct spare_list *part, struct spare_taken *out)
+bool spare_list_take(struct spare_list *part, struct session_spare *out)
 {
     struct spare *sp = part->spare;
     bool is_taken = spare_take_living(part, out);

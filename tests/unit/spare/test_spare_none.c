@@ -1,13 +1,13 @@
-/* upstream/spare: when a server has no spares, and when those that it has are replaced. */
+/* spare/spare: when a server has no spares, and when those that it has are replaced. */
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "spare/spare_internal.h"
 #include "support/kept.h"
 #include "support/log_lines.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
-#include "upstream/spare_internal.h"
 
 /* ---- when none are kept ---- */
 
