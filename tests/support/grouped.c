@@ -58,11 +58,11 @@ uint32_t grouped_active_in_all(void)
 struct upstream_server *grouped_pick(int error)
 {
     struct upstream_server *server;
-    struct balancer_pick_state grouped_pick;
+    struct balancer_pick_state pick;
     int rc;
 
-    balancer_begin(&grouped_pick, 1);
-    rc = upstream_pick(grouped.upstream, &grouped_pick, &server);
+    balancer_begin(&pick, 1);
+    rc = upstream_pick(grouped.upstream, &pick, &server);
     ck_assert_int_eq(rc, error);
     return rc == 0 ? server : NULL;
 }

@@ -12,7 +12,7 @@ int loop_groups_create_with(unsigned n, enum chooser_kind chooser)
         .name = "work",
         .pool = 2,
         .n_loops = n,
-        .max_loops = ROOM,
+        .max_loops = MAX_LOOPS,
         .chooser = chooser,
         .loop = {.budget = {.io_ratio = 50, .quantum_ns = NS_PER_MS}, .max_pending_tasks = 64}};
 

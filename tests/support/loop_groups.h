@@ -11,7 +11,7 @@
 
 struct loop_group;
 
-#define ROOM 40 /* for loops */
+#define MAX_LOOPS 40
 
 struct loop_groups {
     struct loop_group *group;

@@ -89,10 +89,10 @@ struct upstream_server *members_find(const char *name)
 
 struct upstream_server *members_pick(void)
 {
-    struct balancer_pick_state members_pick;
+    struct balancer_pick_state pick;
     struct upstream_server *server = NULL;
 
-    balancer_begin(&members_pick, 0);
-    ck_assert_int_eq(upstream_pick(members.upstream, &members_pick, &server), 0);
+    balancer_begin(&pick, 0);
+    ck_assert_int_eq(upstream_pick(members.upstream, &pick, &server), 0);
     return server;
 }

@@ -15,14 +15,14 @@ static atomic_uint n_done;
 
 static void step_note(struct step *s)
 {
-    struct loop_stats steps_stats;
+    struct loop_stats stats;
 
     s->order = atomic_fetch_add(&n_done, 1) + 1;
     prctl(PR_GET_NAME, s->thread);
     s->nice = getpriority(PRIO_PROCESS, 0);
     if (loop_current()) {
-        loop_stats(loop_current(), &steps_stats);
-        s->turn = steps_stats.turns;
+        loop_stats(loop_current(), &stats);
+        s->turn = stats.turns;
     }
 }
 

@@ -1,4 +1,4 @@
-/* engine/executor: waiting for room, and what its counters tell. */
+/* engine/executor: waiting for capacity, and what its counters tell. */
 #include <errno.h>
 
 #include "support/executor_runner.h"
@@ -74,9 +74,9 @@ static void fill(unsigned n)
     ck_assert_int_eq(executor_submit(e, &tasks[n].task), -EAGAIN);
 }
 
-GROUP(room, setup, NULL);
+GROUP(capacity, setup, NULL);
 
-TEST(room, waiters_for_capacity_are_notified_once_and_in_order)
+TEST(capacity, waiters_for_capacity_are_notified_once_and_in_order)
 {
     struct loop *loop = loop_runner_create();
     struct waiting waiting[3] = {{.run_as = 0}};
@@ -105,7 +105,7 @@ static void step_run(struct task *t)
         ;
 }
 
-TEST(room, capacity_is_available_when_at_most_half_of_the_bound_is_pending)
+TEST(capacity, capacity_is_available_when_at_most_half_of_the_bound_is_pending)
 {
     static const struct task_type type = {"step", step_run, tasks_never_dropped};
     struct loop *loop = loop_runner_create();
@@ -134,7 +134,7 @@ TEST(room, capacity_is_available_when_at_most_half_of_the_bound_is_pending)
     loop_runner_destroy(loop);
 }
 
-TEST(room, waiter_is_notified_at_once_when_capacity_is_available)
+TEST(capacity, waiter_is_notified_at_once_when_capacity_is_available)
 {
     struct loop *loop = loop_runner_create();
     struct waiting w = {.run_as = 0};
@@ -148,7 +148,7 @@ TEST(room, waiter_is_notified_at_once_when_capacity_is_available)
     loop_runner_destroy(loop);
 }
 
-TEST(room, stop_ends_the_wait_for_capacity)
+TEST(capacity, stop_ends_the_wait_for_capacity)
 {
     struct loop *loop = loop_runner_create();
     struct waiting before = {.run_as = 0}, after = {.run_as = 0};
@@ -165,7 +165,7 @@ TEST(room, stop_ends_the_wait_for_capacity)
     loop_runner_destroy(loop);
 }
 
-TEST(room, waiter_of_an_ended_loop_is_dropped)
+TEST(capacity, waiter_of_an_ended_loop_is_dropped)
 {
     struct loop *loop = loop_runner_create();
     struct waiting w = {.run_as = 0};
@@ -182,7 +182,7 @@ TEST(room, waiter_of_an_ended_loop_is_dropped)
     loop_runner_destroy(loop);
 }
 
-TEST(room, waiter_without_an_executor_thread_retries_without_spinning)
+TEST(capacity, waiter_without_an_executor_thread_retries_without_spinning)
 {
     struct loop *loop = loop_runner_create();
     struct waiting w = {.run_as = 0};

@@ -38,7 +38,7 @@ TEST(size, prepared_loops_are_not_seen_before_the_commit_and_start_no_thread)
     struct loop_group_change change;
 
     ck_assert_int_eq(loop_groups_create(2), 0);
-    ck_assert_uint_eq(loop_group_max(loop_groups.group), ROOM);
+    ck_assert_uint_eq(loop_group_max(loop_groups.group), MAX_LOOPS);
     ck_assert_int_eq(loop_group_prepare(loop_groups.group, 3, &change), 0);
     ck_assert_uint_eq(change.first, 2);
     ck_assert_uint_eq(change.end, 3);
@@ -69,7 +69,7 @@ static unsigned number_of(const struct loop *loop)
 /* Which loops ${n} connections that come and none that goes are given; a bit for each. */
 static uint64_t chosen(unsigned n)
 {
-    unsigned given[ROOM] = {0};
+    unsigned given[MAX_LOOPS] = {0};
     uint64_t found = 0;
 
     while (n-- > 0) {
@@ -230,7 +230,7 @@ TEST_ABORTS(size, more_loops_than_the_maximum_are_a_bug)
     struct loop_group_change change;
 
     ck_assert_int_eq(loop_groups_create(1), 0);
-    (void)!loop_group_prepare(loop_groups.group, ROOM + 1, &change);
+    (void)!loop_group_prepare(loop_groups.group, MAX_LOOPS + 1, &change);
 }
 
 TEST_ABORTS(size, asking_for_a_loop_of_a_cancelled_change_is_a_bug)

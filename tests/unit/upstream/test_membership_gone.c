@@ -130,12 +130,12 @@ static unsigned left_alone;
 static void look_for_one(struct endpoint_group *g)
 {
     const struct server_set *set = membership_now(&members.upstream->membership);
-    struct balancer_pick_state members_pick;
+    struct balancer_pick_state pick;
     struct endpoint *e;
 
     ck_assert_ptr_eq(g, &members.upstream->group);
-    balancer_begin(&members_pick, 0);
-    if (balancer_pick(set->balancer, &members_pick, &e) < 0)
+    balancer_begin(&pick, 0);
+    if (balancer_pick(set->balancer, &pick, &e) < 0)
         left_alone++;
     else
         endpoint_leave(e);

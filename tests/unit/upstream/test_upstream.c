@@ -120,16 +120,16 @@ TEST(upstream, session_counts_at_its_server_until_it_leaves)
 TEST(upstream, session_does_not_pick_the_same_server_twice)
 {
     struct upstream_server *server[3], *none;
-    struct balancer_pick_state grouped_pick;
+    struct balancer_pick_state pick;
 
     grouped_open_group(3);
-    balancer_begin(&grouped_pick, 1);
+    balancer_begin(&pick, 1);
     for (unsigned i = 0; i < 3; i++) {
-        ck_assert_int_eq(upstream_pick(grouped.upstream, &grouped_pick, &server[i]), 0);
+        ck_assert_int_eq(upstream_pick(grouped.upstream, &pick, &server[i]), 0);
         for (unsigned j = 0; j < i; j++)
             ck_assert_ptr_ne(server[i], server[j]);
     }
-    ck_assert_int_eq(upstream_pick(grouped.upstream, &grouped_pick, &none), -ENOENT);
+    ck_assert_int_eq(upstream_pick(grouped.upstream, &pick, &none), -ENOENT);
     for (unsigned i = 0; i < 3; i++)
         upstream_leave(grouped.upstream, server[i], UPSTREAM_UNKNOWN);
 }

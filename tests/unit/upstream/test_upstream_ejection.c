@@ -132,13 +132,13 @@ static void *storm(void *arg)
 
     for (unsigned n = 0; n < SESSIONS + AT_ONCE; n++) {
         struct upstream_server **place = &at[n % AT_ONCE];
-        struct balancer_pick_state grouped_pick;
+        struct balancer_pick_state pick;
 
         if (*place)
             upstream_leave(grouped.upstream, *place, (enum upstream_outcome)(rand_r(&seed) % 3));
         *place = NULL;
-        balancer_begin(&grouped_pick, (uint64_t)rand_r(&seed));
-        if (n < SESSIONS && upstream_pick(grouped.upstream, &grouped_pick, place) < 0)
+        balancer_begin(&pick, (uint64_t)rand_r(&seed));
+        if (n < SESSIONS && upstream_pick(grouped.upstream, &pick, place) < 0)
             *place = NULL;
         ck_assert_uint_le(grouped_active(0), 3);
     }
