@@ -108,8 +108,15 @@ static void connector_close(struct connector *c, struct connector_attempt *at)
     connector_close_by(c, at, connector_close_fd);
 }
 
+static void connector_tell(struct connector *c, const struct connector_attempt *at, int error)
+{
+    if (c->tried && at->address)
+        c->tried(c, at->address, error);
+}
+
 static void connector_fail(struct connector *c, struct connector_attempt *at, int error)
 {
+    connector_tell(c, at, error);
     connector_close(c, at);
     if (c->error == 0 || !sock_error_is_ours(error))
         c->error = error;
@@ -126,8 +133,13 @@ static void connector_rest(struct connector *c)
 static void connector_finish(struct connector *c, int fd, int error)
 {
     loop_cancel(c->net->loop, &c->timer);
-    for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++)
-        connector_close(c, &c->attempts[i]);
+    for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++) {
+        struct connector_attempt *at = &c->attempts[i];
+        bool won = at->address == &c->addresses[c->connected];
+
+        connector_tell(c, at, error < 0 || won ? error : -ECANCELED);
+        connector_close(c, at);
+    }
     connector_rest(c);
     c->done(c, fd, error);
 }
@@ -330,7 +342,9 @@ void connector_start(struct connector *c, const struct address *addresses, unsig
 void connector_cancel(struct connector *c)
 {
     loop_cancel(c->net->loop, &c->timer);
-    for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++)
+    for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++) {
+        connector_tell(c, &c->attempts[i], -ECANCELED);
         connector_close_by(c, &c->attempts[i], sock_close_reset);
+    }
     connector_rest(c);
 }

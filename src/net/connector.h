@@ -33,6 +33,9 @@ struct connector;
  */
 typedef void connector_done(struct connector *c, int fd, int error);
 
+/* Called once for each address that was tried, with its outcome; -ECANCELED: given up. */
+typedef void connector_tried(struct connector *c, const struct address *a, int error);
+
 struct connector_conf {
     struct arena *memory; /* holds this struct; a running connector has a reference; NULL: static */
     struct sock_connect_conf sock;
@@ -59,6 +62,7 @@ struct connector {
     struct timer timer; /* see connector_arm() */
     struct netloop *net;
     connector_done *done;
+    connector_tried *tried;            /* NULL, or set after connector_init() */
     const struct connector_conf *conf; /* NULL: idle */
     const struct address *addresses;
     unsigned n_addresses;

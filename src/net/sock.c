@@ -365,14 +365,6 @@ int sock_error(int fd)
     return -error;
 }
 
-uint32_t sock_rtt_us(int fd)
-{
-    struct tcp_info info = {.tcpi_rtt = 0};
-    socklen_t len = sizeof(info);
-
-    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 ? 0 : info.tcpi_rtt;
-}
-
 enum sock_peek sock_peek(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLRDHUP};

@@ -168,14 +168,6 @@ bool sock_has_unread(int fd);
  */
 int sock_error(int fd);
 
-/*
- * sock_rtt_us(fd):
- * Smoothed round-trip time to the peer; 0: the kernel has none, as of a unix socket.
- *
- * Source: tcp(7), TCP_INFO
- */
-uint32_t sock_rtt_us(int fd);
-
 enum sock_peek {
     SOCK_SILENT,
     SOCK_READABLE, /* input, no end of file yet */

@@ -4,6 +4,7 @@
 #include "net/proxy_header.h"
 #include "net/sock.h"
 #include "service/proxy_internal.h"
+#include "service/session_facts.h"
 #include "service/session_header.h"
 #include "service/session_spares.h"
 #include "service/session_tls.h"
@@ -90,6 +91,7 @@ void proxy_link(struct proxy *p)
     if (!s->service->access_log)
         proxy_release_addresses(p);
     session_leg_open(s, 1, &p->server);
+    session_facts_linked(session_facts_of(s), p->server.io.fd);
     relay_init(&p->to_server, s, &p->client, &p->server);
     relay_init(&p->to_client, s, &p->server, &p->client);
     relay_tell_first(&p->to_client);
@@ -165,6 +167,7 @@ bool proxy_take_spare(struct proxy *p)
         return false;
     p->addresses = taken.addresses;
     p->connected = taken.which;
+    session_facts_spare(session_facts_of(&p->session), &p->addresses->list[p->connected]);
     p->tried_at_ns = clock_now_ns();
     proxy_attach(p, taken.fd, &taken.tls);
     return true;

@@ -7,6 +7,7 @@
 #include "net/connector.h"
 #include "net/sock.h"
 #include "service/proxy_internal.h"
+#include "service/session_facts.h"
 #include "upstream/upstream.h"
 
 /* A connect. Allocated separately: a session needs it briefly, and may last for days. */
@@ -45,6 +46,13 @@ static void proxy_dial_failed(struct proxy *p, int error)
     proxy_failed(p, &failure);
 }
 
+static void proxy_tried(struct connector *c, const struct address *a, int error)
+{
+    const struct proxy *p = CONTAINER_OF(c, struct proxy_dial, connector)->proxy;
+
+    session_facts_tried(session_facts_of(&p->session), a, error);
+}
+
 static void proxy_connected(struct connector *c, int fd, int error)
 {
     struct proxy *p = CONTAINER_OF(c, struct proxy_dial, connector)->proxy;
@@ -74,6 +82,8 @@ void proxy_dial(struct proxy *p)
     dial->proxy = p;
     dial->reaping.type = &proxy_dial_reaping;
     connector_init(&dial->connector, p->session.owner->net, proxy_connected);
+    if (p->session.has_facts)
+        dial->connector.tried = proxy_tried;
     p->dial = dial;
     p->addresses = endpoint_hold_addresses(&p->at->endpoint);
     MUST(p->addresses);

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "net/channel.h"
 #include "service/proxy_internal.h"
+#include "service/session_facts.h"
 #include "tls/tls_stream.h"
 #include "upstream/upstream.h"
 
@@ -46,6 +47,7 @@ static void proxy_tls_give_up(struct proxy *p, int error, const char *why)
                                                                         : SESSION_UPSTREAM_TLS,
                                           .is_ours = server_tls_error_is_ours(error)};
 
+    session_facts_undone(session_facts_of(&p->session), error);
     proxy_release_addresses(p);
     proxy_failed(p, &failure);
 }

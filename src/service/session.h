@@ -31,6 +31,7 @@ struct access_log_record;
 struct counters;
 struct pipeline_template;
 struct session;
+struct session_facts;
 struct session_header;
 struct session_hello;
 struct session_preface;
@@ -135,8 +136,11 @@ struct session {
     bool leaving; /* session_leave_by() was called */
     enum session_phase phase : 8;
     enum session_reason reason : 8;
-    uint32_t client_rtt_us;       /* for the access log; 0: not asked, or none */
-    uint64_t number;              /* in the access log; 0: not logged */
+    bool has_facts; /* see `logged` */
+    union {
+        uint64_t number;             /* in the access log; 0: not logged */
+        struct session_facts *facts; /* has the number, and more; see session_facts.h */
+    } logged;
     uint64_t order;               /* ascending number, given by its worker */
     const struct address *listen; /* listen address; NULL: unknown */
     int64_t began_at_ns;
@@ -159,6 +163,12 @@ struct session {
     struct session_hello *hello;          /* its ClientHello, read for routes; NULL: none */
     struct pipeline_template *pipeline;   /* a reference; NULL: no handlers */
 };
+
+/* session_facts_of(s): values for the access log; NULL: it asks for none. Thread: loop of ${s} */
+static inline struct session_facts *session_facts_of(const struct session *s)
+{
+    return s->has_facts ? s->logged.facts : NULL;
+}
 
 /* session_init(s, service): initialize ${s}, and count it at its listener. */
 void session_init(struct session *s, const struct service *service);

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "engine/loop.h"
-#include "net/sock.h"
 #include "service/session.h"
+#include "service/session_facts.h"
 #include "service/session_header.h"
 #include "service/session_hello.h"
 #include "service/session_tls.h"
@@ -14,10 +14,31 @@
 #include "stats/access_log_record.h"
 #include "upstream/upstream.h"
 
+/* Keep what the format asks for. Without memory it is missing in the log. */
+static void session_access_log_ask(struct session *s)
+{
+    unsigned asks = access_log_format_asks(s->service->access_log_format);
+    struct session_facts *f = session_facts_of(s);
+
+    if (asks != 0 && !f && (f = session_facts_create(s->logged.number))) {
+        s->logged.facts = f;
+        s->has_facts = true;
+    }
+    if (f)
+        session_facts_keep(f, asks);
+}
+
 void session_access_log_begin(struct session *s)
 {
-    if (s->service->access_log)
-        s->number = access_log_number(s->service->access_log);
+    if (!s->service->access_log)
+        return;
+    s->logged.number = access_log_number(s->service->access_log);
+    session_access_log_ask(s);
+}
+
+static uint64_t session_access_log_number(const struct session *s)
+{
+    return s->has_facts ? session_facts_number(s->logged.facts) : s->logged.number;
 }
 
 static int64_t session_access_log_time_ns(void)
@@ -38,6 +59,9 @@ static struct access_log_record session_access_log_record(const struct service *
         .connect_ns = ACCESS_LOG_RECORD_NONE_NS,
         .first_byte_ns = ACCESS_LOG_RECORD_NONE_NS,
         .tls_handshake_ns = ACCESS_LOG_RECORD_NONE_NS,
+        .client_fin_ns = ACCESS_LOG_RECORD_NONE_NS,
+        .server_fin_ns = ACCESS_LOG_RECORD_NONE_NS,
+        .half_closed_ns = ACCESS_LOG_RECORD_NONE_NS,
     };
 }
 
@@ -49,21 +73,14 @@ static void session_access_log_put(const struct service *service, const struct a
                    access_log_format_write(service->access_log_format, r, line));
 }
 
-void session_access_log_ask(struct session *s)
-{
-    const struct service *service = s->service;
-
-    if (service->access_log && access_log_format_asks(service->access_log_format))
-        s->client_rtt_us = sock_rtt_us(s->legs[0]->io.fd);
-}
-
 static void session_access_log_write(struct session *s, enum session_reason reason)
 {
     struct access_log_record r = session_access_log_record(s->service);
     bool counts = reason != SESSION_OPEN || !s->preface; /* bytes of a preface do not count */
     const struct channel *client = counts ? s->legs[0] : NULL;
+    struct session_facts *facts = session_facts_of(s);
 
-    r.connection = s->number;
+    r.connection = session_access_log_number(s);
     r.id = session_id(s);
     r.client = &s->peer;
     r.listen = s->listen;
@@ -71,7 +88,10 @@ static void session_access_log_write(struct session *s, enum session_reason reas
     session_header_describe(s, &r);
     session_hello_describe(s, &r);
     session_tls_describe(s, &r);
-    r.client_rtt_us = s->client_rtt_us;
+    if (facts && s->legs[1])
+        session_facts_count(facts, s->legs[1]->bytes_in, s->legs[1]->bytes_out);
+    if (facts)
+        session_facts_describe(facts, &r, s->began_at_ns);
     r.reason = reason;
     if (client) {
         r.bytes_in = client->bytes_in;
@@ -121,8 +141,10 @@ void session_access_log_carry_over(struct session *s, int64_t before_ns)
 {
     int64_t interval_ns = s->service->access_log_interval_ns;
 
-    if (s->number == 0)
+    if (session_access_log_number(s) == 0)
         session_access_log_begin(s);
+    else if (s->service->access_log)
+        session_access_log_ask(s);
     if (interval_ns > 0 && interval_ns != before_ns)
         s->access_lines = (uint32_t)((clock_now_ns() - s->began_at_ns) / interval_ns);
 }
@@ -132,7 +154,8 @@ void session_access_log_look(struct session *s, int64_t now_ns)
     if (now_ns < session_access_log_due_ns(s))
         return;
     s->access_lines = (uint32_t)((now_ns - s->began_at_ns) / s->service->access_log_interval_ns);
-    if (s->legs[0] && !channel_ended(s->legs[0]))
-        session_access_log_ask(s);
+    for (unsigned i = 0; i < SESSION_LEGS; i++)
+        if (s->legs[i] && !channel_ended(s->legs[i]))
+            session_facts_measure(session_facts_of(s), i, s->legs[i]->io.fd);
     session_access_log_write(s, SESSION_OPEN);
 }

@@ -23,14 +23,6 @@ void session_access_log_begin(struct session *s);
 void session_access_log_end(struct session *s);
 
 /*
- * session_access_log_ask(s):
- * Ask the client's descriptor, which is still open, for the values that the format of ${s} has.
- *
- * Thread: loop of ${s}
- */
-void session_access_log_ask(struct session *s);
-
-/*
  * session_access_log_carry_over(s, before_ns):
  * Use the log of the new s->service, and its interval; that was ${before_ns}.
  *

@@ -14,6 +14,7 @@
 #include "handlers/pipeline_template.h"
 #include "net/sock.h"
 #include "service/session_access_log.h"
+#include "service/session_facts.h"
 #include "service/session_header.h"
 #include "service/session_internal.h"
 #include "service/session_tls.h"
@@ -93,6 +94,7 @@ static void session_free(struct session *s, const struct service_ops *ops)
     pipeline_template_release(s->pipeline);
     session_header_free(s);
     session_tls_free(s);
+    session_facts_destroy(session_facts_of(s));
     ops->free(s);
 }
 
@@ -303,8 +305,7 @@ static void session_leg_rejected(struct session *s, struct channel *ch, int erro
 
 void session_leg_closing(struct session *s, struct channel *ch)
 {
-    if (ch == s->legs[0])
-        session_access_log_ask(s);
+    session_facts_measure(session_facts_of(s), ch != s->legs[0], ch->io.fd);
 }
 
 void session_leg_ended(struct session *s, struct channel *ch, enum handler_end what, int error)
@@ -312,7 +313,10 @@ void session_leg_ended(struct session *s, struct channel *ch, enum handler_end w
     if (what != HANDLER_CLOSED || error < 0)
         session_set_reason(s, session_reason_of(s, ch, what, error));
     switch (what) {
-    case HANDLER_EOF: channel_shutdown_write(session_receiver(s, ch)); break;
+    case HANDLER_EOF:
+        session_facts_fin(session_facts_of(s), ch != s->legs[0]);
+        channel_shutdown_write(session_receiver(s, ch));
+        break;
     case HANDLER_REJECTED: session_leg_rejected(s, ch, error); break;
     case HANDLER_BROKEN: session_leg_broken(s, ch, error); break;
     case HANDLER_CLOSED: session_leg_closed(s, ch, error); return;

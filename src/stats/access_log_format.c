@@ -18,7 +18,7 @@ struct access_piece {
 
 struct access_log_format {
     enum access_log_text_style style;
-    bool asks;
+    unsigned asks; /* enum access_log_ask */
     unsigned n_pieces;
     size_t max_bytes;
     struct access_piece *pieces;
@@ -77,7 +77,7 @@ static int access_log_format_add_variable(const struct access_parser *p, const c
         return access_log_format_refuse(p, ACCESS_LOG_FORMAT_UNKNOWN, name, len);
     f->pieces[f->n_pieces++] = (struct access_piece){.bytes = "", .variable = variable};
     f->max_bytes += access_log_variable_max_bytes(variable);
-    f->asks |= access_log_variable_asks(variable);
+    f->asks |= variable->asks;
     return 0;
 }
 
@@ -222,7 +222,7 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
     return 0;
 }
 
-bool access_log_format_asks(const struct access_log_format *f)
+unsigned access_log_format_asks(const struct access_log_format *f)
 {
     return f->asks;
 }

@@ -11,10 +11,10 @@
 #ifndef STATS_ACCESS_LOG_FORMAT_H
 #define STATS_ACCESS_LOG_FORMAT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/must.h"
+#include "stats/access_log_variable.h"
 
 struct access_log_format;
 struct access_log_record;
@@ -49,8 +49,8 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
 /* access_log_format_variable(i): name of variable ${i}, from 0; NULL after the last. */
 const char *access_log_format_variable(unsigned i);
 
-/* access_log_format_asks(f): must the client's descriptor be asked for a line, while it is open? */
-bool access_log_format_asks(const struct access_log_format *f);
+/* access_log_format_asks(f): what a session must keep for a line, bits of enum access_log_ask. */
+unsigned access_log_format_asks(const struct access_log_format *f);
 
 /*
  * access_log_format_write(f, r, line):

@@ -17,6 +17,9 @@ struct session_id;
 /* Longest text of `alpn`, with its NUL. */
 #define ACCESS_LOG_RECORD_ALPN_BYTES 64
 
+/* Longest text of `attempts`, with its NUL. */
+#define ACCESS_LOG_RECORD_ATTEMPTS_BYTES 512
+
 /*
  * Pointers are valid for one call; NULL: unknown or inapplicable. Text may hold any byte; too long
  * text is truncated.
@@ -52,8 +55,24 @@ struct access_log_record {
     int64_t connect_ns;
     int64_t first_byte_ns;      /* from the session's start to the server's first byte */
     uint64_t tries;             /* servers tried */
-    uint64_t client_rtt_us;     /* smoothed round-trip time to the client; 0: unknown */
     enum session_reason reason; /* SESSION_OPEN: still open */
+
+    /* Only if the format asks for them (access_log_format_asks()). */
+    const uint64_t *client_rtt_us; /* see net/tcp_figures.h */
+    const uint64_t *client_rtt_var_us;
+    const uint64_t *client_retransmits;
+    const uint64_t *client_delivery_rate;
+    const uint64_t *server_rtt_us;
+    const uint64_t *server_rtt_var_us;
+    const uint64_t *server_retransmits;
+    const uint64_t *server_delivery_rate;
+    const uint64_t *server_bytes_in;      /* from the server */
+    const uint64_t *server_bytes_out;     /* to the server */
+    const struct address *source_address; /* ours, towards the server */
+    const char *attempts;   /* ADDRESS=RESULT,ADDRESS=RESULT: all connects to servers */
+    int64_t client_fin_ns;  /* from the session's start to the client's end of file */
+    int64_t server_fin_ns;  /* the same of the server */
+    int64_t half_closed_ns; /* time with one end of file only */
 };
 
 #endif

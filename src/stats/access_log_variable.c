@@ -48,6 +48,16 @@ static void access_log_variable_write_duration(struct access_log_text *t, const 
         access_log_text_missing(t);
 }
 
+static void access_log_variable_write_known(struct access_log_text *t, const void *value)
+{
+    const uint64_t *number = *(const uint64_t *const *)value;
+
+    if (number)
+        access_log_text_number(t, *number);
+    else
+        access_log_text_missing(t);
+}
+
 /* Fast path: address_format() takes four times as long. */
 static size_t access_log_variable_format_ipv4(char *out, size_t size, const unsigned char *host)
 {
@@ -181,14 +191,6 @@ static void access_log_variable_write_pid(struct access_log_text *t, const void 
     access_log_text_number(t, (uint64_t)pid);
 }
 
-static void access_log_variable_write_rtt(struct access_log_text *t, const void *value)
-{
-    if (*(const uint64_t *)value > 0)
-        access_log_variable_write_number(t, value);
-    else
-        access_log_text_missing(t);
-}
-
 /* clang-format off */
 /* The writer for the type of ${member}. */
 #define WRITER(member)                                                  \
@@ -196,6 +198,7 @@ static void access_log_variable_write_rtt(struct access_log_text *t, const void 
              uint64_t: access_log_variable_write_number,                \
              int64_t: access_log_variable_write_duration,               \
              const char *: NULL,                                        \
+             const uint64_t *: access_log_variable_write_known,         \
              const struct address *: access_log_variable_write_address, \
              const struct session_id *: access_log_variable_write_id,   \
              enum session_reason: access_log_variable_write_reason)
@@ -203,41 +206,55 @@ static void access_log_variable_write_rtt(struct access_log_text *t, const void 
 #define OF(member) WRITER(member), AT(member)
 
 static const struct access_log_variable variables[] = {
-    {"time", access_log_variable_write_time, AT(time_ns), TIME_BYTES},
-    {"msec", access_log_variable_write_msec, AT(time_ns), 0},
-    {"connection", OF(connection), 0},
-    {"client", access_log_variable_write_client, AT(client), ADDRESS_TEXT_BYTES},
-    {"client_port", access_log_variable_write_client_port, AT(client), 0},
-    {"listener", OF(listener), NAME_BYTES},
-    {"listen_address", OF(listen), ADDRESS_TEXT_BYTES},
-    {"upstream", OF(upstream), NAME_BYTES},
-    {"server", OF(server), SERVER_BYTES},
-    {"server_address", OF(server_address), ADDRESS_TEXT_BYTES},
-    {"bytes_in", OF(bytes_in), 0},
-    {"bytes_out", OF(bytes_out), 0},
-    {"duration", OF(duration_ns), 0},
-    {"queue_time", OF(queue_ns), 0},
-    {"connect_time", OF(connect_ns), 0},
-    {"first_byte_time", OF(first_byte_ns), 0},
-    {"tries", OF(tries), 0},
-    {"reason", OF(reason), SESSION_REASON_WORD_BYTES},
-    {"worker", OF(worker), NAME_BYTES},
-    {"pid", access_log_variable_write_pid, 0, 0},
-    {"unique_id", OF(id), SESSION_ID_TEXT_BYTES},
-    {"proxy", OF(proxy), ADDRESS_TEXT_BYTES},
-    {"sni", OF(sni), HOST_BYTES},
-    {"alpn", OF(alpn), ACCESS_LOG_RECORD_ALPN_BYTES},
-    {"ja4", OF(ja4), JA4_BYTES},
-    {"tls_version", OF(tls_version), NAME_BYTES},
-    {"tls_cipher", OF(tls_cipher), CIPHER_BYTES},
-    {"tls_group", OF(tls_group), CIPHER_BYTES},
-    {"tls_resumed", OF(tls_resumed), NAME_BYTES},
-    {"tls_client_name", OF(tls_client_name), COMMON_NAME_BYTES},
-    {"tls_client_fingerprint", OF(tls_client_fingerprint), CIPHER_BYTES},
-    {"tls_handshake_time", OF(tls_handshake_ns), 0},
-    {"tls_alert", OF(tls_alert), NAME_BYTES},
-    {"server_tls_alert", OF(server_tls_alert), NAME_BYTES},
-    {"client_rtt", access_log_variable_write_rtt, AT(client_rtt_us), 0},
+    {"time", access_log_variable_write_time, AT(time_ns), TIME_BYTES, 0},
+    {"msec", access_log_variable_write_msec, AT(time_ns), 0, 0},
+    {"connection", OF(connection), 0, 0},
+    {"client", access_log_variable_write_client, AT(client), ADDRESS_TEXT_BYTES, 0},
+    {"client_port", access_log_variable_write_client_port, AT(client), 0, 0},
+    {"listener", OF(listener), NAME_BYTES, 0},
+    {"listen_address", OF(listen), ADDRESS_TEXT_BYTES, 0},
+    {"upstream", OF(upstream), NAME_BYTES, 0},
+    {"server", OF(server), SERVER_BYTES, 0},
+    {"server_address", OF(server_address), ADDRESS_TEXT_BYTES, 0},
+    {"bytes_in", OF(bytes_in), 0, 0},
+    {"bytes_out", OF(bytes_out), 0, 0},
+    {"duration", OF(duration_ns), 0, 0},
+    {"queue_time", OF(queue_ns), 0, 0},
+    {"connect_time", OF(connect_ns), 0, 0},
+    {"first_byte_time", OF(first_byte_ns), 0, 0},
+    {"tries", OF(tries), 0, 0},
+    {"reason", OF(reason), SESSION_REASON_WORD_BYTES, 0},
+    {"worker", OF(worker), NAME_BYTES, 0},
+    {"pid", access_log_variable_write_pid, 0, 0, 0},
+    {"unique_id", OF(id), SESSION_ID_TEXT_BYTES, 0},
+    {"proxy", OF(proxy), ADDRESS_TEXT_BYTES, 0},
+    {"sni", OF(sni), HOST_BYTES, 0},
+    {"alpn", OF(alpn), ACCESS_LOG_RECORD_ALPN_BYTES, 0},
+    {"ja4", OF(ja4), JA4_BYTES, 0},
+    {"tls_version", OF(tls_version), NAME_BYTES, 0},
+    {"tls_cipher", OF(tls_cipher), CIPHER_BYTES, 0},
+    {"tls_group", OF(tls_group), CIPHER_BYTES, 0},
+    {"tls_resumed", OF(tls_resumed), NAME_BYTES, 0},
+    {"tls_client_name", OF(tls_client_name), COMMON_NAME_BYTES, 0},
+    {"tls_client_fingerprint", OF(tls_client_fingerprint), CIPHER_BYTES, 0},
+    {"tls_handshake_time", OF(tls_handshake_ns), 0, 0},
+    {"tls_alert", OF(tls_alert), NAME_BYTES, 0},
+    {"server_tls_alert", OF(server_tls_alert), NAME_BYTES, 0},
+    {"client_rtt", OF(client_rtt_us), 0, ACCESS_LOG_ASK_CLIENT_TCP},
+    {"client_rtt_var", OF(client_rtt_var_us), 0, ACCESS_LOG_ASK_CLIENT_TCP},
+    {"client_retransmits", OF(client_retransmits), 0, ACCESS_LOG_ASK_CLIENT_TCP},
+    {"client_delivery_rate", OF(client_delivery_rate), 0, ACCESS_LOG_ASK_CLIENT_TCP},
+    {"server_rtt", OF(server_rtt_us), 0, ACCESS_LOG_ASK_SERVER_TCP},
+    {"server_rtt_var", OF(server_rtt_var_us), 0, ACCESS_LOG_ASK_SERVER_TCP},
+    {"server_retransmits", OF(server_retransmits), 0, ACCESS_LOG_ASK_SERVER_TCP},
+    {"server_delivery_rate", OF(server_delivery_rate), 0, ACCESS_LOG_ASK_SERVER_TCP},
+    {"server_bytes_in", OF(server_bytes_in), 0, ACCESS_LOG_ASK_TIMES},
+    {"server_bytes_out", OF(server_bytes_out), 0, ACCESS_LOG_ASK_TIMES},
+    {"source_address", OF(source_address), ADDRESS_TEXT_BYTES, ACCESS_LOG_ASK_SOURCE},
+    {"attempts", OF(attempts), ACCESS_LOG_RECORD_ATTEMPTS_BYTES, ACCESS_LOG_ASK_ATTEMPTS},
+    {"client_fin_time", OF(client_fin_ns), 0, ACCESS_LOG_ASK_TIMES},
+    {"server_fin_time", OF(server_fin_ns), 0, ACCESS_LOG_ASK_TIMES},
+    {"half_closed_time", OF(half_closed_ns), 0, ACCESS_LOG_ASK_TIMES},
 };
 /* clang-format on */
 
@@ -258,11 +275,6 @@ const struct access_log_variable *access_log_variable_find(const char *name, siz
         if (strlen(variables[i].name) == len && memcmp(variables[i].name, name, len) == 0)
             return &variables[i];
     return NULL;
-}
-
-bool access_log_variable_asks(const struct access_log_variable *v)
-{
-    return v->offset == AT(client_rtt_us);
 }
 
 size_t access_log_variable_max_bytes(const struct access_log_variable *v)

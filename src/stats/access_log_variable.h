@@ -4,8 +4,16 @@
 #ifndef STATS_ACCESS_LOG_VARIABLE_H
 #define STATS_ACCESS_LOG_VARIABLE_H
 
-#include <stdbool.h>
 #include <stddef.h>
+
+/* What a session must keep or ask the kernel for, only if a format has such a variable. */
+enum access_log_ask {
+    ACCESS_LOG_ASK_CLIENT_TCP = 1 << 0,
+    ACCESS_LOG_ASK_SERVER_TCP = 1 << 1,
+    ACCESS_LOG_ASK_SOURCE = 1 << 2,
+    ACCESS_LOG_ASK_ATTEMPTS = 1 << 3,
+    ACCESS_LOG_ASK_TIMES = 1 << 4 /* of ends of file, and bytes of the server */
+};
 
 struct access_log_record;
 struct access_log_text;
@@ -15,6 +23,7 @@ struct access_log_variable {
     void (*write)(struct access_log_text *t, const void *value); /* NULL: a text */
     size_t offset;                                               /* of the value in the record */
     size_t text_bytes; /* longest text before escaping; 0: a number */
+    unsigned asks;     /* enum access_log_ask */
 };
 
 /*
@@ -33,9 +42,6 @@ const struct access_log_variable *access_log_variable_find(const char *name, siz
 /* access_log_variable_write(v, t, r): write the value of ${v} in ${r}. */
 void access_log_variable_write(const struct access_log_variable *v, struct access_log_text *t,
                                const struct access_log_record *r);
-
-/* access_log_variable_asks(v): does only the client's open descriptor have the value of ${v}? */
-bool access_log_variable_asks(const struct access_log_variable *v);
 
 /* access_log_variable_max_bytes(v): length of the longest written value, in any style. */
 size_t access_log_variable_max_bytes(const struct access_log_variable *v);

@@ -213,6 +213,55 @@ def client_rtt(t, kind, ends):
         check(0 < int(rtt) < 10_000_000 if kind == "TCP" else rtt == "-", f"the lines: {said}")
 
 
+BOTH_SIDES = ("client_rtt", "client_rtt_var", "client_retransmits", "client_delivery_rate", "server_rtt", "server_rtt_var",
+              "server_retransmits", "server_delivery_rate", "server_bytes_in", "server_bytes_out", "source_address", "attempts",
+              "client_fin_time", "server_fin_time", "half_closed_time")
+
+
+@test()
+def both_sides(t):
+    """figures of both connections, our address, every address tried, and the ends of file are in the line"""
+    front, refused, back, path = t.address(), t.address(), t.address(), t.path("access.json")
+    config = (f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\naccess_log = {path}\n"
+              f"access_log_format = json:{','.join(BOTH_SIDES)}\n"
+              f"[upstream back]\nserver.a = {refused}\nserver.b = {back}\nbalance = first\n")
+    with net.listen(back) as listening, t.daemon(config) as daemon:
+        with net.connect(front) as client:
+            server, peer = listening.accept()
+            with server:
+                client.sendall(b"question")
+                check_equal(net.read_exactly(server, 8), b"question", "the question")
+                server.sendall(b"answer")
+                check_equal(net.read_exactly(client, 6), b"answer", "the answer")
+                client.shutdown(socket.SHUT_WR)
+                net.read_to_end(server)
+                time.sleep(0.1)
+            net.read_to_end(client)
+        t.eventually(lambda: whole_lines(path), "a line")
+        daemon.stop()
+    r = records(path)[0]
+    for name in BOTH_SIDES[:8]:
+        check(isinstance(r[name], int) and r[name] >= 0, f"{name}: {r}")
+    check_equal((r["server_bytes_in"], r["server_bytes_out"], r["source_address"], r["attempts"]),
+                (6, 8, f"{peer[0]}:{peer[1]}", f"{refused}=refused,{back}=ok"), "the record")
+    check(0 < r["client_fin_time"] < r["server_fin_time"] and r["half_closed_time"] >= 0.1, f"times: {r}")
+
+
+@test()
+def facts_after_a_reload(t):
+    """a reload that adds values to the format holds for open connections, too"""
+    address, path = t.address(), t.path("access.log")
+    with t.daemon(echo(address, f"access_log = {path}")) as daemon:
+        with net.connect(address) as client:
+            net.exchange(client, b"hello")
+            daemon.reload(echo(address, f"access_log = {path}\naccess_log_format = $connection $client_rtt $attempts"))
+            net.exchange(client, b"hello")
+        t.eventually(lambda: whole_lines(path), "a line")
+        daemon.stop()
+    number, rtt, attempts = lines_of(path)[0].split()
+    check_equal((number, int(rtt) > 0, attempts), (b"1", True, b"-"), "the line")
+
+
 @test()
 def shared(t):
     """listeners that name the same file share it, each with its own format"""

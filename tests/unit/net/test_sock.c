@@ -6,9 +6,11 @@
 
 #include "net/sock.h"
 #include "support/listen_socket.h"
+#include "net/tcp_figures.h"
 #include "support/process.h"
 #include "support/sockets.h"
 #include "support/suite.h"
+#include "support/until.h"
 
 static struct sock_connect_conf connecting;
 
@@ -227,19 +229,25 @@ TEST(sock, a_connection_is_made)
     close(listening);
 }
 
-TEST(sock, the_round_trip_time_of_tcp_is_measured_and_that_of_unix_is_0)
+TEST(sock, figures_of_tcp_are_measured_and_unix_has_none)
 {
+    struct tcp_figures figures;
     int ours, theirs;
 
     sockets_tcp(&ours, &theirs);
     sockets_say(ours, "x");
     sockets_hear(theirs, "x");
-    ck_assert_uint_gt(sock_rtt_us(ours), 0);
-    ck_assert_uint_gt(sock_rtt_us(theirs), 0);
+    ck_assert(tcp_figures_read(&figures, ours));
+    ck_assert_uint_gt(figures.rtt_us, 0);
+    ck_assert_uint_gt(figures.rtt_var_us, 0);
+    ck_assert_uint_eq(figures.retransmits, 0);
+    UNTIL(tcp_figures_read(&figures, ours) && figures.delivery_rate > 0);
+    ck_assert(tcp_figures_read(&figures, theirs));
+    ck_assert_uint_gt(figures.rtt_us, 0);
     close(ours);
     close(theirs);
     sockets_unix(&ours, &theirs);
-    ck_assert_uint_eq(sock_rtt_us(ours), 0);
+    ck_assert(!tcp_figures_read(&figures, ours));
     close(ours);
     close(theirs);
 }
