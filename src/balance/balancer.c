@@ -166,6 +166,9 @@ int balancer_create(struct balancer **out, const struct balancer_conf *conf)
                            .hash_balance_factor = conf->hash_balance_factor,
                            .panic_threshold = conf->panic_threshold,
                            .spills = conf->spills,
+                           .stays = conf->stays,
+                           .is_single = conf->stays && balancer_kinds[conf->kind].in_order,
+                           .in_use = BALANCER_NO_PLACE32,
                            .slow_start_ns = conf->slow_start_ns,
                            .generation = conf->generation};
     rc = balancer_fill(b, conf);
@@ -296,11 +299,7 @@ static bool balancer_scan(struct balancer_attempt *a, unsigned start)
     return false;
 }
 
-/*
- * Offer places in this kind's order; if slow start rejected one, again without slow start; then
- * every place.
- */
-static bool balancer_attempt(struct balancer_attempt *a)
+bool balancer_try(struct balancer_attempt *a)
 {
     uint64_t start;
 
@@ -311,111 +310,4 @@ static bool balancer_attempt(struct balancer_attempt *a)
         return true;
     start = a->keyed ? hash_mix(a->pick->key) : balancer_turn(a->b);
     return balancer_scan(a, a->pool->from + (unsigned)(start % a->pool->n));
-}
-
-void balancer_begin(struct balancer_pick_state *pick, uint64_t key)
-{
-    pick->key = key;
-    pick->n_tried = 0;
-    pick->generation = 0;
-}
-
-/* Forget places tried with another balancer: their numbers mean nothing in ${b}. */
-static void balancer_recognize(const struct balancer *b, struct balancer_pick_state *pick)
-{
-    for (unsigned i = 0; pick->generation != b->generation && i < pick->n_tried; i++)
-        pick->tried[i] = BALANCER_NO_PLACE16;
-    pick->generation = b->generation;
-}
-
-static int balancer_pick_in(struct balancer *b, struct balancer_pick_state *pick,
-                            const struct balancer_totals *c, unsigned pool, struct endpoint **out)
-{
-    struct balancer_attempt a = {.b = b,
-                                 .pool = &b->pools[pool],
-                                 .pick = pick,
-                                 .unfit = c->panics ? ENDPOINT_ABSENT : ENDPOINT_UNFIT,
-                                 .weight = pool == c->first ? c->weight : 0,
-                                 .keyed = b->ops->keyed,
-                                 .lottery = !c->all_warm_up};
-
-    if (balancer_attempt(&a)) {
-        *out = a.taken;
-        return 0;
-    }
-    return a.busy ? -EBUSY : -ENOENT;
-}
-
-/*
- * Pick from the pools that share sessions: first from a drawn pool, then from the others. Sets
- * ${last} to the last such pool.
- */
-static int balancer_pick_shared(struct balancer *b, struct balancer_pick_state *pick,
-                                const struct balancer_totals *c, unsigned *last,
-                                struct endpoint **out)
-{
-    uint64_t random = b->ops->keyed ? hash_mix(~pick->key) : balancer_random();
-    unsigned drawn = balancer_draw_pool(b, c, random, last);
-    int rc = balancer_pick_in(b, pick, c, drawn, out);
-    bool busy = rc == -EBUSY;
-
-    for (unsigned i = c->first; i <= *last && rc < 0; i++) {
-        rc = i == drawn ? rc : balancer_pick_in(b, pick, c, i, out);
-        busy |= rc == -EBUSY;
-    }
-    return rc == 0 ? 0 : busy ? -EBUSY : -ENOENT;
-}
-
-static int balancer_pick_fit(struct balancer *b, struct balancer_pick_state *pick,
-                             const struct balancer_totals *c, struct endpoint **out)
-{
-    unsigned i = c->first;
-    int rc = -ENOENT;
-    bool busy = false;
-
-    if (c->shares) {
-        rc = balancer_pick_shared(b, pick, c, &i, out);
-        busy = rc == -EBUSY;
-        i++;
-    }
-    for (; c->weight > 0 && i < b->n_pools && rc < 0 && (!busy || b->spills); i++) {
-        rc = balancer_pick_in(b, pick, c, i, out);
-        busy |= rc == -EBUSY;
-    }
-    return rc < 0 && busy ? -EBUSY : rc;
-}
-
-static int balancer_pick_ejected(struct balancer *b, struct balancer_pick_state *pick,
-                                 struct endpoint **out)
-{
-    bool busy = false;
-
-    for (unsigned i = 0; i < b->n_pools; i++) {
-        struct balancer_attempt a = {.b = b,
-                                     .pool = &b->pools[i],
-                                     .pick = pick,
-                                     .unfit = ENDPOINT_UNFIT & ~(uint32_t)ENDPOINT_EJECTED,
-                                     .keyed = b->ops->keyed};
-
-        if (balancer_attempt(&a)) {
-            *out = a.taken;
-            return 0;
-        }
-        busy |= a.busy;
-    }
-    return busy ? -EBUSY : -ENOENT;
-}
-
-int balancer_pick(struct balancer *b, struct balancer_pick_state *pick, struct endpoint **out)
-{
-    struct balancer_totals c;
-    int rc;
-
-    balancer_recognize(b, pick);
-    if (b->n == 0 || pick->n_tried >= BALANCER_TRIES)
-        return -ENOENT;
-    c = balancer_totals(b);
-    balancer_remember(b, &c);
-    rc = balancer_pick_fit(b, pick, &c, out);
-    return rc == -ENOENT ? balancer_pick_ejected(b, pick, out) : rc;
 }

@@ -13,6 +13,10 @@
  *     overloaded.
  *   - Last resort: endpoints that are unfit only because they are ejected.
  *
+ * Endpoints in use: those of the lowest level with fit endpoints. With balancer_conf.stays, they
+ * stay in use as long as one of them is fit, whatever lower levels have; with BALANCER_FIRST only
+ * one endpoint is in use. All others get sessions only while those in use are full, with `spills`.
+ *
  * Slow start: an endpoint's share grows from a tenth to all of its weight. Kinds of balancer that
  * compare loads reduce the weight; the others accept the endpoint with that share as probability.
  * Hashing kinds draw by the key, so that clients keep their server. If all endpoints are warming,
@@ -62,6 +66,7 @@ struct balancer_conf {
     /* percent of the lowest level's endpoints; fewer fit ones are too few; 0: never panic */
     unsigned panic_threshold;
     bool spills;           /* sessions may go to a higher level when the lower ones are full */
+    bool stays;            /* endpoints in use stay so until they fail */
     int64_t slow_start_ns; /* duration of ENDPOINT_WARMING */
     uint32_t generation;   /* unique in the group */
 };
@@ -88,6 +93,13 @@ int balancer_create(struct balancer **out, const struct balancer_conf *conf) NOD
 /* balancer_destroy(b): free ${b} or NULL. Thread: any, after the last pick */
 void balancer_destroy(struct balancer *b);
 
+/*
+ * balancer_settle(b):
+ * Choose the endpoints in use. Call it when ${b} replaces another balancer, before picks, and after
+ * a change of flags.
+ */
+void balancer_settle(struct balancer *b);
+
 /* balancer_begin(pick, key): start a session's picks; ${key} hashes the client's address. */
 void balancer_begin(struct balancer_pick_state *pick, uint64_t key);
 
@@ -102,6 +114,9 @@ void balancer_begin(struct balancer_pick_state *pick, uint64_t key);
  */
 int balancer_pick(struct balancer *b, struct balancer_pick_state *pick,
                   struct endpoint **out) NODISCARD;
+
+/* balancer_stays(b): do endpoints in use stay so until they fail? */
+bool balancer_stays(const struct balancer *b);
 
 /* balancer_panics(b): true while too few endpoints are fit. */
 bool balancer_panics(const struct balancer *b);

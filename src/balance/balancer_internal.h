@@ -59,6 +59,8 @@ struct balancer {
     unsigned hash_balance_factor;
     unsigned panic_threshold;
     bool spills;
+    bool stays;
+    bool is_single; /* `stays`, with one endpoint in use */
     int64_t slow_start_ns;
     uint32_t generation;
 
@@ -72,6 +74,9 @@ struct balancer {
     unsigned n_pools;
     struct balancer_pool pools[BALANCER_LEVELS];
     _Atomic uint64_t totals; /* packed; see note: totals */
+    /* A place in use, with `is_single` the only one, else any of its pool; see note: in use. */
+    _Atomic uint32_t in_use;
+    uint32_t settled_as; /* the group's `in_use` then; under its lock */
 
     alignas(CACHE_LINE_BYTES) _Atomic uint64_t next; /* turn number; most picks write it */
 };
@@ -120,6 +125,16 @@ static inline unsigned balancer_weight(const struct balancer *b, unsigned place)
     return b->weights[place];
 }
 
+/* balancer_pool_of(b, place): return the number of the pool of ${place}. */
+static inline unsigned balancer_pool_of(const struct balancer *b, uint32_t place)
+{
+    unsigned pool = b->n_pools - 1;
+
+    while (b->pools[pool].from > place)
+        pool--;
+    return pool;
+}
+
 /*
  * balancer_totals(b) / balancer_remember(b, c):
  * balancer_totals: return current totals; recompute them after a flag change.
@@ -127,6 +142,12 @@ static inline unsigned balancer_weight(const struct balancer *b, unsigned place)
  */
 struct balancer_totals balancer_totals(const struct balancer *b);
 void balancer_remember(struct balancer *b, const struct balancer_totals *c);
+
+/*
+ * balancer_settle_if_due(b):
+ * Call balancer_settle() and return true, if the endpoints in use have failed and others are fit.
+ */
+bool balancer_settle_if_due(struct balancer *b);
 
 /*
  * balancer_draw_pool(b, c, drawn, last):
@@ -150,6 +171,13 @@ bool balancer_offer(struct balancer_attempt *a, unsigned place);
 bool balancer_offer_warm(struct balancer_attempt *a, unsigned place);
 bool balancer_takes(struct balancer_attempt *a, unsigned place);
 bool balancer_open(const struct balancer_attempt *a, unsigned place);
+
+/*
+ * balancer_try(a):
+ * Offer places in this kind's order; if slow start rejected one, again without slow start; then
+ * every place. False: none was taken.
+ */
+bool balancer_try(struct balancer_attempt *a);
 
 /*
  * balancer_part(b, e) / balancer_warmup_draw(a, e):

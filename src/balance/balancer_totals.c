@@ -37,9 +37,9 @@ struct balancer_sum {
     unsigned n_steady; /* fit endpoints that are not warming */
 };
 
-static struct balancer_sum balancer_sum(const struct balancer *b, unsigned pool, uint32_t unfit)
+static struct balancer_sum balancer_sum_places(const struct balancer *b, unsigned from, unsigned to,
+                                               uint32_t unfit)
 {
-    unsigned from = b->pools[pool].from, to = from + b->pools[pool].n;
     struct balancer_sum sum = {0};
 
     for (unsigned place = from; place < to; place++) {
@@ -52,6 +52,12 @@ static struct balancer_sum balancer_sum(const struct balancer *b, unsigned pool,
         sum.n_steady += !(load & ENDPOINT_WARMING);
     }
     return sum;
+}
+
+static struct balancer_sum balancer_sum(const struct balancer *b, unsigned pool, uint32_t unfit)
+{
+    return balancer_sum_places(b, b->pools[pool].from, b->pools[pool].from + b->pools[pool].n,
+                               unfit);
 }
 
 static bool balancer_enough(const struct balancer *b, unsigned n_fit, unsigned n_present)
@@ -68,27 +74,49 @@ static unsigned balancer_count_fit(const struct balancer *b, unsigned pool)
     return n;
 }
 
+/* First pool with fit endpoints; 0: none is fit. */
+static unsigned balancer_first_fit_pool(const struct balancer *b)
+{
+    unsigned pool = 0;
+
+    while (pool < b->n_pools && balancer_sum(b, pool, ENDPOINT_UNFIT).n == 0)
+        pool++;
+    return pool < b->n_pools ? pool : 0;
+}
+
+/* First pool of sessions. */
+static unsigned balancer_first_pool(const struct balancer *b, uint32_t in_use)
+{
+    if (!b->stays)
+        return balancer_first_fit_pool(b);
+    return in_use < b->n ? balancer_pool_of(b, in_use) : 0;
+}
+
+/* Sum of what gets the sessions first. */
+static struct balancer_sum balancer_sum_in_use(const struct balancer *b, unsigned pool,
+                                               uint32_t in_use, uint32_t unfit)
+{
+    return b->is_single && in_use < b->n ? balancer_sum_places(b, in_use, in_use + 1, unfit)
+                                         : balancer_sum(b, pool, unfit);
+}
+
 /* Apply the rules for levels and panic; see balancer.h. */
 static struct balancer_totals balancer_count(const struct balancer *b, uint32_t changes)
 {
+    uint32_t in_use = atomic_load_explicit(&b->in_use, memory_order_relaxed);
+    struct balancer_totals c = {.changes = changes, .first = balancer_first_pool(b, in_use)};
+    struct balancer_sum fit = balancer_sum_in_use(b, c.first, in_use, ENDPOINT_UNFIT);
     struct balancer_sum present = balancer_sum(b, 0, ENDPOINT_ABSENT);
-    struct balancer_sum fit = balancer_sum(b, 0, ENDPOINT_UNFIT);
-    struct balancer_totals c = {.changes = changes};
 
-    for (unsigned pool = 1; pool < b->n_pools && fit.n == 0; pool++) {
-        c.first = pool;
-        fit = balancer_sum(b, pool, ENDPOINT_UNFIT);
-    }
-    if (fit.n == 0)
-        c.first = 0;
     if (!balancer_enough(b, fit.n, present.n)) {
         unsigned n_higher = balancer_count_fit(b, c.first + 1);
 
-        c.panics = c.first == 0 && !balancer_enough(b, fit.n + n_higher, present.n);
-        c.shares = !c.panics && n_higher > 0;
+        c.panics = (c.first == 0 || fit.n + n_higher == 0) &&
+                   !balancer_enough(b, fit.n + n_higher, present.n);
+        c.shares = !c.panics && n_higher > 0 && !b->is_single;
     }
     if (c.panics)
-        fit = present;
+        fit = balancer_sum_in_use(b, c.first, in_use, ENDPOINT_ABSENT);
     c.weight = fit.weight;
     c.all_warm_up = fit.n > 0 && fit.n_steady == 0;
     return c;

@@ -91,6 +91,19 @@ bool endpoint_clear_flag(struct endpoint *e, enum endpoint_flag mark)
     return endpoint_changed(e, before, before & ~(uint32_t)mark);
 }
 
+void endpoint_put_in_use(struct endpoint *e)
+{
+    struct endpoint_group *g = e->group;
+    uint32_t next;
+
+    lock_take(&g->lock);
+    next = atomic_load_explicit(&g->in_use, memory_order_relaxed) + 1;
+    atomic_store_explicit(&e->in_use, next, memory_order_relaxed);
+    atomic_store_explicit(&g->in_use, next, memory_order_relaxed);
+    atomic_store_explicit(&g->is_settled, true, memory_order_relaxed);
+    lock_release(&g->lock);
+}
+
 void endpoint_set_why(struct endpoint *e, const char *why)
 {
     lock_take(&e->why_lock);

@@ -53,6 +53,11 @@ struct endpoint_group {
     _Atomic uint32_t changes;
     /* Called when a flag or address changed, on the thread that changed it; may be NULL. */
     void (*changed)(struct endpoint_group *g);
+
+    struct lock lock;         /* see note: in use in balance/balancer_in_use.c */
+    _Atomic uint32_t in_use;  /* `in_use` of the endpoints in use; 0: none so far */
+    atomic_bool is_settled;   /* the choice holds: no better endpoint replaces it */
+    _Atomic uint64_t n_moves; /* times that other endpoints came into use */
 };
 
 struct endpoint {
@@ -75,6 +80,7 @@ struct endpoint {
     struct endpoint_group *group;
     _Atomic int64_t warming_since_ns; /* written before ENDPOINT_WARMING is set */
     atomic_bool is_checked;           /* a check has found whether it is up */
+    _Atomic uint32_t in_use;          /* as that of the group: in use */
 
     _Atomic uint64_t downs;        /* times it became unfit, without waiting for a first check */
     _Atomic int64_t changed_at_ns; /* of the last time it became fit or unfit, or was disabled */
@@ -100,6 +106,20 @@ static inline bool endpoint_is_used(const struct endpoint *e)
 {
     return atomic_load_explicit(&e->weight, memory_order_relaxed) > 0;
 }
+
+/*
+ * endpoint_is_in_use(e) / endpoint_put_in_use(e):
+ * Is ${e} in use, fit or not? / make ${e} the only one in use: balancer_settle() adds those of its
+ * level.
+ */
+static inline bool endpoint_is_in_use(const struct endpoint *e)
+{
+    uint32_t in_use = atomic_load_explicit(&e->in_use, memory_order_relaxed);
+
+    return in_use > 0 && in_use == atomic_load_explicit(&e->group->in_use, memory_order_relaxed);
+}
+
+void endpoint_put_in_use(struct endpoint *e);
 
 /*
  * endpoint_enter(e) / endpoint_leave(e):

@@ -63,6 +63,7 @@ struct upstream_server {
     unsigned place_weight, place_level; /* from struct membership_place */
     bool is_listed;                     /* in the set */
     bool is_wanted;                     /* in the next set */
+    bool was_in_use;                    /* in another process: in use again with the next set */
     struct ref references;              /* one is the membership's */
     struct membership_slab *slab;
     struct checker_target *target; /* owned by server/checks */

@@ -231,9 +231,7 @@ static const struct foreign_line lines[] = {
     {"hash-type", "none is needed: 'balance = source_hash' in [upstream NAME] is consistent"},
     {"hash-balance-factor", "here it is 'hash_balance_factor' in [upstream NAME]"},
     {"stick-table", CLIENT_LIMITS ", or 'balance' in [upstream NAME] by client"},
-    {"stick on dst",
-     "there is none; 'balance = first' in [upstream NAME] uses one server, and goes "
-     "back to it"},
+    {"stick on dst", "here it is 'failback = no' with 'balance = first' in [upstream NAME]"},
     {"stick", BY_CLIENT},
 
     /* Health. */

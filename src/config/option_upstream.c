@@ -22,6 +22,12 @@ static const struct option_word balances[] = {
     {NULL, 0},
 };
 
+static const struct option_word failbacks[] = {
+    {"yes", UPSTREAM_FAILBACK_YES},
+    {"no", UPSTREAM_FAILBACK_NO},
+    {NULL, 0},
+};
+
 static const struct option_word checks[] = {
     {"off", UPSTREAM_CHECK_OFF},
     {"tcp", UPSTREAM_CHECK_TCP},
@@ -70,6 +76,7 @@ static const struct option_word tlvs[] = {
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum proxy_header_version) == sizeof(unsigned), "enum proxy_header_version");
 _Static_assert(sizeof(enum balancer_kind) == sizeof(unsigned), "enum balancer_kind");
+_Static_assert(sizeof(enum upstream_failback) == sizeof(unsigned), "enum upstream_failback");
 _Static_assert(sizeof(enum upstream_check) == sizeof(unsigned), "enum upstream_check");
 _Static_assert(sizeof(enum upstream_on_down) == sizeof(unsigned), "enum upstream_on_down");
 _Static_assert(sizeof(enum upstream_abandoned) == sizeof(unsigned), "enum upstream_abandoned");
@@ -97,6 +104,9 @@ static const struct option upstream_rows[] = {
     {"backup_when_full", &option_kind_bool, 0, OPTION_NEW_CONNECTIONS, "no",
      "yes or no", "use backups also while all other servers are at max_connections",
      UPSTREAM(backup_when_full), 0, 0, NULL, NULL},
+    {"failback", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "yes",
+     "yes or no", "use a server that has returned before the servers in use have failed",
+     UPSTREAM(failback), 0, 0, failbacks, NULL},
     {"slow_start", &option_kind_duration, 0, OPTION_LIVE, "0",
      "0 to 1h", "time for a server that has come up again to reach its full share; 0: at once",
      UPSTREAM(slow_start_ns), 0, 3600 * NS_PER_S, NULL, NULL},

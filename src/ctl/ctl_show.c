@@ -51,6 +51,7 @@ static const struct ctl_list_column upstream_columns[] = {
     {"DOWNS", "downs", CTL_LIST_COUNT},
     {"SINCE", "state_age_ms", CTL_LIST_MS},
     {"BACKUP", "backup", CTL_LIST_COUNT},
+    {"IN USE", "in_use", CTL_LIST_COUNT},
     {"WHY", "down_reason", CTL_LIST_TEXT},
 };
 static const struct ctl_list upstream_list = {"name", upstream_columns,

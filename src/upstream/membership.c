@@ -9,7 +9,7 @@
 #include "engine/grace.h"
 #include "upstream/membership_internal.h"
 #include "upstream/server_line.h"
-#include "upstream/upstream.h"
+#include "upstream/upstream_internal.h"
 
 struct server_set *membership_hold_set(struct membership *r)
 {
@@ -55,6 +55,7 @@ static int membership_build_balancer(struct membership *r, struct server_set *se
                                      .hash_balance_factor = conf->hash_balance_factor,
                                      .panic_threshold = conf->panic_threshold,
                                      .spills = conf->backup_when_full,
+                                     .stays = conf->failback == UPSTREAM_FAILBACK_NO,
                                      .slow_start_ns = conf->slow_start_ns,
                                      .generation = ++r->generation};
     int rc;
@@ -194,6 +195,7 @@ struct server_set *membership_publish(struct membership *r, struct server_set *s
     lock_take(&r->lock);
     atomic_store(&r->set, set); /* sequentially consistent, for grace_begin() */
     lock_release(&r->lock);
+    upstream_in_use_begin(r->upstream, set);
     wait_queue_use(&r->upstream->waiting, set->balancer);
     ejection_group_resize(&r->upstream->ejection, set->n_used);
     r->is_stale = false;

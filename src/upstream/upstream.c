@@ -18,7 +18,10 @@
 
 static void upstream_changed(struct endpoint_group *g)
 {
-    upstream_spares_refresh(&CONTAINER_OF(g, struct upstream, group)->spares);
+    struct upstream *up = CONTAINER_OF(g, struct upstream, group);
+
+    upstream_in_use_look(up);
+    upstream_spares_refresh(&up->spares);
 }
 
 void upstream_log_unused(const struct upstream *up)
@@ -104,6 +107,7 @@ int upstream_create(struct upstream **out, const struct upstream_conf *conf,
     retry_budget_init(&up->retry_budget, conf->retry_budget);
     wait_queue_init(&up->waiting, conf->queue_length, conf->queue_timeout_ns);
     up->group.changed = upstream_changed;
+    upstream_in_use_init(up);
     upstream_state_init(&up->state);
     rc = membership_open(&up->membership, up);
     if (rc < 0) {
@@ -142,6 +146,7 @@ void upstream_destroy(struct upstream *up)
     wait_queue_close(&up->waiting);
     membership_close(&up->membership);
     upstream_state_close(&up->state);
+    upstream_in_use_close(up);
     upstream_drop_conf(up->conf);
     free(up->name);
     free(up);

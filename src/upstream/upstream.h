@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "base/ref.h"
+#include "engine/lock.h"
 #include "check/check.h"
 #include "check/health.h"
 #include "net/address.h"
@@ -36,6 +37,9 @@ enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
 
 /* Which clients leave the queue when they end their stream there: all, or those without bytes. */
 enum upstream_abandoned { UPSTREAM_ABANDONED_KEEP, UPSTREAM_ABANDONED_DROP };
+
+/* May servers that have returned take over from those in use, which are fit? */
+enum upstream_failback { UPSTREAM_FAILBACK_YES, UPSTREAM_FAILBACK_NO };
 
 enum upstream_check { UPSTREAM_CHECK_OFF, UPSTREAM_CHECK_TCP, UPSTREAM_CHECK_TLS };
 
@@ -59,8 +63,9 @@ struct upstream_conf {
     enum balancer_kind balance;
     /* maximum sessions of a server, in percent of its fair share; 0: no limit */
     unsigned hash_balance_factor;
-    unsigned panic_threshold;   /* percent of the servers that must be fit, else panic; 0: never */
-    bool backup_when_full;      /* backups get sessions when all other servers are full */
+    unsigned panic_threshold; /* percent of the servers that must be fit, else panic; 0: never */
+    bool backup_when_full;    /* backups get sessions when all other servers are full */
+    enum upstream_failback failback;
     int64_t slow_start_ns;      /* 0: no slow start */
     int64_t connect_timeout_ns; /* total for all addresses of a server */
     struct connector_conf connect;
@@ -81,6 +86,16 @@ struct upstream_conf {
     int64_t resolve_interval_min_ns;
     int64_t resolve_hold_ns; /* CLOCK_NEVER: no end */
     bool resolve_required;   /* reject the configuration if a name does not resolve */
+};
+
+/* The names of some servers, for a log line; of more, the number. */
+#define UPSTREAM_IN_USE_BYTES 256
+
+/* Servers in use that have been logged; under the lock. */
+struct upstream_in_use {
+    struct lock lock;
+    uint64_t n_moves;
+    char names[UPSTREAM_IN_USE_BYTES];
 };
 
 struct upstream {
@@ -108,6 +123,7 @@ struct upstream {
     struct retry_budget retry_budget;
     _Atomic uint64_t late_checks;
     struct upstream_state state;
+    struct upstream_in_use in_use;
 };
 
 /* What upstreams share. NULL: none, in tests. */

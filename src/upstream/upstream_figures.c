@@ -19,6 +19,8 @@ static const struct figure upstream_figures_rows[] = {
               "Servers, with those that are disabled or have weight 0."),
     FIGURE_OF(struct upstream_figures_view, GAUGE, NUMBER, panic,
               "1 while all servers are used, fit or not."),
+    FIGURE_LIVE(struct upstream, COUNTER, NUMBER, group.n_moves, "in_use_changes",
+                "Times that other servers came into use."),
     FIGURE_LIVE(struct upstream, COUNTER, NUMBER, late_checks, "late_checks",
                 "Health checks that began late."),
     FIGURE_LIVE(struct upstream, COUNTER, NUMBER, retry_budget.retries, "retries",
@@ -81,6 +83,7 @@ static const struct figure_table upstream_figures_server_table = {
 
 struct upstream_figures_line_view {
     const char *address;
+    bool in_use;
     int64_t state_age_ns;
     const char *down_reason;
 };
@@ -96,6 +99,8 @@ static const struct figure upstream_figures_line_rows[] = {
                 "1 for a backup, which is used only without other servers."),
     FIGURE_LIVE(struct upstream_server, GAUGE, NUMBER, endpoint.level, "priority",
                 "Priority; servers of the lowest are used first."),
+    FIGURE_OF(struct upstream_figures_line_view, GAUGE, NUMBER, in_use,
+              "1 for a server in use: new sessions are sent to it."),
     FIGURE_MS_OF(struct upstream_figures_line_view, GAUGE, state_age, 0,
                  "Time since the server became usable or unusable, or was disabled or enabled."),
     FIGURE_OF(struct upstream_figures_line_view, TEXT, NUMBER, down_reason,
@@ -155,6 +160,7 @@ void upstream_figures_server(const struct upstream *up, struct upstream_server *
                                                       .connections = load & ENDPOINT_COUNT_MASK};
     const struct upstream_figures_line_view line = {
         .address = server->address_text,
+        .in_use = upstream_in_use_is(server),
         .state_age_ns =
             clock_now_ns() - atomic_load_explicit(&e->changed_at_ns, memory_order_relaxed),
         .down_reason = upstream_figures_why(server, load, why)};

@@ -11,6 +11,9 @@
 #include "check/checker.h"
 #include "upstream/upstream_internal.h"
 
+/* Of a server, with failback = no. */
+#define UPSTREAM_STATE_IN_USE " in_use=yes"
+
 enum upstream_state_health {
     UPSTREAM_STATE_UNKNOWN,
     UPSTREAM_STATE_UP,         /* not checked yet, or not at all */
@@ -23,6 +26,7 @@ struct upstream_state_told {
     enum upstream_state_health health;
     struct ejection_past ejected; /* all 0: it was not ejected */
     int64_t changed_at_ns;        /* 0: not told */
+    bool is_in_use;
 };
 
 /* State of an unresolved server. */
@@ -83,7 +87,7 @@ void upstream_state_close(struct upstream_state *st)
 }
 
 static void upstream_state_write_server(struct upstream *up, struct upstream_server *server,
-                                        FILE *f)
+                                        bool stays, FILE *f)
 {
     bool down = (endpoint_load(&server->endpoint) & ENDPOINT_DOWN) != 0;
     bool checked = atomic_load_explicit(&server->endpoint.is_checked, memory_order_relaxed);
@@ -96,6 +100,8 @@ static void upstream_state_write_server(struct upstream *up, struct upstream_ser
         fprintf(f, " ejected=%" PRId64 ",%u", ejected.returns_at_ns, ejected.times);
     fprintf(f, " since=%" PRId64,
             atomic_load_explicit(&server->endpoint.changed_at_ns, memory_order_relaxed));
+    if (stays && upstream_in_use_is(server))
+        fputs(UPSTREAM_STATE_IN_USE, f);
     upstream_state_server_set(&set, server);
     counters_set_write(&set, f);
     fputc('\n', f);
@@ -111,7 +117,7 @@ void upstream_state_write(struct upstream *up, FILE *f)
     counters_set_write(&set, f);
     fputc('\n', f);
     for (unsigned i = 0; i < servers->n; i++)
-        upstream_state_write_server(up, servers->servers[i], f);
+        upstream_state_write_server(up, servers->servers[i], balancer_stays(servers->balancer), f);
     membership_release_set(servers);
 }
 
@@ -141,6 +147,7 @@ static struct upstream_state_told upstream_state_told_of(const char *text)
     if (sscanf(text, "down=%*s since=%" SCNd64, &since) == 1 ||
         sscanf(text, "down=%*s ejected=%*s since=%" SCNd64, &since) == 1)
         told.changed_at_ns = since;
+    told.is_in_use = strstr(text, UPSTREAM_STATE_IN_USE) != NULL;
     return told;
 }
 
@@ -167,15 +174,19 @@ static void upstream_state_use_flags(struct upstream *up, struct upstream_server
         atomic_store_explicit(&server->endpoint.is_checked, true, memory_order_relaxed);
 }
 
-/* The other process has counted how often it went down, and knows since when. */
+/* The other process has counted how often it went down or others came into use. */
 static void upstream_state_use_health(struct upstream *up, struct upstream_server *server,
                                       const struct upstream_state_told *told)
 {
     struct endpoint *e = &server->endpoint;
     uint64_t downs = atomic_load_explicit(&e->downs, memory_order_relaxed);
+    uint64_t n_moves = atomic_load_explicit(&up->group.n_moves, memory_order_relaxed);
 
     upstream_state_use_flags(up, server, told);
+    if (told->is_in_use)
+        upstream_in_use_continue(up, server);
     atomic_store_explicit(&e->downs, downs, memory_order_relaxed);
+    atomic_store_explicit(&up->group.n_moves, n_moves, memory_order_relaxed);
     if (told->changed_at_ns > 0 && told->changed_at_ns <= clock_now_ns())
         atomic_store_explicit(&e->changed_at_ns, told->changed_at_ns, memory_order_relaxed);
 }

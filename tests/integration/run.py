@@ -38,7 +38,8 @@ from pathlib import Path
 from support.case import CASES, Context, Options, Skipped, missing_programs
 
 ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "broken", "proxy", "splice", "upstream", "checks",
-         "down", "balance", "balance_hash", "ejection", "retry", "waiting", "waiting_ends", "spare", "spare_limits",
+         "down", "failback", "balance", "balance_hash", "ejection", "retry", "waiting", "waiting_ends", "spare",
+         "spare_limits",
          "names", "names_addresses", "moves", "zones", "sockets", "programs", "timeouts", "ends", "reasons", "limits",
          "limits_clients", "bandwidth", "overload", "access", "proxyproto", "proxyproto_servers", "proxyproto_trust",
          "route", "told", "pipeline", "faults", "mirror", "pause", "pause_servers", "stop", "reload",

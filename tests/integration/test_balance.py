@@ -244,6 +244,7 @@ def all_without_clients(t):
     {"line": "slow_start = 2h", "says": "1h"},
     {"line": "server_closed_timeout = 50ms", "says": "0, or 100ms to 365d"},
     {"line": "backup_when_full = maybe", "says": "yes or no"},
+    {"line": "failback = later", "says": "yes or no"},
     {"line": "queue_abandoned = close", "says": "drop or keep"},
     {"line": "check = http", "says": "off, tcp or tls"},
     {"line": "check_interval = 5ms", "says": "10ms to 1h"},

@@ -12,7 +12,7 @@
 #include "support/sockets.h"
 #include "base/clock.h"
 #include "support/suite.h"
-#include "upstream/upstream.h"
+#include "upstream/upstream_internal.h"
 
 #define LINES 3
 
@@ -169,6 +169,56 @@ TEST(upstream_state, time_and_number_of_downs_of_a_server_continue)
     ck_assert_int_eq(atomic_load(&find("name@127.0.0.1:1001")->endpoint.changed_at_ns), 24);
     ck_assert_uint_eq(atomic_load(&find("a")->endpoint.downs), 2);
     ck_assert_uint_eq(atomic_load(&find("name@127.0.0.1:1001")->endpoint.downs), 5);
+}
+
+static void stay_with_one(void)
+{
+    conf.failback = UPSTREAM_FAILBACK_NO;
+    conf.balance = BALANCER_FIRST;
+    open_group();
+}
+
+TEST(upstream_state, state_tells_the_server_in_use)
+{
+    stay_with_one();
+    (void)endpoint_set_flag(&find("a")->endpoint, ENDPOINT_DOWN);
+    (void)endpoint_clear_flag(&find("a")->endpoint, ENDPOINT_DOWN);
+    ck_assert_str_eq(write_text(), "upstream back in_use_changes=1\n"
+                                   "server back/a down=no since=7\n"
+                                   "server back/b down=no since=7 in_use=yes\n");
+}
+
+TEST(upstream_state, server_in_use_continues_and_counts_no_change)
+{
+    struct counters_report changes = {.text = " in_use_changes=3"};
+
+    stay_with_one();
+    upstream_state_continue(upstream, &changes);
+    continue_server("a", "down=no since=7 sessions_total=5", NULL);
+    continue_server("b", "down=no since=7 in_use=yes sessions_total=5", NULL);
+    ck_assert(upstream_in_use_is(find("b")) && !upstream_in_use_is(find("a")));
+    (void)endpoint_set_flag(&find("a")->endpoint, ENDPOINT_DOWN);
+    (void)endpoint_clear_flag(&find("a")->endpoint, ENDPOINT_DOWN);
+    ck_assert(upstream_in_use_is(find("b")));
+    ck_assert_uint_eq(atomic_load(&upstream->group.n_moves), 3);
+}
+
+TEST(upstream_state, server_in_use_continues_when_its_name_is_resolved)
+{
+    stay_with_one();
+    continue_server("a", "down=no since=7", NULL);
+    continue_server("name@127.0.0.1:1001", "down=no since=7 in_use=yes", NULL);
+    look_up();
+    ck_assert(upstream_in_use_is(find("name@127.0.0.1:1001")) && !upstream_in_use_is(find("a")));
+}
+
+/* As the configuration of this process says. */
+TEST(upstream_state, server_in_use_is_not_kept_with_failback)
+{
+    open_group();
+    lines[0].weight = 1;
+    continue_server("b", "down=no since=7 in_use=yes", NULL);
+    ck_assert(upstream_in_use_is(find("a")));
 }
 
 TEST(upstream_state, change_time_in_the_future_is_ignored)
