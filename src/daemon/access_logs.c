@@ -166,22 +166,6 @@ int access_logs_create(struct access_logs **out, const struct privileges *user)
     return 0;
 }
 
-struct access_log *access_logs_find(void *cookie, const char *where)
-{
-    struct access_logs *logs = cookie;
-    struct access_log *found = NULL;
-
-    lock_take(&logs->lock);
-    list_for_each (node, &logs->entries) {
-        const struct access_logs_entry *entry = LIST_ENTRY(node, struct access_logs_entry, link);
-
-        if (entry->wanted && strcmp(entry->where, where) == 0)
-            found = entry->log;
-    }
-    lock_release(&logs->lock);
-    return found;
-}
-
 static struct access_logs_entry *access_logs_change_entry(const struct access_logs_change *change,
                                                           const char *where)
 {

@@ -47,7 +47,7 @@ int access_logs_prepare(struct access_logs *logs, const struct server_conf *conf
 /*
  * access_logs_change_find(change, where):
  * Find the log for `access_log = ${where}` of the new configuration; NULL: off. Implements
- * server_reload.access_log.
+ * server_events.access_log and server_reload.access_log.
  *
  * Thread: any, before commit or cancel
  */
@@ -70,13 +70,6 @@ void access_logs_commit(struct access_logs_change *change);
  * Owns:   frees ${change}
  */
 void access_logs_cancel(struct access_logs_change *change);
-
-/*
- * access_logs_find(logs, where):
- * Find the configured log for `access_log = ${where}`; NULL: off. Implements
- * server_events.access_log.
- */
-struct access_log *access_logs_find(void *logs, const char *where);
 
 /*
  * access_logs_fd(logs):

@@ -116,11 +116,9 @@ struct admin *admin_desk_admin(const struct admin_desk *desk)
     return desk->admin;
 }
 
-void admin_desk_changed(void *cookie, const struct config *now)
+void admin_desk_configure(const struct admin_desk *desk, const struct admin_conf *conf)
 {
-    const struct admin_desk *desk = cookie;
-
-    admin_configure(desk->admin, &now->admin);
+    admin_configure(desk->admin, conf);
 }
 
 static void admin_desk_publish(struct admin_desk *desk)

@@ -14,7 +14,6 @@
 
 struct access_logs;
 struct admin_desk;
-struct config;
 struct reload;
 struct upgrade;
 
@@ -40,13 +39,8 @@ int admin_desk_create(struct admin_desk **out, const struct admin_conf *conf, st
 /* admin_desk_admin(desk): the admin interface; NULL: none is configured. Thread: main */
 struct admin *admin_desk_admin(const struct admin_desk *desk);
 
-/*
- * admin_desk_changed(desk, now):
- * Apply the admin settings of ${now}, now in use. Implements reload_conf.changed.
- *
- * Thread: main
- */
-void admin_desk_changed(void *desk, const struct config *now);
+/* admin_desk_configure(desk, conf): use the settings of ${conf}, now in use. Thread: main */
+void admin_desk_configure(const struct admin_desk *desk, const struct admin_conf *conf);
 
 /*
  * admin_desk_open(desk, conf):

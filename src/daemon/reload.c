@@ -13,7 +13,6 @@
 #include "base/text_stream.h"
 #include "config/config.h"
 #include "config/config_compare.h"
-#include "daemon/access_logs.h"
 #include "daemon/notify.h"
 #include "engine/task.h"
 #include "server/server.h"
@@ -35,7 +34,7 @@ static int reload_load(struct reload *r)
 
     if (!problems)
         return -ENOMEM;
-    rc = config_reload(&r->next, r->conf.path, r->running, problems);
+    rc = config_reload(&r->next, r->process->config_path, r->running, problems);
     if (text_stream_close(problems, &r->problems) < 0 && rc == 0)
         rc = -ENOMEM;
     return rc;
@@ -70,14 +69,14 @@ static void reload_applied(void *cookie, int rc)
     reload_wake(r);
 }
 
-int reload_create(struct reload **out, const struct reload_conf *conf, struct config *running)
+int reload_create(struct reload **out, struct process *p, struct config *running)
 {
     struct reload *r = calloc(1, sizeof(*r));
     int rc;
 
     if (!r)
         return -ENOMEM;
-    r->conf = *conf;
+    r->process = p;
     r->load.type = &reload_load_type;
     r->step_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (r->step_fd < 0) {
@@ -196,7 +195,7 @@ void reload_start(struct reload *r, const struct reload_request *request)
         notify_reloading("Reloading");
         r->refused = false;
     }
-    rc = server_submit_slow(r->conf.server, &r->load);
+    rc = server_submit_slow(r->process->server, &r->load);
     if (rc < 0) {
         reload_fail(r, reload_why(rc));
         return;
@@ -231,67 +230,11 @@ static void reload_log_changes(const struct reload *r)
         log_notice("reload: %s", config_compare_text(&text, &r->changes->list[i]));
 }
 
-static void reload_apply(struct reload *r)
-{
-    struct server_reload apply = {.conf = &r->next->server,
-                                  .access_log = access_logs_change_find,
-                                  .drain_timeout_ns = r->next->process.drain_timeout_ns,
-                                  .why = r->why,
-                                  .done = reload_applied,
-                                  .cookie = r};
-    int rc = access_logs_prepare(r->conf.access_logs, &r->next->server,
-                                 r->next->process.access_log_buffer_bytes, &r->access_logs);
-
-    if (rc < 0) {
-        reload_fail(r, "an access log cannot be opened");
-        return;
-    }
-    apply.access_cookie = r->access_logs;
-    r->state = RELOAD_APPLYING;
-    r->rc = -ECANCELED; /* if the server stops, done() is not called */
-    r->why[0] = '\0';
-    rc = server_reload(r->conf.server, &apply);
-    if (rc == 0)
-        return;
-    access_logs_cancel(r->access_logs);
-    reload_fail(r, reload_why(rc));
-}
-
 void reload_forget_confirmed(struct reload *r)
 {
     config_free(r->confirmed);
     r->confirmed = NULL;
     r->confirm_by_ns = CLOCK_NEVER;
-}
-
-static void reload_loaded(struct reload *r)
-{
-    int rc = r->given_up ? -ECANCELED : r->rc;
-
-    if (rc == 0)
-        rc = config_compare_create(&r->changes, r->running, r->next);
-    if (rc == 0 && r->request.dry_run) {
-        reload_answer_changes(r);
-        reload_end(r);
-        return;
-    }
-    if (rc == 0 && r->changes->n > 0) {
-        reload_log_lines(LOG_LEVEL_WARNING, r->problems); /* only warnings */
-        reload_apply(r);
-        return;
-    }
-    if (rc == 0) {
-        log_notice("reload: nothing has changed in %s%s", r->conf.path,
-                   r->confirmed ? "; its last change is confirmed" : "");
-        reload_forget_confirmed(r);
-        r->n_done++;
-        reload_answer_changes(r);
-        reload_end(r);
-        return;
-    }
-    if (r->problems && !r->request.dry_run)
-        reload_log_lines(LOG_LEVEL_ERROR, r->problems);
-    reload_fail(r, rc == -EINVAL ? "the configuration is not valid" : reload_why(rc));
 }
 
 /* Keep the previous configuration (r->next) until the new one is confirmed. */
@@ -316,23 +259,21 @@ static void reload_expect_confirmation(struct reload *r)
     r->is_retry = false;
 }
 
-static void reload_finish(struct reload *r)
+/* ${rc}: result of the change; -EINPROGRESS: it goes on. */
+static void reload_finish(struct reload *r, int rc)
 {
     struct config *before = r->running;
 
-    if (r->rc < 0) {
-        access_logs_cancel(r->access_logs);
-        reload_fail(r, r->why[0] != '\0' ? r->why : reload_why(r->rc));
+    if (rc == -EINPROGRESS)
+        return;
+    if (rc < 0) {
+        reload_fail(r, r->change.why[0] != '\0' ? r->change.why : reload_why(rc));
         return;
     }
-    access_logs_commit(r->access_logs);
-    if (r->conf.changed)
-        r->conf.changed(r->conf.cookie, r->next);
-    log_set_level(r->next->process.log_level);
     reload_log_changes(r);
     log_notice("reload: done%s; changes: %zu, open sessions: %u",
                r->returning ? ": the previous configuration is restored" : "", r->changes->n,
-               server_sessions(r->conf.server));
+               server_sessions(r->process->server));
     r->n_done++;
     r->n_reverted += r->returning;
     reload_answer_changes(r);
@@ -340,6 +281,53 @@ static void reload_finish(struct reload *r)
     r->next = before;
     reload_expect_confirmation(r);
     reload_end(r);
+}
+
+static void reload_apply(struct reload *r)
+{
+    r->state = RELOAD_APPLYING;
+    r->rc = -ECANCELED; /* if the server stops, done() is not called */
+    r->change = (struct process_change){.process = r->process,
+                                        .phase = PROCESS_RELOADS,
+                                        .next = r->next,
+                                        .done = reload_applied,
+                                        .cookie = r};
+    reload_finish(r, process_change_begin(&r->change));
+}
+
+static void reload_go_on(struct reload *r)
+{
+    reload_finish(r, process_change_go_on(&r->change, r->rc));
+}
+
+static void reload_loaded(struct reload *r)
+{
+    int rc = r->given_up ? -ECANCELED : r->rc;
+
+    if (rc == 0)
+        rc = config_compare_create(&r->changes, r->running, r->next);
+    if (rc == 0 && r->request.dry_run) {
+        reload_answer_changes(r);
+        reload_end(r);
+        return;
+    }
+    if (rc == 0 && r->changes->n > 0) {
+        reload_log_lines(LOG_LEVEL_WARNING, r->problems); /* only warnings */
+        reload_apply(r);
+        return;
+    }
+    if (rc == 0) {
+        log_notice("reload: nothing has changed in %s%s", r->process->config_path,
+                   r->confirmed ? "; its last change is confirmed" : "");
+        reload_forget_confirmed(r);
+        r->n_done++;
+        reload_answer_changes(r);
+        reload_end(r);
+        return;
+    }
+    if (r->problems && !r->request.dry_run)
+        reload_log_lines(LOG_LEVEL_ERROR, r->problems);
+    reload_fail(r, rc == -EINVAL ? "the configuration is not valid" : reload_why(rc));
 }
 
 int64_t reload_due_at_ns(const struct reload *r)
@@ -379,7 +367,7 @@ void reload_step(struct reload *r)
         return;
     switch (r->state) {
     case RELOAD_LOADING: reload_loaded(r); break;
-    case RELOAD_APPLYING: reload_finish(r); break;
+    case RELOAD_APPLYING: reload_go_on(r); break;
     case RELOAD_IDLE: break;
     }
 }
@@ -389,7 +377,7 @@ void reload_give_up(struct reload *r)
     r->again = false;
     r->given_up = true;
     if (r->state == RELOAD_APPLYING)
-        server_reload_give_up(r->conf.server);
+        server_reload_give_up(r->process->server);
 }
 
 struct config *reload_destroy(struct reload *r)
@@ -400,7 +388,7 @@ struct config *reload_destroy(struct reload *r)
         return NULL;
     r->again = false;
     if (r->state == RELOAD_APPLYING)
-        reload_finish(r);
+        reload_go_on(r);
     running = r->running;
     config_free(r->next); /* a configuration loaded while the server was stopping */
     config_free(r->confirmed);

@@ -16,20 +16,9 @@
 
 #include "base/must.h"
 
-struct access_logs;
 struct config;
-struct privileges;
+struct process;
 struct reload;
-struct server;
-
-struct reload_conf {
-    const char *path;
-    struct server *server; /* started */
-    struct access_logs *access_logs;
-    /* Called when ${now} is in use, after a reload or a restore. May be NULL. */
-    void (*changed)(void *cookie, const struct config *now);
-    void *cookie;
-};
 
 #define RELOAD_CONFIRM_AS_CONFIGURED (-1)
 
@@ -54,15 +43,14 @@ struct reload_status {
 };
 
 /*
- * reload_create(out, conf, running):
- * Create the state for a server that runs with ${running}.
+ * reload_create(out, p, running):
+ * Create the state for ${p}, which runs with ${running}.
  *
  * Thread: main
- * Owns:   on 0 ${out} owns ${running}; what ${conf} points at must outlive ${out}
+ * Owns:   on 0 ${out} owns ${running}; ${p} must outlive ${out}
  * Errors: 0; -ENOMEM, -EMFILE, -ENFILE
  */
-int reload_create(struct reload **out, const struct reload_conf *conf,
-                  struct config *running) NODISCARD;
+int reload_create(struct reload **out, struct process *p, struct config *running) NODISCARD;
 
 /*
  * reload_running(r):

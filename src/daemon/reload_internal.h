@@ -4,17 +4,16 @@
 #ifndef DAEMON_RELOAD_INTERNAL_H
 #define DAEMON_RELOAD_INTERNAL_H
 
+#include "daemon/process_change.h"
 #include "daemon/reload.h"
 #include "engine/task.h"
-#include "listen/listeners.h"
 
-struct access_logs_change;
 struct config_compare;
 
 enum reload_state { RELOAD_IDLE, RELOAD_LOADING, RELOAD_APPLYING };
 
 struct reload {
-    struct reload_conf conf;
+    struct process *process;
     struct config *running;
     enum reload_state state;
     bool again; /* another reload was requested during this one */
@@ -30,16 +29,14 @@ struct reload {
     int step_fd;
     struct task load;
     /*
-     * Executor or control loop write `rc` to `problems_len`, then `step_fd`; main reads them
-     * afterwards.
+     * Executor or control loop write `rc` to `change`, then `step_fd`; main reads them afterwards.
      */
     int rc;
-    char why[LISTENERS_WHY_BYTES]; /* what is wrong with a listener; "": nothing */
     struct config *next;
     char *problems; /* errors and warnings of config_reload() */
     size_t problems_len;
+    struct process_change change;
     struct config_compare *changes;
-    struct access_logs_change *access_logs;
 };
 
 /* The request of SIGHUP, without done(). */

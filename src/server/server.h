@@ -27,8 +27,8 @@ struct server_events {
     void (*drained)(void *cookie);
     void *cookie;
     /*
-     * Returns the log at ${where} (listener_access_log_conf.where), NULL for "off". A NULL
-     * function: no access logs.
+     * For server_create(): returns the log at ${where} (listener_access_log_conf.where), NULL for
+     * "off". A NULL function: no access logs.
      */
     struct access_log *(*access_log)(void *access_cookie, const char *where);
     void *access_cookie;

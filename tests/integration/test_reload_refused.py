@@ -1,10 +1,12 @@
 """reload: a file that is wrong or cannot be applied changes nothing."""
 
+import os
 import signal
 import time
 
-from support import net
+from support import admin, net
 from support.case import check, check_equal, test
+from test_reload import refused
 
 THEME = "reload"
 
@@ -141,6 +143,30 @@ def log_cannot_be_opened(t):
         lines = daemon.reload(echo(address, "access_log = /nowhere/access.log"), "refused")
         check(any("/nowhere/access.log" in line for line in lines), f"not named: {lines}")
         same_as_before(daemon, address, fds)
+
+
+@test(each={"part": ["access_log", "certificate", "upstream", "listener"]})
+def no_part_changes_alone(t, part):
+    """when a part, such as {part}, cannot change, no other part changes: log level, admin interface, access log, listener"""
+    address, door, new_address, taken = t.address(), t.path("admin.sock"), t.address(), t.address()
+    first, second = t.path("first.log"), t.path("second.log")
+    cannot = {"access_log": echo(t.address(), "access_log = /nowhere/access.log", name="bad"),
+              "certificate": f"[tls bad]\ncertificate = {t.write('empty.pem', '')}\n" +
+                             echo(t.address(), "tls = bad", name="bad"),
+              "upstream": f"[upstream bad]\nresolve_required = yes\nserver.a = nowhere.invalid:7\n"
+                          f"[listen bad]\naddress = {t.address()}\nservice = proxy\nupstream = bad\n",
+              "listener": echo(taken, name="bad")}[part]
+    with t.daemon(admin.section(door) + echo(address, f"access_log = {first}")) as daemon, net.listen(taken):
+        fds = daemon.fd_count()
+        daemon.reload("[reactord]\nlog_level = error\n" + admin.section(door, "write = no") +
+                      echo(address, f"access_log = {second}") + echo(new_address, name="new") + cannot, "refused")
+        same_as_before(daemon, address, fds)
+        check(refused(new_address), "the new listener listens")
+        check(admin.post(door, "/v1/reload", {"dry_run": True}).status != 403, "actions are not allowed")
+        daemon.send_signal(signal.SIGUSR1)
+        t.eventually(lambda: daemon.log_lines("log: reopened"), "the log level stays")
+        t.eventually(lambda: os.path.getsize(first) > 0, "the session is in the access log")
+        check(not os.path.exists(second) or os.path.getsize(second) == 0, "the new access log is used")
 
 
 @test()

@@ -65,10 +65,30 @@ static int prepare(void)
     return access_logs_prepare(logs, &conf, BUFFER_BYTES, &change);
 }
 
-static void open_logs(void)
+static struct access_log *open_logs(void)
 {
+    struct access_log *al;
+
     ck_assert_int_eq(prepare(), 0);
+    al = access_logs_change_find(change, first);
     access_logs_commit(change);
+    return al;
+}
+
+static struct access_log *find(const char *where)
+{
+    struct access_log *found;
+
+    ck_assert_int_eq(prepare(), 0);
+    found = access_logs_change_find(change, where);
+    access_logs_cancel(change);
+    return found;
+}
+
+static unsigned configured(void)
+{
+    access_logs_figures(logs, figure_log()); /* metrics: only those that are configured */
+    return log_lines_with("stats access_log");
 }
 
 static void expect_file(const char *path, const char *wanted)
@@ -90,10 +110,9 @@ TEST(life, listeners_that_name_the_same_file_share_its_log)
     listeners[2].access_log.where = second;
     listeners[3].access_log.where = first;
     open_logs();
-    ck_assert_ptr_nonnull(access_logs_find(logs, first));
-    ck_assert_ptr_eq(access_logs_find(logs, first), access_logs_find(logs, strdupa(first)));
-    ck_assert_ptr_ne(access_logs_find(logs, first), access_logs_find(logs, second));
-    ck_assert_ptr_null(access_logs_find(logs, "off"));
+    ck_assert_ptr_nonnull(find(first));
+    ck_assert_ptr_eq(find(first), find(strdupa(first)));
+    ck_assert_ptr_ne(find(first), find(second));
     ck_assert_uint_eq(process_descriptors(), before + 3);
 }
 
@@ -113,8 +132,7 @@ TEST(life, reopened_log_continues_in_a_new_file_without_loss)
     struct stat st;
 
     listeners[0].access_log.where = first;
-    open_logs();
-    al = access_logs_find(logs, first);
+    al = open_logs();
     access_log_put(al, "one\n", 4);
     ck_assert_int_eq(rename(first, rotated), 0);
     UNTIL(stat(rotated, &st) == 0 && st.st_size == 4);
@@ -155,8 +173,7 @@ TEST(other, unchanged_log_is_the_same_object_with_its_counters)
     unsigned descriptors;
 
     listeners[0].access_log.where = first;
-    open_logs();
-    al = access_logs_find(logs, first);
+    al = open_logs();
     ck_assert_uint_eq(access_log_number(al), 1);
     descriptors = process_descriptors();
     listeners[0].access_log.where = "off";
@@ -165,7 +182,7 @@ TEST(other, unchanged_log_is_the_same_object_with_its_counters)
     ck_assert_ptr_eq(access_logs_change_find(change, first), al);
     ck_assert_ptr_null(access_logs_change_find(change, "off"));
     access_logs_commit(change);
-    ck_assert_ptr_eq(access_logs_find(logs, first), al);
+    ck_assert_ptr_eq(find(first), al);
     ck_assert_uint_eq(access_log_number(al), 2);
     ck_assert_uint_eq(process_descriptors(), descriptors);
     ck_assert(!readable(access_logs_fd(logs)));
@@ -180,9 +197,9 @@ TEST(other, new_log_is_found_only_by_its_change_before_the_commit)
     ck_assert_int_eq(prepare(), 0);
     al = access_logs_change_find(change, first);
     ck_assert_ptr_nonnull(al);
-    ck_assert_ptr_null(access_logs_find(logs, first));
+    ck_assert_uint_eq(configured(), 0);
     access_logs_commit(change);
-    ck_assert_ptr_eq(access_logs_find(logs, first), al);
+    ck_assert_ptr_eq(find(first), al);
     access_log_put(al, "one\n", 4);
     ck_assert_int_eq(access_logs_finish(logs), 0);
     expect_file(first, "one\n");
@@ -193,15 +210,14 @@ TEST(other, cancelled_change_closes_only_what_it_opened)
     struct access_log *al;
 
     listeners[0].access_log.where = first;
-    open_logs();
-    al = access_logs_find(logs, first);
+    al = open_logs();
     listeners[1].access_log.where = second;
     ck_assert_int_eq(prepare(), 0);
     ck_assert_uint_eq(process_descriptors(), before + 3);
     access_logs_cancel(change);
     access_logs_cancel(NULL);
     ck_assert_uint_eq(process_descriptors(), before + 2);
-    ck_assert_ptr_eq(access_logs_find(logs, first), al);
+    ck_assert_ptr_eq(find(first), al);
     ck_assert(!access_log_used(al));
 }
 
@@ -213,7 +229,7 @@ TEST(other, change_with_a_log_that_cannot_be_opened_changes_nothing)
     listeners[1].access_log.where = "/nonexistent/x.log";
     ck_assert_int_eq(prepare(), -ENOENT);
     ck_assert_uint_eq(process_descriptors(), before + 2);
-    ck_assert_ptr_nonnull(access_logs_find(logs, first));
+    ck_assert_uint_eq(configured(), 1);
     ck_assert_int_eq(access_logs_close_unused(logs), CLOCK_NEVER);
     ck_assert_uint_eq(process_descriptors(), before + 2);
 }
@@ -223,18 +239,15 @@ TEST(other, log_is_closed_after_its_last_user_with_all_lines_written)
     struct access_log *al;
 
     listeners[0].access_log.where = first;
-    open_logs();
-    al = access_log_hold(access_logs_find(logs, first));
+    al = access_log_hold(open_logs());
     listeners[0].access_log.where = "off";
     open_logs();
     ck_assert(readable(access_logs_fd(logs)));
-    ck_assert_ptr_null(access_logs_find(logs, first));
+    ck_assert_uint_eq(configured(), 0);
     ck_assert_int_lt(access_logs_close_unused(logs), CLOCK_NEVER);
     ck_assert(!readable(access_logs_fd(logs)));
     access_log_put(al, "one\n", 4);
     access_log_put(al, "two\n", 4);
-    access_logs_figures(logs, figure_log()); /* metrics: only those that are configured */
-    ck_assert_uint_eq(log_lines_with("stats access_log"), 0);
     access_logs_log_stats(logs);
     EXPECT_LOG_LINES("stats access_log", 1);
     access_log_release(al);
@@ -249,8 +262,7 @@ TEST(other, log_configured_again_before_it_is_closed_stays_open)
     struct access_log *al;
 
     listeners[0].access_log.where = first;
-    open_logs();
-    al = access_log_hold(access_logs_find(logs, first));
+    al = access_log_hold(open_logs());
     listeners[0].access_log.where = "off";
     open_logs();
     ck_assert_int_lt(access_logs_close_unused(logs), CLOCK_NEVER);
@@ -259,7 +271,7 @@ TEST(other, log_configured_again_before_it_is_closed_stays_open)
     access_log_release(al);
     ck_assert_int_lt(access_logs_close_unused(logs), CLOCK_NEVER);
     access_logs_commit(change);
-    ck_assert_ptr_eq(access_logs_find(logs, first), al);
+    ck_assert_ptr_eq(find(first), al);
     ck_assert_int_eq(access_logs_close_unused(logs), CLOCK_NEVER);
 }
 
@@ -287,8 +299,7 @@ TEST(other, log_without_a_reader_is_closed_after_two_seconds)
     ck_assert_int_eq(mkfifo(first, 0600), 0);
     reader = open(first, O_RDONLY | O_NONBLOCK);
     listeners[0].access_log.where = first;
-    open_logs();
-    al = access_logs_find(logs, first);
+    al = open_logs();
     put_lines(al, line, 2500); /* pipe and writer have space for 64 kilobytes each */
     UNTIL(unread_bytes(reader) > 0);
     listeners[0].access_log.where = "off";
@@ -307,8 +318,7 @@ TEST(other, buffer_size_is_configurable)
     struct access_log *al;
 
     listeners[0].access_log.where = first;
-    open_logs();
-    al = access_logs_find(logs, first);
+    al = open_logs();
     ck_assert_int_eq(access_logs_prepare(logs, &conf, 2 << 20, &change), 0);
     access_logs_commit(change);
     for (unsigned i = 0; i < 500; i++)
@@ -375,7 +385,7 @@ TEST(other, failed_allocation_leaks_nothing)
     ck_assert_uint_eq(log_lines_with("cannot be opened: Cannot allocate memory"),
                       n - 2); /* without memory for the change, or the entry, no log is named */
     ck_assert_uint_eq(process_descriptors(), before + 2);
-    ck_assert(!access_log_used(access_logs_find(logs, first)));
+    ck_assert(!access_log_used(find(first)));
 }
 
 /* ---- formats ---- */
