@@ -28,15 +28,14 @@ static void config_build_list_word(char *list, size_t size, const char *word)
 static const char *config_build_list_keys(enum option_section section, struct arena *arena)
 {
     size_t size = 1;
-    unsigned n;
-    const struct option *table = option_table(section, &n);
+    const struct option *o;
     char *list;
 
-    for (unsigned i = 0; i < n; i++)
-        size += strlen(table[i].key) + strlen(", ");
+    for (unsigned i = 0; (o = option_row(section, i)) != NULL; i++)
+        size += strlen(o->key) + strlen(", ");
     list = arena_alloc(arena, size, 1);
-    for (unsigned i = 0; list != NULL && i < n; i++)
-        config_build_list_word(list, size, table[i].key);
+    for (unsigned i = 0; list != NULL && (o = option_row(section, i)) != NULL; i++)
+        config_build_list_word(list, size, o->key);
     return list;
 }
 
@@ -199,17 +198,16 @@ static int config_build_attach(struct config *config, struct config_section *sec
 static int config_build_set_defaults(const struct config_section *section)
 {
     struct option_value v = {.conf = section->conf, .arena = section->arena};
-    unsigned n;
-    const struct option *table = option_table(section->kind, &n);
+    const struct option *o;
 
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; (o = option_row(section->kind, i)) != NULL; i++) {
         int rc;
 
-        if ((table[i].flags & OPTION_REQUIRED) != 0)
+        if ((o->flags & OPTION_REQUIRED) != 0)
             continue;
-        v.key = table[i].key;
-        v.text = table[i].fallback;
-        rc = option_set(&table[i], &v);
+        v.key = o->key;
+        v.text = o->fallback;
+        rc = option_set(o, &v);
         if (rc == -ENOMEM)
             return rc;
         MUST(rc == 0); /* all defaults are valid: tests/unit/config/test_option.c */
@@ -237,13 +235,14 @@ static void config_build_offer_key(struct diagnostics_suggestion *near, const st
     }
 }
 
-static const char *config_build_nearest_key(const struct option *table, unsigned n, const char *key)
+static const char *config_build_nearest_key(enum option_section section, const char *key)
 {
     struct diagnostics_suggestion near;
+    const struct option *o;
 
     diagnostics_suggest(&near, key);
-    for (unsigned i = 0; i < n; i++)
-        config_build_offer_key(&near, &table[i], key);
+    for (unsigned i = 0; (o = option_row(section, i)) != NULL; i++)
+        config_build_offer_key(&near, o, key);
     return near.best;
 }
 
@@ -253,9 +252,8 @@ static int config_build_refuse_key(const struct config_section *section,
     const char *name = section->source->name, *key = entry->key, *keys;
     struct foreign_words_hint hint;
     char there[TITLES_BYTES] = "";
-    unsigned n, n_words;
-    const struct option *table = option_table(section->kind, &n);
-    const char *near = config_build_nearest_key(table, n, key);
+    unsigned n_words;
+    const char *near = config_build_nearest_key(section->kind, key);
     const char *foreign = foreign_lines_find(key, &n_words);
 
     for (unsigned other = 0; other < OPTION_SECTIONS; other++) {

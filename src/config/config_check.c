@@ -39,12 +39,9 @@ static bool config_check_has(const struct config_section *section, const struct 
 static void config_check_required(const struct config_check *c,
                                   const struct config_section *section)
 {
-    unsigned n;
-    const struct option *table = option_table(section->kind, &n);
+    const struct option *o;
 
-    for (unsigned i = 0; i < n; i++) {
-        const struct option *o = &table[i];
-
+    for (unsigned i = 0; (o = option_row(section->kind, i)) != NULL; i++) {
         if ((o->flags & OPTION_REQUIRED) == 0 || config_check_has(section, o))
             continue;
         diagnostics_add(c->diagnostics, section->source->line, "[%s] %s: is missing: %s (%s)",

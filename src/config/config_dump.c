@@ -63,13 +63,12 @@ int config_dump(const struct config *config, FILE *out)
     const struct config_memory *m = config->memory;
     for (unsigned i = 0; i < m->n_sections; i++) {
         const struct config_section *section = &m->sections[i];
-        unsigned n;
-        const struct option *table = option_table(section->kind, &n);
+        const struct option *o;
 
         fprintf(out, "%s[%s%s%s]\n", i > 0 ? "\n" : "", option_section_name(section->kind),
                 section->name ? " " : "", section->name ? section->name : "");
-        for (unsigned j = 0; j < n; j++)
-            config_dump_write_option(out, &table[j], section);
+        for (unsigned j = 0; (o = option_row(section->kind, j)) != NULL; j++)
+            config_dump_write_option(out, o, section);
     }
     return fflush(out) != 0 || ferror(out) ? -EIO : 0;
 }

@@ -5,7 +5,7 @@
 #include "config/config.h"
 #include "config/config_memory.h"
 #include "config/diagnostics.h"
-#include "handlers/fault_handler.h"
+#include "config/option_fault.h"
 #include "handlers/pipeline_template.h"
 #include "listen/listener.h"
 #include "upstream/upstream.h"
@@ -93,35 +93,6 @@ static void config_listen_check_pipeline(const struct config_section *section,
     config_listen_check_idle(section, conf, diagnostics);
 }
 
-static void config_listen_refuse(const struct config_section *section, const char *key,
-                                 const char *what, struct diagnostics *diagnostics)
-{
-    diagnostics_add(diagnostics, config_section_entry(section, key)->line, "[%s] %s: %s",
-                    section->source->name, key, what);
-}
-
-static void config_listen_check_faults(const struct config_section *section, bool allowed,
-                                       struct diagnostics *diagnostics)
-{
-    const struct fault_handler_conf *conf =
-        &((const struct listener_conf *)section->conf)->pipeline.fault;
-    const struct {
-        const char *key;
-        bool is_set;
-    } faults[] = {{"fault_delay", conf->delay_ns > 0},
-                  {"fault_jitter", conf->jitter_ns > 0},
-                  {"fault_rate", conf->rate > 0},
-                  {"fault_reset_after", conf->reset_after > 0},
-                  {"fault_drop", conf->drop > 0}};
-
-    for (size_t i = 0; !allowed && i < ARRAY_LEN(faults); i++)
-        if (faults[i].is_set)
-            config_listen_refuse(
-                section, faults[i].key,
-                "faults are not allowed (set allow_faults = yes in [reactord], for tests only)",
-                diagnostics);
-}
-
 static bool config_listen_is_ours(const struct server_conf *conf, const struct address *a)
 {
     for (unsigned i = 0; i < conf->n_listeners; i++)
@@ -189,6 +160,7 @@ void config_listen_check(const struct config *config, const struct config_sectio
                          struct diagnostics *diagnostics)
 {
     config_listen_check_pipeline(section, diagnostics);
-    config_listen_check_faults(section, config->process.allow_faults, diagnostics);
+    if (!config->process.allow_faults)
+        option_fault_refuse(section, diagnostics);
     config_listen_check_mirror(config, section, diagnostics);
 }

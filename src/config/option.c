@@ -7,27 +7,42 @@
 
 #include "config/option_internal.h"
 
+/* Most files that share the rows of a section. */
+#define OPTION_PARTS 3
+
 static const struct {
     const char *name;
     const char *title;
     bool named;
-    const struct option_rows *rows;
+    const struct option_rows *rows[OPTION_PARTS]; /* in order; NULL: no more */
 } sections[OPTION_SECTIONS] = {
-    [OPTION_REACTORD] = {"reactord", "[reactord]", false, &option_process_reactord},
-    [OPTION_BOSS] = {"boss", "[boss]", false, &option_process_boss},
-    [OPTION_WORKER] = {"worker", "[worker]", false, &option_process_worker},
-    [OPTION_EXECUTOR] = {"executor", "[executor]", false, &option_process_executor},
-    [OPTION_HANDSHAKE] = {"handshake", "[handshake]", false, &option_process_handshake},
-    [OPTION_ADMIN] = {"admin", "[admin]", false, &option_admin},
-    [OPTION_LISTEN] = {"listen", "[listen NAME]", true, &option_listen},
-    [OPTION_UPSTREAM] = {"upstream", "[upstream NAME]", true, &option_upstream},
-    [OPTION_TLS] = {"tls", "[tls NAME]", true, &option_tls},
+    [OPTION_REACTORD] = {"reactord", "[reactord]", false, {&option_process_reactord}},
+    [OPTION_BOSS] = {"boss", "[boss]", false, {&option_process_boss}},
+    [OPTION_WORKER] = {"worker", "[worker]", false, {&option_process_worker}},
+    [OPTION_EXECUTOR] = {"executor", "[executor]", false, {&option_process_executor}},
+    [OPTION_HANDSHAKE] = {"handshake", "[handshake]", false, {&option_process_handshake}},
+    [OPTION_ADMIN] = {"admin", "[admin]", false, {&option_admin}},
+    [OPTION_LISTEN] = {"listen",
+                       "[listen NAME]",
+                       true,
+                       {&option_listen, &option_fault, &option_listen_rest}},
+    [OPTION_UPSTREAM] = {"upstream",
+                         "[upstream NAME]",
+                         true,
+                         {&option_upstream, &option_spare, &option_upstream_rest}},
+    [OPTION_TLS] = {"tls", "[tls NAME]", true, {&option_tls}},
 };
 
-const struct option *option_table(enum option_section section, unsigned *n)
+const struct option *option_row(enum option_section section, unsigned i)
 {
-    *n = sections[section].rows->n;
-    return sections[section].rows->list;
+    for (unsigned p = 0; p < OPTION_PARTS && sections[section].rows[p]; p++) {
+        const struct option_rows *rows = sections[section].rows[p];
+
+        if (i < rows->n)
+            return &rows->list[i];
+        i -= rows->n;
+    }
+    return NULL;
 }
 
 static size_t option_family_len(const struct option *o)
@@ -50,13 +65,12 @@ const char *option_member(const struct option *o, const char *key)
 
 const struct option *option_find(enum option_section section, const char *key)
 {
-    const struct option_rows *rows = sections[section].rows;
+    const struct option *o;
 
-    for (unsigned i = 0; i < rows->n; i++) {
-        if (option_matches(&rows->list[i], key))
-            return &rows->list[i];
-    }
-    return NULL;
+    for (unsigned i = 0; (o = option_row(section, i)) != NULL; i++)
+        if (option_matches(o, key))
+            break;
+    return o;
 }
 
 const char *option_applies_text(enum option_applies applies)

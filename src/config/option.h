@@ -94,8 +94,8 @@ struct option_value {
     bool foreign;                       /* a problem is a word of another program */
 };
 
-/* option_table(section, n): return the ${n} rows of a section. */
-const struct option *option_table(enum option_section section, unsigned *n);
+/* option_row(section, i): return row ${i} of a section; NULL: it has no more. */
+const struct option *option_row(enum option_section section, unsigned i);
 
 /* option_find(section, key): return the row of ${key} or of its family, or NULL. */
 const struct option *option_find(enum option_section section, const char *key);

@@ -18,7 +18,11 @@ extern const struct option_rows option_process_executor;
 extern const struct option_rows option_process_handshake;
 extern const struct option_rows option_admin;
 extern const struct option_rows option_listen;
+extern const struct option_rows option_listen_rest;
+extern const struct option_rows option_fault; /* of [listen NAME] */
 extern const struct option_rows option_upstream;
+extern const struct option_rows option_upstream_rest;
+extern const struct option_rows option_spare; /* of [upstream NAME] */
 extern const struct option_rows option_tls;
 
 #endif

@@ -89,12 +89,6 @@ static const struct option_word tls_starts[] = {
     {NULL, 0},
 };
 
-static const struct option_word drops[] = {
-    {"reset", FAULT_DROP_RESET},
-    {"silence", FAULT_DROP_SILENCE},
-    {NULL, 0},
-};
-
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum frame_decoder_by) == sizeof(unsigned), "enum frame_decoder_by");
 _Static_assert(sizeof(enum frame_decoder_order) == sizeof(unsigned), "enum frame_decoder_order");
@@ -104,7 +98,6 @@ _Static_assert(sizeof(enum proxy_protocol_mode) == sizeof(unsigned), "enum proxy
 _Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
 _Static_assert(sizeof(enum listener_tls_start) == sizeof(unsigned), "enum listener_tls_start");
 _Static_assert(sizeof(enum admission_verdict) == sizeof(unsigned), "enum admission_verdict");
-_Static_assert(sizeof(enum fault_drop_as) == sizeof(unsigned), "enum fault_drop_as");
 _Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
 _Static_assert(sizeof(enum quota_over) == sizeof(unsigned), "enum quota_over");
 
@@ -279,35 +272,10 @@ static const struct option listen_rows[] = {
      "0 to 365d",
      "maximum time to end a connection after a timeout, a drain or a limit; 0: no limit",
      LISTEN(session.linger.max_ns), 0, 365 * NS_PER_DAY, NULL, NULL},
-    {"fault_delay", &option_kind_duration, 0, OPTION_NEW_CONNECTIONS, "0",
-     "0 to 60s", "fault injection: delay for bytes from the client",
-     LISTEN(pipeline.fault.delay_ns), 0, 60 * NS_PER_S, NULL, NULL},
-    {"fault_jitter", &option_kind_duration, 0, OPTION_NEW_CONNECTIONS, "0",
-     "0 to 60s", "fault injection: maximum additional delay, at random",
-     LISTEN(pipeline.fault.jitter_ns), 0, 60 * NS_PER_S, NULL, NULL},
-    {"fault_rate", &option_kind_size, 0, OPTION_NEW_CONNECTIONS, "0",
-     "0 to 1g", "fault injection: maximum bytes per second, for each direction; 0: no limit",
-     LISTEN(pipeline.fault.rate), 0, 1 << 30, NULL, NULL},
-    {"fault_reset_after", &option_kind_size, 0, OPTION_NEW_CONNECTIONS, "0",
-     "0 to 1g",
-     "fault injection: reset the connection after this many bytes of both directions; 0: never",
-     LISTEN(pipeline.fault.reset_after), 0, 1 << 30, NULL, NULL},
-    {"fault_drop", &option_kind_percent, 0, OPTION_NEW_CONNECTIONS, "0",
-     "0 to 100", "fault injection: percentage of disturbed connections to drop",
-     LISTEN(pipeline.fault.drop), 0, 100, NULL, NULL},
-    {"fault_drop_as", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "reset",
-     "reset or silence", "fault injection: how dropped clients are treated",
-     LISTEN(pipeline.fault.drop_as), 0, 0, drops, &option_need_fault},
-    {"fault_percent", &option_kind_percent, 0, OPTION_NEW_CONNECTIONS, "100",
-     "1 to 100", "fault injection: percentage of connections to disturb",
-     LISTEN(pipeline.fault.percent), 1, 100, NULL, &option_need_fault},
-    {"fault_clients", &option_proxy_trusted, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
-     "10.0.0.0/8, 192.0.2.1, 2001:db8::/32 or unix, comma-separated",
-     "fault injection: clients whose connections are disturbed; empty: all clients",
-     LISTEN(pipeline.fault.clients), 0, 0, NULL, &option_need_fault},
-    {"fault_seed", &option_kind_number, 0, OPTION_NEW_CONNECTIONS, "0",
-     "0 to 1000000000", "fault injection: seed of the random choices, to repeat a test; 0: none",
-     LISTEN(pipeline.fault.seed), 0, 1000000000, NULL, &option_need_fault},
+};
+
+/* Behind those of config/option_fault. */
+static const struct option rest_rows[] = {
     {"keepalive", &option_socket_keepalive, 0, OPTION_NEW_CONNECTIONS, "off",
      "off, or an idle time such as 60s, optionally with an interval and a count: 60s,10s,6",
      "TCP keepalive: idle time before the first probe, interval and number of probes",
@@ -382,3 +350,4 @@ static const struct option listen_rows[] = {
 /* clang-format on */
 
 const struct option_rows option_listen = {listen_rows, ARRAY_LEN(listen_rows)};
+const struct option_rows option_listen_rest = {rest_rows, ARRAY_LEN(rest_rows)};

@@ -6,7 +6,6 @@
 #include "config/config.h"
 #include "config/config_routes.h"
 #include "config/diagnostics.h"
-#include "handlers/fault_handler.h"
 #include "handlers/pipeline_template.h"
 #include "listen/listener.h"
 #include "net/address.h"
@@ -61,17 +60,6 @@ static bool option_need_by_any_length(const struct config_section *section)
 static bool option_need_by_delimiter(const struct config_section *section)
 {
     return option_need_frames_by(section, FRAME_DECODER_DELIMITER);
-}
-
-static bool option_need_has_fault(const struct config_section *section)
-{
-    static const char *const keys[] = {"fault_delay", "fault_jitter", "fault_rate",
-                                       "fault_reset_after", "fault_drop"};
-
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-        if (config_section_refused(section, keys[i]))
-            return true;
-    return fault_handler_wanted(&option_need_listener_conf(section)->pipeline.fault);
 }
 
 static bool option_need_has_access_log(const struct config_section *section)
@@ -144,11 +132,6 @@ static bool option_need_ejects(const struct config_section *section)
     return option_need_upstream_conf(section)->ejection.failures > 0;
 }
 
-static bool option_need_has_spares(const struct config_section *section)
-{
-    return option_need_upstream_conf(section)->spare.keep > 0;
-}
-
 static bool option_need_hashes(const struct config_section *section)
 {
     enum balancer_kind kind = option_need_upstream_conf(section)->balance;
@@ -179,14 +162,6 @@ static bool option_need_connects_with_tls(const struct config_section *section)
 static const struct tls_profile_conf *option_need_tls_conf(const struct config_section *section)
 {
     return &((const struct tls_conf *)section->conf)->profile;
-}
-
-static bool option_need_may_have_spares(const struct config_section *section)
-{
-    const struct upstream_conf *conf = option_need_upstream_conf(section);
-
-    return !conf->tls.name || conf->send_proxy.version == PROXY_HEADER_NONE ||
-           conf->spare.keep == 0;
 }
 
 static bool option_need_has_certificate(const struct config_section *section)
@@ -235,10 +210,6 @@ NEED(client_hello, option_need_passes_tls, NULL, "has no effect with tls (set ha
      &needs_routes);
 NEED(proxy_header, option_need_reads_proxy_header, "accept_proxy",
      "has no effect: no PROXY header is read (set accept_proxy = optional or required)", NULL);
-NEED(fault, option_need_has_fault, NULL,
-     "has no effect without a fault (set fault_delay, fault_jitter, fault_rate, fault_reset_after "
-     "or fault_drop)",
-     NULL);
 NEED(access_log, option_need_has_access_log, "access_log",
      "has no effect without an access log (set access_log)", NULL);
 NEED(client_tls, option_need_listens_with_tls, "tls", NO_TLS, NULL);
@@ -250,15 +221,9 @@ NEED(checks, option_need_has_checks, "check",
      "has no effect without health checks (set check = tcp)", NULL);
 NEED(check_tls, option_need_checks_with_tls, "check_tls",
      "has no effect without TLS in checks (set check_tls)", &option_need_checks);
-NEED(spares, option_need_has_spares, "spare", "has no effect without spare connections (set spare)",
-     NULL);
 NEED(tlvs, option_need_sends_tlvs, "send_proxy",
      "has no effect: no version 2 PROXY header is sent (set send_proxy = v2)", NULL);
 NEED(server_tls, option_need_connects_with_tls, "tls", NO_TLS, NULL);
-NEED(no_header_before_tls, option_need_may_have_spares, NULL,
-     "has no effect with tls and send_proxy: the PROXY header comes before TLS, and names the "
-     "client",
-     NULL);
 NEED(certificate, option_need_has_certificate, "certificate",
      "has no effect without a certificate (set certificate)", NULL);
 NEED(verify, option_need_verifies, "verify", NO_VERIFY, NULL);

@@ -215,13 +215,10 @@ static const struct option upstream_rows[] = {
     {"queue_abandoned", &option_kind_word, 0, OPTION_LIVE, "keep",
      "drop or keep", "what to do with a client that ends its stream in the queue, behind a request",
      UPSTREAM(queue_abandoned), 0, 0, abandoneds, NULL},
-    {"spare", &option_kind_number, 0, OPTION_LIVE, "0",
-     "0 to 10000",
-     "number of idle connections to keep open to each server, all workers together; 0: none",
-     UPSTREAM(spare.keep), 0, 10000, NULL, &option_need_no_header_before_tls},
-    {"spare_max_age", &option_kind_duration, 0, OPTION_LIVE, "60s",
-     "100ms to 1d", "maximum age of a spare connection, before it is replaced",
-     UPSTREAM(spare.max_age_ns), 100 * NS_PER_MS, NS_PER_DAY, NULL, &option_need_spares},
+};
+
+/* Behind those of config/option_spare. */
+static const struct option rest_rows[] = {
     {"resolve_interval", &option_kind_duration, OPTION_ZERO, OPTION_LIVE, "30s",
      "0, or 1s to 1d",
      "maximum time between lookups of a server's host name; 0: no repeated lookups",
@@ -276,3 +273,4 @@ static const struct option upstream_rows[] = {
 /* clang-format on */
 
 const struct option_rows option_upstream = {upstream_rows, ARRAY_LEN(upstream_rows)};
+const struct option_rows option_upstream_rest = {rest_rows, ARRAY_LEN(rest_rows)};

@@ -23,10 +23,9 @@ int main(void)
     const struct handler_type *type;
 
     for (unsigned section = 0; section < OPTION_SECTIONS; section++) {
-        unsigned n;
-        const struct option *o = option_table(section, &n);
+        const struct option *o;
 
-        for (const struct option *end = o + n; o < end; o++) {
+        for (unsigned i = 0; (o = option_row(section, i)) != NULL; i++) {
             printf("%s\t%s\t%s\t%s\t%s\t%s\n", option_section_name(section), o->key,
                    o->flags & OPTION_REQUIRED ? "(required)" : o->fallback, o->allowed,
                    option_applies_text(o->applies), o->help);

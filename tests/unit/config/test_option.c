@@ -14,14 +14,10 @@
 
 static const struct option *row(unsigned i)
 {
-    for (unsigned section = 0; section < OPTION_SECTIONS; section++) {
-        unsigned n;
-        const struct option *table = option_table(section, &n);
-
-        if (i < n)
-            return &table[i];
-        i -= n;
-    }
+    for (unsigned section = 0; section < OPTION_SECTIONS; section++)
+        for (unsigned n = 0; option_row(section, n); n++)
+            if (i-- == 0)
+                return option_row(section, n);
     return NULL;
 }
 
@@ -30,11 +26,10 @@ GROUP(table, options_setup, options_teardown);
 TEST(table, each_option_is_found_by_its_key_and_listed_once)
 {
     for (unsigned section = 0; section < OPTION_SECTIONS; section++) {
-        unsigned n;
-        const struct option *table = option_table(section, &n);
+        const struct option *o;
 
-        for (unsigned i = 0; i < n; i++)
-            ck_assert_ptr_eq(option_find(section, table[i].key), &table[i]);
+        for (unsigned i = 0; (o = option_row(section, i)) != NULL; i++)
+            ck_assert_ptr_eq(option_find(section, o->key), o);
     }
     ck_assert_ptr_null(option_find(OPTION_BOSS, "io_ratio"));
     ck_assert_ptr_null(option_find(OPTION_BOSS, ""));
