@@ -57,7 +57,6 @@ struct access_log *access_logs_change_find(void *change, const char *where);
  * access_logs_commit(change):
  * Use the logs of ${change} from now on, and set their buffer_bytes.
  *
- * Thread: main
  * Owns:   frees ${change}
  */
 void access_logs_commit(struct access_logs_change *change);
@@ -66,7 +65,6 @@ void access_logs_commit(struct access_logs_change *change);
  * access_logs_cancel(change):
  * Close the logs that access_logs_prepare() opened, and release the others. NULL is allowed.
  *
- * Thread: main
  * Owns:   frees ${change}
  */
 void access_logs_cancel(struct access_logs_change *change);
@@ -74,8 +72,6 @@ void access_logs_cancel(struct access_logs_change *change);
 /*
  * access_logs_fd(logs):
  * Descriptor that is readable when access_logs_close_unused() has work; -1 for NULL.
- *
- * Thread: main
  */
 int access_logs_fd(const struct access_logs *logs);
 
@@ -84,31 +80,27 @@ int access_logs_fd(const struct access_logs *logs);
  * Close logs that are not configured and have no users. A log with queued lines gets two seconds to
  * write them. Return when to call this function again; CLOCK_NEVER: only when access_logs_fd() is
  * readable. NULL is allowed.
- *
- * Thread: main
  */
 int64_t access_logs_close_unused(struct access_logs *logs);
 
 /*
  * access_logs_reopen(logs):
  * Reopen all logs; after a failure, which is logged, the old file stays in use. NULL is allowed.
- *
- * Thread: main
  */
 void access_logs_reopen(struct access_logs *logs);
 
-/*
- * access_logs_check_user(logs):
- * Warn of each log that the process's user cannot reopen.
- *
- * Thread: main
- */
+/* access_logs_check_user(logs): warn of each log that the process's user cannot reopen */
 void access_logs_check_user(struct access_logs *logs);
 
-/* access_logs_figures(logs, v): visit the figures of each configured log; NULL is allowed. */
+/*
+ * access_logs_figures(logs, v):
+ * Visit the figures of each configured log; NULL is allowed.
+ *
+ * Thread: any
+ */
 void access_logs_figures(struct access_logs *logs, struct figure_visitor *v);
 
-/* access_logs_log_stats(logs): log the counters at notice level; NULL is allowed. Thread: main */
+/* access_logs_log_stats(logs): log the counters at notice level; NULL is allowed. */
 void access_logs_log_stats(struct access_logs *logs);
 
 /*

@@ -36,10 +36,10 @@ struct admin_desk_conf {
 int admin_desk_create(struct admin_desk **out, const struct admin_conf *conf, struct server *server,
                       const struct socket_store *sockets) NODISCARD;
 
-/* admin_desk_admin(desk): the admin interface; NULL: none is configured. Thread: main */
+/* admin_desk_admin(desk): the admin interface; NULL: none is configured. */
 struct admin *admin_desk_admin(const struct admin_desk *desk);
 
-/* admin_desk_configure(desk, conf): use the settings of ${conf}, now in use. Thread: main */
+/* admin_desk_configure(desk, conf): use the settings of ${conf}, now in use. */
 void admin_desk_configure(const struct admin_desk *desk, const struct admin_conf *conf);
 
 /*
@@ -56,8 +56,6 @@ void admin_desk_open(struct admin_desk *desk, const struct admin_desk_conf *conf
  * Descriptor that is readable when there are requests / carry requests out, answer finished ones,
  * and publish the status. Call it also after each step of a reload or upgrade. ${obstacle}: why
  * changes are refused now; NULL: they are allowed.
- *
- * Thread: main
  */
 int admin_desk_fd(const struct admin_desk *desk);
 void admin_desk_step(struct admin_desk *desk, const char *obstacle);

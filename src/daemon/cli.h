@@ -20,7 +20,6 @@ struct cli {
  * cli_parse(out, argc, argv, errors):
  * Parse the arguments; report the first error to ${errors}.
  *
- * Thread: main
  * Owns:   ${out} points into ${argv}
  * Errors: 0; -EINVAL (unknown option, missing or unexpected value, stray argument)
  */
@@ -30,7 +29,6 @@ int cli_parse(struct cli *out, int argc, char **argv, FILE *errors) NODISCARD;
  * cli_print_help(out) / cli_print_version(out):
  * Write the text of --help or --version.
  *
- * Thread: main
  * Errors: see ferror(3) of ${out}
  */
 void cli_print_help(FILE *out);

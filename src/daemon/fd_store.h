@@ -31,7 +31,6 @@ int fd_store_open(struct fd_store **out) NODISCARD;
  * fd_store_ops(store):
  * Return the implementation of listen/socket_store.
  *
- * Thread: main
  * Owns:   ${store} must outlive the server
  */
 struct socket_store fd_store_ops(struct fd_store *store);
@@ -59,12 +58,10 @@ void fd_store_give_up(struct fd_store *store);
  * Write the name under which the next process gets sockets bound to ${a}: from the .socket unit,
  * else from the store, else HAND_OVER_LISTEN. ${name} has FD_STORE_NAME_BYTES; ${store} may be
  * NULL.
- *
- * Thread: main
  */
 void fd_store_hand_over_name(const struct fd_store *store, const struct address *a, char *name);
 
-/* fd_store_close(store): free ${store} or NULL. Stored sockets stay stored. Thread: main */
+/* fd_store_close(store): free ${store} or NULL. Stored sockets stay stored. */
 void fd_store_close(struct fd_store *store);
 
 /*
@@ -72,6 +69,7 @@ void fd_store_close(struct fd_store *store);
  * Write the store's name for sockets bound to ${a}: the address, with `:`, `%` and all but graphic
  * ASCII as %XX.
  *
+ * Thread: any
  * Units:  ${size} bytes
  * Errors: 0; -ENAMETOOLONG
  */

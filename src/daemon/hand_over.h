@@ -13,7 +13,7 @@
  *               state + state        the state now, sent repeatedly while the old process drains
  *               end + state          the last state
  *
- * Unknown messages, from another version, are ignored.
+ * Unknown messages, from another version, are ignored. Any thread may call these functions.
  */
 #ifndef DAEMON_HAND_OVER_H
 #define DAEMON_HAND_OVER_H

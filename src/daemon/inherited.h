@@ -34,10 +34,10 @@ struct inherited_socket {
  */
 int inherited_read(struct inherited_socket **out, unsigned *n) NODISCARD;
 
-/* inherited_close(s): close the open socket ${s}, and mark it as unwanted. Thread: main */
+/* inherited_close(s): close the open socket ${s}, and mark it as unwanted. */
 void inherited_close(struct inherited_socket *s);
 
-/* inherited_free(sockets, n): close the open sockets and free the array. Thread: main */
+/* inherited_free(sockets, n): close the open sockets and free the array. */
 void inherited_free(struct inherited_socket *sockets, unsigned n);
 
 #endif

@@ -43,7 +43,6 @@ struct launch {
  * Start the program with descriptors 0 to 2 and those of ${conf}. It gets the environment of this
  * process, but its own LISTEN_FDS, LISTEN_FDNAMES, LISTEN_PID and WATCHDOG_PID.
  *
- * Thread: main
  * Owns:   ${conf} is used during the call only; the caller keeps its descriptors, and on 0 calls
  *         launch_close()
  * Errors: 0; -ENOMEM, -EAGAIN (no process), -ECHILD (the parent was killed), -EMFILE, -ENFILE
@@ -55,23 +54,19 @@ int launch_start(struct launch *out, const struct launch_conf *conf) NODISCARD;
  * launch_result(l, text, size):
  * Write how the program ended, such as `exited with status 1`; `runs` if it has not ended. After
  * any other result do not call it again.
- *
- * Thread: main
  */
 const char *launch_result(const struct launch *l, char *text, size_t size);
 
-/* launch_kill(l): kill the program. Thread: main */
+/* launch_kill(l): kill the program. */
 void launch_kill(const struct launch *l);
 
 /*
  * launch_release(l):
  * End the parent: init or systemd adopts the program, which can still be killed.
- *
- * Thread: main
  */
 void launch_release(struct launch *l);
 
-/* launch_close(l): release the program, and free what launch_start() allocated. Thread: main */
+/* launch_close(l): release the program, and free what launch_start() allocated. */
 void launch_close(struct launch *l);
 
 #endif

@@ -38,10 +38,12 @@ int log_target_open(struct log_target **out, const char *where,
 /*
  * log_target_describe(where):
  * Return the text for messages: ${where}, and the path of syslog or the journal.
+ *
+ * Thread: any
  */
 const char *log_target_describe(const char *where);
 
-/* log_target_sink(lt): the sink for log_set_sink(). */
+/* log_target_sink(lt): the sink for log_set_sink(). Thread: any */
 const struct log_sink *log_target_sink(const struct log_target *lt);
 
 /*
@@ -59,7 +61,6 @@ ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t le
  * Reopen a file after rotation, under the same descriptor number, because threads log without a
  * lock.
  *
- * Thread: main
  * Errors: 0; as safe_open() (the old file stays in use)
  */
 int log_target_reopen(struct log_target *lt) NODISCARD;
@@ -79,7 +80,6 @@ bool log_target_take(struct log_target *lt, bool cut);
  * log_target_may_reopen(lt):
  * Would log_target_reopen() be permitted for the file that is now at the path?
  *
- * Thread: main
  * Errors: 0; -errno of access(2)
  */
 int log_target_may_reopen(const struct log_target *lt) NODISCARD;

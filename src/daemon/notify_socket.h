@@ -2,7 +2,7 @@
  * daemon/notify_socket: sends one message to NOTIFY_SOCKET, without blocking.
  *
  * sd_notify(3) blocks while the service manager does not read: the queue of its socket has a limit
- * (unix(7), /proc/sys/net/unix/max_dgram_qlen).
+ * (unix(7), /proc/sys/net/unix/max_dgram_qlen). Any thread may call these functions.
  */
 #ifndef DAEMON_NOTIFY_SOCKET_H
 #define DAEMON_NOTIFY_SOCKET_H

@@ -26,19 +26,13 @@ struct server;
  */
 int predecessors_open(struct predecessors **out) NODISCARD;
 
-/*
- * predecessors_tell_lines(p, lines):
- * Send ${lines} to the starter, as if they were logged.
- *
- * Thread: main
- */
+/* predecessors_tell_lines(p, lines): send ${lines} to the starter, as if they were logged */
 void predecessors_tell_lines(struct predecessors *p, const char *lines);
 
 /*
  * predecessors_take_pid_file(p):
  * Return the starter's pid file, open and locked; -1: none.
  *
- * Thread: main
  * Owns:   the caller owns the descriptor
  */
 int predecessors_take_pid_file(struct predecessors *p);
@@ -57,8 +51,6 @@ void predecessors_attach(struct predecessors *p, struct server *sv);
  * predecessors_ready(p, has_pid_file):
  * Tell the starter that this process accepts clients, and whether it has adopted the pid file.
  * True: predecessors_step() handles the answer. False: there is no starter.
- *
- * Thread: main
  */
 bool predecessors_ready(struct predecessors *p, bool has_pid_file) NODISCARD;
 
@@ -66,29 +58,17 @@ bool predecessors_ready(struct predecessors *p, bool has_pid_file) NODISCARD;
  * predecessors_fd(p) / predecessors_step(p):
  * Descriptor that is readable when there are messages / handle them; true if this process took over
  * from its starter just now.
- *
- * Thread: main
  */
 int predecessors_fd(const struct predecessors *p);
 bool predecessors_step(struct predecessors *p) NODISCARD;
 
-/*
- * predecessors_is_pending(p):
- * Is there a starter from which this process has not taken over yet?
- *
- * Thread: main
- */
+/* predecessors_is_pending(p): is there a starter from which this process has not taken over yet? */
 bool predecessors_is_pending(const struct predecessors *p);
 
-/* predecessors_draining(p): number of predecessors that drain. Thread: main */
+/* predecessors_draining(p): number of predecessors that drain. */
 unsigned predecessors_draining(const struct predecessors *p);
 
-/*
- * predecessors_tell(p, word):
- * Send "drain" or "stop" to all predecessors that drain.
- *
- * Thread: main
- */
+/* predecessors_tell(p, word): send "drain" or "stop" to all predecessors that drain */
 void predecessors_tell(struct predecessors *p, const char *word);
 
 /* Descriptors for each process: socket and state. */
@@ -99,14 +79,13 @@ void predecessors_tell(struct predecessors *p, const char *word);
  * Fill ${list} with descriptors for the successor: socket and current state of each process that
  * drains. Their messages stay unread / read them again.
  *
- * Thread: main
  * Owns:   valid until predecessors_return() or predecessors_close()
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE
  */
 int predecessors_lend(struct predecessors *p, struct launch_descriptor *list) NODISCARD;
 void predecessors_return(struct predecessors *p);
 
-/* predecessors_close(p): free ${p}; the predecessors go on. NULL is allowed. Thread: main */
+/* predecessors_close(p): free ${p}; the predecessors go on. NULL is allowed. */
 void predecessors_close(struct predecessors *p);
 
 #endif

@@ -27,7 +27,6 @@ struct privileges {
  * Look up ${user} and ${group}, names or numbers. ${user} NULL: unchanged; ${group} NULL: the
  * user's primary group. Without root only the current ids are allowed.
  *
- * Thread: main
  * Errors: 0; -ENOENT (unknown; a number without entry needs ${group}); -EPERM (not root); -errno of
  *         the user database
  */

@@ -81,7 +81,6 @@ extern const struct process_step process_steps[PROCESS_STEPS];
  * process_change_begin(change) / process_change_go_on(change, rc):
  * Use `next` / go on after -EINPROGRESS, when done() was called with ${rc}.
  *
- * Thread: main
  * Owns:   `next` must live as long as it is in use
  * Errors: 0; -EINPROGRESS; as prepare() or ${rc}
  */

@@ -23,7 +23,7 @@ struct program {
  */
 int program_open(struct program *p, char **argv) NODISCARD;
 
-/* program_close(p): free what program_open() allocated. Thread: main */
+/* program_close(p): free what program_open() allocated. */
 void program_close(struct program *p);
 
 #endif

@@ -46,7 +46,6 @@ struct reload_status {
  * reload_create(out, p, running):
  * Create the state for ${p}, which runs with ${running}.
  *
- * Thread: main
  * Owns:   on 0 ${out} owns ${running}; ${p} must outlive ${out}
  * Errors: 0; -ENOMEM, -EMFILE, -ENFILE
  */
@@ -56,7 +55,6 @@ int reload_create(struct reload **out, struct process *p, struct config *running
  * reload_running(r):
  * The configuration in use.
  *
- * Thread: main
  * Owns:   valid until the next reload_step()
  */
 const struct config *reload_running(const struct reload *r);
@@ -64,24 +62,16 @@ const struct config *reload_running(const struct reload *r);
 /*
  * reload_notify_ready(r):
  * Report to systemd that the server accepts, with its number of addresses.
- *
- * Thread: main
  */
 void reload_notify_ready(const struct reload *r);
 
-/*
- * reload_begin(r):
- * Begin a reload, now or after the reload under way. Failures are logged.
- *
- * Thread: main
- */
+/* reload_begin(r): begin a reload, now or after the reload under way. Failures are logged. */
 void reload_begin(struct reload *r);
 
 /*
  * reload_begin_request(r, request) / reload_drop_request(r):
  * Begin the reload ${request} / do not call its done() any more.
  *
- * Thread: main
  * Owns:   ${request} is copied
  * Errors: 0; -EBUSY (a reload is under way)
  */
@@ -92,20 +82,17 @@ void reload_drop_request(struct reload *r);
  * reload_confirm(r) / reload_revert(r, request):
  * Confirm the new configuration / restore the previous one, then call done() of ${request}.
  *
- * Thread: main
  * Errors: 0; -ENOENT (nothing waits); -EBUSY (a reload is under way)
  */
 int reload_confirm(struct reload *r) NODISCARD;
 int reload_revert(struct reload *r, const struct reload_request *request) NODISCARD;
 
-/* reload_status(r, out): copy the state of reloads to ${out}. Thread: main */
+/* reload_status(r, out): copy the state of reloads to ${out}. */
 void reload_status(const struct reload *r, struct reload_status *out);
 
 /*
  * reload_fd(r) / reload_step(r):
  * Descriptor that is readable when reload_step() has work / go on with the reload.
- *
- * Thread: main
  */
 int reload_fd(const struct reload *r);
 void reload_step(struct reload *r);
@@ -114,21 +101,17 @@ void reload_step(struct reload *r);
  * reload_due_at_ns(r) / reload_look(r):
  * When to call reload_look(); CLOCK_NEVER: not at all / restore the previous configuration if the
  * time to confirm is over.
- *
- * Thread: main
  */
 int64_t reload_due_at_ns(const struct reload *r);
 void reload_look(struct reload *r);
 
-/* reload_is_open(r): is a reload under way, or not yet confirmed? Thread: main */
+/* reload_is_open(r): is a reload under way, or not yet confirmed? */
 bool reload_is_open(const struct reload *r);
 
 /*
  * reload_is_applying(r) / reload_give_up(r):
  * Is the control loop changing the server, so that no other thread may? / The server is to stop:
  * cancel the reload, unless its commit has begun, and begin no other.
- *
- * Thread: main
  */
 bool reload_is_applying(const struct reload *r);
 void reload_give_up(struct reload *r);

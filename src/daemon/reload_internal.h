@@ -46,8 +46,6 @@ extern const struct reload_request reload_by_signal;
  * reload_start(r, request) / reload_return(r):
  * Begin to load the file / begin to restore the previous configuration. Only if no reload is under
  * way.
- *
- * Thread: main
  */
 void reload_start(struct reload *r, const struct reload_request *request);
 void reload_return(struct reload *r);
@@ -55,16 +53,12 @@ void reload_return(struct reload *r);
 /*
  * reload_forget_confirmed(r):
  * Free the previous configuration: the running one needs no confirmation now.
- *
- * Thread: main
  */
 void reload_forget_confirmed(struct reload *r);
 
 /*
  * reload_answer(r, error, lines) / reload_answer_changes(r):
  * Answer the request under way, if any / answer it with the changes.
- *
- * Thread: main
  */
 void reload_answer(struct reload *r, const char *error, const char *lines);
 void reload_answer_changes(struct reload *r);

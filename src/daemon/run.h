@@ -52,7 +52,6 @@ int run_create(struct run **out) NODISCARD;
  * run_events(run):
  * Callbacks for server_create(): the end of a drain wakes run_until_stopped().
  *
- * Thread: main
  * Owns:   ${run} must outlive the server
  */
 struct server_events run_events(struct run *run);
@@ -62,7 +61,6 @@ struct server_events run_events(struct run *run);
  * Run until the server has stopped. ${alone} false: other threads still run, so exit without
  * freeing anything.
  *
- * Thread: main
  * Errors: EXIT_CODE_OK; EXIT_CODE_FAILED (poll(2) failed, or a loop hangs)
  */
 enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf,

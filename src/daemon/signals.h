@@ -29,12 +29,11 @@ int signals_open(int *out_fd) NODISCARD;
  * signals_read(fd, out):
  * Read the next signal.
  *
- * Thread: main
  * Errors: 0; -EAGAIN (none pending)
  */
 int signals_read(int fd, struct signal_notice *out) NODISCARD;
 
-/* signals_name(number): name of a handled signal, such as "SIGTERM". */
+/* signals_name(number): name of a handled signal, such as "SIGTERM". Thread: any */
 const char *signals_name(int number);
 
 #endif

@@ -36,7 +36,6 @@ struct successor_conf {
  * Start the program with the descriptors; in place of the last it gets a socket connected to this
  * process.
  *
- * Thread: main
  * Owns:   ${conf} is used during the call only
  * Errors: 0; as hand_over_open() and launch_start(); -errno of timerfd_create(2)
  */
@@ -46,8 +45,6 @@ int successor_start(struct successor **out, const struct successor_conf *conf) N
  * successor_fd(s) / successor_step(s):
  * Descriptor that is readable when successor_step() has work / handle messages, timeout and end;
  * SUCCESSOR_STARTING: nothing new.
- *
- * Thread: main
  */
 int successor_fd(const struct successor *s);
 enum successor_state successor_step(struct successor *s) NODISCARD;
@@ -55,8 +52,6 @@ enum successor_state successor_step(struct successor *s) NODISCARD;
 /*
  * successor_pid(s) / successor_has_pid_file(s) / successor_reason(s):
  * The successor's pid / once ready: has it adopted the pid file? / why it failed.
- *
- * Thread: main
  */
 pid_t successor_pid(const struct successor *s);
 bool successor_has_pid_file(const struct successor *s);
@@ -66,7 +61,6 @@ const char *successor_reason(const struct successor *s);
  * successor_go(s, state_fd):
  * Ask the successor to take over, with ${state_fd}. Its answer leads to SUCCESSOR_TAKES_OVER.
  *
- * Thread: main
  * Errors: as hand_over_send()
  */
 int successor_go(struct successor *s, int state_fd) NODISCARD;
@@ -99,8 +93,6 @@ bool successor_order(struct successor *s, char *word) NODISCARD;
 /*
  * successor_destroy(s):
  * Free ${s}, and kill the successor unless successor_set_main() was successful. NULL is allowed.
- *
- * Thread: main
  */
 void successor_destroy(struct successor *s);
 

@@ -14,7 +14,6 @@
  * ticket_keys_lend(out_fd):
  * Write the keys to a new memory file; -1: there are none.
  *
- * Thread: main
  * Owns:   the caller owns ${out_fd}
  * Errors: 0; as hand_over_write_state()
  */

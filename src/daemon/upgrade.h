@@ -49,7 +49,6 @@ enum upgrade_event {
  * upgrade_create(out, conf):
  * Create the state, without an upgrade under way.
  *
- * Thread: main
  * Owns:   what ${conf} points at must outlive ${out}
  * Errors: 0; -ENOMEM, -EMFILE, -ENFILE
  */
@@ -58,8 +57,6 @@ int upgrade_create(struct upgrade **out, const struct upgrade_conf *conf) NODISC
 /*
  * upgrade_fd(u) / upgrade_step(u):
  * Descriptor that is readable when upgrade_step() has work / do it, and return what happened.
- *
- * Thread: main
  */
 int upgrade_fd(const struct upgrade *u);
 enum upgrade_event upgrade_step(struct upgrade *u) NODISCARD;
@@ -69,23 +66,20 @@ enum upgrade_event upgrade_step(struct upgrade *u) NODISCARD;
  * Start the program again, from its path; the new process must take over within ${timeout_ns}.
  * Refused, and logged, for example while ${max_old} replaced processes drain.
  *
- * Thread: main
  * Errors: 0; -errno, see upgrade_failure()
  */
 int upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old);
 
-/* upgrade_failure(u): why the last upgrade was refused or failed. Thread: main */
+/* upgrade_failure(u): why the last upgrade was refused or failed. */
 const char *upgrade_failure(const struct upgrade *u);
 
-/* upgrade_cancel(u, why): kill the process that is being started, if any. Thread: main */
+/* upgrade_cancel(u, why): kill the process that is being started, if any. */
 void upgrade_cancel(struct upgrade *u, const char *why);
 
 /*
  * upgrade_is_starting(u) / upgrade_is_pending(u) / upgrade_is_replaced(u):
  * Is a process being started to replace this one? / Is this process still to replace its starter? /
  * Has another process replaced this one?
- *
- * Thread: main
  */
 bool upgrade_is_starting(const struct upgrade *u);
 bool upgrade_is_pending(const struct upgrade *u);
@@ -94,8 +88,6 @@ bool upgrade_is_replaced(const struct upgrade *u);
 /*
  * upgrade_old(u) / upgrade_tell_old(u, word):
  * Number of replaced processes that drain / send "drain" or "stop" to these processes.
- *
- * Thread: main
  */
 unsigned upgrade_old(const struct upgrade *u);
 void upgrade_tell_old(struct upgrade *u, const char *word);
@@ -104,12 +96,10 @@ void upgrade_tell_old(struct upgrade *u, const char *word);
  * upgrade_report(u, word):
  * If this process was replaced, send its state to the new process, as "state" or, the last time,
  * "end".
- *
- * Thread: main
  */
 void upgrade_report(struct upgrade *u, const char *word);
 
-/* upgrade_destroy(u): free ${u}; NULL is allowed. Draining processes go on. Thread: main */
+/* upgrade_destroy(u): free ${u}; NULL is allowed. Draining processes go on. */
 void upgrade_destroy(struct upgrade *u);
 
 #endif

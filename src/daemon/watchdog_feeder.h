@@ -31,20 +31,17 @@ struct watchdog_feeder {
  * watchdog_feeder_start(watchdog_feeder, server):
  * Set the intervals of stall check and watchdog; the first check is due at once.
  *
- * Thread: main
  * Owns:   ${server} is started, and not used after server_stop()
  */
 void watchdog_feeder_start(struct watchdog_feeder *watchdog_feeder, struct server *server);
 
-/* watchdog_feeder_due_at_ns(watchdog_feeder): when to call watchdog_feeder_look(). Thread: main */
+/* watchdog_feeder_due_at_ns(watchdog_feeder): when to call watchdog_feeder_look(). */
 int64_t watchdog_feeder_due_at_ns(const struct watchdog_feeder *watchdog_feeder);
 
 /*
  * watchdog_feeder_look(watchdog_feeder):
  * If due, check the loops, and feed the watchdog unless a loop is stalled. If the check is late by
  * WATCHDOG_FEEDER_AWAY_NS, log that in its place, or if the check before was so late too, besides.
- *
- * Thread: main
  */
 void watchdog_feeder_look(struct watchdog_feeder *watchdog_feeder);
 
