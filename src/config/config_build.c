@@ -13,6 +13,7 @@
 #include "config/foreign_words.h"
 #include "config/option_kind.h"
 #include "net/address.h"
+#include "net/name_servers.h"
 #include "upstream/upstream.h"
 
 #define TITLES_BYTES 128
@@ -173,6 +174,15 @@ static int config_build_add_tls(struct config *config, struct config_section *se
     return conf->name ? 0 : -ENOMEM;
 }
 
+static int config_build_add_resolver(struct config *config, struct config_section *section)
+{
+    struct name_servers_conf *conf = &config->server.resolvers[config->server.n_resolvers++];
+
+    conf->name = config_build_copy(section, section->name);
+    section->conf = conf;
+    return conf->name ? 0 : -ENOMEM;
+}
+
 static int config_build_attach(struct config *config, struct config_section *section)
 {
     int rc = arena_create(&section->arena);
@@ -189,6 +199,7 @@ static int config_build_attach(struct config *config, struct config_section *sec
     case OPTION_LISTEN: return config_build_add_listener(config, section);
     case OPTION_UPSTREAM: return config_build_add_upstream(config, section);
     case OPTION_TLS: return config_build_add_tls(config, section);
+    case OPTION_RESOLVER: return config_build_add_resolver(config, section);
     case OPTION_SECTIONS: break;
     }
     MUST(!"a kind of section");
@@ -365,7 +376,10 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics)
                                            sizeof(*config->server.upstreams));
     config->server.tls =
         arena_alloc(m->arena, config_build_count(m, OPTION_TLS), sizeof(*config->server.tls));
-    if (!config->server.listeners || !config->server.upstreams || !config->server.tls)
+    config->server.resolvers = arena_alloc(m->arena, config_build_count(m, OPTION_RESOLVER),
+                                           sizeof(*config->server.resolvers));
+    if (!config->server.listeners || !config->server.upstreams || !config->server.tls ||
+        !config->server.resolvers)
         return -ENOMEM;
     for (unsigned i = 0; i < m->n_sections && rc == 0; i++) {
         rc = config_build_attach(config, &m->sections[i]);

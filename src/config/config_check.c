@@ -4,6 +4,7 @@
  * A problem is reported at the key that must change; if the key is missing, at the section.
  */
 #include "config/config_memory.h"
+#include "config/config_names.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -53,22 +54,9 @@ static void config_check_upstream_name(const struct config_check *c,
                                        const struct config_section *section,
                                        const struct ini_entry *entry, const char *name)
 {
-    const struct server_conf *server = &c->config->server;
-    struct diagnostics_suggestion near;
-
-    if (config_listen_find_upstream(c->config, name) >= 0)
-        return;
-    diagnostics_suggest(&near, name);
-    for (unsigned i = 0; i < server->n_upstreams; i++)
-        diagnostics_offer(&near, server->upstreams[i].name);
-    if (near.best)
-        diagnostics_add(c->diagnostics, entry->line,
-                        "[%s] %s: there is no [upstream %s] (did you mean '%s'?)",
-                        section->source->name, entry->key, name, near.best);
-    else
-        diagnostics_add(c->diagnostics, entry->line,
-                        "[%s] %s: there is no [upstream %s] (the NAME of an [upstream NAME])",
-                        section->source->name, entry->key, name);
+    if (config_listen_find_upstream(c->config, name) < 0)
+        config_names_refuse(&(struct config_name){section, entry, OPTION_UPSTREAM, name}, c->m,
+                            c->diagnostics);
 }
 
 static void config_check_routes(const struct config_check *c, const struct config_section *section)

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "config/config.h"
 #include "config/config_memory.h"
+#include "config/config_names.h"
 #include "config/diagnostics.h"
 #include "net/address.h"
 #include "tls/tls_profile.h"
@@ -74,27 +75,6 @@ static unsigned config_tls_uses(const struct config_section *section, struct con
 
 /* ---- users ---- */
 
-static void config_tls_refuse_name(const struct config *config,
-                                   const struct config_section *section,
-                                   const struct config_tls_use *use,
-                                   struct diagnostics *diagnostics)
-{
-    const struct ini_entry *entry = config_section_valid_entry(section, use->key);
-    struct diagnostics_suggestion near;
-
-    diagnostics_suggest(&near, use->name);
-    for (unsigned i = 0; i < config->server.n_tls; i++)
-        diagnostics_offer(&near, config->server.tls[i].name);
-    if (near.best)
-        diagnostics_add(diagnostics, entry->line,
-                        "[%s] %s: there is no [tls %s] (did you mean '%s'?)", section->source->name,
-                        use->key, use->name, near.best);
-    else
-        diagnostics_add(diagnostics, entry->line,
-                        "[%s] %s: there is no [tls %s] (the NAME of a [tls NAME])",
-                        section->source->name, use->key, use->name);
-}
-
 /* Servers at unix sockets need tls_name: a certificate cannot name the address of a unix socket. */
 static void config_tls_check_servers(const struct config_section *section,
                                      const struct config_tls_use *use, const struct tls_conf *tls,
@@ -122,7 +102,10 @@ static void config_tls_check_use(const struct config *config, const struct confi
 
     if (!tls) {
         if (!config->memory->incomplete)
-            config_tls_refuse_name(config, section, use, diagnostics);
+            config_names_refuse(&(struct config_name){section,
+                                                      config_section_valid_entry(section, use->key),
+                                                      OPTION_TLS, use->name},
+                                config->memory, diagnostics);
     } else if (section->kind == OPTION_LISTEN) {
         tls->profile.for_clients = true;
     } else {

@@ -12,8 +12,10 @@
 /* Longer than the name of any kind of section. */
 #define FOREIGN_LINES_KIND_BYTES 32
 
-#define NO_HTTP  "it reads no HTTP: only streams of TCP are proxied"
-#define RESOLVER "none is needed: name servers are those of /etc/resolv.conf"
+#define NO_HTTP "it reads no HTTP: only streams of TCP are proxied"
+#define RESOLVER                                                                            \
+    "name servers are those of /etc/resolv.conf, or 'servers' of the [resolver NAME] that " \
+    "'resolver' in [upstream NAME] names"
 #define CHECK_BYTES                                                                            \
     "here they are 'check_send' and 'check_expect' in [upstream NAME]: bytes to send, and of " \
     "the answer"
@@ -40,9 +42,9 @@ static const struct foreign_line lines[] = {
     {"nameserver", RESOLVER},
     {"resolver", RESOLVER},
     {"resolver_timeout", RESOLVER},
-    {"timeout resolve", RESOLVER},
-    {"timeout retry", RESOLVER},
-    {"resolve_retries", RESOLVER},
+    {"timeout resolve", "here it is 'resolve_interval' in [upstream NAME]"},
+    {"timeout retry", "here it is 'timeout' in [resolver NAME]"},
+    {"resolve_retries", "here it is 'tries' in [resolver NAME]"},
     {"parse-resolv-conf", "it is always so"},
     {"peers", "there is none: no state is shared with other hosts"},
     {"mailers", "there is none: no mail is sent"},

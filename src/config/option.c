@@ -31,6 +31,7 @@ static const struct {
                          true,
                          {&option_upstream, &option_spare, &option_upstream_rest}},
     [OPTION_TLS] = {"tls", "[tls NAME]", true, {&option_tls}},
+    [OPTION_RESOLVER] = {"resolver", "[resolver NAME]", true, {&option_resolver}},
 };
 
 const struct option *option_row(enum option_section section, unsigned i)

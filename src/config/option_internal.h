@@ -24,5 +24,6 @@ extern const struct option_rows option_upstream;
 extern const struct option_rows option_upstream_rest;
 extern const struct option_rows option_spare; /* of [upstream NAME] */
 extern const struct option_rows option_tls;
+extern const struct option_rows option_resolver;
 
 #endif

@@ -219,6 +219,10 @@ static const struct option upstream_rows[] = {
 
 /* Behind those of config/option_spare. */
 static const struct option rest_rows[] = {
+    {"resolver", &option_kind_name, OPTION_EMPTY, OPTION_LIVE, "",
+     "the NAME of a [resolver NAME]",
+     "name servers to ask for server names; empty: those of the system",
+     UPSTREAM(resolver.name), 0, 0, NULL, NULL},
     {"resolve_interval", &option_kind_duration, OPTION_ZERO, OPTION_LIVE, "30s",
      "0, or 1s to 1d",
      "maximum time between lookups of a server's host name; 0: no repeated lookups",

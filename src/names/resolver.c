@@ -54,7 +54,8 @@ static bool resolver_is_name_of(const struct resolver_name *name, const struct u
 /* Search from ${from} and wrap around: lines mostly keep their order. */
 static struct resolver_name *resolver_find(const struct resolver *r, struct list *from,
                                            const struct upstream *up,
-                                           const struct upstream_server_conf *line)
+                                           const struct upstream_server_conf *line,
+                                           const struct name_servers *servers)
 {
     struct list *node = from;
 
@@ -62,7 +63,7 @@ static struct resolver_name *resolver_find(const struct resolver *r, struct list
         if (node != &r->names) {
             struct resolver_name *name = LIST_ENTRY(node, struct resolver_name, link);
 
-            if (resolver_is_name_of(name, up, line))
+            if (resolver_is_name_of(name, up, line) && name_servers_same(name->servers, servers))
                 return name;
         }
         node = node->next;
@@ -100,11 +101,11 @@ static int resolver_add_steps(struct resolver_change *change)
             step->is_required = conf->resolve_required;
             step->is_used = upstream_server_is_used(line);
             step->is_alone = is_alone;
-            step->name = resolver_find(r, from, up, line);
+            step->name = resolver_find(r, from, up, line, conf->resolver.servers);
             if (step->name) {
                 from = step->name->link.next;
             } else {
-                rc = resolver_name_create(&step->name, r, up, line);
+                rc = resolver_name_create(&step->name, r, up, line, conf->resolver.servers);
                 if (rc < 0)
                     return rc;
                 step->name->change = change;

@@ -49,7 +49,8 @@ static struct resolver_cache_entry *resolver_cache_open(struct resolver_cache *c
 }
 
 /* Host names are not case-sensitive, and have no port in their key. */
-static char *resolver_cache_key(enum upstream_names names, const char *word)
+static char *resolver_cache_key(enum upstream_names names, const char *word,
+                                const struct name_servers *servers)
 {
     const char *kind = names == UPSTREAM_SERVICE ? RESOLVER_CACHE_SERVICE : RESOLVER_CACHE_HOST;
     char host[ADDRESS_HOST_BYTES], *key;
@@ -57,17 +58,19 @@ static char *resolver_cache_key(enum upstream_names names, const char *word)
 
     if (names != UPSTREAM_SERVICE && address_split_port(host, sizeof(host), word, &port) == 0)
         word = host;
-    if (asprintf(&key, "%s%s", kind, word) < 0)
+    if (asprintf(&key, "%s%s%s%s", kind, word, servers ? "@" : "", servers ? servers->name : "") <
+        0)
         return NULL;
-    for (char *c = key; *c; c++)
+    for (char *c = key; *c && *c != '@'; c++)
         *c = (char)tolower((unsigned char)*c);
     return key;
 }
 
 struct resolver_cache_entry *resolver_cache_take(struct resolver_cache *c,
-                                                 enum upstream_names names, const char *word)
+                                                 enum upstream_names names, const char *word,
+                                                 const struct name_servers *servers)
 {
-    char *key = resolver_cache_key(names, word);
+    char *key = resolver_cache_key(names, word, servers);
     struct resolver_cache_entry *entry = key ? resolver_cache_open(c, key) : NULL;
 
     free(key);

@@ -3,13 +3,14 @@
  * upgrades.
  *
  * An answer belongs to a name, not to a server line: all lines with the same host or service share
- * it, whatever their ports. It is kept as long as a line has the name.
+ * it, whatever their ports, if the same [resolver NAME] is asked. It is kept as long as a line has
+ * the name.
  *
  *   name KEY ANSWERED TTL ANSWER      a line for the next process
  *
- * Times are in ns, ANSWERED of CLOCK_MONOTONIC. KEY is host:NAME or service:NAME. ANSWER has a word
- * for each address of a host, or TARGET;PRIORITY;WEIGHT;ADDRESS... for each record of a service,
- * separated by commas.
+ * Times are in ns, ANSWERED of CLOCK_MONOTONIC. KEY is host:NAME or service:NAME, with @RESOLVER
+ * behind it if a [resolver NAME] is asked. ANSWER has a word for each address of a host, or
+ * TARGET;PRIORITY;WEIGHT;ADDRESS... for each record of a service, separated by commas.
  */
 #ifndef NAMES_RESOLVER_CACHE_H
 #define NAMES_RESOLVER_CACHE_H
@@ -24,6 +25,7 @@
 
 #define RESOLVER_CACHE_BUCKETS 256
 
+struct name_servers;
 struct resolver_found_addresses;
 
 /* Owned by the control loop; the lock guards `answer` and the lists for resolver_cache_write(). */
@@ -52,16 +54,16 @@ void resolver_cache_init(struct resolver_cache *c);
 void resolver_cache_close(struct resolver_cache *c);
 
 /*
- * resolver_cache_take(c, names, word) / resolver_cache_release(c, entry):
- * Return the entry of ${word}, an address_text with ${names}, and add a user / release it (NULL is
- * allowed).
+ * resolver_cache_take(c, names, word, servers) / resolver_cache_release(c, entry):
+ * Return the entry of ${word}, an address_text with ${names}, as asked of ${servers} (or NULL), and
+ * add a user / release it (NULL is allowed).
  *
  * Thread: control loop; release: also main, after it
  * Errors: NULL (out of memory)
  */
 struct resolver_cache_entry *resolver_cache_take(struct resolver_cache *c,
-                                                 enum upstream_names names,
-                                                 const char *word) NODISCARD;
+                                                 enum upstream_names names, const char *word,
+                                                 const struct name_servers *servers) NODISCARD;
 void resolver_cache_release(struct resolver_cache *c, struct resolver_cache_entry *entry);
 
 /*

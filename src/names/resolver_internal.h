@@ -6,6 +6,7 @@
 #include "names/resolver_cache.h"
 #include "net/dns.h"
 #include "net/lookup_share.h"
+#include "net/name_servers.h"
 #include "net/srv.h"
 
 struct resolver_service {
@@ -70,6 +71,7 @@ struct resolver_name {
     struct resolver_cache_entry *cached;    /* a use */
     /* Constant. */
     enum upstream_names names;
+    struct name_servers *servers; /* a reference; NULL: those of resolv.conf */
     const char *upstream_name;
     const char *id;
     const char *word; /* ADDRESS of the server line */
@@ -110,14 +112,15 @@ struct resolver_change {
 #define RESOLVER_MORE 1
 
 /*
- * resolver_name_create(out, r, up, conf):
+ * resolver_name_create(out, r, up, conf, servers):
  * Create the name of the line ${conf}, in no list yet.
  *
  * Thread: control loop
  * Errors: 0; -ENOMEM
  */
 int resolver_name_create(struct resolver_name **out, struct resolver *r, struct upstream *up,
-                         const struct upstream_server_conf *conf) NODISCARD;
+                         const struct upstream_server_conf *conf,
+                         struct name_servers *servers) NODISCARD;
 
 /*
  * resolver_name_free(name) / resolver_name_remove(name):

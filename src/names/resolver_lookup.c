@@ -44,7 +44,8 @@ static int resolver_choose(struct address *list, unsigned n, unsigned max)
 
 struct dns_terms resolver_terms(const struct resolver_name *name, unsigned timeout_s)
 {
-    return (struct dns_terms){.timeout_s = timeout_s,
+    return (struct dns_terms){.servers = name->servers,
+                              .timeout_s = timeout_s,
                               .preference = &name->resolver->preference,
                               .share = &name->resolver->share,
                               .due_at_ns = name->due_at_ns,

@@ -318,7 +318,7 @@ static const char *resolver_name_copy(char **to, const char *text)
 }
 
 int resolver_name_create(struct resolver_name **out, struct resolver *r, struct upstream *up,
-                         const struct upstream_server_conf *conf)
+                         const struct upstream_server_conf *conf, struct name_servers *servers)
 {
     size_t bytes = strlen(up->name) + 1 + strlen(conf->id) + 1 + strlen(conf->address_text) + 1;
     struct resolver_name *name = calloc(1, sizeof(*name) + bytes);
@@ -326,7 +326,7 @@ int resolver_name_create(struct resolver_name **out, struct resolver *r, struct 
 
     if (!name)
         return -ENOMEM;
-    name->cached = resolver_cache_take(&r->cache, conf->names, conf->address_text);
+    name->cached = resolver_cache_take(&r->cache, conf->names, conf->address_text, servers);
     if (!name->cached) {
         free(name);
         return -ENOMEM;
@@ -336,6 +336,7 @@ int resolver_name_create(struct resolver_name **out, struct resolver *r, struct 
     name->id = resolver_name_copy(&text, conf->id);
     name->word = resolver_name_copy(&text, conf->address_text);
     name->names = conf->names;
+    name->servers = name_servers_hold(servers);
     name->resolver = r;
     name->upstream = up;
     name->drawn = hash_mix(r->conf.seed + ++r->n_added);
@@ -354,6 +355,7 @@ void resolver_name_free(struct resolver_name *name)
     resolver_free_found(name->last);
     server_line_release(name->line);
     resolver_cache_release(&name->resolver->cache, name->cached);
+    name_servers_release(name->servers);
     free(name);
 }
 

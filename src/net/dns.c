@@ -122,6 +122,22 @@ static int dns_ask_everywhere(struct dns_lookup *l)
     return error;
 }
 
+/* resolv.conf has no say. */
+static void dns_use_servers(struct dns_servers *out, const struct dns_terms *terms)
+{
+    struct name_servers *s = terms->servers;
+
+    *out = (struct dns_servers){.n = s->n,
+                                .attempts = terms->timeout_s > 0 ? 1 : s->tries,
+                                .timeout_ns = s->timeout_ns,
+                                .sends_opt = true,
+                                .preference = &s->preference};
+    if (terms->timeout_s > 0)
+        out->timeout_ns = clock_sooner(out->timeout_ns, terms->timeout_s * NS_PER_S);
+    memcpy(out->list, s->list, s->n * sizeof(s->list[0]));
+    dns_servers_prefer(out);
+}
+
 static void dns_read_servers(struct dns_servers *out, const struct __res_state *state,
                              const struct dns_terms *terms)
 {
@@ -134,16 +150,15 @@ static void dns_read_servers(struct dns_servers *out, const struct __res_state *
         .takes_truncated = state->options & RES_IGNTC,
         .sends_opt = state->options & RES_USE_EDNS0,
         .preference = terms->preference};
-    for (int i = 0; i < state->nscount && i < DNS_SERVERS; i++) {
+    for (int i = 0; i < state->nscount && i < MAXNS; i++) {
         const struct sockaddr_in6 *in6 = state->_u._ext.nsaddrs[i];
-        struct dns_server *server = &out->list[out->n];
+        struct address *server = &out->list[out->n];
 
         /* libc: an IPv6 name server has no family in nsaddr_list. */
         if (state->nsaddr_list[i].sin_family == AF_INET)
-            *server =
-                (struct dns_server){.len = sizeof(server->u.in), .u.in = state->nsaddr_list[i]};
+            *server = (struct address){.len = sizeof(server->u.in), .u.in = state->nsaddr_list[i]};
         else if (in6)
-            *server = (struct dns_server){.len = sizeof(server->u.in6), .u.in6 = *in6};
+            *server = (struct address){.len = sizeof(server->u.in6), .u.in6 = *in6};
         else
             continue;
         out->n++;
@@ -164,7 +179,10 @@ int dns_search(const struct dns_search *s, struct dns_terms *terms)
     l->search = s;
     l->terms = terms;
     rc = -ENOSYS;
-    if (res_ninit(&l->state) == 0) {
+    if (terms->servers) {
+        dns_use_servers(&l->servers, terms);
+        rc = dns_ask(l, NULL);
+    } else if (res_ninit(&l->state) == 0) {
         dns_read_servers(&l->servers, &l->state, terms);
         rc = dns_ask_everywhere(l);
         res_nclose(&l->state);

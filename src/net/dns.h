@@ -1,5 +1,5 @@
 /*
- * net/dns: DNS queries to the name servers of /etc/resolv.conf.
+ * net/dns: DNS queries to the name servers of /etc/resolv.conf, or to others.
  *
  * Unlike getaddrinfo(3) it returns SRV records and TTLs, queries all types at once, tells which of
  * them failed, and begins with the name server that answered last. Blocks; threads may query in
@@ -8,24 +8,21 @@
 #ifndef NET_DNS_H
 #define NET_DNS_H
 
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/must.h"
 
+struct dns_preference;
 struct lookup_share;
+struct name_servers;
 
 /* Maximum types of one search. */
 #define DNS_TYPES 2
 
-/* The name server that answered last, for all lookups. Zeroed: none yet. */
-struct dns_preference {
-    _Atomic uint64_t server; /* hash of its address */
-};
-
 struct dns_terms {
-    unsigned timeout_s; /* for the single attempt per name server; 0: as in resolv.conf */
+    struct name_servers *servers; /* to ask; NULL: those of resolv.conf */
+    unsigned timeout_s; /* for the single attempt per name server; 0: as configured for them */
     struct dns_preference *preference; /* NULL: none */
     struct lookup_share *share;        /* for lookups of the same name; NULL: not shared */
     int64_t due_at_ns;                 /* answers that came later may be shared */
@@ -47,7 +44,8 @@ struct dns_record {
 };
 
 struct dns_search {
-    const char *name;      /* search domains apply, unless the name ends in a dot */
+    /* Search domains apply, unless it ends in a dot or terms->servers are asked. */
+    const char *name;
     const uint16_t *types; /* all are queried at once; records of one suffice */
     unsigned n_types;      /* at most DNS_TYPES */
     void (*on_record)(void *cookie, const struct dns_record *record);

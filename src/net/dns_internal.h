@@ -15,24 +15,13 @@
 
 #include "base/must.h"
 #include "net/dns.h"
-
-/* Maximum number of name servers, as in resolv.conf(5). */
-#define DNS_SERVERS 3
+#include "net/name_servers.h"
 
 /* Header, question and OPT record, and the length in front of them for TCP. */
 #define DNS_QUERY_BYTES 320
 
-struct dns_server {
-    socklen_t len;
-    union {
-        struct sockaddr sa;
-        struct sockaddr_in in;
-        struct sockaddr_in6 in6;
-    } u;
-};
-
 struct dns_servers {
-    struct dns_server list[DNS_SERVERS]; /* in the order to ask */
+    struct address list[NAME_SERVERS_MAX]; /* in the order to ask */
     unsigned n;
     unsigned attempts; /* for each name server */
     int64_t timeout_ns;

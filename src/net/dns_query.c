@@ -19,7 +19,7 @@
 
 #define DNS_ARCOUNT 10
 
-static uint64_t dns_server_hash(const struct dns_server *server)
+static uint64_t dns_server_hash(const struct address *server)
 {
     uint64_t hash = server->u.sa.sa_family == AF_INET
                         ? hash_stable(&server->u.in.sin_addr, sizeof(server->u.in.sin_addr))
@@ -35,7 +35,7 @@ void dns_servers_prefer(struct dns_servers *s)
 
     for (unsigned i = 1; first != 0 && i < s->n; i++)
         if (dns_server_hash(&s->list[i]) == first) {
-            struct dns_server server = s->list[i];
+            struct address server = s->list[i];
 
             memmove(&s->list[1], &s->list[0], i * sizeof(server));
             s->list[0] = server;
@@ -118,7 +118,7 @@ static bool dns_query_error_is_ours(int error)
 /* Connect to the name server whose turn it is; a datagram is sent at once. */
 static int dns_query_open(struct dns_query *q, const struct dns_servers *servers)
 {
-    const struct dns_server *server = &servers->list[q->turn % servers->n];
+    const struct address *server = &servers->list[q->turn % servers->n];
     int type = q->is_stream ? SOCK_STREAM : SOCK_DGRAM;
 
     q->moved = 0;
@@ -279,6 +279,17 @@ static int64_t dns_query_wait(const struct dns_query *list, unsigned n, struct p
     return now_ns;
 }
 
+/*
+ * Is the time of the name server over? A process that was paused first reads what has come, and an
+ * answer that is being received gets as much time again; not one that has no end.
+ */
+static bool dns_query_is_late(const struct dns_query *q, const struct dns_servers *servers,
+                              int64_t began_ns, bool has_input)
+{
+    return !q->is_done &&
+           clock_add_ns(q->until_ns, has_input ? servers->timeout_ns : 0) <= began_ns;
+}
+
 void dns_query_run(struct dns_query *list, unsigned n, const struct dns_servers *servers)
 {
     struct pollfd polled[DNS_TYPES];
@@ -299,12 +310,14 @@ void dns_query_run(struct dns_query *list, unsigned n, const struct dns_servers 
             is_done &= list[i].is_done;
         if (is_done)
             return;
-        /* A process that was paused reads what has come before it gives up a name server. */
         began_ns = dns_query_wait(list, n, polled);
-        for (unsigned i = 0; i < n; i++)
-            if (polled[i].revents != 0)
+        for (unsigned i = 0; i < n; i++) {
+            bool has_input = polled[i].revents != 0;
+
+            if (has_input)
                 dns_query_work(&list[i], servers);
-            else if (!list[i].is_done && list[i].until_ns <= began_ns)
+            if (dns_query_is_late(&list[i], servers, began_ns, has_input))
                 dns_query_next(&list[i], servers, false);
+        }
     }
 }

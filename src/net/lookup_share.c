@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "engine/promise.h"
+#include "net/name_servers.h"
 
 struct lookup_answer {
     struct list link;
@@ -17,6 +18,7 @@ struct lookup_answer {
     /* What was asked. */
     int (*ask)(void *out, size_t max, const char *name, struct dns_terms *terms);
     size_t max, item_bytes;
+    struct name_servers *servers; /* a reference */
     unsigned timeout_s, known;
     /* The answer. */
     int rc;
@@ -37,6 +39,7 @@ static void lookup_answer_free(struct lookup_answer *a)
 {
     list_remove(&a->link);
     promise_close(&a->promise);
+    name_servers_release(a->servers);
     free(a->items);
     free(a);
 }
@@ -52,7 +55,8 @@ static bool lookup_answer_is_for(const struct lookup_answer *a, size_t max, cons
                                  const struct dns_terms *terms)
 {
     return a->ask == l->ask && a->max == max && a->timeout_s == terms->timeout_s &&
-           a->known == terms->known && !a->is_unusable && a->answered_at_ns >= terms->due_at_ns &&
+           a->known == terms->known && name_servers_same(a->servers, terms->servers) &&
+           !a->is_unusable && a->answered_at_ns >= terms->due_at_ns &&
            strcasecmp(a->name, l->name) == 0;
 }
 
@@ -90,6 +94,7 @@ static struct lookup_answer *lookup_answer_create(struct lookup_share *s, size_t
     a->ask = l->ask;
     a->max = max;
     a->item_bytes = l->item_bytes;
+    a->servers = name_servers_hold(terms->servers);
     a->timeout_s = terms->timeout_s;
     a->known = terms->known;
     memcpy(a->name, l->name, bytes);

@@ -42,8 +42,8 @@ void lookup_share_close(struct lookup_share *s);
 
 /*
  * lookup_share_ask(out, max, l, terms):
- * Call l->ask(), or take the answer of another lookup with the same `ask`, name, ${max} and time
- * limit, by terms->share; without that, just call l->ask().
+ * Call l->ask(), or take the answer of another lookup with the same `ask`, name, ${max}, name
+ * servers and time limit, by terms->share; without that, just call l->ask().
  *
  * Thread: any but loops
  * Errors: as l->ask()

@@ -182,7 +182,7 @@ static int resolve_ask(void *out, size_t max, const char *host, struct dns_terms
     struct resolve_list list = {.out = out, .max = max};
     int rc = -ENOSYS;
 
-    if (name_service_is_dns(host)) {
+    if (terms->servers || name_service_is_dns(host)) {
         if (resolve_is_loopback(host)) {
             resolve_add(&list, &(in_addr_t){htonl(INADDR_LOOPBACK)}, NS_INADDRSZ, 0);
             resolve_add(&list, &in6addr_loopback, NS_IN6ADDRSZ, 0);

@@ -1,6 +1,6 @@
 /*
- * net/resolve: resolves host names, by DNS with TTL if it is the only source (net/name_service.h),
- * else by getaddrinfo(3).
+ * net/resolve: resolves host names, by DNS with TTL if it is the only source (net/name_service.h)
+ * or name servers are given, else by getaddrinfo(3).
  */
 #ifndef NET_RESOLVE_H
 #define NET_RESOLVE_H

@@ -66,6 +66,8 @@ struct server_conf {
     unsigned n_upstreams;
     struct tls_conf *tls; /* [tls NAME] */
     unsigned n_tls;
+    struct name_servers_conf *resolvers; /* [resolver NAME] */
+    unsigned n_resolvers;
     struct quota_conf quota; /* limits of all listeners together */
     struct overload_conf overload;
     unsigned set_aside; /* descriptors reserved for the layers above */

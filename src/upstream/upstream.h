@@ -54,6 +54,11 @@ struct upstream_checks_conf {
     unsigned on_down_rate; /* sessions to reset per second; 0: all at once */
 };
 
+struct upstream_resolver_conf {
+    const char *name;             /* NAME of the [resolver NAME]; NULL: resolv.conf */
+    struct name_servers *servers; /* NULL: none; lives as long as upstream_conf.memory */
+};
+
 struct upstream_conf {
     /* owns all that the pointers below refer to; NULL: static data */
     struct arena *memory;
@@ -82,6 +87,7 @@ struct upstream_conf {
     enum upstream_abandoned queue_abandoned;
     struct upstream_checks_conf checks;
     struct upstream_spares_conf spare;
+    struct upstream_resolver_conf resolver;
     int64_t resolve_interval_ns; /* 0: resolve once */
     int64_t resolve_interval_min_ns;
     int64_t resolve_hold_ns; /* CLOCK_NEVER: no end */

@@ -33,20 +33,25 @@ class Zone:
     `hosts` is {name: address, SILENT or an error code}, or {name: {type: one or a list of these}};
     `services` is {name: [(host, port)]}; `asked`
     has the instants of the questions for IPv4 addresses and services. With `dead` the first of two
-    name servers, at `self.dead`, answers nothing."""
+    name servers, at `self.dead`, answers nothing. With `port` it is there, in this network, and the
+    names of the system are as before."""
 
-    def __init__(self, t, hosts, services=(), ttl=0, attempts=2, dead=False):
-        own_network()
-        resolver = RESOLVER.replace("attempts:2", f"attempts:{attempts}")
-        own_names(t, "files dns", servers=("nameserver 127.0.0.2\n" if dead else "") + resolver)
+    def __init__(self, t, hosts, services=(), ttl=0, attempts=2, dead=False, port=None):
+        if not port:
+            own_network()
+            resolver = RESOLVER.replace("attempts:2", f"attempts:{attempts}")
+            own_names(t, "files dns", servers=("nameserver 127.0.0.2\n" if dead else "") + resolver)
         self.dead = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.dead.bind(("127.0.0.2", 53))
-        self.dead.setblocking(False)
+        if not port:
+            self.dead.bind(("127.0.0.2", 53))
+            self.dead.setblocking(False)
+        port = port or 53
+        self.address = f"127.0.0.1:{port}"
         self.hosts, self.services, self.ttl = hosts, dict(services), ttl
         self.asked = collections.defaultdict(list)
         self.datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.datagrams.bind(("127.0.0.1", 53))
-        self.listener = socket.create_server(("127.0.0.1", 53))
+        self.datagrams.bind(("127.0.0.1", port))
+        self.listener = socket.create_server(("127.0.0.1", port))
 
     def __enter__(self):
         threading.Thread(target=self._serve_datagrams, daemon=True).start()

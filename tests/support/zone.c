@@ -17,11 +17,18 @@
 #define ENTRIES      8
 #define ANSWER_BYTES 8192
 
+/* Sockets that get lies without end. */
+#define LIED_TO 4
+
 static struct {
     int datagrams, listener;
     enum zone_way way;
     unsigned rcode, port;
     pthread_t thread;
+    struct sockaddr_in lied_to[LIED_TO];
+    unsigned n_lied_to;
+    unsigned char lie[ANSWER_BYTES];
+    size_t lie_bytes;
 } servers[ZONE_SERVERS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -123,6 +130,11 @@ static void serve_datagram(unsigned server)
     pthread_mutex_unlock(&lock);
     if (way == ZONE_LIES_FIRST)
         send_lies(fd, &from, out, n);
+    if (way == ZONE_ONLY_LIES && servers[server].n_lied_to < LIED_TO) {
+        servers[server].lied_to[servers[server].n_lied_to++] = from;
+        memcpy(servers[server].lie, out, servers[server].lie_bytes = n);
+        return;
+    }
     if (n > 0)
         sendto(fd, out, n, 0, (struct sockaddr *)&from, from_len);
 }
@@ -154,6 +166,14 @@ static void serve_stream(unsigned server)
     close(fd);
 }
 
+static void go_on_lying(unsigned server)
+{
+    for (unsigned i = 0; i < servers[server].n_lied_to; i++)
+        for (unsigned times = 0; times < 20; times++)
+            send_lies(servers[server].datagrams, &servers[server].lied_to[i], servers[server].lie,
+                      servers[server].lie_bytes);
+}
+
 static void *serve(void *arg)
 {
     unsigned server = (unsigned)(size_t)arg;
@@ -162,7 +182,8 @@ static void *serve(void *arg)
         struct pollfd polled[2] = {{.fd = servers[server].datagrams, .events = POLLIN},
                                    {.fd = servers[server].listener, .events = POLLIN}};
 
-        poll(polled, 2, 20);
+        go_on_lying(server);
+        poll(polled, 2, servers[server].n_lied_to > 0 ? 0 : 20);
         if (polled[0].revents)
             serve_datagram(server);
         if (polled[1].revents)

@@ -14,10 +14,11 @@
 enum zone_way {
     ZONE_ANSWERS,
     ZONE_SILENT,
-    ZONE_REFERS,    /* neither an authority nor a resolver, and no record */
-    ZONE_TRUNCATES, /* datagrams; answers by TCP */
-    ZONE_NO_OPT,    /* FORMERR to queries with an OPT record */
-    ZONE_LIES_FIRST /* with another ID, another question, and half an answer before the true one */
+    ZONE_REFERS,     /* neither an authority nor a resolver, and no record */
+    ZONE_TRUNCATES,  /* datagrams; answers by TCP */
+    ZONE_NO_OPT,     /* FORMERR to queries with an OPT record */
+    ZONE_LIES_FIRST, /* with another ID, another question, and half an answer before the true one */
+    ZONE_ONLY_LIES   /* datagrams; without end */
 };
 
 struct zone_entry {

@@ -11,6 +11,7 @@
 
 static struct resolver_cache cache;
 static struct resolver_found_addresses *found;
+static const struct name_servers *servers; /* asked by get() */
 
 static void setup(void)
 {
@@ -21,6 +22,7 @@ static void teardown(void)
 {
     resolver_free_found(found);
     found = NULL;
+    servers = NULL;
     resolver_cache_close(&cache);
 }
 
@@ -39,7 +41,7 @@ static char *written(struct resolver_cache *c)
 /* The answer of ${word}; the entry is released again. */
 static int get(enum upstream_names names, const char *word)
 {
-    struct resolver_cache_entry *entry = resolver_cache_take(&cache, names, word);
+    struct resolver_cache_entry *entry = resolver_cache_take(&cache, names, word, servers);
     int rc;
 
     ck_assert_ptr_nonnull(entry);
@@ -90,14 +92,35 @@ TEST(cache, an_answer_of_a_service_has_its_records)
     ck_assert_uint_eq(found->weight[0], 3 * found->weight[2]);
 }
 
+TEST(cache, answers_of_other_name_servers_are_others)
+{
+    struct address at[2];
+    struct name_servers_conf conf = {.name = "own", .addresses = at, .n_addresses = 1};
+    struct name_servers *own;
+    char *text;
+
+    ck_assert_int_eq(address_parse(at, 2, "192.0.2.53:53"), 1);
+    ck_assert_int_eq(name_servers_create(&own, &conf), 0);
+    servers = own;
+    ck_assert_int_eq(resolver_cache_read(&cache, host), 0);
+    ck_assert_int_eq(get(UPSTREAM_NAME_EACH, "app.test:443"), -ENODATA);
+    ck_assert_int_eq(resolver_cache_read(&cache, "name host:app.test@own 5 7 192.0.2.9:80\n"), 0);
+    ck_assert_int_eq(get(UPSTREAM_NAME_EACH, "App.test:443"), 0);
+    expect_address(0, "192.0.2.9:443");
+    text = written(&cache);
+    ck_assert_ptr_nonnull(strstr(text, "host:app.test@own 5 7 192.0.2.9:80\n"));
+    free(text);
+    name_servers_release(own);
+}
+
 TEST(cache, written_cache_equals_the_cache_that_was_read)
 {
     struct resolver_cache_entry *one, *other;
     char *text;
 
     ck_assert_int_eq(resolver_cache_read(&cache, service), 0);
-    one = resolver_cache_take(&cache, UPSTREAM_SERVICE, "_a._tcp.test");
-    other = resolver_cache_take(&cache, UPSTREAM_SERVICE, "_a._tcp.test");
+    one = resolver_cache_take(&cache, UPSTREAM_SERVICE, "_a._tcp.test", NULL);
+    other = resolver_cache_take(&cache, UPSTREAM_SERVICE, "_a._tcp.test", NULL);
     ck_assert_ptr_eq(one, other);
     ck_assert_int_eq(resolver_cache_get(one, "_a._tcp.test", &found), 0);
     resolver_cache_put(&cache, one, found, 5);
@@ -117,7 +140,7 @@ TEST(cache, entries_that_no_name_uses_are_dropped)
     struct resolver_cache_entry *entry;
 
     ck_assert_int_eq(resolver_cache_read(&cache, host), 0);
-    entry = resolver_cache_take(&cache, UPSTREAM_NAME_EACH, "app.test:80");
+    entry = resolver_cache_take(&cache, UPSTREAM_NAME_EACH, "app.test:80", NULL);
     resolver_cache_drop_unused(&cache);
     ck_assert_int_eq(get(UPSTREAM_NAME_EACH, "app.test:80"), 0);
     resolver_cache_release(&cache, entry);

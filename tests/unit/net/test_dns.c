@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "net/dns.h"
+#include "net/name_servers.h"
 #include "net/srv.h"
 #include "support/suite.h"
 #include "support/zone.h"
@@ -327,6 +328,14 @@ TEST(two, first_negative_answer_is_final)
     put_address(zone_add("name.test", ns_t_a), 1);
     ck_assert_int_eq(search("name.test."), -ENOENT);
     ck_assert_str_eq(zone_asked(), "name.test/1@0 name.test/28@0 ");
+}
+
+TEST(two, name_server_whose_answers_never_end_is_given_up)
+{
+    zone_server(0, ZONE_ONLY_LIES, 0);
+    put_address(zone_add("name.test", ns_t_a), 1);
+    ck_assert_int_eq(search("name.test."), 1);
+    ck_assert_uint_eq(zone_count("name.test/1@1 "), 1);
 }
 
 TEST(two, failing_and_silent_name_servers_are_asked_as_often_as_the_options_say)

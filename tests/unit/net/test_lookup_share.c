@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "net/lookup_share.h"
+#include "net/name_servers.h"
 #include "support/fault.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -116,6 +117,8 @@ TEST(share, other_questions_are_not_shared)
     struct dns_terms terms;
     int items[4];
     const struct lookup l = {.ask = ask_other, .name = "name.test", .item_bytes = sizeof(int)};
+    struct address at[2];
+    struct name_servers_conf conf = {.name = "own", .addresses = at, .n_addresses = 1};
 
     ck_assert_int_eq(look_up("name.test", due_at_ns, &terms), 3);
     ck_assert_int_eq(look_up("name.tes", due_at_ns, &terms), 3);
@@ -123,9 +126,14 @@ TEST(share, other_questions_are_not_shared)
     ck_assert_int_eq(lookup_share_ask(items, 4, &l, &terms), 3);
     terms.timeout_s = 1;
     ck_assert_int_eq(lookup_share_ask(items, 4, &l, &terms), 3);
+    ck_assert_int_eq(address_parse(at, 2, "192.0.2.53:53"), 1);
+    ck_assert_int_eq(name_servers_create(&terms.servers, &conf), 0);
+    ck_assert_int_eq(lookup_share_ask(items, 4, &l, &terms), 3);
+    ck_assert_int_eq(lookup_share_ask(items, 4, &l, &terms), 3);
+    name_servers_release(terms.servers);
     terms = (struct dns_terms){.share = NULL};
     ck_assert_int_eq(lookup_share_ask(items, 4, &l, &terms), 3);
-    ck_assert_uint_eq(atomic_load(&calls), 5);
+    ck_assert_uint_eq(atomic_load(&calls), 6);
 }
 
 TEST_EACH(share, without_memory_each_lookup_queries_by_itself, 2)

@@ -1,0 +1,27 @@
+/* config/config_names: options whose values are names of sections. */
+#ifndef CONFIG_CONFIG_NAMES_H
+#define CONFIG_CONFIG_NAMES_H
+
+#include "config/config_section.h"
+
+struct config_memory;
+struct diagnostics;
+
+/* Of a section of another section. */
+struct config_name {
+    const struct config_section *section;
+    const struct ini_entry *entry; /* has the name in its value */
+    enum option_section kind;      /* of the section that is named */
+    const char *text;
+};
+
+/*
+ * config_names_refuse(name, m, diagnostics):
+ * Report that ${m} has no such section.
+ *
+ * Thread: as config_reload()
+ */
+void config_names_refuse(const struct config_name *name, const struct config_memory *m,
+                         struct diagnostics *diagnostics);
+
+#endif
