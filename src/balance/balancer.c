@@ -29,6 +29,7 @@ static const struct balancer_kind_ops balancer_kinds[] = {
                          .keyed = true},
     [BALANCER_FIRST] = {.choose = balancer_first_choose, .in_order = true},
 };
+_Static_assert(ARRAY_LEN(balancer_kinds) == BALANCER_KINDS, "new kinds stand before the last one");
 
 static struct balancer_share balancer_share(const struct balancer_conf *conf, unsigned i)
 {

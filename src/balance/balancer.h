@@ -45,8 +45,10 @@ enum balancer_kind {
     BALANCER_RANDOM,            /* the less loaded of two that are drawn by weight */
     BALANCER_SOURCE_HASH,       /* client address, rendezvous hashing */
     BALANCER_MAGLEV,            /* client address, lookup table */
-    BALANCER_FIRST              /* the first endpoint that is not full */
+    BALANCER_FIRST              /* the first endpoint that is not full; the last kind */
 };
+
+#define BALANCER_KINDS (BALANCER_FIRST + 1)
 
 struct balancer;
 

@@ -10,7 +10,7 @@
 #include "support/sanitized.h"
 #include "support/suite.h"
 
-#define KINDS    (BALANCER_FIRST + 1)
+#define KINDS    BALANCER_KINDS
 #define SHARING  BALANCER_FIRST /* kinds that use all endpoints of a level */
 #define SESSIONS 40
 

@@ -275,8 +275,7 @@ static void *read_sets(void *arg)
     return NULL;
 }
 
-TEST_EACH(membership, workers_pick_while_servers_change_and_all_servers_are_freed,
-          BALANCER_FIRST + 1)
+TEST_EACH(membership, workers_pick_while_servers_change_and_all_servers_are_freed, BALANCER_KINDS)
 {
     struct loop_group_conf group = {
         .name = "work",

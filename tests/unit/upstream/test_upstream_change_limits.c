@@ -342,7 +342,7 @@ static void change_some(void *arg)
     other.servers = list;
     other.n_servers = 1 + n % SERVERS;
     other.queue_length = 1 + n % 7;
-    other.balance = (enum balancer_kind)(n % (BALANCER_FIRST + 1));
+    other.balance = (enum balancer_kind)(n % BALANCER_KINDS);
     list[0].addresses = &changing.addresses[n % 3 == 0 ? SERVERS : 0];
     list[0].max_connections = n % 3;
     list[1].weight = 1 + n % 5;
