@@ -54,10 +54,10 @@ struct checker_group_conf {
      */
     void (*changed)(void *cookie, struct endpoint *e, bool is_up);
     /*
-     * Called on the loop when ${e}, which is up, passed a check at the addresses that sessions use;
-     * must not add or remove targets. May be NULL.
+     * Called on the loop when ${e}, which is up, passed a check; ${as_sessions}: at the addresses
+     * that sessions use. Must not add or remove targets. May be NULL.
      */
-    void (*passed)(void *cookie, struct endpoint *e);
+    void (*passed)(void *cookie, struct endpoint *e, bool as_sessions);
     /* Called on the loop when no target is undecided any more. May be NULL. */
     void (*decided)(void *cookie);
     void *cookie;

@@ -311,8 +311,8 @@ static void checker_report(struct checker_target *t, const struct check_result *
 
     checker_schedule(t, clock_add_ns(began_at_ns, checker_interval_ns(t)));
     checker_look_warm(t, now_ns);
-    if (result->outcome == CHECK_PASSED && as_sessions && t->health.is_up && t->group->conf.passed)
-        t->group->conf.passed(t->group->conf.cookie, t->conf.endpoint);
+    if (result->outcome == CHECK_PASSED && t->health.is_up && t->group->conf.passed)
+        t->group->conf.passed(t->group->conf.cookie, t->conf.endpoint, as_sessions);
     if (change != HEALTH_SAME)
         checker_tell(t, change, &before, result);
     if (is_decided)

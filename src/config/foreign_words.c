@@ -99,6 +99,7 @@ static const struct foreign_word words[] = {
     {"upstream", "source", "source_address"},
     {"upstream", "proxy_bind", "source_address"},
     {"upstream", "on-marked-down", "on_down"},
+    {"upstream", "on-marked-up", "on_up"},
     {"upstream", "pool-max-conn", "spare"},
     {"upstream", "srvtcpka", "keepalive"},
     {"upstream", "ssl", "tls = NAME, with a section [tls NAME]"},
@@ -179,6 +180,7 @@ static const struct foreign_word words[] = {
     {"check", "on", "tcp"},
     {"check", "no", "off"},
     {"on_down", "shutdown-sessions", "close"},
+    {"on_up", "shutdown-backup-sessions", "close"},
     {"send_proxy", "on", "v1"},
     {"send_proxy", "yes", "v1"},
 
@@ -203,6 +205,7 @@ static const struct foreign_word words[] = {
     {FOREIGN_WORDS_SERVER, "send-proxy-v2", "send_proxy = v2 in the section"},
     {FOREIGN_WORDS_SERVER, "source", "source_address in the section"},
     {FOREIGN_WORDS_SERVER, "on-marked-down", "on_down in the section"},
+    {FOREIGN_WORDS_SERVER, "on-marked-up", "on_up in the section"},
     {FOREIGN_WORDS_SERVER, "downinter", "check_interval in the section"},
     {FOREIGN_WORDS_SERVER, "ssl", "tls in the section"},
     {FOREIGN_WORDS_SERVER, "sni", "tls_name in the section"},
@@ -221,12 +224,12 @@ static const struct foreign_word words[] = {
 
 /* Words of a server line that have their value behind a blank. */
 static const char *const with_value[] = {
-    "maxconn",        "max_conns", "addr",       "port",          "inter",
-    "fastinter",      "rise",      "fall",       "max_fails",     "error-limit",
-    "fail_timeout",   "slowstart", "slow_start", "maxqueue",      "source",
-    "on-marked-down", "downinter", "sni",        "verifyhost",    "verify",
-    "ca-file",        "crt",       "check-sni",  "pool-max-conn", "tcp-ut",
-    "init-addr"};
+    "maxconn",        "max_conns",   "addr",       "port",          "inter",
+    "fastinter",      "rise",        "fall",       "max_fails",     "error-limit",
+    "fail_timeout",   "slowstart",   "slow_start", "maxqueue",      "source",
+    "on-marked-down", "downinter",   "sni",        "verifyhost",    "verify",
+    "ca-file",        "crt",         "check-sni",  "pool-max-conn", "tcp-ut",
+    "init-addr",      "on-marked-up"};
 
 static bool foreign_words_has_value(const struct foreign_word *w)
 {

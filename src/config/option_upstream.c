@@ -41,6 +41,12 @@ static const struct option_word on_downs[] = {
     {NULL, 0},
 };
 
+static const struct option_word on_ups[] = {
+    {"keep", UPSTREAM_UP_KEEP},
+    {"close", UPSTREAM_UP_CLOSE},
+    {NULL, 0},
+};
+
 static const struct option_word abandoneds[] = {
     {"drop", UPSTREAM_ABANDONED_DROP},
     {"keep", UPSTREAM_ABANDONED_KEEP},
@@ -79,6 +85,7 @@ _Static_assert(sizeof(enum balancer_kind) == sizeof(unsigned), "enum balancer_ki
 _Static_assert(sizeof(enum upstream_failback) == sizeof(unsigned), "enum upstream_failback");
 _Static_assert(sizeof(enum upstream_check) == sizeof(unsigned), "enum upstream_check");
 _Static_assert(sizeof(enum upstream_on_down) == sizeof(unsigned), "enum upstream_on_down");
+_Static_assert(sizeof(enum upstream_on_up) == sizeof(unsigned), "enum upstream_on_up");
 _Static_assert(sizeof(enum upstream_abandoned) == sizeof(unsigned), "enum upstream_abandoned");
 _Static_assert(sizeof(enum health_initial) == sizeof(unsigned), "enum health_initial");
 
@@ -201,9 +208,12 @@ static const struct option upstream_rows[] = {
     {"on_down", &option_kind_word, 0, OPTION_LIVE, "keep",
      "keep or close", "what to do with the connections of a server that goes down",
      UPSTREAM(checks.on_down), 0, 0, on_downs, &option_need_checks},
+    {"on_up", &option_kind_word, 0, OPTION_LIVE, "keep",
+     "keep or close", "what to do with the connections of backups when other servers are in use again",
+     UPSTREAM(checks.on_up), 0, 0, on_ups, &option_need_checks},
     {"on_down_rate", &option_kind_number, 0, OPTION_LIVE, "0",
      "0 to 1000000",
-     "maximum number of connections per second that on_down = close resets; 0: all at once",
+     "maximum number of connections per second that on_down and on_up reset; 0: all at once",
      UPSTREAM(checks.on_down_rate), 0, 1000000, NULL, &option_need_checks},
     {"queue_length", &option_kind_number, 0, OPTION_LIVE, "1000",
      "0 to 1000000",

@@ -35,20 +35,31 @@ unsigned checks_at_a_time(const struct upstream_next *list, unsigned n, unsigned
 /* ---- control loop ---- */
 
 static void checks_evict(const struct checks *c, const struct upstream *up,
-                         struct upstream_server *server)
+                         struct upstream_server *server, bool of_backup)
 {
     struct eviction_conf conf = {.loops = c->conf.loops,
                                  .workers = c->conf.workers,
                                  .server = server,
+                                 .of_backup = of_backup,
                                  .rate = up->conf->checks.on_down_rate};
-    int rc;
+    int rc = eviction_begin(&conf);
 
-    if (up->conf->checks.on_down != UPSTREAM_DOWN_CLOSE)
-        return;
-    rc = eviction_begin(&conf);
     if (rc < 0)
-        log_error("upstream %s: server %s: down: its sessions cannot be reset: %s", up->name,
-                  server->name, strerror(-rc));
+        log_error("upstream %s: server %s: %s: its sessions cannot be reset: %s", up->name,
+                  server->name, of_backup ? "not in use any more" : "down", strerror(-rc));
+}
+
+/* End the sessions of backups if other servers are in use again. */
+static void checks_look_for_backups(const struct checks_group *g)
+{
+    const struct server_set *set = membership_now(&g->upstream->membership);
+
+    if (!upstream_backups_are_over(g->upstream) ||
+        g->upstream->conf->checks.on_up != UPSTREAM_UP_CLOSE)
+        return;
+    for (unsigned i = 0; i < set->n; i++)
+        if (atomic_load(&set->servers[i]->is_backup))
+            checks_evict(g->checks, g->upstream, set->servers[i], true);
 }
 
 static void checks_changed(void *cookie, struct endpoint *e, bool is_up)
@@ -57,15 +68,19 @@ static void checks_changed(void *cookie, struct endpoint *e, bool is_up)
 
     /* Serve waiting clients also when a server goes down: by backups or panic mode. */
     upstream_serve(g->upstream);
-    if (!is_up)
-        checks_evict(g->checks, g->upstream, upstream_server_of(e));
+    if (!is_up && g->upstream->conf->checks.on_down == UPSTREAM_DOWN_CLOSE)
+        checks_evict(g->checks, g->upstream, upstream_server_of(e), false);
+    checks_look_for_backups(g);
 }
 
-static void checks_passed(void *cookie, struct endpoint *e)
+/* An ejection may have ended meanwhile, on a worker. */
+static void checks_passed(void *cookie, struct endpoint *e, bool as_sessions)
 {
     struct checks_group *g = cookie;
 
-    upstream_passed(g->upstream, upstream_server_of(e));
+    if (as_sessions)
+        upstream_passed(g->upstream, upstream_server_of(e));
+    checks_look_for_backups(g);
 }
 
 static void checks_add(struct checks_group *g, struct upstream_server *server,
@@ -111,6 +126,7 @@ static void checks_look(struct checks_group *g, struct upstream_server *server)
 static void checks_came(void *cookie, struct upstream_server *server)
 {
     checks_look(cookie, server);
+    checks_look_for_backups(cookie);
 }
 
 static void checks_went(void *cookie, struct upstream_server *server)

@@ -322,14 +322,15 @@ void proxy_reconnect(struct proxy *p)
 }
 
 /* A session that still connects loses no bytes: connect it to another server. */
-static bool proxy_evict(struct session *s, const struct upstream_server *server, int64_t before_ns)
+static bool proxy_evict(struct session *s, const struct upstream_server *server, int64_t before_ns,
+                        enum session_reason reason)
 {
     struct proxy *p = proxy_of(s);
 
     if (p->at != server || p->tried_at_ns > before_ns)
         return false;
     if (s->phase != SESSION_PHASE_CONNECTING) {
-        session_abort(s, SESSION_SERVER_DOWN);
+        session_abort(s, reason);
     } else if (!proxy_tls_cancel(p, true)) {
         proxy_end_dial(p);
         proxy_reconnect(p);

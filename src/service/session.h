@@ -114,10 +114,11 @@ struct service_ops {
     /* proxy: the server's first bytes were read; see relay_tell_first(). */
     void (*first_byte)(struct session *s);
     /*
-     * proxy: ${server} is down. If ${s} chose ${server} at ${before_ns} or earlier, reconnect or
-     * abort ${s}, and return true.
+     * proxy: ${server} is down, or not in use any more. If ${s} chose ${server} at ${before_ns} or
+     * earlier, reconnect ${s}, or abort it for ${reason}, and return true.
      */
-    bool (*evict)(struct session *s, const struct upstream_server *server, int64_t before_ns);
+    bool (*evict)(struct session *s, const struct upstream_server *server, int64_t before_ns,
+                  enum session_reason reason);
     /* s->service was replaced: use the new settings. NULL: nothing to do. */
     void (*carry_over)(struct session *s);
     void (*free)(struct session *s);

@@ -19,6 +19,7 @@ struct eviction_part {
 struct eviction {
     struct upstream_server *server; /* holds a reference */
     struct worker **workers;
+    bool of_backup;
     int64_t began_at_ns;
     unsigned max_each_tick;
     int64_t tick_ns;
@@ -30,7 +31,8 @@ struct eviction {
 static bool eviction_visit(const struct eviction *ev, struct session *s)
 {
     return s->phase < SESSION_PHASE_CLOSING && s->service->ops->evict &&
-           s->service->ops->evict(s, ev->server, ev->began_at_ns);
+           s->service->ops->evict(s, ev->server, ev->began_at_ns,
+                                  ev->of_backup ? SESSION_DRAIN : SESSION_SERVER_DOWN);
 }
 
 /* Visit some sessions; false if all were visited. */
@@ -54,6 +56,8 @@ static bool eviction_visit_some(const struct eviction *ev, struct eviction_part 
 /* A server that is removed is no longer checked: it counts as down until it returns. */
 static bool eviction_goes_on(const struct eviction *ev)
 {
+    if (ev->of_backup)
+        return !endpoint_is_in_use(&ev->server->endpoint);
     return endpoint_load(&ev->server->endpoint) & (ENDPOINT_DOWN | ENDPOINT_ABSENT);
 }
 
@@ -114,6 +118,7 @@ int eviction_begin(const struct eviction_conf *conf)
         return -ENOMEM;
     ev->server = conf->server;
     upstream_server_hold(ev->server);
+    ev->of_backup = conf->of_backup;
     ev->began_at_ns = clock_now_ns();
     eviction_pace(ev, conf, n);
     ev->workers = conf->workers;

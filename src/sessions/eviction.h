@@ -1,10 +1,11 @@
 /*
- * sessions/eviction: ends the sessions of a server that is down, slowly, because their clients
- * reconnect to other servers.
+ * sessions/eviction: ends the sessions of a server that is down, or of a backup that is not in use
+ * any more, slowly, because their clients reconnect to other servers.
  */
 #ifndef SESSIONS_EVICTION_H
 #define SESSIONS_EVICTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/must.h"
@@ -23,13 +24,14 @@ struct eviction_conf {
     struct loop_group *loops;
     struct worker **workers;
     struct upstream_server *server;
-    unsigned rate; /* sessions per second of all workers; 0: no limit */
+    bool of_backup; /* not down: a backup that is not in use any more */
+    unsigned rate;  /* sessions per second of all workers; 0: no limit */
 };
 
 /*
  * eviction_begin(conf):
- * End the sessions that ${conf}->server has now, as long as it stays down or removed. The eviction
- * frees itself.
+ * End the sessions that ${conf}->server has now, as long as it stays down or removed, or out of
+ * use. The eviction frees itself.
  *
  * Thread: control loop
  * Owns:   ${conf} is copied; its loops and workers must outlive the eviction, which holds the

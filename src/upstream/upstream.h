@@ -35,6 +35,9 @@ struct arena;
 /* What happens to the sessions of a server that goes down. */
 enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
 
+/* What happens to the sessions of backups when other servers come into use instead. */
+enum upstream_on_up { UPSTREAM_UP_KEEP, UPSTREAM_UP_CLOSE };
+
 /* Which clients leave the queue when they end their stream there: all, or those without bytes. */
 enum upstream_abandoned { UPSTREAM_ABANDONED_KEEP, UPSTREAM_ABANDONED_DROP };
 
@@ -51,6 +54,7 @@ struct upstream_checks_conf {
     struct check_conf check; /* tls is check_tls; without slot: plain, or as upstream_conf.tls */
     struct health_conf health;
     enum upstream_on_down on_down;
+    enum upstream_on_up on_up;
     unsigned on_down_rate; /* sessions to reset per second; 0: all at once */
 };
 
@@ -102,6 +106,8 @@ struct upstream_in_use {
     struct lock lock;
     uint64_t n_moves;
     char names[UPSTREAM_IN_USE_BYTES];
+    bool are_backups;
+    atomic_bool backups_are_over; /* see upstream_backups_are_over(); no lock needed */
 };
 
 struct upstream {
@@ -212,6 +218,17 @@ int upstream_pick(struct upstream *up, struct balancer_pick_state *pick,
  */
 void upstream_connected(struct upstream *up, struct upstream_server *server);
 void upstream_passed(struct upstream *up, struct upstream_server *server);
+
+/*
+ * upstream_backups_are_over(up):
+ * Have other servers come into use instead of backups, since the last call?
+ *
+ * Thread: control loop
+ */
+static inline bool upstream_backups_are_over(struct upstream *up)
+{
+    return atomic_exchange(&up->in_use.backups_are_over, false);
+}
 
 /*
  * upstream_leave(up, server, outcome):

@@ -31,9 +31,10 @@ bool upstream_in_use_is(const struct upstream_server *server)
            (endpoint_load(&server->endpoint) & ENDPOINT_UNFIT) == 0;
 }
 
-/* Write the names of the servers in use to ${text}, of UPSTREAM_IN_USE_BYTES. */
-static void upstream_in_use_names(const struct server_set *set, char *text)
+/* Write the names of the servers in use to ${text}, of UPSTREAM_IN_USE_BYTES. Are all backups? */
+static bool upstream_in_use_names(const struct server_set *set, char *text)
 {
+    bool are_backups = true;
     size_t len = 0;
     unsigned n = 0;
 
@@ -41,8 +42,10 @@ static void upstream_in_use_names(const struct server_set *set, char *text)
     for (unsigned i = 0; i < set->n; i++) {
         const struct upstream_server *server = set->servers[i];
 
-        if (!upstream_in_use_is(server) || ++n > UPSTREAM_IN_USE_NAMES ||
-            len >= UPSTREAM_IN_USE_BYTES)
+        if (!upstream_in_use_is(server))
+            continue;
+        are_backups &= atomic_load(&server->is_backup);
+        if (++n > UPSTREAM_IN_USE_NAMES || len >= UPSTREAM_IN_USE_BYTES)
             continue;
         len +=
             (size_t)snprintf(text + len, UPSTREAM_IN_USE_BYTES - len, "%s%s%s", n > 1 ? ", " : "",
@@ -51,6 +54,7 @@ static void upstream_in_use_names(const struct server_set *set, char *text)
     if (n > UPSTREAM_IN_USE_NAMES && len < UPSTREAM_IN_USE_BYTES)
         snprintf(text + len, UPSTREAM_IN_USE_BYTES - len, " and %u more",
                  n - UPSTREAM_IN_USE_NAMES);
+    return are_backups;
 }
 
 /* Main, before start, only continues what another process has logged. */
@@ -59,14 +63,16 @@ static void upstream_in_use_tell(struct upstream *up, const struct server_set *s
     struct upstream_in_use *u = &up->in_use;
     uint64_t n_moves = atomic_load_explicit(&up->group.n_moves, memory_order_relaxed);
     char names[UPSTREAM_IN_USE_BYTES], before[UPSTREAM_IN_USE_BYTES];
-    bool has_moved;
+    bool has_moved, are_backups = upstream_in_use_names(set, names);
 
-    upstream_in_use_names(set, names);
     if (names[0] == '\0')
         return; /* none is fit: the last ones may return */
     lock_take(&u->lock);
     has_moved = u->n_moves != n_moves;
     u->n_moves = n_moves;
+    if (are_backups || (has_moved && u->are_backups))
+        atomic_store(&u->backups_are_over, !are_backups);
+    u->are_backups = are_backups;
     memcpy(before, u->names, sizeof(before));
     memcpy(u->names, names, sizeof(names));
     lock_release(&u->lock);

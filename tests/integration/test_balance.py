@@ -253,6 +253,7 @@ def all_without_clients(t):
     {"line": "check_expect = " + "x" * 513, "says": "512"},
     {"line": "rise = 0", "says": "1 to 1000"},
     {"line": "on_down = reset", "says": "keep or close"},
+    {"line": "on_up = reset", "says": "keep or close"},
     {"line": "server.b = 127.0.0.1:9 check_port=70000", "says": "check_port"}])
 def refused(t, line, says):
     """-t refuses {line:.40} and says what is allowed or meant"""

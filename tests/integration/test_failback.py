@@ -6,7 +6,7 @@ from support import net, program
 from support.admin import get, post, section
 from support.case import check, check_equal, test
 from support.chain import Chain
-from support.health import greeted, ready
+from support.health import greeted, lines_of as lines_with_backup, ready, served
 from support.net import Task
 from support.server import Moody
 from support.upstreams import statistics, who
@@ -218,13 +218,40 @@ def full(t):
             wait_down(t, daemon)
             servers[0].is_up(True)
             wait_up(t, daemon)
-            with net.connect(front) as holder, net.connect(front) as waiting:
-                greeted(holder)
+            with contextlib.ExitStack() as stack:
+                greeted(stack.enter_context(net.connect(front)))
+                waiting = stack.enter_context(net.connect(front))
                 t.eventually(lambda: statistics(daemon, "upstream back")["waiting"] == "1", "the second waits")
                 check_equal([server.server.total for server in servers], [0, 1], "connections")
                 daemon.reload(text + "backup_when_full = yes\n")
                 greeted(waiting)
                 check_equal([server.server.total for server in servers], [1, 1], "connections with backup_when_full")
+
+
+@test(each=[{"on_up": "keep", "failback": "yes"}, {"on_up": "close", "failback": "yes"},
+            {"on_up": "close", "failback": "no"}])
+def sessions_of_backups(t, on_up, failback):
+    """with on_up = {on_up} and failback = {failback}, what becomes of the connections of a backup when the server
+    has returned: reset, on both sides, only with close and yes"""
+    front, is_reset = t.address(), (on_up, failback) == ("close", "yes")
+    with ready(t, "ab") as servers, contextlib.ExitStack() as stack:
+        lines = lines_with_backup(servers, "b")
+        text = checked(front, lines, workers=3, on_up=on_up, failback=failback, log="debug")
+        with t.daemon(text) as daemon:
+            servers[0].is_up(False)
+            wait_down(t, daemon)
+            clients = [greeted(stack.enter_context(net.connect(front))) for _ in range(10)]
+            check_equal(servers[1].server.now, 10, "connections of the backup")
+            servers[0].is_up(True)
+            wait_up(t, daemon)
+            if is_reset:
+                check_equal({net.ending(client) for client in clients}, {"reset"}, "the ends for the clients")
+                t.eventually(lambda: servers[1].server.now == 0, "the backup has no connection")
+                check_equal(statistics(daemon, "server back/b").get("drain"), "10", "the reasons")
+            else:
+                check_equal({net.exchange(client, b"after") for client in clients}, {b"after"}, "their echoes")
+            check_equal(served(servers, front, 3), {"a": 0 if failback == "no" else 3, "b": 3 if failback == "no" else 0},
+                        "new clients")
 
 
 @test()

@@ -289,8 +289,10 @@ TEST(checker, check_of_an_ipv6_address_can_have_its_own_port)
 
 static atomic_uint n_passed;
 
-static void on_passed(void *cookie, struct endpoint *e)
+static void on_passed(void *cookie, struct endpoint *e, bool as_sessions)
 {
+    if (!as_sessions)
+        return;
     (void)cookie;
     ck_assert_ptr_eq(e, &endpoints[0]);
     atomic_fetch_add(&n_passed, 1);

@@ -225,6 +225,7 @@ static bool without_effect(enum option_section section, const char *key)
                                        "fall",
                                        "initial_state",
                                        "on_down",
+                                       "on_up",
                                        "on_down_rate",
                                        "spare_max_age",
                                        "send_proxy_tlvs",

@@ -101,6 +101,7 @@ static const struct {
     {PROXY, "fall", "3", NO_CHECKS},
     {PROXY, "initial_state", "up", NO_CHECKS},
     {PROXY, "on_down", "keep", NO_CHECKS},
+    {PROXY, "on_up", "keep", NO_CHECKS},
     {PROXY, "on_down_rate", "10", NO_CHECKS},
     {PROXY, "spare_max_age", "1s", "has no effect without spare connections ("},
     {PROXY, "send_proxy_tlvs", "unique-id", "has no effect: no version 2 PROXY header is sent ("},

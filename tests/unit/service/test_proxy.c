@@ -111,9 +111,9 @@ static void do_evict(void *arg)
         membership_now(&proxied.upstream->membership)->servers[0];
     bool *is_evicted = arg;
 
-    is_evicted[0] = proxy_ops.evict(s, NULL, clock_now_ns());
-    is_evicted[1] = proxy_ops.evict(s, server, 0);
-    is_evicted[2] = proxy_ops.evict(s, server, clock_now_ns());
+    is_evicted[0] = proxy_ops.evict(s, NULL, clock_now_ns(), SESSION_SERVER_DOWN);
+    is_evicted[1] = proxy_ops.evict(s, server, 0, SESSION_SERVER_DOWN);
+    is_evicted[2] = proxy_ops.evict(s, server, clock_now_ns(), SESSION_SERVER_DOWN);
 }
 
 TEST(proxy, eviction_reports_the_sessions_that_it_ends)

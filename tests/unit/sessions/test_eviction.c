@@ -46,12 +46,16 @@ static void on_ended(void *cookie, const struct service *of)
             evicted_first += sessions[i]->phase == SESSION_PHASE_ENDING;
 }
 
-static bool evict(struct session *s, const struct upstream_server *at, int64_t before_ns)
+static bool of_backup;
+
+static bool evict(struct session *s, const struct upstream_server *at, int64_t before_ns,
+                  enum session_reason reason)
 {
+    ck_assert_int_eq(reason, of_backup ? SESSION_DRAIN : SESSION_SERVER_DOWN);
     ck_assert_ptr_eq(at, &server);
     ck_assert_int_gt(before_ns, 0);
     evicted_at_ns[n_evicted++] = clock_now_ns();
-    session_abort(s, SESSION_SERVER_DOWN);
+    session_abort(s, reason);
     return true;
 }
 
@@ -105,8 +109,11 @@ static int client(void)
 
 static void begin(void *arg)
 {
-    struct eviction_conf conf = {
-        .loops = group, .workers = &worker, .server = &server, .rate = *(unsigned *)arg};
+    struct eviction_conf conf = {.loops = group,
+                                 .workers = &worker,
+                                 .server = &server,
+                                 .of_backup = of_backup,
+                                 .rate = *(unsigned *)arg};
 
     ck_assert_int_eq(eviction_begin(&conf), 0);
 }
@@ -138,6 +145,23 @@ TEST(eviction, sessions_of_a_server_removed_meanwhile_are_reset)
     sockets_hear_reset(there);
     close(there);
     UNTIL(ref_count(&server.references) == 1);
+}
+
+TEST_EACH(eviction, sessions_of_a_backup_are_reset_unless_it_is_in_use_again, 2)
+{
+    unsigned rate = 0;
+    int there = client();
+
+    of_backup = true;
+    atomic_store(&load, 0); /* it is up */
+    if (_i == 1)
+        endpoint_put_in_use(&server.endpoint);
+    loop_runner_call(control, begin, &rate);
+    UNTIL(ref_count(&server.references) == 1);
+    if (_i == 0)
+        sockets_hear_reset(there);
+    ck_assert_uint_eq(n_evicted, 1 - (unsigned)_i);
+    close(there);
 }
 
 TEST(eviction, many_sessions_are_reset_in_bounded_steps)
