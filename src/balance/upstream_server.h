@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/must.h"
 #include "net/address.h"
+#include "net/proxy_header.h"
 #include "stats/counters.h"
 #include "tls/tls_counters.h"
 
@@ -38,6 +39,12 @@ struct upstream_server_conf {
     unsigned max_connections;            /* of each server; 0: unlimited */
     const struct address *check_address; /* NULL: the server's address */
     unsigned check_port;                 /* 0: the port of the address */
+    int64_t check_interval_ns;           /* 0: as the upstream, like rise and fall */
+    unsigned rise, fall;
+    bool unchecked;      /* no health checks */
+    bool never_ejected;  /* failed sessions do not eject it */
+    bool has_send_proxy; /* else as the upstream */
+    enum proxy_header_version send_proxy;
     bool backup;
     bool disabled; /* no sessions, no health checks, no lookups */
 };

@@ -253,7 +253,8 @@ static const struct task_type check_timer_type = {.name = "check timer", .run = 
 
 static size_t check_encode_header(const struct check *c, uint8_t *out)
 {
-    const struct proxy_header_conf *conf = &c->script->conf.send_proxy;
+    const struct proxy_header_conf *conf =
+        c->send_proxy ? c->send_proxy : &c->script->conf.send_proxy;
 
     if (conf->version == PROXY_HEADER_NONE)
         return 0;

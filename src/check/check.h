@@ -122,7 +122,9 @@ struct check {
     struct netloop *net;
     check_done *done;
     const struct check_script *script;
-    struct upstream_server *server; /* for TLS; set by the owner before check_start() */
+    /* Set by the owner before check_start(): for TLS; PROXY header, NULL: as the script. */
+    struct upstream_server *server;
+    const struct proxy_header_conf *send_proxy;
     struct server_tls tls;
     struct tls_counters tls_counters; /* sessions have their own */
     bool handshakes;

@@ -60,6 +60,21 @@ static enum health_initial checker_initial(const struct checker_target *t)
     return initial == HEALTH_STARTS_UP ? HEALTH_STARTS_DOWN : initial;
 }
 
+/* Combine the rules of ${r} with the target's own values. */
+static void checker_use_health(struct checker_target *t, const struct checker_rules *r)
+{
+    struct health_conf *h = &t->health_conf;
+
+    *h = r->conf.health;
+    h->rise = t->conf.rise > 0 ? t->conf.rise : h->rise;
+    h->fall = t->conf.fall > 0 ? t->conf.fall : h->fall;
+    if (t->conf.interval_ns == 0)
+        return;
+    h->interval_ns = t->conf.interval_ns;
+    if (h->fast_interval_ns > h->interval_ns)
+        h->fast_interval_ns = h->interval_ns;
+}
+
 int checker_add(struct checker_target *t, struct checker_group *g,
                 const struct checker_target_conf *conf)
 {
@@ -73,22 +88,39 @@ int checker_add(struct checker_target *t, struct checker_group *g,
     timer_init(&t->timer, &checker_timer_type);
     list_init(&t->link);
     list_init(&t->waiting);
-    health_init(&t->health, &g->rules->conf.health, checker_initial(t), k->seed + t->nth, now_ns);
+    checker_use_health(t, g->rules);
+    health_init(&t->health, &t->health_conf, checker_initial(t), k->seed + t->nth, now_ns);
     t->starts_up = t->health.is_up;
     list_append(&g->targets, &t->link);
     checker_resize(g, 1);
     checker_count(t);
     t->is_undecided = !t->starts_up && g->rules->conf.health.initial != HEALTH_STARTS_UP;
     g->n_undecided += t->is_undecided;
-    t->first_ns = health_first_ns(&g->rules->conf.health, t->nth);
+    t->first_ns = health_first_ns(&t->health_conf, t->nth);
     checker_schedule(t, t->starts_up ? clock_add_ns(now_ns, t->first_ns) : now_ns);
     return 0;
+}
+
+/* Bring the next check forward if the interval became shorter. */
+static void checker_hurry(struct checker_target *t)
+{
+    const struct health_conf *health = t->health.conf;
+    int64_t now_ns = clock_now_ns();
+
+    t->first_ns = health_first_ns(health, t->nth);
+    if (t->slot || !list_empty(&t->waiting) ||
+        t->due_at_ns <= clock_add_ns(now_ns, health->interval_ns))
+        return;
+    loop_cancel(t->group->checker->net->loop, &t->timer);
+    checker_schedule(t, clock_add_ns(now_ns, t->first_ns));
 }
 
 void checker_use(struct checker_target *t, const struct checker_target_conf *conf)
 {
     MUST(checker_is_current(t->group->checker) && conf->endpoint == t->conf.endpoint);
     t->conf = *conf;
+    checker_use_health(t, t->group->rules);
+    checker_hurry(t);
     checker_count(t);
 }
 
@@ -205,27 +237,13 @@ void checker_rules_release(struct checker_rules *r)
     free(r);
 }
 
-/* Bring the next check forward if the interval became shorter. */
-static void checker_hurry(struct checker_target *t)
-{
-    const struct health_conf *health = t->health.conf;
-    int64_t now_ns = clock_now_ns();
-
-    t->first_ns = health_first_ns(health, t->nth);
-    if (t->slot || !list_empty(&t->waiting) ||
-        t->due_at_ns <= clock_add_ns(now_ns, health->interval_ns))
-        return;
-    loop_cancel(t->group->checker->net->loop, &t->timer);
-    checker_schedule(t, clock_add_ns(now_ns, t->first_ns));
-}
-
 void checker_group_use(struct checker_group *g, struct checker_rules *r)
 {
     MUST(checker_is_current(g->checker));
     list_for_each (node, &g->targets) {
         struct checker_target *t = LIST_ENTRY(node, struct checker_target, link);
 
-        health_use(&t->health, &r->conf.health);
+        checker_use_health(t, r);
         checker_hurry(t);
     }
     checker_rules_release(g->rules);
@@ -283,7 +301,7 @@ static void checker_move(struct checker_target *t, struct checker_group *g)
     list_remove(&t->link);
     list_append(&g->targets, &t->link);
     t->group = g;
-    health_use(&t->health, &g->rules->conf.health);
+    checker_use_health(t, g->rules);
     checker_resize(g, 1);
     checker_count(t);
     if (is_waiting)

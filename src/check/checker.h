@@ -39,9 +39,17 @@ struct checker_group;
 struct checker_rules;
 struct checker_target;
 
+/* Does a check send a PROXY header? The version is that of the sessions. */
+enum checker_header {
+    CHECKER_HEADER_AUTO, /* only at the addresses that sessions use */
+    CHECKER_HEADER_YES,  /* also elsewhere, and version 1 if sessions have none */
+    CHECKER_HEADER_NO
+};
+
 struct checker_rules_conf {
     struct arena *memory; /* owns the data below; NULL: static data. See arena_hold() */
     struct check_conf check;
+    enum checker_header header;
     struct health_conf health;
     int64_t slow_start_ns; /* duration of ENDPOINT_WARMING; 0: off */
 };
@@ -68,6 +76,10 @@ struct checker_target_conf {
     struct endpoint *endpoint;
     const struct address *address; /* NULL: the endpoint's addresses; port 0: the endpoint's port */
     unsigned port;                 /* 0: as in the address */
+    int64_t interval_ns;           /* 0: by the rules, like rise and fall */
+    unsigned rise, fall;
+    bool has_send_proxy; /* else by the rules */
+    enum proxy_header_version send_proxy;
 };
 
 struct checker_stats {

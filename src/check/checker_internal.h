@@ -21,6 +21,7 @@ struct checker_slot {
     struct checker_target *target; /* NULL: removed during the check */
     struct checker_rules *rules;   /* a reference, for the check under way */
     bool as_sessions;              /* the check uses the addresses that sessions use */
+    struct proxy_header_conf send_proxy;
     struct address addresses[ENDPOINT_ADDRESSES];
 };
 
@@ -45,6 +46,7 @@ struct checker_target {
     struct checker_group *group; /* NULL: in no group */
     struct checker_slot *slot;   /* NULL: no check under way */
     struct checker_target_conf conf;
+    struct health_conf health_conf; /* of the rules, with the target's own values */
     struct health health;
     struct checker_stats stats;
     int64_t due_at_ns;
@@ -116,6 +118,16 @@ void checker_feed(struct checker *k);
 void checker_schedule(struct checker_target *t, int64_t at_ns);
 struct checker_target *checker_next(struct checker *k);
 void checker_end_one(struct checker_group *g);
+
+/*
+ * checker_copy_addresses(t, slot) / checker_choose_header(t, slot):
+ * Copy to ${slot} the addresses to check, since those of the endpoint may change before the answer,
+ * and return their number / then choose the PROXY header.
+ *
+ * Thread: checker's loop
+ */
+unsigned checker_copy_addresses(const struct checker_target *t, struct checker_slot *slot);
+void checker_choose_header(const struct checker_target *t, struct checker_slot *slot);
 
 /*
  * checker_decided(g) / checker_resize(g, n):

@@ -67,42 +67,6 @@ void checker_schedule(struct checker_target *t, int64_t at_ns)
     loop_schedule(loop, &t->timer, t->due_at_ns - now_ns);
 }
 
-static bool checker_is_session_way(const struct endpoint_addresses *at, const struct address *list,
-                                   unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        unsigned k = 0;
-
-        while (k < at->n && !address_equal(&at->list[k], &list[i]))
-            k++;
-        if (k == at->n)
-            return false;
-    }
-    return true;
-}
-
-/* Copy the addresses into ${slot}: those of the endpoint may change before the answer. */
-static unsigned checker_addresses(const struct checker_target *t, struct checker_slot *slot)
-{
-    const struct checker_target_conf *conf = &t->conf;
-    struct endpoint_addresses *at = endpoint_hold_addresses(conf->endpoint);
-    const struct address *list = conf->address ? conf->address : at ? at->list : NULL;
-    bool is_absent = !at || endpoint_load(conf->endpoint) & ENDPOINT_ABSENT;
-    unsigned n = is_absent ? 0 : conf->address ? 1 : at->n;
-
-    n = n < ENDPOINT_ADDRESSES ? n : ENDPOINT_ADDRESSES;
-    if (n > 0)
-        memcpy(slot->addresses, list, n * sizeof(*list));
-    for (unsigned i = 0; i < n; i++)
-        if (conf->port > 0)
-            address_set_port(&slot->addresses[i], (uint16_t)conf->port);
-        else if (conf->address && address_port(conf->address) == 0)
-            address_set_port(&slot->addresses[i], address_port(&at->list[0]));
-    slot->as_sessions = at && checker_is_session_way(at, slot->addresses, n);
-    endpoint_release_addresses(at);
-    return n;
-}
-
 static void checker_end(struct checker_target *t)
 {
     t->slot = NULL;
@@ -123,7 +87,7 @@ static void checker_note_late(struct checker_target *t)
     int64_t late_ns = clock_now_ns() - t->due_at_ns;
     unsigned suppressed;
 
-    if (late_ns <= checker_patience_ns(&g->rules->conf.health))
+    if (late_ns <= checker_patience_ns(&t->health_conf))
         return;
     if (g->conf.n_late)
         atomic_fetch_add_explicit(g->conf.n_late, 1, memory_order_relaxed);
@@ -137,7 +101,7 @@ static void checker_note_late(struct checker_target *t)
 
 static void checker_begin(struct checker_target *t, struct checker_slot *slot)
 {
-    unsigned n = checker_addresses(t, slot);
+    unsigned n = checker_copy_addresses(t, slot);
 
     t->has_no_address = n == 0;
     if (n == 0) { /* sessions have no address either; the resolver has logged why */
@@ -150,6 +114,7 @@ static void checker_begin(struct checker_target *t, struct checker_slot *slot)
     slot->target = t;
     slot->rules = checker_rules_hold(t->group->rules);
     checker_note_late(t);
+    checker_choose_header(t, slot);
     slot->check.server = upstream_server_of(t->conf.endpoint);
     check_start(&slot->check, &slot->rules->script, slot->addresses, n);
 }

@@ -258,23 +258,65 @@ static bool config_check_leads_to(const struct config_check *c, const struct lis
     return q->head < q->tail;
 }
 
+static const struct ini_entry *config_check_server_entry(const struct config_section *section,
+                                                         const struct upstream_server_conf *server)
+{
+    const struct option *o = option_find(OPTION_UPSTREAM, "server.ID");
+    unsigned i = 0;
+
+    while (i + 1 < section->source->n_entries &&
+           (!option_matches(o, section->source->entries[i].key) ||
+            strcmp(option_member(o, section->source->entries[i].key), server->id) != 0))
+        i++;
+    return &section->source->entries[i];
+}
+
 static void config_check_refuse_loop(const struct config_check *c,
                                      const struct config_section *section,
                                      const struct upstream_server_conf *server,
                                      const struct listener_conf *proxy)
 {
-    const struct option *o = option_find(OPTION_UPSTREAM, "server.ID");
+    const struct ini_entry *entry = config_check_server_entry(section, server);
 
-    for (unsigned i = 0; i < section->source->n_entries; i++) {
-        const struct ini_entry *entry = &section->source->entries[i];
+    diagnostics_add(c->diagnostics, entry->line,
+                    "[%s] %s: %s is where [listen %s] listens: a proxy loop "
+                    "(a server that does not lead back here)",
+                    section->source->name, entry->key, QUOTE_TEXT(server->address_text),
+                    proxy->name);
+}
 
-        if (!option_matches(o, entry->key) || strcmp(option_member(o, entry->key), server->id) != 0)
-            continue;
-        diagnostics_add(c->diagnostics, entry->line,
-                        "[%s] %s: %s is where [listen %s] listens: a proxy loop "
-                        "(a server that does not lead back here)",
-                        section->source->name, entry->key, QUOTE_TEXT(server->address_text),
-                        proxy->name);
+/* A word of a server line, and what is missing for it. */
+static void config_check_server_word(const struct config_check *c,
+                                     const struct config_section *section,
+                                     const struct upstream_server_conf *server, const char *word,
+                                     const char *missing)
+{
+    const struct ini_entry *entry = config_check_server_entry(section, server);
+
+    diagnostics_add(c->diagnostics, entry->line, "[%s] %s: %s has no effect %s",
+                    section->source->name, entry->key, word, missing);
+}
+
+static void config_check_servers(const struct config_check *c, const struct config_section *section)
+{
+    const struct upstream_conf *conf = section->conf;
+
+    for (unsigned i = 0; i < conf->n_servers; i++) {
+        const struct upstream_server_conf *s = &conf->servers[i];
+        const char *word = s->check_interval_ns > 0 ? "check_interval"
+                           : s->rise > 0            ? "rise"
+                           : s->fall > 0            ? "fall"
+                                                    : NULL;
+
+        if (conf->checks.kind == UPSTREAM_CHECK_OFF && !config_section_refused(section, "check") &&
+            (s->unchecked || word))
+            config_check_server_word(c, section, s, s->unchecked ? "check" : word,
+                                     "without health checks (set check = tcp)");
+        else if (s->unchecked && word)
+            config_check_server_word(c, section, s, word, "with check=off (one of both)");
+        if (s->never_ejected && conf->ejection.failures == 0)
+            config_check_server_word(c, section, s, "eject",
+                                     "without ejection (set eject_failures)");
     }
 }
 
@@ -365,6 +407,7 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
         if (section->kind == OPTION_UPSTREAM) {
             config_check_ejection(&c, section);
             config_check_used(&c, section);
+            config_check_servers(&c, section);
             config_check_loops(&c, section, &q);
         }
     }

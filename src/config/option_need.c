@@ -141,7 +141,12 @@ static bool option_need_hashes(const struct config_section *section)
 
 static bool option_need_sends_tlvs(const struct config_section *section)
 {
-    return option_need_upstream_conf(section)->send_proxy.version == PROXY_HEADER_V2;
+    const struct upstream_conf *conf = option_need_upstream_conf(section);
+    bool sends = conf->send_proxy.version == PROXY_HEADER_V2;
+
+    for (unsigned i = 0; i < conf->n_servers && !sends; i++)
+        sends = upstream_send_proxy(conf, &conf->servers[i]).version == PROXY_HEADER_V2;
+    return sends;
 }
 
 static bool option_need_passes_tls(const struct config_section *section)

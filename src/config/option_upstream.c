@@ -6,8 +6,8 @@
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_need.h"
-#include "config/option_network.h"
 #include "config/option_proxy.h"
+#include "config/option_server.h"
 #include "config/option_socket.h"
 #include "config/option_tls.h"
 #include "upstream/upstream.h"
@@ -32,6 +32,13 @@ static const struct option_word checks[] = {
     {"off", UPSTREAM_CHECK_OFF},
     {"tcp", UPSTREAM_CHECK_TCP},
     {"tls", UPSTREAM_CHECK_TLS},
+    {NULL, 0},
+};
+
+static const struct option_word check_headers[] = {
+    {"auto", CHECKER_HEADER_AUTO},
+    {"yes", CHECKER_HEADER_YES},
+    {"no", CHECKER_HEADER_NO},
     {NULL, 0},
 };
 
@@ -84,6 +91,7 @@ _Static_assert(sizeof(enum proxy_header_version) == sizeof(unsigned), "enum prox
 _Static_assert(sizeof(enum balancer_kind) == sizeof(unsigned), "enum balancer_kind");
 _Static_assert(sizeof(enum upstream_failback) == sizeof(unsigned), "enum upstream_failback");
 _Static_assert(sizeof(enum upstream_check) == sizeof(unsigned), "enum upstream_check");
+_Static_assert(sizeof(enum checker_header) == sizeof(unsigned), "enum checker_header");
 _Static_assert(sizeof(enum upstream_on_down) == sizeof(unsigned), "enum upstream_on_down");
 _Static_assert(sizeof(enum upstream_on_up) == sizeof(unsigned), "enum upstream_on_up");
 _Static_assert(sizeof(enum upstream_abandoned) == sizeof(unsigned), "enum upstream_abandoned");
@@ -93,8 +101,8 @@ _Static_assert(sizeof(enum health_initial) == sizeof(unsigned), "enum health_ini
 
 /* clang-format off */
 static const struct option upstream_rows[] = {
-    {"server.ID", &option_network_server, OPTION_REQUIRED | OPTION_FAMILY, OPTION_LIVE, NULL,
-     "ADDRESS [weight=0..256] [max_connections=1..1000000] [resolve=each|one] [check_address=IP] [check_port=1..65535] [backup] [disabled]",
+    {"server.ID", &option_server, OPTION_REQUIRED | OPTION_FAMILY, OPTION_LIVE, NULL,
+     "ADDRESS [weight=0..256] [max_connections=1..1000000] [resolve=each|one] [check=off] [check_address=IP] [check_port=1..65535] [check_interval=10ms..1h] [rise=1..1000] [fall=1..1000] [eject=off] [send_proxy=off|v1|v2] [backup] [disabled]",
      "a server, or a name that stands for one or more servers; any number, each with its own ID",
      UPSTREAM(servers), 0, 0, NULL, NULL},
     {"balance", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "round_robin",
@@ -182,6 +190,11 @@ static const struct option upstream_rows[] = {
      "up to 512 bytes, as text with escapes",
      "bytes that the answer must contain; empty: no answer is expected",
      UPSTREAM(checks.check.expect), 0, CHECK_BYTES_MAX, NULL, &option_need_checks},
+    {"check_send_proxy", &option_kind_word, 0, OPTION_LIVE, "auto",
+     "auto, yes or no",
+     "send a PROXY header in checks; auto: as send_proxy, but not to another check_port or "
+     "check_address",
+     UPSTREAM(checks.header), 0, 0, check_headers, &option_need_checks},
     {"check_interval", &option_kind_duration, 0, OPTION_LIVE, "2s",
      "10ms to 1h", "time between the starts of two checks of a server",
      UPSTREAM(checks.health.interval_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL,

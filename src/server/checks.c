@@ -22,8 +22,10 @@ unsigned checks_at_a_time(const struct upstream_next *list, unsigned n, unsigned
     for (unsigned i = 0; i < n; i++) {
         const struct upstream_conf *conf = list[i].conf;
 
-        for (unsigned s = 0; s < conf->n_servers && checks_has(conf); s++)
-            if (conf->servers[s].names == UPSTREAM_LITERAL)
+        for (unsigned s = 0; s < conf->n_servers; s++)
+            if (!upstream_is_checked(conf, &conf->servers[s]))
+                continue;
+            else if (conf->servers[s].names == UPSTREAM_LITERAL)
                 servers++; /* also if disabled */
             else if (!conf->servers[s].disabled)
                 servers += CHECKS_OF_A_NAME;
@@ -106,15 +108,22 @@ static void checks_remove(struct upstream_server *server)
 struct checker_target_conf checks_target(struct upstream_server *server,
                                          const struct upstream_server_conf *line)
 {
-    return (struct checker_target_conf){
-        .endpoint = &server->endpoint, .address = line->check_address, .port = line->check_port};
+    return (struct checker_target_conf){.endpoint = &server->endpoint,
+                                        .address = line->check_address,
+                                        .port = line->check_port,
+                                        .interval_ns = line->check_interval_ns,
+                                        .rise = line->rise,
+                                        .fall = line->fall,
+                                        .has_send_proxy = line->has_send_proxy,
+                                        .send_proxy = line->send_proxy};
 }
 
 static void checks_look(struct checks_group *g, struct upstream_server *server)
 {
-    struct checker_target_conf conf = checks_target(server, server->conf);
+    const struct upstream_server_conf *line = server->conf;
+    struct checker_target_conf conf = checks_target(server, line);
 
-    if (atomic_load(&server->is_disabled))
+    if (line->unchecked || atomic_load(&server->is_disabled))
         checks_remove(server);
     else if (checker_has(server->target))
         checker_use(server->target, &conf);
@@ -205,6 +214,7 @@ static int checks_create_rules(struct checker_rules **out, const struct upstream
 {
     struct checker_rules_conf rules = {.memory = conf->memory,
                                        .check = conf->checks.check,
+                                       .header = conf->checks.header,
                                        .health = conf->checks.health,
                                        .slow_start_ns = conf->slow_start_ns};
 

@@ -63,7 +63,7 @@ static void proxy_attach_tell_tls(const struct session *s, const struct proxy_he
 
 void proxy_send_header(struct proxy *p)
 {
-    const struct proxy_header_conf *conf = &proxy_upstream(p)->conf->send_proxy;
+    const struct proxy_header_conf conf = upstream_send_proxy(proxy_upstream(p)->conf, p->at->conf);
     struct session *s = &p->session;
     uint8_t header[PROXY_HEADER_MAX_BYTES];
     char id[SESSION_ID_TEXT_BYTES];
@@ -72,15 +72,15 @@ void proxy_send_header(struct proxy *p)
     struct address local;
     int rc;
 
-    if (conf->version == PROXY_HEADER_NONE)
+    if (conf.version == PROXY_HEADER_NONE)
         return;
     client.destination = proxy_attach_header_destination(s, &local);
     client.source = client.destination ? &s->peer : NULL;
-    if (conf->unique_id)
+    if (conf.unique_id)
         client.unique_id = session_id_format(id, session_id(s));
-    proxy_attach_tell_tls(s, conf, &told);
+    proxy_attach_tell_tls(s, &conf, &told);
     client.tls = told.tls;
-    rc = channel_write(&p->server, header, proxy_header_encode(header, conf, &client));
+    rc = channel_write(&p->server, header, proxy_header_encode(header, &conf, &client));
     (void)rc; /* the pipeline's tail handles a failure */
 }
 

@@ -51,7 +51,8 @@ static unsigned spare_loops(const struct upstream *up)
 static bool spare_is_wanted(const struct upstream_conf *conf,
                             const struct upstream_server_conf *line)
 {
-    bool header_first = conf->tls.slot && conf->send_proxy.version != PROXY_HEADER_NONE;
+    bool header_first =
+        conf->tls.slot && upstream_send_proxy(conf, line).version != PROXY_HEADER_NONE;
 
     if (conf->spare.keep == 0 || header_first)
         return false;

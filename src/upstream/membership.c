@@ -180,9 +180,10 @@ void membership_warm(const struct membership *r, struct upstream_server *server)
     (void)endpoint_set_flag(&server->endpoint, ENDPOINT_WARMING);
 }
 
-void membership_bring_in(const struct membership *r, struct upstream_server *server)
+void membership_bring_in(const struct membership *r, struct upstream_server *server,
+                         const struct server_line *line)
 {
-    if (upstream_starts_down(r->upstream->conf) && atomic_load(&server->is_disabled) &&
+    if (upstream_starts_down(r->upstream->conf, &line->conf) && atomic_load(&server->is_disabled) &&
         !checker_has(server->target))
         (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
     membership_warm(r, server);
@@ -213,8 +214,8 @@ void membership_reset_returning(struct membership *r)
         if (!server->is_wanted || server->is_listed)
             continue;
         ejection_cancel(&r->upstream->ejection, &server->ejection, &server->endpoint);
-        if (upstream_starts_down(r->upstream->conf) && !atomic_load(&server->is_disabled) &&
-            !checker_has(server->target))
+        if (upstream_starts_down(r->upstream->conf, &server->line->conf) &&
+            !atomic_load(&server->is_disabled) && !checker_has(server->target))
             /* a check must pass first */
             (void)endpoint_set_flag(&server->endpoint, ENDPOINT_DOWN);
         upstream_state_came(r->upstream, server);

@@ -54,7 +54,7 @@ static void membership_admin_enable(const struct membership *r, const struct ser
 
         if (server->line == line && !endpoint_is_used(&server->endpoint) &&
             server_line_own_weight(line, server->name, 1) > 0)
-            membership_bring_in(r, server);
+            membership_bring_in(r, server, line);
     }
 }
 

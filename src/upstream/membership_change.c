@@ -307,7 +307,7 @@ static void membership_change_apply(struct membership_change *ch, struct members
     struct balancer_share share = membership_change_share(ch, next);
 
     if (server->is_listed && !endpoint_is_used(&server->endpoint) && share.weight > 0)
-        membership_bring_in(ch->r, server);
+        membership_bring_in(ch->r, server, line);
     next->before = server->line;
     server->line = server_line_hold(line);
     atomic_store(&server->conf, &line->conf); /* sequentially consistent, for grace_begin() */
@@ -318,6 +318,8 @@ static void membership_change_apply(struct membership_change *ch, struct members
     atomic_store(&server->endpoint.weight, share.weight);
     atomic_store(&server->endpoint.level, share.level);
     atomic_store(&server->endpoint.max_connections, share.max_connections);
+    if (line->conf.never_ejected)
+        ejection_cancel(&ch->r->upstream->ejection, &server->ejection, &server->endpoint);
     if (next->spare)
         atomic_store(&server->spare, next->spare);
     if (server->spare)

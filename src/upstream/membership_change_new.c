@@ -21,8 +21,11 @@ int membership_change_each_new(const struct membership_change *ch, membership_vi
 {
     int rc = 0;
 
-    for (unsigned i = 0; i < ch->n && rc == 0 && upstream_starts_down(ch->conf); i++)
-        if (membership_change_is_new(ch, &ch->list[i]))
-            rc = visit(cookie, ch->list[i].server, &ch->lines.list[ch->list[i].position]->conf);
+    for (unsigned i = 0; i < ch->n && rc == 0; i++) {
+        const struct upstream_server_conf *line = &ch->lines.list[ch->list[i].position]->conf;
+
+        if (upstream_starts_down(ch->conf, line) && membership_change_is_new(ch, &ch->list[i]))
+            rc = visit(cookie, ch->list[i].server, line);
+    }
     return rc;
 }

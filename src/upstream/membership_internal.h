@@ -106,13 +106,14 @@ int membership_replace_set(struct membership *r) NODISCARD;
 void membership_warm(const struct membership *r, struct upstream_server *server);
 
 /*
- * membership_bring_in(r, server):
- * Begin the slow start of ${server}, which is about to get a weight above 0; if it is disabled and
- * a check must pass first, set ENDPOINT_DOWN.
+ * membership_bring_in(r, server, line):
+ * Begin the slow start of ${server}, which is about to get a weight above 0, by ${line}; if it is
+ * disabled and a check must pass first, set ENDPOINT_DOWN.
  *
  * Thread: control loop, before sessions can come and `is_disabled` changes
  */
-void membership_bring_in(const struct membership *r, struct upstream_server *server);
+void membership_bring_in(const struct membership *r, struct upstream_server *server,
+                         const struct server_line *line);
 
 /* membership_set_unseen(set): record that no worker sees ${set}, a struct server_set, any more. */
 void membership_set_unseen(void *set);

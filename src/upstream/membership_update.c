@@ -59,7 +59,7 @@ static int membership_want(struct membership *r, unsigned position,
 /* Will a wanted server of ${line} get sessions, and has no first result of its checks yet? */
 static bool membership_has_undecided(const struct membership *r, const struct server_line *line)
 {
-    bool starts_down = upstream_starts_down(r->upstream->conf);
+    bool starts_down = upstream_starts_down(r->upstream->conf, &line->conf);
 
     list_for_each (node, &r->servers) {
         const struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);

@@ -1,9 +1,12 @@
 #include "upstream/server_line.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text_stream.h"
 
 /* A line and all that its pointers refer to, in one allocation. */
 struct server_line_memory {
@@ -57,6 +60,13 @@ static bool server_line_has_addresses(const struct upstream_server_conf *a,
     return !a->check_address || address_equal(a->check_address, b->check_address);
 }
 
+static bool server_line_checks_are(const struct upstream_server_conf *a,
+                                   const struct upstream_server_conf *b)
+{
+    return a->unchecked == b->unchecked && a->check_interval_ns == b->check_interval_ns &&
+           a->rise == b->rise && a->fall == b->fall;
+}
+
 bool server_line_is(const struct server_line *line, const struct upstream_server_conf *conf)
 {
     const struct upstream_server_conf *own = &line->conf;
@@ -65,6 +75,8 @@ bool server_line_is(const struct server_line *line, const struct upstream_server
            own->names == conf->names && own->weight == conf->weight &&
            own->max_connections == conf->max_connections && own->check_port == conf->check_port &&
            own->backup == conf->backup && own->disabled == conf->disabled &&
+           server_line_checks_are(own, conf) && own->never_ejected == conf->never_ejected &&
+           own->has_send_proxy == conf->has_send_proxy && own->send_proxy == conf->send_proxy &&
            server_line_has_addresses(own, conf);
 }
 
@@ -101,19 +113,39 @@ bool server_line_is_changed(const struct server_line *line)
            (line->own && line->own->n > 0);
 }
 
+/* Words added since the first release are written only if they are given, as older processes do. */
+static void server_line_write_more(const struct upstream_server_conf *conf, FILE *f)
+{
+    if (conf->unchecked)
+        fputs(" check=off", f);
+    if (conf->check_interval_ns > 0)
+        fprintf(f, " interval=%" PRId64, conf->check_interval_ns);
+    if (conf->rise > 0)
+        fprintf(f, " rise=%u", conf->rise);
+    if (conf->fall > 0)
+        fprintf(f, " fall=%u", conf->fall);
+    if (conf->never_ejected)
+        fputs(" eject=off", f);
+    if (conf->has_send_proxy)
+        fprintf(f, " send_proxy=%d", (int)conf->send_proxy);
+}
+
 char *server_line_text(const struct server_line *line)
 {
     const struct upstream_server_conf *conf = &line->conf;
-    char check[ADDRESS_TEXT_BYTES] = "-", *text;
+    char check[ADDRESS_TEXT_BYTES] = "-", *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
 
+    if (!f)
+        return NULL;
     if (conf->check_address)
         address_format(check, sizeof(check), conf->check_address);
-    if (asprintf(&text,
-                 "%s names=%d weight=%u max_connections=%u check=%s:%u backup=%d disabled=%d",
-                 conf->address_text, conf->names, conf->weight, conf->max_connections, check,
-                 conf->check_port, conf->backup, conf->disabled) < 0)
-        return NULL;
-    return text;
+    fprintf(f, "%s names=%d weight=%u max_connections=%u check=%s:%u backup=%d disabled=%d",
+            conf->address_text, conf->names, conf->weight, conf->max_connections, check,
+            conf->check_port, conf->backup, conf->disabled);
+    server_line_write_more(conf, f);
+    return text_stream_close(f, &text) == 0 ? text : NULL;
 }
 
 struct server_line *server_line_hold(struct server_line *line)

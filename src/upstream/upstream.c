@@ -272,6 +272,8 @@ static void upstream_failed(struct upstream *up, struct upstream_server *server)
 {
     int64_t out_ns;
 
+    if (atomic_load(&server->conf)->never_ejected)
+        return;
     if (endpoint_load(&server->endpoint) & ENDPOINT_ABSENT)
         return; /* removed: no pick would end its ejection */
     out_ns = ejection_failed(&up->ejection, &server->ejection, &server->endpoint, clock_now_ns(),

@@ -21,6 +21,7 @@
 #include "base/ref.h"
 #include "engine/lock.h"
 #include "check/check.h"
+#include "check/checker.h"
 #include "check/health.h"
 #include "net/address.h"
 #include "net/connector.h"
@@ -52,6 +53,7 @@ enum upstream_check { UPSTREAM_CHECK_OFF, UPSTREAM_CHECK_TCP, UPSTREAM_CHECK_TLS
 struct upstream_checks_conf {
     enum upstream_check kind;
     struct check_conf check; /* tls is check_tls; without slot: plain, or as upstream_conf.tls */
+    enum checker_header header;
     struct health_conf health;
     enum upstream_on_down on_down;
     enum upstream_on_up on_up;
@@ -156,11 +158,32 @@ enum upstream_outcome {
     UPSTREAM_UNKNOWN /* not caused by the server, or already recorded */
 };
 
-/* upstream_starts_down(conf): true if new servers are ENDPOINT_DOWN until checks pass. */
-static inline bool upstream_starts_down(const struct upstream_conf *conf)
+/*
+ * upstream_is_checked(conf, line) / upstream_starts_down(conf, line):
+ * Do servers of ${line} have health checks, unless disabled? / are new ones ENDPOINT_DOWN until
+ * checks pass?
+ */
+static inline bool upstream_is_checked(const struct upstream_conf *conf,
+                                       const struct upstream_server_conf *line)
 {
-    return conf->checks.kind != UPSTREAM_CHECK_OFF &&
-           conf->checks.health.initial != HEALTH_STARTS_UP;
+    return conf->checks.kind != UPSTREAM_CHECK_OFF && !line->unchecked;
+}
+
+static inline bool upstream_starts_down(const struct upstream_conf *conf,
+                                        const struct upstream_server_conf *line)
+{
+    return upstream_is_checked(conf, line) && conf->checks.health.initial != HEALTH_STARTS_UP;
+}
+
+/* upstream_send_proxy(conf, line): return the PROXY header for servers of ${line}. */
+static inline struct proxy_header_conf upstream_send_proxy(const struct upstream_conf *conf,
+                                                           const struct upstream_server_conf *line)
+{
+    struct proxy_header_conf header = conf->send_proxy;
+
+    if (line->has_send_proxy)
+        header.version = line->send_proxy;
+    return header;
 }
 
 /* upstream_checks_with_tls(conf): do checks make TLS handshakes? */

@@ -154,15 +154,16 @@ static struct upstream_state_told upstream_state_told_of(const char *text)
 static bool upstream_state_is_checked(const struct upstream *up,
                                       const struct upstream_server *server)
 {
-    return atomic_load(&up->conf)->checks.kind != UPSTREAM_CHECK_OFF &&
+    return upstream_is_checked(atomic_load(&up->conf), atomic_load(&server->conf)) &&
            !atomic_load(&server->is_disabled);
 }
 
 static void upstream_state_use_flags(struct upstream *up, struct upstream_server *server,
                                      const struct upstream_state_told *told)
 {
-    ejection_restore(&up->ejection, &server->ejection, &server->endpoint, &told->ejected,
-                     clock_now_ns());
+    if (!atomic_load(&server->conf)->never_ejected)
+        ejection_restore(&up->ejection, &server->ejection, &server->endpoint, &told->ejected,
+                         clock_now_ns());
     if (told->health == UPSTREAM_STATE_UNKNOWN || !upstream_state_is_checked(up, server) ||
         checker_has(server->target)) /* it knows better */
         return;

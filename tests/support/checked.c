@@ -88,8 +88,8 @@ static void on_ready(void *cookie)
 
 static bool waits_for_check(struct upstream_server *server)
 {
-    return upstream_starts_down(&checked.conf) && !atomic_load(&server->is_disabled) &&
-           atomic_load(&server->endpoint.addresses);
+    return upstream_starts_down(&checked.conf, atomic_load(&server->conf)) &&
+           !atomic_load(&server->is_disabled) && atomic_load(&server->endpoint.addresses);
 }
 
 static void do_begin(void *arg)

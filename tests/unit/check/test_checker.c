@@ -153,6 +153,31 @@ TEST(checker, server_goes_down_after_fall_failures_and_up_after_rise_successes)
     close(all);
 }
 
+TEST(checker, a_target_can_have_its_own_interval_and_thresholds)
+{
+    struct address served;
+    int listening = sockets_listen(&served, 50);
+
+    set_address(0, &served);
+    rules_conf.health.interval_ns = LATER_NS;
+    rules_conf.health.fast_interval_ns = LATER_NS;
+    rules_conf.health.fall = 1000;
+    target_conf.interval_ns = INTERVAL_NS;
+    target_conf.fall = 2;
+    target_conf.rise = 3;
+    start(1);
+    UNTIL(checks_of(0) >= 3);
+    ck_assert_uint_eq(stats.failed, 0);
+    close(listening);
+    UNTIL(has(0, ENDPOINT_DOWN));
+    on_loop(do_stats, 0);
+    ck_assert_uint_ge(stats.failed, 2);
+    listening = listen_again(&served);
+    UNTIL(!has(0, ENDPOINT_DOWN));
+    EXPECT_LOG_LINES("up: checks passed in a row: 3", 1);
+    close(listening);
+}
+
 TEST(checker, a_wrong_answer_is_in_the_log)
 {
     struct address a;

@@ -217,6 +217,7 @@ static bool without_effect(enum option_section section, const char *key)
                                        "check_tls_name",
                                        "check_send",
                                        "check_expect",
+                                       "check_send_proxy",
                                        "check_interval",
                                        "check_fast_interval",
                                        "check_jitter",

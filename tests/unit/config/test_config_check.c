@@ -52,7 +52,7 @@ TEST(files, each_wrong_word_of_a_server_line_is_reported)
                             "'port' is not known; here it is 'check_port=N'\n" AT
                             "'maxconn' is not known; here it is 'max_connections=N'\n" AT
                             "'bakup' is not known\n" AT "'300' is not a weight from 0 to 256\n" AT
-                            "'inter' is not known; here it is 'check_interval in the section'\n" AT
+                            "'inter' is not known; here it is 'check_interval=2s'\n" AT
                             "the port of '127.0.0.1:99999' is not 1 to 65535 (ADDRESS [weight"),
                      config_file.problems);
 }
@@ -177,7 +177,9 @@ TEST(files, all_problems_of_a_file_are_reported_in_its_order)
         "t.ini:13: [listen b] is defined twice (first on line 10)\n"
         "t.ini:14: [upstream u] server.ID: is missing: a server, or a name that stands for "
         "one or more servers; any number, each with its own ID (ADDRESS [weight=0..256] [max_connections=1..1000000] "
-        "[resolve=each|one] [check_address=IP] [check_port=1..65535] [backup] [disabled])\n"
+        "[resolve=each|one] [check=off] [check_address=IP] [check_port=1..65535] "
+        "[check_interval=10ms..1h] [rise=1..1000] [fall=1..1000] [eject=off] "
+        "[send_proxy=off|v1|v2] [backup] [disabled])\n"
         "t.ini:15: [upstream u] retries: a '#' or ';' inside the value (put a blank before a "
         "comment, or quote the value)\n");
 }

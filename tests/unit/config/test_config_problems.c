@@ -272,8 +272,9 @@ static const struct {
      "t.ini:6: [upstream u] sever.a: unknown option (did you mean 'server.ID'?)"},
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:9 weight=257\n",
      "t.ini:6: [upstream u] server.a: '257' is not a weight from 0 to 256 (ADDRESS [weight=0..256] "
-     "[max_connections=1..1000000] [resolve=each|one] [check_address=IP] "
-     "[check_port=1..65535] [backup] [disabled])"},
+     "[max_connections=1..1000000] [resolve=each|one] [check=off] [check_address=IP] "
+     "[check_port=1..65535] [check_interval=10ms..1h] [rise=1..1000] [fall=1..1000] [eject=off] "
+     "[send_proxy=off|v1|v2] [backup] [disabled])"},
     {PROXY "[upstream u]\nserver.a = db.example.com\n",
      "t.ini:6: [upstream u] server.a: 'db.example.com' has no port (ADDRESS "},
     {PROXY "[upstream u]\nserver.a = 127.0.0.1\n",

@@ -1,4 +1,5 @@
 /* upstream/server_line: a copy of a line that lives as long as somebody has it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/fault.h"
@@ -67,6 +68,52 @@ TEST(server_line, line_lives_until_its_last_reference_is_released)
     ck_assert_str_eq(line->conf.id, "a");
     server_line_release(line);
     server_line_release(NULL);
+}
+
+/* 0: none; others: one value each. */
+static void change_one(struct upstream_server_conf *c, int which)
+{
+    switch (which) {
+    case 1: c->check_interval_ns = 5; break;
+    case 2: c->rise = 5; break;
+    case 3: c->fall = 5; break;
+    case 4: c->unchecked = true; break;
+    case 5: c->never_ejected = true; break;
+    case 6: c->has_send_proxy = true; break;
+    default: break;
+    }
+}
+
+TEST_EACH(server_line, each_setting_of_a_server_makes_another_line, 7)
+{
+    struct upstream_server_conf other = conf;
+    struct server_line *changed;
+    char *text, *changed_text;
+
+    change_one(&other, _i);
+    ck_assert_int_eq(server_line_create(&line, &conf), 0);
+    ck_assert_int_eq(server_line_create(&changed, &other), 0);
+    ck_assert_int_eq(server_line_is(line, &other), _i == 0);
+    text = server_line_text(line);
+    changed_text = server_line_text(changed);
+    ck_assert_int_eq(strcmp(text, changed_text) == 0, _i == 0);
+    free(text);
+    free(changed_text);
+    server_line_release(line);
+    server_line_release(changed);
+}
+
+/* An upgrade from a process that knows fewer settings keeps those of the administrator. */
+TEST(server_line, text_of_a_line_without_newer_settings_stays_as_it_was)
+{
+    char *text;
+
+    ck_assert_int_eq(server_line_create(&line, &conf), 0);
+    text = server_line_text(line);
+    ck_assert_str_eq(text, "there:80 names=0 weight=7 max_connections=0 check=127.0.0.1:3:0 "
+                           "backup=0 disabled=0");
+    free(text);
+    server_line_release(line);
 }
 
 static int attempt(void *cookie)
