@@ -13,9 +13,9 @@
 #define FOREIGN_LINES_KIND_BYTES 32
 
 #define NO_HTTP "it reads no HTTP: only streams of TCP are proxied"
-#define RESOLVER                                                                            \
-    "name servers are those of /etc/resolv.conf, or 'servers' of the [resolver NAME] that " \
-    "'resolver' in [upstream NAME] names"
+#define RESOLVER                                                                                  \
+    "here it is 'servers' of the [resolver NAME] that 'resolver' in [upstream NAME] names; none " \
+    "is needed: without it name servers are those of /etc/resolv.conf"
 #define CHECK_BYTES                                                                            \
     "here they are 'check_send' and 'check_expect' in [upstream NAME]: bytes to send, and of " \
     "the answer"
