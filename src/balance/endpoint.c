@@ -118,6 +118,20 @@ void endpoint_copy_why(struct endpoint *e, char *out)
     lock_release(&e->why_lock);
 }
 
+void endpoint_set_said(struct endpoint *e, const char *said)
+{
+    lock_take(&e->why_lock);
+    snprintf(e->said, sizeof(e->said), "%s", said);
+    lock_release(&e->why_lock);
+}
+
+void endpoint_copy_said(struct endpoint *e, char *out)
+{
+    lock_take(&e->why_lock);
+    memcpy(out, e->said, sizeof(e->said));
+    lock_release(&e->why_lock);
+}
+
 static bool endpoint_has_address(const struct endpoint_addresses *at, const struct address *a)
 {
     for (unsigned i = 0; i < at->n; i++)

@@ -19,19 +19,21 @@ struct loop_group;
 
 /* Flags: bits above the session count in the load word. */
 enum endpoint_flag {
-    ENDPOINT_DOWN = 1 << 24,    /* health checks fail */
-    ENDPOINT_EJECTED = 1 << 25, /* sessions failed in a row */
-    ENDPOINT_ABSENT = 1 << 26,  /* address unknown, or removed from the set */
-    ENDPOINT_WARMING = 1 << 27  /* slow start */
+    ENDPOINT_DOWN = 1 << 24,     /* health checks fail */
+    ENDPOINT_EJECTED = 1 << 25,  /* sessions failed in a row */
+    ENDPOINT_ABSENT = 1 << 26,   /* address unknown, or removed from the set */
+    ENDPOINT_WARMING = 1 << 27,  /* slow start */
+    ENDPOINT_SAID_DOWN = 1 << 28 /* by its agent */
 };
 
 #define ENDPOINT_COUNT_MASK 0xffffffu
 
 /* An endpoint with one of these flags is not picked; in panic only ENDPOINT_ABSENT counts. */
-#define ENDPOINT_UNFIT (ENDPOINT_DOWN | ENDPOINT_EJECTED | ENDPOINT_ABSENT)
+#define ENDPOINT_UNFIT (ENDPOINT_DOWN | ENDPOINT_SAID_DOWN | ENDPOINT_EJECTED | ENDPOINT_ABSENT)
 
-#define ENDPOINT_ADDRESSES 16
-#define ENDPOINT_WHY_BYTES 320
+#define ENDPOINT_ADDRESSES  16
+#define ENDPOINT_WHY_BYTES  320
+#define ENDPOINT_SAID_BYTES 128
 
 /* Addresses in the order to try; immutable once published. */
 struct endpoint_addresses {
@@ -82,10 +84,11 @@ struct endpoint {
     atomic_bool is_checked;           /* a check has found whether it is up */
     _Atomic uint32_t in_use;          /* as that of the group: in use */
 
-    _Atomic uint64_t downs;        /* times it became unfit, without waiting for a first check */
-    _Atomic int64_t changed_at_ns; /* of the last time it became fit or unfit, or was disabled */
-    struct lock why_lock;          /* for `why` */
-    char why[ENDPOINT_WHY_BYTES];  /* what the last failed check found */
+    _Atomic uint64_t downs;         /* times it became unfit, without waiting for a first check */
+    _Atomic int64_t changed_at_ns;  /* of the last time it became fit or unfit, or was disabled */
+    struct lock why_lock;           /* for `why` and `said` */
+    char said[ENDPOINT_SAID_BYTES]; /* what its agent answered last */
+    char why[ENDPOINT_WHY_BYTES];   /* what the last failed check found */
 };
 
 /*
@@ -171,12 +174,16 @@ bool endpoint_set_flag(struct endpoint *e, enum endpoint_flag mark);
 bool endpoint_clear_flag(struct endpoint *e, enum endpoint_flag mark);
 
 /*
- * endpoint_set_why(e, why) / endpoint_copy_why(e, out):
- * Note what a failed check found / copy it, "" if there is nothing.
+ * endpoint_set_why(e, why) / endpoint_copy_why(e, out) / endpoint_set_said(e, said) /
+ * endpoint_copy_said(e, out):
+ * Note what a failed check found / copy it, "" if there is nothing / the same of what its agent
+ * answered.
  *
- * Units:  ${why} is cut to ENDPOINT_WHY_BYTES, the size of ${out}
+ * Units:  ${why} is cut to ENDPOINT_WHY_BYTES, the size of ${out}; ${said} to ENDPOINT_SAID_BYTES
  */
 void endpoint_set_why(struct endpoint *e, const char *why);
 void endpoint_copy_why(struct endpoint *e, char *out);
+void endpoint_set_said(struct endpoint *e, const char *said);
+void endpoint_copy_said(struct endpoint *e, char *out);
 
 #endif

@@ -41,6 +41,9 @@ struct upstream_server_conf {
     unsigned check_port;                 /* 0: the port of the address */
     int64_t check_interval_ns;           /* 0: as the upstream, like rise and fall */
     unsigned rise, fall;
+    const struct address *agent_address; /* NULL: the server's, with agent_port */
+    unsigned agent_port;                 /* 0: as the upstream */
+    bool has_no_agent;
     bool unchecked;      /* no health checks */
     bool never_ejected;  /* failed sessions do not eject it */
     bool has_send_proxy; /* else as the upstream */
@@ -73,7 +76,8 @@ struct upstream_server {
     bool was_in_use;                    /* in another process: in use again with the next set */
     struct ref references;              /* one is the membership's */
     struct membership_slab *slab;
-    struct checker_target *target; /* owned by server/checks */
+    struct checker_target *target, *agent; /* owned by server/checks */
+    bool agent_is_bad;                     /* its last answer was none, or bad */
     const char *address_text; /* for statistics: the server's address, or ADDRESS of its line */
     char name[];              /* ID, or ID@ADDRESS if the line can be several servers */
 };

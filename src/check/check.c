@@ -22,7 +22,8 @@ int check_script_init(struct check_script *s, const struct check_conf *conf)
         return -EINVAL;
     memset(s, 0, sizeof(*s));
     s->conf = *conf;
-    s->conf.connect.sock.unseen = !conf->tls.slot && conf->send.len == 0 && expect->len == 0;
+    s->conf.connect.sock.unseen =
+        !conf->tls.slot && conf->send.len == 0 && expect->len == 0 && !conf->wants_line;
     for (size_t i = 1; i < expect->len; i++) {
         while (m > 0 && expect->data[m] != expect->data[i])
             m = s->back[m - 1];
@@ -52,6 +53,11 @@ static void check_finish(struct check *c)
     c->result.duration_ns = clock_now_ns() - c->began_at_ns;
     c->state = CHECK_IDLE;
     c->done(c);
+}
+
+static bool check_wants_answer(const struct check *c)
+{
+    return c->script->conf.wants_line || c->script->conf.expect.len > 0;
 }
 
 static bool check_has_tls(const struct check *c)
@@ -112,16 +118,27 @@ static void check_note_answer(struct check_result *r, const uint8_t *data, size_
     r->answer_bytes += len;
 }
 
+static void check_read_line(struct check *c, const uint8_t *data, size_t len)
+{
+    static const enum check_outcome outcomes[] = {[AGENT_LINE_WHOLE] = CHECK_PASSED,
+                                                  [AGENT_LINE_LONG] = CHECK_LONG_LINE,
+                                                  [AGENT_LINE_BINARY] = CHECK_NO_LINE};
+    enum agent_line_state state = agent_line_add(&c->line, data, len);
+
+    if (state != AGENT_LINE_PART)
+        check_decide(c, outcomes[state]);
+}
+
 static void check_on_read(struct handler *h, const uint8_t *data, size_t len)
 {
     struct check *c = CONTAINER_OF(h, struct check, tail);
 
     check_note_answer(&c->result, data, len);
-    if (c->script->conf.expect.len == 0)
-        return; /* ignore the bytes: no answer is expected */
-    if (check_match(c, data, len))
+    if (c->script->conf.wants_line && c->state == CHECK_EXCHANGING)
+        check_read_line(c, data, len);
+    if (c->script->conf.expect.len > 0 && check_match(c, data, len))
         check_decide(c, CHECK_PASSED);
-    else if (c->result.answer_bytes >= CHECK_ANSWER_MAX_BYTES)
+    else if (c->script->conf.expect.len > 0 && c->result.answer_bytes >= CHECK_ANSWER_MAX_BYTES)
         check_decide(c, CHECK_WRONG_ANSWER);
 }
 
@@ -132,7 +149,7 @@ static bool check_is_unconfirmed(const struct check *c)
 
 static void check_on_eof(struct check *c)
 {
-    bool answered = c->script->conf.expect.len > 0 && c->result.answer_bytes > 0;
+    bool answered = check_wants_answer(c) && c->result.answer_bytes > 0;
 
     if (c->state != CHECK_EXCHANGING)
         return; /* decided: check_tls_failed() */
@@ -141,7 +158,9 @@ static void check_on_eof(struct check *c)
         check_decide(c, CHECK_TLS_FAILED);
         return;
     }
-    check_decide(c, answered ? CHECK_WRONG_ANSWER : CHECK_CLOSED);
+    check_decide(c, !answered                    ? CHECK_CLOSED
+                    : c->script->conf.wants_line ? CHECK_NO_LINE
+                                                 : CHECK_WRONG_ANSWER);
 }
 
 static void check_on_writable(struct handler *h)
@@ -152,7 +171,7 @@ static void check_on_writable(struct handler *h)
 /* Writing failed. If an answer is expected, keep reading until end of file, which decides. */
 static void check_on_broken(struct check *c, int error)
 {
-    if (c->script->conf.expect.len == 0)
+    if (!check_wants_answer(c))
         check_decide(c, error == -EPIPE ? CHECK_CLOSED : CHECK_RESET);
 }
 
@@ -206,7 +225,7 @@ static int64_t check_confirm_due_ns(const struct check *c)
 
 static bool check_is_sent(const struct check *c)
 {
-    return c->script->conf.expect.len == 0 && channel_pending_bytes(&c->channel) == 0;
+    return !check_wants_answer(c) && channel_pending_bytes(&c->channel) == 0;
 }
 
 /*
@@ -231,7 +250,8 @@ static void check_look_sent(struct check *c)
 /* Outcome of a timeout: an answer that matches so far is late, not wrong. */
 static enum check_outcome check_too_late(const struct check *c)
 {
-    if (c->script->conf.expect.len == 0 || c->result.answer_bytes == 0 || c->matched > 0)
+    if (!check_wants_answer(c) || c->script->conf.wants_line || c->result.answer_bytes == 0 ||
+        c->matched > 0)
         return CHECK_ANSWER_TIMEOUT;
     return CHECK_WRONG_ANSWER;
 }
@@ -242,7 +262,7 @@ static void check_run_timer(struct task *t)
 
     if (check_due_ns(c) <= loop_heard_ns(c->net->loop) && !check_is_sent(c))
         check_decide(c, check_too_late(c));
-    else if (c->script->conf.expect.len > 0)
+    else if (check_wants_answer(c))
         check_wait_answer(c);
     else
         check_look_sent(c);
@@ -282,12 +302,10 @@ static void check_send(struct check *c)
 
 static void check_exchange(struct check *c)
 {
-    const struct check_conf *conf = &c->script->conf;
-
     check_send(c);
     if (c->state != CHECK_EXCHANGING)
         return;
-    if (conf->expect.len == 0)
+    if (!check_wants_answer(c))
         check_look_sent(c);
     else
         check_wait_answer(c);
@@ -297,7 +315,7 @@ static void check_tls_confirmed(struct server_tls *tls)
 {
     struct check *c = CONTAINER_OF(tls, struct check, tls);
 
-    if (c->script->conf.expect.len > 0 || c->timer.state == TIMER_IDLE)
+    if (check_wants_answer(c) || c->timer.state == TIMER_IDLE)
         return; /* TIMER_IDLE: check_exchange() follows */
     loop_cancel(c->net->loop, &c->timer);
     check_look_sent(c);
@@ -371,7 +389,7 @@ static void check_on_connected(struct connector *connector, int fd, int error)
     struct check *c = CONTAINER_OF(connector, struct check, connector);
     const struct check_conf *conf = &c->script->conf;
 
-    if (error == 0 && (check_has_tls(c) || conf->send.len > 0 || conf->expect.len > 0)) {
+    if (error == 0 && (check_has_tls(c) || conf->send.len > 0 || check_wants_answer(c))) {
         check_attach(c, fd);
         return;
     }
@@ -409,6 +427,7 @@ void check_start(struct check *c, const struct check_script *script,
     c->script = script;
     c->state = CHECK_CONNECTING;
     c->matched = 0;
+    c->line.n = 0;
     c->handshakes = false;
     c->result = (struct check_result){.outcome = CHECK_PASSED};
     c->began_at_ns = clock_now_ns();

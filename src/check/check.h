@@ -27,6 +27,7 @@
 
 #include "balance/server_tls.h"
 #include "base/must.h"
+#include "check/agent.h"
 #include "engine/timer_heap.h"
 #include "net/address.h"
 #include "net/channel.h"
@@ -56,6 +57,8 @@ enum check_outcome {
     CHECK_CLOSED,     /* before any answer */
     CHECK_WRONG_ANSWER,
     CHECK_ANSWER_TIMEOUT,
+    CHECK_LONG_LINE,    /* with wants_line */
+    CHECK_NO_LINE,      /* with wants_line: the end came first, or a control character */
     CHECK_NO_SOURCE,    /* source_address is not an address of this host */
     CHECK_NO_PORT,      /* no local port or address to connect from */
     CHECK_NO_RESOURCES, /* out of descriptors or memory */
@@ -81,6 +84,7 @@ struct check_conf {
     struct tls_handshakes *handshakes;
     struct check_bytes send;
     struct check_bytes expect;
+    bool wants_line;               /* instead of `expect`: the answer is a line, see check.line */
     int64_t timeout_ns;            /* for all addresses together */
     struct connector_conf connect; /* as for sessions */
 };
@@ -132,7 +136,8 @@ struct check {
     int64_t began_at_ns;
     int64_t confirm_from_ns; /* end of the handshake; it is enough when confirmed, or after: */
     int64_t confirm_ns;
-    unsigned matched; /* length of the current match */
+    unsigned matched;       /* length of the current match */
+    struct agent_line line; /* with wants_line: the answer */
     struct check_result result;
 };
 

@@ -18,6 +18,8 @@ static const struct {
     [CHECK_CLOSED] = {"closed before the answer", CHECK_AGAINST},
     [CHECK_WRONG_ANSWER] = {"wrong answer", CHECK_AGAINST},
     [CHECK_ANSWER_TIMEOUT] = {"timed out waiting for the answer", CHECK_AGAINST},
+    [CHECK_LONG_LINE] = {"the line is too long", CHECK_AGAINST},
+    [CHECK_NO_LINE] = {"the answer is no line of text", CHECK_AGAINST},
     [CHECK_NO_SOURCE] = {"source_address is not an address of this host", CHECK_AGAINST},
     [CHECK_NO_PORT] = {"no local port or address to connect from", CHECK_NEITHER},
     [CHECK_NO_RESOURCES] = {"out of descriptors or memory", CHECK_NEITHER},

@@ -66,6 +66,11 @@ struct checker_group_conf {
      * that sessions use. Must not add or remove targets. May be NULL.
      */
     void (*passed)(void *cookie, struct endpoint *e, bool as_sessions);
+    /*
+     * Called on the loop with each check that ended, instead of the verdict: then checks say
+     * nothing about health. May be NULL.
+     */
+    void (*answered)(void *cookie, struct endpoint *e, const struct check *c);
     /* Called on the loop when no target is undecided any more. May be NULL. */
     void (*decided)(void *cookie);
     void *cookie;

@@ -341,6 +341,11 @@ static void checker_account(struct checker_target *t, const struct check *c, boo
         checker_undecided(t, &result, c->began_at_ns);
         return;
     }
+    if (t->group->conf.answered) {
+        checker_schedule(t, clock_add_ns(c->began_at_ns, checker_interval_ns(t)));
+        t->group->conf.answered(t->group->conf.cookie, t->conf.endpoint, c);
+        return;
+    }
     if (verdict == CHECK_AGAINST) {
         t->stats.failed++;
         checker_log_failure(t, &result);

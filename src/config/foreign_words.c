@@ -195,6 +195,12 @@ static const struct foreign_word words[] = {
     {FOREIGN_WORDS_SERVER, "fastinter", "check_fast_interval in the section"},
     {FOREIGN_WORDS_SERVER, "rise", "rise=N"},
     {FOREIGN_WORDS_SERVER, "fall", "fall=N"},
+    {FOREIGN_WORDS_SERVER, "agent-check", "agent_check=PORT"},
+    {FOREIGN_WORDS_SERVER, "no-agent-check", "agent_check=off"},
+    {FOREIGN_WORDS_SERVER, "agent-port", "agent_check=PORT"},
+    {FOREIGN_WORDS_SERVER, "agent-addr", "agent_check=IP:PORT"},
+    {FOREIGN_WORDS_SERVER, "agent-inter", "agent_interval in the section"},
+    {FOREIGN_WORDS_SERVER, "agent-send", "agent_send in the section"},
     {FOREIGN_WORDS_SERVER, "no-check", "check=off"},
     {FOREIGN_WORDS_SERVER, "no-send-proxy", "send_proxy=off"},
     {FOREIGN_WORDS_SERVER, "no-send-proxy-v2", "send_proxy=off"},
@@ -227,12 +233,13 @@ static const struct foreign_word words[] = {
 
 /* Words of a server line that have their value behind a blank. */
 static const char *const with_value[] = {
-    "maxconn",        "max_conns",   "addr",       "port",          "inter",
-    "fastinter",      "rise",        "fall",       "max_fails",     "error-limit",
-    "fail_timeout",   "slowstart",   "slow_start", "maxqueue",      "source",
-    "on-marked-down", "downinter",   "sni",        "verifyhost",    "verify",
-    "ca-file",        "crt",         "check-sni",  "pool-max-conn", "tcp-ut",
-    "init-addr",      "on-marked-up"};
+    "agent-port",  "agent-addr", "agent-inter",   "agent-send",  "maxconn",
+    "max_conns",   "addr",       "port",          "inter",       "fastinter",
+    "rise",        "fall",       "max_fails",     "error-limit", "fail_timeout",
+    "slowstart",   "slow_start", "maxqueue",      "source",      "on-marked-down",
+    "downinter",   "sni",        "verifyhost",    "verify",      "ca-file",
+    "crt",         "check-sni",  "pool-max-conn", "tcp-ut",      "init-addr",
+    "on-marked-up"};
 
 static bool foreign_words_has_value(const struct foreign_word *w)
 {

@@ -127,6 +127,16 @@ static bool option_need_checks_with_tls(const struct config_section *section)
     return upstream_checks_with_tls(option_need_upstream_conf(section));
 }
 
+static bool option_need_has_agent(const struct config_section *section)
+{
+    const struct upstream_conf *conf = option_need_upstream_conf(section);
+    bool has = conf->agent.port > 0 || config_section_refused(section, "agent_check");
+
+    for (unsigned i = 0; i < conf->n_servers && !has; i++)
+        has = upstream_has_agent(conf, &conf->servers[i]);
+    return has;
+}
+
 static bool option_need_ejects(const struct config_section *section)
 {
     return option_need_upstream_conf(section)->ejection.failures > 0;
@@ -226,6 +236,7 @@ NEED(checks, option_need_has_checks, "check",
      "has no effect without health checks (set check = tcp)", NULL);
 NEED(check_tls, option_need_checks_with_tls, "check_tls",
      "has no effect without TLS in checks (set check_tls)", &option_need_checks);
+NEED(agent, option_need_has_agent, NULL, "has no effect without agents (set agent_check)", NULL);
 NEED(tlvs, option_need_sends_tlvs, "send_proxy",
      "has no effect: no version 2 PROXY header is sent (set send_proxy = v2)", NULL);
 NEED(server_tls, option_need_connects_with_tls, "tls", NO_TLS, NULL);

@@ -37,6 +37,7 @@ extern const struct option_need option_need_client_tls;
 extern const struct option_need option_need_hash;
 extern const struct option_need option_need_ejection;
 extern const struct option_need option_need_checks;
+extern const struct option_need option_need_agent;
 extern const struct option_need option_need_check_tls;
 extern const struct option_need option_need_tlvs;
 extern const struct option_need option_need_server_tls;

@@ -138,6 +138,27 @@ static int option_server_set_check_address(struct option_value *v,
     return !server->check_address ? -ENOMEM : 0;
 }
 
+/* `off`, a port, or the address of an agent elsewhere. */
+static int option_server_set_agent(struct option_value *v, const struct option_server_word *w,
+                                   struct upstream_server_conf *server, const char *text)
+{
+    struct address found[2];
+    uint64_t port;
+
+    server->has_no_agent = strcmp(text, "off") == 0;
+    if (server->has_no_agent)
+        return 0;
+    if (parse_uint(&port, text, w->max) == 0 && port > 0) {
+        server->agent_port = (unsigned)port;
+        return 0;
+    }
+    if (address_parse_target(found, ARRAY_LEN(found), text) != 1)
+        return option_refuse(v, "%s is neither off, nor a port from 1 to 65535, nor IP:PORT",
+                             QUOTE_TEXT(text));
+    server->agent_address = option_network_keep_addresses(v, found, 1);
+    return !server->agent_address ? -ENOMEM : 0;
+}
+
 #define SERVER(field) offsetof(struct upstream_server_conf, field)
 
 static const struct option_server_word server_words[] = {
@@ -150,6 +171,7 @@ static const struct option_server_word server_words[] = {
     {"check_interval", "2s", option_server_set_interval, SERVER(check_interval_ns), 0},
     {"rise", "N", option_server_set_number, SERVER(rise), MAX_STREAK},
     {"fall", "N", option_server_set_number, SERVER(fall), MAX_STREAK},
+    {"agent_check", "PORT", option_server_set_agent, 0, UINT16_MAX},
     {"eject", "off", option_server_set_off, SERVER(never_ejected), 0},
     {"send_proxy", "v2", option_server_set_send_proxy, 0, 0},
     {"backup", NULL, option_server_set_flag, SERVER(backup), 0},

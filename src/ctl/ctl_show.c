@@ -53,6 +53,7 @@ static const struct ctl_list_column upstream_columns[] = {
     {"BACKUP", "backup", CTL_LIST_COUNT},
     {"IN USE", "in_use", CTL_LIST_COUNT},
     {"WHY", "down_reason", CTL_LIST_TEXT},
+    {"AGENT", "agent", CTL_LIST_TEXT},
 };
 static const struct ctl_list upstream_list = {"name", upstream_columns,
                                               ARRAY_LEN(upstream_columns)};

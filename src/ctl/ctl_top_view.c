@@ -48,6 +48,7 @@ static const struct ctl_list_column upstream_columns[] = {
     {"WEIGHT", "weight", CTL_LIST_COUNT},
     {"DOWNS", "downs", CTL_LIST_COUNT},
     {"WHY", "down_reason", CTL_LIST_TEXT},
+    {"AGENT", "agent", CTL_LIST_TEXT},
 };
 
 static const struct ctl_list_column session_columns[] = {

@@ -52,14 +52,14 @@ static void server_settings_write_admin(void *cookie, const char *name,
 {
     const struct server_settings_line *line = cookie;
 
-    if (admin->state == SERVER_LINE_AS_CONFIGURED && !admin->has_weight)
+    if (admin->state == SERVER_LINE_AS_CONFIGURED && !admin->has_weight && !admin->has_max)
         return;
     fprintf(line->file, "set server %s/%s %s,", line->upstream->name, name,
             server_settings_states[admin->state]);
-    if (admin->has_weight)
-        fprintf(line->file, "%u %s\n", admin->weight, line->text);
-    else
-        fprintf(line->file, "- %s\n", line->text);
+    fprintf(line->file, admin->has_weight ? "%u" : "-", admin->weight);
+    if (admin->has_max)
+        fprintf(line->file, ",%u", admin->max_connections);
+    fprintf(line->file, " %s\n", line->text);
 }
 
 static void server_settings_write_line(struct upstream *up, const struct server_line *line, FILE *f)
@@ -179,6 +179,7 @@ static bool server_settings_read_state(const char *text, struct server_line_admi
     if (text[len] == '\0')
         return false;
     out->has_weight = sscanf(text + len, ",%u", &out->weight) == 1;
+    out->has_max = sscanf(text + len, ",%*[^,],%u", &out->max_connections) == 1;
     for (unsigned i = 0; i < ARRAY_LEN(server_settings_states); i++)
         if (strncmp(text, server_settings_states[i], len) == 0 &&
             server_settings_states[i][len] == '\0') {
@@ -230,7 +231,8 @@ static bool server_settings_is_same(const struct server_line_admin *a,
                                     const struct server_line_admin *b)
 {
     return a->state == b->state && a->has_weight == b->has_weight &&
-           (!a->has_weight || a->weight == b->weight);
+           (!a->has_weight || a->weight == b->weight) && a->has_max == b->has_max &&
+           (!a->has_max || a->max_connections == b->max_connections);
 }
 
 static void server_settings_use_line(const struct server_settings *s, struct upstream *up,

@@ -15,6 +15,16 @@ static bool checks_has(const struct upstream_conf *conf)
     return conf->checks.kind != UPSTREAM_CHECK_OFF;
 }
 
+/* Checks at a time of a line, also if it is disabled, and as many questions to agents. */
+static unsigned checks_of_line(const struct upstream_conf *conf,
+                               const struct upstream_server_conf *line)
+{
+    unsigned each = line->names == UPSTREAM_LITERAL ? 1 : line->disabled ? 0 : CHECKS_OF_A_NAME;
+
+    return each *
+           ((unsigned)upstream_is_checked(conf, line) + (unsigned)upstream_has_agent(conf, line));
+}
+
 unsigned checks_at_a_time(const struct upstream_next *list, unsigned n, unsigned max)
 {
     uint64_t servers = 0;
@@ -23,12 +33,7 @@ unsigned checks_at_a_time(const struct upstream_next *list, unsigned n, unsigned
         const struct upstream_conf *conf = list[i].conf;
 
         for (unsigned s = 0; s < conf->n_servers; s++)
-            if (!upstream_is_checked(conf, &conf->servers[s]))
-                continue;
-            else if (conf->servers[s].names == UPSTREAM_LITERAL)
-                servers++; /* also if disabled */
-            else if (!conf->servers[s].disabled)
-                servers += CHECKS_OF_A_NAME;
+            servers += checks_of_line(conf, &conf->servers[s]);
     }
     max = max > 0 ? max : 1;
     return servers < max ? (unsigned)servers : max;
@@ -64,7 +69,7 @@ static void checks_look_for_backups(const struct checks_group *g)
             checks_evict(g->checks, g->upstream, set->servers[i], true);
 }
 
-static void checks_changed(void *cookie, struct endpoint *e, bool is_up)
+void checks_changed(void *cookie, struct endpoint *e, bool is_up)
 {
     struct checks_group *g = cookie;
 
@@ -123,7 +128,8 @@ static void checks_look(struct checks_group *g, struct upstream_server *server)
     const struct upstream_server_conf *line = server->conf;
     struct checker_target_conf conf = checks_target(server, line);
 
-    if (line->unchecked || atomic_load(&server->is_disabled))
+    checks_agent_look(g, server);
+    if (!g->has_checks || line->unchecked || atomic_load(&server->is_disabled))
         checks_remove(server);
     else if (checker_has(server->target))
         checker_use(server->target, &conf);
@@ -142,6 +148,7 @@ static void checks_went(void *cookie, struct upstream_server *server)
 {
     (void)cookie;
     checks_remove(server);
+    checks_agent_remove(server);
 }
 
 static void checks_moved(void *cookie, struct upstream_server *server)
@@ -149,6 +156,8 @@ static void checks_moved(void *cookie, struct upstream_server *server)
     (void)cookie;
     if (checker_has(server->target))
         checker_retry_now(server->target);
+    if (checker_has(server->agent))
+        checker_retry_now(server->agent);
 }
 
 static int checks_open(struct checks *c)
@@ -189,7 +198,13 @@ static int checks_create_group(struct checks_group **out, struct checks *c, stru
     g->checks = c;
     g->upstream = up;
     rc = checker_group_create(&g->group, c->checker, &conf);
+    if (rc == 0) {
+        conf.answered = checks_agent_answered;
+        rc = checker_group_create(&g->agents, c->checker, &conf);
+    }
     if (rc < 0) {
+        if (g->group)
+            checker_group_close(g->group);
         free(g);
         return rc;
     }
@@ -232,7 +247,7 @@ static int checks_prepare_step(struct checks *c, struct checks_step *step,
     int rc;
 
     step->upstream = next->upstream;
-    if (!checks_has(next->conf))
+    if (!checks_has(next->conf) && !checks_agent_wanted(next->conf))
         return 0;
     rc = checks_open(c);
     if (rc < 0)
@@ -242,7 +257,10 @@ static int checks_prepare_step(struct checks *c, struct checks_step *step,
         rc = checks_create_group(&step->group, c, next->upstream);
     if (rc < 0)
         return rc;
-    rc = checks_create_rules(&step->rules, next->upstream, next->conf);
+    if (checks_has(next->conf))
+        rc = checks_create_rules(&step->rules, next->upstream, next->conf);
+    if (rc == 0 && checks_agent_wanted(next->conf))
+        rc = checks_agent_rules(&step->agent_rules, next->conf);
     if (rc < 0 && rc != -ENOMEM)
         log_error("upstream %s: servers cannot be checked: %s", next->upstream->name,
                   strerror(-rc));
@@ -279,6 +297,13 @@ static bool checks_is_new(const struct checks_group *g)
     return list_empty(&g->link);
 }
 
+static void checks_free_group(struct checks_group *g)
+{
+    checker_group_close(g->group);
+    checker_group_close(g->agents);
+    free(g);
+}
+
 void checks_cancel(struct checks_change *change)
 {
     checks_end_trials(change);
@@ -286,10 +311,10 @@ void checks_cancel(struct checks_change *change)
         struct checks_step *step = &change->steps[i];
 
         checker_rules_release(step->rules);
+        checker_rules_release(step->agent_rules);
         if (!step->group || !checks_is_new(step->group))
             continue;
-        checker_group_close(step->group->group);
-        free(step->group);
+        checks_free_group(step->group);
     }
     free(change);
 }
@@ -303,7 +328,11 @@ static void checks_use(const struct checks_step *step)
     if (checks_is_new(g))
         list_append(&g->checks->groups, &g->link);
     g->is_kept = true;
-    checker_group_use(g->group, step->rules);
+    g->has_checks = step->rules != NULL;
+    if (step->rules)
+        checker_group_use(g->group, step->rules);
+    if (step->agent_rules)
+        checker_group_use(g->agents, step->agent_rules);
     if (step->trial) {
         checker_group_take(g->group, step->trial);
         checker_group_close(step->trial);
@@ -321,8 +350,10 @@ static void checks_free_upstream(struct upstream *up)
 {
     const struct server_set *set = membership_now(&up->membership);
 
-    for (unsigned i = 0; i < set->n; i++)
+    for (unsigned i = 0; i < set->n; i++) {
         checks_remove(set->servers[i]);
+        checks_agent_remove(set->servers[i]);
+    }
     upstream_serve(up);
 }
 
@@ -331,8 +362,7 @@ static void checks_close(struct checks_group *g)
 {
     g->upstream->membership.watch = (struct membership_watch){0};
     list_remove(&g->link);
-    checker_group_close(g->group);
-    free(g);
+    checks_free_group(g);
 }
 
 void checks_commit(struct checks_change *change)

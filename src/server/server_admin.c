@@ -62,7 +62,8 @@ static void server_admin_log(struct server_admin *change, const struct upstream 
         bool is_used = endpoint_is_used(e);
 
         n_used += is_used;
-        n_up += is_used && (endpoint_load(e) & (ENDPOINT_ABSENT | ENDPOINT_DOWN)) == 0;
+        n_up += is_used &&
+                (endpoint_load(e) & (ENDPOINT_ABSENT | ENDPOINT_DOWN | ENDPOINT_SAID_DOWN)) == 0;
     }
     change->is_last =
         n_up == 0 && (change->weight_now == 0 || change->state_now == SERVER_LINE_DRAIN ||

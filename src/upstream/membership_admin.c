@@ -70,6 +70,16 @@ static void membership_admin_undo(struct membership *r, const struct server_line
     }
 }
 
+/* More places may let waiting sessions in, so their queue must exist from now on. */
+static void membership_admin_bound(const struct membership *r, struct upstream_server *server)
+{
+    unsigned max = server_line_own_max(server->line, server->name);
+
+    if (max > 0)
+        atomic_store(&r->upstream->bounded, true);
+    atomic_store(&server->endpoint.max_connections, max);
+}
+
 static void membership_admin_show(const struct membership *r, const struct server_line *line)
 {
     list_for_each (node, &r->servers) {
@@ -84,6 +94,7 @@ static void membership_admin_show(const struct membership *r, const struct serve
                                   memory_order_relaxed);
         atomic_store(&server->is_draining,
                      server_line_own_admin(line, server->name).state == SERVER_LINE_DRAIN);
+        membership_admin_bound(r, server);
         if (server->is_listed && r->watch.changed)
             r->watch.changed(r->watch.cookie, server);
     }

@@ -143,7 +143,8 @@ struct balancer_share membership_change_share(const struct membership_change *ch
 
     return (struct balancer_share){.weight = membership_weight(line, next->server, &place),
                                    .level = membership_level(conf, &place),
-                                   .max_connections = conf->max_connections};
+                                   .max_connections =
+                                       server_line_own_max(line, next->server->name)};
 }
 
 static int membership_change_fill(const struct membership_change *ch,

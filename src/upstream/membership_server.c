@@ -64,6 +64,7 @@ void membership_free_server(struct upstream_server *server)
         server->spare->ops->destroy(server->spare);
     tls_sessions_release(server->tls_sessions);
     checker_target_destroy(server->target);
+    checker_target_destroy(server->agent);
     endpoint_close(&server->endpoint);
     membership_give_load_back(server);
     server_line_release(server->line);
@@ -147,12 +148,14 @@ int membership_create_server(struct upstream_server **out, struct membership *r,
     atomic_init(&e->changed_at_ns, clock_now_ns());
     atomic_init(&e->weight, membership_weight(line, server, place));
     e->level = membership_level(conf, place);
-    e->max_connections = conf->max_connections;
+    e->max_connections = server_line_own_max(line, server->name);
     e->hash = hash_stable(server->name, strlen(server->name));
     e->group = &r->upstream->group;
     rc = membership_take_load(r, server);
     if (rc == 0)
         rc = checker_target_create(&server->target);
+    if (rc == 0)
+        rc = checker_target_create(&server->agent);
     if (rc == 0)
         rc = membership_create_spare(r, server);
     if (rc == 0 && place->n > 0)

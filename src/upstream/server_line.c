@@ -26,7 +26,8 @@ static const char *server_line_copy_text(char **to, const char *text)
 
 int server_line_create(struct server_line **out, const struct upstream_server_conf *conf)
 {
-    size_t n = (size_t)conf->n_addresses + (conf->check_address != NULL);
+    size_t n =
+        (size_t)conf->n_addresses + (conf->check_address != NULL) + (conf->agent_address != NULL);
     size_t text_bytes = strlen(conf->id) + 1 + strlen(conf->address_text) + 1;
     struct server_line_memory *m = calloc(1, sizeof(*m) + n * sizeof(m->addresses[0]) + text_bytes);
     char *text;
@@ -45,8 +46,21 @@ int server_line_create(struct server_line **out, const struct upstream_server_co
         m->addresses[conf->n_addresses] = *conf->check_address;
         m->line.conf.check_address = &m->addresses[conf->n_addresses];
     }
+    if (conf->agent_address) {
+        m->addresses[n - 1] = *conf->agent_address;
+        m->line.conf.agent_address = &m->addresses[n - 1];
+    }
     *out = &m->line;
     return 0;
+}
+
+static bool server_line_agents_are(const struct upstream_server_conf *a,
+                                   const struct upstream_server_conf *b)
+{
+    if (a->agent_port != b->agent_port || a->has_no_agent != b->has_no_agent ||
+        !a->agent_address != !b->agent_address)
+        return false;
+    return !a->agent_address || address_equal(a->agent_address, b->agent_address);
 }
 
 static bool server_line_has_addresses(const struct upstream_server_conf *a,
@@ -75,7 +89,8 @@ bool server_line_is(const struct server_line *line, const struct upstream_server
            own->names == conf->names && own->weight == conf->weight &&
            own->max_connections == conf->max_connections && own->check_port == conf->check_port &&
            own->backup == conf->backup && own->disabled == conf->disabled &&
-           server_line_checks_are(own, conf) && own->never_ejected == conf->never_ejected &&
+           server_line_checks_are(own, conf) && server_line_agents_are(own, conf) &&
+           own->never_ejected == conf->never_ejected &&
            own->has_send_proxy == conf->has_send_proxy && own->send_proxy == conf->send_proxy &&
            server_line_has_addresses(own, conf);
 }
@@ -107,15 +122,23 @@ unsigned server_line_weight(const struct server_line *line, unsigned found)
     return server_line_admin_weight(&line->admin, &line->conf, found);
 }
 
+unsigned server_line_admin_max(const struct server_line_admin *admin,
+                               const struct upstream_server_conf *conf)
+{
+    return admin->has_max ? admin->max_connections : conf->max_connections;
+}
+
 bool server_line_is_changed(const struct server_line *line)
 {
     return line->admin.state != SERVER_LINE_AS_CONFIGURED || line->admin.has_weight ||
-           (line->own && line->own->n > 0);
+           line->admin.has_max || (line->own && line->own->n > 0);
 }
 
 /* Words added since the first release are written only if they are given, as older processes do. */
 static void server_line_write_more(const struct upstream_server_conf *conf, FILE *f)
 {
+    char agent[ADDRESS_TEXT_BYTES];
+
     if (conf->unchecked)
         fputs(" check=off", f);
     if (conf->check_interval_ns > 0)
@@ -124,6 +147,10 @@ static void server_line_write_more(const struct upstream_server_conf *conf, FILE
         fprintf(f, " rise=%u", conf->rise);
     if (conf->fall > 0)
         fprintf(f, " fall=%u", conf->fall);
+    if (conf->agent_address)
+        fprintf(f, " agent=%s", address_format(agent, sizeof(agent), conf->agent_address));
+    if (conf->agent_port > 0 || conf->has_no_agent)
+        fprintf(f, " agent_port=%u", conf->agent_port);
     if (conf->never_ejected)
         fputs(" eject=off", f);
     if (conf->has_send_proxy)

@@ -21,8 +21,9 @@ enum server_line_state {
 
 struct server_line_admin {
     enum server_line_state state;
-    bool has_weight;
+    bool has_weight, has_max;
     unsigned weight;
+    unsigned max_connections; /* told by an agent; 0: no limit */
 };
 
 /*
@@ -74,13 +75,16 @@ unsigned server_line_weight(const struct server_line *line, unsigned found);
 bool server_line_is_changed(const struct server_line *line);
 
 /*
- * server_line_admin_is_disabled(admin, conf) / server_line_admin_weight(admin, conf, found):
+ * server_line_admin_is_disabled(admin, conf) / server_line_admin_weight(admin, conf, found) /
+ * server_line_admin_max(admin, conf):
  * Return these for a line ${conf}, or a server of it, with the settings ${admin}.
  */
 bool server_line_admin_is_disabled(const struct server_line_admin *admin,
                                    const struct upstream_server_conf *conf);
 unsigned server_line_admin_weight(const struct server_line_admin *admin,
                                   const struct upstream_server_conf *conf, unsigned found);
+unsigned server_line_admin_max(const struct server_line_admin *admin,
+                               const struct upstream_server_conf *conf);
 
 /*
  * server_line_text(line):
@@ -120,15 +124,16 @@ struct server_line_admin server_line_own_get(const struct server_line *line, con
 
 /*
  * server_line_own_admin(line, name) / server_line_own_is_disabled(line, name) /
- * server_line_own_weight(line, name, found):
- * Return the settings in force for the server ${name}: its own, else those of the line / call
- * server_line_is_disabled() / server_line_weight() with them.
+ * server_line_own_weight(line, name, found) / server_line_own_max(line, name):
+ * Return the settings in force for the server ${name}: its own, else those of the line / what they
+ * make of the line.
  *
  * Thread: control loop, or main before start
  */
 struct server_line_admin server_line_own_admin(const struct server_line *line, const char *name);
 bool server_line_own_is_disabled(const struct server_line *line, const char *name);
 unsigned server_line_own_weight(const struct server_line *line, const char *name, unsigned found);
+unsigned server_line_own_max(const struct server_line *line, const char *name);
 
 /* server_line_own_free(own): free ${own} or NULL. */
 void server_line_own_free(struct server_line_own *own);

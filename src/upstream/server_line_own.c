@@ -10,7 +10,7 @@ static bool server_line_own_add(struct server_line_own *own, const char *name,
 {
     struct server_line_own_entry *entry = &own->list[own->n];
 
-    if (admin->state == SERVER_LINE_AS_CONFIGURED && !admin->has_weight)
+    if (admin->state == SERVER_LINE_AS_CONFIGURED && !admin->has_weight && !admin->has_max)
         return true;
     entry->admin = *admin;
     entry->name = strdup(name);
@@ -51,7 +51,7 @@ struct server_line_own *server_line_own_without(const struct server_line_own *ow
         if (forget & SERVER_LINE_OWN_STATES)
             admin.state = SERVER_LINE_AS_CONFIGURED;
         if (forget & SERVER_LINE_OWN_WEIGHTS)
-            admin.has_weight = false;
+            admin.has_weight = admin.has_max = false;
         ok = server_line_own_add(next, own->list[i].name, &admin);
     }
     if (ok)
@@ -85,6 +85,10 @@ struct server_line_admin server_line_own_admin(const struct server_line *line, c
         admin.has_weight = true;
         admin.weight = own.weight;
     }
+    if (own.has_max) {
+        admin.has_max = true;
+        admin.max_connections = own.max_connections;
+    }
     return admin;
 }
 
@@ -100,4 +104,11 @@ unsigned server_line_own_weight(const struct server_line *line, const char *name
     const struct server_line_admin admin = server_line_own_admin(line, name);
 
     return server_line_admin_weight(&admin, &line->conf, found);
+}
+
+unsigned server_line_own_max(const struct server_line *line, const char *name)
+{
+    const struct server_line_admin admin = server_line_own_admin(line, name);
+
+    return server_line_admin_max(&admin, &line->conf);
 }

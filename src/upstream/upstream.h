@@ -65,6 +65,13 @@ struct upstream_resolver_conf {
     struct name_servers *servers; /* NULL: none; lives as long as upstream_conf.memory */
 };
 
+/* Agents of the servers: see check/agent.h. */
+struct upstream_agent_conf {
+    unsigned port; /* 0: none, except servers that have an agent of their own */
+    int64_t interval_ns;
+    struct check_bytes send;
+};
+
 struct upstream_conf {
     /* owns all that the pointers below refer to; NULL: static data */
     struct arena *memory;
@@ -92,6 +99,7 @@ struct upstream_conf {
     int64_t queue_timeout_ns;
     enum upstream_abandoned queue_abandoned;
     struct upstream_checks_conf checks;
+    struct upstream_agent_conf agent;
     struct upstream_spares_conf spare;
     struct upstream_resolver_conf resolver;
     int64_t resolve_interval_ns; /* 0: resolve once */
@@ -173,6 +181,14 @@ static inline bool upstream_starts_down(const struct upstream_conf *conf,
                                         const struct upstream_server_conf *line)
 {
     return upstream_is_checked(conf, line) && conf->checks.health.initial != HEALTH_STARTS_UP;
+}
+
+/* upstream_has_agent(conf, line): do servers of ${line} have an agent? */
+static inline bool upstream_has_agent(const struct upstream_conf *conf,
+                                      const struct upstream_server_conf *line)
+{
+    return !line->has_no_agent &&
+           (conf->agent.port > 0 || line->agent_port > 0 || line->agent_address);
 }
 
 /* upstream_send_proxy(conf, line): return the PROXY header for servers of ${line}. */

@@ -86,6 +86,7 @@ struct upstream_figures_line_view {
     bool in_use;
     int64_t state_age_ns;
     const char *down_reason;
+    const char *agent;
 };
 
 static const struct figure upstream_figures_line_rows[] = {
@@ -105,6 +106,8 @@ static const struct figure upstream_figures_line_rows[] = {
                  "Time since the server became usable or unusable, or was disabled or enabled."),
     FIGURE_OF(struct upstream_figures_line_view, TEXT, NUMBER, down_reason,
               "Why the server gets no sessions."),
+    FIGURE_OF(struct upstream_figures_line_view, TEXT, NUMBER, agent,
+              "What its agent answered last."),
 };
 
 static const struct figure_table upstream_figures_line_table = {
@@ -117,7 +120,7 @@ static const char *upstream_figures_state(const struct upstream_server *server, 
         return "disabled";
     if (load & ENDPOINT_ABSENT)
         return "absent";
-    if (load & ENDPOINT_DOWN)
+    if (load & (ENDPOINT_DOWN | ENDPOINT_SAID_DOWN))
         return "down";
     if (load & ENDPOINT_EJECTED)
         return "ejected";
@@ -139,12 +142,21 @@ static const char *upstream_figures_why(struct upstream_server *server, uint32_t
         endpoint_copy_why(&server->endpoint, text);
         return text[0] != '\0' ? text : "not checked yet";
     }
+    if (load & ENDPOINT_SAID_DOWN)
+        return "its agent said down";
     if (load & ENDPOINT_EJECTED) {
         snprintf(text, ENDPOINT_WHY_BYTES, "ejected: connections failed in a row: %u",
                  atomic_load_explicit(&server->ejection.ejected_after, memory_order_relaxed));
         return text;
     }
     return NULL;
+}
+
+/* What the agent of ${server} answered; ${text} holds ENDPOINT_SAID_BYTES. NULL: it has none. */
+static const char *upstream_figures_said(struct upstream_server *server, char *text)
+{
+    endpoint_copy_said(&server->endpoint, text);
+    return text[0] != '\0' ? text : NULL;
 }
 
 void upstream_figures_server(const struct upstream *up, struct upstream_server *server,
@@ -156,6 +168,7 @@ void upstream_figures_server(const struct upstream *up, struct upstream_server *
     const struct upstream_spare *spare = atomic_load(&server->spare);
     uint32_t load = endpoint_load(e);
     char why[ENDPOINT_WHY_BYTES];
+    const char *said = upstream_figures_said(server, (char[ENDPOINT_SAID_BYTES]){""});
     const struct upstream_figures_server_view view = {.state = upstream_figures_state(server, load),
                                                       .connections = load & ENDPOINT_COUNT_MASK};
     const struct upstream_figures_line_view line = {
@@ -163,7 +176,8 @@ void upstream_figures_server(const struct upstream *up, struct upstream_server *
         .in_use = upstream_in_use_is(server),
         .state_age_ns =
             clock_now_ns() - atomic_load_explicit(&e->changed_at_ns, memory_order_relaxed),
-        .down_reason = upstream_figures_why(server, load, why)};
+        .down_reason = upstream_figures_why(server, load, why),
+        .agent = said};
 
     figure_show_live(v, &upstream_figures_server_table, &object, &view, server);
     figure_show_live(v, &upstream_figures_line_table, &object, &line, server);

@@ -27,6 +27,7 @@ struct upstream_state_told {
     struct ejection_past ejected; /* all 0: it was not ejected */
     int64_t changed_at_ns;        /* 0: not told */
     bool is_in_use;
+    bool said_down; /* by its agent */
 };
 
 /* State of an unresolved server. */
@@ -92,10 +93,12 @@ static void upstream_state_write_server(struct upstream *up, struct upstream_ser
     bool down = (endpoint_load(&server->endpoint) & ENDPOINT_DOWN) != 0;
     bool checked = atomic_load_explicit(&server->endpoint.is_checked, memory_order_relaxed);
     const char *up_text = checked ? "no,checked" : "no";
+    bool said = (endpoint_load(&server->endpoint) & ENDPOINT_SAID_DOWN) != 0;
     struct ejection_past ejected;
     struct counters_set set;
 
-    fprintf(f, "server %s/%s down=%s", up->name, server->name, down ? "yes" : up_text);
+    fprintf(f, "server %s/%s down=%s%s", up->name, server->name, down ? "yes" : up_text,
+            said ? ",agent" : "");
     if (ejection_get(&up->ejection, &server->ejection, &ejected))
         fprintf(f, " ejected=%" PRId64 ",%u", ejected.returns_at_ns, ejected.times);
     fprintf(f, " since=%" PRId64,
@@ -141,6 +144,7 @@ static struct upstream_state_told upstream_state_told_of(const char *text)
         told.health = UPSTREAM_STATE_CHECKED_UP;
     else if (strncmp(text, "down=no", strlen("down=no")) == 0)
         told.health = UPSTREAM_STATE_UP;
+    told.said_down = memmem(text, strcspn(text, " "), ",agent", strlen(",agent")) != NULL;
     if (sscanf(text, "down=%*s ejected=%" SCNd64 ",%u", &ejected.returns_at_ns, &ejected.times) ==
         2)
         told.ejected = ejected;
@@ -164,6 +168,9 @@ static void upstream_state_use_flags(struct upstream *up, struct upstream_server
     if (!atomic_load(&server->conf)->never_ejected)
         ejection_restore(&up->ejection, &server->ejection, &server->endpoint, &told->ejected,
                          clock_now_ns());
+    if (told->said_down && upstream_has_agent(atomic_load(&up->conf), atomic_load(&server->conf)) &&
+        !checker_has(server->agent))
+        (void)endpoint_set_flag(&server->endpoint, ENDPOINT_SAID_DOWN);
     if (told->health == UPSTREAM_STATE_UNKNOWN || !upstream_state_is_checked(up, server) ||
         checker_has(server->target)) /* it knows better */
         return;

@@ -3,10 +3,10 @@
  * replaces this one.
  *
  *   upstream NAME KEY=VALUE ...
- *   server UPSTREAM/NAME down=yes [ejected=UNTIL,TIMES] since=NS [in_use=yes] KEY=VALUE ...
+ *   server UPSTREAM/NAME down=yes[,agent] [ejected=UNTIL,TIMES] since=NS [in_use=yes] KEY=VALUE ...
  *
- * UNTIL is the end of an ejection, in ns of CLOCK_MONOTONIC, TIMES as in struct ejection. in_use is
- * told with failback = no.
+ * "agent": its agent said down, and has not said up since. UNTIL is the end of an ejection, in ns
+ * of CLOCK_MONOTONIC, TIMES as in struct ejection. in_use is told with failback = no.
  *
  * The state of a server whose name is not resolved yet is kept until the name is resolved.
  */

@@ -41,7 +41,7 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "broken", "pr
          "down", "failback", "balance", "balance_hash", "ejection", "retry", "waiting", "waiting_ends", "spare",
          "spare_limits",
          "names", "names_addresses", "moves", "zones", "resolvers", "sockets", "programs", "timeouts", "ends", "reasons", "limits",
-         "limits_clients", "bandwidth", "server_words", "overload", "access", "proxyproto", "proxyproto_servers", "proxyproto_trust",
+         "limits_clients", "bandwidth", "server_words", "agent", "overload", "access", "proxyproto", "proxyproto_servers", "proxyproto_trust",
          "route", "told", "pipeline", "faults", "mirror", "pause", "pause_servers", "stop", "reload",
          "reload_refused", "reload_listeners", "reload_servers", "reload_tls", "upgrade", "upgrade_fails",
          "upgrade_old", "admin", "admin_requests", "admin_actions", "page", "metrics", "metrics_prometheus",

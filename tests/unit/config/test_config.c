@@ -218,6 +218,8 @@ static bool without_effect(enum option_section section, const char *key)
                                        "check_send",
                                        "check_expect",
                                        "check_send_proxy",
+                                       "agent_interval",
+                                       "agent_send",
                                        "check_interval",
                                        "check_fast_interval",
                                        "check_jitter",

@@ -178,7 +178,7 @@ TEST(files, all_problems_of_a_file_are_reported_in_its_order)
         "t.ini:14: [upstream u] server.ID: is missing: a server, or a name that stands for "
         "one or more servers; any number, each with its own ID (ADDRESS [weight=0..256] [max_connections=1..1000000] "
         "[resolve=each|one] [check=off] [check_address=IP] [check_port=1..65535] "
-        "[check_interval=10ms..1h] [rise=1..1000] [fall=1..1000] [eject=off] "
+        "[check_interval=10ms..1h] [rise=1..1000] [fall=1..1000] [agent_check=off|PORT|IP:PORT] [eject=off] "
         "[send_proxy=off|v1|v2] [backup] [disabled])\n"
         "t.ini:15: [upstream u] retries: a '#' or ';' inside the value (put a blank before a "
         "comment, or quote the value)\n");

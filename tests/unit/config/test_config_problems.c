@@ -273,7 +273,7 @@ static const struct {
     {PROXY "[upstream u]\nserver.a = 127.0.0.1:9 weight=257\n",
      "t.ini:6: [upstream u] server.a: '257' is not a weight from 0 to 256 (ADDRESS [weight=0..256] "
      "[max_connections=1..1000000] [resolve=each|one] [check=off] [check_address=IP] "
-     "[check_port=1..65535] [check_interval=10ms..1h] [rise=1..1000] [fall=1..1000] [eject=off] "
+     "[check_port=1..65535] [check_interval=10ms..1h] [rise=1..1000] [fall=1..1000] [agent_check=off|PORT|IP:PORT] [eject=off] "
      "[send_proxy=off|v1|v2] [backup] [disabled])"},
     {PROXY "[upstream u]\nserver.a = db.example.com\n",
      "t.ini:6: [upstream u] server.a: 'db.example.com' has no port (ADDRESS "},

@@ -1,0 +1,191 @@
+/* server/checks_agent: what the agents of servers say, put into effect. See check/agent.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "check/agent.h"
+#include "server/checks_internal.h"
+#include "upstream/membership_admin.h"
+#include "upstream/upstream.h"
+
+/* One log line for the first of several bad answers, and one for the next good one. */
+static void checks_agent_refuse(const struct upstream *up, struct upstream_server *server,
+                                const char *why)
+{
+    char said[ENDPOINT_SAID_BYTES];
+
+    snprintf(said, sizeof(said), "(%s)", why);
+    endpoint_set_said(&server->endpoint, said);
+    if (!server->agent_is_bad)
+        log_warning("upstream %s: server %s: its agent gives no answer: %s; what it said before "
+                    "stays in force",
+                    up->name, server->name, why);
+    server->agent_is_bad = true;
+}
+
+static bool checks_agent_is_one(const struct server_line *line)
+{
+    return line->conf.names == UPSTREAM_LITERAL || line->conf.names == UPSTREAM_NAME_ONE;
+}
+
+/* The agent's words replace settings by an administrator, and the other way round: as HAProxy. */
+static struct server_line_admin checks_agent_edit(const struct agent_answer *a,
+                                                  const struct server_line *line,
+                                                  const struct server_line_admin *before)
+{
+    struct server_line_admin admin = *before;
+    bool records = line->conf.names == UPSTREAM_SERVICE;
+
+    switch (a->use) {
+    case AGENT_SAYS_NO_USE: break;
+    case AGENT_SAYS_READY:
+        admin.state = line->conf.disabled || line->admin.state > SERVER_LINE_READY
+                          ? SERVER_LINE_READY
+                          : SERVER_LINE_AS_CONFIGURED;
+        break;
+    case AGENT_SAYS_DRAIN: admin.state = SERVER_LINE_DRAIN; break;
+    case AGENT_SAYS_MAINT: admin.state = SERVER_LINE_DISABLED; break;
+    }
+    if (a->has_percent && !records) {
+        admin.weight = agent_weight(line->conf.weight, a->percent);
+        admin.has_weight = admin.weight != line->conf.weight;
+    }
+    if (a->has_max_connections) {
+        admin.max_connections = a->max_connections;
+        admin.has_max = a->max_connections != line->conf.max_connections;
+    }
+    return admin;
+}
+
+static bool checks_agent_is_same(const struct server_line_admin *a,
+                                 const struct server_line_admin *b)
+{
+    return a->state == b->state && a->has_weight == b->has_weight && a->has_max == b->has_max &&
+           (!a->has_weight || a->weight == b->weight) &&
+           (!a->has_max || a->max_connections == b->max_connections);
+}
+
+/* True if the settings of ${server} changed. While a reload is under way the next answer counts. */
+static bool checks_agent_use(struct upstream *up, struct upstream_server *server,
+                             const struct agent_answer *answer)
+{
+    struct server_line *line = server->line;
+    struct membership *m = &up->membership;
+    struct server_line_admin before, admin;
+    int rc;
+
+    before = checks_agent_is_one(line) ? line->admin : server_line_own_get(line, server->name);
+    admin = checks_agent_edit(answer, line, &before);
+    if (checks_agent_is_same(&before, &admin))
+        return false;
+    rc = checks_agent_is_one(line) ? membership_admin_set(m, line, &admin, 0)
+                                   : membership_admin_set_one(m, line, server->name, &admin);
+    return rc == 0;
+}
+
+/* True if ${server} went down or came up by its agent. */
+static bool checks_agent_turn(struct checks_group *g, struct upstream_server *server,
+                              enum agent_health health)
+{
+    if (health == AGENT_SAYS_DOWN && endpoint_set_flag(&server->endpoint, ENDPOINT_SAID_DOWN)) {
+        checks_changed(g, &server->endpoint, false);
+        return true;
+    }
+    if (health == AGENT_SAYS_UP && endpoint_clear_flag(&server->endpoint, ENDPOINT_SAID_DOWN)) {
+        checks_changed(g, &server->endpoint, true);
+        return true;
+    }
+    return false;
+}
+
+static void checks_agent_take(struct checks_group *g, struct upstream_server *server,
+                              const char *line)
+{
+    struct upstream *up = g->upstream;
+    struct agent_answer answer;
+    char text[ENDPOINT_WHY_BYTES];
+    const char *bad = agent_parse(&answer, line);
+    bool is_changed;
+
+    if (bad) {
+        snprintf(text, sizeof(text), "%s: '%s'", bad, line);
+        checks_agent_refuse(up, server, text);
+        return;
+    }
+    endpoint_set_said(&server->endpoint, line);
+    if (server->agent_is_bad)
+        log_notice("upstream %s: server %s: its agent answers again", up->name, server->name);
+    server->agent_is_bad = false;
+    is_changed = checks_agent_use(up, server, &answer);
+    is_changed |= checks_agent_turn(g, server, answer.health);
+    if (is_changed)
+        log_write(answer.health == AGENT_SAYS_DOWN ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE,
+                  "upstream %s: server %s: its agent says '%s'", up->name, server->name, line);
+}
+
+void checks_agent_answered(void *cookie, struct endpoint *e, const struct check *c)
+{
+    struct checks_group *g = cookie;
+    struct upstream_server *server = upstream_server_of(e);
+    char text[CHECK_TEXT_BYTES];
+
+    if (c->result.outcome == CHECK_PASSED)
+        checks_agent_take(g, server, c->line.text);
+    else
+        checks_agent_refuse(g->upstream, server, check_describe(text, sizeof(text), &c->result));
+}
+
+void checks_agent_remove(struct upstream_server *server)
+{
+    if (!checker_has(server->agent))
+        return;
+    checker_remove(server->agent);
+    server->agent_is_bad = false;
+    endpoint_set_said(&server->endpoint, "");
+    (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_SAID_DOWN);
+}
+
+void checks_agent_look(struct checks_group *g, struct upstream_server *server)
+{
+    const struct upstream_conf *conf = g->upstream->conf;
+    const struct upstream_server_conf *line = server->conf;
+    const struct checker_target_conf target = {.endpoint = &server->endpoint,
+                                               .address = line->agent_address,
+                                               .port = line->agent_address    ? 0
+                                                       : line->agent_port > 0 ? line->agent_port
+                                                                              : conf->agent.port};
+
+    if (!upstream_has_agent(conf, line))
+        checks_agent_remove(server);
+    else if (checker_has(server->agent))
+        checker_use(server->agent, &target);
+    else if (checker_add(server->agent, g->agents, &target) < 0)
+        (void)endpoint_clear_flag(&server->endpoint, ENDPOINT_SAID_DOWN);
+}
+
+bool checks_agent_wanted(const struct upstream_conf *conf)
+{
+    for (unsigned i = 0; i < conf->n_servers; i++)
+        if (upstream_has_agent(conf, &conf->servers[i]))
+            return true;
+    return false;
+}
+
+int checks_agent_rules(struct checker_rules **out, const struct upstream_conf *conf)
+{
+    struct checker_rules_conf rules = {
+        .memory = conf->memory,
+        .check = {.send = conf->agent.send,
+                  .wants_line = true,
+                  .timeout_ns = conf->agent.interval_ns,
+                  .connect = conf->connect},
+        .header = CHECKER_HEADER_NO,
+        .health = {.initial = HEALTH_STARTS_UP,
+                   .rise = 1,
+                   .fall = 1,
+                   .interval_ns = conf->agent.interval_ns,
+                   .jitter_percent = conf->checks.health.jitter_percent}};
+
+    rules.check.connect.attempt_delay_ns = 0;
+    return checker_rules_create(out, &rules);
+}
