@@ -16,7 +16,7 @@
 #include "net/name_servers.h"
 #include "upstream/upstream.h"
 
-#define TITLES_BYTES 128
+#define TITLES_BYTES 192
 
 static void config_build_list_word(char *list, size_t size, const char *word)
 {
@@ -183,6 +183,15 @@ static int config_build_add_resolver(struct config *config, struct config_sectio
     return conf->name ? 0 : -ENOMEM;
 }
 
+static int config_build_add_access_log(struct config *config, struct config_section *section)
+{
+    struct listener_log_conf *conf = &config->server.access_logs[config->server.n_access_logs++];
+
+    conf->name = config_build_copy(section, section->name);
+    section->conf = conf;
+    return conf->name ? 0 : -ENOMEM;
+}
+
 static int config_build_attach(struct config *config, struct config_section *section)
 {
     int rc = arena_create(&section->arena);
@@ -200,6 +209,7 @@ static int config_build_attach(struct config *config, struct config_section *sec
     case OPTION_UPSTREAM: return config_build_add_upstream(config, section);
     case OPTION_TLS: return config_build_add_tls(config, section);
     case OPTION_RESOLVER: return config_build_add_resolver(config, section);
+    case OPTION_ACCESS_LOG: return config_build_add_access_log(config, section);
     case OPTION_SECTIONS: break;
     }
     MUST(!"a kind of section");
@@ -378,8 +388,10 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics)
         arena_alloc(m->arena, config_build_count(m, OPTION_TLS), sizeof(*config->server.tls));
     config->server.resolvers = arena_alloc(m->arena, config_build_count(m, OPTION_RESOLVER),
                                            sizeof(*config->server.resolvers));
+    config->server.access_logs = arena_alloc(m->arena, config_build_count(m, OPTION_ACCESS_LOG),
+                                             sizeof(*config->server.access_logs));
     if (!config->server.listeners || !config->server.upstreams || !config->server.tls ||
-        !config->server.resolvers)
+        !config->server.resolvers || !config->server.access_logs)
         return -ENOMEM;
     for (unsigned i = 0; i < m->n_sections && rc == 0; i++) {
         rc = config_build_attach(config, &m->sections[i]);

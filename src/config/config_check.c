@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "config/config.h"
+#include "config/config_access_log.h"
 #include "config/config_addresses.h"
 #include "config/config_admin.h"
 #include "config/config_listen.h"
@@ -381,6 +382,9 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
 
         if (section->source)
             config_check_required(&c, section);
+        if (section->kind == OPTION_LISTEN &&
+            config_access_log_resolve(config, section, diagnostics) < 0)
+            return -ENOMEM;
         option_need_check(section, diagnostics);
         if (section->kind == OPTION_REACTORD) {
             config_check_all_files(&c, section);
@@ -404,6 +408,8 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
             config_addresses_check(config, i, diagnostics);
             config_listen_check(config, section, diagnostics);
         }
+        if (section->kind == OPTION_ACCESS_LOG)
+            config_access_log_check(config, section, diagnostics);
         if (section->kind == OPTION_UPSTREAM) {
             config_check_ejection(&c, section);
             config_check_used(&c, section);

@@ -111,10 +111,11 @@ static const struct foreign_line lines[] = {
     {"error_log", "here it is 'log' in [reactord]"},
     {"option tcplog", "here it is 'access_log' in [listen NAME]"},
     {"option httplog", "it reads no HTTP; 'access_log' in [listen NAME] has connections"},
-    {"option dontlognull",
-     "there is none: 'access_log' in [listen NAME] has a line for each connection"},
-    {"option dontlog-normal",
-     "there is none: 'access_log' in [listen NAME] has a line for each connection"},
+    {"option dontlognull", "here it is 'only = data' in [access_log NAME]"},
+    {"option dontlog-normal", "here it is 'only = errors' in [access_log NAME]"},
+    {"option log-separate-errors",
+     "here it is 'only = errors' in [access_log NAME], beside another one"},
+    {"option logasap", "here it is 'at_connect' in [access_log NAME]"},
     {"option log-health-checks", "it is always so: 'log' in [reactord] has each change of state"},
 
     /* Listeners. */

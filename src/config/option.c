@@ -32,6 +32,7 @@ static const struct {
                          {&option_upstream, &option_spare, &option_upstream_rest}},
     [OPTION_TLS] = {"tls", "[tls NAME]", true, {&option_tls}},
     [OPTION_RESOLVER] = {"resolver", "[resolver NAME]", true, {&option_resolver}},
+    [OPTION_ACCESS_LOG] = {"access_log", "[access_log NAME]", true, {&option_access_log}},
 };
 
 const struct option *option_row(enum option_section section, unsigned i)

@@ -1,11 +1,11 @@
 /*
  * config/option: table of all options.
  *
- * The rows (option_{process,admin,listen,upstream,tls,resolver}.c) determine the syntax of the
- * file, the allowed values in errors, --dump-config and what a reload can change. tests/lint
- * compares them with the sample file and manual page. A new option needs a row, a field in its
- * section's struct (for sessions: service/service.h), and entries in sample and manual, in the
- * table's order. `make lint` names what is missing.
+ * The rows (in option_process.c, option_listen.c and others) determine the syntax of the file, the
+ * allowed values in errors, --dump-config and what a reload can change. tests/lint compares them
+ * with the sample file and manual page. A new option needs a row, a field in its section's struct
+ * (for sessions: service/service.h), and entries in sample and manual, in the table's order. `make
+ * lint` names what is missing.
  */
 #ifndef CONFIG_OPTION_H
 #define CONFIG_OPTION_H
@@ -33,6 +33,7 @@ enum option_section {
     OPTION_UPSTREAM,
     OPTION_TLS,
     OPTION_RESOLVER,
+    OPTION_ACCESS_LOG,
     OPTION_SECTIONS
 };
 

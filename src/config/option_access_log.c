@@ -1,10 +1,20 @@
+/* config/option_access_log: options of [access_log NAME], and their kinds. */
 #include "config/option_access_log.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
+#include "base/parse.h"
 #include "config/diagnostics.h"
+#include "config/foreign_words.h"
+#include "config/option_internal.h"
+#include "config/option_kind.h"
+#include "config/option_need.h"
+#include "listen/listener.h"
 #include "stats/access_log_format.h"
 
 #define NAMES_BYTES 1024
@@ -83,3 +93,142 @@ static int option_access_log_set_format(const struct option *o, struct option_va
 }
 
 const struct option_kind option_access_log_format = {option_access_log_set_format, "", 0, NULL};
+
+const struct option_word option_access_log_targets[] = {
+    {"off", 0}, {"stderr", 0}, {"syslog", 0}, {"journal", 0}, {NULL, 0},
+};
+
+static bool option_access_log_is_target(const char *text)
+{
+    for (const struct option_word *w = option_access_log_targets; w->word; w++)
+        if (strcmp(text, w->word) == 0)
+            return true;
+    return *text == '/';
+}
+
+static int option_access_log_add_name(struct option_value *v, struct listener_access_log_conf *conf,
+                                      char *name)
+{
+    if (*name == '\0')
+        return option_refuse(v, "a name is missing beside a comma");
+    if (option_access_log_is_target(name))
+        return option_refuse(v, "%s stands beside others: only names can be several",
+                             QUOTE_TEXT(name));
+    if (!option_kind_is_name(name))
+        return option_refuse(v, "%s is not a name", QUOTE_TEXT(name));
+    for (char *p = name; *p != '\0'; p++)
+        *p = (char)tolower((unsigned char)*p); /* as names of sections */
+    for (unsigned i = 0; i < conf->n_names; i++)
+        if (strcmp(conf->names[i], name) == 0)
+            return option_refuse(v, "%s is given twice", QUOTE_TEXT(name));
+    if (conf->n_names == SERVICE_ACCESS_LOGS)
+        return option_refuse(v, "there are more than %d names", SERVICE_ACCESS_LOGS);
+    conf->names[conf->n_names++] = name;
+    return 0;
+}
+
+static int option_access_log_set_names(const struct option *o, struct option_value *v)
+{
+    struct listener_access_log_conf *conf = option_field(o, v), parsed = *conf;
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+    int rc = 0;
+
+    parsed.names = arena_alloc(v->arena, SERVICE_ACCESS_LOGS, sizeof(*parsed.names));
+    parsed.logs = arena_alloc(v->arena, SERVICE_ACCESS_LOGS, sizeof(*parsed.logs));
+    parsed.n_names = 0;
+    if (!list || !parsed.names || !parsed.logs)
+        return -ENOMEM;
+    while (rc == 0 && list)
+        rc = option_access_log_add_name(v, &parsed, option_kind_next_item(&list));
+    if (rc == 0)
+        *conf = parsed;
+    return rc;
+}
+
+static int option_access_log_set_list(const struct option *o, struct option_value *v)
+{
+    struct listener_access_log_conf *conf = option_field(o, v);
+    struct foreign_words_hint hint;
+
+    v->foreign = foreign_words_hint(&hint, o->key, v->text, strlen(v->text));
+    if (v->foreign)
+        return option_refuse(v, "%s is not known; %s", QUOTE_TEXT(v->text), hint.text);
+    if (!option_access_log_is_target(v->text))
+        return option_access_log_set_names(o, v);
+    if (*v->text == '/' && v->text[strlen(v->text) - 1] == '/')
+        return option_refuse(v, "%s is not the path of a file", QUOTE_TEXT(v->text));
+    conf->own.where = v->text;
+    return 0;
+}
+
+const struct option_kind option_access_log_list = {option_access_log_set_list, "", 0, NULL};
+
+/* ---- [access_log NAME] ---- */
+
+static const struct option_word targets[] = {
+    {"stderr", 0},
+    {"syslog", 0},
+    {"journal", 0},
+    {NULL, 0},
+};
+
+static const struct option_word onlies[] = {
+    {"all", ACCESS_LOG_ALL},
+    {"errors", ACCESS_LOG_ERRORS},
+    {"denied", ACCESS_LOG_DENIED},
+    {"data", ACCESS_LOG_DATA},
+    {NULL, 0},
+};
+
+#define SHARE_WHOLE     (UINT64_C(1) << 32)
+#define SHARE_MAX_PARTS 1000000
+
+/* `P%`, or `1/N`. */
+static int option_access_log_set_share(const struct option *o, struct option_value *v)
+{
+    size_t len = strlen(v->text);
+    char number[32];
+    uint64_t n;
+
+    if (strncmp(v->text, "1/", 2) == 0 && parse_uint(&n, v->text + 2, SHARE_MAX_PARTS) == 0 &&
+        n > 0) {
+        *(uint64_t *)option_field(o, v) = SHARE_WHOLE / n;
+        return 0;
+    }
+    if (v->text[len - 1] == '%' && len < sizeof(number)) {
+        memcpy(number, v->text, len - 1);
+        number[len - 1] = '\0';
+        if (parse_uint(&n, number, 100) == 0 && n > 0) {
+            *(uint64_t *)option_field(o, v) = SHARE_WHOLE * n / 100;
+            return 0;
+        }
+    }
+    return option_refuse(v, "%s is not a share", QUOTE_TEXT(v->text));
+}
+
+static const struct option_kind share_kind = {option_access_log_set_share, "", sizeof(uint64_t),
+                                              NULL};
+
+#define LOG(field) offsetof(struct listener_log_conf, field)
+
+/* clang-format off */
+static const struct option access_log_rows[] = {
+    {"target", &option_kind_log, OPTION_REQUIRED, OPTION_LIVE, NULL,
+     "stderr, syslog, journal or an absolute path", "where the lines go",
+     LOG(where), 0, 0, targets, NULL},
+    {"format", &option_access_log_format, 0, OPTION_LIVE, "text",
+     "text, json, json:NAME,NAME or text with $NAME in it", "format of a line",
+     LOG(format), 0, 0, NULL, NULL},
+    {"only", &option_kind_word, 0, OPTION_LIVE, "all",
+     "all, errors, denied or data", "which connections have lines",
+     LOG(filter.only), 0, 0, onlies, NULL},
+    {"share", &share_kind, 0, OPTION_LIVE, "100%",
+     "1% to 100%, or 1/1 to 1/1000000", "share of the connections that have lines",
+     LOG(filter.share), 0, 0, NULL, NULL},
+    {"at_connect", &option_kind_bool, 0, OPTION_LIVE, "no",
+     "yes or no", "whether a connection has a line when its server is connected, too",
+     LOG(at_connect), 0, 0, NULL, &option_need_every_connection},
+};
+/* clang-format on */
+
+const struct option_rows option_access_log = {access_log_rows, ARRAY_LEN(access_log_rows)};

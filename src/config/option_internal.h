@@ -25,5 +25,6 @@ extern const struct option_rows option_upstream_rest;
 extern const struct option_rows option_spare; /* of [upstream NAME] */
 extern const struct option_rows option_tls;
 extern const struct option_rows option_resolver;
+extern const struct option_rows option_access_log;
 
 #endif

@@ -23,10 +23,6 @@ static const struct option_word services[] = {
     {NULL, 0},
 };
 
-static const struct option_word access_logs[] = {
-    {"off", 0}, {"stderr", 0}, {"syslog", 0}, {"journal", 0}, {NULL, 0},
-};
-
 static const struct option_word splice_modes[] = {
     {"auto", SPLICE_AUTO},
     {"on", SPLICE_ON},
@@ -320,13 +316,13 @@ static const struct option rest_rows[] = {
     {"over_limit", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "wait",
      "wait, close or reset", "action on a client above a limit",
      LISTEN(over_limit), 0, 0, overs, NULL},
-    {"access_log", &option_kind_log, 0, OPTION_LIVE, "off",
-     "off, stderr, syslog, journal or an absolute path",
+    {"access_log", &option_access_log_list, 0, OPTION_LIVE, "off",
+     "off, stderr, syslog, journal, an absolute path, or names of [access_log NAME]",
      "target of the access log, which has a line for each connection",
-     LISTEN(access_log.where), 0, 0, access_logs, NULL},
+     LISTEN(access_log), 0, 0, option_access_log_targets, NULL},
     {"access_log_format", &option_access_log_format, 0, OPTION_LIVE, "text",
      "text, json, json:NAME,NAME or text with $NAME in it", "format of an access log line",
-     LISTEN(access_log.format), 0, 0, NULL, &option_need_access_log},
+     LISTEN(access_log.own.format), 0, 0, NULL, &option_need_own_access_log},
     {"access_log_interval", &option_kind_duration, OPTION_ZERO, OPTION_LIVE, "0",
      "0, or 1s to 1d", "interval of further lines about an open connection; 0: none",
      LISTEN(access_log.interval_ns), NS_PER_S, NS_PER_DAY, NULL, &option_need_access_log},

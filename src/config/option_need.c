@@ -64,7 +64,19 @@ static bool option_need_by_delimiter(const struct config_section *section)
 
 static bool option_need_has_access_log(const struct config_section *section)
 {
-    return strcmp(option_need_listener_conf(section)->access_log.where, "off") != 0;
+    const struct listener_access_log_conf *conf = &option_need_listener_conf(section)->access_log;
+
+    return conf->n_names > 0 || strcmp(conf->own.where, "off") != 0;
+}
+
+static bool option_need_has_own_access_log(const struct config_section *section)
+{
+    return option_need_listener_conf(section)->access_log.n_names == 0;
+}
+
+static bool option_need_logs_all(const struct config_section *section)
+{
+    return ((const struct listener_log_conf *)section->conf)->filter.only == ACCESS_LOG_ALL;
 }
 
 static bool option_need_has_socket_file(const struct config_section *section)
@@ -227,6 +239,11 @@ NEED(proxy_header, option_need_reads_proxy_header, "accept_proxy",
      "has no effect: no PROXY header is read (set accept_proxy = optional or required)", NULL);
 NEED(access_log, option_need_has_access_log, "access_log",
      "has no effect without an access log (set access_log)", NULL);
+NEED(own_access_log, option_need_has_own_access_log, "access_log",
+     "has no effect: each [access_log NAME] has a format (set format there)",
+     &option_need_access_log);
+NEED(every_connection, option_need_logs_all, "only",
+     "has no effect: the condition is known only at the end (set only = all)", NULL);
 NEED(client_tls, option_need_listens_with_tls, "tls", NO_TLS, NULL);
 NEED(hash, option_need_hashes, "balance",
      "has no effect: balance does not hash (set balance = source_hash or maglev)", NULL);

@@ -33,6 +33,8 @@ extern const struct option_need option_need_socket_file;
 extern const struct option_need option_need_client_hello;
 extern const struct option_need option_need_proxy_header;
 extern const struct option_need option_need_access_log;
+extern const struct option_need option_need_own_access_log;
+extern const struct option_need option_need_every_connection;
 extern const struct option_need option_need_client_tls;
 extern const struct option_need option_need_hash;
 extern const struct option_need option_need_ejection;

@@ -201,8 +201,9 @@ static int access_logs_change_add(struct access_logs_change *change, const char 
 int access_logs_prepare(struct access_logs *logs, const struct server_conf *conf,
                         size_t buffer_bytes, struct access_logs_change **out)
 {
-    struct access_logs_change *change =
-        calloc(1, sizeof(*change) + conf->n_listeners * sizeof(change->entries[0]));
+    const struct listener_log_conf *log;
+    struct access_logs_change *change = calloc(
+        1, sizeof(*change) + conf->n_listeners * SERVICE_ACCESS_LOGS * sizeof(change->entries[0]));
     int rc = 0;
 
     if (!change)
@@ -210,12 +211,10 @@ int access_logs_prepare(struct access_logs *logs, const struct server_conf *conf
     change->logs = logs;
     change->buffer_bytes = buffer_bytes;
     list_init(&change->opened);
-    for (unsigned i = 0; rc == 0 && i < conf->n_listeners; i++) {
-        const char *where = conf->listeners[i].access_log.where;
-
-        if (strcmp(where, "off") != 0 && !access_logs_change_entry(change, where))
-            rc = access_logs_change_add(change, where);
-    }
+    for (unsigned i = 0; i < conf->n_listeners; i++)
+        for (unsigned j = 0; rc == 0 && (log = listener_conf_log(&conf->listeners[i], j)); j++)
+            if (!access_logs_change_entry(change, log->where))
+                rc = access_logs_change_add(change, log->where);
     if (rc < 0) {
         access_logs_cancel(change);
         return rc;

@@ -9,6 +9,15 @@
 #include "listen/listener_generation.h"
 #include "listen/listener_internal.h"
 
+const struct listener_log_conf *listener_conf_log(const struct listener_conf *conf, unsigned i)
+{
+    const struct listener_access_log_conf *logs = &conf->access_log;
+
+    if (logs->n_names > 0)
+        return i < logs->n_names ? &logs->logs[i] : NULL;
+    return i == 0 && logs->own.where && strcmp(logs->own.where, "off") != 0 ? &logs->own : NULL;
+}
+
 int listener_create(struct listener **out, const char *name, const struct quota_conf *quota,
                     struct connection_limit *connection_limit)
 {

@@ -35,9 +35,20 @@ struct listener;
 struct connection_limit;
 struct tls_slot;
 
-struct listener_access_log_conf {
-    const char *where; /* off, stderr, syslog, journal or an absolute path */
+/* An access log. */
+struct listener_log_conf {
+    const char *name;  /* of its [access_log NAME]; NULL: the listener's own */
+    const char *where; /* off (only the listener's own), stderr, syslog, journal or a path */
     const struct access_log_format *format;
+    struct access_log_filter filter;
+    bool at_connect; /* another line when the server is connected */
+};
+
+struct listener_access_log_conf {
+    struct listener_log_conf own;
+    char **names; /* of [access_log NAME] sections, instead of `own`; NULL: none */
+    unsigned n_names;
+    struct listener_log_conf *logs; /* those of `names` */
     int64_t interval_ns;
 };
 
@@ -94,6 +105,12 @@ static inline const char *listener_conf_target(const struct listener_conf *conf,
 {
     return i == 0 ? conf->upstream : conf->routes[i - 1].upstream;
 }
+
+/*
+ * listener_conf_log(conf, i):
+ * Access log ${i} of ${conf}; NULL after the last. There are at most SERVICE_ACCESS_LOGS.
+ */
+const struct listener_log_conf *listener_conf_log(const struct listener_conf *conf, unsigned i);
 
 /*
  * listener_create(out, name, quota, connection_limit):

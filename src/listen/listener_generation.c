@@ -94,6 +94,26 @@ static void listener_generation_init_tls(struct listener_generation *gen,
         .postgres = conf->start == LISTENER_TLS_POSTGRES};
 }
 
+static void listener_generation_hold_logs(struct listener_generation *gen,
+                                          const struct listeners_sources *src)
+{
+    const struct listener_log_conf *conf;
+    unsigned n = 0;
+
+    for (unsigned i = 0; src->access_log && (conf = listener_conf_log(&gen->conf, i)); i++) {
+        struct access_log *log = access_log_hold(src->access_log(src->cookie, conf->where));
+
+        MUST(n < SERVICE_ACCESS_LOGS);
+        if (log)
+            gen->access_logs[n++] = (struct service_access_log){.log = log,
+                                                                .format = conf->format,
+                                                                .filter = conf->filter,
+                                                                .at_connect = conf->at_connect};
+    }
+    gen->service.access_logs = gen->access_logs;
+    gen->service.n_access_logs = n;
+}
+
 static void listener_generation_init_service(struct listener_generation *gen,
                                              const struct listener_generation_from *from)
 {
@@ -107,7 +127,6 @@ static void listener_generation_init_service(struct listener_generation *gen,
                                 .rounds = &gen->listener->rounds,
                                 .admission = gen->admission,
                                 .pipeline = gen->plan,
-                                .access_log_format = conf->access_log.format,
                                 .access_log_interval_ns = conf->access_log.interval_ns,
                                 .conf = &conf->session};
     MUST(conf->service == LISTENER_ECHO || conf->upstream || gen->routes.table);
@@ -115,8 +134,7 @@ static void listener_generation_init_service(struct listener_generation *gen,
         service->upstream = upstream_hold(src->upstream(src->cookie, conf->upstream));
     if (gen->routes.table)
         service->routes = &gen->routes;
-    if (src->access_log && conf->access_log.where)
-        service->access_log = access_log_hold(src->access_log(src->cookie, conf->access_log.where));
+    listener_generation_hold_logs(gen, src);
     service->proxies = &gen->proxies;
     if (throttle_plan_init(&gen->throttle, &conf->bandwidth, &gen->listener->bandwidth))
         service->throttle = &gen->throttle;
@@ -279,7 +297,8 @@ void listener_generation_release(struct listener_generation *gen)
     if (gen->mirror.counters)
         mirror_counters_release(gen->mirror.counters);
     pipeline_template_release(gen->plan);
-    access_log_release(gen->service.access_log);
+    for (unsigned i = 0; i < gen->service.n_access_logs; i++)
+        access_log_release(gen->access_logs[i].log);
     if (gen->service.upstream)
         upstream_release(gen->service.upstream);
     if (gen->mirror.upstream)

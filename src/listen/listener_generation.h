@@ -38,6 +38,7 @@ struct listener_generation {
     struct listener *listener; /* a reference */
     struct listener_conf conf; /* a copy; conf.memory holds what it points at */
     struct service service;
+    struct service_access_log access_logs[SERVICE_ACCESS_LOGS];
     struct admission *admission;
     struct mirror_plan mirror;
     struct proxy_protocol_gate proxies;

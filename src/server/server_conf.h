@@ -68,6 +68,8 @@ struct server_conf {
     unsigned n_tls;
     struct name_servers_conf *resolvers; /* [resolver NAME] */
     unsigned n_resolvers;
+    struct listener_log_conf *access_logs; /* [access_log NAME] */
+    unsigned n_access_logs;
     struct quota_conf quota; /* limits of all listeners together */
     struct overload_conf overload;
     unsigned set_aside; /* descriptors reserved for the layers above */

@@ -28,7 +28,7 @@ static void proxy_leave(struct proxy *p, enum upstream_outcome outcome)
  */
 static void proxy_remember(struct proxy *p, struct upstream_server *server)
 {
-    if (!p->session.service->access_log || !server)
+    if (p->session.service->n_access_logs == 0 || !server)
         return;
     if (p->tried)
         upstream_server_release(p->tried);

@@ -4,6 +4,7 @@
 #include "net/proxy_header.h"
 #include "net/sock.h"
 #include "service/proxy_internal.h"
+#include "service/session_access_log.h"
 #include "service/session_facts.h"
 #include "service/session_header.h"
 #include "service/session_spares.h"
@@ -88,13 +89,14 @@ void proxy_link(struct proxy *p)
 {
     struct session *s = &p->session;
 
-    if (!s->service->access_log)
+    if (s->service->n_access_logs == 0)
         proxy_release_addresses(p);
     session_leg_open(s, 1, &p->server);
     session_facts_linked(session_facts_of(s), p->server.io.fd);
     relay_init(&p->to_server, s, &p->client, &p->server);
     relay_init(&p->to_client, s, &p->server, &p->client);
     relay_tell_first(&p->to_client);
+    session_access_log_opened(s);
 }
 
 static const struct session_spares_ops *proxy_spares_ops(const struct proxy *p)

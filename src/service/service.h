@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "net/channel.h"
+#include "stats/access_log_filter.h"
 
 struct chooser_rounds;
 struct admission;
@@ -38,6 +39,17 @@ struct session_conf {
     struct channel_linger_conf linger;
 };
 
+/* Limit of `n_access_logs`. */
+#define SERVICE_ACCESS_LOGS 8
+
+/* An access log, and what the service writes there. */
+struct service_access_log {
+    struct access_log *log;
+    const struct access_log_format *format;
+    struct access_log_filter filter;
+    bool at_connect; /* another line when a session opens */
+};
+
 struct service {
     const struct service_ops *ops;
     const struct session_conf *conf;
@@ -52,8 +64,8 @@ struct service {
     const struct session_tls_conf *tls;  /* TLS with clients; NULL: no TLS */
     const struct throttle_plan *throttle;
     struct pipeline_template *pipeline; /* NULL: no handlers */
-    struct access_log *access_log;      /* NULL: no access log */
-    const struct access_log_format *access_log_format;
+    const struct service_access_log *access_logs;
+    unsigned n_access_logs;
     int64_t access_log_interval_ns; /* between lines of an open session; 0: only at its end */
 };
 

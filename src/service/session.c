@@ -54,8 +54,10 @@ void session_start(struct session *s)
 
     MUST(s->phase == SESSION_PHASE_PREFACE);
     session_enter(s, SESSION_PHASE_CONNECTING);
-    if (!ops->cancel)
-        session_enter(s, SESSION_PHASE_OPEN); /* an echo has no server */
+    if (!ops->cancel) { /* an echo has no server */
+        session_enter(s, SESSION_PHASE_OPEN);
+        session_access_log_opened(s);
+    }
     ops->start(s);
 }
 
@@ -87,7 +89,7 @@ static void session_carry_client_over(struct session *s)
 void session_carry_over(struct session *s, const struct service *service)
 {
     const struct session_conf *before = s->service->conf, *conf = service->conf;
-    int64_t log_interval_ns = s->service->access_log_interval_ns;
+    const struct service *old = s->service;
 
     MUST(loop_is_current(s->owner->net->loop) && service->ops == s->service->ops);
     s->service = service;
@@ -95,7 +97,7 @@ void session_carry_over(struct session *s, const struct service *service)
         if (s->legs[i])
             s->legs[i]->linger_conf = &conf->linger;
     session_carry_client_over(s);
-    session_access_log_carry_over(s, log_interval_ns);
+    session_access_log_carry_over(s, old);
     if (conf->max_lifetime_ns != before->max_lifetime_ns ||
         conf->lifetime_jitter != before->lifetime_jitter)
         session_timer_start(s);

@@ -137,7 +137,8 @@ struct session {
     bool leaving; /* session_leave_by() was called */
     enum session_phase phase : 8;
     enum session_reason reason : 8;
-    bool has_facts; /* see `logged` */
+    bool has_facts;     /* see `logged` */
+    bool has_open_line; /* the access log has its line at connect */
     union {
         uint64_t number;             /* in the access log; 0: not logged */
         struct session_facts *facts; /* has the number, and more; see session_facts.h */

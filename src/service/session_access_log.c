@@ -14,13 +14,19 @@
 #include "stats/access_log_record.h"
 #include "upstream/upstream.h"
 
-/* Keep what the format asks for. Without memory it is missing in the log. */
+_Static_assert(SESSION_FACTS_LOGS == SERVICE_ACCESS_LOGS, "each log has its number");
+
+/* Keep what the logs ask for, and numbers in all of them; without memory only the first number. */
 static void session_access_log_ask(struct session *s)
 {
-    unsigned asks = access_log_format_asks(s->service->access_log_format);
+    const struct service *service = s->service;
     struct session_facts *f = session_facts_of(s);
+    unsigned asks = 0;
 
-    if (asks != 0 && !f && (f = session_facts_create(s->logged.number))) {
+    for (unsigned i = 0; i < service->n_access_logs; i++)
+        asks |= access_log_format_asks(service->access_logs[i].format);
+    if ((asks != 0 || service->n_access_logs > 1) && !f && (f = session_facts_create())) {
+        session_facts_set_number(f, 0, s->logged.number);
         s->logged.facts = f;
         s->has_facts = true;
     }
@@ -28,17 +34,30 @@ static void session_access_log_ask(struct session *s)
         session_facts_keep(f, asks);
 }
 
-void session_access_log_begin(struct session *s)
+static void session_access_log_set_number(struct session *s, unsigned i, uint64_t number)
 {
-    if (!s->service->access_log)
-        return;
-    s->logged.number = access_log_number(s->service->access_log);
-    session_access_log_ask(s);
+    if (s->has_facts)
+        session_facts_set_number(s->logged.facts, i, number);
+    else if (i == 0)
+        s->logged.number = number;
 }
 
-static uint64_t session_access_log_number(const struct session *s)
+static uint64_t session_access_log_number(const struct session *s, unsigned i)
 {
-    return s->has_facts ? session_facts_number(s->logged.facts) : s->logged.number;
+    if (s->has_facts)
+        return session_facts_number(s->logged.facts, i);
+    return i == 0 ? s->logged.number : 0;
+}
+
+void session_access_log_begin(struct session *s)
+{
+    const struct service *service = s->service;
+
+    if (service->n_access_logs == 0)
+        return;
+    session_access_log_ask(s);
+    for (unsigned i = 0; i < service->n_access_logs; i++)
+        session_access_log_set_number(s, i, access_log_number(service->access_logs[i].log));
 }
 
 static int64_t session_access_log_time_ns(void)
@@ -65,22 +84,23 @@ static struct access_log_record session_access_log_record(const struct service *
     };
 }
 
-static void session_access_log_put(const struct service *service, const struct access_log_record *r)
+static void session_access_log_put(const struct service_access_log *to,
+                                   const struct access_log_record *r)
 {
     char line[ACCESS_LOG_LINE_BYTES];
 
-    access_log_put(service->access_log, line,
-                   access_log_format_write(service->access_log_format, r, line));
+    if (access_log_filter_takes(&to->filter, r))
+        access_log_put(to->log, line, access_log_format_write(to->format, r, line));
 }
 
-static void session_access_log_write(struct session *s, enum session_reason reason)
+/* Write a line in each log; ${at_connect}: in those that have one at connect. */
+static void session_access_log_write(struct session *s, enum session_reason reason, bool at_connect)
 {
     struct access_log_record r = session_access_log_record(s->service);
     bool counts = reason != SESSION_OPEN || !s->preface; /* bytes of a preface do not count */
     const struct channel *client = counts ? s->legs[0] : NULL;
     struct session_facts *facts = session_facts_of(s);
 
-    r.connection = session_access_log_number(s);
     r.id = session_id(s);
     r.client = &s->peer;
     r.listen = s->listen;
@@ -103,7 +123,11 @@ static void session_access_log_write(struct session *s, enum session_reason reas
         if (s->service->ops->describe)
             s->service->ops->describe(s, &r);
     }
-    session_access_log_put(s->service, &r);
+    for (unsigned i = 0; i < s->service->n_access_logs; i++) {
+        r.connection = session_access_log_number(s, i);
+        if (!at_connect || s->service->access_logs[i].at_connect)
+            session_access_log_put(&s->service->access_logs[i], &r);
+    }
 }
 
 void session_access_log_turned_away(const struct service *service, const struct address *client,
@@ -111,20 +135,22 @@ void session_access_log_turned_away(const struct service *service, const struct 
 {
     struct access_log_record r;
 
-    if (!service->access_log)
+    if (service->n_access_logs == 0)
         return;
     r = session_access_log_record(service);
-    r.connection = access_log_number(service->access_log);
     r.client = client;
     r.listen = listen;
     r.reason = reason;
-    session_access_log_put(service, &r);
+    for (unsigned i = 0; i < service->n_access_logs; i++) {
+        r.connection = access_log_number(service->access_logs[i].log);
+        session_access_log_put(&service->access_logs[i], &r);
+    }
 }
 
 void session_access_log_end(struct session *s)
 {
-    if (s->service->access_log)
-        session_access_log_write(s, s->reason);
+    if (s->service->n_access_logs > 0)
+        session_access_log_write(s, s->reason, false);
 }
 
 /* Lines are due at whole intervals from the session's start, even after a line was late. */
@@ -132,21 +158,62 @@ int64_t session_access_log_due_ns(const struct session *s)
 {
     int64_t interval_ns = s->service->access_log_interval_ns;
 
-    if (!s->service->access_log || interval_ns == 0)
+    if (s->service->n_access_logs == 0 || interval_ns == 0)
         return CLOCK_NEVER;
     return clock_add_ns(s->began_at_ns, interval_ns * ((int64_t)s->access_lines + 1));
 }
 
-void session_access_log_carry_over(struct session *s, int64_t before_ns)
+/* The number of ${s} in ${log}: the one that it had under ${before}, or a new one. */
+static uint64_t session_access_log_number_in(const struct session *s, struct access_log *log,
+                                             const struct service *before)
+{
+    for (unsigned i = 0; i < before->n_access_logs; i++)
+        if (before->access_logs[i].log == log && session_access_log_number(s, i) > 0)
+            return session_access_log_number(s, i);
+    return access_log_number(log);
+}
+
+static void session_access_log_change(struct session *s, const struct service *before)
+{
+    const struct service *service = s->service;
+    uint64_t numbers[SERVICE_ACCESS_LOGS];
+
+    MUST(service->n_access_logs <= SERVICE_ACCESS_LOGS);
+    for (unsigned i = 0; i < service->n_access_logs; i++)
+        numbers[i] = session_access_log_number_in(s, service->access_logs[i].log, before);
+    session_access_log_ask(s);
+    for (unsigned i = 0; i < service->n_access_logs; i++)
+        session_access_log_set_number(s, i, numbers[i]);
+}
+
+void session_access_log_carry_over(struct session *s, const struct service *before)
 {
     int64_t interval_ns = s->service->access_log_interval_ns;
 
-    if (session_access_log_number(s) == 0)
-        session_access_log_begin(s);
-    else if (s->service->access_log)
-        session_access_log_ask(s);
-    if (interval_ns > 0 && interval_ns != before_ns)
+    session_access_log_change(s, before);
+    if (interval_ns > 0 && interval_ns != before->access_log_interval_ns)
         s->access_lines = (uint32_t)((clock_now_ns() - s->began_at_ns) / interval_ns);
+}
+
+static void session_access_log_measure(struct session *s)
+{
+    for (unsigned i = 0; i < SESSION_LEGS; i++)
+        if (s->legs[i] && !channel_ended(s->legs[i]))
+            session_facts_measure(session_facts_of(s), i, s->legs[i]->io.fd);
+}
+
+void session_access_log_opened(struct session *s)
+{
+    const struct service *service = s->service;
+    bool wanted = false;
+
+    for (unsigned i = 0; i < service->n_access_logs; i++)
+        wanted |= service->access_logs[i].at_connect;
+    if (!wanted || s->has_open_line)
+        return;
+    s->has_open_line = true;
+    session_access_log_measure(s);
+    session_access_log_write(s, SESSION_OPEN, true);
 }
 
 void session_access_log_look(struct session *s, int64_t now_ns)
@@ -154,8 +221,6 @@ void session_access_log_look(struct session *s, int64_t now_ns)
     if (now_ns < session_access_log_due_ns(s))
         return;
     s->access_lines = (uint32_t)((now_ns - s->began_at_ns) / s->service->access_log_interval_ns);
-    for (unsigned i = 0; i < SESSION_LEGS; i++)
-        if (s->legs[i] && !channel_ended(s->legs[i]))
-            session_facts_measure(session_facts_of(s), i, s->legs[i]->io.fd);
-    session_access_log_write(s, SESSION_OPEN);
+    session_access_log_measure(s);
+    session_access_log_write(s, SESSION_OPEN, false);
 }

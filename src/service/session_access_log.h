@@ -1,5 +1,5 @@
 /*
- * service/session_access_log: writes a session's lines in the access log: at its end, and each
+ * service/session_access_log: writes a session's lines in the access logs: at its end, and each
  * access_log_interval_ns with reason SESSION_OPEN.
  */
 #ifndef SERVICE_SESSION_ACCESS_LOG_H
@@ -15,7 +15,7 @@ struct session;
 
 /*
  * session_access_log_begin(s) / session_access_log_end(s):
- * Give ${s} its number in the access log / write the last line of ${s}.
+ * Give ${s} its number in each access log / write the last lines of ${s}.
  *
  * Thread: loop of ${s}, or any before session_adopt()
  */
@@ -23,12 +23,20 @@ void session_access_log_begin(struct session *s);
 void session_access_log_end(struct session *s);
 
 /*
- * session_access_log_carry_over(s, before_ns):
- * Use the log of the new s->service, and its interval; that was ${before_ns}.
+ * session_access_log_opened(s):
+ * Write the line at connect, once, in the logs that have one.
  *
  * Thread: loop of ${s}
  */
-void session_access_log_carry_over(struct session *s, int64_t before_ns);
+void session_access_log_opened(struct session *s);
+
+/*
+ * session_access_log_carry_over(s, before):
+ * Use the logs of the new s->service, and its interval, instead of those of ${before}.
+ *
+ * Thread: loop of ${s}
+ */
+void session_access_log_carry_over(struct session *s, const struct service *before);
 
 /*
  * session_access_log_due_ns(s) / session_access_log_look(s, now_ns):

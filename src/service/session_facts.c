@@ -23,20 +23,16 @@ struct session_facts_leg {
 
 struct session_facts {
     unsigned asks;
-    uint64_t number; /* in the access log */
+    uint64_t numbers[SESSION_FACTS_LOGS]; /* in each access log */
     struct session_facts_leg legs[SESSION_FACTS_LEGS];
     struct address source; /* ours, towards the server; len 0: unknown */
     size_t result_at;      /* in `attempts`: the last result */
     char *attempts;        /* of ACCESS_LOG_RECORD_ATTEMPTS_BYTES; NULL: none so far */
 };
 
-struct session_facts *session_facts_create(uint64_t number)
+struct session_facts *session_facts_create(void)
 {
-    struct session_facts *f = calloc(1, sizeof(*f));
-
-    if (f)
-        f->number = number;
-    return f;
+    return calloc(1, sizeof(struct session_facts));
 }
 
 void session_facts_destroy(struct session_facts *f)
@@ -52,9 +48,16 @@ void session_facts_keep(struct session_facts *f, unsigned asks)
     f->asks = asks;
 }
 
-uint64_t session_facts_number(const struct session_facts *f)
+void session_facts_set_number(struct session_facts *f, unsigned i, uint64_t number)
 {
-    return f->number;
+    MUST(i < SESSION_FACTS_LOGS);
+    f->numbers[i] = number;
+}
+
+uint64_t session_facts_number(const struct session_facts *f, unsigned i)
+{
+    MUST(i < SESSION_FACTS_LOGS);
+    return f->numbers[i];
 }
 
 void session_facts_measure(struct session_facts *f, unsigned leg, int fd)

@@ -1,9 +1,9 @@
 /*
  * service/session_facts: values of a session that only some access logs write.
  *
- * A session has them only if a log of its listener asks for them (access_log_format_asks()): other
- * sessions pay neither memory nor system calls. For them ${f} is NULL. Leg 0 is the client's, 1 the
- * server's.
+ * A session has them only if a log of its listener asks for them (access_log_format_asks()), or if
+ * there are several logs: other sessions pay neither memory nor system calls. For them ${f} is
+ * NULL. Leg 0 is the client's, 1 the server's.
  */
 #ifndef SERVICE_SESSION_FACTS_H
 #define SERVICE_SESSION_FACTS_H
@@ -15,9 +15,10 @@ struct address;
 struct session_facts;
 
 #define SESSION_FACTS_LEGS 2
+#define SESSION_FACTS_LOGS 8
 
-/* session_facts_create(number): values of session ${number} of the log; NULL: no memory. */
-struct session_facts *session_facts_create(uint64_t number);
+/* session_facts_create(): values of a session; NULL: no memory. */
+struct session_facts *session_facts_create(void);
 
 /* session_facts_destroy(f): free ${f} or NULL. Thread: owner */
 void session_facts_destroy(struct session_facts *f);
@@ -25,8 +26,14 @@ void session_facts_destroy(struct session_facts *f);
 /* session_facts_keep(f, asks): keep the values ${asks} (enum access_log_ask). Thread: owner */
 void session_facts_keep(struct session_facts *f, unsigned asks);
 
-/* session_facts_number(f): number of the session in its log. Thread: owner */
-uint64_t session_facts_number(const struct session_facts *f);
+/*
+ * session_facts_set_number(f, i, number) / session_facts_number(f, i):
+ * Set / return the number of the session in log ${i} of its service; 0: none.
+ *
+ * Thread: owner
+ */
+void session_facts_set_number(struct session_facts *f, unsigned i, uint64_t number);
+uint64_t session_facts_number(const struct session_facts *f, unsigned i);
 
 /* session_facts_measure(f, leg, fd): ask the kernel about ${leg}, open at ${fd}. Thread: owner */
 void session_facts_measure(struct session_facts *f, unsigned leg, int fd);

@@ -115,7 +115,7 @@ static void session_hello_done(struct hello_handler *hh, int error)
     if (error == 0) {
         o->is_read = true;
         session_hello_keep_alpn(o);
-        if (s->service->access_log)
+        if (s->service->n_access_logs > 0)
             ja4_write(o->ja4, &hh->hello);
         error = session_hello_route(s, hh->hello.sni, hh->hello.alpn);
     }

@@ -17,6 +17,7 @@ struct access_piece {
 };
 
 struct access_log_format {
+    const char *text;
     enum access_log_text_style style;
     unsigned asks; /* enum access_log_ask */
     unsigned n_pieces;
@@ -204,10 +205,11 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
     size_t max_pieces;
     int rc;
 
-    text = access_log_format_resolve_name(text);
-    max_pieces = access_log_format_max_pieces(text);
     if (!f)
         return -ENOMEM;
+    f->text = text;
+    text = access_log_format_resolve_name(text);
+    max_pieces = access_log_format_max_pieces(text);
     f->pieces = arena_alloc(arena, max_pieces, sizeof(*f->pieces));
     if (!f->pieces)
         return -ENOMEM;
@@ -220,6 +222,17 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
         return access_log_format_refuse(&p, ACCESS_LOG_FORMAT_LONG, text, strlen(text));
     *out = f;
     return 0;
+}
+
+int access_log_format_copy(const struct access_log_format **out, const struct access_log_format *f,
+                           struct arena *arena)
+{
+    const char *text = arena_text(arena, f->text, strlen(f->text));
+    struct access_log_format_problem problem;
+    int rc = text ? access_log_format_parse(out, text, arena, &problem) : -ENOMEM;
+
+    MUST(rc != -EINVAL);
+    return rc;
 }
 
 unsigned access_log_format_asks(const struct access_log_format *f)

@@ -46,6 +46,16 @@ int access_log_format_parse(const struct access_log_format **out, const char *te
                             struct arena *arena,
                             struct access_log_format_problem *problem) NODISCARD;
 
+/*
+ * access_log_format_copy(out, f, arena):
+ * Copy ${f}, which may then be freed.
+ *
+ * Owns:   ${arena} owns ${out}
+ * Errors: 0; -ENOMEM
+ */
+int access_log_format_copy(const struct access_log_format **out, const struct access_log_format *f,
+                           struct arena *arena) NODISCARD;
+
 /* access_log_format_variable(i): name of variable ${i}, from 0; NULL after the last. */
 const char *access_log_format_variable(unsigned i);
 

@@ -61,21 +61,28 @@ unsigned logged_lines(void)
     return n;
 }
 
+void logged_add_log(const char *format)
+{
+    struct service *service = &logged.host.service;
+    struct service_access_log *to = &logged.logs[service->n_access_logs++];
+    struct access_log_format_problem problem;
+
+    to->log = al;
+    ck_assert_int_eq(access_log_format_parse(&to->format, format, arena, &problem), 0);
+    service->access_logs = logged.logs;
+}
+
 void logged_open_host(const struct service_ops *ops, const char *format)
 {
     const struct access_log_conf log = {
         .name = "x", .sink = {.write = keep}, .pool = 5, .max_bytes = 1 << 17};
-    struct access_log_format_problem problem;
 
     log_lines_capture(LOG_LEVEL_INFO);
     ck_assert_int_eq(arena_create(&arena), 0);
     ck_assert_int_eq(access_log_create(&al, &log), 0);
     host_open(&logged.host, ops, logged.upstream);
     logged.host.service.listener = "front";
-    logged.host.service.access_log = al;
-    ck_assert_int_eq(
-        access_log_format_parse(&logged.host.service.access_log_format, format, arena, &problem),
-        0);
+    logged_add_log(format);
 }
 
 void logged_open_proxy(const char *format)

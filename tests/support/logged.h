@@ -20,6 +20,7 @@ struct logged {
     struct upstream_conf conf;
     struct upstream *upstream;
     int listening;
+    struct service_access_log logs[SERVICE_ACCESS_LOGS];
     /* What was written. */
     pthread_mutex_t lock;
     char text[1 << 16];
@@ -28,6 +29,9 @@ struct logged {
 extern struct logged logged;
 
 unsigned logged_lines(void);
+
+/* Add another log, whose lines are kept with those of the first. */
+void logged_add_log(const char *format);
 
 void logged_open_host(const struct service_ops *ops, const char *format);
 

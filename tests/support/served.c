@@ -272,7 +272,8 @@ void served_log(unsigned i)
 
     arena_release(conf->memory); /* as when the configuration before is freed */
     ck_assert_int_eq(arena_create(&conf->memory), 0);
-    conf->access_log.where = i == 0 ? "0" : "1";
+    conf->access_log.own.where = i == 0 ? "0" : "1";
     ck_assert_int_eq(
-        access_log_format_parse(&conf->access_log.format, "$reason", conf->memory, &problem), 0);
+        access_log_format_parse(&conf->access_log.own.format, "$reason", conf->memory, &problem),
+        0);
 }

@@ -63,7 +63,7 @@ static const struct {
      "t.ini:5: [boss] max_pending_tasks: unknown option here (it belongs to [worker], [executor])"},
     {ECHO "[nonsense]\n",
      "t.ini:4: [nonsense] is not known ([reactord], [boss], [worker], "
-     "[executor], [handshake], [admin], [listen NAME], [upstream NAME], [tls NAME], [resolver NAME])"},
+     "[executor], [handshake], [admin], [listen NAME], [upstream NAME], [tls NAME], [resolver NAME], "},
     {ECHO "[boss b]\n", "t.ini:4: [boss b] takes no name ([boss])"},
     {ECHO "[upstream]\n", "t.ini:4: [upstream] needs a name ([upstream NAME])"},
     {ECHO "[upstream a23456789012345678901234567890123]\n",

@@ -47,7 +47,7 @@ static void setup(void)
     snprintf(second, sizeof(second), "%s/second.log", dir);
     snprintf(rotated, sizeof(rotated), "%s/first.log.1", dir);
     for (unsigned i = 0; i < 4; i++)
-        listeners[i].access_log.where = "off";
+        listeners[i].access_log.own.where = "off";
 }
 
 static void teardown(void)
@@ -106,9 +106,9 @@ GROUP(life, setup, teardown);
 
 TEST(life, listeners_that_name_the_same_file_share_its_log)
 {
-    listeners[0].access_log.where = first;
-    listeners[2].access_log.where = second;
-    listeners[3].access_log.where = first;
+    listeners[0].access_log.own.where = first;
+    listeners[2].access_log.own.where = second;
+    listeners[3].access_log.own.where = first;
     open_logs();
     ck_assert_ptr_nonnull(find(first));
     ck_assert_ptr_eq(find(first), find(strdupa(first)));
@@ -118,8 +118,8 @@ TEST(life, listeners_that_name_the_same_file_share_its_log)
 
 TEST(life, log_that_cannot_be_opened_is_named_and_leaks_nothing)
 {
-    listeners[0].access_log.where = first;
-    listeners[1].access_log.where = "/nonexistent/x.log";
+    listeners[0].access_log.own.where = first;
+    listeners[1].access_log.own.where = "/nonexistent/x.log";
     ck_assert_int_eq(prepare(), -ENOENT);
     ck_assert_uint_eq(process_descriptors(), before + 1);
     ck_assert_uint_eq(
@@ -131,7 +131,7 @@ TEST(life, reopened_log_continues_in_a_new_file_without_loss)
     struct access_log *al;
     struct stat st;
 
-    listeners[0].access_log.where = first;
+    listeners[0].access_log.own.where = first;
     al = open_logs();
     access_log_put(al, "one\n", 4);
     ck_assert_int_eq(rename(first, rotated), 0);
@@ -172,12 +172,12 @@ TEST(other, unchanged_log_is_the_same_object_with_its_counters)
     struct access_log *al;
     unsigned descriptors;
 
-    listeners[0].access_log.where = first;
+    listeners[0].access_log.own.where = first;
     al = open_logs();
     ck_assert_uint_eq(access_log_number(al), 1);
     descriptors = process_descriptors();
-    listeners[0].access_log.where = "off";
-    listeners[1].access_log.where = strdupa(first);
+    listeners[0].access_log.own.where = "off";
+    listeners[1].access_log.own.where = strdupa(first);
     ck_assert_int_eq(prepare(), 0);
     ck_assert_ptr_eq(access_logs_change_find(change, first), al);
     ck_assert_ptr_null(access_logs_change_find(change, "off"));
@@ -193,7 +193,7 @@ TEST(other, new_log_is_found_only_by_its_change_before_the_commit)
     struct access_log *al;
 
     open_logs();
-    listeners[0].access_log.where = first;
+    listeners[0].access_log.own.where = first;
     ck_assert_int_eq(prepare(), 0);
     al = access_logs_change_find(change, first);
     ck_assert_ptr_nonnull(al);
@@ -209,9 +209,9 @@ TEST(other, cancelled_change_closes_only_what_it_opened)
 {
     struct access_log *al;
 
-    listeners[0].access_log.where = first;
+    listeners[0].access_log.own.where = first;
     al = open_logs();
-    listeners[1].access_log.where = second;
+    listeners[1].access_log.own.where = second;
     ck_assert_int_eq(prepare(), 0);
     ck_assert_uint_eq(process_descriptors(), before + 3);
     access_logs_cancel(change);
@@ -223,10 +223,10 @@ TEST(other, cancelled_change_closes_only_what_it_opened)
 
 TEST(other, change_with_a_log_that_cannot_be_opened_changes_nothing)
 {
-    listeners[0].access_log.where = first;
+    listeners[0].access_log.own.where = first;
     open_logs();
-    listeners[0].access_log.where = second;
-    listeners[1].access_log.where = "/nonexistent/x.log";
+    listeners[0].access_log.own.where = second;
+    listeners[1].access_log.own.where = "/nonexistent/x.log";
     ck_assert_int_eq(prepare(), -ENOENT);
     ck_assert_uint_eq(process_descriptors(), before + 2);
     ck_assert_uint_eq(configured(), 1);
@@ -238,9 +238,9 @@ TEST(other, log_is_closed_after_its_last_user_with_all_lines_written)
 {
     struct access_log *al;
 
-    listeners[0].access_log.where = first;
+    listeners[0].access_log.own.where = first;
     al = access_log_hold(open_logs());
-    listeners[0].access_log.where = "off";
+    listeners[0].access_log.own.where = "off";
     open_logs();
     ck_assert(readable(access_logs_fd(logs)));
     ck_assert_uint_eq(configured(), 0);
@@ -261,12 +261,12 @@ TEST(other, log_configured_again_before_it_is_closed_stays_open)
 {
     struct access_log *al;
 
-    listeners[0].access_log.where = first;
+    listeners[0].access_log.own.where = first;
     al = access_log_hold(open_logs());
-    listeners[0].access_log.where = "off";
+    listeners[0].access_log.own.where = "off";
     open_logs();
     ck_assert_int_lt(access_logs_close_unused(logs), CLOCK_NEVER);
-    listeners[0].access_log.where = first;
+    listeners[0].access_log.own.where = first;
     ck_assert_int_eq(prepare(), 0);
     access_log_release(al);
     ck_assert_int_lt(access_logs_close_unused(logs), CLOCK_NEVER);
@@ -298,11 +298,11 @@ TEST(other, log_without_a_reader_is_closed_after_two_seconds)
 
     ck_assert_int_eq(mkfifo(first, 0600), 0);
     reader = open(first, O_RDONLY | O_NONBLOCK);
-    listeners[0].access_log.where = first;
+    listeners[0].access_log.own.where = first;
     al = open_logs();
     put_lines(al, line, 2500); /* pipe and writer have space for 64 kilobytes each */
     UNTIL(unread_bytes(reader) > 0);
-    listeners[0].access_log.where = "off";
+    listeners[0].access_log.own.where = "off";
     open_logs();
     begin_ns = clock_now_ns();
     UNTIL(access_logs_close_unused(logs) == CLOCK_NEVER);
@@ -317,7 +317,7 @@ TEST(other, buffer_size_is_configurable)
     struct access_log_stats s;
     struct access_log *al;
 
-    listeners[0].access_log.where = first;
+    listeners[0].access_log.own.where = first;
     al = open_logs();
     ck_assert_int_eq(access_logs_prepare(logs, &conf, 2 << 20, &change), 0);
     access_logs_commit(change);
@@ -334,9 +334,9 @@ static void *change_often(void *done)
     for (unsigned i = 0; i < 100; i++) {
         struct access_log *al;
 
-        listeners[0].access_log.where = i % 2 == 0 ? first : second;
+        listeners[0].access_log.own.where = i % 2 == 0 ? first : second;
         ck_assert_int_eq(prepare(), 0);
-        al = access_log_hold(access_logs_change_find(change, listeners[0].access_log.where));
+        al = access_log_hold(access_logs_change_find(change, listeners[0].access_log.own.where));
         access_logs_commit(change);
         access_log_put(al, "x\n", 2);
         access_log_release(al);
@@ -377,9 +377,9 @@ TEST(other, failed_allocation_leaks_nothing)
 {
     unsigned n;
 
-    listeners[0].access_log.where = first;
+    listeners[0].access_log.own.where = first;
     open_logs();
-    listeners[1].access_log.where = second;
+    listeners[1].access_log.own.where = second;
     n = fault_each_allocation(attempt, NULL);
     ck_assert_uint_gt(n, 3);
     ck_assert_uint_eq(log_lines_with("cannot be opened: Cannot allocate memory"),
@@ -419,7 +419,7 @@ static const struct {
      "[listen e] access_log_interval: has no effect without an access log (set access_log)"},
     {"[listen e]\naddress = 127.0.0.1:7\nservice = echo\naccess_log = jornal\n"
      "access_log_format = json\n",
-     "[listen e] access_log: 'jornal' is not known; did you mean 'journal'? (off, "},
+     "[listen e] access_log: there is no [access_log jornal] (did you mean 'journal'?)"},
 };
 
 GROUP(options, setup, teardown);

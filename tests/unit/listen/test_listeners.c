@@ -170,7 +170,7 @@ TEST(listeners, listener_uses_its_access_log_until_it_is_destroyed)
         .name = "x", .sink = {.write = write_nothing}, .pool = 5, .max_bytes = 1 << 20};
 
     ck_assert_int_eq(access_log_create(&access_log, &log), 0);
-    conf.access_log.where = "x";
+    conf.access_log.own.where = "x";
     ck_assert_int_eq(create(), 0);
     ck_assert(access_log_used(access_log));
     listeners_destroy(listeners);

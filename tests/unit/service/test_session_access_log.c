@@ -245,3 +245,73 @@ TEST(lines, refused_client_has_its_line)
     session_access_log_turned_away(&logged.host.service, &client, NULL, SESSION_LIMIT);
     logged_expect("1 127.0.0.1 front 0 limit\n");
 }
+
+TEST(lines, each_log_has_lines_in_its_format_if_its_condition_holds)
+{
+    int client;
+
+    logged_open_host(&echo_ops, "all $connection $reason");
+    logged_add_log("errors $connection $reason");
+    logged_add_log("data $connection $bytes_in");
+    logged.logs[1].filter.only = ACCESS_LOG_ERRORS;
+    logged.logs[2].filter.only = ACCESS_LOG_DATA;
+    client = host_client(&logged.host);
+    sockets_say(client, "hello");
+    sockets_hear(client, "hello");
+    close(client);
+    UNTIL(logged_lines() == 2);
+    client = host_client(&logged.host);
+    sockets_reset(client);
+    UNTIL(logged_lines() == 4);
+    ck_assert_str_eq(logged.text, "all 1 client_fin\ndata 3 5\nall 4 client_reset\n"
+                                  "errors 5 client_reset\n");
+}
+
+TEST(lines, refused_client_has_a_line_in_each_log_that_wants_it)
+{
+    struct address client;
+
+    logged_open_host(&echo_ops, "denied $reason");
+    logged_add_log("data $reason");
+    logged_add_log("all $reason");
+    logged.logs[0].filter.only = ACCESS_LOG_DENIED;
+    logged.logs[1].filter.only = ACCESS_LOG_DATA;
+    sockets_loopback(&client, 9);
+    session_access_log_turned_away(&logged.host.service, &client, NULL, SESSION_LIMIT);
+    UNTIL(logged_lines() == 2);
+    ck_assert_str_eq(logged.text, "denied limit\nall limit\n");
+}
+
+TEST(lines, line_at_connect_has_the_server_and_is_written_only_where_wanted)
+{
+    char wanted[512], there[ADDRESS_TEXT_BYTES];
+    int client, server;
+
+    logged_open_proxy("$connection $server_address $tries $reason");
+    logged_add_log("end $reason");
+    logged.logs[0].at_connect = true;
+    client = host_client(&logged.host);
+    server = sockets_accept(logged.listening);
+    UNTIL(logged_lines() == 1);
+    address_format(there, sizeof(there), &logged.address[1]);
+    close(server);
+    sockets_hear_end(client);
+    close(client);
+    UNTIL(logged_lines() == 3);
+    snprintf(wanted, sizeof(wanted), "1 %s 2 open\n1 %s 2 upstream_fin\nend upstream_fin\n", there,
+             there);
+    ck_assert_str_eq(logged.text, wanted);
+}
+
+TEST(lines, echo_session_has_a_line_at_connect)
+{
+    int client;
+
+    logged_open_host(&echo_ops, "$bytes_in $reason");
+    logged.logs[0].at_connect = true;
+    client = host_client(&logged.host);
+    UNTIL(logged_lines() == 1);
+    close(client);
+    UNTIL(logged_lines() == 2);
+    ck_assert_str_eq(logged.text, "0 open\n0 client_fin\n");
+}

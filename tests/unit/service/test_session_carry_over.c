@@ -240,6 +240,7 @@ static ssize_t count(void *cookie, const char *text, size_t len)
 
 static struct arena *arena;
 static struct access_log *access_log;
+static struct service_access_log logs;
 
 static void open_log(struct service *service, const char *format)
 {
@@ -250,9 +251,10 @@ static void open_log(struct service *service, const char *format)
     atomic_store(&lines, 0);
     ck_assert_int_eq(arena_create(&arena), 0);
     ck_assert_int_eq(access_log_create(&access_log, &conf), 0);
-    ck_assert_int_eq(access_log_format_parse(&service->access_log_format, format, arena, &problem),
-                     0);
-    service->access_log = access_log;
+    ck_assert_int_eq(access_log_format_parse(&logs.format, format, arena, &problem), 0);
+    logs.log = access_log;
+    service->access_logs = &logs;
+    service->n_access_logs = 1;
 }
 
 static void close_log(void)
