@@ -32,7 +32,7 @@ enum endpoint_flag {
 #define ENDPOINT_UNFIT (ENDPOINT_DOWN | ENDPOINT_SAID_DOWN | ENDPOINT_EJECTED | ENDPOINT_ABSENT)
 
 #define ENDPOINT_ADDRESSES  16
-#define ENDPOINT_WHY_BYTES  320
+#define ENDPOINT_WHY_BYTES  400
 #define ENDPOINT_SAID_BYTES 128
 
 /* Addresses in the order to try; immutable once published. */

@@ -1,8 +1,10 @@
 /*
- * check/check: one health check: connect, then optionally send bytes and expect an answer.
+ * check/check: one health check: runs the steps of a script, one connection after the other.
  *
  *   IDLE --check_start--> CONNECTING --> EXCHANGING --> ENDING --> done(), IDLE
- *                              \-- nothing to send or expect, or it failed --^
+ *                           ^  \  \____________________^ nothing to exchange, or it failed
+ *              next CONNECT |   \         |
+ *                           RECONNECTING <-/
  *
  * With TLS the exchange begins with the PROXY header and a full handshake (not resumed), which
  * finds an expired certificate. With nothing to expect, the handshake is enough. In TLS 1.3 a
@@ -11,7 +13,7 @@
  *
  * Expected bytes may come anywhere in the answer (HAProxy `tcp-check expect string`).
  *
- * How a check ends, leaving no trace on either side:
+ * How a connection ends, leaving no trace on either side:
  *   - Nothing to send or expect: a reset replaces the handshake's last ACK (as in HAProxy),
  *     so that accept(2) of the server never returns the connection.
  *   - Otherwise: we send end of file, and the kernel discards the connection. The server reads end
@@ -25,26 +27,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "balance/endpoint.h"
 #include "balance/server_tls.h"
 #include "base/must.h"
 #include "check/agent.h"
+#include "check/check_script.h"
 #include "engine/timer_heap.h"
 #include "net/address.h"
 #include "net/channel.h"
 #include "net/connector.h"
 #include "net/netloop.h"
-#include "net/proxy_header.h"
 #include "tls/tls_counters.h"
-
-#define CHECK_BYTES_MAX 512
 
 /* After so many bytes without a match, an answer is wrong. */
 #define CHECK_ANSWER_MAX_BYTES (64 * 1024)
 
 /* Bytes of an answer kept for the log. */
-#define CHECK_SHOWN_BYTES 32
+#define CHECK_SHOWN_BYTES 64
 
-#define CHECK_TEXT_BYTES 320
+#define CHECK_TEXT_BYTES 400
 
 enum check_outcome {
     CHECK_PASSED,
@@ -72,39 +73,15 @@ enum check_verdict {
     CHECK_NEITHER /* no verdict: cancelled, or the failure is on our side */
 };
 
-struct check_bytes {
-    const uint8_t *data;
-    size_t len; /* 0: none */
-};
-
-struct check_conf {
-    /* PROXY header; sent only with TLS, or with bytes to send or expect */
-    struct proxy_header_conf send_proxy;
-    struct upstream_tls_conf tls;
-    struct tls_handshakes *handshakes;
-    struct check_bytes send;
-    struct check_bytes expect;
-    bool wants_line;               /* instead of `expect`: the answer is a line, see check.line */
-    int64_t timeout_ns;            /* for all addresses together */
-    struct connector_conf connect; /* as for sessions */
-};
-
-struct check_script {
-    struct check_conf conf;
-    /*
-     * note: back. When expect[0..m] have matched and the next byte does not, back[m] bytes still
-     * match. So matches continue across reads without buffering.
-     */
-    uint16_t back[CHECK_BYTES_MAX];
-};
-
 struct check_result {
     enum check_outcome outcome;
     int error;
     int64_t duration_ns;
     size_t answer_bytes;
     uint8_t shown[CHECK_SHOWN_BYTES]; /* first bytes of the answer */
-    char why[SERVER_TLS_WHY_BYTES];
+    char why[SERVER_TLS_WHY_BYTES];   /* empty: the outcome and the answer tell */
+    unsigned step;                    /* N of check_step.N that failed; 0: none of them */
+    char step_text[CHECK_STEP_TEXT_BYTES];
 };
 
 struct check;
@@ -115,7 +92,13 @@ struct check;
  */
 typedef void check_done(struct check *c);
 
-enum check_state { CHECK_IDLE, CHECK_CONNECTING, CHECK_EXCHANGING, CHECK_ENDING };
+enum check_state {
+    CHECK_IDLE,
+    CHECK_CONNECTING,
+    CHECK_EXCHANGING,
+    CHECK_RECONNECTING, /* the connection ends; that of the next CONNECT follows */
+    CHECK_ENDING
+};
 
 struct check {
     struct connector connector;
@@ -136,27 +119,26 @@ struct check {
     int64_t began_at_ns;
     int64_t confirm_from_ns; /* end of the handshake; it is enough when confirmed, or after: */
     int64_t confirm_ns;
-    unsigned matched;       /* length of the current match */
     struct agent_line line; /* with wants_line: the answer */
+    unsigned at;            /* the step under way; script->n: all are done */
+    unsigned n_matches;     /* steps from ${at} on that search the answer now; 0: none */
+    bool is_tls;            /* this connection */
+    bool has_ended;         /* the server has ended its stream */
+    bool at_line_start;     /* of the answer */
+    struct check_match matches[CHECK_MATCHES_MAX];
+    struct connector_conf connect; /* of this connection */
+    const struct address *addresses;
+    unsigned n_addresses;
+    struct address others[ENDPOINT_ADDRESSES]; /* with the port of a CONNECT */
     struct check_result result;
 };
-
-/*
- * check_script_init(s, conf):
- * Prepare ${s} for checks by ${conf}.
- *
- * Owns:   the bytes that ${conf} points at must outlive ${s}
- * Errors: 0; -EMSGSIZE (over CHECK_BYTES_MAX); -EINVAL (no timeout)
- * Source: Knuth, Morris, Pratt, "Fast Pattern Matching in Strings" (1977)
- */
-int check_script_init(struct check_script *s, const struct check_conf *conf) NODISCARD;
 
 /* check_init(c, net, done): initialize ${c}, idle. Thread: loop of ${net}, or before it starts */
 void check_init(struct check *c, struct netloop *net, check_done *done);
 
 /*
  * check_start(c, script, addresses, n):
- * Check the first of ${n} > 0 addresses that accepts a connection.
+ * Check the first of ${n} > 0 addresses, at most ENDPOINT_ADDRESSES, that accepts a connection.
  *
  * Thread: loop of ${c}
  * Owns:   ${script} and ${addresses} must live until done()

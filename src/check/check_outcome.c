@@ -47,22 +47,37 @@ static void check_quote(char *out, const struct check_result *r)
     strcpy(out, shown < r->answer_bytes ? "...'" : "'");
 }
 
+/* Write `step 2 (expect +PONG): `, if a step of the file failed; return its length. */
+static size_t check_describe_step(char *text, size_t size, const struct check_result *result)
+{
+    if (result->step == 0)
+        return 0;
+    return (size_t)snprintf(text, size, "step %u (%s): ", result->step, result->step_text);
+}
+
+static const char *check_what(const struct check_result *result)
+{
+    bool has_why = result->why[0] != '\0' &&
+                   (result->outcome == CHECK_TLS_FAILED || result->outcome == CHECK_WRONG_ANSWER);
+
+    return has_why ? result->why : check_outcome_text(result->outcome);
+}
+
 const char *check_describe(char *text, size_t size, const struct check_result *result)
 {
     char quoted[CHECK_SHOWN_BYTES + sizeof("'...'")];
-    const char *what = check_outcome_text(result->outcome);
-    bool passed = result->outcome == CHECK_PASSED;
+    const char *what = check_what(result);
+    size_t len = check_describe_step(text, size, result);
 
     MUST(size >= CHECK_TEXT_BYTES);
-    if (result->outcome == CHECK_TLS_FAILED) {
-        snprintf(text, size, "%s", result->why);
-    } else if (!passed && result->answer_bytes > 0) {
+    if (result->outcome != CHECK_PASSED && result->outcome != CHECK_TLS_FAILED &&
+        result->answer_bytes > 0) {
         check_quote(quoted, result);
-        snprintf(text, size, "%s: %s", what, quoted);
+        snprintf(text + len, size - len, "%s: %s", what, quoted);
     } else if (result->outcome == CHECK_UNREACHABLE || result->outcome == CHECK_NO_RESOURCES) {
-        snprintf(text, size, "%s: %s", what, strerror(-result->error));
+        snprintf(text + len, size - len, "%s: %s", what, strerror(-result->error));
     } else {
-        snprintf(text, size, "%s", what);
+        snprintf(text + len, size - len, "%s", what);
     }
     return text;
 }

@@ -233,6 +233,7 @@ void checker_rules_release(struct checker_rules *r)
 {
     if (!r || !ref_release(&r->references))
         return;
+    check_script_end(&r->script);
     arena_release(r->conf.memory);
     free(r);
 }

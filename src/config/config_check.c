@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "config/config.h"
 #include "config/config_access_log.h"
+#include "config/config_checks.h"
 #include "config/config_addresses.h"
 #include "config/config_admin.h"
 #include "config/config_listen.h"
@@ -411,6 +412,10 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
         if (section->kind == OPTION_ACCESS_LOG)
             config_access_log_check(config, section, diagnostics);
         if (section->kind == OPTION_UPSTREAM) {
+            int rc = config_checks_all(section, diagnostics);
+
+            if (rc < 0)
+                return rc;
             config_check_ejection(&c, section);
             config_check_used(&c, section);
             config_check_servers(&c, section);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "config/config_checks.h"
 #include "config/config_memory.h"
 #include "config/option_need.h"
 
@@ -39,6 +40,18 @@ static void config_dump_write_family(FILE *out, const struct option *o,
     }
 }
 
+/* Write the steps of a named check as comments. */
+static void config_dump_write_steps(FILE *out, const struct config_section *section)
+{
+    const struct upstream_conf *up = section->conf;
+    char key[sizeof("#check_step.NNNNNNNNNN")], text[INI_VALUE_BYTES];
+
+    for (unsigned i = 0; config_checks_step(text, &up->checks, i); i++) {
+        snprintf(key, sizeof(key), "#check_step.%u", i + 1);
+        config_dump_write_value(out, key, text);
+    }
+}
+
 static void config_dump_write_option(FILE *out, const struct option *o,
                                      const struct config_section *section)
 {
@@ -46,6 +59,8 @@ static void config_dump_write_option(FILE *out, const struct option *o,
 
     if ((o->flags & OPTION_FAMILY) != 0) {
         config_dump_write_family(out, o, section->source);
+        if (section->kind == OPTION_UPSTREAM && option_matches(o, "check_step.1"))
+            config_dump_write_steps(out, section);
         return;
     }
     entry = config_section_entry(section, o->key);

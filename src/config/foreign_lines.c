@@ -16,10 +16,10 @@
 #define RESOLVER                                                                                  \
     "here it is 'servers' of the [resolver NAME] that 'resolver' in [upstream NAME] names; none " \
     "is needed: without it name servers are those of /etc/resolv.conf"
-#define CHECK_BYTES                                                                            \
-    "here they are 'check_send' and 'check_expect' in [upstream NAME]: bytes to send, and of " \
-    "the answer"
-#define NO_CHECK    "there is none: 'check = tcp' in [upstream NAME] only connects"
+#define CHECK_HTTP \
+    "here they are 'check = http', 'check_http' and 'check_http_status' in [upstream NAME]"
+#define CHECK_STEPS "here they are 'check = steps' and 'check_step.ID' in [upstream NAME]"
+#define NO_PROGRAM  "there is none: no program is run; 'check = steps' in [upstream NAME] may do"
 #define STATUS_PAGE "here it is the page / of a TCP 'address' in [admin]"
 #define CLIENT_LIMITS                                                                         \
     "here they are 'max_connections_per_client' and 'connection_rate_per_client' in [listen " \
@@ -238,23 +238,20 @@ static const struct foreign_line lines[] = {
     {"stick", BY_CLIENT},
 
     /* Health. */
-    {"option httpchk", CHECK_BYTES},
-    {"http-check", CHECK_BYTES},
-    {"option redis-check", CHECK_BYTES},
-    {"option pgsql-check", CHECK_BYTES},
-    {"option smtpchk", CHECK_BYTES},
-    {"option tcp-check", "here it is 'check = tcp' in [upstream NAME]"},
-    {"tcp-check connect", "here it is 'check = tcp' in [upstream NAME]"},
-    {"tcp-check send", "here it is 'check_send' in [upstream NAME], for one request"},
-    {"tcp-check expect", "here it is 'check_expect' in [upstream NAME], for one answer"},
-    {"tcp-check", CHECK_BYTES},
-    {"option mysql-check", NO_CHECK},
-    {"option ldap-check", NO_CHECK},
-    {"option external-check", "there is none: no program is run"},
-    {"external-check", "there is none: no program is run"},
+    {"option httpchk", CHECK_HTTP},
+    {"http-check", CHECK_HTTP},
+    {"option redis-check", "here it is 'check = redis' in [upstream NAME]"},
+    {"option pgsql-check", "here they are 'check = pgsql' and 'check_user' in [upstream NAME]"},
+    {"option smtpchk", "here it is 'check = smtp' in [upstream NAME]"},
+    {"option tcp-check", CHECK_STEPS},
+    {"tcp-check", CHECK_STEPS},
+    {"option mysql-check", "here they are 'check = mysql' and 'check_user' in [upstream NAME]"},
+    {"option ldap-check", "here it is 'check = ldap' in [upstream NAME]"},
+    {"option external-check", NO_PROGRAM},
+    {"external-check", NO_PROGRAM},
     {"option ssl-hello-chk", "here they are 'check = tls' and 'check_tls' in [upstream NAME]"},
     {"health_check", "here it is 'check = tcp' in [upstream NAME]"},
-    {"match", CHECK_BYTES},
+    {"match", CHECK_STEPS},
 
     /* TLS. */
     {"ssl_certificate", "here it is 'certificate' in [tls NAME]"},

@@ -179,6 +179,7 @@ static const struct foreign_word words[] = {
     {"check", "yes", "tcp"},
     {"check", "on", "tcp"},
     {"check", "no", "off"},
+    {"check", "https", "http, with check_tls"},
     {"on_down", "shutdown-sessions", "close"},
     {"on_up", "shutdown-backup-sessions", "close"},
     {"send_proxy", "on", "v1"},

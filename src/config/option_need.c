@@ -149,6 +149,35 @@ static bool option_need_has_agent(const struct config_section *section)
     return has;
 }
 
+static bool option_need_checks_http(const struct config_section *section)
+{
+    return option_need_upstream_conf(section)->checks.kind == UPSTREAM_CHECK_HTTP;
+}
+
+static bool option_need_checks_send(const struct config_section *section)
+{
+    enum upstream_check kind = option_need_upstream_conf(section)->checks.kind;
+
+    return kind == UPSTREAM_CHECK_TCP || kind == UPSTREAM_CHECK_TLS;
+}
+
+static bool option_need_checks_expect(const struct config_section *section)
+{
+    return option_need_upstream_conf(section)->checks.kind < UPSTREAM_CHECK_STEPS;
+}
+
+static bool option_need_checks_step(const struct config_section *section)
+{
+    return option_need_upstream_conf(section)->checks.kind == UPSTREAM_CHECK_STEPS;
+}
+
+static bool option_need_checks_user(const struct config_section *section)
+{
+    enum upstream_check kind = option_need_upstream_conf(section)->checks.kind;
+
+    return kind == UPSTREAM_CHECK_PGSQL || kind == UPSTREAM_CHECK_MYSQL;
+}
+
 static bool option_need_ejects(const struct config_section *section)
 {
     return option_need_upstream_conf(section)->ejection.failures > 0;
@@ -254,6 +283,16 @@ NEED(checks, option_need_has_checks, "check",
 NEED(check_tls, option_need_checks_with_tls, "check_tls",
      "has no effect without TLS in checks (set check_tls)", &option_need_checks);
 NEED(agent, option_need_has_agent, NULL, "has no effect without agents (set agent_check)", NULL);
+NEED(http_checks, option_need_checks_http, "check",
+     "has no effect without HTTP checks (set check = http)", &option_need_checks);
+NEED(send_checks, option_need_checks_send, "check",
+     "has no effect with this check (set check = tcp or tls)", &option_need_checks);
+NEED(expect_checks, option_need_checks_expect, "check",
+     "has no effect with this check (set check = tcp, tls or http)", &option_need_checks);
+NEED(step_checks, option_need_checks_step, "check",
+     "has no effect without checks in steps (set check = steps)", &option_need_checks);
+NEED(user_checks, option_need_checks_user, "check",
+     "has no effect with this check (set check = pgsql or mysql)", &option_need_checks);
 NEED(tlvs, option_need_sends_tlvs, "send_proxy",
      "has no effect: no version 2 PROXY header is sent (set send_proxy = v2)", NULL);
 NEED(server_tls, option_need_connects_with_tls, "tls", NO_TLS, NULL);

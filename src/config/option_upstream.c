@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "config/option_bytes.h"
+#include "config/option_check.h"
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_need.h"
@@ -32,6 +33,14 @@ static const struct option_word checks[] = {
     {"off", UPSTREAM_CHECK_OFF},
     {"tcp", UPSTREAM_CHECK_TCP},
     {"tls", UPSTREAM_CHECK_TLS},
+    {"http", UPSTREAM_CHECK_HTTP},
+    {"steps", UPSTREAM_CHECK_STEPS},
+    {"redis", UPSTREAM_CHECK_REDIS},
+    {"redis-master", UPSTREAM_CHECK_REDIS_MASTER},
+    {"pgsql", UPSTREAM_CHECK_PGSQL},
+    {"mysql", UPSTREAM_CHECK_MYSQL},
+    {"smtp", UPSTREAM_CHECK_SMTP},
+    {"ldap", UPSTREAM_CHECK_LDAP},
     {NULL, 0},
 };
 
@@ -171,8 +180,9 @@ static const struct option upstream_rows[] = {
      "0 to 100", "maximum percentage of servers ejected at a time",
      UPSTREAM(ejection.max_percent), 0, 100, NULL, &option_need_ejection},
     {"check", &option_kind_word, 0, OPTION_LIVE, "off",
-     "off, tcp or tls",
-     "health checks of the servers; tcp: connect to them; tls: make a TLS handshake, too",
+     "off, tcp, tls, http, steps, redis, redis-master, pgsql, mysql, smtp or ldap",
+     "health checks of the servers; tcp: connect to them; tls: make a TLS handshake, too; http: "
+     "send a request, too; steps: those of check_step.ID; others: steps for this protocol",
      UPSTREAM(checks.kind), 0, 0, checks, NULL},
     {"check_tls", &option_kind_name, OPTION_EMPTY, OPTION_LIVE, "",
      "the NAME of a [tls NAME], or off",
@@ -183,18 +193,41 @@ static const struct option upstream_rows[] = {
      "name for checks that the servers' certificates must match, also sent as SNI; empty: that of "
      "tls_name",
      UPSTREAM(checks.check.tls.server_name), 0, 0, NULL, &option_need_check_tls},
+    {"check_http", &option_check_request, 0, OPTION_LIVE, "GET /",
+     "a method and a path, such as GET /healthz, optionally with HTTP/1.0 or HTTP/1.1",
+     "request of HTTP checks",
+     UPSTREAM(checks.check.http), 0, 0, NULL, &option_need_http_checks},
+    {"check_http_host", &option_check_host, OPTION_EMPTY, OPTION_LIVE, "",
+     "a host name or address, optionally with a port",
+     "Host of HTTP checks; empty: the name for TLS, or the host and port of each server",
+     UPSTREAM(checks.check.http), 0, 0, NULL, &option_need_http_checks},
+    {"check_http_header.ID", &option_check_header, OPTION_FAMILY | OPTION_EMPTY, OPTION_LIVE, "",
+     "text without control characters",
+     "a header that HTTP checks send; up to 16, with the header's name as ID",
+     UPSTREAM(checks.check.http), 0, 0, NULL, &option_need_http_checks},
+    {"check_http_status", &option_check_status, 0, OPTION_LIVE, "200-399",
+     "codes and ranges such as 200-299,404", "status codes with which an HTTP check passes",
+     UPSTREAM(checks.check.http), 0, 0, NULL, &option_need_http_checks},
     {"check_send", &option_bytes, OPTION_EMPTY, OPTION_LIVE, "",
      "up to 512 bytes, as text with escapes", "bytes that a health check sends; empty: none",
-     UPSTREAM(checks.check.send), 0, CHECK_BYTES_MAX, NULL, &option_need_checks},
+     UPSTREAM(checks.check.send), 0, CHECK_BYTES_MAX, NULL, &option_need_send_checks},
     {"check_expect", &option_bytes, OPTION_EMPTY, OPTION_LIVE, "",
      "up to 512 bytes, as text with escapes",
-     "bytes that the answer must contain; empty: no answer is expected",
-     UPSTREAM(checks.check.expect), 0, CHECK_BYTES_MAX, NULL, &option_need_checks},
+     "bytes that the answer must contain, of HTTP its body; empty: none are expected",
+     UPSTREAM(checks.check.expect), 0, CHECK_BYTES_MAX, NULL, &option_need_expect_checks},
     {"check_send_proxy", &option_kind_word, 0, OPTION_LIVE, "auto",
      "auto, yes or no",
      "send a PROXY header in checks; auto: as send_proxy, but not to another check_port or "
      "check_address",
      UPSTREAM(checks.header), 0, 0, check_headers, &option_need_checks},
+    {"check_step.ID", &option_check_step, OPTION_FAMILY | OPTION_EMPTY, OPTION_LIVE, "",
+     "'connect [port N] [tls]', 'send TEXT', 'expect TEXT', 'expect ~REGEX', or either with !",
+     "a step of a check, in the order of the IDs 1 to 999",
+     UPSTREAM(checks.check), 0, CHECK_BYTES_MAX, NULL, &option_need_step_checks},
+    {"check_user", &option_check_user, 0, OPTION_LIVE, "reactord",
+     "1 to 32 letters, digits, '_', '.' and '-'",
+     "user of the checks pgsql and mysql",
+     UPSTREAM(checks.user), 0, 0, NULL, &option_need_user_checks},
     {"check_interval", &option_kind_duration, 0, OPTION_LIVE, "2s",
      "10ms to 1h", "time between the starts of two checks of a server",
      UPSTREAM(checks.health.interval_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL,

@@ -237,6 +237,10 @@ static int checks_create_rules(struct checker_rules **out, const struct upstream
     rules.check.connect = conf->connect;
     rules.check.tls = checks_tls(conf);
     rules.check.handshakes = up->handshakes;
+    if (conf->checks.kind != UPSTREAM_CHECK_HTTP)
+        rules.check.http.method = NULL;
+    if (conf->checks.kind < UPSTREAM_CHECK_STEPS)
+        rules.check.n_steps = 0;
     rules.check.connect.attempt_delay_ns = 0; /* one attempt, one descriptor at a time */
     return checker_rules_create(out, &rules);
 }

@@ -45,7 +45,19 @@ enum upstream_abandoned { UPSTREAM_ABANDONED_KEEP, UPSTREAM_ABANDONED_DROP };
 /* May servers that have returned take over from those in use, which are fit? */
 enum upstream_failback { UPSTREAM_FAILBACK_YES, UPSTREAM_FAILBACK_NO };
 
-enum upstream_check { UPSTREAM_CHECK_OFF, UPSTREAM_CHECK_TCP, UPSTREAM_CHECK_TLS };
+enum upstream_check {
+    UPSTREAM_CHECK_OFF,
+    UPSTREAM_CHECK_TCP,
+    UPSTREAM_CHECK_TLS,
+    UPSTREAM_CHECK_HTTP,
+    UPSTREAM_CHECK_STEPS, /* this and the kinds below are steps; those below have names */
+    UPSTREAM_CHECK_REDIS,
+    UPSTREAM_CHECK_REDIS_MASTER,
+    UPSTREAM_CHECK_PGSQL,
+    UPSTREAM_CHECK_MYSQL,
+    UPSTREAM_CHECK_SMTP,
+    UPSTREAM_CHECK_LDAP
+};
 
 /* check_tls of plain checks beside TLS of sessions: not the NAME of a section. */
 #define UPSTREAM_CHECK_TLS_OFF "off"
@@ -54,6 +66,7 @@ struct upstream_checks_conf {
     enum upstream_check kind;
     struct check_conf check; /* tls is check_tls; without slot: plain, or as upstream_conf.tls */
     enum checker_header header;
+    const char *user; /* of steps with names */
     struct health_conf health;
     enum upstream_on_down on_down;
     enum upstream_on_up on_up;

@@ -96,3 +96,112 @@ def tls_off(t):
             with net.connect(front) as client:
                 check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
             check(a.full == 1, "clients come in TLS")
+
+
+class Http(Talker):
+    """A server that reads whole requests, and answers with its mood."""
+
+    def _answer(self, s, mood):
+        request = b""
+        s.settimeout(net.LIMIT_S)
+        while not request.endswith(b"\r\n\r\n") and (data := s.recv(4096)):
+            request += data
+        self.got[request] += 1
+        for part in mood if isinstance(mood, list) else [mood]:
+            s.sendall(part)
+
+
+def bytewise(text):
+    return [text[i:i + 1] for i in range(len(text))]
+
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@test(each=[
+    {"what": "200", "says": OK},
+    {"what": "a 302 of HTTP/1.0, without a reason", "says": b"HTTP/1.0 302\r\n\r\n"},
+    {"what": "100 and then 204", "says": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"},
+    {"what": "200 byte by byte", "says": bytewise(OK)},
+    {"what": "200 and 64 KiB of headers", "says": b"HTTP/1.1 200 OK\r\n" + b"X-Long: 1234567\r\n" * 4096}])
+def http_up(t, what, says):
+    """a server that answers {what} is up; the request has its Host"""
+    front = t.address()
+    with Http("a", t.address(), says) as a:
+        options = {"check": "http", "check_http": "GET /healthz", "check_http_header.x-probe": "1"}
+        with t.daemon(checked(front, {"a": a.address}, log="debug", **options)) as daemon:
+            holds(t, daemon, lambda: sum(a.got.values()))
+            check_equal(set(a.got), {f"GET /healthz HTTP/1.1\r\nHost: {a.address}\r\nx-probe: 1\r\n"
+                                     "Connection: close\r\n\r\n".encode()}, "the request")
+
+
+@test(each=[
+    {"how": "answers 503", "says": b"HTTP/1.1 503 Busy\r\n\r\n", "why": r"HTTP status 503: 'HTTP/1\.1 503 .*"},
+    {"how": "has 200 elsewhere in its answer", "says": b"HTTP/1.1 404 HTTP/1.1 200 OK\r\nHTTP/1.1 200 OK\r\n\r\n",
+     "why": "HTTP status 404: .*"},
+    {"how": "speaks HTTP/2", "says": b"\0\0\x12\4\0\0\0\0\0", "why": "no answer of HTTP/1: .*"},
+    {"how": "is an SSH server", "says": b"SSH-2.0-OpenSSH_9.2\r\n", "why": "no answer of HTTP/1: 'SSH-2.0.*"},
+    {"how": "stops in its status line", "says": b"HTTP/1.1 20", "why": "timed out waiting for the answer: 'HTTP/1.1 20'"},
+    {"how": "answers nothing", "says": b"", "why": "timed out waiting for the answer"},
+    {"how": "sends interim answers for ever", "says": b"HTTP/1.1 100 Continue\r\n\r\n" * 4000,
+     "why": r"wrong answer: 'HTTP/1\.1 100 .*"}])
+def http_down(t, how, says, why):
+    """a server that {how} is down for HTTP checks, with the reason"""
+    front = t.address()
+
+    class Open(Http):
+        def _answer(self, s, mood):
+            super()._answer(s, mood)
+            self.kept.enter_context(s.dup())
+
+    with Open("a", t.address(), says) as a:
+        options = {"check": "http", "check_timeout": "500ms"}
+        with t.daemon(checked(front, {"a": a.address}, **options)) as daemon:
+            wait_down(t, daemon, why=why)
+            lines = daemon.statistics("server back/a ")
+            check(any("state=down" in line for line in lines), f"the statistics: {lines}")
+            a.becomes(OK)
+            wait_up(t, daemon)
+
+
+@test()
+def http_body(t):
+    """with check_expect the body must have the text; headers do not count"""
+    front = t.address()
+    with Http("a", t.address(), b"HTTP/1.1 200 OK\r\nX: ready\r\n\r\nnot yet") as a:
+        options = {"check": "http", "check_expect": "ready", "check_http_host": "h.example"}
+        with t.daemon(checked(front, {"a": a.address}, **options)) as daemon:
+            wait_down(t, daemon, why="wrong answer: 'not yet'")
+            a.becomes(bytewise(b"HTTP/1.1 200 OK\r\n\r\nalready"))
+            wait_up(t, daemon)
+            check(all(b"\r\nHost: h.example\r\n" in request for request in a.got), "the Host is another")
+
+
+@test(needs=("nginx",))
+def http_nginx(t):
+    """nginx is up for a file that it has, down for one that it has not, stopped, and killed"""
+    front = t.address()
+    options = {"check": "http", "check_timeout": "500ms", "initial_state": "checked"}
+    with program.nginx(t, {"live": b"ok\n"}) as address:
+        config = checked(front, {"a": address}, check_http="/live", check_expect="ok", **options)
+        with t.daemon(config) as daemon:
+            t.eventually(lambda: daemon.log_lines("server a: up: its first check passed"), "it is up")
+            daemon.reload(config.replace("/live", "HEAD /dead").replace("check_expect = ok", ""))
+            wait_down(t, daemon, why="HTTP status 404: .*")
+            daemon.reload(config.replace("/live", "HEAD /dead\ncheck_http_status = 404").replace("check_expect = ok", ""))
+            wait_up(t, daemon)
+
+
+@test(needs=("openssl",))
+def http_tls(t):
+    """HTTP checks in TLS: openssl s_server answers one when its certificate is right, else it is down"""
+    front, port = t.address(), t.port()
+    with authority(t) as (ca, _):
+        command = ["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-cert", ca.issue("b.example"), "-quiet", "-www"]
+        options = {"check": "http", "check_tls": "back", "check_tls_name": "b.example", "initial_state": "checked",
+                   "check_timeout": "1s"}
+        config = in_tls(checked(front, {"a": f"127.0.0.1:{port}"}, **options), f"ca = {ca.path}")
+        with program.server(t, command, port), t.daemon(config) as daemon:
+            t.eventually(lambda: daemon.log_lines("server a: up: its first check passed"), "it is up")
+            daemon.reload(config.replace("b.example", "c.example"))
+            wait_down(t, daemon, why="TLS handshake failed: .*")

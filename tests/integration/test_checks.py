@@ -152,7 +152,7 @@ def redis_role(t):
      "why": r"wrong answer: '-LOADING\\r\\n'"},
     {"how": "answers something else and ends", "mood": (b"-ERR\r\n", "ends"),
      "why": r"wrong answer: '-ERR\\r\\n'"},
-    {"how": "talks without end", "mood": bytes(70000), "why": r"wrong answer: '\.{35}'"},
+    {"how": "talks without end", "mood": bytes(70000), "why": r"wrong answer: '\.{67}'"},
     {"how": "stalls in the middle of its answer", "mood": b"+PO",
      "why": r"timed out waiting for the answer: '\+PO'"},
     {"how": "answers nothing", "mood": b"", "why": "timed out waiting for the answer"},

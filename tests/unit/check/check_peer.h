@@ -81,6 +81,7 @@ static inline void teardown(void)
     loop_runner_call(loop, cancel, NULL);
     loop_runner_destroy(loop);
     netloop_destroy(net);
+    check_script_end(&script);
     ck_assert_uint_eq(process_descriptors(), before);
 }
 
@@ -89,12 +90,18 @@ static inline struct check_bytes bytes(const char *text)
     return (struct check_bytes){.data = (const uint8_t *)text, .len = strlen(text)};
 }
 
+static inline void prepare_script(void)
+{
+    check_script_end(&script);
+    ck_assert_int_eq(check_script_init(&script, &conf), 0);
+}
+
 /* Check for an answer that has ${expect} in it, after having sent ${send}. */
 static inline void check_now(const char *send, const char *expect)
 {
     conf.send = bytes(send);
     conf.expect = bytes(expect);
-    ck_assert_int_eq(check_script_init(&script, &conf), 0);
+    prepare_script();
     loop_runner_call(loop, begin, NULL);
 }
 

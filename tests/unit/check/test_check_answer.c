@@ -128,6 +128,7 @@ TEST(check, a_script_is_whole_whatever_its_memory_held)
     int listening = listen_unix(&addresses[0], 5);
 
     memset(&script, 1, sizeof(script));
+    script.memory = NULL; /* for prepare_script() */
     ck_assert(is_found(listening, "aab", "aaab"));
     close(listening);
     unlink(addresses[0].u.un.sun_path);
@@ -140,7 +141,7 @@ TEST(check, any_byte_can_be_sent_and_expected)
     uint8_t heard[sizeof(all)];
 
     conf.send = conf.expect = (struct check_bytes){.data = all, .len = sizeof(all)};
-    ck_assert_int_eq(check_script_init(&script, &conf), 0);
+    prepare_script();
     loop_runner_call(loop, begin, NULL);
     server = sockets_accept(listening);
     ck_assert_int_eq(recv(server, heard, sizeof(heard), MSG_WAITALL), sizeof(heard));
@@ -172,8 +173,9 @@ TEST(check, a_wrong_answer_that_does_not_end_is_wrong_when_the_time_is_over)
     conf.timeout_ns = SHORT_NS;
     check_now("PING", "PONG");
     server = sockets_accept(listening);
-    sockets_say(server, "what do you want from me? I am no redis");
-    expect_outcome(CHECK_WRONG_ANSWER, "wrong answer: 'what do you want from me? I am n...'");
+    sockets_say(server, "what do you want from me? I am no redis and have never been one, I know");
+    expect_outcome(CHECK_WRONG_ANSWER, "wrong answer: 'what do you want from me? I am no redis and "
+                                       "have never been one,...'");
     expect_late(SHORT_NS);
     sockets_hear(server, "PING");
     sockets_hear_end(server);

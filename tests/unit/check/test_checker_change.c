@@ -237,7 +237,7 @@ TEST(rules, creating_without_memory_fails)
 {
     struct checker_rules *rules;
 
-    ck_assert_uint_eq(fault_each_allocation(create_rules, &rules), 1);
+    ck_assert_uint_eq(fault_each_allocation(create_rules, &rules), 3);
     checker_rules_release(rules);
     checker_rules_release(NULL);
 }

@@ -26,6 +26,7 @@
 #define NO_CERTIFICATE "has no effect without a certificate ("
 #define NO_VERIFY      "has no effect with verify = off"
 #define NO_EJECTION    "has no effect without ejection ("
+#define NO_HTTP_CHECKS "has no effect without HTTP checks ("
 #define NO_CHECKS      "has no effect without health checks ("
 #define BY_LENGTH      "needs frame_by = length"
 #define BY_TEXT_LENGTH "needs frame_by = text_length"
@@ -91,6 +92,17 @@ static const struct {
     {PROXY "check = tcp\n", "check_tls_name", "a", "has no effect without TLS in checks ("},
     {PROXY "check = tcp\ncheck_tls = off\n", "check_tls_name", "a",
      "has no effect without TLS in checks ("},
+    {PROXY, "check_http", "GET /", NO_CHECKS},
+    {PROXY "check = tcp\n", "check_http", "GET /", NO_HTTP_CHECKS},
+    {PROXY "check = tcp\n", "check_http_host", "a", NO_HTTP_CHECKS},
+    {PROXY "check = tls\ncheck_tls = t\n", "check_http_header.a", "b", NO_HTTP_CHECKS},
+    {PROXY "check = tcp\n", "check_http_status", "200", NO_HTTP_CHECKS},
+    {PROXY "check = http\n", "check_send", "PING", "has no effect with this check ("},
+    {PROXY, "check_step.1", "send x", NO_CHECKS},
+    {PROXY "check = tcp\n", "check_step.1", "send x", "has no effect without checks in steps ("},
+    {PROXY "check = redis\n", "check_step.1", "send x", "has no effect without checks in steps ("},
+    {PROXY "check = redis\n", "check_user", "x", "has no effect with this check ("},
+    {PROXY "check = redis\n", "check_expect", "x", "has no effect with this check ("},
     {PROXY, "check_send", "PING", NO_CHECKS},
     {PROXY, "check_expect", "PONG", NO_CHECKS},
     {PROXY, "check_interval", "1s", NO_CHECKS},
