@@ -86,10 +86,10 @@ def real_figures(t):
     """a real daemon tells each figure that the tables have a column for"""
     real = Real(t)
     with t.daemon(real.config()), real.client():
-        # Of an upstream's own row: what only servers have; of a server's: who waits for the upstream, and why it is
-        # down, which it is not.
+        # Of an upstream's own row: what only servers have; of a server's: who waits for the upstream, why it is
+        # down, which it is not, and its agent, which it has not.
         for command, missing in (("loops", {1: 0}), ("listeners", {"echo": 1}), ("sessions --listener front", {}),
-                                 ("upstreams", {"back": 8, "back/a": 2, "back/b": 2})):
+                                 ("upstreams", {"back": 10, "back/a": 3, "back/b": 3})):
             for line in done(t, real, command).splitlines()[1:]:
                 row = re.split(r"  +", line.strip())
                 check(row.count("-") <= missing.get(row[0], 0), f"{command} does not know all of {line!r}")
