@@ -73,18 +73,22 @@ def check_sample(options):
 
 
 def manual_items():
-    """(line number, section, key, the lines) of each item below OPTIONS."""
-    section, item = None, None
+    """(line number, section, key, the lines) of each item below OPTIONS; a list in an item belongs to it."""
+    section, item, depth = None, None, 0
     for number, line in enumerate(open(MANUAL, encoding="utf-8"), 1):
         line = line.rstrip("\n")
         if match := re.match(r"\.Ss Section \[(\w+)", line):
             section = match[1]
         elif line.startswith((".Ss", ".Sh")):
             section = None
-        if item and (match := re.match(r"\.(It|El|Sh|Ss)\b", line)):
+        if item and line.startswith(".Bl"):
+            depth += 1
+        elif item and depth > 0 and line.startswith(".El"):
+            depth -= 1
+        elif item and depth == 0 and re.match(r"\.(It|El|Sh|Ss)\b", line):
             yield item
             item = None
-        if section and (match := re.match(r"\.It Cm (\S+)", line)):
+        if section and depth == 0 and (match := re.match(r"\.It Cm (\S+)", line)):
             item = (number, section, match[1], [line])
         elif item:
             item[3].append(line.replace(r"\e", "\\"))
