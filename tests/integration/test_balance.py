@@ -246,7 +246,7 @@ def all_without_clients(t):
     {"line": "backup_when_full = maybe", "says": "yes or no"},
     {"line": "failback = later", "says": "yes or no"},
     {"line": "queue_abandoned = close", "says": "drop or keep"},
-    {"line": "check = http", "says": "off, tcp or tls"},
+    {"line": "check = ping", "says": "off, tcp, tls, http, steps, redis, redis-master, pgsql, mysql, smtp or ldap"},
     {"line": "check_interval = 5ms", "says": "10ms to 1h"},
     {"line": "check_send = \\q", "says": "check_send"},
     {"line": "check_send = \\x4", "says": "check_send"},
@@ -287,5 +287,5 @@ def dumped(t, method):
     again = t.reactord("--dump-config", "-c", t.write("dump.ini", done.out))
     check_equal((again.code, again.err), (0, ""), "exit code and stderr of the dump's dump")
     check_equal(again.out, done.out, "the dump's dump")
-    sends = [line for line in lines if line.startswith("check_send")]
+    sends = [line for line in lines if line.startswith("check_send =")]
     check(len(sends) == 1 and "PING" in sends[0] and "\0" not in sends[0], f"check_send: {sends}")
