@@ -86,6 +86,7 @@ static void balancer_list(struct balancer *b, const struct balancer_conf *conf)
     for (unsigned level = 0; level < BALANCER_LEVELS; level++) {
         struct balancer_pool *pool = &b->pools[b->n_pools];
 
+        pool->level = level;
         pool->from = at;
         for (unsigned rank = 0; rank < BALANCER_MAX_WEIGHT; rank++) {
             unsigned n = starts[level][rank];

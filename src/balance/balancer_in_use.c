@@ -53,14 +53,29 @@ static bool balancer_shares_use(const struct balancer *b, uint32_t one, uint32_t
     return b->is_single ? one == other : balancer_pool_of(b, one) == balancer_pool_of(b, other);
 }
 
+/*
+ * Does the use move to others with the endpoint at ${in_use}? New endpoints beside those in use, or
+ * in place of endpoints of the same level that are gone, are no move.
+ */
+static bool balancer_is_move(const struct balancer *b, uint32_t in_use)
+{
+    if (!b->is_single && b->pools[balancer_pool_of(b, in_use)].level == b->group->level)
+        return false;
+    for (uint32_t place = 0; place < b->n; place++)
+        if (balancer_shares_use(b, place, in_use) && endpoint_is_in_use(b->list[place]))
+            return false;
+    return true;
+}
+
 /* Under the lock. */
 static void balancer_put_in_use(struct balancer *b, uint32_t in_use)
 {
     struct endpoint_group *g = b->group;
     uint32_t before = atomic_load_explicit(&g->in_use, memory_order_relaxed);
 
-    if (before > 0 && !endpoint_is_in_use(b->list[in_use]))
+    if (before > 0 && balancer_is_move(b, in_use))
         atomic_fetch_add_explicit(&g->n_moves, 1, memory_order_relaxed);
+    g->level = b->pools[balancer_pool_of(b, in_use)].level;
     for (uint32_t place = 0; place < b->n; place++)
         if (balancer_shares_use(b, place, in_use))
             atomic_store_explicit(&b->list[place]->in_use, before + 1, memory_order_relaxed);

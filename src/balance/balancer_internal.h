@@ -39,6 +39,7 @@ struct balancer_run {
 };
 
 struct balancer_pool {
+    unsigned level;
     unsigned from;
     unsigned n;
     struct balancer_run *runs;

@@ -91,15 +91,15 @@ bool endpoint_clear_flag(struct endpoint *e, enum endpoint_flag mark)
     return endpoint_changed(e, before, before & ~(uint32_t)mark);
 }
 
-void endpoint_put_in_use(struct endpoint *e)
+void endpoint_put_in_use(struct endpoint *e, bool alone)
 {
     struct endpoint_group *g = e->group;
-    uint32_t next;
+    uint32_t in_use;
 
     lock_take(&g->lock);
-    next = atomic_load_explicit(&g->in_use, memory_order_relaxed) + 1;
-    atomic_store_explicit(&e->in_use, next, memory_order_relaxed);
-    atomic_store_explicit(&g->in_use, next, memory_order_relaxed);
+    in_use = atomic_load_explicit(&g->in_use, memory_order_relaxed) + alone;
+    atomic_store_explicit(&e->in_use, in_use, memory_order_relaxed);
+    atomic_store_explicit(&g->in_use, in_use, memory_order_relaxed);
     atomic_store_explicit(&g->is_settled, true, memory_order_relaxed);
     lock_release(&g->lock);
 }

@@ -56,10 +56,12 @@ struct endpoint_group {
     /* Called when a flag or address changed, on the thread that changed it; may be NULL. */
     void (*changed)(struct endpoint_group *g);
 
-    struct lock lock;         /* see note: in use in balance/balancer_in_use.c */
-    _Atomic uint32_t in_use;  /* `in_use` of the endpoints in use; 0: none so far */
-    atomic_bool is_settled;   /* the choice holds: no better endpoint replaces it */
-    _Atomic uint64_t n_moves; /* times that other endpoints came into use */
+    struct lock lock;        /* see note: in use in balance/balancer_in_use.c */
+    _Atomic uint32_t in_use; /* `in_use` of the endpoints in use; 0: none so far */
+    atomic_bool is_settled;  /* the choice holds: no better endpoint replaces it */
+    unsigned level;          /* of the endpoints in use; under the lock */
+    _Atomic uint64_t
+        n_moves; /* times that other endpoints came into use in place of those before */
 };
 
 struct endpoint {
@@ -111,9 +113,9 @@ static inline bool endpoint_is_used(const struct endpoint *e)
 }
 
 /*
- * endpoint_is_in_use(e) / endpoint_put_in_use(e):
- * Is ${e} in use, fit or not? / make ${e} the only one in use: balancer_settle() adds those of its
- * level.
+ * endpoint_is_in_use(e) / endpoint_put_in_use(e, alone):
+ * Is ${e} in use, fit or not? / put ${e} in use, ${alone} or beside those that are: of several
+ * levels balancer_settle() chooses the lowest, and adds the others of it.
  */
 static inline bool endpoint_is_in_use(const struct endpoint *e)
 {
@@ -122,7 +124,7 @@ static inline bool endpoint_is_in_use(const struct endpoint *e)
     return in_use > 0 && in_use == atomic_load_explicit(&e->group->in_use, memory_order_relaxed);
 }
 
-void endpoint_put_in_use(struct endpoint *e);
+void endpoint_put_in_use(struct endpoint *e, bool alone);
 
 /*
  * endpoint_enter(e) / endpoint_leave(e):

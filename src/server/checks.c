@@ -333,6 +333,7 @@ static void checks_use(const struct checks_step *step)
         list_append(&g->checks->groups, &g->link);
     g->is_kept = true;
     g->has_checks = step->rules != NULL;
+    g->has_agents = step->agent_rules != NULL;
     if (step->rules)
         checker_group_use(g->group, step->rules);
     if (step->agent_rules)

@@ -155,7 +155,7 @@ void checks_agent_look(struct checks_group *g, struct upstream_server *server)
                                                        : line->agent_port > 0 ? line->agent_port
                                                                               : conf->agent.port};
 
-    if (!upstream_has_agent(conf, line))
+    if (!g->has_agents || !upstream_has_agent(conf, line))
         checks_agent_remove(server);
     else if (checker_has(server->agent))
         checker_use(server->agent, &target);

@@ -20,6 +20,7 @@ struct checks_group {
     struct checker_group *group;
     struct checker_group *agents; /* targets: the agents of the servers */
     bool has_checks;              /* else only agents */
+    bool has_agents;              /* `agents` has the rules of the configuration in use */
     bool is_kept;                 /* the commit under way keeps this group */
 };
 

@@ -127,9 +127,11 @@ struct upstream_conf {
 /* Servers in use that have been logged; under the lock. */
 struct upstream_in_use {
     struct lock lock;
-    uint64_t n_moves;
+    uint64_t n_moves;         /* of the group's, those that were looked at */
+    _Atomic uint64_t changes; /* moves, also in the processes before */
     char names[UPSTREAM_IN_USE_BYTES];
     bool are_backups;
+    bool is_continued; /* a server in use in another process was put in use; its owner's thread */
     atomic_bool backups_are_over; /* see upstream_backups_are_over(); no lock needed */
 };
 

@@ -19,7 +19,7 @@ static const struct figure upstream_figures_rows[] = {
               "Servers, with those that are disabled or have weight 0."),
     FIGURE_OF(struct upstream_figures_view, GAUGE, NUMBER, panic,
               "1 while all servers are used, fit or not."),
-    FIGURE_LIVE(struct upstream, COUNTER, NUMBER, group.n_moves, "in_use_changes",
+    FIGURE_LIVE(struct upstream, COUNTER, NUMBER, in_use.changes, "in_use_changes",
                 "Times that other servers came into use."),
     FIGURE_LIVE(struct upstream, COUNTER, NUMBER, late_checks, "late_checks",
                 "Health checks that began late."),

@@ -7,7 +7,6 @@
 
 #include "balance/balancer.h"
 #include "base/text.h"
-#include "engine/loop.h"
 #include "upstream/upstream_internal.h"
 
 /* Names in a log line; the others are counted. */
@@ -57,8 +56,8 @@ static bool upstream_in_use_names(const struct server_set *set, char *text)
     return are_backups;
 }
 
-/* Main, before start, only continues what another process has logged. */
-static void upstream_in_use_tell(struct upstream *up, const struct server_set *set)
+/* With ${continues}, this is what another process has counted and logged. */
+static void upstream_in_use_tell(struct upstream *up, const struct server_set *set, bool continues)
 {
     struct upstream_in_use *u = &up->in_use;
     uint64_t n_moves = atomic_load_explicit(&up->group.n_moves, memory_order_relaxed);
@@ -68,7 +67,9 @@ static void upstream_in_use_tell(struct upstream *up, const struct server_set *s
     if (names[0] == '\0')
         return; /* none is fit: the last ones may return */
     lock_take(&u->lock);
-    has_moved = u->n_moves != n_moves;
+    has_moved = !continues && u->n_moves != n_moves;
+    if (has_moved)
+        atomic_fetch_add_explicit(&u->changes, n_moves - u->n_moves, memory_order_relaxed);
     u->n_moves = n_moves;
     if (are_backups || (has_moved && u->are_backups))
         atomic_store(&u->backups_are_over, !are_backups);
@@ -76,34 +77,48 @@ static void upstream_in_use_tell(struct upstream *up, const struct server_set *s
     memcpy(before, u->names, sizeof(before));
     memcpy(u->names, names, sizeof(names));
     lock_release(&u->lock);
-    if (has_moved && before[0] != '\0' && loop_current())
+    if (has_moved && before[0] != '\0')
         log_notice("upstream %s: servers in use: %s; before: %s", up->name, names, before);
+}
+
+/* The process before may have had other levels, and so servers in use that have two here. */
+static void upstream_in_use_put(struct upstream *up, struct upstream_server *server)
+{
+    endpoint_put_in_use(&server->endpoint, !up->in_use.is_continued);
+    up->in_use.is_continued = true;
 }
 
 void upstream_in_use_begin(struct upstream *up, struct server_set *set)
 {
+    bool continues = false;
+
     for (unsigned i = 0; i < set->n; i++) {
         struct upstream_server *server = set->servers[i];
 
         if (server->was_in_use)
-            endpoint_put_in_use(&server->endpoint);
+            upstream_in_use_put(up, server);
+        continues |= server->was_in_use;
         server->was_in_use = false;
     }
     balancer_settle(set->balancer);
-    upstream_in_use_tell(up, set);
+    upstream_in_use_tell(up, set, continues);
 }
 
-/* A process that starts has no set yet. */
-void upstream_in_use_look(struct upstream *up)
+static void upstream_in_use_look_again(struct upstream *up, bool continues)
 {
     struct server_set *set;
 
     if (!atomic_load(&up->membership.set))
-        return;
+        return; /* a process that starts */
     set = membership_hold_set(&up->membership);
     balancer_settle(set->balancer);
-    upstream_in_use_tell(up, set);
+    upstream_in_use_tell(up, set, continues);
     membership_release_set(set);
+}
+
+void upstream_in_use_look(struct upstream *up)
+{
+    upstream_in_use_look_again(up, false);
 }
 
 void upstream_in_use_continue(struct upstream *up, struct upstream_server *server)
@@ -112,6 +127,6 @@ void upstream_in_use_continue(struct upstream *up, struct upstream_server *serve
         server->was_in_use = true;
         return;
     }
-    endpoint_put_in_use(&server->endpoint);
-    upstream_in_use_look(up);
+    upstream_in_use_put(up, server);
+    upstream_in_use_look_again(up, true);
 }

@@ -182,19 +182,17 @@ static void upstream_state_use_flags(struct upstream *up, struct upstream_server
         atomic_store_explicit(&server->endpoint.is_checked, true, memory_order_relaxed);
 }
 
-/* The other process has counted how often it went down or others came into use. */
+/* The other process has counted how often it went down. */
 static void upstream_state_use_health(struct upstream *up, struct upstream_server *server,
                                       const struct upstream_state_told *told)
 {
     struct endpoint *e = &server->endpoint;
     uint64_t downs = atomic_load_explicit(&e->downs, memory_order_relaxed);
-    uint64_t n_moves = atomic_load_explicit(&up->group.n_moves, memory_order_relaxed);
 
     upstream_state_use_flags(up, server, told);
     if (told->is_in_use)
         upstream_in_use_continue(up, server);
     atomic_store_explicit(&e->downs, downs, memory_order_relaxed);
-    atomic_store_explicit(&up->group.n_moves, n_moves, memory_order_relaxed);
     if (told->changed_at_ns > 0 && told->changed_at_ns <= clock_now_ns())
         atomic_store_explicit(&e->changed_at_ns, told->changed_at_ns, memory_order_relaxed);
 }

@@ -1,6 +1,7 @@
 """agent_check: an agent of each server says how it is, in the words of HAProxy."""
 
 import json
+import re
 
 from support.admin import get
 from support.case import check, check_equal, test
@@ -146,3 +147,33 @@ def upgrade(t):
         check_equal([seen[key] for key in ("state", "weight", "max_connections")], ["down", 0, 7], "a afterwards")
         check_equal({who(front) for _ in range(4)}, {"b"}, "the servers")
         says(t, agent, admin, "up ready\n", state="up", weight=50, max_connections=7)
+
+
+# Server lines before and after a reload, where A, B, C are addresses, and does the section say agent_check?
+RELOADS = {"a changed line": ({"a": "A"}, {"a": "A weight=2"}, True),
+           "the line of the server": ({"a": "A"}, {"a": "A agent_check=AGENT"}, False),
+           "a new server": ({"b": "B"}, {"a": "A", "b": "B"}, True),
+           "a new server with an agent": ({"b": "B"}, {"a": "A agent_check=AGENT", "b": "B"}, False),
+           "an enabled server": ({"a": "A", "b": "B disabled"}, {"a": "A", "b": "B"}, True)}
+
+
+@test(each={"what": list(RELOADS)})
+def reloads(t, what):
+    """a reload that adds agents to servers with checks: {what}"""
+    front, admin = t.address(), t.path("admin.sock")
+    before, after, is_for_all = RELOADS[what]
+    checks = {"check": "tcp", "check_interval": AGENT["agent_interval"]}
+    with moody(t, "ab") as (a, b), Talker("agent", t.address(), (b"drain\n", "ends")) as agent:
+        def with_servers(servers, **options):
+            for name, value in (("AGENT", agent.address), ("A", a.address), ("B", b.address)):
+                servers = {key: re.sub(rf"\b{name}\b", value, line) for key, line in servers.items()}
+            lines_ = "\n".join(f"{key} = {value}" for key, value in {**checks, **options}.items())
+            return ADMIN.format(admin) + config(front, servers, lines_)
+
+        agents = {**AGENT, "agent_send": "x"}
+        if is_for_all:
+            agents["agent_check"] = agent.address.rpartition(":")[2]
+        with t.daemon(with_servers(before)) as daemon:
+            t.eventually(lambda: who(front) in "ab", "it serves")
+            daemon.reload(with_servers(after, **agents))
+            t.eventually(lambda: one(admin)["state"] == "draining", "the agent of a is asked", within=10)

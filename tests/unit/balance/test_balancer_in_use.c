@@ -297,11 +297,39 @@ TEST_EACH(stays, one_without_weight_has_failed_and_returns_as_such, KINDS)
 TEST_EACH(stays, one_put_in_use_brings_its_level_along, KINDS)
 {
     open_levels(_i);
-    endpoint_put_in_use(&es.all[3]);
+    endpoint_put_in_use(&es.all[3], true);
     balancer_settle(b);
     ck_assert_uint_eq(in_use(), OF(_i) ? ONLY(3) : BACKUPS);
     ck_assert_uint_eq(picked_of(b), OF(_i) ? ONLY(3) : BACKUPS);
     ck_assert_uint_eq(es.group.n_moves, 0);
+}
+
+TEST_EACH(stays, of_those_put_in_use_the_lowest_level_stays_so, KINDS)
+{
+    open_levels(_i);
+    endpoint_put_in_use(&es.all[1], true);
+    endpoint_put_in_use(&es.all[2], false);
+    balancer_settle(b);
+    ck_assert_uint_eq(picked_of(b), OF(_i) ? ONLY(1) : FIRSTS);
+    ck_assert_uint_eq(es.group.n_moves, 0);
+}
+
+TEST_EACH(stays, others_of_the_level_in_use_are_no_move, 2 * KINDS)
+{
+    bool stays = _i < KINDS;
+
+    open_levels(_i % KINDS);
+    es.conf.stays = stays;
+    es.all[0].weight = 0;
+    other = endpoints_balancer(&es, _i % KINDS);
+    balancer_settle(other);
+    balancer_destroy(other);
+    es.all[0].weight = 1; /* beside it */
+    es.all[1].weight = 0; /* in its place */
+    es.conf.generation++;
+    other = endpoints_balancer(&es, _i % KINDS);
+    balancer_settle(other);
+    ck_assert_uint_eq(es.group.n_moves, stays && OF(_i % KINDS) ? 2 : 0);
 }
 
 /* ---- threads ---- */

@@ -155,7 +155,7 @@ TEST_EACH(eviction, sessions_of_a_backup_are_reset_unless_it_is_in_use_again, 2)
     of_backup = true;
     atomic_store(&load, 0); /* it is up */
     if (_i == 1)
-        endpoint_put_in_use(&server.endpoint);
+        endpoint_put_in_use(&server.endpoint, true);
     loop_runner_call(control, begin, &rate);
     UNTIL(ref_count(&server.references) == 1);
     if (_i == 0)

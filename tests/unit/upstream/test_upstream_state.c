@@ -200,7 +200,7 @@ TEST(upstream_state, server_in_use_continues_and_counts_no_change)
     (void)endpoint_set_flag(&find("a")->endpoint, ENDPOINT_DOWN);
     (void)endpoint_clear_flag(&find("a")->endpoint, ENDPOINT_DOWN);
     ck_assert(upstream_in_use_is(find("b")));
-    ck_assert_uint_eq(atomic_load(&upstream->group.n_moves), 3);
+    ck_assert_uint_eq(atomic_load(&upstream->in_use.changes), 3);
 }
 
 TEST(upstream_state, server_in_use_continues_when_its_name_is_resolved)
