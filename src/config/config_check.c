@@ -315,7 +315,7 @@ static void config_check_servers(const struct config_check *c, const struct conf
             config_check_server_word(c, section, s, s->unchecked ? "check" : word,
                                      "without health checks (set check = tcp)");
         else if (s->unchecked && word)
-            config_check_server_word(c, section, s, word, "with check=off (one of both)");
+            config_check_server_word(c, section, s, word, "with check=off (remove one of them)");
         if (s->never_ejected && conf->ejection.failures == 0)
             config_check_server_word(c, section, s, "eject",
                                      "without ejection (set eject_failures)");

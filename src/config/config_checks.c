@@ -169,6 +169,19 @@ static const char *config_checks_problem(const struct upstream_conf *up, unsigne
     return NULL;
 }
 
+static void config_checks_http(const struct config_section *section,
+                               struct diagnostics *diagnostics)
+{
+    const struct check_conf *conf = &((const struct upstream_conf *)section->conf)->checks.check;
+    const struct ini_entry *expect = config_section_valid_entry(section, "check_expect");
+
+    if (expect && conf->expect.len > 0 && strcmp(conf->http.method, "HEAD") == 0)
+        diagnostics_add(diagnostics, expect->line,
+                        "[%s] check_expect: a HEAD request has no body to search (check_http = GET "
+                        "%s, or no check_expect)",
+                        section->source->name, conf->http.target);
+}
+
 int config_checks_all(const struct config_section *section, struct diagnostics *diagnostics)
 {
     const struct upstream_conf *up = section->conf;
@@ -176,6 +189,8 @@ int config_checks_all(const struct config_section *section, struct diagnostics *
 
     if (up->checks.kind > UPSTREAM_CHECK_STEPS)
         return config_checks_set_named(section);
+    if (up->checks.kind == UPSTREAM_CHECK_HTTP)
+        config_checks_http(section, diagnostics);
     if (up->checks.kind != UPSTREAM_CHECK_STEPS)
         return 0;
     for (unsigned i = 0; i < section->source->n_entries; i++)

@@ -60,11 +60,37 @@ static int option_check_step_set_pattern(struct option_value *v, struct check_st
     return rc;
 }
 
+/* Refuse HAProxy's kinds of text, as in `expect rstring ^a`. */
+static bool option_check_step_is_foreign(struct option_value *v, const char *text)
+{
+    static const struct {
+        const char *kind, *here;
+    } kinds[] = {
+        {"string", "expect TEXT"},
+        {"rstring", "expect ~REGEX"},
+        {"binary", "expect TEXT', with bytes as '\\xNN"},
+        {"rbinary", "expect ~REGEX', with bytes as '\\xNN"},
+    };
+    size_t len = strcspn(text, BLANKS);
+
+    for (size_t i = 0; text[len] != '\0' && i < ARRAY_LEN(kinds); i++) {
+        if (strlen(kinds[i].kind) != len || memcmp(kinds[i].kind, text, len) != 0)
+            continue;
+        v->foreign = true;
+        option_refuse(v, "'%s' is a word of HAProxy; here it is '%s'", kinds[i].kind,
+                      kinds[i].here);
+        return true;
+    }
+    return false;
+}
+
 static int option_check_step_set_expect(struct option_value *v, struct check_step_conf *step,
                                         const char *text)
 {
     step->kind = *text == '!' ? CHECK_STEP_REFUSE : CHECK_STEP_EXPECT;
     text += *text == '!';
+    if (option_check_step_is_foreign(v, text + strspn(text, BLANKS)))
+        return -EINVAL;
     if (*text == '~')
         return option_check_step_set_pattern(v, step, text + 1);
     if (*text == '\0')

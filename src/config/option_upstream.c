@@ -51,6 +51,11 @@ static const struct option_word check_headers[] = {
     {NULL, 0},
 };
 
+static const struct option_word agents[] = {
+    {"off", 0},
+    {NULL, 0},
+};
+
 static const struct option_word on_downs[] = {
     {"keep", UPSTREAM_DOWN_KEEP},
     {"close", UPSTREAM_DOWN_CLOSE},
@@ -251,10 +256,10 @@ static const struct option upstream_rows[] = {
     {"initial_state", &option_kind_word, 0, OPTION_LIVE, "up",
      "up, down or checked", "state of a server before its first checks",
      UPSTREAM(checks.health.initial), 0, 0, initial_states, &option_need_checks},
-    {"agent_check", &option_kind_number, OPTION_ZERO, OPTION_LIVE, "0",
-     "0, or 1 to 65535",
-     "port of the servers' agents, which say up, down, drain, 75% and the like; 0: none",
-     UPSTREAM(agent.port), 1, UINT16_MAX, NULL, NULL},
+    {"agent_check", &option_kind_number_or_word, OPTION_ZERO, OPTION_LIVE, "0",
+     "0 or off, or 1 to 65535",
+     "port of the servers' agents, which say up, down, drain, 75% and the like; 0 or off: none",
+     UPSTREAM(agent.port), 1, UINT16_MAX, agents, NULL},
     {"agent_interval", &option_kind_duration, 0, OPTION_LIVE, "2s",
      "10ms to 1h", "time between two questions to an agent, and timeout of its answer",
      UPSTREAM(agent.interval_ns), 10 * NS_PER_MS, 3600 * NS_PER_S, NULL, &option_need_agent},

@@ -29,6 +29,9 @@ static const struct {
     {"check_http = GET /\xc3\xa9\n", AT8 ": '/\\xc3\\xa9' is not a path such as /healthz (a"},
     {"check_http = GET / HTTP/2\n", AT8 ": 'HTTP/2' is neither HTTP/1.0 nor HTTP/1.1 (a"},
     {"check_http = GET / HTTP/1.1 x\n", AT8 ": more than a method, a path and a version (a"},
+    {"check_expect = ok\ncheck_http = HEAD /live\n",
+     "t.ini:8: [upstream u] check_expect: a HEAD request has no body to search (check_http = GET "
+     "/live, or no check_expect)\n"},
     {"check_http_host = a b\n", AT8 "_host: 'a b' is not a host (a host name or address,"},
     {"check_http_host = http://a\n", AT8 "_host: 'http://a' is not a host (a host name"},
     {"check_http_header.host = a\n", AT8 "_header.host: the host is check_http_host (text"},
@@ -124,6 +127,12 @@ static const struct {
     {"check_step.1 = sendx\n", STEP "it begins with no 'connect', 'send' or 'expect' ("},
     {"check_step.1 = send\n", STEP "no text follows ("},
     {"check_step.1 = expect\n", STEP "no text follows ("},
+    {"check_step.1 = expect string a\n",
+     STEP "'string' is a word of HAProxy; here it is 'expect TEXT' ("},
+    {"check_step.1 = expect ! rstring ^a\n",
+     STEP "'rstring' is a word of HAProxy; here it is 'expect ~REGEX' ("},
+    {"check_step.1 = expect binary 50\n",
+     STEP "'binary' is a word of HAProxy; here it is 'expect TEXT', with bytes as '\\xNN' ("},
     {"check_step.1 = expect !\n", STEP "no text follows ("},
     {"check_step.1 = send \\q\n", STEP "'\\q' is no escape ("},
     {"check_step.1 = expect ~\n", STEP "'': an empty expression, group or alternative ("},
@@ -164,10 +173,12 @@ TEST(checks, steps_are_in_the_order_of_their_numbers)
     ck_assert_int_eq(config_file_load_text(STEPS "check_step.10 = expect ~^b\n"
                                                  "check_step.2 = send a\\r\\n\n"
                                                  "check_step.1 = connect port 81\n"
-                                                 "check_step.3 = expect !c\n"),
+                                                 "check_step.3 = expect !c\n"
+                                                 "check_step.11 = expect string\n"
+                                                 "check_step.12 = expect strings a\n"),
                      0);
     conf = &config_file.config->server.upstreams[0].checks.check;
-    ck_assert_uint_eq(conf->n_steps, 4);
+    ck_assert_uint_eq(conf->n_steps, 6);
     ck_assert_uint_eq(conf->steps[0].port, 81);
     ck_assert_mem_eq(conf->steps[1].bytes.data, "a\r\n", 3);
     ck_assert_str_eq(conf->steps[1].text, "send");
