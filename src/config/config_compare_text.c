@@ -91,11 +91,24 @@ static void config_compare_write_values(char *out, size_t size,
     snprintf(out, size, "%s -> %s", before, after);
 }
 
+static const char *config_compare_secret_text(enum config_compare_kind kind)
+{
+    switch (kind) {
+    case CONFIG_COMPARE_ADDED: return "added";
+    case CONFIG_COMPARE_REMOVED: return "removed";
+    default: return "changed";
+    }
+}
+
 static void config_compare_write_option(char *out, size_t size,
                                         const struct config_compare_change *c)
 {
     struct value v;
 
+    if ((option_find(c->section, c->key)->flags & OPTION_SECRET) != 0) {
+        snprintf(out, size, "%s", config_compare_secret_text(c->kind));
+        return;
+    }
     switch (c->kind) {
     case CONFIG_COMPARE_ADDED:
         snprintf(out, size, "added: %s", config_compare_cut(&v, c->new_text, 0));

@@ -103,9 +103,22 @@ TEST(compare, empty_value_is_reported_as_empty)
 {
     run_with(PROXY "[upstream u]\nserver.a = 127.0.0.1:9\n");
     ck_assert_str_eq(
-        changes_to(PROXY "[upstream u]\nserver.a = 127.0.0.1:9\ncheck = tcp\ncheck_send = x\n"),
+        changes_to(PROXY "[upstream u]\nserver.a = 127.0.0.1:9\ncheck = tcp\ncheck_expect = x\n"),
         "[upstream u] check: off -> tcp (live)\n"
-        "[upstream u] check_send: empty -> x (live)");
+        "[upstream u] check_expect: empty -> x (live)");
+}
+
+#define STEPS  PROXY "[upstream u]\nserver.a = 127.0.0.1:9\ncheck = steps\ncheck_step.1 = send "
+#define AGENTS PROXY "[upstream u]\nserver.a = 127.0.0.1:9\nagent_check = 5\nagent_send = "
+
+TEST(compare, what_may_have_a_password_is_not_shown)
+{
+    run_with(STEPS "AUTH old\n");
+    ck_assert_str_eq(changes_to(STEPS "AUTH new\ncheck_step.2 = expect OK\n"),
+                     "[upstream u] check_step.1: changed (live)\n"
+                     "[upstream u] check_step.2: added (live)");
+    run_with(AGENTS "old\n");
+    ck_assert_str_eq(changes_to(AGENTS "new\n"), "[upstream u] agent_send: changed (live)");
 }
 
 static const char *const same_values[][2] = {
