@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "config/diagnostics.h"
+#include "config/option_kind.h"
 #include "net/address.h"
 
 #define ANY "[\\x00-\\xff]"
@@ -182,11 +183,33 @@ static void config_checks_http(const struct config_section *section,
                         section->source->name, conf->http.target);
 }
 
+/* A unix socket has no port at which an agent could be. */
+static void config_checks_agents(const struct config_section *section,
+                                 struct diagnostics *diagnostics)
+{
+    const struct upstream_conf *up = section->conf;
+    char key[sizeof("server.") + OPTION_KIND_NAME_BYTES];
+
+    for (unsigned i = 0; i < up->n_servers; i++) {
+        const struct upstream_server_conf *server = &up->servers[i];
+
+        if (!upstream_has_agent(up, server) || server->agent_address || server->n_addresses == 0 ||
+            !address_is_unix(&server->addresses[0]))
+            continue;
+        snprintf(key, sizeof(key), "server.%s", server->id);
+        diagnostics_add(diagnostics, config_section_entry(section, key)->line,
+                        "[%s] %s: a unix socket has no port for an agent (set agent_check=IP:PORT "
+                        "or off)",
+                        section->source->name, key);
+    }
+}
+
 int config_checks_all(const struct config_section *section, struct diagnostics *diagnostics)
 {
     const struct upstream_conf *up = section->conf;
     const struct ini_entry *entry = config_section_valid_entry(section, "check");
 
+    config_checks_agents(section, diagnostics);
     if (up->checks.kind > UPSTREAM_CHECK_STEPS)
         return config_checks_set_named(section);
     if (up->checks.kind == UPSTREAM_CHECK_HTTP)
