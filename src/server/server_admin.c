@@ -134,6 +134,17 @@ static int server_admin_change_one(struct server_admin *change, struct upstream 
     return membership_admin_set_one(&up->membership, line, one->name, &admin);
 }
 
+/* Who enables a server knows better than its agent, until the agent says something again. */
+static void server_admin_overrule_agents(const struct upstream *up, const struct server_line *line,
+                                         const struct upstream_server *one)
+{
+    const struct server_set *set = membership_now(&up->membership);
+
+    for (unsigned i = 0; i < set->n; i++)
+        if (set->servers[i]->line == line && (!one || set->servers[i] == one))
+            (void)endpoint_clear_flag(&set->servers[i]->endpoint, ENDPOINT_SAID_DOWN);
+}
+
 static int server_admin_change_line(struct server_admin *change)
 {
     struct upstream *up;
@@ -145,6 +156,8 @@ static int server_admin_change_line(struct server_admin *change)
         return rc;
     rc = one ? server_admin_change_one(change, up, line, one)
              : server_admin_change_all(change, up, line);
+    if (rc == 0 && change->kind == SERVER_ADMIN_STATE && change->state == SERVER_LINE_READY)
+        server_admin_overrule_agents(up, line, one);
     if (rc == 0)
         server_admin_tell(change, up, line, one);
     return rc;

@@ -3,7 +3,7 @@
 import json
 import re
 
-from support.admin import get
+from support.admin import get, post
 from support.case import check, check_equal, test
 from support.health import Talker
 from test_checks import INTERVAL_S, checked
@@ -112,6 +112,21 @@ def with_checks(t):
             t.eventually(lambda: "refused" in one(admin)["agent"], "it is gone", within=10)
             check_equal(one(admin)["state"], "down", "the state without an agent")
             check_equal(one(admin, "b")["agent"], None, "the server without an agent")
+
+
+@test()
+def overruled(t):
+    """an administrator enables a server whose agent said down and is gone"""
+    front, admin = t.address(), t.path("admin.sock")
+    with moody(t, "ab") as (a, b), Talker("agent", t.address(), (b"up\n", "ends")) as agent:
+        with t.daemon(text(front, admin, lines(a, b, agent), agent_send="x")):
+            says(t, agent, admin, "down\n", state="down")
+            agent.becomes((b"", "resets"))
+            t.eventually(lambda: "down" not in one(admin)["agent"], "it is gone", within=10)
+            check_equal(post(admin, "/v1/server", {"server": "back/a", "state": "enable"}).status, 200, "status")
+            check_equal(one(admin)["state"], "up", "the state")
+            t.eventually(lambda: who(front) == "a", "a gets clients")
+            says(t, agent, admin, "down\n", state="down")
 
 
 @test()
