@@ -84,18 +84,39 @@ static bool checks_agent_use(struct upstream *up, struct upstream_server *server
 }
 
 /* True if ${server} went down or came up by its agent. */
-static bool checks_agent_turn(struct checks_group *g, struct upstream_server *server,
-                              enum agent_health health)
+static bool checks_agent_turn(struct upstream_server *server, enum agent_health health)
 {
-    if (health == AGENT_SAYS_DOWN && endpoint_set_flag(&server->endpoint, ENDPOINT_SAID_DOWN)) {
-        checks_changed(g, &server->endpoint, false);
-        return true;
+    if (health == AGENT_SAYS_DOWN)
+        return endpoint_set_flag(&server->endpoint, ENDPOINT_SAID_DOWN);
+    return health == AGENT_SAYS_UP && endpoint_clear_flag(&server->endpoint, ENDPOINT_SAID_DOWN);
+}
+
+static const char *checks_agent_word(const struct upstream_server *server,
+                                     const struct agent_answer *a, bool has_turned)
+{
+    if (has_turned && a->health == AGENT_SAYS_DOWN)
+        return "down";
+    if (has_turned)
+        return endpoint_load(&server->endpoint) & ENDPOINT_DOWN ? "down by its checks alone" : "up";
+    switch (a->use) {
+    case AGENT_SAYS_READY: return "enabled";
+    case AGENT_SAYS_DRAIN: return "draining";
+    case AGENT_SAYS_MAINT: return "disabled";
+    case AGENT_SAYS_NO_USE: break;
     }
-    if (health == AGENT_SAYS_UP && endpoint_clear_flag(&server->endpoint, ENDPOINT_SAID_DOWN)) {
-        checks_changed(g, &server->endpoint, true);
-        return true;
-    }
-    return false;
+    return a->has_percent ? "another weight" : "another max_connections";
+}
+
+static void checks_agent_log(const struct upstream *up, const struct upstream_server *server,
+                             const struct agent_answer *a, bool has_turned, const char *line)
+{
+    bool is_out =
+        a->health == AGENT_SAYS_DOWN || a->use == AGENT_SAYS_DRAIN || a->use == AGENT_SAYS_MAINT;
+    unsigned n_used, n_up = membership_count_up(&up->membership, &n_used);
+
+    log_write(is_out ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE,
+              "upstream %s: server %s: %s: its agent says '%s'; servers up: %u of %u", up->name,
+              server->name, checks_agent_word(server, a, has_turned), line, n_up, n_used);
 }
 
 static void checks_agent_take(struct checks_group *g, struct upstream_server *server,
@@ -105,7 +126,7 @@ static void checks_agent_take(struct checks_group *g, struct upstream_server *se
     struct agent_answer answer;
     char text[ENDPOINT_WHY_BYTES];
     const char *bad = agent_parse(&answer, line);
-    bool is_changed;
+    bool is_changed, has_turned;
 
     if (bad) {
         snprintf(text, sizeof(text), "%s: '%s'", bad, line);
@@ -117,10 +138,11 @@ static void checks_agent_take(struct checks_group *g, struct upstream_server *se
         log_notice("upstream %s: server %s: its agent answers again", up->name, server->name);
     server->agent_is_bad = false;
     is_changed = checks_agent_use(up, server, &answer);
-    is_changed |= checks_agent_turn(g, server, answer.health);
-    if (is_changed)
-        log_write(answer.health == AGENT_SAYS_DOWN ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE,
-                  "upstream %s: server %s: its agent says '%s'", up->name, server->name, line);
+    has_turned = checks_agent_turn(server, answer.health);
+    if (is_changed || has_turned)
+        checks_agent_log(up, server, &answer, has_turned, line);
+    if (has_turned)
+        checks_changed(g, &server->endpoint, answer.health == AGENT_SAYS_UP);
 }
 
 void checks_agent_answered(void *cookie, struct endpoint *e, const struct check *c)

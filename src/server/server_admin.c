@@ -54,17 +54,8 @@ static const char *server_admin_word(const struct server_admin *change)
 /* Log ${change} as health checks do; a warning if because of it no server of ${up} gets clients. */
 static void server_admin_log(struct server_admin *change, const struct upstream *up)
 {
-    const struct server_set *set = membership_now(&up->membership);
-    unsigned n_up = 0, n_used = 0;
+    unsigned n_used, n_up = membership_count_up(&up->membership, &n_used);
 
-    for (unsigned i = 0; i < set->n; i++) {
-        const struct endpoint *e = &set->servers[i]->endpoint;
-        bool is_used = endpoint_is_used(e);
-
-        n_used += is_used;
-        n_up += is_used &&
-                (endpoint_load(e) & (ENDPOINT_ABSENT | ENDPOINT_DOWN | ENDPOINT_SAID_DOWN)) == 0;
-    }
     change->is_last =
         n_up == 0 && (change->weight_now == 0 || change->state_now == SERVER_LINE_DRAIN ||
                       change->state_now == SERVER_LINE_DISABLED);

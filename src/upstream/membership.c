@@ -329,3 +329,20 @@ void membership_close(struct membership *r)
     free(r->lines);
     lock_close(&r->lock);
 }
+
+unsigned membership_count_up(const struct membership *m, unsigned *n_used)
+{
+    const struct server_set *set = membership_now(m);
+    unsigned n_up = 0;
+
+    *n_used = 0;
+    for (unsigned i = 0; i < set->n; i++) {
+        const struct endpoint *e = &set->servers[i]->endpoint;
+
+        if (!endpoint_is_used(e))
+            continue;
+        ++*n_used;
+        n_up += (endpoint_load(e) & (ENDPOINT_ABSENT | ENDPOINT_DOWN | ENDPOINT_SAID_DOWN)) == 0;
+    }
+    return n_up;
+}

@@ -140,4 +140,12 @@ int membership_update(struct membership *r, const struct server_line *line,
  */
 bool membership_sweep(struct membership *r);
 
+/*
+ * membership_count_up(m, n_used):
+ * Return how many of the *${n_used} servers that may get sessions are up.
+ *
+ * Thread: control loop, or main before start
+ */
+unsigned membership_count_up(const struct membership *m, unsigned *n_used);
+
 #endif
