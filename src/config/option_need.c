@@ -149,6 +149,11 @@ static bool option_need_has_agent(const struct config_section *section)
     return has;
 }
 
+static bool option_need_has_checks_or_agent(const struct config_section *section)
+{
+    return option_need_has_checks(section) || option_need_has_agent(section);
+}
+
 static bool option_need_checks_http(const struct config_section *section)
 {
     return option_need_upstream_conf(section)->checks.kind == UPSTREAM_CHECK_HTTP;
@@ -283,6 +288,8 @@ NEED(checks, option_need_has_checks, "check",
 NEED(check_tls, option_need_checks_with_tls, "check_tls",
      "has no effect without TLS in checks (set check_tls)", &option_need_checks);
 NEED(agent, option_need_has_agent, NULL, "has no effect without agents (set agent_check)", NULL);
+NEED(checks_or_agent, option_need_has_checks_or_agent, "check",
+     "has no effect without health checks or agents (set check = tcp or agent_check)", NULL);
 NEED(http_checks, option_need_checks_http, "check",
      "has no effect without HTTP checks (set check = http)", &option_need_checks);
 NEED(send_checks, option_need_checks_send, "check",

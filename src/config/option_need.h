@@ -40,6 +40,7 @@ extern const struct option_need option_need_hash;
 extern const struct option_need option_need_ejection;
 extern const struct option_need option_need_checks;
 extern const struct option_need option_need_agent;
+extern const struct option_need option_need_checks_or_agent;
 extern const struct option_need option_need_check_tls;
 extern const struct option_need option_need_http_checks;
 extern const struct option_need option_need_send_checks;

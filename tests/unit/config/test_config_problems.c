@@ -348,7 +348,7 @@ static const struct {
     {PROXY "[upstream u]\nserver.a = @x\ncheck_send = PING\n",
      "t.ini:7: [upstream u] check_send: has no effect without health checks (set check = tcp)"},
     {PROXY "[upstream u]\nserver.a = @x\non_down = close\n",
-     "t.ini:7: [upstream u] on_down: has no effect without health checks (set check = tcp)"},
+     "t.ini:7: [upstream u] on_down: has no effect without health checks or agents (set "},
     {PROXY "[upstream u]\nserver.a = @x\ncheck = off\ninitial_state = checked\n",
      "t.ini:8: [upstream u] initial_state: has no effect without health checks (set check = tcp)"},
     {PROXY "[upstream u]\nserver.a = @x\nrise = 2\n",

@@ -28,6 +28,7 @@
 #define NO_EJECTION    "has no effect without ejection ("
 #define NO_HTTP_CHECKS "has no effect without HTTP checks ("
 #define NO_CHECKS      "has no effect without health checks ("
+#define NO_VERDICTS    "has no effect without health checks or agents ("
 #define BY_LENGTH      "needs frame_by = length"
 #define BY_TEXT_LENGTH "needs frame_by = text_length"
 #define BY_DELIMITER   "needs frame_by = delimiter"
@@ -112,9 +113,9 @@ static const struct {
     {PROXY, "rise", "2", NO_CHECKS},
     {PROXY, "fall", "3", NO_CHECKS},
     {PROXY, "initial_state", "up", NO_CHECKS},
-    {PROXY, "on_down", "keep", NO_CHECKS},
-    {PROXY, "on_up", "keep", NO_CHECKS},
-    {PROXY, "on_down_rate", "10", NO_CHECKS},
+    {PROXY, "on_down", "keep", NO_VERDICTS},
+    {PROXY, "on_up", "keep", NO_VERDICTS},
+    {PROXY, "on_down_rate", "10", NO_VERDICTS},
     {PROXY, "spare_max_age", "1s", "has no effect without spare connections ("},
     {PROXY, "send_proxy_tlvs", "unique-id", "has no effect: no version 2 PROXY header is sent ("},
 };
