@@ -1,12 +1,17 @@
 #include "config/config_resolvers.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "config/config_memory.h"
 #include "config/config_names.h"
+#include "config/diagnostics.h"
 #include "net/name_servers.h"
 #include "upstream/upstream.h"
+
+#define CONFIG_RESOLVERS_LOOKUP_NS (60 * NS_PER_S)
 
 static const struct name_servers_conf *config_resolvers_find(const struct config_memory *m,
                                                              const char *name)
@@ -32,13 +37,29 @@ static int config_resolvers_keep(const struct config_section *section, struct na
     return rc;
 }
 
-static int config_resolvers_create(const struct config_section *section)
+/* Lookups share the threads of [executor] with reloads. */
+static void config_resolvers_check_time(const struct config_section *section,
+                                        struct diagnostics *diagnostics)
+{
+    const struct name_servers_conf *conf = section->conf;
+    int64_t lookup_ns = conf->n_addresses * conf->tries * conf->timeout_ns;
+
+    if (lookup_ns > CONFIG_RESOLVERS_LOOKUP_NS)
+        diagnostics_add(diagnostics, section->source->line,
+                        "[%s] a lookup could take %" PRId64 " s: servers x tries x timeout is at "
+                        "most 60 s",
+                        section->source->name, lookup_ns / NS_PER_S);
+}
+
+static int config_resolvers_create(const struct config_section *section,
+                                   struct diagnostics *diagnostics)
 {
     struct name_servers_conf *conf = section->conf;
     int rc;
 
     if (conf->n_addresses == 0)
         return 0; /* refused, or missing */
+    config_resolvers_check_time(section, diagnostics);
     rc = name_servers_create(&conf->servers, conf);
     return rc == 0 ? config_resolvers_keep(section, conf->servers) : rc;
 }
@@ -68,7 +89,7 @@ int config_resolvers_all(const struct config_memory *m, struct diagnostics *diag
 
     for (unsigned i = 0; rc == 0 && i < m->n_sections; i++)
         if (m->sections[i].kind == OPTION_RESOLVER)
-            rc = config_resolvers_create(&m->sections[i]);
+            rc = config_resolvers_create(&m->sections[i], diagnostics);
     for (unsigned i = 0; rc == 0 && i < m->n_sections; i++)
         if (m->sections[i].kind == OPTION_UPSTREAM)
             rc = config_resolvers_give(m, &m->sections[i], diagnostics);

@@ -379,10 +379,9 @@ static const struct {
     {PROXY
      "[resolver r]\nservers = ::1,::2,::3,::4,::5,::6,::7,::8,::9\n[upstream u]\nserver.a = @x\n",
      "t.ini:6: [resolver r] servers: too many name servers, at most 8 ("},
-    {PROXY "[resolver r]\nservers = ::1\ntries = 0\n[upstream u]\nserver.a = @x\n",
-     "t.ini:7: [resolver r] tries: "},
-    {PROXY "[resolver r]\nservers = ::1\ntimeout = 61s\n[upstream u]\nserver.a = @x\n",
-     "t.ini:7: [resolver r] timeout: "},
+    {PROXY
+     "[resolver r]\nservers = ::1, ::2\ntimeout = 31s\ntries = 1\n[upstream u]\nserver.a = @x\n",
+     "t.ini:5: [resolver r] a lookup could take 62 s: servers x tries x timeout is at most 60 s"},
     {PROXY "[resolver r]\ntries = 1\n[upstream u]\nserver.a = @x\n",
      "t.ini:5: [resolver r] servers: "},
     {PROXY "[upstream u]\nserver.a = @x\nresolver = own\n",
