@@ -14,7 +14,7 @@ static void checks_agent_refuse(const struct upstream *up, struct upstream_serve
 {
     char said[ENDPOINT_SAID_BYTES];
 
-    snprintf(said, sizeof(said), "(%s)", why);
+    snprintf(said, sizeof(said), "(%.*s)", (int)sizeof(said) - (int)sizeof("()"), why);
     endpoint_set_said(&server->endpoint, said);
     if (!server->agent_is_bad)
         log_warning("upstream %s: server %s: its agent gives no answer: %s; what it said before "
