@@ -110,8 +110,11 @@ def watched(t):
         t.eventually(lambda: daemon.log_lines("the changed files cannot be loaded: certificate: "),
                      "a bad one is told")
         put(t, "a.pem", new[0])
-        t.eventually(lambda: len(daemon.log_lines("the changed files cannot be loaded")) == 1 and not
-                     daemon.log_lines("tls t: .*CN"), "told once")
+        newer = certificate(t, "a.example")
+        put(t, "a.pem", newer[0])
+        put(t, "a.pem.key", newer[1])
+        t.eventually(lambda: len(daemon.log_lines(REPLACED)) == 3, "files that fit together are used")
+        check_equal(len(daemon.log_lines("the changed files cannot be loaded")), 1, "times that the bad one was told")
 
 
 @test(needs=["openssl"])
