@@ -4,7 +4,6 @@ import contextlib
 import mmap
 import selectors
 import socket
-import struct
 import time
 
 from support import net, program
@@ -90,11 +89,10 @@ class Counted:
     one too many. With greets it first sends the address that it was reached at, and a newline.
     """
 
-    _COUNTS = struct.Struct("QQQ")
-
     def __init__(self, address, greets=False):
         self.address, self.greets = address, greets
-        self._shared = mmap.mmap(-1, self._COUNTS.size)
+        # now, most, total; each is written at once, so that a reader never sees half of it.
+        self._counts = memoryview(mmap.mmap(-1, 24)).cast("Q")
         self._open = contextlib.ExitStack()
 
     def __enter__(self):
@@ -107,24 +105,21 @@ class Counted:
 
     @property
     def now(self):
-        return self._counts()[0]
+        return self._counts[0]
 
     @property
     def most(self):
         """The most at a time."""
-        return self._counts()[1]
+        return self._counts[1]
 
     @property
     def total(self):
-        return self._counts()[2]
-
-    def _counts(self):
-        return self._COUNTS.unpack_from(self._shared)
+        return self._counts[2]
 
     def _count(self, change):
-        now, most, total = self._counts()
-        now += change
-        self._COUNTS.pack_into(self._shared, 0, now, max(now, most), total + max(change, 0))
+        self._counts[0] += change
+        self._counts[1] = max(self._counts[0], self._counts[1])
+        self._counts[2] += max(change, 0)
 
     def _serve_forever(self, listener):
         listener.settimeout(0)
