@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "balance/balancer.h"
-#include "base/text.h"
 #include "upstream/upstream_internal.h"
 
 /* Names in a log line; the others are counted. */
@@ -60,13 +59,17 @@ static bool upstream_in_use_names(const struct server_set *set, char *text)
 static void upstream_in_use_tell(struct upstream *up, const struct server_set *set, bool continues)
 {
     struct upstream_in_use *u = &up->in_use;
-    uint64_t n_moves = atomic_load_explicit(&up->group.n_moves, memory_order_relaxed);
     char names[UPSTREAM_IN_USE_BYTES], before[UPSTREAM_IN_USE_BYTES];
-    bool has_moved, are_backups = upstream_in_use_names(set, names);
+    bool has_moved, are_backups;
+    uint64_t n_moves;
 
-    if (names[0] == '\0')
-        return; /* none is fit: the last ones may return */
     lock_take(&u->lock);
+    n_moves = atomic_load_explicit(&up->group.n_moves, memory_order_relaxed);
+    are_backups = upstream_in_use_names(set, names);
+    if (names[0] == '\0') { /* none is fit: the last ones may return */
+        lock_release(&u->lock);
+        return;
+    }
     has_moved = !continues && u->n_moves != n_moves;
     if (has_moved)
         atomic_fetch_add_explicit(&u->changes, n_moves - u->n_moves, memory_order_relaxed);
