@@ -17,13 +17,14 @@ static void checks_agent_refuse(const struct upstream *up, struct upstream_serve
     snprintf(said, sizeof(said), "(%.*s)", (int)sizeof(said) - (int)sizeof("()"), why);
     endpoint_set_said(&server->endpoint, said);
     if (!server->agent_is_bad)
-        log_warning("upstream %s: server %s: its agent gives no answer: %s; what it said before "
-                    "stays in force",
-                    up->name, server->name, why);
+        log_warning(
+            "upstream %s: server %s: its agent has no valid answer: %s; what it said before "
+            "stays in force",
+            up->name, server->name, why);
     server->agent_is_bad = true;
 }
 
-static bool checks_agent_is_one(const struct server_line *line)
+static bool checks_agent_is_whole_line(const struct server_line *line)
 {
     return line->conf.names == UPSTREAM_LITERAL || line->conf.names == UPSTREAM_NAME_ONE;
 }
@@ -34,21 +35,17 @@ static struct server_line_admin checks_agent_edit(const struct agent_answer *a,
                                                   const struct server_line_admin *before)
 {
     struct server_line_admin admin = *before;
-    bool records = line->conf.names == UPSTREAM_SERVICE;
+    bool one = !checks_agent_is_whole_line(line), records = line->conf.names == UPSTREAM_SERVICE;
 
     switch (a->use) {
     case AGENT_SAYS_NO_USE: break;
-    case AGENT_SAYS_READY:
-        admin.state = line->conf.disabled || line->admin.state > SERVER_LINE_READY
-                          ? SERVER_LINE_READY
-                          : SERVER_LINE_AS_CONFIGURED;
-        break;
+    case AGENT_SAYS_READY: admin.state = server_line_ready(line, one); break;
     case AGENT_SAYS_DRAIN: admin.state = SERVER_LINE_DRAIN; break;
     case AGENT_SAYS_MAINT: admin.state = SERVER_LINE_DISABLED; break;
     }
     if (a->has_percent && !records) {
         admin.weight = agent_weight(line->conf.weight, a->percent);
-        admin.has_weight = admin.weight != line->conf.weight;
+        admin.has_weight = (int)admin.weight != server_line_plain_weight(line, one);
     }
     if (a->has_max_connections) {
         admin.max_connections = a->max_connections;
@@ -65,7 +62,7 @@ static bool checks_agent_is_same(const struct server_line_admin *a,
            (!a->has_max || a->max_connections == b->max_connections);
 }
 
-/* True if the settings of ${server} changed. While a reload is under way the next answer counts. */
+/* True if the settings of ${server} changed; during a reload false: the next answer tries again. */
 static bool checks_agent_use(struct upstream *up, struct upstream_server *server,
                              const struct agent_answer *answer)
 {
@@ -74,12 +71,13 @@ static bool checks_agent_use(struct upstream *up, struct upstream_server *server
     struct server_line_admin before, admin;
     int rc;
 
-    before = checks_agent_is_one(line) ? line->admin : server_line_own_get(line, server->name);
+    before =
+        checks_agent_is_whole_line(line) ? line->admin : server_line_own_get(line, server->name);
     admin = checks_agent_edit(answer, line, &before);
     if (checks_agent_is_same(&before, &admin))
         return false;
-    rc = checks_agent_is_one(line) ? membership_admin_set(m, line, &admin, 0)
-                                   : membership_admin_set_one(m, line, server->name, &admin);
+    rc = checks_agent_is_whole_line(line) ? membership_admin_set(m, line, &admin, 0)
+                                          : membership_admin_set_one(m, line, server->name, &admin);
     return rc == 0;
 }
 

@@ -97,43 +97,40 @@ static void server_admin_edit(const struct server_admin *change, struct server_l
 static int server_admin_change_all(struct server_admin *change, struct upstream *up,
                                    struct server_line *line)
 {
-    bool is_by_records = line->conf.names == UPSTREAM_SERVICE;
     struct server_line_admin admin = line->admin;
 
-    server_admin_edit(change, &admin,
-                      line->conf.disabled ? SERVER_LINE_READY : SERVER_LINE_AS_CONFIGURED,
-                      is_by_records ? -1 : (int)line->conf.weight);
+    server_admin_edit(change, &admin, server_line_ready(line, false),
+                      server_line_plain_weight(line, false));
     return membership_admin_set(&up->membership, line, &admin,
                                 change->kind == SERVER_ADMIN_STATE ? SERVER_LINE_OWN_STATES
                                                                    : SERVER_LINE_OWN_WEIGHTS);
 }
 
-/* A server of its own inherits the settings of its line. */
 static int server_admin_change_one(struct server_admin *change, struct upstream *up,
                                    struct server_line *line, const struct upstream_server *one)
 {
     struct server_line_admin admin = server_line_own_get(line, one->name);
-    bool is_ready =
-        line->admin.state == SERVER_LINE_AS_CONFIGURED || line->admin.state == SERVER_LINE_READY;
-    bool is_by_records = line->conf.names == UPSTREAM_SERVICE;
-    int weight = line->admin.has_weight ? (int)line->admin.weight
-                 : is_by_records        ? -1
-                                        : (int)line->conf.weight;
 
-    server_admin_edit(change, &admin, is_ready ? SERVER_LINE_AS_CONFIGURED : SERVER_LINE_READY,
-                      weight);
+    server_admin_edit(change, &admin, server_line_ready(line, true),
+                      server_line_plain_weight(line, true));
     return membership_admin_set_one(&up->membership, line, one->name, &admin);
 }
 
 /* Who enables a server knows better than its agent, until the agent says something again. */
-static void server_admin_overrule_agents(const struct upstream *up, const struct server_line *line,
+static void server_admin_overrule_agents(struct upstream *up, const struct server_line *line,
                                          const struct upstream_server *one)
 {
     const struct server_set *set = membership_now(&up->membership);
+    const struct membership_watch *w = &up->membership.watch;
 
-    for (unsigned i = 0; i < set->n; i++)
-        if (set->servers[i]->line == line && (!one || set->servers[i] == one))
-            (void)endpoint_clear_flag(&set->servers[i]->endpoint, ENDPOINT_SAID_DOWN);
+    for (unsigned i = 0; i < set->n; i++) {
+        struct upstream_server *server = set->servers[i];
+
+        if (server->line == line && (!one || server == one) &&
+            endpoint_clear_flag(&server->endpoint, ENDPOINT_SAID_DOWN) && w->changed)
+            w->changed(w->cookie, server);
+    }
+    upstream_serve(up);
 }
 
 static int server_admin_change_line(struct server_admin *change)

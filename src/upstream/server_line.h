@@ -115,6 +115,16 @@ struct server_line_own *server_line_own_without(const struct server_line_own *ow
                                                 unsigned forget) NODISCARD;
 
 /*
+ * server_line_ready(line, one) / server_line_plain_weight(line, one):
+ * Return the state of ${line} when it is enabled / its weight without a setting; -1: that of its
+ * SRV records. With ${one}, that of a single server, which inherits the settings of its line.
+ *
+ * Thread: control loop, or main before start
+ */
+enum server_line_state server_line_ready(const struct server_line *line, bool one);
+int server_line_plain_weight(const struct server_line *line, bool one);
+
+/*
  * server_line_own_get(line, name):
  * Return the settings of the single server ${name}; SERVER_LINE_AS_CONFIGURED: as the line.
  *

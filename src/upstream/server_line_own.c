@@ -5,6 +5,20 @@
 
 static const struct server_line_admin nothing = {.state = SERVER_LINE_AS_CONFIGURED};
 
+enum server_line_state server_line_ready(const struct server_line *line, bool one)
+{
+    bool is_ready = one ? line->admin.state <= SERVER_LINE_READY : !line->conf.disabled;
+
+    return is_ready ? SERVER_LINE_AS_CONFIGURED : SERVER_LINE_READY;
+}
+
+int server_line_plain_weight(const struct server_line *line, bool one)
+{
+    if (one && line->admin.has_weight)
+        return (int)line->admin.weight;
+    return line->conf.names == UPSTREAM_SERVICE ? -1 : (int)line->conf.weight;
+}
+
 static bool server_line_own_add(struct server_line_own *own, const char *name,
                                 const struct server_line_admin *admin)
 {

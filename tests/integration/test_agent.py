@@ -1,11 +1,14 @@
 """agent_check: an agent of each server says how it is, in the words of HAProxy."""
 
+import contextlib
 import json
 import re
 
+from support import net
 from support.admin import get, post
 from support.case import check, check_equal, test
 from support.health import Talker
+from support.server import Counted
 from test_checks import INTERVAL_S, checked
 from test_ejection import moody
 from test_upgrade import Chain
@@ -17,8 +20,11 @@ AGENT = {"agent_interval": f"{INTERVAL_S * 1000:.0f}ms"}
 
 def one(admin, name="a"):
     """A server in the JSON of /v1/upstreams."""
-    upstreams = json.loads(get(admin, "/v1/upstreams").body)["upstreams"]
-    return next(s for s in upstreams[0]["servers"] if s["name"] == name)
+    return next(s for s in one_upstream(admin)["servers"] if s["name"] == name)
+
+
+def one_upstream(admin):
+    return json.loads(get(admin, "/v1/upstreams").body)["upstreams"][0]
 
 
 def text(front, admin, servers, **options):
@@ -83,7 +89,7 @@ def bad_answers(t, what):
             t.eventually(lambda: why in one(admin)["agent"], f"the figures say {why}")
             begun = len(agent.accepted)
             t.eventually(lambda: len(agent.accepted) > begun + 3, "it is asked again")
-            check(1 <= len(daemon.log_lines("its agent gives no answer: ")) <= 2, "log lines")  # one for becomes()
+            check(1 <= len(daemon.log_lines("its agent has no valid answer: ")) <= 2, "log lines")  # one for becomes()
             check_equal([one(admin)[key] for key in ("state", "weight")], ["up", 50], "the server")
             says(t, agent, admin, "up\n", agent="up")
             check(daemon.log_lines("its agent answers again"), "a log line of its return")
@@ -128,6 +134,28 @@ def overruled(t):
             check_equal(one(admin)["state"], "up", "the state")
             t.eventually(lambda: who(front) == "a", "a gets clients")
             says(t, agent, admin, "down\n", state="down")
+
+
+@test(each={"how": ["an administrator enables it", "a reload takes its agent away"]})
+def served_at_once(t, how):
+    """a client that waits for a full server gets one whose agent had said down when {how}"""
+    front, admin = t.address(), t.path("admin.sock")
+    with Counted(t.address()) as a, Counted(t.address()) as b, Talker("agent", t.address(), (b"up\n", "ends")) as agent:
+        servers = {"a": a.address, "b": f"{b.address} agent_check=off max_connections=1"}
+        options = {"agent_check": agent.address.rpartition(":")[2], "agent_send": "x", "queue_timeout": "1m"}
+        with t.daemon(text(front, admin, servers, **options)) as daemon, contextlib.ExitStack() as stack:
+            says(t, agent, admin, "down\n", state="down")
+            agent.becomes((b"", "resets"))
+            t.eventually(lambda: "down" not in one(admin)["agent"], "the agent is gone", within=10)
+            net.exchange(stack.enter_context(net.connect(front)), b"x")
+            client = stack.enter_context(net.connect(front))
+            t.eventually(lambda: one_upstream(admin)["waiting"] == 1, "the second client waits")
+            if "reload" in how:
+                daemon.reload(ADMIN.format(admin) + "[worker]\nthreads = 1\n" + config(front, servers, "queue_timeout = 1m"))
+            else:
+                check_equal(post(admin, "/v1/server", {"server": "back/a", "state": "enable"}).status, 200, "status")
+            net.exchange(client, b"x")
+            check_equal((a.total, b.total), (1, 1), "connections of a and b")
 
 
 @test()
