@@ -199,7 +199,8 @@ static int checks_create_group(struct checks_group **out, struct checks *c, stru
     g->upstream = up;
     rc = checker_group_create(&g->group, c->checker, &conf);
     if (rc == 0) {
-        conf.answered = checks_agent_answered;
+        conf = (struct checker_group_conf){
+            .name = up->name, .answered = checks_agent_answered, .cookie = g};
         rc = checker_group_create(&g->agents, c->checker, &conf);
     }
     if (rc < 0) {

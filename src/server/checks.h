@@ -29,7 +29,8 @@ struct checks_conf {
 /*
  * checks_at_a_time(list, n, max):
  * Estimate how many checks of ${n} upstreams run at a time, from 1 to ${max}; 0: no server is
- * checked. A disabled server with an address counts: it may be enabled at run time.
+ * checked, and none has an agent. A disabled server with an address counts: it may be enabled at
+ * run time.
  */
 unsigned checks_at_a_time(const struct upstream_next *list, unsigned n, unsigned max);
 
