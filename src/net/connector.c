@@ -135,11 +135,13 @@ static void connector_finish(struct connector *c, int fd, int error)
     loop_cancel(c->net->loop, &c->timer);
     for (unsigned i = 0; i < CONNECTOR_ATTEMPTS; i++) {
         struct connector_attempt *at = &c->attempts[i];
-        bool won = at->address == &c->addresses[c->connected];
 
-        connector_tell(c, at, error < 0 || won ? error : -ECANCELED);
+        if (error < 0 || at->address != &c->addresses[c->connected])
+            connector_tell(c, at, error < 0 ? error : -ECANCELED);
         connector_close(c, at);
     }
+    if (error == 0 && c->tried)
+        c->tried(c, &c->addresses[c->connected], 0);
     connector_rest(c);
     c->done(c, fd, error);
 }

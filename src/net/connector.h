@@ -33,7 +33,10 @@ struct connector;
  */
 typedef void connector_done(struct connector *c, int fd, int error);
 
-/* Called once for each address that was tried, with its outcome; -ECANCELED: given up. */
+/*
+ * Called once for each address that was tried, with its outcome; -ECANCELED: given up. The one that
+ * is connected comes last.
+ */
 typedef void connector_tried(struct connector *c, const struct address *a, int error);
 
 struct connector_conf {
