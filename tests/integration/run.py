@@ -79,7 +79,7 @@ def _attempt(case, context):
         return SKIPPED
     except BaseException as error:  # whatever it is, the run goes on with the next test
         where = traceback.extract_tb(error.__traceback__)
-        ours = [frame for frame in where if Path(frame.filename).parent == HERE
+        ours = [frame for frame in where if HERE in Path(frame.filename).parents
                 and frame.filename != __file__]
         for frame in ours:
             print(f"{Path(frame.filename).name}:{frame.lineno}: {frame.line}")

@@ -1,6 +1,7 @@
 """failback: whom clients are sent to when a server that has failed returns."""
 
 import contextlib
+import csv
 
 from support import net, program
 from support.admin import get, post, section
@@ -270,6 +271,14 @@ def slow_first_check(t):
             check_equal([line for line in moves(daemon) if not line.startswith("a; before: b")], [], "moves")
 
 
+def haproxy_says(asked, name):
+    """The state of that server for HAProxy."""
+    with net.connect(asked) as client:
+        client.sendall(b"show stat\n")
+        head, *rows = net.read_to_end(client).decode().removeprefix("# ").splitlines()
+    return next(row["status"] for row in csv.DictReader(rows, head.split(",")) if row["svname"] == name)
+
+
 @test(needs=["haproxy"], timeout=60, plain_only=True)
 def beside_haproxy(t):
     """HAProxy's `stick on dst` sends the clients to the same servers, whichever fails and returns in whatever order"""
@@ -277,7 +286,10 @@ def beside_haproxy(t):
     with moody(t, "abc") as servers:
         lines = "".join(f"    server {name} {server.address} check inter 50ms rise 2 fall 3 on-marked-down shutdown-sessions\n"
                         for name, server in servers.items())
+        asked = t.path("haproxy.sock")
         path = t.write("haproxy.cfg", f"""
+global
+    stats socket {asked}
 defaults
     mode tcp
     balance first
@@ -300,6 +312,8 @@ listen l
                     word = "down" if step[0] == "-" else "up"
                     t.eventually(lambda: len(daemon.log_lines(f"server {server.name}: {word}: ")) ==
                                  steps[:i + 1].count(step), f"server {server.name} is {word}")
+                    t.eventually(lambda: haproxy_says(asked, server.name) == word.upper(),
+                                 f"server {server.name} is {word} for HAProxy")
                 t.eventually(lambda: served_by(f"127.0.0.1:{port}", 3) == served_by(front, 3), f"the same after {step}")
                 seen += served_by(front, 3)
             check_equal(seen, "abbaabbbb", "servers")
