@@ -58,7 +58,7 @@ struct checker_target {
     bool is_used; /* counted in the group's n_used */
     bool is_up;   /* counted in n_up */
     bool has_no_address;
-    bool is_undecided; /* counted in n_undecided of checker and group */
+    bool is_undecided; /* counted in n_undecided of the group */
 };
 
 struct checker_group {

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "config/config.h"
 #include "config/config_memory.h"
+#include "config/config_names.h"
 #include "config/diagnostics.h"
 #include "config/option_access_log.h"
 #include "listen/listener.h"
@@ -25,22 +26,16 @@ static void config_access_log_refuse(const struct config *config,
                                      bool is_only, struct diagnostics *diagnostics)
 {
     struct ini_entry *entry = ini_find(section->source, "access_log");
-    struct diagnostics_suggestion near;
+    const struct config_name missing = {.section = section,
+                                        .entry = entry,
+                                        .kind = OPTION_ACCESS_LOG,
+                                        .text = name,
+                                        .words = is_only ? option_access_log_targets : NULL,
+                                        .allowed =
+                                            option_find(OPTION_LISTEN, "access_log")->allowed};
 
     entry->refused = true;
-    diagnostics_suggest(&near, name);
-    for (unsigned i = 0; i < config->server.n_access_logs; i++)
-        diagnostics_offer(&near, config->server.access_logs[i].name);
-    for (const struct option_word *w = option_access_log_targets; is_only && w->word; w++)
-        diagnostics_offer(&near, w->word);
-    if (near.best)
-        diagnostics_add(diagnostics, entry->line,
-                        "[%s] access_log: there is no [access_log %s] (did you mean '%s'?)",
-                        section->source->name, name, near.best);
-    else
-        diagnostics_add(diagnostics, entry->line,
-                        "[%s] access_log: there is no [access_log %s] (%s)", section->source->name,
-                        name, option_find(OPTION_LISTEN, "access_log")->allowed);
+    config_names_refuse(&missing, config->memory, diagnostics);
 }
 
 /* A listener may live longer than the section: see listener_conf.memory. */

@@ -57,8 +57,10 @@ static void config_check_upstream_name(const struct config_check *c,
                                        const struct ini_entry *entry, const char *name)
 {
     if (config_listen_find_upstream(c->config, name) < 0)
-        config_names_refuse(&(struct config_name){section, entry, OPTION_UPSTREAM, name}, c->m,
-                            c->diagnostics);
+        config_names_refuse(
+            &(struct config_name){
+                .section = section, .entry = entry, .kind = OPTION_UPSTREAM, .text = name},
+            c->m, c->diagnostics);
 }
 
 static void config_check_routes(const struct config_check *c, const struct config_section *section)

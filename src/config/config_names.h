@@ -7,12 +7,14 @@
 struct config_memory;
 struct diagnostics;
 
-/* Of a section of another section. */
+/* A section's name, in the value of another section's option. */
 struct config_name {
     const struct config_section *section;
-    const struct ini_entry *entry; /* has the name in its value */
+    const struct ini_entry *entry; /* of the option */
     enum option_section kind;      /* of the section that is named */
     const char *text;
+    const struct option_word *words; /* further values, to suggest; NULL: none */
+    const char *allowed; /* shown if there is no suggestion; NULL: the NAME of a section */
 };
 
 /*

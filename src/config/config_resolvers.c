@@ -73,10 +73,12 @@ static int config_resolvers_give(const struct config_memory *m,
     const struct name_servers_conf *conf = name ? config_resolvers_find(m, name) : NULL;
 
     if (name && !conf && !m->incomplete)
-        config_names_refuse(&(struct config_name){section,
-                                                  config_section_valid_entry(section, "resolver"),
-                                                  OPTION_RESOLVER, name},
-                            m, diagnostics);
+        config_names_refuse(
+            &(struct config_name){.section = section,
+                                  .entry = config_section_valid_entry(section, "resolver"),
+                                  .kind = OPTION_RESOLVER,
+                                  .text = name},
+            m, diagnostics);
     if (!conf || !conf->servers)
         return 0;
     up->resolver.servers = conf->servers;

@@ -102,10 +102,12 @@ static void config_tls_check_use(const struct config *config, const struct confi
 
     if (!tls) {
         if (!config->memory->incomplete)
-            config_names_refuse(&(struct config_name){section,
-                                                      config_section_valid_entry(section, use->key),
-                                                      OPTION_TLS, use->name},
-                                config->memory, diagnostics);
+            config_names_refuse(
+                &(struct config_name){.section = section,
+                                      .entry = config_section_valid_entry(section, use->key),
+                                      .kind = OPTION_TLS,
+                                      .text = use->name},
+                config->memory, diagnostics);
     } else if (section->kind == OPTION_LISTEN) {
         tls->profile.for_clients = true;
     } else {

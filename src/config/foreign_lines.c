@@ -41,7 +41,7 @@ static const struct foreign_line lines[] = {
     {"resolvers", RESOLVER},
     {"nameserver", RESOLVER},
     {"resolver", RESOLVER},
-    {"resolver_timeout", RESOLVER},
+    {"resolver_timeout", "here it is 'timeout' in [resolver NAME]"},
     {"timeout resolve", "here it is 'resolve_interval' in [upstream NAME]"},
     {"timeout retry", "here it is 'timeout' in [resolver NAME]"},
     {"resolve_retries", "here it is 'tries' in [resolver NAME]"},

@@ -20,9 +20,12 @@ static bool option_spare_is_set(const struct config_section *section)
 static bool option_spare_is_possible(const struct config_section *section)
 {
     const struct upstream_conf *conf = option_spare_conf(section);
+    bool possible =
+        !conf->tls.name || conf->send_proxy.version == PROXY_HEADER_NONE || conf->spare.keep == 0;
 
-    return !conf->tls.name || conf->send_proxy.version == PROXY_HEADER_NONE ||
-           conf->spare.keep == 0;
+    for (unsigned i = 0; i < conf->n_servers && !possible; i++)
+        possible = upstream_send_proxy(conf, &conf->servers[i]).version == PROXY_HEADER_NONE;
+    return possible;
 }
 
 static const struct option_need needs_spares = {

@@ -61,7 +61,7 @@ static char *resolver_cache_key(enum upstream_names names, const char *word,
     if (asprintf(&key, "%s%s%s%s", kind, word, servers ? "@" : "", servers ? servers->name : "") <
         0)
         return NULL;
-    for (char *c = key; *c && *c != '@'; c++)
+    for (char *c = key; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     return key;
 }

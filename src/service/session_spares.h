@@ -25,7 +25,7 @@ struct session_spares_conf {
     void (*replace)(struct session *s);
 };
 
-/* A spare connection. Who takes it owns all of it. */
+/* A spare connection. The caller of take() owns all of it. */
 struct session_spare {
     int fd;
     struct endpoint_addresses *addresses; /* see endpoint_release_addresses() */

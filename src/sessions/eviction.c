@@ -58,8 +58,7 @@ static bool eviction_goes_on(const struct eviction *ev)
 {
     if (ev->of_backup)
         return !endpoint_is_in_use(&ev->server->endpoint);
-    return endpoint_load(&ev->server->endpoint) &
-           (ENDPOINT_DOWN | ENDPOINT_SAID_DOWN | ENDPOINT_ABSENT);
+    return endpoint_load(&ev->server->endpoint) & (ENDPOINT_ANY_DOWN | ENDPOINT_ABSENT);
 }
 
 static void eviction_end_part(void *cookie, unsigned i)

@@ -45,7 +45,7 @@ int worker_create(struct worker **out, struct loop *loop, const struct worker_en
  * Return the netloop of ${w} / set the spare connections of ${w}.
  *
  * Thread: control loop, or main before start
- * Owns:   ${pool} must live until replaced; NULL: no pool
+ * Owns:   ${spares} must live until replaced; NULL: none
  */
 struct netloop *worker_net(const struct worker *w);
 void worker_use_spares(struct worker *w, struct session_spares *spares);

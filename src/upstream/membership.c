@@ -342,7 +342,7 @@ unsigned membership_count_up(const struct membership *m, unsigned *n_used)
         if (!endpoint_is_used(e))
             continue;
         ++*n_used;
-        n_up += (endpoint_load(e) & (ENDPOINT_ABSENT | ENDPOINT_DOWN | ENDPOINT_SAID_DOWN)) == 0;
+        n_up += (endpoint_load(e) & (ENDPOINT_ABSENT | ENDPOINT_ANY_DOWN)) == 0;
     }
     return n_up;
 }

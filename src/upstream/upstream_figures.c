@@ -120,7 +120,7 @@ static const char *upstream_figures_state(const struct upstream_server *server, 
         return "disabled";
     if (load & ENDPOINT_ABSENT)
         return "absent";
-    if (load & (ENDPOINT_DOWN | ENDPOINT_SAID_DOWN))
+    if (load & ENDPOINT_ANY_DOWN)
         return "down";
     if (load & ENDPOINT_EJECTED)
         return "ejected";
