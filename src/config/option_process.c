@@ -182,8 +182,11 @@ static const struct option worker_rows[] = {
 
 static const struct option executor_rows[] = {
     {"threads", &option_kind_number, 0, OPTION_UPGRADE, "4",
-     "1 to 64", "number of threads for slow work, such as host name lookups",
+     "1 to 64", "number of threads for slow work, such as reading the configuration",
      EXECUTOR(threads), 1, 64, NULL, NULL},
+    {"lookup_threads", &option_kind_number, 0, OPTION_UPGRADE, "32",
+     "1 to 64", "number of threads for host name lookups, one each",
+     EXECUTOR(lookup_threads), 1, 64, NULL, NULL},
     {"max_pending_tasks", &option_kind_number, 0, OPTION_UPGRADE, "16384",
      "16 to 2147483647", "maximum number of tasks waiting for a free thread; more are refused",
      EXECUTOR(max_pending_tasks), 16, INT32_MAX, NULL, NULL},

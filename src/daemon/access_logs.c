@@ -30,10 +30,10 @@
 #define ACCESS_LOGS_JOIN_NS (100 * NS_PER_MS)
 
 /*
- * Pool numbers of the logs' threads. Lower numbers belong to boss, workers, executor and control
- * loop; six digits fit a thread name.
+ * Pool numbers of the logs' threads. Lower numbers belong to boss, workers, executor, control
+ * loop and lookups; six digits fit a thread name.
  */
-#define ACCESS_LOGS_FIRST_POOL 5
+#define ACCESS_LOGS_FIRST_POOL 6
 #define ACCESS_LOGS_LAST_POOL  999999
 
 struct access_logs_entry {

@@ -127,7 +127,7 @@ static int resolver_look_up_new(struct resolver_change *change)
             continue;
         rc = resolver_name_look_up(name, change->next.listeners);
         if (rc < 0) {
-            log_error("executor: cannot start a thread: %s; no name is looked up", strerror(-rc));
+            log_error("lookups: cannot start a thread: %s; no name is looked up", strerror(-rc));
             return rc;
         }
         change->n_waiting++;

@@ -1,7 +1,7 @@
 /*
  * names/resolver: resolve host names and SRV records periodically and update the servers.
  *
- * Lookups block, so they run on the executor; the control loop applies answers. The next lookup
+ * Lookups block, so they run on an executor; the control loop applies answers. The next lookup
  * comes when the TTL expires, within resolve_interval_min and resolve_interval, with jitter. A
  * failure, also of one address family, keeps the last answer; the next lookup comes after
  * resolve_interval or `retry_ns`, whichever is shorter. A name that does not exist any more keeps

@@ -137,7 +137,7 @@ static int server_create_upstreams(struct server *sv)
 
 static int server_create_resolver(struct server *sv)
 {
-    struct resolver_conf conf = {.executor = sv->threads.executor,
+    struct resolver_conf conf = {.executor = sv->threads.lookups,
                                  .control = threads_control(&sv->threads),
                                  .retry_ns = SERVER_LOOKUP_RETRY_NS,
                                  .service_ns = SERVER_LOOKUP_SERVICE_NS,
@@ -350,7 +350,7 @@ static void server_stop_listeners(struct server *sv)
 /* Stop bosses first: then workers get no new sessions. If a group hangs, stop the others too. */
 int server_stop(struct server *sv, unsigned *cut)
 {
-    int boss, workers, control, executor;
+    int boss, workers, control, executors;
 
     if (sv->started)
         server_stop_listeners(sv); /* listen sockets close on their loops */
@@ -358,11 +358,11 @@ int server_stop(struct server *sv, unsigned *cut)
     *cut = server_sessions(sv);
     workers = threads_end_workers(&sv->threads);
     control = threads_end_control(&sv->threads);
-    executor = threads_end_executor(&sv->threads);
+    executors = threads_end_executors(&sv->threads);
     if (boss < 0 || workers < 0 || control < 0)
         return -ETIMEDOUT;
     MUST(server_sessions(sv) == 0);
-    return executor < 0 ? -EBUSY : 0;
+    return executors < 0 ? -EBUSY : 0;
 }
 
 unsigned server_sessions(const struct server *sv)

@@ -51,6 +51,7 @@ struct server_worker_conf {
 
 struct server_executor_conf {
     unsigned threads;
+    unsigned lookup_threads;
     unsigned max_pending_tasks;
 };
 

@@ -190,7 +190,8 @@ static void server_figures_show_certificates(struct server_figures *w, struct fi
 
 static void server_figures_show_common(struct server_figures *w, struct figure_visitor *v)
 {
-    executor_figures(w->server->threads.executor, v);
+    executor_figures(w->server->threads.executor, FIGURE_EXECUTOR, v);
+    executor_figures(w->server->threads.lookups, FIGURE_LOOKUPS, v);
     tls_handshakes_figures(w->server->threads.handshakes, v);
     server_figures_show_certificates(w, v);
     if (w->conf.heap)

@@ -92,7 +92,7 @@ static void server_cancel_upstreams(struct server_change *change)
 static int server_prepare_descriptors(struct server_change *change)
 {
     struct server *sv = server_of_change(change);
-    unsigned n, threads = server_change_conf(change)->executor.threads, names;
+    unsigned n, threads = server_change_conf(change)->executor.lookup_threads, names;
     const struct upstream_next *next = upstreams_next(change->upstreams, &n);
     int rc;
 

@@ -161,12 +161,18 @@ int threads_create(struct threads *t, const struct server_conf *conf)
                                      .pool = 3,
                                      .threads = conf->executor.threads,
                                      .max_pending_tasks = conf->executor.max_pending_tasks};
+    struct executor_conf lookups = {.name = "name",
+                                    .pool = 5,
+                                    .threads = conf->executor.lookup_threads,
+                                    .max_pending_tasks = conf->executor.max_pending_tasks};
     int rc;
 
     *t = (struct threads){.boss = NULL};
     rc = threads_create_loops(t, conf);
     if (rc == 0)
         rc = executor_create(&t->executor, &executor);
+    if (rc == 0)
+        rc = executor_create(&t->lookups, &lookups);
     if (rc == 0)
         rc = threads_create_handshakes(t, conf->handshake);
     if (rc == 0)
@@ -291,30 +297,43 @@ int threads_end_control(struct threads *t)
     return threads_end_group(t->control);
 }
 
-/* Drop queued tasks. A running task, such as a lookup, cannot be interrupted. */
-int threads_end_executor(struct threads *t)
+/* A running task, such as a lookup, cannot be interrupted. */
+static int threads_end_executor(struct executor *e, const char *name, int64_t end_ns)
 {
     struct executor_stats s;
-    int rc;
+    int64_t left_ns = end_ns - clock_now_ns();
+    int rc = executor_join(e, left_ns > 0 ? left_ns : 0);
 
-    executor_stop(t->executor, 0);
-    rc = executor_join(t->executor, THREADS_STOP_NS);
     if (rc < 0) {
-        executor_stats(t->executor, &s);
+        executor_stats(e, &s);
         if (s.running_name)
-            log_warning("executor: did not stop: task %s has been running for %.1f s",
+            log_warning("%s: did not stop: task %s has been running for %.1f s", name,
                         s.running_name, (double)s.running_ns / (double)NS_PER_S);
         else
-            log_warning("executor: did not stop within %g s, although no task is running",
+            log_warning("%s: did not stop within %g s, although no task is running", name,
                         (double)THREADS_STOP_NS / NS_PER_S);
     }
     return rc;
+}
+
+/* Drop queued tasks. */
+int threads_end_executors(struct threads *t)
+{
+    int64_t end_ns = clock_now_ns() + THREADS_STOP_NS;
+    int rc, rc_lookups;
+
+    executor_stop(t->executor, 0);
+    executor_stop(t->lookups, 0);
+    rc = threads_end_executor(t->executor, "executor", end_ns);
+    rc_lookups = threads_end_executor(t->lookups, "lookups", end_ns);
+    return rc < 0 ? rc : rc_lookups;
 }
 
 void threads_destroy(struct threads *t)
 {
     watchdog_destroy(t->watchdog);
     tls_handshakes_free(t->handshakes); /* before the loops, to which handshakes submit tasks */
+    executor_destroy(t->lookups);
     executor_destroy(t->executor);
     loop_group_destroy(t->control);
     loop_group_destroy(t->workers);

@@ -1,5 +1,5 @@
 /*
- * server/threads: boss, worker and control loops, executor and handshake threads: number, CPUs,
+ * server/threads: boss, worker and control loops, executors and handshake threads: number, CPUs,
  * watchdog, shutdown.
  */
 #ifndef SERVER_THREADS_H
@@ -22,13 +22,14 @@ struct threads {
     struct loop_group *control; /* one loop */
     struct loop *other;         /* the loop of threads_add(); NULL: none */
     struct executor *executor;
+    struct executor *lookups; /* of names: one that has no answer delays no other slow work */
     struct tls_handshakes *handshakes;
     struct watchdog *watchdog;
 };
 
 /*
  * threads_create(t, conf):
- * Create all loops, the executor and the pool of handshake threads, or none. Failures are logged.
+ * Create all loops, the executors and the pool of handshake threads, or none. Failures are logged.
  *
  * Thread: main
  * Errors: 0; -ENOMEM; -EMFILE, -ENFILE; -EINVAL (a processor that this process may not use)
@@ -57,7 +58,7 @@ void threads_commit(struct threads *t, const struct threads_change *change);
 void threads_cancel(const struct threads_change *change);
 
 /*
- * threads_end_boss(t) / threads_end_workers(t) / threads_end_control(t) / threads_end_executor(t):
+ * threads_end_boss(t) / threads_end_workers(t) / threads_end_control(t) / threads_end_executors(t):
  * Stop and join these threads. A thread that does not end within seconds is logged.
  *
  * Thread: main
@@ -66,7 +67,7 @@ void threads_cancel(const struct threads_change *change);
 int threads_end_boss(struct threads *t) NODISCARD;
 int threads_end_workers(struct threads *t) NODISCARD;
 int threads_end_control(struct threads *t) NODISCARD;
-int threads_end_executor(struct threads *t) NODISCARD;
+int threads_end_executors(struct threads *t) NODISCARD;
 
 /* threads_control(t): return the control loop. */
 struct loop *threads_control(const struct threads *t);
@@ -92,7 +93,7 @@ struct loop **threads_loops(const struct threads *t, unsigned *n);
 
 /*
  * threads_destroy(t):
- * Stop the handshake threads, and free all. Loops and executor must not run.
+ * Stop the handshake threads, and free all. Loops and executors must not run.
  *
  * Thread: main
  */

@@ -2,7 +2,6 @@
 
 #include "base/must.h"
 #include "engine/executor.h"
-#include "stats/figure.h"
 
 static const struct figure executor_figures_rows[] = {
     FIGURE_OF(struct executor_stats, GAUGE, NUMBER, threads, "Threads that were started."),
@@ -25,9 +24,9 @@ static const struct figure executor_figures_rows[] = {
 static const struct figure_table executor_figures_table = {
     FIGURE_TABLE(struct executor_stats, executor_figures_rows)};
 
-void executor_figures(struct executor *e, struct figure_visitor *v)
+void executor_figures(struct executor *e, enum figure_subject subject, struct figure_visitor *v)
 {
-    const struct figure_object object = {.subject = FIGURE_EXECUTOR};
+    const struct figure_object object = {.subject = subject};
     struct executor_stats s;
 
     executor_stats(e, &s);

@@ -1,13 +1,14 @@
 /*
- * stats/executor_figures: the figures of the executor.
+ * stats/executor_figures: the figures of an executor.
  */
 #ifndef STATS_EXECUTOR_FIGURES_H
 #define STATS_EXECUTOR_FIGURES_H
 
-struct executor;
-struct figure_visitor;
+#include "stats/figure.h"
 
-/* executor_figures(e, v): show ${v} the figures of ${e}. */
-void executor_figures(struct executor *e, struct figure_visitor *v);
+struct executor;
+
+/* executor_figures(e, subject, v): show ${v} the figures of ${e}, as those of ${subject}. */
+void executor_figures(struct executor *e, enum figure_subject subject, struct figure_visitor *v);
 
 #endif

@@ -51,6 +51,7 @@ const struct figure_words *figure_words(enum figure_subject subject)
         [FIGURE_PROCESS] = {.log = "process", .metric = "process"},
         [FIGURE_LOOP] = {.metric = "loop", .label = "loop"},
         [FIGURE_EXECUTOR] = {.log = "executor", .metric = "executor"},
+        [FIGURE_LOOKUPS] = {.log = "lookups", .metric = "lookups"},
         [FIGURE_HANDSHAKES] = {.log = "handshakes", .metric = "handshakes"},
         [FIGURE_CERTIFICATE] = {.log = "certificate",
                                 .metric = "certificate",

@@ -118,3 +118,21 @@ def reloads(t):
             daemon.reload(section("third", silent) + proxied.replace("= own", "= third"), wanted="refused")
             check(daemon.log_lines("error.*app.test"), "the log does not name the name")
             check_equal(addresses(front, 4), {"127.0.1.2"}, "addresses after a refused reload")
+
+
+@test()
+def reload_beside_names_without_answers(t):
+    """a reload does not wait for the lookups of names whose name server is silent, nor does the name of another one"""
+    fronts, port = (t.address(), t.address()), t.port()
+    with contextlib.ExitStack() as stack:
+        silent = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        silent.bind(("127.0.0.1", t.port()))
+        zone = stack.enter_context(Zone(t, {"app.test": "127.0.1.1"}, port=t.port()))
+        stack.enter_context(Counted(f"[::]:{port}", greets=True))
+        names = "".join(f"server.n{i} = n{i}.test:7\n" for i in range(20))
+        text = (section("own", f"127.0.0.1:{silent.getsockname()[1]}", "timeout = 10s\ntries = 3\n")
+                + proxy(fronts[0], "a", "127.0.0.1:9", "own", more=names))
+        daemon = stack.enter_context(t.daemon(text))
+        daemon.reload(text + section("other", zone.address) + proxy(fronts[1], "b", f"app.test:{port}", "other"))
+        check_equal(daemon.log_lines("cannot look up the name"), [], "lookups that have ended before")
+        check_equal(addresses(fronts[1], 4), {"127.0.1.1"}, "addresses of the other")

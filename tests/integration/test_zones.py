@@ -215,14 +215,14 @@ def odd_zone(t):
 
 @test(plain_only=True)
 def service_of_hosts_without_answers(t):
-    """a service of 255 hosts that do not answer is given up after five seconds, and holds the one executor
-    thread for no longer than one of them takes"""
+    """a service of 255 hosts that do not answer is given up after five seconds, and holds the one thread of
+    lookups for no longer than one of them takes"""
     front, service = t.address(), "_app._tcp.silent.test"
     hosts = {f"h{i}.test": SILENT for i in range(255)}
     with Zone(t, {**hosts, "other.test": "127.0.1.1"}, attempts=1) as zone:
         zone.services[service] = [(host, 7) for host in hosts]
         text = config(front, {"s": service, "other": "other.test:7"}, EVERY_SECOND)
-        with t.daemon("[executor]\nthreads = 1\n" + text):
+        with t.daemon("[executor]\nlookup_threads = 1\n" + text):
             t.eventually(lambda: len(zone.asked["other.test"]) >= 7, "the other is asked for",
                          within=40)
             # By a datagram, which is too short for the answer, and by a stream.
@@ -268,7 +268,7 @@ def first_name_server_dead(t):
     names, threads = [f"n{i}.test" for i in range(40)], 4
     lines = {f"s{i}": f"{name}:7" for i, name in enumerate(names)}
     with Zone(t, {name: "127.0.1.1" for name in names}, dead=True) as zone, \
-            t.daemon(f"[executor]\nthreads = {threads}\n" + config(t.address(), lines, EVERY_SECOND)) as daemon:
+            t.daemon(f"[executor]\nlookup_threads = {threads}\n" + config(t.address(), lines, EVERY_SECOND)) as daemon:
         t.eventually(lambda: len(daemon.log_lines("the name is known")) >= len(names), "all are known", within=30)
         asked = zone.asked_dead()
         check(2 <= len(asked) <= 2 * threads, f"the dead one was asked {len(asked)} times")

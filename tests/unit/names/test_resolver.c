@@ -220,7 +220,7 @@ TEST(resolver, start_without_an_executor_thread_fails)
     fault_plan(FAULT_PTHREAD_CREATE, 1, 1, EAGAIN); /* the control loop has one */
     lookups_create(2, 1);
     ck_assert_int_eq(lookups_try_start(UNTIL_LIMIT_NS), -EAGAIN);
-    EXPECT_LOG_LINES("executor: cannot start a thread", 1);
+    EXPECT_LOG_LINES("lookups: cannot start a thread", 1);
 }
 
 TEST_EACH(resolver, start_fails_while_a_required_name_is_unresolved, 2)

@@ -339,7 +339,7 @@ TEST(change, change_without_a_lookup_thread_is_refused)
     executor_stop(renamed.executor, 0);
     ck_assert_int_eq(renamed_prepare_with(1 | 2, UNTIL_LIMIT_NS, &renamed.listeners[0]),
                      -ESHUTDOWN);
-    EXPECT_LOG_LINES("executor: cannot start a thread", 1);
+    EXPECT_LOG_LINES("lookups: cannot start a thread", 1);
 }
 
 /* 0: it is waiting; 1: it is ready; 2: some names are gone, with lookups under way */

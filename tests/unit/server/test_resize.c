@@ -53,16 +53,17 @@ static void setup(void)
                                               .backlog = 128,
                                               .reuseport = 1};
     }
-    conf = (struct server_conf){.boss = {.threads = 1, .accept_batch = 16},
-                                .worker = {.threads = 2,
-                                           .io_ratio = 50,
-                                           .task_quantum_ns = 5 * NS_PER_MS,
-                                           .max_pending_tasks = 65536},
-                                .executor = {.threads = 1, .max_pending_tasks = 16},
-                                .listeners = listeners,
-                                .n_listeners = 1,
-                                .upstreams = &upstream,
-                                .n_upstreams = 1};
+    conf = (struct server_conf){
+        .boss = {.threads = 1, .accept_batch = 16},
+        .worker = {.threads = 2,
+                   .io_ratio = 50,
+                   .task_quantum_ns = 5 * NS_PER_MS,
+                   .max_pending_tasks = 65536},
+        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
+        .listeners = listeners,
+        .n_listeners = 1,
+        .upstreams = &upstream,
+        .n_upstreams = 1};
 }
 
 static void start(void)

@@ -104,16 +104,17 @@ static void configure(void)
                                                      .backlog = 128,
                                                      .reuseport = 1};
         }
-        confs[w] = (struct server_conf){.boss = {.threads = 1, .accept_batch = 16},
-                                        .worker = {.threads = 2 + w,
-                                                   .io_ratio = 50,
-                                                   .task_quantum_ns = 5 * NS_PER_MS,
-                                                   .max_pending_tasks = 65536},
-                                        .executor = {.threads = 1, .max_pending_tasks = 16},
-                                        .listeners = listeners[w],
-                                        .n_listeners = 2,
-                                        .upstreams = upstreams[w],
-                                        .n_upstreams = 2};
+        confs[w] = (struct server_conf){
+            .boss = {.threads = 1, .accept_batch = 16},
+            .worker = {.threads = 2 + w,
+                       .io_ratio = 50,
+                       .task_quantum_ns = 5 * NS_PER_MS,
+                       .max_pending_tasks = 65536},
+            .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
+            .listeners = listeners[w],
+            .n_listeners = 2,
+            .upstreams = upstreams[w],
+            .n_upstreams = 2};
     }
 }
 
@@ -167,7 +168,7 @@ static void walk(unsigned max_servers)
 }
 
 static const char all[] =
-    "process |loop boss-1-1|loop work-2-1|loop work-2-2|loop ctrl-4-1|executor |handshakes |"
+    "process |loop boss-1-1|loop work-2-1|loop work-2-2|loop ctrl-4-1|executor |lookups |handshakes |"
     "listener front|listener old|upstream one|server one/a|server one/b|server one/c|"
     "upstream two|server two/a|server two/b|server two/c|process |";
 

@@ -31,16 +31,17 @@ static struct upstream_server_conf back = {
     .id = "a", .address_text = back_name, .names = UPSTREAM_NAME_EACH, .weight = 1};
 static struct upstream_conf upstream = {
     .name = "back", .servers = &back, .n_servers = 1, .connect_timeout_ns = NS_PER_S};
-static const struct server_conf conf = {.boss = {.threads = 1, .accept_batch = 16},
-                                        .worker = {.threads = 1,
-                                                   .io_ratio = 50,
-                                                   .task_quantum_ns = 5 * NS_PER_MS,
-                                                   .max_pending_tasks = 65536},
-                                        .executor = {.threads = 2, .max_pending_tasks = 16},
-                                        .listeners = listeners,
-                                        .n_listeners = ARRAY_LEN(listeners),
-                                        .upstreams = &upstream,
-                                        .n_upstreams = 1};
+static const struct server_conf conf = {
+    .boss = {.threads = 1, .accept_batch = 16},
+    .worker = {.threads = 1,
+               .io_ratio = 50,
+               .task_quantum_ns = 5 * NS_PER_MS,
+               .max_pending_tasks = 65536},
+    .executor = {.threads = 2, .lookup_threads = 2, .max_pending_tasks = 16},
+    .listeners = listeners,
+    .n_listeners = ARRAY_LEN(listeners),
+    .upstreams = &upstream,
+    .n_upstreams = 1};
 
 /* The one server of the upstream is back.test with the port of ${which}. */
 static void lead_to(unsigned which)
@@ -160,7 +161,7 @@ TEST(names, server_does_not_start_without_a_lookup_thread)
     create();
     fault_plan(FAULT_PTHREAD_CREATE, 1, FAULT_ALWAYS, EAGAIN); /* the control loop has one */
     ck_assert_int_eq(server_start(server), -EAGAIN);
-    EXPECT_LOG_LINES("executor: cannot start a thread", 1);
+    EXPECT_LOG_LINES("lookups: cannot start a thread", 1);
     ck_assert_uint_eq(names_asked(), 0);
 }
 

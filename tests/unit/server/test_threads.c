@@ -39,12 +39,13 @@ FILE *fopen(const char *path, const char *mode)
 static void setup(void)
 {
     log_lines_capture(LOG_LEVEL_INFO);
-    conf = (struct server_conf){.boss = {.threads = 1},
-                                .worker = {.threads = 3,
-                                           .io_ratio = 50,
-                                           .task_quantum_ns = NS_PER_MS,
-                                           .max_pending_tasks = 64},
-                                .executor = {.threads = 1, .max_pending_tasks = 16}};
+    conf = (struct server_conf){
+        .boss = {.threads = 1},
+        .worker = {.threads = 3,
+                   .io_ratio = 50,
+                   .task_quantum_ns = NS_PER_MS,
+                   .max_pending_tasks = 64},
+        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16}};
 }
 
 GROUP(threads, setup, NULL);
@@ -152,7 +153,7 @@ static void end_threads(struct threads *threads)
     ck_assert_int_eq(threads_end_boss(threads), 0);
     ck_assert_int_eq(threads_end_workers(threads), 0);
     ck_assert_int_eq(threads_end_control(threads), 0);
-    ck_assert_int_eq(threads_end_executor(threads), 0);
+    ck_assert_int_eq(threads_end_executors(threads), 0);
     threads_destroy(threads);
 }
 

@@ -68,7 +68,7 @@ static void setup(void)
                    .io_ratio = 50,
                    .task_quantum_ns = 5 * NS_PER_MS,
                    .max_pending_tasks = 65536},
-        .executor = {.threads = 1, .max_pending_tasks = 16},
+        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
         .listeners = &listener,
         .n_listeners = 1,
         .overload = {.max_memory_bytes = 64 * MB,

@@ -27,12 +27,13 @@ static size_t held;
 
 static void setup(void)
 {
-    static const struct server_conf server = {.boss = {.threads = 1},
-                                              .worker = {.threads = 2,
-                                                         .io_ratio = 50,
-                                                         .task_quantum_ns = NS_PER_MS,
-                                                         .max_pending_tasks = 64},
-                                              .executor = {.threads = 1, .max_pending_tasks = 16}};
+    static const struct server_conf server = {
+        .boss = {.threads = 1},
+        .worker = {.threads = 2,
+                   .io_ratio = 50,
+                   .task_quantum_ns = NS_PER_MS,
+                   .max_pending_tasks = 64},
+        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16}};
 
     log_lines_capture(LOG_LEVEL_INFO);
     ck_assert_int_eq(threads_create(&threads, &server), 0);
@@ -49,7 +50,7 @@ static void teardown(void)
     ck_assert_int_eq(threads_end_boss(&threads), 0);
     ck_assert_int_eq(threads_end_workers(&threads), 0);
     ck_assert_int_eq(threads_end_control(&threads), 0);
-    ck_assert_int_eq(threads_end_executor(&threads), 0);
+    ck_assert_int_eq(threads_end_executors(&threads), 0);
     overload_destroy(overload);
     threads_destroy(&threads);
 }

@@ -38,15 +38,16 @@ static void start(enum chooser_kind chooser, unsigned workers, unsigned max_pend
     struct server_events events = {.cookie = &conf};
 
     holder = sockets_bound(&address);
-    conf = (struct server_conf){.boss = {.threads = 1, .accept_batch = 16},
-                                .worker = {.threads = workers,
-                                           .chooser = chooser,
-                                           .io_ratio = 50,
-                                           .task_quantum_ns = 5 * NS_PER_MS,
-                                           .max_pending_tasks = max_pending_tasks},
-                                .executor = {.threads = 1, .max_pending_tasks = 16},
-                                .listeners = &listener,
-                                .n_listeners = 1};
+    conf = (struct server_conf){
+        .boss = {.threads = 1, .accept_batch = 16},
+        .worker = {.threads = workers,
+                   .chooser = chooser,
+                   .io_ratio = 50,
+                   .task_quantum_ns = 5 * NS_PER_MS,
+                   .max_pending_tasks = max_pending_tasks},
+        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
+        .listeners = &listener,
+        .n_listeners = 1};
     ck_assert_int_eq(server_create(&server, &conf, &events), 0);
     ck_assert_int_eq(server_start(server), 0);
 }

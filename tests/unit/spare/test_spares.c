@@ -51,16 +51,17 @@ static void setup(void)
                                       .upstream = "back",
                                       .backlog = 16,
                                       .reuseport = 1};
-    conf = (struct server_conf){.boss = {.threads = 1, .accept_batch = 16},
-                                .worker = {.threads = WORKERS,
-                                           .io_ratio = 50,
-                                           .task_quantum_ns = 5 * NS_PER_MS,
-                                           .max_pending_tasks = 65536},
-                                .executor = {.threads = 1, .max_pending_tasks = 16},
-                                .listeners = &listener,
-                                .n_listeners = 1,
-                                .upstreams = upstreams,
-                                .n_upstreams = 2};
+    conf = (struct server_conf){
+        .boss = {.threads = 1, .accept_batch = 16},
+        .worker = {.threads = WORKERS,
+                   .io_ratio = 50,
+                   .task_quantum_ns = 5 * NS_PER_MS,
+                   .max_pending_tasks = 65536},
+        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
+        .listeners = &listener,
+        .n_listeners = 1,
+        .upstreams = upstreams,
+        .n_upstreams = 2};
 }
 
 static void start(void)
