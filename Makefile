@@ -134,6 +134,7 @@ help:
 #: make bench-tls            what TLS costs, and what handshakes cost other clients, beside HAProxy and nginx (BENCH_FLAGS, ISOLATION_FLAGS)
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
 #: make bench-failover      whose clients fail when servers fail, beside HAProxy and nginx (root; BENCH_FLAGS)
+#: make bench-examples       how many clients are lost after each fault, with the configurations of conf/examples/from-*
 #: make bench-control        what clients notice while thousands of sessions are listed or ended, beside HAProxy (BENCH_FLAGS)
 #: make bench-reload         what clients notice of reloads and upgrades, beside HAProxy and nginx (BENCH_FLAGS)
 #: make test-build          build with other flags, paths and tools, and install (minutes)
@@ -380,6 +381,10 @@ bench-failover: $(PROGRAM)
 	$(PYTHON) tests/bench/failover.py --reactord $(PROGRAM) --build $(abspath $(BUILD))/bench \
 	    $(BENCH_FLAGS)
 
+.PHONY: bench-examples
+bench-examples: $(PROGRAM)
+	$(PYTHON) tests/bench/examples.py --reactord $(PROGRAM) $(BENCH_FLAGS)
+
 # reactord that measures its tasks: see tests/bench/control/task_cpu.c.
 BENCH_TASKS := $(BUILD)/bench/reactord_tasks
 $(BENCH_TASKS): tests/bench/control/task_cpu.c $(MAIN) $(LIBRARY)
@@ -445,7 +450,7 @@ endif
 substitute = sed -e $(call quoted,s|@SBINDIR@|$(SBINDIR)|g) -e $(call quoted,s|@CONFDIR@|$(CONFDIR)|g)
 in_destdir = $(call quoted,$(DESTDIR)$(1))
 
-EXAMPLE_DIRS := examples examples/prometheus examples/grafana
+EXAMPLE_DIRS := examples examples/from-haproxy examples/from-nginx examples/prometheus examples/grafana
 
 .PHONY: install
 install: $(PROGRAM) $(CTL_PROGRAM)
@@ -461,7 +466,9 @@ install: $(PROGRAM) $(CTL_PROGRAM)
 	$(INSTALL) -m 644 man/reactord.8 $(call in_destdir,$(MANDIR)/man8/)
 	$(INSTALL) -m 644 man/reactord.ini.5 $(call in_destdir,$(MANDIR)/man5/)
 	$(INSTALL) -m 644 man/reactord-migrating.7 $(call in_destdir,$(MANDIR)/man7/)
-	$(INSTALL) -m 644 $(wildcard conf/examples/*) $(call in_destdir,$(DOCDIR)/examples/)
+	$(INSTALL) -m 644 $(wildcard conf/examples/*.*) $(call in_destdir,$(DOCDIR)/examples/)
+	$(INSTALL) -m 644 $(wildcard conf/examples/from-haproxy/*) $(call in_destdir,$(DOCDIR)/examples/from-haproxy/)
+	$(INSTALL) -m 644 $(wildcard conf/examples/from-nginx/*) $(call in_destdir,$(DOCDIR)/examples/from-nginx/)
 	$(INSTALL) -m 644 $(wildcard conf/prometheus/*) $(call in_destdir,$(DOCDIR)/examples/prometheus/)
 	$(INSTALL) -m 644 $(wildcard conf/grafana/*) $(call in_destdir,$(DOCDIR)/examples/grafana/)
 	$(substitute) systemd/reactord.service > $(call in_destdir,$(UNITDIR)/reactord.service)

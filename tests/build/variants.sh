@@ -72,10 +72,12 @@ test -f "$dest/etc/reactord/reactord.ini" || fail "no configuration is installed
 grep -q '^ExecStart=/usr/sbin/reactord -c /etc/reactord/reactord.ini$' \
     "$dest/lib/systemd/system/reactord.service" || fail "the unit has other paths"
 ! grep -q 'CC .*src/base' "$dir/log" || fail "another PREFIX compiled everything anew"
-for file in "$dest"/usr/share/doc/reactord/examples/*.ini; do
+for file in "$dest"/usr/share/doc/reactord/examples/*.ini "$dest"/usr/share/doc/reactord/examples/from-*/*.ini; do
     SMTP_DENY="$PWD/conf/examples/smtp.deny" "$dest/usr/sbin/reactord" -t -c "$file" > /dev/null ||
         fail "an example is not valid: $file"
 done
+cmp conf/examples/from-nginx/redis.conf "$dest/usr/share/doc/reactord/examples/from-nginx/redis.conf" ||
+    fail "what an example is translated from is not installed"
 for file in prometheus/reactord.rules.yml prometheus/prometheus.yml grafana/reactord.json; do
     cmp "conf/$file" "$dest/usr/share/doc/reactord/examples/$file" || fail "an example is not installed: $file"
 done

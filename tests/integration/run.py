@@ -48,7 +48,7 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "broken", "pr
          "control", "control_servers", "control_pause", "tls", "tls_postgres", "tls_config", "tls_upstream",
          "tls_abuse", "tls_late", "check_kinds", "check_steps", "tls_programs", "tls_servers", "threads", "hang", "backend",
          "process_faults", "call_faults", "logs", "accesslog", "accesslog_targets", "accesslog_several", "confine", "everything",
-         "examples", "examples_services", "ctl", "ctl_top", "ctl_actions", "ctl_real", "night")
+         "examples", "examples_services", "examples_beside", "ctl", "ctl_top", "ctl_actions", "ctl_real", "night")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
 ON_ONE_THREAD = ("bare", "listen", "inherited", "config", "broken", "splice", "zones", "resolvers", "sockets", "programs", "timeouts", "ends",
                  "reasons",

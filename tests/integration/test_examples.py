@@ -30,13 +30,13 @@ def errors_of(done):
     return [line for line in done.err.splitlines() if "max_connections: cannot be reached: " not in line]
 
 
-@test(each={"name": sorted(path.name for path in EXAMPLES.glob("*.ini"))})
+@test(each={"name": sorted(str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.ini"))})
 def valid(t, name):
     """reactord -t accepts {name} as shipped, without a warning, and it has a test here"""
     done = t.reactord("-t", "-c", EXAMPLES / name, env={**os.environ, "SMTP_DENY": str(EXAMPLES / "smtp.deny")})
     check_equal((done.code, errors_of(done)), (0, []), "exit code and errors")
     ours = {case.function.__name__ for case in CASES if case.theme == "examples"}
-    check(name.removesuffix(".ini").replace("-", "_") in ours, "no test")
+    check(re.sub(r"\W", "_", name.removesuffix(".ini")) in ours, "no test")
 
 
 @test(needs=["haproxy"])
@@ -142,7 +142,7 @@ def as_postgres(*command):
 
 
 POSTGRES_CONF = """
-listen_addresses = '127.0.0.1'
+listen_addresses = '127.0.0.1, 127.0.0.11, 127.0.0.12'
 unix_socket_directories = ''
 fsync = off
 max_wal_senders = 4
@@ -191,9 +191,9 @@ class Postgres:
         return program.server(self.t, as_postgres(postgres_bin("postgres"), "-D", self.data(address), "-p", port), port)
 
 
-def psql_where(address):
+def psql_where(address, limit_s=10):
     """Whom psql connects to, as a client that logs in with a password."""
-    return f"host=127.0.0.1 port={port_of(address)} user=owner password=secret dbname=postgres connect_timeout=10"
+    return f"host=127.0.0.1 port={port_of(address)} user=owner password=secret dbname=postgres connect_timeout={limit_s}"
 
 
 def psql(address, sql):
