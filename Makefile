@@ -73,6 +73,9 @@ TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc pr
                   wrk iperf3 dnsmasq-base debootstrap systemd-container \
                   gnutls-bin stunnel4 postgresql postfix rsyslog prometheus chromium chromium-driver
 
+# Of test-programs alone: 200 MB on disk.
+PROGRAM_PACKAGES := mariadb-server slapd redis-server redis-tools postgresql postfix
+
 LAYERS  := base engine net stats tls limits balance check upstream names handlers service listen sessions spare server handover \
            config admin daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
@@ -124,6 +127,7 @@ help:
 #: make check               all tests: lint, models, unit, stress, fuzz corpus, integration
 #: make asan | tsan         the unit, stress and integration tests under sanitizers
 #: make test-unit | test-stress | test-fuzz-corpus | test-integration | lint
+#: make test-programs       each named health check against the real server, also MariaDB and slapd, which it installs
 #: make test-tls-long       the tests of TLS with more of everything (minutes)
 #: make house               figures of the source: sizes, folders, circles of includes; lint holds their limits
 #: make model               check the wake-up and the gate with Spin (MODEL=long: minutes)
@@ -263,6 +267,13 @@ test-integration: $(PROGRAM) $(CTL_PROGRAM)
 .PHONY: test-tls-long
 test-tls-long: $(PROGRAM) $(CTL_PROGRAM)
 	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) --jobs 2 --long -v -k tls
+
+# The named health checks against real servers, also those that make check is too light for. Debian may start them.
+.PHONY: test-programs
+test-programs: $(PROGRAM) $(CTL_PROGRAM)
+	$(APT) update
+	$(APT) install -y --no-install-recommends $(PROGRAM_PACKAGES)
+	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) --jobs 2 -v -k _states
 
 # All that the tests run.
 .PHONY: build-tests

@@ -15,10 +15,15 @@
 #define MYSQL_BYTES 34
 
 /* Sources: redis.io, RESP; PostgreSQL 15, 55.7 (StartupMessage, ErrorResponse). */
-static const char *const redis[] = {"send PING\\r\\n", "expect !~^-", "expect ~^\\+PONG", NULL};
+#define REDIS_ANSWERS "send PING\\r\\n", "expect !~^-", "expect ~^\\+PONG"
 
-static const char *const redis_master[] = {"send INFO replication\\r\\n", "expect !~^-",
-                                           "expect !role:slave", "expect role:master", NULL};
+static const char *const redis[] = {REDIS_ANSWERS, NULL};
+
+/* INFO alone is answered by one that loads its data, too. */
+static const char *const redis_master[] = {
+    REDIS_ANSWERS,        "send INFO replication\\r\\n", "expect !~^-",
+    "expect !role:slave", "expect role:master",          NULL,
+};
 
 static const char *const pgsql[] = {
     "send \\0\\0\\0\\x%02x\\0\\x03\\0\\0user\\0%s\\0\\0",

@@ -1,17 +1,12 @@
-"""check_steps: health checks in steps, of one's own and for protocols, against real servers and exchanges byte by byte."""
+"""check_steps: health checks in steps, of one's own and for protocols, exchanges byte by byte; see check_programs for real servers."""
 
 import contextlib
-import os
-import re
-import signal
-from pathlib import Path
 
-from support import net, program, tls
+from support import net, tls
 from support.case import check, check_equal, test
 from support.server import Moody
 from test_check_kinds import holds, in_tls
 from test_checks import checked, wait_down, wait_up
-from test_examples import Postgres, UNSEEN_IN_POSTGRES
 from test_tls_upstream import NAME, Echo, authority
 
 
@@ -70,46 +65,6 @@ def spoken(t, name, bytewise):
             holds(t, daemon, lambda: a.passed)
             a.becomes(wrong)
             wait_down(t, daemon, why=why if not bytewise else r"step \d .*")
-
-
-@test(needs=("redis-server", "redis-cli"), plain_only=True)
-def redis_real(t):
-    """redis-server: redis-master takes a replica down and a master up; stopped, with a password and killed it is down"""
-    front = t.address()
-    with program.redis(t) as a, program.redis(t) as b:
-        port = a.rpartition(":")[2]
-        config = checked(front, {"a": a}, check="redis-master", check_timeout="1s")
-        program.run(["redis-cli", "-p", port, "REPLICAOF", *b.split(":")])
-        with t.daemon(config) as daemon:
-            wait_down(t, daemon, why=r"step 3 \(expect !role:slave\): unwanted text in the answer: .*")
-            program.run(["redis-cli", "-p", port, "REPLICAOF", "NO", "ONE"])
-            wait_up(t, daemon)
-            daemon.reload(config.replace("redis-master", "redis"))
-            program.run(["redis-cli", "-p", port, "CONFIG", "SET", "requirepass", "x"])
-            wait_down(t, daemon, why=r"step 2 \(expect !~\^-\): unwanted text in the answer: '-NOAUTH .*", times=1)
-
-
-@test(needs=("psql",), timeout=120, plain_only=True)
-def pgsql_real(t):
-    """PostgreSQL: up while it asks for the password of check_user, whom it must let in; stopped and killed it is down;
-    checks leave nothing in its log"""
-    front, back = t.address(), t.address()
-    cluster = Postgres(t)
-    cluster.create(back)
-    config = checked(front, {"a": back}, check="pgsql", check_user="owner", check_timeout="2s", check_interval="200ms")
-    with t.daemon(config) as daemon:
-        wait_down(t, daemon, why="connection refused")
-        with cluster.server(back):
-            wait_up(t, daemon)
-            log = Path(t.path("setpriv.log" if os.getuid() == 0 else "postgres.log")).read_text(encoding="utf-8")
-            check(not re.search(UNSEEN_IN_POSTGRES, log), log)
-            postmaster = int(Path(cluster.data(back), "postmaster.pid").read_text(encoding="ascii").split()[0])
-            os.kill(postmaster, signal.SIGSTOP)
-            wait_down(t, daemon, why=r"step 2 \(.*\): timed out .*|step 3 \(.*\): timed out .*", times=1)
-            os.kill(postmaster, signal.SIGCONT)
-            wait_up(t, daemon, times=2)
-            daemon.reload(config.replace("owner", "stranger"))
-            wait_down(t, daemon, why=r"step 2 \(expect !~\^E\): unwanted text in the answer: 'E.*28000.*", times=1)
 
 
 @test()

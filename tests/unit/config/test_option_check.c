@@ -191,7 +191,7 @@ static const struct {
     const char *name;
     unsigned steps;
 } named[] = {
-    {"redis", 3}, {"redis-master", 4}, {"pgsql", 3}, {"mysql", 7}, {"smtp", 7}, {"ldap", 5},
+    {"redis", 3}, {"redis-master", 7}, {"pgsql", 3}, {"mysql", 7}, {"smtp", 7}, {"ldap", 5},
 };
 
 TEST_EACH(checks, named_check_is_steps_that_a_dump_shows, ARRAY_LEN(named))
