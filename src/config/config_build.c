@@ -8,6 +8,8 @@
 #include "base/arena.h"
 #include "config/config.h"
 #include "config/config_admin.h"
+#include "config/config_defaults.h"
+#include "config/config_fill.h"
 #include "config/diagnostics.h"
 #include "config/foreign_lines.h"
 #include "config/foreign_words.h"
@@ -16,29 +18,7 @@
 #include "net/name_servers.h"
 #include "upstream/upstream.h"
 
-#define TITLES_BYTES 192
-
-static void config_build_list_word(char *list, size_t size, const char *word)
-{
-    size_t len = strlen(list);
-    int more = snprintf(list + len, size - len, "%s%s", len > 0 ? ", " : "", word);
-
-    MUST(more >= 0 && len + (size_t)more < size);
-}
-
-static const char *config_build_list_keys(enum option_section section, struct arena *arena)
-{
-    size_t size = 1;
-    const struct option *o;
-    char *list;
-
-    for (unsigned i = 0; (o = option_row(section, i)) != NULL; i++)
-        size += strlen(o->key) + strlen(", ");
-    list = arena_alloc(arena, size, 1);
-    for (unsigned i = 0; list != NULL && (o = option_row(section, i)) != NULL; i++)
-        config_build_list_word(list, size, o->key);
-    return list;
-}
+#define TITLES_BYTES 256
 
 static void config_build_refuse_kind(const struct ini_section *source, const char *word,
                                      struct diagnostics *diagnostics)
@@ -54,8 +34,12 @@ static void config_build_refuse_kind(const struct ini_section *source, const cha
         diagnostics_offer(&near, option_section_name(k));
         if (near.best == option_section_name(k))
             meant = option_section_title(k);
-        config_build_list_word(list, sizeof(list), option_section_title(k));
+        config_section_list_word(list, sizeof(list), option_section_title(k));
     }
+    config_section_list_word(list, sizeof(list), "[defaults KIND]");
+    diagnostics_offer(&near, "defaults");
+    if (near.best && strcmp(near.best, "defaults") == 0)
+        meant = "[defaults KIND]";
     if (foreign_words_hint(&hint, FOREIGN_WORDS_SECTION, word, strlen(word)))
         line = hint.text;
     if (line)
@@ -100,31 +84,43 @@ static bool config_build_classify(struct config_section *out, struct ini_section
     return true;
 }
 
+static int config_build_list_section(struct config_memory *m, struct config_defaults *defaults,
+                                     struct ini_section *source, struct diagnostics *diagnostics)
+{
+    config_defaults_leave(defaults, source);
+    if (config_defaults_is(source))
+        return config_defaults_add(defaults, source, diagnostics);
+    if (!config_build_classify(&m->sections[m->n_sections], source, diagnostics)) {
+        m->incomplete = true;
+        return 0;
+    }
+    return config_defaults_apply(defaults, &m->sections[m->n_sections++]);
+}
+
 static int config_build_list_sections(struct config_memory *m, struct diagnostics *diagnostics)
 {
+    struct config_defaults *defaults = arena_alloc(m->arena, 1, sizeof(*defaults));
     bool seen[OPTION_SECTIONS] = {false};
     struct config_section *first;
-    unsigned n = 0;
+    int rc = 0;
 
     first = arena_alloc(m->arena, m->ini->n_sections + OPTION_SECTIONS, sizeof(*first));
-    if (!first)
+    if (!first || !defaults)
         return -ENOMEM;
+    defaults->arena = m->arena;
     m->incomplete = m->ini->n_refused > 0;
     m->sections = first + OPTION_SECTIONS;
-    for (unsigned i = 0; i < m->ini->n_sections; i++) {
-        if (config_build_classify(&m->sections[n], &m->ini->sections[i], diagnostics))
-            seen[m->sections[n++].kind] = true;
-        else
-            m->incomplete = true;
-    }
+    for (unsigned i = 0; i < m->ini->n_sections && rc == 0; i++)
+        rc = config_build_list_section(m, defaults, &m->ini->sections[i], diagnostics);
+    for (unsigned i = 0; i < m->n_sections; i++)
+        seen[m->sections[i].kind] = true;
     for (int k = OPTION_SECTIONS - 1; k >= 0; k--) {
         if (seen[k] || option_section_named((enum option_section)k))
             continue;
         *--m->sections = (struct config_section){.kind = (enum option_section)k};
-        n++;
+        m->n_sections++;
     }
-    m->n_sections = n;
-    return 0;
+    return rc;
 }
 
 static unsigned config_build_count(const struct config_memory *m, enum option_section kind)
@@ -136,17 +132,11 @@ static unsigned config_build_count(const struct config_memory *m, enum option_se
     return n;
 }
 
-/* Copy ${text}: the structs outlive the text of the file. */
-static const char *config_build_copy(const struct config_section *section, const char *text)
-{
-    return arena_text(section->arena, text, strlen(text));
-}
-
 static int config_build_add_listener(struct config *config, struct config_section *section)
 {
     struct listener_conf *conf = &config->server.listeners[config->server.n_listeners++];
 
-    conf->name = config_build_copy(section, section->name);
+    conf->name = config_fill_copy(section, section->name);
     conf->memory = section->arena;
     conf->routes = arena_alloc(section->arena, section->source->n_entries, sizeof(*conf->routes));
     section->conf = conf;
@@ -157,7 +147,7 @@ static int config_build_add_upstream(struct config *config, struct config_sectio
 {
     struct upstream_conf *conf = &config->server.upstreams[config->server.n_upstreams++];
 
-    conf->name = config_build_copy(section, section->name);
+    conf->name = config_fill_copy(section, section->name);
     conf->memory = section->arena;
     conf->servers = arena_alloc(section->arena, section->source->n_entries, sizeof(*conf->servers));
     section->conf = conf;
@@ -168,7 +158,7 @@ static int config_build_add_tls(struct config *config, struct config_section *se
 {
     struct tls_conf *conf = &config->server.tls[config->server.n_tls++];
 
-    conf->name = conf->profile.name = config_build_copy(section, section->name);
+    conf->name = conf->profile.name = config_fill_copy(section, section->name);
     conf->memory = section->arena;
     section->conf = conf;
     return conf->name ? 0 : -ENOMEM;
@@ -178,7 +168,7 @@ static int config_build_add_resolver(struct config *config, struct config_sectio
 {
     struct name_servers_conf *conf = &config->server.resolvers[config->server.n_resolvers++];
 
-    conf->name = config_build_copy(section, section->name);
+    conf->name = config_fill_copy(section, section->name);
     section->conf = conf;
     return conf->name ? 0 : -ENOMEM;
 }
@@ -187,7 +177,7 @@ static int config_build_add_access_log(struct config *config, struct config_sect
 {
     struct listener_log_conf *conf = &config->server.access_logs[config->server.n_access_logs++];
 
-    conf->name = config_build_copy(section, section->name);
+    conf->name = config_fill_copy(section, section->name);
     section->conf = conf;
     return conf->name ? 0 : -ENOMEM;
 }
@@ -214,147 +204,6 @@ static int config_build_attach(struct config *config, struct config_section *sec
     }
     MUST(!"a kind of section");
     return -EINVAL;
-}
-
-static int config_build_set_defaults(const struct config_section *section)
-{
-    struct option_value v = {.conf = section->conf, .arena = section->arena};
-    const struct option *o;
-
-    for (unsigned i = 0; (o = option_row(section->kind, i)) != NULL; i++) {
-        int rc;
-
-        if ((o->flags & OPTION_REQUIRED) != 0)
-            continue;
-        v.key = o->key;
-        v.text = o->fallback;
-        rc = option_set(o, &v);
-        if (rc == -ENOMEM)
-            return rc;
-        MUST(rc == 0); /* all defaults are valid: tests/unit/config/test_option.c */
-    }
-    return 0;
-}
-
-/* Offer the key of ${o}. For an option family, compare only the part before the dot. */
-static void config_build_offer_key(struct diagnostics_suggestion *near, const struct option *o,
-                                   const char *key)
-{
-    struct diagnostics_suggestion family;
-    char head[INI_NAME_BYTES + sizeof(".ID")];
-
-    if ((o->flags & OPTION_FAMILY) == 0) {
-        diagnostics_offer(near, o->key);
-        return;
-    }
-    snprintf(head, sizeof(head), "%.*s.ID", (int)strcspn(key, "."), key);
-    diagnostics_suggest(&family, head);
-    diagnostics_offer(&family, o->key);
-    if (family.distance < near->distance) {
-        near->best = family.best;
-        near->distance = family.distance;
-    }
-}
-
-static const char *config_build_nearest_key(enum option_section section, const char *key)
-{
-    struct diagnostics_suggestion near;
-    const struct option *o;
-
-    diagnostics_suggest(&near, key);
-    for (unsigned i = 0; (o = option_row(section, i)) != NULL; i++)
-        config_build_offer_key(&near, o, key);
-    return near.best;
-}
-
-static int config_build_refuse_key(const struct config_section *section,
-                                   const struct ini_entry *entry, struct diagnostics *diagnostics)
-{
-    const char *name = section->source->name, *key = entry->key, *keys;
-    struct foreign_words_hint hint;
-    char there[TITLES_BYTES] = "";
-    unsigned n_words;
-    const char *near = config_build_nearest_key(section->kind, key);
-    const char *foreign = foreign_lines_find(key, &n_words);
-
-    for (unsigned other = 0; other < OPTION_SECTIONS; other++) {
-        const struct option *o = option_find(other, key);
-
-        if (o && strcmp(o->key, key) == 0)
-            config_build_list_word(there, sizeof(there), option_section_title(other));
-    }
-    if (*there != '\0')
-        foreign = NULL; /* a word of reactord, too */
-    if (foreign_words_hint(&hint, option_section_name(section->kind), key, strlen(key)))
-        foreign = hint.text;
-    if (foreign) {
-        diagnostics_set_foreign(diagnostics);
-        diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (%s)", name, key,
-                        foreign);
-    } else if (near) {
-        diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (did you mean '%s'?)",
-                        name, key, near);
-    } else if (*there != '\0') {
-        diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option here (it belongs to %s)",
-                        name, key, there);
-    } else {
-        keys = config_build_list_keys(section->kind, section->arena);
-        if (!keys)
-            return -ENOMEM;
-        diagnostics_add(diagnostics, entry->line, "[%s] %s: unknown option (%s)", name, key, keys);
-    }
-    return 0;
-}
-
-/* Report each line of ${v}->problem; the last one with the allowed values. */
-static void config_build_refuse_value(const struct config_section *section,
-                                      const struct ini_entry *entry, const struct option *o,
-                                      const struct option_value *v, struct diagnostics *diagnostics)
-{
-    const char *problem = v->problem, *end;
-
-    for (; (end = strchr(problem, '\n')) != NULL; problem = end + 1)
-        diagnostics_add(diagnostics, entry->line, "[%s] %s: %.*s", section->source->name,
-                        entry->key, (int)(end - problem), problem);
-    diagnostics_add(diagnostics, entry->line, "[%s] %s: %s (%s%s)", section->source->name,
-                    entry->key, problem, o->allowed, o->kind->units);
-}
-
-static int config_build_set_entry(const struct config_section *section, struct ini_entry *entry,
-                                  struct diagnostics *diagnostics)
-{
-    struct option_value v = {.key = config_build_copy(section, entry->key),
-                             .text = config_build_copy(section, entry->value),
-                             .conf = section->conf,
-                             .arena = section->arena};
-    const struct option *o = option_find(section->kind, entry->key);
-    int rc;
-
-    if (!v.key || !v.text)
-        return -ENOMEM;
-    if (!o) {
-        entry->refused = true;
-        return config_build_refuse_key(section, entry, diagnostics);
-    }
-    if (entry->refused)
-        return 0;
-    rc = option_set(o, &v);
-    if (rc != -EINVAL)
-        return rc;
-    if (v.foreign)
-        diagnostics_set_foreign(diagnostics);
-    config_build_refuse_value(section, entry, o, &v, diagnostics);
-    entry->refused = true;
-    return 0;
-}
-
-static int config_build_fill(const struct config_section *section, struct diagnostics *diagnostics)
-{
-    int rc = config_build_set_defaults(section);
-
-    for (unsigned i = 0; rc == 0 && section->source && i < section->source->n_entries; i++)
-        rc = config_build_set_entry(section, &section->source->entries[i], diagnostics);
-    return rc;
 }
 
 /* Descriptors that connections leave for an upgrade, if there can be one. */
@@ -396,7 +245,7 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics)
     for (unsigned i = 0; i < m->n_sections && rc == 0; i++) {
         rc = config_build_attach(config, &m->sections[i]);
         if (rc == 0)
-            rc = config_build_fill(&m->sections[i], diagnostics);
+            rc = config_fill(&m->sections[i], diagnostics);
     }
     for (unsigned i = 0; i < m->n_sections && rc == 0; i++)
         if (m->sections[i].conf == &config->admin && m->sections[i].source)

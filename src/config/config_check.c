@@ -99,12 +99,6 @@ static void config_check_service(const struct config_check *c, const struct conf
                         "[%s] upstream: is missing: service = proxy needs one (the NAME of an "
                         "[upstream NAME], or route.ID)",
                         section->source->name);
-    if (conf->service == LISTENER_ECHO && conf->upstream)
-        diagnostics_add(
-            c->diagnostics, upstream->line,
-            "[%s] upstream: has no effect: service = echo connects to no server (service = "
-            "proxy, or no upstream)",
-            section->source->name);
 }
 
 static void config_check_limits(const struct config_check *c, const struct config_section *section)

@@ -39,4 +39,10 @@ const struct ini_entry *config_section_valid_entry(const struct config_section *
  */
 bool config_section_refused(const struct config_section *section, const char *key);
 
+/* config_section_has_defaults(section): has it values of a [defaults KIND]? */
+bool config_section_has_defaults(const struct config_section *section);
+
+/* config_section_list_word(list, size, word): append ${word}, behind a comma if it is not first. */
+void config_section_list_word(char *list, size_t size, const char *word);
+
 #endif

@@ -15,14 +15,8 @@ struct problem {
     char *text;
 };
 
-struct source {
-    unsigned line;
-    char *path;
-    unsigned path_line;
-};
-
 struct diagnostics {
-    struct source *sources;
+    struct diagnostics_source *sources;
     unsigned n_sources;
     const char *path;
     unsigned count;
@@ -117,11 +111,10 @@ void diagnostics_warn(struct diagnostics *r, unsigned line, const char *format, 
     diagnostics_append(r, &(struct diagnostics_place){.line = line}, warning);
 }
 
-int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *path,
-                           unsigned path_line)
+int diagnostics_add_source(struct diagnostics *r, const struct diagnostics_source *source)
 {
-    struct source *larger = realloc(r->sources, (r->n_sources + 1) * sizeof(*larger));
-    char *copy = strdup(path);
+    struct diagnostics_source *larger = realloc(r->sources, (r->n_sources + 1) * sizeof(*larger));
+    char *copy = strdup(source->path);
 
     if (larger)
         r->sources = larger;
@@ -129,12 +122,14 @@ int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *pat
         free(copy);
         return -ENOMEM;
     }
-    r->sources[r->n_sources++] = (struct source){line, copy, path_line};
+    r->sources[r->n_sources] = *source;
+    r->sources[r->n_sources++].path = copy;
     return 0;
 }
 
 /* Return the source of ${line}; NULL: the report's file. */
-static const struct source *diagnostics_source_of(const struct diagnostics *r, unsigned line)
+static const struct diagnostics_source *diagnostics_source_of(const struct diagnostics *r,
+                                                              unsigned line)
 {
     unsigned low = 0, high = r->n_sources;
 
@@ -149,17 +144,18 @@ static const struct source *diagnostics_source_of(const struct diagnostics *r, u
     return line != DIAGNOSTICS_WHOLE_FILE && low > 0 ? &r->sources[low - 1] : NULL;
 }
 
-bool diagnostics_begins_source(const struct diagnostics *r, unsigned line)
+const struct diagnostics_source *diagnostics_begun_source(const struct diagnostics *r,
+                                                          unsigned line)
 {
-    const struct source *source = diagnostics_source_of(r, line);
+    const struct diagnostics_source *source = diagnostics_source_of(r, line);
 
-    return source && source->line == line;
+    return source && source->line == line ? source : NULL;
 }
 
 static void diagnostics_locate(struct diagnostics_place *place, const struct diagnostics *r,
                                unsigned line)
 {
-    const struct source *source = diagnostics_source_of(r, line);
+    const struct diagnostics_source *source = diagnostics_source_of(r, line);
 
     *place = (struct diagnostics_place){.line = line, .path = r->path, .path_line = line};
     if (source) {
@@ -230,7 +226,7 @@ void diagnostics_destroy(struct diagnostics *r)
         free(r->kept[i].text);
     }
     for (unsigned i = 0; i < r->n_sources; i++)
-        free(r->sources[i].path);
+        free((char *)r->sources[i].path);
     free(r->sources);
     free(r);
 }

@@ -62,25 +62,34 @@ struct diagnostics_place {
 void diagnostics_add_in(struct diagnostics *r, const struct diagnostics_place *at,
                         const char *format, ...) PRINTF_LIKE(3, 4);
 
-/*
- * diagnostics_add_source(r, line, path, path_line):
- * Record that lines from ${line} on come from ${path}, beginning at ${path_line}. Call in line
- * order; lines before the first call belong to the report's file.
- *
- * Thread: owner of ${r}
- * Owns:   ${path} is copied
- * Errors: 0; -ENOMEM
- */
-int diagnostics_add_source(struct diagnostics *r, unsigned line, const char *path,
-                           unsigned path_line) NODISCARD;
+/* A file, or the rest of it behind an include. */
+struct diagnostics_source {
+    unsigned line; /* its first line in the text of all files */
+    const char *path;
+    unsigned path_line; /* that line in the file; 1: the file begins */
+    unsigned depth;     /* 0: not included by another file */
+};
 
 /*
- * diagnostics_begins_source(r, line):
- * Was diagnostics_add_source() called for this ${line}?
+ * diagnostics_add_source(r, source):
+ * Record the file of the lines from ${source}->line on. Call in line order; lines before the first
+ * call belong to the report's file.
+ *
+ * Thread: owner of ${r}
+ * Owns:   ${source}->path is copied
+ * Errors: 0; -ENOMEM
+ */
+int diagnostics_add_source(struct diagnostics *r,
+                           const struct diagnostics_source *source) NODISCARD;
+
+/*
+ * diagnostics_begun_source(r, line):
+ * Return the source that begins at ${line}, the last one if there are more; NULL: none does.
  *
  * Thread: owner of ${r}
  */
-bool diagnostics_begins_source(const struct diagnostics *r, unsigned line);
+const struct diagnostics_source *diagnostics_begun_source(const struct diagnostics *r,
+                                                          unsigned line);
 
 /*
  * diagnostics_set_foreign(r):

@@ -32,8 +32,7 @@
 static const struct foreign_line lines[] = {
     /* Sections of HAProxy, blocks of nginx. */
     {"global", "here it is [reactord], [boss] and [worker]"},
-    {"defaults",
-     "there are no defaults: options are set in each [listen NAME] and [upstream NAME]"},
+    {"defaults", "here it is [defaults listen] and [defaults upstream], without a name"},
     {"frontend", "here it is [listen NAME]"},
     {"backend", "here it is [upstream NAME]"},
     {"listen", "here it is 'address' in [listen NAME]; a section of HAProxy is [listen NAME] and "

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -107,6 +108,17 @@ static char ini_adapter_first_byte(const struct ini_text *line)
     return i < line->len ? line->bytes[i] : '\n';
 }
 
+static bool ini_adapter_is_defaults(const struct ini_text *line)
+{
+    const char *end = line->bytes + line->len;
+    const char *name = (const char *)memchr(line->bytes, '[', line->len) + 1;
+    size_t len = strlen(INI_DEFAULTS);
+
+    while (name < end && (*name == ' ' || *name == '\t'))
+        name++;
+    return (size_t)(end - name) >= len && strncasecmp(name, INI_DEFAULTS, len) == 0;
+}
+
 static bool ini_adapter_cutter_add_line(struct cutter *c)
 {
     struct ini_text line = ini_adapter_cutter_peek(c);
@@ -116,6 +128,8 @@ static bool ini_adapter_cutter_add_line(struct cutter *c)
 
     if ((is_head || is_entry) && c->n_entries >= PART_ENTRIES)
         return false;
+    if (is_head && c->n_names > 0 && ini_adapter_is_defaults(&line))
+        return false; /* as it may be there twice */
     if (is_head)
         c->head = line;
     c->n_entries += is_entry;

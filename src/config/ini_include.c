@@ -149,13 +149,30 @@ static char *ini_include_value_of(char *line)
     return *line == '=' ? line + 1 : NULL;
 }
 
+/* The next line is line ${path_line} of ${source}. */
+static int ini_include_begin(struct reader *r, const struct source *source, unsigned path_line)
+{
+    return diagnostics_add_source(r->diagnostics,
+                                  &(struct diagnostics_source){.line = r->line + 1,
+                                                               .path = source->path,
+                                                               .path_line = path_line,
+                                                               .depth = source->depth});
+}
+
+/* Does ${line} begin a section other than [defaults KIND], so that no include may follow? */
+static bool ini_include_ends_head(const char *line)
+{
+    return *line == '[' && strncasecmp(line + 1 + strspn(line + 1, BLANKS), INI_DEFAULTS,
+                                       strlen(INI_DEFAULTS)) != 0;
+}
+
 static int ini_include_add_text(struct reader *r, const struct file_content *file,
                                 const struct source *source)
 {
     const char *next = file->bytes, *end = file->bytes + file->len;
     unsigned line = 0;
     bool head = true;
-    int rc = diagnostics_add_source(r->diagnostics, r->line + 1, source->path, 1);
+    int rc = ini_include_begin(r, source, 1);
 
     while (rc == 0 && next < end) {
         const char *newline = memchr(next, '\n', (size_t)(end - next));
@@ -166,7 +183,7 @@ static int ini_include_add_text(struct reader *r, const struct file_content *fil
         line++;
         snprintf(copy, sizeof(copy), "%.*s", (int)(len < INI_LINE_BYTES ? len : INI_LINE_BYTES),
                  next);
-        head = head && copy[strspn(copy, BLANKS)] != '[';
+        head = head && !ini_include_ends_head(copy + strspn(copy, BLANKS));
         if (head)
             value = ini_include_value_of(copy);
         /* an included file may lack its last newline */
@@ -177,7 +194,7 @@ static int ini_include_add_text(struct reader *r, const struct file_content *fil
             if (rc == 0)
                 rc = ini_include_add_included(r, value, source);
             if (rc == 0)
-                rc = diagnostics_add_source(r->diagnostics, r->line + 1, source->path, line + 1);
+                rc = ini_include_begin(r, source, line + 1);
         }
         next += len + (newline != NULL);
     }

@@ -1,7 +1,8 @@
 /*
  * config/ini_include: INI file with its includes, as one text; diagnostics map the lines to files.
  *
- *   include = more.ini       before the first section; relative to the including file
+ *   include = more.ini       before the first section, or behind a [defaults KIND]; relative to
+ *                            the including file
  *   include = /etc/x.d       all its *.ini, sorted by name
  */
 #ifndef CONFIG_INI_INCLUDE_H

@@ -27,6 +27,7 @@ struct scan {
     struct ini_entry *entries;
     struct ini_section *section; /* NULL: no section yet, or a refused one */
     bool before_first;
+    unsigned depth, floor;  /* see struct ini_section */
     void *sections_by_name; /* tsearch(3) tree */
     void *entries_by_key;   /* tree for `section` */
     int rc;
@@ -139,6 +140,7 @@ static enum verdict ini_scan_open_section(struct scan *s, const char *name)
 {
     struct ini_section *section = &s->ini->sections[s->ini->n_sections];
     struct ini_section **known;
+    bool is_defaults;
 
     if (s->ini->n_sections == INI_MAX_SECTIONS) {
         diagnostics_add(s->diagnostics, s->line, "too many sections (at most %u)",
@@ -148,9 +150,13 @@ static enum verdict ini_scan_open_section(struct scan *s, const char *name)
     }
     section->name = ini_scan_lower(s, name, strlen(name));
     section->line = s->line;
+    section->depth = s->depth;
+    section->floor = s->floor;
     if (!section->name)
         return ini_scan_out_of_memory(s);
-    known = tsearch(section, &s->sections_by_name, ini_scan_compare_sections);
+    is_defaults = strncmp(section->name, INI_DEFAULTS, strlen(INI_DEFAULTS)) == 0;
+    known =
+        is_defaults ? &section : tsearch(section, &s->sections_by_name, ini_scan_compare_sections);
     if (!known)
         return ini_scan_out_of_memory(s);
     if (*known != section) {
@@ -161,6 +167,7 @@ static enum verdict ini_scan_open_section(struct scan *s, const char *name)
     section->entries = s->entries + s->n_entries;
     s->ini->n_sections++;
     s->section = section;
+    s->floor = s->depth;
     return KEEP;
 }
 
@@ -337,7 +344,8 @@ static enum verdict ini_scan_entry(struct scan *s, char *line)
             s, key, problem, "key = value, where a key is letters, digits, '_', '.' and '-'");
     if (strcasecmp(key, "include") == 0) {
         diagnostics_add(s->diagnostics, s->line,
-                        "include: must come before the first section of a file");
+                        "include: must come before the first section of a file, except "
+                        "[defaults KIND]");
         return DROP;
     }
     if (s->before_first) {
@@ -395,9 +403,13 @@ static int ini_scan_reserve(struct scan *s, const struct ini_text *text)
     return !s->ini->sections || !s->entries ? -ENOMEM : 0;
 }
 
-/* Begin a file: the last section of the file before has ended. */
-static void ini_scan_begin_file(struct scan *s)
+/* Begin a file, or go on with it: the last section of the file before has ended. */
+static void ini_scan_begin_file(struct scan *s, const struct diagnostics_source *source)
 {
+    unsigned floor = source->path_line == 1 ? source->depth : source->depth + 1;
+
+    s->depth = source->depth + 1;
+    s->floor = floor < s->floor ? floor : s->floor;
     s->before_first = true;
     s->section = NULL;
     tdestroy(s->entries_by_key, ini_scan_keep_node);
@@ -409,6 +421,7 @@ int ini_scan_lines(struct ini *ini, struct ini_text *text, struct arena *arena,
 {
     struct scan s = {.ini = ini, .arena = arena, .diagnostics = diagnostics, .before_first = true};
     const char *next = text->bytes, *end = text->bytes + text->len;
+    const struct diagnostics_source *source;
     size_t kept = 0;
 
     s.rc = ini_scan_reserve(&s, text);
@@ -417,8 +430,9 @@ int ini_scan_lines(struct ini *ini, struct ini_text *text, struct arena *arena,
         size_t len = (size_t)((newline ? newline : end) - next);
 
         s.line++;
-        if (diagnostics_begins_source(diagnostics, s.line))
-            ini_scan_begin_file(&s);
+        source = diagnostics_begun_source(diagnostics, s.line);
+        if (source)
+            ini_scan_begin_file(&s, source);
         if (ini_scan_line(&s, next, len) == KEEP) {
             memmove(text->bytes + kept, next, len);
             kept += len;

@@ -10,7 +10,8 @@
 #define INI_FILE_BYTES   (32 << 20)
 #define INI_LINE_BYTES   1000
 #define INI_VALUE_BYTES  INI_LINE_BYTES
-#define INI_NAME_BYTES   64 /* of a key, or of a word in a section name */
+#define INI_NAME_BYTES   64          /* of a key, or of a word in a section name */
+#define INI_DEFAULTS     "defaults " /* of [defaults KIND] */
 #define INI_MAX_SECTIONS 8192
 #define INI_MAX_ENTRIES  524288
 
@@ -18,7 +19,8 @@ struct ini_entry {
     const char *key;   /* lower case */
     const char *value; /* without outer blanks and quotes */
     unsigned line;
-    bool refused; /* invalid, and reported */
+    bool refused;    /* invalid, and reported */
+    bool is_default; /* from a [defaults KIND] */
 };
 
 struct ini_section {
@@ -26,10 +28,12 @@ struct ini_section {
     unsigned line;
     unsigned n_entries;
     struct ini_entry *entries; /* in file order, unique */
+    unsigned depth;            /* of its file: 1, of an included file 2, and so on */
+    unsigned floor; /* least depth since the section before; less than that one's: its file ended */
 };
 
 struct ini {
-    struct ini_section *sections; /* in file order, unique */
+    struct ini_section *sections; /* in file order, unique but for [defaults KIND] */
     unsigned n_sections;
     unsigned n_refused; /* invalid sections, reported and left out */
     struct ini_memory *memory;

@@ -42,7 +42,8 @@ enum {
     OPTION_EMPTY = 1 << 1,    /* may be empty: "not set", the default */
     OPTION_FAMILY = 1 << 2,   /* `server.ID`: any key starting with `server.` */
     OPTION_ZERO = 1 << 3,     /* 0 is allowed too, outside option.min to option.max */
-    OPTION_SECRET = 1 << 4    /* may have a password: a reload does not show its values */
+    OPTION_SECRET = 1 << 4,   /* may have a password: a reload does not show its values */
+    OPTION_SINGLE = 1 << 5    /* of one section only: not in a [defaults KIND] */
 };
 
 /* What a reload does with a changed value. */

@@ -102,7 +102,7 @@ _Static_assert(sizeof(enum quota_over) == sizeof(unsigned), "enum quota_over");
 
 /* clang-format off */
 static const struct option listen_rows[] = {
-    {"address", &option_network_addresses, OPTION_REQUIRED, OPTION_LIVE, NULL,
+    {"address", &option_network_addresses, OPTION_REQUIRED | OPTION_SINGLE, OPTION_LIVE, NULL,
      "127.0.0.1:7, [::1]:7, *:7, /run/x.sock or @name, comma-separated",
      "addresses to listen on",
      LISTEN(addresses), 0, 0, NULL, NULL},
@@ -111,8 +111,8 @@ static const struct option listen_rows[] = {
      LISTEN(service), 0, 0, services, NULL},
     {"upstream", &option_kind_name, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "the NAME of an [upstream NAME]", "upstream that a proxy connects to; empty: none",
-     LISTEN(upstream), 0, 0, NULL, NULL},
-    {"route.ID", &option_route, OPTION_FAMILY | OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     LISTEN(upstream), 0, 0, NULL, &option_need_proxy},
+    {"route.ID", &option_route, OPTION_FAMILY | OPTION_EMPTY | OPTION_SINGLE, OPTION_NEW_CONNECTIONS, "",
      "sni:NAME, sni:*.NAME and alpn:PROTOCOL, space-separated, then -> UPSTREAM",
      "upstream for TLS clients, by server name (SNI) and protocol (ALPN); any number, each with "
      "its own ID",

@@ -62,6 +62,13 @@ static bool option_need_by_delimiter(const struct config_section *section)
     return option_need_frames_by(section, FRAME_DECODER_DELIMITER);
 }
 
+/* A missing service is a problem of its own. */
+static bool option_need_connects(const struct config_section *section)
+{
+    return option_need_listener_conf(section)->service == LISTENER_PROXY ||
+           !config_section_entry(section, "service");
+}
+
 static bool option_need_has_access_log(const struct config_section *section)
 {
     const struct listener_access_log_conf *conf = &option_need_listener_conf(section)->access_log;
@@ -254,6 +261,8 @@ NEED(admin_tcp, option_need_admin_has_tcp, "address",
      "has no effect without a TCP address (set address)", NULL);
 NEED(admin, option_need_has_admin, "address",
      "has no effect without an admin interface (set address)", NULL);
+NEED(proxy, option_need_connects, "service",
+     "has no effect: service = echo connects to no server (service = proxy, or no upstream)", NULL);
 NEED(frame, option_need_has_frame, "pipeline", HANDLER("frame"), NULL);
 NEED(frame_length, option_need_by_length, "frame_by", FRAME_BY("length"), &option_need_frame);
 NEED(frame_any_length, option_need_by_any_length, "frame_by", FRAME_BY("length or text_length"),

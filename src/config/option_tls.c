@@ -149,11 +149,11 @@ _Static_assert(sizeof(enum tls_truncated) == sizeof(unsigned), "enum tls_truncat
 
 /* clang-format off */
 static const struct option tls_rows[] = {
-    {"certificate", &option_tls_paths, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+    {"certificate", &option_tls_paths, OPTION_EMPTY | OPTION_SINGLE, OPTION_NEW_CONNECTIONS, "",
      "absolute paths of files or directories, comma-separated",
      "certificates with their chains; the first one is the default",
      TLS(profile.certificates), 0, 0, NULL, NULL},
-    {"key", &option_tls_paths, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+    {"key", &option_tls_paths, OPTION_EMPTY | OPTION_SINGLE, OPTION_NEW_CONNECTIONS, "",
      "absolute paths of files, comma-separated",
      "keys of the certificates, in the same order; empty: in the files of the certificates, or "
      "beside them",
@@ -201,7 +201,7 @@ static const struct option tls_rows[] = {
     {"truncated", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "eof",
      "eof or reset", "what the other side gets after an end of file without close_notify",
      TLS(profile.truncated), 0, 0, truncateds, NULL},
-    {"ocsp_file", &option_tls_paths, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+    {"ocsp_file", &option_tls_paths, OPTION_EMPTY | OPTION_SINGLE, OPTION_NEW_CONNECTIONS, "",
      "absolute paths of files, comma-separated",
      "OCSP responses (DER) to send to clients with their certificates (stapling)",
      TLS(profile.ocsp), 0, 0, NULL, &option_need_certificate},

@@ -115,7 +115,7 @@ _Static_assert(sizeof(enum health_initial) == sizeof(unsigned), "enum health_ini
 
 /* clang-format off */
 static const struct option upstream_rows[] = {
-    {"server.ID", &option_server, OPTION_REQUIRED | OPTION_FAMILY, OPTION_LIVE, NULL,
+    {"server.ID", &option_server, OPTION_REQUIRED | OPTION_FAMILY | OPTION_SINGLE, OPTION_LIVE, NULL,
      "ADDRESS [weight=0..256] [max_connections=1..1000000] [resolve=each|one] [check=off] [check_address=IP] [check_port=1..65535] [check_interval=10ms..1h] [rise=1..1000] [fall=1..1000] [agent_check=off|PORT|IP:PORT] [eject=off] [send_proxy=off|v1|v2] [backup] [disabled]",
      "a server, or a name that stands for one or more servers; any number, each with its own ID",
      UPSTREAM(servers), 0, 0, NULL, NULL},

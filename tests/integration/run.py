@@ -37,7 +37,7 @@ from pathlib import Path
 
 from support.case import CASES, Context, Options, Skipped, missing_programs
 
-ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "broken", "proxy", "splice", "upstream", "checks",
+ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "broken", "proxy", "splice", "upstream", "checks",
          "down", "failback", "balance", "balance_hash", "ejection", "retry", "waiting", "waiting_ends", "spare",
          "spare_limits",
          "names", "names_addresses", "moves", "zones", "resolvers", "sockets", "programs", "timeouts", "ends", "reasons", "limits",
@@ -50,7 +50,7 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "broken", "pr
          "process_faults", "call_faults", "logs", "accesslog", "accesslog_targets", "accesslog_several", "confine", "everything",
          "examples", "examples_services", "examples_beside", "ctl", "ctl_top", "ctl_actions", "ctl_real", "night")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
-ON_ONE_THREAD = ("bare", "listen", "inherited", "config", "broken", "splice", "zones", "resolvers", "sockets", "programs", "timeouts", "ends",
+ON_ONE_THREAD = ("bare", "listen", "inherited", "config", "defaults", "broken", "splice", "zones", "resolvers", "sockets", "programs", "timeouts", "ends",
                  "reasons",
                  "bandwidth", "access", "proxyproto", "route", "told", "faults", "mirror", "confine", "examples")
 HERE = Path(__file__).resolve().parent

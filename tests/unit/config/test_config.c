@@ -247,6 +247,8 @@ static bool without_effect(enum option_section section, const char *key)
 
     if (section == OPTION_ADMIN) /* none, as there is no address */
         return strcmp(key, "address") != 0;
+    if (is_listen && strcmp(key, "upstream") == 0) /* of an echo service */
+        return true;
     for (size_t i = 0; i < ARRAY_LEN(keys) && section >= OPTION_LISTEN; i++)
         if (strcmp(keys[i], key) == 0)
             return true;
@@ -325,6 +327,10 @@ static void dump_and_load(const char *text)
 }
 
 static const char *const dumped[] = {
+    "[defaults listen]\nservice = proxy\nupstream = u\nframe_max_length = 5k\nidle_timeout = 5s\n"
+    "[defaults upstream]\ncheck = steps\ncheck_step.1 = send x\n"
+    "[listen a]\naddress = @a\n[listen b]\naddress = @b\nservice = echo\n"
+    "[upstream u]\nserver.a = 127.0.0.1:9\n",
     ECHO,
     PROXY ECHO SERVER "server.b = /run/b weight=3 backup\n[boss]\nthreads = 3\n",
     "[listen e]\nservice = echo\naddress = *:7, @x, [fe80::1%lo]:8, [::ffff:127.0.0.1]:9\n",

@@ -299,9 +299,6 @@ static const struct {
     {ECHO "timeout connect 5s\n",
      "t.ini:4: 'timeout connect 5s': no '=' (key = value; here it is 'connect_timeout in [upstream "
      "NAME]')"},
-    {ECHO "[defaults]\n",
-     "t.ini:4: [defaults] is not known (there are no defaults: options are set in "
-     "each [listen NAME] and [upstream NAME])"},
     {ECHO "[reactord]\nlog_level = warn\n",
      "t.ini:5: [reactord] log_level: 'warn' is not known; here it is 'warning' ("},
     {ECHO "[reactord]\ndaemon = yes\n",

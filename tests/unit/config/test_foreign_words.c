@@ -167,7 +167,7 @@ static const struct {
     const char *section, *line, *hint;
 } foreign[] = {
     {"", "global", "here it is [reactord]"},
-    {"", "  defaults", "there are no defaults"},
+    {"", "  defaults", "here it is [defaults listen]"},
     {"boss", "maxconn 20000", "here it is 'max_connections' in [reactord] and in [listen NAME]"},
     {"listen a", "maxconn 20000", "here it is 'max_connections'"},
     {"upstream b", "maxconn 20000", "here it is 'max_connections=N after the address"},

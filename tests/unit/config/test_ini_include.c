@@ -118,7 +118,8 @@ TEST(files_and_variables, file_that_cannot_be_included_is_reported_at_its_includ
         "t.ini:3: include: 'bad.ini' is not a text file with lines that end in LF\n"
         "t.ini:4: include: the environment variable NONE is not set (${NAME:-DEFAULT} gives a "
         "default)\n"
-        "t.ini:7: include: must come before the first section of a file\n");
+        "t.ini:7: include: must come before the first section of a file, except "
+        "[defaults KIND]\n");
     ck_assert_str_eq(value("a", "x"), "1");
 }
 
