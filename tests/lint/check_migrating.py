@@ -8,7 +8,8 @@ server: all must be in the option table, and no name of an option stands in the 
 access log, if it begins with a dollar sign, and below `Termination codes` a reason: these must be in the manual pages that
 describe them, and so must each command of reactorctl that is named. Another word_with_underscores that Li marks must be
 one of an option's value. Li also marks paths of the admin interface, which must have a route. Ic marks the words of
-HAProxy and nginx.
+HAProxy and nginx: each directive of tests/lint/directives.txt must be there, and those below `Without a counterpart`, or
+in a row that says None, are counted as the page says.
 """
 import collections
 import pathlib
@@ -17,6 +18,8 @@ import subprocess
 import sys
 
 PAGE = "man/reactord-migrating.7"
+DIRECTIVES = "tests/lint/directives.txt"
+WITHOUT = "Without a counterpart"
 MACRO = re.compile(r"\.?[A-Z%][a-z0-9]")
 Known = collections.namedtuple("Known", "keys values server_words variables reasons commands routes")
 NOT_IN_TABLE = {"include"}  # a line of the file format
@@ -55,6 +58,54 @@ def marked(line, macro):
         elif inside and token not in (",", ".", ";", ":", ")"):
             words.append(token)
     return words
+
+
+def directives():
+    """The directives of each part of the page."""
+    text = re.sub(r"^#.*\n", "", open(DIRECTIVES, encoding="utf-8").read(), flags=re.M)
+    return {part: {" ".join(word.split()) for word in words.split(",")}
+            for part, words in re.findall(r"^\[(.*)\]\n([^[]*)", text, re.M)}
+
+
+def phrases(line):
+    """What Ic marks in a line, between commas."""
+    found, phrase, inside = [], [], False
+    for token in [*line.lstrip(".").split(), "Sm"]:
+        if MACRO.fullmatch(token) or token in (",", ".", ";", ":", "(", ")"):
+            found += [" ".join(phrase)] if phrase else []
+            phrase, inside = [], token == "Ic" if MACRO.fullmatch(token) else inside
+        elif inside:
+            phrase.append(token)
+    return found
+
+
+def meant(line):
+    """The directives that a line may mean: `a b , c` is also `a c`, and may leave out `option`."""
+    found = phrases(line)
+    first = found[0].rpartition(" ")[0] if found else ""
+    return {prefix + phrase for phrase in found for prefix in ("", first + " ", "option ")}
+
+
+def named_in(text):
+    return set().union(*(meant(line) for line in text.splitlines() if line.startswith(".")))
+
+
+def foreign_problems(part, wanted, text):
+    """What is missing of a part of the page, and whether it counts right."""
+    rows, _, rest = text.partition(f".Ss {WITHOUT}\n")
+    without = {word for line in rest.splitlines() if line.startswith(".Ic") for word in phrases(line)} - {"bind", "server"}
+    everywhere = named_in(text)
+    for word in sorted(without - wanted):
+        yield f"{PAGE}: {part}: {word} is below {WITHOUT}, and not in {DIRECTIVES}"
+    for word in sorted(wanted):
+        if not any(name == word or name.startswith(word + " ") for name in everywhere):
+            yield f"{PAGE}: {part}: {word} is not named"
+    for row in re.findall(r"^\.It (Ic .*)\nNone[.:]", rows, re.M):
+        for word in sorted(meant(row) & wanted - without):
+            yield f"{PAGE}: {part}: {word} has no counterpart, and is not below {WITHOUT}"
+    counts = re.search(r"These are all of the (\d+) directives(?:.|\n)*?: (\d+)\.$", rest, re.M)
+    if not counts or counts.groups() != (str(len(wanted)), str(len(without))):
+        yield f"{PAGE}: {part}: of {len(wanted)} directives {len(without)} are without a counterpart"
 
 
 def problems_of(number, line, section, known):
@@ -104,7 +155,11 @@ def main():
         elif not literal:
             problems += problems_of(number, line, section, known)
             named.update(word for word in marked(line, "Cm") if word in keys)
-    print("\n".join(problems) if problems else f"migrating: {len(named)} options named, all of them exist")
+    parts, page = directives(), open(PAGE, encoding="utf-8").read()
+    for part, wanted in parts.items():
+        problems += foreign_problems(part, wanted, page.partition(f".Sh {part}\n")[2].partition("\n.Sh ")[0])
+    print("\n".join(problems) if problems else f"migrating: {len(named)} options named, all of them exist, and "
+          f"{sum(map(len, parts.values()))} directives of others")
     return 1 if problems else 0
 
 
