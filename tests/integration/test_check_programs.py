@@ -17,7 +17,7 @@ from test_checks import checked
 from test_examples import Postgres, UNSEEN_IN_POSTGRES, psql, redis_cli
 from test_examples_services import postfix
 
-KEYS = 3000  # so many that a server which takes 20 ms for each loads them until it is told to hurry
+KEYS = 60000  # so many that a server which takes 1 ms for each loads them until it is told to hurry
 
 
 class Checked:
@@ -25,7 +25,7 @@ class Checked:
 
     def __init__(self, t, address, **options):
         self.t, self.downs, self.ups = t, 0, 0
-        options = {"check_timeout": "2s", "check_interval": "200ms", **options}
+        options = {"check_timeout": "3s", "check_interval": "200ms", **options}
         self.config = checked(t.address(), {"a": address}, **options)
         self.daemon = t.daemon(self.config)
 
@@ -93,7 +93,7 @@ def redis_states(t, name):
                 if name == "redis-master":
                     found.up()
             redis_cli(a, "EVAL", f"for i = 1, {KEYS} do redis.call('SET', 'key' .. i, i) end", "0")
-            redis_cli(a, "CONFIG", "SET", "key-load-delay", "20000")
+            redis_cli(a, "CONFIG", "SET", "key-load-delay", "1000")
             loading = net.Task(redis_cli, a, "DEBUG", "RELOAD")
             found.down(unwanted(2, "-LOADING"))
             redis_cli(a, "CONFIG", "SET", "key-load-delay", "0")
