@@ -37,7 +37,7 @@ static int config_resolvers_keep(const struct config_section *section, struct na
     return rc;
 }
 
-/* Lookups share the threads of [executor] with reloads. */
+/* A lookup keeps one of the lookup_threads for as long. */
 static void config_resolvers_check_time(const struct config_section *section,
                                         struct diagnostics *diagnostics)
 {
