@@ -298,7 +298,7 @@ defaults
     timeout server 10s
 listen l
     bind 127.0.0.1:{port}
-    stick-table type ip size 1
+    stick-table type ip size 100
     stick on dst
 {lines}""")
         steps = ["", "-a", "+a", "-b", "+b", "-a", "-c", "+c", "+a"]
