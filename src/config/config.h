@@ -96,6 +96,13 @@ int config_reload(struct config **out, const char *path, const struct config *ru
 int config_dump(const struct config *config, FILE *out) NODISCARD;
 
 /*
+ * config_dump_origins(config, out):
+ * As config_dump(), with a comment at each value: its file and line, and its [defaults KIND], if it
+ * is from there; or `default`.
+ */
+int config_dump_origins(const struct config *config, FILE *out) NODISCARD;
+
+/*
  * config_free(config):
  * Free ${config} or NULL. A section lives on while its memory is held (listener_conf.memory and
  * others).

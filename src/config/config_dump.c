@@ -12,78 +12,143 @@
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "_.,:/@*%[]=+-> ";
 
-/* Write a line; if it were too long for a configuration, write the shortest. */
-static void config_dump_write_value(FILE *out, const char *key, const char *value)
+/* Longer paths are cut at the front. */
+#define PATH_SHOWN_BYTES 256
+
+struct dump {
+    FILE *out;
+    bool origins;
+    const struct config_section *section;
+};
+
+/* Format `key = value`; if it were too long for a configuration, the shortest line. */
+static void config_dump_format(char line[INI_LINE_BYTES + 2], const char *key, const char *value)
 {
     size_t len = strlen(value);
-    const char *quote = "";
+    const char *quote = "", *blank = " ";
 
     if (value[strspn(value, plain)] != '\0' ||
         (len > 0 && (value[0] == ' ' || value[len - 1] == ' ')))
         quote = strchr(value, '"') ? "'" : "\""; /* a value never has both kinds of quotes */
-    if (strlen(key) + strlen(" = ") + 2 * strlen(quote) + len <= INI_LINE_BYTES)
-        fprintf(out, "%s =%s%s%s%s\n", key, len > 0 ? " " : "", quote, value, quote);
-    else if (strpbrk(value, "\"'#;") || value[0] == ' ' || value[len - 1] == ' ')
-        fprintf(out, "%s=%s%s%s\n", key, quote, value, quote);
-    else
-        fprintf(out, "%s=%s\n", key, value);
+    if (strlen(key) + strlen(" = ") + 2 * strlen(quote) + len > INI_LINE_BYTES) {
+        blank = "";
+        if (!strpbrk(value, "\"'#;") && value[0] != ' ' && value[len - 1] != ' ')
+            quote = "";
+    }
+    snprintf(line, INI_LINE_BYTES + 2, "%s%s=%s%s%s%s", key, blank, len > 0 ? blank : "", quote,
+             value, quote);
 }
 
-static void config_dump_write_family(FILE *out, const struct option *o,
-                                     const struct ini_section *source)
+/* Format the comment on the origin of ${entry}; NULL: it is not in a file. */
+static void config_dump_format_origin(char text[INI_LINE_BYTES], const struct dump *d,
+                                      const struct ini_entry *entry)
 {
+    size_t len = entry ? strlen(entry->path) : 0;
+    size_t skip = len > PATH_SHOWN_BYTES ? len - PATH_SHOWN_BYTES : 0;
+
+    if (!entry)
+        snprintf(text, INI_LINE_BYTES, "# default");
+    else if (entry->is_default)
+        snprintf(text, INI_LINE_BYTES, "# %s%s:%u [" INI_DEFAULTS "%s]", skip > 0 ? "..." : "",
+                 entry->path + skip, entry->path_line, option_section_name(d->section->kind));
+    else
+        snprintf(text, INI_LINE_BYTES, "# %s%s:%u", skip > 0 ? "..." : "", entry->path + skip,
+                 entry->path_line);
+    for (char *p = text; *p != '\0'; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            *p = '?';
+}
+
+/* Write a line with the origin behind it, or above it if both do not fit in a line. */
+static void config_dump_write_value(const struct dump *d, const char *key, const char *value,
+                                    const struct ini_entry *entry)
+{
+    char line[INI_LINE_BYTES + 2], origin[INI_LINE_BYTES];
+
+    config_dump_format(line, key, value);
+    if (!d->origins) {
+        fprintf(d->out, "%s\n", line);
+        return;
+    }
+    config_dump_format_origin(origin, d, entry);
+    if (strlen(line) + 1 + strlen(origin) <= INI_LINE_BYTES)
+        fprintf(d->out, "%s %s\n", line, origin);
+    else
+        fprintf(d->out, "%s\n%s\n", origin, line);
+}
+
+static void config_dump_write_family(const struct dump *d, const struct option *o)
+{
+    const struct ini_section *source = d->section->source;
+
     for (unsigned i = 0; source != NULL && i < source->n_entries; i++) {
         const struct ini_entry *entry = &source->entries[i];
 
         if (option_matches(o, entry->key))
-            config_dump_write_value(out, entry->key, entry->value);
+            config_dump_write_value(d, entry->key, entry->value, entry);
     }
 }
 
 /* Write the steps of a named check as comments. */
-static void config_dump_write_steps(FILE *out, const struct config_section *section)
+static void config_dump_write_steps(const struct dump *d)
 {
-    const struct upstream_conf *up = section->conf;
+    const struct upstream_conf *up = d->section->conf;
+    const struct dump steps = {.out = d->out, .section = d->section};
     char key[sizeof("#check_step.NNNNNNNNNN")], text[INI_VALUE_BYTES];
 
     for (unsigned i = 0; config_checks_step(text, &up->checks, i); i++) {
         snprintf(key, sizeof(key), "#check_step.%u", i + 1);
-        config_dump_write_value(out, key, text);
+        config_dump_write_value(&steps, key, text, NULL);
     }
 }
 
-static void config_dump_write_option(FILE *out, const struct option *o,
-                                     const struct config_section *section)
+static void config_dump_write_option(const struct dump *d, const struct option *o)
 {
     const struct ini_entry *entry;
 
     if ((o->flags & OPTION_FAMILY) != 0) {
-        config_dump_write_family(out, o, section->source);
-        if (section->kind == OPTION_UPSTREAM && option_matches(o, "check_step.1"))
-            config_dump_write_steps(out, section);
+        config_dump_write_family(d, o);
+        if (d->section->kind == OPTION_UPSTREAM && option_matches(o, "check_step.1"))
+            config_dump_write_steps(d);
         return;
     }
-    entry = config_section_entry(section, o->key);
-    if (option_need_missing(o->need, section)) {
+    entry = config_section_entry(d->section, o->key);
+    if (option_need_missing(o->need, d->section)) {
+        char key[INI_NAME_BYTES + 2];
+
         /* Even a comment must fit in a line. */
         if (entry && strlen(entry->value) > INI_LINE_BYTES - INI_NAME_BYTES)
             return;
-        fputc('#', out);
+        snprintf(key, sizeof(key), "#%s", o->key);
+        config_dump_write_value(d, key, entry ? entry->value : o->fallback, entry);
+        return;
     }
-    config_dump_write_value(out, o->key, entry ? entry->value : o->fallback);
+    config_dump_write_value(d, o->key, entry ? entry->value : o->fallback, entry);
 }
 
-int config_dump(const struct config *config, FILE *out)
+static int config_dump_all(const struct config *config, struct dump *d)
 {
     const struct config_memory *m = config->memory;
+
     for (unsigned i = 0; i < m->n_sections; i++) {
         const struct config_section *section = &m->sections[i];
         const struct option *o;
 
-        fprintf(out, "%s[%s%s%s]\n", i > 0 ? "\n" : "", option_section_name(section->kind),
+        d->section = section;
+        fprintf(d->out, "%s[%s%s%s]\n", i > 0 ? "\n" : "", option_section_name(section->kind),
                 section->name ? " " : "", section->name ? section->name : "");
         for (unsigned j = 0; (o = option_row(section->kind, j)) != NULL; j++)
-            config_dump_write_option(out, o, section);
+            config_dump_write_option(d, o);
     }
-    return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+    return fflush(d->out) != 0 || ferror(d->out) ? -EIO : 0;
+}
+
+int config_dump(const struct config *config, FILE *out)
+{
+    return config_dump_all(config, &(struct dump){.out = out});
+}
+
+int config_dump_origins(const struct config *config, FILE *out)
+{
+    return config_dump_all(config, &(struct dump){.out = out, .origins = true});
 }

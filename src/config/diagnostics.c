@@ -152,8 +152,7 @@ const struct diagnostics_source *diagnostics_begun_source(const struct diagnosti
     return source && source->line == line ? source : NULL;
 }
 
-static void diagnostics_locate(struct diagnostics_place *place, const struct diagnostics *r,
-                               unsigned line)
+void diagnostics_locate(struct diagnostics_place *place, const struct diagnostics *r, unsigned line)
 {
     const struct diagnostics_source *source = diagnostics_source_of(r, line);
 

@@ -100,6 +100,16 @@ const struct diagnostics_source *diagnostics_begun_source(const struct diagnosti
  */
 void diagnostics_set_foreign(struct diagnostics *r);
 
+/*
+ * diagnostics_locate(place, r, line):
+ * Find the file of ${line}, and its number there.
+ *
+ * Thread: owner of ${r}
+ * Owns:   ${place}->path is valid as long as ${r}
+ */
+void diagnostics_locate(struct diagnostics_place *place, const struct diagnostics *r,
+                        unsigned line);
+
 struct diagnostics_line {
     char text[320];
 };

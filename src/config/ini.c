@@ -69,6 +69,27 @@ static int ini_expand_all(struct ini *ini, struct diagnostics *diagnostics)
     return rc;
 }
 
+/* Set the file and the line of each entry. */
+static int ini_locate_all(struct ini *ini, const struct diagnostics *diagnostics)
+{
+    const char *path = "";
+
+    for (unsigned i = 0; i < ini->n_sections; i++)
+        for (unsigned j = 0; j < ini->sections[i].n_entries; j++) {
+            struct ini_entry *entry = &ini->sections[i].entries[j];
+            struct diagnostics_place at;
+
+            diagnostics_locate(&at, diagnostics, entry->line);
+            if (strcmp(path, at.path) != 0)
+                path = arena_text(ini->memory->arena, at.path, strlen(at.path));
+            if (!path)
+                return -ENOMEM;
+            entry->path = path;
+            entry->path_line = at.path_line;
+        }
+    return 0;
+}
+
 static int ini_parse_text(struct ini *ini, struct ini_text *text, struct diagnostics *diagnostics)
 {
     int rc = ini_scan_is_text(text, diagnostics);
@@ -84,7 +105,8 @@ static int ini_parse_text(struct ini *ini, struct ini_text *text, struct diagnos
         return rc;
     }
     ini_adapter_take(ini->memory->values, ini, diagnostics);
-    return ini_expand_all(ini, diagnostics);
+    rc = ini_locate_all(ini, diagnostics);
+    return rc == 0 ? ini_expand_all(ini, diagnostics) : rc;
 }
 
 int ini_load(struct ini **out, const char *path, struct diagnostics *diagnostics)

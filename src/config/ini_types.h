@@ -18,7 +18,9 @@
 struct ini_entry {
     const char *key;   /* lower case */
     const char *value; /* without outer blanks and quotes */
-    unsigned line;
+    unsigned line;     /* in the text of all files */
+    const char *path;  /* of the file that has it */
+    unsigned path_line;
     bool refused;    /* invalid, and reported */
     bool is_default; /* from a [defaults KIND] */
 };

@@ -22,21 +22,22 @@ enum { OPTION_DUMP_CONFIG = 256 }; /* above all characters */
 static const struct option long_options[] = {
     {"config", required_argument, NULL, 'c'},
     {"test", no_argument, NULL, 't'},
-    {"dump-config", no_argument, NULL, OPTION_DUMP_CONFIG},
+    {"dump-config", optional_argument, NULL, OPTION_DUMP_CONFIG},
     {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
 static const char help_text[] =
-    "Usage: reactord [-c FILE] [-t | --dump-config]\n"
+    "Usage: reactord [-c FILE] [-t | --dump-config[=origins]]\n"
     "       reactord -V | -h\n"
     "\n"
     "Echo or proxy TCP and unix stream connections, in the foreground.\n"
     "\n"
     "  -c, --config FILE  read FILE instead of " REACTORD_CONFIG "\n"
     "  -t, --test         check the configuration and exit; nothing is bound\n"
-    "      --dump-config  write the configuration in effect and exit\n"
+    "      --dump-config  write the configuration in effect and exit; with =origins,\n"
+    "                     say where each value is from\n"
     "  -V, --version      write versions and exit\n"
     "  -h, --help         write this text and exit\n"
     "\n"
@@ -77,12 +78,24 @@ static void cli_print_refusal(int c, const char *word, FILE *errors)
         fprintf(errors, "reactord: unknown option '%s'\n", is_long ? word : letter);
 }
 
+static int cli_take_dump(struct cli *cli, FILE *errors)
+{
+    if (optarg && strcmp(optarg, "origins") != 0) {
+        fprintf(errors,
+                "reactord: option '--dump-config=%s' is not known (--dump-config=origins)\n",
+                optarg);
+        return -EINVAL;
+    }
+    cli_ask_for(cli, optarg ? CLI_DUMP_ORIGINS : CLI_DUMP_CONFIG);
+    return 0;
+}
+
 static int cli_take_option(struct cli *cli, int c, const char *word, FILE *errors)
 {
     switch (c) {
     case 'c': cli->config_path = optarg; return 0;
     case 't': cli_ask_for(cli, CLI_TEST); return 0;
-    case OPTION_DUMP_CONFIG: cli_ask_for(cli, CLI_DUMP_CONFIG); return 0;
+    case OPTION_DUMP_CONFIG: return cli_take_dump(cli, errors);
     case 'V': cli_ask_for(cli, CLI_VERSION); return 0;
     case 'h': cli_ask_for(cli, CLI_HELP); return 0;
     default: cli_print_refusal(c, word, errors); return -EINVAL;

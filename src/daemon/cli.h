@@ -9,7 +9,7 @@
 #include "base/must.h"
 
 /* If several options are given, the last in this order wins. */
-enum cli_action { CLI_RUN, CLI_TEST, CLI_DUMP_CONFIG, CLI_VERSION, CLI_HELP };
+enum cli_action { CLI_RUN, CLI_TEST, CLI_DUMP_CONFIG, CLI_DUMP_ORIGINS, CLI_VERSION, CLI_HELP };
 
 struct cli {
     enum cli_action action;

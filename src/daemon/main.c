@@ -176,6 +176,7 @@ static enum exit_code use_config(const struct cli *cli)
 {
     struct config *config = NULL;
     enum exit_code code;
+    int rc;
 
     if (start_config_load(&config, cli->config_path, NULL) < 0)
         return EXIT_CODE_CONFIG;
@@ -183,7 +184,9 @@ static enum exit_code use_config(const struct cli *cli)
         printf("reactord: %s: configuration is valid\n", cli->config_path);
         code = finish_output();
     } else {
-        code = config_dump(config, stdout) < 0 ? EXIT_CODE_FAILED : finish_output();
+        rc = cli->action == CLI_DUMP_ORIGINS ? config_dump_origins(config, stdout)
+                                             : config_dump(config, stdout);
+        code = rc < 0 ? EXIT_CODE_FAILED : finish_output();
     }
     config_free(config);
     return code;
@@ -227,7 +230,8 @@ int main(int argc, char **argv)
     case CLI_HELP: cli_print_help(stdout); return finish_output();
     case CLI_VERSION: cli_print_version(stdout); return finish_output();
     case CLI_TEST:
-    case CLI_DUMP_CONFIG: return use_config(&cli);
+    case CLI_DUMP_CONFIG:
+    case CLI_DUMP_ORIGINS: return use_config(&cli);
     case CLI_RUN: break;
     }
     return run_daemon(&cli, argv);

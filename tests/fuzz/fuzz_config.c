@@ -85,30 +85,32 @@ static struct config *load(const void *bytes, size_t size, char **problems)
     return config;
 }
 
-static void dump(const struct config *config, char **text, size_t *len)
+static void dump(const struct config *config, bool origins, char **text, size_t *len)
 {
     FILE *out = open_memstream(text, len);
 
     MUST(out != NULL);
-    MUST(config_dump(config, out) == 0);
+    MUST((origins ? config_dump_origins(config, out) : config_dump(config, out)) == 0);
     MUST(fclose(out) == 0);
 }
 
-/* The dump of ${config} gives the same dump. */
-static void dump_and_load(const struct config *config)
+/* The dump of ${config}, also with comments on the origins, gives the same dump. */
+static void dump_and_load(const struct config *config, bool origins)
 {
-    char *first, *second, *problems;
-    size_t first_len, second_len;
+    char *first, *written, *second, *problems;
+    size_t first_len, written_len, second_len;
     struct config *again;
 
-    dump(config, &first, &first_len);
-    again = load(first, first_len, &problems);
+    dump(config, false, &first, &first_len);
+    dump(config, origins, &written, &written_len);
+    again = load(written, written_len, &problems);
     MUST(again != NULL);
-    dump(again, &second, &second_len);
+    dump(again, false, &second, &second_len);
     MUST(first_len == second_len && memcmp(first, second, first_len) == 0);
     config_free(again);
     free(problems);
     free(second);
+    free(written);
     free(first);
 }
 
@@ -117,8 +119,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *problems;
     struct config *config = load(data, size, &problems);
 
-    if (config != NULL)
-        dump_and_load(config);
+    if (config != NULL) {
+        dump_and_load(config, false);
+        dump_and_load(config, true);
+    }
     config_free(config);
     free(problems);
     return 0;

@@ -53,3 +53,18 @@ def dump_has_no_defaults(t):
     check_equal((second.code, second.out), (0, first.out), "the dump's dump")
     check("[defaults" not in first.out, "there is a section of defaults")
     check_equal(first.out.count("\nupstream = back\n"), 1, "listeners with an upstream")
+
+
+@test()
+def dump_names_origins(t):
+    """--dump-config=origins names file and line of each value, and can be used as a configuration"""
+    address = t.address()
+    more = t.write("more.ini", f"[listen more]\naddress = {address}\n")
+    path = t.write("c.ini", f"[defaults listen]\nservice = echo\ninclude = {more}\n")
+    dump = t.reactord("--dump-config=origins", "-c", path)
+    check_equal((dump.code, dump.err), (0, ""), "exit code and stderr")
+    for line in (f"address = {address} # {more}:2", f"service = echo # {path}:2 [defaults listen]",
+                 "idle_timeout = 1h # default"):
+        check(f"\n{line}\n" in dump.out, f"no line '{line}' in\n{dump.out}")
+    with t.daemon(dump.out), net.connect(address) as client:
+        check_equal(net.exchange(client, b"hello"), b"hello", "the echo")

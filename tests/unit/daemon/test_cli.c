@@ -82,6 +82,17 @@ TEST(cli, dump_option_takes_precedence_over_the_test_option)
     assert_understood("--dump-config -t", CLI_DUMP_CONFIG, REACTORD_CONFIG);
 }
 
+TEST(cli, dump_with_origins_is_parsed)
+{
+    assert_understood("--dump-config=origins --dump-config", CLI_DUMP_ORIGINS, REACTORD_CONFIG);
+}
+
+TEST(cli, dump_of_something_else_is_refused)
+{
+    assert_refused("--dump-config=origin",
+                   "option '--dump-config=origin' is not known (--dump-config=origins)");
+}
+
 TEST(cli, help_takes_precedence_over_all_other_options)
 {
     assert_understood("-h -V -t", CLI_HELP, REACTORD_CONFIG);
