@@ -279,7 +279,7 @@ def received(s, pattern):
 def syslog(t):
     """log = syslog sends RFC 3164 datagrams of facility daemon to /dev/log"""
     with log_socket("/dev/log") as s, t.daemon(echo(t.address(), process="log = syslog")) as daemon:
-        ready = received(s, "ready")
+        ready = received(s, rf"reactord\[{daemon.pid}\]: .*ready")
         check(re.match(rf"<{3 * 8 + 5}>\w{{3}} [ \d]\d \d\d:\d\d:\d\d reactord\[{daemon.pid}\]: ",
                        ready), f"the datagram is {ready!r}")
         check(not ready.endswith("\n"), "it ends in a newline")
