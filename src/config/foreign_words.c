@@ -237,6 +237,12 @@ static const struct foreign_word words[] = {
     {FOREIGN_WORDS_SERVER, "pool-max-conn", "spare in the section"},
     {FOREIGN_WORDS_SERVER, "tcp-ut", "user_timeout in the section"},
     {FOREIGN_WORDS_SERVER, "init-addr", "resolve_required in the section"},
+
+    {FOREIGN_WORDS_SYSLOG, "server", "syslog ADDRESS"},
+    {FOREIGN_WORDS_SYSLOG, "nohostname", "host=off"},
+    {FOREIGN_WORDS_SYSLOG, "len", "length=N"},
+    {FOREIGN_WORDS_SYSLOG, "sample", "share in [access_log NAME]"},
+    {FOREIGN_WORDS_SYSLOG, "ident", "tag=NAME"},
 };
 
 /* Words of a server line that have their value behind a blank. */

@@ -5,9 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* foreign_word.where for section titles and words after a server's address. */
+/* foreign_word.where for section titles and words after the address of a server or syslog. */
 #define FOREIGN_WORDS_SECTION "section"
 #define FOREIGN_WORDS_SERVER  "server"
+#define FOREIGN_WORDS_SYSLOG  "syslog"
 
 #define FOREIGN_WORDS_HINT_BYTES 128
 

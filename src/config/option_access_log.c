@@ -14,6 +14,7 @@
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_need.h"
+#include "config/option_syslog.h"
 #include "listen/listener.h"
 #include "stats/access_log_format.h"
 
@@ -103,7 +104,7 @@ static bool option_access_log_is_target(const char *text)
     for (const struct option_word *w = option_access_log_targets; w->word; w++)
         if (strcmp(text, w->word) == 0)
             return true;
-    return *text == '/';
+    return *text == '/' || option_syslog_is(text);
 }
 
 static int option_access_log_add_name(struct option_value *v, struct listener_access_log_conf *conf,
@@ -153,12 +154,11 @@ static int option_access_log_set_list(const struct option *o, struct option_valu
     v->foreign = foreign_words_hint(&hint, o->key, v->text, strlen(v->text));
     if (v->foreign)
         return option_refuse(v, "%s is not known; %s", QUOTE_TEXT(v->text), hint.text);
+    if (option_syslog_refuse_foreign(v) < 0)
+        return -EINVAL;
     if (!option_access_log_is_target(v->text))
         return option_access_log_set_names(o, v);
-    if (*v->text == '/' && v->text[strlen(v->text) - 1] == '/')
-        return option_refuse(v, "%s is not the path of a file", QUOTE_TEXT(v->text));
-    conf->own.where = v->text;
-    return 0;
+    return option_syslog_set(v, &conf->own.where);
 }
 
 const struct option_kind option_access_log_list = {option_access_log_set_list, "", 0, NULL};
@@ -213,8 +213,10 @@ static const struct option_kind share_kind = {option_access_log_set_share, "", s
 
 /* clang-format off */
 static const struct option access_log_rows[] = {
-    {"target", &option_kind_log, OPTION_REQUIRED, OPTION_LIVE, NULL,
-     "stderr, syslog, journal or an absolute path", "where the lines go",
+    {"target", &option_syslog_target, OPTION_REQUIRED, OPTION_LIVE, NULL,
+     "stderr, syslog, journal or an absolute path; behind syslog and its address: facility=, "
+     "severity=, tag=, format=, host=, length=",
+     "where the lines go",
      LOG(where), 0, 0, targets, NULL},
     {"format", &option_access_log_format, 0, OPTION_LIVE, "text",
      "text, json, json:NAME,NAME or text with $NAME in it", "format of a line",

@@ -190,16 +190,6 @@ static int option_kind_set_path(const struct option *o, struct option_value *v)
     return 0;
 }
 
-static int option_kind_set_log(const struct option *o, struct option_value *v)
-{
-    if (v->text[0] == '/')
-        return option_kind_set_path(o, v);
-    if (!option_kind_find_word(o, v))
-        return -EINVAL;
-    option_kind_put_text(o, v, v->text);
-    return 0;
-}
-
 char *option_kind_next_item(char **list)
 {
     char *item = strsep(list, ",");
@@ -255,5 +245,4 @@ const struct option_kind option_kind_bool = {option_kind_set_bool, "", sizeof(bo
 const struct option_kind option_kind_word = {option_kind_set_word, "", sizeof(unsigned), NULL};
 const struct option_kind option_kind_account = {option_kind_set_account, "", 0, NULL};
 const struct option_kind option_kind_path = {option_kind_set_path, "", 0, NULL};
-const struct option_kind option_kind_log = {option_kind_set_log, "", 0, NULL};
 const struct option_kind option_kind_name = {option_kind_set_name, "", 0, NULL};

@@ -24,7 +24,6 @@ extern const struct option_kind option_kind_word;              /* enum, by optio
 extern const struct option_kind
     option_kind_account;                          /* const char *: user or group, name or number */
 extern const struct option_kind option_kind_path; /* const char *: absolute path */
-extern const struct option_kind option_kind_log;  /* const char *: one of option.words, or a path */
 extern const struct option_kind option_kind_name; /* const char *: name of a section, lower case */
 
 /*

@@ -8,6 +8,7 @@
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_rate.h"
+#include "config/option_syslog.h"
 #include "engine/affinity.h"
 #include "engine/chooser.h"
 #include "server/server_conf.h"
@@ -74,8 +75,10 @@ static const struct option reactord_rows[] = {
      "an absolute path such as /run/reactord.pid",
      "file for the process ID, locked while reactord runs; empty: none",
      REACTORD(pid_file), 0, 0, NULL, NULL},
-    {"log", &option_kind_log, 0, OPTION_UPGRADE, "stderr",
-     "stderr, syslog, journal or an absolute path", "target of log lines",
+    {"log", &option_syslog_log_target, 0, OPTION_UPGRADE, "stderr",
+     "stderr, syslog, journal or an absolute path; behind syslog and its address: facility=, tag=, "
+     "format=, host=, length=",
+     "target of log lines",
      REACTORD(log), 0, 0, log_sinks, NULL},
     {"log_level", &option_kind_word, 0, OPTION_LIVE, "info",
      "error, warning, notice, info or debug", "lowest severity to log",

@@ -75,6 +75,11 @@ static bool access_logs_entry_rotate(void *cookie, bool cut)
     return log_target_take(((const struct access_logs_entry *)cookie)->target, cut);
 }
 
+static bool access_logs_entry_recovered(void *cookie)
+{
+    return log_target_recovered(((const struct access_logs_entry *)cookie)->target);
+}
+
 static int access_logs_entry_open(struct access_logs_entry **out, struct access_logs *logs,
                                   const char *where, size_t buffer_bytes)
 {
@@ -82,6 +87,7 @@ static int access_logs_entry_open(struct access_logs_entry **out, struct access_
     const struct access_log_conf conf = {.name = entry ? entry->where : NULL,
                                          .sink = {.write = access_logs_entry_write,
                                                   .rotate = access_logs_entry_rotate,
+                                                  .recovered = access_logs_entry_recovered,
                                                   .cookie = entry},
                                          .pool = logs->pool,
                                          .max_bytes = buffer_bytes};
@@ -97,6 +103,9 @@ static int access_logs_entry_open(struct access_logs_entry **out, struct access_
     rc = access_log_create(&entry->log, &conf);
     if (rc < 0)
         goto err_close;
+    if (log_target_error(entry->target) < 0)
+        log_warning("access log %s: does not answer: %s; lines are dropped until it does",
+                    log_target_describe(where), strerror(-log_target_error(entry->target)));
     logs->pool = logs->pool < ACCESS_LOGS_LAST_POOL ? logs->pool + 1 : ACCESS_LOGS_FIRST_POOL;
     *out = entry;
     return 0;

@@ -1,7 +1,3 @@
-/*
- * syslog(3) and sd_journal_send(3) block if their daemon is slow, allocate memory, and do not
- * report a missing daemon. So this file sends the datagrams itself.
- */
 #include "daemon/log_target.h"
 
 #include <errno.h>
@@ -14,92 +10,40 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "config/option_syslog.h"
 #include "daemon/log_line.h"
+#include "daemon/log_socket.h"
 #include "daemon/privileges.h"
 #include "daemon/safe_open.h"
-
-/* Source: syslog(3); systemd.io/JOURNAL_NATIVE_PROTOCOL */
-#define SYSLOG_PATH  "/dev/log"
-#define JOURNAL_PATH "/run/systemd/journal/socket"
+#include "stats/syslog_conf.h"
 
 enum medium {
     MEDIUM_FILE,   /* file, pipe or terminal that was opened non-blocking */
     MEDIUM_SHARED, /* inherited descriptor with shared flags: poll first */
     MEDIUM_STREAM, /* stderr is a connected socket */
-    MEDIUM_DATAGRAM,
-    MEDIUM_SYSLOG_STREAM, /* connected to syslog, whose messages end with a NUL */
 };
 
 struct log_target {
     struct log_sink sink;
+    struct log_socket *socket; /* syslog or journal, instead of `fd`; or NULL */
     enum medium medium;
-    enum log_line_layout layout;
+    struct log_line_form form;
     int fd;
     char *path;                    /* NULL: not a file */
     const struct privileges *user; /* opens the file; NULL: the process's user */
-    struct sockaddr_un peer;
-    atomic_int next_fd; /* see log_target_offer(); -1: none */
-    atomic_bool torn;   /* the last line was written only in part */
+    atomic_int next_fd;            /* see log_target_offer(); -1: none */
+    atomic_bool torn;              /* the last line was written only in part */
     atomic_uint lost;
 };
 
-static int log_target_connect(const struct sockaddr_un *peer, int type)
-{
-    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0), rc;
-
-    if (fd < 0)
-        return -errno;
-    if (connect(fd, (const struct sockaddr *)peer, sizeof(*peer)) == 0)
-        return fd;
-    rc = -errno;
-    close(fd);
-    return rc;
-}
-
-/* Connect to a restarted syslogd, under the same descriptor number. */
-static bool log_target_reconnect(const struct log_target *lt)
-{
-    int fd = log_target_connect(&lt->peer, SOCK_STREAM | SOCK_NONBLOCK);
-    bool connected = fd >= 0 && dup3(fd, lt->fd, O_CLOEXEC) >= 0;
-
-    if (fd >= 0)
-        close(fd);
-    return connected;
-}
-
-/* Send ${message}: ${len} bytes and a NUL, all or -1. */
-static ssize_t log_target_syslog_send(struct log_target *lt, const struct msghdr *message,
-                                      size_t len)
-{
-    ssize_t n = sendmsg(lt->fd, message, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-    if (n < 0 && errno != EAGAIN && errno != EINTR && log_target_reconnect(lt))
-        n = sendmsg(lt->fd, message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n == (ssize_t)len + 1)
-        return (ssize_t)len;
-    if (n > 0) {
-        atomic_store_explicit(&lt->torn, true, memory_order_relaxed);
-        errno = EAGAIN;
-    }
-    return -1;
-}
-
 static ssize_t log_target_line_send(struct log_target *lt, const char *data, size_t len)
 {
-    struct iovec with_nul[] = {{(char *)data, len}, {(char *)"", 1}};
-    const struct msghdr message = {.msg_iov = with_nul, .msg_iovlen = ARRAY_LEN(with_nul)};
     struct pollfd writable = {.fd = lt->fd, .events = POLLOUT};
 
     switch (lt->medium) {
-    case MEDIUM_SYSLOG_STREAM: return log_target_syslog_send(lt, &message, len);
     case MEDIUM_STREAM: return send(lt->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-    case MEDIUM_DATAGRAM:
-        /* Send to the path, where a restarted syslogd has a new socket. */
-        return sendto(lt->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL,
-                      (const struct sockaddr *)&lt->peer, sizeof(lt->peer));
     case MEDIUM_SHARED:
         /* A pipe that poll(2) calls writable takes PIPE_BUF bytes. */
         if (poll(&writable, 1, 0) != 1 || !(writable.revents & POLLOUT)) {
@@ -128,9 +72,11 @@ static bool log_target_line_put(struct log_target *lt, enum log_level level, con
     struct log_line line;
     ssize_t n;
 
+    if (lt->socket)
+        return log_socket_put(lt->socket, level, text);
     if (!log_target_mend(lt))
         return false;
-    log_line_build(&line, lt->layout, level, text);
+    log_line_build(&line, &lt->form, level, text);
     n = log_target_line_send(lt, line.data, line.len);
     if (n == (ssize_t)line.len)
         return true;
@@ -154,26 +100,15 @@ static size_t log_target_piece_of(const struct log_target *lt, const char *lines
 static int log_target_message_send(struct log_target *lt, const char *text, size_t len)
 {
     struct log_line head;
-    struct iovec parts[] = {{.iov_base = head.data},
-                            {.iov_base = (char *)text, .iov_len = len},
-                            {.iov_base = (char *)"", .iov_len = 1}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    struct iovec parts[] = {{.iov_base = head.data}, {.iov_base = (char *)text, .iov_len = len}};
+    const struct msghdr message = {.msg_iov = parts, .msg_iovlen = ARRAY_LEN(parts)};
     ssize_t n;
 
-    log_line_head(&head, lt->layout, LOG_LEVEL_INFO, NULL);
+    log_line_head(&head, &lt->form, LOG_LEVEL_INFO, NULL);
     parts[0].iov_len = head.len;
-    if (lt->medium == MEDIUM_DATAGRAM) {
-        message.msg_name = &lt->peer;
-        message.msg_namelen = sizeof(lt->peer);
-    }
     if (!log_target_mend(lt))
         return -EAGAIN;
-    if (lt->medium == MEDIUM_SYSLOG_STREAM) {
-        message.msg_iovlen = ARRAY_LEN(parts);
-        n = log_target_syslog_send(lt, &message, head.len + len);
-    } else {
-        n = sendmsg(lt->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    }
+    n = sendmsg(lt->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0)
         return -errno;
     if ((size_t)n == head.len + len)
@@ -190,8 +125,7 @@ static ssize_t log_target_messages_send(struct log_target *lt, const char *lines
         const char *text = lines + done;
         const char *end = memchr(text, '\n', len - done);
         size_t line_len = end ? (size_t)(end + 1 - text) : len - done;
-        bool cut = end && lt->layout == LOG_LINE_SYSLOG; /* syslog messages have no newline */
-        int rc = log_target_message_send(lt, text, cut ? line_len - 1 : line_len);
+        int rc = log_target_message_send(lt, text, line_len);
 
         if (rc < 0)
             return done > 0 ? (ssize_t)done : rc;
@@ -204,12 +138,19 @@ ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t le
 {
     ssize_t n;
 
-    if (lt->layout != LOG_LINE_PLAIN)
+    if (lt->socket)
+        return log_socket_put_lines(lt->socket, lines, len);
+    if (lt->form.layout != LOG_LINE_PLAIN)
         return log_target_messages_send(lt, lines, len);
     n = log_target_line_send(lt, lines, log_target_piece_of(lt, lines, len));
     if (n < 0)
         return errno == EINTR ? -EAGAIN : -errno;
     return n > 0 ? n : -EAGAIN;
+}
+
+bool log_target_recovered(struct log_target *lt)
+{
+    return !lt->socket || log_socket_recovered(lt->socket);
 }
 
 static void log_target_write(void *cookie, enum log_level level, const char *text)
@@ -251,7 +192,7 @@ static int log_target_open_stderr(struct log_target *lt)
     if (fstat(STDERR_FILENO, &st) < 0)
         return -errno;
     if (log_target_is_journal_stream(&st))
-        lt->layout = LOG_LINE_PRIORITY;
+        lt->form.layout = LOG_LINE_PRIORITY;
     lt->medium = S_ISSOCK(st.st_mode) ? MEDIUM_STREAM : MEDIUM_FILE;
     if (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)) {
         lt->fd = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -281,39 +222,21 @@ static int log_target_open_file(int *out_fd, const char *path, const struct priv
     return safe_open(out_fd, &as_root, &how);
 }
 
-/* A syslogd listens for datagrams, or, as syslog-ng does, for connections. */
-static int log_target_open_socket(struct log_target *lt, enum log_line_layout layout,
-                                  const char *path)
+static int log_target_open_socket(struct log_target *lt, const char *where)
 {
-    const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
-    int fd;
+    struct option_value v = {.text = where};
+    struct syslog_conf conf;
+    int rc = option_syslog_parse(&conf, &v);
 
-    lt->layout = layout;
-    lt->medium = MEDIUM_DATAGRAM;
-    lt->peer.sun_family = AF_UNIX;
-    memcpy(lt->peer.sun_path, path, strlen(path) + 1);
-    fd = log_target_connect(&lt->peer, SOCK_DGRAM);
-    if (fd == -EPROTOTYPE && layout == LOG_LINE_SYSLOG) {
-        lt->medium = MEDIUM_SYSLOG_STREAM;
-        fd = log_target_connect(&lt->peer, SOCK_STREAM | SOCK_NONBLOCK);
-    }
-    if (fd < 0)
-        return fd;
-    lt->fd = fd;
-    if (lt->medium == MEDIUM_SYSLOG_STREAM)
-        return 0;
-    /* It was connected only to see whether a daemon listens: disconnect. */
-    return connect(lt->fd, &nobody, sizeof(nobody)) < 0 ? -errno : 0;
+    return rc < 0 ? rc : log_socket_open(&lt->socket, &conf);
 }
 
 static int log_target_open_where(struct log_target *lt, const char *where)
 {
     if (strcmp(where, "stderr") == 0)
         return log_target_open_stderr(lt);
-    if (strcmp(where, "syslog") == 0)
-        return log_target_open_socket(lt, LOG_LINE_SYSLOG, SYSLOG_PATH);
-    if (strcmp(where, "journal") == 0)
-        return log_target_open_socket(lt, LOG_LINE_JOURNAL, JOURNAL_PATH);
+    if (option_syslog_is(where))
+        return log_target_open_socket(lt, where);
     lt->path = strdup(where);
     return lt->path ? log_target_open_file(&lt->fd, where, lt->user) : -ENOMEM;
 }
@@ -321,8 +244,8 @@ static int log_target_open_where(struct log_target *lt, const char *where)
 const char *log_target_describe(const char *where)
 {
     if (strcmp(where, "syslog") == 0)
-        return "syslog (" SYSLOG_PATH ")";
-    return strcmp(where, "journal") == 0 ? "journal (" JOURNAL_PATH ")" : where;
+        return "syslog (" OPTION_SYSLOG_PATH ")";
+    return strcmp(where, "journal") == 0 ? "journal (" OPTION_SYSLOG_JOURNAL_PATH ")" : where;
 }
 
 int log_target_open(struct log_target **out, const char *where, const struct privileges *user)
@@ -343,6 +266,11 @@ int log_target_open(struct log_target **out, const char *where, const struct pri
     }
     *out = lt;
     return 0;
+}
+
+int log_target_error(const struct log_target *lt)
+{
+    return lt->socket ? log_socket_error(lt->socket) : 0;
 }
 
 const struct log_sink *log_target_sink(const struct log_target *lt)
@@ -407,6 +335,7 @@ void log_target_close(struct log_target *lt)
     if (!lt)
         return;
     log_unset_sink(&lt->sink);
+    log_socket_close(lt->socket);
     if (lt->fd >= 0)
         close(lt->fd);
     if (atomic_load(&lt->next_fd) >= 0)

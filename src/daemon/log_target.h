@@ -3,7 +3,7 @@
  *
  *   stderr    plain lines; with a priority when connected to the journal (JOURNAL_STREAM)
  *   /path     plain lines
- *   syslog    facility daemon, local time; datagrams, or messages in a stream
+ *   syslog    messages to syslog (config/option_syslog, daemon/log_socket)
  *   journal   fields, with REACTORD_THREAD
  *
  * One non-blocking system call writes a line (daemon/log_line). Lines that cannot be written (full
@@ -24,16 +24,19 @@ struct privileges;
 
 /*
  * log_target_open(out, where, user):
- * Open ${where}: "stderr", "syslog", "journal" or an absolute path. A new file gets mode 0640 and
+ * Open ${where}: "stderr", an absolute path, or as option_syslog_parse(). A new file gets mode 0640 and
  * belongs to ${user} (NULL: the process's user), so that this user can reopen it
  * (daemon/safe_open).
  *
  * Thread: main, before any other thread, unless ${user} is the process's user
  * Owns:   ${where} is copied; ${user} must outlive the target
- * Errors: 0; -ENOMEM; as safe_open(); -errno of connect(2) to syslog or the journal
+ * Errors: 0; -ENOMEM; as safe_open(); -EINVAL; -errno of socket(2)
  */
 int log_target_open(struct log_target **out, const char *where,
                     const struct privileges *user) NODISCARD;
+
+/* log_target_error(lt): 0; or -errno: syslog or the journal could not be connected to at first. */
+int log_target_error(const struct log_target *lt);
 
 /*
  * log_target_describe(where):
@@ -49,12 +52,15 @@ const struct log_sink *log_target_sink(const struct log_target *lt);
 /*
  * log_target_put_lines(lt, lines, len):
  * Write whole lines unchanged, without blocking. A file takes all lines; a pipe or terminal takes
- * PIPE_BUF bytes at most; syslog and journal get a message for each line.
+ * PIPE_BUF bytes at most; syslog and journal get messages, as log_socket_put_lines().
  *
  * Thread: any; one call at a time, to keep the order
  * Errors: bytes written, > 0; -EAGAIN; -errno of write(2) or send(2)
  */
 ssize_t log_target_put_lines(struct log_target *lt, const char *lines, size_t len) NODISCARD;
+
+/* log_target_recovered(lt): as log_socket_recovered(); a file has. Thread: as put_lines() */
+bool log_target_recovered(struct log_target *lt);
 
 /*
  * log_target_reopen(lt):

@@ -60,8 +60,12 @@ static int process_prepare_log(struct process_change *change)
     const char *where = change->next->process.log;
     int rc = log_target_open(&p->log, where, &p->privileges);
 
+    if (rc == 0)
+        rc = log_target_error(p->log);
     if (rc < 0) {
         log_error("log %s: %s", log_target_describe(where), strerror(-rc));
+        log_target_close(p->log);
+        p->log = NULL;
         return rc;
     }
     log_set_sink(log_target_sink(p->log));

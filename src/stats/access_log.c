@@ -265,6 +265,11 @@ static void access_log_end_episode(struct access_log *al)
     atomic_store(&al->losing, false);
 }
 
+static bool access_log_has_recovered(const struct access_log *al)
+{
+    return !al->conf.sink.recovered || al->conf.sink.recovered(al->conf.sink.cookie);
+}
+
 static void access_log_watch(struct access_log *al, bool all_written)
 {
     uint64_t dropped = atomic_load_explicit(&al->dropped, memory_order_relaxed);
@@ -274,7 +279,9 @@ static void access_log_watch(struct access_log *al, bool all_written)
         al->dropped_seen = dropped;
         al->calm_since_ns = now_ns;
     } else if (now_ns - al->calm_since_ns >= ACCESS_LOG_CALM_NS) {
-        access_log_end_episode(al);
+        al->calm_since_ns = now_ns;
+        if (access_log_has_recovered(al))
+            access_log_end_episode(al);
     }
 }
 

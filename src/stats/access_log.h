@@ -7,7 +7,7 @@
  * in 10 ms.
  *
  * When the queue is full or the sink fails, lines are dropped and counted. The first loss is
- * logged, and after a second without one, the end of the losses.
+ * logged, and after a second without one, the end of the losses, if the sink has recovered.
  *
  * note: scheduled. A producer sets `scheduled` when it schedules the writer; the writer clears it
  * before it reads the queue. Both are exchanges: either the producer schedules the writer again, or
@@ -40,6 +40,11 @@ struct access_sink {
      * Thread: as write()
      */
     bool (*rotate)(void *cookie, bool cut);
+    /*
+     * After losses: can the sink take lines again? NULL: if it has lost none for a second.
+     * Thread: as write()
+     */
+    bool (*recovered)(void *cookie);
     void *cookie;
 };
 

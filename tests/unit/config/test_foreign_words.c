@@ -71,6 +71,9 @@ TEST(words, each_foreign_word_leads_to_an_option_and_is_none_itself)
         else if (strcmp(w->where, FOREIGN_WORDS_SERVER) == 0)
             known =
                 strstr(server_words, here) != NULL || option_find(OPTION_UPSTREAM, here) != NULL;
+        else if (strcmp(w->where, FOREIGN_WORDS_SYSLOG) == 0)
+            known = strstr(option_find(OPTION_ACCESS_LOG, "target")->allowed, here) != NULL ||
+                    option_find(OPTION_ACCESS_LOG, here) != NULL;
         else if (kind < OPTION_SECTIONS)
             known = (option_find(kind, here) != NULL || strstr(server_words, here) != NULL ||
                      (strstr(w->here, " in [upstream NAME]") != NULL &&

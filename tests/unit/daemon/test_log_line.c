@@ -7,16 +7,26 @@
 #include <unistd.h>
 
 #include "daemon/log_line.h"
+#include "stats/syslog_conf.h"
 #include "support/log_lines.h"
 #include "support/suite.h"
 
+static const struct syslog_conf syslog_conf = {.facility = 3, .severity = -1, .tag = "reactord"};
+static const struct syslog_conf journal_conf = {
+    .protocol = SYSLOG_JOURNAL, .facility = 3, .severity = -1, .tag = "reactord"};
+
+static const struct log_line_form plain_form = {LOG_LINE_PLAIN, NULL};
+static const struct log_line_form priority_form = {LOG_LINE_PRIORITY, NULL};
+static const struct log_line_form syslog_form = {LOG_LINE_SYSLOG, &syslog_conf};
+static const struct log_line_form journal_form = {LOG_LINE_SYSLOG, &journal_conf};
+
 /* The line as a string, in a static buffer. */
-static const char *build(enum log_line_layout layout, enum log_level level, const char *text)
+static const char *build(const struct log_line_form *form, enum log_level level, const char *text)
 {
     static char string[LOG_LINE_MAX_BYTES + 1];
     static struct log_line line;
 
-    log_line_build(&line, layout, level, text);
+    log_line_build(&line, form, level, text);
     ck_assert_uint_le(line.len, sizeof(line.data));
     memcpy(string, line.data, line.len);
     string[line.len] = '\0';
@@ -33,7 +43,7 @@ TEST(log_line, plain_line_has_time_process_level_and_thread)
              "^2[0-9]{3}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}Z "
              "reactord\\[%ld\\] warning main: front: 7 clients\n$",
              (long)getpid());
-    log_lines_expect(build(LOG_LINE_PLAIN, LOG_LEVEL_WARNING, "front: 7 clients"), pattern);
+    log_lines_expect(build(&plain_form, LOG_LEVEL_WARNING, "front: 7 clients"), pattern);
 }
 
 TEST(log_line, a_plain_line_is_in_universal_time)
@@ -45,7 +55,7 @@ TEST(log_line, a_plain_line_is_in_universal_time)
     setenv("TZ", "Asia/Kolkata", 1);
     tzset();
     before_s = time(NULL);
-    line = build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text");
+    line = build(&plain_form, LOG_LEVEL_INFO, "text");
     after_s = time(NULL);
     ck_assert_ptr_nonnull(strptime(line, "%Y-%m-%dT%H:%M:%S", &tm));
     ck_assert_int_ge(timegm(&tm), before_s);
@@ -56,18 +66,18 @@ TEST(log_line, time_of_a_line_advances)
 {
     char first[64];
 
-    snprintf(first, sizeof(first), "%.19s", build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text"));
+    snprintf(first, sizeof(first), "%.19s", build(&plain_form, LOG_LEVEL_INFO, "text"));
     usleep(1100 * 1000);
-    ck_assert_int_ne(strncmp(first, build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text"), 19), 0);
+    ck_assert_int_ne(strncmp(first, build(&plain_form, LOG_LEVEL_INFO, "text"), 19), 0);
 }
 
 TEST(log_line, line_with_a_priority_leaves_time_and_process_to_the_reader)
 {
-    ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_ERROR, "text"), "<3>main: text\n");
-    ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_WARNING, "text"), "<4>main: text\n");
-    ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_NOTICE, "text"), "<5>main: text\n");
-    ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_INFO, "text"), "<6>main: text\n");
-    ck_assert_str_eq(build(LOG_LINE_PRIORITY, LOG_LEVEL_DEBUG, "text"), "<7>main: text\n");
+    ck_assert_str_eq(build(&priority_form, LOG_LEVEL_ERROR, "text"), "<3>main: text\n");
+    ck_assert_str_eq(build(&priority_form, LOG_LEVEL_WARNING, "text"), "<4>main: text\n");
+    ck_assert_str_eq(build(&priority_form, LOG_LEVEL_NOTICE, "text"), "<5>main: text\n");
+    ck_assert_str_eq(build(&priority_form, LOG_LEVEL_INFO, "text"), "<6>main: text\n");
+    ck_assert_str_eq(build(&priority_form, LOG_LEVEL_DEBUG, "text"), "<7>main: text\n");
 }
 
 TEST(log_line, syslog_line_equals_the_line_of_the_libc)
@@ -78,12 +88,12 @@ TEST(log_line, syslog_line_equals_the_line_of_the_libc)
              "^<29>[A-Z][a-z]{2} [ 123][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} reactord\\[%ld\\]: "
              "main: text$",
              (long)getpid());
-    log_lines_expect(build(LOG_LINE_SYSLOG, LOG_LEVEL_NOTICE, "text"), pattern);
+    log_lines_expect(build(&syslog_form, LOG_LEVEL_NOTICE, "text"), pattern);
 }
 
 TEST(log_line, a_journal_line_is_a_field_a_line)
 {
-    ck_assert_str_eq(build(LOG_LINE_JOURNAL, LOG_LEVEL_INFO, "text"),
+    ck_assert_str_eq(build(&journal_form, LOG_LEVEL_INFO, "text"),
                      "PRIORITY=6\nSYSLOG_FACILITY=3\nSYSLOG_IDENTIFIER=reactord\n"
                      "REACTORD_THREAD=main\nMESSAGE=text\n");
 }
@@ -92,9 +102,9 @@ TEST(log_line, layouts_do_not_share_a_cached_time)
 {
     char plain[64];
 
-    snprintf(plain, sizeof(plain), "%.11s", build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text"));
-    (void)build(LOG_LINE_SYSLOG, LOG_LEVEL_INFO, "text");
-    ck_assert_int_eq(strncmp(plain, build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, "text"), 11), 0);
+    snprintf(plain, sizeof(plain), "%.11s", build(&plain_form, LOG_LEVEL_INFO, "text"));
+    (void)build(&syslog_form, LOG_LEVEL_INFO, "text");
+    ck_assert_int_eq(strncmp(plain, build(&plain_form, LOG_LEVEL_INFO, "text"), 11), 0);
 }
 
 static char worker_line[64];
@@ -103,7 +113,7 @@ static void *build_as_worker(void *arg)
 {
     (void)arg;
     pthread_setname_np(pthread_self(), "work-2-1");
-    strcpy(worker_line, build(LOG_LINE_PRIORITY, LOG_LEVEL_INFO, "text"));
+    strcpy(worker_line, build(&priority_form, LOG_LEVEL_INFO, "text"));
     return NULL;
 }
 
@@ -118,11 +128,10 @@ TEST(log_line, line_names_the_thread_that_wrote_it)
 
 TEST(log_line, no_text_can_forge_a_line)
 {
-    static const enum log_line_layout layouts[] = {LOG_LINE_PRIORITY, LOG_LINE_JOURNAL};
+    static const struct log_line_form *const forms[] = {&priority_form, &journal_form};
 
-    for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
-        const char *line =
-            build(layouts[i], LOG_LEVEL_INFO, "a\nb\r\tc\\d\x1b[31m\x01\x7f\xc2\x9b");
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        const char *line = build(forms[i], LOG_LEVEL_INFO, "a\nb\r\tc\\d\x1b[31m\x01\x7f\xc2\x9b");
 
         ck_assert_str_eq(strstr(line, "a\\n"), "a\\nb\\r\\tc\\\\d\\x1b[31m\\x01\\x7f\\xc2\\x9b\n");
     }
@@ -135,7 +144,7 @@ TEST(log_line, escaped_line_is_truncated_to_pipe_buf)
 
     memset(text, '\x01', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
-    line = build(LOG_LINE_PLAIN, LOG_LEVEL_INFO, text);
+    line = build(&plain_form, LOG_LEVEL_INFO, text);
     ck_assert_uint_le(strlen(line), PIPE_BUF);
     ck_assert_uint_ge(strlen(line), PIPE_BUF - 8);
     ck_assert_str_eq(line + strlen(line) - 8, "\\x01...\n");
@@ -148,6 +157,6 @@ TEST(log_line, an_ordinary_line_is_never_cut)
 
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
-    line = build(LOG_LINE_JOURNAL, LOG_LEVEL_WARNING, text);
+    line = build(&journal_form, LOG_LEVEL_WARNING, text);
     ck_assert_ptr_nonnull(strstr(line, text));
 }
