@@ -73,7 +73,6 @@ def missing(t):
     often as it goes"""
     address, path = t.address(), t.path("log.sock")
     with t.daemon(echo(address, f"access_log = syslog {path}\naccess_log_format = $connection")) as daemon:
-        fds = daemon.fd_count()
         losses = r"access log syslog .*: lines are dropped: "
         check_equal(len(daemon.log_lines(f"warning .*access log syslog {path}: does not answer: No such file")), 1, "warnings")
         for episode in range(1, 3):
@@ -86,7 +85,6 @@ def missing(t):
                 t.eventually(lambda: len(daemon.log_lines(r"takes lines again; lines dropped: 20$")) == episode, "the end")
                 one_echo(address)
                 check(received(s, f": {21 * episode}$"), "the line")
-        t.eventually(lambda: daemon.fd_count() == fds, "as many descriptors as before")
         daemon.stop()
 
 
@@ -176,9 +174,10 @@ def stopped_reader(t):
 def drained(s):
     """All messages that are there."""
     messages = []
+    s.setblocking(False)
     with contextlib.suppress(BlockingIOError):
         while True:
-            messages.append(s.recv(65536, socket.MSG_DONTWAIT).decode())
+            messages.append(s.recv(65536).decode())
     return messages
 
 

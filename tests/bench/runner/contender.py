@@ -2,14 +2,16 @@
 
 import shlex
 import shutil
+import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
 from runner.certificates import pem
-from runner.process import Process
+from runner.process import Process, wait_for_file
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
+SYSLOG = Path(__file__).resolve().parent / "syslog.py"
 SERVER_CPU = 1
 LOAD_CPU = 0
 
@@ -22,7 +24,7 @@ class Contender:
     """
 
     def __init__(self, name, command, arguments, templates=None, services=("echo", "proxy"),
-                 has_worker=False, values=None):
+                 has_worker=False, values=None, reads_syslog=None):
         self.name = name
         self.words = shlex.split(str(command)) if command else []
         self.arguments = arguments
@@ -30,6 +32,7 @@ class Contender:
         self.services = services
         self.has_worker = has_worker  # the process started is a master, its only child works
         self.values = values or {}
+        self.reads_syslog = reads_syslog  # whether the syslog beside it reads; None: there is none
 
     def why_missing(self):
         """Why this contender cannot run, or None."""
@@ -47,8 +50,8 @@ class Contender:
         with tempfile.TemporaryDirectory(prefix="reactord-bench-", dir=root / "tmp") as directory:
             inside = "/" / Path(directory).relative_to(root)  # as the server sees it
             values = {"PORT": port, "UPSTREAM_PORT": upstream_port, "DIRECTORY": inside,
-                      "CONFIG": inside / "conf", "CERTIFICATE": inside / "certificate.pem",
-                      **self.values}
+                      "CONFIG": inside / "conf", "CERTIFICATE": inside / "certificate.pem"}
+            values |= {name: fill_in(value, values) for name, value in self.values.items()}
             if certificate:
                 path = Path(directory) / "certificate.pem"
                 path.touch(0o600)
@@ -57,9 +60,21 @@ class Contender:
                 text = (CONF / self.templates[service]).read_text(encoding="utf-8")
                 (Path(directory) / "conf").write_text(fill_in(text, values), encoding="utf-8")
             arguments = [fill_in(argument, values) for argument in self.arguments]
-            with Process(self.words + arguments, SERVER_CPU) as process:
+            with self._syslog(directory), Process(self.words + arguments, SERVER_CPU) as process:
                 process.wait_until_listening(port)
                 yield process.worker_pid() if self.has_worker else process.child.pid
+
+    @contextmanager
+    def _syslog(self, directory):
+        """The syslog beside the server, for the time of the block."""
+        if self.reads_syslog is None:
+            yield
+            return
+        path = Path(directory) / "syslog"
+        command = [sys.executable, str(SYSLOG), str(path), "read" if self.reads_syslog else "wait"]
+        with Process(command, LOAD_CPU):
+            wait_for_file(path)
+            yield
 
     def _root(self):
         """The directory the server takes for /."""
@@ -97,6 +112,11 @@ def all_contenders(options):
                          {"proxy": "reactord-proxy.ini.in"}, services=("proxy",),
                          values={"BALANCE": balance})
 
+    def logging(name, target, reads_syslog=None):
+        return Contender(name, options.reactord, ["-c", "@CONFIG@"],
+                         {"proxy": "reactord-log.ini.in"}, services=("proxy",),
+                         values={"ACCESS_LOG": target}, reads_syslog=reads_syslog)
+
     contenders = [
         Contender("reactord", options.reactord, ["-c", "@CONFIG@"],
                   {"echo": "reactord-echo.ini.in", "proxy": "reactord-proxy.ini.in",
@@ -104,8 +124,10 @@ def all_contenders(options):
                   services=("echo", "proxy", "tls", "tls-echo"), values={"BALANCE": "round_robin"}),
         balanced("reactord-least", "least_connections"),
         balanced("reactord-maglev", "maglev"),
-        Contender("reactord-log", options.reactord, ["-c", "@CONFIG@"],
-                  {"proxy": "reactord-log.ini.in"}, services=("proxy",)),
+        logging("reactord-log", "@DIRECTORY@/access.log"),
+        logging("reactord-syslog", "syslog @DIRECTORY@/syslog", reads_syslog=True),
+        logging("reactord-syslog-full", "syslog @DIRECTORY@/syslog", reads_syslog=False),
+        logging("reactord-syslog-down", "syslog @DIRECTORY@/syslog"),
         Contender("bare-echo", options.build / "bare_echo", ["127.0.0.1", "@PORT@"],
                   services=("echo",)),
         bare_proxy("copy"),

@@ -25,6 +25,15 @@ def free_port():
         return s.getsockname()[1]
 
 
+def wait_for_file(path):
+    """Wait until a child has made the file."""
+    end = time.monotonic() + READY_LIMIT_S
+    while not os.path.exists(path):
+        if time.monotonic() > end:
+            raise BenchError(f"{path} does not come")
+        time.sleep(0.01)
+
+
 def _child_setup(cpu, is_first):
     """What the child does before exec: its CPU (threads inherit it), and dying with the runner."""
     def setup():
