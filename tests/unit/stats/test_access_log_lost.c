@@ -50,6 +50,33 @@ TEST(lost, each_episode_logs_its_own_number_of_lines)
     EXPECT_LOG_LINES("closed, not all lines are written; lines dropped: 1", 1);
 }
 
+static bool recovered(void *cookie)
+{
+    return atomic_load((atomic_bool *)cookie);
+}
+
+TEST(lost, losses_end_when_the_sink_has_recovered_not_when_no_line_comes)
+{
+    atomic_bool has_recovered = false;
+    const struct access_log_conf conf = {
+        .name = "y",
+        .sink = {.write = sinks_write, .recovered = recovered, .cookie = &has_recovered},
+        .pool = 5,
+        .max_bytes = BUFFER_BYTES};
+
+    sinks_finish();
+    access_log_destroy(sinks.log);
+    ck_assert_int_eq(access_log_create(&sinks.log, &conf), 0);
+    atomic_store(&sinks.taken.error, -ENOENT);
+    sinks_put("lost\n");
+    UNTIL(sinks_stats().dropped == 1);
+    PAUSE_MS(1500);
+    ck_assert_uint_eq(log_lines_with("takes lines again"), 0);
+    atomic_store(&has_recovered, true);
+    UNTIL(log_lines_with("access log y: takes lines again; lines dropped: 1") == 1);
+    sinks_finish();
+}
+
 TEST(lost, line_without_memory_is_counted_and_takes_no_buffer)
 {
     fault_plan(FAULT_MEMORY, 0, 1, ENOMEM);
