@@ -84,7 +84,7 @@ static void checker_note_late(struct checker_target *t)
 {
     struct checker_group *g = t->group;
     const struct checker *k = g->checker;
-    int64_t late_ns = clock_now_ns() - t->due_at_ns;
+    int64_t late_ns = clock_now_ns() - loop_due_ns(k->net->loop, t->due_at_ns, 0);
     unsigned suppressed;
 
     if (late_ns <= checker_patience_ns(&t->health_conf))

@@ -269,3 +269,17 @@ def admin_request(t):
         with paused(t, daemon):
             client.sendall(b"Host: localhost\r\n\r\n")
         check_equal(admin.read_answer(client).status, 200, "the status")
+
+
+@test()
+def checks_are_not_late(t):
+    """checks that were due during a pause do not count as late: nothing else kept them"""
+    front, back = t.address(), t.address()
+    options = {"check_send": "PING", "check_expect": "PING", "check_interval": "100ms"}
+    with Counted(back) as server, t.daemon(checked(front, {"a": back}, **options)) as daemon:
+        t.eventually(lambda: server.total > 1, "checks")
+        with paused(t, daemon):
+            pass
+        before = server.total
+        t.eventually(lambda: server.total > before + 2, "checks after the pause")
+        check_equal(daemon.log_lines("a check begins [1-9]"), [], "checks late by a second and more")
