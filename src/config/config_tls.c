@@ -10,6 +10,7 @@
 #include "config/diagnostics.h"
 #include "net/address.h"
 #include "tls/tls_profile.h"
+#include "tls/tls_sections.h"
 #include "tls/tls_slot.h"
 #include "upstream/upstream.h"
 
@@ -23,7 +24,7 @@ static struct tls_conf *config_tls_find(const struct config *config, const char 
     return NULL;
 }
 
-/* An option that names a [tls NAME]. */
+/* An option of an upstream that names a [tls NAME]. */
 struct config_tls_use {
     const char *key;
     const char *name_key; /* option with the name that certificates must have */
@@ -43,18 +44,11 @@ static struct config_tls_use config_tls_use_of_upstream(struct upstream_tls_conf
                                    .slot = &tls->slot};
 }
 
-/* Write to ${uses} the options of a section that name a [tls NAME]; return their number. */
+/* Write to ${uses} the options of an upstream that name a [tls NAME]; return their number. */
 static unsigned config_tls_uses(const struct config_section *section, struct config_tls_use *uses)
 {
     unsigned n = 0;
 
-    if (section->kind == OPTION_LISTEN) {
-        struct listener_conf *conf = section->conf;
-
-        if (conf->tls.name)
-            uses[n++] = (struct config_tls_use){
-                .key = "tls", .name = conf->tls.name, .slot = &conf->tls.slot};
-    }
     if (section->kind == OPTION_UPSTREAM) {
         struct upstream_conf *conf = section->conf;
         struct upstream_tls_conf *of_checks = &conf->checks.check.tls;
@@ -95,25 +89,46 @@ static void config_tls_check_servers(const struct config_section *section,
         }
 }
 
+/* Find the [tls ${name}] of the option ${key}; NULL: there is none, which is reported. */
+static struct tls_conf *config_tls_named(const struct config *config,
+                                         const struct config_section *section, const char *key,
+                                         const char *name, struct diagnostics *diagnostics)
+{
+    struct tls_conf *tls = config_tls_find(config, name);
+
+    if (!tls && !config->memory->incomplete)
+        config_names_refuse(&(struct config_name){.section = section,
+                                                  .entry = config_section_valid_entry(section, key),
+                                                  .kind = OPTION_TLS,
+                                                  .text = name},
+                            config->memory, diagnostics);
+    return tls;
+}
+
+static void config_tls_check_listener(const struct config *config,
+                                      const struct config_section *section,
+                                      struct diagnostics *diagnostics)
+{
+    const struct listener_tls_conf *conf = &((const struct listener_conf *)section->conf)->tls;
+
+    for (unsigned i = 0; i < conf->n_names; i++) {
+        struct tls_conf *tls =
+            config_tls_named(config, section, "tls", conf->names[i], diagnostics);
+
+        if (tls)
+            tls->profile.for_clients = true;
+    }
+}
+
 static void config_tls_check_use(const struct config *config, const struct config_section *section,
                                  const struct config_tls_use *use, struct diagnostics *diagnostics)
 {
-    struct tls_conf *tls = config_tls_find(config, use->name);
+    struct tls_conf *tls = config_tls_named(config, section, use->key, use->name, diagnostics);
 
-    if (!tls) {
-        if (!config->memory->incomplete)
-            config_names_refuse(
-                &(struct config_name){.section = section,
-                                      .entry = config_section_valid_entry(section, use->key),
-                                      .kind = OPTION_TLS,
-                                      .text = use->name},
-                config->memory, diagnostics);
-    } else if (section->kind == OPTION_LISTEN) {
-        tls->profile.for_clients = true;
-    } else {
-        tls->profile.for_servers = true;
-        config_tls_check_servers(section, use, tls, diagnostics);
-    }
+    if (!tls)
+        return;
+    tls->profile.for_servers = true;
+    config_tls_check_servers(section, use, tls, diagnostics);
 }
 
 static void config_tls_check_kind(const struct config_section *section,
@@ -135,6 +150,8 @@ static void config_tls_check_user(const struct config *config, const struct conf
     struct config_tls_use uses[CONFIG_TLS_USES];
     unsigned n = config_tls_uses(section, uses);
 
+    if (section->kind == OPTION_LISTEN)
+        config_tls_check_listener(config, section, diagnostics);
     for (unsigned i = 0; i < n; i++)
         config_tls_check_use(config, section, &uses[i], diagnostics);
     if (section->kind == OPTION_UPSTREAM)
@@ -162,11 +179,43 @@ static int config_tls_give_slot(const struct config *config, const struct config
     return 0;
 }
 
+static void config_tls_release_sections(void *sections)
+{
+    tls_sections_release(sections);
+}
+
+static int config_tls_give_sections(const struct config *config,
+                                    const struct config_section *section)
+{
+    struct listener_tls_conf *conf = &((struct listener_conf *)section->conf)->tls;
+    struct tls_slot *slots[TLS_SECTIONS_MAX];
+    struct tls_sections *sections;
+    int rc;
+
+    for (unsigned i = 0; i < conf->n_names; i++) {
+        const struct tls_conf *tls = config_tls_find(config, conf->names[i]);
+
+        if (!tls || !tls->slot)
+            return 0; /* which is reported */
+        slots[i] = tls->slot;
+    }
+    if (conf->n_names == 0)
+        return 0;
+    rc = tls_sections_create(&sections, conf->names, slots, conf->n_names);
+    if (rc == 0 && arena_own(section->arena, sections, config_tls_release_sections) < 0) {
+        tls_sections_release(sections);
+        rc = -ENOMEM;
+    }
+    if (rc == 0)
+        conf->sections = sections;
+    return rc;
+}
+
 static int config_tls_give(const struct config *config, const struct config_section *section)
 {
     struct config_tls_use uses[CONFIG_TLS_USES];
     unsigned n = config_tls_uses(section, uses);
-    int rc = 0;
+    int rc = section->kind == OPTION_LISTEN ? config_tls_give_sections(config, section) : 0;
 
     for (unsigned i = 0; rc == 0 && i < n; i++)
         rc = config_tls_give_slot(config, section, &uses[i]);
@@ -307,6 +356,62 @@ static int config_tls_load_section(const struct config_section *section,
     return config_tls_load(section, before, diagnostics);
 }
 
+/* ---- names of several sections ---- */
+
+static const char *config_tls_section_of(const struct listener_tls_conf *conf,
+                                         struct tls_profile *const *profiles, const char *name)
+{
+    unsigned i = 0;
+
+    while (tls_profile_match(profiles[i], name) != TLS_MATCH_EXACT)
+        i++;
+    return conf->names[i];
+}
+
+/* Section ${i} of a listener: warn of its names that lead to another. */
+static void config_tls_check_names(const struct config_section *section,
+                                   struct tls_profile *const *profiles, unsigned i,
+                                   struct diagnostics *diagnostics)
+{
+    const struct listener_tls_conf *conf = &((const struct listener_conf *)section->conf)->tls;
+    unsigned line = config_section_valid_entry(section, "tls")->line;
+    const char *first;
+    unsigned all = tls_profile_shared_names(profiles[i], NULL, 0, &first);
+    unsigned shared = tls_profile_shared_names(profiles[i], profiles, i, &first);
+    const char *of = shared > 0 ? config_tls_section_of(conf, profiles, first) : NULL;
+
+    if (all == 0)
+        diagnostics_warn(diagnostics, line,
+                         "[%s] tls: [tls %s] is never used: its certificates have no host name "
+                         "(set names in it)",
+                         section->source->name, conf->names[i]);
+    else if (shared == all)
+        diagnostics_warn(diagnostics, line,
+                         "[%s] tls: [tls %s] is never used: all its names, such as %s of [tls %s], "
+                         "are in the sections before it (set names)",
+                         section->source->name, conf->names[i], first, of);
+    else if (shared > 0)
+        diagnostics_warn(diagnostics, line,
+                         "[%s] tls: [tls %s] is not used for %s, which is also in [tls %s] before "
+                         "it; names of both: %u",
+                         section->source->name, conf->names[i], first, of, shared);
+}
+
+static void config_tls_check_list(const struct config *config, const struct config_section *section,
+                                  struct diagnostics *diagnostics)
+{
+    const struct listener_tls_conf *conf = &((const struct listener_conf *)section->conf)->tls;
+    struct tls_profile *profiles[TLS_SECTIONS_MAX];
+
+    if (section->kind != OPTION_LISTEN || !conf->sections)
+        return;
+    for (unsigned i = 0; i < conf->n_names; i++) {
+        profiles[i] = config_tls_find(config, conf->names[i])->loaded;
+        if (i > 0)
+            config_tls_check_names(section, profiles, i, diagnostics);
+    }
+}
+
 int config_tls_all(struct config *config, const struct config *running,
                    struct diagnostics *diagnostics)
 {
@@ -320,5 +425,7 @@ int config_tls_all(struct config *config, const struct config *running,
             rc = config_tls_load_section(&m->sections[i], running, diagnostics);
     for (unsigned i = 0; rc == 0 && i < m->n_sections; i++)
         rc = config_tls_give(config, &m->sections[i]);
+    for (unsigned i = 0; rc == 0 && i < m->n_sections; i++)
+        config_tls_check_list(config, &m->sections[i], diagnostics);
     return rc;
 }

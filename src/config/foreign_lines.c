@@ -126,7 +126,7 @@ static const struct foreign_line lines[] = {
     {"proxy_pass", "here it is 'upstream' in [listen NAME]"},
     {"ssl_preread", "here it is 'route.ID' in [listen NAME]"},
     {"preread_timeout", "here it is 'client_hello_timeout' in [listen NAME]"},
-    {"server_name", "here it is 'route.ID' in [listen NAME]"},
+    {"server_name", "here they are 'route.ID' in [listen NAME], and 'names' in [tls NAME]"},
     {"map", "there is none, but 'route.ID' in [listen NAME], by server name or ALPN of TLS"},
     {"map $ssl_preread_server_name", "here it is 'route.ID' in [listen NAME]"},
     {"map $ssl_preread_protocol",

@@ -107,40 +107,27 @@ static bool option_access_log_is_target(const char *text)
     return *text == '/' || option_syslog_is(text);
 }
 
-static int option_access_log_add_name(struct option_value *v, struct listener_access_log_conf *conf,
-                                      char *name)
-{
-    if (*name == '\0')
-        return option_refuse(v, "a name is missing beside a comma");
-    if (option_access_log_is_target(name))
-        return option_refuse(v, "%s stands beside others: only names can be several",
-                             QUOTE_TEXT(name));
-    if (!option_kind_is_name(name))
-        return option_refuse(v, "%s is not a name", QUOTE_TEXT(name));
-    for (char *p = name; *p != '\0'; p++)
-        *p = (char)tolower((unsigned char)*p); /* as names of sections */
-    for (unsigned i = 0; i < conf->n_names; i++)
-        if (strcmp(conf->names[i], name) == 0)
-            return option_refuse(v, "%s is given twice", QUOTE_TEXT(name));
-    if (conf->n_names == SERVICE_ACCESS_LOGS)
-        return option_refuse(v, "there are more than %d names", SERVICE_ACCESS_LOGS);
-    conf->names[conf->n_names++] = name;
-    return 0;
-}
-
 static int option_access_log_set_names(const struct option *o, struct option_value *v)
 {
     struct listener_access_log_conf *conf = option_field(o, v), parsed = *conf;
     char *list = arena_text(v->arena, v->text, strlen(v->text));
+    struct option_names names = {.max = SERVICE_ACCESS_LOGS};
     int rc = 0;
 
-    parsed.names = arena_alloc(v->arena, SERVICE_ACCESS_LOGS, sizeof(*parsed.names));
+    names.list = arena_alloc(v->arena, SERVICE_ACCESS_LOGS, sizeof(*names.list));
     parsed.logs = arena_alloc(v->arena, SERVICE_ACCESS_LOGS, sizeof(*parsed.logs));
-    parsed.n_names = 0;
-    if (!list || !parsed.names || !parsed.logs)
+    if (!list || !names.list || !parsed.logs)
         return -ENOMEM;
-    while (rc == 0 && list)
-        rc = option_access_log_add_name(v, &parsed, option_kind_next_item(&list));
+    while (rc == 0 && list) {
+        char *name = option_kind_next_item(&list);
+
+        rc = option_access_log_is_target(name)
+                 ? option_refuse(v, "%s stands beside others: only names can be several",
+                                 QUOTE_TEXT(name))
+                 : option_kind_add_name(&names, v, name);
+    }
+    parsed.names = names.list;
+    parsed.n_names = names.n;
     if (rc == 0)
         *conf = parsed;
     return rc;

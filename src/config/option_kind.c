@@ -213,6 +213,28 @@ bool option_kind_is_name(const char *text)
     return len >= 1 && len <= OPTION_KIND_NAME_BYTES;
 }
 
+static void option_kind_lower(char *name)
+{
+    for (; *name != '\0'; name++)
+        *name = (char)tolower((unsigned char)*name); /* as iniparser does */
+}
+
+int option_kind_add_name(struct option_names *names, struct option_value *v, char *name)
+{
+    if (*name == '\0')
+        return option_refuse(v, "a name is missing beside a comma");
+    if (!option_kind_is_name(name))
+        return option_refuse(v, "%s is not a name", QUOTE_TEXT(name));
+    option_kind_lower(name);
+    for (unsigned i = 0; i < names->n; i++)
+        if (strcmp(names->list[i], name) == 0)
+            return option_refuse(v, "%s is given twice", QUOTE_TEXT(name));
+    if (names->n == names->max)
+        return option_refuse(v, "there are more than %u names", names->max);
+    names->list[names->n++] = name;
+    return 0;
+}
+
 static int option_kind_set_name(const struct option *o, struct option_value *v)
 {
     char *name;
@@ -222,8 +244,7 @@ static int option_kind_set_name(const struct option *o, struct option_value *v)
     name = arena_text(v->arena, v->text, strlen(v->text));
     if (!name)
         return -ENOMEM;
-    for (char *p = name; *p != '\0'; p++)
-        *p = (char)tolower((unsigned char)*p); /* as iniparser does */
+    option_kind_lower(name);
     option_kind_put_text(o, v, name);
     return 0;
 }

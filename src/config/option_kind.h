@@ -46,4 +46,19 @@ char *option_kind_next_item(char **list);
  */
 bool option_kind_is_name(const char *text);
 
+/* Names of sections in a value, without repetitions. */
+struct option_names {
+    const char **list; /* of `max` */
+    unsigned n, max;
+};
+
+/*
+ * option_kind_add_name(names, v, name):
+ * Add ${name}, an item of ${v}, in lower case, which is how sections are found.
+ *
+ * Owns:   ${names} points to ${name}, which is changed
+ * Errors: 0; -EINVAL (see ${v}->problem)
+ */
+int option_kind_add_name(struct option_names *names, struct option_value *v, char *name) NODISCARD;
+
 #endif

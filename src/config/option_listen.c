@@ -13,6 +13,7 @@
 #include "config/option_rate.h"
 #include "config/option_route.h"
 #include "config/option_socket.h"
+#include "config/option_tls.h"
 #include "config/option_unix.h"
 #include "listen/listener.h"
 #include "net/splice.h"
@@ -229,9 +230,11 @@ static const struct option listen_rows[] = {
     {"proxy_header_timeout", &option_kind_duration, 0, OPTION_NEW_CONNECTIONS, "3s",
      "1ms to 1h", "time for the PROXY header to arrive",
      LISTEN(accept_proxy.timeout_ns), NS_PER_MS, 3600 * NS_PER_S, NULL, &option_need_proxy_header},
-    {"tls", &option_kind_name, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
-     "the NAME of a [tls NAME]", "certificates for TLS with clients; empty: no TLS",
-     LISTEN(tls.name), 0, 0, NULL, NULL},
+    {"tls", &option_tls_sections, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "the NAME of a [tls NAME], or several, comma-separated",
+     "certificates for TLS with clients; of several sections the one for the client's server name, "
+     "else the first; empty: no TLS",
+     LISTEN(tls), 0, 0, NULL, NULL},
     {"tls_start", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "direct",
      "direct or postgres",
      "when TLS begins; direct: with the first byte; postgres: when a PostgreSQL client asks for it",

@@ -214,12 +214,12 @@ static bool option_need_sends_tlvs(const struct config_section *section)
 
 static bool option_need_passes_tls(const struct config_section *section)
 {
-    return !option_need_listener_conf(section)->tls.name;
+    return option_need_listener_conf(section)->tls.n_names == 0;
 }
 
 static bool option_need_listens_with_tls(const struct config_section *section)
 {
-    return option_need_listener_conf(section)->tls.name;
+    return option_need_listener_conf(section)->tls.n_names > 0;
 }
 
 static bool option_need_connects_with_tls(const struct config_section *section)

@@ -11,8 +11,10 @@
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_need.h"
+#include "listen/listener.h"
 #include "tls/server_name.h"
 #include "tls/tls_conf.h"
+#include "tls/tls_sections.h"
 
 /* Longest name of a protocol (RFC 7301, 3.1). */
 #define OPTION_TLS_PROTOCOL_BYTES 255
@@ -94,6 +96,55 @@ static int option_tls_set_protocols(const struct option *o, struct option_value 
     return 0;
 }
 
+static int option_tls_add_pattern(struct option_value *v, struct tls_paths *found, const char *item)
+{
+    char *name = arena_alloc(v->arena, SERVER_NAME_BYTES, 1);
+
+    if (!name)
+        return -ENOMEM;
+    if (*item == '\0')
+        return option_refuse(v, "a name is missing beside a comma");
+    if (server_name_read_pattern(name, item, strlen(item)) < 0)
+        return option_refuse(v, "%s is not a host name", QUOTE_TEXT(item));
+    for (unsigned i = 0; i < found->n; i++)
+        if (strcmp(found->list[i], name) == 0)
+            return option_refuse(v, "%s is given twice", QUOTE_TEXT(item));
+    found->list[found->n++] = name;
+    return 0;
+}
+
+static int option_tls_set_patterns(const struct option *o, struct option_value *v)
+{
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+    struct tls_paths found = {
+        .list = arena_alloc(v->arena, option_tls_count_items(v->text), sizeof(*found.list))};
+    int rc = list && found.list ? 0 : -ENOMEM;
+
+    while (rc == 0 && list)
+        rc = option_tls_add_pattern(v, &found, option_kind_next_item(&list));
+    if (rc == 0)
+        memcpy(option_field(o, v), &found, sizeof(found));
+    return rc;
+}
+
+static int option_tls_set_sections(const struct option *o, struct option_value *v)
+{
+    struct listener_tls_conf *conf = option_field(o, v);
+    char *list = arena_text(v->arena, v->text, strlen(v->text));
+    struct option_names names = {.max = TLS_SECTIONS_MAX};
+    int rc;
+
+    names.list = arena_alloc(v->arena, TLS_SECTIONS_MAX, sizeof(*names.list));
+    rc = list && names.list ? 0 : -ENOMEM;
+    while (rc == 0 && list)
+        rc = option_kind_add_name(&names, v, option_kind_next_item(&list));
+    if (rc < 0)
+        return rc;
+    conf->names = names.list;
+    conf->n_names = names.n;
+    return 0;
+}
+
 static int option_tls_set_peer_name(const struct option *o, struct option_value *v)
 {
     struct in6_addr ip6;
@@ -112,6 +163,8 @@ static int option_tls_set_peer_name(const struct option *o, struct option_value 
 static const struct option_kind option_tls_paths = {option_tls_set_paths, "", 0, NULL};
 static const struct option_kind option_tls_list = {option_tls_set_list, "", 0, NULL};
 static const struct option_kind option_tls_protocols = {option_tls_set_protocols, "", 0, NULL};
+static const struct option_kind option_tls_patterns = {option_tls_set_patterns, "", 0, NULL};
+const struct option_kind option_tls_sections = {option_tls_set_sections, "", 0, NULL};
 const struct option_kind option_tls_peer_name = {option_tls_set_peer_name, "", 0, NULL};
 
 static const struct option_word unknown_names[] = {
@@ -158,6 +211,11 @@ static const struct option tls_rows[] = {
      "keys of the certificates, in the same order; empty: in the files of the certificates, or "
      "beside them",
      TLS(profile.keys), 0, 0, NULL, &option_need_certificate},
+    {"names", &option_tls_patterns, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "host names or *.DOMAIN, comma-separated",
+     "server names for which a listener with several sections uses this one; empty: those in its "
+     "certificates",
+     TLS(profile.names), 0, 0, NULL, &option_need_certificate},
     {"unknown_name", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "default",
      "default or reject", "answer to clients that ask for an unknown name or none",
      TLS(profile.unknown_name), 0, 0, unknown_names, &option_need_certificate},

@@ -33,7 +33,7 @@ struct access_log;
 struct hold;
 struct listener;
 struct connection_limit;
-struct tls_slot;
+struct tls_sections;
 
 /* An access log. */
 struct listener_log_conf {
@@ -46,7 +46,7 @@ struct listener_log_conf {
 
 struct listener_access_log_conf {
     struct listener_log_conf own;
-    char **names; /* of [access_log NAME] sections, instead of `own`; NULL: none */
+    const char **names; /* of [access_log NAME] sections, instead of `own`; NULL: none */
     unsigned n_names;
     struct listener_log_conf *logs; /* those of `names` */
     int64_t interval_ns;
@@ -60,8 +60,9 @@ enum listener_tls_start {
 };
 
 struct listener_tls_conf {
-    const char *name;      /* of a [tls NAME] section; NULL: no TLS */
-    struct tls_slot *slot; /* NULL if `name` is; lives as long as listener_conf.memory */
+    const char **names;            /* of [tls NAME] sections, the default first */
+    unsigned n_names;              /* 0: no TLS */
+    struct tls_sections *sections; /* NULL: no TLS; lives as long as listener_conf.memory */
     enum listener_tls_start start;
     int64_t handshake_timeout_ns;
 };

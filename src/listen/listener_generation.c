@@ -87,7 +87,7 @@ static void listener_generation_init_tls(struct listener_generation *gen,
     const struct listener_tls_conf *conf = &gen->conf.tls;
 
     gen->tls = (struct session_tls_conf){
-        .slot = conf->slot,
+        .sections = conf->sections,
         .handler = {.handshakes = from->handshakes, .counters = &gen->listener->tls},
         .over_limit = gen->conf.over_limit,
         .timeout_ns = conf->handshake_timeout_ns,
@@ -141,7 +141,7 @@ static void listener_generation_init_service(struct listener_generation *gen,
     if (gen->mirror.upstream)
         service->mirror = &gen->mirror;
     listener_generation_init_tls(gen, from);
-    if (gen->tls.slot)
+    if (gen->tls.sections)
         service->tls = &gen->tls;
 }
 

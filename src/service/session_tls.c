@@ -15,7 +15,7 @@
 #include "tls/tls_failure.h"
 #include "tls/tls_hello.h"
 #include "tls/tls_profile.h"
-#include "tls/tls_slot.h"
+#include "tls/tls_sections.h"
 #include "tls/tls_stream.h"
 
 /* With over_limit = wait: pause between attempts to get a thread. */
@@ -25,6 +25,8 @@ struct session_tls {
     alignas(max_align_t) struct tls_handler handler;
     struct session *session;
     struct timer retry;
+    struct tls_sections *sections; /* a reference */
+    const char *section;           /* name of the one chosen; NULL: not yet */
     enum quota_over over_limit;
     int64_t timeout_ns;
     int64_t stage_at_ns; /* when the stage began */
@@ -164,6 +166,18 @@ static void session_tls_began(struct tls_handler *t)
     session_timer_arm(o->session); /* first_byte_timeout may be longer */
 }
 
+static struct ssl_st *session_tls_choose(struct tls_handler *t)
+{
+    struct session_tls *o = session_tls_of(t);
+    struct tls_profile *profile =
+        tls_sections_choose(o->sections, t->hello ? t->hello->sni : "", &o->section);
+    struct ssl_st *ssl = tls_profile_new_server(profile);
+
+    t->conf.truncated_is_reset = tls_profile_truncated(profile) == TLS_TRUNCATED_RESET;
+    tls_profile_release(profile);
+    return ssl;
+}
+
 static void session_tls_done(struct tls_handler *t, int error)
 {
     struct session_tls *o = session_tls_of(t);
@@ -191,9 +205,6 @@ static void session_tls_begin(struct session *s, struct channel *ch, void *memor
 {
     struct session_tls *o = memory;
     const struct session_tls_conf *conf = s->service->tls;
-    struct tls_handler_conf handler;
-    struct tls_profile *profile;
-    struct ssl_st *ssl;
 
     *o = (struct session_tls){.session = s, .handshake_ns = ACCESS_LOG_RECORD_NONE_NS};
     if (!conf) { /* a reload has ended TLS on this listener */
@@ -202,21 +213,18 @@ static void session_tls_begin(struct session *s, struct channel *ch, void *memor
     }
     o->over_limit = conf->over_limit;
     o->timeout_ns = conf->timeout_ns;
-    profile = tls_slot_current(conf->slot);
-    ssl = tls_profile_new_server(profile);
-    handler = conf->handler;
-    handler.truncated_is_reset = tls_profile_truncated(profile) == TLS_TRUNCATED_RESET;
-    tls_profile_release(profile);
     o->handler.accepts = true;
+    o->handler.choose = session_tls_choose;
     o->handler.done = session_tls_done;
     o->handler.failed = session_tls_broken;
     o->handler.began = session_tls_began;
     o->stage_at_ns = loop_now_ns(s->owner->net->loop);
     timer_init(&o->retry, &session_tls_retry_type);
-    if (!ssl || tls_handler_add(&o->handler, ch, ssl, &handler) < 0) {
+    if (tls_handler_add(&o->handler, ch, NULL, &conf->handler) < 0) {
         session_abort(s, SESSION_ERROR);
         return;
     }
+    o->sections = tls_sections_hold(conf->sections);
     s->tls = o;
 }
 
@@ -273,6 +281,7 @@ void session_tls_free(struct session *s)
         return;
     tls_hello_release(s->tls->handler.hello);
     free(s->tls->facts);
+    tls_sections_release(s->tls->sections);
 }
 
 void session_tls_describe(const struct session *s, struct access_log_record *r)
@@ -283,6 +292,7 @@ void session_tls_describe(const struct session *s, struct access_log_record *r)
         return;
     r->tls_handshake_ns = o->handshake_ns;
     r->tls_alert = o->alert;
+    r->tls_section = o->section;
     if (o->handler.hello) {
         r->sni = *o->handler.hello->sni != '\0' ? o->handler.hello->sni : NULL;
         r->ja4 = o->handler.hello->ja4;

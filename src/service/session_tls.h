@@ -16,11 +16,11 @@
 #include "tls/tls_handler.h"
 
 struct access_log_record;
-struct tls_slot;
+struct tls_sections;
 
 /* A listener's settings for TLS with its clients. */
 struct session_tls_conf {
-    struct tls_slot *slot; /* certificates and options of the [tls NAME] section */
+    struct tls_sections *sections; /* one of them for each client, by the name it asks for */
     struct tls_handler_conf handler;
     enum quota_over over_limit; /* when too many handshakes wait for a thread */
     int64_t timeout_ns;         /* of the handshake, from its first byte on; 0: no timeout */

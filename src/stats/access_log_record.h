@@ -39,6 +39,7 @@ struct access_log_record {
     const char *sni;  /* server name of a TLS client */
     const char *alpn; /* with `tls`: negotiated protocol; else all offered, comma-separated */
     const char *ja4;  /* JA4 fingerprint of a TLS client */
+    const char *tls_section; /* NAME of the [tls NAME] chosen for the client */
     const char *tls_version;
     const char *tls_cipher;
     const char *tls_group;

@@ -255,6 +255,7 @@ static const struct access_log_variable variables[] = {
     {"client_fin_time", OF(client_fin_ns), 0, ACCESS_LOG_ASK_TIMES},
     {"server_fin_time", OF(server_fin_ns), 0, ACCESS_LOG_ASK_TIMES},
     {"half_closed_time", OF(half_closed_ns), 0, ACCESS_LOG_ASK_TIMES},
+    {"tls_section", OF(tls_section), NAME_BYTES, 0},
 };
 /* clang-format on */
 

@@ -22,6 +22,7 @@ struct tls_certificates {
     struct tls_certificate **list; /* once loaded, sorted by expiry */
     unsigned n, capacity;
     struct tls_names names;
+    struct tls_names chosen; /* the `names` of the section; empty: those above */
     struct tls_certificate_set first;
     char first_name[SERVER_NAME_BYTES]; /* in the first certificate; "": no host name there */
 };
@@ -207,6 +208,9 @@ int tls_certificates_load(struct tls_certificates **out, const struct tls_profil
     for (unsigned i = 0; rc == 0 && i < conf->certificates.n; i++)
         rc = tls_certificates_add(&load, i);
     sk_X509_pop_free(load.issuers, X509_free);
+    for (unsigned i = 0; rc == 0 && i < conf->names.n; i++)
+        if (tls_names_add(&t->chosen, conf->names.list[i], t->list[0]) < 0)
+            rc = tls_load_memory(l);
     if (rc < 0) {
         tls_certificates_release(t);
         return rc;
@@ -231,26 +235,53 @@ void tls_certificates_release(struct tls_certificates *t)
         tls_certificate_destroy(t->list[i]);
     free(t->list);
     tls_names_free(&t->names);
+    tls_names_free(&t->chosen);
     free(t);
 }
 
 /* ---- use ---- */
 
+/* Look for ${name}, then for the wildcard one label above, which replaces ${name}. */
+static const struct tls_certificate_set *tls_certificates_get(const struct tls_names *names,
+                                                              char *name, enum tls_match *match)
+{
+    const struct tls_certificate_set *set = tls_names_get(names, name);
+    char *dot = strchr(name, '.');
+
+    *match = set ? TLS_MATCH_EXACT : TLS_MATCH_NONE;
+    if (set || !dot || dot == name)
+        return set;
+    dot[-1] = '*';
+    set = tls_names_get(names, dot - 1);
+    if (set)
+        *match = TLS_MATCH_WILDCARD;
+    return set;
+}
+
 const struct tls_certificate_set *tls_certificates_find(const struct tls_certificates *t,
                                                         const char *name)
 {
     char read[SERVER_NAME_BYTES];
-    const struct tls_certificate_set *set;
-    char *dot;
+    enum tls_match match;
 
-    if (server_name_read(read, name, strlen(name)) < 0)
-        return NULL;
-    set = tls_names_get(&t->names, read);
-    dot = strchr(read, '.');
-    if (set || !dot || dot == read)
-        return set;
-    dot[-1] = '*';
-    return tls_names_get(&t->names, dot - 1);
+    return server_name_read(read, name, strlen(name)) < 0
+               ? NULL
+               : tls_certificates_get(&t->names, read, &match);
+}
+
+const struct tls_names *tls_certificates_names(const struct tls_certificates *t)
+{
+    return t->chosen.n > 0 ? &t->chosen : &t->names;
+}
+
+enum tls_match tls_certificates_match(const struct tls_certificates *t, const char *name)
+{
+    char copy[SERVER_NAME_BYTES] = "";
+    enum tls_match match;
+
+    strncpy(copy, name, sizeof(copy) - 1);
+    (void)tls_certificates_get(tls_certificates_names(t), copy, &match);
+    return match;
 }
 
 const struct tls_certificate_set *tls_certificates_default(const struct tls_certificates *t)

@@ -13,6 +13,7 @@
 #include "tls/tls_profile_conf.h"
 
 struct tls_certificates;
+struct tls_names;
 
 /* Certificates of one name, by kind of key; NULL: none of this kind. */
 struct tls_certificate_set {
@@ -46,6 +47,21 @@ void tls_certificates_release(struct tls_certificates *t);
 const struct tls_certificate_set *tls_certificates_find(const struct tls_certificates *t,
                                                         const char *name);
 const struct tls_certificate_set *tls_certificates_default(const struct tls_certificates *t);
+
+/*
+ * tls_certificates_match(t, name):
+ * Is ${name} one for which clients get this section? Those are the `names` of its conf, or if there
+ * are none, the names in the certificates. ${name}: as server_name_read() writes it, or "".
+ */
+enum tls_match tls_certificates_match(const struct tls_certificates *t, const char *name);
+
+/*
+ * tls_certificates_names(t):
+ * Return the names and wildcards that tls_certificates_match() knows.
+ *
+ * Owns:   ${t} keeps them
+ */
+const struct tls_names *tls_certificates_names(const struct tls_certificates *t);
 
 /*
  * tls_certificates_n(t) / tls_certificates_at(t, i):

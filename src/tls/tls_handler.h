@@ -41,7 +41,7 @@ struct tls_handler_conf {
 struct tls_handler {
     struct handler handler;
     struct tls_handler_conf conf;
-    struct tls_stream *stream; /* NULL after the channel's end */
+    struct tls_stream *stream; /* NULL before choose(), and after the channel's end */
     struct tls_step *step;     /* NULL: before the first step, and after the handshake */
     struct buffer in;          /* received records, not yet given to the stream */
     struct tls_flight flight;
@@ -51,6 +51,12 @@ struct tls_handler {
     int64_t deadline_ns;      /* for the handshake; CLOCK_NEVER: no deadline */
     /* Called with the first byte received: may set `deadline_ns`. NULL: not called. */
     void (*began)(struct tls_handler *t);
+    /*
+     * If it accepts: called once the first message is there, or cannot be one: return an SSL for
+     * the client, whose ClientHello is in `hello` (NULL: it cannot be read); NULL: no memory. May
+     * change `conf`.
+     */
+    struct ssl_st *(*choose)(struct tls_handler *t);
     /*
      * Called when the handshake is done or has failed. ${error}: 0; -EPROTO (see
      * tls_stream_failure()); -ETIMEDOUT; -EBUSY (refused by the pool: tls_handler_retry() may
@@ -81,8 +87,8 @@ struct tls_handler {
 /*
  * tls_handler_add(t, ch, ssl, conf):
  * Add ${t} to the pipeline of ${ch}, before its tail. The caller has set t->accepts, done and
- * deadline_ns. If ${t} accepts, the handshake begins with the client's first message, else with
- * `active`.
+ * deadline_ns. If ${t} accepts, the handshake begins with the client's first message, on the SSL of
+ * t->choose(), and ${ssl} is NULL; else it begins with `active`.
  *
  * Thread: loop of ${ch}
  * Owns:   ${t} must live as long as ${ch}; it owns ${ssl}, which an error frees, and copies ${conf}

@@ -130,14 +130,22 @@ static void tls_handler_submit(struct tls_handler *t)
     t->done(t, -EBUSY);
 }
 
+static int tls_handler_choose(struct tls_handler *t)
+{
+    struct ssl_st *ssl = t->choose(t);
+
+    return ssl ? tls_stream_create(&t->stream, ssl, true) : -ENOMEM;
+}
+
 void tls_handler_begin_step(struct tls_handler *t)
 {
     int rc = 0;
 
     if (!t->step && t->accepts) {
         rc = tls_hello_create(&t->hello, buffer_front(&t->in), buffer_bytes(&t->in));
-        rc = rc == -ENOMEM ? rc : 0;
-        tls_stream_set_hello(t->stream, t->hello);
+        rc = rc == -ENOMEM ? rc : tls_handler_choose(t);
+        if (rc == 0)
+            tls_stream_set_hello(t->stream, t->hello);
     }
     if (rc == 0 && !t->step)
         rc = tls_step_create(&t->step, channel_net(t->handler.channel)->loop, tls_handler_step_done,
@@ -152,6 +160,12 @@ void tls_handler_begin_step(struct tls_handler *t)
 
 static void tls_handler_refuse(struct tls_handler *t, int alert, const char *reason)
 {
+    int rc = t->stream ? 0 : tls_handler_choose(t);
+
+    if (rc < 0) {
+        tls_handler_fail(t, rc);
+        return;
+    }
     tls_stream_refuse(t->stream, alert, reason);
     (void)!tls_handler_send(t); /* the channel reports a failure */
     if (!channel_discards(t->handler.channel))

@@ -66,6 +66,11 @@ const struct tls_certificate_set *tls_names_get(const struct tls_names *t, const
     return e && e->name ? &e->set : NULL;
 }
 
+const char *tls_names_at(const struct tls_names *t, unsigned i)
+{
+    return t->slots[i].name;
+}
+
 void tls_names_free(struct tls_names *t)
 {
     for (unsigned i = 0; i < t->capacity; i++)

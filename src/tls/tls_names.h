@@ -29,6 +29,9 @@ int tls_names_add(struct tls_names *t, const char *name, const struct tls_certif
 /* tls_names_get(t, name): return the certificates of exactly this name or wildcard, or NULL. */
 const struct tls_certificate_set *tls_names_get(const struct tls_names *t, const char *name);
 
+/* tls_names_at(t, i): return the name in slot ${i} of t->capacity; NULL: a free slot. */
+const char *tls_names_at(const struct tls_names *t, unsigned i);
+
 /* tls_names_free(t): empty ${t}. Thread: any, when no thread uses ${t} */
 void tls_names_free(struct tls_names *t);
 

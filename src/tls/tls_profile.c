@@ -11,6 +11,7 @@
 #include "base/ref.h"
 #include "tls/tls_certificates.h"
 #include "tls/tls_context.h"
+#include "tls/tls_names.h"
 #include "tls/tls_server.h"
 #include "tls/tls_ocsp.h"
 #include "tls/tls_load.h"
@@ -40,12 +41,16 @@ static bool tls_profile_digest_text(EVP_MD_CTX *digest, const char *text)
 static bool tls_profile_digest_settings(EVP_MD_CTX *digest, const struct tls_profile_conf *conf)
 {
     const unsigned numbers[] = {
-        conf->unknown_name,      conf->min_version,        conf->verify,
-        conf->truncated,         conf->alpn_bytes,         conf->ca != NULL,
-        conf->client_ca != NULL, conf->client_crl != NULL, conf->server_crl != NULL};
+        conf->unknown_name,      conf->min_version,       conf->verify,
+        conf->names.n,           conf->truncated,         conf->alpn_bytes,
+        conf->ca != NULL,        conf->client_ca != NULL, conf->client_crl != NULL,
+        conf->server_crl != NULL};
 
-    return EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1 &&
-           EVP_DigestUpdate(digest, numbers, sizeof(numbers)) == 1 &&
+    bool done = EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1;
+
+    for (unsigned i = 0; done && i < conf->names.n; i++)
+        done = tls_profile_digest_text(digest, conf->names.list[i]);
+    return done && EVP_DigestUpdate(digest, numbers, sizeof(numbers)) == 1 &&
            (!conf->alpn || EVP_DigestUpdate(digest, conf->alpn, conf->alpn_bytes) == 1) &&
            tls_profile_digest_text(digest, conf->name) &&
            tls_profile_digest_text(digest, conf->ciphers) &&
@@ -182,6 +187,38 @@ void tls_profile_certificate(const struct tls_profile *p, unsigned i,
 
     out->path = tls_certificate_path(c);
     out->expires_at = tls_certificate_expires_at(c);
+}
+
+enum tls_match tls_profile_match(const struct tls_profile *p, const char *name)
+{
+    return p->certificates ? tls_certificates_match(p->certificates, name) : TLS_MATCH_NONE;
+}
+
+static bool tls_profile_is_shared(const char *name, struct tls_profile *const *with, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (with[i]->certificates &&
+            tls_names_get(tls_certificates_names(with[i]->certificates), name))
+            return true;
+    return n == 0;
+}
+
+unsigned tls_profile_shared_names(const struct tls_profile *p, struct tls_profile *const *with,
+                                  unsigned n, const char **first)
+{
+    const struct tls_names *own = p->certificates ? tls_certificates_names(p->certificates) : NULL;
+    unsigned shared = 0;
+
+    for (unsigned i = 0; own && i < own->capacity; i++) {
+        const char *name = tls_names_at(own, i);
+
+        if (!name || !tls_profile_is_shared(name, with, n))
+            continue;
+        if (shared == 0 || strcmp(name, *first) < 0)
+            *first = name;
+        shared++;
+    }
+    return shared;
 }
 
 struct ssl_st *tls_profile_new_server(struct tls_profile *p)

@@ -75,6 +75,22 @@ unsigned tls_profile_certificates(const struct tls_profile *p);
 void tls_profile_certificate(const struct tls_profile *p, unsigned i,
                              struct tls_profile_certificate *out);
 
+/*
+ * tls_profile_match(p, name):
+ * Is ${p} for clients that ask for ${name}? See tls_certificates_match(). Without certificates: no.
+ */
+enum tls_match tls_profile_match(const struct tls_profile *p, const char *name);
+
+/*
+ * tls_profile_shared_names(p, with, first):
+ * Return how many names and wildcards of ${p} are also those of one of the ${n} profiles in
+ * ${with}, and set ${first} to the first of them in alphabetical order. ${n} 0: count all names.
+ *
+ * Owns:   ${p} keeps ${first}
+ */
+unsigned tls_profile_shared_names(const struct tls_profile *p, struct tls_profile *const *with,
+                                  unsigned n, const char **first);
+
 /* tls_profile_truncated(p): return what an end of file without close_notify becomes. */
 enum tls_truncated tls_profile_truncated(const struct tls_profile *p);
 

@@ -28,12 +28,16 @@ struct tls_paths {
     unsigned n;
 };
 
+/* As how a name that a client sends belongs to a section; the larger one is the better. */
+enum tls_match { TLS_MATCH_NONE, TLS_MATCH_WILDCARD, TLS_MATCH_EXACT };
+
 /* Settings of a profile; NULL and empty lists: not set. */
 struct tls_profile_conf {
     const char *name;              /* of [tls NAME] */
     bool for_clients, for_servers; /* used by a listener / by an upstream */
     struct tls_paths certificates;
-    struct tls_paths keys; /* private keys of `certificates`, in the same order */
+    struct tls_paths keys;  /* private keys of `certificates`, in the same order */
+    struct tls_paths names; /* patterns in the form of server_name_read_pattern() */
     enum tls_unknown_name unknown_name;
     enum tls_version min_version;
     const char *ciphers;       /* names of TLS 1.2 and 1.3, separated by colons */

@@ -260,12 +260,23 @@ static const struct tls_certificate_set *tls_server_find(const struct tls_server
     return name ? tls_certificates_find(s->certificates, name) : NULL;
 }
 
+/* Has a certificate the client's name, or is it one of the section's `names`? */
+static bool tls_server_knows_name(const struct tls_server *s, SSL *ssl)
+{
+    const struct tls_hello *hello;
+
+    if (tls_server_find(s, ssl))
+        return true;
+    return tls_stream_get_hello(ssl, &hello) && hello &&
+           tls_certificates_match(s->certificates, hello->sni) != TLS_MATCH_NONE;
+}
+
 /* Check the client's name; called for each ClientHello, even without a name. */
 static int tls_server_check_name(SSL *ssl, int *alert, void *cookie)
 {
     const struct tls_server *s = cookie;
 
-    if (!s->reject_unknown || tls_server_find(s, ssl))
+    if (!s->reject_unknown || tls_server_knows_name(s, ssl))
         return SSL_TLSEXT_ERR_OK;
     tls_stream_note_reason(ssl, tls_server_name(ssl)
                                     ? "no certificate has the server name that the client sent"

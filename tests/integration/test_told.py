@@ -250,7 +250,8 @@ def s_client(address, *options, code=0):
 
 def wanted(fingerprint=None, **values):
     """The variables of a session: those that are told, and none of the others."""
-    names = ("tls_version", "tls_cipher", "tls_group", "tls_resumed", "tls_client_name", "tls_alert", "sni", "alpn")
+    names = ("tls_section", "tls_version", "tls_cipher", "tls_group", "tls_resumed", "tls_client_name", "tls_alert", "sni",
+             "alpn")
     return {name: values.get(name) for name in names} | {"tls_client_fingerprint": fingerprint}
 
 
@@ -265,6 +266,7 @@ def all_variables(t):
             f"[listen both]\naddress = {both}\n{log}upstream = secured\ntls = t\n"
             f"[upstream secured]\nserver.s = 127.0.0.1:{port}\ntls = s\ntls_name = server\n"
             f"[tls s]\nca = {t.path('server.crt')}\n")
+    text = text.replace("format = json", f"format = json:listener,connect_time,{','.join(sorted(variables_of_tls(t)))}")
     files = {name: t.path(f"{name}.crt") for name in ("client", "server")}
     as_client = ("-tls1_3", "-ciphersuites", "TLS_AES_128_GCM_SHA256", "-groups", "X25519", "-alpn", "x,postgresql",
                  "-cert", files["client"], "-key", t.path("client.key"))
@@ -286,12 +288,12 @@ def all_variables(t):
         s_client(both, "-alpn", "x", code=1)
         records = log_records(t, 5)
     told = {"tls_version": "TLSv1.3", "tls_cipher": "TLS_AES_128_GCM_SHA256", "tls_group": "x25519", "sni": "a.example",
-            "alpn": "postgresql", "tls_client_name": "client"}
-    of_1_2 = {"tls_version": "TLSv1.2", "tls_cipher": "ECDHE-ECDSA-AES256-GCM-SHA384", "tls_group": "secp256r1",
+            "alpn": "postgresql", "tls_client_name": "client", "tls_section": "t"}
+    of_1_2 = {"tls_section": "t", "tls_version": "TLSv1.2", "tls_cipher": "ECDHE-ECDSA-AES256-GCM-SHA384", "tls_group": "secp256r1",
               "sni": "a.example", "tls_resumed": "no"}
     for record, values in zip(records, (
             wanted(), wanted(fingerprint, **told, tls_resumed="no"), wanted(fingerprint, **told, tls_resumed="yes"),
-            wanted(**of_1_2), wanted(sni="a.example", tls_alert="no application protocol")), strict=True):
+            wanted(**of_1_2), wanted(sni="a.example", tls_section="t", tls_alert="no application protocol")), strict=True):
         check_equal(set(values) | {"ja4", "tls_handshake_time"}, variables_of_tls(t), "the variables of the manual")
         check_equal({name: record[name] for name in values}, values, f"the log of {record['listener']}")
         if record["listener"] == "plain":

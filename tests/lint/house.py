@@ -14,12 +14,12 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 12400,
+    "config": 12650,
     "daemon": 9200,
     "engine": 6700,
     "net": 7900,
     "service": 5600,
-    "tls": 7200,
+    "tls": 7400,
 }
 MAX_HEADER_PERCENT = 27
 MAX_CIRCLE, MAX_IN_CIRCLES = 7, 40

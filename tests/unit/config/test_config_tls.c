@@ -13,9 +13,11 @@
 #include "support/suite.h"
 #include "support/text_file.h"
 #include "tls/tls_profile.h"
+#include "tls/tls_sections.h"
 #include "tls/tls_slot.h"
 
-#define ECHO "[listen e]\naddress = 127.0.0.1:7\nservice = echo\ntls = t\n"
+#define LISTEN "[listen f]\naddress = 127.0.0.1:8\nservice = echo\n"
+#define ECHO   "[listen e]\naddress = 127.0.0.1:7\nservice = echo\ntls = t\n"
 
 static struct certificate a;
 static char here[256], text[2048];
@@ -81,14 +83,15 @@ TEST(profiles, a_listener_has_the_slot_of_its_section)
 {
     const struct server_conf *conf;
     struct tls_profile *p;
+    const char *name;
 
     run("[tls t]\ncertificate = %s/a.pem\n");
     conf = &running->server;
     ck_assert_uint_eq(conf->n_tls, 1);
     ck_assert_ptr_nonnull(conf->tls[0].slot);
-    ck_assert_ptr_eq(conf->listeners[0].tls.slot, conf->tls[0].slot);
-    p = tls_slot_current(conf->tls[0].slot);
+    p = tls_sections_choose(conf->listeners[0].tls.sections, "", &name);
     ck_assert_ptr_eq(p, conf->tls[0].loaded);
+    ck_assert_str_eq(name, "t");
     tls_profile_release(p);
 }
 
@@ -133,6 +136,28 @@ static const struct {
 } broken[] = {
     {"[tls abc]\n[listen f]\naddress = 127.0.0.1:8\nservice = echo\ntls = abd\n[tls t]\ncertificate = %s/a.pem\n",
      "t.ini:9: [listen f] tls: there is no [tls abd] (did you mean 'abc'?)\n"},
+    {"[tls abc]\ncertificate = %s/a.pem\n[tls t]\ncertificate = %1$s/a.pem\n" LISTEN
+     "tls = t, abc, abd\n",
+     "t.ini:12: [listen f] tls: there is no [tls abd] (did you mean 'abc'?)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n" LISTEN "tls = t, T\n",
+     "t.ini:10: [listen f] tls: 't' is given twice (the NAME of a [tls NAME], or several, "
+     "comma-separated)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n" LISTEN "tls = t,\n",
+     "t.ini:10: [listen f] tls: a name is missing beside a comma (the NAME of a [tls NAME], or "
+     "several, comma-separated)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n" LISTEN "tls = t /\n",
+     "t.ini:10: [listen f] tls: 't /' is not a name (the NAME of a [tls NAME], or several, "
+     "comma-separated)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n" LISTEN "tls = t, s\n[tls s]\nca = %1$s/a.pem\n",
+     "t.ini:11: [tls s] certificate: is missing: clients need one (absolute paths)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\nnames = a.example, *\n",
+     "t.ini:7: [tls t] names: '*' is not a host name (host names or *.DOMAIN, comma-separated)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\nnames = a.example, A.example.\n",
+     "t.ini:7: [tls t] names: 'A.example.' is given twice (host names or *.DOMAIN, "
+     "comma-separated)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\nnames = ,a\n",
+     "t.ini:7: [tls t] names: a name is missing beside a comma (host names or *.DOMAIN, "
+     "comma-separated)\n"},
     {"", "t.ini:4: [listen e] tls: there is no [tls t] (the NAME of a [tls NAME])\n"},
     {"[tls t]\n", "t.ini:5: [tls t] certificate: is missing: clients need one (absolute paths)\n"},
     {"[tls t]\ncertificate = a.pem\n",
@@ -198,4 +223,51 @@ TEST(profiles, key_readable_by_others_is_a_warning)
     ck_assert_int_eq(load("[tls t]\ncertificate = %s/a.pem\n"), 0);
     ck_assert_ptr_nonnull(strstr(config_file.problems, "t.ini:6: warning: [tls t] certificate: "));
     ck_assert_ptr_nonnull(strstr(config_file.problems, "all users can read the key (chmod o-r)"));
+}
+
+static const struct {
+    const char *t, *s; /* names of the sections */
+    const char *warning;
+} twice[] = {
+    {"b.example", "c.example", NULL},
+    {"b.example", "b.example, c.example",
+     "t.ini:14: warning: [listen f] tls: [tls s] is not used for b.example, which is also in [tls "
+     "t] before it; names of both: 1\n"},
+    {"*.example, x", "x, *.EXAMPLE",
+     "t.ini:14: warning: [listen f] tls: [tls s] is never used: all its names, such as *.example "
+     "of [tls t], are in the sections before it (set names)\n"},
+    {"", "",
+     "t.ini:14: warning: [listen f] tls: [tls s] is never used: all its names, such as a.example "
+     "of [tls t], are in the sections before it (set names)\n"},
+};
+
+TEST_EACH(profiles, a_name_of_two_sections_is_a_warning, ARRAY_LEN(twice))
+{
+    char more[1024];
+
+    snprintf(more, sizeof(more),
+             "[tls t]\ncertificate = %%s/a.pem\nnames = %s\n[tls s]\ncertificate = %%s/a.pem\n"
+             "names = %s\n" LISTEN "tls = t, s\n",
+             twice[_i].t, twice[_i].s);
+    certificates_write("a.pem", "ck", &a, &a);
+    ck_assert_int_eq(chmod("a.pem", 0600), 0);
+    ck_assert_msg(load(more) == 0, "%s", config_file.problems);
+    ck_assert_str_eq(config_file.problems, twice[_i].warning ? twice[_i].warning : "");
+}
+
+TEST(profiles, a_section_without_names_behind_another_is_a_warning)
+{
+    struct certificate b;
+
+    certificates_make(&b, &(struct certificate_wish){.name = "b b", .hosts = "IP:192.0.2.1"});
+    certificates_write("b.pem", "ck", &b, &b);
+    ck_assert_int_eq(chmod("a.pem", 0600) | chmod("b.pem", 0600), 0);
+    ck_assert_int_eq(
+        load("[tls t]\ncertificate = %s/a.pem\n[tls s]\ncertificate = %s/b.pem\n" LISTEN
+             "tls = t, s\n"),
+        0);
+    ck_assert_str_eq(config_file.problems,
+                     "t.ini:12: warning: [listen f] tls: [tls s] is never used: its certificates "
+                     "have no host name (set names in it)\n");
+    certificates_free(&b);
 }
