@@ -6,7 +6,7 @@ import os
 import re
 import socket
 
-from support import descriptors, net
+from support import descriptors, net, program
 from support.case import Skipped, check, check_equal, test
 from support.chain import Chain
 from support.log_lines import echo, one_echo, whole_lines
@@ -243,3 +243,58 @@ def upgrade(t):
 def collect(s, got):
     while (message := s.recv(65536).decode()) != "end":
         got.append(message)
+
+
+RSYSLOG_CONF = """
+module(load="imuxsock" SysSock.Use="off")
+module(load="imudp")
+template(name="t" type="string"
+         string="%syslogfacility-text%.%syslogseverity-text% %HOSTNAME% %programname% %procid% %msg%\\n")
+input(type="imuxsock" Socket="{path}")
+input(type="imudp" address="{host}" port="{port}")
+action(type="omfile" file="{out}" template="t")
+"""
+
+
+@test(needs=["rsyslogd"], each=[{"over": "a unix socket", "form": "rfc3164"}, {"over": "UDP", "form": "rfc3164"},
+                                {"over": "UDP", "form": "rfc5424"}], timeout=60, plain_only=True)
+def rsyslog(t, over, form):
+    """rsyslogd, started after reactord and restarted, has the lines of {form} over {over} with facility, severity, host,
+    tag and process"""
+    address, path, out = t.address(), t.path("log.sock"), t.path("out")
+    host, is_udp, served = f"127.77.3.{os.getpid() % 250 + 1}", over == "UDP", 0  # nobody else takes a port there
+    with receiver(host) as (_, where):
+        port = where.rpartition(":")[2]
+    config = t.write("rsyslog.conf", RSYSLOG_CONF.format(path=path, host=host, port=port, out=out))
+    target = f"syslog {where} host=edge.example" if is_udp else f"syslog {path}"
+    log = f"access_log = {target} facility=local2 severity=notice tag=lb format={form}"
+    with t.daemon(echo(address, log + "\naccess_log_format = connection=$connection")) as daemon:
+
+        def texts():
+            with contextlib.suppress(FileNotFoundError):
+                return [line.decode() for line in whole_lines(out)]
+            return []
+
+        for _ in range(2):
+            with program.server(t, ["rsyslogd", "-n", "-f", config, "-i", t.path("rsyslog.pid")], path=path):
+                before = len(texts())
+
+                def has_come(before=before):
+                    nonlocal served
+                    one_echo(address)
+                    served += 1
+                    return len(texts()) > before
+
+                t.eventually(has_come, "a line in rsyslog's file", 30)
+                for _ in range(10):
+                    one_echo(address)
+                served += 10
+                wanted = set(range(served - 9, served + 1))
+                t.eventually(lambda: wanted <= {int(text.rpartition("=")[2]) for text in texts()}, "the next ten lines", 20)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        name = r"edge\.example" if is_udp else r"\S+"
+        odd = [text for text in texts()
+               if not re.fullmatch(rf"local2\.notice {name} lb {daemon.pid} +connection=\d+", text)]
+        check(not odd, f"odd lines: {odd}")
+        daemon.stop()
