@@ -55,14 +55,16 @@ static void config_addresses_check_conflicts(const struct config_memory *m, unsi
 {
     const struct config_section *section = &m->sections[s];
     const struct listener_conf *conf = section->conf;
+    const struct config_section *reported = NULL;
     char text[ADDRESS_TEXT_BYTES], other[ADDRESS_TEXT_BYTES];
 
     for (unsigned i = 0; i < conf->n_addresses; i++) {
         const struct address *a = &conf->addresses[i];
         struct place taken;
 
-        if (!config_addresses_find_conflict(&taken, m, s, i))
-            continue;
+        if (!config_addresses_find_conflict(&taken, m, s, i) || taken.section == reported)
+            continue; /* ranges of ports may have many */
+        reported = taken.section;
         if (address_equal(taken.address, a))
             diagnostics_add(
                 diagnostics, config_section_valid_entry(section, "address")->line,

@@ -104,7 +104,7 @@ _Static_assert(sizeof(enum quota_over) == sizeof(unsigned), "enum quota_over");
 /* clang-format off */
 static const struct option listen_rows[] = {
     {"address", &option_network_addresses, OPTION_REQUIRED | OPTION_SINGLE, OPTION_LIVE, NULL,
-     "127.0.0.1:7, [::1]:7, *:7, /run/x.sock or @name, comma-separated",
+     "127.0.0.1:7, [::1]:7, *:7, *:7000-7010, /run/x.sock or @name, comma-separated",
      "addresses to listen on",
      LISTEN(addresses), 0, 0, NULL, NULL},
     {"service", &option_kind_word, OPTION_REQUIRED, OPTION_NEW_CONNECTIONS, NULL,

@@ -1,9 +1,12 @@
 #include "config/option_network.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/parse.h"
 #include "config/config.h"
 #include "config/diagnostics.h"
 #include "config/option_kind.h"
@@ -36,24 +39,76 @@ int option_network_refuse_address(struct option_value *v, int rc, const char *wo
     }
 }
 
-/* Parse ${item} into one or two addresses at ${out}[${n}]; return their number. */
-static int option_network_parse_item(struct option_value *v, struct address *out, unsigned n,
-                                     const char *item)
-{
-    int rc;
+/* Addresses that are being read: one listener's, and the two that an item may add. */
+struct found {
+    struct address list[OPTION_NETWORK_LISTEN_ADDRESSES + 2];
+    unsigned n;
+    bool ranges; /* of ports are allowed */
+};
 
-    if (*item == '\0')
-        return option_refuse(v, "an address is missing beside a comma");
-    rc = address_parse(out + n, 2, item);
+static int option_network_add(struct option_value *v, struct found *found, const char *item)
+{
+    int rc = address_parse(found->list + found->n, 2, item);
+
     if (rc == -ENOENT)
         return option_refuse(v, "%s is a host name, and a listener needs a numeric address",
                              QUOTE_TEXT(item));
     if (rc < 0)
         return option_network_refuse_address(v, rc, item, false);
-    if (n + (unsigned)rc > OPTION_NETWORK_LISTEN_ADDRESSES)
+    if (found->n + (unsigned)rc > OPTION_NETWORK_LISTEN_ADDRESSES)
         return option_refuse(v, "too many addresses, at most %d for one listener",
                              OPTION_NETWORK_LISTEN_ADDRESSES);
+    found->n += (unsigned)rc;
+    return 0;
+}
+
+/* Return the `7000-7010` of a TCP address, or NULL. */
+static const char *option_network_range_of(const char *item)
+{
+    const char *colon = strrchr(item, ':');
+
+    if (!colon || strchr("/@", item[0]) || strncmp(item, "abns@", 5) == 0)
+        return NULL;
+    return colon[1 + strspn(colon + 1, "0123456789")] == '-' ? colon + 1 : NULL;
+}
+
+/* Add an address for each port of ${range}, the end of ${item}. */
+static int option_network_add_range(struct option_value *v, struct found *found, const char *item,
+                                    const char *range)
+{
+    char text[ADDRESS_TEXT_BYTES];
+    const char *dash = strchr(range, '-');
+    uint64_t first, last;
+    int rc = 0;
+
+    snprintf(text, sizeof(text), "%.*s", (int)(dash - range), range);
+    rc = parse_uint(&first, text, UINT16_MAX);
+    if (rc == 0)
+        rc = parse_uint(&last, dash + 1, UINT16_MAX);
+    if (rc == -ERANGE || (rc == 0 && (first == 0 || last == 0)))
+        return option_refuse(v, "a port of %s is not 1 to 65535", QUOTE_TEXT(item));
+    if (rc < 0)
+        return option_refuse(v, "%s has no range of ports, as in *:7000-7010", QUOTE_TEXT(item));
+    if (first > last)
+        return option_refuse(v, "the range of %s ends before it begins", QUOTE_TEXT(item));
+    for (uint64_t port = first; port <= last && rc == 0; port++) {
+        int len = snprintf(text, sizeof(text), "%.*s%u", (int)(range - item), item, (unsigned)port);
+
+        if ((size_t)len >= sizeof(text))
+            return option_network_refuse_address(v, -EINVAL, item, false);
+        rc = option_network_add(v, found, text);
+    }
     return rc;
+}
+
+static int option_network_add_item(struct option_value *v, struct found *found, const char *item)
+{
+    const char *range = found->ranges ? option_network_range_of(item) : NULL;
+
+    if (*item == '\0')
+        return option_refuse(v, "an address is missing beside a comma");
+    return range ? option_network_add_range(v, found, item, range)
+                 : option_network_add(v, found, item);
 }
 
 struct address *option_network_keep_addresses(struct option_value *v, const struct address *from,
@@ -66,29 +121,24 @@ struct address *option_network_keep_addresses(struct option_value *v, const stru
     return kept;
 }
 
-static int option_network_read_addresses(struct option_value *v, struct address **out,
+static int option_network_read_addresses(struct option_value *v, bool ranges, struct address **out,
                                          unsigned *out_n)
 {
-    struct address found[OPTION_NETWORK_LISTEN_ADDRESSES + 2]; /* an item may add two */
-    struct address *kept;
     char *list = arena_text(v->arena, v->text, strlen(v->text));
-    unsigned n = 0;
+    struct found *found = calloc(1, sizeof(*found));
+    int rc = list && found ? 0 : -ENOMEM;
 
-    if (!list)
-        return -ENOMEM;
-    while (list) {
-        int rc = option_network_parse_item(v, found, n, option_kind_next_item(&list));
-
-        if (rc < 0)
-            return rc;
-        n += (unsigned)rc;
+    if (rc == 0)
+        found->ranges = ranges;
+    while (rc == 0 && list)
+        rc = option_network_add_item(v, found, option_kind_next_item(&list));
+    if (rc == 0) {
+        *out = option_network_keep_addresses(v, found->list, found->n);
+        *out_n = found->n;
+        rc = *out ? 0 : -ENOMEM;
     }
-    kept = option_network_keep_addresses(v, found, n);
-    if (!kept)
-        return -ENOMEM;
-    *out = kept;
-    *out_n = n;
-    return 0;
+    free(found);
+    return rc;
 }
 
 static int option_network_set_addresses(const struct option *o, struct option_value *v)
@@ -96,7 +146,7 @@ static int option_network_set_addresses(const struct option *o, struct option_va
     struct listener_conf *conf = v->conf;
 
     (void)o;
-    return option_network_read_addresses(v, &conf->addresses, &conf->n_addresses);
+    return option_network_read_addresses(v, true, &conf->addresses, &conf->n_addresses);
 }
 
 static int option_network_set_admin_addresses(const struct option *o, struct option_value *v)
@@ -104,7 +154,7 @@ static int option_network_set_admin_addresses(const struct option *o, struct opt
     struct admin_conf *conf = v->conf;
 
     (void)o;
-    return option_network_read_addresses(v, &conf->addresses, &conf->n_addresses);
+    return option_network_read_addresses(v, false, &conf->addresses, &conf->n_addresses);
 }
 
 const struct option_kind option_network_admin_addresses = {option_network_set_admin_addresses, "",

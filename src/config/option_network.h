@@ -6,7 +6,7 @@
 
 struct address;
 
-#define OPTION_NETWORK_LISTEN_ADDRESSES 64
+#define OPTION_NETWORK_LISTEN_ADDRESSES 1024
 
 /* addresses and n_addresses of a listener_conf */
 extern const struct option_kind option_network_addresses;

@@ -6,7 +6,7 @@ import threading
 import time
 
 from support import net
-from support.case import check_equal, test
+from support.case import check, check_equal, test
 from support.net import Task
 
 RELOADS = 40
@@ -93,6 +93,47 @@ def wildcard_and_back(t):
     """an address and the wildcard of its port replace each other"""
     address = t.address()
     under_load(t, [address], by_turns(address))
+
+
+def inodes(host):
+    """The listening TCP sockets at an IPv4 address: inode by port."""
+    wanted = socket.inet_aton(host)[::-1].hex().upper()
+    with open("/proc/net/tcp", encoding="ascii") as f:
+        rows = [line.split() for line in f][1:]
+    return {int(row[1][9:], 16): row[9] for row in rows if row[1][:8] == wanted and row[3] == "0A"}
+
+
+def range_host(t):
+    """An address of the loopback network that no other test uses, so that all its ports are free."""
+    port = t.port()
+    return f"127.99.{port >> 8}.{port & 255}"
+
+
+@test()
+def range_of_ports(t):
+    """a range that grows and shrinks opens and closes single sockets; those that stay are kept"""
+    host = range_host(t)
+
+    def config(ports):
+        return f"[listen range]\naddress = {host}:{ports}\nservice = echo\n"
+
+    with t.daemon(config("4100-4104")) as daemon:
+        before = inodes(host)
+        check_equal(sorted(before), list(range(4100, 4105)), "the ports")
+        with net.connect(f"{host}:4104") as client:
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+            daemon.reload(config("4102-4107"))
+            check_equal(net.exchange(client, b"still"), b"still", "the echo after the reload")
+        t.eventually(lambda: sorted(inodes(host)) == list(range(4102, 4108)), "the other ports")
+        after = inodes(host)
+        check_equal({port: after[port] for port in (4102, 4103, 4104)},
+                    {port: before[port] for port in (4102, 4103, 4104)}, "the sockets that stay")
+        for port in range(4102, 4108):
+            with net.connect(f"{host}:{port}") as client:
+                check_equal(net.exchange(client, b"hello"), b"hello", f"the echo of {port}")
+        lines = daemon.reload(config("4107-4102"), wanted="refused")
+        check(any("ends before it begins" in line for line in lines), f"it says {lines}")
+        check_equal(inodes(host), after, "the sockets after a refused reload")
 
 
 @test()

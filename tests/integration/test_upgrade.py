@@ -13,6 +13,7 @@ from support.chain import Chain, echo, exchange_once, has_ended
 from support.net import Task
 from support.own_network import own_names
 from test_proxy import proxy
+from test_reload_listeners import inodes, range_host
 
 MIB = 1024 * 1024
 
@@ -107,6 +108,20 @@ def several_sockets(t):
             check(knocking.count > 0, "nobody was served")
         inherited = chain.lines("inherited", chain.pid)
         check_equal(len(inherited), 4, "inherited sockets")
+        chain.stop()
+
+
+@test(timeout=60)
+def range_of_ports(t):
+    """an upgrade hands over the sockets of a range of ports, and clients of each are served"""
+    host = range_host(t)
+    with Chain(t, f"[listen range]\naddress = {host}:4100-4139\nservice = echo\n") as chain:
+        before = inodes(host)
+        chain.upgrade()
+        check_equal(inodes(host), before, "the sockets")
+        for port in before:
+            exchange_once(f"{host}:{port}")
+        check_equal(len(chain.lines("inherited", chain.pid)), 40, "inherited sockets")
         chain.stop()
 
 

@@ -163,7 +163,7 @@ TEST(files, all_problems_of_a_file_are_reported_in_its_order)
                      -EINVAL);
     ck_assert_str_eq(
         config_file.problems,
-        "t.ini:2: [listen a] address: 'nowhere' is not an address (127.0.0.1:7, [::1]:7, *:7, "
+        "t.ini:2: [listen a] address: 'nowhere' is not an address (127.0.0.1:7, [::1]:7, *:7, *:7000-7010, "
         "/run/x.sock or @name, comma-separated)\n"
         "t.ini:4: 'word': no '=' (key = value)\n"
         "t.ini:5: [listen a] upstream: there is no [upstream none] (the NAME of an [upstream "
@@ -172,7 +172,7 @@ TEST(files, all_problems_of_a_file_are_reported_in_its_order)
         "t.ini:8: [boss] acept_batch: unknown option (did you mean 'accept_batch'?)\n"
         "t.ini:9: [boss] threads: is set twice (first on line 7)\n"
         "t.ini:10: [listen b] address: is missing: addresses to listen on (127.0.0.1:7, [::1]:7, "
-        "*:7, /run/x.sock or @name, comma-separated)\n"
+        "*:7, *:7000-7010, /run/x.sock or @name, comma-separated)\n"
         "t.ini:12: '# here' follows the closing ']' (nothing may, not even a comment)\n"
         "t.ini:13: [listen b] is defined twice (first on line 10)\n"
         "t.ini:14: [upstream u] server.ID: is missing: a server, or a name that stands for "

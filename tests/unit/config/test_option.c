@@ -227,16 +227,32 @@ TEST(table, a_list_of_addresses_has_commas_and_any_blanks)
     ck_assert_uint_eq(options.conf.listener.n_addresses, 0);
 }
 
-TEST(table, a_listener_has_at_most_64_addresses)
+TEST(table, range_of_ports_is_an_address_for_each)
 {
-    char list[1024] = "127.0.0.1:1";
+    const struct address *a;
 
-    for (int port = 2; port <= 65; port++)
-        sprintf(list + strlen(list), ",127.0.0.1:%d", port);
-    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", list), -EINVAL);
-    *strrchr(list, ',') = '\0';
-    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", list), 0);
-    ck_assert_uint_eq(options.conf.listener.n_addresses, 64);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "127.0.0.1:7-9, *:80-81,[::1]:5-5"), 0);
+    ck_assert_uint_eq(options.conf.listener.n_addresses, 8);
+    a = options.conf.listener.addresses;
+    ck_assert_uint_eq(address_port(&a[0]), 7);
+    ck_assert_uint_eq(address_port(&a[2]), 9);
+    ck_assert_uint_eq(address_port(&a[4]), 80);
+    ck_assert_uint_eq(address_port(&a[6]), 81);
+    ck_assert_uint_eq(address_port(&a[7]), 5);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "/run/x:1-2, @a:3-4"), 0);
+    ck_assert_uint_eq(options.conf.listener.n_addresses, 2);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "*:65535-65535"), 0);
+}
+
+TEST(table, a_listener_has_at_most_1024_addresses)
+{
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "127.0.0.1:1-1024"), 0);
+    ck_assert_uint_eq(options.conf.listener.n_addresses, 1024);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "*:1-512"), 0);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "127.0.0.1:1-1025"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "*:1-513"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "*:1-512,@x"), -EINVAL);
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "address", "*:1-65535"), -EINVAL);
 }
 
 TEST(table, a_pipeline_is_a_list_of_handlers)
