@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "config/acl_parser.h"
 #include "config/config.h"
+#include "config/config_routes.h"
 #include "config/diagnostics.h"
 #include "config/option_kind.h"
 #include "listen/listener.h"
@@ -234,11 +235,11 @@ static void config_acl_check_section(const struct config_section *section,
                             "[%s] %s: cannot be combined with access_rules (one or the other)",
                             section->source->name, lists[i]);
     if (conf->on_deny != ADMISSION_RESET && !rules && !config_acl_is_there(section, "deny") &&
-        !config_acl_is_there(section, "allow"))
-        diagnostics_add(
-            diagnostics, config_section_entry(section, "on_deny")->line,
-            "[%s] on_deny: has no effect: no client is denied (set allow, deny or access_rules)",
-            section->source->name);
+        !config_acl_is_there(section, "allow") && !config_routes_refuse(conf))
+        diagnostics_add(diagnostics, config_section_entry(section, "on_deny")->line,
+                        "[%s] on_deny: has no effect: no client is denied (set allow, deny, "
+                        "access_rules or a route to refuse)",
+                        section->source->name);
 }
 
 static int config_acl_read_section(const struct config_section *section,

@@ -21,6 +21,7 @@
 #include "config/config_routes.h"
 #include "config/diagnostics.h"
 #include "config/option_need.h"
+#include "config/option_route.h"
 #include "net/address.h"
 #include "upstream/upstream.h"
 
@@ -54,13 +55,17 @@ static void config_check_required(const struct config_check *c,
 
 static void config_check_upstream_name(const struct config_check *c,
                                        const struct config_section *section,
-                                       const struct ini_entry *entry, const char *name)
+                                       const struct ini_entry *entry, const char *name,
+                                       const char *allowed)
 {
+    const struct config_name wanted = {.section = section,
+                                       .entry = entry,
+                                       .kind = OPTION_UPSTREAM,
+                                       .text = name,
+                                       .allowed = allowed};
+
     if (config_listen_find_upstream(c->config, name) < 0)
-        config_names_refuse(
-            &(struct config_name){
-                .section = section, .entry = entry, .kind = OPTION_UPSTREAM, .text = name},
-            c->m, c->diagnostics);
+        config_names_refuse(&wanted, c->m, c->diagnostics);
 }
 
 static void config_check_routes(const struct config_check *c, const struct config_section *section)
@@ -70,7 +75,14 @@ static void config_check_routes(const struct config_check *c, const struct confi
     for (unsigned i = 0; i < conf->n_routes; i++) {
         const struct ini_entry *entry = config_routes_entry(section, &conf->routes[i]);
 
-        config_check_upstream_name(c, section, entry, conf->routes[i].upstream);
+        if (conf->routes[i].upstream)
+            config_check_upstream_name(c, section, entry, conf->routes[i].upstream,
+                                       "the NAME of an [upstream NAME], or refuse");
+        else if (config_listen_find_upstream(c->config, OPTION_ROUTE_REFUSE) >= 0)
+            diagnostics_add(c->diagnostics, entry->line,
+                            "[%s] %s: 'refuse' would turn clients away, but there is an [upstream "
+                            "refuse] (give that another name)",
+                            section->source->name, entry->key);
         if (conf->service == LISTENER_ECHO && config_section_valid_entry(section, "service"))
             diagnostics_add(c->diagnostics, entry->line,
                             "[%s] %s: has no effect: service = echo connects to no server "
@@ -87,10 +99,10 @@ static void config_check_service(const struct config_check *c, const struct conf
     const struct ini_entry *upstream = config_section_valid_entry(section, "upstream");
 
     if (conf->upstream)
-        config_check_upstream_name(c, section, upstream, conf->upstream);
+        config_check_upstream_name(c, section, upstream, conf->upstream, NULL);
     if (conf->mirror)
         config_check_upstream_name(c, section, config_section_valid_entry(section, "mirror"),
-                                   conf->mirror);
+                                   conf->mirror, NULL);
     if (!service)
         return;
     if (conf->service == LISTENER_PROXY && !conf->upstream && !config_routes_wanted(section) &&

@@ -17,6 +17,14 @@ bool config_routes_wanted(const struct config_section *section)
     return false;
 }
 
+bool config_routes_refuse(const struct listener_conf *conf)
+{
+    for (unsigned i = 0; i < conf->n_routes; i++)
+        if (!conf->routes[i].upstream)
+            return true;
+    return false;
+}
+
 const struct ini_entry *config_routes_entry(const struct config_section *section,
                                             const struct route_conf *route)
 {
@@ -41,15 +49,72 @@ static bool config_routes_has_name(const struct route_conf *route, const char *n
                          : config_routes_has(route->names, route->n_names, name);
 }
 
-/* Does ${earlier} take all clients that ${later} could, for a name that both have? */
-static bool config_routes_hides(const struct route_conf *earlier, const struct route_conf *later)
+/* Without `src:` a route takes each client. */
+static struct cidr_list config_routes_clients(const struct route_conf *route)
 {
-    if (earlier->n_protocols == 0)
-        return true;
+    static struct cidr all[] = {{.len = 4}, {.len = 16}, {.len = 0}};
+
+    return route->clients.n > 0 ? route->clients : (struct cidr_list){all, ARRAY_LEN(all)};
+}
+
+static bool config_routes_covers_clients(const struct route_conf *earlier,
+                                         const struct route_conf *later)
+{
+    struct cidr_list a = config_routes_clients(earlier), b = config_routes_clients(later);
+
+    for (unsigned i = 0; i < b.n; i++) {
+        unsigned j = 0;
+
+        while (j < a.n && !cidr_covers(&a.list[j], &b.list[i]))
+            j++;
+        if (j == a.n)
+            return false;
+    }
+    return true;
+}
+
+static bool config_routes_covers_protocols(const struct route_conf *earlier,
+                                           const struct route_conf *later)
+{
     for (unsigned i = 0; i < later->n_protocols; i++)
         if (!config_routes_has(earlier->protocols, earlier->n_protocols, later->protocols[i]))
             return false;
     return later->n_protocols > 0;
+}
+
+static bool config_routes_covers_first(const struct route_conf *earlier,
+                                       const struct route_conf *later)
+{
+    for (unsigned i = 0; i < later->n_first; i++) {
+        const struct route_first *first = &later->first[i];
+        unsigned j = 0;
+
+        while (j < earlier->n_first &&
+               (earlier->first[j].n > first->n ||
+                memcmp(earlier->first[j].at, first->at, earlier->first[j].n) != 0))
+            j++;
+        if (j == earlier->n_first)
+            return false;
+    }
+    return later->n_first > 0;
+}
+
+/* Does ${earlier} hold for all clients of ${later}, for a name that both have? */
+static bool config_routes_hides(const struct route_conf *earlier, const struct route_conf *later)
+{
+    return config_routes_covers_clients(earlier, later) &&
+           (earlier->n_protocols == 0 || config_routes_covers_protocols(earlier, later)) &&
+           (earlier->n_first == 0 || config_routes_covers_first(earlier, later)) &&
+           (earlier->tls == 0 || (later->tls != 0 && (later->tls & ~earlier->tls) == 0));
+}
+
+static const char *config_routes_what(const struct route_conf *route, const char *name)
+{
+    if (*name != '\0')
+        return " for sni:";
+    return route->n_protocols > 0 && route->n_first == 0 && route->clients.n == 0 && route->tls == 0
+               ? " for its protocols"
+               : "";
 }
 
 static void config_routes_check_name(const struct config_section *section, unsigned later,
@@ -64,13 +129,28 @@ static void config_routes_check_name(const struct config_section *section, unsig
         if (!config_routes_has_name(earlier, name) || !config_routes_hides(earlier, route))
             continue;
         diagnostics_add(diagnostics, config_routes_entry(section, route)->line,
-                        "[%s] route.%s: has no effect for %s%s: route.%s of %s comes first (each "
-                        "name once, or with other protocols)",
-                        section->source->name, route->id, *name != '\0' ? "sni:" : "its protocols",
-                        name, earlier->id,
+                        "[%s] route.%s: has no effect%s%s: route.%s of %s comes first (each "
+                        "name once, or with other conditions)",
+                        section->source->name, route->id, config_routes_what(route, name), name,
+                        earlier->id,
                         DIAGNOSTICS_LINE(diagnostics, config_routes_entry(section, earlier)->line));
         return;
     }
+}
+
+/* With TLS at the listener, routes are chosen after the handshake. */
+static void config_routes_check_tls(const struct config_section *section,
+                                    const struct route_conf *route, struct diagnostics *diagnostics)
+{
+    const char *condition = route->n_first > 0                 ? "first:"
+                            : (route->tls & ROUTE_TLS_NO) != 0 ? "tls:no"
+                                                               : NULL;
+
+    if (condition)
+        diagnostics_add(diagnostics, config_routes_entry(section, route)->line,
+                        "[%s] route.%s: %s never holds with tls: all clients begin with TLS "
+                        "(sni:, alpn:, src:, tls:1.2 or tls:1.3)",
+                        section->source->name, route->id, condition);
 }
 
 void config_routes_check(const struct config_section *section, struct diagnostics *diagnostics)
@@ -84,5 +164,7 @@ void config_routes_check(const struct config_section *section, struct diagnostic
             config_routes_check_name(section, i, route->names[j], diagnostics);
         if (route->n_names == 0)
             config_routes_check_name(section, i, "", diagnostics);
+        if (conf->tls.n_names > 0)
+            config_routes_check_tls(section, route, diagnostics);
     }
 }

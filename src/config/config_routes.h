@@ -8,6 +8,7 @@
 
 struct config_section;
 struct diagnostics;
+struct listener_conf;
 struct route_conf;
 struct ini_entry;
 
@@ -18,6 +19,9 @@ struct ini_entry;
  * Thread: as config_reload()
  */
 bool config_routes_wanted(const struct config_section *section);
+
+/* config_routes_refuse(conf): does a route of ${conf} refuse clients? */
+bool config_routes_refuse(const struct listener_conf *conf);
 
 /*
  * config_routes_entry(section, route):
@@ -30,8 +34,8 @@ const struct ini_entry *config_routes_entry(const struct config_section *section
 
 /*
  * config_routes_check(section, diagnostics):
- * Report each name of a route that an earlier route takes with all its protocols: the later route
- * never gets that name.
+ * Report routes that never get a client, or not for one of their names, because an earlier route
+ * holds whenever they do, and conditions that TLS at the listener makes useless.
  *
  * Thread: as config_reload()
  */

@@ -12,6 +12,7 @@
 
 #include "config/diagnostics.h"
 #include "config/ini_types.h"
+#include "config/ini_value.h"
 #include "config/ini_environment.h"
 #include "base/read_file.h"
 
@@ -112,7 +113,7 @@ static bool ini_include_resolve(char path[PATH_MAX], const char *value, const st
 static int ini_include_add_included(struct reader *r, char *text, const struct source *from)
 {
     struct ini_environment expanded;
-    const char *value, *problem = ini_scan_value(&value, text);
+    const char *value, *problem = ini_value_read(&value, text);
     char path[PATH_MAX];
     struct stat st;
 

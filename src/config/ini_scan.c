@@ -13,6 +13,7 @@
 #include "config/foreign_lines.h"
 #include "config/foreign_words.h"
 #include "config/ini_types.h"
+#include "config/ini_value.h"
 
 #define BLANKS     " \t"
 #define COMMENT    "#;"
@@ -85,17 +86,6 @@ static char *ini_scan_lower(struct scan *s, const char *text, size_t len)
     for (char *p = copy; p != NULL && *p != '\0'; p++)
         *p = (char)tolower((unsigned char)*p);
     return copy;
-}
-
-static char *ini_scan_strip(char *text)
-{
-    size_t len;
-
-    text += strspn(text, BLANKS);
-    for (len = strlen(text); len > 0 && strchr(BLANKS, text[len - 1]); len--)
-        ;
-    text[len] = '\0';
-    return text;
 }
 
 static int ini_scan_compare_sections(const void *a, const void *b)
@@ -189,7 +179,7 @@ static enum verdict ini_scan_section(struct scan *s, char *line)
     }
     *end = '\0';
     rest = end + 1 + strspn(end + 1, BLANKS);
-    name = ini_scan_strip(name);
+    name = ini_value_strip(name);
     if (*rest != '\0') {
         diagnostics_add(s->diagnostics, s->line,
                         "%s follows the closing ']' (nothing may, not even a comment)",
@@ -208,47 +198,12 @@ static enum verdict ini_scan_section(struct scan *s, char *line)
     return ini_scan_open_section(s, name);
 }
 
-static const char *ini_scan_quoted(char *value, const char **out)
-{
-    char *end = strchr(value + 1, *value);
-    const char *rest;
-
-    if (!end)
-        return "the closing quote is missing";
-    rest = end + 1 + strspn(end + 1, BLANKS);
-    if (*rest != '\0' && !strchr(COMMENT, *rest))
-        return "text follows the closing quote (only a comment may)";
-    *end = '\0';
-    *out = value + 1;
-    return NULL;
-}
-
-static const char *ini_scan_plain(char *value, const char **out)
-{
-    char *hash = strpbrk(value, COMMENT);
-
-    if (hash && hash != value && !strchr(BLANKS, hash[-1]))
-        return "a '#' or ';' inside the value (put a blank before a comment, or quote the value)";
-    if (hash)
-        *hash = '\0';
-    if (strpbrk(value, "\"'"))
-        return "a quote inside the value (put all of the value in quotes of the other kind)";
-    *out = ini_scan_strip(value);
-    return NULL;
-}
-
-const char *ini_scan_value(const char **out, char *text)
-{
-    text += strspn(text, BLANKS);
-    return *text == '"' || *text == '\'' ? ini_scan_quoted(text, out) : ini_scan_plain(text, out);
-}
-
 static enum verdict ini_scan_value_of(struct scan *s, struct ini_entry *entry, char *value)
 {
     const char *problem;
 
     entry->value = "";
-    problem = ini_scan_value(&entry->value, value);
+    problem = ini_value_read(&entry->value, value);
     if (problem) {
         diagnostics_add(s->diagnostics, s->line, "[%s] %s: %s", s->section->name, entry->key,
                         problem);
@@ -337,7 +292,7 @@ static enum verdict ini_scan_entry(struct scan *s, char *line)
     if (!equals)
         return ini_scan_refuse_line(s, line, "no '='", "key = value");
     *equals = '\0';
-    key = ini_scan_strip(line);
+    key = ini_value_strip(line);
     problem = ini_scan_key_problem(key);
     if (problem)
         return ini_scan_refuse_line(
@@ -371,7 +326,7 @@ static enum verdict ini_scan_line(struct scan *s, const char *bytes, size_t len)
     }
     memcpy(copy, bytes, len);
     copy[len] = '\0';
-    line = ini_scan_strip(copy);
+    line = ini_value_strip(copy);
     if (*line == '\0')
         return KEEP;
     if (line[strlen(line) - 1] == '\\') {

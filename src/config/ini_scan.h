@@ -21,15 +21,6 @@ struct ini_text {
 };
 
 /*
- * ini_scan_value(out, text):
- * Find the value in ${text}, the rest of a line after the '=': without quotes, blanks and comment.
- * Return NULL, or the problem.
- *
- * Owns:   ${out} points into ${text}
- */
-const char *ini_scan_value(const char **out, char *text) NODISCARD;
-
-/*
  * ini_scan_is_text(text, diagnostics):
  * Refuse byte order mark, carriage return, NUL and other control characters; report the first one
  * unless ${diagnostics} is NULL.

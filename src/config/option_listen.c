@@ -114,12 +114,13 @@ static const struct option listen_rows[] = {
      "the NAME of an [upstream NAME]", "upstream that a proxy connects to; empty: none",
      LISTEN(upstream), 0, 0, NULL, &option_need_proxy},
     {"route.ID", &option_route, OPTION_FAMILY | OPTION_EMPTY | OPTION_SINGLE, OPTION_NEW_CONNECTIONS, "",
-     "sni:NAME, sni:*.NAME and alpn:PROTOCOL, space-separated, then -> UPSTREAM",
-     "upstream for TLS clients, by server name (SNI) and protocol (ALPN); any number, each with "
-     "its own ID",
+     "sni:NAME, sni:*.NAME, alpn:PROTOCOL, src:BLOCK, tls:no|1.2|1.3 and first:BYTES, "
+     "space-separated, then -> UPSTREAM or -> refuse",
+     "upstream by server name (SNI), protocol (ALPN), address, version of TLS and first bytes of a "
+     "client; any number, each with its own ID",
      LISTEN(routes), 0, 0, NULL, NULL},
     {"client_hello_timeout", &option_kind_duration, 0, OPTION_LIVE, "5s",
-     "1ms to 1h", "time for the ClientHello of a listener with routes",
+     "1ms to 1h", "time for the ClientHello, or other first bytes, of a listener with routes",
      LISTEN(client_hello_timeout_ns), NS_PER_MS, 3600 * NS_PER_S, NULL, &option_need_client_hello},
     {"mirror", &option_kind_name, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "the NAME of an [upstream NAME]",

@@ -89,6 +89,17 @@ static void preface_handler_read(struct handler *h, const uint8_t *data, size_t 
         preface_handler_read_more(p, data, len);
 }
 
+void preface_handler_settle(struct preface_handler *p)
+{
+    int n;
+
+    if (p->is_decided || buffer_bytes(&p->held) > 0 || channel_discards(p->handler.channel))
+        return;
+    n = p->ops->decode(p, NULL, 0);
+    if (n != -EAGAIN)
+        preface_handler_decide(p, n, NULL, 0);
+}
+
 static void preface_handler_conclude(struct preface_handler *p, int error)
 {
     preface_handler_decide(p, p->ops->conclude(p, error), NULL, 0);

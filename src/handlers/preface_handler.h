@@ -63,6 +63,14 @@ void preface_handler_add(struct preface_handler *p, struct channel *ch,
                          const struct preface_handler_ops *ops);
 
 /*
+ * preface_handler_settle(p):
+ * Nothing was received yet: call decode() without a byte. No-op otherwise.
+ *
+ * Thread: loop
+ */
+void preface_handler_settle(struct preface_handler *p);
+
+/*
  * preface_handler_give_up(p):
  * The timeout has expired: conclude with -ETIMEDOUT. No-op after done() or the end of the channel.
  *

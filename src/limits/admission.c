@@ -157,15 +157,19 @@ static bool admission_count(struct admission *ad, struct client **out, const str
     return answer == CLIENT_TABLE_IN;
 }
 
+enum admission_verdict admission_deny(struct admission *ad)
+{
+    atomic_fetch_add_explicit(&ad->history->denied, 1, memory_order_relaxed);
+    return ad->conf.on_deny;
+}
+
 enum admission_verdict admission_enter(struct admission *ad, struct admission_ticket *ticket,
                                        const struct address *client, enum session_reason *reason)
 {
     MUST(!ticket->of);
     *reason = SESSION_LIMIT;
-    if (!acl_allows(ad->access, ad->conf.listener, client)) {
-        atomic_fetch_add_explicit(&ad->history->denied, 1, memory_order_relaxed);
-        return ad->conf.on_deny;
-    }
+    if (!acl_allows(ad->access, ad->conf.listener, client))
+        return admission_deny(ad);
     if (ad->clients && !admission_count(ad, &ticket->client, client))
         return ad->conf.over == QUOTA_OVER_CLOSE ? ADMISSION_CLOSE : ADMISSION_RESET;
     ticket->of = ad->clients;
@@ -182,7 +186,7 @@ void admission_leave(struct admission_ticket *ticket)
 
 static const struct figure admission_rules_rows[] = {
     FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, denied, "denied",
-                "Clients that deny, allow or access_rules turned away."),
+                "Clients that deny, allow, access_rules or a route turned away."),
 };
 
 static const struct figure_table admission_rules_table = {

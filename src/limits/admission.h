@@ -73,6 +73,9 @@ void admission_carry_over(struct admission *ad, struct admission_ticket *ticket,
 enum admission_verdict admission_enter(struct admission *ad, struct admission_ticket *ticket,
                                        const struct address *client, enum session_reason *reason);
 
+/* admission_deny(ad): count a client that a route refuses; return what on_deny asks for. */
+enum admission_verdict admission_deny(struct admission *ad);
+
 /* admission_leave(ticket): count the client out and empty ${ticket}. No-op if it is empty. */
 void admission_leave(struct admission_ticket *ticket);
 

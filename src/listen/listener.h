@@ -100,7 +100,7 @@ struct listener_conf {
 /*
  * listener_conf_target(conf, i):
  * Upstream ${i} of ${conf}: 0 is conf->upstream (perhaps NULL), 1 to n_routes are the upstreams of
- * the routes.
+ * the routes (NULL: it refuses).
  */
 static inline const char *listener_conf_target(const struct listener_conf *conf, unsigned i)
 {

@@ -74,7 +74,8 @@ static int listener_generation_create_routes(struct listener_generation *gen,
     if (!upstreams)
         return -ENOMEM;
     for (unsigned i = 0; i < conf->n_routes; i++)
-        upstreams[i] = src->upstream(src->cookie, conf->routes[i].upstream);
+        if (conf->routes[i].upstream) /* else refuses the client */
+            upstreams[i] = src->upstream(src->cookie, conf->routes[i].upstream);
     gen->routes.timeout_ns = conf->client_hello_timeout_ns;
     rc = route_table_create(&gen->routes.table, conf->routes, conf->n_routes, upstreams);
     free(upstreams);

@@ -88,17 +88,28 @@ int cidr_parse(struct cidr *out, const char *word)
     return cut ? -EDOM : 0;
 }
 
+static bool cidr_has_host(const struct cidr *c, const uint8_t *host)
+{
+    unsigned bytes = c->bits / 8, rest = c->bits % 8;
+
+    if (memcmp(host, c->host, bytes) != 0)
+        return false;
+    return rest == 0 || ((host[bytes] ^ c->host[bytes]) & (0xff00 >> rest) & 0xff) == 0;
+}
+
 bool cidr_has(const struct cidr *c, const struct address *a)
 {
     size_t len;
     const uint8_t *host = address_host(a, &len);
-    unsigned bytes = c->bits / 8, rest = c->bits % 8;
 
     if (c->len == 0)
         return address_is_unix(a);
-    if (!host || len != c->len || memcmp(host, c->host, bytes) != 0)
-        return false;
-    return rest == 0 || ((host[bytes] ^ c->host[bytes]) & (0xff00 >> rest) & 0xff) == 0;
+    return host && len == c->len && cidr_has_host(c, host);
+}
+
+bool cidr_covers(const struct cidr *c, const struct cidr *other)
+{
+    return c->len == other->len && c->bits <= other->bits && cidr_has_host(c, other->host);
 }
 
 bool cidr_any_has(const struct cidr *list, size_t n, const struct address *a)

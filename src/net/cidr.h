@@ -49,6 +49,9 @@ int cidr_parse(struct cidr *out, const char *word) NODISCARD;
 bool cidr_has(const struct cidr *c, const struct address *a);
 bool cidr_any_has(const struct cidr *list, size_t n, const struct address *a);
 
+/* cidr_covers(c, other): does ${c} contain all of ${other}? */
+bool cidr_covers(const struct cidr *c, const struct cidr *other);
+
 /*
  * cidr_format(text, size, c):
  * Write ${c} with its prefix. Returns ${text}.

@@ -69,10 +69,12 @@ void session_adopt(struct session *s, struct session_owner *owner)
     s->last_read_updated_at_ns = s->began_at_ns;
     session_timer_start(s);
     s->service->ops->open(s);
-    if (s->preface)
+    if (s->preface) {
         channel_start(s->legs[0]); /* reads the preface only */
-    else
+        session_preface_settle(s);
+    } else {
         session_start(s);
+    }
     session_timer_arm(s);
 }
 

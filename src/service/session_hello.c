@@ -17,21 +17,38 @@ struct session_hello {
     alignas(max_align_t) struct hello_handler reader;
     struct session *session;
     int64_t timeout_ns;
+    struct route_choice choice;
     bool is_read;
     char alpn[ACCESS_LOG_RECORD_ALPN_BYTES];
     char ja4[JA4_BYTES]; /* for the access log only */
 };
 
-static const char *session_hello_problem(int error, const char *sni)
+/* Does each route of ${s} need a ClientHello? */
+static bool session_hello_needs_tls(const struct session *s)
+{
+    return !s->service->routes || route_table_needs_tls(s->service->routes->table);
+}
+
+static const char *session_hello_no_route(const struct session *s, const char *sni)
+{
+    if (*sni != '\0')
+        return "no route has the server name and protocol";
+    return session_hello_needs_tls(s)
+               ? "sent no host name as server name, and no route matches without one"
+               : "no route matches";
+}
+
+static const char *session_hello_problem(const struct session *s, int error, const char *sni)
 {
     switch (error) {
     case -ENOMSG: return "sent no TLS ClientHello";
     case -EPROTO: return "sent a broken ClientHello";
     case -EMSGSIZE: return "sent a ClientHello that is too long";
-    case -ETIMEDOUT: return "sent no complete ClientHello in time (client_hello_timeout)";
-    case -ENOENT:
-        return *sni != '\0' ? "no route has the server name and protocol"
-                            : "sent no host name as server name, and no route matches without one";
+    case -ETIMEDOUT:
+        return session_hello_needs_tls(s)
+                   ? "sent no complete ClientHello in time (client_hello_timeout)"
+                   : "sent too few bytes to choose a route in time (client_hello_timeout)";
+    case -ENOENT: return session_hello_no_route(s, sni);
     case -ENOMEM: return "out of memory";
     default: return strerror(-error);
     }
@@ -47,7 +64,7 @@ static void session_hello_log(const struct session *s, const char *sni, int erro
         return;
     log_warning("listen %s: client %s%s%s: %s; the client is reset%s", s->service->listener,
                 address_format(text, sizeof(text), &s->peer), *sni != '\0' ? " for " : "", sni,
-                session_hello_problem(error, sni), LOG_SUPPRESSED(suppressed));
+                session_hello_problem(s, error, sni), LOG_SUPPRESSED(suppressed));
 }
 
 static enum session_reason session_hello_reason(int error)
@@ -59,8 +76,23 @@ static enum session_reason session_hello_reason(int error)
     }
 }
 
+/* As a client that the listener's rules deny. */
+static void session_hello_deny(struct session *s)
+{
+    struct admission *ad = s->service->admission;
+
+    if (ad && admission_deny(ad) == ADMISSION_CLOSE)
+        session_close(s, SESSION_LIMIT);
+    else
+        session_abort(s, SESSION_LIMIT);
+}
+
 void session_hello_refuse(struct session *s, const char *sni, int error)
 {
+    if (error == -EACCES) {
+        session_hello_deny(s);
+        return;
+    }
     session_hello_log(s, sni, error);
     session_abort(s, session_hello_reason(error));
 }
@@ -93,18 +125,88 @@ static void session_hello_keep_alpn(struct session_hello *o)
     o->alpn[n] = '\0';
 }
 
-int session_hello_route(struct session *s, const char *sni, struct client_hello_bytes alpn)
+static void session_hello_log_denied(const struct session *s, const char *route)
+{
+    char text[ADDRESS_TEXT_BYTES];
+    unsigned suppressed;
+
+    if (log_wanted(LOG_LEVEL_INFO) &&
+        log_allowed(&s->service->routes->denied_limit, SESSION_HELLO_LOG_INTERVAL_NS, &suppressed))
+        log_info("listen %s: client %s: denied by route.%s%s", s->service->listener,
+                 address_format(text, sizeof(text), &s->peer), route, LOG_SUPPRESSED(suppressed));
+}
+
+/* Follow ${choice}, which is empty without routes. */
+static int session_hello_take(struct session *s, const struct route_choice *choice)
 {
     const struct service *service = s->service;
-    struct upstream *up =
-        service->routes ? route_table_find(service->routes->table, sni, alpn) : NULL;
+    struct upstream *up = choice->id ? choice->upstream : service->upstream;
 
-    if (!up)
-        up = service->upstream;
+    if (choice->id && !up) {
+        session_hello_log_denied(s, choice->id);
+        return -EACCES;
+    }
     if (!up)
         return -ENOENT;
     service->ops->route(s, up);
     return 0;
+}
+
+int session_hello_route(struct session *s, const struct route_client *client)
+{
+    struct route_choice choice = {NULL, NULL};
+
+    if (s->service->routes)
+        MUST(route_table_find(s->service->routes->table, client, &choice) == 0);
+    return session_hello_take(s, &choice);
+}
+
+/* A hello that no route asks for may be broken. */
+static int session_hello_known(const struct hello_handler *hh,
+                               const struct hello_handler_bytes *bytes,
+                               const struct route_table *table, struct route_client *out)
+{
+    bool is_part = bytes->n > 1;
+
+    switch (hh->scanned) {
+    case 0:
+        out->hello = ROUTE_HELLO_READ;
+        out->sni = hh->hello.sni;
+        out->alpn = hh->hello.alpn;
+        out->tls = route_tls_of(&hh->hello);
+        return 0;
+    case -ENOMSG: out->hello = ROUTE_HELLO_NONE; return route_table_needs_tls(table) ? -ENOMSG : 0;
+    case -EAGAIN:
+        out->hello = is_part              ? ROUTE_HELLO_PART
+                     : bytes->is_complete ? ROUTE_HELLO_NONE
+                                          : ROUTE_HELLO_UNKNOWN;
+        return bytes->is_complete && route_table_needs_hello(table) ? -EPROTO : 0;
+    default: out->hello = ROUTE_HELLO_PART; return route_table_needs_hello(table) ? hh->scanned : 0;
+    }
+}
+
+static int session_hello_judge(struct hello_handler *hh, const struct hello_handler_bytes *bytes)
+{
+    struct session_hello *o = CONTAINER_OF(hh, struct session_hello, reader);
+    const struct session *s = o->session;
+    struct route_client client = {.address = &s->peer,
+                                  .first = {bytes->at, bytes->n},
+                                  .is_complete = bytes->is_complete || hh->scanned == 0};
+    int rc;
+
+    o->choice = (struct route_choice){NULL, NULL};
+    if (!s->service->routes) /* a reload has ended them */
+        return bytes->n > 0 ? 0 : -EAGAIN;
+    rc = session_hello_known(hh, bytes, s->service->routes->table, &client);
+    return rc < 0 ? rc : route_table_find(s->service->routes->table, &client, &o->choice);
+}
+
+static void session_hello_keep(struct session_hello *o)
+{
+    o->is_read = true;
+    session_hello_keep_alpn(o);
+    if (o->session->service->n_access_logs > 0)
+        ja4_write(o->ja4, &o->reader.hello);
 }
 
 static void session_hello_done(struct hello_handler *hh, int error)
@@ -113,17 +215,18 @@ static void session_hello_done(struct hello_handler *hh, int error)
     struct session *s = o->session;
 
     if (error == 0) {
-        o->is_read = true;
-        session_hello_keep_alpn(o);
-        if (s->service->n_access_logs > 0)
-            ja4_write(o->ja4, &hh->hello);
-        error = session_hello_route(s, hh->hello.sni, hh->hello.alpn);
+        if (hh->scanned == 0)
+            session_hello_keep(o);
+        error = session_hello_take(s, &o->choice);
     }
     if (error < 0)
         session_hello_failed(o, error);
     else
         session_preface_done(s);
 }
+
+static const struct hello_handler_ops session_hello_ops = {.judge = session_hello_judge,
+                                                           .done = session_hello_done};
 
 static size_t session_hello_bytes(const struct service *service)
 {
@@ -145,7 +248,7 @@ static void session_hello_begin(struct session *s, struct channel *ch, void *mem
     o->session = s;
     o->is_read = false;
     o->alpn[0] = o->ja4[0] = '\0';
-    hello_handler_add(&o->reader, ch, session_hello_done);
+    hello_handler_add(&o->reader, ch, &session_hello_ops);
     s->hello = o;
 }
 
@@ -157,6 +260,11 @@ static size_t session_hello_rest_bytes(const void *memory)
 static void session_hello_release(void *memory)
 {
     preface_handler_release(&((struct session_hello *)memory)->reader.preface);
+}
+
+static void session_hello_settle(void *memory)
+{
+    preface_handler_settle(&((struct session_hello *)memory)->reader.preface);
 }
 
 static int64_t session_hello_timeout_ns(const struct session *s, const void *memory)
@@ -175,6 +283,7 @@ const struct session_preface_stage session_hello_stage = {
     .begin = session_hello_begin,
     .rest_bytes = session_hello_rest_bytes,
     .release = session_hello_release,
+    .settle = session_hello_settle,
     .timeout_ns = session_hello_timeout_ns,
     .give_up = session_hello_give_up,
     .carry_over = session_hello_carry_over,

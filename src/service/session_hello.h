@@ -1,6 +1,6 @@
 /*
- * service/session_hello: stage of the preface of a listener with routes: a ClientHello chooses the
- * upstream, and is passed on unchanged.
+ * service/session_hello: stage of the preface of a listener with routes: the client's address, its
+ * first bytes and its ClientHello choose the upstream. The bytes are passed on unchanged.
  */
 #ifndef SERVICE_SESSION_HELLO_H
 #define SERVICE_SESSION_HELLO_H
@@ -9,33 +9,34 @@
 
 #include "base/log.h"
 #include "service/session_preface.h"
-#include "tls/client_hello.h"
 
 struct access_log_record;
+struct route_client;
 struct route_table;
 
 /* Routes of a listener's generation, shared by its sessions. */
 struct session_routes {
     struct route_table *table;
-    int64_t timeout_ns; /* to receive the ClientHello */
-    struct log_limit log_limit;
+    int64_t timeout_ns; /* to receive the ClientHello, or other first bytes */
+    struct log_limit log_limit, denied_limit;
 };
 
 extern const struct session_preface_stage session_hello_stage;
 
 /*
- * session_hello_route(s, sni, alpn):
- * Choose the upstream of ${s}: by route_table_find(), else the listener's.
+ * session_hello_route(s, client):
+ * Choose the upstream of ${s}: by route_table_find(), else the listener's. ${client} must be
+ * complete.
  *
  * Thread: loop of ${s}, before service_ops.start()
- * Errors: 0; -ENOENT (neither exists)
+ * Errors: 0; -ENOENT (neither exists); -EACCES (a route refuses the client)
  */
-int session_hello_route(struct session *s, const char *sni,
-                        struct client_hello_bytes alpn) NODISCARD;
+int session_hello_route(struct session *s, const struct route_client *client) NODISCARD;
 
 /*
  * session_hello_refuse(s, sni, error):
- * Log the cause ${error}, and abort ${s}. ${error}: as hello_handler.done, or -ENOENT (no route).
+ * Log the cause ${error}, and abort ${s}. ${error}: as hello_handler_ops.done, or of
+ * session_hello_route().
  *
  * Thread: loop of ${s}
  */

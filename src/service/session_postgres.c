@@ -9,6 +9,7 @@
 #include "service/session_hello.h"
 #include "service/session_internal.h"
 #include "service/session_tls.h"
+#include "upstream/route.h"
 
 #define POSTGRES_REQUEST_BYTES 8
 
@@ -138,10 +139,14 @@ static void session_postgres_failed(struct session_postgres *o, int error)
 static void session_postgres_cancel(struct session_postgres *o)
 {
     static const uint8_t alpn[] = "\x0apostgresql";
-    const struct client_hello_bytes offered = {alpn, sizeof(alpn) - 1};
     struct session *s = o->session;
+    const struct route_client client = {.address = &s->peer,
+                                        .hello = ROUTE_HELLO_READ,
+                                        .sni = "",
+                                        .alpn = {alpn, sizeof(alpn) - 1},
+                                        .is_complete = true};
     bool is_echo = !s->service->routes && !s->service->upstream;
-    int rc = is_echo ? 0 : session_hello_route(s, "", offered);
+    int rc = is_echo ? 0 : session_hello_route(s, &client);
 
     if (rc < 0) {
         session_hello_refuse(s, "", rc);

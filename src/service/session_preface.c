@@ -110,6 +110,15 @@ void session_preface_done(struct session *s)
     session_preface_begin(o, next);
     session_timer_arm(s);
     session_preface_stages[done]->release(o->memory_of[done]);
+    session_preface_settle(s);
+}
+
+void session_preface_settle(struct session *s)
+{
+    const struct session_preface *o = s->preface_read;
+
+    if (s->phase == SESSION_PHASE_PREFACE && session_preface_stages[o->stage]->settle)
+        session_preface_stages[o->stage]->settle(o->memory_of[o->stage]);
 }
 
 void session_preface_read(struct session *s)

@@ -31,6 +31,8 @@ struct session_preface_stage {
      * from the pipeline, unless it encrypts.
      */
     void (*release)(void *memory);
+    /* Nothing was received in this stage yet: decide, if that needs no byte. NULL: it needs one. */
+    void (*settle)(void *memory);
     int64_t (*timeout_ns)(const struct session *s, const void *memory);
     /* Does the client wait for us, not we for the client? NULL: never. */
     bool (*is_busy)(const void *memory);
@@ -70,6 +72,15 @@ void session_preface_add(struct session *s, void *memory,
  * Thread: loop of ${s}
  */
 void session_preface_done(struct session *s);
+
+/*
+ * session_preface_settle(s):
+ * Complete the current stage, if it needs no byte of the client. Call this once the client's
+ * channel is started.
+ *
+ * Thread: loop of ${s}
+ */
+void session_preface_settle(struct session *s);
 
 /*
  * session_preface_read(s):

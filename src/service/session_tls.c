@@ -17,6 +17,7 @@
 #include "tls/tls_profile.h"
 #include "tls/tls_sections.h"
 #include "tls/tls_stream.h"
+#include "upstream/route.h"
 
 /* With over_limit = wait: pause between attempts to get a thread. */
 #define SESSION_TLS_RETRY_NS (20 * NS_PER_MS)
@@ -122,24 +123,39 @@ static const struct task_type session_tls_retry_type = {.name = "TLS handshake w
 
 /* ---- the stage ---- */
 
+static unsigned session_tls_version(const struct tls_facts *facts)
+{
+    if (!facts->version)
+        return 0;
+    if (strcmp(facts->version, "TLSv1.3") == 0)
+        return ROUTE_TLS_1_3;
+    return strcmp(facts->version, "TLSv1.2") == 0 ? ROUTE_TLS_1_2 : 0;
+}
+
 /* Route by the negotiated protocol; if none was negotiated, by those that the client offered. */
 static int session_tls_route(struct session_tls *o)
 {
     const struct tls_hello *hello = o->handler.hello;
     const struct service *service = o->session->service;
-    struct client_hello_bytes alpn = {NULL, 0};
+    struct route_client client = {.address = &o->session->peer,
+                                  .hello = ROUTE_HELLO_READ,
+                                  .sni = hello ? hello->sni : "",
+                                  .tls = session_tls_version(o->facts),
+                                  .is_complete = true};
     uint8_t negotiated[1 + UINT8_MAX];
 
     if (!service->routes && !service->upstream)
         return 0; /* an echo */
     if (o->facts->alpn) {
-        alpn = (struct client_hello_bytes){negotiated, 1 + strlen(o->facts->alpn)};
-        negotiated[0] = (uint8_t)(alpn.n - 1);
-        memcpy(negotiated + 1, o->facts->alpn, alpn.n - 1);
+        size_t len = strlen(o->facts->alpn);
+
+        negotiated[0] = (uint8_t)len;
+        memcpy(negotiated + 1, o->facts->alpn, len);
+        client.alpn = (struct client_hello_bytes){negotiated, 1 + len};
     } else if (hello) {
-        alpn = hello->alpn;
+        client.alpn = hello->alpn;
     }
-    return session_hello_route(o->session, hello ? hello->sni : "", alpn);
+    return session_hello_route(o->session, &client);
 }
 
 static void session_tls_opened(struct session_tls *o)

@@ -6,9 +6,12 @@
 
 #include "upstream/upstream.h"
 
+#define TLS_VERSION_1_2 0x0303
+#define TLS_VERSION_1_3 0x0304
+
 struct route {
     const struct route_conf *conf;
-    struct upstream *upstream; /* a reference */
+    struct upstream *upstream; /* a reference; NULL: refuses */
 };
 
 /* A name of a route. Sorted by name, then in the order of the configuration. */
@@ -21,7 +24,13 @@ struct route_table {
     struct route *routes;
     struct route_entry *entries;
     unsigned n_routes, n_entries;
+    bool needs_hello, needs_tls;
 };
+
+/* The last one is the surest: of several conditions, the smallest decides. */
+enum route_answer { ROUTE_NO, ROUTE_MAYBE, ROUTE_YES };
+
+/* ---- the table ---- */
 
 static int route_compare(const void *a, const void *b)
 {
@@ -36,11 +45,14 @@ static void route_table_add(struct route_table *t, const struct route_conf *conf
 {
     struct route *r = &t->routes[t->n_routes++];
 
-    *r = (struct route){.conf = conf, .upstream = upstream_hold(upstream)};
+    *r = (struct route){.conf = conf, .upstream = upstream ? upstream_hold(upstream) : NULL};
     for (unsigned i = 0; i < conf->n_names; i++)
         t->entries[t->n_entries++] = (struct route_entry){conf->names[i], r};
     if (conf->n_names == 0)
         t->entries[t->n_entries++] = (struct route_entry){"", r};
+    t->needs_hello |= conf->n_names > 0 || conf->n_protocols > 0 ||
+                      (conf->tls & (ROUTE_TLS_1_2 | ROUTE_TLS_1_3)) != 0;
+    t->needs_tls &= route_conf_needs_tls(conf);
 }
 
 int route_table_create(struct route_table **out, const struct route_conf *conf, unsigned n,
@@ -55,6 +67,7 @@ int route_table_create(struct route_table **out, const struct route_conf *conf, 
         entries += conf[i].n_names;
     t->routes = calloc(n, sizeof(t->routes[0]));
     t->entries = calloc(entries, sizeof(t->entries[0]));
+    t->needs_tls = true;
     if (!t->routes || !t->entries) {
         route_table_destroy(t);
         return -ENOMEM;
@@ -71,11 +84,37 @@ void route_table_destroy(struct route_table *t)
     if (!t)
         return;
     for (unsigned i = 0; i < t->n_routes; i++)
-        upstream_release(t->routes[i].upstream);
+        if (t->routes[i].upstream)
+            upstream_release(t->routes[i].upstream);
     free(t->routes);
     free(t->entries);
     free(t);
 }
+
+bool route_table_needs_hello(const struct route_table *t)
+{
+    return t->needs_hello;
+}
+
+bool route_table_needs_tls(const struct route_table *t)
+{
+    return t->needs_tls;
+}
+
+unsigned route_tls_of(const struct client_hello *hello)
+{
+    struct client_hello_bytes list = hello->versions;
+    uint16_t version, highest = list.n > 0 ? 0 : hello->version;
+
+    while (client_hello_next_16(&list, &version))
+        if (!client_hello_is_grease(version) && version > highest)
+            highest = version;
+    return highest == TLS_VERSION_1_3   ? ROUTE_TLS_1_3
+           : highest == TLS_VERSION_1_2 ? ROUTE_TLS_1_2
+                                        : 0;
+}
+
+/* ---- conditions ---- */
 
 static bool route_takes_protocols(const struct route_conf *conf, struct client_hello_bytes alpn)
 {
@@ -86,8 +125,62 @@ static bool route_takes_protocols(const struct route_conf *conf, struct client_h
             if (strlen(conf->protocols[i]) == name.n &&
                 memcmp(conf->protocols[i], name.at, name.n) == 0)
                 return true;
-    return conf->n_protocols == 0;
+    return false;
 }
+
+/* Do the bytes begin with one of `first`? */
+static enum route_answer route_takes_first(const struct route_conf *conf,
+                                           const struct route_client *client)
+{
+    enum route_answer answer = ROUTE_NO;
+
+    for (unsigned i = 0; i < conf->n_first; i++) {
+        const struct route_first *first = &conf->first[i];
+        size_t n = first->n < client->first.n ? first->n : client->first.n;
+
+        if (n > 0 && memcmp(first->at, client->first.at, n) != 0)
+            continue;
+        if (n == first->n)
+            return ROUTE_YES;
+        if (!client->is_complete)
+            answer = ROUTE_MAYBE;
+    }
+    return answer;
+}
+
+/* The version, and the protocols. */
+static enum route_answer route_takes_hello(const struct route_conf *conf,
+                                           const struct route_client *client)
+{
+    switch (client->hello) {
+    case ROUTE_HELLO_UNKNOWN: return ROUTE_MAYBE;
+    case ROUTE_HELLO_NONE: return route_conf_needs_tls(conf) ? ROUTE_NO : ROUTE_YES;
+    case ROUTE_HELLO_PART: return conf->tls == ROUTE_TLS_NO ? ROUTE_NO : ROUTE_MAYBE;
+    case ROUTE_HELLO_READ: break;
+    }
+    return (conf->tls == 0 || (conf->tls & client->tls) != 0) &&
+                   (conf->n_protocols == 0 || route_takes_protocols(conf, client->alpn))
+               ? ROUTE_YES
+               : ROUTE_NO;
+}
+
+/* Do the conditions of ${conf} hold, except its names? */
+static enum route_answer route_holds(const struct route_conf *conf,
+                                     const struct route_client *client)
+{
+    enum route_answer answer = ROUTE_YES, next;
+
+    if (conf->clients.n > 0 && !cidr_any_has(conf->clients.list, conf->clients.n, client->address))
+        return ROUTE_NO;
+    if (conf->n_first > 0)
+        answer = route_takes_first(conf, client);
+    if (answer == ROUTE_NO || (conf->tls == 0 && conf->n_protocols == 0))
+        return answer;
+    next = route_takes_hello(conf, client);
+    return next < answer ? next : answer;
+}
+
+/* ---- the choice ---- */
 
 /* Index of the first entry with this or a greater name. */
 static unsigned route_table_bisect(const struct route_table *t, const char *name)
@@ -105,32 +198,67 @@ static unsigned route_table_bisect(const struct route_table *t, const char *name
     return low;
 }
 
-static struct upstream *route_table_find_name(const struct route_table *t, const char *name,
-                                              struct client_hello_bytes alpn)
+static enum route_answer route_table_find_name(const struct route_table *t, const char *name,
+                                               const struct route_client *client,
+                                               struct route_choice *out)
 {
     for (unsigned i = route_table_bisect(t, name); i < t->n_entries; i++) {
         const struct route *r = t->entries[i].route;
+        enum route_answer answer;
 
         if (strcmp(t->entries[i].name, name) != 0)
             break;
-        if (route_takes_protocols(r->conf, alpn))
-            return r->upstream;
+        answer = route_holds(r->conf, client);
+        if (answer == ROUTE_NO)
+            continue;
+        *out = (struct route_choice){r->conf->id, r->upstream};
+        return answer;
     }
-    return NULL;
+    return ROUTE_NO;
 }
 
-struct upstream *route_table_find(const struct route_table *t, const char *sni,
-                                  struct client_hello_bytes alpn)
+/* A name that is not known yet may choose a route with names, which comes first. */
+static bool route_table_awaits_name(const struct route_table *t, const struct route_client *client)
 {
-    const char *parent = strchr(sni, '.');
-    char wildcard[SERVER_NAME_BYTES + 1] = "*";
-    struct upstream *up = NULL;
+    if (client->hello == ROUTE_HELLO_NONE || client->hello == ROUTE_HELLO_READ)
+        return false;
+    for (unsigned i = 0; i < t->n_routes; i++)
+        if (t->routes[i].conf->n_names > 0 && route_holds(t->routes[i].conf, client) != ROUTE_NO)
+            return true;
+    return false;
+}
 
-    if (*sni != '\0')
-        up = route_table_find_name(t, sni, alpn);
-    if (!up && parent) {
+static enum route_answer route_table_find_named(const struct route_table *t,
+                                                const struct route_client *client,
+                                                struct route_choice *out)
+{
+    const char *parent = strchr(client->sni, '.');
+    char wildcard[SERVER_NAME_BYTES + 1] = "*";
+    enum route_answer answer = ROUTE_NO;
+
+    if (*client->sni != '\0')
+        answer = route_table_find_name(t, client->sni, client, out);
+    if (answer == ROUTE_NO && parent) {
         strcpy(wildcard + 1, parent);
-        up = route_table_find_name(t, wildcard, alpn);
+        answer = route_table_find_name(t, wildcard, client, out);
     }
-    return up ? up : route_table_find_name(t, "", alpn);
+    return answer;
+}
+
+int route_table_find(const struct route_table *t, const struct route_client *client,
+                     struct route_choice *out)
+{
+    enum route_answer answer = ROUTE_NO;
+
+    if (route_table_awaits_name(t, client))
+        return -EAGAIN;
+    if (client->hello == ROUTE_HELLO_READ)
+        answer = route_table_find_named(t, client, out);
+    if (answer == ROUTE_NO)
+        answer = route_table_find_name(t, "", client, out);
+    if (answer == ROUTE_MAYBE)
+        return -EAGAIN;
+    if (answer == ROUTE_NO)
+        *out = (struct route_choice){NULL, NULL};
+    return 0;
 }

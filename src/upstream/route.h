@@ -1,26 +1,68 @@
 /*
- * upstream/route: choose an upstream by the server name and protocols (ALPN) of a TLS client.
+ * upstream/route: choose an upstream by what is known of a client: its address, its first bytes and
+ * its ClientHello.
  *
- * Routes with the exact name come first, then wildcards, then routes without a name. Within each of
- * these groups, the first route in the configuration whose protocols match is taken.
+ * Routes with the exact server name come first, then wildcards, then routes without a name. Within
+ * each of these groups, the first route in the configuration whose conditions hold is taken. It is
+ * taken as soon as the bytes decide, so a client may be asked for more several times.
  */
 #ifndef UPSTREAM_ROUTE_H
 #define UPSTREAM_ROUTE_H
 
 #include "base/must.h"
+#include "net/cidr.h"
 #include "tls/client_hello.h"
 
+struct address;
 struct route_table;
 struct upstream;
 
-/* A route matches if one of its names and one of its protocols match. */
+/* Longest `first`. */
+#define ROUTE_FIRST_BYTES 256
+
+/* Bits of route_conf.tls: no TLS; or the highest version that the client offers. */
+enum { ROUTE_TLS_NO = 1 << 0, ROUTE_TLS_1_2 = 1 << 1, ROUTE_TLS_1_3 = 1 << 2 };
+
+struct route_first {
+    const uint8_t *at;
+    size_t n;
+};
+
+/* A route holds if all its conditions do. A condition holds if one of its values does. */
 struct route_conf {
     const char *id;
     const char **names; /* see server_name_read_pattern() */
-    unsigned n_names;   /* 0: clients with any name or none match */
+    unsigned n_names;   /* 0: clients with any name or none match, as with the next ones */
     const char **protocols;
-    unsigned n_protocols; /* 0: clients with any protocols or none match */
-    const char *upstream;
+    unsigned n_protocols;
+    struct cidr_list clients;
+    struct route_first *first; /* what the client's bytes begin with */
+    unsigned n_first;
+    unsigned tls;         /* ROUTE_TLS_ bits; 0: any client */
+    const char *upstream; /* NULL: refuse the client */
+};
+
+/* What is known of the ClientHello. */
+enum route_hello {
+    ROUTE_HELLO_UNKNOWN, /* too few bytes */
+    ROUTE_HELLO_NONE,    /* the client does not begin TLS */
+    ROUTE_HELLO_PART,
+    ROUTE_HELLO_READ
+};
+
+struct route_client {
+    const struct address *address;
+    struct route_first first; /* the bytes so far */
+    enum route_hello hello;
+    const char *sni; /* with ROUTE_HELLO_READ, as the next two; lower case; empty: no name */
+    struct client_hello_bytes alpn; /* as client_hello.alpn */
+    unsigned tls;                   /* a ROUTE_TLS_ bit; 0: an older version */
+    bool is_complete;               /* no further bytes can be waited for */
+};
+
+struct route_choice {
+    const char *id;            /* NULL: no route holds */
+    struct upstream *upstream; /* NULL: the route refuses the client */
 };
 
 /*
@@ -37,13 +79,33 @@ int route_table_create(struct route_table **out, const struct route_conf *conf, 
 void route_table_destroy(struct route_table *t);
 
 /*
- * route_table_find(t, sni, alpn):
- * Return the upstream for a client that asks for ${sni} (in lower case; empty: no name) and offers
- * ${alpn} (as client_hello.alpn). NULL: no route matches.
+ * route_table_find(t, client, out):
+ * Choose the route of ${client}.
  *
- * Owns:   the reference stays with ${t}
+ * Owns:   the reference of ${out} stays with ${t}
+ * Errors: 0; -EAGAIN (the next bytes decide)
  */
-struct upstream *route_table_find(const struct route_table *t, const char *sni,
-                                  struct client_hello_bytes alpn);
+int route_table_find(const struct route_table *t, const struct route_client *client,
+                     struct route_choice *out) NODISCARD;
+
+/*
+ * route_table_needs_hello(t) / route_table_needs_tls(t):
+ * Does a route ask for what only a ClientHello says / do all routes?
+ */
+bool route_table_needs_hello(const struct route_table *t);
+bool route_table_needs_tls(const struct route_table *t);
+
+/* route_tls_of(hello): the ROUTE_TLS_ bit of the highest version in ${hello}; 0: an older one. */
+unsigned route_tls_of(const struct client_hello *hello);
+
+/*
+ * route_conf_needs_tls(conf): does the route hold for clients with TLS only? `first` is not looked
+ * at.
+ */
+static inline bool route_conf_needs_tls(const struct route_conf *conf)
+{
+    return conf->n_names > 0 || conf->n_protocols > 0 ||
+           (conf->tls != 0 && (conf->tls & ROUTE_TLS_NO) == 0);
+}
 
 #endif

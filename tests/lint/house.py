@@ -14,11 +14,11 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 12650,
+    "config": 13100,
     "daemon": 9200,
     "engine": 6700,
     "net": 7900,
-    "service": 5600,
+    "service": 5950,
     "tls": 7400,
 }
 MAX_HEADER_PERCENT = 27

@@ -148,7 +148,7 @@ static const struct {
     {"access_rules = /nonexistent\nallow = 10.0.0.1\n",
      "t.ini:5: [listen e] allow: cannot be combined with access_rules (one or the other)\n"},
     {"on_deny = close",
-     "t.ini:4: [listen e] on_deny: has no effect: no client is denied (set allow, deny or "},
+     "t.ini:4: [listen e] on_deny: has no effect: no client is denied (set allow, deny, "},
     {"deny = 10.0.0.0/8\nallow = 10.1.0.0/16, 11.0.0.0/8",
      "t.ini:5: [listen e] allow: '10.1.0.0/16' never applies: '10.0.0.0/8' is denied ("},
 };

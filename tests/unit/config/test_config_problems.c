@@ -9,7 +9,6 @@
 
 #define ECHO   "[listen e]\naddress = 127.0.0.1:7\nservice = echo\n"
 #define PROXY  "[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nupstream = u\n"
-#define ROUTE  PROXY "route.x = "
 #define SERVER "[upstream u]\nserver.a = 127.0.0.1:9\n"
 
 /* Text in the file, and the beginning of the only line that is then told. */
@@ -242,21 +241,6 @@ static const struct {
      "t.ini:3: [listen p] service: 'prxy' is not known; did you mean 'proxy'? (echo or proxy)"},
     {ECHO "upstream = u\n" SERVER,
      "t.ini:4: [listen e] upstream: has no effect: service = echo connects to no server "},
-    {ROUTE "sni:a -> \n" SERVER, "t.ini:5: [listen p] route.x: no '-> UPSTREAM' at the end ("},
-    {ROUTE "sni:a\n" SERVER, "t.ini:5: [listen p] route.x: no '-> UPSTREAM' at the end ("},
-    {ROUTE "sni:a -> u u\n" SERVER, "t.ini:5: [listen p] route.x: 'u' follows the upstream ("},
-    {ROUTE "-> u\n" SERVER, "t.ini:5: [listen p] route.x: no sni: or alpn: (for all other clients"},
-    {ROUTE "a -> u\n" SERVER, "t.ini:5: [listen p] route.x: 'a' is not known (sni:NAME, "},
-    {ROUTE "sni:* -> u\n" SERVER,
-     "t.ini:5: [listen p] route.x: '*' is not a host name, or '*.' and a host name ("},
-    {ROUTE "alpn: -> u\n" SERVER, "t.ini:5: [listen p] route.x: a protocol has 1 to 255 bytes"},
-    {ROUTE "sni:a sni:A -> u\n" SERVER, "t.ini:5: [listen p] route.x: 'A' is given twice ("},
-    {ROUTE "alpn:h2 alpn:h2 -> u\n" SERVER, "t.ini:5: [listen p] route.x: 'h2' is given twice ("},
-    {ROUTE "sni:a -> back\n" SERVER, "t.ini:5: [listen p] route.x: there is no [upstream back] ("},
-    {ROUTE "sni:a -> u\nroute.y = sni:b sni:a -> u\n" SERVER,
-     "t.ini:6: [listen p] route.y: has no effect for sni:a: route.x of line 5 comes first ("},
-    {ROUTE "alpn:a alpn:b -> u\nroute.y = alpn:b -> u\n" SERVER,
-     "t.ini:6: [listen p] route.y: has no effect for its protocols: route.x of line 5 comes first"},
     {ECHO "route.x = sni:a -> u\n" SERVER,
      "t.ini:4: [listen e] route.x: has no effect: service = echo connects to no server "},
     {PROXY "client_hello_timeout = 1s\n" SERVER,

@@ -346,6 +346,46 @@ TEST(table, a_route_has_names_and_protocols_and_leads_to_an_upstream)
     ck_assert_uint_eq(options.conf.listener.n_routes, 0);
 }
 
+TEST(table, a_route_has_addresses_versions_and_first_bytes)
+{
+    const struct route_conf *r = options.routes;
+
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "route.a",
+                                 "src:10.0.0.0/8 src:unix tls:no first:\"SSH- x\\r\\x00\" "
+                                 "first:1604 -> b"),
+                     0);
+    ck_assert_uint_eq(r->clients.n, 2);
+    ck_assert_uint_eq(r->clients.list[0].bits, 8);
+    ck_assert_uint_eq(r->tls, ROUTE_TLS_NO);
+    ck_assert_uint_eq(r->n_first, 2);
+    ck_assert_uint_eq(r->first[0].n, 8);
+    ck_assert_mem_eq(r->first[0].at, "SSH- x\r\0", 8);
+    ck_assert_uint_eq(r->first[1].n, 2);
+    ck_assert_mem_eq(r->first[1].at, "\x16\x04", 2);
+    ck_assert_str_eq(r->upstream, "b");
+}
+
+TEST(table, a_route_can_refuse)
+{
+    ck_assert_int_eq(
+        options_try(OPTION_LISTEN, "route.a", "tls:1.2 tls:1.3 src:all first:\"\x16\" -> Refuse"),
+        0);
+    ck_assert_uint_eq(options.routes[0].tls, ROUTE_TLS_1_2 | ROUTE_TLS_1_3);
+    ck_assert_uint_eq(options.routes[0].clients.n, 3);
+    ck_assert_ptr_null(options.routes[0].upstream);
+}
+
+TEST(table, first_bytes_of_a_route_have_a_limit)
+{
+    char text[2 * ROUTE_FIRST_BYTES + 32] = "first:";
+
+    memset(text + 6, 'a', 2 * ROUTE_FIRST_BYTES);
+    strcpy(text + 6 + 2 * ROUTE_FIRST_BYTES, " -> b");
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "route.a", text), 0);
+    strcpy(text + 6 + 2 * ROUTE_FIRST_BYTES, "aa -> b");
+    ck_assert_int_eq(options_try(OPTION_LISTEN, "route.a", text), -EINVAL);
+}
+
 TEST(table, an_account_is_a_word)
 {
     ck_assert_int_eq(options_try(OPTION_REACTORD, "user", "www-data"), 0);

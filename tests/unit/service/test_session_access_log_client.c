@@ -90,7 +90,9 @@ TEST(lines, client_rtt_is_asked_of_a_client_that_leaves_the_queue)
 
 TEST(lines, line_has_sni_and_all_alpn_protocols_of_the_client_hello)
 {
-    static const struct route_conf route = {.id = "a", .upstream = "back"};
+    static const char *names[] = {"curl.example"};
+    static const struct route_conf route = {
+        .id = "a", .names = names, .n_names = 1, .upstream = "back"};
     const struct hello *h = &hellos[2];
     struct session_routes routes = {.timeout_ns = 3600 * NS_PER_S};
     uint8_t bytes[HELLO_MAX_BYTES];

@@ -26,6 +26,12 @@ static struct proxy_protocol_gate gate = {.conf = &proxies, .listener = "test"};
 static const char *names[] = {"*.a.example", "chrome.example"};
 static const struct route_conf route = {
     .id = "a", .names = names, .n_names = ARRAY_LEN(names), .upstream = "back"};
+static struct route_first ssh = {(const uint8_t *)"SSH-", 4};
+static struct cidr loopback = {.len = 4, .bits = 8, .host = {127}};
+static const struct route_conf of_ssh = {
+    .id = "ssh", .first = &ssh, .n_first = 1, .upstream = "back"};
+static const struct route_conf of_address = {
+    .id = "src", .clients = {&loopback, 1}, .upstream = "back"};
 static struct session_routes routes;
 static struct address address;
 static struct upstream_server_conf server_conf = {
@@ -252,4 +258,109 @@ TEST(a_hello, client_is_counted_by_the_new_limits)
     ck_assert_int_eq(admission_enter(service.admission, &ticket, &peer, &reason), ADMISSION_ADMIT);
     admission_leave(&ticket);
     admission_destroy(service.admission);
+}
+
+/* ---- clients without TLS ---- */
+
+static void use_route(const struct route_conf *conf, struct upstream *up)
+{
+    route_table_destroy(routes.table);
+    ck_assert_int_eq(route_table_create(&routes.table, conf, 1, &up), 0);
+}
+
+TEST(a_hello, first_bytes_choose_the_server_as_soon_as_they_decide)
+{
+    use_route(&of_ssh, upstream);
+    client = host_client(&host);
+    for (const char *byte = "SSH-"; *byte != '\0'; byte++) {
+        ck_assert_uint_eq(atomic_load(&upstream->counters.began), 0);
+        sockets_say_bytes(client, byte, 1);
+        usleep(1000);
+    }
+    server = sockets_accept(listening);
+    sockets_hear(server, "SSH-");
+    sockets_say(client, "2.0");
+    sockets_hear(server, "2.0");
+}
+
+/* 0: the third byte differs; 1: too few bytes, then end of file; 2: TLS that is broken. */
+TEST_EACH(a_hello, other_first_bytes_lead_to_the_upstream_of_the_listener, 3)
+{
+    static const char *const sent[] = {"SSL", "SSH", "\x16\x03\x01\x01\x01\x02"};
+
+    use_route(&of_ssh, upstream);
+    host.service.upstream = upstream;
+    client = host_client(&host);
+    sockets_say(client, sent[_i]);
+    if (_i == 1)
+        sockets_end(client);
+    server = sockets_accept(listening);
+    sockets_hear(server, sent[_i]);
+    if (_i == 1)
+        sockets_hear_end(server);
+}
+
+TEST(a_hello, other_first_bytes_without_an_upstream_reset_the_client)
+{
+    use_route(&of_ssh, upstream);
+    client = host_client(&host);
+    sockets_say(client, "GET");
+    expect_refused(SESSION_NO_ROUTE, "client 127.0.0.1:12345: no route matches; the client is");
+}
+
+TEST(a_hello, client_that_sends_too_few_bytes_in_time_is_reset)
+{
+    use_route(&of_ssh, upstream);
+    routes.timeout_ns = 50 * NS_PER_MS;
+    client = host_client(&host);
+    sockets_say(client, "SS");
+    expect_refused(SESSION_IDLE, "sent too few bytes to choose a route in time");
+}
+
+/* 0: alone; 1: with PROXY headers, none sent; 2: behind a header alone; 3: and with bytes. */
+TEST_EACH(a_hello, address_chooses_the_server_before_the_client_sends_a_byte, 4)
+{
+    if (_i >= 2)
+        loopback.host[0] = 192;
+    host.service.proxies = _i > 0 ? &gate : NULL;
+    use_route(&of_address, upstream);
+    client = host_client(&host);
+    if (_i == 1)
+        sockets_say(client, "hello");
+    if (_i >= 2)
+        sockets_say(client, _i == 2 ? HEADER : HEADER "hello");
+    server = sockets_accept(listening);
+    sockets_say(server, "220");
+    sockets_hear(client, "220");
+    if (_i % 2 == 0)
+        sockets_say(client, "hello");
+    sockets_hear(server, "hello");
+    close(client);
+    sockets_hear_end(server);
+    close(server);
+    client = server = -1;
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    loopback.host[0] = 127;
+}
+
+/* 0: reset; 1: close, as on_deny says. */
+TEST_EACH(a_hello, client_of_a_route_that_refuses_ends_as_a_denied_one, 2)
+{
+    const struct admission_conf conf = {.listener = "test",
+                                        .on_deny = _i == 0 ? ADMISSION_RESET : ADMISSION_CLOSE};
+
+    ck_assert_int_eq(admission_create(&host.service.admission, &conf), 0);
+    use_route(&of_address, NULL);
+    host.service.upstream = upstream;
+    client = host_client(&host);
+    if (_i == 0)
+        sockets_hear_reset(client);
+    else
+        sockets_hear_end(client);
+    close(client);
+    client = -1;
+    host_expect_end(&host, SESSION_LIMIT);
+    ck_assert_uint_eq(atomic_load(&upstream->counters.began), 0);
+    ck_assert_int_eq(log_lines_with("client 127.0.0.1:12345: denied by route.src"), 1);
+    admission_destroy(host.service.admission);
 }

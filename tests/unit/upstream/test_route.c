@@ -1,4 +1,5 @@
-/* upstream/route: which upstream a name and protocols lead to. */
+/* upstream/route: which upstream a client leads to, and how many bytes it takes to know. */
+#include <errno.h>
 #include <string.h>
 
 #include "support/suite.h"
@@ -72,16 +73,31 @@ static const struct {
     {"zz.b.example", "", NULL},
 };
 
+/* The ID of the route, whose upstream is as it should be; NULL: none. */
+static const char *found(const struct route_table *t, const char *sni,
+                         struct client_hello_bytes alpn)
+{
+    const struct route_client client = {.address = &address,
+                                        .hello = ROUTE_HELLO_READ,
+                                        .sni = sni,
+                                        .alpn = alpn,
+                                        .is_complete = true};
+    struct route_choice choice;
+
+    ck_assert_int_eq(route_table_find(t, &client, &choice), 0);
+    if (choice.id)
+        ck_assert_str_eq(routes[choice.upstream->name[0] - '0'].id, choice.id);
+    return choice.id;
+}
+
 GROUP(table_of_routes, setup, teardown);
 
 TEST_EACH(table_of_routes, most_specific_name_decides_before_the_order, ARRAY_LEN(clients))
 {
     struct client_hello_bytes alpn = {(const uint8_t *)clients[_i].protocols,
                                       strlen(clients[_i].protocols)};
-    struct upstream *up = route_table_find(table, clients[_i].sni, alpn);
-    const char *id = up ? routes[up->name[0] - '0'].id : NULL;
 
-    ck_assert_pstr_eq(id, clients[_i].id);
+    ck_assert_pstr_eq(found(table, clients[_i].sni, alpn), clients[_i].id);
 }
 
 TEST(table_of_routes, lookup_of_a_name_of_maximum_length_stays_in_bounds)
@@ -90,7 +106,167 @@ TEST(table_of_routes, lookup_of_a_name_of_maximum_length_stays_in_bounds)
 
     memset(name, 'a', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
-    ck_assert_ptr_null(route_table_find(table, name, (struct client_hello_bytes){NULL, 0}));
+    ck_assert_ptr_null(found(table, name, (struct client_hello_bytes){NULL, 0}));
     name[0] = '.'; /* no name, but the longest parent */
-    ck_assert_ptr_null(route_table_find(table, name, (struct client_hello_bytes){NULL, 0}));
+    ck_assert_ptr_null(found(table, name, (struct client_hello_bytes){NULL, 0}));
+}
+
+/* ---- conditions beside the name ---- */
+
+#define BYTES(text)                               \
+    {                                             \
+        (const uint8_t *)(text), sizeof(text) - 1 \
+    }
+
+static struct cidr office = {.len = 4, .bits = 8, .host = {10}};
+static struct cidr guests = {.len = 4, .bits = 8, .host = {172}};
+static struct route_first ssh[] = {BYTES("SSH-")}, http[] = {BYTES("GET "), BYTES("POST ")},
+                          record[] = {BYTES("\x16\x03\x01")};
+static const struct route_conf conditions[] = {
+    {.id = "named", .names = x, .n_names = 1, .clients = {&office, 1}},
+    {.id = "ssh", .first = ssh, .n_first = 1},
+    {.id = "guest_http", .first = http, .n_first = 2, .clients = {&guests, 1}},
+    {.id = "office_plain", .tls = ROUTE_TLS_NO, .clients = {&office, 1}},
+    {.id = "new", .tls = ROUTE_TLS_1_3, .protocols = h2, .n_protocols = 1},
+    {.id = "old", .tls = ROUTE_TLS_1_2 | ROUTE_TLS_NO},
+    {.id = "guest", .clients = {&guests, 1}},
+    {.id = "record", .first = record, .n_first = 1, .clients = {&office, 1}},
+};
+
+static void setup_conditions(void)
+{
+    static const char names[UPSTREAMS][2] = {"0", "1", "2", "3", "4", "5", "6", "7"};
+
+    sockets_loopback(&address, 9);
+    for (unsigned i = 0; i < UPSTREAMS; i++) {
+        confs[i] =
+            (struct upstream_conf){.name = names[i], .servers = &server_conf, .n_servers = 1};
+        ck_assert_int_eq(upstream_create(&upstreams[i], &confs[i], NULL), 0);
+    }
+    ck_assert_int_eq(route_table_create(&table, conditions, ARRAY_LEN(conditions), upstreams), 0);
+}
+
+#define WAIT "wait"
+
+/* ${from}: the first byte of the client's address; ${id}: WAIT for -EAGAIN. */
+static const struct {
+    uint8_t from;
+    struct route_first first;
+    enum route_hello hello;
+    const char *sni, *protocols;
+    unsigned tls;
+    bool is_complete;
+    const char *id;
+} asking[] = {
+    /* nothing was received */
+    {127, BYTES(""), ROUTE_HELLO_UNKNOWN, "", "", 0, false, WAIT},
+    /* each byte decides as soon as it can */
+    {127, BYTES("S"), ROUTE_HELLO_NONE, "", "", 0, false, WAIT},
+    {127, BYTES("SSH"), ROUTE_HELLO_NONE, "", "", 0, false, WAIT},
+    {127, BYTES("SSH-"), ROUTE_HELLO_NONE, "", "", 0, false, "ssh"},
+    {127, BYTES("SSH-2"), ROUTE_HELLO_NONE, "", "", 0, false, "ssh"},
+    {127, BYTES("SSx"), ROUTE_HELLO_NONE, "", "", 0, false, "old"},
+    {127, BYTES("SSH"), ROUTE_HELLO_NONE, "", "", 0, true, "old"},
+    {172, BYTES("G"), ROUTE_HELLO_NONE, "", "", 0, false, WAIT},
+    {172, BYTES("POST "), ROUTE_HELLO_NONE, "", "", 0, false, "guest_http"},
+    {172, BYTES("PUT "), ROUTE_HELLO_NONE, "", "", 0, false, "old"},
+    {10, BYTES("G"), ROUTE_HELLO_NONE, "", "", 0, false, "office_plain"},
+    /* TLS: a name may follow for the office, a version for others */
+    {10, BYTES("\x16\x03"), ROUTE_HELLO_PART, "", "", 0, false, WAIT},
+    {127, BYTES("\x16\x03"), ROUTE_HELLO_PART, "", "", 0, false, WAIT},
+    {10, BYTES("\x16\x03\x01"), ROUTE_HELLO_READ, "x.example", "", ROUTE_TLS_1_3, true, "named"},
+    {127, BYTES("\x16\x03\x01"), ROUTE_HELLO_READ, "x.example", "", ROUTE_TLS_1_3, true, NULL},
+    {127, BYTES("\x16\x03\x01"), ROUTE_HELLO_READ, "", "\2h2", ROUTE_TLS_1_3, true, "new"},
+    {127, BYTES("\x16\x03\x01"), ROUTE_HELLO_READ, "", "\2h2", ROUTE_TLS_1_2, true, "old"},
+    {127, BYTES("\x16\x03\x01"), ROUTE_HELLO_READ, "", "\2h2", 0, true, NULL},
+    {172, BYTES("\x16\x03\x01"), ROUTE_HELLO_READ, "", "", 0, true, "guest"},
+    {10, BYTES("\x16\x03\x01"), ROUTE_HELLO_READ, "y.example", "", 0, true, "record"},
+    {10, BYTES("\x16\x03\x03"), ROUTE_HELLO_READ, "y.example", "", 0, true, NULL},
+};
+
+GROUP(table_of_conditions, setup_conditions, teardown);
+
+TEST_EACH(table_of_conditions, all_conditions_of_a_route_hold_as_soon_as_the_bytes_decide,
+          ARRAY_LEN(asking))
+{
+    struct address from[2];
+    const struct route_client client = {
+        .address = from,
+        .first = asking[_i].first,
+        .hello = asking[_i].hello,
+        .sni = asking[_i].sni,
+        .alpn = {(const uint8_t *)asking[_i].protocols, strlen(asking[_i].protocols)},
+        .tls = asking[_i].tls,
+        .is_complete = asking[_i].is_complete};
+    struct route_choice choice;
+    char text[32];
+    int rc;
+
+    snprintf(text, sizeof(text), "%u.0.0.1:9", asking[_i].from);
+    ck_assert_int_eq(address_parse(from, 2, text), 1);
+    rc = route_table_find(table, &client, &choice);
+    if (asking[_i].id && strcmp(asking[_i].id, WAIT) == 0) {
+        ck_assert_int_eq(rc, -EAGAIN);
+        return;
+    }
+    ck_assert_int_eq(rc, 0);
+    ck_assert_pstr_eq(choice.id, asking[_i].id);
+    if (choice.id)
+        ck_assert_str_eq(conditions[choice.upstream->name[0] - '0'].id, choice.id);
+}
+
+TEST(table_of_conditions, a_table_says_what_it_asks_of_a_client)
+{
+    struct route_table *other;
+
+    ck_assert(route_table_needs_hello(table));
+    ck_assert(!route_table_needs_tls(table));
+    ck_assert_int_eq(route_table_create(&other, routes, ARRAY_LEN(routes), upstreams), 0);
+    ck_assert(route_table_needs_hello(other));
+    ck_assert(route_table_needs_tls(other));
+    route_table_destroy(other);
+    ck_assert_int_eq(route_table_create(&other, conditions + 1, 3, upstreams), 0);
+    ck_assert(!route_table_needs_hello(other));
+    ck_assert(!route_table_needs_tls(other));
+    route_table_destroy(other);
+}
+
+TEST(table_of_conditions, a_route_without_an_upstream_refuses)
+{
+    static const struct route_conf refuses = {.id = "no", .clients = {&guests, 1}};
+    struct upstream *none = NULL;
+    struct route_table *other;
+    struct address from[2];
+    const struct route_client client = {.address = from, .hello = ROUTE_HELLO_UNKNOWN, .sni = ""};
+    struct route_choice choice;
+
+    ck_assert_int_eq(address_parse(from, 2, "172.1.2.3:9"), 1);
+    ck_assert_int_eq(route_table_create(&other, &refuses, 1, &none), 0);
+    ck_assert_int_eq(route_table_find(other, &client, &choice), 0);
+    ck_assert_str_eq(choice.id, "no");
+    ck_assert_ptr_null(choice.upstream);
+    route_table_destroy(other);
+}
+
+/* The highest version that is offered, whatever the order, without GREASE. */
+TEST(table_of_conditions, version_of_a_hello_is_the_highest_that_it_offers)
+{
+    static const struct {
+        uint16_t legacy;
+        struct client_hello_bytes versions;
+        unsigned tls;
+    } hellos[] = {
+        {0x303, {NULL, 0}, ROUTE_TLS_1_2},
+        {0x302, {NULL, 0}, 0},
+        {0x303, {(const uint8_t *)"\x3\x3\x3\x4", 4}, ROUTE_TLS_1_3},
+        {0x303, {(const uint8_t *)"\xaa\xaa\x3\x3", 4}, ROUTE_TLS_1_2},
+        {0x303, {(const uint8_t *)"\x3\x2", 2}, 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(hellos); i++) {
+        const struct client_hello hello = {.version = hellos[i].legacy,
+                                           .versions = hellos[i].versions};
+
+        ck_assert_uint_eq(route_tls_of(&hello), hellos[i].tls);
+    }
 }
