@@ -19,6 +19,10 @@
 #define CHECKER_LATE_PART   10
 #define CHECKER_LATE_MIN_NS (100 * NS_PER_MS)
 
+/* The loop wakes once for all checks that are due within a tick: this, or this part of the interval. */
+#define CHECKER_TICK_NS   (20 * NS_PER_MS)
+#define CHECKER_TICK_PART 24
+
 static void checker_on_done(struct check *c);
 
 static struct checker_slot *checker_new_slot(struct checker *k)
@@ -58,13 +62,22 @@ static void checker_give_slot(struct checker *k, struct checker_slot *slot)
     k->under_way--;
 }
 
+/* The first end of a tick when ${t} is due. */
+static int64_t checker_tick(const struct checker_target *t)
+{
+    int64_t part_ns = t->health_conf.interval_ns / CHECKER_TICK_PART;
+    int64_t tick_ns = part_ns < CHECKER_TICK_NS ? part_ns : CHECKER_TICK_NS;
+
+    return tick_ns > 0 ? (t->due_at_ns + tick_ns - 1) / tick_ns * tick_ns : t->due_at_ns;
+}
+
 void checker_schedule(struct checker_target *t, int64_t at_ns)
 {
     struct loop *loop = t->group->checker->net->loop;
     int64_t now_ns = clock_now_ns();
 
     t->due_at_ns = at_ns > now_ns ? at_ns : now_ns;
-    loop_schedule(loop, &t->timer, t->due_at_ns - now_ns);
+    loop_schedule(loop, &t->timer, at_ns > now_ns ? checker_tick(t) - now_ns : 0);
 }
 
 static void checker_end(struct checker_target *t)
