@@ -19,7 +19,7 @@
 #define CHECKER_LATE_PART   10
 #define CHECKER_LATE_MIN_NS (100 * NS_PER_MS)
 
-/* The loop wakes once for all checks that are due within a tick: this, or this part of the interval. */
+/* The loop wakes once for all checks due within a tick: this, or this part of the interval. */
 #define CHECKER_TICK_NS   (20 * NS_PER_MS)
 #define CHECKER_TICK_PART 24
 
