@@ -46,6 +46,7 @@ static void checks_evict(const struct checks *c, const struct upstream *up,
 {
     struct eviction_conf conf = {.loops = c->conf.loops,
                                  .workers = c->conf.workers,
+                                 .upstream = up->name,
                                  .server = server,
                                  .of_backup = of_backup,
                                  .rate = up->conf->checks.on_down_rate};

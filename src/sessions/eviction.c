@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/loop_group.h"
 #include "engine/visit.h"
 #include "service/session.h"
@@ -13,10 +15,12 @@
 
 struct eviction_part {
     struct session_set_walk walk;
-    unsigned left; /* sessions still to end in this tick */
+    unsigned left;   /* sessions still to end in this tick */
+    unsigned resets; /* sessions that were connected */
 };
 
 struct eviction {
+    const char *upstream;           /* behind the parts */
     struct upstream_server *server; /* holds a reference */
     struct worker **workers;
     bool of_backup;
@@ -28,11 +32,16 @@ struct eviction {
     struct visit_part visited[];
 };
 
-static bool eviction_visit(const struct eviction *ev, struct session *s)
+static bool eviction_visit(const struct eviction *ev, struct eviction_part *part, struct session *s)
 {
-    return s->phase < SESSION_PHASE_CLOSING && s->service->ops->evict &&
-           s->service->ops->evict(s, ev->server, ev->began_at_ns,
-                                  ev->of_backup ? SESSION_DRAIN : SESSION_SERVER_DOWN);
+    bool is_connected = s->phase != SESSION_PHASE_CONNECTING; /* else it gets another server */
+
+    if (s->phase >= SESSION_PHASE_CLOSING || !s->service->ops->evict ||
+        !s->service->ops->evict(s, ev->server, ev->began_at_ns,
+                                ev->of_backup ? SESSION_DRAIN : SESSION_SERVER_DOWN))
+        return false;
+    part->resets += is_connected;
+    return true;
 }
 
 /* Visit some sessions; false if all were visited. */
@@ -47,7 +56,7 @@ static bool eviction_visit_some(const struct eviction *ev, struct eviction_part 
 
         if (!s)
             return false;
-        ended = eviction_visit(ev, s);
+        ended = eviction_visit(ev, part, s);
         part->left -= ended;
     } while (!budget_step_over(&step, ended) && part->left > 0);
     return true;
@@ -87,7 +96,13 @@ static int64_t eviction_step(void *cookie, unsigned i)
 static void eviction_done(void *cookie)
 {
     struct eviction *ev = cookie;
+    unsigned resets = 0;
 
+    for (unsigned i = 0; i < ev->visit.n_parts; i++)
+        resets += ev->parts[i].resets;
+    if (resets > 0)
+        log_notice("upstream %s: server %s: %s: connections reset: %u", ev->upstream,
+                   ev->server->name, ev->of_backup ? "not in use any more" : "down", resets);
     upstream_server_release(ev->server);
     free(ev);
 }
@@ -112,7 +127,8 @@ int eviction_begin(const struct eviction_conf *conf)
 {
     unsigned n = loop_group_size(conf->loops);
     struct eviction *ev =
-        calloc(1, sizeof(*ev) + n * (sizeof(ev->visited[0]) + sizeof(ev->parts[0])));
+        calloc(1, sizeof(*ev) + n * (sizeof(ev->visited[0]) + sizeof(ev->parts[0])) +
+                      strlen(conf->upstream) + 1);
 
     if (!ev)
         return -ENOMEM;
@@ -123,6 +139,7 @@ int eviction_begin(const struct eviction_conf *conf)
     eviction_pace(ev, conf, n);
     ev->workers = conf->workers;
     ev->parts = (void *)&ev->visited[n];
+    ev->upstream = strcpy((char *)&ev->parts[n], conf->upstream);
     for (unsigned i = 0; i < n; i++)
         session_set_walk_init(&ev->parts[i].walk);
     visit_init(&ev->visit, &eviction_ops, ev, ev->visited, n);

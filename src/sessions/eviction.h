@@ -23,6 +23,7 @@ struct worker;
 struct eviction_conf {
     struct loop_group *loops;
     struct worker **workers;
+    const char *upstream; /* its name, for the log */
     struct upstream_server *server;
     bool of_backup; /* not down: a backup that is not in use any more */
     unsigned rate;  /* sessions per second of all workers; 0: no limit */
@@ -31,7 +32,7 @@ struct eviction_conf {
 /*
  * eviction_begin(conf):
  * End the sessions that ${conf}->server has now, as long as it stays down or removed, or out of
- * use. The eviction frees itself.
+ * use. Log how many connections were reset, unless none. The eviction frees itself.
  *
  * Thread: control loop
  * Owns:   ${conf} is copied; its loops and workers must outlive the eviction, which holds the

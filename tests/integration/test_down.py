@@ -91,6 +91,7 @@ def close(t):
                 check_equal(statistics(daemon, what).get("server_down"), "10", f"those of {what}")
             check_equal(statistics(daemon, "server back/b")["sessions"], "10", "those of b")
             check_equal(len(daemon.log_lines("listen front: .* -> a ended: server down, ")), 10, "log lines")
+            t.eventually(lambda: daemon.log_lines("notice .*upstream back: server a: down: connections reset: 10$"), "the number")
             check_equal(sum(map(is_alive, clients)), 10, "clients that go on")
             check_equal(served([b], front, 4), {"b": 4}, "clients while a is down")
 

@@ -249,6 +249,7 @@ def sessions_of_backups(t, on_up, failback):
                 check_equal({net.ending(client) for client in clients}, {"reset"}, "the ends for the clients")
                 t.eventually(lambda: servers[1].server.now == 0, "the backup has no connection")
                 check_equal(statistics(daemon, "server back/b").get("drain"), "10", "the reasons")
+                t.eventually(lambda: daemon.log_lines("server b: not in use any more: connections reset: 10$"), "the number")
             else:
                 check_equal({net.exchange(client, b"after") for client in clients}, {b"after"}, "their echoes")
             check_equal(served(servers, front, 3), {"a": 0 if failback == "no" else 3, "b": 3 if failback == "no" else 0},

@@ -2,15 +2,20 @@
  * sessions/eviction: sessions at a server that is down are ended on each worker, however much that
  * has to do.
  */
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "balance/upstream_server.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/loop_group.h"
 #include "service/echo.h"
 #include "sessions/eviction.h"
 #include "sessions/session_set.h"
 #include "sessions/worker.h"
+#include "support/log_lines.h"
 #include "support/loop_runner.h"
 #include "support/sockets.h"
 #include "support/suite.h"
@@ -35,7 +40,10 @@ static int64_t evicted_at_ns[MANY];
 static unsigned n_evicted;
 static struct endpoint_group endpoints;
 static _Atomic uint32_t load;
-static struct upstream_server server;
+/* With space for a name. */
+#define SERVER_BYTES (sizeof(struct upstream_server) + alignof(struct upstream_server))
+
+static struct upstream_server *server;
 
 static void on_ended(void *cookie, const struct service *of)
 {
@@ -52,7 +60,7 @@ static bool evict(struct session *s, const struct upstream_server *at, int64_t b
                   enum session_reason reason)
 {
     ck_assert_int_eq(reason, of_backup ? SESSION_DRAIN : SESSION_SERVER_DOWN);
-    ck_assert_ptr_eq(at, &server);
+    ck_assert_ptr_eq(at, server);
     ck_assert_int_gt(before_ns, 0);
     evicted_at_ns[n_evicted++] = clock_now_ns();
     session_abort(s, reason);
@@ -71,8 +79,13 @@ static void setup(void)
     ops = echo_ops;
     ops.evict = evict;
     service = (struct service){.ops = &ops, .conf = &session_conf, .listener = "test"};
-    server = (struct upstream_server){.endpoint = {.load = &load, .group = &endpoints}};
-    ref_init(&server.references);
+    server = aligned_alloc(alignof(struct upstream_server), SERVER_BYTES);
+    ck_assert_ptr_nonnull(server);
+    memset(server, 0, SERVER_BYTES);
+    server->endpoint.load = &load;
+    server->endpoint.group = &endpoints;
+    strcpy(server->name, "a");
+    ref_init(&server->references);
     atomic_store(&load, ENDPOINT_DOWN);
     ck_assert_int_eq(loop_group_create(&group, &conf), 0);
     ck_assert_int_eq(worker_create(&worker, loop_group_at(group, 0), &env), 0);
@@ -84,7 +97,8 @@ static void teardown(void)
     loop_runner_stop(control);
     loop_group_stop(group, 0, NS_PER_S);
     loop_runner_join_group(group);
-    ck_assert_uint_eq(ref_count(&server.references), 1);
+    ck_assert_uint_eq(ref_count(&server->references), 1);
+    free(server);
     worker_destroy(worker);
     loop_runner_destroy(control);
     loop_group_destroy(group);
@@ -111,7 +125,8 @@ static void begin(void *arg)
 {
     struct eviction_conf conf = {.loops = group,
                                  .workers = &worker,
-                                 .server = &server,
+                                 .upstream = "back",
+                                 .server = server,
                                  .of_backup = of_backup,
                                  .rate = *(unsigned *)arg};
 
@@ -125,6 +140,7 @@ TEST_EACH(eviction, all_sessions_of_the_server_are_reset_and_the_server_is_relea
     unsigned rate = _i ? 100 : 0;
     int clients[3];
 
+    log_lines_capture(LOG_LEVEL_NOTICE);
     for (unsigned i = 0; i < 3; i++)
         clients[i] = client();
     loop_runner_call(control, begin, &rate);
@@ -132,7 +148,8 @@ TEST_EACH(eviction, all_sessions_of_the_server_are_reset_and_the_server_is_relea
         sockets_hear_reset(clients[i]);
         close(clients[i]);
     }
-    UNTIL(atomic_load(&ended) == 3 && ref_count(&server.references) == 1);
+    UNTIL(atomic_load(&ended) == 3 && ref_count(&server->references) == 1);
+    EXPECT_LOG_LINES("upstream back: server a: down: connections reset: 3", 1);
 }
 
 TEST(eviction, sessions_of_a_server_removed_meanwhile_are_reset)
@@ -144,7 +161,7 @@ TEST(eviction, sessions_of_a_server_removed_meanwhile_are_reset)
     loop_runner_call(control, begin, &rate);
     sockets_hear_reset(there);
     close(there);
-    UNTIL(ref_count(&server.references) == 1);
+    UNTIL(ref_count(&server->references) == 1);
 }
 
 TEST_EACH(eviction, sessions_of_a_backup_are_reset_unless_it_is_in_use_again, 2)
@@ -155,9 +172,9 @@ TEST_EACH(eviction, sessions_of_a_backup_are_reset_unless_it_is_in_use_again, 2)
     of_backup = true;
     atomic_store(&load, 0); /* it is up */
     if (_i == 1)
-        endpoint_put_in_use(&server.endpoint, true);
+        endpoint_put_in_use(&server->endpoint, true);
     loop_runner_call(control, begin, &rate);
-    UNTIL(ref_count(&server.references) == 1);
+    UNTIL(ref_count(&server->references) == 1);
     if (_i == 0)
         sockets_hear_reset(there);
     ck_assert_uint_eq(n_evicted, 1 - (unsigned)_i);
@@ -172,7 +189,7 @@ TEST(eviction, many_sessions_are_reset_in_bounded_steps)
     for (unsigned i = 0; i < MANY; i++)
         clients[i] = client();
     loop_runner_call(control, begin, &rate);
-    UNTIL(atomic_load(&ended) == MANY && ref_count(&server.references) == 1);
+    UNTIL(atomic_load(&ended) == MANY && ref_count(&server->references) == 1);
     ck_assert_uint_ge(evicted_first, 1);
     ck_assert_uint_le(evicted_first, 2 * SESSION_SET_STEP); /* a control task, a tail task */
     for (unsigned i = 0; i < MANY; i++)
@@ -190,7 +207,7 @@ TEST(eviction, rate_applies_to_all_steps_of_a_tick_together)
     for (unsigned i = 0; i < MANY; i++)
         clients[i] = client();
     loop_runner_call(control, begin, &rate);
-    UNTIL(atomic_load(&ended) == MANY && ref_count(&server.references) == 1);
+    UNTIL(atomic_load(&ended) == MANY && ref_count(&server->references) == 1);
     ck_assert_int_ge(evicted_at_ns[MORE_THAN_STEP] - evicted_at_ns[MORE_THAN_STEP - 1],
                      EVICTION_TICK_NS);
     for (unsigned i = 0; i < MANY; i++)
@@ -215,7 +232,7 @@ TEST(eviction, sessions_of_a_worker_with_a_full_queue_are_reset)
     tasks_block_end(&block);
     sockets_hear_reset(there);
     close(there);
-    UNTIL(ref_count(&server.references) == 1);
+    UNTIL(ref_count(&server->references) == 1);
 }
 
 TEST(eviction, worker_without_a_thread_is_not_started)
@@ -223,6 +240,6 @@ TEST(eviction, worker_without_a_thread_is_not_started)
     unsigned rate = 0;
 
     loop_runner_call(control, begin, &rate);
-    ck_assert_uint_eq(ref_count(&server.references), 1);
+    ck_assert_uint_eq(ref_count(&server->references), 1);
     ck_assert_int_eq(loop_state(loop_group_at(group, 0)), LOOP_NOT_STARTED);
 }
