@@ -400,10 +400,13 @@ static void config_tls_check_names(const struct config_section *section,
 static void config_tls_check_list(const struct config *config, const struct config_section *section,
                                   struct diagnostics *diagnostics)
 {
-    const struct listener_tls_conf *conf = &((const struct listener_conf *)section->conf)->tls;
+    const struct listener_tls_conf *conf;
     struct tls_profile *profiles[TLS_SECTIONS_MAX];
 
-    if (section->kind != OPTION_LISTEN || !conf->sections)
+    if (section->kind != OPTION_LISTEN)
+        return;
+    conf = &((const struct listener_conf *)section->conf)->tls;
+    if (!conf->sections)
         return;
     for (unsigned i = 0; i < conf->n_names; i++) {
         profiles[i] = config_tls_find(config, conf->names[i])->loaded;

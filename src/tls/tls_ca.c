@@ -1,6 +1,7 @@
 #include "tls/tls_ca.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -111,6 +112,23 @@ int tls_ca_revoke(SSL_CTX *ctx, const char *path, struct tls_load *l)
     return rc;
 }
 
+/* Append to ${reason}, if a certificate has another name, the name that was wanted. */
+static void tls_ca_add_wanted(char *reason, size_t size, X509_STORE_CTX *ctx)
+{
+    X509_VERIFY_PARAM *param = X509_STORE_CTX_get0_param(ctx);
+    int error = X509_STORE_CTX_get_error(ctx);
+    size_t len = strlen(reason);
+    char *ip = NULL;
+
+    if (error == X509_V_ERR_IP_ADDRESS_MISMATCH)
+        ip = X509_VERIFY_PARAM_get1_ip_asc(param);
+    if (ip)
+        snprintf(reason + len, size - len, ", wanted: %s", ip);
+    else if (error == X509_V_ERR_HOSTNAME_MISMATCH && X509_VERIFY_PARAM_get0_host(param, 0))
+        snprintf(reason + len, size - len, ", wanted: %s", X509_VERIFY_PARAM_get0_host(param, 0));
+    OPENSSL_free(ip);
+}
+
 int tls_ca_tell_refused(int ok, X509_STORE_CTX *ctx)
 {
     const SSL *ssl = X509_STORE_CTX_get_ex_data(ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -127,6 +145,7 @@ int tls_ca_tell_refused(int ok, X509_STORE_CTX *ctx)
     snprintf(reason, sizeof(reason), "%s: certificate of '%s', serial %s",
              X509_verify_cert_error_string(X509_STORE_CTX_get_error(ctx)), name,
              digits ? digits : "?");
+    tls_ca_add_wanted(reason, sizeof(reason), ctx);
     OPENSSL_free(digits);
     BN_free(serial);
     tls_stream_note_reason(ssl, reason);

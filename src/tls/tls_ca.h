@@ -49,7 +49,8 @@ int tls_ca_revoke(SSL_CTX *ctx, const char *path, struct tls_load *l) NODISCARD;
 /*
  * tls_ca_tell_refused(ok, ctx):
  * For SSL_CTX_set_verify(): keep the library's verdict, and note which certificate was refused, by
- * its common name and serial number, as the reason of the stream's failure.
+ * its common name and serial number, and the name that was wanted if it has another, as the reason
+ * of the stream's failure.
  *
  * Thread: owner of the stream
  */

@@ -123,7 +123,7 @@ def verified_address(t, what, names, good):
                 served(front)
                 return
             refused(front)
-            check(daemon.log_lines("server a .*TLS handshake failed: .*IP address mismatch"), "no line with the cause")
+            check(daemon.log_lines(r"server a .*TLS handshake failed: .*IP address mismatch: .*, wanted: 127\.0\.0\.1"), "no line with the cause")
             found = counts(daemon)
             check_equal((found["upstream_tls"], found["tls_failed"]), (1, 1), "reason and figure")
 
@@ -133,7 +133,7 @@ def bad_certificate(t, ca, what):
     if what == "expired":
         return ca.issue_expired(NAME), "certificate has expired"
     if what == "of another name":
-        return ca.issue("b.example"), "hostname mismatch"
+        return ca.issue("b.example"), f"hostname mismatch: .*, wanted: {NAME}"
     if what == "self-signed":
         other = tls.Authority(t, "self")
         with open(t.path("self.both"), "wb") as both:
