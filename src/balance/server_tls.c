@@ -86,14 +86,15 @@ static struct tls_sessions *server_tls_sessions(struct upstream_server *server)
 }
 
 static struct ssl_st *server_tls_new_ssl(const struct upstream_tls_conf *conf,
-                                         struct upstream_server *server, bool resumes,
+                                         struct upstream_server *server,
+                                         const struct server_tls_wish *wish,
                                          struct tls_handler_conf *handler)
 {
     struct tls_profile *profile = tls_slot_current(conf->slot);
     char buffer[SERVER_NAME_BYTES];
     const char *name = server_tls_name(buffer, conf, server->conf->address_text);
-    struct ssl_st *ssl = tls_profile_new_client(profile, name);
-    struct tls_sessions *sessions = ssl && resumes ? server_tls_sessions(server) : NULL;
+    struct ssl_st *ssl = tls_profile_new_client(profile, name, wish->protocol);
+    struct tls_sessions *sessions = ssl && wish->resumes ? server_tls_sessions(server) : NULL;
 
     handler->truncated_is_reset = tls_profile_truncated(profile) == TLS_TRUNCATED_RESET;
     tls_profile_release(profile);
@@ -178,7 +179,7 @@ int server_tls_begin(struct server_tls *t, struct channel *ch, const struct upst
     t->handler.failed = server_tls_failed;
     t->handler.deadline_ns = wish->deadline_ns;
     timer_init_silence(&t->timer, &server_tls_timer_type);
-    ssl = server_tls_new_ssl(conf, server, wish->resumes, &handler);
+    ssl = server_tls_new_ssl(conf, server, wish, &handler);
     rc = ssl ? tls_handler_add(&t->handler, ch, ssl, &handler) : -ENOMEM;
     if (rc == 0)
         server_tls_arm(t, wish->deadline_ns);

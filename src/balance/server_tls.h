@@ -12,6 +12,7 @@
 
 #include "base/must.h"
 #include "engine/timer_heap.h"
+#include "tls/client_hello.h"
 #include "tls/server_name.h"
 #include "tls/tls_failure.h"
 #include "tls/tls_handler.h"
@@ -36,6 +37,8 @@ struct server_tls;
 struct server_tls_wish {
     int64_t deadline_ns;
     struct tls_handshakes *handshakes;
+    /* Agreed with the client, for alpn = client; without bytes: no protocol, or no client. */
+    struct client_hello_bytes protocol;
     bool resumes; /* may resume a TLS session, without verifying the certificate again */
     struct tls_counters *counters;
     /*

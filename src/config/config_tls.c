@@ -89,6 +89,16 @@ static void config_tls_check_servers(const struct config_section *section,
         }
 }
 
+static void config_tls_check_spares(const struct config_section *section,
+                                    const struct tls_conf *tls, struct diagnostics *diagnostics)
+{
+    if (((const struct upstream_conf *)section->conf)->spare.keep > 0)
+        diagnostics_add(diagnostics, config_section_valid_entry(section, "spare")->line,
+                        "[%s] spare: is opened before there is a client, whose protocol [tls %s] "
+                        "offers (alpn = client)",
+                        section->source->name, tls->name);
+}
+
 /* Find the [tls ${name}] of the option ${key}; NULL: there is none, which is reported. */
 static struct tls_conf *config_tls_named(const struct config *config,
                                          const struct config_section *section, const char *key,
@@ -129,6 +139,8 @@ static void config_tls_check_use(const struct config *config, const struct confi
         return;
     tls->profile.for_servers = true;
     config_tls_check_servers(section, use, tls, diagnostics);
+    if (tls->profile.alpn_of_client && strcmp(use->key, "tls") == 0)
+        config_tls_check_spares(section, tls, diagnostics);
 }
 
 static void config_tls_check_kind(const struct config_section *section,
@@ -350,7 +362,8 @@ static int config_tls_load_section(const struct config_section *section,
      * No section uses the profile: check it for clients if it has certificates, else for servers.
      */
     if (!conf->profile.for_clients && !conf->profile.for_servers) {
-        conf->profile.for_clients = conf->profile.certificates.n > 0;
+        conf->profile.for_clients =
+            conf->profile.certificates.n > 0 && !conf->profile.alpn_of_client;
         conf->profile.for_servers = !conf->profile.for_clients;
     }
     return config_tls_load(section, before, diagnostics);

@@ -79,7 +79,8 @@ static int option_tls_set_protocols(const struct option *o, struct option_value 
 
     if (!list || !found)
         return -ENOMEM;
-    while (list) {
+    conf->alpn_of_client = strcmp(v->text, "client") == 0;
+    while (list && !conf->alpn_of_client) {
         const char *name = option_kind_next_item(&list);
         size_t len = strlen(name);
 
@@ -87,6 +88,8 @@ static int option_tls_set_protocols(const struct option *o, struct option_value 
             return option_refuse(v, "a protocol is missing beside a comma");
         if (len > OPTION_TLS_PROTOCOL_BYTES)
             return option_refuse(v, "%s is too long", QUOTE_TEXT(name));
+        if (strcmp(name, "client") == 0)
+            return option_refuse(v, "client stands beside others");
         found[n++] = (unsigned char)len;
         memcpy(found + n, name, len);
         n += (unsigned)len;
@@ -232,8 +235,9 @@ static const struct option tls_rows[] = {
      "X25519, P-256, P-384",
      TLS(profile.groups), 0, 0, NULL, NULL},
     {"alpn", &option_tls_protocols, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
-     "names such as h2, comma-separated",
-     "protocols to offer to servers or to choose from for clients (ALPN), best first; empty: none",
+     "names such as h2, comma-separated, or client",
+     "protocols to offer to servers or to choose from for clients (ALPN), best first; client: offer "
+     "each server the protocol agreed with its client; empty: none",
      TLS(profile), 0, 0, NULL, NULL},
     {"ca", &option_kind_path, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "an absolute path",

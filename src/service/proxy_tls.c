@@ -23,6 +23,8 @@
 #include "net/channel.h"
 #include "service/proxy_internal.h"
 #include "service/session_facts.h"
+#include "service/session_header.h"
+#include "service/session_tls.h"
 #include "tls/tls_stream.h"
 #include "upstream/upstream.h"
 
@@ -164,12 +166,25 @@ static void proxy_tls_done(struct server_tls *tls, int error)
     proxy_begin(p);
 }
 
+/* For alpn = client: agreed with us, or if a proxy in front has the client's TLS, with that. */
+static struct client_hello_bytes proxy_tls_protocol(const struct session *s)
+{
+    const char *agreed = session_tls_protocol(s);
+    const struct proxy_header_tls *received = s->tls ? NULL : session_header_tls(s);
+
+    if (agreed)
+        return (struct client_hello_bytes){(const uint8_t *)agreed, strlen(agreed)};
+    return received ? (struct client_hello_bytes){received->alpn.at, received->alpn.n}
+                    : CLIENT_HELLO_NONE;
+}
+
 void proxy_tls_start(struct proxy *p, int fd, const struct upstream_tls_conf *conf)
 {
     const struct server_tls_wish wish = {
         .deadline_ns = loop_due_ns(p->session.owner->net->loop, p->tried_at_ns,
                                    proxy_time_left_ns(p, p->tried_at_ns)),
         .handshakes = proxy_upstream(p)->handshakes,
+        .protocol = proxy_tls_protocol(&p->session),
         .resumes = true,
         .counters = &p->at->tls,
         .done = proxy_tls_done,

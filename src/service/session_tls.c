@@ -324,6 +324,11 @@ void session_tls_describe(const struct session *s, struct access_log_record *r)
     r->alpn = o->facts->alpn;
 }
 
+const char *session_tls_protocol(const struct session *s)
+{
+    return s->tls && s->tls->facts ? s->tls->facts->alpn : NULL;
+}
+
 static struct proxy_header_value session_tls_value(const char *text)
 {
     size_t len = text ? strlen(text) : 0;

@@ -48,6 +48,15 @@ void session_tls_free(struct session *s);
  */
 void session_tls_describe(const struct session *s, struct access_log_record *r);
 
+/*
+ * session_tls_protocol(s):
+ * Return the protocol that the client has agreed on with us (ALPN); NULL: none.
+ *
+ * Thread: loop of ${s}
+ * Owns:   ${s} keeps the text
+ */
+const char *session_tls_protocol(const struct session *s);
+
 /* A client's TLS as values of a PROXY header. `tls` points into other members and the session. */
 struct session_tls_told {
     struct proxy_header_tls tls;

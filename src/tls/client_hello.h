@@ -39,6 +39,9 @@ struct client_hello_bytes {
     size_t n;
 };
 
+/* An extension that was not sent, or no protocol. */
+#define CLIENT_HELLO_NONE ((struct client_hello_bytes){NULL, 0})
+
 struct client_hello {
     /* In lower case; empty: no SNI, or one that is no host name, such as "a..b" */
     char sni[SERVER_NAME_BYTES];

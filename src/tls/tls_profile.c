@@ -22,6 +22,7 @@ struct tls_profile {
     SSL_CTX *client;                       /* connects to servers; NULL: not for servers */
     struct tls_certificates *certificates; /* NULL: no certificate */
     enum tls_truncated truncated;
+    bool alpn_of_client;
     struct text warnings;
     struct text paths; /* see tls/tls_load.h */
     uint64_t fingerprint;
@@ -41,10 +42,10 @@ static bool tls_profile_digest_text(EVP_MD_CTX *digest, const char *text)
 static bool tls_profile_digest_settings(EVP_MD_CTX *digest, const struct tls_profile_conf *conf)
 {
     const unsigned numbers[] = {
-        conf->unknown_name,      conf->min_version,       conf->verify,
-        conf->names.n,           conf->truncated,         conf->alpn_bytes,
-        conf->ca != NULL,        conf->client_ca != NULL, conf->client_crl != NULL,
-        conf->server_crl != NULL};
+        conf->unknown_name,       conf->min_version,       conf->verify,
+        conf->alpn_of_client,     conf->names.n,           conf->truncated,
+        conf->alpn_bytes,         conf->ca != NULL,        conf->client_ca != NULL,
+        conf->client_crl != NULL, conf->server_crl != NULL};
 
     bool done = EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1;
 
@@ -81,6 +82,9 @@ static int tls_profile_fill(struct tls_profile *p, const struct tls_profile_conf
     l->option = "certificate";
     if (rc == 0 && conf->for_clients && conf->certificates.n == 0)
         rc = tls_load_refuse(l, "is missing: clients need one (absolute paths)");
+    l->option = "alpn";
+    if (rc == 0 && conf->for_clients && conf->alpn_of_client)
+        rc = tls_load_refuse(l, "client is for sections of upstreams only (a list of protocols)");
     l->option = "key";
     if (rc == 0 && conf->keys.n > 0 && conf->keys.n != conf->certificates.n)
         rc = tls_load_refuse(l, "%u keys for %u certificates (as many, or none)", conf->keys.n,
@@ -114,6 +118,7 @@ int tls_profile_load(const struct tls_profile_conf *conf, struct tls_profile **o
         return tls_load_memory(&l);
     ref_init(&p->references);
     p->truncated = conf->truncated;
+    p->alpn_of_client = conf->alpn_of_client;
     l.digest = EVP_MD_CTX_new();
     rc = l.digest ? tls_profile_fill(p, conf, &l) : tls_load_memory(&l);
     p->warnings = l.warnings;
@@ -241,13 +246,27 @@ static bool tls_profile_expect(SSL *ssl, const char *tls_name)
            SSL_set_tlsext_host_name(ssl, tls_name) == 1;
 }
 
-struct ssl_st *tls_profile_new_client(struct tls_profile *p, const char *tls_name)
+static bool tls_profile_offer(SSL *ssl, struct client_hello_bytes protocol)
+{
+    unsigned char list[1 + UINT8_MAX];
+
+    if (protocol.n == 0 || protocol.n > UINT8_MAX)
+        return true;
+    list[0] = (unsigned char)protocol.n;
+    memcpy(list + 1, protocol.at, protocol.n);
+    /* Unlike the library's other functions, this one returns 0 for success. */
+    return SSL_set_alpn_protos(ssl, list, 1 + (unsigned)protocol.n) == 0;
+}
+
+struct ssl_st *tls_profile_new_client(struct tls_profile *p, const char *tls_name,
+                                      struct client_hello_bytes agreed)
 {
     bool is_for_it =
         p->client && (tls_name || SSL_CTX_get_verify_mode(p->client) == SSL_VERIFY_NONE);
     SSL *ssl = is_for_it ? SSL_new(p->client) : NULL;
 
-    if (!ssl || (tls_name && !tls_profile_expect(ssl, tls_name))) {
+    if (!ssl || (tls_name && !tls_profile_expect(ssl, tls_name)) ||
+        (p->alpn_of_client && !tls_profile_offer(ssl, agreed))) {
         SSL_free(ssl);
         return NULL;
     }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/must.h"
+#include "tls/client_hello.h"
 #include "tls/tls_profile_conf.h"
 
 struct ssl_st;
@@ -104,13 +105,15 @@ enum tls_truncated tls_profile_truncated(const struct tls_profile *p);
 struct ssl_st *tls_profile_new_server(struct tls_profile *p) NODISCARD;
 
 /*
- * tls_profile_new_client(p, tls_name):
+ * tls_profile_new_client(p, tls_name, agreed):
  * Return a new SSL, without a BIO, that connects to a server; NULL: no memory, or ${p} was not
  * loaded `for_servers`. The server's certificate must be for ${tls_name}, a host name or address.
  * A host name is sent as SNI. ${tls_name} may be NULL only with TLS_VERIFY_OFF; else NULL.
+ * ${agreed}: protocol agreed with the client, which `alpn_of_client` offers; without bytes: none.
  *
  * Owns:   the caller frees the SSL, which needs no reference to ${p}
  */
-struct ssl_st *tls_profile_new_client(struct tls_profile *p, const char *tls_name) NODISCARD;
+struct ssl_st *tls_profile_new_client(struct tls_profile *p, const char *tls_name,
+                                      struct client_hello_bytes agreed) NODISCARD;
 
 #endif

@@ -44,7 +44,8 @@ struct tls_profile_conf {
     const char *groups;        /* separated by colons */
     const unsigned char *alpn; /* as in a ClientHello: a length byte before each name */
     unsigned alpn_bytes;
-    const char *ca; /* CAs of servers' certificates; NULL: the system's */
+    bool alpn_of_client; /* offer servers the protocol agreed with the client */
+    const char *ca;      /* CAs of servers' certificates; NULL: the system's */
     const char *client_ca;
     const char *client_crl;
     const char *server_crl;

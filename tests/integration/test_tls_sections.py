@@ -235,3 +235,96 @@ def beside_a_crt_list(t):
                     context = place.client(version, who)
                     ours, theirs = (answer(address, context, name) for address in (place.front, f"127.0.0.1:{port}"))
                     check_equal(ours, theirs, f"{version}, {who} at {name}")
+
+
+@contextlib.contextmanager
+def told_to_servers(t, version):
+    """A proxy with alpn = client between TLS and TLS; gives a function: what a client of TLS with these protocols agrees on,
+    what its server does, and whether that server's session is resumed."""
+    front, back = t.address(), t.address()
+    ca = tls.Authority(t)
+    certificate = ca.issue("a.example")
+    server = tls.server_context(certificate, version)
+    server.set_alpn_protocols(["x", "h2", "postgresql"])
+    text = (profile("front", certificate, "alpn = h2, x, only-here") + profile("back", options=f"ca = {ca.path}\nalpn = client")
+            + f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\ntls = front\n"
+            f"[upstream back]\nserver.only = {back}\ntls = back\ntls_name = a.example\n")
+
+    def connect(*alpn):
+        with tls.connect(front, tls.client_context(ca.path, version, alpn=alpn)) as client, tls.accept(listener, server) as peer:
+            client.sendall(b"hello")
+            check_equal(net.read_exactly(peer, 5), b"hello", "what the server got")
+            peer.sendall(b"HELLO")
+            check_equal(net.read_exactly(client, 5), b"HELLO", "what the client got")
+            return client.tls.selected_alpn_protocol(), peer.tls.selected_alpn_protocol(), peer.tls.session_reused
+
+    with net.listen(back) as listener, t.daemon(text):
+        yield connect
+
+
+@test(each={"version": VERSIONS})
+def protocol_of_the_client(t, version):
+    """alpn = client: a server of TLS {version} is offered what was agreed with its client, also when a session is resumed"""
+    with told_to_servers(t, version) as connect:
+        check_equal(connect("x", "h2"), ("h2", "h2", False), "x or h2")
+        check_equal(connect("x"), ("x", "x", True), "x")
+        check_equal(connect(), (None, None, True), "none")
+        check_equal(connect("only-here"), ("only-here", None, True), "a protocol that the server ignores")
+        check_equal(connect("h2"), ("h2", "h2", True), "h2")
+
+
+@test()
+def protocol_in_the_header(t):
+    """alpn = client: behind a proxy that has the client's TLS, servers are offered the protocol in its PROXY header"""
+    front, back = t.address(), t.address()
+    ca = tls.Authority(t)
+    server = tls.server_context(ca.issue("a.example"))
+    server.set_alpn_protocols(["x", "h2"])
+    text = (profile("back", options=f"ca = {ca.path}\nalpn = client")
+            + f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\naccept_proxy = required\n"
+            "trusted_proxies = 127.0.0.0/8\n"
+            f"[upstream back]\nserver.only = {back}\ntls = back\ntls_name = a.example\n")
+    addresses = bytes([192, 0, 2, 1, 198, 51, 100, 1, 1, 2, 1, 187])
+    with net.listen(back) as listener, t.daemon(text):
+        for tlv, wanted in [(b"\x01\x00\x02h2", "h2"), (b"\x01\x00\x01x", "x"), (b"", None)]:
+            content = addresses + tlv
+            with net.connect(front) as client:
+                client.sendall(b"\r\n\r\n\0\r\nQUIT\n\x21\x11" + len(content).to_bytes(2, "big") + content)
+                with tls.accept(listener, server) as peer:
+                    check_equal(peer.tls.selected_alpn_protocol(), wanted, f"after {tlv!r}")
+
+
+HTTP2 = """
+daemon off;
+pid {dir}/nginx.pid;
+error_log {dir}/nginx-error.log;
+events {{ worker_connections 100; }}
+http {{
+    access_log off;
+    client_body_temp_path {dir}/nginx-body;
+    proxy_temp_path {dir}/nginx-proxy;
+    fastcgi_temp_path {dir}/nginx-fastcgi;
+    uwsgi_temp_path {dir}/nginx-uwsgi;
+    scgi_temp_path {dir}/nginx-scgi;
+    server {{
+        listen 127.0.0.1:{port} ssl http2;
+        ssl_certificate {certificate};
+        ssl_certificate_key {certificate};
+        location / {{ return 200 "$server_protocol"; }}
+    }}
+}}
+"""
+
+
+@test(needs=["curl", "nginx"])
+def http_2_and_1_1_with_one_upstream(t):
+    """alpn = client: curl speaks HTTP/2 or 1.1 with nginx through us, in TLS on both sides"""
+    place, port = Place(t), t.port()
+    config = t.write("nginx.conf", HTTP2.format(dir=t.dir, port=port, certificate=place.free))
+    text = (profile("free", place.free, "alpn = h2, http/1.1") + profile("back", options=f"ca = {place.ca.path}\nalpn = client")
+            + f"[listen front]\naddress = {place.front}\nservice = proxy\nupstream = back\ntls = free\n"
+            f"[upstream back]\nserver.only = 127.0.0.1:{port}\ntls = back\ntls_name = a.example\n")
+    with program.server(t, ["nginx", "-p", t.dir, "-e", t.path("nginx-error.log"), "-c", config], port), t.daemon(text):
+        for option, wanted in [("--http2", b"HTTP/2.0"), ("--http1.1", b"HTTP/1.1")]:
+            done = curl(place, "a.example", option)
+            check_equal((done.returncode, done.stdout), (0, wanted), f"{option}: {done.stderr}")

@@ -77,7 +77,7 @@ bool profiles_shake(const char *tls_name)
     SSL_free(profiles.at_server);
     SSL_free(profiles.at_client);
     profiles.at_server = tls_profile_new_server(profiles.server);
-    profiles.at_client = tls_profile_new_client(profiles.client, tls_name);
+    profiles.at_client = tls_profile_new_client(profiles.client, tls_name, CLIENT_HELLO_NONE);
     ck_assert(profiles.at_server && profiles.at_client);
     profiles_connect_bios();
     for (int i = 0; i < 20 && (c != 1 || s != 1); i++) {

@@ -150,6 +150,19 @@ static const struct {
      "comma-separated)\n"},
     {"[tls t]\ncertificate = %s/a.pem\n" LISTEN "tls = t, s\n[tls s]\nca = %1$s/a.pem\n",
      "t.ini:11: [tls s] certificate: is missing: clients need one (absolute paths)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\nalpn = client\n",
+     "t.ini:7: [tls t] alpn: client is for sections of upstreams only (a list of protocols)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\nalpn = h2, client\n",
+     "t.ini:7: [tls t] alpn: client stands beside others (names such as h2, comma-separated, or "
+     "client)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n[tls s]\nalpn = client\n[upstream u]\nserver.a = @x\ntls = s\n"
+     "tls_name = a\nspare = 1\n",
+     "t.ini:13: [upstream u] spare: is opened before there is a client, whose protocol [tls s] "
+     "offers (alpn = client)\n"},
+    {"[tls t]\ncertificate = %s/a.pem\n[tls s]\nalpn = client\n[upstream u]\nserver.a = @x\ntls = s\n"
+     "tls_name = a\ncheck = tls\n",
+     NULL},
+    {"[tls t]\ncertificate = %s/a.pem\n[tls s]\ncertificate = %1$s/a.pem\nalpn = client\n", NULL},
     {"[tls t]\ncertificate = %s/a.pem\nnames = a.example, *\n",
      "t.ini:7: [tls t] names: '*' is not a host name (host names or *.DOMAIN, comma-separated)\n"},
     {"[tls t]\ncertificate = %s/a.pem\nnames = a.example, A.example.\n",
@@ -174,7 +187,7 @@ static const struct {
      "t.ini:7: [tls t] groups: the library does not know all of 'X'\n"},
     {"[tls t]\ncertificate = %s/a.pem\nalpn = h2,\n",
      "t.ini:7: [tls t] alpn: a protocol is missing beside a comma (names such as h2, "
-     "comma-separated)\n"},
+     "comma-separated, or client)\n"},
     {"[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nroute.a = sni:a -> u\ntls = t\n"
      "client_hello_timeout = 1s\n[upstream u]\nserver.a = @x\n[tls t]\ncertificate = %s/a.pem\n",
      "t.ini:10: [listen p] client_hello_timeout: has no effect with tls (set handshake_timeout)\n"},

@@ -38,8 +38,8 @@ TEST(shaking, a_profile_of_another_use_makes_no_connection)
 {
     load_both();
     ck_assert_ptr_null(tls_profile_new_server(profiles.client));
-    ck_assert_ptr_null(tls_profile_new_client(profiles.server, "a.example"));
-    ck_assert_ptr_null(tls_profile_new_client(profiles.client, NULL));
+    ck_assert_ptr_null(tls_profile_new_client(profiles.server, "a.example", CLIENT_HELLO_NONE));
+    ck_assert_ptr_null(tls_profile_new_client(profiles.client, NULL, CLIENT_HELLO_NONE));
 }
 
 TEST(shaking, connection_outlives_its_profile)
@@ -49,7 +49,7 @@ TEST(shaking, connection_outlives_its_profile)
     profiles.at_server = tls_profile_new_server(profiles.server);
     tls_profile_release(profiles.server);
     profiles.server = NULL;
-    profiles.at_client = tls_profile_new_client(profiles.client, "a.example");
+    profiles.at_client = tls_profile_new_client(profiles.client, "a.example", CLIENT_HELLO_NONE);
     tls_profile_release(profiles.client);
     profiles.client = NULL;
     profiles_connect_bios();
@@ -108,7 +108,7 @@ TEST(shaking, client_that_supports_ecdsa_gets_it_and_others_get_rsa)
     ck_assert_int_eq(profiles_load_client(), 0);
     SSL_free(profiles.at_server);
     SSL_free(profiles.at_client);
-    profiles.at_client = tls_profile_new_client(profiles.client, NULL);
+    profiles.at_client = tls_profile_new_client(profiles.client, NULL, CLIENT_HELLO_NONE);
     SSL_set_max_proto_version(profiles.at_client, TLS1_2_VERSION);
     profiles.at_server = tls_profile_new_server(profiles.server);
     profiles_connect_bios();
@@ -140,11 +140,49 @@ TEST(shaking, common_protocol_is_chosen_in_the_order_of_the_server)
     ck_assert(!profiles_shake("a.example"));
 }
 
+static void expect_agreed(struct client_hello_bytes with_client, const char *protocol)
+{
+    const unsigned char *chosen;
+    unsigned n;
+
+    SSL_free(profiles.at_server);
+    SSL_free(profiles.at_client);
+    profiles.at_client = tls_profile_new_client(profiles.client, "a.example", with_client);
+    profiles.at_server = tls_profile_new_server(profiles.server);
+    profiles_connect_bios();
+    for (int i = 0; i < 10; i++) {
+        SSL_do_handshake(profiles.at_client);
+        SSL_do_handshake(profiles.at_server);
+    }
+    ck_assert(SSL_is_init_finished(profiles.at_client));
+    SSL_get0_alpn_selected(profiles.at_server, &chosen, &n);
+    ck_assert(n == strlen(protocol) && (n == 0 || memcmp(chosen, protocol, n) == 0));
+}
+
+TEST(shaking, servers_are_offered_the_protocol_agreed_with_the_client)
+{
+    static const unsigned char list[] = "\2h2\1a";
+    static const uint8_t long_one[256] = {0};
+    const struct client_hello_bytes a = {list + 4, 1};
+
+    profiles.server_conf.alpn = list;
+    profiles.server_conf.alpn_bytes = 5;
+    profiles.client_conf.alpn_of_client = true;
+    load_both();
+    expect_agreed(a, "a");
+    expect_agreed((struct client_hello_bytes){list + 1, 2}, "h2");
+    expect_agreed(CLIENT_HELLO_NONE, "");
+    expect_agreed((struct client_hello_bytes){long_one, sizeof(long_one)}, "");
+    profiles.client_conf.alpn_of_client = false;
+    ck_assert_int_eq(profiles_load_client(), 0);
+    expect_agreed(a, "");
+}
+
 TEST(shaking, minimum_version_is_enforced)
 {
     profiles.server_conf.min_version = TLS_VERSION_1_3;
     load_both();
-    profiles.at_client = tls_profile_new_client(profiles.client, "a.example");
+    profiles.at_client = tls_profile_new_client(profiles.client, "a.example", CLIENT_HELLO_NONE);
     profiles.at_server = tls_profile_new_server(profiles.server);
     SSL_set_max_proto_version(profiles.at_client, TLS1_2_VERSION);
     profiles_connect_bios();

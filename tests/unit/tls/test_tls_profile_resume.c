@@ -39,7 +39,7 @@ static bool resume(int version)
 {
     char byte;
 
-    profiles.at_client = tls_profile_new_client(profiles.client, "a.example");
+    profiles.at_client = tls_profile_new_client(profiles.client, "a.example", CLIENT_HELLO_NONE);
     profiles.at_server = tls_profile_new_server(profiles.server);
     SSL_set_max_proto_version(profiles.at_client, version);
     SSL_CTX_set_session_cache_mode(SSL_get_SSL_CTX(profiles.at_client),
@@ -194,7 +194,7 @@ static long stapled(void)
     const unsigned char *der;
 
     ck_assert_int_eq(profiles_load_client(), 0);
-    profiles.at_client = tls_profile_new_client(profiles.client, "a.example");
+    profiles.at_client = tls_profile_new_client(profiles.client, "a.example", CLIENT_HELLO_NONE);
     profiles.at_server = tls_profile_new_server(profiles.server);
     SSL_set_tlsext_status_type(profiles.at_client, TLSEXT_STATUSTYPE_ocsp);
     profiles_connect_bios();

@@ -207,7 +207,7 @@ static bool shake(const char *name, int version, SSL_SESSION *session)
     size_t n;
 
     SSL_free(at_client);
-    at_client = tls_profile_new_client(client, name);
+    at_client = tls_profile_new_client(client, name, CLIENT_HELLO_NONE);
     SSL_set_max_proto_version(at_client, version);
     ck_assert(!session || SSL_set_session(at_client, session) == 1);
     SSL_set_bio(at_client, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
@@ -251,7 +251,7 @@ static void load_client(void)
     SSL *ssl;
 
     client = load(&conf);
-    ssl = tls_profile_new_client(client, "a.example");
+    ssl = tls_profile_new_client(client, "a.example", CLIENT_HELLO_NONE);
     SSL_CTX_set_session_cache_mode(SSL_get_SSL_CTX(ssl),
                                    SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
     SSL_CTX_sess_set_new_cb(SSL_get_SSL_CTX(ssl), keep_session);

@@ -95,7 +95,7 @@ static bool shake(const char *name, int version, SSL_SESSION *session)
     int c = 0;
 
     SSL_free(at_client);
-    at_client = tls_profile_new_client(client, name);
+    at_client = tls_profile_new_client(client, name, CLIENT_HELLO_NONE);
     ck_assert_ptr_nonnull(at_client);
     SSL_set_max_proto_version(at_client, version);
     ck_assert(!session || SSL_set_session(at_client, session) == 1);
@@ -161,7 +161,7 @@ TEST(server, resumption_does_not_bypass_unknown_name_reject)
 /* The first flight of a new client, in out of BYTES; returns its length. */
 static size_t flight(uint8_t *out, size_t size, const char *name, const char *groups)
 {
-    SSL *ssl = tls_profile_new_client(client, name);
+    SSL *ssl = tls_profile_new_client(client, name, CLIENT_HELLO_NONE);
     BIO *in = BIO_new(BIO_s_mem()), *written = BIO_new(BIO_s_mem());
     int n;
 
