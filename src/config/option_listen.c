@@ -86,6 +86,12 @@ static const struct option_word tls_starts[] = {
     {NULL, 0},
 };
 
+static const struct option_word connect_ons[] = {
+    {"accept", SESSION_CONNECT_ON_ACCEPT},
+    {"first_byte", SESSION_CONNECT_ON_FIRST_BYTE},
+    {NULL, 0},
+};
+
 /* option_kind_word stores an unsigned. */
 _Static_assert(sizeof(enum frame_decoder_by) == sizeof(unsigned), "enum frame_decoder_by");
 _Static_assert(sizeof(enum frame_decoder_order) == sizeof(unsigned), "enum frame_decoder_order");
@@ -95,6 +101,7 @@ _Static_assert(sizeof(enum proxy_protocol_mode) == sizeof(unsigned), "enum proxy
 _Static_assert(sizeof(enum listener_service) == sizeof(unsigned), "enum listener_service");
 _Static_assert(sizeof(enum listener_tls_start) == sizeof(unsigned), "enum listener_tls_start");
 _Static_assert(sizeof(enum admission_verdict) == sizeof(unsigned), "enum admission_verdict");
+_Static_assert(sizeof(enum session_connect_on) == sizeof(unsigned), "enum session_connect_on");
 _Static_assert(sizeof(enum splice_mode) == sizeof(unsigned), "enum splice_mode");
 _Static_assert(sizeof(enum quota_over) == sizeof(unsigned), "enum quota_over");
 
@@ -122,6 +129,9 @@ static const struct option listen_rows[] = {
     {"client_hello_timeout", &option_kind_duration, 0, OPTION_LIVE, "5s",
      "1ms to 1h", "time for the ClientHello, or other first bytes, of a listener with routes",
      LISTEN(client_hello_timeout_ns), NS_PER_MS, 3600 * NS_PER_S, NULL, &option_need_client_hello},
+    {"connect_on", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "accept",
+     "accept or first_byte", "when to connect a server: at once, or once the client sends a byte",
+     LISTEN(session.connect_on), 0, 0, connect_ons, &option_need_connect_on},
     {"mirror", &option_kind_name, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "the NAME of an [upstream NAME]",
      "upstream that gets a copy of what clients send; empty: none",

@@ -259,6 +259,11 @@ static bool option_need_verifies(const struct config_section *section)
 NEED(admin_unix, option_need_admin_has_unix, "address", NO_SOCKET_FILE, NULL);
 NEED(admin_tcp, option_need_admin_has_tcp, "address",
      "has no effect without a TCP address (set address)", NULL);
+static const struct option_need needs_servers = {
+    option_need_connects, "service",
+    "has no effect: service = echo connects to no server (set service = proxy)", NULL};
+NEED(connect_on, option_need_passes_tls, NULL,
+     "has no effect with tls: a server is connected after the handshake", &needs_servers);
 NEED(admin, option_need_has_admin, "address",
      "has no effect without an admin interface (set address)", NULL);
 NEED(proxy, option_need_connects, "service",

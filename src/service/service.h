@@ -27,8 +27,12 @@ struct session_tls_conf;
 struct throttle_plan;
 struct upstream;
 
-/* Limits of one session. A timeout of 0 is off. */
+/* When a proxy connects a server. */
+enum session_connect_on { SESSION_CONNECT_ON_ACCEPT, SESSION_CONNECT_ON_FIRST_BYTE };
+
+/* Settings of one session. A timeout of 0 is off. */
 struct session_conf {
+    enum session_connect_on connect_on;
     enum splice_mode splice;
     int64_t idle_timeout_ns;        /* no bytes in either direction */
     int64_t client_idle_timeout_ns; /* no bytes from the client */

@@ -197,6 +197,8 @@ static int session_hello_judge(struct hello_handler *hh, const struct hello_hand
     o->choice = (struct route_choice){NULL, NULL};
     if (!s->service->routes) /* a reload has ended them */
         return bytes->n > 0 ? 0 : -EAGAIN;
+    if (bytes->n == 0 && s->service->conf->connect_on == SESSION_CONNECT_ON_FIRST_BYTE)
+        return -EAGAIN;
     rc = session_hello_known(hh, bytes, s->service->routes->table, &client);
     return rc < 0 ? rc : route_table_find(s->service->routes->table, &client, &o->choice);
 }

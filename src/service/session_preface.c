@@ -1,17 +1,114 @@
 #include "service/session_preface.h"
 
+#include <errno.h>
 #include <stdalign.h>
 
 #include "base/clock.h"
+#include "handlers/preface_handler.h"
 #include "service/session_header.h"
 #include "service/session_hello.h"
 #include "service/session_internal.h"
 #include "service/session_postgres.h"
 #include "service/session_tls.h"
 
+/* ---- connect_on = first_byte: a client that connects and closes never reaches a server ---- */
+
+struct session_preface_first {
+    alignas(max_align_t) struct preface_handler reader;
+    struct session *session;
+};
+
+static int session_preface_first_decode(struct preface_handler *p, const uint8_t *data, size_t len)
+{
+    (void)p;
+    (void)data;
+    (void)len;
+    return 0;
+}
+
+static int session_preface_first_conclude(struct preface_handler *p, int error)
+{
+    (void)p;
+    return error;
+}
+
+static void session_preface_first_done(struct preface_handler *p, int error)
+{
+    struct session *s = CONTAINER_OF(p, struct session_preface_first, reader)->session;
+
+    switch (error) {
+    case 0: session_preface_done(s); break;
+    case -ENODATA: session_close(s, SESSION_CLIENT_FIN); break;
+    case -ETIMEDOUT: session_close(s, SESSION_IDLE); break;
+    default: session_abort(s, SESSION_ERROR);
+    }
+}
+
+static const struct preface_handler_ops session_preface_first_ops = {
+    .decode = session_preface_first_decode,
+    .conclude = session_preface_first_conclude,
+    .done = session_preface_first_done,
+};
+
+/* Routes and TLS wait for bytes of the client anyway. */
+static size_t session_preface_first_bytes(const struct service *service)
+{
+    bool waits = service->conf->connect_on == SESSION_CONNECT_ON_FIRST_BYTE &&
+                 service->ops->cancel && !service->routes && !service->tls;
+
+    return waits ? sizeof(struct session_preface_first) : 0;
+}
+
+static void session_preface_first_begin(struct session *s, struct channel *ch, void *memory)
+{
+    struct session_preface_first *o = memory;
+
+    o->session = s;
+    preface_handler_add(&o->reader, ch, &session_preface_first_ops);
+}
+
+static size_t session_preface_first_rest_bytes(const void *memory)
+{
+    return preface_handler_rest_bytes(&((const struct session_preface_first *)memory)->reader);
+}
+
+static void session_preface_first_release(void *memory)
+{
+    preface_handler_release(&((struct session_preface_first *)memory)->reader);
+}
+
+/* The shorter of the limits for a silent client; idle_timeout holds besides. */
+static int64_t session_preface_first_timeout_ns(const struct session *s, const void *memory)
+{
+    const struct session_conf *conf = s->service->conf;
+    int64_t first_ns = conf->first_byte_timeout_ns, idle_ns = conf->client_idle_timeout_ns;
+
+    (void)memory;
+    if (first_ns == 0 || idle_ns == 0)
+        return first_ns + idle_ns;
+    return first_ns < idle_ns ? first_ns : idle_ns;
+}
+
+static void session_preface_first_give_up(void *memory)
+{
+    preface_handler_give_up(&((struct session_preface_first *)memory)->reader);
+}
+
+static const struct session_preface_stage session_preface_first_stage = {
+    .bytes = session_preface_first_bytes,
+    .begin = session_preface_first_begin,
+    .rest_bytes = session_preface_first_rest_bytes,
+    .release = session_preface_first_release,
+    .timeout_ns = session_preface_first_timeout_ns,
+    .give_up = session_preface_first_give_up,
+};
+
+/* ---- all stages ---- */
+
 static const struct session_preface_stage *const session_preface_stages[] = {
     [SESSION_PREFACE_HEADER] = &session_header_stage,
     [SESSION_PREFACE_POSTGRES] = &session_postgres_stage,
+    [SESSION_PREFACE_FIRST] = &session_preface_first_stage,
     [SESSION_PREFACE_HELLO] = &session_hello_stage,
     [SESSION_PREFACE_TLS] = &session_tls_stage,
 };

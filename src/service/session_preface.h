@@ -1,7 +1,8 @@
 /*
  * service/session_preface: reads the first bytes of a client, before its session starts, in stages.
  *
- *   session_adopt -> PROXY header -> SSLRequest -> ClientHello (routes) -> TLS handshake
+ *   session_adopt -> PROXY header -> SSLRequest -> first byte (connect_on) or
+ *      first bytes and ClientHello (routes) -> TLS handshake
  *                 -> handlers are added, service_ops.start
  *                 -> session_preface_read: bytes behind the preface
  *

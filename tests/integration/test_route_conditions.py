@@ -179,3 +179,23 @@ upstream     = web
 """, {name: t.address() for name in ("web", "postgres", "ssh", "old")})
     t.write("manual.ini", text)
     check_equal(t.reactord("-t", "-c", t.path("manual.ini")).code, 0, "exit code")
+
+
+@test(each={"how": ["fin", "reset"], "options": ["", 'route.x = src:127.0.0.9 -> back', "accept_proxy = optional\ntrusted_proxies = 127.0.0.0/8"]})
+def port_probe(t, how, options):
+    """connect_on = first_byte: a probe that connects and ends by {how} never reaches a server ({options!r})"""
+    front, log = t.address(), t.path("access.log")
+    more = f"upstream = back\nconnect_on = first_byte\naccess_log = {log}\naccess_log_format = $tries $reason"
+    with listeners(t, 1) as ((back,), sockets), \
+            t.daemon(config(front, options, {"back": back}, more)) as daemon:
+        for _ in range(10):
+            probe = net.connect(front)
+            if how == "reset":
+                net.reset(probe)
+            else:
+                probe.close()
+        t.eventually(lambda: len(lines_of(log)) == 10, "the probes are logged")
+        check_equal(set(lines_of(log)), {f"0 client_{how}"}, "the log")
+        check_equal(daemon.counts("upstream back").get("client_fin", 0), 0, "sessions of the upstream")
+        with net.connect(front) as client:
+            passed_on(client, sockets[0], b"hello")

@@ -99,6 +99,12 @@ static const struct {
     {ROUTE "tls:1.2 -> refuse\non_deny = close\n"
            "[upstream v]\nserver.a = @x\n",
      "t.ini:4: [listen p] upstream: there is no [upstream u] ("},
+    {PROXY "connect_on = first\n" SERVER,
+     "t.ini:5: [listen p] connect_on: 'first' is not known (accept or first_byte)"},
+    {"[listen e]\naddress = 127.0.0.1:7\nservice = echo\nconnect_on = first_byte\n",
+     "t.ini:4: [listen e] connect_on: has no effect: service = echo connects to no server ("},
+    {PROXY "connect_on = first_byte\ntls = t\n" SERVER "[tls t]\ncertificate = /x\n",
+     "t.ini:5: [listen p] connect_on: has no effect with tls: a server is connected after the "},
 };
 
 /* Routes beside each other that no problem is seen in. */

@@ -160,3 +160,94 @@ TEST(preface, unsent_postgres_answer_does_not_stop_reading_under_memory_pressure
     host_abort(&host, SESSION_DRAIN);
     host_expect_end(&host, SESSION_DRAIN);
 }
+
+/* ---- connect_on = first_byte ---- */
+
+static void open_first(void)
+{
+    host.service.proxies = NULL;
+    host.conf.connect_on = SESSION_CONNECT_ON_FIRST_BYTE;
+    client = host_client(&host);
+}
+
+TEST(preface, no_server_is_connected_before_the_first_byte)
+{
+    int server;
+
+    open_first();
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&upstream->counters.began), 0);
+    sockets_say(client, "h");
+    server = sockets_accept(listening);
+    sockets_say(client, "ello");
+    sockets_hear(server, "hello");
+    sockets_say(server, "answer");
+    sockets_hear(client, "answer");
+    close(client);
+    sockets_hear_end(server);
+    close(server);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+}
+
+TEST(preface, proxy_header_is_no_first_byte)
+{
+    int server;
+
+    open_first();
+    close(client);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+    host.service.proxies = &gate;
+    client = host_client(&host);
+    sockets_say(client, ALLOWED);
+    PAUSE_MS(20);
+    ck_assert_uint_eq(atomic_load(&upstream->counters.began), 0);
+    sockets_say(client, "hello");
+    server = sockets_accept(listening);
+    sockets_hear(server, "hello");
+    sockets_reset(client);
+    sockets_hear_reset(server);
+    close(server);
+    host_expect_end(&host, SESSION_CLIENT_RESET);
+}
+
+/* 0: end of file; 1: reset; 2: first_byte_timeout; 3: client_idle_timeout; 4: idle_timeout. */
+TEST_EACH(preface, client_without_a_byte_never_reaches_a_server, 5)
+{
+    static const enum session_reason reasons[] = {SESSION_CLIENT_FIN, SESSION_CLIENT_RESET,
+                                                  SESSION_IDLE, SESSION_IDLE, SESSION_IDLE};
+
+    host.conf.first_byte_timeout_ns = _i == 2 ? 30 * NS_PER_MS : 3600 * NS_PER_S;
+    host.conf.client_idle_timeout_ns = _i == 3 ? 30 * NS_PER_MS : 3600 * NS_PER_S;
+    host.conf.idle_timeout_ns = _i == 4 ? 30 * NS_PER_MS : 0;
+    open_first();
+    if (_i == 0)
+        sockets_end(client);
+    if (_i == 1)
+        sockets_reset(client);
+    else
+        sockets_hear_end(client);
+    if (_i != 1)
+        close(client);
+    host_expect_end(&host, reasons[_i]);
+    ck_assert_uint_eq(atomic_load(&upstream->counters.began), 0);
+    ck_assert_uint_eq(log_lines_with("client"), 0);
+}
+
+TEST(preface, client_that_waits_to_send_a_byte_survives_a_reload)
+{
+    struct session_conf conf = {.linger = host.conf.linger};
+    struct service next;
+    int server;
+
+    open_first();
+    next = host.service;
+    next.conf = &conf;
+    host_carry_over(&host, &next);
+    sockets_say(client, "hello");
+    server = sockets_accept(listening);
+    sockets_hear(server, "hello");
+    close(client);
+    sockets_hear_end(server);
+    close(server);
+    host_expect_end(&host, SESSION_CLIENT_FIN);
+}
