@@ -9,7 +9,7 @@ import contextlib
 import shutil
 
 from support import net, program, tls
-from support.beside import CLIENT_LIMIT_S, Beside, greeted, over_https, served, told
+from support.beside import CLIENT_LIMIT_S, Beside, greeted, named, over_https, over_ssh, served, told
 from support.case import Failed, check_equal, test
 from support.example_files import port_of
 from support.member import Member
@@ -261,6 +261,69 @@ def from_nginx_ingress(t):
         one[0].comes_back()
         two[0].comes_back()
         beside.after("it comes back", both)
+    check_equal(beside.lost(), 0, "clients lost")
+
+
+# TLS by name, and SSH on one port
+
+NAMES = ("ssh1", "ssh2", "admin1", "shop1", "web1", "web2")
+
+
+@contextlib.contextmanager
+def names_of(t, at):
+    """The servers of these names, by them."""
+    certificate = tls.Authority(t).issue("example.com")
+    with contextlib.ExitStack() as stack:
+        yield {name: stack.enter_context(Member(t, name, address, kind="ssh") if name.startswith("ssh") else
+                                         Member(t, name, address, certificate=certificate))
+               for name, address in at.items()}
+
+
+def names_places(t, names):
+    at = dict(zip(names, addresses(t, len(names))))
+    was = {name: f"10.0.8.{11 + NAMES.index(name)}:{22 if name.startswith('ssh') else 8443}" for name in names}
+    return at, {was[name]: address for name, address in at.items()}
+
+
+@test(needs=["haproxy"], timeout=90, plain_only=True)
+def from_haproxy_names(t):
+    """names.cfg beside names.ini: SSH and four kinds of names on one port, one of them for clients from inside alone; the
+    first servers of SSH and of the others are killed and come back"""
+    at, places = names_places(t, NAMES)
+    beside = Beside(t, "from-haproxy", "names", ("443",), {**places, "10.0.0.0/8": "127.0.0.2/32"}, checked_each(2))
+    always = {"443 inside": (named("admin.example.com", "127.0.0.2"), {"admin1"}),
+              "443 outside": (named("admin.example.com"), {None}),
+              "443 shop": (named("shop.example.com"), {"shop1"}), "443 a.shop": (named("a.shop.example.com"), {"shop1"})}
+    with names_of(t, at) as servers, beside.running():
+        def after(what, ssh, web, **states):
+            beside.after(what, {**always, "443 ssh": (over_ssh, ssh), "443 other": (named("example.com"), web)}, {
+                f"{name.rstrip('12')}/{name}": state for name, state in states.items()})
+        after("start", {"ssh1"}, {"web1", "web2"}, ssh1="up", ssh2="up", admin1="up", shop1="up", web1="up", web2="up")
+        servers["ssh1"].is_killed()
+        servers["web1"].is_killed()
+        after("first servers killed", {"ssh2"}, {"web2"}, ssh1="down", web1="down")
+        servers["ssh1"].comes_back()
+        servers["web1"].comes_back()
+        after("they come back", {"ssh1"}, {"web1", "web2"}, ssh1="up", web1="up")
+
+
+@test(needs=["nginx"], timeout=90, plain_only=True)
+def from_nginx_names(t):
+    """names.conf beside names.ini: SSH and two kinds of names on one port; the first servers of both are killed and come
+    back, and no client is lost"""
+    at, places = names_places(t, [name for name in NAMES if name != "admin1"])
+    beside = Beside(t, "from-nginx", "names", ("443",), places, IN_TURN)
+    shop = {"443 shop": (named("shop.example.com"), {"shop1"}), "443 a.shop": (named("a.shop.example.com"), {"shop1"})}
+    with names_of(t, at) as servers, beside.running():
+        def after(what, ssh, web):
+            beside.after(what, {**shop, "443 ssh": (over_ssh, ssh), "443 other": (named("example.com"), web)})
+        after("start", {"ssh1"}, {"web1", "web2"})
+        servers["ssh1"].is_killed()
+        servers["web1"].is_killed()
+        after("first servers killed", {"ssh2"}, {"web2"})
+        servers["ssh1"].comes_back()
+        servers["web1"].comes_back()
+        after("they come back", {"ssh1"}, {"web1", "web2"})
     check_equal(beside.lost(), 0, "clients lost")
 
 

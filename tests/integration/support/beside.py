@@ -67,6 +67,24 @@ def over_https(front):
         return connection.getresponse().read().decode()
 
 
+def named(name, source=None):
+    """A client of TLS that asks for that name, from that address."""
+    @served
+    def ask(front):
+        with socket.create_connection(net.parse(front)[1], CLIENT_LIMIT_S, (source, 0) if source else None) as plain:
+            with untrusting().wrap_socket(plain, server_hostname=name) as s:
+                return greeting(s, "").partition(",")[0]
+    return ask
+
+
+@served
+def over_ssh(front):
+    """A client that says the first line of SSH, and who answers it."""
+    with net.connect(front, limit_s=CLIENT_LIMIT_S) as s:
+        s.sendall(b"SSH-2.0-client\r\n")
+        return greeting(s, "").removeprefix("SSH-2.0-")
+
+
 # The two programs
 
 class Beside:
@@ -126,27 +144,31 @@ class Beside:
 
     # Whom they send clients to
 
+    def _fronts_of(self, port):
+        return self.fronts[port.partition(" ")[0]]
+
     def holds(self, port):
         """Clients of both programs that stay."""
         held = [net.connect(front) for front in self.fronts[port]]
         return [(s, greeting(s, "").partition(",")[0]) for s in held]
 
     def after(self, what, wanted, states=None):
-        """Wait until both serve their clients as wanted: for each listener how a client asks, and by whom it is to be
-        served, or a pair: by whom behind the peer, and by whom behind reactord."""
-        tasks = {}
-        for port, (ask, names) in wanted.items():
-            each = names if isinstance(names, tuple) else (names, names)
-            for side, front, who in zip(("peer", "reactord"), self.fronts[port], each):
-                tasks[port, side] = net.Task(self._until, ask, front, who)
-        for (port, side), task in tasks.items():
-            self.figures.append((what, port, side, *task.result(SETTLED_S * 3)))
+        """Wait until both serve their clients as wanted: for each listener, or `PORT CLIENTS`, how a client asks, and by
+        whom it is to be served, or a pair: by whom behind the peer, and by whom behind reactord."""
+        self.figures += [(what, *row) for row in self._all_until(wanted)]
         if self.is_haproxy:
             self._agree(states or {})
             # A client before HAProxy knew may have been served at the second try, which no stick table notes.
-            for port, (ask, names) in wanted.items():
-                for front in self.fronts[port]:
-                    self._until(ask, front, names)
+            self._all_until(wanted)
+
+    def _all_until(self, wanted):
+        """For all at the same time: listener, side, and what _until() gives."""
+        tasks = []
+        for port, (ask, names) in wanted.items():
+            each = names if isinstance(names, tuple) else (names, names)
+            for side, front, who in zip(("peer", "reactord"), self._fronts_of(port), each):
+                tasks.append((port, side, net.Task(self._until, ask, front, who)))
+        return [(port, side, *task.result(SETTLED_S * 3)) for port, side, task in tasks]
 
     def _until(self, ask, front, wanted):
         """Clients, one after the other, until a round of them is served as wanted; those before, and the lost of them."""
