@@ -112,6 +112,11 @@ err_report:
     return rc;
 }
 
+uint64_t config_digest(const struct config *config)
+{
+    return config->memory->ini->digest;
+}
+
 void config_free(struct config *config)
 {
     if (!config)

@@ -26,6 +26,7 @@ struct process_conf {
     bool allow_faults;
     int64_t drain_timeout_ns;  /* 0: wait for ever */
     int64_t reload_confirm_ns; /* 0: a reload needs no confirmation */
+    bool watch;                /* reload when the files have changed */
     int64_t upgrade_timeout_ns;
     int64_t upgrade_drain_timeout_ns; /* of a replaced process; 0: wait for ever */
     unsigned max_old_processes;
@@ -101,6 +102,9 @@ int config_dump(const struct config *config, FILE *out) NODISCARD;
  * is from there; or `default`.
  */
 int config_dump_origins(const struct config *config, FILE *out) NODISCARD;
+
+/* config_digest(config): return the digest of its files, see config/ini_include.h. */
+uint64_t config_digest(const struct config *config);
 
 /*
  * config_free(config):

@@ -113,13 +113,15 @@ int ini_load(struct ini **out, const char *path, struct diagnostics *diagnostics
 {
     struct ini_text text;
     struct ini *ini;
-    int rc = ini_include_read(&text, path, diagnostics);
+    uint64_t digest;
+    int rc = ini_include_read(&text, &digest, path, diagnostics);
 
     if (rc < 0)
         return rc;
     rc = ini_create(&ini);
     if (rc < 0)
         goto err_text;
+    ini->digest = digest;
     rc = ini_parse_text(ini, &text, diagnostics);
     if (rc < 0)
         goto err_ini;

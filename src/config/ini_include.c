@@ -33,6 +33,7 @@ struct reader {
     size_t len, capacity;
     unsigned line; /* number of the text's last line */
     unsigned n_files;
+    struct ini_include_files files;
 };
 
 static int ini_include_add_file(struct reader *r, const char *path, const struct source *parent);
@@ -51,6 +52,30 @@ static int ini_include_add_bytes(struct reader *r, const char *bytes, size_t len
     if (len > 0)
         memcpy(r->bytes + r->len, bytes, len);
     r->len += len;
+    return 0;
+}
+
+/* Fowler, Noll and Vo, FNV-1a of 64 bits. */
+static void ini_include_digest(struct reader *r, const void *bytes, size_t len)
+{
+    const unsigned char *p = bytes;
+
+    for (size_t i = 0; i < len; i++)
+        r->files.digest = (r->files.digest ^ p[i]) * UINT64_C(0x100000001b3);
+}
+
+/* Record a path, with ${end} behind it. */
+static int ini_include_add_path(struct reader *r, const char *path, const char *end)
+{
+    size_t len = strlen(path) + strlen(end) + 1;
+    char *larger = realloc(r->files.paths, r->files.len + len);
+
+    if (!larger)
+        return -ENOMEM;
+    r->files.paths = larger;
+    snprintf(larger + r->files.len, len, "%s%s", path, end);
+    ini_include_digest(r, larger + r->files.len, len);
+    r->files.len += len;
     return 0;
 }
 
@@ -79,11 +104,13 @@ static int ini_include_add_directory(struct reader *r, const char *path,
                                      const struct source *parent)
 {
     struct dirent **entries;
-    int n = scandir(path, &entries, ini_include_select_ini, ini_include_compare_names);
+    int added = ini_include_add_path(r, path, "/");
+    int n = added < 0 ? added
+                      : scandir(path, &entries, ini_include_select_ini, ini_include_compare_names);
     int rc = 0;
 
     if (n < 0) {
-        if (errno == ENOMEM)
+        if (added < 0 || errno == ENOMEM)
             return -ENOMEM;
         diagnostics_add(r->diagnostics, r->line, KEY ": %s cannot be read: %s", QUOTE_TEXT(path),
                         strerror(errno));
@@ -236,12 +263,18 @@ static int ini_include_add_file(struct reader *r, const char *path, const struct
 
     if (++r->n_files > INI_INCLUDE_FILES)
         return ini_include_refuse(r, path, parent, -EMFILE, "is one file too many");
+    rc = ini_include_add_path(r, path, "");
+    if (rc < 0)
+        return rc;
     rc = read_file(&file, path, left);
+    ini_include_digest(r, &rc, sizeof(rc));
     if (rc == -EFBIG && parent)
         snprintf(file.problem, sizeof(file.problem),
                  "is too large (all files together at most %d MiB)", INI_FILE_BYTES >> 20);
     if (rc < 0)
         return ini_include_refuse(r, path, parent, rc, file.problem);
+    ini_include_digest(r, &file.len, sizeof(file.len));
+    ini_include_digest(r, file.bytes, file.len);
     if (stat(path, &st) == 0) {
         source.dev = st.st_dev;
         source.ino = st.st_ino;
@@ -257,11 +290,35 @@ static int ini_include_add_file(struct reader *r, const char *path, const struct
     return rc;
 }
 
-int ini_include_read(struct ini_text *out, const char *path, struct diagnostics *diagnostics)
+/* FNV's offset basis. */
+#define DIGEST_START UINT64_C(0xcbf29ce484222325)
+
+int ini_include_list(struct ini_include_files *out, const char *path)
 {
-    struct reader r = {.diagnostics = diagnostics};
+    struct reader r = {.files.digest = DIGEST_START};
+    int rc = diagnostics_create(&r.diagnostics, path);
+
+    if (rc < 0)
+        return rc;
+    rc = ini_include_add_file(&r, path, NULL);
+    diagnostics_destroy(r.diagnostics);
+    free(r.bytes);
+    if (rc == -ENOMEM) {
+        free(r.files.paths);
+        return rc;
+    }
+    *out = r.files;
+    return 0;
+}
+
+int ini_include_read(struct ini_text *out, uint64_t *digest, const char *path,
+                     struct diagnostics *diagnostics)
+{
+    struct reader r = {.diagnostics = diagnostics, .files.digest = DIGEST_START};
     int rc = ini_include_add_file(&r, path, NULL);
 
+    free(r.files.paths);
+    *digest = r.files.digest;
     if (rc < 0) {
         free(r.bytes);
         return rc;

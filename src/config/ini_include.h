@@ -8,6 +8,9 @@
 #ifndef CONFIG_INI_INCLUDE_H
 #define CONFIG_INI_INCLUDE_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/must.h"
 #include "config/ini_scan.h"
 
@@ -16,15 +19,31 @@ struct diagnostics;
 #define INI_INCLUDE_DEPTH 8
 #define INI_INCLUDE_FILES 1000
 
+/* The files and directories that were read, or could not be. */
+struct ini_include_files {
+    uint64_t digest; /* of their paths and bytes (FNV-1a) */
+    char *paths;     /* each with its NUL; a directory ends in `/` */
+    size_t len;
+};
+
 /*
- * ini_include_read(out, path, diagnostics):
+ * ini_include_list(out, path):
+ * List ${path} and its includes, without reports.
+ *
+ * Owns:   the caller frees ${out}->paths
+ * Errors: 0; -ENOMEM
+ */
+int ini_include_list(struct ini_include_files *out, const char *path) NODISCARD;
+
+/*
+ * ini_include_read(out, digest, path, diagnostics):
  * Read ${path} and its includes. Unreadable includes are reported and left out.
  *
  * Thread: as config_reload()
  * Owns:   the caller frees ${out}->bytes
  * Errors: 0; as read_file() for ${path}, reported; -ENOMEM
  */
-int ini_include_read(struct ini_text *out, const char *path,
+int ini_include_read(struct ini_text *out, uint64_t *digest, const char *path,
                      struct diagnostics *diagnostics) NODISCARD;
 
 #endif

@@ -3,6 +3,7 @@
 #define CONFIG_INI_TYPES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
  * iniparser 4.1 stops at a line of 1,023 bytes; a value must leave space for `key = ""` in its line.
@@ -37,6 +38,7 @@ struct ini_section {
 struct ini {
     struct ini_section *sections; /* in file order, unique but for [defaults KIND] */
     unsigned n_sections;
+    uint64_t digest;    /* of all files, see struct ini_include_files */
     unsigned n_refused; /* invalid sections, reported and left out */
     struct ini_memory *memory;
 };

@@ -97,6 +97,9 @@ static const struct option reactord_rows[] = {
      "time to confirm a reload, by a second SIGHUP or reactorctl, before it is reverted; 0: no "
      "confirmation",
      REACTORD(reload_confirm_ns), NS_PER_S, 3600 * NS_PER_S, NULL, NULL},
+    {"watch", &option_kind_bool, 0, OPTION_LIVE, "no",
+     "yes or no", "reload when the files of the configuration have changed",
+     REACTORD(watch), 0, 0, NULL, NULL},
     {"upgrade_timeout", &option_kind_duration, 0, OPTION_LIVE, "30s",
      "1s to 1h", "time for the new process of an upgrade to begin accepting connections",
      REACTORD(upgrade_timeout_ns), NS_PER_S, 3600 * NS_PER_S, NULL, NULL},

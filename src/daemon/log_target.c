@@ -294,6 +294,16 @@ int log_target_reopen(struct log_target *lt)
     return rc;
 }
 
+void log_target_reopen_and_log(struct log_target *lt)
+{
+    int rc = log_target_reopen(lt);
+
+    if (rc < 0)
+        log_error("log: cannot be reopened: %s; the old file stays in use", strerror(-rc));
+    else
+        log_notice("log: reopened");
+}
+
 int log_target_offer(struct log_target *lt)
 {
     int fd = -1, rc;

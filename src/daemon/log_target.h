@@ -71,6 +71,9 @@ bool log_target_recovered(struct log_target *lt);
  */
 int log_target_reopen(struct log_target *lt) NODISCARD;
 
+/* log_target_reopen_and_log(lt): as log_target_reopen(), and log the result. */
+void log_target_reopen_and_log(struct log_target *lt);
+
 /*
  * log_target_offer(lt) / log_target_take(lt, cut):
  * As log_target_reopen(), for a target with one writer: open the new file / if there is one, switch

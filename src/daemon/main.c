@@ -105,6 +105,7 @@ static enum exit_code process_run(struct process *p)
         .server = p->server,
         .log = p->log,
         .access_logs = p->access_logs,
+        .config_path = p->config_path,
         .reload = p->reload,
         .upgrade = p->upgrade,
         .admin = admin_desk_admin(p->desk),

@@ -37,6 +37,7 @@ struct reload_request {
 
 struct reload_status {
     bool is_applying;
+    bool is_refused; /* the last reload was */
     unsigned n_done, n_failed;
     unsigned n_reverted;   /* how often the previous configuration was restored */
     int64_t confirm_by_ns; /* CLOCK_NEVER: nothing to confirm */

@@ -1,7 +1,6 @@
 #include "daemon/run.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,7 +15,9 @@
 #include "config/config.h"
 #include "daemon/access_logs.h"
 #include "daemon/admin_desk.h"
+#include "daemon/config_watch.h"
 #include "daemon/notify.h"
+#include "daemon/poll_timeout.h"
 #include "daemon/reload.h"
 #include "daemon/signals.h"
 #include "daemon/upgrade.h"
@@ -38,7 +39,7 @@
 /* Interval at which a replaced process reports its counters. */
 #define REPORT_NS NS_PER_S
 
-enum { RUN_SIGNALS, RUN_DRAINED, RUN_RELOAD, RUN_LOGS, RUN_UPGRADE, RUN_ADMIN };
+enum { RUN_SIGNALS, RUN_DRAINED, RUN_RELOAD, RUN_LOGS, RUN_UPGRADE, RUN_ADMIN, RUN_WATCH };
 
 enum state { STATE_RUNNING, STATE_DRAINING, STATE_STOPPED };
 
@@ -52,6 +53,7 @@ struct run {
     int64_t tick_at_ns;
     int64_t logs_at_ns; /* when to call access_logs_close_unused(); CLOCK_NEVER: not at all */
     struct watchdog_feeder watchdog_feeder;
+    struct config_watch watch;
     struct signal_notice delayed[RUN_DELAYED + RUN_DELAYED_STOPS];
     unsigned n_delayed;
     int stop_rc;
@@ -97,6 +99,7 @@ void run_destroy(struct run *run)
 {
     if (!run)
         return;
+    config_watch_close(&run->watch);
     close(run->drained_fd);
     close(run->signal_fd);
     free(run);
@@ -169,16 +172,6 @@ static void run_stop_now(struct run *run, const struct run_conf *conf)
         log_notice("stopped at once; sessions reset: %u", cut);
 }
 
-static void run_reopen_log(struct log_target *log)
-{
-    int rc = log_target_reopen(log);
-
-    if (rc < 0)
-        log_error("log: cannot be reopened: %s; the old file stays in use", strerror(-rc));
-    else
-        log_notice("log: reopened");
-}
-
 static void run_log_stats(const struct run_conf *conf)
 {
     server_figures_log(conf->server);
@@ -186,11 +179,16 @@ static void run_log_stats(const struct run_conf *conf)
     log_notice("stats end");
 }
 
+static bool run_upgrades(const struct run_conf *conf)
+{
+    return upgrade_is_starting(conf->upgrade) || upgrade_is_pending(conf->upgrade);
+}
+
 static void run_reload(struct run *run, const struct run_conf *conf)
 {
     if (run->state != STATE_RUNNING)
         log_error("reload: refused: draining; nothing was changed");
-    else if (upgrade_is_starting(conf->upgrade) || upgrade_is_pending(conf->upgrade))
+    else if (run_upgrades(conf))
         log_error("reload: refused: an upgrade is under way; nothing was changed");
     else
         reload_begin(conf->reload);
@@ -225,7 +223,7 @@ static void run_act_on_signal(struct run *run, const struct run_conf *conf,
         break;
     case SIGINT: run_stop_now(run, conf); break;
     case SIGUSR1:
-        run_reopen_log(conf->log);
+        log_target_reopen_and_log(conf->log);
         access_logs_reopen(conf->access_logs);
         break;
     case SIGUSR2: run_upgrade(run, conf); break;
@@ -315,24 +313,18 @@ static void run_drain_tick(struct run *run, const struct run_conf *conf)
     }
 }
 
-/* Timeout of poll(2) in ms, rounded up: never early. */
-static int run_wait_ms(const struct run *run, const struct run_conf *conf)
+static int64_t run_due_at_ns(const struct run *run, const struct run_conf *conf)
 {
     int64_t due_at_ns =
         clock_sooner(run->logs_at_ns, watchdog_feeder_due_at_ns(&run->watchdog_feeder));
-    int64_t rest_ns;
 
     due_at_ns = clock_sooner(due_at_ns, notify_retry_at_ns());
     if (run->state == STATE_RUNNING)
-        due_at_ns = clock_sooner(due_at_ns, reload_due_at_ns(conf->reload));
+        due_at_ns = clock_sooner(due_at_ns, clock_sooner(reload_due_at_ns(conf->reload),
+                                                         config_watch_due_at_ns(&run->watch)));
     if (run->state == STATE_DRAINING)
         due_at_ns = clock_sooner(due_at_ns, clock_sooner(run->tick_at_ns, run->deadline_at_ns));
-    if (due_at_ns == CLOCK_NEVER)
-        return -1;
-    rest_ns = due_at_ns - clock_now_ns();
-    if (rest_ns <= 0)
-        return 0;
-    return rest_ns <= INT_MAX * NS_PER_MS ? (int)((rest_ns + NS_PER_MS - 1) / NS_PER_MS) : INT_MAX;
+    return due_at_ns;
 }
 
 static void run_close_logs(struct run *run, const struct run_conf *conf, bool unused)
@@ -404,6 +396,9 @@ static void run_act(struct run *run, const struct run_conf *conf, const struct p
         run_reload_step(run, conf);
     if (run->state == STATE_RUNNING)
         reload_look(conf->reload);
+    if (run->state == STATE_RUNNING &&
+        config_watch_step(&run->watch, conf->reload, !run_upgrades(conf)))
+        run_reload(run, conf);
     if (run->state != STATE_STOPPED && fds[RUN_SIGNALS].revents != 0)
         run_take_signals(run, conf);
     if (run->state != STATE_STOPPED && fds[RUN_UPGRADE].revents != 0)
@@ -427,6 +422,7 @@ enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, b
         [RUN_RELOAD] = {.fd = reload_fd(conf->reload), .events = POLLIN},
         [RUN_LOGS] = {.fd = access_logs_fd(conf->access_logs), .events = POLLIN},
         [RUN_UPGRADE] = {.fd = upgrade_fd(conf->upgrade), .events = POLLIN},
+        [RUN_WATCH] = {.events = POLLIN},
         [RUN_ADMIN] = {.fd = admin_desk_fd(conf->desk), .events = POLLIN},
     };
     enum exit_code code = EXIT_CODE_OK;
@@ -435,8 +431,10 @@ enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, b
     if (!upgrade_is_pending(conf->upgrade))
         run_start_admin(conf);
     watchdog_feeder_start(&run->watchdog_feeder, conf->server);
+    run->watch.path = conf->config_path;
     while (run->state != STATE_STOPPED) {
-        if (poll(fds, ARRAY_LEN(fds), run_wait_ms(run, conf)) >= 0) {
+        fds[RUN_WATCH].fd = run->state == STATE_RUNNING ? config_watch_fd(&run->watch) : -1;
+        if (poll(fds, ARRAY_LEN(fds), poll_timeout_ms(run_due_at_ns(run, conf))) >= 0) {
             run_act(run, conf, fds);
         } else if (errno != EINTR && errno != EAGAIN) {
             log_error("cannot wait for signals: %s; stopping", strerror(errno));

@@ -33,6 +33,7 @@ struct run_conf {
     struct server *server; /* started */
     struct log_target *log;
     struct access_logs *access_logs; /* NULL: none */
+    const char *config_path;
     struct reload *reload;
     struct upgrade *upgrade;
     struct admin *admin; /* NULL: none */

@@ -36,8 +36,8 @@ static const char *const allowed[] = {
     /* waiting */
     "epoll_create", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2", "epoll_wait",
     "eventfd2", "poll", "ppoll", "ppoll_time64", "pselect6", "pselect6_time64", "_newselect",
-    "select", "signalfd4", "timerfd_create", "timerfd_gettime", "timerfd_settime",
-    "timerfd_settime64",
+    "select", "inotify_add_watch", "inotify_init1", "inotify_rm_watch", "signalfd4",
+    "timerfd_create", "timerfd_gettime", "timerfd_settime", "timerfd_settime64",
     /* threads, memory and signals */
     "brk", "exit", "exit_group", "futex", "futex_time64", "get_robust_list", "madvise",
     "membarrier", "mremap", "munmap", "restart_syscall", "rseq", "rt_sigaction", "rt_sigpending",

@@ -43,7 +43,7 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "
          "names", "names_addresses", "moves", "zones", "resolvers", "sockets", "programs", "timeouts", "ends", "reasons", "limits",
          "limits_clients", "bandwidth", "server_words", "agent", "overload", "access", "proxyproto", "proxyproto_servers", "proxyproto_trust",
          "route", "route_conditions", "told", "pipeline", "faults", "mirror", "pause", "pause_servers", "stop", "reload",
-         "reload_refused", "reload_listeners", "reload_servers", "reload_tls", "upgrade", "upgrade_fails",
+         "reload_refused", "reload_listeners", "reload_servers", "reload_tls", "watch", "upgrade", "upgrade_fails",
          "upgrade_old", "admin", "admin_requests", "admin_actions", "page", "metrics", "metrics_prometheus",
          "control", "control_servers", "control_pause", "tls", "tls_postgres", "tls_config", "tls_sections",
          "tls_upstream", "tls_abuse", "tls_late", "check_kinds", "check_steps", "check_programs", "tls_programs", "tls_servers", "threads", "hang", "backend",

@@ -14,8 +14,8 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 13100,
-    "daemon": 9200,
+    "config": 13300,
+    "daemon": 9750,
     "engine": 6700,
     "net": 7900,
     "service": 5950,

@@ -109,6 +109,7 @@ static bool without_effect(enum option_section section, const char *key)
                                        "access_log_interval",
                                        "proxy_header_timeout",
                                        "client_hello_timeout",
+                                       "connect_on",
                                        "tls_start",
                                        "handshake_timeout",
                                        "tls_name"};

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "daemon/admin_desk.h"
+#include "daemon/config_watch.h"
 #include "daemon/notify.h"
 #include "daemon/reload.h"
 #include "daemon/run.h"
@@ -151,6 +152,32 @@ void reload_look(struct reload *r)
     changes.looks += clock_now_ns() >= changes.due_at_ns;
     if (server.on_look)
         server.on_look();
+}
+
+/* No test changes files. */
+int config_watch_fd(const struct config_watch *w)
+{
+    (void)w;
+    return -1;
+}
+
+int64_t config_watch_due_at_ns(const struct config_watch *w)
+{
+    (void)w;
+    return CLOCK_NEVER;
+}
+
+bool config_watch_step(struct config_watch *w, const struct reload *reload, bool can_reload)
+{
+    (void)w;
+    (void)reload;
+    (void)can_reload;
+    return false;
+}
+
+void config_watch_close(struct config_watch *w)
+{
+    (void)w;
 }
 
 void reload_give_up(struct reload *r)
