@@ -14,9 +14,9 @@
 #include "base/arena.h"
 #include "config/config.h"
 #include "config/config_access_log.h"
-#include "config/config_checks.h"
 #include "config/config_addresses.h"
 #include "config/config_admin.h"
+#include "config/config_checks.h"
 #include "config/config_listen.h"
 #include "config/config_routes.h"
 #include "config/diagnostics.h"
@@ -75,10 +75,13 @@ static void config_check_routes(const struct config_check *c, const struct confi
     for (unsigned i = 0; i < conf->n_routes; i++) {
         const struct ini_entry *entry = config_routes_entry(section, &conf->routes[i]);
 
-        if (conf->routes[i].upstream)
+        for (unsigned j = 0; j < conf->routes[i].n_shares; j++)
+            config_check_upstream_name(c, section, entry, conf->routes[i].shares[j].upstream, NULL);
+        if (conf->routes[i].upstream && conf->routes[i].n_shares == 0)
             config_check_upstream_name(c, section, entry, conf->routes[i].upstream,
                                        "the NAME of an [upstream NAME], or refuse");
-        else if (config_listen_find_upstream(c->config, OPTION_ROUTE_REFUSE) >= 0)
+        else if (!conf->routes[i].upstream &&
+                 config_listen_find_upstream(c->config, OPTION_ROUTE_REFUSE) >= 0)
             diagnostics_add(c->diagnostics, entry->line,
                             "[%s] %s: 'refuse' would turn clients away, but there is an [upstream "
                             "refuse] (give that another name)",
@@ -235,7 +238,7 @@ struct config_check_queue {
 static void config_check_follow(const struct config_check *c, const struct listener_conf *proxy,
                                 struct config_check_queue *q)
 {
-    for (unsigned i = 0; i <= proxy->n_routes; i++) {
+    for (unsigned i = 0; i < listener_conf_targets(proxy); i++) {
         const char *name = listener_conf_target(proxy, i);
         int next = name ? config_listen_find_upstream(c->config, name) : -1;
 

@@ -130,7 +130,7 @@ static const struct foreign_line lines[] = {
     {"map", "there is none, but 'route.ID' in [listen NAME] has conditions"},
     {"map $ssl_preread_server_name", "here it is 'route.ID' in [listen NAME]"},
     {"map $ssl_preread_protocol", "here it is 'route.ID' in [listen NAME]"},
-    {"split_clients", "there is none: 'balance' in [upstream NAME] shares clients by weight"},
+    {"split_clients", "here it is 'route.ID' in [listen NAME], with shares"},
     {"geo", "there is none, but 'access_rules' in [listen NAME], and 'route.ID' in [listen NAME]"},
     {"acl", "there are no named conditions: 'access_rules' in [listen NAME] has addresses, "
             "'route.ID' in [listen NAME] chooses the upstream"},

@@ -122,7 +122,7 @@ static const struct option listen_rows[] = {
      LISTEN(upstream), 0, 0, NULL, &option_need_proxy},
     {"route.ID", &option_route, OPTION_FAMILY | OPTION_EMPTY | OPTION_SINGLE, OPTION_NEW_CONNECTIONS, "",
      "sni:NAME, sni:*.NAME, alpn:PROTOCOL, src:BLOCK, tls:no|1.2|1.3 and first:BYTES, "
-     "space-separated, then -> UPSTREAM or -> refuse",
+     "space-separated, then -> UPSTREAM, -> UPSTREAM 90%, UPSTREAM 10% or -> refuse",
      "upstream by server name (SNI), protocol (ALPN), address, version of TLS and first bytes of a "
      "client; any number, each with its own ID",
      LISTEN(routes), 0, 0, NULL, NULL},

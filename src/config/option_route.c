@@ -273,19 +273,91 @@ static int option_route_check(struct option_value *v, const struct route_conf *r
 
 /* ---- the option ---- */
 
-static int option_route_set_upstream(struct option_value *v, struct route_conf *route, char *name,
-                                     const char *more)
+/* Read ${text}, as in 12.5%, in hundredths of a percent; 0: it is none of 0.01%
+ * to 100%. */
+static unsigned option_route_read_share(const char *text)
 {
-    if (!name)
-        return option_refuse(v, "no '-> UPSTREAM' at the end");
-    if (more)
-        return option_refuse(v, "%s follows the upstream", QUOTE_TEXT(more));
+    unsigned share = 0, decimals = 0;
+    bool has_dot = false;
+
+    for (; isdigit((unsigned char)*text) || (*text == '.' && !has_dot); text++) {
+        if (*text == '.') {
+            has_dot = true;
+            continue;
+        }
+        share = share * 10 + (unsigned)(*text - '0');
+        decimals += has_dot;
+        if (share > ROUTE_SHARE_ALL)
+            return 0;
+    }
+    if (strcmp(text, "%") != 0 || decimals > 2 || (has_dot && decimals == 0))
+        return 0;
+    for (; decimals < 2; decimals++)
+        share *= 10;
+    return share <= ROUTE_SHARE_ALL ? share : 0;
+}
+
+static int option_route_check_name(struct option_value *v, char *name)
+{
     if (!option_kind_is_name(name))
         return option_refuse(v, "%s is not the name of an upstream", QUOTE_TEXT(name));
     for (char *c = name; *c != '\0'; c++)
         *c = (char)tolower((unsigned char)*c);
-    route->upstream = strcmp(name, OPTION_ROUTE_REFUSE) == 0 ? NULL : name;
     return 0;
+}
+
+static int option_route_add_share(struct option_value *v, struct route_conf *route, char *name,
+                                  const char *text)
+{
+    unsigned share = text ? option_route_read_share(text) : 0;
+    unsigned before = route->n_shares > 0 ? route->shares[route->n_shares - 1].until : 0;
+
+    if (!text)
+        return option_refuse(v, "%s has no share, as in %s 10%%", QUOTE_TEXT(name), name);
+    if (share == 0)
+        return option_refuse(v, "%s is not a share from 0.01%% to 100%%", QUOTE_TEXT(text));
+    if (strcmp(name, OPTION_ROUTE_REFUSE) == 0)
+        return option_refuse(v, "'refuse' stands alone, without a share");
+    for (unsigned i = 0; i < route->n_shares; i++)
+        if (strcmp(route->shares[i].upstream, name) == 0)
+            return option_refuse(v, "%s is given twice", QUOTE_TEXT(name));
+    route->shares[route->n_shares++] = (struct route_share){name, before + share};
+    return 0;
+}
+
+static int option_route_check_shares(struct option_value *v, const struct route_conf *route)
+{
+    unsigned sum = route->n_shares > 0 ? route->shares[route->n_shares - 1].until : 0;
+
+    if (route->n_shares == 0 || sum == ROUTE_SHARE_ALL)
+        return 0;
+    return option_refuse(v, "the shares add up to %u.%02u%%, not to 100%%", sum / 100, sum % 100);
+}
+
+/* Read one upstream, or several with commas between and their shares. */
+static int option_route_set_targets(struct option_value *v, struct route_conf *route, char *list)
+{
+    bool is_list = strchr(list, ',');
+    int rc = 0;
+
+    if (list[strspn(list, BLANKS)] == '\0')
+        return option_refuse(v, "no '-> UPSTREAM' at the end");
+    while (rc == 0 && list) {
+        char *item = option_kind_next_item(&list), *name = option_route_next(&item), *share, *more;
+
+        if (!name)
+            return option_refuse(v, "an upstream is missing beside a comma");
+        share = option_route_next(&item);
+        more = option_route_next(&item);
+        if (more || (share && !strchr(share, '%')))
+            return option_refuse(v, "%s follows the upstream", QUOTE_TEXT(more ? more : share));
+        rc = option_route_check_name(v, name);
+        if (rc == 0 && (is_list || share))
+            rc = option_route_add_share(v, route, name, share);
+        if (!route->upstream && strcmp(name, OPTION_ROUTE_REFUSE) != 0)
+            route->upstream = name;
+    }
+    return rc < 0 ? rc : option_route_check_shares(v, route);
 }
 
 static bool option_route_is_conditional(const struct route_conf *route)
@@ -305,8 +377,8 @@ static int option_route_read(struct option_value *v, struct route_conf *route, c
         if (rc < 0)
             return rc;
     }
-    word = word ? option_route_next(&list) : NULL;
-    rc = option_route_set_upstream(v, route, word, word ? option_route_next(&list) : NULL);
+    rc = word ? option_route_set_targets(v, route, list)
+              : option_refuse(v, "no '-> UPSTREAM' at the end");
     if (rc == 0 && !option_route_is_conditional(route))
         return option_refuse(v, "no condition, such as sni: or src: (for all other clients set "
                                 "upstream)");
@@ -320,7 +392,10 @@ static int option_route_alloc(struct option_value *v, struct route_conf *route, 
     route->protocols = arena_alloc(v->arena, len, sizeof(route->protocols[0]));
     route->first = arena_alloc(v->arena, len, sizeof(route->first[0]));
     route->clients.list = arena_alloc(v->arena, len, sizeof(route->clients.list[0]));
-    return route->names && route->protocols && route->first && route->clients.list ? 0 : -ENOMEM;
+    route->shares = arena_alloc(v->arena, len, sizeof(route->shares[0]));
+    return route->shares && route->names && route->protocols && route->first && route->clients.list
+               ? 0
+               : -ENOMEM;
 }
 
 static int option_route_set(const struct option *o, struct option_value *v)

@@ -9,6 +9,26 @@
 #include "listen/listener_generation.h"
 #include "listen/listener_internal.h"
 
+unsigned listener_conf_targets(const struct listener_conf *conf)
+{
+    unsigned n = 1;
+
+    for (unsigned i = 0; i < conf->n_routes; i++)
+        n += route_conf_targets(&conf->routes[i]);
+    return n;
+}
+
+const char *listener_conf_target(const struct listener_conf *conf, unsigned i)
+{
+    const struct route_conf *route = conf->routes;
+
+    if (i == 0)
+        return conf->upstream;
+    for (i--; i >= route_conf_targets(route); route++)
+        i -= route_conf_targets(route);
+    return route->n_shares > 0 ? route->shares[i].upstream : route->upstream;
+}
+
 const struct listener_log_conf *listener_conf_log(const struct listener_conf *conf, unsigned i)
 {
     const struct listener_access_log_conf *logs = &conf->access_log;

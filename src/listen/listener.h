@@ -98,14 +98,12 @@ struct listener_conf {
 };
 
 /*
- * listener_conf_target(conf, i):
- * Upstream ${i} of ${conf}: 0 is conf->upstream (perhaps NULL), 1 to n_routes are the upstreams of
- * the routes (NULL: it refuses).
+ * listener_conf_targets(conf) / listener_conf_target(conf, i):
+ * Number of upstreams of ${conf} / the name of number ${i}: 0 is conf->upstream (perhaps NULL),
+ * then come those of the routes, each with its shares (NULL: it refuses).
  */
-static inline const char *listener_conf_target(const struct listener_conf *conf, unsigned i)
-{
-    return i == 0 ? conf->upstream : conf->routes[i - 1].upstream;
-}
+unsigned listener_conf_targets(const struct listener_conf *conf);
+const char *listener_conf_target(const struct listener_conf *conf, unsigned i);
 
 /*
  * listener_conf_log(conf, i):

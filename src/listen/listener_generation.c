@@ -66,16 +66,21 @@ static int listener_generation_create_routes(struct listener_generation *gen,
 {
     const struct listener_conf *conf = &gen->conf;
     struct upstream **upstreams;
+    unsigned n;
     int rc;
 
     if (conf->n_routes == 0)
         return 0;
-    upstreams = calloc(conf->n_routes, sizeof(upstreams[0]));
+    n = listener_conf_targets(conf) - 1;
+    upstreams = calloc(n, sizeof(upstreams[0]));
     if (!upstreams)
         return -ENOMEM;
-    for (unsigned i = 0; i < conf->n_routes; i++)
-        if (conf->routes[i].upstream) /* else refuses the client */
-            upstreams[i] = src->upstream(src->cookie, conf->routes[i].upstream);
+    for (unsigned i = 0; i < n; i++) {
+        const char *name = listener_conf_target(conf, i + 1);
+
+        if (name) /* else refuses the client */
+            upstreams[i] = src->upstream(src->cookie, name);
+    }
     gen->routes.timeout_ns = conf->client_hello_timeout_ns;
     rc = route_table_create(&gen->routes.table, conf->routes, conf->n_routes, upstreams);
     free(upstreams);

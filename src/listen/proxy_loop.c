@@ -34,10 +34,10 @@ static int proxy_loop_copy(struct arena *a, struct proxy_loop_listener *l,
     int rc = proxy_loop_copy_text(a, &l->mirror, conf->mirror);
 
     l->addresses = arena_alloc(a, conf->n_addresses, sizeof(l->addresses[0]));
-    l->upstreams = arena_alloc(a, conf->n_routes + 1, sizeof(l->upstreams[0]));
+    l->upstreams = arena_alloc(a, listener_conf_targets(conf), sizeof(l->upstreams[0]));
     if (!l->addresses || !l->upstreams)
         return -ENOMEM;
-    for (; rc == 0 && l->n_upstreams <= conf->n_routes; l->n_upstreams++)
+    for (; rc == 0 && l->n_upstreams < listener_conf_targets(conf); l->n_upstreams++)
         rc = proxy_loop_copy_text(a, &l->upstreams[l->n_upstreams],
                                   listener_conf_target(conf, l->n_upstreams));
     if (rc < 0)
@@ -62,7 +62,7 @@ static bool proxy_loop_same(const struct proxy_loop *p, const struct listener_co
         const struct listener_conf *other = &list[i];
 
         same = proxy_loop_same_text(l->mirror, other->mirror) && l->n == other->n_addresses &&
-               l->n_upstreams == other->n_routes + 1;
+               l->n_upstreams == listener_conf_targets(other);
         for (unsigned j = 0; same && j < l->n_upstreams; j++)
             same = proxy_loop_same_text(l->upstreams[j], listener_conf_target(other, j));
         for (unsigned j = 0; same && j < l->n; j++)

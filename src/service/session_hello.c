@@ -152,12 +152,22 @@ static int session_hello_take(struct session *s, const struct route_choice *choi
     return 0;
 }
 
-int session_hello_route(struct session *s, const struct route_client *client)
+static int session_hello_find(struct session *s, struct route_client *client,
+                              struct route_choice *out)
+{
+    const struct route_table *table = s->service->routes->table;
+
+    if (route_table_has_shares(table))
+        client->key = session_key(s);
+    return route_table_find(table, client, out);
+}
+
+int session_hello_route(struct session *s, struct route_client *client)
 {
     struct route_choice choice = {NULL, NULL};
 
     if (s->service->routes)
-        MUST(route_table_find(s->service->routes->table, client, &choice) == 0);
+        MUST(session_hello_find(s, client, &choice) == 0);
     return session_hello_take(s, &choice);
 }
 
@@ -188,19 +198,20 @@ static int session_hello_known(const struct hello_handler *hh,
 static int session_hello_judge(struct hello_handler *hh, const struct hello_handler_bytes *bytes)
 {
     struct session_hello *o = CONTAINER_OF(hh, struct session_hello, reader);
-    const struct session *s = o->session;
+    struct session *s = o->session;
     struct route_client client = {.address = &s->peer,
                                   .first = {bytes->at, bytes->n},
                                   .is_complete = bytes->is_complete || hh->scanned == 0};
+    struct session_routes *routes = s->service->routes;
     int rc;
 
     o->choice = (struct route_choice){NULL, NULL};
-    if (!s->service->routes) /* a reload has ended them */
+    if (!routes) /* a reload has ended them */
         return bytes->n > 0 ? 0 : -EAGAIN;
     if (bytes->n == 0 && s->service->conf->connect_on == SESSION_CONNECT_ON_FIRST_BYTE)
         return -EAGAIN;
-    rc = session_hello_known(hh, bytes, s->service->routes->table, &client);
-    return rc < 0 ? rc : route_table_find(s->service->routes->table, &client, &o->choice);
+    rc = session_hello_known(hh, bytes, routes->table, &client);
+    return rc < 0 ? rc : session_hello_find(s, &client, &o->choice);
 }
 
 static void session_hello_keep(struct session_hello *o)

@@ -26,12 +26,12 @@ extern const struct session_preface_stage session_hello_stage;
 /*
  * session_hello_route(s, client):
  * Choose the upstream of ${s}: by route_table_find(), else the listener's. ${client} must be
- * complete.
+ * complete, except its key.
  *
  * Thread: loop of ${s}, before service_ops.start()
  * Errors: 0; -ENOENT (neither exists); -EACCES (a route refuses the client)
  */
-int session_hello_route(struct session *s, const struct route_client *client) NODISCARD;
+int session_hello_route(struct session *s, struct route_client *client) NODISCARD;
 
 /*
  * session_hello_refuse(s, sni, error):

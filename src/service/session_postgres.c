@@ -140,11 +140,11 @@ static void session_postgres_cancel(struct session_postgres *o)
 {
     static const uint8_t alpn[] = "\x0apostgresql";
     struct session *s = o->session;
-    const struct route_client client = {.address = &s->peer,
-                                        .hello = ROUTE_HELLO_READ,
-                                        .sni = "",
-                                        .alpn = {alpn, sizeof(alpn) - 1},
-                                        .is_complete = true};
+    struct route_client client = {.address = &s->peer,
+                                  .hello = ROUTE_HELLO_READ,
+                                  .sni = "",
+                                  .alpn = {alpn, sizeof(alpn) - 1},
+                                  .is_complete = true};
     bool is_echo = !s->service->routes && !s->service->upstream;
     int rc = is_echo ? 0 : session_hello_route(s, &client);
 

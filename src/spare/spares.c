@@ -19,7 +19,7 @@ struct spares {
 
 static bool spares_is_target(const struct listener_conf *listener, const char *upstream)
 {
-    for (unsigned i = 0; i <= listener->n_routes; i++) {
+    for (unsigned i = 0; i < listener_conf_targets(listener); i++) {
         const char *name = listener_conf_target(listener, i);
 
         if (name && strcmp(name, upstream) == 0)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "upstream/upstream.h"
 
 #define TLS_VERSION_1_2 0x0303
@@ -11,7 +12,7 @@
 
 struct route {
     const struct route_conf *conf;
-    struct upstream *upstream; /* a reference; NULL: refuses */
+    struct upstream **upstreams; /* references, as route_conf_targets(); NULL: refuses */
 };
 
 /* A name of a route. Sorted by name, then in the order of the configuration. */
@@ -23,8 +24,9 @@ struct route_entry {
 struct route_table {
     struct route *routes;
     struct route_entry *entries;
-    unsigned n_routes, n_entries;
-    bool needs_hello, needs_tls;
+    struct upstream **upstreams; /* of all routes */
+    unsigned n_routes, n_entries, n_upstreams;
+    bool needs_hello, needs_tls, has_shares;
 };
 
 /* The last one is the surest: of several conditions, the smallest decides. */
@@ -41,11 +43,14 @@ static int route_compare(const void *a, const void *b)
 }
 
 static void route_table_add(struct route_table *t, const struct route_conf *conf,
-                            struct upstream *upstream)
+                            struct upstream *const *upstreams)
 {
     struct route *r = &t->routes[t->n_routes++];
 
-    *r = (struct route){.conf = conf, .upstream = upstream ? upstream_hold(upstream) : NULL};
+    *r = (struct route){.conf = conf, .upstreams = t->upstreams + t->n_upstreams};
+    for (unsigned i = 0; i < route_conf_targets(conf); i++, t->n_upstreams++)
+        if (upstreams[t->n_upstreams])
+            t->upstreams[t->n_upstreams] = upstream_hold(upstreams[t->n_upstreams]);
     for (unsigned i = 0; i < conf->n_names; i++)
         t->entries[t->n_entries++] = (struct route_entry){conf->names[i], r};
     if (conf->n_names == 0)
@@ -53,27 +58,31 @@ static void route_table_add(struct route_table *t, const struct route_conf *conf
     t->needs_hello |= conf->n_names > 0 || conf->n_protocols > 0 ||
                       (conf->tls & (ROUTE_TLS_1_2 | ROUTE_TLS_1_3)) != 0;
     t->needs_tls &= route_conf_needs_tls(conf);
+    t->has_shares |= conf->n_shares > 0;
 }
 
 int route_table_create(struct route_table **out, const struct route_conf *conf, unsigned n,
                        struct upstream *const *upstreams)
 {
     struct route_table *t = calloc(1, sizeof(*t));
-    size_t entries = n;
+    size_t entries = n, targets = 0;
 
     if (!t)
         return -ENOMEM;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         entries += conf[i].n_names;
+        targets += route_conf_targets(&conf[i]);
+    }
+    t->upstreams = calloc(targets, sizeof(t->upstreams[0]));
     t->routes = calloc(n, sizeof(t->routes[0]));
     t->entries = calloc(entries, sizeof(t->entries[0]));
     t->needs_tls = true;
-    if (!t->routes || !t->entries) {
+    if (!t->routes || !t->entries || !t->upstreams) {
         route_table_destroy(t);
         return -ENOMEM;
     }
     for (unsigned i = 0; i < n; i++)
-        route_table_add(t, &conf[i], upstreams[i]);
+        route_table_add(t, &conf[i], upstreams);
     qsort(t->entries, t->n_entries, sizeof(t->entries[0]), route_compare);
     *out = t;
     return 0;
@@ -83,9 +92,10 @@ void route_table_destroy(struct route_table *t)
 {
     if (!t)
         return;
-    for (unsigned i = 0; i < t->n_routes; i++)
-        if (t->routes[i].upstream)
-            upstream_release(t->routes[i].upstream);
+    for (unsigned i = 0; i < t->n_upstreams; i++)
+        if (t->upstreams[i])
+            upstream_release(t->upstreams[i]);
+    free(t->upstreams);
     free(t->routes);
     free(t->entries);
     free(t);
@@ -99,6 +109,11 @@ bool route_table_needs_hello(const struct route_table *t)
 bool route_table_needs_tls(const struct route_table *t)
 {
     return t->needs_tls;
+}
+
+bool route_table_has_shares(const struct route_table *t)
+{
+    return t->has_shares;
 }
 
 unsigned route_tls_of(const struct client_hello *hello)
@@ -182,6 +197,20 @@ static enum route_answer route_holds(const struct route_conf *conf,
 
 /* ---- the choice ---- */
 
+/* The hash is mixed again, so that the upstream's own choice by the same key is independent. */
+static struct upstream *route_share(const struct route *r, const struct route_client *client)
+{
+    uint32_t at;
+    unsigned i = 0;
+
+    if (r->conf->n_shares == 0)
+        return r->upstreams[0];
+    at = hash_reduce(hash_mix(client->key), ROUTE_SHARE_ALL);
+    while (at >= r->conf->shares[i].until)
+        i++;
+    return r->upstreams[i];
+}
+
 /* Index of the first entry with this or a greater name. */
 static unsigned route_table_bisect(const struct route_table *t, const char *name)
 {
@@ -211,7 +240,7 @@ static enum route_answer route_table_find_name(const struct route_table *t, cons
         answer = route_holds(r->conf, client);
         if (answer == ROUTE_NO)
             continue;
-        *out = (struct route_choice){r->conf->id, r->upstream};
+        *out = (struct route_choice){r->conf->id, route_share(r, client)};
         return answer;
     }
     return ROUTE_NO;

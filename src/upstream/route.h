@@ -28,6 +28,14 @@ struct route_first {
     size_t n;
 };
 
+/* Shares of the clients, in hundredths of a percent. */
+#define ROUTE_SHARE_ALL 10000
+
+struct route_share {
+    const char *upstream;
+    unsigned until; /* sum of the shares up to this one; the last is ROUTE_SHARE_ALL */
+};
+
 /* A route holds if all its conditions do. A condition holds if one of its values does. */
 struct route_conf {
     const char *id;
@@ -40,6 +48,8 @@ struct route_conf {
     unsigned n_first;
     unsigned tls;         /* ROUTE_TLS_ bits; 0: any client */
     const char *upstream; /* NULL: refuse the client */
+    struct route_share *shares;
+    unsigned n_shares; /* 0: all clients go to `upstream`; else that is the first share's */
 };
 
 /* What is known of the ClientHello. */
@@ -52,6 +62,7 @@ enum route_hello {
 
 struct route_client {
     const struct address *address;
+    uint64_t key;             /* as session_key(), if a route has shares: chooses among them */
     struct route_first first; /* the bytes so far */
     enum route_hello hello;
     const char *sni; /* with ROUTE_HELLO_READ, as the next two; lower case; empty: no name */
@@ -67,7 +78,7 @@ struct route_choice {
 
 /*
  * route_table_create(out, conf, n, upstreams):
- * Compile ${n} routes; ${conf}[i] leads to ${upstreams}[i].
+ * Compile ${n} routes. ${upstreams}: for each route that of each share, or else one.
  *
  * Owns:   ${out} references the upstreams; ${conf} must outlive ${out}
  * Errors: 0; -ENOMEM
@@ -95,8 +106,19 @@ int route_table_find(const struct route_table *t, const struct route_client *cli
 bool route_table_needs_hello(const struct route_table *t);
 bool route_table_needs_tls(const struct route_table *t);
 
-/* route_tls_of(hello): the ROUTE_TLS_ bit of the highest version in ${hello}; 0: an older one. */
+/* route_table_has_shares(t): is route_client.key needed? */
+bool route_table_has_shares(const struct route_table *t);
+
+/* route_tls_of(hello): the ROUTE_TLS_ bit of the highest version in ${hello};
+ * 0: an older one. */
 unsigned route_tls_of(const struct client_hello *hello);
+
+/* route_conf_targets(conf): number of upstreams that ${conf} leads to; 1 if it
+ * refuses. */
+static inline unsigned route_conf_targets(const struct route_conf *conf)
+{
+    return conf->n_shares > 0 ? conf->n_shares : 1;
+}
 
 /*
  * route_conf_needs_tls(conf): does the route hold for clients with TLS only? `first` is not looked

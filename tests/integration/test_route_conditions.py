@@ -4,6 +4,7 @@ import contextlib
 import signal
 import socket
 import ssl
+import threading
 
 from support import net
 from support.case import check, check_equal, test
@@ -199,3 +200,43 @@ def port_probe(t, how, options):
         check_equal(daemon.counts("upstream back").get("client_fin", 0), 0, "sessions of the upstream")
         with net.connect(front) as client:
             passed_on(client, sockets[0], b"hello")
+
+
+@test()
+def shares(t):
+    """shares split clients by address; each stays at its upstream over workers, a reload and another process"""
+    front = t.address()
+    routes = "route.all = src:all -> a 60%, b 40%\n"
+    sources = [f"127.0.3.{i}" for i in range(1, 61)]
+
+    def places():
+        found = []
+        for source in sources:
+            with from_address(front, source) as client:
+                found.append(net.read_exactly(client, 1))
+        return found
+    with listeners(t, 2) as (addresses, sockets), contextlib.ExitStack() as stack:
+        for name, listener in zip("ab", sockets):
+            thread = threading.Thread(target=greet, args=(listener, name.encode()), daemon=True)
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(listener.shutdown, socket.SHUT_RDWR)
+        text = config(front, routes, dict(zip("ab", addresses)))
+        with t.daemon("[worker]\nthreads = 3\n" + text) as daemon:
+            first = places()
+            check(5 < first.count(b"b") < 55, f"the split: {first.count(b'b')} of 60 at b")
+            check_equal(places(), first, "the upstreams of the same clients")
+            daemon.reload("[worker]\nthreads = 2\n" + text)
+            check_equal(places(), first, "the upstreams after a reload")
+        with t.daemon(text):
+            check_equal(places(), first, "the upstreams in another process")
+
+
+def greet(listener, name):
+    """A server that says its name to each client."""
+    listener.settimeout(None)
+    with contextlib.suppress(OSError):
+        while True:
+            client, _ = listener.accept()
+            with client, contextlib.suppress(OSError):
+                client.sendall(name)

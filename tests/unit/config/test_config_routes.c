@@ -99,6 +99,32 @@ static const struct {
     {ROUTE "tls:1.2 -> refuse\non_deny = close\n"
            "[upstream v]\nserver.a = @x\n",
      "t.ini:4: [listen p] upstream: there is no [upstream u] ("},
+    {ROUTE "sni:a -> u 90%\n" SERVER,
+     "t.ini:5: [listen p] route.x: the shares add up to 90.00%, not to 100% ("},
+    {ROUTE "sni:a -> u 90%, v 10.01%\n" SERVER,
+     "t.ini:5: [listen p] route.x: the shares add up to 100.01%, not to 100% "
+     "("},
+    {ROUTE "sni:a -> u 50%, u 50%\n" SERVER, "t.ini:5: [listen p] route.x: 'u' is given twice ("},
+    {ROUTE "sni:a -> u 50%, v\n" SERVER,
+     "t.ini:5: [listen p] route.x: 'v' has no share, as in v 10% ("},
+    {ROUTE "sni:a -> u 0%, v 100%\n" SERVER,
+     "t.ini:5: [listen p] route.x: '0%' is not a share from 0.01% to 100% ("},
+    {ROUTE "sni:a -> u 0.001%, v 99%\n" SERVER,
+     "t.ini:5: [listen p] route.x: '0.001%' is not a share from 0.01% to 100% "
+     "("},
+    {ROUTE "sni:a -> u 101%\n" SERVER,
+     "t.ini:5: [listen p] route.x: '101%' is not a share from 0.01% to 100% ("},
+    {ROUTE "sni:a -> u -1%\n" SERVER,
+     "t.ini:5: [listen p] route.x: '-1%' is not a share from 0.01% to 100% ("},
+    {ROUTE "sni:a -> u 50.%, v 50%\n" SERVER,
+     "t.ini:5: [listen p] route.x: '50.%' is not a share from 0.01% to 100% ("},
+    {ROUTE "sni:a -> u 50%, refuse 50%\n" SERVER,
+     "t.ini:5: [listen p] route.x: 'refuse' stands alone, without a share ("},
+    {ROUTE "sni:a -> u 50%, , v 50%\n" SERVER,
+     "t.ini:5: [listen p] route.x: an upstream is missing beside a comma ("},
+    {ROUTE "sni:a -> u 50%, v 50%\n" SERVER,
+     "t.ini:5: [listen p] route.x: there is no [upstream v] ("},
+    {ROUTE "sni:a -> u 50 %\n" SERVER, "t.ini:5: [listen p] route.x: '%' follows the upstream ("},
     {PROXY "connect_on = first\n" SERVER,
      "t.ini:5: [listen p] connect_on: 'first' is not known (accept or first_byte)"},
     {"[listen e]\naddress = 127.0.0.1:7\nservice = echo\nconnect_on = first_byte\n",
@@ -109,6 +135,7 @@ static const struct {
 
 /* Routes beside each other that no problem is seen in. */
 static const char *const valid[] = {
+    "sni:a -> u 100%\n",
     "sni:a src:::1 -> u\nroute.y = sni:a -> refuse\n",
     "src:all -> u\nroute.y = sni:a -> refuse\n",
     "src:0.0.0.0/0 src:::/0 -> u\nroute.y = tls:no -> refuse\n",

@@ -365,6 +365,22 @@ TEST(table, a_route_has_addresses_versions_and_first_bytes)
     ck_assert_str_eq(r->upstream, "b");
 }
 
+TEST(table, a_route_has_shares)
+{
+    const struct route_conf *r = options.routes;
+
+    ck_assert_int_eq(
+        options_try(OPTION_LISTEN, "route.a", "sni:a -> Web 90%, canary 9.5% ,c 0.50%"), 0);
+    ck_assert_uint_eq(r->n_shares, 3);
+    ck_assert_str_eq(r->shares[0].upstream, "web");
+    ck_assert_uint_eq(r->shares[0].until, 9000);
+    ck_assert_uint_eq(r->shares[1].until, 9950);
+    ck_assert_uint_eq(r->shares[2].until, ROUTE_SHARE_ALL);
+    ck_assert_uint_eq(options.conf.listener.n_routes, 1);
+    ck_assert_uint_eq(listener_conf_targets(&options.conf.listener), 4);
+    ck_assert_str_eq(listener_conf_target(&options.conf.listener, 3), "c");
+}
+
 TEST(table, a_route_can_refuse)
 {
     ck_assert_int_eq(

@@ -2,8 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "support/suite.h"
+#include "base/hash.h"
 #include "support/sockets.h"
+#include "support/suite.h"
 #include "upstream/route.h"
 #include "upstream/upstream.h"
 
@@ -245,6 +246,38 @@ TEST(table_of_conditions, a_route_without_an_upstream_refuses)
     ck_assert_int_eq(route_table_find(other, &client, &choice), 0);
     ck_assert_str_eq(choice.id, "no");
     ck_assert_ptr_null(choice.upstream);
+    route_table_destroy(other);
+}
+
+/* Of 20,000 clients each upstream gets its share, and each client the same one
+ * in a new table. */
+TEST(table_of_conditions, clients_are_split_by_share_and_each_stays_where_it_is)
+{
+    struct route_share shares[] = {{"0", 7000}, {"1", 9950}, {"2", ROUTE_SHARE_ALL}};
+    const struct route_conf split = {
+        .id = "split", .tls = ROUTE_TLS_NO, .shares = shares, .n_shares = 3, .upstream = "0"};
+    struct route_client client = {.address = &address, .hello = ROUTE_HELLO_NONE, .sni = ""};
+    struct route_table *one, *other;
+    unsigned got[3] = {0};
+
+    ck_assert(!route_table_has_shares(table));
+    ck_assert_int_eq(route_table_create(&one, &split, 1, upstreams), 0);
+    ck_assert_int_eq(route_table_create(&other, &split, 1, upstreams), 0);
+    ck_assert(route_table_has_shares(one));
+    for (unsigned i = 0; i < 20000; i++) {
+        struct route_choice choice, again;
+
+        client.key = hash_stable(&i, sizeof(i));
+        ck_assert_int_eq(route_table_find(one, &client, &choice), 0);
+        ck_assert_int_eq(route_table_find(other, &client, &again), 0);
+        ck_assert_ptr_eq(choice.upstream, again.upstream);
+        got[choice.upstream->name[0] - '0']++;
+    }
+    ck_assert_uint_gt(got[0], 13700);
+    ck_assert_uint_lt(got[0], 14300);
+    ck_assert_uint_gt(got[2], 50);
+    ck_assert_uint_lt(got[2], 160);
+    route_table_destroy(one);
     route_table_destroy(other);
 }
 
