@@ -76,7 +76,7 @@ TEST_PACKAGES  := clang clang-format check libsubunit-dev spin python3 mandoc pr
 # Of test-programs alone: 200 MB on disk.
 PROGRAM_PACKAGES := mariadb-server slapd redis-server redis-tools postgresql postfix
 
-LAYERS  := base engine net stats tls limits balance check upstream names handlers service listen sessions spare server handover \
+LAYERS  := base ini engine net stats tls limits balance check upstream names handlers service listen sessions spare server handover \
            config admin daemon
 SOURCES := $(foreach layer,$(LAYERS),$(wildcard src/$(layer)/*.c))
 MAIN    := $(BUILD)/src/daemon/main.o
@@ -93,7 +93,7 @@ CTL_PROGRAM := $(BUILD)/reactorctl
 
 SUPPORT      := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 # Many cases, and no thread that ThreadSanitizer could see.
-UNTHREADED   := $(if $(filter thread,$(SANITIZE)),$(patsubst %,tests/unit/%.c,config/% ctl/% admin/test_arguments admin/test_host daemon/test_cli \
+UNTHREADED   := $(if $(filter thread,$(SANITIZE)),$(patsubst %,tests/unit/%.c,config/% ini/% ctl/% admin/test_arguments admin/test_host daemon/test_cli \
                     base/test_buffer base/test_parse handlers/test_frame_decoder% limits/test_acl limits/test_prefix_table \
                     net/test_address net/test_cidr net/test_proxy_header% net/test_resolve net/test_sock% \
                     tls/test_client_hello% tls/test_server_name \

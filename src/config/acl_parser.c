@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "base/read_file.h"
 #include "limits/prefix_table.h"
 #include "net/cidr.h"

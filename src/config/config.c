@@ -9,8 +9,8 @@
 #include "config/config_memory.h"
 #include "config/config_resolvers.h"
 #include "config/config_tls.h"
-#include "config/diagnostics.h"
-#include "config/ini.h"
+#include "ini/diagnostics.h"
+#include "ini/ini.h"
 
 static int config_create(struct config **out)
 {

@@ -103,7 +103,7 @@ int config_dump(const struct config *config, FILE *out) NODISCARD;
  */
 int config_dump_origins(const struct config *config, FILE *out) NODISCARD;
 
-/* config_digest(config): return the digest of its files, see config/ini_include.h. */
+/* config_digest(config): return the digest of its files, see ini/ini_include.h. */
 uint64_t config_digest(const struct config *config);
 
 /*

@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "config/config_memory.h"
 #include "config/config_names.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_access_log.h"
 #include "listen/listener.h"
 #include "stats/access_log_format.h"

@@ -15,7 +15,7 @@
 #include "config/acl_parser.h"
 #include "config/config.h"
 #include "config/config_routes.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_kind.h"
 #include "listen/listener.h"
 #include "net/cidr.h"

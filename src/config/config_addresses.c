@@ -2,7 +2,7 @@
 
 #include "config/config.h"
 #include "config/config_memory.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "net/address.h"
 
 static void config_addresses_check_reuseport(const struct config_section *section,

@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "config/config.h"
 #include "config/config_section.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "base/read_file.h"
 #include "net/address.h"
 

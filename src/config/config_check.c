@@ -19,7 +19,7 @@
 #include "config/config_checks.h"
 #include "config/config_listen.h"
 #include "config/config_routes.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_need.h"
 #include "config/option_route.h"
 #include "net/address.h"

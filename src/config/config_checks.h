@@ -7,7 +7,7 @@
 
 #include "base/must.h"
 #include "config/config_section.h"
-#include "config/ini_types.h"
+#include "ini/ini_types.h"
 #include "upstream/upstream.h"
 
 struct diagnostics;

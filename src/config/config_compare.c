@@ -7,7 +7,7 @@
 
 #include "config/config.h"
 #include "config/config_memory.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "listen/listener.h"
 #include "tls/tls_conf.h"
 #include "tls/tls_slot.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 
 #define BLANKS " \t"
 

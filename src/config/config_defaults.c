@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "config/config_fill.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 
 #define KINDS_BYTES 192
 

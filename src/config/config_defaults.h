@@ -12,7 +12,7 @@
 
 #include "base/must.h"
 #include "config/config_section.h"
-#include "config/ini_include.h"
+#include "ini/ini_include.h"
 
 struct arena;
 struct diagnostics;

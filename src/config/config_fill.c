@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "config/diagnostics.h"
-#include "config/foreign_lines.h"
-#include "config/foreign_words.h"
+#include "ini/diagnostics.h"
+#include "ini/foreign_lines.h"
+#include "ini/foreign_words.h"
 #include "config/option_need.h"
 #include "listen/listener.h"
 #include "net/name_servers.h"

@@ -4,7 +4,7 @@
 
 #include "config/config.h"
 #include "config/config_memory.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_fault.h"
 #include "handlers/pipeline_template.h"
 #include "listen/listener.h"

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "config/config_memory.h"
 #include "config/config_names.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "net/name_servers.h"
 #include "upstream/upstream.h"
 

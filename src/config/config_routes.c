@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "config/config_section.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "listen/listener.h"
 
 bool config_routes_wanted(const struct config_section *section)

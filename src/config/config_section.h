@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "config/ini.h"
+#include "ini/ini.h"
 #include "config/option.h"
 
 struct arena;

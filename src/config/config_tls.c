@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "config/config_memory.h"
 #include "config/config_names.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "net/address.h"
 #include "tls/tls_profile.h"
 #include "tls/tls_sections.h"

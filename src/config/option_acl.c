@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "config/acl_parser.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_kind.h"
 #include "limits/acl.h"
 #include "net/cidr.h"

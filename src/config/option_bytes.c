@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "check/check.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 
 #define ESCAPE_SHOWN_BYTES 4
 

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "check/check_http.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_kind.h"
 
 #define BLANKS " \t"

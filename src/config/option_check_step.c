@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/parse.h"
 #include "check/check_script.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_bytes.h"
 #include "config/option_check.h"
 #include "config/option_kind.h"

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_kind.h"
 #include "server/server_conf.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "config/config_section.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_need.h"

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/arena.h"
 #include "base/parse.h"
-#include "config/diagnostics.h"
-#include "config/foreign_words.h"
+#include "ini/diagnostics.h"
+#include "ini/foreign_words.h"
 
 #define BLANKS " \t"
 

@@ -5,7 +5,7 @@
 #include "base/must.h"
 #include "config/config.h"
 #include "config/config_routes.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "handlers/pipeline_template.h"
 #include "listen/listener.h"
 #include "net/address.h"

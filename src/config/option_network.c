@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/parse.h"
 #include "config/config.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_kind.h"
 #include "listen/listener.h"
 #include "net/address.h"

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_bytes.h"
 #include "config/option_kind.h"
 #include "handlers/pipeline_conf.h"

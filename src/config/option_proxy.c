@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_kind.h"
 #include "net/cidr.h"
 #include "net/proxy_header.h"

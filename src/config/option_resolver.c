@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "net/name_servers.h"

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "config/acl_parser.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_bytes.h"
 #include "config/option_kind.h"
 #include "listen/listener.h"

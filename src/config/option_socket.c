@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "config/option_kind.h"
 #include "net/address.h"
 #include "net/sock.h"

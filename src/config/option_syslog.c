@@ -9,8 +9,8 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
-#include "config/diagnostics.h"
-#include "config/foreign_words.h"
+#include "ini/diagnostics.h"
+#include "ini/foreign_words.h"
 #include "config/option_kind.h"
 #include "config/option_network.h"
 #include "stats/syslog_conf.h"

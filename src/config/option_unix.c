@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "net/sock.h"
 
 /* (uid_t)-1 means "keep" to chown(2). */

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "config/config.h"
-#include "config/ini_include.h"
+#include "ini/ini_include.h"
 #include "daemon/file_watch.h"
 #include "daemon/reload.h"
 

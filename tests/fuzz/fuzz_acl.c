@@ -8,7 +8,7 @@
 
 #include "base/must.h"
 #include "config/acl_parser.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "limits/prefix_table.h"
 #include "net/address.h"
 #include "net/cidr.h"

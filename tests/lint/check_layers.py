@@ -2,7 +2,7 @@
 """The layer rule, read from the includes.
 
     daemon -> admin -> config -> handover -> server -> spare -> sessions -> listen -> service -> handlers -> names
-           -> upstream -> check -> balance -> limits -> tls -> stats -> net -> engine -> base
+           -> upstream -> check -> balance -> limits -> tls -> stats -> net -> engine -> ini -> base
 
 reactorctl is another program, in `ctl`: of the layers it uses base.
 
@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-LAYERS = ["base", "engine", "net", "stats", "tls", "limits", "balance", "check", "upstream", "names",
+LAYERS = ["base", "ini", "engine", "net", "stats", "tls", "limits", "balance", "check", "upstream", "names",
           "handlers", "service", "listen", "sessions", "spare", "server", "handover", "config", "admin", "daemon"]
 PROGRAM = "ctl"
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
@@ -25,7 +25,7 @@ LIBRARIES = {
     "resolv.h": ["net/dns.c"],
     "microhttpd.h": ["admin/admin_http.c"],
     "jansson.h": ["admin/", "ctl/"],
-    "iniparser/": ["config/ini_adapter.c"],
+    "iniparser/": ["ini/ini_adapter.c"],
     "systemd/": ["daemon/"],
     "curl/": ["ctl/ctl_client.c"],
     "openssl/": ["tls/"],

@@ -17,6 +17,7 @@ LAYERS = {
     "sessions": ["threads", "limits"],
     "server": ["start", "stop", "limits"],
     "handover": ["upgrade", "start"],
+    "ini": ["config", "broken"],
     "config": ["config", "broken"],
     "admin": ["admin", "control"],
     "daemon": ["start", "logs"],

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "config/diagnostics.h"
-#include "config/ini.h"
+#include "ini/diagnostics.h"
+#include "ini/ini.h"
 #include "support/text_file.h"
 
 struct config_file config_file;

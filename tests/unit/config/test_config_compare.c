@@ -6,7 +6,7 @@
 
 #include "config/config.h"
 #include "config/config_compare.h"
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 #include "support/config_file.h"
 #include "support/fault.h"
 #include "support/suite.h"

@@ -6,7 +6,7 @@
  * Without /proc a memfd has no path. Then there are no parts, and values are as ini_scan reads
  * them: where iniparser reads another value, the file is refused anyway.
  */
-#include "config/ini_adapter.h"
+#include "ini/ini_adapter.h"
 
 #include <errno.h>
 #include <iniparser/iniparser.h>
@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 
 #define ENTRY_NAME_BYTES (3 * INI_NAME_BYTES + sizeof(" :"))
 

@@ -1,12 +1,12 @@
-/* config/foreign_words: each word of another program leads to one that there is here. */
+/* ini/foreign_words: each word of another program leads to one that there is here. */
 #include <check.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/must.h"
-#include "config/foreign_lines.h"
-#include "config/foreign_words.h"
+#include "ini/foreign_lines.h"
+#include "ini/foreign_words.h"
 #include "config/option.h"
 #include "support/suite.h"
 

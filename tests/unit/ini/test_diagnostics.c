@@ -1,7 +1,7 @@
 /* diagnostics_suggest(): a near miss is found, and nothing else. */
 #include <string.h>
 
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 
 #include "base/must.h"
 #include "support/suite.h"

@@ -1,6 +1,6 @@
-/* config/foreign_words: translates option names and values of HAProxy, nginx and Envoy. */
-#ifndef CONFIG_FOREIGN_WORDS_H
-#define CONFIG_FOREIGN_WORDS_H
+/* ini/foreign_words: translates option names and values of HAProxy, nginx and Envoy. */
+#ifndef INI_FOREIGN_WORDS_H
+#define INI_FOREIGN_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* config/ini_value: reads the value of a line: quotes, blanks and comment. */
-#ifndef CONFIG_INI_VALUE_H
-#define CONFIG_INI_VALUE_H
+/* ini/ini_value: reads the value of a line: quotes, blanks and comment. */
+#ifndef INI_INI_VALUE_H
+#define INI_INI_VALUE_H
 
 #include "base/must.h"
 

@@ -1,6 +1,6 @@
-/* config/ini_types: an INI file as sections, keys and values. */
-#ifndef CONFIG_INI_TYPES_H
-#define CONFIG_INI_TYPES_H
+/* ini/ini_types: an INI file as sections, keys and values. */
+#ifndef INI_INI_TYPES_H
+#define INI_INI_TYPES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /*
- * config/ini_include, config/ini_environment: files in files, and variables in values; each problem
+ * ini/ini_include, ini/ini_environment: files in files, and variables in values; each problem
  * where it stands.
  */
 #include <dirent.h>
@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "config/ini.h"
-#include "config/ini_environment.h"
-#include "config/ini_include.h"
+#include "ini/ini.h"
+#include "ini/ini_environment.h"
+#include "ini/ini_include.h"
 #include "support/config_file.h"
 #include "support/suite.h"
 #include "support/text_file.h"

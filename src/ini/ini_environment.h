@@ -1,5 +1,5 @@
 /*
- * config/ini_environment: environment variables in INI values.
+ * ini/ini_environment: environment variables in INI values.
  *
  *   ${NAME}           must be set
  *   ${NAME:-DEFAULT}  DEFAULT if unset or empty
@@ -7,13 +7,13 @@
  * NAME has capital letters, digits and '_', and does not begin with a digit, so ${client} in an
  * access log format is not expanded. $${NAME} is not expanded either.
  */
-#ifndef CONFIG_INI_ENVIRONMENT_H
-#define CONFIG_INI_ENVIRONMENT_H
+#ifndef INI_INI_ENVIRONMENT_H
+#define INI_INI_ENVIRONMENT_H
 
 #include <stddef.h>
 
 #include "base/must.h"
-#include "config/ini_types.h"
+#include "ini/ini_types.h"
 
 #define INI_ENVIRONMENT_PROBLEM_BYTES 256
 

@@ -1,11 +1,11 @@
-/* config/ini_scan: what a line can be, what is refused, and that iniparser agrees with the rest. */
+/* ini/ini_scan: what a line can be, what is refused, and that iniparser agrees with the rest. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/diagnostics.h"
-#include "config/ini.h"
+#include "ini/diagnostics.h"
+#include "ini/ini.h"
 #include "support/config_file.h"
 #include "support/text_file.h"
 #include "support/suite.h"

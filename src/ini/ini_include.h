@@ -1,18 +1,18 @@
 /*
- * config/ini_include: INI file with its includes, as one text; diagnostics map the lines to files.
+ * ini/ini_include: INI file with its includes, as one text; diagnostics map the lines to files.
  *
  *   include = more.ini       before the first section, or behind a [defaults KIND]; relative to
  *                            the including file
  *   include = /etc/x.d       all its *.ini, sorted by name
  */
-#ifndef CONFIG_INI_INCLUDE_H
-#define CONFIG_INI_INCLUDE_H
+#ifndef INI_INI_INCLUDE_H
+#define INI_INI_INCLUDE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/must.h"
-#include "config/ini_scan.h"
+#include "ini/ini_scan.h"
 
 struct diagnostics;
 

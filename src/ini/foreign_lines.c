@@ -1,11 +1,11 @@
-#include "config/foreign_lines.h"
+#include "ini/foreign_lines.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/must.h"
-#include "config/foreign_words.h"
+#include "ini/foreign_words.h"
 
 #define BLANKS " \t"
 

@@ -1,4 +1,4 @@
-#include "config/ini_environment.h"
+#include "ini/ini_environment.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
- * config/diagnostics: problems of a configuration file and its includes, in file order.
+ * ini/diagnostics: problems of a configuration file and its includes, in file order.
  */
-#ifndef CONFIG_DIAGNOSTICS_H
-#define CONFIG_DIAGNOSTICS_H
+#ifndef INI_DIAGNOSTICS_H
+#define INI_DIAGNOSTICS_H
 
 #include <stddef.h>
 #include <stdbool.h>

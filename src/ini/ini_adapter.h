@@ -1,14 +1,14 @@
 /*
- * config/ini_adapter: reads values with iniparser.
+ * ini/ini_adapter: reads values with iniparser.
  *
  * iniparser searches linearly, so it gets a long file in parts, each with a section header.
  */
-#ifndef CONFIG_INI_ADAPTER_H
-#define CONFIG_INI_ADAPTER_H
+#ifndef INI_INI_ADAPTER_H
+#define INI_INI_ADAPTER_H
 
 #include "base/must.h"
-#include "config/ini_types.h"
-#include "config/ini_scan.h"
+#include "ini/ini_types.h"
+#include "ini/ini_scan.h"
 
 struct ini_values;
 

@@ -1,4 +1,4 @@
-#include "config/ini_value.h"
+#include "ini/ini_value.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* config/ini: what is a file that can be read, and what is not. */
+/* ini/ini: what is a file that can be read, and what is not. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -6,7 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "config/ini.h"
+#include "ini/ini.h"
 #include "support/config_file.h"
 #include "support/text_file.h"
 #include "support/suite.h"

@@ -1,4 +1,4 @@
-#include "config/ini_include.h"
+#include "ini/ini_include.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,10 +10,10 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "config/diagnostics.h"
-#include "config/ini_types.h"
-#include "config/ini_value.h"
-#include "config/ini_environment.h"
+#include "ini/diagnostics.h"
+#include "ini/ini_types.h"
+#include "ini/ini_value.h"
+#include "ini/ini_environment.h"
 #include "base/read_file.h"
 
 #define BLANKS " \t"

@@ -1,10 +1,10 @@
 /*
- * config/ini_scan: strict scanner of INI lines.
+ * ini/ini_scan: strict scanner of INI lines.
  *
  * Refuses what iniparser misreads: continued lines, colons in names, a `#` inside a value.
  */
-#ifndef CONFIG_INI_SCAN_H
-#define CONFIG_INI_SCAN_H
+#ifndef INI_INI_SCAN_H
+#define INI_INI_SCAN_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "config/diagnostics.h"
+#include "ini/diagnostics.h"
 
 #include <ctype.h>
 #include <errno.h>

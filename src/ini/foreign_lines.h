@@ -1,12 +1,12 @@
 /*
- * config/foreign_lines: explains lines of HAProxy and nginx, in whatever section they stand.
+ * ini/foreign_lines: explains lines of HAProxy and nginx, in whatever section they stand.
  *
- * Unlike config/foreign_words, which translates a key or value in its section, a hint here names
+ * Unlike ini/foreign_words, which translates a key or value in its section, a hint here names
  * the section. The longest phrase at the start of the line is used: `option httpchk` before
  * `option`.
  */
-#ifndef CONFIG_FOREIGN_LINES_H
-#define CONFIG_FOREIGN_LINES_H
+#ifndef INI_FOREIGN_LINES_H
+#define INI_FOREIGN_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ const char *foreign_lines_find(const char *line, unsigned *n_words);
 
 /*
  * foreign_lines_hint(words, section, line):
- * Return the hint for ${line}: of its section by config/foreign_words, unless a longer phrase is
+ * Return the hint for ${line}: of its section by ini/foreign_words, unless a longer phrase is
  * known here; NULL: unknown. ${section} begins with its kind; "": none.
  *
  * Owns:   the hint may be in ${words}

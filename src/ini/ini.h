@@ -1,14 +1,14 @@
 /*
- * config/ini: INI file as sections, keys and values with line numbers.
+ * ini/ini: INI file as sections, keys and values with line numbers.
  *
  * iniparser provides the values. It is lax (silent duplicates, a directory reads as empty, an
- * overlong line ends the file), so config/ini_scan first reads the same bytes strictly.
+ * overlong line ends the file), so ini/ini_scan first reads the same bytes strictly.
  */
-#ifndef CONFIG_INI_H
-#define CONFIG_INI_H
+#ifndef INI_INI_H
+#define INI_INI_H
 
 #include "base/must.h"
-#include "config/ini_types.h"
+#include "ini/ini_types.h"
 
 struct diagnostics;
 

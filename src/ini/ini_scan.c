@@ -1,4 +1,4 @@
-#include "config/ini_scan.h"
+#include "ini/ini_scan.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,11 +9,11 @@
 #include <strings.h>
 
 #include "base/arena.h"
-#include "config/diagnostics.h"
-#include "config/foreign_lines.h"
-#include "config/foreign_words.h"
-#include "config/ini_types.h"
-#include "config/ini_value.h"
+#include "ini/diagnostics.h"
+#include "ini/foreign_lines.h"
+#include "ini/foreign_words.h"
+#include "ini/ini_types.h"
+#include "ini/ini_value.h"
 
 #define BLANKS     " \t"
 #define COMMENT    "#;"

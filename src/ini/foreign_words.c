@@ -1,4 +1,4 @@
-#include "config/foreign_words.h"
+#include "ini/foreign_words.h"
 
 #include <stdio.h>
 #include <string.h>

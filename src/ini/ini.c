@@ -1,15 +1,15 @@
-#include "config/ini.h"
+#include "ini/ini.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "config/diagnostics.h"
-#include "config/ini_adapter.h"
-#include "config/ini_environment.h"
-#include "config/ini_include.h"
-#include "config/ini_scan.h"
+#include "ini/diagnostics.h"
+#include "ini/ini_adapter.h"
+#include "ini/ini_environment.h"
+#include "ini/ini_include.h"
+#include "ini/ini_scan.h"
 
 struct ini_memory {
     struct arena *arena;
