@@ -247,7 +247,9 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics)
         if (rc == 0)
             rc = config_fill(&m->sections[i], diagnostics);
     }
-    for (unsigned i = 0; i < m->n_sections && rc == 0; i++)
+    if (rc < 0)
+        return rc;
+    for (unsigned i = 0; i < m->n_sections; i++)
         if (m->sections[i].conf == &config->admin && m->sections[i].source)
             config->admin.is_max_configured = ini_find(m->sections[i].source, "max_connections");
     config->server.set_aside = config_build_upgrade_descriptors(&config->process);
@@ -255,5 +257,5 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics)
         config->server.set_aside +=
             config->admin.n_addresses + ADMIN_DESCRIPTORS +
             config_build_admin_kinds(&config->admin) * config_admin_share(&config->admin).open;
-    return rc;
+    return 0;
 }

@@ -126,6 +126,7 @@ static int option_network_read_addresses(struct option_value *v, bool ranges, st
 {
     char *list = arena_text(v->arena, v->text, strlen(v->text));
     struct found *found = calloc(1, sizeof(*found));
+    struct address *kept = NULL;
     int rc = list && found ? 0 : -ENOMEM;
 
     if (rc == 0)
@@ -133,9 +134,12 @@ static int option_network_read_addresses(struct option_value *v, bool ranges, st
     while (rc == 0 && list)
         rc = option_network_add_item(v, found, option_kind_next_item(&list));
     if (rc == 0) {
-        *out = option_network_keep_addresses(v, found->list, found->n);
+        kept = option_network_keep_addresses(v, found->list, found->n);
+        rc = kept ? 0 : -ENOMEM;
+    }
+    if (rc == 0) {
+        *out = kept;
         *out_n = found->n;
-        rc = *out ? 0 : -ENOMEM;
     }
     free(found);
     return rc;
