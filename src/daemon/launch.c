@@ -40,7 +40,7 @@ struct launch_plan {
     int *exec_error; /* memory shared with the program's process */
     char **environment;
     char *texts; /* LISTEN_FDS and LISTEN_FDNAMES */
-    int *moved;  /* copies of the descriptors */
+    int *at;     /* numbers of the descriptors now */
     int *sorted; /* the descriptors, ascending */
     char listen_pid[sizeof("LISTEN_PID=") + LAUNCH_PID_BYTES];
     char watchdog_pid[sizeof("WATCHDOG_PID=") + LAUNCH_PID_BYTES];
@@ -112,8 +112,8 @@ static int launch_plan_open(struct launch_plan *plan, const struct launch_conf *
     while (environ[n])
         n++;
     plan->environment = calloc(n + 5, sizeof(char *));
-    plan->moved = calloc(conf->n + 1, sizeof(int));
-    if (!plan->environment || !plan->moved)
+    plan->at = calloc(conf->n + 1, sizeof(int));
+    if (!plan->environment || !plan->at)
         return -ENOMEM;
     n = 0;
     for (char **e = environ; *e; e++)
@@ -130,7 +130,7 @@ static int launch_plan_open(struct launch_plan *plan, const struct launch_conf *
 static void launch_plan_close(struct launch_plan *plan)
 {
     free(plan->environment);
-    free(plan->moved);
+    free(plan->at);
     free(plan->sorted);
     free(plan->texts);
 }
@@ -175,24 +175,53 @@ static void launch_close_unwanted(const struct launch_plan *plan)
     (void)syscall(SYS_close_range, next, ~0U, 0U);
 }
 
+/* Find the next place, from ${i} on, of the descriptor ${fd}; conf->n: there is none. */
+static unsigned launch_find(const struct launch_plan *plan, unsigned i, int fd)
+{
+    for (; i < plan->conf->n && plan->at[i] != fd; i++)
+        ;
+    return i;
+}
+
+/* Move the descriptor at ${to}, if one of those from ${i} on is there, before its number is taken. */
+static int launch_move_away(const struct launch_plan *plan, unsigned i, int to, int above)
+{
+    if (fcntl(to, F_GETFD) < 0)
+        return 0; /* the number is free */
+    for (i = launch_find(plan, i, to); i < plan->conf->n; i = launch_find(plan, i + 1, to)) {
+        plan->at[i] = fcntl(to, F_DUPFD_CLOEXEC, above);
+        if (plan->at[i] < 0)
+            return -errno;
+    }
+    return 0;
+}
+
 /*
- * Give the descriptors their target numbers. First copy all above these: one may have the target
- * number of another.
+ * Give the descriptors their target numbers, one after the other: one may have the target number of
+ * another. A number is closed as soon as it is free, since the limit of open files may be near.
  */
 static int launch_place_descriptors(const struct launch_plan *plan)
 {
     const struct launch_conf *conf = plan->conf;
     int first = SD_LISTEN_FDS_START, above = first + (int)conf->n;
 
+    for (unsigned i = 0; i < conf->n; i++)
+        plan->at[i] = conf->descriptors[i].fd;
     for (unsigned i = 0; i < conf->n; i++) {
-        plan->moved[i] = fcntl(conf->descriptors[i].fd, F_DUPFD_CLOEXEC, above);
-        if (plan->moved[i] < 0)
+        int to = first + (int)i, rc = launch_move_away(plan, i + 1, to, above);
+
+        if (rc < 0)
+            return rc;
+        if (plan->at[i] == to) {
+            (void)fcntl(to, F_SETFD, 0);
+            continue;
+        }
+        if (dup2(plan->at[i], to) < 0) /* clears FD_CLOEXEC */
             return -errno;
+        if (launch_find(plan, i + 1, plan->at[i]) == conf->n)
+            close(plan->at[i]);
     }
     (void)syscall(SYS_close_range, (unsigned)above, ~0U, LAUNCH_SET_CLOEXEC);
-    for (unsigned i = 0; i < conf->n; i++)
-        if (dup2(plan->moved[i], first + (int)i) < 0) /* clears FD_CLOEXEC */
-            return -errno;
     return 0;
 }
 

@@ -97,7 +97,7 @@ def no_descriptor_for_the_state(t):
 @test(timeout=60)
 def all_descriptors_in_use(t):
     """a process whose clients use all descriptors that they may is replaced, with its many sockets"""
-    addresses = [t.address() for _ in range(30)]
+    addresses = [t.address() for _ in range(55)]
     config = f"drain_timeout = 0\n[worker]\nthreads = 1\n{echo(', '.join(addresses))}"
     with Chain(t, config, nofile=120) as chain, contextlib.ExitStack() as stack:
         for _ in range(120):
