@@ -29,10 +29,13 @@ static void config_dump_format(char line[INI_LINE_BYTES + 2], const char *key, c
 
     if (value[strspn(value, plain)] != '\0' ||
         (len > 0 && (value[0] == ' ' || value[len - 1] == ' ')))
-        quote = strchr(value, '"') ? "'" : "\""; /* a value never has both kinds of quotes */
+        quote = strchr(value, '"') ? "'" : "\"";
+    if (strchr(value, *quote) && *quote != '\0')
+        quote = ""; /* with both kinds of quotes it was read without any around it */
     if (strlen(key) + strlen(" = ") + 2 * strlen(quote) + len > INI_LINE_BYTES) {
         blank = "";
-        if (!strpbrk(value, "\"'#;") && value[0] != ' ' && value[len - 1] != ' ')
+        if ((!strpbrk(value, "\"'#;") && value[0] != ' ' && value[len - 1] != ' ') ||
+            strlen(key) + strlen("=") + 2 * strlen(quote) + len > INI_LINE_BYTES)
             quote = "";
     }
     snprintf(line, INI_LINE_BYTES + 2, "%s%s=%s%s%s%s", key, blank, len > 0 ? blank : "", quote,

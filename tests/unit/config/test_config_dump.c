@@ -249,6 +249,26 @@ TEST(files, value_of_maximum_length_is_read_back_as_the_same)
     dump_and_load(text);
 }
 
+#define ROUTED(route)                                                                            \
+    "[upstream u]\nserver.a = 127.0.0.1:9\n[listen e]\naddress = 127.0.0.1:7\nservice = proxy\n" \
+    "upstream = u\n" route
+
+TEST(files, a_value_with_quotes_inside_is_read_back_as_the_same)
+{
+    char line[INI_LINE_BYTES + 1] = "route.a=first:\"SSH-\"", text[2048];
+
+    dump_and_load(ROUTED("route.a = first:\"it's\" -> u\n"));
+    dump_and_load("[listen e]\naddress = 127.0.0.1:7\nservice = echo\naccess_log = /tmp/x\n"
+                  "access_log_format = x:\"it's\" $reason\n");
+    while (strlen(line) + strlen(" src:10.0.100.100") <= INI_LINE_BYTES - strlen(" -> u"))
+        sprintf(line + strlen(line), " src:10.0.%zu.100", strlen(line) / 10 + 100);
+    sprintf(line + strlen(line), "%*s-> u", (int)(INI_LINE_BYTES - strlen(line) - strlen("-> u")),
+            "");
+    ck_assert_uint_eq(strlen(line), INI_LINE_BYTES);
+    snprintf(text, sizeof(text), ROUTED("%s\n"), line);
+    dump_and_load(text);
+}
+
 TEST(files, a_value_with_variables_fits_in_a_line_of_the_dump)
 {
     const size_t most = INI_LINE_BYTES - strlen("address=''");
