@@ -225,7 +225,7 @@ static bool config_acl_is_there(const struct config_section *section, const char
 static void config_acl_check_section(const struct config_section *section,
                                      struct diagnostics *diagnostics)
 {
-    const struct listener_conf *conf = section->conf;
+    struct listener_conf *conf = section->conf;
     static const char *const lists[] = {"deny", "allow"};
     bool rules = config_acl_is_there(section, "access_rules");
 
@@ -234,8 +234,12 @@ static void config_acl_check_section(const struct config_section *section,
             diagnostics_add(diagnostics, config_section_entry(section, lists[i])->line,
                             "[%s] %s: cannot be combined with access_rules (one or the other)",
                             section->source->name, lists[i]);
-    if (conf->on_deny != ADMISSION_RESET && !rules && !config_acl_is_there(section, "deny") &&
-        !config_acl_is_there(section, "allow") && !config_routes_refuse(conf))
+    if (conf->on_deny == ADMISSION_RESET || rules || config_acl_is_there(section, "deny") ||
+        config_acl_is_there(section, "allow") || config_routes_refuse(conf))
+        return;
+    if (config_section_entry(section, "on_deny")->is_default)
+        conf->on_deny = ADMISSION_RESET; /* left out, as other defaults without effect */
+    else
         diagnostics_add(diagnostics, config_section_entry(section, "on_deny")->line,
                         "[%s] on_deny: has no effect: no client is denied (set allow, deny, "
                         "access_rules or a route to refuse)",

@@ -106,16 +106,18 @@ TEST(defaults, default_without_effect_in_a_section_is_no_error)
     const struct listener_conf *l;
 
     ck_assert_int_eq(
-        config_file_load_text("[defaults listen]\nservice = proxy\nupstream = u\n"
-                              "frame_max_length = 5k\nunix_mode = 600\nhandshake_timeout = 2s\n"
-                              "[listen a]\naddress = 127.0.0.1:7\nservice = echo\n" LISTEN(
-                                  "b") "[upstream u]\nserver.a = 127.0.0.1:9\n"),
+        config_file_load_text(
+            "[defaults listen]\nservice = proxy\nupstream = u\n"
+            "frame_max_length = 5k\nunix_mode = 600\nhandshake_timeout = 2s\non_deny = close\n"
+            "[listen a]\naddress = 127.0.0.1:7\nservice = echo\n" LISTEN(
+                "b") "[upstream u]\nserver.a = 127.0.0.1:9\n"),
         0);
     ck_assert_str_eq(config_file.problems, "");
     l = config_file.config->server.listeners;
     ck_assert_ptr_null(l[0].upstream);
     ck_assert_uint_eq(l[0].pipeline.frame.decoder.max_length, 65536);
     ck_assert_str_eq(l[1].upstream, "u");
+    ck_assert_int_eq(l[0].on_deny, ADMISSION_RESET); /* nobody is denied */
 }
 
 TEST(defaults, family_of_the_section_replaces_that_of_the_defaults)
