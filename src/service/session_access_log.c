@@ -68,12 +68,15 @@ static int64_t session_access_log_time_ns(void)
     return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
 }
 
+/* The upstream of a route is known once it was chosen. */
 static struct access_log_record session_access_log_record(const struct service *service)
 {
+    const struct upstream *only = service->routes ? NULL : service->upstream;
+
     return (struct access_log_record){
         .time_ns = session_access_log_time_ns(),
         .listener = service->listener,
-        .upstream = service->upstream ? service->upstream->name : NULL,
+        .upstream = only ? only->name : NULL,
         .queue_ns = ACCESS_LOG_RECORD_NONE_NS,
         .connect_ns = ACCESS_LOG_RECORD_NONE_NS,
         .first_byte_ns = ACCESS_LOG_RECORD_NONE_NS,
@@ -123,6 +126,8 @@ static void session_access_log_write(struct session *s, enum session_reason reas
         if (s->service->ops->describe)
             s->service->ops->describe(s, &r);
     }
+    if (s->preface && s->service->routes)
+        r.upstream = NULL; /* no route was chosen */
     for (unsigned i = 0; i < s->service->n_access_logs; i++) {
         r.connection = session_access_log_number(s, i);
         if (!at_connect || s->service->access_logs[i].at_connect)
