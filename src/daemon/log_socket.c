@@ -112,6 +112,7 @@ static int log_socket_stream(struct log_socket *ls, struct log_batch *b)
     for (unsigned i = 0; i < PARTS; i++)
         len += b->parts[0][i].iov_len;
     n = sendmsg(ls->fd, message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    message->msg_iovlen = PART_NUL; /* the daemon may come back as one that takes datagrams */
     if (n == (ssize_t)len)
         return 1;
     if (n < 0)
