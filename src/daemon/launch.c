@@ -183,7 +183,7 @@ static unsigned launch_find(const struct launch_plan *plan, unsigned i, int fd)
     return i;
 }
 
-/* Move the descriptor at ${to}, if one of those from ${i} on is there, before its number is taken. */
+/* Move the descriptor at ${to} away, if one of those from ${i} on is there: its number is taken. */
 static int launch_move_away(const struct launch_plan *plan, unsigned i, int to, int above)
 {
     if (fcntl(to, F_GETFD) < 0)
