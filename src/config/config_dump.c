@@ -62,7 +62,17 @@ static void config_dump_format_origin(char text[INI_LINE_BYTES], const struct du
             *p = '?';
 }
 
-/* Write a line with the origin behind it, or above it if both do not fit in a line. */
+static bool config_dump_has_end(const char *value, char end)
+{
+    size_t len = strlen(value);
+
+    return len > 0 && value[len - 1] == end;
+}
+
+/*
+ * Write a line with the origin behind it, or above it if both do not fit in a line, or the value
+ * ends in a backslash: iniparser 4.2 takes that as an escape of the closing quote.
+ */
 static void config_dump_write_value(const struct dump *d, const char *key, const char *value,
                                     const struct ini_entry *entry)
 {
@@ -74,7 +84,7 @@ static void config_dump_write_value(const struct dump *d, const char *key, const
         return;
     }
     config_dump_format_origin(origin, d, entry);
-    if (strlen(line) + 1 + strlen(origin) <= INI_LINE_BYTES)
+    if (strlen(line) + 1 + strlen(origin) <= INI_LINE_BYTES && !config_dump_has_end(value, '\\'))
         fprintf(d->out, "%s %s\n", line, origin);
     else
         fprintf(d->out, "%s\n%s\n", origin, line);
