@@ -164,9 +164,15 @@ def downloads_that_nobody_reads(t, splice):
 @contextlib.contextmanager
 def no_more_threads(daemon):
     """Have new threads of the daemon fail, because there is no address space for their stacks."""
-    size = int(daemon.status("VmSize").split()[0]) * 1024
     before = resource.prlimit(daemon.pid, resource.RLIMIT_AS)
-    resource.prlimit(daemon.pid, resource.RLIMIT_AS, (size + STACK // 2, before[1]))
+
+    def size():
+        return int(daemon.status("VmSize").split()[0]) * 1024
+
+    now = None
+    while now != size():  # a thread that has just begun makes itself a heap of that size, perhaps at this moment
+        now = size()
+        resource.prlimit(daemon.pid, resource.RLIMIT_AS, (now + STACK // 2, before[1]))
     try:
         yield
     finally:
