@@ -75,6 +75,7 @@ struct checker_group_conf {
     void (*decided)(void *cookie);
     void *cookie;
     _Atomic uint64_t *n_late; /* counter of late checks; may be NULL */
+    bool with_absent;         /* also check servers that are ENDPOINT_ABSENT */
 };
 
 struct checker_target_conf {

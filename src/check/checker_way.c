@@ -22,7 +22,8 @@ unsigned checker_copy_addresses(const struct checker_target *t, struct checker_s
     const struct checker_target_conf *conf = &t->conf;
     struct endpoint_addresses *at = endpoint_hold_addresses(conf->endpoint);
     const struct address *list = conf->address ? conf->address : at ? at->list : NULL;
-    bool is_absent = !at || endpoint_load(conf->endpoint) & ENDPOINT_ABSENT;
+    bool is_absent =
+        !at || (!t->group->conf.with_absent && endpoint_load(conf->endpoint) & ENDPOINT_ABSENT);
     unsigned n = is_absent ? 0 : conf->address ? 1 : at->n;
 
     n = n < ENDPOINT_ADDRESSES ? n : ENDPOINT_ADDRESSES;

@@ -227,6 +227,22 @@ def planned_move_to_the_dead(t):
             where(front)
 
 
+@test(each={"state": ("checked", "down")})
+def planned_move_back(t, state):
+    """with initial_state = {state} a server that was removed, and still has a session, comes back by a reload once it is
+    checked, and no client is reset"""
+    front = t.address()
+    with Counted(t.address(), greets=True) as a, Counted(t.address(), greets=True) as b, \
+            Late("check", t.address(), b"up") as late:
+        port = late.address.rpartition(":")[2]
+        with t.daemon(first(front, {"a": a.address}, state, port)) as daemon, net.connect(front) as client:
+            net.read_exactly(client, len("127.0.0.1\n"))
+            daemon.reload(first(front, {"b": b.address}, state, port))
+            daemon.reload(first(front, {"a": a.address}, state, port))
+            where(front)
+            check_equal(daemon.log_lines("have no result"), [], "lines of missing results")
+
+
 @test()
 def start_with_servers_that_are_down(t):
     """with initial_state = down the start waits until the servers are up"""
