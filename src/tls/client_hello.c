@@ -160,6 +160,17 @@ bool client_hello_next_16(struct client_hello_bytes *list, uint16_t *out)
     return true;
 }
 
+uint16_t client_hello_highest(const struct client_hello *hello)
+{
+    struct client_hello_bytes list = hello->versions;
+    uint16_t highest = list.n > 0 ? 0 : hello->version, version;
+
+    while (client_hello_next_16(&list, &version))
+        if (!client_hello_is_grease(version) && version > highest)
+            highest = version;
+    return highest;
+}
+
 bool client_hello_next_extension(struct client_hello_bytes *list, uint16_t *type)
 {
     struct client_hello_bytes data;

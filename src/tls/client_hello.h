@@ -84,6 +84,9 @@ int client_hello_read(struct client_hello *out, const struct client_hello_scan *
  */
 int client_hello_read_server_name(char *out, struct client_hello_bytes extension) NODISCARD;
 
+/* client_hello_highest(hello): return the highest version that the client offers, without GREASE. */
+uint16_t client_hello_highest(const struct client_hello *hello);
+
 /* client_hello_free(hello): free the memory of ${hello}. */
 void client_hello_free(struct client_hello *hello);
 

@@ -124,13 +124,7 @@ static bool ja4_put_extensions(char *out, struct ja4_numbers *extensions,
 
 static const char *ja4_version(const struct client_hello *hello)
 {
-    struct client_hello_bytes versions = hello->versions;
-    uint16_t highest = hello->versions.n > 0 ? 0 : hello->version, version;
-
-    while (client_hello_next_16(&versions, &version))
-        if (!client_hello_is_grease(version) && version > highest)
-            highest = version;
-    switch (highest) {
+    switch (client_hello_highest(hello)) {
     case 0x0304: return "13";
     case 0x0303: return "12";
     case 0x0302: return "11";

@@ -7,9 +7,6 @@
 #include "base/hash.h"
 #include "upstream/upstream.h"
 
-#define TLS_VERSION_1_2 0x0303
-#define TLS_VERSION_1_3 0x0304
-
 struct route {
     const struct route_conf *conf;
     struct upstream **upstreams; /* references, as route_conf_targets(); NULL: refuses */
@@ -118,15 +115,11 @@ bool route_table_has_shares(const struct route_table *t)
 
 unsigned route_tls_of(const struct client_hello *hello)
 {
-    struct client_hello_bytes list = hello->versions;
-    uint16_t version, highest = list.n > 0 ? 0 : hello->version;
-
-    while (client_hello_next_16(&list, &version))
-        if (!client_hello_is_grease(version) && version > highest)
-            highest = version;
-    return highest == TLS_VERSION_1_3   ? ROUTE_TLS_1_3
-           : highest == TLS_VERSION_1_2 ? ROUTE_TLS_1_2
-                                        : 0;
+    switch (client_hello_highest(hello)) {
+    case 0x0304: return ROUTE_TLS_1_3;
+    case 0x0303: return ROUTE_TLS_1_2;
+    default: return 0;
+    }
 }
 
 /* ---- conditions ---- */
