@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ini/diagnostics.h"
 #include "base/read_file.h"
+#include "ini/diagnostics.h"
 #include "limits/prefix_table.h"
 #include "net/cidr.h"
 

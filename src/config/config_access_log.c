@@ -7,8 +7,8 @@
 #include "config/config.h"
 #include "config/config_memory.h"
 #include "config/config_names.h"
-#include "ini/diagnostics.h"
 #include "config/option_access_log.h"
+#include "ini/diagnostics.h"
 #include "listen/listener.h"
 #include "stats/access_log_format.h"
 

@@ -15,8 +15,8 @@
 #include "config/acl_parser.h"
 #include "config/config.h"
 #include "config/config_routes.h"
-#include "ini/diagnostics.h"
 #include "config/option_kind.h"
+#include "ini/diagnostics.h"
 #include "listen/listener.h"
 #include "net/cidr.h"
 

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
+#include "base/read_file.h"
 #include "config/config.h"
 #include "config/config_section.h"
 #include "ini/diagnostics.h"
-#include "base/read_file.h"
 #include "net/address.h"
 
 /* Shorter tokens can be guessed. */

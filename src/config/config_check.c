@@ -19,9 +19,9 @@
 #include "config/config_checks.h"
 #include "config/config_listen.h"
 #include "config/config_routes.h"
-#include "ini/diagnostics.h"
 #include "config/option_need.h"
 #include "config/option_route.h"
+#include "ini/diagnostics.h"
 #include "net/address.h"
 #include "upstream/upstream.h"
 

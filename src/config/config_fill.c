@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "config/option_need.h"
 #include "ini/diagnostics.h"
 #include "ini/foreign_lines.h"
 #include "ini/foreign_words.h"
-#include "config/option_need.h"
 #include "listen/listener.h"
 #include "net/name_servers.h"
 #include "tls/tls_conf.h"

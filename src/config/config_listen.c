@@ -4,9 +4,9 @@
 
 #include "config/config.h"
 #include "config/config_memory.h"
-#include "ini/diagnostics.h"
 #include "config/option_fault.h"
 #include "handlers/pipeline_template.h"
+#include "ini/diagnostics.h"
 #include "listen/listener.h"
 #include "upstream/upstream.h"
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "config/config_memory.h"
-#include "ini/diagnostics.h"
 #include "config/option_kind.h"
+#include "ini/diagnostics.h"
 
 void config_names_refuse(const struct config_name *name, const struct config_memory *m,
                          struct diagnostics *diagnostics)

@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-#include "ini/ini.h"
 #include "config/option.h"
+#include "ini/ini.h"
 
 struct arena;
 

@@ -9,12 +9,12 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
-#include "ini/diagnostics.h"
-#include "ini/foreign_words.h"
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_need.h"
 #include "config/option_syslog.h"
+#include "ini/diagnostics.h"
+#include "ini/foreign_words.h"
 #include "listen/listener.h"
 #include "stats/access_log_format.h"
 

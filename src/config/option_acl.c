@@ -5,8 +5,8 @@
 
 #include "base/arena.h"
 #include "config/acl_parser.h"
-#include "ini/diagnostics.h"
 #include "config/option_kind.h"
+#include "ini/diagnostics.h"
 #include "limits/acl.h"
 #include "net/cidr.h"
 

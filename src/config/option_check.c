@@ -6,8 +6,8 @@
 
 #include "base/arena.h"
 #include "check/check_http.h"
-#include "ini/diagnostics.h"
 #include "config/option_kind.h"
+#include "ini/diagnostics.h"
 
 #define BLANKS " \t"
 

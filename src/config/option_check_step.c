@@ -7,10 +7,10 @@
 #include "base/arena.h"
 #include "base/parse.h"
 #include "check/check_script.h"
-#include "ini/diagnostics.h"
 #include "config/option_bytes.h"
 #include "config/option_check.h"
 #include "config/option_kind.h"
+#include "ini/diagnostics.h"
 
 #define BLANKS                " \t"
 #define OPTION_CHECK_STEP_MAX 999

@@ -7,8 +7,8 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
-#include "ini/diagnostics.h"
 #include "config/option_kind.h"
+#include "ini/diagnostics.h"
 #include "server/server_conf.h"
 
 #define BLANKS " \t"

@@ -4,11 +4,11 @@
 
 #include "base/clock.h"
 #include "config/config_section.h"
-#include "ini/diagnostics.h"
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_need.h"
 #include "config/option_proxy.h"
+#include "ini/diagnostics.h"
 #include "listen/listener.h"
 
 static const char *const faults[] = {"fault_delay", "fault_jitter", "fault_rate",

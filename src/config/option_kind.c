@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/parse.h"
 #include "ini/diagnostics.h"
 #include "ini/foreign_words.h"

@@ -8,8 +8,8 @@
 #include "base/arena.h"
 #include "base/parse.h"
 #include "config/config.h"
-#include "ini/diagnostics.h"
 #include "config/option_kind.h"
+#include "ini/diagnostics.h"
 #include "listen/listener.h"
 #include "net/address.h"
 

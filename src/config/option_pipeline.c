@@ -5,11 +5,11 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
-#include "ini/diagnostics.h"
 #include "config/option_bytes.h"
 #include "config/option_kind.h"
 #include "handlers/pipeline_conf.h"
 #include "handlers/pipeline_template.h"
+#include "ini/diagnostics.h"
 
 static int option_pipeline_refuse_handler(struct option_value *v, const char *name)
 {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "ini/diagnostics.h"
 #include "config/option_kind.h"
+#include "ini/diagnostics.h"
 #include "net/cidr.h"
 #include "net/proxy_header.h"
 

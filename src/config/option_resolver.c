@@ -5,9 +5,9 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "ini/diagnostics.h"
 #include "config/option_internal.h"
 #include "config/option_kind.h"
+#include "ini/diagnostics.h"
 #include "net/name_servers.h"
 
 #define OPTION_RESOLVER_PORT 53

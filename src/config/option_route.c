@@ -6,9 +6,9 @@
 
 #include "base/arena.h"
 #include "config/acl_parser.h"
-#include "ini/diagnostics.h"
 #include "config/option_bytes.h"
 #include "config/option_kind.h"
+#include "ini/diagnostics.h"
 #include "listen/listener.h"
 #include "tls/server_name.h"
 

@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "config/config.h"
-#include "ini/diagnostics.h"
-#include "ini/foreign_words.h"
 #include "config/option_kind.h"
 #include "config/option_network.h"
+#include "ini/diagnostics.h"
+#include "ini/foreign_words.h"
 #include "net/address.h"
 #include "upstream/upstream.h"
 

@@ -6,8 +6,8 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "ini/diagnostics.h"
 #include "config/option_kind.h"
+#include "ini/diagnostics.h"
 #include "net/address.h"
 #include "net/sock.h"
 

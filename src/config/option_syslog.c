@@ -9,10 +9,10 @@
 
 #include "base/arena.h"
 #include "base/parse.h"
-#include "ini/diagnostics.h"
-#include "ini/foreign_words.h"
 #include "config/option_kind.h"
 #include "config/option_network.h"
+#include "ini/diagnostics.h"
+#include "ini/foreign_words.h"
 #include "stats/syslog_conf.h"
 
 #define BLANKS " \t"

@@ -7,10 +7,10 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "ini/diagnostics.h"
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_need.h"
+#include "ini/diagnostics.h"
 #include "listen/listener.h"
 #include "tls/server_name.h"
 #include "tls/tls_conf.h"

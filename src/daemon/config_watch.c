@@ -6,9 +6,9 @@
 
 #include "base/log.h"
 #include "config/config.h"
-#include "ini/ini_include.h"
 #include "daemon/file_watch.h"
 #include "daemon/reload.h"
+#include "ini/ini_include.h"
 
 int config_watch_fd(const struct config_watch *w)
 {

@@ -8,6 +8,8 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "ini/ini_include.h"
+
 /* As many links as the kernel follows. */
 #define FILE_WATCH_LINKS 40
 
@@ -222,13 +224,6 @@ int file_watch_fd(const struct file_watch *w)
     return w->fd;
 }
 
-static bool file_watch_is_ini(const char *name)
-{
-    size_t len = strlen(name);
-
-    return len > 4 && strcmp(name + len - 4, ".ini") == 0;
-}
-
 static bool file_watch_concerns(const struct file_watch *w, const struct inotify_event *event)
 {
     const char *name = event->len > 0 ? event->name : "";
@@ -238,7 +233,7 @@ static bool file_watch_concerns(const struct file_watch *w, const struct inotify
     if (name[0] == '\0')
         return file_watch_has_wd(&w->now, event->wd); /* of the directory or file itself */
     return file_watch_has(&w->now, event->wd, name) ||
-           (file_watch_is_ini(name) && file_watch_has(&w->now, event->wd, "*"));
+           (ini_include_takes(name) && file_watch_has(&w->now, event->wd, "*"));
 }
 
 bool file_watch_read(struct file_watch *w)

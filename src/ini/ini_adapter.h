@@ -7,8 +7,8 @@
 #define INI_INI_ADAPTER_H
 
 #include "base/must.h"
-#include "ini/ini_types.h"
 #include "ini/ini_scan.h"
+#include "ini/ini_types.h"
 
 struct ini_values;
 

@@ -10,11 +10,12 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/hash.h"
+#include "base/read_file.h"
 #include "ini/diagnostics.h"
+#include "ini/ini_environment.h"
 #include "ini/ini_types.h"
 #include "ini/ini_value.h"
-#include "ini/ini_environment.h"
-#include "base/read_file.h"
 
 #define BLANKS " \t"
 #define KEY    "include"
@@ -55,13 +56,9 @@ static int ini_include_add_bytes(struct reader *r, const char *bytes, size_t len
     return 0;
 }
 
-/* Fowler, Noll and Vo, FNV-1a of 64 bits. */
 static void ini_include_digest(struct reader *r, const void *bytes, size_t len)
 {
-    const unsigned char *p = bytes;
-
-    for (size_t i = 0; i < len; i++)
-        r->files.digest = (r->files.digest ^ p[i]) * UINT64_C(0x100000001b3);
+    r->files.digest = hash_mix(r->files.digest) ^ hash_stable(bytes, len);
 }
 
 /* Record a path, with ${end} behind it. */
@@ -87,11 +84,16 @@ static int ini_include_add_line(struct reader *r, const char *bytes, size_t len,
     return rc == 0 && newline ? ini_include_add_bytes(r, "\n", 1) : rc;
 }
 
+bool ini_include_takes(const char *name)
+{
+    size_t len = strlen(name);
+
+    return name[0] != '.' && len > 4 && strcmp(name + len - 4, ".ini") == 0;
+}
+
 static int ini_include_select_ini(const struct dirent *entry)
 {
-    size_t len = strlen(entry->d_name);
-
-    return entry->d_name[0] != '.' && len > 4 && strcmp(entry->d_name + len - 4, ".ini") == 0;
+    return ini_include_takes(entry->d_name);
 }
 
 /* Not by strcoll(3), so that the order does not depend on the locale. */
@@ -290,12 +292,9 @@ static int ini_include_add_file(struct reader *r, const char *path, const struct
     return rc;
 }
 
-/* FNV's offset basis. */
-#define DIGEST_START UINT64_C(0xcbf29ce484222325)
-
 int ini_include_list(struct ini_include_files *out, const char *path)
 {
-    struct reader r = {.files.digest = DIGEST_START};
+    struct reader r = {.n_files = 0};
     int rc = diagnostics_create(&r.diagnostics, path);
 
     if (rc < 0)
@@ -314,7 +313,7 @@ int ini_include_list(struct ini_include_files *out, const char *path)
 int ini_include_read(struct ini_text *out, uint64_t *digest, const char *path,
                      struct diagnostics *diagnostics)
 {
-    struct reader r = {.diagnostics = diagnostics, .files.digest = DIGEST_START};
+    struct reader r = {.diagnostics = diagnostics};
     int rc = ini_include_add_file(&r, path, NULL);
 
     free(r.files.paths);

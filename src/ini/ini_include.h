@@ -8,6 +8,7 @@
 #ifndef INI_INI_INCLUDE_H
 #define INI_INI_INCLUDE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +22,7 @@ struct diagnostics;
 
 /* The files and directories that were read, or could not be. */
 struct ini_include_files {
-    uint64_t digest; /* of their paths and bytes (FNV-1a) */
+    uint64_t digest; /* of their paths and bytes */
     char *paths;     /* each with its NUL; a directory ends in `/` */
     size_t len;
 };
@@ -34,6 +35,9 @@ struct ini_include_files {
  * Errors: 0; -ENOMEM
  */
 int ini_include_list(struct ini_include_files *out, const char *path) NODISCARD;
+
+/* ini_include_takes(name): is a file of this name in an included directory read? */
+bool ini_include_takes(const char *name);
 
 /*
  * ini_include_read(out, digest, path, diagnostics):

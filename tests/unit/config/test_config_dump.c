@@ -9,8 +9,8 @@
 
 #include "base/must.h"
 #include "config/config.h"
-#include "ini/ini_types.h"
 #include "config/option.h"
+#include "ini/ini_types.h"
 #include "support/config_file.h"
 #include "support/suite.h"
 #include "support/text_file.h"

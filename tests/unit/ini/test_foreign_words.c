@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/must.h"
+#include "config/option.h"
 #include "ini/foreign_lines.h"
 #include "ini/foreign_words.h"
-#include "config/option.h"
 #include "support/suite.h"
 
 static size_t n_words;

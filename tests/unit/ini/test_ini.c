@@ -8,8 +8,8 @@
 
 #include "ini/ini.h"
 #include "support/config_file.h"
-#include "support/text_file.h"
 #include "support/suite.h"
+#include "support/text_file.h"
 
 /*
  * What cannot be read: a directory, nothing, what may not be read (tests run as root, for whom

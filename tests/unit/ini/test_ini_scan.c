@@ -7,8 +7,8 @@
 #include "ini/diagnostics.h"
 #include "ini/ini.h"
 #include "support/config_file.h"
-#include "support/text_file.h"
 #include "support/suite.h"
+#include "support/text_file.h"
 
 static const char *value(const char *written)
 {
