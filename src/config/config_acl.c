@@ -14,7 +14,6 @@
 #include "base/arena.h"
 #include "config/acl_parser.h"
 #include "config/config.h"
-#include "config/config_routes.h"
 #include "config/option_kind.h"
 #include "ini/diagnostics.h"
 #include "listen/listener.h"
@@ -217,33 +216,17 @@ static int config_acl_keep(struct reading *r, struct acl_conf *conf)
     return 0;
 }
 
-static bool config_acl_is_there(const struct config_section *section, const char *key)
-{
-    return config_section_refused(section, key) || config_acl_given(section, key);
-}
-
 static void config_acl_check_section(const struct config_section *section,
                                      struct diagnostics *diagnostics)
 {
-    struct listener_conf *conf = section->conf;
     static const char *const lists[] = {"deny", "allow"};
-    bool rules = config_acl_is_there(section, "access_rules");
+    bool rules = config_section_has_value(section, "access_rules");
 
     for (size_t i = 0; rules && i < ARRAY_LEN(lists); i++)
-        if (config_acl_is_there(section, lists[i]))
+        if (config_section_has_value(section, lists[i]))
             diagnostics_add(diagnostics, config_section_entry(section, lists[i])->line,
                             "[%s] %s: cannot be combined with access_rules (one or the other)",
                             section->source->name, lists[i]);
-    if (conf->on_deny == ADMISSION_RESET || rules || config_acl_is_there(section, "deny") ||
-        config_acl_is_there(section, "allow") || config_routes_refuse(conf))
-        return;
-    if (config_section_entry(section, "on_deny")->is_default)
-        conf->on_deny = ADMISSION_RESET; /* left out, as other defaults without effect */
-    else
-        diagnostics_add(diagnostics, config_section_entry(section, "on_deny")->line,
-                        "[%s] on_deny: has no effect: no client is denied (set allow, deny, "
-                        "access_rules or a route to refuse)",
-                        section->source->name);
 }
 
 static int config_acl_read_section(const struct config_section *section,

@@ -21,6 +21,13 @@ bool config_section_refused(const struct config_section *section, const char *ke
     return entry && entry->refused;
 }
 
+bool config_section_has_value(const struct config_section *section, const char *key)
+{
+    const struct ini_entry *entry = config_section_entry(section, key);
+
+    return entry && (entry->refused || *entry->value != '\0');
+}
+
 bool config_section_has_defaults(const struct config_section *section)
 {
     for (unsigned i = 0; section->source && i < section->source->n_entries; i++)

@@ -39,6 +39,9 @@ const struct ini_entry *config_section_valid_entry(const struct config_section *
  */
 bool config_section_refused(const struct config_section *section, const char *key);
 
+/* config_section_has_value(section, key): has ${key} a value in the file, perhaps a refused one? */
+bool config_section_has_value(const struct config_section *section, const char *key);
+
 /* config_section_has_defaults(section): has it values of a [defaults KIND]? */
 bool config_section_has_defaults(const struct config_section *section);
 

@@ -229,7 +229,7 @@ static const struct option listen_rows[] = {
      LISTEN(access), 0, 0, NULL, NULL},
     {"on_deny", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "reset",
      "reset or close", "how to refuse a client",
-     LISTEN(on_deny), 0, 0, verdicts, NULL},
+     LISTEN(on_deny), 0, 0, verdicts, &option_need_denials},
     {"accept_proxy", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "off",
      "off, optional or required",
      "whether to read a PROXY protocol header, in which a proxy names the client",

@@ -69,6 +69,16 @@ static bool option_need_connects(const struct config_section *section)
            !config_section_entry(section, "service");
 }
 
+/* The default has no effect without a rule either, but does no harm. */
+static bool option_need_denies(const struct config_section *section)
+{
+    const struct listener_conf *conf = option_need_listener_conf(section);
+
+    return conf->on_deny == ADMISSION_RESET || config_section_has_value(section, "access_rules") ||
+           config_section_has_value(section, "deny") ||
+           config_section_has_value(section, "allow") || config_routes_refuse(conf);
+}
+
 static bool option_need_has_access_log(const struct config_section *section)
 {
     const struct listener_access_log_conf *conf = &option_need_listener_conf(section)->access_log;
@@ -264,6 +274,9 @@ static const struct option_need needs_servers = {
     "has no effect: service = echo connects to no server (set service = proxy)", NULL};
 NEED(connect_on, option_need_passes_tls, NULL,
      "has no effect with tls: a server is connected after the handshake", &needs_servers);
+NEED(denials, option_need_denies, NULL,
+     "has no effect: no client is denied (set allow, deny, access_rules or a route to refuse)",
+     NULL);
 NEED(admin, option_need_has_admin, "address",
      "has no effect without an admin interface (set address)", NULL);
 NEED(proxy, option_need_connects, "service",

@@ -24,6 +24,7 @@ extern const struct option_need option_need_admin_tcp;
 extern const struct option_need option_need_admin;
 extern const struct option_need option_need_proxy;
 extern const struct option_need option_need_connect_on;
+extern const struct option_need option_need_denials;
 extern const struct option_need option_need_frame;
 extern const struct option_need option_need_frame_length;
 extern const struct option_need option_need_frame_any_length;
