@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
+
 /* Maximum bytes of a field's name in an error message. */
 #define SHOWN_BYTES 64
 
@@ -23,16 +25,6 @@ int arguments_refuse(struct arguments_problem *problem, const char *format, ...)
     return -EINVAL;
 }
 
-/* Value of a hexadecimal digit; -1: ${c} is no such digit. */
-static int arguments_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Decode ${text} in place; false: it has a broken escape, or %00. */
 static bool arguments_decode(char *text)
 {
@@ -45,8 +37,8 @@ static bool arguments_decode(char *text)
             *to++ = *from == '+' ? ' ' : *from;
             continue;
         }
-        high = arguments_digit(from[1]);
-        low = high >= 0 ? arguments_digit(from[2]) : -1;
+        high = parse_hex_digit(from[1]);
+        low = high >= 0 ? parse_hex_digit(from[2]) : -1;
         if (low < 0 || high + low == 0)
             return false;
         *to++ = (char)(16 * high + low);

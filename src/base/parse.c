@@ -122,6 +122,15 @@ int parse_percent(unsigned *out, const char *word)
     return 0;
 }
 
+int parse_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 int parse_bool(bool *out, const char *word)
 {
     static const struct {

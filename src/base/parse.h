@@ -45,6 +45,9 @@ int parse_duration(int64_t *out_ns, const char *word, int64_t max_ns) NODISCARD;
  */
 int parse_percent(unsigned *out, const char *word) NODISCARD;
 
+/* parse_hex_digit(c): return the value of a hexadecimal digit; -1: ${c} is none. */
+int parse_hex_digit(char c);
+
 /*
  * parse_bool(out, word):
  * Parse yes, on, true, 1 or no, off, false, 0, in upper or lower case.

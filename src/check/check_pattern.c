@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/parse.h"
 
 #define CHECK_PATTERN_DEPTH   16
 #define CHECK_PATTERN_REPEATS 255
@@ -75,13 +76,6 @@ static struct fragment check_build_then(struct builder *b, const struct fragment
     return both;
 }
 
-static int check_hex_digit(char c)
-{
-    return isdigit((unsigned char)c)    ? c - '0'
-           : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10
-                                        : -1;
-}
-
 /* Add to ${bytes} those of class ${name}, as in [:name:]; false: unknown. */
 static bool check_build_add_class(bool *bytes, const char *name, size_t len)
 {
@@ -118,8 +112,8 @@ static int check_build_escape(struct builder *b, bool *bytes)
     b->at++;
     if (letter) {
         byte = values[letter - letters];
-    } else if (c == 'x' && check_hex_digit(b->at[0]) >= 0 && check_hex_digit(b->at[1]) >= 0) {
-        byte = check_hex_digit(b->at[0]) << 4 | check_hex_digit(b->at[1]);
+    } else if (c == 'x' && parse_hex_digit(b->at[0]) >= 0 && parse_hex_digit(b->at[1]) >= 0) {
+        byte = parse_hex_digit(b->at[0]) << 4 | parse_hex_digit(b->at[1]);
         b->at += 2;
     } else if (c == 'd' || c == 's') {
         (void)check_build_add_class(bytes, c == 'd' ? "digit" : "space", 5);

@@ -1,10 +1,10 @@
 #include "config/option_bytes.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/parse.h"
 #include "check/check.h"
 #include "ini/diagnostics.h"
 
@@ -21,25 +21,22 @@ static int option_bytes_refuse_escape(struct option_value *v, const char *at)
                          diagnostics_quote_bytes(&q, at, len));
 }
 
-static unsigned option_bytes_hex_digit(char c)
-{
-    return isdigit((unsigned char)c) ? (unsigned)(c - '0')
-                                     : (unsigned)(tolower((unsigned char)c) - 'a' + 10);
-}
-
 /* Parse the escape at ${at}; return its length, 0: invalid. */
 static size_t option_bytes_read_escape(uint8_t *out, const char *at)
 {
     static const char letters[] = "rnt0\\", bytes[] = "\r\n\t\0\\";
     const char *letter = at[1] != '\0' ? strchr(letters, at[1]) : NULL;
+    int high, low;
 
     if (letter) {
         *out = (uint8_t)bytes[letter - letters];
         return 2;
     }
-    if (at[1] != 'x' || !isxdigit((unsigned char)at[2]) || !isxdigit((unsigned char)at[3]))
+    high = at[1] == 'x' ? parse_hex_digit(at[2]) : -1;
+    low = high >= 0 ? parse_hex_digit(at[3]) : -1;
+    if (low < 0)
         return 0;
-    *out = (uint8_t)(option_bytes_hex_digit(at[2]) << 4 | option_bytes_hex_digit(at[3]));
+    *out = (uint8_t)(high << 4 | low);
     return 4;
 }
 

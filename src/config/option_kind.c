@@ -213,7 +213,7 @@ bool option_kind_is_name(const char *text)
     return len >= 1 && len <= OPTION_KIND_NAME_BYTES;
 }
 
-static void option_kind_lower(char *name)
+void option_kind_lower(char *name)
 {
     for (; *name != '\0'; name++)
         *name = (char)tolower((unsigned char)*name); /* as iniparser does */

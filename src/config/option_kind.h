@@ -46,6 +46,9 @@ char *option_kind_next_item(char **list);
  */
 bool option_kind_is_name(const char *text);
 
+/* option_kind_lower(name): make ${name}, of a section, lower case, which is how it is found. */
+void option_kind_lower(char *name);
+
 /* Names of sections in a value, without repetitions. */
 struct option_names {
     const char **list; /* of `max` */
@@ -54,7 +57,7 @@ struct option_names {
 
 /*
  * option_kind_add_name(names, v, name):
- * Add ${name}, an item of ${v}, in lower case, which is how sections are found.
+ * Add ${name}, an item of ${v}, in lower case.
  *
  * Owns:   ${names} points to ${name}, which is changed
  * Errors: 0; -EINVAL (see ${v}->problem)

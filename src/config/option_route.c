@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/parse.h"
 #include "config/acl_parser.h"
 #include "config/option_bytes.h"
 #include "config/option_kind.h"
@@ -144,16 +145,8 @@ static int option_route_read_hex(uint8_t *out, struct option_value *v, const cha
                              "%s is neither a text in double quotes, as in first:\"SSH-\", nor "
                              "pairs of hex digits",
                              QUOTE_TEXT(text));
-    for (size_t i = 0; i < len; i += 2) {
-        unsigned byte = 0;
-
-        for (size_t j = i; j < i + 2; j++) {
-            char c = (char)tolower((unsigned char)text[j]);
-
-            byte = byte << 4 | (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
-        }
-        out[i / 2] = (uint8_t)byte;
-    }
+    for (size_t i = 0; i < len; i += 2)
+        out[i / 2] = (uint8_t)(parse_hex_digit(text[i]) << 4 | parse_hex_digit(text[i + 1]));
     return (int)(len / 2);
 }
 
@@ -273,8 +266,7 @@ static int option_route_check(struct option_value *v, const struct route_conf *r
 
 /* ---- the option ---- */
 
-/* Read ${text}, as in 12.5%, in hundredths of a percent; 0: it is none of 0.01%
- * to 100%. */
+/* Read ${text}, as in 12.5%, in hundredths of a percent; 0: it is none of 0.01% to 100%. */
 static unsigned option_route_read_share(const char *text)
 {
     unsigned share = 0, decimals = 0;
@@ -301,8 +293,7 @@ static int option_route_check_name(struct option_value *v, char *name)
 {
     if (!option_kind_is_name(name))
         return option_refuse(v, "%s is not the name of an upstream", QUOTE_TEXT(name));
-    for (char *c = name; *c != '\0'; c++)
-        *c = (char)tolower((unsigned char)*c);
+    option_kind_lower(name);
     return 0;
 }
 

@@ -1,5 +1,7 @@
 /* base/parse: a word is taken whole or not at all. */
 #include <errno.h>
+#include <limits.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/parse.h"
@@ -144,6 +146,18 @@ TEST(words, a_percentage_may_have_its_sign)
     ck_assert_int_eq(parse_percent(&percent, "50%%"), -EINVAL);
     ck_assert_int_eq(parse_percent(&percent, "%"), -EINVAL);
     ck_assert_uint_eq(percent, 100);
+}
+
+TEST(words, a_hex_digit_has_its_value_and_no_other_character_has)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+
+    for (int c = CHAR_MIN; c <= CHAR_MAX; c++) {
+        const char *at = c != '\0' ? strchr(digits, c) : NULL;
+        long i = at ? at - digits : -1;
+
+        ck_assert_int_eq(parse_hex_digit((char)c), i < 16 ? i : i - 6);
+    }
 }
 
 TEST(words, boolean_is_one_of_eight_words)
