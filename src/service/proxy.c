@@ -90,7 +90,7 @@ static int proxy_create(struct session **out, const struct service *service)
     if (!p)
         return -ENOMEM;
     session_init(&p->session, service);
-    p->upstream = service->upstream ? upstream_hold(service->upstream) : NULL;
+    p->upstream = service->upstream && !service->routes ? upstream_hold(service->upstream) : NULL;
     p->ticket = NULL;
     p->at = NULL;
     p->dial = NULL;

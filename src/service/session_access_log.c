@@ -126,8 +126,6 @@ static void session_access_log_write(struct session *s, enum session_reason reas
         if (s->service->ops->describe)
             s->service->ops->describe(s, &r);
     }
-    if (s->preface && s->service->routes)
-        r.upstream = NULL; /* no route was chosen */
     for (unsigned i = 0; i < s->service->n_access_logs; i++) {
         r.connection = session_access_log_number(s, i);
         if (!at_connect || s->service->access_logs[i].at_connect)
