@@ -62,11 +62,11 @@ static void config_dump_format_origin(char text[INI_LINE_BYTES], const struct du
             *p = '?';
 }
 
-static bool config_dump_has_end(const char *value, char end)
+static bool config_dump_ends_in_backslash(const char *value)
 {
     size_t len = strlen(value);
 
-    return len > 0 && value[len - 1] == end;
+    return len > 0 && value[len - 1] == '\\';
 }
 
 /*
@@ -84,7 +84,8 @@ static void config_dump_write_value(const struct dump *d, const char *key, const
         return;
     }
     config_dump_format_origin(origin, d, entry);
-    if (strlen(line) + 1 + strlen(origin) <= INI_LINE_BYTES && !config_dump_has_end(value, '\\'))
+    if (strlen(line) + 1 + strlen(origin) <= INI_LINE_BYTES &&
+        !config_dump_ends_in_backslash(value))
         fprintf(d->out, "%s %s\n", line, origin);
     else
         fprintf(d->out, "%s\n%s\n", origin, line);

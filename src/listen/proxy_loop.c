@@ -32,12 +32,13 @@ static int proxy_loop_copy(struct arena *a, struct proxy_loop_listener *l,
                            const struct listener_conf *conf)
 {
     int rc = proxy_loop_copy_text(a, &l->mirror, conf->mirror);
+    unsigned n = listener_conf_targets(conf);
 
     l->addresses = arena_alloc(a, conf->n_addresses, sizeof(l->addresses[0]));
-    l->upstreams = arena_alloc(a, listener_conf_targets(conf), sizeof(l->upstreams[0]));
+    l->upstreams = arena_alloc(a, n, sizeof(l->upstreams[0]));
     if (!l->addresses || !l->upstreams)
         return -ENOMEM;
-    for (; rc == 0 && l->n_upstreams < listener_conf_targets(conf); l->n_upstreams++)
+    for (; rc == 0 && l->n_upstreams < n; l->n_upstreams++)
         rc = proxy_loop_copy_text(a, &l->upstreams[l->n_upstreams],
                                   listener_conf_target(conf, l->n_upstreams));
     if (rc < 0)

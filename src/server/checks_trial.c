@@ -43,11 +43,11 @@ static int checks_open_trial(struct checks_change *change, struct checks_step *s
                              const struct upstream_conf *conf)
 {
     struct checks *c = change->checks;
+    /* with_absent: a server that was removed may come back */
     struct checker_group_conf group = {.name = step->upstream->name,
                                        .decided = checks_on_decided,
                                        .cookie = change,
-                                       .with_absent =
-                                           true}; /* a server that was removed may come back */
+                                       .with_absent = true};
     int64_t try_ns = upstream_first_checks_ns(conf);
     int rc = checker_group_create(&step->trial, c->checker, &group);
 

@@ -22,7 +22,7 @@ struct threads {
     struct loop_group *control; /* one loop */
     struct loop *other;         /* the loop of threads_add(); NULL: none */
     struct executor *executor;
-    struct executor *lookups; /* of names: one that has no answer delays no other slow work */
+    struct executor *lookups; /* of host names: one without an answer delays no other slow work */
     struct tls_handshakes *handshakes;
     struct watchdog *watchdog;
 };

@@ -28,7 +28,7 @@ struct tls_paths {
     unsigned n;
 };
 
-/* As how a name that a client sends belongs to a section; the larger one is the better. */
+/* How the name that a client asks for matches a section; the greater, the better. */
 enum tls_match { TLS_MATCH_NONE, TLS_MATCH_WILDCARD, TLS_MATCH_EXACT };
 
 /* Settings of a profile; NULL and empty lists: not set. */
