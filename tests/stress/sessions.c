@@ -16,6 +16,7 @@
 #include "server/server.h"
 #include "server/server_conf.h"
 #include "stress/stress.h"
+#include "support/server_confs.h"
 #include "support/sockets.h"
 #include "upstream/upstream.h"
 
@@ -39,17 +40,16 @@ static struct upstream_server_conf back = {
     .id = "a", .address_text = "echo", .addresses = &addresses[0], .n_addresses = 1, .weight = 1};
 static struct upstream_conf upstreams[] = {
     {.name = "back", .servers = &back, .n_servers = 1, .connect_timeout_ns = NS_PER_S}};
-static const struct server_conf conf = {
-    .boss = {.threads = 2, .accept_batch = 16},
-    .worker = {.threads = 3,
-               .io_ratio = 50,
-               .task_quantum_ns = 5 * NS_PER_MS,
-               .max_pending_tasks = 4096},
-    .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
-    .listeners = listeners,
-    .n_listeners = ARRAY_LEN(listeners),
-    .upstreams = upstreams,
-    .n_upstreams = ARRAY_LEN(upstreams)};
+static const struct server_conf conf = {.boss = {.threads = 2, .accept_batch = 16},
+                                        .worker = {.threads = 3,
+                                                   .io_ratio = 50,
+                                                   .task_quantum_ns = 5 * NS_PER_MS,
+                                                   .max_pending_tasks = 4096},
+                                        SMALL_EXECUTORS(1),
+                                        .listeners = listeners,
+                                        .n_listeners = ARRAY_LEN(listeners),
+                                        .upstreams = upstreams,
+                                        .n_upstreams = ARRAY_LEN(upstreams)};
 
 static unsigned count_entries(const char *path)
 {

@@ -106,13 +106,15 @@ static ssize_t put(const char *lines)
 
 #define EXPECT_TAKEN(lines) ck_assert_int_eq(put(lines), (ssize_t)strlen(lines))
 
+static ssize_t message_bytes; /* of the last message_of() */
+
 /* The next message at ${fd}; "": none has come. */
 static const char *message_of(int fd)
 {
     static char text[1 << 16];
-    ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
 
-    text[n > 0 ? n : 0] = '\0';
+    message_bytes = recv(fd, text, sizeof(text) - 1, 0);
+    text[message_bytes > 0 ? message_bytes : 0] = '\0';
     return text;
 }
 
@@ -272,12 +274,14 @@ TEST(away, daemon_that_takes_connections_is_found_when_it_comes)
     close(connection);
 }
 
+/* A message of a stream has a NUL at its end, a datagram has none. */
 TEST(away, restarted_daemon_may_take_the_other_kind_of_socket)
 {
     static const int types[] = {SOCK_DGRAM, SOCK_STREAM, SOCK_DGRAM};
 
     for (unsigned i = 0; i < ARRAY_LEN(types); i++) {
         int connection = -1;
+        const char *message;
 
         daemon_fd = serve_path(types[i]);
         if (i == 0)
@@ -285,7 +289,9 @@ TEST(away, restarted_daemon_may_take_the_other_kind_of_socket)
         EXPECT_TAKEN("text\n");
         if (types[i] == SOCK_STREAM)
             connection = accept(daemon_fd, NULL, NULL);
-        log_lines_expect(message_of(connection >= 0 ? connection : daemon_fd), ": text$");
+        message = message_of(connection >= 0 ? connection : daemon_fd);
+        log_lines_expect(message, ": text$");
+        ck_assert_int_eq(message_bytes, (ssize_t)strlen(message) + (types[i] == SOCK_STREAM));
         if (connection >= 0)
             close(connection);
         close(daemon_fd);

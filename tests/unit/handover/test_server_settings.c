@@ -14,6 +14,7 @@
 #include "server/server_conf.h"
 #include "server/server_pause.h"
 #include "support/log_lines.h"
+#include "support/server_confs.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -52,17 +53,8 @@ static void setup(void)
                                                    .addresses = &upstream_address,
                                                    .n_addresses = 1,
                                                    .weight = 1};
-    conf = (struct server_conf){
-        .boss = {.threads = 1, .accept_batch = 16},
-        .worker = {.threads = 1,
-                   .io_ratio = 50,
-                   .task_quantum_ns = 5 * NS_PER_MS,
-                   .max_pending_tasks = 65536},
-        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
-        .listeners = &listener,
-        .n_listeners = 1,
-        .upstreams = &upstream,
-        .n_upstreams = 1};
+    conf = (struct server_conf){SMALL_LOOPS(1),   SMALL_EXECUTORS(1),     .listeners = &listener,
+                                .n_listeners = 1, .upstreams = &upstream, .n_upstreams = 1};
     ck_assert_int_eq(server_create(&server, &conf, &(struct server_events){0}), 0);
 }
 

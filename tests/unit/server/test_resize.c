@@ -16,6 +16,7 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/process.h"
+#include "support/server_confs.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -53,17 +54,8 @@ static void setup(void)
                                               .backlog = 128,
                                               .reuseport = 1};
     }
-    conf = (struct server_conf){
-        .boss = {.threads = 1, .accept_batch = 16},
-        .worker = {.threads = 2,
-                   .io_ratio = 50,
-                   .task_quantum_ns = 5 * NS_PER_MS,
-                   .max_pending_tasks = 65536},
-        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
-        .listeners = listeners,
-        .n_listeners = 1,
-        .upstreams = &upstream,
-        .n_upstreams = 1};
+    conf = (struct server_conf){SMALL_LOOPS(2),   SMALL_EXECUTORS(1),     .listeners = listeners,
+                                .n_listeners = 1, .upstreams = &upstream, .n_upstreams = 1};
 }
 
 static void start(void)

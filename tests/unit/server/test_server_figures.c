@@ -18,6 +18,7 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/process.h"
+#include "support/server_confs.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -104,17 +105,9 @@ static void configure(void)
                                                      .backlog = 128,
                                                      .reuseport = 1};
         }
-        confs[w] = (struct server_conf){
-            .boss = {.threads = 1, .accept_batch = 16},
-            .worker = {.threads = 2 + w,
-                       .io_ratio = 50,
-                       .task_quantum_ns = 5 * NS_PER_MS,
-                       .max_pending_tasks = 65536},
-            .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
-            .listeners = listeners[w],
-            .n_listeners = 2,
-            .upstreams = upstreams[w],
-            .n_upstreams = 2};
+        confs[w] = (struct server_conf){SMALL_LOOPS(2 + w),        SMALL_EXECUTORS(1),
+                                        .listeners = listeners[w], .n_listeners = 2,
+                                        .upstreams = upstreams[w], .n_upstreams = 2};
     }
 }
 

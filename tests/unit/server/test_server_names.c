@@ -12,6 +12,7 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/names.h"
+#include "support/server_confs.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -31,17 +32,9 @@ static struct upstream_server_conf back = {
     .id = "a", .address_text = back_name, .names = UPSTREAM_NAME_EACH, .weight = 1};
 static struct upstream_conf upstream = {
     .name = "back", .servers = &back, .n_servers = 1, .connect_timeout_ns = NS_PER_S};
-static const struct server_conf conf = {
-    .boss = {.threads = 1, .accept_batch = 16},
-    .worker = {.threads = 1,
-               .io_ratio = 50,
-               .task_quantum_ns = 5 * NS_PER_MS,
-               .max_pending_tasks = 65536},
-    .executor = {.threads = 2, .lookup_threads = 2, .max_pending_tasks = 16},
-    .listeners = listeners,
-    .n_listeners = ARRAY_LEN(listeners),
-    .upstreams = &upstream,
-    .n_upstreams = 1};
+static const struct server_conf conf = {SMALL_LOOPS(1),         SMALL_EXECUTORS(2),
+                                        .listeners = listeners, .n_listeners = ARRAY_LEN(listeners),
+                                        .upstreams = &upstream, .n_upstreams = 1};
 
 /* The one server of the upstream is back.test with the port of ${which}. */
 static void lead_to(unsigned which)

@@ -15,6 +15,7 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/process.h"
+#include "support/server_confs.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -62,17 +63,9 @@ static struct upstream_conf upstream_of(const char *name, unsigned n)
 static struct server_conf server_of(unsigned which, unsigned workers, unsigned n_listeners,
                                     unsigned n_upstreams)
 {
-    return (struct server_conf){
-        .boss = {.threads = 1, .accept_batch = 16},
-        .worker = {.threads = workers,
-                   .io_ratio = 50,
-                   .task_quantum_ns = 5 * NS_PER_MS,
-                   .max_pending_tasks = 65536},
-        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
-        .listeners = listeners[which],
-        .n_listeners = n_listeners,
-        .upstreams = upstreams[which],
-        .n_upstreams = n_upstreams};
+    return (struct server_conf){SMALL_LOOPS(workers),          SMALL_EXECUTORS(1),
+                                .listeners = listeners[which], .n_listeners = n_listeners,
+                                .upstreams = upstreams[which], .n_upstreams = n_upstreams};
 }
 
 /* The second: "front" has another server, "echo" another address, "more" comes. */

@@ -11,6 +11,7 @@
 #include "server/server_conf.h"
 #include "server/threads.h"
 #include "support/log_lines.h"
+#include "support/server_confs.h"
 #include "support/suite.h"
 #include "support/tasks.h"
 #include "support/until.h"
@@ -39,13 +40,12 @@ FILE *fopen(const char *path, const char *mode)
 static void setup(void)
 {
     log_lines_capture(LOG_LEVEL_INFO);
-    conf = (struct server_conf){
-        .boss = {.threads = 1},
-        .worker = {.threads = 3,
-                   .io_ratio = 50,
-                   .task_quantum_ns = NS_PER_MS,
-                   .max_pending_tasks = 64},
-        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16}};
+    conf = (struct server_conf){.boss = {.threads = 1},
+                                .worker = {.threads = 3,
+                                           .io_ratio = 50,
+                                           .task_quantum_ns = NS_PER_MS,
+                                           .max_pending_tasks = 64},
+                                SMALL_EXECUTORS(1)};
 }
 
 GROUP(threads, setup, NULL);

@@ -12,6 +12,7 @@
 #include "server/server_conf.h"
 #include "support/log_lines.h"
 #include "support/process.h"
+#include "support/server_confs.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -63,14 +64,7 @@ static void setup(void)
                                       .backlog = 128,
                                       .reuseport = 1};
     conf = (struct server_conf){
-        .boss = {.threads = 1, .accept_batch = 16},
-        .worker = {.threads = 3,
-                   .io_ratio = 50,
-                   .task_quantum_ns = 5 * NS_PER_MS,
-                   .max_pending_tasks = 65536},
-        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
-        .listeners = &listener,
-        .n_listeners = 1,
+        SMALL_LOOPS(3), SMALL_EXECUTORS(1), .listeners = &listener, .n_listeners = 1,
         .overload = {.max_memory_bytes = 64 * MB,
                      .shedding = {.tokens = 1000, .burst = 1000, .period_ns = NS_PER_S}}};
     atomic_store(&idle_bytes, 10 * MB);

@@ -13,6 +13,7 @@
 #include "stats/figure_log.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/server_confs.h"
 #include "support/suite.h"
 #include "support/until.h"
 
@@ -27,13 +28,12 @@ static size_t held;
 
 static void setup(void)
 {
-    static const struct server_conf server = {
-        .boss = {.threads = 1},
-        .worker = {.threads = 2,
-                   .io_ratio = 50,
-                   .task_quantum_ns = NS_PER_MS,
-                   .max_pending_tasks = 64},
-        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16}};
+    static const struct server_conf server = {.boss = {.threads = 1},
+                                              .worker = {.threads = 2,
+                                                         .io_ratio = 50,
+                                                         .task_quantum_ns = NS_PER_MS,
+                                                         .max_pending_tasks = 64},
+                                              SMALL_EXECUTORS(1)};
 
     log_lines_capture(LOG_LEVEL_INFO);
     ck_assert_int_eq(threads_create(&threads, &server), 0);

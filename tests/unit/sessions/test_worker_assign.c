@@ -14,6 +14,7 @@
 #include "support/fault.h"
 #include "support/log_lines.h"
 #include "support/process.h"
+#include "support/server_confs.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -38,16 +39,15 @@ static void start(enum chooser_kind chooser, unsigned workers, unsigned max_pend
     struct server_events events = {.cookie = &conf};
 
     holder = sockets_bound(&address);
-    conf = (struct server_conf){
-        .boss = {.threads = 1, .accept_batch = 16},
-        .worker = {.threads = workers,
-                   .chooser = chooser,
-                   .io_ratio = 50,
-                   .task_quantum_ns = 5 * NS_PER_MS,
-                   .max_pending_tasks = max_pending_tasks},
-        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
-        .listeners = &listener,
-        .n_listeners = 1};
+    conf = (struct server_conf){.boss = {.threads = 1, .accept_batch = 16},
+                                .worker = {.threads = workers,
+                                           .chooser = chooser,
+                                           .io_ratio = 50,
+                                           .task_quantum_ns = 5 * NS_PER_MS,
+                                           .max_pending_tasks = max_pending_tasks},
+                                SMALL_EXECUTORS(1),
+                                .listeners = &listener,
+                                .n_listeners = 1};
     ck_assert_int_eq(server_create(&server, &conf, &events), 0);
     ck_assert_int_eq(server_start(server), 0);
 }

@@ -12,6 +12,7 @@
 #include "server/server_conf.h"
 #include "support/log_lines.h"
 #include "support/process.h"
+#include "support/server_confs.h"
 #include "support/sockets.h"
 #include "support/suite.h"
 #include "support/until.h"
@@ -51,17 +52,9 @@ static void setup(void)
                                       .upstream = "back",
                                       .backlog = 16,
                                       .reuseport = 1};
-    conf = (struct server_conf){
-        .boss = {.threads = 1, .accept_batch = 16},
-        .worker = {.threads = WORKERS,
-                   .io_ratio = 50,
-                   .task_quantum_ns = 5 * NS_PER_MS,
-                   .max_pending_tasks = 65536},
-        .executor = {.threads = 1, .lookup_threads = 1, .max_pending_tasks = 16},
-        .listeners = &listener,
-        .n_listeners = 1,
-        .upstreams = upstreams,
-        .n_upstreams = 2};
+    conf =
+        (struct server_conf){SMALL_LOOPS(WORKERS), SMALL_EXECUTORS(1),     .listeners = &listener,
+                             .n_listeners = 1,     .upstreams = upstreams, .n_upstreams = 2};
 }
 
 static void start(void)
