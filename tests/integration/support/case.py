@@ -135,13 +135,14 @@ class Context:
         port between here and the daemon's bind, or connect to themselves when nobody listens. And
         not one that another test has, which may not be bound at this moment because its server is
         away: also another run's, and so the kernel knows. An abstract socket, like a port, belongs
-        to the network namespace, and to one process.
+        to the network namespace, and to one process; a test that moves to a namespace of its own
+        keeps the ports that it has.
         """
         with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
             first_ephemeral = int(f.read().split()[0])
         for _ in range(1000):
             port = random.randrange(10000, first_ephemeral)
-            reservation = _reserve(port)
+            reservation = _reserve(port) if port not in self.reserved else None
             if reservation:
                 self.reserved[port] = reservation
                 return port

@@ -63,7 +63,10 @@ static bool evict(struct session *s, const struct upstream_server *at, int64_t b
     ck_assert_ptr_eq(at, server);
     ck_assert_int_gt(before_ns, 0);
     evicted_at_ns[n_evicted++] = clock_now_ns();
-    session_abort(s, reason);
+    if (s->phase == SESSION_PHASE_CONNECTING)
+        s->phase = SESSION_PHASE_OPEN; /* at another server */
+    else
+        session_abort(s, reason);
     return true;
 }
 
@@ -150,6 +153,27 @@ TEST_EACH(eviction, all_sessions_of_the_server_are_reset_and_the_server_is_relea
     }
     UNTIL(atomic_load(&ended) == 3 && ref_count(&server->references) == 1);
     EXPECT_LOG_LINES("upstream back: server a: down: connections reset: 3", 1);
+}
+
+static void connect_again(void *arg)
+{
+    ((struct session *)arg)->phase = SESSION_PHASE_CONNECTING;
+}
+
+TEST(eviction, session_that_connects_goes_to_another_server_and_is_no_reset)
+{
+    unsigned rate = 0;
+    int connects = client(), there = client();
+
+    log_lines_capture(LOG_LEVEL_NOTICE);
+    loop_runner_call(loop_group_at(group, 0), connect_again, sessions[0]);
+    loop_runner_call(control, begin, &rate);
+    sockets_hear_reset(there);
+    UNTIL(ref_count(&server->references) == 1);
+    EXPECT_LOG_LINES("upstream back: server a: down: connections reset: 1", 1);
+    ck_assert_uint_eq(n_evicted, 2);
+    close(connects);
+    close(there);
 }
 
 TEST(eviction, sessions_of_a_server_removed_meanwhile_are_reset)
