@@ -84,7 +84,7 @@ int client_hello_read(struct client_hello *out, const struct client_hello_scan *
  */
 int client_hello_read_server_name(char *out, struct client_hello_bytes extension) NODISCARD;
 
-/* client_hello_highest(hello): return the highest version that the client offers, without GREASE. */
+/* client_hello_highest(hello): return the highest version offered; GREASE is none. */
 uint16_t client_hello_highest(const struct client_hello *hello);
 
 /* client_hello_free(hello): free the memory of ${hello}. */

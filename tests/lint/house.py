@@ -19,7 +19,7 @@ LONG_FOLDERS = {
     "engine": 6700,
     "net": 7900,
     "service": 5950,
-    "tls": 7400,
+    "tls": 7410,
 }
 MAX_HEADER_PERCENT = 27
 MAX_CIRCLE, MAX_IN_CIRCLES = 7, 40
