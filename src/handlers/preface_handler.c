@@ -1,6 +1,7 @@
 #include "handlers/preface_handler.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "net/channel.h"
 #include "net/memory_account.h"
@@ -30,6 +31,10 @@ static void preface_handler_hold_rest(struct preface_handler *p)
 {
     struct channel *ch = p->handler.channel;
 
+    if (p->rest_bytes > 0 && p->rest_bytes <= sizeof(p->near)) {
+        p->rest = memcpy(p->near, p->rest, p->rest_bytes);
+        return;
+    }
     if (p->rest_bytes > 0 && !channel_ended(ch) &&
         preface_handler_hold(p, p->rest, p->rest_bytes) < 0)
         channel_abort(ch, -ENOMEM);

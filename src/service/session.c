@@ -70,8 +70,10 @@ void session_adopt(struct session *s, struct session_owner *owner)
     session_timer_start(s);
     s->service->ops->open(s);
     if (s->preface) {
-        channel_start(s->legs[0]); /* reads the preface only */
         session_preface_settle(s);
+        if (s->phase != SESSION_PHASE_PREFACE)
+            return;
+        channel_start(s->legs[0]); /* reads the preface only */
     } else {
         session_start(s);
     }

@@ -171,7 +171,8 @@ void session_preface_add(struct session *s, void *memory,
 
     *o = (struct session_preface){
         .session = s, .add_handlers = add_handlers, .handlers_memory = handlers_memory};
-    for (unsigned i = 0; i < SESSION_PREFACE_STAGES; i++) {
+    for (unsigned i = session_preface_next(s, 0); i < SESSION_PREFACE_STAGES;
+         i = session_preface_next(s, i + 1)) {
         o->memory_of[i] = at;
         at += session_preface_stages[i]->bytes(s->service);
     }

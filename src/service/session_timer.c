@@ -109,9 +109,12 @@ static bool session_is_delivered(const struct session *s)
 static void session_sooner(struct session_deadline *d, int64_t from_ns, int64_t limit_ns,
                            enum session_due due)
 {
-    int64_t at_ns = loop_due_ns(loop_current(), from_ns, limit_ns);
+    int64_t at_ns;
 
-    if (limit_ns > 0 && at_ns < d->at_ns)
+    if (limit_ns <= 0)
+        return;
+    at_ns = loop_due_ns(loop_current(), from_ns, limit_ns);
+    if (at_ns < d->at_ns)
         *d = (struct session_deadline){.at_ns = at_ns, .limit_ns = limit_ns, .due = due};
 }
 

@@ -1,10 +1,12 @@
 #include "upstream/route.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "net/address.h"
 #include "upstream/upstream.h"
 
 struct route {
@@ -12,22 +14,88 @@ struct route {
     struct upstream **upstreams; /* references, as route_conf_targets(); NULL: refuses */
 };
 
+/* Bits that all values of a condition share; where they differ from a client's, none holds. */
+struct route_gate {
+    uint64_t bits, mask;
+};
+
 /* A name of a route. Sorted by name, then in the order of the configuration. */
 struct route_entry {
     const char *name; /* empty: a route without names */
     const struct route *route;
+    struct route_gate client, first;
 };
 
 struct route_table {
     struct route *routes;
     struct route_entry *entries;
-    struct upstream **upstreams; /* of all routes */
-    unsigned n_routes, n_entries, n_upstreams;
-    bool needs_hello, needs_tls, has_shares;
+    struct upstream **upstreams;                           /* of all routes */
+    unsigned n_routes, n_entries, n_nameless, n_upstreams; /* the nameless entries are first */
+    bool needs_hello, needs_tls, has_shares, has_names;
 };
 
 /* The last one is the surest: of several conditions, the smallest decides. */
 enum route_answer { ROUTE_NO, ROUTE_MAYBE, ROUTE_YES };
+
+/* ---- gates: most routes are left out by a few instructions, without a look at them ---- */
+
+/* The first bytes, and how many bits of them are known. */
+static struct route_gate route_gate_at(const void *at, size_t n)
+{
+    struct route_gate g = {0, UINT64_MAX};
+
+    if (n < sizeof(g.bits))
+        g.mask = n > 0 ? UINT64_MAX << (sizeof(g.bits) - n) * 8 : 0;
+    if (n > 0)
+        memcpy(&g.bits, at, n < sizeof(g.bits) ? n : sizeof(g.bits));
+    g.bits = be64toh(g.bits);
+    return g;
+}
+
+static bool route_gate_lets(struct route_gate g, struct route_gate client)
+{
+    return ((g.bits ^ client.bits) & g.mask & client.mask) == 0;
+}
+
+static void route_gate_narrow(struct route_gate *g, struct route_gate value, bool is_first)
+{
+    if (is_first)
+        *g = value;
+    else
+        g->mask &= value.mask & ~(g->bits ^ value.bits);
+}
+
+static struct route_gate route_gate_of_clients(const struct cidr_list *clients)
+{
+    struct route_gate g = {0, 0};
+
+    for (size_t i = 0; i < clients->n; i++) {
+        const struct cidr *c = &clients->list[i];
+        struct route_gate value = route_gate_at(c->host, sizeof(value.bits));
+
+        if (c->bits < 64)
+            value.mask = c->bits > 0 ? UINT64_MAX << (64 - c->bits) : 0;
+        route_gate_narrow(&g, value, i == 0);
+    }
+    return g;
+}
+
+static struct route_gate route_gate_of_first(const struct route_conf *conf)
+{
+    struct route_gate g = {0, 0};
+
+    for (unsigned i = 0; i < conf->n_first; i++)
+        route_gate_narrow(&g, route_gate_at(conf->first[i].at, conf->first[i].n), i == 0);
+    return g;
+}
+
+static struct route_gate route_gate_of_client(const struct address *a)
+{
+    size_t n;
+    const void *host = address_host(a, &n);
+
+    return route_gate_at(host, n);
+}
 
 /* ---- the table ---- */
 
@@ -37,6 +105,16 @@ static int route_compare(const void *a, const void *b)
     int rc = strcmp(x->name, y->name);
 
     return rc != 0 ? rc : (x->route > y->route) - (x->route < y->route);
+}
+
+static void route_table_add_entry(struct route_table *t, const char *name, const struct route *r)
+{
+    t->entries[t->n_entries++] =
+        (struct route_entry){.name = name,
+                             .route = r,
+                             .client = route_gate_of_clients(&r->conf->clients),
+                             .first = route_gate_of_first(r->conf)};
+    t->n_nameless += *name == '\0';
 }
 
 static void route_table_add(struct route_table *t, const struct route_conf *conf,
@@ -49,13 +127,14 @@ static void route_table_add(struct route_table *t, const struct route_conf *conf
         if (upstreams[t->n_upstreams])
             t->upstreams[t->n_upstreams] = upstream_hold(upstreams[t->n_upstreams]);
     for (unsigned i = 0; i < conf->n_names; i++)
-        t->entries[t->n_entries++] = (struct route_entry){conf->names[i], r};
+        route_table_add_entry(t, conf->names[i], r);
     if (conf->n_names == 0)
-        t->entries[t->n_entries++] = (struct route_entry){"", r};
+        route_table_add_entry(t, "", r);
     t->needs_hello |= conf->n_names > 0 || conf->n_protocols > 0 ||
                       (conf->tls & (ROUTE_TLS_1_2 | ROUTE_TLS_1_3)) != 0;
     t->needs_tls &= route_conf_needs_tls(conf);
     t->has_shares |= conf->n_shares > 0;
+    t->has_names |= conf->n_names > 0;
 }
 
 int route_table_create(struct route_table **out, const struct route_conf *conf, unsigned n,
@@ -220,29 +299,44 @@ static unsigned route_table_bisect(const struct route_table *t, const char *name
     return low;
 }
 
-static enum route_answer route_table_find_name(const struct route_table *t, const char *name,
-                                               const struct route_client *client,
-                                               struct route_choice *out)
+/* The first of the entries from ${i} to before ${until} that holds or may hold. */
+static enum route_answer route_table_find_among(const struct route_table *t, unsigned i,
+                                                unsigned until, const struct route_client *client,
+                                                struct route_choice *out)
 {
-    for (unsigned i = route_table_bisect(t, name); i < t->n_entries; i++) {
-        const struct route *r = t->entries[i].route;
+    struct route_gate address = route_gate_of_client(client->address);
+    struct route_gate first = route_gate_at(client->first.at, client->first.n);
+
+    for (; i < until; i++) {
+        const struct route_entry *e = &t->entries[i];
         enum route_answer answer;
 
-        if (strcmp(t->entries[i].name, name) != 0)
-            break;
-        answer = route_holds(r->conf, client);
+        if (!route_gate_lets(e->client, address) || !route_gate_lets(e->first, first))
+            continue;
+        answer = route_holds(e->route->conf, client);
         if (answer == ROUTE_NO)
             continue;
-        *out = (struct route_choice){r->conf->id, route_share(r, client)};
+        *out = (struct route_choice){e->route->conf->id, route_share(e->route, client)};
         return answer;
     }
     return ROUTE_NO;
 }
 
+static enum route_answer route_table_find_name(const struct route_table *t, const char *name,
+                                               const struct route_client *client,
+                                               struct route_choice *out)
+{
+    unsigned from = route_table_bisect(t, name), until = from;
+
+    while (until < t->n_entries && strcmp(t->entries[until].name, name) == 0)
+        until++;
+    return route_table_find_among(t, from, until, client, out);
+}
+
 /* A name that is not known yet may choose a route with names, which comes first. */
 static bool route_table_awaits_name(const struct route_table *t, const struct route_client *client)
 {
-    if (client->hello == ROUTE_HELLO_NONE || client->hello == ROUTE_HELLO_READ)
+    if (!t->has_names || client->hello == ROUTE_HELLO_NONE || client->hello == ROUTE_HELLO_READ)
         return false;
     for (unsigned i = 0; i < t->n_routes; i++)
         if (t->routes[i].conf->n_names > 0 && route_holds(t->routes[i].conf, client) != ROUTE_NO)
@@ -277,7 +371,7 @@ int route_table_find(const struct route_table *t, const struct route_client *cli
     if (client->hello == ROUTE_HELLO_READ)
         answer = route_table_find_named(t, client, out);
     if (answer == ROUTE_NO)
-        answer = route_table_find_name(t, "", client, out);
+        answer = route_table_find_among(t, 0, t->n_nameless, client, out);
     if (answer == ROUTE_MAYBE)
         return -EAGAIN;
     if (answer == ROUTE_NO)

@@ -216,6 +216,73 @@ TEST_EACH(table_of_conditions, all_conditions_of_a_route_hold_as_soon_as_the_byt
         ck_assert_str_eq(conditions[choice.upstream->name[0] - '0'].id, choice.id);
 }
 
+/* Blocks and bytes that share beginnings, of every length, for routes and for clients. */
+static const char *const blocks[] = {"0.0.0.0/0",
+                                     "10.0.0.0/8",
+                                     "10.1.0.0/16",
+                                     "10.1.2.3",
+                                     "11.0.0.0/8",
+                                     "unix",
+                                     "::/0",
+                                     "a00::/8",
+                                     "a01:200::/24",
+                                     "a01:203::1",
+                                     "a01:203::/64",
+                                     "a01:203::/65",
+                                     "a01:203:0:0:8000::/65"};
+static const char *const places[] = {"10.1.2.3:9",
+                                     "10.1.2.4:9",
+                                     "10.2.0.0:9",
+                                     "11.0.0.1:9",
+                                     "127.0.0.1:9",
+                                     "[a01:203::1]:9",
+                                     "/p",
+                                     "[a01:203::2]:9",
+                                     "[a01:203:0:0:8000::1]:9",
+                                     "[::ffff:10.1.2.3]:9"};
+static struct route_first beginnings[] = {BYTES("A"),         BYTES("AB"),
+                                          BYTES("AC"),        BYTES("ABCDEFGH"),
+                                          BYTES("ABCDEFGHI"), BYTES("ABCDEFGHK")};
+static const struct route_first sent[] = {BYTES(""),          BYTES("A"),  BYTES("ABCDEFG"),
+                                          BYTES("ABCDEFGHI"), BYTES("AD"), BYTES("ACCDEFGHI")};
+
+static bool begins(const struct route_first *whole, const struct route_first *begin)
+{
+    return whole->n >= begin->n && memcmp(whole->at, begin->at, begin->n) == 0;
+}
+
+/* Each pair of values of a route, with each client. */
+TEST(table_of_conditions, a_route_holds_for_what_any_of_its_values_holds_for)
+{
+    struct cidr near[2];
+    struct route_first first[2];
+    const struct route_conf conf = {.id = "r", .clients = {near, 2}, .first = first, .n_first = 2};
+    struct route_table *one;
+
+    for (unsigned i = 0; i < ARRAY_LEN(blocks) * ARRAY_LEN(blocks); i++)
+        for (unsigned j = 0; j < ARRAY_LEN(beginnings) * ARRAY_LEN(beginnings); j++) {
+            ck_assert_int_eq(cidr_parse(&near[0], blocks[i % ARRAY_LEN(blocks)]), 0);
+            ck_assert_int_eq(cidr_parse(&near[1], blocks[i / ARRAY_LEN(blocks)]), 0);
+            first[0] = beginnings[j % ARRAY_LEN(beginnings)];
+            first[1] = beginnings[j / ARRAY_LEN(beginnings)];
+            ck_assert_int_eq(route_table_create(&one, &conf, 1, upstreams), 0);
+            for (unsigned k = 0; k < ARRAY_LEN(places) * ARRAY_LEN(sent); k++) {
+                const struct route_first *got = &sent[k / ARRAY_LEN(places)];
+                struct address from[2];
+                const struct route_client client = {
+                    .address = from, .first = *got, .hello = ROUTE_HELLO_NONE, .is_complete = true};
+                struct route_choice choice;
+
+                ck_assert_int_eq(address_parse(from, 2, places[k % ARRAY_LEN(places)]), 1);
+                ck_assert_int_eq(route_table_find(one, &client, &choice), 0);
+                ck_assert_int_eq(choice.id != NULL,
+                                 cidr_any_has(near, 2, from) &&
+                                     (begins(got, &first[0]) || begins(got, &first[1])));
+            }
+            route_table_destroy(one);
+        }
+}
+
 TEST(table_of_conditions, a_table_says_what_it_asks_of_a_client)
 {
     struct route_table *other;
