@@ -41,7 +41,9 @@ def own_fall(t):
     front = t.address()
     with Moody("a", t.address()) as a, Moody("b", t.address()) as b:
         servers = {"a": f"{a.address} fall=1 check_interval=10ms rise=1", "b": b.address}
-        with t.daemon(checked(front, servers, check_interval="50ms", fall=1000, eject_failures=0)) as daemon:
+        options = {"check_interval": "50ms", "fall": 1000, "eject_failures": 0, "initial_state": "down"}
+        with t.daemon(checked(front, servers, **options)) as daemon:
+            t.eventually(lambda: daemon.log_lines("server b: up"), "b is up")  # its first failed check would be enough
             a.becomes("refuses")
             b.becomes("refuses")
             wait_down(t, daemon, fall=1)
