@@ -99,13 +99,22 @@ static bool config_routes_covers_first(const struct route_conf *earlier,
     return later->n_first > 0;
 }
 
+/* Does ${route} come before ${other}? A shorter `after:` is over sooner. */
+static bool config_routes_precedes(const struct route_conf *route, const struct route_conf *other)
+{
+    return route->after_ns > 0 && other->after_ns > 0 && route->after_ns != other->after_ns
+               ? route->after_ns < other->after_ns
+               : route < other;
+}
+
 /* Does ${earlier} hold for all clients of ${later}, for a name that both have? */
 static bool config_routes_hides(const struct route_conf *earlier, const struct route_conf *later)
 {
     return config_routes_covers_clients(earlier, later) &&
            (earlier->n_protocols == 0 || config_routes_covers_protocols(earlier, later)) &&
            (earlier->n_first == 0 || config_routes_covers_first(earlier, later)) &&
-           (earlier->tls == 0 || (later->tls != 0 && (later->tls & ~earlier->tls) == 0));
+           (earlier->tls == 0 || (later->tls != 0 && (later->tls & ~earlier->tls) == 0)) &&
+           (earlier->after_ns == 0 || later->after_ns > 0);
 }
 
 static const char *config_routes_what(const struct route_conf *route, const char *name)
@@ -117,16 +126,17 @@ static const char *config_routes_what(const struct route_conf *route, const char
                : "";
 }
 
-static void config_routes_check_name(const struct config_section *section, unsigned later,
-                                     const char *name, struct diagnostics *diagnostics)
+static void config_routes_check_name(const struct config_section *section,
+                                     const struct route_conf *route, const char *name,
+                                     struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
-    const struct route_conf *route = &conf->routes[later];
 
-    for (unsigned i = 0; i < later; i++) {
+    for (unsigned i = 0; i < conf->n_routes; i++) {
         const struct route_conf *earlier = &conf->routes[i];
 
-        if (!config_routes_has_name(earlier, name) || !config_routes_hides(earlier, route))
+        if (!config_routes_precedes(earlier, route) || !config_routes_has_name(earlier, name) ||
+            !config_routes_hides(earlier, route))
             continue;
         diagnostics_add(diagnostics, config_routes_entry(section, route)->line,
                         "[%s] route.%s: has no effect%s%s: route.%s of %s comes first (each "
@@ -143,6 +153,7 @@ static void config_routes_check_tls(const struct config_section *section,
                                     const struct route_conf *route, struct diagnostics *diagnostics)
 {
     const char *condition = route->n_first > 0                 ? "first:"
+                            : route->after_ns > 0              ? "after:"
                             : (route->tls & ROUTE_TLS_NO) != 0 ? "tls:no"
                                                                : NULL;
 
@@ -153,6 +164,36 @@ static void config_routes_check_tls(const struct config_section *section,
                         section->source->name, route->id, condition);
 }
 
+/* What ends or keeps a client that sends nothing, before `after:` is over. */
+static void config_routes_check_after(const struct config_section *section,
+                                      const struct route_conf *route,
+                                      struct diagnostics *diagnostics)
+{
+    const struct listener_conf *conf = section->conf;
+    const struct {
+        const char *name;
+        int64_t ns;
+    } ends[] = {{"client_hello_timeout", conf->client_hello_timeout_ns},
+                {"idle_timeout", conf->session.idle_timeout_ns},
+                {"max_lifetime", conf->session.max_lifetime_ns}};
+    unsigned line = config_routes_entry(section, route)->line;
+
+    if (route->after_ns == 0)
+        return;
+    if (conf->session.connect_on == SESSION_CONNECT_ON_FIRST_BYTE)
+        diagnostics_add(diagnostics, line,
+                        "[%s] route.%s: after: never holds with connect_on = first_byte: no "
+                        "server is connected for a client that has sent nothing (set connect_on "
+                        "= accept)",
+                        section->source->name, route->id);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (ends[i].ns > 0 && ends[i].ns <= route->after_ns)
+            diagnostics_add(diagnostics, line,
+                            "[%s] route.%s: after: never holds: %s ends a client that has sent "
+                            "nothing before (a shorter time, or a longer %s)",
+                            section->source->name, route->id, ends[i].name, ends[i].name);
+}
+
 void config_routes_check(const struct config_section *section, struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
@@ -161,10 +202,12 @@ void config_routes_check(const struct config_section *section, struct diagnostic
         const struct route_conf *route = &conf->routes[i];
 
         for (unsigned j = 0; j < route->n_names; j++)
-            config_routes_check_name(section, i, route->names[j], diagnostics);
+            config_routes_check_name(section, route, route->names[j], diagnostics);
         if (route->n_names == 0)
-            config_routes_check_name(section, i, "", diagnostics);
+            config_routes_check_name(section, route, "", diagnostics);
         if (conf->tls.n_names > 0)
             config_routes_check_tls(section, route, diagnostics);
+        else
+            config_routes_check_after(section, route, diagnostics);
     }
 }

@@ -121,10 +121,10 @@ static const struct option listen_rows[] = {
      "the NAME of an [upstream NAME]", "upstream that a proxy connects to; empty: none",
      LISTEN(upstream), 0, 0, NULL, &option_need_proxy},
     {"route.ID", &option_route, OPTION_FAMILY | OPTION_EMPTY | OPTION_SINGLE, OPTION_NEW_CONNECTIONS, "",
-     "sni:NAME, sni:*.NAME, alpn:PROTOCOL, src:BLOCK, tls:no|1.2|1.3 and first:BYTES, "
+     "sni:NAME, sni:*.NAME, alpn:PROTOCOL, src:BLOCK, tls:no|1.2|1.3, first:BYTES and after:TIME, "
      "space-separated, then -> UPSTREAM, -> UPSTREAM 90%, UPSTREAM 10% or -> refuse",
-     "upstream by server name (SNI), protocol (ALPN), address, version of TLS and first bytes of a "
-     "client; any number, each with its own ID",
+     "upstream by server name (SNI), protocol (ALPN), address, version of TLS, first bytes and "
+     "silence of a client; any number, each with its own ID",
      LISTEN(routes), 0, 0, NULL, NULL},
     {"client_hello_timeout", &option_kind_duration, 0, OPTION_LIVE, "5s",
      "1ms to 1h", "time for the ClientHello, or other first bytes, of a listener with routes",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/parse.h"
 #include "config/acl_parser.h"
 #include "config/option_bytes.h"
@@ -18,6 +19,9 @@ _Static_assert(ACL_PARSER_PROBLEM_BYTES <= OPTION_PROBLEM_BYTES, "problems are h
 #define BLANKS             " \t"
 #define ARROW              "->"
 #define PROTOCOL_MAX_BYTES 255
+
+/* As client_hello_timeout. */
+#define OPTION_ROUTE_AFTER_MAX_NS (3600 * NS_PER_S)
 
 /* First bytes of a TLS record with a handshake message. */
 static const uint8_t tls_record[] = {0x16, 0x03};
@@ -186,6 +190,22 @@ static int option_route_add_first(struct option_value *v, struct route_conf *rou
     return 0;
 }
 
+/* ---- silence ---- */
+
+static int option_route_set_after(struct option_value *v, struct route_conf *route,
+                                  const char *text)
+{
+    int64_t ns;
+
+    if (parse_duration(&ns, text, OPTION_ROUTE_AFTER_MAX_NS) < 0 || ns < NS_PER_MS)
+        return option_refuse(v, "%s is not a time from 1ms to 1h, as in after:200ms",
+                             QUOTE_TEXT(text));
+    if (route->after_ns > 0)
+        return option_refuse(v, "after: is given twice");
+    route->after_ns = ns;
+    return 0;
+}
+
 /* ---- conditions ---- */
 
 static int option_route_refuse_condition(struct option_value *v, const char *word)
@@ -203,6 +223,8 @@ static int option_route_refuse_condition(struct option_value *v, const char *wor
         {"ssl_preread_protocol", "tls:1.2"},
         {"req.payload", "first:\"TEXT\""},
         {"payload", "first:\"TEXT\""},
+        {"WAIT_END", "after:TIME"},
+        {"req.len", "after:TIME"},
         {"remote_addr", "src:BLOCK"},
         {"geo", "src:BLOCK"},
     };
@@ -227,7 +249,7 @@ static int option_route_add_condition(struct option_value *v, struct route_conf 
     } kinds[] = {
         {"sni:", option_route_add_name},    {"alpn:", option_route_add_protocol},
         {"src:", option_route_add_client},  {"tls:", option_route_add_tls},
-        {"first:", option_route_add_first},
+        {"first:", option_route_add_first}, {"after:", option_route_set_after},
     };
 
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -239,12 +261,26 @@ static int option_route_add_condition(struct option_value *v, struct route_conf 
     return option_route_refuse_condition(v, word);
 }
 
+/* A condition of ${route} that asks for bytes of the client. */
+static const char *option_route_asks_for(const struct route_conf *route)
+{
+    return route->n_names > 0       ? "sni:"
+           : route->n_protocols > 0 ? "alpn:"
+           : route->n_first > 0     ? "first:"
+                                    : "tls:";
+}
+
 /* Refuse conditions that never hold together. */
 static int option_route_check(struct option_value *v, const struct route_conf *route)
 {
     const char *named = route->n_names > 0 ? "sni:" : "alpn:";
     bool needs_tls = route_conf_needs_tls(route);
 
+    if (route->after_ns > 0 && (needs_tls || route->n_first > 0 || route->tls != 0))
+        return option_refuse(v,
+                             "after: is for clients that send nothing, so it never holds together "
+                             "with %s",
+                             option_route_asks_for(route));
     if ((route->tls & ROUTE_TLS_NO) != 0 && (route->n_names > 0 || route->n_protocols > 0))
         return option_refuse(v, "tls:no never holds together with %s", named);
     for (unsigned i = 0; i < route->n_first; i++) {
@@ -354,7 +390,7 @@ static int option_route_set_targets(struct option_value *v, struct route_conf *r
 static bool option_route_is_conditional(const struct route_conf *route)
 {
     return route->n_names + route->n_protocols + route->clients.n + route->n_first > 0 ||
-           route->tls != 0;
+           route->tls != 0 || route->after_ns > 0;
 }
 
 /* Read ${route} from ${list}, a copy of the value; modifies ${list}. */

@@ -31,7 +31,7 @@ static int hello_handler_conclude(struct preface_handler *p, int error)
 {
     const struct hello_handler_bytes bytes = {buffer_front(&p->held), buffer_bytes(&p->held), true};
 
-    return error == -EPROTO ? hello_handler_judge(hello_handler_of(p), &bytes) : error;
+    return error == -ETIMEDOUT ? error : hello_handler_judge(hello_handler_of(p), &bytes);
 }
 
 static void hello_handler_done(struct preface_handler *p, int error)

@@ -14,7 +14,7 @@ struct hello_handler;
 struct hello_handler_bytes {
     const uint8_t *at;
     size_t n;
-    bool is_complete; /* end of file follows */
+    bool is_complete; /* end of file follows, perhaps before any byte */
 };
 
 struct hello_handler_ops {
@@ -23,7 +23,7 @@ struct hello_handler_ops {
      * must not be if the hello is read or the bytes are complete; another error: refuse the client.
      */
     int (*judge)(struct hello_handler *hh, const struct hello_handler_bytes *bytes);
-    /* As preface_handler_ops.done, with an error of judge(), -ETIMEDOUT, -ENODATA or -ENOMEM. */
+    /* As preface_handler_ops.done, with an error of judge(), -ETIMEDOUT or -ENOMEM. */
     void (*done)(struct hello_handler *hh, int error);
 };
 

@@ -67,20 +67,24 @@ static void preface_handler_read_first(struct preface_handler *p, const uint8_t 
     }
 }
 
-static void preface_handler_read_more(struct preface_handler *p, const uint8_t *data, size_t len)
+static void preface_handler_decode_held(struct preface_handler *p)
 {
-    int n;
+    int n = p->ops->decode(p, buffer_front(&p->held), buffer_bytes(&p->held));
 
-    if (preface_handler_hold(p, data, len) < 0) {
-        preface_handler_decide(p, -ENOMEM, NULL, 0);
-        return;
-    }
-    n = p->ops->decode(p, buffer_front(&p->held), buffer_bytes(&p->held));
     if (n == -EAGAIN)
         return;
     if (n > 0)
         memory_account_consume(preface_handler_buffered(p), &p->held, (size_t)n);
     preface_handler_decide(p, n < 0 ? n : 0, NULL, 0);
+}
+
+static void preface_handler_read_more(struct preface_handler *p, const uint8_t *data, size_t len)
+{
+    if (preface_handler_hold(p, data, len) < 0) {
+        preface_handler_decide(p, -ENOMEM, NULL, 0);
+        return;
+    }
+    preface_handler_decode_held(p);
 }
 
 static void preface_handler_read(struct handler *h, const uint8_t *data, size_t len)
@@ -96,13 +100,8 @@ static void preface_handler_read(struct handler *h, const uint8_t *data, size_t 
 
 void preface_handler_settle(struct preface_handler *p)
 {
-    int n;
-
-    if (p->is_decided || buffer_bytes(&p->held) > 0 || channel_discards(p->handler.channel))
-        return;
-    n = p->ops->decode(p, NULL, 0);
-    if (n != -EAGAIN)
-        preface_handler_decide(p, n, NULL, 0);
+    if (!p->is_decided && !channel_discards(p->handler.channel))
+        preface_handler_decode_held(p);
 }
 
 static void preface_handler_conclude(struct preface_handler *p, int error)

@@ -68,7 +68,8 @@ void preface_handler_add(struct preface_handler *p, struct channel *ch,
 
 /*
  * preface_handler_settle(p):
- * Nothing was received yet: call decode() without a byte. No-op otherwise.
+ * Call decode() again with the bytes so far, perhaps none, because other things decide, too. No-op
+ * after done() or the end of the channel.
  *
  * Thread: loop
  */

@@ -107,6 +107,7 @@ void session_carry_over(struct session *s, const struct service *service)
         session_timer_start(s);
     if (service->ops->carry_over && s->phase != SESSION_PHASE_ENDING)
         service->ops->carry_over(s);
+    session_preface_settle(s); /* by the new routes */
     session_timer_arm(s);
 }
 

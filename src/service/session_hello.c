@@ -17,6 +17,7 @@ struct session_hello {
     alignas(max_align_t) struct hello_handler reader;
     struct session *session;
     int64_t timeout_ns;
+    int64_t silent_ns; /* time after which no byte had been received */
     struct route_choice choice;
     bool is_read;
     char alpn[ACCESS_LOG_RECORD_ALPN_BYTES];
@@ -195,6 +196,35 @@ static int session_hello_known(const struct hello_handler *hh,
     }
 }
 
+/* No byte can come any more: each `after:` holds in its order, as if its time were over. */
+static bool session_hello_ends_silent(const struct route_table *table, struct route_client *client)
+{
+    do {
+        if (route_table_takes_silence(table, client))
+            return true;
+        client->silent_ns = route_table_next_after_ns(table, client->silent_ns);
+    } while (client->silent_ns > 0);
+    return false;
+}
+
+/* No byte was received. ${ended}: and none follows. */
+static int session_hello_judge_silence(struct session_hello *o, bool ended)
+{
+    struct session *s = o->session;
+    struct route_client client = {.address = &s->peer,
+                                  .hello = ROUTE_HELLO_UNKNOWN,
+                                  .silent_ns = o->silent_ns,
+                                  .is_complete = ended};
+    struct session_routes *routes = s->service->routes;
+    bool needs_byte = s->service->conf->connect_on == SESSION_CONNECT_ON_FIRST_BYTE;
+
+    if (ended && (needs_byte || !routes || !session_hello_ends_silent(routes->table, &client)))
+        return -ENODATA;
+    if (needs_byte)
+        return -EAGAIN;
+    return routes ? session_hello_find(s, &client, &o->choice) : 0;
+}
+
 static int session_hello_judge(struct hello_handler *hh, const struct hello_handler_bytes *bytes)
 {
     struct session_hello *o = CONTAINER_OF(hh, struct session_hello, reader);
@@ -206,10 +236,10 @@ static int session_hello_judge(struct hello_handler *hh, const struct hello_hand
     int rc;
 
     o->choice = (struct route_choice){NULL, NULL};
+    if (bytes->n == 0)
+        return session_hello_judge_silence(o, bytes->is_complete);
     if (!routes) /* a reload has ended them */
-        return bytes->n > 0 ? 0 : -EAGAIN;
-    if (bytes->n == 0 && s->service->conf->connect_on == SESSION_CONNECT_ON_FIRST_BYTE)
-        return -EAGAIN;
+        return 0;
     rc = session_hello_known(hh, bytes, routes->table, &client);
     return rc < 0 ? rc : session_hello_find(s, &client, &o->choice);
 }
@@ -260,6 +290,7 @@ static void session_hello_begin(struct session *s, struct channel *ch, void *mem
 
     o->session = s;
     o->is_read = false;
+    o->silent_ns = 0;
     o->alpn[0] = o->ja4[0] = '\0';
     hello_handler_add(&o->reader, ch, &session_hello_ops);
     s->hello = o;
@@ -280,15 +311,33 @@ static void session_hello_settle(void *memory)
     preface_handler_settle(&((struct session_hello *)memory)->reader.preface);
 }
 
+/* The next `after:` that a silent client may reach, always before the timeout; 0: none. */
+static int64_t session_hello_next_after_ns(const struct session *s, const struct session_hello *o)
+{
+    return s->service->routes && session_hello_rest_bytes(o) == 0
+               ? route_table_next_after_ns(s->service->routes->table, o->silent_ns)
+               : 0;
+}
+
 static int64_t session_hello_timeout_ns(const struct session *s, const void *memory)
 {
-    (void)s;
-    return ((const struct session_hello *)memory)->timeout_ns;
+    const struct session_hello *o = memory;
+    int64_t after_ns = session_hello_next_after_ns(s, o);
+
+    return after_ns > 0 ? after_ns : o->timeout_ns;
 }
 
 static void session_hello_give_up(void *memory)
 {
-    preface_handler_give_up(&((struct session_hello *)memory)->reader.preface);
+    struct session_hello *o = memory;
+    int64_t after_ns = session_hello_next_after_ns(o->session, o);
+
+    if (after_ns > 0) {
+        o->silent_ns = after_ns;
+        session_hello_settle(o);
+    } else {
+        preface_handler_give_up(&o->reader.preface);
+    }
 }
 
 const struct session_preface_stage session_hello_stage = {

@@ -32,12 +32,13 @@ struct session_preface_stage {
      * from the pipeline, unless it encrypts.
      */
     void (*release)(void *memory);
-    /* Nothing was received in this stage yet: decide, if that needs no byte. NULL: it needs one. */
+    /* Decide, if that needs no further byte. NULL: it needs one. */
     void (*settle)(void *memory);
+    /* From the beginning of the stage to the next give_up(). */
     int64_t (*timeout_ns)(const struct session *s, const void *memory);
     /* Does the client wait for us, not we for the client? NULL: never. */
     bool (*is_busy)(const void *memory);
-    /* The timeout has expired. */
+    /* The timeout has expired: end the session, or go on with a longer timeout. */
     void (*give_up)(void *memory);
     /* Use the settings of ${s}, even before begin(). NULL: nothing to do. */
     void (*carry_over)(const struct session *s, void *memory);
@@ -76,8 +77,8 @@ void session_preface_done(struct session *s);
 
 /*
  * session_preface_settle(s):
- * Complete the current stage, if it needs no byte of the client. Call this once the client's
- * channel is started.
+ * Complete the current stage, if it needs no further byte of the client. Call this at its
+ * beginning, and after session_preface_carry_over().
  *
  * Thread: loop of ${s}
  */

@@ -31,7 +31,7 @@ struct route_table {
     struct route_entry *entries;
     struct upstream **upstreams;                           /* of all routes */
     unsigned n_routes, n_entries, n_nameless, n_upstreams; /* the nameless entries are first */
-    bool needs_hello, needs_tls, has_shares, has_names;
+    bool needs_hello, needs_tls, has_shares, has_names, has_after;
 };
 
 /* The last one is the surest: of several conditions, the smallest decides. */
@@ -135,6 +135,7 @@ static void route_table_add(struct route_table *t, const struct route_conf *conf
     t->needs_tls &= route_conf_needs_tls(conf);
     t->has_shares |= conf->n_shares > 0;
     t->has_names |= conf->n_names > 0;
+    t->has_after |= conf->after_ns > 0;
 }
 
 int route_table_create(struct route_table **out, const struct route_conf *conf, unsigned n,
@@ -190,6 +191,19 @@ bool route_table_needs_tls(const struct route_table *t)
 bool route_table_has_shares(const struct route_table *t)
 {
     return t->has_shares;
+}
+
+int64_t route_table_next_after_ns(const struct route_table *t, int64_t silent_ns)
+{
+    int64_t next_ns = 0;
+
+    for (unsigned i = 0; t->has_after && i < t->n_routes; i++) {
+        int64_t after_ns = t->routes[i].conf->after_ns;
+
+        if (after_ns > silent_ns && (next_ns == 0 || after_ns < next_ns))
+            next_ns = after_ns;
+    }
+    return next_ns;
 }
 
 unsigned route_tls_of(const struct client_hello *hello)
@@ -251,6 +265,14 @@ static enum route_answer route_takes_hello(const struct route_conf *conf,
                : ROUTE_NO;
 }
 
+static enum route_answer route_takes_silence(const struct route_conf *conf,
+                                             const struct route_client *client)
+{
+    if (client->silent_ns >= conf->after_ns)
+        return ROUTE_YES;
+    return client->first.n > 0 || client->is_complete ? ROUTE_NO : ROUTE_MAYBE;
+}
+
 /* Do the conditions of ${conf} hold, except its names? */
 static enum route_answer route_holds(const struct route_conf *conf,
                                      const struct route_client *client)
@@ -259,6 +281,8 @@ static enum route_answer route_holds(const struct route_conf *conf,
 
     if (conf->clients.n > 0 && !cidr_any_has(conf->clients.list, conf->clients.n, client->address))
         return ROUTE_NO;
+    if (conf->after_ns > 0) /* no condition but `src` holds besides */
+        return route_takes_silence(conf, client);
     if (conf->n_first > 0)
         answer = route_takes_first(conf, client);
     if (answer == ROUTE_NO || (conf->tls == 0 && conf->n_protocols == 0))
@@ -333,6 +357,26 @@ static enum route_answer route_table_find_name(const struct route_table *t, cons
     return route_table_find_among(t, from, until, client, out);
 }
 
+bool route_table_takes_silence(const struct route_table *t, const struct route_client *client)
+{
+    for (unsigned i = 0; t->has_after && client->silent_ns > 0 && i < t->n_routes; i++)
+        if (t->routes[i].conf->after_ns > 0 && route_holds(t->routes[i].conf, client) == ROUTE_YES)
+            return true;
+    return false;
+}
+
+/* Of those that hold for a silent client, the first. */
+static void route_table_find_silent(const struct route_table *t, const struct route_client *client,
+                                    struct route_choice *out)
+{
+    unsigned i = 0;
+
+    while (route_holds(t->entries[i].route->conf, client) != ROUTE_YES)
+        i++;
+    *out = (struct route_choice){t->entries[i].route->conf->id,
+                                 route_share(t->entries[i].route, client)};
+}
+
 /* A name that is not known yet may choose a route with names, which comes first. */
 static bool route_table_awaits_name(const struct route_table *t, const struct route_client *client)
 {
@@ -366,6 +410,10 @@ int route_table_find(const struct route_table *t, const struct route_client *cli
 {
     enum route_answer answer = ROUTE_NO;
 
+    if (route_table_takes_silence(t, client)) {
+        route_table_find_silent(t, client, out);
+        return 0;
+    }
     if (route_table_awaits_name(t, client))
         return -EAGAIN;
     if (client->hello == ROUTE_HELLO_READ)

@@ -1,10 +1,12 @@
 /*
  * upstream/route: choose an upstream by what is known of a client: its address, its first bytes and
- * its ClientHello.
+ * its ClientHello, or by its silence.
  *
  * Routes with the exact server name come first, then wildcards, then routes without a name. Within
  * each of these groups, the first route in the configuration whose conditions hold is taken. It is
- * taken as soon as the bytes decide, so a client may be asked for more several times.
+ * taken as soon as the bytes decide, so a client may be asked for more several times. If a route
+ * with `after_ns` holds, the client has been silent for so long: routes that wait for bytes or a
+ * longer silence are passed over.
  */
 #ifndef UPSTREAM_ROUTE_H
 #define UPSTREAM_ROUTE_H
@@ -47,6 +49,7 @@ struct route_conf {
     struct route_first *first; /* what the client's bytes begin with */
     unsigned n_first;
     unsigned tls;         /* ROUTE_TLS_ bits; 0: any client */
+    int64_t after_ns;     /* for clients that send nothing for so long; 0: any client */
     const char *upstream; /* NULL: refuse the client */
     struct route_share *shares;
     unsigned n_shares; /* 0: all clients go to `upstream`; else that is the first share's */
@@ -68,6 +71,7 @@ struct route_client {
     const char *sni; /* with ROUTE_HELLO_READ, as the next two; lower case; empty: no name */
     struct client_hello_bytes alpn; /* as client_hello.alpn */
     unsigned tls;                   /* a ROUTE_TLS_ bit; 0: an older version */
+    int64_t silent_ns;              /* no byte was received for so long; 0 if one was */
     bool is_complete;               /* no further bytes can be waited for */
 };
 
@@ -105,6 +109,18 @@ int route_table_find(const struct route_table *t, const struct route_client *cli
  */
 bool route_table_needs_hello(const struct route_table *t);
 bool route_table_needs_tls(const struct route_table *t);
+
+/*
+ * route_table_takes_silence(t, client):
+ * Does a route with `after_ns` hold for ${client}?
+ */
+bool route_table_takes_silence(const struct route_table *t, const struct route_client *client);
+
+/*
+ * route_table_next_after_ns(t, silent_ns):
+ * Return the shortest `after_ns` that is longer than ${silent_ns}; 0: none.
+ */
+int64_t route_table_next_after_ns(const struct route_table *t, int64_t silent_ns);
 
 /* route_table_has_shares(t): is route_client.key needed? */
 bool route_table_has_shares(const struct route_table *t);

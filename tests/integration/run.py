@@ -42,7 +42,7 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "
          "spare_limits",
          "names", "names_addresses", "moves", "zones", "resolvers", "sockets", "programs", "timeouts", "ends", "reasons", "limits",
          "limits_clients", "bandwidth", "server_words", "agent", "overload", "access", "proxyproto", "proxyproto_servers", "proxyproto_trust",
-         "route", "route_conditions", "told", "pipeline", "faults", "mirror", "pause", "pause_servers", "stop", "reload",
+         "route", "route_conditions", "route_after", "told", "pipeline", "faults", "mirror", "pause", "pause_servers", "stop", "reload",
          "reload_refused", "reload_listeners", "reload_servers", "reload_tls", "watch", "upgrade", "upgrade_fails",
          "upgrade_old", "admin", "admin_requests", "admin_actions", "page", "metrics", "metrics_prometheus",
          "control", "control_servers", "control_pause", "tls", "tls_postgres", "tls_config", "tls_sections",
@@ -52,7 +52,7 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
 ON_ONE_THREAD = ("bare", "listen", "inherited", "config", "defaults", "broken", "splice", "zones", "resolvers", "sockets", "programs", "timeouts", "ends",
                  "reasons",
-                 "bandwidth", "access", "proxyproto", "route", "route_conditions", "told", "faults", "mirror", "confine", "examples")
+                 "bandwidth", "access", "proxyproto", "route", "route_conditions", "route_after", "told", "faults", "mirror", "confine", "examples")
 HERE = Path(__file__).resolve().parent
 PASSED, FAILED, SKIPPED = 0, 1, 2
 WORDS = {PASSED: "ok", FAILED: "FAILED", SKIPPED: "skipped"}

@@ -176,8 +176,9 @@ route.db     = sni:db.example alpn:postgresql src:10.0.0.0/8 -> postgres
 route.ssh    = first:"SSH-" -> ssh
 route.old    = tls:1.2 src:192.0.2.0/24 -> old
 route.scan   = first:"GET " first:504f5354 -> refuse
+route.mail   = after:200ms -> mail
 upstream     = web
-""", {name: t.address() for name in ("web", "postgres", "ssh", "old")})
+""", {name: t.address() for name in ("web", "postgres", "ssh", "old", "mail")})
     t.write("manual.ini", text)
     check_equal(t.reactord("-t", "-c", t.path("manual.ini")).code, 0, "exit code")
 

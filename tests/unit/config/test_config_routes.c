@@ -125,6 +125,52 @@ static const struct {
     {ROUTE "sni:a -> u 50%, v 50%\n" SERVER,
      "t.ini:5: [listen p] route.x: there is no [upstream v] ("},
     {ROUTE "sni:a -> u 50 %\n" SERVER, "t.ini:5: [listen p] route.x: '%' follows the upstream ("},
+    {ROUTE "after:200 -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: '200' is not a time from 1ms to "
+     "1h, as in after:200ms (sni:NAME, "},
+    {ROUTE "after: -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: '' is not a time from 1ms to 1h, "},
+    {ROUTE "after:0 -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: '0' is not a time from 1ms to 1h"},
+    {ROUTE "after:999us -> u\n" SERVER, "t.ini:5: [listen p] route.x: '999us' is not a time from "},
+    {ROUTE "after:2h -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: '2h' is not a time from 1ms to "},
+    {ROUTE "after:-1s -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: '-1s' is not a time from 1ms to"},
+    {ROUTE "after:1s after:1s -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: after: is given twice ("},
+    {ROUTE "WAIT_END -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: 'WAIT_END' is not known; here it is 'after:TIME' ("},
+    {ROUTE "after:1s sni:a -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: after: is for clients that send nothing, so it never holds "
+     "together with sni: ("},
+    {ROUTE "alpn:h2 after:1s -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: after: is for clients that send nothing, so it never holds "
+     "together with alpn: ("},
+    {ROUTE "first:\"a\" after:1s tls:no -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: after: is for clients that send nothing, so it never holds "
+     "together with first: ("},
+    {ROUTE "tls:no after:1s -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: after: is for clients that send nothing, so it never holds "
+     "together with tls: ("},
+    {ROUTE "after:5s -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: after: never holds: client_hello_timeout ends a client that has "
+     "sent nothing before (a shorter time, or a longer client_hello_timeout)"},
+    {ROUTE "after:1s -> u\nidle_timeout = 1s\n" SERVER,
+     "t.ini:5: [listen p] route.x: after: never holds: idle_timeout ends a client that has sent "},
+    {ROUTE "after:2s -> u\nmax_lifetime = 1s\n" SERVER,
+     "t.ini:5: [listen p] route.x: after: never holds: max_lifetime ends a client that has sent "},
+    {ROUTE "after:1s -> u\nconnect_on = first_byte\n" SERVER,
+     "t.ini:5: [listen p] route.x: after: never holds with connect_on = first_byte: no server is "
+     "connected for a client that has sent nothing (set connect_on = accept)"},
+    {ROUTE "after:1s -> u\ntls = t\n" SERVER "[tls t]\ncertificate = /x\n",
+     "t.ini:5: [listen p] route.x: after: never holds with tls: all clients begin with TLS ("},
+    {ROUTE "after:1s src:10.1.0.0/16 -> u\nroute.y = after:200ms src:10.0.0.0/8 -> u\n" SERVER,
+     "t.ini:5: [listen p] route.x: has no effect: route.y of line 6 comes first ("},
+    {ROUTE "after:1s -> u\nroute.y = after:1s src:10.0.0.0/8 -> u\n" SERVER,
+     "t.ini:6: [listen p] route.y: has no effect: route.x of line 5 comes first ("},
+    {ROUTE "src:10.0.0.0/8 -> u\nroute.y = src:10.0.0.0/8 after:1s -> u\n" SERVER,
+     "t.ini:6: [listen p] route.y: has no effect: route.x of line 5 comes first ("},
     {PROXY "connect_on = first\n" SERVER,
      "t.ini:5: [listen p] connect_on: 'first' is not known (accept or first_byte)"},
     {"[listen e]\naddress = 127.0.0.1:7\nservice = echo\nconnect_on = first_byte\n",
@@ -144,6 +190,11 @@ static const char *const valid[] = {
     "tls:no first:16 -> u\nroute.y = first:160301 sni:a tls:1.2 -> refuse\n",
     "src:10.0.0.0/9 -> u\nroute.y = src:10.0.0.0/8 -> refuse\non_deny = close\n",
     "'first:\"a ; b -> c\" -> u'\n",
+    "after:1ms -> u\nroute.y = src:10.0.0.0/8 -> refuse\n",
+    "tls:no -> u\nroute.y = after:200ms -> refuse\n",
+    "first:\"a\" -> u\nroute.y = after:4999ms src:::1 -> refuse\nidle_timeout = 5s\n",
+    "after:1s -> u\nroute.y = after:200ms src:10.0.0.0/8 -> u 50%, v 50%\n[upstream v]\n"
+    "server.a = @x\n",
 };
 
 GROUP(routes, text_file_enter, config_file_leave);
