@@ -72,11 +72,11 @@ void resolver_hold_found(struct resolver_name *name)
     if (name->kept)
         log_warning("upstream %s: server %s (%s): cannot look up the %s addresses of the name: %s; "
                     "they stay in use; trying again within %g s",
-                    name->upstream_name, name->id, name->word, resolver_hold_text(f->kept),
+                    name->upstream_name, name->id, name->shown, resolver_hold_text(f->kept),
                     resolver_error_text(f->error), (double)resolver_name_retry_ns(name) / NS_PER_S);
     else
         log_notice("upstream %s: server %s (%s): lookups of its %s addresses no longer fail",
-                   name->upstream_name, name->id, name->word, resolver_hold_text(before));
+                   name->upstream_name, name->id, name->shown, resolver_hold_text(before));
 }
 
 int64_t resolver_hold_left_ns(struct resolver_name *name)
@@ -110,7 +110,8 @@ int resolver_hold_end(struct resolver_name *name)
     log_warning(
         "upstream %s: server %s (%s): the name does not exist any more: no new clients go to "
         "its addresses, for which resolve_hold is over; trying again within %g s",
-        name->upstream_name, name->id, name->word, (double)resolver_name_retry_ns(name) / NS_PER_S);
+        name->upstream_name, name->id, name->shown,
+        (double)resolver_name_retry_ns(name) / NS_PER_S);
     name->known = false;
     name->denied_at_ns = 0;
     name->families = name->kept = 0;

@@ -74,7 +74,8 @@ struct resolver_name {
     struct name_servers *servers; /* a reference; NULL: those of resolv.conf */
     const char *upstream_name;
     const char *id;
-    const char *word; /* ADDRESS of the server line */
+    const char *word;  /* ADDRESS of the server line */
+    const char *shown; /* in the log: `word`, and the [resolver NAME] that is asked */
 };
 
 struct resolver {

@@ -18,7 +18,7 @@ void resolver_log_known(const struct resolver_name *name, bool moved)
         snprintf(more, sizeof(more), " and %u more", name->found->n - 1);
     log_write(!name->late && !name->known ? LOG_LEVEL_INFO : LOG_LEVEL_NOTICE,
               "upstream %s: server %s (%s): the name %s: %s%s", name->upstream_name, name->id,
-              name->word, how, address_format(text, sizeof(text), &name->found->list[0]), more);
+              name->shown, how, address_format(text, sizeof(text), &name->found->list[0]), more);
 }
 
 /* What becomes of the servers of ${name}, whose lookup failed. */
@@ -41,7 +41,7 @@ void resolver_log_failure(const struct resolver_name *name, int error)
 
     log_warning(
         "upstream %s: server %s (%s): cannot look up the name: %s; %s; trying again within %g s",
-        name->upstream_name, name->id, name->word, resolver_error_text(error),
+        name->upstream_name, name->id, name->shown, resolver_error_text(error),
         resolver_log_outcome(name, error, text, sizeof(text)),
         (double)resolver_name_retry_ns(name) / NS_PER_S);
 }

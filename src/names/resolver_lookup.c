@@ -96,7 +96,7 @@ int resolver_filter_loops(struct resolver_name *name, struct proxy_loop *listene
             log_error(
                 "upstream %s: server %s (%s): proxy loop: %s is a listener of this process, which "
                 "could lead back to this upstream; the address is not used",
-                name->upstream_name, name->id, name->word,
+                name->upstream_name, name->id, name->shown,
                 address_format(text, sizeof(text), &f->list[i]));
     }
     f->n = kept;

@@ -320,7 +320,10 @@ static const char *resolver_name_copy(char **to, const char *text)
 int resolver_name_create(struct resolver_name **out, struct resolver *r, struct upstream *up,
                          const struct upstream_server_conf *conf, struct name_servers *servers)
 {
-    size_t bytes = strlen(up->name) + 1 + strlen(conf->id) + 1 + strlen(conf->address_text) + 1;
+    const char *by = servers ? ", resolver " : "", *section = servers ? servers->name : "";
+    size_t word_bytes = strlen(conf->address_text) + 1;
+    size_t bytes =
+        strlen(up->name) + 1 + strlen(conf->id) + 1 + 2 * word_bytes + strlen(by) + strlen(section);
     struct resolver_name *name = calloc(1, sizeof(*name) + bytes);
     char *text;
 
@@ -335,6 +338,8 @@ int resolver_name_create(struct resolver_name **out, struct resolver *r, struct 
     name->upstream_name = resolver_name_copy(&text, up->name);
     name->id = resolver_name_copy(&text, conf->id);
     name->word = resolver_name_copy(&text, conf->address_text);
+    name->shown = text;
+    stpcpy(stpcpy(stpcpy(text, conf->address_text), by), section);
     name->names = conf->names;
     name->servers = name_servers_hold(servers);
     name->resolver = r;

@@ -42,14 +42,14 @@ static int resolver_look_at(const struct resolver_step *step)
     if (step->is_required) {
         log_error("upstream %s: server %s (%s): the name has no address yet: %s; resolve_required "
                   "demands one",
-                  name->upstream_name, name->id, name->word, resolver_why_unknown(name));
+                  name->upstream_name, name->id, name->shown, resolver_why_unknown(name));
         return -ENODATA;
     }
     if (!name->has_answer && name->error == 0)
         log_warning(
             "upstream %s: server %s (%s): the name is still being looked up; until it is known, "
             "the server gets no clients",
-            name->upstream_name, name->id, name->word);
+            name->upstream_name, name->id, name->shown);
     return 0;
 }
 
@@ -89,7 +89,7 @@ static int resolver_look_at_upstream(const struct resolver_change *change, unsig
         return 0;
     log_error("upstream %s: server %s (%s): the name has no address yet: %s; without it the "
               "upstream has no server",
-              unknown->upstream_name, unknown->id, unknown->word, resolver_why_unknown(unknown));
+              unknown->upstream_name, unknown->id, unknown->shown, resolver_why_unknown(unknown));
     return -ENODATA;
 }
 

@@ -155,11 +155,11 @@ static void resolver_log_hosts(const struct resolver_name *name)
         log_warning(
             "upstream %s: server %s (%s): %u of %u SRV hosts cannot be looked up, such as %s: "
             "%s; their last known addresses, if any, stay in use",
-            name->upstream_name, name->id, name->word, s->n_failed, s->n, s->records[first].target,
+            name->upstream_name, name->id, name->shown, s->n_failed, s->n, s->records[first].target,
             resolver_error_text(s->errors[first]));
     else if (s->n_failed == 0 && name->last && name->last->service->n_failed > 0)
         log_notice("upstream %s: server %s (%s): lookups of its SRV hosts no longer fail",
-                   name->upstream_name, name->id, name->word);
+                   name->upstream_name, name->id, name->shown);
 }
 
 void resolver_service_weigh(struct resolver_found_addresses *f)

@@ -116,7 +116,10 @@ def reloads(t):
             daemon.reload(section("other", other.address) + proxied.replace("= own", "= other"))
             check_equal(addresses(front, 4), {"127.0.1.2"}, "addresses by another section")
             daemon.reload(section("third", silent) + proxied.replace("= own", "= third"), wanted="refused")
-            check(daemon.log_lines("error.*app.test"), "the log does not name the name")
+            check(daemon.log_lines(rf"error.*server s \(app.test:{port}, resolver third\): the name has no address yet"),
+                  "the log names the name and who is asked")
+            check(daemon.log_lines(rf"server s \(app.test:{port}, resolver other\): the name is known: 127.0.1.2:"),
+                  "the log names who was asked")
             check_equal(addresses(front, 4), {"127.0.1.2"}, "addresses after a refused reload")
 
 
