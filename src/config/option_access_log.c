@@ -17,6 +17,7 @@
 #include "ini/foreign_words.h"
 #include "listen/listener.h"
 #include "stats/access_log_format.h"
+#include "stats/syslog_conf.h"
 
 #define NAMES_BYTES 1024
 
@@ -137,6 +138,7 @@ static int option_access_log_set_list(const struct option *o, struct option_valu
 {
     struct listener_access_log_conf *conf = option_field(o, v);
     struct foreign_words_hint hint;
+    struct syslog_conf syslog;
 
     v->foreign = foreign_words_hint(&hint, o->key, v->text, strlen(v->text));
     if (v->foreign)
@@ -145,7 +147,7 @@ static int option_access_log_set_list(const struct option *o, struct option_valu
         return -EINVAL;
     if (!option_access_log_is_target(v->text))
         return option_access_log_set_names(o, v);
-    return option_syslog_set(v, &conf->own.where);
+    return option_syslog_set(v, &syslog, &conf->own.where);
 }
 
 const struct option_kind option_access_log_list = {option_access_log_set_list, "", 0, NULL};

@@ -312,9 +312,8 @@ int option_syslog_refuse_foreign(struct option_value *v)
     return 0;
 }
 
-int option_syslog_set(struct option_value *v, const char **where)
+int option_syslog_set(struct option_value *v, struct syslog_conf *conf, const char **where)
 {
-    struct syslog_conf conf;
     int rc;
 
     if (!option_syslog_is(v->text)) {
@@ -323,20 +322,21 @@ int option_syslog_set(struct option_value *v, const char **where)
         *where = v->text;
         return 0;
     }
-    rc = option_syslog_parse(&conf, v);
+    rc = option_syslog_parse(conf, v);
     if (rc < 0)
         return rc;
     *where = option_syslog_copy(v->arena, v->text);
     return *where ? 0 : -ENOMEM;
 }
 
-static int option_syslog_set_target(const struct option *o, struct option_value *v)
+static int option_syslog_read_target(const struct option *o, struct option_value *v,
+                                     struct syslog_conf *conf)
 {
     const char *where = v->text;
     int rc = option_syslog_refuse_foreign(v);
 
     if (rc == 0 && (*v->text == '/' || option_syslog_is(v->text)))
-        rc = option_syslog_set(v, &where);
+        rc = option_syslog_set(v, conf, &where);
     else if (rc == 0 && !option_kind_find_word(o, v))
         rc = -EINVAL;
     if (rc == 0)
@@ -344,13 +344,21 @@ static int option_syslog_set_target(const struct option *o, struct option_value 
     return rc;
 }
 
+static int option_syslog_set_target(const struct option *o, struct option_value *v)
+{
+    struct syslog_conf conf;
+
+    return option_syslog_read_target(o, v, &conf);
+}
+
 static int option_syslog_set_log_target(const struct option *o, struct option_value *v)
 {
     struct syslog_conf conf = {.severity = -1};
+    int rc = option_syslog_read_target(o, v, &conf);
 
-    if (option_syslog_is(v->text) && option_syslog_parse(&conf, v) == 0 && conf.severity >= 0)
+    if (rc == 0 && conf.severity >= 0)
         return option_refuse(v, "severity= is for access logs: a line of the log has its own");
-    return option_syslog_set_target(o, v);
+    return rc;
 }
 
 const struct option_kind option_syslog_target = {option_syslog_set_target, "", 0, NULL};

@@ -47,11 +47,13 @@ int option_syslog_refuse_foreign(struct option_value *v) NODISCARD;
 int option_syslog_parse(struct syslog_conf *out, struct option_value *v) NODISCARD;
 
 /*
- * option_syslog_set(v, where):
- * Check ${v}->text, a target of this file. Set ${where} to it, with single blanks.
+ * option_syslog_set(v, conf, where):
+ * Check ${v}->text, a target of this file. Set ${where} to it, with single blanks. ${conf}: as
+ * option_syslog_parse(), unless it is a file.
  *
  * Errors: 0; -EINVAL (see ${v}->problem); -ENOMEM
  */
-int option_syslog_set(struct option_value *v, const char **where) NODISCARD;
+int option_syslog_set(struct option_value *v, struct syslog_conf *conf,
+                      const char **where) NODISCARD;
 
 #endif
