@@ -4,17 +4,19 @@
 #ifndef CONFIG_CONFIG_ADDRESSES_H
 #define CONFIG_CONFIG_ADDRESSES_H
 
+#include "base/must.h"
+
 struct config;
 struct diagnostics;
 
 /*
- * config_addresses_check(config, s, diagnostics):
- * Report addresses of section ${s}, a [listen NAME], that conflict with earlier addresses, and
- * `reuseport` for unix sockets.
+ * config_addresses_check(config, diagnostics):
+ * Report addresses of listeners that conflict with earlier addresses, and `reuseport` for unix
+ * sockets.
  *
  * Thread: as config_reload()
+ * Errors: 0; -ENOMEM
  */
-void config_addresses_check(const struct config *config, unsigned s,
-                            struct diagnostics *diagnostics);
+int config_addresses_check(const struct config *config, struct diagnostics *diagnostics) NODISCARD;
 
 #endif

@@ -387,7 +387,7 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
     struct config_check_queue q = {.list = arena_alloc(c.m->arena, n, sizeof(q.list[0])),
                                    .found = arena_alloc(c.m->arena, n, sizeof(q.found[0]))};
 
-    if (!q.list || !q.found)
+    if (!q.list || !q.found || config_addresses_check(config, diagnostics) < 0)
         return -ENOMEM;
     for (unsigned i = 0; i < c.m->n_sections; i++) {
         const struct config_section *section = &c.m->sections[i];
@@ -417,7 +417,6 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
             config_check_files(&c, section, conf->quota.max_connections,
                                config_check_files_each(conf));
             config_check_accept_proxy(&c, section);
-            config_addresses_check(config, i, diagnostics);
             config_listen_check(config, section, diagnostics);
         }
         if (section->kind == OPTION_ACCESS_LOG)

@@ -35,6 +35,12 @@ static const struct {
     {"[listen f]\naddress = 127.0.0.1:5-9\nservice = echo\n[listen g]\naddress = *:6-12\n"
      "service = echo\n",
      "t.ini:5: [listen g] address: '0.0.0.0:6' conflicts with '127.0.0.1:6' of line 2, [listen "},
+    {"[listen f]\naddress = 127.0.0.3:6-8, 127.0.0.1:7\nservice = echo\n[listen g]\naddress = "
+     "127.0.0.2:6-8\nservice = echo\n[listen h]\naddress = [::]:7, *:8\nservice = echo\n",
+     "t.ini:8: [listen h] address: '0.0.0.0:8' conflicts with '127.0.0.3:8' of line 2, [listen "},
+    {"[listen f]\naddress = 127.0.0.1:5-9\nservice = echo\n[listen g]\naddress = 127.0.0.1:10-14\n"
+     "service = echo\n[listen h]\naddress = 127.0.0.1:15, 127.0.0.1:12-14\nservice = echo\n",
+     "t.ini:8: [listen h] address: '127.0.0.1:12' is taken by line 5, [listen g] (each address "},
     {ECHO "[admin]\naddress = 127.0.0.1:8-9\n", "t.ini:5: [admin] address: "},
 };
 
