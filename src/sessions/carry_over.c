@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/list.h"
+#include "base/log.h"
 #include "engine/loop_group.h"
 #include "engine/visit.h"
 #include "listen/listener_generation.h"
@@ -119,6 +120,7 @@ static void carry_over_run_advance(struct task *t)
     }
     carry_over_release(&co->released);
     carry_over_spread_leaves(co);
+    log_debug("reload: open sessions have the new settings of their listeners");
     co->stage = CARRY_OVER_IDLE;
     if (!list_empty(&co->waiting))
         carry_over_ask_bosses(co);

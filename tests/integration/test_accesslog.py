@@ -250,12 +250,12 @@ def both_sides(t):
 @test()
 def facts_after_a_reload(t):
     """a reload that adds values to the format holds for open connections, too"""
-    address, path = t.address(), t.path("access.log")
-    with t.daemon(echo(address, f"access_log = {path}")) as daemon:
+    address, path, debug = t.address(), t.path("access.log"), "[reactord]\nlog_level = debug\n"
+    with t.daemon(debug + echo(address, f"access_log = {path}")) as daemon:
         with net.connect(address) as client:
             net.exchange(client, b"hello")
-            daemon.reload(echo(address, f"access_log = {path}\naccess_log_format = $connection $client_rtt $attempts"))
-            net.exchange(client, b"hello")
+            daemon.reload(debug + echo(address, f"access_log = {path}\naccess_log_format = $connection $client_rtt $attempts"))
+            daemon.wait_followed(1)
         t.eventually(lambda: whole_lines(path), "a line")
         daemon.stop()
     number, rtt, attempts = lines_of(path)[0].split()

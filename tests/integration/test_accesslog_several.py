@@ -70,14 +70,15 @@ def share(t):
 def reload(t):
     """a reload that adds a log, and changes a condition, holds for open connections; numbers stay"""
     address = t.address()
-    first = config_of(t, address, "a", a="format = $connection $reason")
-    second = config_of(t, address, "b, a", a="format = again $connection $reason", b="only = errors\nformat = b $reason")
+    debug = "[reactord]\nlog_level = debug\n"
+    first = debug + config_of(t, address, "a", a="format = $connection $reason")
+    second = debug + config_of(t, address, "b, a", a="format = again $connection $reason", b="only = errors\nformat = b $reason")
     with t.daemon(first) as daemon:
         with net.connect(address) as fin, net.connect(address) as reset:
             net.exchange(fin, b"x")
             net.exchange(reset, b"x")
             daemon.reload(second)
-            net.exchange(reset, b"x")
+            daemon.wait_followed(1)
             net.reset(reset)
         t.eventually(lambda: len(whole_lines(t.path("a"))) == 2, "two lines")
         daemon.stop()

@@ -230,6 +230,14 @@ class Daemon:
         self.send_signal(signal.SIGHUP)
         return self.wait_reloaded(before + 1, wanted)
 
+    def wait_followed(self, number):
+        """Until open sessions have what so many reloads say; needs log_level = debug."""
+        end = time.monotonic() + RELOAD_LIMIT_S * self.scale
+        while len(self.log_lines("reload: open sessions have the new settings")) < number:
+            if not self.running() or time.monotonic() > end:
+                raise DaemonError(f"open sessions do not follow reload {number}")
+            time.sleep(0.01)
+
     def wait_reloaded(self, number, wanted="done"):
         """The lines of that reload, once it is over as wanted."""
         end = time.monotonic() + RELOAD_LIMIT_S * self.scale
