@@ -164,7 +164,7 @@ static void config_routes_check_tls(const struct config_section *section,
                         section->source->name, route->id, condition);
 }
 
-/* What ends or keeps a client that sends nothing, before `after:` is over. */
+/* Report what ends a client that sends nothing before `after:` is over, or keeps it waiting. */
 static void config_routes_check_after(const struct config_section *section,
                                       const struct route_conf *route,
                                       struct diagnostics *diagnostics)

@@ -31,8 +31,8 @@ static void preface_handler_hold_rest(struct preface_handler *p)
 {
     struct channel *ch = p->handler.channel;
 
-    if (p->rest_bytes > 0 && p->rest_bytes <= sizeof(p->near)) {
-        p->rest = memcpy(p->near, p->rest, p->rest_bytes);
+    if (p->rest_bytes > 0 && p->rest_bytes <= sizeof(p->rest_copy)) {
+        p->rest = memcpy(p->rest_copy, p->rest, p->rest_bytes);
         return;
     }
     if (p->rest_bytes > 0 && !channel_ended(ch) &&

@@ -42,16 +42,16 @@ struct preface_handler_ops {
     void (*done)(struct preface_handler *p, int error);
 };
 
-/* So many bytes behind a preface are kept without a buffer: a short command or greeting. */
-#define PREFACE_NEAR_BYTES 128
+/* Up to so many bytes behind a preface, such as a short command, are kept without a buffer. */
+#define PREFACE_REST_BYTES 128
 
 struct preface_handler {
     struct handler handler;
     const struct preface_handler_ops *ops;
     struct buffer held;
-    const uint8_t *rest; /* bytes to pass on: in done(), of the current read; then in `near` */
+    const uint8_t *rest; /* bytes to pass on: in done(), of the current read; then in `rest_copy` */
     size_t rest_bytes;
-    uint8_t near[PREFACE_NEAR_BYTES];
+    uint8_t rest_copy[PREFACE_REST_BYTES];
     bool is_decided;
     bool has_ended; /* pass on end of file after the release */
 };

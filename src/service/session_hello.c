@@ -216,12 +216,11 @@ static int session_hello_judge_silence(struct session_hello *o, bool ended)
                                   .silent_ns = o->silent_ns,
                                   .is_complete = ended};
     struct session_routes *routes = s->service->routes;
-    bool needs_byte = s->service->conf->connect_on == SESSION_CONNECT_ON_FIRST_BYTE;
 
-    if (ended && (needs_byte || !routes || !session_hello_ends_silent(routes->table, &client)))
+    if (s->service->conf->connect_on == SESSION_CONNECT_ON_FIRST_BYTE)
+        return ended ? -ENODATA : -EAGAIN;
+    if (ended && (!routes || !session_hello_ends_silent(routes->table, &client)))
         return -ENODATA;
-    if (needs_byte)
-        return -EAGAIN;
     return routes ? session_hello_find(s, &client, &o->choice) : 0;
 }
 

@@ -323,13 +323,25 @@ static unsigned route_table_bisect(const struct route_table *t, const char *name
     return low;
 }
 
-/* The first of the entries from ${i} to before ${until} that holds or may hold. */
+bool route_table_takes_silence(const struct route_table *t, const struct route_client *client)
+{
+    for (unsigned i = 0; t->has_after && client->silent_ns > 0 && i < t->n_routes; i++)
+        if (t->routes[i].conf->after_ns > 0 && route_holds(t->routes[i].conf, client) == ROUTE_YES)
+            return true;
+    return false;
+}
+
+/*
+ * The first of the entries from ${i} to before ${until} that holds. Also one that may hold, if
+ * ${client} is not taken as silent.
+ */
 static enum route_answer route_table_find_among(const struct route_table *t, unsigned i,
                                                 unsigned until, const struct route_client *client,
                                                 struct route_choice *out)
 {
     struct route_gate address = route_gate_of_client(client->address);
     struct route_gate first = route_gate_at(client->first.at, client->first.n);
+    enum route_answer least = route_table_takes_silence(t, client) ? ROUTE_YES : ROUTE_MAYBE;
 
     for (; i < until; i++) {
         const struct route_entry *e = &t->entries[i];
@@ -338,7 +350,7 @@ static enum route_answer route_table_find_among(const struct route_table *t, uns
         if (!route_gate_lets(e->client, address) || !route_gate_lets(e->first, first))
             continue;
         answer = route_holds(e->route->conf, client);
-        if (answer == ROUTE_NO)
+        if (answer < least)
             continue;
         *out = (struct route_choice){e->route->conf->id, route_share(e->route, client)};
         return answer;
@@ -355,26 +367,6 @@ static enum route_answer route_table_find_name(const struct route_table *t, cons
     while (until < t->n_entries && strcmp(t->entries[until].name, name) == 0)
         until++;
     return route_table_find_among(t, from, until, client, out);
-}
-
-bool route_table_takes_silence(const struct route_table *t, const struct route_client *client)
-{
-    for (unsigned i = 0; t->has_after && client->silent_ns > 0 && i < t->n_routes; i++)
-        if (t->routes[i].conf->after_ns > 0 && route_holds(t->routes[i].conf, client) == ROUTE_YES)
-            return true;
-    return false;
-}
-
-/* Of those that hold for a silent client, the first. */
-static void route_table_find_silent(const struct route_table *t, const struct route_client *client,
-                                    struct route_choice *out)
-{
-    unsigned i = 0;
-
-    while (route_holds(t->entries[i].route->conf, client) != ROUTE_YES)
-        i++;
-    *out = (struct route_choice){t->entries[i].route->conf->id,
-                                 route_share(t->entries[i].route, client)};
 }
 
 /* A name that is not known yet may choose a route with names, which comes first. */
@@ -410,11 +402,7 @@ int route_table_find(const struct route_table *t, const struct route_client *cli
 {
     enum route_answer answer = ROUTE_NO;
 
-    if (route_table_takes_silence(t, client)) {
-        route_table_find_silent(t, client, out);
-        return 0;
-    }
-    if (route_table_awaits_name(t, client))
+    if (!route_table_takes_silence(t, client) && route_table_awaits_name(t, client))
         return -EAGAIN;
     if (client->hello == ROUTE_HELLO_READ)
         answer = route_table_find_named(t, client, out);

@@ -255,7 +255,7 @@ def facts_after_a_reload(t):
         with net.connect(address) as client:
             net.exchange(client, b"hello")
             daemon.reload(debug + echo(address, f"access_log = {path}\naccess_log_format = $connection $client_rtt $attempts"))
-            daemon.wait_followed(1)
+            daemon.wait_carried_over(1)
         t.eventually(lambda: whole_lines(path), "a line")
         daemon.stop()
     number, rtt, attempts = lines_of(path)[0].split()

@@ -78,7 +78,7 @@ def reload(t):
             net.exchange(fin, b"x")
             net.exchange(reset, b"x")
             daemon.reload(second)
-            daemon.wait_followed(1)
+            daemon.wait_carried_over(1)
             net.reset(reset)
         t.eventually(lambda: len(whole_lines(t.path("a"))) == 2, "two lines")
         daemon.stop()

@@ -129,7 +129,7 @@ def switched_off(t):
         proxied.sendall(LINE[:20])
         t.eventually(lambda: daemon.counts("listen echo sessions=")["sessions"] == 2, "both have come")
         daemon.reload(debug + echo(front, ""))
-        daemon.wait_followed(1)
+        daemon.wait_carried_over(1)
         check_equal(net.exchange(bare, b"hello"), b"hello", "without a header")
         proxied.sendall(LINE[20:])
         check_equal(net.exchange(proxied, b"hello"), b"hello", "behind its header")

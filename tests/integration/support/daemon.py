@@ -230,28 +230,28 @@ class Daemon:
         self.send_signal(signal.SIGHUP)
         return self.wait_reloaded(before + 1, wanted)
 
-    def wait_followed(self, number):
-        """Until open sessions have what so many reloads say; needs log_level = debug."""
-        end = time.monotonic() + RELOAD_LIMIT_S * self.scale
-        while len(self.log_lines("reload: open sessions have the new settings")) < number:
-            if not self.running() or time.monotonic() > end:
-                raise DaemonError(f"open sessions do not follow reload {number}")
-            time.sleep(0.01)
-
     def wait_reloaded(self, number, wanted="done"):
         """The lines of that reload, once it is over as wanted."""
-        end = time.monotonic() + RELOAD_LIMIT_S * self.scale
-        self.has_notified("READY=1")  # reads what it says: it waits when the socket is full
-        while len(self.log_lines(RELOAD_END)) < number:
-            self.has_notified("READY=1")
-            if not self.running() or time.monotonic() > end:
-                raise DaemonError(f"no end of reload {number}")
-            time.sleep(0.01)
-        last = self.log_lines(RELOAD_END)[number - 1]
+        last = self._wait_line(RELOAD_END, number, f"no end of reload {number}")
         if f"reload: {wanted}" not in last:
             raise DaemonError(f"a reload did not end as {wanted}: {last}")
         log = self.log()
         return log[:log.index(last) + len(last)].rpartition(" SIGHUP from ")[2].splitlines()
+
+    def wait_carried_over(self, number):
+        """Until open sessions have the settings of that reload; needs log_level = debug."""
+        self._wait_line("reload: open sessions have the new settings", number, f"reload {number} is not carried over")
+
+    def _wait_line(self, pattern, number, failure):
+        """The log line with that pattern and number, once it is there."""
+        end = time.monotonic() + RELOAD_LIMIT_S * self.scale
+        self.has_notified("READY=1")  # reads what it says: it waits when the socket is full
+        while len(self.log_lines(pattern)) < number:
+            self.has_notified("READY=1")
+            if not self.running() or time.monotonic() > end:
+                raise DaemonError(failure)
+            time.sleep(0.01)
+        return self.log_lines(pattern)[number - 1]
 
     # What it says
 
