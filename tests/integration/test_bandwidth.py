@@ -69,6 +69,19 @@ def one_echo(t, way):
         check_equal(client.recv(1), b"", "what follows the last byte")
 
 
+@test(timeout=60, each={"option": ["bandwidth_in", "listener_bandwidth_in"]}, plain_only=True)
+def a_few_bytes(t, option):
+    """{option} = 200: a message of 600 bytes, larger than a burst and sent at once, arrives whole, in about 3 s"""
+    front, back, message = t.address(), t.address(), bytes(i % 251 for i in range(600))
+    with net.listen(back) as listener, t.daemon(proxy(front, back, f"{option} = 200")):
+        with net.proxied(front, listener) as (client, server):
+            watch = Watch()
+            client.sendall(message)
+            got, times = timed(watch, net.read_exactly, server, len(message))
+            rate_is(t, len(message), times, 200)
+            check_equal(got, message, "what the server gets")
+
+
 @test(timeout=60)
 def each_its_own(t):
     """three connections with bandwidth_in = 512k have as much each"""

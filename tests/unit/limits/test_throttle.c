@@ -165,6 +165,32 @@ TEST(throttle, session_that_ends_while_waiting_returns_its_reservation)
     ck_assert_int_lt(shared.of[0].bucket.full_at_ns, full_at_ns);
 }
 
+/* Time until ${bytes} have been granted to two connections of ${all} that take turns, in ns. */
+static int64_t time_of(const struct throttle_limit *all, uint64_t bytes, int64_t now_ns)
+{
+    struct token_bucket b = {0};
+    int64_t began_at_ns = now_ns;
+
+    for (uint64_t granted = 0; granted < bytes; granted += all->grant_bytes)
+        now_ns += token_bucket_reserve(&b, &all->all, all->grant_bytes, now_ns);
+    return now_ns - began_at_ns;
+}
+
+TEST(throttle, a_rate_of_a_few_bytes_holds_and_starves_nobody)
+{
+    for (unsigned rate = 1; rate <= 1500; rate++) {
+        const struct throttle_limit *all = &plan.limits[0];
+        int64_t ns;
+
+        ck_assert(throttle_plan_init(&plan, &(struct throttle_conf){.all_in = rate}, &shared));
+        ck_assert_uint_gt(all->grant_bytes, 0);
+        ck_assert_uint_le(all->grant_bytes, all->all.burst);
+        ns = time_of(all, rate * UINT64_C(60), 1000 * NS_PER_S); /* far more than the burst */
+        ck_assert_int_ge(ns, 58 * NS_PER_S);
+        ck_assert_int_le(ns, 60 * NS_PER_S);
+    }
+}
+
 /* ---- limits that change ---- */
 
 static struct throttle_plan *change(unsigned each_in, unsigned all_in)
