@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "config/config_memory.h"
+#include "config/config_routes.h"
 #include "config/option_fault.h"
 #include "handlers/pipeline_template.h"
 #include "ini/diagnostics.h"
@@ -149,11 +150,69 @@ static void config_listen_check_mirror(const struct config *config,
             "[%s] mirror: [upstream %s] has send_proxy, but a mirror gets no PROXY header (an "
             "upstream without it)",
             section->source->name, up->name);
+    if (up->hash_key.by != UPSTREAM_HASH_CLIENT)
+        diagnostics_add(
+            diagnostics, config_section_entry(section, "mirror")->line,
+            "[%s] mirror: [upstream %s] has hash_key, but a mirror goes by the client's "
+            "address (an upstream without it)",
+            section->source->name, up->name);
     if (up->tls.name)
         diagnostics_add(diagnostics, config_section_entry(section, "mirror")->line,
                         "[%s] mirror: [upstream %s] has tls, but a mirror connects without TLS (an "
                         "upstream without it)",
                         section->source->name, up->name);
+}
+
+/* What ${section} lacks, so that no client of it has what ${key} hashes; NULL: nothing. */
+static const char *config_listen_lacks(const struct config_section *section,
+                                       const struct upstream_hash_key *key)
+{
+    const struct listener_conf *conf = section->conf;
+    bool has_header = conf->accept_proxy.mode != PROXY_PROTOCOL_OFF ||
+                      config_section_refused(section, "accept_proxy");
+    bool has_name = conf->tls.n_names > 0 || config_section_refused(section, "tls") ||
+                    config_routes_wanted(section);
+
+    if (key->by == UPSTREAM_HASH_TLV && !has_header)
+        return "hash_key = tlv:, but no PROXY header is read here (set accept_proxy)";
+    if (key->by == UPSTREAM_HASH_SNI && !has_name && !has_header)
+        return "hash_key = sni, but no server name is read here (set tls, route.ID or "
+               "accept_proxy)";
+    return NULL;
+}
+
+/* ${entry} leads to the upstream ${name}. */
+static void config_listen_check_key(const struct config *config,
+                                    const struct config_section *section,
+                                    const struct ini_entry *entry, const char *name,
+                                    struct diagnostics *diagnostics)
+{
+    int i = name ? config_listen_find_upstream(config, name) : -1;
+    const char *lacks =
+        i < 0 ? NULL : config_listen_lacks(section, &config->server.upstreams[i].hash_key);
+
+    if (lacks)
+        diagnostics_add(diagnostics, entry->line, "[%s] %s: [upstream %s] has %s",
+                        section->source->name, entry->key, name, lacks);
+}
+
+static void config_listen_check_keys(const struct config *config,
+                                     const struct config_section *section,
+                                     struct diagnostics *diagnostics)
+{
+    const struct listener_conf *conf = section->conf;
+
+    config_listen_check_key(config, section, config_section_entry(section, "upstream"),
+                            conf->upstream, diagnostics);
+    for (unsigned i = 0; i < conf->n_routes; i++) {
+        const struct route_conf *route = &conf->routes[i];
+        const struct ini_entry *entry = config_routes_entry(section, route);
+
+        for (unsigned j = 0; j < route->n_shares; j++)
+            config_listen_check_key(config, section, entry, route->shares[j].upstream, diagnostics);
+        if (route->n_shares == 0)
+            config_listen_check_key(config, section, entry, route->upstream, diagnostics);
+    }
 }
 
 void config_listen_check(const struct config *config, const struct config_section *section,
@@ -163,4 +222,5 @@ void config_listen_check(const struct config *config, const struct config_sectio
     if (!config->process.allow_faults)
         option_fault_refuse(section, diagnostics);
     config_listen_check_mirror(config, section, diagnostics);
+    config_listen_check_keys(config, section, diagnostics);
 }

@@ -1,5 +1,6 @@
 /*
- * config/config_listen: checks across the options of a [listen NAME]: pipeline, faults, mirror.
+ * config/config_listen: checks across the options of a [listen NAME]: pipeline, faults, mirror,
+ * hash_key of its upstreams.
  */
 #ifndef CONFIG_CONFIG_LISTEN_H
 #define CONFIG_CONFIG_LISTEN_H

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "config/option_bytes.h"
 #include "config/option_check.h"
+#include "config/option_hash.h"
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_need.h"
@@ -20,6 +21,14 @@ static const struct option_word balances[] = {
     {"source_hash", BALANCER_SOURCE_HASH},
     {"maglev", BALANCER_MAGLEV},
     {"first", BALANCER_FIRST},
+    {NULL, 0},
+};
+
+static const struct option_word hash_keys[] = {
+    {"client", UPSTREAM_HASH_CLIENT},
+    {"client_port", UPSTREAM_HASH_CLIENT_PORT},
+    {"sni", UPSTREAM_HASH_SNI},
+    {"destination", UPSTREAM_HASH_DESTINATION},
     {NULL, 0},
 };
 
@@ -123,6 +132,10 @@ static const struct option upstream_rows[] = {
      "round_robin, least_connections, random, source_hash, maglev or first",
      "load balancing method",
      UPSTREAM(balance), 0, 0, balances, NULL},
+    {"hash_key", &option_hash_key, 0, OPTION_NEW_CONNECTIONS, "client",
+     "client, client_port, sni, destination or tlv:0xNN",
+     "what source_hash and maglev know a client by; tlv: a field of its PROXY header",
+     UPSTREAM(hash_key), 0, 0, hash_keys, &option_need_hash},
     {"hash_balance_factor", &option_kind_number, OPTION_ZERO, OPTION_NEW_CONNECTIONS, "0",
      "0, or 101 to 10000",
      "maximum load of a server with source_hash or maglev, in percent of its share; 0: no limit",

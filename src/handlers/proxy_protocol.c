@@ -57,30 +57,28 @@ enum proxy_protocol_verdict proxy_protocol_expect(struct proxy_protocol_gate *ga
     return PROXY_PROTOCOL_REFUSE;
 }
 
-static void proxy_protocol_copy(struct proxy_header_value *value, uint8_t **at)
+static void proxy_protocol_move(struct proxy_header_value *value, const uint8_t *from, uint8_t *to)
 {
-    if (value->n == 0)
-        return;
-    memcpy(*at, value->at, value->n);
-    value->at = *at;
-    *at += value->n;
+    if (value->at)
+        value->at = to + (value->at - from);
 }
 
-/* Copy the values of header.tls, because the bytes of a decoded header are removed. */
+/* Copy header.tlvs, which has the values of header.tls: a decoded header is removed. */
 static int proxy_protocol_keep(struct proxy_protocol *pp)
 {
     struct proxy_header_tls *tls = &pp->header.tls;
-    size_t bytes = tls->alpn.n + tls->authority.n + tls->ssl.n;
-    uint8_t *at;
+    struct proxy_header_value *all = &pp->header.tlvs;
 
-    if (bytes == 0)
+    if (all->n == 0)
         return 0;
-    pp->told = at = malloc(bytes);
-    if (!at)
+    pp->told = malloc(all->n);
+    if (!pp->told)
         return -ENOMEM;
-    proxy_protocol_copy(&tls->alpn, &at);
-    proxy_protocol_copy(&tls->authority, &at);
-    proxy_protocol_copy(&tls->ssl, &at);
+    memcpy(pp->told, all->at, all->n);
+    proxy_protocol_move(&tls->alpn, all->at, pp->told);
+    proxy_protocol_move(&tls->authority, all->at, pp->told);
+    proxy_protocol_move(&tls->ssl, all->at, pp->told);
+    all->at = pp->told;
     return 0;
 }
 

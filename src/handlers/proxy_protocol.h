@@ -45,8 +45,9 @@ struct proxy_protocol {
      * -ENOMEM.
      */
     void (*done)(struct proxy_protocol *pp, int error);
-    struct proxy_header header; /* `local`: none came; only pointers in `tls` are valid */
-    uint8_t *told;              /* copied values of header.tls; NULL: none */
+    /* `local`: none came; of its pointers, those in `tls` and `tlvs` are valid */
+    struct proxy_header header;
+    uint8_t *told; /* a copy of header.tlvs; NULL: none */
 };
 
 /*
@@ -76,7 +77,7 @@ void proxy_protocol_add(struct proxy_protocol *pp, struct channel *ch,
  */
 void proxy_protocol_set_gate(struct proxy_protocol *pp, struct proxy_protocol_gate *gate);
 
-/* proxy_protocol_free(pp): free the values of header.tls. Thread: loop */
+/* proxy_protocol_free(pp): free the copy of header.tlvs. Thread: loop */
 void proxy_protocol_free(struct proxy_protocol *pp);
 
 /*

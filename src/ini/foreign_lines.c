@@ -27,6 +27,7 @@
 #define DRAIN \
     "here it is 'upgrade_drain_timeout' in [reactord], and 'drain_timeout' in [reactord] at the end"
 #define BY_CLIENT "here it is 'balance = source_hash' in [upstream NAME]"
+#define BY_KEY    "here it is 'balance = source_hash' with 'hash_key' in [upstream NAME]"
 
 /* Sources: HAProxy 3.0, configuration.txt; nginx 1.26, ngx_core_module and ngx_stream_*_module. */
 static const struct foreign_line lines[] = {
@@ -222,6 +223,7 @@ static const struct foreign_line lines[] = {
     {"balance static-rr", "here it is 'balance = round_robin' in [upstream NAME]"},
     {"balance leastconn", "here it is 'balance = least_connections' in [upstream NAME]"},
     {"balance source", BY_CLIENT},
+    {"balance hash", BY_KEY},
     {"balance uri", NO_HTTP},
     {"balance hdr", NO_HTTP},
     {"balance url_param", NO_HTTP},
@@ -229,7 +231,7 @@ static const struct foreign_line lines[] = {
     {"random", "here it is 'balance = random' in [upstream NAME]"},
     {"ip_hash", BY_CLIENT},
     {"hash $remote_addr", BY_CLIENT},
-    {"hash", "there is none, but 'balance = source_hash' in [upstream NAME] by address"},
+    {"hash", BY_KEY},
     {"hash-type", "none is needed: 'balance = source_hash' in [upstream NAME] is consistent"},
     {"hash-balance-factor", "here it is 'hash_balance_factor' in [upstream NAME]"},
     {"stick-table", CLIENT_LIMITS ", or 'balance' in [upstream NAME] by client"},

@@ -25,6 +25,10 @@
 
 #define PROXY_HEADER_UNIQUE_ID_BYTES 128
 
+/* TLVs that say nothing of the client: a checksum, and padding. */
+#define PROXY_HEADER_TLV_CRC32C 0x03
+#define PROXY_HEADER_TLV_NOOP   0x04
+
 enum proxy_header_version { PROXY_HEADER_NONE, PROXY_HEADER_V1, PROXY_HEADER_V2 };
 
 struct proxy_header_value {
@@ -67,7 +71,8 @@ struct proxy_header {
     struct address destination;
     const uint8_t *unique_id; /* in the decoded data; NULL: none */
     size_t unique_id_bytes;
-    struct proxy_header_tls tls; /* in the decoded data */
+    struct proxy_header_tls tls;    /* in the decoded data */
+    struct proxy_header_value tlvs; /* all fields (TLVs), in the decoded data */
 };
 
 struct proxy_header_conf {
@@ -123,9 +128,10 @@ size_t proxy_header_encode(uint8_t *out, const struct proxy_header_conf *conf,
 size_t proxy_header_ssl_encode(uint8_t *out, size_t size, const struct proxy_header_ssl *ssl);
 
 /*
- * proxy_header_ssl_find(ssl, type):
- * Find the value of ${type} in the SSL TLV ${ssl}; at NULL: none.
+ * proxy_header_tlv_find(tlvs, type) / proxy_header_ssl_find(ssl, type):
+ * Find the value of ${type} in ${tlvs}, a decoded header's / in the SSL TLV ${ssl}; at NULL: none.
  */
+struct proxy_header_value proxy_header_tlv_find(struct proxy_header_value tlvs, uint8_t type);
 struct proxy_header_value proxy_header_ssl_find(struct proxy_header_value ssl,
                                                 enum proxy_header_ssl_type type);
 

@@ -25,7 +25,6 @@
 #define PROXY_HEADER_TLV_BYTES     3 /* type and length */
 #define PROXY_HEADER_TLV_ALPN      0x01
 #define PROXY_HEADER_TLV_AUTHORITY 0x02
-#define PROXY_HEADER_TLV_CRC32C    0x03
 #define PROXY_HEADER_TLV_UNIQUE_ID 0x05
 #define PROXY_HEADER_TLV_SSL       0x20
 #define PROXY_HEADER_SSL_BYTES     5 /* an SSL TLV's client and verify */

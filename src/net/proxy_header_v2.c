@@ -200,6 +200,8 @@ static int proxy_header_v2_read_proxy(struct proxy_header *h, const uint8_t *dat
     }
     if (rc != -ENODATA)
         return rc;
+    tlvs.at = data + PROXY_HEADER_V2_BYTES + addresses;
+    h->tlvs = (struct proxy_header_value){tlvs.at, (size_t)(tlvs.end - tlvs.at)};
     return crc32c ? proxy_header_v2_check_crc32c(data, total, crc32c) : 0;
 }
 
@@ -223,17 +225,23 @@ int proxy_header_v2_decode(struct proxy_header *out, const uint8_t *data, size_t
     return total;
 }
 
+struct proxy_header_value proxy_header_tlv_find(struct proxy_header_value tlvs, uint8_t type)
+{
+    struct tlvs rest = {.at = tlvs.at, .have = tlvs.at + tlvs.n, .end = tlvs.at + tlvs.n};
+    struct tlv tlv;
+
+    while (tlvs.at && proxy_header_v2_next_tlv(&rest, &tlv) == 0)
+        if (tlv.type == type)
+            return (struct proxy_header_value){tlv.value, tlv.len};
+    return (struct proxy_header_value){NULL, 0};
+}
+
 struct proxy_header_value proxy_header_ssl_find(struct proxy_header_value ssl,
                                                 enum proxy_header_ssl_type type)
 {
-    struct tlvs inner = {.have = ssl.at + ssl.n, .end = ssl.at + ssl.n};
-    struct tlv tlv;
-
-    if (ssl.n >= PROXY_HEADER_SSL_BYTES) {
-        inner.at = ssl.at + PROXY_HEADER_SSL_BYTES;
-        while (proxy_header_v2_next_tlv(&inner, &tlv) == 0)
-            if (tlv.type == type)
-                return (struct proxy_header_value){tlv.value, tlv.len};
-    }
-    return (struct proxy_header_value){NULL, 0};
+    if (ssl.n < PROXY_HEADER_SSL_BYTES)
+        return (struct proxy_header_value){NULL, 0};
+    ssl.at += PROXY_HEADER_SSL_BYTES;
+    ssl.n -= PROXY_HEADER_SSL_BYTES;
+    return proxy_header_tlv_find(ssl, (uint8_t)type);
 }

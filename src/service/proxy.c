@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "service/proxy_internal.h"
 #include "service/session_handlers.h"
+#include "service/session_key.h"
 #include "service/session_spares.h"
 #include "stats/access_log_record.h"
 
@@ -229,7 +230,7 @@ static void proxy_start(struct session *s)
     p->give_up_at_ns = proxy_deadline_ns(p);
     p->retry_until_ns = proxy_retry_until_ns(p);
     retry_budget_add(&proxy_upstream(p)->retry_budget);
-    balancer_begin(&p->pick, session_key(s));
+    balancer_begin(&p->pick, session_key_by(s, &proxy_upstream(p)->conf->hash_key));
     proxy_connect(p);
 }
 

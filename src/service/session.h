@@ -221,7 +221,7 @@ const struct session_id *session_id(struct session *s);
 
 /*
  * session_key(s):
- * Hash of the client's address without port, for SOURCE_HASH and MAGLEV. For a unix client: hash of
+ * Hash of the client's address without port. For a unix client: hash of
  * its path, else a random number.
  *
  * Thread: loop of ${s}

@@ -136,6 +136,13 @@ const struct proxy_header_tls *session_header_tls(const struct session *s)
     return session_header_names_client(s) ? &s->header->reader.header.tls : NULL;
 }
 
+struct proxy_header_value session_header_tlv(const struct session *s, uint8_t type)
+{
+    return session_header_names_client(s)
+               ? proxy_header_tlv_find(s->header->reader.header.tlvs, type)
+               : (struct proxy_header_value){NULL, 0};
+}
+
 /*
  * Copy ${value} and a NUL to *${at}, and advance *${at}. NULL if it is empty, longer than ${max} or
  * has a NUL: a name that were cut would be another name.

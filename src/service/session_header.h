@@ -33,6 +33,14 @@ const struct address *session_header_destination(const struct session *s);
 const struct proxy_header_tls *session_header_tls(const struct session *s);
 
 /*
+ * session_header_tlv(s, type):
+ * The header's value of the field (TLV) ${type}; at NULL: none.
+ *
+ * Thread: loop of ${s}
+ */
+struct proxy_header_value session_header_tlv(const struct session *s, uint8_t type);
+
+/*
  * session_header_describe(s, r):
  * Add the header's values of the client's TLS to ${r}.
  *
@@ -42,7 +50,7 @@ void session_header_describe(struct session *s, struct access_log_record *r);
 
 /*
  * session_header_free(s):
- * Free the header's TLS values; call this after the last access log line of ${s}.
+ * Free the header's fields (TLVs); call this after the last access log line of ${s}.
  *
  * Thread: loop of ${s}
  */

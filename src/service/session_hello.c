@@ -10,6 +10,7 @@
 #include "stats/access_log_record.h"
 #include "tls/ja4.h"
 #include "upstream/route.h"
+#include "upstream/upstream.h"
 
 #define SESSION_HELLO_LOG_INTERVAL_NS (1 * NS_PER_S)
 
@@ -196,6 +197,14 @@ static int session_hello_known(const struct hello_handler *hh,
     }
 }
 
+/* Does the upstream of ${choice} choose the server by the server name? */
+static bool session_hello_is_hashed(const struct session *s, const struct route_choice *choice)
+{
+    const struct upstream *up = choice->id ? choice->upstream : s->service->upstream;
+
+    return up && atomic_load(&up->conf)->hash_key.by == UPSTREAM_HASH_SNI;
+}
+
 /* No byte can come any more: each `after:` holds in its order, as if its time were over. */
 static bool session_hello_ends_silent(const struct route_table *table, struct route_client *client)
 {
@@ -216,12 +225,18 @@ static int session_hello_judge_silence(struct session_hello *o, bool ended)
                                   .silent_ns = o->silent_ns,
                                   .is_complete = ended};
     struct session_routes *routes = s->service->routes;
+    int rc;
 
     if (s->service->conf->connect_on == SESSION_CONNECT_ON_FIRST_BYTE)
         return ended ? -ENODATA : -EAGAIN;
     if (ended && (!routes || !session_hello_ends_silent(routes->table, &client)))
         return -ENODATA;
-    return routes ? session_hello_find(s, &client, &o->choice) : 0;
+    if (!routes)
+        return 0;
+    rc = session_hello_find(s, &client, &o->choice);
+    if (rc == 0 && !ended && !route_table_takes_silence(routes->table, &client))
+        rc = session_hello_is_hashed(s, &o->choice) ? -EAGAIN : 0;
+    return rc;
 }
 
 static int session_hello_judge(struct hello_handler *hh, const struct hello_handler_bytes *bytes)
@@ -240,7 +255,11 @@ static int session_hello_judge(struct hello_handler *hh, const struct hello_hand
     if (!routes) /* a reload has ended them */
         return 0;
     rc = session_hello_known(hh, bytes, routes->table, &client);
-    return rc < 0 ? rc : session_hello_find(s, &client, &o->choice);
+    if (rc == 0)
+        rc = session_hello_find(s, &client, &o->choice);
+    if (rc == 0 && hh->scanned == -EAGAIN && !bytes->is_complete)
+        rc = session_hello_is_hashed(s, &o->choice) ? -EAGAIN : 0;
+    return rc;
 }
 
 static void session_hello_keep(struct session_hello *o)
@@ -353,6 +372,11 @@ const struct session_preface_stage session_hello_stage = {
 static const char *session_hello_text(const char *text)
 {
     return *text != '\0' ? text : NULL;
+}
+
+const char *session_hello_name(const struct session *s)
+{
+    return s->hello && s->hello->is_read ? session_hello_text(s->hello->reader.hello.sni) : NULL;
 }
 
 void session_hello_describe(const struct session *s, struct access_log_record *r)

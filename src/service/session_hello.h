@@ -1,6 +1,7 @@
 /*
  * service/session_hello: stage of the preface of a listener with routes: the client's address, its
- * first bytes and its ClientHello choose the upstream. The bytes are passed on unchanged.
+ * first bytes and its ClientHello choose the upstream. The bytes are passed on unchanged. If that
+ * upstream hashes the server name, the ClientHello is awaited even if no route asks for it.
  */
 #ifndef SERVICE_SESSION_HELLO_H
 #define SERVICE_SESSION_HELLO_H
@@ -41,6 +42,14 @@ int session_hello_route(struct session *s, struct route_client *client) NODISCAR
  * Thread: loop of ${s}
  */
 void session_hello_refuse(struct session *s, const char *sni, int error);
+
+/*
+ * session_hello_name(s):
+ * The server name of the ClientHello, in lower case; NULL: none, or none was read.
+ *
+ * Thread: loop of ${s}
+ */
+const char *session_hello_name(const struct session *s);
 
 /*
  * session_hello_describe(s, r):

@@ -309,10 +309,9 @@ void session_tls_describe(const struct session *s, struct access_log_record *r)
     r->tls_handshake_ns = o->handshake_ns;
     r->tls_alert = o->alert;
     r->tls_section = o->section;
-    if (o->handler.hello) {
-        r->sni = *o->handler.hello->sni != '\0' ? o->handler.hello->sni : NULL;
+    r->sni = session_tls_name(s);
+    if (o->handler.hello)
         r->ja4 = o->handler.hello->ja4;
-    }
     if (!o->facts)
         return;
     r->tls_version = o->facts->version;
@@ -322,6 +321,13 @@ void session_tls_describe(const struct session *s, struct access_log_record *r)
     r->tls_client_name = o->facts->name;
     r->tls_client_fingerprint = o->facts->fingerprint;
     r->alpn = o->facts->alpn;
+}
+
+const char *session_tls_name(const struct session *s)
+{
+    const struct tls_hello *hello = s->tls ? s->tls->handler.hello : NULL;
+
+    return hello && *hello->sni != '\0' ? hello->sni : NULL;
 }
 
 const char *session_tls_protocol(const struct session *s)
@@ -369,7 +375,7 @@ bool session_tls_tell(const struct session *s, bool certificate, struct session_
     }
     told->tls = (struct proxy_header_tls){
         .alpn = session_tls_value(o->facts->alpn),
-        .authority = session_tls_value(o->handler.hello ? o->handler.hello->sni : NULL),
+        .authority = session_tls_value(session_tls_name(s)),
         .ssl = {told->ssl, proxy_header_ssl_encode(told->ssl, sizeof(told->ssl), &ssl)}};
     return true;
 }

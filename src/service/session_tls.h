@@ -57,6 +57,9 @@ void session_tls_describe(const struct session *s, struct access_log_record *r);
  */
 const char *session_tls_protocol(const struct session *s);
 
+/* session_tls_name(s): as session_hello_name(), of TLS with us. Thread: loop of ${s} */
+const char *session_tls_name(const struct session *s);
+
 /* A client's TLS as values of a PROXY header. `tls` points into other members and the session. */
 struct session_tls_told {
     struct proxy_header_tls tls;

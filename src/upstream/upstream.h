@@ -33,6 +33,20 @@
 
 struct arena;
 
+/* What the hashing kinds of balancer know a client by; without it: the client's address. */
+enum upstream_hash_by {
+    UPSTREAM_HASH_CLIENT,      /* address */
+    UPSTREAM_HASH_CLIENT_PORT, /* address and port */
+    UPSTREAM_HASH_SNI,         /* server name that the client asks for */
+    UPSTREAM_HASH_DESTINATION, /* address and port that the client has connected to */
+    UPSTREAM_HASH_TLV          /* value of a field in its PROXY header */
+};
+
+struct upstream_hash_key {
+    enum upstream_hash_by by;
+    uint8_t tlv; /* type of the field */
+};
+
 /* What happens to the sessions of a server that goes down. */
 enum upstream_on_down { UPSTREAM_DOWN_KEEP, UPSTREAM_DOWN_CLOSE };
 
@@ -92,6 +106,7 @@ struct upstream_conf {
     struct upstream_server_conf *servers;
     unsigned n_servers;
     enum balancer_kind balance;
+    struct upstream_hash_key hash_key;
     /* maximum sessions of a server, in percent of its fair share; 0: no limit */
     unsigned hash_balance_factor;
     unsigned panic_threshold; /* percent of the servers that must be fit, else panic; 0: never */

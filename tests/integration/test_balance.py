@@ -272,7 +272,7 @@ def dumped(t, method):
               "check": "tcp", "check_interval": "3s", "check_fast_interval": "500ms", "check_jitter": "20",
               "rise": "4", "fall": "5", "on_down": "close", "on_down_rate": "7"}
     if method in ("source_hash", "maglev"):
-        wanted["hash_balance_factor"] = "150"
+        wanted.update(hash_balance_factor="150", hash_key="destination")
     options = "\n".join(f"{key} = {value}" for key, value in wanted.items())
     bytes_ = 'check_send = "PING\\r\\n\\x00\\\\ ;#\\xff"\ncheck_expect = +PONG\n'
     server, unused = t.address() + " weight=3 check_port=99", t.address() + " weight=0 disabled"

@@ -17,8 +17,8 @@ LONG_FOLDERS = {
     "config": 10530,
     "daemon": 9750,
     "engine": 6700,
-    "net": 7900,
-    "service": 5950,
+    "net": 7910,
+    "service": 5970,
     "tls": 7410,
 }
 MAX_HEADER_PERCENT = 27

@@ -234,6 +234,38 @@ TEST(TLVs, the_unique_id_is_handed_out)
     ck_assert(h.unique_id > data && h.unique_id < data + len);
 }
 
+static void is_found(const struct proxy_header *h, uint8_t type, const char *value)
+{
+    struct proxy_header_value found = proxy_header_tlv_find(h->tlvs, type);
+
+    ck_assert(found.at);
+    ck_assert_uint_eq(found.n, strlen(value));
+    ck_assert_mem_eq(found.at, value, found.n);
+}
+
+TEST(TLVs, any_field_is_found_by_its_type_and_of_several_the_first)
+{
+    const uint8_t data[] = MARK "\x21\x11\0\x1d" HOSTS "\xea\0\3one"
+                                "\x04\0\0"
+                                "\xea\0\2no"
+                                "\xeb\0\0";
+    struct proxy_header h;
+
+    ck_assert_int_eq(proxy_header_decode(&h, data, sizeof(data) - 1), sizeof(data) - 1);
+    is_found(&h, 0xea, "one");
+    is_found(&h, 0xeb, "");
+    ck_assert_ptr_null(proxy_header_tlv_find(h.tlvs, 0xec).at);
+}
+
+TEST(TLVs, header_without_fields_has_none_to_find)
+{
+    const uint8_t data[] = MARK "\x21\x11\0\x0c" HOSTS;
+    struct proxy_header h;
+
+    ck_assert_int_eq(proxy_header_decode(&h, data, sizeof(data) - 1), sizeof(data) - 1);
+    ck_assert_ptr_null(proxy_header_tlv_find(h.tlvs, 0xea).at);
+}
+
 TEST(TLVs, a_unique_id_has_128_bytes_at_most)
 {
     uint8_t data[16 + 12 + 3 + 129] = MARK "\x21\x11\0\x8f" HOSTS "\5\0\x80";
