@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check/check.h"
+#include "net/sock.h"
 
 static const struct {
     const char *text;
@@ -75,7 +76,7 @@ const char *check_describe(char *text, size_t size, const struct check_result *r
         check_quote(quoted, result);
         snprintf(text + len, size - len, "%s: %s", what, quoted);
     } else if (result->outcome == CHECK_UNREACHABLE || result->outcome == CHECK_NO_RESOURCES) {
-        snprintf(text + len, size - len, "%s: %s", what, strerror(-result->error));
+        snprintf(text + len, size - len, "%s: %s", what, sock_error_text(result->error));
     } else {
         snprintf(text + len, size - len, "%s", what);
     }

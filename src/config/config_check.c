@@ -19,6 +19,7 @@
 #include "config/config_checks.h"
 #include "config/config_listen.h"
 #include "config/config_routes.h"
+#include "config/config_sockets.h"
 #include "config/option_need.h"
 #include "config/option_route.h"
 #include "ini/diagnostics.h"
@@ -419,6 +420,8 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
             config_check_accept_proxy(&c, section);
             config_listen_check(config, section, diagnostics);
         }
+        if (section->kind == OPTION_LISTEN || section->kind == OPTION_UPSTREAM)
+            config_sockets_check(section, diagnostics);
         if (section->kind == OPTION_ACCESS_LOG)
             config_access_log_check(config, section, diagnostics);
         if (section->kind == OPTION_UPSTREAM) {

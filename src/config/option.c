@@ -8,7 +8,7 @@
 #include "config/option_internal.h"
 
 /* Most files that share the rows of a section. */
-#define OPTION_PARTS 3
+#define OPTION_PARTS 4
 
 static const struct {
     const char *name;
@@ -25,11 +25,12 @@ static const struct {
     [OPTION_LISTEN] = {"listen",
                        "[listen NAME]",
                        true,
-                       {&option_listen, &option_fault, &option_listen_rest}},
+                       {&option_listen, &option_fault, &option_listen_rest, &option_listen_socket}},
     [OPTION_UPSTREAM] = {"upstream",
                          "[upstream NAME]",
                          true,
-                         {&option_upstream, &option_spare, &option_upstream_rest}},
+                         {&option_upstream, &option_spare, &option_upstream_rest,
+                          &option_upstream_socket}},
     [OPTION_TLS] = {"tls", "[tls NAME]", true, {&option_tls}},
     [OPTION_RESOLVER] = {"resolver", "[resolver NAME]", true, {&option_resolver}},
     [OPTION_ACCESS_LOG] = {"access_log", "[access_log NAME]", true, {&option_access_log}},

@@ -23,6 +23,8 @@ extern const struct option_rows option_fault; /* of [listen NAME] */
 extern const struct option_rows option_upstream;
 extern const struct option_rows option_upstream_rest;
 extern const struct option_rows option_spare; /* of [upstream NAME] */
+extern const struct option_rows option_listen_socket;
+extern const struct option_rows option_upstream_socket;
 extern const struct option_rows option_tls;
 extern const struct option_rows option_resolver;
 extern const struct option_rows option_access_log;

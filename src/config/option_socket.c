@@ -1,6 +1,8 @@
 #include "config/option_socket.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -17,15 +19,15 @@ static char *option_socket_copy_list(const struct option_value *v)
 }
 
 /* Accept whole seconds only, because the kernel counts seconds. */
-static int option_socket_parse_seconds(struct option_value *v, unsigned *out_s, const char *item)
+static int option_socket_parse_seconds(struct option_value *v, unsigned *out_s, const char *item,
+                                       int max_s)
 {
     int64_t ns;
 
     if (parse_duration(&ns, item, INT64_MAX) == -EINVAL)
         return option_refuse(v, "%s is not a number with a unit", QUOTE_TEXT(item));
-    if (parse_duration(&ns, item, SOCK_OPTIONS_KEEPALIVE_SECONDS * NS_PER_S) < 0 || ns < NS_PER_S)
-        return option_refuse(v, "%s is not 1s to %ds", QUOTE_TEXT(item),
-                             SOCK_OPTIONS_KEEPALIVE_SECONDS);
+    if (parse_duration(&ns, item, max_s * NS_PER_S) < 0 || ns < NS_PER_S)
+        return option_refuse(v, "%s is not 1s to %ds", QUOTE_TEXT(item), max_s);
     if (ns % NS_PER_S != 0)
         return option_refuse(v, "%s is not a number of whole seconds", QUOTE_TEXT(item));
     *out_s = (unsigned)(ns / NS_PER_S);
@@ -52,11 +54,13 @@ static int option_socket_set_keepalive(const struct option *o, struct option_val
     if (!list)
         return -ENOMEM;
     if (strcmp(list, "off") != 0)
-        rc = option_socket_parse_seconds(v, &keepalive.idle_s, option_kind_next_item(&list));
+        rc = option_socket_parse_seconds(v, &keepalive.idle_s, option_kind_next_item(&list),
+                                         SOCK_OPTIONS_KEEPALIVE_SECONDS);
     else
         list = NULL;
     if (rc == 0 && list)
-        rc = option_socket_parse_seconds(v, &keepalive.interval_s, option_kind_next_item(&list));
+        rc = option_socket_parse_seconds(v, &keepalive.interval_s, option_kind_next_item(&list),
+                                         SOCK_OPTIONS_KEEPALIVE_SECONDS);
     if (rc == 0 && list)
         rc = option_socket_parse_count(v, &keepalive.count, option_kind_next_item(&list));
     if (rc == 0 && list)
@@ -117,5 +121,109 @@ static int option_socket_set_source(const struct option *o, struct option_value 
     return 0;
 }
 
+static int option_socket_set_seconds(const struct option *o, struct option_value *v)
+{
+    unsigned s = 0;
+    int rc = 0;
+
+    if (strcmp(v->text, "0") != 0)
+        rc = option_socket_parse_seconds(v, &s, v->text, (int)(o->max / NS_PER_S));
+    if (rc == 0)
+        memcpy(option_field(o, v), &s, sizeof(s));
+    return rc;
+}
+
+static int option_socket_set_mark(const struct option *o, struct option_value *v)
+{
+    const char *digits = v->text;
+    unsigned long mark;
+    int base = 10;
+
+    if (strncmp(digits, "0x", 2) == 0) {
+        digits += 2;
+        base = 16;
+    }
+    if (digits[strspn(digits, base == 16 ? "0123456789abcdefABCDEF" : "0123456789")] != '\0' ||
+        *digits == '\0')
+        return option_refuse(v, "%s is not a number", QUOTE_TEXT(v->text));
+    errno = 0;
+    mark = strtoul(digits, NULL, base);
+    if (errno == ERANGE || mark > UINT32_MAX)
+        return option_refuse(v, "%s is out of range", QUOTE_TEXT(v->text));
+    memcpy(option_field(o, v), &(unsigned){(unsigned)mark}, sizeof(unsigned));
+    return 0;
+}
+
+/* Names of code points. Sources: RFC 2474, RFC 2597, RFC 3246, RFC 5865, RFC 8622. */
+static bool option_socket_find_dscp(unsigned *out, const char *name)
+{
+    unsigned class, drop;
+    char rest;
+
+    if (sscanf(name, "cs%1u%c", &class, &rest) == 1 && class <= 7)
+        *out = 8 * class;
+    else if (sscanf(name, "af%1u%1u%c", &class, &drop, &rest) == 2 && class >= 1 && class <= 4 &&
+             drop >= 1 && drop <= 3)
+        *out = 8 * class + 2 * drop;
+    else if (strcmp(name, "ef") == 0)
+        *out = 46;
+    else if (strcmp(name, "va") == 0)
+        *out = 44;
+    else if (strcmp(name, "le") == 0)
+        *out = 1;
+    else
+        return false;
+    return true;
+}
+
+static int option_socket_set_dscp(const struct option *o, struct option_value *v)
+{
+    unsigned dscp;
+    uint64_t n;
+    int rc;
+
+    if (!option_socket_find_dscp(&dscp, v->text)) {
+        rc = parse_uint(&n, v->text, SOCK_OPTIONS_DSCP_MAX);
+        if (rc < 0)
+            return option_refuse(v, rc == -EINVAL ? "%s is not a DSCP" : "%s is out of range",
+                                 QUOTE_TEXT(v->text));
+        dscp = (unsigned)n;
+    }
+    memcpy(option_field(o, v), &dscp, sizeof(dscp));
+    return 0;
+}
+
+static int option_socket_set_name(const struct option *o, struct option_value *v,
+                                  const char *refused)
+{
+    char name[SOCK_OPTIONS_NAME_BYTES] = "";
+
+    if (strlen(v->text) >= sizeof(name))
+        return option_refuse(v, "%s is too long, at most %d characters", QUOTE_TEXT(v->text),
+                             SOCK_OPTIONS_NAME_BYTES - 1);
+    if (strpbrk(v->text, refused) || strcmp(v->text, ".") == 0 || strcmp(v->text, "..") == 0)
+        return option_refuse(v, "%s is not a name", QUOTE_TEXT(v->text));
+    memcpy(name, v->text, strlen(v->text));
+    memcpy(option_field(o, v), name, sizeof(name));
+    return 0;
+}
+
+/* Source: Linux, dev_valid_name() */
+static int option_socket_set_interface(const struct option *o, struct option_value *v)
+{
+    return option_socket_set_name(o, v, "/: \t\v\f\r\n,");
+}
+
+static int option_socket_set_congestion(const struct option *o, struct option_value *v)
+{
+    return option_socket_set_name(o, v, "/. \t\v\f\r\n,");
+}
+
+const struct option_kind option_socket_mark = {option_socket_set_mark, "", sizeof(unsigned), NULL};
+const struct option_kind option_socket_dscp = {option_socket_set_dscp, "", sizeof(unsigned), NULL};
+const struct option_kind option_socket_seconds = {option_socket_set_seconds, "", sizeof(unsigned),
+                                                  NULL};
+const struct option_kind option_socket_interface = {option_socket_set_interface, "", 0, NULL};
+const struct option_kind option_socket_congestion = {option_socket_set_congestion, "", 0, NULL};
 const struct option_kind option_socket_keepalive = {option_socket_set_keepalive, "", 0, NULL};
 const struct option_kind option_socket_source = {option_socket_set_source, "", 0, NULL};

@@ -12,4 +12,12 @@ extern const struct option_kind option_socket_keepalive;
 /* source addresses of a struct sock_connect_conf; not checked before a connect */
 extern const struct option_kind option_socket_source;
 
+extern const struct option_kind option_socket_mark; /* unsigned: decimal, or 0x and hexadecimal */
+extern const struct option_kind option_socket_dscp; /* unsigned: a number, or a name as ef */
+extern const struct option_kind option_socket_seconds; /* unsigned: a duration in whole seconds */
+
+/* char[SOCK_OPTIONS_NAME_BYTES]: name of an interface, or of a congestion control */
+extern const struct option_kind option_socket_interface;
+extern const struct option_kind option_socket_congestion;
+
 #endif

@@ -7,10 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Bit in the first word of a capability set. */
-#define CAPABILITIES_BIND (1u << CAP_NET_BIND_SERVICE)
-
-_Static_assert(CAP_NET_BIND_SERVICE < 32, "CAPABILITIES_BIND");
+_Static_assert(CAP_NET_BIND_SERVICE < 32 && CAP_SYS_ADMIN < 32, "bits of the first word");
 
 struct capabilities {
     struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3];
@@ -42,7 +39,7 @@ static bool capabilities_are(const struct capabilities *c, unsigned first)
            c->words[1].effective == 0 && c->words[1].inheritable == 0;
 }
 
-int capabilities_reduce(bool *kept)
+int capabilities_reduce(unsigned extra, unsigned *kept)
 {
     struct capabilities now, reduced = {{{0}}};
     unsigned first;
@@ -50,30 +47,44 @@ int capabilities_reduce(bool *kept)
 
     if (rc < 0)
         return rc;
-    first = now.words[0].permitted & CAPABILITIES_BIND;
+    first = now.words[0].permitted & (CAPABILITIES_BIND | extra);
     reduced.words[0].permitted = reduced.words[0].effective = first;
     rc = capabilities_set(&reduced);
     if (rc == 0)
         rc = capabilities_get(&now);
     if (rc < 0)
         return rc;
-    *kept = first != 0;
+    *kept = first;
     return capabilities_are(&now, first) ? 0 : -EPERM;
+}
+
+/* What systemd has not set yet of ${wanted}: its SystemCallFilter= may refuse capset(2). */
+static unsigned capabilities_not_ambient(unsigned wanted)
+{
+    unsigned missing = 0;
+
+    for (unsigned bit = 0; bit < 32; bit++)
+        if ((wanted & 1U << bit) != 0 &&
+            prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, bit, 0, 0) != 1)
+            missing |= 1U << bit;
+    return missing;
 }
 
 int capabilities_survive_exec(void)
 {
+    unsigned wanted = CAPABILITIES_BIND | (geteuid() == 0 ? 0 : CAPABILITIES_SOCKETS);
     struct capabilities c;
-    int rc;
+    int rc = capabilities_get(&c);
 
-    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_NET_BIND_SERVICE, 0, 0) == 1)
-        return 0; /* already set, by systemd: its SystemCallFilter= may refuse capset(2) */
-    rc = capabilities_get(&c);
-    if (rc < 0 || (c.words[0].permitted & CAPABILITIES_BIND) == 0)
+    if (rc < 0)
         return rc;
-    c.words[0].inheritable |= CAPABILITIES_BIND;
+    wanted = capabilities_not_ambient(wanted & c.words[0].permitted);
+    if (wanted == 0)
+        return 0;
+    c.words[0].inheritable |= wanted;
     rc = capabilities_set(&c);
-    if (rc == 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_BIND_SERVICE, 0, 0) < 0)
-        rc = -errno;
+    for (unsigned bit = 0; bit < 32 && rc == 0; bit++)
+        if ((wanted & 1U << bit) != 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, bit, 0, 0) < 0)
+            rc = -errno;
     return rc;
 }

@@ -1,11 +1,13 @@
 /*
- * daemon/capabilities: keeps CAP_NET_BIND_SERVICE, to bind ports below 1024 without root.
+ * daemon/capabilities: keeps CAP_NET_BIND_SERVICE, to bind ports below 1024 without root, and what
+ * socket options need.
  *
  * The functions apply to the calling thread and threads that it creates.
  */
 #ifndef DAEMON_CAPABILITIES_H
 #define DAEMON_CAPABILITIES_H
 
+#include <linux/capability.h>
 #include <stdbool.h>
 
 #include "base/must.h"
@@ -20,19 +22,24 @@
  */
 int capabilities_survive_user(bool survive) NODISCARD;
 
+/* The capabilities that may be kept, as bits. */
+#define CAPABILITIES_BIND    (1U << CAP_NET_BIND_SERVICE)
+#define CAPABILITIES_SOCKETS (1U << CAP_NET_ADMIN | 1U << CAP_NET_RAW | 1U << CAP_SYS_ADMIN)
+
 /*
- * capabilities_reduce(kept):
- * Drop all capabilities but CAP_NET_BIND_SERVICE. Set ${kept} to whether this capability was
- * permitted.
+ * capabilities_reduce(extra, kept):
+ * Drop all capabilities but CAP_NET_BIND_SERVICE and ${extra}, of CAPABILITIES_SOCKETS. Set ${kept}
+ * to those of them that were permitted.
  *
  * Thread: main, before any other thread
  * Errors: 0; -errno of capset(2); -EPERM (other capabilities remain)
  */
-int capabilities_reduce(bool *kept) NODISCARD;
+int capabilities_reduce(unsigned extra, unsigned *kept) NODISCARD;
 
 /*
  * capabilities_survive_exec():
- * Keep CAP_NET_BIND_SERVICE across the next execve(2), if it is permitted now.
+ * Keep CAP_NET_BIND_SERVICE, without root also CAPABILITIES_SOCKETS, across the next execve(2), as
+ * far as permitted now.
  *
  * Thread: any; also between fork(2) and execve(2)
  * Errors: 0; -errno of capset(2) or prctl(2)

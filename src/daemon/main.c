@@ -13,6 +13,7 @@
 #include "admin/admin.h"
 #include "base/log.h"
 #include "config/config.h"
+#include "config/config_sockets.h"
 #include "daemon/access_logs.h"
 #include "daemon/admin_desk.h"
 #include "daemon/cli.h"
@@ -50,8 +51,10 @@ static int open_standard_descriptors(void)
 
 static int process_drop_root(struct process *p, const struct config *config)
 {
-    int rc = privileges_drop(&p->privileges);
+    int rc;
 
+    p->privileges.extra = config_sockets_capabilities(config);
+    rc = privileges_drop(&p->privileges);
     if (rc < 0)
         return rc;
     user_check(&(struct user_check){.user = &p->privileges,

@@ -201,15 +201,16 @@ static int privileges_set_ids(const struct privileges *p)
     return 0;
 }
 
-/* Become the user of ${p}, who is not root, keeping only CAP_NET_BIND_SERVICE. */
+/* Become the user of ${p}, who is not root, keeping only CAP_NET_BIND_SERVICE and p->extra. */
 static int privileges_drop_root(const struct privileges *p)
 {
-    bool survive = capabilities_survive_user(true) == 0, kept = false;
+    bool survive = capabilities_survive_user(true) == 0;
+    unsigned kept = 0;
     int rc = privileges_set_ids(p);
 
     if (rc < 0)
         return rc;
-    rc = capabilities_reduce(&kept);
+    rc = capabilities_reduce(p->extra, &kept);
     if (rc == 0 && survive)
         rc = capabilities_survive_user(false);
     if (rc < 0) {
@@ -218,8 +219,11 @@ static int privileges_drop_root(const struct privileges *p)
     }
     if (privileges_verify_dropped(p) < 0)
         return -EPERM;
-    log_info("running as uid %ld gid %ld %s CAP_NET_BIND_SERVICE", (long)p->uid, (long)p->gid,
-             kept ? "with" : "without");
+    log_info("running as uid %ld gid %ld %s CAP_NET_BIND_SERVICE%s%s%s", (long)p->uid, (long)p->gid,
+             kept & CAPABILITIES_BIND ? "with" : "without",
+             kept & 1U << CAP_NET_ADMIN ? ", with CAP_NET_ADMIN" : "",
+             kept & 1U << CAP_NET_RAW ? ", with CAP_NET_RAW" : "",
+             kept & 1U << CAP_SYS_ADMIN ? ", with CAP_SYS_ADMIN" : "");
     return 0;
 }
 

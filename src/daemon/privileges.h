@@ -20,6 +20,8 @@ struct privileges {
     gid_t gid;
     char login[LOGIN_NAME_MAX]; /* user for initgroups(3); "": only the group `gid` */
     bool has_groups;            /* privileges_keep_groups() was called */
+    unsigned
+        extra; /* capabilities to keep besides CAP_NET_BIND_SERVICE, see capabilities_reduce() */
 };
 
 /*

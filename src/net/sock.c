@@ -389,13 +389,16 @@ bool sock_error_is_exhaustion(int error)
 bool sock_error_is_ours(int error)
 {
     return error == -ENETUNREACH || error == -EAFNOSUPPORT || error == -EADDRNOTAVAIL ||
-           error == -SOCK_NO_SOURCE;
+           error == -SOCK_NO_SOURCE || error == -ENODEV;
 }
 
 const char *sock_error_text(int error)
 {
-    return error == -SOCK_NO_SOURCE ? "source_address is not an address of this host"
-                                    : strerror(-error);
+    switch (error) {
+    case -SOCK_NO_SOURCE: return "source_address is not an address of this host";
+    case -ENODEV: return "the network interface does not exist";
+    default: return strerror(-error);
+    }
 }
 
 int sock_local(struct address *out, int fd)

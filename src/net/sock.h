@@ -185,7 +185,7 @@ enum sock_peek sock_peek(int fd);
 
 /*
  * sock_error_is_exhaustion(error) / sock_error_is_ours(error):
- * Are resources exhausted? / is a local route, address family or port missing?
+ * Are resources exhausted? / is a local route, interface, address family or port missing?
  */
 bool sock_error_is_exhaustion(int error);
 bool sock_error_is_ours(int error);

@@ -16,9 +16,13 @@
 
 #include "base/must.h"
 
-/* Kernel limits. */
+/* Kernel limits. Names: TCP_CA_NAME_MAX, IF_NAMESIZE. */
 #define SOCK_OPTIONS_KEEPALIVE_SECONDS 32767
 #define SOCK_OPTIONS_KEEPALIVE_COUNT   127
+#define SOCK_OPTIONS_DSCP_MAX          63
+#define SOCK_OPTIONS_MSS_MIN           88
+#define SOCK_OPTIONS_MSS_MAX           32767
+#define SOCK_OPTIONS_NAME_BYTES        16
 
 struct sock_keepalive {
     unsigned idle_s;     /* silence before the first probe; 0: off */
@@ -32,6 +36,13 @@ struct sock_options {
     bool nodelay;
     unsigned send_buffer_bytes; /* 0: autotuning */
     unsigned receive_buffer_bytes;
+    unsigned mark; /* SO_MARK */
+    unsigned dscp; /* IP_TOS, IPV6_TCLASS */
+    unsigned mss_bytes;
+    unsigned fastopen;       /* of a listener: clients whose SYN had data, not yet accepted */
+    unsigned defer_accept_s; /* of a listener */
+    char congestion[SOCK_OPTIONS_NAME_BYTES]; /* TCP_CONGESTION; empty: kernel default */
+    char interface[SOCK_OPTIONS_NAME_BYTES];  /* SO_BINDTODEVICE; empty: any */
 };
 
 /*
@@ -45,13 +56,34 @@ struct sock_options {
  */
 int sock_options_set(int fd, int family, const struct sock_options *o) NODISCARD;
 
+/*
+ * sock_options_probe(o, key):
+ * Set all options on a TCP socket of its own, to learn what the kernel and the privileges of this
+ * process refuse. On failure ${key} is the name in the configuration; NULL: no socket.
+ *
+ * Errors: 0; -errno of setsockopt(2), socket(2)
+ */
+int sock_options_probe(const struct sock_options *o, const char **key) NODISCARD;
+
+/* sock_options_are_rare(o): has ${o} options that a kernel or its privileges may refuse? */
+bool sock_options_are_rare(const struct sock_options *o);
+
+/*
+ * sock_options_capabilities(o):
+ * Return the capabilities that setting ${o} needs, as bits 1 << CAP_NET_ADMIN and so on.
+ *
+ * Source: socket(7), SO_MARK, SO_BINDTODEVICE; Linux, tcp_set_congestion_control()
+ */
+unsigned sock_options_capabilities(const struct sock_options *o);
+
 /* sock_options_same(a, b): do both set the same? */
 bool sock_options_same(const struct sock_options *a, const struct sock_options *b);
 
 /*
  * sock_options_change(fd, family, from, to):
  * Change the options of a listening ${fd} from ${from} (NULL: unknown) to ${to}, for clients that
- * connect later. A zero option returns to the kernel's default. Ignores errors.
+ * connect later. A zero option returns to the kernel's default, but congestion and interface of an
+ * unknown socket stay: a .socket unit may have set them. Ignores errors.
  *
  * Thread: owner of ${fd}
  * Source: socket(7); Linux, sk_setsockopt(), SO_BUF_LOCK (5.14: returns to autotuning)

@@ -14,10 +14,10 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 10530,
-    "daemon": 9750,
+    "config": 10900,
+    "daemon": 9790,
     "engine": 6700,
-    "net": 7910,
+    "net": 8180,
     "service": 5970,
     "tls": 7410,
 }

@@ -191,3 +191,72 @@ TEST(socket, a_bad_source_is_refused_and_changes_nothing)
     refused(OPTION_UPSTREAM, "source_address", longest, "not the address of a host");
     source_is(&upstream.connect.sock.source_ipv4, "127.0.0.9:0");
 }
+
+TEST(socket, a_mark_is_decimal_or_hexadecimal)
+{
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "mark", "4294967295"), 0);
+    ck_assert_uint_eq(upstream.connect.sock.options.mark, UINT32_MAX);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "mark", "0xfFfF"), 0);
+    ck_assert_uint_eq(upstream.connect.sock.options.mark, 0xffff);
+    ck_assert_int_eq(try(OPTION_LISTEN, "mark", "010"), 0);
+    ck_assert_uint_eq(listener.socket.mark, 10);
+    refused(OPTION_LISTEN, "mark", "4294967296", "out of range");
+    refused(OPTION_LISTEN, "mark", "0x100000000", "out of range");
+    refused(OPTION_LISTEN, "mark", "99999999999999999999999", "out of range");
+    refused(OPTION_LISTEN, "mark", "0x", "not a number");
+    refused(OPTION_LISTEN, "mark", "-1", "not a number");
+    refused(OPTION_LISTEN, "mark", "7f", "not a number");
+    refused(OPTION_LISTEN, "mark", "7 8", "not a number");
+    ck_assert_uint_eq(listener.socket.mark, 10);
+}
+
+TEST(socket, a_dscp_is_a_number_or_one_of_the_names)
+{
+    ck_assert_int_eq(try(OPTION_LISTEN, "dscp", "63"), 0);
+    ck_assert_uint_eq(listener.socket.dscp, 63);
+    ck_assert_int_eq(try(OPTION_LISTEN, "dscp", "af43"), 0);
+    ck_assert_uint_eq(listener.socket.dscp, 38);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "dscp", "cs6"), 0);
+    ck_assert_uint_eq(upstream.connect.sock.options.dscp, 48);
+    refused(OPTION_LISTEN, "dscp", "64", "out of range");
+    refused(OPTION_LISTEN, "dscp", "0xb8", "0xb8");
+    refused(OPTION_LISTEN, "dscp", "cs8", "not a DSCP");
+    refused(OPTION_LISTEN, "dscp", "af14", "not a DSCP");
+    refused(OPTION_LISTEN, "dscp", "af111", "not a DSCP");
+    ck_assert_uint_eq(listener.socket.dscp, 38);
+}
+
+TEST(socket, names_of_interfaces_and_congestion_controls_have_at_most_15_characters)
+{
+    ck_assert_int_eq(try(OPTION_LISTEN, "interface", "eth0.100-x_23456"), -EINVAL);
+    ck_assert_int_eq(try(OPTION_LISTEN, "interface", "eth0.100-x_2345"), 0);
+    ck_assert_str_eq(listener.socket.interface, "eth0.100-x_2345");
+    ck_assert_int_eq(try(OPTION_LISTEN, "interface", "lo"), 0);
+    ck_assert_str_eq(listener.socket.interface, "lo");
+    refused(OPTION_LISTEN, "interface", "a b", "not a name");
+    refused(OPTION_LISTEN, "interface", "eth0:1", "not a name");
+    refused(OPTION_LISTEN, "interface", "..", "not a name");
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "congestion", "bbr"), 0);
+    ck_assert_str_eq(upstream.connect.sock.options.congestion, "bbr");
+    refused(OPTION_UPSTREAM, "congestion", "../bbr", "not a name");
+    refused(OPTION_UPSTREAM, "congestion", "cubic,bbr", "not a name");
+}
+
+TEST(socket, segment_sizes_queues_and_seconds_are_those_that_the_kernel_takes)
+{
+    ck_assert_int_eq(try(OPTION_LISTEN, "mss", "88"), 0);
+    ck_assert_uint_eq(listener.socket.mss_bytes, 88);
+    refused(OPTION_LISTEN, "mss", "87", "out of range");
+    refused(OPTION_LISTEN, "mss", "32768", "out of range");
+    ck_assert_int_eq(try(OPTION_LISTEN, "mss", "0"), 0);
+    ck_assert_int_eq(try(OPTION_LISTEN, "fastopen", "65535"), 0);
+    ck_assert_uint_eq(listener.socket.fastopen, 65535);
+    refused(OPTION_LISTEN, "fastopen", "on", "not a plain decimal number");
+    ck_assert_int_eq(try(OPTION_LISTEN, "defer_accept", "1h"), 0);
+    ck_assert_uint_eq(listener.socket.defer_accept_s, 3600);
+    refused(OPTION_LISTEN, "defer_accept", "1500ms", "whole seconds");
+    refused(OPTION_LISTEN, "defer_accept", "2h", "not 1s to 3600s");
+    refused(OPTION_LISTEN, "defer_accept", "on", "not a number with a unit");
+    ck_assert_int_eq(try(OPTION_LISTEN, "defer_accept", "0"), 0);
+    ck_assert_uint_eq(listener.socket.defer_accept_s, 0);
+}

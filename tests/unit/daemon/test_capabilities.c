@@ -55,16 +55,16 @@ static bool may_bind(uint16_t port)
 
 TEST(capabilities, only_net_bind_service_is_kept_for_another_user)
 {
-    bool kept;
+    unsigned kept;
 
     if (geteuid() != 0 || (set("CapPrm") & BIND) == 0)
         return;
     ck_assert_int_eq(capabilities_survive_user(true), 0);
     ck_assert_int_eq(setresuid(65534, 65534, 65534), 0);
     ck_assert_uint_eq(set("CapEff"), 0);
-    ck_assert_int_eq(capabilities_reduce(&kept), 0);
+    ck_assert_int_eq(capabilities_reduce(0, &kept), 0);
     ck_assert_int_eq(capabilities_survive_user(false), 0);
-    ck_assert(kept);
+    ck_assert_uint_eq(kept, BIND);
     ck_assert_uint_eq(set("CapEff"), BIND);
     ck_assert_uint_eq(set("CapPrm"), BIND);
     ck_assert_uint_eq(set("CapInh"), 0);
@@ -75,13 +75,13 @@ TEST(capabilities, only_net_bind_service_is_kept_for_another_user)
 
 TEST(capabilities, missing_capability_is_not_kept)
 {
-    bool kept;
+    unsigned kept;
 
     if (geteuid() != 0)
         return;
     ck_assert_int_eq(setresuid(65534, 65534, 65534), 0);
-    ck_assert_int_eq(capabilities_reduce(&kept), 0);
-    ck_assert(!kept);
+    ck_assert_int_eq(capabilities_reduce(0, &kept), 0);
+    ck_assert_uint_eq(kept, 0);
     ck_assert_uint_eq(set("CapPrm"), 0);
 }
 
@@ -108,19 +108,19 @@ static bool filter_capset(int error)
 
 TEST(capabilities, capabilities_left_by_the_kernel_are_reported)
 {
-    bool kept;
+    unsigned kept;
 
     if (filter_capset(0))
-        ck_assert_int_eq(capabilities_reduce(&kept), -EPERM);
+        ck_assert_int_eq(capabilities_reduce(0, &kept), -EPERM);
 }
 
 TEST(capabilities, failed_capset_is_an_error)
 {
-    bool kept;
+    unsigned kept;
 
     if (!filter_capset(EACCES) || (set("CapPrm") & BIND) == 0)
         return;
-    ck_assert_int_eq(capabilities_reduce(&kept), -EACCES);
+    ck_assert_int_eq(capabilities_reduce(0, &kept), -EACCES);
     ck_assert_int_eq(capabilities_survive_exec(), -EACCES);
 }
 
@@ -159,16 +159,31 @@ static unsigned long long set_of_a_program(bool survive)
 
 TEST(capabilities, ambient_capability_is_inherited_by_a_program_on_request)
 {
-    bool kept;
+    unsigned kept;
 
     if (geteuid() != 0 || (set("CapPrm") & BIND) == 0)
         return;
     ck_assert_int_eq(capabilities_survive_user(true), 0);
     ck_assert_int_eq(setresuid(65534, 65534, 65534), 0);
-    ck_assert_int_eq(capabilities_reduce(&kept), 0);
+    ck_assert_int_eq(capabilities_reduce(0, &kept), 0);
     ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
     ck_assert_uint_eq(set_of_a_program(false), 0);
     ck_assert_uint_eq(set_of_a_program(true), BIND);
+}
+
+TEST(capabilities, capabilities_of_socket_options_are_kept_on_request_and_inherited)
+{
+    const unsigned long long admin = 1ull << CAP_NET_ADMIN;
+    unsigned kept;
+
+    if (geteuid() != 0 || (set("CapPrm") & (BIND | admin)) != (BIND | admin))
+        return;
+    ck_assert_int_eq(capabilities_survive_user(true), 0);
+    ck_assert_int_eq(setresuid(65534, 65534, 65534), 0);
+    ck_assert_int_eq(capabilities_reduce(1U << CAP_NET_ADMIN, &kept), 0);
+    ck_assert_uint_eq(kept, BIND | admin);
+    ck_assert_uint_eq(set("CapEff"), BIND | admin);
+    ck_assert_uint_eq(set_of_a_program(true), BIND | admin);
 }
 
 TEST(capabilities, missing_capability_is_not_inherited_by_a_program)

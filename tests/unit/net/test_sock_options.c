@@ -1,5 +1,6 @@
 /* net/sock_options: what is asked for is what the kernel has, on accepted sockets as well. */
 #include <errno.h>
+#include <linux/capability.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -306,4 +307,109 @@ TEST(sock_options, an_accepted_tcp_socket_is_left_alone)
     expect_same(fd, untouched);
     close(untouched);
     close(fd);
+}
+
+/* What needs no privileges. */
+static const struct sock_options rare = {.dscp = 46,
+                                         .mss_bytes = 999,
+                                         .fastopen = 7,
+                                         .defer_accept_s = 1,
+                                         .congestion = "reno",
+                                         .interface = "lo"};
+
+static void expect_rare(int fd, bool is)
+{
+    char name[SOCK_OPTIONS_NAME_BYTES] = "";
+    socklen_t len = sizeof(name);
+    bool is_ipv6 = a.u.sa.sa_family == AF_INET6;
+
+    ck_assert_int_eq(is_ipv6 ? sockets_option(fd, IPPROTO_IPV6, IPV6_TCLASS)
+                             : sockets_option(fd, IPPROTO_IP, IP_TOS),
+                     is ? 46 << 2 : 0);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_MAXSEG) == 999, is);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_FASTOPEN), is ? 7 : 0);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT), is);
+    ck_assert_int_eq(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len), 0);
+    if (is)
+        ck_assert_str_eq(name, "reno");
+    len = sizeof(name);
+    ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, &len), 0);
+    ck_assert_int_eq(len > 0 && strcmp(name, "lo") == 0, is);
+}
+
+TEST_EACH(sock_options, rare_options_are_set_and_changed_on_a_listener, 2)
+{
+    static const struct sock_options none;
+    int fd;
+
+    sockets_loopback(&a, 0);
+    if (_i == 1)
+        loopback6();
+    fd = listen_with(&rare);
+    expect_rare(fd, true);
+    if (geteuid() == 0) {
+        sock_options_change(fd, a.u.sa.sa_family, &rare, &none);
+        expect_rare(fd, false);
+    }
+    sock_options_change(fd, a.u.sa.sa_family, &none, &rare);
+    expect_rare(fd, true);
+    close(fd);
+}
+
+TEST(sock_options, options_of_an_unknown_socket_are_taken_away_but_for_names)
+{
+    static const struct sock_options none;
+    char name[SOCK_OPTIONS_NAME_BYTES] = "";
+    socklen_t len = sizeof(name);
+    int fd;
+
+    sockets_loopback(&a, 0);
+    fd = listen_with(&rare);
+    sock_options_change(fd, AF_INET, NULL, &none);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_IP, IP_TOS), 0);
+    ck_assert_int_eq(sockets_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT), 0);
+    ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, &len), 0);
+    ck_assert_str_eq(name, "lo");
+    close(fd);
+}
+
+TEST(sock_options, a_probe_names_the_option_that_is_refused)
+{
+    struct sock_options bad = rare;
+    const char *key;
+
+    ck_assert_int_eq(sock_options_probe(&rare, &key), 0);
+    bad = (struct sock_options){.interface = "nowhere0"};
+    ck_assert_int_eq(sock_options_probe(&bad, &key), -ENODEV);
+    ck_assert_str_eq(key, "interface");
+    bad = (struct sock_options){.congestion = "nobody", .nodelay = true};
+    ck_assert_int_lt(sock_options_probe(&bad, &key), 0);
+    ck_assert_str_eq(key, "congestion");
+    bad = (struct sock_options){.mss_bytes = 1};
+    ck_assert_int_eq(sock_options_probe(&bad, &key), -EINVAL);
+    ck_assert_str_eq(key, "mss");
+    ck_assert(sock_options_are_rare(&bad));
+    ck_assert(!sock_options_are_rare(&all));
+}
+
+TEST(sock_options, capabilities_are_needed_for_a_mark_and_an_interface)
+{
+    struct sock_options o = {.mark = 1};
+
+    ck_assert_uint_eq(sock_options_capabilities(&o), 1U << CAP_NET_ADMIN);
+    o = (struct sock_options){.interface = "lo", .congestion = "reno"};
+    ck_assert_uint_eq(sock_options_capabilities(&o), 1U << CAP_NET_RAW);
+    ck_assert_uint_eq(sock_options_capabilities(&all), 0);
+}
+
+TEST(sock_options, options_with_another_name_are_not_the_same)
+{
+    struct sock_options other = rare;
+
+    ck_assert(sock_options_same(&rare, &other));
+    strcpy(other.interface, "l1");
+    ck_assert(!sock_options_same(&rare, &other));
+    other = rare;
+    other.mark = 1;
+    ck_assert(!sock_options_same(&rare, &other));
 }
