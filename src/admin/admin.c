@@ -6,6 +6,7 @@
 
 #include "admin/admin_client.h"
 #include "admin/admin_dispatch.h"
+#include "admin/admin_history.h"
 #include "admin/admin_http.h"
 #include "admin/admin_settings.h"
 #include "admin/admin_socket.h"
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "engine/loop.h"
 #include "server/server.h"
+#include "stats/events.h"
 
 /* Time for requests under way to end when the process stops. */
 #define FINISH_NS (500 * NS_PER_MS)
@@ -43,6 +45,7 @@ static void admin_run_start(struct task *t)
 
     admin_http_start(a->http);
     admin_socket_start_all(a);
+    admin_history_start(a->history);
 }
 
 static void admin_run_leave(struct task *t)
@@ -92,6 +95,17 @@ static int admin_create_loop(struct admin *a)
     return admin_http_create(&a->http, a, &admin_dispatch_ops);
 }
 
+/* What the interface remembers: events from now on, and samples. */
+static int admin_create_memory(struct admin *a)
+{
+    int rc = events_create(&a->events);
+
+    if (rc < 0)
+        return rc;
+    log_set_events(events_sink(a->events));
+    return admin_history_create(&a->history, a);
+}
+
 int admin_create(struct admin **out, const struct admin_conf *conf, const struct admin_env *env)
 {
     struct admin *a;
@@ -113,6 +127,8 @@ int admin_create(struct admin **out, const struct admin_conf *conf, const struct
     list_init(&a->clients);
     admin_settings_set(a, conf);
     rc = admin_create_loop(a);
+    if (rc == 0)
+        rc = admin_create_memory(a);
     if (rc == 0)
         rc = admin_socket_open_all(a, conf);
     if (rc < 0) {
@@ -204,5 +220,8 @@ void admin_destroy(struct admin *a)
         loop_destroy(a->loop);
     promise_close(&a->finished);
     lock_close(&a->lock);
+    log_set_events(NULL);
+    admin_history_destroy(a->history);
+    events_destroy(a->events);
     free(a);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "admin/route_figures.h"
+#include "admin/route_history.h"
 #include "admin/route_page.h"
 #include "admin/route_pause.h"
 #include "admin/route_process.h"
@@ -12,7 +13,8 @@
 #include "base/must.h"
 
 static const struct admin_routes *const families[] = {
-    &route_process, &route_figures, &route_page, &route_sessions, &route_servers, &route_pause,
+    &route_process, &route_figures, &route_page,    &route_sessions,
+    &route_servers, &route_pause,   &route_history,
 };
 
 const struct admin_route *admin_routes_find(const char *path, const char *method,

@@ -12,6 +12,7 @@ void admin_settings_set(struct admin *a, const struct admin_conf *conf)
     struct admin_settings next = {.request_timeout_ns = conf->request_timeout_ns,
                                   .max_connections = share.served,
                                   .max_open = share.open,
+                                  .history_ns = conf->history_ns,
                                   .metrics_servers = conf->metrics_servers,
                                   .write = conf->write};
 
@@ -45,6 +46,11 @@ unsigned admin_settings_max_open(struct admin *a)
 unsigned admin_settings_metrics_servers(struct admin *a)
 {
     return admin_settings_get(a).metrics_servers;
+}
+
+int64_t admin_settings_history_ns(struct admin *a)
+{
+    return admin_settings_get(a).history_ns;
 }
 
 int64_t admin_settings_request_timeout_ns(struct admin *a)

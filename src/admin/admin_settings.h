@@ -15,11 +15,12 @@ void admin_settings_set(struct admin *a, const struct admin_conf *conf);
 
 /*
  * admin_settings_max_connections(a) / admin_settings_request_timeout_ns(a) /
- * admin_settings_metrics_servers(a) / admin_settings_write(a):
+ * admin_settings_metrics_servers(a) / admin_settings_history_ns(a) / admin_settings_write(a):
  * Return an option of [admin]; max_connections: as far as descriptors allow.
  */
 unsigned admin_settings_max_connections(struct admin *a);
 unsigned admin_settings_metrics_servers(struct admin *a);
+int64_t admin_settings_history_ns(struct admin *a);
 int64_t admin_settings_request_timeout_ns(struct admin *a);
 bool admin_settings_write(struct admin *a);
 

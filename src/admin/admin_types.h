@@ -27,12 +27,15 @@
 #include "net/sock.h"
 
 struct acceptor;
+struct admin_history;
 struct admin_http;
+struct events;
 
 /* Options that a reload may change. */
 struct admin_settings {
     char token[ADMIN_TOKEN_MAX_BYTES + 1]; /* "": no token */
     int64_t request_timeout_ns;
+    int64_t history_ns;
     unsigned max_connections;
     unsigned max_open; /* with those above max_connections */
     unsigned metrics_servers;
@@ -80,6 +83,8 @@ struct admin {
     struct admin_places tcp, unix_places;
     unsigned n_figures; /* requests with `has_figures` */
     struct log_limit token_limit;
+    struct events *events;
+    struct admin_history *history;
 };
 
 struct admin_client {

@@ -26,6 +26,7 @@ static void log_stderr_write(void *cookie, enum log_level level, const char *tex
 static const struct log_sink stderr_sink = {.write = log_stderr_write};
 static const struct log_sink *current_sink = &stderr_sink;
 static _Atomic(const struct log_sink *) copy_sink;
+static _Atomic(const struct log_event_sink *) event_sink;
 static atomic_int configured_level = LOG_LEVEL_INFO;
 static atomic_int current_level = LOG_LEVEL_INFO;
 
@@ -43,6 +44,11 @@ void log_unset_sink(const struct log_sink *sink)
 void log_set_copy(const struct log_sink *sink)
 {
     atomic_store_explicit(&copy_sink, sink, memory_order_release);
+}
+
+void log_set_events(const struct log_event_sink *sink)
+{
+    atomic_store_explicit(&event_sink, sink, memory_order_release);
 }
 
 void log_set_level(enum log_level level)
@@ -87,27 +93,77 @@ bool log_level_of(const char *name, enum log_level *out)
     return false;
 }
 
-void log_write(enum log_level level, const char *format, ...)
+/* Format a line into LOG_LINE_BYTES of ${text}; false: the format cannot be used. */
+static bool log_format(char *text, const char *format, va_list args)
+{
+    int len = vsnprintf(text, LOG_LINE_BYTES, format, args);
+
+    if (len >= LOG_LINE_BYTES)
+        memcpy(text + LOG_LINE_BYTES - sizeof("..."), "...", sizeof("..."));
+    return len >= 0;
+}
+
+static void log_send(enum log_level level, const char *text)
 {
     const struct log_sink *copy = atomic_load_explicit(&copy_sink, memory_order_acquire);
+
+    current_sink->write(current_sink->cookie, level, text);
+    if (copy && level <= LOG_LEVEL_WARNING)
+        copy->write(copy->cookie, level, text);
+}
+
+void log_write(enum log_level level, const char *format, ...)
+{
     char text[LOG_LINE_BYTES];
     int saved_errno = errno; /* callers log between a failed call and their use of errno */
     va_list args;
-    int len;
 
     if (!log_wanted(level))
         return;
     va_start(args, format);
-    len = vsnprintf(text, sizeof(text), format, args);
+    if (log_format(text, format, args))
+        log_send(level, text);
     va_end(args);
-    if (len < 0)
-        return;
-    if ((size_t)len >= sizeof(text))
-        memcpy(text + sizeof(text) - sizeof("..."), "...", sizeof("..."));
-    current_sink->write(current_sink->cookie, level, text);
-    if (copy && level <= LOG_LEVEL_WARNING)
-        copy->write(copy->cookie, level, text);
     errno = saved_errno;
+}
+
+static void log_event_give(struct log_event event, va_list args)
+{
+    const struct log_event_sink *events = atomic_load_explicit(&event_sink, memory_order_acquire);
+    char text[LOG_LINE_BYTES];
+    int saved_errno = errno;
+
+    if (!events && !log_wanted(event.level))
+        return;
+    if (log_format(text, event.format, args)) {
+        event.text = text;
+        if (log_wanted(event.level))
+            log_send(event.level, text);
+        if (events)
+            events->note(events->cookie, &event);
+    }
+    errno = saved_errno;
+}
+
+void log_event(enum log_subject subject, enum log_level level, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    log_event_give((struct log_event){.subject = subject, .level = level, .format = format}, args);
+    va_end(args);
+}
+
+void log_event_again(enum log_subject subject, enum log_level level, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    log_event_give(
+        (struct log_event){
+            .subject = subject, .level = level, .is_repeated = true, .format = format},
+        args);
+    va_end(args);
 }
 
 bool log_allowed(struct log_limit *limit, int64_t interval_ns, unsigned *suppressed)

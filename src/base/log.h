@@ -32,6 +32,35 @@ struct log_sink {
     void *cookie;
 };
 
+/* What a line is about, if it is an event: the last of these are kept (stats/events). */
+enum log_subject {
+    LOG_SERVER,      /* `upstream NAME: server NAME: ...` */
+    LOG_UPSTREAM,    /* `upstream NAME: ...` */
+    LOG_LISTENER,    /* `listen NAME: ...` */
+    LOG_LOOP,        /* `loop NAME: ...` */
+    LOG_CERTIFICATE, /* `tls NAME: ...` */
+    LOG_RELOAD,
+    LOG_UPGRADE,
+    LOG_OVERLOAD,
+    LOG_PROCESS,
+    LOG_ADMIN, /* `admin: CLIENT: ...` */
+    LOG_SUBJECTS
+};
+
+struct log_event {
+    enum log_subject subject;
+    enum log_level level;
+    bool is_repeated;   /* by log_event_again() */
+    const char *format; /* of the line: the same for the same event */
+    const char *text;   /* the line, valid during the call */
+};
+
+/* Receives events, whatever the level. Several threads may call note() at once; it must not log. */
+struct log_event_sink {
+    void (*note)(void *cookie, const struct log_event *event);
+    void *cookie;
+};
+
 /* Rate limit of one kind of line, shared by all threads; zero-initialised. */
 struct log_limit {
     _Atomic int64_t next_at_ns;
@@ -75,6 +104,14 @@ void log_unset_sink(const struct log_sink *sink);
  */
 void log_set_copy(const struct log_sink *sink);
 
+/*
+ * log_set_events(sink):
+ * Give events to ${sink}, too; NULL: stop.
+ *
+ * Thread: main, before start or after all other threads have ended
+ */
+void log_set_events(const struct log_event_sink *sink);
+
 /* log_wanted(level): are lines of ${level} logged? */
 bool log_wanted(enum log_level level);
 
@@ -88,6 +125,15 @@ bool log_level_of(const char *name, enum log_level *out) NODISCARD;
 
 /* log_write(level, format, ...): log one line, if log_wanted(). */
 void log_write(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/*
+ * log_event(subject, level, format, ...) / log_event_again(subject, level, format, ...):
+ * Log one line, which is also an event / one behind log_allowed(), an event that may go on.
+ */
+void log_event(enum log_subject subject, enum log_level level, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+void log_event_again(enum log_subject subject, enum log_level level, const char *format, ...)
+    PRINTF_LIKE(3, 4);
 
 /*
  * log_allowed(limit, interval_ns, suppressed):

@@ -178,7 +178,7 @@ static void checker_log_first_failed(const struct checker_target *t,
     const struct checker_group *g = t->group;
     char text[CHECK_TEXT_BYTES];
 
-    log_write(checker_down_level(t),
+    log_event(LOG_SERVER, checker_down_level(t),
               "upstream %s: server %s: down: its first check failed: %s; servers up: %u of %u",
               g->conf.name, t->conf.endpoint->name, check_describe(text, sizeof(text), result),
               g->n_up, g->n_used);
@@ -189,7 +189,7 @@ static void checker_log_failed(const struct checker_target *t, const struct chec
     const struct checker_group *g = t->group;
     char text[CHECK_TEXT_BYTES];
 
-    log_write(checker_down_level(t),
+    log_event(LOG_SERVER, checker_down_level(t),
               "upstream %s: server %s: down: checks failed in a row: %u, the last: %s; servers up: "
               "%u of %u",
               g->conf.name, t->conf.endpoint->name, t->health.changed_by,
@@ -208,14 +208,15 @@ static void checker_log_up(const struct checker_target *t, bool is_first, int64_
     const struct checker_group *g = t->group;
 
     if (is_first)
-        log_notice("upstream %s: server %s: up: its first check passed; servers up: %u of %u",
-                   g->conf.name, t->conf.endpoint->name, g->n_up, g->n_used);
+        log_event(LOG_SERVER, LOG_LEVEL_NOTICE,
+                  "upstream %s: server %s: up: its first check passed; servers up: %u of %u",
+                  g->conf.name, t->conf.endpoint->name, g->n_up, g->n_used);
     else
-        log_notice(
-            "upstream %s: server %s: up: checks passed in a row: %u, it was down for %.1f s; "
-            "servers up: %u of %u",
-            g->conf.name, t->conf.endpoint->name, t->health.changed_by, (double)down_ns / NS_PER_S,
-            g->n_up, g->n_used);
+        log_event(LOG_SERVER, LOG_LEVEL_NOTICE,
+                  "upstream %s: server %s: up: checks passed in a row: %u, it was down for %.1f s; "
+                  "servers up: %u of %u",
+                  g->conf.name, t->conf.endpoint->name, t->health.changed_by,
+                  (double)down_ns / NS_PER_S, g->n_up, g->n_used);
 }
 
 static void checker_came_up(struct checker_target *t, bool is_first, int64_t down_ns,
@@ -302,7 +303,8 @@ static void checker_pause(struct checker *k, int error)
     if (k->episode_at_ns == 0) {
         k->episode_at_ns = clock_now_ns();
         k->episode_errors = 0;
-        log_warning("health checks: paused: %s; servers keep their state", strerror(-error));
+        log_event(LOG_PROCESS, LOG_LEVEL_WARNING,
+                  "health checks: paused: %s; servers keep their state", strerror(-error));
     }
     k->episode_errors++;
     if (k->paused)
@@ -403,8 +405,8 @@ static void checker_run_retry(struct task *task)
         checker_feed(k);
         return;
     }
-    log_notice("health checks: resumed after %.1f s; errors: %u",
-               (double)(clock_now_ns() - k->episode_at_ns) / NS_PER_S, k->episode_errors);
+    log_event(LOG_PROCESS, LOG_LEVEL_NOTICE, "health checks: resumed after %.1f s; errors: %u",
+              (double)(clock_now_ns() - k->episode_at_ns) / NS_PER_S, k->episode_errors);
     k->episode_at_ns = 0;
 }
 

@@ -54,6 +54,7 @@ struct admin_conf {
     int64_t request_timeout_ns;
     unsigned max_connections;
     bool is_max_configured;   /* max_connections is in the file; see config_admin_share() */
+    int64_t history_ns;       /* 0: none */
     unsigned metrics_servers; /* maximum servers that have metrics of their own */
     bool write;               /* actions are allowed */
 };

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "ctl/ctl_events.h"
 #include "ctl/ctl_filter.h"
 #include "ctl/ctl_help.h"
 #include "ctl/ctl_kill.h"
@@ -35,9 +36,13 @@ static const struct ctl_command ctl_commands_list[] = {
      .help = "list sessions",
      .more = "Lists the sessions that match all filters.",
      .run = ctl_sessions_show},
+    {.name = "events",
+     .options = {ctl_events_options},
+     .help = "show the last events: servers, reloads, overload, commands",
+     .run = ctl_events_show},
     {.name = "top",
      .options = {ctl_top_options},
-     .help = "show a live view of loops, listeners, upstreams and top sessions",
+     .help = "show a live view of loops, listeners, upstreams, events and top sessions",
      .more = "Keys: q quits, s changes the sort key of sessions, p pauses.\n"
              "Without a terminal the figures of one interval are written once.",
      .run = ctl_top_show},

@@ -3,9 +3,11 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "ctl/ctl_memory.h"
 #include "ctl/ctl_upstreams.h"
 
-#define PATH_BYTES 64
+#define PATH_BYTES  64
+#define EVENTS_PATH "/v1/events?limit=20"
 
 /* Ask for the array ${key} at ${path}. */
 static enum ctl_exit ctl_top_sample_rows(struct ctl_context *c, const char *path, const char *key,
@@ -32,6 +34,21 @@ static enum ctl_exit ctl_top_sample_upstreams(struct ctl_context *c, json_t **ou
         return code;
     *out = ctl_upstreams_flat(upstreams);
     json_decref(upstreams);
+    return CTL_EXIT_OK;
+}
+
+/* The last events, the newest first. */
+static enum ctl_exit ctl_top_sample_events(struct ctl_context *c, json_t **out)
+{
+    json_t *rows;
+    enum ctl_exit code = ctl_top_sample_rows(c, EVENTS_PATH, "events", &rows);
+
+    if (code != CTL_EXIT_OK)
+        return code;
+    *out = ctl_memory_need(json_array());
+    for (size_t i = json_array_size(rows); i-- > 0;)
+        ctl_memory_need(json_array_append(*out, json_array_get(rows, i)) == 0 ? rows : NULL);
+    json_decref(rows);
     return CTL_EXIT_OK;
 }
 
@@ -69,6 +86,8 @@ enum ctl_exit ctl_top_sample_take(struct ctl_context *c, const char *sort, unsig
         code = ctl_top_sample_rows(c, "/v1/listeners", "listeners", &s.rows[CTL_TOP_LISTENERS]);
     if (code == CTL_EXIT_OK)
         code = ctl_top_sample_upstreams(c, &s.rows[CTL_TOP_UPSTREAMS]);
+    if (code == CTL_EXIT_OK)
+        code = ctl_top_sample_events(c, &s.rows[CTL_TOP_EVENTS]);
     if (code == CTL_EXIT_OK)
         code = ctl_top_sample_sessions(c, sort, n_sessions, &s.rows[CTL_TOP_SESSIONS]);
     if (code == CTL_EXIT_OK)

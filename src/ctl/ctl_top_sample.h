@@ -9,14 +9,20 @@
 
 #include "ctl/ctl_context.h"
 
-enum ctl_top_section { CTL_TOP_LOOPS, CTL_TOP_LISTENERS, CTL_TOP_UPSTREAMS, CTL_TOP_SESSIONS };
+enum ctl_top_section {
+    CTL_TOP_LOOPS,
+    CTL_TOP_LISTENERS,
+    CTL_TOP_UPSTREAMS,
+    CTL_TOP_EVENTS,
+    CTL_TOP_SESSIONS
+};
 
-#define CTL_TOP_SECTIONS 4
+#define CTL_TOP_SECTIONS 5
 
 struct ctl_top_sample {
     int64_t at_ns;
     json_t *status;                 /* NULL: nothing was sampled yet */
-    json_t *rows[CTL_TOP_SECTIONS]; /* servers follow their upstream */
+    json_t *rows[CTL_TOP_SECTIONS]; /* servers follow their upstream; the last event first */
 };
 
 /*

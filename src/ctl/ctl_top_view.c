@@ -51,6 +51,13 @@ static const struct ctl_list_column upstream_columns[] = {
     {"AGENT", "agent", CTL_LIST_TEXT},
 };
 
+static const struct ctl_list_column event_columns[] = {
+    {"EVENT", "age_s", CTL_LIST_SECONDS},
+    {"LEVEL", "level", CTL_LIST_TEXT},
+    {"LINES", "lines", CTL_LIST_COUNT},
+    {"WHAT", "text", CTL_LIST_TEXT},
+};
+
 static const struct ctl_list_column session_columns[] = {
     {"CLIENT", "client", CTL_LIST_TEXT},      {"SERVER", "server", CTL_LIST_SERVER},
     {"IN", "bytes_in", CTL_LIST_BYTES},       {"OUT", "bytes_out", CTL_LIST_BYTES},
@@ -68,6 +75,7 @@ static const struct ctl_list lists[CTL_TOP_SECTIONS] = {
     [CTL_TOP_LOOPS] = LIST("name", loop_columns),
     [CTL_TOP_LISTENERS] = LIST("name", listener_columns),
     [CTL_TOP_UPSTREAMS] = LIST("name", upstream_columns),
+    [CTL_TOP_EVENTS] = LIST("time", event_columns),
     [CTL_TOP_SESSIONS] = LIST("id", session_columns),
 };
 
@@ -188,7 +196,8 @@ static void ctl_top_view_section(FILE *out, const struct ctl_top_view *view,
     struct ctl_list_before before = ctl_top_view_before(view, section);
     const json_t *rows = view->now->rows[section];
     bool is_cut = json_array_size(rows) > layout->rows && section != CTL_TOP_SESSIONS;
-    json_t *ranked = is_cut ? ctl_top_view_ranked(section, rows, &before) : NULL;
+    json_t *ranked =
+        is_cut && section != CTL_TOP_EVENTS ? ctl_top_view_ranked(section, rows, &before) : NULL;
     struct ctl_table *table = ctl_list_table(&lists[section], ranked ? ranked : rows, &before);
     char title[TITLE_BYTES];
 

@@ -80,7 +80,7 @@ static bool config_watch_look(struct config_watch *w, const struct reload *reloa
     if (files.digest == seen ||
         (files.digest == config_digest(reload_running(reload)) && !status.is_refused))
         return false;
-    log_notice("watch: the files of the configuration have changed");
+    log_event(LOG_RELOAD, LOG_LEVEL_NOTICE, "watch: the files of the configuration have changed");
     return true;
 }
 

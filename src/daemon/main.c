@@ -119,7 +119,7 @@ static enum exit_code process_run(struct process *p)
     bool alone;
 
     if (server_start_worker(p->server) == 0 && server_start(p->server) == 0) {
-        log_notice("ready");
+        log_event(LOG_PROCESS, LOG_LEVEL_NOTICE, "ready");
         if (!predecessors_ready(p->predecessors, pid_file_is_adopted(p->pid_file)))
             reload_notify_ready(p->reload);
         code = run_until_stopped(p->run, &conf, &alone);

@@ -129,10 +129,8 @@ static int predecessors_take(struct predecessors *p, const char *name, int fd)
 static int predecessors_read(struct predecessors *p)
 {
     char **names = NULL;
-    int n = sd_listen_fds_with_names(0, &names), rc = 0;
+    int n = sd_listen_fds_with_names(0, &names), rc = n == -ENOMEM ? n : 0;
 
-    if (n == -ENOMEM)
-        return n;
     for (int i = 0; i < n; i++) {
         if (rc == 0)
             rc = predecessors_take(p, names[i], SD_LISTEN_FDS_START + i);
@@ -162,14 +160,13 @@ int predecessors_open(struct predecessors **out)
         predecessors_close(p);
         return rc;
     }
+    p->sink = (struct log_sink){.write = predecessors_copy_line, .cookie = p};
     if (p->starter) {
         p->starter->state_fd = p->state_fd;
         p->state_fd = -1;
         p->log_fd = fcntl(p->starter->fd, F_DUPFD_CLOEXEC, 0);
-    }
-    p->sink = (struct log_sink){.write = predecessors_copy_line, .cookie = p};
-    if (p->starter)
         log_set_copy(&p->sink);
+    }
     predecessors_watch(p);
     *out = p;
     return 0;
@@ -315,7 +312,8 @@ static bool predecessors_act(struct predecessors *p, struct predecessor *q, cons
         predecessors_say(q, "taken");
     if (!is_over)
         return false;
-    log_notice("upgrade: took over from process %ld, which drains", predecessors_pid(q->fd));
+    log_event(LOG_UPGRADE, LOG_LEVEL_NOTICE, "upgrade: took over from process %ld, which drains",
+              predecessors_pid(q->fd));
     predecessors_take_over(p);
     return true;
 }
@@ -341,12 +339,14 @@ static bool predecessors_lose(struct predecessors *p, struct predecessor *q)
 
     if (was_starter) {
         predecessors_take_over(p);
-        log_warning("upgrade: took over: process %ld ended before its hand-over", pid);
+        log_event(LOG_UPGRADE, LOG_LEVEL_WARNING,
+                  "upgrade: took over: process %ld ended before its hand-over", pid);
     } else if (q->has_ended) {
-        log_notice("upgrade: process %ld has drained and ended", pid);
+        log_event(LOG_UPGRADE, LOG_LEVEL_NOTICE, "upgrade: process %ld has drained and ended", pid);
     } else {
-        log_warning("upgrade: process %ld ended before it had drained: its sessions %s as errors",
-                    pid, counts ? "count" : "do not count");
+        log_event(LOG_UPGRADE, LOG_LEVEL_WARNING,
+                  "upgrade: process %ld ended before it had drained: its sessions %s as errors",
+                  pid, counts ? "count" : "do not count");
     }
     predecessors_remove(p, q);
     return was_starter;

@@ -17,6 +17,9 @@
 #include "engine/task.h"
 #include "server/server.h"
 
+/* So many of the lines of a reload are events. */
+#define RELOAD_EVENTS 8
+
 /* Pause after a failed attempt to restore the previous configuration. */
 #define RELOAD_RETURN_NS (5 * NS_PER_S)
 
@@ -160,7 +163,8 @@ static const char *reload_why(int rc)
 
 static void reload_fail_to_return(struct reload *r, const char *why)
 {
-    log_error("reload: the previous configuration cannot be restored: %s; trying again in %g s",
+    log_event(LOG_RELOAD, LOG_LEVEL_ERROR,
+              "reload: the previous configuration cannot be restored: %s; trying again in %g s",
               why, (double)RELOAD_RETURN_NS / NS_PER_S);
     r->confirmed = r->next;
     r->next = NULL;
@@ -178,7 +182,7 @@ static void reload_fail(struct reload *r, const char *why)
         return;
     }
     if (!r->request.dry_run) {
-        log_error("reload: refused: %s; nothing was changed", why);
+        log_event(LOG_RELOAD, LOG_LEVEL_ERROR, "reload: refused: %s; nothing was changed", why);
         r->refused = true;
         r->n_failed++;
     }
@@ -213,10 +217,14 @@ void reload_begin(struct reload *r)
 
 static void reload_log_lines(enum log_level level, const char *lines)
 {
+    unsigned n = 0;
+
     for (const char *line = lines; *line != '\0'; line += strspn(line, "\n")) {
         int len = (int)strcspn(line, "\n");
 
-        if (len > 0)
+        if (len > 0 && n++ < RELOAD_EVENTS)
+            log_event(LOG_RELOAD, level, "reload: %.*s", len, line);
+        else if (len > 0)
             log_write(level, "reload: %.*s", len, line);
         line += len;
     }
@@ -226,8 +234,14 @@ static void reload_log_changes(const struct reload *r)
 {
     struct config_compare_text text;
 
-    for (size_t i = 0; i < r->changes->n; i++)
-        log_notice("reload: %s", config_compare_text(&text, &r->changes->list[i]));
+    for (size_t i = 0; i < r->changes->n; i++) {
+        const char *change = config_compare_text(&text, &r->changes->list[i]);
+
+        if (i < RELOAD_EVENTS)
+            log_event(LOG_RELOAD, LOG_LEVEL_NOTICE, "reload: %s", change);
+        else
+            log_notice("reload: %s", change);
+    }
 }
 
 void reload_forget_confirmed(struct reload *r)
@@ -248,9 +262,10 @@ static void reload_expect_confirmation(struct reload *r)
         reload_forget_confirmed(r);
         return;
     }
-    log_notice("reload: to confirm the new configuration send SIGHUP, or use reactorctl confirm, "
-               "within %g s; otherwise the previous one is restored",
-               (double)within_ns / NS_PER_S);
+    log_event(LOG_RELOAD, LOG_LEVEL_NOTICE,
+              "reload: to confirm the new configuration send SIGHUP, or use reactorctl confirm, "
+              "within %g s; otherwise the previous one is restored",
+              (double)within_ns / NS_PER_S);
     if (!r->confirmed) {
         r->confirmed = r->next;
         r->next = NULL;
@@ -271,9 +286,9 @@ static void reload_finish(struct reload *r, int rc)
         return;
     }
     reload_log_changes(r);
-    log_notice("reload: done%s; changes: %zu, open sessions: %u",
-               r->returning ? ": the previous configuration is restored" : "", r->changes->n,
-               server_sessions(r->process->server));
+    log_event(LOG_RELOAD, LOG_LEVEL_NOTICE, "reload: done%s; changes: %zu, open sessions: %u",
+              r->returning ? ": the previous configuration is restored" : "", r->changes->n,
+              server_sessions(r->process->server));
     r->n_done++;
     r->n_reverted += r->returning;
     reload_answer_changes(r);
@@ -317,8 +332,8 @@ static void reload_loaded(struct reload *r)
         return;
     }
     if (rc == 0) {
-        log_notice("reload: nothing has changed in %s%s", r->process->config_path,
-                   r->confirmed ? "; its last change is confirmed" : "");
+        log_event(LOG_RELOAD, LOG_LEVEL_NOTICE, "reload: nothing has changed in %s%s",
+                  r->process->config_path, r->confirmed ? "; its last change is confirmed" : "");
         reload_forget_confirmed(r);
         r->n_done++;
         reload_answer_changes(r);
@@ -355,7 +370,8 @@ void reload_look(struct reload *r)
     if (clock_now_ns() < reload_due_at_ns(r))
         return;
     if (!r->is_retry)
-        log_warning("reload: not confirmed in time: going back to the previous configuration");
+        log_event(LOG_RELOAD, LOG_LEVEL_WARNING,
+                  "reload: not confirmed in time: going back to the previous configuration");
     reload_return(r);
 }
 

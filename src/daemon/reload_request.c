@@ -63,7 +63,8 @@ int reload_revert(struct reload *r, const struct reload_request *request)
 {
     if (!reload_is_unconfirmed(r))
         return r->state == RELOAD_IDLE ? -ENOENT : -EBUSY;
-    log_notice("reload: reverted: going back to the previous configuration");
+    log_event(LOG_RELOAD, LOG_LEVEL_NOTICE,
+              "reload: reverted: going back to the previous configuration");
     r->request = *request;
     reload_return(r);
     return 0;
@@ -73,7 +74,7 @@ int reload_confirm(struct reload *r)
 {
     if (!reload_is_unconfirmed(r))
         return r->state == RELOAD_IDLE ? -ENOENT : -EBUSY;
-    log_notice("reload: the new configuration is confirmed");
+    log_event(LOG_RELOAD, LOG_LEVEL_NOTICE, "reload: the new configuration is confirmed");
     reload_forget_confirmed(r);
     return 0;
 }

@@ -117,8 +117,8 @@ static void run_set_deadline(struct run *run, int64_t timeout_ns, const char *na
 
 static void run_set_draining(struct run *run, const struct run_conf *conf, int64_t tick_ns)
 {
-    log_notice("draining: accepts no more clients; sessions left: %u",
-               server_sessions(conf->server));
+    log_event(LOG_PROCESS, LOG_LEVEL_NOTICE, "draining: accepts no more clients; sessions left: %u",
+              server_sessions(conf->server));
     run->state = STATE_DRAINING;
     admin_set_state(conf->admin, ADMIN_DRAINING);
     run->tick_at_ns = clock_add_ns(clock_now_ns(), tick_ns);
@@ -187,9 +187,10 @@ static bool run_upgrades(const struct run_conf *conf)
 static void run_reload(struct run *run, const struct run_conf *conf)
 {
     if (run->state != STATE_RUNNING)
-        log_error("reload: refused: draining; nothing was changed");
+        log_event(LOG_RELOAD, LOG_LEVEL_ERROR, "reload: refused: draining; nothing was changed");
     else if (run_upgrades(conf))
-        log_error("reload: refused: an upgrade is under way; nothing was changed");
+        log_event(LOG_RELOAD, LOG_LEVEL_ERROR,
+                  "reload: refused: an upgrade is under way; nothing was changed");
     else
         reload_begin(conf->reload);
 }
@@ -198,10 +199,10 @@ static void run_upgrade(const struct run *run, const struct run_conf *conf)
 {
     const struct process_conf *process = &reload_running(conf->reload)->process;
 
-    if (run->state != STATE_RUNNING)
-        log_error("upgrade: refused: draining");
-    else if (reload_is_open(conf->reload))
-        log_error("upgrade: refused: a reload is under way, or not confirmed yet");
+    if (run->state != STATE_RUNNING || reload_is_open(conf->reload))
+        log_event(LOG_UPGRADE, LOG_LEVEL_ERROR, "upgrade: refused: %s",
+                  run->state != STATE_RUNNING ? "draining"
+                                              : "a reload is under way, or not confirmed yet");
     else
         upgrade_begin(conf->upgrade, process->upgrade_timeout_ns, process->max_old_processes);
 }
@@ -261,8 +262,8 @@ static void run_take_signals(struct run *run, const struct run_conf *conf)
     struct signal_notice notice;
 
     while (run->state != STATE_STOPPED && signals_read(run->signal_fd, &notice) == 0) {
-        log_notice("%s from pid %ld uid %ld", signals_name(notice.number), (long)notice.pid,
-                   (long)notice.uid);
+        log_event(LOG_PROCESS, LOG_LEVEL_NOTICE, "%s from pid %ld uid %ld",
+                  signals_name(notice.number), (long)notice.pid, (long)notice.uid);
         if (run_waits(&notice) && reload_is_applying(conf->reload))
             run_delay(run, conf, &notice);
         else
@@ -286,7 +287,8 @@ static void run_drain_finish(struct run *run, const struct run_conf *conf)
     unsigned old = upgrade_old(conf->upgrade), cut; /* ${cut} is not used: no session is left */
 
     if (old > 0 && !run->drained)
-        log_notice(
+        log_event(
+            LOG_PROCESS, LOG_LEVEL_NOTICE,
             "all sessions of this process have finished; replaced processes that still drain: %u",
             old);
     run->drained = true;

@@ -221,7 +221,7 @@ static void upgrade_end(struct upgrade *u, const char *why)
 
 static void upgrade_fail(struct upgrade *u, const char *why)
 {
-    log_error("upgrade: failed: %s; this process goes on", why);
+    log_event(LOG_UPGRADE, LOG_LEVEL_ERROR, "upgrade: failed: %s; this process goes on", why);
     upgrade_end(u, why);
 }
 
@@ -272,7 +272,7 @@ int upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old)
     int rc;
 
     if (obstacle) {
-        log_error("upgrade: refused: %s", obstacle);
+        log_event(LOG_UPGRADE, LOG_LEVEL_ERROR, "upgrade: refused: %s", obstacle);
         snprintf(u->failure, sizeof(u->failure), "%s", obstacle);
         return -EBUSY;
     }
@@ -283,8 +283,8 @@ int upgrade_begin(struct upgrade *u, int64_t timeout_ns, unsigned max_old)
         return rc;
     }
     u->state = UPGRADE_STARTING;
-    log_notice("upgrade: started %s as process %ld", u->conf.program->path,
-               (long)successor_pid(u->successor));
+    log_event(LOG_UPGRADE, LOG_LEVEL_NOTICE, "upgrade: started %s as process %ld",
+              u->conf.program->path, (long)successor_pid(u->successor));
     notify_status("Accepting; an upgrade is under way");
     return 0;
 }
@@ -293,8 +293,8 @@ void upgrade_cancel(struct upgrade *u, const char *why)
 {
     if (!upgrade_is_starting(u))
         return;
-    log_warning("upgrade: cancelled: %s; process %ld is killed", why,
-                (long)successor_pid(u->successor));
+    log_event(LOG_UPGRADE, LOG_LEVEL_WARNING, "upgrade: cancelled: %s; process %ld is killed", why,
+              (long)successor_pid(u->successor));
     upgrade_end(u, why);
 }
 
@@ -359,7 +359,8 @@ static enum upgrade_event upgrade_replace(struct upgrade *u)
     }
     pid_file_give(u->conf.pid_file, successor_has_pid_file(u->successor) ? pid : 0);
     u->state = UPGRADE_IS_REPLACED;
-    log_notice("upgrade: process %ld has replaced this one", (long)pid);
+    log_event(LOG_UPGRADE, LOG_LEVEL_NOTICE, "upgrade: process %ld has replaced this one",
+              (long)pid);
     return UPGRADE_REPLACED;
 }
 

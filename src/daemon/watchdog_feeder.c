@@ -31,24 +31,25 @@ static void watchdog_feeder_feed(struct watchdog_feeder *watchdog_feeder, int64_
     notify_watchdog();
     watchdog_feeder->feed_at_ns = clock_add_ns(now_ns, watchdog_feeder->feed_every_ns);
     if (watchdog_feeder->withheld)
-        log_notice("systemd's watchdog is fed again");
+        log_event(LOG_PROCESS, LOG_LEVEL_NOTICE, "systemd's watchdog is fed again");
     watchdog_feeder->withheld = false;
 }
 
 static void watchdog_feeder_withhold(struct watchdog_feeder *watchdog_feeder)
 {
     if (!watchdog_feeder->withheld)
-        log_warning("a loop is stalled or runs no tasks: systemd's watchdog is not fed; unless the "
-                    "loop recovers, systemd kills the process (WatchdogSec=)");
+        log_event(LOG_PROCESS, LOG_LEVEL_WARNING,
+                  "a loop is stalled or runs no tasks: systemd's watchdog is not fed; unless the "
+                  "loop recovers, systemd kills the process (WatchdogSec=)");
     watchdog_feeder->withheld = true;
 }
 
 static void watchdog_feeder_note_absence(int64_t late_ns)
 {
-    log_warning(
-        "the main thread did not run for about %.1f s, as after a pause of the process or of "
-        "its machine",
-        (double)late_ns / (double)NS_PER_S);
+    log_event(LOG_PROCESS, LOG_LEVEL_WARNING,
+              "the main thread did not run for about %.1f s, as after a pause of the process or of "
+              "its machine",
+              (double)late_ns / (double)NS_PER_S);
 }
 
 /*

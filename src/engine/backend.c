@@ -115,10 +115,12 @@ static bool backend_cure(struct backend *b, const char *cause)
     b->in_trouble = true;
     b->early = 0;
     if (rc < 0 && is_news)
-        log_error("loop %s: %s; its epoll instance cannot be rebuilt: %s", b->name, cause,
+        log_event(LOG_LOOP, LOG_LEVEL_ERROR,
+                  "loop %s: %s; its epoll instance cannot be rebuilt: %s", b->name, cause,
                   strerror(-rc));
     else if (is_news)
-        log_warning("loop %s: %s; its epoll instance is rebuilt", b->name, cause);
+        log_event(LOG_LOOP, LOG_LEVEL_WARNING, "loop %s: %s; its epoll instance is rebuilt",
+                  b->name, cause);
     return rc == 0;
 }
 
@@ -128,7 +130,8 @@ static void backend_recover(struct backend *b)
     if (!b->in_trouble || clock_now_ns() - b->bad_at_ns < BACKEND_CURE_NS)
         return;
     if (b->paced)
-        log_notice("loop %s: polling for events succeeds again", b->name);
+        log_event(LOG_LOOP, LOG_LEVEL_NOTICE, "loop %s: polling for events succeeds again",
+                  b->name);
     b->in_trouble = false;
     b->paced = false;
 }
@@ -152,7 +155,8 @@ bool backend_judge(struct backend *b, enum backend_poll poll, const char *cause)
     if (b->rebuilt_at_ns == 0 || b->bad_at_ns - b->rebuilt_at_ns >= BACKEND_CURE_NS)
         return backend_cure(b, cause);
     if (!b->paced)
-        log_error(
+        log_event(
+            LOG_LOOP, LOG_LEVEL_ERROR,
             "loop %s: %s, and rebuilding its epoll instance does not help; the loop is slowed "
             "down",
             b->name, cause);

@@ -69,16 +69,18 @@ static bool watchdog_is_turning(struct watchdog *w, struct watch *watch, int64_t
     const char *doing = TELEMETRY_GET(t->doing);
 
     if (watch->stalled_at_ns > 0 && turn_at_ns != watch->stalled_at_ns) {
-        log_notice("loop %s: recovered after a stall of about %.1f s", loop_name(watch->loop),
-                   (double)(now_ns - watch->stalled_at_ns) / (double)NS_PER_S);
+        log_event(LOG_LOOP, LOG_LEVEL_NOTICE, "loop %s: recovered after a stall of about %.1f s",
+                  loop_name(watch->loop),
+                  (double)(now_ns - watch->stalled_at_ns) / (double)NS_PER_S);
         watch->stalled_at_ns = 0;
     }
     if (turn_at_ns == 0 || w->threshold_ns == 0 || now_ns - turn_at_ns < w->threshold_ns)
         return true;
     if (watch->stalled_at_ns == 0)
-        log_warning("loop %s: stalled: this turn has lasted %.3f s, now in %s",
-                    loop_name(watch->loop), (double)(now_ns - turn_at_ns) / (double)NS_PER_S,
-                    doing ? doing : "an unnamed callback");
+        log_event(LOG_LOOP, LOG_LEVEL_WARNING,
+                  "loop %s: stalled: this turn has lasted %.3f s, now in %s",
+                  loop_name(watch->loop), (double)(now_ns - turn_at_ns) / (double)NS_PER_S,
+                  doing ? doing : "an unnamed callback");
     watch->stalled_at_ns = turn_at_ns;
     return false;
 }
@@ -91,10 +93,11 @@ static bool watchdog_answers(const struct watchdog *w, struct watch *watch, int6
     if (watch->beat_at_ns > 0 && now_ns - watch->beat_at_ns < patience_ns)
         return !watch->asleep;
     if (beating && !watch->asleep)
-        log_error("loop %s: runs no tasks: the watchdog's task has waited for %.1f s",
+        log_event(LOG_LOOP, LOG_LEVEL_ERROR,
+                  "loop %s: runs no tasks: the watchdog's task has waited for %.1f s",
                   loop_name(watch->loop), (double)(now_ns - watch->beat_at_ns) / (double)NS_PER_S);
     if (!beating && watch->asleep)
-        log_notice("loop %s: runs tasks again", loop_name(watch->loop));
+        log_event(LOG_LOOP, LOG_LEVEL_NOTICE, "loop %s: runs tasks again", loop_name(watch->loop));
     watch->asleep = beating;
     if (beating)
         return false;

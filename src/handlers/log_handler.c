@@ -16,7 +16,7 @@ struct log_handler {
     const struct handler_context *context;
 };
 
-static void log_event(const struct handler *h, const char *event, const char *detail)
+static void log_handler_event(const struct handler *h, const char *event, const char *detail)
 {
     const struct log_handler *log = CONTAINER_OF(h, struct log_handler, handler);
     char peer[ADDRESS_TEXT_BYTES];
@@ -46,14 +46,14 @@ static void log_bytes(const struct handler *h, const char *event, const uint8_t 
         return;
     snprintf(detail, sizeof(detail), ": %zu bytes%s", len,
              shown < len ? ", the first of them" : "");
-    log_event(h, event, detail);
+    log_handler_event(h, event, detail);
     for (size_t at = 0; at < shown; at += LOG_ROW_BYTES)
         log_row(data, at, shown - at < LOG_ROW_BYTES ? shown - at : LOG_ROW_BYTES);
 }
 
 static void log_active(struct handler *h)
 {
-    log_event(h, "active", "");
+    log_handler_event(h, "active", "");
     handler_active(h->next);
 }
 
@@ -71,13 +71,13 @@ static void log_ended(struct handler *h, enum handler_end what, int error)
                                        [HANDLER_CLOSED] = "closed: "};
     const char *why = what == HANDLER_EOF ? "" : error ? strerror(-error) : "no error";
 
-    log_event(h, text[what], why);
+    log_handler_event(h, text[what], why);
     handler_ended(h->next, what, error);
 }
 
 static void log_writable(struct handler *h)
 {
-    log_event(h, "writable", "");
+    log_handler_event(h, "writable", "");
     handler_writable(h->next);
 }
 
@@ -89,7 +89,7 @@ static int log_data_out(struct handler *h, const void *data, size_t len)
 
 static void log_shutdown_write(struct handler *h)
 {
-    log_event(h, "shutdown write", "");
+    log_handler_event(h, "shutdown write", "");
     handler_shutdown_write(h);
 }
 

@@ -113,11 +113,11 @@ static void admission_log_refused(struct admission *ad, const struct address *cl
     unsigned suppressed;
 
     if (log_allowed(&ad->history->refused, ADMISSION_LOG_NS, &suppressed))
-        log_warning("listen %s: client %s: refused: %s%s", ad->conf.listener,
-                    address_format(text, sizeof(text), client),
-                    answer == CLIENT_TABLE_TOO_MANY ? "max_connections_per_client reached"
-                                                    : "connection_rate_per_client exceeded",
-                    LOG_SUPPRESSED(suppressed));
+        log_event_again(LOG_LISTENER, LOG_LEVEL_WARNING, "listen %s: client %s: refused: %s%s",
+                        ad->conf.listener, address_format(text, sizeof(text), client),
+                        answer == CLIENT_TABLE_TOO_MANY ? "max_connections_per_client reached"
+                                                        : "connection_rate_per_client exceeded",
+                        LOG_SUPPRESSED(suppressed));
 }
 
 static void admission_log_uncounted(struct admission *ad)
@@ -125,7 +125,8 @@ static void admission_log_uncounted(struct admission *ad)
     unsigned suppressed;
 
     if (log_allowed(&ad->history->uncounted, ADMISSION_LOG_NS, &suppressed))
-        log_warning(
+        log_event_again(
+            LOG_LISTENER, LOG_LEVEL_WARNING,
             "listen %s: the client table is full (client_table_size): new clients are not counted, "
             "and no limit per client applies to them%s",
             ad->conf.listener, LOG_SUPPRESSED(suppressed));

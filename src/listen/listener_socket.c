@@ -38,9 +38,9 @@ static void listener_socket_log_full(struct listener *ls, const char *then)
     unsigned suppressed;
 
     if (log_allowed(&ls->full_limit, LISTENER_SOCKET_FULL_LOG_NS, &suppressed))
-        log_warning("listen %s: %s is reached: %s%s", ls->name,
-                    connection_limit_full_of(ls->connection_limit, &ls->quota), then,
-                    LOG_SUPPRESSED(suppressed));
+        log_event_again(LOG_LISTENER, LOG_LEVEL_WARNING, "listen %s: %s is reached: %s%s", ls->name,
+                        connection_limit_full_of(ls->connection_limit, &ls->quota), then,
+                        LOG_SUPPRESSED(suppressed));
 }
 
 static void listener_socket_turn_away(const struct listener_socket *sock, int fd,
@@ -115,8 +115,9 @@ static void listener_socket_accepted(void *cookie, int fd, const struct address 
         unsigned suppressed;
 
         if (log_allowed(&ls->memory_limit, NS_PER_S, &suppressed))
-            log_error("listen %s: no memory for a session; the client is reset%s", ls->name,
-                      LOG_SUPPRESSED(suppressed));
+            log_event_again(LOG_LISTENER, LOG_LEVEL_ERROR,
+                            "listen %s: no memory for a session; the client is reset%s", ls->name,
+                            LOG_SUPPRESSED(suppressed));
         admission_leave(&ticket);
         connection_limit_leave(ls->connection_limit, &ls->quota);
         sock_close_reset(fd);

@@ -276,7 +276,8 @@ static bool listeners_use(struct listeners *ls, const struct listeners_address *
 
     address_format(text, sizeof(text), sock->address);
     if (rc < 0) {
-        log_error("listen %s: %s: cannot listen: %s; %s", name, text, strerror(-rc),
+        log_event(LOG_LISTENER, LOG_LEVEL_ERROR, "listen %s: %s: cannot listen: %s; %s", name, text,
+                  strerror(-rc),
                   la->n_sockets > 0 ? "continues with fewer sockets" : "clients are refused");
         listener_socket_destroy(sock);
         return false;

@@ -80,8 +80,8 @@ static void acceptor_exhausted(struct acceptor *ac, int error)
     if (ac->episode_at_ns == 0) {
         ac->episode_at_ns = ac->error_at_ns;
         ac->episode_errors = 0;
-        log_warning("%s: cannot accept: %s; new clients wait",
-                    acceptor_name(ac, name, sizeof(name)), strerror(error));
+        log_event(LOG_LISTENER, LOG_LEVEL_WARNING, "%s: cannot accept: %s; new clients wait",
+                  acceptor_name(ac, name, sizeof(name)), strerror(error));
     }
     ac->episode_errors++;
     acceptor_pause(ac, ACCEPTOR_PAUSED_EXHAUSTED, ACCEPTOR_PAUSE_NS);
@@ -92,8 +92,8 @@ static void acceptor_end_episode(struct acceptor *ac)
     double seconds = (double)(clock_now_ns() - ac->episode_at_ns) / (double)NS_PER_S;
     char name[ACCEPTOR_NAME_BYTES];
 
-    log_notice("%s: accepting again after %.1f s; errors: %u",
-               acceptor_name(ac, name, sizeof(name)), seconds, ac->episode_errors);
+    log_event(LOG_LISTENER, LOG_LEVEL_NOTICE, "%s: accepting again after %.1f s; errors: %u",
+              acceptor_name(ac, name, sizeof(name)), seconds, ac->episode_errors);
     ac->episode_at_ns = 0;
 }
 

@@ -117,8 +117,9 @@ static void certificates_use(const struct certificates_change *of, const struct 
     if (is_other)
         certificates_log_warnings(conf, p);
     if (certificates_replace(of, conf, p) && is_other)
-        log_notice("tls %s: files have changed and are used for new connections; certificates: %u",
-                   conf->name, n);
+        log_event(LOG_CERTIFICATE, LOG_LEVEL_NOTICE,
+                  "tls %s: files have changed and are used for new connections; certificates: %u",
+                  conf->name, n);
 }
 
 /*
@@ -134,7 +135,8 @@ static void certificates_refuse(struct certificates_section *s, uint64_t fingerp
         s->look_at_ns = now_ns + CERTIFICATES_RETRY_NS;
         return;
     }
-    log_error("tls %s: the changed files cannot be loaded: %s; the certificates in use stay",
+    log_event(LOG_CERTIFICATE, LOG_LEVEL_ERROR,
+              "tls %s: the changed files cannot be loaded: %s; the certificates in use stay",
               s->conf.name, why);
     s->refused = fingerprint;
     s->is_refused = true;
@@ -190,10 +192,12 @@ static void certificates_warn(const struct tls_conf *conf)
         if (i >= CERTIFICATES_WARN_LINES)
             continue;
         if (left < 0)
-            log_warning("tls %s: %s: the certificate has expired", conf->name, c.path);
+            log_event(LOG_CERTIFICATE, LOG_LEVEL_WARNING, "tls %s: %s: the certificate has expired",
+                      conf->name, c.path);
         else
-            log_warning("tls %s: %s: the certificate expires in %.1f days", conf->name, c.path,
-                        (double)left / 86400);
+            log_event(LOG_CERTIFICATE, LOG_LEVEL_WARNING,
+                      "tls %s: %s: the certificate expires in %.1f days", conf->name, c.path,
+                      (double)left / 86400);
     }
     if (i > CERTIFICATES_WARN_LINES)
         log_warning("tls %s: certificates that have expired, or expire within 14 days: %u",

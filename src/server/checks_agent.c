@@ -112,7 +112,7 @@ static void checks_agent_log(const struct upstream *up, const struct upstream_se
         a->health == AGENT_SAYS_DOWN || a->use == AGENT_SAYS_DRAIN || a->use == AGENT_SAYS_MAINT;
     unsigned n_used, n_up = membership_count_up(&up->membership, &n_used);
 
-    log_write(is_out ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE,
+    log_event(LOG_SERVER, is_out ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE,
               "upstream %s: server %s: %s: its agent says '%s'; servers up: %u of %u", up->name,
               server->name, checks_agent_word(server, a, has_turned), line, n_up, n_used);
 }
@@ -133,7 +133,8 @@ static void checks_agent_take(struct checks_group *g, struct upstream_server *se
     }
     endpoint_set_said(&server->endpoint, line);
     if (server->agent_is_bad)
-        log_notice("upstream %s: server %s: its agent answers again", up->name, server->name);
+        log_event(LOG_SERVER, LOG_LEVEL_NOTICE, "upstream %s: server %s: its agent answers again",
+                  up->name, server->name);
     server->agent_is_bad = false;
     is_changed = checks_agent_use(up, server, &answer);
     has_turned = checks_agent_turn(server, answer.health);

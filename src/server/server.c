@@ -87,8 +87,9 @@ static void server_on_accepted(void *cookie, struct session *s)
     if (rc == 0)
         return;
     if (log_allowed(&sv->refused_limit, NS_PER_S, &suppressed))
-        log_warning("listen %s: no worker accepts a client: %s; the client is reset%s",
-                    service->listener, worker_assign_why(rc), LOG_SUPPRESSED(suppressed));
+        log_event_again(LOG_LISTENER, LOG_LEVEL_WARNING,
+                        "listen %s: no worker accepts a client: %s; the client is reset%s",
+                        service->listener, worker_assign_why(rc), LOG_SUPPRESSED(suppressed));
     session_refuse(s);
     server_on_ended(sv, service);
 }

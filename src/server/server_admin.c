@@ -59,7 +59,7 @@ static void server_admin_log(struct server_admin *change, const struct upstream 
     change->is_last =
         n_up == 0 && (change->weight_now == 0 || change->state_now == SERVER_LINE_DRAIN ||
                       change->state_now == SERVER_LINE_DISABLED);
-    log_write(change->is_last ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE,
+    log_event(LOG_SERVER, change->is_last ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE,
               "upstream %s: server %s: %s, by an administrator%s; servers up: %u of %u", up->name,
               change->server, server_admin_word(change),
               change->is_last ? ": no server is left that gets clients" : "", n_up, n_used);

@@ -150,6 +150,7 @@ int server_figures_begin(struct server_figures **out, struct server *sv,
         return -ENOMEM;
     w->server = sv;
     w->conf = *conf;
+    w->has_shown_process = w->has_shown_common = conf->sampled;
     w->loops = threads_loops(&sv->threads, &w->n_loops);
     w->listeners = listeners_hold_all(sv->listeners, &w->n_listeners);
     w->upstreams = upstreams_hold_all(sv->upstreams, conf->removed, &w->n_upstreams);
@@ -235,8 +236,13 @@ static void server_figures_show_server(struct server_figures *w, struct figure_v
         w->servers_left_out += set->n - w->next_server;
         server_figures_leave_set(w);
     } else {
-        upstream_figures_server(w->upstreams[w->next_upstream - 1], set->servers[w->next_server++],
-                                v);
+        const struct upstream *up = w->upstreams[w->next_upstream - 1];
+        struct upstream_server *server = set->servers[w->next_server++];
+
+        if (w->conf.sampled)
+            upstream_figures_connects(up, server, v);
+        else
+            upstream_figures_server(up, server, v);
         w->n_servers++;
     }
 }

@@ -21,6 +21,7 @@ struct server_figures_conf {
     unsigned max_servers; /* further servers are left out, and counted */
     bool removed; /* also removed upstreams that are still referenced: a name may come twice */
     bool heap;    /* also overload_heap_figures() */
+    bool sampled; /* only loops, listeners, upstreams, and the connects of servers */
 };
 
 /*

@@ -64,8 +64,9 @@ static void server_pause_free(struct server_pause *p)
 
 static void server_pause_log_over(const struct server_pause *p)
 {
-    log_notice("%s %s: the pause is over", p->listener ? "listen" : "upstream",
-               p->listener ? listener_name(p->listener) : p->upstream->name);
+    log_event(p->listener ? LOG_LISTENER : LOG_UPSTREAM, LOG_LEVEL_NOTICE,
+              "%s %s: the pause is over", p->listener ? "listen" : "upstream",
+              p->listener ? listener_name(p->listener) : p->upstream->name);
 }
 
 static void server_pause_end(struct server_pause *p)

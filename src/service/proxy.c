@@ -142,8 +142,8 @@ void proxy_no_server(struct proxy *p, int error)
     if (error == -ENOENT && proxy_pause(p))
         return;
     if (log_allowed(&up->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
-        log_warning("upstream %s: %s; the client is reset%s", up->name, proxy_none_text(p, error),
-                    LOG_SUPPRESSED(suppressed));
+        log_event_again(LOG_UPSTREAM, LOG_LEVEL_WARNING, "upstream %s: %s; the client is reset%s",
+                        up->name, proxy_none_text(p, error), LOG_SUPPRESSED(suppressed));
     session_abort(&p->session, proxy_none_reason(p, error));
 }
 

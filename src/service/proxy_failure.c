@@ -18,8 +18,10 @@ static void proxy_log_failure(const struct proxy *p, const char *why, const char
 
     if (!log_allowed(&server->log_limit, PROXY_LOG_INTERVAL_NS, &suppressed))
         return;
-    log_warning("upstream %s: server %s (%s): cannot connect: %s; %s%s", proxy_upstream(p)->name,
-                server->name, server->conf->address_text, why, then, LOG_SUPPRESSED(suppressed));
+    log_event_again(LOG_SERVER, LOG_LEVEL_WARNING,
+                    "upstream %s: server %s (%s): cannot connect: %s; %s%s",
+                    proxy_upstream(p)->name, server->name, server->conf->address_text, why, then,
+                    LOG_SUPPRESSED(suppressed));
 }
 
 /* The session keeps its deadline, or has none, if a reload changes retry_timeout. */

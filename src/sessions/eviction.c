@@ -101,8 +101,9 @@ static void eviction_done(void *cookie)
     for (unsigned i = 0; i < ev->visit.n_parts; i++)
         resets += ev->parts[i].resets;
     if (resets > 0)
-        log_notice("upstream %s: server %s: %s: connections reset: %u", ev->upstream,
-                   ev->server->name, ev->of_backup ? "not in use any more" : "down", resets);
+        log_event(LOG_SERVER, LOG_LEVEL_NOTICE, "upstream %s: server %s: %s: connections reset: %u",
+                  ev->upstream, ev->server->name, ev->of_backup ? "not in use any more" : "down",
+                  resets);
     upstream_server_release(ev->server);
     free(ev);
 }

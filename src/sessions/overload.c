@@ -58,7 +58,8 @@ static void overload_end_episode(struct overload *ov)
     uint64_t closed = atomic_load_explicit(&ov->closed, memory_order_relaxed);
     double seconds = (double)(clock_now_ns() - atomic_load(&ov->began_at_ns)) / (double)NS_PER_S;
 
-    log_notice(
+    log_event(
+        LOG_OVERLOAD, LOG_LEVEL_NOTICE,
         "overload is over after %.1f s: clients are accepted again; connections closed: %" PRIu64,
         seconds, closed - ov->closed_before);
     ov->closed_before = closed;
@@ -114,16 +115,18 @@ static void overload_begin(struct overload *ov)
     atomic_store(&ov->began_at_ns, clock_now_ns());
     atomic_fetch_add_explicit(&ov->episodes, 1, memory_order_relaxed);
     if (of_buffers)
-        log_warning("overload: %" PRId64 " bytes are buffered, the limit is %" PRId64
-                    ", three quarters of max_buffered: no client is accepted%s",
-                    overload_bytes(ov), ov->high_bytes, closing);
+        log_event(LOG_OVERLOAD, LOG_LEVEL_WARNING,
+                  "overload: %" PRId64 " bytes are buffered, the limit is %" PRId64
+                  ", three quarters of max_buffered: no client is accepted%s",
+                  overload_bytes(ov), ov->high_bytes, closing);
     else
-        log_warning("overload: %" PRId64 " bytes of memory are in use, %" PRId64
-                    " of them buffered; the threshold of max_memory is %" PRId64
-                    ": no client is accepted%s",
-                    overload_memory(ov), overload_bytes(ov), ov->high_memory_bytes,
-                    *closing && overload_is_of_idle(ov) ? ", and idle connections are closed"
-                                                        : closing);
+        log_event(LOG_OVERLOAD, LOG_LEVEL_WARNING,
+                  "overload: %" PRId64 " bytes of memory are in use, %" PRId64
+                  " of them buffered; the threshold of max_memory is %" PRId64
+                  ": no client is accepted%s",
+                  overload_memory(ov), overload_bytes(ov), ov->high_memory_bytes,
+                  *closing && overload_is_of_idle(ov) ? ", and idle connections are closed"
+                                                      : closing);
     overload_start_ticks(ov);
 }
 

@@ -41,7 +41,8 @@ int64_t worker_assign_wait_ns(const struct loop_group *workers)
     if (loop_group_availability(workers) != LOOP_FULL)
         return 0;
     if (log_allowed(&limit, WORKER_DEAL_LOG_NS, &suppressed))
-        log_warning("workers: all are at max_pending_tasks: new clients wait%s",
-                    LOG_SUPPRESSED(suppressed));
+        log_event_again(LOG_PROCESS, LOG_LEVEL_WARNING,
+                        "workers: all are at max_pending_tasks: new clients wait%s",
+                        LOG_SUPPRESSED(suppressed));
     return WORKER_ASSIGN_LOOK_NS;
 }

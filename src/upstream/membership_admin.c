@@ -200,8 +200,9 @@ void membership_admin_log_lost(const struct membership *r, const struct server_l
         bool stays = position < next->n && next->list[position] == line;
 
         if (server_line_is_changed(line) && !stays)
-            log_notice("upstream %s: server %s: settings made by an administrator are dropped: "
-                       "the reload changed or removed the server's line",
-                       r->upstream->name, line->conf.id);
+            log_event(LOG_SERVER, LOG_LEVEL_NOTICE,
+                      "upstream %s: server %s: settings made by an administrator are dropped: "
+                      "the reload changed or removed the server's line",
+                      r->upstream->name, line->conf.id);
     }
 }

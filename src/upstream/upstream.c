@@ -181,7 +181,8 @@ static void upstream_sweep(struct upstream *up)
         struct upstream_server *server = set->servers[i];
 
         if (ejection_return(&up->ejection, &server->ejection, &server->endpoint, now_ns))
-            log_notice("upstream %s: server %s: ejection over", up->name, server->name);
+            log_event(LOG_SERVER, LOG_LEVEL_NOTICE, "upstream %s: server %s: ejection over",
+                      up->name, server->name);
     }
     upstream_serve(up);
 }
@@ -280,9 +281,10 @@ static void upstream_failed(struct upstream *up, struct upstream_server *server)
                              upstream_has_other(up, server));
     if (out_ns == 0)
         return;
-    log_warning("upstream %s: server %s: ejected for %g s: connections failed in a row: %u",
-                up->name, server->name, (double)out_ns / NS_PER_S,
-                atomic_load_explicit(&server->ejection.ejected_after, memory_order_relaxed));
+    log_event(LOG_SERVER, LOG_LEVEL_WARNING,
+              "upstream %s: server %s: ejected for %g s: connections failed in a row: %u", up->name,
+              server->name, (double)out_ns / NS_PER_S,
+              atomic_load_explicit(&server->ejection.ejected_after, memory_order_relaxed));
     upstream_expect_return(up, out_ns);
 }
 
@@ -297,7 +299,8 @@ void upstream_passed(struct upstream *up, struct upstream_server *server)
     if (up->conf->ejection.resets || !ejection_some_out(&up->ejection) ||
         !ejection_cancel(&up->ejection, &server->ejection, &server->endpoint))
         return;
-    log_notice("upstream %s: server %s: ejection over: a check has passed", up->name, server->name);
+    log_event(LOG_SERVER, LOG_LEVEL_NOTICE,
+              "upstream %s: server %s: ejection over: a check has passed", up->name, server->name);
     upstream_serve(up);
 }
 

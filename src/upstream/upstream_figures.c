@@ -159,6 +159,15 @@ static const char *upstream_figures_said(struct upstream_server *server, char *t
     return text[0] != '\0' ? text : NULL;
 }
 
+void upstream_figures_connects(const struct upstream *up, const struct upstream_server *server,
+                               struct figure_visitor *v)
+{
+    const struct figure_object object = {
+        .subject = FIGURE_SERVER, .name = server->name, .owner = up->name};
+
+    counters_connects_figures(&server->connects, &object, v);
+}
+
 void upstream_figures_server(const struct upstream *up, struct upstream_server *server,
                              struct figure_visitor *v)
 {

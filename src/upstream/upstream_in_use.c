@@ -81,7 +81,8 @@ static void upstream_in_use_tell(struct upstream *up, const struct server_set *s
     memcpy(u->names, names, sizeof(names));
     lock_release(&u->lock);
     if (has_moved && before[0] != '\0')
-        log_notice("upstream %s: servers in use: %s; before: %s", up->name, names, before);
+        log_event(LOG_UPSTREAM, LOG_LEVEL_NOTICE, "upstream %s: servers in use: %s; before: %s",
+                  up->name, names, before);
 }
 
 /* The process before may have had other levels, and so servers in use that have two here. */

@@ -15,6 +15,7 @@ COMMANDS = [
     ("listeners", "GET /v1/listeners"),
     ("upstreams", "GET /v1/upstreams"),
     ("sessions", "GET /v1/sessions"),
+    ("events", "GET /v1/events"),
     (f"kill {ID}", "POST /v1/sessions/kill"),
     ("kill --listener front", "POST /v1/sessions/kill"),
     ("kill --listener front --dry-run", "GET /v1/sessions"),

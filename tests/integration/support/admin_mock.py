@@ -25,6 +25,11 @@ UPSTREAMS = {"upstreams": [{"name": "back", "sessions": 3, "sessions_total": 100
                                          "sessions": 3, "sessions_total": 900, "bytes_in": 1000, "bytes_out": 4096},
                                         {"name": "b", "address": "127.0.0.1:6380", "state": "down", "weight": 2,
                                          "sessions": 0, "sessions_total": 100, "bytes_in": 536, "bytes_out": 0}]}]}
+EVENTS = {"events": [{"id": 1, "lines": 1, "time": "2026-11-24T02:59:00.000Z", "age_s": 65.5, "first_age_s": 65.5,
+                      "kind": "process", "level": "notice", "subject": "process", "text": "ready"},
+                     {"id": 2, "lines": 7, "time": "2026-11-24T03:01:00.000Z", "age_s": 3.0, "first_age_s": 9.0,
+                      "kind": "listener", "level": "warning", "subject": "listen front",
+                      "text": "listen front: max_connections is reached: new clients wait"}], "last": 2, "pid": 4711}
 
 
 def session(number):
@@ -68,7 +73,7 @@ class AdminMock:
     def __init__(self, address, routes=None, raw=None, hangs=False):
         self.address = address
         self.routes = {("GET", "/v1/status"): STATUS, ("GET", "/v1/loops"): LOOPS, ("GET", "/v1/listeners"): LISTENERS,
-                       ("GET", "/v1/upstreams"): UPSTREAMS, **(routes or {})}
+                       ("GET", "/v1/upstreams"): UPSTREAMS, ("GET", "/v1/events"): EVENTS, **(routes or {})}
         self.raw = raw
         self.hangs = hangs
         self.waiting = False  # a request hangs

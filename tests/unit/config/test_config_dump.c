@@ -82,6 +82,7 @@ static bool without_effect(enum option_section section, const char *key)
                                        "idle_all",
                                        "idle_action",
                                        "hash_balance_factor",
+                                       "hash_key",
                                        "check_tls",
                                        "check_tls_name",
                                        "check_http",

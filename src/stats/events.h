@@ -1,0 +1,41 @@
+/*
+ * stats/events: the last events of the process, as their log lines told them.
+ *
+ *   log_event() -> events_sink() -> the last EVENTS_MAX events -> events_json()
+ *
+ * A line that is repeated, such as one for refused clients, is one event with its number of lines:
+ * it moves to the end, with a new ID, as long as a line comes within a minute.
+ */
+#ifndef STATS_EVENTS_H
+#define STATS_EVENTS_H
+
+#include <stdint.h>
+
+#include "base/log.h"
+#include "base/must.h"
+
+struct events;
+struct text;
+
+#define EVENTS_MAX 500
+
+/*
+ * events_create(out) / events_destroy(ev):
+ * Create a ring, whose memory does not grow later / free it; NULL is allowed.
+ *
+ * Errors: 0; -ENOMEM
+ */
+int events_create(struct events **out) NODISCARD;
+void events_destroy(struct events *ev);
+
+/* events_sink(ev): return the sink for log_set_events(). */
+const struct log_event_sink *events_sink(struct events *ev);
+
+/*
+ * events_json(ev, after, max, out):
+ * Append the last ${max} events with an ID above ${after} as a JSON array, the oldest first, and
+ * return the last ID. An ID that was not given yet counts as 0: it is of a process before.
+ */
+uint64_t events_json(struct events *ev, uint64_t after, unsigned max, struct text *out);
+
+#endif
