@@ -182,7 +182,7 @@ $(BUILD)/src/%.o: src/%.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(call quiet,CC,$<)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/src/admin/route_page.o: src/admin/status_page.html
+$(BUILD)/src/admin/route_page.o: $(wildcard src/admin/page*)
 
 $(BUILD)/tests/%.o: tests/%.c $(FLAGS)
 	@mkdir -p $(@D)

@@ -6,13 +6,15 @@
 #include "admin/admin_answer.h"
 #include "base/must.h"
 
-/* Embed the file of the page, which is a prerequisite in the Makefile. */
+#define PART(file) ".incbin \"src/admin/" file "\"\n"
+
+/* Embed the parts of the page, one behind the other; they are prerequisites in the Makefile. */
 __asm__(".section .rodata\n"
         ".local route_page_html, route_page_html_end\n"
-        "route_page_html:\n"
-        ".incbin \"src/admin/status_page.html\"\n"
-        "route_page_html_end:\n"
-        ".previous\n");
+        "route_page_html:\n" PART("page_head.html") PART("page.css") PART("page_body.html")
+            PART("page_base.js") PART("page_events.js") PART("page_history.js") PART("page_show.js")
+                PART("page_tail.html") "route_page_html_end:\n"
+                                       ".previous\n");
 
 extern const char route_page_html[] __attribute__((visibility("hidden")));
 extern const char route_page_html_end[] __attribute__((visibility("hidden")));

@@ -86,6 +86,8 @@ struct endpoint {
     struct endpoint_group *group;
     _Atomic int64_t warming_since_ns; /* written before ENDPOINT_WARMING is set */
     atomic_bool is_checked;           /* a check has found whether it is up */
+    _Atomic int64_t checked_at_ns;    /* when the last check ended; 0: none has */
+    _Atomic int64_t check_ns;         /* how long it took; less than 0: it failed */
     _Atomic uint32_t in_use;          /* as that of the group: in use */
 
     _Atomic uint64_t downs;         /* times it became unfit, without waiting for a first check */

@@ -266,8 +266,21 @@ static void checker_note_why(struct checker_target *t, const struct check_result
 {
     char text[CHECK_TEXT_BYTES];
 
-    if (!t->health.is_up && result->outcome != CHECK_PASSED)
+    if (result->outcome != CHECK_PASSED)
         endpoint_set_why(t->conf.endpoint, check_describe(text, sizeof(text), result));
+}
+
+static void checker_note_check(struct checker_target *t, const struct check_result *result,
+                               int64_t now_ns)
+{
+    struct endpoint *e = t->conf.endpoint;
+    bool has_passed = result->outcome == CHECK_PASSED;
+
+    checker_note_why(t, result);
+    atomic_store_explicit(&e->check_ns, has_passed ? result->duration_ns : -1,
+                          memory_order_relaxed);
+    atomic_store_explicit(&e->checked_at_ns, now_ns, memory_order_relaxed);
+    atomic_store_explicit(&e->is_checked, true, memory_order_relaxed);
 }
 
 /* Process a verdict. May free the target. */
@@ -282,8 +295,7 @@ static void checker_report(struct checker_target *t, const struct check_result *
 
     t->was_up |= t->health.is_up;
     change = health_report(&t->health, result->outcome == CHECK_PASSED, now_ns);
-    atomic_store_explicit(&t->conf.endpoint->is_checked, true, memory_order_relaxed);
-    checker_note_why(t, result);
+    checker_note_check(t, result, now_ns);
     checker_count(t);
     is_decided = t->is_undecided && (result->outcome != CHECK_PASSED || t->health.is_up);
     t->is_undecided &= !is_decided;

@@ -6,6 +6,9 @@
 #include "stats/figure.h"
 #include "upstream/upstream_internal.h"
 
+/* Longest text of upstream_figures_check(), with NUL. */
+#define UPSTREAM_FIGURES_CHECK (ENDPOINT_WHY_BYTES + 64)
+
 struct upstream_figures_view {
     unsigned waiting, servers;
     bool panic;
@@ -86,6 +89,7 @@ struct upstream_figures_line_view {
     bool in_use;
     int64_t state_age_ns;
     const char *down_reason;
+    const char *last_check;
     const char *agent;
 };
 
@@ -106,6 +110,8 @@ static const struct figure upstream_figures_line_rows[] = {
                  "Time since the server became usable or unusable, or was disabled or enabled."),
     FIGURE_OF(struct upstream_figures_line_view, TEXT, NUMBER, down_reason,
               "Why the server gets no sessions."),
+    FIGURE_OF(struct upstream_figures_line_view, TEXT, NUMBER, last_check,
+              "What its last health check found, and when."),
     FIGURE_OF(struct upstream_figures_line_view, TEXT, NUMBER, agent,
               "What its agent answered last."),
 };
@@ -159,6 +165,27 @@ static const char *upstream_figures_said(struct upstream_server *server, char *t
     return text[0] != '\0' ? text : NULL;
 }
 
+/* What the last check of ${server} found; ${text} holds UPSTREAM_FIGURES_CHECK. NULL: none. */
+static const char *upstream_figures_check(struct upstream_server *server, char *text)
+{
+    struct endpoint *e = &server->endpoint;
+    int64_t at_ns = atomic_load_explicit(&e->checked_at_ns, memory_order_relaxed);
+    int64_t took_ns = atomic_load_explicit(&e->check_ns, memory_order_relaxed);
+    double ago_s = (double)(clock_now_ns() - at_ns) / NS_PER_S;
+    char why[ENDPOINT_WHY_BYTES];
+
+    if (at_ns == 0)
+        return NULL;
+    if (took_ns >= 0) {
+        snprintf(text, UPSTREAM_FIGURES_CHECK, "passed in %.1f ms, %.1f s ago",
+                 (double)took_ns / NS_PER_MS, ago_s);
+    } else {
+        endpoint_copy_why(e, why);
+        snprintf(text, UPSTREAM_FIGURES_CHECK, "failed %.1f s ago: %s", ago_s, why);
+    }
+    return text;
+}
+
 void upstream_figures_connects(const struct upstream *up, const struct upstream_server *server,
                                struct figure_visitor *v)
 {
@@ -186,6 +213,7 @@ void upstream_figures_server(const struct upstream *up, struct upstream_server *
         .state_age_ns =
             clock_now_ns() - atomic_load_explicit(&e->changed_at_ns, memory_order_relaxed),
         .down_reason = upstream_figures_why(server, load, why),
+        .last_check = upstream_figures_check(server, (char[UPSTREAM_FIGURES_CHECK]){""}),
         .agent = said};
 
     figure_show_live(v, &upstream_figures_server_table, &object, &view, server);

@@ -12,7 +12,7 @@ from support.program import server
 ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
              "--disable-background-networking"]
 CALL_LIMIT_S = 60
-KEYS = {"Enter": ("\r", 13), "Escape": ("", 27), "Tab": ("", 9)}
+KEYS = {"Enter": ("\r", 13), "Escape": ("", 27), "Tab": ("", 9), "ArrowLeft": ("", 37)}
 
 
 class Browser:

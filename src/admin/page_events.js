@@ -1,0 +1,81 @@
+/* ---- events ---- */
+
+const EVENTS_SHOWN = 30;
+const events = {list: [], last: 0, pid: 0, all: false};
+const KINDS = ["server", "upstream", "listener", "overload", "reload", "upgrade", "admin", "loop", "tls", "process"];
+
+const markOf = (e) => ["error", "warning"].includes(e.level) ? "bad" : e.kind === "admin" || e.kind === "reload" ||
+  e.kind === "upgrade" ? "change" : "plain";
+
+/* An event in a few words: `a: down`, `reload: done`, `overload`. */
+function shortOf(e) {
+  const rest = e.text.startsWith(e.subject + ": ") ? e.text.slice(e.subject.length + 2) : e.text;
+  const [, name] = /^(?:upstream \S+: server|upstream|listen|loop) ([^ :]+)/.exec(e.subject) || [];
+  const words = e.kind === "admin" ? rest.split(": ").slice(0, -1).join(": ").split(" ")[0] : rest.split(/[:;,]/)[0];
+  if (e.kind === "overload") return e.level === "warning" ? "overload" : "overload is over";
+  if (e.kind === "reload") return "reload: " + (rest.replace(/^reload: /, "").split(/[:;]/)[0]);
+  const text = name ? `${name}: ${words}` : words;
+  return text.length > 34 ? text.slice(0, 32) + "..." : text;
+}
+
+async function updateEvents() {
+  const answer = await ask("GET", `/v1/events?after=${events.last}`), now_ms = Date.now();
+  if (answer.pid !== events.pid && events.pid) {
+    Object.assign(events, {list: [], last: 0, pid: 0});
+    return updateEvents();
+  }
+  for (const e of answer.events) {
+    e.at_ms = now_ms - e.age_s * 1000;
+    e.first_ms = now_ms - e.first_age_s * 1000;
+    if (e.lines > 1) /* it replaces itself */
+      events.list = events.list.filter((old) => old.subject !== e.subject || old.kind !== e.kind ||
+        Math.abs(old.first_ms - e.first_ms) > 500);
+    events.list.push(e);
+  }
+  events.list = events.list.slice(-500);
+  events.last = answer.last;
+  events.pid = answer.pid;
+  showEvents();
+}
+
+function eventRow(e) {
+  const li = document.createElement("li"), at = document.createElement("button"), words = document.createElement("span");
+  li.dataset.id = e.id;
+  li.className = markOf(e);
+  at.type = "button";
+  at.textContent = clock(e.at_ms, true);
+  at.title = e.time;
+  at.setAttribute("aria-label", `Show ${clock(e.at_ms, true)} in the charts`);
+  at.addEventListener("click", () => {
+    pinned = true;
+    mark(e.at_ms);
+    $("history-title").scrollIntoView({block: "start"});
+  });
+  const kind = document.createElement("b");
+  kind.textContent = markOf(e) === "bad" ? `${e.level}, ${e.kind}` : e.kind;
+  words.textContent = e.text + (e.lines > 1 ? ` (${count(e.lines)} times since ${clock(e.first_ms, true)})` : "");
+  li.append(at, kind, words);
+  return li;
+}
+
+function showEvents() {
+  const kind = $("event-kind").value, word = $("event-filter").value.trim().toLowerCase();
+  const found = events.list.filter((e) => (!kind || e.kind === kind) && (!word || e.text.toLowerCase().includes(word))).reverse();
+  const shown = events.all ? found : found.slice(0, EVENTS_SHOWN), list = $("events");
+  const rows = new Map([...list.children].map((li) => [li.dataset.id, li]));
+  shown.forEach((e, i) => {
+    const row = rows.get(String(e.id)) || eventRow(e);
+    rows.delete(String(e.id));
+    if (list.children[i] !== row) list.insertBefore(row, list.children[i] || null);
+  });
+  for (const row of rows.values()) row.remove();
+  $("no-events").hidden = shown.length > 0;
+  $("more-events").hidden = found.length === shown.length;
+  set($("more-events"), `Show all ${count(found.length)}`);
+  set($("events-shown"), events.list.length === found.length ? `the last ${count(events.list.length)}` :
+    `${count(found.length)} of ${count(events.list.length)}`);
+}
+
+for (const kind of KINDS) $("event-kind").append(new Option(kind, kind));
+for (const id of ["event-kind", "event-filter"]) $(id).addEventListener("input", () => { events.all = false; showEvents(); });
+$("more-events").addEventListener("click", () => { events.all = true; showEvents(); });
