@@ -16,7 +16,7 @@ const CHARTS = [
   {key: "busy", title: "Busy, of the busiest loop", text: (n) => n.toFixed(n < 10 ? 1 : 0) + " %",
     series: () => [{figure: "busy_percent", name: "busy"}]},
 ];
-const HEIGHT = 132, LEFT = 66, RIGHT = 6, TOP = 8, BOTTOM = 20, STRIP = 66, REASONS = 5;
+const HEIGHT = 132, LEFT = 66, RIGHT = 6, TOP = 8, BOTTOM = 20, STRIP = 85, REASONS = 5;
 const past = {object: "", step: 0, last: 0, n: 0, end_ms: 0, kept_s: 0, values: new Map()};
 let marked = null, pinned = false; /* the moment under the pointer, in ms; null: now */
 
@@ -103,9 +103,9 @@ function scaleOf(chart, values) {
 /* The text of a tick, without decimals that are 0. */
 const tickText = (chart, v) => (chart.log ? (v < 1 ? v.toPrecision(1) : count(v)) + " ms" : chart.text(v).replace(/\.0+(?!\d)/, ""));
 
-const TIME_STEPS_S = [10, 30, 60, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+const TIME_STEPS_S = [10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 function timeTicks(from_ms, to_ms, width) {
-  const step_ms = 1000 * (TIME_STEPS_S.find((s) => width * s * 1000 / (to_ms - from_ms) >= 70) || 172800);
+  const step_ms = 1000 * (TIME_STEPS_S.find((s) => width * s * 1000 / (to_ms - from_ms) >= 64) || 172800);
   const zone_ms = new Date(to_ms).getTimezoneOffset() * 60000, ticks = [];
   for (let at = Math.ceil((from_ms - zone_ms) / step_ms) * step_ms + zone_ms; at <= to_ms; at += step_ms) ticks.push(at);
   return {ticks, precise: step_ms < 60000};
@@ -239,14 +239,15 @@ function drawStrip() {
     e.text.startsWith("reload: done") ? 1 : 2);
   const boxes = [];
   for (const e of events.list.filter((one) => x(one.at_ms) >= LEFT).sort((a, b) => rank(a) - rank(b) || b.at_ms - a.at_ms)) {
-    const label = svg(drawing, "text", {class: "what " + markOf(e)}, shortOf(e)), size = label.getComputedTextLength() + 6;
+    const label = svg(drawing, "text", {class: "what " + markOf(e)}, shortOf(e, width < 500 ? 22 : 34)), size = label.getComputedTextLength() + 6;
     const at = x(e.at_ms), left = at + size > width ? at - size : at + 3;
-    const row = [0, 1, 2].findIndex((r) => left > 0 && !boxes.some((b) => b.row === r && left < b.right && b.left < left + size));
+    const row = [0, 1, 2, 3].findIndex((r) => left > 0 && !boxes.some((b) => b.row === r && left < b.right && b.left < left + size));
     if (row < 0) {
       label.remove();
       continue;
     }
     boxes.push({row, left, right: left + size});
+    svg(label, "title", {}, e.text);
     label.setAttribute("x", left);
     label.setAttribute("y", 20 + row * 19);
   }

@@ -80,6 +80,22 @@ def events_of_a_night(t):
 
 
 @test()
+def last_check(t):
+    """a server has what its last check found: why it failed, or how long it took; without checks nothing"""
+    admin, at = t.path("admin.sock"), t.address()
+
+    def found():
+        return get(admin, "/v1/upstreams").json["upstreams"][0]["servers"][0]["last_check"] or ""
+
+    with t.daemon(config(admin, t.address(), {"a": at})):
+        t.eventually(lambda: found().startswith("failed ") and found().endswith(" ago: connection refused"), "it failed")
+        with Counted(at):
+            t.eventually(lambda: found().startswith("passed in ") and found().endswith(" s ago"), "it passed")
+    with t.daemon(config(admin, t.address(), {"a": at}, check_lines="")):
+        check_equal(found(), "", "without checks")
+
+
+@test()
 def events_below_the_log_level(t):
     """log_level = error hides lines from the log, not from the events"""
     admin, front = t.path("admin.sock"), t.address()
