@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "admin/route_bans.h"
 #include "admin/route_figures.h"
 #include "admin/route_history.h"
 #include "admin/route_page.h"
@@ -14,7 +15,7 @@
 
 static const struct admin_routes *const families[] = {
     &route_process, &route_figures, &route_page,    &route_sessions,
-    &route_servers, &route_pause,   &route_history,
+    &route_servers, &route_pause,   &route_history, &route_bans,
 };
 
 const struct admin_route *admin_routes_find(const char *path, const char *method,

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "config/option_access_log.h"
 #include "config/option_acl.h"
+#include "config/option_ban.h"
 #include "config/option_internal.h"
 #include "config/option_kind.h"
 #include "config/option_need.h"
@@ -41,6 +42,7 @@ static const struct option_word overs[] = {
     {"wait", QUOTA_OVER_WAIT},
     {"close", QUOTA_OVER_CLOSE},
     {"reset", QUOTA_OVER_RESET},
+    {"log", QUOTA_OVER_LOG},
     {NULL, 0},
 };
 
@@ -319,16 +321,25 @@ static const struct option rest_rows[] = {
      LISTEN(clients.each.rate), 0, 0, NULL, NULL},
     {"client_prefix_v4", &option_kind_number, 0, OPTION_LIVE, "32",
      "1 to 32", "leading bits of an IPv4 address that identify a client, for the per-client limits",
-     LISTEN(clients.prefix_v4), 1, 32, NULL, NULL},
+     LISTEN(clients.name.prefix_v4), 1, 32, NULL, NULL},
     {"client_prefix_v6", &option_kind_number, 0, OPTION_LIVE, "64",
      "1 to 128",
      "leading bits of an IPv6 address that identify a client, for the per-client limits",
-     LISTEN(clients.prefix_v6), 1, 128, NULL, NULL},
+     LISTEN(clients.name.prefix_v6), 1, 128, NULL, NULL},
     {"client_table_size", &option_kind_number, 0, OPTION_LIVE, "65536",
-     "1 to 16777216", "maximum number of client addresses to track, for the per-client limits",
+     "1 to 16777216",
+     "maximum number of client addresses to track, for the per-client limits and for bans",
      LISTEN(clients.max_clients), 1, 16777216, NULL, NULL},
+    {"ban", &option_ban, 0, OPTION_NEW_CONNECTIONS, "0",
+     "0, or a rule such as 10m after 100 in 10s",
+     "refuse a client for a time, after a number of offences within a time; 0: never",
+     LISTEN(ban), 0, 0, NULL, NULL},
+    {"ban_exempt", &option_ban_exempt, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
+     "10.0.0.0/8, 192.0.2.1 or 2001:db8::/32, comma-separated",
+     "clients that are never banned",
+     LISTEN(ban_exempt), 0, 0, NULL, &option_need_ban},
     {"over_limit", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "wait",
-     "wait, close or reset", "action on a client above a limit",
+     "wait, close, reset or log", "action on a client above a limit",
      LISTEN(over_limit), 0, 0, overs, NULL},
     {"access_log", &option_access_log_list, 0, OPTION_LIVE, "off",
      "off, stderr, syslog, journal, an absolute path, or names of [access_log NAME]",

@@ -111,6 +111,11 @@ static bool option_need_reads_proxy_header(const struct config_section *section)
     return option_need_listener_conf(section)->accept_proxy.mode != PROXY_PROTOCOL_OFF;
 }
 
+static bool option_need_bans(const struct config_section *section)
+{
+    return option_need_listener_conf(section)->ban.offences > 0;
+}
+
 static const struct admin_conf *option_need_admin_conf(const struct config_section *section)
 {
     return section->conf;
@@ -298,6 +303,8 @@ NEED(client_hello, option_need_passes_tls, NULL, "has no effect with tls (set ha
      &needs_routes);
 NEED(proxy_header, option_need_reads_proxy_header, "accept_proxy",
      "has no effect: no PROXY header is read (set accept_proxy = optional or required)", NULL);
+NEED(ban, option_need_bans, "ban",
+     "has no effect: no client is banned (set ban, such as 10m after 100 in 10s)", NULL);
 NEED(access_log, option_need_has_access_log, "access_log",
      "has no effect without an access log (set access_log)", NULL);
 NEED(own_access_log, option_need_has_own_access_log, "access_log",

@@ -35,6 +35,7 @@ extern const struct option_need option_need_executor;
 extern const struct option_need option_need_socket_file;
 extern const struct option_need option_need_client_hello;
 extern const struct option_need option_need_proxy_header;
+extern const struct option_need option_need_ban;
 extern const struct option_need option_need_access_log;
 extern const struct option_need option_need_own_access_log;
 extern const struct option_need option_need_every_connection;

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+#include "ctl/ctl_bans.h"
 #include "ctl/ctl_events.h"
 #include "ctl/ctl_filter.h"
 #include "ctl/ctl_help.h"
@@ -58,6 +59,16 @@ static const struct ctl_command ctl_commands_list[] = {
      .help = "end a share of the sessions of an upstream or a server, over a time",
      .more = "The idlest sessions end first.",
      .run = ctl_kill_shed},
+    {.name = "bans",
+     .options = {ctl_bans_options},
+     .help = "list the clients that are banned",
+     .run = ctl_bans_show},
+    {.name = "lift",
+     .words = {{"ADDRESS|all", CTL_VALUE_TEXT, false}},
+     .options = {ctl_bans_lift_options},
+     .help = "end the ban of a client, or all bans",
+     .more = "A block such as 10.0.0.0/8 ends all bans of clients in it.",
+     .run = ctl_bans_lift},
     {.name = "drain",
      .words = {{"UPSTREAM/SERVER", CTL_VALUE_SERVER, false}},
      .options = {ctl_servers_wait_options},

@@ -14,6 +14,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/hand_over.h"
+#include "handover/server_bans_state.h"
 #include "handover/server_settings.h"
 #include "handover/server_state.h"
 
@@ -29,10 +30,9 @@ struct predecessors {
     struct list list;
     struct server *server;
     struct predecessor *starter; /* process that started this one; NULL: none, or replaced */
-    int pid_file_fd;
+    int pid_file_fd, epoll_fd;
     int state_fd; /* state of `starter` when this process started */
-    int epoll_fd;
-    int log_fd; /* copy of the socket to `starter`; stays open for threads that log */
+    int log_fd;   /* copy of the socket to `starter`; stays open for threads that log */
     bool lent;
     struct log_sink sink;
 };
@@ -195,6 +195,7 @@ static void predecessors_use_settings(const struct predecessors *p, const struct
 {
     int rc = server_settings_use(p->server, text);
 
+    server_bans_state_use(p->server, text);
     if (rc < 0)
         log_warning("upgrade: settings made by an administrator in process %ld are lost: %s",
                     predecessors_pid(q->fd), strerror(-rc));

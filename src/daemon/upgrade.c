@@ -19,6 +19,7 @@
 #include "daemon/program.h"
 #include "daemon/successor.h"
 #include "daemon/ticket_keys.h"
+#include "handover/server_bans_state.h"
 #include "handover/server_settings.h"
 #include "handover/server_state.h"
 #include "handover/server_upgrade.h"
@@ -109,8 +110,8 @@ void upgrade_tell_old(struct upgrade *u, const char *word)
 }
 
 /*
- * Write the state to a memory file; with ${settings} also the administrator's settings and the
- * addresses of names, which after the take-over only the new process changes.
+ * Write the state to a memory file; with ${settings} also the administrator's settings, the
+ * addresses of names and the bans, which after the take-over only the new process changes.
  */
 static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_fd)
 {
@@ -126,6 +127,8 @@ static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_
         server_settings_write(u->conf.server, f);
     if (settings)
         server_state_write_names(u->conf.server, f);
+    if (settings)
+        server_bans_state_write(u->conf.server, f);
     rc = text_stream_close(f, &text);
     if (rc == 0)
         rc = hand_over_write_state(out_fd, text, len);

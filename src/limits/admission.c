@@ -1,6 +1,7 @@
 #include "limits/admission.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -11,7 +12,8 @@
 #include "stats/counters_set.h"
 #include "stats/figure.h"
 
-#define ADMISSION_LOG_NS (10 * NS_PER_S)
+#define ADMISSION_LOG_NS     (10 * NS_PER_S)
+#define ADMISSION_BAN_LOG_NS (10 * NS_PER_MS) /* a line for each ban, but for floods */
 
 /* Counter and log limits, shared by all generations of a listener. */
 struct admission_history {
@@ -21,12 +23,17 @@ struct admission_history {
     struct log_limit refused;
     struct log_limit uncounted;
     struct log_limit forgotten;
+    struct log_limit banned;
+    struct log_limit table_full;
+    _Atomic uint64_t bans, refused_banned, offences[BAN_OFFENCES];
+    _Atomic uint64_t offenders_forgotten, bans_forgotten;
 };
 
 struct admission {
     struct admission_conf conf;
     struct acl *access;           /* NULL: allow all */
     struct client_table *clients; /* NULL: no limits */
+    struct ban_table *bans;       /* NULL: no bans */
     struct admission_history *history;
 };
 
@@ -61,6 +68,25 @@ static int admission_create_clients(struct admission *ad, const struct admission
     return 0;
 }
 
+static struct ban_table_conf admission_ban_conf(const struct admission *ad)
+{
+    return (struct ban_table_conf){.max_clients = ad->conf.clients.max_clients,
+                                   .name = ad->conf.clients.name,
+                                   .ban = ad->conf.ban};
+}
+
+static int admission_create_bans(struct admission *ad, const struct admission *before)
+{
+    const struct ban_table_conf conf = admission_ban_conf(ad);
+
+    if (conf.ban.offences == 0)
+        return 0;
+    if (!before || !before->bans || !ban_table_fits(before->bans, &conf))
+        return ban_table_create(&ad->bans, &conf);
+    ad->bans = ban_table_hold(before->bans);
+    return 0;
+}
+
 int admission_create(struct admission **out, const struct admission_conf *conf)
 {
     struct admission *ad = calloc(1, sizeof(*ad));
@@ -74,6 +100,8 @@ int admission_create(struct admission **out, const struct admission_conf *conf)
         rc = acl_create(&ad->access, conf->access);
     if (rc == 0)
         rc = admission_create_clients(ad, conf->before);
+    if (rc == 0)
+        rc = admission_create_bans(ad, conf->before);
     if (rc < 0) {
         admission_destroy(ad);
         return rc;
@@ -82,11 +110,30 @@ int admission_create(struct admission **out, const struct admission_conf *conf)
     return 0;
 }
 
+static void admission_begin_bans(struct admission *ad, const struct admission *before,
+                                 int64_t now_ns)
+{
+    unsigned left_out;
+
+    if (!before || !before->bans || !ad->bans)
+        return;
+    if (before->bans == ad->bans) {
+        ban_table_set(ad->bans, &ad->conf.ban);
+        return;
+    }
+    left_out = ban_table_copy(ad->bans, before->bans, now_ns);
+    if (left_out > 0)
+        log_notice("listen %s: %u bans ended: they are of another client_prefix_v4 or "
+                   "client_prefix_v6",
+                   ad->conf.listener, left_out);
+}
+
 void admission_begin(struct admission *ad, int64_t now_ns)
 {
     const struct admission *before = ad->conf.before;
 
     ad->conf.before = NULL;
+    admission_begin_bans(ad, before, now_ns);
     if (!before || !before->clients || !ad->clients)
         return;
     if (before->clients == ad->clients)
@@ -106,6 +153,11 @@ void admission_carry_over(struct admission *ad, struct admission_ticket *ticket,
             .of = ad->clients, .client = client_table_count(ad->clients, client, clock_now_ns())};
 }
 
+static bool admission_is_dry(const struct admission *ad)
+{
+    return ad->conf.over == QUOTA_OVER_LOG;
+}
+
 static void admission_log_refused(struct admission *ad, const struct address *client,
                                   enum client_table_answer answer)
 {
@@ -113,8 +165,9 @@ static void admission_log_refused(struct admission *ad, const struct address *cl
     unsigned suppressed;
 
     if (log_allowed(&ad->history->refused, ADMISSION_LOG_NS, &suppressed))
-        log_event_again(LOG_LISTENER, LOG_LEVEL_WARNING, "listen %s: client %s: refused: %s%s",
+        log_event_again(LOG_LISTENER, LOG_LEVEL_WARNING, "listen %s: client %s: %s: %s%s",
                         ad->conf.listener, address_format(text, sizeof(text), client),
+                        admission_is_dry(ad) ? "served, as over_limit = log" : "refused",
                         answer == CLIENT_TABLE_TOO_MANY ? "max_connections_per_client reached"
                                                         : "connection_rate_per_client exceeded",
                         LOG_SUPPRESSED(suppressed));
@@ -158,10 +211,107 @@ static bool admission_count(struct admission *ad, struct client **out, const str
     return answer == CLIENT_TABLE_IN;
 }
 
-enum admission_verdict admission_deny(struct admission *ad)
+/* ---- bans ---- */
+
+struct ban_table *admission_bans(const struct admission *ad)
 {
-    atomic_fetch_add_explicit(&ad->history->denied, 1, memory_order_relaxed);
+    return ad->bans;
+}
+
+static void admission_add(_Atomic uint64_t *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+static bool admission_is_exempt(const struct admission *ad, const struct address *client)
+{
+    const struct cidr_list *exempt = ad->conf.exempt, *proxies = ad->conf.proxies;
+
+    return (exempt && cidr_any_has(exempt->list, exempt->n, client)) ||
+           (proxies && cidr_any_has(proxies->list, proxies->n, client));
+}
+
+static bool admission_has_banned(struct admission *ad, const struct address *client)
+{
+    if (!ad->bans || !ban_table_has_bans(ad->bans) ||
+        !ban_table_refuses(ad->bans, client, clock_now_ns()) || admission_is_exempt(ad, client))
+        return false;
+    admission_add(&ad->history->refused_banned);
+    return true;
+}
+
+bool admission_refuses(struct admission *ad, const struct address *client)
+{
+    return !admission_is_dry(ad) && admission_has_banned(ad, client);
+}
+
+static void admission_log_ban(struct admission *ad, const struct ban *ban)
+{
+    int64_t for_s = (ban->until_ns - ban->since_ns) / NS_PER_S;
+    char text[BAN_TEXT_BYTES];
+    unsigned suppressed;
+
+    if (log_allowed(&ad->history->banned, ADMISSION_BAN_LOG_NS, &suppressed))
+        log_event_again(LOG_LISTENER, LOG_LEVEL_WARNING,
+                        "listen %s: client %s: banned for %" PRId64 " s%s: offences: %u, the last: "
+                        "%s%s",
+                        ad->conf.listener, ban_text(ban, text), for_s,
+                        admission_is_dry(ad) ? ", but served, as over_limit = log" : "",
+                        ad->conf.ban.offences, ban_offence_word(ban->offence),
+                        LOG_SUPPRESSED(suppressed));
+}
+
+static void admission_log_table_full(struct admission *ad, const char *what)
+{
+    unsigned suppressed;
+
+    if (log_allowed(&ad->history->table_full, ADMISSION_LOG_NS, &suppressed))
+        log_warning("listen %s: client_table_size is too small: %s%s", ad->conf.listener, what,
+                    LOG_SUPPRESSED(suppressed));
+}
+
+void admission_offend(struct admission *ad, const struct address *client, enum ban_offence offence)
+{
+    struct ban_judgement judgement;
+
+    if (!ad->bans || admission_is_exempt(ad, client))
+        return;
+    ban_table_offend(ad->bans, client, offence, clock_now_ns(), &judgement);
+    if (judgement.is_counted)
+        admission_add(&ad->history->offences[offence]);
+    if (judgement.forgot_offender) {
+        admission_add(&ad->history->offenders_forgotten);
+        admission_log_table_full(ad, "the offences of a client were forgotten too early");
+    }
+    if (judgement.forgot_ban) {
+        admission_add(&ad->history->bans_forgotten);
+        admission_log_table_full(ad, "a ban was ended for a new one");
+    }
+    if (!judgement.is_banned)
+        return;
+    admission_add(&ad->history->bans);
+    admission_log_ban(ad, &judgement.ban);
+}
+
+/* ---- clients ---- */
+
+enum admission_verdict admission_deny(struct admission *ad, const struct address *client)
+{
+    admission_add(&ad->history->denied);
+    admission_offend(ad, client, BAN_OFFENCE_DENIED);
     return ad->conf.on_deny;
+}
+
+/* A dry run serves a client that it bans, without counting it: it would not have got here. */
+static bool admission_is_within_limits(struct admission *ad, struct admission_ticket *ticket,
+                                       const struct address *client)
+{
+    if (admission_is_dry(ad) && admission_has_banned(ad, client))
+        return true;
+    if (!ad->clients || admission_count(ad, &ticket->client, client))
+        return true;
+    admission_offend(ad, client, BAN_OFFENCE_LIMIT);
+    return admission_is_dry(ad);
 }
 
 enum admission_verdict admission_enter(struct admission *ad, struct admission_ticket *ticket,
@@ -170,8 +320,8 @@ enum admission_verdict admission_enter(struct admission *ad, struct admission_ti
     MUST(!ticket->of);
     *reason = SESSION_LIMIT;
     if (!acl_allows(ad->access, ad->conf.listener, client))
-        return admission_deny(ad);
-    if (ad->clients && !admission_count(ad, &ticket->client, client))
+        return admission_deny(ad, client);
+    if (!admission_is_within_limits(ad, ticket, client))
         return ad->conf.over == QUOTA_OVER_CLOSE ? ADMISSION_CLOSE : ADMISSION_RESET;
     ticket->of = ad->clients;
     *reason = SESSION_OPEN;
@@ -193,9 +343,39 @@ static const struct figure admission_rules_rows[] = {
 static const struct figure_table admission_rules_table = {
     FIGURE_LIVE_TABLE(0, admission_rules_rows)};
 
+struct admission_bans_view {
+    unsigned clients_banned;
+};
+
+static const struct figure admission_bans_rows[] = {
+    FIGURE_OF(struct admission_bans_view, GAUGE, NUMBER, clients_banned, "Bans in force."),
+    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, bans, "bans", "Bans begun."),
+    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, refused_banned, "refused_banned",
+                "Connections of banned clients that were refused."),
+    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, offences[BAN_OFFENCE_LIMIT],
+                "offences_limit", "Offences: above a limit per client."),
+    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, offences[BAN_OFFENCE_DENIED],
+                "offences_denied", "Offences: denied by an access rule or a route."),
+    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, offences[BAN_OFFENCE_HEADER],
+                "offences_proxy_header", "Offences: not a trusted proxy."),
+    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, offences[BAN_OFFENCE_HELLO],
+                "offences_hello", "Offences: no ClientHello, or a broken one."),
+    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, offences[BAN_OFFENCE_TLS],
+                "offences_tls", "Offences: a failed TLS handshake."),
+    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, offenders_forgotten,
+                "offenders_forgotten",
+                "Clients removed from the full table before their offences expired."),
+    FIGURE_LIVE(struct admission_history, COUNTER, NUMBER, bans_forgotten, "bans_forgotten",
+                "Bans ended before their time, as the table was full."),
+};
+
+static const struct figure_table admission_bans_table = {
+    FIGURE_LIVE_TABLE(sizeof(struct admission_bans_view), admission_bans_rows)};
+
 void admission_add_counters(const struct admission *ad, struct counters_set *set)
 {
     counters_set_add_table(set, &admission_rules_table, ad->history);
+    counters_set_add_table(set, &admission_bans_table, ad->history);
     if (ad->clients)
         client_table_add_counters(ad->clients, set);
 }
@@ -222,9 +402,14 @@ void admission_figures(const struct admission *ad, const struct figure_object *o
                        struct figure_visitor *v)
 {
     struct client_table_view clients;
+    struct admission_bans_view bans;
 
     if (ad->access || atomic_load_explicit(&ad->history->denied, memory_order_relaxed) > 0)
         figure_show_live(v, &admission_rules_table, object, NULL, ad->history);
+    if (ad->bans) {
+        bans.clients_banned = ban_table_bans(ad->bans, clock_now_ns());
+        figure_show_live(v, &admission_bans_table, object, &bans, ad->history);
+    }
     if (!ad->clients)
         return;
     client_table_read(ad->clients, &clients);
@@ -237,6 +422,7 @@ void admission_destroy(struct admission *ad)
         return;
     acl_destroy(ad->access);
     client_table_release(ad->clients);
+    ban_table_release(ad->bans);
     if (ad->history && ref_release(&ad->history->references))
         free(ad->history);
     free(ad);

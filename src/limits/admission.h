@@ -1,17 +1,21 @@
 /*
- * limits/admission: access control by client address: ACL, then limits per client. One per listener
- * generation.
+ * limits/admission: access control by client address: bans, then ACL, then limits per client. One
+ * per listener generation.
  *
  * Called once per client: by the boss after accept, or by the worker after a PROXY header named the
  * client (session_admit()).
  *
+ *   admission_refuses -> true: banned, disconnect
  *   admission_enter -> ADMIT: the session keeps the ticket until admission_leave
  *                   -> CLOSE, RESET: disconnect; do not call admission_leave
+ *
+ * A refused client has offended, and so has one for which admission_offend() is called.
  */
 #ifndef LIMITS_ADMISSION_H
 #define LIMITS_ADMISSION_H
 
 #include "base/must.h"
+#include "limits/ban_table.h"
 #include "limits/client_table.h"
 #include "net/address.h"
 #include "stats/session_reason.h"
@@ -35,23 +39,27 @@ struct admission_conf {
     const struct acl_conf *access; /* NULL: allow all; see acl_create() */
     enum admission_verdict on_deny;
     struct client_table_conf clients;
-    enum quota_over over;           /* QUOTA_OVER_WAIT resets: the client is already accepted */
-    const struct admission *before; /* the admission that this one replaces; NULL: none */
+    struct ban_conf ban;
+    const struct cidr_list *exempt;  /* clients that are never banned */
+    const struct cidr_list *proxies; /* nor these: proxies of other clients; NULL: none */
+    enum quota_over over;            /* QUOTA_OVER_WAIT resets: the client is already accepted */
+    const struct admission *before;  /* the admission that this one replaces; NULL: none */
 };
 
 /*
  * admission_create(out, conf):
- * Create the access control of a listener. It shares the counters of conf->before, and its client
- * table if only the limits differ.
+ * Create the access control of a listener. It shares the counters of conf->before, and its tables
+ * if only the limits differ.
  *
  * Owns:   ${conf} is copied
- * Errors: 0; as acl_create() and client_table_create()
+ * Errors: 0; as acl_create(), client_table_create() and ban_table_create()
  */
 int admission_create(struct admission **out, const struct admission_conf *conf) NODISCARD;
 
 /*
  * admission_begin(ad, now_ns):
- * Replace conf->before: set the limits of a shared client table, or copy the old table's counters.
+ * Replace conf->before: set the limits of shared tables, or copy the old client table's counters
+ * and the old bans.
  *
  * Thread: any, one at a time
  */
@@ -66,6 +74,21 @@ void admission_carry_over(struct admission *ad, struct admission_ticket *ticket,
                           const struct address *client);
 
 /*
+ * admission_refuses(ad, client):
+ * Is ${client} banned? Then count the connection. In a dry run admission_enter() looks instead.
+ */
+bool admission_refuses(struct admission *ad, const struct address *client);
+
+/*
+ * admission_offend(ad, client, offence):
+ * Count an offence of ${client}, unless it is exempt. If this begins a ban, log it.
+ */
+void admission_offend(struct admission *ad, const struct address *client, enum ban_offence offence);
+
+/* admission_bans(ad): the table of bans, which lives as long as ${ad}; NULL: none. */
+struct ban_table *admission_bans(const struct admission *ad);
+
+/*
  * admission_enter(ad, ticket, client, reason):
  * Decide whether to serve ${client}. ADMISSION_ADMIT fills ${ticket}, which must be empty. A
  * refusal sets ${reason} to SESSION_LIMIT.
@@ -73,8 +96,8 @@ void admission_carry_over(struct admission *ad, struct admission_ticket *ticket,
 enum admission_verdict admission_enter(struct admission *ad, struct admission_ticket *ticket,
                                        const struct address *client, enum session_reason *reason);
 
-/* admission_deny(ad): count a client that a route refuses; return what on_deny asks for. */
-enum admission_verdict admission_deny(struct admission *ad);
+/* admission_deny(ad, client): count ${client}, which a route refuses; return what on_deny says. */
+enum admission_verdict admission_deny(struct admission *ad, const struct address *client);
 
 /* admission_leave(ticket): count the client out and empty ${ticket}. No-op if it is empty. */
 void admission_leave(struct admission_ticket *ticket);

@@ -2,7 +2,6 @@
 #include "limits/client_table.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -14,12 +13,6 @@
 #include "engine/lock.h"
 #include "net/address.h"
 #include "stats/counters_set.h"
-
-struct client_name {
-    uint64_t host[2]; /* prefix, IPv4 as IPv4-mapped */
-    uint32_t zone;    /* scope id if link-local; else 0 */
-    uint32_t hash;    /* of `host` and `zone` */
-};
 
 struct client {
     struct client_name name;
@@ -151,39 +144,6 @@ static enum client_table_answer client_table_ask(const struct quota_conf *each, 
     return CLIENT_TABLE_IN;
 }
 
-/* Zero all but the first ${bits} of ${host}. */
-static void client_table_cut(uint8_t *host, unsigned bits)
-{
-    for (unsigned i = 0; i < 16; i++) {
-        unsigned kept = bits > 8 * i ? bits - 8 * i : 0;
-
-        host[i] &= kept < 8 ? (uint8_t) ~(0xff >> kept) : 0xff;
-    }
-}
-
-/* Derive the client's name from ${a}; false for a unix socket. */
-static bool client_table_identify(const struct client_table *t, struct client_name *who,
-                                  const struct address *a)
-{
-    struct in6_addr host = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
-    size_t len;
-    const void *bytes = address_host(a, &len);
-
-    *who = (struct client_name){0};
-    if (!bytes)
-        return false;
-    memcpy(host.s6_addr + sizeof(host) - len, bytes, len);
-    if (len == 4)
-        client_table_cut(host.s6_addr, 96 + t->conf.prefix_v4);
-    else if (IN6_IS_ADDR_LINKLOCAL(&host))
-        who->zone = a->u.in6.sin6_scope_id;
-    else
-        client_table_cut(host.s6_addr, t->conf.prefix_v6);
-    memcpy(who->host, &host, sizeof(who->host));
-    who->hash = (uint32_t)hash_bytes(&t->key, who, offsetof(struct client_name, hash));
-    return true;
-}
-
 enum client_table_answer client_table_enter(struct client_table *t, const struct address *a,
                                             int64_t now_ns, struct client **out, bool *forgot)
 {
@@ -193,7 +153,7 @@ enum client_table_answer client_table_enter(struct client_table *t, const struct
 
     *out = NULL;
     *forgot = false;
-    if (!client_table_identify(t, &who, a))
+    if (!client_name_of(&who, a, &t->conf.name, &t->key))
         return CLIENT_TABLE_IN;
     lock_take(&t->lock);
     t->forgot = false;
@@ -220,7 +180,7 @@ struct client *client_table_count(struct client_table *t, const struct address *
     struct client_name who;
     struct client *c;
 
-    if (!client_table_identify(t, &who, a))
+    if (!client_name_of(&who, a, &t->conf.name, &t->key))
         return NULL;
     lock_take(&t->lock);
     c = client_table_get(t, &who, now_ns);
@@ -234,8 +194,9 @@ struct client *client_table_count(struct client_table *t, const struct address *
 
 bool client_table_fits(const struct client_table *t, const struct client_table_conf *conf)
 {
-    return t->conf.max_clients == conf->max_clients && t->conf.prefix_v4 == conf->prefix_v4 &&
-           t->conf.prefix_v6 == conf->prefix_v6;
+    return t->conf.max_clients == conf->max_clients &&
+           t->conf.name.prefix_v4 == conf->name.prefix_v4 &&
+           t->conf.name.prefix_v6 == conf->name.prefix_v6;
 }
 
 /* Holds the lock for some milliseconds with a million clients. */

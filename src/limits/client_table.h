@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/must.h"
+#include "limits/client_name.h"
 #include "limits/quota.h"
 
 struct address;
@@ -30,8 +31,7 @@ struct counters_set;
 
 struct client_table_conf {
     unsigned max_clients;
-    unsigned prefix_v4; /* bits of an IPv4 address that identify a client, 1 to 32 */
-    unsigned prefix_v6; /* the same for IPv6, 1 to 128 */
+    struct client_name_conf name;
     struct quota_conf each;
 };
 

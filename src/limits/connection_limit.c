@@ -114,6 +114,25 @@ static int64_t connection_limit_try(struct connection_limit *limit, struct quota
     return wait_ns;
 }
 
+/* As connection_limit_try(), but ${own} refuses nobody. */
+static int64_t connection_limit_try_count(struct connection_limit *limit, struct quota *own,
+                                          bool *is_over)
+{
+    int64_t now_ns = clock_now_ns(), wait_ns;
+
+    if (atomic_load(&limit->closed_by))
+        return CLOCK_NEVER;
+    while ((wait_ns = quota_wait_ns(&limit->quota, now_ns)) == 0) {
+        if (!quota_enter(&limit->quota, now_ns))
+            continue; /* another thread took the place */
+        *is_over = !quota_enter(own, now_ns);
+        if (*is_over)
+            quota_count(own);
+        return 0;
+    }
+    return wait_ns;
+}
+
 static int64_t connection_limit_look_again_ns(int64_t wait_ns)
 {
     return wait_ns < CONNECTION_LIMIT_RETRY_NS ? wait_ns : CONNECTION_LIMIT_RETRY_NS;
@@ -124,10 +143,18 @@ int64_t connection_limit_enter(struct connection_limit *limit, struct quota *own
     return connection_limit_look_again_ns(connection_limit_try(limit, own));
 }
 
-int64_t connection_limit_enter_or_wait(struct connection_limit *limit, struct quota *own,
-                                       struct connection_limit_waiter *w)
+/* ${is_over}: NULL unless ${own} refuses nobody. */
+static int64_t connection_limit_ask(struct connection_limit *limit, struct quota *own,
+                                    bool *is_over)
 {
-    int64_t wait_ns = connection_limit_try(limit, own);
+    return is_over ? connection_limit_try_count(limit, own, is_over)
+                   : connection_limit_try(limit, own);
+}
+
+static int64_t connection_limit_ask_or_wait(struct connection_limit *limit, struct quota *own,
+                                            struct connection_limit_waiter *w, bool *is_over)
+{
+    int64_t wait_ns = connection_limit_ask(limit, own, is_over);
 
     if (wait_ns != CLOCK_NEVER)
         return connection_limit_look_again_ns(wait_ns);
@@ -137,10 +164,23 @@ int64_t connection_limit_enter_or_wait(struct connection_limit *limit, struct qu
         atomic_fetch_sub(&limit->waiting, 1);
         return connection_limit_look_again_ns(wait_ns);
     }
-    wait_ns = connection_limit_try(limit, own); /* see note: limit */
+    wait_ns = connection_limit_ask(limit, own, is_over); /* see note: limit */
     if (wait_ns == 0 && connection_limit_move(w, CONNECTION_LIMIT_WAITING, CONNECTION_LIMIT_NONE))
         atomic_fetch_sub(&limit->waiting, 1);
     return connection_limit_look_again_ns(wait_ns);
+}
+
+int64_t connection_limit_enter_or_wait(struct connection_limit *limit, struct quota *own,
+                                       struct connection_limit_waiter *w)
+{
+    return connection_limit_ask_or_wait(limit, own, w, NULL);
+}
+
+int64_t connection_limit_begin(struct connection_limit *limit, struct quota *own,
+                               struct connection_limit_waiter *w, enum quota_over over,
+                               bool *is_over)
+{
+    return connection_limit_ask_or_wait(limit, own, w, over == QUOTA_OVER_LOG ? is_over : NULL);
 }
 
 int64_t connection_limit_pass_or_wait(struct connection_limit *limit, struct hold *h,
@@ -177,6 +217,14 @@ void connection_limit_withdraw(struct connection_limit *limit, struct quota *own
     quota_withdraw(own);
     quota_withdraw(&limit->quota);
     connection_limit_wake(limit);
+}
+
+void connection_limit_undo(struct connection_limit *limit, struct quota *own, bool is_over)
+{
+    if (is_over)
+        connection_limit_leave(limit, own);
+    else
+        connection_limit_withdraw(limit, own);
 }
 
 void connection_limit_close(struct connection_limit *limit, const char *option)

@@ -91,6 +91,23 @@ int64_t connection_limit_enter(struct connection_limit *limit, struct quota *own
 int64_t connection_limit_enter_or_wait(struct connection_limit *limit, struct quota *own,
                                        struct connection_limit_waiter *w) NODISCARD;
 
+/* connection_limit_is_first(over): does ${over} count clients before they are accepted? */
+static inline bool connection_limit_is_first(enum quota_over over)
+{
+    return over == QUOTA_OVER_WAIT || over == QUOTA_OVER_LOG;
+}
+
+/*
+ * connection_limit_begin(limit, own, w, over, is_over):
+ * As connection_limit_enter_or_wait(), but with QUOTA_OVER_LOG ${own} only counts: ${is_over} tells
+ * that it would refuse the client.
+ *
+ * Thread: loop of ${w}
+ */
+int64_t connection_limit_begin(struct connection_limit *limit, struct quota *own,
+                               struct connection_limit_waiter *w, enum quota_over over,
+                               bool *is_over) NODISCARD;
+
 /*
  * connection_limit_pass_or_wait(limit, h, w) / connection_limit_retry(limit):
  * pass_or_wait: call hold_pass(); if it refuses, ${w} waits for connection_limit_retry(). Returns
@@ -110,6 +127,9 @@ void connection_limit_retry(struct connection_limit *limit);
  */
 void connection_limit_leave(struct connection_limit *limit, struct quota *own);
 void connection_limit_withdraw(struct connection_limit *limit, struct quota *own);
+
+/* connection_limit_undo(limit, own, is_over): withdraw what connection_limit_begin() counted. */
+void connection_limit_undo(struct connection_limit *limit, struct quota *own, bool is_over);
 
 /*
  * connection_limit_close(limit, option) / connection_limit_open(limit):

@@ -17,7 +17,8 @@
 enum quota_over {
     QUOTA_OVER_WAIT, /* wait in the kernel's backlog */
     QUOTA_OVER_CLOSE,
-    QUOTA_OVER_RESET
+    QUOTA_OVER_RESET,
+    QUOTA_OVER_LOG /* serve, but count and log: a dry run */
 };
 
 struct quota_conf {

@@ -19,6 +19,7 @@
 #include "handlers/proxy_protocol.h"
 #include "limits/acl.h"
 #include "limits/admission.h"
+#include "limits/ban.h"
 #include "limits/client_table.h"
 #include "limits/throttle.h"
 #include "net/address.h"
@@ -93,6 +94,8 @@ struct listener_conf {
     struct session_conf session;
     struct quota_conf quota;
     struct client_table_conf clients; /* limits per client */
+    struct ban_conf ban;
+    struct cidr_list ban_exempt; /* clients that are never banned */
     enum quota_over over_limit;
     struct throttle_conf bandwidth;
 };

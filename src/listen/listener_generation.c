@@ -29,9 +29,13 @@ static int listener_generation_create_admission(struct listener_generation *gen,
                                   .access = &gen->conf.access,
                                   .on_deny = gen->conf.on_deny,
                                   .clients = gen->conf.clients,
+                                  .ban = gen->conf.ban,
+                                  .exempt = &gen->conf.ban_exempt,
                                   .over = gen->conf.over_limit,
                                   .before = before ? before->admission : NULL};
 
+    if (gen->conf.accept_proxy.mode != PROXY_PROTOCOL_OFF)
+        conf.proxies = &gen->conf.accept_proxy.trusted;
     return admission_create(&gen->admission, &conf);
 }
 
@@ -228,6 +232,8 @@ void listener_generation_carry_over(struct session *s)
 static const struct figure listener_generation_waits_rows[] = {
     FIGURE_LIVE(struct listener, COUNTER, NUMBER, waits, "limit_waits",
                 "Times that new clients had to wait for a limit."),
+    FIGURE_LIVE(struct listener, COUNTER, NUMBER, served_over, "served_over_limit",
+                "Clients above a limit of the listener that over_limit = log served."),
 };
 
 static const struct figure_table listener_generation_waits_table = {

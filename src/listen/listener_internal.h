@@ -31,6 +31,7 @@ struct listener {
     struct quota quota;
     struct throttle_shared bandwidth;
     _Atomic uint64_t waits;       /* pauses at a connection limit */
+    _Atomic uint64_t served_over; /* clients above it that a dry run served */
     struct chooser_rounds rounds; /* of its clients, over the workers */
     struct hold hold;             /* closed while an administrator pauses the listener */
     struct listener_admin_max admin_max;

@@ -70,7 +70,9 @@ static enum admission_verdict listener_socket_ask(const struct listener_generati
     *reason = SESSION_LIMIT;
     switch (expected) {
     case PROXY_PROTOCOL_READ: return ADMISSION_ADMIT;
-    case PROXY_PROTOCOL_REFUSE: return ADMISSION_RESET;
+    case PROXY_PROTOCOL_REFUSE:
+        admission_offend(gen->admission, peer, BAN_OFFENCE_HEADER);
+        return ADMISSION_RESET;
     case PROXY_PROTOCOL_PASS: break;
     }
     return admission_enter(gen->admission, ticket, peer, reason);
@@ -86,18 +88,34 @@ static bool listener_socket_lets_in(const struct listener_socket *sock, int fd,
     enum admission_verdict verdict;
     enum session_reason reason;
 
-    if (over != QUOTA_OVER_WAIT && connection_limit_enter(ls->connection_limit, &ls->quota) > 0) {
+    if (!connection_limit_is_first(gen->conf.over_limit) &&
+        connection_limit_enter(ls->connection_limit, &ls->quota) > 0) {
         listener_socket_log_full(ls, over == QUOTA_OVER_CLOSE ? "the client is closed"
                                                               : "the client is reset");
         listener_socket_turn_away(sock, fd, peer, over == QUOTA_OVER_RESET, SESSION_LIMIT);
         return false;
     }
     verdict = listener_socket_ask(gen, ticket, peer, &reason, header);
-    if (verdict == ADMISSION_ADMIT)
+    if (verdict == ADMISSION_ADMIT) {
+        if (sock->is_over) {
+            atomic_fetch_add_explicit(&ls->served_over, 1, memory_order_relaxed);
+            listener_socket_log_full(ls, "the client is served, as over_limit = log");
+        }
         return true;
-    connection_limit_withdraw(ls->connection_limit, &ls->quota);
+    }
+    connection_limit_undo(ls->connection_limit, &ls->quota, sock->is_over);
     listener_socket_turn_away(sock, fd, peer, verdict == ADMISSION_RESET, reason);
     return false;
+}
+
+/* The cheapest way: no session, no line in a log. */
+static void listener_socket_refuse_banned(const struct listener_socket *sock, int fd)
+{
+    struct listener *ls = sock->admitted->listener;
+
+    if (connection_limit_is_first(sock->admitted->conf.over_limit))
+        connection_limit_undo(ls->connection_limit, &ls->quota, sock->is_over);
+    sock_close_reset(fd);
 }
 
 static void listener_socket_accepted(void *cookie, int fd, const struct address *peer)
@@ -109,6 +127,10 @@ static void listener_socket_accepted(void *cookie, int fd, const struct address 
     bool header;
     struct session *s;
 
+    if (admission_refuses(gen->admission, peer)) {
+        listener_socket_refuse_banned(sock, fd);
+        return;
+    }
     if (!listener_socket_lets_in(sock, fd, peer, &ticket, &header))
         return;
     if (gen->service.ops->create(&s, &gen->service) < 0) {
@@ -153,13 +175,15 @@ static int64_t listener_socket_admit(void *cookie)
     int64_t wait_ns = env->admit(env->cookie, gen->service.ops->descriptors);
 
     sock->admitted = gen;
+    sock->is_over = false;
     if (wait_ns == 0 && !sock->draining)
         wait_ns = connection_limit_pass_or_wait(ls->connection_limit, &ls->hold, &sock->waiter);
     if (wait_ns > 0 && listener_socket_generation(sock) != gen)
         return 1;
-    if (wait_ns != 0 || gen->conf.over_limit != QUOTA_OVER_WAIT)
+    if (wait_ns != 0 || !connection_limit_is_first(gen->conf.over_limit))
         return wait_ns;
-    wait_ns = connection_limit_enter_or_wait(ls->connection_limit, &ls->quota, &sock->waiter);
+    wait_ns = connection_limit_begin(ls->connection_limit, &ls->quota, &sock->waiter,
+                                     gen->conf.over_limit, &sock->is_over);
     if (wait_ns > 0) {
         listener_socket_give_back(sock, ls);
         atomic_fetch_add_explicit(&ls->waits, 1, memory_order_relaxed);
@@ -173,11 +197,12 @@ static int64_t listener_socket_admit(void *cookie)
 static void listener_socket_accept_empty(void *cookie)
 {
     struct listener_socket *sock = cookie;
-    struct listener_generation *gen = sock->admitted;
+    const struct listener_generation *gen = sock->admitted;
+    struct listener *ls = gen->listener;
 
-    listener_socket_give_back(sock, gen->listener);
-    if (gen->conf.over_limit == QUOTA_OVER_WAIT)
-        connection_limit_withdraw(gen->listener->connection_limit, &gen->listener->quota);
+    listener_socket_give_back(sock, ls);
+    if (connection_limit_is_first(gen->conf.over_limit))
+        connection_limit_undo(ls->connection_limit, &ls->quota, sock->is_over);
 }
 
 static void listener_socket_again(struct connection_limit_waiter *w)

@@ -37,6 +37,7 @@ struct listener_socket {
      */
     _Atomic(struct listener_generation *) generation;
     struct listener_generation *admitted; /* generation that admitted the client being accepted */
+    bool is_over; /* a dry run let that client in above a limit of the listener */
     struct acceptor *acceptor;
     int fd;         /* descriptor of `acceptor` */
     bool bind_only; /* listener_socket_listen() comes later */

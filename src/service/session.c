@@ -118,6 +118,10 @@ bool session_admit(struct session *s, const struct address *client)
     MUST(loop_is_current(s->owner->net->loop));
     if (!s->service->admission)
         return true;
+    if (admission_refuses(s->service->admission, client)) {
+        session_abort(s, SESSION_LIMIT);
+        return false;
+    }
     switch (admission_enter(s->service->admission, &s->ticket, client, &reason)) {
     case ADMISSION_ADMIT: return true;
     case ADMISSION_CLOSE: session_close(s, reason); return false;
@@ -125,6 +129,12 @@ bool session_admit(struct session *s, const struct address *client)
     }
     session_abort(s, reason);
     return false;
+}
+
+void session_offend(struct session *s, enum ban_offence offence)
+{
+    if (s->service->admission)
+        admission_offend(s->service->admission, &s->peer, offence);
 }
 
 const struct session_id *session_id(struct session *s)

@@ -194,6 +194,9 @@ void session_adopt(struct session *s, struct session_owner *owner);
  */
 bool session_admit(struct session *s, const struct address *client);
 
+/* session_offend(s, offence): count an offence of the client. Thread: loop of ${s} */
+void session_offend(struct session *s, enum ban_offence offence);
+
 /*
  * session_carry_over(s, service):
  * Make ${s} use ${service}, the next generation of the same listener. Its handlers keep their

@@ -83,7 +83,7 @@ static void session_hello_deny(struct session *s)
 {
     struct admission *ad = s->service->admission;
 
-    if (ad && admission_deny(ad) == ADMISSION_CLOSE)
+    if (ad && admission_deny(ad, &s->peer) == ADMISSION_CLOSE)
         session_close(s, SESSION_LIMIT);
     else
         session_abort(s, SESSION_LIMIT);
@@ -96,6 +96,8 @@ void session_hello_refuse(struct session *s, const char *sni, int error)
         return;
     }
     session_hello_log(s, sni, error);
+    if (error == -ENOMSG || error == -EPROTO || error == -EMSGSIZE)
+        session_offend(s, BAN_OFFENCE_HELLO);
     session_abort(s, session_hello_reason(error));
 }
 

@@ -132,6 +132,8 @@ static void session_postgres_failed(struct session_postgres *o, int error)
         log_warning("listen %s: client %s: TLS did not begin: %s; the client is reset%s",
                     s->service->listener, address_format(peer, sizeof(peer), &s->peer),
                     session_postgres_why(error), LOG_SUPPRESSED(suppressed));
+    if (error == -EINVAL || error == -EBADMSG || error == -ENOMSG)
+        session_offend(s, BAN_OFFENCE_TLS);
     session_reset(s, SESSION_TLS_HANDSHAKE);
 }
 

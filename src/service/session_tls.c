@@ -78,6 +78,13 @@ static void session_tls_log(const struct session_tls *o, const char *what, const
                     why, LOG_SUPPRESSED(suppressed));
 }
 
+/* An alert of the client may complain about our certificate, and a timeout be our own fault. */
+static bool session_tls_is_offence(const struct session_tls *o, int error)
+{
+    return error == -EMSGSIZE ||
+           (error == -EPROTO && !tls_stream_failure(o->handler.stream)->alert_received);
+}
+
 /* A client that sends nothing, such as a port check, is no error. */
 static void session_tls_failed(struct session_tls *o, int error)
 {
@@ -91,6 +98,8 @@ static void session_tls_failed(struct session_tls *o, int error)
     if (error == -EBUSY)
         tls_count(&o->handler.conf.counters->refused);
     session_tls_log(o, "TLS handshake", session_tls_why(o, error, text, sizeof(text)));
+    if (session_tls_is_offence(o, error))
+        session_offend(s, BAN_OFFENCE_TLS);
     if (error == -EPROTO || (error == -EBUSY && o->over_limit == QUOTA_OVER_CLOSE))
         session_close(s, SESSION_TLS_HANDSHAKE); /* after the alert, if any */
     else if (error == -ETIMEDOUT && session_tls_awaits_first_byte(o))
@@ -198,7 +207,7 @@ static void session_tls_done(struct tls_handler *t, int error)
 {
     struct session_tls *o = session_tls_of(t);
 
-    if (error == -EBUSY && o->over_limit == QUOTA_OVER_WAIT) {
+    if (error == -EBUSY && (o->over_limit == QUOTA_OVER_WAIT || o->over_limit == QUOTA_OVER_LOG)) {
         loop_schedule(o->session->owner->net->loop, &o->retry, SESSION_TLS_RETRY_NS);
         return;
     }

@@ -21,6 +21,8 @@ COMMANDS = [
     ("kill --listener front --dry-run", "GET /v1/sessions"),
     ("kill --all --yes", "POST /v1/sessions/kill"),
     ("shed back --percent 50", "POST /v1/shed"),
+    ("bans", "GET /v1/bans"),
+    ("lift 192.0.2.7", "POST /v1/bans/lift"),
     ("drain back/a", "POST /v1/server"),
     ("disable back/a", "POST /v1/server"),
     ("enable back/a", "POST /v1/server"),
@@ -73,6 +75,7 @@ def version(t):
     "sessions --sort size", "sessions --min-age 10", "sessions --min-age 0", "sessions --min-bytes ten",
     "sessions --limit -1", "sessions --limit 1 --limit 2", "sessions --server a", "sessions --min-idle",
     "kill", "kill 12", f"kill {ID} --all", f"kill {ID} --dry-run", "kill --all --listener x", "kill a b",
+    "bans surplus", "bans --limit x", "lift", "lift 10.0.0.1 10.0.0.2", "lift all --client 10.0.0.1",
     "shed", "shed back", "shed back --percent 0", "shed back --percent 101", "shed back --percent 5 --over 5",
     "drain", "drain back", "drain back/", "drain back/a/b", "drain a/b c", "disable", "enable", "enable a/b --wait",
     "weight back/a", "weight back/a heavy", "weight back/a -1", "pause", "pause x --for ever", "pause x --max-held few",
@@ -112,7 +115,7 @@ def the_environment(t):
 def request(t, command, sent):
     """"{command}" sends {sent}"""
     method, path = sent.split()
-    with AdminMock(t.path("a.sock"), {(method, path): lambda request: answer(200, {"sessions": []})}) as mock:
+    with AdminMock(t.path("a.sock"), {(method, path): lambda request: answer(200, {"sessions": [], "bans": []})}) as mock:
         ask(t, mock, command)
         got = [f"{request.method} {request.path}" for request in mock.requests]
         check_equal(got, [sent], "requests")
@@ -128,6 +131,9 @@ def request(t, command, sent):
      "body": {"upstream": "back", "percent": 50, "over": "10s"}},
     {"command": "shed back/a --percent 5 --over 1m", "path": "/v1/shed",
      "body": {"server": "back/a", "percent": 5, "over": "1m"}},
+    {"command": "lift 10.0.0.0/8 --listener front", "path": "/v1/bans/lift",
+     "body": {"client": "10.0.0.0/8", "listener": "front"}},
+    {"command": "lift all", "path": "/v1/bans/lift", "body": {"all": True}},
     {"command": "drain back/a", "path": "/v1/server", "body": {"server": "back/a", "state": "drain"}},
     {"command": "disable back/a", "path": "/v1/server", "body": {"server": "back/a", "state": "disable"}},
     {"command": "enable back/a", "path": "/v1/server", "body": {"server": "back/a", "state": "enable"}},
@@ -145,7 +151,7 @@ def request(t, command, sent):
 ])
 def body(t, command, path, body):
     """"{command}" posts {body}"""
-    with AdminMock(t.path("a.sock"), {("POST", path): {"killed": 1}}) as mock:
+    with AdminMock(t.path("a.sock"), {("POST", path): {"killed": 1, "lifted": 1}}) as mock:
         done(t, mock, command)
         check_equal(mock.bodies(path), [body], "bodies")
 

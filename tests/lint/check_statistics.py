@@ -19,6 +19,7 @@ KINDS = {
     "counters": "sessions",
     "counters_connects": "sessions",
     "counters_durations": "sessions",
+    "admission_bans": "listen",
     "admission_rules": "listen",
     "admission_clients": "listen",
     "mirror": "listen",

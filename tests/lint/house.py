@@ -14,8 +14,8 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 10905,
-    "daemon": 9810,
+    "config": 11040,
+    "daemon": 9830,
     "engine": 6700,
     "net": 8180,
     "service": 5970,

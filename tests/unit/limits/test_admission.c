@@ -25,8 +25,7 @@ static void setup(void)
     conf = (struct admission_conf){
         .listener = "front",
         .clients = {.max_clients = 4,
-                    .prefix_v4 = 32,
-                    .prefix_v6 = 64,
+                    .name = {.prefix_v4 = 32, .prefix_v6 = 64},
                     .each = {.max_connections = 1, .rate = {0, NS_PER_S, 1}}}};
 }
 
@@ -133,6 +132,81 @@ TEST(admission, client_denied_by_a_rule_is_refused_as_configured)
     EXPECT_LOG_LINES("clients_known=0", 1); /* the limits do not count it */
 }
 
+/* ---- bans and dry runs ---- */
+
+static void ban_after(unsigned offences)
+{
+    conf.ban = (struct ban_conf){
+        .offences = offences, .window_ns = 3600 * NS_PER_S, .ban_ns = 3600 * NS_PER_S};
+}
+
+TEST(admission, client_refused_too_often_is_banned_and_logged_once)
+{
+    ban_after(2);
+    create();
+    ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
+    ck_assert_int_eq(enter(&second), ADMISSION_RESET);
+    ck_assert(!admission_refuses(ad, &client));
+    ck_assert_int_eq(enter(&second), ADMISSION_RESET);
+    EXPECT_LOG_LINES("listen front: client 127.0.0.1: banned for 3600 s: offences: 2, the last: "
+                     "limit",
+                     1);
+    ck_assert(admission_refuses(ad, &client));
+    ck_assert(admission_refuses(ad, &client));
+    EXPECT_LOG_LINES(": banned for", 1);
+    admission_figures(ad, &listener, figure_log());
+    EXPECT_LOG_LINES("stats listen front clients_banned=1 bans=1 refused_banned=2 "
+                     "offences_limit=2 offences_denied=0",
+                     1);
+}
+
+/* Exempt: 0: by ban_exempt; 1: as a proxy of other clients. */
+TEST_EACH(admission, exempt_client_is_never_banned, 2)
+{
+    static struct cidr block;
+    static const struct cidr_list exempt = {.list = &block, .n = 1};
+
+    ck_assert_int_eq(cidr_parse(&block, "127.0.0.1"), 0);
+    ban_after(1);
+    conf.clients.name.prefix_v4 = 8;
+    if (_i == 0)
+        conf.exempt = &exempt;
+    else
+        conf.proxies = &exempt;
+    create();
+    admission_offend(ad, &client, BAN_OFFENCE_TLS);
+    ck_assert(!admission_refuses(ad, &client));
+    /* Nor by a neighbour in its prefix. */
+    client = sockets_address("127.0.0.2:1");
+    admission_offend(ad, &client, BAN_OFFENCE_TLS);
+    ck_assert(admission_refuses(ad, &client));
+    client = sockets_address("127.0.0.1:1");
+    ck_assert(!admission_refuses(ad, &client));
+}
+
+TEST(admission, dry_run_counts_as_a_real_one_and_serves_all)
+{
+    ban_after(2);
+    conf.over = QUOTA_OVER_LOG;
+    create();
+    ck_assert_int_eq(enter(&first), ADMISSION_ADMIT);
+    for (int i = 0; i < 5; i++) {
+        ck_assert(!admission_refuses(ad, &client));
+        ck_assert_int_eq(enter(&second), ADMISSION_ADMIT);
+        ck_assert_int_eq(reason, SESSION_OPEN);
+        admission_leave(&second);
+    }
+    EXPECT_LOG_LINES("client 127.0.0.1:1: served, as over_limit = log: max_connections_per_client",
+                     1);
+    EXPECT_LOG_LINES("banned for 3600 s, but served, as over_limit = log: offences: 2", 1);
+    admission_figures(ad, &listener, figure_log());
+    EXPECT_LOG_LINES("clients_banned=1 bans=1 refused_banned=3 offences_limit=2 ", 1);
+    EXPECT_LOG_LINES("over_max_connections_per_client=2 ", 1);
+    admission_leave(&first);
+    admission_figures(ad, &listener, figure_log());
+    EXPECT_LOG_LINES("clients_known=1 ", 2);
+}
+
 /* ---- the next generation ---- */
 
 static void replace(void)
@@ -186,11 +260,29 @@ TEST(admission, counters_continue_after_a_change)
     replace();
     ck_assert_int_eq(enter(&second), ADMISSION_ADMIT + conf.on_deny);
     conf.access = NULL;
-    conf.clients.prefix_v4 = 24;
+    conf.clients.name.prefix_v4 = 24;
     replace();
     admission_figures(ad, &listener, figure_log());
     EXPECT_LOG_LINES("denied=1", 1);
     EXPECT_LOG_LINES("over_max_connections_per_client=1", 1);
+}
+
+/* 0: the same table; 1: another size; 2: another prefix; 3: no bans. */
+TEST_EACH(admission, bans_stay_over_a_change_that_does_not_end_them, 4)
+{
+    ban_after(1);
+    conf.clients.each.max_connections = 0;
+    create();
+    admission_offend(ad, &client, BAN_OFFENCE_TLS);
+    if (_i == 1)
+        conf.clients.max_clients = 9;
+    if (_i == 2)
+        conf.clients.name.prefix_v4 = 24;
+    if (_i == 3)
+        conf.ban.offences = 0;
+    replace();
+    ck_assert_int_eq(admission_refuses(ad, &client), _i < 2);
+    EXPECT_LOG_LINES("listen front: 1 bans ended: ", _i == 2);
 }
 
 static int attempt(void *cookie)

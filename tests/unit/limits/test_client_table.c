@@ -30,8 +30,7 @@ static void create(unsigned places, unsigned connections, unsigned tokens)
 {
     struct client_table_conf conf = {
         .max_clients = places,
-        .prefix_v4 = prefix_v4,
-        .prefix_v6 = prefix_v6,
+        .name = {.prefix_v4 = prefix_v4, .prefix_v6 = prefix_v6},
         .each = {.max_connections = connections, .rate = {tokens, NS_PER_S, tokens ? tokens : 1}}};
 
     ck_assert_int_eq(client_table_create(&t, &conf), 0);
@@ -409,7 +408,7 @@ TEST(client_table, a_connection_can_be_counted_above_the_limits)
 TEST(client_table, a_successor_fits_if_only_limits_differ_and_continues_the_counters)
 {
     struct client_table_conf conf = {
-        .max_clients = 4, .prefix_v4 = 32, .prefix_v6 = 64, .each = {.max_connections = 1}};
+        .max_clients = 4, .name = {32, 64}, .each = {.max_connections = 1}};
     struct client_table *old;
     struct address a = numbered(1);
     struct client *c, *refused;
@@ -419,7 +418,7 @@ TEST(client_table, a_successor_fits_if_only_limits_differ_and_continues_the_coun
     ck_assert_int_eq(enter(&a, &refused), CLIENT_TABLE_TOO_MANY);
     client_table_leave(t, c);
     ck_assert(client_table_fits(t, &conf));
-    conf.prefix_v6 = 48;
+    conf.name.prefix_v6 = 48;
     ck_assert(!client_table_fits(t, &conf));
     old = t;
     ck_assert_int_eq(client_table_create(&t, &conf), 0);

@@ -296,7 +296,7 @@ TEST(carry_over, longer_log_interval_applies_after_the_current_one)
 TEST(carry_over, client_is_counted_by_the_new_limits)
 {
     struct admission_conf conf = {.listener = "test",
-                                  .clients = {.max_clients = 4, .prefix_v4 = 32, .prefix_v6 = 64}};
+                                  .clients = {.max_clients = 4, .name = {32, 64}}};
     struct admission_ticket ticket = {0};
     struct address peer;
     enum session_reason reason;

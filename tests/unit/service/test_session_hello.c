@@ -242,7 +242,7 @@ TEST(a_hello, client_is_counted_by_the_new_limits)
 {
     const struct admission_conf conf = {
         .listener = "test",
-        .clients = {.each.max_connections = 1, .max_clients = 4, .prefix_v4 = 32, .prefix_v6 = 64}};
+        .clients = {.each.max_connections = 1, .max_clients = 4, .name = {32, 64}}};
     struct service service = host.service;
     struct admission_ticket ticket = {0};
     enum session_reason reason;
