@@ -18,7 +18,7 @@ LONG_FOLDERS = {
     "daemon": 9830,
     "engine": 6700,
     "net": 8180,
-    "service": 5970,
+    "service": 6000,
     "tls": 7410,
 }
 MAX_HEADER_PERCENT = 27
