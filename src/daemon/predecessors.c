@@ -87,8 +87,7 @@ static int predecessors_add(struct predecessors *p, int fd)
 
     if (!q)
         return -ENOMEM;
-    q->fd = fd;
-    q->state_fd = -1;
+    *q = (struct predecessor){.fd = fd, .state_fd = -1};
     list_append(&p->list, &q->link);
     return 0;
 }
