@@ -87,10 +87,11 @@ static struct event *events_repeat(struct events *ev, const struct log_event *of
 {
     for (unsigned back = 0; of->is_repeated && n < EVENTS_TEXT_BYTES && back < EVENTS_AGAIN_BACK;
          back++) {
-        struct event found = *events_slot(ev, back);
+        struct event found;
 
-        if (!events_is_again(&found, of, n, now_ns))
+        if (!events_is_again(events_slot(ev, back), of, n, now_ns))
             continue;
+        found = *events_slot(ev, back);
         for (; back > 0; back--)
             *events_slot(ev, back) = *events_slot(ev, back - 1);
         *events_slot(ev, 0) = found;
