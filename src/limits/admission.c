@@ -233,8 +233,8 @@ static bool admission_is_exempt(const struct admission *ad, const struct address
 
 static bool admission_has_banned(struct admission *ad, const struct address *client)
 {
-    if (!ad->bans || !ban_table_has_bans(ad->bans) ||
-        !ban_table_refuses(ad->bans, client, clock_now_ns()) || admission_is_exempt(ad, client))
+    if (!ad->bans || !ban_table_has_bans(ad->bans) || admission_is_exempt(ad, client) ||
+        !ban_table_refuses(ad->bans, client, clock_now_ns()))
         return false;
     admission_add(&ad->history->refused_banned);
     return true;

@@ -1,5 +1,6 @@
 #include "limits/client_name.h"
 
+#include <endian.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
@@ -9,14 +10,21 @@
 
 #define MAPPED_BITS 96 /* the prefix ::ffff:0:0/96 */
 
+/* The first ${bits} of 64, in network byte order. */
+static uint64_t client_name_mask(unsigned bits)
+{
+    return bits == 0 ? 0 : bits >= 64 ? UINT64_MAX : htobe64(UINT64_MAX << (64 - bits));
+}
+
 /* Zero all but the first ${bits} of ${host}. */
 static void client_name_cut(uint8_t *host, unsigned bits)
 {
-    for (unsigned i = 0; i < 16; i++) {
-        unsigned kept = bits > 8 * i ? bits - 8 * i : 0;
+    uint64_t half[2];
 
-        host[i] &= kept < 8 ? (uint8_t) ~(0xff >> kept) : 0xff;
-    }
+    memcpy(half, host, sizeof(half));
+    half[0] &= client_name_mask(bits);
+    half[1] &= client_name_mask(bits > 64 ? bits - 64 : 0);
+    memcpy(host, half, sizeof(half));
 }
 
 static void client_name_set(struct client_name *out, const struct in6_addr *host,

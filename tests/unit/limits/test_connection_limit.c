@@ -305,3 +305,53 @@ TEST(room, boss_waiting_for_a_hold_is_notified_when_connections_are_allowed)
     ck_assert_int_eq(passed(), 0);
     ck_assert_uint_eq(atomic_load(&limit.waiting), 0);
 }
+
+static bool is_over;
+
+static void begin_dry(void *arg)
+{
+    *(int64_t *)arg = connection_limit_begin(&limit, &own, &waiters[0], QUOTA_OVER_LOG, &is_over);
+}
+
+static int64_t begun(void)
+{
+    int64_t wait_ns;
+
+    loop_runner_call(loop, begin_dry, &wait_ns);
+    return wait_ns;
+}
+
+TEST(room, dry_run_lets_in_above_the_limit_of_the_listener_only)
+{
+    static const bool over[] = {false, false, true};
+
+    for (unsigned i = 0; i < ARRAY_LEN(over); i++) {
+        ck_assert_int_eq(begun(), 0);
+        ck_assert_int_eq(is_over, over[i]);
+    }
+    ck_assert_uint_eq(atomic_load(&own.open), 3);
+    ck_assert_int_eq(begun(), CONNECTION_LIMIT_RETRY_NS); /* the limit of the process */
+    connection_limit_undo(&limit, &own, true);
+    UNTIL(atomic_load(&told[0]) == 1);
+    connection_limit_undo(&limit, &own, false);
+    connection_limit_undo(&limit, &own, false);
+    ck_assert_uint_eq(atomic_load(&own.open), 0);
+    ck_assert_uint_eq(atomic_load(&limit.quota.open), 0);
+    ck_assert_uint_eq(atomic_load(&limit.waiting), 0);
+}
+
+TEST(room, dry_run_of_a_rate_takes_no_token_from_a_client_above_it)
+{
+    quota_init(&own, &(struct quota_conf){.rate = {1, 3600 * NS_PER_S, 1}});
+    ck_assert_int_eq(begun(), 0);
+    ck_assert(!is_over);
+    ck_assert_int_eq(begun(), 0);
+    ck_assert(is_over);
+    connection_limit_undo(&limit, &own, true);
+    ck_assert_int_eq(begun(), 0);
+    ck_assert(is_over); /* undoing it gave no token back */
+    connection_limit_undo(&limit, &own, true);
+    connection_limit_undo(&limit, &own, false);
+    ck_assert_int_eq(begun(), 0);
+    ck_assert(!is_over);
+}
