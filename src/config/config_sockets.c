@@ -38,7 +38,14 @@ static void config_sockets_refuse(const struct config_section *section,
                         "[%s] %s: this process may not set it (needs %s; see STARTING in "
                         "reactord(8))",
                         name, entry->key,
-                        strcmp(entry->key, "interface") == 0 ? "CAP_NET_RAW" : "CAP_NET_ADMIN");
+                        strcmp(entry->key, "interface") == 0 ||
+                                strcmp(entry->key, "transparent") == 0
+                            ? "CAP_NET_RAW"
+                            : "CAP_NET_ADMIN");
+    } else if (strcmp(entry->key, "mptcp") == 0) {
+        diagnostics_add(diagnostics, entry->line,
+                        "[%s] %s: the kernel does not offer it: %s (net.mptcp.enabled must be 1)",
+                        name, entry->key, strerror(-error));
     } else if (strcmp(entry->key, "interface") == 0 && error == -ENODEV) {
         diagnostics_add(diagnostics, entry->line,
                         "[%s] %s: there is no interface %s (the name of a network interface)", name,

@@ -13,6 +13,9 @@
 #include "net/address.h"
 #include "net/sock.h"
 
+/* Most source addresses of an upstream. */
+#define OPTION_SOCKET_SOURCES 64
+
 static char *option_socket_copy_list(const struct option_value *v)
 {
     return arena_text(v->arena, v->text, strlen(v->text));
@@ -98,26 +101,28 @@ static int option_socket_parse_source(struct option_value *v, struct address *ou
 
 static int option_socket_set_source(const struct option *o, struct option_value *v)
 {
-    struct address ipv4 = {.len = 0}, ipv6 = {.len = 0}, a;
     struct sock_connect_conf *conf = option_field(o, v);
     char *list = option_socket_copy_list(v);
+    struct address a;
+    struct sock_sources *sources =
+        arena_alloc(v->arena, 1, sizeof(*sources) + OPTION_SOCKET_SOURCES * sizeof(a));
 
-    if (!list)
+    if (!list || !sources)
         return -ENOMEM;
     while (list) {
-        int rc = option_socket_parse_source(v, &a, option_kind_next_item(&list));
-        struct address *source;
+        const char *item = option_kind_next_item(&list);
+        int rc = option_socket_parse_source(v, &a, item);
 
         if (rc < 0)
             return rc;
-        source = a.u.sa.sa_family == AF_INET ? &ipv4 : &ipv6;
-        if (source->len > 0)
-            return option_refuse(v, "there are two %s addresses",
-                                 source == &ipv4 ? "IPv4" : "IPv6");
-        *source = a;
+        for (unsigned i = 0; i < sources->n; i++)
+            if (address_equal(&sources->list[i], &a))
+                return option_refuse(v, "%s is there twice", QUOTE_TEXT(item));
+        if (sources->n == OPTION_SOCKET_SOURCES)
+            return option_refuse(v, "too many addresses, at most %d", OPTION_SOCKET_SOURCES);
+        sources->list[sources->n++] = a;
     }
-    conf->source_ipv4 = ipv4;
-    conf->source_ipv6 = ipv6;
+    conf->sources = sources;
     return 0;
 }
 

@@ -13,6 +13,12 @@
 
 /* clang-format off */
 static const struct option listen_rows[] = {
+    {"transparent", &option_kind_bool, 0, OPTION_NEW_CONNECTIONS, "no",
+     "yes or no", "listen on addresses that this host does not have (IP_TRANSPARENT)",
+     LISTEN(transparent), 0, 0, NULL, NULL},
+    {"mptcp", &option_kind_bool, 0, OPTION_UPGRADE, "no",
+     "yes or no", "accept clients with Multipath TCP, too",
+     LISTEN(mptcp), 0, 0, NULL, NULL},
     {"interface", &option_socket_interface, OPTION_EMPTY, OPTION_UPGRADE, "",
      "the name of a network interface",
      "interface that clients must come in by (SO_BINDTODEVICE); empty: any",
@@ -44,6 +50,16 @@ static const struct option listen_rows[] = {
 };
 
 static const struct option upstream_rows[] = {
+    {"transparent", &option_kind_bool, 0, OPTION_NEW_CONNECTIONS, "no",
+     "yes or no", "connect to servers from the address of the client (IP_TRANSPARENT)",
+     UPSTREAM(transparent), 0, 0, NULL, NULL},
+    {"mptcp", &option_kind_bool, 0, OPTION_NEW_CONNECTIONS, "no",
+     "yes or no", "connect with Multipath TCP to servers that have it",
+     UPSTREAM(mptcp), 0, 0, NULL, NULL},
+    {"reset_on_close", &option_kind_bool, 0, OPTION_NEW_CONNECTIONS, "no",
+     "yes or no",
+     "reset the connection with the server when the client has ended its stream, to free the port",
+     offsetof(struct upstream_conf, reset_on_close), 0, 0, NULL, NULL},
     {"interface", &option_socket_interface, OPTION_EMPTY, OPTION_NEW_CONNECTIONS, "",
      "the name of a network interface",
      "interface to connect through (SO_BINDTODEVICE); empty: as the routes say",

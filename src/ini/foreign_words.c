@@ -112,6 +112,8 @@ static const struct foreign_word words[] = {
     {"upstream", "source", "source_address"},
     {"upstream", "proxy_bind", "source_address"},
     {"upstream", "set-bc-mark", "mark"},
+    {"upstream", "usesrc", "transparent = yes"},
+    {"upstream", "nolinger", "reset_on_close = yes"},
     {"upstream", "set-bc-tos", "dscp, a fourth of it"},
     {"upstream", "tos", "dscp, a fourth of it"},
     {"upstream", "on-marked-down", "on_down"},

@@ -66,6 +66,7 @@ struct connector {
     struct netloop *net;
     connector_done *done;
     connector_tried *tried;            /* NULL, or set after connector_init() */
+    const struct address *client;      /* as `tried`; see sock_connect_as() */
     const struct connector_conf *conf; /* NULL: idle */
     const struct address *addresses;
     unsigned n_addresses;

@@ -12,9 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int sock_open(const struct address *a)
+static int sock_open(const struct address *a, const struct sock_options *o)
 {
-    int fd = socket(a->u.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket(a->u.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                    sock_options_protocol(o, a->u.sa.sa_family));
 
     return fd < 0 ? -errno : fd;
 }
@@ -151,7 +152,7 @@ static int sock_bind(int fd, const struct address *a, const struct sock_file *fi
 
 int sock_listen(int *out_fd, const struct address *a, const struct sock_listen_conf *conf)
 {
-    int fd = sock_open(a), rc;
+    int fd = sock_open(a, &conf->options), rc;
 
     if (fd < 0)
         return fd;
@@ -192,6 +193,16 @@ int sock_share_port(int fd, bool shared)
     return setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
+/* A socket cannot become one of MPTCP; one that is takes clients of TCP, too. */
+static bool sock_lacks_protocol(int fd, const struct address *a, const struct sock_options *o)
+{
+    int wanted = sock_options_protocol(o, a->u.sa.sa_family), protocol;
+    socklen_t len = sizeof(protocol);
+
+    return wanted != 0 &&
+           (getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) < 0 || protocol != wanted);
+}
+
 int sock_inherit(int fd, const struct address *a, const struct sock_listen_conf *conf)
 {
     int flags = fcntl(fd, F_GETFL), rc;
@@ -206,7 +217,7 @@ int sock_inherit(int fd, const struct address *a, const struct sock_listen_conf 
         rc = sock_change_file(a, &conf->file);
     if (rc == 0 && listen(fd, conf->backlog) < 0)
         rc = -errno;
-    return rc;
+    return rc == 0 && sock_lacks_protocol(fd, a, &conf->options) ? -EPROTOTYPE : rc;
 }
 
 bool sock_hide(int fd)
@@ -245,72 +256,6 @@ bool sock_unlink_own(const struct sock_own_file *own, const struct address *a)
         return false;
     sock_unlink(a);
     return true;
-}
-
-/* See note: source. */
-static int sock_bind_source(int fd, const struct address *a, const struct sock_connect_conf *conf)
-{
-    const struct address *source =
-        a->u.sa.sa_family == AF_INET6 ? &conf->source_ipv6 : &conf->source_ipv4;
-    int rc;
-
-    if (address_is_unix(a) || source->len == 0)
-        return 0;
-    rc = sock_set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT); /* for IPv6 too */
-    if (rc == 0 && bind(fd, &source->u.sa, source->len) < 0)
-        rc = errno == EADDRNOTAVAIL || errno == ENODEV ? -SOCK_NO_SOURCE : -errno;
-    return rc;
-}
-
-/* See note: unseen. If this fails, the server sees a reset. */
-static void sock_hold_back_ack(int fd, const struct address *a)
-{
-    int off = 0;
-
-    if (!address_is_unix(a))
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off));
-}
-
-/* Connect through the interface that has the name of the zone now; see note: zone. */
-static int sock_connect_zone(int fd, const struct address *a)
-{
-    struct sockaddr_in6 to = a->u.in6;
-    struct ifreq interface = {.ifr_ifindex = 0};
-
-    snprintf(interface.ifr_name, sizeof(interface.ifr_name), "%s", a->u.zoned.zone);
-    if (ioctl(fd, SIOCGIFINDEX, &interface) < 0)
-        return -errno;
-    to.sin6_scope_id = (uint32_t)interface.ifr_ifindex;
-    return connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
-}
-
-static int sock_connect_to(int fd, const struct address *a)
-{
-    if (a->u.sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&a->u.in6.sin6_addr) &&
-        a->u.zoned.zone[0] != '\0')
-        return sock_connect_zone(fd, a);
-    return connect(fd, &a->u.sa, a->len) < 0 ? -errno : 0;
-}
-
-int sock_connect(int *out_fd, const struct address *a, const struct sock_connect_conf *conf)
-{
-    int fd = sock_open(a), rc;
-
-    if (fd < 0)
-        return fd;
-    rc = sock_options_set(fd, a->u.sa.sa_family, &conf->options);
-    if (rc == 0)
-        rc = sock_bind_source(fd, a, conf);
-    if (rc == 0 && conf->unseen)
-        sock_hold_back_ack(fd, a);
-    if (rc == 0)
-        rc = sock_connect_to(fd, a);
-    if (rc < 0 && rc != -EINPROGRESS) {
-        close(fd);
-        return rc;
-    }
-    *out_fd = fd;
-    return rc;
 }
 
 ssize_t sock_recv(int fd, void *data, size_t len)

@@ -3,6 +3,7 @@
 #define NET_SOCK_H
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -44,10 +45,24 @@ struct sock_listen_conf {
  */
 struct sock_connect_conf {
     struct sock_options options;
-    struct address source_ipv4; /* len 0: chosen by the kernel; the port is 0 */
-    struct address source_ipv6;
-    bool unseen; /* see note: unseen */
+    struct sock_sources *sources; /* NULL: chosen by the kernel */
+    bool unseen;                  /* see note: unseen */
 };
+
+/*
+ * Addresses to connect from, those of a server's family in turn. The next one is tried at once if
+ * one has no free port, or has left this host.
+ *
+ * note: turn. A relaxed counter of all threads: who reads which turn does not matter.
+ */
+struct sock_sources {
+    _Atomic unsigned turn; /* see note: turn */
+    unsigned n;
+    struct address list[]; /* with port 0 */
+};
+
+/* sock_sources_same(a, b): do both, or NULL, have the same addresses? */
+bool sock_sources_same(const struct sock_sources *a, const struct sock_sources *b);
 
 /*
  * Error of sock_connect(): the source address is not an address of this host. No system call of a
@@ -90,7 +105,8 @@ int sock_share_port(int fd, bool shared);
  * backlog stay.
  *
  * Owns:   the caller still owns ${fd}
- * Errors: 0; -EPERM (may not set mode or owner of the file); other -errno
+ * Errors: 0; -EPERM (may not set mode or owner of the file); -EPROTOTYPE (not a socket of MPTCP);
+ *         other -errno
  */
 int sock_inherit(int fd, const struct address *a, const struct sock_listen_conf *conf) NODISCARD;
 
@@ -132,7 +148,7 @@ bool sock_is_replaced(const struct sock_own_file *own, const struct address *a);
 
 /*
  * sock_connect(out_fd, a, conf):
- * Start connecting, from the configured source address (note: source). When ${out_fd} is writable,
+ * Start connecting, from a configured source address (note: source). When ${out_fd} is writable,
  * sock_error() tells the outcome.
  *
  * Owns:   the caller owns ${out_fd} on 0 or -EINPROGRESS
@@ -141,6 +157,16 @@ bool sock_is_replaced(const struct sock_own_file *own, const struct address *a);
  */
 int sock_connect(int *out_fd, const struct address *a,
                  const struct sock_connect_conf *conf) NODISCARD;
+
+/*
+ * sock_connect_as(out_fd, a, conf, client):
+ * As sock_connect(), but from the address of ${client}, of another host; from conf->sources if
+ * ${client} is NULL or of another family. Needs conf->options.transparent.
+ *
+ * Source: ip(7), IP_TRANSPARENT
+ */
+int sock_connect_as(int *out_fd, const struct address *a, const struct sock_connect_conf *conf,
+                    const struct address *client) NODISCARD;
 
 /* sock_error_text(error): text of an ${error} of sock_connect() or of its connection. */
 const char *sock_error_text(int error);

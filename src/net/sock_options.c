@@ -11,6 +11,10 @@
 
 #include "base/clock.h"
 
+#ifndef IPPROTO_MPTCP
+#define IPPROTO_MPTCP 262 /* Linux 5.6 */
+#endif
+
 #ifndef SO_BUF_LOCK
 #define SO_BUF_LOCK 72 /* Linux 5.14 */
 #endif
@@ -36,13 +40,13 @@ struct sock_option {
 };
 
 /* All options, and the first of them, which sessions commonly have. */
-#define SOCK_OPTIONS       17
+#define SOCK_OPTIONS       19
 #define SOCK_OPTIONS_USUAL 9
 
 static void sock_options_list_usual(struct sock_option *list, const struct sock_options *o)
 {
     const struct sock_option wanted[SOCK_OPTIONS_USUAL] = {
-        {SOL_SOCKET, SO_OOBINLINE, 1, NULL, SOCK_OPTION_ANY, ""}, /* see note: inline */
+        {SOL_SOCKET, SO_OOBINLINE, !o->mptcp, NULL, SOCK_OPTION_ANY, ""}, /* see note: inline */
         {SOL_SOCKET, SO_SNDBUF, o->send_buffer_bytes, NULL, SOCK_OPTION_ANY, "send_buffer"},
         {SOL_SOCKET, SO_RCVBUF, o->receive_buffer_bytes, NULL, SOCK_OPTION_TCP, "receive_buffer"},
         {IPPROTO_TCP, TCP_NODELAY, o->nodelay, NULL, SOCK_OPTION_TCP, "nodelay"},
@@ -61,6 +65,8 @@ static void sock_options_list_rare(struct sock_option *list, const struct sock_o
 {
     const struct sock_option wanted[SOCK_OPTIONS - SOCK_OPTIONS_USUAL] = {
         {SOL_SOCKET, SO_BINDTODEVICE, 0, o->interface, SOCK_OPTION_TCP, "interface"},
+        {IPPROTO_IP, IP_TRANSPARENT, o->transparent, NULL, SOCK_OPTION_IPV4, "transparent"},
+        {IPPROTO_IPV6, IPV6_TRANSPARENT, o->transparent, NULL, SOCK_OPTION_IPV6, "transparent"},
         {SOL_SOCKET, SO_MARK, o->mark, NULL, SOCK_OPTION_TCP, "mark"},
         {IPPROTO_IP, IP_TOS, o->dscp << 2, NULL, SOCK_OPTION_IPV4, "dscp"},
         {IPPROTO_IPV6, IPV6_TCLASS, o->dscp << 2, NULL, SOCK_OPTION_IPV6, "dscp"},
@@ -75,7 +81,8 @@ static void sock_options_list_rare(struct sock_option *list, const struct sock_o
 
 bool sock_options_are_rare(const struct sock_options *o)
 {
-    return (o->mark | o->dscp | o->mss_bytes | o->fastopen | o->defer_accept_s) != 0 ||
+    return o->mptcp || o->transparent ||
+           (o->mark | o->dscp | o->mss_bytes | o->fastopen | o->defer_accept_s) != 0 ||
            o->congestion[0] != '\0' || o->interface[0] != '\0';
 }
 
@@ -155,15 +162,21 @@ int sock_options_set(int fd, int family, const struct sock_options *o)
     return sock_options_apply(fd, family, o, &key);
 }
 
+int sock_options_protocol(const struct sock_options *o, int family)
+{
+    return o->mptcp && family != AF_UNIX ? IPPROTO_MPTCP : 0;
+}
+
 int sock_options_probe(const struct sock_options *o, const char **key)
 {
-    int family = AF_INET, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0), rc;
+    int family = AF_INET, protocol = sock_options_protocol(o, family), rc;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, protocol);
 
     if (fd < 0 && errno == EAFNOSUPPORT) {
         family = AF_INET6;
-        fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, protocol);
     }
-    *key = NULL;
+    *key = o->mptcp ? "mptcp" : NULL;
     if (fd < 0)
         return -errno;
     rc = sock_options_apply(fd, family, o, key);
@@ -192,7 +205,7 @@ unsigned sock_options_capabilities(const struct sock_options *o)
 
     if (o->mark > 0 || (o->congestion[0] != '\0' && !sock_options_is_allowed(o->congestion)))
         needed |= 1U << CAP_NET_ADMIN;
-    if (o->interface[0] != '\0')
+    if (o->interface[0] != '\0' || o->transparent)
         needed |= 1U << CAP_NET_RAW;
     return needed;
 }
@@ -245,7 +258,7 @@ static void sock_option_reset(int fd, int family, const struct sock_option *opti
 bool sock_options_same(const struct sock_options *a, const struct sock_options *b)
 {
     struct sock_option one[SOCK_OPTIONS], other[SOCK_OPTIONS];
-    bool same = true;
+    bool same = a->mptcp == b->mptcp;
 
     sock_options_list(one, a);
     sock_options_list(other, b);
@@ -275,8 +288,11 @@ void sock_options_change(int fd, int family, const struct sock_options *from,
 
 void sock_options_set_accepted(int fd, int family, const struct sock_options *o)
 {
+    const int on = 1;
     const char *key;
 
     if (family == AF_UNIX)
         (void)sock_options_apply(fd, family, o, &key);
+    else if (o->mptcp)
+        (void)setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on)); /* of a client of TCP */
 }

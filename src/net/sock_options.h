@@ -1,9 +1,9 @@
 /*
  * net/sock_options: socket options of clients and servers.
  *
- * A zero field leaves the kernel's default. SO_OOBINLINE is always set (note: inline). Accepted TCP
- * sockets inherit the listener's options. Unix sockets have only the send buffer, and do not
- * inherit it.
+ * A zero field leaves the kernel's default. SO_OOBINLINE is always set (note: inline), but for
+ * MPTCP, which has no urgent bytes. Accepted TCP sockets inherit the listener's options. Unix
+ * sockets have only the send buffer, and do not inherit it.
  *
  * note: inline. SO_OOBINLINE keeps an urgent (MSG_OOB) byte in the stream, as RFC 6093, section 6,
  * requires; without it the byte would be lost.
@@ -36,8 +36,10 @@ struct sock_options {
     bool nodelay;
     unsigned send_buffer_bytes; /* 0: autotuning */
     unsigned receive_buffer_bytes;
-    unsigned mark; /* SO_MARK */
-    unsigned dscp; /* IP_TOS, IPV6_TCLASS */
+    bool mptcp;       /* fixed when a socket is made */
+    bool transparent; /* IP_TRANSPARENT, IPV6_TRANSPARENT: addresses of other hosts */
+    unsigned mark;    /* SO_MARK */
+    unsigned dscp;    /* IP_TOS, IPV6_TCLASS */
     unsigned mss_bytes;
     unsigned fastopen;       /* of a listener: clients whose SYN had data, not yet accepted */
     unsigned defer_accept_s; /* of a listener */
@@ -55,6 +57,9 @@ struct sock_options {
  * Source: tcp(7), socket(7); RFC 7323, section 2.2
  */
 int sock_options_set(int fd, int family, const struct sock_options *o) NODISCARD;
+
+/* sock_options_protocol(o, family): return the protocol for socket(2). */
+int sock_options_protocol(const struct sock_options *o, int family);
 
 /*
  * sock_options_probe(o, key):
@@ -93,7 +98,8 @@ void sock_options_change(int fd, int family, const struct sock_options *from,
 
 /*
  * sock_options_set_accepted(fd, family, o):
- * Set the options that an accepted socket does not inherit (TCP: none). Ignores errors.
+ * Set the options that an accepted socket does not inherit (TCP: none, without MPTCP of the
+ * listener). Ignores errors.
  *
  * Thread: owner
  */

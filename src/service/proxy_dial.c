@@ -84,6 +84,8 @@ void proxy_dial(struct proxy *p)
     connector_init(&dial->connector, p->session.owner->net, proxy_connected);
     if (p->session.has_facts)
         dial->connector.tried = proxy_tried;
+    if (proxy_upstream(p)->conf->connect.sock.options.transparent)
+        dial->connector.client = &p->session.peer;
     p->dial = dial;
     p->addresses = endpoint_hold_addresses(&p->at->endpoint);
     MUST(p->addresses);

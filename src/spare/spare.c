@@ -15,8 +15,7 @@ static bool spare_is_same(const struct upstream_conf *a, const struct upstream_c
 
     return a->spare.max_age_ns == b->spare.max_age_ns &&
            sock_options_same(&one->options, &other->options) &&
-           address_equal(&one->source_ipv4, &other->source_ipv4) &&
-           address_equal(&one->source_ipv6, &other->source_ipv6);
+           sock_sources_same(one->sources, other->sources);
 }
 
 static struct upstream *spare_upstream(struct upstream_spares *s)
@@ -46,7 +45,8 @@ static unsigned spare_loops(const struct upstream *up)
 
 /*
  * Does ${conf} keep spares for servers of ${line}? Backups get spares only if all used servers are
- * backups. A PROXY header before TLS forbids spares, because it names the client.
+ * backups. A PROXY header before TLS forbids spares, because it names the client, and so does the
+ * client's address as source.
  */
 static bool spare_is_wanted(const struct upstream_conf *conf,
                             const struct upstream_server_conf *line)
@@ -54,7 +54,7 @@ static bool spare_is_wanted(const struct upstream_conf *conf,
     bool header_first =
         conf->tls.slot && upstream_send_proxy(conf, line).version != PROXY_HEADER_NONE;
 
-    if (conf->spare.keep == 0 || header_first)
+    if (conf->spare.keep == 0 || header_first || conf->connect.sock.options.transparent)
         return false;
     if (!line->backup)
         return true;

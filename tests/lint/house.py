@@ -14,11 +14,11 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 11040,
+    "config": 11060,
     "daemon": 9830,
     "engine": 6700,
-    "net": 8180,
-    "service": 6000,
+    "net": 8350,
+    "service": 6020,
     "tls": 7410,
 }
 MAX_HEADER_PERCENT = 27

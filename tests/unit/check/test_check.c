@@ -152,10 +152,15 @@ TEST(check, lack_of_local_ports_is_the_outcome_no_port)
 
 TEST(check, missing_source_address_counts_against_the_server)
 {
+    static union {
+        struct sock_sources sources;
+        uint8_t bytes[sizeof(struct sock_sources) + sizeof(struct address)];
+    } from = {.sources = {.n = 1}};
+
     sockets_loopback(&addresses[0], 9);
-    conf.connect.sock.source_ipv4 = addresses[0];
-    ck_assert_int_eq(inet_pton(AF_INET, "192.0.2.1", &conf.connect.sock.source_ipv4.u.in.sin_addr),
-                     1);
+    conf.connect.sock.sources = &from.sources;
+    from.sources.list[0] = addresses[0];
+    ck_assert_int_eq(inet_pton(AF_INET, "192.0.2.1", &from.sources.list[0].u.in.sin_addr), 1);
     check_now("", "");
     expect_outcome(CHECK_NO_SOURCE, "source_address is not an address of this host");
     ck_assert_int_eq(check_verdict(CHECK_NO_SOURCE), CHECK_AGAINST);

@@ -153,7 +153,7 @@ TEST(files, proxy_has_its_upstream_and_the_upstream_its_servers)
     ck_assert_uint_eq(u->retries, 0);
     ck_assert(u->connect.sock.options.nodelay);
     ck_assert_int_eq(u->connect.attempt_delay_ns, 250 * NS_PER_MS);
-    ck_assert_uint_eq(u->connect.sock.source_ipv4.len, 0);
+    ck_assert_ptr_null(u->connect.sock.sources);
     ck_assert_uint_eq(config_file.config->server.upstreams[1].retries, 3);
 }
 

@@ -3,6 +3,7 @@
  * with which words.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -142,22 +143,32 @@ static void source_is(const struct address *source, const char *text)
     ck_assert_str_eq(address_format(is, sizeof(is), source), text);
 }
 
-TEST(socket, source_is_one_address_of_either_family_or_one_of_each)
+TEST(socket, sources_are_addresses_of_either_family)
 {
     const struct sock_connect_conf *conf = &upstream.connect.sock;
 
     ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "192.0.2.1"), 0);
-    source_is(&conf->source_ipv4, "192.0.2.1:0");
-    ck_assert_uint_eq(conf->source_ipv6.len, 0);
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "[2001:db8::1]"), 0);
-    source_is(&conf->source_ipv6, "[2001:db8::1]:0");
-    ck_assert_uint_eq(conf->source_ipv4.len, 0); /* the whole value counts */
-    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "[::1] , 127.0.0.1"), 0);
-    source_is(&conf->source_ipv4, "127.0.0.1:0");
-    source_is(&conf->source_ipv6, "[::1]:0");
+    ck_assert_uint_eq(conf->sources->n, 1);
+    source_is(&conf->sources->list[0], "192.0.2.1:0");
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "[::1] , 127.0.0.1,127.0.0.2"), 0);
+    ck_assert_uint_eq(conf->sources->n, 3); /* the whole value counts */
+    source_is(&conf->sources->list[0], "[::1]:0");
+    source_is(&conf->sources->list[2], "127.0.0.2:0");
     ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", "[::ffff:127.0.0.2]"), 0);
-    source_is(&conf->source_ipv4, "127.0.0.2:0");
+    source_is(&conf->sources->list[0], "127.0.0.2:0");
     ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", ""), 0);
+}
+
+TEST(socket, at_most_64_sources_are_taken)
+{
+    char list[1024] = "127.0.0.1";
+
+    for (unsigned i = 2; i <= 64; i++)
+        snprintf(list + strlen(list), sizeof(list) - strlen(list), ",127.0.0.%u", i);
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "source_address", list), 0);
+    ck_assert_uint_eq(upstream.connect.sock.sources->n, 64);
+    strcat(list, ",127.0.0.65");
+    refused(OPTION_UPSTREAM, "source_address", list, "too many addresses, at most 64");
 }
 
 TEST(socket, a_bad_source_is_refused_and_changes_nothing)
@@ -167,8 +178,8 @@ TEST(socket, a_bad_source_is_refused_and_changes_nothing)
     } bad[] = {
         {"192.0.2.1:80", "has a port"},
         {"[2001:db8::1]:80", "has a port"},
-        {"192.0.2.1,192.0.2.2", "two IPv4 addresses"},
-        {"[::1],127.0.0.1,[::2]", "two IPv6 addresses"},
+        {"192.0.2.1,192.0.2.1", "'192.0.2.1' is there twice"},
+        {"[::1],127.0.0.1,::1", "'::1' is there twice"},
         {"192.0.2.1,", "missing beside a comma"},
         {"localhost", "host name"},
         {"db.example.com", "host name"},
@@ -189,7 +200,7 @@ TEST(socket, a_bad_source_is_refused_and_changes_nothing)
     memset(longest, '1', sizeof(longest));
     longest[sizeof(longest) - 1] = '\0';
     refused(OPTION_UPSTREAM, "source_address", longest, "not the address of a host");
-    source_is(&upstream.connect.sock.source_ipv4, "127.0.0.9:0");
+    source_is(&upstream.connect.sock.sources->list[0], "127.0.0.9:0");
 }
 
 TEST(socket, a_mark_is_decimal_or_hexadecimal)

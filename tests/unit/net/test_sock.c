@@ -14,6 +14,18 @@
 
 static struct sock_connect_conf connecting;
 
+/* Where connecting.sources points at. */
+static union {
+    struct sock_sources sources;
+    uint8_t bytes[sizeof(struct sock_sources) + 4 * sizeof(struct address)];
+} from;
+
+static struct address *add_source(void)
+{
+    connecting.sources = &from.sources;
+    return &from.sources.list[from.sources.n++];
+}
+
 /* Listen on ${a}, and learn the port the kernel chose. */
 static int listen_on(const struct sock_listen_conf *with)
 {
@@ -306,23 +318,24 @@ static void expect_source(int listening, const struct address *source)
 
 TEST(sock, connection_is_made_from_the_source_address_of_its_family)
 {
+    struct address *ipv4 = add_source(), *ipv6 = add_source();
     int listening;
 
-    sockets_loopback(&connecting.source_ipv4, 0);
-    connecting.source_ipv4.u.in.sin_addr.s_addr = htonl(0x7f000203);
+    sockets_loopback(ipv4, 0);
+    ipv4->u.in.sin_addr.s_addr = htonl(0x7f000203);
     listen_socket_parse("[::1]:1");
-    connecting.source_ipv6 = listen_socket.a;
-    connecting.source_ipv6.u.in6.sin6_port = listen_socket.a.u.in6.sin6_port = 0;
+    *ipv6 = listen_socket.a;
+    ipv6->u.in6.sin6_port = listen_socket.a.u.in6.sin6_port = 0;
     listening = listen_on(&listen_socket.conf);
-    expect_source(listening, &connecting.source_ipv6);
-    expect_source(listen_loopback(), &connecting.source_ipv4);
+    expect_source(listening, ipv6);
+    expect_source(listen_loopback(), ipv4);
 }
 
 TEST(sock, source_address_is_ignored_for_other_families)
 {
     int listening, fd;
 
-    sockets_loopback(&connecting.source_ipv4, 0);
+    sockets_loopback(add_source(), 0);
     listen_socket_parse("[::1]:1");
     listen_socket.a.u.in6.sin6_port = 0;
     listening = listen_on(&listen_socket.conf);
@@ -339,13 +352,48 @@ TEST(sock, source_address_is_ignored_for_other_families)
     sock_unlink(&listen_socket.a);
 }
 
+TEST(sock, several_sources_are_used_in_turn_and_one_of_another_host_is_passed_over)
+{
+    struct address *sources[] = {add_source(), add_source(), add_source()};
+    int listening;
+
+    for (unsigned i = 0; i < ARRAY_LEN(sources); i++) {
+        sockets_loopback(sources[i], 0);
+        sources[i]->u.in.sin_addr.s_addr = htonl(0x7f000203 + i);
+    }
+    sources[1]->u.in.sin_addr.s_addr = htonl(0xc0000201); /* TEST-NET-1 */
+    for (unsigned i = 0; i < 2; i++) {
+        listening = listen_loopback();
+        expect_source(listening, sources[0]);
+        listening = listen_loopback();
+        expect_source(listening, sources[2]);
+        atomic_store(&from.sources.turn, 3);
+    }
+}
+
+TEST(sock, sources_are_the_same_if_all_addresses_are)
+{
+    static union {
+        struct sock_sources sources;
+        uint8_t bytes[sizeof(struct sock_sources) + 4 * sizeof(struct address)];
+    } other;
+
+    sockets_loopback(add_source(), 0);
+    memcpy(&other, &from, sizeof(other));
+    ck_assert(sock_sources_same(NULL, NULL));
+    ck_assert(!sock_sources_same(&from.sources, NULL));
+    ck_assert(sock_sources_same(&from.sources, &other.sources));
+    other.sources.list[0].u.in.sin_addr.s_addr ^= 1;
+    ck_assert(!sock_sources_same(&from.sources, &other.sources));
+}
+
 TEST(sock, a_source_of_another_host_is_told)
 {
     int fd;
 
     listen_socket_parse("192.0.2.1:1");
-    connecting.source_ipv4 = listen_socket.a;
-    connecting.source_ipv4.u.in.sin_port = 0;
+    listen_socket.a.u.in.sin_port = 0;
+    *add_source() = listen_socket.a;
     sockets_loopback(&listen_socket.a, 7);
     ck_assert_int_eq(sock_connect(&fd, &listen_socket.a, &connecting), -SOCK_NO_SOURCE);
     ck_assert_str_eq(sock_error_text(-SOCK_NO_SOURCE),

@@ -1,0 +1,288 @@
+"""socket sources: where connections come from: several addresses, the client's own, ports that are free again;
+and Multipath TCP."""
+
+import contextlib
+import re
+import socket
+from pathlib import Path
+
+from support import net
+from support.case import Skipped, check, check_equal, test
+from support.network import HERE, THERE, ip, other_host
+from support.own_network import own_network
+from support.packets import ACK, OPTION_MPTCP, SYN, Packets
+
+IPPROTO_MPTCP = 262  # netinet/in.h
+JOIN = 1             # RFC 8684, section 3.2: subtype of MP_JOIN
+PORTS = 20
+FOREIGN = {"IPv4": "203.0.113.7", "IPv6": "2001:db8:99::7"}
+PATTERN = 8 << 20
+
+
+def few_ports():
+    """A network of its own with PORTS ports to connect from, and none of them free again before a minute is over."""
+    own_network(ports=f"40000 {40000 + PORTS - 1}")
+    Path("/proc/sys/net/ipv4/tcp_tw_reuse").write_text("0", encoding="ascii")
+
+
+def config(front, server, listen="", upstream=""):
+    return (f"[listen front]\naddress = {front}\nservice = proxy\nupstream = back\n{listen}\n"
+            f"[upstream back]\nserver.a = {server}\nretries = 0\nretry_budget = 0\n{upstream}\n")
+
+
+def short_session(front, listener):
+    """A session whose client asks, gets its answer, and closes first; how the server's connection ends, or None if
+    there is none."""
+    with net.connect(front) as client:
+        client.sendall(b"ask")
+        try:
+            with net.accept(listener, limit_s=net.LIMIT_S) as server:
+                check_equal(net.read_exactly(server, 3), b"ask", "the question")
+                server.sendall(b"answer")
+                check_equal(net.read_exactly(client, 6), b"answer", "the answer")
+                client.close()
+                return net.ending(server)
+        except TimeoutError:
+            return None
+
+
+def in_time_wait(t, port):
+    return t.run("ss", "-Htn", "state", "time-wait", "dst", f"127.0.0.1:{port}").out.count("\n")
+
+
+@test(needs=("ss",))
+def ports_are_free_again(t):
+    """with reset_on_close 3 times as many short sessions as there are ports are served one after the other, with
+    every byte, and no connection is left in TIME_WAIT"""
+    few_ports()
+    front, port = t.path("front.sock"), t.port()
+    back = f"127.0.0.1:{port}"
+    with net.listen(back) as listener, t.daemon(config(front, back, upstream="reset_on_close = yes")):
+        for _ in range(3 * PORTS):
+            check_equal(short_session(front, listener), "reset", "the server's end")
+        check_equal(in_time_wait(t, port), 0, "connections in TIME_WAIT")
+
+
+@test(needs=("ss",))
+def ports_in_time_wait(t):
+    """without reset_on_close each short session keeps its port, and one more than there are ports is turned away"""
+    few_ports()
+    front, port = t.path("front.sock"), t.port()
+    back = f"127.0.0.1:{port}"
+    with net.listen(back) as listener, t.daemon(config(front, back)) as daemon:
+        for _ in range(PORTS):
+            check_equal(short_session(front, listener), "fin", "the server's end")
+        t.eventually(lambda: in_time_wait(t, port) == PORTS, "all ports in TIME_WAIT")
+        check_equal(net.fate(front), "fin", "the end of a client by a unix socket")
+        check(daemon.log_lines("cannot connect: Cannot assign requested address"), "no reason in the log")
+
+
+@test()
+def reset_loses_nothing(t):
+    """with reset_on_close a server gets all of a client that closes first, though it reads late"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, t.daemon(config(front, back, upstream="reset_on_close = yes")):
+        with net.proxied(front, listener) as (client, server):
+            sender = net.Task(net.send_pattern, client, PATTERN)
+            wanted = net.pattern_sha256(PATTERN)
+            check_equal(net.receive_sha256(server, PATTERN, stalls=[(PATTERN // 2, 0.3)]), wanted, "what the server got")
+            sender.result()
+            check_equal(net.ending(server), "reset", "the server's end")
+
+
+@test()
+def several_sources(t):
+    """with three addresses in source_address one server has three times as many connections as there are ports, the
+    same number from each"""
+    few_ports()
+    front, back = t.path("front.sock"), f"127.0.0.1:{t.port()}"
+    sources = ["127.0.0.5", "127.0.0.6", "127.0.0.7"]
+    text = config(front, back, upstream=f"source_address = [::1], {', '.join(sources)}")
+    with contextlib.ExitStack() as opened:
+        listener = opened.enter_context(net.listen(back))
+        opened.enter_context(t.daemon(text))
+        seen = []
+        for _ in range(len(sources) * PORTS):
+            opened.enter_context(net.connect(front))
+            s, peer = listener.accept()
+            opened.enter_context(s)
+            seen.append(peer)
+        for source in sources:
+            check_equal(len({peer for peer in seen if peer[0] == source}), PORTS, f"connections from {source}")
+
+
+@test()
+def a_source_that_is_away(t):
+    """of several addresses in source_address one that this host does not have is passed over"""
+    front, back = t.address(), t.address()
+    with net.listen(back) as listener, \
+            t.daemon(config(front, back, upstream="source_address = 192.0.2.1, 127.0.0.5")):
+        for _ in range(4):
+            with net.proxied(front, listener) as (_, server):
+                check_equal(server.getpeername()[0], "127.0.0.5", "the source")
+
+
+@contextlib.contextmanager
+def answers_come_here(family):
+    """The other host sends to foreign addresses by this one, which takes what comes."""
+    inet, host = ("-4", HERE[0]) if family == "IPv4" else ("-6", HERE[2])
+    with other_host() as other:
+        ip(inet, "rule", "add", "iif", "here", "table", "100")
+        ip(inet, "route", "add", "local", "default", "dev", "lo", "table", "100")
+        with other.there():
+            ip(inet, "route", "add", "default", "via", host)
+        yield other
+
+
+def brackets(host):
+    return f"[{host}]" if ":" in host else host
+
+
+def told(client, port=4711):
+    """A PROXY header that names a client."""
+    family, ours = ("TCP6", "::1") if ":" in client else ("TCP4", "127.0.0.1")
+    return f"PROXY {family} {client} {ours} {port} 7\r\n".encode()
+
+
+TRUST = "accept_proxy = required\ntrusted_proxies = 127.0.0.1"
+
+
+@test(needs=("ip",), each={"family": ["IPv4", "IPv6"]})
+def transparent_towards_servers(t, family):
+    """with transparent a server sees the address of its client of {family}, and health checks come from this host's"""
+    own_network()
+    with answers_come_here(family) as other, Packets("here") as packets:
+        host, ours = (THERE[0], HERE[0]) if family == "IPv4" else (THERE[2], HERE[2])
+        front, port = t.address(), t.port()
+        back = f"{brackets(host)}:{port}"
+        with other.there():
+            listener = net.listen(back)
+        upstream = "transparent = yes\ncheck = tcp\ncheck_interval = 50ms\nspare = 4"
+        with listener, t.daemon(config(front, back, listen=TRUST, upstream=upstream)):
+            with net.connect(front) as client:
+                client.sendall(told(FOREIGN[family]) + b"ping")
+                with net.accept(listener) as server:
+                    check_equal(server.getpeername()[0], FOREIGN[family], "the server's peer")
+                    check_equal(net.read_exactly(server, 4), b"ping", "what the server got")
+                    server.sendall(b"pong")
+                    check_equal(net.read_exactly(client, 4), b"pong", "what the client got")
+            packets.wait(t, "a check", SYN, target_port=port, source=ours)
+            sources = {p.source for p in packets.seen(SYN, target_port=port)}
+            check_equal(sources, {ours, FOREIGN[family]}, "who connects to the server")
+
+
+@test(needs=("ip",))
+def transparent_for_another_family(t):
+    """with transparent a client of IPv6 reaches a server of IPv4 from this host's address"""
+    own_network()
+    with answers_come_here("IPv4") as other:
+        front, back = t.address(), f"{THERE[0]}:{t.port()}"
+        with other.there():
+            listener = net.listen(back)
+        with listener, t.daemon(config(front, back, listen=TRUST, upstream="transparent = yes")), \
+                net.connect(front) as client:
+            client.sendall(told(FOREIGN["IPv6"]))
+            with net.accept(listener) as server:
+                check_equal(server.getpeername()[0], HERE[0], "the server's peer")
+
+
+@test(needs=("ip",), each={"family": ["IPv4", "IPv6"]})
+def transparent_listener(t, family):
+    """with transparent a listener serves clients at an address of {family} that this host does not have"""
+    own_network()
+    address = f"{brackets(FOREIGN[family])}:{t.port()}"
+    text = f"[listen front]\naddress = {address}\nservice = echo\n"
+    done = t.reactord("-c", t.write("c.ini", text))
+    check_equal(done.code, 3, "exit code without transparent")
+    with answers_come_here(family) as other, t.daemon(text + "transparent = yes\n"):
+        with other.there():
+            client = net.connect(address)
+        with client:
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+
+
+def multipath(address=None):
+    """A socket of Multipath TCP, which listens at ${address} or connects later."""
+    try:
+        s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, IPPROTO_MPTCP)
+    except OSError as error:
+        raise Skipped(f"no Multipath TCP: {error}") from None
+    s.settimeout(net.LIMIT_S)
+    if address:
+        s.bind(net.parse(address)[1])
+        s.listen()
+    return s
+
+
+def exchange_patterns(one, other):
+    """Both send the pattern, and get it."""
+    senders = [net.Task(net.send_pattern, s, PATTERN, (net.CHUNK,), False) for s in (one, other)]
+    receivers = [net.Task(net.receive_sha256, s, PATTERN) for s in (one, other)]
+    for sender in senders:
+        sender.result()
+    for receiver in receivers:
+        check_equal(receiver.result(), net.pattern_sha256(PATTERN), "what came")
+
+
+@test(needs=("ip",))
+def mptcp_of_clients(t):
+    """with mptcp a client has a second subflow from another address, and a client of plain TCP is served, too"""
+    own_network()
+    port, back = t.port(), t.address()
+    front = f"{HERE[0]}:{port}"
+    with other_host() as other, Packets("here") as packets, net.listen(back) as listener:
+        with other.there():
+            multipath().close()  # or skip
+            ip("address", "add", "10.7.0.3/24", "dev", "there")
+            ip("mptcp", "limits", "set", "subflows", "2")
+            ip("mptcp", "endpoint", "add", "10.7.0.3", "dev", "there", "subflow")
+            client, plain = multipath(), socket.socket()  # the limits are those of the time when a socket is made
+        ip("mptcp", "limits", "set", "subflows", "2")
+        with client, plain, t.daemon(config(front, back, listen="mptcp = yes")):
+            client.connect(net.parse(front)[1])
+            with net.accept(listener) as server:
+                exchange_patterns(client, server)
+                answer = packets.wait(t, "an answer to the SYN", SYN | ACK, source_port=port, target=THERE[0])
+                check(OPTION_MPTCP in answer.options, "no MPTCP option")
+                join = packets.wait(t, "a subflow", SYN | ACK, source_port=port, target="10.7.0.3")
+                check_equal(join.options[OPTION_MPTCP][0] >> 4, JOIN, "subtype of its option")
+            plain.settimeout(net.LIMIT_S)
+            plain.connect(net.parse(front)[1])
+            with net.accept(listener) as server:
+                exchange_patterns(plain, server)
+
+
+@test(needs=("ip",))
+def mptcp_of_servers(t):
+    """with mptcp a server that has it is connected with Multipath TCP, and one that does not with plain TCP"""
+    own_network()
+    port, other_port = t.port(), t.port()
+    back, plain_back, front = f"127.0.0.1:{port}", f"127.0.0.1:{other_port}", t.address()
+    with Packets("lo") as packets, multipath(back) as listener, net.listen(plain_back) as plain, \
+            t.daemon(config(front, back, upstream="mptcp = yes")) as daemon:
+        with net.proxied(front, listener) as (client, server):
+            exchange_patterns(client, server)
+        answer = packets.wait(t, "an answer to the SYN", SYN | ACK, source_port=port)
+        check(OPTION_MPTCP in answer.options, "no MPTCP option of the server")
+        daemon.reload(config(front, plain_back, upstream="mptcp = yes"))
+        with net.proxied(front, plain) as (client, server):
+            exchange_patterns(client, server)
+        question = packets.wait(t, "a SYN", SYN, target_port=other_port)
+        check(OPTION_MPTCP in question.options, "no MPTCP option")
+
+
+@test()
+def mptcp_without_the_kernel(t):
+    """where the kernel has no Multipath TCP, mptcp is refused by -t and at a reload, with file and line"""
+    own_network()
+    switch = Path("/proc/sys/net/mptcp/enabled")
+    if switch.exists():
+        switch.write_text("0", encoding="ascii")
+    front, back = t.address(), t.address()
+    path = t.write("c.ini", config(front, back, upstream="mptcp = yes"))
+    done = t.reactord("-t", "-c", path)
+    check_equal(done.code, 1, "exit code")
+    check(re.search(rf"{path}:10: \[upstream back\] mptcp: the kernel does not offer it", done.err), done.err)
+    with t.daemon(config(front, back)) as daemon:
+        lines = "\n".join(daemon.reload(config(front, back, listen="mptcp = yes"), wanted="refused"))
+        check("[listen front] mptcp: the kernel does not offer it" in lines, lines)
