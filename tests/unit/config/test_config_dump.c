@@ -83,6 +83,7 @@ static bool without_effect(enum option_section section, const char *key)
                                        "idle_action",
                                        "hash_balance_factor",
                                        "hash_key",
+                                       "ban_exempt",
                                        "check_tls",
                                        "check_tls_name",
                                        "check_http",
