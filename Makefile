@@ -139,6 +139,7 @@ help:
 #: make bench-engine        compare the engine with Netty, libuv and a loop by hand (BENCH_FLAGS)
 #: make bench-failover      whose clients fail when servers fail, beside HAProxy and nginx (root; BENCH_FLAGS)
 #: make bench-examples       how many clients are lost after each fault, with the configurations of conf/examples/from-*
+#: make bench-slow-server    what clients notice of a slow or stalling server, by balancing method, beside HAProxy and nginx (BENCH_FLAGS)
 #: make bench-control        what clients notice while thousands of sessions are listed or ended, beside HAProxy (BENCH_FLAGS)
 #: make bench-reload         what clients notice of reloads and upgrades, beside HAProxy and nginx (BENCH_FLAGS)
 #: make test-build          build with other flags, paths and tools, and install (minutes)
@@ -395,6 +396,10 @@ bench-failover: $(PROGRAM)
 .PHONY: bench-examples
 bench-examples: $(PROGRAM)
 	$(PYTHON) tests/bench/examples.py --reactord $(PROGRAM) $(BENCH_FLAGS)
+
+.PHONY: bench-slow-server
+bench-slow-server: $(PROGRAM)
+	$(PYTHON) tests/bench/least_time.py --reactord $(PROGRAM) $(BENCH_FLAGS)
 
 # reactord that measures its tasks: see tests/bench/control/task_cpu.c.
 BENCH_TASKS := $(BUILD)/bench/reactord_tasks

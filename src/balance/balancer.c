@@ -27,6 +27,7 @@ static const struct balancer_kind_ops balancer_kinds[] = {
     [BALANCER_MAGLEV] = {.build = balancer_maglev_build,
                          .choose = balancer_maglev_choose,
                          .keyed = true},
+    [BALANCER_LEAST_TIME] = {.build = balancer_cycle_build, .choose = balancer_time_choose},
     [BALANCER_FIRST] = {.choose = balancer_first_choose, .in_order = true},
 };
 _Static_assert(ARRAY_LEN(balancer_kinds) == BALANCER_KINDS, "new kinds stand before the last one");

@@ -45,6 +45,7 @@ enum balancer_kind {
     BALANCER_RANDOM,            /* the less loaded of two that are drawn by weight */
     BALANCER_SOURCE_HASH,       /* client address, rendezvous hashing */
     BALANCER_MAGLEV,            /* client address, lookup table */
+    BALANCER_LEAST_TIME,        /* fastest answers, times sessions, per weight */
     BALANCER_FIRST              /* the first endpoint that is not full; the last kind */
 };
 

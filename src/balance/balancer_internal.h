@@ -44,7 +44,7 @@ struct balancer_pool {
     unsigned n;
     struct balancer_run *runs;
     unsigned n_runs;
-    uint16_t *table; /* ROUND_ROBIN, RANDOM: places of one cycle */
+    uint16_t *table; /* ROUND_ROBIN, RANDOM, LEAST_TIME: places of one cycle */
     uint32_t table_len;
     uint64_t *hashes; /* SOURCE_HASH, MAGLEV: hashes of the endpoints */
     /*
@@ -213,7 +213,7 @@ int balancer_maglev_build(const struct balancer *b, struct balancer_pool *pool) 
 
 /*
  * balancer_cycle_choose(a), balancer_random_choose(), balancer_least_choose(),
- * balancer_rendezvous_choose(), balancer_maglev_choose():
+ * balancer_rendezvous_choose(), balancer_maglev_choose(), balancer_time_choose():
  * Offer places until one is taken; false if none is.
  */
 bool balancer_cycle_choose(struct balancer_attempt *a);
@@ -221,5 +221,6 @@ bool balancer_random_choose(struct balancer_attempt *a);
 bool balancer_least_choose(struct balancer_attempt *a);
 bool balancer_rendezvous_choose(struct balancer_attempt *a);
 bool balancer_maglev_choose(struct balancer_attempt *a);
+bool balancer_time_choose(struct balancer_attempt *a);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "balance/response_time.h"
 #include "base/ref.h"
 #include "base/cache_line.h"
 #include "base/must.h"
@@ -95,6 +96,7 @@ struct endpoint {
     struct lock why_lock;           /* for `why` and `said` */
     char said[ENDPOINT_SAID_BYTES]; /* what its agent answered last */
     char why[ENDPOINT_WHY_BYTES];   /* what the last failed check found */
+    struct response_time times;     /* measured with BALANCER_LEAST_TIME */
 };
 
 /*

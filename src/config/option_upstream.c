@@ -17,6 +17,7 @@
 static const struct option_word balances[] = {
     {"round_robin", BALANCER_ROUND_ROBIN},
     {"least_connections", BALANCER_LEAST_CONNECTIONS},
+    {"least_time", BALANCER_LEAST_TIME},
     {"random", BALANCER_RANDOM},
     {"source_hash", BALANCER_SOURCE_HASH},
     {"maglev", BALANCER_MAGLEV},
@@ -129,7 +130,7 @@ static const struct option upstream_rows[] = {
      "a server, or a name that stands for one or more servers; any number, each with its own ID",
      UPSTREAM(servers), 0, 0, NULL, NULL},
     {"balance", &option_kind_word, 0, OPTION_NEW_CONNECTIONS, "round_robin",
-     "round_robin, least_connections, random, source_hash, maglev or first",
+     "round_robin, least_connections, least_time, random, source_hash, maglev or first",
      "load balancing method",
      UPSTREAM(balance), 0, 0, balances, NULL},
     {"hash_key", &option_hash_key, 0, OPTION_NEW_CONNECTIONS, "client",

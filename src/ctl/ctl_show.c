@@ -47,6 +47,8 @@ static const struct ctl_list_column upstream_columns[] = {
     {"IN", "bytes_in", CTL_LIST_BYTES},
     {"OUT", "bytes_out", CTL_LIST_BYTES},
     {"CONNECT P99", "connect_duration.p99_ms", CTL_LIST_MS},
+    {"CONNECT", "connect_recent_ms", CTL_LIST_MS},
+    {"FIRST BYTE", "first_byte_recent_ms", CTL_LIST_MS},
     {"FAILED", "connect_failures", CTL_LIST_COUNT},
     {"DOWNS", "downs", CTL_LIST_COUNT},
     {"SINCE", "state_age_ms", CTL_LIST_MS},

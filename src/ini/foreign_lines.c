@@ -229,6 +229,7 @@ static const struct foreign_line lines[] = {
     {"balance hdr", NO_HTTP},
     {"balance url_param", NO_HTTP},
     {"least_conn", "here it is 'balance = least_connections' in [upstream NAME]"},
+    {"least_time", "here it is 'balance = least_time' in [upstream NAME]"},
     {"random", "here it is 'balance = random' in [upstream NAME]"},
     {"ip_hash", BY_CLIENT},
     {"hash $remote_addr", BY_CLIENT},

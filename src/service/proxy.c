@@ -72,6 +72,7 @@ static void proxy_free(struct session *s)
     struct proxy *p = proxy_of(s);
 
     proxy_release_addresses(p);
+    proxy_time_ended(p);
     proxy_leave(p, proxy_outcome(p));
     proxy_end_pause(p);
     proxy_tls_destroy(p);
@@ -208,6 +209,7 @@ void proxy_opened(struct proxy *p)
     if (!proxy_tls_is_unconfirmed(p))
         upstream_connected(proxy_upstream(p), p->at);
     counters_connected(&p->at->connects, took_ns);
+    proxy_time_connected(p, took_ns);
 }
 
 static void proxy_open(struct session *s)
@@ -276,11 +278,16 @@ static const char *proxy_peer_name(const struct session *s)
     return p->at ? p->at->name : NULL;
 }
 
-static void proxy_first_byte(struct session *s)
+static void proxy_first_byte(struct session *s, const struct channel *from)
 {
     struct proxy *p = proxy_of(s);
     int64_t now_ns = clock_now_ns();
 
+    if (from == &p->client) {
+        proxy_time_asked(p, now_ns);
+        return;
+    }
+    proxy_time_answered(p, now_ns);
     p->times.first_byte_us = proxy_us(now_ns - s->began_at_ns);
     counters_first_byte(&p->at->connects, now_ns - s->opened_at_ns);
 }

@@ -97,6 +97,8 @@ void proxy_link(struct proxy *p)
     relay_init(&p->to_server, s, &p->client, &p->server);
     relay_init(&p->to_client, s, &p->server, &p->client);
     relay_tell_first(&p->to_client);
+    if (proxy_measures_time(p))
+        relay_tell_first(&p->to_server);
     session_access_log_opened(s);
 }
 

@@ -63,6 +63,8 @@ void proxy_failed(struct proxy *p, const struct proxy_failure *failure)
         return;
     }
     p->has_failed = true;
+    if (!failure->is_ours)
+        proxy_time_failed(p);
     if (proxy_may_retry(p))
         rc = upstream_pick(proxy_upstream(p), &p->pick, &next);
     pauses = rc == -ENOENT && proxy_pause(p);

@@ -1,6 +1,6 @@
 /*
  * service/proxy_internal: shared by proxy.c (choice of the server), proxy_wait.c, proxy_failure.c,
- * proxy_retry.c, proxy_dial.c, proxy_attach.c and proxy_tls.c.
+ * proxy_retry.c, proxy_dial.c, proxy_attach.c, proxy_time.c and proxy_tls.c.
  */
 #ifndef SERVICE_PROXY_INTERNAL_H
 #define SERVICE_PROXY_INTERNAL_H
@@ -247,6 +247,28 @@ const char *proxy_tls_alert(const struct proxy *p);
  * Thread: loop of ${p}, when the server's channel is closed
  */
 void proxy_tls_destroy(struct proxy *p);
+
+/* proxy_measures_time(p): is ${p} measured, for balance = least_time? Thread: loop of ${p} */
+static inline bool proxy_measures_time(const struct proxy *p)
+{
+    return proxy_upstream(p)->conf->balance == BALANCER_LEAST_TIME;
+}
+
+/*
+ * proxy_time_dialed(p) / proxy_time_connected(p, took_ns) / proxy_time_failed(p):
+ * Measure ${p}->at, if ${p} is measured: a connect begins / has succeeded / has failed.
+ *
+ * proxy_time_asked(p, now_ns) / proxy_time_answered(p, now_ns) / proxy_time_ended(p):
+ * Likewise: the client has sent its first bytes / the server has / the session has ended.
+ *
+ * Thread: loop of ${p}
+ */
+void proxy_time_dialed(struct proxy *p);
+void proxy_time_connected(struct proxy *p, int64_t took_ns);
+void proxy_time_failed(struct proxy *p);
+void proxy_time_asked(struct proxy *p, int64_t now_ns);
+void proxy_time_answered(struct proxy *p, int64_t now_ns);
+void proxy_time_ended(struct proxy *p);
 
 /*
  * proxy_take_spare(p):

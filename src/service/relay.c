@@ -132,7 +132,7 @@ static void relay_read_first(struct handler *h, const uint8_t *data, size_t len)
 
     h->ops = &relay_ops;
     channel_splice_to(h->channel, r->to, r->session->service->conf->splice);
-    r->session->service->ops->first_byte(r->session);
+    r->session->service->ops->first_byte(r->session, h->channel);
     relay_read(h, data, len);
 }
 

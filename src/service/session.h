@@ -112,8 +112,8 @@ struct service_ops {
     const char *(*peer_name)(const struct session *s);
     /* proxy: add the server to the access log record. */
     void (*describe)(const struct session *s, struct access_log_record *r);
-    /* proxy: the server's first bytes were read; see relay_tell_first(). */
-    void (*first_byte)(struct session *s);
+    /* proxy: the first bytes of ${from} were read; see relay_tell_first(). */
+    void (*first_byte)(struct session *s, const struct channel *from);
     /*
      * proxy: ${server} is down, or not in use any more. If ${s} chose ${server} at ${before_ns} or
      * earlier, reconnect ${s}, or abort it for ${reason}, and return true.

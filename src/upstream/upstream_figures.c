@@ -120,6 +120,32 @@ static const struct figure_table upstream_figures_line_table = {
     .is_not_logged = true,
     FIGURE_LIVE_TABLE(sizeof(struct upstream_figures_line_view), upstream_figures_line_rows)};
 
+struct upstream_figures_time {
+    int64_t connect_recent_ns, first_byte_recent_ns;
+};
+
+static const struct figure upstream_figures_time_rows[] = {
+    FIGURE_MS_OF(struct upstream_figures_time, GAUGE, connect_recent, 3,
+                 "Moving average of the time to connect, with balance = least_time."),
+    FIGURE_MS_OF(struct upstream_figures_time, GAUGE, first_byte_recent, 3,
+                 "Moving average of the time to the first byte, with balance = least_time."),
+};
+
+static const struct figure_table upstream_figures_time_table = {
+    FIGURE_TABLE(struct upstream_figures_time, upstream_figures_time_rows)};
+
+/* Only of a server that was measured. */
+static void upstream_figures_show_time(const struct response_time *t,
+                                       const struct figure_object *object, struct figure_visitor *v)
+{
+    const struct upstream_figures_time view = {
+        .connect_recent_ns = (int64_t)response_time_average_ns(&t->connect),
+        .first_byte_recent_ns = (int64_t)response_time_average_ns(&t->first_byte)};
+
+    if (response_time_is_measured(&t->connect) || response_time_is_measured(&t->first_byte))
+        figure_show(v, &upstream_figures_time_table, object, &view);
+}
+
 static const char *upstream_figures_state(const struct upstream_server *server, uint32_t load)
 {
     if (atomic_load(&server->is_disabled))
@@ -220,6 +246,7 @@ void upstream_figures_server(const struct upstream *up, struct upstream_server *
     figure_show_live(v, &upstream_figures_line_table, &object, &line, server);
     counters_figures(&server->counters, &object, v);
     counters_connects_figures(&server->connects, &object, v);
+    upstream_figures_show_time(&e->times, &object, v);
     if (spare)
         spare->ops->show(spare, &object, v);
     if (atomic_load_explicit(&server->tls_sessions, memory_order_relaxed))

@@ -11,6 +11,8 @@
 #include "check/checker.h"
 #include "upstream/upstream_internal.h"
 
+#define UPSTREAM_STATE_TIMES " times="
+
 /* Of a server, with failback = no. */
 #define UPSTREAM_STATE_IN_USE " in_use=yes"
 
@@ -28,6 +30,10 @@ struct upstream_state_told {
     int64_t changed_at_ns;        /* 0: not told */
     bool is_in_use;
     bool said_down; /* by its agent */
+    struct upstream_state_times {
+        uint64_t connect_ns, first_byte_ns;
+        int64_t connect_at_ns, first_byte_at_ns; /* 0: not told */
+    } times;
 };
 
 /* State of an unresolved server. */
@@ -87,6 +93,20 @@ void upstream_state_close(struct upstream_state *st)
     list_init(&st->expected);
 }
 
+static int64_t upstream_state_at_ns(const struct response_time_wait *w)
+{
+    return atomic_load_explicit(&w->measured_at_ns, memory_order_relaxed);
+}
+
+static void upstream_state_write_times(const struct response_time *t, FILE *f)
+{
+    if (!response_time_is_measured(&t->connect) && !response_time_is_measured(&t->first_byte))
+        return;
+    fprintf(f, UPSTREAM_STATE_TIMES "%" PRIu64 ",%" PRId64 ",%" PRIu64 ",%" PRId64,
+            response_time_average_ns(&t->connect), upstream_state_at_ns(&t->connect),
+            response_time_average_ns(&t->first_byte), upstream_state_at_ns(&t->first_byte));
+}
+
 static void upstream_state_write_server(struct upstream *up, struct upstream_server *server,
                                         bool stays, FILE *f)
 {
@@ -105,6 +125,7 @@ static void upstream_state_write_server(struct upstream *up, struct upstream_ser
             atomic_load_explicit(&server->endpoint.changed_at_ns, memory_order_relaxed));
     if (stays && upstream_in_use_is(server))
         fputs(UPSTREAM_STATE_IN_USE, f);
+    upstream_state_write_times(&server->endpoint.times, f);
     upstream_state_server_set(&set, server);
     counters_set_write(&set, f);
     fputc('\n', f);
@@ -132,6 +153,17 @@ void upstream_state_continue(struct upstream *up, struct counters_report *report
     counters_set_report(&set, &up->counters, report);
 }
 
+static struct upstream_state_times upstream_state_times_of(const char *text)
+{
+    const char *at = strstr(text, UPSTREAM_STATE_TIMES);
+    struct upstream_state_times t;
+
+    if (!at || sscanf(at, UPSTREAM_STATE_TIMES "%" SCNu64 ",%" SCNd64 ",%" SCNu64 ",%" SCNd64,
+                      &t.connect_ns, &t.connect_at_ns, &t.first_byte_ns, &t.first_byte_at_ns) != 4)
+        return (struct upstream_state_times){.connect_at_ns = 0};
+    return t;
+}
+
 static struct upstream_state_told upstream_state_told_of(const char *text)
 {
     struct upstream_state_told told = {.health = UPSTREAM_STATE_UNKNOWN};
@@ -152,6 +184,7 @@ static struct upstream_state_told upstream_state_told_of(const char *text)
         sscanf(text, "down=%*s ejected=%*s since=%" SCNd64, &since) == 1)
         told.changed_at_ns = since;
     told.is_in_use = strstr(text, UPSTREAM_STATE_IN_USE) != NULL;
+    told.times = upstream_state_times_of(text);
     return told;
 }
 
@@ -182,6 +215,12 @@ static void upstream_state_use_flags(struct upstream *up, struct upstream_server
         atomic_store_explicit(&server->endpoint.is_checked, true, memory_order_relaxed);
 }
 
+static void upstream_state_use_time(struct response_time_wait *w, uint64_t ns, int64_t at_ns)
+{
+    if (at_ns <= clock_now_ns())
+        response_time_restore(w, ns, at_ns);
+}
+
 /* The other process has counted how often it went down. */
 static void upstream_state_use_health(struct upstream *up, struct upstream_server *server,
                                       const struct upstream_state_told *told)
@@ -190,6 +229,9 @@ static void upstream_state_use_health(struct upstream *up, struct upstream_serve
     uint64_t downs = atomic_load_explicit(&e->downs, memory_order_relaxed);
 
     upstream_state_use_flags(up, server, told);
+    upstream_state_use_time(&e->times.connect, told->times.connect_ns, told->times.connect_at_ns);
+    upstream_state_use_time(&e->times.first_byte, told->times.first_byte_ns,
+                            told->times.first_byte_at_ns);
     if (told->is_in_use)
         upstream_in_use_continue(up, server);
     atomic_store_explicit(&e->downs, downs, memory_order_relaxed);

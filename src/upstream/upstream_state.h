@@ -3,10 +3,12 @@
  * replaces this one.
  *
  *   upstream NAME KEY=VALUE ...
- *   server UPSTREAM/NAME down=yes[,agent] [ejected=UNTIL,TIMES] since=NS [in_use=yes] KEY=VALUE ...
+ *   server UPSTREAM/NAME down=yes[,agent] [ejected=UNTIL,TIMES] since=NS [in_use=yes]
+ *       [times=NS,AT,NS,AT] KEY=VALUE ...
  *
  * "agent": its agent said down, and has not said up since. UNTIL is the end of an ejection, in ns
- * of CLOCK_MONOTONIC, TIMES as in struct ejection. in_use is told with failback = no.
+ * of CLOCK_MONOTONIC, TIMES as in struct ejection. in_use is told with failback = no, times are the
+ * averages of struct response_time and when they were measured.
  *
  * The state of a server whose name is not resolved yet is kept until the name is resolved.
  */

@@ -38,7 +38,7 @@ from pathlib import Path
 from support.case import CASES, Context, Options, Skipped, missing_programs
 
 ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "broken", "proxy", "splice", "upstream", "checks",
-         "down", "failback", "balance", "balance_hash", "balance_key", "ejection", "retry", "waiting", "waiting_ends", "spare",
+         "down", "failback", "balance", "balance_hash", "balance_key", "balance_time", "ejection", "retry", "waiting", "waiting_ends", "spare",
          "spare_limits",
          "names", "names_addresses", "moves", "zones", "resolvers", "sockets", "socket_options", "socket_sources",
          "programs", "timeouts", "ends", "reasons", "limits",

@@ -163,7 +163,7 @@ def first_without_bounds(t):
             check_equal(many_visits(front, 40), Counter({0: 40}), "connections when one refuses")
 
 
-METHODS = ("round_robin", "least_connections", "random", "source_hash", "maglev", "first")
+METHODS = ("round_robin", "least_connections", "least_time", "random", "source_hash", "maglev", "first")
 
 
 @test(each={"method": METHODS})

@@ -13,7 +13,7 @@ from support.server import Moody
 from support.upstreams import statistics, who
 from test_checks import checked, wait_down, wait_up
 
-METHODS = ["round_robin", "least_connections", "random", "source_hash", "maglev", "first"]
+METHODS = ["round_robin", "least_connections", "least_time", "random", "source_hash", "maglev", "first"]
 
 
 @contextlib.contextmanager

@@ -32,6 +32,7 @@ KINDS = {
     "upstream_figures_fit": "upstream",
     "upstream_figures_server": "server",
     "upstream_figures_line": "server",
+    "upstream_figures_time": "server",
     "overload_heap": "memory",
     "overload": "overload",
     "overload_state": "overload",

@@ -18,7 +18,7 @@ LONG_FOLDERS = {
     "daemon": 9830,
     "engine": 6700,
     "net": 8350,
-    "service": 6020,
+    "service": 6130,
     "tls": 7410,
 }
 MAX_HEADER_PERCENT = 27

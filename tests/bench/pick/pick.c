@@ -22,9 +22,13 @@
 enum { HELD = 2000, RUNS = 9, MAX_THREADS = 2, MAX_ENDPOINTS = 1000, GROUPS = 100, BATCH = 64 };
 
 static const char *const kind_names[] = {
-    [BALANCER_ROUND_ROBIN] = "round_robin", [BALANCER_LEAST_CONNECTIONS] = "least_connections",
-    [BALANCER_RANDOM] = "random",           [BALANCER_SOURCE_HASH] = "source_hash",
-    [BALANCER_MAGLEV] = "maglev",           [BALANCER_FIRST] = "first",
+    [BALANCER_ROUND_ROBIN] = "round_robin",
+    [BALANCER_LEAST_CONNECTIONS] = "least_connections",
+    [BALANCER_RANDOM] = "random",
+    [BALANCER_SOURCE_HASH] = "source_hash",
+    [BALANCER_MAGLEV] = "maglev",
+    [BALANCER_LEAST_TIME] = "least_time",
+    [BALANCER_FIRST] = "first",
 };
 
 static struct endpoint endpoints[MAX_ENDPOINTS];

@@ -171,6 +171,41 @@ TEST(upstream_state, time_and_number_of_downs_of_a_server_continue)
     ck_assert_uint_eq(atomic_load(&find("name@127.0.0.1:1001")->endpoint.downs), 5);
 }
 
+static struct response_time *times_of(const char *name)
+{
+    return &find(name)->endpoint.times;
+}
+
+TEST(upstream_state, measured_times_of_a_server_are_told_and_continue)
+{
+    open_group();
+    look_up();
+    response_time_ended(&times_of("a")->connect, 500, 40);
+    response_time_ended(&times_of("a")->first_byte, 6000, 41);
+    ck_assert_ptr_nonnull(
+        strstr(write_text(), "server back/a down=no since=7 times=500,40,6000,41\n"));
+    continue_server("b", "down=no since=21 times=700,50,8000,51 sessions_total=6", NULL);
+    ck_assert_uint_eq(response_time_average_ns(&times_of("b")->connect), 700);
+    ck_assert_uint_eq(response_time_average_ns(&times_of("b")->first_byte), 8000);
+    ck_assert_int_eq(atomic_load(&times_of("b")->first_byte.measured_at_ns), 51);
+    ck_assert_uint_eq(began("b"), 6);
+}
+
+static const char *const bad_times[] = {"1", "1,2,3", "x,1,2,3", "5,9223372036854775807,5,0",
+                                        "99999999999999999999,1,5,-1"};
+
+TEST_EACH(upstream_state, times_that_cannot_be_are_ignored, ARRAY_LEN(bad_times))
+{
+    char line[100];
+
+    open_group();
+    snprintf(line, sizeof(line), "down=no since=21 times=%s sessions_total=6", bad_times[_i]);
+    continue_server("b", line, NULL);
+    ck_assert(!response_time_is_measured(&times_of("b")->connect));
+    ck_assert(!response_time_is_measured(&times_of("b")->first_byte));
+    ck_assert_uint_eq(began("b"), 6);
+}
+
 static void stay_with_one(void)
 {
     conf.failback = UPSTREAM_FAILBACK_NO;
