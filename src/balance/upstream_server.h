@@ -72,6 +72,7 @@ struct upstream_server {
     unsigned position;                  /* of the line in the configuration */
     unsigned place_weight, place_level; /* from struct membership_place */
     bool is_listed;                     /* in the set */
+    uint64_t gone_with;                 /* number of the first set without it; 0: it was in none */
     bool is_wanted;                     /* in the next set */
     bool was_in_use;                    /* in another process: in use again with the next set */
     struct ref references;              /* one is the membership's */

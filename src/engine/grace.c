@@ -26,6 +26,9 @@ static const struct visit_ops grace_ops = {.task = VISIT_TASK("end of a grace pe
                                            .is_lazy = true,
                                            .done = grace_done};
 
+static const struct visit_ops grace_ops_now = {
+    .task = VISIT_TASK("end of a grace period"), .first = LOOP_TAIL, .done = grace_done};
+
 int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *cookie), void *cookie)
 {
     unsigned n = loop_group_size(g);
@@ -44,6 +47,14 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
 void grace_begin(struct grace *gr)
 {
     visit_begin(&gr->visit, gr->group, loop_group_size(gr->group));
+}
+
+void grace_begin_now(struct grace *gr)
+{
+    gr->visit.ops = &grace_ops_now;
+    for (unsigned i = 0; i < gr->visit.n_parts; i++)
+        gr->parts[i].timer.task.type = &grace_ops_now.task;
+    grace_begin(gr);
 }
 
 void grace_destroy(struct grace *gr)

@@ -3,8 +3,8 @@
  * is a visit of all loops (engine/visit) with nothing to do.
  *
  * A loop that has run a task submitted after the replacement uses the old object only through a
- * counted reference. The tasks do not wake loops: a grace period lasts until every loop's next
- * turn.
+ * counted reference. The tasks do not wake loops (unless grace_begin_now() is called): a grace
+ * period lasts until every loop's next turn.
  *
  * note: grace. To use the object across turns, a reader takes a reference in the same task or
  * callback in which it loads the pointer.
@@ -28,13 +28,14 @@ int grace_create(struct grace **out, struct loop_group *g, void (*over)(void *co
                  void *cookie) NODISCARD;
 
 /*
- * grace_begin(gr):
+ * grace_begin(gr) / grace_begin_now(gr):
  * Once every loop with a thread has run a tail task or ended, call over(cookie) and free ${gr}. The
- * callback runs on any thread, perhaps inside this call.
+ * callback runs on any thread, perhaps inside this call. / The same, and wake loops that sleep.
  *
  * Thread: any, after a sequentially consistent store of the new pointer
  */
 void grace_begin(struct grace *gr);
+void grace_begin_now(struct grace *gr);
 
 /* grace_destroy(gr): free a grace period that was not begun. NULL is ignored. */
 void grace_destroy(struct grace *gr);

@@ -136,6 +136,8 @@ static bool membership_has_garbage(const struct membership *r)
 
 bool membership_sweep(struct membership *r)
 {
+    uint64_t oldest = UINT64_MAX;
+
     if (r->is_being_changed)
         return true; /* the change may use unlisted servers */
     list_for_each_safe (node, &r->replaced) {
@@ -148,10 +150,12 @@ bool membership_sweep(struct membership *r)
         membership_free_set(set);
     }
     if (!list_empty(&r->replaced))
-        return true; /* a replaced set may have unlisted servers */
+        oldest = LIST_ENTRY(r->replaced.next, struct server_set, link)->number;
     list_for_each_safe (node, &r->servers) {
         struct upstream_server *server = LIST_ENTRY(node, struct upstream_server, link);
 
+        if (server->gone_with > oldest)
+            continue; /* a set with it may still be read */
         /* A session that failed after the removal may have ejected the server again. */
         if (!server->is_listed)
             ejection_cancel(&r->upstream->ejection, &server->ejection, &server->endpoint);
@@ -194,6 +198,7 @@ struct server_set *membership_publish(struct membership *r, struct server_set *s
     struct server_set *before = membership_now(r);
 
     lock_take(&r->lock);
+    set->number = ++r->n_published;
     atomic_store(&r->set, set); /* sequentially consistent, for grace_begin() */
     lock_release(&r->lock);
     upstream_in_use_begin(r->upstream, set);
@@ -236,6 +241,7 @@ void membership_note_changes(struct membership *r)
             r->watch.came(r->watch.cookie, server);
         if (!went)
             continue;
+        server->gone_with = r->n_published;
         (void)endpoint_set_flag(&server->endpoint, ENDPOINT_ABSENT);
         ejection_cancel(&r->upstream->ejection, &server->ejection, &server->endpoint);
         if (r->watch.went)

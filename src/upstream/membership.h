@@ -37,6 +37,7 @@ struct membership_place {
 
 struct server_set {
     struct list link;      /* in membership.replaced */
+    uint64_t number;       /* sets are numbered in the order in which they are published */
     atomic_bool unseen;    /* no worker can see the set any more */
     struct ref references; /* one is the membership's */
     struct balancer *balancer;
@@ -66,9 +67,10 @@ struct membership {
     struct lock lock;
     struct server_line **lines; /* in the order of the configuration; references */
     unsigned n_lines;
-    struct list servers; /* all servers, also outside the set */
-    struct list slabs;   /* of load words */
-    struct list replaced;
+    struct list servers;  /* all servers, also outside the set */
+    struct list slabs;    /* of load words */
+    struct list replaced; /* in order of their numbers */
+    uint64_t n_published;
     uint32_t generation;   /* of the newest balancer */
     bool is_being_changed; /* see membership_change_prepare() */
     bool is_stale;         /* weights or levels differ from the balancer's */

@@ -177,6 +177,7 @@ struct upstream {
     _Atomic uint64_t late_checks;
     struct upstream_state state;
     struct upstream_in_use in_use;
+    atomic_uint n_replaced; /* configurations whose grace period has not ended; control loop adds */
 };
 
 /* What upstreams share. NULL: none, in tests. */

@@ -7,6 +7,13 @@
 #include "upstream/membership_change.h"
 #include "upstream/upstream_internal.h"
 
+/*
+ * Replaced configurations: from the first number on, a change wakes workers that sleep, so that its
+ * grace period ends; from the second on, further changes should wait.
+ */
+#define UPSTREAM_CHANGE_WAKES 8
+#define UPSTREAM_CHANGE_WAITS 64
+
 struct upstream_change {
     struct upstream *up; /* after commit: a reference, see note: users */
     const struct upstream_conf *conf;
@@ -22,6 +29,7 @@ static void upstream_change_over(void *cookie)
 
     membership_change_end(change->members);
     upstream_drop_conf(change->before);
+    atomic_fetch_sub(&change->up->n_replaced, 1);
     upstream_serve(change->up);
     upstream_release(change->up);
     free(change);
@@ -90,9 +98,15 @@ static void upstream_change_limits(struct upstream *up, const struct upstream_co
         atomic_store(&up->bounded, true);
 }
 
+bool upstream_change_is_settled(const struct upstream *up)
+{
+    return atomic_load(&up->n_replaced) < UPSTREAM_CHANGE_WAITS;
+}
+
 void upstream_change_commit(struct upstream_change *change)
 {
     struct upstream *up = upstream_hold(change->up);
+    unsigned n_replaced = atomic_fetch_add(&up->n_replaced, 1);
 
     change->before = atomic_exchange(&up->conf, change->conf);
     upstream_spares_changed(&up->spares, change->before);
@@ -100,8 +114,10 @@ void upstream_change_commit(struct upstream_change *change)
     membership_change_commit(change->members);
     upstream_serve(up);
     upstream_spares_refresh(&up->spares);
-    if (change->grace)
+    if (change->grace && n_replaced < UPSTREAM_CHANGE_WAKES)
         grace_begin(change->grace);
+    else if (change->grace)
+        grace_begin_now(change->grace);
     else
         upstream_change_over(change);
 }

@@ -11,6 +11,8 @@
 #ifndef UPSTREAM_UPSTREAM_CHANGE_H
 #define UPSTREAM_UPSTREAM_CHANGE_H
 
+#include <stdbool.h>
+
 #include "base/must.h"
 #include "upstream/membership_change.h"
 
@@ -30,6 +32,13 @@ struct upstream_conf;
  */
 int upstream_change_prepare(struct upstream_change **out, struct upstream *up,
                             const struct upstream_conf *conf) NODISCARD;
+
+/*
+ * upstream_change_is_settled(up):
+ * Are only a few replaced configurations and sets left that a worker may still use? If not, another
+ * change should wait, so that changes in a row need bounded memory.
+ */
+bool upstream_change_is_settled(const struct upstream *up);
 
 /*
  * upstream_change_line(change, id) / upstream_change_places(change, line, places, n) /

@@ -33,6 +33,18 @@ TEST(grace, grace_period_wakes_no_loop_and_ends_once_after_a_turn_of_each_loop)
     ck_assert_uint_eq(atomic_load(&graces.over), 1);
 }
 
+TEST(grace, grace_period_begun_now_wakes_loops_and_ends_those_begun_before)
+{
+    struct grace *grace;
+
+    for (unsigned i = 0; i < LOOPS; i++)
+        observe_until_asleep(loop_group_at(graces.group, i));
+    graces_begin();
+    ck_assert_int_eq(grace_create(&grace, graces.group, graces_on_over, &graces.over), 0);
+    grace_begin_now(grace);
+    UNTIL(atomic_load(&graces.over) == 2);
+}
+
 TEST_EACH(grace, grace_period_does_not_end_before_a_blocked_loop_has_run_a_task, LOOPS)
 {
     unsigned held = (unsigned)_i;
