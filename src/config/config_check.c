@@ -19,6 +19,7 @@
 #include "config/config_checks.h"
 #include "config/config_listen.h"
 #include "config/config_routes.h"
+#include "config/config_servers.h"
 #include "config/config_sockets.h"
 #include "config/option_need.h"
 #include "config/option_route.h"
@@ -206,152 +207,6 @@ static void config_check_accept_proxy(const struct config_check *c,
                         section->source->name);
 }
 
-/* Return the next proxy listener after ${after} at an address of ${server}, or NULL. */
-static const struct listener_conf *config_check_reached(const struct config_check *c,
-                                                        const struct upstream_server_conf *server,
-                                                        const struct listener_conf *after)
-{
-    const struct server_conf *conf = &c->config->server;
-
-    for (unsigned l = after ? (unsigned)(after - conf->listeners) + 1 : 0; l < conf->n_listeners;
-         l++) {
-        const struct listener_conf *listener = &conf->listeners[l];
-
-        if (listener->service != LISTENER_PROXY)
-            continue;
-        for (unsigned i = 0; i < listener->n_addresses; i++) {
-            for (unsigned j = 0; j < server->n_addresses; j++) {
-                if (address_covers(&listener->addresses[i], &server->addresses[j]))
-                    return listener;
-            }
-        }
-    }
-    return NULL;
-}
-
-/* Queue of upstreams that were found and not searched yet; each enters the queue once. */
-struct config_check_queue {
-    unsigned *list;
-    bool *found;
-    unsigned head, tail;
-};
-
-static void config_check_follow(const struct config_check *c, const struct listener_conf *proxy,
-                                struct config_check_queue *q)
-{
-    for (unsigned i = 0; i < listener_conf_targets(proxy); i++) {
-        const char *name = listener_conf_target(proxy, i);
-        int next = name ? config_listen_find_upstream(c->config, name) : -1;
-
-        if (next < 0 || q->found[next])
-            continue;
-        q->list[q->tail++] = (unsigned)next;
-        q->found[next] = true;
-    }
-}
-
-/* Does the proxy listener ${from} reach upstream ${goal}, directly or through other listeners? */
-static bool config_check_leads_to(const struct config_check *c, const struct listener_conf *from,
-                                  int goal, struct config_check_queue *q)
-{
-    const struct server_conf *conf = &c->config->server;
-
-    q->head = q->tail = 0;
-    memset(q->found, 0, conf->n_upstreams * sizeof(*q->found));
-    config_check_follow(c, from, q);
-    for (; q->head < q->tail && q->list[q->head] != (unsigned)goal; q->head++) {
-        const struct upstream_conf *up = &conf->upstreams[q->list[q->head]];
-
-        for (unsigned i = 0; i < up->n_servers; i++) {
-            const struct listener_conf *proxy = NULL;
-
-            while ((proxy = config_check_reached(c, &up->servers[i], proxy)))
-                config_check_follow(c, proxy, q);
-        }
-    }
-    return q->head < q->tail;
-}
-
-static const struct ini_entry *config_check_server_entry(const struct config_section *section,
-                                                         const struct upstream_server_conf *server)
-{
-    const struct option *o = option_find(OPTION_UPSTREAM, "server.ID");
-    unsigned i = 0;
-
-    while (i + 1 < section->source->n_entries &&
-           (!option_matches(o, section->source->entries[i].key) ||
-            strcmp(option_member(o, section->source->entries[i].key), server->id) != 0))
-        i++;
-    return &section->source->entries[i];
-}
-
-static void config_check_refuse_loop(const struct config_check *c,
-                                     const struct config_section *section,
-                                     const struct upstream_server_conf *server,
-                                     const struct listener_conf *proxy)
-{
-    const struct ini_entry *entry = config_check_server_entry(section, server);
-
-    diagnostics_add(c->diagnostics, entry->line,
-                    "[%s] %s: %s is where [listen %s] listens: a proxy loop "
-                    "(a server that does not lead back here)",
-                    section->source->name, entry->key, QUOTE_TEXT(server->address_text),
-                    proxy->name);
-}
-
-/* A word of a server line, and what is missing for it. */
-static void config_check_server_word(const struct config_check *c,
-                                     const struct config_section *section,
-                                     const struct upstream_server_conf *server, const char *word,
-                                     const char *missing)
-{
-    const struct ini_entry *entry = config_check_server_entry(section, server);
-
-    diagnostics_add(c->diagnostics, entry->line, "[%s] %s: %s has no effect %s",
-                    section->source->name, entry->key, word, missing);
-}
-
-static void config_check_servers(const struct config_check *c, const struct config_section *section)
-{
-    const struct upstream_conf *conf = section->conf;
-
-    for (unsigned i = 0; i < conf->n_servers; i++) {
-        const struct upstream_server_conf *s = &conf->servers[i];
-        const char *word = s->check_interval_ns > 0 ? "check_interval"
-                           : s->rise > 0            ? "rise"
-                           : s->fall > 0            ? "fall"
-                                                    : NULL;
-
-        if (conf->checks.kind == UPSTREAM_CHECK_OFF && !config_section_refused(section, "check") &&
-            (s->unchecked || word))
-            config_check_server_word(c, section, s, s->unchecked ? "check" : word,
-                                     "without health checks (set check = tcp)");
-        else if (s->unchecked && word)
-            config_check_server_word(c, section, s, word, "with check=off (remove one of them)");
-        if (s->never_ejected && conf->ejection.failures == 0)
-            config_check_server_word(c, section, s, "eject",
-                                     "without ejection (set eject_failures)");
-    }
-}
-
-static void config_check_loops(const struct config_check *c, const struct config_section *section,
-                               struct config_check_queue *q)
-{
-    const struct upstream_conf *up = section->conf;
-    int goal = (int)(up - c->config->server.upstreams);
-
-    for (unsigned i = 0; i < up->n_servers; i++) {
-        const struct listener_conf *proxy = NULL;
-
-        while ((proxy = config_check_reached(c, &up->servers[i], proxy))) {
-            if (!config_check_leads_to(c, proxy, goal, q))
-                continue;
-            config_check_refuse_loop(c, section, &up->servers[i], proxy);
-            break;
-        }
-    }
-}
-
 static void config_check_ejection(const struct config_check *c,
                                   const struct config_section *section)
 {
@@ -384,11 +239,8 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
 {
     const struct config_check c = {
         .config = config, .m = config->memory, .diagnostics = diagnostics};
-    unsigned n = config->server.n_upstreams;
-    struct config_check_queue q = {.list = arena_alloc(c.m->arena, n, sizeof(q.list[0])),
-                                   .found = arena_alloc(c.m->arena, n, sizeof(q.found[0]))};
 
-    if (!q.list || !q.found || config_addresses_check(config, diagnostics) < 0)
+    if (config_addresses_check(config, diagnostics) < 0)
         return -ENOMEM;
     for (unsigned i = 0; i < c.m->n_sections; i++) {
         const struct config_section *section = &c.m->sections[i];
@@ -431,8 +283,9 @@ int config_check_all(const struct config *config, struct diagnostics *diagnostic
                 return rc;
             config_check_ejection(&c, section);
             config_check_used(&c, section);
-            config_check_servers(&c, section);
-            config_check_loops(&c, section, &q);
+            rc = config_servers_check(config, section, 0, diagnostics);
+            if (rc < 0)
+                return rc;
         }
     }
     if (config->server.n_listeners == 0 && !c.m->incomplete)
