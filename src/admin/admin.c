@@ -11,6 +11,7 @@
 #include "admin/admin_settings.h"
 #include "admin/admin_socket.h"
 #include "admin/admin_types.h"
+#include "admin/route_edits.h"
 #include "admin/route_process.h"
 #include "base/clock.h"
 #include "engine/loop.h"
@@ -74,7 +75,12 @@ static const struct task_type admin_at_stop_type = {.name = "admin stop", .run =
 
 static void admin_run_action(struct task *t)
 {
-    route_process_finish(CONTAINER_OF(t, struct admin_action, task));
+    struct admin_action *action = CONTAINER_OF(t, struct admin_action, task);
+
+    if (action->kind == ADMIN_EDIT_SERVER || action->kind == ADMIN_UNDO_EDITS)
+        route_edits_finish(action);
+    else
+        route_process_finish(action);
 }
 
 static const struct task_type admin_action_type = {

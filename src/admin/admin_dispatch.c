@@ -86,15 +86,18 @@ static bool admin_dispatch_has_token(struct admin_request *rq, const struct admi
     return false;
 }
 
-static void admin_dispatch_refuse_path(struct admin_request *rq, const char *allow)
+static void admin_dispatch_refuse_path(struct admin_request *rq)
 {
-    if (!allow) {
+    const char *allow = rq->allow;
+
+    if (*allow == '\0') {
         admin_answer_error(rq, 404, "there is nothing at this path");
         return;
     }
     rq->answer.header = "Allow";
     rq->answer.value = allow;
-    admin_answer_error(rq, 405, "the method here is %s", allow);
+    admin_answer_error(
+        rq, 405, strchr(allow, ',') ? "the methods here are %s" : "the method here is %s", allow);
 }
 
 static void admin_dispatch_admit(struct admin_request *rq, const struct admin_route *route)
@@ -106,8 +109,7 @@ static void admin_dispatch_admit(struct admin_request *rq, const struct admin_ro
 
 static void admin_dispatch_head(struct admin_request *rq, const struct admin_head *head)
 {
-    const char *allow;
-    const struct admin_route *route = admin_routes_find(rq->path, head->method, &allow);
+    const struct admin_route *route = admin_routes_find(rq->path, head->method, rq->allow);
     bool open = route && route->access == ADMIN_OPEN;
 
     MUST(loop_is_current(rq->client->admin->loop));
@@ -123,7 +125,7 @@ static void admin_dispatch_head(struct admin_request *rq, const struct admin_hea
     else if (!open && !admin_dispatch_has_token(rq, head))
         return;
     else if (!route)
-        admin_dispatch_refuse_path(rq, allow);
+        admin_dispatch_refuse_path(rq);
     else
         admin_dispatch_admit(rq, route);
 }
@@ -149,7 +151,7 @@ static void admin_dispatch_body(struct admin_request *rq, const char *data, size
     memcpy(rq->body + before, data, n);
 }
 
-/* Read the fields: from the query of a GET, or from the body of a POST. */
+/* Read the fields: from the query of a GET, or from the body of others. */
 static int admin_dispatch_parse(struct admin_request *rq, struct arguments_problem *problem)
 {
     int rc;

@@ -17,7 +17,9 @@ enum admin_action_kind {
     ADMIN_CONFIRM,
     ADMIN_REVERT,
     ADMIN_UPGRADE,
-    ADMIN_DUMP_CONFIG
+    ADMIN_DUMP_CONFIG,
+    ADMIN_EDIT_SERVER,
+    ADMIN_UNDO_EDITS
 };
 
 #define ADMIN_CONFIRM_AS_CONFIGURED (-1) /* confirm_ns: as reload_confirm says */
@@ -30,11 +32,16 @@ struct admin_action {
     enum admin_action_kind kind;
     bool dry_run;       /* RELOAD: only check */
     int64_t confirm_ns; /* RELOAD: time to confirm; 0: no confirmation needed */
+    /* EDIT_SERVER: the server, and its line; NULL: remove it. Valid until the answer. */
+    const char *upstream, *server, *line;
     /* The answer. */
     bool done;
-    bool stopping;   /* not carried out, because the process ends */
-    char error[256]; /* if not done, the reason */
-    char *text;      /* messages, changes or the configuration; NULL: no text */
+    bool stopping;         /* not carried out, because the process ends */
+    int rc;                /* EDIT_SERVER: as config_edits_server(), or another error */
+    char error[256];       /* if not done, the reason */
+    char *text;            /* messages, changes or the configuration; NULL: no text */
+    unsigned n_up, n_used; /* EDIT_SERVER: as in struct server_edit */
+    unsigned n_sessions;
 };
 
 /* State of the process, for /v1/status. */

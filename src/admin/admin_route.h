@@ -16,11 +16,14 @@ struct admin_route {
     const char *method; /* GET also serves HEAD */
     const char *path;
     enum admin_access access;
-    /* Allowed fields in the query of a GET or the body of a POST, ended by NULL; NULL: none. */
+    /* Allowed fields in the query of a GET or the body of others, ended by NULL; NULL: none. */
     const char *const *fields;
     /* Answer ${rq} once, by admin/admin_answer: inside this call, or later on the admin loop. */
     void (*handle)(struct admin_request *rq);
 };
+
+/* Space for the methods of a path, as in the header field Allow. */
+#define ADMIN_ROUTE_ALLOW_BYTES 32
 
 struct admin_routes {
     const struct admin_route *list;

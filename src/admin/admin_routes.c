@@ -1,9 +1,11 @@
 #include "admin/admin_routes.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "admin/route_bans.h"
+#include "admin/route_edits.h"
 #include "admin/route_figures.h"
 #include "admin/route_history.h"
 #include "admin/route_page.h"
@@ -14,14 +16,21 @@
 #include "base/must.h"
 
 static const struct admin_routes *const families[] = {
-    &route_process, &route_figures, &route_page,    &route_sessions,
-    &route_servers, &route_pause,   &route_history, &route_bans,
+    &route_process, &route_figures, &route_page,    &route_sessions, &route_servers,
+    &route_edits,   &route_pause,   &route_history, &route_bans,
 };
 
-const struct admin_route *admin_routes_find(const char *path, const char *method,
-                                            const char **allow)
+static void admin_routes_allow(char allow[ADMIN_ROUTE_ALLOW_BYTES], const char *method)
 {
-    *allow = NULL;
+    size_t len = strlen(allow);
+
+    snprintf(allow + len, ADMIN_ROUTE_ALLOW_BYTES - len, "%s%s", len > 0 ? ", " : "", method);
+}
+
+const struct admin_route *admin_routes_find(const char *path, const char *method,
+                                            char allow[ADMIN_ROUTE_ALLOW_BYTES])
+{
+    allow[0] = '\0';
     if (strcmp(method, "HEAD") == 0)
         method = "GET";
     for (size_t f = 0; f < ARRAY_LEN(families); f++) {
@@ -32,7 +41,7 @@ const struct admin_route *admin_routes_find(const char *path, const char *method
                 continue;
             if (strcmp(route->method, method) == 0)
                 return route;
-            *allow = route->method;
+            admin_routes_allow(allow, route->method);
         }
     }
     return NULL;

@@ -8,10 +8,10 @@
 
 /*
  * admin_routes_find(path, method, allow):
- * Find the route of ${path} and ${method}. If NULL, ${allow} is the method of ${path}, or NULL if
- * no route has this path.
+ * Find the route of ${path} and ${method}. If NULL, ${allow} has the methods of ${path}; "": no
+ * route has this path.
  */
 const struct admin_route *admin_routes_find(const char *path, const char *method,
-                                            const char **allow);
+                                            char allow[ADMIN_ROUTE_ALLOW_BYTES]);
 
 #endif

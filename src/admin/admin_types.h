@@ -140,6 +140,7 @@ struct admin_request {
     size_t body_len; /* includes the dropped bytes of a body that is too long */
     json_t *fields;
     struct admin_answer answer;
+    char allow[ADMIN_ROUTE_ALLOW_BYTES]; /* methods of the path */
     char note[64];
 };
 

@@ -257,7 +257,7 @@ static void route_servers_set(struct admin_request *rq)
         route_servers_set_io_ratio(rq, (unsigned)io_ratio);
 }
 
-static void route_servers_reset(struct admin_request *rq)
+void route_servers_reset(struct admin_request *rq)
 {
     struct server_admin change = {.kind = SERVER_ADMIN_RESET};
     struct route_servers_call *call = route_servers_call(rq, &change);
@@ -275,7 +275,6 @@ static const char *const set_fields[] = {"io_ratio", "log_level", "listener", "m
 static const struct admin_route list[] = {
     {"POST", "/v1/server", ADMIN_ACTION, change_fields, route_servers_change},
     {"POST", "/v1/set", ADMIN_ACTION, set_fields, route_servers_set},
-    {"POST", "/v1/reset", ADMIN_ACTION, NULL, route_servers_reset},
 };
 
 const struct admin_routes route_servers = {list, ARRAY_LEN(list)};

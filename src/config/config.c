@@ -12,7 +12,7 @@
 #include "ini/diagnostics.h"
 #include "ini/ini.h"
 
-static int config_create(struct config **out)
+int config_create(struct config **out)
 {
     struct config *config = NULL;
     struct arena *arena;
@@ -27,6 +27,7 @@ static int config_create(struct config **out)
     if (!config->memory)
         goto err_arena;
     config->memory->arena = arena;
+    ref_init(&config->memory->references);
     *out = config;
     return 0;
 
@@ -112,6 +113,12 @@ err_report:
     return rc;
 }
 
+struct config *config_hold(struct config *config)
+{
+    ref_hold(&config->memory->references);
+    return config;
+}
+
 uint64_t config_digest(const struct config *config)
 {
     return config->memory->ini->digest;
@@ -119,10 +126,11 @@ uint64_t config_digest(const struct config *config)
 
 void config_free(struct config *config)
 {
-    if (!config)
+    if (!config || !ref_release(&config->memory->references))
         return;
     for (unsigned i = 0; i < config->memory->n_sections; i++)
         arena_release(config->memory->sections[i].arena);
-    ini_free(config->memory->ini);
+    if (!config->memory->base)
+        ini_free(config->memory->ini);
     arena_release(config->memory->arena); /* includes ${config} */
 }

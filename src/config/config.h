@@ -109,8 +109,8 @@ uint64_t config_digest(const struct config *config);
 
 /*
  * config_free(config):
- * Free ${config} or NULL. A section lives on while its memory is held (listener_conf.memory and
- * others).
+ * Release a reference to ${config}, or NULL; the last one frees it. A section lives on while its
+ * memory is held (listener_conf.memory and others).
  *
  * Thread: any, when no thread uses ${config}
  */

@@ -139,8 +139,8 @@ static void config_fill_refuse_value(const struct config_section *section,
                     entry->key, problem, o->allowed, o->kind->units);
 }
 
-static int config_fill_set_entry(const struct config_section *section, struct ini_entry *entry,
-                                 struct diagnostics *diagnostics)
+int config_fill_entry(const struct config_section *section, struct ini_entry *entry,
+                      struct diagnostics *diagnostics)
 {
     struct option_value v = {.key = config_fill_copy(section, entry->key),
                              .text = config_fill_copy(section, entry->value),
@@ -175,7 +175,7 @@ static int config_fill_set_entries(const struct config_section *section,
     int rc = config_fill_set_defaults(section);
 
     for (unsigned i = 0; rc == 0 && section->source && i < section->source->n_entries; i++)
-        rc = config_fill_set_entry(section, &section->source->entries[i], diagnostics);
+        rc = config_fill_entry(section, &section->source->entries[i], diagnostics);
     return rc;
 }
 

@@ -22,6 +22,15 @@ const char *config_fill_copy(const struct config_section *section, const char *t
  */
 int config_fill(const struct config_section *section, struct diagnostics *diagnostics) NODISCARD;
 
+/*
+ * config_fill_entry(section, entry, diagnostics):
+ * Set one value of section->conf. Report ${entry} if it is not valid, and mark it as refused.
+ *
+ * Errors: 0 (see ${diagnostics}); -ENOMEM
+ */
+int config_fill_entry(const struct config_section *section, struct ini_entry *entry,
+                      struct diagnostics *diagnostics) NODISCARD;
+
 /* config_fill_check(section, diagnostics): as config_fill(), but fill no struct. */
 int config_fill_check(const struct config_section *section,
                       struct diagnostics *diagnostics) NODISCARD;

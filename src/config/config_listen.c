@@ -132,9 +132,8 @@ int config_listen_find_upstream(const struct config *config, const char *name)
     return -1;
 }
 
-static void config_listen_check_mirror(const struct config *config,
-                                       const struct config_section *section,
-                                       struct diagnostics *diagnostics)
+void config_listen_check_mirror(const struct config *config, const struct config_section *section,
+                                struct diagnostics *diagnostics)
 {
     const struct listener_conf *conf = section->conf;
     int i = conf->mirror ? config_listen_find_upstream(config, conf->mirror) : -1;

@@ -18,6 +18,15 @@ struct diagnostics;
 void config_listen_check(const struct config *config, const struct config_section *section,
                          struct diagnostics *diagnostics);
 
+/*
+ * config_listen_check_mirror(config, section, diagnostics):
+ * Report what ${section}, a [listen NAME], cannot mirror to.
+ *
+ * Thread: as config_reload()
+ */
+void config_listen_check_mirror(const struct config *config, const struct config_section *section,
+                                struct diagnostics *diagnostics);
+
 /* config_listen_find_upstream(config, name): return the index of the upstream, or -1. */
 int config_listen_find_upstream(const struct config *config, const char *name);
 

@@ -7,10 +7,12 @@
 #include <stdbool.h>
 
 #include "base/must.h"
+#include "base/ref.h"
 #include "config/config_section.h"
 
 struct arena;
 struct config;
+struct config_edits_record;
 struct ini;
 struct diagnostics;
 
@@ -23,7 +25,20 @@ struct config_memory {
     struct config_section *sections;
     unsigned n_sections;
     bool incomplete; /* a section of the file was refused */
+    struct ref references;
+    struct config *base; /* configuration of the file, a reference; NULL: this is it */
+    struct config_edits_record **edits; /* references */
+    unsigned n_edits;
 };
+
+/*
+ * config_create(out) / config_hold(config):
+ * Create an empty configuration / add a reference, for config_free(), and return ${config}.
+ *
+ * Errors: 0; -ENOMEM
+ */
+int config_create(struct config **out) NODISCARD;
+struct config *config_hold(struct config *config);
 
 /*
  * config_build_all(config, diagnostics):

@@ -211,6 +211,7 @@ static enum ctl_client_failure ctl_client_send(struct ctl_client *c,
     }
     body = ctl_memory_need(json_dumps(request->body, JSON_COMPACT));
     CHECK_CURL(curl_easy_setopt(c->curl, CURLOPT_POST, 1L));
+    CHECK_CURL(curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, request->method));
     CHECK_CURL(curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE, (long)strlen(body)));
     CHECK_CURL(curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body)); /* not copied */
     failure = ctl_client_perform(c, request->path);

@@ -25,7 +25,8 @@ struct ctl_client_conf {
 
 struct ctl_request {
     const char *path;   /* with its query */
-    const json_t *body; /* NULL: GET; else POST */
+    const json_t *body; /* NULL: GET */
+    const char *method; /* of a request with a body; NULL: POST */
     bool wants_text;    /* the answer must be text, not JSON */
 };
 

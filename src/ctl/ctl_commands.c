@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "ctl/ctl_bans.h"
+#include "ctl/ctl_edits.h"
 #include "ctl/ctl_events.h"
 #include "ctl/ctl_filter.h"
 #include "ctl/ctl_help.h"
@@ -87,6 +88,16 @@ static const struct ctl_command ctl_commands_list[] = {
      .words = {{"UPSTREAM/SERVER", CTL_VALUE_SERVER, false}, {"WEIGHT", CTL_VALUE_NUMBER, false}},
      .help = "set the weight of a server",
      .run = ctl_servers_weight},
+    {.name = "add",
+     .words = {{"UPSTREAM/SERVER", CTL_VALUE_SERVER, false}, {"LINE", CTL_VALUE_LINE, false}},
+     .help = "add a server to an upstream",
+     .more = "LINE is the address of the server and words, in quotes, as in the configuration:\n"
+             "  reactorctl add app/new1 \"10.0.0.9:8080 weight=2\"",
+     .run = ctl_edits_add},
+    {.name = "remove",
+     .words = {{"UPSTREAM/SERVER", CTL_VALUE_SERVER, false}},
+     .help = "remove a server from its upstream; open sessions go on",
+     .run = ctl_edits_remove},
     {.name = "pause",
      .words = {{"LISTENER|UPSTREAM", CTL_VALUE_PAUSABLE, false}},
      .options = {ctl_pause_options},
@@ -115,7 +126,7 @@ static const struct ctl_command ctl_commands_list[] = {
      .run = ctl_process_upgrade},
     {.name = "config", .help = "write the running configuration", .run = ctl_show_config},
     {.name = "reset",
-     .help = "undo run-time changes of weights, states and settings",
+     .help = "undo run-time changes of servers, weights, states and settings",
      .run = ctl_process_reset},
     {.name = "metrics",
      .help = "write all figures in the text format of Prometheus",

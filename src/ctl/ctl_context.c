@@ -60,8 +60,8 @@ enum ctl_exit ctl_context_try(struct ctl_context *c, const struct ctl_request *r
     return code;
 }
 
-static enum ctl_exit ctl_context_ask(struct ctl_context *c, const struct ctl_request *request,
-                                     struct ctl_answer *out)
+enum ctl_exit ctl_context_send(struct ctl_context *c, const struct ctl_request *request,
+                               struct ctl_answer *out)
 {
     enum ctl_exit code = ctl_context_try(c, request, out);
 
@@ -72,13 +72,14 @@ static enum ctl_exit ctl_context_ask(struct ctl_context *c, const struct ctl_req
 
 enum ctl_exit ctl_context_get(struct ctl_context *c, const char *path, struct ctl_answer *out)
 {
-    return ctl_context_ask(c, &(struct ctl_request){.path = path}, out);
+    return ctl_context_send(c, &(struct ctl_request){.path = path}, out);
 }
 
 enum ctl_exit ctl_context_post(struct ctl_context *c, const char *path, json_t *body,
                                struct ctl_answer *out)
 {
-    enum ctl_exit code = ctl_context_ask(c, &(struct ctl_request){.path = path, .body = body}, out);
+    enum ctl_exit code =
+        ctl_context_send(c, &(struct ctl_request){.path = path, .body = body}, out);
 
     json_decref(body);
     return code;

@@ -46,14 +46,17 @@ enum ctl_exit ctl_context_try(struct ctl_context *c, const struct ctl_request *r
                               struct ctl_answer *out) NODISCARD;
 
 /*
- * ctl_context_get(c, path, out) / ctl_context_post(c, path, body, out):
- * Call ctl_context_try() with GET / POST, and report a problem.
+ * ctl_context_get(c, path, out) / ctl_context_post(c, path, body, out) /
+ * ctl_context_send(c, request, out):
+ * Call ctl_context_try() with GET / POST / ${request}, and report a problem.
  *
  * Owns:   ctl_context_post() takes over the reference to ${body}
  */
 enum ctl_exit ctl_context_get(struct ctl_context *c, const char *path,
                               struct ctl_answer *out) NODISCARD;
 enum ctl_exit ctl_context_post(struct ctl_context *c, const char *path, json_t *body,
+                               struct ctl_answer *out) NODISCARD;
+enum ctl_exit ctl_context_send(struct ctl_context *c, const struct ctl_request *request,
                                struct ctl_answer *out) NODISCARD;
 
 /*

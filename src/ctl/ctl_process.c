@@ -98,7 +98,7 @@ enum ctl_exit ctl_process_reset(struct ctl_context *c, const struct ctl_argument
 {
     (void)a;
     return ctl_process_do(c, "/v1/reset",
-                          "reset: weights, states and settings are those of the "
+                          "reset: servers, weights, states and settings are those of the "
                           "configuration");
 }
 

@@ -67,13 +67,13 @@ const char *const *ctl_value_words(enum ctl_value kind)
     }
 }
 
-/* Is ${text} printable ASCII without blanks? Paths and addresses may have any byte. */
+/* Is ${text} printable ASCII, with blanks in lines only? Paths and addresses may have any byte. */
 static bool ctl_value_is_plain(enum ctl_value kind, const char *text)
 {
     if (kind == CTL_VALUE_FILE || kind == CTL_VALUE_ADDRESS)
         return true;
     for (; *text; text++)
-        if (*text <= ' ' || *text > '~')
+        if (*text < ' ' || *text > '~' || (*text == ' ' && kind != CTL_VALUE_LINE))
             return false;
     return true;
 }
@@ -83,7 +83,8 @@ const char *ctl_value_check(enum ctl_value kind, const char *text)
     if (text[0] == '\0')
         return "is empty";
     if (!ctl_value_is_plain(kind, text))
-        return "has blanks, or characters that no name has";
+        return kind == CTL_VALUE_LINE ? "has characters that no line of a server has"
+                                      : "has blanks, or characters that no name has";
     switch (kind) {
     case CTL_VALUE_DURATION:
         return ctl_value_is_duration(text) ? NULL : "is no duration from 1us to 365d, such as 10s";

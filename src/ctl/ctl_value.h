@@ -10,6 +10,7 @@
 
 enum ctl_value {
     CTL_VALUE_TEXT, /* any text, not empty; the daemon checks it */
+    CTL_VALUE_LINE, /* words with blanks between them; the daemon checks them */
     CTL_VALUE_FILE,
     CTL_VALUE_ADDRESS,
     CTL_VALUE_COMMAND,

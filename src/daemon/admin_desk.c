@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "daemon/access_logs.h"
 #include "daemon/reload.h"
+#include "daemon/reload_edits.h"
 #include "daemon/upgrade.h"
 #include "engine/lock.h"
 
@@ -21,8 +22,9 @@ struct admin_desk {
     struct admin *admin; /* NULL: no admin interface */
     struct admin_desk_conf conf;
     int fd;
-    struct admin_action *reload, *upgrade; /* actions under way; NULL: none */
-    struct lock lock;                      /* guards the members below */
+    struct admin_action *reload, *upgrade;        /* actions under way; NULL: none */
+    struct admin_action *waiting, **last_waiting; /* taken, in their order; for ends of edits */
+    struct lock lock;                             /* guards the members below */
     struct admin_action *first, **last;
     bool closed;
     struct admin_status status;
@@ -107,6 +109,7 @@ int admin_desk_create(struct admin_desk **out, const struct admin_conf *conf, st
     }
     lock_init(&desk->lock);
     desk->last = &desk->first;
+    desk->last_waiting = &desk->waiting;
     *out = desk;
     return 0;
 }
@@ -230,11 +233,77 @@ static void admin_desk_dump(struct admin_desk *desk, struct admin_action *action
     admin_desk_answer(desk, action, rc < 0 ? strerror(-rc) : NULL);
 }
 
+/* ---- edits ---- */
+
+struct admin_desk_edit {
+    struct reload_edit edit;
+    struct admin_desk *desk;
+    struct admin_action *action;
+};
+
+static void admin_desk_edited(struct reload_edit *edit, const char *error)
+{
+    struct admin_desk_edit *e = CONTAINER_OF(edit, struct admin_desk_edit, edit);
+    struct admin_action *action = e->action;
+
+    action->rc = edit->rc;
+    action->stopping = error && strcmp(error, RELOAD_EDITS_ENDED) == 0;
+    action->text = error ? strdup(error) : NULL; /* `error` may be too short for it */
+    action->n_up = edit->result.n_up;
+    action->n_used = edit->result.n_used;
+    action->n_sessions = edit->result.n_sessions;
+    admin_desk_answer(e->desk, action, error);
+    free(e);
+}
+
+static void admin_desk_edit(struct admin_desk *desk, struct admin_action *action)
+{
+    struct admin_desk_edit *e = calloc(1, sizeof(*e));
+
+    if (!e) {
+        admin_desk_answer(desk, action, strerror(ENOMEM));
+        return;
+    }
+    e->desk = desk;
+    e->action = action;
+    e->edit = (struct reload_edit){.upstream = action->upstream,
+                                   .server = action->server,
+                                   .line = action->line,
+                                   .done = admin_desk_edited};
+    reload_edit(desk->conf.reload, &e->edit);
+}
+
+static bool admin_desk_is_edit(const struct admin_action *action)
+{
+    return action->kind == ADMIN_EDIT_SERVER || action->kind == ADMIN_UNDO_EDITS;
+}
+
+/* Is a reload under way, not edits? */
+static bool admin_desk_reloads(const struct admin_desk *desk)
+{
+    struct reload_status status;
+
+    reload_status(desk->conf.reload, &status);
+    return status.is_applying;
+}
+
+/* Edits wait for each other, and for a reload only to be refused; other actions wait for edits. */
+static bool admin_desk_must_wait(const struct admin_desk *desk, const struct admin_action *action)
+{
+    return action->kind != ADMIN_DUMP_CONFIG && !admin_desk_is_edit(action) &&
+           reload_edits_are_open(desk->conf.reload);
+}
+
+static const char *admin_desk_obstacle(const struct admin_desk *desk, const char *obstacle)
+{
+    if (!obstacle && upgrade_is_starting(desk->conf.upgrade))
+        return "an upgrade is under way";
+    return obstacle;
+}
+
 static void admin_desk_act(struct admin_desk *desk, struct admin_action *action,
                            const char *obstacle)
 {
-    if (upgrade_is_starting(desk->conf.upgrade) && !obstacle)
-        obstacle = "an upgrade is under way";
     if (action->kind == ADMIN_DUMP_CONFIG) {
         admin_desk_dump(desk, action);
         return;
@@ -243,7 +312,13 @@ static void admin_desk_act(struct admin_desk *desk, struct admin_action *action,
         admin_desk_answer(desk, action, obstacle);
         return;
     }
+    if (admin_desk_is_edit(action) && admin_desk_reloads(desk)) {
+        admin_desk_answer(desk, action, "a reload is under way");
+        return;
+    }
     switch (action->kind) {
+    case ADMIN_EDIT_SERVER:
+    case ADMIN_UNDO_EDITS: admin_desk_edit(desk, action); break;
     case ADMIN_RELOAD:
     case ADMIN_REVERT: admin_desk_reload(desk, action); break;
     case ADMIN_CONFIRM: admin_desk_confirm(desk, action); break;
@@ -277,37 +352,49 @@ static struct admin_action *admin_desk_take_all(struct admin_desk *desk)
     return list;
 }
 
+static void admin_desk_wait(struct admin_desk *desk, struct admin_action *list)
+{
+    *desk->last_waiting = list;
+    while (*desk->last_waiting)
+        desk->last_waiting = &(*desk->last_waiting)->next;
+}
+
+static struct admin_action *admin_desk_take_waiting(struct admin_desk *desk)
+{
+    struct admin_action *action = desk->waiting;
+
+    desk->waiting = action->next;
+    if (!desk->waiting)
+        desk->last_waiting = &desk->waiting;
+    return action;
+}
+
 void admin_desk_step(struct admin_desk *desk, const char *obstacle)
 {
-    struct admin_action *list, *next;
     eventfd_t n;
 
     if (!desk->admin)
         return;
     (void)eventfd_read(desk->fd, &n);
-    list = admin_desk_take_all(desk);
-    for (; list; list = next) {
-        next = list->next;
-        admin_desk_act(desk, list, obstacle);
-    }
+    admin_desk_wait(desk, admin_desk_take_all(desk));
+    while (desk->waiting && !admin_desk_must_wait(desk, desk->waiting))
+        admin_desk_act(desk, admin_desk_take_waiting(desk), admin_desk_obstacle(desk, obstacle));
+    reload_edits_step(desk->conf.reload, admin_desk_obstacle(desk, obstacle));
     admin_desk_look_at_upgrade(desk);
     admin_desk_publish(desk);
 }
 
 void admin_desk_close(struct admin_desk *desk)
 {
-    struct admin_action *list, *next;
-
     if (!desk->admin)
         return;
     lock_take(&desk->lock);
     desk->closed = true;
     lock_release(&desk->lock);
-    list = admin_desk_take_all(desk);
-    for (; list; list = next) {
-        next = list->next;
-        admin_desk_refuse_late(desk, list);
-    }
+    admin_desk_wait(desk, admin_desk_take_all(desk));
+    while (desk->waiting)
+        admin_desk_refuse_late(desk, admin_desk_take_waiting(desk));
+    reload_edits_drop(desk->conf.reload);
     reload_drop_request(desk->conf.reload);
     if (desk->reload)
         admin_desk_refuse_late(desk, desk->reload);

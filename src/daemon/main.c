@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,6 +26,7 @@
 #include "daemon/reload.h"
 #include "daemon/run.h"
 #include "daemon/start_config.h"
+#include "daemon/start_edits.h"
 #include "daemon/syscall_filter.h"
 #include "daemon/upgrade.h"
 #include "daemon/user_check.h"
@@ -72,6 +74,7 @@ static int process_open(struct process *p, struct config *config)
 
     if (rc < 0)
         return rc;
+    start_edits_log(p->notes);
     predecessors_attach(p->predecessors, p->server);
     admin_desk_open(p->desk, &(struct admin_desk_conf){.config_path = p->config_path,
                                                        .access_logs = p->access_logs,
@@ -212,8 +215,11 @@ static enum exit_code run_daemon(const struct cli *cli, char **argv)
     }
     if (predecessors_is_pending(process.predecessors))
         notify_set_main(false);
-    if (start_config_load(&config, cli->config_path, process.predecessors) == 0)
+    if (start_config_load(&config, cli->config_path, process.predecessors) == 0) {
+        start_edits_use(&config, &process.notes);
         code = serve(&process, config);
+        free(process.notes);
+    }
     predecessors_close(process.predecessors);
     program_close(&process.program);
     return code;

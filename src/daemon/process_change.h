@@ -35,6 +35,7 @@ struct process {
     const char *config_path;
     struct program program;
     struct predecessors *predecessors;
+    char *notes; /* of daemon/start_edits; NULL: none */
     struct privileges privileges;
     /* parts; NULL: not open */
     struct run *run;

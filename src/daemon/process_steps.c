@@ -276,6 +276,7 @@ static int process_prepare_upgrade(struct process_change *change)
                                       .sockets = p->sockets,
                                       .pid_file = p->pid_file,
                                       .admin = admin_desk_admin(p->desk),
+                                      .reload = p->reload,
                                       .obstacle = process_upgrade_obstacle(&change->next->process)};
     int rc = upgrade_create(&p->upgrade, &conf);
 

@@ -13,6 +13,7 @@
 #include "base/text_stream.h"
 #include "config/config.h"
 #include "config/config_compare.h"
+#include "config/config_edits.h"
 #include "daemon/notify.h"
 #include "engine/task.h"
 #include "server/server.h"
@@ -64,7 +65,7 @@ static const struct task_type reload_load_type = {
 
 /* ---- control loop ---- */
 
-static void reload_applied(void *cookie, int rc)
+void reload_applied(void *cookie, int rc)
 {
     struct reload *r = cookie;
 
@@ -110,7 +111,7 @@ bool reload_is_open(const struct reload *r)
 
 bool reload_is_applying(const struct reload *r)
 {
-    return r->state == RELOAD_APPLYING;
+    return r->state == RELOAD_APPLYING || r->state == RELOAD_EDITING;
 }
 
 static unsigned reload_addresses(const struct server_conf *conf)
@@ -315,10 +316,28 @@ static void reload_go_on(struct reload *r)
     reload_finish(r, process_change_go_on(&r->change, r->rc));
 }
 
+/* Let the edits of the running configuration apply to the next one, as far as they still can. */
+static int reload_keep_edits(struct reload *r)
+{
+    char *notes = NULL;
+    size_t size;
+    FILE *f = open_memstream(&notes, &size);
+    int rc = f ? config_edits_move(&r->next, r->running, f) : -ENOMEM;
+
+    if (f && text_stream_close(f, &notes) < 0)
+        rc = -ENOMEM;
+    if (rc == 0 && !r->request.dry_run)
+        reload_log_lines(LOG_LEVEL_NOTICE, notes);
+    free(notes);
+    return rc;
+}
+
 static void reload_loaded(struct reload *r)
 {
     int rc = r->given_up ? -ECANCELED : r->rc;
 
+    if (rc == 0)
+        rc = reload_keep_edits(r);
     if (rc == 0)
         rc = config_compare_create(&r->changes, r->running, r->next);
     if (rc == 0 && r->request.dry_run) {
@@ -326,7 +345,8 @@ static void reload_loaded(struct reload *r)
         reload_end(r);
         return;
     }
-    if (rc == 0 && r->changes->n > 0) {
+    if (rc == 0 &&
+        (r->changes->n > 0 || config_edits_count(r->next) != config_edits_count(r->running))) {
         reload_log_lines(LOG_LEVEL_WARNING, r->problems); /* only warnings */
         reload_apply(r);
         return;
@@ -358,7 +378,9 @@ void reload_return(struct reload *r)
     r->confirmed = NULL;
     r->confirm_by_ns = CLOCK_NEVER;
     r->returning = true;
-    rc = config_compare_create(&r->changes, r->running, r->next);
+    rc = reload_keep_edits(r);
+    if (rc == 0)
+        rc = config_compare_create(&r->changes, r->running, r->next);
     if (rc < 0)
         reload_fail(r, reload_why(rc));
     else
@@ -384,6 +406,7 @@ void reload_step(struct reload *r)
     switch (r->state) {
     case RELOAD_LOADING: reload_loaded(r); break;
     case RELOAD_APPLYING: reload_go_on(r); break;
+    case RELOAD_EDITING: reload_edits_finish(r); break;
     case RELOAD_IDLE: break;
     }
 }
@@ -392,7 +415,7 @@ void reload_give_up(struct reload *r)
 {
     r->again = false;
     r->given_up = true;
-    if (r->state == RELOAD_APPLYING)
+    if (reload_is_applying(r))
         server_reload_give_up(r->process->server);
 }
 
@@ -405,6 +428,8 @@ struct config *reload_destroy(struct reload *r)
     r->again = false;
     if (r->state == RELOAD_APPLYING)
         reload_go_on(r);
+    if (r->state == RELOAD_EDITING)
+        reload_edits_finish(r);
     running = r->running;
     config_free(r->next); /* a configuration loaded while the server was stopping */
     config_free(r->confirmed);

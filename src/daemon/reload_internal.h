@@ -9,8 +9,24 @@
 #include "engine/task.h"
 
 struct config_compare;
+struct reload_edit;
 
-enum reload_state { RELOAD_IDLE, RELOAD_LOADING, RELOAD_APPLYING };
+enum reload_state {
+    RELOAD_IDLE,
+    RELOAD_LOADING,
+    RELOAD_APPLYING,
+    RELOAD_EDITING /* `next` has the edits of a batch */
+};
+
+/* See daemon/reload_edits. */
+struct reload_edits {
+    struct reload_edit *first, *last; /* queued; NULL: none */
+    struct reload_edit *batch;        /* under way */
+    struct server_edit *results;      /* of the batch, used by the control loop meanwhile */
+    unsigned n_results;
+    unsigned n_left;  /* edits that the batch may still take */
+    unsigned n_alone; /* edits that are made one by one, because one of them has failed */
+};
 
 struct reload {
     struct process *process;
@@ -37,6 +53,7 @@ struct reload {
     size_t problems_len;
     struct process_change change;
     struct config_compare *changes;
+    struct reload_edits edits;
 };
 
 /* The request of SIGHUP, without done(). */
@@ -49,6 +66,12 @@ extern const struct reload_request reload_by_signal;
  */
 void reload_start(struct reload *r, const struct reload_request *request);
 void reload_return(struct reload *r);
+
+/* reload_applied(r, rc): the control loop has changed the server of ${r}, a struct reload. */
+void reload_applied(void *r, int rc);
+
+/* reload_edits_finish(r): use or forget the edits of the batch, by ${r}->rc. */
+void reload_edits_finish(struct reload *r);
 
 /*
  * reload_forget_confirmed(r):

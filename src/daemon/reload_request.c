@@ -19,7 +19,8 @@ static bool reload_is_unconfirmed(const struct reload *r)
 
 void reload_status(const struct reload *r, struct reload_status *out)
 {
-    *out = (struct reload_status){.is_applying = r->state != RELOAD_IDLE,
+    *out = (struct reload_status){.is_applying =
+                                      r->state == RELOAD_LOADING || r->state == RELOAD_APPLYING,
                                   .is_refused = r->refused,
                                   .n_done = r->n_done,
                                   .n_failed = r->n_failed,

@@ -19,6 +19,7 @@
 #include "daemon/notify.h"
 #include "daemon/poll_timeout.h"
 #include "daemon/reload.h"
+#include "daemon/reload_edits.h"
 #include "daemon/signals.h"
 #include "daemon/upgrade.h"
 #include "daemon/watchdog_feeder.h"
@@ -248,13 +249,10 @@ static void run_delay(struct run *run, const struct run_conf *conf,
         reload_give_up(conf->reload);
 }
 
-/*
- * Must the signal wait for the end of a reload? Not SIGHUP, which reload_begin() queues, or
- * SIGUSR2, which is refused.
- */
-static bool run_waits(const struct signal_notice *notice)
+/* Must it wait for a reload's end? Not if queued (SIGHUP), or refused (SIGUSR2, but by edits). */
+static bool run_waits(const struct signal_notice *notice, const struct reload *r)
 {
-    return notice->number != SIGHUP && notice->number != SIGUSR2;
+    return notice->number != SIGHUP && (notice->number != SIGUSR2 || reload_edits_are_open(r));
 }
 
 static void run_take_signals(struct run *run, const struct run_conf *conf)
@@ -264,7 +262,7 @@ static void run_take_signals(struct run *run, const struct run_conf *conf)
     while (run->state != STATE_STOPPED && signals_read(run->signal_fd, &notice) == 0) {
         log_event(LOG_PROCESS, LOG_LEVEL_NOTICE, "%s from pid %ld uid %ld",
                   signals_name(notice.number), (long)notice.pid, (long)notice.uid);
-        if (run_waits(&notice) && reload_is_applying(conf->reload))
+        if (run_waits(&notice, conf->reload) && reload_is_applying(conf->reload))
             run_delay(run, conf, &notice);
         else
             run_act_on_signal(run, conf, &notice);

@@ -11,12 +11,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text_stream.h"
+#include "config/config_edits.h"
 #include "daemon/fd_store.h"
 #include "daemon/hand_over.h"
 #include "daemon/notify.h"
 #include "daemon/pid_file.h"
 #include "daemon/predecessors.h"
 #include "daemon/program.h"
+#include "daemon/reload.h"
 #include "daemon/successor.h"
 #include "daemon/ticket_keys.h"
 #include "handover/server_bans_state.h"
@@ -123,6 +125,8 @@ static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_
     if (!f)
         return -ENOMEM;
     server_state_write(u->conf.server, f);
+    if (settings)
+        config_edits_write(reload_running(u->conf.reload), f);
     if (settings)
         server_settings_write(u->conf.server, f);
     if (settings)

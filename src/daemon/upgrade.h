@@ -19,6 +19,7 @@ struct admin;
 struct fd_store;
 struct pid_file;
 struct predecessors;
+struct reload;
 struct program;
 struct server;
 struct upgrade;
@@ -32,6 +33,7 @@ struct upgrade_conf {
     struct fd_store *sockets;
     struct pid_file *pid_file; /* NULL: none */
     struct admin *admin;       /* NULL: none */
+    struct reload *reload;     /* knows the servers that an administrator added and removed */
     const char *obstacle;      /* why this process can never be replaced; NULL: it can be */
 };
 

@@ -66,13 +66,24 @@ int server_start_worker(struct server *sv) NODISCARD;
  */
 int server_start(struct server *sv) NODISCARD;
 
+/* A server that an administrator adds or removes. */
+struct server_edit {
+    const char *upstream, *server; /* `server`: ID of the server line */
+    bool is_added;
+    /* Set when it is done. */
+    unsigned n_up, n_used; /* servers of the upstream that are up, of those that get clients */
+    unsigned n_sessions;   /* of removed servers of that ID, which go on */
+};
+
 struct server_reload {
     const struct server_conf *conf;
     /* As server_events.access_log, for ${conf}. On the control loop. */
     struct access_log *(*access_log)(void *access_cookie, const char *where);
     void *access_cookie;
-    int64_t drain_timeout_ns; /* time for sessions of removed listeners; 0: no limit */
-    char *why;                /* as listeners_sources.why, valid until done() */
+    int64_t drain_timeout_ns;  /* time for sessions of removed listeners; 0: no limit */
+    char *why;                 /* as listeners_sources.why, valid until done() */
+    struct server_edit *edits; /* of server_edit(), valid until done() */
+    unsigned n_edits;
     /*
      * Called on the control loop at the end of the reload, unless the server is stopped before.
      * ${rc}: 0; or, if nothing was changed, -ECANCELED (given up), -ESHUTDOWN, or the error that
@@ -95,8 +106,19 @@ struct server_reload {
 int server_reload(struct server *sv, const struct server_reload *reload) NODISCARD;
 
 /*
+ * server_edit(sv, edit):
+ * As server_reload(), but its conf differs from the one in use only in servers of upstreams; other
+ * upstreams have the same upstream_conf.memory. A new server that starts down gets no clients until
+ * its checks pass; the edit does not wait for them.
+ *
+ * Thread: main, after server_start()
+ * Owns, Errors: as server_reload(); done() may also get -ENODATA, -E2BIG
+ */
+int server_edit(struct server *sv, const struct server_reload *edit) NODISCARD;
+
+/*
  * server_reload_give_up(sv):
- * Cancel the reload under way, unless its commit has begun; done() follows.
+ * Cancel the reload or edit under way, unless its commit has begun; done() follows.
  *
  * Thread: main
  */

@@ -17,7 +17,7 @@
 
 static bool server_change_has(const struct server_change *change, unsigned i)
 {
-    return change->phase == SERVER_RELOADS || server_steps[i].start & change->phase;
+    return change->phase == SERVER_RELOADS || server_steps[i].phases & change->phase;
 }
 
 static void server_change_init(struct server *sv, enum server_phase phase,
@@ -178,6 +178,11 @@ int server_change_begin(struct server *sv, enum server_phase phase,
 int server_reload(struct server *sv, const struct server_reload *reload)
 {
     return server_change_begin(sv, SERVER_RELOADS, reload);
+}
+
+int server_edit(struct server *sv, const struct server_reload *edit)
+{
+    return server_change_begin(sv, SERVER_EDITS, edit);
 }
 
 void server_reload_give_up(struct server *sv)

@@ -35,8 +35,16 @@ struct upstreams;
 struct upstreams_change;
 struct workers;
 
-/* A start is two changes: what needs no thread, before privileges are dropped; then the rest. */
-enum server_phase { SERVER_CREATES = 1, SERVER_STARTS = 2, SERVER_RELOADS = 4 };
+/*
+ * A start is two changes: what needs no thread, before privileges are dropped; then the rest. An
+ * edit takes those steps of a reload that look at servers.
+ */
+enum server_phase {
+    SERVER_CREATES = 1,
+    SERVER_STARTS = 2,
+    SERVER_EDITS = 4, /* other servers of some upstreams, nothing else */
+    SERVER_RELOADS = 8
+};
 
 /*
  * A change of the configuration: see server/server_reload.c. Used by main while SERVER_CREATES,
@@ -52,6 +60,7 @@ struct server_change {
     bool waits;          /* the change waits for new names, or first checks */
     unsigned n_prepared; /* steps done so far, or left out in this phase */
     struct resize resize;
+    struct timer settle; /* SERVER_EDITS: waits for the ends of earlier changes */
     struct upstreams_change *upstreams;
     struct descriptors_aside aside;
     struct checks_change *checks;
@@ -98,14 +107,14 @@ struct server {
 
 /* A part of a server. NULL: nothing to do. */
 struct server_step {
-    unsigned start; /* phases of the start that take this step; a reload takes all */
+    unsigned phases; /* those that take this step, besides SERVER_RELOADS, which takes all */
     int (*prepare)(
         struct server_change *change); /* -EINPROGRESS: server_change_*_ready() follows */
     void (*commit)(struct server_change *change);
     void (*cancel)(struct server_change *change);
 };
 
-#define SERVER_STEPS 10
+#define SERVER_STEPS 12
 
 extern const struct server_step server_steps[SERVER_STEPS];
 
@@ -124,6 +133,19 @@ static inline struct server *server_of_change(struct server_change *change)
  */
 void server_change_names_ready(void *change, int error);
 void server_change_checks_ready(void *change);
+
+/*
+ * server_edits_prepare(change) / server_edits_cancel(change) / server_edits_commit(change):
+ * Steps of SERVER_EDITS: wait until the changes before have ended, so far that memory stays
+ * bounded; server_change_checks_ready() follows / end that wait / log the edits and fill in what
+ * became of them. Other phases: do nothing.
+ *
+ * Thread: control loop
+ * Errors: 0; -EINPROGRESS
+ */
+int server_edits_prepare(struct server_change *change) NODISCARD;
+void server_edits_cancel(struct server_change *change);
+void server_edits_commit(struct server_change *change);
 
 /*
  * server_change_create(sv):

@@ -75,8 +75,12 @@ static void server_cancel_certificates(struct server_change *change)
 
 static int server_prepare_upstreams(struct server_change *change)
 {
-    return upstreams_prepare(server_of_change(change)->upstreams, server_change_conf(change),
-                             &change->upstreams);
+    int rc = upstreams_prepare(server_of_change(change)->upstreams, server_change_conf(change),
+                               &change->upstreams);
+
+    if (rc == 0 && change->phase == SERVER_EDITS)
+        upstreams_keep_unchanged(change->upstreams);
+    return rc;
 }
 
 static void server_commit_upstreams(struct server_change *change)
@@ -208,6 +212,8 @@ static int server_prepare_servers(struct server_change *change)
     int64_t max_ns = change->phase == SERVER_STARTS ? SERVER_WAIT_NS : CLOCK_NEVER;
     int rc = upstreams_complete(change->upstreams, server_change_places, change->names);
 
+    if (rc == 0 && change->phase == SERVER_EDITS)
+        return 0; /* new servers are checked after the commit */
     if (rc == 0)
         rc = upstreams_each_new(change->upstreams, server_try, change);
     if (rc < 0) {
@@ -309,14 +315,18 @@ const struct server_step server_steps[SERVER_STEPS] = {
     {0, server_prepare_loops, server_commit_loops, server_cancel_loops},
     {SERVER_STARTS, server_prepare_certificates, server_commit_certificates,
      server_cancel_certificates},
-    {SERVER_CREATES | SERVER_STARTS, server_prepare_upstreams, server_commit_upstreams,
-     server_cancel_upstreams},
-    {SERVER_CREATES, server_prepare_descriptors, server_commit_descriptors,
+    {SERVER_CREATES | SERVER_STARTS | SERVER_EDITS, server_prepare_upstreams,
+     server_commit_upstreams, server_cancel_upstreams},
+    {SERVER_EDITS, server_edits_prepare, NULL, server_edits_cancel},
+    {SERVER_CREATES | SERVER_EDITS, server_prepare_descriptors, server_commit_descriptors,
      server_cancel_descriptors},
-    {SERVER_STARTS, server_prepare_checks, server_commit_checks, server_cancel_checks},
-    {SERVER_STARTS, server_prepare_names, server_commit_names, server_cancel_names},
-    {SERVER_STARTS, server_prepare_servers, NULL, server_cancel_servers},
-    {SERVER_STARTS, server_prepare_spares, server_commit_spares, server_cancel_spares},
+    {SERVER_STARTS | SERVER_EDITS, server_prepare_checks, server_commit_checks,
+     server_cancel_checks},
+    {SERVER_STARTS | SERVER_EDITS, server_prepare_names, server_commit_names, server_cancel_names},
+    {SERVER_STARTS | SERVER_EDITS, server_prepare_servers, NULL, server_cancel_servers},
+    {SERVER_STARTS | SERVER_EDITS, server_prepare_spares, server_commit_spares,
+     server_cancel_spares},
     {SERVER_STARTS, NULL, server_commit_pauses, NULL},
     {SERVER_CREATES, server_prepare_listeners, server_commit_listeners, server_cancel_listeners},
+    {SERVER_EDITS, NULL, server_edits_commit, NULL},
 };

@@ -41,6 +41,7 @@ struct upstreams_change {
     unsigned n;
     struct upstream_next *next;
     struct upstreams_entry **entries; /* of the upstreams in `next` */
+    bool keeps_unchanged;
 };
 
 static struct upstreams_entry *upstreams_entry_of(const struct upstreams *us, const char *name,
@@ -212,11 +213,41 @@ static int upstreams_complete_names(struct upstreams_entry *e, const struct upst
     return rc == 0 ? upstream_change_build(e->change) : rc;
 }
 
-static int upstreams_complete_one(struct upstreams_entry *e, const struct upstream_conf *conf,
+/* Does ${change} leave its upstream ${i} as it is? */
+static bool upstreams_keeps(const struct upstreams_change *change, unsigned i)
+{
+    const struct upstreams_entry *e = change->entries[i];
+    const struct upstream_conf *conf = change->next[i].conf;
+
+    return change->keeps_unchanged && e->state == UPSTREAMS_CONFIGURED && conf->memory &&
+           conf->memory == atomic_load(&e->up->conf)->memory;
+}
+
+void upstreams_keep_unchanged(struct upstreams_change *change)
+{
+    change->keeps_unchanged = true;
+}
+
+bool upstreams_is_settled(const struct upstreams_change *change)
+{
+    bool is_settled = true;
+
+    for (unsigned i = 0; i < change->n; i++)
+        if (!upstreams_keeps(change, i))
+            is_settled &= upstream_change_is_settled(change->entries[i]->up);
+    return is_settled;
+}
+
+static int upstreams_complete_one(const struct upstreams_change *change, unsigned i,
                                   upstreams_places *places, const void *cookie)
 {
-    int rc = upstream_change_prepare(&e->change, e->up, conf);
+    struct upstreams_entry *e = change->entries[i];
+    const struct upstream_conf *conf = change->next[i].conf;
+    int rc;
 
+    if (upstreams_keeps(change, i))
+        return 0;
+    rc = upstream_change_prepare(&e->change, e->up, conf);
     return rc == 0 ? upstreams_complete_names(e, conf, places, cookie) : rc;
 }
 
@@ -240,8 +271,7 @@ int upstreams_complete(struct upstreams_change *change, upstreams_places *places
     int rc = 0;
 
     for (unsigned i = 0; i < change->n && rc == 0; i++)
-        rc =
-            upstreams_complete_one(change->entries[i], &change->conf->upstreams[i], places, cookie);
+        rc = upstreams_complete_one(change, i, places, cookie);
     list_for_each (node, &change->us->entries) {
         struct upstreams_entry *e = LIST_ENTRY(node, struct upstreams_entry, link);
 
@@ -302,12 +332,13 @@ static void upstreams_commit_removals(const struct upstreams_change *change)
     }
 }
 
-static void upstreams_commit_one(struct upstreams *us, struct upstreams_entry *e)
+static void upstreams_commit_one(const struct upstreams_change *all, struct upstreams_entry *e)
 {
+    struct upstreams *us = all->us;
     struct upstream_change *change = e->change;
     bool is_new = e->state == UPSTREAMS_NEW;
 
-    MUST(change || is_new);
+    MUST(change || is_new || all->keeps_unchanged);
     lock_take(&us->lock);
     list_remove(&e->link);
     list_append(&us->entries, &e->link); /* moves it: the list follows the configuration's order */
@@ -326,7 +357,7 @@ void upstreams_commit(struct upstreams_change *change)
 
     upstreams_commit_removals(change);
     for (unsigned i = 0; i < change->n; i++)
-        upstreams_commit_one(us, change->entries[i]);
+        upstreams_commit_one(change, change->entries[i]);
     upstreams_free_change(change);
     if (loop_is_current(us->control) && us->sweep.state == TIMER_IDLE)
         loop_schedule(us->control, &us->sweep, UPSTREAMS_SWEEP_NS);

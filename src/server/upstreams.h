@@ -56,6 +56,22 @@ int upstreams_prepare(struct upstreams *us, const struct server_conf *conf,
                       struct upstreams_change **out) NODISCARD;
 
 /*
+ * upstreams_keep_unchanged(change):
+ * Leave upstreams alone whose section is the one in use (upstream_conf.memory).
+ *
+ * Thread: as upstreams_prepare(), before upstreams_complete()
+ */
+void upstreams_keep_unchanged(struct upstreams_change *change);
+
+/*
+ * upstreams_is_settled(change):
+ * Is upstream_change_is_settled() true for all upstreams that ${change} changes?
+ *
+ * Thread: control loop, before upstreams_complete()
+ */
+bool upstreams_is_settled(const struct upstreams_change *change);
+
+/*
  * upstreams_find(change, name) / upstreams_next(change, n):
  * In the new configuration: return the upstream ${name} (NULL: not found) / return all upstreams in
  * file order, and set ${n} to their number.

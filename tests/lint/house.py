@@ -14,8 +14,8 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 11060,
-    "daemon": 9830,
+    "config": 12060,
+    "daemon": 10380,
     "engine": 6700,
     "net": 8350,
     "service": 6130,
