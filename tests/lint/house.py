@@ -14,11 +14,11 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 12060,
+    "config": 12160,
     "daemon": 10380,
     "engine": 6700,
     "net": 8350,
-    "service": 6130,
+    "service": 6170,
     "tls": 7410,
 }
 MAX_HEADER_PERCENT = 27
