@@ -55,7 +55,7 @@ FILES = [
      "here it is 'eject_failures"),
     ("HAProxy's word for a section", ECHO + "[frontend web]\n", 4, r"here it is \[listen NAME\]"),
     ("an unknown key, and the last there is", ECHO + "colour = red\n", 4,
-     r"\(address, .*listener_bandwidth_out\)"),
+     r"\(address, .*defer_accept\)"),
     ("a missing file of addresses", ECHO + "deny = file:/nonexistent/deny\n", 4,
      r"\[listen echo\] deny: '/nonexistent/deny' cannot be opened: No such file"),
     ("an empty value", ECHO.replace("= echo", "="), 3, "service"),
