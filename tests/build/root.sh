@@ -1,5 +1,11 @@
 # root.sh: (sourced) a minimal Debian root, for what must work on a machine that has nothing yet. Removed at the exit.
 
+# With mounts of its own, the script that sources this leaves none behind when it is killed: who then deletes the root
+# would delete the machine's /dev with it.
+if [ "$(id -u)" = 0 ] && [ -z "${ROOT_HAS_OWN_MOUNTS:-}" ] && [ -e "$0" ]; then
+    ROOT_HAS_OWN_MOUNTS=1 exec unshare --mount --propagation private sh "$0" "$@"
+fi
+
 root_source=/src/reactord # the copy of the repository in the root, where commands run
 
 # root_create NAME RELEASE DIR BASE [CACHE]: make ${root} in DIR ("": a temporary one), by debootstrap or as a copy of BASE
