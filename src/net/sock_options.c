@@ -105,8 +105,9 @@ static bool sock_option_is_for(const struct sock_option *option, int family)
 
 static bool sock_option_is_wanted(const struct sock_option *option, int family)
 {
-    return sock_option_is_for(option, family) &&
-           (option->text ? option->text[0] != '\0' : option->value > 0);
+    bool is_set = option->value > 0 || (option->text && option->text[0] != '\0');
+
+    return is_set && sock_option_is_for(option, family);
 }
 
 static bool sock_option_equal(const struct sock_option *a, const struct sock_option *b)
