@@ -131,9 +131,9 @@ static void config_servers_words(const struct config_servers *c,
                        : s->rise > 0            ? "rise"
                        : s->fall > 0            ? "fall"
                                                 : NULL;
+    bool is_off = conf->checks.kind == UPSTREAM_CHECK_OFF; /* perhaps as `check` is refused */
 
-    if (conf->checks.kind == UPSTREAM_CHECK_OFF && !config_section_refused(section, "check") &&
-        (s->unchecked || word))
+    if (is_off && (s->unchecked || word) && !config_section_refused(section, "check"))
         config_servers_word(c, section, s, s->unchecked ? "check" : word,
                             "without health checks (set check = tcp)");
     else if (s->unchecked && word)
