@@ -1,7 +1,7 @@
 /* ---- events ---- */
 
 const EVENTS_SHOWN = 30;
-const events = {list: [], last: 0, pid: 0, all: false};
+const events = {list: [], last: 0, series: "", all: false};
 const KINDS = ["server", "upstream", "listener", "overload", "reload", "upgrade", "admin", "loop", "tls", "process"];
 
 const markOf = (e) => ["error", "warning"].includes(e.level) ? "bad" : e.kind === "admin" || e.kind === "reload" ||
@@ -20,21 +20,20 @@ function shortOf(e, most) {
 
 async function updateEvents() {
   const answer = await ask("GET", `/v1/events?after=${events.last}`), now_ms = Date.now();
-  if (answer.pid !== events.pid && events.pid) {
-    Object.assign(events, {list: [], last: 0, pid: 0});
+  if (answer.series !== events.series && events.series) {
+    Object.assign(events, {list: [], last: 0, series: ""});
     return updateEvents();
   }
   for (const e of answer.events) {
     e.at_ms = now_ms - e.age_s * 1000;
     e.first_ms = now_ms - e.first_age_s * 1000;
-    if (e.lines > 1) /* it replaces itself */
-      events.list = events.list.filter((old) => old.subject !== e.subject || old.kind !== e.kind ||
-        Math.abs(old.first_ms - e.first_ms) > 500);
+    if (e.id !== e.first_id) /* it replaces itself */
+      events.list = events.list.filter((old) => old.first_id !== e.first_id);
     events.list.push(e);
   }
   events.list = events.list.slice(-500);
   events.last = answer.last;
-  events.pid = answer.pid;
+  events.series = answer.series;
   showEvents();
 }
 
@@ -53,7 +52,9 @@ function eventRow(e) {
   });
   const kind = document.createElement("b");
   kind.textContent = markOf(e) === "bad" ? `${e.level}, ${e.kind}` : e.kind;
-  words.textContent = e.text + (e.lines > 1 ? ` (${count(e.lines)} times since ${clock(e.first_ms, true)})` : "");
+  const since = clock(e.first_ms, true);
+  words.textContent = e.text + (e.others > 0 ? ` (and ${count(e.others)} others like it since ${since})` :
+    e.lines > 1 ? ` (${count(e.lines)} times since ${since})` : "");
   li.append(at, kind, words);
   return li;
 }

@@ -29,14 +29,14 @@ static void route_history_answer(struct admin_request *rq, struct text *text)
 static void route_history_events(struct admin_request *rq)
 {
     struct text text = {.bytes = NULL};
-    uint64_t after = 0, limit = EVENTS_MAX, last;
+    uint64_t after = 0, limit = EVENTS_MAX;
 
     if (!admin_field_number(rq, "after", 0, INT64_MAX, &after) ||
         !admin_field_number(rq, "limit", 1, EVENTS_MAX, &limit))
         return;
-    text_puts(&text, "{\"events\":");
-    last = events_json(admin_of(rq)->events, after, (unsigned)limit, &text);
-    text_printf(&text, ",\"last\":%" PRIu64 ",\"pid\":%d", last, (int)getpid());
+    text_puts(&text, "{");
+    events_json(admin_of(rq)->events, after, (unsigned)limit, &text);
+    text_printf(&text, ",\"pid\":%d", (int)getpid());
     route_history_answer(rq, &text);
 }
 

@@ -12,6 +12,8 @@
 #define PATH_BYTES 96
 #define MAX_LIMIT  500 /* maximum of events that the daemon keeps */
 
+#define EVENTS_OF_BYTES 64
+
 const struct ctl_option ctl_events_options[] = {
     {"follow", NULL, 0, "go on with new events, also over restarts, until interrupted", 'f'},
     {"limit", "N", CTL_VALUE_NUMBER, "begin with the last N events (500, which is all)", 0},
@@ -21,8 +23,9 @@ const struct ctl_option ctl_events_options[] = {
 struct ctl_events {
     struct ctl_context *context;
     long long limit;
-    json_int_t last, pid; /* of the last answer; 0: none */
-    bool is_away;         /* the daemon did not answer, as was reported */
+    json_int_t last;              /* of the last answer; 0: none */
+    char series[EVENTS_OF_BYTES]; /* the last ID belongs to it; "": no answer yet */
+    bool is_away;                 /* the daemon did not answer, as was reported */
 };
 
 static void ctl_events_put(const json_t *event, const char *key)
@@ -32,18 +35,39 @@ static void ctl_events_put(const json_t *event, const char *key)
     ctl_text_put(stdout, text ? text : "-", text ? strlen(text) : 1, false);
 }
 
+static double ctl_events_seconds(const json_t *event, const char *key)
+{
+    return json_number_value(json_object_get(event, key));
+}
+
 static void ctl_events_print(const json_t *event)
 {
     json_int_t lines = json_integer_value(json_object_get(event, "lines"));
+    json_int_t others = json_integer_value(json_object_get(event, "others"));
 
     ctl_events_put(event, "time");
     putchar(' ');
     ctl_events_put(event, "level");
     putchar(' ');
     ctl_events_put(event, "text");
-    if (lines > 1)
+    if (others > 0)
+        printf(" (and %lld others like it in %.1f s)", (long long)others,
+               ctl_events_seconds(event, "first_age_s") - ctl_events_seconds(event, "age_s"));
+    else if (lines > 1)
         printf(" (%lld times)", (long long)lines);
     putchar('\n');
+}
+
+/* What the IDs of an answer belong to; an older daemon has only its pid. */
+static void ctl_events_series(char *series, const struct ctl_answer *answer)
+{
+    const char *text = json_string_value(json_object_get(answer->json, "series"));
+
+    if (text)
+        snprintf(series, EVENTS_OF_BYTES, "%s", text);
+    else
+        snprintf(series, EVENTS_OF_BYTES, "pid %lld",
+                 (long long)json_integer_value(json_object_get(answer->json, "pid")));
 }
 
 /* Print what is new; the first time at most ${limit} events. */
@@ -55,7 +79,7 @@ static enum ctl_exit ctl_events_take(struct ctl_events *e, const struct ctl_answ
     if (!rows)
         return CTL_EXIT_FAILED;
     e->last = json_integer_value(json_object_get(answer->json, "last"));
-    e->pid = json_integer_value(json_object_get(answer->json, "pid"));
+    ctl_events_series(e->series, answer);
     if (e->context->prints_json && (json_array_size(rows) > 0 || e->limit > 0))
         ctl_print_json(answer);
     json_array_foreach(rows, i, row)
@@ -69,9 +93,8 @@ static enum ctl_exit ctl_events_take(struct ctl_events *e, const struct ctl_answ
 
 static enum ctl_exit ctl_events_ask(struct ctl_events *e)
 {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], series[EVENTS_OF_BYTES];
     struct ctl_answer answer;
-    json_int_t pid = e->pid;
     enum ctl_exit code;
 
     snprintf(path, sizeof(path), "/v1/events?after=%lld&limit=%lld", (long long)e->last,
@@ -79,9 +102,11 @@ static enum ctl_exit ctl_events_ask(struct ctl_events *e)
     code = ctl_context_try(e->context, &(struct ctl_request){.path = path}, &answer);
     if (code != CTL_EXIT_OK)
         return code;
-    if (pid != 0 && json_integer_value(json_object_get(answer.json, "pid")) != pid) {
+    ctl_events_series(series, &answer);
+    if (e->series[0] != '\0' && strcmp(series, e->series) != 0) {
         ctl_client_drop(&answer);
-        e->last = e->pid = 0; /* a new process, with events of its own */
+        e->last = 0; /* another process, with events of its own */
+        e->series[0] = '\0';
         return ctl_events_ask(e);
     }
     code = ctl_events_take(e, &answer);

@@ -1,6 +1,7 @@
 #include "daemon/hand_over.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -115,7 +116,37 @@ int hand_over_write_state(int *out_fd, const char *text, size_t len)
     return 0;
 }
 
-int hand_over_read_state(char **out, int fd)
+int hand_over_create_state(int *out_fd, FILE **out)
+{
+    int fd = memfd_create("reactord state", MFD_CLOEXEC), copy, rc;
+
+    if (fd < 0)
+        return -errno;
+    copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    *out = copy >= 0 ? fdopen(copy, "w") : NULL;
+    if (*out) {
+        *out_fd = fd;
+        return 0;
+    }
+    rc = -errno;
+    if (copy >= 0)
+        close(copy);
+    close(fd);
+    return rc;
+}
+
+int hand_over_finish_state(int fd, FILE *f)
+{
+    int rc = ferror(f) ? -EIO : 0;
+
+    if (fclose(f) < 0)
+        rc = -errno;
+    if (rc < 0)
+        close(fd);
+    return rc;
+}
+
+int hand_over_read_bytes(char **out, size_t *n, int fd)
 {
     struct stat st;
     size_t size, len = 0;
@@ -128,21 +159,29 @@ int hand_over_read_state(char **out, int fd)
     if (!text)
         return -ENOMEM;
     while (len < size) {
-        ssize_t n = pread(fd, text + len, size - len, (off_t)len);
+        ssize_t got = pread(fd, text + len, size - len, (off_t)len);
 
-        if (n < 0 && errno == EINTR)
+        if (got < 0 && errno == EINTR)
             continue;
-        if (n <= 0) {
-            int rc = n < 0 ? -errno : -EINVAL;
+        if (got <= 0) {
+            int rc = got < 0 ? -errno : -EINVAL;
 
             free(text);
             return rc;
         }
-        len += (size_t)n;
+        len += (size_t)got;
     }
     text[len] = '\0';
     *out = text;
+    *n = len;
     return 0;
+}
+
+int hand_over_read_state(char **out, int fd)
+{
+    size_t n;
+
+    return hand_over_read_bytes(out, &n, fd);
 }
 
 bool hand_over_is_own(const char *name)

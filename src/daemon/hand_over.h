@@ -9,6 +9,7 @@
  *               taken                answer to go: ready to take over, waits for main
  *               drain | stop         to an old process that drains: act as on SIGTERM, SIGINT
  *   old -> new: go + state           request to take over; the state includes the settings
+ *               history, events      what its admin interface remembers (daemon/past)
  *               main                 systemd knows the new one as main process: take over
  *               state + state        the state now, sent repeatedly while the old process drains
  *               end + state          the last state
@@ -20,6 +21,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "base/must.h"
@@ -72,6 +74,19 @@ int hand_over_receive(int fd, char *text, int *state_fd) NODISCARD;
  */
 int hand_over_write_state(int *out_fd, const char *text, size_t len) NODISCARD;
 int hand_over_read_state(char **out, int fd) NODISCARD;
+
+/*
+ * hand_over_create_state(out_fd, out) / hand_over_finish_state(fd, f) / hand_over_read_bytes(out,
+ * n, fd):
+ * Create an empty memory file, and a stream that writes to it / close the stream / as
+ * hand_over_read_state(), of bytes that may be NUL, and return their number.
+ *
+ * Owns:   hand_over_finish_state() also closes ${fd} after an error
+ * Errors: 0; as above; -ENOSPC, -EIO (not all was written)
+ */
+int hand_over_create_state(int *out_fd, FILE **out) NODISCARD;
+int hand_over_finish_state(int fd, FILE *f) NODISCARD;
+int hand_over_read_bytes(char **out, size_t *n, int fd) NODISCARD;
 
 /* hand_over_is_own(name): is ${name} one of the names above, except HAND_OVER_LISTEN? */
 bool hand_over_is_own(const char *name);

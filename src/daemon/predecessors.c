@@ -11,31 +11,12 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "base/list.h"
 #include "base/log.h"
 #include "daemon/hand_over.h"
+#include "daemon/predecessors_internal.h"
 #include "handover/server_bans_state.h"
 #include "handover/server_settings.h"
 #include "handover/server_state.h"
-
-struct predecessor {
-    struct list link;
-    int fd;
-    int state_fd; /* its state as received at our start, or for the successor; -1: none */
-    struct server_state *state;
-    bool has_ended; /* `end` was received */
-};
-
-struct predecessors {
-    struct list list;
-    struct server *server;
-    struct predecessor *starter; /* process that started this one; NULL: none, or replaced */
-    int pid_file_fd, epoll_fd;
-    int state_fd; /* state of `starter` when this process started */
-    int log_fd;   /* copy of the socket to `starter`; stays open for threads that log */
-    bool lent;
-    struct log_sink sink;
-};
 
 /* Pid of the process that created the socket ${fd}. */
 static long predecessors_pid(int fd)
@@ -53,7 +34,7 @@ static bool predecessors_is_read(const struct predecessors *p, const struct pred
     return !p->lent && (!p->starter || q == p->starter);
 }
 
-static void predecessors_watch(struct predecessors *p)
+void predecessors_watch(struct predecessors *p)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
@@ -147,6 +128,7 @@ int predecessors_open(struct predecessors **out)
     if (!p)
         return -ENOMEM;
     list_init(&p->list);
+    past_init(&p->past);
     p->pid_file_fd = p->state_fd = p->log_fd = -1;
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (p->epoll_fd < 0) {
@@ -267,6 +249,11 @@ bool predecessors_is_pending(const struct predecessors *p)
     return p->starter != NULL;
 }
 
+struct past *predecessors_past(struct predecessors *p)
+{
+    return &p->past;
+}
+
 unsigned predecessors_draining(const struct predecessors *p)
 {
     unsigned n = 0;
@@ -306,7 +293,7 @@ static bool predecessors_act(struct predecessors *p, struct predecessor *q, cons
     if (go || is_over || hand_over_is(text, "state") || hand_over_is(text, "end"))
         predecessors_report(p, q, go || is_over, state_fd);
     q->has_ended |= hand_over_is(text, "end") != NULL;
-    if (state_fd >= 0)
+    if (state_fd >= 0 && !(is_starter && past_keep(&p->past, text, state_fd)))
         close(state_fd);
     if (go)
         predecessors_say(q, "taken");
@@ -388,48 +375,6 @@ void predecessors_tell(struct predecessors *p, const char *word)
     }
 }
 
-static int predecessors_lend_one(struct predecessor *q, struct launch_descriptor *list)
-{
-    const char *text = q->state ? server_state_text(q->state) : "";
-    int rc = hand_over_write_state(&q->state_fd, text, strlen(text));
-
-    if (rc < 0)
-        return rc;
-    list[0] = (struct launch_descriptor){.fd = q->fd, .name = HAND_OVER_OLD};
-    list[1] = (struct launch_descriptor){.fd = q->state_fd, .name = HAND_OVER_OLD_STATE};
-    return 0;
-}
-
-int predecessors_lend(struct predecessors *p, struct launch_descriptor *list)
-{
-    MUST(!p->starter && !p->lent);
-    p->lent = true;
-    predecessors_watch(p);
-    list_for_each (node, &p->list) {
-        int rc = predecessors_lend_one(LIST_ENTRY(node, struct predecessor, link), list);
-
-        if (rc < 0) {
-            predecessors_return(p);
-            return rc;
-        }
-        list += PREDECESSORS_DESCRIPTORS;
-    }
-    return 0;
-}
-
-void predecessors_return(struct predecessors *p)
-{
-    p->lent = false;
-    list_for_each (node, &p->list) {
-        struct predecessor *q = LIST_ENTRY(node, struct predecessor, link);
-
-        if (q->state_fd >= 0)
-            close(q->state_fd);
-        q->state_fd = -1;
-    }
-    predecessors_watch(p);
-}
-
 void predecessors_close(struct predecessors *p)
 {
     if (!p)
@@ -438,6 +383,7 @@ void predecessors_close(struct predecessors *p)
         log_set_copy(NULL);
     list_for_each_safe (node, &p->list)
         predecessors_remove(p, LIST_ENTRY(node, struct predecessor, link));
+    past_close(&p->past);
     if (p->pid_file_fd >= 0)
         close(p->pid_file_fd);
     if (p->state_fd >= 0)

@@ -13,6 +13,7 @@
 #include "base/must.h"
 #include "daemon/launch.h"
 
+struct past;
 struct predecessors;
 struct server;
 
@@ -64,6 +65,9 @@ bool predecessors_step(struct predecessors *p) NODISCARD;
 
 /* predecessors_is_pending(p): is there a starter from which this process has not taken over yet? */
 bool predecessors_is_pending(const struct predecessors *p);
+
+/* predecessors_past(p): what the starter's admin interface remembered, if it was received. */
+struct past *predecessors_past(struct predecessors *p);
 
 /* predecessors_draining(p): number of predecessors that drain. */
 unsigned predecessors_draining(const struct predecessors *p);

@@ -15,6 +15,7 @@
 #include "daemon/fd_store.h"
 #include "daemon/hand_over.h"
 #include "daemon/notify.h"
+#include "daemon/past.h"
 #include "daemon/pid_file.h"
 #include "daemon/predecessors.h"
 #include "daemon/program.h"
@@ -356,6 +357,7 @@ static enum upgrade_event upgrade_replace(struct upgrade *u)
     if (rc < 0)
         log_warning("upgrade: process %ld does not get what was set since it was ready: %s",
                     (long)pid, strerror(-rc));
+    past_send(u->conf.admin, u->successor);
     rc = successor_set_main(u->successor, state_fd);
     if (state_fd >= 0)
         close(state_fd);
@@ -406,6 +408,7 @@ enum upgrade_event upgrade_step(struct upgrade *u)
     if (u->successor)
         return upgrade_step_successor(u);
     if (predecessors_step(old)) {
+        past_use(predecessors_past(old), u->conf.admin);
         notify_set_main(true);
         pid_file_claim(u->conf.pid_file);
         fd_store_give_up(u->conf.sockets);

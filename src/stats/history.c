@@ -54,8 +54,7 @@ static void history_drop(struct history *h, struct history_object *o)
     free(o);
 }
 
-static struct history_object *history_add(struct history *h, enum figure_subject subject,
-                                          const char *name)
+struct history_object *history_add(struct history *h, enum figure_subject subject, const char *name)
 {
     struct history_object *o = calloc(1, sizeof(*o));
 
@@ -120,21 +119,25 @@ static void history_visit(struct figure_visitor *v, const struct figure_table *t
                           const struct figure_object *object, const void *values)
 {
     struct history *h = CONTAINER_OF(v, struct history, visitor);
-    struct history_object *o = h->n_levels > 0 ? history_shown(h, object) : NULL;
+    struct history_object *o;
 
+    lock_take(&h->lock);
+    o = h->n_levels > 0 ? history_shown(h, object) : NULL;
     if (o)
         history_pick(h, &o->now, table, object->subject, values);
+    lock_release(&h->lock);
 }
 
 /* ---- samples ---- */
 
 static uint64_t history_gain(uint64_t now, uint64_t before)
 {
-    return now > before ? now - before : 0; /* less: a server with its counters was removed */
+    int64_t gain = (int64_t)(now - before); /* `before` may be negative: history_read() */
+
+    return gain > 0 ? (uint64_t)gain : 0; /* less: a server with its counters was removed */
 }
 
-/* A ring for a figure that is not 0; false: there is no memory. */
-static bool history_need_ring(struct history *h, struct history_ring *ring, unsigned level)
+bool history_need_ring(struct history *h, struct history_ring *ring, unsigned level)
 {
     size_t bytes = history_slots(level) * sizeof(float);
 
@@ -312,6 +315,7 @@ static void history_turn_level(struct history *h, unsigned level)
 
 void history_begin(struct history *h, int64_t now_ns, uint64_t sessions, unsigned byte_rounds)
 {
+    lock_take(&h->lock);
     h->round++;
     h->now_ns = now_ns;
     h->byte_rounds = byte_rounds;
@@ -319,6 +323,7 @@ void history_begin(struct history *h, int64_t now_ns, uint64_t sessions, unsigne
     h->lacks = false;
     h->whole->round = h->round;
     h->whole->now.sessions = sessions;
+    lock_release(&h->lock);
 }
 
 struct figure_visitor *history_visitor(struct history *h)
@@ -330,6 +335,7 @@ void history_end(struct history *h)
 {
     struct list *next;
 
+    lock_take(&h->lock);
     for (unsigned level = 0; level < h->n_levels; level++)
         history_turn_level(h, level);
     for (struct list *l = h->objects.next; l != &h->objects; l = next) {
@@ -343,6 +349,7 @@ void history_end(struct history *h)
     }
     history_take(h, h->whole);
     h->lacked = h->lacks;
+    lock_release(&h->lock);
 }
 
 void history_keep(struct history *h, int64_t ns)
@@ -352,6 +359,7 @@ void history_keep(struct history *h, int64_t ns)
     while (n < HISTORY_LEVELS && ns > 0 &&
            (n == 0 || history_step_ns(n - 1) * history_slots(n - 1) < ns))
         n++;
+    lock_take(&h->lock);
     for (unsigned level = n; level < h->n_levels; level++) {
         for (struct list *l = h->objects.next; l != &h->objects; l = l->next)
             history_drop_level(h, CONTAINER_OF(l, struct history_object, link), level);
@@ -359,6 +367,7 @@ void history_keep(struct history *h, int64_t ns)
     }
     h->n_levels = n;
     h->keep_ns = ns;
+    lock_release(&h->lock);
 }
 
 bool history_is_short(const struct history *h)
@@ -371,6 +380,18 @@ size_t history_bytes(const struct history *h)
     return h->bytes;
 }
 
+void history_clear(struct history *h)
+{
+    history_keep(h, 0);
+    list_for_each_safe (node, &h->objects) {
+        struct history_object *o = LIST_ENTRY(node, struct history_object, link);
+
+        if (o != h->whole)
+            history_drop(h, o);
+    }
+    memset(&h->whole->now, 0, sizeof(h->whole->now));
+}
+
 /* ---- life ---- */
 
 int history_create(struct history **out, size_t max_bytes)
@@ -379,11 +400,13 @@ int history_create(struct history **out, size_t max_bytes)
 
     if (!h)
         return -ENOMEM;
+    lock_init(&h->lock);
     list_init(&h->objects);
     h->visitor.visit = history_visit;
     h->max_bytes = max_bytes;
     h->whole = history_add(h, FIGURE_PROCESS, "");
     if (!h->whole) {
+        lock_close(&h->lock);
         free(h);
         return -ENOMEM;
     }
@@ -397,5 +420,6 @@ void history_destroy(struct history *h)
         return;
     while (!list_empty(&h->objects))
         history_drop(h, CONTAINER_OF(h->objects.next, struct history_object, link));
+    lock_close(&h->lock);
     free(h);
 }

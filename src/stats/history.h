@@ -11,13 +11,14 @@
  * A sample is what was gained since the sample before. After a pause of the process its seconds are
  * a gap, and the sample behind is the average of the pause.
  *
- * All functions: owner's thread.
+ * All functions but history_write(): owner's thread.
  */
 #ifndef STATS_HISTORY_H
 #define STATS_HISTORY_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/must.h"
 #include "stats/figure.h"
@@ -75,6 +76,18 @@ int history_level(const struct history *h, unsigned step_s);
  */
 bool history_json(const struct history *h, const struct history_query *query, int64_t now_ns,
                   struct text *out);
+
+/*
+ * history_write(h, f) / history_read(h, record, n, now_ns):
+ * Write all samples, and the counters that they go on from, for the process that replaces this one,
+ * which continues the counters / use them in ${h}, which must have no sample yet.
+ *
+ * Thread: any, the owner waits meanwhile / owner
+ * Owns:   history_read() cuts the ${n} bytes of ${record}, which a NUL follows, into words
+ * Errors: 0; -EINVAL (${record} is not complete, or wrong); -ENOMEM. ${h} is empty after an error
+ */
+void history_write(struct history *h, FILE *f);
+int history_read(struct history *h, char *record, size_t n, int64_t now_ns) NODISCARD;
 
 /* history_json_objects(h, out): append what is kept, as members of a JSON object. */
 void history_json_objects(const struct history *h, struct text *out);

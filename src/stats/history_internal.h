@@ -4,6 +4,7 @@
 
 #include "base/list.h"
 #include "engine/histogram.h"
+#include "engine/lock.h"
 #include "stats/history.h"
 #include "stats/session_reason.h"
 
@@ -70,6 +71,7 @@ struct history_picks {
 
 struct history {
     struct figure_visitor visitor;
+    struct lock lock; /* its owner changes the history, while another thread may write it out */
     size_t max_bytes, bytes;
     int64_t keep_ns;
     unsigned n_levels;
@@ -91,6 +93,25 @@ unsigned history_slots(unsigned level);
 /* history_find(h, subject, name): return an object; NULL: there is none. */
 struct history_object *history_find(const struct history *h, enum figure_subject subject,
                                     const char *name);
+
+/* history_add(h, subject, name): add an object; NULL: out of memory. */
+struct history_object *history_add(struct history *h, enum figure_subject subject,
+                                   const char *name);
+
+/* history_need_ring(h, ring, level): make a ring, whose values are 0; false: there is no memory. */
+bool history_need_ring(struct history *h, struct history_ring *ring, unsigned level);
+
+/* history_clear(h): forget all samples and objects. */
+void history_clear(struct history *h);
+
+#define HISTORY_NAME_BYTES (SESSION_REASON_WORD_BYTES + 8)
+
+/*
+ * history_figure_name(buf, figure) / history_subject_name(subject):
+ * Return the name of a figure, if need be in HISTORY_NAME_BYTES of ${buf} / of a kind of object.
+ */
+const char *history_figure_name(char *buf, enum history_figure figure);
+const char *history_subject_name(enum figure_subject subject);
 
 /* history_pick(h, counts, table, subject, values): add the figures to ${counts} that are kept. */
 void history_pick(struct history *h, struct history_counts *counts,

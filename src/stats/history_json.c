@@ -1,5 +1,6 @@
 /* stats/history_json: a history as JSON. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -26,6 +27,22 @@ static const char *const subjects[] = {[FIGURE_PROCESS] = "process",
                                        [FIGURE_LISTENER] = "listener",
                                        [FIGURE_UPSTREAM] = "upstream",
                                        [FIGURE_LOOP] = "loop"};
+
+const char *history_figure_name(char *buf, enum history_figure figure)
+{
+    char word[SESSION_REASON_WORD_BYTES];
+
+    if (figure < HISTORY_ENDED)
+        return rows[figure].name;
+    snprintf(buf, HISTORY_NAME_BYTES, "ended:%s",
+             session_reason_word(word, (enum session_reason)(figure - HISTORY_ENDED)));
+    return buf;
+}
+
+const char *history_subject_name(enum figure_subject subject)
+{
+    return subjects[subject];
+}
 
 /* Which samples are shown: ticks from `first` to `last`. */
 struct history_json_span {

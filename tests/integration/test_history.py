@@ -10,7 +10,7 @@ from support import net
 from support.admin import get, section
 from support.admin_mock import AdminMock, EVENTS
 from support.case import check, check_equal, test
-from support.chain import Chain, exchange_once
+from support.chain import exchange_once
 from support.ctl_runs import done, refused
 from support.server import Counted
 
@@ -252,22 +252,3 @@ def a_pause(t):
             daemon.send_signal(signal.SIGCONT)
         t.eventually(lambda: values()[-1] is not None, "samples again")
         t.eventually(lambda: None in values(), "a gap")
-
-
-@test(timeout=60)
-def over_an_upgrade(t):
-    """the new process begins a history of its own, with the take-over, and without a spike of what was before"""
-    admin, front, at = t.path("admin.sock"), t.address(), t.address()
-    with Counted(at), Chain(t, config(admin, front, {"a": at})) as chain:
-        for _ in range(50):
-            exchange_once(front)
-        begun(t, admin)
-        chain.upgrade()
-        t.eventually(lambda: any("upgrade: took over" in text for text in texts(admin)), "the take-over")
-        begun(t, admin)
-        exchange_once(front)
-        t.eventually(lambda: sum(samples(admin, "listener/front", "new_sessions")) > 0, "a session of the new process")
-        t.eventually(lambda: any("has drained and ended" in text for text in texts(admin)), "the old process ends")
-        n = len(samples(admin, "process", "sessions"))
-        t.eventually(lambda: len(samples(admin, "process", "sessions")) >= n + 2, "two further samples")
-        check(sum(samples(admin, "listener/front", "new_sessions")) < 2, "sessions of before")

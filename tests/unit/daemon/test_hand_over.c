@@ -133,6 +133,25 @@ TEST(hand_over, state_descriptor_is_passed_with_a_message)
     close(state_fd);
 }
 
+TEST(hand_over, state_may_be_written_by_a_stream_and_have_any_bytes)
+{
+    unsigned opened = process_descriptors();
+    char *copy;
+    size_t n;
+    FILE *f;
+    int fd;
+
+    ck_assert_int_eq(hand_over_create_state(&fd, &f), 0);
+    ck_assert_uint_eq(fwrite("a\0b", 1, 3, f), 3);
+    ck_assert_int_eq(hand_over_finish_state(fd, f), 0);
+    ck_assert_int_eq(hand_over_read_bytes(&copy, &n, fd), 0);
+    ck_assert_uint_eq(n, 3);
+    ck_assert_mem_eq(copy, "a\0b", 4);
+    free(copy);
+    close(fd);
+    ck_assert_uint_eq(process_descriptors(), opened);
+}
+
 TEST(hand_over, empty_state_is_valid)
 {
     char *copy;

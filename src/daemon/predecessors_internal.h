@@ -1,0 +1,35 @@
+/* daemon/predecessors_internal: the processes that this one replaces, for its own files. */
+#ifndef DAEMON_PREDECESSORS_INTERNAL_H
+#define DAEMON_PREDECESSORS_INTERNAL_H
+
+#include "base/list.h"
+#include "base/log.h"
+#include "daemon/past.h"
+#include "daemon/predecessors.h"
+
+struct server_state;
+
+struct predecessor {
+    struct list link;
+    int fd;
+    int state_fd; /* its state as received at our start, or for the successor; -1: none */
+    struct server_state *state;
+    bool has_ended; /* `end` was received */
+};
+
+struct predecessors {
+    struct list list;
+    struct server *server;
+    struct predecessor *starter; /* process that started this one; NULL: none, or replaced */
+    int pid_file_fd, epoll_fd;
+    int state_fd; /* state of `starter` when this process started */
+    int log_fd;   /* copy of the socket to `starter`; stays open for threads that log */
+    bool lent;
+    struct past past; /* of `starter` */
+    struct log_sink sink;
+};
+
+/* predecessors_watch(p): have predecessors_fd() readable when there are messages to read. */
+void predecessors_watch(struct predecessors *p);
+
+#endif
