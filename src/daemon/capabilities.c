@@ -58,7 +58,7 @@ int capabilities_reduce(unsigned extra, unsigned *kept)
     return capabilities_are(&now, first) ? 0 : -EPERM;
 }
 
-/* What systemd has not set yet of ${wanted}: its SystemCallFilter= may refuse capset(2). */
+/* What is not set yet of ${wanted}. */
 static unsigned capabilities_not_ambient(unsigned wanted)
 {
     unsigned missing = 0;
@@ -70,6 +70,26 @@ static unsigned capabilities_not_ambient(unsigned wanted)
     return missing;
 }
 
+int capabilities_shed(unsigned extra)
+{
+    struct capabilities c;
+    unsigned unwanted;
+    int rc = capabilities_get(&c);
+
+    if (rc < 0)
+        return rc;
+    for (unsigned bit = 0; bit < 32; bit++)
+        if (((CAPABILITIES_BIND | CAPABILITIES_SOCKETS) & 1U << bit) != 0)
+            (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, bit, 0, 0);
+    unwanted = CAPABILITIES_SOCKETS & ~extra;
+    if (((c.words[0].permitted | c.words[0].inheritable) & unwanted) == 0)
+        return 0;
+    c.words[0].permitted &= ~unwanted;
+    c.words[0].effective &= ~unwanted;
+    c.words[0].inheritable &= ~unwanted;
+    return capabilities_set(&c);
+}
+
 int capabilities_survive_exec(void)
 {
     unsigned wanted = CAPABILITIES_BIND | (geteuid() == 0 ? 0 : CAPABILITIES_SOCKETS);
@@ -79,10 +99,10 @@ int capabilities_survive_exec(void)
     if (rc < 0)
         return rc;
     wanted = capabilities_not_ambient(wanted & c.words[0].permitted);
-    if (wanted == 0)
-        return 0;
-    c.words[0].inheritable |= wanted;
-    rc = capabilities_set(&c);
+    if ((wanted & ~c.words[0].inheritable) != 0) { /* systemd's SystemCallFilter= may refuse it */
+        c.words[0].inheritable |= wanted;
+        rc = capabilities_set(&c);
+    }
     for (unsigned bit = 0; bit < 32 && rc == 0; bit++)
         if ((wanted & 1U << bit) != 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, bit, 0, 0) < 0)
             rc = -errno;

@@ -37,6 +37,16 @@ int capabilities_survive_user(bool survive) NODISCARD;
 int capabilities_reduce(unsigned extra, unsigned *kept) NODISCARD;
 
 /*
+ * capabilities_shed(extra):
+ * In a process that was not root: drop those of CAPABILITIES_SOCKETS that are not in ${extra}, and
+ * the kept ones from the ambient set. Others, of the service manager, are left alone.
+ *
+ * Thread: main, before any other thread
+ * Errors: 0; -errno of capset(2)
+ */
+int capabilities_shed(unsigned extra) NODISCARD;
+
+/*
  * capabilities_survive_exec():
  * Keep CAP_NET_BIND_SERVICE, without root also CAPABILITIES_SOCKETS, across the next execve(2), as
  * far as permitted now.

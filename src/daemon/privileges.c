@@ -227,12 +227,24 @@ static int privileges_drop_root(const struct privileges *p)
     return 0;
 }
 
+/* The process before an upgrade, or the service manager, may have given more than is needed. */
+static void privileges_shed(const struct privileges *p)
+{
+    int rc = geteuid() == 0 ? 0 : capabilities_shed(p->extra);
+
+    if (rc < 0)
+        log_warning("capabilities that the configuration does not need cannot be dropped: %s",
+                    strerror(-rc));
+}
+
 int privileges_drop(const struct privileges *p)
 {
     int rc;
 
-    if (!p->change)
+    if (!p->change) {
+        privileges_shed(p);
         return 0;
+    }
     if (p->uid != 0)
         return privileges_drop_root(p);
     rc = privileges_set_ids(p);

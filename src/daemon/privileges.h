@@ -67,7 +67,7 @@ void privileges_set_no_new_privs(void);
 /*
  * privileges_drop(p):
  * Switch to ${p} for good: real, effective and saved ids, supplementary groups, capabilities. Exit
- * after an error: ids may be mixed.
+ * after an error: ids may be mixed. Without a change of user drop only capabilities.
  *
  * Thread: main, before any other thread
  * Errors: 0; -errno of the failed call; -EPERM (root could be regained)

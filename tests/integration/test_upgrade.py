@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import sys
@@ -16,6 +17,7 @@ from test_proxy import proxy
 from test_reload_listeners import inodes, range_host
 
 MIB = 1024 * 1024
+CAP_NET_ADMIN, CAP_NET_RAW = 12, 13  # linux/capability.h
 
 
 class Knocking:
@@ -302,6 +304,36 @@ def other_user(t):
         exchange_once(low)
         with open(f"/proc/{chain.pid}/status", encoding="ascii") as f:
             check("\nCapPrm:\t0000000000000400\n" in f.read(), "other capabilities")
+        chain.stop()
+
+
+def capabilities(pid):
+    """Those of socket options that a process has: a set of numbers for each of its sets, such as CapEff."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        found = re.findall(r"^(Cap(?:Inh|Prm|Eff|Amb)):\s*(\w+)", f.read(), re.M)
+    return {name: {bit for bit in (CAP_NET_ADMIN, CAP_NET_RAW) if int(bits, 16) & 1 << bit} for name, bits in found}
+
+
+@test(timeout=60)
+def capabilities_of_socket_options(t):
+    """with user = nobody each upgrade keeps the capabilities that its configuration needs, and no others"""
+    both = {CAP_NET_ADMIN, CAP_NET_RAW}
+    if not is_root() or capabilities("self")["CapPrm"] != both:
+        raise Skipped("needs root with CAP_NET_ADMIN and CAP_NET_RAW")
+    os.chmod(t.dir, 0o755)
+    text = f"user = nobody\n{echo(t.address())}"
+    with Chain(t, text + "mark = 7\ntransparent = yes\n") as chain:
+        os.chmod(chain.daemon.config_path, 0o644)
+        for wanted, options in ((both, "mark = 7\ntransparent = yes\n"), ({CAP_NET_RAW}, "transparent = yes\n"),
+                                (set(), "")):
+            config = chain.daemon.config.replace("mark = 7\ntransparent = yes\n", options)
+            chain.daemon.config_path.write_text(config, encoding="utf-8")
+            chain.upgrade()
+            found = capabilities(chain.pid)
+            check_equal(found["CapEff"], wanted, "effective")
+            check_equal(found["CapPrm"], wanted, "permitted")
+            check_equal(found["CapAmb"], set(), "ambient")
+            check(found["CapInh"] <= wanted, f"inheritable: {found['CapInh']}")
         chain.stop()
 
 

@@ -93,7 +93,7 @@ TEST(capabilities, locked_keep_caps_is_an_error)
 }
 
 /* From now on capset(2) does nothing but return ${error}; false if that cannot be done. */
-static bool filter_capset(int error)
+static bool filter_capset_of_any(int error)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -103,7 +103,12 @@ static bool filter_capset(int error)
     };
     struct sock_fprog filter = {.len = ARRAY_LEN(code), .filter = code};
 
-    return geteuid() == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
+}
+
+static bool filter_capset(int error)
+{
+    return geteuid() == 0 && filter_capset_of_any(error);
 }
 
 TEST(capabilities, capabilities_left_by_the_kernel_are_reported)
@@ -192,4 +197,48 @@ TEST(capabilities, missing_capability_is_not_inherited_by_a_program)
         return;
     ck_assert_int_eq(setresuid(65534, 65534, 65534), 0);
     ck_assert_uint_eq(set_of_a_program(true), 0);
+}
+
+/* As a process after an upgrade: not root, with CAP_NET_ADMIN and CAP_NET_RAW in all sets. */
+static bool become_replacement(unsigned long long bits)
+{
+    unsigned kept;
+
+    if (geteuid() != 0 || (set("CapPrm") & (BIND | bits)) != (BIND | bits))
+        return false;
+    ck_assert_int_eq(capabilities_survive_user(true), 0);
+    ck_assert_int_eq(setresuid(65534, 65534, 65534), 0);
+    ck_assert_int_eq(capabilities_reduce((unsigned)bits, &kept), 0);
+    ck_assert_int_eq(capabilities_survive_exec(), 0);
+    ck_assert_uint_eq(set("CapAmb"), BIND | bits);
+    return true;
+}
+
+TEST(capabilities, replacement_drops_what_its_configuration_does_not_need)
+{
+    static const char *const sets[] = {"CapPrm", "CapEff", "CapInh"};
+    const unsigned long long admin = 1ull << CAP_NET_ADMIN, raw = 1ull << CAP_NET_RAW;
+
+    if (!become_replacement(admin | raw))
+        return;
+    ck_assert_int_eq(capabilities_shed((unsigned)raw), 0);
+    for (unsigned i = 0; i < ARRAY_LEN(sets); i++)
+        ck_assert_uint_eq(set(sets[i]), BIND | raw);
+    ck_assert_uint_eq(set("CapAmb"), 0);
+    ck_assert_uint_eq(set_of_a_program(false), 0);
+    ck_assert_uint_eq(set_of_a_program(true), BIND | raw);
+    ck_assert_int_eq(capabilities_shed(0), 0);
+    for (unsigned i = 0; i < ARRAY_LEN(sets); i++)
+        ck_assert_uint_eq(set(sets[i]), BIND);
+}
+
+TEST(capabilities, replacement_without_socket_options_calls_no_capset)
+{
+    if (!become_replacement(0) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        !filter_capset_of_any(EACCES))
+        return;
+    ck_assert_int_eq(capabilities_shed(0), 0);
+    ck_assert_uint_eq(set("CapAmb"), 0);
+    ck_assert_int_eq(capabilities_survive_exec(), 0);
+    ck_assert_uint_eq(set("CapAmb"), BIND);
 }
