@@ -10,8 +10,6 @@
 #include "config/config_edits_internal.h"
 #include "config/config_memory.h"
 
-#define SERVER_KEY "server."
-
 static void config_edits_release_arena(void *a)
 {
     arena_release(a);
@@ -153,7 +151,7 @@ const char *config_edits_line_of(const struct config *config, const char *upstre
     char key[INI_NAME_BYTES + 1];
     const struct ini_entry *entry;
 
-    snprintf(key, sizeof(key), SERVER_KEY "%s", id);
+    snprintf(key, sizeof(key), CONFIG_EDITS_SERVER_KEY "%s", id);
     entry = i < 0 ? NULL : config_section_entry(&config->memory->sections[i], key);
     return entry ? entry->value : NULL;
 }

@@ -8,6 +8,9 @@
  * An edited configuration shares all but the upstreams with edits with that of the file. Each edit
  * knows the server's line in the file: it ends when another file has another line (or none, or has
  * one now), see config_edits_move().
+ *
+ * Servers of the file stay in its order, also when they are removed and added again, perhaps with
+ * another line; the others follow, in the order of their edits.
  */
 #ifndef CONFIG_CONFIG_EDITS_H
 #define CONFIG_CONFIG_EDITS_H

@@ -10,6 +10,9 @@
 
 struct arena;
 
+/* Key of a server: this and its ID. */
+#define CONFIG_EDITS_SERVER_KEY "server."
+
 /* An edit in force. */
 struct config_edits_record {
     struct arena *arena; /* owns this record and all that it points at; referenced */

@@ -16,8 +16,7 @@
 #include "config/config_servers.h"
 #include "config/option_kind.h"
 #include "ini/diagnostics.h"
-
-#define SERVER_KEY "server."
+#include "ini/ini_environment.h"
 
 /* Stands for the path in diagnostics; it is cut off again, with the line number. */
 #define EDITED        "edit"
@@ -41,6 +40,21 @@ static int config_edits_find(const struct upstream_conf *conf, const char *id)
         if (strcmp(conf->servers[i].id, id) == 0)
             return (int)i;
     return -1;
+}
+
+/* Return the number of the entry of a server; n_entries: none. */
+static unsigned config_edits_find_entry(const struct ini_section *source, const char *id)
+{
+    unsigned i = 0;
+
+    for (; i < source->n_entries; i++) {
+        const char *key = source->entries[i].key;
+
+        if (strncmp(key, CONFIG_EDITS_SERVER_KEY, strlen(CONFIG_EDITS_SERVER_KEY)) == 0 &&
+            strcmp(key + strlen(CONFIG_EDITS_SERVER_KEY), id) == 0)
+            break;
+    }
+    return i;
 }
 
 /* ---- records ---- */
@@ -121,8 +135,8 @@ static int config_edits_tell(struct config_edit *edit, char *text)
     return -EINVAL;
 }
 
-static int config_edits_check_mirrors(const struct config *next, const char *upstream,
-                                      struct diagnostics *diagnostics)
+static void config_edits_check_mirrors(const struct config *next, const char *upstream,
+                                       struct diagnostics *diagnostics)
 {
     const struct config_memory *m = next->memory;
 
@@ -133,7 +147,6 @@ static int config_edits_check_mirrors(const struct config *next, const char *ups
             strcmp(conf->mirror, upstream) == 0)
             config_listen_check_mirror(next, &m->sections[i], diagnostics);
     }
-    return 0;
 }
 
 /* Parse the line into ${record}, in its arena. */
@@ -156,11 +169,12 @@ static int config_edits_append(struct config_edits *e, unsigned i,
     struct config_section *section = &e->next->memory->sections[i];
     struct upstream_conf *conf = section->conf;
     struct ini_entry entry = {.path = "an administrator's addition", .value = record->text};
-    char *key = arena_alloc(record->arena, strlen(SERVER_KEY) + strlen(record->id) + 1, 1);
+    char *key =
+        arena_alloc(record->arena, strlen(CONFIG_EDITS_SERVER_KEY) + strlen(record->id) + 1, 1);
     int rc = key ? 0 : -ENOMEM;
 
     if (rc == 0) {
-        stpcpy(stpcpy(key, SERVER_KEY), record->id);
+        stpcpy(stpcpy(key, CONFIG_EDITS_SERVER_KEY), record->id);
         entry.key = key;
         rc = config_edits_parse(section, record, &entry, diagnostics);
     }
@@ -170,7 +184,7 @@ static int config_edits_append(struct config_edits *e, unsigned i,
     section->source->entries[section->source->n_entries++] = entry;
     rc = config_servers_check(e->next, section, conf->n_servers - 1, diagnostics);
     if (rc == 0)
-        rc = config_edits_check_mirrors(e->next, record->upstream, diagnostics);
+        config_edits_check_mirrors(e->next, record->upstream, diagnostics);
     if (rc == 0 && diagnostics_count(diagnostics) > 0)
         rc = -EINVAL;
     if (rc == 0)
@@ -215,14 +229,54 @@ static void config_edits_restore(struct config_edits *e, unsigned i, const char 
     const struct upstream_conf *from_conf = from->conf;
     char key[INI_NAME_BYTES + 1];
 
-    snprintf(key, sizeof(key), SERVER_KEY "%s", id);
+    snprintf(key, sizeof(key), CONFIG_EDITS_SERVER_KEY "%s", id);
     conf->servers[conf->n_servers++] = from_conf->servers[config_edits_find(from_conf, id)];
     section->source->entries[section->source->n_entries++] = *config_section_entry(from, key);
 }
 
-static int config_edits_check_text(struct config_edit *edit)
+/*
+ * Move the server ${id} from the end to where the file has it: behind the servers that the file has
+ * before it. One that the file does not have stays at the end.
+ */
+static void config_edits_place(struct config_edits *e, unsigned i, const char *id)
 {
-    size_t max = INI_LINE_BYTES - strlen(SERVER_KEY) - strlen(edit->server) - strlen(" = ''");
+    const struct upstream_conf *from = e->base->memory->sections[i].conf;
+    struct config_section *section = &e->next->memory->sections[i];
+    struct upstream_conf *conf = section->conf;
+    struct upstream_server_conf server = conf->servers[conf->n_servers - 1];
+    struct ini_section *source = section->source;
+    struct ini_entry entry = source->entries[source->n_entries - 1];
+    unsigned at = 0, k;
+
+    if (config_edits_find(from, id) < 0)
+        return;
+    for (k = 0; strcmp(from->servers[k].id, id) != 0; k++)
+        at += strcmp(conf->servers[at].id, from->servers[k].id) == 0;
+    if (at == conf->n_servers - 1)
+        return;
+    k = config_edits_find_entry(source, conf->servers[at].id);
+    memmove(&conf->servers[at + 1], &conf->servers[at],
+            (conf->n_servers - 1 - at) * sizeof(conf->servers[0]));
+    conf->servers[at] = server;
+    memmove(&source->entries[k + 1], &source->entries[k],
+            (source->n_entries - 1 - k) * sizeof(source->entries[0]));
+    source->entries[k] = entry;
+}
+
+/* Could a file have the line? One that it has was perhaps written with $${NAME}. */
+static bool config_edits_fits_in_a_file(const struct config_edits *e,
+                                        const struct config_edit *edit)
+{
+    const char *before = config_edits_line_of(e->base, edit->upstream, edit->server);
+
+    return ini_environment_fits_in_a_file(edit->line) ||
+           (before && strcmp(before, edit->line) == 0);
+}
+
+static int config_edits_check_text(const struct config_edits *e, struct config_edit *edit)
+{
+    size_t max =
+        INI_LINE_BYTES - strlen(CONFIG_EDITS_SERVER_KEY) - strlen(edit->server) - strlen(" = ''");
     const unsigned char *p = (const unsigned char *)edit->line;
 
     for (const char *c = edit->server; *c != '\0'; c++)
@@ -241,6 +295,10 @@ static int config_edits_check_text(struct config_edit *edit)
         return config_edits_refuse(edit, -EINVAL,
                                    "the server line has a control character (ADDRESS and words, "
                                    "separated by blanks)");
+    if (!config_edits_fits_in_a_file(e, edit))
+        return config_edits_refuse(edit, -EINVAL,
+                                   "the server line has both kinds of quotes or a variable, "
+                                   "${NAME}, which no file could keep");
     if (strlen(edit->line) > max)
         return config_edits_refuse(edit, -EINVAL, "the server line is longer than %zu bytes", max);
     return 0;
@@ -248,7 +306,8 @@ static int config_edits_check_text(struct config_edit *edit)
 
 static int config_edits_add(struct config_edits *e, struct config_edit *edit)
 {
-    int rc = config_edits_check_text(edit), i = config_edits_find_section(e->next, edit->upstream);
+    int rc = config_edits_check_text(e, edit),
+        i = config_edits_find_section(e->next, edit->upstream);
     struct config_edits_record *record;
     const struct upstream_conf *conf;
 
@@ -279,6 +338,7 @@ static int config_edits_add(struct config_edits *e, struct config_edit *edit)
     }
     edit->is_looked_up = conf->servers[conf->n_servers - 1].names != UPSTREAM_LITERAL &&
                          !conf->servers[conf->n_servers - 1].disabled;
+    config_edits_place(e, (unsigned)i, edit->server);
     config_edits_use_record(e->next->memory, record);
     return 0;
 }
@@ -287,17 +347,13 @@ static int config_edits_add(struct config_edits *e, struct config_edit *edit)
 
 static void config_edits_remove_entry(struct ini_section *source, const char *id)
 {
-    for (unsigned i = 0; i < source->n_entries; i++) {
-        const char *key = source->entries[i].key;
+    unsigned i = config_edits_find_entry(source, id);
 
-        if (strncmp(key, SERVER_KEY, strlen(SERVER_KEY)) != 0 ||
-            strcmp(key + strlen(SERVER_KEY), id) != 0)
-            continue;
-        source->n_entries--;
-        memmove(&source->entries[i], &source->entries[i + 1],
-                (source->n_entries - i) * sizeof(source->entries[0]));
+    if (i == source->n_entries)
         return;
-    }
+    source->n_entries--;
+    memmove(&source->entries[i], &source->entries[i + 1],
+            (source->n_entries - i) * sizeof(source->entries[0]));
 }
 
 int config_edits_remove(struct config_edits *e, struct config_edit *edit, bool last)

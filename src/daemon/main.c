@@ -160,8 +160,11 @@ static enum exit_code serve(struct process *process, struct config *config)
 {
     enum exit_code code = confine(process, &config);
 
-    if (code == EXIT_CODE_OK && process_open(process, config) < 0)
-        code = EXIT_CODE_START;
+    if (code == EXIT_CODE_OK) {
+        start_edits_use(&config, &process->notes); /* the file may be another one now */
+        if (process_open(process, config) < 0)
+            code = EXIT_CODE_START;
+    }
     if (code != EXIT_CODE_OK) {
         config_free(config);
         return code;
@@ -216,7 +219,6 @@ static enum exit_code run_daemon(const struct cli *cli, char **argv)
     if (predecessors_is_pending(process.predecessors))
         notify_set_main(false);
     if (start_config_load(&config, cli->config_path, process.predecessors) == 0) {
-        start_edits_use(&config, &process.notes);
         code = serve(&process, config);
         free(process.notes);
     }

@@ -34,7 +34,7 @@ static bool ini_environment_parse_reference(struct reference *r, const char *tex
     return name + len == close;
 }
 
-static bool ini_environment_fits_in_a_file(const char *value)
+bool ini_environment_fits_in_a_file(const char *value)
 {
     for (const char *p = value; *p != '\0'; p++) {
         if ((unsigned char)*p < ' ' || *p == 0x7f)

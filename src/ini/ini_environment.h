@@ -10,6 +10,7 @@
 #ifndef INI_INI_ENVIRONMENT_H
 #define INI_INI_ENVIRONMENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/must.h"
@@ -32,5 +33,11 @@ struct ini_environment {
  */
 int ini_environment_expand(struct ini_environment *out, const char *value,
                            size_t max_bytes) NODISCARD;
+
+/*
+ * ini_environment_fits_in_a_file(value):
+ * Could a file have ${value}? Not with control characters, both kinds of quotes or a variable.
+ */
+bool ini_environment_fits_in_a_file(const char *value);
 
 #endif

@@ -5,7 +5,8 @@ import signal
 
 from support import admin, net
 from support.case import Skipped, check, check_equal, is_root, test
-from support.mounts import bind
+from support.chain import Chain
+from support.mounts import bind, own_mounts
 from support.names import NameServer, RESOLVER
 from support.own_network import own_names, own_network
 from support.server import Counted
@@ -108,6 +109,35 @@ def life(t, how):
         check(" bug: " not in read(paths["log"]), "a bug is in the log")
     for name in ("pid", "admin", "more"):
         check(not os.path.exists(paths[name]), f"{name} is still there")
+
+
+@test(timeout=60, plain_only=True)
+def added_servers(t):
+    """an upgrade into another root directory keeps the servers that were added and removed"""
+    os.chmod(t.dir, 0o777)
+    own_mounts()
+    root = root_directory(t)
+    text = (admin.section(t.path("admin")) + f"[listen front]\naddress = {t.address()}\nservice = proxy\nupstream = back\n"
+            f"[upstream back]\nserver.a = {t.address()}\nserver.b = {t.address()}\n")
+
+    def shown():
+        lines = admin.get(t.path("admin"), "/v1/config").body.decode().splitlines()
+        return [line for line in lines if line.startswith("server.")]
+
+    with Chain(t, text) as chain:
+        body = {"server": "back/c", "line": "127.0.0.1:1"}
+        check_equal(admin.request(t.path("admin"), "PUT", "/v1/server", body).status, 200, "the status of PUT")
+        check_equal(admin.request(t.path("admin"), "DELETE", "/v1/server", {"server": "back/a"}).status, 200,
+                    "the status of DELETE")
+        before = shown()
+        check_equal(len(before), 2, "servers")
+        confined = chain.daemon.config.replace("[reactord]\n", f"[reactord]\nuser = nobody\nchroot = {root}\n", 1)
+        chain.daemon.config_path.write_text(confined, encoding="utf-8")
+        chain.upgrade()
+        chain.wait_gone(chain.old[-1])  # the admin socket is the new one's alone
+        check_equal(os.readlink(f"/proc/{chain.pid}/root"), root, "root directory")
+        check_equal(shown(), before, "server lines after the upgrade")
+        chain.wait_line("servers that stay added or removed by an administrator: 2", chain.pid)
 
 
 MISTAKES = {

@@ -14,6 +14,10 @@
 #define FIRST  "[listen p]\naddress = 127.0.0.1:8\nservice = proxy\nupstream = u\n"
 #define FILE_1 FIRST "[upstream u]\nserver.a = 127.0.0.1:9\nserver.b = 127.0.0.1:10 weight=2\n"
 
+#define FILE_3                                                             \
+    FIRST "[upstream u]\nserver.a = 127.0.0.1:1\nserver.b = 127.0.0.1:2\n" \
+          "server.c = 127.0.0.1:3\n"
+
 /* The configuration with edits; NULL: none so far. */
 static struct config *edited;
 static char *notes;
@@ -171,7 +175,7 @@ TEST(edits, new_file_keeps_edits_of_servers_with_same_line)
     move(FILE_1 "server.d = 127.0.0.1:12\n");
     ck_assert_str_eq(notes, "");
     ck_assert_str_eq(lines_of(config_file.config),
-                     "d=127.0.0.1:12*1 c=127.0.0.1:11*1 b=127.0.0.1:10*7 ");
+                     "b=127.0.0.1:10*7 d=127.0.0.1:12*1 c=127.0.0.1:11*1 ");
 }
 
 TEST(edits, new_file_ends_edits_of_servers_with_another_line)
@@ -226,8 +230,91 @@ TEST(edits, edits_reach_another_process_as_text)
                            "edit u/b + 21 127.0.0.1:10 weight=2 127.0.0.1:10 weight=7\n");
     ck_assert_int_eq(config_file_load_text(FILE_1), 0);
     ck_assert_int_eq(config_edits_read(&config_file.config, text, stderr), 0);
-    ck_assert_str_eq(lines_of(config_file.config), "c=127.0.0.1:11*1 b=127.0.0.1:10*7 ");
+    ck_assert_str_eq(lines_of(config_file.config), "b=127.0.0.1:10*7 c=127.0.0.1:11*1 ");
     free(text);
+}
+
+/* The order of the servers after the edits reached another process. */
+static const char *lines_elsewhere(void)
+{
+    char *text;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+
+    config_edits_write(running(), f);
+    fclose(f);
+    ck_assert_int_eq(config_file_load_text(FILE_3), 0);
+    ck_assert_int_eq(config_edits_read(&config_file.config, text, stderr), 0);
+    free(text);
+    return lines_of(config_file.config);
+}
+
+TEST(edits, server_of_file_that_is_added_again_is_where_file_has_it)
+{
+    ck_assert_int_eq(config_file_load_text(FILE_3), 0);
+    edit("a", NULL, 0);
+    edit("a", "127.0.0.1:1", 0);
+    ck_assert_str_eq(lines_of(running()), "a=127.0.0.1:1*1 b=127.0.0.1:2*1 c=127.0.0.1:3*1 ");
+    ck_assert_uint_eq(config_edits_count(running()), 0);
+    edit("b", NULL, 0);
+    edit("x", "127.0.0.1:9", 0);
+    edit("a", NULL, 0);
+    edit("b", "127.0.0.1:2", 0);
+    ck_assert_str_eq(lines_of(running()), "b=127.0.0.1:2*1 c=127.0.0.1:3*1 x=127.0.0.1:9*1 ");
+    edit("a", "127.0.0.1:1", 0);
+    edit("c", NULL, 0);
+    edit("c", "127.0.0.1:3", 0);
+    ck_assert_str_eq(lines_of(running()),
+                     "a=127.0.0.1:1*1 b=127.0.0.1:2*1 c=127.0.0.1:3*1 x=127.0.0.1:9*1 ");
+}
+
+TEST(edits, order_in_another_process_is_that_of_this_one)
+{
+    static const struct {
+        const char *id, *line;
+    } edits[] = {{"y", "127.0.0.1:18"}, {"a", NULL}, {"x", "127.0.0.1:9"},  {"b", NULL},
+                 {"b", "127.0.0.1:22"}, {"y", NULL}, {"a", "127.0.0.1:11"}, {"y", "127.0.0.1:18"},
+                 {"c", NULL},           {"a", NULL}, {"a", "127.0.0.1:1"},  {"x", NULL},
+                 {"x", "127.0.0.1:9"},  {"b", NULL}, {"c", "127.0.0.1:33"}};
+    char here[500];
+
+    ck_assert_int_eq(config_file_load_text(FILE_3), 0);
+    edited = config_edits_base(config_file.config);
+    for (unsigned i = 0; i < ARRAY_LEN(edits); i++) {
+        edit(edits[i].id, edits[i].line, 0);
+        snprintf(here, sizeof(here), "%s", lines_of(running()));
+        ck_assert_str_eq(lines_elsewhere(), here);
+    }
+}
+
+/* The text of the running configuration. */
+static char *dump(void)
+{
+    char *text;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+
+    ck_assert_int_eq(config_dump(running(), f), 0);
+    fclose(f);
+    return text;
+}
+
+TEST(edits, line_that_no_file_could_keep_is_refused_and_any_other_can_be_loaded)
+{
+    static const char *const lines[] = {"/tmp/a'b",      "/tmp/a\"b", "/tmp/a#b", "/tmp/a;b",
+                                        "/tmp/\xc3\xa9", "/tmp/a\\",  "/tmp/$a",  "/tmp/$$"};
+    char *text;
+
+    ck_assert_ptr_nonnull(strstr(edit("x", "/tmp/a'\"b", -EINVAL), "which no file could keep"));
+    ck_assert_ptr_nonnull(strstr(edit("x", "/tmp/${A}", -EINVAL), "which no file could keep"));
+    for (unsigned i = 0; i < ARRAY_LEN(lines); i++) {
+        edit("x", lines[i], 0);
+        text = dump();
+        ck_assert_int_eq(config_file_load_text(text), 0);
+        free(text);
+        ck_assert_str_eq(config_file.config->server.upstreams[0].servers[2].address_text, lines[i]);
+        edit("x", NULL, 0);
+    }
 }
 
 TEST(edits, text_that_is_cut_anywhere_is_read_as_far_as_it_goes)
