@@ -14,8 +14,8 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 12160,
-    "daemon": 10580,
+    "config": 12220,
+    "daemon": 10600,
     "engine": 6700,
     "net": 8350,
     "service": 6170,
