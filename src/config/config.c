@@ -63,6 +63,9 @@ static int config_read(struct config *config, const char *path, const struct con
     rc = config_access_all(config, diagnostics);
     if (rc < 0)
         return rc;
+    rc = config_namespaces_all(config, running, diagnostics);
+    if (rc < 0)
+        return rc;
     rc = config_check_all(config, diagnostics);
     if (rc < 0)
         return rc;

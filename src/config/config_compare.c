@@ -58,7 +58,8 @@ static int config_compare_content(struct config_compare *cmp, const struct pair 
 
     if (!content || content->same(o, from, to))
         return 0;
-    change->kind = content->rules ? CONFIG_COMPARE_RULES : CONFIG_COMPARE_TOKEN;
+    change->kind = content->rules ? CONFIG_COMPARE_RULES : CONFIG_COMPARE_CONTENT;
+    change->content = content->changed;
     if (content->rules) {
         change->old_rules = content->rules(o, from);
         change->new_rules = content->rules(o, to);

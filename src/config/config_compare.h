@@ -23,7 +23,8 @@ enum config_compare_kind {
     CONFIG_COMPARE_FILES,     /* a [tls NAME] with changed files and unchanged options */
     CONFIG_COMPARE_INTERFACE, /* a [listen NAME] with an address on an interface made anew */
     CONFIG_COMPARE_ORDER, /* a [listen NAME] with its routes in another order, options unchanged */
-    CONFIG_COMPARE_TOKEN  /* an unchanged token_file, which has another token */
+    /* an unchanged token_file or namespace, which is another one */
+    CONFIG_COMPARE_CONTENT
 };
 
 struct config_compare_change {
@@ -33,6 +34,7 @@ struct config_compare_change {
     const char *key;                 /* NULL: the section as a whole */
     const char *old_text, *new_text; /* as in the file, or the default; NULL: no value */
     size_t old_rules, new_rules;     /* CONFIG_COMPARE_RULES only */
+    const char *content;             /* CONFIG_COMPARE_CONTENT only: what to say of it */
     enum option_applies applies;
     unsigned line; /* in the new file, of option or section; DIAGNOSTICS_WHOLE_FILE: not there */
 };

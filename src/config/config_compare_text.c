@@ -120,7 +120,7 @@ static void config_compare_write_option(char *out, size_t size,
     case CONFIG_COMPARE_FILES:
     case CONFIG_COMPARE_INTERFACE:
     case CONFIG_COMPARE_ORDER: MUST(!"an option"); break;
-    case CONFIG_COMPARE_TOKEN: snprintf(out, size, "the token in the file has changed"); break;
+    case CONFIG_COMPARE_CONTENT: snprintf(out, size, "%s", c->content); break;
     case CONFIG_COMPARE_RULES:
         snprintf(out, size, "the rules in the file have changed: %zu -> %zu", c->old_rules,
                  c->new_rules);

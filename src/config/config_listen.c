@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "config/config_memory.h"
+#include "config/config_namespaces.h"
 #include "config/config_routes.h"
 #include "config/option_fault.h"
 #include "handlers/pipeline_template.h"
@@ -94,12 +95,12 @@ static void config_listen_check_pipeline(const struct config_section *section,
     config_listen_check_idle(section, conf, diagnostics);
 }
 
-static bool config_listen_is_ours(const struct server_conf *conf, const struct address *a)
+static bool config_listen_is_ours(const struct server_conf *conf, const struct upstream_conf *up,
+                                  const struct address *a)
 {
     for (unsigned i = 0; i < conf->n_listeners; i++)
-        for (unsigned j = 0; j < conf->listeners[i].n_addresses; j++)
-            if (address_covers(&conf->listeners[i].addresses[j], a))
-                return true;
+        if (config_namespaces_reaches(up, a, &conf->listeners[i]))
+            return true;
     return false;
 }
 
@@ -115,7 +116,7 @@ static void config_listen_check_servers(const struct config *config,
         const struct upstream_server_conf *server = &up->servers[i];
 
         for (unsigned j = 0; j < server->n_addresses; j++)
-            if (config_listen_is_ours(&config->server, &server->addresses[j]))
+            if (config_listen_is_ours(&config->server, up, &server->addresses[j]))
                 diagnostics_add(
                     diagnostics, line,
                     "[%s] mirror: %s of [upstream %s] is one of our listeners: the copy would "

@@ -59,6 +59,17 @@ int config_build_all(struct config *config, struct diagnostics *diagnostics) NOD
 int config_access_all(const struct config *config, struct diagnostics *diagnostics) NODISCARD;
 
 /*
+ * config_namespaces_all(config, running, diagnostics):
+ * Open the network namespaces of ${config}, and set those of its listen addresses. One that is open
+ * already, perhaps in ${running} (may be NULL), is shared.
+ *
+ * Thread: as config_reload()
+ * Errors: 0 (see ${diagnostics}); -ENOMEM
+ */
+int config_namespaces_all(const struct config *config, const struct config *running,
+                          struct diagnostics *diagnostics) NODISCARD;
+
+/*
  * config_check_all(config, diagnostics):
  * Report problems across options and sections; skip refused values.
  *

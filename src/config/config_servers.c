@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "config/config_listen.h"
 #include "config/config_memory.h"
+#include "config/config_namespaces.h"
 #include "ini/diagnostics.h"
 #include "net/address.h"
 #include "upstream/upstream.h"
@@ -16,8 +17,9 @@ struct config_servers {
     struct diagnostics *diagnostics;
 };
 
-/* Return the next proxy listener after ${after} at an address of ${server}, or NULL. */
+/* Return the next proxy listener after ${after} at an address of ${server} of ${up}, or NULL. */
 static const struct listener_conf *config_servers_reached(const struct config_servers *c,
+                                                          const struct upstream_conf *up,
                                                           const struct upstream_server_conf *server,
                                                           const struct listener_conf *after)
 {
@@ -29,12 +31,9 @@ static const struct listener_conf *config_servers_reached(const struct config_se
 
         if (listener->service != LISTENER_PROXY)
             continue;
-        for (unsigned i = 0; i < listener->n_addresses; i++) {
-            for (unsigned j = 0; j < server->n_addresses; j++) {
-                if (address_covers(&listener->addresses[i], &server->addresses[j]))
-                    return listener;
-            }
-        }
+        for (unsigned j = 0; j < server->n_addresses; j++)
+            if (config_namespaces_reaches(up, &server->addresses[j], listener))
+                return listener;
     }
     return NULL;
 }
@@ -76,7 +75,7 @@ static bool config_servers_leads_to(const struct config_servers *c,
         for (unsigned i = 0; i < up->n_servers; i++) {
             const struct listener_conf *proxy = NULL;
 
-            while ((proxy = config_servers_reached(c, &up->servers[i], proxy)))
+            while ((proxy = config_servers_reached(c, up, &up->servers[i], proxy)))
                 config_servers_follow(c, proxy, q);
         }
     }
@@ -147,10 +146,11 @@ static void config_servers_loop(const struct config_servers *c,
                                 const struct upstream_server_conf *server,
                                 struct config_servers_queue *q)
 {
-    int goal = (int)((const struct upstream_conf *)section->conf - c->config->server.upstreams);
+    const struct upstream_conf *up = section->conf;
+    int goal = (int)(up - c->config->server.upstreams);
     const struct listener_conf *proxy = NULL;
 
-    while ((proxy = config_servers_reached(c, server, proxy))) {
+    while ((proxy = config_servers_reached(c, up, server, proxy))) {
         if (!config_servers_leads_to(c, proxy, goal, q))
             continue;
         config_servers_refuse_loop(c, section, server, proxy);
@@ -184,7 +184,8 @@ int config_servers_check(const struct config *config, const struct config_sectio
     for (unsigned i = first; rc == 0 && i < conf->n_servers; i++)
         config_servers_words(&c, section, &conf->servers[i]);
     for (unsigned i = first; rc == 0 && i < conf->n_servers; i++)
-        config_servers_loop(&c, section, &conf->servers[i], &q);
+        if (!config_section_refused(section, "namespace"))
+            config_servers_loop(&c, section, &conf->servers[i], &q);
     config_servers_close_queue(&q);
     return rc;
 }

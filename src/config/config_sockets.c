@@ -8,26 +8,30 @@
 #include "config/config_section.h"
 #include "ini/diagnostics.h"
 #include "listen/listener.h"
+#include "net/netns.h"
 #include "net/sock_options.h"
 #include "upstream/upstream.h"
 
 /* Bit of net.ipv4.tcp_fastopen: data in the SYN of a client is taken. */
 #define CONFIG_SOCKETS_FASTOPEN_SERVER 2
 
-/* Read the first line of ${path}, without its end; empty: there is none. */
-static void config_sockets_read(char *out, size_t size, const char *path)
+/* Read the first line of ${path}, as it is in ${ns}, without its end; empty: there is none. */
+static void config_sockets_read(char *out, size_t size, const char *path, const struct netns *ns)
 {
-    FILE *f = fopen(path, "re");
+    bool inside = netns_enter(ns) == 0;
+    FILE *f = inside ? fopen(path, "re") : NULL;
 
     if (!f || !fgets(out, (int)size, f))
         out[0] = '\0';
     out[strcspn(out, "\n")] = '\0';
     if (f)
         fclose(f);
+    if (inside)
+        netns_leave(ns);
 }
 
 static void config_sockets_refuse(const struct config_section *section,
-                                  const struct ini_entry *entry, int error,
+                                  const struct ini_entry *entry, int error, const struct netns *ns,
                                   struct diagnostics *diagnostics)
 {
     const char *name = section->source->name;
@@ -52,7 +56,7 @@ static void config_sockets_refuse(const struct config_section *section,
                         entry->key, QUOTE_TEXT(entry->value));
     } else if (strcmp(entry->key, "congestion") == 0 && error == -ENOENT) {
         config_sockets_read(known, sizeof(known),
-                            "/proc/sys/net/ipv4/tcp_available_congestion_control");
+                            "/proc/sys/net/ipv4/tcp_available_congestion_control", ns);
         diagnostics_add(diagnostics, entry->line, "[%s] %s: the kernel does not have %s (%s)", name,
                         entry->key, QUOTE_TEXT(entry->value),
                         known[0] != '\0' ? known : "a module may be missing");
@@ -73,7 +77,7 @@ static void config_sockets_check_fastopen(const struct config_section *section,
 
     if (!entry || conf->socket.fastopen == 0)
         return;
-    config_sockets_read(text, sizeof(text), "/proc/sys/net/ipv4/tcp_fastopen");
+    config_sockets_read(text, sizeof(text), "/proc/sys/net/ipv4/tcp_fastopen", conf->socket.netns);
     if (sscanf(text, "%u", &mode) == 1 && (mode & CONFIG_SOCKETS_FASTOPEN_SERVER) == 0)
         diagnostics_warn(
             diagnostics, entry->line,
@@ -92,12 +96,12 @@ void config_sockets_check(const struct config_section *section, struct diagnosti
     const char *key;
     int rc;
 
-    if (!sock_options_are_rare(o))
+    if (!sock_options_are_rare(o) || config_section_refused(section, "namespace"))
         return;
     rc = sock_options_probe(o, &key);
     entry = rc < 0 && key ? config_section_valid_entry(section, key) : NULL;
     if (entry)
-        config_sockets_refuse(section, entry, rc, diagnostics);
+        config_sockets_refuse(section, entry, rc, o->netns, diagnostics);
     if (section->kind == OPTION_LISTEN)
         config_sockets_check_fastopen(section, diagnostics);
 }

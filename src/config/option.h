@@ -57,7 +57,8 @@ enum option_applies {
 struct option_content {
     /* Is the content that ${o} names the same in ${from} and ${to}, structs of its section? */
     bool (*same)(const struct option *o, const void *from, const void *to);
-    size_t (*rules)(const struct option *o, const void *conf); /* their number; NULL: a token */
+    size_t (*rules)(const struct option *o, const void *conf); /* their number; NULL: no rules */
+    const char *changed; /* what a reload logs of content without rules */
 };
 
 struct option_kind {

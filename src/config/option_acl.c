@@ -110,9 +110,9 @@ static bool option_acl_same(const struct option *o, const void *from, const void
     return !option_acl_next_rule(&a) && !option_acl_next_rule(&b);
 }
 
-#define CONTENT(all, allow)                             \
-    {                                                   \
-        {option_acl_same, option_acl_count}, all, allow \
+#define CONTENT(all, allow)                                   \
+    {                                                         \
+        {option_acl_same, option_acl_count, NULL}, all, allow \
     }
 
 static const struct option_acl_content denied = CONTENT(false, false);

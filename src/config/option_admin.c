@@ -24,7 +24,8 @@ static bool option_admin_same_token(const struct option *o, const void *from, co
     return !a || !b || strcmp(a, b) == 0;
 }
 
-static const struct option_content token = {option_admin_same_token, NULL};
+static const struct option_content token = {option_admin_same_token, NULL,
+                                            "the token in the file has changed"};
 static const struct option_kind token_file = {option_admin_set_token_file, "", 0, &token};
 
 #define ADMIN(field) offsetof(struct admin_conf, field)

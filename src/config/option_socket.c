@@ -1,6 +1,7 @@
 #include "config/option_socket.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "config/option_kind.h"
 #include "ini/diagnostics.h"
 #include "net/address.h"
+#include "net/netns.h"
 #include "net/sock.h"
 
 /* Most source addresses of an upstream. */
@@ -224,10 +226,38 @@ static int option_socket_set_congestion(const struct option *o, struct option_va
     return option_socket_set_name(o, v, "/. \t\v\f\r\n,");
 }
 
+static int option_socket_set_namespace(const struct option *o, struct option_value *v)
+{
+    const char *text = v->text;
+
+    if (text[0] == '/')
+        return option_kind_path.set(o, v);
+    if (strchr(text, '/') || strcmp(text, ".") == 0 || strcmp(text, "..") == 0)
+        return option_refuse(v, "%s is neither a name nor an absolute path", QUOTE_TEXT(text));
+    memcpy(option_field(o, v), &text, sizeof(text));
+    return 0;
+}
+
+static const struct netns *option_socket_netns(const struct option *o, const void *conf)
+{
+    const char *options = (const char *)conf + o->offset - offsetof(struct sock_options, namespace);
+
+    return ((const struct sock_options *)options)->netns;
+}
+
+static bool option_socket_same_netns(const struct option *o, const void *from, const void *to)
+{
+    return netns_id(option_socket_netns(o, from)) == netns_id(option_socket_netns(o, to));
+}
+
+static const struct option_content namespace = {option_socket_same_netns, NULL,
+                                                "the network namespace was made anew"};
+
 const struct option_kind option_socket_mark = {option_socket_set_mark, "", sizeof(unsigned), NULL};
 const struct option_kind option_socket_dscp = {option_socket_set_dscp, "", sizeof(unsigned), NULL};
 const struct option_kind option_socket_seconds = {option_socket_set_seconds, "", sizeof(unsigned),
                                                   NULL};
+const struct option_kind option_socket_namespace = {option_socket_set_namespace, "", 0, &namespace};
 const struct option_kind option_socket_interface = {option_socket_set_interface, "", 0, NULL};
 const struct option_kind option_socket_congestion = {option_socket_set_congestion, "", 0, NULL};
 const struct option_kind option_socket_keepalive = {option_socket_set_keepalive, "", 0, NULL};

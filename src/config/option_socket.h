@@ -16,6 +16,8 @@ extern const struct option_kind option_socket_mark; /* unsigned: decimal, or 0x 
 extern const struct option_kind option_socket_dscp; /* unsigned: a number, or a name as ef */
 extern const struct option_kind option_socket_seconds; /* unsigned: a duration in whole seconds */
 
+extern const struct option_kind option_socket_namespace; /* const char *: name or path */
+
 /* char[SOCK_OPTIONS_NAME_BYTES]: name of an interface, or of a congestion control */
 extern const struct option_kind option_socket_interface;
 extern const struct option_kind option_socket_congestion;

@@ -1,6 +1,7 @@
 #include "daemon/fd_store.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +22,13 @@ struct fd_store {
 
 int fd_store_name(char *name, size_t size, const struct address *a)
 {
-    char text[ADDRESS_TEXT_BYTES];
+    char text[ADDRESS_TEXT_BYTES + sizeof("#") + 3 * sizeof(a->netns)];
     size_t len = 0;
 
-    for (const char *p = address_format(text, sizeof(text), a); *p; p++) {
+    address_format(text, ADDRESS_TEXT_BYTES, a);
+    if (a->netns != 0)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "#%" PRIu32, a->netns);
+    for (const char *p = text; *p; p++) {
         unsigned char c = (unsigned char)*p;
         bool plain = c > ' ' && c < 0x7f && c != ':' && c != '%';
 

@@ -66,8 +66,8 @@ void fd_store_close(struct fd_store *store);
 
 /*
  * fd_store_name(name, size, a):
- * Write the store's name for sockets bound to ${a}: the address, with `:`, `%` and all but graphic
- * ASCII as %XX.
+ * Write the store's name for sockets bound to ${a}: the address, and `#` and the id of its network
+ * namespace if there is one, with `:`, `%` and all but graphic ASCII as %XX.
  *
  * Thread: any
  * Units:  ${size} bytes

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "daemon/hand_over.h"
+#include "net/netns.h"
 #include "net/sock.h"
 
 /*
@@ -89,6 +90,7 @@ static void inherited_check(struct inherited_socket *sockets, unsigned i)
         inherited_refuse(s);
         return;
     }
+    address_set_netns(&s->address, netns_id_of_socket(s->fd));
     sock_remember(&s->file, &s->address);
     fault = inherited_fault(s);
     if (fault) {

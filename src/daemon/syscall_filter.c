@@ -92,7 +92,8 @@ static int syscall_filter_add_partly(scmp_filter_ctx filter)
         {"mprotect", SCMP_A2_64(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)},
         {"prctl", SCMP_A0_64(SCMP_CMP_EQ, PR_SET_NAME, 0)},
         {"prctl", SCMP_A0_64(SCMP_CMP_EQ, PR_GET_NAME, 0)},
-        {"prlimit64", SCMP_A2_64(SCMP_CMP_EQ, 0, 0)}, /* read limits only */
+        {"prlimit64", SCMP_A2_64(SCMP_CMP_EQ, 0, 0)},     /* read limits only */
+        {"setns", SCMP_A1(SCMP_CMP_EQ, CLONE_NEWNET, 0)}, /* see net/netns */
         {"tgkill", SCMP_A0_64(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0)},
     };
     int rc = 0;

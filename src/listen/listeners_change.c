@@ -207,15 +207,20 @@ static void listeners_warn_of_faults(const struct listener_generation *gen)
 static void listeners_log_address(const struct listeners_address *la)
 {
     const struct listener_generation *from = la->current, *to = la->next;
+    const char *namespace = NULL;
     char text[ADDRESS_TEXT_BYTES];
 
     address_format(text, sizeof(text), &la->address);
+    if (la->address.netns != 0 && (from || to))
+    namespace = (to ? to : from)->conf.socket.namespace;
     if (to && (!from || from->listener != to->listener))
-        log_info("listen %s: %s on %s%s%s", to->listener->name, to->service.ops->name, text,
+        log_info("listen %s: %s on %s%s%s%s%s", to->listener->name, to->service.ops->name, text,
+                 namespace ? ", namespace " : "", namespace ? namespace : "",
                  to->conf.upstream ? ", upstream " : "",
                  to->conf.upstream ? to->conf.upstream : "");
     if (from && !to)
-        log_info("listen %s: %s: removed: its sockets close", from->listener->name, text);
+        log_info("listen %s: %s%s%s: removed: its sockets close", from->listener->name, text,
+                 namespace ? ", namespace " : "", namespace ? namespace : "");
 }
 
 static void listeners_log_change(const struct listeners_change *change)

@@ -5,6 +5,8 @@
 
 #include "base/arena.h"
 #include "listen/listener.h"
+#include "net/netns.h"
+#include "upstream/upstream.h"
 
 struct proxy_loop_listener {
     const char **upstreams; /* of the listener (NULL: none), then of its routes */
@@ -14,10 +16,18 @@ struct proxy_loop_listener {
     unsigned n;
 };
 
+/* An upstream that connects from another network namespace than that of the process. */
+struct proxy_loop_abroad {
+    const char *upstream;
+    uint32_t netns;
+};
+
 struct proxy_loop {
     struct arena *memory; /* holds this struct and what it points at */
     struct proxy_loop_listener *listeners;
     unsigned n;
+    struct proxy_loop_abroad *abroad;
+    unsigned n_abroad;
 };
 
 static int proxy_loop_copy_text(struct arena *a, const char **out, const char *text)
@@ -53,10 +63,33 @@ static bool proxy_loop_same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool proxy_loop_same(const struct proxy_loop *p, const struct listener_conf *list,
-                            unsigned n)
+/* The network namespace that ${conf} connects from. */
+static uint32_t proxy_loop_netns(const struct upstream_conf *conf)
 {
-    bool same = p->n == n;
+    return netns_id(conf->connect.sock.options.netns);
+}
+
+static bool proxy_loop_same_abroad(const struct proxy_loop *p, const struct proxy_loop_conf *conf)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < conf->n_upstreams; i++) {
+        uint32_t netns = proxy_loop_netns(&conf->upstreams[i]);
+
+        if (netns == 0)
+            continue;
+        if (n == p->n_abroad || netns != p->abroad[n].netns ||
+            strcmp(p->abroad[n].upstream, conf->upstreams[i].name) != 0)
+            return false;
+        n++;
+    }
+    return n == p->n_abroad;
+}
+
+static bool proxy_loop_same(const struct proxy_loop *p, const struct proxy_loop_conf *conf)
+{
+    const struct listener_conf *list = conf->listeners;
+    bool same = p->n == conf->n_listeners && proxy_loop_same_abroad(p, conf);
 
     for (unsigned i = 0; same && i < p->n; i++) {
         const struct proxy_loop_listener *l = &p->listeners[i];
@@ -72,26 +105,47 @@ static bool proxy_loop_same(const struct proxy_loop *p, const struct listener_co
     return same;
 }
 
-static int proxy_loop_fill(struct proxy_loop *p, const struct listener_conf *list, unsigned n)
+static int proxy_loop_copy_abroad(struct proxy_loop *p, const struct proxy_loop_conf *conf)
 {
     int rc = 0;
 
-    p->listeners = arena_alloc(p->memory, n, sizeof(p->listeners[0]));
-    if (!p->listeners)
+    p->abroad = arena_alloc(p->memory, conf->n_upstreams, sizeof(p->abroad[0]));
+    if (!p->abroad)
         return -ENOMEM;
-    for (; rc == 0 && p->n < n; p->n++)
-        rc = proxy_loop_copy(p->memory, &p->listeners[p->n], &list[p->n]);
+    for (unsigned i = 0; rc == 0 && i < conf->n_upstreams; i++) {
+        struct proxy_loop_abroad *to = &p->abroad[p->n_abroad];
+
+        to->netns = proxy_loop_netns(&conf->upstreams[i]);
+        if (to->netns == 0)
+            continue;
+        rc = proxy_loop_copy_text(p->memory, &to->upstream, conf->upstreams[i].name);
+        p->n_abroad++;
+    }
     return rc;
 }
 
-int proxy_loop_create(struct proxy_loop **out, const struct listener_conf *list, unsigned n,
+static int proxy_loop_fill(struct proxy_loop *p, const struct proxy_loop_conf *conf)
+{
+    int rc = proxy_loop_copy_abroad(p, conf);
+
+    if (rc < 0)
+        return rc;
+    p->listeners = arena_alloc(p->memory, conf->n_listeners, sizeof(p->listeners[0]));
+    if (!p->listeners)
+        return -ENOMEM;
+    for (; rc == 0 && p->n < conf->n_listeners; p->n++)
+        rc = proxy_loop_copy(p->memory, &p->listeners[p->n], &conf->listeners[p->n]);
+    return rc;
+}
+
+int proxy_loop_create(struct proxy_loop **out, const struct proxy_loop_conf *conf,
                       struct proxy_loop *before)
 {
     struct proxy_loop *p;
     struct arena *memory;
     int rc;
 
-    if (before && proxy_loop_same(before, list, n)) {
+    if (before && proxy_loop_same(before, conf)) {
         proxy_loop_hold(before);
         *out = before;
         return 0;
@@ -104,7 +158,7 @@ int proxy_loop_create(struct proxy_loop **out, const struct listener_conf *list,
     if (!p)
         goto err_memory;
     p->memory = memory;
-    rc = proxy_loop_fill(p, list, n);
+    rc = proxy_loop_fill(p, conf);
     if (rc < 0)
         goto err_memory;
     *out = p;
@@ -148,9 +202,20 @@ static bool proxy_loop_is_mirror(const struct proxy_loop *p, const char *upstrea
     return false;
 }
 
+static uint32_t proxy_loop_netns_of(const struct proxy_loop *p, const char *upstream)
+{
+    for (unsigned i = 0; i < p->n_abroad; i++)
+        if (strcmp(p->abroad[i].upstream, upstream) == 0)
+            return p->abroad[i].netns;
+    return 0;
+}
+
 bool proxy_loop_is(const struct proxy_loop *p, const char *upstream, const struct address *a)
 {
     bool mirror = proxy_loop_is_mirror(p, upstream);
+    struct address there = *a;
+
+    address_set_netns(&there, proxy_loop_netns_of(p, upstream));
 
     for (unsigned i = 0; i < p->n; i++) {
         const struct proxy_loop_listener *l = &p->listeners[i];
@@ -158,7 +223,7 @@ bool proxy_loop_is(const struct proxy_loop *p, const char *upstream, const struc
         if (!mirror && !proxy_loop_leads_to(l, upstream))
             continue;
         for (unsigned j = 0; j < l->n; j++)
-            if (address_covers(&l->addresses[j], a))
+            if (address_covers(&l->addresses[j], &there))
                 return true;
     }
     return false;

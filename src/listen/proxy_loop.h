@@ -12,16 +12,24 @@
 struct address;
 struct listener_conf;
 struct proxy_loop;
+struct upstream_conf;
+
+struct proxy_loop_conf {
+    const struct listener_conf *listeners;
+    unsigned n_listeners;
+    const struct upstream_conf *upstreams; /* for their network namespaces */
+    unsigned n_upstreams;
+};
 
 /*
- * proxy_loop_create(out, list, n, before):
- * Copy the addresses, upstreams and mirrors of the listeners in ${list}. Returns ${before} (may be
+ * proxy_loop_create(out, conf, before):
+ * Copy the addresses, upstreams and mirrors of the listeners in ${conf}. Returns ${before} (may be
  * NULL), with another reference, if nothing has changed.
  *
  * Owns:   immutable; the caller has a reference
  * Errors: 0; -ENOMEM
  */
-int proxy_loop_create(struct proxy_loop **out, const struct listener_conf *list, unsigned n,
+int proxy_loop_create(struct proxy_loop **out, const struct proxy_loop_conf *conf,
                       struct proxy_loop *before) NODISCARD;
 
 /*

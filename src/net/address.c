@@ -282,7 +282,7 @@ bool address_is_on_new_interface(const struct address *a, const struct address *
 
 bool address_equal(const struct address *a, const struct address *b)
 {
-    if (a->u.sa.sa_family != b->u.sa.sa_family)
+    if (a->u.sa.sa_family != b->u.sa.sa_family || a->netns != b->netns)
         return false;
     switch (a->u.sa.sa_family) {
     case AF_INET:
@@ -314,7 +314,7 @@ static bool address_covers_ipv6(const struct in6_addr *listen, const struct in6_
 
 bool address_covers(const struct address *listen, const struct address *target)
 {
-    if (listen->u.sa.sa_family != target->u.sa.sa_family)
+    if (listen->u.sa.sa_family != target->u.sa.sa_family || listen->netns != target->netns)
         return false;
     switch (listen->u.sa.sa_family) {
     case AF_INET:
@@ -340,7 +340,8 @@ bool address_conflicts(const struct address *a, const struct address *b, bool re
     if (address_equal(a, b))
         return true;
     return !reuseport && !address_is_unix(a) && a->u.sa.sa_family == b->u.sa.sa_family &&
-           address_port(a) == address_port(b) && (address_is_wildcard(a) || address_is_wildcard(b));
+           a->netns == b->netns && address_port(a) == address_port(b) &&
+           (address_is_wildcard(a) || address_is_wildcard(b));
 }
 
 void address_set_host(struct address *out, const void *host, size_t len, uint16_t port)
@@ -399,4 +400,11 @@ const void *address_path(const struct address *a, size_t *len)
 
     *len = address_is_unix(a) && a->len > head ? a->len - head : 0;
     return *len > 0 ? a->u.un.sun_path : NULL;
+}
+
+void address_set_netns(struct address *a, uint32_t id)
+{
+    bool is_file = address_is_unix(a) && a->u.un.sun_path[0] != '\0';
+
+    a->netns = is_file ? 0 : id;
 }

@@ -32,6 +32,7 @@ struct address_zoned {
 
 struct address {
     socklen_t len;
+    uint32_t netns; /* netns_id() of an address to listen on; 0: the namespace of the process */
     union {
         struct sockaddr sa;
         struct sockaddr_in in;
@@ -99,14 +100,14 @@ int address_split_port(char *host, size_t size, const char *word, uint16_t *port
  */
 const char *address_format(char *text, size_t size, const struct address *a);
 
-/* address_equal(a, b): are family, address, port and path the same? */
+/* address_equal(a, b): are network namespace, family, address, port and path the same? */
 bool address_equal(const struct address *a, const struct address *b);
 
 /*
  * address_covers(listen, target):
- * Would connecting to ${target} reach our socket on ${listen}? True if they are equal, or if
- * ${listen} is a wildcard and ${target} is loopback, of the same family and port. A wildcard
- * ${target} counts as 127.0.0.1 or ::1; other addresses of this host are not recognised.
+ * Would connecting to ${target}, from its namespace, reach our socket on ${listen}? True if they
+ * are equal, or if ${listen} is a wildcard and ${target} is loopback, of the same family and port.
+ * A wildcard ${target} counts as 127.0.0.1 or ::1; other addresses of this host are not recognised.
  */
 bool address_covers(const struct address *listen, const struct address *target);
 
@@ -147,5 +148,11 @@ uint16_t address_port(const struct address *a);
 void address_set_port(struct address *a, uint16_t port);
 
 bool address_is_unix(const struct address *a);
+
+/*
+ * address_set_netns(a, id):
+ * Put ${a} into the network namespace ${id}. The file of a unix socket is in none.
+ */
+void address_set_netns(struct address *a, uint32_t id);
 
 #endif

@@ -12,14 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int sock_open(const struct address *a, const struct sock_options *o)
-{
-    int fd = socket(a->u.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-                    sock_options_protocol(o, a->u.sa.sa_family));
-
-    return fd < 0 ? -errno : fd;
-}
-
 static int sock_set(int fd, int level, int option)
 {
     int on = 1;
@@ -152,7 +144,7 @@ static int sock_bind(int fd, const struct address *a, const struct sock_file *fi
 
 int sock_listen(int *out_fd, const struct address *a, const struct sock_listen_conf *conf)
 {
-    int fd = sock_open(a, &conf->options), rc;
+    int fd = sock_options_open(&conf->options, a->u.sa.sa_family), rc;
 
     if (fd < 0)
         return fd;
@@ -334,7 +326,7 @@ bool sock_error_is_exhaustion(int error)
 bool sock_error_is_ours(int error)
 {
     return error == -ENETUNREACH || error == -EAFNOSUPPORT || error == -EADDRNOTAVAIL ||
-           error == -SOCK_NO_SOURCE || error == -ENODEV;
+           error == -SOCK_NO_SOURCE || error == -ENODEV || error == -SOCK_OPTIONS_NO_NAMESPACE;
 }
 
 const char *sock_error_text(int error)
@@ -342,6 +334,7 @@ const char *sock_error_text(int error)
     switch (error) {
     case -SOCK_NO_SOURCE: return "source_address is not an address of this host";
     case -ENODEV: return "the network interface does not exist";
+    case -SOCK_OPTIONS_NO_NAMESPACE: return "no permission to enter the network namespace";
     default: return strerror(-error);
     }
 }

@@ -8,14 +8,6 @@
 
 #include "net/sock.h"
 
-static int sock_open(const struct address *a, const struct sock_options *o)
-{
-    int fd = socket(a->u.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-                    sock_options_protocol(o, a->u.sa.sa_family));
-
-    return fd < 0 ? -errno : fd;
-}
-
 /* See note: source. */
 static int sock_bind_source(int fd, const struct address *source)
 {
@@ -62,7 +54,7 @@ static int sock_connect_to(int fd, const struct address *a)
 static int sock_connect_from(int *out_fd, const struct address *a,
                              const struct sock_connect_conf *conf, const struct address *source)
 {
-    int fd = sock_open(a, &conf->options), rc;
+    int fd = sock_options_open(&conf->options, a->u.sa.sa_family), rc;
 
     if (fd < 0)
         return fd;

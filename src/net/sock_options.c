@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "net/netns.h"
 
 #ifndef IPPROTO_MPTCP
 #define IPPROTO_MPTCP 262 /* Linux 5.6 */
@@ -168,18 +169,30 @@ int sock_options_protocol(const struct sock_options *o, int family)
     return o->mptcp && family != AF_UNIX ? IPPROTO_MPTCP : 0;
 }
 
+int sock_options_open(const struct sock_options *o, int family)
+{
+    int rc = netns_enter(o->netns), fd;
+
+    if (rc < 0)
+        return rc == -EPERM ? -SOCK_OPTIONS_NO_NAMESPACE : rc;
+    fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                sock_options_protocol(o, family));
+    rc = fd < 0 ? -errno : fd;
+    netns_leave(o->netns);
+    return rc;
+}
+
 int sock_options_probe(const struct sock_options *o, const char **key)
 {
-    int family = AF_INET, protocol = sock_options_protocol(o, family), rc;
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, protocol);
+    int family = AF_INET, fd = sock_options_open(o, family), rc;
 
-    if (fd < 0 && errno == EAFNOSUPPORT) {
+    if (fd == -EAFNOSUPPORT) {
         family = AF_INET6;
-        fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, protocol);
+        fd = sock_options_open(o, family);
     }
     *key = o->mptcp ? "mptcp" : NULL;
     if (fd < 0)
-        return -errno;
+        return fd;
     rc = sock_options_apply(fd, family, o, key);
     close(fd);
     return rc;
@@ -208,6 +221,8 @@ unsigned sock_options_capabilities(const struct sock_options *o)
         needed |= 1U << CAP_NET_ADMIN;
     if (o->interface[0] != '\0' || o->transparent)
         needed |= 1U << CAP_NET_RAW;
+    if (o->netns)
+        needed |= 1U << CAP_SYS_ADMIN;
     return needed;
 }
 
@@ -243,9 +258,10 @@ static void sock_option_reset_number(int fd, int plain, const struct sock_option
 }
 
 /* Set the value that a new socket has. */
-static void sock_option_reset(int fd, int family, const struct sock_option *option)
+static void sock_option_reset(int fd, int family, const struct sock_option *option,
+                              struct netns *netns)
 {
-    int plain = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int plain = sock_options_open(&(struct sock_options){.netns = netns}, family);
 
     if (plain < 0)
         return;
@@ -259,7 +275,7 @@ static void sock_option_reset(int fd, int family, const struct sock_option *opti
 bool sock_options_same(const struct sock_options *a, const struct sock_options *b)
 {
     struct sock_option one[SOCK_OPTIONS], other[SOCK_OPTIONS];
-    bool same = a->mptcp == b->mptcp;
+    bool same = a->mptcp == b->mptcp && netns_id(a->netns) == netns_id(b->netns);
 
     sock_options_list(one, a);
     sock_options_list(other, b);
@@ -283,7 +299,7 @@ void sock_options_change(int fd, int family, const struct sock_options *from,
         if (sock_option_is_wanted(&after[i], family))
             (void)sock_option_set(fd, &after[i]);
         else if (from || !after[i].text)
-            sock_option_reset(fd, family, &after[i]);
+            sock_option_reset(fd, family, &after[i], to->netns);
     }
 }
 

@@ -11,6 +11,7 @@
 #ifndef NET_SOCK_OPTIONS_H
 #define NET_SOCK_OPTIONS_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +24,11 @@
 #define SOCK_OPTIONS_MSS_MIN           88
 #define SOCK_OPTIONS_MSS_MAX           32767
 #define SOCK_OPTIONS_NAME_BYTES        16
+
+/* Error of sock_options_open(), which no system call of a socket returns. */
+#define SOCK_OPTIONS_NO_NAMESPACE EL2NSYNC
+
+struct netns;
 
 struct sock_keepalive {
     unsigned idle_s;     /* silence before the first probe; 0: off */
@@ -45,6 +51,8 @@ struct sock_options {
     unsigned defer_accept_s; /* of a listener */
     char congestion[SOCK_OPTIONS_NAME_BYTES]; /* TCP_CONGESTION; empty: kernel default */
     char interface[SOCK_OPTIONS_NAME_BYTES];  /* SO_BINDTODEVICE; empty: any */
+    const char *namespace;                    /* name or path of `netns`; NULL: none */
+    struct netns *netns; /* network namespace of the socket; NULL: that of the process */
 };
 
 /*
@@ -60,6 +68,16 @@ int sock_options_set(int fd, int family, const struct sock_options *o) NODISCARD
 
 /* sock_options_protocol(o, family): return the protocol for socket(2). */
 int sock_options_protocol(const struct sock_options *o, int family);
+
+/*
+ * sock_options_open(o, family):
+ * Create a non-blocking socket in the network namespace and with the protocol of ${o}; set no
+ * option.
+ *
+ * Owns:   the caller owns the descriptor
+ * Errors: the descriptor; -errno of socket(2), or of setns(2) as -SOCK_OPTIONS_NO_NAMESPACE
+ */
+int sock_options_open(const struct sock_options *o, int family) NODISCARD;
 
 /*
  * sock_options_probe(o, key):

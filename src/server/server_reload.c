@@ -158,8 +158,11 @@ static int server_prepare_names(struct server_change *change)
                                  .ready = server_change_names_ready,
                                  .cookie = change};
     const struct server_conf *conf = server_change_conf(change);
-    int rc =
-        proxy_loop_create(&change->proxy_loop, conf->listeners, conf->n_listeners, sv->proxy_loop);
+    const struct proxy_loop_conf loops = {.listeners = conf->listeners,
+                                          .n_listeners = conf->n_listeners,
+                                          .upstreams = conf->upstreams,
+                                          .n_upstreams = conf->n_upstreams};
+    int rc = proxy_loop_create(&change->proxy_loop, &loops, sv->proxy_loop);
 
     if (rc < 0)
         return rc;

@@ -132,6 +132,7 @@ struct session {
     void *handed_to;                    /* its worker, set before adoption */
     struct channel *legs[SESSION_LEGS]; /* [0]: the client's, [1]: the server's; NULL: not open */
     int client_fd;                      /* -1 once the client's channel owns it */
+    uint32_t access_lines; /* access log: intervals from the session's start to its last line */
     uint8_t open_legs;
     uint8_t preface; /* unfinished stages of the preface, bits 1 << enum session_preface_part */
     bool draining;
@@ -139,8 +140,8 @@ struct session {
     bool leaving;       /* session_leave_by() was called */
     enum session_phase phase : 8;
     enum session_reason reason : 8;
-    bool has_facts;     /* see `logged` */
-    bool has_open_line; /* the access log has its line at connect */
+    bool has_facts : 1;     /* see `logged` */
+    bool has_open_line : 1; /* the access log has its line at connect */
     union {
         uint64_t number;             /* in the access log; 0: not logged */
         struct session_facts *facts; /* has the number, and more; see session_facts.h */
@@ -156,7 +157,6 @@ struct session {
     struct timer timer;
     struct task task; /* hand-off, then reaping */
     struct address peer;
-    uint32_t access_lines; /* access log: intervals from the session's start to its last line */
     struct counters *counted[SESSION_COUNTED]; /* NULL: not counted */
     uint64_t counted_in, counted_out;          /* client's bytes already added to `counted` */
     struct session_id id;

@@ -18,7 +18,7 @@ MEMORY = {"a library or the program": 0, "the program": 1}
 OWN_MEMORY_FAILS = 1
 # As in preload/call_fault.c.
 CALLS = ["epoll_create1", "epoll_ctl", "eventfd", "signalfd", "timerfd_create", "memfd_create", "socketpair", "pipe2",
-         "fork", "poll"]
+         "fork", "poll", "setns"]
 ERRORS = {"epoll_ctl": errno.ENOSPC}  # EMFILE for the others
 MOST_CALLS = 400
 ENDS = "upgrade: (took over|failed)"

@@ -14,10 +14,10 @@ from check_sizes import functions
 MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
-    "config": 12220,
+    "config": 12490,
     "daemon": 10600,
     "engine": 6700,
-    "net": 8350,
+    "net": 8530,
     "service": 6170,
     "tls": 7410,
 }

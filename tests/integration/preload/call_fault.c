@@ -1,5 +1,6 @@
 /* preload/call_fault: system calls of the main thread that fail with `value`. */
 #include <poll.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -21,7 +22,8 @@ enum fault {
     SOCKETPAIR,
     PIPE,
     FORK,
-    POLL
+    POLL,
+    SETNS
 };
 
 static int fails(enum fault fault)
@@ -71,6 +73,11 @@ int socketpair(int domain, int type, int protocol, int ends[2])
 int pipe2(int ends[2], int flags)
 {
     return fails(PIPE) ? -1 : PLAN_NEXT(pipe2)(ends, flags);
+}
+
+int setns(int fd, int kind)
+{
+    return fails(SETNS) ? -1 : PLAN_NEXT(setns)(fd, kind);
 }
 
 pid_t fork(void)

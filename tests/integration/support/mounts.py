@@ -8,6 +8,7 @@ from support.case import Skipped
 
 CLONE_NEWNS = 0x20000  # sched.h
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000  # sys/mount.h
+MNT_DETACH = 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -50,6 +51,12 @@ def bind(source, target):
         _mount(source, target, MS_BIND | MS_REC)
     except OSError as error:
         raise Skipped(f"{target}: no mount: {os.strerror(error.errno)}") from None
+
+
+def unmount(target):
+    """Undo bind(), also while the file is open somewhere."""
+    if _libc.umount2(os.fsencode(target), MNT_DETACH):
+        raise OSError(ctypes.get_errno(), "umount2", target)
 
 
 def mount_tmpfs(target, size_bytes):

@@ -35,9 +35,9 @@ def _prefixed(address):
     return address + ("/64" if ":" in address else "/24")
 
 
-class Host:
-    """Another host, linked to the network that this process is in, which is its own. A socket stays
-    in the network it was made in."""
+class Network:
+    """A network beside the one that this process is in, which is its own. A socket stays in the network it was
+    made in."""
 
     def __init__(self):
         self._here = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -48,6 +48,34 @@ class Host:
             self._link_up()
         finally:
             self._enter(self._here)
+
+    def _link_up(self):
+        ip("link", "set", "lo", "up")
+
+    @staticmethod
+    def _enter(namespace):
+        if _libc.setns(namespace, CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), "setns")
+
+    @contextlib.contextmanager
+    def there(self):
+        """In the other network, for as long as the block."""
+        self._enter(self._there)
+        try:
+            yield
+        finally:
+            self._enter(self._here)
+
+    def close(self):
+        os.close(self._here)
+        os.close(self._there)
+
+
+class Host(Network):
+    """Another host, linked to the network that this process is in."""
+
+    def __init__(self):
+        super().__init__()
         ip("link", "set", "here", "up")
         for address in HERE:
             ip("address", "add", _prefixed(address), "dev", "here", *self._nodad(address))
@@ -65,30 +93,12 @@ class Host:
     def _nodad(address):
         return ("nodad",) if ":" in address else ()
 
-    @staticmethod
-    def _enter(namespace):
-        if _libc.setns(namespace, CLONE_NEWNET):
-            raise OSError(ctypes.get_errno(), "setns")
-
-    @contextlib.contextmanager
-    def there(self):
-        """On the other host, for as long as the block."""
-        self._enter(self._there)
-        try:
-            yield
-        finally:
-            self._enter(self._here)
-
     def fall_silent(self):
         """From now on the other host hears, and says nothing."""
         with self.there():
             for address in HERE:
                 family = "-6" if ":" in address else "-4"
                 ip(family, "route", "add", "blackhole", address)
-
-    def close(self):
-        os.close(self._here)
-        os.close(self._there)
 
 
 @contextlib.contextmanager

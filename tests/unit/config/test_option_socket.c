@@ -271,3 +271,15 @@ TEST(socket, segment_sizes_queues_and_seconds_are_those_that_the_kernel_takes)
     ck_assert_int_eq(try(OPTION_LISTEN, "defer_accept", "0"), 0);
     ck_assert_uint_eq(listener.socket.defer_accept_s, 0);
 }
+
+TEST(socket, a_namespace_is_a_name_or_an_absolute_path)
+{
+    ck_assert_int_eq(try(OPTION_LISTEN, "namespace", "red"), 0);
+    ck_assert_str_eq(listener.socket.namespace, "red");
+    ck_assert_int_eq(try(OPTION_UPSTREAM, "namespace", "/proc/7/ns/net"), 0);
+    ck_assert_str_eq(upstream.connect.sock.options.namespace, "/proc/7/ns/net");
+    refused(OPTION_LISTEN, "namespace", "a/b", "neither a name nor an absolute path");
+    refused(OPTION_LISTEN, "namespace", ".", "neither a name nor an absolute path");
+    refused(OPTION_UPSTREAM, "namespace", "/run/netns/", "not the path of a file");
+    ck_assert_str_eq(listener.socket.namespace, "red");
+}

@@ -80,6 +80,9 @@ TEST(fd_store, name_is_the_address_in_characters_that_systemd_allows)
     ck_assert_str_eq(name_of(&a), "@front");
     a = sockets_address("/run/caf\xc3\xa9 100%.sock");
     ck_assert_str_eq(name_of(&a), "/run/caf%C3%A9%20100%25.sock");
+    a = sockets_address("127.0.0.1:80");
+    address_set_netns(&a, UINT32_MAX);
+    ck_assert_str_eq(name_of(&a), "127.0.0.1%3A80#4294967295");
     a = sockets_address("/123");
     ck_assert_int_eq(fd_store_name(name, 5, &a), 0);
     ck_assert_int_eq(fd_store_name(name, 4, &a), -ENAMETOOLONG);

@@ -90,6 +90,11 @@ static long new_namespace(void)
     return syscall(SYS_unshare, CLONE_NEWUSER);
 }
 
+static long enter_namespace(void)
+{
+    return syscall(SYS_setns, -1, CLONE_NEWUSER);
+}
+
 static long load_bpf(void)
 {
     return syscall(SYS_bpf, 0, NULL, 0);
@@ -142,6 +147,7 @@ static long (*const refused[])(void) = {
     change_root,
     mount_file_system,
     new_namespace,
+    enter_namespace,
     load_bpf,
     open_ring,
     open_packet_socket,
@@ -183,6 +189,19 @@ static void run_refused(unsigned i)
 TEST_EACH(syscall_filter, system_call_that_is_not_needed_fails, ARRAY_LEN(refused))
 {
     filtered(run_refused, (unsigned)_i);
+}
+
+static void run_setns(unsigned i)
+{
+    (void)i;
+    ck_assert_int_eq(syscall(SYS_setns, -1, CLONE_NEWNET), -1);
+    ck_assert_int_eq(errno, EBADF);
+}
+
+/* Sockets in other network namespaces; see net/netns. */
+TEST(syscall_filter, network_namespaces_can_be_entered)
+{
+    filtered(run_setns, 0);
 }
 
 static void run_clone3(unsigned i)

@@ -26,11 +26,18 @@ static void setup(void)
     n_listeners = LISTENERS;
 }
 
+static int create_into(struct proxy_loop **out, struct proxy_loop *before)
+{
+    const struct proxy_loop_conf conf = {.listeners = listeners, .n_listeners = n_listeners};
+
+    return proxy_loop_create(out, &conf, before);
+}
+
 static struct proxy_loop *create(struct proxy_loop *before)
 {
     struct proxy_loop *p;
 
-    ck_assert_int_eq(proxy_loop_create(&p, listeners, n_listeners, before), 0);
+    ck_assert_int_eq(create_into(&p, before), 0);
     return p;
 }
 
@@ -107,14 +114,14 @@ TEST_EACH(proxy_loop, other_listeners_are_another_object, 5)
 
 static int attempt(void *cookie)
 {
-    return proxy_loop_create(cookie, listeners, n_listeners, NULL);
+    return create_into(cookie, NULL);
 }
 
 TEST(proxy_loop, creating_without_memory_fails)
 {
     struct proxy_loop *p;
 
-    /* The arena, this and its list; three texts, and addresses and upstreams of each. */
-    ck_assert_uint_eq(fault_each_allocation(attempt, &p), 3 + 3 + 2 * LISTENERS);
+    /* The arena, this and its two lists; three texts, and addresses and upstreams of each. */
+    ck_assert_uint_eq(fault_each_allocation(attempt, &p), 4 + 3 + 2 * LISTENERS);
     proxy_loop_release(p);
 }
