@@ -18,7 +18,7 @@
 #define OWN "/proc/thread-self/ns/net"
 
 static unsigned before;
-static int other; /* a namespace that this thread is not in; -1: not permitted */
+static int abroad; /* a namespace that this thread is not in; -1: not permitted */
 static char path[64];
 
 /* Make the namespace of ${path}, and return from it. */
@@ -29,20 +29,20 @@ static void setup(void)
     before = process_descriptors();
     home = open(OWN, O_RDONLY | O_CLOEXEC);
     ck_assert_int_ge(home, 0);
-    other = -1;
+    abroad = -1;
     if (unshare(CLONE_NEWNET) == 0) {
-        other = open(OWN, O_RDONLY | O_CLOEXEC);
-        ck_assert_int_ge(other, 0);
+        abroad = open(OWN, O_RDONLY | O_CLOEXEC);
+        ck_assert_int_ge(abroad, 0);
         ck_assert_int_eq(setns(home, CLONE_NEWNET), 0);
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", other);
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", abroad);
     }
     close(home);
 }
 
 static void teardown(void)
 {
-    if (other >= 0)
-        close(other);
+    if (abroad >= 0)
+        close(abroad);
     ck_assert_uint_eq(process_descriptors(), before);
 }
 
@@ -52,7 +52,7 @@ TEST(netns, the_own_namespace_is_none)
 {
     struct netns *ns;
 
-    if (other < 0)
+    if (abroad < 0)
         return;
     ck_assert_int_eq(netns_open(&ns, "/proc/self/ns/net"), 0);
     ck_assert_ptr_null(ns);
@@ -89,7 +89,7 @@ TEST(netns, a_socket_is_in_the_namespace_of_its_options)
     struct netns *same;
     int there, here;
 
-    if (other < 0)
+    if (abroad < 0)
         return;
     ck_assert_int_eq(netns_open(&options.netns, path), 0);
     ck_assert_int_eq(netns_open(&same, path), 0);
@@ -110,7 +110,7 @@ TEST(netns, the_last_release_closes_the_namespace)
     struct netns *ns;
     unsigned open;
 
-    if (other < 0)
+    if (abroad < 0)
         return;
     open = process_descriptors();
     ck_assert_int_eq(netns_open(&ns, path), 0);
@@ -127,7 +127,7 @@ TEST(netns, one_address_is_listened_on_in_two_namespaces)
     struct address a;
     int here = sockets_listen(&a, 4), there;
 
-    if (other >= 0) {
+    if (abroad >= 0) {
         ck_assert_int_eq(netns_open(&conf.options.netns, path), 0);
         ck_assert_int_eq(sock_listen(&there, &a, &conf), 0);
         close(there);
@@ -167,10 +167,10 @@ TEST(netns, addresses_of_two_namespaces_have_nothing_to_do_with_each_other)
 TEST(netns, the_file_of_a_unix_socket_is_in_no_namespace)
 {
     struct address file = sockets_address("/a"), same = file;
-    struct address name = sockets_address("@a"), other = name;
+    struct address name = sockets_address("@a"), there = name;
 
     address_set_netns(&file, 5);
     ck_assert(address_equal(&file, &same));
     address_set_netns(&name, 5);
-    ck_assert(!address_equal(&name, &other));
+    ck_assert(!address_equal(&name, &there));
 }
