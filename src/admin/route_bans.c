@@ -10,6 +10,7 @@
 #include "admin/admin_request.h"
 #include "base/clock.h"
 #include "base/must.h"
+#include "config/option_kind.h"
 #include "limits/ban.h"
 #include "net/cidr.h"
 #include "server/server_admin.h"
@@ -46,8 +47,10 @@ static bool route_bans_filter(struct admin_request *rq, struct server_bans_filte
 
 /* ---- list ---- */
 
+_Static_assert(OPTION_KIND_NAME_BYTES < SERVER_BANS_OWNER_BYTES, "names of listeners");
+
 struct route_bans_row {
-    char listener[64];
+    char listener[SERVER_BANS_OWNER_BYTES];
     struct ban ban;
 };
 

@@ -1,12 +1,19 @@
 #include "base/heap.h"
 
+static void heap_put(struct heap *h, size_t at, void *item)
+{
+    h->items[at] = item;
+    if (h->moved)
+        h->moved(item, at);
+}
+
 static size_t heap_rise(struct heap *h, size_t at, const void *item)
 {
     for (size_t parent; at > 0; at = parent) {
         parent = (at - 1) / 2;
         if (!h->before(item, h->items[parent]))
             break;
-        h->items[at] = h->items[parent];
+        heap_put(h, at, h->items[parent]);
     }
     return at;
 }
@@ -18,14 +25,16 @@ static size_t heap_sink(struct heap *h, size_t at, const void *item)
             child++;
         if (!h->before(h->items[child], item))
             break;
-        h->items[at] = h->items[child];
+        heap_put(h, at, h->items[child]);
     }
     return at;
 }
 
 void heap_add(struct heap *h, void *item)
 {
-    h->items[heap_rise(h, h->n++, item)] = item;
+    size_t at = h->n++;
+
+    heap_put(h, heap_rise(h, at, item), item);
 }
 
 void *heap_first(const struct heap *h)
@@ -33,14 +42,19 @@ void *heap_first(const struct heap *h)
     return h->n > 0 ? h->items[0] : NULL;
 }
 
+void heap_remove(struct heap *h, size_t at)
+{
+    void *last = h->items[--h->n];
+
+    if (at < h->n)
+        heap_put(h, heap_sink(h, heap_rise(h, at, last), last), last);
+}
+
 void *heap_take(struct heap *h)
 {
-    void *first = heap_first(h), *last;
+    void *first = heap_first(h);
 
-    if (!first)
-        return NULL;
-    last = h->items[--h->n];
-    if (h->n > 0)
-        h->items[heap_sink(h, 0, last)] = last;
+    if (first)
+        heap_remove(h, 0);
     return first;
 }

@@ -12,6 +12,7 @@ struct heap {
     void **items; /* array of the owner, large enough for all items */
     size_t n;
     bool (*before)(const void *a, const void *b); /* does ${a} come before ${b}? */
+    void (*moved)(void *item, size_t at);         /* ${item} is items[at] now; NULL: not wanted */
 };
 
 /* heap_add(h, item): add ${item}; ${h}->items must have space. Thread: owner */
@@ -25,5 +26,8 @@ void heap_add(struct heap *h, void *item);
  */
 void *heap_first(const struct heap *h);
 void *heap_take(struct heap *h);
+
+/* heap_remove(h, at): remove items[at]. Thread: owner */
+void heap_remove(struct heap *h, size_t at);
 
 #endif

@@ -33,15 +33,16 @@ void server_bans_state_write(struct server *sv, FILE *f)
 /* Bans of one listener, read so far. */
 struct server_bans_state {
     struct server *server;
-    char listener[64];
+    char listener[SERVER_BANS_OWNER_BYTES];
     struct ban list[BATCH];
-    unsigned n, lost;
+    unsigned n;
+    struct server_bans_losses lost;
 };
 
 static void server_bans_state_add(struct server_bans_state *s)
 {
     if (s->n > 0)
-        s->lost += server_bans_add(s->server, s->listener, s->list, s->n);
+        server_bans_add(s->server, s->listener, s->list, s->n, &s->lost);
     s->n = 0;
 }
 
@@ -68,6 +69,22 @@ static void server_bans_state_take(struct server_bans_state *s, const char *line
     s->list[s->n++] = ban;
 }
 
+static void server_bans_state_log(const struct server_bans_losses *lost)
+{
+    const struct ban_losses *table = &lost->table;
+
+    if (lost->no_table + table->ended + table->prefix > 0)
+        log_notice(
+            "upgrade: %u bans ended: the time of %u is over, %u are of other prefixes, %u of "
+            "listeners without bans",
+            lost->no_table + table->ended + table->prefix, table->ended, table->prefix,
+            lost->no_table);
+    if (table->full > 0)
+        log_warning("upgrade: client_table_size is too small: %u bans ended, those with the least "
+                    "time left",
+                    table->full);
+}
+
 void server_bans_state_use(struct server *sv, const char *text)
 {
     struct server_bans_state *s = calloc(1, sizeof(*s));
@@ -83,9 +100,6 @@ void server_bans_state_use(struct server *sv, const char *text)
             server_bans_state_take(s, line);
     }
     server_bans_state_add(s);
-    if (s->lost > 0)
-        log_notice("upgrade: %u bans ended: their time is over, or their listener has no bans now, "
-                   "or other prefixes",
-                   s->lost);
+    server_bans_state_log(&s->lost);
     free(s);
 }

@@ -110,10 +110,23 @@ int admission_create(struct admission **out, const struct admission_conf *conf)
     return 0;
 }
 
+static void admission_log_losses(struct admission *ad, const struct ban_losses *lost)
+{
+    if (lost->prefix > 0)
+        log_notice("listen %s: %u bans ended: they are of another client_prefix_v4 or "
+                   "client_prefix_v6",
+                   ad->conf.listener, lost->prefix);
+    if (lost->full > 0)
+        log_warning("listen %s: client_table_size is too small: %u bans ended, those with the "
+                    "least time left",
+                    ad->conf.listener, lost->full);
+    atomic_fetch_add_explicit(&ad->history->bans_forgotten, lost->full, memory_order_relaxed);
+}
+
 static void admission_begin_bans(struct admission *ad, const struct admission *before,
                                  int64_t now_ns)
 {
-    unsigned left_out;
+    struct ban_losses lost = {.ended = 0};
 
     if (!before || !before->bans || !ad->bans)
         return;
@@ -121,11 +134,8 @@ static void admission_begin_bans(struct admission *ad, const struct admission *b
         ban_table_set(ad->bans, &ad->conf.ban);
         return;
     }
-    left_out = ban_table_copy(ad->bans, before->bans, now_ns);
-    if (left_out > 0)
-        log_notice("listen %s: %u bans ended: they are of another client_prefix_v4 or "
-                   "client_prefix_v6",
-                   ad->conf.listener, left_out);
+    ban_table_copy(ad->bans, before->bans, now_ns, &lost);
+    admission_log_losses(ad, &lost);
 }
 
 void admission_begin(struct admission *ad, int64_t now_ns)

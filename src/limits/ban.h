@@ -38,6 +38,13 @@ struct ban {
     uint64_t refused; /* connections since */
 };
 
+/* Bans that a table did not take, or ended for others. */
+struct ban_losses {
+    unsigned ended;  /* before */
+    unsigned prefix; /* of another length than the table has */
+    unsigned full;   /* the table has no space for them: they end first */
+};
+
 /*
  * ban_offence_word(offence) / ban_offence_of(word, out):
  * Return ${offence} as one word, such as `denied` / find the offence of ${word}; false: unknown.

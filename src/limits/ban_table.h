@@ -5,11 +5,15 @@
  * who is banned has offended that often within the window.
  *
  * The table has a fixed size. A new offender evicts the one that has not offended for longest, but
- * no ban: an eighth of the entries is left to offenders. A ban above that evicts the oldest ban.
+ * no ban: an eighth of the entries is left to offenders. A ban above that evicts the one that ends
+ * first.
  *
  *   free -> offender --offends too often--> banned --the ban ends, or is lifted--> free
  *
  * While a client is banned, its offences do not count: the ban ends in time, whatever it does.
+ *
+ * Each accept needs the lock while there are bans. Whatever handles all bans takes it again and
+ * again, for some entries at a time; it may miss bans that begin meanwhile.
  *
  * note: bans. `n_bans` tells other threads without the lock that there is no ban, which is usual.
  * A thread that sees an old number serves, or refuses, one more client.
@@ -59,13 +63,6 @@ int ban_table_create(struct ban_table **out, const struct ban_table_conf *conf) 
 bool ban_table_fits(const struct ban_table *t, const struct ban_table_conf *conf);
 void ban_table_set(struct ban_table *t, const struct ban_conf *ban);
 
-/*
- * ban_table_copy(t, from, now_ns):
- * Add the bans of ${from} to ${t}, except those of another prefix length. Returns the number of
- * these.
- */
-unsigned ban_table_copy(struct ban_table *t, struct ban_table *from, int64_t now_ns);
-
 /* ban_table_has_bans(t): is any ban in force, as far as this thread knows? */
 bool ban_table_has_bans(const struct ban_table *t);
 
@@ -76,16 +73,20 @@ bool ban_table_refuses(struct ban_table *t, const struct address *a, int64_t now
 void ban_table_offend(struct ban_table *t, const struct address *a, enum ban_offence offence,
                       int64_t now_ns, struct ban_judgement *out);
 
-/* ban_table_add(t, ban, now_ns): add ${ban}; false: another prefix length, or it has ended. */
-bool ban_table_add(struct ban_table *t, const struct ban *ban, int64_t now_ns);
+/*
+ * ban_table_add(t, list, n, now_ns, lost) / ban_table_copy(t, from, now_ns, lost):
+ * Add the ${n} bans in ${list} / the bans of ${from}, and count in ${lost} those that ${t} has not.
+ * A ban of a client whose ban in ${t} ends later is not needed.
+ */
+void ban_table_add(struct ban_table *t, const struct ban *list, unsigned n, int64_t now_ns,
+                   struct ban_losses *lost);
+void ban_table_copy(struct ban_table *t, struct ban_table *from, int64_t now_ns,
+                    struct ban_losses *lost);
 
 /* ban_table_lift(t, block, now_ns): end the bans of ban_is_of(); return their number. */
 unsigned ban_table_lift(struct ban_table *t, const struct cidr *block, int64_t now_ns);
 
-/*
- * ban_table_each(t, now_ns, visit, cookie):
- * Visit all bans under a lock, the oldest first.
- */
+/* ban_table_each(t, now_ns, visit, cookie): visit copies of all bans, in any order. */
 void ban_table_each(struct ban_table *t, int64_t now_ns,
                     void (*visit)(void *cookie, const struct ban *ban), void *cookie);
 

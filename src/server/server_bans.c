@@ -86,7 +86,9 @@ int server_bans_lift(struct server *sv, const struct server_bans_filter *filter,
 
 struct server_bans_addition {
     const struct ban *list;
-    unsigned n, added;
+    unsigned n;
+    struct server_bans_losses *lost;
+    bool has_table;
 };
 
 static void server_bans_add_table(void *cookie, const char *name, struct ban_table *t)
@@ -94,16 +96,15 @@ static void server_bans_add_table(void *cookie, const char *name, struct ban_tab
     struct server_bans_addition *a = cookie;
 
     (void)name;
-    for (unsigned i = 0; i < a->n; i++)
-        a->added += ban_table_add(t, &a->list[i], clock_now_ns());
+    a->has_table = true;
+    ban_table_add(t, a->list, a->n, clock_now_ns(), &a->lost->table);
 }
 
-unsigned server_bans_add(struct server *sv, const char *listener, const struct ban *list,
-                         unsigned n)
+void server_bans_add(struct server *sv, const char *listener, const struct ban *list, unsigned n,
+                     struct server_bans_losses *lost)
 {
-    struct server_bans_addition a = {.list = list, .n = n};
+    struct server_bans_addition a = {.list = list, .n = n, .lost = lost};
 
-    if (server_bans_each_table(sv, listener, server_bans_add_table, &a) < 0)
-        return n;
-    return n - a.added;
+    if (server_bans_each_table(sv, listener, server_bans_add_table, &a) < 0 || !a.has_table)
+        lost->no_table += n;
 }

@@ -3,10 +3,13 @@
 #define SERVER_SERVER_BANS_H
 
 #include "base/must.h"
+#include "limits/ban.h"
 
-struct ban;
 struct cidr;
 struct server;
+
+/* Longest name of a listener, with NUL. */
+#define SERVER_BANS_OWNER_BYTES 64
 
 /* Which bans. */
 struct server_bans_filter {
@@ -16,7 +19,7 @@ struct server_bans_filter {
 
 /*
  * server_bans_each(sv, filter, visit, cookie):
- * Visit bans under a lock, those of one listener after those of another, the oldest first.
+ * Visit copies of bans, those of one listener after those of another.
  *
  * Errors: 0; -ENOMEM
  */
@@ -33,12 +36,14 @@ int server_bans_each(struct server *sv, const struct server_bans_filter *filter,
 int server_bans_lift(struct server *sv, const struct server_bans_filter *filter,
                      unsigned *n) NODISCARD;
 
-/*
- * server_bans_add(sv, listener, list, n):
- * Add the ${n} bans in ${list} to ${listener}; returns the number of those that it has not, because
- * it does not exist, or has no bans, or other prefixes.
- */
-unsigned server_bans_add(struct server *sv, const char *listener, const struct ban *list,
-                         unsigned n);
+/* Bans that were not added, or that ended for others. */
+struct server_bans_losses {
+    unsigned no_table; /* the listener does not exist, or has no bans */
+    struct ban_losses table;
+};
+
+/* server_bans_add(sv, listener, list, n, lost): add the ${n} bans in ${list}; count in ${lost}. */
+void server_bans_add(struct server *sv, const char *listener, const struct ban *list, unsigned n,
+                     struct server_bans_losses *lost);
 
 #endif

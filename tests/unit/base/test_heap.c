@@ -58,3 +58,35 @@ TEST(heap, elements_may_be_added_between_taking)
     }
     ck_assert_uint_eq(heap.n, 10);
 }
+
+static size_t places[MOST];
+
+static void moved(void *item, size_t at)
+{
+    places[(int *)item - numbers] = at;
+}
+
+/* Each item is removed in turn, wherever it is; the others keep their order. */
+TEST_EACH(heap, any_element_can_be_removed, MOST)
+{
+    int last = -1;
+
+    heap.moved = moved;
+    srand((unsigned)_i);
+    for (int i = 0; i < MOST; i++) {
+        numbers[i] = rand() % MOST;
+        heap_add(&heap, &numbers[i]);
+    }
+    for (int i = _i; i < MOST; i += 2) {
+        ck_assert_ptr_eq(room[places[i]], &numbers[i]);
+        heap_remove(&heap, places[i]);
+    }
+    for (size_t left = heap.n; left > 0; left--) {
+        const int *first = heap_take(&heap);
+
+        ck_assert(first - numbers < _i || (first - numbers - _i) % 2 == 1);
+        ck_assert_int_ge(*first, last);
+        last = *first;
+    }
+    ck_assert_ptr_null(heap_take(&heap));
+}

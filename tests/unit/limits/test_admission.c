@@ -285,6 +285,23 @@ TEST_EACH(admission, bans_stay_over_a_change_that_does_not_end_them, 4)
     EXPECT_LOG_LINES("listen front: 1 bans ended: ", _i == 2);
 }
 
+TEST(admission, bans_that_a_smaller_table_cannot_take_are_logged_and_counted)
+{
+    ban_after(1);
+    create();
+    for (int i = 0; i < 3; i++) {
+        client.u.in.sin_addr.s_addr = htonl(0x0a000001 + (uint32_t)i);
+        admission_offend(ad, &client, BAN_OFFENCE_TLS);
+    }
+    conf.clients.max_clients = 1;
+    replace();
+    ck_assert(admission_refuses(ad, &client));
+    EXPECT_LOG_LINES("listen front: client_table_size is too small: 2 bans ended", 1);
+    admission_figures(ad, &listener, figure_log());
+    EXPECT_LOG_LINES("clients_banned=1", 1);
+    EXPECT_LOG_LINES("bans_forgotten=2", 1);
+}
+
 static int attempt(void *cookie)
 {
     struct admission *next;

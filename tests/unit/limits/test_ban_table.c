@@ -277,6 +277,7 @@ TEST_EACH(ban_table, a_block_lifts_the_bans_that_it_touches, ARRAY_LEN(lifts))
 TEST_EACH(ban_table, bans_move_to_another_table_unless_its_prefix_differs, 2)
 {
     struct address a = numbered(1), b = sockets_address("[2001:db8::1]:1");
+    struct ban_losses lost = {.prefix = 0};
     struct ban_table *before;
 
     create();
@@ -290,7 +291,9 @@ TEST_EACH(ban_table, bans_move_to_another_table_unless_its_prefix_differs, 2)
         conf.name.prefix_v4 = 24;
     ck_assert(!ban_table_fits(before, &conf));
     create();
-    ck_assert_uint_eq(ban_table_copy(t, before, now_ns), _i);
+    ban_table_copy(t, before, now_ns, &lost);
+    ck_assert_uint_eq(lost.prefix, _i);
+    ck_assert_uint_eq(lost.full + lost.ended, 0);
     ban_table_release(before);
     ck_assert_int_eq(ban_table_refuses(t, &a, now_ns), _i == 0);
     ck_assert(ban_table_refuses(t, &b, now_ns));
@@ -316,6 +319,117 @@ TEST(ban_table, another_window_forgets_offences_and_keeps_bans)
     ck_assert(offend_often(&b));
 }
 
+static void set_ban_time(int64_t ban_ns)
+{
+    conf.ban.ban_ns = ban_ns;
+    ban_table_set(t, &conf.ban);
+}
+
+/* As after a reload with a shorter `ban`: the bans do not end in the order in which they began. */
+TEST(ban_table, bans_that_have_ended_are_not_counted_and_evict_none_in_force)
+{
+    struct address longest = numbered(1), a;
+
+    create();
+    ck_assert(offend_often(&longest));
+    set_ban_time(NS_PER_S);
+    for (uint32_t i = 2; i <= 14; i++) {
+        a = numbered(i);
+        ck_assert(offend_often(&a));
+    }
+    now_ns += 2 * NS_PER_S;
+    a = numbered(15);
+    ck_assert(offend_often(&a));
+    ck_assert(!judgement.forgot_ban);
+    ck_assert_uint_eq(ban_table_bans(t, now_ns), 2);
+    for (uint32_t i = 16; i <= 27; i++) {
+        a = numbered(i);
+        ck_assert(offend_often(&a));
+        ck_assert(!judgement.forgot_ban);
+    }
+    a = numbered(28);
+    ck_assert(offend_often(&a)); /* above seven eighths */
+    ck_assert(judgement.forgot_ban);
+    ck_assert_uint_eq(ban_table_bans(t, now_ns), 14);
+    ck_assert(ban_table_refuses(t, &longest, now_ns));
+    ck_assert(ban_table_refuses(t, &a, now_ns));
+}
+
+/* Fill a table of 1000 with bans of clients 1 to 800; the later ones are the longer ones. */
+static void create_filled(void)
+{
+    conf.max_clients = 1000;
+    create();
+    for (uint32_t i = 1; i <= 800; i++) {
+        struct address a = numbered(i);
+
+        now_ns += NS_PER_MS;
+        ck_assert(offend_often(&a));
+    }
+}
+
+TEST(ban_table, a_smaller_table_takes_the_bans_that_end_last_and_tells_how_many_it_lost)
+{
+    struct address shorter = numbered(800 - 14), longer = numbered(800 - 13);
+    struct ban_losses lost = {.full = 0};
+    struct ban_table *before;
+
+    create_filled();
+    before = t;
+    conf.max_clients = 16;
+    create();
+    ban_table_copy(t, before, now_ns, &lost);
+    ban_table_release(before);
+    ck_assert_uint_eq(lost.full, 800 - 14);
+    ck_assert_uint_eq(lost.prefix + lost.ended, 0);
+    ck_assert_uint_eq(ban_table_bans(t, now_ns), 14);
+    ck_assert(!ban_table_refuses(t, &shorter, now_ns));
+    ck_assert(ban_table_refuses(t, &longer, now_ns));
+}
+
+/* Uses the table, so it is not locked. */
+static void visit_and_look(void *cookie, const struct ban *ban)
+{
+    unsigned *visits = cookie;
+
+    visits[256 * ban->block.host[2] + ban->block.host[3]]++;
+    if (ban_table_bans(t, now_ns) == 0)
+        ck_abort_msg("no bans");
+}
+
+TEST(ban_table, many_bans_are_visited_once_each_and_without_the_lock)
+{
+    unsigned visits[1000] = {0};
+
+    create_filled();
+    ban_table_each(t, now_ns, visit_and_look, visits);
+    for (unsigned i = 1; i <= 800; i++)
+        ck_assert_uint_eq(visits[i], 1);
+    ck_assert_uint_eq(ban_table_lift(t, NULL, now_ns), 800);
+    ck_assert_uint_eq(ban_table_bans(t, now_ns), 0);
+}
+
+TEST(ban_table, of_two_bans_of_one_client_the_longer_one_stays)
+{
+    struct address a = numbered(1);
+    struct ban_losses lost = {.full = 0};
+    struct ban other;
+
+    create();
+    ck_assert(offend_often(&a));
+    other = judgement.ban;
+    other.until_ns -= 30 * NS_PER_S;
+    ban_table_add(t, &other, 1, now_ns, &lost);
+    ck_assert(ban_table_refuses(t, &a, now_ns + 59 * NS_PER_S));
+    other.until_ns += 60 * NS_PER_S;
+    ban_table_add(t, &other, 1, now_ns, &lost);
+    ck_assert(ban_table_refuses(t, &a, now_ns + 89 * NS_PER_S));
+    ck_assert_uint_eq(ban_table_bans(t, now_ns), 1);
+    ban_table_add(t, &other, 1, now_ns + 90 * NS_PER_S, &lost);
+    ck_assert_uint_eq(lost.ended, 1);
+    ck_assert_uint_eq(lost.full + lost.prefix, 0);
+}
+
 static int attempt(void *cookie)
 {
     struct ban_table *other;
@@ -328,5 +442,5 @@ static int attempt(void *cookie)
 
 TEST(ban_table, lack_of_memory_is_an_error)
 {
-    ck_assert_uint_eq(fault_each_allocation(attempt, &conf), 3);
+    ck_assert_uint_eq(fault_each_allocation(attempt, &conf), 4);
 }
