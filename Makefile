@@ -263,7 +263,7 @@ test-fuzz-corpus: $(REPLAYS)
 .PHONY: test-integration
 test-integration: $(PROGRAM) $(CTL_PROGRAM)
 	$(PYTHON) tests/integration/run.py --reactord $(PROGRAM) $(if $(SANITIZE),--sanitized) \
-	    --jobs $(TEST_JOBS) $(TEST_FLAGS)
+	    --jobs $(TEST_JOBS) --most $$((2 * $(TEST_JOBS) + 2)) $(TEST_FLAGS)
 
 # With 10,000 slow clients, 20 MB in records of a byte, and certificates replaced every second for a minute.
 .PHONY: test-tls-long

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Integration tests: the real daemon, real clients, real sockets.
 
-    python3 tests/integration/run.py --reactord build/reactord [-k WORD]... [-v] [--jobs N] [--keep]
-                                     [--slowest N] [--long] [--sanitized] [--allow-missing] [--list]
+    python3 tests/integration/run.py --reactord build/reactord [-k WORD]... [-v] [--jobs N] [--most N]
+                                     [--keep] [--slowest N] [--long] [--sanitized] [--allow-missing] [--list]
 
 Each test_THEME.py holds the tests of one theme as functions with @test; a test's doc string is the
 sentence that is printed for it. A theme of more than one idea has a file for each, test_THEME_IDEA.py,
@@ -13,6 +13,7 @@ A test runs in a process group of its own with a directory of its own. What it l
 with the group; its directory goes too, unless the test fails or --keep is given. When a test fails, the
 configuration and the log of its daemons are printed. Nothing but the loopback interface is used. The
 programs are copied first, to where any user may run them: no test depends on the folder of the clone.
+--jobs tests run at a time; up to --most of them while a processor is idle, since most tests wait.
 --slowest prints the tests that took longest, and the processor time of all.
 
 A test whose client program is not installed fails; with --allow-missing it is skipped. --sanitized
@@ -48,8 +49,8 @@ ORDER = ("start", "bare", "echo", "listen", "inherited", "config", "defaults", "
          "upgrade_old", "admin", "admin_requests", "admin_actions", "history", "history_upgrade", "page", "page_history", "metrics", "metrics_prometheus",
          "control", "control_servers", "control_edits", "control_pause", "tls", "tls_postgres", "tls_config", "tls_sections",
          "tls_upstream", "tls_abuse", "tls_late", "check_kinds", "check_steps", "check_programs", "tls_programs", "tls_servers", "threads", "hang", "backend",
-         "process_faults", "call_faults", "logs", "accesslog", "accesslog_targets", "accesslog_several", "accesslog_syslog", "confine", "everything",
-         "examples", "examples_services", "examples_beside", "ctl", "ctl_top", "ctl_actions", "ctl_real", "night")
+         "process_faults", "call_faults", "logs", "accesslog", "accesslog_targets", "accesslog_several", "accesslog_syslog", "confine", "everything", "night",
+         "examples", "examples_services", "examples_beside", "ctl", "ctl_top", "ctl_actions", "ctl_real")
 # What a connection does on its own loop, and what main does alone: nothing for ThreadSanitizer.
 ON_ONE_THREAD = ("bare", "listen", "inherited", "config", "defaults", "broken", "splice", "zones", "resolvers", "sockets", "socket_options", "socket_sources", "socket_namespaces", "programs", "timeouts", "ends",
                  "reasons",
@@ -154,6 +155,34 @@ class Run:
             return ""
 
 
+class Idleness:
+    """Whether processors have had nothing to do, or only what is less urgent, since the last look."""
+
+    LOOK_S = 0.2
+    IDLE_SHARE = 0.3  # of all processors
+
+    def __init__(self):
+        self.looked_at = time.monotonic()
+        self.total, self.free = self._read()
+
+    @staticmethod
+    def _read():
+        with open("/proc/stat", encoding="ascii") as f:
+            ticks = [int(word) for word in f.readline().split()[1:9]]
+        less_urgent = ticks[1] if os.nice(0) <= 0 else 0
+        return sum(ticks), less_urgent + ticks[3] + ticks[4]  # nice, idle, iowait
+
+    def look(self):
+        """True at most once in a while: who then begins something sees at the next look what it takes."""
+        now = time.monotonic()
+        if now - self.looked_at < self.LOOK_S:
+            return False
+        total, free = self._read()
+        share = (free - self.free) / max(total - self.total, 1)
+        self.looked_at, self.total, self.free = now, total, free
+        return share > self.IDLE_SHARE
+
+
 class Runner:
     """Runs the cases, a few at a time, and counts."""
 
@@ -174,8 +203,10 @@ class Runner:
                 run.kill()
 
     def _loop(self, waiting, running):
+        idleness = Idleness()
         while waiting or running:
-            while waiting and len(running) < self.arguments.jobs:
+            while waiting and (len(running) < self.arguments.jobs
+                               or len(running) < self.arguments.most and idleness.look()):
                 run = self._begin(*waiting.pop(0))
                 if run:
                     running.append(run)
@@ -256,6 +287,8 @@ def _parse_arguments():
                         help="only tests with that in their line; may be given again, for more")
     parser.add_argument("-v", "--verbose", action="store_true", help="times, and what tests print")
     parser.add_argument("--jobs", type=int, default=1, help="tests at a time (%(default)s)")
+    parser.add_argument("--most", type=int, default=0,
+                        help="tests at a time while a processor is idle (as --jobs)")
     parser.add_argument("--slowest", metavar="N", type=int, help="at the end, name those that took longest")
     parser.add_argument("--keep", action="store_true", help="keep the tests' directories")
     parser.add_argument("--long", action="store_true", help="load for half a minute, not seconds")

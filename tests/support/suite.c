@@ -11,6 +11,7 @@
 #define SUITES_MAX 512
 
 static struct suite_case *suite_first;
+static struct suite_case *suite_last;
 
 static bool suite_is_before(const struct suite_case *a, const struct suite_case *b)
 {
@@ -19,10 +20,11 @@ static bool suite_is_before(const struct suite_case *a, const struct suite_case 
     return files < 0 || (files == 0 && a->test.line < b->test.line);
 }
 
-/* Constructors run in any order. */
+/* Constructors run in any order; mostly in that of the files, where one look finds the place. */
 void suite_add(struct suite_case *c, int first, int end)
 {
-    struct suite_case **at = &suite_first;
+    bool is_last = suite_last && suite_is_before(suite_last, c);
+    struct suite_case **at = is_last ? &suite_last->next : &suite_first;
 
     c->first = first;
     c->end = end;
@@ -30,6 +32,8 @@ void suite_add(struct suite_case *c, int first, int end)
         at = &(*at)->next;
     c->next = *at;
     *at = c;
+    if (!c->next)
+        suite_last = c;
 }
 
 /* "net/channel" of "tests/unit/net/test_channel.c". */
