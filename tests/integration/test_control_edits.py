@@ -327,11 +327,12 @@ def many_at_once(t):
 @test(timeout=60)
 def ten_thousand(t):
     """one of 10,000 servers is removed, and another added"""
+    n = 2000 if t.sanitized else 10000
     with Place(t) as place:
         place.daemon.reload(place.config(lines={f"s{i}": f"{place.servers['a'].address} weight={1 + i % 9}"
-                                                for i in range(10000)}))
-        check_equal(remove(place, "back/s77")["servers"]["used"], 9999, "servers")
-        check_equal(add(place, "back/more", place.servers["b"].address)["servers"]["used"], 10000, "servers")
+                                                for i in range(n)}))
+        check_equal(remove(place, "back/s77")["servers"]["used"], n - 1, "servers")
+        check_equal(add(place, "back/more", place.servers["b"].address)["servers"]["used"], n, "servers")
         check("more" in running(place) and "s77" not in running(place), "the configuration")
         check(is_alive(place.client()), "a client is served")
 

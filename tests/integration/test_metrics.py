@@ -222,7 +222,7 @@ def certificates_expire(t):
     check(-2 * 86400 <= left[old] <= -86400 and left[new] > 200 * 365 * 86400, f"seconds left: {left}")
 
 
-@test(timeout=60)
+@test(timeout=60, plain_only=True)
 def a_thousand_servers_delay_nothing(t):
     """with 1,000 servers /metrics, listed all the time by four clients, is made in many short tasks"""
     front = t.address()

@@ -83,7 +83,7 @@ static unsigned race_end_of(const struct timers_noted *t)
     return atomic_load(&t->run) + atomic_load(&t->dropped);
 }
 
-GROUP(race, setup, teardown);
+GROUP_WITHIN(race, setup, teardown, 300); /* a million traps: ten seconds of processor time */
 
 TEST(race, timer_that_races_with_its_withdrawal_is_run_or_dropped_as_returned)
 {
