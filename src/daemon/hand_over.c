@@ -187,7 +187,8 @@ int hand_over_read_state(char **out, int fd)
 bool hand_over_is_own(const char *name)
 {
     static const char *const own[] = {HAND_OVER_NAME,      HAND_OVER_STATE,    HAND_OVER_OLD,
-                                      HAND_OVER_OLD_STATE, HAND_OVER_PID_FILE, HAND_OVER_TICKETS};
+                                      HAND_OVER_OLD_STATE, HAND_OVER_PID_FILE, HAND_OVER_TICKETS,
+                                      HAND_OVER_BANS};
 
     for (unsigned i = 0; i < ARRAY_LEN(own); i++)
         if (strcmp(name, own[i]) == 0)

@@ -9,6 +9,7 @@
  *               taken                answer to go: ready to take over, waits for main
  *               drain | stop         to an old process that drains: act as on SIGTERM, SIGINT
  *   old -> new: go + state           request to take over; the state includes the settings
+ *               bans                 bans that began since the start (daemon/ban_files)
  *               history, events      what its admin interface remembers (daemon/past)
  *               main                 systemd knows the new one as main process: take over
  *               state + state        the state now, sent repeatedly while the old process drains
@@ -32,6 +33,7 @@
 #define HAND_OVER_OLD       "reactord-old"     /* socket to an older process that drains */
 #define HAND_OVER_OLD_STATE "reactord-old-state"
 #define HAND_OVER_PID_FILE  "reactord-pid-file" /* pid file, open and locked */
+#define HAND_OVER_BANS      "reactord-bans"     /* bans of the old process; see ban_files.h */
 #define HAND_OVER_LISTEN    "reactord-listen"   /* a listen socket; if unix, with its file */
 #define HAND_OVER_TICKETS   "reactord-tickets"  /* keys of session tickets; see ticket_keys.h */
 

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/ban_files.h"
 #include "daemon/hand_over.h"
 #include "daemon/predecessors_internal.h"
-#include "handover/server_bans_state.h"
 #include "handover/server_settings.h"
 #include "handover/server_state.h"
 
@@ -100,6 +100,8 @@ static int predecessors_take(struct predecessors *p, const char *name, int fd)
         predecessors_add_state(p, fd);
     } else if (strcmp(name, HAND_OVER_STATE) == 0 && p->state_fd < 0) {
         p->state_fd = fd;
+    } else if (strcmp(name, HAND_OVER_BANS) == 0 && p->bans_fd < 0) {
+        p->bans_fd = fd;
     } else if (strcmp(name, HAND_OVER_PID_FILE) == 0 && p->pid_file_fd < 0) {
         p->pid_file_fd = fd;
     }
@@ -129,7 +131,7 @@ int predecessors_open(struct predecessors **out)
         return -ENOMEM;
     list_init(&p->list);
     past_init(&p->past);
-    p->pid_file_fd = p->state_fd = p->log_fd = -1;
+    p->pid_file_fd = p->state_fd = p->bans_fd = p->log_fd = -1;
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (p->epoll_fd < 0) {
         rc = -errno;
@@ -176,7 +178,6 @@ static void predecessors_use_settings(const struct predecessors *p, const struct
 {
     int rc = server_settings_use(p->server, text);
 
-    server_bans_state_use(p->server, text);
     if (rc < 0)
         log_warning("upgrade: settings made by an administrator in process %ld are lost: %s",
                     predecessors_pid(q->fd), strerror(-rc));
@@ -218,6 +219,10 @@ static void predecessors_attach_one(const struct predecessors *p, struct predece
 void predecessors_attach(struct predecessors *p, struct server *sv)
 {
     p->server = sv;
+    ban_files_use(sv, p->bans_fd);
+    if (p->bans_fd >= 0)
+        close(p->bans_fd);
+    p->bans_fd = -1;
     list_for_each (node, &p->list)
         predecessors_attach_one(p, LIST_ENTRY(node, struct predecessor, link));
 }
@@ -292,6 +297,8 @@ static bool predecessors_act(struct predecessors *p, struct predecessor *q, cons
 
     if (go || is_over || hand_over_is(text, "state") || hand_over_is(text, "end"))
         predecessors_report(p, q, go || is_over, state_fd);
+    if (is_starter && p->server && hand_over_is(text, "bans"))
+        ban_files_use(p->server, state_fd);
     q->has_ended |= hand_over_is(text, "end") != NULL;
     if (state_fd >= 0 && !(is_starter && past_keep(&p->past, text, state_fd)))
         close(state_fd);
@@ -388,6 +395,8 @@ void predecessors_close(struct predecessors *p)
         close(p->pid_file_fd);
     if (p->state_fd >= 0)
         close(p->state_fd);
+    if (p->bans_fd >= 0)
+        close(p->bans_fd);
     if (p->log_fd >= 0)
         close(p->log_fd);
     close(p->epoll_fd);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text_stream.h"
 #include "config/config_edits.h"
+#include "daemon/ban_files.h"
 #include "daemon/fd_store.h"
 #include "daemon/hand_over.h"
 #include "daemon/notify.h"
@@ -22,7 +23,6 @@
 #include "daemon/reload.h"
 #include "daemon/successor.h"
 #include "daemon/ticket_keys.h"
-#include "handover/server_bans_state.h"
 #include "handover/server_settings.h"
 #include "handover/server_state.h"
 #include "handover/server_upgrade.h"
@@ -35,6 +35,7 @@ struct upgrade {
     struct upgrade_conf conf;
     enum upgrade_state state;
     struct successor *successor; /* NULL: SERVING */
+    int64_t bans_at_ns;          /* when bans were handed over to it */
     int epoll_fd;
     char failure[UPGRADE_FAILURE_BYTES];
 };
@@ -44,7 +45,7 @@ struct upgrade_gift {
     struct listeners_descriptor *sockets;
     unsigned n_sockets;
     char (*names)[FD_STORE_NAME_BYTES];
-    int state_fd, tickets_fd;
+    int state_fd, tickets_fd, bans_fd;
     struct launch_descriptor *list;
     unsigned n;
 };
@@ -113,8 +114,8 @@ void upgrade_tell_old(struct upgrade *u, const char *word)
 }
 
 /*
- * Write the state to a memory file; with ${settings} also the administrator's settings, the
- * addresses of names and the bans, which after the take-over only the new process changes.
+ * Write the state to a memory file; with ${settings} also the administrator's settings and the
+ * addresses of names, which after the take-over only the new process changes.
  */
 static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_fd)
 {
@@ -132,8 +133,6 @@ static int upgrade_write_state(const struct upgrade *u, bool settings, int *out_
         server_settings_write(u->conf.server, f);
     if (settings)
         server_state_write_names(u->conf.server, f);
-    if (settings)
-        server_bans_state_write(u->conf.server, f);
     rc = text_stream_close(f, &text);
     if (rc == 0)
         rc = hand_over_write_state(out_fd, text, len);
@@ -147,6 +146,8 @@ static void upgrade_gift_close(struct upgrade_gift *g)
         close(g->state_fd);
     if (g->tickets_fd >= 0)
         close(g->tickets_fd);
+    if (g->bans_fd >= 0)
+        close(g->bans_fd);
     free(g->sockets);
     free(g->names);
     free(g->list);
@@ -187,7 +188,7 @@ static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
     unsigned n_old = PREDECESSORS_DESCRIPTORS * predecessors_draining(old);
     int pid_file = pid_file_descriptor(u->conf.pid_file), rc;
 
-    *g = (struct upgrade_gift){.state_fd = -1, .tickets_fd = -1};
+    *g = (struct upgrade_gift){.state_fd = -1, .tickets_fd = -1, .bans_fd = -1};
     rc = upgrade_gift_list_sockets(g, u);
     if (rc == 0)
         rc = upgrade_write_state(u, true, &g->state_fd);
@@ -195,7 +196,7 @@ static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
         rc = ticket_keys_lend(&g->tickets_fd);
     if (rc < 0)
         return rc;
-    g->list = calloc(g->n_sockets + n_old + 4, sizeof(*g->list));
+    g->list = calloc(g->n_sockets + n_old + 5, sizeof(*g->list));
     g->names = calloc(g->n_sockets + 1, sizeof(*g->names));
     if (!g->list || !g->names)
         return -ENOMEM;
@@ -211,6 +212,9 @@ static int upgrade_gift_open(struct upgrade_gift *g, const struct upgrade *u)
     g->n += n_old;
     if (g->tickets_fd >= 0)
         upgrade_gift_add(g, g->tickets_fd, HAND_OVER_TICKETS);
+    g->bans_fd = ban_files_lend(u->conf.server);
+    if (g->bans_fd >= 0)
+        upgrade_gift_add(g, g->bans_fd, HAND_OVER_BANS);
     upgrade_gift_add(g, g->state_fd, HAND_OVER_STATE);
     upgrade_gift_add(g, -1, HAND_OVER_NAME);
     return 0;
@@ -237,8 +241,10 @@ static int upgrade_start(struct upgrade *u, int64_t timeout_ns)
 {
     struct successor_conf conf = {.program = u->conf.program, .timeout_ns = timeout_ns};
     struct upgrade_gift gift;
-    int rc = upgrade_gift_open(&gift, u);
+    int rc;
 
+    u->bans_at_ns = clock_now_ns();
+    rc = upgrade_gift_open(&gift, u);
     if (rc == 0) {
         conf.descriptors = gift.list;
         conf.n = gift.n;
@@ -357,6 +363,7 @@ static enum upgrade_event upgrade_replace(struct upgrade *u)
     if (rc < 0)
         log_warning("upgrade: process %ld does not get what was set since it was ready: %s",
                     (long)pid, strerror(-rc));
+    ban_files_send(u->conf.server, u->successor, u->bans_at_ns);
     past_send(u->conf.admin, u->successor);
     rc = successor_set_main(u->successor, state_fd);
     if (state_fd >= 0)

@@ -6,19 +6,29 @@
 #ifndef HANDOVER_SERVER_BANS_STATE_H
 #define HANDOVER_SERVER_BANS_STATE_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 struct server;
 
-/* server_bans_state_write(sv, f): write a line for each ban. Thread: main */
-void server_bans_state_write(struct server *sv, FILE *f);
+/* Bans that are handed over at most: about 100 MB. */
+#define SERVER_BANS_STATE_MAX 1000000
 
 /*
- * server_bans_state_use(sv, text):
- * Add the bans in ${text}; other lines are ignored. Log those that no listener has.
+ * server_bans_state_write(sv, f, since_ns, max):
+ * Write a line for each ban that began at ${since_ns} or later. Of more than ${max}, write those
+ * with the most time left, and log the number of the others. Returns the number of lines.
  *
  * Thread: main
  */
-void server_bans_state_use(struct server *sv, const char *text);
+unsigned server_bans_state_write(struct server *sv, FILE *f, int64_t since_ns, unsigned max);
+
+/*
+ * server_bans_state_use(sv, f):
+ * Add the bans of ${f}. Log how many were lost, and why.
+ *
+ * Thread: main
+ */
+void server_bans_state_use(struct server *sv, FILE *f);
 
 #endif
