@@ -149,7 +149,7 @@ static void session_closing_begin(struct session *s, enum session_reason reason)
 static void session_end_leg(const struct session *s, struct channel *leg, unsigned how)
 {
     if (how == CHANNEL_END_FLUSH && s->resets_server && leg == s->legs[1])
-        how = CHANNEL_END_RESET; /* once it has all bytes */
+        how = CHANNEL_END_FLUSH_RESET;
     channel_end(leg, s->phase == SESSION_PHASE_CLOSING ? how | CHANNEL_END_BOUNDED : how);
 }
 

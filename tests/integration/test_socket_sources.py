@@ -6,7 +6,7 @@ import re
 import socket
 from pathlib import Path
 
-from support import net
+from support import net, tls
 from support.case import Skipped, check, check_equal, test
 from support.network import HERE, THERE, ip, other_host
 from support.own_network import own_network
@@ -88,6 +88,31 @@ def reset_loses_nothing(t):
             check_equal(net.receive_sha256(server, PATTERN, stalls=[(PATTERN // 2, 0.3)]), wanted, "what the server got")
             sender.result()
             check_equal(net.ending(server), "reset", "the server's end")
+
+
+@test(needs=("openssl", "ss"), each={"version": ["1.2", "1.3"]})
+def reset_with_tls(t, version):
+    """with reset_on_close and TLS {version} a server gets all bytes, close_notify and a reset, and no port is kept"""
+    few_ports()
+    front, port = t.path("front.sock"), t.port()
+    back = f"127.0.0.1:{port}"
+    ca = tls.Authority(t)
+    context = tls.server_context(ca.issue("b.example"), version)
+    text = f"[tls back]\nca = {ca.path}\n" + config(
+        front, back, upstream="tls = back\ntls_name = b.example\nreset_on_close = yes")
+    with net.listen(back) as listener, t.daemon(text):
+        for _ in range(PORTS + 5):
+            with net.connect(front) as client, tls.accept(listener, context) as server:
+                client.sendall(b"ask")
+                check_equal(net.read_exactly(server, 3), b"ask", "the question")
+                server.sendall(b"answer")
+                check_equal(net.read_exactly(client, 6), b"answer", "the answer")
+                client.sendall(b"thanks")
+                client.close()
+                check_equal(net.read_exactly(server, 6), b"thanks", "the last bytes")
+                check_equal(tls.ending(server), "notify", "the end of the stream")
+                check_equal(net.ending(server.socket), "reset", "the end of the connection")
+        check_equal(in_time_wait(t, port), 0, "connections in TIME_WAIT")
 
 
 @test()
