@@ -7,6 +7,7 @@ from pathlib import Path
 
 from support import net
 from support.case import Skipped, check, check_equal, is_root, test
+from support.chain import Chain
 from support.network import HERE, THERE, ip, other_host
 from support.own_network import own_network
 from support.packets import ACK, OPTION_FASTOPEN, SYN, Packets
@@ -251,6 +252,30 @@ def interface_of_a_listener(t):
         check("interface" in lines, lines)
 
 
+@test(needs=("ip",))
+def interface_over_upgrades(t):
+    """an upgrade sets an interface that is new, and keeps one, also without the option"""
+    own_network()
+    port = t.port()
+    text = f"[listen front]\naddress = *:{port}\nservice = echo\n"
+
+    def is_refused_here():
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", port)) != 0
+
+    with other_host() as other, Chain(t, text) as chain:
+        plain = chain.daemon.config
+        check(not is_refused_here(), "without the option")
+        for more in ("interface = here\n", "interface = here\n", ""):
+            chain.daemon.config_path.write_text(plain + more, encoding="utf-8")
+            chain.upgrade()
+            chain.eventually(is_refused_here, "a client of another interface is refused")
+            with other.there():
+                client = net.connect(f"{HERE[0]}:{port}")
+            with client:
+                check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+
+
 @test()
 def defer_accept(t):
     """with defer_accept a client that says nothing is not accepted before one that comes later and speaks"""
@@ -312,6 +337,62 @@ def fastopen_without_the_kernel(t):
     check_equal(done.code, 0, "exit code")
     check(f"{path}:4: warning: [listen front] fastopen: has no effect while net.ipv4.tcp_fastopen is 1" in done.err,
           done.err)
+
+
+@test(needs=("ip",))
+def mark_towards_clients(t):
+    """with mark = 9 of a listener a client is reached that only packets of that mark are routed to"""
+    own_network()
+    with other_host() as other:
+        ip("rule", "add", "fwmark", "9", "table", "79")
+        ip("route", "add", "10.9.0.2", "via", THERE[0], "table", "79")
+        Path("/proc/sys/net/ipv4/conf/here/rp_filter").write_text("0", encoding="ascii")
+        Path("/proc/sys/net/ipv4/conf/all/rp_filter").write_text("0", encoding="ascii")
+        front = f"{HERE[0]}:{t.port()}"
+        with other.there():
+            ip("address", "add", "10.9.0.2/32", "dev", "lo")
+            client, silent = socket.socket(), socket.socket()
+        for s in (client, silent):
+            s.bind(("10.9.0.2", 0))
+            s.settimeout(net.LIMIT_S)
+        text = f"[listen front]\naddress = {front}\nservice = echo\n"
+        with client, silent, Packets("here") as packets, t.daemon(text) as daemon:
+            port = net.parse(front)[1][1]
+            silent.setblocking(False)
+            silent.connect_ex(net.parse(front)[1])
+            packets.wait(t, "a SYN", SYN, target_port=port)
+            check_equal(packets.seen(SYN | ACK, source_port=port), [], "answers without the mark")
+            daemon.reload(text + "mark = 9\n")
+            client.connect(net.parse(front)[1])
+            check_equal(net.exchange(client, b"hello"), b"hello", "the echo")
+
+
+def restricted_control():
+    """A congestion control that not every process may use."""
+    available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text(encoding="ascii").split()
+    others = sorted(set(available) - set(Path(CONTROLS).read_text(encoding="ascii").split()))
+    return others[0] if others else None
+
+
+@test(needs=("setpriv",))
+def without_privileges(t):
+    """what an unprivileged process may not set is refused by -t and by the start, with line and capability"""
+    if not is_root():
+        raise Skipped("needs root")
+    wanted = {"mark = 7": "CAP_NET_ADMIN", "transparent = yes": "CAP_NET_RAW",
+              f"congestion = {restricted_control()}": "CAP_NET_ADMIN"}
+    if not restricted_control():
+        del wanted["congestion = None"]
+    for option, capability in wanted.items():
+        name = option.split()[0]
+        path = t.write("c.ini", config(t.address(), t.address(), listen=option, upstream=option))
+        for arguments in (["-t"], []):
+            done = t.run("setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all",
+                         t.options.reactord, *arguments, "-c", "/dev/stdin", stdin=open(path, encoding="ascii"))
+            check_equal(done.code, 1, "exit code")
+            for line, section in ((7, "listen front"), (10, "upstream back")):
+                said = f":{line}: [{section}] {name}: this process may not set it (needs {capability}"
+                check(said in done.err, f"{said} is not in {done.err}")
 
 
 REFUSED = [

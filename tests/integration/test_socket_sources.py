@@ -8,6 +8,7 @@ from pathlib import Path
 
 from support import net, tls
 from support.case import Skipped, check, check_equal, test
+from support.chain import Chain
 from support.network import HERE, THERE, ip, other_host
 from support.own_network import own_network
 from support.packets import ACK, OPTION_MPTCP, SYN, Packets
@@ -294,6 +295,45 @@ def mptcp_of_servers(t):
             exchange_patterns(client, server)
         question = packets.wait(t, "a SYN", SYN, target_port=other_port)
         check(OPTION_MPTCP in question.options, "no MPTCP option")
+
+
+@test()
+def mptcp_over_upgrades(t):
+    """sessions of Multipath TCP go on over an upgrade, and a listener keeps its protocol, whatever the option is then"""
+    own_network()
+    port, back = t.port(), t.address()
+    front = f"127.0.0.1:{port}"
+    multipath().close()  # or skip
+    with Packets("lo") as packets, net.listen(back) as listener, \
+            Chain(t, config(front, back, listen="mptcp = yes")) as chain, multipath() as old:
+        old.connect(net.parse(front)[1])
+        with net.accept(listener) as server:
+            for option in ("yes", "no"):
+                chain.daemon.config_path.write_text(chain.daemon.config.replace("= yes", f"= {option}"), encoding="utf-8")
+                chain.upgrade()
+                answers = len(packets.seen(SYN | ACK, source_port=port))
+                with multipath() as client:
+                    client.connect(net.parse(front)[1])
+                    with net.accept(listener) as another:
+                        exchange_patterns(client, another)
+                new = packets.seen(SYN | ACK, source_port=port)[answers:]
+                check(new and OPTION_MPTCP in new[0].options, "a new client has no MPTCP option")
+            exchange_patterns(old, server)
+
+
+@test()
+def mptcp_from_an_upgrade_on(t):
+    """a listener that an upgrade gives mptcp says that it keeps its protocol, and serves clients as before"""
+    own_network()
+    front, back = t.address(), t.address()
+    multipath().close()  # or skip
+    with net.listen(back) as listener, Chain(t, config(front, back)) as chain:
+        chain.daemon.config_path.write_text(chain.daemon.config.replace("upstream = back\n", "upstream = back\nmptcp = yes\n"),
+                                            encoding="utf-8")
+        chain.upgrade()
+        chain.wait_line("the inherited socket keeps its old options: Protocol wrong type for socket")
+        with net.proxied(front, listener) as (client, server):
+            exchange_patterns(client, server)
 
 
 @test()
