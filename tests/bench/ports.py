@@ -175,7 +175,7 @@ def main():
         with os.fdopen(read_end, encoding="ascii") as f:
             rows.append(f.read().split("\t"))
         os.waitpid(child, 0)
-    print("\n".join(lines(["", "served", "in TIME_WAIT", "a session, ms"], rows)))
+    print(lines(["", "served", "in TIME_WAIT", "a session, ms"], rows))
 
 
 if __name__ == "__main__":
