@@ -124,7 +124,7 @@ TEST_EACH(close, reset_without_unsent_bytes_is_immediate, 2)
     sockets_hear_reset(probe.peer);
 }
 
-/* Of handlers that send something at the end there is only TLS: integration/test_socket_sources.py. */
+/* Of handlers that send something at the end there is only TLS: integration/test_socket_sources */
 TEST_EACH(close, reset_follows_the_bytes_written_before, 2)
 {
     ck_assert_int_eq(probe_write_pattern(&probe, 0, LONG_BYTES), 0);
