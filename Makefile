@@ -101,7 +101,8 @@ UNTHREADED   := $(if $(filter thread,$(SANITIZE)),$(patsubst %,tests/unit/%.c,co
 UNIT_TESTS   := $(patsubst %.c,$(BUILD)/%,$(filter-out $(UNTHREADED),$(wildcard tests/unit/*/test_*.c)))
 # In front of functions of libraries these put their own, which others must not get.
 UNIT_ALONE    := $(filter $(addprefix $(BUILD)/tests/unit/, daemon/test_process_change daemon/test_run% \
-                     daemon/test_safe_open daemon/test_watchdog_feeder engine/test_watchdog net/test_channel_end net/test_connector \
+                     daemon/test_safe_open daemon/test_watchdog_feeder engine/test_watchdog engine/test_watchdog_doze \
+                     net/test_channel_end net/test_connector \
                      net/test_connector_race sessions/test_overload server/test_threads \
                      check/test_check check/test_check_answer check/test_checker check/test_checker_life \
                      check/test_checker_pace),$(UNIT_TESTS))

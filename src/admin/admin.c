@@ -157,8 +157,11 @@ int admin_start(struct admin *a)
 
 void admin_configure(struct admin *a, const struct admin_conf *conf)
 {
-    if (a)
-        admin_settings_set(a, conf);
+    if (!a)
+        return;
+    admin_settings_set(a, conf);
+    if (a->started && conf->history_ns > 0)
+        admin_history_wake(a->history);
 }
 
 void admin_set_state(struct admin *a, enum admin_state state)

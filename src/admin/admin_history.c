@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "admin/admin_settings.h"
@@ -30,7 +31,10 @@ struct admin_history {
     struct admin *admin;
     struct history *history;
     struct timer timer; /* the next round */
-    struct task step;   /* of the round under way */
+    struct task wake;
+    atomic_bool is_waking; /* `wake` is queued (release/acquire) */
+    bool is_off;           /* no round is scheduled */
+    struct task step;      /* of the round under way */
     struct server_figures *walk;
     unsigned rounds_without_bytes;
     bool is_short; /* as logged */
@@ -126,10 +130,9 @@ static void admin_history_run(struct task *t)
     int64_t keep_ns = admin_settings_history_ns(a);
 
     history_keep(ah->history, keep_ns);
-    if (keep_ns == 0) {
-        admin_history_schedule(ah);
-        return;
-    }
+    ah->is_off = keep_ns == 0;
+    if (ah->is_off)
+        return; /* until admin_history_wake() */
     if (n > ADMIN_HISTORY_SESSIONS && ah->rounds_without_bytes + 1 < ADMIN_HISTORY_BYTE_ROUNDS) {
         ah->rounds_without_bytes++;
         admin_history_walk(ah, 0);
@@ -142,6 +145,18 @@ static void admin_history_run(struct task *t)
 /* No drop(): at the end of the loop there are no more rounds. */
 static const struct task_type admin_history_type = {.name = "history", .run = admin_history_run};
 
+static void admin_history_run_wake(struct task *t)
+{
+    struct admin_history *ah = CONTAINER_OF(t, struct admin_history, wake);
+
+    atomic_store_explicit(&ah->is_waking, false, memory_order_release);
+    if (ah->is_off)
+        admin_history_run(&ah->timer.task);
+}
+
+static const struct task_type admin_history_wake_type = {.name = "history wakes",
+                                                         .run = admin_history_run_wake};
+
 int admin_history_create(struct admin_history **out, struct admin *a)
 {
     struct admin_history *ah = calloc(1, sizeof(*ah));
@@ -153,6 +168,8 @@ int admin_history_create(struct admin_history **out, struct admin *a)
     }
     ah->admin = a;
     ah->step.type = &admin_history_step_type;
+    ah->wake.type = &admin_history_wake_type;
+    atomic_init(&ah->is_waking, false);
     timer_init(&ah->timer, &admin_history_type);
     *out = ah;
     return 0;
@@ -169,6 +186,14 @@ void admin_history_destroy(struct admin_history *ah)
 void admin_history_start(struct admin_history *ah)
 {
     admin_history_run(&ah->timer.task);
+}
+
+void admin_history_wake(struct admin_history *ah)
+{
+    if (atomic_exchange_explicit(&ah->is_waking, true, memory_order_acq_rel))
+        return;
+    if (loop_submit(ah->admin->loop, LOOP_CONTROL, &ah->wake) < 0)
+        atomic_store_explicit(&ah->is_waking, false, memory_order_release);
 }
 
 struct history *admin_history_of(struct admin_history *ah)

@@ -23,8 +23,14 @@ struct history;
 int admin_history_create(struct admin_history **out, struct admin *a) NODISCARD;
 void admin_history_destroy(struct admin_history *ah);
 
-/* admin_history_start(ah): take the first sample, and one each second. */
+/*
+ * admin_history_start(ah) / admin_history_wake(ah):
+ * Take the first sample, and one each second while history is not 0 / go on after it was 0.
+ *
+ * Thread: admin_history_wake(): any
+ */
 void admin_history_start(struct admin_history *ah);
+void admin_history_wake(struct admin_history *ah);
 
 /* admin_history_of(ah): return the samples. */
 struct history *admin_history_of(struct admin_history *ah);

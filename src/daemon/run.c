@@ -40,7 +40,7 @@
 /* Interval at which a replaced process reports its counters. */
 #define REPORT_NS NS_PER_S
 
-enum { RUN_SIGNALS, RUN_DRAINED, RUN_RELOAD, RUN_LOGS, RUN_UPGRADE, RUN_ADMIN, RUN_WATCH };
+enum { RUN_SIGNALS, RUN_DRAIN, RUN_RELOAD, RUN_LOGS, RUN_UPGRADE, RUN_ADMIN, RUN_WATCH, RUN_LOOPS };
 
 enum state { STATE_RUNNING, STATE_DRAINING, STATE_STOPPED };
 
@@ -390,7 +390,7 @@ static void run_act(struct run *run, const struct run_conf *conf, const struct p
 {
     eventfd_t once;
 
-    if (fds[RUN_DRAINED].revents != 0 && eventfd_read(run->drained_fd, &once) == 0)
+    if (fds[RUN_DRAIN].revents != 0 && eventfd_read(run->drained_fd, &once) == 0)
         run_drain_finish(run, conf);
     if (run->state != STATE_STOPPED && fds[RUN_RELOAD].revents != 0)
         run_reload_step(run, conf);
@@ -408,7 +408,7 @@ static void run_act(struct run *run, const struct run_conf *conf, const struct p
     if (run->state == STATE_DRAINING)
         run_drain_tick(run, conf);
     if (run->state != STATE_STOPPED)
-        watchdog_feeder_look(&run->watchdog_feeder);
+        watchdog_feeder_look(&run->watchdog_feeder, fds[RUN_LOOPS].revents != 0);
     if (run->state != STATE_STOPPED)
         run_close_logs(run, conf, fds[RUN_LOGS].revents != 0);
     notify_retry();
@@ -418,11 +418,12 @@ enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, b
 {
     struct pollfd fds[] = {
         [RUN_SIGNALS] = {.fd = run->signal_fd, .events = POLLIN},
-        [RUN_DRAINED] = {.fd = run->drained_fd, .events = POLLIN},
+        [RUN_DRAIN] = {.fd = run->drained_fd, .events = POLLIN},
         [RUN_RELOAD] = {.fd = reload_fd(conf->reload), .events = POLLIN},
         [RUN_LOGS] = {.fd = access_logs_fd(conf->access_logs), .events = POLLIN},
         [RUN_UPGRADE] = {.fd = upgrade_fd(conf->upgrade), .events = POLLIN},
         [RUN_WATCH] = {.events = POLLIN},
+        [RUN_LOOPS] = {.events = POLLIN},
         [RUN_ADMIN] = {.fd = admin_desk_fd(conf->desk), .events = POLLIN},
     };
     enum exit_code code = EXIT_CODE_OK;
@@ -433,6 +434,7 @@ enum exit_code run_until_stopped(struct run *run, const struct run_conf *conf, b
     watchdog_feeder_start(&run->watchdog_feeder, conf->server);
     run->watch.path = conf->config_path;
     while (run->state != STATE_STOPPED) {
+        fds[RUN_LOOPS].fd = watchdog_feeder_fd(&run->watchdog_feeder);
         fds[RUN_WATCH].fd = run->state == STATE_RUNNING ? config_watch_fd(&run->watch) : -1;
         if (poll(fds, ARRAY_LEN(fds), poll_timeout_ms(run_due_at_ns(run, conf))) >= 0) {
             run_act(run, conf, fds);

@@ -26,6 +26,11 @@ int64_t watchdog_feeder_due_at_ns(const struct watchdog_feeder *watchdog_feeder)
     return watchdog_feeder->look_at_ns;
 }
 
+int watchdog_feeder_fd(const struct watchdog_feeder *watchdog_feeder)
+{
+    return watchdog_feeder->dozes ? server_watch_fd(watchdog_feeder->server) : -1;
+}
+
 static void watchdog_feeder_feed(struct watchdog_feeder *watchdog_feeder, int64_t now_ns)
 {
     notify_watchdog();
@@ -66,19 +71,40 @@ static bool watchdog_feeder_judge(struct watchdog_feeder *watchdog_feeder, int64
     return (watchdog_feeder->was_away && !was_away) || server_watch(watchdog_feeder->server);
 }
 
-void watchdog_feeder_look(struct watchdog_feeder *watchdog_feeder)
+/* A turn has begun just now: it cannot be a stall before two intervals. */
+static void watchdog_feeder_wake(struct watchdog_feeder *watchdog_feeder, int64_t now_ns)
 {
-    int64_t now_ns = clock_now_ns(), late_ns = now_ns - watchdog_feeder->look_at_ns;
+    int64_t at_ns = clock_add_ns(now_ns, 2 * watchdog_feeder->look_every_ns);
+
+    watchdog_feeder->dozes = false;
+    watchdog_feeder->look_at_ns = clock_sooner(watchdog_feeder->look_at_ns, at_ns);
+}
+
+static void watchdog_feeder_doze(struct watchdog_feeder *watchdog_feeder)
+{
+    watchdog_feeder->dozes = server_doze(watchdog_feeder->server);
+    if (watchdog_feeder->dozes)
+        watchdog_feeder->look_at_ns = watchdog_feeder->feed_at_ns;
+}
+
+void watchdog_feeder_look(struct watchdog_feeder *watchdog_feeder, bool is_woken)
+{
+    int64_t now_ns = clock_now_ns(), late_ns;
     bool turning;
 
+    if (is_woken)
+        watchdog_feeder_wake(watchdog_feeder, now_ns);
+    late_ns = now_ns - watchdog_feeder->look_at_ns;
     if (late_ns < 0)
         return;
     turning = watchdog_feeder_judge(watchdog_feeder, late_ns);
     watchdog_feeder->look_at_ns = clock_add_ns(now_ns, watchdog_feeder->look_every_ns);
-    if (watchdog_feeder->look_at_ns <= watchdog_feeder->feed_at_ns)
-        return; /* the next check comes early enough to feed */
-    if (turning)
-        watchdog_feeder_feed(watchdog_feeder, now_ns);
-    else
-        watchdog_feeder_withhold(watchdog_feeder);
+    /* Otherwise the next check comes early enough to feed. */
+    if (watchdog_feeder->look_at_ns > watchdog_feeder->feed_at_ns) {
+        if (turning)
+            watchdog_feeder_feed(watchdog_feeder, now_ns);
+        else
+            watchdog_feeder_withhold(watchdog_feeder);
+    }
+    watchdog_feeder_doze(watchdog_feeder);
 }

@@ -2,7 +2,7 @@
  * engine/telemetry: counters of a loop, for engine/loop_stats.
  *
  * One thread at a time writes a counter, without atomic read-modify-write; any thread reads. All
- * accesses are relaxed.
+ * accesses are relaxed, except those of note: doze in watchdog.h.
  */
 #ifndef ENGINE_TELEMETRY_H
 #define ENGINE_TELEMETRY_H

@@ -53,12 +53,13 @@ static void turn_poll_note_absence(struct loop *l)
 }
 
 /* Before the callbacks run, which set deadlines by it. */
-static void turn_poll_begin(struct loop *l)
+static inline __attribute__((always_inline)) void turn_poll_begin(struct loop *l)
 {
     if (l->turn_at_ns > 0)
         return;
     l->turn_at_ns = l->now_ns;
-    TELEMETRY_SET(l->telemetry.turn_at_ns, l->now_ns);
+    atomic_store(&l->telemetry.turn_at_ns, l->now_ns); /* see note: doze in watchdog.h */
+    wakeup_send_watcher(&l->wakeup);
     turn_poll_note_absence(l);
 }
 
@@ -184,6 +185,26 @@ static void turn_poll_wait(struct loop *l)
         turn_poll_sleep(l, until_ns);
 }
 
+/*
+ * Did the poll without events only end because libev ends every poll? Then the loop sleeps again,
+ * without a turn, which would end a doze. Polls that matter to backend_judge() are turns.
+ */
+static bool turn_poll_sleeps_on(struct loop *l)
+{
+    int64_t now_ns;
+
+    if (l->sleep_until_ns == 0 || l->backend.error != 0 || l->backend.early > 0 ||
+        l->backend.in_trouble)
+        return false;
+    now_ns = clock_now_ns();
+    if (now_ns - l->sleep_at_ns < TURN_POLL_MAX_NS || now_ns >= l->sleep_until_ns)
+        return false;
+    TELEMETRY_ADD(l->telemetry.poll_ns, now_ns - l->sleep_at_ns);
+    l->sleep_at_ns = l->clock_at_ns = now_ns;
+    l->sleep_until_ns = 0;
+    return true;
+}
+
 void turn_poll_run(struct loop *l)
 {
     l->now_ns = 0;
@@ -195,7 +216,9 @@ void turn_poll_run(struct loop *l)
     l->sleep_at_ns = l->clock_at_ns;
     l->sleep_until_ns = 0;
     TELEMETRY_SET(l->telemetry.turn_at_ns, 0);
-    turn_poll_wait(l);
+    do
+        turn_poll_wait(l);
+    while (l->now_ns == 0 && turn_poll_sleeps_on(l));
     if (l->now_ns == 0) {
         l->now_ns = l->clock_at_ns = clock_now_ns();
         turn_poll_begin(l);

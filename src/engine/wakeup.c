@@ -12,6 +12,7 @@ int wakeup_open(struct wakeup *w)
 {
     atomic_init(&w->sleeps_until_ns, WAKEUP_AWAKE);
     atomic_init(&w->sent, 0);
+    atomic_init(&w->watcher, NULL);
     w->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return w->fd < 0 ? -errno : 0;
 }
@@ -32,6 +33,7 @@ void wakeup_end_sleep(struct wakeup *w)
     /* If the loop has woken up meanwhile, the next producer wakes it needlessly. */
     if (!event_fd_signal(w->fd))
         atomic_store(&w->sleeps_until_ns, until_ns);
+    wakeup_send_watcher(w);
 }
 
 void wakeup_send_before(struct wakeup *w, int64_t at_ns)

@@ -5,6 +5,8 @@
  * publishes its sleep, then checks for tasks. All four accesses are sequentially consistent: at
  * least one side sees the other side's store. An exchange lets only one producer make the system
  * call.
+ *
+ * Whoever ends a sleep also ends that of the `watcher` (note: doze in engine/watchdog.h).
  */
 #ifndef ENGINE_WAKEUP_H
 #define ENGINE_WAKEUP_H
@@ -19,7 +21,8 @@
 
 struct wakeup {
     _Atomic int64_t sleeps_until_ns;
-    _Atomic uint64_t sent; /* system calls; relaxed */
+    _Atomic uint64_t sent;            /* system calls; relaxed */
+    _Atomic(struct wakeup *) watcher; /* NULL: none */
     int fd;
 };
 
@@ -48,6 +51,15 @@ static inline void wakeup_send(struct wakeup *w)
     /* A load keeps the cache line shared while the loop is busy. */
     if (atomic_load(&w->sleeps_until_ns) != WAKEUP_AWAKE)
         wakeup_end_sleep(w);
+}
+
+/* wakeup_send_watcher(w): wake the watcher if it sleeps. */
+static inline void wakeup_send_watcher(struct wakeup *w)
+{
+    struct wakeup *watcher = atomic_load_explicit(&w->watcher, memory_order_acquire);
+
+    if (watcher)
+        wakeup_send(watcher);
 }
 
 /* wakeup_send_before(w, at_ns): wakeup_send(), unless the loop wakes by ${at_ns} anyway. */

@@ -164,14 +164,17 @@ void server_drain(struct server *sv);
 int server_stop(struct server *sv, unsigned *cut) NODISCARD;
 
 /*
- * server_watch(sv) / server_watch_interval_ns(sv):
+ * server_watch(sv) / server_watch_interval_ns(sv) / server_doze(sv) / server_watch_fd(sv):
  * Log begin and end of stalls of loops; true if no loop is stalled / interval at which to call
- * server_watch().
+ * server_watch() / true: no loop has run for some intervals, so call server_watch() only after this
+ * descriptor was readable.
  *
  * Thread: main
  */
 bool server_watch(struct server *sv);
 int64_t server_watch_interval_ns(const struct server *sv);
+bool server_doze(struct server *sv);
+int server_watch_fd(const struct server *sv);
 
 /* server_sessions(sv): number of open sessions. */
 unsigned server_sessions(const struct server *sv);

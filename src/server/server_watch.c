@@ -16,3 +16,13 @@ int64_t server_watch_interval_ns(const struct server *sv)
 {
     return threads_watch_interval_ns(&sv->threads);
 }
+
+bool server_doze(struct server *sv)
+{
+    return threads_doze(&sv->threads);
+}
+
+int server_watch_fd(const struct server *sv)
+{
+    return threads_watch_fd(&sv->threads);
+}

@@ -219,6 +219,16 @@ bool threads_watch(struct threads *t)
     return watchdog_check(t->watchdog);
 }
 
+bool threads_doze(struct threads *t)
+{
+    return watchdog_doze(t->watchdog);
+}
+
+int threads_watch_fd(const struct threads *t)
+{
+    return watchdog_fd(t->watchdog);
+}
+
 void threads_add(struct threads *t, struct loop *loop)
 {
     MUST(!t->other);

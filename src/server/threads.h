@@ -73,13 +73,17 @@ int threads_end_executors(struct threads *t) NODISCARD;
 struct loop *threads_control(const struct threads *t);
 
 /*
- * threads_watch(t) / threads_watch_interval_ns(t) / threads_add(t, loop):
- * Do the work of server_watch(), server_watch_interval_ns() and server_add_loop().
+ * threads_watch(t) / threads_watch_interval_ns(t) / threads_doze(t) / threads_watch_fd(t) /
+ * threads_add(t, loop):
+ * Do the work of server_watch(), server_watch_interval_ns(), server_doze(), server_watch_fd() and
+ * server_add_loop().
  *
  * Thread: main
  */
 bool threads_watch(struct threads *t);
 int64_t threads_watch_interval_ns(const struct threads *t);
+bool threads_doze(struct threads *t);
+int threads_watch_fd(const struct threads *t);
 void threads_add(struct threads *t, struct loop *loop);
 
 /*

@@ -3,7 +3,7 @@
 import re
 import signal
 
-from support import net, preload
+from support import net, preload, wakeups
 from support.case import check, check_equal, test
 from support.watch import Watch
 
@@ -51,6 +51,25 @@ def a_while(t, call, fault):
         end, = daemon.log_lines("recovered")
         check(re.search(rf"notice main: loop {WORKER}: recovered after a stall of about \d+\.\d s$",
                         end), end)
+        for client in (held, other):
+            client.close()
+
+
+@test(needs=NEEDS, timeout=60, plain_only=True)
+def after_a_silence(t):
+    """a hang that begins while no thread wakes up is found: the turn wakes the watchdog first"""
+    address = t.address()
+    faults = preload.Preload(t, "hang")
+    with t.daemon(echo(address), environment=faults.environment()) as daemon:
+        held, other = two_clients(address)
+        for n in (1, 2):
+            wakeups.until_none(t, daemon, seconds=1)
+            faults.plan(preload.SEND_HANGS, 1, value=0, thread=WORKER)
+            held.sendall(b"hold on")
+            t.eventually(lambda: len(daemon.log_lines("stalled: ")) == n, "a line about the stall")
+            faults.release(preload.SEND_HANGS)
+            check_equal(net.read_exactly(held, 7), b"hold on", "the echo after the hang")
+            t.eventually(lambda: len(daemon.log_lines("recovered")) == n, "a line about its end")
         for client in (held, other):
             client.close()
 

@@ -19,6 +19,7 @@ cases() {
     echo "holds wakeup -DFORMULA $small -DTIMER"
     echo "holds gate $more"
     echo "holds gate -DFORMULA $large"
+    echo "holds doze -DLOOPS=2 -DTURNS=2"
     if [ "$1" = long ]; then
         echo "holds wakeup $large $ends"
         echo "holds wakeup -DPLAIN $more"
@@ -26,6 +27,7 @@ cases() {
         echo "holds wakeup -DFORMULA $small $ends"
         echo "holds wakeup -DFORMULA $large"
         echo "holds gate -DFORMULA $more"
+        echo "holds doze -DLOOPS=3 -DTURNS=2"
     fi
     for wrong in LOOK_FIRST WAKE_FIRST DONE_EARLY CLEAR_LATE NO_EXCHANGE TAKEN_IS_ALL LAZY_START STOP_IS_NO_NEWS \
         STALE_DEADLINE TAKE_IN_TWO PLAIN_STORE STALE_LINK; do
@@ -33,6 +35,9 @@ cases() {
     done
     for wrong in LOOK_FIRST PUSH_FIRST UNTIL_EMPTY UNTIL_NULL CLOSE_LATE REFUSED_STAY PRODUCER_LEAVES; do
         echo "fails gate -D$wrong $large"
+    done
+    for wrong in LOOK_FIRST LOOPS_FIRST CLEAR_LATE NO_EXCHANGE NO_RING ONLY_TURNS; do
+        echo "fails doze -D$wrong -DLOOPS=2 -DTURNS=2"
     done
     echo "fails wakeup -DNO_TURN $large"
     echo "fails wakeup -DFORMULA -DLOOK_FIRST $small"

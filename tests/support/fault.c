@@ -17,6 +17,7 @@
 
 struct fault {
     atomic_uint calls;
+    atomic_uint struck;
     atomic_uint skip;
     atomic_uint times;
     atomic_int error;
@@ -39,6 +40,11 @@ unsigned fault_calls(enum fault_call call)
     return atomic_load(&faults[call].calls);
 }
 
+unsigned fault_struck(enum fault_call call)
+{
+    return atomic_load(&faults[call].struck);
+}
+
 /* Count ${left} down by one unless it is 0 or has no end. */
 static bool take(atomic_uint *left)
 {
@@ -59,6 +65,7 @@ static bool strike(enum fault_call call, int *error)
     if (atomic_load(&f->times) == 0 || take(&f->skip) || !take(&f->times))
         return false;
     *error = atomic_load(&f->error);
+    atomic_fetch_add(&f->struck, 1);
     return true;
 }
 

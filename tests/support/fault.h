@@ -37,12 +37,13 @@ enum fault_call {
 void fault_plan(enum fault_call call, unsigned skip, unsigned times, int error);
 
 /*
- * fault_calls(call):
- * How often ${call} was made so far, failed or not.
+ * fault_calls(call) / fault_struck(call):
+ * How often ${call} was made so far, failed or not / was struck by a plan.
  *
  * Thread: any
  */
 unsigned fault_calls(enum fault_call call);
+unsigned fault_struck(enum fault_call call);
 
 /*
  * fault_each_allocation(attempt, cookie):

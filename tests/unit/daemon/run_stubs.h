@@ -86,6 +86,18 @@ int64_t server_watch_interval_ns(const struct server *sv)
     return server.watch_interval_ns;
 }
 
+bool server_doze(struct server *sv)
+{
+    (void)sv;
+    return false;
+}
+
+int server_watch_fd(const struct server *sv)
+{
+    (void)sv;
+    return -1;
+}
+
 void server_figures_log(struct server *sv)
 {
     (void)sv;

@@ -31,6 +31,20 @@ int64_t server_watch_interval_ns(const struct server *sv)
     return watch_interval_ns;
 }
 
+static bool at_rest;
+
+bool server_doze(struct server *sv)
+{
+    (void)sv;
+    return at_rest;
+}
+
+int server_watch_fd(const struct server *sv)
+{
+    (void)sv;
+    return 4711;
+}
+
 static struct watchdog_feeder watchdog_feeder;
 
 static void setup(void)
@@ -38,6 +52,7 @@ static void setup(void)
     manager_open();
     log_lines_capture(LOG_LEVEL_NOTICE);
     turning = true;
+    at_rest = false;
     watched = 0;
     watch_interval_ns = CLOCK_NEVER;
 }
@@ -56,7 +71,7 @@ static bool look(void)
     bool fed;
 
     wait_until(watchdog_feeder_due_at_ns(&watchdog_feeder));
-    watchdog_feeder_look(&watchdog_feeder);
+    watchdog_feeder_look(&watchdog_feeder, false);
     fed = strcmp(manager_received(), "WATCHDOG=1") == 0;
     ck_assert_str_eq(manager_received(), "");
     return fed;
@@ -74,7 +89,7 @@ TEST(looks, nothing_is_due_without_watchdog_and_stall_threshold)
 {
     watchdog_feeder_start(&watchdog_feeder, NULL);
     ck_assert_int_eq(watchdog_feeder_due_at_ns(&watchdog_feeder), CLOCK_NEVER);
-    watchdog_feeder_look(&watchdog_feeder);
+    watchdog_feeder_look(&watchdog_feeder, false);
     ck_assert_uint_eq(watched, 0);
     ck_assert_str_eq(manager_received(), "");
 }
@@ -99,7 +114,7 @@ TEST(looks, check_that_is_not_due_does_nothing)
     manager_watch("7200000000", NULL);
     watchdog_feeder_start(&watchdog_feeder, NULL);
     ck_assert(look());
-    watchdog_feeder_look(&watchdog_feeder);
+    watchdog_feeder_look(&watchdog_feeder, false);
     ck_assert_uint_eq(watched, 1);
     ck_assert_str_eq(manager_received(), "");
 }
@@ -206,4 +221,56 @@ TEST(looks, main_thread_that_is_always_late_hides_no_stalled_loop)
     }
     EXPECT_LOG_LINES("the main thread did not run for about ", 3);
     EXPECT_LOG_LINES(WITHHELD, 1);
+}
+
+TEST(looks, while_all_loops_rest_nothing_is_due)
+{
+    watch_interval_ns = NS_PER_MS;
+    watchdog_feeder_start(&watchdog_feeder, NULL);
+    ck_assert(!look());
+    ck_assert_int_eq(watchdog_feeder_fd(&watchdog_feeder), -1);
+    at_rest = true;
+    ck_assert(!look());
+    ck_assert_int_eq(watchdog_feeder_due_at_ns(&watchdog_feeder), CLOCK_NEVER);
+    ck_assert_int_eq(watchdog_feeder_fd(&watchdog_feeder), 4711);
+    watchdog_feeder_look(&watchdog_feeder, false); /* woken by something else */
+    ck_assert_uint_eq(watched, 2);
+    ck_assert_int_eq(watchdog_feeder_due_at_ns(&watchdog_feeder), CLOCK_NEVER);
+}
+
+TEST(looks, loop_that_runs_again_is_judged_two_intervals_later)
+{
+    int64_t before_ns;
+
+    watch_interval_ns = NS_PER_MS;
+    at_rest = true;
+    watchdog_feeder_start(&watchdog_feeder, NULL);
+    ck_assert(!look());
+    wait_until(clock_now_ns() + WATCHDOG_FEEDER_AWAY_NS + NS_PER_MS); /* is no absence */
+    at_rest = turning = false;
+    before_ns = clock_now_ns();
+    watchdog_feeder_look(&watchdog_feeder, true);
+    ck_assert_uint_eq(watched, 1);
+    ck_assert_int_eq(watchdog_feeder_fd(&watchdog_feeder), -1);
+    ck_assert_int_ge(watchdog_feeder_due_at_ns(&watchdog_feeder), before_ns + 2 * NS_PER_MS);
+    ck_assert_int_le(watchdog_feeder_due_at_ns(&watchdog_feeder), clock_now_ns() + 2 * NS_PER_MS);
+    ck_assert(!look());
+    ck_assert_uint_eq(watched, 2);
+    ck_assert_uint_eq(log_lines_with("did not run"), 0);
+}
+
+TEST(looks, watchdog_is_fed_while_all_loops_rest)
+{
+    watch_interval_ns = NS_PER_MS;
+    at_rest = true;
+    manager_watch("40000", NULL);
+    watchdog_feeder_start(&watchdog_feeder, NULL);
+    for (unsigned i = 1; i <= 5; i++) {
+        int64_t before_ns = clock_now_ns();
+
+        ck_assert(look());
+        ck_assert_uint_eq(watched, i);
+        ck_assert_int_ge(watchdog_feeder_due_at_ns(&watchdog_feeder), before_ns + 20 * NS_PER_MS);
+        ck_assert_int_ne(watchdog_feeder_due_at_ns(&watchdog_feeder), CLOCK_NEVER);
+    }
 }

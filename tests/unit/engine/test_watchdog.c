@@ -13,6 +13,7 @@
 #include "support/bell.h"
 #include "support/log_lines.h"
 #include "support/loop_runner.h"
+#include "support/observe.h"
 #include "support/process.h"
 #include "support/suite.h"
 #include "support/tasks.h"
@@ -356,12 +357,25 @@ static void begin_beats(void)
 TEST(beat, next_beat_is_sent_exactly_when_it_is_due)
 {
     begin_beats();
+    loop_runner_call(loop, nothing, NULL);
     clock_ahead(WATCHDOG_BEAT_NS * 6 / 10);
     (void)watchdog_check(w);
+    ck_assert_uint_eq(tasks_of(loop), 3);
+    clock_ahead(WATCHDOG_BEAT_NS * 6 / 10);
+    (void)watchdog_check(w);
+    UNTIL(tasks_of(loop) == 4);
+}
+
+TEST(beat, loop_that_has_not_run_since_its_last_beat_gets_none)
+{
+    begin_beats();
+    loop_runner_call(other, nothing, NULL);
+    observe_until_idle(loop);
+    observe_until_idle(other);
+    clock_ahead(2 * WATCHDOG_BEAT_NS);
+    ck_assert(watchdog_check(w));
+    UNTIL(tasks_of(other) == 2);
     ck_assert_uint_eq(tasks_of(loop), 2);
-    clock_ahead(WATCHDOG_BEAT_NS * 6 / 10);
-    (void)watchdog_check(w);
-    UNTIL(tasks_of(loop) == 3);
 }
 
 TEST(beat, higher_threshold_lengthens_the_interval_of_beats)
@@ -369,12 +383,13 @@ TEST(beat, higher_threshold_lengthens_the_interval_of_beats)
     teardown();
     setup_with(10 * WATCHDOG_BEAT_NS);
     begin_beats();
+    loop_runner_call(loop, nothing, NULL);
     clock_ahead(6 * WATCHDOG_BEAT_NS);
     (void)watchdog_check(w);
-    ck_assert_uint_eq(tasks_of(loop), 2);
+    ck_assert_uint_eq(tasks_of(loop), 3);
     clock_ahead(6 * WATCHDOG_BEAT_NS);
     (void)watchdog_check(w);
-    UNTIL(tasks_of(loop) == 3);
+    UNTIL(tasks_of(loop) == 4);
 }
 
 /*
