@@ -35,12 +35,22 @@ static void history_drop_level(struct history *h, struct history_object *o, unsi
 {
     struct history_object_level *l = &o->levels[level];
 
-    for (unsigned i = 0; i < HISTORY_FIGURES; i++) {
-        if (l->rings[i].values)
+    for (unsigned i = 0; l->kept && i < HISTORY_FIGURES; i++) {
+        if (l->kept->rings[i].values)
             h->bytes -= history_slots(level) * sizeof(float);
-        free(l->rings[i].values);
+        free(l->kept->rings[i].values);
     }
+    if (l->kept)
+        h->bytes -= sizeof(*l->kept);
+    free(l->kept);
     memset(l, 0, sizeof(*l));
+    if (level == 0)
+        o->has_was = false;
+}
+
+static size_t history_object_bytes(const struct history_object *o)
+{
+    return sizeof(*o) + strlen(o->name) + 1;
 }
 
 static void history_drop(struct history *h, struct history_object *o)
@@ -49,6 +59,8 @@ static void history_drop(struct history *h, struct history_object *o)
         history_drop_level(h, o, level);
     if (h->at == o)
         h->at = NULL;
+    if (o != h->whole)
+        h->bytes -= history_object_bytes(o);
     list_remove(&o->link);
     free(o->name);
     free(o);
@@ -56,7 +68,8 @@ static void history_drop(struct history *h, struct history_object *o)
 
 struct history_object *history_add(struct history *h, enum figure_subject subject, const char *name)
 {
-    struct history_object *o = calloc(1, sizeof(*o));
+    bool fits = h->bytes + sizeof(struct history_object) + strlen(name) < h->max_bytes;
+    struct history_object *o = fits ? calloc(1, sizeof(*o)) : NULL;
 
     if (o)
         o->name = strdup(name);
@@ -64,6 +77,8 @@ struct history_object *history_add(struct history *h, enum figure_subject subjec
         free(o);
         return NULL;
     }
+    if (h->whole) /* it is the first, and no part of the limit */
+        h->bytes += history_object_bytes(o);
     o->subject = subject;
     list_append(&h->objects, &o->link);
     return o;
@@ -137,6 +152,23 @@ static uint64_t history_gain(uint64_t now, uint64_t before)
     return gain > 0 ? (uint64_t)gain : 0; /* less: a server with its counters was removed */
 }
 
+bool history_counts_are_0(const struct history_counts *counts)
+{
+    static const struct history_counts none;
+
+    return memcmp(counts, &none, sizeof(none)) == 0;
+}
+
+bool history_need_kept(struct history *h, struct history_object_level *level)
+{
+    if (!level->kept && h->bytes + sizeof(*level->kept) <= h->max_bytes) {
+        level->kept = calloc(1, sizeof(*level->kept));
+        h->bytes += level->kept ? sizeof(*level->kept) : 0;
+    }
+    h->lacks |= !level->kept;
+    return level->kept;
+}
+
 bool history_need_ring(struct history *h, struct history_ring *ring, unsigned level)
 {
     size_t bytes = history_slots(level) * sizeof(float);
@@ -159,7 +191,7 @@ static void history_put(struct history *h, struct history_object *o, unsigned le
                         enum history_figure figure, double each)
 {
     const struct history_level *l = &h->levels[level];
-    struct history_ring *ring = &o->levels[level].rings[figure];
+    struct history_ring *ring = &o->levels[level].kept->rings[figure];
 
     if (!ring->values && (each <= 0 || !history_need_ring(h, ring, level)))
         return;
@@ -171,7 +203,7 @@ static void history_put(struct history *h, struct history_object *o, unsigned le
 static void history_put_bytes(struct history *h, struct history_object *o, unsigned level,
                               enum history_figure figure, double each)
 {
-    const struct history_ring *ring = &o->levels[level].rings[figure];
+    const struct history_ring *ring = &o->levels[level].kept->rings[figure];
     uint64_t tick = h->levels[level].tick;
     unsigned n = level == 0 ? h->byte_rounds : 1;
 
@@ -187,7 +219,7 @@ static void history_put_times(struct history *h, struct history_object *o, unsig
                               enum history_figure p50)
 {
     static const unsigned permille[] = {500, 990};
-    const struct history_counts *before = &o->levels[level].before;
+    const struct history_counts *before = &o->levels[level].kept->before;
     bool is_connect = p50 == HISTORY_CONNECT_P50;
     const uint64_t *to = is_connect ? o->now.connect : o->now.first_byte;
     const uint64_t *from = is_connect ? before->connect : before->first_byte;
@@ -223,7 +255,7 @@ static void history_sample(struct history *h, struct history_object *o, unsigned
 {
     const struct history_level *l = &h->levels[level];
     struct history_object_level *ol = &o->levels[level];
-    const struct history_counts *now = &o->now, *before = &ol->before;
+    const struct history_counts *now = &o->now, *before = &ol->kept->before;
 
     history_put_busy(h, o, level, before);
     if (o->subject == FIGURE_LOOP)
@@ -247,7 +279,7 @@ static void history_sample(struct history *h, struct history_object *o, unsigned
 /* Add what ${o} gained since the last round to the process. */
 static void history_add_to_whole(struct history *h, const struct history_object *o)
 {
-    const struct history_counts *now = &o->now, *before = &o->levels[0].before;
+    const struct history_counts *now = &o->now, *before = &o->was;
     struct history_counts *to = &h->whole->now;
 
     if (o->subject == FIGURE_LISTENER) {
@@ -265,24 +297,35 @@ static void history_add_to_whole(struct history *h, const struct history_object 
     }
 }
 
+static void history_take_level(struct history *h, struct history_object *o, unsigned level)
+{
+    struct history_object_level *ol = &o->levels[level];
+    bool is_idle = o != h->whole && ol->most_sessions == 0 && history_counts_are_0(&o->now);
+    bool has_memory = (is_idle && !ol->kept) || history_need_kept(h, ol);
+
+    if (!has_memory || !ol->has_before)
+        ol->first_tick = h->levels[level].tick + 1;
+    else if (ol->kept)
+        history_sample(h, o, level);
+    if (ol->kept)
+        ol->kept->before = o->now;
+    ol->has_before = has_memory;
+    ol->most_sessions = o->now.sessions;
+}
+
 static void history_take(struct history *h, struct history_object *o)
 {
-    if (o != h->whole && h->levels[0].is_due && o->levels[0].has_before)
-        history_add_to_whole(h, o);
+    if (o != h->whole && h->levels[0].is_due) {
+        if (o->has_was)
+            history_add_to_whole(h, o);
+        o->was = o->now;
+        o->has_was = true;
+    }
     for (unsigned level = 0; level < h->n_levels; level++) {
-        struct history_object_level *ol = &o->levels[level];
-
-        if (o->now.sessions > ol->most_sessions)
-            ol->most_sessions = o->now.sessions;
-        if (!h->levels[level].is_due)
-            continue;
-        if (ol->has_before)
-            history_sample(h, o, level);
-        else
-            ol->first_tick = h->levels[level].tick + 1;
-        ol->has_before = true;
-        ol->before = o->now;
-        ol->most_sessions = o->now.sessions;
+        if (o->now.sessions > o->levels[level].most_sessions)
+            o->levels[level].most_sessions = o->now.sessions;
+        if (h->levels[level].is_due)
+            history_take_level(h, o, level);
     }
 }
 

@@ -5,8 +5,8 @@
  *   for          5 min  1 h    1 day  7 days        loop; as far back as [admin] history says
  *
  * A round once a second: begin -> show each object to history_visitor() -> end. A ring is made when
- * its figure is first not 0, so an idle object costs little; without memory for it the figure
- * begins later, and history_is_short(). Objects that a round did not show are freed.
+ * its figure is first not 0, so an idle object costs little; without memory for it the figure, or
+ * the object, begins later, and history_is_short(). Objects that a round did not show are freed.
  *
  * A sample is what was gained since the sample before. After a pause of the process its seconds are
  * a gap, and the sample behind is the average of the pause.
@@ -28,12 +28,12 @@ struct text;
 
 #define HISTORY_LEVELS 4
 
-/* Of all rings: 7 days of some 150 busy listeners and upstreams. */
+/* Of all objects and rings: 7 days of some 150 busy listeners and upstreams. */
 #define HISTORY_MAX_BYTES (64 << 20)
 
 /*
  * history_create(out, max_bytes) / history_destroy(h):
- * Create a history with rings of at most ${max_bytes}, that keeps nothing yet / free it; NULL is
+ * Create a history of at most ${max_bytes} besides what the process needs, that keeps nothing yet / free it; NULL is
  * allowed.
  *
  * Errors: 0; -ENOMEM
@@ -54,10 +54,10 @@ void history_begin(struct history *h, int64_t now_ns, uint64_t sessions, unsigne
 struct figure_visitor *history_visitor(struct history *h);
 void history_end(struct history *h);
 
-/* history_is_short(h): was there no memory for a ring in the last round? */
+/* history_is_short(h): was there no memory for a ring or an object in the last round? */
 bool history_is_short(const struct history *h);
 
-/* history_bytes(h): memory of the rings. */
+/* history_bytes(h): memory of objects and rings. */
 size_t history_bytes(const struct history *h);
 
 struct history_query {

@@ -38,18 +38,25 @@ struct history_ring {
     uint64_t since; /* first tick that is kept; 0: all. UINT64_MAX: no memory so far */
 };
 
+/* What an object that was ever active has for a level. */
+struct history_kept {
+    struct history_counts before; /* at the last sample */
+    struct history_ring rings[HISTORY_FIGURES];
+};
+
 struct history_object {
     struct list link;
     enum figure_subject subject;
     char *name;
     uint64_t round; /* the last that showed it */
     struct history_counts now;
+    struct history_counts was; /* when the process last got what this object gained */
+    bool has_was;
     struct history_object_level {
         bool has_before;
         uint64_t first_tick;
-        uint64_t most_sessions; /* since the last sample */
-        struct history_counts before;
-        struct history_ring rings[HISTORY_FIGURES];
+        uint64_t most_sessions;    /* since the last sample */
+        struct history_kept *kept; /* NULL: all is 0 */
     } levels[HISTORY_LEVELS];
 };
 
@@ -94,9 +101,15 @@ unsigned history_slots(unsigned level);
 struct history_object *history_find(const struct history *h, enum figure_subject subject,
                                     const char *name);
 
-/* history_add(h, subject, name): add an object; NULL: out of memory. */
+/* history_add(h, subject, name): add an object; NULL: there is no memory. */
 struct history_object *history_add(struct history *h, enum figure_subject subject,
                                    const char *name);
+
+/* history_need_kept(h, level): make what an active object needs; false: there is no memory. */
+bool history_need_kept(struct history *h, struct history_object_level *level);
+
+/* history_counts_are_0(counts): is all 0? */
+bool history_counts_are_0(const struct history_counts *counts);
 
 /* history_need_ring(h, ring, level): make a ring, whose values are 0; false: there is no memory. */
 bool history_need_ring(struct history *h, struct history_ring *ring, unsigned level);

@@ -57,11 +57,20 @@ static bool history_json_has(const struct history *h, const struct history_objec
            tick >= o->levels[level].first_tick && tick >= ring->since;
 }
 
+static const struct history_ring *history_json_ring(const struct history_object *o, unsigned level,
+                                                    enum history_figure figure)
+{
+    static const struct history_ring none;
+    const struct history_kept *kept = o->levels[level].kept;
+
+    return kept ? &kept->rings[figure] : &none;
+}
+
 static void history_json_values(const struct history *h, const struct history_object *o,
                                 const struct history_json_span *span, enum history_figure figure,
                                 struct text *out)
 {
-    const struct history_ring *ring = &o->levels[span->level].rings[figure];
+    const struct history_ring *ring = history_json_ring(o, span->level, figure);
     bool is_duration = figure < HISTORY_ENDED && rows[figure].is_duration;
 
     text_puts(out, "[");
@@ -97,7 +106,7 @@ static void history_json_ended(const struct history *h, const struct history_obj
     text_puts(out, ",\"ended\":{");
     for (unsigned i = SESSION_OPEN + 1; i < SESSION_REASONS; i++) {
         enum history_figure figure = (enum history_figure)(HISTORY_ENDED + i);
-        const struct history_ring *ring = &o->levels[span->level].rings[figure];
+        const struct history_ring *ring = history_json_ring(o, span->level, figure);
 
         if (!ring->values && ring->since == 0)
             continue;

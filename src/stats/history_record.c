@@ -110,17 +110,19 @@ static void history_record_write_object(const struct history *h, const struct hi
     fprintf(f, "object %s %s\n", history_subject_name(o->subject), o->name);
     for (unsigned level = 0; level < h->n_levels; level++) {
         const struct history_object_level *l = &o->levels[level];
-        struct history_counts before = l->before;
+        struct history_counts before = {.sessions = 0};
 
         if (!l->has_before)
             continue;
+        if (l->kept)
+            before = l->kept->before;
         /* the new process counts the time of its loops anew: what was gained so far */
         before.busy_ns = o->now.busy_ns > before.busy_ns ? o->now.busy_ns - before.busy_ns : 0;
         fprintf(f, "before %" PRId64 " %" PRIu64 " %" PRIu64, history_step_ns(level), l->first_tick,
                 l->most_sessions);
         history_record_write_counts(&before, f);
-        for (unsigned i = 0; i < HISTORY_FIGURES; i++)
-            history_record_write_ring(h, &l->rings[i], level,
+        for (unsigned i = 0; l->kept && i < HISTORY_FIGURES; i++)
+            history_record_write_ring(h, &l->kept->rings[i], level,
                                       history_figure_name(name, (enum history_figure)i), f);
     }
 }
@@ -261,21 +263,32 @@ static bool history_record_read_counts(struct history_record *r, struct history_
 static bool history_record_read_before(struct history_record *r, char *line)
 {
     struct history_object_level read = {.has_before = true};
+    struct history_counts before = {.sessions = 0};
+    struct history_object *o = r->object;
     int64_t step_ns;
     unsigned level;
     int at = 0;
 
     if (sscanf(line, "before %" SCNd64 " %" SCNu64 " %" SCNu64 "%n", &step_ns, &read.first_tick,
                &read.most_sessions, &at) != 3 ||
-        !history_record_read_counts(r, &read.before, line + at))
+        !history_record_read_counts(r, &before, line + at))
         return false;
     level = history_record_level(step_ns);
-    if (!r->object || level >= r->h->n_levels)
+    if (!o || level >= r->h->n_levels)
         return true;
-    if (r->object->levels[level].has_before)
+    if (o->levels[level].has_before || o->levels[level].kept)
         return false;
-    read.before.busy_ns = 0 - read.before.busy_ns;
-    r->object->levels[level] = read;
+    before.busy_ns = 0 - before.busy_ns;
+    if (level == 0) {
+        o->was = before;
+        o->has_was = true;
+    }
+    if (!history_counts_are_0(&before)) {
+        if (!history_need_kept(r->h, &read))
+            return true;
+        read.kept->before = before;
+    }
+    o->levels[level] = read;
     return true;
 }
 
@@ -326,7 +339,9 @@ static bool history_record_read_ring(struct history_record *r, const char *line)
     figure = history_record_figure(r, name);
     if (!values || !r->object || level >= r->h->n_levels || figure == HISTORY_FIGURES)
         return values != NULL;
-    ring = &r->object->levels[level].rings[figure];
+    if (!history_need_kept(r->h, &r->object->levels[level]))
+        return true;
+    ring = &r->object->levels[level].kept->rings[figure];
     if (ring->values)
         return false;
     if (n > 0 && !history_need_ring(r->h, ring, level))

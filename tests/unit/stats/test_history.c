@@ -235,26 +235,88 @@ TEST(history, a_day_of_a_busy_listener_is_under_1_mb)
     ck_assert_uint_lt(history_bytes(h) / 2, 1 << 20);
 }
 
-TEST(history, an_idle_object_has_no_ring)
+/* A round with ${n} idle upstreams more. */
+static void sample_many(unsigned n)
 {
-    sample_after(0, 1);
-    sample_after(NS_PER_S, 1);
-    ck_assert_uint_eq(history_bytes(h), 300 * sizeof(float)); /* sessions: 3 */
-    ck_assert_str_eq(of_front("new_sessions"), "[0]");
+    static struct counters idle;
+    char name[16];
+
+    now_ns += NS_PER_S;
+    history_begin(h, now_ns, 3, 1);
+    counters_figures(&front, &front_object, history_visitor(h));
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "idle%u", i);
+        counters_figures(&idle, &(struct figure_object){.subject = FIGURE_UPSTREAM, .name = name},
+                         history_visitor(h));
+    }
+    history_end(h);
 }
 
-TEST(history, without_memory_a_figure_begins_later_and_that_is_said)
+TEST(history, an_idle_object_takes_less_than_2_kb_and_is_known_to_be_0)
+{
+    size_t before;
+
+    sample_many(1);
+    sample_many(1);
+    before = history_bytes(h);
+    sample_many(1001);
+    ck_assert_uint_gt(history_bytes(h) - before, 1000 * 500); /* it is counted */
+    ck_assert_uint_lt(history_bytes(h) - before, 1000 * 2000);
+    sample_many(1001);
+    ck_assert_str_eq(array(FIGURE_UPSTREAM, "idle1000", 1, "new_sessions"), "[0]");
+    ck_assert_str_eq(of_front("new_sessions"), "[0,0,0]");
+    sample_many(1);
+    ck_assert_uint_eq(history_bytes(h), before);
+}
+
+TEST(history, idle_objects_count_for_the_limit)
+{
+    history_destroy(h);
+    ck_assert_int_eq(history_create(&h, 100000), 0);
+    history_keep(h, 3600 * NS_PER_S);
+    sample_many(1000);
+    ck_assert(history_is_short(h));
+    ck_assert_uint_le(history_bytes(h), 100000);
+    sample_many(5);
+    ck_assert(!history_is_short(h));
+    ck_assert_uint_lt(history_bytes(h), 20000);
+}
+
+TEST(history, without_memory_an_object_begins_later_and_the_process_has_its_sessions)
 {
     sample_after(0, 1);
+    serve(1, 1);
+    has_front = false;
+    sample_after(NS_PER_S, 1);
+    has_front = true;
+    front = (struct counters){.began = 0};
+    sample_after(NS_PER_S, 1);
     fault_plan(FAULT_MEMORY, 0, FAULT_ALWAYS, ENOMEM);
     serve(2, 2);
     fault_plan(FAULT_MEMORY, 0, 0, 0);
     ck_assert(history_is_short(h));
     (void)of_front("new_sessions");
-    ck_assert_str_eq(of_front("new_sessions"), "[null,null]");
+    ck_assert_str_eq(of_front("new_sessions"), "[]");
     serve(2, 3);
     ck_assert(!history_is_short(h));
-    ck_assert_str_eq(of_front("new_sessions"), "[null,null,3,3]");
+    ck_assert_str_eq(of_front("new_sessions"), "[3]");
+    ck_assert_str_eq(array(FIGURE_PROCESS, NULL, 1, "new_sessions"), "[1,0,0,2,2,3,3]");
+}
+
+TEST(history, without_memory_a_figure_begins_later_and_that_is_said)
+{
+    sample_after(0, 1);
+    front.bytes_in = 1; /* a figure that is kept */
+    sample_after(NS_PER_S, 1);
+    fault_plan(FAULT_MEMORY, 0, FAULT_ALWAYS, ENOMEM);
+    serve(2, 2);
+    fault_plan(FAULT_MEMORY, 0, 0, 0);
+    ck_assert(history_is_short(h));
+    (void)of_front("new_sessions");
+    ck_assert_str_eq(of_front("new_sessions"), "[null,null,null]");
+    serve(2, 3);
+    ck_assert(!history_is_short(h));
+    ck_assert_str_eq(of_front("new_sessions"), "[null,null,null,3,3]");
 }
 
 TEST(history, the_limit_of_its_memory_is_as_no_memory)
