@@ -30,8 +30,9 @@ static void admin_answer_log(const struct admin_request *rq, const char *error)
                        ? json_dumps(rq->fields, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_SORT_KEYS)
                        : NULL;
 
-    log_event(LOG_ADMIN, LOG_LEVEL_NOTICE, "admin: %s: %s %.*s: %s%s", rq->client->name,
-              rq->route->path, SHOWN_BYTES, fields ? fields : "{}", error ? "refused: " : "",
+    log_event(LOG_ADMIN, LOG_LEVEL_NOTICE, "admin: %s: %s %s %.*s: %s%s", rq->client->name,
+              rq->route->method, rq->route->path, SHOWN_BYTES, fields ? fields : "{}",
+              error ? "refused: " : "",
               error                 ? error
               : rq->note[0] != '\0' ? rq->note
                                     : "done");

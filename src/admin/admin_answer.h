@@ -1,7 +1,7 @@
 /*
  * admin/admin_answer: answers of handlers, one for each request.
  *
- * The answer to an action is logged: `admin: uid 0 pid 123: /v1/reload {}: done`.
+ * The answer to an action is logged: `admin: uid 0 pid 123: POST /v1/reload {}: done`.
  */
 #ifndef ADMIN_ADMIN_ANSWER_H
 #define ADMIN_ADMIN_ANSWER_H

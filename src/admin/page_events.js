@@ -11,7 +11,7 @@ const markOf = (e) => ["error", "warning"].includes(e.level) ? "bad" : e.kind ==
 function shortOf(e, most) {
   const rest = e.text.startsWith(e.subject + ": ") ? e.text.slice(e.subject.length + 2) : e.text;
   const [, name] = /^(?:upstream \S+: server|upstream|listen|loop) ([^ :]+)/.exec(e.subject) || [];
-  const words = e.kind === "admin" ? rest.split(": ").slice(0, -1).join(": ").split(" ")[0] : rest.split(/[:;,]/)[0];
+  const words = e.kind === "admin" ? rest.split(" ").slice(0, 2).join(" ") : rest.split(/[:;,]/)[0];
   if (e.kind === "overload") return e.level === "warning" ? "overload" : "overload is over";
   if (e.kind === "reload") return "reload: " + (rest.replace(/^reload: /, "").split(/[:;]/)[0]);
   const text = name ? `${name}: ${words}` : words;

@@ -144,7 +144,6 @@ static bool config_compare_has_other_files(const struct pair *sections)
     return !same;
 }
 
-/* Compare with the files in use: they may have been read again since ${from} was loaded. */
 /* A change of what a section means, without another option. */
 static int config_compare_add_meaning(struct config_compare *cmp, enum config_compare_kind kind,
                                       const struct config_section *to)
@@ -157,6 +156,7 @@ static int config_compare_add_meaning(struct config_compare *cmp, enum config_co
                                             .line = config_compare_line(to, NULL)});
 }
 
+/* Compare with the files in use: they may have been read again since ${from} was loaded. */
 static int config_compare_files(struct config_compare *cmp, const struct pair *sections)
 {
     if (sections->to->kind != OPTION_TLS || !config_compare_has_other_files(sections))

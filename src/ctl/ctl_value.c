@@ -1,5 +1,6 @@
 #include "ctl/ctl_value.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -67,13 +68,27 @@ const char *const *ctl_value_words(enum ctl_value kind)
     }
 }
 
-/* Is ${text} printable ASCII, with blanks in lines only? Paths and addresses may have any byte. */
+/* Is ${text} UTF-8 without control characters? A line may have a path. */
+static bool ctl_value_is_line(const char *text)
+{
+    json_t *string = json_string(text); /* NULL: not UTF-8 */
+
+    json_decref(string);
+    for (; string && *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            return false;
+    return string;
+}
+
+/* Is ${text} printable ASCII without blanks? Paths and addresses may have any byte. */
 static bool ctl_value_is_plain(enum ctl_value kind, const char *text)
 {
     if (kind == CTL_VALUE_FILE || kind == CTL_VALUE_ADDRESS)
         return true;
+    if (kind == CTL_VALUE_LINE)
+        return ctl_value_is_line(text);
     for (; *text; text++)
-        if (*text < ' ' || *text > '~' || (*text == ' ' && kind != CTL_VALUE_LINE))
+        if (*text <= ' ' || *text > '~')
             return false;
     return true;
 }

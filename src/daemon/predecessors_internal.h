@@ -21,10 +21,11 @@ struct predecessors {
     struct list list;
     struct server *server;
     struct predecessor *starter; /* process that started this one; NULL: none, or replaced */
-    int pid_file_fd, epoll_fd;
-    int state_fd; /* state of `starter` when this process started */
-    int bans_fd;  /* bans of `starter`; -1: none */
-    int log_fd;   /* copy of the socket to `starter`; stays open for threads that log */
+    int epoll_fd;                /* for predecessors_fd() */
+    int pid_file_fd;             /* of `starter`, until it is taken; -1: none */
+    int state_fd;                /* state of `starter` when this process started */
+    int bans_fd;                 /* bans of `starter`; -1: none */
+    int log_fd; /* copy of the socket to `starter`; stays open for threads that log */
     bool lent;
     struct past past; /* of `starter` */
     struct log_sink sink;

@@ -114,7 +114,7 @@ static unsigned events_subject_bytes(const struct log_event *of)
     return (unsigned)(end - of->text);
 }
 
-/* What commands like this one have in common: who gave it, its path and its result. */
+/* What commands like this one have in common: who gave it, its method, path and result. */
 static uint64_t events_like_command(const char *text, unsigned subject_bytes)
 {
     const char *path = text + subject_bytes, *result = strstr(path, "}: ");
@@ -123,7 +123,7 @@ static uint64_t events_like_command(const char *text, unsigned subject_bytes)
     while (subject_bytes > 0 && strchr("0123456789", text[subject_bytes - 1]))
         subject_bytes--; /* the number of a process or port */
     path += strspn(path, ": ");
-    hash = hash_stable(text, subject_bytes) ^ hash_mix(hash_stable(path, strcspn(path, " ")));
+    hash = hash_stable(text, subject_bytes) ^ hash_mix(hash_stable(path, strcspn(path, "{")));
     while (result && strstr(result + 1, "}: "))
         result = strstr(result + 1, "}: ");
     if (result)

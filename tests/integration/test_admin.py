@@ -153,7 +153,7 @@ def read_only(t):
     with place.daemon() as daemon:
         answer = place.post("/v1/reload")
         check_equal(answer.status, 403, "status")
-        check(daemon.log_lines(r"admin: uid \d+ pid \d+: /v1/reload \{\}: refused: actions are not"),
+        check(daemon.log_lines(r"admin: uid \d+ pid \d+: POST /v1/reload \{\}: refused: actions are not"),
               "a line in the log")
         check_equal(place.get("/v1/status").status, 200, "reading")
         daemon.reload(place.config.replace("write = no", "write = yes"))

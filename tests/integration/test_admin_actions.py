@@ -34,7 +34,7 @@ def reload_tells_its_changes(t):
         check("idle_timeout = 1m" in place.get("/v1/config").body.decode(), "it is used")
         check_equal(place.post("/v1/reload").json, {"changes": []}, "nothing has changed")
         check_equal(place.get("/v1/status").json["reload"]["count"], 2, "count")
-        check(daemon.log_lines(r"admin: uid \d+ pid %d: /v1/reload \{\}: done" % os.getpid()),
+        check(daemon.log_lines(r"admin: uid \d+ pid %d: POST /v1/reload \{\}: done" % os.getpid()),
               "who it was is logged")
 
 

@@ -96,6 +96,19 @@ def bad_command_line(t, words):
 
 
 @test()
+def lines_of_servers(t):
+    """the line of a server may have a path of any UTF-8; other bytes are refused before anything is asked"""
+    with AdminMock(t.path("a.sock"), {("PUT", "/v1/server"): {"server": "back/c", "state": "added"}}) as mock:
+        t.reactorctl("-s", mock.address, "add", "back/c", b"/tmp/\xc3\xa9 weight=2")
+        check_equal([request.body for request in mock.requests], [{"server": "back/c", "line": "/tmp/\u00e9 weight=2"}],
+                    "what was sent")
+        for line in (b"/tmp/\xe9", b"/tmp/\x01", b"/tmp/\x7f", b"/tmp/\xc3"):
+            finished = t.reactorctl("-s", mock.address, "add", "back/c", line)
+            check_equal(finished.code, 2, f"exit code of {line}")
+        check_equal(len(mock.requests), 1, "requests")
+
+
+@test()
 def a_path_that_is_too_long(t):
     """a path that no unix socket can have is refused before anything is asked"""
     finished = t.reactorctl("-s", "/" + "x" * 108, "status")

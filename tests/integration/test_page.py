@@ -95,7 +95,7 @@ def drain_by_click(t):
         page.js("""document.querySelector('button[aria-label="Enable back/a"]').click();
                    document.getElementById('yes').click();""")
         t.eventually(lambda: page.js(STATES)[0] == ["a", "up"], "a is up")
-        check_equal(len(daemon.log_lines("admin: 127.0.0.1:[0-9]*: /v1/server ")), 2, "log lines")
+        check_equal(len(daemon.log_lines("admin: 127.0.0.1:[0-9]*: POST /v1/server ")), 2, "log lines")
         check_equal(page.errors(), [], "errors in the browser")
 
 

@@ -131,7 +131,7 @@ TEST(events, a_long_line_is_cut_and_bytes_from_outside_are_escaped)
 
     memset(line, 'x', sizeof(line));
     line[sizeof(line) - 1] = '\0';
-    log_event(LOG_ADMIN, LOG_LEVEL_NOTICE, "admin: \"\x1b\xff: /v1/server: %s", line);
+    log_event(LOG_ADMIN, LOG_LEVEL_NOTICE, "admin: \"\x1b\xff: POST /v1/server: %s", line);
     ck_assert_ptr_nonnull(strstr(json(0), "\"subject\":\"admin: \\\"\\u001b\xef\xbf\xbd\""));
     ck_assert_ptr_nonnull(strstr(text.bytes, "xxx...\"}"));
 }
@@ -140,7 +140,8 @@ static void add(unsigned n, unsigned pid)
 {
     for (unsigned i = 0; i < n; i++) {
         log_event(LOG_ADMIN, LOG_LEVEL_NOTICE,
-                  "admin: uid 0 pid %u: /v1/server {\"server\":\"back/s%u\"}: added", pid + i, i);
+                  "admin: uid 0 pid %u: PUT /v1/server {\"server\":\"back/s%u\"}: added", pid + i,
+                  i);
         log_event(LOG_SERVER, LOG_LEVEL_NOTICE, "upstream back: server s%u: added, up: %u", i, i);
     }
 }
@@ -159,12 +160,13 @@ TEST(events, commands_that_come_too_fast_fold_and_count)
 TEST(events, those_that_fold_are_of_one_client_command_and_result)
 {
     add(100, 1000);
-    log_event(LOG_ADMIN, LOG_LEVEL_NOTICE, "admin: uid 7 pid 9: /v1/server {}: added");
-    log_event(LOG_ADMIN, LOG_LEVEL_NOTICE, "admin: uid 0 pid 9: /v1/server {}: removed");
-    log_event(LOG_ADMIN, LOG_LEVEL_NOTICE, "admin: uid 0 pid 9: /v1/reset {}: done");
+    log_event(LOG_ADMIN, LOG_LEVEL_NOTICE, "admin: uid 7 pid 9: PUT /v1/server {}: added");
+    log_event(LOG_ADMIN, LOG_LEVEL_NOTICE, "admin: uid 0 pid 9: PUT /v1/server {}: refused: no");
+    log_event(LOG_ADMIN, LOG_LEVEL_NOTICE, "admin: uid 0 pid 9: DELETE /v1/server {}: added");
+    log_event(LOG_ADMIN, LOG_LEVEL_NOTICE, "admin: uid 0 pid 9: POST /v1/reset {}: done");
     log_event(LOG_SERVER, LOG_LEVEL_NOTICE, "upstream other: server s1: added, up: %u", 1);
     log_event(LOG_SERVER, LOG_LEVEL_NOTICE, "upstream back: server s1: up");
-    ck_assert_uint_eq(count(json(0), "\"id\""), 2 * 11 + 5);
+    ck_assert_uint_eq(count(json(0), "\"id\""), 2 * 11 + 6);
 }
 
 TEST(events, warnings_fold_later_than_notices)
