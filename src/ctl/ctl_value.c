@@ -72,12 +72,12 @@ const char *const *ctl_value_words(enum ctl_value kind)
 static bool ctl_value_is_line(const char *text)
 {
     json_t *string = json_string(text); /* NULL: not UTF-8 */
+    bool is_line = string;
 
     json_decref(string);
-    for (; string && *text; text++)
-        if ((unsigned char)*text < ' ' || *text == 0x7f)
-            return false;
-    return string;
+    for (; *text; text++)
+        is_line = is_line && (unsigned char)*text >= ' ' && *text != 0x7f;
+    return is_line;
 }
 
 /* Is ${text} printable ASCII without blanks? Paths and addresses may have any byte. */

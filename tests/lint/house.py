@@ -15,6 +15,7 @@ MAX_FOLDER = 5500
 # Longer folders; when they shrink, so does their limit.
 LONG_FOLDERS = {
     "config": 12490,
+    "ctl": 5520,
     "daemon": 10750,
     "engine": 6805,
     "net": 8530,
