@@ -33,8 +33,8 @@ struct text;
 
 /*
  * history_create(out, max_bytes) / history_destroy(h):
- * Create a history of at most ${max_bytes} besides what the process needs, that keeps nothing yet / free it; NULL is
- * allowed.
+ * Create a history of at most ${max_bytes} besides that of the process, which keeps nothing yet /
+ * free it; NULL is allowed.
  *
  * Errors: 0; -ENOMEM
  */

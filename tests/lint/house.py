@@ -20,7 +20,7 @@ LONG_FOLDERS = {
     "engine": 6805,
     "net": 8530,
     "service": 6170,
-    "stats": 5580,
+    "stats": 5600,
     "tls": 7410,
 }
 MAX_HEADER_PERCENT = 27
