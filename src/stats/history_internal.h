@@ -105,7 +105,7 @@ struct history_object *history_find(const struct history *h, enum figure_subject
 struct history_object *history_add(struct history *h, enum figure_subject subject,
                                    const char *name);
 
-/* history_drop(h, o) / history_drop_level(h, o, level): free an object / what it has for a level. */
+/* history_drop(h, o) / history_drop_level(h, o, level): free an object / what it has of a level. */
 void history_drop(struct history *h, struct history_object *o);
 void history_drop_level(struct history *h, struct history_object *o, unsigned level);
 
